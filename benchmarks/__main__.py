@@ -17,7 +17,7 @@ _QUESTIONS = (
     "queue", "staleness", "heartbeats", "limiter", "stream", "operations", "refresh", "workers", "latency",
     "first_start", "history_write", "backfill", "api", "slots", "scaling",
 )  # fmt: skip
-"""Each a module of this package, loaded when it is asked for."""
+"""Modules of this package, imported when asked for."""
 
 
 def main() -> None:

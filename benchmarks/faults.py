@@ -1,8 +1,8 @@
-"""Does the real system under load lose, double or overdraw anything, whatever is done to it?
+"""Does the real system under load lose work, do it twice or exceed a limit when faults are injected?
 
-Faults are drawn by weight from a seed, and one alone is committed at a time. After each it is measured how long the
-system takes to be at work again, and the books of clients, pipeline and provider are compared. docs/reliability.md
-explains the table. The run uses the support of the tests: `make install-test` installs what that needs.
+Faults are drawn by weight from a seed and injected one at a time. After each, the run measures how long the system
+takes to work again, and compares the records of clients, pipeline and provider. docs/reliability.md explains the
+table. The run uses helpers of the tests: `make install-test` installs what they need.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ def _say(words: str) -> None:
 def _parser(kinds: Sequence[str]) -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m benchmarks faults", description=__doc__)
     add = parser.add_argument
-    add("--seed", type=_number(int, 0), default=1, help="what decides the sequence of faults; else 1")
+    add("--seed", type=_number(int, 0), default=1, help="which sequence of faults; else 1")
     add("--minutes", type=_number(float, 0.05), default=5.0, help="how long to run; else 5")
     add("--faults", type=_number(int, 1), help="end after so many faults")
     add("--from", type=_number(int, 1), default=1, dest="first", help="begin with this step of the sequence")

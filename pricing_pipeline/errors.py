@@ -246,7 +246,7 @@ class UncountedPayment:
 
 
 class UncountedPayments(InvalidAdjustment):
-    """Payments between the days of a total return cannot be counted, so that its growth would be wrong."""
+    """A total return is refused: payments between its days cannot be counted, so its growth would be wrong."""
 
     def __init__(self, message: str, payments: Sequence[UncountedPayment]) -> None:
         super().__init__(message)

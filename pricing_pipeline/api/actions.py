@@ -27,12 +27,12 @@ class Action(Shape):
     ex_on: date
     """The first trading day without it."""
     kind: str = Field(examples=["split"])
-    """split, spin_off (divides prices like a split, and no volume), dividend or capital_gain."""
+    """split, spin_off (divides prices like a split, but multiplies no volume), dividend or capital_gain."""
     new_shares: str | None = Field(default=None, examples=["4"])
     old_shares: str | None = Field(default=None, examples=["1"])
     amount: str | None = None
     currency: str | None = None
-    """Of the amount; null for that of the prices."""
+    """The currency of the amount; null = the currency of the prices."""
     provider: str | None
     call_id: int | None
     recorded_at: datetime

@@ -90,7 +90,7 @@ async def is_well(request: Request) -> JSONResponse:
 
 
 async def _may_know(request: Request) -> bool:
-    """Whether a request has a token that allows to operate the pipeline. A wrong one makes a stranger."""
+    """Whether a request has a token that allows `operate`. With a wrong token the caller is a stranger."""
     tokens: Tokens = request.app.state.tokens
     sent = credentials(request.headers.getlist("authorization"))
     try:

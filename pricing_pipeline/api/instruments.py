@@ -39,7 +39,7 @@ class InstrumentDetails(Shape):
     scale: int
     """The least number of decimals with which it is stored."""
     exchange: str | None
-    """Where it trades, by MIC, as a person has given it; null = its symbol says."""
+    """The MIC of the exchange where it trades, as a person gave it; null = its symbol tells."""
     exchange_by_symbol: str | None
     """The exchange that its symbol names, such as XLON for VOD.L or VOD:LSE; null = none, or several."""
     exchanges_by_symbol: list[str]

@@ -72,7 +72,7 @@ class Problem(Shape):
     detail: str = Field(examples=["no instrument is called 'XYZ'."])
     """What happened, to what, and what to do about it."""
     request_id: str = Field(examples=["0f8b1c2d3e4f5a6b"])
-    """Under which the server's log has the request, if it is the first of an hour that failed for its cause."""
+    """The id of the request. The server's log has it if this request was the first in an hour to fail for its cause."""
     payments: list[dict[str, str | None]] | None = None
     """Of `uncounted-payments`: each payment between the days that a total return cannot count, by ex_on, kind, amount,
     currency, into (the currency of the prices) and reason: no_rate (none of that day is stored) or not_below_close."""

@@ -1,4 +1,4 @@
-"""`action list|show|add|remove`: corporate actions, those too that no source tells and a person knows of.
+"""`action list|show|add|remove`: corporate actions, also those that a person knows and no source reports.
 
 What they do to prices is done on reading (db/functions/prices/history.sql); no stored price changes.
 """

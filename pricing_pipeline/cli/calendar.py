@@ -1,4 +1,4 @@
-"""`calendar list|add-session|close-day|undo`: trading days, and the days on which a library has them wrong."""
+"""`calendar list|add-session|close-day|undo`: trading days, and corrections of days that the library has wrong."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pricing_pipeline.settings import load_settings
 
 
 def list_(calendar: str | None, first: date | None, last: date | None, *, as_json: bool) -> None:
-    """Tell all calendars, or the corrections of one between two days. Raises UnknownCalendar."""
+    """Print all calendars, or the corrections of one between two days. Raises UnknownCalendar."""
     with open_connection(load_settings()) as connection:
         if calendar is None:
             known = calendars.listed(connection)
@@ -53,7 +53,7 @@ def list_(calendar: str | None, first: date | None, last: date | None, *, as_jso
         print_json({"calendar": calendar, "corrections": corrections})
         return
     if not corrections:
-        typer.echo(f"no day of {calendar} is corrected or undecided in this time.")
+        typer.echo(f"no day of {calendar} in this time is corrected or undecided.")
         return
     print_table(
         ["day", "", "hours", "by", "counts", "why", "source"],
@@ -119,19 +119,19 @@ def correct(
         typer.echo(
             f"{released} quarantined {'bar' if one else 'bars'} of that day {'is' if one else 'are'} believed now."
         )
-    hint(f"`pricing-pipeline calendar undo {calendar} {on}` takes it back.")
+    hint(f"`pricing-pipeline calendar undo {calendar} {on}` undoes this.")
 
 
 def undo(calendar: str, on: date, *, as_json: bool) -> None:
-    """Take back corrections of a day, except shipped ones. Raises UnknownCalendar, also if there is none."""
+    """Undo the corrections of a day, except shipped ones. Raises UnknownCalendar, also if there are none."""
     with open_owner(load_settings()) as engine:
         with engine.begin() as connection:
             calendar = calendars.find(connection, calendar)
-            gone = calendars.uncorrect(connection, calendar, on)
+            gone = calendars.undo(connection, calendar, on)
         extended = calendars.extend(engine)
     if as_json:
         print_json({"outcome": "undone", "calendar": calendar, "day": on, "origins": gone})
         return
-    typer.echo(f"what was said of {calendar} on {on:%A}, {on} is taken back.")
+    typer.echo(f"the correction of {calendar} on {on:%A}, {on} is undone.")
     if why := extended.failed.get(calendar):
         hint(f"its days stay as they are for now: {why}.")

@@ -61,7 +61,7 @@ class Overview:
     health: Sequence[Part] = ()
     no_provider: str | None = None
     alerts: Sequence[Mapping[str, Any]] = ()
-    held: Sequence[recipients.Held] = ()
+    unreached: Sequence[recipients.Unreached] = ()
 
     def total(self, name: str) -> int:
         return sum(int(getattr(type_, name)) for type_ in self.types)
@@ -95,7 +95,7 @@ def status(*, as_json: bool) -> bool:
                 health.measure(connection),
                 provider_rules.no_provider(connection),
                 alerts.listed(connection, None),
-                recipients.held(connection),
+                recipients.unreached(connection),
             )
     except (DatabaseError, DBAPIError) as failure:
         error = _words_of(failure)
@@ -149,7 +149,9 @@ def _content(
         ],
         "health": [asdict(part) for part in overview.health] if known else _unreachable(error),
         "notifier": _notifier(overview),
-        "recipients_held": [asdict(held) | {"words": held.words} for held in overview.held],
+        "recipients_unreached": [
+            asdict(recipient) | {"words": recipient.words} for recipient in overview.unreached
+        ],
         "urls": state.get("urls", {}),
         "processes": state.get("processes", {}),
         "home": str(settings.home.absolute()),
@@ -290,8 +292,8 @@ def _say(content: Mapping[str, Any]) -> None:
         for shown in content["shown_limits"]:
             typer.echo(f"warning:     {shown['words']}")
         _say_left_out(content)
-        for held in content["recipients_held"]:
-            typer.echo(f"warning:     {held['words']}")
+        for recipient in content["recipients_unreached"]:
+            typer.echo(f"warning:     {recipient['words']}")
         _say_quarantine(content["quarantine"])
         _say_warnings(content["warnings"])
 

@@ -1,7 +1,7 @@
-"""What of Dagster does not work, as its daemon sees it: a code location that does not load, and sensors.
+"""What does not work in Dagster, as its daemon sees it: code locations that do not load, and sensors that do not tick.
 
-A code location that does not load has no sensor that could say so. So the daemon of `up` looks in a thread of its own,
-and notes in the pricing database what it sees. From there `pricing.health` has it.
+If a code location does not load, no sensor of it can report that. So the daemon of `up` looks in a thread of its own
+and writes what it finds into the pricing database, where `pricing.health` reads it.
 """
 
 import logging
@@ -33,9 +33,9 @@ from pricing_pipeline.settings import load_settings
 _LOG = logging.getLogger(__name__)
 _EVERY_SECONDS = 5.0
 _PATIENCE_SECONDS = 15.0
-"""How long after its time a sensor may begin its tick. The daemon looks every five seconds whose time has come."""
+"""How long after its time a sensor may begin its tick. The daemon looks every five seconds for sensors that are due."""
 _VERIFY_SECONDS = 60.0
-"""How often what is noted is compared while nothing fails."""
+"""How often the stored failures are compared with what fails, even if nothing seems to change."""
 _CLOCK_STEP_SECONDS = 5.0
 
 Failing = Mapping[Kind, Mapping[str, str]]
@@ -141,8 +141,8 @@ def _why_idle(instance: dg.DagsterInstance, sensor: RemoteSensor, since: float, 
     ended: list[InstigatorTick] = [tick for tick in own if tick.status is not TickStatus.STARTED][:2]
     if ended and all(tick.status is TickStatus.FAILURE for tick in ended):
         return f"fails: {first_line(ended[0].error)}"
-    # One that ticked just before may wait as long as it is to.
+    # After a tick it is due again only when its interval is over.
     due_at = max([since, *(tick.timestamp + sensor.min_interval_seconds for tick in ticks[:1])])
     if own or now <= due_at + _PATIENCE_SECONDS:
         return None
-    return "has not ticked since the code location was loaded: the log of dagster-daemon says what that waits for"
+    return "has not ticked since the code location was loaded: read the log of dagster-daemon"

@@ -104,7 +104,7 @@ class Dividend:
 
 @dataclass(frozen=True, slots=True)
 class CapitalGain(Dividend):
-    """What a fund pays out of the gains on what it has sold. It lowers the price as a dividend does."""
+    """Gains on what a fund has sold, paid out to its holders. Lowers the price as a dividend does."""
 
 
 CorporateAction = Split | SpinOff | Dividend | CapitalGain

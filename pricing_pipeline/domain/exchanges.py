@@ -1,4 +1,4 @@
-"""Exchanges by their MIC (ISO 10383), and what the library of trading days has wrong.
+"""Exchanges by their MIC (ISO 10383), and corrections of the library of trading days.
 
 exchanges.toml is the only place that says how an exchange is named, when it trades and in what money its prices are.
 calendar_corrections.csv has special sessions and closed days, each with a public source. The database gets copies of
@@ -42,7 +42,7 @@ class Exchange:
 
     @property
     def endings(self) -> tuple[str, ...]:
-        """How symbols of it end, whoever spells them: .L, :LSE, :XLON."""
+        """How its symbols end, at any provider: .L, :LSE, :XLON."""
         names = dict.fromkeys((self.mic, *filter(None, [self.twelvedata]), *self.shared))
         return (*(f".{suffix}" for suffix in filter(None, [self.suffix])), *(f":{name}" for name in names))
 

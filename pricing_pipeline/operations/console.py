@@ -1,4 +1,4 @@
-"""What does not work, for the console of `up`: the notifier writes it into a file, and the supervisor reads that.
+"""What does not work, for the console of `up`: the notifier writes it into a file, and the supervisor reads the file.
 
 The supervisor has one thread, which starts processes. It must not wait for a database that hangs.
 """
@@ -34,7 +34,7 @@ def keep_writing(engine: Engine, stop: threading.Event, *, folder: Path) -> None
             late = {health.DATABASE: f"the database does not answer: {reason(error)}"}
         except DatabaseError as error:
             late = {health.DATABASE: str(error)}
-        with contextlib.suppress(OSError):  # a full disk stops nobody
+        with contextlib.suppress(OSError):  # a full disk must not end the thread
             unfinished = folder / f".{NAME}"
             unfinished.write_text(json.dumps(late))
             os.replace(unfinished, folder / NAME)
@@ -42,7 +42,7 @@ def keep_writing(engine: Engine, stop: threading.Event, *, folder: Path) -> None
 
 
 class Console:
-    """Says once of each part that it does not work, and why, and that it works again."""
+    """Prints a line when a part stops working, with the reason, and a line when it works again."""
 
     def __init__(self, folder: Path, say: Callable[[str], None]) -> None:
         self._path = folder / NAME

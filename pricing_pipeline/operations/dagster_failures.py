@@ -30,7 +30,7 @@ def note_runs(connection: Connection, runs: Collection[EndedRun]) -> None:
 
 
 class Kind(StrEnum):
-    """What can fail beside runs."""
+    """What can fail, apart from runs."""
 
     TICK = "tick"
     """A sensor or schedule whose last tick failed."""
@@ -41,12 +41,12 @@ class Kind(StrEnum):
 
 
 def noted(connection: Connection, kind: Kind) -> dict[str, str]:
-    """What of a kind is noted as failing, and why."""
+    """What is noted as failing of this kind, with the reasons."""
     rows = connection.execute(query("dagster_failures.noted"), {"kind": kind.value})
     return {row.name: row.reason for row in rows}
 
 
 def note(connection: Connection, kind: Kind, failing: Mapping[str, str]) -> None:
-    """Note what of a kind fails now, and why; all else of it works."""
+    """Note all that fails now of this kind, with the reasons."""
     parameters = {"kind": kind.value, "failing": json.dumps(dict(failing))}
     connection.execute(query("dagster_failures.note"), parameters)

@@ -1,4 +1,4 @@
-"""The last resort: an address of the environment that is told when nobody else can be.
+"""The last resort: an address from the environment, told when no recipient can be.
 
 Everything else that people are told is queued in the database, and sent to recipients. So two kinds of trouble are told
 here: the database does not do what the notifier asks, or none of the recipients can be reached.

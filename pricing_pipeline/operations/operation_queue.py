@@ -147,10 +147,10 @@ def note_run(connection: Connection, worker: str) -> None:
     connection.execute(query("operations.note_run"), {"worker": worker})
 
 
-def settle(connection: Connection, operation: Operation, result: str | None) -> bool:
+def complete_recovered(connection: Connection, operation: Operation, result: str | None) -> bool:
     """Complete an operation that has happened and was taken back; False if somebody has begun another attempt."""
     parameters = {"id": operation.id, "attempt": operation.attempt, "result": result}
-    return bool(connection.execute(query("operations.settle"), parameters).scalar_one())
+    return bool(connection.execute(query("operations.complete_recovered"), parameters).scalar_one())
 
 
 def recover(connection: Connection, known: Collection[int] = ()) -> int:

@@ -65,7 +65,7 @@ class Recipient:
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class Unreached:
     """An active recipient whose messages do not arrive, and how many of them wait. Times are UTC."""
 
     recipient: str
@@ -73,7 +73,7 @@ class Held:
     channel_is_active: bool
     since: datetime | None
     failures: int | None
-    held_until: datetime | None
+    breaker_until: datetime | None
     is_dead: bool
     last_error: str | None
     waiting: int
@@ -88,17 +88,19 @@ class Held:
             )
         since = f"{self.since:%Y-%m-%d %H:%M}" if self.since is not None else "a while ago"
         until = (
-            f", the next attempt is at {self.held_until:%H:%M:%S} UTC" if self.held_until is not None else ""
+            f", the next attempt is at {self.breaker_until:%H:%M:%S} UTC"
+            if self.breaker_until is not None
+            else ""
         )
         return (
-            f"{self.recipient} cannot be reached by {self.channel} since {since} UTC (attempts that failed: "
-            f"{self.failures}{until}; messages that wait: {self.waiting}): {self.last_error}"
+            f"{self.recipient} has not been reached by {self.channel} since {since} UTC (failed attempts: "
+            f"{self.failures}{until}; waiting messages: {self.waiting}): {self.last_error}"
         )
 
 
-def held(connection: Connection) -> list[Held]:
+def unreached(connection: Connection) -> list[Unreached]:
     """Recipients that cannot be reached, and those whose channel is inactive while messages wait."""
-    return [Held(**row) for row in connection.execute(query("recipients.held")).mappings()]
+    return [Unreached(**row) for row in connection.execute(query("recipients.unreached")).mappings()]
 
 
 def stored(connection: Connection, name: str | None = None) -> list[Recipient]:

@@ -259,8 +259,8 @@ class OperationRunner:
         done = transact(self._engine, lambda connection: operation_queue.complete(connection, token, results))
         for id_ in results.keys() - set(done):
             operation = self._under_way[ended[id_]].operation
-            settle = partial(operation_queue.settle, operation=operation, result=results[id_])
-            if not transact(self._engine, settle):
+            complete = partial(operation_queue.complete_recovered, operation=operation, result=results[id_])
+            if not transact(self._engine, complete):
                 self._remember(operation, results[id_])
                 _LOG.warning(
                     "operation %d has happened, but its claim was lost: another worker may do it again", id_

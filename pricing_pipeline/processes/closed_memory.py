@@ -1,4 +1,4 @@
-"""Keep what a process has in memory, such as keys of providers, from core dumps and from other processes of its user.
+"""Keep the memory of a process, such as keys of providers, out of core dumps and away from the user's other processes.
 
 It uses only the standard library: each process of ours runs it before anything else.
 """

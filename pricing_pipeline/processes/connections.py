@@ -1,4 +1,4 @@
-"""What a connection may keep a server of ours waiting for, or remembering: the head of a request, its body, its reader.
+"""How long and how much a connection may keep one of our servers waiting: for heads, bodies and readers of answers.
 
 The HTTP API, the Dagster UI and the sandbox listen with `server_config`, so the same bounds hold for all of them.
 """
@@ -19,9 +19,9 @@ HEAD_SECONDS = 10.0
 BODY_SECONDS = 20.0
 """Seconds in which a body must arrive."""
 READ_SECONDS = 60.0
-"""So long a peer may leave an answer unread."""
+"""Seconds for which a peer may leave an answer unread."""
 LONGEST_HEAD = 64 * 1024
-"""Bytes of the head of a request, which is kept before the sender is checked."""
+"""Bytes of the head of a request; it is kept in memory before the sender is checked."""
 LONGEST_BODY = 2_000_000
 """Bytes. A heartbeat of 10,000 pairs has some hundred thousand."""
 MOST_WAITING = 8
@@ -53,7 +53,7 @@ class BoundedProtocol(HttpToolsProtocol):
     _head: asyncio.TimerHandle | None = None
     _unread: asyncio.TimerHandle | None = None
     _awaited_since: float | None = None
-    """Since when a request has been awaited that is not complete."""
+    """Since when the rest of an incomplete request has been awaited."""
     _is_websocket = False
     _bytes = 0
     """Of the head that comes, or of the body."""
@@ -185,7 +185,7 @@ def in_time(receive: Receive, too_late: Callable[[str], Exception]) -> Receive:
             async with asyncio.timeout_at(until):
                 message = await receive()
         except TimeoutError:
-            raise too_late(f"the body takes longer than {BODY_SECONDS:.0f} s to come") from None
+            raise too_late(f"the body takes longer than {BODY_SECONDS:.0f} s to arrive") from None
         if not message.get("more_body", False):
             until = None
         return message

@@ -1,4 +1,4 @@
-"""Whose program is at the other end of a connection on this machine.
+"""Which account is at the other end of a connection on this machine.
 
 Every account of a machine can connect to a port on loopback. Linux says which account opened a connection; other
 systems do not.
@@ -20,7 +20,7 @@ _ESTABLISHED = "01"
 
 
 def is_allowed(peer: Address | None, here: Address | None) -> bool:
-    """Whether a connection was opened by our own account or by root, as far as the system tells.
+    """Whether our own account or root opened a connection, as far as the system tells.
 
     `peer` is its other end and `here` our end, as `getpeername` and `getsockname` have them.
     """

@@ -1,4 +1,4 @@
-"""What our Python processes write to their logs: each cause once an hour, and no more than a budget a day.
+"""What our Python processes write to their logs: each cause once an hour, within a daily budget.
 
 A line that repeats tells nothing new, and fills the disk of whoever is not looking. The supervisor bounds the files
 themselves, whoever writes them.
@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 BYTES_A_DAY = 1_000_000
-"""What one process may write on one day, in UTC."""
+"""Bytes that one process may write in a day, UTC."""
 AGAIN_AFTER = 3600.0
 """Seconds until a cause that still repeats is told again, with how often it came meanwhile."""
 _MOST_CAUSES = 256
@@ -72,10 +72,12 @@ class Frugal(logging.Filter):
             return False
         message = record.getMessage()
         if left_out:
-            message += f" (and {left_out:,} times more since this was told last)"
+            message += f" (and {left_out:,} more times since this was last logged)"
         self._spent += _size(record, message)
         if self._spent >= self._bytes_a_day:
-            message = f"this log has used its {self._bytes_a_day:,} bytes of the day. Nothing more until midnight UTC"
+            message = (
+                f"this log has used its {self._bytes_a_day:,} bytes for today. It goes on at midnight UTC"
+            )
             record.exc_info = record.exc_text = record.stack_info = None
         record.msg, record.args = message, ()
         return True
@@ -90,7 +92,7 @@ def start(level: int = logging.WARNING) -> None:
 
 
 def _cause_of(record: logging.LogRecord) -> str:
-    """The same for two records that tell the same of different requests or moments."""
+    """A key that two records share if they differ only in requests and times."""
     words = _VARIES.sub("#", record.getMessage())[:_LONGEST_KEY]
     place = ""
     if record.exc_info and record.exc_info[1] is not None:

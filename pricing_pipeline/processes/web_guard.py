@@ -169,7 +169,7 @@ class Guard:
         if self._token is None and not self._is_allowed(*_ends_of(connection)):
             return _refused(
                 403,
-                "Without a token only programs of the account that runs this server may ask it, and no proxy. Set "
+                "Without a token only programs of the account that runs this server are answered, not a proxy. Set "
                 "PRICING_UI_TOKEN.",
             )
         if connection.scope["type"] == "websocket":
@@ -182,7 +182,7 @@ class Guard:
         if "transfer-encoding" in connection.headers:
             return _refused(411, "Say how long the body is: Content-Length.")
         if int(connection.headers.get("content-length", 0)) > LONGEST_BODY:
-            return _refused(413, f"A body has {LONGEST_BODY} bytes at most.")
+            return _refused(413, f"A body may have {LONGEST_BODY} bytes at most.")
         # Dagster runs what stands in the address, unless a browser asks for a page. The path makes no difference here:
         # there are more ways to write it than to read it.
         if "query" in connection.query_params and not _wants_page(connection):

@@ -219,7 +219,7 @@ def find(connection: Connection, name: str) -> str:
 def corrections(
     connection: Connection, calendar: str, first_day: date, last_day: date
 ) -> list[dict[str, Any]]:
-    """The corrections of a calendar between two days, and days of which its two sources say different things."""
+    """The corrections of a calendar between two days, and the days about which its two sources disagree."""
     parameters = {"calendar": calendar, "first_day": first_day, "last_day": last_day}
     return [dict(row) for row in connection.execute(query("calendars.corrections"), parameters).mappings()]
 
@@ -250,13 +250,13 @@ def correct(
     return str(connection.execute(query("calendars.correct"), parameters).scalar_one())
 
 
-def uncorrect(connection: Connection, calendar: str, day: date) -> list[str]:
-    """Take back what a person or evidence has said of a day; returns whose it was. Raises UnknownCalendar if none."""
-    gone = connection.execute(query("calendars.uncorrect"), {"calendar": calendar, "day": day}).scalar_one()
+def undo(connection: Connection, calendar: str, day: date) -> list[str]:
+    """Undo the corrections of a day by a person or from evidence; return their origins. Raises UnknownCalendar."""
+    gone = connection.execute(query("calendars.undo"), {"calendar": calendar, "day": day}).scalar_one()
     if gone is None:
         raise UnknownCalendar(
             f"nobody has corrected {calendar} on {day}. `pricing-pipeline calendar list {calendar}` shows what was "
-            "corrected; `calendar add-session` and `close-day` overrule what comes with this version."
+            "corrected; `calendar add-session` and `close-day` overrule a shipped correction."
         )
     return list(gone)
 

@@ -1,4 +1,4 @@
-"""The second source of trading days, the package holidays: on which days it contradicts the first.
+"""The second source of trading days, the package holidays, and the days on which it contradicts the first.
 
 It knows holidays of 28 exchanges, and no special sessions. It is never believed by itself: whoever is right is shown by
 a correction, or by bars (`pricing.store_disagreements`).
@@ -42,7 +42,7 @@ def disagreements(sessions: Sessions, today: date) -> list[Disagreement]:
         name = closed.get(day)
         if day in days and name is not None:
             found.append(Disagreement(day, False, name))
-        # A weekday on which it never trades is no holiday.
+        # A weekday on which the exchange never trades is not a holiday.
         elif day not in days and name is None and any(day + timedelta(weeks=n) in days for n in _WEEKS):
             found.append(Disagreement(day, True, "no holiday that it knows"))
     return found

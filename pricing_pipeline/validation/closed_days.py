@@ -39,7 +39,7 @@ def doubt_closed_days(
 
 def _reason(calendar: str, day: date) -> str:
     return (
-        f"{calendar} has no session on {day:%A}, {day}. It is believed when a bar of another instrument or provider is "
-        f"of that day, too, or after `calendar add-session {calendar} {day}`. If {calendar} is not its calendar, "
+        f"{calendar} has no session on {day:%A}, {day}. It is believed once another instrument or provider has a bar "
+        f"of that day, or after `calendar add-session {calendar} {day}`. If {calendar} is not its calendar, "
         "correct it with `instrument change --calendar`"
     )

@@ -1,4 +1,4 @@
-"""What must hold after each fault, whatever happened, by the clients' books, the pipeline's and the provider's."""
+"""What must hold after each fault, by the records of the clients, the pipeline and the provider."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _FINISHED = ("completed", "failed", "cancelled")
 
 @dataclass
 class Findings:
-    """How much is wrong, and what, for people."""
+    """How much is wrong, and what, in words."""
 
     lost: int = 0
     doubled: int = 0
@@ -36,7 +36,7 @@ class Findings:
 
 
 class Auditor:
-    """Remembers what is finished, so that an audit looks at what has changed since the last one."""
+    """Remembers finished work, so that each audit looks only at what has changed since the last one."""
 
     def __init__(self, stage: Stage, ledger: Ledger) -> None:
         self._stage = stage

@@ -1,4 +1,4 @@
-"""The kinds of faults: each a name, a weight, words for people, and what commits one and ends it."""
+"""The kinds of faults: each has a name, a weight, a description, and a function that injects and ends it."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from pricing_pipeline_tests.fault_run.stage import Stage
 
 @dataclass
 class Scene:
-    """What a fault is committed in. `dice` depends on the seed and the step alone."""
+    """What a fault is injected into. `dice` depends on the seed and the step alone."""
 
     stage: Stage
     load: Load
     dice: random.Random
     notes: list[str] = field(default_factory=list)
-    """What the fault itself saw that must not be."""
+    """What the fault itself saw and should not have."""
     happened: bool = True
-    """False if nothing came by that it could be done to: then it does not count."""
+    """False if there was nothing to inject the fault into: then it does not count."""
 
 
 Act = Callable[[Scene], None]
@@ -28,7 +28,7 @@ Act = Callable[[Scene], None]
 
 @dataclass(frozen=True)
 class Kind:
-    """One kind of faults. `needs` says what a machine must have for it."""
+    """A kind of fault. `needs` says what the machine must have for it."""
 
     name: str
     words: str

@@ -1,4 +1,4 @@
-"""What clients asked for, and what they were told: the side of the books that the pipeline does not write."""
+"""What clients asked for and what they were told: the record that the pipeline does not write."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Key = tuple[str, str]
 
 @dataclass
 class Ledger:
-    """Shared by all threads of the load. `kind` is the fault that is committed now."""
+    """Shared by all threads of the load. `kind` is the fault that is injected now."""
 
     kind: str = "no fault"
     attempted: Counter[str] = field(default_factory=Counter)

@@ -1,4 +1,4 @@
-"""The load: producers, viewers, readers, streams and messages, each a client that goes on whatever happens."""
+"""The load: producers, viewers, readers, streams and messages. Each client continues whatever happens."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ WATCHED += [(FX, "EUR/USD"), (NAV, "118632"), (DAILY, "AAPL")]
 _STREAMED = [pair for pair in WATCHED if pair[0] == QUOTE][:4]
 _STREAMS = 3
 _MOST_WAITING = 120
-"""So much may wait in the queue before producers pause."""
+"""Tasks that may wait in the queue before producers pause."""
 _TYPES = (QUOTE, QUOTE, QUOTE, DAILY, NAV)
 
 

@@ -1,4 +1,4 @@
-"""A run: faults one after the other, each followed by a probe of whether all is at work again, and by an audit."""
+"""A run: faults one after another, each followed by a probe until everything works again, and by an audit."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import psycopg
 from sqlalchemy.exc import SQLAlchemyError
 
 from pricing_pipeline.errors import PricingError
-from pricing_pipeline_tests.fault_run import of_clients, of_database, of_providers, of_workers
+from pricing_pipeline_tests.fault_run import client_faults, database_faults, provider_faults, worker_faults
 from pricing_pipeline_tests.fault_run.audits import Auditor, Findings
 from pricing_pipeline_tests.fault_run.kinds import KINDS, Kind, Scene
 from pricing_pipeline_tests.fault_run.ledger import Ledger
@@ -22,12 +22,12 @@ from pricing_pipeline_tests.fixtures.core import QUOTE
 
 __all__ = ["KINDS", "Options", "Outcome", "Row", "draw", "run"]
 
-OF = (of_workers, of_database, of_providers, of_clients)
-"""The modules whose faults are known."""
+MODULES = (client_faults, database_faults, provider_faults, worker_faults)
+"""The modules that define the kinds of faults. The order of their import decides what a seed draws."""
 BACK_SECONDS = 30.0
-"""After a fault has ended, all must be at work again within so long."""
+"""Seconds after the end of a fault within which everything must work again."""
 _PATIENCE = 90.0
-"""How long a probe is waited for all the same, to say how long it took."""
+"""Seconds after which a probe is given up; until then it is measured how long it takes."""
 _END_SECONDS = 240.0
 
 
@@ -45,7 +45,7 @@ class Options:
 
 @dataclass
 class Row:
-    """What became of the faults of one kind."""
+    """The results of all faults of one kind."""
 
     faults: int = 0
     attempted: int = 0

@@ -62,7 +62,7 @@ _SETTINGS = ("max_connections = 300", "max_wal_size = '256MB'", "min_wal_size = 
 
 
 class StageError(RuntimeError):
-    """The system did not come up, so nothing can be said about faults."""
+    """The system did not start, so no fault could be injected."""
 
 
 class Stage:

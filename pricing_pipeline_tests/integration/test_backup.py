@@ -225,7 +225,7 @@ def test_c3_no_backup_makes_the_restore_run_a_program(
     monkeypatch: pytest.MonkeyPatch,
     knows_restrict: bool,
 ) -> None:
-    """Whoever forges a backup writes what psql takes for its own commands, which start programs (CVE-2025-8714).
+    """A forged backup contains what psql takes for its own commands, which start programs (CVE-2025-8714).
 
     psql refuses them after `\\restrict`, which older releases of its programs do not write.
     """

@@ -179,7 +179,7 @@ def test_f6_an_opinion_of_a_second_provider_opens_the_day(core: Core) -> None:
     assert stored(core) == [9, 10, 11, 12, 13, 14]
 
 
-def test_f6_an_operators_session_is_believed_at_once_and_his_closed_day_beats_evidence(
+def test_f6_a_persons_session_is_believed_at_once_and_their_closed_day_beats_evidence(
     core: Core, cli: CommandLine
 ) -> None:
     trade(core)

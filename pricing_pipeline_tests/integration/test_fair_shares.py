@@ -123,7 +123,7 @@ def test_e7_three_failures_open_the_breaker_of_a_recipient_and_one_success_close
         send(core, "mailbox")
         assert names(claim(core)) == ["mailbox"]
         said = cli("status").stdout
-        assert "warning:     ann cannot be reached by log since" in said
+        assert "warning:     ann has not been reached by log since" in said
         assert "it gave no answer" in said
         clock.advance(seconds - 1)
         assert claim(core) == []

@@ -1,4 +1,4 @@
-"""Messages against a plain model: none is lost, none is sent twice by whoever knows of it, and only P0 disturbs sleep.
+"""Messages against a plain model: none is lost, no live notifier sends one twice, and only P0 disturbs quiet hours.
 
 Two processes send, each with the real runner, whose attempts end as the machine says. Both may crash or be stopped at
 each step, lose the database before or after a commit, and come back after any time.
@@ -247,7 +247,7 @@ class Machine(RuleBasedStateMachine):
             return
         rows = self.core.rows(
             "SELECT o.recipient, o.priority, o.status, count(*) AS number, min(o.due_at) <= pricing.clock() AS is_due,"
-            " coalesce(f.held_until > pricing.clock(), false) AS is_held FROM pricing.async_operations_live o"
+            " coalesce(f.breaker_until > pricing.clock(), false) AS must_wait FROM pricing.async_operations_live o"
             " LEFT JOIN pricing.failing_recipients f USING (operation_type, recipient)"
             " WHERE o.operation_type = 'page' GROUP BY 1, 2, 3, 6"
         )
@@ -260,12 +260,12 @@ class Machine(RuleBasedStateMachine):
                 goes = sum(
                     row.number for row in of_name if row.status == "processing" and row.priority <= priority
                 )
-                is_held = priority > 0 and (
+                must_wait = priority > 0 and (
                     self.is_quiet(name, self.now)
                     or self.is_quiet(name, self.now + LIMIT)
-                    or any(row.is_held for row in of_name)
+                    or any(row.must_wait for row in of_name)
                 )
-                if waits and not is_held:
+                if waits and not must_wait:
                     assert goes, f"{name} waits, and has no attempt under way"
                 assert goes <= 2 * SLOTS * (1 if priority == 0 else 2), f"{name} has too much of the process"
 

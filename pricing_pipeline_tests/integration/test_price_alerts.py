@@ -344,7 +344,7 @@ def test_b27_a_price_that_was_being_stored_when_its_alert_was_made_is_told_howev
             clock.advance(3600)
     assert told(core) == ["AAPL is above 200: 201.00 USD"]
     assert told(core) == []
-    wait_until(lambda: not told(core) and core.one("SELECT bool_and(is_settled) FROM pricing.price_alerts"))
+    wait_until(lambda: not told(core) and core.one("SELECT bool_and(is_caught_up) FROM pricing.price_alerts"))
 
 
 def test_b27_an_alert_that_somebody_has_locked_delays_nobody_and_loses_nothing(

@@ -223,7 +223,7 @@ def test_f7_what_two_sources_dispute_is_undecided_until_bars_or_people_decide(
     clock.set(utc("2026-03-10 12:00"))
     calendars.extend(core.engine)
     assert disagree(core, "2026-03-17", is_open=False) == [date(2026, 3, 17)]
-    assert "two sources say different things of 1 coming day(s) of XNYS" in cli("status").stdout
+    assert "two sources disagree about 1 coming day(s) of XNYS" in cli("status").stdout
     assert "undecided" in cli("calendar", "list", "XNYS").stdout
     assert did(core, "XNYS", "2026-03-17") != "closed", "the first source counts"
     clock.set(utc("2026-03-30 12:00"))

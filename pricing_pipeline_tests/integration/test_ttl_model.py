@@ -1,4 +1,4 @@
-"""One TTL of each pair, whoever asks: random TTLs of types and pairs against a plain model, through all public answers.
+"""Each pair has one TTL in every public answer: random TTLs of types and pairs against a plain model.
 
 The model knows when a price was confirmed, its time at the source, the TTLs, the trading days and the stretch. It knows
 nothing of due times and tables.

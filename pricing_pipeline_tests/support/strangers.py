@@ -12,7 +12,7 @@ import psutil
 import pytest
 
 STRANGER = 54321
-"""A user id that nobody has."""
+"""A user id that no account has."""
 
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can act as another account")
 

@@ -111,7 +111,7 @@ MUTANTS = (
     Mutant(
         "alarms wait for the morning",
         _OPERATIONS_SQL,
-        "why_held",
+        "why_waiting",
         "WHEN with_priority = 0 OR to_recipient = '' THEN NULL",
         "WHEN to_recipient = '' THEN NULL",
         (f"{_MESSAGES}::test_e8_in_quiet_hours_only_what_is_urgent_is_sent",),
@@ -119,7 +119,7 @@ MUTANTS = (
     Mutant(
         "a retry disturbs quiet hours",
         _OPERATIONS_SQL,
-        "why_held",
+        "why_waiting",
         "(pricing.quiet_end(r, now_) IS NOT NULL OR ",
         "(false AND ",
         (f"{_MESSAGES}::test_e8_whatever_makes_a_message_wait_it_does_not_arrive_in_quiet_hours",),

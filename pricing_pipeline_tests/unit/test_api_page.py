@@ -185,7 +185,7 @@ FIGURES = {
     .default,
     r"A list takes `limit` \((\d+) rows": paging.USUAL_ROWS,
     r"rows, at most (\S+)\) and answers `next`": paging.MOST_ROWS,
-    r"the body takes longer than (\S+) s to come": connections.BODY_SECONDS,
+    r"the body takes longer than (\S+) s to arrive": connections.BODY_SECONDS,
     r"no `Content-Length`, or more than (\S+) bytes": connections.LONGEST_BODY,
     r"requests a second \((\S+)\), and as many": Settings.model_fields["api_requests_per_second"].default,
     r"one more request for each (\S+) bytes": limits._BYTES_OF_ONE,

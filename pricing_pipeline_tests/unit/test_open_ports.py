@@ -170,7 +170,7 @@ def commands_of(page: Path) -> Iterator[list[str]]:
 
 
 def test_fault_36_no_command_of_the_docs_opens_a_port_without_a_login() -> None:
-    """A command without options is only spoken of. `dagster dev` is for developers; the page says what it lacks."""
+    """A command without options is only mentioned. `dagster dev` is for developers; the page says what it lacks."""
     found = [words for page in PAGES for words in commands_of(page)]
     starting = [words for words in found if words[1:3] == ["code-server", "start"] and len(words) > 3]
     assert len(starting) >= 2

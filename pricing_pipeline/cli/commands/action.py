@@ -11,7 +11,7 @@ from pricing_pipeline.cli.options import AsOf, Class, Json, Reason, Symbol, User
 from pricing_pipeline.cli.style import listing, zoned
 
 noun = typer.Typer(
-    help="Look at splits, spin-offs, dividends and capital gains, or enter what no source tells."
+    help="Look at splits, spin-offs, dividends and capital gains, or enter what no source reports."
 )
 
 Day = Annotated[str, typer.Argument(metavar="DAY", help="The first trading day without it, like 2020-08-31.")]
@@ -26,7 +26,7 @@ class ActionKind(StrEnum):
     CAPITAL_GAIN = "capital_gain"
 
 
-AnyKind = Annotated[ActionKind | None, typer.Option("--kind", help="Where the day has several kinds.")]
+AnyKind = Annotated[ActionKind | None, typer.Option("--kind", help="Which kind, if the day has several.")]
 
 
 @noun.command("list")
@@ -73,7 +73,7 @@ def add(
         typer.Option(
             "--spin-off",
             metavar="NEW:OLD",
-            help="Shares of another company: it divides prices like a split, and no volume.",
+            help="Shares of another company: divides prices like a split, but multiplies no volume.",
         ),
     ] = None,
     dividend: Annotated[
@@ -82,16 +82,18 @@ def add(
     capital_gain: Annotated[
         str | None,
         typer.Option(
-            "--capital-gain", metavar="CASH", help="Cash for one share that a fund paid out of gains."
+            "--capital-gain", metavar="CASH", help="Cash for one share that a fund paid out of its gains."
         ),
     ] = None,
     currency: Annotated[
         str | None,
-        typer.Option("--currency", metavar="CODE", help="Of the payment; else that of the prices."),
+        typer.Option("--currency", metavar="CODE", help="Currency of the payment; else that of the prices."),
     ] = None,
     further: Annotated[
         bool,
-        typer.Option("--further", help="A further payment beside one of its kind, day and currency."),
+        typer.Option(
+            "--further", help="Add to a payment of the same kind, day and currency, instead of replacing it."
+        ),
     ] = False,
     reason: Reason = None,
     user: User = None,

@@ -6,25 +6,29 @@ from typing import Annotated
 
 import typer
 
-from pricing_pipeline.cli.options import Json, Last, Reason
+from pricing_pipeline.cli.options import Json, Reason
 from pricing_pipeline.cli.style import listing
 
-noun = typer.Typer(help="Look at trading days, and correct those that no library knows.")
+noun = typer.Typer(help="Look at trading calendars, and correct days that the library has wrong.")
 
 Calendar = Annotated[
-    str, typer.Argument(metavar="CALENDAR", help="One of `calendar list`, or the MIC of an exchange.")
+    str, typer.Argument(metavar="CALENDAR", help="A calendar of `calendar list`, or the MIC of an exchange.")
 ]
 AnyCalendar = Annotated[
     str | None,
-    typer.Argument(metavar="CALENDAR", help="Show what was corrected in this one.", show_default=False),
+    typer.Argument(metavar="CALENDAR", help="Show the corrections of this calendar.", show_default=False),
 ]
 Day = Annotated[str, typer.Argument(metavar="DAY", help="The day at the exchange, like 2026-11-08.")]
 Opens = Annotated[
     str | None,
-    typer.Option("--opens", metavar="HH:MM", help="When trading begins there; else as on the days before."),
+    typer.Option("--opens", metavar="HH:MM", help="When trading begins, local time; else the usual hours."),
 ]
-Closes = Annotated[str | None, typer.Option("--closes", metavar="HH:MM", help="When trading ends there.")]
-Source = Annotated[str | None, typer.Option("--source", metavar="TEXT", help="Who says so, such as a URL.")]
+Closes = Annotated[
+    str | None, typer.Option("--closes", metavar="HH:MM", help="When trading ends, local time.")
+]
+Source = Annotated[
+    str | None, typer.Option("--source", metavar="TEXT", help="Where this is published, such as a URL.")
+]
 Who = Annotated[str | None, typer.Option("--user", metavar="NAME", help="Who enters it; else your login.")]
 
 
@@ -35,12 +39,14 @@ def list_(
     first: Annotated[
         str | None, typer.Option("--from", metavar="DATE", help="First day; else a year ago.")
     ] = None,
-    last: Last = None,
+    last: Annotated[
+        str | None, typer.Option("--to", metavar="DATE", help="Last day; else all that are known.")
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """List calendars and how far their days are known, or the corrections of one of them.
 
-    Days on which its two sources say different things are listed as undecided.
+    Days about which the two sources of trading days disagree are listed as undecided.
 
     \b
     Example: pricing-pipeline calendar list XBOM --from 2025-01-01
@@ -67,9 +73,9 @@ def add_session(
     user: Who = None,
     as_json: Json = False,
 ) -> None:
-    """Say that an exchange trades on a day, or at other hours than usual. It counts at once, for all its instruments.
+    """Say that an exchange trades on a day, or at unusual hours. It counts at once, for all instruments there.
 
-    Quarantined bars of the day are believed then. It needs the owner's URL, as `type add` does.
+    Quarantined bars of the day are then believed. It needs the owner's URL, as `type add` does.
 
     \b
     Example: pricing-pipeline calendar add-session XNSE 2026-11-08 --opens 18:00 --closes 19:00 --reason Muhurat
@@ -113,7 +119,7 @@ def close_day(
 
 @noun.command()
 def undo(calendar: Calendar, on: Day, as_json: Json = False) -> None:
-    """Take back what a person or bars have said of a day: the library counts again, with the corrections that we ship.
+    """Undo what a person entered or bars proved about a day: the library and the shipped corrections count again.
 
     It needs the owner's URL, as `type add` does.
 

@@ -43,7 +43,7 @@ NewExchange = Annotated[
     typer.Option(
         "--exchange",
         metavar="MIC",
-        help="Where it trades, such as XTAE, and so when; with none its symbol says.",
+        help="MIC of the exchange where it trades, such as XTAE; sets the calendar too. none: its symbol tells.",
     ),
 ]
 NewListedOn = Annotated[

@@ -210,9 +210,9 @@ FROM pricing.async_operations_dead o WHERE o.status = 'failed' AND o.finished_at
 GROUP BY coalesce(o.payload ->> 'recipient', o.operation_type), o.payload ->> 'recipient';
 
 -- name: nobody_told
--- Everybody who is to be told of trouble cannot be reached; what the channel `log` keeps reaches nobody.
+-- Recipients of alerts, if none of them can be reached; the channel `log` does not count.
 SELECT 'recipients' AS subject,
-       format('Nobody can be told of trouble: %s.', string_agg(format('messages to %s by %s fail since %s (%s)', r.recipient, r.channel, pricing.format_time(f.since),
+       format('Nobody can be told of trouble: %s.', string_agg(format('messages to %s by %s have failed since %s (%s)', r.recipient, r.channel, pricing.format_time(f.since),
                                                                 f.last_error), '; ' ORDER BY r.recipient)) AS says
 FROM pricing.recipients r LEFT JOIN pricing.failing_recipients f ON (f.operation_type, f.recipient) = (r.channel, r.recipient)
 WHERE r.is_active AND r.least_severity IS NOT NULL AND r.channel <> 'log' HAVING count(*) > 0 AND bool_and(coalesce(f.is_dead, false));
@@ -237,7 +237,7 @@ FROM n CROSS JOIN LATERAL (
     SELECT l.operation_type, sum(l.operations) AS operations
     FROM (SELECT o.operation_type, o.recipient, o.priority, count(*) AS operations FROM pricing.async_operations_live o
           WHERE o.status = 'pending' AND o.attempt = 0 AND o.due_at <= n.at GROUP BY 1, 2, 3) l
-    WHERE pricing.why_held(l.operation_type, l.recipient, l.priority, 0, n.at + interval '10 minutes') IS NULL GROUP BY 1) w
+    WHERE pricing.why_waiting(l.operation_type, l.recipient, l.priority, 0, n.at + interval '10 minutes') IS NULL GROUP BY 1) w
 LEFT JOIN pricing.operation_types t USING (operation_type)
 WHERE coalesce(t.is_active AND NOT t.is_built_in, true)
   AND NOT EXISTS (SELECT FROM pricing.async_operations_live o WHERE o.operation_type = w.operation_type AND o.claimed_at > n.at)

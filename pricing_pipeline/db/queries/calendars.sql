@@ -12,19 +12,19 @@ SELECT pricing.store_sessions(:calendar, CAST(:from_day AS date), CAST(:to_day A
 SELECT pricing.store_own_sessions(:calendar, CAST(:from_day AS date), CAST(:to_day AS date));
 
 -- name: note_failed
--- The sessions of a calendar cannot be worked out: keep why, and try again in a week.
+-- Store why the sessions of a calendar cannot be worked out; they are tried again in a week.
 SELECT pricing.note_failed_calendar(:calendar, :message);
 
 -- name: store_disagreements
--- Keep the days of which the second source says otherwise.
+-- Store the days on which the second source disagrees.
 SELECT pricing.store_disagreements(:calendar, CAST(:days AS date[]), CAST(:are_open AS boolean[]), CAST(:reasons AS text[]));
 
 -- name: load_exchanges
--- Take over the exchanges that this version knows.
+-- Store the exchanges that this version knows.
 SELECT pricing.load_exchanges(CAST(:rows AS jsonb));
 
 -- name: load_corrections
--- Take over the corrections of trading days that come with this version.
+-- Store the corrections of trading days that come with this version.
 SELECT pricing.load_corrections(CAST(:rows AS jsonb));
 
 -- name: correct
@@ -32,12 +32,12 @@ SELECT pricing.load_corrections(CAST(:rows AS jsonb));
 SELECT pricing.correct_calendar(:calendar, CAST(:day AS date), :is_open, CAST(:opens_at AS time), CAST(:closes_at AS time),
                                 :reason, :source, :by_whom);
 
--- name: uncorrect
--- Take back what a person or evidence has said of a day.
-SELECT pricing.uncorrect_calendar(:calendar, CAST(:day AS date));
+-- name: undo
+-- Remove the corrections of a day by a person or from evidence.
+SELECT pricing.undo_correction(:calendar, CAST(:day AS date));
 
 -- name: weigh_closed_days
--- Look whether quarantined bars of days without session prove that their exchange traded.
+-- Make days sessions if quarantined bars prove that their exchange traded.
 SELECT pricing.weigh_closed_days(:data_type, CAST(:symbols AS text[]));
 
 -- name: listed
@@ -49,7 +49,7 @@ SELECT c.calendar, c.description, c.time_zone, c.sessions_from, c.sessions_to, c
 FROM pricing.calendars c ORDER BY 1;
 
 -- name: corrections
--- The corrections of a calendar between two days, and days of which its two sources say different things.
+-- The corrections of a calendar between two days, and days about which its two sources disagree.
 SELECT x.day, x.origin, x.is_open, x.opens_at, x.closes_at, x.reason, x.source, x.by_whom, x.recorded_at,
        pricing.correction_rank(x.origin) > min(pricing.correction_rank(x.origin)) OVER (PARTITION BY x.day) AS is_overruled
 FROM pricing.calendar_corrections x WHERE x.calendar = :calendar AND x.day BETWEEN CAST(:first_day AS date) AND CAST(:last_day AS date)
@@ -68,7 +68,7 @@ SELECT coalesce((SELECT c.calendar FROM pricing.calendars c WHERE c.calendar = u
 SELECT calendar, day, reason, value_ids FROM pricing.bars_of_opened_days();
 
 -- name: forget_opened_day
--- The bars of a day that has become a session were released.
+-- Forget a day that has become a session: its bars were released.
 DELETE FROM pricing.opened_days o WHERE o.calendar = :calendar AND o.day = :day;
 
 -- name: known_to
@@ -90,7 +90,7 @@ CROSS JOIN LATERAL pricing.closed_days(i.calendar, greatest(CAST(:first_day AS d
 WHERE r.data_type = :data_type AND i.symbol = :symbol ORDER BY 2;
 
 -- name: without_session
--- Of symbols and days, those on which their exchange has no session, where its sessions are known.
+-- The symbols and days whose exchange has no session, if its sessions are known.
 SELECT d.symbol, d.day, c.calendar
 FROM unnest(CAST(:symbols AS text[]), CAST(:days AS date[])) AS d (symbol, day)
 JOIN pricing.data_type_registry r ON r.data_type = :data_type

@@ -3,9 +3,9 @@
 SELECT pricing.note_dagster_runs(CAST(:runs AS jsonb));
 
 -- name: noted
--- What of a kind is noted as failing, and why.
+-- What is noted as failing of one kind, and why.
 SELECT d.name, d.reason FROM pricing.dagster_failures d WHERE d.kind = :kind;
 
 -- name: note
--- Note what of a kind fails now.
-SELECT pricing.note_dagster_ticks(CAST(:failing AS jsonb), :kind);
+-- Note all that fails now of one kind.
+SELECT pricing.note_dagster_failures(CAST(:failing AS jsonb), :kind);

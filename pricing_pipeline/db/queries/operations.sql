@@ -10,9 +10,9 @@ SELECT * FROM pricing.claim_operations(CAST(:types AS text[]), :most, :worker);
 -- Operations have happened; returns the ids that the claim still owned.
 SELECT pricing.complete_operations(CAST(:ids AS bigint[]), :token, CAST(:results AS jsonb));
 
--- name: settle
--- An operation that was taken back has happened all the same; false if somebody has begun another attempt.
-SELECT pricing.settle_operation(:id, :attempt, CAST(:result AS jsonb));
+-- name: complete_recovered
+-- A recovered operation has happened after all; false if another attempt has begun.
+SELECT pricing.complete_recovered_operation(:id, :attempt, CAST(:result AS jsonb));
 
 -- name: fail
 -- An attempt has failed; returns the new status, or NULL if the claim was lost.

@@ -1,6 +1,6 @@
 -- name: add
 -- Add a price alert; none when its recipient has it already for the same user.
-INSERT INTO pricing.price_alerts (recipient, user_id, data_type, symbol, condition, threshold, hysteresis, hysteresis_in, lasts, pace, is_settled,
+INSERT INTO pricing.price_alerts (recipient, user_id, data_type, symbol, condition, threshold, hysteresis, hysteresis_in, lasts, pace, is_caught_up,
                                    created_at, created_by)
 VALUES (:recipient, :user_id, :data_type, :symbol, :condition, :threshold, :hysteresis, :hysteresis_in, make_interval(secs => CAST(:lasts AS float8)),
         make_interval(secs => CAST(:pace AS float8)), :condition IN ('each', 'stale'), pricing.clock(), :created_by)

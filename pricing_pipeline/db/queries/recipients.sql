@@ -25,16 +25,16 @@ SET least_severity = :least_severity, quiet_from = :quiet_from, quiet_until = :q
 WHERE recipient = :recipient;
 
 -- name: try_anew
--- Forget that a recipient could not be reached: it has changed.
+-- Close the breaker of a recipient that was changed.
 DELETE FROM pricing.failing_recipients WHERE recipient = :recipient;
 
--- name: held
+-- name: unreached
 -- Recipients that cannot be reached, and those whose channel is inactive while messages wait; and how many wait.
-SELECT r.recipient, r.channel, t.is_active AS channel_is_active, f.since, f.failures, f.held_until, coalesce(f.is_dead, false) AS is_dead, f.last_error,
+SELECT r.recipient, r.channel, t.is_active AS channel_is_active, f.since, f.failures, f.breaker_until, coalesce(f.is_dead, false) AS is_dead, f.last_error,
        (SELECT count(*) FROM pricing.async_operations_live o WHERE o.status = 'pending' AND (o.operation_type, o.recipient) = (r.channel, r.recipient)) AS waiting
 FROM pricing.recipients r JOIN pricing.operation_types t ON t.operation_type = r.channel
 LEFT JOIN pricing.failing_recipients f ON (f.operation_type, f.recipient) = (r.channel, r.recipient)
-WHERE r.is_active AND (f.is_dead OR f.held_until > pricing.clock() OR (NOT t.is_active AND EXISTS (
+WHERE r.is_active AND (f.is_dead OR f.breaker_until > pricing.clock() OR (NOT t.is_active AND EXISTS (
     SELECT FROM pricing.async_operations_live o WHERE o.status = 'pending' AND (o.operation_type, o.recipient) = (r.channel, r.recipient))))
 ORDER BY 1;
 

@@ -14,7 +14,7 @@ COMMENT ON FUNCTION pricing.note_dagster_runs(jsonb) IS
     'Notes how the newest runs ended: for each name one row with run_id, reason (NULL = it succeeded) and seconds_ago. Waits a second at most for a row that another session has locked.';
 
 
-CREATE OR REPLACE FUNCTION pricing.note_dagster_ticks(failing jsonb, of_kind text DEFAULT 'tick') RETURNS void
+CREATE OR REPLACE FUNCTION pricing.note_dagster_failures(failing jsonb, of_kind text DEFAULT 'tick') RETURNS void
 LANGUAGE plpgsql SET search_path = '' SET lock_timeout = '1s' AS $$
 BEGIN
     DELETE FROM pricing.dagster_failures d WHERE d.kind = of_kind AND NOT failing ? d.name;
@@ -22,8 +22,8 @@ BEGIN
     SELECT of_kind, f.key, left(f.value, 500), pricing.clock() FROM jsonb_each_text(failing) f ORDER BY 2
     ON CONFLICT (kind, name) DO UPDATE SET reason = excluded.reason WHERE d.reason <> excluded.reason;
 END $$;
-COMMENT ON FUNCTION pricing.note_dagster_ticks(jsonb, text) IS
-    'Notes what of a kind fails now, such as sensors and schedules: their names, with the reasons. Those that are not named work again.';
+COMMENT ON FUNCTION pricing.note_dagster_failures(jsonb, text) IS
+    'Notes all that fails now of one kind, such as sensors and schedules: names with reasons. What is not named works again.';
 
 
 CREATE OR REPLACE FUNCTION pricing.prune_dagster_failures(now_ timestamptz) RETURNS integer

@@ -36,7 +36,7 @@ BEGIN
         PERFORM pricing.note_life('start');
     END IF;
     PERFORM pricing.note_life('start', 0);
-    -- The daemon that starts looks itself.
+    -- The daemon that starts now looks itself.
     DELETE FROM pricing.dagster_failures d
     WHERE (d.kind, d.name) IN (SELECT x.kind, x.name FROM pricing.dagster_failures x
                                WHERE x.kind IN ('location', 'sensor') FOR UPDATE SKIP LOCKED);
@@ -119,7 +119,7 @@ LANGUAGE sql STABLE SET search_path = '' AS $$
     ORDER BY 1
 $$;
 COMMENT ON FUNCTION pricing.idle_duties(timestamptz) IS
-    'Periodic duties that have never run: because they fail, or although others have run since the start, which was twenty seconds ago.';
+    'Periodic duties that have never succeeded, and either have failed, or have not run although others have since the start, at least twenty seconds ago.';
 
 
 CREATE OR REPLACE FUNCTION pricing.late_types(started timestamptz) RETURNS TABLE (data_type text, watched bigint, late bigint)
@@ -204,7 +204,7 @@ LANGUAGE sql STABLE SET search_path = '' AS $$
     ORDER BY v.place
 $$;
 COMMENT ON FUNCTION pricing.late_signs(timestamptz, timestamptz) IS
-    'What gives a sign of life again and again, and sensors that do not work, as pricing.health() has it. A sign that lies ahead of the clock says nothing.';
+    'What gives a sign of life again and again, and sensors that do not work, as pricing.health() has it. A sign from the future does not count.';
 
 
 CREATE OR REPLACE FUNCTION pricing.health() RETURNS TABLE (part text, is_late boolean, since timestamptz, says text)

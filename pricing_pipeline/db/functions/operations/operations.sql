@@ -66,19 +66,19 @@ COMMENT ON FUNCTION pricing.enqueue_operation(text, jsonb, timestamptz, boolean)
     'Queues a side effect in the caller''s transaction: it is kept, or rolled back, with it. Returns its id. An urgent one goes before others, also in quiet hours. An unknown or inactive type, a payload unlike its type or longer than 64 kB, and a time more than a year ahead are refused.';
 
 
-CREATE OR REPLACE FUNCTION pricing.why_held(of_type text, to_recipient text, with_priority integer, limit_seconds integer, now_ timestamptz) RETURNS text
+CREATE OR REPLACE FUNCTION pricing.why_waiting(of_type text, to_recipient text, with_priority integer, limit_seconds integer, now_ timestamptz) RETURNS text
 LANGUAGE sql STABLE SET search_path = '' AS $$
     SELECT CASE
         WHEN with_priority = 0 OR to_recipient = '' THEN NULL
         WHEN EXISTS (SELECT FROM pricing.failing_recipients f
-                     WHERE f.operation_type = of_type AND f.recipient = to_recipient AND f.held_until > now_) THEN 'failing'
-        -- An attempt that begins just before the quiet hours would end within them.
+                     WHERE f.operation_type = of_type AND f.recipient = to_recipient AND f.breaker_until > now_) THEN 'failing'
+        -- An attempt that begins just before the quiet hours might last into them.
         WHEN EXISTS (SELECT FROM pricing.recipients r
                      WHERE r.recipient = to_recipient AND r.channel = of_type
                        AND (pricing.quiet_end(r, now_) IS NOT NULL OR pricing.quiet_end(r, now_ + make_interval(secs => limit_seconds)) IS NOT NULL)) THEN 'quiet' END
 $$;
-COMMENT ON FUNCTION pricing.why_held(text, text, integer, integer, timestamptz) IS
-    'Why messages of a priority to a recipient are held back now: quiet = its quiet hours, or an attempt might end within them; failing = its breaker is open. NULL = they may be sent.';
+COMMENT ON FUNCTION pricing.why_waiting(text, text, integer, integer, timestamptz) IS
+    'Why messages of a priority to a recipient wait now: quiet = its quiet hours, or an attempt might last into them; failing = its breaker is open. NULL = they may be sent.';
 
 
 CREATE OR REPLACE FUNCTION pricing.claim_operations(types text[], most integer, by_worker text)
@@ -92,7 +92,7 @@ DECLARE
 BEGIN
     PERFORM pricing.require_primary();
     RETURN QUERY
-    -- A look into the index for each line, however many wait in it.
+    -- One look into the index for each line, however many messages wait in it.
     WITH RECURSIVE lines AS (
         SELECT first.operation_type, first.recipient, first.priority
         FROM pricing.operation_types t CROSS JOIN LATERAL (
@@ -106,24 +106,24 @@ BEGIN
             WHERE o.status = 'pending' AND o.operation_type = l.operation_type AND (o.recipient, o.priority) > (l.recipient, l.priority)
             ORDER BY o.recipient, o.priority LIMIT 1) next),
     under_way AS MATERIALIZED (
-        -- What has passed its time limit has ended, though nobody may have noted how: it takes no place.
+        -- An attempt past its time limit has ended, even if nobody noted how: it takes no place.
         SELECT o.operation_type, o.recipient, o.priority
         FROM pricing.async_operations_live o JOIN pricing.operation_types t USING (operation_type)
         WHERE o.status = 'processing' AND o.claimed_at > now_ - make_interval(secs => t.time_limit_seconds + 5)),
     room AS MATERIALIZED (
         SELECT l.operation_type, l.recipient, l.priority, u.busy,
                CASE WHEN l.recipient = '' THEN most
-                    -- Tables are written by one at a time, and who has just failed is tried by one at a time.
+                    -- A table is written by one attempt at a time, and a recipient that has just failed gets one.
                     WHEN l.operation_type = 'rest' OR f.recipient IS NOT NULL THEN 1 - u.busy
-                    -- Nobody gets more than half of what is free, so that some is left for the next.
+                    -- No recipient gets more than half of the free places, so that the next one finds some.
                     ELSE greatest(least(8, most / 2), 1) - u.busy END::integer AS places
         FROM lines l JOIN pricing.operation_types t USING (operation_type)
         LEFT JOIN pricing.failing_recipients f USING (operation_type, recipient)
         CROSS JOIN LATERAL (
-            -- What is less urgent takes no place of what is more urgent.
+            -- Less urgent attempts take no places from more urgent messages.
             SELECT count(*) AS busy FROM under_way u
             WHERE (u.operation_type, u.recipient) = (l.operation_type, l.recipient) AND u.priority <= l.priority) u
-        WHERE pricing.why_held(l.operation_type, l.recipient, l.priority, t.time_limit_seconds, now_) IS NULL),
+        WHERE pricing.why_waiting(l.operation_type, l.recipient, l.priority, t.time_limit_seconds, now_) IS NULL),
     candidates AS (
         SELECT r.operation_type, r.recipient, r.priority, r.busy, r.places, c.id, c.due_at,
                row_number() OVER (PARTITION BY r.operation_type, r.recipient ORDER BY r.priority, c.due_at, c.id) AS place
@@ -151,7 +151,7 @@ BEGIN
     FROM claimed c JOIN pricing.operation_types t USING (operation_type) ORDER BY c.priority, c.due_at, c.id;
 END $$;
 COMMENT ON FUNCTION pricing.claim_operations(text[], integer, text) IS
-    'Claims operations of some types that are due: urgent ones first, then by turns for each recipient, the oldest first. A recipient has eight attempts at once, or half of what is free if that is less; one whose last attempt failed has one. In quiet hours, and while its breaker is open, only P0 is claimed. What another worker has is passed over. Each claim counts an attempt, and is lost after five minutes.';
+    'Claims operations of some types that are due: urgent ones first, then by turns for each recipient, the oldest first. A recipient has eight attempts at once, or half of what is free if that is less; one whose last attempt failed has one. In quiet hours, and while its breaker is open, only P0 is claimed. Operations that another worker has locked are skipped. Each claim counts an attempt, and is lost after five minutes.';
 
 
 CREATE OR REPLACE FUNCTION pricing.finish_operations(ids bigint[], results jsonb) RETURNS bigint[]
@@ -176,7 +176,7 @@ BEGIN
     RETURN coalesce(finished, '{}');
 END $$;
 COMMENT ON FUNCTION pricing.finish_operations(bigint[], jsonb) IS
-    'Moves locked operations to the completed ones, with their results by id; their recipients fail no longer. Returns their ids.';
+    'Moves locked operations to the completed ones, with their results by id, and closes the breakers of their recipients. Returns their ids.';
 
 
 CREATE OR REPLACE FUNCTION pricing.complete_operations(ids bigint[], token uuid, results jsonb DEFAULT '{}') RETURNS bigint[]
@@ -191,7 +191,7 @@ COMMENT ON FUNCTION pricing.complete_operations(bigint[], uuid, jsonb) IS
     'Notes that operations have happened, with their results by id. Returns the ids that the claim still owned; a lost claim changes nothing.';
 
 
-CREATE OR REPLACE FUNCTION pricing.settle_operation(happened bigint, at_attempt integer, result jsonb) RETURNS boolean
+CREATE OR REPLACE FUNCTION pricing.complete_recovered_operation(happened bigint, at_attempt integer, result jsonb) RETURNS boolean
 LANGUAGE plpgsql SET search_path = '' SET plan_cache_mode = force_generic_plan SET enable_seqscan = off SET jit = off
 SET lock_timeout = '1s' AS $$
 BEGIN
@@ -199,8 +199,8 @@ BEGIN
         SELECT o.id FROM pricing.async_operations_live o
         WHERE o.id = happened AND o.status = 'pending' AND o.attempt = at_attempt FOR UPDATE), jsonb_build_object(happened::text, result))) > 0;
 END $$;
-COMMENT ON FUNCTION pricing.settle_operation(bigint, integer, jsonb) IS
-    'Completes an operation that was taken back from a worker who knows that it has happened, if nobody has begun another attempt. Returns whether it did.';
+COMMENT ON FUNCTION pricing.complete_recovered_operation(bigint, integer, jsonb) IS
+    'Completes an operation that was recovered from a worker that knows that it has happened, unless another attempt has begun. Returns whether it did.';
 
 
 CREATE OR REPLACE FUNCTION pricing.bury_operations(ids bigint[], as_status text, message text) RETURNS bigint[]
@@ -238,9 +238,9 @@ BEGIN
     END IF;
     UPDATE pricing.failing_recipients f
     SET failures = f.failures + 1, failed_at = now_, last_error = left(message, 500), is_dead = f.is_dead OR is_given_up OR f.failures >= 2,
-        holds = f.holds + b.opens::integer,
-        held_until = CASE WHEN b.opens THEN now_ + greatest(interval '1 minute' * 2 ^ least(f.holds, 4), retry_after) ELSE f.held_until END
-    FROM (SELECT x.operation_type, x.recipient, opens_breaker AND x.failures >= 2 AND coalesce(x.held_until <= now_, true) AS opens
+        breaker_openings = f.breaker_openings + b.opens::integer,
+        breaker_until = CASE WHEN b.opens THEN now_ + greatest(interval '1 minute' * 2 ^ least(f.breaker_openings, 4), retry_after) ELSE f.breaker_until END
+    FROM (SELECT x.operation_type, x.recipient, opens_breaker AND x.failures >= 2 AND coalesce(x.breaker_until <= now_, true) AS opens
           FROM pricing.failing_recipients x WHERE x.operation_type = of_type AND x.recipient = to_recipient FOR UPDATE SKIP LOCKED) b
     WHERE (f.operation_type, f.recipient) = (b.operation_type, b.recipient);
 END $$;
@@ -298,7 +298,7 @@ BEGIN
     RETURN lost.number;
 END $$;
 COMMENT ON FUNCTION pricing.recover_operations(bigint[]) IS
-    'Takes back operations whose worker has said nothing for five minutes, except those that the caller knows to be its own: they are due at once, or dead after their last attempt. Returns how many.';
+    'Takes back operations whose worker has given no sign of life for five minutes, except those that the caller names as its own: they are due at once, or dead after their last attempt. Returns how many.';
 
 
 CREATE OR REPLACE FUNCTION pricing.return_operations(ids bigint[], token uuid) RETURNS bigint[]
@@ -351,7 +351,7 @@ BEGIN
         SELECT f.operation_type, f.recipient FROM pricing.failing_recipients f
         WHERE (f.operation_type, f.recipient) IN (SELECT g.operation_type, g.recipient FROM gone g) FOR UPDATE SKIP LOCKED),
     tried_anew AS (
-        UPDATE pricing.failing_recipients f SET held_until = NULL, holds = 0 FROM hopeful h
+        UPDATE pricing.failing_recipients f SET breaker_until = NULL, holds = 0 FROM hopeful h
         WHERE (f.operation_type, f.recipient) = (h.operation_type, h.recipient))
     SELECT array_agg(g.id ORDER BY g.id) INTO retried FROM gone g;
     RETURN coalesce(retried, '{}');
@@ -392,9 +392,9 @@ LANGUAGE sql SET search_path = '' SET lock_timeout = '1s' AS $$
           WHERE greatest(x.due_at, x.lease_until, x.claimed_at, x.enqueued_at) > now_ ORDER BY x.id FOR UPDATE) mine
     WHERE o.id = mine.id;
     UPDATE pricing.failing_recipients f
-    SET since = least(f.since, now_), failed_at = least(f.failed_at, now_), held_until = pricing.moved_back(f.held_until, now_, step)
+    SET since = least(f.since, now_), failed_at = least(f.failed_at, now_), breaker_until = pricing.moved_back(f.breaker_until, now_, step)
     FROM (SELECT x.operation_type, x.recipient FROM pricing.failing_recipients x
-          WHERE greatest(x.failed_at, x.held_until) > now_ ORDER BY 1, 2 FOR UPDATE) mine
+          WHERE greatest(x.failed_at, x.breaker_until) > now_ ORDER BY 1, 2 FOR UPDATE) mine
     WHERE (f.operation_type, f.recipient) = (mine.operation_type, mine.recipient);
 $$;
 COMMENT ON FUNCTION pricing.move_operations(timestamptz, interval) IS

@@ -70,8 +70,8 @@ BEGIN
         WHERE (coalesce(a.told_at + a.pace <= now_, true)
                AND EXISTS (SELECT FROM pricing.price_events e WHERE e.price_alert_id = a.price_alert_id OFFSET 0))
            -- A price that was stored, or being stored, while the alert was added has no event.
-           OR (NOT a.is_settled
-               AND (coalesce(a.settles_at <= pg_snapshot_xmin(pg_current_snapshot()), true) OR EXISTS (
+           OR (NOT a.is_caught_up
+               AND (coalesce(a.caught_up_after <= pg_snapshot_xmin(pg_current_snapshot()), true) OR EXISTS (
                    SELECT FROM pricing.latest_prices l
                    WHERE (l.data_type, l.symbol) = (a.data_type, a.symbol)
                      AND (a.seen_at IS NULL OR l.observed_at > a.seen_at OR l.amount * ('1e-' || l.scale)::numeric <> a.seen))))
@@ -86,13 +86,13 @@ BEGIN
         FROM pricing.price_alerts a WHERE a.price_alert_id = ANY (ids)),
     gone AS (
         DELETE FROM pricing.price_events e USING reach r WHERE e.price_alert_id = r.price_alert_id AND e.event_id <= r.last_id RETURNING e.*),
-    -- Whoever stores a price without an event for the alert was at work when the alert was committed, and so at its first look.
-    -- After a restore into another server, numbers of transactions begin anew.
-    settling AS (
+    -- A transaction that stores a price without an event for the alert had begun before the alert was committed.
+    -- After a restore into another server, transaction numbers start again.
+    catching_up AS (
         UPDATE pricing.price_alerts a
-        SET settles_at = least(a.settles_at, pg_snapshot_xmax(pg_current_snapshot())),
-            is_settled = coalesce(a.settles_at, pg_snapshot_xmax(pg_current_snapshot())) <= pg_snapshot_xmin(pg_current_snapshot())
-        WHERE a.price_alert_id = ANY (ids) AND NOT a.is_settled),
+        SET caught_up_after = least(a.caught_up_after, pg_snapshot_xmax(pg_current_snapshot())),
+            is_caught_up = coalesce(a.caught_up_after, pg_snapshot_xmax(pg_current_snapshot())) <= pg_snapshot_xmin(pg_current_snapshot())
+        WHERE a.price_alert_id = ANY (ids) AND NOT a.is_caught_up),
     found AS (
         SELECT g.price_alert_id, g.event_id, g.symbol, g.amount, g.scale, g.currency, g.observed_at, g.provider, g.call_id,
                row_number() OVER (PARTITION BY g.price_alert_id, g.symbol ORDER BY g.event_id DESC) AS place
@@ -100,7 +100,7 @@ BEGIN
         UNION ALL
         SELECT a.price_alert_id, NULL, l.symbol, l.amount, l.scale, l.currency, l.observed_at, l.provider, l.call_id, 1
         FROM reach r JOIN pricing.price_alerts a USING (price_alert_id) JOIN pricing.latest_prices l USING (data_type, symbol)
-        WHERE NOT a.is_settled
+        WHERE NOT a.is_caught_up
           AND NOT EXISTS (SELECT FROM pricing.price_events e WHERE e.price_alert_id = r.price_alert_id AND e.event_id > r.last_id))
     SELECT a.price_alert_id, a.recipient, a.user_id, r.is_active, a.data_type, a.condition, a.threshold,
            a.hysteresis, a.hysteresis_in, a.told_at, a.is_beyond, a.seen_at,
@@ -112,12 +112,12 @@ BEGIN
                array_agg(c.old_shares ORDER BY c.ex_on) AS old_
         FROM pricing.data_type_registry t JOIN pricing.corporate_actions c ON (c.asset_class, c.symbol) = (t.asset_class, a.symbol)
         WHERE c.new_shares IS NOT NULL AND t.data_type = a.data_type AND c.ex_on > (least(a.reference_at, a.seen_at) AT TIME ZONE 'UTC')::date) splits ON true
-    -- Of each price of a symbol that waits together with newer ones, nobody is told.
+    -- Of the prices of one symbol that wait together, only the newest is told.
     WHERE a.condition <> 'each' OR f.place = 1
     ORDER BY a.price_alert_id, f.event_id NULLS LAST;
 END $$;
 COMMENT ON FUNCTION pricing.take_price_events(integer) IS
-    'Takes the new prices of so many alerts, in the order in which they were stored, at most 200 of one; of alerts that another session has locked, nothing. Rows of one alert come together, with its state, and with the splits since it last looked. An alert of every price gets the newest of each symbol, of all, once its pace allows it. An alert that is not settled gets the latest price, too, and is settled when all transactions have ended that were open at its first look.';
+    'Takes the new prices of so many alerts, in the order in which they were stored, at most 200 of one; of alerts that another session has locked, nothing. Rows of one alert come together, with its state, and with the splits since it last looked. An alert of every price gets the newest of each symbol, of all, once its pace allows it. An alert that has not caught up gets the latest price, too, and has caught up when all transactions have ended that were open at its first look.';
 
 
 CREATE OR REPLACE FUNCTION pricing.note_price_looks(looks jsonb) RETURNS void

@@ -6,7 +6,7 @@ DECLARE
     now_ timestamptz := pricing.clock();
 BEGIN
     -- Programs recognise it by the name of the schema, and find its parts in the other fields (db/notices.py).
-    -- A notice, because a server writes each warning into its log: one that repeats filled 200 MB a day.
+    -- A notice, because the server logs each warning: one that repeated wrote 200 MB a day.
     RAISE NOTICE '% of %: % (%)', from_source, about, message, state
         USING SCHEMA = 'pricing.warn', TABLE = coalesce(from_source, ''), COLUMN = coalesce(about, ''),
               DATATYPE = coalesce(state, ''), CONSTRAINT = coalesce(left(message, 1000), '');

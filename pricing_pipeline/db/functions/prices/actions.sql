@@ -1,14 +1,14 @@
 -- Storing corporate actions. They are written in the transaction that stores the prices they came with.
 --
--- What a provider says of a day is one set: its ratio (a split or a spin-off), its dividends, its capital gains. Of each set
--- only the provider that told it first may say it otherwise; then the new set replaces the old one.
+-- What a provider reports of a day forms three sets: the ratio (a split or a spin-off), the dividends, the capital gains.
+-- Only the provider that first reported a set may change it; the new set then replaces the old one.
 
 CREATE OR REPLACE FUNCTION pricing.action_set(kind text) RETURNS text
 LANGUAGE sql IMMUTABLE PARALLEL SAFE SET search_path = '' AS $$
     SELECT CASE kind WHEN 'spin_off' THEN 'split' ELSE kind END
 $$;
 COMMENT ON FUNCTION pricing.action_set(text) IS
-    'The set of a day that an action belongs to: a split and a spin-off are one ratio, told as one or the other.';
+    'The set that an action of a day belongs to: splits and spin-offs are one set, because a provider may report one as the other.';
 
 
 CREATE OR REPLACE FUNCTION pricing.actions_of_answer(wanted_class text, from_provider text, from_call bigint, actions jsonb)
@@ -21,7 +21,7 @@ LANGUAGE sql IMMUTABLE SET search_path = '' AS $$
         AS a (symbol text, ex_on date, kind text, new_shares numeric, old_shares numeric, cash numeric, currency text)
 $$;
 COMMENT ON FUNCTION pricing.actions_of_answer(text, text, bigint, jsonb) IS
-    'The actions of an answer as they would be stored; parts of a day are not told apart yet.';
+    'The actions of an answer as they would be stored, before payments of one day get their parts.';
 
 
 CREATE OR REPLACE FUNCTION pricing.same_action(one pricing.corporate_actions, other pricing.corporate_actions) RETURNS boolean
@@ -32,7 +32,7 @@ LANGUAGE sql IMMUTABLE SET search_path = '' AS $$
                      AND one.currency IS NOT DISTINCT FROM other.currency END
 $$;
 COMMENT ON FUNCTION pricing.same_action(pricing.corporate_actions, pricing.corporate_actions) IS
-    'Whether two sources say the same of a day, however they spell it.';
+    'Whether two sources report the same action of a day, however they spell it.';
 
 
 CREATE OR REPLACE FUNCTION pricing.is_one_action(believed pricing.corporate_actions, said pricing.corporate_actions) RETURNS boolean
@@ -45,7 +45,7 @@ LANGUAGE sql IMMUTABLE SET search_path = '' AS $$
                      AND (believed.currency = said.currency) IS NOT FALSE END
 $$;
 COMMENT ON FUNCTION pricing.is_one_action(pricing.corporate_actions, pricing.corporate_actions) IS
-    'Whether what is said of one day may be what is believed of another: the same ratio within 7 days, or a payment of the same cash within 6. Sources differ about the first day without it.';
+    'Whether a reported action may be a believed one of another day: the same ratio within 7 days, or a payment of the same amount within 6. Sources differ about the ex-day.';
 
 
 CREATE OR REPLACE FUNCTION pricing.keep_actions(were pricing.corporate_actions[], until timestamptz, by_call bigint) RETURNS void
@@ -78,7 +78,7 @@ BEGIN
     RETURN coalesce(cardinality(gone), 0);
 END $$;
 COMMENT ON FUNCTION pricing.withdraw_payments(pricing.corporate_actions[], timestamptz, bigint) IS
-    'Withdraws payments of days of which their provider tells fewer now; they stay as revisions. Returns how many.';
+    'Withdraws payments that their provider no longer reports of days that it reports again; they stay as revisions. Returns how many.';
 
 
 CREATE OR REPLACE FUNCTION pricing.move_actions(
@@ -133,7 +133,7 @@ LANGUAGE sql STABLE SET search_path = '' AS $$
     SELECT (coalesce(max(c.part), 0) + 1)::smallint FROM pricing.corporate_actions c
     WHERE (c.asset_class, c.symbol, c.ex_on, c.kind) = (wanted_class, wanted_symbol, day, wanted_kind)
 $$;
-COMMENT ON FUNCTION pricing.next_part(text, text, date, text) IS 'The part by which one more payment of a day is told apart.';
+COMMENT ON FUNCTION pricing.next_part(text, text, date, text) IS 'The part number of one more payment of a day.';
 
 
 CREATE OR REPLACE FUNCTION pricing.cover_actions(
@@ -156,7 +156,7 @@ BEGIN
             fetched_at = excluded.fetched_at, provider = excluded.provider, call_id = excluded.call_id;
 END $$;
 COMMENT ON FUNCTION pricing.cover_actions(text, text, bigint, text[], date[], text[]) IS
-    'Remembers that a provider has told all splits and dividends of these symbols, each since its day, and of some all capital gains.';
+    'Records that a provider has reported all splits and dividends of these symbols, each since its day, and for some also all capital gains.';
 
 
 CREATE OR REPLACE FUNCTION pricing.merge_actions(
@@ -178,7 +178,7 @@ BEGIN
             SELECT c AS action, c.ctid AS place, c.symbol, c.ex_on, c.provider, c.currency, pricing.action_set(c.kind) AS set
             FROM pricing.corporate_actions c
             WHERE c.asset_class = wanted_class AND (c.symbol, c.ex_on) IN (SELECT s.symbol, s.ex_on FROM said s)),
-        -- What is said and not stored, of sets that are new or the provider's own.
+        -- Reported and not stored yet, in sets that are new or the provider's own.
         other AS MATERIALIZED (
             SELECT s.*, row_number() OVER (PARTITION BY s.symbol, s.ex_on, s.set
                                            ORDER BY s.currency, (s.action).amount, (s.action).scale) AS number
@@ -194,7 +194,7 @@ BEGIN
                           WHERE (own.symbol, own.ex_on, own.set, own.provider) = (s.symbol, s.ex_on, s.set, from_provider)
                             AND own.currency IS NOT DISTINCT FROM s.currency)
                       ELSE true END)),
-        -- What the provider has said of such a set, and says no more.
+        -- Stored in such a set, and no longer reported.
         outdated AS MATERIALIZED (
             SELECT k.*, row_number() OVER (PARTITION BY k.symbol, k.ex_on, k.set
                                            ORDER BY k.currency, (k.action).amount, (k.action).scale) AS number
@@ -255,7 +255,7 @@ BEGIN
     RETURN stored;
 END $$;
 COMMENT ON FUNCTION pricing.merge_actions(text, text, bigint, jsonb, text[], date[], text[]) IS
-    'Stores actions that one call brought. What its own provider says otherwise of a day leaves revisions; what another one says otherwise, or of a day near it, changes nothing; a day that is no longer named stays as it is, but may move to one near it; and what a person has taken back stays so. Of told symbols all actions since their day are known now. Returns how many rows were changed.';
+    'Stores the actions that one call brought. If the provider that reported a day corrects it, the old actions become revisions. What another provider reports of that day, or of one near it, changes nothing. A day that the answer no longer names stays as it is, or moves to a day near it. What a person has removed stays removed. Of the symbols in told, all actions since their day are known from now on. Returns how many rows were changed.';
 
 
 CREATE OR REPLACE FUNCTION pricing.doubted_payments(wanted_type text, actions jsonb)

@@ -1,4 +1,5 @@
--- What people know of splits, spin-offs and payments that no source tells, or that one tells wrongly. Only the owner can remove.
+-- Splits, spin-offs and payments that no source reports, or that one reports wrongly, entered by people. Only the owner can
+-- remove them.
 
 CREATE OR REPLACE FUNCTION pricing.enter_action(
     wanted_class text, wanted_symbol text, day date, wanted_kind text, new_ numeric, old_ numeric, cash numeric, cash_currency text,
@@ -77,7 +78,7 @@ LANGUAGE sql IMMUTABLE SET search_path = '' AS $$
        AND (believed.currency = entered.currency) IS NOT FALSE
 $$;
 COMMENT ON FUNCTION pricing.is_replaced_by(pricing.corporate_actions, pricing.corporate_actions) IS
-    'Whether what a person enters takes the place of this: the ratio of the day, or a payment of this kind in this currency.';
+    'Whether an action that a person enters replaces this one: the same day''s ratio, or a payment of the same kind and currency.';
 
 
 CREATE OR REPLACE FUNCTION pricing.remove_action(
@@ -103,7 +104,7 @@ BEGIN
     RETURN outcome;
 END $$;
 COMMENT ON FUNCTION pricing.remove_action(text, text, date, text, text, text, text) IS
-    'Takes back a split or spin-off, or the payments of one kind (of one currency, if it is given) of a day, whoever said them; they stay as revisions, and their provider is not believed when it says the same again. Returns removed or unknown.';
+    'Removes the split or spin-off of a day, or its payments of one kind (and of one currency, if it is given), whoever reported them. They stay as revisions, and the provider is not believed if it reports the same again. Returns removed or unknown.';
 
 
 CREATE OR REPLACE FUNCTION pricing.keep_action(was pricing.corporate_actions, until timestamptz, by_whom text, why text) RETURNS void

@@ -120,7 +120,7 @@ LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
                 ELSE greatest((observed_at AT TIME ZONE 'UTC')::date, (recorded_at AT TIME ZONE 'UTC')::date) END
 $$;
 COMMENT ON FUNCTION pricing.basis_day(text, timestamptz, timestamptz) IS
-    'The day of whose shares a stored value is: its own if it is as traded; prices that were divided by the splits until they were recorded are as if traded on that day.';
+    'The day whose shares a stored value refers to: its own day if it is as traded; the day on which it was recorded if it is divided by the splits until then.';
 
 
 CREATE OR REPLACE FUNCTION pricing.rate_of_day(from_currency text, to_currency text, day date, as_of timestamptz DEFAULT NULL)
@@ -139,7 +139,7 @@ BEGIN
         ORDER BY r.fetcher = 'quote', pair.is_inverse, r.data_type, h.observed_at DESC LIMIT 1);
 END $$;
 COMMENT ON FUNCTION pricing.rate_of_day(text, text, date, timestamptz) IS
-    'The stored rate of exchange of a day, as it was believed at a time (NULL = now): so much of the second currency for one of the first, from either spelling of their pair. NULL = none is stored.';
+    'The stored exchange rate of a day, as believed at a time (NULL = now): units of the second currency for one of the first, from either spelling of the pair. NULL = none is stored.';
 
 
 CREATE OR REPLACE FUNCTION pricing.left_by_payments(
@@ -147,7 +147,7 @@ CREATE OR REPLACE FUNCTION pricing.left_by_payments(
     OUT kept numeric, OUT lacks jsonb)
 LANGUAGE plpgsql STABLE SET search_path = '' AS $$
 DECLARE
-    -- What payments took off is told by the price before them. One of another year would tell something else.
+    -- The price just before the payments says what they took off; one from another year would not.
     last_close record := pricing.close_before(wanted_type, wanted_symbol, day, as_of, archived);
     last_price numeric := last_close.amount * ('1e-' || last_close.scale)::numeric;
     its_currency text := coalesce(last_close.currency, (
@@ -170,7 +170,7 @@ BEGIN
     IF lacks IS NOT NULL THEN
         RETURN; -- a part of what was paid would be as wrong as nothing
     END IF;
-    -- The payments are for shares of their day, the close is of those of another: as many more or less by the splits between.
+    -- Payments are for one share of their day. The close may be for shares of another day: the splits between them count.
     FOR ratio IN
         SELECT a.ex_on, a.new_shares, a.old_shares FROM pricing.actions_as_of(wanted_class, wanted_symbol, as_of) a
         WHERE a.new_shares IS NOT NULL
@@ -186,7 +186,7 @@ BEGIN
     END IF;
 END $$;
 COMMENT ON FUNCTION pricing.left_by_payments(text, text, text, date, timestamptz, pricing.price_revisions[]) IS
-    'The part of a price that the dividends and capital gains of a day left: 1 less their cash by the last price before them, in one currency and on one basis. Where that cannot be told it is 1, and lacks says why, for each payment: no_close (within two weeks), no_rate (of the day), or not_below_close for all of them.';
+    'The part of a price that remains after the dividends and capital gains of a day: 1 minus their cash divided by the last price before them, in one currency and on one basis. If that is unknown it is 1, and lacks says why for each payment: no_close (within two weeks), no_rate (of the day), or not_below_close for all of them.';
 
 
 CREATE OR REPLACE FUNCTION pricing.in_words(lack jsonb) RETURNS text
@@ -230,7 +230,7 @@ BEGIN
                                          first_pair.symbol, first_pair.data_type, first_pair.first_day, first_pair.last_day) END;
 END $$;
 COMMENT ON FUNCTION pricing.require_payments(text, date, date, jsonb) IS
-    'Refuses a total return between two days if a payment between them cannot be counted, and tells all of these.';
+    'Refuses a total return between two days if payments between them cannot be counted, and lists them.';
 
 
 CREATE OR REPLACE FUNCTION pricing.adjustment_steps(
@@ -253,7 +253,7 @@ BEGIN
     more_volume := 1;
     less_volume := 1;
     kept := 1;
-    -- What happened until the first day has changed none of these values.
+    -- Actions until the first day have changed none of these values.
     FOR happened IN
         SELECT a.ex_on, a.kind, a.new_shares, a.old_shares FROM pricing.actions_as_of(wanted_class, wanted_symbol, as_of) a
         WHERE a.ex_on > first_day AND a.ex_on <= today AND a.new_shares IS NOT NULL

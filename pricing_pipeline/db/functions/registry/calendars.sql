@@ -11,7 +11,7 @@ COMMENT ON FUNCTION pricing.is_time_zone(text) IS
 CREATE OR REPLACE FUNCTION pricing.exchange_of(of_class text, of_symbol text, in_currency text) RETURNS text
 LANGUAGE sql STABLE SET search_path = '' AS $$
     SELECT CASE WHEN count(*) = 1 THEN min(e.mic)
-                -- Several exchanges are marked so: the currency may leave one.
+                -- Several exchanges share this ending: the currency may tell which.
                 WHEN count(*) FILTER (WHERE e.currency = in_currency) = 1 THEN min(e.mic) FILTER (WHERE e.currency = in_currency) END
     FROM pricing.exchange_endings n JOIN pricing.exchanges e USING (mic)
     WHERE of_class IN ('equity', 'etf') AND pg_catalog.upper(n.ending) = pg_catalog.upper(pg_catalog.substring(of_symbol, '[.:][^.:]+$'))
@@ -25,8 +25,8 @@ LANGUAGE plpgsql SET search_path = '' AS $$
 DECLARE
     at_exchange text := coalesce(NEW.exchange, pricing.exchange_of(NEW.asset_class, NEW.symbol, NEW.currency));
 BEGIN
-    -- An exchange that nobody knows is not America: .XY says where, and we do not know when that trades. A single
-    -- letter is a class of shares, BRK.B.
+    -- An unknown ending such as .XY names an exchange outside the United States, whose days we do not know. A single
+    -- letter is a class of shares, as in BRK.B.
     NEW.calendar := (
         SELECT c.calendar
         FROM (SELECT r.calendar, r.asset_class, length(r.ending) AS precision, r.currency FROM pricing.calendar_rules r
@@ -43,43 +43,43 @@ COMMENT ON FUNCTION pricing.choose_calendar() IS
     'Gives an instrument the calendar of its exchange, or else the one that the rules name, unless it has one. Where no rule of its own fits, an ETF follows equities.';
 
 
-CREATE OR REPLACE FUNCTION pricing.told_exchanges(given jsonb)
+CREATE OR REPLACE FUNCTION pricing.exchange_rows(given jsonb)
 RETURNS TABLE (mic text, name text, calendar text, zone text, currency text, minor_unit text, known_to date, endings text[])
 LANGUAGE sql IMMUTABLE SET search_path = '' AS $$
     SELECT * FROM jsonb_to_recordset(given)
         AS x (mic text, name text, calendar text, zone text, currency text, minor_unit text, known_to date, endings text[])
 $$;
-COMMENT ON FUNCTION pricing.told_exchanges(jsonb) IS 'The rows of domain/exchanges.toml, as load_exchanges is given them.';
+COMMENT ON FUNCTION pricing.exchange_rows(jsonb) IS 'The rows of domain/exchanges.toml that load_exchanges is given.';
 
 
 CREATE OR REPLACE FUNCTION pricing.load_exchanges(given jsonb) RETURNS void
 LANGUAGE plpgsql SET search_path = '' AS $$
 BEGIN
     INSERT INTO pricing.calendars AS c (calendar, description, time_zone, known_to)
-    SELECT DISTINCT ON (t.calendar) t.calendar, t.name, t.zone, t.known_to FROM pricing.told_exchanges(given) t
+    SELECT DISTINCT ON (t.calendar) t.calendar, t.name, t.zone, t.known_to FROM pricing.exchange_rows(given) t
     WHERE t.calendar IS NOT NULL ORDER BY t.calendar, t.mic <> t.calendar
     ON CONFLICT (calendar) DO UPDATE SET time_zone = excluded.time_zone, known_to = excluded.known_to
         WHERE (c.time_zone, c.known_to) IS DISTINCT FROM (excluded.time_zone, excluded.known_to);
     INSERT INTO pricing.exchanges AS e (mic, name, calendar, currency, minor_unit)
-    SELECT t.mic, t.name, t.calendar, t.currency, t.minor_unit FROM pricing.told_exchanges(given) t ORDER BY t.mic
+    SELECT t.mic, t.name, t.calendar, t.currency, t.minor_unit FROM pricing.exchange_rows(given) t ORDER BY t.mic
     ON CONFLICT (mic) DO UPDATE SET name = excluded.name, calendar = excluded.calendar, currency = excluded.currency, minor_unit = excluded.minor_unit
         WHERE (e.name, e.calendar, e.currency, e.minor_unit)
               IS DISTINCT FROM (excluded.name, excluded.calendar, excluded.currency, excluded.minor_unit);
     DELETE FROM pricing.exchange_endings n
-    WHERE NOT EXISTS (SELECT FROM pricing.told_exchanges(given) t WHERE t.mic = n.mic AND n.ending = ANY (t.endings));
+    WHERE NOT EXISTS (SELECT FROM pricing.exchange_rows(given) t WHERE t.mic = n.mic AND n.ending = ANY (t.endings));
     INSERT INTO pricing.exchange_endings (ending, mic)
-    SELECT DISTINCT u.ending, t.mic FROM pricing.told_exchanges(given) t CROSS JOIN unnest(t.endings) AS u (ending)
+    SELECT DISTINCT u.ending, t.mic FROM pricing.exchange_rows(given) t CROSS JOIN unnest(t.endings) AS u (ending)
     ORDER BY 1, 2 ON CONFLICT DO NOTHING;
-    -- An exchange that is not told any more stays while an instrument is said to be of it.
+    -- An exchange that is no longer in the file stays while an instrument refers to it.
     DELETE FROM pricing.exchanges e
-    WHERE NOT EXISTS (SELECT FROM pricing.told_exchanges(given) t WHERE t.mic = e.mic)
+    WHERE NOT EXISTS (SELECT FROM pricing.exchange_rows(given) t WHERE t.mic = e.mic)
       AND NOT EXISTS (SELECT FROM pricing.instruments i WHERE i.exchange = e.mic);
-    -- Instruments without a calendar get that of their exchange if it is known now: the trigger chooses it.
+    -- The trigger gives instruments without a calendar that of their exchange, if it is known now.
     UPDATE pricing.instruments i SET currency = i.currency
     WHERE i.calendar IS NULL AND pricing.exchange_of(i.asset_class, i.symbol, i.currency) IS NOT NULL;
 END $$;
 COMMENT ON FUNCTION pricing.load_exchanges(jsonb) IS
-    'Takes over what domain/exchanges.toml tells: exchanges, how symbols of each end, and their calendars. Instruments without a calendar get one if their exchange is known now.';
+    'Stores the exchanges of domain/exchanges.toml, how their symbols end, and their calendars. Instruments without a calendar get one if their exchange is known now.';
 
 
 CREATE OR REPLACE FUNCTION pricing.load_corrections(given jsonb) RETURNS void
@@ -99,7 +99,7 @@ BEGIN
               IS DISTINCT FROM (excluded.is_open, excluded.opens_at, excluded.closes_at, excluded.reason, excluded.source);
 END $$;
 COMMENT ON FUNCTION pricing.load_corrections(jsonb) IS
-    'Takes over the corrections of trading days that come with the pipeline, in the place of those of an earlier version. Those of people stay.';
+    'Stores the corrections of trading days that come with the pipeline, in place of an earlier version''s. Those of people stay.';
 
 
 CREATE OR REPLACE FUNCTION pricing.calendars_to_extend(again boolean DEFAULT false)
@@ -116,7 +116,7 @@ BEGIN
       -- An exchange that has not told next year's holidays is asked about once a week.
       AND (again OR c.filled_at IS NULL OR (c.filled_at < now_ - interval '7 days' AND (
                coalesce(c.sessions_to < until, true) OR c.failure IS NOT NULL
-               -- By now bars may show which of two sources was right.
+               -- By now bars may have shown which source was right.
                OR EXISTS (SELECT FROM pricing.calendar_disagreements d
                           WHERE d.calendar = c.calendar AND d.day < (now_ AT TIME ZONE 'UTC')::date - 7))))
     ORDER BY 1;
@@ -133,7 +133,7 @@ DECLARE
 BEGIN
     UPDATE pricing.calendars c
     SET filled_at = now_, failure = NULL, sessions_from = least(c.sessions_from, from_day),
-        -- A horizon that has come nearer is a library that no longer claims what it claimed.
+        -- The library may know fewer days than before: then its horizon has come nearer.
         sessions_to = CASE WHEN c.known_to IS NULL THEN greatest(c.sessions_to, to_day) ELSE to_day END
     WHERE c.calendar = wanted_calendar;
     IF to_day < (now_ AT TIME ZONE 'UTC')::date + 14 THEN
@@ -141,7 +141,7 @@ BEGIN
             'trading days of %s are known to %s only: after that its instruments go by their TTL, and their gaps are not known. A newer exchange-calendars may know more',
             wanted_calendar, to_day), '01000');
     END IF;
-    -- A day of mourning is told days before: what was a session is none any more. Beyond the horizon nothing is known.
+    -- A day of mourning is announced days before: a session is deleted then. Beyond the horizon nothing is known.
     DELETE FROM pricing.calendar_sessions s
     WHERE s.calendar = wanted_calendar
       AND ((s.session BETWEEN from_day AND to_day AND NOT s.session = ANY (days))
@@ -163,7 +163,7 @@ CREATE OR REPLACE FUNCTION pricing.correction_rank(origin text) RETURNS integer
 LANGUAGE sql IMMUTABLE PARALLEL SAFE SET search_path = '' AS $$
     SELECT CASE origin WHEN 'operator' THEN 1 WHEN 'evidence' THEN 2 ELSE 3 END
 $$;
-COMMENT ON FUNCTION pricing.correction_rank(text) IS 'Whose correction of a day counts: that of the lowest rank.';
+COMMENT ON FUNCTION pricing.correction_rank(text) IS 'The rank of a correction by its origin: of several for one day, that with the lowest rank counts.';
 
 
 CREATE OR REPLACE FUNCTION pricing.apply_corrections(wanted_calendar text, from_day date, to_day date) RETURNS integer
@@ -204,7 +204,7 @@ COMMENT ON FUNCTION pricing.apply_corrections(text, date, date) IS
 
 CREATE OR REPLACE FUNCTION pricing.usual_hours(wanted_calendar text, on_day date, OUT opens_at timestamptz, OUT closes_at timestamptz)
 LANGUAGE sql STABLE SET search_path = '' AS $$
-    -- The longest of the ten sessions before, or else after: half days are left out. Summer time moves with the zone.
+    -- The longest of the ten sessions before, or else after, so that half days do not count. The zone handles summer time.
     SELECT (on_day + (s.opens_at AT TIME ZONE k.zone - s.session)) AT TIME ZONE k.zone,
            (on_day + (s.closes_at AT TIME ZONE k.zone - s.session)) AT TIME ZONE k.zone
     FROM (SELECT coalesce(c.time_zone, 'UTC') AS zone FROM pricing.calendars c WHERE c.calendar = wanted_calendar) k
@@ -215,7 +215,7 @@ LANGUAGE sql STABLE SET search_path = '' AS $$
             (SELECT x.* FROM pricing.calendar_sessions x WHERE x.calendar = wanted_calendar AND x.session > on_day ORDER BY x.session LIMIT 10)) n
         ORDER BY n.session < on_day DESC, n.closes_at - n.opens_at DESC, n.session DESC LIMIT 1) s
 $$;
-COMMENT ON FUNCTION pricing.usual_hours(text, date) IS 'When a calendar would open and close on a day, by the hours of a whole session near it.';
+COMMENT ON FUNCTION pricing.usual_hours(text, date) IS 'When a calendar would open and close on a day, by the hours of a full session near it.';
 
 
 CREATE OR REPLACE FUNCTION pricing.correct_calendar(
@@ -239,14 +239,14 @@ BEGIN
     ON CONFLICT (calendar, day, origin) DO UPDATE
         SET is_open = excluded.is_open, opens_at = excluded.opens_at, closes_at = excluded.closes_at, reason = excluded.reason,
             source = excluded.source, by_whom = excluded.by_whom, recorded_at = excluded.recorded_at;
-    PERFORM pricing.days_corrected(wanted_calendar, on_day, pg_catalog.format('%s has a session on %s: %s', wanted_calendar, on_day, why));
+    PERFORM pricing.after_correction(wanted_calendar, on_day, pg_catalog.format('%s has a session on %s: %s', wanted_calendar, on_day, why));
     RETURN CASE WHEN before.day IS NULL THEN 'added' ELSE 'replaced' END;
 END $$;
 COMMENT ON FUNCTION pricing.correct_calendar(text, date, boolean, time, time, text, text, text) IS
     'Enters a person''s correction of a day: a session, with hours in the calendar''s zone or those of the days before, or a closed day. It counts at once. Returns added or replaced.';
 
 
-CREATE OR REPLACE FUNCTION pricing.uncorrect_calendar(wanted_calendar text, on_day date) RETURNS text[]
+CREATE OR REPLACE FUNCTION pricing.undo_correction(wanted_calendar text, on_day date) RETURNS text[]
 LANGUAGE plpgsql SET search_path = '' AS $$
 DECLARE
     gone text[];
@@ -261,11 +261,11 @@ BEGIN
     END IF;
     RETURN gone;
 END $$;
-COMMENT ON FUNCTION pricing.uncorrect_calendar(text, date) IS
-    'Takes back what a person or evidence has said of a day, so that the library and shipped corrections count again. Returns whose it was; NULL = there was nothing.';
+COMMENT ON FUNCTION pricing.undo_correction(text, date) IS
+    'Removes the corrections of a day by a person or from evidence, so that the library and shipped corrections count again. Returns their origins; NULL = there was none.';
 
 
-CREATE OR REPLACE FUNCTION pricing.days_corrected(wanted_calendar text, on_day date, why text) RETURNS void
+CREATE OR REPLACE FUNCTION pricing.after_correction(wanted_calendar text, on_day date, why text) RETURNS void
 LANGUAGE plpgsql SET search_path = '' AS $$
 DECLARE
     now_ timestamptz := pricing.clock();
@@ -273,7 +273,7 @@ BEGIN
     PERFORM pricing.apply_corrections(wanted_calendar, on_day, on_day);
     DELETE FROM pricing.calendar_disagreements d WHERE d.calendar = wanted_calendar AND d.day = on_day;
     PERFORM pricing.note_opened_days(wanted_calendar, on_day, on_day, why);
-    -- What waited for the next opening is looked at now: the staleness check moves on what need not be asked for.
+    -- Pairs that waited for the next opening are judged now; the staleness check postpones those that are not due.
     IF on_day BETWEEN (now_ AT TIME ZONE 'UTC')::date - 1 AND (now_ AT TIME ZONE 'UTC')::date + 1 THEN
         UPDATE pricing.demand d SET due_at = now_
         FROM (SELECT x.data_type, x.symbol FROM pricing.demand x JOIN pricing.data_type_registry r USING (data_type)
@@ -283,8 +283,8 @@ BEGIN
         WHERE (d.data_type, d.symbol) = (waiting.data_type, waiting.symbol);
     END IF;
 END $$;
-COMMENT ON FUNCTION pricing.days_corrected(text, date, text) IS
-    'A day of a calendar was corrected: its session comes or goes, quarantined bars of it are released, and what waits for an opening is looked at now.';
+COMMENT ON FUNCTION pricing.after_correction(text, date, text) IS
+    'After a day of a calendar was corrected: adds or deletes its session, notes quarantined bars of it for release, and has pairs that wait for an opening judged now.';
 
 
 CREATE OR REPLACE FUNCTION pricing.note_opened_days(wanted_calendar text, from_day date, to_day date, why text) RETURNS void
@@ -299,7 +299,7 @@ LANGUAGE sql SET search_path = '' AS $$
     ORDER BY 2 ON CONFLICT DO NOTHING
 $$;
 COMMENT ON FUNCTION pricing.note_opened_days(text, date, date, text) IS
-    'Notes the sessions between two days of which bars are quarantined as those of a closed day: workers release them.';
+    'Notes the sessions between two days whose bars are quarantined as bars of a closed day, so that workers release them.';
 
 
 CREATE OR REPLACE FUNCTION pricing.bars_of_opened_days() RETURNS TABLE (calendar text, day date, reason text, value_ids bigint[])
@@ -307,7 +307,7 @@ LANGUAGE sql STABLE SET search_path = '' AS $$
     SELECT o.calendar, o.day, o.reason, coalesce(v.value_ids, '{}')
     FROM (SELECT x.* FROM pricing.opened_days x ORDER BY x.day, x.calendar LIMIT 100) o
     CROSS JOIN LATERAL (
-        -- Of each pair the value that came last.
+        -- Of each pair, the value that came last.
         SELECT array_agg(n.value_id ORDER BY n.value_id) AS value_ids
         FROM (SELECT DISTINCT ON (q.data_type, q.symbol) q.value_id
               FROM pricing.quarantined_values q JOIN pricing.data_type_registry r USING (data_type)
@@ -320,7 +320,7 @@ LANGUAGE sql STABLE SET search_path = '' AS $$
     WHERE EXISTS (SELECT FROM pricing.calendar_sessions s WHERE s.calendar = o.calendar AND s.session = o.day)
 $$;
 COMMENT ON FUNCTION pricing.bars_of_opened_days() IS
-    'Quarantined bars of days that have become sessions, of each pair the one that came last, with what made the day a session.';
+    'Quarantined bars of days that have become sessions, with the reason: of each pair, the bar that came last.';
 
 
 CREATE OR REPLACE FUNCTION pricing.weigh_closed_days(wanted_type text, symbols text[]) RETURNS integer
@@ -329,7 +329,7 @@ DECLARE
     proved record;
     opened integer := 0;
 BEGIN
-    -- Of two answers that come at once, the second one sees the bars of the first.
+    -- If two answers come at once, the second one sees the bars of the first.
     PERFORM FROM pricing.calendars c
     WHERE c.calendar IN (SELECT i.calendar FROM pricing.data_type_registry r JOIN pricing.instruments i USING (asset_class)
                          WHERE r.data_type = wanted_type AND i.symbol = ANY (symbols))
@@ -348,7 +348,7 @@ BEGIN
             JOIN pricing.data_type_registry r ON r.asset_class = i.asset_class
             JOIN pricing.quarantined_values q ON q.data_type = r.data_type AND q.symbol = i.symbol AND q.observed_at = d.observed_at
             WHERE q.kind = 'closed_day' AND q.status <> 'rejected'
-              -- A source that repeats the last close on a holiday says itself that nothing was traded.
+              -- A source that repeats the last close on a holiday gives a volume of 0: nothing was traded.
               AND coalesce((q.bar ->> 'volume')::numeric > 0, true)
             UNION
             SELECT d.calendar, d.observed_at, q.symbol, o.provider
@@ -372,14 +372,14 @@ BEGIN
                     CASE WHEN proved.symbols_ > 3 THEN pg_catalog.format(' and %s more', proved.symbols_ - 3) ELSE '' END,
                     pg_catalog.array_to_string(proved.providers, ' and ')))
         ON CONFLICT DO NOTHING;
-        PERFORM pricing.days_corrected(proved.calendar, proved.day, pg_catalog.format(
+        PERFORM pricing.after_correction(proved.calendar, proved.day, pg_catalog.format(
             'bars of several instruments or providers show that %s traded on %s', proved.calendar, proved.day));
         opened := opened + 1;
     END LOOP;
     RETURN opened;
 END $$;
 COMMENT ON FUNCTION pricing.weigh_closed_days(text, text[]) IS
-    'Weighs quarantined bars of days without session: two instruments of a calendar, or two providers, make the day a session for all. Returns how many days.';
+    'Makes days sessions if two instruments of a calendar, or two providers, have quarantined bars of them. Returns how many days.';
 
 
 CREATE OR REPLACE FUNCTION pricing.store_disagreements(wanted_calendar text, days date[], are_open boolean[], reasons text[]) RETURNS integer
@@ -389,12 +389,12 @@ DECLARE
     left_ integer;
     ahead record;
 BEGIN
-    -- Nobody traded on a day, and at least two instruments did on days around it: it was closed, as the second source says.
+    -- No instrument has a bar of the day, and at least two have bars before and after it: it was closed, as the second source says.
     INSERT INTO pricing.calendar_corrections (calendar, day, origin, is_open, reason)
     SELECT wanted_calendar, u.day, 'evidence', false, pg_catalog.format('%s, and no instrument has a bar of it', u.reason)
     FROM unnest(days, are_open, reasons) AS u (day, is_open, reason)
-    WHERE NOT u.is_open AND u.day < today - 7 AND pricing.traded_on(wanted_calendar, u.day, u.day) = 0
-      AND pricing.traded_on(wanted_calendar, u.day - 7, u.day - 1) > 1 AND pricing.traded_on(wanted_calendar, u.day + 1, u.day + 7) > 1
+    WHERE NOT u.is_open AND u.day < today - 7 AND pricing.instruments_traded(wanted_calendar, u.day, u.day) = 0
+      AND pricing.instruments_traded(wanted_calendar, u.day - 7, u.day - 1) > 1 AND pricing.instruments_traded(wanted_calendar, u.day + 1, u.day + 7) > 1
     ORDER BY u.day ON CONFLICT DO NOTHING;
     PERFORM pricing.apply_corrections(wanted_calendar, today - 400, today);
     DELETE FROM pricing.calendar_disagreements d WHERE d.calendar = wanted_calendar AND NOT d.day = ANY (days);
@@ -405,25 +405,25 @@ BEGIN
     DELETE FROM pricing.calendar_disagreements d
     WHERE d.calendar = wanted_calendar
       AND (EXISTS (SELECT FROM pricing.calendar_corrections c WHERE c.calendar = d.calendar AND c.day = d.day)
-           OR (NOT d.is_open AND pricing.traded_on(wanted_calendar, d.day, d.day) > 0)
-           OR (d.is_open AND d.day < today - 7 AND pricing.traded_on(wanted_calendar, d.day, d.day) = 0
-               AND pricing.traded_on(wanted_calendar, d.day - 7, d.day - 1) > 1
-               AND pricing.traded_on(wanted_calendar, d.day + 1, d.day + 7) > 1));
+           OR (NOT d.is_open AND pricing.instruments_traded(wanted_calendar, d.day, d.day) > 0)
+           OR (d.is_open AND d.day < today - 7 AND pricing.instruments_traded(wanted_calendar, d.day, d.day) = 0
+               AND pricing.instruments_traded(wanted_calendar, d.day - 7, d.day - 1) > 1
+               AND pricing.instruments_traded(wanted_calendar, d.day + 1, d.day + 7) > 1));
     SELECT count(*) AS days_, min(d.day) AS next_ INTO ahead
     FROM pricing.calendar_disagreements d WHERE d.calendar = wanted_calendar AND d.day >= today;
     IF ahead.days_ > 0 THEN
         PERFORM pricing.warn('extend_calendars', wanted_calendar, pg_catalog.format(
-            'two sources say different things of %s coming day(s) of %s, the first of them %s. Until bars show who is right, the first source counts; `pricing-pipeline calendar list %s` shows the days, and `calendar add-session|close-day` decides',
+            'two sources disagree about %s coming day(s) of %s, the first of them %s. Until bars show which is right, the first source counts; `pricing-pipeline calendar list %s` shows the days, and `calendar add-session|close-day` decides',
             ahead.days_, wanted_calendar, ahead.next_, wanted_calendar), '01000');
     END IF;
     SELECT count(*) INTO left_ FROM pricing.calendar_disagreements d WHERE d.calendar = wanted_calendar;
     RETURN left_;
 END $$;
 COMMENT ON FUNCTION pricing.store_disagreements(text, date[], boolean[], text[]) IS
-    'Keeps the days of a calendar of which its second source says otherwise, in place of those before, and decides those that bars or corrections decide. Returns how many are left.';
+    'Stores the days of a calendar on which the second source disagrees, in place of those stored before, without those that bars or corrections decide. Returns how many are left.';
 
 
-CREATE OR REPLACE FUNCTION pricing.traded_on(wanted_calendar text, from_day date, to_day date) RETURNS bigint
+CREATE OR REPLACE FUNCTION pricing.instruments_traded(wanted_calendar text, from_day date, to_day date) RETURNS bigint
 LANGUAGE sql STABLE SET search_path = '' AS $$
     SELECT count(*) FROM pricing.instruments i
     WHERE i.calendar = wanted_calendar AND EXISTS (
@@ -432,7 +432,7 @@ LANGUAGE sql STABLE SET search_path = '' AS $$
             AND h.observed_at BETWEEN (from_day::timestamp AT TIME ZONE 'UTC') AND (to_day::timestamp AT TIME ZONE 'UTC')
         WHERE r.asset_class = i.asset_class AND r.fetcher = 'daily_bars')
 $$;
-COMMENT ON FUNCTION pricing.traded_on(text, date, date) IS 'How many instruments of a calendar have a daily bar between two days.';
+COMMENT ON FUNCTION pricing.instruments_traded(text, date, date) IS 'How many instruments of a calendar have a daily bar between two days.';
 
 
 CREATE OR REPLACE FUNCTION pricing.note_failed_calendar(wanted_calendar text, why text) RETURNS void
@@ -441,7 +441,7 @@ LANGUAGE sql SET search_path = '' AS $$
     UPDATE pricing.calendars c SET filled_at = pricing.clock(), failure = left(why, 500) WHERE c.calendar = wanted_calendar
 $$;
 COMMENT ON FUNCTION pricing.note_failed_calendar(text, text) IS
-    'The sessions of a calendar could not be worked out: keeps why and warns. It is tried again in a week, and its known sessions stay.';
+    'Stores why the sessions of a calendar could not be worked out, and warns. The known sessions stay, and it is tried again in a week.';
 
 
 CREATE OR REPLACE FUNCTION pricing.store_own_sessions(wanted_calendar text, from_day date, to_day date) RETURNS integer
@@ -531,13 +531,13 @@ BEGIN
                 WHERE s.calendar = market.calendar AND s.closes_at <= asked_at - pricing.publish_lag(kind.data_type, wanted_symbol, kind.fetcher)
                 ORDER BY s.closes_at DESC LIMIT 1);
     ELSIF kind.fetcher = 'quote' AND expected < market.opens_at THEN
-        -- While the market is closed the quotes of its close are the newest.
+        -- While the market is closed, the quotes of its close are the newest.
         RETURN least(expected, market.closed_at - interval '20 minutes');
     END IF;
     RETURN expected;
 END $$;
 COMMENT ON FUNCTION pricing.newest_expected(pricing.data_type_registry, text, timestamptz, integer) IS
-    'From when on a source that keeps up had a value when it was asked. NULL = no session is known.';
+    'The oldest time that the newest value of a source that keeps up may have had when it was asked. NULL = no session is known.';
 
 
 CREATE OR REPLACE FUNCTION pricing.is_source_old(
@@ -545,7 +545,7 @@ CREATE OR REPLACE FUNCTION pricing.is_source_old(
 LANGUAGE sql STABLE AS $$ -- without a path of its own, so that it becomes part of its query
     SELECT CASE
         WHEN observed_at IS NULL THEN false
-        -- Mostly that is enough: no calendar expects more.
+        -- Most values are this new: no calendar expects more.
         WHEN observed_at >= asked_at - CASE kind.fetcher WHEN 'quote' THEN pg_catalog.make_interval(mins => greatest(ttl_minutes, 15))
                                                          ELSE interval '1 day' END THEN false
         ELSE coalesce(observed_at < pricing.newest_expected(kind, symbol, asked_at, ttl_minutes), false) END

@@ -1,4 +1,4 @@
-"""Faults around the pipeline: receivers, the notifier, the API, the pooler, and hands that change things at once."""
+"""Faults around the queue: receivers, the notifier, the API, the pooler, and people who change things at once."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ from pricing_pipeline_tests.support.receivers import Posted, receiving
 _HIT_SECONDS = 4.0
 _LONG = "1000000000"
 _CALLS = 4
-"""So many calls suffer a fault: fewer than open a breaker, which would stop all work as it should."""
+"""Calls that suffer a fault: too few to open a breaker, which would rightly stop all work."""
 
 
 def _behaves(name: str, words: str, of: str = QUOTE, **behaviour: Any) -> None:
@@ -23,7 +23,7 @@ def _behaves(name: str, words: str, of: str = QUOTE, **behaviour: Any) -> None:
 
 
 def _misbehave(scene: Scene, behaviour: dict[str, Any], of: str = QUOTE, most: int = _CALLS) -> None:
-    """Have some calls suffer a fault, and see to it that there are any."""
+    """Let some calls suffer a fault, and make sure that there are calls."""
     chosen = {
         name: scene.dice.choice(value) if isinstance(value, list) else value
         for name, value in behaviour.items()

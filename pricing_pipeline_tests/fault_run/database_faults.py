@@ -39,7 +39,7 @@ _TABLES = (
     "stream_head",
     "streamed_pairs",
 )
-"""What is read and written all the time."""
+"""Tables that are read and written all the time."""
 
 
 @kind("session_cut", "one session of the pipeline is cut off (pg_terminate_backend)", weight=8)
