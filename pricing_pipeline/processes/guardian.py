@@ -37,6 +37,7 @@ def marked(home: str) -> list[int]:
 def _is_marked(pid: int, home: str) -> bool:
     entry = b"\0" + os.fsencode(f"{MARK}={home}") + b"\0"
     try:
+        os.kill(pid, 0)  # a program of another account may bear any name, and nobody waits for its end
         with open(f"/proc/{pid}/comm", "rb") as name:
             if name.read().strip() == name_of(home).encode():
                 return True

@@ -42,10 +42,17 @@ class Frugal(logging.Filter):
         self._day = ""
         self._spent = 0
         self._told: OrderedDict[str, _Told] = OrderedDict()
-        self._lock = threading.Lock()
+        # What spells a record, and whatever is collected as garbage meanwhile, may log something itself.
+        self._lock = threading.RLock()
 
     def filter(self, record: logging.LogRecord) -> bool:
         """Whether the record is written. Its message may get a note about what was left out."""
+        try:
+            record.msg, record.args = record.getMessage(), ()
+        except (
+            Exception
+        ) as error:  # whoever logs must not fail of it; logging's own handlers raise nothing, either
+            record.msg, record.args = f"{record.msg!r} cannot be spelled: {error}", ()
         with self._lock:
             left_out = self._repeats(record)
             return left_out is not None and self._has_room(record, left_out)
@@ -70,7 +77,7 @@ class Frugal(logging.Filter):
             self._day, self._spent = day, 0
         if self._spent >= self._bytes_a_day:
             return False
-        message = record.getMessage()
+        message = str(record.msg)
         if left_out:
             message += f" (and {left_out:,} more times since this was last logged)"
         self._spent += _size(record, message)
@@ -93,7 +100,7 @@ def start(level: int = logging.WARNING) -> None:
 
 def _cause_of(record: logging.LogRecord) -> str:
     """A key that two records share if they differ only in requests and times."""
-    words = _VARIES.sub("#", record.getMessage())[:_LONGEST_KEY]
+    words = _VARIES.sub("#", str(record.msg))[:_LONGEST_KEY]
     place = ""
     if record.exc_info and record.exc_info[1] is not None:
         frames = traceback.extract_tb(record.exc_info[2])

@@ -166,7 +166,9 @@ class Guard:
         stranger = stranger_refusal(connection, self._hosts, "PRICING_UI_HOSTS")
         if stranger is not None:
             return _refused(*stranger)
-        if self._token is None and not self._is_allowed(*_ends_of(connection)):
+        # uvicorn takes the other end from X-Forwarded-For, in which anybody may name a connection of ours.
+        is_passed_on = "x-forwarded-for" in connection.headers
+        if self._token is None and (is_passed_on or not self._is_allowed(*_ends_of(connection))):
             return _refused(
                 403,
                 "Without a token only programs of the account that runs this server are answered, not a proxy. Set "

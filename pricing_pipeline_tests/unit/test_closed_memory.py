@@ -17,7 +17,7 @@ from pricing_pipeline.settings import Settings
 linux = pytest.mark.skipif(sys.platform != "linux", reason="only Linux has it")
 PYTHON = "/usr/bin/python3"
 """One that every account may run; ours may be in a closed folder."""
-NOBODY = 65534
+NOBODY, STRANGER = 65534, 12_345
 SHOW = """
 import ctypes, resource
 print(resource.getrlimit(resource.RLIMIT_CORE), ctypes.CDLL(None).prctl(3, 0, 0, 0, 0), flush=True)
@@ -86,21 +86,28 @@ def test_fault_24_a_guardian_finds_processes_whose_environment_it_may_not_read(o
         path.chmod(0o644)
     home = str(open_folder / "home")
     environment = {guardian.MARK: home, "PYTHONPATH": str(open_folder)}
-    as_nobody = {"user": NOBODY, "group": NOBODY, "extra_groups": [], "cwd": "/", "text": True}
-    with subprocess.Popen(
-        [PYTHON, "-c", KEEPS_A_KEY],
-        env=environment,
-        stdout=subprocess.PIPE,
-        **as_nobody,  # type: ignore[call-overload]
-    ) as keeper:
-        assert keeper.stdout.readline() == "ready\n"
-        looking = [PYTHON, "-c", LOOKS, home, str(keeper.pid)]
-        done = subprocess.run(
-            looking,
-            env={"PYTHONPATH": str(open_folder)},
-            capture_output=True,
-            check=True,
-            **as_nobody,  # type: ignore[call-overload]
+
+    def started_as(account: int, script: str, *arguments: str) -> subprocess.Popen[str]:
+        return subprocess.Popen(
+            [PYTHON, "-c", script, *arguments],
+            env=environment if script == KEEPS_A_KEY else {"PYTHONPATH": str(open_folder)},
+            stdout=subprocess.PIPE,
+            text=True,
+            cwd="/",
+            user=account,
+            group=account,
+            extra_groups=[],
         )
-        assert done.stdout == "closed True\n"
-        assert keeper.wait() == -9
+
+    with started_as(NOBODY, KEEPS_A_KEY) as keeper, started_as(STRANGER, KEEPS_A_KEY) as imitator:
+        try:
+            for process in (keeper, imitator):
+                assert process.stdout is not None
+                assert process.stdout.readline() == "ready\n"
+            with started_as(NOBODY, LOOKS, home, str(keeper.pid)) as looking:
+                assert looking.communicate()[0] == "closed True\n", "without the imitator"
+            assert keeper.wait() == -9
+            assert imitator.poll() is None
+        finally:
+            keeper.kill()
+            imitator.kill()

@@ -7,7 +7,7 @@ import asyncio
 import socket
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 
 import pytest
@@ -20,8 +20,9 @@ from starlette.types import ASGIApp
 from starlette.websockets import WebSocket
 from websockets.sync.client import connect
 
-from pricing_pipeline.processes import connections
+from pricing_pipeline.processes import connections, peers
 from pricing_pipeline.processes.connections import server_config
+from pricing_pipeline.processes.peers import Address
 from pricing_pipeline.processes.web_guard import Guard
 from pricing_pipeline_tests.support.patience import PATIENCE, wait_until
 
@@ -136,13 +137,33 @@ def test_b7_a_body_that_does_not_come_is_not_waited_for(monkeypatch: pytest.Monk
             assert answer.split()[1] == status, answer
 
 
+def test_b7_nobody_passes_for_a_program_of_ours_by_naming_its_connection() -> None:
+    """uvicorn takes X-Forwarded-For from every peer on loopback, with a port. Everybody sees which ports are ours."""
+    with ExitStack() as stack:
+        ours: set[Address | None] = set()
+        port = stack.enter_context(served_guarded(None, is_allowed=lambda peer, _: peer in ours))
+        friend = sent(stack, port, head("GET", "/", port) + b"\r\n")
+        assert b" 403 " in friend.recv(65536).splitlines()[0]
+        ours.add(friend.getsockname())
+        friend.sendall(head("GET", "/", port) + b"\r\n")
+        assert b" 200 " in friend.recv(65536).splitlines()[0]
+        named = f"127.0.0.1:{friend.getsockname()[1]}"
+        for header in (f"X-Forwarded-For: {named}", f"X-Forwarded-For: {named}, {named}"):
+            stranger = sent(stack, port, head("GET", "/", port) + f"{header}\r\n\r\n".encode())
+            assert b" 403 " in stranger.recv(65536).splitlines()[0]
+
+
 @contextmanager
-def served_guarded(token: str | None) -> Iterator[int]:
+def served_guarded(
+    token: str | None,
+    is_allowed: Callable[[Address | None, Address | None], bool] = peers.is_allowed,
+) -> Iterator[int]:
     """The same application behind the guard of the UI; its names are known only once it listens."""
     hosts: set[str] = set()
 
     async def app(scope: object, receive: object, send: object) -> None:
-        await Guard(Held().app(), hosts=hosts, token=token)(scope, receive, send)  # type: ignore[arg-type]
+        guard = Guard(Held().app(), hosts=hosts, token=token, is_allowed=is_allowed)
+        await guard(scope, receive, send)  # type: ignore[arg-type]
 
     with served(app) as port:
         hosts.add(f"127.0.0.1:{port}")

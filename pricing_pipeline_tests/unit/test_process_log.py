@@ -6,6 +6,7 @@ import io
 import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
+from threading import Thread
 
 import pytest
 from hypothesis import given
@@ -13,6 +14,7 @@ from hypothesis import strategies as st
 
 from pricing_pipeline.processes import process_log
 from pricing_pipeline.processes.process_log import AGAIN_AFTER, Frugal
+from pricing_pipeline_tests.support.patience import PATIENCE
 
 NOON = 1_795_867_200.0
 DAY = 86_400.0
@@ -59,6 +61,28 @@ def test_a_cause_with_a_traceback_is_told_once() -> None:
     log = Log(100_000)
     assert "Traceback" in log.add("request 1: a fault", error=raised("a"))
     assert log.add("request 2: a fault", error=raised("a")) == ""
+
+
+def test_what_is_logged_while_a_record_is_spelled_stops_nothing() -> None:
+    """A finalizer may log at any moment: asyncio tells so of a task that was left alone."""
+    log = Log(10_000)
+
+    class Noisy:
+        def __str__(self) -> str:
+            log.add("a task was left alone")
+            return "a word"
+
+    thread = Thread(target=log.add, args=("see %s", Noisy()), daemon=True)
+    thread.start()
+    thread.join(PATIENCE)
+    assert not thread.is_alive()
+    assert log.add("see a word") == log.add("a task was left alone") == "", "both were told"
+
+
+def test_a_record_that_cannot_be_spelled_is_told_and_raises_nothing() -> None:
+    log = Log(10_000)
+    assert "'%d items' cannot be spelled" in log.add("%d items", "three")
+    assert "cannot be spelled" in log.add("no place %s %s", 1)
 
 
 CAUSES = st.tuples(st.sampled_from("ghijklmn"), st.integers(1, 3000), st.booleans())

@@ -59,6 +59,13 @@ def test_a_connection_that_its_program_has_closed_is_nobodys() -> None:
 
 
 @needs_proc
+def test_where_the_tables_are_hidden_nobody_is_let_in(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(peers, "_TABLES", (Path("/nowhere/tcp"),))
+    with connected(socket.AF_INET, "127.0.0.1") as (_, served):
+        assert not is_allowed(served)
+
+
+@needs_proc
 def test_a_connection_that_the_system_does_not_know_is_nobodys() -> None:
     assert not peers.is_allowed(("127.0.0.1", 1), ("127.0.0.1", 2))
     assert not peers.is_allowed(("203.0.113.9", 0), ("127.0.0.1", 3000))
