@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import threading
+from datetime import UTC, datetime
 
 import pytest
 from sqlalchemy import text
 
+from pricing_pipeline.db.query_loader import query
 from pricing_pipeline.operations import operation_queue
 from pricing_pipeline.operations.handlers import make_handlers
 from pricing_pipeline.operations.operation_queue import Operation
@@ -177,3 +179,39 @@ def test_e7_a_row_that_a_person_has_locked_holds_up_no_claim_and_no_note(core: C
         with core.engine.begin() as connection:
             done = operation_queue.complete(connection, claimed[2].claim_token, {claimed[2].id: None})
         assert done == [claimed[2].id]
+
+
+def test_e7_quiet_hours_that_leave_less_time_than_an_attempt_may_take_let_messages_through(
+    core: Core, clock: Clock
+) -> None:
+    """An attempt that might end within the next quiet hours was never begun, and its message never sent."""
+    clock.set(datetime(2026, 6, 10, 7, 58, 30, tzinfo=UTC))
+    clock.stop()
+    core.rows("UPDATE pricing.operation_types SET time_limit_seconds = 240 WHERE operation_type = 'log'")
+    add(core, "ann")
+    core.rows(
+        "UPDATE pricing.recipients SET quiet_from = '08:00', quiet_until = '07:59' WHERE recipient = 'ann'"
+    )
+    send(core, "ann")
+    assert claim(core) == []
+    clock.advance(60)
+    assert names(claim(core)) == ["ann"]
+
+
+def test_e7_somebody_whose_channel_is_inactive_does_not_count_as_one_who_can_be_told(core: Core) -> None:
+    """The only recipient of an active channel was dead, and the last resort was not told."""
+    core.rows(
+        "INSERT INTO pricing.operation_types (operation_type, payload_fields, is_active) VALUES"
+        """ ('pager', '{"recipient": "string", "title": "string", "body": "string"}', true),"""
+        """ ('horn', '{"recipient": "string", "title": "string", "body": "string"}', false)"""
+    )
+    core.rows(
+        "INSERT INTO pricing.recipients (recipient, channel, created_at)"
+        " VALUES ('ops', 'pager', pricing.clock()), ('bob', 'horn', pricing.clock())"
+    )
+    send(core, "ops")
+    with core.engine.begin() as connection:
+        (operation,) = operation_queue.claim(connection, ["pager"], 1, "here")
+        operation_queue.fail(connection, operation, "gone", is_permanent=True)
+        (alert,) = connection.execute(query("alerts.nobody_told")).all()
+    assert "messages to ops by pager fail" in alert.says

@@ -31,7 +31,7 @@ SYMBOLS = {QUOTE: "AAPL", MARKET: "IBM", OWN: "MINE", VIEW: "SEEN"}
 """By data type: one in our own table, one that follows its market, one in a user's table and one in a user's view."""
 
 TTLS = st.integers(1, 4000)
-AGES = st.sampled_from([SECOND, 14 * MINUTE, timedelta(hours=3), 2 * DAY, 30 * DAY])
+AGES = st.sampled_from([SECOND, 29 * MINUTE, 31 * MINUTE, timedelta(hours=3), 2 * DAY, 30 * DAY])
 
 
 @dataclass
@@ -62,12 +62,15 @@ class Pair:
         return at
 
     def is_source_old(self, sessions: list[tuple[datetime, datetime]]) -> bool:
-        expected = self.fetched_at - max(self.ttl, 15 * MINUTE)
-        if self.data_type in (QUOTE, MARKET):
-            past = [closes for _, closes in sessions if closes <= self.fetched_at]
-            ahead = [opens for opens, closes in sessions if closes > self.fetched_at]
-            if past and ahead and ahead[0] > expected:
-                expected = min(expected, past[-1] - 20 * MINUTE)
+        if self.data_type not in (QUOTE, MARKET):  # nobody knows when it trades
+            return self.observed_at < self.fetched_at - max(self.ttl, 5 * DAY)
+        expected = self.fetched_at - max(self.ttl, 30 * MINUTE)
+        past = [closes for _, closes in sessions if closes <= self.fetched_at]
+        ahead = [opens for opens, closes in sessions if closes > self.fetched_at]
+        if past and not ahead:
+            expected = self.fetched_at - max(self.ttl, 5 * DAY)
+        elif past and ahead[0] > expected:
+            expected = min(expected, past[-1] - 20 * MINUTE)
         return self.observed_at < expected
 
 

@@ -214,8 +214,10 @@ GROUP BY coalesce(o.payload ->> 'recipient', o.operation_type), o.payload ->> 'r
 SELECT 'recipients' AS subject,
        format('Nobody can be told of trouble: %s.', string_agg(format('messages to %s by %s have failed since %s (%s)', r.recipient, r.channel, pricing.format_time(f.since),
                                                                 f.last_error), '; ' ORDER BY r.recipient)) AS says
-FROM pricing.recipients r LEFT JOIN pricing.failing_recipients f ON (f.operation_type, f.recipient) = (r.channel, r.recipient)
-WHERE r.is_active AND r.least_severity IS NOT NULL AND r.channel <> 'log' HAVING count(*) > 0 AND bool_and(coalesce(f.is_dead, false));
+FROM pricing.recipients r JOIN pricing.operation_types t ON t.operation_type = r.channel
+LEFT JOIN pricing.failing_recipients f ON (f.operation_type, f.recipient) = (r.channel, r.recipient)
+-- An inactive channel reaches nobody, as the owner wants it.
+WHERE r.is_active AND t.is_active AND r.least_severity IS NOT NULL AND r.channel <> 'log' HAVING count(*) > 0 AND bool_and(coalesce(f.is_dead, false));
 
 -- name: price_alerts_wait
 -- New prices have waited for ten minutes for an alert that may be told now.

@@ -74,7 +74,7 @@ BEGIN
                 WHEN r.has_own_table OR r.staleness_function NOT IN ('is_data_stale', 'is_market_stale') THEN pricing.verdict_on(r.data_type, w.symbol)
                 WHEN r.staleness_function = 'is_market_stale' AND pricing.is_market_stale(r.data_type, w.symbol, l.fetched_at, l.ttl_minutes) THEN 'stale'
                 -- Of most quotes that is enough: the source is a little behind, or it has the close of a market that is closed.
-                WHEN l.observed_at >= l.fetched_at - interval '15 minutes' THEN 'fresh'
+                WHEN l.observed_at >= l.fetched_at - interval '30 minutes' THEN 'fresh'
                 WHEN r.fetcher = 'quote'
                      AND l.observed_at >= (SELECT s.closes_at FROM pricing.calendar_sessions s
                                            WHERE s.calendar = i.calendar AND s.closes_at <= l.fetched_at

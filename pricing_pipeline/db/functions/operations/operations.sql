@@ -72,10 +72,12 @@ LANGUAGE sql STABLE SET search_path = '' AS $$
         WHEN with_priority = 0 OR to_recipient = '' THEN NULL
         WHEN EXISTS (SELECT FROM pricing.failing_recipients f
                      WHERE f.operation_type = of_type AND f.recipient = to_recipient AND f.breaker_until > now_) THEN 'failing'
-        -- An attempt that begins just before the quiet hours might last into them.
+        -- An attempt that begins just before the quiet hours would end within them, unless there is never more time.
         WHEN EXISTS (SELECT FROM pricing.recipients r
                      WHERE r.recipient = to_recipient AND r.channel = of_type
-                       AND (pricing.quiet_end(r, now_) IS NOT NULL OR pricing.quiet_end(r, now_ + make_interval(secs => limit_seconds)) IS NOT NULL)) THEN 'quiet' END
+                       AND (pricing.quiet_end(r, now_) IS NOT NULL
+                            OR (pricing.quiet_end(r, now_ + make_interval(secs => limit_seconds)) IS NOT NULL
+                                AND mod(86400 + extract(epoch FROM r.quiet_from - r.quiet_until)::integer, 86400) > 2 * limit_seconds))) THEN 'quiet' END
 $$;
 COMMENT ON FUNCTION pricing.why_waiting(text, text, integer, integer, timestamptz) IS
     'Why messages of a priority to a recipient wait now: quiet = its quiet hours, or an attempt might last into them; failing = its breaker is open. NULL = they may be sent.';

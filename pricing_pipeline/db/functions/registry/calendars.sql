@@ -509,15 +509,23 @@ COMMENT ON FUNCTION pricing.next_value_at(text, text, timestamptz, interval) IS
     'When a newer value than the one confirmed then should exist: of quotes a TTL later, but not while the market is closed; of daily values when the next session''s value is published. Without a known calendar a TTL later.';
 
 
+CREATE OR REPLACE FUNCTION pricing.quote_delay(calendar text) RETURNS interval
+LANGUAGE sql IMMUTABLE SET search_path = '' AS $$
+    -- Exchanges lend their quotes for nothing only when they are 15 to 20 minutes old, and some pause at noon, of which
+    -- calendar_sessions says nothing: Jakarta for two and a half hours on Fridays.
+    SELECT CASE WHEN quote_delay.calendar IN ('XBKK', 'XHKG', 'XIDX', 'XKLS', 'XSHG', 'XTKS') THEN interval '3 hours'
+                ELSE interval '30 minutes' END
+$$;
+COMMENT ON FUNCTION pricing.quote_delay(text) IS
+    'How old the newest quote of a source that keeps up may be while a market of this calendar is open.';
+
+
 CREATE OR REPLACE FUNCTION pricing.newest_expected(
     kind pricing.data_type_registry, wanted_symbol text, asked_at timestamptz, ttl_minutes integer) RETURNS timestamptz
 LANGUAGE plpgsql STABLE SET search_path = '' AS $$
 DECLARE
     market record;
-    -- Quotes may be a quarter of an hour behind.
-    expected timestamptz := asked_at - CASE kind.fetcher
-        WHEN 'quote' THEN make_interval(mins => greatest(ttl_minutes, 15))
-        ELSE greatest(make_interval(mins => ttl_minutes), interval '5 days') END;
+    expected timestamptz;
 BEGIN
     SELECT i.calendar, m.closed_at, m.opens_at INTO market
     FROM pricing.instruments i CROSS JOIN LATERAL (
@@ -526,18 +534,34 @@ BEGIN
                (SELECT s.opens_at FROM pricing.calendar_sessions s
                 WHERE s.calendar = i.calendar AND s.closes_at > asked_at ORDER BY s.closes_at LIMIT 1) AS opens_at) m
     WHERE (i.asset_class, i.symbol) = (kind.asset_class, wanted_symbol);
-    IF kind.fetcher <> 'quote' AND market.closed_at IS NOT NULL THEN
-        RETURN (SELECT s.session::timestamp AT TIME ZONE 'UTC' FROM pricing.calendar_sessions s
-                WHERE s.calendar = market.calendar AND s.closes_at <= asked_at - pricing.publish_lag(kind.data_type, wanted_symbol, kind.fetcher)
-                ORDER BY s.closes_at DESC LIMIT 1);
-    ELSIF kind.fetcher = 'quote' AND expected < market.opens_at THEN
-        -- While the market is closed, the quotes of its close are the newest.
-        RETURN least(expected, market.closed_at - interval '20 minutes');
+    IF market.calendar IS NULL OR (market.closed_at IS NOT NULL AND market.opens_at IS NULL) THEN
+        -- Nobody knows when it trades, or only until an earlier day: five days are longer than most holidays.
+        RETURN asked_at - greatest(make_interval(mins => ttl_minutes), interval '5 days');
+    ELSIF kind.fetcher = 'quote' THEN
+        expected := asked_at - greatest(make_interval(mins => ttl_minutes), pricing.quote_delay(market.calendar));
+        -- While the market is closed the quotes of its close are the newest.
+        RETURN CASE WHEN expected < market.opens_at THEN least(expected, market.closed_at - interval '20 minutes') ELSE expected END;
+    ELSIF market.closed_at IS NULL THEN
+        RETURN asked_at - greatest(make_interval(mins => ttl_minutes), interval '5 days');
     END IF;
-    RETURN expected;
+    RETURN (SELECT s.session::timestamp AT TIME ZONE 'UTC' FROM pricing.calendar_sessions s
+            WHERE s.calendar = market.calendar AND s.closes_at <= asked_at - pricing.publish_lag(kind.data_type, wanted_symbol, kind.fetcher)
+            ORDER BY s.closes_at DESC LIMIT 1);
 END $$;
 COMMENT ON FUNCTION pricing.newest_expected(pricing.data_type_registry, text, timestamptz, integer) IS
     'The oldest time that the newest value of a source that keeps up may have had when it was asked. NULL = no session is known.';
+
+
+CREATE OR REPLACE FUNCTION pricing.is_usual_pause(wanted_type text, wanted_symbol text, newest timestamptz, asked_at timestamptz) RETURNS boolean
+LANGUAGE sql STABLE SET search_path = '' AS $$
+    SELECT count(g.gap) >= 3 AND min(g.gap) > interval '4 days' AND asked_at - newest <= 1.25 * max(g.gap) + interval '3 days'
+    FROM (SELECT h.observed_at - lag(h.observed_at) OVER (ORDER BY h.observed_at) AS gap
+          FROM (SELECT x.observed_at FROM pricing.price_history x
+                WHERE x.data_type = wanted_type AND x.symbol = wanted_symbol AND x.observed_at <= newest
+                ORDER BY x.observed_at DESC LIMIT 6) h) g
+$$;
+COMMENT ON FUNCTION pricing.is_usual_pause(text, text, timestamptz, timestamptz) IS
+    'Whether the last values of a pair came so seldom, as those of a fund that is valued each week or month, that its next one need not be there yet.';
 
 
 CREATE OR REPLACE FUNCTION pricing.is_source_old(
@@ -546,9 +570,10 @@ LANGUAGE sql STABLE AS $$ -- without a path of its own, so that it becomes part 
     SELECT CASE
         WHEN observed_at IS NULL THEN false
         -- Most values are this new: no calendar expects more.
-        WHEN observed_at >= asked_at - CASE kind.fetcher WHEN 'quote' THEN pg_catalog.make_interval(mins => greatest(ttl_minutes, 15))
+        WHEN observed_at >= asked_at - CASE kind.fetcher WHEN 'quote' THEN pg_catalog.make_interval(mins => greatest(ttl_minutes, 30))
                                                          ELSE interval '1 day' END THEN false
-        ELSE coalesce(observed_at < pricing.newest_expected(kind, symbol, asked_at, ttl_minutes), false) END
+        WHEN coalesce(observed_at >= pricing.newest_expected(kind, symbol, asked_at, ttl_minutes), true) THEN false
+        ELSE kind.fetcher = 'quote' OR NOT pricing.is_usual_pause(kind.data_type, symbol, observed_at, asked_at) END
 $$;
 COMMENT ON FUNCTION pricing.is_source_old(pricing.data_type_registry, text, timestamptz, timestamptz, integer) IS
     'Whether a source that was asked at a time had nothing as new as it should have had.';
