@@ -231,11 +231,15 @@ def validate(model: type[SchemaT], data: object, what: str, *, place: str = "") 
 
 
 def _drift(error: ValidationError, data: object, what: str, place: str) -> SchemaDrift:
-    faults = _faults(error, data, place)
     return SchemaDrift(
-        f"{what} has {len(faults)} field(s) unlike its schema ({safe_words('; '.join(faults[:3]))}). "
-        "The provider may have changed its API; nothing was stored."
+        f"{what} has {unlike_schema(error, data, place)}. The provider may have changed its API; nothing was stored."
     )
+
+
+def unlike_schema(error: ValidationError, data: object, place: str = "") -> str:
+    """How many fields are unlike the schema, and the first of them, in words that follow `it has`."""
+    faults = _faults(error, data, place)
+    return f"{len(faults)} field(s) unlike its schema ({safe_words('; '.join(faults[:3]))})"
 
 
 def check_window(provider: str, window: Window, most_days: int | None = None) -> None:
