@@ -450,6 +450,11 @@ def safe_words(text: str | bytes) -> str:
     return words if len(words) <= 300 else f"{words[:297]}..."
 
 
+def name_of(text: str) -> str:
+    """A name as its source spells it, on one line and printable: two spaces in a row stay two."""
+    return "".join(char if char.isprintable() else " " for char in text[:300]).strip()
+
+
 def words_of(response: Response) -> str:
     """The beginning of a body with text for people, made safe."""
     return safe_words(response.body[:1000])

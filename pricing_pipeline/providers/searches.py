@@ -18,6 +18,7 @@ from pricing_pipeline.providers.base import (
     Schema,
     SchemaT,
     decode_json,
+    name_of,
     refusal,
     safe_words,
     throttled,
@@ -193,7 +194,7 @@ def _listing(symbol: str, asset_class: str, name: str, exchange: str, currency: 
         major: str | None = major_unit(currency)[0]
     except Implausible:
         major = None
-    return Listing(symbol, asset_class, safe_words(name), safe_words(exchange), major)
+    return Listing(symbol, asset_class, name_of(name), safe_words(exchange), major)
 
 
 def _listings(
