@@ -13,6 +13,7 @@ from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
+from itertools import groupby
 from typing import Literal, Protocol, TypeVar
 
 from pydantic import BaseModel, ConfigDict, ValidationError
@@ -452,7 +453,8 @@ def safe_words(text: str | bytes) -> str:
 
 def name_of(text: str) -> str:
     """A name as its source spells it, on one line and printable: two spaces in a row stay two."""
-    return "".join(char if char.isprintable() else " " for char in text[:300]).strip()
+    runs = groupby(text[:300], str.isprintable)
+    return "".join("".join(run) if is_printable else " " for is_printable, run in runs).strip()
 
 
 def words_of(response: Response) -> str:

@@ -29,9 +29,9 @@ from pricing_pipeline.providers.base import (
 from pricing_pipeline.providers.canonical import CRYPTO, EQUITY, FX, exchange_named
 from pricing_pipeline.providers.values import Implausible, major_unit
 
-_SYMBOL = re.compile(r"[A-Z0-9^][A-Z0-9./:=^_-]{0,39}")
+_SYMBOL = re.compile(r"[A-Z0-9^](?: ?[A-Z0-9./:=^_&'-]){0,39}")
 """What can be the symbol of an instrument here."""
-_SUFFIXED = re.compile(r"([A-Z0-9]+)(?:-([ABC]))?(?:\.([A-Z]+))?")
+_SUFFIXED = re.compile(r"([A-Z0-9]+(?:[&'-][A-Z0-9]+)*?)(?:-([ABC]))?(?:\.([A-Z]+))?")
 _US = "United States"
 
 

@@ -110,6 +110,10 @@ def test_b5_of_an_instrument_of_another_class_its_types_are_named(
         (NAV, "118632"),
         (QUOTE, "^GSPC"),
         (QUOTE, "0700.HK"),
+        (QUOTE, "M&M:XNSE"),
+        (QUOTE, "M&M.NS"),
+        (QUOTE, "VOLV B:XSTO"),
+        (QUOTE, "O'KEY:XLON"),
         ("own_quote", "any/Thing_2"),
     ],
 )
