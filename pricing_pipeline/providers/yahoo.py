@@ -11,7 +11,6 @@ import re
 from collections.abc import Container, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, date, datetime, time, timedelta
-from urllib.parse import quote
 
 from pydantic import Field
 
@@ -127,7 +126,7 @@ class Yahoo:
         daily = ("interval", "1d")
         if fetcher is Fetcher.QUOTE and len(symbols) > 1:
             return Request("/v7/finance/spark", (("symbols", ",".join(symbols)), ("range", "1d"), daily))
-        path = f"/v8/finance/chart/{quote(symbols[0], safe='^=')}"
+        path = f"/v8/finance/chart/{symbols[0].replace('&', '%26')}"
         if fetcher is Fetcher.QUOTE:
             return Request(path, (("range", "1d"), daily))
         if window is None:

@@ -355,10 +355,8 @@ def test_f11_a_pattern_cannot_open_its_anchors() -> None:
     declared = changed(SHARES, ('pattern: "[A-Z0-9^][A-Z0-9.^-]{0,31}"', 'pattern: "X)|(?:.*"'))
     provider = DeclaredProvider(declared)
     assert provider.accepts("XY")
-    assert not any(
-        provider.accepts(text)
-        for text in ("X  Y", "X ", " X", "X/../Y", "X?a=b", "X#", "X%2e", "X\n", "X//Y", "X,Y", "é")
-    )
+    unsafe = ("X  Y", "X ", " X", "X/../Y", "X?a=b", "X#", "X%2e", "X\n", "X//Y", "X,Y", "é")
+    assert not any(provider.accepts(text) for text in unsafe)
 
 
 def test_a4_the_only_header_is_the_one_of_the_key() -> None:

@@ -50,7 +50,7 @@ COMMENT ON FUNCTION pricing.is_sane_symbol(text) IS 'Whether any instrument, of 
 
 CREATE OR REPLACE FUNCTION pricing.describe_sane_symbol() RETURNS text
 LANGUAGE sql IMMUTABLE PARALLEL SAFE SET search_path = '' AS $$
-    SELECT 'a symbol has 1 to 40 letters, digits, single spaces and . / : = ^ _ & '' -, and begins with a letter, a digit or ^'
+    SELECT 'a symbol has 1 to 40 letters, digits, spaces and . / : = ^ _ & '' -, and begins with a letter, a digit or ^'
 $$;
 COMMENT ON FUNCTION pricing.describe_sane_symbol() IS 'How symbols look in every class, for people.';
 
