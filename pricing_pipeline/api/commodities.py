@@ -34,11 +34,11 @@ class Commodity(Shape):
     is_available: bool
     sold_at: int
     """Terminals that sell it to players."""
-    cheapest: Whole | None = Field(examples=["4988"])
+    cheapest: Exact | None = Field(examples=["4988"])
     """The lowest price for one SCU there."""
     bought_at: int
     """Terminals that take it."""
-    dearest: Whole | None = Field(examples=["6329"])
+    dearest: Exact | None = Field(examples=["6329"])
     """The highest price for one SCU there."""
     newest_at: datetime | None
     """The source's time of the newest of these prices."""
@@ -65,9 +65,11 @@ class CommodityPrice(Shape):
     system: str | None
     place: str | None
     is_available: bool
-    buy: Whole | None = Field(examples=["5249"])
+    quality: str = Field(examples=["500"])
+    """The quality that the price is for, in the source's word; empty if it names none."""
+    buy: Exact | None = Field(examples=["5249"])
     """What a player pays."""
-    sell: Whole | None
+    sell: Exact | None
     """What a player gets."""
     stock: Whole | None = Field(examples=["500"])
     """How much a player can buy; null = not reported."""
@@ -110,15 +112,17 @@ class TradeRoute(Shape):
 
     commodity: str = Field(examples=["Gold"])
     slug: str | None
+    quality: str
+    """The quality that both prices are for; empty if the source names none."""
     from_symbol: str = Field(examples=["UEX:79"])
     from_terminal: str
     from_system: str | None
     to_symbol: str = Field(examples=["UEX:89"])
     to_terminal: str
     to_system: str | None
-    buy: Whole = Field(examples=["5249"])
-    sell: Whole = Field(examples=["6329"])
-    margin: Whole = Field(examples=["1080"])
+    buy: Exact = Field(examples=["5249"])
+    sell: Exact = Field(examples=["6329"])
+    margin: Exact = Field(examples=["1080"])
     margin_percent: Exact = Field(examples=["20.6"])
     stock: Whole | None
     demand: Whole | None

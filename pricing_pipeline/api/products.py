@@ -89,11 +89,25 @@ class Category(_FromStored):
     provider: str
 
 
+class Doubt(_FromStored):
+    """What the last answer lists of a product and is not believed. What was stored of it before stays."""
+
+    value_id: int
+    """Its number in the quarantine."""
+    reason: str = Field(examples=["slot 1212 of option 647 on 2026-11-20: 99 places are left of 12"])
+    times: int
+    """How many answers had it."""
+    recorded_at: datetime
+    """When it first came."""
+    last_seen_at: datetime
+
+
 class ProductDetails(Product):
-    """A product with its options and categories."""
+    """A product with its options and categories, and with the slots whose last values are not believed."""
 
     options: list[Option]
     categories: list[Category]
+    doubts: list[Doubt]
 
 
 class Offer(_FromStored):
@@ -243,11 +257,14 @@ def _of_days(why: Why) -> Why:
 
 @router.get("/{symbol:path}")
 def show_product(database: Database, caller: Reader, symbol: SymbolName) -> ProductDetails:
-    """A product with its options and its categories."""
+    """A product with its options, its categories, and the slots whose last values are not believed."""
     with database.connect() as connection:
         symbol = instruments.spelled_anywhere(connection, symbol)
         product = products.product(connection, symbol)
         options = products.options(connection, symbol)
         categories = products.categories(connection, symbol)
+        doubts = products.doubts(connection, symbol)
     about = Product.model_validate(product).model_dump()
-    return ProductDetails.model_validate({**about, "options": options, "categories": categories})
+    return ProductDetails.model_validate(
+        {**about, "options": options, "categories": categories, "doubts": doubts}
+    )

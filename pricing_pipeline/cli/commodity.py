@@ -102,18 +102,19 @@ def show(name: str, as_of: datetime | None, *, as_json: bool) -> None:
         print_json({**asdict(found), **past, "prices": [asdict(line) for line in lines]})
         return
     print_table(
-        ["terminal", "symbol", "where", *_PRICED],
+        ["terminal", "symbol", "where", "quality", *_PRICED],
         [
             (
                 line.terminal if line.is_available else f"{line.terminal} (closed)",
                 line.symbol,
                 ", ".join(part for part in (line.system, line.place) if part),
+                line.quality,
                 *_priced(line),
             )
             for line in lines
         ],
         right=["buy", "stock", "sell", "demand"],
-        spare=["where", "version"],
+        spare=["where", "quality", "version"],
     )
     if not lines:
         then = "" if as_of is None else f" at {iso(as_of)}"
@@ -130,10 +131,10 @@ def terminal(name: str, as_of: datetime | None, *, as_json: bool) -> None:
         print_json({"symbol": symbol, **past, "prices": [asdict(line) for line in lines]})
         return
     print_table(
-        ["commodity", *_PRICED],
-        [(line.commodity, *_priced(line)) for line in lines],
+        ["commodity", "quality", *_PRICED],
+        [(line.commodity, line.quality, *_priced(line)) for line in lines],
         right=["buy", "stock", "sell", "demand"],
-        spare=["version"],
+        spare=["quality", "version"],
     )
     if not lines:
         then = "" if as_of is None else f" at {iso(as_of)}"
@@ -165,10 +166,11 @@ def routes(terminal: str | None, limit: int, *, as_json: bool) -> None:
         print_json({"from": symbol, "routes": [asdict(route) for route in found]})
         return
     print_table(
-        ["commodity", "from", "to", "buy", "sell", "margin", "%", "SCU", "total", "age"],
+        ["commodity", "quality", "from", "to", "buy", "sell", "margin", "%", "SCU", "total", "age"],
         [
             (
                 route.commodity,
+                route.quality,
                 route.from_terminal,
                 route.to_terminal,
                 _number(route.buy),
@@ -182,7 +184,7 @@ def routes(terminal: str | None, limit: int, *, as_json: bool) -> None:
             for route in found
         ],
         right=["buy", "sell", "margin", "%", "SCU", "total"],
-        spare=["age", "%", "buy", "sell"],
+        spare=["quality", "age", "%", "buy", "sell"],
     )
     if not found:
         hint(

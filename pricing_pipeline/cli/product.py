@@ -61,9 +61,14 @@ def show(symbol: str, *, as_json: bool) -> None:
         product = products.product(connection, symbol)
         options = products.options(connection, symbol)
         categories = products.categories(connection, symbol)
+        doubts = products.doubts(connection, symbol)
     if as_json:
-        named = {"options": [asdict(o) for o in options], "categories": [asdict(c) for c in categories]}
-        print_json(asdict(product) | named)
+        print_json(
+            asdict(product)
+            | {"options": [asdict(option) for option in options]}
+            | {"categories": [asdict(category) for category in categories]}
+            | {"doubts": [asdict(doubt) for doubt in doubts]}
+        )
         return
     zone = f"{product.time_zone}{', set by hand' if product.is_set_by_hand else ''}"
     print_lines(
@@ -81,6 +86,8 @@ def show(symbol: str, *, as_json: bool) -> None:
             "categories": ", ".join(f"{c.category_id} ({c.name}){_listed(c.is_listed)}" for c in categories),
         }
     )
+    for doubt in doubts:
+        hint(f"not believed: {doubt.reason} (`pricing-pipeline quarantine show {doubt.value_id}`)")
 
 
 def availability(
@@ -106,6 +113,7 @@ def availability(
         window = slots.days_of(connection, symbol, first, last, as_of)
         days = slots.read(connection, Question(symbol, window, pax, currency, sellable, as_of))
         is_requested = as_of is None and slots.request(connection, symbol, window.end)
+        doubts = products.doubts(connection, symbol) if as_of is None else []
         connection.commit()
     if as_json:
         past = {} if as_of is None else {"as_of": iso(as_of)}
@@ -117,6 +125,11 @@ def availability(
         booked = f" that {pax} can book" if sellable else ""
         priced = f" with a price in {currency}" if currency else ""
         hint(f"there may be slots, and none{booked}{priced}. Leave out --sellable and --currency to see all.")
+    if doubts:
+        hint(
+            f"the last answer has {len(doubts)} slots that are not believed; what was known of them before stays. "
+            f"`pricing-pipeline product show {symbol}` names them."
+        )
     _hint_at(days, product, is_requested, as_of)
 
 

@@ -144,7 +144,7 @@ class AvailableDay:
 class CommodityPrice:
     """A commodity at one terminal, for one SCU: `buy` is what a player pays, `sell` what a player gets.
 
-    None = not traded so, or amounts not reported.
+    `quality` is empty if the source names none. None = not traded so, or amounts not reported.
     """
 
     commodity: str
@@ -153,8 +153,9 @@ class CommodityPrice:
     system: str | None
     place: str | None
     is_available: bool
-    buy: int | None
-    sell: int | None
+    quality: str
+    buy: Decimal | None
+    sell: Decimal | None
     stock: int | None
     demand: int | None
     game_version: str | None
@@ -170,13 +171,14 @@ class TradeRoute:
     """Buy a commodity at one terminal and sell it at another. `total` is what the whole `quantity` earns."""
 
     commodity: str
+    quality: str
     from_symbol: str
     from_terminal: str
     to_symbol: str
     to_terminal: str
-    buy: int
-    sell: int
-    margin: int
+    buy: Decimal
+    sell: Decimal
+    margin: Decimal
     margin_percent: Decimal
     quantity: int | None
     total: Decimal | None

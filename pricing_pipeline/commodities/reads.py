@@ -1,6 +1,6 @@
 """Read commodities: what there is, what it costs where, and what can be earned. Nothing here asks for anything.
 
-Prices are in whole units of the game's money, amounts in SCU, times in UTC. Ages count from the source's time of a
+Prices are in units of the game's money, amounts in SCU, times in UTC. Ages count from the source's time of a
 price, or from when it was recorded where the source has no time.
 """
 
@@ -30,9 +30,9 @@ class CommodityLine:
     kind: str | None
     is_available: bool
     sold_at: int
-    cheapest: int | None
+    cheapest: Decimal | None
     bought_at: int
-    dearest: int | None
+    dearest: Decimal | None
     newest_at: datetime | None
 
 
@@ -48,7 +48,10 @@ class CommodityNames:
 
 @dataclass(frozen=True, slots=True)
 class PriceLine:
-    """The prices of a commodity at one terminal. `is_of_other_version`: not of the version that people play."""
+    """The prices of a commodity at one terminal. `is_of_other_version`: not of the version that people play.
+
+    `quality` is the source's word, empty if it names none.
+    """
 
     commodity: str
     slug: str | None
@@ -58,8 +61,9 @@ class PriceLine:
     system: str | None
     place: str | None
     is_available: bool
-    buy: int | None
-    sell: int | None
+    quality: str
+    buy: Decimal | None
+    sell: Decimal | None
     stock: int | None
     demand: int | None
     game_version: str | None
@@ -72,19 +76,23 @@ class PriceLine:
 
 @dataclass(frozen=True, slots=True)
 class TradeRoute:
-    """Buy at one terminal, sell at another. `total` is what the whole `quantity` earns, None if that is unknown."""
+    """Buy at one terminal and sell at another what has one `quality`.
+
+    `total` is what the whole `quantity` earns, None if that is unknown.
+    """
 
     commodity: str
     slug: str | None
+    quality: str
     from_symbol: str
     from_terminal: str
     from_system: str | None
     to_symbol: str
     to_terminal: str
     to_system: str | None
-    buy: int
-    sell: int
-    margin: int
+    buy: Decimal
+    sell: Decimal
+    margin: Decimal
     margin_percent: Decimal
     stock: int | None
     demand: int | None

@@ -64,6 +64,7 @@ def store_prices(
             "whole": [terminal.is_whole for terminal in terminals],
             "symbols": [symbol for symbol, _ in rows],
             "commodity_ids": [price.commodity_id for _, price in rows],
+            "qualities": [price.quality for _, price in rows],
             "names": [price.name for _, price in rows],
             "codes": [price.code for _, price in rows],
             "slugs": [price.slug for _, price in rows],

@@ -105,7 +105,9 @@ RULES = {
     "split_has_shares": "a split or spin-off has new and old shares, and a payment has none",
     "strategy_is_known": "a data type is refreshed on-demand or scheduled",
     "symbol_fits_class": "a symbol looks as its data type's do",
-    "symbol_is_sane": "a symbol has 1 to 40 letters, digits or . / : = ^ _ - and begins with a letter, a digit or ^",
+    "symbol_is_sane": (
+        "a symbol has 1 to 40 letters, digits, spaces or . / : = ^ _ & ' - and begins with a letter, a digit or ^"
+    ),
     "keep_months_is_sane": "3 to 1200 months are kept in the database beside the current one",
     "months_are_thinned_before_they_leave": "what is thinned is thinned before it moves to files: keep more "
     "months, or thin earlier",

@@ -1,6 +1,6 @@
 """Commodities of a game: where they are traded, at which prices. Frozen values, checked but not yet stored.
 
-Prices are whole units of the game's own money, amounts are whole SCU (standard cargo units). None in place of a price
+Prices are units of the game's own money, amounts are whole SCU (standard cargo units). None in place of a price
 means that the terminal does not trade the commodity in this direction; 0 is never a price.
 """
 
@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from decimal import Decimal
 from typing import Generic, TypeVar
 
 RowT = TypeVar("RowT")
@@ -28,19 +29,21 @@ class CommodityPrice:
 
     `buy` is what a player pays there, `sell` what a player gets. `stock` is how much a player can buy, `demand` how
     much a player can sell, both None if nobody has reported it. `game_version` is None where the source does not name
-    it. `modified_at` (UTC) is the source's time, None if it was never modified.
+    it. `modified_at` (UTC) is the source's time, None if it was never modified. `quality` is the source's word, empty
+    if it names none: a commodity has a price for each.
     """
 
     commodity_id: int
     name: str
     code: str | None
     slug: str | None
-    buy: int | None
-    sell: int | None
+    buy: Decimal | None
+    sell: Decimal | None
     stock: int | None
     demand: int | None
     game_version: str | None
     modified_at: datetime | None
+    quality: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,7 @@
 
 Money is an integer of minor units with the scale of its currency. Times are the local times of the product's place,
 with the offset from UTC where the provider gives one. A value that cannot be true raises ValueError: the provider turns
-it into a failure of the product, because a local day is stored whole or not at all. What a partner may well say though
+it into a slot that is listed and not believed (ProductDays). What a partner may well say though
 it looks odd is believed: a final price above the original (a surcharge), a slot that ends when it starts (an entrance),
 a sold-out slot with places left (fewer than the smallest group).
 """
@@ -12,8 +12,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Hashable, Iterable
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import date, datetime, timedelta
 from enum import StrEnum
+from typing import TypeGuard
 
 from pricing_pipeline.domain.exact import MAX_DIGITS
 from pricing_pipeline.domain.time_zones import is_time_zone
@@ -205,16 +206,24 @@ class Slot:
             raise ValueError(f"{of}: it ends at {self.local_end}, before it starts at {self.local_start}")
 
 
+SlotName = tuple[str, str]
+"""What identifies a slot of a product: the ids of its option and of itself."""
+
+
 @dataclass(frozen=True, slots=True)
 class ProductDays:
     """The record of fetcher `slots`: all slots of a product that start on the local days of `window`, and no others.
 
-    A stored slot of these days that is not in it has vanished.
+    A stored slot of these days that is not in it has vanished. `kept` are slots that the answer lists with values that
+    are not believed: what is stored of them neither changes nor vanishes. `unread` are days of the window on which the
+    answer lists a slot without a readable id: nothing of these days changes, and they do not count as listed.
     """
 
     symbol: str
     window: Window
     slots: tuple[Slot, ...]
+    kept: frozenset[SlotName] = frozenset()
+    unread: frozenset[date] = frozenset()
 
     def __post_init__(self) -> None:
         _check_id("product", self.symbol)
@@ -229,7 +238,16 @@ class ProductDays:
                     f"{of}: slot {slot.slot_id} starts at {slot.local_start}, "
                     f"outside of {self.window.start} to {self.window.end}"
                 )
-        _check_once(of, "slot", ((slot.option_id, slot.slot_id) for slot in self.slots))
+            if slot.local_start.date() in self.unread:
+                raise ValueError(
+                    f"{of}: slot {slot.slot_id} is on {slot.local_start.date()}, which is not read"
+                )
+        names = [(slot.option_id, slot.slot_id) for slot in self.slots]
+        _check_once(of, "slot", names)
+        if not self.kept.isdisjoint(names):
+            raise ValueError(f"{of}: a slot cannot be believed and kept as it was, too")
+        if any(not self.window.start <= day <= self.window.end for day in self.unread):
+            raise ValueError(f"{of}: a day that was not asked for cannot be unread")
 
     @property
     def needs_zone(self) -> bool:
@@ -237,12 +255,17 @@ class ProductDays:
         return any(slot.utc_offset is None for slot in self.slots)
 
 
+def can_be_id(text: object) -> TypeGuard[str]:
+    """Whether it can be the id of a product, an option, a category or a slot."""
+    return isinstance(text, str) and 1 <= len(text) <= MAX_ID and text.isprintable()
+
+
 def _is_currency(text: str) -> bool:
     return len(text) == 3 and text.isascii() and text.isalpha() and text.isupper()
 
 
 def _check_id(noun: str, text: str) -> None:
-    if not 1 <= len(text) <= MAX_ID or not text.isprintable():
+    if not can_be_id(text):
         raise ValueError(
             f"a {noun} has the id {text[:60]!r}: 1 to {MAX_ID} printable characters are expected"
         )

@@ -58,6 +58,20 @@ class StoredCategory:
     provider: str
 
 
+@dataclass(frozen=True, slots=True)
+class StoredDoubt:
+    """What the last answer lists of a product and is not believed: mostly one slot, which `reason` names.
+
+    What was stored of it before stays. `value_id` is its number in the quarantine; `times` counts the answers with it.
+    """
+
+    value_id: int
+    reason: str
+    times: int
+    recorded_at: datetime
+    last_seen_at: datetime
+
+
 def products(connection: Connection, at_most: int, after: str = "") -> list[StoredProduct]:
     """Products by symbol, from the one behind `after` on."""
     return _products(connection, None, at_most, after)
@@ -84,6 +98,11 @@ def categories(connection: Connection, symbol: str) -> list[StoredCategory]:
     """The categories of a product, those that it no longer lists last."""
     rows = connection.execute(query("inventory.categories"), {"symbol": symbol, "as_of": None})
     return [StoredCategory(*row) for row in rows]
+
+
+def doubts(connection: Connection, symbol: str) -> list[StoredDoubt]:
+    """What the last answers list of a product and is not believed, at most a hundred."""
+    return [StoredDoubt(*row) for row in connection.execute(query("inventory.doubts"), {"symbol": symbol})]
 
 
 def set_zone(connection: Connection, symbol: str, time_zone: str | None) -> int:

@@ -21,10 +21,10 @@ _Row = Mapping[str, object]
 def store(connection: Connection, call: Call, answer: Answer) -> list[Stored | SymbolFailure]:
     """Store the products or slots of an answer within the caller's transaction, and confirm their pairs.
 
-    What is the same writes nothing; of what changes, the old belief is kept as a revision. A local day is stored
-    whole: slots that an answer no longer lists have vanished. A product whose slots nothing can place is a failure,
-    and no slot of it is stored. A product that its provider does not know is no longer listed: its slots stay, and
-    cannot be booked.
+    What is the same writes nothing; of what changes, the old belief is kept as a revision. Slots that an answer no
+    longer lists have vanished; those that it lists with values that are not believed stay as they are. A product whose
+    slots nothing can place is a failure, and no slot of it is stored. A product that its provider does not know is no
+    longer listed: its slots stay, and cannot be booked.
     """
     _unlist(connection, call, answer.failures)
     products = [record for record in answer.records if isinstance(record, Product)]
@@ -120,10 +120,7 @@ def _store_slots(connection: Connection, call: Call, answer: Answer) -> list[Sto
             "data_type": call.data_type,
             "provider": call.provider,
             "call_id": call.id,
-            "days": _json(
-                {"symbol": days.symbol, "first_day": str(days.window.start), "last_day": str(days.window.end)}
-                for days in answers
-            ),
+            "days": _json(_days(days) for days in answers),
             "slots": _json(_slot(number, symbol, slot) for number, (symbol, slot) in enumerate(slots)),
             "offers": _json(
                 _offer(number, offer) for number, (_, slot) in enumerate(slots) for offer in slot.offers
@@ -160,6 +157,16 @@ def _placeless(connection: Connection, answers: Sequence[ProductDays]) -> list[S
         )
         for symbol in lost
     ]
+
+
+def _days(days: ProductDays) -> _Row:
+    return {
+        "symbol": days.symbol,
+        "first_day": str(days.window.start),
+        "last_day": str(days.window.end),
+        "unread": [str(day) for day in sorted(days.unread)],
+        "kept": [{"option_id": option_id, "slot_id": slot_id} for option_id, slot_id in sorted(days.kept)],
+    }
 
 
 def _slot(number: int, symbol: str, slot: Slot) -> _Row:

@@ -13,6 +13,7 @@ from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
+from itertools import groupby
 from typing import Literal, Protocol, TypeVar
 
 from pydantic import BaseModel, ConfigDict, ValidationError
@@ -235,12 +236,17 @@ def _drift(error: ValidationError, data: object, what: str, place: str) -> Schem
 
 
 def _unlike(error: ValidationError, data: object, what: str, place: str) -> str:
-    faults = _faults(error, data, place)
-    return f"{what} has {len(faults)} field(s) unlike its schema ({safe_words('; '.join(faults[:3]))})."
+    return f"{what} has {unlike_schema(error, data, place)}."
 
 
 _CHANGED = " The provider may have changed its API; nothing was stored."
 """Ends the message about an answer of which nothing can be used. A bad row among good ones does not have it."""
+
+
+def unlike_schema(error: ValidationError, data: object, place: str = "") -> str:
+    """How many fields are unlike the schema, and the first of them, in words that follow `it has`."""
+    faults = _faults(error, data, place)
+    return f"{len(faults)} field(s) unlike its schema ({safe_words('; '.join(faults[:3]))})"
 
 
 def check_window(provider: str, window: Window, most_days: int | None = None) -> None:
@@ -449,6 +455,12 @@ def safe_words(text: str | bytes) -> str:
     printable = "".join(char if char.isprintable() else " " for char in text[:1000])
     words = " ".join(printable.split())
     return words if len(words) <= 300 else f"{words[:297]}..."
+
+
+def name_of(text: str) -> str:
+    """A name as its source spells it, on one line and printable: two spaces in a row stay two."""
+    runs = groupby(text[:300], str.isprintable)
+    return "".join("".join(run) if is_printable else " " for is_printable, run in runs).strip()
 
 
 def words_of(response: Response) -> str:

@@ -1,6 +1,7 @@
 """Canonical symbols: what people call an instrument, whoever is asked for it. Each provider's `spell` starts here.
 
     BRK.B      equity     the class of shares stands after the dot: A, B or C
+    M&M:XNSE   equity     some tickers have signs in them
     VOD:XLON   equity     the exchange stands after the colon, by its MIC; without one it is one of the United States
     EUR/USD    fx
     BTC/USD    crypto
@@ -17,7 +18,9 @@ from typing import NamedTuple
 from pricing_pipeline.domain.exchanges import Exchange, exchanges
 
 EQUITY, FX, CRYPTO = "equity", "fx", "crypto"
-_SHARE = re.compile(r"([A-Z0-9]+)(?:\.([ABC]))?(?::([A-Z0-9]{4}))?")
+TICKER = r"[A-Z0-9]+(?:[&' -][A-Z0-9]+)*"
+"""A ticker; some exchanges have signs in it: M&M and BAJAJ-AUTO in Mumbai, VOLV B in Stockholm."""
+_SHARE = re.compile(rf"({TICKER})(?:\.([ABC]))?(?::([A-Z0-9]{{4}}))?")
 PARTS_SUFFIXES = tuple(one.suffix for one in exchanges().values() if one.minor_unit)
 """Suffixes of the exchanges that price shares in parts of a currency, such as pence."""
 _PAIR = re.compile(r"([A-Z0-9]+)/([A-Z0-9]+)")
@@ -71,6 +74,7 @@ def exchange_named(provider: str, name: str | None) -> Exchange | None:
 
 
 def with_suffix(share: Share) -> str:
-    """A share as Yahoo and FMP spell it: BRK-B, VOD.L."""
-    spelled = share.ticker if share.share_class is None else f"{share.ticker}-{share.share_class}"
+    """A share as Yahoo and FMP spell it: BRK-B, VOD.L, M&M.NS; VOLV B of Stockholm is VOLV-B.ST."""
+    ticker = share.ticker.replace(" ", "-")
+    spelled = ticker if share.share_class is None else f"{ticker}-{share.share_class}"
     return spelled if share.exchange is None else f"{spelled}.{share.exchange.suffix}"

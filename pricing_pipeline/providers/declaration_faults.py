@@ -19,16 +19,19 @@ from pricing_pipeline.providers.declaration import (
 from pricing_pipeline.providers.declaration_texts import (
     OF_NUMBERED_PAGE,
     OF_SYMBOL,
+    SAFE_SYMBOL,
     check_name,
     check_template,
     is_parted,
     placeholders_of,
 )
 from pricing_pipeline.providers.json_paths import JsonPath
+from pricing_pipeline.providers.pattern_reach import can_match, produced
 
 
 def faults(declaration: Declaration) -> Iterator[tuple[Place, str]]:
     """Contradictions between parts of a declaration, each with its place."""
+    yield from _faults_of_patterns(declaration)
     used: set[str] = set()
     for fetcher, asked in declaration.fetchers.named.items():
         here: Place = ("fetchers", fetcher.value)
@@ -57,6 +60,20 @@ def faults(declaration: Declaration) -> Iterator[tuple[Place, str]]:
                     ("symbols", name, "spelling"),
                     "{base} and {quote} are used below and cannot be told from it; write one such as {base}/{quote}",
                 )
+
+
+def _faults_of_patterns(declaration: Declaration) -> Iterator[tuple[Place, str]]:
+    """Patterns that no symbol can have: nothing would ever be asked for."""
+    for name, symbols in declaration.symbols.items():
+        here: Place = ("symbols", name, "pattern")
+        part = {"symbol": SAFE_SYMBOL, "base": "[A-Z0-9]+", "quote": "[A-Z0-9]+"}
+        if not can_match(symbols.pattern, SAFE_SYMBOL):
+            yield here, f"no symbol that may be sent is of it: each is of {SAFE_SYMBOL}"
+        elif not can_match(symbols.pattern, SAFE_SYMBOL, produced(symbols.spelling, part)):
+            yield (
+                here,
+                f"it never matches what `spelling` makes, {symbols.spelling}: nothing would be asked for",
+            )
 
 
 def _used_by(reading: Reading) -> set[str]:

@@ -17,7 +17,7 @@ from pricing_pipeline.domain.time_zones import is_time_zone
 from pricing_pipeline.providers.currencies import CURRENCIES, PARTS
 from pricing_pipeline.providers.json_paths import PLACEHOLDER, JsonPath, UnreadablePath
 
-SAFE_SYMBOL = r"[A-Za-z0-9^][A-Za-z0-9^.:/=_-]{0,63}"
+SAFE_SYMBOL = r"[A-Za-z0-9^](?: ?[A-Za-z0-9^.:/=_&'-]){0,63}"
 """What any spelling must look like: nothing that a URL or a list of symbols reads as its own."""
 OF_SYMBOL = frozenset({"symbol", "base", "quote"})
 OF_NUMBERED_PAGE = frozenset({"page", "offset"})
@@ -114,7 +114,7 @@ def _spelling(text: str) -> str:
     bare = _without_placeholders(text, OF_SYMBOL)
     if bare == text or not re.fullmatch(SAFE_SYMBOL, bare):
         raise ValueError(
-            "write the placeholders {symbol}, or {base} and {quote}, with letters, digits and ^.:/=_-"
+            "write the placeholders {symbol}, or {base} and {quote}, with letters, digits, single spaces and ^.:/=_&'-"
         )
     return text
 

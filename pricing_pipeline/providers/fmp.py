@@ -64,7 +64,7 @@ LATEST_DAYS = 10
 STATEMENTS = 5
 """Fiscal years of one answer: what the free plan allows."""
 
-_SYMBOL = re.compile(r"[A-Z0-9^][A-Z0-9.^-]{0,31}")
+_SYMBOL = re.compile(r"[A-Z0-9^][A-Z0-9.^&'-]{0,31}")
 _PATHS = {
     Fetcher.QUOTE: "/quote",
     Fetcher.DAILY_BARS: "/historical-price-eod/full",
@@ -143,7 +143,7 @@ class Fmp:
     fetchers = frozenset(_PATHS)
 
     def accepts(self, symbol: str) -> bool:
-        """Capital letters, digits, `.`, `-` and `^`; a comma would part a batch."""
+        """Capital letters, digits, `.`, `-`, `^`, `&` and `'`; a comma would part a batch."""
         return _SYMBOL.fullmatch(symbol) is not None
 
     def spell(self, symbol: str, asset_class: str) -> str:

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Generator, Mapping, Sequence
 from datetime import datetime
+from functools import partial
 from typing import Literal
 
 from pydantic import AliasChoices, Field
@@ -22,7 +23,7 @@ from pydantic import AliasChoices, Field
 from pricing_pipeline.domain.answers import Answer
 from pricing_pipeline.domain.calls import Response
 from pricing_pipeline.domain.data_types import Fetcher
-from pricing_pipeline.domain.inventory import Option, PaxOffer, Product, ProductDays, Slot, SlotStatus
+from pricing_pipeline.domain.inventory import Option, PaxOffer, Product, Slot, SlotStatus
 from pricing_pipeline.domain.windows import Window
 from pricing_pipeline.errors import Misconfigured, SchemaDrift
 from pricing_pipeline.providers.base import (
@@ -41,6 +42,7 @@ from pricing_pipeline.providers.inventory import (
     MAX_SLOTS,
     Facts,
     InventoryProvider,
+    ListedSlots,
     ProductFailed,
     check_ask,
     days_where,
@@ -173,14 +175,15 @@ class Headout(InventoryProvider):
             product = yield from self._product(symbol, now)
             if window is None:
                 return Answer(records=(product,))
-            days = yield from self._days(product, days_where(product, facts, window, now), currency, now)
+            listed = ListedSlots(product, days_where(product, facts, window, now), self.name)
+            yield from self._days(listed, currency, now)
+            return listed.answer()
         except ProductFailed as failed:
             return failed.answer
         except _Gone as gone:
             raise SchemaDrift(
                 f"headout refuses a variant of {symbol} that it has just named: {gone}. Nothing was stored."
             ) from None
-        return Answer(records=(product, days))
 
     def _product(self, symbol: str, now: datetime) -> Generator[Request, Response, Product]:
         response = yield Request(f"/product/get/{symbol}")
@@ -197,24 +200,13 @@ class Headout(InventoryProvider):
         except ValueError as fault:
             raise implausible(what, symbol, fault) from None
 
-    def _days(
-        self, product: Product, window: Window, currency: str, now: datetime
-    ) -> Generator[Request, Response, ProductDays]:
+    def _days(self, listed: ListedSlots, currency: str, now: datetime) -> Generator[Request, Response, None]:
         """The slots of all variants of a product."""
-        symbol = product.symbol
-        slots: list[Slot] = []
-        for variant in (option.option_id for option in product.options):
+        symbol = listed.product.symbol
+        for variant in (option.option_id for option in listed.product.options):
             what = f"headout's slots of {symbol}, variant {safe_words(variant)}"
-            rows = yield from self._pages(symbol, variant, window, currency, what, now)
-            items = [validate(_Item, row, what, place=f"items.{n}") for n, row in enumerate(rows)]
-            try:
-                slots += [_slot(item, variant, currency) for item in items]
-            except ValueError as fault:
-                raise implausible(what, symbol, fault) from None
-        try:
-            return ProductDays(symbol, window, tuple(slots))
-        except ValueError as fault:
-            raise implausible(f"headout's slots of {symbol}", symbol, fault) from None
+            rows = yield from self._pages(symbol, variant, listed.window, currency, what, now)
+            listed.read(variant, rows, "startDateTime", partial(_read_slot, variant, currency))
 
     def _pages(
         self, symbol: str, variant: str, window: Window, currency: str, what: str, now: datetime
@@ -308,12 +300,17 @@ def _inventory(variant: str, window: Window, currency: str, offset: int) -> Requ
     )
 
 
+def _read_slot(variant: str, currency: str, row: object) -> Slot:
+    """Raises ValueError for what cannot be read, or cannot be true."""
+    return _slot(_Item.model_validate(row), variant, currency)
+
+
 def _slot(item: _Item, variant: str, currency: str) -> Slot:
     """Raises ValueError for what cannot be true."""
     start, offset = local_time(item.startDateTime)
     end, end_offset = local_time(item.endDateTime)
     if offset is not None or end_offset is not None:
-        raise Implausible(f"slot {item.id} has times with an offset, and local ones are expected")
+        raise Implausible("it has times with an offset, and local ones are expected")
     persons = with_primary(_persons(item.pricing.persons or (), currency))
     offers = (*persons, *_groups(item.pricing.groups or (), currency))
     has_prices = bool(offers)
@@ -339,7 +336,7 @@ def _status(item: _Item) -> SlotStatus:
     if item.availability == "UNLIMITED":
         return SlotStatus.FREESALE
     if item.remaining is None:
-        raise Implausible(f"slot {item.id} is limited, and does not say how many places are left")
+        raise Implausible("it is limited, and does not say how many places are left")
     return SlotStatus.AVAILABLE if item.remaining > 0 else SlotStatus.SOLD_OUT
 
 

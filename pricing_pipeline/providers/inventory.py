@@ -1,23 +1,31 @@
 """What providers of products and slots share: checks before a call, failures of a product, prices in minor units.
 
-A product's days are stored whole or not at all, so one slot that cannot be read costs the whole answer: without it, it
-would seem to have vanished. Requests and shapes of answers are in octo.py and headout.py.
+A slot that cannot be believed costs that slot alone (ListedSlots). Requests and shapes of answers are in octo.py and
+headout.py.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
-from datetime import datetime, timedelta
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import date, datetime, timedelta
 from zoneinfo import ZoneInfo
 
-from pricing_pipeline.domain.answers import Answer, FailureKind, SymbolFailure
+from pydantic import ValidationError
+
+from pricing_pipeline.domain.answers import Answer, FailureKind, RejectedValue, SymbolFailure
 from pricing_pipeline.domain.data_types import Fetcher
-from pricing_pipeline.domain.inventory import PaxOffer, Product
+from pricing_pipeline.domain.inventory import PaxOffer, Product, ProductDays, Slot, SlotName, can_be_id
 from pricing_pipeline.domain.windows import Window
-from pricing_pipeline.errors import InvalidRange
-from pricing_pipeline.providers.base import Provider, check_window, require_fetcher, safe_words
+from pricing_pipeline.errors import InvalidRange, SchemaDrift
+from pricing_pipeline.providers.base import (
+    Provider,
+    check_window,
+    require_fetcher,
+    safe_words,
+    unlike_schema,
+)
 from pricing_pipeline.providers.currencies import CURRENCIES, digits_of
 from pricing_pipeline.providers.values import Implausible, decimal_of, spelling
 
@@ -104,6 +112,113 @@ def implausible(what: str, symbol: str, fault: ValueError) -> ProductFailed:
         f"{what} cannot be true: {safe_words(str(fault))}. Nothing was stored; compare with another source."
     )
     return ProductFailed(symbol, FailureKind.IMPLAUSIBLE, message)
+
+
+@dataclass(slots=True)
+class ListedSlots:
+    """The rows of an answer about a product's slots: those that are believed, and those that are not.
+
+    What is not believed of a slot costs that slot: what is stored of it neither changes nor vanishes. A row that names
+    no readable id costs its day, because it may be any slot of that day. A row that names no readable day costs the
+    answer, and so does an answer of which no row is believed.
+    """
+
+    product: Product
+    window: Window
+    provider: str
+    _slots: dict[SlotName, Slot] = field(default_factory=dict)
+    _kept: set[SlotName] = field(default_factory=set)
+    _unread: set[date] = field(default_factory=set)
+    _rejected: list[RejectedValue] = field(default_factory=list)
+    _drifts: int = 0
+
+    def read(
+        self, option_id: str, rows: Sequence[object], start: str, make: Callable[[object], Slot]
+    ) -> None:
+        """Read the rows of an option. `start` names the field of the local start; `make` raises ValueError.
+
+        Raises SchemaDrift and ProductFailed for a row without a readable day.
+        """
+        for row in rows:
+            try:
+                slot = make(row)
+                self._check(slot)
+            except (ValueError, OverflowError) as fault:
+                self._doubt(option_id, row, start, fault)
+                continue
+            name = (option_id, slot.slot_id)
+            if name in self._slots or name in self._kept:
+                self._keep(name, f"on {slot.local_start.date()}: it comes twice")
+            else:
+                self._slots[name] = slot
+
+    def answer(self) -> Answer:
+        """The answer about the product. Raises SchemaDrift and ProductFailed if no row is believed."""
+        slots = [slot for slot in self._slots.values() if slot.local_start.date() not in self._unread]
+        if self._rejected and not slots:
+            first = self._rejected[0].reason
+            if self._drifts == len(self._rejected):
+                raise SchemaDrift(
+                    f"no slot of {self.provider}'s product {self.product.symbol} is like its schema; the first: "
+                    f"{first}. The provider may have changed its API; nothing was stored."
+                )
+            raise implausible(self._what, self.product.symbol, Implausible(first))
+        on_unread = self._slots.keys() - {(slot.option_id, slot.slot_id) for slot in slots}
+        days = ProductDays(
+            self.product.symbol,
+            self.window,
+            tuple(slots),
+            frozenset(self._kept | on_unread),
+            frozenset(self._unread),
+        )
+        return Answer(records=(self.product, days), rejected=tuple(self._rejected))
+
+    @property
+    def _what(self) -> str:
+        return f"{self.provider}'s slots of {self.product.symbol}"
+
+    def _check(self, slot: Slot) -> None:
+        if not self.window.start <= slot.local_start.date() <= self.window.end:
+            raise Implausible(
+                f"it starts at {slot.local_start}, outside of {self.window.start} to {self.window.end}"
+            )
+
+    def _doubt(self, option_id: str, row: object, start: str, fault: ValueError | OverflowError) -> None:
+        is_drift = isinstance(fault, ValidationError)
+        why = f"it has {unlike_schema(fault, row)}" if isinstance(fault, ValidationError) else str(fault)
+        named = row if isinstance(row, dict) else {}
+        day = _day_of(named.get(start))
+        if day is None and is_drift:
+            raise SchemaDrift(
+                f"a slot among {self._what} has no readable day: {why}. The provider may have changed its API; "
+                "nothing was stored."
+            )
+        if day is None:
+            raise implausible(self._what, self.product.symbol, Implausible(why))
+        self._drifts += is_drift
+        slot_id = named.get("id")
+        if can_be_id(slot_id):
+            self._keep((option_id, slot_id), f"on {day}: {why.removeprefix(f'slot {slot_id}: ')}")
+            return
+        if self.window.start <= day <= self.window.end:
+            self._unread.add(day)
+        words = f"a slot of option {safe_words(option_id)} on {day} has no readable id: {safe_words(why)}"
+        self._rejected.append(RejectedValue(self.product.symbol, None, words, f"{option_id} on {day}"))
+
+    def _keep(self, name: SlotName, why: str) -> None:
+        self._kept.add(name)
+        self._slots.pop(name, None)
+        option_id, slot_id = name
+        words = f"slot {safe_words(slot_id)} of option {safe_words(option_id)} {safe_words(why)}"
+        self._rejected.append(RejectedValue(self.product.symbol, None, words, f"{option_id} {slot_id}"))
+
+
+def _day_of(raw: object) -> date | None:
+    """The local day of a time, if it can be read."""
+    try:
+        return local_time(raw)[0].date() if isinstance(raw, str) else None
+    except Implausible:
+        return None
 
 
 def local_time(raw: str) -> tuple[datetime, timedelta | None]:

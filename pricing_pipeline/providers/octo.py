@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Generator, Mapping, Sequence
 from datetime import UTC, datetime
+from functools import partial
 from typing import Literal
 
 from pricing_pipeline.domain.answers import Answer
@@ -19,7 +20,6 @@ from pricing_pipeline.domain.inventory import (
     PaxCategory,
     PaxOffer,
     Product,
-    ProductDays,
     Slot,
     SlotStatus,
 )
@@ -39,6 +39,7 @@ from pricing_pipeline.providers.base import (
 from pricing_pipeline.providers.inventory import (
     MAX_SLOTS,
     InventoryProvider,
+    ListedSlots,
     ProductFailed,
     check_ask,
     days_where,
@@ -159,11 +160,11 @@ class Octo(InventoryProvider):
             read, product = yield from self._product(symbol, now)
             if window is None:
                 return Answer(records=(product,))
-            window = days_where(product, known.get(symbol, {}), window, now)
-            days = yield from self._days(read, product, window, now)
+            listed = ListedSlots(product, days_where(product, known.get(symbol, {}), window, now), self.name)
+            yield from self._days(read, listed, now)
+            return listed.answer()
         except ProductFailed as failed:
             return failed.answer
-        return Answer(records=(product, days))
 
     def _product(self, symbol: str, now: datetime) -> Generator[Request, Response, tuple[_Product, Product]]:
         response = yield Request(f"/products/{symbol}")
@@ -176,27 +177,21 @@ class Octo(InventoryProvider):
         except ValueError as fault:
             raise implausible(what, symbol, fault) from None
 
-    def _days(
-        self, read: _Product, product: Product, window: Window, now: datetime
-    ) -> Generator[Request, Response, ProductDays]:
+    def _days(self, read: _Product, listed: ListedSlots, now: datetime) -> Generator[Request, Response, None]:
         """The slots of all options of a product."""
-        names = {category.category_id: category.name for category in product.categories}
-        slots: list[Slot] = []
+        symbol = listed.product.symbol
+        names = {category.category_id: category.name for category in listed.product.categories}
+        count = 0
         for option in read.options:
-            response = yield _availability(product.symbol, option.id, window)
-            what = f"octo's slots of {product.symbol}, option {safe_words(option.id)}"
-            rows = self._body(product.symbol, response, now)
-            if not isinstance(rows, list) or len(rows) + len(slots) > MAX_SLOTS:
-                raise SchemaDrift(f"{what} are no list, or more than {MAX_SLOTS}; nothing was stored.")
-            listed = [validate(_Availability, row, what, place=str(n)) for n, row in enumerate(rows)]
-            try:
-                slots += [_slot(row, option, names) for row in listed]
-            except ValueError as fault:
-                raise implausible(what, product.symbol, fault) from None
-        try:
-            return ProductDays(product.symbol, window, tuple(slots))
-        except ValueError as fault:
-            raise implausible(f"octo's slots of {product.symbol}", product.symbol, fault) from None
+            response = yield _availability(symbol, option.id, listed.window)
+            rows = self._body(symbol, response, now)
+            if not isinstance(rows, list) or len(rows) + count > MAX_SLOTS:
+                raise SchemaDrift(
+                    f"octo's slots of {symbol}, option {safe_words(option.id)} are no list, or more than {MAX_SLOTS}; "
+                    "nothing was stored."
+                )
+            count += len(rows)
+            listed.read(option.id, rows, "localDateTimeStart", partial(_read_slot, option, names))
 
     def _body(self, symbol: str, response: Response, now: datetime) -> object:
         """The body of an answer without an error. Raises ProviderError and ProductFailed."""
@@ -262,6 +257,11 @@ def _category(unit: _Unit) -> PaxCategory:
     )
 
 
+def _read_slot(option: _Option, names: Mapping[str, str], row: object) -> Slot:
+    """Raises ValueError for what cannot be read, or cannot be true."""
+    return _slot(_Availability.model_validate(row), option, names)
+
+
 def _slot(row: _Availability, option: _Option, names: Mapping[str, str]) -> Slot:
     """Raises ValueError for what cannot be true."""
     start, offset = local_time(row.localDateTimeStart)
@@ -273,7 +273,7 @@ def _slot(row: _Availability, option: _Option, names: Mapping[str, str]) -> Slot
         priced = [(row.pricing, _WHOLE_BOOKING, None)]
     currencies = {(known_currency(price.currency), price.currencyPrecision) for price, *_ in priced}
     if len(currencies) > 1:
-        raise Implausible(f"slot {row.id} has prices in several currencies: {sorted(currencies)}")
+        raise Implausible(f"it has prices in several currencies: {sorted(currencies)}")
     currency, scale = next(iter(currencies), (None, 0))
     return Slot(
         slot_id=row.id,

@@ -18,6 +18,7 @@ from pricing_pipeline.providers.base import (
     Schema,
     SchemaT,
     decode_json,
+    name_of,
     refusal,
     safe_words,
     throttled,
@@ -28,9 +29,9 @@ from pricing_pipeline.providers.base import (
 from pricing_pipeline.providers.canonical import CRYPTO, EQUITY, FX, exchange_named
 from pricing_pipeline.providers.values import Implausible, major_unit
 
-_SYMBOL = re.compile(r"[A-Z0-9^][A-Z0-9./:=^_-]{0,39}")
+_SYMBOL = re.compile(r"[A-Z0-9^](?: ?[A-Z0-9./:=^_&'-]){0,39}")
 """What can be the symbol of an instrument here."""
-_SUFFIXED = re.compile(r"([A-Z0-9]+)(?:-([ABC]))?(?:\.([A-Z]+))?")
+_SUFFIXED = re.compile(r"([A-Z0-9]+(?:[&'-][A-Z0-9]+)*?)(?:-([ABC]))?(?:\.([A-Z]+))?")
 _US = "United States"
 
 
@@ -193,7 +194,7 @@ def _listing(symbol: str, asset_class: str, name: str, exchange: str, currency: 
         major: str | None = major_unit(currency)[0]
     except Implausible:
         major = None
-    return Listing(symbol, asset_class, safe_words(name), safe_words(exchange), major)
+    return Listing(symbol, asset_class, name_of(name), safe_words(exchange), major)
 
 
 def _listings(

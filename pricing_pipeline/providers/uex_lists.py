@@ -1,7 +1,8 @@
 """The lists of UEX: game versions, terminals, commodities and all prices; and the rows of prices, for uex.py, too.
 
-Every answer is an envelope of status, code, message and data. Prices and amounts are whole numbers, and 0 means that
-there is none. Times are epoch seconds, and 0 means never.
+Every answer is an envelope of status, code, message and data. Amounts are whole numbers; prices mostly are, and had
+fractions in early versions. 0 means that there is none. Times are epoch seconds, and 0 means never. Some rows name a
+quality: a commodity then has a row for each.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from decimal import Decimal
 from operator import attrgetter
 from typing import Generic, TypeVar
 
@@ -31,6 +33,7 @@ from pricing_pipeline.providers.base import (
     SchemaT,
     check_key,
     decode_json,
+    name_of,
     refusal,
     safe_words,
     throttled,
@@ -74,6 +77,7 @@ class PriceRow(Schema):
     status_buy: Number | None = None
     status_sell: Number | None = None
     game_version: str | None = None
+    quality: Number | None = None
 
 
 class _TerminalRow(Schema):
@@ -152,7 +156,7 @@ def _error(status: str, message: str | None, response: Response, now: datetime) 
 
 def text_of(words: str | None) -> str | None:
     """A name as one printable line; None without one."""
-    return safe_words(words or "")[:_MOST_NAMED].strip() or None
+    return name_of(words or "")[:_MOST_NAMED].strip() or None
 
 
 def time_of(seconds: int, now: datetime) -> datetime | None:
@@ -168,6 +172,23 @@ def whole(raw: object, what: str) -> int:
     return int(value)
 
 
+def _money(raw: object, what: str) -> Decimal | None:
+    """A price at the scale that it has; None for 0. Raises Implausible."""
+    value = decimal_of(raw, what)
+    if not 0 <= value <= _LARGEST:
+        raise Implausible(f"{what} {spelling(raw)!r} is no price from 0 to {_LARGEST}")
+    return value or None
+
+
+def _quality(raw: object) -> str:
+    """The quality as the source spells it, without needless zeros; empty if it names none. Raises Implausible."""
+    if raw is None:
+        return ""
+    if isinstance(raw, str) and not re.fullmatch(r"\s*[0-9.]+\s*", raw):
+        return text_of(raw) or ""
+    return f"{decimal_of(raw, 'quality').normalize():f}"
+
+
 def _amount(raw: object, status: object, real_zero: int, what: str) -> int | None:
     amount = whole(raw, what)
     return amount if amount or status == real_zero else None
@@ -178,7 +199,7 @@ def _price(row: PriceRow, now: datetime) -> CommodityPrice:
     name = text_of(row.commodity_name)
     if name is None or row.id_commodity <= 0:
         raise Implausible(f"commodity {row.id_commodity} has no name or number")
-    buy, sell = whole(row.price_buy, "price_buy") or None, whole(row.price_sell, "price_sell") or None
+    buy, sell = _money(row.price_buy, "price_buy"), _money(row.price_sell, "price_sell")
     stock = _amount(row.scu_buy, row.status_buy, _OUT_OF_STOCK, "scu_buy")
     demand = _amount(row.scu_sell, row.status_sell, _FULL, "scu_sell")
     return CommodityPrice(
@@ -192,6 +213,7 @@ def _price(row: PriceRow, now: datetime) -> CommodityPrice:
         demand if sell else None,
         text_of(row.game_version),
         time_of(row.date_modified, now),
+        _quality(row.quality),
     )
 
 
@@ -206,7 +228,7 @@ class ReadTerminal:
 
 def terminal_of(symbol: str, rows: Sequence[object], now: datetime) -> ReadTerminal:
     """The rows of one terminal, which are one or more. A bad row costs no other."""
-    read: dict[int, list[CommodityPrice]] = defaultdict(list)
+    read: dict[tuple[int, str], list[CommodityPrice]] = defaultdict(list)
     rejected: list[RejectedValue] = []
     drifts = 0
     good: list[PriceRow] = []
@@ -214,7 +236,7 @@ def terminal_of(symbol: str, rows: Sequence[object], now: datetime) -> ReadTermi
         try:
             valid = validate(PriceRow, row, f"uex's price at terminal {symbol}")
             price = _price(valid, now)
-            read[price.commodity_id].append(price)
+            read[price.commodity_id, price.quality].append(price)
             good.append(valid)
         except SchemaDrift as drift:
             drifts += 1
@@ -223,21 +245,22 @@ def terminal_of(symbol: str, rows: Sequence[object], now: datetime) -> ReadTermi
             text = f"{row.get('commodity_name')}" if isinstance(row, dict) else ""
             rejected.append(RejectedValue(symbol, None, f"{safe_words(text)}: {fault}", spelling(row)))
     prices = []
-    for number in sorted(read):
-        first, *others = read[number]
+    for number, quality in sorted(read):
+        first, *others = read[number, quality]
         if all(other == first for other in others):
             prices.append(first)
         else:
-            reason = f"commodity {number} is listed {len(others) + 1} times, with different values"
-            rejected.append(RejectedValue(symbol, None, reason, str(number), len(others) + 1))
+            named = f"{number} of quality {quality}" if quality else f"{number}"
+            reason = f"commodity {named} is listed {len(others) + 1} times, with different values"
+            rejected.append(RejectedValue(symbol, None, reason, named, len(others) + 1))
     if not prices:
         kind = FailureKind.SCHEMA_DRIFT if drifts == len(rows) else FailureKind.IMPLAUSIBLE
         reason = rejected[0].reason.rstrip(".")
         message = f"none of the {len(rows)} prices at {symbol} can be true; the first: {reason}. Nothing was stored."
         return ReadTerminal(None, SymbolFailure(symbol, kind, message), tuple(rejected))
-    named = good[0]
+    its = good[0]
     terminal = TerminalPrices(
-        symbol, tuple(prices), text_of(named.terminal_name), text_of(named.terminal_code), not rejected
+        symbol, tuple(prices), text_of(its.terminal_name), text_of(its.terminal_code), not rejected
     )
     return ReadTerminal(terminal, None, tuple(rejected))
 

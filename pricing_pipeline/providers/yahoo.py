@@ -39,7 +39,7 @@ MAX_SYMBOLS = 20
 """The most that /v7/finance/spark answers."""
 
 # Begins with a letter, digit or ^, so that no symbol is a step up in the path.
-_SYMBOL = re.compile(r"[A-Z0-9^][A-Z0-9^.=&_-]{0,31}")
+_SYMBOL = re.compile(r"[A-Z0-9^][A-Z0-9^.=&'_-]{0,31}")
 _LATEST_RANGE = "5d"
 _EVENTS = ("events", "div|split|capitalGains")
 
@@ -93,7 +93,7 @@ class Yahoo:
     fetchers = frozenset({Fetcher.QUOTE, Fetcher.DAILY_BARS})
 
     def accepts(self, symbol: str) -> bool:
-        """Capitals, digits and ^ . = & _ -, at most 32: it becomes part of a path and of a comma list."""
+        """Capitals, digits and ^ . = & ' _ -, at most 32: it becomes part of a path and of a comma list."""
         return _SYMBOL.fullmatch(symbol) is not None
 
     def spell(self, symbol: str, asset_class: str) -> str:
@@ -126,7 +126,7 @@ class Yahoo:
         daily = ("interval", "1d")
         if fetcher is Fetcher.QUOTE and len(symbols) > 1:
             return Request("/v7/finance/spark", (("symbols", ",".join(symbols)), ("range", "1d"), daily))
-        path = f"/v8/finance/chart/{symbols[0]}"
+        path = f"/v8/finance/chart/{symbols[0].replace('&', '%26')}"
         if fetcher is Fetcher.QUOTE:
             return Request(path, (("range", "1d"), daily))
         if window is None:
@@ -245,6 +245,7 @@ def _batch(symbols: Sequence[str], answer: _SparkAnswer, now: datetime) -> Answe
     ]
     looked_at = members[: 2 * len(symbols)]
     is_doubtful = len(looked_at) < len(answer.spark.result)
+    strangers = _strangers(answer.spark.result, answers)
     for member in looked_at:
         try:
             spark = validate(_Spark, member, "a member of yahoo's batch of quotes")
@@ -256,7 +257,14 @@ def _batch(symbols: Sequence[str], answer: _SparkAnswer, now: datetime) -> Answe
             answers[spark.symbol].append(read_series(Fetcher.QUOTE, spark.symbol, series, None, None, now))
         except SchemaDrift as drift:
             answers[spark.symbol].append(failed(spark.symbol, FailureKind.SCHEMA_DRIFT, str(drift)))
-    return merge([_one(symbol, answers, is_doubtful) for symbol, answers in answers.items()])
+    return merge([_one(symbol, own, strangers, is_doubtful=is_doubtful) for symbol, own in answers.items()])
+
+
+def _strangers(members: Sequence[object], symbols: Container[str]) -> str:
+    """The first symbols of a batch that nobody asked for."""
+    named = [member.get("symbol") for member in members if isinstance(member, dict)]
+    strangers = dict.fromkeys(name for name in named if isinstance(name, str) and name not in symbols)
+    return ", ".join(safe_words(name) for name in [*strangers][:3])
 
 
 def _is_of(member: Mapping[str, object], symbols: Container[str]) -> bool:
@@ -264,11 +272,11 @@ def _is_of(member: Mapping[str, object], symbols: Container[str]) -> bool:
     return isinstance(symbol, str) and symbol in symbols
 
 
-def _one(symbol: str, answers: Sequence[Answer], is_doubtful: bool) -> Answer:
+def _one(symbol: str, answers: Sequence[Answer], strangers: str, *, is_doubtful: bool) -> Answer:
     if not answers and is_doubtful:
+        others = f"is about {strangers}, which nobody asked for" if strangers else "has members of no symbol"
         message = (
-            f"yahoo's batch of quotes has no member for {symbol}, and others that nobody asked for. "
-            "Nothing was stored for it."
+            f"yahoo's batch of quotes has no member for {symbol}, and {others}. Nothing was stored for it."
         )
         return failed(symbol, FailureKind.SCHEMA_DRIFT, message)
     if not answers:

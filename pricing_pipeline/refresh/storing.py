@@ -6,6 +6,7 @@ tasks.
 
 from __future__ import annotations
 
+import logging
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence, Sized
 from dataclasses import dataclass, replace
@@ -25,6 +26,8 @@ from pricing_pipeline.refresh.storages import STORAGES
 from pricing_pipeline.refresh.tally import Tally
 from pricing_pipeline.registry import calendars
 from pricing_pipeline.validation.knowledge import Doubt, Doubted
+
+_LOG = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +59,9 @@ def _store_records(
     wrong = actions.doubted(connection, call, answer, set(symbols))
     actions.store(connection, call, answer, set(symbols), without=wrong)
     doubts = judgement.doubts(answer, {}, wrong.values())
+    for value in doubts:
+        if isinstance(value, RejectedValue):
+            _LOG.warning("call %d to %s, %s: %s", call.id, call.provider, value.symbol, value.reason)
     _quarantine(connection, call, doubts, fetched)
     served = (stored.keys() | answer.empty) - {failure.symbol for failure in failures}
     tally = _tally(call, stored, failures, doubts)

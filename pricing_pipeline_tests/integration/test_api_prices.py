@@ -365,7 +365,7 @@ def test_f4_why_of_one_data_type_tells_an_instrument_that_no_provider_knows_from
 
 TICKER = f"a symbol of {QUOTE} is a ticker without a slash, such as AAPL or BRK.B"
 PAIR = "a symbol of fx_rate is two known currencies, such as EUR/USD"
-SANE = "a symbol has 1 to 40 letters, digits and . / : = ^ _ -, and begins with a letter, a digit or ^"
+SANE = "a symbol has 1 to 40 letters, digits, spaces and . / : = ^ _ & ' -, and begins with a letter, a digit or ^"
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
+from decimal import Decimal
 
 import pytest
 from hypothesis import HealthCheck, example, given, settings
@@ -27,8 +28,8 @@ from pricing_pipeline_tests.support.storing import versions
 pytestmark = pytest.mark.usefixtures("still")
 
 SOURCE = datetime(2026, 11, 1, tzinfo=UTC)
-GOLD = CommodityPrice(33, "Gold", "GOLD", "gold", None, 6173, None, 1206, "4.1", SOURCE)
-STEEL = CommodityPrice(70, "Medical Supplies", None, None, 120, None, 40, None, "4.1", SOURCE)
+GOLD = CommodityPrice(33, "Gold", "GOLD", "gold", None, Decimal(6173), None, 1206, "4.1", SOURCE)
+STEEL = CommodityPrice(70, "Medical Supplies", None, None, Decimal(120), None, 40, None, "4.1", SOURCE)
 
 
 @pytest.fixture(autouse=True)
@@ -60,16 +61,17 @@ def live(core: Core, version: str) -> None:
         storage.store_versions(connection, version)
 
 
-Row = tuple[int | None, int | None, int | None, int | None, str | None, datetime | None]
+Row = tuple[Decimal | None, Decimal | None, int | None, int | None, str | None, datetime | None]
+Key = tuple[str, int, str]
 
 
-def believed(core: Core, moment: datetime | None = None) -> dict[tuple[str, int], Row]:
+def believed(core: Core, moment: datetime | None = None) -> dict[Key, Row]:
     rows = core.rows(
-        "SELECT symbol, commodity_id, buy, sell, stock, demand, game_version, modified_at"
+        "SELECT symbol, commodity_id, quality, buy, sell, stock, demand, game_version, modified_at"
         " FROM pricing.commodity_prices_as_of(:moment)",
         moment=moment,
     )
-    found = {(row.symbol, row.commodity_id): tuple(row)[2:] for row in rows}
+    found = {(row.symbol, row.commodity_id, row.quality): tuple(row)[3:] for row in rows}
     assert len(found) == len(rows), "one price is believed twice"
     return found  # type: ignore[return-value]
 
@@ -78,7 +80,7 @@ def believed(core: Core, moment: datetime | None = None) -> dict[tuple[str, int]
 
 VERSIONS = ("4.1", "4.2")
 PRICES = st.builds(
-    lambda number, side, price, amount, version, day: CommodityPrice(
+    lambda number, quality, side, price, amount, version, day: CommodityPrice(
         number,
         f"Good {number}",
         None,
@@ -89,10 +91,12 @@ PRICES = st.builds(
         amount if side == "sell" else None,
         version,
         None if day is None else SOURCE + timedelta(days=day),
+        quality,
     ),
     st.integers(1, 3),
+    st.sampled_from(["", "", "500", "900"]),
     st.sampled_from(["buy", "sell", "neither"]),
-    st.integers(1, 3),
+    st.sampled_from([Decimal(1), Decimal("1.5"), Decimal("0.000001")]),
     st.sampled_from([None, 0, 5]),
     st.sampled_from([None, *VERSIONS]),
     st.sampled_from([None, 0, 1, 2]),
@@ -100,7 +104,7 @@ PRICES = st.builds(
 TERMINALS = st.builds(
     lambda symbol, prices, is_whole: terminal(symbol, *prices, is_whole=is_whole),
     st.sampled_from(["UEX:1", "UEX:2"]),
-    st.lists(PRICES, min_size=1, max_size=3, unique_by=lambda price: price.commodity_id),
+    st.lists(PRICES, min_size=1, max_size=3, unique_by=lambda price: (price.commodity_id, price.quality)),
     st.booleans(),
 )
 STEPS = st.lists(st.one_of(st.sampled_from(VERSIONS), TERMINALS), min_size=1, max_size=12)
@@ -110,7 +114,7 @@ STEPS = st.lists(st.one_of(st.sampled_from(VERSIONS), TERMINALS), min_size=1, ma
 class Model:
     """What is believed, by plain rules, one price after the other."""
 
-    prices: dict[tuple[str, int], Row]
+    prices: dict[Key, Row]
     seen: list[str]
     """Each version once, in the order in which they were first named; those of one answer by their names."""
     live: str | None = None
@@ -129,7 +133,7 @@ class Model:
         live = self.at_play
         older = 0
         for price in said.prices:
-            known = self.prices.get((said.symbol, price.commodity_id))
+            known = self.prices.get((said.symbol, price.commodity_id, price.quality))
             values = (price.buy, price.sell, price.stock, price.demand)
             version = price.game_version
             if version is None:
@@ -146,16 +150,19 @@ class Model:
                 if is_older:
                     older += 1
                     continue
-            self.prices[said.symbol, price.commodity_id] = (*values, version, price.modified_at)
+            key = (said.symbol, price.commodity_id, price.quality)
+            self.prices[key] = (*values, version, price.modified_at)
         is_late = said.prices and older == len(said.prices)
         if said.is_whole and not is_late:
             named = [price.game_version for price in said.prices if price.game_version]
             reach = live if live in named or not named else max(named)
-            listed = {price.commodity_id for price in said.prices}
-            for (symbol, number), row in self.prices.items():
+            listed = {(price.commodity_id, price.quality) for price in said.prices}
+            for key, row in self.prices.items():
+                symbol, number, quality = key
                 is_traded = row[0] is not None or row[1] is not None
-                if symbol == said.symbol and number not in listed and is_traded and row[4] == reach:
-                    self.prices[symbol, number] = (None, None, None, None, row[4], row[5])
+                is_listed = (number, quality) in listed or (number, "") in listed
+                if symbol == said.symbol and not is_listed and is_traded and row[4] == reach:
+                    self.prices[key] = (None, None, None, None, row[4], row[5])
         return sum(self.prices[key] != before.get(key) for key in self.prices)
 
 
@@ -201,7 +208,7 @@ def test_c4_the_store_is_what_a_plain_model_says_now_and_as_of_every_time(
         assert believed(core, moment) == then
     assert not core.rows(
         "SELECT FROM pricing.commodity_price_revisions a JOIN pricing.commodity_price_revisions b"
-        " USING (symbol, commodity_id) WHERE a.revised_at <> b.revised_at AND a.recorded_at < b.revised_at"
+        " USING (symbol, commodity_id, quality) WHERE a.revised_at <> b.revised_at AND a.recorded_at < b.revised_at"
         " AND b.recorded_at < a.revised_at"
     ), "two revisions were believed at one time"
 
@@ -219,29 +226,29 @@ def test_c4_prices_of_a_patch_come_before_the_list_of_versions_and_those_for_tes
     later = replace(GOLD, sell=7000, game_version="4.2", modified_at=SOURCE + timedelta(hours=1))
     tally = settle(core, terminal("UEX:12", later))
     assert tally.failed == (0 if test is None else 1)
-    known = believed(core)["UEX:12", GOLD.commodity_id]
+    known = believed(core)["UEX:12", GOLD.commodity_id, ""]
     assert (known[1], known[4]) == ((7000, "4.2") if test is None else (GOLD.sell, "4.1"))
     with core.engine.begin() as connection:
         call = a_call(core.claimed("equity_quote", "AAPL"), provider=UEX, data_type=TYPE)
         last = terminal("UEX:12", replace(GOLD, modified_at=SOURCE + timedelta(hours=2)))
         storage.store(connection, call, Answer(records=(last,)))
-    assert believed(core)["UEX:12", GOLD.commodity_id][4] == "4.1", "the source has the last word"
+    assert believed(core)["UEX:12", GOLD.commodity_id, ""][4] == "4.1", "the source has the last word"
 
 
 def test_c4_what_a_later_call_has_brought_is_not_withdrawn_by_an_earlier_list(core: Core) -> None:
     first = a_call(core.claimed("equity_quote", "AAPL"), provider=UEX, data_type=TYPE)
     store(core, replace(first, id=first.id + 1), terminal("UEX:12", GOLD, STEEL))
     store(core, first, terminal("UEX:12", GOLD))
-    assert believed(core)["UEX:12", STEEL.commodity_id][0] == STEEL.buy
+    assert believed(core)["UEX:12", STEEL.commodity_id, ""][0] == STEEL.buy
     store(core, replace(first, id=first.id + 2), terminal("UEX:12", GOLD))
-    assert believed(core)["UEX:12", STEEL.commodity_id][:2] == (None, None)
+    assert believed(core)["UEX:12", STEEL.commodity_id, ""][:2] == (None, None)
 
 
 def test_c4_zero_is_not_traded_and_never_a_price(core: Core) -> None:
     settle(core, terminal("UEX:12", GOLD, STEEL))
     assert believed(core) == {
-        ("UEX:12", 33): (None, 6173, None, 1206, "4.1", SOURCE),
-        ("UEX:12", 70): (120, None, 40, None, "4.1", SOURCE),
+        ("UEX:12", 33, ""): (None, 6173, None, 1206, "4.1", SOURCE),
+        ("UEX:12", 70, ""): (120, None, 40, None, "4.1", SOURCE),
     }
     with pytest.raises(Exception, match="sell_is_positive"):
         core.rows("UPDATE pricing.commodity_prices SET sell = 0")
@@ -271,8 +278,8 @@ def test_c4_a_new_version_leaves_older_prices_as_they_are_and_new_ones_begin_ane
     anew = replace(GOLD, sell=5000, game_version="4.2", modified_at=SOURCE - timedelta(days=9))
     settle(core, terminal("UEX:12", anew))
     assert believed(core) == {
-        ("UEX:12", 33): (None, 5000, None, 1206, "4.2", SOURCE - timedelta(days=9)),
-        ("UEX:12", 70): (120, None, 40, None, "4.1", SOURCE),
+        ("UEX:12", 33, ""): (None, 5000, None, 1206, "4.2", SOURCE - timedelta(days=9)),
+        ("UEX:12", 70, ""): (120, None, 40, None, "4.1", SOURCE),
     }
     rows = core.rows("SELECT version, live_until IS NULL FROM pricing.game_versions ORDER BY 1")
     assert [tuple(row) for row in rows] == [("4.1", False), ("4.2", True)]
@@ -322,14 +329,14 @@ def test_a7_viewers_of_a_terminal_keep_it_fresh_by_the_common_queue(core: Core, 
 # --- routes -------------------------------------------------------------------------------------
 
 
-def buying(symbol: str, price: int, stock: int | None, version: str = "4.1") -> TerminalPrices:
+def buying(symbol: str, price: Decimal | int, stock: int | None, version: str = "4.1") -> TerminalPrices:
     return terminal(
-        symbol, replace(GOLD, buy=price, sell=None, stock=stock, demand=None, game_version=version)
+        symbol, replace(GOLD, buy=Decimal(price), sell=None, stock=stock, demand=None, game_version=version)
     )
 
 
-def selling(symbol: str, price: int, demand: int | None, version: str = "4.1") -> TerminalPrices:
-    return terminal(symbol, replace(GOLD, buy=None, sell=price, demand=demand, game_version=version))
+def selling(symbol: str, price: Decimal | int, demand: int | None, version: str = "4.1") -> TerminalPrices:
+    return terminal(symbol, replace(GOLD, buy=None, sell=Decimal(price), demand=demand, game_version=version))
 
 
 def test_c4_routes_are_what_a_player_can_earn(core: Core) -> None:
@@ -346,6 +353,7 @@ def test_c4_routes_are_what_a_player_can_earn(core: Core) -> None:
         selling("UEX:8", 9000, 10),
         selling("UEX:9", 9000, 10),
     )
+    settle(core, terminal("UEX:10", replace(GOLD, sell=Decimal(9000), demand=10, quality="900")))
     core.rows("UPDATE pricing.terminals SET is_available = false WHERE symbol = 'UEX:8'")
     core.rows("UPDATE pricing.terminals SET vanished_at = pricing.clock() WHERE symbol = 'UEX:9'")
     routes = core.rows(

@@ -85,7 +85,8 @@ def test_f4_f7_a_fund_that_is_valued_seldom_is_old_when_its_own_pause_is_over(
     core.finish(core.claim_one(MFAPI), seconds_old=0)
     newest = DAY_1 - 100 * DAY
     core.rows(
-        "DELETE FROM pricing.price_history WHERE symbol = '118632' AND observed_at <> (SELECT max(observed_at) FROM pricing.latest_prices)"
+        "DELETE FROM pricing.price_history WHERE symbol = '118632'"
+        " AND observed_at <> (SELECT max(observed_at) FROM pricing.latest_prices)"
     )
     for number in range(6):
         core.rows(

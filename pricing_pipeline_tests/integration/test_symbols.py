@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from datetime import timedelta
+from urllib.parse import quote
 
 import psycopg
 import pytest
@@ -13,9 +14,11 @@ from pricing_pipeline.db.errors import reason
 from pricing_pipeline.db.rules import RULES
 from pricing_pipeline.demand import viewers
 from pricing_pipeline.domain.answers import FailureKind
+from pricing_pipeline.domain.scopes import Scope
 from pricing_pipeline.providers.currencies import CURRENCIES
 from pricing_pipeline_tests.fixtures.cli import CommandLine
 from pricing_pipeline_tests.fixtures.core import FX, NAV, QUOTE, Core, observation
+from pricing_pipeline_tests.support.api_server import RunningApi
 
 COIN = "crypto_quote"
 
@@ -110,12 +113,41 @@ def test_b5_of_an_instrument_of_another_class_its_types_are_named(
         (NAV, "118632"),
         (QUOTE, "^GSPC"),
         (QUOTE, "0700.HK"),
+        (QUOTE, "M&M:XNSE"),
+        (QUOTE, "M&M.NS"),
+        (QUOTE, "VOLV B:XSTO"),
+        (QUOTE, "O'KEY:XLON"),
         ("own_quote", "any/Thing_2"),
     ],
 )
 def test_b5_what_fits_is_taken(core: Core, data_type: str, symbol: str) -> None:
     assert core.heartbeat("ann", (data_type, symbol)) == 1
     assert watched(core) == [(data_type, symbol)]
+
+
+@pytest.mark.parametrize("symbol", [" AAPL", "AAPL ", "VOLV  B:XSTO", "M,M", "A?b=c", "A#", "A%26", "&M"])
+def test_b5_what_would_part_a_url_or_a_list_is_no_symbol(core: Core, symbol: str) -> None:
+    for ask in (core.heartbeat, core.hold):
+        with pytest.raises(DBAPIError):
+            ask("ann", (QUOTE, symbol))
+
+
+@pytest.mark.parametrize("symbol", ["M&M:XNSE", "VOLV B:XSTO", "O'KEY:XLON"])
+def test_b5_a_sign_in_a_symbol_comes_through_cli_and_api(
+    core: Core, cli: CommandLine, api: RunningApi, symbol: str
+) -> None:
+    added = cli("instrument", "add", symbol, "--asset-class", "equity")
+    assert added.exit_code == 0
+    (shown,) = cli("instrument", "show", symbol, "--json").json["instruments"]
+    caller = api.caller(Scope.READ)
+    (told,) = caller.get(f"instruments/{quote(symbol)}")["instruments"]
+    assert shown["symbol"] == told["symbol"] == symbol
+    missing = caller.get("prices", symbols=symbol, data_type=QUOTE)["missing"]
+    assert [pair["symbol"] for pair in missing] == [symbol]
+    calendar = {"XNSE": "XBOM"}.get(symbol.partition(":")[2], symbol.partition(":")[2])
+    assert (
+        core.one("SELECT calendar FROM pricing.instruments WHERE symbol = :symbol", symbol=symbol) == calendar
+    )
 
 
 def test_b5_an_instrument_that_is_known_may_be_watched_however_it_is_spelled(core: Core) -> None:

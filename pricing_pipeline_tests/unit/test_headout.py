@@ -301,8 +301,9 @@ def test_d4_pages_that_are_not_one_list_are_refused_whole(torn: str) -> None:
         slots(*TORN[torn])
 
 
-def test_d4_a_slot_on_two_pages_is_refused() -> None:
-    assert kinds(slots(page(items(2), 4, 2), page(items(2), 4))[0]) == [FailureKind.IMPLAUSIBLE]
+def test_d4_a_slot_on_two_pages_is_not_believed() -> None:
+    days = days_of(slots(page(items(2), 4, 2), page([*items(1), GOOD], 4))[0])
+    assert ([slot.slot_id for slot in days.slots], days.kept) == (["1", "good"], {("647", "0")})
 
 
 # --- products -----------------------------------------------------------------------------------
@@ -385,24 +386,37 @@ SPOILED: list[dict[str, object]] = [
     {"startDateTime": "2026-11-23T00:00:00"},
     {"startDateTime": "2026-11-20T17:00:00"},
     {"endDateTime": "soon"},
-    {"id": 7},
     {"pricing": None},
     {"pricing": {"persons": [ADULT, ADULT]}},
     {"pricing": {"groups": [{"size": 4, "price": 1}, {"size": 4, "price": 2}]}},
     {"pricing": {"groups": [{"size": 0, "price": 1}]}},
     {"pricing": {"persons": [ADULT | {"price": None}]}},
 ]
+GOOD = ITEM | {"id": "good", "startDateTime": "2026-11-21T15:30:00", "endDateTime": "2026-11-21T16:30:00"}
 
 
 @pytest.mark.parametrize("spoiled", SPOILED, ids=repr)
-def test_d4_one_bad_slot_costs_the_product_for_a_missing_one_would_have_vanished(
+def test_d4_a_slot_that_is_not_believed_is_kept_as_it_was_and_costs_no_other(
     spoiled: dict[str, object],
 ) -> None:
-    try:
-        answer, _ = slots(page([ITEM | {"id": "good"}, ITEM | spoiled]))
-    except SchemaDrift:
-        return
-    assert kinds(answer) == [FailureKind.IMPLAUSIBLE]
+    answer, _ = slots(page([GOOD, ITEM | spoiled]))
+    days = days_of(answer)
+    assert [slot.slot_id for slot in days.slots] == ["good"]
+    assert (days.kept, days.unread) == (frozenset({("647", ITEM["id"])}), frozenset())
+    (told,) = answer.rejected
+    assert "slot 1212121 of option 647 on 2026-11-2" in told.reason
+
+
+def test_d4_a_slot_without_a_readable_id_costs_its_day() -> None:
+    days = days_of(slots(page([GOOD, ITEM | {"id": 7}]))[0])
+    assert [slot.slot_id for slot in days.slots] == ["good"]
+    assert days.unread == {WINDOW.start}
+
+
+def test_d4_a_slot_without_a_readable_day_costs_the_product() -> None:
+    assert kinds(slots(page([GOOD, ITEM | {"startDateTime": "soon"}]))[0]) == [FailureKind.IMPLAUSIBLE]
+    with pytest.raises(SchemaDrift, match="no readable day"):
+        slots(page([GOOD, {"id": "1"}]))
 
 
 # --- recorded answers ---------------------------------------------------------------------------

@@ -131,6 +131,13 @@ def test_d4_days_list_each_slot_once_and_none_outside() -> None:
             replace(days, slots=slots)
     with pytest.raises(ValueError, match="before they start"):
         ProductDays("TOUR", Window(DAY, DAY - timedelta(days=1)), ())
+    for change, words in (
+        ({"kept": frozenset({(SLOT.option_id, SLOT.slot_id)})}, "believed and kept"),
+        ({"unread": frozenset({DAY})}, "which is not read"),
+        ({"slots": (), "unread": frozenset({DAY + timedelta(days=1)})}, "not asked for cannot be unread"),
+    ):
+        with pytest.raises(ValueError, match=words):
+            replace(days, **change)
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ from collections import Counter
 from dataclasses import fields, replace
 from datetime import UTC, date, datetime
 from decimal import Decimal
+from typing import Any
 from zoneinfo import ZoneInfo
 
 import pytest
@@ -22,10 +23,11 @@ from pricing_pipeline.domain.answers import (
     SymbolFailure,
     Unconfirmed,
 )
+from pricing_pipeline.domain.data_types import Fetcher
 from pricing_pipeline.domain.exchanges import currency_of, exchanges
 from pricing_pipeline.domain.observations import Observation, Rows
 from pricing_pipeline.errors import ProviderDown, Throttled
-from pricing_pipeline.providers import PROVIDERS
+from pricing_pipeline.providers import PROVIDERS, wire
 from pricing_pipeline.providers.base import check_answer
 from pricing_pipeline.providers.currencies import CURRENCIES, PARTS
 from pricing_pipeline.providers.spellings import NO_OVERRIDES, Spellings
@@ -65,6 +67,12 @@ def spelled(symbol: str, asset_class: str) -> dict[str, str]:
         ("NOVO.B:XCSE", "equity", "NOVO.B:XCSE", "NOVO-B.CO", "NOVO-B.CO"),
         ("SAMPO:XHEL", "equity", "SAMPO:XHEL", "SAMPO.HE", "SAMPO.HE"),
         ("DNB:XOSL", "equity", "DNB:XOSL", "DNB.OL", "DNB.OL"),
+        ("M&M:XNSE", "equity", "M&M:NSE", "M&M.NS", "M&M.NS"),
+        ("J&KBANK:XNSE", "equity", "J&KBANK:NSE", "J&KBANK.NS", "J&KBANK.NS"),
+        ("L&TFH:XBOM", "equity", "L&TFH:XBOM", "L&TFH.BO", "L&TFH.BO"),
+        ("BAJAJ-AUTO:XNSE", "equity", "BAJAJ-AUTO:NSE", "BAJAJ-AUTO.NS", "BAJAJ-AUTO.NS"),
+        ("VOLV B:XSTO", "equity", "VOLV B:XSTO", "VOLV-B.ST", "VOLV-B.ST"),
+        ("O'KEY:XLON", "equity", "O'KEY:LSE", "O'KEY.L", "O'KEY.L"),
         ("EUR/USD", "fx", "EUR/USD", "EURUSD=X", "EURUSD"),
         ("BTC/USD", "crypto", "BTC/USD", "BTC-USD", "BTCUSD"),
         ("BTC/USDT", "crypto", "BTC/USDT", "BTC-USDT", "BTCUSDT"),
@@ -76,6 +84,21 @@ def test_a5_each_provider_has_its_own_spelling(
     own = {"twelvedata": twelvedata, "yahoo": yahoo, "fmp": fmp}
     unchanged = dict.fromkeys(PROVIDERS, symbol)
     assert spelled(symbol, asset_class) == unchanged | own
+
+
+@pytest.mark.parametrize(
+    ("name", "target"),
+    [
+        ("yahoo", b"/v8/finance/chart/M%26M.NS?"),
+        ("fmp", b"/quote?symbol=M%26M.NS"),
+        ("twelvedata", b"symbol=M%26M%3ANSE"),
+    ],
+)
+def test_a5_a_sign_of_a_symbol_never_parts_a_url(name: str, target: bytes) -> None:
+    provider: Any = PROVIDERS[name]
+    symbol = provider.spell("M&M:XNSE", "equity")
+    assert provider.accepts(symbol)
+    assert target in wire._target(provider.build(Fetcher.QUOTE, [symbol], None, now=AT))
 
 
 @pytest.mark.parametrize(

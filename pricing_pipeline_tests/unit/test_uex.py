@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from datetime import UTC, datetime
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -111,6 +112,45 @@ def test_c4_an_amount_of_zero_counts_only_where_the_state_of_the_stock_says_so(
     assert (price.stock, price.demand) == (stock, demand)
 
 
+@pytest.mark.parametrize("price", ["0.37", "12.5", "1.01999998", "6173.00", "100"])
+def test_c4_a_price_with_a_fraction_is_read_at_its_scale(price: str) -> None:
+    body = json.dumps({"status": "ok", "data": [row(price_sell="@@")]}).replace('"@@"', price)
+    assert only(parse(sent(body.encode()))).sell == Decimal(price)
+    assert only(parse(response([row(price_sell=price)]))).sell == Decimal(price)
+
+
+def test_c4_each_quality_of_a_commodity_is_a_price_of_its_own() -> None:
+    rows = [
+        row(),
+        row(quality=500, price_sell=7000),
+        row(quality="500.0", price_sell=7000),
+        row(quality=0, price_sell=5000),
+        row(quality="Pure", price_sell=9000),
+        row(quality=900, price_sell=1),
+        row(quality=900, price_sell=2),
+    ]
+    (record,) = (answer := parse(response(rows))).records
+    assert isinstance(record, TerminalPrices)
+    assert {price.quality: price.sell for price in record.prices} == {
+        "": 6173,
+        "0": 5000,
+        "500": 7000,
+        "Pure": 9000,
+    }
+    (twice,) = answer.rejected
+    assert "commodity 33 of quality 900 is listed 2 times" in twice.reason
+
+
+def test_c4_two_spaces_in_a_name_stay_two() -> None:
+    names = {"commodity_name": "Foo  Bar", "terminal_name": "Reclamation  Disposal\nOrinth "}
+    (record,) = parse(response([row(**names)])).records
+    assert isinstance(record, TerminalPrices)
+    assert (record.prices[0].name, record.name) == ("Foo  Bar", "Reclamation  Disposal Orinth")
+    listed = {"id": 1, "name": "Foo  Bar", "type": "commodity", "is_available": 1, "date_modified": 0}
+    assert [one.name for one in TERMINALS.read(response([listed]), NOW).rows] == ["Foo  Bar"]
+    assert [one.name for one in COMMODITIES.read(response([listed]), NOW).rows] == ["Foo  Bar"]
+
+
 def test_c4_a_time_of_zero_is_never() -> None:
     assert only(parse(response([row(date_modified=0)]))).modified_at is None
 
@@ -119,12 +159,12 @@ def test_c4_a_time_of_zero_is_never() -> None:
     "changes",
     [
         {"price_sell": -1},
-        {"price_sell": 1.5},
         {"price_sell": 10**16},
         {"price_sell": None},
         {"price_sell": "x"},
         {"price_sell": True},
         {"scu_sell": 0.5},
+        {"quality": True},
         {"date_modified": 1_900_000_000},
         {"date_modified": "soon"},
         {"id_commodity": 0},

@@ -319,6 +319,17 @@ def test_a_quote_needs_no_more_than_symbol_price_currency_and_time() -> None:
                 parse(body, fetcher=Fetcher.QUOTE)
 
 
+def test_b5_an_answer_about_another_symbol_names_both() -> None:
+    """`M&M.NS` that a proxy or a server cuts at its sign is `M`, which is another share."""
+    good = chart({"2026-11-19T09:30": 2.5}, symbol="M&M.NS")
+    assert [one.symbol for one in parse(good, ("M&M.NS",)).observations] == ["M&M.NS"]
+    (failure,) = parse(chart({"2026-11-19T09:30": 2.5}, symbol="M"), ("M&M.NS",)).failures
+    assert (failure.symbol, failure.kind) == ("M&M.NS", FailureKind.IMPLAUSIBLE)
+    assert "yahoo's daily_bars of M&M.NS cannot be true: it is about M." in failure.message
+    (failure,) = parse(spark(member("AAPL"), member("M")), ("AAPL", "M&M.NS"), Fetcher.QUOTE).failures
+    assert "no member for M&M.NS, and is about M, which nobody asked for" in failure.message
+
+
 def test_b18_two_prices_for_one_symbol_are_none() -> None:
     body = spark(member("AAPL"), member("AAPL", regularMarketPrice=1), member("MSFT"))
     assert kinds(parse(body, ("AAPL", "MSFT"), Fetcher.QUOTE)) == {"AAPL": FailureKind.IMPLAUSIBLE}

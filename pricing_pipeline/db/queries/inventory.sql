@@ -54,6 +54,15 @@ ORDER BY o.is_listed DESC, o.is_default DESC, o.option_id;
 SELECT c.category_id, c.name, c.kind, c.age_from, c.age_to, c.pax_count, c.is_listed, c.provider
 FROM pricing.categories_as_of(:symbol, CAST(:as_of AS timestamptz)) c ORDER BY c.is_listed DESC, c.category_id;
 
+-- name: doubts
+-- What the last answer of each data type lists of a product and is not believed, the newest first.
+SELECT q.value_id, q.reason, q.times, q.recorded_at, q.last_seen_at
+FROM pricing.quarantined_values q
+JOIN pricing.data_type_registry r USING (data_type)
+LEFT JOIN pricing.slot_windows w USING (data_type, symbol)
+WHERE q.symbol = :symbol AND r.contents = 'inventory' AND q.status = 'quarantined' AND q.last_call_id >= coalesce(w.call_id, 0)
+ORDER BY q.last_seen_at DESC, q.value_id DESC LIMIT 100;
+
 -- name: today
 -- The local day of a product, now or at a time.
 SELECT pricing.product_day(:symbol, CAST(:at AS timestamptz));

@@ -25,7 +25,8 @@ BEGIN
            r.data_type
     FROM (SELECT first_day + g.n AS day FROM generate_series(0, last_day - first_day) AS g (n)) d
     LEFT JOIN LATERAL (SELECT max(x.fetched_at) AS fetched_at FROM pricing.slot_windows x
-                       WHERE x.symbol = wanted_symbol AND x.provider = served_by AND d.day BETWEEN x.first_day AND x.last_day) w ON true
+                       WHERE x.symbol = wanted_symbol AND x.provider = served_by AND d.day BETWEEN x.first_day AND x.last_day
+                         AND d.day <> ALL (x.unread_days)) w ON true
     -- The type with the fewest days that reaches this one asks for it most often.
     LEFT JOIN LATERAL (SELECT x.data_type, pricing.pair_ttl(x.data_type, wanted_symbol) AS ttl_minutes
                        FROM pricing.data_type_registry x

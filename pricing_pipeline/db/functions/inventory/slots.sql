@@ -14,13 +14,28 @@ COMMENT ON FUNCTION pricing.said_slots(jsonb) IS 'The slots of an answer, number
 CREATE OR REPLACE FUNCTION pricing.said_days(from_call bigint, days jsonb)
 RETURNS TABLE (symbol text, day date)
 LANGUAGE sql STABLE AS $$ -- without a path of its own, so that it becomes part of its query
-    SELECT d.symbol, day.day FROM pg_catalog.jsonb_to_recordset(days) AS d (symbol text, first_day date, last_day date)
+    SELECT d.symbol, day.day FROM pg_catalog.jsonb_to_recordset(days) AS d (symbol text, first_day date, last_day date, unread date[])
     CROSS JOIN LATERAL (SELECT d.first_day + g.n AS day FROM pg_catalog.generate_series(0, d.last_day - d.first_day) AS g (n)) day
-    WHERE NOT EXISTS (SELECT FROM pricing.slot_windows w
-                      WHERE w.symbol = d.symbol AND w.call_id > from_call AND day.day BETWEEN w.first_day AND w.last_day)
+    WHERE day.day <> ALL (coalesce(d.unread, '{}'))
+      AND NOT EXISTS (SELECT FROM pricing.slot_windows w
+                      WHERE w.symbol = d.symbol AND w.call_id > from_call AND day.day BETWEEN w.first_day AND w.last_day
+                        AND day.day <> ALL (w.unread_days))
 $$;
 COMMENT ON FUNCTION pricing.said_days(bigint, jsonb) IS
-    'The local days that an answer lists whole, without those that the answer to a later call has listed already: it knows better.';
+    'The local days that an answer lists whole, without those that it lists with a slot whose id cannot be read, and those that the answer to a later call has listed already: it knows better.';
+
+
+CREATE OR REPLACE FUNCTION pricing.kept_slots(from_provider text, days jsonb) RETURNS SETOF bigint
+LANGUAGE sql STABLE AS $$ -- without a path of its own, so that it becomes part of its query
+    SELECT x.slot_key
+    FROM pg_catalog.jsonb_to_recordset(days) AS d (symbol text, kept jsonb)
+    CROSS JOIN LATERAL pg_catalog.jsonb_to_recordset(coalesce(d.kept, '[]')) AS k (option_id text, slot_id text)
+    -- OFFSET: looked up one by one, never joined.
+    CROSS JOIN LATERAL (SELECT y.slot_key FROM pricing.slots y
+                        WHERE (y.symbol, y.provider, y.option_id, y.slot_id) = (d.symbol, from_provider, k.option_id, k.slot_id) OFFSET 0) x
+$$;
+COMMENT ON FUNCTION pricing.kept_slots(text, jsonb) IS
+    'The stored slots that an answer lists with values that are not believed: they stay as they are.';
 
 
 CREATE OR REPLACE FUNCTION pricing.placeless(answered text[], slots jsonb) RETURNS text[]
@@ -100,6 +115,8 @@ BEGIN
         SELECT * FROM pricing.placed_slots(from_provider, slots)),
     stored_days AS MATERIALIZED (
         SELECT d.* FROM pricing.said_days(from_call, days) d),
+    kept AS MATERIALIZED (
+        SELECT k FROM pricing.kept_slots(from_provider, days) k),
     wanted AS MATERIALIZED (
         SELECT s.slot_key, s.place, s.symbol, s.option_id, s.slot_id, s.local_start, s.local_end, make_interval(secs => s.utc_offset) AS utc_offset,
                s.time_zone, s.starts_at, greatest(s.starts_at, s.ends_at) AS ends_at, s.bookable_until, s.status, s.remaining, s.capacity
@@ -107,7 +124,8 @@ BEGIN
     vanished AS (
         SELECT x.* FROM stored_days d
         CROSS JOIN LATERAL (SELECT y.*, y.ctid AS place FROM pricing.slots y WHERE (y.symbol, y.local_day) = (d.symbol, d.day) OFFSET 0) x
-        WHERE x.status <> 'vanished' AND NOT EXISTS (SELECT FROM said s WHERE s.slot_key = x.slot_key)),
+        WHERE x.status <> 'vanished' AND NOT EXISTS (SELECT FROM said s WHERE s.slot_key = x.slot_key)
+          AND x.slot_key NOT IN (SELECT k FROM kept k)),
     news AS MATERIALIZED (
         SELECT w.* FROM wanted w WHERE w.slot_key IS NOT NULL
         UNION ALL
@@ -305,11 +323,11 @@ LANGUAGE plpgsql SET search_path = '' AS $$
 DECLARE
     covered record;
 BEGIN
-    INSERT INTO pricing.slot_windows AS w (data_type, symbol, first_day, last_day, fetched_at, provider, call_id)
-    SELECT wanted_type, d.symbol, d.first_day, d.last_day, now_, from_provider, from_call
-    FROM jsonb_to_recordset(days) AS d (symbol text, first_day date, last_day date) ORDER BY 2
+    INSERT INTO pricing.slot_windows AS w (data_type, symbol, first_day, last_day, unread_days, fetched_at, provider, call_id)
+    SELECT wanted_type, d.symbol, d.first_day, d.last_day, coalesce(d.unread, '{}'), now_, from_provider, from_call
+    FROM jsonb_to_recordset(days) AS d (symbol text, first_day date, last_day date, unread date[]) ORDER BY 2
     ON CONFLICT (data_type, symbol) DO UPDATE
-        SET first_day = excluded.first_day, last_day = excluded.last_day, fetched_at = excluded.fetched_at,
+        SET first_day = excluded.first_day, last_day = excluded.last_day, unread_days = excluded.unread_days, fetched_at = excluded.fetched_at,
             provider = excluded.provider, call_id = excluded.call_id
         WHERE w.call_id < excluded.call_id;
     -- What a wider window has just brought is not asked for again.
@@ -318,9 +336,13 @@ BEGIN
         FROM pricing.data_type_registry own
         JOIN pricing.data_type_registry r ON r.fetcher = own.fetcher AND r.asset_class = own.asset_class
         -- A day that has begun since it was asked for, or by another zone, is not in the answer: the pair is asked for again. OFFSET: looked up once.
-        CROSS JOIN (SELECT u.* FROM jsonb_to_recordset(days) AS u (symbol text, first_day date, last_day date)
+        CROSS JOIN (SELECT u.* FROM jsonb_to_recordset(days) AS u (symbol text, first_day date, last_day date, unread date[])
                     WHERE u.first_day = pricing.product_day(u.symbol) OFFSET 0) d
-        WHERE own.data_type = wanted_type AND (r.data_type = wanted_type OR (r.is_active AND r.days_ahead <= d.last_day - d.first_day + 1))
+        WHERE own.data_type = wanted_type
+          AND (r.data_type = wanted_type
+               OR (r.is_active AND r.days_ahead <= d.last_day - d.first_day + 1
+                   -- What asks for a day that could not be read asks again.
+                   AND d.first_day + r.days_ahead <= ALL (coalesce(d.unread, '{}'))))
         GROUP BY 1 ORDER BY 1
     LOOP
         PERFORM pricing.confirm_pairs(covered.data_type, covered.symbols, from_provider, from_call);
