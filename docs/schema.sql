@@ -355,7 +355,7 @@ CREATE TABLE pricing.async_operations (
     finished_at timestamp with time zone  -- When it was completed, failed for good or was cancelled.
     errors jsonb NOT NULL DEFAULT '[]'::jsonb  -- All failed attempts: at, attempt, message.
     result jsonb  -- What the handler brought back, if anything.
-    recipient text NOT NULL GENERATED ALWAYS AS ("left"(COALESCE((payload ->> 'recipient'::text), ''::text), 100)) STORED  -- Whose line it waits in; empty = its payload names nobody.
+    recipient text NOT NULL GENERATED ALWAYS AS ("left"(COALESCE((payload ->> 'recipient'::text), ''::text), 100)) STORED  -- The recipient that the payload names, who has a line of messages of its own; empty = it names none.
     priority smallint NOT NULL DEFAULT 2  -- Lower numbers are claimed first. 0 = P0, also in quiet hours and while the recipient fails; 1 = other alerts; 2 = the rest.
     CONSTRAINT priority_is_known CHECK (((priority >= 0) AND (priority <= 2)))
 ) PARTITION BY LIST (status);
@@ -404,18 +404,18 @@ CREATE TABLE pricing.backfills (
 GRANT DELETE, INSERT, SELECT, UPDATE ON TABLE pricing.backfills TO pricing_worker;
 GRANT SELECT ON TABLE pricing.backfills TO pricing_reader;
 
--- Days on which a calendar of the library is wrong: special sessions, closed days, other hours. An operator's row comes before one from evidence, and that before a shipped one.
+-- Days on which a calendar of the library is wrong: special sessions, closed days, other hours. A person's row comes before one from evidence, and that before a shipped one.
 CREATE TABLE pricing.calendar_corrections (
-    calendar text NOT NULL  -- Whose day.
-    day date NOT NULL  -- The day, in the exchange's own zone.
-    origin text NOT NULL  -- shipped = comes with the pipeline; operator = a person entered it; evidence = bars of several instruments or providers are of this day.
+    calendar text NOT NULL  -- The calendar that is corrected.
+    day date NOT NULL  -- The day, in the calendar's time zone.
+    origin text NOT NULL  -- shipped = comes with the pipeline; operator = a person entered it; evidence = several instruments or providers have bars of this day.
     is_open boolean NOT NULL  -- Whether the exchange trades on that day.
-    opens_at time without time zone  -- When trading begins, in the calendar's zone; NULL = as on the days before.
-    closes_at time without time zone  -- When trading ends, in the calendar's zone.
-    reason text NOT NULL  -- Why, in words.
-    source text  -- Where the exchange, or who reports of it, says so.
-    by_whom text  -- The person who entered it.
-    recorded_at timestamp with time zone NOT NULL DEFAULT pricing.clock()  -- Since when it is known here.
+    opens_at time without time zone  -- When trading begins, in the calendar's time zone; NULL = the usual hours.
+    closes_at time without time zone  -- When trading ends, in the calendar's time zone; NULL = the usual hours.
+    reason text NOT NULL  -- Why the day differs from the library.
+    source text  -- Where this is published; NULL = no source was given.
+    by_whom text  -- The person who entered it; NULL = nobody did.
+    recorded_at timestamp with time zone NOT NULL DEFAULT pricing.clock()  -- When it was stored here.
     CONSTRAINT calendar_corrections_pkey PRIMARY KEY (calendar, day, origin)
     CONSTRAINT calendar_corrections_calendar_fkey FOREIGN KEY (calendar) REFERENCES pricing.calendars(calendar) ON DELETE CASCADE
     CONSTRAINT hours_are_of_an_open_day CHECK ((is_open OR (opens_at IS NULL)))
@@ -427,12 +427,12 @@ CREATE TABLE pricing.calendar_corrections (
 GRANT DELETE, INSERT, SELECT, UPDATE ON TABLE pricing.calendar_corrections TO pricing_worker;
 GRANT SELECT ON TABLE pricing.calendar_corrections TO pricing_reader;
 
--- Days about which the two sources of trading days say different things, and no correction says who is right. The first source counts until bars show otherwise.
+-- Days about which the two sources of trading days disagree and no correction decides. The first source counts until bars prove it wrong.
 CREATE TABLE pricing.calendar_disagreements (
-    calendar text NOT NULL  -- Whose day.
-    day date NOT NULL  -- The day, in the exchange's own zone.
-    is_open boolean NOT NULL  -- What the second source says: whether the exchange trades. The first one says the opposite.
-    reason text NOT NULL  -- The name that the second source gives the holiday, or that it knows none.
+    calendar text NOT NULL  -- The calendar.
+    day date NOT NULL  -- The day, in the calendar's time zone.
+    is_open boolean NOT NULL  -- Whether the exchange trades by the second source. The first one says the opposite.
+    reason text NOT NULL  -- The name of the holiday in the second source, or that it knows no holiday.
     found_at timestamp with time zone NOT NULL DEFAULT pricing.clock()  -- When it was first seen.
     CONSTRAINT calendar_disagreements_pkey PRIMARY KEY (calendar, day)
     CONSTRAINT calendar_disagreements_calendar_fkey FOREIGN KEY (calendar) REFERENCES pricing.calendars(calendar) ON DELETE CASCADE
@@ -440,7 +440,7 @@ CREATE TABLE pricing.calendar_disagreements (
 GRANT DELETE, INSERT, SELECT, UPDATE ON TABLE pricing.calendar_disagreements TO pricing_worker;
 GRANT SELECT ON TABLE pricing.calendar_disagreements TO pricing_reader;
 
--- Which calendar an instrument gets whose exchange is not known: the rule with the longest fitting ending, and then one of its currency. No rule, no calendar.
+-- Which calendar an instrument gets if its exchange is not known: that of the rule with the longest matching ending, and among these of a rule for its currency. Without a matching rule it gets none.
 CREATE TABLE pricing.calendar_rules (
     asset_class text NOT NULL  -- Instruments of this class.
     ending text NOT NULL DEFAULT ''::text  -- How their symbol ends, as providers mark an exchange; empty = any that marks none.
@@ -473,9 +473,9 @@ CREATE TABLE pricing.calendars (
     sessions_from date  -- First day whose sessions are known; NULL = none are yet.
     sessions_to date  -- Last day whose sessions are known. Beyond it only TTLs count.
     filled_at timestamp with time zone  -- When its sessions were last written.
-    time_zone text  -- The zone of its days and hours; NULL = not known, so no hours of a correction can be given.
-    known_to date  -- The last day of which its holidays are announced, where the library does not say: from domain/exchanges.toml. NULL = the library says.
-    failure text  -- Why its sessions could not be worked out when last tried; NULL = they could.
+    time_zone text  -- The time zone of its days and hours; NULL = not known, so that no hours can be corrected.
+    known_to date  -- The last day whose holidays are announced, from domain/exchanges.toml; NULL = the library knows.
+    failure text  -- Why the last attempt to work out its sessions failed; NULL = it succeeded.
     CONSTRAINT calendars_pkey PRIMARY KEY (calendar)
     CONSTRAINT calendar_is_plain_name CHECK ((calendar ~ '^[A-Z0-9][A-Z0-9/]{1,11}$'::text))
     CONSTRAINT known_span_is_upright CHECK ((((sessions_from IS NULL) = (sessions_to IS NULL)) AND (sessions_from <= sessions_to)))
@@ -553,8 +553,8 @@ GRANT SELECT ON TABLE pricing.commodities TO pricing_reader;
 CREATE TABLE pricing.commodity_price_revisions (
     symbol text NOT NULL  -- The terminal.
     commodity_id bigint NOT NULL  -- The commodity.
-    buy bigint  -- What a player paid.
-    sell bigint  -- What a player got.
+    buy numeric  -- What a player paid.
+    sell numeric  -- What a player got.
     stock bigint  -- How much a player could buy.
     demand bigint  -- How much a player could sell.
     game_version text  -- The version of the game that the price was of.
@@ -564,19 +564,20 @@ CREATE TABLE pricing.commodity_price_revisions (
     call_id bigint NOT NULL  -- The call that had brought it.
     revised_at timestamp with time zone NOT NULL  -- Until when we believed it.
     revised_by bigint NOT NULL  -- The call that brought another price, or none.
-    CONSTRAINT commodity_price_revisions_pkey PRIMARY KEY (symbol, commodity_id, revised_at)
+    quality text NOT NULL DEFAULT ''::text  -- Of which quality; empty = the provider named none.
+    CONSTRAINT commodity_price_revisions_pkey PRIMARY KEY (symbol, commodity_id, quality, revised_at)
     CONSTRAINT belief_lasts CHECK ((revised_at > recorded_at))
 );
 CREATE INDEX commodity_price_revisions_by_commodity ON pricing.commodity_price_revisions USING btree (commodity_id, revised_at);
 GRANT INSERT, SELECT ON TABLE pricing.commodity_price_revisions TO pricing_worker;
 GRANT SELECT ON TABLE pricing.commodity_price_revisions TO pricing_reader;
 
--- Current belief: what each terminal trades. Money is in whole units of the game, amounts are in SCU. Both prices NULL = not traded there any more.
+-- Current belief: what each terminal trades. Money is in units of the game, amounts are in SCU. Both prices NULL = not traded there any more.
 CREATE TABLE pricing.commodity_prices (
     symbol text NOT NULL  -- The terminal.
     commodity_id bigint NOT NULL  -- The commodity.
-    buy bigint  -- What a player pays for one SCU; NULL = the terminal sells none.
-    sell bigint  -- What a player gets for one SCU; NULL = the terminal takes none.
+    buy numeric  -- What a player pays for one SCU; NULL = the terminal sells none.
+    sell numeric  -- What a player gets for one SCU; NULL = the terminal takes none.
     stock bigint  -- How much a player can buy; NULL = nobody has reported it.
     demand bigint  -- How much a player can sell; NULL = nobody has reported it.
     game_version text  -- The version of the game that the price is of; NULL = no version was known.
@@ -584,14 +585,15 @@ CREATE TABLE pricing.commodity_prices (
     recorded_at timestamp with time zone NOT NULL  -- Since when we believe it.
     provider text NOT NULL  -- Who said so.
     call_id bigint NOT NULL  -- The call that brought it.
-    CONSTRAINT commodity_prices_pkey PRIMARY KEY (symbol, commodity_id)
+    quality text NOT NULL DEFAULT ''::text  -- Of which quality, in the provider's word; empty = it names none.
+    CONSTRAINT commodity_prices_pkey PRIMARY KEY (symbol, commodity_id, quality)
     CONSTRAINT commodity_prices_commodity_id_fkey FOREIGN KEY (commodity_id) REFERENCES pricing.commodities(commodity_id)
     CONSTRAINT commodity_prices_game_version_fkey FOREIGN KEY (game_version) REFERENCES pricing.game_versions(version)
     CONSTRAINT commodity_prices_symbol_fkey FOREIGN KEY (symbol) REFERENCES pricing.terminals(symbol)
-    CONSTRAINT buy_is_positive CHECK ((buy > 0))
+    CONSTRAINT buy_is_positive CHECK ((buy > (0)::numeric))
     CONSTRAINT demand_is_counted CHECK ((demand >= 0))
     CONSTRAINT demand_is_for_what_is_bought CHECK (((demand IS NULL) OR (sell IS NOT NULL)))
-    CONSTRAINT sell_is_positive CHECK ((sell > 0))
+    CONSTRAINT sell_is_positive CHECK ((sell > (0)::numeric))
     CONSTRAINT stock_is_counted CHECK ((stock >= 0))
     CONSTRAINT stock_is_of_what_is_sold CHECK (((stock IS NULL) OR (buy IS NOT NULL)))
 );
@@ -634,7 +636,7 @@ CREATE TABLE pricing.corporate_action_pairs (
     fetched_at timestamp with time zone NOT NULL  -- When they were last told.
     provider text NOT NULL  -- Who told them last.
     call_id bigint NOT NULL  -- The call in which they were told last.
-    gains_covered datemultirange NOT NULL DEFAULT '{}'::datemultirange  -- The days of which capital gains were told: not every provider can tell them.
+    gains_covered datemultirange NOT NULL DEFAULT '{}'::datemultirange  -- The days for which all capital gains are known. Not every provider reports them.
     CONSTRAINT corporate_action_pairs_pkey PRIMARY KEY (asset_class, symbol)
 );
 GRANT INSERT, SELECT, UPDATE ON TABLE pricing.corporate_action_pairs TO pricing_worker;
@@ -667,7 +669,7 @@ CREATE TABLE pricing.corporate_action_revisions (
 GRANT INSERT, SELECT ON TABLE pricing.corporate_action_revisions TO pricing_worker;
 GRANT SELECT ON TABLE pricing.corporate_action_revisions TO pricing_reader;
 
--- What happened to shares: splits, spin-offs, dividends and capital gains, as we believe them now. Stored prices are never changed by them; reads apply them.
+-- Splits, spin-offs, dividends and capital gains of instruments, as we believe them now. They never change stored prices; reads apply them.
 CREATE TABLE pricing.corporate_actions (
     asset_class text NOT NULL  -- With symbol: the instrument.
     symbol text NOT NULL  -- With asset_class: the instrument.
@@ -684,7 +686,7 @@ CREATE TABLE pricing.corporate_actions (
     entered_by text  -- Who entered it by hand; NULL = a provider told it.
     reason text  -- Why so, in that person's words.
     judged_at timestamp with time zone  -- When quarantined values of the instrument were judged anew with it; NULL = a worker will.
-    part smallint NOT NULL DEFAULT 1  -- Tells payments of one kind and day apart; it means nothing else.
+    part smallint NOT NULL DEFAULT 1  -- Distinguishes payments of one kind on one day; the number means nothing else.
     CONSTRAINT corporate_actions_pkey PRIMARY KEY (asset_class, symbol, ex_on, kind, part)
     CONSTRAINT amount_is_positive CHECK ((amount > 0))
     CONSTRAINT kind_is_known CHECK ((kind = ANY (ARRAY['split'::text, 'spin_off'::text, 'dividend'::text, 'capital_gain'::text])))
@@ -700,12 +702,12 @@ GRANT SELECT ON TABLE pricing.corporate_actions TO pricing_reader;
 GRANT SELECT ON TABLE pricing.counted_calls TO pricing_reader;
 GRANT SELECT ON TABLE pricing.counted_calls TO pricing_worker;
 
--- What fails in Dagster now: a job whose last run failed, a sensor or schedule whose last tick did; the sensor note_failures writes these. And a code location that does not load, and sensors that have not worked since it was loaded; the daemon of `up` writes these.
+-- What fails in Dagster now. The sensor note_failures writes jobs whose last run failed, and sensors and schedules whose last tick failed. The daemon of `up` writes code locations that do not load, and sensors that have not worked since their code location was loaded.
 CREATE TABLE pricing.dagster_failures (
     kind text NOT NULL  -- run = a job, or what a run without one materializes; tick = a sensor or schedule; location = a code location; sensor = a sensor that has not worked since its code location was loaded.
     name text NOT NULL  -- The job, sensor, schedule or code location; of a run that was started on assets, their names.
     run_id text  -- The run that failed; NULL for all others.
-    reason text NOT NULL  -- The first line of the error, or what a sensor lacks.
+    reason text NOT NULL  -- The first line of the error, or what the sensor waits for.
     failed_at timestamp with time zone NOT NULL  -- When the run failed, or when something else was first seen to fail.
     CONSTRAINT dagster_failures_pkey PRIMARY KEY (kind, name)
     CONSTRAINT dagster_failure_kind_is_known CHECK ((kind = ANY (ARRAY['run'::text, 'tick'::text, 'location'::text, 'sensor'::text])))
@@ -905,23 +907,23 @@ CREATE INDEX etl_warnings_by_time ON pricing.etl_warnings USING btree (warned_at
 GRANT DELETE, INSERT, SELECT, UPDATE ON TABLE pricing.etl_warnings TO pricing_worker;
 GRANT SELECT ON TABLE pricing.etl_warnings TO pricing_reader;
 
--- How symbols of an exchange end: .L, :LSE, :XLON. An ending of several exchanges names none, unless the currency tells which.
+-- How symbols of an exchange end, such as .L, :LSE or :XLON. If several exchanges share an ending, the currency must tell which is meant.
 CREATE TABLE pricing.exchange_endings (
     ending text NOT NULL  -- The last part of a symbol, with its dot or colon.
-    mic text NOT NULL  -- The exchange that some provider marks so.
+    mic text NOT NULL  -- An exchange whose symbols end like this at some provider.
     CONSTRAINT exchange_endings_pkey PRIMARY KEY (ending, mic)
     CONSTRAINT exchange_endings_mic_fkey FOREIGN KEY (mic) REFERENCES pricing.exchanges(mic) ON DELETE CASCADE
 );
 GRANT SELECT ON TABLE pricing.exchange_endings TO pricing_reader;
 GRANT SELECT ON TABLE pricing.exchange_endings TO pricing_worker;
 
--- Exchanges, as domain/exchanges.toml tells them. Each upgrade writes it anew.
+-- Exchanges, from domain/exchanges.toml. Each upgrade writes them again.
 CREATE TABLE pricing.exchanges (
     mic text NOT NULL  -- Its code by ISO 10383.
     name text NOT NULL  -- For people.
-    calendar text  -- When it trades; NULL = not known. Several exchanges may share a calendar.
+    calendar text  -- The calendar that it follows, alone or with others; NULL = not known.
     currency text  -- The currency of all its shares; NULL = they have several.
-    minor_unit text  -- The code of the part of a currency that its prices are in, such as GBX; NULL = whole units.
+    minor_unit text  -- The code of the minor unit in which it quotes prices, such as GBX; NULL = whole units.
     CONSTRAINT exchanges_pkey PRIMARY KEY (mic)
     CONSTRAINT exchanges_calendar_fkey FOREIGN KEY (calendar) REFERENCES pricing.calendars(calendar)
     CONSTRAINT mic_is_code CHECK ((mic ~ '^[A-Z0-9]{4}$'::text))
@@ -947,15 +949,15 @@ CREATE TABLE pricing.exported_months (
 GRANT SELECT ON TABLE pricing.exported_months TO pricing_reader;
 GRANT SELECT ON TABLE pricing.exported_months TO pricing_worker;
 
--- Recipients whose last attempt failed. The next attempt that succeeds deletes the row. After three failures the recipient's breaker holds its messages back.
+-- Recipients whose last attempt failed. The next success deletes the row. After three failures in a row the breaker opens, and the messages of the recipient wait.
 CREATE TABLE pricing.failing_recipients (
-    operation_type text NOT NULL  -- Its channel, or another operation type whose payload names it.
-    recipient text NOT NULL  -- Who cannot be reached.
+    operation_type text NOT NULL  -- The channel, or another operation type whose payload names the recipient.
+    recipient text NOT NULL  -- The recipient that cannot be reached.
     since timestamp with time zone NOT NULL  -- When the first of these attempts failed.
     failed_at timestamp with time zone NOT NULL  -- When the last of them failed.
     failures integer NOT NULL DEFAULT 0  -- How many attempts have failed in a row.
-    holds integer NOT NULL DEFAULT 0  -- How often the breaker has opened since then; each hold is twice as long as the one before, up to 16 minutes.
-    held_until timestamp with time zone  -- Until then only P0 is attempted; NULL = the breaker has not opened.
+    breaker_openings integer NOT NULL DEFAULT 0  -- How often the breaker has opened since the first failure. Each time it stays open twice as long, up to 16 minutes.
+    breaker_until timestamp with time zone  -- Until then only P0 is attempted; NULL = the breaker has not opened.
     is_dead boolean NOT NULL DEFAULT false  -- Whether the recipient counts as unreachable: a message was given up, or three attempts failed.
     last_error text NOT NULL DEFAULT ''::text  -- Why the last attempt failed.
     CONSTRAINT failing_recipients_pkey PRIMARY KEY (operation_type, recipient)
@@ -1053,13 +1055,13 @@ CREATE TABLE pricing.instruments (
     created_at timestamp with time zone NOT NULL DEFAULT pricing.clock()  -- When it became known.
     calendar text  -- When it trades or is valued; chosen by pricing.calendar_rules unless given. NULL = not known, so only TTLs count.
     listed_on date  -- First day of trading, where a person has given it; no backfill asks for earlier days. pricing.listed_from also knows what answers have shown.
-    exchange text  -- Where it trades, by MIC, as a person gave it; NULL = its symbol says (pricing.exchange_of).
+    exchange text  -- The MIC of the exchange where it trades, as a person gave it; NULL = the symbol tells (pricing.exchange_of).
     CONSTRAINT instruments_pkey PRIMARY KEY (asset_class, symbol)
     CONSTRAINT instrument_has_calendar FOREIGN KEY (calendar) REFERENCES pricing.calendars(calendar)
     CONSTRAINT instrument_has_exchange FOREIGN KEY (exchange) REFERENCES pricing.exchanges(mic)
     CONSTRAINT currency_is_code CHECK ((currency ~ '^[A-Z]{3,5}$'::text))
     CONSTRAINT scale_is_sane CHECK (((scale >= 0) AND (scale <= 12)))
-    CONSTRAINT symbol_is_sane CHECK ((((length(symbol) >= 1) AND (length(symbol) <= 40)) AND (symbol ~ '^[A-Za-z0-9^][A-Za-z0-9./:=^_-]*$'::text)))
+    CONSTRAINT symbol_is_sane CHECK ((((length(symbol) >= 1) AND (length(symbol) <= 40)) AND (symbol ~ '^[A-Za-z0-9^]( ?[A-Za-z0-9./:=^_&''-])*$'::text)))
     CONSTRAINT update_mode_is_known CHECK ((update_mode = ANY (ARRAY['api'::text, 'manual'::text])))
 );
 CREATE INDEX instruments_paused ON pricing.instruments USING btree (asset_class, symbol) WHERE ((update_mode <> 'api'::text) OR (NOT is_active));
@@ -1138,9 +1140,9 @@ GRANT SELECT ON TABLE pricing.notifiers TO pricing_reader;
 
 -- Days that have become sessions while bars of them were quarantined. A worker releases these bars within a second.
 CREATE TABLE pricing.opened_days (
-    calendar text NOT NULL  -- Whose day.
-    day date NOT NULL  -- The day, in the exchange's own zone.
-    reason text NOT NULL  -- What made it a session, in words.
+    calendar text NOT NULL  -- The calendar.
+    day date NOT NULL  -- The day, in the calendar's time zone.
+    reason text NOT NULL  -- Why it became a session.
     CONSTRAINT opened_days_pkey PRIMARY KEY (calendar, day)
     CONSTRAINT opened_days_calendar_fkey FOREIGN KEY (calendar) REFERENCES pricing.calendars(calendar) ON DELETE CASCADE
 );
@@ -1368,8 +1370,8 @@ CREATE TABLE pricing.price_alerts (
     created_at timestamp with time zone NOT NULL  -- When it was added.
     created_by text NOT NULL  -- Who added it.
     user_id text  -- The user who asked for it over HTTP; NULL = added with the command line.
-    is_settled boolean NOT NULL DEFAULT false  -- Whether it has looked at every price that was stored, or was being stored, when it was added. Until then it looks at the latest price, too.
-    settles_at xid8  -- It is settled by a look when all transactions before this one have ended; NULL = it has not looked yet.
+    is_caught_up boolean NOT NULL DEFAULT false  -- Whether the alert has looked at every price that was stored, or was being stored, when it was added. Until then each look includes the latest price.
+    caught_up_after xid8  -- The transaction before which all must have ended for the alert to be caught up; NULL = it has not looked yet.
     hysteresis numeric NOT NULL DEFAULT 0  -- How far beyond the threshold a price must come back before a crossing is told again; 0 = to the threshold.
     hysteresis_in text NOT NULL DEFAULT 'amount'::text  -- What hysteresis is: an amount of the price, or percent of the threshold.
     CONSTRAINT price_alerts_pkey PRIMARY KEY (price_alert_id)
@@ -2093,6 +2095,7 @@ CREATE TABLE pricing.slot_windows (
     fetched_at timestamp with time zone NOT NULL  -- When it was stored.
     provider text NOT NULL  -- Who answered.
     call_id bigint NOT NULL  -- The call; an answer to an earlier one says nothing about these days.
+    unread_days date[] NOT NULL DEFAULT '{}'::date[]  -- Those of the days on which the answer has a slot whose id cannot be read: it says nothing about them.
     CONSTRAINT slot_windows_pkey PRIMARY KEY (data_type, symbol)
     CONSTRAINT slot_windows_symbol_fkey FOREIGN KEY (symbol) REFERENCES pricing.products(symbol)
     CONSTRAINT slot_window_is_upright CHECK ((last_day >= first_day))
@@ -2342,7 +2345,7 @@ GRANT EXECUTE ON FUNCTION pricing.absent_sessions(text,text,date,date) TO pricin
 CREATE FUNCTION pricing.absent_spans() RETURNS TABLE(data_type text, symbol text, first_day date, last_day date, since timestamp with time zone) LANGUAGE plpgsql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.absent_spans() TO pricing_reader, pricing_worker;
 
--- The set of a day that an action belongs to: a split and a spin-off are one ratio, told as one or the other.
+-- The set that an action of a day belongs to: splits and spin-offs are one set, because a provider may report one as the other.
 CREATE FUNCTION pricing.action_set(kind text) RETURNS text LANGUAGE sql IMMUTABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.action_set(text) TO pricing_reader, pricing_worker;
 
@@ -2350,7 +2353,7 @@ GRANT EXECUTE ON FUNCTION pricing.action_set(text) TO pricing_reader, pricing_wo
 CREATE FUNCTION pricing.actions_as_of(wanted_class text, wanted_symbol text, as_of timestamp with time zone DEFAULT NULL::timestamp with time zone) RETURNS TABLE(ex_on date, kind text, new_shares numeric, old_shares numeric, amount bigint, scale smallint, currency text, provider text, call_id bigint, recorded_at timestamp with time zone, entered_by text, reason text) LANGUAGE sql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.actions_as_of(text,text,timestamp with time zone) TO pricing_reader, pricing_worker;
 
--- The actions of an answer as they would be stored; parts of a day are not told apart yet.
+-- The actions of an answer as they would be stored, before payments of one day get their parts.
 CREATE FUNCTION pricing.actions_of_answer(wanted_class text, from_provider text, from_call bigint, actions jsonb) RETURNS SETOF pricing.corporate_actions LANGUAGE sql IMMUTABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.actions_of_answer(text,text,bigint,jsonb) TO pricing_reader, pricing_worker;
 
@@ -2384,6 +2387,10 @@ GRANT EXECUTE ON FUNCTION pricing.admitted_reads() TO pricing_worker;
 -- Serves what is watched or held and was not yet: it has no demand, or was last judged for nobody, because another session was in the way of its request. Returns how many pairs that are.
 CREATE FUNCTION pricing.adopt_pairs() RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp, enable_seqscan=off, plan_cache_mode=force_generic_plan;
 GRANT EXECUTE ON FUNCTION pricing.adopt_pairs() TO pricing_worker;
+
+-- After a day of a calendar was corrected: adds or deletes its session, notes quarantined bars of it for release, and has pairs that wait for an opening judged now.
+CREATE FUNCTION pricing.after_correction(wanted_calendar text, on_day date, why text) RETURNS void LANGUAGE plpgsql SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.after_correction(text,date,text) TO pricing_worker;
 
 -- What the ratio of two providers' values says: agrees, within a tenth of each other; disagrees; NULL = not known.
 CREATE FUNCTION pricing.agreement(ratio numeric) RETURNS text LANGUAGE sql IMMUTABLE SET search_path=pg_temp;
@@ -2480,11 +2487,11 @@ GRANT EXECUTE ON FUNCTION pricing.backfilled(text,text[]) TO pricing_reader, pri
 CREATE FUNCTION pricing.backoff_interval(kind text, failures integer) RETURNS interval LANGUAGE sql IMMUTABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.backoff_interval(text,integer) TO pricing_reader, pricing_worker;
 
--- Quarantined bars of days that have become sessions, of each pair the one that came last, with what made the day a session.
+-- Quarantined bars of days that have become sessions, with the reason: of each pair, the bar that came last.
 CREATE FUNCTION pricing.bars_of_opened_days() RETURNS TABLE(calendar text, day date, reason text, value_ids bigint[]) LANGUAGE sql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.bars_of_opened_days() TO pricing_reader, pricing_worker;
 
--- The day of whose shares a stored value is: its own if it is as traded; prices that were divided by the splits until they were recorded are as if traded on that day.
+-- The day whose shares a stored value refers to: its own day if it is as traded; the day on which it was recorded if it is divided by the splits until then.
 CREATE FUNCTION pricing.basis_day(adjustment text, observed_at timestamp with time zone, recorded_at timestamp with time zone) RETURNS date LANGUAGE sql IMMUTABLE;
 GRANT EXECUTE ON FUNCTION pricing.basis_day(text,timestamp with time zone,timestamp with time zone) TO pricing_reader, pricing_worker;
 
@@ -2635,7 +2642,7 @@ GRANT EXECUTE ON FUNCTION pricing.claim_calls(text,text,integer,text,text[],bool
 CREATE FUNCTION pricing.claim_etl_call(wanted_provider text, wanted_type text, keys text[], who text, OUT refusal text, OUT wait_seconds double precision, OUT key_name text, OUT call_id bigint, OUT claimed_at timestamp with time zone) RETURNS record LANGUAGE plpgsql SECURITY DEFINER SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.claim_etl_call(text,text,text[],text) TO pricing_worker;
 
--- Claims operations of some types that are due: urgent ones first, then by turns for each recipient, the oldest first. A recipient has eight attempts at once, or half of what is free if that is less; one whose last attempt failed has one. In quiet hours, and while its breaker is open, only P0 is claimed. What another worker has is passed over. Each claim counts an attempt, and is lost after five minutes.
+-- Claims operations of some types that are due: urgent ones first, then by turns for each recipient, the oldest first. A recipient has eight attempts at once, or half of what is free if that is less; one whose last attempt failed has one. In quiet hours, and while its breaker is open, only P0 is claimed. Operations that another worker has locked are skipped. Each claim counts an attempt, and is lost after five minutes.
 CREATE FUNCTION pricing.claim_operations(types text[], most integer, by_worker text) RETURNS TABLE(id bigint, operation_type text, payload jsonb, idempotency_key uuid, attempt smallint, max_attempts smallint, time_limit_seconds smallint, enqueued_at timestamp with time zone, claim_token uuid) LANGUAGE plpgsql SET search_path=pg_temp, plan_cache_mode=force_generic_plan, enable_seqscan=off, jit=off;
 GRANT EXECUTE ON FUNCTION pricing.claim_operations(text[],integer,text) TO pricing_worker;
 
@@ -2676,7 +2683,7 @@ CREATE FUNCTION pricing.comment_columns(view_name text) RETURNS void LANGUAGE pl
 GRANT EXECUTE ON FUNCTION pricing.comment_columns(text) TO pricing_worker;
 
 -- Where a commodity (its slug, code, name or number) is traded: what a player pays (buy) and gets (sell) for one SCU, how much there is, the source's time, and since when we believe it. The version that people play first, then the cheapest. With a time: as we believed it then. Queues nothing: watch a terminal to keep its prices fresh.
-CREATE FUNCTION pricing.commodity(wanted text, as_of timestamp with time zone DEFAULT NULL::timestamp with time zone) RETURNS TABLE(symbol text, terminal text, code text, system text, place text, is_available boolean, buy bigint, sell bigint, stock bigint, demand bigint, game_version text, is_of_other_version boolean, modified_at timestamp with time zone, recorded_at timestamp with time zone, provider text) LANGUAGE sql STABLE SECURITY DEFINER SET search_path=pg_temp, lock_timeout=1s;
+CREATE FUNCTION pricing.commodity(wanted text, as_of timestamp with time zone DEFAULT NULL::timestamp with time zone) RETURNS TABLE(symbol text, terminal text, code text, system text, place text, is_available boolean, quality text, buy numeric, sell numeric, stock bigint, demand bigint, game_version text, is_of_other_version boolean, modified_at timestamp with time zone, recorded_at timestamp with time zone, provider text) LANGUAGE sql STABLE SECURITY DEFINER SET search_path=pg_temp, lock_timeout=1s;
 GRANT EXECUTE ON FUNCTION pricing.commodity(text,timestamp with time zone) TO pricing_client, pricing_reader, pricing_worker;
 
 -- The number of the commodity of this slug, code, name or number; of several the one that is listed. NULL if there is none.
@@ -2684,11 +2691,11 @@ CREATE FUNCTION pricing.commodity_of(word text) RETURNS bigint LANGUAGE sql STAB
 GRANT EXECUTE ON FUNCTION pricing.commodity_of(text) TO pricing_reader, pricing_worker;
 
 -- All that was ever believed of a commodity at a terminal, the oldest first. believed_until is NULL for what is believed now.
-CREATE FUNCTION pricing.commodity_price_history(wanted_commodity bigint, wanted_terminal text) RETURNS TABLE(believed_from timestamp with time zone, believed_until timestamp with time zone, buy bigint, sell bigint, stock bigint, demand bigint, game_version text, modified_at timestamp with time zone, provider text, call_id bigint) LANGUAGE sql STABLE SET search_path=pg_temp;
+CREATE FUNCTION pricing.commodity_price_history(wanted_commodity bigint, wanted_terminal text) RETURNS TABLE(believed_from timestamp with time zone, believed_until timestamp with time zone, quality text, buy numeric, sell numeric, stock bigint, demand bigint, game_version text, modified_at timestamp with time zone, provider text, call_id bigint) LANGUAGE sql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.commodity_price_history(bigint,text) TO pricing_reader, pricing_worker;
 
 -- Prices as they were believed at a time (NULL = as they are now), of all commodities and terminals or of one. A row without both prices says that the commodity was not traded there any more.
-CREATE FUNCTION pricing.commodity_prices_as_of(as_of timestamp with time zone DEFAULT NULL::timestamp with time zone, only_commodity bigint DEFAULT NULL::bigint, only_terminal text DEFAULT NULL::text) RETURNS TABLE(symbol text, commodity_id bigint, buy bigint, sell bigint, stock bigint, demand bigint, game_version text, modified_at timestamp with time zone, recorded_at timestamp with time zone, provider text, call_id bigint) LANGUAGE sql STABLE SET search_path=pg_temp;
+CREATE FUNCTION pricing.commodity_prices_as_of(as_of timestamp with time zone DEFAULT NULL::timestamp with time zone, only_commodity bigint DEFAULT NULL::bigint, only_terminal text DEFAULT NULL::text) RETURNS TABLE(symbol text, commodity_id bigint, quality text, buy numeric, sell numeric, stock bigint, demand bigint, game_version text, modified_at timestamp with time zone, recorded_at timestamp with time zone, provider text, call_id bigint) LANGUAGE sql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.commodity_prices_as_of(timestamp with time zone,bigint,text) TO pricing_reader, pricing_worker;
 
 -- The one provider that is asked for every symbol of a data type, and the bytes of a latest price from it. NULL when some may have to be asked for elsewhere, or nowhere.
@@ -2696,12 +2703,16 @@ CREATE FUNCTION pricing.common_route(wanted_type text, OUT provider text, OUT es
 GRANT EXECUTE ON FUNCTION pricing.common_route(text) TO pricing_reader, pricing_worker;
 
 -- Prices that a source says, each with the version of the game that it is of (said_version as the source says), and whether it is older than what is stored.
-CREATE FUNCTION pricing.compared_prices(live text, symbols text[], commodity_ids bigint[], buys bigint[], sells bigint[], stocks bigint[], demands bigint[], versions text[], stamps timestamp with time zone[]) RETURNS TABLE(symbol text, commodity_id bigint, buy bigint, sell bigint, stock bigint, demand bigint, said_version text, version text, modified_at timestamp with time zone, is_older boolean) LANGUAGE sql STABLE;
-GRANT EXECUTE ON FUNCTION pricing.compared_prices(text,text[],bigint[],bigint[],bigint[],bigint[],bigint[],text[],timestamp with time zone[]) TO pricing_reader, pricing_worker;
+CREATE FUNCTION pricing.compared_prices(live text, symbols text[], commodity_ids bigint[], qualities text[], buys numeric[], sells numeric[], stocks bigint[], demands bigint[], versions text[], stamps timestamp with time zone[]) RETURNS TABLE(symbol text, commodity_id bigint, quality text, buy numeric, sell numeric, stock bigint, demand bigint, said_version text, version text, modified_at timestamp with time zone, is_older boolean) LANGUAGE sql STABLE;
+GRANT EXECUTE ON FUNCTION pricing.compared_prices(text,text[],bigint[],text[],numeric[],numeric[],bigint[],bigint[],text[],timestamp with time zone[]) TO pricing_reader, pricing_worker;
 
 -- Notes that operations have happened, with their results by id. Returns the ids that the claim still owned; a lost claim changes nothing.
 CREATE FUNCTION pricing.complete_operations(ids bigint[], token uuid, results jsonb DEFAULT '{}'::jsonb) RETURNS bigint[] LANGUAGE plpgsql SET search_path=pg_temp, plan_cache_mode=force_generic_plan, enable_seqscan=off, jit=off, lock_timeout=1s;
 GRANT EXECUTE ON FUNCTION pricing.complete_operations(bigint[],uuid,jsonb) TO pricing_worker;
+
+-- Completes an operation that was recovered from a worker that knows that it has happened, unless another attempt has begun. Returns whether it did.
+CREATE FUNCTION pricing.complete_recovered_operation(happened bigint, at_attempt integer, result jsonb) RETURNS boolean LANGUAGE plpgsql SET search_path=pg_temp, plan_cache_mode=force_generic_plan, enable_seqscan=off, jit=off, lock_timeout=1s;
+GRANT EXECUTE ON FUNCTION pricing.complete_recovered_operation(bigint,integer,jsonb) TO pricing_worker;
 
 -- Finishes claimed tasks and sets when their pairs are due again. Returns the ids that this claim still owned; a lost claim changes nothing.
 CREATE FUNCTION pricing.complete_tasks(ids bigint[], token uuid) RETURNS bigint[] LANGUAGE plpgsql SET search_path=pg_temp;
@@ -2723,7 +2734,7 @@ GRANT EXECUTE ON FUNCTION pricing.correct_calendar(text,date,boolean,time withou
 CREATE FUNCTION pricing.correction_of(wanted pricing.provider_limits, key text, shown integer) RETURNS text LANGUAGE plpgsql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.correction_of(pricing.provider_limits,text,integer) TO pricing_reader, pricing_worker;
 
--- Whose correction of a day counts: that of the lowest rank.
+-- The rank of a correction by its origin: of several for one day, that with the lowest rank counts.
 CREATE FUNCTION pricing.correction_rank(origin text) RETURNS integer LANGUAGE sql IMMUTABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.correction_rank(text) TO pricing_reader, pricing_worker;
 
@@ -2751,7 +2762,7 @@ GRANT EXECUTE ON FUNCTION pricing.count_warnings(jsonb) TO pricing_worker;
 CREATE FUNCTION pricing.cover(wanted_type text, symbols text[], from_day date, to_day date) RETURNS void LANGUAGE sql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.cover(text,text[],date,date) TO pricing_worker;
 
--- Remembers that a provider has told all splits and dividends of these symbols, each since its day, and of some all capital gains.
+-- Records that a provider has reported all splits and dividends of these symbols, each since its day, and for some also all capital gains.
 CREATE FUNCTION pricing.cover_actions(wanted_class text, from_provider text, from_call bigint, told_symbols text[], told_since date[], gains_told text[]) RETURNS void LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.cover_actions(text,text,bigint,text[],date[],text[]) TO pricing_worker;
 
@@ -2762,10 +2773,6 @@ GRANT EXECUTE ON FUNCTION pricing.cut_calls(pricing.provider_capabilities,date,d
 -- When the units that each active provider, or some, allows in this calendar day will be used up: not before trading is over, while they are spread over it (basis paced), and then at the pace of the last hour (measured). outlook: ends, or lasts until the next day begins. Of all its active keys; of several such limits, the one that ends first.
 CREATE FUNCTION pricing.day_forecasts(only_providers text[] DEFAULT NULL::text[]) RETURNS TABLE(provider text, units bigint, used bigint, hour_units bigint, basis text, outlook text, ends_at timestamp with time zone, until timestamp with time zone) LANGUAGE plpgsql STABLE SET search_path=pg_temp, jit=off;
 GRANT EXECUTE ON FUNCTION pricing.day_forecasts(text[]) TO pricing_reader, pricing_worker;
-
--- A day of a calendar was corrected: its session comes or goes, quarantined bars of it are released, and what waits for an opening is looked at now.
-CREATE FUNCTION pricing.days_corrected(wanted_calendar text, on_day date, why text) RETURNS void LANGUAGE plpgsql SET search_path=pg_temp;
-GRANT EXECUTE ON FUNCTION pricing.days_corrected(text,date,text) TO pricing_worker;
 
 -- From where the prices of this database come: the sandbox or the real providers. The first who asks decides.
 CREATE FUNCTION pricing.decide_prices_from(wanted text) RETURNS text LANGUAGE plpgsql SECURITY DEFINER SET search_path=pg_temp;
@@ -2914,6 +2921,10 @@ GRANT EXECUTE ON FUNCTION pricing.enter_streamed_pairs(text[],text[],bigint) TO 
 CREATE FUNCTION pricing.exchange_of(of_class text, of_symbol text, in_currency text) RETURNS text LANGUAGE sql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.exchange_of(text,text,text) TO pricing_reader, pricing_worker;
 
+-- The rows of domain/exchanges.toml that load_exchanges is given.
+CREATE FUNCTION pricing.exchange_rows(given jsonb) RETURNS TABLE(mic text, name text, calendar text, zone text, currency text, minor_unit text, known_to date, endings text[]) LANGUAGE sql IMMUTABLE SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.exchange_rows(jsonb) TO pricing_reader, pricing_worker;
+
 -- Closes calls whose worker was lost, booking their estimate: their fate is unknown, so they count as made.
 CREATE FUNCTION pricing.expire_calls() RETURNS integer LANGUAGE plpgsql SECURITY DEFINER SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.expire_calls() TO pricing_worker;
@@ -2969,7 +2980,7 @@ GRANT EXECUTE ON FUNCTION pricing.find_watched_calendars(text) TO pricing_reader
 CREATE FUNCTION pricing.finish_call(finished bigint, ids bigint[], token uuid, status integer, bytes bigint, kind text DEFAULT NULL::text, stated_left integer DEFAULT NULL::integer, is_owned boolean DEFAULT true, shown_units integer DEFAULT NULL::integer, shown_seconds integer DEFAULT NULL::integer) RETURNS bigint[] LANGUAGE plpgsql SET search_path=pg_temp, plan_cache_mode=force_generic_plan, enable_seqscan=off, jit=off;
 GRANT EXECUTE ON FUNCTION pricing.finish_call(bigint,bigint[],uuid,integer,bigint,text,integer,boolean,integer,integer) TO pricing_worker;
 
--- Moves locked operations to the completed ones, with their results by id; their recipients fail no longer. Returns their ids.
+-- Moves locked operations to the completed ones, with their results by id, and closes the breakers of their recipients. Returns their ids.
 CREATE FUNCTION pricing.finish_operations(ids bigint[], results jsonb) RETURNS bigint[] LANGUAGE plpgsql SET search_path=pg_temp, plan_cache_mode=force_generic_plan, enable_seqscan=off, jit=off;
 GRANT EXECUTE ON FUNCTION pricing.finish_operations(bigint[],jsonb) TO pricing_worker;
 
@@ -3119,7 +3130,7 @@ GRANT EXECUTE ON FUNCTION pricing.hold(text,text[],text[],boolean) TO pricing_wo
 CREATE FUNCTION pricing.hold(data_types text[], symbols text[]) RETURNS integer LANGUAGE sql SECURITY DEFINER SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.hold(text[],text[]) TO pricing_client, pricing_worker;
 
--- Periodic duties that have never run: because they fail, or although others have run since the start, which was twenty seconds ago.
+-- Periodic duties that have never succeeded, and either have failed, or have not run although others have since the start, at least twenty seconds ago.
 CREATE FUNCTION pricing.idle_duties(started timestamp with time zone) RETURNS TABLE(duty text, since timestamp with time zone, last_error text) LANGUAGE sql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.idle_duties(timestamp with time zone) TO pricing_reader, pricing_worker;
 
@@ -3141,6 +3152,10 @@ GRANT EXECUTE ON FUNCTION pricing.instant_of(timestamp without time zone,text) T
 
 -- Stops the waiting tasks of a paused instrument; makes the pairs of a resumed one due at once.
 TRIGGER FUNCTION pricing.instrument_paused() RETURNS trigger LANGUAGE plpgsql SET search_path=pg_temp;
+
+-- How many instruments of a calendar have a daily bar between two days.
+CREATE FUNCTION pricing.instruments_traded(wanted_calendar text, from_day date, to_day date) RETURNS bigint LANGUAGE sql STABLE SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.instruments_traded(text,date,date) TO pricing_reader, pricing_worker;
 
 -- Whether another open call with the key of this one goes before its next request: an older one, or one whose own next request is in flight.
 CREATE FUNCTION pricing.is_before_page(call pricing.collector_call_log, now_ timestamp with time zone) RETURNS boolean LANGUAGE plpgsql STABLE SET search_path=pg_temp;
@@ -3182,7 +3197,7 @@ GRANT EXECUTE ON FUNCTION pricing.is_market_stale(timestamp with time zone,integ
 CREATE FUNCTION pricing.is_of_level(kind text) RETURNS boolean LANGUAGE sql IMMUTABLE;
 GRANT EXECUTE ON FUNCTION pricing.is_of_level(text) TO pricing_reader, pricing_worker;
 
--- Whether what is said of one day may be what is believed of another: the same ratio within 7 days, or a payment of the same cash within 6. Sources differ about the first day without it.
+-- Whether a reported action may be a believed one of another day: the same ratio within 7 days, or a payment of the same amount within 6. Sources differ about the ex-day.
 CREATE FUNCTION pricing.is_one_action(believed pricing.corporate_actions, said pricing.corporate_actions) RETURNS boolean LANGUAGE sql IMMUTABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.is_one_action(pricing.corporate_actions,pricing.corporate_actions) TO pricing_reader, pricing_worker;
 
@@ -3206,7 +3221,7 @@ GRANT EXECUTE ON FUNCTION pricing.is_provider_fault(text) TO pricing_reader, pri
 CREATE FUNCTION pricing.is_refuted(said pricing.corporate_actions) RETURNS boolean LANGUAGE plpgsql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.is_refuted(pricing.corporate_actions) TO pricing_reader, pricing_worker;
 
--- Whether what a person enters takes the place of this: the ratio of the day, or a payment of this kind in this currency.
+-- Whether an action that a person enters replaces this one: the same day's ratio, or a payment of the same kind and currency.
 CREATE FUNCTION pricing.is_replaced_by(believed pricing.corporate_actions, entered pricing.corporate_actions) RETURNS boolean LANGUAGE sql IMMUTABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.is_replaced_by(pricing.corporate_actions,pricing.corporate_actions) TO pricing_reader, pricing_worker;
 
@@ -3254,6 +3269,10 @@ GRANT EXECUTE ON FUNCTION pricing.is_traded_by_others(text,text,date) TO pricing
 CREATE FUNCTION pricing.is_unreadable(kind text, bar jsonb) RETURNS boolean LANGUAGE sql IMMUTABLE;
 GRANT EXECUTE ON FUNCTION pricing.is_unreadable(text,jsonb) TO pricing_reader, pricing_worker;
 
+-- Whether the last values of a pair came so seldom, as those of a fund that is valued each week or month, that its next one need not be there yet.
+CREATE FUNCTION pricing.is_usual_pause(wanted_type text, wanted_symbol text, newest timestamp with time zone, asked_at timestamp with time zone) RETURNS boolean LANGUAGE sql STABLE SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.is_usual_pause(text,text,timestamp with time zone,timestamp with time zone) TO pricing_reader, pricing_worker;
+
 -- What a settled call says about its provider: opens the breaker (at least 10 faults, half of all calls, in 10 min), ends a probe, begins or ends an outage, ends a key's pauses, heeds the limit that the provider shows and the units that it says are left. Only for calls whose claim was still owned. If another session keeps the provider locked, it says nothing.
 CREATE FUNCTION pricing.judge_call(judged bigint, stated_left integer DEFAULT NULL::integer, shown_units integer DEFAULT NULL::integer, shown_seconds integer DEFAULT NULL::integer) RETURNS void LANGUAGE plpgsql SECURITY DEFINER SET search_path=pg_temp, lock_timeout=500ms;
 GRANT EXECUTE ON FUNCTION pricing.judge_call(bigint,integer,integer,integer) TO pricing_worker;
@@ -3286,6 +3305,10 @@ TRIGGER FUNCTION pricing.keep_revision() RETURNS trigger LANGUAGE plpgsql SET se
 -- Keeps values that a call has changed, or taken out of a history.
 CREATE FUNCTION pricing.keep_revisions(were pricing.price_history[], until timestamp with time zone, by_call bigint) RETURNS void LANGUAGE plpgsql SET search_path=pg_temp, plan_cache_mode=force_generic_plan;
 GRANT EXECUTE ON FUNCTION pricing.keep_revisions(pricing.price_history[],timestamp with time zone,bigint) TO pricing_worker;
+
+-- The stored slots that an answer lists with values that are not believed: they stay as they are.
+CREATE FUNCTION pricing.kept_slots(from_provider text, days jsonb) RETURNS SETOF bigint LANGUAGE sql STABLE;
+GRANT EXECUTE ON FUNCTION pricing.kept_slots(text,jsonb) TO pricing_reader, pricing_worker;
 
 -- The source's spelling of a price, where that is not the amount with so many decimals; NULL = it is.
 CREATE FUNCTION pricing.kept_text(source_text text, amount bigint, scale smallint) RETURNS text LANGUAGE sql IMMUTABLE;
@@ -3323,7 +3346,7 @@ GRANT EXECUTE ON FUNCTION pricing.lasting_drains() TO pricing_reader, pricing_wo
 CREATE FUNCTION pricing.late_duties(started timestamp with time zone) RETURNS TABLE(duty text, since timestamp with time zone, last_error text) LANGUAGE sql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.late_duties(timestamp with time zone) TO pricing_reader, pricing_worker;
 
--- What gives a sign of life again and again, and sensors that do not work, as pricing.health() has it. A sign that lies ahead of the clock says nothing.
+-- What gives a sign of life again and again, and sensors that do not work, as pricing.health() has it. A sign from the future does not count.
 CREATE FUNCTION pricing.late_signs(now_ timestamp with time zone, started timestamp with time zone) RETURNS TABLE(part text, is_late boolean, since timestamp with time zone, says text) LANGUAGE sql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.late_signs(timestamp with time zone,timestamp with time zone) TO pricing_reader, pricing_worker;
 
@@ -3346,7 +3369,7 @@ GRANT EXECUTE ON FUNCTION pricing.leave_previous_provider(text[],text,bigint,tim
 CREATE FUNCTION pricing.leaving_bytes(wanted_provider text, now_ timestamp with time zone) RETURNS bigint[] LANGUAGE sql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.leaving_bytes(text,timestamp with time zone) TO pricing_reader, pricing_worker;
 
--- The part of a price that the dividends and capital gains of a day left: 1 less their cash by the last price before them, in one currency and on one basis. Where that cannot be told it is 1, and lacks says why, for each payment: no_close (within two weeks), no_rate (of the day), or not_below_close for all of them.
+-- The part of a price that remains after the dividends and capital gains of a day: 1 minus their cash divided by the last price before them, in one currency and on one basis. If that is unknown it is 1, and lacks says why for each payment: no_close (within two weeks), no_rate (of the day), or not_below_close for all of them.
 CREATE FUNCTION pricing.left_by_payments(wanted_type text, wanted_class text, wanted_symbol text, day date, as_of timestamp with time zone, archived pricing.price_revisions[], OUT kept numeric, OUT lacks jsonb) RETURNS record LANGUAGE plpgsql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.left_by_payments(text,text,text,date,timestamp with time zone,pricing.price_revisions[]) TO pricing_reader, pricing_worker;
 
@@ -3382,11 +3405,11 @@ GRANT EXECUTE ON FUNCTION pricing.limits_shown(text) TO pricing_reader, pricing_
 CREATE FUNCTION pricing.listed_from(wanted_type text, wanted_symbol text) RETURNS date LANGUAGE plpgsql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.listed_from(text,text) TO pricing_reader, pricing_worker;
 
--- Takes over the corrections of trading days that come with the pipeline, in the place of those of an earlier version. Those of people stay.
+-- Stores the corrections of trading days that come with the pipeline, in place of an earlier version's. Those of people stay.
 CREATE FUNCTION pricing.load_corrections(given jsonb) RETURNS void LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.load_corrections(jsonb) TO pricing_worker;
 
--- Takes over what domain/exchanges.toml tells: exchanges, how symbols of each end, and their calendars. Instruments without a calendar get one if their exchange is known now.
+-- Stores the exchanges of domain/exchanges.toml, how their symbols end, and their calendars. Instruments without a calendar get one if their exchange is known now.
 CREATE FUNCTION pricing.load_exchanges(given jsonb) RETURNS void LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.load_exchanges(jsonb) TO pricing_worker;
 
@@ -3489,7 +3512,7 @@ GRANT EXECUTE ON FUNCTION pricing.meant_symbol(text,text) TO pricing_reader, pri
 CREATE FUNCTION pricing.measured_rate(wanted_provider text, now_ timestamp with time zone, OUT day_bytes bigint, OUT week_bytes bigint, OUT per_hour double precision) RETURNS record LANGUAGE plpgsql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.measured_rate(text,timestamp with time zone) TO pricing_reader, pricing_worker;
 
--- Stores actions that one call brought. What its own provider says otherwise of a day leaves revisions; what another one says otherwise, or of a day near it, changes nothing; a day that is no longer named stays as it is, but may move to one near it; and what a person has taken back stays so. Of told symbols all actions since their day are known now. Returns how many rows were changed.
+-- Stores the actions that one call brought. If the provider that reported a day corrects it, the old actions become revisions. What another provider reports of that day, or of one near it, changes nothing. A day that the answer no longer names stays as it is, or moves to a day near it. What a person has removed stays removed. Of the symbols in told, all actions since their day are known from now on. Returns how many rows were changed.
 CREATE FUNCTION pricing.merge_actions(wanted_type text, from_provider text, from_call bigint, actions jsonb, told_symbols text[], told_since date[], gains_told text[] DEFAULT '{}'::text[]) RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.merge_actions(text,text,bigint,jsonb,text[],date[],text[]) TO pricing_worker;
 
@@ -3502,8 +3525,8 @@ CREATE FUNCTION pricing.merge_commodities(from_call bigint, is_whole boolean, id
 GRANT EXECUTE ON FUNCTION pricing.merge_commodities(bigint,boolean,bigint[],text[],text[],text[],text[],boolean[]) TO pricing_worker;
 
 -- Stores the prices of some terminals from one call. Old rows of what changed go to commodity_price_revisions, identical ones write nothing, and prices that the source dates before the stored ones are left out. Of whole lists, what is no longer listed counts as not traded, unless all that they list is older, or a later call has brought it. Per terminal: prices added and revised, and whether all of them were older than the stored ones.
-CREATE FUNCTION pricing.merge_commodity_prices(from_provider text, from_call bigint, terminals text[], terminal_names text[], terminal_codes text[], whole boolean[], symbols text[], commodity_ids bigint[], names text[], codes text[], slugs text[], buys bigint[], sells bigint[], stocks bigint[], demands bigint[], versions text[], stamps timestamp with time zone[]) RETURNS TABLE(symbol text, added bigint, revised bigint, is_stale_source boolean) LANGUAGE plpgsql SET search_path=pg_temp;
-GRANT EXECUTE ON FUNCTION pricing.merge_commodity_prices(text,bigint,text[],text[],text[],boolean[],text[],bigint[],text[],text[],text[],bigint[],bigint[],bigint[],bigint[],text[],timestamp with time zone[]) TO pricing_worker;
+CREATE FUNCTION pricing.merge_commodity_prices(from_provider text, from_call bigint, terminals text[], terminal_names text[], terminal_codes text[], whole boolean[], symbols text[], commodity_ids bigint[], qualities text[], names text[], codes text[], slugs text[], buys numeric[], sells numeric[], stocks bigint[], demands bigint[], versions text[], stamps timestamp with time zone[]) RETURNS TABLE(symbol text, added bigint, revised bigint, is_stale_source boolean) LANGUAGE plpgsql SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.merge_commodity_prices(text,bigint,text[],text[],text[],boolean[],text[],bigint[],text[],text[],text[],text[],numeric[],numeric[],bigint[],bigint[],text[],timestamp with time zone[]) TO pricing_worker;
 
 -- Stores the documents of one call. Old bodies of what changed go to document_revisions, identical ones write nothing; of whole answers, what is no longer listed is withdrawn. All answered symbols count as confirmed now, also those without a document. Per symbol: documents added, documents revised.
 CREATE FUNCTION pricing.merge_documents(wanted_type text, from_provider text, from_call bigint, answered text[], whole text[], symbols text[], periods date[], bodies jsonb[]) RETURNS TABLE(symbol text, added bigint, revised bigint) LANGUAGE plpgsql SET search_path=pg_temp;
@@ -3645,7 +3668,7 @@ GRANT EXECUTE ON FUNCTION pricing.name_by_slots(text,bigint,timestamp with time 
 CREATE FUNCTION pricing.needs() RETURNS TABLE(provider text, pairs bigint, units double precision, bytes double precision, watched_bytes double precision, background_bytes double precision, is_measured boolean) LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path=pg_temp, jit=off;
 GRANT EXECUTE ON FUNCTION pricing.needs() TO pricing_reader, pricing_worker;
 
--- From when on a source that keeps up had a value when it was asked. NULL = no session is known.
+-- The oldest time that the newest value of a source that keeps up may have had when it was asked. NULL = no session is known.
 CREATE FUNCTION pricing.newest_expected(kind pricing.data_type_registry, wanted_symbol text, asked_at timestamp with time zone, ttl_minutes integer) RETURNS timestamp with time zone LANGUAGE plpgsql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.newest_expected(pricing.data_type_registry,text,timestamp with time zone,integer) TO pricing_reader, pricing_worker;
 
@@ -3657,7 +3680,7 @@ GRANT EXECUTE ON FUNCTION pricing.next_day(timestamp with time zone,text) TO pri
 CREATE FUNCTION pricing.next_factor(before double precision, wanted double precision, elapsed double precision) RETURNS double precision LANGUAGE plpgsql IMMUTABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.next_factor(double precision,double precision,double precision) TO pricing_reader, pricing_worker;
 
--- The part by which one more payment of a day is told apart.
+-- The part number of one more payment of a day.
 CREATE FUNCTION pricing.next_part(wanted_class text, wanted_symbol text, day date, wanted_kind text) RETURNS smallint LANGUAGE sql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.next_part(text,text,date,text) TO pricing_reader, pricing_worker;
 
@@ -3681,13 +3704,13 @@ GRANT EXECUTE ON FUNCTION pricing.note_alerts(text[],jsonb) TO pricing_worker;
 CREATE FUNCTION pricing.note_claim(wanted_provider text, is_probe boolean, newest_call bigint, now_ timestamp with time zone) RETURNS void LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.note_claim(text,boolean,bigint,timestamp with time zone) TO pricing_worker;
 
+-- Notes all that fails now of one kind, such as sensors and schedules: names with reasons. What is not named works again.
+CREATE FUNCTION pricing.note_dagster_failures(failing jsonb, of_kind text DEFAULT 'tick'::text) RETURNS void LANGUAGE plpgsql SET search_path=pg_temp, lock_timeout=1s;
+GRANT EXECUTE ON FUNCTION pricing.note_dagster_failures(jsonb,text) TO pricing_worker;
+
 -- Notes how the newest runs ended: for each name one row with run_id, reason (NULL = it succeeded) and seconds_ago. Waits a second at most for a row that another session has locked.
 CREATE FUNCTION pricing.note_dagster_runs(runs jsonb) RETURNS void LANGUAGE plpgsql SET search_path=pg_temp, lock_timeout=1s;
 GRANT EXECUTE ON FUNCTION pricing.note_dagster_runs(jsonb) TO pricing_worker;
-
--- Notes what of a kind fails now, such as sensors and schedules: their names, with the reasons. Those that are not named work again.
-CREATE FUNCTION pricing.note_dagster_ticks(failing jsonb, of_kind text DEFAULT 'tick'::text) RETURNS void LANGUAGE plpgsql SET search_path=pg_temp, lock_timeout=1s;
-GRANT EXECUTE ON FUNCTION pricing.note_dagster_ticks(jsonb,text) TO pricing_worker;
 
 -- Notes how a duty failed and until when it is to wait; not, if another session has its row locked.
 CREATE FUNCTION pricing.note_duty(name text, failed_at timestamp with time zone, error text, until timestamp with time zone) RETURNS void LANGUAGE plpgsql SET search_path=pg_temp;
@@ -3697,7 +3720,7 @@ GRANT EXECUTE ON FUNCTION pricing.note_duty(text,timestamp with time zone,text,t
 CREATE FUNCTION pricing.note_export(wanted_type text, wanted_month date, in_file bigint, marked jsonb, bytes bigint, digest text) RETURNS void LANGUAGE sql SECURITY DEFINER SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.note_export(text,date,bigint,jsonb,bigint,text) TO pricing_worker;
 
--- The sessions of a calendar could not be worked out: keeps why and warns. It is tried again in a week, and its known sessions stay.
+-- Stores why the sessions of a calendar could not be worked out, and warns. The known sessions stay, and it is tried again in a week.
 CREATE FUNCTION pricing.note_failed_calendar(wanted_calendar text, why text) RETURNS void LANGUAGE sql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.note_failed_calendar(text,text) TO pricing_worker;
 
@@ -3721,7 +3744,7 @@ GRANT EXECUTE ON FUNCTION pricing.note_life(text,double precision) TO pricing_wo
 CREATE FUNCTION pricing.note_notifier(by_worker text, has_looked boolean) RETURNS void LANGUAGE plpgsql SET search_path=pg_temp, lock_timeout=500ms;
 GRANT EXECUTE ON FUNCTION pricing.note_notifier(text,boolean) TO pricing_worker;
 
--- Notes the sessions between two days of which bars are quarantined as those of a closed day: workers release them.
+-- Notes the sessions between two days whose bars are quarantined as bars of a closed day, so that workers release them.
 CREATE FUNCTION pricing.note_opened_days(wanted_calendar text, from_day date, to_day date, why text) RETURNS void LANGUAGE sql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.note_opened_days(text,date,date,text) TO pricing_worker;
 
@@ -4039,6 +4062,10 @@ GRANT EXECUTE ON FUNCTION pricing.quota_for(bigint,integer) TO pricing_reader, p
 CREATE FUNCTION pricing.quota_forecasts(only_providers text[] DEFAULT NULL::text[]) RETURNS TABLE(provider text, quota_bytes bigint, used_bytes bigint, day_bytes bigint, week_bytes bigint, pairs bigint, watched_bytes double precision, background_bytes double precision, basis text, bytes_an_hour double precision, outlook text, backfills_stop_at timestamp with time zone, schedules_stop_at timestamp with time zone, ends_at timestamp with time zone, sustained_bytes double precision) LANGUAGE plpgsql STABLE SET search_path=pg_temp, jit=off;
 GRANT EXECUTE ON FUNCTION pricing.quota_forecasts(text[]) TO pricing_reader, pricing_worker;
 
+-- How old the newest quote of a source that keeps up may be while a market of this calendar is open.
+CREATE FUNCTION pricing.quote_delay(calendar text) RETURNS interval LANGUAGE sql IMMUTABLE SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.quote_delay(text) TO pricing_reader, pricing_worker;
+
 -- Gives live tasks a higher priority; what has it or a higher one is left alone, and so is what another session keeps locked.
 CREATE FUNCTION pricing.raise_priorities(ids bigint[], priorities integer[]) RETURNS void LANGUAGE plpgsql SET search_path=pg_temp, enable_seqscan=off, enable_nestloop=off, jit=off, lock_timeout=100ms;
 GRANT EXECUTE ON FUNCTION pricing.raise_priorities(bigint[],integer[]) TO pricing_worker;
@@ -4047,7 +4074,7 @@ GRANT EXECUTE ON FUNCTION pricing.raise_priorities(bigint[],integer[]) TO pricin
 CREATE FUNCTION pricing.raise_tasks(data_types text[], symbols text[]) RETURNS void LANGUAGE sql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.raise_tasks(text[],text[]) TO pricing_worker;
 
--- The stored rate of exchange of a day, as it was believed at a time (NULL = now): so much of the second currency for one of the first, from either spelling of their pair. NULL = none is stored.
+-- The stored exchange rate of a day, as believed at a time (NULL = now): units of the second currency for one of the first, from either spelling of the pair. NULL = none is stored.
 CREATE FUNCTION pricing.rate_of_day(from_currency text, to_currency text, day date, as_of timestamp with time zone DEFAULT NULL::timestamp with time zone) RETURNS numeric LANGUAGE plpgsql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.rate_of_day(text,text,date,timestamp with time zone) TO pricing_reader, pricing_worker;
 
@@ -4071,7 +4098,7 @@ GRANT EXECUTE ON FUNCTION pricing.recent_warnings(interval) TO pricing_reader, p
 CREATE FUNCTION pricing.reconcile_demand() RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.reconcile_demand() TO pricing_worker;
 
--- Takes back operations whose worker has said nothing for five minutes, except those that the caller knows to be its own: they are due at once, or dead after their last attempt. Returns how many.
+-- Takes back operations whose worker has given no sign of life for five minutes, except those that the caller names as its own: they are due at once, or dead after their last attempt. Returns how many.
 CREATE FUNCTION pricing.recover_operations(known bigint[] DEFAULT '{}'::bigint[]) RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp, enable_seqscan=off, jit=off;
 GRANT EXECUTE ON FUNCTION pricing.recover_operations(bigint[]) TO pricing_worker;
 
@@ -4110,7 +4137,7 @@ GRANT EXECUTE ON FUNCTION pricing.release(text,text[],text[]) TO pricing_worker;
 CREATE FUNCTION pricing.release(data_types text[], symbols text[]) RETURNS integer LANGUAGE sql SECURITY DEFINER SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.release(text[],text[]) TO pricing_client, pricing_worker;
 
--- Takes back a split or spin-off, or the payments of one kind (of one currency, if it is given) of a day, whoever said them; they stay as revisions, and their provider is not believed when it says the same again. Returns removed or unknown.
+-- Removes the split or spin-off of a day, or its payments of one kind (and of one currency, if it is given), whoever reported them. They stay as revisions, and the provider is not believed if it reports the same again. Returns removed or unknown.
 CREATE FUNCTION pricing.remove_action(wanted_class text, wanted_symbol text, day date, wanted_kind text, by_whom text, why text DEFAULT NULL::text, of_currency text DEFAULT NULL::text) RETURNS text LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.remove_action(text,text,date,text,text,text,text) TO pricing_worker;
 
@@ -4150,7 +4177,7 @@ GRANT EXECUTE ON FUNCTION pricing.request_views(text[],text[]) TO pricing_worker
 CREATE FUNCTION pricing.require_archived(wanted_type text, wanted_symbol text, first_day date, last_day date, archived pricing.price_revisions[]) RETURNS void LANGUAGE plpgsql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.require_archived(text,text,date,date,pricing.price_revisions[]) TO pricing_reader, pricing_worker;
 
--- Refuses a total return between two days if a payment between them cannot be counted, and tells all of these.
+-- Refuses a total return between two days if payments between them cannot be counted, and lists them.
 CREATE FUNCTION pricing.require_payments(wanted_symbol text, first_day date, last_day date, lacks jsonb) RETURNS void LANGUAGE plpgsql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.require_payments(text,date,date,jsonb) TO pricing_reader, pricing_worker;
 
@@ -4229,7 +4256,7 @@ GRANT EXECUTE ON FUNCTION pricing.routed_pairs(text[],text[],integer[],date[],da
 CREATE FUNCTION pricing.run_duties() RETURNS text[] LANGUAGE plpgsql SECURITY DEFINER SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.run_duties() TO pricing_worker;
 
--- The local days that an answer lists whole, without those that the answer to a later call has listed already: it knows better.
+-- The local days that an answer lists whole, without those that it lists with a slot whose id cannot be read, and those that the answer to a later call has listed already: it knows better.
 CREATE FUNCTION pricing.said_days(from_call bigint, days jsonb) RETURNS TABLE(symbol text, day date) LANGUAGE sql STABLE;
 GRANT EXECUTE ON FUNCTION pricing.said_days(bigint,jsonb) TO pricing_reader, pricing_worker;
 
@@ -4241,7 +4268,7 @@ GRANT EXECUTE ON FUNCTION pricing.said_offers(text,bigint,jsonb,jsonb,jsonb) TO 
 CREATE FUNCTION pricing.said_slots(slots jsonb) RETURNS TABLE(n integer, symbol text, option_id text, slot_id text, local_start timestamp without time zone, local_end timestamp without time zone, utc_offset integer, end_utc_offset integer, bookable_until timestamp with time zone, status text, remaining integer, capacity integer, currency text, scale smallint) LANGUAGE sql IMMUTABLE;
 GRANT EXECUTE ON FUNCTION pricing.said_slots(jsonb) TO pricing_reader, pricing_worker;
 
--- Whether two sources say the same of a day, however they spell it.
+-- Whether two sources report the same action of a day, however they spell it.
 CREATE FUNCTION pricing.same_action(one pricing.corporate_actions, other pricing.corporate_actions) RETURNS boolean LANGUAGE sql IMMUTABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.same_action(pricing.corporate_actions,pricing.corporate_actions) TO pricing_reader, pricing_worker;
 
@@ -4315,10 +4342,6 @@ GRANT EXECUTE ON FUNCTION pricing.set_product_zone(text,text) TO pricing_worker;
 -- Closes a call and books its wire bytes, once; false when it was closed before. A page of it that is still open is closed with it.
 CREATE FUNCTION pricing.settle_call(settled bigint, result text, status integer, bytes bigint, message text DEFAULT NULL::text, kind text DEFAULT NULL::text) RETURNS boolean LANGUAGE plpgsql SECURITY DEFINER SET search_path=pg_temp, lock_timeout=500ms;
 GRANT EXECUTE ON FUNCTION pricing.settle_call(bigint,text,integer,bigint,text,text) TO pricing_worker;
-
--- Completes an operation that was taken back from a worker who knows that it has happened, if nobody has begun another attempt. Returns whether it did.
-CREATE FUNCTION pricing.settle_operation(happened bigint, at_attempt integer, result jsonb) RETURNS boolean LANGUAGE plpgsql SET search_path=pg_temp, plan_cache_mode=force_generic_plan, enable_seqscan=off, jit=off, lock_timeout=1s;
-GRANT EXECUTE ON FUNCTION pricing.settle_operation(bigint,integer,jsonb) TO pricing_worker;
 
 -- Closes the pages of a call that are still open, booking their estimate: none outlasts its call.
 CREATE FUNCTION pricing.settle_pages(of_call bigint) RETURNS void LANGUAGE plpgsql SET search_path=pg_temp;
@@ -4439,7 +4462,7 @@ GRANT EXECUTE ON FUNCTION pricing.stopped_providers() TO pricing_reader, pricing
 CREATE FUNCTION pricing.store_credential(wanted_provider text, wanted_key text, version bigint, master_key_id text, nonce_of_key bytea, key_wrapped bytea, nonce_of_secret bytea, secret_sealed bytea) RETURNS boolean LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.store_credential(text,text,bigint,text,bytea,bytea,bytea,bytea) TO pricing_worker;
 
--- Keeps the days of a calendar of which its second source says otherwise, in place of those before, and decides those that bars or corrections decide. Returns how many are left.
+-- Stores the days of a calendar on which the second source disagrees, in place of those stored before, without those that bars or corrections decide. Returns how many are left.
 CREATE FUNCTION pricing.store_disagreements(wanted_calendar text, days date[], are_open boolean[], reasons text[]) RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.store_disagreements(text,date[],boolean[],text[]) TO pricing_worker;
 
@@ -4487,7 +4510,7 @@ GRANT EXECUTE ON FUNCTION pricing.sustained_rate(bigint[],bigint,bigint) TO pric
 CREATE FUNCTION pricing.symbols_by_type(data_types text[], symbols text[]) RETURNS TABLE(data_type text, symbol text) LANGUAGE plpgsql STABLE SET search_path=pg_temp, enable_seqscan=off;
 GRANT EXECUTE ON FUNCTION pricing.symbols_by_type(text[],text[]) TO pricing_reader, pricing_worker;
 
--- Takes the new prices of so many alerts, in the order in which they were stored, at most 200 of one; of alerts that another session has locked, nothing. Rows of one alert come together, with its state, and with the splits since it last looked. An alert of every price gets the newest of each symbol, of all, once its pace allows it. An alert that is not settled gets the latest price, too, and is settled when all transactions have ended that were open at its first look.
+-- Takes the new prices of so many alerts, in the order in which they were stored, at most 200 of one; of alerts that another session has locked, nothing. Rows of one alert come together, with its state, and with the splits since it last looked. An alert of every price gets the newest of each symbol, of all, once its pace allows it. An alert that has not caught up gets the latest price, too, and has caught up when all transactions have ended that were open at its first look.
 CREATE FUNCTION pricing.take_price_events(most integer) RETURNS TABLE(price_alert_id bigint, recipient text, user_id text, is_told boolean, data_type text, condition text, threshold numeric, hysteresis numeric, hysteresis_in text, told_at timestamp with time zone, is_beyond boolean, seen_at timestamp with time zone, reference numeric, reference_at timestamp with time zone, split_days date[], split_new numeric[], split_old numeric[], symbol text, price numeric, currency text, observed_at timestamp with time zone, provider text, call_id bigint) LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.take_price_events(integer) TO pricing_worker;
 
@@ -4520,7 +4543,7 @@ CREATE FUNCTION pricing.tend_outages() RETURNS integer LANGUAGE plpgsql SET sear
 GRANT EXECUTE ON FUNCTION pricing.tend_outages() TO pricing_worker;
 
 -- What a terminal (its symbol, code or name) trades, as pricing.commodity tells it: the version that people play first, then by name.
-CREATE FUNCTION pricing.terminal(wanted text, as_of timestamp with time zone DEFAULT NULL::timestamp with time zone) RETURNS TABLE(commodity text, slug text, buy bigint, sell bigint, stock bigint, demand bigint, game_version text, is_of_other_version boolean, modified_at timestamp with time zone, recorded_at timestamp with time zone, provider text) LANGUAGE sql STABLE SECURITY DEFINER SET search_path=pg_temp, lock_timeout=1s;
+CREATE FUNCTION pricing.terminal(wanted text, as_of timestamp with time zone DEFAULT NULL::timestamp with time zone) RETURNS TABLE(commodity text, slug text, quality text, buy numeric, sell numeric, stock bigint, demand bigint, game_version text, is_of_other_version boolean, modified_at timestamp with time zone, recorded_at timestamp with time zone, provider text) LANGUAGE sql STABLE SECURITY DEFINER SET search_path=pg_temp, lock_timeout=1s;
 GRANT EXECUTE ON FUNCTION pricing.terminal(text,timestamp with time zone) TO pricing_client, pricing_reader, pricing_worker;
 
 -- The symbol of the terminal of this symbol, code or name; of several the one that is listed. NULL if there is none.
@@ -4535,16 +4558,8 @@ GRANT EXECUTE ON FUNCTION pricing.thin_history(integer) TO pricing_worker;
 CREATE FUNCTION pricing.throttle(wanted_provider text, wanted_key text, pause interval, reason text) RETURNS interval LANGUAGE plpgsql SECURITY DEFINER SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.throttle(text,text,interval,text) TO pricing_worker;
 
--- The rows of domain/exchanges.toml, as load_exchanges is given them.
-CREATE FUNCTION pricing.told_exchanges(given jsonb) RETURNS TABLE(mic text, name text, calendar text, zone text, currency text, minor_unit text, known_to date, endings text[]) LANGUAGE sql IMMUTABLE SET search_path=pg_temp;
-GRANT EXECUTE ON FUNCTION pricing.told_exchanges(jsonb) TO pricing_reader, pricing_worker;
-
--- How many instruments of a calendar have a daily bar between two days.
-CREATE FUNCTION pricing.traded_on(wanted_calendar text, from_day date, to_day date) RETURNS bigint LANGUAGE sql STABLE SET search_path=pg_temp;
-GRANT EXECUTE ON FUNCTION pricing.traded_on(text,date,date) TO pricing_reader, pricing_worker;
-
 -- What is traded, of one commodity or at one terminal (NULL = of all), as it is believed now (NULL) or was at a time: the version that people play, or played then, first; of one commodity then the cheapest and the dearest. Terminals and commodities are named as now, and a terminal is open or closed as now.
-CREATE FUNCTION pricing.traded_prices(only_commodity bigint, only_terminal text, as_of timestamp with time zone) RETURNS TABLE(commodity text, slug text, symbol text, terminal text, code text, system text, place text, is_available boolean, buy bigint, sell bigint, stock bigint, demand bigint, game_version text, is_of_other_version boolean, modified_at timestamp with time zone, recorded_at timestamp with time zone, provider text) LANGUAGE sql STABLE SET search_path=pg_temp;
+CREATE FUNCTION pricing.traded_prices(only_commodity bigint, only_terminal text, as_of timestamp with time zone) RETURNS TABLE(commodity text, slug text, symbol text, terminal text, code text, system text, place text, is_available boolean, quality text, buy numeric, sell numeric, stock bigint, demand bigint, game_version text, is_of_other_version boolean, modified_at timestamp with time zone, recorded_at timestamp with time zone, provider text) LANGUAGE sql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.traded_prices(bigint,text,timestamp with time zone) TO pricing_reader, pricing_worker;
 
 -- How much each market trades in the week from then on: sessions an hour, and the share of the time in which new prices come.
@@ -4573,9 +4588,9 @@ GRANT EXECUTE ON FUNCTION pricing.types_alike(text) TO pricing_reader, pricing_w
 CREATE FUNCTION pricing.types_of_a_day(wanted_type text) RETURNS text[] LANGUAGE plpgsql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.types_of_a_day(text) TO pricing_reader, pricing_worker;
 
--- Takes back what a person or evidence has said of a day, so that the library and shipped corrections count again. Returns whose it was; NULL = there was nothing.
-CREATE FUNCTION pricing.uncorrect_calendar(wanted_calendar text, on_day date) RETURNS text[] LANGUAGE plpgsql SET search_path=pg_temp;
-GRANT EXECUTE ON FUNCTION pricing.uncorrect_calendar(text,date) TO pricing_worker;
+-- Removes the corrections of a day by a person or from evidence, so that the library and shipped corrections count again. Returns their origins; NULL = there was none.
+CREATE FUNCTION pricing.undo_correction(wanted_calendar text, on_day date) RETURNS text[] LANGUAGE plpgsql SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.undo_correction(text,date) TO pricing_worker;
 
 -- The last decimal of an amount with so many decimals, 0 to 18.
 CREATE FUNCTION pricing.unit_of(scale smallint) RETURNS numeric LANGUAGE sql IMMUTABLE;
@@ -4637,7 +4652,7 @@ GRANT EXECUTE ON FUNCTION pricing.used_in_vain(pricing.collector_call_log,timest
 CREATE FUNCTION pricing.used_since(wanted_provider text, key text, since timestamp with time zone, OUT units bigint, OUT last_at timestamp with time zone) RETURNS record LANGUAGE sql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.used_since(text,text,timestamp with time zone) TO pricing_reader, pricing_worker;
 
--- When a calendar would open and close on a day, by the hours of a whole session near it.
+-- When a calendar would open and close on a day, by the hours of a full session near it.
 CREATE FUNCTION pricing.usual_hours(wanted_calendar text, on_day date, OUT opens_at timestamp with time zone, OUT closes_at timestamp with time zone) RETURNS record LANGUAGE sql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.usual_hours(text,date) TO pricing_reader, pricing_worker;
 
@@ -4721,7 +4736,7 @@ GRANT EXECUTE ON FUNCTION pricing.watched_calendars_of(text) TO pricing_reader, 
 CREATE FUNCTION pricing.watched_pairs(only_types text[] DEFAULT NULL::text[]) RETURNS TABLE(data_type text, symbol text, state text, owed_since timestamp with time zone, fetched_at timestamp with time zone, is_outdated boolean) LANGUAGE plpgsql STABLE SET search_path=pg_temp, enable_nestloop=off;
 GRANT EXECUTE ON FUNCTION pricing.watched_pairs(text[]) TO pricing_reader, pricing_worker;
 
--- Weighs quarantined bars of days without session: two instruments of a calendar, or two providers, make the day a session for all. Returns how many days.
+-- Makes days sessions if two instruments of a calendar, or two providers, have quarantined bars of them. Returns how many days.
 CREATE FUNCTION pricing.weigh_closed_days(wanted_type text, symbols text[]) RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.weigh_closed_days(text,text[]) TO pricing_worker;
 
@@ -4732,10 +4747,6 @@ GRANT EXECUTE ON FUNCTION pricing.why_as_json(text,text,pricing.provider_stop[])
 -- Why a pair backs off, by its last dead task: a fault of its symbol, or trouble, of which it is late; a state in one word and a sentence.
 CREATE FUNCTION pricing.why_backing_off(pair pricing.demand, dead pricing.api_call_queue_dead, stops pricing.provider_stop[], OUT state text, OUT sentence text) RETURNS record LANGUAGE plpgsql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.why_backing_off(pricing.demand,pricing.api_call_queue_dead,pricing.provider_stop[]) TO pricing_reader, pricing_worker;
-
--- Why messages of a priority to a recipient are held back now: quiet = its quiet hours, or an attempt might end within them; failing = its breaker is open. NULL = they may be sent.
-CREATE FUNCTION pricing.why_held(of_type text, to_recipient text, with_priority integer, limit_seconds integer, now_ timestamp with time zone) RETURNS text LANGUAGE sql STABLE SET search_path=pg_temp;
-GRANT EXECUTE ON FUNCTION pricing.why_held(text,text,integer,integer,timestamp with time zone) TO pricing_reader, pricing_worker;
 
 -- Why a pair that counts as fresh is as old as it is: by its TTL, its market, its source or its staleness function.
 CREATE FUNCTION pricing.why_judged_fresh(kind pricing.data_type_registry, thing pricing.instruments, price pricing.latest_prices, pair pricing.demand, fetched_at timestamp with time zone, ttl interval, verdict text, OUT state text, OUT sentence text, OUT since timestamp with time zone, OUT next_at timestamp with time zone) RETURNS record LANGUAGE plpgsql STABLE SET search_path=pg_temp;
@@ -4785,11 +4796,15 @@ GRANT EXECUTE ON FUNCTION pricing.why_stale(pricing.data_type_registry,pricing.i
 CREATE FUNCTION pricing.why_stopped(stop pricing.provider_stop, priority integer, needed bigint, OUT state text, OUT sentence text, OUT next_at timestamp with time zone) RETURNS record LANGUAGE plpgsql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.why_stopped(pricing.provider_stop,integer,bigint) TO pricing_reader, pricing_worker;
 
+-- Why messages of a priority to a recipient wait now: quiet = its quiet hours, or an attempt might last into them; failing = its breaker is open. NULL = they may be sent.
+CREATE FUNCTION pricing.why_waiting(of_type text, to_recipient text, with_priority integer, limit_seconds integer, now_ timestamp with time zone) RETURNS text LANGUAGE sql STABLE SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.why_waiting(text,text,integer,integer,timestamp with time zone) TO pricing_reader, pricing_worker;
+
 -- Takes live tasks out of the queue, those in work too: their finish is refused. Returns which were live.
 CREATE FUNCTION pricing.withdraw(wanted bigint[], kind text, message text) RETURNS bigint[] LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.withdraw(bigint[],text,text) TO pricing_worker;
 
--- Withdraws payments of days of which their provider tells fewer now; they stay as revisions. Returns how many.
+-- Withdraws payments that their provider no longer reports of days that it reports again; they stay as revisions. Returns how many.
 CREATE FUNCTION pricing.withdraw_payments(were pricing.corporate_actions[], until timestamp with time zone, by_call bigint) RETURNS integer LANGUAGE plpgsql SECURITY DEFINER SET search_path=pg_temp, lock_timeout=1s;
 GRANT EXECUTE ON FUNCTION pricing.withdraw_payments(pricing.corporate_actions[],timestamp with time zone,bigint) TO pricing_worker;
 
