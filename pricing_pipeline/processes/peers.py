@@ -31,7 +31,7 @@ def is_allowed(peer: Address | None, here: Address | None) -> bool:
 
 
 def _owner(peer: Address, here: Address) -> int | None:
-    """The number of the account that has the other end open; None if no program on this machine has, or nobody can tell.
+    """The number of the account that has the other end open; None if no program here has, or nobody can tell.
 
     A unit of systemd may hide the tables (ProcSubset=pid).
     """
