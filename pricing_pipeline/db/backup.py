@@ -125,8 +125,8 @@ def _replace_schema(programs: Path, url: str, path: Path) -> None:
     with psycopg.connect(
         address, password=environment.get("PGPASSWORD"), application_name=_RESTORE
     ) as connection:
-        connection.execute(driver_query("backup.set_up"))
-        connection.execute(driver_query("backup.drop"))
+        for name in ("set_up", "make_run", "drop"):
+            connection.execute(driver_query(f"backup.{name}"))
         for section in _SECTIONS:
             as_sql: list[str | Path] = [
                 "--no-owner",
@@ -158,13 +158,23 @@ def _run_script(connection: psycopg.Connection, source: IO[bytes], *, has_rows: 
             marks = {line, _UNRESTRICT + key}
         if line in marks or line == _TOO_NEW:
             continue
-        if has_rows and line.startswith(b"COPY ") and line.endswith(b" FROM stdin;\n"):
-            connection.execute(bytes(statements))
+        is_copy = line.startswith(b"COPY ") and line.endswith(b" FROM stdin;\n") and line.count(b";") == 1
+        if has_rows and is_copy:
+            _run_statements(connection, statements)
             statements.clear()
             _copy_rows(connection, line, source)
         else:
             statements += line
-    connection.execute(bytes(statements))
+    _run_statements(connection, statements)
+
+
+def _run_statements(connection: psycopg.Connection, statements: bytearray) -> None:
+    """Run them inside a function, where nothing can end the transaction: a forged backup may hold a COMMIT."""
+    try:
+        script = statements.decode()
+    except UnicodeDecodeError:
+        raise DatabaseError("the restore failed: the backup is not in UTF-8. Nothing has changed.") from None
+    connection.execute(driver_query("backup.run"), {"statements": script})
 
 
 def _copy_rows(connection: psycopg.Connection, statement: bytes, source: IO[bytes]) -> None:

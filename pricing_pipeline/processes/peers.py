@@ -31,9 +31,9 @@ def is_allowed(peer: Address | None, here: Address | None) -> bool:
 
 
 def _owner(peer: Address, here: Address) -> int | None:
-    """The number of the account that has the other end open; None if no program here has, or nobody can tell.
+    """The number of the account that has the other end open; None if no program on this machine has.
 
-    A unit of systemd may hide the tables (ProcSubset=pid).
+    And None where the tables are hidden, as by ProcSubset=pid in a unit of systemd.
     """
     ends = {f"{_spelled(peer, as_v6)} {_spelled(here, as_v6)}" for as_v6 in (False, True)}
     for table in _TABLES:

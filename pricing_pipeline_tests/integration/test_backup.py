@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import stat
 import subprocess
 from collections.abc import Iterator
@@ -251,6 +252,39 @@ def test_c3_no_backup_makes_the_restore_run_a_program(
     assert not proof.exists()
     assert content(owner_url) == before
     backup.restore(owner_url, path)
+    assert content(owner_url) == before
+
+
+@pytest.mark.parametrize(
+    ("original", "forgery"),
+    [
+        (rb"'P{99}'", b"''; COMMIT; SELECT 1/0; --"),
+        (rb"'P{99}'", b"'\xff'; --"),
+        (rb"SELECT pg_catalog\.setval\([^;]*;", b"COMMIT; SELECT 1/0;"),
+        (
+            rb"COPY pricing\.instruments [^;]* FROM stdin;",
+            b"COPY pricing.slots FROM stdin; COMMIT; COPY pricing.slots FROM stdin;",
+        ),
+    ],
+    ids=["pre-data", "no text", "data", "copy"],
+)
+def test_c3_no_backup_ends_the_transaction_of_the_restore(
+    core: Core, owner_url: str, tmp_path: Path, original: bytes, forgery: bytes
+) -> None:
+    """Whoever forges a backup could have the drop committed and fail then, which was told as `Nothing has changed`."""
+    path = tmp_path / "prices.dump"
+    with psycopg.connect(owner_url) as owner:
+        owner.execute(f"COMMENT ON SCHEMA pricing IS '{'P' * 99}'".encode())
+    backup.back_up(owner_url, path)
+    whole = path.read_bytes()
+    forged = re.sub(original, lambda found: forgery.rjust(len(found[0])), whole, count=1)
+    assert forged != whole
+    assert len(forged) == len(whole)
+    path.write_bytes(forged)
+    core.rows("INSERT INTO pricing.instruments (asset_class, symbol) VALUES ('equity', 'NEWER')")
+    before = content(owner_url)
+    with pytest.raises(backup.DatabaseError, match=r"failed: .*Nothing has changed"):
+        backup.restore(owner_url, path)
     assert content(owner_url) == before
 
 

@@ -15,6 +15,7 @@ from psycopg import errors
 from pydantic import SecretStr
 from sqlalchemy import make_url
 
+from pricing_pipeline import stack
 from pricing_pipeline.db import backup
 from pricing_pipeline.domain.answers import Answer
 from pricing_pipeline.domain.data_types import Fetcher
@@ -163,3 +164,12 @@ def is_used(cli: CommandLine, master_key: str) -> bool:
     listed = cli("key", "list", "--json", sandbox="false", master_key=master_key).json
     (one,) = (key for key in listed["keys"] if key["source"] == "database")
     return bool(one["is_used"])
+
+
+def test_f6_no_word_of_a_provider_steers_the_terminal_of_up(
+    cli: CommandLine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(stack, "up", lambda settings, *, demo, say: say(f"Does not work: {STEERING}"))
+    said = cli("up")
+    assert "\\x1b" in said.stdout
+    assert [char for char in STEERING if char in said.stdout and not char.isprintable()] == []

@@ -28,14 +28,14 @@ def up(
     Example: pricing-pipeline up --no-demo
     """
     from pricing_pipeline import stack
-    from pricing_pipeline.cli.output import print_event
+    from pricing_pipeline.cli.output import print_event, printable
     from pricing_pipeline.settings import load_settings
 
     def say(line: str) -> None:
         if as_json:
             print_event({"event": "step", "message": line})
         else:
-            typer.echo(line)
+            typer.echo(printable(line))  # it may repeat an error, with words of others
 
     settings = load_settings()
     stack.up(settings, demo=settings.sandbox if demo is None else demo, say=say)
