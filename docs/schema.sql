@@ -91,6 +91,19 @@ GRANT SELECT, USAGE ON SEQUENCE pricing.task_id_seq TO pricing_worker;
 CREATE SEQUENCE pricing.warnings_warning_id_seq;
 GRANT SELECT, USAGE ON SEQUENCE pricing.warnings_warning_id_seq TO pricing_worker;
 
+-- Trading days, recent ones or between stored ones, that an answer should have had a value of and had none, until a value comes.
+CREATE TABLE pricing.absent_days (
+    data_type text NOT NULL  -- What is missing.
+    symbol text NOT NULL  -- Of what it is missing.
+    day date NOT NULL  -- The trading day.
+    asked integer NOT NULL DEFAULT 0  -- How often it was asked for again.
+    ask_at timestamp with time zone NOT NULL  -- When it is asked for next, if no answer brings it before.
+    CONSTRAINT absent_days_pkey PRIMARY KEY (data_type, symbol, day)
+);
+CREATE INDEX absent_days_due ON pricing.absent_days USING btree (ask_at);
+GRANT DELETE, INSERT, SELECT, UPDATE ON TABLE pricing.absent_days TO pricing_worker;
+GRANT SELECT ON TABLE pricing.absent_days TO pricing_reader;
+
 -- Who looks at what, kept alive by heartbeats; removed on leave or after 5 silent minutes.
 CREATE TABLE pricing.active_subscriptions (
     user_id pricing.user_name NOT NULL  -- Who looks: the login of a session, or whom a worker names.
@@ -1357,13 +1370,23 @@ CREATE TABLE pricing.price_alerts (
     user_id text  -- The user who asked for it over HTTP; NULL = added with the command line.
     is_settled boolean NOT NULL DEFAULT false  -- Whether it has looked at every price that was stored, or was being stored, when it was added. Until then it looks at the latest price, too.
     settles_at xid8  -- It is settled by a look when all transactions before this one have ended; NULL = it has not looked yet.
+    hysteresis numeric NOT NULL DEFAULT 0  -- How far beyond the threshold a price must come back before a crossing is told again; 0 = to the threshold.
+    hysteresis_in text NOT NULL DEFAULT 'amount'::text  -- What hysteresis is: an amount of the price, or percent of the threshold.
     CONSTRAINT price_alerts_pkey PRIMARY KEY (price_alert_id)
     CONSTRAINT price_alerts_data_type_fkey FOREIGN KEY (data_type) REFERENCES pricing.data_type_registry(data_type) ON DELETE CASCADE
     CONSTRAINT price_alerts_recipient_fkey FOREIGN KEY (recipient) REFERENCES pricing.recipients(recipient) ON DELETE CASCADE
     CONSTRAINT a_user_is_told_once_a_minute CHECK (((user_id IS NULL) OR (pace IS NULL) OR (pace >= '00:01:00'::interval)))
     CONSTRAINT a_user_names_a_symbol CHECK (((user_id IS NULL) OR (symbol IS NOT NULL)))
+    CONSTRAINT hysteresis_is_sane CHECK (((hysteresis >= (0)::numeric) AND (hysteresis <= '1000000000000000000'::numeric) AND (scale(hysteresis) <= 12)))
+    CONSTRAINT hysteresis_leaves_a_way_back CHECK (((hysteresis = (0)::numeric) OR
+CASE hysteresis_in
+    WHEN 'percent'::text THEN (hysteresis < (100)::numeric)
+    ELSE ((condition <> 'above'::text) OR (hysteresis < threshold))
+END))
+    CONSTRAINT hysteresis_unit_is_known CHECK ((hysteresis_in = ANY (ARRAY['amount'::text, 'percent'::text])))
     CONSTRAINT lasts_is_sane CHECK (((lasts >= '00:01:00'::interval) AND (lasts <= '30 days'::interval)))
     CONSTRAINT only_each_is_of_all_symbols CHECK (((symbol IS NOT NULL) OR (condition = 'each'::text)))
+    CONSTRAINT only_thresholds_have_hysteresis CHECK (((hysteresis = (0)::numeric) OR (condition = ANY (ARRAY['above'::text, 'below'::text]))))
     CONSTRAINT pace_is_sane CHECK (((pace >= '00:00:01'::interval) AND (pace <= '01:00:00'::interval)))
     CONSTRAINT price_alert_user_is_sane CHECK (((length(user_id) >= 1) AND (length(user_id) <= 200)))
     CONSTRAINT price_condition_has_its_values CHECK ((((condition = ANY (ARRAY['above'::text, 'below'::text, 'moved'::text])) = (threshold IS NOT NULL)) AND ((condition = 'stale'::text) = (lasts IS NOT NULL)) AND ((condition = 'each'::text) = (pace IS NOT NULL))))
@@ -2311,6 +2334,14 @@ CREATE TABLE pricing.watched_calendars (
 GRANT SELECT ON TABLE pricing.watched_calendars TO pricing_reader;
 GRANT SELECT ON TABLE pricing.watched_calendars TO pricing_worker;
 
+-- Sessions of a pair between two days that have no value, neither believed nor quarantined, and should have one: those of the last 30 days, and those between the first and the last stored value.
+CREATE FUNCTION pricing.absent_sessions(wanted_type text, wanted_symbol text, from_day date, to_day date) RETURNS SETOF date LANGUAGE sql STABLE;
+GRANT EXECUTE ON FUNCTION pricing.absent_sessions(text,text,date,date) TO pricing_reader, pricing_worker;
+
+-- Spans of trading days that answers lacked and that are to be asked for again now. After three times a day is asked for only while another instrument of its exchange has a value of it.
+CREATE FUNCTION pricing.absent_spans() RETURNS TABLE(data_type text, symbol text, first_day date, last_day date, since timestamp with time zone) LANGUAGE plpgsql STABLE SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.absent_spans() TO pricing_reader, pricing_worker;
+
 -- The set of a day that an action belongs to: a split and a spin-off are one ratio, told as one or the other.
 CREATE FUNCTION pricing.action_set(kind text) RETURNS text LANGUAGE sql IMMUTABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.action_set(text) TO pricing_reader, pricing_worker;
@@ -2397,6 +2428,10 @@ GRANT EXECUTE ON FUNCTION pricing.are_ttls_stretched() TO pricing_reader, pricin
 CREATE FUNCTION pricing.ask_about_quarantined(wanted_type text, wanted_symbol text) RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.ask_about_quarantined(text,text) TO pricing_worker;
 
+-- Forgets that the provider has answered for the days between two that have no value, so that the next backfill asks for them once more. Returns of how many pairs.
+CREATE FUNCTION pricing.ask_again(wanted_type text, from_day date, to_day date, only_symbols text[] DEFAULT NULL::text[]) RETURNS bigint LANGUAGE plpgsql SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.ask_again(text,date,date,text[]) TO pricing_worker;
+
 -- Has what a schedule reached and could not queue looked at once more in a minute, and meanwhile what other providers serve.
 CREATE FUNCTION pricing.ask_later(wanted_type text, symbols text[]) RETURNS void LANGUAGE sql SET search_path=pg_temp, enable_seqscan=off, jit=off;
 GRANT EXECUTE ON FUNCTION pricing.ask_later(text,text[]) TO pricing_worker;
@@ -2450,7 +2485,7 @@ CREATE FUNCTION pricing.bars_of_opened_days() RETURNS TABLE(calendar text, day d
 GRANT EXECUTE ON FUNCTION pricing.bars_of_opened_days() TO pricing_reader, pricing_worker;
 
 -- The day of whose shares a stored value is: its own if it is as traded; prices that were divided by the splits until they were recorded are as if traded on that day.
-CREATE FUNCTION pricing.basis_day(adjustment text, observed_at timestamp with time zone, recorded_at timestamp with time zone) RETURNS date LANGUAGE sql IMMUTABLE SET search_path=pg_temp;
+CREATE FUNCTION pricing.basis_day(adjustment text, observed_at timestamp with time zone, recorded_at timestamp with time zone) RETURNS date LANGUAGE sql IMMUTABLE;
 GRANT EXECUTE ON FUNCTION pricing.basis_day(text,timestamp with time zone,timestamp with time zone) TO pricing_reader, pricing_worker;
 
 -- How many symbols one call of a provider may ask for: for the latest price, or for a span of days, of which all symbols together have no more days than a call may. Never more than the provider has shown within a day to take.
@@ -2712,7 +2747,7 @@ GRANT EXECUTE ON FUNCTION pricing.count_units(text,timestamp with time zone) TO 
 CREATE FUNCTION pricing.count_warnings(heard jsonb) RETURNS void LANGUAGE plpgsql SET search_path=pg_temp, lock_timeout=1s;
 GRANT EXECUTE ON FUNCTION pricing.count_warnings(jsonb) TO pricing_worker;
 
--- Remembers that the provider has answered for these days, so that no backfill asks again.
+-- Remembers that the provider has answered for these days, so that no backfill asks again, and which trading days its answer lacked: those are asked for again by themselves.
 CREATE FUNCTION pricing.cover(wanted_type text, symbols text[], from_day date, to_day date) RETURNS void LANGUAGE sql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.cover(text,text[],date,date) TO pricing_worker;
 
@@ -2951,7 +2986,7 @@ CREATE FUNCTION pricing.fits_class(asset_class text, symbol text) RETURNS boolea
 GRANT EXECUTE ON FUNCTION pricing.fits_class(text,text) TO pricing_reader, pricing_worker;
 
 -- Of what is to be asked for once more, what the quotas of its providers have room for: of each provider at most 500 bars and 20 histories at a time.
-CREATE FUNCTION pricing.fitting_refetches() RETURNS TABLE(data_type text, symbol text, from_day date, is_history boolean) LANGUAGE plpgsql SET search_path=pg_temp;
+CREATE FUNCTION pricing.fitting_refetches() RETURNS TABLE(data_type text, symbol text, from_day date, to_day date, is_history boolean) LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.fitting_refetches() TO pricing_worker;
 
 -- The largest prefix of a call's tasks that fits into the units and bytes that are left.
@@ -3008,7 +3043,7 @@ GRANT EXECUTE ON FUNCTION pricing.free_calls(pricing.provider_state,timestamp wi
 CREATE FUNCTION pricing.frozen_after(fetcher text) RETURNS interval LANGUAGE sql IMMUTABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.frozen_after(text) TO pricing_reader, pricing_worker;
 
--- Sessions of a pair without a value between two days, joined to gaps, each with its kind: not_listed, provider_has_none, failed, quarantined, unreadable, queued, not_published, not_asked. Only what failed, could not be read or was never asked for is worth a call.
+-- Sessions of a pair without a value between two days, joined to gaps, each with its kind: not_listed, provider_has_none, failed, quarantined, unreadable, queued, not_published, not_asked. Only what failed, could not be read or was never asked for is worth a call; what the provider has none of is asked for again by itself, as the detail says.
 CREATE FUNCTION pricing.gaps(wanted_type text, wanted_symbol text, from_day date, to_day date) RETURNS TABLE(first_day date, last_day date, sessions bigint, kind text, detail text) LANGUAGE sql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.gaps(text,text,date,date) TO pricing_reader, pricing_worker;
 
@@ -3210,6 +3245,10 @@ GRANT EXECUTE ON FUNCTION pricing.is_time_zone(text) TO pricing_reader, pricing_
 -- Whether values of an instrument are quarantined, or its history came divided by one ratio, so that a new split may explain it.
 CREATE FUNCTION pricing.is_to_judge(wanted_class text, wanted_symbol text, wanted_kind text) RETURNS boolean LANGUAGE plpgsql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.is_to_judge(text,text,text) TO pricing_reader, pricing_worker;
+
+-- Whether another instrument of the same exchange has a value of a day.
+CREATE FUNCTION pricing.is_traded_by_others(wanted_type text, wanted_symbol text, day date) RETURNS boolean LANGUAGE sql STABLE;
+GRANT EXECUTE ON FUNCTION pricing.is_traded_by_others(text,text,date) TO pricing_reader, pricing_worker;
 
 -- Whether nothing could be read of a quarantined value that could be stored: it is no price, or two contradict each other.
 CREATE FUNCTION pricing.is_unreadable(kind text, bar jsonb) RETURNS boolean LANGUAGE sql IMMUTABLE;
@@ -4009,7 +4048,7 @@ CREATE FUNCTION pricing.raise_tasks(data_types text[], symbols text[]) RETURNS v
 GRANT EXECUTE ON FUNCTION pricing.raise_tasks(text[],text[]) TO pricing_worker;
 
 -- The stored rate of exchange of a day, as it was believed at a time (NULL = now): so much of the second currency for one of the first, from either spelling of their pair. NULL = none is stored.
-CREATE FUNCTION pricing.rate_of_day(from_currency text, to_currency text, day date, as_of timestamp with time zone DEFAULT NULL::timestamp with time zone) RETURNS numeric LANGUAGE sql STABLE SET search_path=pg_temp;
+CREATE FUNCTION pricing.rate_of_day(from_currency text, to_currency text, day date, as_of timestamp with time zone DEFAULT NULL::timestamp with time zone) RETURNS numeric LANGUAGE plpgsql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.rate_of_day(text,text,date,timestamp with time zone) TO pricing_reader, pricing_worker;
 
 -- When used bytes reach a step of a quota if so many come in an hour, to the hour; NULL = never, for after 721 hours all that is used now has left.
@@ -4040,7 +4079,7 @@ GRANT EXECUTE ON FUNCTION pricing.recover_operations(bigint[]) TO pricing_worker
 CREATE FUNCTION pricing.recover_tasks() RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.recover_tasks() TO pricing_worker;
 
--- Asks again for bars that were stored before their day was over, up to six times with growing pauses, and for the whole history of what was restated by one ratio: once, and once more when a split becomes known. What cannot be asked for now is kept. Returns how many were asked for.
+-- Asks again for bars that were stored before their day was over, up to six times with growing pauses, for trading days that an answer lacked, and for the whole history of what was restated by one ratio: once, and once more when a split becomes known. What cannot be asked for now is kept. Returns how many were asked for.
 CREATE FUNCTION pricing.refetch_history() RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.refetch_history() TO pricing_worker;
 
@@ -4048,8 +4087,8 @@ GRANT EXECUTE ON FUNCTION pricing.refetch_history() TO pricing_worker;
 CREATE FUNCTION pricing.refetch_whole(wanted_type text, wanted_symbol text, from_day date) RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.refetch_whole(text,text,date) TO pricing_worker;
 
--- What is to be asked for once more, and is neither queued nor planned: bars that are due, and histories, with the provider that would be asked, the bytes that it would take, and why that cannot be now: retired, no_history, paused or no_provider.
-CREATE FUNCTION pricing.refetches() RETURNS TABLE(data_type text, symbol text, from_day date, is_history boolean, since timestamp with time zone, provider text, est_bytes bigint, waits_for text) LANGUAGE plpgsql STABLE SET search_path=pg_temp;
+-- What is to be asked for once more, and is neither queued nor planned: bars and absent days that are due, and histories, with the provider that would be asked, the bytes that it would take, and why that cannot be now: retired, no_history, paused or no_provider.
+CREATE FUNCTION pricing.refetches() RETURNS TABLE(data_type text, symbol text, from_day date, to_day date, is_history boolean, since timestamp with time zone, provider text, est_bytes bigint, waits_for text) LANGUAGE plpgsql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.refetches() TO pricing_reader, pricing_worker;
 
 -- Wanted symbols that a provider refuses as unknown or left out of the plan, by data type: how many, how many of them had a price before, one of them and why. is_fault: the provider is to blame, and not the symbols. Of those wanted that had a price it refuses several that were priced within one day: all, or at least five and more than 5 %. Or it refuses at least five, and no symbol of the type ever had a price.
@@ -4449,7 +4488,7 @@ CREATE FUNCTION pricing.symbols_by_type(data_types text[], symbols text[]) RETUR
 GRANT EXECUTE ON FUNCTION pricing.symbols_by_type(text[],text[]) TO pricing_reader, pricing_worker;
 
 -- Takes the new prices of so many alerts, in the order in which they were stored, at most 200 of one; of alerts that another session has locked, nothing. Rows of one alert come together, with its state, and with the splits since it last looked. An alert of every price gets the newest of each symbol, of all, once its pace allows it. An alert that is not settled gets the latest price, too, and is settled when all transactions have ended that were open at its first look.
-CREATE FUNCTION pricing.take_price_events(most integer) RETURNS TABLE(price_alert_id bigint, recipient text, user_id text, is_told boolean, data_type text, condition text, threshold numeric, is_beyond boolean, seen_at timestamp with time zone, reference numeric, reference_at timestamp with time zone, split_days date[], split_new numeric[], split_old numeric[], symbol text, price numeric, currency text, observed_at timestamp with time zone, provider text, call_id bigint) LANGUAGE plpgsql SET search_path=pg_temp;
+CREATE FUNCTION pricing.take_price_events(most integer) RETURNS TABLE(price_alert_id bigint, recipient text, user_id text, is_told boolean, data_type text, condition text, threshold numeric, hysteresis numeric, hysteresis_in text, told_at timestamp with time zone, is_beyond boolean, seen_at timestamp with time zone, reference numeric, reference_at timestamp with time zone, split_days date[], split_new numeric[], split_old numeric[], symbol text, price numeric, currency text, observed_at timestamp with time zone, provider text, call_id bigint) LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.take_price_events(integer) TO pricing_worker;
 
 -- The bytes of room that are to be shared out (share_of), for a producer that wants to queue so many; NULL = sixteen such producers fit beside each other. One session at a time, until its transaction ends, may fill the room; each other has a sixteenth of it. So the queue goes past the room only while several do not commit, each by a sixteenth.

@@ -79,6 +79,8 @@ class NewBackfill(Body):
     first_day: date = Field(examples=["2000-03-01"])
     last_day: date | None = Field(None, examples=["2013-02-28"])
     symbols: SymbolList | None = None
+    again: bool = False
+    """Whether to ask again for days of which the provider had no value before."""
 
 
 class BackfillRun(Shape):
@@ -220,6 +222,9 @@ def _start(database: Engine, settings: Settings | None, body: NewBackfill, asked
             raise InvalidRange(
                 f"Dagster's partitions of {name} begin on {asset.first_day}. Ask for no day before."
             )
+        if body.again:
+            with database.begin() as connection:
+                backfills.ask_again(connection, request)
         run_id = webserver.launch(asset, name, request.window, request.symbols, asked_by)
         return BackfillRun(
             run_id=run_id, run_url=webserver.run_url(run_id), status="QUEUED", backfill_id=None, failure=None

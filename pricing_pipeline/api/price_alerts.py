@@ -42,6 +42,10 @@ class NewPriceAlert(Body):
     """Of stale: for how long."""
     pace_seconds: int | None = Field(None, ge=60, le=3600)
     """Of each: at most one message in this time; 60 if left out."""
+    hysteresis: Decimal = Field(Decimal(0), ge=0, le=_HIGHEST, decimal_places=12, examples=["1"])
+    """Of above and below: how far beyond the threshold a price must come back before a crossing is told again."""
+    hysteresis_in: Literal["amount", "percent"] = "amount"
+    """Whether hysteresis is an amount of the price, or percent of the threshold."""
 
 
 class PriceAlert(Shape):
@@ -56,6 +60,8 @@ class PriceAlert(Shape):
     symbol: str
     condition: str = Field(examples=["above"])
     threshold: Exact | None = Field(examples=["200"])
+    hysteresis: Exact
+    hysteresis_in: str = Field(examples=["amount"])
     lasts_seconds: int | None
     pace_seconds: int | None
     is_beyond: bool
@@ -132,6 +138,8 @@ def add_price_alert(database: Database, caller: Watcher, body: NewPriceAlert) ->
                 body.lasts_seconds,
                 pace,
                 caller.user,
+                body.hysteresis,
+                body.hysteresis_in,
             ),
             caller.token.name,
         )

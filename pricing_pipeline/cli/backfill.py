@@ -27,13 +27,23 @@ from pricing_pipeline.demand.backfills import Estimate
 from pricing_pipeline.settings import load_settings
 
 
-def cost(data_type: str, first: date, last: date | None, symbols: list[str] | None, *, as_json: bool) -> bool:
-    """Tell what a backfill would ask of each provider, and queue nothing.
+def cost(
+    data_type: str,
+    first: date,
+    last: date | None,
+    symbols: list[str] | None,
+    *,
+    again: bool = False,
+    as_json: bool,
+) -> bool:
+    """Tell what a backfill would ask of each provider, and queue nothing; `again` as in `backfill_start.start`.
 
     False when it would be refused, or would leave out every instrument.
     """
     with open_connection(load_settings()) as connection:
         request = backfills.checked(connection, data_type, first, last, symbols)
+        if again:
+            backfills.ask_again(connection, request)  # rolled back with the connection
         estimates = backfills.estimate(connection, data_type, request.window, symbols)
         left_out = backfills.left_out(connection, data_type, symbols)
         states = backfills.states(connection, data_type, request.window, symbols)

@@ -25,9 +25,15 @@ _NO_COST = backfills.Cost(0, 0, 0, 0)
 
 
 def start(
-    data_type: str, first: date, last: date | None, symbols: list[str] | None, *, as_json: bool
+    data_type: str,
+    first: date,
+    last: date | None,
+    symbols: list[str] | None,
+    *,
+    again: bool = False,
+    as_json: bool,
 ) -> bool:
-    """Fetch what is missing between two days (the last one None: today).
+    """Fetch what is missing between two days (the last one None: today); `again` also what the provider had none of.
 
     False when that did not succeed, or every instrument was left out.
     """
@@ -35,8 +41,10 @@ def start(
     cost, failures, cancelled, left_out = _NO_COST, list[backfills.Failure](), 0, dict[str, int]()
     states = dict[str, int]()
     with open_engine(settings, pool_size=7) as engine:
-        with engine.connect() as connection:
+        with engine.begin() as connection:
             request = backfills.checked(connection, data_type, first, last, symbols)
+            if again:
+                backfills.ask_again(connection, request)
         with _progress(data_type, quiet=as_json) as show:
             outcome = _fetch(settings, engine, request, show)
         if outcome.backfill_id is not None:

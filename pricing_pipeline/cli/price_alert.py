@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import timedelta
 from decimal import Decimal
+from typing import Literal
 
 import typer
 
@@ -37,14 +38,26 @@ class TypedOptions:
     each: bool
     pace: str | None
     all_symbols: bool
+    hysteresis: str | None
 
 
 def add(recipient: str, symbol: str | None, data_type: str, typed: TypedOptions, *, as_json: bool) -> None:
     """Add a price alert. Raises UnknownRecipient, UnknownDataType, and PricingError for one that is there already."""
     condition, threshold, lasts = _condition(typed)
     pace = _pace(typed, symbol)
+    hysteresis, hysteresis_in = _hysteresis(typed)
     with open_engine(load_settings()) as engine, engine.begin() as connection:
-        wanted = Wanted(recipient, data_type, symbol, condition, threshold, lasts, pace)
+        wanted = Wanted(
+            recipient,
+            data_type,
+            symbol,
+            condition,
+            threshold,
+            lasts,
+            pace,
+            hysteresis=hysteresis,
+            hysteresis_in=hysteresis_in,
+        )
         added = price_alerts.add(connection, wanted, login())
     if as_json:
         print_json(added.content)
@@ -162,6 +175,18 @@ def _condition(typed: TypedOptions) -> tuple[str, Decimal | None, float | None]:
     return condition, threshold, None
 
 
+def _hysteresis(typed: TypedOptions) -> tuple[Decimal, Literal["amount", "percent"]]:
+    """How far a price must come back, and what that is. Else a usage error."""
+    if typed.hysteresis is None:
+        return Decimal(0), "amount"
+    if typed.above is None and typed.below is None:
+        raise typer.BadParameter("--hysteresis belongs to --above and --below")
+    size = number(typed.hysteresis.removesuffix("%"), "--hysteresis")
+    if size < 0:
+        raise typer.BadParameter(f"--hysteresis {typed.hysteresis} is below 0. Write it like 0.5 or 1%")
+    return size, "percent" if typed.hysteresis.endswith("%") else "amount"
+
+
 def _pace(typed: TypedOptions, symbol: str | None) -> float | None:
     if not typed.each and (typed.pace or typed.all_symbols):
         raise typer.BadParameter(f"{'--pace' if typed.pace else '--all-symbols'} belongs to --each")
@@ -184,7 +209,7 @@ def _rule(alert: PriceAlert) -> str:
             return f"of each new price of {about}, at most every {_span(alert.pace)}"
         case "moved":
             return f"when {about} has moved by {_price(alert.threshold)} %"
-    return f"when {about} goes {alert.condition} {_price(alert.threshold)}"
+    return f"when {about} goes {alert.condition} {_price(alert.threshold)}{_way_back(alert)}"
 
 
 def _told_when(alert: PriceAlert) -> str:
@@ -195,7 +220,13 @@ def _told_when(alert: PriceAlert) -> str:
             return f"each price, every {_span(alert.pace)}"
         case "moved":
             return f"moved by {_price(alert.threshold)} %"
-    return f"{alert.condition} {_price(alert.threshold)}"
+    return f"{alert.condition} {_price(alert.threshold)}{_way_back(alert)}"
+
+
+def _way_back(alert: PriceAlert) -> str:
+    if not alert.hysteresis:
+        return ""
+    return f", again after it came back by {_price(alert.hysteresis)}{' %' if alert.hysteresis_in == 'percent' else ''}"
 
 
 def _state(alert: PriceAlert) -> str:

@@ -162,6 +162,20 @@ def checked(
     return Request(type_, Window(max(asked.start, type_.history_from), min(asked.end, today)), symbols)
 
 
+def ask_again(connection: Connection, request: Request) -> int:
+    """Have the next backfill ask for days of which the provider had no value before; returns of how many pairs.
+
+    In a transaction that is rolled back it serves to estimate such a backfill.
+    """
+    parameters = {
+        "data_type": request.type_.data_type,
+        "first_day": request.window.start,
+        "last_day": request.window.end,
+        "symbols": request.symbols,
+    }
+    return int(connection.execute(query("backfill.ask_again"), parameters).scalar_one())
+
+
 def estimate(
     connection: Connection, data_type: str, window: Window, symbols: Sequence[str] | None = None
 ) -> list[Estimate]:

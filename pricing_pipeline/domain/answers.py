@@ -159,7 +159,7 @@ class RejectedValue:
     """One value of an answer that cannot be true: it is not stored as a price, but people can see it.
 
     `observed_at` is None if the row names no day of the calendar. `text` is the source's own spelling. `count` is how
-    many values it stands for.
+    many values it stands for. `unasked` are the sound values that it stands for because nobody asked for their days.
     """
 
     symbol: str
@@ -167,6 +167,7 @@ class RejectedValue:
     reason: str
     text: str
     count: int = 1
+    unasked: Rows = field(default_factory=Rows)
 
 
 @dataclass(frozen=True, slots=True)

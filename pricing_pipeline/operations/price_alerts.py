@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta
 from decimal import Decimal
-from typing import Any
+from typing import Any, Literal
 
 from sqlalchemy import Connection
 
@@ -26,6 +26,9 @@ _HAVE_PRICES = (Fetcher.QUOTE, Fetcher.DAILY_BARS, Fetcher.NAV)
 class Wanted:
     """A price alert that is to be added. `threshold` is a price, or for `moved` a percentage; spans are seconds.
 
+    `hysteresis`, of `above` and `below`: how far beyond the threshold a price must come back before a crossing is told
+    again, as an amount or in percent of the threshold.
+
     A `symbol` of None means all symbols of the data type, which only `each` may have. A `user_id` of None: the owner of
     the pipeline wants it, and no cap counts it.
     """
@@ -38,6 +41,8 @@ class Wanted:
     lasts: float | None = None
     pace: float | None = None
     user_id: str | None = None
+    hysteresis: Decimal = Decimal(0)
+    hysteresis_in: Literal["amount", "percent"] = "amount"
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +61,8 @@ class PriceAlert:
     symbol: str | None
     condition: str
     threshold: Decimal | None
+    hysteresis: Decimal
+    hysteresis_in: str
     lasts: timedelta | None
     pace: timedelta | None
     is_beyond: bool

@@ -55,12 +55,27 @@ class Message:
 
 
 def crossed(
-    id_: int, condition: str, threshold: Decimal, price: Price, splits: Sequence[Split] = ()
+    id_: int,
+    condition: str,
+    threshold: Decimal,
+    price: Price,
+    splits: Sequence[Split] = (),
+    *,
+    back_at: Fraction | None = None,
+    is_first: bool = False,
 ) -> Message:
-    """A price has crossed a threshold."""
+    """A price has crossed a threshold. With a hysteresis, the next crossing is told after a price came `back_at`."""
     title = f"{price.symbol} is {condition} {_plain(threshold)}: {_amount(price)}"
-    rule = f"It is told once when the price goes {condition} {_plain(threshold)}."
-    return _message(id_, condition, title, [price], [*map(_split, splits), rule])
+    rules = [f"It is told once when the price goes {condition} {_plain(threshold)}."]
+    if back_at is not None:
+        way = "down to" if condition == "above" else "up to"
+        rules = [f"{rules[0][:-1]}, and again after it came back {way} {_exact(back_at)}."]
+    elif is_first:
+        rules.append(
+            "If the price goes to and fro around that value, add the alert with --hysteresis 1% instead (hysteresis "
+            "over HTTP): a crossing is then told again only after the price came back by so much."
+        )
+    return _message(id_, condition, title, [price], [*map(_split, splits), *rules])
 
 
 def moved(
@@ -157,6 +172,14 @@ def _amount(price: Price) -> str:
 
 def _plain(number: Decimal) -> str:
     return format(number, "f")
+
+
+def _exact(number: Fraction) -> str:
+    """A sum or a product of decimals, with all its digits."""
+    places = 0
+    while (number * 10**places).denominator != 1:
+        places += 1
+    return format(Decimal(f"{int(number * 10**places)}e-{places}"), "f")
 
 
 def _percent(percent: Fraction) -> str:

@@ -49,6 +49,19 @@ class Watch:
     reference: Decimal | None
     reference_at: datetime | None
     splits: tuple[Split, ...] = ()
+    hysteresis: Decimal = Decimal(0)
+    hysteresis_in: str = "amount"
+    is_first: bool = False
+    """Whether its recipient has not been told of anything yet."""
+
+    @property
+    def back_at(self) -> Fraction:
+        """The price at which, or beyond which, a price has come back, so that the next crossing is told."""
+        threshold = Fraction(self.threshold or 0)
+        way = Fraction(self.hysteresis)
+        if self.hysteresis_in == "percent":
+            way *= abs(threshold) / 100
+        return threshold - way if self.condition == "above" else threshold + way
 
 
 def watch(engine: Engine, advance: Callable[[], None] = lambda: None) -> int:
@@ -96,9 +109,22 @@ def judge(watched: Watch, price: Price) -> tuple[Watch, Message | None]:
     threshold = watched.threshold
     assert threshold is not None  # noqa: S101 - each of these conditions is stored with one
     if watched.condition != "moved":
-        is_beyond = price.price > threshold if watched.condition == "above" else price.price < threshold
-        message = price_messages.crossed(watched.price_alert_id, watched.condition, threshold, price, between)
-        return replace(after, is_beyond=is_beyond), message if is_beyond and not watched.is_beyond else None
+        limit = watched.back_at if watched.is_beyond else Fraction(threshold)
+        now = Fraction(price.price)
+        is_beyond = now > limit if watched.condition == "above" else now < limit
+        after = replace(after, is_beyond=is_beyond)
+        if watched.is_beyond or not is_beyond:
+            return after, None
+        message = price_messages.crossed(
+            watched.price_alert_id,
+            watched.condition,
+            threshold,
+            price,
+            between,
+            back_at=watched.back_at if watched.hysteresis else None,
+            is_first=watched.is_first,
+        )
+        return replace(after, is_first=False), message
     anew = replace(after, reference=price.price, reference_at=price.observed_at)
     if not watched.reference or watched.reference_at is None:  # nothing is a percentage of 0
         return anew, None
@@ -146,6 +172,9 @@ def _judged(row: Row[Any], prices: Sequence[Price]) -> tuple[list[Message], dict
         row.reference,
         row.reference_at,
         tuple(map(Split, row.split_days or (), row.split_new or (), row.split_old or ())),
+        row.hysteresis,
+        row.hysteresis_in,
+        is_first=row.told_at is None,
     )
     messages = []
     for price in prices:

@@ -131,6 +131,7 @@ def _known(row: _Row, asset_class: str) -> Known:
             for at, value, provider in zip(
                 row.other_times or (), row.other_values or (), row.other_providers or (), strict=True
             )
+            if value > 0
         },
         peer=_peer(row),
         rejected=frozenset(zip(row.rejected_times or (), row.rejected_values or (), strict=True)),

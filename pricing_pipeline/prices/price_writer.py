@@ -13,7 +13,7 @@ from pricing_pipeline.db.query_loader import driver_query, query
 from pricing_pipeline.domain.answers import Stored
 from pricing_pipeline.domain.bars import Bars
 from pricing_pipeline.domain.calls import Call, Receipt
-from pricing_pipeline.domain.observations import Observation, Observations
+from pricing_pipeline.domain.observations import Observation, Observations, Rows
 from pricing_pipeline.domain.windows import Window
 from pricing_pipeline.prices import columns, known_values
 from pricing_pipeline.validation.knowledge import Known
@@ -89,6 +89,17 @@ def settle(
 def confirm(connection: Connection, data_type: str, symbols: Sequence[str]) -> None:
     """Note a valid but empty answer: the stored values count as confirmed now."""
     connection.execute(query("prices.confirm"), {"data_type": data_type, "symbols": list(symbols)})
+
+
+def lacking(connection: Connection, data_type: str, rows: Observations) -> Rows:
+    """Those of the daily values whose days are over and have no value yet."""
+    parameters = {
+        "data_type": data_type,
+        "symbols": [row.symbol for row in rows],
+        "days": rows.dates(),
+    }
+    found = {(row.symbol, row.day) for row in connection.execute(query("prices.lacking"), parameters)}
+    return Rows(row for row, day in zip(rows, rows.dates(), strict=True) if (row.symbol, day) in found)
 
 
 def cover(

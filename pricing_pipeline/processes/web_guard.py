@@ -24,7 +24,9 @@ from starlette.websockets import WebSocketClose
 
 from pricing_pipeline.errors import SettingsError
 from pricing_pipeline.local_files.own_files import NotPrivate, read_private
+from pricing_pipeline.processes import peers
 from pricing_pipeline.processes.connections import LONGEST_BODY, in_time
+from pricing_pipeline.processes.peers import Address
 from pricing_pipeline.settings import Settings
 
 LOGIN = "/login"
@@ -113,7 +115,8 @@ class Guard:
     """An ASGI application that lets through to `app` what comes from its own pages or from a program of a user.
 
     `hosts` are the values of Host that are ours. With a `token`, each request needs it as `Authorization: Bearer`, or
-    the cookie that the login page gives for it. `clock` gives Unix time.
+    the cookie that the login page gives for it. Without one, `is_allowed` says of both ends of a connection whether it
+    comes from an account that may ask. `clock` gives Unix time.
     """
 
     def __init__(
@@ -122,11 +125,13 @@ class Guard:
         *,
         hosts: Iterable[str],
         token: str | None = None,
+        is_allowed: Callable[[Address | None, Address | None], bool] = peers.is_allowed,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self._app = app
         self._hosts = frozenset(host.lower() for host in hosts)
         self._token = token
+        self._is_allowed = is_allowed
         self._clock = clock
         self._wrong_tokens_waiting = 0
 
@@ -161,6 +166,12 @@ class Guard:
         stranger = stranger_refusal(connection, self._hosts, "PRICING_UI_HOSTS")
         if stranger is not None:
             return _refused(*stranger)
+        if self._token is None and not self._is_allowed(*_ends_of(connection)):
+            return _refused(
+                403,
+                "Without a token only programs of the account that runs this server may ask it, and no proxy. Set "
+                "PRICING_UI_TOKEN.",
+            )
         if connection.scope["type"] == "websocket":
             return None
         method = connection.scope["method"]
@@ -246,6 +257,11 @@ def _configured_token(settings: Settings) -> tuple[str | None, str]:
     except (OSError, UnicodeError) as error:
         why = error.strerror if isinstance(error, OSError) else "it is no text"
         raise SettingsError(f"the token in {path} cannot be read ({why}). Write it anew.") from None
+
+
+def _ends_of(connection: HTTPConnection) -> tuple[Address | None, Address | None]:
+    peer, here = connection.scope.get("client"), connection.scope.get("server")
+    return (None if peer is None else tuple(peer)), (None if here is None else tuple(here))
 
 
 def _has_body(connection: HTTPConnection) -> bool:

@@ -232,9 +232,15 @@ def validate(model: type[SchemaT], data: object, what: str, *, place: str = "") 
 
 
 def _drift(error: ValidationError, data: object, what: str, place: str) -> SchemaDrift:
-    return SchemaDrift(
-        f"{what} has {unlike_schema(error, data, place)}. The provider may have changed its API; nothing was stored."
-    )
+    return SchemaDrift(_unlike(error, data, what, place) + _CHANGED)
+
+
+def _unlike(error: ValidationError, data: object, what: str, place: str) -> str:
+    return f"{what} has {unlike_schema(error, data, place)}."
+
+
+_CHANGED = " The provider may have changed its API; nothing was stored."
+"""Ends the message about an answer of which nothing can be used. A bad row among good ones does not have it."""
 
 
 def unlike_schema(error: ValidationError, data: object, place: str = "") -> str:
@@ -282,11 +288,11 @@ def validate_rows(
             if faulty > _MOST_FAULTS:
                 uncounted += 1
             else:
-                drift = _drift(error, row, what, f"{place}.{number}")
-                validated.append(RejectedValue(symbol, None, str(drift), spelling(row)))
+                reason = _unlike(error, row, what, f"{place}.{number}")
+                validated.append(RejectedValue(symbol, None, reason, spelling(row)))
     refused = [row for row in validated if isinstance(row, RejectedValue)]
     if refused and len(refused) == len(validated):
-        raise SchemaDrift(refused[0].reason)
+        raise SchemaDrift(refused[0].reason + _CHANGED)
     if uncounted:
         reason = f"{uncounted} more rows are unlike their schema"
         validated.append(RejectedValue(symbol, None, reason, "more rows", uncounted))

@@ -159,8 +159,10 @@ class Answers:
         what = f"{self._name}'s {asked.fetcher!s} of {symbol}, read by {line_of(self._declared, way.place)},"
         read = validate_rows(Row, fields, symbol, what, place="rows")
         values = [
-            row if isinstance(row, RejectedValue) else value_of(asked, way.reading, symbol, row)
+            value
             for row in read
+            if (value := row if isinstance(row, RejectedValue) else value_of(asked, way.reading, symbol, row))
+            is not None
         ]
         if asked.fetcher is not Fetcher.QUOTE and len(asked.symbols) == 1:
             return settle_days(symbol, [*values, *unasked], asked.window)

@@ -26,11 +26,13 @@ from pricing_pipeline.providers.values import (
     check_range,
     in_major_unit,
     instant_of,
+    is_to_come,
     major_unit,
     midnight,
     plain_price,
     price_of,
     spelling,
+    without_currency,
 )
 
 _ISO_TIME = re.compile(
@@ -52,7 +54,7 @@ class Row(Schema):
     volume: object
 
 
-def value_of(asked: Asked, reading: AnyReading, symbol: str, row: Row) -> Observation | RejectedValue:
+def value_of(asked: Asked, reading: AnyReading, symbol: str, row: Row) -> Observation | RejectedValue | None:
     """A row's value, or why it cannot be true."""
     text, at = spelling(row.price), None
     try:
@@ -61,6 +63,8 @@ def value_of(asked: Asked, reading: AnyReading, symbol: str, row: Row) -> Observ
         else:
             day = _day(row.time, reading.time)
             at = midnight(day)
+            if is_to_come(day, (row.price, row.open, row.high, row.low), asked.now):
+                return None
             check_day(day, asked.now)
         currency, power = (None, 0) if reading.currency.unnamed else _unit(row.currency)
 
@@ -70,10 +74,12 @@ def value_of(asked: Asked, reading: AnyReading, symbol: str, row: Row) -> Observ
         if isinstance(reading, BarsReading):
             values = {"close": row.price, **row.model_dump(include={"open", "high", "low", "volume"})}
             basis = Adjustment(reading.adjustment)
-            return bar_of(symbol, at, values, currency, price=price, adjustment=basis)
+            bar = bar_of(symbol, at, values, currency, price=price, adjustment=basis)
+            return bar if currency or reading.currency.unnamed else without_currency(bar)
         close = price(row.price, f"price (path `{reading.price}`)")
         check_range(price_of(row.price), plain_price(row.high), plain_price(row.low))
-        return Observation(symbol, at, close, text, currency)
+        value = Observation(symbol, at, close, text, currency)
+        return value if currency or reading.currency.unnamed else without_currency(value)
     except Implausible as fault:
         return RejectedValue(symbol, at, str(fault), text)
 
@@ -88,10 +94,8 @@ def only(symbol: str, values: Sequence[Observation | RejectedValue]) -> list[Obs
     return [*(RejectedValue(symbol, value.observed_at, reason, value.text) for value in good), *bad]
 
 
-def _unit(currency: str | None) -> tuple[str, int]:
-    if not currency:
-        raise Implausible("its row names no currency")
-    return major_unit(currency)
+def _unit(currency: str | None) -> tuple[str | None, int]:
+    return (None, 0) if currency is None else major_unit(currency)
 
 
 def _day(raw: str | int, how: Time) -> date:

@@ -47,6 +47,7 @@ from pricing_pipeline.providers.values import (
     check_day,
     check_range,
     instant_of,
+    is_to_come,
     merge,
     midnight,
     plain_price,
@@ -426,11 +427,13 @@ def _quoted_in(symbol: str) -> str | None:
     return next((end for end in ends if symbol.removesuffix(end) in CURRENCIES), ends[0] if ends else None)
 
 
-def _bar(bar: _Bar, now: datetime) -> Observation | RejectedValue:
+def _bar(bar: _Bar, now: datetime) -> Observation | RejectedValue | None:
     at = None
     try:
         day = calendar_day(bar.date)
         at = midnight(day)
+        if is_to_come(day, (bar.open, bar.high, bar.low, bar.close), now):
+            return None
         check_day(day, now)
         currency = _quoted_in(bar.symbol)
         return bar_of(bar.symbol, at, bar.model_dump(), currency, adjustment=Adjustment.SPLITS)

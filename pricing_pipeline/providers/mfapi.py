@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from datetime import datetime
+from decimal import Decimal
 from typing import Annotated, Literal
 
 from pydantic import Field
@@ -37,6 +38,8 @@ from pricing_pipeline.providers.values import (
     Implausible,
     calendar_day,
     check_day,
+    decimal_of,
+    is_to_come,
     merge,
     midnight,
     price_of,
@@ -69,6 +72,7 @@ class _Row(Schema):
 
 class _Listed(_Row):
     scheme_code: Annotated[int, Field(alias="schemeCode")]
+    scheme_name: Annotated[object, Field(alias="schemeName")] = None
 
 
 class _History(Schema):
@@ -156,7 +160,12 @@ class MfApi:
             return Answer(failures=(SymbolFailure(code, FailureKind.IMPLAUSIBLE, message),))
         rows = validate_rows(_Row, history.data, code, f"mfapi's answer for {code}", place="data")
         return settle_days(
-            code, (row if isinstance(row, RejectedValue) else _value(code, row, now) for row in rows), window
+            code,
+            (
+                row if isinstance(row, RejectedValue) else _value(code, row, history.meta.scheme_name, now)
+                for row in rows
+            ),
+            window,
         )
 
     def _from_list(self, codes: Sequence[str], response: Response, now: datetime) -> Answer:
@@ -204,7 +213,9 @@ def _listed(code: str, listed: Sequence[object], now: datetime) -> Answer:
         rows = validate_rows(_Listed, listed, code, f"mfapi's list of all schemes, at {code},", place="rows")
     except SchemaDrift as drift:
         return _drift(code, str(drift))
-    values = [row if isinstance(row, RejectedValue) else _value(code, row, now) for row in rows]
+    values = [
+        row if isinstance(row, RejectedValue) else _value(code, row, row.scheme_name, now) for row in rows
+    ]
     good = [value for value in values if isinstance(value, Observation)]
     bad = [value for value in values if isinstance(value, RejectedValue)]
     if len({(value.observed_at, value.close) for value in good}) <= 1:
@@ -223,15 +234,22 @@ def _is_drift(answer: Answer) -> bool:
     return [failure.kind for failure in answer.failures] == [FailureKind.SCHEMA_DRIFT]
 
 
-def _value(code: str, row: _Row, now: datetime) -> Observation | RejectedValue:
+def _value(code: str, row: _Row, name: object, now: datetime) -> Observation | RejectedValue | None:
     text, at = spelling(row.nav), None
     try:
         # 23-11-2026 is 2026-11-23.
         on = calendar_day("-".join(reversed(row.date.split("-"))))
         at = midnight(on)
+        if is_to_come(on, (row.nav,), now):
+            return None
         check_day(on, now)
-        # A zero on a Sunday is a real oddity of this source.
-        return Observation(code, at, price_of(row.nav, f"NAV of {on}"), text, _CURRENCY)
+        what = f"NAV of {on}"
+        # A segregated portfolio holds defaulted bonds, and may be written off to 0. A zero of another scheme, as on a
+        # Sunday, is an oddity of this source.
+        is_written_off = "segregated" in str(name).lower() and decimal_of(row.nav, what) == 0
+        return Observation(
+            code, at, Decimal(0) if is_written_off else price_of(row.nav, what), text, _CURRENCY
+        )
     except Implausible as fault:
         return RejectedValue(code, at, str(fault), text)
 

@@ -128,7 +128,7 @@ class Spellings:
         if symbol == value.symbol:
             return value
         reason, _ = _renamed(value.reason, {value.symbol: symbol})
-        return replace(value, symbol=symbol, reason=reason)
+        return replace(value, symbol=symbol, reason=reason, unasked=value.unasked.called(symbol))
 
     def _unconfirmed(self, other: Unconfirmed) -> Unconfirmed:
         splits = tuple(

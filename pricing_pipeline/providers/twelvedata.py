@@ -44,6 +44,7 @@ from pricing_pipeline.providers.values import (
     check_range,
     in_major_unit,
     instant_of,
+    is_to_come,
     major_unit,
     merge,
     midnight,
@@ -52,6 +53,7 @@ from pricing_pipeline.providers.values import (
     price_of,
     settle_days,
     spelling,
+    without_currency,
 )
 
 MAX_SYMBOLS = 120
@@ -364,7 +366,7 @@ def _member(fetcher: Fetcher, symbol: str, data: object, window: Window | None, 
             return Answer(observations=Rows([_quote(symbol, quote, now)]))
         series = validate(_Series, data, what)
         _check_same(symbol, series.meta.symbol, series.meta.exchange, series.meta.mic_code)
-        currency, power = _currency(symbol, series.meta.currency)
+        currency, power = _currency(symbol, series.meta)
     except Implausible as fault:
         return _untrue(fetcher, symbol, fault)
     bars = validate_rows(_Bar, series.values, symbol, what, place="values")
@@ -391,20 +393,23 @@ def _plain(symbol: str, window: Window, response: Response, now: datetime) -> An
 
 def _columns(symbol: str, series: _Series, rows: FlatRows, window: Window) -> Answer | None:
     _check_same(symbol, series.meta.symbol, series.meta.exchange, series.meta.mic_code)
-    currency, power = _currency(symbol, series.meta.currency)
-    bars = plain_bars(symbol, currency, rows, window, day="datetime") if power == 0 else None
+    currency, power = _currency(symbol, series.meta)
+    if currency is None or power:
+        return None
+    bars = plain_bars(symbol, currency, rows, window, day="datetime")
     return None if bars is None else Answer(observations=bars)
 
 
 def _quote(symbol: str, quote: _Quote, now: datetime) -> Observation:
     _check_same(symbol, quote.symbol, quote.exchange, quote.mic_code)
-    currency, power = _currency(symbol, quote.currency)
+    currency, power = _currency(symbol, quote)
     price = price_of(quote.close, "close")
     # The day's open, high, low and volume belong to the day, not to this one price: they would change
     # under an unchanged price and stamp.
     check_range(price, plain_price(quote.high), plain_price(quote.low))
     close = in_major_unit(price, power)
-    return Observation(symbol, _quoted_at(symbol, quote, now), close, spelling(quote.close), currency)
+    value = Observation(symbol, _quoted_at(symbol, quote, now), close, spelling(quote.close), currency)
+    return value if currency else without_currency(value)
 
 
 def _quoted_at(symbol: str, quote: _Quote, now: datetime) -> datetime:
@@ -428,7 +433,9 @@ def _quoted_at(symbol: str, quote: _Quote, now: datetime) -> datetime:
     return midnight(day)
 
 
-def _bar(symbol: str, bar: _Bar, currency: str, power: int, now: datetime) -> Observation | RejectedValue:
+def _bar(
+    symbol: str, bar: _Bar, currency: str | None, power: int, now: datetime
+) -> Observation | RejectedValue | None:
     def price(raw: object, what: str) -> Decimal:
         return in_major_unit(price_of(raw, what), power)
 
@@ -436,8 +443,11 @@ def _bar(symbol: str, bar: _Bar, currency: str, power: int, now: datetime) -> Ob
     try:
         day = calendar_day(bar.datetime)
         at = midnight(day)
+        if is_to_come(day, (bar.open, bar.high, bar.low, bar.close), now):
+            return None
         check_day(day, now)
-        return bar_of(symbol, at, bar.model_dump(), currency, price=price)
+        value = bar_of(symbol, at, bar.model_dump(), currency, price=price)
+        return value if currency else without_currency(value)
     except Implausible as fault:
         return RejectedValue(symbol, at, str(fault), spelling(bar.close))
 
@@ -449,13 +459,13 @@ def _check_same(asked: str, symbol: str, exchange: str | None, mic_code: str | N
         raise Implausible(f"it is about {symbol} on {exchange or 'an unnamed exchange'}, not {asked}")
 
 
-def _currency(asked: str, stated: str | None) -> tuple[str, int]:
-    """The currency of the price: a pair's name ends with it, everything else must state it."""
+def _currency(asked: str, about: _SeriesMeta | _Quote) -> tuple[str | None, int]:
+    """The currency of the price: a pair's name ends with it, everything else states it, or null."""
     pair, slash, quoted_in = asked.partition(":")[0].partition("/")
-    currency = quoted_in if pair and slash else stated
-    if not currency:
+    currency = quoted_in if pair and slash else about.currency
+    if currency == "" or (currency is None and "currency" not in about.model_fields_set):
         raise SchemaDrift(f"twelvedata's answer for {asked} names no currency; nothing was stored.")
-    return major_unit(currency)
+    return (None, 0) if currency is None else major_unit(currency)
 
 
 def _days(window: Window) -> int:

@@ -384,19 +384,33 @@ def check_day(day: date, now: datetime) -> None:
         raise Implausible(f"day {day} says that there is no time")
 
 
+NO_CURRENCY = "its answer names no currency"
+"""Begins the quality of a value whose currency its provider should have named. See `judgement.py`."""
+
+
+def without_currency(row: Observation) -> Observation:
+    """A value whose provider names a currency elsewhere, with that noted."""
+    return replace(row, quality="; ".join(filter(None, (NO_CURRENCY, row.quality))))
+
+
+def is_to_come(day: date, values: Iterable[object], now: datetime) -> bool:
+    """Whether a row is a place for a day that is not over yet, without a value. Some providers send such rows."""
+    return day >= now.astimezone(UTC).date() and all(value in (None, "") for value in values)
+
+
 def settle_days(
-    symbol: str, rows: Iterable[Observation | RejectedValue], window: Window | None = None
+    symbol: str, rows: Iterable[Observation | RejectedValue | None], window: Window | None = None
 ) -> Answer:
-    """One symbol's daily rows as an Answer, oldest first.
+    """One symbol's daily rows as an Answer, oldest first. None is a row that says nothing.
 
     Days that nobody asked for are counted: those outside the window, or without one those of before LATEST_REACH. Of
     equal rows for one day the first stays, however they are spelled; rows that contradict each other are all
     rejected, since nothing tells which is true. Without rows the symbol is `empty`; without a good one it has failed.
     """
-    rows = list(rows)
-    asked, outside = _asked(rows, window)
+    told: Sequence[_Row] = [row for row in rows if row is not None]
+    asked, outside = _asked(told, window)
     good = [row for row in asked if isinstance(row, Observation)]
-    if good and len(good) == len(rows) and all(a.observed_at < b.observed_at for a, b in pairwise(good)):
+    if good and len(good) == len(told) and all(a.observed_at < b.observed_at for a, b in pairwise(good)):
         return Answer(observations=Rows(good))
     by_day: defaultdict[datetime, list[Observation]] = defaultdict(list)
     for row in good:
@@ -457,13 +471,18 @@ def _unread(
 
 
 def _outside(symbol: str, outside: Sequence[Observation], window: Window | None) -> list[RejectedValue]:
-    """One rejected value for all values that were not asked for: their number, and the first of them."""
+    """One rejected value for all values that were not asked for."""
     if not outside:
         return []
-    first = ", ".join(f"{row.text} of {row.observed_at.date()}" for row in outside[:_EXAMPLES])
     asked = f"{window.start}..{window.end}" if window else f"{LATEST_REACH.days} days until the newest"
-    reason = f"{len(outside)} value(s) lie outside the asked {asked}; the first: {first}"
-    return [RejectedValue(symbol, None, reason, "values outside", len(outside))]
+    return [unasked(symbol, outside, f"lie outside the asked {asked}")]
+
+
+def unasked(symbol: str, rows: Sequence[Observation], why: str) -> RejectedValue:
+    """The rejected value that stands for values that nobody asked for: their number, why, and the first of them."""
+    first = ", ".join(f"{row.text} of {row.observed_at.date()}" for row in rows[:_EXAMPLES])
+    reason = f"{len(rows)} value(s) {why}; the first: {first}"
+    return RejectedValue(symbol, None, reason, "values outside", len(rows), Rows(rows))
 
 
 def settle_documents(symbol: str, rows: Sequence[Document | RejectedValue]) -> Answer:
@@ -492,10 +511,13 @@ def settle_documents(symbol: str, rows: Sequence[Document | RejectedValue]) -> A
 
 def _nothing_believed(symbol: str, rejected: Sequence[RejectedValue]) -> Answer:
     count = sum(value.count for value in rejected)
-    message = (
-        f"none of the {count} values for {symbol} can be true; the first: {rejected[0].reason}. "
-        "Nothing was stored; compare with another source."
-    )
+    if all(value.unasked for value in rejected):
+        message = f"no value of {symbol} is of the days that were asked for: {rejected[0].reason}."
+    else:
+        message = f"none of the {count} values for {symbol} can be true; the first: {rejected[0].reason}. "
+        # What came unasked may be stored.
+        nothing = "" if any(value.unasked for value in rejected) else "Nothing was stored; compare"
+        message += f"{nothing or 'Compare'} with another source."
     return Answer(
         failures=(SymbolFailure(symbol, FailureKind.IMPLAUSIBLE, message),), rejected=tuple(rejected)
     )

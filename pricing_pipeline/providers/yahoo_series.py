@@ -42,11 +42,13 @@ from pricing_pipeline.providers.values import (
     check_day,
     in_major_unit,
     instant_of,
+    is_to_come,
     major_unit,
     midnight,
     settle_days,
     spelling,
     volume_of,
+    without_currency,
 )
 from pricing_pipeline.providers.yahoo_series_events import (
     Events,
@@ -77,9 +79,13 @@ class _Periods(Schema):
     regular: _Session
 
 
+Unit = tuple[str | None, int]
+"""The currency of prices, None if it is not named, and how many decimal places they are away from its major unit."""
+
+
 class _Meta(Schema):
     symbol: str
-    currency: str
+    currency: str | None
     price: object = Field(alias="regularMarketPrice")
     traded_at: int = Field(alias="regularMarketTime")
     zone: str | None = Field(None, alias="exchangeTimezoneName")
@@ -97,7 +103,10 @@ class _Shell(Schema):
 
 
 def _kind_of_meta(meta: object) -> str:
-    return "shell" if isinstance(meta, dict) and meta.get("currency") is None else "full meta"
+    has_price = isinstance(meta, dict) and meta.get("regularMarketPrice")
+    return (
+        "shell" if isinstance(meta, dict) and meta.get("currency") is None and not has_price else "full meta"
+    )
 
 
 class _Columns(Schema):
@@ -153,10 +162,8 @@ def read_series(
         if meta.symbol != symbol:
             raise Implausible(f"it is about {meta.symbol}")
         if isinstance(meta, _Shell):
-            if meta.price:
-                raise SchemaDrift(f"{what} names no currency; nothing was stored.")
             return unknown(symbol, "it answers with an empty shell")
-        unit = major_unit(meta.currency)
+        unit = (None, 0) if meta.currency is None else major_unit(meta.currency)
         if fetcher is Fetcher.QUOTE:
             return Answer(observations=Rows([_quote(meta, unit, now)]))
         asked = _Asked(window, answered, now, what)
@@ -181,7 +188,7 @@ class _Asked:
     are_confirmed: bool = False
 
 
-def _days(meta: _Meta, series: Series, unit: tuple[str, int], asked: _Asked) -> tuple[Answer, list[Split]]:
+def _days(meta: _Meta, series: Series, unit: Unit, asked: _Asked) -> tuple[Answer, list[Split]]:
     """The finished days, and the splits that only a person is believed about."""
     chart = _read(meta, series, asked)
     if chart is None:
@@ -189,14 +196,15 @@ def _days(meta: _Meta, series: Series, unit: tuple[str, int], asked: _Asked) -> 
     answer = settle_days(meta.symbol, _bars(chart, meta, unit), asked.window)
     if meta.instrument in _UNSPLIT:
         answer = replace(answer, unsplit=frozenset({meta.symbol}))
-    if not answer.failures:
+    if not answer.failures and unit[0] is not None:
         answer = _with_actions(answer, chart, meta, series, unit, asked.window, asked.now)
     return answer, chart.unconfirmed
 
 
-def _quote(meta: _Meta, unit: tuple[str, int], now: datetime) -> Observation:
+def _quote(meta: _Meta, unit: Unit, now: datetime) -> Observation:
     close = in_major_unit(meant(meta.price, "regularMarketPrice"), unit[1])
-    return Observation(meta.symbol, instant_of(meta.traded_at, now), close, spelling(meta.price), unit[0])
+    quote = Observation(meta.symbol, instant_of(meta.traded_at, now), close, spelling(meta.price), unit[0])
+    return without_currency(quote) if meta.currency is None else quote
 
 
 @dataclass(frozen=True, slots=True)
@@ -242,6 +250,8 @@ def _read(meta: _Meta, series: Series, asked: _Asked) -> _Chart | None:
         try:
             day = day_of(bar.at, zone)
             at = midnight(day)
+            if is_to_come(day, (bar.open, bar.high, bar.low, bar.close), now):
+                continue
             is_asked = _is_asked(day, window, unfinished, now)
             days.add(day)
             if bar.close is not None and is_asked:
@@ -284,7 +294,7 @@ def _is_asked(day: date, window: Window | None, unfinished: date, now: datetime)
     return day < unfinished and not is_beside
 
 
-def _bars(chart: _Chart, meta: _Meta, unit: tuple[str, int]) -> list[Observation | RejectedValue]:
+def _bars(chart: _Chart, meta: _Meta, unit: Unit) -> list[Observation | RejectedValue]:
     """The bars, and all that was refused on the way to them."""
     return [
         *chart.rejected,
@@ -393,7 +403,7 @@ def _with_actions(
     chart: _Chart,
     meta: _Meta,
     series: Series,
-    unit: tuple[str, int],
+    unit: Unit,
     window: Window | None,
     now: datetime,
 ) -> Answer:
@@ -413,9 +423,7 @@ def _with_actions(
     )
 
 
-def _bar(
-    day: date, bar: _Bar, meta: _Meta, unit: tuple[str, int], splits: Splits | None
-) -> Observation | RejectedValue:
+def _bar(day: date, bar: _Bar, meta: _Meta, unit: Unit, splits: Splits | None) -> Observation | RejectedValue:
     """One day; without `splits` its prices stay divided by those that the answer does not reach, or tell."""
     of_prices, of_volumes = (
         (None, None) if splits is None else (splits.of_prices(day), splits.of_volumes(day))
@@ -428,7 +436,7 @@ def _bar(
         return unmultiplied(volume_of(raw, what), of_volumes)
 
     try:
-        return bar_of(
+        value = bar_of(
             meta.symbol,
             midnight(day),
             bar.model_dump(),
@@ -437,6 +445,7 @@ def _bar(
             volume=volume,
             adjustment=Adjustment.SPLITS if splits is None else Adjustment.RAW,
         )
+        return without_currency(value) if meta.currency is None else value
     except Implausible as fault:
         return RejectedValue(meta.symbol, midnight(day), str(fault), spelling(bar.close))
 

@@ -105,7 +105,12 @@ def splits_of(
 
 
 def payments_of(
-    symbol: str, events: Events | None, splits: Splits, unit: tuple[str, int], zone: ZoneInfo, now: datetime
+    symbol: str,
+    events: Events | None,
+    splits: Splits,
+    unit: tuple[str | None, int],
+    zone: ZoneInfo,
+    now: datetime,
 ) -> tuple[list[Dividend], list[RejectedValue]]:
     """The dividends and capital gains of a chart as they were paid, and those that cannot be read or be true.
 

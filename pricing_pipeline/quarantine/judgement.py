@@ -23,7 +23,7 @@ from pricing_pipeline.domain.observations import Observations, Rows
 from pricing_pipeline.prices import actions, known_values, quarantined_values, rebasing
 from pricing_pipeline.prices.rebasing import BasisChange
 from pricing_pipeline.providers.base import capped
-from pricing_pipeline.providers.values import midnight, to_enter
+from pricing_pipeline.providers.values import NO_CURRENCY, midnight, to_enter
 from pricing_pipeline.validation import closed_days, plausibility
 from pricing_pipeline.validation.knowledge import Doubt, Doubted, Known, Verdict
 from pricing_pipeline.validation.restatement import Restatement, RestatementKind
@@ -64,6 +64,8 @@ def judge_answer(connection: Connection, call: Call, answer: Answer, symbols: Co
     observed = answer.observations
     rebasing.lock_basis(connection, call)
     known, changes = rebasing.load_known(connection, call, answer)
+    answer = _in_known_currency(call.provider, answer, known)
+    observed = answer.observations
     closed = known_values.closed_days(connection, call, observed)
     is_latest = call.window is None
     judged = plausibility.judge_all(known, observed, call.fetcher, is_latest=is_latest)
@@ -75,6 +77,36 @@ def judge_answer(connection: Connection, call: Call, answer: Answer, symbols: Co
     believe_released(connection, call, judged.values())
     note_unconfirmed(answer, judged)
     return Judgement(call.provider, answer, known, changes, judged)
+
+
+def _in_known_currency(provider: str, answer: Answer, known: Mapping[str, Known]) -> Answer:
+    """The answer with values that name no currency, and should, in that of their instrument; noted in `quality`.
+
+    Without earlier values nothing shows that the instrument's currency is meant, or pence of it: such a symbol fails.
+    """
+    if not answer.observations.trimmed():
+        return answer
+    kept, failed = [], set()
+    for row in answer.observations:
+        if row.quality is not None and row.quality.startswith(NO_CURRENCY):
+            about = known[row.symbol]
+            if about.currency is None or not (about.anchors or about.stored):
+                failed.add(row.symbol)
+                continue
+            note = f"{NO_CURRENCY}, so it is taken to be in {about.currency}, that of its instrument"
+            row = replace(row, currency=about.currency, quality=row.quality.replace(NO_CURRENCY, note, 1))
+        kept.append(row)
+    failures = tuple(
+        SymbolFailure(
+            symbol,
+            FailureKind.SCHEMA_DRIFT,
+            f"{provider}'s answer for {symbol} names no currency, and there is no earlier value of it that shows "
+            "which one is meant; nothing was stored.",
+        )
+        for symbol in sorted(failed)
+    )
+    rows = Rows(row for row in kept if row.symbol not in failed)
+    return replace(answer, observations=rows, failures=(*answer.failures, *failures))
 
 
 def _with_evidence(

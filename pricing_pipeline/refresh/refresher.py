@@ -243,6 +243,8 @@ class Refresher:
             self._wake_up = WakeUp(self._listening, self._hear)
         try:
             self._work(is_over)
+            # The last answers may have made a day a session: its bars do not wait for the next worker.
+            self._passing_over(lambda: reviews.release_opened_days(self._engine))
         except BaseException:  # Ctrl-C and Dagster's end of a run, too
             self._return_unfinished()
             raise

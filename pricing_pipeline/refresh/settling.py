@@ -128,10 +128,10 @@ def return_tasks(engine: Engine, call: Call, kind: FailureKind, message: str) ->
 
 
 def _may_be_good(call: Call, answer: Answer) -> bool:
-    """Whether the answer has only latest prices. Bars take the other way: they are judged with their splits."""
+    """Whether the answer has only whole latest prices. Bars take the other way: they are judged with their splits."""
     is_whole = not (answer.failures or answer.empty or answer.rejected or answer.records)
     is_plain = call.window is None and call.fetcher is not Fetcher.DAILY_BARS
-    return is_whole and is_plain and bool(answer.observations)
+    return is_whole and is_plain and bool(answer.observations) and not answer.observations.trimmed()
 
 
 def _settle_good(call: Call, fetched: Fetched, connection: Connection) -> Tally | None:

@@ -7,17 +7,20 @@ tasks.
 from __future__ import annotations
 
 import logging
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence, Sized
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from sqlalchemy import Connection
 
-from pricing_pipeline.domain.answers import RejectedValue, Stored, SymbolFailure
+from pricing_pipeline.domain.answers import Answer, RejectedValue, Stored, SymbolFailure
 from pricing_pipeline.domain.calls import Call
 from pricing_pipeline.domain.data_types import Contents, Fetcher
-from pricing_pipeline.domain.observations import joined
+from pricing_pipeline.domain.observations import Rows, joined
+from pricing_pipeline.domain.windows import Window
 from pricing_pipeline.prices import actions, price_writer, quarantined_values, rebasing
 from pricing_pipeline.providers.fetched import Fetched
+from pricing_pipeline.providers.values import unasked as unasked_value
 from pricing_pipeline.quarantine import judgement
 from pricing_pipeline.refresh.storages import STORAGES
 from pricing_pipeline.refresh.tally import Tally
@@ -81,6 +84,7 @@ def _store_prices(
     actions.store(connection, call, answer, sure, without=wrong)
     if call.fetcher is Fetcher.DAILY_BARS:
         actions.note_overlap(connection, call, judged.verdicts, stored)
+    answer, taken = _take_unasked(connection, call, answer, judged)
     doubts = judgement.doubts(answer, judged.verdicts, wrong.values())
     failures = [*answer.failures, *judgement.unserved(judged, stored, refetched)]
     failed = {failure.symbol for failure in failures}
@@ -96,8 +100,55 @@ def _store_prices(
     tally = _tally(call, stored, failures, doubts)
     tally.trimmed = good.trimmed()
     tally.symbols = served
-    tally.months = good.of(stored.keys() - failed).months()
+    tally.months = good.of(stored.keys() - failed).months() + taken.months()
+    tally.added += len(taken)
     return StoredAnswer(served, failures, tally)
+
+
+def _take_unasked(
+    connection: Connection, call: Call, answer: Answer, asked: judgement.Judgement
+) -> tuple[Answer, Rows]:
+    """Store sound values that came unasked, of days without a value; returns the answer without them, and them.
+
+    A day that an earlier answer lacked may come with one about other days. They are judged after the values that were
+    asked for, and by them; they never change what is believed of those, and one in doubt is only counted.
+    """
+    doubted = {symbol for symbol, verdict in asked.verdicts.items() if verdict.doubted}
+    unasked = Rows(row for value in answer.rejected for row in value.unasked if row.symbol not in doubted)
+    missing = _one_a_day(price_writer.lacking(connection, call.data_type, unasked)) if unasked else Rows()
+    if not missing:
+        return answer, Rows()
+    days = missing.dates()
+    span = replace(call, window=Window(min(days), max(days)))
+    judged = judgement.judge_answer(
+        connection,
+        span,
+        replace(answer, observations=missing, failures=(), unconfirmed=None),
+        missing.symbols(),
+    )
+    taken = Rows(
+        row for verdict in judged.verdicts.values() if verdict.restatement is None for row in verdict.good
+    )
+    price_writer.store(connection, span, taken, judged.known)
+    rest, places = [], {(row.symbol, row.observed_at) for row in taken}
+    for value in answer.rejected:
+        left = [row for row in value.unasked if (row.symbol, row.observed_at) not in places]
+        if len(left) == len(value.unasked):
+            rest.append(value)
+        elif left:
+            rest.append(unasked_value(value.symbol, left, "came unasked, and were not stored"))
+    return replace(answer, rejected=tuple(rest)), taken
+
+
+def _one_a_day(rows: Rows) -> Rows:
+    """The values of days of which the answer has only one, in order of time."""
+    times = Counter((row.symbol, row.observed_at) for row in rows)
+    return Rows(
+        sorted(
+            (row for row in rows if times[row.symbol, row.observed_at] == 1),
+            key=lambda row: (row.symbol, row.observed_at),
+        )
+    )
 
 
 def _quarantine(

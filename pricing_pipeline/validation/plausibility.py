@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import date, datetime
 from decimal import Decimal
 from math import exp, log, prod
+from statistics import median
 
 from pricing_pipeline.domain.bars import Bars, StoredValues
 from pricing_pipeline.domain.data_types import Fetcher
@@ -38,6 +39,10 @@ _ROUNDED_LOG = 1e-9
 """More than the rounding error of sums of logarithms."""
 _CONFIRMED, _CONFIRMED_PAST = 3, 2
 """How many values confirm a level: three in an answer for latest prices, two in a span of the past."""
+_FEWEST_REPEATED = 3
+"""Fewer days that come again do not show whether an answer is about another instrument."""
+_SAME_RATIO = log(1.02)
+"""Steps that differ by more are not made by one ratio: rates of exchange move less from day to day."""
 _SHOWN = 5
 """How many values of a restated past are quarantined; the stored answer has the others."""
 
@@ -56,6 +61,8 @@ def judge(known: Known, rows: Sequence[Observation], fetcher: Fetcher, *, is_lat
     """Judge one symbol's values in one answer. `is_latest`: the call asked for no span of days."""
     if isinstance(rows, Bars) and _are_calm(known, rows):
         return Verdict(good=rows)
+    if any(not row.close for row in rows):
+        return _with_zeros(known, rows, fetcher, is_latest=is_latest)
     verdict = Verdict()
     if fetcher is Fetcher.DAILY_BARS:
         rows = with_sound_parts(known, rows)
@@ -64,9 +71,10 @@ def judge(known: Known, rows: Sequence[Observation], fetcher: Fetcher, *, is_lat
     rows = _without_divided(known, rows, verdict)
     rows = _without_restated(known, rows, verdict)
     passed: list[Observation] = []
+    stranger = _words_for_stranger(known, rows) if _is_in_other_currency(known, rows) else ""
     for row in rows:
         doubt = (
-            _doubt_of_value(known, row)
+            _doubt_of_value(known, row, stranger)
             or _doubt_of_revision(known, row, fetcher)
             or _doubt_of_disagreement(known, row, fetcher)
             or peers.contradiction(known, row, fetcher, _CONFIRMED)
@@ -79,6 +87,17 @@ def judge(known: Known, rows: Sequence[Observation], fetcher: Fetcher, *, is_lat
         needed = _CONFIRMED if is_latest else _CONFIRMED_PAST
         passed = _check_levels(known, passed, fetcher, verdict, needed)
     verdict.good = Rows(passed)
+    return verdict
+
+
+def _with_zeros(known: Known, rows: Sequence[Observation], fetcher: Fetcher, *, is_latest: bool) -> Verdict:
+    """The verdict on values some of which are 0: what has been written off. No step leads to 0 or from there."""
+    verdict = judge(known, Rows(row for row in rows if row.close), fetcher, is_latest=is_latest)
+    zeros = _without_rejected(known, [row for row in rows if not row.close], verdict)
+    doubts = [_doubt_of_value(known, row) for row in zeros]
+    verdict.doubted += [doubt for doubt in doubts if doubt is not None]
+    believed = [row for row, doubt in zip(zeros, doubts, strict=True) if doubt is None]
+    verdict.good = Rows(sorted([*verdict.good, *believed], key=lambda row: row.observed_at))
     return verdict
 
 
@@ -232,11 +251,36 @@ def _is_rounded(known: Known, row: Observation) -> bool:
     return abs(row.close / known.stored[row.observed_at] - 1) < ROUNDING
 
 
-def _doubt_of_value(known: Known, row: Observation) -> Doubted | None:
+def _is_in_other_currency(known: Known, rows: Sequence[Observation]) -> bool:
+    return known.currency is not None and any(row.currency not in (None, known.currency) for row in rows)
+
+
+def _words_for_stranger(known: Known, rows: Sequence[Observation]) -> str:
+    """What a reason adds if the answer seems to be about another instrument, one that has the symbol now.
+
+    Its days that are stored already are other prices, too, and not by about one ratio, as in another unit or currency.
+    """
+    steps = [
+        log(float(row.close) / float(before))
+        for row in rows
+        if row.close and (before := known.stored.get(row.observed_at))
+    ]
+    if len(steps) < _FEWEST_REPEATED:
+        return ""
+    middle = median(steps)
+    apart = sum(abs(step - middle) > _SAME_RATIO for step in steps)
+    if 2 * apart < len(steps):
+        return ""
+    return (
+        f"; {len(steps)} days that are stored come with other prices, too: it seems to be another instrument, which "
+        "has this symbol now. Rename or retire this one"
+    )
+
+
+def _doubt_of_value(known: Known, row: Observation, stranger: str = "") -> Doubted | None:
     if known.currency is not None and row.currency is not None and row.currency != known.currency:
-        return Doubted(
-            row, Doubt.CURRENCY, f"it is in {row.currency}, and this instrument in {known.currency}"
-        )
+        reason = f"it is in {row.currency}, and this instrument in {known.currency}"
+        return Doubted(row, Doubt.CURRENCY, f"{reason}{stranger}")
     if known.lowest is not None and row.close < known.lowest:
         return Doubted(row, Doubt.BOUNDS, f"{row.close} is below the bound of {known.lowest}")
     if known.highest is not None and row.close > known.highest:

@@ -82,6 +82,54 @@ def test_g7_a_strangers_settings_do_not_keep_the_location_from_loading(
         assert f"there is no setting {name}" in done.stderr + done.stdout
 
 
+EVERYTHING = {
+    "PRICING_EXPORT_URL": "s3://bucket/prices?region=eu-central-1",
+    "PRICING_MAX_DRAINS": "5",
+    "PRICING_PAGE_URL": "https://prices.example.com/ops",
+    "PRICING_SANDBOX": "false",
+}
+
+
+@pytest.mark.parametrize(
+    ("changes", "types"),
+    [({}, 0), (EVERYTHING, 1), (EVERYTHING, 500)],
+    ids=["nothing", "everything", "500 types"],
+)
+def test_b1_definitions_are_valid_with_whatever_is_set_and_registered(
+    folder: Path,
+    stranger: dict[str, str],
+    server: TestServer,
+    template: str,
+    changes: dict[str, str],
+    types: int,
+) -> None:
+    """orchestration/test_combinations.py loads many more combinations; this is what a user's own check would say."""
+    name = f"pricing_valid_{uuid4().hex[:12]}"
+    server.create(name, template)
+    try:
+        with psycopg.connect(server.url_of_owner(name)) as connection:
+            connection.execute("UPDATE pricing.data_type_registry SET is_active = %s", [bool(types)])
+            connection.execute(
+                "INSERT INTO pricing.data_type_registry"
+                " (data_type, fetcher, asset_class, default_ttl_minutes, refresh_strategy, refresh_schedule)"
+                " SELECT 'more_' || n, 'quote', 'equity', 5, 'scheduled', '30 6 * * *'"
+                " FROM generate_series(1, %s) n",
+                [types],
+            )
+        done = subprocess.run(
+            [DAGSTER, "definitions", "validate"],
+            cwd=folder,
+            env={**stranger, "PRICING_DATABASE_URL": server.url(name), **changes},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+    finally:
+        server.drop(name)
+    assert done.returncode == 0, done.stderr
+    assert "All code locations passed validation" in done.stdout
+
+
 def test_g7_dg_and_dagster_name_the_same_definitions() -> None:
     """`dg dev` and `dg check defs` read pyproject.toml, `dagster dev` and `definitions validate` workspace.yaml."""
     tool = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["dg"]

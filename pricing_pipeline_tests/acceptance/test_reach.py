@@ -46,6 +46,16 @@ def test_another_account_connects_to_no_socket_of_up(stack: Stack) -> None:
 
 
 @needs_root
+def test_another_account_is_not_answered_by_the_ui(stack: Stack) -> None:
+    """It has no token here, and every account of the machine reaches its port."""
+    stack.ensure_up()
+    url = stack.state()["urls"]["dagster"]
+    assert httpx.get(f"{url}/server_info").status_code == 200
+    with as_a_stranger():
+        assert httpx.get(f"{url}/server_info").status_code == 403
+
+
+@needs_root
 def test_another_account_reads_no_secret_of_a_running_pipeline(stack: Stack) -> None:
     """Files of the home, environments and command lines. A home that root made can be passed through."""
     stack.ensure_up()

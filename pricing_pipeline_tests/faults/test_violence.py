@@ -20,7 +20,7 @@ import psycopg
 import pytest
 from sqlalchemy import Row, make_url
 
-from pricing_pipeline.processes.home import code_socket, read_state, temporary_folder
+from pricing_pipeline.processes.home import read_state
 from pricing_pipeline_tests.fixtures.database import TestServer
 from pricing_pipeline_tests.fixtures.stack import GROUP, Stack, new_stack
 from pricing_pipeline_tests.support.stock_dagster import dagster_database
@@ -204,7 +204,8 @@ def test_kill_9_of_the_supervisor_leaves_nothing_and_loses_nothing(running: Stac
 
 def test_kill_9_of_everything_leaves_sockets_and_the_next_start_removes_them(running: Stack) -> None:
     """Nobody is left to tidy up, neither the supervisor nor its guardian."""
-    temporary, of_code = temporary_folder(running.home), code_socket(running.home)
+    code = psutil.Process(running.pid_of("code-server")).environ()
+    temporary, code_socket = Path(code["TMPDIR"]), Path(code["PRICING_CODE_SOCKET"])
     database_socket = Path(make_url(running.worker_url).query["host"]) / ".s.PGSQL.5432"
     (temporary / "left by a run").mkdir()
     running.forget_database()
@@ -215,20 +216,20 @@ def test_kill_9_of_everything_leaves_sockets_and_the_next_start_removes_them(run
                 process.send_signal(number)
     assert running.wait_for_end() == -signal.SIGKILL
     running.wait_until("the end of all processes", lambda: not running.processes())
-    left = {path.stat().st_ino for path in _sockets(temporary, of_code, database_socket)}
+    left = {path.stat().st_ino for path in _sockets(temporary, code_socket, database_socket)}
     assert len(left) >= 3
 
     running.start()
     running.wait_until_up()
     assert not (temporary / "left by a run").exists()
-    now = _sockets(temporary, of_code, database_socket)
+    now = _sockets(temporary, code_socket, database_socket)
     assert len(now) >= 3
     assert left & {path.stat().st_ino for path in now} == set()
 
 
 def test_ctrl_c_ends_it_and_leaves_nothing(running: Stack) -> None:
     running.forget_database()
-    temporary = temporary_folder(running.home)
+    temporary = Path(psutil.Process(running.pid_of("code-server")).environ()["TMPDIR"])
     os.killpg(running.state()["pid"], signal.SIGINT)  # a terminal signals the whole group
     assert running.wait_for_end() == 0
     assert running.processes() == []

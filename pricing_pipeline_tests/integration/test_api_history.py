@@ -329,6 +329,37 @@ def test_f5_an_adjusted_history_says_where_a_split_may_be_missing(
         assert (plain.json()["warnings"], "x-price-warnings" in plain.headers) == ([], False)
 
 
+def test_f5_a_total_return_names_the_payments_that_it_cannot_count(api: RunningApi, core: Core) -> None:
+    first = datetime(2010, 3, 1, tzinfo=UTC)
+    core.heartbeat("ann", (DAILY, "AAPL"))
+    insert(core, [{"at": first + timedelta(days=day), "amount": 5000} for day in range(3)])
+    core.rows("UPDATE pricing.price_history SET currency = 'GBP'")
+    core.rows(
+        "SELECT pricing.enter_action('equity', 'AAPL', '2010-03-02', 'dividend', NULL, NULL, 0.1, 'USD', 'ann')"
+    )
+    caller, where = api.caller(Scope.READ), f"history/{DAILY}/AAPL"
+    for format_ in Format:
+        answer = caller.ask("GET", where, params={**SPAN, "adjust": "total", "format": format_.value})
+        problem = answer.json()
+        assert (answer.status_code, problem["type"]) == (422, "urn:pricing-pipeline:uncounted-payments")
+        assert "dividend of 0.1 USD on 2010-03-02: no rate USD/GBP of that day" in problem["detail"]
+        assert problem["payments"] == [
+            {
+                "ex_on": "2010-03-02",
+                "reason": "no_rate",
+                "kind": "dividend",
+                "amount": "0.1",
+                "currency": "USD",
+                "into": "GBP",
+            }
+        ]
+    assert "payments" not in caller.ask("GET", f"history/{DAILY}/NOPE").json()
+    later = caller.get(where, **{**SPAN, "from": "2010-03-02"}, adjust="total")["rows"]
+    assert [row["quality"] for row in later] == [None, None]
+    (before,) = caller.get(where, **{**SPAN, "to": "2010-03-01"}, adjust="total")["rows"]
+    assert before["quality"].startswith("not counted: dividend of 0.1 USD on 2010-03-02")
+
+
 def test_f3_whoever_goes_away_leaves_no_file_behind(
     api: RunningApi, core: Core, monkeypatch: pytest.MonkeyPatch
 ) -> None:

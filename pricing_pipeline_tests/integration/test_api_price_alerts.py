@@ -71,6 +71,25 @@ def test_b27_an_alert_is_added_told_with_its_user_and_removed(shop: Caller, core
     assert listed(shop, "ann") == []
 
 
+def test_b27_a_hysteresis_is_added_and_shown_over_http_and_at_the_command_line(
+    shop: Caller, cli: CommandLine
+) -> None:
+    added = shop.post("price-alerts", {**ABOVE, "hysteresis": "1.5", "hysteresis_in": "percent"}, user="ann")
+    seen = shop.get(f"price-alerts/{added['price_alert_id']}", user="ann")
+    assert (seen["hysteresis"], seen["hysteresis_in"]) == ("1.5", "percent")
+    assert shop.post("price-alerts", ABOVE, user="bob")["hysteresis"] == "0"
+    arguments = ("price-alert", "add", "mailbox", "AAPL", "--type", QUOTE)
+    said = cli(*arguments, "--below", "150", "--hysteresis", "1%")
+    assert "is told when equity_quote AAPL goes below 150, again after it came back by 1 % (" in said.stdout
+    one = cli(*arguments, "--below", "140", "--hysteresis", "0.5", "--json").json
+    assert (one["hysteresis"], one["hysteresis_in"]) == ("0.5", "amount")
+    assert "below 150, again after it came back by 1 %" in cli("price-alert", "list").stdout.replace("\n", "")
+    assert "belongs to --above and --below" in cli(*arguments, "--moved", "5", "--hysteresis", "1").error
+    assert "is no number" in cli(*arguments, "--above", "5", "--hysteresis", "%").error
+    assert "is below 0" in cli(*arguments, "--above", "5", "--hysteresis", "-1%").error
+    assert "of above less than the threshold" in cli(*arguments, "--above", "5", "--hysteresis", "5").error
+
+
 def test_b27_a_webhook_is_told_whose_alert_it_is(shop: Caller, core: Core, clock: Clock) -> None:
     core.rows(
         "INSERT INTO pricing.recipients (recipient, channel, takes_any_user, least_severity, created_at, master_key_id,"
@@ -163,6 +182,10 @@ def test_b27_what_makes_no_sense_is_refused_and_leaves_nothing(shop: Caller, cor
         ({"condition": "each", "threshold": None, "pace_seconds": 59}, "pace_seconds"),
         ({"condition": "stale", "threshold": None, "lasts_seconds": 59}, "lasts_seconds"),
         ({"threshold": "0"}, "threshold"),
+        ({"hysteresis": "200"}, "less than the threshold"),
+        ({"hysteresis": "100", "hysteresis_in": "percent"}, "less than 100 percent"),
+        ({"hysteresis": "-1"}, "hysteresis"),
+        ({"condition": "moved", "hysteresis": "1"}, "the conditions above and below have a hysteresis"),
         ({"threshold": "1e999999"}, "threshold"),
         ({"threshold": "1e-999999"}, "12 decimal"),
         ({"threshold": "NaN"}, "threshold"),

@@ -74,6 +74,7 @@ def test_every_promised_command_is_there() -> None:
         "commodity": "sync list show terminal routes",
         "backfill": "start list show cancel",
         "instrument": "list show find add change spell pause resume remove",
+        "calendar": "list add-session close-day undo",
         "type": "list show add change set-ttl refresh retire revive",
         "export": "list run move",
         "task": "list show retry cancel",

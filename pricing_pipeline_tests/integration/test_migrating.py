@@ -13,10 +13,8 @@ from psycopg.errors import CheckViolation
 from pricing_pipeline.db import migrate
 from pricing_pipeline.db.migrate import upgrade
 from pricing_pipeline.errors import DatabaseError
-from pricing_pipeline_tests.fixtures.cli import CommandLine
 from pricing_pipeline_tests.fixtures.core import QUOTE, Core
 from pricing_pipeline_tests.fixtures.database import TestServer
-from pricing_pipeline_tests.support.sandbox_server import running_sandbox
 
 MIGRATIONS = Path(migrate.__file__).parents[2] / "migrations"
 NEXT = """
@@ -83,77 +81,6 @@ def test_an_upgrade_that_fails_names_what_is_in_the_way_and_changes_nothing(
         upgrade(owner_url)
     assert core.one("SELECT version_num FROM pricing.alembic_version") == newest()
     assert core.one("SELECT count(*) FROM pricing.warnings WHERE source = 'test'") == 1
-
-
-_AT_0073 = """
-DROP TRIGGER check_limit ON pricing.provider_limits;
-DROP FUNCTION pricing.check_limit();
-ALTER TABLE pricing.products DROP COLUMN is_listed;
-ALTER TABLE pricing.product_revisions DROP COLUMN is_listed;
-ALTER TABLE pricing.data_type_registry DROP COLUMN keep_months;
-ALTER TABLE pricing.registry_state DROP COLUMN prices_from;
-DROP TABLE pricing.exported_months, pricing.moved_days;
-ALTER TABLE pricing.game_versions DROP COLUMN earlier_live_times, DROP COLUMN is_test;
-DROP TRIGGER registry_changed ON pricing.provider_routing;
-DROP TRIGGER registry_changed ON pricing.data_collectors;
-DROP TRIGGER provider_shown_anew ON pricing.data_collectors;
-DROP TRIGGER registry_changed ON pricing.provider_declarations;
-DROP TRIGGER declared_anew ON pricing.provider_declarations;
-DROP TABLE pricing.failing_recipients;
-ALTER TABLE pricing.price_alerts DROP COLUMN is_settled, DROP COLUMN settles_at;
-ALTER TABLE pricing.async_operations DROP COLUMN recipient, DROP COLUMN priority;
-ALTER TABLE pricing.async_operations ADD COLUMN is_urgent boolean NOT NULL DEFAULT false;
-CREATE INDEX operations_due ON pricing.async_operations_live (is_urgent DESC, due_at, id) WHERE status = 'pending';
-UPDATE pricing.alembic_version SET version_num = '0073';
-"""
-"""Takes back what later migrations add."""
-_WITHOUT_UEX = """
-DELETE FROM pricing.provider_capabilities WHERE provider = 'uex';
-DELETE FROM pricing.provider_limits WHERE provider = 'uex';
-DELETE FROM pricing.provider_state WHERE provider = 'uex';
-DELETE FROM pricing.data_collectors WHERE provider = 'uex';
-"""
-
-
-@pytest.mark.usefixtures("still")
-def test_c4_a_database_from_before_uex_syncs_after_its_upgrade(
-    core: Core, cli: CommandLine, owner_url: str
-) -> None:
-    """By what docs/commodities.md says: one command adds the type, the next one syncs."""
-    with psycopg.connect(owner_url) as connection:
-        connection.execute(_WITHOUT_UEX + _AT_0073)
-    assert cli("db", "upgrade").exit_code == 0
-    core.rows("UPDATE pricing.data_collectors SET request_delay_ms = 0 WHERE provider = 'uex'")
-    added = "commodity_price --fetcher terminal_prices --asset-class commodity --ttl 30"
-    assert cli("type", "add", *added.split()).exit_code == 0
-    with running_sandbox(clock=core.clock, uex_calls_per_minute=None) as sandbox:
-        synced = cli("commodity", "sync", "--json", sandbox_url=sandbox.url)
-    assert synced.exit_code == 0, synced.stderr
-    assert core.rows("SELECT provider FROM pricing.provider_routing WHERE data_type = 'commodity_price'") == [
-        ("uex",)
-    ]
-    assert core.rows(
-        "SELECT name, units FROM pricing.provider_limits WHERE provider = 'uex' ORDER BY name"
-    ) == [("day", 14400), ("minute", 10)]
-
-
-@pytest.mark.usefixtures("still")
-@pytest.mark.parametrize("in_use", [True, False])
-def test_c4_uex_is_in_use_after_an_upgrade_only_where_all_providers_are(
-    core: Core, owner_url: str, in_use: bool
-) -> None:
-    """A home of real providers asks nobody before `provider use`. What is there already is left alone."""
-    with psycopg.connect(owner_url) as connection:
-        connection.execute(_WITHOUT_UEX + _AT_0073)
-        connection.execute("UPDATE pricing.data_collectors SET is_active = %s", [in_use])
-    upgrade(owner_url)
-    assert core.one("SELECT is_active FROM pricing.data_collectors WHERE provider = 'uex'") is in_use
-    core.rows("UPDATE pricing.provider_limits SET units = 7 WHERE (provider, name) = ('uex', 'minute')")
-    with psycopg.connect(owner_url) as connection:
-        connection.execute(_AT_0073)
-    upgrade(owner_url)
-    limit = "SELECT units FROM pricing.provider_limits WHERE (provider, name) = ('uex', 'minute')"
-    assert core.one(limit) == 7
 
 
 def test_values_that_wait_for_a_person_are_quarantined_after_the_upgrade(

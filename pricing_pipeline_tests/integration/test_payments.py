@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import date, timedelta
 from decimal import Decimal
 from typing import Any
 
@@ -12,6 +12,9 @@ from sqlalchemy.exc import DBAPIError
 from pricing_pipeline.domain.answers import Adjust, CapitalGain, CorporateAction, SpinOff
 from pricing_pipeline.errors import UncountedPayments
 from pricing_pipeline.prices import actions, price_reader
+from pricing_pipeline.providers.fetched import Fetched
+from pricing_pipeline.refresh import settling
+from pricing_pipeline_tests.fixtures.cli import CommandLine
 from pricing_pipeline_tests.fixtures.core import DAILY, Core, midnight
 from pricing_pipeline_tests.fixtures.database import Clock
 from pricing_pipeline_tests.support.told_actions import (
@@ -24,6 +27,7 @@ from pricing_pipeline_tests.support.told_actions import (
     split,
     stored,
 )
+from pricing_pipeline_tests.support.yahoo_answers import chart, parse
 
 pytestmark = pytest.mark.usefixtures("still")
 
@@ -151,6 +155,62 @@ def test_f5_what_a_person_enters_stands_for_its_kind_and_currency(core: Core, cl
         "SELECT pricing.remove_action('equity', 'AAPL', '2010-03-01', 'dividend', 'ann', of_currency => 'USD')"
     )
     assert set(stored(core)) == {dividend(1, "0.95", "CAD"), dividend(1, "0.5", "EUR"), gain(1, "1", "EUR")}
+
+
+def test_f5_the_command_names_what_it_cannot_count(core: Core, cli: CommandLine) -> None:
+    bring(core, bar(1, "50.00"), bar(2, "47.60"), bar(3, "47.60"), told=[])
+    entered = cli("action", "add", "AAPL", "2010-03-02", "--capital-gain", "2", "--currency", "EUR")
+    assert "capital gain 2 EUR of AAPL on 2010-03-02 is entered" in entered.stdout
+    cli("action", "add", "AAPL", "2010-03-02", "--dividend", "0.5")
+    cli("action", "add", "AAPL", "2010-03-02", "--dividend", "0.25", "--further")
+    cli("action", "add", "AAPL", "2010-03-03", "--spin-off", "1253:1000")
+    listed = cli("action", "list", "AAPL").stdout
+    assert "capital gain 2 EUR" in listed
+    assert "spin-off 1253:1000" in listed
+    read = ("price", "history", "AAPL", "--type", DAILY, "--adjust", "total")
+    refused = cli(*read, "--from", "2010-03-01", "--to", "2010-03-03").error
+    assert "capital gain of 2 EUR on 2010-03-02: no rate EUR/USD of that day is stored" in refused
+    said = cli(*read, "--from", "2010-03-01", "--to", "2010-03-01")
+    assert "some lack payments after them: capital gain of 2 EUR on 2010-03-02" in said.stderr
+    assert "dropped" not in said.stdout
+    assert "no splits, 1 spin-off, 2 dividends and 1 capital gain" in said.stderr
+    taken = cli("action", "remove", "AAPL", "2010-03-02", "--kind", "dividend").stdout
+    assert taken.startswith("the 2 payments (dividend) of AAPL on 2010-03-02 are taken back. ")
+
+
+def test_f5_what_yahoo_tells_is_read_to_the_total(core: Core) -> None:
+    """The whole way of a body: prices in pence, a dividend in dollars, a gain in pence, and a spin-off."""
+    days = {f"2026-11-{on}T09:30": 4000 for on in (16, 17, 18, 19)}
+    answer = parse(
+        chart(
+            days,
+            currency="GBp",
+            dividends=[("2026-11-17T09:30", 0.8, "USD")],
+            gains=[("2026-11-17T09:30", 160)],
+            splits=[("2026-11-19T09:30", 1253, 1000)],
+        )
+    )
+    core.lift_limits()
+    core.enqueue(DAILY, "AAPL", days=(date(2026, 11, 1), date(2026, 11, 19)))
+    core.rows("UPDATE pricing.instruments SET currency = 'GBP' WHERE symbol = 'AAPL'")
+    settling.settle_answer(core.engine, core.claim_one(), Fetched(answer, 200, 100, body=b"{}"))
+    core.rows(
+        "INSERT INTO pricing.price_history (data_type, symbol, observed_at, amount, scale, currency, provider, call_id,"
+        " fetched_at) VALUES ('fx_rate', 'GBP/USD', '2026-11-17T15:00Z', 125, 2, 'USD', 'fmp', 1, '2026-11-17T15:00Z')"
+    )
+
+    def read(adjust: Adjust) -> list[tuple[str, str | None, object]]:
+        span = (date(2026, 11, 16), date(2026, 11, 19))
+        with core.engine.connect() as connection:
+            bars = price_reader.bars(connection, "AAPL", DAILY, *span, adjust=adjust)
+        return [(f"{one.close:.4f}", one.currency, one.volume) for one in bars]
+
+    # 40 at 1253:1000 was 50.12 as traded; 0.8 / 1.25 + 1.6, of shares of today, were taken off.
+    assert read(Adjust.RAW) == [*[("50.1200", "GBP", 400)] * 3, ("40.0000", "GBP", 400)]
+    assert read(Adjust.SPLITS) == [("40.0000", "GBP", 400)] * 4
+    first, *others = read(Adjust.TOTAL)
+    assert others == [("40.0000", "GBP", 400)] * 3
+    assert first == ("37.7600", "GBP", 400)
 
 
 def test_f5_a_spin_off_divides_prices_and_no_volume(core: Core) -> None:

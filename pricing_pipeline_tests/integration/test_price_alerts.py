@@ -30,11 +30,18 @@ STORE = (
 
 
 def asked(
-    core: Core, condition: str, value: str | None = None, symbol: str | None = "AAPL", to: str = "mailbox"
+    core: Core,
+    condition: str,
+    value: str | None = None,
+    symbol: str | None = "AAPL",
+    to: str = "mailbox",
+    hysteresis: str = "0",
+    hysteresis_in: str = "amount",
 ) -> int:
     """Add an alert; the value is its threshold, or its span in seconds."""
     spans = {"stale": "lasts", "each": "pace"}
-    more = {spans.get(condition, "threshold"): Decimal(value) if value else 60}
+    more: dict[str, object] = {spans.get(condition, "threshold"): Decimal(value) if value else 60}
+    more |= {"hysteresis": Decimal(hysteresis), "hysteresis_in": hysteresis_in}
     with core.engine.begin() as connection:
         wanted = Wanted(to, QUOTE, symbol, condition, **more)  # type: ignore[arg-type]
         return price_alerts.add(connection, wanted, "ann").price_alert_id
@@ -83,6 +90,53 @@ def test_b27_a_crossing_is_told_once(core: Core, clock: Clock) -> None:
         "AAPL is below 150.5: 150.49 USD",
     ]
     assert told(core) == []
+
+
+def test_b27_a_price_that_goes_to_and_fro_is_told_by_its_hysteresis(core: Core, clock: Clock) -> None:
+    asked(core, "above", "200", hysteresis="1", hysteresis_in="percent")
+    asked(core, "below", "150", hysteresis="0.50")
+    priced(core, clock, "200.01", "199", "200.02", "198.01", "201", "198", "202")
+    assert told(core) == ["AAPL is above 200: 200.01 USD", "AAPL is above 200: 202.00 USD"]
+    priced(core, clock, "149.99", "150.49", "149", "150.50", "149.98")
+    assert told(core) == ["AAPL is below 150: 149.99 USD", "AAPL is below 150: 149.98 USD"]
+
+
+def test_b27_the_first_message_says_how_to_be_told_less_often(core: Core, clock: Clock) -> None:
+    asked(core, "above", "200")
+    asked(core, "above", "190", hysteresis="0.10", hysteresis_in="percent")
+
+    def bodies() -> list[str]:
+        price_watch.watch(core.engine)
+        rows = core.rows("SELECT payload ->> 'body' AS body FROM pricing.async_operations ORDER BY id")
+        core.rows("DELETE FROM pricing.async_operations")
+        return [row.body for row in rows]
+
+    priced(core, clock, "201", "199", "202")
+    first, second, with_hysteresis = bodies()
+    assert "add the alert with --hysteresis 1% instead" in first
+    assert "hysteresis" not in second
+    assert "and again after it came back down to 189.81." in with_hysteresis
+    assert "--hysteresis" not in with_hysteresis
+    priced(core, clock, "199", "203")
+    assert ["hysteresis" in body for body in bodies()] == [False]
+
+
+@pytest.mark.parametrize(
+    ("condition", "value", "hysteresis", "unit"),
+    [
+        ("above", "200", "200", "amount"),
+        ("above", "200", "100", "percent"),
+        ("below", "200", "100", "percent"),
+        ("above", "200", "-1", "amount"),
+        ("moved", "5", "1", "percent"),
+        ("above", "200", "1", "points"),
+    ],
+)
+def test_b27_a_hysteresis_that_makes_no_sense_is_refused(
+    core: Core, condition: str, value: str, hysteresis: str, unit: str
+) -> None:
+    with pytest.raises(DBAPIError):
+        asked(core, condition, value, hysteresis=hysteresis, hysteresis_in=unit)
 
 
 def test_b27_what_is_beyond_already_is_told_at_once(core: Core, clock: Clock) -> None:

@@ -29,6 +29,8 @@ KINDS = (
     ("moved", "0.01"),
     ("each", "60"),
 )
+WAYS_BACK = ("0", "1", "9.99", "1%", "10%", "0.01%")
+"""Hysteresis: amounts of the price, and percent of the threshold."""
 TEN_MINUTES = 600
 STORE = text(
     "SELECT pricing.merge_prices('equity_quote', 'twelvedata', 1, true, ARRAY[:symbol],"
@@ -48,6 +50,7 @@ class Alert:
     symbol: str | None
     condition: str
     value: Decimal
+    way_back: str = "0"
     waiting: list[tuple[str, int]] = field(default_factory=list)
     is_beyond: bool = False
     reference: int | None = None
@@ -62,7 +65,11 @@ class Alert:
             moved = abs(Fraction(cents - self.reference, self.reference)) * 100 >= Fraction(self.value)
             self.reference = cents if moved else self.reference
             return moved
-        was_beyond, threshold = self.is_beyond, self.value * 100
+        was_beyond, threshold = self.is_beyond, Fraction(self.value * 100)
+        if was_beyond:
+            way = Fraction(self.way_back.removesuffix("%"))
+            way *= threshold / 100 if "%" in self.way_back else 100
+            threshold += -way if self.condition == "above" else way
         self.is_beyond = cents > threshold if self.condition == "above" else cents < threshold
         return self.is_beyond and not was_beyond
 
@@ -211,11 +218,19 @@ def machine(core: Core, clock: Clock) -> type[RuleBasedStateMachine]:
             kind=st.sampled_from(KINDS),
             is_of_all=st.booleans(),
             meanwhile=st.none() | st.sampled_from(CENTS),
+            way_back=st.sampled_from(WAYS_BACK),
         )
         def somebody_asks(
-            self, symbol: str, kind: tuple[str, str], is_of_all: bool, meanwhile: int | None
+            self,
+            symbol: str,
+            kind: tuple[str, str],
+            is_of_all: bool,
+            meanwhile: int | None,
+            way_back: str = "0",
         ) -> None:
             condition, value = kind[0], Decimal(kind[1])
+            if condition not in ("above", "below"):
+                way_back = "0"
             of = None if condition == "each" and is_of_all else symbol
             if any(
                 (a.symbol, a.condition, a.value) == (of, condition, value) for a in self.model.alerts.values()
@@ -224,14 +239,22 @@ def machine(core: Core, clock: Clock) -> type[RuleBasedStateMachine]:
             wanted = (
                 Wanted("hook", QUOTE, of, condition, pace=60)
                 if condition == "each"
-                else Wanted("hook", QUOTE, of, condition, value)
+                else Wanted(
+                    "hook",
+                    QUOTE,
+                    of,
+                    condition,
+                    value,
+                    hysteresis=Decimal(way_back.removesuffix("%")),
+                    hysteresis_in="percent" if "%" in way_back else "amount",
+                )
             )
             with core.engine.begin() as connection:
                 id_ = price_alerts.add(connection, wanted, "ann").price_alert_id
                 if meanwhile is not None:
                     self.pass_time(TEN_MINUTES)
                     self.prices_come(symbol, [meanwhile], is_same_time=False)
-            self.model.alerts[id_] = Alert(of, condition, value)
+            self.model.alerts[id_] = Alert(of, condition, value, way_back)
 
         @precondition(lambda self: self.model.alerts)
         @rule(data=st.data())

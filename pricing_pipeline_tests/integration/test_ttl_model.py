@@ -77,8 +77,8 @@ class World:
         core.rows(
             "TRUNCATE pricing.api_call_queue, pricing.collector_call_log, pricing.demand, pricing.active_subscriptions,"
             " pricing.latest_prices, pricing.price_history, pricing.check_marks, pricing.pair_views,"
-            " pricing.streamed_pairs, pricing.ttl_stretches, pricing.freshness_samples, pricing.my_table,"
-            " pricing.my_ttls, pricing.calendar_sessions, pricing.price_revisions"
+            " pricing.streamed_pairs, pricing.ttl_stretches, pricing.freshness_samples,"
+            " pricing.my_table, pricing.my_ttls, pricing.calendar_sessions, pricing.price_revisions"
         )
         core.rows("UPDATE pricing.instruments SET update_mode = 'api'")
         core.rows("DELETE FROM pricing.provider_routing WHERE symbol IS NOT NULL")

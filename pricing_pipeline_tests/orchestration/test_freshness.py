@@ -319,7 +319,7 @@ def test_g2_a_type_whose_watched_pairs_are_all_paused_says_so_at_once(
     assert observed(both) == {QUOTE: words}
     (check,) = [event for event in both.asset_events if isinstance(event, dg.AssetCheckEvaluation)]
     assert (check.passed, str(check.description).replace("\\", "")) == (True, words)
-    clock.advance(31)
+    clock.advance(95)
     again = stage.tick(SENSOR, both.cursor)
     assert not again.asset_events, "once"
     core.pause("AAPL", paused=False)

@@ -134,7 +134,7 @@ def _twelvedata_series(symbol: str, values: list[Value]) -> object:
     rows = [
         {
             "datetime": str(one.day),
-            "open": "10.00000",
+            "open": None if one.close is None else "10.00000",
             "high": one.high,
             "low": one.low,
             "close": one.close,
@@ -172,6 +172,7 @@ def _mfapi_latest(asked: Sequence[str], values: Sequence[Value]) -> object:
 def _yahoo_series(symbol: str, values: list[Value]) -> dict[str, object]:
     columns = {name: [number(getattr(one, name)) for one in values] for name in ("high", "low", "close")}
     today = NOW.date()
+    opens = [None if one.close is None else 10 for one in values]
     return {
         "meta": {
             "currency": values[-1].currency,
@@ -185,7 +186,7 @@ def _yahoo_series(symbol: str, values: list[Value]) -> dict[str, object]:
         },
         "timestamp": [epoch(one.day, 14) for one in values],
         "indicators": {
-            "quote": [columns | {"open": [10] * len(values), "volume": [100] * len(values)}],
+            "quote": [columns | {"open": opens, "volume": [100] * len(values)}],
         },
     }
 
@@ -217,7 +218,7 @@ def _fmp_bars(asked: Sequence[str], values: Sequence[Value]) -> object:
         {
             "symbol": one.symbol,
             "date": str(one.day),
-            "open": 10,
+            "open": None if one.close is None else 10,
             "high": number(one.high),
             "low": number(one.low),
             "close": number(one.close),
@@ -394,7 +395,7 @@ def _declared_bars(asked: Sequence[str], values: Sequence[Value]) -> object:
     bars = [
         {
             "day": str(one.day),
-            "open": 10,
+            "open": None if one.close is None else 10,
             "high": number(one.high),
             "low": number(one.low),
             "close": number(one.close),

@@ -198,6 +198,19 @@ def test_b18_a_zero_on_a_sunday_costs_no_good_day() -> None:
     assert "above zero" in rejected.reason
 
 
+def test_b18_a_segregated_scheme_may_be_written_off_to_0() -> None:
+    name = "A Debt Fund - Segregated Portfolio 1 - Growth"
+    rows = (("11-05-2026", "0.00000"), ("10-05-2026", "0.12000"))
+    answer = parse(history(*rows, scheme_name=name))
+    assert [(o.observed_at.day, o.close, o.text) for o in answer.observations] == [
+        (10, Decimal("0.12000"), "0.12000"),
+        (11, Decimal(0), "0.00000"),
+    ]
+    latest = parse_list([listed(1, "0.00000", schemeName=name), listed(2)], "1", "2")
+    assert {o.symbol: o.close for o in latest.observations}["1"] == 0
+    assert not latest.failures
+
+
 @pytest.mark.parametrize(
     ("row", "words"),
     [

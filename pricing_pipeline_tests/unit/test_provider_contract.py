@@ -25,6 +25,7 @@ from pricing_pipeline.domain.data_types import Fetcher
 from pricing_pipeline.domain.windows import Window
 from pricing_pipeline.errors import InvalidRange, ProviderDown, SettingsError, Throttled
 from pricing_pipeline.providers.dialogue import OneRequest
+from pricing_pipeline.providers.values import NO_CURRENCY
 from pricing_pipeline.validation.knowledge import Known
 from pricing_pipeline.validation.plausibility import judge
 from pricing_pipeline_tests.support.provider_contract import (
@@ -342,6 +343,19 @@ def test_fault_14_no_day_of_the_future_or_outside_the_window(sample: Sample) -> 
 
 
 @daily
+@pytest.mark.parametrize("ahead", [0, 1, 40])
+def test_b18_a_row_without_a_value_of_a_day_that_is_not_over_is_nothing(sample: Sample, ahead: int) -> None:
+    """It is no failure and nothing to be told; of a day that is over, it is told."""
+    symbol = sample.symbols[0]
+    coming = Value(symbol, NOW.date() + timedelta(days=ahead), None, None, None)
+    answer = parse(sample, sample.encoded([symbol], [Value(symbol, MONDAY), coming]), [symbol])
+    assert values_of(answer) == [(symbol, MONDAY)]
+    assert (answer.rejected, answer.failures, answer.unread) == ((), (), {})
+    only = parse(sample, sample.encoded([symbol], [coming]), [symbol])
+    assert (values_of(only), only.rejected, only.failures) == ([], (), ())
+
+
+@daily
 def test_fault_14_the_first_day_of_the_calendar_is_refused_as_any_other_day_without_an_exchange(
     sample: Sample,
 ) -> None:
@@ -358,9 +372,12 @@ def test_fault_14_no_value_in_a_currency_that_is_none(sample: Sample, currency: 
     values = [
         replace(one, currency=currency if one.symbol == asked[0] else "USD") for one in good(sample, *asked)
     ]
-    assert asked[0] not in {
-        symbol for symbol, _ in values_of(outcome(sample, sample.encoded(asked, values), asked))
-    }
+    result = outcome(sample, sample.encoded(asked, values), asked)
+    found = [one for one in getattr(result, "observations", ()) if one.symbol == asked[0]]
+    if currency is None:
+        assert all(one.currency is None and one.quality.startswith(NO_CURRENCY) for one in found)
+    else:
+        assert found == []
 
 
 @quotes

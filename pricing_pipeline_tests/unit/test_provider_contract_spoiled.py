@@ -29,6 +29,7 @@ from pricing_pipeline_tests.support.provider_samples import (
     literal,
 )
 
+NOTHING = re.compile("nothing was stored", re.IGNORECASE)
 JUNK = st.sampled_from(
     [None, "", "x", [], {}, [None], True, -1, 10**30, *map(literal, ("NaN", "1e400", "-0.5"))]
 )
@@ -98,6 +99,11 @@ def test_b18_a_spoiled_node_never_changes_another_price(sample: Sample, data: st
     assert not names_of_ours(result), (path, junk)
     if isinstance(result, Answer):
         assert {one.symbol for one in result.records} <= set(asked)
+        stored = {one.symbol for one in (*result.observations, *result.records)}
+        untrue = [
+            one.reason for one in result.rejected if one.symbol in stored and NOTHING.search(one.reason)
+        ]
+        assert not untrue, "one bad row among good ones is one bad row"
         for one in result.observations:
             assert _agrees(one, true[one.symbol, one.observed_at.date()]), (path, junk)
 

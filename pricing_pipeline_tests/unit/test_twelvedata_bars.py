@@ -91,7 +91,7 @@ def test_f6_thousands_of_days_that_nobody_asked_for_are_one_rejection() -> None:
     assert "3500 value(s) lie outside the asked 2026-11-01..2026-11-30" in rejected.reason
     assert "10.00000 of 2015-01-01, 10.00100 of 2015-01-02" in rejected.reason
     (failure,) = parse(series(*strangers), ["AAPL"], BARS, NOVEMBER).failures
-    assert "none of the 3500 values" in failure.message
+    assert "no value of AAPL is of the days that were asked for: 3500 value(s)" in failure.message
 
 
 def test_f6_of_thousands_of_broken_days_a_hundred_are_shown_and_the_others_counted() -> None:

@@ -25,10 +25,15 @@ def start(
         list[str] | None, symbols_argument("Only these; else every instrument that is not paused.")
     ] = None,
     last: Last = None,
+    again: Annotated[
+        bool, typer.Option("--again", help="Ask again for days of which the provider had no value before.")
+    ] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show the cost; queue nothing.")] = False,
     as_json: Json = False,
 ) -> None:
     """Fetch the history that is missing between two days. What is stored already costs no call.
+
+    A day for which the provider has answered without a value is asked for again only with --again.
 
     Dagster does it if it runs on this home, and goes on when you leave; otherwise this process does. With
     --dry-run: calls, units, bytes, time and share of the quota. The exit code is 1 if something failed, would be
@@ -45,11 +50,11 @@ def start(
     if dry_run:
         from pricing_pipeline.cli import backfill
 
-        done = backfill.cost(data_type, first_day, last_day, wanted, as_json=as_json)
+        done = backfill.cost(data_type, first_day, last_day, wanted, again=again, as_json=as_json)
     else:
         from pricing_pipeline.cli import backfill_start
 
-        done = backfill_start.start(data_type, first_day, last_day, wanted, as_json=as_json)
+        done = backfill_start.start(data_type, first_day, last_day, wanted, again=again, as_json=as_json)
     if not done:
         raise typer.Exit(1)
 

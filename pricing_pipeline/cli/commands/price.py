@@ -117,8 +117,9 @@ def gaps(
 ) -> None:
     """Show the trading days of a symbol that have no value, and why: by the calendar of its exchange.
 
-    not_asked, failed and unreadable can be fetched by a backfill. provider_has_none and not_listed cannot: asking
-    again would bring the same answer. quarantined waits for a person, queued is on its way, not_published will come.
+    not_asked, failed and unreadable can be fetched by a backfill. provider_has_none is asked for again by itself if
+    the day is recent or between stored days, and at once by `backfill start --again`. not_listed has no values.
+    quarantined waits for a person, queued is on its way, not_published will come.
 
     \b
     Example: pricing-pipeline price gaps IBM --type equity_daily --from 2012-01

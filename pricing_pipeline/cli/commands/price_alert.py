@@ -36,6 +36,14 @@ def add(
         str | None,
         typer.Option("--moved", metavar="PERCENT", help="When the price has moved by this many percent."),
     ] = None,
+    hysteresis: Annotated[
+        str | None,
+        typer.Option(
+            "--hysteresis",
+            metavar="AMOUNT|PERCENT%",
+            help="With --above or --below, how far the price must come back before it is told again: 0.5 or 1%.",
+        ),
+    ] = None,
     stale: Annotated[
         str | None, typer.Option("--stale", metavar="SPAN", help="When it has been stale for this long: 30m.")
     ] = None,
@@ -62,7 +70,7 @@ def add(
         recipient,
         symbol,
         data_type,
-        price_alert.TypedOptions(above, below, moved, stale, each, pace, all_symbols),
+        price_alert.TypedOptions(above, below, moved, stale, each, pace, all_symbols, hysteresis),
         as_json=as_json,
     )
 

@@ -3,6 +3,10 @@
 SELECT backfill_id, tasks, left_out FROM pricing.plan_backfill(:data_type, CAST(:first_day AS date), CAST(:last_day AS date),
                                                      CAST(:symbols AS text[]), :run_id);
 
+-- name: ask_again
+-- Have the next backfill ask for days of which the provider had no value before; returns of how many pairs.
+SELECT pricing.ask_again(:data_type, CAST(:first_day AS date), CAST(:last_day AS date), CAST(:symbols AS text[]));
+
 -- name: progress
 -- Tasks of a backfill: all, not finished, failed.
 SELECT tasks, open, failed FROM pricing.backfill_progress(CAST(:backfill_id AS uuid));

@@ -47,6 +47,18 @@ SELECT pricing.cover(:data_type, CAST(:symbols AS text[]), lower(part), upper(pa
 FROM unnest(datemultirange(daterange(CAST(:first_day AS date), CAST(:last_day AS date), '[]'))
             - (SELECT range_agg(daterange(day, day, '[]')) FROM unnest(CAST(:unread AS date[])) AS day)) AS part;
 
+-- name: lacking
+-- Which of these days, that are over, have no value yet; none of before the history or the listing.
+SELECT u.symbol, u.day
+FROM unnest(CAST(:symbols AS text[]), CAST(:days AS date[])) AS u (symbol, day)
+JOIN pricing.data_type_registry r ON r.data_type = :data_type
+JOIN pricing.instruments i ON (i.asset_class, i.symbol) = (r.asset_class, u.symbol)
+WHERE u.day >= greatest(r.history_from, i.listed_on) AND u.day < (pricing.clock() AT TIME ZONE 'UTC')::date
+  AND NOT EXISTS (SELECT FROM pricing.price_history h
+                  WHERE h.data_type = r.data_type AND h.symbol = u.symbol
+                    AND h.observed_at = u.day::timestamp AT TIME ZONE 'UTC')
+  AND NOT pricing.has_moved(r.data_type, u.symbol, u.day);
+
 -- name: latest
 -- Latest prices of some symbols, of one data type or all, with age in seconds, verdict on freshness, and whether they are paused.
 SELECT l.data_type, l.symbol, l.amount, l.scale, l.currency, l.observed_at, l.fetched_at, l.provider,

@@ -266,25 +266,85 @@ COMMENT ON FUNCTION pricing.plan_backfill(text, date, date, text[], text) IS
     'Queues one task per instrument and gap that is neither covered nor queued, each within what one call may ask. Without symbols: every instrument of the type, verified or not; a symbol that is none is refused. Counts what was queued already, too, and by reason what was left out: zero tasks = there is nothing else to ask for; history_standing says why.';
 
 
+CREATE OR REPLACE FUNCTION pricing.absent_sessions(wanted_type text, wanted_symbol text, from_day date, to_day date)
+RETURNS SETOF date
+LANGUAGE sql STABLE AS $$
+    SELECT s.session
+    FROM pricing.data_type_registry r
+    JOIN pricing.instruments i ON (i.asset_class, i.symbol) = (r.asset_class, wanted_symbol)
+    JOIN pricing.calendar_sessions s ON s.calendar = i.calendar
+    CROSS JOIN LATERAL (
+        SELECT (min(h.observed_at) AT TIME ZONE 'UTC')::date AS first_day, (max(h.observed_at) AT TIME ZONE 'UTC')::date AS last_day
+        FROM pricing.price_history h WHERE h.data_type = wanted_type AND h.symbol = wanted_symbol) stored
+    WHERE r.data_type = wanted_type AND r.fetcher <> 'quote' AND s.session BETWEEN greatest(from_day, i.listed_on) AND to_day
+      -- An older day outside what is stored was before the listing, or after the end.
+      AND (s.session >= (pricing.clock() AT TIME ZONE 'UTC')::date - 30 OR s.session BETWEEN stored.first_day AND stored.last_day)
+      AND NOT EXISTS (SELECT FROM pricing.price_history h
+                      WHERE h.data_type = wanted_type AND h.symbol = wanted_symbol
+                        AND h.observed_at = s.session::timestamp AT TIME ZONE 'UTC')
+      AND NOT EXISTS (SELECT FROM pricing.quarantined_values v
+                      WHERE v.data_type = wanted_type AND v.symbol = wanted_symbol
+                        AND v.observed_at = s.session::timestamp AT TIME ZONE 'UTC')
+      AND NOT pricing.has_moved(wanted_type, wanted_symbol, s.session)
+$$;
+COMMENT ON FUNCTION pricing.absent_sessions(text, text, date, date) IS
+    'Sessions of a pair between two days that have no value, neither believed nor quarantined, and should have one: those of the last 30 days, and those between the first and the last stored value.';
+
+
 CREATE OR REPLACE FUNCTION pricing.cover(wanted_type text, symbols text[], from_day date, to_day date) RETURNS void
 LANGUAGE sql SET search_path = '' AS $$
     -- Today's value may still change, so today is never covered; nor is a session whose value may be late by a day.
-    INSERT INTO pricing.history_coverage AS h (data_type, symbol, covered)
-    SELECT wanted_type, s, datemultirange(daterange(from_day, until.day, '[]'))
-    FROM (SELECT pricing.clock() AS at OFFSET 0) now_ CROSS JOIN unnest(symbols) AS s
-    CROSS JOIN LATERAL (
-        SELECT least(to_day, (now_.at AT TIME ZONE 'UTC')::date - 1, (
-            SELECT x.session - 1 FROM pricing.data_type_registry r
-            JOIN pricing.instruments i ON (i.asset_class, i.symbol) = (r.asset_class, s)
-            JOIN pricing.calendar_sessions x ON x.calendar = i.calendar
-            WHERE r.data_type = wanted_type AND r.fetcher <> 'quote'
-              AND x.closes_at > now_.at - interval '1 day' - pricing.publish_lag(wanted_type, s, r.fetcher)
-            ORDER BY x.closes_at LIMIT 1)) AS day) until
-    WHERE from_day <= until.day
-    ORDER BY s
-    ON CONFLICT (data_type, symbol) DO UPDATE SET covered = h.covered + excluded.covered
+    WITH answered AS MATERIALIZED (
+        SELECT s AS symbol, until.day AS last_day
+        FROM (SELECT pricing.clock() AS at OFFSET 0) now_ CROSS JOIN unnest(symbols) AS s
+        CROSS JOIN LATERAL (
+            SELECT least(to_day, (now_.at AT TIME ZONE 'UTC')::date - 1, (
+                SELECT x.session - 1 FROM pricing.data_type_registry r
+                JOIN pricing.instruments i ON (i.asset_class, i.symbol) = (r.asset_class, s)
+                JOIN pricing.calendar_sessions x ON x.calendar = i.calendar
+                WHERE r.data_type = wanted_type AND r.fetcher <> 'quote'
+                  AND x.closes_at > now_.at - interval '1 day' - pricing.publish_lag(wanted_type, s, r.fetcher)
+                ORDER BY x.closes_at LIMIT 1)) AS day) until
+        WHERE from_day <= until.day),
+    covered AS (
+        INSERT INTO pricing.history_coverage AS h (data_type, symbol, covered)
+        SELECT wanted_type, a.symbol, datemultirange(daterange(from_day, a.last_day, '[]')) FROM answered a
+        ORDER BY a.symbol
+        ON CONFLICT (data_type, symbol) DO UPDATE SET covered = h.covered + excluded.covered)
+    INSERT INTO pricing.absent_days (data_type, symbol, day, ask_at)
+    SELECT wanted_type, a.symbol, x.day, pricing.clock() + interval '1 day'
+    FROM answered a
+    CROSS JOIN LATERAL pricing.absent_sessions(wanted_type, a.symbol, from_day, a.last_day) AS x (day)
+    ORDER BY a.symbol, x.day
+    ON CONFLICT DO NOTHING
 $$;
-COMMENT ON FUNCTION pricing.cover(text, text[], date, date) IS 'Remembers that the provider has answered for these days, so that no backfill asks again.';
+COMMENT ON FUNCTION pricing.cover(text, text[], date, date) IS
+    'Remembers that the provider has answered for these days, so that no backfill asks again, and which trading days its answer lacked: those are asked for again by themselves.';
+
+
+CREATE OR REPLACE FUNCTION pricing.ask_again(wanted_type text, from_day date, to_day date, only_symbols text[] DEFAULT NULL)
+RETURNS bigint
+LANGUAGE plpgsql SET search_path = '' AS $$
+DECLARE
+    pairs bigint;
+BEGIN
+    UPDATE pricing.history_coverage h SET covered = h.covered - lacking.days
+    FROM (SELECT c.data_type, c.symbol, datemultirange(daterange(from_day, to_day, '[]')) - coalesce((
+              SELECT range_agg(daterange(v.day, v.day, '[]'))
+              FROM (SELECT (p.observed_at AT TIME ZONE 'UTC')::date AS day FROM pricing.price_history p
+                    WHERE p.data_type = c.data_type AND p.symbol = c.symbol
+                      AND p.observed_at >= from_day::timestamp AT TIME ZONE 'UTC'
+                      AND p.observed_at < (to_day + 1)::timestamp AT TIME ZONE 'UTC') v), '{}') AS days
+          FROM pricing.history_coverage c
+          WHERE c.data_type = wanted_type AND c.covered && daterange(from_day, to_day, '[]')
+            AND (only_symbols IS NULL OR c.symbol = ANY (only_symbols))
+          ORDER BY c.symbol FOR UPDATE) lacking
+    WHERE (h.data_type, h.symbol) = (lacking.data_type, lacking.symbol) AND h.covered && lacking.days;
+    GET DIAGNOSTICS pairs = ROW_COUNT;
+    RETURN pairs;
+END $$;
+COMMENT ON FUNCTION pricing.ask_again(text, date, date, text[]) IS
+    'Forgets that the provider has answered for the days between two that have no value, so that the next backfill asks for them once more. Returns of how many pairs.';
 
 
 CREATE OR REPLACE FUNCTION pricing.backfill_progress(

@@ -62,7 +62,7 @@ BEGIN
                                                               AND v.viewed_at > now_ - interval '10 minutes' OFFSET 0) AS is_unseen
         FROM pricing.data_type_registry r CROSS JOIN unnest(symbols) AS w (symbol)
         -- OFFSET: looked up one by one, never joined, however few there were when this was planned.
-        CROSS JOIN LATERAL (SELECT x.update_mode, x.is_active FROM pricing.instruments x
+        CROSS JOIN LATERAL (SELECT x.update_mode, x.is_active, x.calendar FROM pricing.instruments x
                             WHERE (x.asset_class, x.symbol) = (r.asset_class, w.symbol) OFFSET 0) i
         LEFT JOIN LATERAL (SELECT x.*, pricing.ttl_of(r, x.cache_ttl_minutes) AS ttl_minutes FROM pricing.latest_prices x
                            WHERE (x.data_type, x.symbol) = (r.data_type, w.symbol) OFFSET 0) l ON true
@@ -73,6 +73,15 @@ BEGIN
                 WHEN r.staleness_function = 'is_data_stale' AND NOT r.has_own_table AND pricing.is_past_ttl(l.fetched_at, l.ttl_minutes, now_) THEN 'stale'
                 WHEN r.has_own_table OR r.staleness_function NOT IN ('is_data_stale', 'is_market_stale') THEN pricing.verdict_on(r.data_type, w.symbol)
                 WHEN r.staleness_function = 'is_market_stale' AND pricing.is_market_stale(r.data_type, w.symbol, l.fetched_at, l.ttl_minutes) THEN 'stale'
+                -- Of most quotes that is enough: the source is a little behind, or it has the close of a market that is closed.
+                WHEN l.observed_at >= l.fetched_at - interval '15 minutes' THEN 'fresh'
+                WHEN r.fetcher = 'quote'
+                     AND l.observed_at >= (SELECT s.closes_at FROM pricing.calendar_sessions s
+                                           WHERE s.calendar = i.calendar AND s.closes_at <= l.fetched_at
+                                           ORDER BY s.closes_at DESC LIMIT 1) - interval '20 minutes'
+                     AND l.fetched_at < (SELECT s.opens_at FROM pricing.calendar_sessions s
+                                         WHERE s.calendar = i.calendar AND s.closes_at > l.fetched_at
+                                         ORDER BY s.closes_at LIMIT 1) THEN 'fresh'
                 WHEN pricing.is_source_old(r, w.symbol, l.observed_at, l.fetched_at, l.ttl_minutes) THEN 'source_old'
                 ELSE 'fresh' END AS verdict OFFSET 0) judged
         LEFT JOIN pricing.data_collectors p ON p.provider = l.provider

@@ -1,8 +1,62 @@
--- What of the past is asked for once more: bars that came before their day was over, and histories that came by another ratio.
+-- What of the past is asked for once more: bars that came before their day was over, trading days that an answer lacked, and
+-- histories that came by another ratio.
 -- It is kept until it is asked for, however long it has to wait, and what it waits for is told.
 
+CREATE OR REPLACE FUNCTION pricing.is_traded_by_others(wanted_type text, wanted_symbol text, day date) RETURNS boolean
+LANGUAGE sql STABLE AS $$
+    SELECT EXISTS (
+        SELECT FROM pricing.data_type_registry r
+        JOIN pricing.instruments i ON (i.asset_class, i.symbol) = (r.asset_class, wanted_symbol)
+        JOIN pricing.instruments o ON o.asset_class = i.asset_class AND o.calendar = i.calendar AND o.symbol <> i.symbol
+        JOIN pricing.price_history h ON h.data_type = wanted_type AND h.symbol = o.symbol
+                                        AND h.observed_at = day::timestamp AT TIME ZONE 'UTC'
+        WHERE r.data_type = wanted_type)
+$$;
+COMMENT ON FUNCTION pricing.is_traded_by_others(text, text, date) IS
+    'Whether another instrument of the same exchange has a value of a day.';
+
+
+CREATE OR REPLACE FUNCTION pricing.absent_spans()
+RETURNS TABLE (data_type text, symbol text, first_day date, last_day date, since timestamptz)
+LANGUAGE plpgsql STABLE SET search_path = '' AS $$
+#variable_conflict use_column
+BEGIN
+    RETURN QUERY
+    WITH due AS MATERIALIZED (
+        SELECT a.data_type, a.symbol, a.day, a.ask_at, longest.days AS longest
+        FROM pricing.absent_days a
+        JOIN pricing.data_type_registry r ON r.data_type = a.data_type AND r.is_active
+        CROSS JOIN LATERAL (
+            SELECT u.left_out FROM pricing.universe u WHERE (u.data_type, u.symbol) = (a.data_type, a.symbol)) about
+        LEFT JOIN LATERAL pricing.longest_window(a.data_type, a.symbol, r.fetcher) AS longest (days) ON true
+        WHERE a.ask_at <= pricing.clock() AND about.left_out IS NULL
+          AND (a.asked < 3 OR pricing.is_traded_by_others(a.data_type, a.symbol, a.day))
+          AND NOT EXISTS (SELECT FROM pricing.price_history h
+                          WHERE h.data_type = a.data_type AND h.symbol = a.symbol
+                            AND h.observed_at = a.day::timestamp AT TIME ZONE 'UTC')
+          -- What is on its way is not asked for again.
+          AND NOT EXISTS (SELECT FROM pricing.api_call_queue_live q
+                          WHERE (q.data_type, q.symbol) = (a.data_type, a.symbol) AND q.window_end <> 'infinity'
+                            AND a.day BETWEEN q.window_start AND q.window_end)),
+    steps AS (
+        SELECT d.*, d.day - lag(d.day) OVER (PARTITION BY d.data_type, d.symbol ORDER BY d.day) AS step FROM due d),
+    -- Days within a month of each other are one call.
+    islands AS (
+        SELECT s.*, count(*) FILTER (WHERE s.step IS NULL OR s.step > 30)
+                        OVER (PARTITION BY s.data_type, s.symbol ORDER BY s.day) AS island
+        FROM steps s),
+    pieces AS (
+        SELECT i.*, (i.day - min(i.day) OVER (PARTITION BY i.data_type, i.symbol, i.island)) / coalesce(i.longest, 1000000) AS piece
+        FROM islands i)
+    SELECT p.data_type, p.symbol, min(p.day), max(p.day), min(p.ask_at)
+    FROM pieces p GROUP BY p.data_type, p.symbol, p.island, p.piece;
+END $$;
+COMMENT ON FUNCTION pricing.absent_spans() IS
+    'Spans of trading days that answers lacked and that are to be asked for again now. After three times a day is asked for only while another instrument of its exchange has a value of it.';
+
+
 CREATE OR REPLACE FUNCTION pricing.refetches()
-RETURNS TABLE (data_type text, symbol text, from_day date, is_history boolean, since timestamptz, provider text, est_bytes bigint, waits_for text)
+RETURNS TABLE (data_type text, symbol text, from_day date, to_day date, is_history boolean, since timestamptz, provider text, est_bytes bigint, waits_for text)
 LANGUAGE plpgsql STABLE SET search_path = '' AS $$
 #variable_conflict use_column
 DECLARE
@@ -19,6 +73,8 @@ BEGIN
                           WHERE (q.data_type, q.symbol) = (b.data_type, b.symbol) AND q.window_end <> 'infinity'
                             AND b.day BETWEEN q.window_start AND q.window_end)
         UNION ALL
+        SELECT s.data_type, s.symbol, s.first_day, s.last_day, false, s.since FROM pricing.absent_spans() s
+        UNION ALL
         SELECT x.data_type, x.symbol,
                greatest(r.history_from, least(x.first_on, (
                    SELECT (min(h.observed_at) AT TIME ZONE 'UTC')::date FROM pricing.price_history h
@@ -27,7 +83,7 @@ BEGIN
                      min(y.first_on) FILTER (WHERE y.kind = 'basis') AS first_on FROM pricing.restatements y
               WHERE y.ratio IS NOT NULL AND y.backfill_id IS NULL GROUP BY 1, 2) x
         JOIN pricing.data_type_registry r USING (data_type))
-    SELECT n.data_type, n.symbol, n.from_day, n.is_history, n.since, chosen.provider,
+    SELECT n.data_type, n.symbol, n.from_day, n.to_day, n.is_history, n.since, chosen.provider,
            (1000 + ceil((n.to_day - n.from_day + 1) * coalesce(z.bytes, c.bytes_per_day, 0)))::bigint,
            CASE WHEN NOT r.is_active THEN 'retired'
                 WHEN n.is_history AND r.history_from IS NULL THEN 'no_history'
@@ -43,7 +99,7 @@ BEGIN
     LEFT JOIN pricing.size_estimates z ON (z.provider, z.data_type, z.per) = (chosen.provider, n.data_type, 'day');
 END $$;
 COMMENT ON FUNCTION pricing.refetches() IS
-    'What is to be asked for once more, and is neither queued nor planned: bars that are due, and histories, with the provider that would be asked, the bytes that it would take, and why that cannot be now: retired, no_history, paused or no_provider.';
+    'What is to be asked for once more, and is neither queued nor planned: bars and absent days that are due, and histories, with the provider that would be asked, the bytes that it would take, and why that cannot be now: retired, no_history, paused or no_provider.';
 
 
 CREATE OR REPLACE FUNCTION pricing.waiting_refetches()
@@ -66,7 +122,7 @@ COMMENT ON FUNCTION pricing.waiting_refetches() IS
 
 
 CREATE OR REPLACE FUNCTION pricing.fitting_refetches()
-RETURNS TABLE (data_type text, symbol text, from_day date, is_history boolean)
+RETURNS TABLE (data_type text, symbol text, from_day date, to_day date, is_history boolean)
 LANGUAGE plpgsql SET search_path = '' AS $$
 #variable_conflict use_column
 DECLARE
@@ -79,7 +135,7 @@ BEGIN
         room := pricing.take_room(source.provider, -2, source.bytes);
         RETURN QUERY
         -- The smallest first: what never fits keeps nothing else waiting.
-        SELECT f.data_type, f.symbol, f.from_day, f.is_history
+        SELECT f.data_type, f.symbol, f.from_day, f.to_day, f.is_history
         FROM (SELECT y.*, sum(y.est_bytes) OVER (ORDER BY y.est_bytes, y.nth) AS total
               FROM (SELECT x.*, row_number() OVER (PARTITION BY x.is_history
                                                    ORDER BY x.est_bytes, x.since, x.data_type, x.symbol, x.from_day) AS nth
@@ -125,8 +181,15 @@ DECLARE
     types text[] := '{}';
     symbols text[] := '{}';
     days date[] := '{}';
+    ends date[] := '{}';
     asked_ integer := 0;
 BEGIN
+    DELETE FROM pricing.absent_days a WHERE (a.data_type, a.symbol, a.day) IN (
+        SELECT x.data_type, x.symbol, x.day FROM pricing.absent_days x
+        WHERE x.ask_at <= now_ AND EXISTS (
+            SELECT FROM pricing.price_history h
+            WHERE h.data_type = x.data_type AND h.symbol = x.symbol AND h.observed_at = x.day::timestamp AT TIME ZONE 'UTC')
+        ORDER BY 1, 2, 3 FOR UPDATE);
     FOR one IN SELECT f.* FROM pricing.fitting_refetches() f LOOP
         IF one.is_history THEN
             asked_ := asked_ + pricing.refetch_whole(one.data_type, one.symbol, one.from_day);
@@ -134,6 +197,7 @@ BEGIN
             types := types || one.data_type;
             symbols := symbols || one.symbol;
             days := days || one.from_day;
+            ends := ends || one.to_day;
         END IF;
     END LOOP;
     UPDATE pricing.provisional_bars p SET asked = p.asked + 1, ask_at = now_ + interval '1 hour' * 2 ^ p.asked
@@ -142,10 +206,24 @@ BEGIN
           JOIN pricing.provisional_bars x ON (x.data_type, x.symbol, x.observed_at) = (u.data_type, u.symbol, u.day::timestamp AT TIME ZONE 'UTC')
           ORDER BY 1, 2, 3 FOR UPDATE OF x) due
     WHERE (p.data_type, p.symbol, p.observed_at) = (due.data_type, due.symbol, due.observed_at);
+    -- A day, three and nine after the last time, then each month. Of what nobody else has either, that is the next look.
+    UPDATE pricing.absent_days a
+    SET asked = a.asked + due.is_asked::integer,
+        ask_at = now_ + interval '1 day' * CASE a.asked WHEN 0 THEN 3 WHEN 1 THEN 9 ELSE 30 END
+    FROM (SELECT x.data_type, x.symbol, x.day, span.is_asked
+          FROM pricing.absent_days x
+          CROSS JOIN LATERAL (
+              SELECT EXISTS (SELECT FROM unnest(types, symbols, days, ends) AS u (data_type, symbol, first_day, last_day)
+                             WHERE (u.data_type, u.symbol) = (x.data_type, x.symbol)
+                               AND x.day BETWEEN u.first_day AND u.last_day) AS is_asked) span
+          WHERE x.ask_at <= now_
+            AND (span.is_asked OR x.asked >= 3 AND NOT pricing.is_traded_by_others(x.data_type, x.symbol, x.day))
+          ORDER BY 1, 2, 3 FOR UPDATE OF x) due
+    WHERE (a.data_type, a.symbol, a.day) = (due.data_type, due.symbol, due.day);
     IF cardinality(types) > 0 THEN
-        asked_ := asked_ + pricing.enqueue_pairs(types, symbols, array_fill(-2, ARRAY[cardinality(types)]), days, days);
+        asked_ := asked_ + pricing.enqueue_pairs(types, symbols, array_fill(-2, ARRAY[cardinality(types)]), days, ends);
     END IF;
     RETURN asked_;
 END $$;
 COMMENT ON FUNCTION pricing.refetch_history() IS
-    'Asks again for bars that were stored before their day was over, up to six times with growing pauses, and for the whole history of what was restated by one ratio: once, and once more when a split becomes known. What cannot be asked for now is kept. Returns how many were asked for.';
+    'Asks again for bars that were stored before their day was over, up to six times with growing pauses, for trading days that an answer lacked, and for the whole history of what was restated by one ratio: once, and once more when a split becomes known. What cannot be asked for now is kept. Returns how many were asked for.';

@@ -240,7 +240,7 @@ BEGIN
     END IF;
     RETURN QUERY
     SELECT 'duties', count(*) > 0, min(d.since), string_agg(pg_catalog.format(
-               'the duty %s has not run %s%s', d.duty, coalesce('since ' || pricing.format_time(d.since), 'yet'), coalesce(': ' || d.last_error, '')), '; ')
+               'the duty %s has not run %s%s', d.duty, coalesce('since ' || pricing.format_time(d.since), 'yet'), coalesce(': ' || d.last_error, '')), '; ' ORDER BY d.duty)
     FROM (SELECT x.* FROM pricing.late_duties(greatest(wanted, started)) x WHERE wanted IS NOT NULL
           UNION SELECT y.* FROM pricing.idle_duties(started) y) d;
     RETURN QUERY

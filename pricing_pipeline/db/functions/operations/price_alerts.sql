@@ -55,7 +55,7 @@ COMMENT ON FUNCTION pricing.note_price_events(pricing.price_history[], text[], p
 
 CREATE OR REPLACE FUNCTION pricing.take_price_events(most integer)
 RETURNS TABLE (price_alert_id bigint, recipient text, user_id text, is_told boolean, data_type text, condition text, threshold numeric,
-               is_beyond boolean, seen_at timestamptz, reference numeric, reference_at timestamptz,
+               hysteresis numeric, hysteresis_in text, told_at timestamptz, is_beyond boolean, seen_at timestamptz, reference numeric, reference_at timestamptz,
                split_days date[], split_new numeric[], split_old numeric[],
                symbol text, price numeric, currency text, observed_at timestamptz, provider text, call_id bigint)
 LANGUAGE plpgsql SET search_path = '' AS $$
@@ -102,7 +102,8 @@ BEGIN
         FROM reach r JOIN pricing.price_alerts a USING (price_alert_id) JOIN pricing.latest_prices l USING (data_type, symbol)
         WHERE NOT a.is_settled
           AND NOT EXISTS (SELECT FROM pricing.price_events e WHERE e.price_alert_id = r.price_alert_id AND e.event_id > r.last_id))
-    SELECT a.price_alert_id, a.recipient, a.user_id, r.is_active, a.data_type, a.condition, a.threshold, a.is_beyond, a.seen_at,
+    SELECT a.price_alert_id, a.recipient, a.user_id, r.is_active, a.data_type, a.condition, a.threshold,
+           a.hysteresis, a.hysteresis_in, a.told_at, a.is_beyond, a.seen_at,
            a.reference, a.reference_at, splits.days, splits.new_, splits.old_,
            f.symbol, f.amount * ('1e-' || f.scale)::numeric, f.currency, f.observed_at, f.provider, f.call_id
     FROM found f JOIN pricing.price_alerts a USING (price_alert_id) JOIN pricing.recipients r USING (recipient)

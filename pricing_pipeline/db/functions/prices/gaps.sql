@@ -100,7 +100,7 @@ BEGIN
                 WHEN k.covered @> m.session THEN 'provider_has_none'
                 WHEN doubt.unread IS NOT NULL THEN 'unreadable'
                 ELSE 'not_asked' END,
-           coalesce(doubt.reason, failed.why, doubt.unread)
+           coalesce(doubt.reason, failed.why, doubt.unread, absent.why)
     FROM missing m CROSS JOIN known k
     CROSS JOIN LATERAL (
         SELECT (array_agg(v.reason ORDER BY v.last_seen_at DESC)
@@ -112,7 +112,12 @@ BEGIN
         SELECT d.why FROM dead d
         WHERE m.session BETWEEN d.window_start AND d.window_end
           AND (d.window_end <> 'infinity' OR (m.is_newest AND d.finished_at > m.closes_at))
-        ORDER BY d.finished_at DESC LIMIT 1) failed ON true;
+        ORDER BY d.finished_at DESC LIMIT 1) failed ON true
+    LEFT JOIN LATERAL (
+        SELECT 'it is asked for again from ' || to_char(a.ask_at AT TIME ZONE 'UTC', 'YYYY-MM-DD') || ' on' AS why
+        FROM pricing.absent_days a
+        WHERE (a.data_type, a.symbol, a.day) = (wanted_type, wanted_symbol, m.session)
+          AND (a.asked < 3 OR pricing.is_traded_by_others(wanted_type, wanted_symbol, m.session))) absent ON true;
 END $$;
 COMMENT ON FUNCTION pricing.missing_sessions(text, text, date, date) IS
     'Sessions of a pair without a value between two days, numbered as all its sessions are, and why each has none.';
@@ -123,13 +128,13 @@ RETURNS TABLE (first_day date, last_day date, sessions bigint, kind text, detail
 LANGUAGE sql STABLE SET search_path = '' AS $$
     -- Sessions that follow each other and lack a value for the same reason are one gap; a weekend parts nothing.
     SELECT min(r.session), max(r.session), count(*), r.kind,
-           (array_agg(r.detail ORDER BY r.nth DESC) FILTER (WHERE r.kind IN ('quarantined', 'failed', 'unreadable')))[1]
+           (array_agg(r.detail ORDER BY r.nth DESC) FILTER (WHERE r.kind IN ('quarantined', 'failed', 'unreadable', 'provider_has_none')))[1]
     FROM (SELECT m.*, m.nth - row_number() OVER (PARTITION BY m.kind ORDER BY m.nth) AS run
           FROM pricing.missing_sessions(wanted_type, wanted_symbol, from_day, to_day) m) r
     GROUP BY r.kind, r.run ORDER BY 1
 $$;
 COMMENT ON FUNCTION pricing.gaps(text, text, date, date) IS
-    'Sessions of a pair without a value between two days, joined to gaps, each with its kind: not_listed, provider_has_none, failed, quarantined, unreadable, queued, not_published, not_asked. Only what failed, could not be read or was never asked for is worth a call.';
+    'Sessions of a pair without a value between two days, joined to gaps, each with its kind: not_listed, provider_has_none, failed, quarantined, unreadable, queued, not_published, not_asked. Only what failed, could not be read or was never asked for is worth a call; what the provider has none of is asked for again by itself, as the detail says.';
 
 
 CREATE OR REPLACE FUNCTION pricing.closed_days(wanted_calendar text, from_day date, to_day date) RETURNS SETOF date

@@ -115,7 +115,7 @@ COMMENT ON FUNCTION pricing.close_before(text, text, date, timestamptz, pricing.
 
 
 CREATE OR REPLACE FUNCTION pricing.basis_day(adjustment text, observed_at timestamptz, recorded_at timestamptz) RETURNS date
-LANGUAGE sql IMMUTABLE PARALLEL SAFE SET search_path = '' AS $$
+LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
     SELECT CASE adjustment WHEN 'raw' THEN (observed_at AT TIME ZONE 'UTC')::date
                 ELSE greatest((observed_at AT TIME ZONE 'UTC')::date, (recorded_at AT TIME ZONE 'UTC')::date) END
 $$;
@@ -125,17 +125,19 @@ COMMENT ON FUNCTION pricing.basis_day(text, timestamptz, timestamptz) IS
 
 CREATE OR REPLACE FUNCTION pricing.rate_of_day(from_currency text, to_currency text, day date, as_of timestamptz DEFAULT NULL)
 RETURNS numeric
-LANGUAGE sql STABLE SET search_path = '' AS $$
-    SELECT CASE WHEN h.amount > 0 THEN
-               CASE WHEN pair.is_inverse THEN 1.000000000000000000000000000000 / (h.amount * ('1e-' || h.scale)::numeric)
-                    ELSE h.amount * ('1e-' || h.scale)::numeric END END
-    FROM pricing.data_type_registry r
-    CROSS JOIN (VALUES (from_currency || '/' || to_currency, false), (to_currency || '/' || from_currency, true)) pair (symbol, is_inverse)
-    CROSS JOIN LATERAL pricing.prices_as_of(r.data_type, pair.symbol, day, day, as_of, '{}') h
-    WHERE r.asset_class = 'fx' AND (h.currency = split_part(pair.symbol, '/', 2)) IS NOT FALSE
-    -- A day's bar before a quote of that day.
-    ORDER BY r.fetcher = 'quote', pair.is_inverse, r.data_type, h.observed_at DESC LIMIT 1
-$$;
+LANGUAGE plpgsql STABLE SET search_path = '' AS $$
+BEGIN
+    RETURN (
+        SELECT CASE WHEN h.amount > 0 THEN
+                   CASE WHEN pair.is_inverse THEN 1.000000000000000000000000000000 / (h.amount * ('1e-' || h.scale)::numeric)
+                        ELSE h.amount * ('1e-' || h.scale)::numeric END END
+        FROM pricing.data_type_registry r
+        CROSS JOIN (VALUES (from_currency || '/' || to_currency, false), (to_currency || '/' || from_currency, true)) pair (symbol, is_inverse)
+        CROSS JOIN LATERAL pricing.prices_as_of(r.data_type, pair.symbol, day, day, as_of, '{}') h
+        WHERE r.asset_class = 'fx' AND (h.currency = split_part(pair.symbol, '/', 2)) IS NOT FALSE
+        -- A day's bar before a quote of that day.
+        ORDER BY r.fetcher = 'quote', pair.is_inverse, r.data_type, h.observed_at DESC LIMIT 1);
+END $$;
 COMMENT ON FUNCTION pricing.rate_of_day(text, text, date, timestamptz) IS
     'The stored rate of exchange of a day, as it was believed at a time (NULL = now): so much of the second currency for one of the first, from either spelling of their pair. NULL = none is stored.';
 

@@ -253,6 +253,7 @@ BEGIN
     WHERE f.refused_until > now_ + interval '1 minute';
     UPDATE pricing.quarantined_values q SET ask_at = q.ask_at - step WHERE q.ask_at > now_ + interval '1 minute';
     UPDATE pricing.provisional_bars b SET ask_at = b.ask_at - step WHERE b.ask_at > now_ + interval '1 minute';
+    UPDATE pricing.absent_days a SET ask_at = a.ask_at - step WHERE a.ask_at > now_ + interval '1 minute';
     -- When a price was last confirmed says how old it is. Its history keeps the times that it got.
     UPDATE pricing.latest_prices l SET fetched_at = pricing.moved_back(l.fetched_at, now_, step)
     FROM (SELECT x.data_type, x.symbol FROM pricing.latest_prices x WHERE x.fetched_at > now_ + interval '1 minute'
