@@ -553,8 +553,8 @@ GRANT SELECT ON TABLE pricing.commodities TO pricing_reader;
 CREATE TABLE pricing.commodity_price_revisions (
     symbol text NOT NULL  -- The terminal.
     commodity_id bigint NOT NULL  -- The commodity.
-    buy bigint  -- What a player paid.
-    sell bigint  -- What a player got.
+    buy numeric  -- What a player paid.
+    sell numeric  -- What a player got.
     stock bigint  -- How much a player could buy.
     demand bigint  -- How much a player could sell.
     game_version text  -- The version of the game that the price was of.
@@ -564,19 +564,20 @@ CREATE TABLE pricing.commodity_price_revisions (
     call_id bigint NOT NULL  -- The call that had brought it.
     revised_at timestamp with time zone NOT NULL  -- Until when we believed it.
     revised_by bigint NOT NULL  -- The call that brought another price, or none.
-    CONSTRAINT commodity_price_revisions_pkey PRIMARY KEY (symbol, commodity_id, revised_at)
+    quality text NOT NULL DEFAULT ''::text  -- Of which quality; empty = the provider named none.
+    CONSTRAINT commodity_price_revisions_pkey PRIMARY KEY (symbol, commodity_id, quality, revised_at)
     CONSTRAINT belief_lasts CHECK ((revised_at > recorded_at))
 );
 CREATE INDEX commodity_price_revisions_by_commodity ON pricing.commodity_price_revisions USING btree (commodity_id, revised_at);
 GRANT INSERT, SELECT ON TABLE pricing.commodity_price_revisions TO pricing_worker;
 GRANT SELECT ON TABLE pricing.commodity_price_revisions TO pricing_reader;
 
--- Current belief: what each terminal trades. Money is in whole units of the game, amounts are in SCU. Both prices NULL = not traded there any more.
+-- Current belief: what each terminal trades. Money is in units of the game, amounts are in SCU. Both prices NULL = not traded there any more.
 CREATE TABLE pricing.commodity_prices (
     symbol text NOT NULL  -- The terminal.
     commodity_id bigint NOT NULL  -- The commodity.
-    buy bigint  -- What a player pays for one SCU; NULL = the terminal sells none.
-    sell bigint  -- What a player gets for one SCU; NULL = the terminal takes none.
+    buy numeric  -- What a player pays for one SCU; NULL = the terminal sells none.
+    sell numeric  -- What a player gets for one SCU; NULL = the terminal takes none.
     stock bigint  -- How much a player can buy; NULL = nobody has reported it.
     demand bigint  -- How much a player can sell; NULL = nobody has reported it.
     game_version text  -- The version of the game that the price is of; NULL = no version was known.
@@ -584,14 +585,15 @@ CREATE TABLE pricing.commodity_prices (
     recorded_at timestamp with time zone NOT NULL  -- Since when we believe it.
     provider text NOT NULL  -- Who said so.
     call_id bigint NOT NULL  -- The call that brought it.
-    CONSTRAINT commodity_prices_pkey PRIMARY KEY (symbol, commodity_id)
+    quality text NOT NULL DEFAULT ''::text  -- Of which quality, in the provider's word; empty = it names none.
+    CONSTRAINT commodity_prices_pkey PRIMARY KEY (symbol, commodity_id, quality)
     CONSTRAINT commodity_prices_commodity_id_fkey FOREIGN KEY (commodity_id) REFERENCES pricing.commodities(commodity_id)
     CONSTRAINT commodity_prices_game_version_fkey FOREIGN KEY (game_version) REFERENCES pricing.game_versions(version)
     CONSTRAINT commodity_prices_symbol_fkey FOREIGN KEY (symbol) REFERENCES pricing.terminals(symbol)
-    CONSTRAINT buy_is_positive CHECK ((buy > 0))
+    CONSTRAINT buy_is_positive CHECK ((buy > (0)::numeric))
     CONSTRAINT demand_is_counted CHECK ((demand >= 0))
     CONSTRAINT demand_is_for_what_is_bought CHECK (((demand IS NULL) OR (sell IS NOT NULL)))
-    CONSTRAINT sell_is_positive CHECK ((sell > 0))
+    CONSTRAINT sell_is_positive CHECK ((sell > (0)::numeric))
     CONSTRAINT stock_is_counted CHECK ((stock >= 0))
     CONSTRAINT stock_is_of_what_is_sold CHECK (((stock IS NULL) OR (buy IS NOT NULL)))
 );
@@ -1059,7 +1061,7 @@ CREATE TABLE pricing.instruments (
     CONSTRAINT instrument_has_exchange FOREIGN KEY (exchange) REFERENCES pricing.exchanges(mic)
     CONSTRAINT currency_is_code CHECK ((currency ~ '^[A-Z]{3,5}$'::text))
     CONSTRAINT scale_is_sane CHECK (((scale >= 0) AND (scale <= 12)))
-    CONSTRAINT symbol_is_sane CHECK ((((length(symbol) >= 1) AND (length(symbol) <= 40)) AND (symbol ~ '^[A-Za-z0-9^][A-Za-z0-9./:=^_-]*$'::text)))
+    CONSTRAINT symbol_is_sane CHECK ((((length(symbol) >= 1) AND (length(symbol) <= 40)) AND (symbol ~ '^[A-Za-z0-9^]( ?[A-Za-z0-9./:=^_&''-])*$'::text)))
     CONSTRAINT update_mode_is_known CHECK ((update_mode = ANY (ARRAY['api'::text, 'manual'::text])))
 );
 CREATE INDEX instruments_paused ON pricing.instruments USING btree (asset_class, symbol) WHERE ((update_mode <> 'api'::text) OR (NOT is_active));
@@ -2093,6 +2095,7 @@ CREATE TABLE pricing.slot_windows (
     fetched_at timestamp with time zone NOT NULL  -- When it was stored.
     provider text NOT NULL  -- Who answered.
     call_id bigint NOT NULL  -- The call; an answer to an earlier one says nothing about these days.
+    unread_days date[] NOT NULL DEFAULT '{}'::date[]  -- Those of the days on which the answer has a slot whose id cannot be read: it says nothing about them.
     CONSTRAINT slot_windows_pkey PRIMARY KEY (data_type, symbol)
     CONSTRAINT slot_windows_symbol_fkey FOREIGN KEY (symbol) REFERENCES pricing.products(symbol)
     CONSTRAINT slot_window_is_upright CHECK ((last_day >= first_day))
@@ -2676,7 +2679,7 @@ CREATE FUNCTION pricing.comment_columns(view_name text) RETURNS void LANGUAGE pl
 GRANT EXECUTE ON FUNCTION pricing.comment_columns(text) TO pricing_worker;
 
 -- Where a commodity (its slug, code, name or number) is traded: what a player pays (buy) and gets (sell) for one SCU, how much there is, the source's time, and since when we believe it. The version that people play first, then the cheapest. With a time: as we believed it then. Queues nothing: watch a terminal to keep its prices fresh.
-CREATE FUNCTION pricing.commodity(wanted text, as_of timestamp with time zone DEFAULT NULL::timestamp with time zone) RETURNS TABLE(symbol text, terminal text, code text, system text, place text, is_available boolean, buy bigint, sell bigint, stock bigint, demand bigint, game_version text, is_of_other_version boolean, modified_at timestamp with time zone, recorded_at timestamp with time zone, provider text) LANGUAGE sql STABLE SECURITY DEFINER SET search_path=pg_temp, lock_timeout=1s;
+CREATE FUNCTION pricing.commodity(wanted text, as_of timestamp with time zone DEFAULT NULL::timestamp with time zone) RETURNS TABLE(symbol text, terminal text, code text, system text, place text, is_available boolean, quality text, buy numeric, sell numeric, stock bigint, demand bigint, game_version text, is_of_other_version boolean, modified_at timestamp with time zone, recorded_at timestamp with time zone, provider text) LANGUAGE sql STABLE SECURITY DEFINER SET search_path=pg_temp, lock_timeout=1s;
 GRANT EXECUTE ON FUNCTION pricing.commodity(text,timestamp with time zone) TO pricing_client, pricing_reader, pricing_worker;
 
 -- The number of the commodity of this slug, code, name or number; of several the one that is listed. NULL if there is none.
@@ -2684,11 +2687,11 @@ CREATE FUNCTION pricing.commodity_of(word text) RETURNS bigint LANGUAGE sql STAB
 GRANT EXECUTE ON FUNCTION pricing.commodity_of(text) TO pricing_reader, pricing_worker;
 
 -- All that was ever believed of a commodity at a terminal, the oldest first. believed_until is NULL for what is believed now.
-CREATE FUNCTION pricing.commodity_price_history(wanted_commodity bigint, wanted_terminal text) RETURNS TABLE(believed_from timestamp with time zone, believed_until timestamp with time zone, buy bigint, sell bigint, stock bigint, demand bigint, game_version text, modified_at timestamp with time zone, provider text, call_id bigint) LANGUAGE sql STABLE SET search_path=pg_temp;
+CREATE FUNCTION pricing.commodity_price_history(wanted_commodity bigint, wanted_terminal text) RETURNS TABLE(believed_from timestamp with time zone, believed_until timestamp with time zone, quality text, buy numeric, sell numeric, stock bigint, demand bigint, game_version text, modified_at timestamp with time zone, provider text, call_id bigint) LANGUAGE sql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.commodity_price_history(bigint,text) TO pricing_reader, pricing_worker;
 
 -- Prices as they were believed at a time (NULL = as they are now), of all commodities and terminals or of one. A row without both prices says that the commodity was not traded there any more.
-CREATE FUNCTION pricing.commodity_prices_as_of(as_of timestamp with time zone DEFAULT NULL::timestamp with time zone, only_commodity bigint DEFAULT NULL::bigint, only_terminal text DEFAULT NULL::text) RETURNS TABLE(symbol text, commodity_id bigint, buy bigint, sell bigint, stock bigint, demand bigint, game_version text, modified_at timestamp with time zone, recorded_at timestamp with time zone, provider text, call_id bigint) LANGUAGE sql STABLE SET search_path=pg_temp;
+CREATE FUNCTION pricing.commodity_prices_as_of(as_of timestamp with time zone DEFAULT NULL::timestamp with time zone, only_commodity bigint DEFAULT NULL::bigint, only_terminal text DEFAULT NULL::text) RETURNS TABLE(symbol text, commodity_id bigint, quality text, buy numeric, sell numeric, stock bigint, demand bigint, game_version text, modified_at timestamp with time zone, recorded_at timestamp with time zone, provider text, call_id bigint) LANGUAGE sql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.commodity_prices_as_of(timestamp with time zone,bigint,text) TO pricing_reader, pricing_worker;
 
 -- The one provider that is asked for every symbol of a data type, and the bytes of a latest price from it. NULL when some may have to be asked for elsewhere, or nowhere.
@@ -2696,8 +2699,8 @@ CREATE FUNCTION pricing.common_route(wanted_type text, OUT provider text, OUT es
 GRANT EXECUTE ON FUNCTION pricing.common_route(text) TO pricing_reader, pricing_worker;
 
 -- Prices that a source says, each with the version of the game that it is of (said_version as the source says), and whether it is older than what is stored.
-CREATE FUNCTION pricing.compared_prices(live text, symbols text[], commodity_ids bigint[], buys bigint[], sells bigint[], stocks bigint[], demands bigint[], versions text[], stamps timestamp with time zone[]) RETURNS TABLE(symbol text, commodity_id bigint, buy bigint, sell bigint, stock bigint, demand bigint, said_version text, version text, modified_at timestamp with time zone, is_older boolean) LANGUAGE sql STABLE;
-GRANT EXECUTE ON FUNCTION pricing.compared_prices(text,text[],bigint[],bigint[],bigint[],bigint[],bigint[],text[],timestamp with time zone[]) TO pricing_reader, pricing_worker;
+CREATE FUNCTION pricing.compared_prices(live text, symbols text[], commodity_ids bigint[], qualities text[], buys numeric[], sells numeric[], stocks bigint[], demands bigint[], versions text[], stamps timestamp with time zone[]) RETURNS TABLE(symbol text, commodity_id bigint, quality text, buy numeric, sell numeric, stock bigint, demand bigint, said_version text, version text, modified_at timestamp with time zone, is_older boolean) LANGUAGE sql STABLE;
+GRANT EXECUTE ON FUNCTION pricing.compared_prices(text,text[],bigint[],text[],numeric[],numeric[],bigint[],bigint[],text[],timestamp with time zone[]) TO pricing_reader, pricing_worker;
 
 -- Notes that operations have happened, with their results by id. Returns the ids that the claim still owned; a lost claim changes nothing.
 CREATE FUNCTION pricing.complete_operations(ids bigint[], token uuid, results jsonb DEFAULT '{}'::jsonb) RETURNS bigint[] LANGUAGE plpgsql SET search_path=pg_temp, plan_cache_mode=force_generic_plan, enable_seqscan=off, jit=off, lock_timeout=1s;
@@ -3287,6 +3290,10 @@ TRIGGER FUNCTION pricing.keep_revision() RETURNS trigger LANGUAGE plpgsql SET se
 CREATE FUNCTION pricing.keep_revisions(were pricing.price_history[], until timestamp with time zone, by_call bigint) RETURNS void LANGUAGE plpgsql SET search_path=pg_temp, plan_cache_mode=force_generic_plan;
 GRANT EXECUTE ON FUNCTION pricing.keep_revisions(pricing.price_history[],timestamp with time zone,bigint) TO pricing_worker;
 
+-- The stored slots that an answer lists with values that are not believed: they stay as they are.
+CREATE FUNCTION pricing.kept_slots(from_provider text, days jsonb) RETURNS SETOF bigint LANGUAGE sql STABLE;
+GRANT EXECUTE ON FUNCTION pricing.kept_slots(text,jsonb) TO pricing_reader, pricing_worker;
+
 -- The source's spelling of a price, where that is not the amount with so many decimals; NULL = it is.
 CREATE FUNCTION pricing.kept_text(source_text text, amount bigint, scale smallint) RETURNS text LANGUAGE sql IMMUTABLE;
 GRANT EXECUTE ON FUNCTION pricing.kept_text(text,bigint,smallint) TO pricing_reader, pricing_worker;
@@ -3502,8 +3509,8 @@ CREATE FUNCTION pricing.merge_commodities(from_call bigint, is_whole boolean, id
 GRANT EXECUTE ON FUNCTION pricing.merge_commodities(bigint,boolean,bigint[],text[],text[],text[],text[],boolean[]) TO pricing_worker;
 
 -- Stores the prices of some terminals from one call. Old rows of what changed go to commodity_price_revisions, identical ones write nothing, and prices that the source dates before the stored ones are left out. Of whole lists, what is no longer listed counts as not traded, unless all that they list is older, or a later call has brought it. Per terminal: prices added and revised, and whether all of them were older than the stored ones.
-CREATE FUNCTION pricing.merge_commodity_prices(from_provider text, from_call bigint, terminals text[], terminal_names text[], terminal_codes text[], whole boolean[], symbols text[], commodity_ids bigint[], names text[], codes text[], slugs text[], buys bigint[], sells bigint[], stocks bigint[], demands bigint[], versions text[], stamps timestamp with time zone[]) RETURNS TABLE(symbol text, added bigint, revised bigint, is_stale_source boolean) LANGUAGE plpgsql SET search_path=pg_temp;
-GRANT EXECUTE ON FUNCTION pricing.merge_commodity_prices(text,bigint,text[],text[],text[],boolean[],text[],bigint[],text[],text[],text[],bigint[],bigint[],bigint[],bigint[],text[],timestamp with time zone[]) TO pricing_worker;
+CREATE FUNCTION pricing.merge_commodity_prices(from_provider text, from_call bigint, terminals text[], terminal_names text[], terminal_codes text[], whole boolean[], symbols text[], commodity_ids bigint[], qualities text[], names text[], codes text[], slugs text[], buys numeric[], sells numeric[], stocks bigint[], demands bigint[], versions text[], stamps timestamp with time zone[]) RETURNS TABLE(symbol text, added bigint, revised bigint, is_stale_source boolean) LANGUAGE plpgsql SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.merge_commodity_prices(text,bigint,text[],text[],text[],boolean[],text[],bigint[],text[],text[],text[],text[],numeric[],numeric[],bigint[],bigint[],text[],timestamp with time zone[]) TO pricing_worker;
 
 -- Stores the documents of one call. Old bodies of what changed go to document_revisions, identical ones write nothing; of whole answers, what is no longer listed is withdrawn. All answered symbols count as confirmed now, also those without a document. Per symbol: documents added, documents revised.
 CREATE FUNCTION pricing.merge_documents(wanted_type text, from_provider text, from_call bigint, answered text[], whole text[], symbols text[], periods date[], bodies jsonb[]) RETURNS TABLE(symbol text, added bigint, revised bigint) LANGUAGE plpgsql SET search_path=pg_temp;
@@ -4229,7 +4236,7 @@ GRANT EXECUTE ON FUNCTION pricing.routed_pairs(text[],text[],integer[],date[],da
 CREATE FUNCTION pricing.run_duties() RETURNS text[] LANGUAGE plpgsql SECURITY DEFINER SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.run_duties() TO pricing_worker;
 
--- The local days that an answer lists whole, without those that the answer to a later call has listed already: it knows better.
+-- The local days that an answer lists whole, without those that it lists with a slot whose id cannot be read, and those that the answer to a later call has listed already: it knows better.
 CREATE FUNCTION pricing.said_days(from_call bigint, days jsonb) RETURNS TABLE(symbol text, day date) LANGUAGE sql STABLE;
 GRANT EXECUTE ON FUNCTION pricing.said_days(bigint,jsonb) TO pricing_reader, pricing_worker;
 
@@ -4520,7 +4527,7 @@ CREATE FUNCTION pricing.tend_outages() RETURNS integer LANGUAGE plpgsql SET sear
 GRANT EXECUTE ON FUNCTION pricing.tend_outages() TO pricing_worker;
 
 -- What a terminal (its symbol, code or name) trades, as pricing.commodity tells it: the version that people play first, then by name.
-CREATE FUNCTION pricing.terminal(wanted text, as_of timestamp with time zone DEFAULT NULL::timestamp with time zone) RETURNS TABLE(commodity text, slug text, buy bigint, sell bigint, stock bigint, demand bigint, game_version text, is_of_other_version boolean, modified_at timestamp with time zone, recorded_at timestamp with time zone, provider text) LANGUAGE sql STABLE SECURITY DEFINER SET search_path=pg_temp, lock_timeout=1s;
+CREATE FUNCTION pricing.terminal(wanted text, as_of timestamp with time zone DEFAULT NULL::timestamp with time zone) RETURNS TABLE(commodity text, slug text, quality text, buy numeric, sell numeric, stock bigint, demand bigint, game_version text, is_of_other_version boolean, modified_at timestamp with time zone, recorded_at timestamp with time zone, provider text) LANGUAGE sql STABLE SECURITY DEFINER SET search_path=pg_temp, lock_timeout=1s;
 GRANT EXECUTE ON FUNCTION pricing.terminal(text,timestamp with time zone) TO pricing_client, pricing_reader, pricing_worker;
 
 -- The symbol of the terminal of this symbol, code or name; of several the one that is listed. NULL if there is none.
@@ -4544,7 +4551,7 @@ CREATE FUNCTION pricing.traded_on(wanted_calendar text, from_day date, to_day da
 GRANT EXECUTE ON FUNCTION pricing.traded_on(text,date,date) TO pricing_reader, pricing_worker;
 
 -- What is traded, of one commodity or at one terminal (NULL = of all), as it is believed now (NULL) or was at a time: the version that people play, or played then, first; of one commodity then the cheapest and the dearest. Terminals and commodities are named as now, and a terminal is open or closed as now.
-CREATE FUNCTION pricing.traded_prices(only_commodity bigint, only_terminal text, as_of timestamp with time zone) RETURNS TABLE(commodity text, slug text, symbol text, terminal text, code text, system text, place text, is_available boolean, buy bigint, sell bigint, stock bigint, demand bigint, game_version text, is_of_other_version boolean, modified_at timestamp with time zone, recorded_at timestamp with time zone, provider text) LANGUAGE sql STABLE SET search_path=pg_temp;
+CREATE FUNCTION pricing.traded_prices(only_commodity bigint, only_terminal text, as_of timestamp with time zone) RETURNS TABLE(commodity text, slug text, symbol text, terminal text, code text, system text, place text, is_available boolean, quality text, buy numeric, sell numeric, stock bigint, demand bigint, game_version text, is_of_other_version boolean, modified_at timestamp with time zone, recorded_at timestamp with time zone, provider text) LANGUAGE sql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.traded_prices(bigint,text,timestamp with time zone) TO pricing_reader, pricing_worker;
 
 -- How much each market trades in the week from then on: sessions an hour, and the share of the time in which new prices come.
