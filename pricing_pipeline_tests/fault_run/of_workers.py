@@ -53,7 +53,7 @@ def _freeze_at(point: str) -> None:
         if worker := _halted(scene, point, idle="500ms"):
             with stopped(worker.pid):
                 _end_lease(scene, worker.name)  # type: ignore[attr-defined]
-                time.sleep(scene.dice.uniform(0.8, 1.5))
+                time.sleep(scene.dice.uniform(0.6, 1.2))
             time.sleep(0.3)
             worker.kill()
 
@@ -95,7 +95,7 @@ def _all_killed(scene: Scene) -> None:
 @kind("worker_frozen", "a worker stands still for a moment and goes on", weight=6)
 def _frozen(scene: Scene) -> None:
     with stopped(scene.stage.a_worker(scene.dice.randrange(3)).pid):
-        time.sleep(scene.dice.uniform(0.3, 2.5))
+        time.sleep(scene.dice.uniform(0.3, 1.8))
 
 
 @kind("worker_frozen_past_its_lease", "a working worker is frozen; its lease ends, others recover its tasks")
@@ -105,7 +105,7 @@ def _frozen_long(scene: Scene) -> None:
     time.sleep(scene.dice.uniform(0.1, 0.6))
     with stopped(worker.pid):
         _end_lease(scene, worker.name)  # type: ignore[attr-defined]
-        time.sleep(scene.dice.uniform(0.8, 1.5))
+        time.sleep(scene.dice.uniform(0.6, 1.2))
     time.sleep(0.5)
 
 
@@ -122,7 +122,7 @@ def _interrupted(scene: Scene) -> None:
 @kind("worker_without_names", "a worker cannot look up any provider's name (DNS fails)")
 def _no_names(scene: Scene) -> None:
     worker = scene.stage.worker(sandbox="http://providers.invalid")
-    time.sleep(scene.dice.uniform(1.0, 2.0))
+    time.sleep(scene.dice.uniform(0.6, 1.5))
     worker.kill()
 
 
