@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import signal
 import socket
 import threading
 import time
@@ -46,7 +45,6 @@ def _receiver_fails(scene: Scene) -> None:
 def _notifier_killed(scene: Scene) -> None:
     time.sleep(scene.dice.uniform(0, 1))
     scene.stage.programs["notifier"].kill()
-    scene.stage.programs["notifier"].wait()
 
 
 @kind("notifier_frozen", "the notifier stands still")
@@ -58,7 +56,6 @@ def _notifier_frozen(scene: Scene) -> None:
 @kind("api_killed", "the API is killed, with its streams")
 def _api_killed(scene: Scene) -> None:
     scene.stage.programs["api"].kill()
-    scene.stage.programs["api"].wait()
 
 
 @kind("api_frozen", "the API stands still")
@@ -69,9 +66,7 @@ def _api_frozen(scene: Scene) -> None:
 
 @kind("api_stopped_in_order", "the API is told to stop (SIGTERM)", weight=2)
 def _api_stopped(scene: Scene) -> None:
-    scene.stage.programs["api"].send_signal(signal.SIGTERM)
-    with contextlib.suppress(Exception):
-        scene.stage.programs["api"].wait(10)
+    scene.stage.programs["api"].end(10)
 
 
 @kind("unfinished_requests", "connections to the API send half a request")

@@ -11,7 +11,6 @@ import shutil
 import signal
 import socket
 import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
@@ -34,11 +33,16 @@ from pricing_pipeline.operations import recipients
 from pricing_pipeline.operations.recipients import Address, Recipient
 from pricing_pipeline.sandbox.service import Sandbox
 from pricing_pipeline.settings import Settings
-from pricing_pipeline_tests.fault_run.processes import serve_sandbox, unlimited, work_on
+from pricing_pipeline_tests.fault_run.processes import (
+    PROGRAMS,
+    run_program,
+    serve_sandbox,
+    unlimited,
+    work_on,
+)
 from pricing_pipeline_tests.fixtures.core import Core
 from pricing_pipeline_tests.fixtures.home import make_open_folder
 from pricing_pipeline_tests.support.loopback import NO_TLS
-from pricing_pipeline_tests.support.pages import ROOT
 from pricing_pipeline_tests.support.pgbouncer import PROGRAM, bouncing, through
 from pricing_pipeline_tests.support.receivers import Post, Receiver, receiving
 from pricing_pipeline_tests.support.sandbox_server import RunningSandbox
@@ -118,7 +122,7 @@ class Stage:
         self._arrange_sandbox(stack)
         self.api_port = _free_port()
         self.api_url = f"http://127.0.0.1:{self.api_port}"
-        self.programs: dict[str, subprocess.Popen[bytes]] = {}
+        self.programs: dict[str, Worker] = {}
         stack.callback(self._end_programs)
         stack.callback(self._end_workers)
         self.revive()
@@ -172,9 +176,9 @@ class Stage:
         for place, worker in enumerate(self._workers):
             if worker is None or not worker.is_alive:
                 self._workers[place] = self.worker(through_pooler=place == WORKERS - 1)
-        for name, module in _PROGRAMS.items():
-            if name not in self.programs or self.programs[name].poll() is not None:
-                self.programs[name] = self._start(name, module)
+        for name in PROGRAMS:
+            if name not in self.programs or not self.programs[name].is_alive:
+                self.programs[name] = self._start(name)
 
     def worker(self, *, through_pooler: bool = False, sandbox: str = "", **more: Any) -> Worker:
         """Another worker, which begins at once."""
@@ -200,25 +204,18 @@ class Stage:
         assert self._provider is not None
         return self._provider
 
-    def _start(self, name: str, module: str) -> subprocess.Popen[bytes]:
-        ours = ("PRICING_", "PG", "PYTHONDONTWRITEBYTECODE")
-        given = {key: value for key, value in os.environ.items() if not key.startswith(ours)}
-        environment = given | {
-            "PYTHONPYCACHEPREFIX": str(self.folder / "compiled"),  # so that only the first start takes long
+    def _start(self, name: str) -> Worker:
+        environment = {
             "PRICING_DATABASE_URL": self.worker_url,
             "PRICING_HOME": str(self.app_home),
             "PRICING_API_PORT": str(self.api_port),
-            "PYTHONPATH": str(ROOT),
         }
-        with (self.folder / f"{name}.log").open("ab") as log:
-            return subprocess.Popen(
-                [sys.executable, "-m", module], env=environment, cwd=self.app_home, stdout=log, stderr=log
-            )
+        log = str(self.folder / f"{name}.log")
+        return Worker(run_program, name=name, environment=environment, log=log).start()
 
     def _end_programs(self) -> None:
         for program in self.programs.values():
             program.kill()
-            program.wait()
 
     def _end_workers(self) -> None:
         for worker in self.workers:
@@ -317,9 +314,6 @@ class Stage:
                 f"{self.api_url}/v1/prices?symbols=AAPL", headers=head, timeout=3, verify=NO_TLS
             ).is_success
         return False
-
-
-_PROGRAMS = {"api": "pricing_pipeline.api.server", "notifier": "pricing_pipeline.operations.notifier"}
 
 
 def well(post: Post) -> None:
