@@ -225,7 +225,7 @@ def _type_deleted(scene: Scene) -> None:
         " FROM pricing.data_type_registry WHERE data_type = 'equity_quote'",
         name=name,
     )
-    scene.stage.sandbox.behave("delay", seconds=0.6, provider="twelvedata", path="quote", count=8)
+    scene.stage.sandbox.behave("delay", seconds=0.6, provider="twelvedata", path="quote")
     with contextlib.suppress(psycopg.Error), psycopg.connect(scene.stage.worker_url) as session:
         scene.load.enqueue(session, [(name, f"G{name[6:]}N{number}") for number in range(30)])
     time.sleep(scene.dice.uniform(0, 0.4))
