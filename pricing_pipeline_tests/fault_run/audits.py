@@ -189,14 +189,14 @@ class Auditor:
                 window.append(call)
                 used += call["units"]
                 if place >= self._calls_judged:
-                    allowed = units * (2 if self._has_clock_stepped(call, seconds) else 1)
+                    allowed = units * (1 + self._clock_steps(call, seconds))
                     worst = max(worst, used - allowed)
             findings.note("over_limit", max(0, worst), f"units of {provider} in {seconds} s")
         self._calls_judged = len(calls)
 
-    def _has_clock_stepped(self, call: dict[str, Any], seconds: int) -> bool:
-        """Whether the window of a call holds a step of the database's clock, which may cost one window more."""
-        return bool(0 <= call["monotonic"] - self._stage.clock_stepped < seconds + 5)
+    def _clock_steps(self, call: dict[str, Any], seconds: int) -> int:
+        """How often the database's clock was moved in the window of a call: each step may cost a window more."""
+        return sum(0 <= call["monotonic"] - step < seconds + 5 for step in self._stage.clock_steps)
 
     def _limits(self) -> list[tuple[str, int, int]]:
         rows = self._stage.core.rows(

@@ -222,13 +222,13 @@ def _step(name: str, words: str, *choices: int) -> None:
     def act(scene: Scene) -> None:
         seconds = scene.dice.choice(choices)
         with Clock(scene.stage.owner_url) as clock:
-            scene.stage.clock_stepped = time.monotonic()
+            scene.stage.clock_steps.append(time.monotonic())
             clock.advance(seconds)
             try:
                 time.sleep(scene.dice.uniform(0.4, 1.4))
             finally:
                 clock.advance(-seconds)
-                scene.stage.clock_stepped = time.monotonic()
+                scene.stage.clock_steps.append(time.monotonic())
 
 
 _step("clock_ahead", "the database's clock is an hour or three days ahead, and right again", HOUR, 3 * DAY)

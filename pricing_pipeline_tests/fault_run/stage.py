@@ -81,8 +81,8 @@ class Stage:
         self._named = 0
         self.can_fill_disk = False
         self.pooler: str | None = None
-        self.clock_stepped = -3600.0
-        """When the database's clock was moved the last time, by the machine's monotonic clock."""
+        self.clock_steps: list[float] = []
+        """When the database's clock was moved, by the machine's monotonic clock."""
 
     def __enter__(self) -> Self:
         with ExitStack() as stack:
