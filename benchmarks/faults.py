@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import signal
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
@@ -53,6 +54,8 @@ def main(arguments: Sequence[str]) -> int:
         only=chosen.only or (),
         keeps_going=chosen.keep_going,
     )
+    # Nothing outlives a run that is told to stop: what it has started, and its disk, go with it.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("The run was told to stop."))
     try:
         outcome = run(options, _say)
     except StageError as error:
