@@ -183,7 +183,8 @@ class Auditor:
         calls, first = self._stage.calls, self._calls_judged
         self._read_claims()
         for call in calls[first:]:
-            call["excess"] = self._excess(call)
+            if "excess" not in call:
+                call["excess"] = self._excess(call)
         while first and calls[first - 1]["monotonic"] > calls[self._calls_judged - 1]["monotonic"] - 60:
             first -= 1
         for provider, units, seconds in self._limits():

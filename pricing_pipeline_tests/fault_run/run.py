@@ -6,6 +6,7 @@ import random
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 import httpx
 import psycopg
@@ -29,6 +30,8 @@ BACK_SECONDS = 30.0
 _PATIENCE = 90.0
 """How long a probe is waited for all the same, to say how long it took."""
 _END_SECONDS = 240.0
+_AWAY = (psycopg.Error, SQLAlchemyError, PricingError, httpx.HTTPError)
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -90,6 +93,18 @@ def run(options: Options, say: Callable[[str], None]) -> Outcome:
             return _Run(options, stage, load, say).go()
 
 
+def _patiently(act: Callable[[], T]) -> T:
+    """Do what the server may be too busy with its recovery for."""
+    ends = time.monotonic() + _PATIENCE
+    while True:
+        try:
+            return act()
+        except _AWAY:
+            if time.monotonic() > ends:
+                raise
+            time.sleep(0.2)
+
+
 class _Run:
     def __init__(self, options: Options, stage: Stage, load: Load, say: Callable[[str], None]) -> None:
         self._options = options
@@ -132,16 +147,15 @@ class _Run:
         began = time.monotonic()
         try:
             kind.act(scene)
-        except (psycopg.Error, SQLAlchemyError, PricingError, httpx.HTTPError) as error:
+        except _AWAY as error:
             scene.notes.append(f"the fault itself failed: {type(error).__name__}: {error}")
         row.faults += scene.happened
         ended = time.monotonic()
-        self._stage.revive()
-        self._stage.sandbox.behave_well()
-        self._stage.end_pauses()
+        for mend in (self._stage.revive, self._stage.sandbox.behave_well, self._stage.end_pauses):
+            _patiently(mend)
         back = self._wait_until_back(ended)
         row.slowest_back = max(row.slowest_back, back)
-        findings = self._auditor.audit()
+        findings = _patiently(self._auditor.audit)
         words = findings.words + scene.notes + self._load.faults
         self._load.faults = []
         row.other += len(words) - len(findings.words)
@@ -200,11 +214,11 @@ class _Run:
             " AND claimed_at < pricing.clock() - interval '20 seconds'",
         )
         ends = time.monotonic() + _END_SECONDS
-        while time.monotonic() < ends and self._is_at_work():
+        while time.monotonic() < ends and _patiently(self._is_at_work):
             for statement in hasten:
-                self._stage.core.rows(statement)
+                _patiently(lambda statement=statement: self._stage.core.rows(statement))  # type: ignore[misc]
             time.sleep(3)
-        findings = self._auditor.audit_end(self._load.told)
+        findings = _patiently(lambda: self._auditor.audit_end(self._load.told))
         row = self._row("no fault")
         self._add(row, findings)
         if findings.words:
