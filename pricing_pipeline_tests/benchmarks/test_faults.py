@@ -21,7 +21,7 @@ def faults(*arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
 
 
-def test_a_small_run_finds_nothing_wrong() -> None:
+def test_b11_a_small_run_finds_nothing_wrong() -> None:
     run = faults(
         *("--seed", "4", "--minutes", "10", "--faults", "4", "--json", "--only"),
         *("worker_killed", "session_cut", "provider_fails", "two_producers"),

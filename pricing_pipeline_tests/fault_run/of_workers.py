@@ -88,8 +88,11 @@ def _killed(scene: Scene) -> None:
 @kind("all_workers_killed", "all workers are killed at once")
 def _all_killed(scene: Scene) -> None:
     time.sleep(scene.dice.uniform(0, 0.5))
-    for worker in scene.stage.workers:
-        os.kill(worker.pid, signal.SIGKILL)
+    workers = scene.stage.workers
+    for worker in workers:
+        worker.signal(signal.SIGKILL)
+    for worker in workers:
+        worker.kill()  # and wait until it is gone
 
 
 @kind("worker_frozen", "a worker stands still for a moment and goes on", weight=6)

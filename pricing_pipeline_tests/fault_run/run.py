@@ -195,6 +195,7 @@ class _Run:
             waits = [is_there for is_there in waits if not is_there()]
             if waits:
                 time.sleep(0.05)
+                _patiently(self._stage.revive)
         return time.monotonic() - since
 
     @staticmethod
