@@ -45,7 +45,7 @@ class Auditor:
         self._ledger = ledger
         self._finished: set[Key] = set()
         self._calls_judged = 0
-        self._claims: dict[tuple[str, tuple[str, ...]], list[float]] = defaultdict(list)
+        self._claims: dict[tuple[str, tuple[str, ...]], list[tuple[float, float | None]]] = defaultdict(list)
         self._claimed: set[int] = set()
         self._last_claim = 0
 
@@ -205,27 +205,29 @@ class Auditor:
     def _read_claims(self) -> None:
         """What the pipeline has claimed since the last time; ids may be committed out of order."""
         for row in self._stage.core.rows(
-            "SELECT call_id, provider, symbols, extract(epoch FROM started_at)::float8 AS at"
+            "SELECT call_id, provider, symbols, extract(epoch FROM started_at)::float8 AS at,"
+            " extract(epoch FROM finished_at - started_at)::float8 AS took"
             " FROM pricing.collector_call_log WHERE call_id > :after ORDER BY call_id",
             after=self._last_claim - 200,
         ):
             if row.call_id not in self._claimed:
                 self._claimed.add(row.call_id)
-                self._claims[row.provider, tuple(row.symbols)].append(row.at)
+                self._claims[row.provider, tuple(row.symbols)].append((row.at, row.took))
                 self._last_claim = max(self._last_claim, row.call_id)
 
     def _excess(self, call: dict[str, Any]) -> float:
         """By how many seconds a call came later than a worker may send it, so by how much the provider stood still.
 
-        A worker begins a call within five seconds of its claim, or not at all.
+        A worker begins a call within five seconds of its claim, or not at all, and it sends nothing after the end.
         """
         claims = self._claims[call["provider"], tuple(call["symbols"])]
-        for at in claims:
+        for at, took in claims:
             # The clock may have been moved when it was claimed, by an hour or by three days.
             for step in (0, 3600, -3600, 259_200, -259_200):
                 if 0 <= (journey := call["epoch"] - at + step) < _LONGEST_JOURNEY:
-                    claims.remove(at)
-                    return max(0.0, float(journey) - _BEGINS_WITHIN)
+                    claims.remove((at, took))
+                    latest = _BEGINS_WITHIN if took is None else min(_BEGINS_WITHIN, max(took, 0.0))
+                    return max(0.0, float(journey) - latest)
         return 0.0
 
     def _clock_steps(self, call: dict[str, Any], seconds: int) -> int:
