@@ -43,8 +43,9 @@ def main(arguments: Sequence[str]) -> int:
     parser = _parser(sorted(KINDS))
     chosen = parser.parse_args(arguments)
     if chosen.list:
+        sys.stdout.write("| kind | weight | what happens |\n|---|---|---|\n")
         for name, kind in sorted(KINDS.items()):
-            sys.stdout.write(f"{name}: {kind.words} (weight {kind.weight})\n")
+            sys.stdout.write(f"| `{name}` | {kind.weight} | {kind.words} |\n")
         return 0
     options = Options(
         seed=chosen.seed,

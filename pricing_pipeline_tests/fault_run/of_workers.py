@@ -64,9 +64,11 @@ for _point in POINTS:
 
 
 def _end_lease(scene: Scene, worker: str) -> None:
+    """End the lease of a frozen worker's tasks, but for those that it keeps locked in a transaction."""
     scene.stage.core.rows(
-        "UPDATE pricing.api_call_queue_live SET lease_until = pricing.clock() - interval '1 second'"
-        " WHERE worker = :worker AND status = 'processing'",
+        "UPDATE pricing.api_call_queue_live q SET lease_until = pricing.clock() - interval '1 second'"
+        " FROM (SELECT id FROM pricing.api_call_queue_live"
+        " WHERE worker = :worker AND status = 'processing' FOR UPDATE SKIP LOCKED) held WHERE q.id = held.id",
         worker=worker,
     )
     scene.stage.core.recover()
