@@ -114,6 +114,7 @@ class _Run:
         self._say = say
         self._auditor = Auditor(stage, load.ledger)
         self._outcome = Outcome()
+        self._last_back = ""
         chosen = [KINDS[name] for name in options.only or KINDS]
         self._kinds = [kind for kind in chosen if kind.needs(stage)]
         self._outcome.left_out = [kind.name for kind in chosen if not kind.needs(stage)]
@@ -161,7 +162,7 @@ class _Run:
         self._load.faults = []
         row.other += len(words) - len(findings.words)
         if back > BACK_SECONDS:
-            words.append(f"it took {back:.1f} s until all was at work again")
+            words.append(f"it took {back:.1f} s until all was at work again, last {self._last_back}")
         self._add(row, findings)
         is_well = not words
         state = "; ".join(words) or ("ok" if scene.happened else "it hit nothing; ok")
@@ -187,13 +188,16 @@ class _Run:
         key = QUOTE, f"C{number}"[-18:]
         urgent(connect, lambda session: self._load.enqueue(session, [key], priority=100_000), _PATIENCE)
         text = urgent(connect, lambda session: self._load.send(session, is_urgent=True), _PATIENCE)
-        waits: list[Callable[[], bool]] = [
-            lambda: self._has_price(connect, key[1]),
-            self._stage.api_answers,
-            lambda: any(text.encode() in one.body for one in self._stage.receiver.posted[-200:]),
-        ]
+        waits: dict[str, Callable[[], bool]] = {
+            "a price": lambda: self._has_price(connect, key[1]),
+            "the API": self._stage.api_answers,
+            "a message": lambda: any(
+                str(text).encode() in one.body for one in self._stage.receiver.posted[-200:]
+            ),
+        }
         while waits and time.monotonic() - since < _PATIENCE:
-            waits = [is_there for is_there in waits if not is_there()]
+            self._last_back = " and ".join(waits)
+            waits = {what: is_there for what, is_there in waits.items() if not is_there()}
             if waits:
                 time.sleep(0.05)
                 _patiently(self._stage.revive)
