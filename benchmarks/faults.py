@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import signal
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
@@ -42,8 +43,9 @@ def main(arguments: Sequence[str]) -> int:
     parser = _parser(sorted(KINDS))
     chosen = parser.parse_args(arguments)
     if chosen.list:
+        sys.stdout.write("| kind | weight | what happens |\n|---|---|---|\n")
         for name, kind in sorted(KINDS.items()):
-            sys.stdout.write(f"{name}: {kind.words} (weight {kind.weight})\n")
+            sys.stdout.write(f"| `{name}` | {kind.weight} | {kind.words} |\n")
         return 0
     options = Options(
         seed=chosen.seed,
@@ -53,6 +55,8 @@ def main(arguments: Sequence[str]) -> int:
         only=chosen.only or (),
         keeps_going=chosen.keep_going,
     )
+    # Nothing outlives a run that is told to stop: what it has started, and its disk, go with it.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("The run was told to stop."))
     try:
         outcome = run(options, _say)
     except StageError as error:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict, deque
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
@@ -15,6 +16,7 @@ from pricing_pipeline_tests.fixtures.core import QUOTE
 from pricing_pipeline_tests.support.receivers import Posted
 from pricing_pipeline_tests.tools.audit import Snapshot, audit
 
+_BEGINS_WITHIN, _LONGEST_JOURNEY = 5.0, 20.0
 _FINISHED = ("completed", "failed", "cancelled")
 
 
@@ -43,6 +45,9 @@ class Auditor:
         self._ledger = ledger
         self._finished: set[Key] = set()
         self._calls_judged = 0
+        self._claims: dict[tuple[str, tuple[str, ...]], list[tuple[float, float | None]]] = defaultdict(list)
+        self._claimed: set[int] = set()
+        self._last_claim = 0
 
     def audit(self) -> Findings:
         """Judge this moment."""
@@ -176,27 +181,58 @@ class Auditor:
     def _judge_limits(self, findings: Findings) -> None:
         """The most units in any window that ends with a call not judged before, by the provider's own log."""
         calls, first = self._stage.calls, self._calls_judged
+        self._read_claims()
+        for call in calls[first:]:
+            if "excess" not in call:
+                call["excess"] = self._excess(call)
         while first and calls[first - 1]["monotonic"] > calls[self._calls_judged - 1]["monotonic"] - 60:
             first -= 1
         for provider, units, seconds in self._limits():
             window: deque[dict[str, Any]] = deque()
-            used = worst = 0
+            worst = 0
             for place, call in enumerate(calls[first:], start=first):
                 if call["provider"] != provider:
                     continue
-                while window and window[0]["monotonic"] <= call["monotonic"] - seconds:
-                    used -= window.popleft()["units"]
                 window.append(call)
-                used += call["units"]
+                while window[0]["monotonic"] <= call["monotonic"] - seconds:
+                    window.popleft()
                 if place >= self._calls_judged:
-                    allowed = units * (2 if self._has_clock_stepped(call, seconds) else 1)
-                    worst = max(worst, used - allowed)
+                    allowed = units * (1 + self._clock_steps(call, seconds))
+                    worst = max(worst, _units_in(window, seconds) - allowed)
             findings.note("over_limit", max(0, worst), f"units of {provider} in {seconds} s")
         self._calls_judged = len(calls)
 
-    def _has_clock_stepped(self, call: dict[str, Any], seconds: int) -> bool:
-        """Whether the window of a call holds a step of the database's clock, which may cost one window more."""
-        return bool(0 <= call["monotonic"] - self._stage.clock_stepped < seconds + 5)
+    def _read_claims(self) -> None:
+        """What the pipeline has claimed since the last time; ids may be committed out of order."""
+        for row in self._stage.core.rows(
+            "SELECT call_id, provider, symbols, extract(epoch FROM started_at)::float8 AS at,"
+            " extract(epoch FROM finished_at - started_at)::float8 AS took"
+            " FROM pricing.collector_call_log WHERE call_id > :after ORDER BY call_id",
+            after=self._last_claim - 200,
+        ):
+            if row.call_id not in self._claimed:
+                self._claimed.add(row.call_id)
+                self._claims[row.provider, tuple(row.symbols)].append((row.at, row.took))
+                self._last_claim = max(self._last_claim, row.call_id)
+
+    def _excess(self, call: dict[str, Any]) -> float:
+        """By how many seconds a call came later than a worker may send it, so by how much the provider stood still.
+
+        A worker begins a call within five seconds of its claim, or not at all, and it sends nothing after the end.
+        """
+        claims = self._claims[call["provider"], tuple(call["symbols"])]
+        for at, took in claims:
+            # The clock may have been moved when it was claimed, by an hour or by three days.
+            for step in (0, 3600, -3600, 259_200, -259_200):
+                if 0 <= (journey := call["epoch"] - at + step) < _LONGEST_JOURNEY:
+                    claims.remove((at, took))
+                    latest = _BEGINS_WITHIN if took is None else min(_BEGINS_WITHIN, max(took, 0.0))
+                    return max(0.0, float(journey) - latest)
+        return 0.0
+
+    def _clock_steps(self, call: dict[str, Any], seconds: int) -> int:
+        """How often the database's clock was moved in the window of a call: each step may cost a window more."""
+        return sum(0 <= call["monotonic"] - step < seconds + 5 for step in self._stage.clock_steps)
 
     def _limits(self) -> list[tuple[str, int, int]]:
         rows = self._stage.core.rows(
@@ -223,6 +259,13 @@ class Auditor:
             findings.note(
                 "lost", len(missing), f"a stream was not told prices of {symbol}: {sorted(missing)[:3]}"
             )
+
+
+def _units_in(window: Iterable[dict[str, Any]], seconds: float) -> int:
+    """The units in a window, which is shorter by as long as the provider stood still in it."""
+    calls = list(window)
+    since = calls[-1]["monotonic"] - seconds + max(call["excess"] for call in calls)
+    return sum(call["units"] for call in calls if call["monotonic"] > since)
 
 
 def _received(posted: list[Posted]) -> list[tuple[str, str]]:

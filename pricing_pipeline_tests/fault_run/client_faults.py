@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import signal
 import socket
 import threading
 import time
@@ -26,7 +25,7 @@ def _receives(scene: Scene, script: Script) -> None:
     received = len(scene.stage.receiver.posted)
     scene.stage.receiver.script = script
     try:
-        time.sleep(scene.dice.uniform(1.2, 2.5))  # a message is sent each second
+        time.sleep(scene.dice.uniform(1.1, 2.0))  # a message is sent each second
     finally:
         scene.stage.receiver.script = well
     scene.happened = len(scene.stage.receiver.posted) > received
@@ -46,32 +45,28 @@ def _receiver_fails(scene: Scene) -> None:
 def _notifier_killed(scene: Scene) -> None:
     time.sleep(scene.dice.uniform(0, 1))
     scene.stage.programs["notifier"].kill()
-    scene.stage.programs["notifier"].wait()
 
 
 @kind("notifier_frozen", "the notifier stands still")
 def _notifier_frozen(scene: Scene) -> None:
     with stopped(scene.stage.programs["notifier"].pid):
-        time.sleep(scene.dice.uniform(0.5, 2.5))
+        time.sleep(scene.dice.uniform(0.4, 1.6))
 
 
 @kind("api_killed", "the API is killed, with its streams")
 def _api_killed(scene: Scene) -> None:
     scene.stage.programs["api"].kill()
-    scene.stage.programs["api"].wait()
 
 
 @kind("api_frozen", "the API stands still")
 def _api_frozen(scene: Scene) -> None:
     with stopped(scene.stage.programs["api"].pid):
-        time.sleep(scene.dice.uniform(0.5, 2.5))
+        time.sleep(scene.dice.uniform(0.4, 1.6))
 
 
 @kind("api_stopped_in_order", "the API is told to stop (SIGTERM)", weight=2)
 def _api_stopped(scene: Scene) -> None:
-    scene.stage.programs["api"].send_signal(signal.SIGTERM)
-    with contextlib.suppress(Exception):
-        scene.stage.programs["api"].wait(10)
+    scene.stage.programs["api"].end(10)
 
 
 @kind("unfinished_requests", "connections to the API send half a request")
@@ -89,7 +84,7 @@ def _unfinished(scene: Scene) -> None:
 @kind("pooler_frozen", "the pooler stands still", weight=3, needs=lambda stage: stage.pooler is not None)
 def _pooler_frozen(scene: Scene) -> None:
     with stopped(scene.stage.pooler_pid()):
-        time.sleep(scene.dice.uniform(0.5, 2))
+        time.sleep(scene.dice.uniform(0.4, 1.4))
 
 
 # --- hands ----------------------------------------------------------------------------------------
@@ -97,7 +92,7 @@ def _pooler_frozen(scene: Scene) -> None:
 
 def _at_once(scene: Scene, url: str, *acts: Callable[[psycopg.Connection], object]) -> None:
     """Each in a session of its own, again and again for a moment; being refused is an answer."""
-    ends = time.monotonic() + scene.dice.uniform(0.8, 1.5)
+    ends = time.monotonic() + scene.dice.uniform(0.6, 1.2)
     deadlocks: list[str] = []
 
     def go_on(act: Callable[[psycopg.Connection], object]) -> None:
@@ -213,7 +208,7 @@ def _type_retired(scene: Scene) -> None:
     scene.stage.core.rows(
         "UPDATE pricing.data_type_registry SET is_active = false WHERE data_type = 'equity_daily'"
     )
-    time.sleep(scene.dice.uniform(0.8, 1.8))
+    time.sleep(scene.dice.uniform(0.4, 1.2))
     scene.stage.core.rows(
         "UPDATE pricing.data_type_registry SET is_active = true WHERE data_type = 'equity_daily'"
     )
@@ -230,9 +225,10 @@ def _type_deleted(scene: Scene) -> None:
         " FROM pricing.data_type_registry WHERE data_type = 'equity_quote'",
         name=name,
     )
+    scene.stage.sandbox.behave("delay", seconds=0.6, provider="twelvedata", path="quote")
     with contextlib.suppress(psycopg.Error), psycopg.connect(scene.stage.worker_url) as session:
         scene.load.enqueue(session, [(name, f"G{name[6:]}N{number}") for number in range(30)])
-    time.sleep(scene.dice.uniform(0, 0.3))
+    time.sleep(scene.dice.uniform(0, 0.4))
     try:
         scene.stage.core.rows("DELETE FROM pricing.data_type_registry WHERE data_type = :name", name=name)
     except IntegrityError:  # it has prices by now, and can only be retired

@@ -74,14 +74,14 @@ def _backend_frozen(scene: Scene) -> None:
     backends = scene.stage.backends()
     if backends:
         with stopped(scene.dice.choice(backends)):
-            time.sleep(scene.dice.uniform(0.5, 3.0))
+            time.sleep(scene.dice.uniform(0.4, 2.2))
 
 
 @kind("server_frozen", "the whole server stands still", weight=3)
 def _server_frozen(scene: Scene) -> None:
     processes = [process.pid for process in scene.stage.server_processes()]
     with stopped(scene.stage.server.pid or 0, *processes):
-        time.sleep(scene.dice.uniform(0.5, 2.5))
+        time.sleep(scene.dice.uniform(0.4, 1.6))
 
 
 @kind("server_stopped_at_once", "the server is stopped (immediate) and started again", weight=2)
@@ -118,7 +118,7 @@ def _disk_full(scene: Scene) -> None:
         while True:
             file.write(piece)
     try:
-        time.sleep(scene.dice.uniform(1.0, 2.5))
+        time.sleep(scene.dice.uniform(0.6, 1.8))
     finally:
         ballast.unlink()
 
@@ -129,7 +129,7 @@ def _disk_slow(scene: Scene) -> None:
         admin.execute("ALTER SYSTEM SET commit_siblings = 0")
         admin.execute("ALTER SYSTEM SET commit_delay = 100000")
         admin.execute("SELECT pg_reload_conf()")
-        time.sleep(scene.dice.uniform(1.0, 2.5))
+        time.sleep(scene.dice.uniform(0.6, 1.8))
         admin.execute("ALTER SYSTEM RESET commit_delay")
         admin.execute("ALTER SYSTEM RESET commit_siblings")
         admin.execute("SELECT pg_reload_conf()")
@@ -142,7 +142,7 @@ def _writer_frozen(scene: Scene) -> None:
             "SELECT pid FROM pg_stat_activity WHERE backend_type IN ('walwriter', 'checkpointer', 'background writer')"
         ).fetchall()
     with stopped(*(pid for (pid,) in rows)):
-        time.sleep(scene.dice.uniform(0.5, 2.5))
+        time.sleep(scene.dice.uniform(0.4, 1.6))
 
 
 # --- locks and open transactions ------------------------------------------------------------------
@@ -164,14 +164,14 @@ def _rows_of_worker(scene: Scene) -> None:
     table = sql.Identifier("pricing", scene.dice.choice(_TABLES))
     mode = scene.dice.choice(["UPDATE", "NO KEY UPDATE", "SHARE", "KEY SHARE"])
     statement = sql.SQL("SELECT FROM {} FOR " + mode).format(table)
-    _hold(scene, scene.stage.worker_url, statement, scene.dice.uniform(1, 3))
+    _hold(scene, scene.stage.worker_url, statement, scene.dice.uniform(0.6, 2.2))
 
 
 @kind("rows_locked_by_owner", "a session of the owner keeps all rows of a table locked", weight=8)
 def _rows_of_owner(scene: Scene) -> None:
     table = sql.Identifier("pricing", scene.dice.choice(_TABLES))
     statement = sql.SQL("SELECT FROM {} FOR UPDATE").format(table)
-    _hold(scene, scene.stage.owner_url, statement, scene.dice.uniform(1, 3))
+    _hold(scene, scene.stage.owner_url, statement, scene.dice.uniform(0.6, 2.2))
 
 
 @kind("table_locked", "the owner keeps a whole table locked, in a mode of its choice", weight=8)
@@ -179,7 +179,7 @@ def _table(scene: Scene) -> None:
     table = sql.Identifier("pricing", scene.dice.choice(_TABLES))
     mode = scene.dice.choice(["ACCESS EXCLUSIVE", "EXCLUSIVE", "SHARE ROW EXCLUSIVE", "SHARE"])
     statement = sql.SQL("LOCK TABLE {} IN " + mode + " MODE").format(table)
-    _hold(scene, scene.stage.owner_url, statement, scene.dice.uniform(1, 2.5))
+    _hold(scene, scene.stage.owner_url, statement, scene.dice.uniform(0.6, 1.8))
 
 
 @kind("client_idle_in_transaction", "a client's transaction stays open after its heartbeat", weight=6)
@@ -188,7 +188,7 @@ def _idle(scene: Scene) -> None:
     symbols = [symbol for _, symbol in WATCHED]
     with contextlib.suppress(psycopg.Error), psycopg.connect(scene.stage.worker_url) as client:
         client.execute("SELECT pricing.heartbeat(%s, %s)", [types, symbols])
-        time.sleep(scene.dice.uniform(1, 3))
+        time.sleep(scene.dice.uniform(0.6, 2.2))
         client.rollback()
 
 
@@ -197,7 +197,7 @@ def _snapshot(scene: Scene) -> None:
     with contextlib.suppress(psycopg.Error), psycopg.connect(scene.stage.worker_url) as reader:
         reader.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
         reader.execute("SELECT count(*) FROM pricing.api_call_queue_live")
-        time.sleep(scene.dice.uniform(1, 4))
+        time.sleep(scene.dice.uniform(0.6, 2.5))
 
 
 @kind("migrated_under_load", "an upgrade runs under load, beside a reader that takes long", weight=1)
@@ -206,7 +206,7 @@ def _migrated(scene: Scene) -> None:
         reader.execute("SELECT count(*) FROM pricing.price_history")
         thread = threading.Thread(target=upgrade, args=(scene.stage.owner_url,))
         thread.start()
-        time.sleep(scene.dice.uniform(1, 2))
+        time.sleep(scene.dice.uniform(0.6, 1.5))
         with contextlib.suppress(psycopg.Error):
             reader.rollback()
         thread.join(120)
@@ -222,13 +222,13 @@ def _step(name: str, words: str, *choices: int) -> None:
     def act(scene: Scene) -> None:
         seconds = scene.dice.choice(choices)
         with Clock(scene.stage.owner_url) as clock:
-            scene.stage.clock_stepped = time.monotonic()
+            scene.stage.clock_steps.append(time.monotonic())
             clock.advance(seconds)
             try:
-                time.sleep(scene.dice.uniform(0.5, 2))
+                time.sleep(scene.dice.uniform(0.4, 1.4))
             finally:
                 clock.advance(-seconds)
-                scene.stage.clock_stepped = time.monotonic()
+                scene.stage.clock_steps.append(time.monotonic())
 
 
 _step("clock_ahead", "the database's clock is an hour or three days ahead, and right again", HOUR, 3 * DAY)

@@ -1,4 +1,4 @@
-"""The processes of a run that are forked off one that has imported everything: workers, and the sandbox."""
+"""The processes of a run, each forked off one that has imported everything, so that a restart takes no time."""
 
 from __future__ import annotations
 
@@ -8,8 +8,10 @@ import multiprocessing
 import os
 import signal
 import socket
+import sys
 import threading
 import time
+from importlib import import_module
 from typing import Any, cast
 
 from sqlalchemy.exc import SQLAlchemyError
@@ -23,7 +25,10 @@ from pricing_pipeline_tests.support import workers
 from pricing_pipeline_tests.support.refreshing import Point, refreshing, shorten_idling
 from pricing_pipeline_tests.support.workers import Say
 
-workers.import_once(__name__)
+PROGRAMS = {"api": "pricing_pipeline.api.server", "notifier": "pricing_pipeline.operations.notifier"}
+workers.import_once(
+    __name__, *PROGRAMS.values(), "benchmarks.faults", "benchmarks.peers", "benchmarks.server"
+)
 
 CALL_SECONDS = 3.0
 """The deadline of a call, of the product's ten: a provider that hangs must not cost the run ten seconds each time."""
@@ -61,6 +66,23 @@ def serve_sandbox(say: Say, port: int) -> dict[str, Any]:
     settings = unlimited(port)
     with socket.create_server(("127.0.0.1", port), backlog=512) as listener:
         make_server(create_app(settings)).run(sockets=[listener])
+    return {}
+
+
+def run_program(say: Say, name: str, environment: dict[str, str], log: str) -> dict[str, Any]:
+    """Be the API or the notifier, as `python -m` runs it with these settings and no others."""
+    _be_quiet_and_end_with_parent()
+    logging.disable(logging.NOTSET)
+    for variable in [*os.environ]:
+        if variable.startswith(("PRICING_", "PG")):
+            del os.environ[variable]
+    os.environ.update(environment)
+    os.chdir(environment["PRICING_HOME"])
+    with open(log, "a") as file:
+        os.dup2(file.fileno(), 1)
+        os.dup2(file.fileno(), 2)
+    sys.argv = [name]
+    import_module(PROGRAMS[name]).main()
     return {}
 
 

@@ -29,7 +29,7 @@ def _misbehave(scene: Scene, behaviour: dict[str, Any], of: str = QUOTE, most: i
         for name, value in behaviour.items()
     }
     path = {QUOTE: "quote", DAILY: "time_series"}[of]
-    seconds, count = scene.dice.uniform(0.8, 1.8), scene.dice.randint(1, most)
+    seconds, count = scene.dice.uniform(0.4, 1.2), scene.dice.randint(1, most)
     scene.stage.sandbox.behave(**chosen, provider="twelvedata", path=path, count=count)
     scene.load.work_for(of, 4)
     time.sleep(seconds)
@@ -124,7 +124,7 @@ def _http_date() -> str:
 @kind("provider_frozen", "the provider's process stands still", weight=4)
 def _frozen(scene: Scene) -> None:
     with stopped(scene.stage.provider.pid):
-        time.sleep(scene.dice.uniform(0.5, 2.5))
+        time.sleep(scene.dice.uniform(0.4, 1.6))
 
 
 @kind("provider_killed", "the provider is killed, refuses connections, and comes back", weight=3)

@@ -6,6 +6,7 @@ import random
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 import httpx
 import psycopg
@@ -29,6 +30,8 @@ BACK_SECONDS = 30.0
 _PATIENCE = 90.0
 """Seconds after which a probe is given up; until then it is measured how long it takes."""
 _END_SECONDS = 240.0
+_AWAY = (psycopg.Error, SQLAlchemyError, PricingError, httpx.HTTPError)
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -90,6 +93,18 @@ def run(options: Options, say: Callable[[str], None]) -> Outcome:
             return _Run(options, stage, load, say).go()
 
 
+def _patiently(act: Callable[[], T]) -> T:
+    """Do what the server may be too busy with its recovery for."""
+    ends = time.monotonic() + _PATIENCE
+    while True:
+        try:
+            return act()
+        except _AWAY:
+            if time.monotonic() > ends:
+                raise
+            time.sleep(0.2)
+
+
 class _Run:
     def __init__(self, options: Options, stage: Stage, load: Load, say: Callable[[str], None]) -> None:
         self._options = options
@@ -99,13 +114,15 @@ class _Run:
         self._say = say
         self._auditor = Auditor(stage, load.ledger)
         self._outcome = Outcome()
+        self._last_back = ""
         chosen = [KINDS[name] for name in options.only or KINDS]
         self._kinds = [kind for kind in chosen if kind.needs(stage)]
         self._outcome.left_out = [kind.name for kind in chosen if not kind.needs(stage)]
 
     def go(self) -> Outcome:
-        began = time.monotonic()
         self._row("no fault")
+        self._wait_until_back(time.monotonic())  # the first start takes longer than a later one
+        began = time.monotonic()
         step = self._options.first
         while time.monotonic() - began < self._options.seconds:
             if self._options.most is not None and step - self._options.first >= self._options.most:
@@ -132,21 +149,20 @@ class _Run:
         began = time.monotonic()
         try:
             kind.act(scene)
-        except (psycopg.Error, SQLAlchemyError, PricingError, httpx.HTTPError) as error:
+        except _AWAY as error:
             scene.notes.append(f"the fault itself failed: {type(error).__name__}: {error}")
         row.faults += scene.happened
         ended = time.monotonic()
-        self._stage.revive()
-        self._stage.sandbox.behave_well()
-        self._stage.end_pauses()
+        for mend in (self._stage.revive, self._stage.sandbox.behave_well, self._stage.end_pauses):
+            _patiently(mend)
         back = self._wait_until_back(ended)
         row.slowest_back = max(row.slowest_back, back)
-        findings = self._auditor.audit()
+        findings = _patiently(self._auditor.audit)
         words = findings.words + scene.notes + self._load.faults
         self._load.faults = []
         row.other += len(words) - len(findings.words)
         if back > BACK_SECONDS:
-            words.append(f"it took {back:.1f} s until all was at work again")
+            words.append(f"it took {back:.1f} s until all was at work again, last {self._last_back}")
         self._add(row, findings)
         is_well = not words
         state = "; ".join(words) or ("ok" if scene.happened else "it hit nothing; ok")
@@ -172,15 +188,19 @@ class _Run:
         key = QUOTE, f"C{number}"[-18:]
         urgent(connect, lambda session: self._load.enqueue(session, [key], priority=100_000), _PATIENCE)
         text = urgent(connect, lambda session: self._load.send(session, is_urgent=True), _PATIENCE)
-        waits: list[Callable[[], bool]] = [
-            lambda: self._has_price(connect, key[1]),
-            self._stage.api_answers,
-            lambda: any(text.encode() in one.body for one in self._stage.receiver.posted[-200:]),
-        ]
+        waits: dict[str, Callable[[], bool]] = {
+            "a price": lambda: self._has_price(connect, key[1]),
+            "the API": self._stage.api_answers,
+            "a message": lambda: any(
+                str(text).encode() in one.body for one in self._stage.receiver.posted[-200:]
+            ),
+        }
         while waits and time.monotonic() - since < _PATIENCE:
-            waits = [is_there for is_there in waits if not is_there()]
+            self._last_back = " and ".join(waits)
+            waits = {what: is_there for what, is_there in waits.items() if not is_there()}
             if waits:
                 time.sleep(0.05)
+                _patiently(self._stage.revive)
         return time.monotonic() - since
 
     @staticmethod
@@ -200,11 +220,11 @@ class _Run:
             " AND claimed_at < pricing.clock() - interval '20 seconds'",
         )
         ends = time.monotonic() + _END_SECONDS
-        while time.monotonic() < ends and self._is_at_work():
+        while time.monotonic() < ends and _patiently(self._is_at_work):
             for statement in hasten:
-                self._stage.core.rows(statement)
+                _patiently(lambda statement=statement: self._stage.core.rows(statement))  # type: ignore[misc]
             time.sleep(3)
-        findings = self._auditor.audit_end(self._load.told)
+        findings = _patiently(lambda: self._auditor.audit_end(self._load.told))
         row = self._row("no fault")
         self._add(row, findings)
         if findings.words:

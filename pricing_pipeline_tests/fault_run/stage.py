@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import contextlib
 import os
+import random
 import shutil
 import signal
 import socket
 import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
@@ -34,11 +34,16 @@ from pricing_pipeline.operations import recipients
 from pricing_pipeline.operations.recipients import Address, Recipient
 from pricing_pipeline.sandbox.service import Sandbox
 from pricing_pipeline.settings import Settings
-from pricing_pipeline_tests.fault_run.processes import serve_sandbox, unlimited, work_on
+from pricing_pipeline_tests.fault_run.processes import (
+    PROGRAMS,
+    run_program,
+    serve_sandbox,
+    unlimited,
+    work_on,
+)
 from pricing_pipeline_tests.fixtures.core import Core
 from pricing_pipeline_tests.fixtures.home import make_open_folder
 from pricing_pipeline_tests.support.loopback import NO_TLS
-from pricing_pipeline_tests.support.pages import ROOT
 from pricing_pipeline_tests.support.pgbouncer import PROGRAM, bouncing, through
 from pricing_pipeline_tests.support.receivers import Post, Receiver, receiving
 from pricing_pipeline_tests.support.sandbox_server import RunningSandbox
@@ -77,8 +82,8 @@ class Stage:
         self._named = 0
         self.can_fill_disk = False
         self.pooler: str | None = None
-        self.clock_stepped = -3600.0
-        """When the database's clock was moved the last time, by the machine's monotonic clock."""
+        self.clock_steps: list[float] = []
+        """When the database's clock was moved, by the machine's monotonic clock."""
 
     def __enter__(self) -> Self:
         with ExitStack() as stack:
@@ -118,7 +123,7 @@ class Stage:
         self._arrange_sandbox(stack)
         self.api_port = _free_port()
         self.api_url = f"http://127.0.0.1:{self.api_port}"
-        self.programs: dict[str, subprocess.Popen[bytes]] = {}
+        self.programs: dict[str, Worker] = {}
         stack.callback(self._end_programs)
         stack.callback(self._end_workers)
         self.revive()
@@ -172,9 +177,9 @@ class Stage:
         for place, worker in enumerate(self._workers):
             if worker is None or not worker.is_alive:
                 self._workers[place] = self.worker(through_pooler=place == WORKERS - 1)
-        for name, module in _PROGRAMS.items():
-            if name not in self.programs or self.programs[name].poll() is not None:
-                self.programs[name] = self._start(name, module)
+        for name in PROGRAMS:
+            if name not in self.programs or not self.programs[name].is_alive:
+                self.programs[name] = self._start(name)
 
     def worker(self, *, through_pooler: bool = False, sandbox: str = "", **more: Any) -> Worker:
         """Another worker, which begins at once."""
@@ -200,25 +205,18 @@ class Stage:
         assert self._provider is not None
         return self._provider
 
-    def _start(self, name: str, module: str) -> subprocess.Popen[bytes]:
-        ours = ("PRICING_", "PG", "PYTHONDONTWRITEBYTECODE")
-        given = {key: value for key, value in os.environ.items() if not key.startswith(ours)}
-        environment = given | {
-            "PYTHONPYCACHEPREFIX": str(self.folder / "compiled"),  # so that only the first start takes long
+    def _start(self, name: str) -> Worker:
+        environment = {
             "PRICING_DATABASE_URL": self.worker_url,
             "PRICING_HOME": str(self.app_home),
             "PRICING_API_PORT": str(self.api_port),
-            "PYTHONPATH": str(ROOT),
         }
-        with (self.folder / f"{name}.log").open("ab") as log:
-            return subprocess.Popen(
-                [sys.executable, "-m", module], env=environment, cwd=self.app_home, stdout=log, stderr=log
-            )
+        log = str(self.folder / f"{name}.log")
+        return Worker(run_program, name=name, environment=environment, log=log).start()
 
     def _end_programs(self) -> None:
         for program in self.programs.values():
             program.kill()
-            program.wait()
 
     def _end_workers(self) -> None:
         for worker in self.workers:
@@ -319,9 +317,6 @@ class Stage:
         return False
 
 
-_PROGRAMS = {"api": "pricing_pipeline.api.server", "notifier": "pricing_pipeline.operations.notifier"}
-
-
 def well(post: Post) -> None:
     """How a good receiver answers."""
     post.answer(204)
@@ -341,8 +336,14 @@ def _mount(home: Path, stack: ExitStack) -> bool:
 
 
 def _free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        return int(taken.getsockname()[1])
+    """A port that the system gives to no caller: one who calls a dead server again and again might get its own port.
+
+    It would then have reached itself, and the server could not start again.
+    """
+    while True:
+        port = random.randrange(20_000, 30_000)
+        with contextlib.suppress(OSError), socket.create_server(("127.0.0.1", port)):
+            return port
 
 
 @contextmanager

@@ -53,7 +53,7 @@ def _freeze_at(point: str) -> None:
         if worker := _halted(scene, point, idle="500ms"):
             with stopped(worker.pid):
                 _end_lease(scene, worker.name)  # type: ignore[attr-defined]
-                time.sleep(scene.dice.uniform(0.8, 1.5))
+                time.sleep(scene.dice.uniform(0.6, 1.2))
             time.sleep(0.3)
             worker.kill()
 
@@ -64,9 +64,11 @@ for _point in POINTS:
 
 
 def _end_lease(scene: Scene, worker: str) -> None:
+    """End the lease of a frozen worker's tasks, but for those that it keeps locked in a transaction."""
     scene.stage.core.rows(
-        "UPDATE pricing.api_call_queue_live SET lease_until = pricing.clock() - interval '1 second'"
-        " WHERE worker = :worker AND status = 'processing'",
+        "UPDATE pricing.api_call_queue_live q SET lease_until = pricing.clock() - interval '1 second'"
+        " FROM (SELECT id FROM pricing.api_call_queue_live"
+        " WHERE worker = :worker AND status = 'processing' FOR UPDATE SKIP LOCKED) held WHERE q.id = held.id",
         worker=worker,
     )
     scene.stage.core.recover()
@@ -88,14 +90,17 @@ def _killed(scene: Scene) -> None:
 @kind("all_workers_killed", "all workers are killed at once")
 def _all_killed(scene: Scene) -> None:
     time.sleep(scene.dice.uniform(0, 0.5))
-    for worker in scene.stage.workers:
-        os.kill(worker.pid, signal.SIGKILL)
+    workers = scene.stage.workers
+    for worker in workers:
+        worker.signal(signal.SIGKILL)
+    for worker in workers:
+        worker.kill()  # and wait until it is gone
 
 
 @kind("worker_frozen", "a worker stands still for a moment and goes on", weight=6)
 def _frozen(scene: Scene) -> None:
     with stopped(scene.stage.a_worker(scene.dice.randrange(3)).pid):
-        time.sleep(scene.dice.uniform(0.3, 2.5))
+        time.sleep(scene.dice.uniform(0.3, 1.8))
 
 
 @kind("worker_frozen_past_its_lease", "a working worker is frozen; its lease ends, others recover its tasks")
@@ -105,7 +110,7 @@ def _frozen_long(scene: Scene) -> None:
     time.sleep(scene.dice.uniform(0.1, 0.6))
     with stopped(worker.pid):
         _end_lease(scene, worker.name)  # type: ignore[attr-defined]
-        time.sleep(scene.dice.uniform(0.8, 1.5))
+        time.sleep(scene.dice.uniform(0.6, 1.2))
     time.sleep(0.5)
 
 
@@ -122,7 +127,7 @@ def _interrupted(scene: Scene) -> None:
 @kind("worker_without_names", "a worker cannot look up any provider's name (DNS fails)")
 def _no_names(scene: Scene) -> None:
     worker = scene.stage.worker(sandbox="http://providers.invalid")
-    time.sleep(scene.dice.uniform(1.0, 2.0))
+    time.sleep(scene.dice.uniform(0.6, 1.5))
     worker.kill()
 
 

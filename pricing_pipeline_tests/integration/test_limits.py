@@ -191,7 +191,7 @@ def test_a6_counting_on_from_the_last_count_gives_what_the_log_gives(
                 "  WHERE c.provider = l.provider AND l.provider = 'twelvedata'"
                 "  AND c.started_at > pricing.limit_start(l, n.at)"
                 # None has ended, so those that began a little before the window may still arrive in it.
-                "  - make_interval(secs => coalesce(least(1.0, 0.5 * l.window_seconds), 1.0))) AS logged"
+                "  - make_interval(secs => coalesce(least(5.0, 0.5 * l.window_seconds), 5.0))) AS logged"
                 " FROM (SELECT pricing.clock() AS at OFFSET 0) n"
                 " CROSS JOIN LATERAL pricing.key_allowances('twelvedata', n.at) GROUP BY n.at"
             )

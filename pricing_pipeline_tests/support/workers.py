@@ -32,9 +32,9 @@ _FORKS = multiprocessing.get_context("forkserver")
 _FORKS.set_forkserver_preload([__name__])
 
 
-def import_once(module: str) -> None:
-    """Have the process that others are forked off import a module more, before the first of them is started."""
-    _FORKS.set_forkserver_preload([__name__, module])
+def import_once(*modules: str) -> None:
+    """Have the process that others are forked off import more modules, before the first of them is started."""
+    _FORKS.set_forkserver_preload([__name__, *modules])
 
 
 Say = Callable[[str], None]
@@ -98,6 +98,11 @@ class Worker:
 
     def signal(self, number: signal.Signals) -> None:
         os.kill(self.pid, number)
+
+    def end(self, seconds: float) -> None:
+        """Tell it to end (SIGTERM), and wait so long at most."""
+        self._process.terminate()
+        self._process.join(seconds)
 
     def kill(self) -> None:
         """Kill it, if it still lives, and wait until it is gone."""
