@@ -773,6 +773,7 @@ CREATE TABLE pricing.data_type_registry (
     CONSTRAINT data_type_is_plain_name CHECK ((data_type ~ '^[a-z][a-z0-9_]{0,47}$'::text))
     CONSTRAINT days_ahead_are_at_most_two_years CHECK (((days_ahead >= 1) AND (days_ahead <= 731)))
     CONSTRAINT estimate_is_positive CHECK ((estimated_data_size_bytes > 0))
+    CONSTRAINT history_begins_within_reason CHECK (((history_from >= '1800-01-01'::date) AND (history_from <= '2999-12-31'::date)))
     CONSTRAINT keep_months_is_sane CHECK (((keep_months >= 3) AND (keep_months <= 1200)))
     CONSTRAINT months_are_thinned_before_they_leave CHECK ((thin_after_days < (keep_months * 28)))
     CONSTRAINT names_are_not_cut CHECK ((63 >= ALL (ARRAY[octet_length(table_name), octet_length(symbol_column), octet_length(timestamp_column), octet_length(staleness_function)])))

@@ -35,6 +35,7 @@ RULES = {
     "estimate_is_positive": "an estimated size is at least one byte",
     "fetcher_is_known": "a fetcher is one of the table pricing.fetchers",
     "first_pause_is_sane": "a first pause is 1 second to 1 day",
+    "history_begins_within_reason": "history begins in 1800 at the earliest, and in 2999 at the latest",
     "highest_is_a_price": "the highest price is above 0 and finite",
     "hysteresis_is_sane": "a hysteresis is 0 to 10^18, with at most 12 decimals",
     "hysteresis_leaves_a_way_back": "a hysteresis is less than 100 percent, and of above less than the threshold",

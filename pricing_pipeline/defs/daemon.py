@@ -20,7 +20,8 @@ This daemon differs from Dagster's own:
 - It launches the run of a sensor as soon as it is queued. Dagster's own looks at its queue every second, and looks
   again when all runs that it saw are launched, which takes seconds for each.
 - It looks for backfills every five seconds, not every thirty.
-- It notes in the pricing database that the code location does not load, or that a sensor does not work.
+- It notes in the pricing database that the code location does not load, or that a sensor does not work. It has a code
+  location that does not load loaded again every minute; Dagster's own waits for a person to do so.
 - It lets a backfill wait while the code server is away. Dagster's own fails it and cancels its runs.
 """
 
@@ -76,6 +77,8 @@ _MAX_OVERFLOW = 10
 
 def main() -> None:
     """Prepare the storage if this is a fresh start, wait for the code server, and run the daemon."""
+    process_log.start()
+    logging.getLogger("dagster").propagate = False  # it has a handler of its own
     fresh_start, workspace = sys.argv[1:]
     if Path(fresh_start).exists():
         prepare()

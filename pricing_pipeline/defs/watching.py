@@ -7,7 +7,7 @@ and writes what it finds into the pricing database, where `pricing.health` reads
 import logging
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
 import dagster as dg
 from dagster._core.remote_representation.external import RemoteSensor  # internal like the next ones: pinned
@@ -37,6 +37,8 @@ _PATIENCE_SECONDS = 15.0
 _VERIFY_SECONDS = 60.0
 """How often the stored failures are compared with what fails, even if nothing seems to change."""
 _CLOCK_STEP_SECONDS = 5.0
+_LOAD_AGAIN_SECONDS = 60.0
+"""How often a code server is asked to load again what does not load."""
 
 Failing = Mapping[Kind, Mapping[str, str]]
 """What fails of each kind: names, with reasons."""
@@ -53,7 +55,7 @@ def _keep_looking(watch: "Watch", engine: Engine) -> None:
         try:
             watch.look(engine)
         except (DatabaseError, DBAPIError) as error:
-            _LOG.warning("what fails in Dagster cannot be noted: %s", error)
+            _LOG.warning("what fails in Dagster cannot be read or noted: %s", error)
         except Exception:  # Dagster's own storage may be away, in more ways than one
             _LOG.exception("what fails in Dagster is not known")
         time.sleep(_EVERY_SECONDS)
@@ -68,6 +70,7 @@ class Watch:
         self._ahead = time.time() - time.monotonic()
         self._noted: Failing | None = None
         self._compared_at = float("-inf")
+        self._load_again_at = time.monotonic() + _LOAD_AGAIN_SECONDS
 
     def look(self, engine: Engine) -> Failing:
         """Look once, and note in the database what has changed."""
@@ -80,7 +83,17 @@ class Watch:
                         dagster_failures.note(connection, kind, reasons)
             engine.dispose()  # a session for minutes in which nothing changes would be one too many
             self._noted, self._compared_at = failing, time.monotonic()
+        self._load_again(failing[Kind.LOCATION])
         return failing
+
+    def _load_again(self, locations: Collection[str]) -> None:
+        """Have code servers load once more what does not load: its cause may be gone, and no sensor of it can ask."""
+        if locations and time.monotonic() >= self._load_again_at:
+            for name in locations:
+                self._workspace.reload_code_location(name)
+            locations = ()
+        if not locations:
+            self._load_again_at = time.monotonic() + _LOAD_AGAIN_SECONDS
 
     def failing(self) -> Failing:
         """What does not work now."""
@@ -138,8 +151,9 @@ def _why_idle(instance: dg.DagsterInstance, sensor: RemoteSensor, since: float, 
     """Why a sensor does not work; None while it may still begin, and after a single failure among successes."""
     ticks = instance.get_ticks(sensor.get_remote_origin_id(), sensor.selector_id, limit=3)
     own = [tick for tick in ticks if tick.timestamp >= since]
-    ended: list[InstigatorTick] = [tick for tick in own if tick.status is not TickStatus.STARTED][:2]
-    if ended and all(tick.status is TickStatus.FAILURE for tick in ended):
+    # One that succeeded before it was loaded anew may fail once, too.
+    ended: list[InstigatorTick] = [tick for tick in ticks if tick.status is not TickStatus.STARTED][:2]
+    if ended and ended[0] in own and all(tick.status is TickStatus.FAILURE for tick in ended):
         return f"fails: {first_line(ended[0].error)}"
     # After a tick it is due again only when its interval is over.
     due_at = max([since, *(tick.timestamp + sensor.min_interval_seconds for tick in ticks[:1])])

@@ -37,7 +37,7 @@ class Kind(StrEnum):
     LOCATION = "location"
     """A code location that does not load."""
     SENSOR = "sensor"
-    """A sensor that has not worked since its code location was loaded."""
+    """A sensor that has not ticked since its code location was loaded, or whose last two ticks failed."""
 
 
 def noted(connection: Connection, kind: Kind) -> dict[str, str]:

@@ -136,6 +136,9 @@ def test_b23_the_console_says_once_what_does_not_work_and_once_that_it_works_aga
         "Does not work: code location: it is other.",
         "Works again: freshness",
     ]
+    away = json.dumps({"database": "the database does not answer"})
+    assert look(away) == ["Does not work: database: the database does not answer."]
+    assert look(json.dumps({"code_location": "it is other"})) == ["Works again: database"]
     assert look("{}") == ["Works again: code location"]
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import dagster as dg
 import pytest
+from sqlalchemy.exc import DBAPIError
 
 from pricing_pipeline.domain.data_types import Contents, Fetcher
 from pricing_pipeline_tests.fixtures.core import Core
@@ -160,3 +161,25 @@ def test_b1_500_data_types_load_whole_with_all_that_can_be_switched_on(
     everything = {name: values[1] for name, values in FACTORS.items()} | {"types": "all", "off": None}
     put(core, monkeypatch, everything)
     assert missing(stage, everything, types) == set()
+
+
+@pytest.mark.parametrize("first", ["1800-01-01", "2999-12-31"])
+def test_b1_the_utmost_that_the_registry_takes_loads(
+    quiet: None, stage: Stage, core: Core, monkeypatch: pytest.MonkeyPatch, first: str
+) -> None:
+    types = add_types(core, SOME)
+    everything = {name: values[1] for name, values in FACTORS.items()} | {"types": "all", "off": None}
+    put(core, monkeypatch, everything)
+    core.rows(
+        "UPDATE pricing.data_type_registry SET default_ttl_minutes = 2147483647,"
+        " history_from = CASE WHEN contents = 'prices' THEN CAST(:first AS date) END,"
+        " description = repeat(chr(1) || '<b>{}%s', 1000)",
+        first=first,
+    )
+    assert missing(stage, everything, types) == set()
+
+
+@pytest.mark.parametrize("first", ["0999-12-31", "1799-12-31", "-infinity", "infinity", "3000-01-01"])
+def test_b1_the_registry_refuses_history_from_a_day_that_does_not_load(core: Core, first: str) -> None:
+    with pytest.raises(DBAPIError, match="history_begins_within_reason"):
+        core.rows(f"UPDATE pricing.data_type_registry SET history_from = '{first}' WHERE contents = 'prices'")

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import logging
+import os
+import subprocess
+import sys
 import time
 from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import dagster as dg
 import pytest
-from dagster._core.test_utils import create_test_daemon_workspace_context
+from dagster._core.test_utils import create_test_daemon_workspace_context, freeze_time
 from dagster._core.workspace.context import WorkspaceProcessContext
-from dagster._core.workspace.load_target import InProcessWorkspaceLoadTarget
+from dagster._core.workspace.load_target import GrpcServerTarget, InProcessWorkspaceLoadTarget
 from dagster._daemon.sensor import execute_sensor_iteration
 
 from pricing_pipeline import definitions
@@ -19,8 +23,11 @@ from pricing_pipeline.defs import watching
 from pricing_pipeline.defs.watching import Watch
 from pricing_pipeline.operations import dagster_failures, health
 from pricing_pipeline.operations.dagster_failures import Kind
+from pricing_pipeline.processes.probes import listens
 from pricing_pipeline_tests.fixtures.core import Core
 from pricing_pipeline_tests.fixtures.dagster import _ORIGIN, a_daemon, an_instance, newly_loading
+from pricing_pipeline_tests.support.patience import wait_until
+from pricing_pipeline_tests.support.plain_processes import PlainProcesses
 
 ONLY = "extend_calendars"
 """The sensor that is switched on here: it needs least."""
@@ -49,6 +56,11 @@ class Watched:
         self.watch.look(self._core.engine)
         with self._core.engine.connect() as connection:
             return dagster_failures.noted(connection, Kind.SENSOR)
+
+    def locations(self) -> dict[str, str]:
+        """What is noted of code locations."""
+        with self._core.engine.connect() as connection:
+            return dagster_failures.noted(connection, Kind.LOCATION)
 
     def tick(self) -> None:
         list(execute_sensor_iteration(self._workspace, logging.getLogger("daemon"), None, None))
@@ -94,6 +106,24 @@ def test_b23_a_sensor_that_fails_from_its_first_tick_on_is_noted_with_the_first_
     assert "canary" not in reason
 
 
+def test_b23_a_sensor_that_worked_before_it_was_loaded_anew_may_fail_once(
+    watched: Watched, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object) -> None:
+        raise RuntimeError("odd")
+
+    watched.tick()
+    began = datetime.now(UTC)
+    assert watched.look(100) == {}  # of a daemon that has just started
+    monkeypatch.setattr(dg.SensorDefinition, "evaluate_tick", fail)
+    with freeze_time(began + timedelta(seconds=200)):
+        watched.tick()
+    assert watched.look(150) == {}
+    with freeze_time(began + timedelta(seconds=300)):
+        watched.tick()
+    assert list(watched.look(100)) == [ONLY]
+
+
 def test_b23_a_clock_that_is_set_gives_each_sensor_its_time_anew(
     watched: Watched, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -127,3 +157,66 @@ def test_b23_a_code_location_that_does_not_load_is_noted_with_the_first_line_of_
         core.rows("DELETE FROM pricing.dagster_failures")
         watched.look(5)
         assert core.one("SELECT kind FROM pricing.dagster_failures") == "location"
+
+
+NOT_YET = """
+import pathlib
+import dagster as dg
+
+if pathlib.Path(__file__).with_name("broken").exists():
+    raise RuntimeError("not yet")
+defs = dg.Definitions()
+"""
+
+
+@pytest.mark.filterwarnings("ignore:Error loading repository location:UserWarning")
+def test_b23_a_code_location_is_loaded_again_once_its_cause_is_gone(
+    instance: dg.DagsterInstance, core: Core, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nobody else asks for that: the sensor that follows the registry is not loaded either."""
+    code, broken, socket = tmp_path / "ours.py", tmp_path / "broken", tmp_path / "code.sock"
+    code.write_text(NOT_YET)
+    broken.touch()
+    with PlainProcesses(tmp_path) as processes:
+        command = [Path(sys.executable).parent / "dagster", "code-server", "start", "-f", code, "-s", socket]
+        processes.start("code-server", [str(part) for part in command], os.environ, tmp_path)
+        wait_until(lambda: listens(str(socket)))
+        target = GrpcServerTarget(host="localhost", port=None, socket=str(socket), location_name="ours")
+        with create_test_daemon_workspace_context(target, instance) as workspace:
+            watched = Watched(workspace, core, monkeypatch)
+            watched.look()
+            assert watched.locations() == {"ours": "RuntimeError: not yet"}
+            watched.look(61)
+            assert watched.locations() == {"ours": "RuntimeError: not yet"}
+            broken.unlink()
+            watched.look(30)
+            assert watched.locations() == {"ours": "RuntimeError: not yet"}
+            watched.look(31)
+            watched.look()
+            assert watched.locations() == {}
+
+
+REPEATING = """
+import sys
+from pricing_pipeline.defs import daemon, watching
+
+def look(socket):
+    for _ in range(1000):
+        watching._LOG.warning("away")
+    sys.exit()
+
+daemon._listens = look
+sys.argv = ["daemon", "/nowhere", "/nowhere"]
+daemon.main()
+"""
+
+
+def test_what_repeats_is_told_once_in_the_log_of_the_daemon() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", REPEATING],
+        env={**os.environ, "PRICING_CODE_SOCKET": "/nowhere"},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stderr.count("away") == 1
