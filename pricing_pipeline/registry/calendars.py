@@ -68,6 +68,8 @@ class OpenedDay:
     calendar: str
     day: date
     reason: str
+    notes: int
+    """How often bars of it were noted."""
     value_ids: Sequence[int]
 
 
@@ -273,8 +275,9 @@ def opened_days(connection: Connection) -> list[OpenedDay]:
 
 
 def forget_opened_day(connection: Connection, opened: OpenedDay) -> None:
-    """The bars of a day that has become a session were released."""
-    connection.execute(query("calendars.forget_opened_day"), {"calendar": opened.calendar, "day": opened.day})
+    """The bars of a day that has become a session were released. If more were noted since, the day stays."""
+    parameters = {"calendar": opened.calendar, "day": opened.day, "notes": opened.notes}
+    connection.execute(query("calendars.forget_opened_day"), parameters)
 
 
 def gaps(connection: Connection, data_type: str, symbol: str, first_day: date, last_day: date) -> list[Gap]:

@@ -19,6 +19,8 @@ UNKNOWN_PREFIX = "NOPE"
 """Symbols that start so are unknown to every provider."""
 
 EQUITIES_FROM = date(2000, 1, 3)
+ABROAD_FROM = date(2000, 1, 4)
+"""London and Sydney were closed on the day before."""
 FUNDS_FROM = date(2013, 1, 2)
 FIRST_SCHEME, UNKNOWN_SCHEMES_FROM = 100_000, 900_000
 """Scheme codes from the first up to, not including, the second exist."""
@@ -168,7 +170,7 @@ def find_abroad(ticker: str, venue: Venue) -> Instrument | None:
         return None
     name, price = listing
     key = f"{ticker}:{venue.exchange}"
-    return _share(ticker, name, venue, EQUITIES_FROM, units_of(price), pick(f"volume:{key}", 10**5, 10**7))
+    return _share(ticker, name, venue, ABROAD_FROM, units_of(price), pick(f"volume:{key}", 10**5, 10**7))
 
 
 def known_instruments() -> list[Instrument]:

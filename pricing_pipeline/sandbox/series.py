@@ -1,4 +1,6 @@
-"""The daily bars of one instrument: recorded days first, then its walk over the trading days that follow.
+"""The daily bars of one instrument: recorded days first, then its walk over the weekdays that follow.
+
+The walk goes on while the market is closed for a day, which has no bar.
 
 Bars here are whole days, whatever the time is; what part of today has happened is decided in `prices`.
 """
@@ -31,6 +33,7 @@ class Series:
     def __init__(self, instrument: Instrument, seed: int) -> None:
         self._instrument = instrument
         self._seed = seed
+        self._closed_days = instrument.venue.closed_days
         recorded: tuple[RecordedBar, ...] = ()
         if instrument.kind is Kind.EQUITY:
             recorded = recorded_bars().get(instrument.key, ())
@@ -44,7 +47,7 @@ class Series:
         if day < self._walk_from:
             at = bisect_left(self._recorded_days, day)
             return at < len(self._recorded_days) and self._recorded_days[at] == day
-        return day.weekday() < self._instrument.week_days
+        return day.weekday() < self._instrument.week_days and day not in self._closed_days
 
     def trading_day_before(self, day: date) -> date:
         """The last trading day before `day`; `day` must lie after the first one."""
@@ -56,7 +59,11 @@ class Series:
     def before(self, day: date, count: int) -> list[Day]:
         """The last `count` trading days before `day`, oldest first; fewer where the instrument is younger."""
         end = max(self._weekday_count(day) - self._origin, 0)
-        days = self._walked(max(end - count, 0), end)
+        days: list[Day] = []
+        while end > 0 and len(days) < count:
+            begin = max(end - (count - len(days)), 0)
+            days = [bar.prices for bar in self._open(begin, end)] + days
+            end = begin
         if len(days) < count and self._recorded:
             until = bisect_left(self._recorded_days, day)
             missing = count - len(days)
@@ -69,8 +76,13 @@ class Series:
         recorded = self._recorded[bisect_left(days, first) : bisect_right(days, last)]
         begin = max(self._weekday_count(first) - self._origin, 0)
         end = self._weekday_count(last + timedelta(days=1)) - self._origin
+        return recorded + self._open(begin, end)
+
+    def _open(self, begin: int, end: int) -> list[Bar]:
+        """The bars of the walk from index `begin` up to, not including, `end`, without those of closed days."""
         walked = enumerate(self._walked(begin, end), self._origin + begin)
-        return recorded + [Bar(self._weekday(count), prices) for count, prices in walked]
+        bars = [Bar(self._weekday(count), prices) for count, prices in walked]
+        return [bar for bar in bars if bar.day not in self._closed_days]
 
     def _walked(self, begin: int, end: int) -> list[Day]:
         """Days of the walk from index `begin` up to, not including, `end`."""
@@ -93,13 +105,13 @@ class Series:
         )
 
     def _weekday_count(self, day: date) -> int:
-        """How many trading weekdays lie before this day, counted from the first Monday of the calendar."""
+        """How many weekdays of its market lie before this day, counted from the first Monday of the calendar."""
         week = self._instrument.week_days
         weeks, rest = divmod(day.toordinal() - 1, 7)
         return weeks * week + min(rest, week)
 
     def _weekday(self, count: int) -> date:
-        """The trading weekday that has `count` others before it."""
+        """The weekday of its market that has `count` others before it."""
         weeks, rest = divmod(count, self._instrument.week_days)
         return date.fromordinal(weeks * 7 + rest + 1)
 

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Set
 from dataclasses import dataclass
-from datetime import time
+from datetime import date, time
+from functools import cache
+from pathlib import Path
 from zoneinfo import ZoneInfo
+
+_CLOSED_DAYS = Path(__file__).with_name("closed_days.txt")
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +32,21 @@ class Venue:
     fmp_code: str
     yahoo_zone: str = ""
     """Where Yahoo counts its days by another zone."""
+
+    @property
+    def closed_days(self) -> Set[date]:
+        """Weekdays without trading; none on markets of currencies, coins and funds."""
+        return _closed_days().get("XNYS" if self.country == _US else self.mic_code, frozenset())
+
+
+@cache
+def _closed_days() -> dict[str, Set[date]]:
+    days: dict[str, set[date]] = {}
+    for line in _CLOSED_DAYS.read_text(encoding="ascii").splitlines():
+        if not line.startswith("#"):
+            calendar, year, *of_year = line.split()
+            days.setdefault(calendar, set()).update(date.fromisoformat(f"{year}-{day}") for day in of_year)
+    return {calendar: frozenset(own) for calendar, own in days.items()}
 
 
 _NEW_YORK, _UTC = ZoneInfo("America/New_York"), ZoneInfo("UTC")

@@ -5,16 +5,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
+from functools import partial
 
 import pytest
 from sqlalchemy import text
 
+from pricing_pipeline.db.errors import transact
 from pricing_pipeline.domain.answers import Answer
 from pricing_pipeline.domain.observations import Observation, Rows
 from pricing_pipeline.domain.windows import Window
 from pricing_pipeline.providers.fetched import Fetched
 from pricing_pipeline.quarantine import reviews
 from pricing_pipeline.refresh import settling
+from pricing_pipeline.registry import calendars
 from pricing_pipeline_tests.fixtures.cli import CommandLine
 from pricing_pipeline_tests.fixtures.core import DAILY, QUOTE, Core, midnight, observation, utc
 from pricing_pipeline_tests.fixtures.database import Clock
@@ -140,6 +143,35 @@ def test_f6_a_second_instrument_opens_the_day_for_all(core: Core) -> None:
         d=SATURDAY,
     )
     assert tuple(opened) == (utc("2026-03-14 14:30"), utc("2026-03-14 21:00")), "the hours of the days before"
+
+
+def test_f6_bars_that_come_while_those_of_their_day_are_released_are_released_next(core: Core) -> None:
+    trade(core)
+    for symbol in ("AAPL", "MSFT"):
+        bring(core, symbol=symbol, closes=["50.00"] * 6)
+    with core.engine.connect() as connection:
+        (seen,) = calendars.opened_days(connection)
+    core.rows("DELETE FROM pricing.calendar_sessions WHERE session = :d", d=SATURDAY)
+    bring(core, symbol="TSLA", closes=["70.00"] * 6)  # it was judged before the day was opened
+    transact(core.engine, partial(reviews._release_opened, seen))
+    assert stored(core, "AAPL")[-1] == 14
+    assert release(core) == 1
+    assert stored(core, "TSLA")[-1] == 14
+    assert core.rows("TABLE pricing.opened_days") == []
+
+
+def test_f6_a_bar_that_was_judged_before_a_person_opened_its_day_is_released(core: Core) -> None:
+    trade(core)
+    bring(core, closes=["100.00"] * 6)
+    with core.engine.begin() as connection:
+        calendars.correct(
+            connection, "XNYS", SATURDAY, None, is_open=True, reason="test", source=None, by_whom="ann"
+        )
+    core.rows("DELETE FROM pricing.opened_days")  # as if the bar had not been there yet
+    assert release(core) == 0
+    with core.engine.begin() as connection:
+        calendars.weigh_closed_days(connection, DAILY, ["AAPL"])
+    assert release(core) == 1
 
 
 def test_f6_what_evidence_has_opened_stays_open_when_the_library_writes_its_days_anew(core: Core) -> None:

@@ -18,10 +18,13 @@ from itertools import pairwise
 
 import pytest
 
-from pricing_pipeline.sandbox.instruments import find_instrument
+from pricing_pipeline.domain.exchanges import corrections
+from pricing_pipeline.registry.calendars import exchange_sessions
+from pricing_pipeline.sandbox.instruments import find_abroad, find_instrument
 from pricing_pipeline.sandbox.prices import Market, Quote
 from pricing_pipeline.sandbox.recorded import recorded_bars
 from pricing_pipeline.sandbox.units import decimal_text, units_of
+from pricing_pipeline.sandbox.venues import ABROAD
 from pricing_pipeline_tests.support.sandbox_server import Asked, parsed
 
 SYMBOLS = ["AAPL", "META", "GOOG", "IBM", "MSFT"]
@@ -88,15 +91,10 @@ def test_split_adjustment_is_what_is_served_unless_told_otherwise():
     assert parsed(reply)["values"][0]["close"] == "25.31250"  # 101.25 before two 2:1 splits
 
 
-def test_walk_carries_on_from_the_last_recorded_close_over_every_weekday_to_today():
+def test_walk_carries_on_from_the_last_recorded_close_over_every_session_to_today():
     bars = Asked(WEDNESDAY).bars("AAPL", start_date="2013-03-01")
     days = [date.fromisoformat(bar["datetime"]) for bar in bars]
-    weekdays = [
-        day
-        for day in (date(2013, 3, 1) + timedelta(days=n) for n in range(6000))
-        if day.weekday() < 5 and day <= WEDNESDAY.date()
-    ]
-    assert days == weekdays
+    assert days == list(exchange_sessions("XNYS", date(2013, 3, 1), WEDNESDAY.date()).days)
     first, second = (Decimal(bar["close"]) for bar in bars[:2])
     assert first == Decimal("430.47")
     assert abs(second / first - 1) < Decimal("0.03")
@@ -147,6 +145,7 @@ _DIGEST = """
 import hashlib, sys
 from datetime import datetime
 from pricing_pipeline.sandbox.units import decimal_text, units_of
+from pricing_pipeline.sandbox.venues import ABROAD
 from pricing_pipeline_tests.support.sandbox_server import Asked
 asked = Asked(datetime.fromisoformat("2026-11-18T15:30:20+00:00"))
 digest = hashlib.sha256()
@@ -172,7 +171,7 @@ def test_two_processes_agree_on_every_price():
 def test_the_walk_is_the_same_on_every_machine():
     """Pinned once: whatever changes these digits breaks every history already fetched from a sandbox."""
     bars = Asked().bars("TSLA", start_date="2024-01-01", end_date="2024-12-31")
-    assert hashlib.sha256(json.dumps(bars).encode()).hexdigest()[:16] == "ce996489ea356131"
+    assert hashlib.sha256(json.dumps(bars).encode()).hexdigest()[:16] == "31a0f36d24d9206f"
 
 
 @pytest.mark.parametrize("text", ["0", "0.1", "118.56", "438.1799", "0.12345", "80000.5"])
@@ -289,3 +288,40 @@ def test_bars_within_a_day_join_up_with_the_quote(symbol):
     for row in rows:
         opened, high, low, close = (Decimal(row[name]) for name in ("open", "high", "low", "close"))
         assert low <= min(opened, close) <= max(opened, close) <= high
+
+
+@pytest.mark.parametrize(
+    ("symbol", "calendar"),
+    [
+        ("NVDA", "XNYS"),
+        ("AAPL", "XNYS"),
+        ("VOD", "XLON"),
+        ("SAP", "XETR"),
+        ("BHP", "XASX"),
+        ("SOL", "XJSE"),
+    ],
+)
+def test_f6_every_bar_is_of_a_session_and_every_session_has_one(symbol, calendar):
+    """Else the pipeline would doubt bars of holidays, or open these days for all by two such bars."""
+    first, last = date(2013, 3, 4), date(2030, 12, 31)
+    sessions = set(exchange_sessions(calendar, first, last).days)
+    for correction in corrections():
+        if correction.calendar == calendar and first <= correction.day <= last:
+            (sessions.add if correction.is_open else sessions.discard)(correction.day)
+    abroad = {venue.mic_code: venue for venue in ABROAD}
+    market = abroad.get(calendar)
+    instrument = find_instrument(symbol) if market is None else find_abroad(symbol, market)
+    assert instrument is not None
+    bars = Market(seed=1).final_bars(instrument, first, last)
+    assert [bar.day for bar in bars] == sorted(sessions)
+
+
+def test_f6_quotes_idle_and_bars_end_on_a_closed_day():
+    market, apple = Market(seed=1), find_instrument("AAPL")
+    assert apple is not None
+    thanksgiving = datetime(2026, 11, 26, 18, tzinfo=UTC)
+    assert market.forming_bar(apple, thanksgiving) is None
+    assert market.quote(apple, thanksgiving).volume == 0
+    (wednesday,) = market.final_bars(apple, date(2026, 11, 25), date(2026, 11, 26))
+    assert market.quote(apple, thanksgiving).previous_close == wednesday.prices.close
+    assert market.close_before(apple, date(2026, 11, 27)) == wednesday.prices.close

@@ -65,11 +65,11 @@ SELECT coalesce((SELECT c.calendar FROM pricing.calendars c WHERE c.calendar = u
 
 -- name: bars_of_opened_days
 -- Quarantined bars of days that have become sessions, and why.
-SELECT calendar, day, reason, value_ids FROM pricing.bars_of_opened_days();
+SELECT calendar, day, reason, notes, value_ids FROM pricing.bars_of_opened_days();
 
 -- name: forget_opened_day
--- Forget a day that has become a session: its bars were released.
-DELETE FROM pricing.opened_days o WHERE o.calendar = :calendar AND o.day = :day;
+-- Forget a day that has become a session once its bars were released, unless more were noted meanwhile.
+DELETE FROM pricing.opened_days o WHERE o.calendar = :calendar AND o.day = :day AND o.notes = :notes;
 
 -- name: known_to
 -- The calendar of an instrument, and up to which day its sessions are known.

@@ -289,22 +289,24 @@ COMMENT ON FUNCTION pricing.after_correction(text, date, text) IS
 
 CREATE OR REPLACE FUNCTION pricing.note_opened_days(wanted_calendar text, from_day date, to_day date, why text) RETURNS void
 LANGUAGE sql SET search_path = '' AS $$
-    INSERT INTO pricing.opened_days (calendar, day, reason)
+    INSERT INTO pricing.opened_days AS opened_days (calendar, day, reason)
     SELECT DISTINCT s.calendar, s.session, why
     FROM pricing.quarantined_values q JOIN pricing.data_type_registry r USING (data_type)
     JOIN pricing.instruments i ON (i.asset_class, i.symbol) = (r.asset_class, q.symbol)
     JOIN pricing.calendar_sessions s ON s.calendar = i.calendar AND s.session = (q.observed_at AT TIME ZONE 'UTC')::date
     WHERE q.kind = 'closed_day' AND q.status = 'quarantined' AND i.calendar = wanted_calendar
       AND q.observed_at BETWEEN (from_day::timestamp AT TIME ZONE 'UTC') AND (to_day::timestamp AT TIME ZONE 'UTC')
-    ORDER BY 2 ON CONFLICT DO NOTHING
+    -- A worker that has not seen these bars when it releases the day's waits here, and does not forget the day.
+    ORDER BY 2 ON CONFLICT (calendar, day) DO UPDATE SET notes = opened_days.notes + 1
 $$;
 COMMENT ON FUNCTION pricing.note_opened_days(text, date, date, text) IS
     'Notes the sessions between two days whose bars are quarantined as bars of a closed day, so that workers release them.';
 
 
-CREATE OR REPLACE FUNCTION pricing.bars_of_opened_days() RETURNS TABLE (calendar text, day date, reason text, value_ids bigint[])
+CREATE OR REPLACE FUNCTION pricing.bars_of_opened_days()
+RETURNS TABLE (calendar text, day date, reason text, notes bigint, value_ids bigint[])
 LANGUAGE sql STABLE SET search_path = '' AS $$
-    SELECT o.calendar, o.day, o.reason, coalesce(v.value_ids, '{}')
+    SELECT o.calendar, o.day, o.reason, o.notes, coalesce(v.value_ids, '{}')
     FROM (SELECT x.* FROM pricing.opened_days x ORDER BY x.day, x.calendar LIMIT 100) o
     CROSS JOIN LATERAL (
         -- Of each pair, the value that came last.
@@ -316,6 +318,9 @@ LANGUAGE sql STABLE SET search_path = '' AS $$
                 AND i.calendar = o.calendar
                 -- Where a session has no trading, a repeated close is no price of it.
                 AND coalesce((q.bar ->> 'volume')::numeric > 0, true)
+                AND NOT EXISTS (SELECT FROM pricing.quarantined_values newer
+                                WHERE newer.kind = 'closed_day' AND newer.status = 'released' AND newer.last_seen_at >= q.last_seen_at
+                                  AND (newer.data_type, newer.symbol, newer.observed_at) = (q.data_type, q.symbol, q.observed_at))
               ORDER BY q.data_type, q.symbol, q.last_seen_at DESC, q.value_id DESC) n) v
     WHERE EXISTS (SELECT FROM pricing.calendar_sessions s WHERE s.calendar = o.calendar AND s.session = o.day)
 $$;
@@ -376,6 +381,14 @@ BEGIN
             'bars of several instruments or providers show that %s traded on %s', proved.calendar, proved.day));
         opened := opened + 1;
     END LOOP;
+    -- A person, or the library, may have opened a day while this answer was judged.
+    PERFORM pricing.note_opened_days(w.calendar, w.first_day, w.last_day, w.calendar || ' has a session on that day')
+    FROM (SELECT i.calendar, min((q.observed_at AT TIME ZONE 'UTC')::date) AS first_day, max((q.observed_at AT TIME ZONE 'UTC')::date) AS last_day
+          FROM pricing.quarantined_values q JOIN pricing.data_type_registry r USING (data_type)
+          JOIN pricing.instruments i ON (i.asset_class, i.symbol) = (r.asset_class, q.symbol)
+          WHERE q.data_type = wanted_type AND q.symbol = ANY (symbols) AND q.kind = 'closed_day' AND q.status = 'quarantined'
+            AND i.calendar IS NOT NULL
+          GROUP BY 1 ORDER BY 1) w;
     RETURN opened;
 END $$;
 COMMENT ON FUNCTION pricing.weigh_closed_days(text, text[]) IS
