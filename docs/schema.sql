@@ -1144,6 +1144,7 @@ CREATE TABLE pricing.opened_days (
     calendar text NOT NULL  -- The calendar.
     day date NOT NULL  -- The day, in the calendar's time zone.
     reason text NOT NULL  -- Why it became a session.
+    notes bigint NOT NULL DEFAULT 1  -- How often bars of the day were noted: a worker forgets the day only if it has seen them all.
     CONSTRAINT opened_days_pkey PRIMARY KEY (calendar, day)
     CONSTRAINT opened_days_calendar_fkey FOREIGN KEY (calendar) REFERENCES pricing.calendars(calendar) ON DELETE CASCADE
 );
@@ -2489,7 +2490,7 @@ CREATE FUNCTION pricing.backoff_interval(kind text, failures integer) RETURNS in
 GRANT EXECUTE ON FUNCTION pricing.backoff_interval(text,integer) TO pricing_reader, pricing_worker;
 
 -- Quarantined bars of days that have become sessions, with the reason: of each pair, the bar that came last.
-CREATE FUNCTION pricing.bars_of_opened_days() RETURNS TABLE(calendar text, day date, reason text, value_ids bigint[]) LANGUAGE sql STABLE SET search_path=pg_temp;
+CREATE FUNCTION pricing.bars_of_opened_days() RETURNS TABLE(calendar text, day date, reason text, notes bigint, value_ids bigint[]) LANGUAGE sql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.bars_of_opened_days() TO pricing_reader, pricing_worker;
 
 -- The day whose shares a stored value refers to: its own day if it is as traded; the day on which it was recorded if it is divided by the splits until then.

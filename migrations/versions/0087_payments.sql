@@ -1,3 +1,5 @@
+-- No version is released yet, so no client is at work while this runs.
+-- squawk-ignore-file adding-serial-primary-key-field
 -- A day may have several payments of one kind, each in its own currency. Spin-offs and capital gains are kinds of their own.
 ALTER TABLE pricing.corporate_actions
     ADD COLUMN part smallint NOT NULL DEFAULT 1,

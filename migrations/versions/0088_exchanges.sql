@@ -1,3 +1,5 @@
+-- No version is released yet, so no client is at work while this runs.
+-- squawk-ignore-file adding-foreign-key-constraint
 -- One table of exchanges, which each upgrade fills from domain/exchanges.toml: who marks them how, and when they trade.
 ALTER TABLE pricing.calendars ADD COLUMN time_zone text;
 COMMENT ON COLUMN pricing.calendars.time_zone IS 'The zone of its days and hours; NULL = not known, so no hours of a correction can be given.';
