@@ -462,7 +462,8 @@ BEGIN
     FOR kind IN
         SELECT l.data_type, count(*) AS pairs, (array_agg(l.symbol ORDER BY l.changed_at, l.symbol))[1:5] AS examples
         FROM pricing.latest_prices l JOIN pricing.data_type_registry r USING (data_type)
-        WHERE r.is_active AND l.fetched_at > now_ - interval '1 day'
+        -- What was written off stays at 0.
+        WHERE r.is_active AND l.amount <> 0 AND l.fetched_at > now_ - interval '1 day'
           AND l.observed_at - l.changed_at > pricing.frozen_after(r.fetcher)
         GROUP BY 1 ORDER BY 1
     LOOP
