@@ -9,10 +9,11 @@ from __future__ import annotations
 import re
 import re._constants as signs  # type: ignore[import-not-found]
 import re._parser as parser  # type: ignore[import-not-found]
+import string
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-ALPHABET = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789^.:/=_&'- ")
+ALPHABET = frozenset(string.ascii_letters + string.digits + "^.:/=_&'- ")
 """The characters that a symbol may have: those of SAFE_SYMBOL."""
 _MOST_STATES = 20_000
 _CLASSES = {

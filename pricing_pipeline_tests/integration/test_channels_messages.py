@@ -57,7 +57,7 @@ DISGUISES = (
 CHAT_ADDRESSES = {
     "discord": DISCORD,
     "gchat": "gchat://space/key/token",
-    "slack": "slack://T1JJ3T3L2/A1BRTD4JD/TIiajkdnlazkcOXrIdevi7FQ",
+    "slack": f"slack://T1JJ3T3L2/A1BRTD4JD/{'canary' * 4}",
     "tgram": "tgram://123456789:abcdefg_hijklmnop/12315544",
     "wxteams": f"wxteams://{'a' * 80}",
 }
