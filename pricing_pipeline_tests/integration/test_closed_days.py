@@ -106,7 +106,7 @@ def test_f6_a_bar_of_a_day_without_session_is_quarantined_and_says_so(core: Core
     found = core.rows("SELECT value_id, kind, reason FROM pricing.quarantined_values ORDER BY observed_at")
     assert [row.kind for row in found] == ["closed_day", "closed_day"]
     assert found[0].reason.startswith(
-        "XNYS has no session on Saturday, 2026-03-14. It is believed when a bar of"
+        "XNYS has no session on Saturday, 2026-03-14. It is believed once another instrument"
     )
     assert release(core) == 0, "one instrument of one provider proves nothing"
     assert reviews.release(core.engine, found[0].value_id, "ann").outcome == "released"
