@@ -8,7 +8,8 @@ COMMENT ON TABLE pricing.failing_recipients IS
     'Recipients whose last attempt failed. The next success deletes the row. After three failures in a row the '
     'breaker opens, and the messages of the recipient wait.';
 COMMENT ON COLUMN pricing.failing_recipients.breaker_openings IS
-    'How often the breaker has opened since the first failure. Each time it stays open twice as long, up to 16 minutes.';
+    'How often the breaker has opened since the first failure. Each time it stays open twice as long, up to '
+    '16 minutes.';
 COMMENT ON COLUMN pricing.failing_recipients.breaker_until IS
     'Until then only P0 is attempted; NULL = the breaker has not opened.';
 COMMENT ON COLUMN pricing.failing_recipients.operation_type IS
@@ -39,7 +40,8 @@ COMMENT ON COLUMN pricing.dagster_failures.reason IS 'The first line of the erro
 COMMENT ON TABLE pricing.corporate_actions IS
     'Splits, spin-offs, dividends and capital gains of instruments, as we believe them now. They never change stored '
     'prices; reads apply them.';
-COMMENT ON COLUMN pricing.corporate_actions.part IS 'Distinguishes payments of one kind on one day; the number means nothing else.';
+COMMENT ON COLUMN pricing.corporate_actions.part IS
+    'Distinguishes payments of one kind on one day; the number means nothing else.';
 COMMENT ON COLUMN pricing.corporate_action_pairs.gains_covered IS
     'The days for which all capital gains are known. Not every provider reports them.';
 

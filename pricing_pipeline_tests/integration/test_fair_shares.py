@@ -136,7 +136,7 @@ def test_e7_three_failures_open_the_breaker_of_a_recipient_and_one_success_close
     (urgent,) = claim(core)
     with core.engine.begin() as connection:
         operation_queue.complete(connection, urgent.claim_token, {urgent.id: None})
-    assert "cannot be reached" not in cli("status").stdout
+    assert "has not been reached" not in cli("status").stdout
     assert names(claim(core)) == ["ann"] * SLOTS
 
 
@@ -214,4 +214,4 @@ def test_e7_somebody_whose_channel_is_inactive_does_not_count_as_one_who_can_be_
         (operation,) = operation_queue.claim(connection, ["pager"], 1, "here")
         operation_queue.fail(connection, operation, "gone", is_permanent=True)
         (alert,) = connection.execute(query("alerts.nobody_told")).all()
-    assert "messages to ops by pager fail" in alert.says
+    assert "messages to ops by pager have failed" in alert.says

@@ -141,8 +141,8 @@ MUTANTS = (
         "the check looks at all that is watched",
         f"{_FUNCTIONS}/demand/staleness.sql",
         "due_pairs",
-        "d.due_at >= queued_until AND d.due_at <= now_ AND",
-        "d.due_at + interval '0' >= queued_until AND d.due_at + interval '0' <= now_ AND",
+        "d.due_at >= queued_until\n                  AND d.due_at <= now_\n",
+        "d.due_at + interval '0' >= queued_until AND d.due_at + interval '0' <= now_\n",
         (f"{_CONTRACTS}::test_contract_12_a_staleness_check_reads_what_is_due_and_not_what_is_watched",),
     ),
     Mutant(

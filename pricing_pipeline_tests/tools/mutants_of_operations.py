@@ -120,7 +120,7 @@ MUTANTS = (
         "a retry disturbs quiet hours",
         _OPERATIONS_SQL,
         "why_waiting",
-        "(pricing.quiet_end(r, now_) IS NOT NULL OR ",
+        "(pricing.quiet_end(r, now_) IS NOT NULL\n                            OR ",
         "(false AND ",
         (f"{_MESSAGES}::test_e8_whatever_makes_a_message_wait_it_does_not_arrive_in_quiet_hours",),
     ),
@@ -141,7 +141,7 @@ MUTANTS = (
         (f"{_FAIR}::test_e7_three_failures_open_the_breaker_of_a_recipient_and_one_success_closes_it",),
     ),
     Mutant(
-        "a price that was being stored when its alert was made is forgotten",
+        "a price that was being stored when its alert was added is forgotten",
         f"{_FUNCTIONS}/price_alerts.sql",
         "take_price_events",
         "<= pg_snapshot_xmin(pg_current_snapshot())\n        WHERE",

@@ -1,19 +1,23 @@
 -- name: merge
 -- Store corporate actions of one call.
-SELECT pricing.merge_actions(:data_type, :provider, :call_id, CAST(:actions AS jsonb), CAST(:symbols AS text[]), CAST(:since AS date[]),
+SELECT pricing.merge_actions(:data_type, :provider, :call_id, CAST(:actions AS jsonb), CAST(:symbols AS text[]),
+                             CAST(:since AS date[]),
                              CAST(:gains_told AS text[]));
 
 -- name: read
 -- Corporate actions of an instrument, the newest first: now, or as believed at a time.
-SELECT ex_on, kind, new_shares, old_shares, amount * CAST('1e-' || scale AS numeric) AS cash, currency, provider, call_id, recorded_at,
+SELECT ex_on, kind, new_shares, old_shares, amount * CAST('1e-' || scale AS numeric) AS cash, currency, provider,
+       call_id, recorded_at,
        entered_by, reason
 FROM pricing.actions_as_of(:asset_class, :symbol, CAST(:as_of AS timestamptz));
 
 -- name: revisions
 -- Corporate actions of a day that are believed no more, the newest first.
-SELECT ex_on, kind, new_shares, old_shares, amount * CAST('1e-' || scale AS numeric) AS cash, currency, provider, call_id, recorded_at,
+SELECT ex_on, kind, new_shares, old_shares, amount * CAST('1e-' || scale AS numeric) AS cash, currency, provider,
+       call_id, recorded_at,
        entered_by, reason, revised_at, removed_by, removed_because
-FROM pricing.corporate_action_revisions WHERE (asset_class, symbol, ex_on) = (:asset_class, :symbol, CAST(:ex_on AS date))
+FROM pricing.corporate_action_revisions
+WHERE (asset_class, symbol, ex_on) = (:asset_class, :symbol, CAST(:ex_on AS date))
 ORDER BY revised_at DESC, kind, currency, amount;
 
 -- name: untold_splits
@@ -26,12 +30,14 @@ SELECT asset_class FROM pricing.instruments WHERE symbol = :symbol ORDER BY 1;
 
 -- name: enter
 -- Enter a corporate action by hand; returns what became of it.
-SELECT pricing.enter_action(:asset_class, :symbol, :ex_on, :kind, CAST(:new_shares AS numeric), CAST(:old_shares AS numeric),
+SELECT pricing.enter_action(:asset_class, :symbol, :ex_on, :kind, CAST(:new_shares AS numeric),
+                            CAST(:old_shares AS numeric),
                             CAST(:cash AS numeric), CAST(:currency AS text), :by_whom, CAST(:why AS text), :is_further);
 
 -- name: remove
 -- Take back a corporate action; returns removed or unknown.
-SELECT pricing.remove_action(:asset_class, :symbol, :ex_on, :kind, :by_whom, CAST(:why AS text), CAST(:currency AS text));
+SELECT pricing.remove_action(:asset_class, :symbol, :ex_on, :kind, :by_whom, CAST(:why AS text),
+                             CAST(:currency AS text));
 
 -- name: doubted
 -- Payments of an answer that are not believed, and why.

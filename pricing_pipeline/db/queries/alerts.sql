@@ -43,7 +43,8 @@ SELECT a.subject FROM pricing.alerts a WHERE a.rule = :rule AND a.raised_at IS N
 -- Why nobody can be told of trouble, unless somebody has silenced that.
 SELECT a.says FROM pricing.alerts a
 WHERE a.rule = 'nobody_told' AND a.raised_at IS NOT NULL AND a.resolved_at IS NULL
-  AND NOT EXISTS (SELECT FROM pricing.alert_silences s WHERE s.rule = a.rule AND coalesce(s.subject = a.subject, true) AND s.until > pricing.clock());
+  AND NOT EXISTS (SELECT FROM pricing.alert_silences s
+                  WHERE s.rule = a.rule AND coalesce(s.subject = a.subject, true) AND s.until > pricing.clock());
 
 -- name: silence
 -- Tell nobody of alerts of a rule for a while; returns until when.
@@ -105,13 +106,16 @@ FROM pricing.stalled_providers() q;
 
 -- name: pair_forgotten
 -- A watched pair is due for a day, or for its TTL if that is longer, and no task is queued for it.
-SELECT d.data_type AS subject, format('Watched pairs of %s that are due for more than a day, and nothing is queued for them: %s, such as %s.', d.data_type, count(*), min(d.symbol)) AS says
+SELECT d.data_type AS subject,
+       format('Watched pairs of %s that are due for more than a day, and nothing is queued for them: %s, such as '
+              '%s.', d.data_type, count(*), min(d.symbol)) AS says
 FROM pricing.demand d JOIN pricing.data_type_registry t USING (data_type)
 WHERE t.is_active AND coalesce(d.backoff_until <= pricing.clock(), true)
   AND d.due_at < pricing.clock() - interval '1 day'
   AND d.due_at < pricing.clock() - make_interval(mins => pricing.pair_ttl(d.data_type, d.symbol))
   AND EXISTS (SELECT FROM pricing.active_subscriptions a WHERE (a.data_type, a.symbol) = (d.data_type, d.symbol))
-  AND EXISTS (SELECT FROM pricing.instruments i WHERE (i.asset_class, i.symbol) = (t.asset_class, d.symbol) AND i.is_active AND i.update_mode = 'api')
+  AND EXISTS (SELECT FROM pricing.instruments i
+              WHERE (i.asset_class, i.symbol) = (t.asset_class, d.symbol) AND i.is_active AND i.update_mode = 'api')
   AND NOT EXISTS (SELECT FROM pricing.api_call_queue_live l WHERE (l.data_type, l.symbol) = (d.data_type, d.symbol))
 GROUP BY 1;
 
@@ -164,8 +168,10 @@ FROM pricing.refused_symbols() r WHERE r.vanished > 0 AND NOT r.is_fault;
 -- name: source_old
 -- Sources that have had no new value of watched or held pairs for four days, although trading days have passed.
 SELECT l.provider || ' ' || l.data_type AS subject,
-       format('%s confirms prices of %s that are older than they should be: %s, such as %s, whose newest is of %s.', l.provider, l.data_type, count(*),
-              (array_agg(l.symbol ORDER BY l.observed_at, l.symbol))[1], pricing.format_time(min(l.observed_at))) AS says
+       format('%s confirms prices of %s that are older than they should be: %s, such as %s, whose newest is of '
+              '%s.', l.provider, l.data_type, count(*),
+              (array_agg(l.symbol ORDER BY l.observed_at, l.symbol))[1],
+                  pricing.format_time(min(l.observed_at))) AS says
 FROM pricing.demand d
 JOIN pricing.data_type_registry r USING (data_type)
 JOIN pricing.instruments i USING (asset_class, symbol)
@@ -173,7 +179,8 @@ JOIN pricing.latest_prices l USING (data_type, symbol)
 WHERE r.is_active AND i.is_active AND i.update_mode = 'api'
   -- Four days are longer than nearly all weekends and holidays, so that few calendars are looked at.
   AND CASE WHEN l.observed_at < l.fetched_at - interval '4 days'
-           THEN pricing.is_source_old(r, l.symbol, l.observed_at, l.fetched_at, pricing.pair_ttl(l.data_type, l.symbol)) END
+           THEN pricing.is_source_old(r, l.symbol, l.observed_at, l.fetched_at,
+                                      pricing.pair_ttl(l.data_type, l.symbol)) END
 GROUP BY l.provider, l.data_type;
 
 -- name: limit_near
@@ -212,12 +219,15 @@ GROUP BY coalesce(o.payload ->> 'recipient', o.operation_type), o.payload ->> 'r
 -- name: nobody_told
 -- Recipients of alerts, if none of them can be reached; the channel `log` does not count.
 SELECT 'recipients' AS subject,
-       format('Nobody can be told of trouble: %s.', string_agg(format('messages to %s by %s have failed since %s (%s)', r.recipient, r.channel, pricing.format_time(f.since),
+       format('Nobody can be told of trouble: %s.',
+              string_agg(format('messages to %s by %s have failed since %s (%s)', r.recipient, r.channel,
+                                pricing.format_time(f.since),
                                                                 f.last_error), '; ' ORDER BY r.recipient)) AS says
 FROM pricing.recipients r JOIN pricing.operation_types t ON t.operation_type = r.channel
 LEFT JOIN pricing.failing_recipients f ON (f.operation_type, f.recipient) = (r.channel, r.recipient)
 -- An inactive channel reaches nobody, as the owner wants it.
-WHERE r.is_active AND t.is_active AND r.least_severity IS NOT NULL AND r.channel <> 'log' HAVING count(*) > 0 AND bool_and(coalesce(f.is_dead, false));
+WHERE r.is_active AND t.is_active AND r.least_severity IS NOT NULL AND r.channel <> 'log'
+HAVING count(*) > 0 AND bool_and(coalesce(f.is_dead, false));
 
 -- name: price_alerts_wait
 -- New prices have waited for ten minutes for an alert that may be told now.
@@ -229,20 +239,25 @@ CROSS JOIN LATERAL (SELECT e.stored_at FROM pricing.price_events e WHERE e.price
 WHERE e.stored_at < n.at AND coalesce(a.told_at + a.pace < n.at, true) HAVING count(*) > 0;
 
 -- name: operation_unhandled
--- Operations of a user's own type that have been due for ten minutes and were never attempted, nor was any other of the type in that time.
+-- Operations of a user's own type that have been due for ten minutes and were never attempted, nor was any other of
+-- the type in that time.
 WITH n AS MATERIALIZED (SELECT pricing.clock() - interval '10 minutes' AS at)
 SELECT w.operation_type AS subject,
-       format('Operations of the type %s that have been due for ten minutes and were never attempted: %s. %s', w.operation_type, w.operations,
+       format('Operations of the type %s that have been due for ten minutes and were never attempted: %s. '
+              '%s', w.operation_type, w.operations,
               CASE WHEN t.operation_type IS NULL THEN 'There is no such type any more.'
-                   ELSE format('No notifier has a handler for it, or its handler hangs: `pricing-pipeline operation-type show %s` says more.', w.operation_type) END) AS says
+                   ELSE format('No notifier has a handler for it, or its handler hangs: `pricing-pipeline '
+                               'operation-type show %s` says more.', w.operation_type) END) AS says
 FROM n CROSS JOIN LATERAL (
     SELECT l.operation_type, sum(l.operations) AS operations
     FROM (SELECT o.operation_type, o.recipient, o.priority, count(*) AS operations FROM pricing.async_operations_live o
           WHERE o.status = 'pending' AND o.attempt = 0 AND o.due_at <= n.at GROUP BY 1, 2, 3) l
-    WHERE pricing.why_waiting(l.operation_type, l.recipient, l.priority, 0, n.at + interval '10 minutes') IS NULL GROUP BY 1) w
+    WHERE pricing.why_waiting(l.operation_type, l.recipient, l.priority, 0, n.at + interval '10 minutes') IS NULL
+    GROUP BY 1) w
 LEFT JOIN pricing.operation_types t USING (operation_type)
 WHERE coalesce(t.is_active AND NOT t.is_built_in, true)
-  AND NOT EXISTS (SELECT FROM pricing.async_operations_live o WHERE o.operation_type = w.operation_type AND o.claimed_at > n.at)
+  AND NOT EXISTS (SELECT FROM pricing.async_operations_live o
+                  WHERE o.operation_type = w.operation_type AND o.claimed_at > n.at)
   AND NOT EXISTS (SELECT FROM pricing.async_operations_dead o
                   WHERE o.operation_type = w.operation_type AND o.finished_at > n.at AND o.claimed_at > n.at)
   AND NOT EXISTS (SELECT FROM pricing.async_operations_completed o

@@ -17,7 +17,8 @@ SELECT pricing.note_failed_calendar(:calendar, :message);
 
 -- name: store_disagreements
 -- Store the days on which the second source disagrees.
-SELECT pricing.store_disagreements(:calendar, CAST(:days AS date[]), CAST(:are_open AS boolean[]), CAST(:reasons AS text[]));
+SELECT pricing.store_disagreements(:calendar, CAST(:days AS date[]), CAST(:are_open AS boolean[]),
+                                   CAST(:reasons AS text[]));
 
 -- name: load_exchanges
 -- Store the exchanges that this version knows.
@@ -29,7 +30,8 @@ SELECT pricing.load_corrections(CAST(:rows AS jsonb));
 
 -- name: correct
 -- Enter a person's correction of a day.
-SELECT pricing.correct_calendar(:calendar, CAST(:day AS date), :is_open, CAST(:opens_at AS time), CAST(:closes_at AS time),
+SELECT pricing.correct_calendar(:calendar, CAST(:day AS date), :is_open, CAST(:opens_at AS time),
+                                CAST(:closes_at AS time),
                                 :reason, :source, :by_whom);
 
 -- name: undo
@@ -51,11 +53,14 @@ FROM pricing.calendars c ORDER BY 1;
 -- name: corrections
 -- The corrections of a calendar between two days, and days about which its two sources disagree.
 SELECT x.day, x.origin, x.is_open, x.opens_at, x.closes_at, x.reason, x.source, x.by_whom, x.recorded_at,
-       pricing.correction_rank(x.origin) > min(pricing.correction_rank(x.origin)) OVER (PARTITION BY x.day) AS is_overruled
-FROM pricing.calendar_corrections x WHERE x.calendar = :calendar AND x.day BETWEEN CAST(:first_day AS date) AND CAST(:last_day AS date)
+       pricing.correction_rank(x.origin)
+           > min(pricing.correction_rank(x.origin)) OVER (PARTITION BY x.day) AS is_overruled
+FROM pricing.calendar_corrections x
+WHERE x.calendar = :calendar AND x.day BETWEEN CAST(:first_day AS date) AND CAST(:last_day AS date)
 UNION ALL
 SELECT d.day, 'undecided', d.is_open, NULL, NULL, d.reason, NULL, NULL, d.found_at, true
-FROM pricing.calendar_disagreements d WHERE d.calendar = :calendar AND d.day BETWEEN CAST(:first_day AS date) AND CAST(:last_day AS date)
+FROM pricing.calendar_disagreements d
+WHERE d.calendar = :calendar AND d.day BETWEEN CAST(:first_day AS date) AND CAST(:last_day AS date)
 ORDER BY 1, 2;
 
 -- name: find
@@ -94,7 +99,8 @@ WHERE r.data_type = :data_type AND i.symbol = :symbol ORDER BY 2;
 SELECT d.symbol, d.day, c.calendar
 FROM unnest(CAST(:symbols AS text[]), CAST(:days AS date[])) AS d (symbol, day)
 JOIN pricing.data_type_registry r ON r.data_type = :data_type
-JOIN pricing.instruments i ON (i.asset_class, i.symbol) = (r.asset_class, d.symbol) JOIN pricing.calendars c USING (calendar)
+JOIN pricing.instruments i ON (i.asset_class, i.symbol) = (r.asset_class, d.symbol)
+JOIN pricing.calendars c USING (calendar)
 WHERE d.day BETWEEN c.sessions_from AND c.sessions_to AND c.calendar <> 'FX'
   AND NOT EXISTS (SELECT FROM pricing.calendar_sessions s WHERE s.calendar = c.calendar AND s.session = d.day);
 

@@ -48,23 +48,30 @@ LEFT JOIN (SELECT c.data_type, count(c.calendar) AS symbols, count(*) - count(c.
 WHERE r.data_type = ANY (CAST(:data_types AS text[])) AND r.fetcher IN ('daily_bars', 'nav') ORDER BY 1;
 
 -- name: outliers
--- Values that wait for a person, by data type: how many, of how many symbols, since when, and the kinds; and steps of the last
--- year's daily prices that look like a split of which nobody has told, and its payments that no total return can count.
+-- Values that wait for a person, by data type: how many, of how many symbols, since when, and the kinds; and steps of
+-- the last year's daily prices that look like a split of which nobody has told, and its payments that no total return
+-- can count.
 SELECT r.data_type, count(q.value_id) AS quarantined, count(DISTINCT q.symbol) AS symbols, min(q.recorded_at) AS oldest,
        (array_agg(DISTINCT q.kind ORDER BY q.kind) FILTER (WHERE q.kind IS NOT NULL)) AS kinds,
        (SELECT count(*) FROM pricing.latest_prices l WHERE l.data_type = r.data_type)
          + (SELECT count(*) FROM pricing.confirmed_pairs l WHERE l.data_type = r.data_type) AS priced,
-       (SELECT array_agg(pg_catalog.format('%s %s %s:%s', i.symbol, u.ex_on, u.new_shares, u.old_shares) ORDER BY u.ex_on DESC, i.symbol)
+       (SELECT array_agg(pg_catalog.format('%s %s %s:%s', i.symbol, u.ex_on, u.new_shares, u.old_shares)
+                         ORDER BY u.ex_on DESC, i.symbol)
         FROM (SELECT (pricing.clock() AT TIME ZONE 'UTC')::date AS today OFFSET 0) n
-        CROSS JOIN pricing.instruments i CROSS JOIN LATERAL pricing.untold_splits(r.data_type, i.symbol, n.today - 365, n.today) u
+        CROSS JOIN pricing.instruments i
+        CROSS JOIN LATERAL pricing.untold_splits(r.data_type, i.symbol, n.today - 365, n.today) u
         WHERE i.asset_class = r.asset_class AND r.fetcher = 'daily_bars') AS untold_splits,
-       (SELECT array_agg(pg_catalog.format('%s %s %s/%s', c.symbol, c.ex_on, c.currency, price.currency) ORDER BY c.ex_on DESC, c.symbol)
+       (SELECT array_agg(pg_catalog.format('%s %s %s/%s', c.symbol, c.ex_on, c.currency, price.currency)
+                         ORDER BY c.ex_on DESC, c.symbol)
         FROM (SELECT (pricing.clock() AT TIME ZONE 'UTC')::date AS today OFFSET 0) n
-        JOIN pricing.corporate_actions c ON c.asset_class = r.asset_class AND c.amount IS NOT NULL AND c.ex_on BETWEEN n.today - 365 AND n.today
+        JOIN pricing.corporate_actions c ON c.asset_class = r.asset_class
+            AND c.amount IS NOT NULL
+            AND c.ex_on BETWEEN n.today - 365 AND n.today
         CROSS JOIN LATERAL pricing.close_before(r.data_type, c.symbol, c.ex_on, NULL, '{}') price
         WHERE r.fetcher IN ('daily_bars', 'nav') AND c.currency <> price.currency
           AND pricing.rate_of_day(c.currency, price.currency, c.ex_on) IS NULL) AS without_rate
-FROM pricing.data_type_registry r LEFT JOIN pricing.quarantined_values q ON q.data_type = r.data_type AND q.status = 'quarantined'
+FROM pricing.data_type_registry r
+LEFT JOIN pricing.quarantined_values q ON q.data_type = r.data_type AND q.status = 'quarantined'
 WHERE r.data_type = ANY (CAST(:data_types AS text[])) GROUP BY 1 ORDER BY 1;
 
 -- name: agreement

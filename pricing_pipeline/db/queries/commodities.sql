@@ -1,9 +1,12 @@
 -- name: merge
 -- Store prices of terminals.
 SELECT symbol, added, revised, is_stale_source FROM pricing.merge_commodity_prices(
-    :provider, :call_id, CAST(:terminals AS text[]), CAST(:terminal_names AS text[]), CAST(:terminal_codes AS text[]), CAST(:whole AS boolean[]),
-    CAST(:symbols AS text[]), CAST(:commodity_ids AS bigint[]), CAST(:qualities AS text[]), CAST(:names AS text[]), CAST(:codes AS text[]),
-    CAST(:slugs AS text[]), CAST(:buys AS numeric[]), CAST(:sells AS numeric[]), CAST(:stocks AS bigint[]), CAST(:demands AS bigint[]), CAST(:versions AS text[]),
+    :provider, :call_id, CAST(:terminals AS text[]), CAST(:terminal_names AS text[]), CAST(:terminal_codes AS text[]),
+        CAST(:whole AS boolean[]),
+    CAST(:symbols AS text[]), CAST(:commodity_ids AS bigint[]), CAST(:qualities AS text[]), CAST(:names AS text[]),
+        CAST(:codes AS text[]),
+    CAST(:slugs AS text[]), CAST(:buys AS numeric[]), CAST(:sells AS numeric[]), CAST(:stocks AS bigint[]),
+        CAST(:demands AS bigint[]), CAST(:versions AS text[]),
     CAST(:stamps AS timestamptz[]));
 
 -- name: confirm
@@ -74,18 +77,22 @@ SELECT t.name FROM pricing.terminals t WHERE t.vanished_at IS NULL AND strpos(lo
 
 -- name: prices
 -- What is traded, of a commodity or at a terminal, as believed now or at a time.
-SELECT p.commodity, p.slug, p.symbol, p.terminal, p.code, p.system, p.place, p.is_available, p.quality, p.buy, p.sell, p.stock, p.demand,
+SELECT p.commodity, p.slug, p.symbol, p.terminal, p.code, p.system, p.place, p.is_available, p.quality, p.buy, p.sell,
+       p.stock, p.demand,
        p.game_version,
        p.is_of_other_version, p.modified_at, p.recorded_at, p.provider,
        extract(epoch FROM n.at - coalesce(p.modified_at, p.recorded_at))::float8 AS age_seconds
-FROM pricing.traded_prices(CAST(:commodity_id AS bigint), CAST(:terminal AS text), CAST(:as_of AS timestamptz)) WITH ORDINALITY p
+FROM pricing.traded_prices(CAST(:commodity_id AS bigint), CAST(:terminal AS text),
+                           CAST(:as_of AS timestamptz)) WITH ORDINALITY p
 CROSS JOIN (SELECT coalesce(CAST(:as_of AS timestamptz), pricing.clock()) AS at OFFSET 0) n
 ORDER BY p.ordinality;
 
 -- name: routes
 -- The best routes, or those from one terminal.
-SELECT commodity, slug, quality, from_symbol, from_terminal, from_system, to_symbol, to_terminal, to_system, buy, sell, margin, margin_percent,
-       stock, demand, quantity, total, game_version, extract(epoch FROM pricing.clock() - oldest_at)::float8 AS age_seconds
+SELECT commodity, slug, quality, from_symbol, from_terminal, from_system, to_symbol, to_terminal, to_system, buy, sell,
+       margin, margin_percent,
+       stock, demand, quantity, total, game_version,
+           extract(epoch FROM pricing.clock() - oldest_at)::float8 AS age_seconds
 FROM pricing.best_routes(CAST(:from_symbol AS text), :at_most) WITH ORDINALITY r ORDER BY ordinality;
 
 -- name: state

@@ -86,11 +86,13 @@ SELECT array_agg(pricing.spelled(u.symbol) ORDER BY u.place) FROM unnest(CAST(:s
 SELECT pricing.run_duties();
 
 -- name: freshness
--- For each active type, or those that are named: how many watched pairs are in each state, and the age of the oldest price.
+-- For each active type, or those that are named: how many watched pairs are in each state, and the age of the oldest
+-- price.
 SELECT r.data_type, r.default_ttl_minutes, count(w.state) AS watched, count(w.fetched_at) AS confirmed,
        count(*) FILTER (WHERE w.state = 'fresh') AS fresh, count(*) FILTER (WHERE w.state = 'due') AS due,
        count(*) FILTER (WHERE w.state = 'late') AS late, count(*) FILTER (WHERE w.state = 'refused') AS refused,
-       count(*) FILTER (WHERE w.state = 'paused') AS paused, count(*) FILTER (WHERE w.state = 'source_old') AS source_old,
+       count(*) FILTER (WHERE w.state = 'paused') AS paused,
+           count(*) FILTER (WHERE w.state = 'source_old') AS source_old,
        count(*) FILTER (WHERE w.fetched_at IS NULL AND w.state IN ('due', 'late')) AS missing,
        count(*) FILTER (WHERE w.is_outdated AND w.state = 'due') AS outdated, min(w.fetched_at) AS oldest_fetched_at
 FROM pricing.data_type_registry r LEFT JOIN pricing.watched_pairs(CAST(:data_types AS text[])) w USING (data_type)
@@ -242,18 +244,23 @@ ORDER BY 1, 2 ON CONFLICT DO NOTHING RETURNING asset_class, symbol;
 
 -- name: about_instruments
 -- Everything about the instruments that a symbol names, one for each asset class.
-SELECT i.asset_class, i.symbol, i.name, i.currency, i.scale, i.exchange, i.calendar, i.listed_on, i.created_at, i.verified_at,
+SELECT i.asset_class, i.symbol, i.name, i.currency, i.scale, i.exchange, i.calendar, i.listed_on, i.created_at,
+       i.verified_at,
        pricing.exchange_of(i.asset_class, i.symbol, i.currency) AS exchange_by_symbol,
        ARRAY(SELECT n.mic FROM pricing.exchange_endings n
-             WHERE i.asset_class IN ('equity', 'etf') AND upper(n.ending) = upper(substring(i.symbol FROM '[.:][^.:]+$')) ORDER BY 1) AS exchanges_by_symbol,
-       ARRAY(SELECT r.data_type FROM pricing.data_type_registry r WHERE r.asset_class = i.asset_class AND r.is_active ORDER BY 1) AS data_types
+             WHERE i.asset_class IN ('equity', 'etf')
+               AND upper(n.ending) = upper(substring(i.symbol FROM '[.:][^.:]+$'))
+             ORDER BY 1) AS exchanges_by_symbol,
+       ARRAY(SELECT r.data_type FROM pricing.data_type_registry r
+             WHERE r.asset_class = i.asset_class AND r.is_active ORDER BY 1) AS data_types
 FROM pricing.instruments i
 WHERE i.symbol = :symbol AND (CAST(:asset_class AS text) IS NULL OR i.asset_class = :asset_class) ORDER BY 1;
 
 -- name: change_instrument
 -- Change what is known of an instrument; columns that the changes do not name stay.
 UPDATE pricing.instruments i
-SET name = n.name, currency = n.currency, exchange = n.exchange, calendar = n.calendar, listed_on = n.listed_on, scale = n.scale
+SET name = n.name, currency = n.currency, exchange = n.exchange, calendar = n.calendar, listed_on = n.listed_on,
+    scale = n.scale
 FROM pricing.instruments o CROSS JOIN LATERAL jsonb_populate_record(o, CAST(:changes AS jsonb)) n
 WHERE (i.asset_class, i.symbol) = (:asset_class, :symbol) AND (o.asset_class, o.symbol) = (i.asset_class, i.symbol);
 

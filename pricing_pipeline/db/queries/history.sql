@@ -66,5 +66,7 @@ SELECT string_agg(timestamptz_send(h.observed_at), '') AS observed_at,
        string_agg(textsend(h.provider), '\x00') AS provider,
        string_agg(int8send(h.call_id), '') AS call_id,
        string_agg(coalesce(textsend(h.quality), '\xff'), '\x00') AS quality
-FROM pricing.adjusted_prices(:data_type, :symbol, CAST(:first_day AS date), CAST(:last_day AS date), CAST(:as_of AS timestamptz), :adjust,
-                             pricing.read_archived(:data_type, :symbol, CAST(:archived AS jsonb)), CAST(:read_until AS date)) h;
+FROM pricing.adjusted_prices(:data_type, :symbol, CAST(:first_day AS date), CAST(:last_day AS date),
+                             CAST(:as_of AS timestamptz), :adjust,
+                             pricing.read_archived(:data_type, :symbol, CAST(:archived AS jsonb)),
+                                 CAST(:read_until AS date)) h;

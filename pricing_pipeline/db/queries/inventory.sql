@@ -60,7 +60,10 @@ SELECT q.value_id, q.reason, q.times, q.recorded_at, q.last_seen_at
 FROM pricing.quarantined_values q
 JOIN pricing.data_type_registry r USING (data_type)
 LEFT JOIN pricing.slot_windows w USING (data_type, symbol)
-WHERE q.symbol = :symbol AND r.contents = 'inventory' AND q.status = 'quarantined' AND q.last_call_id >= coalesce(w.call_id, 0)
+WHERE q.symbol = :symbol
+  AND r.contents = 'inventory'
+  AND q.status = 'quarantined'
+  AND q.last_call_id >= coalesce(w.call_id, 0)
 ORDER BY q.last_seen_at DESC, q.value_id DESC LIMIT 100;
 
 -- name: today

@@ -60,16 +60,19 @@ WHERE u.day >= greatest(r.history_from, i.listed_on) AND u.day < (pricing.clock(
   AND NOT pricing.has_moved(r.data_type, u.symbol, u.day);
 
 -- name: latest
--- Latest prices of some symbols, of one data type or all, with age in seconds, verdict on freshness, and whether they are paused.
+-- Latest prices of some symbols, of one data type or all, with age in seconds, verdict on freshness, and whether they
+-- are paused.
 SELECT l.data_type, l.symbol, l.amount, l.scale, l.currency, l.observed_at, l.fetched_at, l.provider,
        extract(epoch FROM pricing.clock() - l.fetched_at)::float8 AS age_seconds,
        pricing.verdict_on(l.data_type, l.symbol) AS state,
        EXISTS (SELECT FROM pricing.instruments i WHERE (i.asset_class, i.symbol) = (r.asset_class, l.symbol)
                AND (i.update_mode <> 'api' OR NOT i.is_active)) AS paused,
-       coalesce((SELECT p.is_active FROM pricing.data_collectors p WHERE p.provider = l.provider), false) AS provider_active,
+       coalesce((SELECT p.is_active FROM pricing.data_collectors p WHERE p.provider = l.provider),
+                false) AS provider_active,
        CASE WHEN l.observed_at - l.changed_at > pricing.frozen_after(r.fetcher) THEN l.changed_at END AS frozen_since
 FROM pricing.latest_prices l JOIN pricing.data_type_registry r USING (data_type)
-WHERE l.symbol = ANY (CAST(:symbols AS text[])) AND (CAST(:data_type AS text) IS NULL OR l.data_type = CAST(:data_type AS text))
+WHERE l.symbol = ANY (CAST(:symbols AS text[]))
+  AND (CAST(:data_type AS text) IS NULL OR l.data_type = CAST(:data_type AS text))
 ORDER BY l.data_type, l.symbol;
 
 -- name: read
@@ -98,8 +101,10 @@ FROM pricing.prices_as_of(:data_type, :symbol, CAST(:first_day AS date), CAST(:l
 -- name: adjusted
 -- The same on another basis than it may be stored on.
 SELECT observed_at, open, high, low, close, volume, currency, adjustment, provider, call_id, recorded_at, quality
-FROM pricing.adjusted_prices(:data_type, :symbol, CAST(:first_day AS date), CAST(:last_day AS date), CAST(:as_of AS timestamptz), :adjust,
-                             pricing.read_archived(:data_type, :symbol, CAST(:archived AS jsonb)), CAST(:read_until AS date));
+FROM pricing.adjusted_prices(:data_type, :symbol, CAST(:first_day AS date), CAST(:last_day AS date),
+                             CAST(:as_of AS timestamptz), :adjust,
+                             pricing.read_archived(:data_type, :symbol, CAST(:archived AS jsonb)),
+                                 CAST(:read_until AS date));
 
 -- name: sample
 -- A few latest prices of a data type, most recently fetched first.

@@ -30,12 +30,15 @@ DELETE FROM pricing.failing_recipients WHERE recipient = :recipient;
 
 -- name: unreached
 -- Recipients that cannot be reached, and those whose channel is inactive while messages wait; and how many wait.
-SELECT r.recipient, r.channel, t.is_active AS channel_is_active, f.since, f.failures, f.breaker_until, coalesce(f.is_dead, false) AS is_dead, f.last_error,
-       (SELECT count(*) FROM pricing.async_operations_live o WHERE o.status = 'pending' AND (o.operation_type, o.recipient) = (r.channel, r.recipient)) AS waiting
+SELECT r.recipient, r.channel, t.is_active AS channel_is_active, f.since, f.failures, f.breaker_until,
+       coalesce(f.is_dead, false) AS is_dead, f.last_error,
+       (SELECT count(*) FROM pricing.async_operations_live o
+        WHERE o.status = 'pending' AND (o.operation_type, o.recipient) = (r.channel, r.recipient)) AS waiting
 FROM pricing.recipients r JOIN pricing.operation_types t ON t.operation_type = r.channel
 LEFT JOIN pricing.failing_recipients f ON (f.operation_type, f.recipient) = (r.channel, r.recipient)
 WHERE r.is_active AND (f.is_dead OR f.breaker_until > pricing.clock() OR (NOT t.is_active AND EXISTS (
-    SELECT FROM pricing.async_operations_live o WHERE o.status = 'pending' AND (o.operation_type, o.recipient) = (r.channel, r.recipient))))
+    SELECT FROM pricing.async_operations_live o
+    WHERE o.status = 'pending' AND (o.operation_type, o.recipient) = (r.channel, r.recipient))))
 ORDER BY 1;
 
 -- name: readdress

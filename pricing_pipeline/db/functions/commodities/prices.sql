@@ -71,32 +71,40 @@ COMMENT ON FUNCTION pricing.version_numbers(text) IS 'The numbers of a version o
 
 
 CREATE OR REPLACE FUNCTION pricing.compared_prices(
-    live text, symbols text[], commodity_ids bigint[], qualities text[], buys numeric[], sells numeric[], stocks bigint[], demands bigint[],
+    live text, symbols text[], commodity_ids bigint[], qualities text[], buys numeric[], sells numeric[],
+    stocks bigint[], demands bigint[],
     versions text[], stamps timestamptz[])
-RETURNS TABLE (symbol text, commodity_id bigint, quality text, buy numeric, sell numeric, stock bigint, demand bigint, said_version text, version text,
+RETURNS TABLE (symbol text, commodity_id bigint, quality text, buy numeric, sell numeric, stock bigint, demand bigint,
+               said_version text, version text,
                modified_at timestamptz, is_older boolean)
 LANGUAGE sql STABLE AS $$ -- without a path of its own, so that it becomes part of its query
     SELECT s.symbol, s.commodity_id, s.quality, s.buy, s.sell, s.stock, s.demand, s.version,
            -- A list that names no version: what the source has not touched since is of the version that it was of.
            coalesce(s.version, CASE WHEN p.symbol IS NOT NULL AND s.modified_at IS NOT DISTINCT FROM p.modified_at
-                                     AND (s.buy, s.sell, s.stock, s.demand) IS NOT DISTINCT FROM (p.buy, p.sell, p.stock, p.demand)
+                                     AND (s.buy, s.sell, s.stock, s.demand) IS NOT DISTINCT FROM (p.buy, p.sell,
+                                         p.stock, p.demand)
                                     THEN p.game_version ELSE live END),
            s.modified_at,
-           -- A patch begins anew: prices of the version that people play now are newer, whenever they are from. Those of a
-           -- patch that is just out come before the list of versions tells of it: their time decides.
+           -- A patch begins anew: prices of the version that people play now are newer, whenever they are from. Those
+           -- of a patch that is just out come before the list of versions tells of it: their time decides.
            CASE WHEN s.version <> p.game_version AND live IN (s.version, p.game_version)
-                     AND NOT pricing.is_coming(CASE live WHEN s.version THEN p.game_version ELSE s.version END, live) THEN p.game_version = live
+                     AND NOT pricing.is_coming(CASE live
+                                               WHEN s.version THEN p.game_version
+                                               ELSE s.version END, live) THEN p.game_version = live
                 ELSE coalesce(s.modified_at < p.modified_at, false) END
     FROM unnest(symbols, commodity_ids, qualities, buys, sells, stocks, demands, versions, stamps)
         AS s (symbol, commodity_id, quality, buy, sell, stock, demand, version, modified_at)
     LEFT JOIN pricing.commodity_prices p USING (symbol, commodity_id, quality)
 $$;
-COMMENT ON FUNCTION pricing.compared_prices(text, text[], bigint[], text[], numeric[], numeric[], bigint[], bigint[], text[], timestamptz[]) IS
-    'Prices that a source says, each with the version of the game that it is of (said_version as the source says), and whether it is older than what is stored.';
+COMMENT ON FUNCTION pricing.compared_prices(text, text[], bigint[], text[], numeric[], numeric[], bigint[], bigint[],
+                                            text[], timestamptz[]) IS
+    'Prices that a source says, each with the version of the game that it is of (said_version as the source says), and '
+    'whether it is older than what is stored.';
 
 
 CREATE OR REPLACE FUNCTION pricing.merge_commodity_prices(
-    from_provider text, from_call bigint, terminals text[], terminal_names text[], terminal_codes text[], whole boolean[],
+    from_provider text, from_call bigint, terminals text[], terminal_names text[], terminal_codes text[],
+    whole boolean[],
     symbols text[], commodity_ids bigint[], qualities text[], names text[], codes text[], slugs text[],
     buys numeric[], sells numeric[], stocks bigint[], demands bigint[], versions text[], stamps timestamptz[])
 RETURNS TABLE (symbol text, added bigint, revised bigint, is_stale_source boolean)
@@ -106,59 +114,84 @@ DECLARE
     now_ timestamptz;
     live text;
 BEGIN
-    now_ := pricing.note_traded(from_call, terminals, terminal_names, terminal_codes, commodity_ids, names, codes, slugs, versions);
+    now_ := pricing.note_traded(from_call, terminals, terminal_names, terminal_codes, commodity_ids, names, codes,
+                                slugs, versions);
     SELECT v.version INTO live FROM pricing.game_version_in_play v;
     RETURN QUERY
     WITH compared AS MATERIALIZED (
-        SELECT * FROM pricing.compared_prices(live, symbols, commodity_ids, qualities, buys, sells, stocks, demands, versions, stamps)),
+        SELECT * FROM pricing.compared_prices(live, symbols, commodity_ids, qualities, buys, sells, stocks, demands,
+                                              versions, stamps)),
     -- A list that says nothing newer than what is stored is a late one. It is not believed in what it lacks either.
     stale AS MATERIALIZED (SELECT c.symbol FROM compared c GROUP BY c.symbol HAVING bool_and(c.is_older)),
-    -- A whole list of a terminal that lacks what it had: it is not traded there any more. What is of another version of the
-    -- game stays as it was.
+    -- A whole list of a terminal that lacks what it had: it is not traded there any more. What is of another version
+    -- of the game stays as it was.
     withdrawn AS MATERIALIZED (
         SELECT p.symbol, p.commodity_id, p.quality, p.game_version, p.modified_at
-        FROM (SELECT t.symbol, coalesce((SELECT s.said_version FROM compared s WHERE s.symbol = t.symbol AND s.said_version IS NOT NULL
-                                         ORDER BY s.said_version IS DISTINCT FROM live, pricing.version_numbers(s.said_version) DESC LIMIT 1), live) AS version
-              FROM unnest(terminals, whole) AS t (symbol, is_whole) WHERE t.is_whole AND t.symbol NOT IN (SELECT l.symbol FROM stale l)) reach
+        FROM (SELECT t.symbol,
+              coalesce((SELECT s.said_version FROM compared s WHERE s.symbol = t.symbol AND s.said_version IS NOT NULL
+                                         ORDER BY s.said_version IS DISTINCT FROM live,
+                                             pricing.version_numbers(s.said_version) DESC
+                                         LIMIT 1), live) AS version
+              FROM unnest(terminals, whole) AS t (symbol, is_whole)
+              WHERE t.is_whole AND t.symbol NOT IN (SELECT l.symbol FROM stale l)) reach
         JOIN pricing.commodity_prices p ON p.symbol = reach.symbol AND p.game_version IS NOT DISTINCT FROM reach.version
         WHERE (p.buy IS NOT NULL OR p.sell IS NOT NULL) AND p.call_id <= from_call
           -- A list that names no quality of a commodity does not say which qualities of it are traded.
-          AND NOT EXISTS (SELECT FROM compared s WHERE (s.symbol, s.commodity_id) = (p.symbol, p.commodity_id) AND s.quality IN (p.quality, ''))),
+          AND NOT EXISTS (SELECT FROM compared s
+                          WHERE (s.symbol, s.commodity_id) = (p.symbol, p.commodity_id)
+                            AND s.quality IN (p.quality, ''))),
     news AS MATERIALIZED (
-        SELECT c.symbol, c.commodity_id, c.quality, c.buy, c.sell, c.stock, c.demand, c.version, c.modified_at FROM compared c WHERE NOT c.is_older
-        UNION ALL SELECT w.symbol, w.commodity_id, w.quality, NULL, NULL, NULL, NULL, w.game_version, w.modified_at FROM withdrawn w),
+        SELECT c.symbol, c.commodity_id, c.quality, c.buy, c.sell, c.stock, c.demand, c.version, c.modified_at
+        FROM compared c
+        WHERE NOT c.is_older
+        UNION ALL SELECT w.symbol, w.commodity_id, w.quality, NULL, NULL, NULL, NULL, w.game_version, w.modified_at
+        FROM withdrawn w),
     changed AS MATERIALIZED (
         SELECT p.* FROM news n JOIN pricing.commodity_prices p USING (symbol, commodity_id, quality)
         WHERE (n.buy, n.sell, n.stock, n.demand, n.version, n.modified_at)
               IS DISTINCT FROM (p.buy, p.sell, p.stock, p.demand, p.game_version, p.modified_at)),
     kept AS (
         INSERT INTO pricing.commodity_price_revisions
-            (symbol, commodity_id, quality, buy, sell, stock, demand, game_version, modified_at, recorded_at, provider, call_id, revised_at,
+            (symbol, commodity_id, quality, buy, sell, stock, demand, game_version, modified_at, recorded_at, provider,
+             call_id, revised_at,
              revised_by)
-        SELECT c.symbol, c.commodity_id, c.quality, c.buy, c.sell, c.stock, c.demand, c.game_version, c.modified_at, c.recorded_at, c.provider,
+        SELECT c.symbol, c.commodity_id, c.quality, c.buy, c.sell, c.stock, c.demand, c.game_version, c.modified_at,
+               c.recorded_at, c.provider,
                c.call_id, now_, from_call
         FROM changed c WHERE c.recorded_at < now_ ORDER BY c.symbol, c.commodity_id, c.quality),
     written AS (
         INSERT INTO pricing.commodity_prices AS p
-            (symbol, commodity_id, quality, buy, sell, stock, demand, game_version, modified_at, recorded_at, provider, call_id)
-        SELECT n.symbol, n.commodity_id, n.quality, n.buy, n.sell, n.stock, n.demand, n.version, n.modified_at, now_, from_provider, from_call
+            (symbol, commodity_id, quality, buy, sell, stock, demand, game_version, modified_at, recorded_at, provider,
+             call_id)
+        SELECT n.symbol, n.commodity_id, n.quality, n.buy, n.sell, n.stock, n.demand, n.version, n.modified_at, now_,
+               from_provider, from_call
         FROM news n
-        WHERE NOT EXISTS (SELECT FROM pricing.commodity_prices x WHERE (x.symbol, x.commodity_id, x.quality) = (n.symbol, n.commodity_id, n.quality))
-           OR EXISTS (SELECT FROM changed c WHERE (c.symbol, c.commodity_id, c.quality) = (n.symbol, n.commodity_id, n.quality))
+        WHERE NOT EXISTS (SELECT FROM pricing.commodity_prices x
+                          WHERE (x.symbol, x.commodity_id, x.quality) = (n.symbol, n.commodity_id, n.quality))
+           OR EXISTS (SELECT FROM changed c
+                      WHERE (c.symbol, c.commodity_id, c.quality) = (n.symbol, n.commodity_id, n.quality))
         ORDER BY n.symbol, n.commodity_id, n.quality
         ON CONFLICT (symbol, commodity_id, quality) DO UPDATE
             SET buy = excluded.buy, sell = excluded.sell, stock = excluded.stock, demand = excluded.demand,
                 game_version = excluded.game_version, modified_at = excluded.modified_at,
-                recorded_at = greatest(excluded.recorded_at, p.recorded_at), provider = excluded.provider, call_id = excluded.call_id
+                recorded_at = greatest(excluded.recorded_at, p.recorded_at), provider = excluded.provider,
+                    call_id = excluded.call_id
         RETURNING p.symbol)
     SELECT t.symbol,
-           (SELECT count(*) FROM written w WHERE w.symbol = t.symbol) - (SELECT count(*) FROM changed c WHERE c.symbol = t.symbol),
+           (SELECT count(*) FROM written w
+            WHERE w.symbol = t.symbol) - (SELECT count(*) FROM changed c
+               WHERE c.symbol = t.symbol),
            (SELECT count(*) FROM changed c WHERE c.symbol = t.symbol),
            t.symbol IN (SELECT l.symbol FROM stale l)
     FROM (SELECT DISTINCT u.symbol FROM unnest(terminals) AS u (symbol)) t ORDER BY t.symbol;
 END $$;
-COMMENT ON FUNCTION pricing.merge_commodity_prices(text, bigint, text[], text[], text[], boolean[], text[], bigint[], text[], text[], text[], text[], numeric[], numeric[], bigint[], bigint[], text[], timestamptz[]) IS
-    'Stores the prices of some terminals from one call. Old rows of what changed go to commodity_price_revisions, identical ones write nothing, and prices that the source dates before the stored ones are left out. Of whole lists, what is no longer listed counts as not traded, unless all that they list is older, or a later call has brought it. Per terminal: prices added and revised, and whether all of them were older than the stored ones.';
+COMMENT ON FUNCTION pricing.merge_commodity_prices(text, bigint, text[], text[], text[], boolean[], text[], bigint[],
+                                                   text[], text[], text[], text[], numeric[], numeric[], bigint[],
+                                                       bigint[], text[], timestamptz[]) IS
+    'Stores the prices of some terminals from one call. Old rows of what changed go to commodity_price_revisions, '
+    'identical ones write nothing, and prices that the source dates before the stored ones are left out. Of whole '
+    'lists, what is no longer listed counts as not traded, unless all that they list is older, or a later call has '
+    'brought it. Per terminal: prices added and revised, and whether all of them were older than the stored ones.';
 
 
 CREATE OR REPLACE FUNCTION pricing.slug_of(name text) RETURNS text
@@ -168,32 +201,42 @@ $$;
 COMMENT ON FUNCTION pricing.slug_of(text) IS 'A name as it stands in an address: Medical Supplies is medical-supplies.';
 
 
-CREATE OR REPLACE FUNCTION pricing.commodity_prices_as_of(as_of timestamptz DEFAULT NULL, only_commodity bigint DEFAULT NULL, only_terminal text DEFAULT NULL)
-RETURNS TABLE (symbol text, commodity_id bigint, quality text, buy numeric, sell numeric, stock bigint, demand bigint, game_version text,
+CREATE OR REPLACE FUNCTION pricing.commodity_prices_as_of(as_of timestamptz DEFAULT NULL,
+                                                          only_commodity bigint DEFAULT NULL,
+                                                          only_terminal text DEFAULT NULL)
+RETURNS TABLE (symbol text, commodity_id bigint, quality text, buy numeric, sell numeric, stock bigint, demand bigint,
+               game_version text,
                modified_at timestamptz, recorded_at timestamptz, provider text, call_id bigint)
 LANGUAGE sql STABLE SET search_path = '' AS $$
-    SELECT p.symbol, p.commodity_id, p.quality, p.buy, p.sell, p.stock, p.demand, p.game_version, p.modified_at, p.recorded_at, p.provider, p.call_id
+    SELECT p.symbol, p.commodity_id, p.quality, p.buy, p.sell, p.stock, p.demand, p.game_version, p.modified_at,
+           p.recorded_at, p.provider, p.call_id
     FROM pricing.commodity_prices p
     WHERE (as_of IS NULL OR p.recorded_at <= as_of)
-      AND (only_commodity IS NULL OR p.commodity_id = only_commodity) AND (only_terminal IS NULL OR p.symbol = only_terminal)
+      AND (only_commodity IS NULL OR p.commodity_id = only_commodity)
+      AND (only_terminal IS NULL OR p.symbol = only_terminal)
     UNION ALL
-    SELECT r.symbol, r.commodity_id, r.quality, r.buy, r.sell, r.stock, r.demand, r.game_version, r.modified_at, r.recorded_at, r.provider, r.call_id
+    SELECT r.symbol, r.commodity_id, r.quality, r.buy, r.sell, r.stock, r.demand, r.game_version, r.modified_at,
+           r.recorded_at, r.provider, r.call_id
     FROM pricing.commodity_price_revisions r
     WHERE r.recorded_at <= as_of AND r.revised_at > as_of
-      AND (only_commodity IS NULL OR r.commodity_id = only_commodity) AND (only_terminal IS NULL OR r.symbol = only_terminal)
+      AND (only_commodity IS NULL OR r.commodity_id = only_commodity)
+      AND (only_terminal IS NULL OR r.symbol = only_terminal)
 $$;
 COMMENT ON FUNCTION pricing.commodity_prices_as_of(timestamptz, bigint, text) IS
     'Prices as they were believed at a time (NULL = as they are now), of all commodities and terminals or of one. A row without both prices says that the commodity was not traded there any more.';
 
 
 CREATE OR REPLACE FUNCTION pricing.commodity_price_history(wanted_commodity bigint, wanted_terminal text)
-RETURNS TABLE (believed_from timestamptz, believed_until timestamptz, quality text, buy numeric, sell numeric, stock bigint, demand bigint,
+RETURNS TABLE (believed_from timestamptz, believed_until timestamptz, quality text, buy numeric, sell numeric,
+               stock bigint, demand bigint,
                game_version text, modified_at timestamptz, provider text, call_id bigint)
 LANGUAGE sql STABLE SET search_path = '' AS $$
-    SELECT r.recorded_at, r.revised_at, r.quality, r.buy, r.sell, r.stock, r.demand, r.game_version, r.modified_at, r.provider, r.call_id
+    SELECT r.recorded_at, r.revised_at, r.quality, r.buy, r.sell, r.stock, r.demand, r.game_version, r.modified_at,
+           r.provider, r.call_id
     FROM pricing.commodity_price_revisions r WHERE (r.symbol, r.commodity_id) = (wanted_terminal, wanted_commodity)
     UNION ALL
-    SELECT p.recorded_at, NULL, p.quality, p.buy, p.sell, p.stock, p.demand, p.game_version, p.modified_at, p.provider, p.call_id
+    SELECT p.recorded_at, NULL, p.quality, p.buy, p.sell, p.stock, p.demand, p.game_version, p.modified_at, p.provider,
+           p.call_id
     FROM pricing.commodity_prices p WHERE (p.symbol, p.commodity_id) = (wanted_terminal, wanted_commodity)
     ORDER BY 1, 3
 $$;

@@ -34,24 +34,31 @@ COMMENT ON FUNCTION pricing.terminal_of(text) IS
 
 
 CREATE OR REPLACE FUNCTION pricing.traded_prices(only_commodity bigint, only_terminal text, as_of timestamptz)
-RETURNS TABLE (commodity text, slug text, symbol text, terminal text, code text, system text, place text, is_available boolean, quality text, buy numeric,
-               sell numeric, stock bigint, demand bigint, game_version text, is_of_other_version boolean, modified_at timestamptz,
+RETURNS TABLE (commodity text, slug text, symbol text, terminal text, code text, system text, place text,
+               is_available boolean, quality text, buy numeric,
+               sell numeric, stock bigint, demand bigint, game_version text, is_of_other_version boolean,
+               modified_at timestamptz,
                recorded_at timestamptz, provider text)
 LANGUAGE sql STABLE SET search_path = '' AS $$
-    SELECT c.name, c.slug, p.symbol, t.name, t.code, t.system, coalesce(t.place, t.moon, t.planet), t.is_available AND t.vanished_at IS NULL,
-           p.quality, p.buy, p.sell, p.stock, p.demand, p.game_version, p.game_version IS DISTINCT FROM v.version AS is_of_other_version, p.modified_at,
+    SELECT c.name, c.slug, p.symbol, t.name, t.code, t.system, coalesce(t.place, t.moon, t.planet),
+           t.is_available AND t.vanished_at IS NULL,
+           p.quality, p.buy, p.sell, p.stock, p.demand, p.game_version,
+               p.game_version IS DISTINCT FROM v.version AS is_of_other_version, p.modified_at,
            p.recorded_at, p.provider
     FROM pricing.commodity_prices_as_of(as_of, only_commodity, only_terminal) p
     JOIN pricing.terminals t USING (symbol) JOIN pricing.commodities c USING (commodity_id)
     LEFT JOIN LATERAL (
         SELECT x.version FROM pricing.game_version_in_play x WHERE as_of IS NULL
         UNION ALL
-        (SELECT x.version FROM pricing.game_versions x WHERE coalesce(least(x.live_since, lower(x.earlier_live_times)), x.seen_at) <= as_of
-         ORDER BY x.earlier_live_times @> as_of OR coalesce(x.live_since <= as_of AND coalesce(as_of < x.live_until, true), false) DESC,
+        (SELECT x.version FROM pricing.game_versions x
+         WHERE coalesce(least(x.live_since, lower(x.earlier_live_times)), x.seen_at) <= as_of
+         ORDER BY x.earlier_live_times @> as_of
+         OR coalesce(x.live_since <= as_of AND coalesce(as_of < x.live_until, true), false) DESC,
                   coalesce(x.live_since, x.seen_at) DESC, x.version DESC
          LIMIT 1)) v ON true
     WHERE p.buy IS NOT NULL OR p.sell IS NOT NULL
-    ORDER BY is_of_other_version, CASE WHEN only_commodity IS NULL THEN lower(c.name) END, p.buy NULLS LAST, p.sell DESC NULLS LAST, p.symbol,
+    ORDER BY is_of_other_version, CASE
+        WHEN only_commodity IS NULL THEN lower(c.name) END, p.buy NULLS LAST, p.sell DESC NULLS LAST, p.symbol,
              p.quality
 $$;
 COMMENT ON FUNCTION pricing.traded_prices(bigint, text, timestamptz) IS
@@ -59,25 +66,32 @@ COMMENT ON FUNCTION pricing.traded_prices(bigint, text, timestamptz) IS
 
 
 CREATE OR REPLACE FUNCTION pricing.commodity(wanted text, as_of timestamptz DEFAULT NULL)
-RETURNS TABLE (symbol text, terminal text, code text, system text, place text, is_available boolean, quality text, buy numeric, sell numeric,
+RETURNS TABLE (symbol text, terminal text, code text, system text, place text, is_available boolean, quality text,
+               buy numeric, sell numeric,
                stock bigint, demand bigint, game_version text, is_of_other_version boolean, modified_at timestamptz,
                recorded_at timestamptz, provider text)
 LANGUAGE sql STABLE SECURITY DEFINER SET search_path = '' SET lock_timeout = '1s' AS $$
-    SELECT p.symbol, p.terminal, p.code, p.system, p.place, p.is_available, p.quality, p.buy, p.sell, p.stock, p.demand, p.game_version,
+    SELECT p.symbol, p.terminal, p.code, p.system, p.place, p.is_available, p.quality, p.buy, p.sell, p.stock, p.demand,
+           p.game_version,
            p.is_of_other_version, p.modified_at, p.recorded_at, p.provider
-    FROM (SELECT pricing.commodity_of(pricing.short_word(wanted)) AS id) w CROSS JOIN LATERAL pricing.traded_prices(w.id, NULL, as_of) p WHERE w.id IS NOT NULL
+    FROM (SELECT pricing.commodity_of(pricing.short_word(wanted)) AS id) w
+    CROSS JOIN LATERAL pricing.traded_prices(w.id, NULL, as_of) p
+    WHERE w.id IS NOT NULL
 $$;
 COMMENT ON FUNCTION pricing.commodity(text, timestamptz) IS
     'Where a commodity (its slug, code, name or number) is traded: what a player pays (buy) and gets (sell) for one SCU, how much there is, the source''s time, and since when we believe it. The version that people play first, then the cheapest. With a time: as we believed it then. Queues nothing: watch a terminal to keep its prices fresh.';
 
 
 CREATE OR REPLACE FUNCTION pricing.terminal(wanted text, as_of timestamptz DEFAULT NULL)
-RETURNS TABLE (commodity text, slug text, quality text, buy numeric, sell numeric, stock bigint, demand bigint, game_version text,
+RETURNS TABLE (commodity text, slug text, quality text, buy numeric, sell numeric, stock bigint, demand bigint,
+               game_version text,
                is_of_other_version boolean, modified_at timestamptz, recorded_at timestamptz, provider text)
 LANGUAGE sql STABLE SECURITY DEFINER SET search_path = '' SET lock_timeout = '1s' AS $$
-    SELECT p.commodity, p.slug, p.quality, p.buy, p.sell, p.stock, p.demand, p.game_version, p.is_of_other_version, p.modified_at, p.recorded_at,
+    SELECT p.commodity, p.slug, p.quality, p.buy, p.sell, p.stock, p.demand, p.game_version, p.is_of_other_version,
+           p.modified_at, p.recorded_at,
            p.provider
-    FROM (SELECT pricing.terminal_of(pricing.short_word(wanted)) AS symbol) w CROSS JOIN LATERAL pricing.traded_prices(NULL, w.symbol, as_of) p
+    FROM (SELECT pricing.terminal_of(pricing.short_word(wanted)) AS symbol) w
+    CROSS JOIN LATERAL pricing.traded_prices(NULL, w.symbol, as_of) p
     WHERE w.symbol IS NOT NULL
 $$;
 COMMENT ON FUNCTION pricing.terminal(text, timestamptz) IS

@@ -274,11 +274,15 @@ LANGUAGE sql STABLE AS $$
     JOIN pricing.instruments i ON (i.asset_class, i.symbol) = (r.asset_class, wanted_symbol)
     JOIN pricing.calendar_sessions s ON s.calendar = i.calendar
     CROSS JOIN LATERAL (
-        SELECT (min(h.observed_at) AT TIME ZONE 'UTC')::date AS first_day, (max(h.observed_at) AT TIME ZONE 'UTC')::date AS last_day
+        SELECT (min(h.observed_at) AT TIME ZONE 'UTC')::date AS first_day,
+               (max(h.observed_at) AT TIME ZONE 'UTC')::date AS last_day
         FROM pricing.price_history h WHERE h.data_type = wanted_type AND h.symbol = wanted_symbol) stored
-    WHERE r.data_type = wanted_type AND r.fetcher <> 'quote' AND s.session BETWEEN greatest(from_day, i.listed_on) AND to_day
+    WHERE r.data_type = wanted_type
+      AND r.fetcher <> 'quote'
+      AND s.session BETWEEN greatest(from_day, i.listed_on) AND to_day
       -- An older day outside what is stored was before the listing, or after the end.
-      AND (s.session >= (pricing.clock() AT TIME ZONE 'UTC')::date - 30 OR s.session BETWEEN stored.first_day AND stored.last_day)
+      AND (s.session >= (pricing.clock() AT TIME ZONE 'UTC')::date - 30
+           OR s.session BETWEEN stored.first_day AND stored.last_day)
       AND NOT EXISTS (SELECT FROM pricing.price_history h
                       WHERE h.data_type = wanted_type AND h.symbol = wanted_symbol
                         AND h.observed_at = s.session::timestamp AT TIME ZONE 'UTC')
@@ -288,7 +292,8 @@ LANGUAGE sql STABLE AS $$
       AND NOT pricing.has_moved(wanted_type, wanted_symbol, s.session)
 $$;
 COMMENT ON FUNCTION pricing.absent_sessions(text, text, date, date) IS
-    'Sessions of a pair between two days that have no value, neither believed nor quarantined, and should have one: those of the last 30 days, and those between the first and the last stored value.';
+    'Sessions of a pair between two days that have no value, neither believed nor quarantined, and should have one: '
+    'those of the last 30 days, and those between the first and the last stored value.';
 
 
 CREATE OR REPLACE FUNCTION pricing.cover(wanted_type text, symbols text[], from_day date, to_day date) RETURNS void
@@ -319,10 +324,12 @@ LANGUAGE sql SET search_path = '' AS $$
     ON CONFLICT DO NOTHING
 $$;
 COMMENT ON FUNCTION pricing.cover(text, text[], date, date) IS
-    'Remembers that the provider has answered for these days, so that no backfill asks again, and which trading days its answer lacked: those are asked for again by themselves.';
+    'Remembers that the provider has answered for these days, so that no backfill asks again, and which trading days '
+    'its answer lacked: those are asked for again by themselves.';
 
 
-CREATE OR REPLACE FUNCTION pricing.ask_again(wanted_type text, from_day date, to_day date, only_symbols text[] DEFAULT NULL)
+CREATE OR REPLACE FUNCTION pricing.ask_again(wanted_type text, from_day date, to_day date,
+                                             only_symbols text[] DEFAULT NULL)
 RETURNS bigint
 LANGUAGE plpgsql SET search_path = '' AS $$
 DECLARE
@@ -344,7 +351,8 @@ BEGIN
     RETURN pairs;
 END $$;
 COMMENT ON FUNCTION pricing.ask_again(text, date, date, text[]) IS
-    'Forgets that the provider has answered for the days between two that have no value, so that the next backfill asks for them once more. Returns of how many pairs.';
+    'Forgets that the provider has answered for the days between two that have no value, so that the next backfill '
+    'asks for them once more. Returns of how many pairs.';
 
 
 CREATE OR REPLACE FUNCTION pricing.backfill_progress(

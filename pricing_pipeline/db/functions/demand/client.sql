@@ -45,7 +45,8 @@ BEGIN
     wanted_symbol := pricing.spelled(wanted_symbol);
     RETURN QUERY
     -- Multiplied by a power of ten, not divided: a quotient is rounded to 16 digits.
-    SELECT l.data_type, l.symbol, l.amount * ('1e-' || l.scale)::pg_catalog.numeric, l.currency, l.observed_at, l.fetched_at,
+    SELECT l.data_type, l.symbol, l.amount * ('1e-' || l.scale)::pg_catalog.numeric, l.currency, l.observed_at,
+           l.fetched_at,
            pricing.verdict_on(l.data_type, l.symbol) = 'fresh', l.provider,
            coalesce((SELECT p.is_active FROM pricing.data_collectors p WHERE p.provider = l.provider), false),
            CASE WHEN l.observed_at - l.changed_at > pricing.frozen_after(r.fetcher) THEN l.changed_at END
@@ -53,11 +54,13 @@ BEGIN
     WHERE l.symbol = wanted_symbol ORDER BY l.data_type;
     -- The answer is complete; what is missing or stale comes later. A replica only answers.
     IF NOT current_setting('transaction_read_only')::boolean THEN
-        PERFORM pricing.request_reads(session_user::pg_catalog.text COLLATE pg_catalog."default", array_agg(r.data_type),
+        PERFORM pricing.request_reads(session_user::pg_catalog.text COLLATE pg_catalog."default",
+                                      array_agg(r.data_type),
                                       array_agg(wanted_symbol))
         FROM pricing.data_type_registry r
         WHERE r.is_active AND r.contents = 'prices'
-          AND EXISTS (SELECT FROM pricing.instruments i WHERE i.asset_class = r.asset_class AND i.symbol = wanted_symbol OFFSET 0);
+          AND EXISTS (SELECT FROM pricing.instruments i
+                      WHERE i.asset_class = r.asset_class AND i.symbol = wanted_symbol OFFSET 0);
     END IF;
 END $$;
 COMMENT ON FUNCTION pricing.price(text) IS
@@ -73,7 +76,10 @@ LANGUAGE sql STABLE SECURITY DEFINER SET search_path = '' SET lock_timeout = '1s
     FROM pricing.adjusted_prices(wanted_type, pricing.spelled(wanted_symbol), first_day, last_day, as_of, adjust) h ORDER BY h.observed_at
 $$;
 COMMENT ON FUNCTION pricing.history(text, text, date, date, timestamptz, text) IS
-    'Values of a symbol between two UTC days, both included, oldest first; exact decimals. as_of: as we believed them then. adjust: raw (as traded), splits (divided by later splits) or total (also without later dividends and capital gains); without it as stored, and adjustment says which that is. Quotes and NAVs have a close only; quality says which parts of a bar were dropped, and why, and with total which later payments are not counted.';
+    'Values of a symbol between two UTC days, both included, oldest first; exact decimals. as_of: as we believed them '
+    'then. adjust: raw (as traded), splits (divided by later splits) or total (also without later dividends and '
+    'capital gains); without it as stored, and adjustment says which that is. Quotes and NAVs have a close only; '
+    'quality says which parts of a bar were dropped, and why, and with total which later payments are not counted.';
 
 
 CREATE OR REPLACE FUNCTION pricing.document(wanted_type text, wanted_symbol text, as_of timestamptz DEFAULT NULL)
@@ -81,7 +87,8 @@ RETURNS TABLE (period date, body jsonb, recorded_at timestamptz, fetched_at time
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = '' SET lock_timeout = '1s' AS $$
 #variable_conflict use_column
 BEGIN
-    IF NOT EXISTS (SELECT FROM pricing.data_type_registry r WHERE r.data_type = wanted_type AND r.contents = 'documents') THEN
+    IF NOT EXISTS (SELECT FROM pricing.data_type_registry r
+                   WHERE r.data_type = wanted_type AND r.contents = 'documents') THEN
         RAISE EXCEPTION '% is no data type of documents', left(wanted_type, 60)
             USING HINT = 'pricing.price and pricing.history read prices; pricing-pipeline type list shows all types.',
                   ERRCODE = 'invalid_parameter_value';
@@ -94,7 +101,8 @@ BEGIN
     JOIN pricing.confirmed_pairs p ON (p.data_type, p.symbol) = (wanted_type, wanted_symbol);
     -- The answer is complete; what is missing or stale comes later. A replica only answers, and the past is over.
     IF as_of IS NULL AND NOT current_setting('transaction_read_only')::boolean THEN
-        PERFORM pricing.request_reads(session_user::pg_catalog.text COLLATE pg_catalog."default", ARRAY[wanted_type], ARRAY[wanted_symbol]);
+        PERFORM pricing.request_reads(session_user::pg_catalog.text COLLATE pg_catalog."default", ARRAY[wanted_type],
+                                      ARRAY[wanted_symbol]);
     END IF;
 END $$;
 COMMENT ON FUNCTION pricing.document(text, text, timestamptz) IS

@@ -1,8 +1,10 @@
 -- How watched pairs are served: the one definition that freshness, checks, status, samples and, of lateness, why go by.
 
 CREATE OR REPLACE FUNCTION pricing.watched_pairs(only_types text[] DEFAULT NULL)
-RETURNS TABLE (data_type text, symbol text, state text, owed_since timestamptz, fetched_at timestamptz, is_outdated boolean)
--- Every table is read once. Looked up one by one, 80,000 pairs cost a million pages; planners expect a handful of pairs.
+RETURNS TABLE (data_type text, symbol text, state text, owed_since timestamptz, fetched_at timestamptz,
+               is_outdated boolean)
+-- Every table is read once. Looked up one by one, 80,000 pairs cost a million pages; planners expect a handful of
+-- pairs.
 LANGUAGE plpgsql STABLE SET search_path = '' SET enable_nestloop = off AS $$
 #variable_conflict use_column
 DECLARE
@@ -19,7 +21,9 @@ BEGIN
     SELECT d.data_type, d.symbol,
            CASE WHEN i.update_mode <> 'api' OR NOT i.is_active THEN 'paused'
                 -- Whoever has no price, or comes back to one of another day, waits for the first.
-                WHEN owed.since <= now_ - CASE WHEN l.fetched_at IS NULL OR old.is_outdated THEN interval '30 seconds' ELSE owed.grace END THEN 'late'
+                WHEN owed.since <= now_ - CASE
+                    WHEN l.fetched_at IS NULL OR old.is_outdated THEN interval '30 seconds'
+                    ELSE owed.grace END THEN 'late'
                 WHEN owed.since <= now_ THEN 'due'
                 WHEN d.backoff_until > now_ THEN 'refused'
                 -- A time ahead of the clock is no knowledge: the clock was set back.
@@ -52,19 +56,25 @@ BEGIN
                greatest(interval '30 seconds', make_interval(mins => ttl.minutes) / 4) AS grace OFFSET 0) known
     CROSS JOIN LATERAL (
         SELECT known.grace, CASE
-            -- What nobody has judged for a viewer, and what is older than its TTL whatever its due_at says, is owed since
-            -- somebody looks at it.
+            -- What nobody has judged for a viewer, and what is older than its TTL whatever its due_at says, is owed
+            -- since somebody looks at it.
             WHEN known.told > now_ AND coalesce(d.backoff_until <= now_, true)
                  AND CASE WHEN d.is_background THEN pricing.is_pair_stale(d.data_type, d.symbol)
-                          ELSE known.ends_at <= now_ AND r.staleness_function = 'is_data_stale' AND r.table_name = 'latest_price_' || r.data_type END
+                          ELSE known.ends_at <= now_
+                              AND r.staleness_function = 'is_data_stale'
+                              AND r.table_name = 'latest_price_' || r.data_type END
             THEN greatest(known.ends_at, watched.since)
             ELSE known.told END AS since OFFSET 0) owed
     CROSS JOIN LATERAL (
-        SELECT owed.since <= now_ AND known.ends_at + owed.grace <= now_ AND watched.since >= owed.since AS is_outdated) old
+        SELECT owed.since <= now_
+            AND known.ends_at + owed.grace <= now_
+            AND watched.since >= owed.since AS is_outdated) old
     WHERE r.is_active AND (only_types IS NULL OR r.data_type = ANY (only_types))
     UNION ALL
     -- What a client has begun to watch, and no worker has taken up yet.
-    SELECT r.data_type, p.symbol, CASE WHEN min(p.requested_at) <= now_ - interval '30 seconds' THEN 'late' ELSE 'due' END,
+    SELECT r.data_type, p.symbol, CASE
+        WHEN min(p.requested_at) <= now_ - interval '30 seconds' THEN 'late'
+        ELSE 'due' END,
            min(p.requested_at), NULL, false
     FROM pricing.pair_requests p JOIN pricing.data_type_registry r USING (data_type)
     WHERE p.kind = 'watched' AND r.is_active AND (only_types IS NULL OR r.data_type = ANY (only_types))
@@ -72,4 +82,8 @@ BEGIN
     GROUP BY r.data_type, p.symbol;
 END $$;
 COMMENT ON FUNCTION pricing.watched_pairs(text[]) IS
-    'Each watched pair of the active data types, or of those that are named, with its state: paused; late, owed a price for more than 30 s (where there is one, for more than a quarter of the TTL if that is longer, unless it is outdated), whatever keeps it away; due, owed for less; refused, its task died of a fault of the symbol and it backs off; source_old, confirmed in time by a source that has nothing as new as it should; fresh. Outdated is what was too old already when somebody came to look at it, and is not fetched since.';
+    'Each watched pair of the active data types, or of those that are named, with its state: paused; late, owed a '
+    'price for more than 30 s (where there is one, for more than a quarter of the TTL if that is longer, unless it is '
+    'outdated), whatever keeps it away; due, owed for less; refused, its task died of a fault of the symbol and it '
+    'backs off; source_old, confirmed in time by a source that has nothing as new as it should; fresh. Outdated is '
+    'what was too old already when somebody came to look at it, and is not fetched since.';

@@ -46,34 +46,46 @@ COMMENT ON FUNCTION pricing.shared_stops(text[], text[], text[]) IS
 
 CREATE OR REPLACE FUNCTION pricing.prices_to_read(
     symbols text[], wanted_type text,
-    OUT prices json, OUT missing json, OUT known text[], OUT stale_types text[], OUT stale_symbols text[], OUT unseen_types text[], OUT unseen_symbols text[])
-LANGUAGE plpgsql STABLE SET search_path = '' SET plan_cache_mode = force_generic_plan SET enable_seqscan = off SET jit = off AS $$
+    OUT prices json, OUT missing json, OUT known text[], OUT stale_types text[], OUT stale_symbols text[],
+    OUT unseen_types text[], OUT unseen_symbols text[])
+LANGUAGE plpgsql STABLE SET search_path = '' SET plan_cache_mode = force_generic_plan SET enable_seqscan = off
+SET jit = off AS $$
 DECLARE
     now_ timestamptz := pricing.clock();
 BEGIN
     WITH pairs AS MATERIALIZED (
-        SELECT r.data_type, w.symbol, r.is_active, l.amount, l.scale, l.currency, l.observed_at, l.fetched_at, l.provider,
+        SELECT r.data_type, w.symbol, r.is_active, l.amount, l.scale, l.currency, l.observed_at, l.fetched_at,
+               l.provider,
                coalesce(p.is_active, false) AS provider_active, i.update_mode <> 'api' OR NOT i.is_active AS paused,
-               CASE WHEN l.observed_at - l.changed_at > pricing.frozen_after(r.fetcher) THEN l.changed_at END AS frozen_since,
+               CASE WHEN l.observed_at - l.changed_at > pricing.frozen_after(r.fetcher)
+                    THEN l.changed_at END AS frozen_since,
                coalesce(judged.verdict = 'fresh', false) AS fresh,
                -- What is fresh in our own table may be stale in the user's.
                coalesce(judged.verdict IN ('stale', 'unjudged'), true) OR r.has_own_table AS is_wanted,
                NOT EXISTS (SELECT FROM pricing.pair_views v WHERE (v.data_type, v.symbol) = (r.data_type, w.symbol)
-                                                              AND v.viewed_at > now_ - interval '10 minutes' OFFSET 0) AS is_unseen
+                                                              AND v.viewed_at > now_ - interval '10 minutes'
+                                                                  OFFSET 0) AS is_unseen
         FROM pricing.data_type_registry r CROSS JOIN unnest(symbols) AS w (symbol)
         -- OFFSET: looked up one by one, never joined, however few there were when this was planned.
         CROSS JOIN LATERAL (SELECT x.update_mode, x.is_active, x.calendar FROM pricing.instruments x
                             WHERE (x.asset_class, x.symbol) = (r.asset_class, w.symbol) OFFSET 0) i
-        LEFT JOIN LATERAL (SELECT x.*, pricing.ttl_of(r, x.cache_ttl_minutes) AS ttl_minutes FROM pricing.latest_prices x
+        LEFT JOIN LATERAL (SELECT x.*, pricing.ttl_of(r, x.cache_ttl_minutes) AS ttl_minutes
+                           FROM pricing.latest_prices x
                            WHERE (x.data_type, x.symbol) = (r.data_type, w.symbol) OFFSET 0) l ON true
         CROSS JOIN LATERAL (
             SELECT CASE
                 WHEN l.fetched_at IS NULL THEN NULL
                 -- Mostly the TTL alone decides, without a call for each pair.
-                WHEN r.staleness_function = 'is_data_stale' AND NOT r.has_own_table AND pricing.is_past_ttl(l.fetched_at, l.ttl_minutes, now_) THEN 'stale'
-                WHEN r.has_own_table OR r.staleness_function NOT IN ('is_data_stale', 'is_market_stale') THEN pricing.verdict_on(r.data_type, w.symbol)
-                WHEN r.staleness_function = 'is_market_stale' AND pricing.is_market_stale(r.data_type, w.symbol, l.fetched_at, l.ttl_minutes) THEN 'stale'
-                -- Of most quotes that is enough: the source is a little behind, or it has the close of a market that is closed.
+                WHEN r.staleness_function = 'is_data_stale'
+                    AND NOT r.has_own_table
+                    AND pricing.is_past_ttl(l.fetched_at, l.ttl_minutes, now_) THEN 'stale'
+                WHEN r.has_own_table
+                    OR r.staleness_function NOT IN ('is_data_stale',
+                                                    'is_market_stale') THEN pricing.verdict_on(r.data_type, w.symbol)
+                WHEN r.staleness_function = 'is_market_stale'
+                    AND pricing.is_market_stale(r.data_type, w.symbol, l.fetched_at, l.ttl_minutes) THEN 'stale'
+                -- Of most quotes that is enough: the source is a little behind, or it has the close of a market that
+                -- is closed.
                 WHEN l.observed_at >= l.fetched_at - interval '30 minutes' THEN 'fresh'
                 WHEN r.fetcher = 'quote'
                      AND l.observed_at >= (SELECT s.closes_at FROM pricing.calendar_sessions s
@@ -96,9 +108,11 @@ BEGIN
                       pricing.format_iso(x.observed_at) AS observed_at, pricing.format_iso(x.fetched_at) AS fetched_at,
                       round(extract(epoch FROM now_ - x.fetched_at), 3) AS age_seconds, x.fresh, x.paused,
                       x.provider, x.provider_active, pricing.format_iso(x.frozen_since) AS frozen_since,
-                      CASE WHEN NOT x.fresh THEN pricing.why_as_json(x.data_type, x.symbol, (SELECT s.known FROM stops s)) END AS why
+                      CASE WHEN NOT x.fresh THEN pricing.why_as_json(x.data_type, x.symbol,
+                          (SELECT s.known FROM stops s)) END AS why
                FROM pairs x WHERE x.fetched_at IS NOT NULL) p),
-           json_agg(json_build_object('data_type', x.data_type, 'symbol', x.symbol, 'why', pricing.why_as_json(x.data_type, x.symbol, (SELECT s.known FROM stops s))))
+           json_agg(json_build_object('data_type', x.data_type, 'symbol', x.symbol, 'why',
+                                      pricing.why_as_json(x.data_type, x.symbol, (SELECT s.known FROM stops s))))
                FILTER (WHERE x.fetched_at IS NULL),
            array_agg(x.symbol),
            array_agg(x.data_type) FILTER (WHERE x.is_active AND x.is_wanted),

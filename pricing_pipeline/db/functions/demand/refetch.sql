@@ -1,6 +1,6 @@
--- What of the past is asked for once more: bars that came before their day was over, trading days that an answer lacked, and
--- histories that came by another ratio.
--- It is kept until it is asked for, however long it has to wait, and what it waits for is told.
+-- What of the past is asked for once more: bars that came before their day was over, trading days that an answer
+-- lacked, and histories that came by another ratio. It is kept until it is asked for, however long it has to wait, and
+-- what it waits for is told.
 
 CREATE OR REPLACE FUNCTION pricing.is_traded_by_others(wanted_type text, wanted_symbol text, day date) RETURNS boolean
 LANGUAGE sql STABLE AS $$
@@ -46,17 +46,20 @@ BEGIN
                         OVER (PARTITION BY s.data_type, s.symbol ORDER BY s.day) AS island
         FROM steps s),
     pieces AS (
-        SELECT i.*, (i.day - min(i.day) OVER (PARTITION BY i.data_type, i.symbol, i.island)) / coalesce(i.longest, 1000000) AS piece
+        SELECT i.*, (i.day - min(i.day) OVER (PARTITION BY i.data_type, i.symbol, i.island)) / coalesce(i.longest,
+            1000000) AS piece
         FROM islands i)
     SELECT p.data_type, p.symbol, min(p.day), max(p.day), min(p.ask_at)
     FROM pieces p GROUP BY p.data_type, p.symbol, p.island, p.piece;
 END $$;
 COMMENT ON FUNCTION pricing.absent_spans() IS
-    'Spans of trading days that answers lacked and that are to be asked for again now. After three times a day is asked for only while another instrument of its exchange has a value of it.';
+    'Spans of trading days that answers lacked and that are to be asked for again now. After three times a day is '
+    'asked for only while another instrument of its exchange has a value of it.';
 
 
 CREATE OR REPLACE FUNCTION pricing.refetches()
-RETURNS TABLE (data_type text, symbol text, from_day date, to_day date, is_history boolean, since timestamptz, provider text, est_bytes bigint, waits_for text)
+RETURNS TABLE (data_type text, symbol text, from_day date, to_day date, is_history boolean, since timestamptz,
+               provider text, est_bytes bigint, waits_for text)
 LANGUAGE plpgsql STABLE SET search_path = '' AS $$
 #variable_conflict use_column
 DECLARE
@@ -99,7 +102,9 @@ BEGIN
     LEFT JOIN pricing.size_estimates z ON (z.provider, z.data_type, z.per) = (chosen.provider, n.data_type, 'day');
 END $$;
 COMMENT ON FUNCTION pricing.refetches() IS
-    'What is to be asked for once more, and is neither queued nor planned: bars and absent days that are due, and histories, with the provider that would be asked, the bytes that it would take, and why that cannot be now: retired, no_history, paused or no_provider.';
+    'What is to be asked for once more, and is neither queued nor planned: bars and absent days that are due, and '
+    'histories, with the provider that would be asked, the bytes that it would take, and why that cannot be now: '
+    'retired, no_history, paused or no_provider.';
 
 
 CREATE OR REPLACE FUNCTION pricing.waiting_refetches()
@@ -130,7 +135,9 @@ DECLARE
     room bigint;
 BEGIN
     FOR source IN
-        SELECT f.provider, sum(f.est_bytes)::bigint AS bytes FROM pricing.refetches() f WHERE f.waits_for IS NULL GROUP BY 1 ORDER BY 1
+        SELECT f.provider, sum(f.est_bytes)::bigint AS bytes FROM pricing.refetches() f
+        WHERE f.waits_for IS NULL
+        GROUP BY 1 ORDER BY 1
     LOOP
         room := pricing.take_room(source.provider, -2, source.bytes);
         RETURN QUERY
@@ -138,7 +145,8 @@ BEGIN
         SELECT f.data_type, f.symbol, f.from_day, f.to_day, f.is_history
         FROM (SELECT y.*, sum(y.est_bytes) OVER (ORDER BY y.est_bytes, y.nth) AS total
               FROM (SELECT x.*, row_number() OVER (PARTITION BY x.is_history
-                                                   ORDER BY x.est_bytes, x.since, x.data_type, x.symbol, x.from_day) AS nth
+                                                   ORDER BY x.est_bytes, x.since, x.data_type, x.symbol,
+                                                       x.from_day) AS nth
                     FROM pricing.refetches() x WHERE x.provider = source.provider AND x.waits_for IS NULL) y
               WHERE y.nth <= CASE WHEN y.is_history THEN 20 ELSE 500 END) f
         WHERE room IS NULL OR f.total <= room
@@ -188,7 +196,9 @@ BEGIN
         SELECT x.data_type, x.symbol, x.day FROM pricing.absent_days x
         WHERE x.ask_at <= now_ AND EXISTS (
             SELECT FROM pricing.price_history h
-            WHERE h.data_type = x.data_type AND h.symbol = x.symbol AND h.observed_at = x.day::timestamp AT TIME ZONE 'UTC')
+            WHERE h.data_type = x.data_type
+              AND h.symbol = x.symbol
+              AND h.observed_at = x.day::timestamp AT TIME ZONE 'UTC')
         ORDER BY 1, 2, 3 FOR UPDATE);
     FOR one IN SELECT f.* FROM pricing.fitting_refetches() f LOOP
         IF one.is_history THEN
@@ -203,17 +213,20 @@ BEGIN
     UPDATE pricing.provisional_bars p SET asked = p.asked + 1, ask_at = now_ + interval '1 hour' * 2 ^ p.asked
     FROM (SELECT x.data_type, x.symbol, x.observed_at
           FROM unnest(types, symbols, days) AS u (data_type, symbol, day)
-          JOIN pricing.provisional_bars x ON (x.data_type, x.symbol, x.observed_at) = (u.data_type, u.symbol, u.day::timestamp AT TIME ZONE 'UTC')
+          JOIN pricing.provisional_bars x ON (x.data_type, x.symbol, x.observed_at) = (u.data_type, u.symbol,
+              u.day::timestamp AT TIME ZONE 'UTC')
           ORDER BY 1, 2, 3 FOR UPDATE OF x) due
     WHERE (p.data_type, p.symbol, p.observed_at) = (due.data_type, due.symbol, due.observed_at);
-    -- A day, three and nine after the last time, then each month. Of what nobody else has either, that is the next look.
+    -- A day, three and nine after the last time, then each month. Of what nobody else has either, that is the next
+    -- look.
     UPDATE pricing.absent_days a
     SET asked = a.asked + due.is_asked::integer,
         ask_at = now_ + interval '1 day' * CASE a.asked WHEN 0 THEN 3 WHEN 1 THEN 9 ELSE 30 END
     FROM (SELECT x.data_type, x.symbol, x.day, span.is_asked
           FROM pricing.absent_days x
           CROSS JOIN LATERAL (
-              SELECT EXISTS (SELECT FROM unnest(types, symbols, days, ends) AS u (data_type, symbol, first_day, last_day)
+              SELECT EXISTS (SELECT
+                             FROM unnest(types, symbols, days, ends) AS u (data_type, symbol, first_day, last_day)
                              WHERE (u.data_type, u.symbol) = (x.data_type, x.symbol)
                                AND x.day BETWEEN u.first_day AND u.last_day) AS is_asked) span
           WHERE x.ask_at <= now_
@@ -226,4 +239,6 @@ BEGIN
     RETURN asked_;
 END $$;
 COMMENT ON FUNCTION pricing.refetch_history() IS
-    'Asks again for bars that were stored before their day was over, up to six times with growing pauses, for trading days that an answer lacked, and for the whole history of what was restated by one ratio: once, and once more when a split becomes known. What cannot be asked for now is kept. Returns how many were asked for.';
+    'Asks again for bars that were stored before their day was over, up to six times with growing pauses, for trading '
+    'days that an answer lacked, and for the whole history of what was restated by one ratio: once, and once more when '
+    'a split becomes known. What cannot be asked for now is kept. Returns how many were asked for.';

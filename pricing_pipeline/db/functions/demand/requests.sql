@@ -224,25 +224,32 @@ BEGIN
     -- Looking first: a hundred reads a second of a price that is on its way must neither write nor lock.
     SELECT array_agg(p.data_type), array_agg(p.symbol) INTO data_types, symbols
         FROM (SELECT DISTINCT r.data_type, u.symbol
-              FROM unnest(data_types, symbols) AS u (data_type, symbol) JOIN pricing.data_type_registry r USING (data_type)
+              FROM unnest(data_types, symbols) AS u (data_type, symbol)
+              JOIN pricing.data_type_registry r USING (data_type)
               WHERE r.is_active
                 -- OFFSET: looked up one by one, never joined, however few there were when this was planned.
-                AND EXISTS (SELECT FROM pricing.instruments i WHERE (i.asset_class, i.symbol) = (r.asset_class, u.symbol)
+                AND EXISTS (SELECT FROM pricing.instruments i
+                            WHERE (i.asset_class, i.symbol) = (r.asset_class, u.symbol)
                                                                 AND i.is_active AND i.update_mode = 'api' OFFSET 0)
-                AND NOT EXISTS (SELECT FROM pricing.api_call_queue_live q WHERE (q.data_type, q.symbol, q.window_start, q.window_end)
-                                                                          = (u.data_type, u.symbol, '-infinity', 'infinity') OFFSET 0)
+                AND NOT EXISTS (SELECT FROM pricing.api_call_queue_live q
+                                WHERE (q.data_type, q.symbol, q.window_start, q.window_end)
+                                                                          = (u.data_type, u.symbol, '-infinity',
+                                                                              'infinity') OFFSET 0)
                 AND NOT EXISTS (SELECT FROM pricing.demand d
                                 -- By a range of one value, in the order that only the right index has.
                                 WHERE d.data_type = u.data_type AND d.symbol BETWEEN u.symbol AND u.symbol
-                                  AND (d.backoff_until > now_ OR (d.stretched_from IS NOT NULL AND d.due_at > now_ AND d.read_at IS NOT NULL))
+                                  AND (d.backoff_until > now_
+                                       OR (d.stretched_from IS NOT NULL AND d.due_at > now_ AND d.read_at IS NOT NULL))
                                 ORDER BY d.symbol OFFSET 0)
               OFFSET 0) p
         WHERE pricing.is_pair_stale(p.data_type, p.symbol)
-          -- What a judge or a table of one's own calls stale whatever was fetched is asked for once per TTL all the same.
+          -- What a judge or a table of one's own calls stale whatever was fetched is asked for once per TTL all the
+          -- same.
           AND NOT EXISTS (
               SELECT FROM pricing.data_type_registry r JOIN pricing.latest_answers l USING (data_type)
               WHERE r.data_type = p.data_type AND l.symbol = p.symbol
-                AND (r.table_name <> 'latest_price_' || r.data_type OR r.staleness_function NOT IN ('is_data_stale', 'is_market_stale'))
+                AND (r.table_name <> 'latest_price_' || r.data_type
+                     OR r.staleness_function NOT IN ('is_data_stale', 'is_market_stale'))
                 AND NOT pricing.is_data_stale(l.fetched_at, pricing.pair_ttl(l.data_type, l.symbol)));
 END $$;
 COMMENT ON FUNCTION pricing.missing_prices(text[], text[]) IS

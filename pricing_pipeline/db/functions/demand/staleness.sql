@@ -125,37 +125,51 @@ COMMENT ON FUNCTION pricing.check_type(text, integer, text[], timestamptz, times
 -- alike. So what has several is asked for by a range of one value, in the order that only the right one has; and EXISTS with
 -- OFFSET looks each up, where it might have hashed them all.
 CREATE OR REPLACE FUNCTION pricing.due_pairs(
-    kind pricing.data_type_registry, now_ timestamptz, wanted text[], at_most integer, queued_until timestamptz) RETURNS pricing.due_pair[]
-LANGUAGE plpgsql SET search_path = '' SET plan_cache_mode = force_generic_plan SET enable_seqscan = off SET jit = off AS $$
+    kind pricing.data_type_registry, now_ timestamptz, wanted text[], at_most integer,
+    queued_until timestamptz) RETURNS pricing.due_pair[]
+LANGUAGE plpgsql SET search_path = '' SET plan_cache_mode = force_generic_plan SET enable_seqscan = off
+SET jit = off AS $$
 BEGIN
     RETURN (
         WITH due AS (
             SELECT * FROM (
                 -- NO KEY UPDATE is enough: no key is changed.
                 SELECT d.ctid AS place, d.symbol, d.read_at FROM pricing.demand d
-                WHERE wanted IS NULL AND d.data_type = kind.data_type AND d.due_at >= queued_until AND d.due_at <= now_ AND d.became_due_at IS NULL
+                WHERE wanted IS NULL
+                  AND d.data_type = kind.data_type
+                  AND d.due_at >= queued_until
+                  AND d.due_at <= now_
+                  AND d.became_due_at IS NULL
                 ORDER BY d.due_at LIMIT at_most FOR NO KEY UPDATE SKIP LOCKED) all_due
             UNION ALL
-            -- Of the pairs that a first look or a new holding names, those are judged at once whose due_at dates from when
-            -- nobody watched.
+            -- Of the pairs that a first look or a new holding names, those are judged at once whose due_at dates from
+            -- when nobody watched.
             SELECT named_due.* FROM unnest(wanted) AS u (symbol) CROSS JOIN LATERAL (
                 SELECT d.ctid AS place, d.symbol, d.read_at FROM pricing.demand d
-                WHERE d.data_type = kind.data_type AND d.symbol BETWEEN u.symbol AND u.symbol AND d.became_due_at IS NULL AND (
+                WHERE d.data_type = kind.data_type
+                  AND d.symbol BETWEEN u.symbol AND u.symbol
+                  AND d.became_due_at IS NULL
+                  AND (
                     d.due_at <= now_ OR (d.is_background AND coalesce(d.backoff_until, '-infinity') <= now_))
                 ORDER BY d.symbol FOR NO KEY UPDATE SKIP LOCKED) named_due),
         watched AS (
             -- A reader counts as a viewer until it is served.
             SELECT due.*, greatest((SELECT count(*)::integer FROM (
                                         SELECT FROM pricing.active_subscriptions a
-                                        WHERE a.data_type = kind.data_type AND a.symbol BETWEEN due.symbol AND due.symbol ORDER BY a.symbol) viewer),
+                                        WHERE a.data_type = kind.data_type
+                                          AND a.symbol BETWEEN due.symbol AND due.symbol
+                                        ORDER BY a.symbol) viewer),
                                    (due.read_at IS NOT NULL)::integer) AS viewers,
-                   EXISTS (SELECT FROM pricing.instruments i WHERE i.asset_class = kind.asset_class AND i.symbol = due.symbol
-                                                               AND (i.update_mode <> 'api' OR NOT i.is_active) OFFSET 0) AS is_paused
+                   EXISTS (SELECT FROM pricing.instruments i
+                           WHERE i.asset_class = kind.asset_class AND i.symbol = due.symbol
+                                                               AND (i.update_mode <> 'api' OR NOT i.is_active)
+                                                                   OFFSET 0) AS is_paused
             FROM due OFFSET 0)
         SELECT array_agg(ROW(
                    w.place, w.symbol, w.viewers, w.is_paused,
                    NOT w.is_paused AND w.viewers = 0 AND w.symbol IS NOT DISTINCT FROM (
-                       SELECT h.active_symbol FROM pricing.holdings h WHERE h.data_type = kind.data_type AND h.active_symbol >= w.symbol
+                       SELECT h.active_symbol FROM pricing.holdings h
+                       WHERE h.data_type = kind.data_type AND h.active_symbol >= w.symbol
                        ORDER BY h.active_symbol LIMIT 1),
                    coalesce(l.fetched_at, e.fetched_at),
                    pricing.ttl_of(kind, l.cache_ttl_minutes, w.viewers > 0),
@@ -165,29 +179,35 @@ BEGIN
                            WHERE (x.data_type, x.symbol) = (kind.data_type, w.symbol) OFFSET 0) l ON true
         -- Where there is no price, the provider may have said so.
         LEFT JOIN LATERAL (SELECT x.fetched_at FROM pricing.empty_answers x
-                           WHERE l.fetched_at IS NULL AND (x.data_type, x.symbol) = (kind.data_type, w.symbol) OFFSET 0) e ON true);
+                           WHERE l.fetched_at IS NULL
+                             AND (x.data_type, x.symbol) = (kind.data_type, w.symbol) OFFSET 0) e ON true);
 END $$;
 COMMENT ON FUNCTION pricing.due_pairs(pricing.data_type_registry, timestamptz, text[], integer, timestamptz) IS
     'Locks pairs of a data type that are due, and returns them in the order of their symbols, with their viewers and the time of their price in our own table. NULL = none. What another session has locked is passed over.';
 
 
-CREATE OR REPLACE FUNCTION pricing.judged_elsewhere(kind pricing.data_type_registry, pairs pricing.due_pair[]) RETURNS pricing.due_pair[]
+CREATE OR REPLACE FUNCTION pricing.judged_elsewhere(kind pricing.data_type_registry, pairs pricing.due_pair[])
+RETURNS pricing.due_pair[]
 LANGUAGE plpgsql SET search_path = '' SET enable_seqscan = off SET jit = off AS $$
 DECLARE
     judged pricing.due_pair[];
 BEGIN
     -- A TTL that is none is the fault of its row, of which reconcile_demand warns: that pair has the type's.
     EXECUTE pg_catalog.format($query$
-        SELECT array_agg(ROW(p.place, p.symbol, p.viewers, p.is_paused, p.is_held, v.%1$I, ttl.minutes, %4$s)::pricing.due_pair ORDER BY p.symbol)
+        SELECT array_agg(ROW(p.place, p.symbol, p.viewers, p.is_paused, p.is_held, v.%1$I, ttl.minutes,
+                             %4$s)::pricing.due_pair
+                         ORDER BY p.symbol)
         FROM unnest($1) p LEFT JOIN pricing.%2$I v ON v.%3$I = p.symbol
-        LEFT JOIN LATERAL (SELECT x.cache_ttl_minutes FROM pricing.confirmed_pairs x WHERE (x.data_type, x.symbol) = ($2, p.symbol) OFFSET 0) c ON true
+        LEFT JOIN LATERAL (SELECT x.cache_ttl_minutes FROM pricing.confirmed_pairs x
+                           WHERE (x.data_type, x.symbol) = ($2, p.symbol) OFFSET 0) c ON true
         CROSS JOIN LATERAL (
             SELECT CASE WHEN p.viewers = 0 THEN p.ttl WHEN v.cache_ttl_minutes > 0 THEN v.cache_ttl_minutes
                         ELSE coalesce(c.cache_ttl_minutes, p.ttl) END AS minutes) ttl
         $query$, kind.timestamp_column, kind.table_name, kind.symbol_column,
         CASE WHEN kind.staleness_function IN ('is_data_stale', 'is_market_stale') THEN 'NULL'
              -- What nobody wants is not asked about: a function of one's own may be slow, or fail on what has no price.
-             ELSE pg_catalog.format('CASE WHEN NOT p.is_paused AND (p.viewers > 0 OR p.is_held) THEN coalesce(pricing.%I(v.%I, ttl.minutes), true) END',
+             ELSE pg_catalog.format('CASE WHEN NOT p.is_paused AND (p.viewers > 0 OR p.is_held) THEN '
+                                    'coalesce(pricing.%I(v.%I, ttl.minutes), true) END',
                                     kind.staleness_function, kind.timestamp_column) END)
     INTO judged USING pairs, kind.data_type;
     RETURN judged;
@@ -210,12 +230,15 @@ COMMENT ON FUNCTION pricing.judged_elsewhere(pricing.data_type_registry, pricing
 
 
 CREATE OR REPLACE FUNCTION pricing.move_due(
-    kind pricing.data_type_registry, now_ timestamptz, pairs pricing.due_pair[], OUT symbols text[], OUT viewers integer[])
-LANGUAGE plpgsql SET search_path = '' SET plan_cache_mode = force_generic_plan SET enable_seqscan = off SET jit = off AS $$
+    kind pricing.data_type_registry, now_ timestamptz, pairs pricing.due_pair[], OUT symbols text[],
+    OUT viewers integer[])
+LANGUAGE plpgsql SET search_path = '' SET plan_cache_mode = force_generic_plan SET enable_seqscan = off
+SET jit = off AS $$
 #variable_conflict use_column
 DECLARE
     -- Mostly no quota is near its end. What a function of one's own judges is stretched by nobody else.
-    are_stretched boolean := kind.staleness_function IN ('is_data_stale', 'is_market_stale') AND pricing.are_ttls_stretched();
+    are_stretched boolean := kind.staleness_function IN ('is_data_stale', 'is_market_stale')
+        AND pricing.are_ttls_stretched();
     are_alike boolean;
     factors float8[];
 BEGIN
@@ -241,9 +264,11 @@ BEGIN
         SELECT c.*, c.is_fetched AND NOT (
                    c.ripe_at > now_ AND coalesce(c.stamp <= now_ + interval '1 minute', false)
                    -- Whoever has no price, or is owed one already, does not wait.
-                   AND NOT EXISTS (SELECT FROM pricing.demand d WHERE d.ctid = c.place AND d.owed_since IS NOT NULL)) AS is_queued
+                   AND NOT EXISTS (SELECT FROM pricing.demand d
+                                   WHERE d.ctid = c.place AND d.owed_since IS NOT NULL)) AS is_queued
         FROM (SELECT x.*, CASE WHEN are_stretched AND x.is_fetched THEN x.next_at + make_interval(secs => x.ttl * 60 * (
-                  (CASE WHEN are_alike THEN factors ELSE pricing.stretch_of(kind.data_type, x.symbol, now_) END)[CASE WHEN x.viewers > 0 THEN 1 ELSE 2 END] - 1))
+                  (CASE WHEN are_alike THEN factors ELSE pricing.stretch_of(kind.data_type, x.symbol, now_) END)
+                       [CASE WHEN x.viewers > 0 THEN 1 ELSE 2 END] - 1))
                   ELSE now_ END AS ripe_at FROM decided x OFFSET 0) c OFFSET 0),
     moved AS (
         -- What is queued stays where it is among what is due: no index has to know.
@@ -256,7 +281,8 @@ BEGIN
                           WHEN j.next_at > now_ THEN j.next_at
                           -- Old, and yet judged fresh by a function of one's own: nobody knows until when, so
                           -- look again soon.
-                          ELSE now_ + least(make_interval(mins => j.ttl) / 4, CASE WHEN j.viewers > 0 THEN interval '1 minute'
+                          ELSE now_ + least(make_interval(mins => j.ttl) / 4, CASE
+                                            WHEN j.viewers > 0 THEN interval '1 minute'
                                                                                    ELSE interval '15 minutes' END) END,
             is_background = j.viewers = 0,
             -- A TTL that was made longer since counts, also for how long the price is owed.
@@ -346,12 +372,14 @@ BEGIN
     END IF;
     BEGIN
         EXECUTE pg_catalog.format(
-            'SELECT pricing.%I(%s v.%I, CASE WHEN v.cache_ttl_minutes > 0 THEN v.cache_ttl_minutes ELSE $2 END) FROM (SELECT $1) AS w (symbol) LEFT JOIN %s v ON v.%I = w.symbol',
+            'SELECT pricing.%I(%s v.%I, CASE WHEN v.cache_ttl_minutes > 0 THEN v.cache_ttl_minutes ELSE $2 END) FROM '
+            '(SELECT $1) AS w (symbol) LEFT JOIN %s v ON v.%I = w.symbol',
             kind.staleness_function, CASE WHEN kind.staleness_function = 'is_market_stale' THEN '$3, $1,' ELSE '' END,
             kind.timestamp_column,
             -- Our own table, and the answers that there is no price.
             CASE kind.table_name WHEN 'latest_price_' || kind.data_type
-                 THEN '(SELECT a.symbol, a.fetched_at, a.cache_ttl_minutes FROM pricing.latest_answers a WHERE a.data_type = $3 AND a.symbol = $1)'
+                 THEN '(SELECT a.symbol, a.fetched_at, a.cache_ttl_minutes FROM pricing.latest_answers a WHERE '
+                      'a.data_type = $3 AND a.symbol = $1)'
                  ELSE pg_catalog.format('pricing.%I', kind.table_name) END,
             kind.symbol_column)
         INTO verdict USING symbol, ttl, kind.data_type;
@@ -376,14 +404,18 @@ BEGIN
     END IF;
     SELECT * INTO kind FROM pricing.data_type_registry r WHERE r.data_type = wanted_type;
     SELECT * INTO answer FROM pricing.latest_answers a WHERE (a.data_type, a.symbol) = (wanted_type, wanted_symbol);
-    IF kind.staleness_function NOT IN ('is_data_stale', 'is_market_stale') AND kind.table_name = 'latest_price_' || kind.data_type
+    IF kind.staleness_function NOT IN ('is_data_stale', 'is_market_stale')
+       AND kind.table_name = 'latest_price_' || kind.data_type
             AND pricing.is_stale(wanted_type, answer.fetched_at, ttl) THEN
         RETURN 'unjudged';
     END IF;
-    RETURN CASE WHEN pricing.is_source_old(kind, wanted_symbol, answer.observed_at, answer.fetched_at, ttl) THEN 'source_old' ELSE 'fresh' END;
+    RETURN CASE WHEN pricing.is_source_old(kind, wanted_symbol, answer.observed_at, answer.fetched_at, ttl)
+                THEN 'source_old' ELSE 'fresh' END;
 END $$;
 COMMENT ON FUNCTION pricing.verdict_on(text, text) IS
-    'What everybody is told of a pair. stale: it is to be fetched for a viewer. unjudged: its staleness function fails, and it was fetched within its TTL. source_old: it was confirmed, and its source has nothing as new as it should. fresh: none of these.';
+    'What everybody is told of a pair. stale: it is to be fetched for a viewer. unjudged: its staleness function '
+    'fails, and it was fetched within its TTL. source_old: it was confirmed, and its source has nothing as new as it '
+    'should. fresh: none of these.';
 
 
 CREATE OR REPLACE FUNCTION pricing.look_again(wanted_type text, only_symbol text DEFAULT NULL) RETURNS void
@@ -415,7 +447,8 @@ BEGIN
     PERFORM pricing.stop_paused();
     total := pricing.judge_stretched();
     FOR kind IN
-        SELECT r.*, r.table_name <> 'latest_price_' || r.data_type AS is_own FROM pricing.data_type_registry r WHERE r.is_active ORDER BY r.data_type
+        SELECT r.*, r.table_name <> 'latest_price_' || r.data_type AS is_own FROM pricing.data_type_registry r
+        WHERE r.is_active ORDER BY r.data_type
     LOOP
         BEGIN
             -- Others write to a table of one's own: what they made older, gave a shorter TTL or removed may be
@@ -428,14 +461,22 @@ BEGIN
                     LEFT JOIN pricing.%1$I v ON v.%2$I = x.symbol
                     -- What an answer could not write there, or had nothing to write of, was asked for all the same.
                     LEFT JOIN LATERAL (SELECT a.fetched_at, a.cache_ttl_minutes FROM pricing.latest_answers a
-                                       WHERE $3 AND (a.data_type, a.symbol) = (x.data_type, x.symbol) OFFSET 0) answer ON true
+                                       WHERE $3 AND (a.data_type, a.symbol) = (x.data_type, x.symbol)
+                                       OFFSET 0) answer ON true
                     CROSS JOIN LATERAL (
-                        SELECT pricing.ttl_of(r, CASE WHEN v.cache_ttl_minutes > 0 THEN v.cache_ttl_minutes ELSE answer.cache_ttl_minutes END) AS minutes) ttl
+                        SELECT pricing.ttl_of(r, CASE
+                                              WHEN v.cache_ttl_minutes > 0 THEN v.cache_ttl_minutes
+                                              ELSE answer.cache_ttl_minutes END) AS minutes) ttl
                     CROSS JOIN LATERAL (
-                        SELECT coalesce(pricing.stale_at(r, x.symbol, greatest(v.%3$I, answer.fetched_at), ttl.minutes), $2) AS at) stale
-                    WHERE x.data_type = $1 AND x.due_at > $2 + interval '1 minute' AND x.became_due_at IS NULL AND stale.at < coalesce(x.stretched_from, x.due_at)
+                        SELECT coalesce(pricing.stale_at(r, x.symbol, greatest(v.%3$I, answer.fetched_at), ttl.minutes),
+                                        $2) AS at) stale
+                    WHERE x.data_type = $1
+                      AND x.due_at > $2 + interval '1 minute'
+                      AND x.became_due_at IS NULL
+                      AND stale.at < coalesce(x.stretched_from, x.due_at)
                       AND (x.backoff_until IS NULL OR x.backoff_until <= $2) AND ($3 OR l.cache_ttl_minutes IS NOT NULL)
-                      AND EXISTS (SELECT FROM pricing.active_subscriptions a WHERE (a.data_type, a.symbol) = (x.data_type, x.symbol))
+                      AND EXISTS (SELECT FROM pricing.active_subscriptions a
+                                  WHERE (a.data_type, a.symbol) = (x.data_type, x.symbol))
                     ORDER BY x.data_type, x.symbol FOR NO KEY UPDATE OF x SKIP LOCKED) early
                 WHERE (d.data_type, d.symbol) = (early.data_type, early.symbol)
                 $query$, kind.table_name, kind.symbol_column, kind.timestamp_column)

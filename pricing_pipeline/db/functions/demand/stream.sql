@@ -53,7 +53,8 @@ COMMENT ON FUNCTION pricing.enter_streamed_pairs(text[], text[], bigint) IS
 
 
 CREATE OR REPLACE FUNCTION pricing.streams_to_judge(now_ timestamptz, at_most interval)
-RETURNS TABLE (told pricing.streamed_pairs, price pricing.latest_prices, ttl interval, is_by_ttl boolean, is_source_old boolean, is_first boolean, is_judged boolean, is_new_price boolean)
+RETURNS TABLE (told pricing.streamed_pairs, price pricing.latest_prices, ttl interval, is_by_ttl boolean,
+               is_source_old boolean, is_first boolean, is_judged boolean, is_new_price boolean)
 LANGUAGE plpgsql STABLE SET search_path = '' SET plan_cache_mode = force_generic_plan AS $$
 #variable_conflict use_column
 BEGIN
@@ -64,17 +65,23 @@ BEGIN
            pricing.is_source_old(r, s.symbol, l.observed_at, l.fetched_at, known.ttl_minutes) AS is_source_old,
            s.judge_at = '-infinity' AS is_first,
            s.judge_at > now_ AND s.judge_at <= now_ + at_most AS is_judged,
-           (l.observed_at, l.amount, l.scale, l.currency) IS DISTINCT FROM (s.observed_at, s.amount, s.scale, s.currency) AS is_new_price
+           (l.observed_at, l.amount, l.scale, l.currency) IS DISTINCT FROM (s.observed_at, s.amount, s.scale,
+               s.currency) AS is_new_price
     FROM pricing.streamed_pairs s JOIN pricing.data_type_registry r USING (data_type)
     LEFT JOIN pricing.latest_prices l USING (data_type, symbol)
     CROSS JOIN LATERAL (
-        SELECT CASE WHEN r.has_own_table THEN pricing.pair_ttl(s.data_type, s.symbol) ELSE pricing.ttl_of(r, l.cache_ttl_minutes) END AS ttl_minutes) known
+        SELECT CASE WHEN r.has_own_table THEN pricing.pair_ttl(s.data_type, s.symbol)
+            ELSE pricing.ttl_of(r, l.cache_ttl_minutes) END AS ttl_minutes) known
     WHERE l.fetched_at IS DISTINCT FROM s.fetched_at OR l.observed_at IS DISTINCT FROM s.observed_at
-       OR l.amount IS DISTINCT FROM s.amount OR l.scale IS DISTINCT FROM s.scale OR l.currency IS DISTINCT FROM s.currency
+       OR l.amount IS DISTINCT FROM s.amount
+       OR l.scale IS DISTINCT FROM s.scale
+       OR l.currency IS DISTINCT FROM s.currency
        OR NOT (s.judge_at > now_ AND s.judge_at <= now_ + at_most);
 END $$;
 COMMENT ON FUNCTION pricing.streams_to_judge(timestamptz, interval) IS
-    'The streamed pairs whose stored price differs from what was last told, or whose judgement is due: what was told, what is stored, the TTL, whether staleness follows from it alone, whether the source is old, whether the pair is new, its last judgement is still good, and its price is new.';
+    'The streamed pairs whose stored price differs from what was last told, or whose judgement is due: what was told, '
+    'what is stored, the TTL, whether staleness follows from it alone, whether the source is old, whether the pair is '
+    'new, its last judgement is still good, and its price is new.';
 
 
 CREATE OR REPLACE FUNCTION pricing.note_stream_events(head_position bigint, now_ timestamptz) RETURNS bigint
@@ -82,13 +89,15 @@ LANGUAGE plpgsql SET search_path = '' SET plan_cache_mode = force_generic_plan A
 #variable_conflict use_column
 DECLARE
     grace interval := interval '5 seconds'; -- a price that is refreshed on time is never told to be stale
-    at_most interval := interval '1 minute'; -- whatever else may change a judgement (a TTL, the clock) is noticed by then
+    -- whatever else may change a judgement (a TTL, the clock) is noticed by then
+    at_most interval := interval '1 minute';
     most CONSTANT integer := 1000; -- so many new prices of a pair, beside its newest one
     noted bigint;
 BEGIN
     -- To say why takes a millisecond for each pair: of those that only wait for that, some at a time.
     WITH ranked AS MATERIALIZED (
-        SELECT k.*, row_number() OVER (PARTITION BY k.is_judged OR k.is_first OR k.is_new_price ORDER BY (k.told).judge_at) AS place
+        SELECT k.*, row_number() OVER (PARTITION BY k.is_judged OR k.is_first OR k.is_new_price
+                                       ORDER BY (k.told).judge_at) AS place
         FROM pricing.streams_to_judge(now_, at_most) k),
     judged AS MATERIALIZED (
         SELECT k.told, k.price, k.is_first, k.is_new_price AND NOT k.is_first AS is_new_price, f.is_fresh,
@@ -97,25 +106,36 @@ BEGIN
         FROM ranked k CROSS JOIN LATERAL (
             SELECT CASE
                 WHEN (k.price).symbol IS NULL THEN false
-                WHEN k.is_by_ttl AND (k.price).fetched_at + k.ttl + grace > now_ AND (k.price).fetched_at <= now_ + interval '1 minute' THEN NOT k.is_source_old
+                WHEN k.is_by_ttl
+                    AND (k.price).fetched_at + k.ttl + grace > now_
+                    AND (k.price).fetched_at <= now_ + interval '1 minute' THEN NOT k.is_source_old
                 ELSE pricing.verdict_on((k.told).data_type, (k.told).symbol) = 'fresh' END AS is_fresh OFFSET 0) f
         WHERE k.is_judged OR k.is_first OR k.is_new_price OR k.place <= 300),
     explained AS MATERIALIZED (
         SELECT j.*, (j.told).data_type, (j.told).symbol, w.state, w.sentence, w.since, w.next_at,
-               NOT j.is_first AND (j.is_new_price OR j.is_fresh IS DISTINCT FROM (j.told).is_fresh OR w.state IS DISTINCT FROM (j.told).state) AS is_event
+               NOT j.is_first
+                   AND (j.is_new_price
+                        OR j.is_fresh IS DISTINCT FROM (j.told).is_fresh
+                        OR w.state IS DISTINCT FROM (j.told).state) AS is_event
         FROM judged j LEFT JOIN LATERAL (
-            SELECT y.* FROM pricing.why_old((j.told).data_type, (j.told).symbol) y WHERE NOT j.is_fresh OFFSET 0) w ON true),
+            SELECT y.* FROM pricing.why_old((j.told).data_type, (j.told).symbol) y
+            WHERE NOT j.is_fresh OFFSET 0) w ON true),
     -- Prices that were the newest between two looks, or while nobody looked, are told too.
     telling AS MATERIALIZED (
-        SELECT e.data_type, e.symbol, true AS is_new_price, h.amount, h.scale, h.currency, h.observed_at, h.fetched_at, h.provider,
+        SELECT e.data_type, e.symbol, true AS is_new_price, h.amount, h.scale, h.currency, h.observed_at, h.fetched_at,
+               h.provider,
                e.is_fresh, e.state, e.sentence, e.since, e.next_at
         FROM explained e CROSS JOIN LATERAL (
             SELECT x.* FROM pricing.price_history x
-            WHERE x.data_type = e.data_type AND x.symbol = e.symbol AND x.observed_at > (e.told).observed_at AND x.observed_at < (e.price).observed_at
+            WHERE x.data_type = e.data_type
+              AND x.symbol = e.symbol
+              AND x.observed_at > (e.told).observed_at
+              AND x.observed_at < (e.price).observed_at
             ORDER BY x.observed_at DESC LIMIT most) h
         WHERE e.is_event AND e.is_new_price
         UNION ALL
-        SELECT e.data_type, e.symbol, e.is_new_price, (e.price).amount, (e.price).scale, (e.price).currency, (e.price).observed_at,
+        SELECT e.data_type, e.symbol, e.is_new_price, (e.price).amount, (e.price).scale, (e.price).currency,
+               (e.price).observed_at,
                (e.price).fetched_at, (e.price).provider, e.is_fresh, e.state, e.sentence, e.since, e.next_at
         FROM explained e WHERE e.is_event),
     remembered AS (
@@ -124,12 +144,14 @@ BEGIN
             observed_at = (e.price).observed_at, fetched_at = (e.price).fetched_at, provider = (e.price).provider,
             is_fresh = e.is_fresh, state = e.state, sentence = e.sentence, since = e.since, next_at = e.next_at,
             -- Of a flood the log has a part. Who goes on from before it is told that something is missing.
-            since_position = CASE WHEN (SELECT count(*) FROM telling t WHERE (t.data_type, t.symbol) = (e.data_type, e.symbol)) > most
+            since_position = CASE
+                WHEN (SELECT count(*) FROM telling t WHERE (t.data_type, t.symbol) = (e.data_type, e.symbol)) > most
                                   THEN head_position + (SELECT count(*) FROM telling) ELSE s.since_position END
         FROM explained e WHERE (s.data_type, s.symbol) = (e.data_type, e.symbol)),
     written AS (
         INSERT INTO pricing.stream_events
-            (position, noted_at, data_type, symbol, is_new_price, amount, scale, currency, observed_at, fetched_at, provider,
+            (position, noted_at, data_type, symbol, is_new_price, amount, scale, currency, observed_at, fetched_at,
+             provider,
              is_fresh, state, sentence, since, next_at)
         SELECT head_position + row_number() OVER (ORDER BY t.observed_at, t.data_type, t.symbol), now_, t.*
         FROM telling t

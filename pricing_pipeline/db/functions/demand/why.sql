@@ -271,7 +271,8 @@ COMMENT ON FUNCTION pricing.market_at(text, timestamptz) IS
 
 
 CREATE OR REPLACE FUNCTION pricing.why_judged_fresh(
-    kind pricing.data_type_registry, thing pricing.instruments, price pricing.latest_prices, pair pricing.demand, fetched_at timestamptz,
+    kind pricing.data_type_registry, thing pricing.instruments, price pricing.latest_prices, pair pricing.demand,
+    fetched_at timestamptz,
     ttl interval, verdict text, OUT state text, OUT sentence text, OUT since timestamptz, OUT next_at timestamptz)
 LANGUAGE plpgsql STABLE SET search_path = '' AS $$
 #variable_conflict use_variable
@@ -291,7 +292,8 @@ BEGIN
     ELSIF verdict = 'source_old' THEN
         state := 'source_old';
         since := price.observed_at;
-        sentence := pricing.why_sentence('source_old', price.provider, pricing.format_time(since), pricing.format_time(next_at), thing.symbol);
+        sentence := pricing.why_sentence('source_old', price.provider, pricing.format_time(since),
+                                         pricing.format_time(next_at), thing.symbol);
     ELSIF price.observed_at - price.changed_at > pricing.frozen_after(kind.fetcher) THEN
         state := 'source_frozen';
         since := price.changed_at;
@@ -301,7 +303,8 @@ BEGIN
         state := 'market_closed';
         since := market.closed_at;
         next_at := market.opens_at;
-        sentence := pricing.why_sentence('market_closed', thing.calendar, pricing.format_time(since), pricing.format_time(next_at));
+        sentence := pricing.why_sentence('market_closed', thing.calendar, pricing.format_time(since),
+                                         pricing.format_time(next_at));
     ELSIF fetched_at + ttl <= now_ AND next_at > now_ THEN
         state := 'market_closed';
         since := market.closed_at;
@@ -309,13 +312,16 @@ BEGIN
     ELSIF next_at <= now_ THEN
         state := 'not_due';
         next_at := CASE WHEN pair.became_due_at IS NULL THEN pair.due_at END;
-        sentence := pricing.why_sentence('not_due', kind.staleness_function, coalesce(pricing.format_time(next_at), 'the next look'));
+        sentence := pricing.why_sentence('not_due', kind.staleness_function,
+                                         coalesce(pricing.format_time(next_at), 'the next look'));
     ELSE
         state := 'fresh';
-        sentence := pricing.why_sentence('fresh', pricing.format_span(next_at - fetched_at), pricing.format_time(next_at));
+        sentence := pricing.why_sentence('fresh', pricing.format_span(next_at - fetched_at),
+                                         pricing.format_time(next_at));
     END IF;
 END $$;
-COMMENT ON FUNCTION pricing.why_judged_fresh(pricing.data_type_registry, pricing.instruments, pricing.latest_prices, pricing.demand, timestamptz, interval, text) IS
+COMMENT ON FUNCTION pricing.why_judged_fresh(pricing.data_type_registry, pricing.instruments, pricing.latest_prices,
+                                             pricing.demand, timestamptz, interval, text) IS
     'Why a pair that counts as fresh is as old as it is: by its TTL, its market, its source or its staleness function.';
 
 
@@ -460,7 +466,8 @@ DECLARE
     background interval := make_interval(mins => kind.background_ttl_minutes);
     is_watched boolean := pair.read_at IS NOT NULL OR EXISTS (
         SELECT FROM pricing.active_subscriptions a WHERE (a.data_type, a.symbol) = (kind.data_type, thing.symbol));
-    is_held boolean := EXISTS (SELECT FROM pricing.holdings h WHERE (h.data_type, h.active_symbol) = (kind.data_type, thing.symbol));
+    is_held boolean := EXISTS (SELECT FROM pricing.holdings h
+                               WHERE (h.data_type, h.active_symbol) = (kind.data_type, thing.symbol));
     ttl interval := make_interval(mins => pricing.pair_ttl(kind.data_type, thing.symbol, is_watched));
 BEGIN
     since := fetched_at;
@@ -471,7 +478,8 @@ BEGIN
     ELSIF NOT is_watched AND NOT is_held AND kind.refresh_strategy = 'scheduled' THEN
         SELECT w.state, w.sentence, w.since, w.next_at INTO state, sentence, since, next_at
         FROM pricing.why_not_scheduled(kind, thing.symbol, provider_, coalesce(
-            (SELECT ceil(s.bytes)::bigint FROM pricing.size_estimates s WHERE (s.provider, s.data_type, s.per) = (provider_, kind.data_type, 'symbol')),
+            (SELECT ceil(s.bytes)::bigint FROM pricing.size_estimates s
+             WHERE (s.provider, s.data_type, s.per) = (provider_, kind.data_type, 'symbol')),
             kind.estimated_data_size_bytes), fetched_at) w;
     ELSIF NOT is_watched AND NOT is_held THEN
         state := 'unwatched';
@@ -480,18 +488,24 @@ BEGIN
     ELSIF pair.stretched_from IS NOT NULL AND pair.became_due_at IS NULL AND pair.due_at > now_ THEN
         state := 'stretched';
         since := pair.stretched_from;
-        sentence := pricing.why_sentence('stretched', pricing.format_span(ttl + (pair.due_at - pair.stretched_from)), pricing.format_span(ttl),
-                                         pricing.format_time(next_at), provider_, pricing.describe_quota_end(provider_));
+        sentence := pricing.why_sentence('stretched', pricing.format_span(ttl + (pair.due_at - pair.stretched_from)),
+                                         pricing.format_span(ttl),
+                                         pricing.format_time(next_at), provider_,
+                                             pricing.describe_quota_end(provider_));
     ELSIF NOT is_watched AND fetched_at BETWEEN now_ - background AND now_ + interval '1 minute' THEN
         state := 'background';
         next_at := fetched_at + background;
-        sentence := pricing.why_sentence('background', pricing.format_span(background), pricing.format_time(next_at), kind.data_type, thing.symbol);
+        sentence := pricing.why_sentence('background', pricing.format_span(background), pricing.format_time(next_at),
+                                         kind.data_type, thing.symbol);
     ELSIF NOT is_watched AND fetched_at IS NOT NULL AND NOT EXISTS (
-            SELECT FROM pricing.pair_views v WHERE (v.data_type, v.symbol) = (kind.data_type, thing.symbol) AND v.viewed_at > now_ - interval '48 hours') THEN
+            SELECT FROM pricing.pair_views v
+            WHERE (v.data_type, v.symbol) = (kind.data_type, thing.symbol)
+              AND v.viewed_at > now_ - interval '48 hours') THEN
         state := 'unseen';
         sentence := pricing.why_sentence('unseen', thing.symbol);
     ELSIF pair.became_due_at IS NULL AND (pair.due_at <= now_ OR pair.owed_since <= now_)
-          AND EXISTS (SELECT FROM pricing.unqueued_pairs() u WHERE (u.provider, u.data_type) = (provider_, kind.data_type)) THEN
+          AND EXISTS (SELECT FROM pricing.unqueued_pairs() u
+                      WHERE (u.provider, u.data_type) = (provider_, kind.data_type)) THEN
         state := 'quota_spent';
         since := least(pair.owed_since, pair.due_at);
         sentence := pricing.why_sentence('no_room', pricing.format_time(since), provider_);
@@ -585,7 +599,8 @@ COMMENT ON FUNCTION pricing.describe_confirmation(text, text, timestamptz, text)
 
 CREATE OR REPLACE FUNCTION pricing.why_old(
     wanted_type text, wanted_symbol text, stops pricing.provider_stop[] DEFAULT '{}',
-    OUT state text, OUT sentence text, OUT observed_at timestamptz, OUT fetched_at timestamptz, OUT since timestamptz, OUT next_at timestamptz)
+    OUT state text, OUT sentence text, OUT observed_at timestamptz, OUT fetched_at timestamptz, OUT since timestamptz,
+    OUT next_at timestamptz)
 -- With the owner's rights: a reader does not see who watches, and is to be told that somebody does.
 LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = '' AS $$
 #variable_conflict use_column
@@ -608,7 +623,8 @@ BEGIN
         state := 'unknown_symbol';
         sentence := pricing.why_sentence('unknown_symbol', kind.asset_class, left(wanted_symbol, 60), coalesce(
             pricing.describe_misfit(wanted_symbol, wanted_type),
-            pg_catalog.format('watching it makes it known: pricing-pipeline subscription watch %s --type %s', wanted_symbol, wanted_type)));
+            pg_catalog.format('watching it makes it known: pricing-pipeline subscription watch %s --type %s',
+                              wanted_symbol, wanted_type)));
         RETURN;
     END IF;
     SELECT * INTO price FROM pricing.latest_prices l WHERE (l.data_type, l.symbol) = (wanted_type, wanted_symbol);
@@ -624,7 +640,8 @@ BEGIN
     ELSIF thing.update_mode <> 'api' OR NOT thing.is_active THEN
         state := 'paused';
         sentence := pricing.why_sentence('paused', wanted_symbol,
-                                         CASE WHEN thing.is_active THEN 'is paused' ELSE 'is retired: it was removed, and its history stays' END);
+                                         CASE WHEN thing.is_active THEN 'is paused'
+                                             ELSE 'is retired: it was removed, and its history stays' END);
     ELSIF fetched_at IS NOT NULL AND verdict <> 'stale' THEN
         SELECT w.state, w.sentence, w.since, w.next_at INTO state, sentence, since, next_at
         FROM pricing.why_judged_fresh(kind, thing, price, pair, fetched_at, ttl, verdict) w;

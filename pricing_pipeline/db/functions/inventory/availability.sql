@@ -16,7 +16,8 @@ LANGUAGE plpgsql STABLE SET search_path = '' AS $$
 DECLARE
     today date := pricing.product_day(wanted_symbol);
     -- What another one has listed before says nothing any more.
-    served_by text := (SELECT w.provider FROM pricing.slot_windows w WHERE w.symbol = wanted_symbol ORDER BY w.call_id DESC LIMIT 1);
+    served_by text := (SELECT w.provider FROM pricing.slot_windows w
+                       WHERE w.symbol = wanted_symbol ORDER BY w.call_id DESC LIMIT 1);
 BEGIN
     RETURN QUERY
     SELECT d.day, w.fetched_at,
@@ -25,7 +26,9 @@ BEGIN
            r.data_type
     FROM (SELECT first_day + g.n AS day FROM generate_series(0, last_day - first_day) AS g (n)) d
     LEFT JOIN LATERAL (SELECT max(x.fetched_at) AS fetched_at FROM pricing.slot_windows x
-                       WHERE x.symbol = wanted_symbol AND x.provider = served_by AND d.day BETWEEN x.first_day AND x.last_day
+                       WHERE x.symbol = wanted_symbol
+                         AND x.provider = served_by
+                         AND d.day BETWEEN x.first_day AND x.last_day
                          AND d.day <> ALL (x.unread_days)) w ON true
     -- The type with the fewest days that reaches this one asks for it most often.
     LEFT JOIN LATERAL (SELECT x.data_type, pricing.pair_ttl(x.data_type, wanted_symbol) AS ttl_minutes

@@ -25,11 +25,14 @@ DECLARE
 BEGIN
     FOR doubted IN
         UPDATE pricing.confirmed_pairs c
-        -- Too old for every reader, also where TTLs are stretched as far as they can be; and no age that looks like a fault.
+        -- Too old for every reader, also where TTLs are stretched as far as they can be; and no age that looks like a
+        -- fault.
         SET fetched_at = least(c.fetched_at, pricing.clock() - (pricing.most_stretched() + 1)
                                              * make_interval(mins => pricing.pair_ttl(c.data_type, c.symbol)))
         FROM pricing.data_type_registry r
-        WHERE (c.data_type, c.symbol) = (r.data_type, wanted_symbol) AND r.fetcher = 'slots' AND c.provider IS DISTINCT FROM except_of
+        WHERE (c.data_type, c.symbol) = (r.data_type, wanted_symbol)
+          AND r.fetcher = 'slots'
+          AND c.provider IS DISTINCT FROM except_of
         RETURNING c.data_type
     LOOP
         PERFORM pricing.look_again(doubted, wanted_symbol);

@@ -14,15 +14,18 @@ COMMENT ON FUNCTION pricing.said_slots(jsonb) IS 'The slots of an answer, number
 CREATE OR REPLACE FUNCTION pricing.said_days(from_call bigint, days jsonb)
 RETURNS TABLE (symbol text, day date)
 LANGUAGE sql STABLE AS $$ -- without a path of its own, so that it becomes part of its query
-    SELECT d.symbol, day.day FROM pg_catalog.jsonb_to_recordset(days) AS d (symbol text, first_day date, last_day date, unread date[])
-    CROSS JOIN LATERAL (SELECT d.first_day + g.n AS day FROM pg_catalog.generate_series(0, d.last_day - d.first_day) AS g (n)) day
+    SELECT d.symbol, day.day
+    FROM pg_catalog.jsonb_to_recordset(days) AS d (symbol text, first_day date, last_day date, unread date[])
+    CROSS JOIN LATERAL (SELECT d.first_day + g.n AS day
+                        FROM pg_catalog.generate_series(0, d.last_day - d.first_day) AS g (n)) day
     WHERE day.day <> ALL (coalesce(d.unread, '{}'))
       AND NOT EXISTS (SELECT FROM pricing.slot_windows w
                       WHERE w.symbol = d.symbol AND w.call_id > from_call AND day.day BETWEEN w.first_day AND w.last_day
                         AND day.day <> ALL (w.unread_days))
 $$;
 COMMENT ON FUNCTION pricing.said_days(bigint, jsonb) IS
-    'The local days that an answer lists whole, without those that it lists with a slot whose id cannot be read, and those that the answer to a later call has listed already: it knows better.';
+    'The local days that an answer lists whole, without those that it lists with a slot whose id cannot be read, and '
+    'those that the answer to a later call has listed already: it knows better.';
 
 
 CREATE OR REPLACE FUNCTION pricing.kept_slots(from_provider text, days jsonb) RETURNS SETOF bigint
@@ -32,7 +35,8 @@ LANGUAGE sql STABLE AS $$ -- without a path of its own, so that it becomes part 
     CROSS JOIN LATERAL pg_catalog.jsonb_to_recordset(coalesce(d.kept, '[]')) AS k (option_id text, slot_id text)
     -- OFFSET: looked up one by one, never joined.
     CROSS JOIN LATERAL (SELECT y.slot_key FROM pricing.slots y
-                        WHERE (y.symbol, y.provider, y.option_id, y.slot_id) = (d.symbol, from_provider, k.option_id, k.slot_id) OFFSET 0) x
+                        WHERE (y.symbol, y.provider, y.option_id, y.slot_id) = (d.symbol, from_provider, k.option_id,
+                            k.slot_id) OFFSET 0) x
 $$;
 COMMENT ON FUNCTION pricing.kept_slots(text, jsonb) IS
     'The stored slots that an answer lists with values that are not believed: they stay as they are.';
@@ -107,7 +111,8 @@ COMMENT ON FUNCTION pricing.leave_previous_provider(text[], text, bigint, timest
 
 
 CREATE OR REPLACE FUNCTION pricing.write_slots(
-    from_provider text, from_call bigint, now_ timestamptz, days jsonb, slots jsonb, OUT added_slots bigint[], OUT changed_slots bigint[])
+    from_provider text, from_call bigint, now_ timestamptz, days jsonb, slots jsonb, OUT added_slots bigint[],
+    OUT changed_slots bigint[])
 LANGUAGE plpgsql SET search_path = ''
 SET plan_cache_mode = force_generic_plan SET enable_seqscan = off SET enable_mergejoin = off SET jit = off AS $$
 BEGIN
@@ -118,40 +123,51 @@ BEGIN
     kept AS MATERIALIZED (
         SELECT k FROM pricing.kept_slots(from_provider, days) k),
     wanted AS MATERIALIZED (
-        SELECT s.slot_key, s.place, s.symbol, s.option_id, s.slot_id, s.local_start, s.local_end, make_interval(secs => s.utc_offset) AS utc_offset,
-               s.time_zone, s.starts_at, greatest(s.starts_at, s.ends_at) AS ends_at, s.bookable_until, s.status, s.remaining, s.capacity
+        SELECT s.slot_key, s.place, s.symbol, s.option_id, s.slot_id, s.local_start, s.local_end,
+               make_interval(secs => s.utc_offset) AS utc_offset,
+               s.time_zone, s.starts_at, greatest(s.starts_at, s.ends_at) AS ends_at, s.bookable_until, s.status,
+                   s.remaining, s.capacity
         FROM said s JOIN stored_days d ON (d.symbol, d.day) = (s.symbol, s.local_day)),
     vanished AS (
         SELECT x.* FROM stored_days d
-        CROSS JOIN LATERAL (SELECT y.*, y.ctid AS place FROM pricing.slots y WHERE (y.symbol, y.local_day) = (d.symbol, d.day) OFFSET 0) x
+        CROSS JOIN LATERAL (SELECT y.*, y.ctid AS place FROM pricing.slots y
+                            WHERE (y.symbol, y.local_day) = (d.symbol, d.day) OFFSET 0) x
         WHERE x.status <> 'vanished' AND NOT EXISTS (SELECT FROM said s WHERE s.slot_key = x.slot_key)
           AND x.slot_key NOT IN (SELECT k FROM kept k)),
     news AS MATERIALIZED (
         SELECT w.* FROM wanted w WHERE w.slot_key IS NOT NULL
         UNION ALL
-        SELECT v.slot_key, v.place, v.symbol, v.option_id, v.slot_id, v.local_start, v.local_end, v.utc_offset, v.time_zone, v.starts_at, v.ends_at,
+        SELECT v.slot_key, v.place, v.symbol, v.option_id, v.slot_id, v.local_start, v.local_end, v.utc_offset,
+               v.time_zone, v.starts_at, v.ends_at,
                v.bookable_until, 'vanished', v.remaining, v.capacity
         FROM vanished v),
     changed AS (
         UPDATE pricing.slots x
-        SET local_start = n.local_start, local_end = n.local_end, utc_offset = n.utc_offset, time_zone = n.time_zone, starts_at = n.starts_at,
-            ends_at = n.ends_at, bookable_until = n.bookable_until, status = n.status, remaining = n.remaining, capacity = n.capacity,
+        SET local_start = n.local_start, local_end = n.local_end, utc_offset = n.utc_offset, time_zone = n.time_zone,
+            starts_at = n.starts_at,
+            ends_at = n.ends_at, bookable_until = n.bookable_until, status = n.status, remaining = n.remaining,
+                capacity = n.capacity,
             call_id = from_call, recorded_at = now_
         FROM news n
         WHERE x.ctid = n.place
-          AND (x.local_start, x.local_end, x.utc_offset, x.time_zone, x.starts_at, x.ends_at, x.bookable_until, x.status, x.remaining, x.capacity)
-              IS DISTINCT FROM (n.local_start, n.local_end, n.utc_offset, n.time_zone, n.starts_at, n.ends_at, n.bookable_until, n.status,
+          AND (x.local_start, x.local_end, x.utc_offset, x.time_zone, x.starts_at, x.ends_at, x.bookable_until,
+               x.status, x.remaining, x.capacity)
+              IS DISTINCT FROM (n.local_start, n.local_end, n.utc_offset, n.time_zone, n.starts_at, n.ends_at,
+                                n.bookable_until, n.status,
                                 n.remaining, n.capacity)
         RETURNING x.slot_key),
     added AS (
         INSERT INTO pricing.slots AS x
-            (symbol, provider, option_id, slot_id, local_start, local_end, utc_offset, time_zone, starts_at, ends_at, bookable_until, status,
+            (symbol, provider, option_id, slot_id, local_start, local_end, utc_offset, time_zone, starts_at, ends_at,
+             bookable_until, status,
              remaining, capacity, call_id, recorded_at)
-        SELECT w.symbol, from_provider, w.option_id, w.slot_id, w.local_start, w.local_end, w.utc_offset, w.time_zone, w.starts_at, w.ends_at,
+        SELECT w.symbol, from_provider, w.option_id, w.slot_id, w.local_start, w.local_end, w.utc_offset, w.time_zone,
+               w.starts_at, w.ends_at,
                w.bookable_until, w.status, w.remaining, w.capacity, from_call, now_
         FROM wanted w WHERE w.slot_key IS NULL ORDER BY w.symbol, w.local_start, w.option_id, w.slot_id
         RETURNING x.slot_key)
-    SELECT ARRAY(SELECT a.slot_key FROM added a), ARRAY(SELECT c.slot_key FROM changed c) INTO added_slots, changed_slots;
+    SELECT ARRAY(SELECT a.slot_key FROM added a), ARRAY(SELECT c.slot_key FROM changed c) INTO added_slots,
+           changed_slots;
 END $$;
 COMMENT ON FUNCTION pricing.write_slots(text, bigint, timestamptz, jsonb, jsonb) IS
     'Writes the slots of an answer that are new or changed, and marks those that a listed day no longer has. Returns the keys of both.';
@@ -318,16 +334,20 @@ COMMENT ON FUNCTION pricing.merge_offers(text, bigint, timestamptz, jsonb, jsonb
     'Stores for whom an answer''s slots are and what they cost, as merge_slots does; the slots are stored already. Returns those with a change.';
 
 
-CREATE OR REPLACE FUNCTION pricing.note_slot_windows(wanted_type text, from_provider text, from_call bigint, now_ timestamptz, days jsonb) RETURNS void
+CREATE OR REPLACE FUNCTION pricing.note_slot_windows(wanted_type text, from_provider text, from_call bigint,
+                                                     now_ timestamptz, days jsonb)
+RETURNS void
 LANGUAGE plpgsql SET search_path = '' AS $$
 DECLARE
     covered record;
 BEGIN
-    INSERT INTO pricing.slot_windows AS w (data_type, symbol, first_day, last_day, unread_days, fetched_at, provider, call_id)
+    INSERT INTO pricing.slot_windows AS w (data_type, symbol, first_day, last_day, unread_days, fetched_at, provider,
+                                           call_id)
     SELECT wanted_type, d.symbol, d.first_day, d.last_day, coalesce(d.unread, '{}'), now_, from_provider, from_call
     FROM jsonb_to_recordset(days) AS d (symbol text, first_day date, last_day date, unread date[]) ORDER BY 2
     ON CONFLICT (data_type, symbol) DO UPDATE
-        SET first_day = excluded.first_day, last_day = excluded.last_day, unread_days = excluded.unread_days, fetched_at = excluded.fetched_at,
+        SET first_day = excluded.first_day, last_day = excluded.last_day, unread_days = excluded.unread_days,
+            fetched_at = excluded.fetched_at,
             provider = excluded.provider, call_id = excluded.call_id
         WHERE w.call_id < excluded.call_id;
     -- What a wider window has just brought is not asked for again.
@@ -335,8 +355,10 @@ BEGIN
         SELECT r.data_type, array_agg(d.symbol ORDER BY d.symbol) AS symbols
         FROM pricing.data_type_registry own
         JOIN pricing.data_type_registry r ON r.fetcher = own.fetcher AND r.asset_class = own.asset_class
-        -- A day that has begun since it was asked for, or by another zone, is not in the answer: the pair is asked for again. OFFSET: looked up once.
-        CROSS JOIN (SELECT u.* FROM jsonb_to_recordset(days) AS u (symbol text, first_day date, last_day date, unread date[])
+        -- A day that has begun since it was asked for, or by another zone, is not in the answer: the pair is asked for
+        -- again. OFFSET: looked up once.
+        CROSS JOIN (SELECT u.*
+                    FROM jsonb_to_recordset(days) AS u (symbol text, first_day date, last_day date, unread date[])
                     WHERE u.first_day = pricing.product_day(u.symbol) OFFSET 0) d
         WHERE own.data_type = wanted_type
           AND (r.data_type = wanted_type

@@ -23,7 +23,8 @@ BEGIN
     ON CONFLICT (kind, name) DO UPDATE SET reason = excluded.reason WHERE d.reason <> excluded.reason;
 END $$;
 COMMENT ON FUNCTION pricing.note_dagster_failures(jsonb, text) IS
-    'Notes all that fails now of one kind, such as sensors and schedules: names with reasons. What is not named works again.';
+    'Notes all that fails now of one kind, such as sensors and schedules: names with reasons. What is not named works '
+    'again.';
 
 
 CREATE OR REPLACE FUNCTION pricing.prune_dagster_failures(now_ timestamptz) RETURNS integer

@@ -26,11 +26,14 @@ LANGUAGE plpgsql SET search_path = '' AS $$
 DECLARE
     now_ timestamptz := pricing.clock();
     given_at timestamptz := (SELECT s.began_at FROM pricing.signs_of_life s
-                             WHERE s.part = 'start' AND s.began_at <= now_ AND s.ended_at BETWEEN now_ - interval '5 minutes' AND now_);
+                             WHERE s.part = 'start'
+                               AND s.began_at <= now_
+                               AND s.ended_at BETWEEN now_ - interval '5 minutes' AND now_);
 BEGIN
     -- Else a pipeline that ends and starts again every two minutes would be well for ever, and do nothing.
     IF given_at IS NULL OR (
-        (SELECT count(*) = 2 FROM pricing.signs_of_life s WHERE s.part IN ('refresh_watched', 'enqueue_due') AND s.ended_at > given_at)
+        (SELECT count(*) = 2 FROM pricing.signs_of_life s
+         WHERE s.part IN ('refresh_watched', 'enqueue_due') AND s.ended_at > given_at)
         AND EXISTS (SELECT FROM pricing.drains d WHERE d.started_at > given_at)
         AND (SELECT max(n.looked_at) > given_at AND max(n.ran_at) > given_at FROM pricing.notifiers n)) THEN
         PERFORM pricing.note_life('start');
@@ -42,7 +45,9 @@ BEGIN
                                WHERE x.kind IN ('location', 'sensor') FOR UPDATE SKIP LOCKED);
 END $$;
 COMMENT ON FUNCTION pricing.note_start() IS
-    'The pipeline starts, or the clock was set: each part has time to begin, from began_at of the part start on. That time is not given anew by a start within five minutes of the last one (ended_at), unless sensor, drain, staleness check and notifier have all worked since it was given. What the daemon noted before is forgotten.';
+    'The pipeline starts, or the clock was set: each part has time to begin, from began_at of the part start on. That '
+    'time is not given anew by a start within five minutes of the last one (ended_at), unless sensor, drain, staleness '
+    'check and notifier have all worked since it was given. What the daemon noted before is forgotten.';
 
 
 CREATE OR REPLACE FUNCTION pricing.move_signs_of_life(now_ timestamptz) RETURNS void
@@ -108,18 +113,23 @@ COMMENT ON FUNCTION pricing.late_duties(timestamptz) IS
     'Periodic duties that have not run for ten minutes, or for ten minutes longer than they may: when they last did (NULL = never), and why not, if they fail. started = they are not expected to have run earlier.';
 
 
-CREATE OR REPLACE FUNCTION pricing.idle_duties(started timestamptz) RETURNS TABLE (duty text, since timestamptz, last_error text)
+CREATE OR REPLACE FUNCTION pricing.idle_duties(started timestamptz)
+RETURNS TABLE (duty text, since timestamptz, last_error text)
 LANGUAGE sql STABLE SET search_path = '' AS $$
     SELECT v.name, NULL::timestamptz, d.last_error
-    FROM (SELECT pricing.clock() AS at OFFSET 0) n CROSS JOIN pricing.duty_intervals() v LEFT JOIN pricing.duties d ON d.duty = v.name
+    FROM (SELECT pricing.clock() AS at OFFSET 0) n
+    CROSS JOIN pricing.duty_intervals() v
+    LEFT JOIN pricing.duties d ON d.duty = v.name
     WHERE d.last_success_at IS NULL AND coalesce(d.not_before <= n.at, true)
       AND (d.last_error IS NOT NULL
            OR started <= n.at - interval '20 seconds' AND EXISTS (
-               SELECT FROM pricing.duties x JOIN pricing.duty_intervals() y ON y.name = x.duty WHERE x.last_success_at > started))
+               SELECT FROM pricing.duties x JOIN pricing.duty_intervals() y ON y.name = x.duty
+               WHERE x.last_success_at > started))
     ORDER BY 1
 $$;
 COMMENT ON FUNCTION pricing.idle_duties(timestamptz) IS
-    'Periodic duties that have never succeeded, and either have failed, or have not run although others have since the start, at least twenty seconds ago.';
+    'Periodic duties that have never succeeded, and either have failed, or have not run although others have since the '
+    'start, at least twenty seconds ago.';
 
 
 CREATE OR REPLACE FUNCTION pricing.late_types(started timestamptz) RETURNS TABLE (data_type text, watched bigint, late bigint)
@@ -177,10 +187,13 @@ CREATE OR REPLACE FUNCTION pricing.late_signs(now_ timestamptz, started timestam
 RETURNS TABLE (part text, is_late boolean, since timestamptz, says text)
 LANGUAGE sql STABLE SET search_path = '' AS $$
     SELECT v.part, late.is_late OR broken.says IS NOT NULL, v.last_at,
-           nullif(concat_ws('; ', broken.says, CASE WHEN late.is_late THEN pg_catalog.format(v.says, coalesce('since ' || pricing.format_time(v.last_at), 'yet')) END), '')
+           nullif(concat_ws('; ', broken.says, CASE
+                            WHEN late.is_late THEN pg_catalog.format(v.says,
+                                coalesce('since ' || pricing.format_time(v.last_at), 'yet')) END), '')
     FROM (
         SELECT 1 AS place, 'daemon' AS part, interval '2 minutes' AS late_after, true AS with_background,
-               (SELECT max(s.began_at) FROM pricing.signs_of_life s WHERE s.part IN ('refresh_watched', 'report_freshness') AND s.began_at <= now_) AS last_at,
+               (SELECT max(s.began_at) FROM pricing.signs_of_life s
+                WHERE s.part IN ('refresh_watched', 'report_freshness') AND s.began_at <= now_) AS last_at,
                'Dagster''s daemon has ticked no sensor %s' AS says
         UNION ALL
         SELECT 2, 'sensor', interval '2 minutes', true,
@@ -188,7 +201,8 @@ LANGUAGE sql STABLE SET search_path = '' AS $$
                'the sensor refresh_watched has not succeeded %s'
         UNION ALL
         SELECT 3, 'drain', interval '2 minutes', false,
-               (SELECT max(CASE WHEN d.finished_at IS NULL THEN least(d.lease_until, now_) ELSE d.finished_at END) FROM pricing.drains d
+               (SELECT max(CASE WHEN d.finished_at IS NULL THEN least(d.lease_until, now_) ELSE d.finished_at END)
+                FROM pricing.drains d
                 WHERE d.started_at <= now_ AND d.finished_at <= now_ IS NOT FALSE),
                'work is there, and no drain has been at it %s'
         UNION ALL
@@ -197,14 +211,16 @@ LANGUAGE sql STABLE SET search_path = '' AS $$
                'nobody has looked %s at what is due') v
     -- What is wanted is asked only of what gives no sign: that may read many rows.
     CROSS JOIN LATERAL (SELECT CASE WHEN greatest(v.last_at, started) > now_ - v.late_after THEN false
-                                    ELSE coalesce(pricing.wanted_since(now_, started, v.with_background) <= now_ - v.late_after, false) END AS is_late OFFSET 0) late
+                                    ELSE coalesce(pricing.wanted_since(now_, started,
+                                        v.with_background) <= now_ - v.late_after, false) END AS is_late OFFSET 0) late
     LEFT JOIN LATERAL (
         SELECT string_agg(pg_catalog.format('the sensor %s %s', f.name, f.reason), '; ' ORDER BY f.name) AS says
         FROM pricing.dagster_failures f WHERE f.kind = 'sensor') broken ON v.part = 'sensor'
     ORDER BY v.place
 $$;
 COMMENT ON FUNCTION pricing.late_signs(timestamptz, timestamptz) IS
-    'What gives a sign of life again and again, and sensors that do not work, as pricing.health() has it. A sign from the future does not count.';
+    'What gives a sign of life again and again, and sensors that do not work, as pricing.health() has it. A sign from '
+    'the future does not count.';
 
 
 CREATE OR REPLACE FUNCTION pricing.health() RETURNS TABLE (part text, is_late boolean, since timestamptz, says text)
@@ -223,16 +239,20 @@ BEGIN
     says := CASE WHEN is_late THEN 'this server is a read replica, and the pipeline works on the primary only' END;
     RETURN NEXT;
     RETURN QUERY
-    SELECT 'code_location', count(*) > 0, NULL::timestamptz, 'Dagster cannot load the definitions, so nothing is refreshed: ' || string_agg(f.reason, '; ')
+    SELECT 'code_location', count(*) > 0, NULL::timestamptz,
+           'Dagster cannot load the definitions, so nothing is refreshed: ' || string_agg(f.reason, '; ')
     FROM pricing.dagster_failures f WHERE f.kind = 'location';
     RETURN QUERY SELECT * FROM pricing.late_signs(now_, started);
     RETURN QUERY
     SELECT 'schedules', count(*) > 0, min(w.served_slot), string_agg(CASE
                WHEN w.next_slot IS NULL THEN pg_catalog.format('the schedule of %s could not be read', w.data_type)
-               ELSE pg_catalog.format('the slot %s of %s was not served', pricing.format_time(w.next_slot), w.data_type) END, '; ' ORDER BY w.data_type)
+               ELSE pg_catalog.format('the slot %s of %s was not served', pricing.format_time(w.next_slot),
+                                      w.data_type) END, '; '
+                   ORDER BY w.data_type)
     FROM pricing.schedule_walks w JOIN pricing.data_type_registry r USING (data_type)
     WHERE r.is_active AND r.refresh_strategy = 'scheduled' AND started <= now_ - interval '5 minutes'
-      AND EXISTS (SELECT FROM pricing.instruments i WHERE i.asset_class = r.asset_class AND i.is_active AND i.update_mode = 'api')
+      AND EXISTS (SELECT FROM pricing.instruments i
+                  WHERE i.asset_class = r.asset_class AND i.is_active AND i.update_mode = 'api')
       AND CASE WHEN w.next_slot IS NULL THEN r.created_at <= now_ - interval '5 minutes'
                ELSE w.next_slot > w.served_slot AND w.next_slot <= now_ - interval '5 minutes' END;
     IF EXISTS (SELECT FROM pricing.late_duties(started)) THEN
@@ -240,26 +260,38 @@ BEGIN
     END IF;
     RETURN QUERY
     SELECT 'duties', count(*) > 0, min(d.since), string_agg(pg_catalog.format(
-               'the duty %s has not run %s%s', d.duty, coalesce('since ' || pricing.format_time(d.since), 'yet'), coalesce(': ' || d.last_error, '')), '; ' ORDER BY d.duty)
+               'the duty %s has not run %s%s', d.duty, coalesce('since ' || pricing.format_time(d.since), 'yet'),
+               coalesce(': ' || d.last_error, '')), '; '
+                   ORDER BY d.duty)
     FROM (SELECT x.* FROM pricing.late_duties(greatest(wanted, started)) x WHERE wanted IS NOT NULL
           UNION SELECT y.* FROM pricing.idle_duties(started) y) d;
     RETURN QUERY
-    SELECT 'notifier', s.says IS NOT NULL, s.since, s.says FROM (VALUES (1)) one LEFT JOIN pricing.silent_notifier(started) s ON true;
+    SELECT 'notifier', s.says IS NOT NULL, s.since, s.says
+    FROM (VALUES (1)) one
+    LEFT JOIN pricing.silent_notifier(started) s ON true;
     RETURN QUERY
     SELECT 'queue', count(*) > 0, min(q.since), string_agg(pg_catalog.format(
-               'nothing was completed at %s for ten minutes, though it may be called and tasks are due there: %s', q.provider, q.tasks), '; ' ORDER BY q.provider)
+               'nothing was completed at %s for ten minutes, though it may be called and tasks are due there: '
+               '%s', q.provider, q.tasks), '; ' ORDER BY q.provider)
     FROM pricing.stalled_providers(started) q;
     RETURN QUERY
     WITH late AS MATERIALIZED (SELECT * FROM pricing.late_types(started)),
     stopped AS (SELECT p.provider, p.says FROM pricing.stopped_providers() p
                 WHERE EXISTS (SELECT FROM late l WHERE l.data_type = ANY (p.data_types)))
     SELECT 'providers', count(*) > 0, NULL::timestamptz, string_agg(
-               pg_catalog.format('prices have been late for ten minutes, and of their providers %s: %s', p.provider, p.says), '; ' ORDER BY p.provider)
+               pg_catalog.format('prices have been late for ten minutes, and of their providers %s: %s', p.provider,
+                                 p.says), '; '
+                   ORDER BY p.provider)
     FROM stopped p
     UNION ALL
     SELECT 'freshness', count(*) > 0, NULL, string_agg(pg_catalog.format(
-               'more than 5 %% of what is watched has been late for ten minutes: %s of %s pairs now', l.late, l.watched), '')
+               'more than 5 %% of what is watched has been late for ten minutes: %s of %s pairs '
+               'now', l.late, l.watched), '')
     FROM late l WHERE l.data_type IS NULL;
 END $$;
 COMMENT ON FUNCTION pricing.health() IS
-    'Each part of the pipeline, in the order in which they depend on each other: whether it is late, when it last was not (NULL = never, or that is not known), and what that means, in words for people who may see everything. daemon, sensor, drain, staleness_check, schedules and duties are late only while something is watched, held, queued or scheduled; but a sensor that does not work, or a duty that has never run, is late in any case. The names of the parts tell nothing of anybody.';
+    'Each part of the pipeline, in the order in which they depend on each other: whether it is late, when it last was '
+    'not (NULL = never, or that is not known), and what that means, in words for people who may see everything. '
+    'daemon, sensor, drain, staleness_check, schedules and duties are late only while something is watched, held, '
+    'queued or scheduled; but a sensor that does not work, or a duty that has never run, is late in any case. The '
+    'names of the parts tell nothing of anybody.';

@@ -13,12 +13,14 @@ COMMENT ON FUNCTION pricing.quiet_end(pricing.recipients, timestamptz) IS
 
 
 CREATE OR REPLACE FUNCTION pricing.enqueue_message(
-    to_recipient text, title text, body text, is_urgent boolean DEFAULT false, data jsonb DEFAULT NULL, goes_first boolean DEFAULT false) RETURNS bigint
+    to_recipient text, title text, body text, is_urgent boolean DEFAULT false, data jsonb DEFAULT NULL,
+    goes_first boolean DEFAULT false) RETURNS bigint
 LANGUAGE plpgsql SET search_path = '' AS $$
 DECLARE
     who pricing.recipients;
     kind pricing.operation_types;
-    message jsonb := jsonb_build_object('recipient', to_recipient, 'title', left(title, 200), 'body', left(body, 20000));
+    message jsonb := jsonb_build_object('recipient', to_recipient, 'title', left(title, 200), 'body',
+                                        left(body, 20000));
 BEGIN
     SELECT * INTO who FROM pricing.recipients r WHERE r.recipient = to_recipient AND r.is_active;
     IF NOT FOUND THEN
@@ -34,4 +36,7 @@ BEGIN
     RETURN pricing.queue_operation(kind, message, NULL, CASE WHEN is_urgent THEN 0 WHEN goes_first THEN 1 ELSE 2 END);
 END $$;
 COMMENT ON FUNCTION pricing.enqueue_message(text, text, text, boolean, jsonb, boolean) IS
-    'Queues a message to a recipient by its channel, in the caller''s transaction; returns the operation''s id. While its channel is inactive a message waits. So does what is not urgent in its quiet hours, and while its breaker is open. What is urgent or goes_first is sent before other messages that are due. Data go to channels whose type has a field for them, such as webhook and rest. A title is cut after 200 characters, a body after 20,000.';
+    'Queues a message to a recipient by its channel, in the caller''s transaction; returns the operation''s id. While '
+    'its channel is inactive a message waits. So does what is not urgent in its quiet hours, and while its breaker is '
+    'open. What is urgent or goes_first is sent before other messages that are due. Data go to channels whose type has '
+    'a field for them, such as webhook and rest. A title is cut after 200 characters, a body after 20,000.';

@@ -23,7 +23,9 @@ COMMENT ON FUNCTION pricing.payload_fault(jsonb, jsonb) IS
     'What is wrong with a payload by the fields of its type, for people; NULL = nothing. A field that may be left out may be null, too.';
 
 
-CREATE OR REPLACE FUNCTION pricing.queue_operation(kind pricing.operation_types, payload jsonb, due_at timestamptz, priority integer) RETURNS bigint
+CREATE OR REPLACE FUNCTION pricing.queue_operation(kind pricing.operation_types, payload jsonb, due_at timestamptz,
+                                                   priority integer)
+RETURNS bigint
 LANGUAGE plpgsql SET search_path = '' AS $$
 DECLARE
     now_ timestamptz := pricing.clock();
@@ -34,21 +36,28 @@ BEGIN
         fault := 'it is longer than 64 kB';
     END IF;
     IF fault IS NOT NULL THEN
-        RAISE EXCEPTION 'the payload of a % cannot be used: %', kind.operation_type, left(fault, 300) USING ERRCODE = 'check_violation';
+        RAISE EXCEPTION 'the payload of a % cannot be used: %', kind.operation_type,
+            left(fault, 300) USING ERRCODE = 'check_violation';
     END IF;
     IF queue_operation.due_at > now_ + interval '1 year' THEN
-        RAISE EXCEPTION 'an operation is due within a year, not at %', queue_operation.due_at USING ERRCODE = 'check_violation';
+        RAISE EXCEPTION 'an operation is due within a year, not at %',
+            queue_operation.due_at USING ERRCODE = 'check_violation';
     END IF;
-    INSERT INTO pricing.async_operations_live (operation_type, payload, status, due_at, priority, max_attempts, enqueued_at)
-    VALUES (kind.operation_type, payload, 'pending', greatest(queue_operation.due_at, now_), queue_operation.priority, kind.max_attempts, now_)
+    INSERT INTO pricing.async_operations_live (operation_type, payload, status, due_at, priority, max_attempts,
+                                               enqueued_at)
+    VALUES (kind.operation_type, payload, 'pending', greatest(queue_operation.due_at, now_), queue_operation.priority,
+            kind.max_attempts, now_)
     RETURNING id INTO new_id;
     RETURN new_id;
 END $$;
 COMMENT ON FUNCTION pricing.queue_operation(pricing.operation_types, jsonb, timestamptz, integer) IS
-    'Queues a side effect of a type, whether the type is active or not. Refuses a payload unlike its type or longer than 64 kB, and a time more than a year ahead.';
+    'Queues a side effect of a type, whether the type is active or not. Refuses a payload unlike its type or longer '
+    'than 64 kB, and a time more than a year ahead.';
 
 
-CREATE OR REPLACE FUNCTION pricing.enqueue_operation(wanted_type text, payload jsonb, due_at timestamptz DEFAULT NULL, is_urgent boolean DEFAULT false) RETURNS bigint
+CREATE OR REPLACE FUNCTION pricing.enqueue_operation(wanted_type text, payload jsonb, due_at timestamptz DEFAULT NULL,
+                                                     is_urgent boolean DEFAULT false)
+RETURNS bigint
 LANGUAGE plpgsql SET search_path = '' AS $$
 DECLARE
     kind pricing.operation_types;
@@ -60,33 +69,44 @@ BEGIN
                                                     FROM pricing.operation_types t WHERE t.is_active), 'none yet'),
                   ERRCODE = 'invalid_parameter_value';
     END IF;
-    RETURN pricing.queue_operation(kind, payload, enqueue_operation.due_at, CASE WHEN enqueue_operation.is_urgent THEN 0 ELSE 2 END);
+    RETURN pricing.queue_operation(kind, payload, enqueue_operation.due_at,
+                                   CASE WHEN enqueue_operation.is_urgent THEN 0 ELSE 2 END);
 END $$;
 COMMENT ON FUNCTION pricing.enqueue_operation(text, jsonb, timestamptz, boolean) IS
-    'Queues a side effect in the caller''s transaction: it is kept, or rolled back, with it. Returns its id. An urgent one goes before others, also in quiet hours. An unknown or inactive type, a payload unlike its type or longer than 64 kB, and a time more than a year ahead are refused.';
+    'Queues a side effect in the caller''s transaction: it is kept, or rolled back, with it. Returns its id. An urgent '
+    'one goes before others, also in quiet hours. An unknown or inactive type, a payload unlike its type or longer '
+    'than 64 kB, and a time more than a year ahead are refused.';
 
 
-CREATE OR REPLACE FUNCTION pricing.why_waiting(of_type text, to_recipient text, with_priority integer, limit_seconds integer, now_ timestamptz) RETURNS text
+CREATE OR REPLACE FUNCTION pricing.why_waiting(of_type text, to_recipient text, with_priority integer,
+                                               limit_seconds integer, now_ timestamptz)
+RETURNS text
 LANGUAGE sql STABLE SET search_path = '' AS $$
     SELECT CASE
         WHEN with_priority = 0 OR to_recipient = '' THEN NULL
         WHEN EXISTS (SELECT FROM pricing.failing_recipients f
-                     WHERE f.operation_type = of_type AND f.recipient = to_recipient AND f.breaker_until > now_) THEN 'failing'
+                     WHERE f.operation_type = of_type
+                       AND f.recipient = to_recipient
+                       AND f.breaker_until > now_) THEN 'failing'
         -- An attempt that begins just before the quiet hours would end within them, unless there is never more time.
         WHEN EXISTS (SELECT FROM pricing.recipients r
                      WHERE r.recipient = to_recipient AND r.channel = of_type
                        AND (pricing.quiet_end(r, now_) IS NOT NULL
                             OR (pricing.quiet_end(r, now_ + make_interval(secs => limit_seconds)) IS NOT NULL
-                                AND mod(86400 + extract(epoch FROM r.quiet_from - r.quiet_until)::integer, 86400) > 2 * limit_seconds))) THEN 'quiet' END
+                                AND mod(86400 + extract(epoch FROM r.quiet_from - r.quiet_until)::integer,
+                                        86400) > 2 * limit_seconds))) THEN 'quiet' END
 $$;
 COMMENT ON FUNCTION pricing.why_waiting(text, text, integer, integer, timestamptz) IS
-    'Why messages of a priority to a recipient wait now: quiet = its quiet hours, or an attempt might last into them; failing = its breaker is open. NULL = they may be sent.';
+    'Why messages of a priority to a recipient wait now: quiet = its quiet hours, or an attempt might last into them; '
+    'failing = its breaker is open. NULL = they may be sent.';
 
 
 CREATE OR REPLACE FUNCTION pricing.claim_operations(types text[], most integer, by_worker text)
-RETURNS TABLE (id bigint, operation_type text, payload jsonb, idempotency_key uuid, attempt smallint, max_attempts smallint,
+RETURNS TABLE (id bigint, operation_type text, payload jsonb, idempotency_key uuid, attempt smallint,
+               max_attempts smallint,
                time_limit_seconds smallint, enqueued_at timestamptz, claim_token uuid)
-LANGUAGE plpgsql SET search_path = '' SET plan_cache_mode = force_generic_plan SET enable_seqscan = off SET jit = off AS $$
+LANGUAGE plpgsql SET search_path = '' SET plan_cache_mode = force_generic_plan SET enable_seqscan = off
+SET jit = off AS $$
 #variable_conflict use_column
 DECLARE
     now_ timestamptz := pricing.clock();
@@ -99,13 +119,17 @@ BEGIN
         SELECT first.operation_type, first.recipient, first.priority
         FROM pricing.operation_types t CROSS JOIN LATERAL (
             SELECT o.operation_type, o.recipient, o.priority FROM pricing.async_operations_live o
-            WHERE o.status = 'pending' AND o.operation_type = t.operation_type ORDER BY o.recipient, o.priority LIMIT 1) first
+            WHERE o.status = 'pending' AND o.operation_type = t.operation_type
+            ORDER BY o.recipient, o.priority
+            LIMIT 1) first
         WHERE t.operation_type = ANY (types) AND t.is_active
         UNION ALL
         SELECT next.operation_type, next.recipient, next.priority
         FROM lines l CROSS JOIN LATERAL (
             SELECT o.operation_type, o.recipient, o.priority FROM pricing.async_operations_live o
-            WHERE o.status = 'pending' AND o.operation_type = l.operation_type AND (o.recipient, o.priority) > (l.recipient, l.priority)
+            WHERE o.status = 'pending'
+              AND o.operation_type = l.operation_type
+              AND (o.recipient, o.priority) > (l.recipient, l.priority)
             ORDER BY o.recipient, o.priority LIMIT 1) next),
     under_way AS MATERIALIZED (
         -- An attempt past its time limit has ended, even if nobody noted how: it takes no place.
@@ -128,20 +152,27 @@ BEGIN
         WHERE pricing.why_waiting(l.operation_type, l.recipient, l.priority, t.time_limit_seconds, now_) IS NULL),
     candidates AS (
         SELECT r.operation_type, r.recipient, r.priority, r.busy, r.places, c.id, c.due_at,
-               row_number() OVER (PARTITION BY r.operation_type, r.recipient ORDER BY r.priority, c.due_at, c.id) AS place
+               row_number() OVER (PARTITION BY r.operation_type, r.recipient
+                                  ORDER BY r.priority, c.due_at, c.id) AS place
         FROM room r CROSS JOIN LATERAL (
             SELECT o.id, o.due_at FROM pricing.async_operations_live o
-            WHERE o.status = 'pending' AND (o.operation_type, o.recipient, o.priority) = (r.operation_type, r.recipient, r.priority) AND o.due_at <= now_
+            WHERE o.status = 'pending'
+              AND (o.operation_type, o.recipient, o.priority) = (r.operation_type, r.recipient, r.priority)
+              AND o.due_at <= now_
             ORDER BY o.due_at, o.id LIMIT greatest(r.places, 0)) c),
     shares AS MATERIALIZED (
         SELECT c.operation_type, c.recipient, c.priority, count(*) AS share
         FROM (SELECT * FROM candidates x WHERE x.place <= x.places
-              ORDER BY x.priority, CASE WHEN x.recipient <> '' THEN x.busy + x.place END NULLS FIRST, x.due_at, x.id LIMIT most) c
+              ORDER BY x.priority, CASE
+                  WHEN x.recipient <> '' THEN x.busy + x.place END NULLS FIRST, x.due_at, x.id
+              LIMIT most) c
         GROUP BY 1, 2, 3),
     due AS MATERIALIZED (
         SELECT d.id FROM shares s CROSS JOIN LATERAL (
             SELECT o.id FROM pricing.async_operations_live o
-            WHERE o.status = 'pending' AND (o.operation_type, o.recipient, o.priority) = (s.operation_type, s.recipient, s.priority) AND o.due_at <= now_
+            WHERE o.status = 'pending'
+              AND (o.operation_type, o.recipient, o.priority) = (s.operation_type, s.recipient, s.priority)
+              AND o.due_at <= now_
             ORDER BY o.due_at, o.id LIMIT s.share FOR UPDATE SKIP LOCKED) d),
     claimed AS (
         UPDATE pricing.async_operations_live o
@@ -149,28 +180,36 @@ BEGIN
             lease_until = now_ + interval '5 minutes', worker = by_worker
         -- As an array: a join might read all that wait.
         WHERE o.id = ANY (ARRAY(SELECT due.id FROM due)) RETURNING o.*)
-    SELECT c.id, c.operation_type, c.payload, c.idempotency_key, c.attempt, c.max_attempts, t.time_limit_seconds, c.enqueued_at, token
+    SELECT c.id, c.operation_type, c.payload, c.idempotency_key, c.attempt, c.max_attempts, t.time_limit_seconds,
+           c.enqueued_at, token
     FROM claimed c JOIN pricing.operation_types t USING (operation_type) ORDER BY c.priority, c.due_at, c.id;
 END $$;
 COMMENT ON FUNCTION pricing.claim_operations(text[], integer, text) IS
-    'Claims operations of some types that are due: urgent ones first, then by turns for each recipient, the oldest first. A recipient has eight attempts at once, or half of what is free if that is less; one whose last attempt failed has one. In quiet hours, and while its breaker is open, only P0 is claimed. Operations that another worker has locked are skipped. Each claim counts an attempt, and is lost after five minutes.';
+    'Claims operations of some types that are due: urgent ones first, then by turns for each recipient, the oldest '
+    'first. A recipient has eight attempts at once, or half of what is free if that is less; one whose last attempt '
+    'failed has one. In quiet hours, and while its breaker is open, only P0 is claimed. Operations that another worker '
+    'has locked are skipped. Each claim counts an attempt, and is lost after five minutes.';
 
 
 CREATE OR REPLACE FUNCTION pricing.finish_operations(ids bigint[], results jsonb) RETURNS bigint[]
-LANGUAGE plpgsql SET search_path = '' SET plan_cache_mode = force_generic_plan SET enable_seqscan = off SET jit = off AS $$
+LANGUAGE plpgsql SET search_path = '' SET plan_cache_mode = force_generic_plan SET enable_seqscan = off
+SET jit = off AS $$
 DECLARE
     finished bigint[];
 BEGIN
     WITH gone AS (DELETE FROM pricing.async_operations_live o WHERE o.id = ANY (ids) RETURNING o.*),
     kept AS (
         INSERT INTO pricing.async_operations_completed
-            (id, operation_type, payload, idempotency_key, status, due_at, priority, attempt, max_attempts, claimed_at, worker, enqueued_at,
+            (id, operation_type, payload, idempotency_key, status, due_at, priority, attempt, max_attempts, claimed_at,
+             worker, enqueued_at,
              finished_at, errors, result)
-        SELECT g.id, g.operation_type, g.payload, g.idempotency_key, 'completed', g.due_at, g.priority, g.attempt, g.max_attempts, g.claimed_at,
+        SELECT g.id, g.operation_type, g.payload, g.idempotency_key, 'completed', g.due_at, g.priority, g.attempt,
+               g.max_attempts, g.claimed_at,
                g.worker, g.enqueued_at, pricing.clock(), g.errors, results -> g.id::text FROM gone g),
     reached AS (
         SELECT f.operation_type, f.recipient FROM pricing.failing_recipients f
-        WHERE (f.operation_type, f.recipient) IN (SELECT g.operation_type, g.recipient FROM gone g) FOR UPDATE SKIP LOCKED),
+        WHERE (f.operation_type, f.recipient) IN (SELECT g.operation_type, g.recipient FROM gone g)
+        FOR UPDATE SKIP LOCKED),
     healed AS (
         DELETE FROM pricing.failing_recipients f USING reached r
         WHERE (f.operation_type, f.recipient) = (r.operation_type, r.recipient))
@@ -178,35 +217,42 @@ BEGIN
     RETURN coalesce(finished, '{}');
 END $$;
 COMMENT ON FUNCTION pricing.finish_operations(bigint[], jsonb) IS
-    'Moves locked operations to the completed ones, with their results by id, and closes the breakers of their recipients. Returns their ids.';
+    'Moves locked operations to the completed ones, with their results by id, and closes the breakers of their '
+    'recipients. Returns their ids.';
 
 
-CREATE OR REPLACE FUNCTION pricing.complete_operations(ids bigint[], token uuid, results jsonb DEFAULT '{}') RETURNS bigint[]
+CREATE OR REPLACE FUNCTION pricing.complete_operations(ids bigint[], token uuid, results jsonb DEFAULT '{}')
+RETURNS bigint[]
 LANGUAGE plpgsql SET search_path = '' SET plan_cache_mode = force_generic_plan SET enable_seqscan = off SET jit = off
 SET lock_timeout = '1s' AS $$
 BEGIN
     RETURN pricing.finish_operations(ARRAY(
         SELECT o.id FROM pricing.async_operations_live o
-        WHERE o.id = ANY (ids) AND o.status = 'processing' AND o.claim_token = token ORDER BY o.id FOR UPDATE), results);
+        WHERE o.id = ANY (ids) AND o.status = 'processing' AND o.claim_token = token ORDER BY o.id FOR UPDATE),
+            results);
 END $$;
 COMMENT ON FUNCTION pricing.complete_operations(bigint[], uuid, jsonb) IS
     'Notes that operations have happened, with their results by id. Returns the ids that the claim still owned; a lost claim changes nothing.';
 
 
-CREATE OR REPLACE FUNCTION pricing.complete_recovered_operation(happened bigint, at_attempt integer, result jsonb) RETURNS boolean
+CREATE OR REPLACE FUNCTION pricing.complete_recovered_operation(happened bigint, at_attempt integer, result jsonb)
+RETURNS boolean
 LANGUAGE plpgsql SET search_path = '' SET plan_cache_mode = force_generic_plan SET enable_seqscan = off SET jit = off
 SET lock_timeout = '1s' AS $$
 BEGIN
     RETURN cardinality(pricing.finish_operations(ARRAY(
         SELECT o.id FROM pricing.async_operations_live o
-        WHERE o.id = happened AND o.status = 'pending' AND o.attempt = at_attempt FOR UPDATE), jsonb_build_object(happened::text, result))) > 0;
+        WHERE o.id = happened AND o.status = 'pending' AND o.attempt = at_attempt FOR UPDATE),
+            jsonb_build_object(happened::text, result))) > 0;
 END $$;
 COMMENT ON FUNCTION pricing.complete_recovered_operation(bigint, integer, jsonb) IS
-    'Completes an operation that was recovered from a worker that knows that it has happened, unless another attempt has begun. Returns whether it did.';
+    'Completes an operation that was recovered from a worker that knows that it has happened, unless another attempt '
+    'has begun. Returns whether it did.';
 
 
 CREATE OR REPLACE FUNCTION pricing.bury_operations(ids bigint[], as_status text, message text) RETURNS bigint[]
-LANGUAGE plpgsql SET search_path = '' SET plan_cache_mode = force_generic_plan SET enable_seqscan = off SET jit = off AS $$
+LANGUAGE plpgsql SET search_path = '' SET plan_cache_mode = force_generic_plan SET enable_seqscan = off
+SET jit = off AS $$
 DECLARE
     now_ timestamptz := pricing.clock();
     buried bigint[];
@@ -214,11 +260,15 @@ BEGIN
     WITH gone AS (DELETE FROM pricing.async_operations_live o WHERE o.id = ANY (ids) RETURNING o.*),
     kept AS (
         INSERT INTO pricing.async_operations_dead
-            (id, operation_type, payload, idempotency_key, status, due_at, priority, attempt, max_attempts, claimed_at, worker, enqueued_at,
+            (id, operation_type, payload, idempotency_key, status, due_at, priority, attempt, max_attempts, claimed_at,
+             worker, enqueued_at,
              finished_at, errors)
-        SELECT g.id, g.operation_type, g.payload, g.idempotency_key, as_status, g.due_at, g.priority, g.attempt, g.max_attempts, g.claimed_at,
+        SELECT g.id, g.operation_type, g.payload, g.idempotency_key, as_status, g.due_at, g.priority, g.attempt,
+               g.max_attempts, g.claimed_at,
                g.worker, g.enqueued_at, now_,
-               pricing.append_errors(g.errors, jsonb_build_object('at', now_, 'attempt', g.attempt, 'message', left(message, 500)))
+               pricing.append_errors(g.errors,
+                                     jsonb_build_object('at', now_, 'attempt', g.attempt, 'message',
+                                                        left(message, 500)))
         FROM gone g)
     SELECT array_agg(g.id ORDER BY g.id) INTO buried FROM gone g;
     RETURN coalesce(buried, '{}');
@@ -226,7 +276,9 @@ END $$;
 COMMENT ON FUNCTION pricing.bury_operations(bigint[], text, text) IS 'Moves locked operations to the dead ones, failed or cancelled, with a last word. Returns their ids.';
 
 
-CREATE OR REPLACE FUNCTION pricing.note_failing(of_type text, to_recipient text, message text, is_given_up boolean, opens_breaker boolean, retry_after interval) RETURNS void
+CREATE OR REPLACE FUNCTION pricing.note_failing(of_type text, to_recipient text, message text, is_given_up boolean,
+                                                opens_breaker boolean, retry_after interval)
+RETURNS void
 LANGUAGE plpgsql SET search_path = '' AS $$
 DECLARE
     now_ timestamptz := pricing.clock();
@@ -234,24 +286,34 @@ BEGIN
     IF to_recipient = '' THEN
         RETURN;
     END IF;
-    IF NOT EXISTS (SELECT FROM pricing.failing_recipients f WHERE f.operation_type = of_type AND f.recipient = to_recipient) THEN
-        INSERT INTO pricing.failing_recipients (operation_type, recipient, since, failed_at) VALUES (of_type, to_recipient, now_, now_)
+    IF NOT EXISTS (SELECT FROM pricing.failing_recipients f
+                   WHERE f.operation_type = of_type AND f.recipient = to_recipient) THEN
+        INSERT INTO pricing.failing_recipients (operation_type, recipient, since, failed_at)
+        VALUES (of_type, to_recipient, now_, now_)
         ON CONFLICT (operation_type, recipient) DO NOTHING;
     END IF;
     UPDATE pricing.failing_recipients f
-    SET failures = f.failures + 1, failed_at = now_, last_error = left(message, 500), is_dead = f.is_dead OR is_given_up OR f.failures >= 2,
+    SET failures = f.failures + 1, failed_at = now_, last_error = left(message, 500),
+        is_dead = f.is_dead OR is_given_up OR f.failures >= 2,
         breaker_openings = f.breaker_openings + b.opens::integer,
-        breaker_until = CASE WHEN b.opens THEN now_ + greatest(interval '1 minute' * 2 ^ least(f.breaker_openings, 4), retry_after) ELSE f.breaker_until END
-    FROM (SELECT x.operation_type, x.recipient, opens_breaker AND x.failures >= 2 AND coalesce(x.breaker_until <= now_, true) AS opens
-          FROM pricing.failing_recipients x WHERE x.operation_type = of_type AND x.recipient = to_recipient FOR UPDATE SKIP LOCKED) b
+        breaker_until = CASE
+            WHEN b.opens THEN now_ + greatest(interval '1 minute' * 2 ^ least(f.breaker_openings, 4), retry_after)
+            ELSE f.breaker_until END
+    FROM (SELECT x.operation_type, x.recipient,
+          opens_breaker AND x.failures >= 2 AND coalesce(x.breaker_until <= now_, true) AS opens
+          FROM pricing.failing_recipients x
+          WHERE x.operation_type = of_type AND x.recipient = to_recipient FOR UPDATE SKIP LOCKED) b
     WHERE (f.operation_type, f.recipient) = (b.operation_type, b.recipient);
 END $$;
 COMMENT ON FUNCTION pricing.note_failing(text, text, text, boolean, boolean, interval) IS
-    'Notes that an attempt to reach a recipient has failed. The third failure in a row opens its breaker for a minute, each later probe that fails for twice as long, up to 16 minutes. A row that another session has locked is left as it is.';
+    'Notes that an attempt to reach a recipient has failed. The third failure in a row opens its breaker for a minute, '
+    'each later probe that fails for twice as long, up to 16 minutes. A row that another session has locked is left as '
+    'it is.';
 
 
 CREATE OR REPLACE FUNCTION pricing.fail_operation(
-    failed bigint, token uuid, message text, is_permanent boolean DEFAULT false, retry_after interval DEFAULT NULL) RETURNS text
+    failed bigint, token uuid, message text, is_permanent boolean DEFAULT false,
+    retry_after interval DEFAULT NULL) RETURNS text
 LANGUAGE plpgsql SET search_path = '' SET plan_cache_mode = force_generic_plan SET enable_seqscan = off SET jit = off
 SET lock_timeout = '1s' AS $$
 DECLARE
@@ -264,16 +326,20 @@ BEGIN
     IF NOT FOUND THEN
         RETURN NULL;
     END IF;
-    PERFORM pricing.note_failing(mine.operation_type, mine.recipient, message, is_permanent OR mine.attempt >= mine.max_attempts,
+    PERFORM pricing.note_failing(mine.operation_type, mine.recipient, message,
+                                 is_permanent OR mine.attempt >= mine.max_attempts,
                                  NOT is_permanent, retry_after);
     IF is_permanent OR mine.attempt >= mine.max_attempts THEN
         PERFORM pricing.bury_operations(ARRAY[failed], 'failed', message);
         RETURN 'failed';
     END IF;
-    SELECT t.first_pause * 2 ^ (mine.attempt - 1) INTO pause FROM pricing.operation_types t WHERE t.operation_type = mine.operation_type;
+    SELECT t.first_pause * 2 ^ (mine.attempt - 1) INTO pause FROM pricing.operation_types t
+    WHERE t.operation_type = mine.operation_type;
     UPDATE pricing.async_operations_live o
     SET status = 'pending', claim_token = NULL, lease_until = NULL, due_at = now_ + greatest(pause, retry_after),
-        errors = pricing.append_errors(o.errors, jsonb_build_object('at', now_, 'attempt', o.attempt, 'message', left(message, 500)))
+        errors = pricing.append_errors(o.errors,
+                                       jsonb_build_object('at', now_, 'attempt', o.attempt, 'message',
+                                                          left(message, 500)))
     WHERE o.id = failed;
     RETURN 'pending';
 END $$;
@@ -287,20 +353,25 @@ DECLARE
     now_ timestamptz := pricing.clock();
     lost record;
 BEGIN
-    SELECT array_agg(o.id) FILTER (WHERE o.attempt < o.max_attempts) AS again, array_agg(o.id) FILTER (WHERE o.attempt >= o.max_attempts) AS last,
+    SELECT array_agg(o.id) FILTER (WHERE o.attempt < o.max_attempts) AS again,
+           array_agg(o.id) FILTER (WHERE o.attempt >= o.max_attempts) AS last,
            count(*)::integer AS number INTO lost
     FROM (SELECT x.id, x.attempt, x.max_attempts FROM pricing.async_operations_live x
-          WHERE x.status = 'processing' AND x.lease_until <= now_ AND x.id <> ALL (known) ORDER BY x.id FOR UPDATE SKIP LOCKED) o;
+          WHERE x.status = 'processing' AND x.lease_until <= now_ AND x.id <> ALL (known)
+          ORDER BY x.id
+          FOR UPDATE SKIP LOCKED) o;
     UPDATE pricing.async_operations_live o
     SET status = 'pending', claim_token = NULL, lease_until = NULL, due_at = now_,
         errors = pricing.append_errors(o.errors, jsonb_build_object('at', now_, 'attempt', o.attempt, 'message',
             'its worker did not say within five minutes how it ended'))
     WHERE o.id = ANY (lost.again);
-    PERFORM pricing.bury_operations(lost.last, 'failed', 'its worker did not say within five minutes how its last attempt ended');
+    PERFORM pricing.bury_operations(lost.last, 'failed', 'its worker did not say within five minutes how its last '
+                                                         'attempt ended');
     RETURN lost.number;
 END $$;
 COMMENT ON FUNCTION pricing.recover_operations(bigint[]) IS
-    'Takes back operations whose worker has given no sign of life for five minutes, except those that the caller names as its own: they are due at once, or dead after their last attempt. Returns how many.';
+    'Takes back operations whose worker has given no sign of life for five minutes, except those that the caller names '
+    'as its own: they are due at once, or dead after their last attempt. Returns how many.';
 
 
 CREATE OR REPLACE FUNCTION pricing.return_operations(ids bigint[], token uuid) RETURNS bigint[]
@@ -346,20 +417,24 @@ BEGIN
     WITH gone AS (DELETE FROM pricing.async_operations_dead o WHERE o.id = ANY (ids) RETURNING o.*),
     live AS (
         INSERT INTO pricing.async_operations_live
-            (id, operation_type, payload, idempotency_key, status, due_at, priority, attempt, max_attempts, enqueued_at, errors)
-        SELECT g.id, g.operation_type, g.payload, g.idempotency_key, 'pending', now_, g.priority, 0, coalesce(t.max_attempts, g.max_attempts), g.enqueued_at, g.errors
+            (id, operation_type, payload, idempotency_key, status, due_at, priority, attempt, max_attempts, enqueued_at,
+             errors)
+        SELECT g.id, g.operation_type, g.payload, g.idempotency_key, 'pending', now_, g.priority, 0,
+               coalesce(t.max_attempts, g.max_attempts), g.enqueued_at, g.errors
         FROM gone g LEFT JOIN pricing.operation_types t USING (operation_type)),
     hopeful AS (
         SELECT f.operation_type, f.recipient FROM pricing.failing_recipients f
-        WHERE (f.operation_type, f.recipient) IN (SELECT g.operation_type, g.recipient FROM gone g) FOR UPDATE SKIP LOCKED),
+        WHERE (f.operation_type, f.recipient) IN (SELECT g.operation_type, g.recipient FROM gone g)
+        FOR UPDATE SKIP LOCKED),
     tried_anew AS (
-        UPDATE pricing.failing_recipients f SET breaker_until = NULL, holds = 0 FROM hopeful h
+        UPDATE pricing.failing_recipients f SET breaker_until = NULL, breaker_openings = 0 FROM hopeful h
         WHERE (f.operation_type, f.recipient) = (h.operation_type, h.recipient))
     SELECT array_agg(g.id ORDER BY g.id) INTO retried FROM gone g;
     RETURN coalesce(retried, '{}');
 END $$;
 COMMENT ON FUNCTION pricing.retry_operations(bigint[]) IS
-    'Queues dead operations again, with all their attempts, their errors and the same idempotency key; their recipients'' breakers are closed. Returns their ids.';
+    'Queues dead operations again, with all their attempts, their errors and the same idempotency key; their '
+    'recipients'' breakers are closed. Returns their ids.';
 
 
 CREATE OR REPLACE FUNCTION pricing.prune_operations(now_ timestamptz) RETURNS integer
@@ -382,19 +457,22 @@ BEGIN
     RETURN total + pruned;
 END $$;
 COMMENT ON FUNCTION pricing.prune_operations(timestamptz) IS
-    'Deletes operations that were completed more than 14 days ago, and dead ones and failures of recipients after 90. Returns how many operations.';
+    'Deletes operations that were completed more than 14 days ago, and dead ones and failures of recipients after 90. '
+    'Returns how many operations.';
 
 
 CREATE OR REPLACE FUNCTION pricing.move_operations(now_ timestamptz, step interval) RETURNS void
 LANGUAGE sql SET search_path = '' SET lock_timeout = '1s' AS $$
     UPDATE pricing.async_operations_live o
     SET due_at = pricing.moved_back(o.due_at, now_, step), lease_until = pricing.moved_back(o.lease_until, now_, step),
-        claimed_at = pricing.moved_back(o.claimed_at, now_, step), enqueued_at = pricing.moved_back(o.enqueued_at, now_, step)
+        claimed_at = pricing.moved_back(o.claimed_at, now_, step),
+            enqueued_at = pricing.moved_back(o.enqueued_at, now_, step)
     FROM (SELECT x.id FROM pricing.async_operations_live x
           WHERE greatest(x.due_at, x.lease_until, x.claimed_at, x.enqueued_at) > now_ ORDER BY x.id FOR UPDATE) mine
     WHERE o.id = mine.id;
     UPDATE pricing.failing_recipients f
-    SET since = least(f.since, now_), failed_at = least(f.failed_at, now_), breaker_until = pricing.moved_back(f.breaker_until, now_, step)
+    SET since = least(f.since, now_), failed_at = least(f.failed_at, now_),
+        breaker_until = pricing.moved_back(f.breaker_until, now_, step)
     FROM (SELECT x.operation_type, x.recipient FROM pricing.failing_recipients x
           WHERE greatest(x.failed_at, x.breaker_until) > now_ ORDER BY 1, 2 FOR UPDATE) mine
     WHERE (f.operation_type, f.recipient) = (mine.operation_type, mine.recipient);

@@ -54,8 +54,10 @@ COMMENT ON FUNCTION pricing.note_price_events(pricing.price_history[], text[], p
 
 
 CREATE OR REPLACE FUNCTION pricing.take_price_events(most integer)
-RETURNS TABLE (price_alert_id bigint, recipient text, user_id text, is_told boolean, data_type text, condition text, threshold numeric,
-               hysteresis numeric, hysteresis_in text, told_at timestamptz, is_beyond boolean, seen_at timestamptz, reference numeric, reference_at timestamptz,
+RETURNS TABLE (price_alert_id bigint, recipient text, user_id text, is_told boolean, data_type text, condition text,
+               threshold numeric,
+               hysteresis numeric, hysteresis_in text, told_at timestamptz, is_beyond boolean, seen_at timestamptz,
+               reference numeric, reference_at timestamptz,
                split_days date[], split_new numeric[], split_old numeric[],
                symbol text, price numeric, currency text, observed_at timestamptz, provider text, call_id bigint)
 LANGUAGE plpgsql SET search_path = '' AS $$
@@ -66,7 +68,8 @@ DECLARE
 BEGIN
     ids := ARRAY(
         SELECT a.price_alert_id FROM pricing.price_alerts a
-        -- OFFSET 0 keeps it a look into the index for each alert: of an hour's prices that wait for a pace, all would be read.
+        -- OFFSET 0 keeps it a look into the index for each alert: of an hour's prices that wait for a pace, all would
+        -- be read.
         WHERE (coalesce(a.told_at + a.pace <= now_, true)
                AND EXISTS (SELECT FROM pricing.price_events e WHERE e.price_alert_id = a.price_alert_id OFFSET 0))
            -- A price that was stored, or being stored, while the alert was added has no event.
@@ -74,7 +77,9 @@ BEGIN
                AND (coalesce(a.caught_up_after <= pg_snapshot_xmin(pg_current_snapshot()), true) OR EXISTS (
                    SELECT FROM pricing.latest_prices l
                    WHERE (l.data_type, l.symbol) = (a.data_type, a.symbol)
-                     AND (a.seen_at IS NULL OR l.observed_at > a.seen_at OR l.amount * ('1e-' || l.scale)::numeric <> a.seen))))
+                     AND (a.seen_at IS NULL
+                          OR l.observed_at > a.seen_at
+                          OR l.amount * ('1e-' || l.scale)::numeric <> a.seen))))
         ORDER BY a.price_alert_id LIMIT most FOR NO KEY UPDATE SKIP LOCKED);
     -- A statement of its own: it sees what was committed until the alerts were locked.
     RETURN QUERY
@@ -85,23 +90,30 @@ BEGIN
             ORDER BY e.event_id LIMIT CASE WHEN a.condition <> 'each' THEN 200 END) x) AS last_id
         FROM pricing.price_alerts a WHERE a.price_alert_id = ANY (ids)),
     gone AS (
-        DELETE FROM pricing.price_events e USING reach r WHERE e.price_alert_id = r.price_alert_id AND e.event_id <= r.last_id RETURNING e.*),
+        DELETE FROM pricing.price_events e USING reach r
+        WHERE e.price_alert_id = r.price_alert_id AND e.event_id <= r.last_id
+        RETURNING e.*),
     -- A transaction that stores a price without an event for the alert had begun before the alert was committed.
     -- After a restore into another server, transaction numbers start again.
     catching_up AS (
         UPDATE pricing.price_alerts a
         SET caught_up_after = least(a.caught_up_after, pg_snapshot_xmax(pg_current_snapshot())),
-            is_caught_up = coalesce(a.caught_up_after, pg_snapshot_xmax(pg_current_snapshot())) <= pg_snapshot_xmin(pg_current_snapshot())
+            is_caught_up = coalesce(a.caught_up_after,
+                                    pg_snapshot_xmax(pg_current_snapshot())) <= pg_snapshot_xmin(pg_current_snapshot())
         WHERE a.price_alert_id = ANY (ids) AND NOT a.is_caught_up),
     found AS (
-        SELECT g.price_alert_id, g.event_id, g.symbol, g.amount, g.scale, g.currency, g.observed_at, g.provider, g.call_id,
+        SELECT g.price_alert_id, g.event_id, g.symbol, g.amount, g.scale, g.currency, g.observed_at, g.provider,
+               g.call_id,
                row_number() OVER (PARTITION BY g.price_alert_id, g.symbol ORDER BY g.event_id DESC) AS place
         FROM gone g
         UNION ALL
         SELECT a.price_alert_id, NULL, l.symbol, l.amount, l.scale, l.currency, l.observed_at, l.provider, l.call_id, 1
-        FROM reach r JOIN pricing.price_alerts a USING (price_alert_id) JOIN pricing.latest_prices l USING (data_type, symbol)
+        FROM reach r
+        JOIN pricing.price_alerts a USING (price_alert_id)
+        JOIN pricing.latest_prices l USING (data_type, symbol)
         WHERE NOT a.is_caught_up
-          AND NOT EXISTS (SELECT FROM pricing.price_events e WHERE e.price_alert_id = r.price_alert_id AND e.event_id > r.last_id))
+          AND NOT EXISTS (SELECT FROM pricing.price_events e
+                          WHERE e.price_alert_id = r.price_alert_id AND e.event_id > r.last_id))
     SELECT a.price_alert_id, a.recipient, a.user_id, r.is_active, a.data_type, a.condition, a.threshold,
            a.hysteresis, a.hysteresis_in, a.told_at, a.is_beyond, a.seen_at,
            a.reference, a.reference_at, splits.days, splits.new_, splits.old_,
@@ -110,14 +122,21 @@ BEGIN
     LEFT JOIN LATERAL (
         SELECT array_agg(c.ex_on ORDER BY c.ex_on) AS days, array_agg(c.new_shares ORDER BY c.ex_on) AS new_,
                array_agg(c.old_shares ORDER BY c.ex_on) AS old_
-        FROM pricing.data_type_registry t JOIN pricing.corporate_actions c ON (c.asset_class, c.symbol) = (t.asset_class, a.symbol)
-        WHERE c.new_shares IS NOT NULL AND t.data_type = a.data_type AND c.ex_on > (least(a.reference_at, a.seen_at) AT TIME ZONE 'UTC')::date) splits ON true
+        FROM pricing.data_type_registry t
+        JOIN pricing.corporate_actions c ON (c.asset_class, c.symbol) = (t.asset_class, a.symbol)
+        WHERE c.new_shares IS NOT NULL
+          AND t.data_type = a.data_type
+          AND c.ex_on > (least(a.reference_at, a.seen_at) AT TIME ZONE 'UTC')::date) splits ON true
     -- Of the prices of one symbol that wait together, only the newest is told.
     WHERE a.condition <> 'each' OR f.place = 1
     ORDER BY a.price_alert_id, f.event_id NULLS LAST;
 END $$;
 COMMENT ON FUNCTION pricing.take_price_events(integer) IS
-    'Takes the new prices of so many alerts, in the order in which they were stored, at most 200 of one; of alerts that another session has locked, nothing. Rows of one alert come together, with its state, and with the splits since it last looked. An alert of every price gets the newest of each symbol, of all, once its pace allows it. An alert that has not caught up gets the latest price, too, and has caught up when all transactions have ended that were open at its first look.';
+    'Takes the new prices of so many alerts, in the order in which they were stored, at most 200 of one; of alerts '
+    'that another session has locked, nothing. Rows of one alert come together, with its state, and with the splits '
+    'since it last looked. An alert of every price gets the newest of each symbol, of all, once its pace allows it. An '
+    'alert that has not caught up gets the latest price, too, and has caught up when all transactions have ended that '
+    'were open at its first look.';
 
 
 CREATE OR REPLACE FUNCTION pricing.note_price_looks(looks jsonb) RETURNS void
@@ -135,7 +154,8 @@ END $$;
 COMMENT ON FUNCTION pricing.note_price_looks(jsonb) IS 'Notes what alerts, whose rows are locked, have seen, and which were told.';
 
 
-CREATE OR REPLACE FUNCTION pricing.stale_since(wanted_type text, wanted_symbol text, at_least timestamptz) RETURNS timestamptz
+CREATE OR REPLACE FUNCTION pricing.stale_since(wanted_type text, wanted_symbol text, at_least timestamptz)
+RETURNS timestamptz
 LANGUAGE plpgsql VOLATILE SET search_path = '' AS $$
 DECLARE
     kind pricing.data_type_registry;
@@ -147,7 +167,8 @@ BEGIN
     SELECT * INTO STRICT kind FROM pricing.data_type_registry r WHERE r.data_type = wanted_type;
     SELECT * INTO answer FROM pricing.latest_answers a WHERE (a.data_type, a.symbol) = (wanted_type, wanted_symbol);
     RETURN least(pricing.clock(), coalesce(
-        pricing.stale_at(kind, wanted_symbol, answer.fetched_at, pricing.pair_ttl(wanted_type, wanted_symbol)), at_least));
+        pricing.stale_at(kind, wanted_symbol, answer.fetched_at, pricing.pair_ttl(wanted_type, wanted_symbol)),
+            at_least));
 END $$;
 COMMENT ON FUNCTION pricing.stale_since(text, text, timestamptz) IS
     'Since when a pair is stale; NULL = it is fresh. A pair that nobody ever answered for is stale since the given time.';

@@ -19,7 +19,8 @@ BEGIN
           AND w.message = left(warn.message, 1000));
 END $$;
 COMMENT ON FUNCTION pricing.warn(text, text, text, text) IS
-    'Notes what went wrong without stopping anything else: in the table, and as a notice. The program that hears it counts it even if the transaction is rolled back; the server''s log does not have it.';
+    'Notes what went wrong without stopping anything else: in the table, and as a notice. The program that hears it '
+    'counts it even if the transaction is rolled back; the server''s log does not have it.';
 
 
 CREATE OR REPLACE FUNCTION pricing.count_warnings(heard jsonb) RETURNS void

@@ -1,21 +1,24 @@
 -- Storing corporate actions. They are written in the transaction that stores the prices they came with.
 --
--- What a provider reports of a day forms three sets: the ratio (a split or a spin-off), the dividends, the capital gains.
--- Only the provider that first reported a set may change it; the new set then replaces the old one.
+-- What a provider reports of a day forms three sets: the ratio (a split or a spin-off), the dividends, the capital
+-- gains. Only the provider that first reported a set may change it; the new set then replaces the old one.
 
 CREATE OR REPLACE FUNCTION pricing.action_set(kind text) RETURNS text
 LANGUAGE sql IMMUTABLE PARALLEL SAFE SET search_path = '' AS $$
     SELECT CASE kind WHEN 'spin_off' THEN 'split' ELSE kind END
 $$;
 COMMENT ON FUNCTION pricing.action_set(text) IS
-    'The set that an action of a day belongs to: splits and spin-offs are one set, because a provider may report one as the other.';
+    'The set that an action of a day belongs to: splits and spin-offs are one set, because a provider may report one '
+    'as the other.';
 
 
-CREATE OR REPLACE FUNCTION pricing.actions_of_answer(wanted_class text, from_provider text, from_call bigint, actions jsonb)
+CREATE OR REPLACE FUNCTION pricing.actions_of_answer(wanted_class text, from_provider text, from_call bigint,
+                                                     actions jsonb)
 RETURNS SETOF pricing.corporate_actions
 LANGUAGE sql IMMUTABLE SET search_path = '' AS $$
     SELECT wanted_class, a.symbol, a.ex_on, a.kind, a.new_shares, a.old_shares,
-           (a.cash * ('1e' || scale(trim_scale(a.cash)))::numeric)::bigint, scale(trim_scale(a.cash))::smallint, a.currency,
+           (a.cash * ('1e' || scale(trim_scale(a.cash)))::numeric)::bigint, scale(trim_scale(a.cash))::smallint,
+               a.currency,
            from_provider, from_call, NULL::timestamptz, NULL::text, NULL::text, NULL::timestamptz, 1::smallint
     FROM jsonb_to_recordset(actions)
         AS a (symbol text, ex_on date, kind text, new_shares numeric, old_shares numeric, cash numeric, currency text)
@@ -24,10 +27,12 @@ COMMENT ON FUNCTION pricing.actions_of_answer(text, text, bigint, jsonb) IS
     'The actions of an answer as they would be stored, before payments of one day get their parts.';
 
 
-CREATE OR REPLACE FUNCTION pricing.same_action(one pricing.corporate_actions, other pricing.corporate_actions) RETURNS boolean
+CREATE OR REPLACE FUNCTION pricing.same_action(one pricing.corporate_actions, other pricing.corporate_actions)
+RETURNS boolean
 LANGUAGE sql IMMUTABLE SET search_path = '' AS $$
     SELECT one.kind = other.kind
-       AND CASE WHEN one.new_shares IS NOT NULL THEN one.new_shares * other.old_shares = other.new_shares * one.old_shares
+       AND CASE WHEN one.new_shares IS NOT NULL
+            THEN one.new_shares * other.old_shares = other.new_shares * one.old_shares
                 ELSE pricing.same_amount(one.amount, one.scale, other.amount, other.scale)
                      AND one.currency IS NOT DISTINCT FROM other.currency END
 $$;
@@ -35,26 +40,32 @@ COMMENT ON FUNCTION pricing.same_action(pricing.corporate_actions, pricing.corpo
     'Whether two sources report the same action of a day, however they spell it.';
 
 
-CREATE OR REPLACE FUNCTION pricing.is_one_action(believed pricing.corporate_actions, said pricing.corporate_actions) RETURNS boolean
+CREATE OR REPLACE FUNCTION pricing.is_one_action(believed pricing.corporate_actions, said pricing.corporate_actions)
+RETURNS boolean
 LANGUAGE sql IMMUTABLE SET search_path = '' AS $$
     -- Some funds pay the same cash every week.
     SELECT pricing.action_set(believed.kind) = pricing.action_set(said.kind)
        AND abs(believed.ex_on - said.ex_on) <= CASE WHEN said.new_shares IS NULL THEN 6 ELSE 7 END
-       AND CASE WHEN said.new_shares IS NOT NULL THEN believed.new_shares * said.old_shares = said.new_shares * believed.old_shares
+       AND CASE WHEN said.new_shares IS NOT NULL
+            THEN believed.new_shares * said.old_shares = said.new_shares * believed.old_shares
                 ELSE pricing.same_amount(believed.amount, believed.scale, said.amount, said.scale)
                      AND (believed.currency = said.currency) IS NOT FALSE END
 $$;
 COMMENT ON FUNCTION pricing.is_one_action(pricing.corporate_actions, pricing.corporate_actions) IS
-    'Whether a reported action may be a believed one of another day: the same ratio within 7 days, or a payment of the same amount within 6. Sources differ about the ex-day.';
+    'Whether a reported action may be a believed one of another day: the same ratio within 7 days, or a payment of the '
+    'same amount within 6. Sources differ about the ex-day.';
 
 
-CREATE OR REPLACE FUNCTION pricing.keep_actions(were pricing.corporate_actions[], until timestamptz, by_call bigint) RETURNS void
+CREATE OR REPLACE FUNCTION pricing.keep_actions(were pricing.corporate_actions[], until timestamptz, by_call bigint)
+RETURNS void
 LANGUAGE plpgsql SET search_path = '' AS $$
 BEGIN
     INSERT INTO pricing.corporate_action_revisions
-        (asset_class, symbol, ex_on, kind, part, new_shares, old_shares, amount, scale, currency, provider, call_id, recorded_at,
+        (asset_class, symbol, ex_on, kind, part, new_shares, old_shares, amount, scale, currency, provider, call_id,
+         recorded_at,
          revised_at, revised_by)
-    SELECT w.asset_class, w.symbol, w.ex_on, w.kind, w.part, w.new_shares, w.old_shares, w.amount, w.scale, w.currency, w.provider,
+    SELECT w.asset_class, w.symbol, w.ex_on, w.kind, w.part, w.new_shares, w.old_shares, w.amount, w.scale, w.currency,
+           w.provider,
            w.call_id, w.recorded_at, until, by_call
     FROM unnest(were) w ORDER BY w.symbol, w.ex_on, w.kind, w.part;
 END $$;
@@ -62,7 +73,9 @@ COMMENT ON FUNCTION pricing.keep_actions(pricing.corporate_actions[], timestampt
     'Keeps actions that a call of their own provider has replaced.';
 
 
-CREATE OR REPLACE FUNCTION pricing.withdraw_payments(were pricing.corporate_actions[], until timestamptz, by_call bigint) RETURNS integer
+CREATE OR REPLACE FUNCTION pricing.withdraw_payments(were pricing.corporate_actions[], until timestamptz,
+                                                     by_call bigint)
+RETURNS integer
 -- With the owner's rights: no worker may delete actions. What is withdrawn here stays as a revision.
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = '' SET lock_timeout = '1s' AS $$
 DECLARE
@@ -78,11 +91,13 @@ BEGIN
     RETURN coalesce(cardinality(gone), 0);
 END $$;
 COMMENT ON FUNCTION pricing.withdraw_payments(pricing.corporate_actions[], timestamptz, bigint) IS
-    'Withdraws payments that their provider no longer reports of days that it reports again; they stay as revisions. Returns how many.';
+    'Withdraws payments that their provider no longer reports of days that it reports again; they stay as revisions. '
+    'Returns how many.';
 
 
 CREATE OR REPLACE FUNCTION pricing.move_actions(
-    wanted_class text, from_provider text, from_call bigint, actions jsonb, told_symbols text[], told_since date[]) RETURNS integer
+    wanted_class text, from_provider text, from_call bigint, actions jsonb, told_symbols text[],
+    told_since date[]) RETURNS integer
 LANGUAGE plpgsql SET search_path = '' AS $$
 DECLARE
     now_ timestamptz := pricing.clock();
@@ -93,11 +108,13 @@ BEGIN
         SELECT c AS was, s AS said
         FROM pricing.actions_of_answer(wanted_class, from_provider, from_call, actions) s
         JOIN unnest(told_symbols, told_since) AS t (symbol, since) ON t.symbol = s.symbol
-        JOIN pricing.corporate_actions c ON (c.asset_class, c.symbol, c.provider) = (wanted_class, s.symbol, from_provider)
+        JOIN pricing.corporate_actions c ON (c.asset_class, c.symbol, c.provider) = (wanted_class, s.symbol,
+            from_provider)
              AND c.ex_on > t.since AND c.ex_on <= (now_ AT TIME ZONE 'UTC')::date
         WHERE pricing.is_one_action(c, s) AND NOT pricing.is_refuted(s)
           AND NOT EXISTS (SELECT FROM pricing.actions_of_answer(wanted_class, from_provider, from_call, actions) x
-                          WHERE (x.symbol, x.ex_on, pricing.action_set(x.kind)) = (c.symbol, c.ex_on, pricing.action_set(c.kind)))
+                          WHERE (x.symbol, x.ex_on, pricing.action_set(x.kind)) = (c.symbol, c.ex_on,
+                              pricing.action_set(c.kind)))
         ORDER BY s.symbol, s.kind, abs(c.ex_on - s.ex_on), s.ex_on, c.ex_on
     LOOP
         BEGIN
@@ -110,7 +127,8 @@ BEGIN
               AND c.recorded_at = (one.was).recorded_at
               -- What is known of the new day already is not moved there once more.
               AND NOT EXISTS (SELECT FROM pricing.corporate_actions x
-                              WHERE (x.asset_class, x.symbol, x.ex_on) = (wanted_class, (one.said).symbol, (one.said).ex_on)
+                              WHERE (x.asset_class, x.symbol, x.ex_on) = (wanted_class, (one.said).symbol,
+                                  (one.said).ex_on)
                                 AND pricing.action_set(x.kind) = pricing.action_set((one.said).kind)
                                 AND (x.provider <> from_provider OR pricing.same_action(x, one.said)));
             IF FOUND THEN
@@ -128,7 +146,8 @@ COMMENT ON FUNCTION pricing.move_actions(text, text, bigint, jsonb, text[], date
     'Moves what a provider has said of one day, and now says of another one near it, to that day: where it tells all actions since before the old day, and no longer names it. The old one becomes a revision. Returns how many were moved.';
 
 
-CREATE OR REPLACE FUNCTION pricing.next_part(wanted_class text, wanted_symbol text, day date, wanted_kind text) RETURNS smallint
+CREATE OR REPLACE FUNCTION pricing.next_part(wanted_class text, wanted_symbol text, day date, wanted_kind text)
+RETURNS smallint
 LANGUAGE sql STABLE SET search_path = '' AS $$
     SELECT (coalesce(max(c.part), 0) + 1)::smallint FROM pricing.corporate_actions c
     WHERE (c.asset_class, c.symbol, c.ex_on, c.kind) = (wanted_class, wanted_symbol, day, wanted_kind)
@@ -137,15 +156,19 @@ COMMENT ON FUNCTION pricing.next_part(text, text, date, text) IS 'The part numbe
 
 
 CREATE OR REPLACE FUNCTION pricing.cover_actions(
-    wanted_class text, from_provider text, from_call bigint, told_symbols text[], told_since date[], gains_told text[]) RETURNS void
+    wanted_class text, from_provider text, from_call bigint, told_symbols text[], told_since date[],
+    gains_told text[]) RETURNS void
 LANGUAGE plpgsql SET search_path = '' AS $$
 DECLARE
     now_ timestamptz := pricing.clock();
     today date := (now_ AT TIME ZONE 'UTC')::date;
 BEGIN
-    INSERT INTO pricing.corporate_action_pairs AS p (asset_class, symbol, covered, gains_covered, fetched_at, provider, call_id)
-    SELECT wanted_class, t.symbol, t.days, CASE WHEN t.has_gains THEN t.days ELSE '{}' END, now_, from_provider, from_call
-    FROM (SELECT u.symbol, datemultirange(daterange(least(u.since, today), today, '[]')) AS days, u.symbol = ANY (gains_told) AS has_gains
+    INSERT INTO pricing.corporate_action_pairs AS p (asset_class, symbol, covered, gains_covered, fetched_at, provider,
+                                                     call_id)
+    SELECT wanted_class, t.symbol, t.days, CASE WHEN t.has_gains THEN t.days ELSE '{}' END, now_, from_provider,
+           from_call
+    FROM (SELECT u.symbol, datemultirange(daterange(least(u.since, today), today, '[]')) AS days,
+          u.symbol = ANY (gains_told) AS has_gains
           FROM unnest(told_symbols, told_since) AS u (symbol, since)) t
     WHERE NOT EXISTS (SELECT FROM pricing.corporate_action_pairs o
                       WHERE (o.asset_class, o.symbol) = (wanted_class, t.symbol)
@@ -156,7 +179,8 @@ BEGIN
             fetched_at = excluded.fetched_at, provider = excluded.provider, call_id = excluded.call_id;
 END $$;
 COMMENT ON FUNCTION pricing.cover_actions(text, text, bigint, text[], date[], text[]) IS
-    'Records that a provider has reported all splits and dividends of these symbols, each since its day, and for some also all capital gains.';
+    'Records that a provider has reported all splits and dividends of these symbols, each since its day, and for some '
+    'also all capital gains.';
 
 
 CREATE OR REPLACE FUNCTION pricing.merge_actions(
@@ -173,9 +197,11 @@ BEGIN
         WITH moment AS MATERIALIZED (SELECT pricing.clock() AS at), -- later than whatever this statement sees
         said AS MATERIALIZED (
             SELECT DISTINCT a AS action, a.symbol, a.ex_on, a.kind, a.currency, pricing.action_set(a.kind) AS set
-            FROM pricing.actions_of_answer(wanted_class, from_provider, from_call, actions) a WHERE NOT pricing.is_refuted(a)),
+            FROM pricing.actions_of_answer(wanted_class, from_provider, from_call, actions) a
+            WHERE NOT pricing.is_refuted(a)),
         known AS MATERIALIZED (
-            SELECT c AS action, c.ctid AS place, c.symbol, c.ex_on, c.provider, c.currency, pricing.action_set(c.kind) AS set
+            SELECT c AS action, c.ctid AS place, c.symbol, c.ex_on, c.provider, c.currency,
+                   pricing.action_set(c.kind) AS set
             FROM pricing.corporate_actions c
             WHERE c.asset_class = wanted_class AND (c.symbol, c.ex_on) IN (SELECT s.symbol, s.ex_on FROM said s)),
         -- Reported and not stored yet, in sets that are new or the provider's own.
@@ -191,7 +217,8 @@ BEGIN
                       -- A person's payment takes the place of the provider's in its currency, and stands beside others.
                       WHEN 'by hand' THEN (k.currency = s.currency) IS NOT FALSE AND NOT EXISTS (
                           SELECT FROM known own
-                          WHERE (own.symbol, own.ex_on, own.set, own.provider) = (s.symbol, s.ex_on, s.set, from_provider)
+                          WHERE (own.symbol, own.ex_on, own.set, own.provider) = (s.symbol, s.ex_on, s.set,
+                              from_provider)
                             AND own.currency IS NOT DISTINCT FROM s.currency)
                       ELSE true END)),
         -- Stored in such a set, and no longer reported.
@@ -209,22 +236,26 @@ BEGIN
             SELECT s.* FROM other s
             WHERE NOT EXISTS (SELECT FROM outdated d
                               WHERE (d.symbol, d.ex_on, d.set, d.number) = (s.symbol, s.ex_on, s.set, s.number))
-              -- One that is believed of a day near it, and not named beside it, is the same one. A provider may pay twice a week.
+              -- One that is believed of a day near it, and not named beside it, is the same one. A provider may pay
+              -- twice a week.
               AND NOT EXISTS (SELECT FROM pricing.corporate_actions o
                               WHERE (o.asset_class, o.symbol) = (wanted_class, s.symbol)
                                 AND (o.new_shares IS NOT NULL OR o.provider <> from_provider)
                                 AND pricing.is_one_action(o, s.action)
                                 AND NOT EXISTS (SELECT FROM said x
-                                                WHERE (x.symbol, x.ex_on, x.set) = (o.symbol, o.ex_on, pricing.action_set(o.kind))))),
+                                                WHERE (x.symbol, x.ex_on, x.set) = (o.symbol, o.ex_on,
+                                                    pricing.action_set(o.kind))))),
         written AS (
             INSERT INTO pricing.corporate_actions AS x
-                (asset_class, symbol, ex_on, kind, part, new_shares, old_shares, amount, scale, currency, provider, call_id,
+                (asset_class, symbol, ex_on, kind, part, new_shares, old_shares, amount, scale, currency, provider,
+                 call_id,
                  recorded_at, judged_at)
             SELECT wanted_class, s.symbol, s.ex_on, s.kind,
                    pricing.next_part(wanted_class, s.symbol, s.ex_on, s.kind)
                        + row_number() OVER (PARTITION BY s.symbol, s.ex_on, s.kind ORDER BY s.number) - 1,
                    (s.action).new_shares, (s.action).old_shares, (s.action).amount, (s.action).scale, s.currency,
-                   from_provider, from_call, m.at, CASE WHEN NOT pricing.is_to_judge(wanted_class, s.symbol, s.kind) THEN m.at END
+                   from_provider, from_call, m.at, CASE
+                       WHEN NOT pricing.is_to_judge(wanted_class, s.symbol, s.kind) THEN m.at END
             FROM fresh s CROSS JOIN moment m
             ORDER BY s.symbol, s.ex_on, s.kind, s.number
             ON CONFLICT DO NOTHING
@@ -235,7 +266,8 @@ BEGIN
             SET kind = (d.action).kind, new_shares = (d.action).new_shares, old_shares = (d.action).old_shares,
                 amount = (d.action).amount, scale = (d.action).scale, currency = (d.action).currency,
                 call_id = from_call, recorded_at = m.at,
-                judged_at = CASE WHEN NOT pricing.is_to_judge(wanted_class, (d.was).symbol, (d.action).kind) THEN m.at END
+                judged_at = CASE
+                    WHEN NOT pricing.is_to_judge(wanted_class, (d.was).symbol, (d.action).kind) THEN m.at END
             FROM differing d CROSS JOIN moment m WHERE x.ctid = d.place
             RETURNING d.was)
         SELECT (SELECT count(*) FROM written) + (SELECT count(*) FROM changed) AS stored,
@@ -247,7 +279,8 @@ BEGIN
                (SELECT m.at FROM moment m) AS at INTO pass;
         stored := stored + pass.stored;
         PERFORM pricing.keep_actions(pass.replaced, pass.at, from_call) WHERE pass.replaced IS NOT NULL;
-        stored := stored + coalesce((SELECT pricing.withdraw_payments(pass.surplus, pass.at, from_call) WHERE pass.surplus IS NOT NULL), 0);
+        stored := stored + coalesce((SELECT pricing.withdraw_payments(pass.surplus, pass.at, from_call)
+                                     WHERE pass.surplus IS NOT NULL), 0);
         -- Another session has stored actions of the same days in this moment: what is said here is compared with those.
         EXIT WHEN NOT pass.is_overtaken;
     END LOOP;
@@ -255,7 +288,10 @@ BEGIN
     RETURN stored;
 END $$;
 COMMENT ON FUNCTION pricing.merge_actions(text, text, bigint, jsonb, text[], date[], text[]) IS
-    'Stores the actions that one call brought. If the provider that reported a day corrects it, the old actions become revisions. What another provider reports of that day, or of one near it, changes nothing. A day that the answer no longer names stays as it is, or moves to a day near it. What a person has removed stays removed. Of the symbols in told, all actions since their day are known from now on. Returns how many rows were changed.';
+    'Stores the actions that one call brought. If the provider that reported a day corrects it, the old actions become '
+    'revisions. What another provider reports of that day, or of one near it, changes nothing. A day that the answer '
+    'no longer names stays as it is, or moves to a day near it. What a person has removed stays removed. Of the '
+    'symbols in told, all actions since their day are known from now on. Returns how many rows were changed.';
 
 
 CREATE OR REPLACE FUNCTION pricing.doubted_payments(wanted_type text, actions jsonb)
@@ -270,29 +306,35 @@ LANGUAGE sql STABLE SET search_path = '' AS $$
         UNION ALL
         SELECT c.symbol, c.ex_on, c.kind, c.amount * ('1e-' || c.scale)::numeric, c.currency, c.asset_class, false
         FROM (SELECT DISTINCT s.asset_class, s.symbol FROM said s) p
-        JOIN pricing.corporate_actions c ON (c.asset_class, c.symbol) = (p.asset_class, p.symbol) AND c.amount IS NOT NULL
+        JOIN pricing.corporate_actions c ON (c.asset_class, c.symbol) = (p.asset_class, p.symbol)
+            AND c.amount IS NOT NULL
         WHERE NOT EXISTS (SELECT FROM said s WHERE (s.symbol, s.ex_on, s.kind) = (c.symbol, c.ex_on, c.kind))),
     compared AS (
         SELECT p.*, max(p.cash) OVER (PARTITION BY p.symbol, p.kind, coalesce(p.currency, '') ORDER BY p.ex_on
                                       ROWS BETWEEN 4 PRECEDING AND 1 PRECEDING) AS before,
                -- Funds hand out all gains of a year at once.
-               CASE p.kind WHEN 'dividend' THEN 0.2 ELSE 0.5 END AS most, CASE p.kind WHEN 'dividend' THEN 'fifth' ELSE 'half' END AS part,
+               CASE p.kind WHEN 'dividend' THEN 0.2 ELSE 0.5 END AS most,
+               CASE p.kind WHEN 'dividend' THEN 'fifth' ELSE 'half' END AS part,
                replace(p.kind, '_', ' ') AS word
         FROM paid p)
     SELECT d.symbol, d.ex_on, d.kind, d.cash, d.currency,
            CASE WHEN d.kind = 'dividend' AND d.cash > 100 * d.before
-                THEN pg_catalog.format('the dividend of %s is more than 100 times each of the last ones before it, which were up to %s',
+                THEN pg_catalog.format('the dividend of %s is more than 100 times each of the last ones before it, '
+                                       'which were up to %s',
                                        d.ex_on, trim_scale(d.before))
-                WHEN price.close IS NULL THEN pg_catalog.format('the %s is more than any share has paid, and no price before it is known', d.word)
+                WHEN price.close IS NULL THEN pg_catalog.format(
+                    'the %s is more than any share has paid, and no price before it is known', d.word)
                 ELSE pg_catalog.format('the %s of %s is more than a %s of the last price before it, %s on %s', d.word,
                                        d.ex_on, d.part, price.close, (price.observed_at AT TIME ZONE 'UTC')::date) END
     FROM compared d
     LEFT JOIN LATERAL (
         SELECT h.observed_at, h.amount * ('1e-' || h.scale)::numeric AS close, h.adjustment,
-               CASE WHEN (h.currency = d.currency) IS NOT FALSE THEN 1 ELSE pricing.rate_of_day(d.currency, h.currency, d.ex_on) END AS rate
+               CASE WHEN (h.currency = d.currency) IS NOT FALSE THEN 1
+                   ELSE pricing.rate_of_day(d.currency, h.currency, d.ex_on) END AS rate
         FROM pricing.data_type_registry t
         JOIN pricing.price_history h ON h.data_type = t.data_type AND h.symbol = d.symbol
-             AND h.observed_at >= (d.ex_on - 14)::timestamp AT TIME ZONE 'UTC' AND h.observed_at < d.ex_on::timestamp AT TIME ZONE 'UTC'
+             AND h.observed_at >= (d.ex_on - 14)::timestamp AT TIME ZONE 'UTC'
+             AND h.observed_at < d.ex_on::timestamp AT TIME ZONE 'UTC'
         WHERE t.asset_class = d.asset_class
         ORDER BY h.observed_at DESC LIMIT 1) price ON price.rate IS NOT NULL
     -- Splits that nobody has told may lie between a price that is divided by all of them and a dividend that is not.
@@ -305,7 +347,9 @@ LANGUAGE sql STABLE SET search_path = '' AS $$
                         AND c.amount * ('1e-' || c.scale)::numeric = d.cash AND (c.currency = d.currency) IS NOT FALSE)
 $$;
 COMMENT ON FUNCTION pricing.doubted_payments(text, jsonb) IS
-    'Of the actions of an answer, the dividends that are more than a fifth of the last price of the two weeks before them (capital gains: a half), or 100 times each of the last four before them, and why each is not believed. What is stored already is not doubted.';
+    'Of the actions of an answer, the dividends that are more than a fifth of the last price of the two weeks before '
+    'them (capital gains: a half), or 100 times each of the last four before them, and why each is not believed. What '
+    'is stored already is not doubted.';
 
 
 CREATE OR REPLACE FUNCTION pricing.is_to_judge(wanted_class text, wanted_symbol text, wanted_kind text) RETURNS boolean
@@ -315,7 +359,10 @@ BEGIN
         SELECT FROM pricing.data_type_registry r
         WHERE r.asset_class = wanted_class AND r.fetcher IN ('daily_bars', 'nav')
           AND (EXISTS (SELECT FROM pricing.quarantined_values q
-                       WHERE q.data_type = r.data_type AND q.symbol = wanted_symbol AND q.status = 'quarantined' AND pricing.is_of_level(q.kind))
+                       WHERE q.data_type = r.data_type
+                         AND q.symbol = wanted_symbol
+                         AND q.status = 'quarantined'
+                         AND pricing.is_of_level(q.kind))
                OR EXISTS (SELECT FROM pricing.restatements x
                           WHERE x.data_type = r.data_type AND x.symbol = wanted_symbol AND x.ratio IS NOT NULL)));
 END $$;
@@ -331,7 +378,10 @@ BEGIN
     -- A history that came divided by one ratio is fetched again: only some of its values are quarantined.
     UPDATE pricing.restatements x SET backfill_id = NULL, reopened_at = now_
     FROM pricing.data_type_registry r
-    WHERE r.data_type = x.data_type AND r.asset_class = wanted_class AND x.symbol = wanted_symbol AND x.ratio IS NOT NULL
+    WHERE r.data_type = x.data_type
+      AND r.asset_class = wanted_class
+      AND x.symbol = wanted_symbol
+      AND x.ratio IS NOT NULL
       AND EXISTS (SELECT FROM pricing.corporate_actions a
                   WHERE (a.asset_class, a.symbol) = (wanted_class, wanted_symbol) AND a.new_shares IS NOT NULL
                     AND a.judged_at IS NULL AND a.recorded_at <= until);
@@ -350,8 +400,10 @@ COMMENT ON FUNCTION pricing.has_splits(text) IS
     'Whether instruments of a class may be split. Of others a step of any size is a true move or a mistake, unless a split of one is known.';
 
 
-CREATE OR REPLACE FUNCTION pricing.known_basis(wanted_type text, symbols text[], first_times timestamptz[], last_times timestamptz[])
-RETURNS TABLE (symbol text, adjustment text, split_days date[], split_ratios numeric[], newest_recorded timestamptz, earlier_recorded timestamptz,
+CREATE OR REPLACE FUNCTION pricing.known_basis(wanted_type text, symbols text[], first_times timestamptz[],
+                                               last_times timestamptz[])
+RETURNS TABLE (symbol text, adjustment text, split_days date[], split_ratios numeric[], newest_recorded timestamptz,
+               earlier_recorded timestamptz,
                same_times timestamptz[], same_recorded timestamptz[])
 LANGUAGE plpgsql STABLE SET search_path = '' SET plan_cache_mode = force_generic_plan AS $$
 #variable_conflict use_column
@@ -359,10 +411,12 @@ DECLARE
     wanted_class text := (SELECT r.asset_class FROM pricing.data_type_registry r WHERE r.data_type = wanted_type);
 BEGIN
     RETURN QUERY
-    SELECT w.symbol, newest.adjustment, splits.days, splits.ratios, newest.recorded_at, earlier.recorded_at, same.times, same.recorded
+    SELECT w.symbol, newest.adjustment, splits.days, splits.ratios, newest.recorded_at, earlier.recorded_at, same.times,
+           same.recorded
     FROM unnest(symbols, first_times, last_times) AS w (symbol, first_at, last_at)
     LEFT JOIN LATERAL (
-        SELECT array_agg(a.ex_on) AS days, array_agg(a.new_shares / a.old_shares) AS ratios FROM pricing.corporate_actions a
+        SELECT array_agg(a.ex_on) AS days, array_agg(a.new_shares / a.old_shares) AS ratios
+        FROM pricing.corporate_actions a
         WHERE a.asset_class = wanted_class AND a.symbol = w.symbol AND a.new_shares IS NOT NULL) splits ON true
     LEFT JOIN LATERAL (
         SELECT h.fetched_at AS recorded_at, h.adjustment FROM pricing.price_history h
@@ -374,7 +428,8 @@ BEGIN
     LEFT JOIN LATERAL (
         SELECT array_agg(h.observed_at) AS times, array_agg(h.fetched_at) AS recorded FROM pricing.price_history h
         WHERE h.data_type = wanted_type AND h.symbol = w.symbol AND h.observed_at BETWEEN w.first_at AND w.last_at
-          AND (h.fetched_at < h.observed_at + interval '25 hours' OR (newest.adjustment = 'splits' AND splits.days IS NOT NULL))) same ON true;
+          AND (h.fetched_at < h.observed_at + interval '25 hours'
+               OR (newest.adjustment = 'splits' AND splits.days IS NOT NULL))) same ON true;
 END $$;
 COMMENT ON FUNCTION pricing.known_basis(text, text[], timestamptz[], timestamptz[]) IS
     'What tells a restated bar from a corrected one, for each symbol with the first and last time that an answer has of it: its basis, splits, and when stored values were recorded: all of a history that splits have divided, else those before their day was over.';

@@ -201,10 +201,12 @@ LANGUAGE sql STABLE SET search_path = '' AS $$
     JOIN pricing.data_type_registry r USING (data_type)
     CROSS JOIN LATERAL (
         -- What a payment took off is told by the price before it, within two weeks: pricing.close_before.
-        SELECT range_agg(daterange(a.ex_on - 14, a.ex_on)) AS days FROM pricing.actions_as_of(r.asset_class, wanted_symbol, as_of) a
+        SELECT range_agg(daterange(a.ex_on - 14, a.ex_on)) AS days
+        FROM pricing.actions_as_of(r.asset_class, wanted_symbol, as_of) a
         WHERE adjust = 'total' AND a.amount IS NOT NULL AND a.ex_on > moved_spans.first_day) d
     CROSS JOIN LATERAL unnest(
-        m.noted_days * (datemultirange(daterange(moved_spans.first_day, moved_spans.last_day, '[]')) + coalesce(d.days, '{}'))) AS s (span)
+        m.noted_days * (datemultirange(daterange(moved_spans.first_day, moved_spans.last_day, '[]')) + coalesce(d.days,
+            '{}'))) AS s (span)
     WHERE (m.data_type, m.symbol) = (wanted_type, wanted_symbol)
     ORDER BY 1
 $$;

@@ -69,14 +69,19 @@ BEGIN
         SELECT pricing.listed_from(wanted_type, wanted_symbol) AS listed_from, p.lag,
                -- Of the latest value only the newest session is asked for, wherever the wanted days end.
                (SELECT s.session FROM pricing.calendar_sessions s
-                WHERE s.calendar = about.calendar AND s.closes_at <= now_ - p.lag ORDER BY s.closes_at DESC LIMIT 1) AS newest,
-               (SELECT h.covered FROM pricing.history_coverage h WHERE (h.data_type, h.symbol) = (wanted_type, wanted_symbol)) AS covered
+                WHERE s.calendar = about.calendar AND s.closes_at <= now_ - p.lag
+                ORDER BY s.closes_at DESC
+                LIMIT 1) AS newest,
+               (SELECT h.covered FROM pricing.history_coverage h
+                WHERE (h.data_type, h.symbol) = (wanted_type, wanted_symbol)) AS covered
         FROM (SELECT pricing.publish_lag(wanted_type, wanted_symbol, about.fetcher) AS lag) p),
     expected AS MATERIALIZED (
         SELECT s.session, s.closes_at, row_number() OVER (ORDER BY s.session) AS nth,
                s.session = k.newest AS is_newest
         FROM pricing.calendar_sessions s CROSS JOIN known k
-        WHERE s.calendar = about.calendar AND s.session BETWEEN greatest(from_day, about.history_from) AND to_day AND s.opens_at <= now_),
+        WHERE s.calendar = about.calendar
+          AND s.session BETWEEN greatest(from_day, about.history_from) AND to_day
+          AND s.opens_at <= now_),
     missing AS MATERIALIZED (
         SELECT e.* FROM expected e
         WHERE NOT EXISTS (SELECT FROM pricing.price_history h
@@ -87,7 +92,8 @@ BEGIN
         SELECT q.window_start, q.window_end FROM pricing.api_call_queue_live q
         WHERE q.data_type = wanted_type AND q.symbol = wanted_symbol),
     dead AS MATERIALIZED (
-        SELECT q.window_start, q.window_end, q.finished_at, q.failure_kind || ': ' || (q.errors -> -1 ->> 'message') AS why
+        SELECT q.window_start, q.window_end, q.finished_at,
+               q.failure_kind || ': ' || (q.errors -> -1 ->> 'message') AS why
         FROM pricing.api_call_queue_dead q
         WHERE q.data_type = wanted_type AND q.symbol = wanted_symbol AND q.status = 'failed' AND q.resolved_at IS NULL)
     SELECT m.session, m.nth,
@@ -105,9 +111,13 @@ BEGIN
     CROSS JOIN LATERAL (
         SELECT (array_agg(v.reason ORDER BY v.last_seen_at DESC)
                     FILTER (WHERE v.status = 'quarantined' AND NOT pricing.is_unreadable(v.kind, v.bar)))[1] AS reason,
-               (array_agg(v.reason ORDER BY v.last_seen_at DESC) FILTER (WHERE pricing.is_unreadable(v.kind, v.bar)))[1] AS unread
+               (array_agg(v.reason
+                          ORDER BY v.last_seen_at DESC) FILTER (WHERE pricing.is_unreadable(v.kind,
+                              v.bar)))[1] AS unread
         FROM pricing.quarantined_values v
-        WHERE v.data_type = wanted_type AND v.symbol = wanted_symbol AND v.observed_at = m.session::timestamp AT TIME ZONE 'UTC') doubt
+        WHERE v.data_type = wanted_type
+          AND v.symbol = wanted_symbol
+          AND v.observed_at = m.session::timestamp AT TIME ZONE 'UTC') doubt
     LEFT JOIN LATERAL (
         SELECT d.why FROM dead d
         WHERE m.session BETWEEN d.window_start AND d.window_end
@@ -128,13 +138,18 @@ RETURNS TABLE (first_day date, last_day date, sessions bigint, kind text, detail
 LANGUAGE sql STABLE SET search_path = '' AS $$
     -- Sessions that follow each other and lack a value for the same reason are one gap; a weekend parts nothing.
     SELECT min(r.session), max(r.session), count(*), r.kind,
-           (array_agg(r.detail ORDER BY r.nth DESC) FILTER (WHERE r.kind IN ('quarantined', 'failed', 'unreadable', 'provider_has_none')))[1]
+           (array_agg(r.detail
+                      ORDER BY r.nth DESC) FILTER (WHERE r.kind IN ('quarantined', 'failed', 'unreadable',
+                          'provider_has_none')))[1]
     FROM (SELECT m.*, m.nth - row_number() OVER (PARTITION BY m.kind ORDER BY m.nth) AS run
           FROM pricing.missing_sessions(wanted_type, wanted_symbol, from_day, to_day) m) r
     GROUP BY r.kind, r.run ORDER BY 1
 $$;
 COMMENT ON FUNCTION pricing.gaps(text, text, date, date) IS
-    'Sessions of a pair without a value between two days, joined to gaps, each with its kind: not_listed, provider_has_none, failed, quarantined, unreadable, queued, not_published, not_asked. Only what failed, could not be read or was never asked for is worth a call; what the provider has none of is asked for again by itself, as the detail says.';
+    'Sessions of a pair without a value between two days, joined to gaps, each with its kind: not_listed, '
+    'provider_has_none, failed, quarantined, unreadable, queued, not_published, not_asked. Only what failed, could not '
+    'be read or was never asked for is worth a call; what the provider has none of is asked for again by itself, as '
+    'the detail says.';
 
 
 CREATE OR REPLACE FUNCTION pricing.closed_days(wanted_calendar text, from_day date, to_day date) RETURNS SETOF date

@@ -64,22 +64,26 @@ COMMENT ON FUNCTION pricing.prices_as_of(text, text, date, date, timestamptz, pr
 
 
 CREATE OR REPLACE FUNCTION pricing.actions_as_of(wanted_class text, wanted_symbol text, as_of timestamptz DEFAULT NULL)
-RETURNS TABLE (ex_on date, kind text, new_shares numeric, old_shares numeric, amount bigint, scale smallint, currency text,
+RETURNS TABLE (ex_on date, kind text, new_shares numeric, old_shares numeric, amount bigint, scale smallint,
+               currency text,
                provider text, call_id bigint, recorded_at timestamptz, entered_by text, reason text)
 LANGUAGE sql STABLE SET search_path = '' AS $$
-    SELECT a.ex_on, a.kind, a.new_shares, a.old_shares, a.amount, a.scale, a.currency, a.provider, a.call_id, a.recorded_at,
+    SELECT a.ex_on, a.kind, a.new_shares, a.old_shares, a.amount, a.scale, a.currency, a.provider, a.call_id,
+           a.recorded_at,
            a.entered_by, a.reason
     FROM pricing.corporate_actions a
     WHERE (a.asset_class, a.symbol) = (wanted_class, wanted_symbol) AND (as_of IS NULL OR a.recorded_at <= as_of)
     UNION ALL
-    SELECT r.ex_on, r.kind, r.new_shares, r.old_shares, r.amount, r.scale, r.currency, r.provider, r.call_id, r.recorded_at,
+    SELECT r.ex_on, r.kind, r.new_shares, r.old_shares, r.amount, r.scale, r.currency, r.provider, r.call_id,
+           r.recorded_at,
            r.entered_by, r.reason
     FROM pricing.corporate_action_revisions r
     WHERE (r.asset_class, r.symbol) = (wanted_class, wanted_symbol) AND r.recorded_at <= as_of AND r.revised_at > as_of
     ORDER BY 1 DESC, 3 NULLS LAST, 2 DESC, 7, 5
 $$;
 COMMENT ON FUNCTION pricing.actions_as_of(text, text, timestamptz) IS
-    'Corporate actions of an instrument, the newest first, a day''s split or spin-off before its payments: as they were believed at a time; NULL = as they are now.';
+    'Corporate actions of an instrument, the newest first, a day''s split or spin-off before its payments: as they '
+    'were believed at a time; NULL = as they are now.';
 
 
 CREATE OR REPLACE FUNCTION pricing.close_before(
@@ -111,39 +115,47 @@ BEGIN
     ORDER BY b.observed_at DESC LIMIT 1;
 END $$;
 COMMENT ON FUNCTION pricing.close_before(text, text, date, timestamptz, pricing.price_revisions[]) IS
-    'The last value of a pair in the two weeks before a day, as it was believed at a time (NULL = now), with the day of whose shares it is. NULL = there is none.';
+    'The last value of a pair in the two weeks before a day, as it was believed at a time (NULL = now), with the day '
+    'of whose shares it is. NULL = there is none.';
 
 
-CREATE OR REPLACE FUNCTION pricing.basis_day(adjustment text, observed_at timestamptz, recorded_at timestamptz) RETURNS date
+CREATE OR REPLACE FUNCTION pricing.basis_day(adjustment text, observed_at timestamptz, recorded_at timestamptz)
+RETURNS date
 LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
     SELECT CASE adjustment WHEN 'raw' THEN (observed_at AT TIME ZONE 'UTC')::date
                 ELSE greatest((observed_at AT TIME ZONE 'UTC')::date, (recorded_at AT TIME ZONE 'UTC')::date) END
 $$;
 COMMENT ON FUNCTION pricing.basis_day(text, timestamptz, timestamptz) IS
-    'The day whose shares a stored value refers to: its own day if it is as traded; the day on which it was recorded if it is divided by the splits until then.';
+    'The day whose shares a stored value refers to: its own day if it is as traded; the day on which it was recorded '
+    'if it is divided by the splits until then.';
 
 
-CREATE OR REPLACE FUNCTION pricing.rate_of_day(from_currency text, to_currency text, day date, as_of timestamptz DEFAULT NULL)
+CREATE OR REPLACE FUNCTION pricing.rate_of_day(from_currency text, to_currency text, day date,
+                                               as_of timestamptz DEFAULT NULL)
 RETURNS numeric
 LANGUAGE plpgsql STABLE SET search_path = '' AS $$
 BEGIN
     RETURN (
         SELECT CASE WHEN h.amount > 0 THEN
-                   CASE WHEN pair.is_inverse THEN 1.000000000000000000000000000000 / (h.amount * ('1e-' || h.scale)::numeric)
+                   CASE WHEN pair.is_inverse THEN 1.000000000000000000000000000000
+                        / (h.amount * ('1e-' || h.scale)::numeric)
                         ELSE h.amount * ('1e-' || h.scale)::numeric END END
         FROM pricing.data_type_registry r
-        CROSS JOIN (VALUES (from_currency || '/' || to_currency, false), (to_currency || '/' || from_currency, true)) pair (symbol, is_inverse)
+        CROSS JOIN (VALUES (from_currency || '/' || to_currency, false),
+                    (to_currency || '/' || from_currency, true)) pair (symbol, is_inverse)
         CROSS JOIN LATERAL pricing.prices_as_of(r.data_type, pair.symbol, day, day, as_of, '{}') h
         WHERE r.asset_class = 'fx' AND (h.currency = split_part(pair.symbol, '/', 2)) IS NOT FALSE
         -- A day's bar before a quote of that day.
         ORDER BY r.fetcher = 'quote', pair.is_inverse, r.data_type, h.observed_at DESC LIMIT 1);
 END $$;
 COMMENT ON FUNCTION pricing.rate_of_day(text, text, date, timestamptz) IS
-    'The stored exchange rate of a day, as believed at a time (NULL = now): units of the second currency for one of the first, from either spelling of the pair. NULL = none is stored.';
+    'The stored exchange rate of a day, as believed at a time (NULL = now): units of the second currency for one of '
+    'the first, from either spelling of the pair. NULL = none is stored.';
 
 
 CREATE OR REPLACE FUNCTION pricing.left_by_payments(
-    wanted_type text, wanted_class text, wanted_symbol text, day date, as_of timestamptz, archived pricing.price_revisions[],
+    wanted_type text, wanted_class text, wanted_symbol text, day date, as_of timestamptz,
+    archived pricing.price_revisions[],
     OUT kept numeric, OUT lacks jsonb)
 LANGUAGE plpgsql STABLE SET search_path = '' AS $$
 DECLARE
@@ -158,19 +170,23 @@ BEGIN
     kept := 1;
     WITH paid AS (
         SELECT a.kind, a.currency, a.amount * ('1e-' || a.scale)::numeric AS cash,
-               CASE WHEN (a.currency = its_currency) IS NOT FALSE AND (a.currency IS NULL OR its_currency IS NOT NULL) THEN 1
+               CASE WHEN (a.currency = its_currency) IS NOT FALSE
+                   AND (a.currency IS NULL OR its_currency IS NOT NULL) THEN 1
                     ELSE pricing.rate_of_day(a.currency, its_currency, day, as_of) END AS rate
         FROM pricing.actions_as_of(wanted_class, wanted_symbol, as_of) a WHERE a.ex_on = day AND a.amount IS NOT NULL)
     SELECT sum(p.cash * p.rate),
            jsonb_agg(jsonb_build_object(
-               'ex_on', day, 'kind', p.kind, 'amount', trim_scale(p.cash)::text, 'currency', p.currency, 'into', its_currency,
-               'reason', CASE WHEN last_price IS NULL THEN 'no_close' ELSE 'no_rate' END) ORDER BY p.kind DESC, p.currency, p.cash)
+               'ex_on', day, 'kind', p.kind, 'amount', trim_scale(p.cash)::text, 'currency', p.currency, 'into',
+               its_currency,
+               'reason', CASE WHEN last_price IS NULL THEN 'no_close' ELSE 'no_rate' END)
+                   ORDER BY p.kind DESC, p.currency, p.cash)
                FILTER (WHERE last_price IS NULL OR p.rate IS NULL)
     INTO cash, lacks FROM paid p;
     IF lacks IS NOT NULL THEN
         RETURN; -- a part of what was paid would be as wrong as nothing
     END IF;
-    -- Payments are for one share of their day. The close may be for shares of another day: the splits between them count.
+    -- Payments are for one share of their day. The close may be for shares of another day: the splits between them
+    -- count.
     FOR ratio IN
         SELECT a.ex_on, a.new_shares, a.old_shares FROM pricing.actions_as_of(wanted_class, wanted_symbol, as_of) a
         WHERE a.new_shares IS NOT NULL
@@ -186,14 +202,18 @@ BEGIN
     END IF;
 END $$;
 COMMENT ON FUNCTION pricing.left_by_payments(text, text, text, date, timestamptz, pricing.price_revisions[]) IS
-    'The part of a price that remains after the dividends and capital gains of a day: 1 minus their cash divided by the last price before them, in one currency and on one basis. If that is unknown it is 1, and lacks says why for each payment: no_close (within two weeks), no_rate (of the day), or not_below_close for all of them.';
+    'The part of a price that remains after the dividends and capital gains of a day: 1 minus their cash divided by '
+    'the last price before them, in one currency and on one basis. If that is unknown it is 1, and lacks says why for '
+    'each payment: no_close (within two weeks), no_rate (of the day), or not_below_close for all of them.';
 
 
 CREATE OR REPLACE FUNCTION pricing.in_words(lack jsonb) RETURNS text
 LANGUAGE sql IMMUTABLE SET search_path = '' AS $$
     SELECT CASE lack ->> 'reason'
-        WHEN 'not_below_close' THEN pg_catalog.format('payments of %s that are not below the last price before it', lack ->> 'ex_on')
-        ELSE concat_ws(' ', replace((lack ->> 'kind'), '_', ' '), 'of', lack ->> 'amount', lack ->> 'currency', 'on', lack ->> 'ex_on')
+        WHEN 'not_below_close' THEN pg_catalog.format('payments of %s that are not below the last price before '
+                                                      'it', lack ->> 'ex_on')
+        ELSE concat_ws(' ', replace((lack ->> 'kind'), '_', ' '), 'of', lack ->> 'amount', lack ->> 'currency', 'on',
+                       lack ->> 'ex_on')
              || CASE lack ->> 'reason'
                 WHEN 'no_close' THEN ': no price of the two weeks before it is stored'
                 ELSE pg_catalog.format(': no rate %s/%s of that day is stored', lack ->> 'currency',
@@ -207,27 +227,39 @@ CREATE OR REPLACE FUNCTION pricing.require_payments(
 LANGUAGE plpgsql STABLE SET search_path = '' AS $$
 DECLARE
     inside jsonb := (SELECT jsonb_agg(l ORDER BY l ->> 'ex_on') FROM jsonb_array_elements(lacks) l
-                     WHERE (l ->> 'ex_on')::date > first_day AND (l ->> 'ex_on')::date <= last_day AND l ->> 'reason' <> 'no_close');
-    spelled text := (SELECT string_agg(pricing.in_words(l), '; ') FROM (SELECT l FROM jsonb_array_elements(inside) l LIMIT 3) x (l))
-        || CASE WHEN jsonb_array_length(inside) > 3 THEN pg_catalog.format('; and %s more', jsonb_array_length(inside) - 3) ELSE '' END;
+                     WHERE (l ->> 'ex_on')::date > first_day
+                       AND (l ->> 'ex_on')::date <= last_day
+                       AND l ->> 'reason' <> 'no_close');
+    spelled text := (SELECT string_agg(pricing.in_words(l), '; ')
+                     FROM (SELECT l FROM jsonb_array_elements(inside) l LIMIT 3) x (l))
+        || CASE WHEN jsonb_array_length(inside) > 3 THEN pg_catalog.format('; and %s more',
+            jsonb_array_length(inside) - 3)
+            ELSE '' END;
     first_pair record;
 BEGIN
     IF inside IS NULL THEN
         RETURN;
     END IF;
-    SELECT l ->> 'currency' || '/' || (l ->> 'into') AS symbol, min(l ->> 'ex_on') AS first_day, max(l ->> 'ex_on') AS last_day,
+    SELECT l ->> 'currency' || '/' || (l ->> 'into') AS symbol, min(l ->> 'ex_on') AS first_day,
+           max(l ->> 'ex_on') AS last_day,
            (SELECT min(r.data_type) FROM pricing.data_type_registry r
             WHERE r.asset_class = 'fx' AND r.fetcher = 'daily_bars' AND r.is_active) AS data_type
-    INTO first_pair FROM jsonb_array_elements(inside) l WHERE l ->> 'reason' = 'no_rate' AND l ->> 'into' IS NOT NULL GROUP BY 1 ORDER BY 1 LIMIT 1;
+    INTO first_pair FROM jsonb_array_elements(inside) l
+        WHERE l ->> 'reason' = 'no_rate' AND l ->> 'into' IS NOT NULL
+        GROUP BY 1 ORDER BY 1 LIMIT 1;
     RAISE EXCEPTION 'its total return from % to % cannot count: %', first_day, last_day, spelled
         USING DETAIL = inside::text, ERRCODE = 'data_exception',
               HINT = CASE
-                  WHEN first_pair.symbol IS NULL THEN 'Compare it with another source, and correct it: pricing-pipeline action show '
+                  WHEN first_pair.symbol IS NULL THEN 'Compare it with another source, and correct it: '
+                                                      'pricing-pipeline action show '
                       || wanted_symbol || ' ' || (inside -> 0 ->> 'ex_on')
-                  WHEN first_pair.data_type IS NULL THEN 'Rates are those of a data type of the asset class fx with daily bars; none is active '
+                  WHEN first_pair.data_type IS NULL THEN 'Rates are those of a data type of the asset class fx with '
+                                                         'daily bars; none is active '
                       '(pricing-pipeline type add). Or read it adjusted for splits'
-                  ELSE pg_catalog.format('This fetches rates: pricing-pipeline backfill start %s --type %s --from %s --to %s. Or read it adjusted for splits',
-                                         first_pair.symbol, first_pair.data_type, first_pair.first_day, first_pair.last_day) END;
+                  ELSE pg_catalog.format('This fetches rates: pricing-pipeline backfill start %s --type %s --from %s '
+                                         '--to %s. Or read it adjusted for splits',
+                                         first_pair.symbol, first_pair.data_type, first_pair.first_day,
+                                             first_pair.last_day) END;
 END $$;
 COMMENT ON FUNCTION pricing.require_payments(text, date, date, jsonb) IS
     'Refuses a total return between two days if payments between them cannot be counted, and lists them.';
@@ -236,7 +268,8 @@ COMMENT ON FUNCTION pricing.require_payments(text, date, date, jsonb) IS
 CREATE OR REPLACE FUNCTION pricing.adjustment_steps(
     wanted_type text, wanted_symbol text, with_payments boolean, first_day date, last_day date, as_of timestamptz,
     archived pricing.price_revisions[])
-RETURNS TABLE (from_day date, until_day date, new_shares numeric, old_shares numeric, more_volume numeric, less_volume numeric,
+RETURNS TABLE (from_day date, until_day date, new_shares numeric, old_shares numeric, more_volume numeric,
+               less_volume numeric,
                kept numeric, not_counted text)
 LANGUAGE plpgsql STABLE SET search_path = '' AS $$
 #variable_conflict use_variable
@@ -255,10 +288,12 @@ BEGIN
     kept := 1;
     -- Actions until the first day have changed none of these values.
     FOR happened IN
-        SELECT a.ex_on, a.kind, a.new_shares, a.old_shares FROM pricing.actions_as_of(wanted_class, wanted_symbol, as_of) a
+        SELECT a.ex_on, a.kind, a.new_shares, a.old_shares
+        FROM pricing.actions_as_of(wanted_class, wanted_symbol, as_of) a
         WHERE a.ex_on > first_day AND a.ex_on <= today AND a.new_shares IS NOT NULL
         UNION ALL
-        SELECT DISTINCT a.ex_on, 'payments', NULL::numeric, NULL::numeric FROM pricing.actions_as_of(wanted_class, wanted_symbol, as_of) a
+        SELECT DISTINCT a.ex_on, 'payments', NULL::numeric, NULL::numeric
+        FROM pricing.actions_as_of(wanted_class, wanted_symbol, as_of) a
         WHERE a.ex_on > first_day AND a.ex_on <= today AND a.amount IS NOT NULL AND with_payments
         ORDER BY 1 DESC
     LOOP
@@ -273,7 +308,9 @@ BEGIN
             lacks := lacks || coalesce(paid.lacks, '[]');
             not_counted := 'not counted: ' || (SELECT string_agg(pricing.in_words(l), '; ' ORDER BY n)
                                                FROM jsonb_array_elements(lacks) WITH ORDINALITY x (l, n) WHERE n <= 3)
-                || CASE WHEN jsonb_array_length(lacks) > 3 THEN pg_catalog.format('; and %s more', jsonb_array_length(lacks) - 3) ELSE '' END;
+                || CASE WHEN jsonb_array_length(lacks) > 3 THEN pg_catalog.format('; and %s more',
+                    jsonb_array_length(lacks) - 3)
+                    ELSE '' END;
         ELSE
             new_shares := new_shares * happened.new_shares;
             old_shares := old_shares * happened.old_shares;
@@ -288,25 +325,32 @@ BEGIN
     RETURN NEXT;
 END $$;
 COMMENT ON FUNCTION pricing.adjustment_steps(text, text, boolean, date, date, timestamptz, pricing.price_revisions[]) IS
-    'What came after the days of each span (from_day included, until_day not), for a read between two days: so many new shares for so many old ones by which prices are divided (splits and spin-offs), by which volumes are multiplied (splits alone), the part of a price that payments left, and which payments after the span could not be counted. One row where nothing did.';
+    'What came after the days of each span (from_day included, until_day not), for a read between two days: so many '
+    'new shares for so many old ones by which prices are divided (splits and spin-offs), by which volumes are '
+    'multiplied (splits alone), the part of a price that payments left, and which payments after the span could not be '
+    'counted. One row where nothing did.';
 
 
 CREATE OR REPLACE FUNCTION pricing.adjusted_prices(
-    wanted_type text, wanted_symbol text, first_day date, last_day date, as_of timestamptz DEFAULT NULL, adjust text DEFAULT NULL,
+    wanted_type text, wanted_symbol text, first_day date, last_day date, as_of timestamptz DEFAULT NULL,
+    adjust text DEFAULT NULL,
     archived pricing.price_revisions[] DEFAULT NULL, read_until date DEFAULT NULL)
-RETURNS TABLE (observed_at timestamptz, open numeric, high numeric, low numeric, close numeric, volume numeric, currency text,
+RETURNS TABLE (observed_at timestamptz, open numeric, high numeric, low numeric, close numeric, volume numeric,
+               currency text,
                adjustment text, provider text, call_id bigint, recorded_at timestamptz, quality text)
 LANGUAGE plpgsql STABLE SET search_path = '' AS $$
 #variable_conflict use_column
 BEGIN
     IF adjust NOT IN ('raw', 'splits', 'total') THEN
         RAISE EXCEPTION 'unknown adjustment %', left(adjust, 60)
-            USING HINT = 'raw = as traded, splits = divided by later splits, total = also without later payments; NULL = as stored.',
+            USING HINT = 'raw = as traded, splits = divided by later splits, total = also without later payments; NULL '
+                         '= as stored.',
                   ERRCODE = 'invalid_parameter_value';
     ELSIF adjust IS NULL THEN
         RETURN QUERY
         -- Multiplied by a power of ten, not divided: a quotient is rounded to 16 digits.
-        SELECT h.observed_at, h.open_amount * one.unit, h.high_amount * one.unit, h.low_amount * one.unit, h.amount * one.unit,
+        SELECT h.observed_at, h.open_amount * one.unit, h.high_amount * one.unit, h.low_amount * one.unit,
+               h.amount * one.unit,
                h.volume, h.currency, h.adjustment, h.provider, h.call_id, h.recorded_at, h.quality
         FROM pricing.prices_as_of(wanted_type, wanted_symbol, first_day, last_day, as_of, archived) h
         CROSS JOIN LATERAL (SELECT ('1e-' || h.scale)::numeric AS unit) one
@@ -316,7 +360,8 @@ BEGIN
     RETURN QUERY
     WITH steps AS MATERIALIZED (
         SELECT s.*
-        FROM pricing.adjustment_steps(wanted_type, wanted_symbol, adjust = 'total', first_day, coalesce(read_until, last_day),
+        FROM pricing.adjustment_steps(wanted_type, wanted_symbol, adjust = 'total', first_day,
+                                      coalesce(read_until, last_day),
                                       as_of, archived) s),
     stored AS (
         SELECT h.*, ('1e-' || h.scale)::numeric AS unit, (h.observed_at AT TIME ZONE 'UTC')::date AS day,
@@ -333,16 +378,24 @@ BEGIN
         JOIN steps own ON h.day >= own.from_day AND h.day < own.until_day
         JOIN steps basis ON h.basis_day >= basis.from_day AND h.basis_day < basis.until_day)
     SELECT f.observed_at,
-           CASE WHEN f.is_as_stored THEN f.open_amount * f.unit ELSE trim_scale(round(f.open_amount * f.unit * f.up / f.down, 10)) END,
-           CASE WHEN f.is_as_stored THEN f.high_amount * f.unit ELSE trim_scale(round(f.high_amount * f.unit * f.up / f.down, 10)) END,
-           CASE WHEN f.is_as_stored THEN f.low_amount * f.unit ELSE trim_scale(round(f.low_amount * f.unit * f.up / f.down, 10)) END,
-           CASE WHEN f.is_as_stored THEN f.amount * f.unit ELSE trim_scale(round(f.amount * f.unit * f.up / f.down, 10)) END,
+           CASE WHEN f.is_as_stored THEN f.open_amount * f.unit
+               ELSE trim_scale(round(f.open_amount * f.unit * f.up / f.down, 10)) END,
+           CASE WHEN f.is_as_stored THEN f.high_amount * f.unit
+               ELSE trim_scale(round(f.high_amount * f.unit * f.up / f.down, 10)) END,
+           CASE WHEN f.is_as_stored THEN f.low_amount * f.unit
+               ELSE trim_scale(round(f.low_amount * f.unit * f.up / f.down, 10)) END,
+           CASE WHEN f.is_as_stored THEN f.amount * f.unit
+               ELSE trim_scale(round(f.amount * f.unit * f.up / f.down, 10)) END,
            CASE WHEN f.volume_up = f.volume_down THEN f.volume ELSE round(f.volume * f.volume_up / f.volume_down) END,
            f.currency, adjust, f.provider, f.call_id, f.recorded_at,
            CASE WHEN f.not_counted IS NULL THEN f.quality ELSE concat_ws('; ', f.quality, f.not_counted) END
-    FROM (SELECT x.*, x.shares_up * x.kept AS up, x.shares_down AS down, x.shares_up * x.kept = x.shares_down AS is_as_stored
+    FROM (SELECT x.*, x.shares_up * x.kept AS up, x.shares_down AS down,
+          x.shares_up * x.kept = x.shares_down AS is_as_stored
           FROM factored x) f
     ORDER BY f.observed_at;
 END $$;
-COMMENT ON FUNCTION pricing.adjusted_prices(text, text, date, date, timestamptz, text, pricing.price_revisions[], date) IS
-    'Values of a pair between two UTC days as decimals, oldest first: as believed at a time (NULL = now), and raw, adjusted for splits, or for total return by what was known then (NULL = as stored, exactly). What is adjusted is rounded to 10 decimals. read_until: the last day of a read of which these days are a part.';
+COMMENT ON FUNCTION pricing.adjusted_prices(text, text, date, date, timestamptz, text, pricing.price_revisions[],
+                                            date) IS
+    'Values of a pair between two UTC days as decimals, oldest first: as believed at a time (NULL = now), and raw, '
+    'adjusted for splits, or for total return by what was known then (NULL = as stored, exactly). What is adjusted is '
+    'rounded to 10 decimals. read_until: the last day of a read of which these days are a part.';

@@ -243,7 +243,8 @@ COMMENT ON FUNCTION pricing.claim_opinions(text, text, text[], text, bigint) IS
 
 
 CREATE OR REPLACE FUNCTION pricing.note_opinions(
-    from_call bigint, asked_symbols text[], times timestamptz[], amounts numeric[], currencies text[], adjustments text[], failures text[])
+    from_call bigint, asked_symbols text[], times timestamptz[], amounts numeric[], currencies text[],
+    adjustments text[], failures text[])
 RETURNS void
 LANGUAGE plpgsql SET search_path = '' AS $$
 DECLARE

@@ -14,7 +14,8 @@ COMMENT ON FUNCTION pricing.price_of_kin(text, text, text, boolean) IS
 
 
 CREATE OR REPLACE FUNCTION pricing.values_of_others(
-    wanted_type text, besides text, alike text[], fetcher text, wanted_class text, wanted_symbol text, first_at timestamptz, last_at timestamptz,
+    wanted_type text, besides text, alike text[], fetcher text, wanted_class text, wanted_symbol text,
+    first_at timestamptz, last_at timestamptz,
     wanted_currency text, are_own_of_others boolean)
 RETURNS TABLE (times timestamptz[], given numeric[], providers text[])
 LANGUAGE sql STABLE AS $$
@@ -22,7 +23,9 @@ LANGUAGE sql STABLE AS $$
     FROM (SELECT h.observed_at AS at, h.amount * ('1e-' || h.scale)::numeric AS given, h.provider, h.currency
           FROM pricing.price_history h
           WHERE h.data_type = ANY (alike || wanted_type) AND h.symbol = wanted_symbol AND h.provider <> besides
-            AND h.observed_at BETWEEN first_at AND last_at AND fetcher <> 'quote' AND (alike IS NOT NULL OR are_own_of_others)
+            AND h.observed_at BETWEEN first_at AND last_at
+            AND fetcher <> 'quote'
+            AND (alike IS NOT NULL OR are_own_of_others)
           UNION ALL
           SELECT p.observed_at, p.amount * ('1e-' || p.scale)::numeric, p.provider, p.currency
           FROM pricing.latest_prices p
@@ -101,8 +104,10 @@ COMMENT ON FUNCTION pricing.known_values(text, text, text[], timestamptz[], time
     'What an answer is judged by, for each symbol with the first and last time that the answer has of it: scale, currency, basis, bounds; the newest value, those next to the answer''s span and within it; for a pair without any, the newest of another data type; and what other providers say of the same times.';
 
 
-CREATE OR REPLACE FUNCTION pricing.peers(wanted_type text, symbols text[], first_times timestamptz[], last_times timestamptz[])
-RETURNS TABLE (peer_symbol text, peer_at timestamptz, peer_value numeric, peer_low numeric, peer_high numeric, peer_currency text,
+CREATE OR REPLACE FUNCTION pricing.peers(wanted_type text, symbols text[], first_times timestamptz[],
+                                         last_times timestamptz[])
+RETURNS TABLE (peer_symbol text, peer_at timestamptz, peer_value numeric, peer_low numeric, peer_high numeric,
+               peer_currency text,
                peer_type text, peer_is_bar boolean, peer_splits float8[])
 LANGUAGE plpgsql STABLE SET search_path = '' SET plan_cache_mode = force_generic_plan AS $$
 DECLARE
@@ -120,7 +125,8 @@ BEGIN
         SELECT l.data_type, l.observed_at AS at, l.amount * ('1e-' || l.scale)::numeric AS given, l.currency,
                (l.observed_at AT TIME ZONE 'UTC')::date AS day
         FROM pricing.latest_prices l WHERE l.data_type = ANY (types) AND l.symbol = w.symbol AND l.amount > 0
-          AND (l.observed_at AT TIME ZONE 'UTC')::date BETWEEN (w.first_at AT TIME ZONE 'UTC')::date AND (w.last_at AT TIME ZONE 'UTC')::date
+          AND (l.observed_at AT TIME ZONE 'UTC')::date BETWEEN (
+              w.first_at AT TIME ZONE 'UTC')::date AND (w.last_at AT TIME ZONE 'UTC')::date
         ORDER BY l.observed_at DESC LIMIT 1) o
     -- Of a quote there is no bar of this time with a low and a high.
     LEFT JOIN LATERAL (
@@ -130,7 +136,10 @@ BEGIN
     -- A quote from before the session of a split's day is of the old shares.
     LEFT JOIN LATERAL (
         SELECT array_agg((a.new_shares / a.old_shares)::float8) AS ratios FROM pricing.corporate_actions a
-        WHERE a.asset_class = kind.asset_class AND a.symbol = w.symbol AND a.new_shares IS NOT NULL AND a.ex_on BETWEEN o.day - 1 AND o.day + 1) split ON true;
+        WHERE a.asset_class = kind.asset_class
+          AND a.symbol = w.symbol
+          AND a.new_shares IS NOT NULL
+          AND a.ex_on BETWEEN o.day - 1 AND o.day + 1) split ON true;
 END $$;
 COMMENT ON FUNCTION pricing.peers(text, text[], timestamptz[], timestamptz[]) IS
     'For quotes the believed bar of the same UTC day, for daily bars the believed quote of it: its time, value, low and high, currency and data type, whether it is the bar, and the ratios of splits of that day and its neighbours. What has none is left out.';
@@ -336,16 +345,21 @@ BEGIN
               AND a.ex_on = (q.observed_at AT TIME ZONE 'UTC')::date
               AND CASE WHEN a.amount IS NOT NULL AND q.value ~ '^[0-9]{1,18}([.][0-9]{1,18})?$'
                        THEN q.value::numeric = a.amount * ('1e-' || a.scale)::numeric
-                       WHEN a.new_shares IS NOT NULL AND q.value ~ '^[0-9]{1,9}([.][0-9]{1,9})?:[0-9]{1,9}([.][0-9]{1,9})?$'
-                       THEN split_part(q.value, ':', 1)::numeric * a.old_shares = split_part(q.value, ':', 2)::numeric * a.new_shares
+                       WHEN a.new_shares IS NOT NULL
+                           AND q.value ~ '^[0-9]{1,9}([.][0-9]{1,9})?:[0-9]{1,9}([.][0-9]{1,9})?$'
+                       THEN split_part(q.value, ':', 1)::numeric * a.old_shares = split_part(q.value, ':',
+                           2)::numeric * a.new_shares
                        ELSE false END) action ON true
-        WHERE q.status = 'quarantined' AND q.observed_at IS NOT NULL AND (only_ids IS NULL OR q.value_id = ANY (only_ids))
+        WHERE q.status = 'quarantined'
+          AND q.observed_at IS NOT NULL
+          AND (only_ids IS NULL OR q.value_id = ANY (only_ids))
           AND (price.call_id IS NOT NULL OR action.call_id IS NOT NULL)
         ORDER BY q.value_id FOR UPDATE OF q SKIP LOCKED)
     UPDATE pricing.quarantined_values q
     SET (status, resolved_at, resolved_by, resolution) = (
         'released', now_, coalesce(b.entered_by, 'call ' || b.call_id),
-        CASE WHEN b.entered_by IS NULL THEN 'a later answer brought it, and was believed' ELSE 'it was entered by hand' END)
+        CASE WHEN b.entered_by IS NULL THEN 'a later answer brought it, and was believed'
+            ELSE 'it was entered by hand' END)
     FROM believed b WHERE q.value_id = b.value_id;
     GET DIAGNOSTICS closed = ROW_COUNT;
     RETURN closed;

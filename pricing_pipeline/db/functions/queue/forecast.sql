@@ -76,7 +76,8 @@ COMMENT ON FUNCTION pricing.trading_ahead(timestamptz) IS
 
 
 CREATE OR REPLACE FUNCTION pricing.needs()
-RETURNS TABLE (provider text, pairs bigint, units float8, bytes float8, watched_bytes float8, background_bytes float8, is_measured boolean)
+RETURNS TABLE (provider text, pairs bigint, units float8, bytes float8, watched_bytes float8, background_bytes float8,
+               is_measured boolean)
 -- With the owner's rights: a reader sees its own subscriptions only, and the figures are of everybody's.
 LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = '' SET jit = off AS $$
 #variable_conflict use_column
@@ -85,11 +86,14 @@ DECLARE
 BEGIN
     RETURN QUERY
     WITH wanted AS (
-        SELECT d.data_type, d.symbol, i.calendar, 1::bigint AS pairs, watched.is_true AS is_watched, false AS is_scheduled,
+        SELECT d.data_type, d.symbol, i.calendar, 1::bigint AS pairs, watched.is_true AS is_watched,
+               false AS is_scheduled,
                pricing.ttl_of(r, coalesce(o.ttl_minutes, l.cache_ttl_minutes), watched.is_true) AS ttl,
                -- What is held and nobody has looked at for two days is not fetched.
-               NOT watched.is_true AND EXISTS (SELECT FROM pricing.pair_views v WHERE (v.data_type, v.symbol) = (d.data_type, d.symbol)
-                                                                                AND v.viewed_at > now_ - interval '48 hours') AS is_background
+               NOT watched.is_true
+                   AND EXISTS (SELECT FROM pricing.pair_views v WHERE (v.data_type, v.symbol) = (d.data_type, d.symbol)
+                                                                                AND v.viewed_at > now_
+                                                                                    - interval '48 hours') AS is_background
         FROM pricing.demand d JOIN pricing.data_type_registry r USING (data_type)
         LEFT JOIN pricing.latest_answers l USING (data_type, symbol)
         LEFT JOIN pricing.own_ttls() o USING (data_type, symbol)
@@ -99,17 +103,24 @@ BEGIN
         WHERE r.is_active AND coalesce(i.is_active AND i.update_mode = 'api', true)
           -- A symbol that nobody knows is asked for once a day.
           AND (d.failures = 0 OR d.owed_since IS NOT NULL)
-          AND (watched.is_true OR EXISTS (SELECT FROM pricing.holdings h WHERE (h.data_type, h.active_symbol) = (d.data_type, d.symbol)))
+          AND (watched.is_true
+               OR EXISTS (SELECT FROM pricing.holdings h
+                          WHERE (h.data_type, h.active_symbol) = (d.data_type, d.symbol)))
         UNION ALL
         -- A schedule is written in Python's words. It is taken to come once in a TTL.
         SELECT r.data_type, NULL, i.calendar, count(*), false, true, r.default_ttl_minutes, true
         FROM pricing.data_type_registry r JOIN pricing.instruments i USING (asset_class)
-        WHERE r.is_active AND r.refresh_strategy = 'scheduled' AND i.is_active AND i.update_mode = 'api' GROUP BY 1, 3, 7),
+        WHERE r.is_active AND r.refresh_strategy = 'scheduled' AND i.is_active AND i.update_mode = 'api'
+        GROUP BY 1, 3, 7),
     trading AS MATERIALIZED (SELECT t.* FROM pricing.trading_ahead(now_) t),
-    able AS MATERIALIZED (SELECT c.*, pricing.batch_of(c, '-infinity', 'infinity') AS size FROM pricing.provider_capabilities c),
-    broad AS MATERIALIZED (SELECT r.data_type, (pricing.route(r.data_type, NULL)).provider FROM pricing.data_type_registry r WHERE r.is_active),
+    able AS MATERIALIZED (SELECT c.*, pricing.batch_of(c, '-infinity', 'infinity') AS size
+                          FROM pricing.provider_capabilities c),
+    broad AS MATERIALIZED (SELECT r.data_type, (pricing.route(r.data_type, NULL)).provider
+                           FROM pricing.data_type_registry r
+                           WHERE r.is_active),
     routed AS (
-        SELECT p.provider, w.*, coalesce(s.bytes, r.estimated_data_size_bytes) AS size, s.bytes IS NOT NULL AS is_measured,
+        SELECT p.provider, w.*, coalesce(s.bytes, r.estimated_data_size_bytes) AS size,
+               s.bytes IS NOT NULL AS is_measured,
                c.units_per_symbol, c.units_per_call, c.size AS batch_size, c.batch_from,
                count(*) FILTER (WHERE NOT w.is_scheduled) OVER (PARTITION BY p.provider, w.data_type) AS alike,
                CASE WHEN r.staleness_function <> 'is_market_stale' OR t.calendar IS NULL THEN 60.0 / w.ttl
@@ -121,17 +132,21 @@ BEGIN
         -- Who is asked now, which may be the second of a route: what the first is spared it does not need.
         JOIN pricing.data_collectors p ON p.provider = CASE
             WHEN EXISTS (SELECT FROM pricing.provider_routing x WHERE (x.data_type, x.symbol) = (w.data_type, w.symbol))
-                 OR EXISTS (SELECT FROM pricing.route_refusals f WHERE (f.data_type, f.symbol) = (w.data_type, w.symbol))
+                 OR EXISTS (SELECT FROM pricing.route_refusals f
+                            WHERE (f.data_type, f.symbol) = (w.data_type, w.symbol))
             THEN (pricing.route(w.data_type, w.symbol)).provider ELSE broad.provider END
         JOIN able c ON c.provider = p.provider AND c.fetcher = r.fetcher
         LEFT JOIN pricing.size_estimates s ON (s.provider, s.data_type, s.per) = (p.provider, w.data_type, 'symbol'))
     SELECT r.provider, count(*) FILTER (WHERE NOT r.is_scheduled),
            -- Calls of many symbols share the price of the call; those of too few to share one do not.
-           coalesce(sum((r.units_per_symbol + r.units_per_call::float8 / CASE WHEN r.alike >= r.batch_from THEN least(r.alike, r.batch_size) ELSE 1 END) / r.ttl)
+           coalesce(sum((r.units_per_symbol + r.units_per_call::float8 / CASE
+                         WHEN r.alike >= r.batch_from THEN least(r.alike, r.batch_size)
+                         ELSE 1 END) / r.ttl)
                     FILTER (WHERE NOT r.is_scheduled), 0),
            coalesce(sum(r.size / r.ttl) FILTER (WHERE NOT r.is_scheduled), 0)::float8,
            coalesce(sum(r.size * r.per_hour) FILTER (WHERE r.is_watched), 0)::float8,
-           coalesce(sum(r.size * r.per_hour * r.pairs) FILTER (WHERE r.is_background), 0)::float8, bool_and(r.is_measured)
+           coalesce(sum(r.size * r.per_hour * r.pairs) FILTER (WHERE r.is_background), 0)::float8,
+               bool_and(r.is_measured)
     FROM routed r GROUP BY 1;
 END $$;
 COMMENT ON FUNCTION pricing.needs() IS
@@ -322,16 +337,20 @@ COMMENT ON FUNCTION pricing.next_factor(float8, float8, float8) IS
 
 
 CREATE OR REPLACE FUNCTION pricing.judge_stretched(providers text[] DEFAULT NULL) RETURNS integer
-LANGUAGE plpgsql SET search_path = '' SET plan_cache_mode = force_generic_plan SET enable_seqscan = off SET jit = off AS $$
+LANGUAGE plpgsql SET search_path = '' SET plan_cache_mode = force_generic_plan SET enable_seqscan = off
+SET jit = off AS $$
 DECLARE
     now_ timestamptz := pricing.clock();
     judged integer;
 BEGIN
     WITH kinds AS MATERIALIZED (
-        SELECT r AS kind, pricing.stretch_of(r.data_type, NULL, now_) AS factors, NOT pricing.differs_by_symbol(r.data_type) AS are_alike
+        SELECT r AS kind, pricing.stretch_of(r.data_type, NULL, now_) AS factors,
+               NOT pricing.differs_by_symbol(r.data_type) AS are_alike
         FROM pricing.data_type_registry r
         WHERE EXISTS (SELECT FROM pricing.demand x WHERE x.data_type = r.data_type AND x.stretched_from IS NOT NULL)
-          AND (providers IS NULL OR r.data_type IN (SELECT y.data_type FROM pricing.provider_routing y WHERE y.provider = ANY (providers)))),
+          AND (providers IS NULL
+               OR r.data_type IN (SELECT y.data_type FROM pricing.provider_routing y
+                                  WHERE y.provider = ANY (providers)))),
     own AS MATERIALIZED (
         SELECT o.* FROM pricing.own_ttls(ARRAY(SELECT (k.kind).data_type FROM kinds k)) o)
     UPDATE pricing.demand d SET due_at = now_
@@ -340,7 +359,8 @@ BEGIN
           LEFT JOIN pricing.latest_answers l ON (l.data_type, l.symbol) = (x.data_type, x.symbol)
           LEFT JOIN own o ON (o.data_type, o.symbol) = (x.data_type, x.symbol)
           CROSS JOIN LATERAL (
-              SELECT pricing.ttl_of(k.kind, coalesce(o.ttl_minutes, l.cache_ttl_minutes), NOT x.is_background) AS minutes,
+              SELECT pricing.ttl_of(k.kind, coalesce(o.ttl_minutes, l.cache_ttl_minutes),
+                                    NOT x.is_background) AS minutes,
                      (CASE WHEN k.are_alike THEN k.factors ELSE pricing.stretch_of(x.data_type, x.symbol, now_) END)
                      [CASE WHEN x.is_background THEN 2 ELSE 1 END] AS factor) ttl
           WHERE x.became_due_at IS NULL AND x.due_at > now_ AND coalesce(x.backoff_until <= now_, true)

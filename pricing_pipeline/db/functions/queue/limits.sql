@@ -18,7 +18,8 @@ COMMENT ON FUNCTION pricing.check_limit() IS
 
 
 CREATE OR REPLACE FUNCTION pricing.key_allowances(wanted_provider text, now_ timestamptz)
-RETURNS TABLE (key_name text, is_active boolean, is_usable boolean, units_left bigint, units_limit integer, is_after_refusal boolean, is_nearly_used_up boolean,
+RETURNS TABLE (key_name text, is_active boolean, is_usable boolean, units_left bigint, units_limit integer,
+               is_after_refusal boolean, is_nearly_used_up boolean,
                blocked_until timestamptz, blocked_reason text)
 LANGUAGE plpgsql STABLE SET search_path = '' AS $$
 #variable_conflict use_column
@@ -26,7 +27,9 @@ DECLARE
     are_limited boolean := EXISTS (SELECT FROM pricing.provider_limits l WHERE l.provider = wanted_provider);
     k pricing.provider_keys;
 BEGIN
-    FOR k IN SELECT x.* FROM (VALUES (wanted_provider)) AS p (provider) LEFT JOIN pricing.provider_keys x USING (provider) LOOP
+    FOR k IN SELECT x.*
+        FROM (VALUES (wanted_provider)) AS p (provider)
+        LEFT JOIN pricing.provider_keys x USING (provider) LOOP
         key_name := coalesce(k.key_name, 'default');
         is_active := coalesce(k.is_active, true);
         is_usable := is_active AND coalesce(k.blocked_until, '-infinity') <= now_;
@@ -42,30 +45,37 @@ BEGIN
         END IF;
         units_left := 1000000000; -- no limit
         IF are_limited THEN
-            SELECT min(plan.paced - used.units - CASE WHEN plan.is_reported AND k.foreign_until > now_ THEN k.foreign_units ELSE 0 END),
+            SELECT min(plan.paced - used.units - CASE
+                       WHEN plan.is_reported AND k.foreign_until > now_ THEN k.foreign_units
+                       ELSE 0 END),
                    min(plan.units) INTO units_left, units_limit
             FROM (SELECT l.name, pricing.limit_start(l, now_) AS since,
-                         -- A call begins within five seconds of its claim, or not at all. No longer than half a window: a slow
-                         -- provider could never be used up.
+                         -- A call begins within five seconds of its claim, or not at all. No longer than half a
+                         -- window: a slow provider could never be used up.
                          make_interval(secs => coalesce(least(5.0, 0.5 * l.window_seconds), 5.0)) AS slack,
                          allowed.units, pricing.paced_units(l, key_allowances.key_name, allowed.units, now_) AS paced,
-                         l.window_seconds = max(l.window_seconds) FILTER (WHERE pricing.is_short_window(l.window_seconds)) OVER () AS is_reported
+                         l.window_seconds
+                             = max(l.window_seconds) FILTER (
+                                 WHERE pricing.is_short_window(l.window_seconds)) OVER () AS is_reported
                   FROM pricing.provider_limits l
-                  CROSS JOIN LATERAL (SELECT pricing.units_in_force(l, key_allowances.key_name, now_) AS units OFFSET 0) allowed
+                  CROSS JOIN LATERAL (SELECT pricing.units_in_force(l, key_allowances.key_name, now_) AS units
+                                      OFFSET 0) allowed
                   WHERE l.provider = wanted_provider) plan
             LEFT JOIN pricing.limit_counts n
                 ON (n.provider, n.key_name, n.name) = (wanted_provider, key_allowances.key_name, plan.name)
                AND n.counted_to <= now_ AND plan.since >= n.counted_from AND plan.since < n.counted_to
             CROSS JOIN LATERAL (
-                -- A call reaches its provider some time between its claim and its end: one that began before the window and
-                -- ended in it may have arrived in it.
+                -- A call reaches its provider some time between its claim and its end: one that began before the
+                -- window and ended in it may have arrived in it.
                 SELECT (SELECT coalesce(sum(c.units), 0) FROM pricing.counted_calls c
                         WHERE c.provider = wanted_provider AND c.key_name = key_allowances.key_name
                           AND c.counted_at > plan.since - plan.slack AND c.counted_at <= plan.since
                           AND coalesce(c.finished_at, 'infinity') > plan.since)
                      + CASE WHEN n.units IS NULL
                     THEN (SELECT coalesce(sum(c.units), 0) FROM pricing.counted_calls c
-                          WHERE c.provider = wanted_provider AND c.key_name = key_allowances.key_name AND c.counted_at > plan.since)
+                          WHERE c.provider = wanted_provider
+                            AND c.key_name = key_allowances.key_name
+                            AND c.counted_at > plan.since)
                     ELSE n.units
                        - (SELECT coalesce(sum(c.units), 0) FROM pricing.counted_calls c
                           WHERE c.provider = wanted_provider AND c.key_name = key_allowances.key_name

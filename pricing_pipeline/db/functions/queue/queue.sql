@@ -272,17 +272,21 @@ BEGIN
         DELETE FROM pricing.api_call_queue_live q
         WHERE q.id = ANY (wanted) AND (token IS NULL OR (q.status = 'processing' AND q.claim_token = token))
           AND (of_call IS NULL OR q.call_id = of_call)
-        RETURNING q.id, q.data_type, q.symbol, q.window_start, q.window_end, q.provider, q.priority, q.cadence_minutes, q.est_bytes,
-                  q.enqueued_at, q.attempt, q.max_attempts, q.claim_token, q.claimed_at, q.worker, q.call_id, q.backfill_id, q.errors),
+        RETURNING q.id, q.data_type, q.symbol, q.window_start, q.window_end, q.provider, q.priority, q.cadence_minutes,
+            q.est_bytes,
+                  q.enqueued_at, q.attempt, q.max_attempts, q.claim_token, q.claimed_at, q.worker, q.call_id,
+                      q.backfill_id, q.errors),
     kept AS (
         INSERT INTO pricing.api_call_queue_completed
             (id, data_type, symbol, window_start, window_end, provider, status, priority, cadence_minutes, est_bytes,
-             enqueued_at, attempt, max_attempts, claim_token, claimed_at, worker, call_id, backfill_id, errors, finished_at, ring)
+             enqueued_at, attempt, max_attempts, claim_token, claimed_at, worker, call_id, backfill_id, errors,
+                 finished_at, ring)
         SELECT g.id, g.data_type, g.symbol, g.window_start, g.window_end, g.provider, 'completed', g.priority,
                g.cadence_minutes, g.est_bytes, g.enqueued_at, g.attempt, g.max_attempts, g.claim_token, g.claimed_at,
                g.worker, g.call_id, g.backfill_id, g.errors, now_, week
         FROM gone g)
-    SELECT coalesce(array_agg(g.id), '{}') AS ids, array_agg(g.data_type) FILTER (WHERE g.window_end = 'infinity') AS types,
+    SELECT coalesce(array_agg(g.id), '{}') AS ids,
+           array_agg(g.data_type) FILTER (WHERE g.window_end = 'infinity') AS types,
            array_agg(g.symbol) FILTER (WHERE g.window_end = 'infinity') AS symbols INTO done
     FROM gone g;
     IF done.types IS NOT NULL THEN
@@ -290,14 +294,16 @@ BEGIN
         SET due_at = greatest(now_ + interval '1 second', coalesce(
                 pricing.stale_at(r, g.symbol, l.fetched_at, known.ttl_minutes),
                 now_ + make_interval(mins => known.ttl_minutes))),
-            became_due_at = NULL, stretched_from = NULL, owed_since = NULL, read_at = NULL, failures = 0, backoff_until = NULL, last_failure = NULL
+            became_due_at = NULL, stretched_from = NULL, owed_since = NULL, read_at = NULL, failures = 0,
+                backoff_until = NULL, last_failure = NULL
         FROM (SELECT free.data_type, free.symbol
               -- By a range of values, in the order that only the right index has: those of an empty table look alike.
               FROM (SELECT DISTINCT u.data_type FROM unnest(done.types) AS u (data_type)) kinds CROSS JOIN LATERAL (
                   SELECT x.data_type, x.symbol FROM pricing.demand x
                   WHERE x.data_type = kinds.data_type AND x.symbol = ANY (done.symbols)
                   ORDER BY x.symbol FOR NO KEY UPDATE SKIP LOCKED) free
-              WHERE (free.data_type, free.symbol) IN (SELECT u.data_type, u.symbol FROM unnest(done.types, done.symbols) AS u (data_type, symbol))) g
+              WHERE (free.data_type, free.symbol) IN (SELECT u.data_type, u.symbol
+                                                      FROM unnest(done.types, done.symbols) AS u (data_type, symbol))) g
         JOIN pricing.data_type_registry r USING (data_type)
         LEFT JOIN pricing.latest_prices l ON (l.data_type, l.symbol) = (g.data_type, g.symbol)
         CROSS JOIN LATERAL (

@@ -244,12 +244,20 @@ BEGIN
     UPDATE pricing.drains d
     SET started_at = d.started_at - step, ends_at = d.ends_at - step,
         -- One that is alive may have renewed its lease by now.
-        lease_until = CASE WHEN d.lease_until > now_ + interval '15 seconds' THEN d.lease_until - step ELSE d.lease_until END
-    WHERE d.finished_at IS NULL AND d.ends_at > now_ AND greatest(d.started_at, d.lease_until - interval '15 seconds') > now_;
+        lease_until = CASE
+            WHEN d.lease_until > now_ + interval '15 seconds' THEN d.lease_until - step
+            ELSE d.lease_until END
+    WHERE d.finished_at IS NULL
+      AND d.ends_at > now_
+      AND greatest(d.started_at, d.lease_until - interval '15 seconds') > now_;
     -- Slots are times of the day, not pauses: those that come once more are owed once more.
-    UPDATE pricing.schedule_walks w SET served_slot = least(w.served_slot, now_), walk_slot = CASE WHEN w.walk_slot > now_ THEN now_ ELSE w.walk_slot END
+    UPDATE pricing.schedule_walks w
+    SET served_slot = least(w.served_slot, now_), walk_slot = CASE
+        WHEN w.walk_slot > now_ THEN now_
+        ELSE w.walk_slot END
     WHERE greatest(w.served_slot, w.walk_slot) > now_;
-    UPDATE pricing.route_refusals f SET refused_at = pricing.moved_back(f.refused_at, now_, step), refused_until = f.refused_until - step
+    UPDATE pricing.route_refusals f
+    SET refused_at = pricing.moved_back(f.refused_at, now_, step), refused_until = f.refused_until - step
     WHERE f.refused_until > now_ + interval '1 minute';
     UPDATE pricing.quarantined_values q SET ask_at = q.ask_at - step WHERE q.ask_at > now_ + interval '1 minute';
     UPDATE pricing.provisional_bars b SET ask_at = b.ask_at - step WHERE b.ask_at > now_ + interval '1 minute';
@@ -270,7 +278,8 @@ BEGIN
     UPDATE pricing.calendars c SET filled_at = now_ WHERE c.filled_at > now_;
     UPDATE pricing.thinned t SET until = date_trunc('day', now_, 'UTC') WHERE t.until > now_;
     -- Days that were taken for over are to come.
-    UPDATE pricing.history_coverage h SET covered = h.covered - datemultirange(daterange(today, NULL)) WHERE h.covered && daterange(today, NULL);
+    UPDATE pricing.history_coverage h SET covered = h.covered - datemultirange(daterange(today, NULL))
+    WHERE h.covered && daterange(today, NULL);
     UPDATE pricing.corporate_action_pairs p
     SET covered = p.covered - datemultirange(daterange(today + 1, NULL)),
         gains_covered = p.gains_covered - datemultirange(daterange(today + 1, NULL))

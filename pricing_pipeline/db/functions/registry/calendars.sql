@@ -12,12 +12,15 @@ CREATE OR REPLACE FUNCTION pricing.exchange_of(of_class text, of_symbol text, in
 LANGUAGE sql STABLE SET search_path = '' AS $$
     SELECT CASE WHEN count(*) = 1 THEN min(e.mic)
                 -- Several exchanges share this ending: the currency may tell which.
-                WHEN count(*) FILTER (WHERE e.currency = in_currency) = 1 THEN min(e.mic) FILTER (WHERE e.currency = in_currency) END
+                WHEN count(*) FILTER (WHERE e.currency = in_currency)
+                    = 1 THEN min(e.mic) FILTER (WHERE e.currency = in_currency) END
     FROM pricing.exchange_endings n JOIN pricing.exchanges e USING (mic)
-    WHERE of_class IN ('equity', 'etf') AND pg_catalog.upper(n.ending) = pg_catalog.upper(pg_catalog.substring(of_symbol, '[.:][^.:]+$'))
+    WHERE of_class IN ('equity', 'etf')
+      AND pg_catalog.upper(n.ending) = pg_catalog.upper(pg_catalog.substring(of_symbol, '[.:][^.:]+$'))
 $$;
 COMMENT ON FUNCTION pricing.exchange_of(text, text, text) IS
-    'The MIC of the exchange that the ending of a symbol names, such as VOD.L or VOD:LSE; NULL = it names none, or several of which the currency does not leave one.';
+    'The MIC of the exchange that the ending of a symbol names, such as VOD.L or VOD:LSE; NULL = it names none, or '
+    'several of which the currency does not leave one.';
 
 
 CREATE OR REPLACE FUNCTION pricing.choose_calendar() RETURNS trigger
@@ -32,22 +35,30 @@ BEGIN
         FROM (SELECT r.calendar, r.asset_class, length(r.ending) AS precision, r.currency FROM pricing.calendar_rules r
               WHERE r.asset_class IN (NEW.asset_class, CASE NEW.asset_class WHEN 'etf' THEN 'equity' END)
                 AND NEW.symbol LIKE '%' || r.ending AND r.currency IN ('', NEW.currency)
-                AND (r.ending <> '' OR NEW.asset_class NOT IN ('equity', 'etf') OR NEW.symbol !~ '(\.[A-Z]{2,}|:[^:]+)$')
+                AND (r.ending <> ''
+                     OR NEW.asset_class NOT IN ('equity', 'etf')
+                     OR NEW.symbol !~ '(\.[A-Z]{2,}|:[^:]+)$')
               UNION ALL
-              SELECT e.calendar, CASE WHEN NEW.exchange IS NULL THEN 'equity' ELSE NEW.asset_class END, 1000, '' FROM pricing.exchanges e
+              SELECT e.calendar, CASE
+                  WHEN NEW.exchange IS NULL THEN 'equity'
+                  ELSE NEW.asset_class END, 1000, ''
+              FROM pricing.exchanges e
               WHERE e.mic = at_exchange) c
         ORDER BY c.asset_class = NEW.asset_class DESC, c.precision DESC, c.currency DESC LIMIT 1);
     RETURN NEW;
 END $$;
 COMMENT ON FUNCTION pricing.choose_calendar() IS
-    'Gives an instrument the calendar of its exchange, or else the one that the rules name, unless it has one. Where no rule of its own fits, an ETF follows equities.';
+    'Gives an instrument the calendar of its exchange, or else the one that the rules name, unless it has one. Where '
+    'no rule of its own fits, an ETF follows equities.';
 
 
 CREATE OR REPLACE FUNCTION pricing.exchange_rows(given jsonb)
-RETURNS TABLE (mic text, name text, calendar text, zone text, currency text, minor_unit text, known_to date, endings text[])
+RETURNS TABLE (mic text, name text, calendar text, zone text, currency text, minor_unit text, known_to date,
+               endings text[])
 LANGUAGE sql IMMUTABLE SET search_path = '' AS $$
     SELECT * FROM jsonb_to_recordset(given)
-        AS x (mic text, name text, calendar text, zone text, currency text, minor_unit text, known_to date, endings text[])
+        AS x (mic text, name text, calendar text, zone text, currency text, minor_unit text, known_to date,
+              endings text[])
 $$;
 COMMENT ON FUNCTION pricing.exchange_rows(jsonb) IS 'The rows of domain/exchanges.toml that load_exchanges is given.';
 
@@ -62,7 +73,8 @@ BEGIN
         WHERE (c.time_zone, c.known_to) IS DISTINCT FROM (excluded.time_zone, excluded.known_to);
     INSERT INTO pricing.exchanges AS e (mic, name, calendar, currency, minor_unit)
     SELECT t.mic, t.name, t.calendar, t.currency, t.minor_unit FROM pricing.exchange_rows(given) t ORDER BY t.mic
-    ON CONFLICT (mic) DO UPDATE SET name = excluded.name, calendar = excluded.calendar, currency = excluded.currency, minor_unit = excluded.minor_unit
+    ON CONFLICT (mic) DO UPDATE SET name = excluded.name, calendar = excluded.calendar, currency = excluded.currency,
+        minor_unit = excluded.minor_unit
         WHERE (e.name, e.calendar, e.currency, e.minor_unit)
               IS DISTINCT FROM (excluded.name, excluded.calendar, excluded.currency, excluded.minor_unit);
     DELETE FROM pricing.exchange_endings n
@@ -79,7 +91,8 @@ BEGIN
     WHERE i.calendar IS NULL AND pricing.exchange_of(i.asset_class, i.symbol, i.currency) IS NOT NULL;
 END $$;
 COMMENT ON FUNCTION pricing.load_exchanges(jsonb) IS
-    'Stores the exchanges of domain/exchanges.toml, how their symbols end, and their calendars. Instruments without a calendar get one if their exchange is known now.';
+    'Stores the exchanges of domain/exchanges.toml, how their symbols end, and their calendars. Instruments without a '
+    'calendar get one if their exchange is known now.';
 
 
 CREATE OR REPLACE FUNCTION pricing.load_corrections(given jsonb) RETURNS void
@@ -87,19 +100,24 @@ LANGUAGE plpgsql SET search_path = '' AS $$
 BEGIN
     DELETE FROM pricing.calendar_corrections c
     WHERE c.origin = 'shipped' AND NOT EXISTS (
-        SELECT FROM jsonb_to_recordset(given) AS x (calendar text, day date) WHERE (x.calendar, x.day) = (c.calendar, c.day));
+        SELECT FROM jsonb_to_recordset(given) AS x (calendar text, day date)
+        WHERE (x.calendar, x.day) = (c.calendar, c.day));
     INSERT INTO pricing.calendar_corrections AS c (calendar, day, origin, is_open, opens_at, closes_at, reason, source)
     SELECT x.calendar, x.day, 'shipped', x.is_open, x.opens_at, x.closes_at, x.reason, x.source
-    FROM jsonb_to_recordset(given) AS x (calendar text, day date, is_open boolean, opens_at time, closes_at time, reason text, source text)
+    FROM jsonb_to_recordset(given) AS x (calendar text, day date, is_open boolean, opens_at time, closes_at time,
+                                         reason text, source text)
     ORDER BY 1, 2
     ON CONFLICT (calendar, day, origin) DO UPDATE
-        SET is_open = excluded.is_open, opens_at = excluded.opens_at, closes_at = excluded.closes_at, reason = excluded.reason,
+        SET is_open = excluded.is_open, opens_at = excluded.opens_at, closes_at = excluded.closes_at,
+            reason = excluded.reason,
             source = excluded.source
         WHERE (c.is_open, c.opens_at, c.closes_at, c.reason, c.source)
-              IS DISTINCT FROM (excluded.is_open, excluded.opens_at, excluded.closes_at, excluded.reason, excluded.source);
+              IS DISTINCT FROM (excluded.is_open, excluded.opens_at, excluded.closes_at, excluded.reason,
+                                excluded.source);
 END $$;
 COMMENT ON FUNCTION pricing.load_corrections(jsonb) IS
-    'Stores the corrections of trading days that come with the pipeline, in place of an earlier version''s. Those of people stay.';
+    'Stores the corrections of trading days that come with the pipeline, in place of an earlier version''s. Those of '
+    'people stay.';
 
 
 CREATE OR REPLACE FUNCTION pricing.calendars_to_extend(again boolean DEFAULT false)
@@ -122,11 +140,13 @@ BEGIN
     ORDER BY 1;
 END $$;
 COMMENT ON FUNCTION pricing.calendars_to_extend(boolean) IS
-    'Calendars of some instrument whose sessions are not known to the end of next year, the days they are wanted for, and to which day their holidays are announced where the library does not say; again = all that are in use.';
+    'Calendars of some instrument whose sessions are not known to the end of next year, the days they are wanted for, '
+    'and to which day their holidays are announced where the library does not say; again = all that are in use.';
 
 
 CREATE OR REPLACE FUNCTION pricing.store_sessions(
-    wanted_calendar text, from_day date, to_day date, days date[], opens timestamptz[], closes timestamptz[]) RETURNS integer
+    wanted_calendar text, from_day date, to_day date, days date[], opens timestamptz[],
+    closes timestamptz[]) RETURNS integer
 LANGUAGE plpgsql SET search_path = '' AS $$
 DECLARE
     now_ timestamptz := pricing.clock();
@@ -138,7 +158,8 @@ BEGIN
     WHERE c.calendar = wanted_calendar;
     IF to_day < (now_ AT TIME ZONE 'UTC')::date + 14 THEN
         PERFORM pricing.warn('extend_calendars', wanted_calendar, pg_catalog.format(
-            'trading days of %s are known to %s only: after that its instruments go by their TTL, and their gaps are not known. A newer exchange-calendars may know more',
+            'trading days of %s are known to %s only: after that its instruments go by their TTL, and their gaps are '
+            'not known. A newer exchange-calendars may know more',
             wanted_calendar, to_day), '01000');
     END IF;
     -- A day of mourning is announced days before: a session is deleted then. Beyond the horizon nothing is known.
@@ -147,23 +168,29 @@ BEGIN
       AND ((s.session BETWEEN from_day AND to_day AND NOT s.session = ANY (days))
            OR s.session > (SELECT c.sessions_to FROM pricing.calendars c WHERE c.calendar = wanted_calendar));
     INSERT INTO pricing.calendar_sessions AS s (calendar, session, opens_at, closes_at)
-    SELECT wanted_calendar, u.day, u.opens_at, u.closes_at FROM unnest(days, opens, closes) AS u (day, opens_at, closes_at)
+    SELECT wanted_calendar, u.day, u.opens_at, u.closes_at
+    FROM unnest(days, opens, closes) AS u (day, opens_at, closes_at)
     WHERE u.day BETWEEN from_day AND to_day ORDER BY 2
-    ON CONFLICT ON CONSTRAINT calendar_sessions_pkey DO UPDATE SET opens_at = excluded.opens_at, closes_at = excluded.closes_at
+    ON CONFLICT ON CONSTRAINT calendar_sessions_pkey DO UPDATE SET opens_at = excluded.opens_at,
+        closes_at = excluded.closes_at
         WHERE (s.opens_at, s.closes_at) IS DISTINCT FROM (excluded.opens_at, excluded.closes_at);
     PERFORM pricing.apply_corrections(wanted_calendar, from_day, to_day);
-    PERFORM pricing.note_opened_days(wanted_calendar, from_day, to_day, wanted_calendar || ' is known to have a session on that day');
-    RETURN (SELECT count(*) FROM pricing.calendar_sessions s WHERE s.calendar = wanted_calendar AND s.session BETWEEN from_day AND to_day);
+    PERFORM pricing.note_opened_days(wanted_calendar, from_day, to_day,
+                                     wanted_calendar || ' is known to have a session on that day');
+    RETURN (SELECT count(*) FROM pricing.calendar_sessions s
+            WHERE s.calendar = wanted_calendar AND s.session BETWEEN from_day AND to_day);
 END $$;
 COMMENT ON FUNCTION pricing.store_sessions(text, date, date, date[], timestamptz[], timestamptz[]) IS
-    'Writes the sessions of a calendar between two days, in place of those that were known, with the corrections of people and of this version; warns when they end within a fortnight. Returns how many.';
+    'Writes the sessions of a calendar between two days, in place of those that were known, with the corrections of '
+    'people and of this version; warns when they end within a fortnight. Returns how many.';
 
 
 CREATE OR REPLACE FUNCTION pricing.correction_rank(origin text) RETURNS integer
 LANGUAGE sql IMMUTABLE PARALLEL SAFE SET search_path = '' AS $$
     SELECT CASE origin WHEN 'operator' THEN 1 WHEN 'evidence' THEN 2 ELSE 3 END
 $$;
-COMMENT ON FUNCTION pricing.correction_rank(text) IS 'The rank of a correction by its origin: of several for one day, that with the lowest rank counts.';
+COMMENT ON FUNCTION pricing.correction_rank(text) IS 'The rank of a correction by its origin: of several for one day, '
+                                                     'that with the lowest rank counts.';
 
 
 CREATE OR REPLACE FUNCTION pricing.apply_corrections(wanted_calendar text, from_day date, to_day date) RETURNS integer
@@ -175,8 +202,11 @@ DECLARE
     changed integer := 0;
 BEGIN
     FOR one IN
-        SELECT DISTINCT ON (c.day) c.*, k.time_zone FROM pricing.calendar_corrections c JOIN pricing.calendars k USING (calendar)
-        WHERE c.calendar = wanted_calendar AND c.day BETWEEN greatest(from_day, k.sessions_from) AND least(to_day, k.sessions_to)
+        SELECT DISTINCT ON (c.day) c.*, k.time_zone
+        FROM pricing.calendar_corrections c
+        JOIN pricing.calendars k USING (calendar)
+        WHERE c.calendar = wanted_calendar
+          AND c.day BETWEEN greatest(from_day, k.sessions_from) AND least(to_day, k.sessions_to)
         ORDER BY c.day, pricing.correction_rank(c.origin)
     LOOP
         IF NOT one.is_open THEN
@@ -191,8 +221,10 @@ BEGIN
             CONTINUE WHEN opened IS NULL;
             INSERT INTO pricing.calendar_sessions AS s (calendar, session, opens_at, closes_at)
             VALUES (wanted_calendar, one.day, opened, closed)
-            ON CONFLICT ON CONSTRAINT calendar_sessions_pkey DO UPDATE SET opens_at = excluded.opens_at, closes_at = excluded.closes_at
-                WHERE (s.opens_at, s.closes_at) IS DISTINCT FROM (excluded.opens_at, excluded.closes_at) AND one.opens_at IS NOT NULL;
+            ON CONFLICT ON CONSTRAINT calendar_sessions_pkey DO UPDATE SET opens_at = excluded.opens_at,
+                closes_at = excluded.closes_at
+                WHERE (s.opens_at, s.closes_at) IS DISTINCT FROM (excluded.opens_at, excluded.closes_at)
+                  AND one.opens_at IS NOT NULL;
         END IF;
         changed := changed + 1;
     END LOOP;
@@ -202,24 +234,30 @@ COMMENT ON FUNCTION pricing.apply_corrections(text, date, date) IS
     'Applies the corrections of a calendar to its known sessions between two days. Returns to how many days.';
 
 
-CREATE OR REPLACE FUNCTION pricing.usual_hours(wanted_calendar text, on_day date, OUT opens_at timestamptz, OUT closes_at timestamptz)
+CREATE OR REPLACE FUNCTION pricing.usual_hours(wanted_calendar text, on_day date, OUT opens_at timestamptz,
+                                               OUT closes_at timestamptz)
 LANGUAGE sql STABLE SET search_path = '' AS $$
-    -- The longest of the ten sessions before, or else after, so that half days do not count. The zone handles summer time.
+    -- The longest of the ten sessions before, or else after, so that half days do not count. The zone handles summer
+    -- time.
     SELECT (on_day + (s.opens_at AT TIME ZONE k.zone - s.session)) AT TIME ZONE k.zone,
            (on_day + (s.closes_at AT TIME ZONE k.zone - s.session)) AT TIME ZONE k.zone
     FROM (SELECT coalesce(c.time_zone, 'UTC') AS zone FROM pricing.calendars c WHERE c.calendar = wanted_calendar) k
     CROSS JOIN LATERAL (
         SELECT n.* FROM (
-            (SELECT x.* FROM pricing.calendar_sessions x WHERE x.calendar = wanted_calendar AND x.session < on_day ORDER BY x.session DESC LIMIT 10)
+            (SELECT x.* FROM pricing.calendar_sessions x
+             WHERE x.calendar = wanted_calendar AND x.session < on_day ORDER BY x.session DESC LIMIT 10)
             UNION ALL
-            (SELECT x.* FROM pricing.calendar_sessions x WHERE x.calendar = wanted_calendar AND x.session > on_day ORDER BY x.session LIMIT 10)) n
+            (SELECT x.* FROM pricing.calendar_sessions x
+             WHERE x.calendar = wanted_calendar AND x.session > on_day ORDER BY x.session LIMIT 10)) n
         ORDER BY n.session < on_day DESC, n.closes_at - n.opens_at DESC, n.session DESC LIMIT 1) s
 $$;
-COMMENT ON FUNCTION pricing.usual_hours(text, date) IS 'When a calendar would open and close on a day, by the hours of a full session near it.';
+COMMENT ON FUNCTION pricing.usual_hours(text, date) IS 'When a calendar would open and close on a day, by the hours of '
+                                                       'a full session near it.';
 
 
 CREATE OR REPLACE FUNCTION pricing.correct_calendar(
-    wanted_calendar text, on_day date, open_ boolean, opens time, closes time, why text, said_at text, by_ text) RETURNS text
+    wanted_calendar text, on_day date, open_ boolean, opens time, closes time, why text, said_at text,
+    by_ text) RETURNS text
 LANGUAGE plpgsql SET search_path = '' AS $$
 DECLARE
     known pricing.calendars;
@@ -231,19 +269,25 @@ BEGIN
             USING HINT = 'Name one of `pricing-pipeline calendar list`.', ERRCODE = 'invalid_parameter_value';
     ELSIF opens IS NOT NULL AND known.time_zone IS NULL THEN
         RAISE EXCEPTION 'the time zone of % is not known, so hours cannot be given', wanted_calendar
-            USING HINT = 'Leave the hours out: then those of the days before count.', ERRCODE = 'invalid_parameter_value';
+            USING HINT = 'Leave the hours out: then those of the days before count.',
+                ERRCODE = 'invalid_parameter_value';
     END IF;
-    SELECT * INTO before FROM pricing.calendar_corrections c WHERE (c.calendar, c.day, c.origin) = (wanted_calendar, on_day, 'operator');
-    INSERT INTO pricing.calendar_corrections AS c (calendar, day, origin, is_open, opens_at, closes_at, reason, source, by_whom)
+    SELECT * INTO before FROM pricing.calendar_corrections c
+    WHERE (c.calendar, c.day, c.origin) = (wanted_calendar, on_day, 'operator');
+    INSERT INTO pricing.calendar_corrections AS c (calendar, day, origin, is_open, opens_at, closes_at, reason, source,
+                                                   by_whom)
     VALUES (wanted_calendar, on_day, 'operator', open_, opens, closes, why, said_at, by_)
     ON CONFLICT (calendar, day, origin) DO UPDATE
-        SET is_open = excluded.is_open, opens_at = excluded.opens_at, closes_at = excluded.closes_at, reason = excluded.reason,
+        SET is_open = excluded.is_open, opens_at = excluded.opens_at, closes_at = excluded.closes_at,
+            reason = excluded.reason,
             source = excluded.source, by_whom = excluded.by_whom, recorded_at = excluded.recorded_at;
-    PERFORM pricing.after_correction(wanted_calendar, on_day, pg_catalog.format('%s has a session on %s: %s', wanted_calendar, on_day, why));
+    PERFORM pricing.after_correction(wanted_calendar, on_day,
+                                     pg_catalog.format('%s has a session on %s: %s', wanted_calendar, on_day, why));
     RETURN CASE WHEN before.day IS NULL THEN 'added' ELSE 'replaced' END;
 END $$;
 COMMENT ON FUNCTION pricing.correct_calendar(text, date, boolean, time, time, text, text, text) IS
-    'Enters a person''s correction of a day: a session, with hours in the calendar''s zone or those of the days before, or a closed day. It counts at once. Returns added or replaced.';
+    'Enters a person''s correction of a day: a session, with hours in the calendar''s zone or those of the days '
+    'before, or a closed day. It counts at once. Returns added or replaced.';
 
 
 CREATE OR REPLACE FUNCTION pricing.undo_correction(wanted_calendar text, on_day date) RETURNS text[]
@@ -262,7 +306,8 @@ BEGIN
     RETURN gone;
 END $$;
 COMMENT ON FUNCTION pricing.undo_correction(text, date) IS
-    'Removes the corrections of a day by a person or from evidence, so that the library and shipped corrections count again. Returns their origins; NULL = there was none.';
+    'Removes the corrections of a day by a person or from evidence, so that the library and shipped corrections count '
+    'again. Returns their origins; NULL = there was none.';
 
 
 CREATE OR REPLACE FUNCTION pricing.after_correction(wanted_calendar text, on_day date, why text) RETURNS void
@@ -284,10 +329,12 @@ BEGIN
     END IF;
 END $$;
 COMMENT ON FUNCTION pricing.after_correction(text, date, text) IS
-    'After a day of a calendar was corrected: adds or deletes its session, notes quarantined bars of it for release, and has pairs that wait for an opening judged now.';
+    'After a day of a calendar was corrected: adds or deletes its session, notes quarantined bars of it for release, '
+    'and has pairs that wait for an opening judged now.';
 
 
-CREATE OR REPLACE FUNCTION pricing.note_opened_days(wanted_calendar text, from_day date, to_day date, why text) RETURNS void
+CREATE OR REPLACE FUNCTION pricing.note_opened_days(wanted_calendar text, from_day date, to_day date, why text)
+RETURNS void
 LANGUAGE sql SET search_path = '' AS $$
     INSERT INTO pricing.opened_days AS opened_days (calendar, day, reason)
     SELECT DISTINCT s.calendar, s.session, why
@@ -300,7 +347,8 @@ LANGUAGE sql SET search_path = '' AS $$
     ORDER BY 2 ON CONFLICT (calendar, day) DO UPDATE SET notes = opened_days.notes + 1
 $$;
 COMMENT ON FUNCTION pricing.note_opened_days(text, date, date, text) IS
-    'Notes the sessions between two days whose bars are quarantined as bars of a closed day, so that workers release them.';
+    'Notes the sessions between two days whose bars are quarantined as bars of a closed day, so that workers release '
+    'them.';
 
 
 CREATE OR REPLACE FUNCTION pricing.bars_of_opened_days()
@@ -314,13 +362,18 @@ LANGUAGE sql STABLE SET search_path = '' AS $$
         FROM (SELECT DISTINCT ON (q.data_type, q.symbol) q.value_id
               FROM pricing.quarantined_values q JOIN pricing.data_type_registry r USING (data_type)
               JOIN pricing.instruments i ON (i.asset_class, i.symbol) = (r.asset_class, q.symbol)
-              WHERE q.kind = 'closed_day' AND q.status = 'quarantined' AND q.observed_at = o.day::timestamp AT TIME ZONE 'UTC'
+              WHERE q.kind = 'closed_day'
+                AND q.status = 'quarantined'
+                AND q.observed_at = o.day::timestamp AT TIME ZONE 'UTC'
                 AND i.calendar = o.calendar
                 -- Where a session has no trading, a repeated close is no price of it.
                 AND coalesce((q.bar ->> 'volume')::numeric > 0, true)
                 AND NOT EXISTS (SELECT FROM pricing.quarantined_values newer
-                                WHERE newer.kind = 'closed_day' AND newer.status = 'released' AND newer.last_seen_at >= q.last_seen_at
-                                  AND (newer.data_type, newer.symbol, newer.observed_at) = (q.data_type, q.symbol, q.observed_at))
+                                WHERE newer.kind = 'closed_day'
+                                  AND newer.status = 'released'
+                                  AND newer.last_seen_at >= q.last_seen_at
+                                  AND (newer.data_type, newer.symbol, newer.observed_at) = (q.data_type, q.symbol,
+                                      q.observed_at))
               ORDER BY q.data_type, q.symbol, q.last_seen_at DESC, q.value_id DESC) n) v
     WHERE EXISTS (SELECT FROM pricing.calendar_sessions s WHERE s.calendar = o.calendar AND s.session = o.day)
 $$;
@@ -336,7 +389,9 @@ DECLARE
 BEGIN
     -- If two answers come at once, the second one sees the bars of the first.
     PERFORM FROM pricing.calendars c
-    WHERE c.calendar IN (SELECT i.calendar FROM pricing.data_type_registry r JOIN pricing.instruments i USING (asset_class)
+    WHERE c.calendar IN (SELECT i.calendar
+                         FROM pricing.data_type_registry r
+                         JOIN pricing.instruments i USING (asset_class)
                          WHERE r.data_type = wanted_type AND i.symbol = ANY (symbols))
     ORDER BY c.calendar FOR NO KEY UPDATE;
     FOR proved IN
@@ -344,14 +399,19 @@ BEGIN
             SELECT DISTINCT i.calendar, q.observed_at
             FROM pricing.quarantined_values q JOIN pricing.data_type_registry r USING (data_type)
             JOIN pricing.instruments i ON (i.asset_class, i.symbol) = (r.asset_class, q.symbol)
-            WHERE q.data_type = wanted_type AND q.symbol = ANY (symbols) AND q.kind = 'closed_day' AND q.status = 'quarantined'
+            WHERE q.data_type = wanted_type
+              AND q.symbol = ANY (symbols)
+              AND q.kind = 'closed_day'
+              AND q.status = 'quarantined'
               AND i.calendar IS NOT NULL),
         witnesses AS (
             SELECT d.calendar, d.observed_at, i.symbol, q.provider
             FROM days d
             JOIN pricing.instruments i ON i.calendar = d.calendar
             JOIN pricing.data_type_registry r ON r.asset_class = i.asset_class
-            JOIN pricing.quarantined_values q ON q.data_type = r.data_type AND q.symbol = i.symbol AND q.observed_at = d.observed_at
+            JOIN pricing.quarantined_values q ON q.data_type = r.data_type
+                AND q.symbol = i.symbol
+                AND q.observed_at = d.observed_at
             WHERE q.kind = 'closed_day' AND q.status <> 'rejected'
               -- A source that repeats the last close on a holiday gives a volume of 0: nothing was traded.
               AND coalesce((q.bar ->> 'volume')::numeric > 0, true)
@@ -360,7 +420,9 @@ BEGIN
             FROM days d
             JOIN pricing.instruments i ON i.calendar = d.calendar
             JOIN pricing.data_type_registry r ON r.asset_class = i.asset_class
-            JOIN pricing.quarantined_values q ON q.data_type = r.data_type AND q.symbol = i.symbol AND q.observed_at = d.observed_at
+            JOIN pricing.quarantined_values q ON q.data_type = r.data_type
+                AND q.symbol = i.symbol
+                AND q.observed_at = d.observed_at
             JOIN pricing.second_opinions o ON o.value_id = q.value_id
             WHERE q.kind = 'closed_day' AND q.status <> 'rejected' AND coalesce((q.bar ->> 'volume')::numeric > 0, true)
               AND pricing.agreement(o.ratio) = 'agrees' AND o.observed_at = q.observed_at)
@@ -370,11 +432,13 @@ BEGIN
         FROM witnesses w GROUP BY 1, 2 HAVING count(DISTINCT w.symbol) > 1 OR count(DISTINCT w.provider) > 1
     LOOP
         CONTINUE WHEN EXISTS (SELECT FROM pricing.calendar_corrections c
-                              WHERE (c.calendar, c.day, c.origin) = (proved.calendar, proved.day, 'operator') AND NOT c.is_open);
+                              WHERE (c.calendar, c.day, c.origin) = (proved.calendar, proved.day, 'operator')
+                                AND NOT c.is_open);
         INSERT INTO pricing.calendar_corrections (calendar, day, origin, is_open, reason)
         VALUES (proved.calendar, proved.day, 'evidence', true, pg_catalog.format(
                     'bars of %s%s, from %s', pg_catalog.array_to_string(proved.some_symbols, ', '),
-                    CASE WHEN proved.symbols_ > 3 THEN pg_catalog.format(' and %s more', proved.symbols_ - 3) ELSE '' END,
+                    CASE WHEN proved.symbols_ > 3 THEN pg_catalog.format(' and %s more', proved.symbols_ - 3)
+                        ELSE '' END,
                     pg_catalog.array_to_string(proved.providers, ' and ')))
         ON CONFLICT DO NOTHING;
         PERFORM pricing.after_correction(proved.calendar, proved.day, pg_catalog.format(
@@ -383,31 +447,41 @@ BEGIN
     END LOOP;
     -- A person, or the library, may have opened a day while this answer was judged.
     PERFORM pricing.note_opened_days(w.calendar, w.first_day, w.last_day, w.calendar || ' has a session on that day')
-    FROM (SELECT i.calendar, min((q.observed_at AT TIME ZONE 'UTC')::date) AS first_day, max((q.observed_at AT TIME ZONE 'UTC')::date) AS last_day
+    FROM (SELECT i.calendar, min((q.observed_at AT TIME ZONE 'UTC')::date) AS first_day,
+          max((q.observed_at AT TIME ZONE 'UTC')::date) AS last_day
           FROM pricing.quarantined_values q JOIN pricing.data_type_registry r USING (data_type)
           JOIN pricing.instruments i ON (i.asset_class, i.symbol) = (r.asset_class, q.symbol)
-          WHERE q.data_type = wanted_type AND q.symbol = ANY (symbols) AND q.kind = 'closed_day' AND q.status = 'quarantined'
+          WHERE q.data_type = wanted_type
+            AND q.symbol = ANY (symbols)
+            AND q.kind = 'closed_day'
+            AND q.status = 'quarantined'
             AND i.calendar IS NOT NULL
           GROUP BY 1 ORDER BY 1) w;
     RETURN opened;
 END $$;
 COMMENT ON FUNCTION pricing.weigh_closed_days(text, text[]) IS
-    'Makes days sessions if two instruments of a calendar, or two providers, have quarantined bars of them. Returns how many days.';
+    'Makes days sessions if two instruments of a calendar, or two providers, have quarantined bars of them. Returns '
+    'how many days.';
 
 
-CREATE OR REPLACE FUNCTION pricing.store_disagreements(wanted_calendar text, days date[], are_open boolean[], reasons text[]) RETURNS integer
+CREATE OR REPLACE FUNCTION pricing.store_disagreements(wanted_calendar text, days date[], are_open boolean[],
+                                                       reasons text[])
+RETURNS integer
 LANGUAGE plpgsql SET search_path = '' AS $$
 DECLARE
     today date := (pricing.clock() AT TIME ZONE 'UTC')::date;
     left_ integer;
     ahead record;
 BEGIN
-    -- No instrument has a bar of the day, and at least two have bars before and after it: it was closed, as the second source says.
+    -- No instrument has a bar of the day, and at least two have bars before and after it: it was closed, as the second
+    -- source says.
     INSERT INTO pricing.calendar_corrections (calendar, day, origin, is_open, reason)
-    SELECT wanted_calendar, u.day, 'evidence', false, pg_catalog.format('%s, and no instrument has a bar of it', u.reason)
+    SELECT wanted_calendar, u.day, 'evidence', false,
+           pg_catalog.format('%s, and no instrument has a bar of it', u.reason)
     FROM unnest(days, are_open, reasons) AS u (day, is_open, reason)
     WHERE NOT u.is_open AND u.day < today - 7 AND pricing.instruments_traded(wanted_calendar, u.day, u.day) = 0
-      AND pricing.instruments_traded(wanted_calendar, u.day - 7, u.day - 1) > 1 AND pricing.instruments_traded(wanted_calendar, u.day + 1, u.day + 7) > 1
+      AND pricing.instruments_traded(wanted_calendar, u.day - 7, u.day - 1) > 1
+      AND pricing.instruments_traded(wanted_calendar, u.day + 1, u.day + 7) > 1
     ORDER BY u.day ON CONFLICT DO NOTHING;
     PERFORM pricing.apply_corrections(wanted_calendar, today - 400, today);
     DELETE FROM pricing.calendar_disagreements d WHERE d.calendar = wanted_calendar AND NOT d.day = ANY (days);
@@ -426,14 +500,17 @@ BEGIN
     FROM pricing.calendar_disagreements d WHERE d.calendar = wanted_calendar AND d.day >= today;
     IF ahead.days_ > 0 THEN
         PERFORM pricing.warn('extend_calendars', wanted_calendar, pg_catalog.format(
-            'two sources disagree about %s coming day(s) of %s, the first of them %s. Until bars show which is right, the first source counts; `pricing-pipeline calendar list %s` shows the days, and `calendar add-session|close-day` decides',
+            'two sources disagree about %s coming day(s) of %s, the first of them %s. Until bars show which is right, '
+            'the first source counts; `pricing-pipeline calendar list %s` shows the days, and `calendar '
+            'add-session|close-day` decides',
             ahead.days_, wanted_calendar, ahead.next_, wanted_calendar), '01000');
     END IF;
     SELECT count(*) INTO left_ FROM pricing.calendar_disagreements d WHERE d.calendar = wanted_calendar;
     RETURN left_;
 END $$;
 COMMENT ON FUNCTION pricing.store_disagreements(text, date[], boolean[], text[]) IS
-    'Stores the days of a calendar on which the second source disagrees, in place of those stored before, without those that bars or corrections decide. Returns how many are left.';
+    'Stores the days of a calendar on which the second source disagrees, in place of those stored before, without '
+    'those that bars or corrections decide. Returns how many are left.';
 
 
 CREATE OR REPLACE FUNCTION pricing.instruments_traded(wanted_calendar text, from_day date, to_day date) RETURNS bigint
@@ -442,19 +519,23 @@ LANGUAGE sql STABLE SET search_path = '' AS $$
     WHERE i.calendar = wanted_calendar AND EXISTS (
         SELECT FROM pricing.data_type_registry r
         JOIN pricing.price_history h ON h.data_type = r.data_type AND h.symbol = i.symbol
-            AND h.observed_at BETWEEN (from_day::timestamp AT TIME ZONE 'UTC') AND (to_day::timestamp AT TIME ZONE 'UTC')
+            AND h.observed_at BETWEEN (
+                from_day::timestamp AT TIME ZONE 'UTC') AND (to_day::timestamp AT TIME ZONE 'UTC')
         WHERE r.asset_class = i.asset_class AND r.fetcher = 'daily_bars')
 $$;
-COMMENT ON FUNCTION pricing.instruments_traded(text, date, date) IS 'How many instruments of a calendar have a daily bar between two days.';
+COMMENT ON FUNCTION pricing.instruments_traded(text, date, date) IS
+    'How many instruments of a calendar have a daily bar between two days.';
 
 
 CREATE OR REPLACE FUNCTION pricing.note_failed_calendar(wanted_calendar text, why text) RETURNS void
 LANGUAGE sql SET search_path = '' AS $$
     SELECT pricing.warn('extend_calendars', wanted_calendar, why, 'P0002');
-    UPDATE pricing.calendars c SET filled_at = pricing.clock(), failure = left(why, 500) WHERE c.calendar = wanted_calendar
+    UPDATE pricing.calendars c SET filled_at = pricing.clock(), failure = left(why, 500)
+    WHERE c.calendar = wanted_calendar
 $$;
 COMMENT ON FUNCTION pricing.note_failed_calendar(text, text) IS
-    'Stores why the sessions of a calendar could not be worked out, and warns. The known sessions stay, and it is tried again in a week.';
+    'Stores why the sessions of a calendar could not be worked out, and warns. The known sessions stay, and it is '
+    'tried again in a week.';
 
 
 CREATE OR REPLACE FUNCTION pricing.store_own_sessions(wanted_calendar text, from_day date, to_day date) RETURNS integer
@@ -543,7 +624,9 @@ BEGIN
     SELECT i.calendar, m.closed_at, m.opens_at INTO market
     FROM pricing.instruments i CROSS JOIN LATERAL (
         SELECT (SELECT s.closes_at FROM pricing.calendar_sessions s
-                WHERE s.calendar = i.calendar AND s.closes_at <= asked_at ORDER BY s.closes_at DESC LIMIT 1) AS closed_at,
+                WHERE s.calendar = i.calendar AND s.closes_at <= asked_at
+                ORDER BY s.closes_at DESC
+                LIMIT 1) AS closed_at,
                (SELECT s.opens_at FROM pricing.calendar_sessions s
                 WHERE s.calendar = i.calendar AND s.closes_at > asked_at ORDER BY s.closes_at LIMIT 1) AS opens_at) m
     WHERE (i.asset_class, i.symbol) = (kind.asset_class, wanted_symbol);
@@ -553,37 +636,47 @@ BEGIN
     ELSIF kind.fetcher = 'quote' THEN
         expected := asked_at - greatest(make_interval(mins => ttl_minutes), pricing.quote_delay(market.calendar));
         -- While the market is closed the quotes of its close are the newest.
-        RETURN CASE WHEN expected < market.opens_at THEN least(expected, market.closed_at - interval '20 minutes') ELSE expected END;
+        RETURN CASE WHEN expected < market.opens_at THEN least(expected, market.closed_at - interval '20 minutes')
+            ELSE expected END;
     ELSIF market.closed_at IS NULL THEN
         RETURN asked_at - greatest(make_interval(mins => ttl_minutes), interval '5 days');
     END IF;
     RETURN (SELECT s.session::timestamp AT TIME ZONE 'UTC' FROM pricing.calendar_sessions s
-            WHERE s.calendar = market.calendar AND s.closes_at <= asked_at - pricing.publish_lag(kind.data_type, wanted_symbol, kind.fetcher)
+            WHERE s.calendar = market.calendar
+              AND s.closes_at <= asked_at - pricing.publish_lag(kind.data_type, wanted_symbol, kind.fetcher)
             ORDER BY s.closes_at DESC LIMIT 1);
 END $$;
 COMMENT ON FUNCTION pricing.newest_expected(pricing.data_type_registry, text, timestamptz, integer) IS
-    'The oldest time that the newest value of a source that keeps up may have had when it was asked. NULL = no session is known.';
+    'The oldest time that the newest value of a source that keeps up may have had when it was asked. NULL = no session '
+    'is known.';
 
 
-CREATE OR REPLACE FUNCTION pricing.is_usual_pause(wanted_type text, wanted_symbol text, newest timestamptz, asked_at timestamptz) RETURNS boolean
+CREATE OR REPLACE FUNCTION pricing.is_usual_pause(wanted_type text, wanted_symbol text, newest timestamptz,
+                                                  asked_at timestamptz)
+RETURNS boolean
 LANGUAGE sql STABLE SET search_path = '' AS $$
-    SELECT count(g.gap) >= 3 AND min(g.gap) > interval '4 days' AND asked_at - newest <= 1.25 * max(g.gap) + interval '3 days'
+    SELECT count(g.gap) >= 3
+        AND min(g.gap) > interval '4 days'
+        AND asked_at - newest <= 1.25 * max(g.gap) + interval '3 days'
     FROM (SELECT h.observed_at - lag(h.observed_at) OVER (ORDER BY h.observed_at) AS gap
           FROM (SELECT x.observed_at FROM pricing.price_history x
                 WHERE x.data_type = wanted_type AND x.symbol = wanted_symbol AND x.observed_at <= newest
                 ORDER BY x.observed_at DESC LIMIT 6) h) g
 $$;
 COMMENT ON FUNCTION pricing.is_usual_pause(text, text, timestamptz, timestamptz) IS
-    'Whether the last values of a pair came so seldom, as those of a fund that is valued each week or month, that its next one need not be there yet.';
+    'Whether the last values of a pair came so seldom, as those of a fund that is valued each week or month, that its '
+    'next one need not be there yet.';
 
 
 CREATE OR REPLACE FUNCTION pricing.is_source_old(
-    kind pricing.data_type_registry, symbol text, observed_at timestamptz, asked_at timestamptz, ttl_minutes integer) RETURNS boolean
+    kind pricing.data_type_registry, symbol text, observed_at timestamptz, asked_at timestamptz,
+    ttl_minutes integer) RETURNS boolean
 LANGUAGE sql STABLE AS $$ -- without a path of its own, so that it becomes part of its query
     SELECT CASE
         WHEN observed_at IS NULL THEN false
         -- Most values are this new: no calendar expects more.
-        WHEN observed_at >= asked_at - CASE kind.fetcher WHEN 'quote' THEN pg_catalog.make_interval(mins => greatest(ttl_minutes, 30))
+        WHEN observed_at >= asked_at - CASE kind.fetcher
+            WHEN 'quote' THEN pg_catalog.make_interval(mins => greatest(ttl_minutes, 30))
                                                          ELSE interval '1 day' END THEN false
         WHEN coalesce(observed_at >= pricing.newest_expected(kind, symbol, asked_at, ttl_minutes), true) THEN false
         ELSE kind.fetcher = 'quote' OR NOT pricing.is_usual_pause(kind.data_type, symbol, observed_at, asked_at) END

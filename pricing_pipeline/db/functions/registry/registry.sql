@@ -1,6 +1,7 @@
 -- Judging staleness. Every function the registry may name takes (timestamptz, integer minutes).
 
-CREATE OR REPLACE FUNCTION pricing.ttl_of(kind pricing.data_type_registry, own_minutes integer, is_watched boolean DEFAULT true)
+CREATE OR REPLACE FUNCTION pricing.ttl_of(kind pricing.data_type_registry, own_minutes integer,
+                                          is_watched boolean DEFAULT true)
 RETURNS integer
 LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$ -- without a path of its own, so that it becomes part of its query
     SELECT CASE WHEN NOT is_watched THEN kind.background_ttl_minutes
@@ -8,7 +9,8 @@ LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$ -- without a path of its own, so that
                 ELSE kind.default_ttl_minutes END
 $$;
 COMMENT ON FUNCTION pricing.ttl_of(pricing.data_type_registry, integer, boolean) IS
-    'The TTL in minutes that counts for a pair. While it is watched: its own TTL if that is positive, else the TTL of its type. While it is only held: the background TTL of its type.';
+    'The TTL in minutes that counts for a pair. While it is watched: its own TTL if that is positive, else the TTL of '
+    'its type. While it is only held: the background TTL of its type.';
 
 
 CREATE OR REPLACE FUNCTION pricing.own_ttls(only_types text[] DEFAULT NULL, only_symbol text DEFAULT NULL)
@@ -23,7 +25,8 @@ BEGIN
     LOOP
         BEGIN
             RETURN QUERY EXECUTE pg_catalog.format(
-                'SELECT $1, v.%2$I::text, min(v.cache_ttl_minutes) FROM pricing.%1$I v WHERE v.cache_ttl_minutes > 0 %3$s GROUP BY 1, 2',
+                'SELECT $1, v.%2$I::text, min(v.cache_ttl_minutes) FROM pricing.%1$I v WHERE v.cache_ttl_minutes > 0 '
+                '%3$s GROUP BY 1, 2',
                 kind.table_name, kind.symbol_column,
                 CASE WHEN only_symbol IS NOT NULL THEN pg_catalog.format('AND v.%I = $2', kind.symbol_column) END)
             USING kind.data_type, only_symbol;
@@ -33,10 +36,12 @@ BEGIN
     END LOOP;
 END $$;
 COMMENT ON FUNCTION pricing.own_ttls(text[], text) IS
-    'TTLs of single pairs that tables and views of users'' own name: of all data types or of some, of all symbols or of one. They go before what latest_answers has.';
+    'TTLs of single pairs that tables and views of users'' own name: of all data types or of some, of all symbols or '
+    'of one. They go before what latest_answers has.';
 
 
-CREATE OR REPLACE FUNCTION pricing.pair_ttl(wanted_type text, wanted_symbol text, is_watched boolean DEFAULT true) RETURNS integer
+CREATE OR REPLACE FUNCTION pricing.pair_ttl(wanted_type text, wanted_symbol text, is_watched boolean DEFAULT true)
+RETURNS integer
 LANGUAGE plpgsql STABLE SET search_path = '' AS $$
 DECLARE
     kind pricing.data_type_registry;
@@ -53,18 +58,22 @@ BEGIN
     RETURN pricing.ttl_of(kind, own_minutes, is_watched);
 END $$;
 COMMENT ON FUNCTION pricing.pair_ttl(text, text, boolean) IS
-    'The TTL in minutes that counts for one pair, wherever its own TTL is stored. Queries over many pairs join own_ttls and ask ttl_of.';
+    'The TTL in minutes that counts for one pair, wherever its own TTL is stored. Queries over many pairs join '
+    'own_ttls and ask ttl_of.';
 
 
-CREATE OR REPLACE FUNCTION pricing.stale_at(kind pricing.data_type_registry, symbol text, stamp timestamptz, ttl_minutes integer)
+CREATE OR REPLACE FUNCTION pricing.stale_at(kind pricing.data_type_registry, symbol text, stamp timestamptz,
+                                            ttl_minutes integer)
 RETURNS timestamptz
 LANGUAGE sql STABLE AS $$ -- without a path of its own, so that it becomes part of its query
     SELECT CASE kind.staleness_function
-               WHEN 'is_market_stale' THEN pricing.next_value_at(kind.data_type, symbol, stamp, pg_catalog.make_interval(mins => ttl_minutes))
+               WHEN 'is_market_stale' THEN pricing.next_value_at(kind.data_type, symbol, stamp,
+                   pg_catalog.make_interval(mins => ttl_minutes))
                ELSE stamp + pg_catalog.make_interval(mins => ttl_minutes) END
 $$;
 COMMENT ON FUNCTION pricing.stale_at(pricing.data_type_registry, text, timestamptz, integer) IS
-    'When a pair that was confirmed at a time is due again: by the calendar of its instrument where its type follows calendars, else by the TTL.';
+    'When a pair that was confirmed at a time is due again: by the calendar of its instrument where its type follows '
+    'calendars, else by the TTL.';
 
 
 CREATE OR REPLACE FUNCTION pricing.is_past_ttl(stamp timestamptz, ttl_minutes integer, now_ timestamptz) RETURNS boolean
