@@ -73,8 +73,8 @@ DROP FUNCTION IF EXISTS pricing.traded_prices(bigint, text, timestamptz);
 DROP FUNCTION IF EXISTS pricing.commodity_prices_as_of(timestamptz, bigint, text);
 DROP FUNCTION IF EXISTS pricing.commodity_price_history(bigint, text);
 
--- Some exchanges have signs and spaces in their symbols: M&M, VOLV B.
+-- Some exchanges have signs and spaces in their symbols: M&M:XNSE, VOLV B:XSTO.
 ALTER TABLE pricing.instruments
     DROP CONSTRAINT symbol_is_sane,
     ADD CONSTRAINT symbol_is_sane
-        CHECK (length(symbol) BETWEEN 1 AND 40 AND symbol ~ '^[A-Za-z0-9^]( ?[A-Za-z0-9./:=^_&''-])*$');
+        CHECK (length(symbol) BETWEEN 1 AND 40 AND symbol ~ '^[A-Za-z0-9^]([A-Za-z0-9./:=^_&''-]*|( ?[A-Za-z0-9.&''-])*:[A-Z0-9]{4})$');

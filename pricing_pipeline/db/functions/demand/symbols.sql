@@ -19,7 +19,7 @@ COMMENT ON FUNCTION pricing.known_currencies() IS
 CREATE OR REPLACE FUNCTION pricing.fits_class(asset_class text, symbol text) RETURNS boolean
 LANGUAGE sql IMMUTABLE PARALLEL SAFE SET search_path = '' AS $$
     SELECT CASE asset_class
-        WHEN 'equity' THEN symbol ~ '^[A-Z0-9^]( ?[A-Z0-9.:=^_&''-])*$'
+        WHEN 'equity' THEN symbol ~ '^[A-Z0-9^]([A-Z0-9.:=^_&''-]*|( ?[A-Z0-9.&''-])*:[A-Z0-9]{4})$'
         WHEN 'fund' THEN symbol ~ '^[0-9]{1,12}$'
         WHEN 'crypto' THEN symbol ~ '^[A-Z0-9]{1,20}/[A-Z0-9]{2,10}$'
         WHEN 'fx' THEN symbol ~ '^[A-Z]{3}/[A-Z]{3}$' AND left(symbol, 3) <> right(symbol, 3)
@@ -43,7 +43,7 @@ COMMENT ON FUNCTION pricing.describe_shape(text) IS 'How symbols of an asset cla
 
 CREATE OR REPLACE FUNCTION pricing.is_sane_symbol(symbol text) RETURNS boolean
 LANGUAGE sql IMMUTABLE PARALLEL SAFE SET search_path = '' AS $$
-    SELECT length(symbol) BETWEEN 1 AND 40 AND symbol ~ '^[A-Za-z0-9^]( ?[A-Za-z0-9./:=^_&''-])*$'
+    SELECT length(symbol) BETWEEN 1 AND 40 AND symbol ~ '^[A-Za-z0-9^]([A-Za-z0-9./:=^_&''-]*|( ?[A-Za-z0-9.&''-])*:[A-Z0-9]{4})$'
 $$;
 COMMENT ON FUNCTION pricing.is_sane_symbol(text) IS 'Whether any instrument, of whatever class, may have this symbol.';
 
