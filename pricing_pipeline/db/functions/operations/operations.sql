@@ -353,7 +353,7 @@ BEGIN
         SELECT f.operation_type, f.recipient FROM pricing.failing_recipients f
         WHERE (f.operation_type, f.recipient) IN (SELECT g.operation_type, g.recipient FROM gone g) FOR UPDATE SKIP LOCKED),
     tried_anew AS (
-        UPDATE pricing.failing_recipients f SET breaker_until = NULL, holds = 0 FROM hopeful h
+        UPDATE pricing.failing_recipients f SET breaker_until = NULL, breaker_openings = 0 FROM hopeful h
         WHERE (f.operation_type, f.recipient) = (h.operation_type, h.recipient))
     SELECT array_agg(g.id ORDER BY g.id) INTO retried FROM gone g;
     RETURN coalesce(retried, '{}');
