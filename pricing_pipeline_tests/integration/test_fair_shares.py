@@ -214,4 +214,4 @@ def test_e7_somebody_whose_channel_is_inactive_does_not_count_as_one_who_can_be_
         (operation,) = operation_queue.claim(connection, ["pager"], 1, "here")
         operation_queue.fail(connection, operation, "gone", is_permanent=True)
         (alert,) = connection.execute(query("alerts.nobody_told")).all()
-    assert "messages to ops by pager fail" in alert.says
+    assert "messages to ops by pager" in alert.says
