@@ -4,17 +4,13 @@ from __future__ import annotations
 
 import shutil
 from pathlib import Path
-from uuid import uuid4
 
-import psycopg
 import pytest
-from psycopg.errors import CheckViolation
 
 from pricing_pipeline.db import migrate
 from pricing_pipeline.db.migrate import upgrade
 from pricing_pipeline.errors import DatabaseError
 from pricing_pipeline_tests.fixtures.core import QUOTE, Core
-from pricing_pipeline_tests.fixtures.database import TestServer
 
 MIGRATIONS = Path(migrate.__file__).parents[2] / "migrations"
 NEXT = """
@@ -81,46 +77,3 @@ def test_an_upgrade_that_fails_names_what_is_in_the_way_and_changes_nothing(
         upgrade(owner_url)
     assert core.one("SELECT version_num FROM pricing.alembic_version") == newest()
     assert core.one("SELECT count(*) FROM pricing.warnings WHERE source = 'test'") == 1
-
-
-def test_values_that_wait_for_a_person_are_quarantined_after_the_upgrade(
-    server: TestServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Before 0048 their state was called held. Other states stay."""
-    before = shutil.copytree(MIGRATIONS, tmp_path / "migrations")
-    for path in (before / "versions").glob("*.sql"):
-        if path.name >= "0048":
-            path.unlink()
-    # Functions of today would not fit the tables of then.
-    package = tmp_path / "db"
-    (package / "functions").mkdir(parents=True)
-    (package / "grants.sql").touch()
-    name = f"pricing_test_{uuid4().hex[:16]}"
-    server.create(name, "template1")
-    try:
-        url = server.url_of_owner(name)
-        with monkeypatch.context() as patch:
-            patch.setattr(migrate, "_MIGRATIONS", before)
-            patch.setattr(migrate, "_PACKAGE", package)
-            upgrade(url)
-        with psycopg.connect(url, autocommit=True) as connection:
-            insert = (
-                "INSERT INTO pricing.quarantined_values (data_type, symbol, provider, kind, value, reason, call_id,"
-                " recorded_at, last_seen_at, last_call_id, status, resolved_at)"
-                " VALUES ('x', 'AAPL', 'p', 'unit', %s, 'far', 1, now(), now(), 1, %s, %s)"
-            )
-            connection.execute(insert, ["1", "held", None])
-            connection.execute(insert, ["2", "released", "2026-01-01"])
-            upgrade(url)
-            rows = connection.execute(
-                "SELECT value, status FROM pricing.quarantined_values ORDER BY value"
-            ).fetchall()
-            assert rows == [("1", "quarantined"), ("2", "released")]
-            with pytest.raises(CheckViolation, match="status_is_known"):
-                connection.execute(insert, ["3", "held", "2026-01-01"])
-            with pytest.raises(CheckViolation, match="quarantined_is_unresolved"):
-                connection.execute(insert, ["3", "quarantined", "2026-01-01"])
-            with pytest.raises(CheckViolation, match="quarantined_is_unresolved"):
-                connection.execute(insert, ["3", "rejected", None])
-    finally:
-        server.drop(name)

@@ -197,7 +197,7 @@ MUTANTS = (
         "what was judged in the background is believed for a viewer",
         f"{_FUNCTIONS}/demand/freshness.sql",
         "watched_pairs",
-        "CASE WHEN d.is_background THEN pricing.is_pair_stale(d.data_type, d.symbol)",
+        "CASE WHEN p.is_background THEN pricing.is_pair_stale(p.data_type, p.symbol)",
         "CASE WHEN false THEN false",
         (_TROUBLE, _FRESHNESS_MODEL),
     ),

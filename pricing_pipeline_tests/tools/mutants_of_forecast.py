@@ -94,7 +94,7 @@ MUTANTS = (
         "a stretched price looks fresh",
         "pricing_pipeline/db/functions/demand/freshness.sql",
         "watched_pairs",
-        "CASE WHEN coalesce(l.fetched_at < d.stretched_from, true) THEN d.stretched_from END",
+        "CASE WHEN coalesce(p.fetched_at < p.stretched_from, true) THEN p.stretched_from END",
         "NULL",
         (f"{_FORECAST}::test_f2_what_follows_a_market_counts_as_owed_too",),
     ),

@@ -18,58 +18,63 @@ BEGIN
         FROM pricing.calendars c CROSS JOIN LATERAL (
             SELECT s.session, s.closes_at FROM pricing.calendar_sessions s
             WHERE s.calendar = c.calendar AND s.closes_at <= now_ ORDER BY s.closes_at DESC LIMIT 1) past)
-    SELECT d.data_type, d.symbol,
-           CASE WHEN i.update_mode <> 'api' OR NOT i.is_active THEN 'paused'
+    SELECT p.data_type, p.symbol,
+           CASE WHEN p.update_mode <> 'api' OR NOT p.is_listed THEN 'paused'
                 -- Whoever has no price, or comes back to one of another day, waits for the first.
                 WHEN owed.since <= now_ - CASE
-                    WHEN l.fetched_at IS NULL OR old.is_outdated THEN interval '30 seconds'
+                    WHEN p.fetched_at IS NULL OR old.is_outdated THEN interval '30 seconds'
                     ELSE owed.grace END THEN 'late'
                 WHEN owed.since <= now_ THEN 'due'
-                WHEN d.backoff_until > now_ THEN 'refused'
+                WHEN p.backoff_until > now_ THEN 'refused'
                 -- A time ahead of the clock is no knowledge: the clock was set back.
-                WHEN l.fetched_at <= now_ + interval '1 minute' IS NOT TRUE THEN 'due'
+                WHEN p.fetched_at <= now_ + interval '1 minute' IS NOT TRUE THEN 'due'
                 -- Mostly the newest session says enough, without a call for each pair.
-                WHEN r.fetcher = 'quote' AND m.opens_at > now_ AND l.fetched_at >= m.closed_at
-                     AND l.observed_at >= m.closed_at - interval '20 minutes' THEN 'fresh'
-                WHEN r.fetcher <> 'quote' AND l.observed_at >= m.newest_session THEN 'fresh'
-                WHEN pricing.is_source_old(r, d.symbol, l.observed_at, l.fetched_at, ttl.minutes) THEN 'source_old'
+                WHEN r.fetcher = 'quote' AND m.opens_at > now_ AND p.fetched_at >= m.closed_at
+                     AND p.observed_at >= m.closed_at - interval '20 minutes' THEN 'fresh'
+                WHEN r.fetcher <> 'quote' AND p.observed_at >= m.newest_session THEN 'fresh'
+                WHEN pricing.is_source_old(r, p.symbol, p.observed_at, p.fetched_at, ttl.minutes) THEN 'source_old'
                 ELSE 'fresh' END,
-           CASE WHEN owed.since <= now_ THEN owed.since END, l.fetched_at, coalesce(old.is_outdated, false)
-    -- A pair outlives its last viewer; nothing is owed to nobody.
-    FROM (SELECT a.data_type, a.symbol, min(a.subscribed_at) AS since FROM pricing.active_subscriptions a
-          WHERE only_types IS NULL OR a.data_type = ANY (only_types) GROUP BY 1, 2) watched
-    JOIN pricing.demand d USING (data_type, symbol) JOIN pricing.data_type_registry r USING (data_type)
-    LEFT JOIN pricing.latest_answers l USING (data_type, symbol)
-    LEFT JOIN pricing.own_ttls(only_types) o USING (data_type, symbol)
-    LEFT JOIN pricing.instruments i ON i.asset_class = r.asset_class AND i.symbol = d.symbol
-    LEFT JOIN markets m ON m.calendar = i.calendar
-    CROSS JOIN LATERAL (SELECT pricing.ttl_of(r, coalesce(o.ttl_minutes, l.cache_ttl_minutes)) AS minutes OFFSET 0) ttl
-    CROSS JOIN LATERAL (SELECT l.fetched_at + make_interval(mins => ttl.minutes) AS ends_at OFFSET 0) ends
+           CASE WHEN owed.since <= now_ THEN owed.since END, p.fetched_at, coalesce(old.is_outdated, false)
+    FROM (
+        -- The registry's wide rows are joined last. Joined before, they made each hash many times as large.
+        SELECT d.*, watched.since, l.fetched_at, l.observed_at, l.cache_ttl_minutes, o.ttl_minutes,
+               i.update_mode, i.is_active AS is_listed, i.calendar
+        -- A pair outlives its last viewer; nothing is owed to nobody.
+        FROM (SELECT a.data_type, a.symbol, min(a.subscribed_at) AS since FROM pricing.active_subscriptions a
+              WHERE only_types IS NULL OR a.data_type = ANY (only_types) GROUP BY 1, 2) watched
+        JOIN pricing.demand d USING (data_type, symbol)
+        JOIN (SELECT k.data_type, k.asset_class FROM pricing.data_type_registry k WHERE k.is_active) kind USING (data_type)
+        LEFT JOIN pricing.latest_answers l USING (data_type, symbol)
+        LEFT JOIN pricing.own_ttls(only_types) o USING (data_type, symbol)
+        LEFT JOIN pricing.instruments i ON i.asset_class = kind.asset_class AND i.symbol = d.symbol OFFSET 0) p
+    JOIN pricing.data_type_registry r ON r.data_type = p.data_type
+    LEFT JOIN markets m ON m.calendar = p.calendar
+    CROSS JOIN LATERAL (SELECT pricing.ttl_of(r, coalesce(p.ttl_minutes, p.cache_ttl_minutes)) AS minutes OFFSET 0) ttl
+    CROSS JOIN LATERAL (SELECT p.fetched_at + make_interval(mins => ttl.minutes) AS ends_at OFFSET 0) ends
     CROSS JOIN LATERAL (
         SELECT ends.ends_at,
                -- A TTL that was made longer since counts, also before the next check has seen it.
-               least(d.owed_since, d.became_due_at,
-                     CASE WHEN d.became_due_at IS NULL AND r.staleness_function = 'is_data_stale'
-                          THEN greatest(d.due_at, ends.ends_at)
-                          WHEN d.became_due_at IS NULL THEN d.due_at END,
-                     CASE WHEN coalesce(l.fetched_at < d.stretched_from, true) THEN d.stretched_from END) AS told,
+               least(p.owed_since, p.became_due_at,
+                     CASE WHEN p.became_due_at IS NULL AND r.staleness_function = 'is_data_stale'
+                          THEN greatest(p.due_at, ends.ends_at)
+                          WHEN p.became_due_at IS NULL THEN p.due_at END,
+                     CASE WHEN coalesce(p.fetched_at < p.stretched_from, true) THEN p.stretched_from END) AS told,
                greatest(interval '30 seconds', make_interval(mins => ttl.minutes) / 4) AS grace OFFSET 0) known
     CROSS JOIN LATERAL (
         SELECT known.grace, CASE
             -- What nobody has judged for a viewer, and what is older than its TTL whatever its due_at says, is owed
             -- since somebody looks at it.
-            WHEN known.told > now_ AND coalesce(d.backoff_until <= now_, true)
-                 AND CASE WHEN d.is_background THEN pricing.is_pair_stale(d.data_type, d.symbol)
+            WHEN known.told > now_ AND coalesce(p.backoff_until <= now_, true)
+                 AND CASE WHEN p.is_background THEN pricing.is_pair_stale(p.data_type, p.symbol)
                           ELSE known.ends_at <= now_
                               AND r.staleness_function = 'is_data_stale'
                               AND r.table_name = 'latest_price_' || r.data_type END
-            THEN greatest(known.ends_at, watched.since)
+            THEN greatest(known.ends_at, p.since)
             ELSE known.told END AS since OFFSET 0) owed
     CROSS JOIN LATERAL (
         SELECT owed.since <= now_
             AND known.ends_at + owed.grace <= now_
-            AND watched.since >= owed.since AS is_outdated) old
-    WHERE r.is_active AND (only_types IS NULL OR r.data_type = ANY (only_types))
+            AND p.since >= owed.since AS is_outdated) old
     UNION ALL
     -- What a client has begun to watch, and no worker has taken up yet.
     SELECT r.data_type, p.symbol, CASE
