@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from pricing_pipeline.domain.pattern_reach import can_match, produced
 from pricing_pipeline.providers.declaration import (
     Declaration,
     Endpoint,
@@ -26,7 +27,6 @@ from pricing_pipeline.providers.declaration_texts import (
     placeholders_of,
 )
 from pricing_pipeline.providers.json_paths import JsonPath
-from pricing_pipeline.providers.pattern_reach import can_match, produced
 
 
 def faults(declaration: Declaration) -> Iterator[tuple[Place, str]]:

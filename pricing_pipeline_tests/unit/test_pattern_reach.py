@@ -8,8 +8,8 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
+from pricing_pipeline.domain.pattern_reach import ALPHABET, can_match, produced
 from pricing_pipeline.providers.declaration_texts import SAFE_SYMBOL
-from pricing_pipeline.providers.pattern_reach import ALPHABET, can_match, produced
 
 PIECES = st.recursive(
     st.sampled_from(["A", "B", "[A-C]", "[^A]", "1", r"\d", ".", "-", "A|B", "(?:)"]),
