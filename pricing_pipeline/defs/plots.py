@@ -74,8 +74,8 @@ class Offer(Protocol):
     """What a commodity costs (buy) and brings (sell) at a terminal; None = not traded."""
 
     terminal: str
-    buy: int | None
-    sell: int | None
+    buy: float | None
+    sell: float | None
 
 
 def spread_plot(commodity: str, terminals: Sequence[Offer]) -> dict[str, dg.MetadataValue]:
