@@ -74,8 +74,8 @@ class Offer(Protocol):
     """What a commodity costs (buy) and brings (sell) at a terminal; None = not traded."""
 
     terminal: str
-    buy: int | None
-    sell: int | None
+    buy: float | None
+    sell: float | None
 
 
 def spread_plot(commodity: str, terminals: Sequence[Offer]) -> dict[str, dg.MetadataValue]:
@@ -162,7 +162,7 @@ def _price_svg(values: Sequence[PlotValue], gaps: Sequence[Span], columns: int) 
         path += f"M{corners[0][0]},{corners[0][1]}l{steps or '0,0'}"
     dots = "".join(f"M{x(v.at)},{y(v)}h0" for v in [v for v in values if v.is_revised][-_MARKS:])
     return _svg(
-        (f"{low}", f"{high}"),
+        (f"{low:.15g}", f"{high:.15g}"),
         _ends(first, last),
         [("price", _LINE)] + [("gap", _GAP)] * bool(bands) + [("revised", _REVISED)] * bool(dots),
         f"<path d='{bands}' fill='{_GAP}' opacity='.4'/>" if bands else "",
@@ -248,7 +248,7 @@ def _spread_svg(terminals: Sequence[Offer]) -> str:
     low, high = min(amounts), max(amounts)
     width = _WIDTH // len(terminals)
 
-    def marks(values: Sequence[int | None]) -> str:
+    def marks(values: Sequence[float | None]) -> str:
         path = ""
         for index, value in enumerate(values):
             if value is not None:
@@ -258,7 +258,7 @@ def _spread_svg(terminals: Sequence[Offer]) -> str:
 
     buys, sells = marks([offer.buy for offer in terminals]), marks([offer.sell for offer in terminals])
     return _svg(
-        (f"{low}", f"{high}"),
+        (f"{low:.15g}", f"{high:.15g}"),
         (terminals[0].terminal[:16], terminals[-1].terminal[:16]),
         [("costs", _LATE)] * bool(buys) + [("brings", _LINE)] * bool(sells),
         f"<path d='{buys}' stroke='{_LATE}' stroke-width='3'/>" if buys else "",

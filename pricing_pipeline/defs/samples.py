@@ -87,8 +87,8 @@ def _commodities(connection: Connection, type_: DataType) -> Metadata:
             row.commodity,
             row.from_terminal,
             row.to_terminal,
-            row.buy,
-            row.sell,
+            f"{row.buy:f}",
+            f"{row.sell:f}",
             "not said" if row.quantity is None else row.quantity,
             "not said" if row.total is None else f"{row.total:f}",
         ]

@@ -218,7 +218,7 @@ def test_c4_commodities_are_shown_as_routes_and_a_spread(core: Core, kinds: dict
         first, second = samples.sample(connection, kinds[GOODS])["best_routes"].records
         plot = samples.plot(connection, kinds[GOODS])["spread_plot"]
         verdict = verdicts.game_version(connection, [GOODS])[GOODS]
-    assert list(first.data.values()) == ["Good 1", "Area 18", "Lorville", 100, 130, 4, "120"]
+    assert list(first.data.values()) == ["Good 1", "Area 18", "Lorville", "100", "130", 4, "120"]
     assert second.data["earns"] == "4"
     assert "Good 1 at 2 terminals" in plot.value
     assert (verdict.is_fault, verdict.sentence[:9]) == (False, "4 of 4 pr")
