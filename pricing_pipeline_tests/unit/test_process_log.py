@@ -54,7 +54,7 @@ def test_a_cause_is_told_once_whatever_the_request() -> None:
         assert log.add("request %s: %s", f"{number:016x}", "the database is away") == ""
     assert "the disk is full" in log.add("request %s: %s", "0f8b1c2d3e4f5a6b", "the disk is full")
     log.now += AGAIN_AFTER
-    assert "the database is away (and 1,000 times more" in log.add("request 1: the database is away")
+    assert "the database is away (and 1,000 more times since" in log.add("request 1: the database is away")
 
 
 def test_a_cause_with_a_traceback_is_told_once() -> None:
