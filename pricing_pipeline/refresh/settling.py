@@ -45,6 +45,9 @@ _LOCKED_PAUSE = 10.0
 _ANY_TIME: AbstractContextManager[object] = nullcontext()
 _LOCKED_SECONDS = 2.0
 """How long to search for the part of an answer that another session has locked."""
+_SETTLE_SECONDS = 15.0
+"""How long to try to settle a call whose answer is stored. Its lease lasts longer."""
+_SETTLE_PAUSE = 0.25
 
 
 def settle_answer(
@@ -68,7 +71,10 @@ def settle_answer(
         except DBAPIError as error:
             if not (is_refusal(error) or is_locked(error)):
                 raise
-            tally.add(transact(engine, partial(_settle_parts, call, fetched)))
+            parts, is_open = transact(engine, partial(_settle_parts, call, fetched))
+            tally.add(parts)
+            if is_open:
+                _settle_later(engine, call, fetched.receipt)
     except DBAPIError as error:
         if not is_conflict(error):
             raise
@@ -180,14 +186,31 @@ def _store_for(
     return stored.tally, [ids[symbol] for symbol in sorted(stored.served)]
 
 
-def _settle_parts(call: Call, fetched: Fetched, connection: Connection) -> Tally:
-    """Settle an answer that the database refuses as a whole, part by part; each part has a savepoint."""
+def _settle_parts(call: Call, fetched: Fetched, connection: Connection) -> tuple[Tally, bool]:
+    """Settle an answer that the database refuses as a whole, part by part; each part has a savepoint.
+
+    Also returns whether the call is still open although it brought something: another session has locked its provider.
+    """
     task_queue.limit_lock_wait(connection, milliseconds=100)
     tally = Tally(call.data_type)
     _settle_part(call, fetched, connection, call.symbols, tally, until=time.monotonic() + _LOCKED_SECONDS)
     has_news = bool(tally.symbols or tally.failed or tally.quarantined)
-    _settle_unless_locked(call, fetched.receipt, connection, is_owned=has_news)
-    return tally
+    is_settled = _settle_unless_locked(call, fetched.receipt, connection, is_owned=has_news)
+    return tally, has_news and not is_settled
+
+
+def _settle_later(engine: Engine, call: Call, receipt: Receipt) -> None:
+    """Settle a call whose answer is stored, once its provider is no longer locked: no price comes from an open call."""
+
+    def settle(connection: Connection) -> bool:
+        task_queue.limit_lock_wait(connection, milliseconds=500)
+        return _settle_unless_locked(call, receipt, connection)
+
+    until = time.monotonic() + _SETTLE_SECONDS
+    is_settled = False
+    while not is_settled and time.monotonic() < until:
+        time.sleep(_SETTLE_PAUSE)
+        is_settled = transact(engine, settle)
 
 
 def _settle_part(
@@ -264,8 +287,8 @@ def _return_locked(call: Call, ids: Sequence[int], connection: Connection) -> No
 
 def _settle_unless_locked(
     call: Call, receipt: Receipt, connection: Connection, *, is_owned: bool = True
-) -> None:
-    """Settle a call, unless another session has locked its rows or one of its tasks.
+) -> bool:
+    """Settle a call, unless another session has locked its rows or one of its tasks. Returns whether it is settled.
 
     A task in work needs an open call. That call is settled by its estimate when its tasks are recovered.
     """
@@ -275,11 +298,11 @@ def _settle_unless_locked(
             call.id,
             call.provider,
         )
-        return
-    _unless_locked(
+        return False
+    return _unless_locked(
         connection,
         lambda: limits.settle(connection, call.id, receipt, is_owned=is_owned),
-        f"call {call.id} to {call.provider} is settled by its estimate",
+        f"call {call.id} to {call.provider} is not settled yet, or by its estimate",
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -74,6 +75,22 @@ def test_fault_27_an_answer_that_meets_locks_is_stored_out_of_turn(
     assert len(parts) > 1, "it was stored part by part"
     assert not any(parts), "a turn ends with the first lock that is refused, after half a second"
     assert {task.status for task in core.tasks() if task.status != "completed"} == {"scheduled"}
+
+
+def test_fault_27_a_call_that_brought_prices_is_settled_once_its_provider_is_free(
+    core: Core, sessions: Any
+) -> None:
+    """Its prices were stored, and it stayed open until it counted as lost."""
+    core.heartbeat("ann", AAPL)
+    call = core.claim_one("twelvedata")
+    holder = sessions("owner")
+    holder.execute("LOCK TABLE pricing.provider_state IN ACCESS EXCLUSIVE MODE")
+    release = threading.Timer(2.0, holder.rollback)
+    release.start()
+    settle_answer(core.engine, call, good(core, call))
+    release.join()
+    assert core.one("SELECT outcome FROM pricing.collector_call_log WHERE call_id = :id", id=call.id) == "ok"
+    assert core.one("SELECT call_id FROM pricing.latest_prices WHERE symbol = 'AAPL'") == call.id
 
 
 def test_fault_27_a_locked_row_of_duties_stops_no_duty_and_no_look(
