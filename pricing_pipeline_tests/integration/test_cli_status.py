@@ -42,6 +42,7 @@ KEYS = {
         "error",
         "health",
         "alerts",
+        "recipients_unreached",
     ),
 }
 
