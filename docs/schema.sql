@@ -1062,7 +1062,7 @@ CREATE TABLE pricing.instruments (
     CONSTRAINT instrument_has_exchange FOREIGN KEY (exchange) REFERENCES pricing.exchanges(mic)
     CONSTRAINT currency_is_code CHECK ((currency ~ '^[A-Z]{3,5}$'::text))
     CONSTRAINT scale_is_sane CHECK (((scale >= 0) AND (scale <= 12)))
-    CONSTRAINT symbol_is_sane CHECK ((((length(symbol) >= 1) AND (length(symbol) <= 40)) AND (symbol ~ '^[A-Za-z0-9^]( ?[A-Za-z0-9./:=^_&''-])*$'::text)))
+    CONSTRAINT symbol_is_sane CHECK ((((length(symbol) >= 1) AND (length(symbol) <= 40)) AND (symbol ~ '^[A-Za-z0-9^]([A-Za-z0-9./:=^_&''-]*|( ?[A-Za-z0-9.&''-])*:[A-Z0-9]{4})$'::text)))
     CONSTRAINT update_mode_is_known CHECK ((update_mode = ANY (ARRAY['api'::text, 'manual'::text])))
 );
 CREATE INDEX instruments_paused ON pricing.instruments USING btree (asset_class, symbol) WHERE ((update_mode <> 'api'::text) OR (NOT is_active));
@@ -2340,7 +2340,7 @@ GRANT SELECT ON TABLE pricing.watched_calendars TO pricing_reader;
 GRANT SELECT ON TABLE pricing.watched_calendars TO pricing_worker;
 
 -- Sessions of a pair between two days that have no value, neither believed nor quarantined, and should have one: those of the last 30 days, and those between the first and the last stored value.
-CREATE FUNCTION pricing.absent_sessions(wanted_type text, wanted_symbol text, from_day date, to_day date) RETURNS SETOF date LANGUAGE sql STABLE;
+CREATE FUNCTION pricing.absent_sessions(wanted_type text, wanted_symbol text, from_day date, to_day date) RETURNS SETOF date LANGUAGE sql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.absent_sessions(text,text,date,date) TO pricing_reader, pricing_worker;
 
 -- Spans of trading days that answers lacked and that are to be asked for again now. After three times a day is asked for only while another instrument of its exchange has a value of it.

@@ -109,6 +109,8 @@ RULES = {
     "symbol_is_sane": (
         "a symbol has 1 to 40 letters, digits, spaces or . / : = ^ _ & ' - and begins with a letter, a digit or ^"
     ),
+    "hours_are_upright": "a session opens before it closes",
+    "hours_are_whole": "a session has the hours of its opening and its close, or neither",
     "keep_months_is_sane": "3 to 1200 months are kept in the database beside the current one",
     "months_are_thinned_before_they_leave": "what is thinned is thinned before it moves to files: keep more "
     "months, or thin earlier",

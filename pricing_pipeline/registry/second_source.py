@@ -34,7 +34,7 @@ def disagreements(sessions: Sessions, today: date) -> list[Disagreement]:
     if market not in holidays.list_supported_financial():
         return []
     first, last = max(sessions.start, today - _PAST), min(sessions.end, today + _AHEAD)
-    closed = holidays.financial_holidays(market, years=range(first.year, last.year + 1))
+    closed = holidays.financial_holidays(market, years=range(first.year, last.year + 1), language="en_US")
     days = set(sessions.days)
     found = []
     for number in range((last - first).days + 1):

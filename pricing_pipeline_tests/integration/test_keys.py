@@ -62,7 +62,7 @@ def test_b28_each_key_has_the_providers_limits_for_itself(core: Core, clock: Clo
     assert taken(core) == {"default": 8, "second": 8}
     logged = core.rows("SELECT key_name, units FROM pricing.collector_call_log ORDER BY call_id")
     assert sorted(tuple(row) for row in logged) == [("default", 8), ("second", 8)]
-    clock.advance(62)
+    clock.advance(66)
     assert taken(core) == {"default": 8, "second": 8}
 
 
@@ -88,7 +88,7 @@ def test_b28_a_refusal_blocks_only_its_key(core: Core, clock: Clock) -> None:
     assert taken(core) == {"default": 8}
     assert core.throttle(TWELVEDATA, 60, "default") == pytest.approx(60), "the first that is free again"
     assert core.allowance().blocked_seconds == pytest.approx(60)
-    clock.advance(62)
+    clock.advance(66)
     assert taken(core) == {"default": 8}
 
 
@@ -171,7 +171,7 @@ def test_b17_units_that_somebody_else_uses_are_taken_off(core: Core, clock: Cloc
     assert core.allowance().units_left == 20, "80 by our count: another program used 60"
     core.settle(core.claim_one(), units_left=95)
     assert core.allowance().units_left == 10, "more than we believed is not believed"
-    clock.advance(62)
+    clock.advance(66)
     assert core.allowance().units_left == 100
 
 

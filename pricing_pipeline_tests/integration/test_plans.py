@@ -379,7 +379,6 @@ def test_b11_judging_and_storing_prices_reads_their_rows_only(reads: Callable[..
     "call",
     [
         "backfilled('equity_daily', NULL)",
-        "believable_actions('equity', 'twelvedata', '[]')",
         "longest_window('equity_daily', 'S1', 'daily_bars')",
         "price_of_kin('equity', 'equity_quote', 'S1', true)",
         "values_of_others('equity_daily', 'fmp', NULL, 'nav', 'equity', 'S1', now(), now(), 'USD', true)",

@@ -294,6 +294,11 @@ def test_g3_while_a_provider_is_not_asked_its_reason_is_told_instead(core: Core,
 # Constraints in words
 
 INTERNAL = {
+    "hours_are_of_an_open_day",
+    "mic_is_code",
+    "only_people_are_named",
+    "origin_is_known",
+    "priority_is_known",
     "game_version_is_short",
     "live_times_are_in_order",
     "terminal_symbol_is_short",

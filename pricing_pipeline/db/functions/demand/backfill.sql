@@ -268,7 +268,7 @@ COMMENT ON FUNCTION pricing.plan_backfill(text, date, date, text[], text) IS
 
 CREATE OR REPLACE FUNCTION pricing.absent_sessions(wanted_type text, wanted_symbol text, from_day date, to_day date)
 RETURNS SETOF date
-LANGUAGE sql STABLE AS $$
+LANGUAGE sql STABLE SET search_path = '' AS $$
     SELECT s.session
     FROM pricing.data_type_registry r
     JOIN pricing.instruments i ON (i.asset_class, i.symbol) = (r.asset_class, wanted_symbol)
