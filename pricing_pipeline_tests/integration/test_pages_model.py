@@ -389,7 +389,7 @@ class PageMachine(RuleBasedStateMachine):
             self._rows(
                 "SELECT FROM pricing.collector_call_log WHERE started_at > %s AND started_at <= %s"
                 " AND coalesce(finished_at, 'infinity') > %s",
-                [self.now - window - timedelta(seconds=1), self.now - window, self.now - window],
+                [self.now - window - timedelta(seconds=5), self.now - window, self.now - window],
             )
         )
 
