@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -13,8 +14,6 @@ from uuid import uuid4
 
 import psycopg
 import pytest
-from alembic import command
-from alembic.config import Config
 
 from pricing_pipeline.db import migrate
 from pricing_pipeline.db.engine import make_engine
@@ -22,8 +21,8 @@ from pricing_pipeline.db.query_loader import query
 from pricing_pipeline_tests.fixtures.database import TestServer
 from pricing_pipeline_tests.support.pages import ROOT
 
-BASELINE = "0043"
-MIGRATIONS = len([*(ROOT / "migrations/versions").glob("v*.py")]) - 1
+BASELINE, *LATER = sorted((ROOT / "migrations/versions").glob("*.sql"))
+MIGRATIONS = len(LATER)
 FUNCTIONS = len([*(Path(migrate.__file__).parent / "functions").rglob("*.sql")])
 STEPS = MIGRATIONS + FUNCTIONS + 1
 """The migrations after the baseline, the files of functions, and the rights."""
@@ -97,18 +96,18 @@ class Load:
 
 
 @pytest.fixture
-def old_database(server: TestServer) -> Iterator[str]:
+def old_database(server: TestServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     """A database of the oldest version that can be upgraded."""
     name = f"old_{uuid4().hex[:12]}"
     server.create(name, "template1")
+    (tmp_path / "versions").mkdir()
+    shutil.copy(BASELINE, tmp_path / "versions")
     engine = make_engine(server.url_of_owner(name), pool_size=1)
-    config = Config()
-    config.set_main_option("script_location", str(ROOT / "migrations").replace("%", "%%"))
-    with engine.begin() as connection:
+    with monkeypatch.context() as patch, engine.begin() as connection:
         connection.execute(query("roles.make"))
         connection.execute(query("migrate.schema"))
-        config.attributes["connection"] = connection
-        command.upgrade(config, BASELINE)
+        patch.setattr(migrate, "_MIGRATIONS", tmp_path)
+        migrate._run_migrations(connection)
     engine.dispose()
     yield server.url_of_owner(name)
     server.drop(name)
@@ -125,15 +124,13 @@ def test_c3_an_upgrade_that_is_killed_at_any_step_changes_nothing_and_loses_noth
             assert killed.returncode == -signal.SIGKILL, f"step {step}: {killed.stderr}"
             # The catalog waits for the session of the dead process to end.
             assert looker.execute(CATALOG).fetchall() == before, f"step {step}"
-            assert looker.execute(VERSION).fetchone() == (BASELINE,)
+            assert looker.execute(VERSION).fetchone() == (BASELINE.name[:4],)
         migrate.upgrade(old_database)
         acknowledged_before = len(load.acknowledged)
         upgraded = looker.execute(CATALOG).fetchall()
         migrate.upgrade(old_database)
         assert looker.execute(CATALOG).fetchall() == upgraded != before
-        assert looker.execute(VERSION).fetchone() == (
-            max(p.name[1:5] for p in (ROOT / "migrations/versions").glob("v*.py")),
-        )
+        assert looker.execute(VERSION).fetchone() == (LATER[-1].name[:4],)
     assert acknowledged_before > 0
     assert load.faults == []
     with psycopg.connect(old_database) as looker:
