@@ -12,10 +12,10 @@ from contextlib import contextmanager
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from pricing_pipeline.api.connections import MOST_WAITING
 from sqlalchemy import Engine
 
 from pricing_pipeline.db.engine import make_engine
+from pricing_pipeline.processes.connections import MOST_WAITING
 from pricing_pipeline_tests.support.api_server import RunningApi, running_api
 from pricing_pipeline_tests.support.patience import PATIENCE
 
