@@ -6,7 +6,8 @@ ALTER TABLE pricing.async_operations
     ADD COLUMN priority smallint NOT NULL DEFAULT 2 CONSTRAINT priority_is_known CHECK (priority BETWEEN 0 AND 2);
 COMMENT ON COLUMN pricing.async_operations.recipient IS 'Whose line it waits in; empty = its payload names nobody.';
 COMMENT ON COLUMN pricing.async_operations.priority IS
-    'Lower numbers are claimed first. 0 = P0, also in quiet hours and while the recipient fails; 1 = other alerts; 2 = the rest.';
+    'Lower numbers are claimed first. 0 = P0, also in quiet hours and while the recipient fails; 1 = other alerts; '
+    '2 = the rest.';
 
 UPDATE pricing.async_operations
 SET priority = CASE WHEN payload ->> 'title' LIKE '[P0]%' THEN 0 ELSE 1 END WHERE is_urgent;
@@ -29,15 +30,20 @@ CREATE TABLE pricing.failing_recipients (
     PRIMARY KEY (operation_type, recipient)
 ) WITH (fillfactor = 50);
 COMMENT ON TABLE pricing.failing_recipients IS
-    'Recipients whose last attempt failed. The next attempt that succeeds deletes the row. After three failures the recipient''s breaker holds its messages back.';
-COMMENT ON COLUMN pricing.failing_recipients.operation_type IS 'Its channel, or another operation type whose payload names it.';
+    'Recipients whose last attempt failed. The next attempt that succeeds deletes the row. After three failures '
+    'the recipient''s breaker holds its messages back.';
+COMMENT ON COLUMN pricing.failing_recipients.operation_type IS
+    'Its channel, or another operation type whose payload names it.';
 COMMENT ON COLUMN pricing.failing_recipients.recipient IS 'Who cannot be reached.';
 COMMENT ON COLUMN pricing.failing_recipients.since IS 'When the first of these attempts failed.';
 COMMENT ON COLUMN pricing.failing_recipients.failed_at IS 'When the last of them failed.';
 COMMENT ON COLUMN pricing.failing_recipients.failures IS 'How many attempts have failed in a row.';
-COMMENT ON COLUMN pricing.failing_recipients.holds IS 'How often the breaker has opened since then; each hold is twice as long as the one before, up to 16 minutes.';
-COMMENT ON COLUMN pricing.failing_recipients.held_until IS 'Until then only P0 is attempted; NULL = the breaker has not opened.';
-COMMENT ON COLUMN pricing.failing_recipients.is_dead IS 'Whether the recipient counts as unreachable: a message was given up, or three attempts failed.';
+COMMENT ON COLUMN pricing.failing_recipients.holds IS
+    'How often the breaker has opened since then; each hold is twice as long as the one before, up to 16 minutes.';
+COMMENT ON COLUMN pricing.failing_recipients.held_until IS
+    'Until then only P0 is attempted; NULL = the breaker has not opened.';
+COMMENT ON COLUMN pricing.failing_recipients.is_dead IS
+    'Whether the recipient counts as unreachable: a message was given up, or three attempts failed.';
 COMMENT ON COLUMN pricing.failing_recipients.last_error IS 'Why the last attempt failed.';
 
 -- Messages of a recipient wait for its quiet hours when they are claimed, not by their time.
@@ -51,7 +57,8 @@ ALTER TABLE pricing.price_alerts
     ADD COLUMN is_settled boolean NOT NULL DEFAULT false,
     ADD COLUMN settles_at xid8;
 COMMENT ON COLUMN pricing.price_alerts.is_settled IS
-    'Whether it has looked at every price that was stored, or was being stored, when it was added. Until then it looks at the latest price, too.';
+    'Whether it has looked at every price that was stored, or was being stored, when it was added. Until then it '
+    'looks at the latest price, too.';
 COMMENT ON COLUMN pricing.price_alerts.settles_at IS
     'It is settled by a look when all transactions before this one have ended; NULL = it has not looked yet.';
 UPDATE pricing.price_alerts SET is_settled = condition IN ('each', 'stale');

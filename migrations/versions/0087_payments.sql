@@ -14,9 +14,11 @@ ALTER TABLE pricing.corporate_actions
     ADD CONSTRAINT split_has_shares
         CHECK ((kind IN ('split', 'spin_off')) = (new_shares IS NOT NULL AND old_shares IS NOT NULL));
 COMMENT ON TABLE pricing.corporate_actions IS
-    'What happened to shares: splits, spin-offs, dividends and capital gains, as we believe them now. Stored prices are never changed by them; reads apply them.';
+    'What happened to shares: splits, spin-offs, dividends and capital gains, as we believe them now. Stored '
+    'prices are never changed by them; reads apply them.';
 COMMENT ON COLUMN pricing.corporate_actions.kind IS
-    'split; spin_off: divides prices like a split, and changes no volume; dividend; capital_gain: what a fund pays out of gains.';
+    'split; spin_off: divides prices like a split, and changes no volume; dividend; capital_gain: what a fund pays '
+    'out of gains.';
 COMMENT ON COLUMN pricing.corporate_actions.part IS
     'Tells payments of one kind and day apart; it means nothing else.';
 COMMENT ON COLUMN pricing.corporate_actions.new_shares IS 'Of a split or spin-off: so many new shares ...';

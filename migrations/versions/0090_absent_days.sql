@@ -8,7 +8,8 @@ CREATE TABLE pricing.absent_days (
     PRIMARY KEY (data_type, symbol, day)
 );
 COMMENT ON TABLE pricing.absent_days IS
-    'Trading days, recent ones or between stored ones, that an answer should have had a value of and had none, until a value comes.';
+    'Trading days, recent ones or between stored ones, that an answer should have had a value of and had none, '
+    'until a value comes.';
 COMMENT ON COLUMN pricing.absent_days.data_type IS 'What is missing.';
 COMMENT ON COLUMN pricing.absent_days.symbol IS 'Of what it is missing.';
 COMMENT ON COLUMN pricing.absent_days.day IS 'The trading day.';
@@ -30,5 +31,6 @@ ALTER TABLE pricing.price_alerts
         hysteresis = 0 OR CASE hysteresis_in WHEN 'percent' THEN hysteresis < 100 ELSE condition <> 'above' OR hysteresis < threshold END);
 COMMENT ON COLUMN pricing.price_alerts.hysteresis IS
     'How far beyond the threshold a price must come back before a crossing is told again; 0 = to the threshold.';
-COMMENT ON COLUMN pricing.price_alerts.hysteresis_in IS 'What hysteresis is: an amount of the price, or percent of the threshold.';
+COMMENT ON COLUMN pricing.price_alerts.hysteresis_in IS
+    'What hysteresis is: an amount of the price, or percent of the threshold.';
 DROP FUNCTION IF EXISTS pricing.take_price_events(integer);

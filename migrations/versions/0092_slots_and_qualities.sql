@@ -20,8 +20,10 @@ ALTER TABLE pricing.commodity_price_revisions
     DROP CONSTRAINT commodity_price_revisions_pkey,
     ADD CONSTRAINT commodity_price_revisions_pkey PRIMARY KEY (symbol, commodity_id, quality, revised_at);
 COMMENT ON TABLE pricing.commodity_prices IS
-    'Current belief: what each terminal trades. Money is in units of the game, amounts are in SCU. Both prices NULL = not traded there any more.';
-COMMENT ON COLUMN pricing.commodity_prices.quality IS 'Of which quality, in the provider''s word; empty = it names none.';
+    'Current belief: what each terminal trades. Money is in units of the game, amounts are in SCU. Both prices '
+    'NULL = not traded there any more.';
+COMMENT ON COLUMN pricing.commodity_prices.quality IS
+    'Of which quality, in the provider''s word; empty = it names none.';
 COMMENT ON COLUMN pricing.commodity_price_revisions.quality IS 'Of which quality; empty = the provider named none.';
 CREATE VIEW pricing.trade_routes AS
 SELECT c.commodity_id, c.name AS commodity, c.slug, a.quality,
@@ -39,7 +41,8 @@ JOIN pricing.terminals t ON t.symbol = b.symbol AND t.is_available AND t.vanishe
 WHERE a.buy IS NOT NULL AND a.game_version IS NOT DISTINCT FROM (SELECT v.version FROM pricing.game_version_in_play v)
   AND coalesce(least(a.stock, b.demand), 1) > 0;
 COMMENT ON VIEW pricing.trade_routes IS
-    'Every way to earn: buy a commodity at one terminal and sell it at another, in the version of the game that people play. The best first: ORDER BY total DESC NULLS LAST, margin DESC.';
+    'Every way to earn: buy a commodity at one terminal and sell it at another, in the version of the game that '
+    'people play. The best first: ORDER BY total DESC NULLS LAST, margin DESC.';
 COMMENT ON COLUMN pricing.trade_routes.commodity_id IS 'The commodity.';
 COMMENT ON COLUMN pricing.trade_routes.commodity IS 'Its name.';
 COMMENT ON COLUMN pricing.trade_routes.slug IS 'Its name in addresses.';
@@ -56,7 +59,8 @@ COMMENT ON COLUMN pricing.trade_routes.margin IS 'What remains of one SCU; alway
 COMMENT ON COLUMN pricing.trade_routes.margin_percent IS 'The same in percent of what it costs.';
 COMMENT ON COLUMN pricing.trade_routes.stock IS 'How much can be bought; NULL = not reported.';
 COMMENT ON COLUMN pricing.trade_routes.demand IS 'How much can be sold; NULL = not reported.';
-COMMENT ON COLUMN pricing.trade_routes.quantity IS 'How much can be traded: the smaller of both; NULL = neither is reported. Never 0.';
+COMMENT ON COLUMN pricing.trade_routes.quantity IS
+    'How much can be traded: the smaller of both; NULL = neither is reported. Never 0.';
 COMMENT ON COLUMN pricing.trade_routes.total IS 'What the whole quantity earns.';
 COMMENT ON COLUMN pricing.trade_routes.game_version IS 'The version of the game that both prices are of.';
 COMMENT ON COLUMN pricing.trade_routes.oldest_at IS 'The time of the older of both prices.';

@@ -80,7 +80,7 @@ class NewBackfill(Body):
     last_day: date | None = Field(None, examples=["2013-02-28"])
     symbols: SymbolList | None = None
     again: bool = False
-    """Whether to ask again for days of which the provider had no value before."""
+    """Whether to ask also for days that had no value before."""
 
 
 class BackfillRun(Shape):

@@ -145,7 +145,7 @@ def remove(
     asset_class: Class = None,
     as_json: Json = False,
 ) -> None:
-    """Take back a split, a spin-off, or the payments of a kind and day, whoever reported them.
+    """Take back a split, a spin-off, or the payments of a kind and day, from any source.
 
     They stay as revisions, with who took them back and why.
 

@@ -26,7 +26,7 @@ def start(
     ] = None,
     last: Last = None,
     again: Annotated[
-        bool, typer.Option("--again", help="Ask again for days of which the provider had no value before.")
+        bool, typer.Option("--again", help="Also ask for days that had no value before.")
     ] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show the cost; queue nothing.")] = False,
     as_json: Json = False,
