@@ -48,7 +48,8 @@ FROM pricing.trade_routes r ORDER BY r.total DESC NULLS LAST, r.margin DESC, r.c
 
 -- name: terminals_of_commodity
 -- What a commodity costs at each terminal that trades it, the dearest first.
-SELECT t.name AS terminal, p.buy::float8 AS buy, p.sell::float8 AS sell FROM pricing.commodity_prices p JOIN pricing.terminals t USING (symbol)
+SELECT t.name AS terminal, p.buy::float8 AS buy, p.sell::float8 AS sell
+FROM pricing.commodity_prices p JOIN pricing.terminals t USING (symbol)
 WHERE p.commodity_id = :commodity_id AND (p.buy IS NOT NULL OR p.sell IS NOT NULL) AND t.vanished_at IS NULL
   AND p.game_version IS NOT DISTINCT FROM (SELECT v.version FROM pricing.game_version_in_play v)
 ORDER BY coalesce(p.sell, p.buy) DESC, t.name;

@@ -43,7 +43,8 @@ BEGIN
         FROM (SELECT a.data_type, a.symbol, min(a.subscribed_at) AS since FROM pricing.active_subscriptions a
               WHERE only_types IS NULL OR a.data_type = ANY (only_types) GROUP BY 1, 2) watched
         JOIN pricing.demand d USING (data_type, symbol)
-        JOIN (SELECT k.data_type, k.asset_class FROM pricing.data_type_registry k WHERE k.is_active) kind USING (data_type)
+        JOIN (SELECT k.data_type, k.asset_class FROM pricing.data_type_registry k
+              WHERE k.is_active) kind USING (data_type)
         LEFT JOIN pricing.latest_answers l USING (data_type, symbol)
         LEFT JOIN pricing.own_ttls(only_types) o USING (data_type, symbol)
         LEFT JOIN pricing.instruments i ON i.asset_class = kind.asset_class AND i.symbol = d.symbol OFFSET 0) p

@@ -43,7 +43,8 @@ COMMENT ON FUNCTION pricing.describe_shape(text) IS 'How symbols of an asset cla
 
 CREATE OR REPLACE FUNCTION pricing.is_sane_symbol(symbol text) RETURNS boolean
 LANGUAGE sql IMMUTABLE PARALLEL SAFE SET search_path = '' AS $$
-    SELECT length(symbol) BETWEEN 1 AND 40 AND symbol ~ '^[A-Za-z0-9^]([A-Za-z0-9./:=^_&''-]*|( ?[A-Za-z0-9.&''-])*:[A-Z0-9]{4})$'
+    SELECT length(symbol) BETWEEN 1 AND 40
+       AND symbol ~ '^[A-Za-z0-9^]([A-Za-z0-9./:=^_&''-]*|( ?[A-Za-z0-9.&''-])*:[A-Z0-9]{4})$'
 $$;
 COMMENT ON FUNCTION pricing.is_sane_symbol(text) IS 'Whether any instrument, of whatever class, may have this symbol.';
 
