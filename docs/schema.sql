@@ -2915,6 +2915,10 @@ GRANT EXECUTE ON FUNCTION pricing.enqueue_walked(text,text[]) TO pricing_worker;
 CREATE FUNCTION pricing.enter_action(wanted_class text, wanted_symbol text, day date, wanted_kind text, new_ numeric, old_ numeric, cash numeric, cash_currency text, by_whom text, why text DEFAULT NULL::text, is_further boolean DEFAULT false) RETURNS text LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.enter_action(text,text,date,text,numeric,numeric,numeric,text,text,text,boolean) TO pricing_worker;
 
+-- Enters recognized changes of face value as splits, so that the quarantined NAVs are judged anew and released. Returns how many.
+CREATE FUNCTION pricing.enter_face_values() RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.enter_face_values() TO pricing_worker;
+
 -- Has these pairs streamed for the next quarter of an hour. Of those that are new, the log has everything after the given position.
 CREATE FUNCTION pricing.enter_streamed_pairs(opened_types text[], opened_symbols text[], head_position bigint) RETURNS void LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.enter_streamed_pairs(text[],text[],bigint) TO pricing_worker;
@@ -2942,6 +2946,14 @@ GRANT EXECUTE ON FUNCTION pricing.extend_drain(uuid) TO pricing_worker;
 -- A worker that is still at it renews its lease. Returns the ids that its claim still owns; a lost claim changes nothing.
 CREATE FUNCTION pricing.extend_tasks(ids bigint[], token uuid, lease interval DEFAULT '00:01:00'::interval) RETURNS bigint[] LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.extend_tasks(bigint[],uuid,interval) TO pricing_worker;
+
+-- Changes of face value that quarantined NAVs show: at least twenty days on one level, at one end of the history, a power of ten from the believed value beside it, which no other provider contradicts.
+CREATE FUNCTION pricing.face_value_changes() RETURNS TABLE(asset_class text, symbol text, changed_on date, navs bigint, before_nav numeric, after_nav numeric) LANGUAGE sql STABLE SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.face_value_changes() TO pricing_reader, pricing_worker;
+
+-- Who enters the changes of face value that are recognized, in place of a person.
+CREATE FUNCTION pricing.face_value_rule() RETURNS text LANGUAGE sql IMMUTABLE SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.face_value_rule() TO pricing_reader, pricing_worker;
 
 -- Fails, as misconfigured, what waits and can never be called: no claim picks it. What another provider of its route can fetch goes there instead. Returns how many failed.
 CREATE FUNCTION pricing.fail_impossible_tasks() RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp;
@@ -4040,6 +4052,10 @@ GRANT EXECUTE ON FUNCTION pricing.put_off(text,text[]) TO pricing_worker;
 CREATE FUNCTION pricing.quarantine(wanted_type text, from_provider text, from_call bigint, doubted jsonb, packed bytea, body_size integer, status_code integer) RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.quarantine(text,text,bigint,jsonb,bytea,integer,integer) TO pricing_worker;
 
+-- Takes back what a recognized change of face value has released, when a person removes it: the values leave the history, stay as revisions, and are quarantined again. Returns how many.
+CREATE FUNCTION pricing.quarantine_face_value(change pricing.corporate_actions) RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.quarantine_face_value(pricing.corporate_actions) TO pricing_worker;
+
 -- Live tasks of a provider without those of backfills, counted up to a limit.
 CREATE FUNCTION pricing.queue_depth(wanted_provider text, at_most integer) RETURNS integer LANGUAGE sql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.queue_depth(text,integer) TO pricing_reader, pricing_worker;
@@ -4139,7 +4155,7 @@ GRANT EXECUTE ON FUNCTION pricing.release(text,text[],text[]) TO pricing_worker;
 CREATE FUNCTION pricing.release(data_types text[], symbols text[]) RETURNS integer LANGUAGE sql SECURITY DEFINER SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.release(text[],text[]) TO pricing_client, pricing_worker;
 
--- Removes the split or spin-off of a day, or its payments of one kind (and of one currency, if it is given), whoever reported them. They stay as revisions, and the provider is not believed if it reports the same again. Returns removed or unknown.
+-- Removes the split or spin-off of a day, or its payments of one kind (and of one currency, if it is given), whoever reported them. They stay as revisions, and the provider is not believed if it reports the same again. Values that a recognized change of face value has released are quarantined again. Returns removed or unknown.
 CREATE FUNCTION pricing.remove_action(wanted_class text, wanted_symbol text, day date, wanted_kind text, by_whom text, why text DEFAULT NULL::text, of_currency text DEFAULT NULL::text) RETURNS text LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.remove_action(text,text,date,text,text,text,text) TO pricing_worker;
 

@@ -119,6 +119,7 @@ BEGIN
         RETURNING *
     LOOP
         PERFORM pricing.keep_action(was, pricing.clock(), by_whom, why);
+        PERFORM pricing.quarantine_face_value(was) WHERE was.entered_by = pricing.face_value_rule();
         outcome := 'removed';
     END LOOP;
     RETURN outcome;
@@ -126,7 +127,7 @@ END $$;
 COMMENT ON FUNCTION pricing.remove_action(text, text, date, text, text, text, text) IS
     'Removes the split or spin-off of a day, or its payments of one kind (and of one currency, if it is given), '
     'whoever reported them. They stay as revisions, and the provider is not believed if it reports the same again. '
-    'Returns removed or unknown.';
+    'Values that a recognized change of face value has released are quarantined again. Returns removed or unknown.';
 
 
 CREATE OR REPLACE FUNCTION pricing.keep_action(was pricing.corporate_actions, until timestamptz, by_whom text, why text)

@@ -154,17 +154,32 @@ COMMENT ON FUNCTION pricing.wake_workers() IS
 CREATE OR REPLACE FUNCTION pricing.duty_intervals() RETURNS TABLE (place integer, name text, every interval)
 LANGUAGE sql IMMUTABLE SET search_path = '' AS $$
     SELECT v.place, v.name, v.every FROM (VALUES
-        (1, 'recover_tasks', interval '10 seconds'), (2, 'lift_marks', interval '10 seconds'), (3, 'expire_calls', interval '15 seconds'),
-        (4, 'repair_demand', interval '1 minute'), (5, 'reconcile_demand', interval '1 minute'), (6, 'retire_tasks', interval '1 minute'),
-        (7, 'fail_impossible_tasks', interval '1 minute'), (8, 'adopt_pairs', interval '1 minute'), (9, 'note_watched_calendars', interval '1 minute'),
-        (10, 'resolve_tasks', interval '1 minute'), (11, 'forget_views', interval '1 hour'), (12, 'warn_frozen', interval '1 hour'),
-        (13, 'refetch_history', interval '10 minute'), (14, 'close_believed', interval '10 minute'), (15, 'prune', interval '1 hour'),
-        (16, 'prune_calls', interval '10 minute'), (17, 'thin_history', interval '1 minute'), (18, 'sample_freshness', interval '5 minute'),
-        (19, 'count_task_times', interval '1 minute'), (20, 'stretch_ttls', interval '5 minute'),
+        (1, 'recover_tasks', interval '10 seconds'),
+        (2, 'lift_marks', interval '10 seconds'),
+        (3, 'expire_calls', interval '15 seconds'),
+        (4, 'repair_demand', interval '1 minute'),
+        (5, 'reconcile_demand', interval '1 minute'),
+        (6, 'retire_tasks', interval '1 minute'),
+        (7, 'fail_impossible_tasks', interval '1 minute'),
+        (8, 'adopt_pairs', interval '1 minute'),
+        (9, 'note_watched_calendars', interval '1 minute'),
+        (10, 'resolve_tasks', interval '1 minute'),
+        (11, 'forget_views', interval '1 hour'),
+        (12, 'warn_frozen', interval '1 hour'),
+        (13, 'refetch_history', interval '10 minute'),
+        (14, 'close_believed', interval '10 minute'),
+        (15, 'enter_face_values', interval '10 minute'),
+        (16, 'prune', interval '1 hour'),
+        (17, 'prune_calls', interval '10 minute'),
+        (18, 'thin_history', interval '1 minute'),
+        (19, 'sample_freshness', interval '5 minute'),
+        (20, 'count_task_times', interval '1 minute'),
+        (21, 'stretch_ttls', interval '5 minute'),
         -- Late, because add_demand cannot add what this has deleted until the round ends.
-        (21, 'clean_subscriptions', interval '1 minute'),
+        (22, 'clean_subscriptions', interval '1 minute'),
         -- Last: what locks a provider waits for nothing after it.
-        (22, 'watch_providers', interval '10 seconds'), (23, 'reroute_waiting', interval '10 seconds')) AS v (place, name, every)
+        (23, 'watch_providers', interval '10 seconds'),
+        (24, 'reroute_waiting', interval '10 seconds')) AS v (place, name, every)
 $$;
 COMMENT ON FUNCTION pricing.duty_intervals() IS 'The periodic duties, each a function of this name: how often they run, and in which order.';
 
