@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import date
+from itertools import pairwise
 
 from sqlalchemy import Connection
 
@@ -17,6 +18,8 @@ from pricing_pipeline.domain.observations import Observation, Observations, Rows
 from pricing_pipeline.domain.windows import Window
 from pricing_pipeline.prices import columns, known_values
 from pricing_pipeline.validation.knowledge import Known
+
+_FRIDAY = 4
 
 
 def store(
@@ -108,6 +111,26 @@ def cover(
     """Note that the provider has answered for these days, except today."""
     parameters = {"data_type": data_type, "first_day": first_day, "last_day": last_day}
     driver_rows(connection, driver_query("prices.cover"), parameters | {"symbols": arrays.texts(symbols)})
+
+
+def note_absent_days(connection: Connection, data_type: str, stored: Mapping[str, Sequence[date]]) -> None:
+    """Note the trading days that an answer for latest prices lacked between the days of each symbol.
+
+    Days that follow each other, but for a weekend, lack none: most answers need no statement.
+    """
+    holed = {symbol: sorted(days) for symbol, days in stored.items() if _may_lack_one(sorted(days))}
+    if holed:
+        parameters = {
+            "data_type": data_type,
+            "symbols": list(holed),
+            "first_days": [days[0] for days in holed.values()],
+            "last_days": [days[-1] for days in holed.values()],
+        }
+        connection.execute(query("prices.note_absent_days"), parameters)
+
+
+def _may_lack_one(days: Sequence[date]) -> bool:
+    return any((b - a).days > (3 if a.weekday() == _FRIDAY else 1) for a, b in pairwise(days))
 
 
 def cover_read(

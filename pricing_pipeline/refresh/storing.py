@@ -95,8 +95,12 @@ def _store_prices(
         price_writer.cover_read(
             connection, call.data_type, sorted(served - refetched), call.window, answer.unread
         )
-    elif answer.empty:
-        price_writer.confirm(connection, call.data_type, sorted(answer.empty))
+    else:
+        if answer.empty:
+            price_writer.confirm(connection, call.data_type, sorted(answer.empty))
+        if call.fetcher is not Fetcher.QUOTE:
+            days = {symbol: rows.dates() for symbol, rows in good.by_symbol().items() if symbol in served}
+            price_writer.note_absent_days(connection, call.data_type, days)
     tally = _tally(call, stored, failures, doubts)
     tally.trimmed = good.trimmed()
     tally.symbols = served

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pricing_pipeline.domain.answers import FailureKind
-from pricing_pipeline.domain.observations import Observation
+from pricing_pipeline.domain.answers import Answer, FailureKind
+from pricing_pipeline.domain.observations import Observation, Rows
 from pricing_pipeline.domain.windows import Window
 from pricing_pipeline.providers.fetched import Fetched
 from pricing_pipeline.providers.values import settle_days
@@ -95,6 +95,20 @@ def test_f10_a_day_that_comes_with_the_next_days_is_stored(core: Core) -> None:
     assert tally.added == 4
     assert stored(core) == set(SESSIONS[:13])
     assert core.rows("SELECT FROM pricing.quarantined_values") == []
+
+
+def test_f10_a_day_that_an_answer_for_latest_prices_lacked_is_asked_for_again(
+    core: Core, clock: Clock
+) -> None:
+    late = SESSIONS[12]
+    core.enqueue(DAILY, "AAPL")
+    call = core.claim_one()
+    assert call.window is None
+    rows = Rows(bar(day) for day in SESSIONS[5:] if day != late)
+    settling.settle_answer(core.engine, call, Fetched(Answer(observations=rows), 200, 2, body=b"{}"))
+    assert due(core) == []
+    clock.advance(DAY + 60)
+    assert due(core) == [(late, late)]
 
 
 def test_f10_what_comes_unasked_changes_nothing_that_is_stored_and_is_no_other_level(core: Core) -> None:

@@ -47,6 +47,13 @@ SELECT pricing.cover(:data_type, CAST(:symbols AS text[]), lower(part), upper(pa
 FROM unnest(datemultirange(daterange(CAST(:first_day AS date), CAST(:last_day AS date), '[]'))
             - (SELECT range_agg(daterange(day, day, '[]')) FROM unnest(CAST(:unread AS date[])) AS day)) AS part;
 
+-- name: note_absent_days
+-- Note the trading days that an answer for latest prices lacked between its first and its last one.
+SELECT pricing.note_absent_days(:data_type, u.symbol, u.first_day, u.last_day)
+FROM unnest(CAST(:symbols AS text[]), CAST(:first_days AS date[]), CAST(:last_days AS date[]))
+    AS u (symbol, first_day, last_day)
+ORDER BY u.symbol;
+
 -- name: lacking
 -- Which of these days, that are over, have no value yet; none of before the history or the listing.
 SELECT u.symbol, u.day

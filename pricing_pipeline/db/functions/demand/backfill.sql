@@ -296,6 +296,19 @@ COMMENT ON FUNCTION pricing.absent_sessions(text, text, date, date) IS
     'those of the last 30 days, and those between the first and the last stored value.';
 
 
+CREATE OR REPLACE FUNCTION pricing.note_absent_days(wanted_type text, wanted_symbol text, from_day date, to_day date)
+RETURNS void
+LANGUAGE sql SET search_path = '' AS $$
+    INSERT INTO pricing.absent_days (data_type, symbol, day, ask_at)
+    SELECT wanted_type, wanted_symbol, x.day, pricing.clock() + interval '1 day'
+    FROM pricing.absent_sessions(wanted_type, wanted_symbol, from_day, to_day) AS x (day)
+    ORDER BY x.day
+    ON CONFLICT DO NOTHING
+$$;
+COMMENT ON FUNCTION pricing.note_absent_days(text, text, date, date) IS
+    'Notes the trading days that an answer about these days lacked: they are asked for again by themselves.';
+
+
 CREATE OR REPLACE FUNCTION pricing.cover(wanted_type text, symbols text[], from_day date, to_day date) RETURNS void
 LANGUAGE sql SET search_path = '' AS $$
     -- Today's value may still change, so today is never covered; nor is a session whose value may be late by a day.
@@ -316,12 +329,7 @@ LANGUAGE sql SET search_path = '' AS $$
         SELECT wanted_type, a.symbol, datemultirange(daterange(from_day, a.last_day, '[]')) FROM answered a
         ORDER BY a.symbol
         ON CONFLICT (data_type, symbol) DO UPDATE SET covered = h.covered + excluded.covered)
-    INSERT INTO pricing.absent_days (data_type, symbol, day, ask_at)
-    SELECT wanted_type, a.symbol, x.day, pricing.clock() + interval '1 day'
-    FROM answered a
-    CROSS JOIN LATERAL pricing.absent_sessions(wanted_type, a.symbol, from_day, a.last_day) AS x (day)
-    ORDER BY a.symbol, x.day
-    ON CONFLICT DO NOTHING
+    SELECT pricing.note_absent_days(wanted_type, a.symbol, from_day, a.last_day) FROM answered a ORDER BY a.symbol
 $$;
 COMMENT ON FUNCTION pricing.cover(text, text[], date, date) IS
     'Remembers that the provider has answered for these days, so that no backfill asks again, and which trading days '
