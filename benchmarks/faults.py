@@ -54,6 +54,8 @@ def main(arguments: Sequence[str]) -> int:
         first=chosen.first,
         only=chosen.only or (),
         keeps_going=chosen.keep_going,
+        streams=chosen.streams,
+        reads=chosen.reads,
     )
     # Nothing outlives a run that is told to stop: what it has started, and its disk, go with it.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit("The run was told to stop."))
@@ -79,6 +81,8 @@ def _parser(kinds: Sequence[str]) -> argparse.ArgumentParser:
     add("--faults", type=_number(int, 1), help="end after so many faults")
     add("--from", type=_number(int, 1), default=1, dest="first", help="begin with this step of the sequence")
     add("--only", nargs="+", choices=kinds, metavar="KIND", help="draw from these kinds; else from all")
+    add("--streams", type=_number(int, 1), default=3, help="how many live streams are open; else 3")
+    add("--reads", type=_number(int, 1), default=2, help="how many reads of prices a second are sent; else 2")
     add("--keep-going", action="store_true", help="go on after an audit that fails")
     add("--list", action="store_true", help="list all kinds of faults and end")
     add("--json", action="store_true", help="one line of JSON")
@@ -108,6 +112,9 @@ def _to_json(seed: int, outcome: Outcome) -> str:
             "machine": report.machine(),
             "seed": seed,
             "seconds": round(outcome.seconds, 1),
+            "server": outcome.server,
+            "streams": outcome.streams,
+            "reads_per_second": round(outcome.reads, 1),
             "rows": {name: asdict(row) for name, row in outcome.rows.items()},
             "left_out": outcome.left_out,
             "faults": outcome.faults,
@@ -120,7 +127,8 @@ def _to_text(seed: int, outcome: Outcome) -> str:
     kinds = [row for name, row in outcome.rows.items() if row.faults]
     lines = [
         f"Seed {seed}, {sum(row.faults for row in kinds):,} faults of {len(kinds)} kinds in"
-        f" {outcome.seconds / 60:.0f} minutes ({report.machine()}).",
+        f" {outcome.seconds / 60:.0f} minutes, on PostgreSQL {outcome.server}, with {outcome.streams} streams and"
+        f" {outcome.reads:.0f} reads a second answered ({report.machine()}).",
         "",
         "| kind | " + " | ".join(name.replace("_", " ") for name in _COLUMNS) + " | back after (s) |",
         "|---|" + "---|" * (len(_COLUMNS) + 1),

@@ -6,11 +6,15 @@ import contextlib
 import json
 import random
 import threading
+import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from http import HTTPStatus
+from http.client import HTTPConnection, HTTPException
 from itertools import count
 from typing import Any
+from urllib.parse import urlsplit
 
 import httpx
 import psycopg
@@ -23,7 +27,7 @@ from pricing_pipeline_tests.support.loopback import NO_TLS
 WATCHED = [(QUOTE, symbol) for symbol in ("AAPL", "META", "GOOG", "IBM", "MSFT", "TSLA", "NVDA", "AMD")]
 WATCHED += [(FX, "EUR/USD"), (NAV, "118632"), (DAILY, "AAPL")]
 _STREAMED = [pair for pair in WATCHED if pair[0] == QUOTE][:4]
-_STREAMS = 3
+_READERS = 8
 _MOST_WAITING = 120
 """Tasks that may wait in the queue before producers pause."""
 _TYPES = (QUOTE, QUOTE, QUOTE, DAILY, NAV)
@@ -62,14 +66,16 @@ class Told:
 class Load:
     """Begins and ends with its block."""
 
-    def __init__(self, stage: Stage, ledger: Ledger, seed: int) -> None:
+    def __init__(self, stage: Stage, ledger: Ledger, seed: int, streams: int, reads: int) -> None:
+        """So many live streams, and so many reads of prices a second."""
         self._stage = stage
         self.ledger = ledger
         self._seed = seed
+        self._reads = reads
         self._over = threading.Event()
         self._producing = threading.Event()
         self._producing.set()
-        self.told = [Told() for _ in range(_STREAMS)]
+        self.told = [Told() for _ in range(streams)]
         self.read = 0
         self.faults: list[str] = []
 
@@ -78,8 +84,8 @@ class Load:
         work: list[Callable[[], None]] = [
             *(lambda number=number: self._produce(number) for number in range(2)),  # type: ignore[misc]
             *(lambda told=told, number=n: self._stream(told, number) for n, told in enumerate(self.told)),  # type: ignore[misc]
+            *(self._read for _ in range(min(_READERS, self._reads))),
             self._watch,
-            self._read,
             self._send,
         ]
         threads = [threading.Thread(target=self._go_on, args=(each,), daemon=True) for each in work]
@@ -100,7 +106,7 @@ class Load:
         while not self._over.is_set():
             try:
                 work()
-            except (psycopg.Error, httpx.HTTPError, ConnectionError, OSError):
+            except (psycopg.Error, httpx.HTTPError, HTTPException, OSError):
                 self._over.wait(0.2)
             except Exception as error:
                 self.faults.append(f"{type(error).__name__}: {error}")
@@ -194,9 +200,19 @@ class Load:
 
     def _read(self) -> None:
         symbols = ",".join(symbol for data_type, symbol in WATCHED if data_type == QUOTE)
-        with self._client() as client:
-            while not self._over.wait(0.5):
-                self.read += client.get("/v1/prices", params={"symbols": symbols}).is_success
+        head = {"Authorization": f"Bearer {self._stage.token}"}
+        pause = min(_READERS, self._reads) / self._reads
+        address = urlsplit(self._stage.api_url)
+        # httpx would take more of the machine than the API does.
+        connection = HTTPConnection(address.hostname or "", address.port, timeout=5)
+        with contextlib.closing(connection):
+            due = time.monotonic()
+            while not self._over.wait(max(0.0, due - time.monotonic())):
+                due = max(due + pause, time.monotonic() - 1)
+                connection.request("GET", f"/v1/prices?symbols={symbols}", headers=head)
+                answer = connection.getresponse()
+                answer.read()
+                self.read += answer.status == HTTPStatus.OK
 
     def _stream(self, told: Told, number: int) -> None:
         pairs = ",".join(f"{data_type}:{symbol}" for data_type, symbol in _STREAMED)

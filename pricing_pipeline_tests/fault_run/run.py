@@ -44,6 +44,9 @@ class Options:
     first: int = 1
     only: Sequence[str] = ()
     keeps_going: bool = False
+    streams: int = 3
+    reads: int = 2
+    """How many streams clients hold open, and how many reads they send a second."""
 
 
 @dataclass
@@ -75,6 +78,10 @@ class Outcome:
     faults: list[str] = field(default_factory=list)
     left_out: list[str] = field(default_factory=list)
     seconds: float = 0.0
+    streams: int = 0
+    reads: float = 0.0
+    """How many streams were open, and how many reads a second were answered."""
+    server: str = ""
 
 
 def draw(kinds: Sequence[Kind], seed: int, step: int) -> tuple[Kind, random.Random]:
@@ -88,7 +95,7 @@ def run(options: Options, say: Callable[[str], None]) -> Outcome:
     """Run until the time or the faults are used up, or until an audit fails."""
     with Stage() as stage:
         ledger = Ledger()
-        load = Load(stage, ledger, options.seed)
+        load = Load(stage, ledger, options.seed, options.streams, options.reads)
         with load.running():
             return _Run(options, stage, load, say).go()
 
@@ -132,6 +139,9 @@ class _Run:
             step += 1
         self._end()
         self._outcome.seconds = time.monotonic() - began
+        self._outcome.streams = len(self._load.told)
+        self._outcome.reads = self._load.read / self._outcome.seconds
+        self._outcome.server = _patiently(lambda: str(self._stage.core.one("SHOW server_version"))).split()[0]
         for name, row in self._outcome.rows.items():
             row.attempted = self._ledger.attempted[name]
             row.acknowledged = self._ledger.acknowledged[name]

@@ -26,6 +26,7 @@ from sqlalchemy import Engine
 
 from pricing_pipeline import sample
 from pricing_pipeline.db.embedded import EmbeddedServer
+from pricing_pipeline.db.embedded_home import OWNER
 from pricing_pipeline.db.engine import make_engine
 from pricing_pipeline.db.migrate import upgrade
 from pricing_pipeline.domain.scopes import Scope
@@ -43,6 +44,7 @@ from pricing_pipeline_tests.fault_run.processes import (
 )
 from pricing_pipeline_tests.fixtures.core import Core
 from pricing_pipeline_tests.fixtures.home import make_open_folder
+from pricing_pipeline_tests.support.given_postgres import GivenPostgres, given_binaries
 from pricing_pipeline_tests.support.loopback import NO_TLS
 from pricing_pipeline_tests.support.pgbouncer import PROGRAM, bouncing, through
 from pricing_pipeline_tests.support.receivers import Post, Receiver, receiving
@@ -73,7 +75,7 @@ class StageError(RuntimeError):
 class Stage:
     """A context manager. `core` is the database as the owner and the worker see it."""
 
-    server: EmbeddedServer
+    server: EmbeddedServer | GivenPostgres
     core: Core
 
     def __init__(self) -> None:
@@ -102,12 +104,14 @@ class Stage:
         home = self.folder / "server"
         home.mkdir(mode=0o711)
         self.can_fill_disk = _mount(home, stack)
-        self.server = EmbeddedServer(home)
+        self.server = self._server(home)
         stack.callback(lambda: self.server.stop("immediate"))
         self.server.start()
-        for setting in _SETTINGS:
-            with self.admin() as admin:
+        with self.admin("postgres") as admin:
+            for setting in _SETTINGS:
                 admin.execute(f"ALTER SYSTEM SET {setting}")
+            if given_binaries() is not None:
+                admin.execute(f"CREATE DATABASE pricing OWNER {OWNER}")
         self.server.stop("fast")
         self.server.start()
         self.owner_url, self.worker_url = self.server.url("pricing"), self.server.url("pricing", "worker")
@@ -128,6 +132,12 @@ class Stage:
         stack.callback(self._end_workers)
         self.revive()
         self.wait_for("the API", self.api_answers, 600)
+
+    @staticmethod
+    def _server(home: Path) -> EmbeddedServer | GivenPostgres:
+        """The embedded server, or what PRICING_TEST_POSTGRES_BIN names, as in the tests."""
+        programs = given_binaries()
+        return EmbeddedServer(home) if programs is None else GivenPostgres(programs, home, durable=True)
 
     @staticmethod
     def _engine(stack: ExitStack, url: str) -> Engine:
