@@ -38,6 +38,19 @@ def test_b23_a_code_location_that_does_not_load_is_late_until_it_loads(core: Cor
     assert late(core) == set()
 
 
+def test_b23_a_sensor_that_succeeds_later_shows_that_the_code_location_loads(
+    core: Core, clock: Clock
+) -> None:
+    """Another Dagster may have taken over: the daemon that noted the failure never looks again."""
+    start(core)
+    clock.advance(5)
+    note(core, Kind.LOCATION, pricing_pipeline=REASON)
+    assert late(core) == {"code_location"}
+    clock.advance(5)
+    core.call("SELECT pricing.note_life('refresh_watched', 0.1)")
+    assert late(core) == set()
+
+
 def test_b23_each_sensor_that_has_not_worked_is_named_and_other_kinds_stay(core: Core) -> None:
     start(core)
     note(core, Kind.TICK, report_alerts="it failed")

@@ -241,7 +241,11 @@ BEGIN
     RETURN QUERY
     SELECT 'code_location', count(*) > 0, NULL::timestamptz,
            'Dagster cannot load the definitions, so nothing is refreshed: ' || string_agg(f.reason, '; ')
-    FROM pricing.dagster_failures f WHERE f.kind = 'location';
+    FROM pricing.dagster_failures f
+    -- A sensor that has succeeded since was loaded: another Dagster has taken over, or nobody has looked again yet.
+    WHERE f.kind = 'location'
+      AND NOT EXISTS (SELECT FROM pricing.signs_of_life s
+                      WHERE s.part = 'refresh_watched' AND s.ended_at > f.failed_at AND s.ended_at <= now_);
     RETURN QUERY SELECT * FROM pricing.late_signs(now_, started);
     RETURN QUERY
     SELECT 'schedules', count(*) > 0, min(w.served_slot), string_agg(CASE
