@@ -126,11 +126,7 @@ class Unsilenced(Shape):
     sentence: str = Field(examples=["people are told of it again."])
 
 
-_ALERTS: Keyset[dict[str, Any]] = Keyset(
-    "alerts",
-    (bool, str, int),
-    lambda row: (row["resolved_at"] is not None, row["severity"], row["alert_id"]),
-)
+_ALERTS: Keyset[dict[str, Any]] = Keyset("alerts", (int,), lambda row: (row["alert_id"],))
 
 
 @router.get("")
@@ -140,9 +136,9 @@ def list_alerts(
     page: Annotated[Page, Depends(_ALERTS)],
     past: Annotated[bool, Query(description="Those that are over, too.")] = False,
 ) -> Alerts:
-    """Alerts: open ones first, the most urgent first."""
+    """Alerts, the newest first. One that ends or is acknowledged between two pages keeps its place."""
     with database.connect() as connection:
-        rows = alerts.listed(connection, page.at_most, with_past=past, after=page.after)
+        rows = alerts.listed(connection, page.at_most, with_past=past, by_id=True, after=page.after_id)
     shown, following = page.cut(rows)
     return Alerts(alerts=[ListedAlert(**row) for row in shown], next=following)
 

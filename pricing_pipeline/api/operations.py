@@ -108,11 +108,7 @@ class OperationOutcomes(Shape):
     operations: list[OperationOutcome]
 
 
-_OPERATIONS: Keyset[dict[str, Any]] = Keyset(
-    "operations",
-    (bool, datetime, int),
-    lambda row: (row["finished_at"] is not None, row["finished_at"] or row["due_at"], row["id"]),
-)
+_OPERATIONS: Keyset[dict[str, Any]] = Keyset("operations", (int,), lambda row: (row["id"],))
 
 
 @router.get("")
@@ -129,9 +125,11 @@ def list_operations(
         str | None, Query(max_length=LONGEST_NAME, description="Only this type.")
     ] = None,
 ) -> Operations:
-    """Side effects: those that wait in the order they are claimed, then the newest finished ones."""
+    """Side effects, the newest first. One whose state changes between two pages keeps its place."""
     with database.connect() as connection:
-        rows = operation_queue.listed(connection, status, operation_type, page.at_most, page.after)
+        rows = operation_queue.listed(
+            connection, status, operation_type, page.at_most, by_id=True, after=page.after_id
+        )
     shown, following = page.cut(rows)
     return Operations(operations=[ListedOperation(**row) for row in shown], next=following)
 

@@ -1,7 +1,8 @@
 """Lists in pages: `limit` and `cursor`, the same for every list.
 
 A cursor names the last row of a page by the columns that the list is sorted by, so the next page begins after it even
-if that row is gone. Rows that come and go between two pages neither repeat nor hide a row that stays in its place.
+if that row is gone. No list is sorted by what changes, so no row that exists from the first page to the last is left
+out or told twice, whatever becomes of it meanwhile.
 """
 
 from __future__ import annotations
@@ -41,6 +42,11 @@ class Page:
     keyset: Keyset[Any]
     limit: int
     after: tuple[Any, ...] | None
+
+    @property
+    def after_id(self) -> int | None:
+        """The id to go on after, of a list that is sorted by ids; None from the top."""
+        return None if self.after is None else int(self.after[0])
 
     @property
     def at_most(self) -> int:

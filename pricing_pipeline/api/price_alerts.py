@@ -107,9 +107,8 @@ def list_price_alerts(
 ) -> PriceAlerts:
     """The price alerts of a user, in the order in which they were added."""
     user = caller.user
-    (after_id,) = page.after or (None,)
     with database.connect() as connection:
-        rows = price_alerts.listed(connection, None, page.at_most, after_id, user)
+        rows = price_alerts.listed(connection, None, page.at_most, page.after_id, user)
     shown, following = page.cut(rows)
     return PriceAlerts(price_alerts=[_model(row) for row in shown], next=following)
 

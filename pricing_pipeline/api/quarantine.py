@@ -142,9 +142,7 @@ class ValueOutcomes(Shape):
     counts: dict[str, int]
 
 
-_VALUES: Keyset[QuarantinedValue] = Keyset(
-    "values", (datetime, int), lambda row: (row.last_seen_at, row.value_id)
-)
+_VALUES: Keyset[QuarantinedValue] = Keyset("values", (int,), lambda row: (row.value_id,))
 
 
 @router.get("")
@@ -156,9 +154,9 @@ def list_values(
     symbol: Annotated[str | None, Query(max_length=LONGEST_SYMBOL)] = None,
     status: Decided = Decided.QUARANTINED,
 ) -> Values:
-    """Values that a provider sent and that are not believed, the latest first.
+    """Values that a provider sent and that are not believed, those that first came last first.
 
-    A value that comes again between two pages moves to the top.
+    A value that comes again between two pages keeps its place.
     """
     state = None if status is Decided.ALL else status.value
     with database.connect() as connection:
@@ -168,7 +166,8 @@ def list_values(
             symbol,
             page.at_most,
             state,
-            page.after,
+            by_id=True,
+            after=page.after_id,
         )
         shown, following = page.cut(rows)
         return Values(values=[Value(**content) for content in _contents(connection, shown)], next=following)

@@ -121,11 +121,7 @@ class TaskOutcomes(Shape):
     counts: dict[str, int]
 
 
-_TASKS: Keyset[Mapping[str, Any]] = Keyset(
-    "tasks",
-    (bool, datetime | None, int, int),
-    lambda row: (row["finished_at"] is not None, row["finished_at"], row["priority"], row["id"]),
-)
+_TASKS: Keyset[Mapping[str, Any]] = Keyset("tasks", (int,), lambda row: (row["id"],))
 
 
 @router.get("")
@@ -139,12 +135,9 @@ def list_tasks(
         Query(min_length=1, description="Only these states, separated by commas; may be repeated."),
     ] = LIVE_AND_FAILED_TASKS,
 ) -> Tasks:
-    """Tasks: live ones in the order they are taken, then the newest finished ones.
-
-    A task whose priority or state changes between two pages may be listed twice, or not at all.
-    """
+    """Tasks, the newest first. One whose priority or state changes between two pages keeps its place."""
     with database.connect() as connection:
-        rows = task_queue.tasks(connection, status, page.at_most, page.after)
+        rows = task_queue.tasks(connection, status, page.at_most, by_id=True, after=page.after_id)
     shown, following = page.cut(rows)
     return Tasks(tasks=[ListedTask(**row) for row in shown], next=following)
 

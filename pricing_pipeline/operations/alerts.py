@@ -140,20 +140,19 @@ def listed(
     most: int | None,
     *,
     with_past: bool = False,
-    after: tuple[bool, str, int] | None = None,
+    by_id: bool = False,
+    after: int | None = None,
 ) -> list[dict[str, Any]]:
     """Alerts that were raised, open ones first; times are UTC.
 
-    `most` None: all. `after` is the sort key of an alert: whether it is over, its severity and id. Only alerts after it
-    are told.
+    `most` None: all. `by_id` is the order of pages, in which no row moves: the newest first, those of smaller ids than
+    `after`.
     """
-    end, severity, id_ = after or (None,) * 3
     parameters = {
         "with_past": with_past,
         "most": most,
-        "after_end": end,
-        "after_severity": severity,
-        "after_id": id_,
+        "by_id": by_id,
+        "after_id": after,
     }
     return [dict(row) for row in connection.execute(query("alerts.list"), parameters).mappings()]
 

@@ -213,20 +213,20 @@ def listed(
     statuses: Sequence[str],
     operation_type: str | None,
     most: int,
-    after: tuple[bool, datetime, int] | None = None,
+    *,
+    by_id: bool = False,
+    after: int | None = None,
 ) -> list[dict[str, Any]]:
     """Side effects in some states: what waits in the order of claims, then the newest finished.
 
-    `after` is the sort key of one: whether it has finished, when (or when it is due), and its id.
+    `by_id` is the order of pages, in which no row moves: the newest first, those of smaller ids than `after`.
     """
-    end, at, id_ = after or (None,) * 3
     parameters = {
         "statuses": list(statuses),
         "operation_type": operation_type,
         "most": most,
-        "after_end": end,
-        "after_at": at,
-        "after_id": id_,
+        "by_id": by_id,
+        "after_id": after,
     }
     return [dict(row) for row in connection.execute(query("operations.list"), parameters).mappings()]
 

@@ -187,20 +187,21 @@ def listed(
     symbol: str | None,
     at_most: int,
     status: str | None = "quarantined",
-    after: tuple[datetime, int] | None = None,
+    *,
+    by_id: bool = False,
+    after: int | None = None,
 ) -> list[QuarantinedValue]:
     """Values of one data type and symbol or of all, in one state or (None) in all states, the last ones first.
 
-    `after` is the sort key of a value: when it last came, and its id. Only values after it are told.
+    `by_id` is the order of pages, in which no row moves: the newest first, those of smaller ids than `after`.
     """
-    at, id_ = after or (None,) * 2
     parameters = {
         "data_type": data_type,
         "symbol": symbol,
         "at_most": at_most,
         "status": status,
-        "after_at": at,
-        "after_id": id_,
+        "by_id": by_id,
+        "after_id": after,
     }
     return [
         QuarantinedValue(**row) for row in connection.execute(query("quarantine.list"), parameters).mappings()

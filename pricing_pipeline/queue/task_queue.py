@@ -266,20 +266,19 @@ def tasks(
     connection: Connection,
     statuses: Sequence[str],
     at_most: int,
-    after: tuple[bool, datetime | None, int, int] | None = None,
+    *,
+    by_id: bool = False,
+    after: int | None = None,
 ) -> list[Mapping[str, Any]]:
     """Tasks in these states: live ones in claim order, then the newest finished ones.
 
-    `after` is the sort key of a task: whether it has finished, when, its priority and id. Only tasks after it are told.
+    `by_id` is the order of pages, in which no row moves: the newest first, those of smaller ids than `after`.
     """
-    end, at, priority, id_ = after or (None,) * 4
     parameters = {
         "statuses": list(statuses),
         "at_most": at_most,
-        "after_end": end,
-        "after_at": at,
-        "after_priority": priority,
-        "after_id": id_,
+        "by_id": by_id,
+        "after_id": after,
     }
     return [dict(row) for row in connection.execute(query("queue.list"), parameters).mappings()]
 

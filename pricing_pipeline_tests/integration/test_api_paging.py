@@ -1,4 +1,4 @@
-"""Lists in pages: whatever comes and goes between two pages, a row that stays is told once."""
+"""Lists in pages: whatever comes, goes and changes between two pages, a row that stays is told once."""
 
 from __future__ import annotations
 
@@ -31,6 +31,8 @@ class Listing:
     insert: str
     """Ends before the FROM, which gives each n of the new rows."""
     table: str
+    change: str = ""
+    """What becomes of a row while pages are read: assignments."""
     params: dict[str, Any] = field(default_factory=dict)
     column: str = "symbol"
     name: Callable[[dict[str, Any]], str] = lambda row: str(row["symbol"])
@@ -47,6 +49,13 @@ class Listing:
         names = [f"S{n}" for n in numbers]
         core.rows(f"DELETE FROM {self.table} WHERE {self.column} = ANY (:names)", names=names)
 
+    def rise(self, core: Core, numbers: set[int]) -> None:
+        if self.change:
+            names = [f"S{n}" for n in numbers]
+            core.rows(
+                f"UPDATE {self.table} SET {self.change} WHERE {self.column} = ANY (:names)", names=names
+            )
+
 
 _TYPE = "CASE n % 2 WHEN 0 THEN 'equity_quote' ELSE 'equity_daily' END"
 _AT = "pricing.clock() - make_interval(secs => n % 3)"
@@ -56,6 +65,7 @@ LISTINGS = (
         "INSERT INTO pricing.active_subscriptions (user_id, data_type, symbol, subscribed_at, last_seen_at)"
         f" SELECT 'ann', {_TYPE}, 'S' || n, {_AT}, {_AT}",
         "pricing.active_subscriptions",
+        "last_seen_at = pricing.clock()",
     ),
     Listing(
         "holdings",
@@ -63,6 +73,7 @@ LISTINGS = (
         f" SELECT 'ann', {_TYPE}, 'S' || n, CASE n % 3 WHEN 0 THEN 'closed' ELSE 'active' END,"
         " CASE n % 3 WHEN 0 THEN pricing.clock() END",
         "pricing.holdings",
+        "status = 'closed', closed_at = pricing.clock()",
         {"closed_too": True},
     ),
     Listing(
@@ -71,6 +82,9 @@ LISTINGS = (
         f" SELECT {_TYPE}, 'S' || n, 'twelvedata', CASE n % 4 WHEN 0 THEN 'failed' ELSE 'pending' END, n % 2,"
         f" CASE n % 4 WHEN 0 THEN {_AT} END, CASE n % 4 WHEN 0 THEN 'provider_error' END",
         "pricing.api_call_queue",
+        "priority = priority + 3, status = CASE status WHEN 'failed' THEN 'pending' ELSE 'failed' END,"
+        " finished_at = CASE status WHEN 'failed' THEN NULL ELSE pricing.clock() END,"
+        " failure_kind = CASE status WHEN 'failed' THEN NULL ELSE 'provider_error' END",
     ),
     Listing(
         "operations",
@@ -78,6 +92,8 @@ LISTINGS = (
         " finished_at) SELECT 'log', jsonb_build_object('title', 'S' || n),"
         f" CASE n % 4 WHEN 0 THEN 'failed' ELSE 'pending' END, {_AT}, 3, {_AT}, CASE n % 4 WHEN 0 THEN {_AT} END",
         "pricing.async_operations",
+        "due_at = due_at - interval '1 hour', status = CASE status WHEN 'failed' THEN 'pending' ELSE 'failed' END,"
+        " finished_at = CASE status WHEN 'failed' THEN NULL ELSE pricing.clock() END",
         column="payload ->> 'title'",
         name=lambda row: str(row["payload"]["title"]),
     ),
@@ -87,6 +103,7 @@ LISTINGS = (
         f" recorded_at, last_seen_at, last_call_id)"
         f" SELECT {_TYPE}, 'S' || n, 'twelvedata', 'unit', '1', 'x', 1, {_AT}, {_AT}, 1",
         "pricing.quarantined_values",
+        "last_seen_at = pricing.clock() + interval '1 second', times = times + 1",
         noun="values",
     ),
     Listing(
@@ -102,6 +119,8 @@ LISTINGS = (
         "INSERT INTO pricing.alerts (rule, subject, severity, says, since, last_seen_at, raised_at, resolved_at)"
         f" SELECT 'breaker_open', 'S' || n, 'P' || n % 3, 'x', {_AT}, {_AT}, {_AT}, CASE n % 4 WHEN 0 THEN {_AT} END",
         "pricing.alerts",
+        "resolved_at = CASE WHEN resolved_at IS NULL THEN pricing.clock() END,"
+        " severity = CASE severity WHEN 'P0' THEN 'P2' ELSE 'P0' END",
         {"past": True},
         column="subject",
         name=lambda row: str(row["subject"]),
@@ -119,9 +138,12 @@ def test_b7_paging_neither_repeats_nor_skips_a_row_that_stays(
     @given(
         at_first=st.sets(ROWS, max_size=15),
         changes=st.lists(st.sets(ROWS, max_size=4), min_size=1),
+        risen=st.lists(st.sets(ROWS, max_size=4), min_size=1),
         limits=st.lists(st.integers(1, 5), min_size=1),
     )
-    def page_through(at_first: set[int], changes: list[set[int]], limits: list[int]) -> None:
+    def page_through(
+        at_first: set[int], changes: list[set[int]], risen: list[set[int]], limits: list[int]
+    ) -> None:
         rows, stayed = set(at_first), set(at_first)
         listing.add(core, rows)
         told: list[str] = []
@@ -142,6 +164,7 @@ def test_b7_paging_neither_repeats_nor_skips_a_row_that_stays(
             listing.add(core, changed - rows)
             rows ^= changed
             stayed -= changed
+            listing.rise(core, rows & risen[page % len(risen)])
         listing.remove(core, rows)
         assert cursor is None, "the list never ends"
         assert {name for name in told if told.count(name) > 1 and int(name[1:]) in stayed} == set()

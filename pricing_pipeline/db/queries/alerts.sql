@@ -21,14 +21,15 @@ SELECT t.alert_id, t.rule, t.subject, t.severity, t.says, t.since, t.is_over, t.
 FROM pricing.alerts_to_tell() t ORDER BY t.severity, t.is_over, t.alert_id;
 
 -- name: list
--- Alerts after one, open ones first, the newest first; silenced_until is the end of the longest silence.
+-- Alerts: open ones first, the most urgent first; by_id the newest first, older than one. silenced_until is the end of
+-- the longest silence.
 SELECT a.alert_id, a.rule, a.subject, a.severity, a.says, a.since, a.last_seen_at, a.raised_at, a.told_at, a.resolved_at, a.acknowledged_at,
        a.acknowledged_by, (SELECT max(s.until) FROM pricing.alert_silences s
                            WHERE s.rule = a.rule AND coalesce(s.subject = a.subject, true) AND s.until > pricing.clock()) AS silenced_until
 FROM pricing.alerts a WHERE a.raised_at IS NOT NULL AND (:with_past OR a.resolved_at IS NULL)
-  AND (CAST(:after_id AS bigint) IS NULL
-       OR (a.resolved_at IS NOT NULL, a.severity, -a.alert_id) > (CAST(:after_end AS boolean), CAST(:after_severity AS text), -CAST(:after_id AS bigint)))
-ORDER BY a.resolved_at IS NOT NULL, a.severity, a.alert_id DESC LIMIT :most;
+  AND (CAST(:after_id AS bigint) IS NULL OR a.alert_id < :after_id)
+ORDER BY CASE WHEN :by_id THEN a.alert_id END DESC,
+         a.resolved_at IS NOT NULL, a.severity, a.alert_id DESC LIMIT :most;
 
 -- name: acknowledge
 -- Somebody looks after these open alerts, unless somebody did before; returns those.

@@ -50,14 +50,14 @@ SELECT pricing.cancel_operations(CAST(:ids AS bigint[]));
 SELECT pricing.retry_operations(CAST(:ids AS bigint[]));
 
 -- name: list
--- Side effects in some states after one: those that wait in the order they are claimed, then the newest finished ones.
+-- Side effects in some states: those that wait in claim order, then the newest finished ones; by_id the newest first,
+-- older than one.
 SELECT o.id, o.operation_type, o.status, o.payload, o.due_at, o.attempt, o.max_attempts, o.enqueued_at, o.finished_at, o.errors -> -1 ->> 'message' AS last_error
 FROM pricing.async_operations o
 WHERE o.status = ANY (CAST(:statuses AS text[])) AND coalesce(o.operation_type = CAST(:operation_type AS text), true)
-  AND (CAST(:after_id AS bigint) IS NULL
-       OR (o.finished_at IS NOT NULL, CASE WHEN o.finished_at IS NULL THEN extract(epoch FROM o.due_at) ELSE -extract(epoch FROM o.finished_at) END, o.id)
-          > (CAST(:after_end AS boolean), CASE WHEN CAST(:after_end AS boolean) THEN -1 ELSE 1 END * extract(epoch FROM CAST(:after_at AS timestamptz)), :after_id))
-ORDER BY o.finished_at IS NOT NULL, CASE WHEN o.finished_at IS NULL THEN o.due_at END, o.finished_at DESC, o.id LIMIT :most;
+  AND (CAST(:after_id AS bigint) IS NULL OR o.id < :after_id)
+ORDER BY CASE WHEN :by_id THEN o.id END DESC,
+         o.finished_at IS NOT NULL, CASE WHEN o.finished_at IS NULL THEN o.due_at END, o.finished_at DESC, o.id LIMIT :most;
 
 -- name: show
 -- Everything about one side effect.

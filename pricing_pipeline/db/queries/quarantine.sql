@@ -39,15 +39,15 @@ SELECT data_type, provider, kind, count(*) AS quarantined, count(DISTINCT symbol
 FROM pricing.quarantined_values WHERE status = 'quarantined' GROUP BY 1, 2, 3 ORDER BY 1, 2, 3;
 
 -- name: list
--- Values in one state, or in all, after one, the newest first.
+-- Values in one state, or in all: what came last first; by_id what came first last, older than one.
 SELECT value_id, data_type, symbol, provider, observed_at, kind, value, reason, times, recorded_at, last_seen_at, call_id,
        EXISTS (SELECT FROM pricing.quarantined_bodies b WHERE b.call_id = q.call_id) AS has_body,
        status, resolved_at, resolved_by, resolution, bar
 FROM pricing.quarantined_values q
 WHERE q.status = coalesce(CAST(:status AS text), q.status) AND q.data_type = coalesce(CAST(:data_type AS text), q.data_type)
   AND q.symbol = coalesce(CAST(:symbol AS text), q.symbol)
-  AND (CAST(:after_id AS bigint) IS NULL OR (q.last_seen_at, q.value_id) < (CAST(:after_at AS timestamptz), :after_id))
-ORDER BY q.last_seen_at DESC, q.value_id DESC LIMIT :at_most;
+  AND (CAST(:after_id AS bigint) IS NULL OR q.value_id < :after_id)
+ORDER BY CASE WHEN NOT :by_id THEN q.last_seen_at END DESC, q.value_id DESC LIMIT :at_most;
 
 -- name: show
 -- One value, whatever has become of it.

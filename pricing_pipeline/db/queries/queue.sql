@@ -87,16 +87,15 @@ SELECT data_type, provider, status, count(*) AS tasks, max(priority) AS top_prio
 FROM pricing.api_call_queue_live GROUP BY 1, 2, 3 ORDER BY 1, 2, 3;
 
 -- name: list
--- Tasks after one, live ones first in claim order, then the newest dead.
+-- Tasks: live ones first in claim order, then the newest dead; by_id the newest first, older than one.
 SELECT id, data_type, symbol, nullif(window_start, '-infinity') AS window_start, nullif(window_end, 'infinity') AS window_end,
        provider, status, priority, attempt, max_attempts, enqueued_at, run_after, finished_at, failure_kind,
        errors -> -1 ->> 'message' AS last_error
 FROM pricing.api_call_queue
 WHERE status = ANY (CAST(:statuses AS text[]))
-  AND (CAST(:after_id AS bigint) IS NULL
-       OR (status IN ('failed', 'cancelled', 'completed'), -coalesce(extract(epoch FROM finished_at), 0), -priority, id)
-          > (CAST(:after_end AS boolean), -coalesce(extract(epoch FROM CAST(:after_at AS timestamptz)), 0), -CAST(:after_priority AS integer), :after_id))
-ORDER BY status IN ('failed', 'cancelled', 'completed'), finished_at DESC NULLS FIRST, priority DESC, id LIMIT :at_most;
+  AND (CAST(:after_id AS bigint) IS NULL OR id < :after_id)
+ORDER BY CASE WHEN :by_id THEN id END DESC,
+         status IN ('failed', 'cancelled', 'completed'), finished_at DESC NULLS FIRST, priority DESC, id LIMIT :at_most;
 
 -- name: show
 -- One task with its last call and its pair's back-off.
