@@ -64,7 +64,7 @@ def work(core: Core, dice: random.Random) -> None:
             core.finish(call, f"{dice.uniform(99, 101):.2f}", seconds_old=dice.uniform(0, 60))
 
 
-def test_b16_after_sixty_days_nothing_has_grown_but_histories(core: Core, clock: Clock) -> None:
+def test_b9_after_sixty_days_nothing_has_grown_but_histories(core: Core, clock: Clock) -> None:
     core.lift_limits()
     clock.stop()
     dice = random.Random(38)
