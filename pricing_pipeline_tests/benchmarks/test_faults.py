@@ -10,7 +10,7 @@ from collections import Counter
 
 import pytest
 
-from pricing_pipeline_tests.fault_run.run import KINDS, draw
+from pricing_pipeline_tests.fault_run.run import BACK_SECONDS, KINDS, draw
 from pricing_pipeline_tests.support.pages import ROOT
 
 PAGE = (ROOT / "docs/reliability.md").read_text()
@@ -60,6 +60,10 @@ def test_the_run_that_the_page_shows_is_of_these_kinds() -> None:
     kinds = {row.split(" | ")[0].strip("`") for row in rows} - {"all", "before, and at the end"}
     assert len(kinds) >= 32
     assert kinds <= KINDS.keys()
+    (whole,) = [row.split(" | ") for row in rows if row.startswith("all |")]
+    assert int(whole[1].replace(",", "")) >= 1000
+    assert whole[4:10] == ["0"] * 6, "nothing lost, doubled, late or exceeded"
+    assert float(whole[10]) <= BACK_SECONDS
 
 
 @pytest.mark.parametrize(
