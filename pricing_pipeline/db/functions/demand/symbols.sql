@@ -198,7 +198,7 @@ BEGIN
         RETURN;
     END IF;
     symbol := ticker || class || coalesce(':' || place, '');
-    IF mics IS NOT NULL AND ticker !~ '^[A-Z0-9]+([&''-][A-Z0-9]+)*$' OR NOT (pricing.fits_class('equity', symbol) AND pricing.is_sane_symbol(symbol)) THEN
+    IF mics IS NULL AND given ~ ' [A-Z0-9]{2,}$' OR mics IS NOT NULL AND ticker !~ '^[A-Z0-9]+([&''-][A-Z0-9]+)*$' OR NOT (pricing.fits_class('equity', symbol) AND pricing.is_sane_symbol(symbol)) THEN
         symbol := NULL;
         doubt := NULL;
         fault := 'that is ' || pricing.describe_shape('equity');
@@ -233,7 +233,7 @@ CREATE OR REPLACE FUNCTION pricing.read_symbol(asset_class text, given text,
 LANGUAGE plpgsql STABLE SET search_path = '' AS $$
 DECLARE
     -- Capital letters only of ASCII: others make no symbol.
-    cleaned text := translate(btrim(regexp_replace(given, '\s+', ' ', 'g')), 'abcdefghijklmnopqrstuvwxyz', 'ABCDEFGHIJKLMNOPQRSTUVWXYZ');
+    cleaned text := translate(btrim(regexp_replace(given, ' +', ' ', 'g')), 'abcdefghijklmnopqrstuvwxyz', 'ABCDEFGHIJKLMNOPQRSTUVWXYZ');
     form text;
     pair record;
     share record;
@@ -411,7 +411,7 @@ BEGIN
         END IF;
         SELECT i.symbol INTO symbol FROM pricing.instruments i
         WHERE i.asset_class = pair.asset_class
-          AND i.symbol = ANY (read.symbol || upper(pair.given) || CASE WHEN pair.asset_class = 'equity' THEN pricing.spellings_of(read.symbol) END)
+          AND i.symbol = ANY (ARRAY[read.symbol, upper(pair.given)] || CASE WHEN pair.asset_class = 'equity' THEN pricing.spellings_of(read.symbol) END)
         ORDER BY i.symbol <> read.symbol, i.symbol LIMIT 1;
         IF symbol IS NULL THEN
             symbol := read.symbol;
@@ -440,7 +440,8 @@ LANGUAGE sql STABLE SET search_path = '' AS $$
     SELECT CASE
         WHEN bool_or((pricing.read_symbol(c.asset_class, symbol)).symbol IS NOT NULL) THEN NULL
         WHEN wanted_type IS NULL AND wanted_class IS NULL THEN 'it looks like a symbol of no data type; `pricing-pipeline type list` shows those there are'
-        ELSE min((pricing.read_symbol(c.asset_class, symbol)).fault) END
+        ELSE regexp_replace(min((pricing.read_symbol(c.asset_class, symbol)).fault), '^that is',
+                            format('a symbol of %s is', coalesce(wanted_type, 'class ' || wanted_class))) END
     FROM (SELECT wanted_class AS asset_class WHERE wanted_class IS NOT NULL
           UNION SELECT r.asset_class FROM pricing.data_type_registry r
           WHERE wanted_class IS NULL AND CASE WHEN wanted_type IS NULL THEN r.is_active ELSE r.data_type = wanted_type END) c
