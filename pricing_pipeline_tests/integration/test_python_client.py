@@ -18,8 +18,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from pricing_pipeline.api import stream_hub
-from pricing_pipeline.client import (
+from pricing_client import (
     ApiError,
     HistoryWarning,
     NotAllowed,
@@ -31,7 +30,8 @@ from pricing_pipeline.client import (
     Unavailable,
     Update,
 )
-from pricing_pipeline.client.events import Event, lines_of, read_events
+from pricing_client.events import Event, lines_of, read_events
+from pricing_pipeline.api import stream_hub
 from pricing_pipeline.domain.scopes import Scope
 from pricing_pipeline_tests.fixtures.core import QUOTE, Core
 from pricing_pipeline_tests.support.api_server import RunningApi
@@ -292,10 +292,10 @@ def test_b27_watching_goes_on_where_it_was_cut_off() -> None:
 
 def test_the_client_imports_neither_the_database_nor_the_server() -> None:
     code = (
-        "import sys, pricing_pipeline.client\n"
+        "import sys, pricing_client\n"
         "print(*sorted(name for name in sys.modules if name.split('.')[0] in"
         " ('sqlalchemy', 'psycopg', 'fastapi', 'starlette', 'pydantic', 'pandas', 'uvicorn')"
-        " or name.startswith('pricing_pipeline.') and not name.startswith('pricing_pipeline.client')))"
+        " or name.startswith('pricing_pipeline.') and not name.startswith('pricing_client')))"
     )
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert found.stdout.split() == []

@@ -13,9 +13,9 @@ from urllib.parse import quote
 
 import httpx
 
-from pricing_pipeline.client.events import as_update, lines_of, read_events
-from pricing_pipeline.client.problems import HistoryWarning, TooMuch, Unavailable, problem_of
-from pricing_pipeline.client.shapes import (
+from pricing_client.events import as_update, lines_of, read_events
+from pricing_client.problems import HistoryWarning, TooMuch, Unavailable, problem_of
+from pricing_client.shapes import (
     AvailableDay,
     Bar,
     CommodityPrice,
@@ -26,7 +26,7 @@ from pricing_pipeline.client.shapes import (
     Why,
     shaped,
 )
-from pricing_pipeline.client.transport import Transport, lost, wait_seconds, without_none
+from pricing_client.transport import Transport, lost, wait_seconds, without_none
 
 if TYPE_CHECKING:
     from pandas import DataFrame
