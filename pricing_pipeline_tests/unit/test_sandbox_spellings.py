@@ -130,7 +130,7 @@ TICKERS = st.from_regex(TICKER, fullmatch=True, alphabet=st.characters(codec="as
 @example("7203", exchanges()["XTKS"])
 @example("VOLV B", exchanges()["XSTO"])
 @example("BRK-A", exchanges()["XETR"])
-def test_b3_any_ticker_has_one_price_in_the_unit_of_its_exchange_at_every_provider(
+def test_a5_any_ticker_has_one_price_in_the_unit_of_its_exchange_at_every_provider(
     ticker: str, exchange: Exchange
 ) -> None:
     """By the spelling that the pipeline asks with, and stable: this is a sandbox of its own for each example."""
