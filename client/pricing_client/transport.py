@@ -10,7 +10,7 @@ from typing import Any
 
 import httpx
 
-from pricing_pipeline.client.problems import ApiError, TooMuch, Unavailable, problem_of
+from pricing_client.problems import ApiError, TooMuch, Unavailable, problem_of
 
 _FIRST_PAUSE_SECONDS = 0.5
 _LONGEST_PAUSE_SECONDS = 30.0

@@ -187,6 +187,60 @@ class TradeRoute:
 
 
 @dataclass(frozen=True, slots=True)
+class Subscription:
+    """A pair that the user watches."""
+
+    user_id: str
+    data_type: str
+    symbol: str
+    subscribed_at: datetime
+    last_seen_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Holding:
+    """A pair that the user holds, or held until `closed_at`."""
+
+    user_id: str
+    data_type: str
+    symbol: str
+    status: str
+    since: datetime
+    closed_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class PriceAlert:
+    """What the user is told of a price, and what was seen for it.
+
+    `is_beyond` says that the last price was beyond the threshold, or that the pair was stale for too long.
+    `is_fetched` is False when nobody watches or holds the pair, so that no price comes.
+    """
+
+    price_alert_id: int
+    recipient: str
+    recipient_is_active: bool
+    user_id: str
+    data_type: str
+    symbol: str
+    condition: str
+    threshold: Decimal | None
+    hysteresis: Decimal
+    hysteresis_in: str
+    lasts_seconds: int | None
+    pace_seconds: int | None
+    is_beyond: bool
+    seen: Decimal | None
+    seen_at: datetime | None
+    reference: Decimal | None
+    reference_at: datetime | None
+    told_at: datetime | None
+    created_at: datetime
+    created_by: str
+    is_fetched: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Update:
     """An event of a pair.
 

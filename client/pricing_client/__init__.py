@@ -1,11 +1,10 @@
-"""A client of the HTTP API for Python programs. It needs httpx, and nothing else of this project.
+"""A client of the pipeline's HTTP API for Python programs. It needs httpx, and nothing of the pipeline.
 
-Programs call `pricing_client`; it returns `shapes` and raises `problems`. `transport` sends requests; `events` reads
-streams.
+Programs call `client`; it returns `shapes` and raises `problems`. `transport` sends requests; `events` reads streams.
 """
 
-from pricing_pipeline.client.pricing_client import PricingClient
-from pricing_pipeline.client.problems import (
+from pricing_client.client import PricingClient
+from pricing_client.problems import (
     ApiError,
     HistoryWarning,
     NotAllowed,
@@ -14,17 +13,20 @@ from pricing_pipeline.client.problems import (
     TooMuch,
     Unavailable,
 )
-from pricing_pipeline.client.shapes import (
+from pricing_client.shapes import (
     AvailableDay,
     Bar,
     CommodityPrice,
+    Holding,
     Missing,
     Notice,
     Offer,
     Price,
+    PriceAlert,
     Prices,
     Reason,
     Slot,
+    Subscription,
     TradeRoute,
     Update,
     Why,
@@ -36,17 +38,20 @@ __all__ = [
     "Bar",
     "CommodityPrice",
     "HistoryWarning",
+    "Holding",
     "Missing",
     "NotAllowed",
     "NotFound",
     "Notice",
     "Offer",
     "Price",
+    "PriceAlert",
     "Prices",
     "PricingClient",
     "Reason",
     "RequestRefused",
     "Slot",
+    "Subscription",
     "TooMuch",
     "TradeRoute",
     "Unavailable",

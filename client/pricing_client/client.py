@@ -1,4 +1,4 @@
-"""The client that programs call: prices, why they are old, history, slots, commodities, watching and a live stream."""
+"""The client that programs call: prices and their history, slots, commodities, watching, holdings and price alerts."""
 
 from __future__ import annotations
 
@@ -7,29 +7,35 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import fields
 from datetime import date, datetime
+from decimal import Decimal
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar
 from urllib.parse import quote
 
 import httpx
 
-from pricing_pipeline.client.events import as_update, lines_of, read_events
-from pricing_pipeline.client.problems import HistoryWarning, TooMuch, Unavailable, problem_of
-from pricing_pipeline.client.shapes import (
+from pricing_client.events import as_update, lines_of, read_events
+from pricing_client.problems import HistoryWarning, TooMuch, Unavailable, problem_of
+from pricing_client.shapes import (
     AvailableDay,
     Bar,
     CommodityPrice,
+    Holding,
     Notice,
+    PriceAlert,
     Prices,
+    Subscription,
     TradeRoute,
     Update,
     Why,
     shaped,
 )
-from pricing_pipeline.client.transport import Transport, lost, wait_seconds, without_none
+from pricing_client.transport import Transport, lost, wait_seconds, without_none
 
 if TYPE_CHECKING:
     from pandas import DataFrame
+
+T = TypeVar("T")
 
 Pair = tuple[str, str]
 """A data type and a symbol."""
@@ -40,6 +46,10 @@ Day = date | str
 Adjust = Literal["raw", "splits", "total"]
 """The basis of prices of history."""
 
+Condition = Literal["above", "below", "moved", "stale", "each"]
+"""When a price alert tells."""
+
+_ROWS_OF_A_PAGE = 1000
 _SILENCE_SECONDS = 45.0
 """A stream in which nothing comes for so long, not even a comment, is lost."""
 
@@ -173,6 +183,54 @@ class PricingClient:
         """Say that the user no longer holds these pairs; returns how many holdings ended."""
         return self._post("/release", pairs)
 
+    def subscriptions(self) -> list[Subscription]:
+        """What the user watches, by data type and symbol."""
+        return self._all("/subscriptions", Subscription)
+
+    def holdings(self, *, closed_too: bool = False) -> list[Holding]:
+        """What the user holds, by data type and symbol; with `closed_too` also what the user has released."""
+        return self._all("/holdings", Holding, closed_too=closed_too or None)
+
+    def price_alerts(self) -> list[PriceAlert]:
+        """The price alerts of the user, in the order in which they were added."""
+        return self._all("/price-alerts", PriceAlert)
+
+    def add_price_alert(
+        self,
+        recipient: str,
+        data_type: str,
+        symbol: str,
+        condition: Condition,
+        threshold: Decimal | str | None = None,
+        *,
+        lasts_seconds: int | None = None,
+        pace_seconds: int | None = None,
+        hysteresis: Decimal | str | None = None,
+        hysteresis_in: Literal["amount", "percent"] | None = None,
+    ) -> PriceAlert:
+        """Have a recipient told of a price. The pipeline's owner adds recipients that users may name.
+
+        `threshold` is the price of `above` and `below` and the percentage of `moved`; `lasts_seconds` belongs to
+        `stale`, `pace_seconds` to `each`. Raises RequestRefused if the same price alert is there already.
+        """
+        wanted = {
+            "recipient": recipient,
+            "data_type": data_type,
+            "symbol": symbol,
+            "condition": condition,
+            "threshold": None if threshold is None else str(threshold),
+            "lasts_seconds": lasts_seconds,
+            "pace_seconds": pace_seconds,
+            "hysteresis": None if hysteresis is None else str(hysteresis),
+            "hysteresis_in": hysteresis_in,
+        }
+        return shaped(PriceAlert, self._send("/price-alerts", without_none(wanted)))
+
+    def remove_price_alerts(self, *price_alert_ids: int) -> list[int]:
+        """End price alerts of the user: all of these, or none if one is not there. Returns their ids."""
+        removed: list[int] = self._send("/price-alerts/remove", {"ids": price_alert_ids})["removed"]
+        return removed
+
     def watch(self, *pairs: Pair) -> Iterator[Update | Notice]:
         """New prices and changes of freshness, as they come; without pairs, of what the user watches.
 
@@ -255,7 +313,22 @@ class PricingClient:
         content = {
             "pairs": [{"data_type": data_type, "symbol": symbol} for data_type, symbol in _each(pairs)]
         }
-        return int(self._transport.ask("POST", path, {"user": self._user}, content)["changed"])
+        return int(self._send(path, content)["changed"])
+
+    def _send(self, path: str, content: object) -> Any:
+        return self._transport.ask("POST", path, {"user": self._user}, content)
+
+    def _all(self, path: str, shape: Callable[..., T], **params: Any) -> list[T]:
+        """The rows of all pages of a list."""
+        rows: list[T] = []
+        cursor = None
+        while True:
+            content = self._get(path, **params, limit=_ROWS_OF_A_PAGE, cursor=cursor)
+            name = path.removeprefix("/").replace("-", "_")
+            rows += [shaped(shape, row) for row in content[name]]
+            cursor = content["next"]
+            if cursor is None:
+                return rows
 
 
 def _joined(symbols: Sequence[str]) -> str:
