@@ -44,6 +44,7 @@ answer carry what the database needs to settle the call: HTTP status and wire by
     │   ├── UnknownMasterKey      the master key that sealed it is not here
     │   └── SealBroken            its row is not as it was sealed
     ├── DeclarationRefused        the declaration of a provider is not as it must be
+    ├── HoldingsFileRefused       a file of holdings cannot be read
     ├── CapExceeded               a user asks for more pairs or price alerts than one user may have
     ├── LockUnavailable           another session has the lock: its work is going on already
     ├── LockLost                  the lock's session ended during the work
@@ -255,6 +256,10 @@ class UncountedPayments(InvalidAdjustment):
 
 class DeclarationRefused(PricingError):
     """The declaration of a provider cannot be read or used, with the line of each fault. Nothing was changed."""
+
+
+class HoldingsFileRefused(PricingError):
+    """A file of holdings cannot be read as a whole: it is no table, or of no known format."""
 
 
 class CapExceeded(PricingError):

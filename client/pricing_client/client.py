@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields
 from datetime import date, datetime
 from decimal import Decimal
@@ -21,6 +21,7 @@ from pricing_client.shapes import (
     Bar,
     CommodityPrice,
     Holding,
+    Imported,
     Notice,
     PriceAlert,
     Prices,
@@ -191,6 +192,34 @@ class PricingClient:
         """What the user holds, by data type and symbol; with `closed_too` also what the user has released."""
         return self._all("/holdings", Holding, closed_too=closed_too or None)
 
+    def import_holdings(
+        self,
+        content: bytes,
+        *,
+        dry_run: bool = True,
+        format: str | None = None,
+        columns: Mapping[str, str] | None = None,
+        own_names: Mapping[str, str] | None = None,
+        data_types: Sequence[str] = (),
+        decimal: Literal["point", "comma"] | None = None,
+    ) -> Imported:
+        """Say what the lines of a broker's file would become; without `dry_run` also hold what is new.
+
+        The format is told by the file's header. Of any other table name the `columns`: {"symbol": "Ticker"}.
+        `own_names` says what an ISIN, a ticker or a title of the file is here: {"IE00B4L5Y983": "EUNL:XETR"}. Of an
+        asset class for which none of `data_types` is, the type with the freshest prices is held.
+        """
+        params = {
+            "user": self._user,
+            "dry_run": dry_run,
+            "format": format,
+            "column": _assigned(columns),
+            "as": _assigned(own_names),
+            "data_type": list(data_types) or None,
+            "decimal": decimal,
+        }
+        return shaped(Imported, self._transport.ask("POST", "/holdings/import", params, content))
+
     def price_alerts(self) -> list[PriceAlert]:
         """The price alerts of the user, in the order in which they were added."""
         return self._all("/price-alerts", PriceAlert)
@@ -336,6 +365,10 @@ def _joined(symbols: Sequence[str]) -> str:
         if not isinstance(symbol, str):
             raise TypeError(f"a symbol is a text, and not {symbol!r}. Name several like this: 'AAPL', 'MSFT'")
     return ",".join(symbols)
+
+
+def _assigned(pairs: Mapping[str, str] | None) -> list[str] | None:
+    return [f"{name}={value}" for name, value in (pairs or {}).items()] or None
 
 
 def _each(pairs: Iterable[Pair]) -> Iterator[Pair]:

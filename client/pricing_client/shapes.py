@@ -241,6 +241,35 @@ class PriceAlert:
 
 
 @dataclass(frozen=True, slots=True)
+class ImportedLines:
+    """What becomes of an instrument of a file of holdings, or of a line that is none.
+
+    `outcome` is `new`, `held` (already), `refused` or `left_out`. `reason` says why, or what is doubtful about it.
+    """
+
+    lines: list[int]
+    name: str
+    outcome: Literal["new", "held", "refused", "left_out"]
+    data_type: str | None
+    symbol: str | None
+    reason: str | None
+    proposal: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Imported:
+    """What becomes of a file of holdings; with `dry_run` nothing has changed."""
+
+    format: str
+    dry_run: bool
+    new: int
+    held: int
+    refused: int
+    left_out: int
+    decisions: list[ImportedLines]
+
+
+@dataclass(frozen=True, slots=True)
 class Update:
     """An event of a pair.
 

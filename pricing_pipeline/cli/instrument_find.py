@@ -87,6 +87,15 @@ def find(
         hint("nothing is added; --add 1,3 adds what has these numbers.")
 
 
+def searched(settings: Settings, engine: Engine, phrase: str) -> list[Listing]:
+    """What the first provider that can be asked has for a phrase, or had some minutes ago. Raises PricingError."""
+    with open_clients(settings, engine) as clients:
+        with engine.connect() as connection:
+            name, type_ = _whom(connection, clients, None, None)
+        remembered = recall(settings.home, clients[name].base_url, phrase)
+        return remembered[0] if remembered else _search(settings, engine, clients[name], type_, phrase)
+
+
 def _search(
     settings: Settings, engine: Engine, client: ProviderClient, type_: str, phrase: str
 ) -> list[Listing]:

@@ -80,6 +80,17 @@ def one_output(plot: bool, as_json: bool, csv: Path | None, parquet: Path | None
         raise typer.BadParameter(f"{given[0]} and {given[1]} are two ways to tell one result; leave one out")
 
 
+def pairs_of(option: str, texts: list[str] | None) -> dict[str, str]:
+    """The names and values of an option that is given as NAME=VALUE, several times."""
+    pairs: dict[str, str] = {}
+    for text in texts or ():
+        name, equals, value = text.strip().partition("=")
+        if not (equals and name.strip() and value.strip()):
+            raise typer.BadParameter(f"{text!r} is no {option}: write NAME=VALUE")
+        pairs[name.strip()] = value.strip()
+    return pairs
+
+
 def given(**options: tuple[Any, Callable[[Any], object]]) -> dict[str, object]:
     """The values of the options that were typed, by the column that each changes; the word none stands for nothing."""
     return {

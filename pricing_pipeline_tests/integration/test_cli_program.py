@@ -61,7 +61,7 @@ def test_every_promised_command_is_there() -> None:
     promised = {
         "": "up status page sandbox",
         "subscription": "watch end list show",
-        "holding": "open close list show",
+        "holding": "open import close list show",
         "alert": "list show acknowledge silence unsilence",
         "price-alert": "add list show remove",
         "recipient": "add list show change remove",

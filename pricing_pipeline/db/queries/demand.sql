@@ -289,3 +289,29 @@ SET lowest = EXCLUDED.lowest, highest = EXCLUDED.highest, jumps_trusted_until = 
 -- name: remove_bounds
 -- A symbol goes by the bounds of its type.
 DELETE FROM pricing.plausibility_bounds WHERE data_type = :data_type AND symbol = :symbol;
+
+-- name: judge_symbols
+-- What is meant by each pair of a data type and a symbol, in their order.
+SELECT data_type, given, symbol, outcome, reason, proposal
+FROM pricing.judge_symbols(CAST(:data_types AS text[]), CAST(:symbols AS text[])) ORDER BY place;
+
+-- name: isins
+-- Whether each of these is an ISIN with its check digit, and the active instruments that are known by it.
+SELECT u.isin, pricing.is_isin(u.isin) AS is_valid, i.asset_class, i.symbol, i.currency
+FROM unnest(CAST(:isins AS text[])) AS u (isin)
+LEFT JOIN pricing.instruments i ON i.isin = u.isin AND i.is_active
+ORDER BY u.isin, i.symbol;
+
+-- name: types_to_hold
+-- The data type by which each asset class is held if none is named, and whether it is one of those that are named.
+SELECT r.asset_class, r.data_type, r.data_type = ANY (CAST(:data_types AS text[])) AS is_named
+FROM pricing.data_type_registry r
+WHERE r.is_active AND (r.data_type = ANY (CAST(:data_types AS text[])) OR r.data_type = pricing.type_for(r.asset_class))
+ORDER BY r.asset_class, r.data_type;
+
+-- name: learn_isins
+-- Note by which ISINs instruments are known that have none.
+UPDATE pricing.instruments i SET isin = u.isin
+FROM unnest(CAST(:data_types AS text[]), CAST(:symbols AS text[]), CAST(:isins AS text[])) AS u (data_type, symbol, isin)
+JOIN pricing.data_type_registry r USING (data_type)
+WHERE (i.asset_class, i.symbol) = (r.asset_class, u.symbol) AND i.isin IS NULL AND pricing.is_isin(u.isin);

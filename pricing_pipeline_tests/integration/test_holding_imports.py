@@ -1,0 +1,249 @@
+"""A7, B5: what files of four brokers hold is held under one symbol each; every other line is named with a way out."""
+
+from __future__ import annotations
+
+import io
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pricing_client import PricingClient, RequestRefused
+from pricing_pipeline.cli import holding_import
+from pricing_pipeline.domain.scopes import Scope
+from pricing_pipeline.providers.searches import Listing
+from pricing_pipeline_tests.fixtures.cli import CommandLine
+from pricing_pipeline_tests.fixtures.core import DAILY, FX, NAV, QUOTE, Core
+from pricing_pipeline_tests.support.api_server import RunningApi
+
+FILES = Path(__file__).parents[1] / "data/holdings"
+COIN = "crypto_quote"
+US = ["AAPL", "MSFT", "IBM", "GOOG", "META", "BRK.B", "NVDA", "KO", "JNJ", "V"]
+LONDON = ["VOD:XLON", "BARC:XLON", "BP:XLON", "HSBA:XLON", "SHEL:XLON", "VUSA:XLON"]
+XETRA = ["SAP:XETR", "SIE:XETR", "ALV:XETR", "BMW:XETR", "DTE:XETR", "EUNL:XETR"]
+MUMBAI = ["RELIANCE:XNSE", "TCS:XNSE", "INFY:XNSE", "M&M:XNSE"]
+EUROPE = ["MC:XPAR", "ASML:XAMS", "AIR:XPAR", "NESN:XSWX", "ACN", "TSLA", "SAN:XMAD", "PEP"]
+IN_FILE = {
+    "portfolio_performance.csv": {*US, *LONDON, *XETRA, *MUMBAI, "118632", "125497", "BTC/USD", "EUR/USD"},
+    "interactive_brokers.xml": {
+        *US,
+        *LONDON,
+        *XETRA,
+        *MUMBAI,
+        "NESN:XSWX",
+        "7203:XTKS",
+        "0700:XHKG",
+        "BTC/USD",
+    },
+    "trading212.csv": {*US, *LONDON, *XETRA, *EUROPE},
+    "degiro_transactions.csv": {*US, *LONDON, *XETRA, *EUROPE},
+    "degiro_portfolio.csv": {*US, *LONDON, *XETRA, *EUROPE},
+}
+"""The thirty holdings of each file."""
+UNSAID = {
+    "IE00B4L5Y983": "EUNL:XETR",
+    "NL0010273215": "ASML:XAMS",
+    "NL0000235190": "AIR:XPAR",
+    "IE00B4BNMY34": "ACN",
+}
+"""Whose exchange Trading 212 does not say, and no rule can tell."""
+
+
+@pytest.fixture(autouse=True)
+def _coins(core: Core) -> None:
+    core.rows(
+        "INSERT INTO pricing.data_type_registry (data_type, asset_class, fetcher, default_ttl_minutes)"
+        f" VALUES ('{COIN}', 'crypto', 'quote', 1)"
+    )
+
+
+def imported(cli: CommandLine, name: str, *options: str) -> dict[str, list[dict[str, Any]]]:
+    """The decisions of an import as JSON, by outcome."""
+    answer = cli("holding", "import", str(FILES / name), "--user", "ann", "--json", *options).json
+    assert answer["dry_run"] is ("--yes" not in options)
+    decisions: dict[str, list[dict[str, Any]]] = {}
+    for one in answer["decisions"]:
+        decisions.setdefault(one["outcome"], []).append(one)
+    return decisions
+
+
+def held(core: Core) -> set[tuple[str, str]]:
+    rows = core.rows(
+        "SELECT data_type, symbol FROM pricing.holdings WHERE status = 'active' AND user_id = 'ann'"
+    )
+    return {tuple(row) for row in rows}
+
+
+def pairs(symbols: set[str]) -> set[tuple[str, str]]:
+    types = {"118632": NAV, "125497": NAV, "BTC/USD": COIN, "EUR/USD": FX}
+    return {(types.get(symbol, QUOTE), symbol) for symbol in symbols}
+
+
+def test_a7_files_of_four_brokers_become_one_holding_for_each_instrument(
+    cli: CommandLine, core: Core
+) -> None:
+    named = 0
+    for name, symbols in IN_FILE.items():
+        own_names = [word for isin, symbol in UNSAID.items() for word in ("--as", f"{isin}={symbol}")]
+        options = own_names if name == "trading212.csv" else []
+        would = imported(cli, name, *options)
+        decided = [one for outcome in ("new", "held") for one in would.get(outcome, [])]
+        assert {(one["data_type"], one["symbol"]) for one in decided} == pairs(symbols), name
+        assert len(decided) == 30, "two lines of one instrument are one holding"
+        assert would.get("refused", []) == []
+        left_out = " ".join(f"{one['name']}: {one['reason']}" for one in would["left_out"])
+        assert ("Intel" in left_out) is (name not in ("interactive_brokers.xml", "degiro_portfolio.csv"))
+        before = held(core)
+        assert not {one["symbol"] for one in would.get("new", [])} & {symbol for _, symbol in before}
+        imported(cli, name, *options, "--yes")
+        assert held(core) == before | pairs(symbols)
+        named += len(decided)
+    assert named == 150
+    assert (
+        core.rows(
+            "SELECT isin, count(*) FROM pricing.instruments WHERE isin IS NOT NULL GROUP BY 1 HAVING count(*) > 1"
+        )
+        == []
+    ), "no twins"
+    assert core.one("SELECT count(*) FROM pricing.instruments WHERE symbol LIKE 'INTC%'") == 0
+
+
+def test_a7_what_a_file_does_not_say_is_refused_with_a_proposal_that_would_do(
+    cli: CommandLine, core: Core
+) -> None:
+    would = imported(cli, "trading212.csv")
+    expected = IN_FILE["trading212.csv"] - set(UNSAID.values())
+    assert {one["symbol"] for one in would["new"]} == expected
+    assert {one["isin"] for one in would["refused"]} == UNSAID.keys()
+    for one in would["refused"]:
+        assert f"--as {one['isin']}={UNSAID[one['isin']]}" in one["proposal"]
+    unknown = imported(cli, "degiro_portfolio.csv")
+    assert len(unknown["refused"]) == 30
+    for one in unknown["refused"]:
+        assert f"instrument find {one['isin']}" in one["proposal"]
+    assert held(core) == set(), "nothing is done without --yes"
+
+
+def test_a7_an_import_shows_lines_for_people_and_asks_for_yes(
+    cli: CommandLine, core: Core, tmp_path: Path
+) -> None:
+    path = tmp_path / "some.csv"
+    path.write_text("Ticker;Shares\nVOD.L;3\nGBXYZ!;1\nVOD:LSE;4,5\nTCS:FOO;2\n")
+    columns = ("--column", "symbol=Ticker", "--column", "quantity=Shares")
+    said = cli("holding", "import", str(path), "--user", "ann", *columns)
+    assert said.exit_code == 1, "a line is refused"
+    assert "VOD:XLON" in said.stdout
+    assert "2, 4" in said.stdout
+    assert "refused: line 3, GBXYZ!: " in said.stdout
+    assert "refused: line 5, TCS:FOO: there is no exchange FOO" in said.stdout
+    assert "columns: 1 new pair for ann, 0 held already, 2 refused." in said.stdout
+    assert "hint: nothing is held yet" in said.stderr
+    assert held(core) == set()
+    said = cli("holding", "import", str(path), "--user", "ann", *columns, "--type", DAILY, "--yes")
+    assert "ann holds 1 pair more." in said.stdout
+    assert held(core) == {(DAILY, "VOD:XLON")}
+    assert cli("holding", "import", str(path)).error.startswith(
+        "the header of the file is of no known format"
+    )
+    assert "is no --column" in cli("holding", "import", str(path), "--column", "symbol").error
+    assert "is no decimal mark" in cli("holding", "import", str(path), "--decimal", ";").error
+
+
+def test_a7_an_isin_with_a_wrong_check_digit_is_named_and_never_kept(
+    cli: CommandLine, core: Core, tmp_path: Path
+) -> None:
+    path = tmp_path / "some.csv"
+    path.write_text("Ticker,ISIN\nAAPL,US0378331006\n,GB00BH4HKS38\n")
+    columns = ("--column", "symbol=Ticker", "--column", "isin=ISIN", "--json", "--yes")
+    doubtful, refused = cli("holding", "import", str(path), "--user", "ann", *columns).json["decisions"]
+    assert (doubtful["symbol"], doubtful["outcome"]) == ("AAPL", "new")
+    assert "wrong check digit" in doubtful["reason"]
+    assert "its check digit is wrong" in refused["reason"]
+    assert core.one("SELECT count(*) FROM pricing.instruments WHERE isin IS NOT NULL") == 0
+
+
+def test_a7_unknown_isins_are_looked_up_where_that_is_asked_for(
+    cli: CommandLine, core: Core, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    asked = []
+    listings = {
+        "GB00BH4HKS39": [("VOD:XLON", "GBP"), ("VODI:XETR", "EUR")],
+        "NL0010273215": [("ASML:XAMS", "EUR"), ("ASME:XETR", "EUR")],
+        "US0378331005": [],
+    }
+
+    def searched(_: object, __: object, isin: str) -> list[Listing]:
+        asked.append(isin)
+        return [Listing(symbol, "equity", "x", "x", currency) for symbol, currency in listings[isin]]
+
+    monkeypatch.setattr(holding_import, "searched", searched)
+    path = tmp_path / "portfolio.csv"
+    path.write_text(
+        "Product,Symbol/ISIN,Quantity,Closing,Local value,,Value in EUR\nVodafone,GB00BH4HKS39,1,1,GBP,1,1\n"
+        "ASML,NL0010273215,1,1,EUR,1,1\nApple,US0378331005,1,1,USD,1,1\n"
+    )
+    said = cli("holding", "import", str(path), "--user", "ann", "--find", "--json", "--yes")
+    assert sorted(asked) == sorted(listings)
+    assert [one["symbol"] for one in said.json["decisions"]] == ["VOD:XLON", None, None]
+    assert "NL0010273215 is ASML:XAMS, ASME:XETR" in said.stderr
+    assert core.one("SELECT isin FROM pricing.instruments WHERE symbol = 'VOD:XLON'") == "GB00BH4HKS39"
+
+
+@pytest.fixture
+def client(api: RunningApi) -> Iterator[PricingClient]:
+    token = api.caller(Scope.READ, Scope.WATCH).token
+    assert token is not None
+    with PricingClient(api.url, token, user="ann", patience=0) as client:
+        yield client
+
+
+@pytest.mark.usefixtures("still")
+def test_a7_the_client_imports_a_file_and_only_operators_teach_isins(
+    client: PricingClient, api: RunningApi, core: Core
+) -> None:
+    content = (FILES / "trading212.csv").read_bytes()
+    would = client.import_holdings(content)
+    assert (would.format, would.dry_run, would.new, would.held, would.refused) == (
+        "trading212",
+        True,
+        26,
+        0,
+        4,
+    )
+    assert held(core) == set()
+    done = client.import_holdings(content, dry_run=False, own_names=UNSAID)
+    assert (done.dry_run, done.new, done.refused) == (False, 30, 0)
+    assert held(core) == pairs(IN_FILE["trading212.csv"])
+    assert client.import_holdings(content, own_names=UNSAID).held == 30
+    assert core.one("SELECT count(*) FROM pricing.instruments WHERE isin IS NOT NULL") == 0
+    operator = api.caller(Scope.WATCH, Scope.OPERATE, user="bob")
+    answer = operator.ask("POST", "holdings/import", content=content, params={"dry_run": "false"})
+    assert answer.json()["new"] == 26
+    assert core.one("SELECT count(*) FROM pricing.instruments WHERE isin IS NOT NULL") == 26
+    with pytest.raises(RequestRefused, match="no known format"):
+        client.import_holdings(b"a,b\n1,2\n")
+    refusal = operator.refusal("POST", "holdings/import", content=b"x", params={"column": "symbol"})
+    assert "has no NAME=VALUE" in refusal["detail"]
+
+
+def test_a7_a_file_may_come_by_standard_input_and_is_read_no_further_than_its_bound(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    class Stdin:
+        buffer = io.BytesIO(b"x" * 100)
+
+    monkeypatch.setattr(holding_import.sys, "stdin", Stdin)
+    monkeypatch.setattr(holding_import, "MOST_BYTES", 10)
+    assert holding_import._content(Path("-")) == b"x" * 11
+
+
+def test_a7_the_files_have_quirks_of_their_brokers() -> None:
+    """What these tests would not see if the files lost it."""
+    texts = {name: (FILES / name).read_bytes() for name in IN_FILE}
+    assert texts["portfolio_performance.csv"].startswith(b"\xef\xbb\xbfDatum;")
+    assert b"1.500" in texts["degiro_transactions.csv"] or b'"1.' in texts["degiro_transactions.csv"]
+    assert re.search(rb"Nestl\xe9", texts["degiro_portfolio.csv"]), "Latin-1"
+    assert b'levelOfDetail="LOT"' in texts["interactive_brokers.xml"]
+    assert b",GBX," in texts["trading212.csv"]
