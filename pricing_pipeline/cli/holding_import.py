@@ -27,6 +27,9 @@ from pricing_pipeline.providers.searches import Listing
 from pricing_pipeline.settings import Settings, load_settings
 
 _SHOWN_LINES = 4
+_SHOWN_ALONE = 5
+"""So many instruments that are refused for one reason have a line each; more of them have one together."""
+_LONGEST_NAMES = 200
 
 
 def import_(
@@ -130,7 +133,7 @@ def _print(user: str, plan: Plan) -> None:
             ["lines", "in the file", "symbol", "data type", ""],
             [
                 (
-                    _lines(one.lines),
+                    _lines(one.lines, ""),
                     printable(one.name),
                     one.symbol,
                     one.data_type,
@@ -142,15 +145,24 @@ def _print(user: str, plan: Plan) -> None:
         )
     for one in held:
         if one.reason:
-            warn(printable(f"line {_lines(one.lines)}, {one.symbol}: {one.reason}."))
-    for one in plan.of(Outcome.REFUSED):
-        proposal = f" Try {one.proposal}." if one.proposal else ""
-        reason = (one.reason or "").rstrip(".")
-        typer.echo(printable(f"refused: line {_lines(one.lines)}, {one.name}: {reason}.{proposal}"))
+            warn(printable(f"{_lines(one.lines)}: {one.symbol}: {one.reason}."))
+    for reason, refused in _by_reason(plan.of(Outcome.REFUSED)).items():
+        if len(refused) > _SHOWN_ALONE:
+            names = "; ".join(f"{_lines(one.lines)}: {one.name}" for one in refused)
+            typer.echo(printable(f"refused: {len(refused)} instruments, because {reason}. {names}."))
+            if refused[0].proposal:
+                hint(printable(f"for the first of them, try {refused[0].proposal}."))
+            continue
+        for one in refused:
+            proposal = f" Try {one.proposal}." if one.proposal else ""
+            typer.echo(printable(f"refused: {_lines(one.lines)}: {one.name}: {reason}.{proposal}"))
+    if plan.unknown_isins:
+        hint("--find looks up ISINs at a provider, in one call for each.")
     for reason, left_out in _by_reason(plan.of(Outcome.LEFT_OUT)).items():
         names = ", ".join(dict.fromkeys(one.name for one in left_out if one.name))
+        shown = names if len(names) <= _LONGEST_NAMES else f"{names[:_LONGEST_NAMES]}..."
         lines = _lines([line for one in left_out for line in one.lines])
-        typer.echo(printable(f"left out: {names[:200]} (line {lines}): {reason}."))
+        typer.echo(printable(f"left out: {lines}: {shown}: {reason}."))
     new, already = len(plan.of(Outcome.NEW)), len(plan.of(Outcome.HELD))
     typer.echo(
         f"{plan.format}: {_counted(new, 'new pair')} for {user}, {already} held already, "
@@ -161,13 +173,14 @@ def _print(user: str, plan: Plan) -> None:
 def _by_reason(decisions: Sequence[Decision]) -> dict[str, list[Decision]]:
     by_reason: dict[str, list[Decision]] = {}
     for one in decisions:
-        by_reason.setdefault(one.reason or "", []).append(one)
+        by_reason.setdefault((one.reason or "").rstrip("."), []).append(one)
     return by_reason
 
 
-def _lines(lines: Sequence[int]) -> str:
+def _lines(lines: Sequence[int], noun: str = "line") -> str:
     shown = ", ".join(map(str, sorted(lines)[:_SHOWN_LINES]))
-    return shown if len(lines) <= _SHOWN_LINES else f"{shown} and {len(lines) - _SHOWN_LINES} more"
+    more = f" and {len(lines) - _SHOWN_LINES} more" if len(lines) > _SHOWN_LINES else ""
+    return f"{noun}{'s' * bool(noun and len(lines) > 1)} {shown}{more}".strip()
 
 
 def _counted(count: int, noun: str) -> str:

@@ -283,8 +283,8 @@ def _unnamed(position: Position, meant: Meant, known: _Known) -> Decision:
         of_fund = meant.classes == ["fund"]
         words = shlex.quote(names.title) if of_fund and names.title else names.isin
         types = "".join(f" --type {name}" for name in known.types.get("fund", ())[:1]) if of_fund else ""
-        reason = f"no instrument is known by the ISIN {names.isin}"
-        proposal = f"`pricing-pipeline instrument find {words}{types}` looks for its symbol; then {as_option}"
+        reason = "no instrument is known by its ISIN"
+        proposal = f"`pricing-pipeline instrument find {words}{types}`, then {as_option}"
         isin = names.isin
     else:
         reason, proposal, isin = "the file has neither its ISIN nor its ticker", as_option, None

@@ -14,9 +14,11 @@ from pricing_client import PricingClient, RequestRefused
 from pricing_pipeline.cli import holding_import
 from pricing_pipeline.domain.scopes import Scope
 from pricing_pipeline.providers.searches import Listing
+from pricing_pipeline.refresh.refresher import Refresher
 from pricing_pipeline_tests.fixtures.cli import CommandLine
 from pricing_pipeline_tests.fixtures.core import DAILY, FX, NAV, QUOTE, Core
 from pricing_pipeline_tests.support.api_server import RunningApi
+from pricing_pipeline_tests.support.sandbox_server import RunningSandbox
 
 FILES = Path(__file__).parents[1] / "data/holdings"
 COIN = "crypto_quote"
@@ -123,6 +125,12 @@ def test_a7_what_a_file_does_not_say_is_refused_with_a_proposal_that_would_do(
     assert len(unknown["refused"]) == 30
     for one in unknown["refused"]:
         assert f"instrument find {one['isin']}" in one["proposal"]
+    said = cli("holding", "import", str(FILES / "degiro_portfolio.csv"))
+    (told,) = [line for line in said.stdout.splitlines() if line.startswith("refused:")]
+    assert told.startswith(
+        "refused: 30 instruments, because no instrument is known by its ISIN. line 3: Apple Inc."
+    )
+    assert "--find looks up ISINs" in said.stderr
     assert held(core) == set(), "nothing is done without --yes"
 
 
@@ -136,8 +144,8 @@ def test_a7_an_import_shows_lines_for_people_and_asks_for_yes(
     assert said.exit_code == 1, "a line is refused"
     assert "VOD:XLON" in said.stdout
     assert "2, 4" in said.stdout
-    assert "refused: line 3, GBXYZ!: " in said.stdout
-    assert "refused: line 5, TCS:FOO: there is no exchange FOO" in said.stdout
+    assert "refused: line 3: GBXYZ!: " in said.stdout
+    assert "refused: line 5: TCS:FOO: there is no exchange FOO" in said.stdout
     assert "columns: 1 new pair for ann, 0 held already, 2 refused." in said.stdout
     assert "hint: nothing is held yet" in said.stderr
     assert held(core) == set()
@@ -189,6 +197,22 @@ def test_a7_unknown_isins_are_looked_up_where_that_is_asked_for(
     assert [one["symbol"] for one in said.json["decisions"]] == ["VOD:XLON", None, None]
     assert "NL0010273215 is ASML:XAMS, ASME:XETR" in said.stderr
     assert core.one("SELECT isin FROM pricing.instruments WHERE symbol = 'VOD:XLON'") == "GB00BH4HKS39"
+
+
+def test_a7_what_is_imported_is_fresh_soon_and_no_call_is_refused(
+    cli: CommandLine, core: Core, sandbox: RunningSandbox, refresher: Refresher
+) -> None:
+    for name in ("portfolio_performance.csv", "interactive_brokers.xml"):
+        imported(cli, name, "--yes")
+    wanted = held(core)
+    assert len(wanted) == 33
+    refresher.drain(3600)
+    prices = core.rows("SELECT data_type, symbol FROM pricing.latest_prices")
+    assert {(row.data_type, row.symbol) for row in prices} >= wanted
+    assert (
+        core.rows("SELECT outcome, count(*) FROM pricing.collector_call_log WHERE outcome <> 'ok' GROUP BY 1")
+        == []
+    )
 
 
 @pytest.fixture
