@@ -107,6 +107,8 @@ class _Question:
     position: Position
     pairs: Sequence[tuple[str, str]]
     symbols: Sequence[str]
+    doubt: str = ""
+    """Why even a single symbol is a guess, on which nothing is held."""
 
 
 def plan(
@@ -228,16 +230,17 @@ def _asked(position: Position, known: _Known, *, bare_is_american: bool) -> _Que
         return _question(position, [asset_class], [symbol], known)
     if not meant.symbols:
         return _unnamed(position, meant, known)
-    return _question(position, known.types if meant.classes is None else meant.classes, meant.symbols, known)
+    classes = known.types if meant.classes is None else meant.classes
+    return _question(position, classes, meant.symbols, known, meant.doubt)
 
 
 def _question(
-    position: Position, classes: Iterable[str], symbols: Sequence[str], known: _Known
+    position: Position, classes: Iterable[str], symbols: Sequence[str], known: _Known, doubt: str = ""
 ) -> _Question | Decision:
     classes = list(classes)
     types = [name for asset_class in classes for name in known.types.get(asset_class, ())]
     if types:
-        return _Question(position, [(name, symbol) for symbol in symbols for name in types], symbols)
+        return _Question(position, [(name, symbol) for symbol in symbols for name in types], symbols, doubt)
     reason = f"no data type is for instruments of class {' or '.join(classes)}"
     return Decision(position.lines, position.names.in_words, Outcome.LEFT_OUT, reason=reason)
 
@@ -337,14 +340,15 @@ def _decided(question: _Question, judged: Mapping[tuple[str, str], _Judged], kno
     answers = [judged[pair] for pair in question.pairs if pair in judged]
     able = [one for one in answers if one.symbol is not None and one.outcome == "accepted"]
     able = able or [one for one in answers if one.symbol is not None]
-    if len({one.given for one in able}) > 1:
+    if len({one.given for one in able}) > 1 or (able and question.doubt):
         symbols = list(dict.fromkeys(one.symbol for one in able if one.symbol))
         identifier = names.isin or names.ticker
+        unsaid = f"the file does not say on which exchange it trades; {names.currency} is paid on several"
         return [
             replace(
                 base,
                 symbol=symbols[0],
-                reason=f"the file does not say on which exchange it trades; {names.currency} is paid on several",
+                reason=question.doubt or unsaid,
                 proposal=" or ".join(
                     f"--as {shlex.quote(f'{identifier}={symbol}')}" for symbol in symbols[:3]
                 ),

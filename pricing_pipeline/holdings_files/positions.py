@@ -20,7 +20,10 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Names:
-    """How a file names an instrument. What it does not say is empty; `exchange` is a MIC, `kind` may be None."""
+    """How a file names an instrument. What it does not say is empty.
+
+    `exchange` is a MIC, or the file's own word for an exchange that is not known.
+    """
 
     isin: str = ""
     ticker: str = ""

@@ -126,6 +126,7 @@ trade all over Europe, and so do companies of the Netherlands.
 
 _LIKELIEST = {"NL": "XAMS"}
 """The likeliest of several exchanges."""
+_WITH_FUNDS_IN_LONDON = ("IE", "JE", "LU")
 _PARTS = {"GBX": "GBp", "GBp": "GBp", "ZAC": "ZAc", "ZAc": "ZAc", "ILA": "ILA"}
 """Currencies in parts, as brokers and as exchanges.toml write them."""
 _MONEY = {"XAMS": "EUR", "XHKG": "HKD", "XLON": "GBP", "XSES": "SGD", "XTAE": "ILS"}
@@ -142,12 +143,13 @@ class Meant:
     symbols: Sequence[str]
     classes: Sequence[str] | None
     """The asset classes that it can be of; None = any."""
+    doubt: str = ""
+    """Why even a single symbol is a guess."""
 
 
 def mic_at(broker: str, name: str) -> str:
-    """The MIC of what a broker calls an exchange; empty if it is not known."""
-    name = name.strip()
-    return _NAMES[broker].get(name.upper()) or (name if name in exchanges() else "")
+    """The MIC of what a broker calls an exchange; its name as it is, if it is not known."""
+    return _NAMES[broker].get(name.strip().upper(), name.strip())
 
 
 def meant_by(names: Names, *, bare_is_american: bool = False) -> Meant:
@@ -163,15 +165,15 @@ def meant_by(names: Names, *, bare_is_american: bool = False) -> Meant:
     # Morningstar's number of a fund, which Yahoo has and nobody else.
     if not ticker or (names.isin.startswith(_FUND_OF_INDIA) and ticker.startswith("0P")):
         return Meant([], ["fund"] if names.isin.startswith(_FUND_OF_INDIA) else classes)
-    if names.exchange:
+    if names.exchange in exchanges():
         return Meant([_at(ticker, names.exchange)], classes or ["equity"])
     if _says_where(ticker):
         return Meant([ticker], classes)
     if names.isin.startswith(_FUND_OF_INDIA) and ticker.isdigit():
         return Meant([ticker], ["fund"])
-    return Meant(
-        [_at(ticker, mic) for mic in _where(names, bare_is_american=bare_is_american)] or [ticker], classes
-    )
+    symbols = [_at(ticker, mic) for mic in _where(names, bare_is_american=bare_is_american)]
+    doubt = f"its exchange {names.exchange} is not in our table of exchanges" if names.exchange else ""
+    return Meant(symbols or [ticker], classes, doubt)
 
 
 def _where(names: Names, *, bare_is_american: bool) -> Sequence[str]:
@@ -184,15 +186,17 @@ def _where(names: Names, *, bare_is_american: bool) -> Sequence[str]:
         return [home] if home else []
     if home and names.currency == _money(home):
         return [home]
-    if bare_is_american and names.isin:
+    if bare_is_american and names.isin and home is None:
         return [_OF_THE_US]
     likeliest = _LIKELIEST.get(names.isin[:2], "")
     # The shares of Frankfurt's floor have the tickers of Xetra.
     with_currency = [mic for mic in exchanges() if _money(mic) == names.currency and mic != "XFRA"]
     with_currency.sort(key=lambda mic: mic != likeliest)
     if names.currency == "USD":
-        # Shares of islands trade in New York, and funds of Ireland and Luxembourg also in London.
-        return [_OF_THE_US, "XLON"] if names.isin[:2] in ("IE", "LU") else [_OF_THE_US]
+        # Many companies of other countries trade in New York alone, and funds of these countries also in London.
+        return [_OF_THE_US, "XLON"] if names.isin[:2] in _WITH_FUNDS_IN_LONDON else [_OF_THE_US]
+    if bare_is_american and home:  # the currency may be that of the account
+        return [home, *(mic for mic in with_currency if mic != home)]
     return with_currency if names.isin else []
 
 
@@ -220,7 +224,10 @@ def _says_where(ticker: str) -> bool:
     _, _, suffix = ticker.rpartition(".")
     return (
         any(sign in ticker for sign in ":=/^")
-        or (suffix != ticker and any(suffix.upper() == exchange.suffix for exchange in exchanges().values()))
+        or (
+            suffix not in ("", ticker)
+            and any(suffix.upper() == exchange.suffix for exchange in exchanges().values())
+        )
         or (len(ticker.split()) == 2 and len(ticker.split()[1]) == 2)
         or ticker.upper().endswith(("-USD", "-EUR", "-GBP", "-USDT"))
     )

@@ -199,6 +199,20 @@ def test_a7_unknown_isins_are_looked_up_where_that_is_asked_for(
     assert core.one("SELECT isin FROM pricing.instruments WHERE symbol = 'VOD:XLON'") == "GB00BH4HKS39"
 
 
+def test_a7_a_look_up_is_one_counted_call_of_a_provider(
+    cli: CommandLine, core: Core, sandbox: RunningSandbox, tmp_path: Path
+) -> None:
+    path = tmp_path / "portfolio.csv"
+    path.write_text(
+        "Product,Symbol/ISIN,Quantity,Closing,Local value,,Value in EUR\nX,GB00BH4HKS39,1,1,GBP,1,1\n"
+    )
+    for _ in range(2):
+        said = cli("holding", "import", str(path), "--find", "--yes", sandbox_url=sandbox.url)
+        assert "refused: line 2: X (GB00BH4HKS39): no instrument is known by its ISIN" in said.stdout
+    assert [(call["path"], call["units"]) for call in sandbox.calls()] == [("/symbol_search", 1)]
+    assert core.one("SELECT sum(units) FROM pricing.api_data_usage") == 1
+
+
 def test_a7_what_is_imported_is_fresh_soon_and_no_call_is_refused(
     cli: CommandLine, core: Core, sandbox: RunningSandbox, refresher: Refresher
 ) -> None:

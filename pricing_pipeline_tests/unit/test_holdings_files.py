@@ -16,7 +16,7 @@ from pricing_pipeline.errors import HoldingsFileRefused
 from pricing_pipeline.holdings_files import text as text_module
 from pricing_pipeline.holdings_files.formats import FORMATS, YAHOO_CUSTOM, read_file
 from pricing_pipeline.holdings_files.numbers import Mark, NotANumber, mark_of, number
-from pricing_pipeline.holdings_files.positions import HoldingsFile
+from pricing_pipeline.holdings_files.positions import HoldingsFile, Kind, Names
 from pricing_pipeline.holdings_files.venues import meant_by
 from pricing_pipeline_tests.support import brokers
 from pricing_pipeline_tests.support.brokers import OWN_COLUMNS, Owned, Style, Writer
@@ -190,12 +190,46 @@ def test_a7_a_split_changes_the_shares_and_the_newest_ticker_counts() -> None:
         (
             _T212
             + "Stock split open,2026-03-05,US30303M1027,META,Meta,40,1,USD\n"
-            + "Market buy,2026-01-05,US30303M1027,FB,Meta,4,1,USD\n"
             + "Stock split close,2026-03-05,US30303M1027,META,Meta,4,1,USD\n"
+            + "Market buy,2026-01-05,US30303M1027,FB,Meta,4,1,USD\n"
         ).encode()
     )
     (position,) = file.positions
     assert (position.names.ticker, position.quantity) == ("META", 40)
+
+
+@pytest.mark.parametrize(
+    ("names", "symbols"),
+    [
+        (Names(ticker="VOD", isin="GB00BH4HKS39", currency="GBX"), ["VOD:XLON"]),
+        (Names(ticker="BP.", isin="GB0007980591", currency="GBP"), ["BP:XLON"]),
+        (Names(ticker="700", isin="KYG875721634", exchange="XHKG"), ["0700:XHKG"]),
+        (Names(ticker="VOLV.B", isin="SE0000115446", currency="SEK"), ["VOLV B:XSTO"]),
+        (Names(ticker="BRK B", isin="US0846707026", exchange="XNYS"), ["BRK.B"]),
+        (Names(ticker="APTV", isin="JE00BTDN8H13", currency="USD"), ["APTV", "APTV:XLON"]),
+        (Names(ticker="BTC", currency="USD", kind=Kind.COIN), ["BTC/USD"]),
+        (Names(ticker="0P0000XVU2.BO", isin="INF204K01XI3"), []),
+        (Names(ticker="118632", isin="INF204K01XI3"), ["118632"]),
+        (Names(isin="INE002A01018", exchange="XNSE"), []),
+        (Names(ticker="VOD LN"), ["VOD LN"]),
+        (Names(ticker="AAPL"), ["AAPL"]),
+    ],
+)
+def test_a7_the_symbol_follows_from_ticker_exchange_country_and_currency(
+    names: Names, symbols: list[str]
+) -> None:
+    assert list(meant_by(names).symbols) == symbols
+    assert not meant_by(names).doubt
+
+
+def test_a7_a_guess_is_no_answer() -> None:
+    """A share of London that is paid in EUR may trade in London or in Frankfurt, whatever Yahoo's custom."""
+    british = Names(ticker="VOD", isin="GB00BH4HKS39", currency="EUR")
+    assert meant_by(british, bare_is_american=True).symbols[:2] == ["VOD:XLON", "VOD:XETR"]
+    irish = Names(ticker="ACN", isin="IE00B4BNMY34", currency="EUR")
+    assert meant_by(irish, bare_is_american=True).symbols == ["ACN"]
+    venture = Names(ticker="ABC", isin="CA0000000000", currency="CAD", exchange="VENTURE")
+    assert "VENTURE is not in our table" in meant_by(venture).doubt
 
 
 def test_a7_lots_do_not_double_a_position_and_what_has_no_price_is_left_out_by_name() -> None:
