@@ -355,6 +355,31 @@ def _decoded(content: bytes, table: Path) -> str:
         ) from None
 
 
+def merge(old: str, into: str, asset_class: str | None, *, as_json: bool) -> None:
+    """Make two instruments of one class one. Raises UnknownSymbol, also where the class is to be said."""
+    with open_owner(load_settings()) as engine, engine.begin() as connection:
+        old, into = instruments.all_spelled_anywhere(connection, [old, into])
+        classes = []
+        for symbol in (old, into):
+            stored = [row["asset_class"] for row in instruments.about(connection, symbol, asset_class)]
+            _require([symbol], [symbol] * len(stored), asset_class)
+            classes.append(stored)
+        common = [name for name in classes[0] if name in classes[1]]
+        if not common:
+            raise UnknownSymbol(
+                f"{old} and {into} are instruments of different classes. Nothing has changed."
+            )
+        _require_one_class(old, common)
+        merged = instruments.merge(connection, common[0], old, into)
+    if as_json:
+        print_json({"old": old, "into": into, "rows": [asdict(rows) for rows in merged]})
+        return
+    typer.echo(f"{old} is {into} now, and means it wherever somebody writes it.")
+    for rows in merged:
+        dropped = f"; {rows.dropped} dropped, because {into} has its own" if rows.dropped else ""
+        typer.echo(f"{rows.rows_of}: {rows.moved} moved{dropped}")
+
+
 def remove(symbols: Sequence[str], asset_class: str | None, *, as_json: bool) -> None:
     """Remove or retire instruments. Raises UnknownSymbol, and changes nothing, when one of them is none.
 

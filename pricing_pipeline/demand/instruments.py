@@ -241,6 +241,23 @@ def remove_instruments(
     return [Removed(**row) for row in rows]
 
 
+@dataclass(frozen=True, slots=True)
+class Merged:
+    """Rows of a table that went to the other instrument, and those that were dropped because it had its own."""
+
+    rows_of: str
+    moved: int
+    dropped: int
+
+
+def merge(connection: Connection, asset_class: str, old: str, new: str) -> list[Merged]:
+    """Make two instruments of a class one, as the owner. The database refuses, in a sentence, what cannot be one."""
+    parameters = {"asset_class": asset_class, "old": old, "new": new}
+    return [
+        Merged(**row) for row in connection.execute(query("demand.merge_instruments"), parameters).mappings()
+    ]
+
+
 def spelled(connection: Connection, data_type: str, symbols: Sequence[str]) -> list[str]:
     """Symbols of a data type in the spelling of their instruments: aapl becomes AAPL if no instrument is named aapl."""
     parameters = {"data_type": data_type, "symbols": list(symbols)}

@@ -50,6 +50,10 @@ FROM pricing.pause_instruments(CAST(:symbols AS text[]), :paused, CAST(:asset_cl
 -- Remove instruments without history and retire the others; returns those that exist.
 SELECT asset_class, symbol, outcome, viewers, holders FROM pricing.remove_instruments(CAST(:symbols AS text[]), CAST(:asset_class AS text));
 
+-- name: merge_instruments
+-- Make two instruments of a class one; how many rows of each table were moved and dropped.
+SELECT rows_of, moved, dropped FROM pricing.merge_instruments(:asset_class, :old, :new);
+
 -- name: instruments
 -- Instruments by name, of one class or all, of some symbols or all.
 SELECT i.asset_class, i.symbol, i.name, i.currency, i.verified_at,

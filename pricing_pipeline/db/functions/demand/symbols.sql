@@ -383,6 +383,12 @@ BEGIN
             RETURN NEXT;
             CONTINUE;
         END IF;
+        SELECT a.symbol INTO symbol FROM pricing.symbol_aliases a
+        WHERE a.asset_class = pair.asset_class AND a.alias IN (pair.given, upper(btrim(pair.given))) ORDER BY a.alias <> pair.given LIMIT 1;
+        IF symbol IS NOT NULL THEN
+            RETURN NEXT;
+            CONTINUE;
+        END IF;
         -- An ISIN or a FIGI; of a class of one's own it may be the symbol itself.
         cleaned := upper(btrim(pair.given));
         IF cleaned ~ '^[A-Z]{2}[A-Z0-9]{9}[0-9]$' THEN
