@@ -77,7 +77,9 @@ def exchanges() -> Mapping[str, Exchange]:
         mic: Exchange(
             mic=mic,
             calendar=entry.pop("calendar", mic) or None,
-            **{name: tuple(entry.pop(name, ())) for name in ("shared", "bloomberg", "google")},
+            shared=tuple(entry.pop("shared", ())),
+            bloomberg=tuple(entry.pop("bloomberg", ())),
+            google=tuple(entry.pop("google", ())),
             **entry,
         )
         for mic, entry in told.items()
