@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from datetime import timedelta
 
 import pytest
 from hypothesis import given, settings
@@ -16,7 +17,8 @@ from pricing_pipeline.demand.instruments import NewInstrument
 from pricing_pipeline.domain.exchanges import exchanges
 from pricing_pipeline.providers import PROVIDERS
 from pricing_pipeline.providers.currencies import _COINS
-from pricing_pipeline_tests.fixtures.core import DAILY, FX, NAV, QUOTE, Core
+from pricing_pipeline_tests.fixtures.cli import CommandLine
+from pricing_pipeline_tests.fixtures.core import DAILY, FX, NAV, QUOTE, Core, observation
 from pricing_pipeline_tests.support.examples import examples
 
 COIN = "crypto_quote"
@@ -105,7 +107,7 @@ def test_b5_spellings_of_one_instrument_are_read_as_one(
         (QUOTE, "A?b=c", "a symbol has 1 to 40", None),
         (QUOTE, "Ö", "a symbol has 1 to 40", None),
         (QUOTE, "", "a symbol has 1 to 40", None),
-        (QUOTE, "ſ", "a symbol has 1 to 40", None),
+        (QUOTE, "\u017f", "a symbol has 1 to 40", None),
         (FX, "AAPL", "two known currencies", f"{QUOTE}:AAPL"),
         (FX, "DOGE/USD", "of the class crypto", f"{COIN}:DOGE/USD"),
         (FX, "EUR/EUR", "two known currencies", None),
@@ -157,12 +159,16 @@ def test_b5_a_proposal_is_accepted(core: Core) -> None:
     asked = ["EURUSD", "BTC-USD", "118632", "TATASTEEL:BSE", "ASX:JSE", "AAPL", "EUR/USD"]
     types = [QUOTE, FX, COIN, NAV]
     rows = core.rows(
-        JUDGED, types=[name for name in types for _ in asked], symbols=[symbol for _ in types for symbol in asked]
+        JUDGED,
+        types=[name for name in types for _ in asked],
+        symbols=[symbol for _ in types for symbol in asked],
     )
     proposed = [row.proposal for row in rows if row.outcome == "refused" and row.proposal]
     assert len(proposed) > len(asked)
     for proposal in proposed:
-        data_type, _, symbol = proposal.partition(":") if re.match("[a-z]", proposal) else (QUOTE, "", proposal)
+        data_type, _, symbol = (
+            proposal.partition(":") if re.match("[a-z]", proposal) else (QUOTE, "", proposal)
+        )
         assert judged(core, data_type, symbol) == [(symbol, "accepted")]
 
 
@@ -177,7 +183,9 @@ def shares(draw: st.DrawFn) -> tuple[str, list[str]]:
     if exchange.mic == "XHKG" and ticker.isdigit():
         ticker = (ticker.lstrip("0") or "1").rjust(4, "0")
     share_class = draw(st.sampled_from(["", "A", "B", "C"]))
-    symbol = ticker + (f".{share_class}" if share_class else "") + (f":{exchange.mic}" if exchange.suffix else "")
+    symbol = (
+        ticker + (f".{share_class}" if share_class else "") + (f":{exchange.mic}" if exchange.suffix else "")
+    )
     names = [ending for ending in exchange.endings if ending.lstrip(":") not in exchange.shared]
     tickers = [f"{ticker}{sign}{share_class}" if share_class else ticker for sign in ".-/ "]
     spellings = [f"{one}{ending}" for one in tickers for ending in names]
@@ -259,9 +267,15 @@ def test_b5_an_instrument_is_found_by_its_identifiers(core: Core) -> None:
         " ('equity', 'RELIANCE:XNSE', 'INE002A01018', 'BBG000BLNNH6'), ('equity', 'VOD:XLON', 'GB00BH4HKS39', NULL),"
         " ('equity', 'VOD:XETR', 'GB00BH4HKS39', NULL)"
     )
-    assert judged(core, QUOTE, "INE002A01018", "ine002a01018", " BBG000BLNNH6") == [("RELIANCE:XNSE", "accepted")] * 3
+    assert (
+        judged(core, QUOTE, "INE002A01018", "ine002a01018", " BBG000BLNNH6")
+        == [("RELIANCE:XNSE", "accepted")] * 3
+    )
     (row,) = core.rows(JUDGED, types=[QUOTE], symbols=["GB00BH4HKS39"])
-    assert (row.outcome, row.reason) == ("refused", "it is the number of several instruments: VOD:XETR, VOD:XLON")
+    assert (row.outcome, row.reason) == (
+        "refused",
+        "it is the number of several instruments: VOD:XETR, VOD:XLON",
+    )
     (row,) = core.rows(JUDGED, types=[NAV], symbols=["INE002A01018"])
     assert (row.outcome, row.proposal) == ("refused", f"{QUOTE}:RELIANCE:XNSE")
 
@@ -278,3 +292,104 @@ def test_b5_check_digits(core: Core) -> None:
 
 def test_b5_coins_are_those_of_prices(core: Core) -> None:
     assert set(core.one("SELECT pricing.coins()")) == set(_COINS.split())
+
+
+def test_b5_an_identifier_is_given_to_an_instrument_and_leads_to_it(core: Core, cli: CommandLine) -> None:
+    unknown = cli("instrument", "add", "GB00BH4HKS39", "--asset-class", "equity")
+    assert "`pricing-pipeline instrument add SYMBOL --isin GB00BH4HKS39`" in unknown.error
+    core.heartbeat("ann", (QUOTE, "VOD.L"))
+    added = cli("instrument", "add", "VOD LN", "--asset-class", "equity", "--isin", "GB00BH4HKS39")
+    assert added.exit_code == 0
+    shown = cli("instrument", "show", "gb00bh4hks39", "--json").json["instruments"]
+    assert [(one["symbol"], one["isin"]) for one in shown] == [("VOD:XLON", "GB00BH4HKS39")]
+    assert core.heartbeat("ann", (QUOTE, "GB00BH4HKS39")) == 0
+    wrong = cli("instrument", "add", "AAPL", "--asset-class", "equity", "--isin", "US0378331006")
+    assert "'US0378331006' is no ISIN: its form or its check digit is wrong" in wrong.error
+    other = cli("instrument", "add", "VOD.L", "--asset-class", "equity", "--isin", "US0378331005")
+    assert "`pricing-pipeline instrument change VOD:XLON --isin US0378331005` corrects it" in other.error
+    changed = cli("instrument", "change", "VOD.L", "--isin", "US0378331005", "--json")
+    assert changed.exit_code == 0
+    assert judged(core, QUOTE, "US0378331005") == [("VOD:XLON", "accepted")]
+
+
+def test_b5_twins_are_merged_with_the_histories_of_both(core: Core, cli: CommandLine) -> None:
+    """What either had is there afterwards: each day once, each viewer and each holder; INTO's own where both had it."""
+    core.rows(
+        "INSERT INTO pricing.instruments (asset_class, symbol, isin) VALUES"
+        " ('equity', 'VOD.L', 'GB00BH4HKS39'), ('equity', 'VOD:XLON', NULL)"
+    )
+    core.heartbeat("ann", (QUOTE, "VOD.L"), (QUOTE, "VOD:XLON"), (QUOTE, "AAPL"))
+    core.heartbeat("bob", (QUOTE, "VOD.L"))
+    for holder in ("ann", "bob"):
+        core.hold(holder, (DAILY, "VOD.L"))
+    core.hold("ann", (DAILY, "VOD:XLON"))
+    core.end_holding("ann", (DAILY, "VOD:XLON"))
+    core.lift_limits()
+    now = core.clock() - timedelta(seconds=30)
+    for call in core.claim(max_calls=9):
+        for symbol in call.symbols:
+            if call.data_type == QUOTE and symbol != "AAPL":
+                core.store(call, observation(symbol, "7.10" if symbol == "VOD.L" else "7.20", now))
+        core.complete(call)
+    core.rows(
+        "INSERT INTO pricing.price_history SELECT (jsonb_populate_record(h, jsonb_build_object('observed_at',"
+        " h.observed_at - interval '1 day'))).* FROM pricing.price_history h WHERE h.symbol = 'VOD.L'"
+    )
+    said = cli("instrument", "merge", "VOD.L", "VOD:XLON")
+    assert "VOD.L is VOD:XLON now" in said.stdout
+    assert "price_history: 1 moved; 1 dropped, because VOD:XLON has its own" in said.stdout
+    assert "active_subscriptions: 1 moved; 1 dropped" in said.stdout
+    history = core.rows(
+        "SELECT symbol, amount FROM pricing.price_history WHERE symbol LIKE 'VOD%' ORDER BY observed_at"
+    )
+    assert [(row.symbol, row.amount % 100) for row in history] == [("VOD:XLON", 10), ("VOD:XLON", 20)]
+    assert core.rows(
+        "SELECT user_id FROM pricing.active_subscriptions WHERE symbol = 'VOD:XLON' ORDER BY 1"
+    ) == [
+        ("ann",),
+        ("bob",),
+    ]
+    held = core.rows(
+        "SELECT user_id FROM pricing.holdings WHERE symbol = 'VOD:XLON' AND status = 'active' ORDER BY 1"
+    )
+    assert held == [("ann",), ("bob",)]
+    tables = core.rows(
+        "SELECT c.relname FROM pg_attribute a JOIN pg_class c ON c.oid = a.attrelid"
+        " WHERE a.attname = 'symbol' AND c.relkind IN ('r', 'p') AND NOT c.relispartition"
+        " AND c.relnamespace = 'pricing'::regnamespace"
+    )
+    logs = {"api_call_queue", "stream_events", "price_events"}
+    assert len(tables) > 30
+    for (table,) in tables:
+        if table not in logs:
+            assert core.rows(f"SELECT FROM pricing.{table} WHERE symbol = 'VOD.L'") == [], table
+    assert judged(core, QUOTE, "VOD.L", "VOD LN", "GB00BH4HKS39") == [("VOD:XLON", "accepted")] * 3
+
+
+def test_b5_a_symbol_that_was_merged_leads_to_the_other_and_a_chain_to_its_end(
+    core: Core, cli: CommandLine
+) -> None:
+    core.rows(
+        "INSERT INTO pricing.instruments (asset_class, symbol) VALUES ('equity', 'FB'), ('equity', 'METX')"
+    )
+    core.rows(
+        "INSERT INTO pricing.instruments (asset_class, symbol, currency) VALUES ('equity', 'MVRS', 'USD')"
+    )
+    assert cli("instrument", "merge", "FB", "MVRS").exit_code == 0
+    assert cli("instrument", "merge", "MVRS", "METX").exit_code == 0
+    assert judged(core, QUOTE, "FB", "fb", "MVRS") == [("METX", "accepted")] * 3
+    assert core.heartbeat("ann", (QUOTE, "FB")) == 1
+    assert core.rows(
+        "SELECT symbol, currency FROM pricing.instruments WHERE symbol IN ('FB', 'MVRS', 'METX')"
+    ) == [("METX", "USD")]
+
+
+def test_b5_what_are_two_instruments_is_not_merged(core: Core, cli: CommandLine) -> None:
+    core.rows(
+        "INSERT INTO pricing.instruments (asset_class, symbol, currency)"
+        " VALUES ('equity', 'IBM:XETR', 'EUR'), ('equity', 'IBM:XNYS', 'USD')"
+    )
+    assert "in EUR and those of IBM:XNYS in USD" in cli("instrument", "merge", "IBM:XETR", "IBM:XNYS").error
+    assert "is one instrument already" in cli("instrument", "merge", "AAPL", "AAPL").error
+    assert "no instrument is called NOPE" in cli("instrument", "merge", "NOPE", "AAPL").error
+    assert "of different classes" in cli("instrument", "merge", "EUR/USD", "AAPL").error
