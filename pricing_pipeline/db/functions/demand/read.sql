@@ -11,9 +11,10 @@ COMMENT ON FUNCTION pricing.format_iso(timestamptz) IS 'A time for programs: ISO
 CREATE OR REPLACE FUNCTION pricing.why_as_json(data_type text, symbol text, stops pricing.provider_stop[]) RETURNS json
 LANGUAGE plpgsql STABLE SET search_path = '' AS $$
 BEGIN
-    RETURN (SELECT json_build_object('state', w.state, 'sentence', w.sentence, 'since', pricing.format_iso(w.since),
-                                     'next_at', pricing.format_iso(w.next_at))
-            FROM pricing.why_old(data_type, symbol, stops) w);
+    -- Of a row, because json_build_object writes other spaces than the rest of an answer has.
+    RETURN (SELECT row_to_json(reason) FROM (
+                SELECT w.state, w.sentence, pricing.format_iso(w.since) AS since, pricing.format_iso(w.next_at) AS next_at
+                FROM pricing.why_old(data_type, symbol, stops) w) reason);
 END $$;
 COMMENT ON FUNCTION pricing.why_as_json(text, text, pricing.provider_stop[]) IS 'Why a pair''s price is as old as it is, as the HTTP API answers it.';
 
