@@ -15,12 +15,15 @@ from pricing_pipeline.client.problems import (
     Unavailable,
 )
 from pricing_pipeline.client.shapes import (
+    Answer,
     AvailableDay,
     Bar,
     CommodityPrice,
+    Fault,
     Missing,
     Notice,
     Offer,
+    PairAnswer,
     Price,
     Prices,
     Reason,
@@ -31,16 +34,19 @@ from pricing_pipeline.client.shapes import (
 )
 
 __all__ = [
+    "Answer",
     "ApiError",
     "AvailableDay",
     "Bar",
     "CommodityPrice",
+    "Fault",
     "HistoryWarning",
     "Missing",
     "NotAllowed",
     "NotFound",
     "Notice",
     "Offer",
+    "PairAnswer",
     "Price",
     "Prices",
     "PricingClient",

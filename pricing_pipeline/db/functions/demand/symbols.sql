@@ -122,6 +122,29 @@ COMMENT ON FUNCTION pricing.check_shapes(text[], text[]) IS
     'Refuses, where somebody asks for it, a new symbol that cannot be one of its data type, and says how it should look.';
 
 
+CREATE OR REPLACE FUNCTION pricing.judge_symbols(data_types text[], symbols text[])
+RETURNS TABLE (place integer, data_type text, given text, symbol text, outcome text, reason text, proposal text)
+LANGUAGE plpgsql STABLE SET search_path = '' SET enable_seqscan = off AS $$
+#variable_conflict use_column
+BEGIN
+    RETURN QUERY
+    SELECT u.place::integer, u.data_type, u.given, CASE WHEN f.fits THEN u.symbol END,
+           CASE WHEN f.fits THEN 'accepted' ELSE 'refused' END,
+           CASE WHEN f.fits THEN NULL
+                WHEN NOT pricing.is_sane_symbol(u.symbol) THEN pricing.describe_sane_symbol()
+                ELSE pg_catalog.format('a symbol of %s is %s', u.data_type, pricing.describe_shape(r.asset_class)) END,
+           CASE WHEN NOT f.fits THEN pricing.meant_symbol(r.asset_class, u.given) END
+    FROM unnest(data_types, symbols, pricing.spelled(data_types, symbols)) WITH ORDINALITY AS u (data_type, given, symbol, place)
+    JOIN pricing.data_type_registry r USING (data_type)
+    CROSS JOIN LATERAL (
+        SELECT EXISTS (SELECT FROM pricing.instruments i WHERE (i.asset_class, i.symbol) = (r.asset_class, u.symbol) OFFSET 0)
+            OR (pricing.is_sane_symbol(u.symbol) AND pricing.fits_class(r.asset_class, u.symbol)) AS fits) f
+    ORDER BY 1;
+END $$;
+COMMENT ON FUNCTION pricing.judge_symbols(text[], text[]) IS
+    'What becomes of symbols that somebody names for data types: accepted, doubtful or refused, the canonical spelling, why, and what would do.';
+
+
 CREATE OR REPLACE FUNCTION pricing.check_user(user_id text) RETURNS void
 LANGUAGE plpgsql IMMUTABLE SET search_path = '' AS $$
 BEGIN
