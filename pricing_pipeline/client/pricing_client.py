@@ -161,7 +161,8 @@ class PricingClient:
     def heartbeat(self, *pairs: Pair, all_or_nothing: bool = False) -> Answer:
         """Say that the user looks at these pairs now, once a minute. Each is accepted or refused by itself.
 
-        With `all_or_nothing` a refused pair raises RequestRefused, or TooMuch if it is above a cap, and nothing changes.
+        With `all_or_nothing` a refused pair raises RequestRefused, or TooMuch if it is above a cap, and nothing
+        changes.
         """
         return shaped(Answer, self._post("/heartbeat", pairs, all_or_nothing=all_or_nothing))
 

@@ -38,7 +38,8 @@ def watch(
     """Watch prices, which keeps them fresh: one heartbeat a minute until you leave.
 
     A symbol that is new here is added to the instruments, unverified until a provider's first valid
-    answer. Symbols that are refused are named with the reason, and the others are watched. With --json, one line per event: subscribed, price, documents, confirmed, heartbeat, warning,
+    answer. Symbols that are refused are named with the reason, and the others are watched.
+    With --json, one line per event: subscribed, price, documents, confirmed, heartbeat, warning,
     unsubscribed.
 
     \b
