@@ -231,8 +231,7 @@ SELECT DISTINCT asset_class FROM pricing.data_type_registry ORDER BY 1;
 
 -- name: check_new
 -- Refuses what no instrument can be called.
-SELECT pricing.check_symbols(CAST(:symbols AS text[])),
-       pricing.check_shapes(array_fill(CAST(:data_type AS text), ARRAY[cardinality(CAST(:symbols AS text[]))]), CAST(:symbols AS text[]));
+SELECT pricing.check_shapes(array_fill(CAST(:data_type AS text), ARRAY[cardinality(CAST(:symbols AS text[]))]), CAST(:symbols AS text[]));
 
 -- name: add_instruments
 -- Make instruments known; returns those that are new.

@@ -120,7 +120,9 @@ COMMENT ON FUNCTION pricing.answer_pairs(integer, integer, pricing.pair_answer[]
 CREATE OR REPLACE FUNCTION pricing.faults_of(answers pricing.pair_answer[]) RETURNS jsonb
 LANGUAGE sql STABLE SET search_path = '' AS $$
     WITH kinds AS (
-        SELECT a.outcome, a.code, a.reason, count(*) AS pairs, min(a.place) AS first,
+        -- What a reason says after its first sentence is of one pair alone.
+        SELECT a.outcome, a.code, split_part(a.reason, '. ', 1) AS reason, min(a.reason) AS whole, count(*) AS pairs,
+               min(a.place) AS first,
                min(left(a.data_type, 60)) AS data_type,
                (array_agg(CASE WHEN pricing.is_sane_symbol(a.given) THEN a.given ELSE quote_literal(left(a.given, 60)) END
                           || coalesce(' (perhaps ' || a.proposal || ')', '') ORDER BY a.place))[:5] AS names
@@ -131,7 +133,7 @@ LANGUAGE sql STABLE SET search_path = '' AS $$
             '%s %s: %s%s.',
             CASE WHEN k.pairs = 1 THEN k.data_type || ' ' || k.names[1] || ' is' ELSE k.pairs || ' pairs are' END,
             CASE k.outcome WHEN 'refused' THEN 'refused' ELSE 'accepted in doubt' END,
-            k.reason,
+            CASE WHEN k.pairs = 1 THEN k.whole ELSE k.reason END,
             CASE WHEN k.pairs > 1
                  THEN ' (' || array_to_string(k.names, ', ')
                       || CASE WHEN k.pairs > 5 THEN pg_catalog.format(' and %s more', k.pairs - 5) ELSE '' END || ')'
@@ -322,22 +324,6 @@ BEGIN
 END $$;
 COMMENT ON FUNCTION pricing.check_pairs(text[], text[]) IS
     'Refuses lists that are no pairs, more than 10,000 of them, names that are no data type, and nothing but retired types.';
-
-
-CREATE OR REPLACE FUNCTION pricing.check_symbols(symbols text[]) RETURNS void
-LANGUAGE plpgsql IMMUTABLE SET search_path = '' AS $$
-DECLARE
-    insane text;
-BEGIN
-    SELECT min(s) INTO insane FROM unnest(symbols) AS s
-    WHERE NOT pricing.is_sane_symbol(s);
-    IF insane IS NOT NULL THEN
-        RAISE EXCEPTION '% is no symbol: %', quote_literal(left(insane, 60)), pricing.describe_sane_symbol()
-            USING ERRCODE = 'check_violation', CONSTRAINT = 'symbol_is_sane';
-    END IF;
-END $$;
-COMMENT ON FUNCTION pricing.check_symbols(text[]) IS
-    'Refuses, where somebody asks for it, what the instruments would refuse when a worker adds it.';
 
 
 CREATE OR REPLACE FUNCTION pricing.taken_symbols(data_types text[], symbols text[]) RETURNS text[]
