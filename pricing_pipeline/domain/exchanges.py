@@ -24,9 +24,9 @@ class Exchange:
     """An exchange: its names at providers, when it trades, and in what money; in the United States without suffix.
 
     `twelvedata` is None where Twelve Data has no name that only this exchange has; `shared` are names there that
-    several have. `bloomberg` and `google` are its codes there. `calendar` is None where no calendar of it is known, and `known_to` is the last day of its announced
-    holidays if the library does not say. `currency` is None where its shares have several. `minor_unit` is the code of
-    the part of a currency that its prices are in.
+    several have. `bloomberg` and `google` are its codes there. `calendar` is None where no calendar of it is known,
+    and `known_to` is the last day of its announced holidays if the library does not say. `currency` is None where its
+    shares have several. `minor_unit` is the code of the part of a currency that its prices are in.
     """
 
     mic: str

@@ -276,7 +276,7 @@ def test_b5_a_heartbeat_that_meets_the_last_leave_is_made_again(engine: Engine) 
     ("arguments", "code", "words"),
     [
         (["AAPL", "--type", "nope"], 1, "unknown data type(s): nope"),
-        (["A B", "--type", QUOTE], 1, "a symbol has 1 to 40 letters"),
+        (["A?", "--type", QUOTE], 1, "a symbol has 1 to 40 letters"),
         (["AAPL", "--type", QUOTE, "--user", ""], 1, "a user's name has 1 to 200 characters"),
         (["AAPL", "--type", QUOTE, "--minutes", "0"], 2, "--minutes 0"),
         (["--type", QUOTE], 2, "'SYMBOL'"),

@@ -16,6 +16,7 @@ from pricing_pipeline.demand.instruments import NewInstrument
 from pricing_pipeline.domain.exchanges import exchanges
 from pricing_pipeline.providers import PROVIDERS
 from pricing_pipeline.providers.currencies import _COINS
+from pricing_pipeline_tests.fixtures.cli import CommandLine
 from pricing_pipeline_tests.fixtures.core import DAILY, FX, NAV, QUOTE, Core
 from pricing_pipeline_tests.support.examples import examples
 
@@ -105,7 +106,7 @@ def test_b5_spellings_of_one_instrument_are_read_as_one(
         (QUOTE, "A?b=c", "a symbol has 1 to 40", None),
         (QUOTE, "Ö", "a symbol has 1 to 40", None),
         (QUOTE, "", "a symbol has 1 to 40", None),
-        (QUOTE, "ſ", "a symbol has 1 to 40", None),
+        (QUOTE, "\u017f", "a symbol has 1 to 40", None),
         (FX, "AAPL", "two known currencies", f"{QUOTE}:AAPL"),
         (FX, "DOGE/USD", "of the class crypto", f"{COIN}:DOGE/USD"),
         (FX, "EUR/EUR", "two known currencies", None),
@@ -157,12 +158,16 @@ def test_b5_a_proposal_is_accepted(core: Core) -> None:
     asked = ["EURUSD", "BTC-USD", "118632", "TATASTEEL:BSE", "ASX:JSE", "AAPL", "EUR/USD"]
     types = [QUOTE, FX, COIN, NAV]
     rows = core.rows(
-        JUDGED, types=[name for name in types for _ in asked], symbols=[symbol for _ in types for symbol in asked]
+        JUDGED,
+        types=[name for name in types for _ in asked],
+        symbols=[symbol for _ in types for symbol in asked],
     )
     proposed = [row.proposal for row in rows if row.outcome == "refused" and row.proposal]
     assert len(proposed) > len(asked)
     for proposal in proposed:
-        data_type, _, symbol = proposal.partition(":") if re.match("[a-z]", proposal) else (QUOTE, "", proposal)
+        data_type, _, symbol = (
+            proposal.partition(":") if re.match("[a-z]", proposal) else (QUOTE, "", proposal)
+        )
         assert judged(core, data_type, symbol) == [(symbol, "accepted")]
 
 
@@ -177,7 +182,9 @@ def shares(draw: st.DrawFn) -> tuple[str, list[str]]:
     if exchange.mic == "XHKG" and ticker.isdigit():
         ticker = (ticker.lstrip("0") or "1").rjust(4, "0")
     share_class = draw(st.sampled_from(["", "A", "B", "C"]))
-    symbol = ticker + (f".{share_class}" if share_class else "") + (f":{exchange.mic}" if exchange.suffix else "")
+    symbol = (
+        ticker + (f".{share_class}" if share_class else "") + (f":{exchange.mic}" if exchange.suffix else "")
+    )
     names = [ending for ending in exchange.endings if ending.lstrip(":") not in exchange.shared]
     tickers = [f"{ticker}{sign}{share_class}" if share_class else ticker for sign in ".-/ "]
     spellings = [f"{one}{ending}" for one in tickers for ending in names]
@@ -259,9 +266,15 @@ def test_b5_an_instrument_is_found_by_its_identifiers(core: Core) -> None:
         " ('equity', 'RELIANCE:XNSE', 'INE002A01018', 'BBG000BLNNH6'), ('equity', 'VOD:XLON', 'GB00BH4HKS39', NULL),"
         " ('equity', 'VOD:XETR', 'GB00BH4HKS39', NULL)"
     )
-    assert judged(core, QUOTE, "INE002A01018", "ine002a01018", " BBG000BLNNH6") == [("RELIANCE:XNSE", "accepted")] * 3
+    assert (
+        judged(core, QUOTE, "INE002A01018", "ine002a01018", " BBG000BLNNH6")
+        == [("RELIANCE:XNSE", "accepted")] * 3
+    )
     (row,) = core.rows(JUDGED, types=[QUOTE], symbols=["GB00BH4HKS39"])
-    assert (row.outcome, row.reason) == ("refused", "it is the number of several instruments: VOD:XETR, VOD:XLON")
+    assert (row.outcome, row.reason) == (
+        "refused",
+        "it is the number of several instruments: VOD:XETR, VOD:XLON",
+    )
     (row,) = core.rows(JUDGED, types=[NAV], symbols=["INE002A01018"])
     assert (row.outcome, row.proposal) == ("refused", f"{QUOTE}:RELIANCE:XNSE")
 
@@ -278,3 +291,21 @@ def test_b5_check_digits(core: Core) -> None:
 
 def test_b5_coins_are_those_of_prices(core: Core) -> None:
     assert set(core.one("SELECT pricing.coins()")) == set(_COINS.split())
+
+
+def test_b5_an_identifier_is_given_to_an_instrument_and_leads_to_it(core: Core, cli: CommandLine) -> None:
+    unknown = cli("instrument", "add", "GB00BH4HKS39", "--asset-class", "equity")
+    assert "`pricing-pipeline instrument add SYMBOL --isin GB00BH4HKS39`" in unknown.error
+    core.heartbeat("ann", (QUOTE, "VOD.L"))
+    added = cli("instrument", "add", "VOD LN", "--asset-class", "equity", "--isin", "GB00BH4HKS39")
+    assert added.exit_code == 0
+    shown = cli("instrument", "show", "gb00bh4hks39", "--json").json["instruments"]
+    assert [(one["symbol"], one["isin"]) for one in shown] == [("VOD:XLON", "GB00BH4HKS39")]
+    assert core.heartbeat("ann", (QUOTE, "GB00BH4HKS39")) == 0
+    wrong = cli("instrument", "add", "AAPL", "--asset-class", "equity", "--isin", "US0378331006")
+    assert "'US0378331006' is no ISIN: its form or its check digit is wrong" in wrong.error
+    other = cli("instrument", "add", "VOD.L", "--asset-class", "equity", "--isin", "US0378331005")
+    assert "`pricing-pipeline instrument change VOD:XLON --isin US0378331005` corrects it" in other.error
+    changed = cli("instrument", "change", "VOD.L", "--isin", "US0378331005", "--json")
+    assert changed.exit_code == 0
+    assert judged(core, QUOTE, "US0378331005") == [("VOD:XLON", "accepted")]

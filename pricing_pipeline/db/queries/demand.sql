@@ -235,15 +235,31 @@ SELECT pricing.check_shapes(array_fill(CAST(:data_type AS text), ARRAY[cardinali
 
 -- name: add_instruments
 -- Make instruments known; returns those that are new.
-INSERT INTO pricing.instruments (asset_class, symbol, name, currency, calendar, listed_on, scale)
-SELECT x.asset_class, x.symbol, x.name, x.currency, x.calendar, x.listed_on, coalesce(x.scale, 2)
+INSERT INTO pricing.instruments (asset_class, symbol, name, currency, calendar, listed_on, scale, isin, figi)
+SELECT x.asset_class, x.symbol, x.name, x.currency, x.calendar, x.listed_on, coalesce(x.scale, 2), x.isin, x.figi
 FROM jsonb_to_recordset(CAST(:rows AS jsonb))
-    AS x (asset_class text, symbol text, name text, currency text, calendar text, listed_on date, scale smallint)
+    AS x (asset_class text, symbol text, name text, currency text, calendar text, listed_on date, scale smallint,
+          isin text, figi text)
 ORDER BY 1, 2 ON CONFLICT DO NOTHING RETURNING asset_class, symbol;
+
+-- name: check_identifiers
+-- Refuses an ISIN or a FIGI with a wrong check digit.
+SELECT pricing.check_identifiers(:isin, :figi);
+
+-- name: identify
+-- Give an instrument identifiers that it has not; returns those that it has then.
+UPDATE pricing.instruments i
+SET isin = coalesce(i.isin, CAST(:isin AS text)), figi = coalesce(i.figi, CAST(:figi AS text))
+WHERE (i.asset_class, i.symbol) = (:asset_class, :symbol) RETURNING i.isin, i.figi;
+
+-- name: read_identifier
+-- Words as an ISIN or a FIGI, if they are one.
+SELECT CASE WHEN pricing.is_isin(t.text) THEN t.text END AS isin, CASE WHEN pricing.is_figi(t.text) THEN t.text END AS figi
+FROM (SELECT upper(btrim(CAST(:words AS text))) AS text) t;
 
 -- name: about_instruments
 -- Everything about the instruments that a symbol names, one for each asset class.
-SELECT i.asset_class, i.symbol, i.name, i.currency, i.scale, i.exchange, i.calendar, i.listed_on, i.created_at,
+SELECT i.asset_class, i.symbol, i.name, i.currency, i.isin, i.figi, i.scale, i.exchange, i.calendar, i.listed_on, i.created_at,
        i.verified_at,
        pricing.exchange_of(i.asset_class, i.symbol, i.currency) AS exchange_by_symbol,
        ARRAY(SELECT n.mic FROM pricing.exchange_endings n
@@ -259,7 +275,7 @@ WHERE i.symbol = :symbol AND (CAST(:asset_class AS text) IS NULL OR i.asset_clas
 -- Change what is known of an instrument; columns that the changes do not name stay.
 UPDATE pricing.instruments i
 SET name = n.name, currency = n.currency, exchange = n.exchange, calendar = n.calendar, listed_on = n.listed_on,
-    scale = n.scale
+    scale = n.scale, isin = n.isin, figi = n.figi
 FROM pricing.instruments o CROSS JOIN LATERAL jsonb_populate_record(o, CAST(:changes AS jsonb)) n
 WHERE (i.asset_class, i.symbol) = (:asset_class, :symbol) AND (o.asset_class, o.symbol) = (i.asset_class, i.symbol);
 

@@ -321,6 +321,19 @@ $$;
 COMMENT ON FUNCTION pricing.is_figi(text) IS 'Whether this is a FIGI (ANSI X9.145), with its check digit.';
 
 
+CREATE OR REPLACE FUNCTION pricing.check_identifiers(isin text, figi text) RETURNS void
+LANGUAGE plpgsql IMMUTABLE SET search_path = '' AS $$
+BEGIN
+    IF NOT pricing.is_isin(isin) OR NOT pricing.is_figi(figi) THEN
+        RAISE EXCEPTION '% is no %: its form or its check digit is wrong',
+            quote_literal(left(CASE WHEN pricing.is_isin(isin) IS FALSE THEN isin ELSE figi END, 60)),
+            CASE WHEN pricing.is_isin(isin) IS FALSE THEN 'ISIN' ELSE 'FIGI' END
+            USING HINT = 'Compare it with the document that it is from.', ERRCODE = 'invalid_parameter_value';
+    END IF;
+END $$;
+COMMENT ON FUNCTION pricing.check_identifiers(text, text) IS 'Refuses identifiers with a wrong check digit; NULL = none is given.';
+
+
 CREATE OR REPLACE FUNCTION pricing.spellings_of(symbol text) RETURNS text[]
 LANGUAGE sql STABLE SET search_path = '' AS $$
     SELECT array_agg(DISTINCT CASE WHEN e.ending LIKE ':%' AND e.before THEN substr(e.ending, 2) || ':' || t.spelled ELSE t.spelled || e.ending END)
