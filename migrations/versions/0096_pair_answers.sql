@@ -19,7 +19,7 @@ COMMENT ON COLUMN pricing.pair_answer.outcome IS 'accepted, doubtful (accepted w
 COMMENT ON COLUMN pricing.pair_answer.code IS
     'Why it is doubtful or refused, in one word: symbol_doubtful, symbol_refused, unknown_type, retired_type, '
     'pairs_per_user or new_pairs_per_minute. NULL if it is accepted.';
-COMMENT ON COLUMN pricing.pair_answer.reason IS 'The same for people, without the symbol.';
+COMMENT ON COLUMN pricing.pair_answer.reason IS 'The same for people, as what follows a colon.';
 COMMENT ON COLUMN pricing.pair_answer.proposal IS 'Another spelling or data type that would do; NULL = none is known.';
 COMMENT ON COLUMN pricing.pair_answer.retry_after IS
     'In how many seconds the same pair may be accepted; NULL if waiting does not help.';

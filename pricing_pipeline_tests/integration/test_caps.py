@@ -111,10 +111,13 @@ def test_b7_holdings_have_the_same_caps(core: Core, cli: CommandLine) -> None:
     said = cli("holding", "open", "IBM", "MSFT", *as_ann)
     assert said.stdout.startswith("ann holds equity_quote IBM. ")
     assert (
-        "equity_quote MSFT is refused: user ann may watch or hold 2 pairs at once; leave some" in said.stderr
+        "MSFT of equity_quote is refused: user ann may watch or hold 2 pairs at once; leave some"
+        in said.stderr
     )
     watch = cli("subscription", "watch", "A", "B", "C", *as_ann, "--all-or-nothing")
-    assert "nothing was changed: equity_quote C is refused: user ann may watch or hold 2 pairs" in watch.error
+    assert (
+        "nothing was changed: C of equity_quote is refused: user ann may watch or hold 2 pairs" in watch.error
+    )
     core.cap(100, 2)
     said = cli("holding", "open", "A", "B", "C", "D", "--type", QUOTE, "--user", "bob", "--json")
     assert [(pair["given"], pair["code"], pair["retry_after"]) for pair in said.json["pairs"]] == [

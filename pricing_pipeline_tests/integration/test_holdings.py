@@ -179,7 +179,7 @@ def test_a7_what_is_held_or_watched_and_has_no_demand_is_given_it(core: Core) ->
     [
         (("equity_qoute", "AAPL"), "no data type is called equity_qoute"),
         ((FX, "EUR/USD"), "the data type fx_rate is retired, so nothing is fetched of it. This revives it: "),
-        ((QUOTE, "A;B"), "is refused: a symbol has 1 to 40"),
+        ((QUOTE, "A;B"), "is no symbol of equity_quote: a symbol has 1 to 40"),
     ],
 )
 def test_a7_what_cannot_be_fetched_cannot_be_held(core: Core, pair: tuple[str, str], words: str) -> None:
@@ -269,7 +269,7 @@ def test_b1_what_is_of_a_retired_type_can_be_ended(
     ("arguments", "words"),
     [
         (["AAPL", "--type", "nope"], "no active data type 'nope'"),
-        (["A B", "--type", QUOTE], "a symbol has 1 to 40 letters"),
+        (["A;B", "--type", QUOTE], "a symbol has 1 to 40 letters"),
         (["AAPL", "--type", QUOTE, "--user", ""], "a user's name has 1 to 200 characters"),
         (["--type", QUOTE], "'SYMBOL'"),
     ],

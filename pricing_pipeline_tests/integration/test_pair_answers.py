@@ -1,4 +1,4 @@
-"""A request that names pairs is answered pair by pair: the same by SQL, over HTTP, by the Python client and commands."""
+"""A request that names pairs is answered pair by pair: the same by SQL, HTTP, the Python client and commands."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ class Model:
 
 @pytest.fixture
 def ways(core: Core, api: RunningApi, database_url: str) -> Iterator[dict[str, Callable[..., Any]]]:
-    """How programs ask: each takes a function, a user, pairs and whether it is all or nothing, and returns the answer."""
+    """How programs ask: each takes a function, a user and pairs, and returns the answer."""
     caller = api.caller(Scope.WATCH)
     assert caller.token is not None
     with psycopg.connect(database_url, autocommit=True) as session:

@@ -106,8 +106,8 @@ BEGIN
             'accepted', accepted + count(*) FILTER (WHERE a.outcome = 'accepted'),
             'doubtful', count(*) FILTER (WHERE a.outcome = 'doubtful'),
             'refused', count(*) FILTER (WHERE a.outcome = 'refused'),
-            'pairs', coalesce(jsonb_agg(to_jsonb(a) - 'place' ORDER BY a.place)
-                                  FILTER (WHERE a.outcome <> 'accepted' OR a.symbol <> a.given), '[]'),
+            'pairs', coalesce(jsonb_agg(to_jsonb(a) - 'place' || jsonb_build_object('reason', pricing.say_answer(a))
+                                        ORDER BY a.place) FILTER (WHERE a.outcome <> 'accepted' OR a.symbol <> a.given), '[]'),
             'faults', pricing.faults_of(answers))
         FROM unnest(answers) AS a);
 END $$;
@@ -117,27 +117,45 @@ COMMENT ON FUNCTION pricing.answer_pairs(integer, integer, pricing.pair_answer[]
     'faults = the same doubts and refusals, those of one kind told once. accepted = pairs beside the answers.';
 
 
+CREATE OR REPLACE FUNCTION pricing.name_for_people(symbol text) RETURNS text
+LANGUAGE sql IMMUTABLE SET search_path = '' AS $$
+    SELECT CASE WHEN pricing.is_sane_symbol(symbol) THEN symbol ELSE quote_literal(left(symbol, 60)) END
+$$;
+COMMENT ON FUNCTION pricing.name_for_people(text) IS 'What somebody gave as a symbol, in quotes if it can be none.';
+
+
+CREATE OR REPLACE FUNCTION pricing.say_answer(answer pricing.pair_answer) RETURNS text
+LANGUAGE sql IMMUTABLE SET search_path = '' AS $$
+    SELECT pg_catalog.format(
+               CASE answer.code WHEN 'symbol_refused' THEN '%s is no symbol of %s: %s.'
+                                WHEN 'symbol_doubtful' THEN '%s of %s is accepted, but doubtful: %s.'
+                                ELSE '%s of %s is refused: %s.' END,
+               pricing.name_for_people(answer.given), left(answer.data_type, 60), answer.reason)
+           || coalesce(' ' || pricing.say_meant(answer.proposal), '')
+    WHERE answer.code IS NOT NULL
+$$;
+COMMENT ON FUNCTION pricing.say_answer(pricing.pair_answer) IS 'Why a pair is doubtful or refused, as a sentence; NULL if it is neither.';
+
+
 CREATE OR REPLACE FUNCTION pricing.faults_of(answers pricing.pair_answer[]) RETURNS jsonb
 LANGUAGE sql STABLE SET search_path = '' AS $$
     WITH kinds AS (
         -- What a reason says after its first sentence is of one pair alone.
-        SELECT a.outcome, a.code, split_part(a.reason, '. ', 1) AS reason, min(a.reason) AS whole, count(*) AS pairs,
-               min(a.place) AS first,
-               min(left(a.data_type, 60)) AS data_type,
-               (array_agg(CASE WHEN pricing.is_sane_symbol(a.given) THEN a.given ELSE quote_literal(left(a.given, 60)) END
-                          || coalesce(' (perhaps ' || a.proposal || ')', '') ORDER BY a.place))[:5] AS names
+        SELECT a.outcome, a.code, split_part(a.reason, '. ', 1) AS reason, count(*) AS pairs, min(a.place) AS first,
+               min(pricing.say_answer(a)) AS only_one,
+               string_agg(DISTINCT left(a.data_type, 60), ' or ') AS data_types,
+               array_agg(DISTINCT pricing.name_for_people(a.given) || coalesce(' (perhaps ' || a.proposal || ')', '')) AS names
         FROM unnest(answers) AS a WHERE a.outcome <> 'accepted' GROUP BY 1, 2, 3)
     SELECT coalesce(jsonb_agg(jsonb_build_object(
         'outcome', k.outcome, 'code', k.code, 'pairs', k.pairs,
-        'sentence', pg_catalog.format(
-            '%s %s: %s%s.',
-            CASE WHEN k.pairs = 1 THEN k.data_type || ' ' || k.names[1] || ' is' ELSE k.pairs || ' pairs are' END,
-            CASE k.outcome WHEN 'refused' THEN 'refused' ELSE 'accepted in doubt' END,
-            CASE WHEN k.pairs = 1 THEN k.whole ELSE k.reason END,
-            CASE WHEN k.pairs > 1
-                 THEN ' (' || array_to_string(k.names, ', ')
-                      || CASE WHEN k.pairs > 5 THEN pg_catalog.format(' and %s more', k.pairs - 5) ELSE '' END || ')'
-                 ELSE '' END)) ORDER BY k.first), '[]')
+        'sentence', CASE WHEN k.pairs = 1 THEN k.only_one ELSE pg_catalog.format(
+            '%s pairs %s: %s (%s%s).', k.pairs,
+            CASE k.code WHEN 'symbol_refused' THEN 'are no symbols of ' || k.data_types
+                        WHEN 'symbol_doubtful' THEN 'of ' || k.data_types || ' are accepted, but doubtful'
+                        ELSE 'are refused' END,
+            k.reason, array_to_string(k.names[:5], ', '),
+            CASE WHEN cardinality(k.names) > 5
+                 THEN pg_catalog.format(' and %s more', cardinality(k.names) - 5) ELSE '' END) END) ORDER BY k.first), '[]')
     FROM kinds k
 $$;
 COMMENT ON FUNCTION pricing.faults_of(pricing.pair_answer[]) IS
@@ -176,6 +194,12 @@ DECLARE
 BEGIN
     PERFORM pricing.check_user(user_id);
     PERFORM pricing.check_lists(data_types, symbols);
+    IF symbols = '{}' THEN
+        RETURN pricing.answer_pairs(0, 0);
+    END IF;
+    -- From here on the sessions of one user take turns: its caps hold for all of them together, and what one of them is
+    -- leaving is not taken for watched.
+    PERFORM pricing.lock_allowance(user_id);
     -- What the user has already is neither judged nor refused, unless its type was retired.
     SELECT coalesce(array_agg(g.data_type) FILTER (WHERE g.is_had), '{}') AS types,
            coalesce(array_agg(g.symbol) FILTER (WHERE g.is_had), '{}') AS symbols,
@@ -198,11 +222,6 @@ BEGIN
               SELECT h.data_type, h.symbol FROM unnest(had.types, had.symbols) AS h (data_type, symbol)
               WHERE NOT are_renewed AND EXISTS (SELECT FROM unnest(answers) AS a WHERE a.outcome = 'refused')) k
         HAVING count(*) > 0;
-    END IF;
-    -- From here on the sessions of one user take turns, so that its caps hold for all of them together. What is known is
-    -- looked for, not run into: whoever waits for the turn may have it locked.
-    IF EXISTS (SELECT FROM unnest(answers) AS a WHERE a.outcome <> 'refused') THEN
-        PERFORM pricing.lock_allowance(user_id);
     END IF;
     SELECT coalesce(array_agg(n.data_type ORDER BY n.place), '{}') AS types,
            coalesce(array_agg(n.symbol ORDER BY n.place), '{}') AS symbols INTO wanted
