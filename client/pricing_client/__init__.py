@@ -14,15 +14,18 @@ from pricing_client.problems import (
     Unavailable,
 )
 from pricing_client.shapes import (
+    Answer,
     AvailableDay,
     Bar,
     CommodityPrice,
+    Fault,
     Holding,
     Imported,
     ImportedLines,
     Missing,
     Notice,
     Offer,
+    PairAnswer,
     Price,
     PriceAlert,
     Prices,
@@ -35,10 +38,12 @@ from pricing_client.shapes import (
 )
 
 __all__ = [
+    "Answer",
     "ApiError",
     "AvailableDay",
     "Bar",
     "CommodityPrice",
+    "Fault",
     "HistoryWarning",
     "Holding",
     "Imported",
@@ -48,6 +53,7 @@ __all__ = [
     "NotFound",
     "Notice",
     "Offer",
+    "PairAnswer",
     "Price",
     "PriceAlert",
     "Prices",

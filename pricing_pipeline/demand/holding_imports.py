@@ -160,7 +160,7 @@ def carry_out(connection: Connection, user: str, plan: Plan, *, learns_isins: bo
     """
     new = plan.of(Outcome.NEW)
     pairs = [(one.data_type, one.symbol) for one in new if one.data_type and one.symbol]
-    viewers.hold(connection, user, pairs)
+    viewers.hold(connection, user, pairs, all_or_nothing=True)
     if learns_isins:
         told = [one for one in plan.of(Outcome.NEW, Outcome.HELD) if one.isin]
         parameters = {
@@ -287,7 +287,7 @@ def _unnamed(position: Position, meant: Meant, known: _Known) -> Decision:
         words = shlex.quote(names.title) if of_fund and names.title else names.isin
         types = "".join(f" --type {name}" for name in known.types.get("fund", ())[:1]) if of_fund else ""
         reason = "no instrument is known by its ISIN"
-        proposal = f"`pricing-pipeline instrument find {words}{types}`, then {as_option}"
+        proposal = f"`pricing-pipeline instrument find {words}{types}`, or {as_option}"
         isin = names.isin
     else:
         reason, proposal, isin = "the file has neither its ISIN nor its ticker", as_option, None
