@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import io
+import os
+import pty
 import re
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -15,9 +19,10 @@ from pricing_pipeline.cli import holding_import
 from pricing_pipeline.domain.scopes import Scope
 from pricing_pipeline.providers.searches import Listing
 from pricing_pipeline.refresh.refresher import Refresher
-from pricing_pipeline_tests.fixtures.cli import CommandLine
+from pricing_pipeline_tests.fixtures.cli import ROOT, CommandLine
 from pricing_pipeline_tests.fixtures.core import DAILY, FX, NAV, QUOTE, Core
 from pricing_pipeline_tests.support.api_server import RunningApi
+from pricing_pipeline_tests.support.patience import PATIENCE
 from pricing_pipeline_tests.support.sandbox_server import RunningSandbox
 
 FILES = Path(__file__).parents[1] / "data/holdings"
@@ -157,6 +162,36 @@ def test_a7_an_import_shows_lines_for_people_and_asks_for_yes(
     )
     assert "is no --column" in cli("holding", "import", str(path), "--column", "symbol").error
     assert "is no decimal mark" in cli("holding", "import", str(path), "--decimal", ";").error
+
+
+@pytest.mark.parametrize(("typed", "is_held"), [(b"y\n", True), (b"n\n", False)])
+def test_a7_at_a_terminal_it_asks(
+    cli: CommandLine, core: Core, tmp_path: Path, typed: bytes, is_held: bool
+) -> None:
+    path = tmp_path / "some.csv"
+    path.write_text("Ticker,Shares\nAAPL,3\n")
+    leader, follower = pty.openpty()
+    variables = cli._variables({}) | {"PYTHONPATH": str(ROOT)}
+    environment = {**os.environ, **variables}
+    arguments = ("holding", "import", str(path), "--user", "ann", "--column", "symbol=Ticker")
+    process = subprocess.Popen(
+        [sys.executable, "-m", "pricing_pipeline.cli", *arguments],
+        env={name: value for name, value in environment.items() if value is not None},
+        stdin=follower,
+        stdout=follower,
+        stderr=follower,
+    )
+    os.close(follower)
+    try:
+        os.write(leader, typed)
+        assert process.wait(PATIENCE) == 0
+        shown = os.read(leader, 100_000).decode()
+    finally:
+        process.kill()
+        process.wait()
+        os.close(leader)
+    assert "Hold 1 new pair?" in shown
+    assert held(core) == ({(QUOTE, "AAPL")} if is_held else set())
 
 
 def test_a7_an_isin_with_a_wrong_check_digit_is_named_and_never_kept(
