@@ -44,11 +44,11 @@ class Exchange:
 
     @property
     def endings(self) -> tuple[str, ...]:
-        """How its symbols end, wherever they are from: .L, :LSE, :XLON, :LON and " LN"."""
+        """How its symbols end in capital letters, wherever they are from: .L, :LSE, :XLON, :LON and " LN"."""
         names = dict.fromkeys((self.mic, *filter(None, [self.twelvedata]), *self.shared, *self.google))
         return (
             *(f".{suffix}" for suffix in filter(None, [self.suffix])),
-            *(f":{name}" for name in names),
+            *(f":{name.upper()}" for name in names),
             *(f" {code}" for code in self.bloomberg),
         )
 
