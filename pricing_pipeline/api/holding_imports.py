@@ -99,6 +99,8 @@ def import_holdings(
     known by their header. A token that may operate also teaches the instruments the ISINs of the file.
     """
     user = caller.user
+    if any("\0" in name for name in data_type or ()):
+        raise invalid("the parameter data_type: no name has a NUL in it")
     file = read_file(content, format_, _pairs("column", column), decimal)
     with database.begin() as connection:
         plan = holding_imports.plan(

@@ -14,6 +14,8 @@ from sqlalchemy import Connection
 
 from pricing_pipeline.db.query_loader import query
 from pricing_pipeline.demand import viewers
+from pricing_pipeline.domain.data_types import Contents
+from pricing_pipeline.errors import UnknownDataType
 from pricing_pipeline.holdings_files.formats import YAHOO_CUSTOM
 from pricing_pipeline.holdings_files.positions import HoldingsFile, Names, Position
 from pricing_pipeline.holdings_files.venues import Meant, meant_by
@@ -125,12 +127,11 @@ def plan(
     `own_names` says of an ISIN, a ticker or a title of the file which symbol it is. Raises UnknownDataType.
     """
     for name in data_types:
-        data_type_registry.active_data_type(connection, name)
+        if data_type_registry.active_data_type(connection, name).contents is not Contents.PRICES:
+            raise UnknownDataType(f"{name} is no type of prices, which is what a file's instruments have.")
     known = _known(connection, file.positions, data_types, own_names or {})
     bare_is_american = file.format in YAHOO_CUSTOM
-    decisions = [
-        Decision((one.line,), one.what, Outcome.LEFT_OUT, reason=one.reason) for one in file.left_out
-    ]
+    decisions = _left_out(file)
     decisions += [
         Decision((one.line,), one.what, Outcome.REFUSED, reason=one.reason, proposal=one.proposal or None)
         for one in file.faults

@@ -278,13 +278,10 @@ def test_a7_the_client_imports_a_file_and_only_operators_teach_isins(
 ) -> None:
     content = (FILES / "trading212.csv").read_bytes()
     would = client.import_holdings(content)
-    assert (would.format, would.dry_run, would.new, would.held, would.refused) == (
-        "trading212",
-        True,
-        26,
-        0,
-        4,
-    )
+    assert (would.format, would.dry_run) == ("trading212", True)
+    assert (would.new, would.held, would.refused) == (26, 0, 4)
+    (sold,) = [one for one in would.decisions if one.name.startswith("Intel") and one.reason != "a payment"]
+    assert (len(sold.lines), sold.reason) == (3, "all of it was sold"), "one decision for equal lines"
     assert held(core) == set()
     done = client.import_holdings(content, dry_run=False, own_names=UNSAID)
     assert (done.dry_run, done.new, done.refused) == (False, 30, 0)
@@ -297,8 +294,19 @@ def test_a7_the_client_imports_a_file_and_only_operators_teach_isins(
     assert core.one("SELECT count(*) FROM pricing.instruments WHERE isin IS NOT NULL") == 26
     with pytest.raises(RequestRefused, match="no known format"):
         client.import_holdings(b"a,b\n1,2\n")
-    refusal = operator.refusal("POST", "holdings/import", content=b"x", params={"column": "symbol"})
-    assert "has no NAME=VALUE" in refusal["detail"]
+    core.rows(
+        "INSERT INTO pricing.data_type_registry (data_type, asset_class, fetcher, default_ttl_minutes)"
+        " VALUES ('company_profile', 'equity', 'profile', 1440)"
+    )
+    for params, words in (
+        ({"column": "symbol"}, "has no NAME=VALUE"),
+        ({"data_type": "company_profile"}, "company_profile is no type of prices"),
+        ({"data_type": "nosuch"}, "There is no active data type 'nosuch'"),
+        ({"data_type": "\0"}, "no name has a NUL in it"),
+        ({"format": "degiro"}, "There is no format 'degiro'"),
+    ):
+        refusal = operator.refusal("POST", "holdings/import", content=content, params=params)
+        assert words in refusal["detail"]
 
 
 def test_a7_a_file_may_come_by_standard_input_and_is_read_no_further_than_its_bound(

@@ -284,6 +284,15 @@ def test_a7_no_file_is_read_without_a_bound(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(text_module, "MOST_BYTES", 100)
     with pytest.raises(HoldingsFileRefused, match="at most 100 are read"):
         read_file(_T212.encode() + b" " * 100)
+    monkeypatch.undo()
+    many = "".join(f"Market buy,2026-01-05,,T{number},x,1,1,USD\n" for number in range(2001))
+    with pytest.raises(HoldingsFileRefused, match="more than 2,000 instruments"):
+        read_file((_T212 + many).encode())
+    odd = "".join(f"Market gift,2026-01-05,,T{number},x,1,1,USD\n" for number in range(501))
+    with pytest.raises(HoldingsFileRefused, match="more than 500 lines cannot be read"):
+        read_file((_T212 + odd).encode())
+    with pytest.raises(HoldingsFileRefused, match="more than 200,000 lines"):
+        read_file((_T212 + "x\n" * 200_001).encode())
 
 
 def test_a7_a_name_of_a_column_that_repeats_is_asked_for_by_number() -> None:

@@ -326,7 +326,8 @@ ORDER BY u.isin, i.symbol;
 -- The data type by which each asset class is held if none is named, and whether it is one of those that are named.
 SELECT r.asset_class, r.data_type, r.data_type = ANY (CAST(:data_types AS text[])) AS is_named
 FROM pricing.data_type_registry r
-WHERE r.is_active AND (r.data_type = ANY (CAST(:data_types AS text[])) OR r.data_type = pricing.type_for(r.asset_class))
+WHERE r.is_active AND r.contents = 'prices'
+  AND (r.data_type = ANY (CAST(:data_types AS text[])) OR r.data_type = pricing.type_for(r.asset_class))
 ORDER BY r.asset_class, r.data_type;
 
 -- name: learn_isins
