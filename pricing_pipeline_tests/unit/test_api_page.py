@@ -61,7 +61,12 @@ def test_b7_the_page_names_every_route_and_no_other() -> None:
 
 OVER_HTTP = {
     "subscription": {"watch": "POST heartbeat", "end": "POST unsubscribe", "list show": "GET subscriptions"},
-    "holding": {"open": "POST hold", "close": "POST release", "list show": "GET holdings"},
+    "holding": {
+        "open": "POST hold",
+        "import": "POST holdings/import",
+        "close": "POST release",
+        "list show": "GET holdings",
+    },
     "price": {
         "show": "GET prices",
         "why": "GET why",
