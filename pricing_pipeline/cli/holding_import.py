@@ -113,8 +113,7 @@ def _found(settings: Settings, engine: Engine, plan: Plan, file: HoldingsFile) -
 
 def _fits(listing: Listing, exchange: str, currency: str) -> bool:
     at_exchange = not exchange or exchange in ("XNYS", "XNAS") or listing.symbol.endswith(f":{exchange}")
-    major = {"GBX": "GBP", "GBp": "GBP"}.get(currency, currency)
-    return at_exchange and (not major or listing.currency in (None, major))
+    return at_exchange and (not currency or listing.currency in (None, holding_imports.major(currency)))
 
 
 @contextmanager

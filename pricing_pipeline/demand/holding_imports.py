@@ -19,6 +19,7 @@ from pricing_pipeline.errors import UnknownDataType
 from pricing_pipeline.holdings_files.formats import YAHOO_CUSTOM
 from pricing_pipeline.holdings_files.positions import HoldingsFile, Names, Position
 from pricing_pipeline.holdings_files.venues import Meant, meant_by
+from pricing_pipeline.providers.currencies import PARTS
 from pricing_pipeline.registry import data_type_registry
 
 _CLASSES = ("equity", "fund", "crypto", "fx")
@@ -163,7 +164,8 @@ def carry_out(connection: Connection, user: str, plan: Plan, *, learns_isins: bo
     pairs = [(one.data_type, one.symbol) for one in new if one.data_type and one.symbol]
     viewers.hold(connection, user, pairs, all_or_nothing=True)
     if learns_isins:
-        told = [one for one in plan.of(Outcome.NEW, Outcome.HELD) if one.isin]
+        # What is doubtful may be another instrument.
+        told = [one for one in plan.of(Outcome.NEW, Outcome.HELD) if one.isin and one.reason is None]
         parameters = {
             "data_types": [one.data_type for one in told],
             "symbols": [one.symbol for one in told],
@@ -171,6 +173,11 @@ def carry_out(connection: Connection, user: str, plan: Plan, *, learns_isins: bo
         }
         connection.execute(query("demand.learn_isins"), parameters)
     return len(pairs)
+
+
+def major(currency: str) -> str:
+    """The whole unit of a currency that a file names: GBP of GBX."""
+    return PARTS.get(currency, (currency, 0))[0]
 
 
 def _left_out(file: HoldingsFile) -> list[Decision]:
@@ -261,16 +268,12 @@ def _by_isin(names: Names, meant: Meant, known: _Known) -> tuple[str, str] | Non
     if (names.exchange and meant.symbols) or len(meant.symbols) == 1:
         return None  # another listing, which the file names
     for fits in (
-        [one for one in listings if names.currency and one[2] == _major(names.currency)],
+        [one for one in listings if names.currency and one[2] == major(names.currency)],
         list(listings),
     ):
         if len(fits) == 1:
             return fits[0][:2]
     return None
-
-
-def _major(currency: str) -> str:
-    return {"GBX": "GBP", "GBp": "GBP", "ZAc": "ZAR", "ZAC": "ZAR", "ILA": "ILS"}.get(currency, currency)
 
 
 def _unnamed(position: Position, meant: Meant, known: _Known) -> Decision:
@@ -358,7 +361,8 @@ def _decided(question: _Question, judged: Mapping[tuple[str, str], _Judged], kno
     if not able:
         # The answer that proposes something helps most.
         worst = next((one for one in answers if one.proposal), answers[0])
-        proposal = f"--as {shlex.quote(f'{worst.given}={worst.proposal}')}" if worst.proposal else None
+        identifier = names.isin or names.ticker
+        proposal = f"--as {shlex.quote(f'{identifier}={worst.proposal}')}" if worst.proposal else None
         reason = worst.reason if worst.given == names.ticker else f"{worst.given}: {worst.reason}"
         return [replace(base, reason=reason, proposal=proposal)]
     doubt = able[0].reason if able[0].outcome == "doubtful" else None

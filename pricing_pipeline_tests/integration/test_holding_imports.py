@@ -198,12 +198,16 @@ def test_a7_an_isin_with_a_wrong_check_digit_is_named_and_never_kept(
     cli: CommandLine, core: Core, tmp_path: Path
 ) -> None:
     path = tmp_path / "some.csv"
-    path.write_text("Ticker,ISIN\nAAPL,US0378331006\n,GB00BH4HKS38\n")
+    path.write_text("Ticker,ISIN\nAAPL,US0378331006\n,GB00BH4HKS38\nABCDEF,US5949181045\n")
     columns = ("--column", "symbol=Ticker", "--column", "isin=ISIN", "--json", "--yes")
-    doubtful, refused = cli("holding", "import", str(path), "--user", "ann", *columns).json["decisions"]
+    doubtful, refused, vague = cli("holding", "import", str(path), "--user", "ann", *columns).json[
+        "decisions"
+    ]
     assert (doubtful["symbol"], doubtful["outcome"]) == ("AAPL", "new")
     assert "wrong check digit" in doubtful["reason"]
     assert "its check digit is wrong" in refused["reason"]
+    assert (vague["outcome"], vague["symbol"]) == ("new", "ABCDEF")
+    assert "at most five letters" in vague["reason"], "and so its ISIN may be that of another one"
     assert core.one("SELECT count(*) FROM pricing.instruments WHERE isin IS NOT NULL") == 0
 
 
