@@ -297,9 +297,11 @@ class ProviderError(PricingError):
 
     `http_status` is None when no status line arrived; `wire_bytes` counts what did arrive. `most_symbols` is how many
     symbols the next calls may ask for, if the provider takes fewer than this one had. `if_never_answered` is a better
-    message if the provider has never answered a call; the client does not know whether it has.
+    message if the provider has never answered a call; the client does not know whether it has. `was_sent` is False when
+    it is certain that nothing of the request has left, so that it cost nothing.
     """
 
+    was_sent: bool = True
     most_symbols: int | None = None
     if_never_answered: str | None = None
 

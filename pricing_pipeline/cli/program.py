@@ -46,7 +46,7 @@ class Program(TyperGroup):
         for word in args:
             if not _is_text(word):
                 _end(f"{word!r} is not UTF-8 text. Check the terminal's encoding.", 2)
-        args, home = _without_home(args)
+        args, home = without_home(args)
         if home is not None:
             os.environ["PRICING_HOME"] = home
         try:
@@ -93,7 +93,7 @@ def hint(message: str) -> None:
     typer.echo(f"hint: {message}", err=True)
 
 
-def _without_home(args: Sequence[str]) -> tuple[list[str], str | None]:
+def without_home(args: Sequence[str]) -> tuple[list[str], str | None]:
     """The words of a command without `--home DIR`, which may stand anywhere, and the folder that it names."""
     words, rest, home = iter(args), [], None
     for word in words:
