@@ -176,8 +176,8 @@ $(VENV)/.runtime: requirements.lock
 	@$(call LOCKED_INSTALL,requirements.lock)
 	@printf %s "$$(pwd -P)" >$@
 
-$(VENV)/.project: $(VENV)/.runtime pyproject.toml
-	@$(PIP_INSTALL) --no-build-isolation --editable .
+$(VENV)/.project: $(VENV)/.runtime pyproject.toml client/pyproject.toml
+	@$(PIP_INSTALL) --no-build-isolation --editable . --editable ./client
 	@touch $@
 
 $(VENV)/.test: $(VENV)/.runtime requirements-test.lock

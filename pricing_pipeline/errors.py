@@ -44,6 +44,8 @@ answer carry what the database needs to settle the call: HTTP status and wire by
     │   ├── UnknownMasterKey      the master key that sealed it is not here
     │   └── SealBroken            its row is not as it was sealed
     ├── DeclarationRefused        the declaration of a provider is not as it must be
+    ├── HoldingsFileRefused       a file of holdings cannot be read
+    ├── PairsRefused              some pairs of a request are refused (carries pairs)
     ├── CapExceeded               a user asks for more pairs or price alerts than one user may have
     ├── LockUnavailable           another session has the lock: its work is going on already
     ├── LockLost                  the lock's session ended during the work
@@ -63,7 +65,7 @@ answer carry what the database needs to settle the call: HTTP status and wire by
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 
@@ -257,6 +259,18 @@ class DeclarationRefused(PricingError):
     """The declaration of a provider cannot be read or used, with the line of each fault. Nothing was changed."""
 
 
+class HoldingsFileRefused(PricingError):
+    """A file of holdings cannot be read as a whole: it is no table, or of no known format."""
+
+
+class PairsRefused(PricingError):
+    """Some pairs of a request are refused. `pairs` has the answer to each that is not accepted as it is written."""
+
+    def __init__(self, message: str, pairs: Sequence[Mapping[str, object]]) -> None:
+        super().__init__(message)
+        self.pairs = pairs
+
+
 class CapExceeded(PricingError):
     """One user asks for more pairs or price alerts than one user may have, or for too many new pairs a minute.
 
@@ -283,9 +297,11 @@ class ProviderError(PricingError):
 
     `http_status` is None when no status line arrived; `wire_bytes` counts what did arrive. `most_symbols` is how many
     symbols the next calls may ask for, if the provider takes fewer than this one had. `if_never_answered` is a better
-    message if the provider has never answered a call; the client does not know whether it has.
+    message if the provider has never answered a call; the client does not know whether it has. `was_sent` is False when
+    it is certain that nothing of the request has left, so that it cost nothing.
     """
 
+    was_sent: bool = True
     most_symbols: int | None = None
     if_never_answered: str | None = None
 

@@ -19,8 +19,9 @@ app = typer.Typer(
     cls=Program,
     help="Keeps exactly the prices people look at fresh, inside every provider's limits.",
     epilog="`pricing-pipeline COMMAND --help` shows an example of each command. "
-    "Settings are variables of the environment; a file .env in the current folder adds to them, and "
-    f"{f'{_FILE} is read' if _FILE else 'there is none here'}.",
+    "--home may stand anywhere in a command. "
+    "Settings are variables of the environment; a file .env in the current folder "
+    f"adds to them, unless it names another home, and {f'{_FILE} is there' if _FILE else 'there is none here'}.",
     add_completion=True,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
@@ -35,6 +36,9 @@ for _name, _noun in NOUNS.items():
 def _start(
     context: typer.Context,
     version: bool = typer.Option(False, "--version", help="Print the version and exit."),
+    home: str | None = typer.Option(  # `Program` takes it out of every command
+        None, metavar="DIR", help="The home that the command is about, instead of PRICING_HOME."
+    ),
 ) -> None:
     if version:
         typer.echo(_version())

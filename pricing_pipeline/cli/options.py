@@ -34,6 +34,9 @@ AnySymbols = Annotated[list[str] | None, symbols_argument("Only these symbols; e
 AnySymbol = Annotated[
     str | None, typer.Argument(metavar="SYMBOL", help="Only this symbol; else all.", show_default=False)
 ]
+AllOrNothing = Annotated[
+    bool, typer.Option("--all-or-nothing", help="Change nothing if one of the symbols is refused.")
+]
 Class = Annotated[
     str | None, typer.Option("--asset-class", metavar="CLASS", help="Only of this class; else of all.")
 ]
@@ -78,6 +81,17 @@ def one_output(plot: bool, as_json: bool, csv: Path | None, parquet: Path | None
     given = [name for name, is_given in wanted.items() if is_given]
     if len(given) > 1 and set(given) != {"--csv", "--parquet"}:
         raise typer.BadParameter(f"{given[0]} and {given[1]} are two ways to tell one result; leave one out")
+
+
+def pairs_of(option: str, texts: list[str] | None) -> dict[str, str]:
+    """The names and values of an option that is given as NAME=VALUE, several times."""
+    pairs: dict[str, str] = {}
+    for text in texts or ():
+        name, equals, value = text.strip().partition("=")
+        if not (equals and name.strip() and value.strip()):
+            raise typer.BadParameter(f"{text!r} is no {option}: write NAME=VALUE")
+        pairs[name.strip()] = value.strip()
+    return pairs
 
 
 def given(**options: tuple[Any, Callable[[Any], object]]) -> dict[str, object]:

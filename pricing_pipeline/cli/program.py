@@ -6,6 +6,7 @@ What a command does stands in its own module. Nothing here imports anything slow
 from __future__ import annotations
 
 import logging
+import os
 import re
 import sys
 from collections.abc import Sequence
@@ -41,9 +42,13 @@ class Program(TyperGroup):
         """Run a command; every error that we or the database raise on purpose becomes `error: <sentence>`."""
         if not standalone_mode:
             return super().main(args, prog_name, complete_var, False, windows_expand_args, **extra)
-        for word in sys.argv[1:] if args is None else args:
+        args = sys.argv[1:] if args is None else args
+        for word in args:
             if not _is_text(word):
                 _end(f"{word!r} is not UTF-8 text. Check the terminal's encoding.", 2)
+        args, home = without_home(args)
+        if home is not None:
+            os.environ["PRICING_HOME"] = home
         try:
             read_env_file()  # before options are read, some of which the environment sets
             code = super().main(args, prog_name, complete_var, False, windows_expand_args, **extra)
@@ -86,6 +91,21 @@ def warn(message: str) -> None:
 def hint(message: str) -> None:
     """Tell a person, beside the result, what to do next."""
     typer.echo(f"hint: {message}", err=True)
+
+
+def without_home(args: Sequence[str]) -> tuple[list[str], str | None]:
+    """The words of a command without `--home DIR`, which may stand anywhere, and the folder that it names."""
+    words, rest, home = iter(args), [], None
+    for word in words:
+        if word == "--":
+            rest += [word, *words]
+        elif word == "--home" or word.startswith("--home="):
+            home = word.removeprefix("--home=") if "=" in word else next(words, "")
+            if not home:
+                _end("--home needs a folder, such as --home .pricing.", 2)
+        else:
+            rest.append(word)
+    return rest, home
 
 
 def _is_text(word: str) -> bool:

@@ -16,7 +16,7 @@ from pricing_pipeline.processes.home import prepare_home
 from pricing_pipeline.providers.searches import Listing
 
 _FOR = timedelta(minutes=10)
-_MOST = 20
+_MOST = 100
 
 
 @dataclass(frozen=True, slots=True)

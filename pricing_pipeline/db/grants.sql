@@ -86,7 +86,7 @@ BEGIN
         -- Tables that a worker may not change at will; in all others it may insert, update and delete.
         worker_privileges (pattern, privileges) AS (VALUES
             -- What the owner tells the pipeline.
-            ('(data_type_registry|contents|fetchers|registry_state|user_caps|calendar_rules|exchanges|exchange_endings|alembic_version)', 'SELECT'),
+            ('(data_type_registry|contents|fetchers|registry_state|user_caps|calendar_rules|exchanges|exchange_endings|symbol_aliases|alembic_version)', 'SELECT'),
             ('(data_collectors|provider_capabilities|provider_limits|provider_key_limits|provider_plans|provider_declarations|provider_symbols|provider_routing|plausibility_bounds|provider_credentials|operation_types|recipients|api_tokens)', 'SELECT'),
             -- Which values are in files alone; only functions with the owner's rights move any.
             ('(exported_months|moved_days)', 'SELECT'),
@@ -104,7 +104,7 @@ BEGIN
             VALUES ('(provider_credentials|api_tokens|recipients|failing_recipients|async_operations(_.*)?|price_alerts|price_events|alembic_version)')),
         client_functions (name) AS (VALUES
             ('pricing.heartbeat(text[],text[])'), ('pricing.unsubscribe(text[],text[])'),
-            ('pricing.hold(text[],text[])'), ('pricing.release(text[],text[])'),
+            ('pricing.hold(text[],text[])'), ('pricing.release(text[],text[])'), ('pricing.all_or_nothing(jsonb)'),
             ('pricing.price(text)'), ('pricing.history(text,text,date,date,timestamp with time zone,text)'),
             ('pricing.document(text,text,timestamp with time zone)'),
             ('pricing.availability(text,date,date,integer,text,boolean,timestamp with time zone)'),

@@ -42,7 +42,8 @@ class Receipt:
 
     `http_status` is None without a response. `wire_bytes` counts bytes on the wire. `units_left` is the rest of the
     provider's limit and `shown` the limit, if the provider states them. `kind` says why the whole call brought nothing.
-    A call with an `error` has failed. `is_unannounced`: the answer did not say how long it is.
+    A call with an `error` has failed. `is_unannounced`: the answer did not say how long it is. A call that never left
+    (`was_sent` False) gives its units back.
     """
 
     http_status: int | None
@@ -52,6 +53,7 @@ class Receipt:
     error: str | None = None
     shown: ShownLimit | None = None
     is_unannounced: bool = False
+    was_sent: bool = True
 
     @property
     def parameters(self) -> dict[str, int | None]:

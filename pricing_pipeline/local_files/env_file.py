@@ -35,7 +35,8 @@ def refuse(fault: str) -> NoReturn:
 def read_env_file(complain: Callable[[str], object] = refuse) -> None:
     """Add its settings (`PRICING_...`) to the environment, which goes before it. Values are taken as they are.
 
-    What else it holds is somebody else's. Complains of a file that cannot be read or that others may write, and of a
+    A file that names another home than the environment is about that one: none of it is taken. What else it holds is
+    somebody else's. Complains of a file that cannot be read or that others may write, and of a
     line with a setting that says nothing: it must not be passed over without a word.
     """
     path = env_file()
@@ -62,6 +63,10 @@ def read_env_file(complain: Callable[[str], object] = refuse) -> None:
     except OSError as error:
         complain(f"{path} cannot be read: {error.strerror}. It holds settings; mend it or move it away.")
         return
+    home = os.environ.get("PRICING_HOME")
+    named = next((line.value for line in reversed(lines) if line.key == "PRICING_HOME" and line.value), None)
+    if home and named and _absolute(home) != _absolute(named):
+        return
     for line in lines:
         if line.error or line.key is None or line.value is None or not _is_text(line.value):
             # The line itself is not shown: it may hold a secret.
@@ -71,6 +76,10 @@ def read_env_file(complain: Callable[[str], object] = refuse) -> None:
             )
         else:
             os.environ[line.key] = os.environ.get(line.key) or line.value
+
+
+def _absolute(home: str) -> Path:
+    return Path(os.path.expandvars(home)).expanduser().absolute()
 
 
 def _is_text(value: str) -> bool:

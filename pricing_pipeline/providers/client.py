@@ -351,7 +351,10 @@ class ProviderClient:
             try:
                 response, is_unannounced = self._send(request, key, max_bytes)
             except ProviderError as error:
-                pages.end(Receipt(error.http_status, error.wire_bytes, error=str(error)))
+                pages.end(
+                    Receipt(error.http_status, error.wire_bytes, error=str(error), was_sent=error.was_sent)
+                )
+                error.was_sent = True  # the call was, of which this is a page
                 raise
         except Unfinished as error:
             error.http_status, error.wire_bytes = spent.status, spent.first

@@ -125,7 +125,9 @@ class Wire:
                 words = safe_words(self._hide(str(fault)))
                 message = f"{name} could not be asked or broke off: {words} ({arrived})"
         message = self._hide(f"{message}. The base URL is {self._base_url}")
-        return kind(message, http_status=status, wire_bytes=exchange.received)
+        error = kind(message, http_status=status, wire_bytes=exchange.received)
+        error.was_sent = not isinstance(fault, _NOT_SENT)
+        return error
 
 
 def _target(request: Request) -> bytes:
@@ -141,6 +143,8 @@ def _content(request: Request) -> bytes | None:
     return b"" if request.json is None else json.dumps(request.json, ensure_ascii=False).encode()
 
 
+_NOT_SENT = (AddressRefused, httpcore.ConnectError, httpcore.ConnectTimeout)
+"""The name has no address that may be called, or no connection could be made: a request goes out after that."""
 _FAULTS = (
     httpcore.TimeoutException,
     httpcore.NetworkError,

@@ -276,6 +276,9 @@ def settle(
 
     The receipt changes the provider's breaker, pauses and units left only if the claim still owns a task.
     """
+    if is_owned and not receipt.was_sent:
+        connection.execute(query("limits.settle_unsent"), {"call_id": call_id, "error": receipt.error})
+        return
     connection.execute(
         query("limits.settle"),
         {
@@ -305,7 +308,8 @@ def settle_failed(
     kind = kind if kind in _OF_PROVIDER else None
     status, wire_bytes = getattr(error, "http_status", None), getattr(error, "wire_bytes", 0)
     shown = error.shown if isinstance(error, Throttled) else None
-    receipt = Receipt(status, wire_bytes, kind=kind, error=message, shown=shown)
+    was_sent = getattr(error, "was_sent", True)
+    receipt = Receipt(status, wire_bytes, kind=kind, error=message, shown=shown, was_sent=was_sent)
     settle(connection, call_id, receipt, is_owned=is_owned)
     if isinstance(error, Throttled | KeyRefused):
         pause = error.retry_after if isinstance(error, Throttled) else _KEY_REFUSED_PAUSE

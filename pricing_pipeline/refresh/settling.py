@@ -356,7 +356,14 @@ def _kind_of_error(call: Call, error: ProviderError) -> FailureKind | None:
 def _receipt_of_failure(call: Call, error: ProviderError) -> Receipt:
     kind = _kind_of_error(call, error)
     shown = error.shown if isinstance(error, Throttled) else None
-    return Receipt(error.http_status, error.wire_bytes, kind=kind, error=str(error), shown=shown)
+    return Receipt(
+        error.http_status,
+        error.wire_bytes,
+        kind=kind,
+        error=str(error),
+        shown=shown,
+        was_sent=error.was_sent,
+    )
 
 
 def _by_reason(failures: Iterable[SymbolFailure]) -> dict[tuple[FailureKind, str], list[str]]:

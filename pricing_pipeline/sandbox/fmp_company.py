@@ -17,9 +17,6 @@ _MOVES = timedelta(days=45)
 _FILED_AFTER = timedelta(days=40)
 _TRADES = ("Software", "Semiconductors", "Banks", "Insurance", "Retail", "Pharmaceuticals")
 _CITIES = (("Springfield", "IL"), ("Riverside", "CA"), ("Salem", "OR"), ("Madison", "WI"))
-_COUNTRIES = {
-    "United States": "US", "United Kingdom": "GB", "Germany": "DE", "Australia": "AU", "South Africa": "ZA",
-}  # fmt: skip
 
 Row = dict[str, object]
 
@@ -44,7 +41,7 @@ def profile(instrument: Instrument) -> Row:
         "companyName": instrument.name,
         "currency": instrument.currency,
         "cik": _cik(symbol),
-        "isin": f"{_COUNTRIES[instrument.venue.country]}{pick(f'isin:{symbol}', 10**9, 10**10)}",
+        "isin": f"{instrument.venue.country_code}{pick(f'isin:{symbol}', 10**9, 10**10)}",
         "cusip": str(pick(f"cusip:{symbol}", 10**8, 10**9)),
         "exchangeFullName": instrument.venue.yahoo_name,
         "exchange": instrument.venue.fmp_code,
@@ -53,7 +50,7 @@ def profile(instrument: Instrument) -> Row:
         "description": f"{instrument.name} is made up and deals in {trade.lower()}.",
         "ceo": "A. Person",
         "sector": "Technology" if trade in _TRADES[:2] else "Other",
-        "country": _COUNTRIES[instrument.venue.country],
+        "country": instrument.venue.country_code,
         "fullTimeEmployees": str(pick(f"employees:{symbol}", 100, 200_000)),
         "phone": f"555 {pick(f'phone:{symbol}', 10**6, 10**7)}",
         "address": f"{pick(f'house:{symbol}', 1, 1000)} Main Street",

@@ -260,7 +260,7 @@ class Market:
 
 @lru_cache(4096)
 def _hours(venue: Venue, day: date) -> tuple[datetime, datetime]:
-    opening, closing = (datetime.combine(day, at, venue.zone) for at in (venue.opens, venue.closes))
+    opening, closing = (datetime.combine(day, at, venue.zone) for at in venue.hours)
     return opening.astimezone(UTC), closing.astimezone(UTC)
 
 

@@ -33,7 +33,6 @@ class Series:
     def __init__(self, instrument: Instrument, seed: int) -> None:
         self._instrument = instrument
         self._seed = seed
-        self._closed_days = instrument.venue.closed_days
         recorded: tuple[RecordedBar, ...] = ()
         if instrument.kind is Kind.EQUITY:
             recorded = recorded_bars().get(instrument.key, ())
@@ -47,7 +46,7 @@ class Series:
         if day < self._walk_from:
             at = bisect_left(self._recorded_days, day)
             return at < len(self._recorded_days) and self._recorded_days[at] == day
-        return day.weekday() < self._instrument.week_days and day not in self._closed_days
+        return day.weekday() < self._instrument.week_days and self._instrument.venue.trades_on(day)
 
     def trading_day_before(self, day: date) -> date:
         """The last trading day before `day`; `day` must lie after the first one."""
@@ -82,7 +81,7 @@ class Series:
         """The bars of the walk from index `begin` up to, not including, `end`, without those of closed days."""
         walked = enumerate(self._walked(begin, end), self._origin + begin)
         bars = [Bar(self._weekday(count), prices) for count, prices in walked]
-        return [bar for bar in bars if bar.day not in self._closed_days]
+        return [bar for bar in bars if self._instrument.venue.trades_on(bar.day)]
 
     def _walked(self, begin: int, end: int) -> list[Day]:
         """Days of the walk from index `begin` up to, not including, `end`."""

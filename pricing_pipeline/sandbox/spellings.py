@@ -5,13 +5,20 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
-from pricing_pipeline.sandbox.instruments import Instrument, Kind, find_abroad, find_instrument
-from pricing_pipeline.sandbox.venues import ABROAD
+from pricing_pipeline.sandbox.instruments import (
+    Instrument,
+    Kind,
+    find_abroad,
+    find_future,
+    find_index,
+    find_instrument,
+)
+from pricing_pipeline.sandbox.venues import ABROAD, Venue
 
 _YAHOO_PAIR = re.compile(r"([A-Z]{3})([A-Z]{3})=X")
-_YAHOO_COIN = re.compile(r"([A-Z]{2,5})-([A-Z]{3,4})")
-_SHARE = re.compile(r"([A-Z0-9]+)(?:-([A-Z]))?(?:\.([A-Z]+))?")
-"""A ticker, its class, and its market: `BRK-B`, `VOD.L`."""
+_YAHOO_COIN = re.compile(r"([A-Z0-9]{2,10})-([A-Z]{3,4})")
+_SHARE = re.compile(r"([A-Z0-9&'-]+?)(?:-([A-Z]))?(?:\.([A-Z]+))?")
+"""A ticker, its class, and its market: `BRK-B`, `VOD.L`, `BAJAJ-AUTO.NS`."""
 _METALS = ("XAG/", "XAU/", "XPD/", "XPT/")
 _BY_SUFFIX = {venue.suffix: venue for venue in ABROAD}
 
@@ -30,22 +37,19 @@ def of_twelvedata(
     told = (market, exchange, mic_code, country, type_)
     if not any(told):
         return find_instrument(ticker)
-    candidates = [find_instrument(ticker), *(find_abroad(ticker, venue) for venue in ABROAD)]
-    return next(
-        (candidate for candidate in candidates if candidate is not None and _is_meant(candidate, *told)), None
-    )
+    found = find_instrument(ticker)
+    if found is None or not _is_meant(found.venue, *told[:4]):
+        venue = next((venue for venue in ABROAD if _is_meant(venue, *told[:4])), None)
+        found = None if venue is None else find_abroad(ticker, venue)
+    return found if found is not None and type_ in ("", TYPES[found.kind]) else None
 
 
-def _is_meant(
-    instrument: Instrument, market: str, exchange: str, mic_code: str, country: str, type_: str
-) -> bool:
-    venue = instrument.venue
+def _is_meant(venue: Venue, market: str, exchange: str, mic_code: str, country: str) -> bool:
     return (
-        market in ("", venue.exchange, venue.mic_code)
-        and exchange in ("", venue.exchange)
+        market in ("", *venue.names, venue.mic_code)
+        and exchange in ("", *venue.names)
         and mic_code in ("", venue.mic_code)
         and country in ("", venue.country)
-        and type_ in ("", TYPES[instrument.kind])
     )
 
 
@@ -55,7 +59,9 @@ TYPES = {Kind.EQUITY: "Common Stock", Kind.FOREX: "Physical Currency", Kind.CRYP
 
 @lru_cache(50_000)
 def of_yahoo(symbol: str) -> Instrument | None:
-    """`AAPL`, `BRK-B`, `VOD.L`, `EURUSD=X`, `BTC-USD`. Metals are futures there, which the sandbox has not."""
+    """`AAPL`, `BRK-B`, `VOD.L`, `^FTSE`, `EURUSD=X`, `BTC-USD`, `GC=F`. Metals are futures there."""
+    if found := find_index(symbol) or find_future(symbol):
+        return found
     if pair := _YAHOO_PAIR.fullmatch(symbol):
         slashed = f"{pair[1]}/{pair[2]}"
         return None if slashed.startswith(_METALS) else _of_kind(slashed, Kind.FOREX)
@@ -65,7 +71,7 @@ def of_yahoo(symbol: str) -> Instrument | None:
 
 
 def of_fmp(symbol: str) -> Instrument | None:
-    """`AAPL`, `BRK-B`, `VOD.L`: the sandbox has shares only."""
+    """`AAPL`, `BRK-B`, `VOD.L`: it has shares only."""
     return _share(symbol)
 
 
@@ -98,4 +104,4 @@ def for_yahoo(instrument: Instrument) -> str:
 def for_fmp(instrument: Instrument) -> str:
     """The one spelling by which `of_fmp` finds a share."""
     suffix = f".{instrument.venue.suffix}" if instrument.venue.suffix else ""
-    return instrument.symbol.replace(".", "-") + suffix
+    return re.sub("[. ]", "-", instrument.symbol) + suffix

@@ -23,7 +23,13 @@ RANGES = {
     "ytd": 0, "max": 36_525,
 }  # fmt: skip
 """Calendar days of a `range`; the year's first day is that of `ytd`."""
-_TYPES = {Kind.EQUITY: "EQUITY", Kind.FOREX: "CURRENCY", Kind.CRYPTO: "CRYPTOCURRENCY"}
+_TYPES = {
+    Kind.EQUITY: "EQUITY",
+    Kind.INDEX: "INDEX",
+    Kind.FUTURE: "FUTURE",
+    Kind.FOREX: "CURRENCY",
+    Kind.CRYPTO: "CRYPTOCURRENCY",
+}
 _BEFORE, _AFTER = timedelta(hours=5, minutes=30), timedelta(hours=4)
 """How long shares of the United States trade before and after the session."""
 

@@ -5,6 +5,7 @@ Numbers, times and ids are masked, for they differ from run to run; prices of re
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
 import signal
@@ -113,6 +114,27 @@ def missing(command: str, sample: str, stdout: str) -> list[str]:
         if not any(re.fullmatch(wanted, one) for one in printed):
             found.append(line)
     return found
+
+
+def test_the_curl_of_the_tour_answers_as_its_sample_to_the_space(tour: Stack) -> None:
+    """Numbers differ from day to day; an ellipsis stands for what is left out."""
+    tour.wait_until_all_fresh()
+    ((commands, sample),) = re.findall(
+        r"^    (export TOKEN=.*\n    curl .*)\n\n((?:    .*\n)+)", README.read_text(), re.MULTILINE
+    )
+    fetch_again(tour, "AAPL")
+    url = tour.state()["urls"]["api"].rstrip("/")
+    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+    answer = subprocess.run(
+        ["sh", "-ec", commands.replace("curl", "curl -sS").replace("http://127.0.0.1:8000", url)],
+        env=tour.environment() | {"PATH": path},
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
+    parts = re.sub(r"\n? {4}", "", sample).strip().split("...")
+    wanted = ".*".join(re.sub(r"\d+(\\\.\d+)?", r"[0-9.]+", re.escape(part)) for part in parts)
+    assert re.fullmatch(wanted, answer.strip()), answer
 
 
 def test_the_samples_are_found() -> None:

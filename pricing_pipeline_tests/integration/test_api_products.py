@@ -8,7 +8,7 @@ from decimal import Decimal
 
 import pytest
 
-from pricing_pipeline.client import NotFound, PricingClient
+from pricing_client import NotFound, PricingClient
 from pricing_pipeline.domain.answers import Answer
 from pricing_pipeline.domain.inventory import Option, PaxCategory, Product
 from pricing_pipeline.domain.scopes import Scope

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 from sqlalchemy import Engine, text
 
+from pricing_client.events import Event
 from pricing_pipeline.api import access, live_stream, server, stream_hub
 from pricing_pipeline.api.app import AT_ONCE_OF_ONE
-from pricing_pipeline.client.events import Event
 from pricing_pipeline.db import backup
 from pricing_pipeline.demand import stream_log
 from pricing_pipeline.domain.scopes import Scope

@@ -57,11 +57,31 @@ def all_commands() -> dict[tuple[str, ...], Any]:
 COMMANDS = all_commands()
 
 
+@pytest.mark.parametrize(
+    "words", [["--home", "two", "status"], ["status", "--json", "--home", "two"], ["status", "--home=two"]]
+)
+def test_c3_a_command_may_name_its_home_anywhere(tmp_path: Path, words: list[str]) -> None:
+    (tmp_path / ".env").write_text(
+        "PRICING_HOME=one\nPRICING_DATABASE_URL=postgresql://one.example/pricing\n"
+    )
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("PRICING_")}
+    done = subprocess.run(
+        [sys.executable, "-m", "pricing_pipeline.cli", *words],
+        cwd=tmp_path,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert str(tmp_path / "two") in done.stdout
+    assert f"the home {tmp_path / 'two'} does not exist" in done.stderr
+
+
 def test_every_promised_command_is_there() -> None:
     promised = {
         "": "up status page sandbox",
         "subscription": "watch end list show",
-        "holding": "open close list show",
+        "holding": "open import close list show",
         "alert": "list show acknowledge silence unsilence",
         "price-alert": "add list show remove",
         "recipient": "add list show change remove",

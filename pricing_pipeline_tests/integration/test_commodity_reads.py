@@ -12,7 +12,7 @@ from psycopg import errors
 from sqlalchemy import Engine, text
 from sqlalchemy.exc import ProgrammingError
 
-from pricing_pipeline.client import NotFound, PricingClient
+from pricing_client import NotFound, PricingClient
 from pricing_pipeline.domain.commodities import CommodityPrice, TerminalPrices
 from pricing_pipeline.domain.scopes import Scope
 from pricing_pipeline_tests.fixtures.cli import CommandLine

@@ -41,6 +41,7 @@ WRITERS = {
     "claim_etl_call",
     "lock_call",
     "settle_call",
+    "settle_unsent",
     "note_unannounced",
     "expire_calls",
     "judge_call",
@@ -79,6 +80,8 @@ OTHER_DEFINERS = {
     "move_month",  # which deletes only what the owner's policy lets leave
     "fill_own_table",  # which workers have no rights to; it copies what they have stored
 }
+GIVES_BACK = "settle_unsent"
+"""It gives the units of an open call back, as a fault of its provider: test_unsent_calls.py."""
 # They have no rights of their own, and write counts through WRITERS.
 CALL_WRITERS = {"finish_call", "store_answer", "store_quotes"}
 
@@ -260,7 +263,7 @@ KEYS = ["'{default}'", "'{default,made_up}'", "NULL"]
 NAMED = {
     **dict.fromkeys(("wanted_provider", "from_provider", "provider"), PROVIDERS),
     **dict.fromkeys(
-        ("settled", "judged", "finished", "answered", "from_call", "lost", "failed_probe"), CALLS
+        ("settled", "unsent", "judged", "finished", "answered", "from_call", "lost", "failed_probe"), CALLS
     ),
     **dict.fromkeys(("bytes", "wire_bytes", "more_bytes"), BYTES),
     **dict.fromkeys(("names", "keys"), KEYS),
@@ -399,7 +402,7 @@ def test_b10_no_function_lets_a_worker_make_more_calls(used: Core, worker: Sessi
             ran.add(name)
             if name in WRITERS | CALL_WRITERS:
                 after = standing(used)
-                assert fallen(before, after) == {}, (name, arguments)
+                assert name == GIVES_BACK or fallen(before, after) == {}, (name, arguments)
                 before = after
         after, now = standing(used), used.rows(FINGERPRINT)
         assert fallen(before, after) == {}, (name, tried)

@@ -68,6 +68,7 @@ def test_a6_one_command_makes_the_free_plan_work(core: Core, cli: CommandLine) -
         QUOTE: (13, "is_market_stale"),
         "equity_daily": (1440, "is_market_stale"),
         "fx_rate": (15, "is_market_stale"),
+        "crypto_quote": (60, "is_data_stale"),
     }
     assert core.one("SELECT is_active FROM pricing.data_collectors WHERE provider = 'twelvedata'")
     assert core.one("SELECT count(*) FROM pricing.provider_credentials") == 1
@@ -120,7 +121,7 @@ def test_a6_plans_are_switched_and_undone(core: Core, cli: CommandLine) -> None:
     undone = cli("provider", "undo", TWELVEDATA, sandbox="false")
     assert "as they were before its plan" in undone.stdout
     assert types(core) == {}
-    kept = [row for row in settings(core) if row[0] not in {QUOTE, "equity_daily", "fx_rate"}]
+    kept = [row for row in settings(core) if row[0] not in {QUOTE, "equity_daily", "fx_rate", "crypto_quote"}]
     assert kept == before
     assert "no plan of twelvedata is in use" in cli("provider", "undo", TWELVEDATA, sandbox="false").error
 

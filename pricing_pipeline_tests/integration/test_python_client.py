@@ -18,8 +18,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from pricing_pipeline.api import stream_hub
-from pricing_pipeline.client import (
+from pricing_client import (
     ApiError,
     HistoryWarning,
     NotAllowed,
@@ -31,7 +30,9 @@ from pricing_pipeline.client import (
     Unavailable,
     Update,
 )
-from pricing_pipeline.client.events import Event, lines_of, read_events
+from pricing_client import client as client_module
+from pricing_client.events import Event, lines_of, read_events
+from pricing_pipeline.api import stream_hub
 from pricing_pipeline.domain.scopes import Scope
 from pricing_pipeline_tests.fixtures.core import QUOTE, Core
 from pricing_pipeline_tests.support.api_server import RunningApi
@@ -51,7 +52,7 @@ def client(api: RunningApi, monkeypatch: pytest.MonkeyPatch) -> Iterator[Pricing
 
 @pytest.mark.usefixtures("still")
 def test_a9_f4_prices_are_exact_and_say_why_they_are_old(client: PricingClient, core: Core) -> None:
-    assert client.heartbeat(AAPL) == 1
+    assert client.heartbeat(AAPL).changed == 1
     core.refresh(price="146.5500")
     found = client.prices("AAPL", "NOSUCH")
     (price,) = found.prices
@@ -60,7 +61,43 @@ def test_a9_f4_prices_are_exact_and_say_why_they_are_old(client: PricingClient, 
     assert {(pair.symbol, pair.why.state) for pair in found.missing} >= {("NOSUCH", "unknown_symbol")}
     (why,) = client.why("AAPL", data_type=QUOTE)
     assert (why.symbol, why.state) == ("AAPL", "fresh")
-    assert [client.hold(AAPL), client.hold(AAPL), client.release(AAPL), client.leave(AAPL)] == [1, 0, 1, 1]
+    assert [client.hold(AAPL).changed, client.hold(AAPL).changed] == [1, 0]
+    assert [client.release(AAPL), client.leave(AAPL)] == [1, 1]
+
+
+@pytest.mark.usefixtures("still")
+def test_b27_what_a_user_watches_and_holds_is_listed_however_long(
+    client: PricingClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(client_module, "_ROWS_OF_A_PAGE", 2)
+    pairs = [(QUOTE, symbol) for symbol in ("AAPL", "IBM", "META", "MSFT", "NVDA")]
+    client.heartbeat(*pairs)
+    client.hold(*pairs)
+    client.release(pairs[0])
+    assert [(one.data_type, one.symbol) for one in client.subscriptions()] == pairs
+    assert [(one.data_type, one.symbol) for one in client.holdings()] == pairs[1:]
+    (released,) = (one for one in client.holdings(closed_too=True) if one.closed_at is not None)
+    assert (released.symbol, released.status) == ("AAPL", "closed")
+
+
+@pytest.mark.usefixtures("still")
+def test_b27_price_alerts_are_added_listed_and_removed(client: PricingClient, core: Core) -> None:
+    core.rows(
+        "INSERT INTO pricing.recipients (recipient, channel, takes_any_user, least_severity, created_at)"
+        " VALUES ('shop', 'log', true, NULL, now())"
+    )
+    above = client.add_price_alert("shop", *AAPL, "above", Decimal("200.10"), hysteresis="1.5")
+    stale = client.add_price_alert("shop", *AAPL, "stale", lasts_seconds=600)
+    assert (above.threshold, above.hysteresis, above.is_fetched) == (Decimal("200.10"), Decimal("1.5"), False)
+    assert client.price_alerts() == [above, stale]
+    with pytest.raises(RequestRefused, match="has this price alert already"):
+        client.add_price_alert("shop", *AAPL, "above", "200.10")
+    with pytest.raises(NotFound, match="nosuch"):
+        client.add_price_alert("nosuch", *AAPL, "each")
+    assert client.remove_price_alerts(above.price_alert_id) == [above.price_alert_id]
+    with pytest.raises(NotFound):
+        client.remove_price_alerts(above.price_alert_id, stale.price_alert_id)
+    assert client.price_alerts() == [stale]
 
 
 def test_problems_are_told_in_their_words(client: PricingClient, api: RunningApi) -> None:
@@ -292,10 +329,10 @@ def test_b27_watching_goes_on_where_it_was_cut_off() -> None:
 
 def test_the_client_imports_neither_the_database_nor_the_server() -> None:
     code = (
-        "import sys, pricing_pipeline.client\n"
+        "import sys, pricing_client\n"
         "print(*sorted(name for name in sys.modules if name.split('.')[0] in"
         " ('sqlalchemy', 'psycopg', 'fastapi', 'starlette', 'pydantic', 'pandas', 'uvicorn')"
-        " or name.startswith('pricing_pipeline.') and not name.startswith('pricing_pipeline.client')))"
+        " or name.startswith('pricing_pipeline.') and not name.startswith('pricing_client')))"
     )
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert found.stdout.split() == []

@@ -19,12 +19,12 @@ from hypothesis.stateful import (
 )
 from sqlalchemy import Connection, text
 
+from pricing_client.events import Event, read_events
 from pricing_pipeline.api import live_stream
 from pricing_pipeline.api.access import Tokens
 from pricing_pipeline.api.live_stream import Stream
 from pricing_pipeline.api.stream_events import read_id
 from pricing_pipeline.api.stream_hub import StreamHub
-from pricing_pipeline.client.events import Event, read_events
 from pricing_pipeline.db.engine import KeptSession
 from pricing_pipeline.demand import stream_log
 from pricing_pipeline.errors import DatabaseError

@@ -38,6 +38,7 @@ class Route:
 
 READ, WATCH, OPERATE = Scope.READ, Scope.WATCH, Scope.OPERATE
 NONE_SUCH = 999_999_999
+COLUMNS = {"column": "symbol=Ticker"}
 IDS = {"ids": [NONE_SUCH]}
 PRICE_ALERT = {
     "recipient": "nosuch",
@@ -80,6 +81,7 @@ ROUTES: Mapping[str, Route] = {
     "POST /v1/release": Route(WATCH, body=PAIR, of_user=True),
     "GET /v1/subscriptions": Route(WATCH, of_user=True),
     "GET /v1/holdings": Route(WATCH, of_user=True),
+    "POST /v1/holdings/import": Route(WATCH, body=b"Ticker,Shares\nMSFT,1\n", params=COLUMNS, of_user=True),
     "GET /v1/page": Route(READ),
     "GET /v1/tasks": Route(READ),
     "GET /v1/tasks/{task_id}": Route(READ, 404),
@@ -125,5 +127,5 @@ def request_of(name: str) -> tuple[str, str, dict[str, Any]]:
     route = ROUTES[name]
     request: dict[str, Any] = {"params": dict(route.params)}
     if route.body is not None:
-        request["json"] = route.body
+        request["content" if isinstance(route.body, bytes) else "json"] = route.body
     return method, "/".join(parts), request

@@ -11,7 +11,7 @@ from typing import Any
 
 import httpx
 
-from pricing_pipeline.client.events import Event, read_events
+from pricing_client.events import Event, read_events
 from pricing_pipeline_tests.support.api_server import Caller
 from pricing_pipeline_tests.support.loopback import NO_TLS
 from pricing_pipeline_tests.support.patience import PATIENCE

@@ -25,7 +25,8 @@ that prints something takes `--json`; those that show times take `--zone`, and t
 or 80 columns, `--wide`. The tab key [completes](running.md#completion-in-the-shell) what is typed.
 
 Settings are variables of the environment, each with its default in [.env.example](../.env.example); a file `.env` in
-the current folder adds to them.
+the current folder adds to them. `--home DIR`, anywhere in a command, names the home that it is about; a `.env` that
+names another one is then left out.
 """
 
 

@@ -8,6 +8,7 @@ from inspect import signature
 
 import pytest
 
+from pricing_client import PricingClient, client
 from pricing_pipeline.api import (
     access,
     app,
@@ -19,7 +20,6 @@ from pricing_pipeline.api import (
     stream,
     stream_hub,
 )
-from pricing_pipeline.client import PricingClient, pricing_client
 from pricing_pipeline.processes import connections
 from pricing_pipeline.settings import Settings
 from pricing_pipeline_tests.support.api_routes import ROUTES
@@ -61,7 +61,12 @@ def test_b7_the_page_names_every_route_and_no_other() -> None:
 
 OVER_HTTP = {
     "subscription": {"watch": "POST heartbeat", "end": "POST unsubscribe", "list show": "GET subscriptions"},
-    "holding": {"open": "POST hold", "close": "POST release", "list show": "GET holdings"},
+    "holding": {
+        "open": "POST hold",
+        "import": "POST holdings/import",
+        "close": "POST release",
+        "list show": "GET holdings",
+    },
     "price": {
         "show": "GET prices",
         "why": "GET why",
@@ -174,7 +179,7 @@ FIGURES = {
     r"gets `missed` when (\S+) events wait": live_stream.MOST_PENDING,
     r"One that reads nothing for (a) minute is cut off": stream._PATIENCE_SECONDS / 60,
     r"a comment comes every (\S+) seconds": stream._COMMENT_SECONDS,
-    r"neither event nor comment comes for (\S+) seconds": pricing_client._SILENCE_SECONDS,
+    r"neither event nor comment comes for (\S+) seconds": client._SILENCE_SECONDS,
     r"A user can have (\S+) streams with one token": stream_hub.MOST_OF_USER,
     r"streams with one token, a token (\d+),": stream_hub.MOST_OF_TOKEN,
     r"streams with one token, a token \d+, and a server (\d+);": stream_hub.MOST_STREAMS,

@@ -17,6 +17,16 @@ from packaging.utils import canonicalize_name
 
 ROOT = Path(__file__).parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
+CLIENT = tomllib.loads((ROOT / "client/pyproject.toml").read_text())["project"]
+OF_CLIENT = [
+    Requirement(line) for line in (*CLIENT["dependencies"], *CLIENT["optional-dependencies"]["pandas"])
+]
+OURS_IN = {
+    "pricing_pipeline": {"pricing_pipeline"},
+    "migrations": {"pricing_pipeline"},
+    "pricing_pipeline_tests": {"pricing_pipeline", "pricing_pipeline_tests", "pricing_client"},
+    "client/pricing_client": {"pricing_client"},
+}
 BASE = [Requirement(line) for line in PROJECT["project"]["dependencies"]]
 OPTIONAL = {
     name: [Requirement(line) for line in lines]
@@ -55,6 +65,12 @@ def test_the_build_backend_is_the_locked_one() -> None:
 def test_the_lock_files_hold_what_pyproject_asks_for() -> None:
     assert pinned([*RUNTIME, *GROUPS["build"]]).items() <= locked(LOCKS[0]).items()
     assert pinned(GROUPS["test"]).items() <= locked(LOCKS[1]).items()
+
+
+def test_the_client_works_with_what_is_locked_here() -> None:
+    versions = locked(LOCKS[0])
+    for requirement in OF_CLIENT:
+        assert requirement.specifier.contains(versions[canonicalize_name(requirement.name)])
 
 
 def test_the_lock_files_agree_on_what_both_hold() -> None:
@@ -190,10 +206,11 @@ def _imported(folder: str) -> Iterator[str]:
         ("pricing_pipeline", [*RUNTIME, *OPTIONAL["parquet"]]),
         ("migrations", RUNTIME),
         ("pricing_pipeline_tests", DIRECT),
+        ("client/pricing_client", OF_CLIENT),
     ],
 )
 def test_the_code_imports_direct_dependencies_only(folder: str, allowed: list[Requirement]) -> None:
-    ours = {"pricing_pipeline", "pricing_pipeline_tests", *sys.stdlib_module_names}
+    ours = OURS_IN[folder] | sys.stdlib_module_names
     distributions = packages_distributions()
     stray = {
         module

@@ -26,8 +26,9 @@ def clone(tmp_path: Path) -> Path:
     """A folder with a space in its name that holds what `make install` reads."""
     folder = tmp_path / "a clone"
     folder.mkdir()
-    for name in ("Makefile", "pyproject.toml", "requirements.lock"):
-        shutil.copy(ROOT / name, folder)
+    (folder / "client").mkdir()
+    for name in ("Makefile", "pyproject.toml", "client/pyproject.toml", "requirements.lock"):
+        shutil.copy(ROOT / name, folder / name)
     return folder
 
 

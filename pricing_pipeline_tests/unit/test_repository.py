@@ -11,7 +11,7 @@ import pytest
 
 from pricing_pipeline_tests.support.pages import PAGES, ROOT, relative
 
-PACKAGE = sorted((ROOT / "pricing_pipeline").rglob("*.py"))
+PACKAGE = sorted([*(ROOT / "pricing_pipeline").rglob("*.py"), *(ROOT / "client").rglob("*.py")])
 TESTS = sorted((ROOT / "pricing_pipeline_tests").rglob("*.py"))
 
 _SQL = re.compile(

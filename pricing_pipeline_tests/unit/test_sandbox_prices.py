@@ -299,12 +299,19 @@ def test_bars_within_a_day_join_up_with_the_quote(symbol):
         ("SAP", "XETR"),
         ("BHP", "XASX"),
         ("SOL", "XJSE"),
+        ("7203", "XTKS"),
+        ("TEVA", "XTAE"),
+        ("2222", "XSAU"),
+        ("RELIANCE", "XBOM"),
+        ("GGAL", "XBUE"),
     ],
 )
 def test_f6_every_bar_is_of_a_session_and_every_session_has_one(symbol, calendar):
     """Else the pipeline would doubt bars of holidays, or open these days for all by two such bars."""
     first, last = date(2013, 3, 4), date(2030, 12, 31)
-    sessions = set(exchange_sessions(calendar, first, last).days)
+    known = exchange_sessions(calendar, first, last)
+    first, last = known.start, known.end
+    sessions = set(known.days)
     for correction in corrections():
         if correction.calendar == calendar and first <= correction.day <= last:
             (sessions.add if correction.is_open else sessions.discard)(correction.day)

@@ -7,7 +7,14 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 
+from pricing_pipeline.domain.exchanges import Exchange, exchanges
+from pricing_pipeline.providers.canonical import TICKER
+from pricing_pipeline.providers.fmp import Fmp
+from pricing_pipeline.providers.twelvedata import TwelveData
+from pricing_pipeline.providers.yahoo import Yahoo
 from pricing_pipeline.sandbox.instruments import find_instrument, known_instruments
 from pricing_pipeline.sandbox.spellings import for_fmp, for_yahoo, of_fmp, of_twelvedata, of_yahoo
 from pricing_pipeline_tests.support.recordings import recorded_json
@@ -43,7 +50,16 @@ def twelvedata(asked: Asked, endpoint: str = "quote", **params: str) -> dict[str
         ("VOD:", ""),
         ("VOD:NYSE:LSE", ""),
         ("NOPE.L", ""),
-        ("AAPL.L", ""),
+        ("NOPE:XTKS", ""),
+        ("VOD:XXXX", ""),
+        ("7203:JPX", "twelvedata"),
+        ("7203.T", "yahoo fmp"),
+        ("7203", ""),
+        ("BAJAJ-AUTO.NS", "yahoo fmp"),
+        ("M&M:XNSE", "twelvedata"),
+        ("VOLV B:XSTO", "twelvedata"),
+        ("VOLV-B.ST", "yahoo fmp"),
+        ("AC:Euronext", "twelvedata"),
         ("EUR/USD", "twelvedata"),
         ("EURUSD=X", "yahoo"),
         ("EURUSD", ""),
@@ -54,13 +70,18 @@ def twelvedata(asked: Asked, endpoint: str = "quote", **params: str) -> dict[str
         ("XAUUSD=X", ""),
         ("EUR-USD", ""),
         ("BTCUSD=X", ""),
-        ("^GSPC", ""),
-        ("AAPL ", ""),
+        ("1INCH/USD", "twelvedata"),
+        ("1INCH-USD", "yahoo"),
+        ("NOPE/USD", ""),
+        ("^GSPC", "yahoo"),
+        ("^NOPE", ""),
+        ("GC=F", "yahoo"),
+        ("NOPE=F", ""),
     ],
 )
 def test_a_spelling_is_known_where_it_is_the_providers_own(asked: Asked, spelling: str, knows: str) -> None:
     found = set()
-    if "symbol" in twelvedata(asked, symbol=spelling.replace(" ", "_")):
+    if "symbol" in twelvedata(asked, symbol=spelling):
         found.add("twelvedata")
     if asked.yahoo(f"v8/finance/chart/{spelling}", range="1d").status == 200:
         found.add("yahoo")
@@ -91,13 +112,60 @@ def test_one_ticker_on_two_markets_is_two_shares(asked: Asked) -> None:
     for told in ({"exchange": "LSE"}, {"mic_code": "XLON"}, {"country": "United Kingdom"}):
         assert twelvedata(asked, symbol="VOD", **told) == abroad
     for told in (
-        {"exchange": "XETR"},
+        {"exchange": "XETR", "country": "Japan"},
         {"mic_code": "XNYS2"},
         {"type": "ETF"},
         {"exchange": "NYSE", "mic_code": "XLON"},
     ):
         assert twelvedata(asked, symbol="VOD", **told)["code"] == 404
     assert list(twelvedata(asked, symbol="VOD:LSE,VOD")) == ["VOD:LSE", "VOD"]
+
+
+TICKERS = st.from_regex(TICKER, fullmatch=True, alphabet=st.characters(codec="ascii")).filter(
+    lambda ticker: len(ticker) <= 12 and not ticker.startswith("NOPE")
+)
+
+
+@given(TICKERS, st.sampled_from([one for one in exchanges().values() if one.suffix]))
+@example("7203", exchanges()["XTKS"])
+@example("VOLV B", exchanges()["XSTO"])
+@example("BRK-A", exchanges()["XETR"])
+def test_a5_any_ticker_has_one_price_in_the_unit_of_its_exchange_at_every_provider(
+    ticker: str, exchange: Exchange
+) -> None:
+    """By the spelling that the pipeline asks with, and stable: this is a sandbox of its own for each example."""
+    symbol = f"{ticker}:{exchange.mic}"
+    asked = Asked(NOON)
+    quote = twelvedata(asked, symbol=TwelveData().spell(symbol, "equity"))
+    (series,) = parsed(asked.yahoo(f"v8/finance/chart/{Yahoo().spell(symbol, 'equity')}", range="1d"))[
+        "chart"
+    ]["result"]
+    (row,) = parsed(asked.fmp("quote", symbol=Fmp().spell(symbol, "equity")))
+    assert quote["mic_code"] == exchange.mic
+    assert quote["currency"] == series["meta"]["currency"]
+    assert quote["currency"] == (exchange.minor_unit or exchange.currency or quote["currency"])
+    assert series["meta"]["exchangeTimezoneName"] == exchange.zone
+    assert Decimal(quote["close"]) == Decimal(str(series["meta"]["regularMarketPrice"]))
+    assert Decimal(quote["close"]) == Decimal(str(row["price"])) > 0
+
+
+@pytest.mark.parametrize(
+    ("symbol", "currency", "kind", "low", "high"),
+    [
+        ("^GSPC", "USD", "INDEX", 1350, 21600),
+        ("^FTSE", "GBP", "INDEX", 2050, 32800),
+        ("^N225", "JPY", "INDEX", 9600, 154000),
+        ("GC=F", "USD", "FUTURE", 600, 9600),
+        ("ZC=F", "USX", "FUTURE", 110, 1760),
+    ],
+)
+def test_indices_and_futures_are_in_their_unit(
+    asked: Asked, symbol: str, currency: str, kind: str, low: int, high: int
+) -> None:
+    (series,) = parsed(asked.yahoo(f"v8/finance/chart/{symbol}", range="1mo"))["chart"]["result"]
+    assert (series["meta"]["currency"], series["meta"]["instrumentType"]) == (currency, kind)
+    assert low < series["meta"]["regularMarketPrice"] < high
+    assert len(series["timestamp"]) >= 20
 
 
 def test_london_is_in_pence_and_sydney_on_its_own_day(asked: Asked) -> None:

@@ -42,6 +42,19 @@ def test_c3_a_file_env_adds_to_the_environment_which_goes_before_it(folder: Path
     assert "OTHER" not in os.environ
 
 
+@pytest.mark.parametrize(("home", "is_read"), [("one", True), ("./one", True), ("two", False), (None, True)])
+def test_c3_a_file_env_that_names_a_home_is_about_no_other(
+    folder: Path, home: str | None, is_read: bool
+) -> None:
+    """Its database and its kind of prices are those of that home."""
+    (folder / ".env").write_text("PRICING_HOME=one\nPRICING_SANDBOX=false\nPRICING_WEB_PORT=3001\n")
+    if home is not None:
+        os.environ["PRICING_HOME"] = home
+    settings = load_settings()
+    assert settings.home == Path(home or "one")
+    assert (settings.sandbox, settings.web_port) == ((False, 3001) if is_read else (True, 3000))
+
+
 @pytest.mark.parametrize(
     "line",
     [

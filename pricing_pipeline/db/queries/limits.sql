@@ -4,6 +4,10 @@ SELECT pricing.settle_call(:call_id, :outcome, CAST(:http_status AS integer), :w
        CASE WHEN :is_owned THEN pricing.judge_call(:call_id, CAST(:units_left AS integer), CAST(:shown_units AS integer), CAST(:shown_seconds AS integer)) END,
        CASE WHEN :is_unannounced THEN pricing.note_unannounced(:call_id) END;
 
+-- name: settle_unsent
+-- Close a call that never left, and give its units back.
+SELECT pricing.settle_unsent(:call_id, :error);
+
 -- name: throttle
 -- Stop all calls with a key for a while; returns the pause in seconds.
 SELECT extract(epoch FROM pricing.throttle(:provider, :key_name, make_interval(secs => CAST(:retry_after AS float8)), :reason))::float8;

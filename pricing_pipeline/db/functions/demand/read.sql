@@ -11,9 +11,10 @@ COMMENT ON FUNCTION pricing.format_iso(timestamptz) IS 'A time for programs: ISO
 CREATE OR REPLACE FUNCTION pricing.why_as_json(data_type text, symbol text, stops pricing.provider_stop[]) RETURNS json
 LANGUAGE plpgsql STABLE SET search_path = '' AS $$
 BEGIN
-    RETURN (SELECT json_build_object('state', w.state, 'sentence', w.sentence, 'since', pricing.format_iso(w.since),
-                                     'next_at', pricing.format_iso(w.next_at))
-            FROM pricing.why_old(data_type, symbol, stops) w);
+    -- Of a row, because json_build_object writes other spaces than the rest of an answer has.
+    RETURN (SELECT row_to_json(reason) FROM (
+                SELECT w.state, w.sentence, pricing.format_iso(w.since) AS since, pricing.format_iso(w.next_at) AS next_at
+                FROM pricing.why_old(data_type, symbol, stops) w) reason);
 END $$;
 COMMENT ON FUNCTION pricing.why_as_json(text, text, pricing.provider_stop[]) IS 'Why a pair''s price is as old as it is, as the HTTP API answers it.';
 
@@ -21,10 +22,8 @@ COMMENT ON FUNCTION pricing.why_as_json(text, text, pricing.provider_stop[]) IS 
 CREATE OR REPLACE FUNCTION pricing.spelled_once(symbols text[]) RETURNS text[]
 LANGUAGE plpgsql STABLE SET search_path = '' AS $$
 BEGIN
-    RETURN ARRAY(SELECT s.symbol
+    RETURN ARRAY(SELECT pricing.spelled(u.given) AS symbol
                  FROM unnest(symbols) WITH ORDINALITY AS u (given, place)
-                 -- In capitals is how nearly all are spelled, and asking costs as much as their prices.
-                 CROSS JOIN LATERAL (SELECT CASE WHEN u.given = upper(u.given) THEN u.given ELSE pricing.spelled(u.given) END AS symbol) s
                  GROUP BY 1 ORDER BY min(u.place));
 END $$;
 COMMENT ON FUNCTION pricing.spelled_once(text[]) IS 'Symbols as their instruments are spelled, of any class, each once.';
@@ -142,7 +141,7 @@ COMMENT ON FUNCTION pricing.describe_stranger(text, text) IS 'What the HTTP API 
 CREATE OR REPLACE FUNCTION pricing.read_prices(symbols text[], wanted_type text, user_id text) RETURNS text
 LANGUAGE plpgsql SET search_path = '' AS $$
 DECLARE
-    wanted text[] := pricing.spelled_once(symbols);
+    wanted text[] := ARRAY(SELECT u.symbol FROM unnest(symbols) WITH ORDINALITY AS u (symbol, place) GROUP BY 1 ORDER BY min(u.place));
     answer record;
 BEGIN
     IF NOT EXISTS (SELECT FROM pricing.data_type_registry r
@@ -150,6 +149,13 @@ BEGIN
         RETURN NULL;
     END IF;
     answer := pricing.prices_to_read(wanted, wanted_type);
+    -- Nearly all symbols are spelled as their instruments are, and judging them costs as much as their prices.
+    IF answer.known IS NULL OR NOT wanted <@ answer.known THEN
+        wanted := pricing.spelled_once(symbols);
+        IF wanted <> symbols THEN
+            answer := pricing.prices_to_read(wanted, wanted_type);
+        END IF;
+    END IF;
     -- Symbols that a replica does not know may be new.
     IF current_setting('pricing.has_primary', true) = 'on' AND current_setting('transaction_read_only')::boolean
        AND (answer.known IS NULL OR NOT wanted <@ answer.known OR coalesce(answer.unseen_types, answer.stale_types) IS NOT NULL) THEN

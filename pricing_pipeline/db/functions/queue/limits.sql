@@ -224,6 +224,27 @@ COMMENT ON FUNCTION pricing.settle_call(bigint, text, integer, bigint, text, tex
     'Closes a call and books its wire bytes, once; false when it was closed before. A page of it that is still open is closed with it.';
 
 
+CREATE OR REPLACE FUNCTION pricing.settle_unsent(unsent bigint, message text) RETURNS boolean
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = '' SET lock_timeout = '500ms' AS $$
+DECLARE
+    call pricing.collector_call_log;
+BEGIN
+    UPDATE pricing.collector_call_log c SET units = 0 WHERE c.call_id = unsent AND c.finished_at IS NULL RETURNING * INTO call;
+    IF NOT FOUND THEN
+        RETURN false;
+    END IF;
+    -- What was counted with it is counted anew.
+    DELETE FROM pricing.limit_counts n
+    WHERE (n.provider, n.key_name) = (call.provider, call.key_name) AND coalesce(call.moved_to, call.started_at) <= n.counted_to;
+    PERFORM pricing.settle_call(unsent, 'failed', NULL, 0, message, 'provider_down');
+    -- It counts as a fault of the provider. So a worker that says this of every call opens the breaker, and gets no room.
+    PERFORM pricing.judge_call(unsent);
+    RETURN true;
+END $$;
+COMMENT ON FUNCTION pricing.settle_unsent(bigint, text) IS
+    'Closes a call that never left, because no connection to its provider could be made, and gives its units back; false when it was closed before. For the breaker it is a fault.';
+
+
 CREATE OR REPLACE FUNCTION pricing.note_unannounced(answered bigint) RETURNS void
 LANGUAGE sql SECURITY DEFINER SET search_path = '' AS $$
     UPDATE pricing.collector_call_log c SET is_unannounced = true WHERE c.call_id = answered

@@ -1,11 +1,10 @@
-"""A client of the HTTP API for Python programs. It needs httpx, and nothing else of this project.
+"""A client of the pipeline's HTTP API for Python programs. It needs httpx, and nothing of the pipeline.
 
-Programs call `pricing_client`; it returns `shapes` and raises `problems`. `transport` sends requests; `events` reads
-streams.
+Programs call `client`; it returns `shapes` and raises `problems`. `transport` sends requests; `events` reads streams.
 """
 
-from pricing_pipeline.client.pricing_client import PricingClient
-from pricing_pipeline.client.problems import (
+from pricing_client.client import PricingClient
+from pricing_client.problems import (
     ApiError,
     HistoryWarning,
     NotAllowed,
@@ -14,39 +13,55 @@ from pricing_pipeline.client.problems import (
     TooMuch,
     Unavailable,
 )
-from pricing_pipeline.client.shapes import (
+from pricing_client.shapes import (
+    Answer,
     AvailableDay,
     Bar,
     CommodityPrice,
+    Fault,
+    Holding,
+    Imported,
+    ImportedLines,
     Missing,
     Notice,
     Offer,
+    PairAnswer,
     Price,
+    PriceAlert,
     Prices,
     Reason,
     Slot,
+    Subscription,
     TradeRoute,
     Update,
     Why,
 )
 
 __all__ = [
+    "Answer",
     "ApiError",
     "AvailableDay",
     "Bar",
     "CommodityPrice",
+    "Fault",
     "HistoryWarning",
+    "Holding",
+    "Imported",
+    "ImportedLines",
     "Missing",
     "NotAllowed",
     "NotFound",
     "Notice",
     "Offer",
+    "PairAnswer",
     "Price",
+    "PriceAlert",
     "Prices",
     "PricingClient",
     "Reason",
     "RequestRefused",
     "Slot",
+    "Subscription",
     "TooMuch",
     "TradeRoute",
     "Unavailable",

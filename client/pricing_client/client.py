@@ -1,35 +1,43 @@
-"""The client that programs call: prices, why they are old, history, slots, commodities, watching and a live stream."""
+"""The client that programs call: prices and their history, slots, commodities, watching, holdings and price alerts."""
 
 from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields
 from datetime import date, datetime
+from decimal import Decimal
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar
 from urllib.parse import quote
 
 import httpx
 
-from pricing_pipeline.client.events import as_update, lines_of, read_events
-from pricing_pipeline.client.problems import HistoryWarning, TooMuch, Unavailable, problem_of
-from pricing_pipeline.client.shapes import (
+from pricing_client.events import as_update, lines_of, read_events
+from pricing_client.problems import HistoryWarning, TooMuch, Unavailable, problem_of
+from pricing_client.shapes import (
+    Answer,
     AvailableDay,
     Bar,
     CommodityPrice,
+    Holding,
+    Imported,
     Notice,
+    PriceAlert,
     Prices,
+    Subscription,
     TradeRoute,
     Update,
     Why,
     shaped,
 )
-from pricing_pipeline.client.transport import Transport, lost, wait_seconds, without_none
+from pricing_client.transport import Transport, lost, wait_seconds, without_none
 
 if TYPE_CHECKING:
     from pandas import DataFrame
+
+T = TypeVar("T")
 
 Pair = tuple[str, str]
 """A data type and a symbol."""
@@ -40,6 +48,10 @@ Day = date | str
 Adjust = Literal["raw", "splits", "total"]
 """The basis of prices of history."""
 
+Condition = Literal["above", "below", "moved", "stale", "each"]
+"""When a price alert tells."""
+
+_ROWS_OF_A_PAGE = 1000
 _SILENCE_SECONDS = 45.0
 """A stream in which nothing comes for so long, not even a comment, is lost."""
 
@@ -157,21 +169,101 @@ class PricingClient:
         content = self._get("/trade-routes", **{"from": from_terminal, "limit": limit})
         return [shaped(TradeRoute, route) for route in content["routes"]]
 
-    def heartbeat(self, *pairs: Pair) -> int:
-        """Say that the user looks at these pairs now; returns how many are new. Send it once a minute."""
-        return self._post("/heartbeat", pairs)
+    def heartbeat(self, *pairs: Pair, all_or_nothing: bool = False) -> Answer:
+        """Say that the user looks at these pairs now, once a minute. Each is accepted or refused by itself.
+
+        With `all_or_nothing` a refused pair raises RequestRefused, or TooMuch if it is above a cap, and nothing
+        changes.
+        """
+        return shaped(Answer, self._post("/heartbeat", pairs, all_or_nothing=all_or_nothing))
 
     def leave(self, *pairs: Pair) -> int:
         """Say that the user has left these pairs; returns how many subscriptions ended."""
-        return self._post("/unsubscribe", pairs)
+        return int(self._post("/unsubscribe", pairs)["changed"])
 
-    def hold(self, *pairs: Pair) -> int:
-        """Say that the user holds these pairs from now on; returns how many holdings are new."""
-        return self._post("/hold", pairs)
+    def hold(self, *pairs: Pair, all_or_nothing: bool = False) -> Answer:
+        """Say that the user holds these pairs from now on; answers and raises as `heartbeat` does."""
+        return shaped(Answer, self._post("/hold", pairs, all_or_nothing=all_or_nothing))
 
     def release(self, *pairs: Pair) -> int:
         """Say that the user no longer holds these pairs; returns how many holdings ended."""
-        return self._post("/release", pairs)
+        return int(self._post("/release", pairs)["changed"])
+
+    def subscriptions(self) -> list[Subscription]:
+        """What the user watches, by data type and symbol."""
+        return self._all("/subscriptions", Subscription)
+
+    def holdings(self, *, closed_too: bool = False) -> list[Holding]:
+        """What the user holds, by data type and symbol; with `closed_too` also what the user has released."""
+        return self._all("/holdings", Holding, closed_too=closed_too or None)
+
+    def import_holdings(
+        self,
+        content: bytes,
+        *,
+        dry_run: bool = True,
+        format: str | None = None,
+        columns: Mapping[str, str] | None = None,
+        own_names: Mapping[str, str] | None = None,
+        data_types: Sequence[str] = (),
+        decimal: Literal["point", "comma"] | None = None,
+    ) -> Imported:
+        """Say what the lines of a broker's file would become; without `dry_run` also hold what is new.
+
+        The format is told by the file's header. Of any other table name the `columns`: {"symbol": "Ticker"}.
+        `own_names` says what an ISIN, a ticker or a title of the file is here: {"IE00B4L5Y983": "EUNL:XETR"}. Of an
+        asset class for which none of `data_types` is, the type with the freshest prices is held.
+        """
+        params = {
+            "user": self._user,
+            "dry_run": dry_run,
+            "format": format,
+            "column": _assigned(columns),
+            "as": _assigned(own_names),
+            "data_type": list(data_types) or None,
+            "decimal": decimal,
+        }
+        return shaped(Imported, self._transport.ask("POST", "/holdings/import", params, content))
+
+    def price_alerts(self) -> list[PriceAlert]:
+        """The price alerts of the user, in the order in which they were added."""
+        return self._all("/price-alerts", PriceAlert)
+
+    def add_price_alert(
+        self,
+        recipient: str,
+        data_type: str,
+        symbol: str,
+        condition: Condition,
+        threshold: Decimal | str | None = None,
+        *,
+        lasts_seconds: int | None = None,
+        pace_seconds: int | None = None,
+        hysteresis: Decimal | str | None = None,
+        hysteresis_in: Literal["amount", "percent"] | None = None,
+    ) -> PriceAlert:
+        """Have a recipient told of a price. The pipeline's owner adds recipients that users may name.
+
+        `threshold` is the price of `above` and `below` and the percentage of `moved`; `lasts_seconds` belongs to
+        `stale`, `pace_seconds` to `each`. Raises RequestRefused if the same price alert is there already.
+        """
+        wanted = {
+            "recipient": recipient,
+            "data_type": data_type,
+            "symbol": symbol,
+            "condition": condition,
+            "threshold": None if threshold is None else str(threshold),
+            "lasts_seconds": lasts_seconds,
+            "pace_seconds": pace_seconds,
+            "hysteresis": None if hysteresis is None else str(hysteresis),
+            "hysteresis_in": hysteresis_in,
+        }
+        return shaped(PriceAlert, self._send("/price-alerts", without_none(wanted)))
+
+    def remove_price_alerts(self, *price_alert_ids: int) -> list[int]:
+        """End price alerts of the user: all of these, or none if one is not there. Returns their ids."""
+        removed: list[int] = self._send("/price-alerts/remove", {"ids": price_alert_ids})["removed"]
+        return removed
 
     def watch(self, *pairs: Pair) -> Iterator[Update | Notice]:
         """New prices and changes of freshness, as they come; without pairs, of what the user watches.
@@ -251,11 +343,26 @@ class PricingClient:
     def _get(self, path: str, **params: Any) -> Any:
         return self._transport.ask("GET", path, {**params, "user": self._user})
 
-    def _post(self, path: str, pairs: Iterable[Pair]) -> int:
+    def _post(self, path: str, pairs: Iterable[Pair], **options: bool) -> Any:
         content = {
             "pairs": [{"data_type": data_type, "symbol": symbol} for data_type, symbol in _each(pairs)]
         }
-        return int(self._transport.ask("POST", path, {"user": self._user}, content)["changed"])
+        return self._send(path, content | options)
+
+    def _send(self, path: str, content: object) -> Any:
+        return self._transport.ask("POST", path, {"user": self._user}, content)
+
+    def _all(self, path: str, shape: Callable[..., T], **params: Any) -> list[T]:
+        """The rows of all pages of a list."""
+        rows: list[T] = []
+        cursor = None
+        while True:
+            content = self._get(path, **params, limit=_ROWS_OF_A_PAGE, cursor=cursor)
+            name = path.removeprefix("/").replace("-", "_")
+            rows += [shaped(shape, row) for row in content[name]]
+            cursor = content["next"]
+            if cursor is None:
+                return rows
 
 
 def _joined(symbols: Sequence[str]) -> str:
@@ -263,6 +370,10 @@ def _joined(symbols: Sequence[str]) -> str:
         if not isinstance(symbol, str):
             raise TypeError(f"a symbol is a text, and not {symbol!r}. Name several like this: 'AAPL', 'MSFT'")
     return ",".join(symbols)
+
+
+def _assigned(pairs: Mapping[str, str] | None) -> list[str] | None:
+    return [f"{name}={value}" for name, value in (pairs or {}).items()] or None
 
 
 def _each(pairs: Iterable[Pair]) -> Iterator[Pair]:

@@ -74,6 +74,47 @@ class Why:
 
 
 @dataclass(frozen=True, slots=True)
+class PairAnswer:
+    """What became of a pair whose symbol was `given`: `outcome` is accepted, doubtful (with a warning) or refused.
+
+    `symbol` is its canonical spelling, None if it is refused. `code` is the reason in one word, `proposal` another
+    spelling or data type that would do. After `retry_after` seconds the same pair may be accepted; None if waiting does
+    not help.
+    """
+
+    data_type: str
+    given: str
+    symbol: str | None
+    outcome: str
+    code: str | None
+    reason: str | None
+    proposal: str | None
+    retry_after: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """The doubts or refusals of one kind, told once: how many pairs, and a sentence that names some of them."""
+
+    outcome: str
+    code: str
+    pairs: int
+    sentence: str
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What became of the pairs of a request. `changed` are new; `pairs` are those not accepted as they are written."""
+
+    changed: int
+    accepted: int
+    doubtful: int
+    refused: int
+    pairs: list[PairAnswer]
+    faults: list[Fault]
+
+
+@dataclass(frozen=True, slots=True)
 class Bar:
     """One value of history, believed since `fetched_at`; `call_id` is the call that brought it.
 
@@ -184,6 +225,89 @@ class TradeRoute:
     total: Decimal | None
     game_version: str | None
     age_seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Subscription:
+    """A pair that the user watches."""
+
+    user_id: str
+    data_type: str
+    symbol: str
+    subscribed_at: datetime
+    last_seen_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Holding:
+    """A pair that the user holds, or held until `closed_at`."""
+
+    user_id: str
+    data_type: str
+    symbol: str
+    status: str
+    since: datetime
+    closed_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class PriceAlert:
+    """What the user is told of a price, and what was seen for it.
+
+    `is_beyond` says that the last price was beyond the threshold, or that the pair was stale for too long.
+    `is_fetched` is False when nobody watches or holds the pair, so that no price comes.
+    """
+
+    price_alert_id: int
+    recipient: str
+    recipient_is_active: bool
+    user_id: str
+    data_type: str
+    symbol: str
+    condition: str
+    threshold: Decimal | None
+    hysteresis: Decimal
+    hysteresis_in: str
+    lasts_seconds: int | None
+    pace_seconds: int | None
+    is_beyond: bool
+    seen: Decimal | None
+    seen_at: datetime | None
+    reference: Decimal | None
+    reference_at: datetime | None
+    told_at: datetime | None
+    created_at: datetime
+    created_by: str
+    is_fetched: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ImportedLines:
+    """What becomes of an instrument of a file of holdings, or of a line that is none.
+
+    `outcome` is `new`, `held` (already), `refused` or `left_out`. `reason` says why, or what is doubtful about it.
+    """
+
+    lines: list[int]
+    name: str
+    outcome: Literal["new", "held", "refused", "left_out"]
+    data_type: str | None
+    symbol: str | None
+    reason: str | None
+    proposal: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Imported:
+    """What becomes of a file of holdings; with `dry_run` nothing has changed."""
+
+    format: str
+    dry_run: bool
+    new: int
+    held: int
+    refused: int
+    left_out: int
+    decisions: list[ImportedLines]
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from typing import Any
 
 import httpx
 
-from pricing_pipeline.client.problems import ApiError, TooMuch, Unavailable, problem_of
+from pricing_client.problems import ApiError, TooMuch, Unavailable, problem_of
 
 _FIRST_PAUSE_SECONDS = 0.5
 _LONGEST_PAUSE_SECONDS = 30.0
@@ -47,7 +47,7 @@ class Transport:
         self.patience, self._pause = patience, pause
 
     def ask(self, method: str, path: str, params: Mapping[str, Any], content: object = None) -> Any:
-        """The JSON of the answer. Raises ApiError."""
+        """The JSON of the answer; bytes are sent as they are, other content as JSON. Raises ApiError."""
         began = time.monotonic()
         attempt = 0
         while True:
@@ -61,8 +61,9 @@ class Transport:
             attempt += 1
 
     def _ask_once(self, method: str, path: str, params: Mapping[str, Any], content: object) -> Any:
+        body: dict[str, Any] = {"content": content} if isinstance(content, bytes) else {"json": content}
         try:
-            response = self._client.request(method, path, params=without_none(params), json=content)
+            response = self._client.request(method, path, params=without_none(params), **body)
         except httpx.TransportError as error:
             raise lost(error, str(self._client.base_url)) from error
         if not response.is_success:

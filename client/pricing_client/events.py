@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from pricing_pipeline.client.shapes import Notice, Update, shaped
+from pricing_client.shapes import Notice, Update, shaped
 
 _NOTICES = frozenset({"ready", "missed"})
 _UPDATES = frozenset({"price", "freshness", "missing", "left"})

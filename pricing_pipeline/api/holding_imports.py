@@ -1,0 +1,134 @@
+"""`/v1/holdings/import`: what a broker's file says that a user holds."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from fastapi import APIRouter, Body, Query
+
+from pricing_pipeline.api.access import Database, Watcher
+from pricing_pipeline.api.bodies import Shape
+from pricing_pipeline.api.parameters import LONGEST_NAME
+from pricing_pipeline.api.problems import invalid
+from pricing_pipeline.demand import holding_imports
+from pricing_pipeline.demand.holding_imports import Outcome
+from pricing_pipeline.domain.scopes import Scope
+from pricing_pipeline.holdings_files.formats import FORMATS, read_file
+from pricing_pipeline.holdings_files.numbers import Mark
+
+router = APIRouter(tags=["watching"])
+
+_LONGEST_PAIR = 300
+_MOST_PAIRS = 1_000
+_Texts = list[Annotated[str, Query(max_length=_LONGEST_PAIR)]]
+
+
+class Imported(Shape):
+    """What becomes of an instrument of the file, or of a line that is none."""
+
+    lines: list[int]
+    """The lines that speak of it; the first one of the file is 1."""
+    name: str
+    """How the file names it."""
+    outcome: Literal["new", "held", "refused", "left_out"]
+    data_type: str | None
+    symbol: str | None
+    reason: str | None
+    """Why it is refused or left out; of one that is new, what is doubtful about it."""
+    proposal: str | None
+    """What to try, in the words of the command line; `--as NAME=SYMBOL` is the parameter `as`."""
+
+
+class Import(Shape):
+    """What becomes of each line of a file. With `dry_run` nothing has changed."""
+
+    format: str
+    dry_run: bool
+    new: int
+    held: int
+    refused: int
+    left_out: int
+    decisions: list[Imported]
+
+
+@router.post("/holdings/import")
+def import_holdings(
+    database: Database,
+    caller: Watcher,
+    content: Annotated[
+        bytes, Body(media_type="application/octet-stream", description="The file as it is, CSV or XML.")
+    ],
+    dry_run: Annotated[bool, Query(description="Only say what would be held.")] = True,
+    format_: Annotated[
+        str | None,
+        Query(
+            alias="format",
+            max_length=LONGEST_NAME,
+            description=f"One of {', '.join(FORMATS)}; else its header tells.",
+        ),
+    ] = None,
+    column: Annotated[
+        _Texts | None,
+        Query(
+            max_length=_MOST_PAIRS,
+            description="A column of any other table, such as symbol=Ticker; may be repeated.",
+        ),
+    ] = None,
+    own_name: Annotated[
+        _Texts | None,
+        Query(
+            alias="as",
+            max_length=_MOST_PAIRS,
+            description="What an ISIN, ticker or title of the file is here, such as IE00B4L5Y983=EUNL:XETR; "
+            "may be repeated.",
+        ),
+    ] = None,
+    data_type: Annotated[
+        _Texts | None,
+        Query(
+            max_length=_MOST_PAIRS,
+            description="Hold what is of its class by this data type; else by the one with the freshest prices. "
+            "May be repeated.",
+        ),
+    ] = None,
+    decimal: Annotated[Mark | None, Query(description="The decimal mark; else the numbers show it.")] = None,
+) -> Import:
+    """Say what each line of a broker's file would become, and with `dry_run=false` hold what is new.
+
+    The body is the file itself. Files of Portfolio Performance, Interactive Brokers (Flex), Trading 212 and Degiro are
+    known by their header. A token that may operate also teaches the instruments the ISINs of the file.
+    """
+    user = caller.user
+    if any("\0" in name for name in data_type or ()):
+        raise invalid("the parameter data_type: no name has a NUL in it")
+    file = read_file(content, format_, _pairs("column", column), decimal)
+    with database.begin() as connection:
+        plan = holding_imports.plan(
+            connection,
+            user,
+            file,
+            data_types=data_type or [],
+            own_names=_pairs("as", own_name),
+        )
+        if not dry_run:
+            learns = caller.token.allows(Scope.OPERATE)
+            holding_imports.carry_out(connection, user, plan, learns_isins=learns)
+    return Import(
+        format=plan.format,
+        dry_run=dry_run,
+        new=len(plan.of(Outcome.NEW)),
+        held=len(plan.of(Outcome.HELD)),
+        refused=len(plan.of(Outcome.REFUSED)),
+        left_out=len(plan.of(Outcome.LEFT_OUT)),
+        decisions=[Imported.model_validate(one, from_attributes=True) for one in plan.decisions],
+    )
+
+
+def _pairs(parameter: str, texts: list[str] | None) -> dict[str, str]:
+    pairs: dict[str, str] = {}
+    for text in texts or ():
+        name, equals, value = text.partition("=")
+        if not (equals and name.strip() and value.strip()) or "\0" in text:
+            raise invalid(f"the parameter {parameter}: {text[:60]!r} has no NAME=VALUE")
+        pairs[name.strip()] = value.strip()
+    return pairs

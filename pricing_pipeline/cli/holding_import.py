@@ -1,0 +1,186 @@
+"""`holding import`: show what a file of holdings would open, and open it."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict
+from pathlib import Path
+
+import typer
+from sqlalchemy import Engine
+
+from pricing_pipeline.cli.database import open_engine
+from pricing_pipeline.cli.instrument_find import searched
+from pricing_pipeline.cli.output import login, print_json, print_table
+from pricing_pipeline.cli.program import hint, warn
+from pricing_pipeline.demand import holding_imports
+from pricing_pipeline.demand.holding_imports import Decision, Outcome, Plan
+from pricing_pipeline.domain.words import printable
+from pricing_pipeline.errors import PricingError
+from pricing_pipeline.holdings_files.formats import read_file
+from pricing_pipeline.holdings_files.numbers import Mark
+from pricing_pipeline.holdings_files.positions import HoldingsFile
+from pricing_pipeline.holdings_files.text import MOST_BYTES
+from pricing_pipeline.providers.searches import Listing
+from pricing_pipeline.settings import Settings, load_settings
+
+_SHOWN_LINES = 4
+_SHOWN_ALONE = 5
+"""So many instruments that are refused for one reason have a line each; more of them have one together."""
+_LONGEST_NAMES = 200
+
+
+def import_(
+    path: Path,
+    user: str | None,
+    data_types: Sequence[str],
+    format_: str | None,
+    columns: Mapping[str, str],
+    own_names: Mapping[str, str],
+    decimal: Mark | None,
+    *,
+    searches: bool,
+    yes: bool,
+    as_json: bool,
+) -> bool:
+    """Show what would be held, and hold it if that is confirmed. False if a line is refused.
+
+    Raises HoldingsFileRefused and UnknownDataType, and CapExceeded when the holdings are too many for the user.
+    """
+    user = login() if user is None else user
+    file = read_file(_content(path), format_, columns, decimal)
+    settings = load_settings()
+    with open_engine(settings) as engine:
+
+        def planned(names: Mapping[str, str]) -> Plan:
+            with engine.connect() as connection:
+                return holding_imports.plan(connection, user, file, data_types=data_types, own_names=names)
+
+        plan = planned(own_names)
+        if searches and plan.unknown_isins:
+            found = _found(settings, engine, plan, file)
+            plan = planned({**found, **own_names})
+        if not as_json:
+            _print(user, plan)
+        new = plan.of(Outcome.NEW)
+        done = yes or (bool(new) and _is_confirmed(len(new), as_json=as_json))
+        if done:
+            with engine.begin() as connection:
+                holding_imports.carry_out(connection, user, plan, learns_isins=True)
+    if as_json:
+        decisions = [asdict(decision) for decision in plan.decisions]
+        print_json({"user": user, "format": plan.format, "dry_run": not done, "decisions": decisions})
+    elif done and new:
+        typer.echo(f"{user} holds {_counted(len(new), 'pair')} more. Missing prices are fetched now.")
+    elif new:
+        hint("nothing is held yet; the same command with --yes holds what is new.")
+    return not plan.of(Outcome.REFUSED)
+
+
+def _content(path: Path) -> bytes:
+    """The bytes of a file, no more than a file of holdings may have, and one to tell that it is longer."""
+    if str(path) == "-":
+        return sys.stdin.buffer.read(MOST_BYTES + 1)
+    with path.open("rb") as file:
+        return file.read(MOST_BYTES + 1)
+
+
+def _is_confirmed(new: int, *, as_json: bool) -> bool:
+    if as_json or not (sys.stdin.isatty() and sys.stdout.isatty()):
+        return False
+    return typer.confirm(f"Hold {_counted(new, 'new pair')}?")
+
+
+def _found(settings: Settings, engine: Engine, plan: Plan, file: HoldingsFile) -> dict[str, str]:
+    """The symbols of ISINs for which a provider's search has one listing that fits the file."""
+    found: dict[str, str] = {}
+    positions = {position.names.isin: position for position in file.positions}
+    with _telling():
+        for isin in plan.unknown_isins:
+            names = positions[isin].names
+            listings = searched(settings, engine, isin)
+            fits = [one for one in listings if _fits(one, names.exchange, names.currency)]
+            symbols = {one.symbol for one in fits}
+            if len(symbols) == 1:
+                found[isin] = symbols.pop()
+            elif listings:
+                several = ", ".join(dict.fromkeys(one.symbol for one in fits or listings))
+                warn(f"{isin} is {several}; --as {isin}=SYMBOL says which one you hold.")
+    return found
+
+
+def _fits(listing: Listing, exchange: str, currency: str) -> bool:
+    at_exchange = not exchange or exchange in ("XNYS", "XNAS") or listing.symbol.endswith(f":{exchange}")
+    return at_exchange and (not currency or listing.currency in (None, holding_imports.major(currency)))
+
+
+@contextmanager
+def _telling() -> Iterator[None]:
+    """Tell that a search could not be made, and go on without it: what it would have found is refused by name."""
+    try:
+        yield
+    except PricingError as error:
+        warn(f"not all ISINs are looked up: {error}")
+
+
+def _print(user: str, plan: Plan) -> None:
+    held = plan.of(Outcome.NEW, Outcome.HELD)
+    if held:
+        print_table(
+            ["lines", "in the file", "symbol", "data type", ""],
+            [
+                (
+                    _lines(one.lines, ""),
+                    printable(one.name),
+                    one.symbol,
+                    one.data_type,
+                    "held already" if one.outcome is Outcome.HELD else "doubtful" if one.reason else "new",
+                )
+                for one in held
+            ],
+            long="in the file",
+        )
+    for one in held:
+        if one.reason:
+            warn(printable(f"{_lines(one.lines)}: {one.symbol}: {one.reason}."))
+    for reason, refused in _by_reason(plan.of(Outcome.REFUSED)).items():
+        if len(refused) > _SHOWN_ALONE:
+            names = "; ".join(f"{_lines(one.lines)}: {one.name}" for one in refused)
+            typer.echo(printable(f"refused: {len(refused)} instruments, because {reason}. {names}."))
+            if refused[0].proposal:
+                hint(printable(f"for the first of them, try {refused[0].proposal}."))
+            continue
+        for one in refused:
+            proposal = f" Try {one.proposal}." if one.proposal else ""
+            typer.echo(printable(f"refused: {_lines(one.lines)}: {one.name}: {reason}.{proposal}"))
+    if plan.unknown_isins:
+        hint("--find looks up ISINs at a provider, in one call for each.")
+    for reason, left_out in _by_reason(plan.of(Outcome.LEFT_OUT)).items():
+        names = ", ".join(dict.fromkeys(one.name for one in left_out if one.name))
+        shown = names if len(names) <= _LONGEST_NAMES else f"{names[:_LONGEST_NAMES]}..."
+        lines = _lines([line for one in left_out for line in one.lines])
+        typer.echo(printable(f"left out: {lines}: {shown}: {reason}."))
+    new, already = len(plan.of(Outcome.NEW)), len(plan.of(Outcome.HELD))
+    typer.echo(
+        f"{plan.format}: {_counted(new, 'new pair')} for {user}, {already} held already, "
+        f"{len(plan.of(Outcome.REFUSED))} refused."
+    )
+
+
+def _by_reason(decisions: Sequence[Decision]) -> dict[str, list[Decision]]:
+    by_reason: dict[str, list[Decision]] = {}
+    for one in decisions:
+        by_reason.setdefault((one.reason or "").rstrip("."), []).append(one)
+    return by_reason
+
+
+def _lines(lines: Sequence[int], noun: str = "line") -> str:
+    shown = ", ".join(map(str, sorted(lines)[:_SHOWN_LINES]))
+    more = f" and {len(lines) - _SHOWN_LINES} more" if len(lines) > _SHOWN_LINES else ""
+    return f"{noun}{'s' * bool(noun and len(lines) > 1)} {shown}{more}".strip()
+
+
+def _counted(count: int, noun: str) -> str:
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"

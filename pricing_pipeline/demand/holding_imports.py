@@ -1,0 +1,401 @@
+"""Holdings from a file: what each position of it is called here, what can be held of it, and holding that.
+
+Reading the file is done before (holdings_files/). Symbols are judged by the database, as all symbols are.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+
+from sqlalchemy import Connection
+
+from pricing_pipeline.db.query_loader import query
+from pricing_pipeline.demand import viewers
+from pricing_pipeline.domain.data_types import Contents
+from pricing_pipeline.errors import UnknownDataType
+from pricing_pipeline.holdings_files.formats import YAHOO_CUSTOM
+from pricing_pipeline.holdings_files.positions import HoldingsFile, Names, Position
+from pricing_pipeline.holdings_files.venues import Meant, meant_by
+from pricing_pipeline.providers.currencies import PARTS
+from pricing_pipeline.registry import data_type_registry
+
+_CLASSES = ("equity", "fund", "crypto", "fx")
+"""Asset classes in the order in which a symbol of a file is tried. Any symbol fits a class of one's own, which is tried
+only if a data type of it is named.
+"""
+
+
+class Outcome(StrEnum):
+    """What becomes of a position or a line of a file."""
+
+    NEW = "new"
+    """It is held from now on. With a reason, that is a doubt."""
+    HELD = "held"
+    """The user holds it already."""
+    REFUSED = "refused"
+    """Nobody knows what is meant, for a reason, and there may be a proposal."""
+    LEFT_OUT = "left_out"
+    """It is no holding that could have a price: cash, an option, what was sold."""
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """What becomes of something in a file; `lines` are those that speak of it, the first line of the file being 1."""
+
+    lines: tuple[int, ...]
+    name: str
+    outcome: Outcome
+    data_type: str | None = None
+    symbol: str | None = None
+    reason: str | None = None
+    proposal: str | None = None
+    isin: str | None = None
+    """Its ISIN, if its check digit is right."""
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What an import would do: a decision for each instrument and each other line, in the order of the file."""
+
+    format: str
+    decisions: list[Decision]
+
+    def of(self, *outcomes: Outcome) -> list[Decision]:
+        """The decisions with these outcomes."""
+        return [decision for decision in self.decisions if decision.outcome in outcomes]
+
+    @property
+    def unknown_isins(self) -> dict[str, str]:
+        """ISINs that a provider's search could find, and the names that the file has for them."""
+        return {
+            decision.isin: decision.name
+            for decision in self.decisions
+            if decision.outcome is Outcome.REFUSED and decision.symbol is None and decision.isin is not None
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """What the database knows that concerns a file."""
+
+    types: Mapping[str, Sequence[str]]
+    """The data types to hold, by the asset classes that are tried, in this order."""
+    valid: frozenset[str]
+    """ISINs whose check digit is right."""
+    by_isin: Mapping[str, Sequence[tuple[str, str, str | None]]]
+    """Class, symbol and currency of the instruments of an ISIN."""
+    own_names: Mapping[str, str] = field(default_factory=dict)
+    """What a person says that a name of the file means here."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Judged:
+    """How the database judges a pair: `outcome` is accepted, doubtful or refused, `symbol` its one spelling."""
+
+    data_type: str
+    given: str
+    symbol: str | None
+    outcome: str
+    reason: str | None
+    proposal: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class _Question:
+    """The symbols that one position could have, each with the data types it would be held by."""
+
+    position: Position
+    pairs: Sequence[tuple[str, str]]
+    symbols: Sequence[str]
+    doubt: str = ""
+    """Why even a single symbol is a guess, on which nothing is held."""
+
+
+def plan(
+    connection: Connection,
+    user: str,
+    file: HoldingsFile,
+    *,
+    data_types: Sequence[str] = (),
+    own_names: Mapping[str, str] | None = None,
+) -> Plan:
+    """Say what an import would do; nothing is changed.
+
+    `data_types` are those to hold; of an asset class for which none is named, the one with the freshest prices.
+    `own_names` says of an ISIN, a ticker or a title of the file which symbol it is. Raises UnknownDataType.
+    """
+    for name in data_types:
+        if data_type_registry.active_data_type(connection, name).contents is not Contents.PRICES:
+            raise UnknownDataType(f"{name} is no type of prices, which is what a file's instruments have.")
+    known = _known(connection, file.positions, data_types, own_names or {})
+    bare_is_american = file.format in YAHOO_CUSTOM
+    decisions = _left_out(file)
+    decisions += [
+        Decision((one.line,), one.what, Outcome.REFUSED, reason=one.reason, proposal=one.proposal or None)
+        for one in file.faults
+    ]
+    questions = list[_Question]()
+    for position in file.positions:
+        asked = _asked(position, known, bare_is_american=bare_is_american)
+        if isinstance(asked, Decision):
+            decisions.append(asked)
+        else:
+            questions.append(asked)
+    decisions += _answered(connection, questions, known)
+    decisions = _each_once(decisions)
+    held = _held(connection, user, decisions)
+    decisions = [
+        replace(one, outcome=Outcome.HELD, reason=None) if (one.data_type, one.symbol) in held else one
+        for one in decisions
+    ]
+    return Plan(file.format, sorted(decisions, key=lambda one: one.lines))
+
+
+def carry_out(connection: Connection, user: str, plan: Plan, *, learns_isins: bool) -> int:
+    """Hold what a plan has as new; returns how many holdings are new. Raises CapExceeded.
+
+    `learns_isins`: instruments without an ISIN get the one of the file, by which later files of anybody find them. So
+    only who may change instruments should have that.
+    """
+    new = plan.of(Outcome.NEW)
+    pairs = [(one.data_type, one.symbol) for one in new if one.data_type and one.symbol]
+    viewers.hold(connection, user, pairs, all_or_nothing=True)
+    if learns_isins:
+        # What is doubtful may be another instrument.
+        told = [one for one in plan.of(Outcome.NEW, Outcome.HELD) if one.isin and one.reason is None]
+        parameters = {
+            "data_types": [one.data_type for one in told],
+            "symbols": [one.symbol for one in told],
+            "isins": [one.isin for one in told],
+        }
+        connection.execute(query("demand.learn_isins"), parameters)
+    return len(pairs)
+
+
+def major(currency: str) -> str:
+    """The whole unit of a currency that a file names: GBP of GBX."""
+    return PARTS.get(currency, (currency, 0))[0]
+
+
+def _left_out(file: HoldingsFile) -> list[Decision]:
+    """One decision for all lines that are left out under one name for one reason: a history has a dividend a month."""
+    lines: dict[tuple[str, str], list[int]] = {}
+    for one in file.left_out:
+        lines.setdefault((one.what, one.reason), []).append(one.line)
+    return [
+        Decision(tuple(sorted(set(of_one))), what, Outcome.LEFT_OUT, reason=reason)
+        for (what, reason), of_one in lines.items()
+    ]
+
+
+def _known(
+    connection: Connection,
+    positions: Iterable[Position],
+    data_types: Sequence[str],
+    own_names: Mapping[str, str],
+) -> _Known:
+    types: dict[str, list[str]] = {}
+    named: dict[str, list[str]] = {}
+    for row in connection.execute(query("demand.types_to_hold"), {"data_types": list(data_types)}):
+        (named if row.is_named else types).setdefault(row.asset_class, []).append(row.data_type)
+    isins = sorted({position.names.isin for position in positions if position.names.isin})
+    valid, by_isin = set[str](), dict[str, list[tuple[str, str, str | None]]]()
+    for row in connection.execute(query("demand.isins"), {"isins": isins}):
+        if row.is_valid:
+            valid.add(row.isin)
+        if row.symbol is not None:
+            by_isin.setdefault(row.isin, []).append((row.asset_class, row.symbol, row.currency))
+    folded = {name.strip().casefold(): symbol.strip() for name, symbol in own_names.items()}
+    types |= named
+    order = [name for name in (*_CLASSES, *named) if name in types]
+    return _Known({name: types[name] for name in order}, frozenset(valid), by_isin, folded)
+
+
+def _asked(position: Position, known: _Known, *, bare_is_american: bool) -> _Question | Decision:
+    """What to ask the judge of symbols about a position; a decision where nothing can be asked."""
+    names = position.names
+    own = next(
+        (
+            known.own_names[name.casefold()]
+            for name in (names.isin, names.ticker, names.wkn, names.title)
+            if name and name.casefold() in known.own_names
+        ),
+        None,
+    )
+    if own is not None:
+        # type:symbol, as proposals are written; VOD:XLON names no type.
+        first, _, rest = own.partition(":")
+        if any(first in types for types in known.types.values()):
+            return _Question(position, [(first, rest)], [rest])
+        return _question(position, known.types, [own], known)
+    meant = meant_by(names, bare_is_american=bare_is_american)
+    listing = _by_isin(names, meant, known)
+    if listing is not None:
+        asset_class, symbol = listing
+        return _question(position, [asset_class], [symbol], known)
+    if not meant.symbols:
+        return _unnamed(position, meant, known)
+    classes = known.types if meant.classes is None else meant.classes
+    return _question(position, classes, meant.symbols, known, meant.doubt)
+
+
+def _question(
+    position: Position, classes: Iterable[str], symbols: Sequence[str], known: _Known, doubt: str = ""
+) -> _Question | Decision:
+    classes = list(classes)
+    types = [name for asset_class in classes for name in known.types.get(asset_class, ())]
+    if types:
+        return _Question(position, [(name, symbol) for symbol in symbols for name in types], symbols, doubt)
+    reason = f"no data type is for instruments of class {' or '.join(classes)}"
+    return Decision(position.lines, position.names.in_words, Outcome.LEFT_OUT, reason=reason)
+
+
+def _by_isin(names: Names, meant: Meant, known: _Known) -> tuple[str, str] | None:
+    """The class and symbol of the known instrument that a file names by its ISIN, if that is one and no other.
+
+    An ISIN has a listing at each exchange. The symbols that the file means decide, then its exchange, its currency.
+    """
+    listings = known.by_isin.get(names.isin, ())
+    for fits in (
+        [one for one in listings if one[1] in meant.symbols],
+        [one for one in listings if names.exchange and one[1].endswith(f":{names.exchange}")],
+    ):
+        if len(fits) == 1:
+            return fits[0][:2]
+    if (names.exchange and meant.symbols) or len(meant.symbols) == 1:
+        return None  # another listing, which the file names
+    for fits in (
+        [one for one in listings if names.currency and one[2] == major(names.currency)],
+        list(listings),
+    ):
+        if len(fits) == 1:
+            return fits[0][:2]
+    return None
+
+
+def _unnamed(position: Position, meant: Meant, known: _Known) -> Decision:
+    """A position without a ticker, whose ISIN does not say which instrument it is."""
+    names = position.names
+    listings = [symbol for _, symbol, _ in known.by_isin.get(names.isin, ())]
+    as_option = f"--as {shlex.quote(f'{names.isin or names.title}=SYMBOL')}"
+    if names.isin and names.isin not in known.valid:
+        reason, proposal, isin = f"{names.isin} is no ISIN: its check digit is wrong", as_option, None
+    elif listings:
+        reason = f"{names.isin} is the ISIN of {', '.join(listings)}, and the file does not say which"
+        proposal, isin = f"--as {names.isin}={listings[0]}", None
+    elif names.isin:
+        of_fund = meant.classes == ["fund"]
+        words = shlex.quote(names.title) if of_fund and names.title else names.isin
+        types = "".join(f" --type {name}" for name in known.types.get("fund", ())[:1]) if of_fund else ""
+        reason = "no instrument is known by its ISIN"
+        proposal = f"`pricing-pipeline instrument find {words}{types}`, or {as_option}"
+        isin = names.isin
+    else:
+        reason, proposal, isin = "the file has neither its ISIN nor its ticker", as_option, None
+    return Decision(
+        position.lines, names.in_words, Outcome.REFUSED, reason=reason, proposal=proposal, isin=isin
+    )
+
+
+def _answered(connection: Connection, questions: Sequence[_Question], known: _Known) -> list[Decision]:
+    """A decision about each position, by how its symbols are judged."""
+    judged: dict[tuple[str, str], _Judged] = {}
+
+    def judge(pairs: Iterable[tuple[str, str]]) -> None:
+        for row in _judge(connection, [pair for pair in dict.fromkeys(pairs) if pair not in judged]):
+            judged[row.data_type, row.given] = row
+
+    def is_plain(question: _Question) -> bool:
+        first = judged[question.pairs[0]]
+        return len(question.symbols) == 1 and first.outcome == "accepted"
+
+    # Nearly all are of the first class that is tried.
+    judge(question.pairs[0] for question in questions)
+    others = [question for question in questions if not is_plain(question)]
+    judge(pair for question in others for pair in question.pairs)
+    of_types = {name: types for types in known.types.values() for name in types}
+    judge(
+        (name, question.pairs[0][1])
+        for question in questions
+        for name in of_types[question.pairs[0][0]]
+        if (name, question.pairs[0][1]) in question.pairs
+    )
+    return [decision for question in questions for decision in _decided(question, judged, known)]
+
+
+def _judge(connection: Connection, pairs: Sequence[tuple[str, str]]) -> list[_Judged]:
+    parameters = {"data_types": [name for name, _ in pairs], "symbols": [symbol for _, symbol in pairs]}
+    return [
+        _Judged(**row) for row in connection.execute(query("demand.judge_symbols"), parameters).mappings()
+    ]
+
+
+def _decided(question: _Question, judged: Mapping[tuple[str, str], _Judged], known: _Known) -> list[Decision]:
+    names = question.position.names
+    base = Decision(
+        question.position.lines,
+        names.in_words,
+        Outcome.REFUSED,
+        isin=names.isin if names.isin in known.valid else None,
+    )
+    answers = [judged[pair] for pair in question.pairs if pair in judged]
+    able = [one for one in answers if one.symbol is not None and one.outcome == "accepted"]
+    able = able or [one for one in answers if one.symbol is not None]
+    if len({one.given for one in able}) > 1 or (able and question.doubt):
+        symbols = list(dict.fromkeys(one.symbol for one in able if one.symbol))
+        identifier = names.isin or names.ticker
+        unsaid = f"the file does not say on which exchange it trades; {names.currency} is paid on several"
+        return [
+            replace(
+                base,
+                symbol=symbols[0],
+                reason=question.doubt or unsaid,
+                proposal=" or ".join(
+                    f"--as {shlex.quote(f'{identifier}={symbol}')}" for symbol in symbols[:3]
+                ),
+            )
+        ]
+    if not able:
+        # The answer that proposes something helps most.
+        worst = next((one for one in answers if one.proposal), answers[0])
+        identifier = names.isin or names.ticker
+        proposal = f"--as {shlex.quote(f'{identifier}={worst.proposal}')}" if worst.proposal else None
+        reason = worst.reason if worst.given == names.ticker else f"{worst.given}: {worst.reason}"
+        return [replace(base, reason=reason, proposal=proposal)]
+    doubt = able[0].reason if able[0].outcome == "doubtful" else None
+    if names.isin and base.isin is None:
+        doubt = f"its ISIN {names.isin} has a wrong check digit; it goes by its ticker"
+    # The first class that has the symbol, in all of its types that are to be held.
+    asset_class = next(name for name, types in known.types.items() if able[0].data_type in types)
+    return [
+        replace(base, outcome=Outcome.NEW, data_type=one.data_type, symbol=one.symbol, reason=doubt)
+        for one in able
+        if one.data_type in known.types[asset_class]
+    ]
+
+
+def _each_once(decisions: Iterable[Decision]) -> list[Decision]:
+    """Decisions in which no pair comes twice: two lines of one instrument are one holding."""
+    once: dict[tuple[str | None, str | None], Decision] = {}
+    others = list[Decision]()
+    for one in decisions:
+        key = (one.data_type, one.symbol)
+        if one.outcome is not Outcome.NEW:
+            others.append(one)
+        elif key in once:
+            first = once[key]
+            once[key] = replace(
+                first, lines=tuple(sorted({*first.lines, *one.lines})), isin=first.isin or one.isin
+            )
+        else:
+            once[key] = one
+    return [*others, *once.values()]
+
+
+def _held(connection: Connection, user: str, decisions: Sequence[Decision]) -> set[tuple[str, str]]:
+    symbols = sorted({one.symbol for one in decisions if one.outcome is Outcome.NEW and one.symbol})
+    rows = viewers.holdings(connection, user, None, symbols, 100_000, closed_too=False)
+    return {(row.data_type, row.symbol) for row in rows}

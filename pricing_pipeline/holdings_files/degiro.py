@@ -1,0 +1,96 @@
+"""Degiro: the portfolio and the transactions as CSV, in any language.
+
+The labels have as many languages as it has countries, but each column has its place. An amount has its currency in a
+column without a name: behind the amount in transactions, before it in the portfolio. There are no tickers.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from pricing_pipeline.holdings_files.numbers import Mark, NotANumber
+from pricing_pipeline.holdings_files.positions import Entry, Fault, LeftOut, Names, Read
+from pricing_pipeline.holdings_files.shapes import is_isin
+from pricing_pipeline.holdings_files.tables import Header, Table, too_long
+from pricing_pipeline.holdings_files.venues import mic_at
+
+_TITLE, _ISIN_OF_POSITION, _AMOUNT, _LOCAL = 0, 1, 2, 4
+_DAY, _TIME, _PRODUCT, _ISIN, _VENUE, _QUANTITY, _PRICE_CURRENCY = 0, 1, 2, 3, 4, 6, 8
+_CODE = re.compile(r"\b[A-Z]{3}\b|\bGBX\b|\bGBp\b")
+_DATE = re.compile(r"(\d{2})-(\d{2})-(\d{4})")
+_IN_ENGLISH = ("product", "symbol/isin", "quantity", "amount", "date", "time")
+
+
+def recognises_portfolio(header: Header) -> bool:
+    """Whether a header is that of its portfolio."""
+    return len(header.names) >= 6 and bool(re.fullmatch(r"\w+/isin", header.names[_ISIN_OF_POSITION]))
+
+
+def recognises_transactions(header: Header) -> bool:
+    """Whether a header is that of its transactions."""
+    names = header.names
+    return (
+        len(names) >= 16
+        and names[_ISIN] in ("isin", "code isin")
+        and names[_PRICE_CURRENCY] == ""
+        and names[_QUANTITY] != ""
+    )
+
+
+def read_portfolio(table: Table) -> Iterator[Read]:
+    """Each line as a position, or why it is none."""
+    quantity = table.numbers(_AMOUNT, _usual(table.header))
+    for row in table.rows:
+        isin, title = row[_ISIN_OF_POSITION].upper(), row[_TITLE]
+        local = _CODE.search(row[_LOCAL]) or _CODE.search(row[_LOCAL + 1]) or _CODE.search(row[_LOCAL - 1])
+        names = Names(
+            isin=isin if is_isin(isin) else "",
+            ticker="" if is_isin(isin) else isin,
+            currency=local[0] if local else "",
+            title=title,
+        )
+        if not isin:
+            yield LeftOut(row.line, title, "cash")
+            continue
+        try:
+            yield Entry(row.line, names, quantity(row))
+        except NotANumber as error:
+            yield Fault(row.line, names.in_words, str(error))
+
+
+def read_transactions(table: Table) -> Iterator[Read]:
+    """Each line as a change of a quantity, which has its sign, or why it is none."""
+    quantity = table.numbers(_QUANTITY, _usual(table.header))
+    for row in table.rows:
+        venue = row[_VENUE]
+        names = Names(
+            isin=row[_ISIN].upper(),
+            exchange=mic_at("degiro", venue),
+            currency=row[_PRICE_CURRENCY],
+            title=row[_PRODUCT],
+        )
+        if too_long(table.header, row):
+            yield Fault(
+                row.line,
+                names.in_words,
+                "the line has more cells than the header",
+                "put quotes around its texts",
+            )
+        elif not names.isin:
+            yield LeftOut(row.line, names.title, "it names no instrument")
+        else:
+            try:
+                yield Entry(row.line, names, quantity(row), _sortable(row[_DAY], row[_TIME]))
+            except NotANumber as error:
+                yield Fault(row.line, names.in_words, str(error))
+
+
+def _usual(header: Header) -> Mark:
+    return Mark.POINT if header.names[0] in _IN_ENGLISH and header.names[1] in _IN_ENGLISH else Mark.COMMA
+
+
+def _sortable(day: str, time: str) -> str:
+    """The time as a text that sorts: a day of Degiro has its day of the month first, in every language."""
+    parts = _DATE.fullmatch(day)
+    return f"{parts[3]}-{parts[2]}-{parts[1]} {time}" if parts else ""

@@ -1,0 +1,111 @@
+"""A table whose columns a person names: `symbol` is the column Ticker, `quantity` is the column Shares."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from decimal import Decimal
+
+from pricing_pipeline.domain.exchanges import exchanges
+from pricing_pipeline.errors import HoldingsFileRefused
+from pricing_pipeline.holdings_files.numbers import Mark, NotANumber
+from pricing_pipeline.holdings_files.positions import Entry, Fault, LeftOut, Names, Read
+from pricing_pipeline.holdings_files.tables import Header, Table, too_long
+
+FIELDS = ("symbol", "isin", "exchange", "currency", "name", "quantity", "action", "time")
+"""What a column can be. One of symbol, isin and name must be given."""
+
+_IN = (
+    "buy",
+    "bought",
+    "kauf",
+    "achat",
+    "compra",
+    "koop",
+    "purchase",
+    "transfer in",
+    "deposit of",
+    "split",
+    "b",
+)
+_OUT = ("sell", "sold", "verkauf", "vente", "venta", "verkoop", "vendita", "sale", "transfer out", "s")
+
+
+def require_fields(columns: Mapping[str, str]) -> None:
+    """Raise HoldingsFileRefused unless these name fields that there are, and one that says what is held."""
+    odd = [name for name in columns if name not in FIELDS]
+    if odd:
+        raise HoldingsFileRefused(
+            f"{odd[0]!r} is nothing that a column can be; there are: {', '.join(FIELDS)}."
+        )
+    if not columns.keys() & {"symbol", "isin"}:
+        raise HoldingsFileRefused("name the column that says what is held: symbol or isin.")
+
+
+def recognises(header: Header, columns: Mapping[str, str]) -> bool:
+    """Whether a header has all columns that are named."""
+    return all(_positions(header, name) for name in columns.values())
+
+
+def read(table: Table, columns: Mapping[str, str]) -> Iterator[Read]:
+    """Each line as a quantity. With an action, that says which way it went; quantities with a sign are summed."""
+    at = {field: _one(table.header, name) for field, name in columns.items()}
+    shares = at.get("quantity")
+    quantity = table.numbers(shares, Mark.POINT) if shares is not None else None
+    for row in table.rows:
+        exchange = row[at.get("exchange")]
+        names = Names(
+            isin=row[at.get("isin")].upper(),
+            ticker=row[at.get("symbol")],
+            exchange=exchange if exchange in exchanges() else "",
+            currency=row[at.get("currency")],
+            title=row[at.get("name")],
+        )
+        if exchange and not names.exchange and names.ticker:
+            # The door for symbols knows exchanges by many names.
+            names = Names(names.isin, f"{names.ticker}:{exchange}", "", names.currency, names.title)
+        what = names.in_words
+        if too_long(table.header, row):
+            yield Fault(
+                row.line, what, "the line has more cells than the header", "put quotes around its texts"
+            )
+        elif not (names.isin or names.ticker):
+            yield LeftOut(row.line, what, "it names no instrument")
+        else:
+            amount: Decimal | None = None
+            try:
+                if quantity is not None:
+                    amount = quantity(row)
+            except NotANumber as error:
+                yield Fault(row.line, what, str(error))
+                continue
+            if "action" in at:
+                way = _way(row[at["action"]])
+                if way == 0:
+                    yield LeftOut(row.line, what, f"{row[at['action']]!r} neither buys nor sells")
+                    continue
+                amount = None if amount is None else way * abs(amount)
+            yield Entry(row.line, names, amount, row[at.get("time")])
+
+
+def _way(action: str) -> int:
+    said = action.strip().casefold()
+    if said in _IN or said.startswith(_IN[:-1]) or said.endswith(" buy"):
+        return 1
+    return -1 if said in _OUT or said.startswith(_OUT[:-1]) or said.endswith(" sell") else 0
+
+
+def _positions(header: Header, name: str) -> list[int]:
+    """The columns of a name; #3 is the third one, whatever its name."""
+    if name.startswith("#") and name[1:].isdigit() and 1 <= int(name[1:]) <= len(header.names):
+        return [int(name[1:]) - 1]
+    return header.positions(name)
+
+
+def _one(header: Header, name: str) -> int:
+    places = _positions(header, name)
+    if len(places) > 1:
+        numbers = ", ".join(f"#{place + 1}" for place in places)
+        raise HoldingsFileRefused(
+            f"{len(places)} columns are called {name!r}. Name one by its number: {numbers}."
+        )
+    return places[0]

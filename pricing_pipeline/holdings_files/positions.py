@@ -1,0 +1,179 @@
+"""What a file says: positions that are held, and the lines that are not, each with its reason."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from decimal import Decimal
+from enum import StrEnum
+
+from pricing_pipeline.errors import HoldingsFileRefused
+
+
+class Kind(StrEnum):
+    """What a file says a position is, where it does."""
+
+    SHARE = "share"
+    FUND = "fund"
+    COIN = "coin"
+
+
+@dataclass(frozen=True, slots=True)
+class Names:
+    """How a file names an instrument. What it does not say is empty.
+
+    `exchange` is a MIC, or the file's own word for an exchange that is not known.
+    """
+
+    isin: str = ""
+    ticker: str = ""
+    exchange: str = ""
+    currency: str = ""
+    title: str = ""
+    wkn: str = ""
+    kind: Kind | None = None
+
+    @property
+    def in_words(self) -> str:
+        """The name for people: the title, and the identifier that says which one it is."""
+        identifier = self.isin or self.ticker or self.wkn
+        return f"{self.title} ({identifier})" if self.title and identifier else self.title or identifier
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A line that changes a quantity, or tells one. `at` is its time as a text that sorts, or empty.
+
+    `quantity` is None where the file has no quantities: then the line alone says that something is held.
+    """
+
+    line: int
+    names: Names
+    quantity: Decimal | None
+    at: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class LeftOut:
+    """A line that is no holding that could have a price: cash, an option, a dividend."""
+
+    line: int
+    what: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """A line that cannot be read, why, and what would help."""
+
+    line: int
+    what: str
+    reason: str
+    proposal: str = ""
+
+
+Read = Entry | LeftOut | Fault
+
+MOST_INSTRUMENTS = 2_000
+"""Instruments of a file. Each is looked up, and no portfolio that we have heard of has half as many."""
+_MOST_FAULTS = 500
+"""A file with more of them is of another format, whatever its header says."""
+
+
+@dataclass(frozen=True, slots=True)
+class Position:
+    """One instrument of a file that is held at its end, and the lines that speak of it."""
+
+    names: Names
+    lines: tuple[int, ...]
+    quantity: Decimal | None
+
+
+@dataclass(frozen=True, slots=True)
+class HoldingsFile:
+    """A file that was read: its format, and each of its lines as one of three."""
+
+    format: str
+    positions: list[Position]
+    left_out: list[LeftOut]
+    faults: list[Fault]
+
+
+@dataclass(slots=True)
+class _Sum:
+    newest: Entry
+    quantity: Decimal | None
+    lines: list[int] = field(default_factory=list)
+
+
+def summed(format_: str, read: Iterable[Read], *, is_history: bool) -> HoldingsFile:
+    """Sum the lines of each instrument. What sums to nothing is not held.
+
+    Less than nothing is a fault of a history, which then lacks its beginning. Where a broker reports positions it is
+    one that was sold short, and is held.
+    """
+    left_out, faults, entries = list[LeftOut](), list[Fault](), list[Entry]()
+    for each in read:
+        match each:
+            case Entry():
+                entries.append(each)
+            case LeftOut():
+                left_out.append(each)
+            case Fault():
+                faults.append(each)
+        if len(faults) > _MOST_FAULTS:
+            raise HoldingsFileRefused(
+                f"more than {_MOST_FAULTS} lines cannot be read, so the file is hardly of the format {format_}. "
+                f"Line {faults[0].line}, for one: {faults[0].reason}."
+            )
+    isins = _isins_of_tickers(entries)
+    sums: dict[tuple[str, ...], _Sum] = {}
+    for entry in entries:
+        key = _key(entry.names, isins)
+        known = sums.get(key)
+        if known is None:
+            if len(sums) == MOST_INSTRUMENTS:
+                raise HoldingsFileRefused(f"the file has more than {MOST_INSTRUMENTS:,} instruments.")
+            sums[key] = _Sum(entry, entry.quantity, [entry.line])
+            continue
+        known.lines.append(entry.line)
+        if entry.at >= known.newest.at:  # tickers and exchanges change; the last ones count
+            known.newest = entry
+        if entry.quantity is not None:
+            known.quantity = (known.quantity or Decimal(0)) + entry.quantity
+    positions = list[Position]()
+    for one in sums.values():
+        names, lines = one.newest.names, tuple(one.lines)
+        if one.quantity == 0:
+            reason = "all of it was sold" if len(lines) > 1 else "its quantity is 0"
+            left_out += [LeftOut(line, names.in_words, reason) for line in lines]
+        elif one.quantity is not None and one.quantity < 0 and is_history:
+            faults.append(
+                Fault(
+                    lines[-1],
+                    names.in_words,
+                    f"{-one.quantity.normalize():f} more are sold than bought, so the file is not the whole history",
+                    "export all years, or open this holding by hand if you hold it",
+                )
+            )
+        else:
+            positions.append(Position(names, lines, one.quantity))
+    return HoldingsFile(format_, positions, left_out, sorted(faults, key=lambda fault: fault.line))
+
+
+def _key(names: Names, isins: dict[tuple[str, str], str]) -> tuple[str, ...]:
+    isin = names.isin or isins.get((names.ticker, names.exchange), "")
+    if isin:
+        return ("isin", isin)
+    if names.ticker:
+        return ("ticker", names.ticker, names.exchange, names.kind or "")
+    return ("wkn", names.wkn) if names.wkn else ("title", names.title)
+
+
+def _isins_of_tickers(entries: Iterable[Entry]) -> dict[tuple[str, str], str]:
+    """The ISIN of each ticker and exchange that has one only: some lines of a file may lack it."""
+    found: dict[tuple[str, str], set[str]] = {}
+    for names in (entry.names for entry in entries):
+        if names.ticker and names.isin:
+            found.setdefault((names.ticker, names.exchange), set()).add(names.isin)
+    return {key: isins.pop() for key, isins in found.items() if len(isins) == 1}

@@ -1,0 +1,128 @@
+"""A table of text with one header. Columns are read by their position: a header may repeat a name, or have none."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+
+from pricing_pipeline.errors import HoldingsFileRefused
+from pricing_pipeline.holdings_files.numbers import Mark, mark_of, number
+
+_SEPARATORS = (",", ";", "\t", "|")
+_HEADER_WITHIN = 30
+"""Lines before the header, which some brokers fill with an account and a date."""
+_MOST_LINES = 200_000
+_MOST_COLUMNS = 500
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A line of a table: its number in the file, the first being 1, and its cells."""
+
+    line: int
+    cells: Sequence[str]
+
+    def __getitem__(self, position: int | None) -> str:
+        """The cell of a column, empty where the line ends before it, and for no column."""
+        return self.cells[position].strip() if position is not None and position < len(self.cells) else ""
+
+
+class Header:
+    """The names of columns, compared without case and outer spaces."""
+
+    def __init__(self, cells: Sequence[str]) -> None:
+        self.shown = [" ".join(cell.split()) for cell in cells]
+        self.names = [cell.casefold() for cell in self.shown]
+
+    def __contains__(self, name: str) -> bool:
+        return name.casefold() in self.names
+
+    def position(self, *names: str) -> int | None:
+        """The first column that is called by one of these names."""
+        for name in names:
+            if name.casefold() in self.names:
+                return self.names.index(name.casefold())
+        return None
+
+    def positions(self, name: str) -> list[int]:
+        """All columns of a name."""
+        return [place for place, each in enumerate(self.names) if each == " ".join(name.split()).casefold()]
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """The header and the rows below it; `decimal` is the decimal mark that a person has named."""
+
+    header: Header
+    rows: list[Row]
+    decimal: Mark | None = None
+
+    def numbers(self, column: int, usual: Mark) -> Callable[[Row], Decimal]:
+        """A reader of a column's numbers. Their decimal mark is the one that the column shows, else the one that all
+        columns show, else the usual one. Where a column shows both marks, each number must show its own.
+        """
+        if self.decimal is not None:
+            mark: Mark | None = self.decimal
+        else:
+            own = {mark_of([row[column]]) for row in self.rows} - {None}
+            mark = None if len(own) > 1 else next(iter(own), None) or self._mark or usual
+        return lambda row: number(row[column], mark)
+
+    @property
+    def _mark(self) -> Mark | None:
+        return mark_of(cell for row in self.rows for cell in row.cells)
+
+
+def tables(text: str) -> Iterator[tuple[Header, Callable[[Mark | None], Table]]]:
+    """Each line near the beginning that may be the header, read with each separator, and the table below it."""
+    named = _named_separator(text)
+    separators = _SEPARATORS if named is None else (named,)
+    for separator in separators:
+        try:
+            first = list(_rows(text, separator, _HEADER_WITHIN))
+        except HoldingsFileRefused:  # it is no table with this separator
+            continue
+        for row in first[0 if named is None else 1 :]:
+            if len(row.cells) > 1:
+                yield Header(row.cells), _below(text, separator, row)
+
+
+def _below(text: str, separator: str, header: Row) -> Callable[[Mark | None], Table]:
+    def table(decimal: Mark | None) -> Table:
+        rows = [
+            row for row in _rows(text, separator) if row.line > header.line and any(map(str.strip, row.cells))
+        ]
+        return Table(Header(header.cells), rows, decimal)
+
+    return table
+
+
+def too_long(header: Header, row: Row) -> bool:
+    """Whether a line has more cells than the header: then a separator stands in a text without quotes."""
+    return any(cell.strip() for cell in row.cells[len(header.names) :])
+
+
+def _rows(text: str, separator: str, at_most: int = _MOST_LINES) -> Iterator[Row]:
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter=separator)
+    line = 1
+    try:
+        for count, cells in enumerate(reader):
+            if count >= at_most:
+                if at_most == _MOST_LINES:
+                    raise HoldingsFileRefused(f"the file has more than {_MOST_LINES:,} lines.")
+                return
+            if len(cells) > _MOST_COLUMNS:
+                raise HoldingsFileRefused(f"line {line} has more than {_MOST_COLUMNS} columns.")
+            yield Row(line, cells)
+            line = reader.line_num + 1
+    except csv.Error as error:
+        raise HoldingsFileRefused(f"line {line} is no line of a table: {error}.") from error
+
+
+def _named_separator(text: str) -> str | None:
+    """The separator that a first line such as sep=; names; Excel writes it."""
+    first = text[:20].splitlines()[0].strip().strip('"').lower() if text.strip() else ""
+    return first[4] if first.startswith("sep=") and len(first) == 5 else None

@@ -1,0 +1,59 @@
+"""Trading 212: the history as CSV.
+
+Columns come and go with the years and are read by their names. A split is two lines: the old shares go, the new come.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from pricing_pipeline.holdings_files.numbers import Mark, NotANumber
+from pricing_pipeline.holdings_files.positions import Entry, Fault, LeftOut, Names, Read
+from pricing_pipeline.holdings_files.tables import Header, Table, too_long
+
+_NEEDED = ("Action", "ISIN", "Ticker", "No. of shares")
+_IN = (
+    "market buy",
+    "limit buy",
+    "stop buy",
+    "stop limit buy",
+    "stock split open",
+    "stock distribution",
+    "transfer in",
+)
+_OUT = ("market sell", "limit sell", "stop sell", "stop limit sell", "stock split close", "transfer out")
+
+
+def recognises(header: Header) -> bool:
+    """Whether a header is that of its history."""
+    return all(name in header for name in _NEEDED)
+
+
+def read(table: Table) -> Iterator[Read]:
+    """Each line as a change of a quantity, or why it is none."""
+    header = table.header
+    action, isin, ticker = header.position("Action"), header.position("ISIN"), header.position("Ticker")
+    at, title = header.position("Time", "Time (UTC)"), header.position("Name")
+    currency, shares = header.position("Currency (Price / share)"), header.position("No. of shares")
+    assert shares is not None  # noqa: S101 - recognised by it
+    quantity = table.numbers(shares, Mark.POINT)
+    for row in table.rows:
+        names = Names(isin=row[isin].upper(), ticker=row[ticker], currency=row[currency], title=row[title])
+        what, done = names.in_words or row[action], row[action].casefold()
+        if too_long(header, row):
+            yield Fault(
+                row.line, what, "the line has more cells than the header", "put quotes around its texts"
+            )
+        elif not (names.isin or names.ticker):
+            yield LeftOut(row.line, what, "cash")
+        elif done.startswith("dividend") or not row[shares]:
+            yield LeftOut(row.line, what, "a payment")
+        elif not done.startswith((*_IN, *_OUT)):
+            yield Fault(row.line, what, f"{row[action]!r} is no action that is known here")
+        else:
+            try:
+                amount = abs(quantity(row))
+            except NotANumber as error:
+                yield Fault(row.line, what, str(error))
+                continue
+            yield Entry(row.line, names, amount if done.startswith(_IN) else -amount, row[at])

@@ -1,0 +1,334 @@
+"""A7, B5: what files of four brokers hold is held under one symbol each; every other line is named with a way out."""
+
+from __future__ import annotations
+
+import io
+import os
+import pty
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pricing_client import PricingClient, RequestRefused
+from pricing_pipeline.cli import holding_import
+from pricing_pipeline.domain.scopes import Scope
+from pricing_pipeline.providers.searches import Listing
+from pricing_pipeline.refresh.refresher import Refresher
+from pricing_pipeline_tests.fixtures.cli import ROOT, CommandLine
+from pricing_pipeline_tests.fixtures.core import DAILY, FX, NAV, QUOTE, Core
+from pricing_pipeline_tests.support.api_server import RunningApi
+from pricing_pipeline_tests.support.patience import PATIENCE
+from pricing_pipeline_tests.support.sandbox_server import RunningSandbox
+
+FILES = Path(__file__).parents[1] / "data/holdings"
+COIN = "crypto_quote"
+US = ["AAPL", "MSFT", "IBM", "GOOG", "META", "BRK.B", "NVDA", "KO", "JNJ", "V"]
+LONDON = ["VOD:XLON", "BARC:XLON", "BP:XLON", "HSBA:XLON", "SHEL:XLON", "VUSA:XLON"]
+XETRA = ["SAP:XETR", "SIE:XETR", "ALV:XETR", "BMW:XETR", "DTE:XETR", "EUNL:XETR"]
+MUMBAI = ["RELIANCE:XNSE", "TCS:XNSE", "INFY:XNSE", "M&M:XNSE"]
+EUROPE = ["MC:XPAR", "ASML:XAMS", "AIR:XPAR", "NESN:XSWX", "ACN", "TSLA", "SAN:XMAD", "PEP"]
+IN_FILE = {
+    "portfolio_performance.csv": {*US, *LONDON, *XETRA, *MUMBAI, "118632", "125497", "BTC/USD", "EUR/USD"},
+    "interactive_brokers.xml": {
+        *US,
+        *LONDON,
+        *XETRA,
+        *MUMBAI,
+        "NESN:XSWX",
+        "7203:XTKS",
+        "0700:XHKG",
+        "BTC/USD",
+    },
+    "trading212.csv": {*US, *LONDON, *XETRA, *EUROPE},
+    "degiro_transactions.csv": {*US, *LONDON, *XETRA, *EUROPE},
+    "degiro_portfolio.csv": {*US, *LONDON, *XETRA, *EUROPE},
+}
+"""The thirty holdings of each file."""
+UNSAID = {
+    "IE00B4L5Y983": "EUNL:XETR",
+    "NL0010273215": "ASML:XAMS",
+    "NL0000235190": "AIR:XPAR",
+    "IE00B4BNMY34": "ACN",
+}
+"""Whose exchange Trading 212 does not say, and no rule can tell."""
+
+
+@pytest.fixture(autouse=True)
+def _coins(core: Core) -> None:
+    core.rows(
+        "INSERT INTO pricing.data_type_registry (data_type, asset_class, fetcher, default_ttl_minutes)"
+        f" VALUES ('{COIN}', 'crypto', 'quote', 1)"
+    )
+
+
+def imported(cli: CommandLine, name: str, *options: str) -> dict[str, list[dict[str, Any]]]:
+    """The decisions of an import as JSON, by outcome."""
+    answer = cli("holding", "import", str(FILES / name), "--user", "ann", "--json", *options).json
+    assert answer["dry_run"] is ("--yes" not in options)
+    decisions: dict[str, list[dict[str, Any]]] = {}
+    for one in answer["decisions"]:
+        decisions.setdefault(one["outcome"], []).append(one)
+    return decisions
+
+
+def held(core: Core) -> set[tuple[str, str]]:
+    rows = core.rows(
+        "SELECT data_type, symbol FROM pricing.holdings WHERE status = 'active' AND user_id = 'ann'"
+    )
+    return {tuple(row) for row in rows}
+
+
+def pairs(symbols: set[str]) -> set[tuple[str, str]]:
+    types = {"118632": NAV, "125497": NAV, "BTC/USD": COIN, "EUR/USD": FX}
+    return {(types.get(symbol, QUOTE), symbol) for symbol in symbols}
+
+
+def test_a7_files_of_four_brokers_become_one_holding_for_each_instrument(
+    cli: CommandLine, core: Core
+) -> None:
+    named = 0
+    for name, symbols in IN_FILE.items():
+        own_names = [word for isin, symbol in UNSAID.items() for word in ("--as", f"{isin}={symbol}")]
+        options = own_names if name == "trading212.csv" else []
+        would = imported(cli, name, *options)
+        decided = [one for outcome in ("new", "held") for one in would.get(outcome, [])]
+        assert {(one["data_type"], one["symbol"]) for one in decided} == pairs(symbols), name
+        assert len(decided) == 30, "two lines of one instrument are one holding"
+        assert would.get("refused", []) == []
+        left_out = " ".join(f"{one['name']}: {one['reason']}" for one in would["left_out"])
+        assert ("Intel" in left_out) is (name not in ("interactive_brokers.xml", "degiro_portfolio.csv"))
+        before = held(core)
+        assert not {one["symbol"] for one in would.get("new", [])} & {symbol for _, symbol in before}
+        imported(cli, name, *options, "--yes")
+        assert held(core) == before | pairs(symbols)
+        named += len(decided)
+    assert named == 150
+    assert (
+        core.rows(
+            "SELECT isin, count(*) FROM pricing.instruments WHERE isin IS NOT NULL GROUP BY 1 HAVING count(*) > 1"
+        )
+        == []
+    ), "no twins"
+    assert core.one("SELECT count(*) FROM pricing.instruments WHERE symbol LIKE 'INTC%'") == 0
+
+
+def test_a7_what_a_file_does_not_say_is_refused_with_a_proposal_that_would_do(
+    cli: CommandLine, core: Core
+) -> None:
+    would = imported(cli, "trading212.csv")
+    expected = IN_FILE["trading212.csv"] - set(UNSAID.values())
+    assert {one["symbol"] for one in would["new"]} == expected
+    assert {one["isin"] for one in would["refused"]} == UNSAID.keys()
+    for one in would["refused"]:
+        assert f"--as {one['isin']}={UNSAID[one['isin']]}" in one["proposal"]
+    unknown = imported(cli, "degiro_portfolio.csv")
+    assert len(unknown["refused"]) == 30
+    for one in unknown["refused"]:
+        assert f"instrument find {one['isin']}" in one["proposal"]
+    said = cli("holding", "import", str(FILES / "degiro_portfolio.csv"))
+    (told,) = [line for line in said.stdout.splitlines() if line.startswith("refused:")]
+    assert told.startswith(
+        "refused: 30 instruments, because no instrument is known by its ISIN. line 3: Apple Inc."
+    )
+    assert "--find looks up ISINs" in said.stderr
+    assert held(core) == set(), "nothing is done without --yes"
+
+
+def test_a7_an_import_shows_lines_for_people_and_asks_for_yes(
+    cli: CommandLine, core: Core, tmp_path: Path
+) -> None:
+    path = tmp_path / "some.csv"
+    path.write_text("Ticker;Shares\nVOD.L;3\nGBXYZ!;1\nVOD:LSE;4,5\nTCS:FOO;2\n")
+    columns = ("--column", "symbol=Ticker", "--column", "quantity=Shares")
+    said = cli("holding", "import", str(path), "--user", "ann", *columns)
+    assert said.exit_code == 1, "a line is refused"
+    assert "VOD:XLON" in said.stdout
+    assert "2, 4" in said.stdout
+    assert "refused: line 3: GBXYZ!: " in said.stdout
+    assert "refused: line 5: TCS:FOO: there is no exchange FOO" in said.stdout
+    assert "columns: 1 new pair for ann, 0 held already, 2 refused." in said.stdout
+    assert "hint: nothing is held yet" in said.stderr
+    assert held(core) == set()
+    said = cli("holding", "import", str(path), "--user", "ann", *columns, "--type", DAILY, "--yes")
+    assert "ann holds 1 pair more." in said.stdout
+    assert held(core) == {(DAILY, "VOD:XLON")}
+    assert cli("holding", "import", str(path)).error.startswith(
+        "the header of the file is of no known format"
+    )
+    assert "is no --column" in cli("holding", "import", str(path), "--column", "symbol").error
+    assert "is no decimal mark" in cli("holding", "import", str(path), "--decimal", ";").error
+
+
+@pytest.mark.parametrize(("typed", "is_held"), [(b"y\n", True), (b"n\n", False)])
+def test_a7_at_a_terminal_it_asks(
+    cli: CommandLine, core: Core, tmp_path: Path, typed: bytes, is_held: bool
+) -> None:
+    path = tmp_path / "some.csv"
+    path.write_text("Ticker,Shares\nAAPL,3\n")
+    leader, follower = pty.openpty()
+    variables = cli._variables({}) | {"PYTHONPATH": str(ROOT)}
+    environment = {**os.environ, **variables}
+    arguments = ("holding", "import", str(path), "--user", "ann", "--column", "symbol=Ticker")
+    process = subprocess.Popen(
+        [sys.executable, "-m", "pricing_pipeline.cli", *arguments],
+        env={name: value for name, value in environment.items() if value is not None},
+        stdin=follower,
+        stdout=follower,
+        stderr=follower,
+    )
+    os.close(follower)
+    try:
+        os.write(leader, typed)
+        assert process.wait(PATIENCE) == 0
+        shown = os.read(leader, 100_000).decode()
+    finally:
+        process.kill()
+        process.wait()
+        os.close(leader)
+    assert "Hold 1 new pair?" in shown
+    assert held(core) == ({(QUOTE, "AAPL")} if is_held else set())
+
+
+def test_a7_an_isin_with_a_wrong_check_digit_is_named_and_never_kept(
+    cli: CommandLine, core: Core, tmp_path: Path
+) -> None:
+    path = tmp_path / "some.csv"
+    path.write_text("Ticker,ISIN\nAAPL,US0378331006\n,GB00BH4HKS38\nABCDEF,US5949181045\n")
+    columns = ("--column", "symbol=Ticker", "--column", "isin=ISIN", "--json", "--yes")
+    doubtful, refused, vague = cli("holding", "import", str(path), "--user", "ann", *columns).json[
+        "decisions"
+    ]
+    assert (doubtful["symbol"], doubtful["outcome"]) == ("AAPL", "new")
+    assert "wrong check digit" in doubtful["reason"]
+    assert "its check digit is wrong" in refused["reason"]
+    assert (vague["outcome"], vague["symbol"]) == ("new", "ABCDEF")
+    assert "at most five letters" in vague["reason"], "and so its ISIN may be that of another one"
+    assert core.one("SELECT count(*) FROM pricing.instruments WHERE isin IS NOT NULL") == 0
+
+
+def test_a7_unknown_isins_are_looked_up_where_that_is_asked_for(
+    cli: CommandLine, core: Core, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    asked = []
+    listings = {
+        "GB00BH4HKS39": [("VOD:XLON", "GBP"), ("VODI:XETR", "EUR")],
+        "NL0010273215": [("ASML:XAMS", "EUR"), ("ASME:XETR", "EUR")],
+        "US0378331005": [],
+    }
+
+    def searched(_: object, __: object, isin: str) -> list[Listing]:
+        asked.append(isin)
+        return [Listing(symbol, "equity", "x", "x", currency) for symbol, currency in listings[isin]]
+
+    monkeypatch.setattr(holding_import, "searched", searched)
+    path = tmp_path / "portfolio.csv"
+    path.write_text(
+        "Product,Symbol/ISIN,Quantity,Closing,Local value,,Value in EUR\nVodafone,GB00BH4HKS39,1,1,GBP,1,1\n"
+        "ASML,NL0010273215,1,1,EUR,1,1\nApple,US0378331005,1,1,USD,1,1\n"
+    )
+    said = cli("holding", "import", str(path), "--user", "ann", "--find", "--json", "--yes")
+    assert sorted(asked) == sorted(listings)
+    assert [one["symbol"] for one in said.json["decisions"]] == ["VOD:XLON", None, None]
+    assert "NL0010273215 is ASML:XAMS, ASME:XETR" in said.stderr
+    assert core.one("SELECT isin FROM pricing.instruments WHERE symbol = 'VOD:XLON'") == "GB00BH4HKS39"
+
+
+def test_a7_a_look_up_is_one_counted_call_of_a_provider(
+    cli: CommandLine, core: Core, sandbox: RunningSandbox, tmp_path: Path
+) -> None:
+    path = tmp_path / "portfolio.csv"
+    path.write_text(
+        "Product,Symbol/ISIN,Quantity,Closing,Local value,,Value in EUR\nX,GB00BH4HKS39,1,1,GBP,1,1\n"
+    )
+    for _ in range(2):
+        said = cli("holding", "import", str(path), "--find", "--yes", sandbox_url=sandbox.url)
+        assert "refused: line 2: X (GB00BH4HKS39): no instrument is known by its ISIN" in said.stdout
+    assert [(call["path"], call["units"]) for call in sandbox.calls()] == [("/symbol_search", 1)]
+    assert core.one("SELECT sum(units) FROM pricing.api_data_usage") == 1
+
+
+def test_a7_what_is_imported_is_fresh_soon_and_no_call_is_refused(
+    cli: CommandLine, core: Core, sandbox: RunningSandbox, refresher: Refresher
+) -> None:
+    for name in ("portfolio_performance.csv", "interactive_brokers.xml"):
+        imported(cli, name, "--yes")
+    wanted = held(core)
+    assert len(wanted) == 33
+    refresher.drain(3600)
+    prices = core.rows("SELECT data_type, symbol FROM pricing.latest_prices")
+    assert {(row.data_type, row.symbol) for row in prices} >= wanted
+    assert (
+        core.rows("SELECT outcome, count(*) FROM pricing.collector_call_log WHERE outcome <> 'ok' GROUP BY 1")
+        == []
+    )
+
+
+@pytest.fixture
+def client(api: RunningApi) -> Iterator[PricingClient]:
+    token = api.caller(Scope.READ, Scope.WATCH).token
+    assert token is not None
+    with PricingClient(api.url, token, user="ann", patience=0) as client:
+        yield client
+
+
+@pytest.mark.usefixtures("still")
+def test_a7_the_client_imports_a_file_and_only_operators_teach_isins(
+    client: PricingClient, api: RunningApi, core: Core
+) -> None:
+    content = (FILES / "trading212.csv").read_bytes()
+    would = client.import_holdings(content)
+    assert (would.format, would.dry_run) == ("trading212", True)
+    assert (would.new, would.held, would.refused) == (26, 0, 4)
+    (sold,) = [one for one in would.decisions if one.name.startswith("Intel") and one.reason != "a payment"]
+    assert (len(sold.lines), sold.reason) == (3, "all of it was sold"), "one decision for equal lines"
+    assert held(core) == set()
+    done = client.import_holdings(content, dry_run=False, own_names=UNSAID)
+    assert (done.dry_run, done.new, done.refused) == (False, 30, 0)
+    assert held(core) == pairs(IN_FILE["trading212.csv"])
+    assert client.import_holdings(content, own_names=UNSAID).held == 30
+    assert core.one("SELECT count(*) FROM pricing.instruments WHERE isin IS NOT NULL") == 0
+    operator = api.caller(Scope.WATCH, Scope.OPERATE, user="bob")
+    answer = operator.ask("POST", "holdings/import", content=content, params={"dry_run": "false"})
+    assert answer.json()["new"] == 26
+    assert core.one("SELECT count(*) FROM pricing.instruments WHERE isin IS NOT NULL") == 26
+    with pytest.raises(RequestRefused, match="no known format"):
+        client.import_holdings(b"a,b\n1,2\n")
+    core.rows(
+        "INSERT INTO pricing.data_type_registry (data_type, asset_class, fetcher, default_ttl_minutes)"
+        " VALUES ('company_profile', 'equity', 'profile', 1440)"
+    )
+    for params, words in (
+        ({"column": "symbol"}, "has no NAME=VALUE"),
+        ({"data_type": "company_profile"}, "company_profile is no type of prices"),
+        ({"data_type": "nosuch"}, "There is no active data type 'nosuch'"),
+        ({"data_type": "\0"}, "no name has a NUL in it"),
+        ({"format": "degiro"}, "There is no format 'degiro'"),
+    ):
+        refusal = operator.refusal("POST", "holdings/import", content=content, params=params)
+        assert words in refusal["detail"]
+
+
+def test_a7_a_file_may_come_by_standard_input_and_is_read_no_further_than_its_bound(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    class Stdin:
+        buffer = io.BytesIO(b"x" * 100)
+
+    monkeypatch.setattr(holding_import.sys, "stdin", Stdin)
+    monkeypatch.setattr(holding_import, "MOST_BYTES", 10)
+    assert holding_import._content(Path("-")) == b"x" * 11
+
+
+def test_a7_the_files_have_quirks_of_their_brokers() -> None:
+    """What these tests would not see if the files lost it."""
+    texts = {name: (FILES / name).read_bytes() for name in IN_FILE}
+    assert texts["portfolio_performance.csv"].startswith(b"\xef\xbb\xbfDatum;")
+    assert b"1.500" in texts["degiro_transactions.csv"] or b'"1.' in texts["degiro_transactions.csv"]
+    assert re.search(rb"Nestl\xe9", texts["degiro_portfolio.csv"]), "Latin-1"
+    assert b'levelOfDetail="LOT"' in texts["interactive_brokers.xml"]
+    assert b",GBX," in texts["trading212.csv"]

@@ -1,0 +1,325 @@
+"""A7: files of holdings are read as what they say, whatever the broker, the language and the encoding."""
+
+from __future__ import annotations
+
+import contextlib
+import random
+from collections.abc import Mapping
+from decimal import Decimal
+from functools import partial
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pricing_pipeline.errors import HoldingsFileRefused
+from pricing_pipeline.holdings_files import text as text_module
+from pricing_pipeline.holdings_files.formats import FORMATS, YAHOO_CUSTOM, read_file
+from pricing_pipeline.holdings_files.numbers import Mark, NotANumber, mark_of, number
+from pricing_pipeline.holdings_files.positions import HoldingsFile, Kind, Names
+from pricing_pipeline.holdings_files.venues import meant_by
+from pricing_pipeline_tests.support import brokers
+from pricing_pipeline_tests.support.brokers import OWN_COLUMNS, Owned, Style, Writer
+
+_WRITERS: Mapping[str, tuple[str, Writer]] = {
+    "portfolio performance, German": (
+        "portfolio-performance",
+        partial(brokers.portfolio_performance, language="de"),
+    ),
+    "portfolio performance, English": (
+        "portfolio-performance",
+        partial(brokers.portfolio_performance, language="en"),
+    ),
+    "trading 212": ("trading212", brokers.trading212),
+    "degiro, transactions in English": (
+        "degiro-transactions",
+        partial(brokers.degiro_transactions, language="en"),
+    ),
+    "degiro, transactions in Dutch": (
+        "degiro-transactions",
+        partial(brokers.degiro_transactions, language="nl"),
+    ),
+    "degiro, portfolio in Dutch": ("degiro-portfolio", partial(brokers.degiro_portfolio, language="nl")),
+    "interactive brokers": ("interactive-brokers", brokers.interactive_brokers),
+    "own table": ("columns", brokers.own_table),
+}
+_NO_TICKERS = ("degiro-transactions", "degiro-portfolio")
+_UNSAID = ("trading212",)
+"""Brokers that do not say at which exchange a share trades."""
+
+_EXCHANGES = st.sampled_from(
+    [("", "US", "USD"), ("XLON", "GB", "GBP"), ("XETR", "DE", "EUR"), ("XNSE", "IN", "INR")]
+)
+_TICKERS = st.from_regex(r"[A-Z]{2,5}", fullmatch=True)
+_QUANTITIES = st.one_of(
+    st.integers(0, 2_000_000).map(Decimal), st.decimals("0.0001", 90_000, places=4), st.just(Decimal(0))
+)
+
+
+@st.composite
+def portfolios(draw: st.DrawFn) -> list[Owned]:
+    tickers = draw(st.lists(_TICKERS, min_size=1, max_size=8, unique=True))
+    owned = []
+    for place, ticker in enumerate(tickers):
+        mic, country, currency = draw(_EXCHANGES)
+        isin = f"{country}{place:09d}0"
+        title = draw(st.sampled_from(["Müller & Söhne", 'The "A" Company', "A, B; C", "Ünïted <Co>"]))
+        symbol = f"{ticker}:{mic}" if mic else ticker
+        owned.append(Owned(symbol, isin, currency, f"{title} {place}", draw(_QUANTITIES)))
+    return owned
+
+
+_STYLES = st.builds(
+    Style,
+    encoding=st.sampled_from(["utf-8", "utf-8-sig", "utf-16", "cp1252"]),
+    separator=st.sampled_from([",", ";", "\t"]),
+    decimal=st.just(","),
+    thousands=st.sampled_from(["", ".", "\u00a0", "'"]),
+    line_end=st.sampled_from(["\r\n", "\n"]),
+) | st.builds(
+    Style,
+    encoding=st.sampled_from(["utf-8", "utf-8-sig", "utf-16", "utf-16-le", "latin-1"]),
+    separator=st.sampled_from([",", ";"]),
+    thousands=st.sampled_from(["", ",", "\u00a0", "'"]),
+)
+
+
+def of_file(content: bytes, format_: str) -> HoldingsFile:
+    return read_file(content, columns=OWN_COLUMNS if format_ == "columns" else None)
+
+
+def symbol_of(file: HoldingsFile, place: int) -> str:
+    (symbol, *others) = meant_by(
+        file.positions[place].names, bare_is_american=file.format in YAHOO_CUSTOM
+    ).symbols
+    assert not others
+    return symbol.replace(".NS", ":XNSE").replace(".DE", ":XETR").replace(".L", ":XLON")
+
+
+@pytest.mark.parametrize("case", _WRITERS)
+@given(portfolio=portfolios(), style=_STYLES, seed=st.integers(0, 2**32))
+def test_a7_a_portfolio_written_by_any_broker_is_read_back_as_the_same_holdings(
+    case: str, portfolio: list[Owned], style: Style, seed: int
+) -> None:
+    format_, write = _WRITERS[case]
+    if case == "interactive brokers" and style.encoding in ("utf-16-le", "cp1252", "latin-1"):
+        style = Style()
+    file = of_file(write(portfolio, random.Random(seed), style), format_)
+    assert (file.format, file.faults) == (format_, [])
+    held = {owned.isin: owned for owned in portfolio if owned.quantity}
+    if format_ == "columns":
+        held = {owned.symbol: owned for owned in held.values()}
+        assert {one.names.ticker: one.quantity for one in file.positions} == {
+            key: owned.quantity for key, owned in held.items()
+        }
+        return
+    assert {one.names.isin: one.quantity for one in file.positions} == {
+        key: owned.quantity for key, owned in held.items()
+    }
+    for place, position in enumerate(file.positions):
+        owned = held[position.names.isin]
+        assert position.names.title == owned.title
+        if format_ not in _NO_TICKERS:
+            assert symbol_of(file, place) == owned.symbol
+
+
+@given(value=st.decimals(-(10**9), 10**9, places=3), style=_STYLES)
+def test_a7_a_number_is_read_by_the_decimal_mark_that_numbers_show(value: Decimal, style: Style) -> None:
+    shown = [style.number(Decimal("1234.5")), style.number(Decimal("0.25")), "05.11.2026", "EUR", ""]
+    mark = mark_of(shown)
+    assert mark is (Mark.COMMA if style.decimal == "," else Mark.POINT)
+    assert number(style.number(value), mark) == value
+
+
+@pytest.mark.parametrize(
+    ("text", "mark", "value"),
+    [
+        ("1.500,00", None, "1500"),
+        ("1,500.00", None, "1500"),
+        ("1.500", Mark.COMMA, "1500"),
+        ("1.500", Mark.POINT, "1.5"),
+        ("12,34,567", None, "1234567"),
+        ("1 950,60", None, "1950.60"),
+        ("(12)", None, "-12"),
+        ("12-", None, "-12"),
+        ("\u221212", None, "-12"),
+        ("$52.07", None, "52.07"),
+        ("USD 150.25", None, "150.25"),
+        ("1E-8", None, "0.00000001"),
+        ("0.125", None, "0.125"),
+    ],
+)
+def test_a7_numbers_are_read_as_they_are_spelled(text: str, mark: Mark | None, value: str) -> None:
+    assert number(text, mark) == Decimal(value)
+
+
+@pytest.mark.parametrize(
+    "text", ["1.500", "", "-", "NaN", "Infinity", "05.11.2026", "1.2.3", "\u0661", "1e999", "9" * 80]
+)
+def test_a7_what_is_no_number_or_could_be_two_is_refused(text: str) -> None:
+    with pytest.raises(NotANumber):
+        number(text, None)
+
+
+_T212 = "Action,Time,ISIN,Ticker,Name,No. of shares,Price / share,Currency (Price / share)\n"
+
+
+def test_a7_lines_that_cannot_be_read_are_named_by_number_and_the_others_count() -> None:
+    file = read_file(
+        (
+            _T212
+            + 'Market buy,2026-01-05,US0378331005,AAPL,"Apple\nInc.",10,1,USD\n'
+            + "Market buy,2026-01-05,US5949181045,MSFT,Microsoft,ten,1,USD\n"
+            + "Market gift,2026-01-05,US5949181045,MSFT,Microsoft,3,1,USD\n"
+            + "Market buy,2026-01-05,US4592001014,IBM,IBM, Inc.,3,1,USD\n"
+            + "Market sell,2026-01-05,US0846707026,BRK.B,Berkshire,3,1,USD\n"
+        ).encode()
+    )
+    assert [(one.names.ticker, one.lines) for one in file.positions] == [("AAPL", (2,))]
+    assert [(fault.line, fault.what) for fault in file.faults] == [
+        (4, "Microsoft (US5949181045)"),
+        (5, "Microsoft (US5949181045)"),
+        (6, "IBM (US4592001014)"),
+        (7, "Berkshire (US0846707026)"),
+    ]
+    assert "not the whole history" in file.faults[-1].reason
+
+
+def test_a7_a_split_changes_the_shares_and_the_newest_ticker_counts() -> None:
+    file = read_file(
+        (
+            _T212
+            + "Stock split open,2026-03-05,US30303M1027,META,Meta,40,1,USD\n"
+            + "Stock split close,2026-03-05,US30303M1027,META,Meta,4,1,USD\n"
+            + "Market buy,2026-01-05,US30303M1027,FB,Meta,4,1,USD\n"
+        ).encode()
+    )
+    (position,) = file.positions
+    assert (position.names.ticker, position.quantity) == ("META", 40)
+
+
+@pytest.mark.parametrize(
+    ("names", "symbols"),
+    [
+        (Names(ticker="VOD", isin="GB00BH4HKS39", currency="GBX"), ["VOD:XLON"]),
+        (Names(ticker="BP.", isin="GB0007980591", currency="GBP"), ["BP.:XLON"]),
+        (Names(ticker="700", isin="KYG875721634", exchange="XHKG"), ["700:XHKG"]),
+        (Names(ticker="VOLV.B", isin="SE0000115446", currency="SEK"), ["VOLV.B:XSTO"]),
+        (Names(ticker="BRK B", isin="US0846707026", exchange="XNYS"), ["BRK B"]),
+        (Names(ticker="APTV", isin="JE00BTDN8H13", currency="USD"), ["APTV", "APTV:XLON"]),
+        (Names(ticker="BTC", currency="USD", kind=Kind.COIN), ["BTC/USD"]),
+        (Names(ticker="0P0000XVU2.BO", isin="INF204K01XI3"), []),
+        (Names(ticker="118632", isin="INF204K01XI3"), ["118632"]),
+        (Names(isin="INE002A01018", exchange="XNSE"), []),
+        (Names(ticker="VOD LN"), ["VOD LN"]),
+        (Names(ticker="AAPL"), ["AAPL"]),
+    ],
+)
+def test_a7_the_symbol_follows_from_ticker_exchange_country_and_currency(
+    names: Names, symbols: list[str]
+) -> None:
+    assert list(meant_by(names).symbols) == symbols
+    assert not meant_by(names).doubt
+
+
+def test_a7_a_guess_is_no_answer() -> None:
+    """A share of London that is paid in EUR may trade in London or in Frankfurt, whatever Yahoo's custom."""
+    british = Names(ticker="VOD", isin="GB00BH4HKS39", currency="EUR")
+    assert meant_by(british, bare_is_american=True).symbols[:2] == ["VOD:XLON", "VOD:XETR"]
+    irish = Names(ticker="ACN", isin="IE00B4BNMY34", currency="EUR")
+    assert meant_by(irish, bare_is_american=True).symbols == ["ACN"]
+    venture = Names(ticker="ABC", isin="CA0000000000", currency="CAD", exchange="VENTURE")
+    assert "VENTURE is not in our table" in meant_by(venture).doubt
+
+
+def test_a7_lots_do_not_double_a_position_and_what_has_no_price_is_left_out_by_name() -> None:
+    rows = [
+        'symbol="AAPL" assetCategory="STK" conid="1" position="10" levelOfDetail="SUMMARY"',
+        'symbol="AAPL" assetCategory="STK" conid="1" position="6" levelOfDetail="LOT"',
+        'symbol="AAPL" assetCategory="STK" conid="1" position="4" levelOfDetail="LOT"',
+        'symbol="IBM" assetCategory="STK" conid="2" position="1,500" levelOfDetail="LOT"',
+        'symbol="IBM" assetCategory="STK" conid="2" position="500" levelOfDetail="LOT"',
+        'symbol="TSLA" assetCategory="STK" conid="3" position="-5" levelOfDetail="SUMMARY"',
+        'symbol="AAPL  261218C00200000" assetCategory="OPT" conid="4" position="1"',
+        'symbol="T 4 1/4" assetCategory="BOND" conid="5" position="1000"',
+    ]
+    text = "".join(f"<OpenPosition {row} listingExchange='NASDAQ'/>\n" for row in rows)
+    file = read_file(f"<FlexQueryResponse>{text}</FlexQueryResponse>".encode())
+    assert [(one.names.ticker, one.quantity) for one in file.positions] == [
+        ("AAPL", 10),
+        ("IBM", 2000),
+        ("TSLA", -5),
+    ]
+    assert [(one.line, one.reason) for one in file.left_out] == [(7, "an option"), (8, "a bond")]
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (b"", "is empty"),
+        (b"PK\x03\x04abc", "Excel workbook"),
+        (b"%PDF-1.7", "a PDF"),
+        (b"a\0b\0\0\0\0c", "no text"),
+        (
+            b"one,two\n1,2\n",
+            "of no known format. Its columns seem to be 'one', 'two'. Name the columns yourself",
+        ),
+        (b"hello", "of no known format"),
+        (b"<html></html>", "no Flex query"),
+        (b"<FlexQueryResponse></FlexQueryResponse>", "no OpenPosition"),
+        (b"<FlexQueryResponse>", "no valid XML at line 1"),
+        (
+            b'<!DOCTYPE x [<!ENTITY a "b">]><FlexQueryResponse>&a;</FlexQueryResponse>',
+            "declares a document type",
+        ),
+        (b"<FlexQueryResponse>" + b"<a>" * 100, "nested too deep"),
+    ],
+)
+def test_a7_a_file_that_cannot_be_read_is_refused_with_the_way_out(content: bytes, said: str) -> None:
+    with pytest.raises(HoldingsFileRefused, match=said.replace("[", r"\[")):
+        read_file(content)
+
+
+def test_a7_no_file_is_read_without_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(text_module, "MOST_BYTES", 100)
+    with pytest.raises(HoldingsFileRefused, match="at most 100 are read"):
+        read_file(_T212.encode() + b" " * 100)
+    monkeypatch.undo()
+    many = "".join(f"Market buy,2026-01-05,,T{number},x,1,1,USD\n" for number in range(2001))
+    with pytest.raises(HoldingsFileRefused, match="more than 2,000 instruments"):
+        read_file((_T212 + many).encode())
+    odd = "".join(f"Market gift,2026-01-05,,T{number},x,1,1,USD\n" for number in range(501))
+    with pytest.raises(HoldingsFileRefused, match="more than 500 lines cannot be read"):
+        read_file((_T212 + odd).encode())
+    with pytest.raises(HoldingsFileRefused, match="more than 200,000 lines"):
+        read_file((_T212 + "x\n" * 200_001).encode())
+
+
+def test_a7_a_name_of_a_column_that_repeats_is_asked_for_by_number() -> None:
+    content = b"Amount,Currency,What,Amount\nApple,USD,AAPL,3\n"
+    with pytest.raises(HoldingsFileRefused, match=r"2 columns are called 'Amount'.*#1, #4"):
+        read_file(content, columns={"symbol": "What", "quantity": "Amount"})
+    with pytest.raises(
+        HoldingsFileRefused, match=r"'Ticker'.*Its columns seem to be 'Amount', 'Currency', 'What'"
+    ):
+        read_file(content, columns={"symbol": "Ticker"})
+    with pytest.raises(HoldingsFileRefused, match="'ticker' is nothing that a column can be"):
+        read_file(content, columns={"ticker": "What"})
+    (position,) = read_file(content, columns={"symbol": "what", "quantity": "#4"}).positions
+    assert (position.names.ticker, position.quantity) == ("AAPL", 3)
+
+
+def test_a7_a_named_format_is_not_guessed() -> None:
+    with pytest.raises(HoldingsFileRefused, match="not of the format degiro-portfolio"):
+        read_file(_T212.encode(), "degiro-portfolio")
+    with pytest.raises(
+        HoldingsFileRefused, match="there is no format 'degiro'; there are: portfolio-performance"
+    ):
+        read_file(_T212.encode(), "degiro")
+    assert set(FORMATS) >= {format_ for format_, _ in _WRITERS.values() if format_ != "columns"}
+
+
+@given(content=st.binary(max_size=400) | st.text(max_size=400).map(lambda text: (_T212 + text).encode()))
+def test_a7_any_bytes_are_read_or_refused_in_words(content: bytes) -> None:
+    with contextlib.suppress(HoldingsFileRefused):
+        read_file(content)
