@@ -125,8 +125,8 @@ MUTANTS = (
         "what a cap refuses is entered all the same",
         f"{_FUNCTIONS}/demand/demand.sql",
         "begin_pairs",
-        "        wanted.types := wanted.types[:room.admitted];\n        wanted.symbols := wanted.symbols[:room.admitted];\n",
-        "",
+        "        wanted.types := wanted.types[:room.admitted];\n",
+        "        room.admitted := cardinality(wanted.types);\n",
         (
             f"{_TESTS}/integration/test_pair_answers.py::test_b5_a_mix_of_good_and_bad_pairs_is_answered_pair_by_pair_the_same_every_way",
         ),
@@ -135,8 +135,8 @@ MUTANTS = (
         "every heartbeat is taken for the first",
         f"{_FUNCTIONS}/demand/demand.sql",
         "heartbeat",
-        "            RETURN pricing.answer_pairs(0, kept);",
-        "            PERFORM pricing.admit_pairs(user_id, kept, 0); RETURN pricing.answer_pairs(0, kept);",
+        "            RETURN jsonb_build_object('changed', 0,",
+        "            PERFORM pricing.admit_pairs(user_id, kept, 0); RETURN jsonb_build_object('changed', 0,",
         (f"{_CONTRACTS}::test_contract_07_looking_again_writes_nothing_but_that_one_looks",),
     ),
     Mutant(
