@@ -2953,8 +2953,8 @@ GRANT EXECUTE ON FUNCTION pricing.exchange_of(text,text,text) TO pricing_reader,
 CREATE FUNCTION pricing.exchange_rows(given jsonb) RETURNS TABLE(mic text, name text, calendar text, zone text, currency text, minor_unit text, known_to date, endings text[]) LANGUAGE sql IMMUTABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.exchange_rows(jsonb) TO pricing_reader, pricing_worker;
 
--- The MICs of the exchanges that this ending, in capital letters, stands for: .L, :LSE, :XLON, or LN after a space; NULL = none.
-CREATE FUNCTION pricing.exchanges_marked(ending text) RETURNS text[] LANGUAGE sql STABLE SET search_path=pg_temp;
+-- The MICs of the exchanges that this ending, in capital letters, stands for: .L, :LSE, :XLON, or LN after a space; NULL = none. US after a space stands for those whose shares have no exchange in their symbols.
+CREATE FUNCTION pricing.exchanges_marked(ending text) RETURNS text[] LANGUAGE sql STABLE;
 GRANT EXECUTE ON FUNCTION pricing.exchanges_marked(text) TO pricing_reader, pricing_worker;
 
 -- Closes calls whose worker was lost, booking their estimate: their fate is unknown, so they count as made.
@@ -3236,10 +3236,6 @@ GRANT EXECUTE ON FUNCTION pricing.is_market_stale(timestamp with time zone,integ
 -- Whether a value is quarantined because it is on another level than those around it.
 CREATE FUNCTION pricing.is_of_level(kind text) RETURNS boolean LANGUAGE sql IMMUTABLE;
 GRANT EXECUTE ON FUNCTION pricing.is_of_level(text) TO pricing_reader, pricing_worker;
-
--- Whether shares of a known exchange have no exchange in their symbols; those of all others have a suffix at Yahoo.
-CREATE FUNCTION pricing.is_of_united_states(mic text) RETURNS boolean LANGUAGE sql STABLE SET search_path=pg_temp;
-GRANT EXECUTE ON FUNCTION pricing.is_of_united_states(text) TO pricing_reader, pricing_worker;
 
 -- Whether a reported action may be a believed one of another day: the same ratio within 7 days, or a payment of the same amount within 6. Sources differ about the ex-day.
 CREATE FUNCTION pricing.is_one_action(believed pricing.corporate_actions, said pricing.corporate_actions) RETURNS boolean LANGUAGE sql IMMUTABLE SET search_path=pg_temp;
@@ -4487,7 +4483,7 @@ GRANT EXECUTE ON FUNCTION pricing.spelled_once(text[]) TO pricing_reader, pricin
 TRIGGER FUNCTION pricing.spelling_changed() RETURNS trigger LANGUAGE plpgsql SET search_path=pg_temp;
 
 -- All spellings of a share, from its one spelling, that our tables can write: with each name of its exchange, and each sign before its class.
-CREATE FUNCTION pricing.spellings_of(symbol text) RETURNS text[] LANGUAGE sql STABLE SET search_path=pg_temp;
+CREATE FUNCTION pricing.spellings_of(symbol text) RETURNS text[] LANGUAGE plpgsql STABLE SET search_path=pg_temp, enable_seqscan=off;
 GRANT EXECUTE ON FUNCTION pricing.spellings_of(text) TO pricing_reader, pricing_worker;
 
 -- How much of a user's allowance its reads of the last minute have used up, and so many pairs beside them. In a minute they have as many fetched as the user may begin to watch, and no more than it may watch at once.

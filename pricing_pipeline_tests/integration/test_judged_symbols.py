@@ -145,11 +145,15 @@ def test_b5_what_cannot_be_is_refused_with_a_proposal(
     ],
 )
 def test_b5_what_is_doubtful_is_accepted_with_a_warning(
-    core: Core, data_type: str, symbol: str, said: str
+    core: Core, cli: CommandLine, data_type: str, symbol: str, said: str
 ) -> None:
     (row,) = core.rows(JUDGED, types=[data_type], symbols=[symbol])
     assert row.outcome == "doubtful"
     assert said in row.reason
+    if data_type == QUOTE:
+        added = cli("instrument", "add", symbol, "--asset-class", "equity")
+        assert said in added.stderr
+        assert added.exit_code == 0
     assert core.heartbeat("ann", (data_type, symbol)) == 1
     assert judged(core, data_type, row.symbol) == [(row.symbol, "accepted")], "it is known now"
 
