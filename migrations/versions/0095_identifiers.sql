@@ -13,3 +13,18 @@ CREATE INDEX instruments_by_figi ON pricing.instruments (figi) WHERE figi IS NOT
 DROP FUNCTION IF EXISTS pricing.meant_symbol(text, text);
 DROP FUNCTION IF EXISTS pricing.say_meant(text, text);
 DROP FUNCTION IF EXISTS pricing.check_symbols(text[]);
+
+CREATE TABLE pricing.symbol_aliases (
+    asset_class text NOT NULL,
+    alias       text NOT NULL,
+    symbol      text NOT NULL,
+    PRIMARY KEY (asset_class, alias),
+    CONSTRAINT alias_has_instrument FOREIGN KEY (asset_class, symbol)
+        REFERENCES pricing.instruments (asset_class, symbol) ON DELETE CASCADE
+);
+CREATE INDEX symbol_aliases_of_instrument ON pricing.symbol_aliases (asset_class, symbol);
+COMMENT ON TABLE pricing.symbol_aliases IS
+    'Symbols of instruments that were merged into others, which they mean now. No rule of spelling leads to them.';
+COMMENT ON COLUMN pricing.symbol_aliases.asset_class IS 'The class of both.';
+COMMENT ON COLUMN pricing.symbol_aliases.alias IS 'What somebody may still write.';
+COMMENT ON COLUMN pricing.symbol_aliases.symbol IS 'The instrument that is meant.';

@@ -45,6 +45,7 @@ RULES = {
     "key_limit_has_limit": "the provider has no limit of this name; see pricing.provider_limits",
     "key_limit_is_positive": "a limit is a whole number of units, at least 1",
     "key_name_is_plain": f"a key's name {_KEY_NAME}",
+    "alias_has_instrument": "no such instrument is known; `pricing-pipeline instrument add` makes it known",
     "isin_looks_like_one": "an ISIN has two letters, nine letters or digits, and a check digit",
     "figi_looks_like_one": "a FIGI has two letters, a G, eight letters or digits without vowels, and a check digit",
     "instrument_has_exchange": "no exchange has this MIC here; domain/exchanges.toml lists them",

@@ -135,6 +135,20 @@ def identifier(connection: Connection, words: str) -> dict[str, str | None]:
     return dict(connection.execute(query("demand.read_identifier"), {"words": words}).mappings().one())
 
 
+def doubts(connection: Connection, wanted: Sequence[NewInstrument]) -> list[str]:
+    """What is doubtful about new instruments, before they are added: a sentence for each, without its end."""
+    found = []
+    for instrument in wanted:
+        parameters = {
+            "data_type": _type_of(connection, instrument.asset_class),
+            "symbols": [instrument.symbol],
+        }
+        found += [
+            f"{row.symbol}: {row.reason}" for row in connection.execute(query("demand.doubts"), parameters)
+        ]
+    return found
+
+
 def _type_of(connection: Connection, asset_class: str) -> str:
     data_type = connection.execute(query("demand.type_of_class"), {"asset_class": asset_class}).scalar_one()
     if data_type is None:
@@ -239,6 +253,23 @@ def remove_instruments(
     parameters = {"symbols": sorted(set(symbols)), "asset_class": asset_class}
     rows = connection.execute(query("demand.remove_instruments"), parameters).mappings()
     return [Removed(**row) for row in rows]
+
+
+@dataclass(frozen=True, slots=True)
+class Merged:
+    """Rows of a table that went to the other instrument, and those that were dropped because it had its own."""
+
+    rows_of: str
+    moved: int
+    dropped: int
+
+
+def merge(connection: Connection, asset_class: str, old: str, new: str) -> list[Merged]:
+    """Make two instruments of a class one, as the owner. The database refuses, in a sentence, what cannot be one."""
+    parameters = {"asset_class": asset_class, "old": old, "new": new}
+    return [
+        Merged(**row) for row in connection.execute(query("demand.merge_instruments"), parameters).mappings()
+    ]
 
 
 def spelled(connection: Connection, data_type: str, symbols: Sequence[str]) -> list[str]:

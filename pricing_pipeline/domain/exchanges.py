@@ -44,11 +44,11 @@ class Exchange:
 
     @property
     def endings(self) -> tuple[str, ...]:
-        """How its symbols end, wherever they are from: .L, :LSE, :XLON, :LON and " LN"."""
+        """How its symbols end in capital letters, wherever they are from: .L, :LSE, :XLON, :LON and " LN"."""
         names = dict.fromkeys((self.mic, *filter(None, [self.twelvedata]), *self.shared, *self.google))
         return (
             *(f".{suffix}" for suffix in filter(None, [self.suffix])),
-            *(f":{name}" for name in names),
+            *(f":{name.upper()}" for name in names),
             *(f" {code}" for code in self.bloomberg),
         )
 
@@ -77,7 +77,9 @@ def exchanges() -> Mapping[str, Exchange]:
         mic: Exchange(
             mic=mic,
             calendar=entry.pop("calendar", mic) or None,
-            **{name: tuple(entry.pop(name, ())) for name in ("shared", "bloomberg", "google")},
+            shared=tuple(entry.pop("shared", ())),
+            bloomberg=tuple(entry.pop("bloomberg", ())),
+            google=tuple(entry.pop("google", ())),
             **entry,
         )
         for mic, entry in told.items()

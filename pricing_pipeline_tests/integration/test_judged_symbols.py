@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from datetime import timedelta
 
 import pytest
 from hypothesis import given, settings
@@ -17,7 +18,7 @@ from pricing_pipeline.errors import PairsRefused
 from pricing_pipeline.providers import PROVIDERS
 from pricing_pipeline.providers.currencies import _COINS
 from pricing_pipeline_tests.fixtures.cli import CommandLine
-from pricing_pipeline_tests.fixtures.core import DAILY, FX, NAV, QUOTE, Core
+from pricing_pipeline_tests.fixtures.core import DAILY, FX, NAV, QUOTE, Core, observation
 from pricing_pipeline_tests.support.examples import examples
 
 COIN = "crypto_quote"
@@ -144,11 +145,15 @@ def test_b5_what_cannot_be_is_refused_with_a_proposal(
     ],
 )
 def test_b5_what_is_doubtful_is_accepted_with_a_warning(
-    core: Core, data_type: str, symbol: str, said: str
+    core: Core, cli: CommandLine, data_type: str, symbol: str, said: str
 ) -> None:
     (row,) = core.rows(JUDGED, types=[data_type], symbols=[symbol])
     assert row.outcome == "doubtful"
     assert said in row.reason
+    if data_type == QUOTE:
+        added = cli("instrument", "add", symbol, "--asset-class", "equity")
+        assert said in added.stderr
+        assert added.exit_code == 0
     assert core.heartbeat("ann", (data_type, symbol)) == 1
     assert judged(core, data_type, row.symbol) == [(row.symbol, "accepted")], "it is known now"
 
@@ -185,7 +190,7 @@ def shares(draw: st.DrawFn) -> tuple[str, list[str]]:
     symbol = (
         ticker + (f".{share_class}" if share_class else "") + (f":{exchange.mic}" if exchange.suffix else "")
     )
-    names = [ending for ending in exchange.endings if ending.lstrip(":") not in exchange.shared]
+    names = [ending for ending in exchange.endings if ending[1:] not in map(str.upper, exchange.shared)]
     tickers = [f"{ticker}{sign}{share_class}" if share_class else ticker for sign in ".-/ "]
     spellings = [f"{one}{ending}" for one in tickers for ending in names]
     spellings += [f"{name[1:]}:{one}" for one in tickers for name in names if name.startswith(":")]
@@ -198,7 +203,7 @@ NAMES = {ending[1:] for one in exchanges().values() for ending in one.endings if
 
 def is_ambiguous(spelling: str) -> bool:
     """Whether both sides of a colon are names of exchanges."""
-    return ":" in spelling and {*spelling.split(":")} <= {name.upper() for name in NAMES}
+    return ":" in spelling and {*spelling.split(":")} <= NAMES
 
 
 def test_b5_all_that_our_tables_can_write_is_read_as_the_same_instrument(core: Core) -> None:
@@ -309,3 +314,86 @@ def test_b5_an_identifier_is_given_to_an_instrument_and_leads_to_it(core: Core, 
     changed = cli("instrument", "change", "VOD.L", "--isin", "US0378331005", "--json")
     assert changed.exit_code == 0
     assert judged(core, QUOTE, "US0378331005") == [("VOD:XLON", "accepted")]
+
+
+def test_b5_twins_are_merged_with_the_histories_of_both(core: Core, cli: CommandLine) -> None:
+    """What either had is there afterwards: each day once, each viewer and each holder; INTO's own where both had it."""
+    core.rows(
+        "INSERT INTO pricing.instruments (asset_class, symbol, isin) VALUES"
+        " ('equity', 'VOD.L', 'GB00BH4HKS39'), ('equity', 'VOD:XLON', NULL)"
+    )
+    core.heartbeat("ann", (QUOTE, "VOD.L"), (QUOTE, "VOD:XLON"), (QUOTE, "AAPL"))
+    core.heartbeat("bob", (QUOTE, "VOD.L"))
+    for holder in ("ann", "bob"):
+        core.hold(holder, (DAILY, "VOD.L"))
+    core.hold("ann", (DAILY, "VOD:XLON"))
+    core.end_holding("ann", (DAILY, "VOD:XLON"))
+    core.lift_limits()
+    now = core.clock() - timedelta(seconds=30)
+    for call in core.claim(max_calls=9):
+        for symbol in call.symbols:
+            if call.data_type == QUOTE and symbol != "AAPL":
+                core.store(call, observation(symbol, "7.10" if symbol == "VOD.L" else "7.20", now))
+        core.complete(call)
+    core.rows(
+        "INSERT INTO pricing.price_history SELECT (jsonb_populate_record(h, jsonb_build_object('observed_at',"
+        " h.observed_at - interval '1 day'))).* FROM pricing.price_history h WHERE h.symbol = 'VOD.L'"
+    )
+    said = cli("instrument", "merge", "VOD.L", "VOD:XLON")
+    assert "VOD.L is VOD:XLON now" in said.stdout
+    assert "price_history: 1 moved; 1 dropped, because VOD:XLON has its own" in said.stdout
+    assert "active_subscriptions: 1 moved; 1 dropped" in said.stdout
+    history = core.rows(
+        "SELECT symbol, amount FROM pricing.price_history WHERE symbol LIKE 'VOD%' ORDER BY observed_at"
+    )
+    assert [(row.symbol, row.amount % 100) for row in history] == [("VOD:XLON", 10), ("VOD:XLON", 20)]
+    assert core.rows(
+        "SELECT user_id FROM pricing.active_subscriptions WHERE symbol = 'VOD:XLON' ORDER BY 1"
+    ) == [
+        ("ann",),
+        ("bob",),
+    ]
+    held = core.rows(
+        "SELECT user_id FROM pricing.holdings WHERE symbol = 'VOD:XLON' AND status = 'active' ORDER BY 1"
+    )
+    assert held == [("ann",), ("bob",)]
+    tables = core.rows(
+        "SELECT c.relname FROM pg_attribute a JOIN pg_class c ON c.oid = a.attrelid"
+        " WHERE a.attname = 'symbol' AND c.relkind IN ('r', 'p') AND NOT c.relispartition"
+        " AND c.relnamespace = 'pricing'::regnamespace"
+    )
+    logs = {"api_call_queue", "stream_events", "price_events"}
+    assert len(tables) > 30
+    for (table,) in tables:
+        if table not in logs:
+            assert core.rows(f"SELECT FROM pricing.{table} WHERE symbol = 'VOD.L'") == [], table
+    assert judged(core, QUOTE, "VOD.L", "VOD LN", "GB00BH4HKS39") == [("VOD:XLON", "accepted")] * 3
+
+
+def test_b5_a_symbol_that_was_merged_leads_to_the_other_and_a_chain_to_its_end(
+    core: Core, cli: CommandLine
+) -> None:
+    core.rows(
+        "INSERT INTO pricing.instruments (asset_class, symbol) VALUES ('equity', 'FB'), ('equity', 'METX')"
+    )
+    core.rows(
+        "INSERT INTO pricing.instruments (asset_class, symbol, currency) VALUES ('equity', 'MVRS', 'USD')"
+    )
+    assert cli("instrument", "merge", "FB", "MVRS").exit_code == 0
+    assert cli("instrument", "merge", "MVRS", "METX").exit_code == 0
+    assert judged(core, QUOTE, "FB", "fb", "MVRS") == [("METX", "accepted")] * 3
+    assert core.heartbeat("ann", (QUOTE, "FB")) == 1
+    assert core.rows(
+        "SELECT symbol, currency FROM pricing.instruments WHERE symbol IN ('FB', 'MVRS', 'METX')"
+    ) == [("METX", "USD")]
+
+
+def test_b5_what_are_two_instruments_is_not_merged(core: Core, cli: CommandLine) -> None:
+    core.rows(
+        "INSERT INTO pricing.instruments (asset_class, symbol, currency)"
+        " VALUES ('equity', 'IBM:XETR', 'EUR'), ('equity', 'IBM:XNYS', 'USD')"
+    )
+    assert "in EUR and those of IBM:XNYS in USD" in cli("instrument", "merge", "IBM:XETR", "IBM:XNYS").error
+    assert "is one instrument already" in cli("instrument", "merge", "AAPL", "AAPL").error
+    assert "no instrument is called NOPE" in cli("instrument", "merge", "NOPE", "AAPL").error
+    assert "of different classes" in cli("instrument", "merge", "EUR/USD", "AAPL").error

@@ -282,6 +282,26 @@ def resume(symbols: Symbols, asset_class: Class = None, as_json: Json = False) -
 
 
 @noun.command()
+def merge(
+    old: Annotated[str, typer.Argument(metavar="OLD", help="The symbol that goes.")],
+    into: Annotated[str, typer.Argument(metavar="INTO", help="The symbol that stays.")],
+    asset_class: Class = None,
+    as_json: Json = False,
+) -> None:
+    """Make two instruments one, with the histories of both. From then on OLD means INTO.
+
+    Where both have something, such as a price of one day, that of INTO stays. It needs the owner's URL, as `type add`
+    does.
+
+    \b
+    Example: pricing-pipeline instrument merge VOD.L VOD:XLON
+    """
+    from pricing_pipeline.cli import instrument
+
+    instrument.merge(old, into, asset_class, as_json=as_json)
+
+
+@noun.command()
 def remove(symbols: Symbols, asset_class: Class = None, as_json: Json = False) -> None:
     """Remove instruments that have no history; retire the others, whose history stays.
 

@@ -50,6 +50,10 @@ FROM pricing.pause_instruments(CAST(:symbols AS text[]), :paused, CAST(:asset_cl
 -- Remove instruments without history and retire the others; returns those that exist.
 SELECT asset_class, symbol, outcome, viewers, holders FROM pricing.remove_instruments(CAST(:symbols AS text[]), CAST(:asset_class AS text));
 
+-- name: merge_instruments
+-- Make two instruments of a class one; how many rows of each table were moved and dropped.
+SELECT rows_of, moved, dropped FROM pricing.merge_instruments(:asset_class, :old, :new);
+
 -- name: instruments
 -- Instruments by name, of one class or all, of some symbols or all.
 SELECT i.asset_class, i.symbol, i.name, i.currency, i.verified_at,
@@ -241,6 +245,12 @@ FROM jsonb_to_recordset(CAST(:rows AS jsonb))
     AS x (asset_class text, symbol text, name text, currency text, calendar text, listed_on date, scale smallint,
           isin text, figi text)
 ORDER BY 1, 2 ON CONFLICT DO NOTHING RETURNING asset_class, symbol;
+
+-- name: doubts
+-- What is doubtful about symbols of one data type that are accepted.
+SELECT j.symbol, j.reason
+FROM pricing.judge_symbols(array_fill(CAST(:data_type AS text), ARRAY[cardinality(CAST(:symbols AS text[]))]), CAST(:symbols AS text[])) j
+WHERE j.outcome = 'doubtful' ORDER BY j.place;
 
 -- name: check_identifiers
 -- Refuses an ISIN or a FIGI with a wrong check digit.

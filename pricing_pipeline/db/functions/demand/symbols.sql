@@ -94,20 +94,11 @@ COMMENT ON FUNCTION pricing.read_pair(text) IS
 
 
 CREATE OR REPLACE FUNCTION pricing.exchanges_marked(ending text) RETURNS text[]
-LANGUAGE sql STABLE SET search_path = '' AS $$
-    SELECT array_agg(DISTINCT n.mic ORDER BY n.mic) FROM pricing.exchange_endings n
-    WHERE pg_catalog.upper(n.ending) = exchanges_marked.ending
+LANGUAGE sql STABLE AS $$ -- without a path of its own, so that it becomes part of its query
+    SELECT pg_catalog.array_agg(n.mic ORDER BY n.mic) FROM pricing.exchange_endings n WHERE n.ending = exchanges_marked.ending
 $$;
 COMMENT ON FUNCTION pricing.exchanges_marked(text) IS
-    'The MICs of the exchanges that this ending, in capital letters, stands for: .L, :LSE, :XLON, or LN after a space; NULL = none.';
-
-
-CREATE OR REPLACE FUNCTION pricing.is_of_united_states(mic text) RETURNS boolean
-LANGUAGE sql STABLE SET search_path = '' AS $$
-    SELECT NOT EXISTS (SELECT FROM pricing.exchange_endings n WHERE n.mic = is_of_united_states.mic AND n.ending LIKE '.%')
-$$;
-COMMENT ON FUNCTION pricing.is_of_united_states(text) IS
-    'Whether shares of a known exchange have no exchange in their symbols; those of all others have a suffix at Yahoo.';
+    'The MICs of the exchanges that this ending, in capital letters, stands for: .L, :LSE, :XLON, or LN after a space; NULL = none. US after a space stands for those whose shares have no exchange in their symbols.';
 
 
 CREATE OR REPLACE FUNCTION pricing.read_share(given text, OUT symbol text, OUT doubt text, OUT fault text, OUT proposal text)
@@ -183,7 +174,7 @@ BEGIN
     IF mics IS NOT NULL OR place IS NOT NULL OR doubt IS NULL THEN
         ticker := regexp_replace(ticker, '[./ -]+', '-', 'g');
     END IF;
-    IF mics IS NOT NULL AND NOT (SELECT bool_and(pricing.is_of_united_states(m)) FROM unnest(mics) AS m) THEN
+    IF NOT mics <@ pricing.exchanges_marked(' US') THEN
         IF cardinality(mics) > 1 THEN
             fault := format('%s names several exchanges: %s. Name one by its MIC', named, array_to_string(mics, ', '));
             proposal := ticker || class || ':' || mics[1];
@@ -335,17 +326,24 @@ COMMENT ON FUNCTION pricing.check_identifiers(text, text) IS 'Refuses identifier
 
 
 CREATE OR REPLACE FUNCTION pricing.spellings_of(symbol text) RETURNS text[]
-LANGUAGE sql STABLE SET search_path = '' AS $$
-    SELECT array_agg(DISTINCT CASE WHEN e.ending LIKE ':%' AND e.before THEN substr(e.ending, 2) || ':' || t.spelled ELSE t.spelled || e.ending END)
-    FROM (SELECT split_part(spellings_of.symbol, ':', 1) AS ticker, nullif(split_part(spellings_of.symbol, ':', 2), '') AS mic) s
-    CROSS JOIN LATERAL unnest(ARRAY[s.ticker, regexp_replace(s.ticker, '[.-]([ABC])$', '-\1'), regexp_replace(s.ticker, '[.-]([ABC])$', '/\1'),
-                                    regexp_replace(s.ticker, '[.-]([ABC])$', ' \1'), replace(s.ticker, '-', ' '), replace(s.ticker, '-', '.'),
-                                    replace(replace(s.ticker, '-', ' '), '.', ' ')]) AS t (spelled)
-    CROSS JOIN LATERAL (
-        SELECT n.ending, b.before FROM pricing.exchange_endings n CROSS JOIN (VALUES (true), (false)) AS b (before)
-        WHERE CASE WHEN s.mic IS NULL THEN pricing.is_of_united_states(n.mic) ELSE n.mic = s.mic END
-        UNION ALL SELECT '', false WHERE s.mic IS NULL) e
-$$;
+LANGUAGE plpgsql STABLE SET search_path = '' SET enable_seqscan = off AS $$
+DECLARE
+    ticker text := split_part(symbol, ':', 1);
+    place text := nullif(split_part(symbol, ':', 2), '');
+    mics text[] := CASE WHEN place IS NULL THEN pricing.exchanges_marked(' US') ELSE ARRAY[place] END;
+    tickers text[] := ARRAY[ticker];
+BEGIN
+    IF ticker ~ '[.-]' THEN
+        tickers := ARRAY(
+            SELECT DISTINCT t FROM unnest(ARRAY['-', '/', ' ', '.']) AS sign
+            CROSS JOIN LATERAL unnest(ARRAY[ticker, regexp_replace(ticker, '[.]([ABC])$', sign || '\1'), replace(ticker, '-', sign),
+                                            translate(ticker, '-.', sign || sign)]) AS t);
+    END IF;
+    RETURN CASE WHEN place IS NULL THEN tickers ELSE '{}' END || ARRAY(
+        SELECT CASE WHEN b.before THEN substr(n.ending, 2) || ':' || t ELSE t || n.ending END
+        FROM pricing.exchange_endings n CROSS JOIN unnest(tickers) AS t CROSS JOIN (VALUES (true), (false)) AS b (before)
+        WHERE n.mic = ANY (mics) AND (n.ending LIKE ':%' OR NOT b.before));
+END $$;
 COMMENT ON FUNCTION pricing.spellings_of(text) IS
     'All spellings of a share, from its one spelling, that our tables can write: with each name of its exchange, and each sign before its class.';
 
@@ -380,6 +378,12 @@ BEGIN
         ELSIF pair.asset_class IS NULL OR pair.given IS NULL THEN
             outcome := 'refused';
             reason := CASE WHEN pair.given IS NULL THEN 'it is NULL' ELSE 'there is no such data type; `pricing-pipeline type list` shows those there are' END;
+            RETURN NEXT;
+            CONTINUE;
+        END IF;
+        SELECT a.symbol INTO symbol FROM pricing.symbol_aliases a
+        WHERE a.asset_class = pair.asset_class AND a.alias IN (pair.given, upper(btrim(pair.given))) ORDER BY a.alias <> pair.given LIMIT 1;
+        IF symbol IS NOT NULL THEN
             RETURN NEXT;
             CONTINUE;
         END IF;
@@ -468,15 +472,13 @@ LANGUAGE plpgsql STABLE SET search_path = '' AS $$
 DECLARE
     odd record;
 BEGIN
-    SELECT j.* INTO odd FROM pricing.judge_symbols(data_types, symbols) j WHERE j.outcome = 'refused' ORDER BY j.given, j.data_type LIMIT 1;
-    IF FOUND THEN
+    SELECT j.*, count(*) OVER () AS times INTO odd FROM pricing.judge_symbols(data_types, symbols) j
+    WHERE j.outcome <> 'accepted' ORDER BY j.outcome = 'doubtful', j.given, j.data_type LIMIT 1;
+    IF odd.outcome = 'refused' THEN
         RAISE EXCEPTION '% is no symbol of %: %', left(odd.given, 60), odd.data_type, odd.reason
             USING HINT = coalesce(pricing.say_meant(odd.proposal), '`pricing-pipeline type list` shows the data types; another one may be meant.'),
                   ERRCODE = 'check_violation', CONSTRAINT = 'symbol_fits_class';
-    END IF;
-    SELECT min(j.symbol) AS symbol, min(j.reason) AS reason, count(*) AS times INTO odd
-    FROM pricing.judge_symbols(data_types, symbols) j WHERE j.outcome = 'doubtful';
-    IF odd.times > 0 THEN
+    ELSIF odd.outcome = 'doubtful' THEN
         RAISE NOTICE '%', format('%s is accepted, but doubtful: %s', odd.symbol, odd.reason)
             || CASE WHEN odd.times > 1 THEN format('; and so are %s more', odd.times - 1) ELSE '' END;
     END IF;
