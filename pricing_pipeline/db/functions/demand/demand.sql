@@ -25,9 +25,8 @@ BEGIN
           AND NOT EXISTS (SELECT FROM pricing.data_type_registry r WHERE NOT r.is_active AND r.data_type || '' = ANY (data_types));
         GET DIAGNOSTICS kept = ROW_COUNT;
         IF kept = cardinality(symbols) THEN
-            -- As answer_pairs does, whose call alone would take a noticeable part of this one.
-            RETURN jsonb_build_object('changed', 0, 'accepted', kept, 'doubtful', 0, 'refused', 0, 'pairs', '[]'::jsonb,
-                                      'faults', '[]'::jsonb);
+            -- As answer_pairs does, whose call would take a noticeable part of this one.
+            RETURN '{"changed": 0, "accepted": ' || kept || ', "doubtful": 0, "refused": 0, "pairs": [], "faults": []}';
         END IF;
     END IF;
     RETURN pricing.begin_pairs('watched', user_id, data_types, symbols, at_once, kept > 0);
