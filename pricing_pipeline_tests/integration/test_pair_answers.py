@@ -133,7 +133,7 @@ def without_user(answer: Any, user: str) -> Any:
 
 
 @pytest.mark.parametrize("function", ["heartbeat", "hold"])
-def test_b5_a_mix_of_good_and_bad_pairs_is_answered_pair_by_pair_the_same_every_way(
+def test_b5_b8_a_mix_of_good_and_bad_pairs_is_answered_pair_by_pair_the_same_every_way(
     core: Core, ways: dict[str, Callable[..., Any]], function: str
 ) -> None:
     @settings(
