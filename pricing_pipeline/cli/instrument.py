@@ -261,6 +261,7 @@ def _settings(connection: Connection, asset_class: str, symbol: str, data_type: 
     return settings
 
 
+_MOST_DOUBTS = 5
 _COLUMNS = ("symbol", "asset_class", "name", "currency", "calendar", "listed_on", "scale", "isin", "figi")
 
 
@@ -284,7 +285,12 @@ def add(
     else:
         wanted = _read(table, asset_class, currency)
     with open_engine(load_settings()) as engine, engine.begin() as connection:
+        doubts = instruments.doubts(connection, wanted)
         added = instruments.add(connection, wanted)
+    for doubt in doubts[:_MOST_DOUBTS]:
+        warn(f"{doubt}.")
+    if len(doubts) > _MOST_DOUBTS:
+        warn(f"{len(doubts) - _MOST_DOUBTS} more are doubtful.")
     new = [instrument for instrument, is_new in added if is_new]
     if as_json:
         print_json({"instruments": [asdict(instrument) | {"new": is_new} for instrument, is_new in added]})

@@ -200,7 +200,12 @@ def _add(
         identifier = instruments.identifier(connection, phrase)
         wanted = [
             NewInstrument(
-                listing.asset_class, listing.symbol, listing.name or None, listing.currency, **identifier
+                listing.asset_class,
+                listing.symbol,
+                listing.name or None,
+                listing.currency,
+                isin=identifier["isin"],
+                figi=identifier["figi"],
             )
             for listing in chosen
         ]

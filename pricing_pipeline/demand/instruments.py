@@ -135,6 +135,20 @@ def identifier(connection: Connection, words: str) -> dict[str, str | None]:
     return dict(connection.execute(query("demand.read_identifier"), {"words": words}).mappings().one())
 
 
+def doubts(connection: Connection, wanted: Sequence[NewInstrument]) -> list[str]:
+    """What is doubtful about new instruments, before they are added: a sentence for each, without its end."""
+    found = []
+    for instrument in wanted:
+        parameters = {
+            "data_type": _type_of(connection, instrument.asset_class),
+            "symbols": [instrument.symbol],
+        }
+        found += [
+            f"{row.symbol}: {row.reason}" for row in connection.execute(query("demand.doubts"), parameters)
+        ]
+    return found
+
+
 def _type_of(connection: Connection, asset_class: str) -> str:
     data_type = connection.execute(query("demand.type_of_class"), {"asset_class": asset_class}).scalar_one()
     if data_type is None:

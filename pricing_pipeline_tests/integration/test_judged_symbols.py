@@ -14,11 +14,13 @@ from sqlalchemy.exc import DBAPIError
 from pricing_pipeline.demand import instruments
 from pricing_pipeline.demand.instruments import NewInstrument
 from pricing_pipeline.domain.exchanges import exchanges
+from pricing_pipeline.domain.scopes import Scope
 from pricing_pipeline.errors import PairsRefused
 from pricing_pipeline.providers import PROVIDERS
 from pricing_pipeline.providers.currencies import _COINS
 from pricing_pipeline_tests.fixtures.cli import CommandLine
 from pricing_pipeline_tests.fixtures.core import DAILY, FX, NAV, QUOTE, Core, observation
+from pricing_pipeline_tests.support.api_server import RunningApi
 from pricing_pipeline_tests.support.examples import examples
 
 COIN = "crypto_quote"
@@ -145,11 +147,15 @@ def test_b5_what_cannot_be_is_refused_with_a_proposal(
     ],
 )
 def test_b5_what_is_doubtful_is_accepted_with_a_warning(
-    core: Core, data_type: str, symbol: str, said: str
+    core: Core, cli: CommandLine, data_type: str, symbol: str, said: str
 ) -> None:
     (row,) = core.rows(JUDGED, types=[data_type], symbols=[symbol])
     assert row.outcome == "doubtful"
     assert said in row.reason
+    if data_type == QUOTE:
+        added = cli("instrument", "add", symbol, "--asset-class", "equity")
+        assert said in added.stderr
+        assert added.exit_code == 0
     assert core.heartbeat("ann", (data_type, symbol)) == 1
     assert judged(core, data_type, row.symbol) == [(row.symbol, "accepted")], "it is known now"
 
@@ -393,3 +399,18 @@ def test_b5_what_are_two_instruments_is_not_merged(core: Core, cli: CommandLine)
     assert "is one instrument already" in cli("instrument", "merge", "AAPL", "AAPL").error
     assert "no instrument is called NOPE" in cli("instrument", "merge", "NOPE", "AAPL").error
     assert "of different classes" in cli("instrument", "merge", "EUR/USD", "AAPL").error
+
+
+def test_b5_reads_find_an_instrument_by_any_spelling(core: Core, api: RunningApi, cli: CommandLine) -> None:
+    core.heartbeat("ann", (QUOTE, "VOD:XLON"), (FX, "EUR/USD"))
+    caller = api.caller(Scope.READ)
+    read = caller.get("prices", symbols="VOD.L,LON:VOD,EURUSD,VOD:XLON")
+    assert {pair["symbol"] for pair in read["missing"]} == {"VOD:XLON", "EUR/USD"}
+    assert "unknown_symbol" not in {pair["why"]["state"] for pair in read["missing"]}
+    for path in ("VOD.L", "VOD%20LN", "VOD:LSE"):
+        assert [one["symbol"] for one in caller.get(f"instruments/{path}")["instruments"]] == ["VOD:XLON"]
+    assert caller.get(f"history/{DAILY}/VOD.L")["symbol"] == "VOD:XLON"
+    assert {reason["symbol"] for reason in caller.get("why", symbols="vod.l")["reasons"]} == {"VOD:XLON"}
+    assert cli("instrument", "pause", "VOD LN").exit_code == 0
+    assert core.one("SELECT update_mode FROM pricing.instruments WHERE symbol = 'VOD:XLON'") == "manual"
+    assert core.unsubscribe("ann", (QUOTE, "VOD.L"), (FX, "EURUSD=X")) == 2

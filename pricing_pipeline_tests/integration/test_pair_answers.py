@@ -133,7 +133,7 @@ def without_user(answer: Any, user: str) -> Any:
 
 
 @pytest.mark.parametrize("function", ["heartbeat", "hold"])
-def test_b5_a_mix_of_good_and_bad_pairs_is_answered_pair_by_pair_the_same_every_way(
+def test_b5_b8_a_mix_of_good_and_bad_pairs_is_answered_pair_by_pair_the_same_every_way(
     core: Core, ways: dict[str, Callable[..., Any]], function: str
 ) -> None:
     @settings(
@@ -266,3 +266,32 @@ def test_b5_all_or_nothing_leaves_nothing_half_written(
             assert entered(core, function, "ann") == model.had
 
     judge()
+
+
+def test_b5_refusals_of_one_kind_are_told_once(core: Core) -> None:
+    unknown = [(QUOTE, f"{ticker}:FOO") for ticker in ("A", "B", "C", "D", "E", "F", "G")]
+    with core.engine.begin() as connection:
+        answer = viewers.heartbeat(connection, "ann", [(QUOTE, "EURUSD"), (QUOTE, "AAPL"), *unknown])
+    assert (answer.changed, answer.accepted, answer.refused) == (1, 1, 8)
+    pair, exchange = answer.faults
+    assert (pair.pairs, exchange.pairs) == (1, 7)
+    assert pair.sentence.startswith("EURUSD is no symbol of equity_quote: ")
+    assert pair.sentence.endswith(" Did you mean EUR/USD of the data type fx_rate?")
+    assert exchange.sentence.startswith("7 pairs are no symbols of equity_quote: there is no exchange FOO; ")
+    assert exchange.sentence.endswith(" (A:FOO, B:FOO, C:FOO, D:FOO, E:FOO and 2 more).")
+    assert answer.pairs[0].proposal == "fx_rate:EUR/USD"
+
+
+def test_b5_a_watch_watches_what_is_good_and_names_what_is_not(core: Core, cli: CommandLine) -> None:
+    watch = ("subscription", "watch", "aapl", "TCS:FOO", "MSFT", "--type", QUOTE, "--user", "ann")
+    said = cli(*watch, "--minutes", "0.001")
+    assert said.exit_code == 0
+    assert said.stdout.startswith("Watching equity_quote AAPL, MSFT as ann")
+    assert "hint: aapl is spelled AAPL here." in said.stderr
+    assert "warning: TCS:FOO is no symbol of equity_quote: there is no exchange FOO" in said.stderr
+    assert core.statuses() == {"AAPL": "pending", "MSFT": "pending"}
+    refused = cli(*watch, "--all-or-nothing").error
+    assert refused.startswith("nothing was changed: TCS:FOO is no symbol of equity_quote")
+    nothing = cli("subscription", "watch", "TCS:FOO", "A;B", "--type", QUOTE).error
+    assert "TCS:FOO is no symbol" in nothing
+    assert "'A;B' is no symbol" in nothing

@@ -246,6 +246,12 @@ FROM jsonb_to_recordset(CAST(:rows AS jsonb))
           isin text, figi text)
 ORDER BY 1, 2 ON CONFLICT DO NOTHING RETURNING asset_class, symbol;
 
+-- name: doubts
+-- What is doubtful about symbols of one data type that are accepted.
+SELECT j.symbol, j.reason
+FROM pricing.judge_symbols(array_fill(CAST(:data_type AS text), ARRAY[cardinality(CAST(:symbols AS text[]))]), CAST(:symbols AS text[])) j
+WHERE j.outcome = 'doubtful' ORDER BY j.place;
+
 -- name: check_identifiers
 -- Refuses an ISIN or a FIGI with a wrong check digit.
 SELECT pricing.check_identifiers(:isin, :figi);

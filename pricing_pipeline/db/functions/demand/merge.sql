@@ -54,7 +54,7 @@ BEGIN
     END IF;
 
     -- Whoever holds one of them holds what remains.
-    UPDATE pricing.holdings h SET status = 'active', closed_at = NULL, since = o.since
+    UPDATE pricing.holdings h SET since = o.since, closed_at = NULL, status = 'active'
     FROM pricing.holdings o
     WHERE (o.user_id, o.data_type) = (h.user_id, h.data_type) AND h.data_type = ANY (types)
       AND o.symbol = old_symbol AND h.symbol = new_symbol AND o.status = 'active' AND h.status = 'closed';
