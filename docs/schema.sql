@@ -3604,7 +3604,7 @@ GRANT EXECUTE ON FUNCTION pricing.merge_commodity_prices(text,bigint,text[],text
 CREATE FUNCTION pricing.merge_documents(wanted_type text, from_provider text, from_call bigint, answered text[], whole text[], symbols text[], periods date[], bodies jsonb[]) RETURNS TABLE(symbol text, added bigint, revised bigint) LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.merge_documents(text,text,bigint,text[],text[],text[],date[],jsonb[]) TO pricing_worker;
 
--- Makes two instruments of a class one: what is stored, watched, held and set of the old one goes to the new one, which keeps its own where both have something. From then on the old symbol means the new one. Says how many rows were moved, and how many dropped. Needs the owner's rights.
+-- Makes two instruments of a class one: what is stored, watched, held and set of the old one goes to the new one, which is made if there is none, and keeps its own where both have something. From then on the old symbol means the new one. Says how many rows were moved, and how many dropped. Needs the owner's rights.
 CREATE FUNCTION pricing.merge_instruments(of_class text, old_symbol text, new_symbol text) RETURNS TABLE(rows_of text, moved bigint, dropped bigint) LANGUAGE plpgsql SET search_path=pg_temp, lock_timeout=2s;
 GRANT EXECUTE ON FUNCTION pricing.merge_instruments(text,text,text) TO pricing_worker;
 

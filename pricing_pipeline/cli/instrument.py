@@ -364,19 +364,12 @@ def _decoded(content: bytes, table: Path) -> str:
 def merge(old: str, into: str, asset_class: str | None, *, as_json: bool) -> None:
     """Make two instruments of one class one. Raises UnknownSymbol, also where the class is to be said."""
     with open_owner(load_settings()) as engine, engine.begin() as connection:
-        old, into = instruments.all_spelled_anywhere(connection, [old, into])
-        classes = []
-        for symbol in (old, into):
-            stored = [row["asset_class"] for row in instruments.about(connection, symbol, asset_class)]
-            _require([symbol], [symbol] * len(stored), asset_class)
-            classes.append(stored)
-        common = [name for name in classes[0] if name in classes[1]]
-        if not common:
-            raise UnknownSymbol(
-                f"{old} and {into} are instruments of different classes. Nothing has changed."
-            )
-        _require_one_class(old, common)
-        merged = instruments.merge(connection, common[0], old, into)
+        old = instruments.spelled_anywhere(connection, old)
+        classes = [row["asset_class"] for row in instruments.about(connection, old, asset_class)]
+        _require([old], [old] * len(classes), asset_class)
+        _require_one_class(old, classes)
+        into = instruments.name_for(connection, classes[0], old, into)
+        merged = instruments.merge(connection, classes[0], old, into)
     if as_json:
         print_json({"old": old, "into": into, "rows": [asdict(rows) for rows in merged]})
         return

@@ -272,6 +272,22 @@ def merge(connection: Connection, asset_class: str, old: str, new: str) -> list[
     ]
 
 
+def name_for(connection: Connection, asset_class: str, old: str, wanted: str) -> str:
+    """The instrument that another one is to become, or the symbol of one that is not known yet.
+
+    The database refuses, with a sentence, what no instrument of the class can be called.
+    """
+    if exists(connection, asset_class, wanted):
+        return wanted
+    data_type = _type_of(connection, asset_class)
+    (symbol,) = spelled(connection, data_type, [wanted])
+    if symbol == old:  # which is spelled otherwise than we would spell it
+        parameters = {"asset_class": asset_class, "symbol": wanted}
+        return connection.execute(query("demand.read_symbol"), parameters).scalar_one() or old
+    connection.execute(query("demand.check_new"), {"data_type": data_type, "symbols": [symbol]})
+    return symbol
+
+
 def spelled(connection: Connection, data_type: str, symbols: Sequence[str]) -> list[str]:
     """Symbols of a data type in the spelling of their instruments: aapl becomes AAPL if no instrument is named aapl."""
     parameters = {"data_type": data_type, "symbols": list(symbols)}

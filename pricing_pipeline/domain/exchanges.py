@@ -44,11 +44,12 @@ class Exchange:
 
     @property
     def endings(self) -> tuple[str, ...]:
-        """How its symbols end in capital letters, wherever they are from: .L, :LSE, :XLON, :LON and " LN"."""
-        names = dict.fromkeys((self.mic, *filter(None, [self.twelvedata]), *self.shared, *self.google))
+        """How its symbols end, wherever they are from: .L, :LSE, :XLON, " LN"; names also in capital letters."""
+        told = (self.mic, *filter(None, [self.twelvedata]), *self.shared, *self.google)
+        names = dict.fromkeys((*told, *map(str.upper, told)))
         return (
             *(f".{suffix}" for suffix in filter(None, [self.suffix])),
-            *(f":{name.upper()}" for name in names),
+            *(f":{name}" for name in names),
             *(f" {code}" for code in self.bloomberg),
         )
 

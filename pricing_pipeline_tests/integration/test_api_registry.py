@@ -200,7 +200,7 @@ BAD = [
     ("instruments", {"limit": "0"}, 422, "limit"),
     ("instruments", {"cursor": "x"}, 422, "cursor"),
     ("instruments/AAPL", {"asset_class": "fund"}, 404, "a symbol of class fund is the number of its scheme"),
-    ("instruments/AAPL%20MSFT", {}, 404, "a symbol has 1 to 40 letters"),
+    ("instruments/AAPL%20MSFT", {}, 404, "it looks like a symbol of no data type"),
     ("instruments/A%00", {}, 422, "NUL"),
 ]
 

@@ -192,7 +192,9 @@ def shares(draw: st.DrawFn) -> tuple[str, list[str]]:
     symbol = (
         ticker + (f".{share_class}" if share_class else "") + (f":{exchange.mic}" if exchange.suffix else "")
     )
-    names = [ending for ending in exchange.endings if ending[1:] not in map(str.upper, exchange.shared)]
+    names = [
+        ending for ending in exchange.endings if ending[1:].upper() not in map(str.upper, exchange.shared)
+    ]
     tickers = [f"{ticker}{sign}{share_class}" if share_class else ticker for sign in ".-/ "]
     spellings = [f"{one}{ending}" for one in tickers for ending in names]
     spellings += [f"{name[1:]}:{one}" for one in tickers for name in names if name.startswith(":")]
@@ -205,7 +207,7 @@ NAMES = {ending[1:] for one in exchanges().values() for ending in one.endings if
 
 def is_ambiguous(spelling: str) -> bool:
     """Whether both sides of a colon are names of exchanges."""
-    return ":" in spelling and {*spelling.split(":")} <= NAMES
+    return ":" in spelling and {*spelling.upper().split(":")} <= {name.upper() for name in NAMES}
 
 
 def test_b5_all_that_our_tables_can_write_is_read_as_the_same_instrument(core: Core) -> None:
@@ -397,8 +399,26 @@ def test_b5_what_are_two_instruments_is_not_merged(core: Core, cli: CommandLine)
     )
     assert "in EUR and those of IBM:XNYS in USD" in cli("instrument", "merge", "IBM:XETR", "IBM:XNYS").error
     assert "is one instrument already" in cli("instrument", "merge", "AAPL", "AAPL").error
+    core.rows("UPDATE pricing.instruments SET isin = 'US0378331005' WHERE symbol = 'AAPL'")
+    assert "is one instrument already" in cli("instrument", "merge", "AAPL", "US0378331005").error
     assert "no instrument is called NOPE" in cli("instrument", "merge", "NOPE", "AAPL").error
-    assert "of different classes" in cli("instrument", "merge", "EUR/USD", "AAPL").error
+    assert "AAPL is no symbol of fx_rate" in cli("instrument", "merge", "EUR/USD", "AAPL").error
+
+
+def test_b5_an_instrument_of_another_spelling_or_ticker_is_renamed(core: Core, cli: CommandLine) -> None:
+    core.rows(
+        "INSERT INTO pricing.instruments (asset_class, symbol, name) VALUES ('equity', 'VOD.L', 'Vodafone')"
+    )
+    core.heartbeat("ann", (QUOTE, "VOD:XLON"))
+    assert core.one("SELECT symbol FROM pricing.active_subscriptions") == "VOD.L", "it is known so"
+    assert cli("instrument", "merge", "VOD.L", "VOD LN").exit_code == 0
+    (row,) = core.rows("SELECT symbol, name, update_mode FROM pricing.instruments WHERE symbol LIKE 'VOD%'")
+    assert tuple(row) == ("VOD:XLON", "Vodafone", "api")
+    assert core.one("SELECT symbol FROM pricing.active_subscriptions") == "VOD:XLON"
+    assert core.statuses().get("VOD:XLON") is None
+    core.enqueue_due()
+    assert core.statuses()["VOD:XLON"] == "pending", "it is fetched under its new name"
+    assert core.heartbeat("ann", (QUOTE, "VOD.L")) == 0
 
 
 def test_b5_reads_find_an_instrument_by_any_spelling(core: Core, api: RunningApi, cli: CommandLine) -> None:

@@ -189,7 +189,7 @@ def test_every_known_exchange_has_a_calendar_however_its_symbols_are_spelled(cor
         f"T{ending}".upper(): exchange.calendar
         for exchange in exchanges().values()
         for ending in exchange.endings
-        if ending[0] != " " and not any(ending == f":{name.upper()}" for name in exchange.shared)
+        if ending[0] != " " and not any(ending.upper() == f":{name.upper()}" for name in exchange.shared)
     }
     core.rows(
         "INSERT INTO pricing.instruments (asset_class, symbol) SELECT 'equity', unnest(CAST(:symbols AS text[]))",

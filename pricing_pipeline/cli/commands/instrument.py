@@ -288,7 +288,7 @@ def merge(
     asset_class: Class = None,
     as_json: Json = False,
 ) -> None:
-    """Make two instruments one, with the histories of both. From then on OLD means INTO.
+    """Make two instruments one, with the histories of both, or rename one. From then on OLD means INTO.
 
     Where both have something, such as a price of one day, that of INTO stays. It needs the owner's URL, as `type add`
     does.

@@ -246,6 +246,11 @@ FROM jsonb_to_recordset(CAST(:rows AS jsonb))
           isin text, figi text)
 ORDER BY 1, 2 ON CONFLICT DO NOTHING RETURNING asset_class, symbol;
 
+-- name: read_symbol
+-- The one spelling of a symbol of a class, whatever is known; NULL = an ISIN or a FIGI, or no symbol.
+SELECT CASE WHEN NOT pricing.is_isin(upper(:symbol)) AND NOT pricing.is_figi(upper(:symbol)) THEN r.symbol END
+FROM pricing.read_symbol(:asset_class, :symbol) r;
+
 -- name: doubts
 -- What is doubtful about symbols of one data type that are accepted.
 SELECT j.symbol, j.reason
@@ -274,7 +279,7 @@ SELECT i.asset_class, i.symbol, i.name, i.currency, i.isin, i.figi, i.scale, i.e
        pricing.exchange_of(i.asset_class, i.symbol, i.currency) AS exchange_by_symbol,
        ARRAY(SELECT n.mic FROM pricing.exchange_endings n
              WHERE i.asset_class IN ('equity', 'etf')
-               AND upper(n.ending) = upper(substring(i.symbol FROM '[.:][^.:]+$'))
+               AND n.ending = upper(substring(i.symbol FROM '[.:][^.:]+$'))
              ORDER BY 1) AS exchanges_by_symbol,
        ARRAY(SELECT r.data_type FROM pricing.data_type_registry r
              WHERE r.asset_class = i.asset_class AND r.is_active ORDER BY 1) AS data_types

@@ -36,10 +36,15 @@ BEGIN
     PERFORM FROM pricing.instruments i WHERE i.asset_class = of_class AND i.symbol IN (old_symbol, new_symbol) ORDER BY i.symbol FOR UPDATE;
     SELECT * INTO old_ FROM pricing.instruments i WHERE (i.asset_class, i.symbol) = (of_class, old_symbol);
     SELECT * INTO new_ FROM pricing.instruments i WHERE (i.asset_class, i.symbol) = (of_class, new_symbol);
+    -- A new name, of no instrument yet.
+    IF new_.symbol IS NULL AND old_.symbol IS NOT NULL THEN
+        INSERT INTO pricing.instruments SELECT (jsonb_populate_record(old_, jsonb_build_object('symbol', new_symbol))).*
+        RETURNING * INTO new_;
+    END IF;
     -- What waits is cancelled.
     PERFORM pricing.pause_instruments(ARRAY[old_symbol], true, of_class);
     obstacle := CASE
-        WHEN old_.symbol IS NULL OR new_.symbol IS NULL THEN format('%s has no instrument %s', of_class, CASE WHEN old_.symbol IS NULL THEN old_symbol ELSE new_symbol END)
+        WHEN old_.symbol IS NULL THEN format('%s has no instrument %s', of_class, old_symbol)
         WHEN old_symbol = new_symbol THEN format('%s is one instrument already', new_symbol)
         WHEN old_.currency <> new_.currency THEN format('the prices of %s are in %s and those of %s in %s, so they are not of one instrument',
                                                         old_symbol, old_.currency, new_symbol, new_.currency)
@@ -99,4 +104,4 @@ BEGIN
     UPDATE pricing.demand d SET due_at = least(d.due_at, pricing.clock()) WHERE d.data_type = ANY (types) AND d.symbol = new_symbol;
 END $$;
 COMMENT ON FUNCTION pricing.merge_instruments(text, text, text) IS
-    'Makes two instruments of a class one: what is stored, watched, held and set of the old one goes to the new one, which keeps its own where both have something. From then on the old symbol means the new one. Says how many rows were moved, and how many dropped. Needs the owner''s rights.';
+    'Makes two instruments of a class one: what is stored, watched, held and set of the old one goes to the new one, which is made if there is none, and keeps its own where both have something. From then on the old symbol means the new one. Says how many rows were moved, and how many dropped. Needs the owner''s rights.';

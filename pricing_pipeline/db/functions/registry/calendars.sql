@@ -16,7 +16,7 @@ LANGUAGE sql STABLE SET search_path = '' AS $$
                     = 1 THEN min(e.mic) FILTER (WHERE e.currency = in_currency) END
     FROM pricing.exchange_endings n JOIN pricing.exchanges e USING (mic)
     WHERE of_class IN ('equity', 'etf')
-      AND pg_catalog.upper(n.ending) = pg_catalog.upper(pg_catalog.substring(of_symbol, '[.:][^.:]+$'))
+      AND n.ending = pg_catalog.upper(pg_catalog.substring(of_symbol, '[.:][^.:]+$'))
 $$;
 COMMENT ON FUNCTION pricing.exchange_of(text, text, text) IS
     'The MIC of the exchange that the ending of a symbol names, such as VOD.L or VOD:LSE; NULL = it names none, or '
