@@ -1057,14 +1057,20 @@ CREATE TABLE pricing.instruments (
     calendar text  -- When it trades or is valued; chosen by pricing.calendar_rules unless given. NULL = not known, so only TTLs count.
     listed_on date  -- First day of trading, where a person has given it; no backfill asks for earlier days. pricing.listed_from also knows what answers have shown.
     exchange text  -- The MIC of the exchange where it trades, as a person gave it; NULL = the symbol tells (pricing.exchange_of).
+    isin text  -- Its ISIN (ISO 6166), as a person gave it; several exchanges may trade what it names. NULL = not known.
+    figi text  -- Its FIGI (ANSI X9.145), as a person gave it; NULL = not known.
     CONSTRAINT instruments_pkey PRIMARY KEY (asset_class, symbol)
     CONSTRAINT instrument_has_calendar FOREIGN KEY (calendar) REFERENCES pricing.calendars(calendar)
     CONSTRAINT instrument_has_exchange FOREIGN KEY (exchange) REFERENCES pricing.exchanges(mic)
     CONSTRAINT currency_is_code CHECK ((currency ~ '^[A-Z]{3,5}$'::text))
+    CONSTRAINT figi_looks_like_one CHECK ((figi ~ '^[B-DF-HJ-NP-TV-Z]{2}G[B-DF-HJ-NP-TV-Z0-9]{8}[0-9]$'::text))
+    CONSTRAINT isin_looks_like_one CHECK ((isin ~ '^[A-Z]{2}[A-Z0-9]{9}[0-9]$'::text))
     CONSTRAINT scale_is_sane CHECK (((scale >= 0) AND (scale <= 12)))
     CONSTRAINT symbol_is_sane CHECK ((((length(symbol) >= 1) AND (length(symbol) <= 40)) AND (symbol ~ '^[A-Za-z0-9^]([A-Za-z0-9./:=^_&''-]*|( ?[A-Za-z0-9.&''-])*:[A-Z0-9]{4})$'::text)))
     CONSTRAINT update_mode_is_known CHECK ((update_mode = ANY (ARRAY['api'::text, 'manual'::text])))
 );
+CREATE INDEX instruments_by_figi ON pricing.instruments USING btree (figi) WHERE (figi IS NOT NULL);
+CREATE INDEX instruments_by_isin ON pricing.instruments USING btree (isin) WHERE (isin IS NOT NULL);
 CREATE INDEX instruments_paused ON pricing.instruments USING btree (asset_class, symbol) WHERE ((update_mode <> 'api'::text) OR (NOT is_active));
 CREATE TRIGGER check_new_symbols AFTER INSERT ON pricing.instruments REFERENCING NEW TABLE AS added FOR EACH STATEMENT EXECUTE FUNCTION pricing.check_new_symbols();
 CREATE TRIGGER choose_calendar BEFORE INSERT OR UPDATE OF currency, exchange ON pricing.instruments FOR EACH ROW WHEN ((new.calendar IS NULL)) EXECUTE FUNCTION pricing.choose_calendar();
@@ -2198,6 +2204,18 @@ CREATE TABLE pricing.streamed_pairs (
 GRANT DELETE, INSERT, SELECT, UPDATE ON TABLE pricing.streamed_pairs TO pricing_worker;
 GRANT SELECT ON TABLE pricing.streamed_pairs TO pricing_reader;
 
+-- Symbols of instruments that were merged into others, which they mean now. No rule of spelling leads to them.
+CREATE TABLE pricing.symbol_aliases (
+    asset_class text NOT NULL  -- The class of both.
+    alias text NOT NULL  -- What somebody may still write.
+    symbol text NOT NULL  -- The instrument that is meant.
+    CONSTRAINT symbol_aliases_pkey PRIMARY KEY (asset_class, alias)
+    CONSTRAINT alias_has_instrument FOREIGN KEY (asset_class, symbol) REFERENCES pricing.instruments(asset_class, symbol) ON DELETE CASCADE
+);
+CREATE INDEX symbol_aliases_of_instrument ON pricing.symbol_aliases USING btree (asset_class, symbol);
+GRANT SELECT ON TABLE pricing.symbol_aliases TO pricing_reader;
+GRANT SELECT ON TABLE pricing.symbol_aliases TO pricing_worker;
+
 -- How long completed tasks took from queueing to stored, counted since the beginning.
 CREATE TABLE pricing.task_times (
     data_type text NOT NULL  -- Tasks of which data type.
@@ -2588,8 +2606,16 @@ GRANT EXECUTE ON FUNCTION pricing.check_by_halves(text,text[],timestamp with tim
 -- Refuses a registry row whose names are not on the list: a table or view of the owner in the right shape, a staleness function, a time zone.
 TRIGGER FUNCTION pricing.check_data_type() RETURNS trigger LANGUAGE plpgsql SET search_path=pg_temp;
 
+-- The check digit by Luhn's rule of what stands before it.
+CREATE FUNCTION pricing.check_digit(digits text) RETURNS integer LANGUAGE sql IMMUTABLE SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.check_digit(text) TO pricing_reader, pricing_worker;
+
 -- Refuses a spelling that is the symbol of another instrument of the class, and waits for those who add instruments.
 TRIGGER FUNCTION pricing.check_given_spelling() RETURNS trigger LANGUAGE plpgsql SET search_path=pg_temp;
+
+-- Refuses identifiers with a wrong check digit; NULL = none is given.
+CREATE FUNCTION pricing.check_identifiers(isin text, figi text) RETURNS void LANGUAGE plpgsql IMMUTABLE SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.check_identifiers(text,text) TO pricing_reader, pricing_worker;
 
 -- Refuses two lists that do not make pairs.
 CREATE FUNCTION pricing.check_lengths(data_types text[], symbols text[]) RETURNS void LANGUAGE plpgsql IMMUTABLE SET search_path=pg_temp;
@@ -2609,13 +2635,9 @@ GRANT EXECUTE ON FUNCTION pricing.check_own_table(pricing.data_type_registry) TO
 CREATE FUNCTION pricing.check_pairs(data_types text[], symbols text[]) RETURNS void LANGUAGE plpgsql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.check_pairs(text[],text[]) TO pricing_reader, pricing_worker;
 
--- Refuses, where somebody asks for it, a new symbol that cannot be one of its data type, and says how it should look.
-CREATE FUNCTION pricing.check_shapes(data_types text[], symbols text[]) RETURNS void LANGUAGE plpgsql STABLE SET search_path=pg_temp, enable_seqscan=off;
+-- Refuses, where somebody asks for it, a new symbol that cannot be one of its data type, and says what may be meant. Warns of those that are doubtful.
+CREATE FUNCTION pricing.check_shapes(data_types text[], symbols text[]) RETURNS void LANGUAGE plpgsql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.check_shapes(text[],text[]) TO pricing_reader, pricing_worker;
-
--- Refuses, where somebody asks for it, what the instruments would refuse when a worker adds it.
-CREATE FUNCTION pricing.check_symbols(symbols text[]) RETURNS void LANGUAGE plpgsql IMMUTABLE SET search_path=pg_temp;
-GRANT EXECUTE ON FUNCTION pricing.check_symbols(text[]) TO pricing_reader, pricing_worker;
 
 -- Refuses a data type whose table or view is missing, nobody's to name, or not in the shape that staleness is judged by. That of a new type is made afterwards.
 CREATE FUNCTION pricing.check_table(kind pricing.data_type_registry, is_new boolean) RETURNS void LANGUAGE plpgsql STABLE SET search_path=pg_temp;
@@ -2679,6 +2701,10 @@ GRANT EXECUTE ON FUNCTION pricing.close_believed(bigint[]) TO pricing_worker;
 -- The days between two on which a calendar is closed though it trades on their weekday: holidays. No value of theirs is missing.
 CREATE FUNCTION pricing.closed_days(wanted_calendar text, from_day date, to_day date) RETURNS SETOF date LANGUAGE sql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.closed_days(text,date,date) TO pricing_reader, pricing_worker;
+
+-- Coins in which prices are quoted: those of providers/currencies.py, as a test holds.
+CREATE FUNCTION pricing.coins() RETURNS text[] LANGUAGE sql IMMUTABLE SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.coins() TO pricing_reader, pricing_worker;
 
 -- Gives the columns of a view of latest prices the words of the table.
 CREATE FUNCTION pricing.comment_columns(view_name text) RETURNS void LANGUAGE plpgsql SET search_path=pg_temp;
@@ -2927,6 +2953,10 @@ GRANT EXECUTE ON FUNCTION pricing.exchange_of(text,text,text) TO pricing_reader,
 CREATE FUNCTION pricing.exchange_rows(given jsonb) RETURNS TABLE(mic text, name text, calendar text, zone text, currency text, minor_unit text, known_to date, endings text[]) LANGUAGE sql IMMUTABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.exchange_rows(jsonb) TO pricing_reader, pricing_worker;
 
+-- The MICs of the exchanges that this ending, in capital letters, stands for: .L, :LSE, :XLON, or LN after a space; NULL = none. US after a space stands for those whose shares have no exchange in their symbols.
+CREATE FUNCTION pricing.exchanges_marked(ending text) RETURNS text[] LANGUAGE sql STABLE;
+GRANT EXECUTE ON FUNCTION pricing.exchanges_marked(text) TO pricing_reader, pricing_worker;
+
 -- Closes calls whose worker was lost, booking their estimate: their fate is unknown, so they count as made.
 CREATE FUNCTION pricing.expire_calls() RETURNS integer LANGUAGE plpgsql SECURITY DEFINER SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.expire_calls() TO pricing_worker;
@@ -3171,6 +3201,10 @@ GRANT EXECUTE ON FUNCTION pricing.is_coming(text,text) TO pricing_reader, pricin
 CREATE FUNCTION pricing.is_data_stale(stamp timestamp with time zone, ttl_minutes integer) RETURNS boolean LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.is_data_stale(timestamp with time zone,integer) TO pricing_reader, pricing_worker;
 
+-- Whether this is a FIGI (ANSI X9.145), with its check digit.
+CREATE FUNCTION pricing.is_figi(given text) RETURNS boolean LANGUAGE sql IMMUTABLE SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.is_figi(text) TO pricing_reader, pricing_worker;
+
 -- Whether a pair that was answered once has become unknown to its provider more than a week ago, and was asked for within the last week. Schedules ask for such a pair once a week.
 CREATE FUNCTION pricing.is_forgotten(wanted_type text, wanted_symbol text) RETURNS boolean LANGUAGE sql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.is_forgotten(text,text) TO pricing_reader, pricing_worker;
@@ -3178,6 +3212,10 @@ GRANT EXECUTE ON FUNCTION pricing.is_forgotten(text,text) TO pricing_reader, pri
 -- Whether somebody asks about this symbol now, at whatever provider: a task of it is in work, or a second opinion on it. Both have an open call. What was given back or cancelled meanwhile is not in work, though its answer may still come.
 CREATE FUNCTION pricing.is_in_work(wanted_symbol text) RETURNS boolean LANGUAGE plpgsql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.is_in_work(text) TO pricing_reader, pricing_worker;
+
+-- Whether this is an ISIN (ISO 6166), with its check digit.
+CREATE FUNCTION pricing.is_isin(given text) RETURNS boolean LANGUAGE sql IMMUTABLE SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.is_isin(text) TO pricing_reader, pricing_worker;
 
 -- Whether the next call with a key is that of a page which waits for it. Whoever waits says so each second.
 CREATE FUNCTION pricing.is_kept_for_page(state pricing.provider_state, wanted_key text, now_ timestamp with time zone) RETURNS boolean LANGUAGE plpgsql IMMUTABLE SET search_path=pg_temp;
@@ -3282,6 +3320,10 @@ GRANT EXECUTE ON FUNCTION pricing.judge_call(bigint,integer,integer,integer) TO 
 -- Has the next staleness check judge what waits longer than its TTL is stretched by now, of the data types that some providers serve (NULL = of all): the quota was raised, another provider has joined the route, or a look at this came while the pair was locked. Returns how many pairs.
 CREATE FUNCTION pricing.judge_stretched(providers text[] DEFAULT NULL::text[]) RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp, plan_cache_mode=force_generic_plan, enable_seqscan=off, jit=off;
 GRANT EXECUTE ON FUNCTION pricing.judge_stretched(text[]) TO pricing_worker;
+
+-- What is meant by each pair of a data type and a symbol, whoever asks. outcome: accepted; doubtful, which is accepted with a warning (reason); or refused, with the reason and, in proposal, a symbol or a data type:symbol that would do. symbol is the one spelling of the instrument, whether it is known yet or not; NULL = refused.
+CREATE FUNCTION pricing.judge_symbols(data_types text[], symbols text[]) RETURNS TABLE(place integer, data_type text, given text, symbol text, outcome text, reason text, proposal text) LANGUAGE plpgsql STABLE SET search_path=pg_temp, enable_seqscan=off;
+GRANT EXECUTE ON FUNCTION pricing.judge_symbols(text[],text[]) TO pricing_reader, pricing_worker;
 
 -- Due pairs with the times and TTLs that a table of the user's own has of them, and what a function of the user's own says of those. Where that fails, all count as stale.
 CREATE FUNCTION pricing.judged_elsewhere(kind pricing.data_type_registry, pairs pricing.due_pair[]) RETURNS pricing.due_pair[] LANGUAGE plpgsql SET search_path=pg_temp, enable_seqscan=off, jit=off;
@@ -3506,10 +3548,6 @@ GRANT EXECUTE ON FUNCTION pricing.may_fit(text,integer,bigint) TO pricing_reader
 CREATE FUNCTION pricing.may_probe_early(state pricing.provider_state, now_ timestamp with time zone) RETURNS boolean LANGUAGE plpgsql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.may_probe_early(pricing.provider_state,timestamp with time zone) TO pricing_reader, pricing_worker;
 
--- The instrument of an asset class that somebody may have meant who spelled a symbol so; NULL = nobody knows.
-CREATE FUNCTION pricing.meant_symbol(asset_class text, symbol text) RETURNS text LANGUAGE sql STABLE SET search_path=pg_temp;
-GRANT EXECUTE ON FUNCTION pricing.meant_symbol(text,text) TO pricing_reader, pricing_worker;
-
 -- Bytes that a provider has sent in the last 24 and 168 hours, and the lower of the two as bytes an hour; NULL = less than a day is measured.
 CREATE FUNCTION pricing.measured_rate(wanted_provider text, now_ timestamp with time zone, OUT day_bytes bigint, OUT week_bytes bigint, OUT per_hour double precision) RETURNS record LANGUAGE plpgsql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.measured_rate(text,timestamp with time zone) TO pricing_reader, pricing_worker;
@@ -3533,6 +3571,10 @@ GRANT EXECUTE ON FUNCTION pricing.merge_commodity_prices(text,bigint,text[],text
 -- Stores the documents of one call. Old bodies of what changed go to document_revisions, identical ones write nothing; of whole answers, what is no longer listed is withdrawn. All answered symbols count as confirmed now, also those without a document. Per symbol: documents added, documents revised.
 CREATE FUNCTION pricing.merge_documents(wanted_type text, from_provider text, from_call bigint, answered text[], whole text[], symbols text[], periods date[], bodies jsonb[]) RETURNS TABLE(symbol text, added bigint, revised bigint) LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.merge_documents(text,text,bigint,text[],text[],text[],date[],jsonb[]) TO pricing_worker;
+
+-- Makes two instruments of a class one: what is stored, watched, held and set of the old one goes to the new one, which keeps its own where both have something. From then on the old symbol means the new one. Says how many rows were moved, and how many dropped. Needs the owner's rights.
+CREATE FUNCTION pricing.merge_instruments(of_class text, old_symbol text, new_symbol text) RETURNS TABLE(rows_of text, moved bigint, dropped bigint) LANGUAGE plpgsql SET search_path=pg_temp, lock_timeout=2s;
+GRANT EXECUTE ON FUNCTION pricing.merge_instruments(text,text,text) TO pricing_worker;
 
 -- Stores for whom an answer's slots are and what they cost, as merge_slots does; the slots are stored already. Returns those with a change.
 CREATE FUNCTION pricing.merge_offers(from_provider text, from_call bigint, now_ timestamp with time zone, days jsonb, slots jsonb, offers jsonb) RETURNS bigint[] LANGUAGE plpgsql SET search_path=pg_temp, plan_cache_mode=force_generic_plan, enable_seqscan=off, enable_mergejoin=off, jit=off;
@@ -3641,6 +3683,10 @@ GRANT EXECUTE ON FUNCTION pricing.move_price_alerts(timestamp with time zone) TO
 -- The clock was set back: breakers, outages, pauses and delays of providers end when they would have, and limits are counted anew.
 CREATE FUNCTION pricing.move_providers(now_ timestamp with time zone, step interval) RETURNS void LANGUAGE plpgsql SET search_path=pg_temp, lock_timeout=1s;
 GRANT EXECUTE ON FUNCTION pricing.move_providers(timestamp with time zone,interval) TO pricing_worker;
+
+-- Gives the rows of one symbol to another, but for those of which it has one with the same key already: these are dropped. Says how many of each.
+CREATE FUNCTION pricing.move_rows(from_table text, key text[], of_class text, old_symbol text, new_symbol text, OUT moved bigint, OUT dropped bigint) RETURNS record LANGUAGE plpgsql SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.move_rows(text,text[],text,text,text) TO pricing_worker;
 
 -- The clock was set back: parts gave their last sign of life now at the latest.
 CREATE FUNCTION pricing.move_signs_of_life(now_ timestamp with time zone) RETURNS void LANGUAGE sql SET search_path=pg_temp, lock_timeout=1s;
@@ -3941,6 +3987,10 @@ GRANT EXECUTE ON FUNCTION pricing.placed_slots(text,jsonb) TO pricing_reader, pr
 CREATE FUNCTION pricing.placeless(answered text[], slots jsonb) RETURNS text[] LANGUAGE sql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.placeless(text[],jsonb) TO pricing_reader, pricing_worker;
 
+-- The asset class that the form of a symbol in capital letters shows: fx, crypto, fund or equity; NULL = none plainly.
+CREATE FUNCTION pricing.plain_class(given text) RETURNS text LANGUAGE plpgsql STABLE SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.plain_class(text) TO pricing_reader, pricing_worker;
+
 -- Queues one task per instrument and gap that is neither covered nor queued, each within what one call may ask. Without symbols: every instrument of the type, verified or not; a symbol that is none is refused. Counts what was queued already, too, and by reason what was left out: zero tasks = there is nothing else to ask for; history_standing says why.
 CREATE FUNCTION pricing.plan_backfill(wanted_type text, from_day date, to_day date, only_symbols text[] DEFAULT NULL::text[], run text DEFAULT NULL::text, OUT backfill_id uuid, OUT tasks integer, OUT left_out jsonb) RETURNS record LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.plan_backfill(text,date,date,text[],text) TO pricing_worker;
@@ -4088,9 +4138,21 @@ GRANT EXECUTE ON FUNCTION pricing.reached_at(bigint[],bigint,double precision,bi
 CREATE FUNCTION pricing.read_archived(wanted_type text, wanted_symbol text, found jsonb) RETURNS pricing.price_revisions[] LANGUAGE sql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.read_archived(text,text,jsonb) TO pricing_reader, pricing_worker;
 
+-- The two sides of what is plainly a pair, in capital letters: EUR/USD, EURUSD, EUR.USD, EURUSD=X, BTC-USD; NULL = it is none.
+CREATE FUNCTION pricing.read_pair(given text, OUT base text, OUT quote text) RETURNS record LANGUAGE plpgsql IMMUTABLE SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.read_pair(text) TO pricing_reader, pricing_worker;
+
 -- The whole of a read, as JSON: prices that are stored, pairs without one, and why what is not fresh is old. Asks for what is missing or stale: for a user within the user's caps, for nobody (NULL) as a worker's read does. NULL where the named data type is no active one of prices.
 CREATE FUNCTION pricing.read_prices(symbols text[], wanted_type text, user_id text) RETURNS text LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.read_prices(text[],text,text) TO pricing_worker;
+
+-- The one spelling of a share, or of what trades like one, from any that our table of exchanges can tell: VOD.L, VOD:LSE, VOD LN and LON:VOD are VOD:XLON, BRK-B and BRK/B are BRK.B. Expects capital letters. Says what is doubtful about it, or why there is no such symbol, and which may be meant.
+CREATE FUNCTION pricing.read_share(given text, OUT symbol text, OUT doubt text, OUT fault text, OUT proposal text) RETURNS record LANGUAGE plpgsql STABLE SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.read_share(text) TO pricing_reader, pricing_worker;
+
+-- The one spelling of a symbol of an asset class, and what is doubtful about it; or why there is none, and which spelling, or which of another class, may be meant. Knows no instruments: what is known already is judge_symbols' to find.
+CREATE FUNCTION pricing.read_symbol(asset_class text, given text, OUT symbol text, OUT doubt text, OUT fault text, OUT other_class text, OUT proposal text) RETURNS record LANGUAGE plpgsql STABLE SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.read_symbol(text,text) TO pricing_reader, pricing_worker;
 
 -- Warnings of the last time, by source and subject: how often at least, when last, and what was said then. Those that were rolled back are among them if a program of ours heard them.
 CREATE FUNCTION pricing.recent_warnings(back interval) RETURNS TABLE(source text, subject text, times bigint, last_at timestamp with time zone, sqlstate text, message text) LANGUAGE sql STABLE SET search_path=pg_temp;
@@ -4294,9 +4356,9 @@ GRANT EXECUTE ON FUNCTION pricing.sample_freshness() TO pricing_worker;
 CREATE FUNCTION pricing.save_units(wanted_provider text, allowed pricing.call_allowance, now_ timestamp with time zone) RETURNS pricing.call_allowance LANGUAGE plpgsql STABLE SET search_path=pg_temp, enable_seqscan=off, jit=off;
 GRANT EXECUTE ON FUNCTION pricing.save_units(text,pricing.call_allowance,timestamp with time zone) TO pricing_reader, pricing_worker;
 
--- What to say to somebody whose symbol does not fit an asset class: the data types of other classes that have it, or an instrument of this class with a like spelling; NULL = nobody knows.
-CREATE FUNCTION pricing.say_meant(asset_class text, symbol text) RETURNS text LANGUAGE sql STABLE SET search_path=pg_temp;
-GRANT EXECUTE ON FUNCTION pricing.say_meant(text,text) TO pricing_reader, pricing_worker;
+-- A proposal of judge_symbols as a question; NULL = there is none.
+CREATE FUNCTION pricing.say_meant(proposal text) RETURNS text LANGUAGE sql IMMUTABLE SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.say_meant(text) TO pricing_reader, pricing_worker;
 
 -- Slots that passed before a type had this schedule, or while it was retired, are not owed.
 TRIGGER FUNCTION pricing.schedule_changed() RETURNS trigger LANGUAGE plpgsql SET search_path=pg_temp;
@@ -4410,10 +4472,10 @@ CREATE FUNCTION pricing.slug_of(name text) RETURNS text LANGUAGE sql IMMUTABLE S
 GRANT EXECUTE ON FUNCTION pricing.slug_of(text) TO pricing_reader, pricing_worker;
 
 -- A symbol as its instruments are spelled, in whatever class they are.
-CREATE FUNCTION pricing.spelled(symbol text) RETURNS text LANGUAGE sql STABLE SET search_path=pg_temp;
+CREATE FUNCTION pricing.spelled(symbol text) RETURNS text LANGUAGE plpgsql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.spelled(text) TO pricing_reader, pricing_worker;
 
--- Symbols as their instruments are spelled: aapl is AAPL where no instrument is called aapl. So nobody makes a second one by small letters.
+-- Symbols as judge_symbols spells them; those that it refuses as they were given.
 CREATE FUNCTION pricing.spelled(data_types text[], symbols text[]) RETURNS text[] LANGUAGE plpgsql STABLE SET search_path=pg_temp, enable_seqscan=off;
 GRANT EXECUTE ON FUNCTION pricing.spelled(text[],text[]) TO pricing_reader, pricing_worker;
 
@@ -4423,6 +4485,10 @@ GRANT EXECUTE ON FUNCTION pricing.spelled_once(text[]) TO pricing_reader, pricin
 
 -- A provider may know under the new spelling what it did not know: ends the back-off of the instrument's pairs, as a change of their route does.
 TRIGGER FUNCTION pricing.spelling_changed() RETURNS trigger LANGUAGE plpgsql SET search_path=pg_temp;
+
+-- All spellings of a share, from its one spelling, that our tables can write: with each name of its exchange, and each sign before its class.
+CREATE FUNCTION pricing.spellings_of(symbol text) RETURNS text[] LANGUAGE plpgsql STABLE SET search_path=pg_temp, enable_seqscan=off;
+GRANT EXECUTE ON FUNCTION pricing.spellings_of(text) TO pricing_reader, pricing_worker;
 
 -- How much of a user's allowance its reads of the last minute have used up, and so many pairs beside them. In a minute they have as many fetched as the user may begin to watch, and no more than it may watch at once.
 CREATE FUNCTION pricing.spent_by_reads(user_id text, pairs bigint) RETURNS interval LANGUAGE sql STABLE SET search_path=pg_temp;
@@ -4582,6 +4648,10 @@ TRIGGER FUNCTION pricing.ttl_changed() RETURNS trigger LANGUAGE plpgsql SET sear
 -- The TTL in minutes that counts for a pair. While it is watched: its own TTL if that is positive, else the TTL of its type. While it is only held: the background TTL of its type.
 CREATE FUNCTION pricing.ttl_of(kind pricing.data_type_registry, own_minutes integer, is_watched boolean DEFAULT true) RETURNS integer LANGUAGE sql IMMUTABLE;
 GRANT EXECUTE ON FUNCTION pricing.ttl_of(pricing.data_type_registry,integer,boolean) TO pricing_reader, pricing_worker;
+
+-- The active data type with the freshest prices of an asset class; NULL = there is none.
+CREATE FUNCTION pricing.type_for(asset_class text) RETURNS text LANGUAGE sql STABLE SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.type_for(text) TO pricing_reader, pricing_worker;
 
 -- Cancels what is queued of a data type that is retired or deleted.
 TRIGGER FUNCTION pricing.type_retired() RETURNS trigger LANGUAGE plpgsql SET search_path=pg_temp;

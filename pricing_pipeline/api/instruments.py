@@ -36,6 +36,10 @@ class InstrumentDetails(Shape):
     symbol: str
     name: str | None
     currency: str | None
+    isin: str | None
+    """Its ISIN, by which it can be named, too."""
+    figi: str | None
+    """Its FIGI, by which it can be named, too."""
     scale: int
     """The least number of decimals with which it is stored."""
     exchange: str | None

@@ -133,6 +133,8 @@ def show(symbol: str, asset_class: str | None, *, as_json: bool) -> None:
                 "name": row["name"],
                 "state": counts.state,
                 "currency": row["currency"],
+                "ISIN": row["isin"],
+                "FIGI": row["figi"],
                 "decimals": f"at least {row['scale']}",
                 "exchange": _exchange(row),
                 "calendar": row["calendar"] or "not known",
@@ -201,7 +203,7 @@ def _bounds(bounds: Bounds) -> str:
     return f"{bounds.data_type} {words}{'' if bounds.is_own else ' (of its type)'}"
 
 
-_KNOWN = ("name", "currency", "exchange", "calendar", "listed_on", "scale")
+_KNOWN = ("name", "currency", "isin", "figi", "exchange", "calendar", "listed_on", "scale")
 _BOUNDS = ("lowest", "highest", "jumps_trusted_until")
 
 
@@ -259,7 +261,8 @@ def _settings(connection: Connection, asset_class: str, symbol: str, data_type: 
     return settings
 
 
-_COLUMNS = ("symbol", "asset_class", "name", "currency", "calendar", "listed_on", "scale")
+_MOST_DOUBTS = 5
+_COLUMNS = ("symbol", "asset_class", "name", "currency", "calendar", "listed_on", "scale", "isin", "figi")
 
 
 def add(
@@ -269,15 +272,25 @@ def add(
     name: str | None,
     currency: str | None,
     *,
+    isin: str | None = None,
+    figi: str | None = None,
     as_json: bool,
 ) -> None:
     """Make instruments known. Raises UnknownDataType for a class that no data type is for."""
     if table is None:
-        wanted = [NewInstrument(asset_class or "", symbol, name, currency) for symbol in symbols]
+        wanted = [
+            NewInstrument(asset_class or "", symbol, name, currency, isin=isin, figi=figi)
+            for symbol in symbols
+        ]
     else:
         wanted = _read(table, asset_class, currency)
     with open_engine(load_settings()) as engine, engine.begin() as connection:
+        doubts = instruments.doubts(connection, wanted)
         added = instruments.add(connection, wanted)
+    for doubt in doubts[:_MOST_DOUBTS]:
+        warn(f"{doubt}.")
+    if len(doubts) > _MOST_DOUBTS:
+        warn(f"{len(doubts) - _MOST_DOUBTS} more are doubtful.")
     new = [instrument for instrument, is_new in added if is_new]
     if as_json:
         print_json({"instruments": [asdict(instrument) | {"new": is_new} for instrument, is_new in added]})
@@ -327,6 +340,8 @@ def _read(table: Path, asset_class: str | None, currency: str | None) -> list[Ne
                 given.get("calendar"),
                 None if since is None else day(since, f"line {rows.line_num}: listed_on"),
                 None if scale is None else int(scale),
+                given.get("isin"),
+                given.get("figi"),
             )
         )
     if not read:
@@ -344,6 +359,31 @@ def _decoded(content: bytes, table: Path) -> str:
         raise typer.BadParameter(
             f"line {line} of {table} is not {encoding.removesuffix('-sig').upper()}. Save the file as CSV in UTF-8"
         ) from None
+
+
+def merge(old: str, into: str, asset_class: str | None, *, as_json: bool) -> None:
+    """Make two instruments of one class one. Raises UnknownSymbol, also where the class is to be said."""
+    with open_owner(load_settings()) as engine, engine.begin() as connection:
+        old, into = instruments.all_spelled_anywhere(connection, [old, into])
+        classes = []
+        for symbol in (old, into):
+            stored = [row["asset_class"] for row in instruments.about(connection, symbol, asset_class)]
+            _require([symbol], [symbol] * len(stored), asset_class)
+            classes.append(stored)
+        common = [name for name in classes[0] if name in classes[1]]
+        if not common:
+            raise UnknownSymbol(
+                f"{old} and {into} are instruments of different classes. Nothing has changed."
+            )
+        _require_one_class(old, common)
+        merged = instruments.merge(connection, common[0], old, into)
+    if as_json:
+        print_json({"old": old, "into": into, "rows": [asdict(rows) for rows in merged]})
+        return
+    typer.echo(f"{old} is {into} now, and means it wherever somebody writes it.")
+    for rows in merged:
+        dropped = f"; {rows.dropped} dropped, because {into} has its own" if rows.dropped else ""
+        typer.echo(f"{rows.rows_of}: {rows.moved} moved{dropped}")
 
 
 def remove(symbols: Sequence[str], asset_class: str | None, *, as_json: bool) -> None:

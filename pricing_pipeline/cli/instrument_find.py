@@ -59,7 +59,7 @@ def find(
                 numbers = _numbers(
                     typer.prompt("Numbers to add, such as 1,3", default="", show_default=False)
                 )
-        added = _add(engine, listings, numbers or [])
+        added = _add(engine, listings, numbers or [], phrase)
     if as_json:
         print_json(
             {
@@ -176,7 +176,7 @@ def _print(provider: str, listings: Sequence[Listing], known: set[tuple[str, str
 
 
 def _add(
-    engine: Engine, listings: Sequence[Listing], numbers: Sequence[int]
+    engine: Engine, listings: Sequence[Listing], numbers: Sequence[int], phrase: str
 ) -> list[tuple[NewInstrument, bool]]:
     strange = [str(number) for number in numbers if not 1 <= number <= len(listings)]
     if strange:
@@ -184,11 +184,20 @@ def _add(
             f"{listed(strange)} is no number of this search, which has found {len(listings)}. Nothing is added."
         )
     chosen = [listings[number - 1] for number in dict.fromkeys(numbers)]
-    wanted = [
-        NewInstrument(listing.asset_class, listing.symbol, listing.name or None, listing.currency)
-        for listing in chosen
-    ]
-    if not wanted:
+    if not chosen:
         return []
     with engine.begin() as connection:
-        return instruments.add(connection, wanted)
+        # What was found by an ISIN has it.
+        identifier = instruments.identifier(connection, phrase)
+        wanted = [
+            NewInstrument(
+                listing.asset_class,
+                listing.symbol,
+                listing.name or None,
+                listing.currency,
+                isin=identifier["isin"],
+                figi=identifier["figi"],
+            )
+            for listing in chosen
+        ]
+        return instruments.add(connection, wanted, are_listed=True)

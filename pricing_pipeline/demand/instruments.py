@@ -12,7 +12,7 @@ from typing import Any
 from sqlalchemy import Connection
 
 from pricing_pipeline.db.query_loader import query
-from pricing_pipeline.errors import UnknownDataType
+from pricing_pipeline.errors import PricingError, UnknownDataType
 from pricing_pipeline.registry import spellings
 
 
@@ -64,6 +64,8 @@ class NewInstrument:
     calendar: str | None = None
     listed_on: date | None = None
     scale: int | None = None
+    isin: str | None = None
+    figi: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,21 +82,30 @@ class Bounds:
     is_own: bool
 
 
-def add(connection: Connection, wanted: Sequence[NewInstrument]) -> list[tuple[NewInstrument, bool]]:
-    """Make instruments known, unverified until a provider's first valid answer. Those that are known stay as they are.
+def add(
+    connection: Connection, wanted: Sequence[NewInstrument], *, are_listed: bool = False
+) -> list[tuple[NewInstrument, bool]]:
+    """Make instruments known, unverified until a provider's first valid answer.
 
-    Returns each as it is spelled, and whether it is new. Raises UnknownDataType for a class that no data type is for,
-    and PricingError for a symbol that a provider would spell like another one. The database refuses, with a sentence,
-    a symbol that no instrument of its class can have.
+    Those that are known stay as they are; they only get identifiers that they have not. What a provider lists is not
+    judged, because it may name exchanges that our table has not. Returns each instrument as it is spelled, and whether
+    it is new. Raises UnknownDataType for a class that no data type is for, and PricingError for a symbol that a
+    provider would spell like another one, or an instrument with another identifier. The database refuses, with a
+    sentence, a symbol that no instrument of its class can have.
     """
     spelled_: dict[tuple[str, str], NewInstrument] = {}
     for asset_class in dict.fromkeys(instrument.asset_class for instrument in wanted):
         data_type = _type_of(connection, asset_class)
         of_class = [instrument for instrument in wanted if instrument.asset_class == asset_class]
         symbols = spelled(connection, data_type, [instrument.symbol for instrument in of_class])
-        connection.execute(query("demand.check_new"), {"data_type": data_type, "symbols": symbols})
+        if not are_listed:
+            connection.execute(query("demand.check_new"), {"data_type": data_type, "symbols": symbols})
         for instrument, symbol in zip(of_class, symbols, strict=True):
             spelled_[asset_class, symbol] = replace(instrument, symbol=symbol)
+    for instrument in spelled_.values():
+        connection.execute(
+            query("demand.check_identifiers"), {"isin": instrument.isin, "figi": instrument.figi}
+        )
     rows = json.dumps([asdict(instrument) for instrument in spelled_.values()], default=str)
     made = connection.execute(query("demand.add_instruments"), {"rows": rows})
     new = {(row.asset_class, row.symbol) for row in made}
@@ -102,7 +113,40 @@ def add(connection: Connection, wanted: Sequence[NewInstrument]) -> list[tuple[N
         spellings.require_free(
             connection, asset_class, [symbol for name, symbol in new if name == asset_class]
         )
+    for instrument in spelled_.values():
+        _identify(connection, instrument)
     return [(instrument, key in new) for key, instrument in spelled_.items()]
+
+
+def _identify(connection: Connection, wanted: NewInstrument) -> None:
+    if wanted.isin is None and wanted.figi is None:
+        return
+    has = connection.execute(query("demand.identify"), asdict(wanted)).one()
+    for name, given, known in (("ISIN", wanted.isin, has.isin), ("FIGI", wanted.figi, has.figi)):
+        if given is not None and given != known:
+            raise PricingError(
+                f"{wanted.symbol} has the {name} {known}, not {given}. `pricing-pipeline instrument change "
+                f"{wanted.symbol} --{name.lower()} {given}` corrects it. Nothing is added."
+            )
+
+
+def identifier(connection: Connection, words: str) -> dict[str, str | None]:
+    """Words as `isin` or `figi`, each None if they are not one."""
+    return dict(connection.execute(query("demand.read_identifier"), {"words": words}).mappings().one())
+
+
+def doubts(connection: Connection, wanted: Sequence[NewInstrument]) -> list[str]:
+    """What is doubtful about new instruments, before they are added: a sentence for each, without its end."""
+    found = []
+    for instrument in wanted:
+        parameters = {
+            "data_type": _type_of(connection, instrument.asset_class),
+            "symbols": [instrument.symbol],
+        }
+        found += [
+            f"{row.symbol}: {row.reason}" for row in connection.execute(query("demand.doubts"), parameters)
+        ]
+    return found
 
 
 def _type_of(connection: Connection, asset_class: str) -> str:
@@ -123,6 +167,8 @@ def about(connection: Connection, symbol: str, asset_class: str | None) -> list[
 
 def change(connection: Connection, asset_class: str, symbol: str, changes: Mapping[str, Any]) -> None:
     """Change what is known of an instrument: columns of pricing.instruments by their names; others stay."""
+    identifiers = {name: changes.get(name) for name in ("isin", "figi")}
+    connection.execute(query("demand.check_identifiers"), identifiers)
     parameters = {"asset_class": asset_class, "symbol": symbol, "changes": json.dumps(changes, default=str)}
     connection.execute(query("demand.change_instrument"), parameters)
 
@@ -207,6 +253,23 @@ def remove_instruments(
     parameters = {"symbols": sorted(set(symbols)), "asset_class": asset_class}
     rows = connection.execute(query("demand.remove_instruments"), parameters).mappings()
     return [Removed(**row) for row in rows]
+
+
+@dataclass(frozen=True, slots=True)
+class Merged:
+    """Rows of a table that went to the other instrument, and those that were dropped because it had its own."""
+
+    rows_of: str
+    moved: int
+    dropped: int
+
+
+def merge(connection: Connection, asset_class: str, old: str, new: str) -> list[Merged]:
+    """Make two instruments of a class one, as the owner. The database refuses, in a sentence, what cannot be one."""
+    parameters = {"asset_class": asset_class, "old": old, "new": new}
+    return [
+        Merged(**row) for row in connection.execute(query("demand.merge_instruments"), parameters).mappings()
+    ]
 
 
 def spelled(connection: Connection, data_type: str, symbols: Sequence[str]) -> list[str]:

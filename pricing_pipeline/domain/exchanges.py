@@ -24,9 +24,9 @@ class Exchange:
     """An exchange: its names at providers, when it trades, and in what money; in the United States without suffix.
 
     `twelvedata` is None where Twelve Data has no name that only this exchange has; `shared` are names there that
-    several have. `calendar` is None where no calendar of it is known, and `known_to` is the last day of its announced
-    holidays if the library does not say. `currency` is None where its shares have several. `minor_unit` is the code of
-    the part of a currency that its prices are in.
+    several have. `bloomberg` and `google` are its codes there. `calendar` is None where no calendar of it is known,
+    and `known_to` is the last day of its announced holidays if the library does not say. `currency` is None where its
+    shares have several. `minor_unit` is the code of the part of a currency that its prices are in.
     """
 
     mic: str
@@ -36,15 +36,21 @@ class Exchange:
     calendar: str | None
     twelvedata: str | None = None
     shared: tuple[str, ...] = ()
+    bloomberg: tuple[str, ...] = ()
+    google: tuple[str, ...] = ()
     known_to: date | None = None
     currency: str | None = None
     minor_unit: str | None = None
 
     @property
     def endings(self) -> tuple[str, ...]:
-        """How its symbols end, at any provider: .L, :LSE, :XLON."""
-        names = dict.fromkeys((self.mic, *filter(None, [self.twelvedata]), *self.shared))
-        return (*(f".{suffix}" for suffix in filter(None, [self.suffix])), *(f":{name}" for name in names))
+        """How its symbols end in capital letters, wherever they are from: .L, :LSE, :XLON, :LON and " LN"."""
+        names = dict.fromkeys((self.mic, *filter(None, [self.twelvedata]), *self.shared, *self.google))
+        return (
+            *(f".{suffix}" for suffix in filter(None, [self.suffix])),
+            *(f":{name.upper()}" for name in names),
+            *(f" {code}" for code in self.bloomberg),
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +78,8 @@ def exchanges() -> Mapping[str, Exchange]:
             mic=mic,
             calendar=entry.pop("calendar", mic) or None,
             shared=tuple(entry.pop("shared", ())),
+            bloomberg=tuple(entry.pop("bloomberg", ())),
+            google=tuple(entry.pop("google", ())),
             **entry,
         )
         for mic, entry in told.items()

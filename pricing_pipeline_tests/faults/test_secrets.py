@@ -138,6 +138,7 @@ COMMANDS = {
     "instrument find": ["vodafone"],
     "instrument spell": ["AAPL", "--at", "yahoo", "--as", "AAPL"],
     "instrument remove": ["NOPE"],
+    "instrument merge": ["NOPE", "AAPL"],
     "instrument pause": ["AAPL"],
     "instrument resume": ["AAPL"],
     "action list": ["AAPL"],

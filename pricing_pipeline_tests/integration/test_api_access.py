@@ -124,7 +124,7 @@ def test_b7_a_body_that_is_wrong_is_refused_whole(api: RunningApi, core: Core) -
         {"pairs": [{"data_type": QUOTE}]},
         {"pairs": [{"data_type": QUOTE, "symbol": "AAPL", "user": "bob"}]},
         {"pairs": [{"data_type": "nosuch", "symbol": "AAPL"}]},
-        {"pairs": [{"data_type": QUOTE, "symbol": "A B"}]},
+        {"pairs": [{"data_type": QUOTE, "symbol": "A?"}]},
         {"pairs": [{"data_type": QUOTE, "symbol": "A\x00"}]},
         {"pairs": [{"data_type": QUOTE, "symbol": "AAPL"}] * 10_001},
         [1],

@@ -90,8 +90,11 @@ def test_instruments_are_added_from_a_table_all_or_none(cli: CommandLine, core: 
     assert {(one["asset_class"], one["symbol"]) for one in added} == {("equity", "TSLA"), ("fx", "GBP/CHF")}
     row = core.rows("SELECT name, currency, listed_on FROM pricing.instruments WHERE symbol = 'TSLA'")[0]
     assert (row.name, row.currency, str(row.listed_on)) == ("Tesla", "USD", "2010-06-29")
-    table.write_text("symbol,asset_class\nNVDA,equity\nEURUSD,fx\n")
-    assert "Did you mean EUR/USD?" in cli("instrument", "add", "--csv", str(table)).error
+    table.write_text("symbol,asset_class\nNVDA,equity\nEURUSD,equity\n")
+    assert (
+        "Did you mean EUR/USD of the data type fx_rate?"
+        in cli("instrument", "add", "--csv", str(table)).error
+    )
     assert core.rows("SELECT FROM pricing.instruments WHERE symbol = 'NVDA'") == []
     assert cli("instrument", "add", "--csv", "-", stdin="symbol,asset_class\nNVDA,equity\n").exit_code == 0
     assert core.one("SELECT count(*) FROM pricing.instruments WHERE symbol = 'NVDA'") == 1

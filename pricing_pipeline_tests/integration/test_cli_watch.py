@@ -276,7 +276,7 @@ def test_b5_a_heartbeat_that_meets_the_last_leave_is_made_again(engine: Engine) 
     ("arguments", "code", "words"),
     [
         (["AAPL", "--type", "nope"], 1, "unknown data type(s): nope"),
-        (["A B", "--type", QUOTE], 1, "a symbol has 1 to 40 letters"),
+        (["A?", "--type", QUOTE], 1, "a symbol has 1 to 40 letters"),
         (["AAPL", "--type", QUOTE, "--user", ""], 1, "a user's name has 1 to 200 characters"),
         (["AAPL", "--type", QUOTE, "--minutes", "0"], 2, "--minutes 0"),
         (["--type", QUOTE], 2, "'SYMBOL'"),
@@ -330,9 +330,9 @@ def test_b5_small_letters_watch_the_instrument_that_is_known(cli: CommandLine, c
 
 
 def test_b5_a_symbol_that_fits_no_such_type_is_refused_with_what_is_meant(cli: CommandLine) -> None:
-    said = cli("subscription", "watch", "EURUSD", "--type", "fx_rate", "--user", "ann", "--minutes", "0.001")
-    assert "EURUSD is no symbol of fx_rate: that is two known currencies" in said.error
-    assert said.error.endswith("Did you mean EUR/USD?")
+    said = cli("subscription", "watch", "EURUSD", "--type", QUOTE, "--user", "ann", "--minutes", "0.001")
+    assert "EURUSD is no symbol of equity_quote: that is a ticker" in said.error
+    assert said.error.endswith("Did you mean EUR/USD of the data type fx_rate?")
 
 
 def test_d1_slots_that_were_confirmed_are_told(core: Core) -> None:

@@ -179,7 +179,7 @@ def test_a7_what_is_held_or_watched_and_has_no_demand_is_given_it(core: Core) ->
     [
         (("equity_qoute", "AAPL"), "unknown data type(s): equity_qoute"),
         ((FX, "EUR/USD"), "the data type fx_rate is retired, so nothing is fetched of it. This revives it: "),
-        ((QUOTE, "A B"), "is no symbol"),
+        ((QUOTE, "A?"), "is no symbol"),
     ],
 )
 def test_a7_what_cannot_be_fetched_cannot_be_held(core: Core, pair: tuple[str, str], words: str) -> None:
@@ -261,7 +261,7 @@ def test_b1_what_is_of_a_retired_type_can_be_ended(
     ("arguments", "words"),
     [
         (["AAPL", "--type", "nope"], "no active data type 'nope'"),
-        (["A B", "--type", QUOTE], "a symbol has 1 to 40 letters"),
+        (["A?", "--type", QUOTE], "a symbol has 1 to 40 letters"),
         (["AAPL", "--type", QUOTE, "--user", ""], "a user's name has 1 to 200 characters"),
         (["--type", QUOTE], "'SYMBOL'"),
     ],

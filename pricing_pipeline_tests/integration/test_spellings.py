@@ -184,14 +184,17 @@ def test_an_instrument_of_an_exchange_trades_when_it_does(core: Core) -> None:
 
 
 def test_every_known_exchange_has_a_calendar_however_its_symbols_are_spelled(core: Core) -> None:
-    """By its MIC, by the name that Twelve Data has for it alone, and by the suffix of Yahoo and FMP."""
+    """By its MIC, by the names that it alone has at Twelve Data and Google, and by the suffix of Yahoo and FMP."""
     symbols = {
         f"T{ending}".upper(): exchange.calendar
         for exchange in exchanges().values()
         for ending in exchange.endings
-        if not any(ending == f":{name}" for name in exchange.shared)
+        if ending[0] != " " and not any(ending == f":{name.upper()}" for name in exchange.shared)
     }
-    core.heartbeat("ann", *((QUOTE, symbol) for symbol in symbols))
+    core.rows(
+        "INSERT INTO pricing.instruments (asset_class, symbol) SELECT 'equity', unnest(CAST(:symbols AS text[]))",
+        symbols=list(symbols),
+    )
     found = {
         row.symbol: row.calendar
         for row in core.rows("SELECT symbol, calendar FROM pricing.instruments WHERE symbol ~ '^T[.:]'")

@@ -142,8 +142,8 @@ def test_g6_of_many_unknown_symbols_some_are_named(core: Core) -> None:
     ) as refused:
         core.rows(known.format("'G', 'F', 'E', 'D', 'C', 'B', 'A'"))
     assert "subscription watch A --type equity_daily" in str(refused.value)
-    with pytest.raises(DBAPIError, match="Did you mean EUR/USD"):
-        core.rows("SELECT * FROM pricing.symbols_by_type(ARRAY['fx_rate'], ARRAY['EURUSD'])")
+    with pytest.raises(DBAPIError, match="Did you mean EUR/USD of the data type fx_rate"):
+        core.rows("SELECT * FROM pricing.symbols_by_type(ARRAY['equity_daily'], ARRAY['EURUSD'])")
 
 
 @given(

@@ -466,7 +466,7 @@ def test_f4_people_ask_by_command(cli: CommandLine, core: Core, clock: Clock) ->
     reasons: list[dict[str, Any]] = cli("price", "why", "AAPL", "--json").json["reasons"]
     assert {one["data_type"]: one["state"] for one in reasons} == {DAILY: "unwatched", QUOTE: "due"}
     watching = "watching it makes it known: pricing-pipeline subscription watch NOPE --type TYPE."
-    sane = "a symbol has 1 to 40 letters, digits, spaces and . / : = ^ _ & ' -, and begins with a letter, a digit or ^."
+    sane = "it looks like a symbol of no data type; `pricing-pipeline type list` shows those there are."
     for command in ("why", "show"):
         assert cli("price", command, "NOPE").error == f"no instrument is called 'NOPE'; {watching}"
         assert cli("price", command, "AAPL MSFT").error == f"no instrument is called 'AAPL MSFT'; {sane}"

@@ -46,6 +46,8 @@ NewExchange = Annotated[
         help="MIC of the exchange where it trades, such as XTAE; sets the calendar too. none: its symbol tells.",
     ),
 ]
+NewIsin = Annotated[str | None, typer.Option("--isin", metavar="ISIN", help="By which it can be named, too.")]
+NewFigi = Annotated[str | None, typer.Option("--figi", metavar="FIGI", help="By which it can be named, too.")]
 NewListedOn = Annotated[
     str | None, typer.Option("--listed-on", metavar="DATE", help="Its first day of trading.")
 ]
@@ -137,12 +139,14 @@ def add(
         str | None,
         typer.Option("--currency", metavar="CODE", help="Of their prices; else that of the first answer."),
     ] = None,
+    isin: NewIsin = None,
+    figi: NewFigi = None,
     csv: Annotated[
         Path | None,
         typer.Option(
             "--csv",
             metavar="FILE",
-            help="A table of them: symbol, asset_class, name, currency, calendar, listed_on, scale; "
+            help="A table of them: symbol, asset_class, name, currency, calendar, listed_on, scale, isin, figi; "
             "only the first column is needed. - is standard input.",
         ),
     ] = None,
@@ -150,7 +154,7 @@ def add(
 ) -> None:
     """Add instruments, unverified until a provider's first valid answer. All are added, or none.
 
-    This alone fetches nothing. Existing instruments stay as they are.
+    This alone fetches nothing. Existing instruments stay as they are, but get an ISIN or a FIGI that they have not.
 
     \b
     Example: pricing-pipeline instrument add MSFT GOOG --asset-class equity --currency USD
@@ -159,11 +163,20 @@ def add(
         raise typer.BadParameter("name symbols, or a file with --csv; not both")
     if symbols and asset_class is None:
         raise typer.BadParameter("--asset-class says what they are, such as equity")
-    if name is not None and (symbols is None or len(symbols) > 1):
-        raise typer.BadParameter("--name is that of one symbol")
+    if (name or isin or figi) and (symbols is None or len(symbols) > 1):
+        raise typer.BadParameter("--name, --isin and --figi are those of one symbol")
     from pricing_pipeline.cli import instrument
 
-    instrument.add(symbols or [], csv, asset_class, name, currency, as_json=as_json)
+    instrument.add(
+        symbols or [],
+        csv,
+        asset_class,
+        name,
+        currency,
+        isin=isin and isin.upper(),
+        figi=figi and figi.upper(),
+        as_json=as_json,
+    )
 
 
 @noun.command()
@@ -173,6 +186,8 @@ def change(
     asset_class: Class = None,
     name: NewName = None,
     currency: NewCurrency = None,
+    isin: NewIsin = None,
+    figi: NewFigi = None,
     exchange: NewExchange = None,
     calendar: NewCalendar = None,
     listed_on: NewListedOn = None,
@@ -198,6 +213,8 @@ def change(
     known = given(
         name=(name, str),
         currency=(currency, str),
+        isin=(isin, str.upper),
+        figi=(figi, str.upper),
         exchange=(exchange, str),
         calendar=(calendar, str),
         listed_on=(listed_on, lambda text: day(text, "--listed-on")),
@@ -262,6 +279,26 @@ def resume(symbols: Symbols, asset_class: Class = None, as_json: Json = False) -
     from pricing_pipeline.cli import instrument
 
     instrument.pause(symbols, asset_class, paused=False, as_json=as_json)
+
+
+@noun.command()
+def merge(
+    old: Annotated[str, typer.Argument(metavar="OLD", help="The symbol that goes.")],
+    into: Annotated[str, typer.Argument(metavar="INTO", help="The symbol that stays.")],
+    asset_class: Class = None,
+    as_json: Json = False,
+) -> None:
+    """Make two instruments one, with the histories of both. From then on OLD means INTO.
+
+    Where both have something, such as a price of one day, that of INTO stays. It needs the owner's URL, as `type add`
+    does.
+
+    \b
+    Example: pricing-pipeline instrument merge VOD.L VOD:XLON
+    """
+    from pricing_pipeline.cli import instrument
+
+    instrument.merge(old, into, asset_class, as_json=as_json)
 
 
 @noun.command()

@@ -50,6 +50,10 @@ FROM pricing.pause_instruments(CAST(:symbols AS text[]), :paused, CAST(:asset_cl
 -- Remove instruments without history and retire the others; returns those that exist.
 SELECT asset_class, symbol, outcome, viewers, holders FROM pricing.remove_instruments(CAST(:symbols AS text[]), CAST(:asset_class AS text));
 
+-- name: merge_instruments
+-- Make two instruments of a class one; how many rows of each table were moved and dropped.
+SELECT rows_of, moved, dropped FROM pricing.merge_instruments(:asset_class, :old, :new);
+
 -- name: instruments
 -- Instruments by name, of one class or all, of some symbols or all.
 SELECT i.asset_class, i.symbol, i.name, i.currency, i.verified_at,
@@ -231,20 +235,41 @@ SELECT DISTINCT asset_class FROM pricing.data_type_registry ORDER BY 1;
 
 -- name: check_new
 -- Refuses what no instrument can be called.
-SELECT pricing.check_symbols(CAST(:symbols AS text[])),
-       pricing.check_shapes(array_fill(CAST(:data_type AS text), ARRAY[cardinality(CAST(:symbols AS text[]))]), CAST(:symbols AS text[]));
+SELECT pricing.check_shapes(array_fill(CAST(:data_type AS text), ARRAY[cardinality(CAST(:symbols AS text[]))]), CAST(:symbols AS text[]));
 
 -- name: add_instruments
 -- Make instruments known; returns those that are new.
-INSERT INTO pricing.instruments (asset_class, symbol, name, currency, calendar, listed_on, scale)
-SELECT x.asset_class, x.symbol, x.name, x.currency, x.calendar, x.listed_on, coalesce(x.scale, 2)
+INSERT INTO pricing.instruments (asset_class, symbol, name, currency, calendar, listed_on, scale, isin, figi)
+SELECT x.asset_class, x.symbol, x.name, x.currency, x.calendar, x.listed_on, coalesce(x.scale, 2), x.isin, x.figi
 FROM jsonb_to_recordset(CAST(:rows AS jsonb))
-    AS x (asset_class text, symbol text, name text, currency text, calendar text, listed_on date, scale smallint)
+    AS x (asset_class text, symbol text, name text, currency text, calendar text, listed_on date, scale smallint,
+          isin text, figi text)
 ORDER BY 1, 2 ON CONFLICT DO NOTHING RETURNING asset_class, symbol;
+
+-- name: doubts
+-- What is doubtful about symbols of one data type that are accepted.
+SELECT j.symbol, j.reason
+FROM pricing.judge_symbols(array_fill(CAST(:data_type AS text), ARRAY[cardinality(CAST(:symbols AS text[]))]), CAST(:symbols AS text[])) j
+WHERE j.outcome = 'doubtful' ORDER BY j.place;
+
+-- name: check_identifiers
+-- Refuses an ISIN or a FIGI with a wrong check digit.
+SELECT pricing.check_identifiers(:isin, :figi);
+
+-- name: identify
+-- Give an instrument identifiers that it has not; returns those that it has then.
+UPDATE pricing.instruments i
+SET isin = coalesce(i.isin, CAST(:isin AS text)), figi = coalesce(i.figi, CAST(:figi AS text))
+WHERE (i.asset_class, i.symbol) = (:asset_class, :symbol) RETURNING i.isin, i.figi;
+
+-- name: read_identifier
+-- Words as an ISIN or a FIGI, if they are one.
+SELECT CASE WHEN pricing.is_isin(t.text) THEN t.text END AS isin, CASE WHEN pricing.is_figi(t.text) THEN t.text END AS figi
+FROM (SELECT upper(btrim(CAST(:words AS text))) AS text) t;
 
 -- name: about_instruments
 -- Everything about the instruments that a symbol names, one for each asset class.
-SELECT i.asset_class, i.symbol, i.name, i.currency, i.scale, i.exchange, i.calendar, i.listed_on, i.created_at,
+SELECT i.asset_class, i.symbol, i.name, i.currency, i.isin, i.figi, i.scale, i.exchange, i.calendar, i.listed_on, i.created_at,
        i.verified_at,
        pricing.exchange_of(i.asset_class, i.symbol, i.currency) AS exchange_by_symbol,
        ARRAY(SELECT n.mic FROM pricing.exchange_endings n
@@ -260,7 +285,7 @@ WHERE i.symbol = :symbol AND (CAST(:asset_class AS text) IS NULL OR i.asset_clas
 -- Change what is known of an instrument; columns that the changes do not name stay.
 UPDATE pricing.instruments i
 SET name = n.name, currency = n.currency, exchange = n.exchange, calendar = n.calendar, listed_on = n.listed_on,
-    scale = n.scale
+    scale = n.scale, isin = n.isin, figi = n.figi
 FROM pricing.instruments o CROSS JOIN LATERAL jsonb_populate_record(o, CAST(:changes AS jsonb)) n
 WHERE (i.asset_class, i.symbol) = (:asset_class, :symbol) AND (o.asset_class, o.symbol) = (i.asset_class, i.symbol);
 

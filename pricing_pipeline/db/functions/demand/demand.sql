@@ -70,7 +70,6 @@ BEGIN
         RETURN 0;
     END IF;
 
-    PERFORM pricing.check_symbols(new_symbols);
     PERFORM pricing.check_shapes(new_types, new_symbols);
     PERFORM pricing.admit_pairs(user_id, cardinality(new_types),
         (SELECT count(*) FROM pricing.active_subscriptions a WHERE a.user_id = begin_watching.user_id));
@@ -137,22 +136,6 @@ BEGIN
 END $$;
 COMMENT ON FUNCTION pricing.check_pairs(text[], text[]) IS
     'Refuses lists that are no pairs, more than 10,000 of them, names that are no data type, and nothing but retired types.';
-
-
-CREATE OR REPLACE FUNCTION pricing.check_symbols(symbols text[]) RETURNS void
-LANGUAGE plpgsql IMMUTABLE SET search_path = '' AS $$
-DECLARE
-    insane text;
-BEGIN
-    SELECT min(s) INTO insane FROM unnest(symbols) AS s
-    WHERE NOT pricing.is_sane_symbol(s);
-    IF insane IS NOT NULL THEN
-        RAISE EXCEPTION '% is no symbol: %', quote_literal(left(insane, 60)), pricing.describe_sane_symbol()
-            USING ERRCODE = 'check_violation', CONSTRAINT = 'symbol_is_sane';
-    END IF;
-END $$;
-COMMENT ON FUNCTION pricing.check_symbols(text[]) IS
-    'Refuses, where somebody asks for it, what the instruments would refuse when a worker adds it.';
 
 
 CREATE OR REPLACE FUNCTION pricing.taken_symbols(data_types text[], symbols text[]) RETURNS text[]
@@ -499,7 +482,6 @@ BEGIN
     IF new_types IS NULL THEN
         RETURN 0;
     END IF;
-    PERFORM pricing.check_symbols(new_symbols);
     PERFORM pricing.check_shapes(new_types, new_symbols);
     PERFORM pricing.admit_pairs(user_id, cardinality(new_types),
         (SELECT count(*) FROM pricing.holdings h WHERE h.user_id = hold.user_id AND h.status = 'active'));

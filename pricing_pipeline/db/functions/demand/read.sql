@@ -22,10 +22,8 @@ COMMENT ON FUNCTION pricing.why_as_json(text, text, pricing.provider_stop[]) IS 
 CREATE OR REPLACE FUNCTION pricing.spelled_once(symbols text[]) RETURNS text[]
 LANGUAGE plpgsql STABLE SET search_path = '' AS $$
 BEGIN
-    RETURN ARRAY(SELECT s.symbol
+    RETURN ARRAY(SELECT pricing.spelled(u.given) AS symbol
                  FROM unnest(symbols) WITH ORDINALITY AS u (given, place)
-                 -- In capitals is how nearly all are spelled, and asking costs as much as their prices.
-                 CROSS JOIN LATERAL (SELECT CASE WHEN u.given = upper(u.given) THEN u.given ELSE pricing.spelled(u.given) END AS symbol) s
                  GROUP BY 1 ORDER BY min(u.place));
 END $$;
 COMMENT ON FUNCTION pricing.spelled_once(text[]) IS 'Symbols as their instruments are spelled, of any class, each once.';
@@ -143,7 +141,7 @@ COMMENT ON FUNCTION pricing.describe_stranger(text, text) IS 'What the HTTP API 
 CREATE OR REPLACE FUNCTION pricing.read_prices(symbols text[], wanted_type text, user_id text) RETURNS text
 LANGUAGE plpgsql SET search_path = '' AS $$
 DECLARE
-    wanted text[] := pricing.spelled_once(symbols);
+    wanted text[] := ARRAY(SELECT u.symbol FROM unnest(symbols) WITH ORDINALITY AS u (symbol, place) GROUP BY 1 ORDER BY min(u.place));
     answer record;
 BEGIN
     IF NOT EXISTS (SELECT FROM pricing.data_type_registry r
@@ -151,6 +149,13 @@ BEGIN
         RETURN NULL;
     END IF;
     answer := pricing.prices_to_read(wanted, wanted_type);
+    -- Nearly all symbols are spelled as their instruments are, and judging them costs as much as their prices.
+    IF answer.known IS NULL OR NOT wanted <@ answer.known THEN
+        wanted := pricing.spelled_once(symbols);
+        IF wanted <> symbols THEN
+            answer := pricing.prices_to_read(wanted, wanted_type);
+        END IF;
+    END IF;
     -- Symbols that a replica does not know may be new.
     IF current_setting('pricing.has_primary', true) = 'on' AND current_setting('transaction_read_only')::boolean
        AND (answer.known IS NULL OR NOT wanted <@ answer.known OR coalesce(answer.unseen_types, answer.stale_types) IS NOT NULL) THEN

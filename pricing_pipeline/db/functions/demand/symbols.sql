@@ -56,14 +56,409 @@ $$;
 COMMENT ON FUNCTION pricing.describe_sane_symbol() IS 'How symbols look in every class, for people.';
 
 
+CREATE OR REPLACE FUNCTION pricing.coins() RETURNS text[]
+LANGUAGE sql IMMUTABLE PARALLEL SAFE SET search_path = '' AS $$
+    SELECT '{ADA,BCH,BNB,BTC,DAI,DOT,EOS,ETC,ETH,LTC,SOL,TON,TRX,UNI,XLM,XMR,XRP,BUSD,FDUSD,TUSD,USDC,USDT}'::text[]
+$$;
+COMMENT ON FUNCTION pricing.coins() IS 'Coins in which prices are quoted: those of providers/currencies.py, as a test holds.';
+
+
+CREATE OR REPLACE FUNCTION pricing.read_pair(given text, OUT base text, OUT quote text)
+LANGUAGE plpgsql IMMUTABLE SET search_path = '' AS $$
+DECLARE
+    rest text := regexp_replace(regexp_replace(given, '^(CURRENCY|FX|CRYPTO):|( CURNCY|=X)$', '', 'g'), '^ +| +$', '', 'g');
+    codes text[] := pricing.known_currencies() || pricing.coins();
+    parts text[];
+BEGIN
+    IF given ~ '^[A-Z]{3}=X$' AND rest <> 'USD' AND rest = ANY (codes) THEN
+        base := 'USD';
+        quote := rest;
+        RETURN;
+    END IF;
+    parts := regexp_match(rest, '^([A-Z0-9]{1,20}) ?[/_-] ?([A-Z0-9]{3,5})$');
+    IF parts IS NULL OR parts[2] <> ALL (codes) THEN
+        -- EUR.USD, EURUSD
+        parts := regexp_match(rest, '^([A-Z]{3})[. ]?([A-Z]{3})$');
+        IF parts IS NULL OR NOT parts <@ codes THEN
+            parts := regexp_match(rest, '^([A-Z]{3})(USDT|USDC)$');
+        END IF;
+        IF parts IS NULL OR NOT parts <@ codes THEN
+            RETURN;
+        END IF;
+    END IF;
+    base := parts[1];
+    quote := parts[2];
+END $$;
+COMMENT ON FUNCTION pricing.read_pair(text) IS
+    'The two sides of what is plainly a pair, in capital letters: EUR/USD, EURUSD, EUR.USD, EURUSD=X, BTC-USD; NULL = it is none.';
+
+
+CREATE OR REPLACE FUNCTION pricing.exchanges_marked(ending text) RETURNS text[]
+LANGUAGE sql STABLE AS $$ -- without a path of its own, so that it becomes part of its query
+    SELECT pg_catalog.array_agg(n.mic ORDER BY n.mic) FROM pricing.exchange_endings n WHERE n.ending = exchanges_marked.ending
+$$;
+COMMENT ON FUNCTION pricing.exchanges_marked(text) IS
+    'The MICs of the exchanges that this ending, in capital letters, stands for: .L, :LSE, :XLON, or LN after a space; NULL = none. US after a space stands for those whose shares have no exchange in their symbols.';
+
+
+CREATE OR REPLACE FUNCTION pricing.read_share(given text, OUT symbol text, OUT doubt text, OUT fault text, OUT proposal text)
+LANGUAGE plpgsql STABLE SET search_path = '' AS $$
+DECLARE
+    parts text[];
+    ticker text := given;
+    class text;
+    behind text[];
+    before text[];
+    mics text[];
+    named text;
+    place text;
+BEGIN
+    -- Indices, futures: ^GSPC, GC=F. They have one spelling.
+    IF given ~ '[\^=]' THEN
+        symbol := given;
+        RETURN;
+    END IF;
+    IF given LIKE '%:%' THEN
+        parts := string_to_array(given, ':');
+        behind := pricing.exchanges_marked(':' || parts[2]);
+        before := pricing.exchanges_marked(':' || parts[1]);
+        -- NYSE:ASX may be the share ASX in New York, or NYSE in Sydney; a MIC tells.
+        IF behind <> ARRAY[parts[2]] AND before = ARRAY[parts[1]] THEN
+            behind := NULL;
+        ELSIF behind = ARRAY[parts[2]] THEN
+            before := NULL;
+        END IF;
+        IF cardinality(parts) <> 2 OR '' = ANY (parts) THEN
+            fault := 'a colon stands between a ticker and its exchange, as in VOD:XLON';
+            RETURN;
+        ELSIF behind IS NOT NULL AND before IS NOT NULL THEN
+            fault := format('%s and %s are both names of exchanges; name the exchange by its MIC, after the colon', parts[1], parts[2]);
+            proposal := (pricing.read_share(parts[2] || ':' || before[1])).symbol;
+            RETURN;
+        ELSIF behind IS NULL AND before IS NULL THEN
+            IF parts[2] !~ '^[A-Z0-9]{4}$' THEN
+                fault := format('there is no exchange %s; the exchange stands after the colon by its MIC, as in VOD:XLON', parts[2]);
+                RETURN;
+            END IF;
+            doubt := format('the exchange %s is not in our table of exchanges, so no provider has its own spelling of it', parts[2]);
+            place := parts[2];
+        END IF;
+        mics := coalesce(behind, before);
+        ticker := CASE WHEN behind IS NULL AND place IS NULL THEN parts[2] ELSE parts[1] END;
+        named := CASE WHEN behind IS NULL AND place IS NULL THEN parts[1] ELSE parts[2] END;
+    END IF;
+    -- VOD.L, VOD LN
+    parts := regexp_match(ticker, '^(.+)([. ][A-Z]{1,3})$');
+    IF parts[2] !~ '^[. ][ABC]$' THEN
+        behind := pricing.exchanges_marked(parts[2]);
+        IF behind IS NOT NULL AND mics IS NOT NULL AND NOT behind && mics THEN
+            fault := format('%s names two exchanges, %s and %s', given, btrim(parts[2], '. '), named);
+            RETURN;
+        ELSIF behind IS NOT NULL AND place IS NULL THEN
+            ticker := parts[1];
+            mics := behind;
+            named := btrim(parts[2], '. ');
+        ELSIF mics IS NULL AND parts[2] LIKE ' %' THEN
+            fault := format('%s is no code of an exchange that we know', btrim(parts[2]));
+            RETURN;
+        ELSIF mics IS NULL AND place IS NULL THEN
+            doubt := format('no exchange in our table is marked by %s', parts[2]);
+        END IF;
+    END IF;
+
+    ticker := rtrim(ticker, './ -');
+    parts := regexp_match(ticker, '^(.+)[-./ ]([ABC])$');
+    class := coalesce('.' || parts[2], '');
+    ticker := coalesce(rtrim(parts[1], './ -'), ticker);
+    -- What is in no table of ours may be an ending that a provider knows.
+    IF mics IS NOT NULL OR place IS NOT NULL OR doubt IS NULL THEN
+        ticker := regexp_replace(ticker, '[./ -]+', '-', 'g');
+    END IF;
+    IF NOT mics <@ pricing.exchanges_marked(' US') THEN
+        IF cardinality(mics) > 1 THEN
+            fault := format('%s names several exchanges: %s. Name one by its MIC', named, array_to_string(mics, ', '));
+            proposal := ticker || class || ':' || mics[1];
+            RETURN;
+        END IF;
+        place := mics[1];
+    END IF;
+    IF place = 'XHKG' AND ticker ~ '^[0-9]+$' THEN
+        ticker := lpad(ltrim(ticker, '0'), greatest(4, length(ltrim(ticker, '0'))), '0');
+    ELSIF place IS NULL AND class = '' AND doubt IS NULL AND ticker ~ '^[0-9]+$' THEN
+        fault := 'no share of the United States has a number for a ticker; elsewhere its exchange belongs to the symbol, as in 7203:XTKS';
+        RETURN;
+    END IF;
+    symbol := ticker || class || coalesce(':' || place, '');
+    IF mics IS NULL AND given ~ ' [A-Z0-9]{2,}$' OR mics IS NOT NULL AND ticker !~ '^[A-Z0-9]+([&''-][A-Z0-9]+)*$' OR NOT (pricing.fits_class('equity', symbol) AND pricing.is_sane_symbol(symbol)) THEN
+        symbol := NULL;
+        doubt := NULL;
+        fault := 'that is ' || pricing.describe_shape('equity');
+    ELSIF place IS NULL AND doubt IS NULL AND class = '' AND ticker ~ '^[A-Z]{6,}$' THEN
+        doubt := 'a ticker of the United States has at most five letters; elsewhere the exchange belongs to the symbol, as in RELIANCE:XNSE';
+    END IF;
+END $$;
+COMMENT ON FUNCTION pricing.read_share(text) IS
+    'The one spelling of a share, or of what trades like one, from any that our table of exchanges can tell: VOD.L, VOD:LSE, VOD LN and LON:VOD are VOD:XLON, BRK-B and BRK/B are BRK.B. Expects capital letters. Says what is doubtful about it, or why there is no such symbol, and which may be meant.';
+
+
+CREATE OR REPLACE FUNCTION pricing.plain_class(given text) RETURNS text
+LANGUAGE plpgsql STABLE SET search_path = '' AS $$
+DECLARE
+    pair record := pricing.read_pair(given);
+    share record;
+BEGIN
+    IF pair.base IS NOT NULL THEN
+        RETURN CASE WHEN pair.base = ANY (pricing.known_currencies()) AND pair.base <> ALL (pricing.coins()) THEN 'fx' ELSE 'crypto' END;
+    ELSIF given ~ '^[0-9]{5,6}$' THEN
+        RETURN 'fund';
+    END IF;
+    share := pricing.read_share(given);
+    RETURN CASE WHEN share.symbol IS NOT NULL AND share.doubt IS NULL AND given !~ '[/_]' THEN 'equity' END;
+END $$;
+COMMENT ON FUNCTION pricing.plain_class(text) IS
+    'The asset class that the form of a symbol in capital letters shows: fx, crypto, fund or equity; NULL = none plainly.';
+
+
+CREATE OR REPLACE FUNCTION pricing.read_symbol(asset_class text, given text,
+    OUT symbol text, OUT doubt text, OUT fault text, OUT other_class text, OUT proposal text)
+LANGUAGE plpgsql STABLE SET search_path = '' AS $$
+DECLARE
+    -- Capital letters only of ASCII: others make no symbol.
+    cleaned text := translate(btrim(regexp_replace(given, ' +', ' ', 'g')), 'abcdefghijklmnopqrstuvwxyz', 'ABCDEFGHIJKLMNOPQRSTUVWXYZ');
+    form text;
+    pair record;
+    share record;
+    parts text[];
+BEGIN
+    IF pricing.describe_shape(asset_class) IS NULL THEN
+        symbol := CASE WHEN pricing.is_sane_symbol(given) THEN given END;
+        fault := CASE WHEN symbol IS NULL THEN pricing.describe_sane_symbol() END;
+        RETURN;
+    ELSIF cleaned !~ '^[A-Z0-9^][A-Z0-9./:=^_&'' -]*$' OR length(cleaned) > 60 THEN
+        fault := pricing.describe_sane_symbol();
+        RETURN;
+    END IF;
+    cleaned := regexp_replace(cleaned, ' EQUITY$', '');
+    pair := pricing.read_pair(cleaned);
+    IF asset_class = 'equity' AND pair.base IS NULL THEN
+        share := pricing.read_share(cleaned);
+        symbol := share.symbol;
+        doubt := share.doubt;
+        fault := share.fault;
+        proposal := share.proposal;
+    ELSIF asset_class = 'fx' THEN
+        symbol := CASE WHEN pricing.fits_class('fx', pair.base || '/' || pair.quote) THEN pair.base || '/' || pair.quote END;
+        IF pair.base = ANY (pricing.coins()) AND symbol IS NOT NULL THEN
+            doubt := format('%s is a coin, and coins are of the class crypto', pair.base);
+            other_class := 'crypto';
+        END IF;
+    ELSIF asset_class = 'crypto' THEN
+        IF pair.base IS NULL THEN
+            -- DOGEUSD; and coins that are priced in what we do not know: BTC/XYZ
+            parts := coalesce(regexp_match(cleaned, '^([A-Z0-9]{2,20})(USDT|USDC|USD|EUR|GBP|JPY|INR|BTC|ETH)$'),
+                              regexp_match(cleaned, '^([A-Z0-9]{1,20})[/_-]([A-Z0-9]{2,10})$'));
+            symbol := parts[1] || '/' || parts[2];
+            doubt := CASE WHEN symbol IS NOT NULL THEN format('it was taken for %s priced in %s', parts[1], parts[2]) END;
+        ELSIF pair.base = ANY (pricing.coins()) OR pair.base <> ALL (pricing.known_currencies()) THEN
+            symbol := pair.base || '/' || pair.quote;
+        END IF;
+    ELSIF asset_class = 'fund' THEN
+        symbol := substring(cleaned, '^[0-9]{1,12}$');
+        proposal := CASE WHEN symbol IS NULL THEN substring(cleaned, '^[A-Z]+[ :_-]?([0-9]{5,6})$') END;
+    END IF;
+    IF symbol IS NULL THEN
+        fault := coalesce(fault, 'that is ' || pricing.describe_shape(asset_class));
+        form := pricing.plain_class(cleaned);
+        IF proposal IS NULL AND form <> asset_class THEN
+            other_class := form;
+            proposal := (pricing.read_symbol(form, cleaned)).symbol;
+        END IF;
+    END IF;
+END $$;
+COMMENT ON FUNCTION pricing.read_symbol(text, text) IS
+    'The one spelling of a symbol of an asset class, and what is doubtful about it; or why there is none, and which spelling, or which of another class, may be meant. Knows no instruments: what is known already is judge_symbols'' to find.';
+
+
+CREATE OR REPLACE FUNCTION pricing.check_digit(digits text) RETURNS integer
+LANGUAGE sql IMMUTABLE STRICT SET search_path = '' AS $$
+    SELECT ((10 - sum(d.value / 10 + d.value % 10) % 10) % 10)::integer
+    FROM (SELECT substr(digits, n, 1)::integer * (CASE WHEN (length(digits) - n) % 2 = 0 THEN 2 ELSE 1 END) AS value
+          FROM generate_series(1, length(digits)) AS n) d
+$$;
+COMMENT ON FUNCTION pricing.check_digit(text) IS 'The check digit by Luhn''s rule of what stands before it.';
+
+
+CREATE OR REPLACE FUNCTION pricing.is_isin(given text) RETURNS boolean
+LANGUAGE sql IMMUTABLE STRICT SET search_path = '' AS $$
+    -- Letters count as two digits: A is 10.
+    SELECT CASE WHEN given ~ '^[A-Z]{2}[A-Z0-9]{9}[0-9]$' THEN
+        right(given, 1)::integer = pricing.check_digit((
+            SELECT string_agg(CASE WHEN c ~ '[0-9]' THEN c ELSE (ascii(c) - 55)::text END, '' ORDER BY n)
+            FROM regexp_split_to_table(left(given, 11), '') WITH ORDINALITY AS u (c, n)))
+    ELSE false END
+$$;
+COMMENT ON FUNCTION pricing.is_isin(text) IS 'Whether this is an ISIN (ISO 6166), with its check digit.';
+
+
+CREATE OR REPLACE FUNCTION pricing.is_figi(given text) RETURNS boolean
+LANGUAGE sql IMMUTABLE STRICT SET search_path = '' AS $$
+    SELECT CASE WHEN given ~ '^(?!BS|BM|GG|GB|GH|KY|VG)[B-DF-HJ-NP-TV-Z]{2}G[B-DF-HJ-NP-TV-Z0-9]{8}[0-9]$' THEN
+        right(given, 1)::integer = (
+            SELECT (10 - sum(v.value / 10 + v.value % 10) % 10) % 10
+            FROM (SELECT (CASE WHEN c ~ '[0-9]' THEN c::integer ELSE ascii(c) - 55 END) * (CASE WHEN n % 2 = 0 THEN 2 ELSE 1 END) AS value
+                  FROM regexp_split_to_table(left(given, 11), '') WITH ORDINALITY AS u (c, n)) v)
+    ELSE false END
+$$;
+COMMENT ON FUNCTION pricing.is_figi(text) IS 'Whether this is a FIGI (ANSI X9.145), with its check digit.';
+
+
+CREATE OR REPLACE FUNCTION pricing.check_identifiers(isin text, figi text) RETURNS void
+LANGUAGE plpgsql IMMUTABLE SET search_path = '' AS $$
+BEGIN
+    IF NOT pricing.is_isin(isin) OR NOT pricing.is_figi(figi) THEN
+        RAISE EXCEPTION '% is no %: its form or its check digit is wrong',
+            quote_literal(left(CASE WHEN pricing.is_isin(isin) IS FALSE THEN isin ELSE figi END, 60)),
+            CASE WHEN pricing.is_isin(isin) IS FALSE THEN 'ISIN' ELSE 'FIGI' END
+            USING HINT = 'Compare it with the document that it is from.', ERRCODE = 'invalid_parameter_value';
+    END IF;
+END $$;
+COMMENT ON FUNCTION pricing.check_identifiers(text, text) IS 'Refuses identifiers with a wrong check digit; NULL = none is given.';
+
+
+CREATE OR REPLACE FUNCTION pricing.spellings_of(symbol text) RETURNS text[]
+LANGUAGE plpgsql STABLE SET search_path = '' SET enable_seqscan = off AS $$
+DECLARE
+    ticker text := split_part(symbol, ':', 1);
+    place text := nullif(split_part(symbol, ':', 2), '');
+    mics text[] := CASE WHEN place IS NULL THEN pricing.exchanges_marked(' US') ELSE ARRAY[place] END;
+    tickers text[] := ARRAY[ticker];
+BEGIN
+    IF ticker ~ '[.-]' THEN
+        tickers := ARRAY(
+            SELECT DISTINCT t FROM unnest(ARRAY['-', '/', ' ', '.']) AS sign
+            CROSS JOIN LATERAL unnest(ARRAY[ticker, regexp_replace(ticker, '[.]([ABC])$', sign || '\1'), replace(ticker, '-', sign),
+                                            translate(ticker, '-.', sign || sign)]) AS t);
+    END IF;
+    RETURN CASE WHEN place IS NULL THEN tickers ELSE '{}' END || ARRAY(
+        SELECT CASE WHEN b.before THEN substr(n.ending, 2) || ':' || t ELSE t || n.ending END
+        FROM pricing.exchange_endings n CROSS JOIN unnest(tickers) AS t CROSS JOIN (VALUES (true), (false)) AS b (before)
+        WHERE n.mic = ANY (mics) AND (n.ending LIKE ':%' OR NOT b.before));
+END $$;
+COMMENT ON FUNCTION pricing.spellings_of(text) IS
+    'All spellings of a share, from its one spelling, that our tables can write: with each name of its exchange, and each sign before its class.';
+
+
+CREATE OR REPLACE FUNCTION pricing.judge_symbols(data_types text[], symbols text[])
+RETURNS TABLE (place integer, data_type text, given text, symbol text, outcome text, reason text, proposal text)
+LANGUAGE plpgsql STABLE SET search_path = '' SET enable_seqscan = off AS $$
+#variable_conflict use_column
+DECLARE
+    pair record;
+    read record;
+    found_ text[];
+    cleaned text;
+    other text;
+BEGIN
+    FOR pair IN
+        SELECT u.place, u.data_type, u.symbol AS given, r.asset_class,
+               EXISTS (SELECT FROM pricing.instruments i WHERE (i.asset_class, i.symbol) = (r.asset_class, u.symbol) OFFSET 0) AS is_known
+        FROM unnest(data_types, symbols) WITH ORDINALITY AS u (data_type, symbol, place)
+        LEFT JOIN pricing.data_type_registry r ON r.data_type = u.data_type ORDER BY u.place
+    LOOP
+        place := pair.place;
+        data_type := pair.data_type;
+        given := pair.given;
+        symbol := CASE WHEN pair.is_known THEN pair.given END;
+        outcome := 'accepted';
+        reason := NULL;
+        proposal := NULL;
+        IF pair.is_known THEN
+            RETURN NEXT;
+            CONTINUE;
+        ELSIF pair.asset_class IS NULL OR pair.given IS NULL THEN
+            outcome := 'refused';
+            reason := CASE WHEN pair.given IS NULL THEN 'it is NULL' ELSE 'there is no such data type; `pricing-pipeline type list` shows those there are' END;
+            RETURN NEXT;
+            CONTINUE;
+        END IF;
+        SELECT a.symbol INTO symbol FROM pricing.symbol_aliases a
+        WHERE a.asset_class = pair.asset_class AND a.alias IN (pair.given, upper(btrim(pair.given))) ORDER BY a.alias <> pair.given LIMIT 1;
+        IF symbol IS NOT NULL THEN
+            RETURN NEXT;
+            CONTINUE;
+        END IF;
+        -- An ISIN or a FIGI; of a class of one's own it may be the symbol itself.
+        cleaned := upper(btrim(pair.given));
+        IF cleaned ~ '^[A-Z]{2}[A-Z0-9]{9}[0-9]$' THEN
+            SELECT array_agg(i.symbol ORDER BY i.symbol) INTO found_ FROM pricing.instruments i
+            WHERE i.asset_class = pair.asset_class AND (i.isin = cleaned OR i.figi = cleaned);
+            IF cardinality(found_) = 1 THEN
+                symbol := found_[1];
+                RETURN NEXT;
+                CONTINUE;
+            ELSIF cardinality(found_) > 1 OR pair.asset_class IN ('equity', 'fund') THEN
+                SELECT pricing.type_for(i.asset_class) AS data_type, i.symbol, i.asset_class INTO read FROM pricing.instruments i
+                WHERE found_ IS NULL AND (i.isin = cleaned OR i.figi = cleaned) ORDER BY 1, 2 LIMIT 1;
+                outcome := 'refused';
+                proposal := coalesce(read.data_type || ':' || read.symbol, found_[1]);
+                reason := CASE
+                    WHEN found_ IS NOT NULL THEN format('it is the number of several instruments: %s', array_to_string(found_, ', '))
+                    WHEN read.symbol IS NOT NULL THEN format('it is the number of %s, which is of the class %s', read.symbol, read.asset_class)
+                    WHEN NOT pricing.is_isin(cleaned) AND NOT pricing.is_figi(cleaned) THEN 'it looks like an ISIN or a FIGI, but its check digit is wrong'
+                    ELSE format('no instrument is known by this number. `pricing-pipeline instrument find %s` looks for it, and `pricing-pipeline instrument add SYMBOL %s %s` tells which instrument it is of',
+                                cleaned, CASE WHEN pricing.is_figi(cleaned) THEN '--figi' ELSE '--isin' END, cleaned) END;
+                RETURN NEXT;
+                CONTINUE;
+            END IF;
+        END IF;
+        read := pricing.read_symbol(pair.asset_class, pair.given);
+        IF read.symbol IS NULL THEN
+            outcome := 'refused';
+            reason := read.fault;
+            IF read.other_class IS NULL THEN
+                proposal := read.proposal;
+            ELSE
+                other := pricing.type_for(read.other_class);
+                proposal := other || ':' || read.proposal;
+                reason := reason || format('. %s is of the class %s', read.proposal, read.other_class)
+                    || CASE WHEN other IS NULL THEN ', which no data type is for' ELSE '' END;
+            END IF;
+            RETURN NEXT;
+            CONTINUE;
+        END IF;
+        SELECT i.symbol INTO symbol FROM pricing.instruments i
+        WHERE i.asset_class = pair.asset_class
+          AND i.symbol = ANY (ARRAY[read.symbol, upper(pair.given)] || CASE WHEN pair.asset_class = 'equity' THEN pricing.spellings_of(read.symbol) END)
+        ORDER BY i.symbol <> read.symbol, i.symbol LIMIT 1;
+        IF symbol IS NULL THEN
+            symbol := read.symbol;
+            reason := read.doubt;
+            outcome := CASE WHEN reason IS NULL THEN 'accepted' ELSE 'doubtful' END;
+            proposal := pricing.type_for(read.other_class) || ':' || read.symbol;
+        END IF;
+        RETURN NEXT;
+    END LOOP;
+END $$;
+COMMENT ON FUNCTION pricing.judge_symbols(text[], text[]) IS
+    'What is meant by each pair of a data type and a symbol, whoever asks. outcome: accepted; doubtful, which is accepted with a warning (reason); or refused, with the reason and, in proposal, a symbol or a data type:symbol that would do. symbol is the one spelling of the instrument, whether it is known yet or not; NULL = refused.';
+
+
+CREATE OR REPLACE FUNCTION pricing.type_for(asset_class text) RETURNS text
+LANGUAGE sql STABLE SET search_path = '' AS $$
+    SELECT r.data_type FROM pricing.data_type_registry r
+    WHERE r.asset_class = type_for.asset_class AND r.is_active AND r.contents = 'prices'
+    ORDER BY r.default_ttl_minutes, r.data_type LIMIT 1
+$$;
+COMMENT ON FUNCTION pricing.type_for(text) IS 'The active data type with the freshest prices of an asset class; NULL = there is none.';
+
+
 CREATE OR REPLACE FUNCTION pricing.describe_misfit(symbol text, wanted_type text DEFAULT NULL, wanted_class text DEFAULT NULL) RETURNS text
 LANGUAGE sql STABLE SET search_path = '' AS $$
     SELECT CASE
-        WHEN NOT pricing.is_sane_symbol(symbol) THEN pricing.describe_sane_symbol()
-        -- Small letters are taken for capitals where symbols have none.
-        WHEN bool_or(pricing.fits_class(c.asset_class, symbol) OR pricing.fits_class(c.asset_class, upper(symbol))) THEN NULL
+        WHEN bool_or((pricing.read_symbol(c.asset_class, symbol)).symbol IS NOT NULL) THEN NULL
         WHEN wanted_type IS NULL AND wanted_class IS NULL THEN 'it looks like a symbol of no data type; `pricing-pipeline type list` shows those there are'
-        ELSE pg_catalog.format('a symbol of %s is %s', coalesce(wanted_type, 'class ' || wanted_class), min(pricing.describe_shape(c.asset_class))) END
+        ELSE regexp_replace(min((pricing.read_symbol(c.asset_class, symbol)).fault), '^that is',
+                            format('a symbol of %s is', coalesce(wanted_type, 'class ' || wanted_class))) END
     FROM (SELECT wanted_class AS asset_class WHERE wanted_class IS NOT NULL
           UNION SELECT r.asset_class FROM pricing.data_type_registry r
           WHERE wanted_class IS NULL AND CASE WHEN wanted_type IS NULL THEN r.is_active ELSE r.data_type = wanted_type END) c
@@ -72,54 +467,32 @@ COMMENT ON FUNCTION pricing.describe_misfit(text, text, text) IS
     'Why watching does not make a symbol known: how symbols of a data type or of a class look, if this one cannot be one of them, or of no data type if none is named. NULL = watching makes it known.';
 
 
-CREATE OR REPLACE FUNCTION pricing.meant_symbol(asset_class text, symbol text) RETURNS text
-LANGUAGE sql STABLE PARALLEL SAFE SET search_path = '' AS $$
-    SELECT min(g.guess) FROM (
-        SELECT CASE asset_class
-            -- BRK/B; AAPL/
-            WHEN 'equity' THEN replace(rtrim(upper(symbol), '/'), '/', '.')
-            -- EURUSD, eur-usd, EURUSD=X; BTCUSD, btc_usd
-            WHEN 'fx' THEN regexp_replace(upper(symbol), '^([A-Z]{3})[^A-Z0-9]?([A-Z]{3})(=X)?$', '\1/\2')
-            WHEN 'crypto' THEN regexp_replace(upper(symbol), '^([A-Z0-9]+?)[^A-Z0-9]?(USDT|USDC|USD|EUR|GBP|JPY|INR|BTC|ETH)$', '\1/\2')
-            WHEN 'fund' THEN regexp_replace(symbol, '[^0-9]', '', 'g') END) AS g (guess)
-    WHERE EXISTS (SELECT FROM pricing.instruments i WHERE (i.asset_class, i.symbol) = (meant_symbol.asset_class, g.guess))
-$$;
-COMMENT ON FUNCTION pricing.meant_symbol(text, text) IS
-    'The instrument of an asset class that somebody may have meant who spelled a symbol so; NULL = nobody knows.';
-
-
-CREATE OR REPLACE FUNCTION pricing.say_meant(asset_class text, symbol text) RETURNS text
-LANGUAGE sql STABLE PARALLEL SAFE SET search_path = '' AS $$
-    SELECT coalesce(
-        (SELECT format('%s is an instrument of %s.', min(i.symbol), string_agg(r.data_type, ', ' ORDER BY r.data_type))
-         FROM pricing.instruments i JOIN pricing.data_type_registry r USING (asset_class)
-         WHERE i.symbol = pricing.spelled(say_meant.symbol) AND i.asset_class <> say_meant.asset_class AND r.is_active
-         HAVING count(*) > 0),
-        'Did you mean ' || pricing.meant_symbol(asset_class, symbol) || '?')
-$$;
-COMMENT ON FUNCTION pricing.say_meant(text, text) IS
-    'What to say to somebody whose symbol does not fit an asset class: the data types of other classes that have it, or an instrument of this class with a like spelling; NULL = nobody knows.';
-
-
 CREATE OR REPLACE FUNCTION pricing.check_shapes(data_types text[], symbols text[]) RETURNS void
-LANGUAGE plpgsql STABLE SET search_path = '' SET enable_seqscan = off AS $$
+LANGUAGE plpgsql STABLE SET search_path = '' AS $$
 DECLARE
     odd record;
 BEGIN
-    -- What is an instrument already stays one.
-    SELECT u.symbol, u.data_type, r.asset_class, pricing.say_meant(r.asset_class, u.symbol) AS meant INTO odd
-    FROM unnest(data_types, symbols) AS u (data_type, symbol) JOIN pricing.data_type_registry r USING (data_type)
-    WHERE NOT pricing.fits_class(r.asset_class, u.symbol)
-      AND NOT EXISTS (SELECT FROM pricing.instruments i WHERE (i.asset_class, i.symbol) = (r.asset_class, u.symbol) OFFSET 0)
-    ORDER BY 1, 2 LIMIT 1;
-    IF FOUND THEN
-        RAISE EXCEPTION '% is no symbol of %: that is %', left(odd.symbol, 60), odd.data_type, pricing.describe_shape(odd.asset_class)
-            USING HINT = coalesce(odd.meant, '`pricing-pipeline type list` shows the data types; another one may be meant.'),
+    SELECT j.*, count(*) OVER () AS times INTO odd FROM pricing.judge_symbols(data_types, symbols) j
+    WHERE j.outcome <> 'accepted' ORDER BY j.outcome = 'doubtful', j.given, j.data_type LIMIT 1;
+    IF odd.outcome = 'refused' THEN
+        RAISE EXCEPTION '% is no symbol of %: %', left(odd.given, 60), odd.data_type, odd.reason
+            USING HINT = coalesce(pricing.say_meant(odd.proposal), '`pricing-pipeline type list` shows the data types; another one may be meant.'),
                   ERRCODE = 'check_violation', CONSTRAINT = 'symbol_fits_class';
+    ELSIF odd.outcome = 'doubtful' THEN
+        RAISE NOTICE '%', format('%s is accepted, but doubtful: %s', odd.symbol, odd.reason)
+            || CASE WHEN odd.times > 1 THEN format('; and so are %s more', odd.times - 1) ELSE '' END;
     END IF;
 END $$;
 COMMENT ON FUNCTION pricing.check_shapes(text[], text[]) IS
-    'Refuses, where somebody asks for it, a new symbol that cannot be one of its data type, and says how it should look.';
+    'Refuses, where somebody asks for it, a new symbol that cannot be one of its data type, and says what may be meant. Warns of those that are doubtful.';
+
+
+CREATE OR REPLACE FUNCTION pricing.say_meant(proposal text) RETURNS text
+LANGUAGE sql IMMUTABLE SET search_path = '' AS $$
+    SELECT CASE WHEN proposal ~ '^[a-z]' THEN format('Did you mean %s of the data type %s?', substr(proposal, strpos(proposal, ':') + 1), split_part(proposal, ':', 1))
+                ELSE 'Did you mean ' || proposal || '?' END
+$$;
+COMMENT ON FUNCTION pricing.say_meant(text) IS 'A proposal of judge_symbols as a question; NULL = there is none.';
 
 
 CREATE OR REPLACE FUNCTION pricing.check_user(user_id text) RETURNS void
@@ -136,31 +509,32 @@ COMMENT ON FUNCTION pricing.check_user(text) IS 'Refuses a name that no user has
 CREATE OR REPLACE FUNCTION pricing.spelled(data_types text[], symbols text[]) RETURNS text[]
 LANGUAGE plpgsql STABLE SET search_path = '' SET enable_seqscan = off AS $$
 BEGIN
-    IF NOT EXISTS (SELECT FROM unnest(symbols) AS s WHERE s <> upper(s)) THEN
+    -- Nearly always all are known, and nothing is to be judged.
+    IF NOT EXISTS (
+        SELECT FROM unnest(data_types, symbols) AS u (data_type, symbol) LEFT JOIN pricing.data_type_registry r USING (data_type)
+        WHERE NOT EXISTS (SELECT FROM pricing.instruments i WHERE (i.asset_class, i.symbol) = (r.asset_class, u.symbol) OFFSET 0)) THEN
         RETURN symbols;
     END IF;
-    RETURN (
-        SELECT array_agg(CASE
-            WHEN u.symbol = upper(u.symbol) OR r.asset_class IS NULL
-              OR EXISTS (SELECT FROM pricing.instruments i WHERE (i.asset_class, i.symbol) = (r.asset_class, u.symbol) OFFSET 0) THEN u.symbol
-            -- Of the classes that we know no symbol has small letters.
-            WHEN (pricing.describe_shape(r.asset_class) IS NOT NULL AND pricing.fits_class(r.asset_class, upper(u.symbol)))
-              OR EXISTS (SELECT FROM pricing.instruments i WHERE (i.asset_class, i.symbol) = (r.asset_class, upper(u.symbol)) OFFSET 0)
-                THEN upper(u.symbol)
-            ELSE u.symbol END ORDER BY u.place)
-        FROM unnest(data_types, symbols) WITH ORDINALITY AS u (data_type, symbol, place)
-        LEFT JOIN pricing.data_type_registry r USING (data_type));
+    RETURN (SELECT array_agg(coalesce(j.symbol, j.given) ORDER BY j.place) FROM pricing.judge_symbols(data_types, symbols) j);
 END $$;
 COMMENT ON FUNCTION pricing.spelled(text[], text[]) IS
-    'Symbols as their instruments are spelled: aapl is AAPL where no instrument is called aapl. So nobody makes a second one by small letters.';
+    'Symbols as judge_symbols spells them; those that it refuses as they were given.';
 
 
 CREATE OR REPLACE FUNCTION pricing.spelled(symbol text) RETURNS text
-LANGUAGE sql STABLE SET search_path = '' AS $$
-    SELECT CASE WHEN NOT EXISTS (SELECT FROM pricing.instruments i WHERE i.symbol = spelled.symbol)
-                 AND EXISTS (SELECT FROM pricing.instruments i WHERE i.symbol = upper(spelled.symbol)) THEN upper(spelled.symbol)
-                ELSE spelled.symbol END
-$$;
+LANGUAGE plpgsql STABLE SET search_path = '' AS $$
+BEGIN
+    IF EXISTS (SELECT FROM pricing.instruments i WHERE i.symbol = spelled.symbol) THEN
+        RETURN symbol;
+    END IF;
+    RETURN coalesce(
+        (SELECT min(j.symbol)
+         FROM (SELECT array_agg(t.data_type) AS data_types, array_agg(spelled.symbol) AS symbols
+               FROM (SELECT min(r.data_type) AS data_type FROM pricing.data_type_registry r GROUP BY r.asset_class) t) u
+         CROSS JOIN LATERAL pricing.judge_symbols(u.data_types, u.symbols) j
+         WHERE EXISTS (SELECT FROM pricing.instruments i WHERE i.symbol = j.symbol)),
+        symbol);
+END $$;
 COMMENT ON FUNCTION pricing.spelled(text) IS 'A symbol as its instruments are spelled, in whatever class they are.';
 
 
@@ -187,15 +561,11 @@ BEGIN
             (SELECT string_agg(DISTINCT r.asset_class, ' or ') FROM pricing.data_type_registry r WHERE r.data_type = ANY (data_types)),
             array_to_string(odd.some, ', ') || CASE WHEN odd.count > 5 THEN format(' and %s more', odd.count - 5) ELSE '' END
             USING HINT = (
-                SELECT CASE WHEN h.fits THEN format('Watching it makes it known: pricing-pipeline subscription watch %s --type %s', h.symbol, r.data_type)
-                            ELSE format('A symbol of %s is %s', r.data_type, pricing.describe_shape(r.asset_class))
-                                 || coalesce('. ' || h.meant, '') END
-                FROM pricing.data_type_registry r
-                CROSS JOIN LATERAL (SELECT (pricing.spelled(ARRAY[r.data_type::text], ARRAY[odd.first]))[1] AS symbol) s
-                CROSS JOIN LATERAL (
-                    SELECT s.symbol, pricing.fits_class(r.asset_class, s.symbol) AS fits, pricing.say_meant(r.asset_class, s.symbol) AS meant) h
-                WHERE r.data_type = ANY (data_types)
-                ORDER BY h.fits DESC, h.meant IS NULL, array_position(data_types, r.data_type::text) LIMIT 1),
+                SELECT CASE WHEN j.symbol IS NOT NULL
+                            THEN format('Watching it makes it known: pricing-pipeline subscription watch %s --type %s', j.symbol, j.data_type)
+                            ELSE concat_ws(' ', format('As a symbol of %s it is refused: %s.', j.data_type, j.reason), pricing.say_meant(j.proposal)) END
+                FROM pricing.judge_symbols(data_types, array_fill(odd.first, ARRAY[cardinality(data_types)])) j
+                ORDER BY j.symbol IS NULL, j.proposal IS NULL, j.place LIMIT 1),
                 ERRCODE = 'invalid_parameter_value';
     END IF;
     RETURN QUERY SELECT DISTINCT k.data_type, k.symbol FROM unnest(known.types, known.symbols) AS k (data_type, symbol) ORDER BY 1, 2;

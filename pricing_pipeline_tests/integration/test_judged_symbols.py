@@ -1,0 +1,416 @@
+"""B5: one function judges all symbols. Spellings of one instrument never make two, and what cannot be is refused."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from datetime import timedelta
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sqlalchemy.exc import DBAPIError
+
+from pricing_pipeline.db.errors import reason
+from pricing_pipeline.demand import instruments
+from pricing_pipeline.demand.instruments import NewInstrument
+from pricing_pipeline.domain.exchanges import exchanges
+from pricing_pipeline.domain.scopes import Scope
+from pricing_pipeline.providers import PROVIDERS
+from pricing_pipeline.providers.currencies import _COINS
+from pricing_pipeline_tests.fixtures.cli import CommandLine
+from pricing_pipeline_tests.fixtures.core import DAILY, FX, NAV, QUOTE, Core, observation
+from pricing_pipeline_tests.support.api_server import RunningApi
+from pricing_pipeline_tests.support.examples import examples
+
+COIN = "crypto_quote"
+JUDGED = (
+    "SELECT j.symbol, j.outcome, j.reason, j.proposal"
+    " FROM pricing.judge_symbols(CAST(:types AS text[]), CAST(:symbols AS text[])) j ORDER BY j.place"
+)
+
+
+@pytest.fixture(autouse=True)
+def type_of_coins(core: Core) -> None:
+    core.rows(
+        "INSERT INTO pricing.data_type_registry (data_type, asset_class, fetcher, default_ttl_minutes)"
+        f" VALUES ('{COIN}', 'crypto', 'quote', 1)"
+    )
+
+
+def judged(core: Core, data_type: str, *symbols: str) -> list[tuple[str | None, str]]:
+    rows = core.rows(JUDGED, types=[data_type] * len(symbols), symbols=list(symbols))
+    return [(row.symbol, row.outcome) for row in rows]
+
+
+@pytest.mark.parametrize(
+    ("data_type", "symbol", "spellings"),
+    [
+        (QUOTE, "VOD:XLON", "VOD.L VOD:LSE LON:VOD LSE:VOD XLON:VOD vod.l VOD:LON"),
+        (QUOTE, "VOD:XLON", "VOD LN,vod ln equity, VOD:XLON ,VOD.L:XLON,VOD/ LN"),
+        (QUOTE, "BRK.B", "BRK-B BRK/B BRK.B BRK.B:NYSE NYSE:BRK.B BRK-B:XNYS brk-b"),
+        (QUOTE, "BRK.B", "BRK B,BRK/B US,BRK/B UN Equity"),
+        (QUOTE, "AAPL", "AAPL aapl NASDAQ:AAPL AAPL:XNAS AAPL/"),
+        (QUOTE, "AAPL", "AAPL US,AAPL UW,AAPL US Equity"),
+        (QUOTE, "VOLV.B:XSTO", "VOLV-B.ST VOLV.B:XSTO STO:VOLV-B"),
+        (QUOTE, "VOLV.B:XSTO", "VOLV B:XSTO,VOLV  B:XSTO,VOLV B SS"),
+        (QUOTE, "BT.A:XLON", "BT-A.L BT.A:LSE"),
+        (QUOTE, "RELIANCE:XNSE", "RELIANCE.NS RELIANCE:NSE NSE:RELIANCE"),
+        (QUOTE, "RELIANCE:XBOM", "RELIANCE.BO BOM:RELIANCE"),
+        (QUOTE, "BAJAJ-AUTO:XNSE", "BAJAJ-AUTO.NS BAJAJ-AUTO:NSE"),
+        (QUOTE, "M&M:XNSE", "M&M.NS m&m:nse"),
+        (QUOTE, "7203:XTKS", "7203.T 7203:JPX TYO:7203"),
+        (QUOTE, "7203:XTKS", "7203 JT,7203 JP Equity"),
+        (QUOTE, "0700:XHKG", "0700.HK 700:HKEX HKG:0700 00700:XHKG"),
+        (QUOTE, "REI-UN:XTSE", "REI-UN.TO REI.UN:TSX"),
+        (QUOTE, "SAP:XETR", "SAP.DE ETR:SAP SAP:XETR"),
+        (QUOTE, "ASX", "ASX:XNYS XNYS:ASX"),
+        (QUOTE, "^GSPC", "^GSPC ^gspc"),
+        (QUOTE, "GC=F", "GC=F"),
+        (FX, "EUR/USD", "EURUSD EUR/USD eur-usd EUR_USD EUR.USD EURUSD=X FX:EURUSD CURRENCY:EURUSD"),
+        (FX, "EUR/USD", "EUR USD,EURUSD Curncy,EUR / USD"),
+        (FX, "USD/JPY", "JPY=X USDJPY=X"),
+        (FX, "XAU/USD", "XAUUSD XAU/USD"),
+        (COIN, "BTC/USD", "BTC-USD BTCUSD BTC/USD btc_usd"),
+        (COIN, "ETH/USDT", "ETH-USDT ETHUSDT"),
+        (COIN, "1INCH/USDT", "1INCH-USDT 1INCH/USDT"),
+        (NAV, "118632", "118632"),
+    ],
+)
+def test_b5_spellings_of_one_instrument_are_read_as_one(
+    core: Core, data_type: str, symbol: str, spellings: str
+) -> None:
+    given_ = spellings.split("," if "," in spellings else None)
+    assert dict(zip(given_, judged(core, data_type, *given_), strict=True)) == dict.fromkeys(
+        given_, (symbol, "accepted")
+    )
+
+
+@pytest.mark.parametrize(
+    ("data_type", "symbol", "said", "proposal"),
+    [
+        (QUOTE, "EURUSD", "of the class fx", f"{FX}:EUR/USD"),
+        (QUOTE, "EUR/USD", "of the class fx", f"{FX}:EUR/USD"),
+        (DAILY, "EURUSD=X", "of the class fx", f"{FX}:EUR/USD"),
+        (QUOTE, "BTC-USD", "of the class crypto", f"{COIN}:BTC/USD"),
+        (QUOTE, "ETHUSDT", "of the class crypto", f"{COIN}:ETH/USDT"),
+        (QUOTE, "118632", "of the class fund", f"{NAV}:118632"),
+        (QUOTE, "7203", "as in 7203:XTKS", None),
+        (QUOTE, "TCS:FOO", "there is no exchange FOO", None),
+        (QUOTE, "FOO:TCS", "there is no exchange TCS", None),
+        (QUOTE, "TCS ZZ", "ZZ is no code of an exchange", None),
+        (QUOTE, "VOD.L:XNSE", "names two exchanges", None),
+        (QUOTE, "TATASTEEL:BSE", "names several exchanges: XBOM, XBUD", "TATASTEEL:XBOM"),
+        (QUOTE, "ASX:JSE", "both names of exchanges", "JSE:XASX"),
+        (QUOTE, "INE002A01018", "`pricing-pipeline instrument find INE002A01018`", None),
+        (QUOTE, "INE002A01019", "its check digit is wrong", None),
+        (QUOTE, "BBG000BLNNH6", "instrument add SYMBOL --figi", None),
+        (QUOTE, "a:b:c", "a colon stands between", None),
+        (QUOTE, "A?b=c", "a symbol has 1 to 40", None),
+        (QUOTE, "Ö", "a symbol has 1 to 40", None),
+        (QUOTE, "", "a symbol has 1 to 40", None),
+        (QUOTE, "\u017f", "a symbol has 1 to 40", None),
+        (FX, "AAPL", "two known currencies", f"{QUOTE}:AAPL"),
+        (FX, "DOGE/USD", "of the class crypto", f"{COIN}:DOGE/USD"),
+        (FX, "EUR/EUR", "two known currencies", None),
+        (FX, "EUR/XYZ", "two known currencies", None),
+        (COIN, "EUR/USD", "of the class fx", f"{FX}:EUR/USD"),
+        (COIN, "BTC", "a coin and what it is priced in", f"{QUOTE}:BTC"),
+        (NAV, "AAPL", "the number of its scheme", f"{QUOTE}:AAPL"),
+        (NAV, "AMFI:118632", "the number of its scheme", "118632"),
+        ("nope", "AAPL", "there is no such data type", None),
+    ],
+)
+def test_b5_what_cannot_be_is_refused_with_a_proposal(
+    core: Core, data_type: str, symbol: str, said: str, proposal: str | None
+) -> None:
+    (row,) = core.rows(JUDGED, types=[data_type], symbols=[symbol])
+    assert (row.symbol, row.outcome, row.proposal) == (None, "refused", proposal)
+    assert said in row.reason
+    if data_type != "nope":
+        for ask in (core.heartbeat, core.hold):
+            with pytest.raises(DBAPIError) as refused:
+                ask("ann", (data_type, symbol))
+            assert said in reason(refused.value)
+            assert ("Did you mean" in reason(refused.value)) is (proposal is not None)
+    assert core.one("SELECT count(*) FROM pricing.active_subscriptions") == 0
+
+
+@pytest.mark.parametrize(
+    ("data_type", "symbol", "said"),
+    [
+        (QUOTE, "RELIANCE", "at most five letters"),
+        (QUOTE, "PETR:XCAS", "XCAS is not in our table"),
+        (QUOTE, "SHOP.V", "marked by .V"),
+        (FX, "BTC/USD", "BTC is a coin"),
+        (COIN, "SHIBUSD", "SHIB priced in USD"),
+    ],
+)
+def test_b5_what_is_doubtful_is_accepted_with_a_warning(
+    core: Core, cli: CommandLine, data_type: str, symbol: str, said: str
+) -> None:
+    (row,) = core.rows(JUDGED, types=[data_type], symbols=[symbol])
+    assert row.outcome == "doubtful"
+    assert said in row.reason
+    if data_type == QUOTE:
+        added = cli("instrument", "add", symbol, "--asset-class", "equity")
+        assert said in added.stderr
+        assert added.exit_code == 0
+    assert core.heartbeat("ann", (data_type, symbol)) == 1
+    assert judged(core, data_type, row.symbol) == [(row.symbol, "accepted")], "it is known now"
+
+
+def test_b5_a_proposal_is_accepted(core: Core) -> None:
+    """Whoever does as the proposal says is not refused again."""
+    asked = ["EURUSD", "BTC-USD", "118632", "TATASTEEL:BSE", "ASX:JSE", "AAPL", "EUR/USD"]
+    types = [QUOTE, FX, COIN, NAV]
+    rows = core.rows(
+        JUDGED,
+        types=[name for name in types for _ in asked],
+        symbols=[symbol for _ in types for symbol in asked],
+    )
+    proposed = [row.proposal for row in rows if row.outcome == "refused" and row.proposal]
+    assert len(proposed) > len(asked)
+    for proposal in proposed:
+        data_type, _, symbol = (
+            proposal.partition(":") if re.match("[a-z]", proposal) else (QUOTE, "", proposal)
+        )
+        assert judged(core, data_type, symbol) == [(symbol, "accepted")]
+
+
+TICKERS = st.from_regex(r"[A-Z0-9]{1,5}([&'-][A-Z0-9]{2,3})?", fullmatch=True)
+
+
+@st.composite
+def shares(draw: st.DrawFn) -> tuple[str, list[str]]:
+    """The one spelling of a share, and all those that our table of exchanges can write."""
+    exchange = draw(st.sampled_from(sorted(exchanges().values(), key=lambda one: one.mic)))
+    ticker = draw(TICKERS.filter(lambda text: not text.isdigit() or exchange.suffix))
+    if exchange.mic == "XHKG" and ticker.isdigit():
+        ticker = (ticker.lstrip("0") or "1").rjust(4, "0")
+    share_class = draw(st.sampled_from(["", "A", "B", "C"]))
+    symbol = (
+        ticker + (f".{share_class}" if share_class else "") + (f":{exchange.mic}" if exchange.suffix else "")
+    )
+    names = [ending for ending in exchange.endings if ending[1:] not in map(str.upper, exchange.shared)]
+    tickers = [f"{ticker}{sign}{share_class}" if share_class else ticker for sign in ".-/ "]
+    spellings = [f"{one}{ending}" for one in tickers for ending in names]
+    spellings += [f"{name[1:]}:{one}" for one in tickers for name in names if name.startswith(":")]
+    spellings += [PROVIDERS[name].spell(symbol, "equity") for name in ("twelvedata", "yahoo", "fmp")]
+    return symbol, spellings if exchange.suffix else [*spellings, *tickers]
+
+
+NAMES = {ending[1:] for one in exchanges().values() for ending in one.endings if ending[0] == ":"}
+
+
+def is_ambiguous(spelling: str) -> bool:
+    """Whether both sides of a colon are names of exchanges."""
+    return ":" in spelling and {*spelling.split(":")} <= NAMES
+
+
+def test_b5_all_that_our_tables_can_write_is_read_as_the_same_instrument(core: Core) -> None:
+    @settings(max_examples=examples(200), deadline=None)
+    @given(shares())
+    def read(share: tuple[str, list[str]]) -> None:
+        symbol, spellings = share
+        for spelling, (found, _) in zip(spellings, judged(core, QUOTE, *spellings), strict=True):
+            assert found == symbol or (found is None and is_ambiguous(spelling)), spelling
+        own = core.one("SELECT pricing.spellings_of(CAST(:symbol AS text))", symbol=symbol)
+        assert {one for one in spellings if not is_ambiguous(one)} <= {*own, symbol}
+
+    read()
+
+
+def test_b5_two_spellings_of_a_share_never_make_two_instruments(core: Core) -> None:
+    def add(spelling: str) -> None:
+        with core.engine.begin() as connection:
+            instruments.add(connection, [NewInstrument("equity", spelling)])
+
+    doors: list[Callable[[str], object]] = [
+        lambda spelling: core.heartbeat("ann", (QUOTE, spelling)),
+        lambda spelling: core.hold("bob", (DAILY, spelling)),
+        add,
+        # As it may stand in a database of before.
+        lambda spelling: core.rows(
+            "INSERT INTO pricing.instruments (asset_class, symbol) SELECT 'equity', CAST(:symbol AS text)"
+            " WHERE pricing.is_sane_symbol(:symbol) AND NOT EXISTS (SELECT FROM pricing.instruments)",
+            symbol=spelling,
+        ),
+    ]
+
+    @settings(max_examples=examples(120), deadline=None)
+    @given(shares(), st.data())
+    def enter(share: tuple[str, list[str]], data: st.DataObject) -> None:
+        for table in ("active_subscriptions", "holdings", "demand", "instruments"):
+            core.rows(f"DELETE FROM pricing.{table}")
+        spellings = [one for one in share[1] if not is_ambiguous(one)]
+        for spelling in data.draw(st.lists(st.sampled_from(spellings), min_size=2, max_size=4)):
+            data.draw(st.sampled_from(doors))(spelling)
+        assert core.one("SELECT count(*) FROM pricing.instruments") <= 1
+        watched = "SELECT symbol FROM pricing.active_subscriptions UNION SELECT symbol FROM pricing.holdings"
+        assert len(core.rows(watched)) <= 1
+
+    enter()
+
+
+def test_b5_known_pairs_are_not_judged(core: Core) -> None:
+    core.heartbeat("ann", (QUOTE, "VOD.L"), (FX, "EURUSD"))
+    core.rows(
+        "CREATE OR REPLACE FUNCTION pricing.read_symbol(asset_class text, given text, OUT symbol text, OUT doubt text,"
+        " OUT fault text, OUT other_class text, OUT proposal text) LANGUAGE plpgsql"
+        " AS $$ BEGIN RAISE EXCEPTION 'judged'; END $$"
+    )
+    assert core.heartbeat("ann", (QUOTE, "VOD:XLON"), (FX, "EUR/USD")) == 0
+    assert core.heartbeat("bob", (QUOTE, "VOD:XLON"), (FX, "EUR/USD")) == 2
+    assert core.hold("bob", (QUOTE, "VOD:XLON")) == 1
+    with pytest.raises(DBAPIError, match="judged"):
+        core.heartbeat("ann", (QUOTE, "VOD.L"))
+
+
+def test_b5_an_instrument_is_found_by_its_identifiers(core: Core) -> None:
+    core.rows(
+        "INSERT INTO pricing.instruments (asset_class, symbol, isin, figi) VALUES"
+        " ('equity', 'RELIANCE:XNSE', 'INE002A01018', 'BBG000BLNNH6'), ('equity', 'VOD:XLON', 'GB00BH4HKS39', NULL),"
+        " ('equity', 'VOD:XETR', 'GB00BH4HKS39', NULL)"
+    )
+    assert (
+        judged(core, QUOTE, "INE002A01018", "ine002a01018", " BBG000BLNNH6")
+        == [("RELIANCE:XNSE", "accepted")] * 3
+    )
+    (row,) = core.rows(JUDGED, types=[QUOTE], symbols=["GB00BH4HKS39"])
+    assert (row.outcome, row.reason) == (
+        "refused",
+        "it is the number of several instruments: VOD:XETR, VOD:XLON",
+    )
+    (row,) = core.rows(JUDGED, types=[NAV], symbols=["INE002A01018"])
+    assert (row.outcome, row.proposal) == ("refused", f"{QUOTE}:RELIANCE:XNSE")
+
+
+def test_b5_check_digits(core: Core) -> None:
+    # US0378331005 and AU0000XVGZA3 are in ISO 6166's public examples, BBG000BLNNH6 in the FIGI standard's.
+    for right in ("US0378331005", "AU0000XVGZA3", "GB0002634946", "DE000BASF111", "XS0000000009"):
+        assert core.one("SELECT pricing.is_isin(:text)", text=right) is True
+        for digit in set("0123456789") - {right[-1]}:
+            assert core.one("SELECT pricing.is_isin(:text)", text=right[:-1] + digit) is False
+    assert core.one("SELECT pricing.is_figi('BBG000BLNNH6')") is True
+    assert core.one("SELECT pricing.is_figi('BBG000BLNNH7')") is False
+
+
+def test_b5_coins_are_those_of_prices(core: Core) -> None:
+    assert set(core.one("SELECT pricing.coins()")) == set(_COINS.split())
+
+
+def test_b5_an_identifier_is_given_to_an_instrument_and_leads_to_it(core: Core, cli: CommandLine) -> None:
+    unknown = cli("instrument", "add", "GB00BH4HKS39", "--asset-class", "equity")
+    assert "`pricing-pipeline instrument add SYMBOL --isin GB00BH4HKS39`" in unknown.error
+    core.heartbeat("ann", (QUOTE, "VOD.L"))
+    added = cli("instrument", "add", "VOD LN", "--asset-class", "equity", "--isin", "GB00BH4HKS39")
+    assert added.exit_code == 0
+    shown = cli("instrument", "show", "gb00bh4hks39", "--json").json["instruments"]
+    assert [(one["symbol"], one["isin"]) for one in shown] == [("VOD:XLON", "GB00BH4HKS39")]
+    assert core.heartbeat("ann", (QUOTE, "GB00BH4HKS39")) == 0
+    wrong = cli("instrument", "add", "AAPL", "--asset-class", "equity", "--isin", "US0378331006")
+    assert "'US0378331006' is no ISIN: its form or its check digit is wrong" in wrong.error
+    other = cli("instrument", "add", "VOD.L", "--asset-class", "equity", "--isin", "US0378331005")
+    assert "`pricing-pipeline instrument change VOD:XLON --isin US0378331005` corrects it" in other.error
+    changed = cli("instrument", "change", "VOD.L", "--isin", "US0378331005", "--json")
+    assert changed.exit_code == 0
+    assert judged(core, QUOTE, "US0378331005") == [("VOD:XLON", "accepted")]
+
+
+def test_b5_twins_are_merged_with_the_histories_of_both(core: Core, cli: CommandLine) -> None:
+    """What either had is there afterwards: each day once, each viewer and each holder; INTO's own where both had it."""
+    core.rows(
+        "INSERT INTO pricing.instruments (asset_class, symbol, isin) VALUES"
+        " ('equity', 'VOD.L', 'GB00BH4HKS39'), ('equity', 'VOD:XLON', NULL)"
+    )
+    core.heartbeat("ann", (QUOTE, "VOD.L"), (QUOTE, "VOD:XLON"), (QUOTE, "AAPL"))
+    core.heartbeat("bob", (QUOTE, "VOD.L"))
+    for holder in ("ann", "bob"):
+        core.hold(holder, (DAILY, "VOD.L"))
+    core.hold("ann", (DAILY, "VOD:XLON"))
+    core.end_holding("ann", (DAILY, "VOD:XLON"))
+    core.lift_limits()
+    now = core.clock() - timedelta(seconds=30)
+    for call in core.claim(max_calls=9):
+        for symbol in call.symbols:
+            if call.data_type == QUOTE and symbol != "AAPL":
+                core.store(call, observation(symbol, "7.10" if symbol == "VOD.L" else "7.20", now))
+        core.complete(call)
+    core.rows(
+        "INSERT INTO pricing.price_history SELECT (jsonb_populate_record(h, jsonb_build_object('observed_at',"
+        " h.observed_at - interval '1 day'))).* FROM pricing.price_history h WHERE h.symbol = 'VOD.L'"
+    )
+    said = cli("instrument", "merge", "VOD.L", "VOD:XLON")
+    assert "VOD.L is VOD:XLON now" in said.stdout
+    assert "price_history: 1 moved; 1 dropped, because VOD:XLON has its own" in said.stdout
+    assert "active_subscriptions: 1 moved; 1 dropped" in said.stdout
+    history = core.rows(
+        "SELECT symbol, amount FROM pricing.price_history WHERE symbol LIKE 'VOD%' ORDER BY observed_at"
+    )
+    assert [(row.symbol, row.amount % 100) for row in history] == [("VOD:XLON", 10), ("VOD:XLON", 20)]
+    assert core.rows(
+        "SELECT user_id FROM pricing.active_subscriptions WHERE symbol = 'VOD:XLON' ORDER BY 1"
+    ) == [
+        ("ann",),
+        ("bob",),
+    ]
+    held = core.rows(
+        "SELECT user_id FROM pricing.holdings WHERE symbol = 'VOD:XLON' AND status = 'active' ORDER BY 1"
+    )
+    assert held == [("ann",), ("bob",)]
+    tables = core.rows(
+        "SELECT c.relname FROM pg_attribute a JOIN pg_class c ON c.oid = a.attrelid"
+        " WHERE a.attname = 'symbol' AND c.relkind IN ('r', 'p') AND NOT c.relispartition"
+        " AND c.relnamespace = 'pricing'::regnamespace"
+    )
+    logs = {"api_call_queue", "stream_events", "price_events"}
+    assert len(tables) > 30
+    for (table,) in tables:
+        if table not in logs:
+            assert core.rows(f"SELECT FROM pricing.{table} WHERE symbol = 'VOD.L'") == [], table
+    assert judged(core, QUOTE, "VOD.L", "VOD LN", "GB00BH4HKS39") == [("VOD:XLON", "accepted")] * 3
+
+
+def test_b5_a_symbol_that_was_merged_leads_to_the_other_and_a_chain_to_its_end(
+    core: Core, cli: CommandLine
+) -> None:
+    core.rows(
+        "INSERT INTO pricing.instruments (asset_class, symbol) VALUES ('equity', 'FB'), ('equity', 'METX')"
+    )
+    core.rows(
+        "INSERT INTO pricing.instruments (asset_class, symbol, currency) VALUES ('equity', 'MVRS', 'USD')"
+    )
+    assert cli("instrument", "merge", "FB", "MVRS").exit_code == 0
+    assert cli("instrument", "merge", "MVRS", "METX").exit_code == 0
+    assert judged(core, QUOTE, "FB", "fb", "MVRS") == [("METX", "accepted")] * 3
+    assert core.heartbeat("ann", (QUOTE, "FB")) == 1
+    assert core.rows(
+        "SELECT symbol, currency FROM pricing.instruments WHERE symbol IN ('FB', 'MVRS', 'METX')"
+    ) == [("METX", "USD")]
+
+
+def test_b5_what_are_two_instruments_is_not_merged(core: Core, cli: CommandLine) -> None:
+    core.rows(
+        "INSERT INTO pricing.instruments (asset_class, symbol, currency)"
+        " VALUES ('equity', 'IBM:XETR', 'EUR'), ('equity', 'IBM:XNYS', 'USD')"
+    )
+    assert "in EUR and those of IBM:XNYS in USD" in cli("instrument", "merge", "IBM:XETR", "IBM:XNYS").error
+    assert "is one instrument already" in cli("instrument", "merge", "AAPL", "AAPL").error
+    assert "no instrument is called NOPE" in cli("instrument", "merge", "NOPE", "AAPL").error
+    assert "of different classes" in cli("instrument", "merge", "EUR/USD", "AAPL").error
+
+
+def test_b5_reads_find_an_instrument_by_any_spelling(core: Core, api: RunningApi, cli: CommandLine) -> None:
+    core.heartbeat("ann", (QUOTE, "VOD:XLON"), (FX, "EUR/USD"))
+    caller = api.caller(Scope.READ)
+    read = caller.get("prices", symbols="VOD.L,LON:VOD,EURUSD,VOD:XLON")
+    assert {pair["symbol"] for pair in read["missing"]} == {"VOD:XLON", "EUR/USD"}
+    assert "unknown_symbol" not in {pair["why"]["state"] for pair in read["missing"]}
+    for path in ("VOD.L", "VOD%20LN", "VOD:LSE"):
+        assert [one["symbol"] for one in caller.get(f"instruments/{path}")["instruments"]] == ["VOD:XLON"]
+    assert caller.get(f"history/{DAILY}/VOD.L")["symbol"] == "VOD:XLON"
+    assert {reason["symbol"] for reason in caller.get("why", symbols="vod.l")["reasons"]} == {"VOD:XLON"}
+    assert cli("instrument", "pause", "VOD LN").exit_code == 0
+    assert core.one("SELECT update_mode FROM pricing.instruments WHERE symbol = 'VOD:XLON'") == "manual"
+    assert core.unsubscribe("ann", (QUOTE, "VOD.L"), (FX, "EURUSD=X")) == 2
