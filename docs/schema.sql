@@ -2392,8 +2392,8 @@ GRANT EXECUTE ON FUNCTION pricing.adjusted_prices(text,text,date,date,timestamp 
 CREATE FUNCTION pricing.adjustment_steps(wanted_type text, wanted_symbol text, with_payments boolean, first_day date, last_day date, as_of timestamp with time zone, archived pricing.price_revisions[]) RETURNS TABLE(from_day date, until_day date, new_shares numeric, old_shares numeric, more_volume numeric, less_volume numeric, kept numeric, not_counted text) LANGUAGE plpgsql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.adjustment_steps(text,text,boolean,date,date,timestamp with time zone,pricing.price_revisions[]) TO pricing_reader, pricing_worker;
 
--- Refuses (53400) what goes past a user's caps. Its detail is JSON: room, how many of the new pairs would be admitted now, and retry_after in seconds where waiting helps.
-CREATE FUNCTION pricing.admit_pairs(user_id text, new_pairs integer, total bigint) RETURNS void LANGUAGE plpgsql SET search_path=pg_temp;
+-- How many new pairs of a user, of those it asks for, its caps admit now, which is booked; how many would fit beside those it had if there were time; in how many seconds the rest of these can follow; and what to say about the rest.
+CREATE FUNCTION pricing.admit_pairs(user_id text, new_pairs integer, had bigint, OUT admitted integer, OUT fitting integer, OUT retry_after integer, OUT too_many text, OUT too_fast text) RETURNS record LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.admit_pairs(text,integer,bigint) TO pricing_worker;
 
 -- Refuses (53400) a price alert that has just been added, if its user has more of them than one user may have; returns how many. The sessions of one user take turns.
@@ -2424,6 +2424,10 @@ GRANT EXECUTE ON FUNCTION pricing.alert_place(text,text,text) TO pricing_reader,
 CREATE FUNCTION pricing.alerts_to_tell() RETURNS TABLE(alert_id bigint, rule text, subject text, severity text, says text, since timestamp with time zone, is_over boolean, is_repeated boolean, has_news boolean) LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.alerts_to_tell() TO pricing_worker;
 
+-- Returns the answer to a request that names pairs, or raises an error if one of them is refused; the statement then changes nothing: SELECT pricing.all_or_nothing(pricing.heartbeat(...)).
+CREATE FUNCTION pricing.all_or_nothing(answer jsonb) RETURNS jsonb LANGUAGE plpgsql IMMUTABLE SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.all_or_nothing(jsonb) TO pricing_client, pricing_reader, pricing_worker;
+
 -- What a provider allows now: the key with the most room, its units, the bytes of the quota, how many calls and tasks. NULL = no call, also while as many calls are in flight as it may have. Exact only under the lock of the provider_state row.
 CREATE FUNCTION pricing.allowance_of(state pricing.provider_state, keys text[], max_calls integer, now_ timestamp with time zone) RETURNS pricing.call_allowance LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.allowance_of(pricing.provider_state,text[],integer,timestamp with time zone) TO pricing_worker;
@@ -2431,6 +2435,10 @@ GRANT EXECUTE ON FUNCTION pricing.allowance_of(pricing.provider_state,text[],int
 -- Notes a file that is about to take the place of the one that a month has: reads accept both until note_export.
 CREATE FUNCTION pricing.announce_export(wanted_type text, wanted_month date, bytes bigint, digest text) RETURNS void LANGUAGE sql SECURITY DEFINER SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.announce_export(text,date,bigint,text) TO pricing_worker;
+
+-- What a request that names pairs answers: changed = how many are new; how many are accepted, doubtful (accepted, with a warning) and refused; pairs = those that are not accepted as they are written, in the order given; faults = the same doubts and refusals, those of one kind told once. accepted = pairs beside the answers.
+CREATE FUNCTION pricing.answer_pairs(changed integer, accepted integer, answers pricing.pair_answer[] DEFAULT '{}'::pricing.pair_answer[]) RETURNS jsonb LANGUAGE plpgsql STABLE SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.answer_pairs(integer,integer,pricing.pair_answer[]) TO pricing_reader, pricing_worker;
 
 -- A task's history with an entry, or an array of them, added. It keeps the first entry and the last ten, and counts the others: a task that is snoozed all day must not grow with each snooze.
 CREATE FUNCTION pricing.append_errors(errors jsonb, added jsonb) RETURNS jsonb LANGUAGE plpgsql IMMUTABLE SET search_path=pg_temp;
@@ -2527,9 +2535,9 @@ GRANT EXECUTE ON FUNCTION pricing.batch_parts(jsonb) TO pricing_reader, pricing_
 CREATE FUNCTION pricing.begin_drain(worker_name text, run text, seconds integer, requested timestamp with time zone DEFAULT NULL::timestamp with time zone, most integer DEFAULT 1) RETURNS uuid LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.begin_drain(text,text,integer,timestamp with time zone,integer) TO pricing_worker;
 
--- What a heartbeat does about pairs that its user does not watch yet: enters those of active types and asks for their prices, within the user's caps. Returns how many were new.
-CREATE FUNCTION pricing.begin_watching(user_id text, data_types text[], symbols text[], at_once boolean) RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp, enable_seqscan=off, lock_timeout=2s;
-GRANT EXECUTE ON FUNCTION pricing.begin_watching(text,text[],text[],boolean) TO pricing_worker;
+-- What heartbeat and hold do about pairs that their user does not watch or hold yet: enters the good ones, in the order given and within the user's caps, asks for their prices, and answers each pair. are_renewed = the heartbeat has reached those that are watched already.
+CREATE FUNCTION pricing.begin_pairs(kind text, user_id text, data_types text[], symbols text[], at_once boolean, are_renewed boolean DEFAULT false) RETURNS jsonb LANGUAGE plpgsql SET search_path=pg_temp, enable_seqscan=off, lock_timeout=2s;
+GRANT EXECUTE ON FUNCTION pricing.begin_pairs(text,text,text[],text[],boolean,boolean) TO pricing_worker;
 
 -- The routes that earn most, or those that begin at one terminal (its symbol, code or name).
 CREATE FUNCTION pricing.best_routes(starts_at text DEFAULT NULL::text, at_most integer DEFAULT 20) RETURNS SETOF pricing.trade_routes LANGUAGE sql STABLE SECURITY DEFINER SET search_path=pg_temp, lock_timeout=1s, enable_nestloop=off;
@@ -2623,6 +2631,10 @@ GRANT EXECUTE ON FUNCTION pricing.check_lengths(text[],text[]) TO pricing_reader
 
 -- Trigger: refuses a limit of a calendar day whose time zone the database does not know. It would fail every claim of every provider.
 TRIGGER FUNCTION pricing.check_limit() RETURNS trigger LANGUAGE plpgsql SET search_path=pg_temp;
+
+-- Refuses lists that are no pairs, more than 10,000 of them, and texts that are too long to be answered.
+CREATE FUNCTION pricing.check_lists(data_types text[], symbols text[]) RETURNS void LANGUAGE plpgsql IMMUTABLE SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.check_lists(text[],text[]) TO pricing_reader, pricing_worker;
 
 -- Refuses an instrument whose symbol is how a provider is asked for another one: two would get one answer.
 TRIGGER FUNCTION pricing.check_new_symbols() RETURNS trigger LANGUAGE plpgsql SET search_path=pg_temp;
@@ -2993,6 +3005,10 @@ GRANT EXECUTE ON FUNCTION pricing.fail_tasks(bigint[],uuid,text,text,boolean,int
 CREATE FUNCTION pricing.failing_since(errors jsonb) RETURNS timestamp with time zone LANGUAGE sql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.failing_since(jsonb) TO pricing_reader, pricing_worker;
 
+-- The doubts and refusals among answers, each kind told once: in a sentence with the number of pairs and a few names.
+CREATE FUNCTION pricing.faults_of(answers pricing.pair_answer[]) RETURNS jsonb LANGUAGE sql STABLE SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.faults_of(pricing.pair_answer[]) TO pricing_reader, pricing_worker;
+
 -- Queues what people watch or hold of a data type, or those symbols of it (one that is no instrument is refused), however fresh it is; not what is paused or backs off, nor what no quota has room for. Returns the tasks, those that were live before included.
 CREATE FUNCTION pricing.fetch_now(wanted_type text, only_symbols text[] DEFAULT NULL::text[]) RETURNS bigint[] LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.fetch_now(text,text[]) TO pricing_worker;
@@ -3126,12 +3142,12 @@ GRANT EXECUTE ON FUNCTION pricing.has_viewers_waiting(text) TO pricing_reader, p
 CREATE FUNCTION pricing.health() RETURNS TABLE(part text, is_late boolean, since timestamp with time zone, says text) LANGUAGE plpgsql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.health() TO pricing_reader, pricing_worker;
 
--- Says that a user looks at these pairs now. Creates missing instruments (unverified) and queues what is missing or stale: at_once, or as soon as a worker serves the request. Returns the number of new pairs.
-CREATE FUNCTION pricing.heartbeat(user_id text, data_types text[], symbols text[], at_once boolean DEFAULT true) RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp, enable_seqscan=off, plan_cache_mode=force_generic_plan;
+-- Says that a user looks at these pairs now. Creates missing instruments (unverified) and queues what is missing or stale: at_once, or as soon as a worker serves the request. Answers each pair (see answer_pairs): those that are refused keep no other one out.
+CREATE FUNCTION pricing.heartbeat(user_id text, data_types text[], symbols text[], at_once boolean DEFAULT true) RETURNS jsonb LANGUAGE plpgsql SET search_path=pg_temp, enable_seqscan=off, plan_cache_mode=force_generic_plan;
 GRANT EXECUTE ON FUNCTION pricing.heartbeat(text,text[],text[],boolean) TO pricing_worker;
 
--- Says that the user of this session looks at these pairs now (two lists of the same length). Returns the number of new pairs.
-CREATE FUNCTION pricing.heartbeat(data_types text[], symbols text[]) RETURNS integer LANGUAGE sql SECURITY DEFINER SET search_path=pg_temp;
+-- Says that the user of this session looks at these pairs now (two lists of the same length). Answers each pair (see answer_pairs).
+CREATE FUNCTION pricing.heartbeat(data_types text[], symbols text[]) RETURNS jsonb LANGUAGE sql SECURITY DEFINER SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.heartbeat(text[],text[]) TO pricing_client, pricing_worker;
 
 -- A provider has refused a call because it had too many symbols: the next calls of its fetcher have so many at most, for a day or until a person writes its batch. Never more than they had.
@@ -3154,12 +3170,12 @@ GRANT EXECUTE ON FUNCTION pricing.history(text,text,date,date,timestamp with tim
 CREATE FUNCTION pricing.history_standing(wanted_type text, from_day date, to_day date, only_symbols text[] DEFAULT NULL::text[]) RETURNS jsonb LANGUAGE sql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.history_standing(text,date,date,text[]) TO pricing_reader, pricing_worker;
 
--- Says that a user holds these pairs from now on, until they are released. Creates missing instruments (unverified) and queues what has no price: at_once, or as soon as a worker serves the request. Returns how many holdings are new.
-CREATE FUNCTION pricing.hold(user_id text, data_types text[], symbols text[], at_once boolean DEFAULT true) RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp, lock_timeout=2s;
+-- Says that a user holds these pairs from now on, until they are released. Creates missing instruments (unverified) and queues what has no price: at_once, or as soon as a worker serves the request. Answers as heartbeat does.
+CREATE FUNCTION pricing.hold(user_id text, data_types text[], symbols text[], at_once boolean DEFAULT true) RETURNS jsonb LANGUAGE sql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.hold(text,text[],text[],boolean) TO pricing_worker;
 
--- Says that the user of this session holds these pairs from now on. Returns how many holdings are new.
-CREATE FUNCTION pricing.hold(data_types text[], symbols text[]) RETURNS integer LANGUAGE sql SECURITY DEFINER SET search_path=pg_temp;
+-- Says that the user of this session holds these pairs from now on. Answers each pair (see answer_pairs).
+CREATE FUNCTION pricing.hold(data_types text[], symbols text[]) RETURNS jsonb LANGUAGE sql SECURITY DEFINER SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.hold(text[],text[]) TO pricing_client, pricing_worker;
 
 -- Periodic duties that have never succeeded, and either have failed, or have not run although others have since the start, at least twenty seconds ago.
@@ -3316,6 +3332,10 @@ GRANT EXECUTE ON FUNCTION pricing.is_usual_pause(text,text,timestamp with time z
 -- What a settled call says about its provider: opens the breaker (at least 10 faults, half of all calls, in 10 min), ends a probe, begins or ends an outage, ends a key's pauses, heeds the limit that the provider shows and the units that it says are left. Only for calls whose claim was still owned. If another session keeps the provider locked, it says nothing.
 CREATE FUNCTION pricing.judge_call(judged bigint, stated_left integer DEFAULT NULL::integer, shown_units integer DEFAULT NULL::integer, shown_seconds integer DEFAULT NULL::integer) RETURNS void LANGUAGE plpgsql SECURITY DEFINER SET search_path=pg_temp, lock_timeout=500ms;
 GRANT EXECUTE ON FUNCTION pricing.judge_call(bigint,integer,integer,integer) TO pricing_worker;
+
+-- The answer to each pair of a request, before caps: its data type must be active, and its symbol must pass judge_symbols.
+CREATE FUNCTION pricing.judge_pairs(data_types text[], symbols text[]) RETURNS SETOF pricing.pair_answer LANGUAGE sql STABLE SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.judge_pairs(text[],text[]) TO pricing_reader, pricing_worker;
 
 -- Has the next staleness check judge what waits longer than its TTL is stretched by now, of the data types that some providers serve (NULL = of all): the quota was raised, another provider has joined the route, or a look at this came while the pair was locked. Returns how many pairs.
 CREATE FUNCTION pricing.judge_stretched(providers text[] DEFAULT NULL::text[]) RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp, plan_cache_mode=force_generic_plan, enable_seqscan=off, jit=off;
@@ -3712,6 +3732,10 @@ GRANT EXECUTE ON FUNCTION pricing.moved_spans(text,text,date,date,timestamp with
 CREATE FUNCTION pricing.name_by_slots(from_provider text, from_call bigint, now_ timestamp with time zone, slots jsonb, offers jsonb) RETURNS void LANGUAGE plpgsql SET search_path=pg_temp, plan_cache_mode=force_generic_plan, enable_seqscan=off;
 GRANT EXECUTE ON FUNCTION pricing.name_by_slots(text,bigint,timestamp with time zone,jsonb,jsonb) TO pricing_worker;
 
+-- What somebody gave as a symbol, in quotes if it can be none.
+CREATE FUNCTION pricing.name_for_people(symbol text) RETURNS text LANGUAGE sql IMMUTABLE SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.name_for_people(text) TO pricing_reader, pricing_worker;
+
 -- What is asked of each provider at TTLs: of what is watched or held, pairs, units and bytes a minute while markets trade; bytes an hour over the trading hours of the next week, of what is watched and of the rest (held only, or scheduled); whether all sizes are measured.
 CREATE FUNCTION pricing.needs() RETURNS TABLE(provider text, pairs bigint, units double precision, bytes double precision, watched_bytes double precision, background_bytes double precision, is_measured boolean) LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path=pg_temp, jit=off;
 GRANT EXECUTE ON FUNCTION pricing.needs() TO pricing_reader, pricing_worker;
@@ -3934,6 +3958,10 @@ GRANT EXECUTE ON FUNCTION pricing.page_obstacle(pricing.collector_call_log,prici
 -- The TTL in minutes that counts for one pair, wherever its own TTL is stored. Queries over many pairs join own_ttls and ask ttl_of.
 CREATE FUNCTION pricing.pair_ttl(wanted_type text, wanted_symbol text, is_watched boolean DEFAULT true) RETURNS integer LANGUAGE plpgsql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.pair_ttl(text,text,boolean) TO pricing_reader, pricing_worker;
+
+-- Those of the pairs that a user has watched or held until now.
+CREATE FUNCTION pricing.pairs_of_user(kind text, user_id text, data_types text[], symbols text[]) RETURNS TABLE(data_type text, symbol text) LANGUAGE plpgsql STABLE SET search_path=pg_temp, enable_seqscan=off;
+GRANT EXECUTE ON FUNCTION pricing.pairs_of_user(text,text,text[],text[]) TO pricing_reader, pricing_worker;
 
 -- Pairs of a data type that back off because their last task died at a provider of trouble that others may have, too: of what, when it failed first, and when it was asked for last.
 CREATE FUNCTION pricing.pairs_waiting_for(wanted_provider text, wanted_type text) RETURNS TABLE(symbol text, failure_kind text, failing_since timestamp with time zone, asked_at timestamp with time zone) LANGUAGE plpgsql STABLE SET search_path=pg_temp, enable_seqscan=off;
@@ -4355,6 +4383,10 @@ GRANT EXECUTE ON FUNCTION pricing.sample_freshness() TO pricing_worker;
 -- Has a claim leave units to the most urgent task that has waited for a minute and needs more than are left: nothing after it is picked, in the second and third of each five minutes that it waits. Only if it fits as soon as calls are a minute old. Otherwise each unit that comes free would go to cheaper work.
 CREATE FUNCTION pricing.save_units(wanted_provider text, allowed pricing.call_allowance, now_ timestamp with time zone) RETURNS pricing.call_allowance LANGUAGE plpgsql STABLE SET search_path=pg_temp, enable_seqscan=off, jit=off;
 GRANT EXECUTE ON FUNCTION pricing.save_units(text,pricing.call_allowance,timestamp with time zone) TO pricing_reader, pricing_worker;
+
+-- Why a pair is doubtful or refused, as a sentence; NULL if it is neither.
+CREATE FUNCTION pricing.say_answer(answer pricing.pair_answer) RETURNS text LANGUAGE sql IMMUTABLE SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.say_answer(pricing.pair_answer) TO pricing_reader, pricing_worker;
 
 -- A proposal of judge_symbols as a question; NULL = there is none.
 CREATE FUNCTION pricing.say_meant(proposal text) RETURNS text LANGUAGE sql IMMUTABLE SET search_path=pg_temp;

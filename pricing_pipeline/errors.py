@@ -44,6 +44,7 @@ answer carry what the database needs to settle the call: HTTP status and wire by
     │   ├── UnknownMasterKey      the master key that sealed it is not here
     │   └── SealBroken            its row is not as it was sealed
     ├── DeclarationRefused        the declaration of a provider is not as it must be
+    ├── PairsRefused              some pairs of a request are refused (carries pairs)
     ├── CapExceeded               a user asks for more pairs or price alerts than one user may have
     ├── LockUnavailable           another session has the lock: its work is going on already
     ├── LockLost                  the lock's session ended during the work
@@ -63,7 +64,7 @@ answer carry what the database needs to settle the call: HTTP status and wire by
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 
@@ -255,6 +256,14 @@ class UncountedPayments(InvalidAdjustment):
 
 class DeclarationRefused(PricingError):
     """The declaration of a provider cannot be read or used, with the line of each fault. Nothing was changed."""
+
+
+class PairsRefused(PricingError):
+    """Some pairs of a request are refused. `pairs` has the answer to each that is not accepted as it is written."""
+
+    def __init__(self, message: str, pairs: Sequence[Mapping[str, object]]) -> None:
+        super().__init__(message)
+        self.pairs = pairs
 
 
 class CapExceeded(PricingError):

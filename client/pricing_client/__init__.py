@@ -14,13 +14,16 @@ from pricing_client.problems import (
     Unavailable,
 )
 from pricing_client.shapes import (
+    Answer,
     AvailableDay,
     Bar,
     CommodityPrice,
+    Fault,
     Holding,
     Missing,
     Notice,
     Offer,
+    PairAnswer,
     Price,
     PriceAlert,
     Prices,
@@ -33,10 +36,12 @@ from pricing_client.shapes import (
 )
 
 __all__ = [
+    "Answer",
     "ApiError",
     "AvailableDay",
     "Bar",
     "CommodityPrice",
+    "Fault",
     "HistoryWarning",
     "Holding",
     "Missing",
@@ -44,6 +49,7 @@ __all__ = [
     "NotFound",
     "Notice",
     "Offer",
+    "PairAnswer",
     "Price",
     "PriceAlert",
     "Prices",

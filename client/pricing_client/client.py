@@ -17,6 +17,7 @@ import httpx
 from pricing_client.events import as_update, lines_of, read_events
 from pricing_client.problems import HistoryWarning, TooMuch, Unavailable, problem_of
 from pricing_client.shapes import (
+    Answer,
     AvailableDay,
     Bar,
     CommodityPrice,
@@ -167,21 +168,25 @@ class PricingClient:
         content = self._get("/trade-routes", **{"from": from_terminal, "limit": limit})
         return [shaped(TradeRoute, route) for route in content["routes"]]
 
-    def heartbeat(self, *pairs: Pair) -> int:
-        """Say that the user looks at these pairs now; returns how many are new. Send it once a minute."""
-        return self._post("/heartbeat", pairs)
+    def heartbeat(self, *pairs: Pair, all_or_nothing: bool = False) -> Answer:
+        """Say that the user looks at these pairs now, once a minute. Each is accepted or refused by itself.
+
+        With `all_or_nothing` a refused pair raises RequestRefused, or TooMuch if it is above a cap, and nothing
+        changes.
+        """
+        return shaped(Answer, self._post("/heartbeat", pairs, all_or_nothing=all_or_nothing))
 
     def leave(self, *pairs: Pair) -> int:
         """Say that the user has left these pairs; returns how many subscriptions ended."""
-        return self._post("/unsubscribe", pairs)
+        return int(self._post("/unsubscribe", pairs)["changed"])
 
-    def hold(self, *pairs: Pair) -> int:
-        """Say that the user holds these pairs from now on; returns how many holdings are new."""
-        return self._post("/hold", pairs)
+    def hold(self, *pairs: Pair, all_or_nothing: bool = False) -> Answer:
+        """Say that the user holds these pairs from now on; answers and raises as `heartbeat` does."""
+        return shaped(Answer, self._post("/hold", pairs, all_or_nothing=all_or_nothing))
 
     def release(self, *pairs: Pair) -> int:
         """Say that the user no longer holds these pairs; returns how many holdings ended."""
-        return self._post("/release", pairs)
+        return int(self._post("/release", pairs)["changed"])
 
     def subscriptions(self) -> list[Subscription]:
         """What the user watches, by data type and symbol."""
@@ -309,11 +314,11 @@ class PricingClient:
     def _get(self, path: str, **params: Any) -> Any:
         return self._transport.ask("GET", path, {**params, "user": self._user})
 
-    def _post(self, path: str, pairs: Iterable[Pair]) -> int:
+    def _post(self, path: str, pairs: Iterable[Pair], **options: bool) -> Any:
         content = {
             "pairs": [{"data_type": data_type, "symbol": symbol} for data_type, symbol in _each(pairs)]
         }
-        return int(self._send(path, content)["changed"])
+        return self._send(path, content | options)
 
     def _send(self, path: str, content: object) -> Any:
         return self._transport.ask("POST", path, {"user": self._user}, content)

@@ -74,6 +74,47 @@ class Why:
 
 
 @dataclass(frozen=True, slots=True)
+class PairAnswer:
+    """What became of a pair whose symbol was `given`: `outcome` is accepted, doubtful (with a warning) or refused.
+
+    `symbol` is its canonical spelling, None if it is refused. `code` is the reason in one word, `proposal` another
+    spelling or data type that would do. After `retry_after` seconds the same pair may be accepted; None if waiting does
+    not help.
+    """
+
+    data_type: str
+    given: str
+    symbol: str | None
+    outcome: str
+    code: str | None
+    reason: str | None
+    proposal: str | None
+    retry_after: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """The doubts or refusals of one kind, told once: how many pairs, and a sentence that names some of them."""
+
+    outcome: str
+    code: str
+    pairs: int
+    sentence: str
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What became of the pairs of a request. `changed` are new; `pairs` are those not accepted as they are written."""
+
+    changed: int
+    accepted: int
+    doubtful: int
+    refused: int
+    pairs: list[PairAnswer]
+    faults: list[Fault]
+
+
+@dataclass(frozen=True, slots=True)
 class Bar:
     """One value of history, believed since `fetched_at`; `call_id` is the call that brought it.
 

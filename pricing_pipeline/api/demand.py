@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Depends
 from pydantic import ConfigDict, Field, field_validator
@@ -11,12 +11,12 @@ from pydantic import ConfigDict, Field, field_validator
 from pricing_pipeline.api.access import Database, Watcher
 from pricing_pipeline.api.bodies import Body, Shape
 from pricing_pipeline.api.paging import Keyset, Page
-from pricing_pipeline.api.parameters import LONGEST_NAME, LONGEST_SYMBOL
 from pricing_pipeline.demand import viewers
 
 router = APIRouter(tags=["watching"])
 
 _MOST_PAIRS = 10_000
+_LONGEST_TEXT = 1000
 
 
 class Pair(Shape):
@@ -24,8 +24,9 @@ class Pair(Shape):
 
     model_config = ConfigDict(extra="forbid")
 
-    data_type: str = Field(max_length=LONGEST_NAME, examples=["equity_quote"])
-    symbol: str = Field(max_length=LONGEST_SYMBOL, examples=["AAPL"])
+    # Longer than a name may be: the database answers for each pair, and a long one keeps no other one out.
+    data_type: str = Field(max_length=_LONGEST_TEXT, examples=["equity_quote"])
+    symbol: str = Field(max_length=_LONGEST_TEXT, examples=["AAPL"])
 
 
 class Pairs(Body):
@@ -45,10 +46,60 @@ class Pairs(Body):
         return [(pair.data_type, pair.symbol) for pair in self.pairs]
 
 
+class Wanted(Pairs):
+    """Pairs that a user watches or holds from now on."""
+
+    all_or_nothing: bool = False
+    """Refuse the whole request if one of its pairs is refused."""
+
+
 class Changed(Shape):
-    """How many subscriptions or holdings began or ended."""
+    """How many subscriptions or holdings ended."""
 
     changed: int
+
+
+class PairAnswer(Shape):
+    """What became of a pair."""
+
+    data_type: str
+    given: str
+    """The symbol as the request has it."""
+    symbol: str | None
+    """The symbol as its instrument is spelled; null if the pair is refused."""
+    outcome: Literal["accepted", "doubtful", "refused"]
+    """A doubtful pair is accepted, with a warning."""
+    code: str | None = Field(examples=["symbol_refused"])
+    """The kind of doubt or refusal: symbol_doubtful, symbol_refused, unknown_type, retired_type, pairs_per_user or
+    new_pairs_per_minute."""
+    reason: str | None
+    proposal: str | None
+    """Another spelling or data type that would do."""
+    retry_after: int | None
+    """After so many seconds the same pair may be accepted; null if waiting does not help."""
+
+
+class Fault(Shape):
+    """The doubts or refusals of one kind, told once."""
+
+    outcome: Literal["doubtful", "refused"]
+    code: str
+    pairs: int
+    sentence: str
+    """Says how many pairs these are, names some, and says why."""
+
+
+class Answer(Shape):
+    """What became of the pairs of a request. The numbers are of pairs, each counted once."""
+
+    changed: int
+    """How many are new."""
+    accepted: int
+    doubtful: int
+    refused: int
+    pairs: list[PairAnswer]
+    """Those that are not accepted as they are written, in the order of the request."""
+    faults: list[Fault]
 
 
 class Subscription(Shape):
@@ -89,14 +140,15 @@ class Holdings(Shape):
 
 
 @router.post("/heartbeat")
-def heartbeat(database: Database, caller: Watcher, pairs: Pairs) -> Changed:
+def heartbeat(database: Database, caller: Watcher, pairs: Wanted) -> Answer:
     """Say that a user looks at these pairs now. Send it once a minute; after five silent minutes a subscription ends.
 
-    What is missing or stale of new pairs is queued at once. `changed` is the number of new ones.
+    What is missing or stale of new pairs is queued at once. Each pair is accepted or refused by itself.
     """
     user = caller.user
     with database.begin() as connection:
-        return Changed(changed=viewers.heartbeat(connection, user, pairs.as_tuples()))
+        answer = viewers.heartbeat(connection, user, pairs.as_tuples(), all_or_nothing=pairs.all_or_nothing)
+    return Answer.model_validate(answer, from_attributes=True)
 
 
 @router.post("/unsubscribe")
@@ -108,11 +160,12 @@ def unsubscribe(database: Database, caller: Watcher, pairs: Pairs) -> Changed:
 
 
 @router.post("/hold")
-def hold(database: Database, caller: Watcher, pairs: Pairs) -> Changed:
-    """Say that a user holds these pairs from now on. `changed` is the number of new holdings."""
+def hold(database: Database, caller: Watcher, pairs: Wanted) -> Answer:
+    """Say that a user holds these pairs from now on. Each pair is accepted or refused by itself."""
     user = caller.user
     with database.begin() as connection:
-        return Changed(changed=viewers.hold(connection, user, pairs.as_tuples()))
+        answer = viewers.hold(connection, user, pairs.as_tuples(), all_or_nothing=pairs.all_or_nothing)
+    return Answer.model_validate(answer, from_attributes=True)
 
 
 @router.post("/release")

@@ -76,6 +76,8 @@ class Problem(Shape):
     payments: list[dict[str, str | None]] | None = None
     """Of `uncounted-payments`: each payment between the days that a total return cannot count, by ex_on, kind, amount,
     currency, into (the currency of the prices) and reason: no_rate (none of that day is stored) or not_below_close."""
+    pairs: list[dict[str, Any]] | None = None
+    """Of `pairs-refused`: the pairs of the request that are not accepted as they are written, as in an answer."""
 
 
 class Refused(Exception):
@@ -137,6 +139,7 @@ def answer(
     detail: str,
     headers: Mapping[str, str] | None = None,
     payments: Sequence[errors.UncountedPayment] = (),
+    pairs: Sequence[Mapping[str, Any]] = (),
 ) -> JSONResponse:
     """A problem as a response."""
     detail = detail if detail.endswith((".", "?", "!")) else f"{detail}."
@@ -149,9 +152,11 @@ def answer(
         detail=detail[:1].upper() + detail[1:] if first.isalpha() else detail,
         request_id=request_id(request),
         payments=[asdict(payment) | {"ex_on": str(payment.ex_on)} for payment in payments] or None,
+        pairs=[dict(pair) for pair in pairs] or None,
     )
-    # Only one kind of problem has payments.
-    written = content.model_dump(exclude=None if payments else {"payments"})
+    # Only one kind of problem has payments, and one has pairs.
+    absent = {name for name, values in (("payments", payments), ("pairs", pairs)) if not values}
+    written = content.model_dump(exclude=absent)
     return JSONResponse(written, status, headers, media_type=_MEDIA_TYPE)
 
 
@@ -185,7 +190,8 @@ async def _pricing_error(request: Request, error: Exception) -> JSONResponse:
     tell = next((told[kind] for kind in type(error).__mro__ if kind in told), None)
     detail = tell(error) if tell is not None else str(error)
     payments = error.payments if isinstance(error, errors.UncountedPayments) else ()
-    return answer(request, status, kind, detail, headers, payments)
+    pairs = error.pairs if isinstance(error, errors.PairsRefused) else ()
+    return answer(request, status, kind, detail, headers, payments, pairs)
 
 
 def _note(request: Request, reason: object) -> None:

@@ -26,7 +26,7 @@ from pricing_pipeline.db.engine import KeptSession
 from pricing_pipeline.demand import stream_log, viewers
 from pricing_pipeline.demand.stream_log import Look, Pair, PairEvent
 from pricing_pipeline.domain.scopes import Scope
-from pricing_pipeline.errors import CapExceeded, PricingError
+from pricing_pipeline.errors import PricingError
 from pricing_pipeline.keys.api_tokens import ApiToken
 
 _LOG = logging.getLogger(__name__)
@@ -287,7 +287,7 @@ class StreamHub:
                 stream_log.renew(connection, user)
                 return stream_log.watched(connection, [user])[user]
             wanted = stream_log.spelled(connection, pairs)
-            _beat_all(connection, user, wanted)
+            _beat_all(connection, user, wanted, all_or_nothing=True)
         return wanted
 
     async def _keep_up(self) -> None:
@@ -346,24 +346,17 @@ class StreamHub:
                     # Alone: whoever leaves must not wait for what else is locked.
                     with self._engine.begin() as connection:
                         stream_log.renew(connection, user)
-                self._beat_named(user, named.get(user, set()))
+                # A pair that the user has left for others, and has no room for now, ends none that is watched.
+                with self._engine.begin() as connection:
+                    refusals = _beat_all(connection, user, named.get(user, set()))
+                if refusals:
+                    _LOG.warning("the streams of %r do not keep all their pairs alive: %s", user, refusals)
             except (DBAPIError, PricingError) as error:
                 _LOG.warning("the subscriptions of %r are not kept alive by its streams: %s", user, error)
         with self._engine.begin() as connection:
             everything = set[Pair]().union(*named.values(), *followed.values())
             look = stream_log.look(connection, None, everything)
         return {pair: state.position for pair, state in look.states.items()}
-
-    def _beat_named(self, user: str, pairs: set[Pair]) -> None:
-        """Keep the pairs alive that streams name. Raises CapExceeded if some would be new, and too many."""
-        try:
-            with self._engine.begin() as connection:
-                _beat_all(connection, user, pairs)
-        except CapExceeded:
-            # A pair that the user has left for others does not end those that are watched.
-            with self._engine.begin() as connection:
-                _beat_all(connection, user, pairs & stream_log.watched(connection, [user])[user])
-            raise
 
     # Tokens
 
@@ -412,11 +405,16 @@ def _rest_after(took: float) -> float:
     return max(PACE_SECONDS, min(_REST * took, _LONGEST_REST_SECONDS))
 
 
-def _beat_all(connection: Connection, user: str, pairs: set[Pair]) -> None:
-    """One heartbeat, or several where they are too many for one."""
+def _beat_all(connection: Connection, user: str, pairs: set[Pair], *, all_or_nothing: bool = False) -> str:
+    """One heartbeat, or several where they are too many for one; returns why pairs are refused."""
     ordered = sorted(pairs)
-    for first in range(0, len(ordered), _MOST_BEATEN):
-        viewers.heartbeat(connection, user, ordered[first : first + _MOST_BEATEN])
+    answers = [
+        viewers.heartbeat(
+            connection, user, ordered[first : first + _MOST_BEATEN], all_or_nothing=all_or_nothing
+        )
+        for first in range(0, len(ordered), _MOST_BEATEN)
+    ]
+    return " ".join(answer.refusals for answer in answers if answer.refused)
 
 
 def _look(session: KeptSession, after: int | None, opened: set[Pair], resume_from: list[int]) -> Look:

@@ -10,7 +10,7 @@ from dataclasses import asdict
 
 import typer
 
-from pricing_pipeline.cli import reads
+from pricing_pipeline.cli import pair_answers, reads
 from pricing_pipeline.cli.database import open_connection, open_engine
 from pricing_pipeline.cli.output import duration, listed, login, moment, print_json, print_lines, print_table
 from pricing_pipeline.cli.program import hint
@@ -21,22 +21,32 @@ from pricing_pipeline.registry import data_type_registry
 from pricing_pipeline.settings import load_settings
 
 
-def open_(user: str | None, data_type: str, symbols: Sequence[str], *, as_json: bool) -> None:
-    """Open holdings. Raises UnknownDataType, and CapExceeded when they are too many for the user."""
+def open_(
+    user: str | None, data_type: str, symbols: Sequence[str], *, all_or_nothing: bool, as_json: bool
+) -> None:
+    """Open holdings of the symbols that are good.
+
+    Raises UnknownDataType, and, when it is done, PairsRefused for the others. With `all_or_nothing` nothing is done if
+    one is refused: then it raises PairsRefused or CapExceeded.
+    """
     user = login() if user is None else user
+    pairs = [(data_type, symbol) for symbol in symbols]
     with open_engine(load_settings()) as engine, engine.begin() as connection:
         type_ = data_type_registry.active_data_type(connection, data_type)
-        symbols = instruments.spelled(connection, data_type, symbols)
-        new = viewers.hold(connection, user, [(data_type, symbol) for symbol in symbols])
+        answer = viewers.hold(connection, user, pairs, all_or_nothing=all_or_nothing)
+    held = [symbol for _, symbol in answer.taken(pairs)]
     if as_json:
-        print_json({"user": user, "data_type": data_type, "symbols": list(symbols), "new": new})
-    elif new:
+        print_json({"user": user, "data_type": data_type, "symbols": held, **pair_answers.content(answer)})
+    else:
+        pair_answers.tell_doubts(answer)
+    if not as_json and answer.changed:
         typer.echo(
-            f"{user} holds {data_type} {listed(symbols)}. Prices are fetched in the background, "
+            f"{user} holds {data_type} {listed(held)}. Prices are fetched in the background, "
             f"at most {type_.background_ttl_minutes} minutes old while somebody looks now and then."
         )
-    else:
-        typer.echo(f"{user} holds {data_type} {listed(symbols)} already; nothing has changed.")
+    elif not as_json and held:
+        typer.echo(f"{user} holds {data_type} {listed(held)} already; nothing has changed.")
+    pair_answers.require_all(answer)
 
 
 def close(user: str | None, data_type: str, symbols: Sequence[str], *, as_json: bool) -> None:

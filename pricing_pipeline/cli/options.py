@@ -34,6 +34,9 @@ AnySymbols = Annotated[list[str] | None, symbols_argument("Only these symbols; e
 AnySymbol = Annotated[
     str | None, typer.Argument(metavar="SYMBOL", help="Only this symbol; else all.", show_default=False)
 ]
+AllOrNothing = Annotated[
+    bool, typer.Option("--all-or-nothing", help="Change nothing if one of the symbols is refused.")
+]
 Class = Annotated[
     str | None, typer.Option("--asset-class", metavar="CLASS", help="Only of this class; else of all.")
 ]

@@ -12,13 +12,13 @@ from contextlib import contextmanager
 from dataclasses import asdict
 from decimal import Decimal
 from types import FrameType
-from typing import Any
+from typing import Any, TypeVar
 
 import typer
 from sqlalchemy import Connection, Engine
 from sqlalchemy.exc import DBAPIError, OperationalError
 
-from pricing_pipeline.cli import reads
+from pricing_pipeline.cli import pair_answers, reads
 from pricing_pipeline.cli.database import open_connection, open_engine
 from pricing_pipeline.cli.output import (
     console,
@@ -51,16 +51,23 @@ _LONGEST_PAUSE = 15.0
 _RETRIES = 5
 _OUTAGES = (DatabaseError, OperationalError)
 
+T = TypeVar("T")
+
 
 def watch(
-    user: str | None, data_type: str, symbols: Sequence[str], minutes: float | None, *, as_json: bool
+    user: str | None,
+    data_type: str,
+    symbols: Sequence[str],
+    minutes: float | None,
+    *,
+    all_or_nothing: bool,
+    as_json: bool,
 ) -> None:
     """Watch until a signal asks to leave, or for some minutes."""
+    user = login() if user is None else user
     with open_engine(load_settings()) as engine, _asked_to_leave() as leave:
-        with engine.connect() as connection:
-            symbols = instruments.spelled(connection, data_type, symbols)
-        pairs = [(data_type, symbol) for symbol in dict.fromkeys(symbols)]
-        Watch(engine, login() if user is None else user, pairs, leave, as_json=as_json).run(
+        pairs = [(data_type, symbol) for symbol in symbols]
+        Watch(engine, user, pairs, leave, all_or_nothing=all_or_nothing, as_json=as_json).run(
             None if minutes is None else minutes * 60
         )
 
@@ -95,6 +102,7 @@ class Watch:
         leave: Leave,
         *,
         as_json: bool,
+        all_or_nothing: bool = False,
         heartbeat_seconds: float = HEARTBEAT_SECONDS,
         poll_seconds: float = POLL_SECONDS,
     ) -> None:
@@ -105,6 +113,7 @@ class Watch:
         self._symbols = [symbol for _, symbol in pairs]
         self._leave = leave
         self._as_json = as_json
+        self._all_or_nothing = all_or_nothing
         self._heartbeat_seconds = heartbeat_seconds
         self._poll_seconds = poll_seconds
         self._seen: dict[str, LatestPrice] = {}
@@ -114,17 +123,21 @@ class Watch:
         self._console = console()
 
     def run(self, seconds: float | None) -> None:
-        """Watch for `seconds`, or until asked to leave. Raises when the first heartbeat is refused."""
+        """Watch for `seconds`, or until asked to leave. Raises PairsRefused if no pair can be watched."""
         ends = float("inf") if seconds is None else time.monotonic() + seconds
-        new = self._heartbeat()
+        answer = self._heartbeat()
+        if not self._as_json:
+            pair_answers.tell_doubts(answer)
+            if answer.refused:
+                warn(answer.refusals)
         self._tell(
             {
                 "event": "subscribed",
                 "user": self._user,
                 "data_type": self._data_type,
                 "symbols": self._symbols,
-            }
-            | {"new": new},
+                **pair_answers.content(answer),
+            },
             f"Watching {self._data_type} {listed(self._symbols)} as {self._user}, one heartbeat a minute. "
             "Ctrl-C leaves.",
         )
@@ -141,8 +154,10 @@ class Watch:
                 if pause or time.monotonic() >= next_heartbeat:
                     # Counted from the last due time: heartbeats that came late must not drift.
                     next_heartbeat = max(next_heartbeat, time.monotonic()) + self._heartbeat_seconds
-                    new = self._heartbeat()
-                    self._tell({"event": "heartbeat", "new": new})
+                    answer = self._heartbeat()
+                    if answer.refused:
+                        self._warn(answer.refusals)
+                    self._tell({"event": "heartbeat", **pair_answers.content(answer)})
                 self._poll()
                 if pause:
                     self._warn("the database answers again")
@@ -153,10 +168,22 @@ class Watch:
                 pause = min(max(1.0, pause * 2), _LONGEST_PAUSE)
             self._leave.wait(max(0.0, min(pause or self._poll_seconds, ends - time.monotonic())))
 
-    def _heartbeat(self) -> int:
-        return self._write(lambda connection: viewers.heartbeat(connection, self._user, self._pairs))
+    def _heartbeat(self) -> viewers.Answer:
+        """Say what is watched; pairs for which there may be room later are said again with the next heartbeat."""
+        answer = self._write(
+            lambda connection: viewers.heartbeat(
+                connection, self._user, self._pairs, all_or_nothing=self._all_or_nothing
+            )
+        )
+        taken = answer.taken(self._pairs)
+        waiting = [(pair.data_type, pair.given) for pair in answer.pairs if pair.retry_after is not None]
+        if not taken and not waiting:
+            pair_answers.require_all(answer)
+        self._pairs = taken + waiting
+        self._symbols = [symbol for _, symbol in self._pairs]
+        return answer
 
-    def _write(self, work: Callable[[Connection], int]) -> int:
+    def _write(self, work: Callable[[Connection], T]) -> T:
         for attempt in range(1, _RETRIES + 1):
             try:
                 with self._engine.begin() as connection:

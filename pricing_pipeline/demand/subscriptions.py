@@ -7,7 +7,6 @@ heartbeats in the background and survives a restart of the database.
 from __future__ import annotations
 
 import logging
-import re
 import threading
 import time
 from collections import Counter
@@ -21,7 +20,8 @@ from sqlalchemy.exc import DBAPIError
 
 from pricing_pipeline.db.errors import reason
 from pricing_pipeline.demand import viewers
-from pricing_pipeline.errors import CapExceeded, PricingError
+from pricing_pipeline.demand.viewers import is_storable, storable
+from pricing_pipeline.errors import PricingError
 
 Pair = tuple[str, str]
 """A data type and a symbol."""
@@ -31,11 +31,6 @@ RETRY_SECONDS = 5.0
 _CLOSING_RETRY_SECONDS = 0.2
 MOST_PAIRS = 10_000
 """How many pairs one call may name."""
-_FEW = 100
-"""With at most so many pairs, it does not matter which ones a refusal delays."""
-
-_NO_TEXT = re.compile("[\0\ud800-\udfff]")
-"""Characters that the database cannot store: a NUL, or half a surrogate pair."""
 
 _LOG = logging.getLogger(__name__)
 
@@ -53,7 +48,7 @@ class SubscriptionManager:
 
     def __init__(self, engine: Engine, user_id: str, *, every: float = HEARTBEAT_SECONDS) -> None:
         """Raises PricingError for a user name that the database cannot store."""
-        if _NO_TEXT.search(user_id):
+        if not is_storable(user_id):
             raise PricingError(f"{user_id!r:.60} is no user's name: it holds a NUL or half a surrogate pair.")
         self._engine = engine
         self._user_id = user_id
@@ -95,11 +90,6 @@ class SubscriptionManager:
             if self._closing:
                 raise PricingError(f"the subscriptions of {self._user_id} are closed; make another manager.")
             for pair in entered:
-                if _NO_TEXT.search("".join(pair)):
-                    self._refuse(
-                        pair, "it holds a NUL or half a surrogate pair, and no name of anything does"
-                    )
-                    continue
                 if self._views[pair] == 0:
                     self._new.add(pair)
                     self._left.discard(pair)
@@ -173,53 +163,38 @@ class SubscriptionManager:
         return True
 
     def _say(self, entered: Sequence[Pair]) -> bool:
-        """Send heartbeats for these pairs; False if it must be tried again."""
-        if len(entered) > MOST_PAIRS:
-            return self._say_each(
-                [entered[first : first + MOST_PAIRS] for first in range(0, len(entered), MOST_PAIRS)]
-            )
+        """Send heartbeats for these pairs; False if some must be said again."""
+        parts = [entered[first : first + MOST_PAIRS] for first in range(0, len(entered), MOST_PAIRS)]
+        # Not a generator: each part is sent, even if an earlier one fails.
+        return all([self._say_part(part) for part in parts])  # noqa: C419
+
+    def _say_part(self, entered: Sequence[Pair]) -> bool:
         try:
-            if entered:
-                with self._engine.begin() as connection:
-                    viewers.heartbeat(connection, self._user_id, entered)
-        except CapExceeded as error:
-            return self._say_what_fits(entered, error)
+            with self._engine.begin() as connection:
+                answer = viewers.heartbeat(connection, self._user_id, entered)
         except Exception as error:  # a pool that has no connection left, for one: heartbeats must go on
             if not _is_refusal(error):
                 return self._warn(error)
-            if len(entered) > 1:
-                return self._say_each([[pair] for pair in entered])
-            self._drop(entered[0], _words(error))
-            return True
-        with self._changed:
-            self._new -= set(entered)
             for pair in entered:
-                self._refused.pop(pair, None)
-        return True
-
-    def _say_each(self, parts: Sequence[Sequence[Pair]]) -> bool:
-        # Not a generator: each part is sent, even if an earlier one fails.
-        return all([self._say(part) for part in parts])  # noqa: C419
-
-    def _say_what_fits(self, entered: Sequence[Pair], refusal: CapExceeded) -> bool:
-        """Send as many as the limits allow now. The rest follows later if waiting helps, else it is refused."""
-        if len(entered) > _FEW and not self._are_new(entered):
-            # Some have lapsed, after an outage for example, and count as new. The others still need their heartbeat.
-            half = len(entered) // 2
-            return self._say_each([entered[:half], entered[half:]])
-        fits, rest = entered[: refusal.room], entered[refusal.room :]
-        if refusal.retry_after is None:
-            for pair in rest:
-                self._drop(pair, str(refusal))
-            return self._say(fits)
-        _LOG.warning("%d of the pairs that %s enters have to wait: %s", len(rest), self._user_id, refusal)
-        if fits and len(fits) < len(entered):
-            self._say(fits)
-        return False
-
-    def _are_new(self, entered: Sequence[Pair]) -> bool:
-        with self._changed:
-            return self._new.issuperset(entered)
+                self._drop(pair, _words(error))
+            return True
+        told = answer.by_pair()
+        must_wait = 0
+        for pair in entered:
+            refusal = told.get(storable(pair))
+            if refusal is None or refusal.outcome != "refused":
+                with self._changed:
+                    self._new.discard(pair)
+                    self._refused.pop(pair, None)
+            elif refusal.retry_after is None:
+                self._drop(pair, refusal.reason or "")
+            else:
+                must_wait += 1
+        if must_wait:
+            _LOG.warning(
+                "%d of the pairs that %s enters have to wait: %s", must_wait, self._user_id, answer.refusals
+            )
+        return not must_wait
 
     def _warn(self, error: Exception) -> bool:
         _LOG.warning(
@@ -228,14 +203,11 @@ class SubscriptionManager:
         return False
 
     def _drop(self, pair: Pair, reason: str) -> None:
+        _LOG.error("%s cannot watch %.60r of %.60r: %s", self._user_id, pair[1], pair[0], reason)
         with self._changed:
-            self._refuse(pair, reason)
+            self._refused[pair] = reason
             self._views.pop(pair, None)
             self._new.discard(pair)
-
-    def _refuse(self, pair: Pair, reason: str) -> None:
-        _LOG.error("%s cannot watch %.60r of %.60r: %s", self._user_id, pair[1], pair[0], reason)
-        self._refused[pair] = reason
 
 
 def _checked(pair: Pair) -> Pair:

@@ -3,16 +3,25 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
-from dataclasses import dataclass
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from datetime import datetime
+from typing import Any
 
 from psycopg import errors
 from sqlalchemy import Connection
 from sqlalchemy.exc import DBAPIError
 
 from pricing_pipeline.db.query_loader import query
-from pricing_pipeline.errors import CapExceeded
+from pricing_pipeline.errors import CapExceeded, PairsRefused
+
+_NO_TEXT = re.compile("[\0\ud800-\udfff]")
+"""Characters that the database cannot store: a NUL, or half a surrogate pair."""
+_LONGEST_TEXT = 200
+"""Characters of a symbol that is too long to be one, as it is answered."""
+_TOLD_FAULTS = 5
+"""So many kinds of faults are told in a sentence each."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,32 +59,101 @@ class Holding:
     closed_at: datetime | None
 
 
-def heartbeat(connection: Connection, user_id: str, pairs: Sequence[tuple[str, str]]) -> int:
-    """Note that a user watches these (data type, symbol) pairs now; returns how many are new.
+@dataclass(frozen=True, slots=True)
+class PairAnswer:
+    """What became of a pair whose symbol was `given`: `outcome` is accepted, doubtful (with a warning) or refused.
+
+    `symbol` is its canonical spelling, None if it is refused. `code` is the reason in one word, `proposal` what would
+    do, `retry_after` after how many seconds the same pair may be accepted.
+    """
+
+    data_type: str
+    given: str
+    symbol: str | None
+    outcome: str
+    code: str | None
+    reason: str | None
+    proposal: str | None
+    retry_after: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """The doubts or refusals of one kind, told once: how many pairs, and a sentence that names some of them."""
+
+    outcome: str
+    code: str
+    pairs: int
+    sentence: str
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What became of the pairs of a request. `changed` are new; `pairs` are those not accepted as they are written."""
+
+    changed: int
+    accepted: int
+    doubtful: int
+    refused: int
+    pairs: Sequence[PairAnswer]
+    faults: Sequence[Fault]
+
+    def by_pair(self) -> dict[tuple[str, str], PairAnswer]:
+        """`pairs` by their data type and their symbol as it was given."""
+        return {(pair.data_type, pair.given): pair for pair in self.pairs}
+
+    def taken(self, pairs: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
+        """Those pairs of the request that are not refused, each once and in its canonical spelling."""
+        told = self.by_pair()
+        answers = [
+            (data_type, told[data_type, symbol].symbol if (data_type, symbol) in told else symbol)
+            for data_type, symbol in map(storable, pairs)
+        ]
+        return list(dict.fromkeys((data_type, symbol) for data_type, symbol in answers if symbol is not None))
+
+    @property
+    def refusals(self) -> str:
+        """Why pairs are refused, in a sentence for each of the first kinds."""
+        told = [fault.sentence for fault in self.faults if fault.outcome == "refused"]
+        more = len(told) - _TOLD_FAULTS
+        return " ".join(
+            told[:_TOLD_FAULTS] + ([f"{more} more kinds of faults are not listed."] if more > 0 else [])
+        )
+
+
+def heartbeat(
+    connection: Connection, user_id: str, pairs: Sequence[tuple[str, str]], *, all_or_nothing: bool = False
+) -> Answer:
+    """Note that a user watches these (data type, symbol) pairs now; each of them is accepted or refused by itself.
 
     Missing instruments are created, unverified until a provider's first valid answer; missing or stale prices are
-    queued in the same transaction. Raises CapExceeded if these are too many pairs for the user.
+    queued in the same transaction. With `all_or_nothing`, a refused pair raises PairsRefused, or CapExceeded if only
+    the user's caps refuse any, and nothing is changed.
     """
-    return within_caps(connection, "demand.heartbeat", _pairs(user_id, pairs))
+    return _begin(connection, "demand.heartbeat", user_id, pairs, all_or_nothing)
 
 
 def unsubscribe(connection: Connection, user_id: str, pairs: Sequence[tuple[str, str]]) -> int:
     """End a user's subscriptions to these pairs; returns how many ended."""
-    return int(connection.execute(query("demand.unsubscribe"), _pairs(user_id, pairs)).scalar_one())
+    return int(
+        connection.execute(query("demand.unsubscribe"), _lists(user_id, sorted(set(pairs)))).scalar_one()
+    )
 
 
-def hold(connection: Connection, user_id: str, pairs: Sequence[tuple[str, str]]) -> int:
-    """Note that a user holds these pairs from now on; returns how many of the holdings are new.
+def hold(
+    connection: Connection, user_id: str, pairs: Sequence[tuple[str, str]], *, all_or_nothing: bool = False
+) -> Answer:
+    """Note that a user holds these pairs from now on; answers and raises as `heartbeat` does.
 
     Held pairs are fetched if they have no price, and kept fresh by the background TTL. Missing instruments are created
-    as by a heartbeat. Raises CapExceeded if these are too many pairs for the user.
+    as by a heartbeat.
     """
-    return within_caps(connection, "demand.hold", _pairs(user_id, pairs))
+    return _begin(connection, "demand.hold", user_id, pairs, all_or_nothing)
 
 
 def release(connection: Connection, user_id: str, pairs: Sequence[tuple[str, str]]) -> int:
     """Close a user's holdings of these pairs; returns how many were closed."""
-    return int(connection.execute(query("demand.release"), _pairs(user_id, pairs)).scalar_one())
+    return int(connection.execute(query("demand.release"), _lists(user_id, sorted(set(pairs)))).scalar_one())
 
 
 def serve_requests(connection: Connection) -> int:
@@ -148,14 +226,60 @@ def within_caps(connection: Connection, name: str, parameters: dict[str, object]
         ) from error
 
 
+def _begin(
+    connection: Connection, name: str, user_id: str, pairs: Sequence[tuple[str, str]], all_or_nothing: bool
+) -> Answer:
+    # In the order given: that decides which of them a cap refuses.
+    parameters = _lists(user_id, dict.fromkeys(pairs))
+    if not all_or_nothing:
+        return _answer(connection.execute(query(name), parameters).scalar_one())
+    with connection.begin_nested():
+        answer = _answer(connection.execute(query(name), parameters).scalar_one())
+        if answer.refused:
+            raise _refusal(answer)
+    return answer
+
+
+def is_storable(text: str) -> bool:
+    """Whether the database can store a text: it has no NUL, and no half of a surrogate pair."""
+    return _NO_TEXT.search(text) is None
+
+
+def storable(pair: tuple[str, str]) -> tuple[str, str]:
+    """A pair as the database can answer it: cut, and with U+FFFD for what cannot be stored.
+
+    What this changes is refused, and keeps no other pair out.
+    """
+    data_type, symbol = (_NO_TEXT.sub("\N{REPLACEMENT CHARACTER}", text[:_LONGEST_TEXT]) for text in pair)
+    return data_type, symbol
+
+
+def _answer(content: Mapping[str, Any]) -> Answer:
+    told = {
+        "pairs": [PairAnswer(**pair) for pair in content["pairs"]],
+        "faults": [Fault(**fault) for fault in content["faults"]],
+    }
+    return Answer(**{**content, **told})
+
+
+def _refusal(answer: Answer) -> PairsRefused | CapExceeded:
+    refused = [pair for pair in answer.pairs if pair.outcome == "refused"]
+    message = f"nothing was changed: {answer.refusals}"
+    if {pair.code for pair in refused} <= {"pairs_per_user", "new_pairs_per_minute"}:
+        waits = [pair.retry_after for pair in refused]
+        retry_after = None if None in waits else max(wait for wait in waits if wait is not None)
+        return CapExceeded(message, room=answer.changed, retry_after=retry_after)
+    return PairsRefused(message, [asdict(pair) for pair in answer.pairs])
+
+
 def _after(key: tuple[str, str, str] | None) -> dict[str, str | None]:
     return dict(zip(("after_user", "after_type", "after_symbol"), key or (None,) * 3, strict=True))
 
 
-def _pairs(user_id: str, pairs: Sequence[tuple[str, str]]) -> dict[str, object]:
-    ordered = sorted(set(pairs))
+def _lists(user_id: str, pairs: Iterable[tuple[str, str]]) -> dict[str, object]:
+    listed = [storable(pair) for pair in pairs]
     return {
         "user_id": user_id,
-        "data_types": [data_type for data_type, _ in ordered],
-        "symbols": [symbol for _, symbol in ordered],
+        "data_types": [data_type for data_type, _ in listed],
+        "symbols": [symbol for _, symbol in listed],
     }

@@ -59,7 +59,7 @@ def locks(core: Core) -> int:
 def test_a3_workers_and_viewers_share_three_sessions(bounced: Core) -> None:
     bounced.lift_limits(batch_size=10)
     # Whoever has three sessions for fourteen threads waits for a lock until the one that has it is lent one again.
-    bounced.be_patient("begin_watching", "claim_calls")
+    bounced.be_patient("begin_pairs", "claim_calls")
 
     def watch(number: int) -> None:
         for turn in range(10):
@@ -150,7 +150,7 @@ def test_b28_without_one_nothing_listens_and_a_drain_looks_by_itself(
 def test_a10_the_api_and_a_drain_share_three_sessions(bounced: Core, sandbox: RunningSandbox) -> None:
     """Reads by sessions of the event loop, heartbeats and histories, before and after a drain has stored prices."""
     bounced.lift_limits(batch_size=10)
-    bounced.be_patient("begin_watching")
+    bounced.be_patient("begin_pairs")
     symbols = SYMBOLS[:40]
 
     def answered(number: int) -> None:

@@ -48,7 +48,7 @@ def test_b7_a_user_may_watch_so_many_pairs_at_once(core: Core, clock: Clock) -> 
     core.heartbeat("ann", *pairs(8))
     clock.advance(1)
     with pytest.raises(
-        CapExceeded, match="user ann may watch or hold 10 pairs at once, and would have 11"
+        CapExceeded, match="user ann may watch or hold 10 pairs at once; leave some"
     ) as refused:
         core.heartbeat("ann", *pairs(11))
     assert (refused.value.room, refused.value.retry_after) == (2, None)
@@ -64,7 +64,9 @@ def test_b7_a_user_may_watch_so_many_pairs_at_once(core: Core, clock: Clock) -> 
 def test_b7_a_user_may_begin_so_many_pairs_a_minute(core: Core, clock: Clock) -> None:
     core.cap(1000, 60)
     core.heartbeat("ann", *pairs(50))
-    with pytest.raises(CapExceeded, match="may begin 60 new pairs a minute, and asks for 20 more") as refused:
+    with pytest.raises(
+        CapExceeded, match="pairs are refused: user ann may begin 60 new pairs a minute"
+    ) as refused:
         core.heartbeat("ann", *pairs(20, "T"))
     assert 10 <= refused.value.room <= 12
     assert refused.value.retry_after is not None
@@ -105,46 +107,46 @@ def test_b7_holdings_have_the_same_caps(core: Core, cli: CommandLine) -> None:
     assert core.hold("ann", AAPL) == 1
     with pytest.raises(CapExceeded):
         core.hold("ann", *pairs(2))
-    error = cli("holding", "open", "IBM", "MSFT", "--type", QUOTE, "--user", "ann").error
-    assert error.startswith(
-        "user ann may watch or hold 2 pairs at once, and would have 3. "
-        "There is room for 1 of them now. Leave some first"
-    )
+    as_ann = ("--type", QUOTE, "--user", "ann")
+    said = cli("holding", "open", "IBM", "MSFT", *as_ann)
+    assert said.stdout.startswith("ann holds equity_quote IBM. ")
     assert (
-        "may watch or hold 2 pairs"
-        in cli("subscription", "watch", "A", "B", "C", "--type", QUOTE, "--user", "ann").error
+        "MSFT of equity_quote is refused: user ann may watch or hold 2 pairs at once; leave some"
+        in said.stderr
+    )
+    watch = cli("subscription", "watch", "A", "B", "C", *as_ann, "--all-or-nothing")
+    assert (
+        "nothing was changed: C of equity_quote is refused: user ann may watch or hold 2 pairs" in watch.error
     )
     core.cap(100, 2)
-    assert (
-        "asks for 4 more. There is room for 2 of them now and for the rest in 60 s. Say the rest a little later"
-        in cli("holding", "open", "A", "B", "C", "D", "--type", QUOTE, "--user", "bob").error
-    )
+    said = cli("holding", "open", "A", "B", "C", "D", "--type", QUOTE, "--user", "bob", "--json")
+    assert [(pair["given"], pair["code"], pair["retry_after"]) for pair in said.json["pairs"]] == [
+        (symbol, "new_pairs_per_minute", 60) for symbol in "CD"
+    ]
 
 
 def test_b7_many_sessions_of_one_user_share_its_caps(core: Core, database_url: str) -> None:
     wait_for_locks(core)
     core.cap(1000, 40)
-    outcomes: list[int | str | None] = []
+    outcomes: list[int] = []
     barrier = threading.Barrier(8)
 
     def look(number: int) -> None:
         with psycopg.connect(database_url, autocommit=True) as connection:
             barrier.wait(PATIENCE)
-            try:
-                row = connection.execute(
-                    "SELECT pricing.heartbeat('ann', %s, %s)",
-                    [[QUOTE] * 10, [symbol for _, symbol in pairs(10, f"S{number}")]],
-                ).fetchone()
-                outcomes.append(row[0] if row else None)
-            except psycopg.Error as error:
-                outcomes.append(error.sqlstate)
+            row = connection.execute(
+                "SELECT pricing.heartbeat('ann', %s, %s)",
+                [[QUOTE] * 12, [symbol for _, symbol in pairs(12, f"S{number}")]],
+            ).fetchone()
+            assert row is not None
+            outcomes.append(row[0]["changed"])
 
     threads = [threading.Thread(target=look, args=(number,)) for number in range(8)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join(PATIENCE)
-    assert sorted(outcomes, key=str) == [10] * 4 + ["53400"] * 4
+    assert sorted(outcomes) == [0, 0, 0, 0, 4, 12, 12, 12]
     assert watched(core) == 40
 
 
@@ -176,8 +178,8 @@ def test_b7_odd_calls_are_refused_in_few_words(core: Core, function: str) -> Non
     for arguments, words in (
         ("NULL, '{equity_quote}', '{AAPL}'", "a user's name has"),
         ("repeat('x', 10000000), '{equity_quote}', '{AAPL}'", "a user's name has"),
-        ("'ann', '{equity_quote}', ARRAY[repeat('A', 10000000)]", "at most 40 characters"),
-        ("'ann', ARRAY[repeat('x', 10000000)], '{AAPL}'", "unknown data type"),
+        ("'ann', '{equity_quote}', ARRAY[repeat('A', 10000000)]", "more than 1000 characters"),
+        ("'ann', ARRAY[repeat('x', 10000000)], '{AAPL}'", "more than 1000 characters"),
         (
             "'ann', '{equity_quote}', '{AAPL,IBM}'",
             "two lists of one length are needed, not 1 data types and 2 symbols",
@@ -198,8 +200,9 @@ def test_b7_odd_calls_are_refused_in_few_words(core: Core, function: str) -> Non
 
 
 def test_b7_a_call_of_nothing_does_nothing(core: Core) -> None:
-    assert core.one("SELECT pricing.heartbeat('ann', '{}', '{}')") == 0
-    assert core.one("SELECT pricing.hold('ann', '{}', '{}')") == 0
+    nothing = dict.fromkeys(("changed", "accepted", "doubtful", "refused"), 0) | {"pairs": [], "faults": []}
+    assert core.one("SELECT pricing.heartbeat('ann', '{}', '{}')") == nothing
+    assert core.one("SELECT pricing.hold('ann', '{}', '{}')") == nothing
     assert core.one("SELECT pricing.request_prices('{}', '{}')") == 0
 
 

@@ -184,7 +184,8 @@ def test_caps_of_users_are_listed_changed_and_kept(cli: CommandLine, core: Core)
     assert (told["of"], told["before"]) == ("each user", before)
     assert told["after"] == {**before, "pairs_per_user": 1}
     core.heartbeat("ann", (QUOTE, "AAPL"))
-    assert "may watch or hold 1 pairs" in cli("holding", "open", "AAPL", "IBM", "--type", QUOTE).error
+    too_many = ("holding", "open", "AAPL", "IBM", "--type", QUOTE, "--all-or-nothing")
+    assert "may watch or hold 1 pairs" in cli(*too_many).error
     said = cli("limit", "set-caps", "--pairs", "2", "--new-pairs", "7").stdout
     assert ["pairs", "per", "user", "1", "2"] in [line.split() for line in said.splitlines()]
     assert "each user: 2 pairs watched, as many held, 7 new in a minute" in cli("limit", "list").stdout

@@ -95,7 +95,8 @@ def test_b5_a_subscription_lasts_as_long_as_the_command(cli: CommandLine, core: 
     )
     assert said.exit_code == 0
     assert said.events == [
-        {"event": "subscribed", "user": "ann", "data_type": QUOTE, "symbols": ["TSLA", "AAPL"], "new": 2},
+        {"event": "subscribed", "user": "ann", "data_type": QUOTE, "symbols": ["TSLA", "AAPL"]}
+        | {"changed": 2, "accepted": 2, "doubtful": 0, "refused": 0, "pairs": [], "faults": []},
         {"event": "unsubscribed", "ended": 2},
     ]
     assert watchers(core) == []
@@ -275,7 +276,7 @@ def test_b5_a_heartbeat_that_meets_the_last_leave_is_made_again(engine: Engine) 
 @pytest.mark.parametrize(
     ("arguments", "code", "words"),
     [
-        (["AAPL", "--type", "nope"], 1, "unknown data type(s): nope"),
+        (["AAPL", "--type", "nope"], 1, "no data type is called nope"),
         (["A?", "--type", QUOTE], 1, "a symbol has 1 to 40 letters"),
         (["AAPL", "--type", QUOTE, "--user", ""], 1, "a user's name has 1 to 200 characters"),
         (["AAPL", "--type", QUOTE, "--minutes", "0"], 2, "--minutes 0"),

@@ -277,7 +277,9 @@ def test_contract_12_a_plan_made_while_the_queue_was_empty_serves_when_it_is_ful
 def test_contract_12_a_check_planned_while_nobody_watched_serves_when_many_do(core: Core) -> None:
     """The same for checks, heartbeats and reads. All indexes of an empty table look alike."""
     core.rows("ANALYZE pricing.active_subscriptions, pricing.demand, pricing.holdings, pricing.latest_prices")
-    look = text("SELECT pricing.heartbeat(CAST(:who AS text), '{equity_quote}', ARRAY[CAST(:what AS text)])")
+    look = text(
+        "SELECT pricing.heartbeat(CAST(:who AS text), '{equity_quote}', ARRAY[CAST(:what AS text)]) -> 'changed'"
+    )
     read = text("SELECT pricing.request_prices('{equity_quote}', ARRAY[CAST(:what AS text)])")
     check = text("SELECT pricing.enqueue_due()")
     with core.engine.begin() as connection:

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from sqlalchemy.exc import DBAPIError
 
-from pricing_pipeline.db.errors import reason
 from pricing_pipeline.domain.answers import FailureKind
+from pricing_pipeline.errors import PairsRefused
 from pricing_pipeline_tests.fixtures.cli import CommandLine
 from pricing_pipeline_tests.fixtures.core import DAILY, FX, QUOTE, Core
 from pricing_pipeline_tests.fixtures.database import Clock
@@ -177,16 +177,16 @@ def test_a7_what_is_held_or_watched_and_has_no_demand_is_given_it(core: Core) ->
 @pytest.mark.parametrize(
     ("pair", "words"),
     [
-        (("equity_qoute", "AAPL"), "unknown data type(s): equity_qoute"),
+        (("equity_qoute", "AAPL"), "no data type is called equity_qoute"),
         ((FX, "EUR/USD"), "the data type fx_rate is retired, so nothing is fetched of it. This revives it: "),
-        ((QUOTE, "A?"), "is no symbol"),
+        ((QUOTE, "A;B"), "is no symbol of equity_quote: a symbol has 1 to 40"),
     ],
 )
 def test_a7_what_cannot_be_fetched_cannot_be_held(core: Core, pair: tuple[str, str], words: str) -> None:
     core.rows("UPDATE pricing.data_type_registry SET is_active = false WHERE data_type = 'fx_rate'")
-    with pytest.raises(DBAPIError) as refused:
+    with pytest.raises(PairsRefused) as refused:
         core.hold("ann", AAPL, pair)
-    assert words in reason(refused.value)
+    assert words in str(refused.value)
     assert core.rows("SELECT FROM pricing.holdings") == []
 
 
@@ -222,7 +222,15 @@ def test_b7_looks_are_written_once_in_ten_minutes(core: Core, clock: Clock) -> N
 
 def test_a7_the_commands_hold_and_release(cli: CommandLine, core: Core) -> None:
     said = cli("holding", "open", "AAPL", "TSLA", "--type", QUOTE, "--user", "ann", "--json")
-    assert said.json == {"user": "ann", "data_type": QUOTE, "symbols": ["AAPL", "TSLA"], "new": 2}
+    held = {"user": "ann", "data_type": QUOTE, "symbols": ["AAPL", "TSLA"]}
+    assert said.json == held | {
+        "changed": 2,
+        "accepted": 2,
+        "doubtful": 0,
+        "refused": 0,
+        "pairs": [],
+        "faults": [],
+    }
     assert pending(core) == {"AAPL": 0, "TSLA": 0}
     assert (
         "holds equity_quote AAPL already"
@@ -261,7 +269,7 @@ def test_b1_what_is_of_a_retired_type_can_be_ended(
     ("arguments", "words"),
     [
         (["AAPL", "--type", "nope"], "no active data type 'nope'"),
-        (["A?", "--type", QUOTE], "a symbol has 1 to 40 letters"),
+        (["A;B", "--type", QUOTE], "a symbol has 1 to 40 letters"),
         (["AAPL", "--type", QUOTE, "--user", ""], "a user's name has 1 to 200 characters"),
         (["--type", QUOTE], "'SYMBOL'"),
     ],

@@ -62,14 +62,15 @@ def test_b8_a_retired_type_does_not_end_the_heartbeats_of_the_others(
 ) -> None:
     connection.execute("UPDATE pricing.data_type_registry SET is_active = false WHERE data_type = 'fx_rate'")
     with engine.begin() as session:
-        assert viewers.heartbeat(session, "ann", [*PAIR, ("fx_rate", "EUR/USD")]) == 1
+        answer = viewers.heartbeat(session, "ann", [*PAIR, ("fx_rate", "EUR/USD")])
+    assert (answer.changed, [pair.code for pair in answer.pairs]) == (1, ["retired_type"])
     watched = connection.execute("SELECT data_type, symbol FROM pricing.active_subscriptions").fetchall()
     assert watched == PAIR
 
 
 def test_b8_a_heartbeat_of_nothing_but_unknown_types_says_so(connection: psycopg.Connection[Any]) -> None:
-    with pytest.raises(psycopg.errors.InvalidParameterValue, match="unknown data type"):
-        connection.execute("SELECT pricing.heartbeat('ann', '{no_such}', '{AAPL}')")
+    with pytest.raises(psycopg.errors.InvalidParameterValue, match="no data type is called no_such"):
+        connection.execute("SELECT pricing.all_or_nothing(pricing.heartbeat('ann', '{no_such}', '{AAPL}'))")
 
 
 def test_b5_a_heartbeat_beside_an_open_leaving_is_not_lost(
@@ -89,7 +90,7 @@ def test_b5_a_heartbeat_beside_an_open_leaving_is_not_lost(
 
 def _beat(engine: Engine) -> int:
     with engine.begin() as session:
-        return viewers.heartbeat(session, "ann", PAIR)
+        return viewers.heartbeat(session, "ann", PAIR).changed
 
 
 @pytest.mark.own_sessions

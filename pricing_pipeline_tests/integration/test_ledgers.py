@@ -302,6 +302,11 @@ HOSTILE = {
     "pricing.products": ["json_populate_record(NULL::pricing.products, '{}')", "NULL"],
     "timestamp without time zone": ["'-infinity'", "'2000-01-01'", "NULL"],
     "pricing.call_allowance": ["json_populate_record(NULL::pricing.call_allowance, '{}')", "NULL"],
+    "pricing.pair_answer": [
+        'json_populate_record(NULL::pricing.pair_answer, \'{"place": 1, "outcome": "refused"}\')',
+        "NULL",
+    ],
+    "pricing.pair_answer[]": ["ARRAY[json_populate_record(NULL::pricing.pair_answer, '{}')]", "'{}'", "NULL"],
     "pricing.provider_stop": ["json_populate_record(NULL::pricing.provider_stop, '{}')", "NULL"],
     "pricing.provider_stop[]": [
         'ARRAY[json_populate_record(NULL::pricing.provider_stop, \'{"provider": "twelvedata"}\')]',

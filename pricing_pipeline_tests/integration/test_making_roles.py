@@ -101,9 +101,8 @@ def test_b2_a_role_that_may_not_make_roles_works_alone_until_an_administrator_pa
     upgrade(foreign.url())
     assert sample.load(foreign.url())
     with psycopg.connect(foreign.url(), autocommit=True) as session:
-        assert session.execute("SELECT pricing.heartbeat('ann', '{equity_quote}', '{AAPL}')").fetchone() == (
-            1,
-        )
+        beat = "SELECT pricing.heartbeat('ann', '{equity_quote}', '{AAPL}') -> 'changed'"
+        assert session.execute(beat).fetchone() == (1,)
     faults = foreign.faults()
     assert [fault.fault for fault in faults] == [
         "the role pricing_client is missing",
@@ -116,9 +115,8 @@ def test_b2_a_role_that_may_not_make_roles_works_alone_until_an_administrator_pa
     upgrade(foreign.url())
     assert foreign.faults("pricing_worker") == []
     with psycopg.connect(foreign.url(role="pricing_worker"), autocommit=True) as worker:
-        assert worker.execute("SELECT pricing.heartbeat('bob', '{equity_quote}', '{AAPL}')").fetchone() == (
-            1,
-        )
+        beat = "SELECT pricing.heartbeat('bob', '{equity_quote}', '{AAPL}') -> 'changed'"
+        assert worker.execute(beat).fetchone() == (1,)
         with pytest.raises(errors.InsufficientPrivilege):
             worker.execute("UPDATE pricing.data_type_registry SET is_active = false")
 

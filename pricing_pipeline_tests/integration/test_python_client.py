@@ -52,7 +52,7 @@ def client(api: RunningApi, monkeypatch: pytest.MonkeyPatch) -> Iterator[Pricing
 
 @pytest.mark.usefixtures("still")
 def test_a9_f4_prices_are_exact_and_say_why_they_are_old(client: PricingClient, core: Core) -> None:
-    assert client.heartbeat(AAPL) == 1
+    assert client.heartbeat(AAPL).changed == 1
     core.refresh(price="146.5500")
     found = client.prices("AAPL", "NOSUCH")
     (price,) = found.prices
@@ -61,7 +61,8 @@ def test_a9_f4_prices_are_exact_and_say_why_they_are_old(client: PricingClient, 
     assert {(pair.symbol, pair.why.state) for pair in found.missing} >= {("NOSUCH", "unknown_symbol")}
     (why,) = client.why("AAPL", data_type=QUOTE)
     assert (why.symbol, why.state) == ("AAPL", "fresh")
-    assert [client.hold(AAPL), client.hold(AAPL), client.release(AAPL), client.leave(AAPL)] == [1, 0, 1, 1]
+    assert [client.hold(AAPL).changed, client.hold(AAPL).changed] == [1, 0]
+    assert [client.release(AAPL), client.leave(AAPL)] == [1, 1]
 
 
 @pytest.mark.usefixtures("still")

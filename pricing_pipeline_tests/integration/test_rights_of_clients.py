@@ -13,6 +13,7 @@ from pricing_pipeline_tests.fixtures.database import Clock
 from pricing_pipeline_tests.fixtures.logins import Login, refuses, relations
 
 CLIENTS_FUNCTIONS = [
+    "pricing.all_or_nothing(jsonb)",
     "pricing.availability(text,date,date,integer,text,boolean,timestamp with time zone)",
     "pricing.best_routes(text,integer)",
     "pricing.commodity(text,timestamp with time zone)",
@@ -29,7 +30,9 @@ CLIENTS_FUNCTIONS = [
 
 def test_b7_a_client_watches_and_reads_by_functions(core: Core, client: tuple[str, Login]) -> None:
     name, session = client
-    row = session.execute("SELECT pricing.heartbeat(ARRAY['equity_quote'], ARRAY['AAPL'])").fetchone()
+    row = session.execute(
+        "SELECT pricing.heartbeat(ARRAY['equity_quote'], ARRAY['AAPL']) -> 'changed'"
+    ).fetchone()
     assert row == (1,)
     assert core.rows("SELECT user_id, data_type, symbol FROM pricing.active_subscriptions") == [
         (name, QUOTE, "AAPL")
@@ -80,7 +83,7 @@ def test_a7_a_client_holds_and_releases_for_itself(core: Core, client: tuple[str
     name, session = client
     core.hold("ann", (QUOTE, "AAPL"))
     lists = "(ARRAY['equity_quote'], ARRAY['AAPL'])"
-    assert session.execute(f"SELECT pricing.hold{lists}").fetchone() == (1,)
+    assert session.execute(f"SELECT pricing.hold{lists} -> 'changed'").fetchone() == (1,)
     refuses(session, "SELECT pricing.release('ann', ARRAY['equity_quote'], ARRAY['AAPL'])")
     assert session.execute(f"SELECT pricing.release{lists}").fetchone() == (1,)
     held = core.rows("SELECT user_id, status FROM pricing.holdings ORDER BY 1")

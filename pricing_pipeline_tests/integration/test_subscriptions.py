@@ -91,7 +91,7 @@ def test_b5_what_is_refused_is_named_and_disturbs_nothing_else(
     with manager.watching(AAPL, wrong, odd):
         wait_until(lambda: set(manager.refused) == {wrong, odd})
         wait_until(lambda: subscribed(connection) == {AAPL})
-        assert "unknown data type" in manager.refused[wrong]
+        assert "no data type is called equity_qoute" in manager.refused[wrong]
         assert manager.watched == {AAPL}
 
 

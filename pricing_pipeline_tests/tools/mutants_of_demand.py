@@ -62,7 +62,7 @@ MUTANTS = (
     Mutant(
         "sessions of one user begin new pairs at once",
         f"{_FUNCTIONS}/demand/demand.sql",
-        "begin_watching",
+        "begin_pairs",
         "    PERFORM pricing.lock_allowance(user_id);\n",
         "",
         (
@@ -122,11 +122,21 @@ MUTANTS = (
         (f"{_CONTRACTS}::test_contract_04_one_broken_data_type_stops_no_other",),
     ),
     Mutant(
+        "what a cap refuses is entered all the same",
+        f"{_FUNCTIONS}/demand/demand.sql",
+        "begin_pairs",
+        "        wanted.types := wanted.types[:room.admitted];\n",
+        "        room.admitted := cardinality(wanted.types);\n",
+        (
+            f"{_TESTS}/integration/test_pair_answers.py::test_b5_a_mix_of_good_and_bad_pairs_is_answered_pair_by_pair_the_same_every_way",
+        ),
+    ),
+    Mutant(
         "every heartbeat is taken for the first",
         f"{_FUNCTIONS}/demand/demand.sql",
         "heartbeat",
-        "RETURN 0;\n        END IF;\n    END IF;",
-        "PERFORM pricing.admit_pairs(user_id, kept, 0); RETURN 0;\n        END IF;\n    END IF;",
+        "            RETURN '{",
+        "            PERFORM pricing.admit_pairs(user_id, kept, 0); RETURN '{",
         (f"{_CONTRACTS}::test_contract_07_looking_again_writes_nothing_but_that_one_looks",),
     ),
     Mutant(

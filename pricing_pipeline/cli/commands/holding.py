@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from pricing_pipeline.cli.options import (
+    AllOrNothing,
     AnySymbols,
     AnyType,
     AnyUser,
@@ -23,18 +24,25 @@ noun = typer.Typer(help="Say what users hold, or see who holds what.")
 
 
 @noun.command("open")
-def open_(symbols: Symbols, data_type: Type, user: User = None, as_json: Json = False) -> None:
+def open_(
+    symbols: Symbols,
+    data_type: Type,
+    user: User = None,
+    all_or_nothing: AllOrNothing = False,
+    as_json: Json = False,
+) -> None:
     """Say that a user holds instruments: their prices are fetched, and kept fresh by the background TTL.
 
     This lasts until `holding close`, also while nobody watches. A symbol that is new here is added to the instruments,
-    as by `subscription watch`.
+    as by `subscription watch`. Symbols that are refused are named with the reason, and the others are held; then the
+    exit code is 1.
 
     \b
     Example: pricing-pipeline holding open AAPL MSFT --type equity_quote --user alice
     """
     from pricing_pipeline.cli import holding
 
-    holding.open_(user, data_type, symbols, as_json=as_json)
+    holding.open_(user, data_type, symbols, all_or_nothing=all_or_nothing, as_json=as_json)
 
 
 @noun.command()

@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from pricing_pipeline.cli.options import (
+    AllOrNothing,
     AnySymbols,
     AnyType,
     AnyUser,
@@ -31,12 +32,14 @@ def watch(
     minutes: Annotated[
         float | None, typer.Option(help="Leave after this many minutes; else at Ctrl-C.")
     ] = None,
+    all_or_nothing: AllOrNothing = False,
     as_json: Json = False,
 ) -> None:
     """Watch prices, which keeps them fresh: one heartbeat a minute until you leave.
 
     A symbol that is new here is added to the instruments, unverified until a provider's first valid
-    answer. With --json, one line per event: subscribed, price, documents, confirmed, heartbeat, warning,
+    answer. Symbols that are refused are named with the reason, and the others are watched.
+    With --json, one line per event: subscribed, price, documents, confirmed, heartbeat, warning,
     unsubscribed.
 
     \b
@@ -46,7 +49,7 @@ def watch(
         raise typer.BadParameter(f"--minutes {minutes:g} leaves before it begins. Give more than 0")
     from pricing_pipeline.cli import subscription
 
-    subscription.watch(user, data_type, symbols, minutes, as_json=as_json)
+    subscription.watch(user, data_type, symbols, minutes, all_or_nothing=all_or_nothing, as_json=as_json)
 
 
 @noun.command()

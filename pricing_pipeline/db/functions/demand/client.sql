@@ -4,12 +4,12 @@
 -- index of text would be used.) They write rows of that user,
 -- and requests: whatever a client's open transaction keeps locked, nobody else waits for it.
 
-CREATE OR REPLACE FUNCTION pricing.heartbeat(data_types text[], symbols text[]) RETURNS integer
+CREATE OR REPLACE FUNCTION pricing.heartbeat(data_types text[], symbols text[]) RETURNS jsonb
 LANGUAGE sql SECURITY DEFINER SET search_path = '' AS $$
     SELECT pricing.heartbeat(session_user::pg_catalog.text COLLATE pg_catalog."default", data_types, symbols, false)
 $$;
 COMMENT ON FUNCTION pricing.heartbeat(text[], text[]) IS
-    'Says that the user of this session looks at these pairs now (two lists of the same length). Returns the number of new pairs.';
+    'Says that the user of this session looks at these pairs now (two lists of the same length). Answers each pair (see answer_pairs).';
 
 
 CREATE OR REPLACE FUNCTION pricing.unsubscribe(data_types text[], symbols text[]) RETURNS integer
@@ -20,12 +20,12 @@ COMMENT ON FUNCTION pricing.unsubscribe(text[], text[]) IS
     'Says that the user of this session has left these pairs. Returns how many subscriptions ended.';
 
 
-CREATE OR REPLACE FUNCTION pricing.hold(data_types text[], symbols text[]) RETURNS integer
+CREATE OR REPLACE FUNCTION pricing.hold(data_types text[], symbols text[]) RETURNS jsonb
 LANGUAGE sql SECURITY DEFINER SET search_path = '' AS $$
     SELECT pricing.hold(session_user::pg_catalog.text COLLATE pg_catalog."default", data_types, symbols, false)
 $$;
 COMMENT ON FUNCTION pricing.hold(text[], text[]) IS
-    'Says that the user of this session holds these pairs from now on. Returns how many holdings are new.';
+    'Says that the user of this session holds these pairs from now on. Answers each pair (see answer_pairs).';
 
 
 CREATE OR REPLACE FUNCTION pricing.release(data_types text[], symbols text[]) RETURNS integer

@@ -3,12 +3,12 @@
 -- subscriptions. What it means to all is served at once for a worker, and requested for a client: see requests.sql.
 
 CREATE OR REPLACE FUNCTION pricing.heartbeat(user_id text, data_types text[], symbols text[], at_once boolean DEFAULT true)
-RETURNS integer
+RETURNS jsonb
 -- Plans that a session made while few watched must serve when many do, and making them takes three times as long as the rest.
 LANGUAGE plpgsql SET search_path = '' SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
 DECLARE
     now_ timestamptz := pricing.clock();
-    kept integer;
+    kept integer := 0;
 BEGIN
     -- Nearly every heartbeat is for pairs that are known already, and ends here: an upsert of the same rows takes
     -- half as long again. (Sizes: a sane name of 48 bytes takes 52 in an array.)
@@ -25,64 +25,269 @@ BEGIN
           AND NOT EXISTS (SELECT FROM pricing.data_type_registry r WHERE NOT r.is_active AND r.data_type || '' = ANY (data_types));
         GET DIAGNOSTICS kept = ROW_COUNT;
         IF kept = cardinality(symbols) THEN
-            RETURN 0;
+            -- As answer_pairs does, whose call would take a noticeable part of this one.
+            RETURN '{"changed": 0, "accepted": ' || kept || ', "doubtful": 0, "refused": 0, "pairs": [], "faults": []}';
         END IF;
     END IF;
-    RETURN pricing.begin_watching(user_id, data_types, symbols, at_once);
+    RETURN pricing.begin_pairs('watched', user_id, data_types, symbols, at_once, kept > 0);
 END $$;
 COMMENT ON FUNCTION pricing.heartbeat(text, text[], text[], boolean) IS
-    'Says that a user looks at these pairs now. Creates missing instruments (unverified) and queues what is missing or stale: at_once, or as soon as a worker serves the request. Returns the number of new pairs.';
+    'Says that a user looks at these pairs now. Creates missing instruments (unverified) and queues what is missing or '
+    'stale: at_once, or as soon as a worker serves the request. Answers each pair (see answer_pairs): those that are '
+    'refused keep no other one out.';
 
 
-CREATE OR REPLACE FUNCTION pricing.begin_watching(user_id text, data_types text[], symbols text[], at_once boolean) RETURNS integer
+CREATE OR REPLACE FUNCTION pricing.pairs_of_user(kind text, user_id text, data_types text[], symbols text[])
+RETURNS TABLE (data_type text, symbol text)
+LANGUAGE plpgsql STABLE SET search_path = '' SET enable_seqscan = off AS $$
+#variable_conflict use_column
+BEGIN
+    IF kind = 'watched' THEN
+        RETURN QUERY
+        SELECT DISTINCT u.data_type, u.symbol FROM unnest(data_types, symbols) AS u (data_type, symbol)
+        -- By a range of one value, in the order that only the right index has.
+        WHERE (SELECT x.symbol FROM pricing.active_subscriptions x
+               WHERE x.user_id BETWEEN pairs_of_user.user_id AND pairs_of_user.user_id
+                 AND (x.data_type, x.symbol) = (u.data_type, u.symbol)
+               ORDER BY x.user_id LIMIT 1) IS NOT NULL;
+    ELSE
+        RETURN QUERY
+        SELECT DISTINCT u.data_type, u.symbol FROM unnest(data_types, symbols) AS u (data_type, symbol)
+        WHERE EXISTS (SELECT FROM pricing.holdings h
+                      WHERE (h.user_id, h.data_type, h.symbol) = (pairs_of_user.user_id, u.data_type, u.symbol)
+                        AND h.status = 'active' OFFSET 0);
+    END IF;
+END $$;
+COMMENT ON FUNCTION pricing.pairs_of_user(text, text, text[], text[]) IS
+    'Those of the pairs that a user has watched or held until now.';
+
+
+CREATE OR REPLACE FUNCTION pricing.judge_pairs(data_types text[], symbols text[]) RETURNS SETOF pricing.pair_answer
+LANGUAGE sql STABLE SET search_path = '' AS $$
+    WITH given AS MATERIALIZED (
+        SELECT u.place::integer, u.data_type, u.symbol, r.is_active
+        FROM unnest(data_types, symbols) WITH ORDINALITY AS u (data_type, symbol, place)
+        LEFT JOIN pricing.data_type_registry r USING (data_type)),
+    active AS (
+        SELECT coalesce(array_agg(g.place ORDER BY g.place), '{}') AS places,
+               coalesce(array_agg(g.data_type ORDER BY g.place), '{}') AS data_types,
+               coalesce(array_agg(g.symbol ORDER BY g.place), '{}') AS symbols
+        FROM given g WHERE g.is_active)
+    SELECT a.places[j.place], j.data_type, j.given, j.symbol, j.outcome,
+           CASE j.outcome WHEN 'refused' THEN 'symbol_refused' WHEN 'doubtful' THEN 'symbol_doubtful' END,
+           j.reason, j.proposal, NULL::integer
+    FROM active a CROSS JOIN LATERAL pricing.judge_symbols(a.data_types, a.symbols) j
+    UNION ALL
+    SELECT g.place, g.data_type, g.symbol, NULL, 'refused',
+           CASE WHEN g.is_active IS NULL THEN 'unknown_type' ELSE 'retired_type' END,
+           CASE WHEN g.is_active IS NULL
+                THEN pg_catalog.format('no data type is called %s; `pricing-pipeline type list` shows those there are',
+                                       left(g.data_type, 60))
+                ELSE pricing.why_sentence('retired', g.data_type) END,
+           NULL, NULL
+    FROM given g WHERE g.is_active IS NOT TRUE
+    ORDER BY 1
+$$;
+COMMENT ON FUNCTION pricing.judge_pairs(text[], text[]) IS
+    'The answer to each pair of a request, before caps: its data type must be active, and its symbol must pass '
+    'judge_symbols.';
+
+
+CREATE OR REPLACE FUNCTION pricing.answer_pairs(
+    changed integer, accepted integer, answers pricing.pair_answer[] DEFAULT '{}') RETURNS jsonb
+LANGUAGE plpgsql STABLE SET search_path = '' AS $$
+#variable_conflict use_column
+BEGIN
+    IF answers = '{}' THEN
+        RETURN jsonb_build_object('changed', changed, 'accepted', accepted, 'doubtful', 0, 'refused', 0,
+                                  'pairs', '[]'::jsonb, 'faults', '[]'::jsonb);
+    END IF;
+    RETURN (
+        SELECT jsonb_build_object(
+            'changed', changed,
+            'accepted', accepted + count(*) FILTER (WHERE a.outcome = 'accepted'),
+            'doubtful', count(*) FILTER (WHERE a.outcome = 'doubtful'),
+            'refused', count(*) FILTER (WHERE a.outcome = 'refused'),
+            'pairs', coalesce(
+                jsonb_agg(to_jsonb(a) - 'place' || jsonb_build_object('reason', pricing.say_answer(a)) ORDER BY a.place)
+                    FILTER (WHERE a.outcome <> 'accepted' OR a.symbol <> a.given), '[]'),
+            'faults', pricing.faults_of(answers))
+        FROM unnest(answers) AS a);
+END $$;
+COMMENT ON FUNCTION pricing.answer_pairs(integer, integer, pricing.pair_answer[]) IS
+    'What a request that names pairs answers: changed = how many are new; how many are accepted, doubtful (accepted, '
+    'with a warning) and refused; pairs = those that are not accepted as they are written, in the order given; '
+    'faults = the same doubts and refusals, those of one kind told once. accepted = pairs beside the answers.';
+
+
+CREATE OR REPLACE FUNCTION pricing.name_for_people(symbol text) RETURNS text
+LANGUAGE sql IMMUTABLE SET search_path = '' AS $$
+    SELECT CASE WHEN pricing.is_sane_symbol(symbol) THEN symbol ELSE quote_literal(left(symbol, 60)) END
+$$;
+COMMENT ON FUNCTION pricing.name_for_people(text) IS 'What somebody gave as a symbol, in quotes if it can be none.';
+
+
+CREATE OR REPLACE FUNCTION pricing.say_answer(answer pricing.pair_answer) RETURNS text
+LANGUAGE sql IMMUTABLE SET search_path = '' AS $$
+    SELECT pg_catalog.format(
+               CASE answer.code WHEN 'symbol_refused' THEN '%s is no symbol of %s: %s.'
+                                WHEN 'symbol_doubtful' THEN '%s of %s is accepted, but doubtful: %s.'
+                                ELSE '%s of %s is refused: %s.' END,
+               pricing.name_for_people(answer.given), left(answer.data_type, 60), answer.reason)
+           || coalesce(' ' || pricing.say_meant(answer.proposal), '')
+    WHERE answer.code IS NOT NULL
+$$;
+COMMENT ON FUNCTION pricing.say_answer(pricing.pair_answer) IS
+    'Why a pair is doubtful or refused, as a sentence; NULL if it is neither.';
+
+
+CREATE OR REPLACE FUNCTION pricing.faults_of(answers pricing.pair_answer[]) RETURNS jsonb
+LANGUAGE sql STABLE SET search_path = '' AS $$
+    WITH kinds AS (
+        -- What a reason says after its first sentence is of one pair alone.
+        SELECT a.outcome, a.code, split_part(a.reason, '. ', 1) AS reason, count(*) AS pairs, min(a.place) AS first,
+               min(pricing.say_answer(a)) AS only_one,
+               string_agg(DISTINCT left(a.data_type, 60), ' or ') AS data_types,
+               array_agg(DISTINCT pricing.name_for_people(a.given)
+                                  || coalesce(' (perhaps ' || a.proposal || ')', '')) AS names
+        FROM unnest(answers) AS a WHERE a.outcome <> 'accepted' GROUP BY 1, 2, 3)
+    SELECT coalesce(jsonb_agg(jsonb_build_object(
+        'outcome', k.outcome, 'code', k.code, 'pairs', k.pairs,
+        'sentence', CASE WHEN k.pairs = 1 THEN k.only_one ELSE pg_catalog.format(
+            '%s pairs %s: %s (%s%s).', k.pairs,
+            CASE k.code WHEN 'symbol_refused' THEN 'are no symbols of ' || k.data_types
+                        WHEN 'symbol_doubtful' THEN 'of ' || k.data_types || ' are accepted, but doubtful'
+                        ELSE 'are refused' END,
+            k.reason, array_to_string(k.names[:5], ', '),
+            CASE WHEN cardinality(k.names) > 5
+                 THEN pg_catalog.format(' and %s more', cardinality(k.names) - 5)
+                 ELSE '' END) END) ORDER BY k.first), '[]')
+    FROM kinds k
+$$;
+COMMENT ON FUNCTION pricing.faults_of(pricing.pair_answer[]) IS
+    'The doubts and refusals among answers, each kind told once: in a sentence with the number of pairs and a few '
+    'names.';
+
+
+CREATE OR REPLACE FUNCTION pricing.all_or_nothing(answer jsonb) RETURNS jsonb
+LANGUAGE plpgsql IMMUTABLE SET search_path = '' AS $$
+BEGIN
+    IF (answer ->> 'refused')::integer > 0 THEN
+        RAISE EXCEPTION 'nothing was changed: %', (
+            SELECT string_agg(f.fault ->> 'sentence', ' ' ORDER BY f.place) FILTER (WHERE f.place <= 5)
+                   || CASE WHEN count(*) > 5
+                           THEN pg_catalog.format(' %s more kinds of faults are not listed.', count(*) - 5) ELSE '' END
+            FROM jsonb_array_elements(answer -> 'faults') WITH ORDINALITY AS f (fault, place)
+            WHERE f.fault ->> 'outcome' = 'refused')
+            USING ERRCODE = 'invalid_parameter_value';
+    END IF;
+    RETURN answer;
+END $$;
+COMMENT ON FUNCTION pricing.all_or_nothing(jsonb) IS
+    'Returns the answer to a request that names pairs, or raises an error if one of them is refused; the statement '
+    'then changes nothing: SELECT pricing.all_or_nothing(pricing.heartbeat(...)).';
+
+
+CREATE OR REPLACE FUNCTION pricing.begin_pairs(
+    kind text, user_id text, data_types text[], symbols text[], at_once boolean, are_renewed boolean DEFAULT false)
+RETURNS jsonb
 LANGUAGE plpgsql SET search_path = '' SET enable_seqscan = off SET lock_timeout = '2s' AS $$
+#variable_conflict use_column
 DECLARE
     now_ timestamptz := pricing.clock();
-    new_types text[];
-    new_symbols text[];
+    had record;
+    answers pricing.pair_answer[];
+    wanted record;
+    room record;
 BEGIN
     PERFORM pricing.check_user(user_id);
-    PERFORM pricing.check_pairs(data_types, symbols);
-    IF symbols <> pricing.spelled(data_types, symbols) THEN
-        RETURN pricing.heartbeat(user_id, data_types, pricing.spelled(data_types, symbols), at_once);
+    PERFORM pricing.check_lists(data_types, symbols);
+    IF symbols = '{}' THEN
+        RETURN pricing.answer_pairs(0, 0);
     END IF;
-    IF EXISTS (SELECT FROM pricing.data_type_registry r WHERE NOT r.is_active AND r.data_type = ANY (data_types)) THEN
-        -- A type that was retired must not end what its viewers see of the others.
-        SELECT array_agg(u.data_type), array_agg(u.symbol) INTO data_types, symbols
-        FROM unnest(data_types, symbols) AS u (data_type, symbol) JOIN pricing.data_type_registry r USING (data_type)
-        WHERE r.is_active;
-        RETURN pricing.heartbeat(user_id, data_types, symbols, at_once);
-    END IF;
-    -- From here on the sessions of one user take turns, so that its caps hold for all of them together. What is known is
-    -- looked for, not run into: whoever waits for the turn may have it locked.
+    -- From here on the sessions of one user take turns: its caps hold for all of them together, and what one of them is
+    -- leaving is not taken for watched.
     PERFORM pricing.lock_allowance(user_id);
-    WITH entered AS (
-        INSERT INTO pricing.active_subscriptions AS a (user_id, data_type, symbol, subscribed_at, last_seen_at)
-        SELECT DISTINCT begin_watching.user_id, u.data_type, u.symbol, now_, now_
-        FROM unnest(data_types, symbols) AS u (data_type, symbol)
-        WHERE (SELECT x.symbol FROM pricing.active_subscriptions x
-               WHERE x.user_id BETWEEN begin_watching.user_id AND begin_watching.user_id AND (x.data_type, x.symbol) = (u.data_type, u.symbol)
-               ORDER BY x.user_id LIMIT 1) IS NULL
-        ORDER BY 2, 3 ON CONFLICT ON CONSTRAINT active_subscriptions_pkey DO NOTHING
-        RETURNING a.data_type, a.symbol)
-    SELECT array_agg(e.data_type), array_agg(e.symbol) INTO new_types, new_symbols FROM entered e;
-    IF new_types IS NULL THEN
-        RETURN 0;
+    -- What the user has already is neither judged nor refused, unless its type was retired.
+    SELECT coalesce(array_agg(g.data_type) FILTER (WHERE g.is_had), '{}') AS types,
+           coalesce(array_agg(g.symbol) FILTER (WHERE g.is_had), '{}') AS symbols,
+           coalesce(array_agg(g.data_type ORDER BY g.place) FILTER (WHERE NOT g.is_had), '{}') AS other_types,
+           coalesce(array_agg(g.symbol ORDER BY g.place) FILTER (WHERE NOT g.is_had), '{}') AS other_symbols INTO had
+    FROM (SELECT u.data_type, u.symbol, min(u.place) AS place, bool_or(k.symbol IS NOT NULL AND r.is_active) AS is_had
+          FROM unnest(data_types, symbols) WITH ORDINALITY AS u (data_type, symbol, place)
+          LEFT JOIN pricing.data_type_registry r USING (data_type)
+          LEFT JOIN pricing.pairs_of_user(kind, user_id, data_types, symbols) k USING (data_type, symbol)
+          GROUP BY 1, 2) g;
+    answers := ARRAY(SELECT j FROM pricing.judge_pairs(had.other_types, had.other_symbols) AS j ORDER BY j.place);
+    IF kind = 'watched' THEN
+        -- What is watched under another spelling than the one given; and all of it, where the bad pairs kept the
+        -- heartbeat from renewing it.
+        PERFORM pricing.heartbeat(user_id, array_agg(k.data_type), array_agg(k.symbol), at_once)
+        FROM (SELECT p.data_type, p.symbol
+              FROM (SELECT array_agg(a.data_type) AS types, array_agg(a.symbol) AS symbols
+                    FROM unnest(answers) AS a WHERE a.symbol <> a.given) s
+              CROSS JOIN LATERAL pricing.pairs_of_user(kind, user_id, s.types, s.symbols) p
+              UNION
+              SELECT h.data_type, h.symbol FROM unnest(had.types, had.symbols) AS h (data_type, symbol)
+              WHERE NOT are_renewed AND EXISTS (SELECT FROM unnest(answers) AS a WHERE a.outcome = 'refused')) k
+        HAVING count(*) > 0;
+    END IF;
+    SELECT array_agg(g.data_type ORDER BY g.place) AS types, array_agg(g.symbol ORDER BY g.place) AS symbols INTO wanted
+    FROM (SELECT a.data_type, a.symbol, min(a.place) AS place
+          FROM unnest(answers) AS a WHERE a.outcome <> 'refused' GROUP BY 1, 2) g;
+    SELECT array_agg(w.data_type ORDER BY w.place) AS types, array_agg(w.symbol ORDER BY w.place) AS symbols INTO wanted
+    FROM unnest(wanted.types, wanted.symbols) WITH ORDINALITY AS w (data_type, symbol, place)
+    LEFT JOIN pricing.pairs_of_user(kind, user_id, wanted.types, wanted.symbols) k USING (data_type, symbol)
+    WHERE k.symbol IS NULL;
+    IF wanted.types IS NULL THEN
+        RETURN pricing.answer_pairs(0, cardinality(had.types), answers);
     END IF;
 
-    PERFORM pricing.check_shapes(new_types, new_symbols);
-    PERFORM pricing.admit_pairs(user_id, cardinality(new_types),
-        (SELECT count(*) FROM pricing.active_subscriptions a WHERE a.user_id = begin_watching.user_id));
-    -- The first look queues what is missing or stale; later looks write nothing but the heartbeat.
-    IF at_once THEN
-        PERFORM pricing.serve_pairs('watched', new_types, new_symbols);
-    ELSE
-        PERFORM pricing.request_pairs('watched', new_types, new_symbols);
+    SELECT * INTO room FROM pricing.admit_pairs(user_id, cardinality(wanted.types), CASE kind
+        WHEN 'watched' THEN (SELECT count(*) FROM pricing.active_subscriptions a WHERE a.user_id = begin_pairs.user_id)
+        ELSE (SELECT count(*) FROM pricing.holdings h
+              WHERE h.user_id = begin_pairs.user_id AND h.status = 'active') END);
+    IF room.admitted < cardinality(wanted.types) THEN
+        answers := ARRAY(
+            SELECT CASE WHEN w.place IS NULL OR w.place <= room.admitted THEN a
+                        WHEN w.place > room.fitting
+                            THEN ROW(a.place, a.data_type, a.given, NULL, 'refused', 'pairs_per_user', room.too_many,
+                                     NULL, NULL)::pricing.pair_answer
+                        ELSE ROW(a.place, a.data_type, a.given, NULL, 'refused', 'new_pairs_per_minute', room.too_fast,
+                                 NULL, room.retry_after)::pricing.pair_answer END
+            FROM unnest(answers) AS a
+            LEFT JOIN unnest(wanted.types, wanted.symbols) WITH ORDINALITY AS w (data_type, symbol, place)
+                USING (data_type, symbol)
+            ORDER BY a.place);
+        wanted.types := wanted.types[:room.admitted];
+        wanted.symbols := wanted.symbols[:room.admitted];
     END IF;
-    RETURN cardinality(new_types);
+    IF kind = 'watched' THEN
+        INSERT INTO pricing.active_subscriptions AS a (user_id, data_type, symbol, subscribed_at, last_seen_at)
+        SELECT begin_pairs.user_id, u.data_type, u.symbol, now_, now_
+        FROM unnest(wanted.types, wanted.symbols) AS u (data_type, symbol)
+        ORDER BY 2, 3 ON CONFLICT ON CONSTRAINT active_subscriptions_pkey DO NOTHING;
+    ELSE
+        INSERT INTO pricing.holdings AS h (user_id, data_type, symbol, since)
+        SELECT begin_pairs.user_id, u.data_type, u.symbol, now_
+        FROM unnest(wanted.types, wanted.symbols) AS u (data_type, symbol)
+        ORDER BY 2, 3 ON CONFLICT ON CONSTRAINT holdings_pkey
+            DO UPDATE SET since = excluded.since, status = 'active', closed_at = NULL WHERE h.status = 'closed';
+    END IF;
+    -- The first look queues what is missing or stale; later looks write nothing but the heartbeat.
+    IF room.admitted = 0 THEN
+        NULL;
+    ELSIF at_once THEN
+        PERFORM pricing.serve_pairs(kind, wanted.types, wanted.symbols);
+    ELSE
+        PERFORM pricing.request_pairs(kind, wanted.types, wanted.symbols);
+    END IF;
+    RETURN pricing.answer_pairs(room.admitted, cardinality(had.types), answers);
 END $$;
-COMMENT ON FUNCTION pricing.begin_watching(text, text[], text[], boolean) IS
-    'What a heartbeat does about pairs that its user does not watch yet: enters those of active types and asks for their prices, within the user''s caps. Returns how many were new.';
+COMMENT ON FUNCTION pricing.begin_pairs(text, text, text[], text[], boolean, boolean) IS
+    'What heartbeat and hold do about pairs that their user does not watch or hold yet: enters the good ones, in the '
+    'order given and within the user''s caps, asks for their prices, and answers each pair. are_renewed = the '
+    'heartbeat has reached those that are watched already.';
 
 
 CREATE OR REPLACE FUNCTION pricing.check_lengths(data_types text[], symbols text[]) RETURNS void
@@ -109,21 +314,31 @@ END $$;
 COMMENT ON FUNCTION pricing.check_active(text[]) IS 'Refuses data types that are retired, and says how to revive them.';
 
 
-CREATE OR REPLACE FUNCTION pricing.check_pairs(data_types text[], symbols text[]) RETURNS void
-LANGUAGE plpgsql STABLE SET search_path = '' AS $$
-DECLARE
-    unknown text;
+CREATE OR REPLACE FUNCTION pricing.check_lists(data_types text[], symbols text[]) RETURNS void
+LANGUAGE plpgsql IMMUTABLE SET search_path = '' AS $$
 BEGIN
     PERFORM pricing.check_lengths(data_types, symbols);
     IF cardinality(symbols) > 10000 THEN
         RAISE EXCEPTION 'a call may name 10000 pairs, not %', cardinality(symbols)
             USING HINT = 'Say the rest in further calls.', ERRCODE = 'invalid_parameter_value';
-    ELSIF EXISTS (SELECT FROM unnest(data_types, symbols) AS u (data_type, symbol) WHERE u.data_type IS NULL OR u.symbol IS NULL) THEN
+    ELSIF array_position(data_types, NULL) IS NOT NULL OR array_position(symbols, NULL) IS NOT NULL THEN
         RAISE EXCEPTION 'a pair is a data type and a symbol, and one of them is NULL'
             USING HINT = 'Leave out pairs whose data type or symbol is not known.', ERRCODE = 'invalid_parameter_value';
-    ELSIF EXISTS (SELECT FROM unnest(symbols) AS s WHERE length(s) > 40) THEN
-        RAISE EXCEPTION 'a symbol has at most 40 characters' USING ERRCODE = 'check_violation', CONSTRAINT = 'symbol_is_sane';
+    ELSIF EXISTS (SELECT FROM unnest(data_types || symbols) AS s WHERE length(s) > 1000) THEN
+        RAISE EXCEPTION 'a name of more than 1000 characters is neither a data type nor a symbol'
+            USING ERRCODE = 'invalid_parameter_value';
     END IF;
+END $$;
+COMMENT ON FUNCTION pricing.check_lists(text[], text[]) IS
+    'Refuses lists that are no pairs, more than 10,000 of them, and texts that are too long to be answered.';
+
+
+CREATE OR REPLACE FUNCTION pricing.check_pairs(data_types text[], symbols text[]) RETURNS void
+LANGUAGE plpgsql STABLE SET search_path = '' AS $$
+DECLARE
+    unknown text;
+BEGIN
+    PERFORM pricing.check_lists(data_types, symbols);
     SELECT string_agg(DISTINCT left(coalesce(u.data_type, 'NULL'), 60), ', ') INTO unknown
     FROM unnest(data_types) AS u (data_type) LEFT JOIN pricing.data_type_registry r USING (data_type)
     WHERE r.data_type IS NULL;
@@ -236,42 +451,39 @@ END $$;
 COMMENT ON FUNCTION pricing.present_caps() IS 'What one user may ask for.';
 
 
-CREATE OR REPLACE FUNCTION pricing.admit_pairs(user_id text, new_pairs integer, total bigint) RETURNS void
+CREATE OR REPLACE FUNCTION pricing.admit_pairs(
+    user_id text, new_pairs integer, had bigint,
+    OUT admitted integer, OUT fitting integer, OUT retry_after integer, OUT too_many text, OUT too_fast text)
 LANGUAGE plpgsql SET search_path = '' AS $$
 DECLARE
-    now_ timestamptz;
-    caps pricing.user_caps;
-    spent interval;
+    now_ timestamptz := pricing.clock();
+    caps pricing.user_caps := pricing.present_caps();
+    spent numeric := extract(epoch FROM pricing.spent_by_reads(admit_pairs.user_id, (
+                        SELECT count(*) FROM pricing.pair_requests r
+                        WHERE r.kind = 'read' AND r.user_id = admit_pairs.user_id))
+                    + greatest(interval '0', (SELECT a.spent_until - now_ FROM pricing.user_allowances a
+                                              WHERE a.user_id = admit_pairs.user_id)));
 BEGIN
-    caps := pricing.present_caps();
-    IF total > caps.pairs_per_user THEN
-        RAISE EXCEPTION 'user % may watch or hold % pairs at once, and would have %', left(user_id, 60), caps.pairs_per_user, total
-            USING HINT = 'Leave some first, or raise the cap with `pricing-pipeline limit set-caps`.',
-                  DETAIL = json_build_object('room', greatest(0, caps.pairs_per_user - (total - new_pairs))),
-                  CONSTRAINT = 'pairs_per_user', ERRCODE = 'configuration_limit_exceeded';
-    END IF;
-    now_ := pricing.clock();
-    INSERT INTO pricing.user_allowances AS a (user_id, spent_until)
-    VALUES (admit_pairs.user_id, now_ + interval '1 minute' / caps.new_pairs_per_minute * new_pairs)
-    ON CONFLICT ON CONSTRAINT user_allowances_pkey DO UPDATE
-        SET spent_until = greatest(now_, a.spent_until) + interval '1 minute' / caps.new_pairs_per_minute * new_pairs
-    RETURNING a.spent_until - now_ INTO spent;
-    spent := spent + pricing.spent_by_reads(user_id, (
-        SELECT count(*) FROM pricing.pair_requests r WHERE r.kind = 'read' AND r.user_id = admit_pairs.user_id));
-    IF spent > interval '1 minute' THEN
-        -- What would have fitted, and when the rest will.
-        spent := spent - interval '1 minute' / caps.new_pairs_per_minute * new_pairs;
-        RAISE EXCEPTION 'user % may begin % new pairs a minute, and asks for % more', left(user_id, 60), caps.new_pairs_per_minute, new_pairs
-            USING HINT = 'Say the rest a little later, or raise the cap with `pricing-pipeline limit set-caps`.',
-                  DETAIL = json_build_object(
-                      'room', floor(caps.new_pairs_per_minute * (1 - extract(epoch FROM spent) / 60))::integer,
-                      'retry_after', ceil(least(60, extract(epoch FROM spent)
-                                                    + 60.0 * new_pairs / caps.new_pairs_per_minute - 60))::integer),
-                  CONSTRAINT = 'new_pairs_per_minute', ERRCODE = 'configuration_limit_exceeded';
+    fitting := greatest(0, least(new_pairs, caps.pairs_per_user - had));
+    -- Intervals are rounded to microseconds, which must cost nobody a pair.
+    admitted := greatest(0, least(fitting, floor((60 - spent) * caps.new_pairs_per_minute / 60 + 0.0001)));
+    retry_after := greatest(1, ceil(least(60, spent + 60.0 * fitting / caps.new_pairs_per_minute - 60)));
+    too_many := pg_catalog.format(
+        'user %s may watch or hold %s pairs at once; leave some first, or raise the cap with `pricing-pipeline limit set-caps`',
+        left(user_id, 60), caps.pairs_per_user);
+    too_fast := pg_catalog.format(
+        'user %s may begin %s new pairs a minute; say the rest in %s s, or raise the cap with `pricing-pipeline limit set-caps`',
+        left(user_id, 60), caps.new_pairs_per_minute, retry_after);
+    IF admitted > 0 THEN
+        INSERT INTO pricing.user_allowances AS a (user_id, spent_until)
+        VALUES (admit_pairs.user_id, now_ + interval '1 minute' * admitted / caps.new_pairs_per_minute)
+        ON CONFLICT ON CONSTRAINT user_allowances_pkey DO UPDATE
+            SET spent_until = greatest(now_, a.spent_until) + interval '1 minute' * admitted / caps.new_pairs_per_minute;
     END IF;
 END $$;
 COMMENT ON FUNCTION pricing.admit_pairs(text, integer, bigint) IS
-    'Refuses (53400) what goes past a user''s caps. Its detail is JSON: room, how many of the new pairs would be admitted now, and retry_after in seconds where waiting helps.';
+    'How many new pairs of a user, of those it asks for, its caps admit now, which is booked; how many would fit beside '
+    'those it had if there were time; in how many seconds the rest of these can follow; and what to say about the rest.';
 
 
 CREATE OR REPLACE FUNCTION pricing.spent_by_reads(user_id text, pairs bigint) RETURNS interval
@@ -459,41 +671,14 @@ END $$;
 COMMENT ON FUNCTION pricing.clean_subscriptions() IS 'Forgets viewers silent for 5 minutes, demand nobody has (unless it is backing off), and tasks that wait for it. Never touches last_seen_at.';
 
 
-CREATE OR REPLACE FUNCTION pricing.hold(user_id text, data_types text[], symbols text[], at_once boolean DEFAULT true) RETURNS integer
-LANGUAGE plpgsql SET search_path = '' SET lock_timeout = '2s' AS $$
-DECLARE
-    now_ timestamptz := pricing.clock();
-    new_types text[];
-    new_symbols text[];
-BEGIN
-    PERFORM pricing.check_user(user_id);
-    PERFORM pricing.check_pairs(data_types, symbols);
-    symbols := pricing.spelled(data_types, symbols);
-    PERFORM pricing.check_active(data_types);
-    PERFORM pricing.lock_allowance(user_id);
-    WITH opened AS (
-        INSERT INTO pricing.holdings AS h (user_id, data_type, symbol, since)
-        SELECT DISTINCT hold.user_id, u.data_type, u.symbol, now_
-        FROM unnest(data_types, symbols) AS u (data_type, symbol) ORDER BY 2, 3
-        ON CONFLICT ON CONSTRAINT holdings_pkey DO UPDATE SET since = excluded.since, status = 'active', closed_at = NULL
-            WHERE h.status = 'closed'
-        RETURNING h.data_type, h.symbol)
-    SELECT array_agg(o.data_type), array_agg(o.symbol) INTO new_types, new_symbols FROM opened o;
-    IF new_types IS NULL THEN
-        RETURN 0;
-    END IF;
-    PERFORM pricing.check_shapes(new_types, new_symbols);
-    PERFORM pricing.admit_pairs(user_id, cardinality(new_types),
-        (SELECT count(*) FROM pricing.holdings h WHERE h.user_id = hold.user_id AND h.status = 'active'));
-    IF at_once THEN
-        PERFORM pricing.serve_pairs('held', new_types, new_symbols);
-    ELSE
-        PERFORM pricing.request_pairs('held', new_types, new_symbols);
-    END IF;
-    RETURN cardinality(new_types);
-END $$;
+CREATE OR REPLACE FUNCTION pricing.hold(user_id text, data_types text[], symbols text[], at_once boolean DEFAULT true)
+RETURNS jsonb
+LANGUAGE sql SET search_path = '' AS $$
+    SELECT pricing.begin_pairs('held', user_id, data_types, symbols, at_once)
+$$;
 COMMENT ON FUNCTION pricing.hold(text, text[], text[], boolean) IS
-    'Says that a user holds these pairs from now on, until they are released. Creates missing instruments (unverified) and queues what has no price: at_once, or as soon as a worker serves the request. Returns how many holdings are new.';
+    'Says that a user holds these pairs from now on, until they are released. Creates missing instruments (unverified) '
+    'and queues what has no price: at_once, or as soon as a worker serves the request. Answers as heartbeat does.';
 
 
 CREATE OR REPLACE FUNCTION pricing.release(user_id text, data_types text[], symbols text[]) RETURNS integer
