@@ -109,7 +109,9 @@ def latest_price_assets(snapshot: RegistrySnapshot, unscheduled: Mapping[str, st
             description=escaped(
                 f"{_sentence(type_)} {shown(type_).latest} of each symbol, due again "
                 f"{_minutes(type_.default_ttl_minutes)} after it was fetched while someone watches it. "
-                "A type without viewers gets no events, so its freshness may read stale."
+                "A type without viewers gets no events, so its freshness may read stale. "
+                "The sensor refresh_watched has what is due fetched, and report_freshness reports it here: so the UI "
+                "names no automation, and there is nothing to materialize."
                 f"{_no_schedule(unscheduled.get(type_.data_type))}"
             ),
             freshness_policy=freshness_policy(type_),

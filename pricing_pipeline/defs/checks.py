@@ -366,6 +366,16 @@ def on_time_evaluations(connection: Connection, data_types: Sequence[str]) -> li
     return list(_evaluations(connection, CHECKS[0], data_types, lambda key: True))
 
 
+def first_evaluations(connection: Connection, type_: DataType) -> list[dg.AssetCheckEvaluation]:
+    """All checks of a data type whose first prices have come, for the sensor that sees them."""
+    return [
+        evaluation
+        for check in CHECKS
+        if check.applies(type_)
+        for evaluation in _evaluations(connection, check, [type_.data_type], lambda key: False)
+    ]
+
+
 def alerts_evaluations(connection: Connection, data_types: Sequence[str]) -> list[dg.AssetCheckEvaluation]:
     """The check alerts of some data types now, for the sensor that sees alerts begin and end."""
     return list(_evaluations(connection, ALERTS, data_types, lambda key: True))

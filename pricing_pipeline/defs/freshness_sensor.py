@@ -7,7 +7,7 @@ import dagster as dg
 from sqlalchemy.exc import DBAPIError
 
 from pricing_pipeline.defs import cursors
-from pricing_pipeline.defs.checks import on_time_evaluations
+from pricing_pipeline.defs.checks import first_evaluations, on_time_evaluations
 from pricing_pipeline.defs.ours import latest_key
 from pricing_pipeline.defs.plots import freshness_plot
 from pricing_pipeline.defs.reports import describe_service, idle, serving
@@ -31,12 +31,14 @@ class _Reported:
     """The cursor of the freshness sensor: when each type was last reported, in Unix seconds, and the late types.
 
     `idle` are the types of which nothing watched can be fetched. `paused` counts the watched pairs that are paused.
+    `checked` are the types whose checks were evaluated after their first prices.
     """
 
     at: dict[str, cursors.Moment]
     late: list[str]
     idle: list[str] = field(default_factory=list)
     paused: dict[str, int] = field(default_factory=dict)
+    checked: list[str] = field(default_factory=list)
 
 
 def report_freshness(snapshot: RegistrySnapshot) -> dg.SensorDefinition:
@@ -51,7 +53,8 @@ def report_freshness(snapshot: RegistrySnapshot) -> dg.SensorDefinition:
         description="Reports for each watched data type, at once and then about every half TTL, that prices are fresh "
         "and none is late. Otherwise it reports nothing, and the freshness policy warns and then fails. "
         "When a type becomes late, or is on time again, or a watched pair is paused or resumed, it evaluates the check "
-        "on_time at once. When nothing of a type can be fetched any more, it observes that.",
+        "on_time at once. After the first prices of a type it evaluates all its checks; later the job check_prices "
+        "does, every hour. When nothing of a type can be fetched any more, it observes that.",
     )
     def sensor(
         context: dg.SensorEvaluationContext, database: PricingDatabase
@@ -75,6 +78,11 @@ def report_freshness(snapshot: RegistrySnapshot) -> dg.SensorDefinition:
                 for r in ready
                 if not 0 <= now - reported.at.get(r.data_type, 0.0) < _pause(ttls[r.data_type])
             ]
+            # One in a tick: a type may come with years of history.
+            first = [row.data_type for row in ready if row.data_type not in reported.checked][:1]
+            for name in first:
+                judged = [one for one in judged if one.asset_key != latest_key(name)]
+                judged += _first_checks(context, database, types[name])
             # A type in trouble is dropped from the cursor, so that it is reported at once when it is fresh again.
             troubled = {row.data_type for row in rows if not (row.is_calm or row.is_merely_due)}
             kept = {name: at for name, at in reported.at.items() if name in ttls and name not in troubled}
@@ -88,7 +96,13 @@ def report_freshness(snapshot: RegistrySnapshot) -> dg.SensorDefinition:
                     calm, [row for row in rows if not row.is_calm], len(ttls) - len(rows)
                 ),
                 cursor=cursors.dump(
-                    _Reported(kept | {row.data_type: now for row in calm}, late, sorted(idle_rows), paused)
+                    _Reported(
+                        kept | {row.data_type: now for row in calm},
+                        late,
+                        sorted(idle_rows),
+                        paused,
+                        sorted({*reported.checked, *first} & ttls.keys()),
+                    )
                 ),
             )
 
@@ -106,6 +120,17 @@ def _turned(
 def _pause(ttl: float) -> float:
     """Seconds between two reports of a data type with this TTL in seconds."""
     return max(_REPORTED_AT_LEAST_SECONDS, ttl / 2) - _TICK_JITTER_SECONDS
+
+
+def _first_checks(
+    context: dg.SensorEvaluationContext, database: PricingDatabase, type_: DataType
+) -> list[dg.AssetCheckEvaluation]:
+    try:
+        with database.engine.connect() as connection:
+            return first_evaluations(connection, type_)
+    except DBAPIError as error:  # check_prices evaluates them within the hour
+        context.log.warning(f"the checks of {type_.data_type} cannot be evaluated now: {error.orig}"[:500])
+        return []
 
 
 def _calm(database: PricingDatabase, type_: DataType, row: freshness.Freshness) -> dg.AssetMaterialization:

@@ -447,7 +447,11 @@ def test_g5_plots_are_shown_where_people_look(stage: Stage, core: Core, clock: C
     told = facts(evaluated(stage)[QUOTE])
     assert told["freshness_plot"].startswith("fresh 1 of 1 at ")
     tick = stage.tick("report_freshness")
-    (event,) = [e for e in tick.asset_events if e.asset_key.path[-1] == QUOTE]
+    (event,) = [
+        e
+        for e in tick.asset_events
+        if e.asset_key.path[-1] == QUOTE and isinstance(e, dg.AssetMaterialization)
+    ]
     for name in ("price_plot", "freshness_plot"):
         said = str(event.metadata[name].value)
         assert "(data:image/svg+xml,%3Csvg" in said
