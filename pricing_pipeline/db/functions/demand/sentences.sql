@@ -92,7 +92,7 @@ LANGUAGE sql STABLE SET search_path = '' AS $$
         ('scheduled', 'nobody watches it, so it is refreshed by its schedule (%s, %s)%s. To queue all of the type now: pricing-pipeline type refresh %s'),
         ('scheduled_less', 'nobody watches it, so it is refreshed by its schedule (%s, %s)%s, and now less often, because the quota of %s %s. To see how far it goes: pricing-pipeline status'),
         ('stretched', 'its TTL is stretched: it is refreshed every %s instead of every %s, next at %s, because the quota of %s %s. Raise the quota with `pricing-pipeline provider change` if your plan allows it, or lengthen TTLs with `pricing-pipeline type set-ttl`'),
-        ('unwatched', 'nobody watches or holds it, so it is not fetched. Watching does that: pricing-pipeline subscription watch %2$s --type %1$s'),
+        ('unwatched', 'nobody watches or holds it, so it is not fetched. This fetches it once: pricing-pipeline price show %2$s --type %1$s. This keeps it fresh: pricing-pipeline subscription watch %2$s --type %1$s'),
         ('background', 'it is held and nobody watches it, so it is refreshed every %1$s, next after %2$s. Watching is quicker: pricing-pipeline subscription watch %4$s --type %3$s'),
         ('unseen', 'it is held, but nobody has looked at it for 48 hours. Reading it asks for it: pricing-pipeline price show %s'),
         ('no_room', 'it is due since %s and not queued: what the quota of %s leaves viewers is used, or wanted by what waits. Bytes come back hour by hour; raise the quota with `pricing-pipeline provider change` if your plan allows it'),

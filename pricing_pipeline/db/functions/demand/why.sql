@@ -465,7 +465,10 @@ DECLARE
     provider_ text := (SELECT r.provider FROM pricing.route(kind.data_type, thing.symbol) r);
     background interval := make_interval(mins => kind.background_ttl_minutes);
     is_watched boolean := pair.read_at IS NOT NULL OR EXISTS (
-        SELECT FROM pricing.active_subscriptions a WHERE (a.data_type, a.symbol) = (kind.data_type, thing.symbol));
+        SELECT FROM pricing.active_subscriptions a WHERE (a.data_type, a.symbol) = (kind.data_type, thing.symbol))
+        -- Somebody has asked for it, and no worker has taken that up yet.
+        OR EXISTS (SELECT FROM pricing.pair_requests x
+                   WHERE (x.data_type, x.symbol) = (kind.data_type, thing.symbol) AND x.kind IN ('read', 'watched'));
     is_held boolean := EXISTS (SELECT FROM pricing.holdings h
                                WHERE (h.data_type, h.active_symbol) = (kind.data_type, thing.symbol));
     ttl interval := make_interval(mins => pricing.pair_ttl(kind.data_type, thing.symbol, is_watched));

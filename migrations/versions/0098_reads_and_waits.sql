@@ -1,0 +1,4 @@
+-- A read may be of pairs of several data types. Without a data type it asks only for what is watched or held.
+DROP FUNCTION IF EXISTS pricing.spelled_once(text[]);
+DROP FUNCTION IF EXISTS pricing.prices_to_read(text[], text);
+DROP FUNCTION IF EXISTS pricing.read_prices(text[], text, text);
