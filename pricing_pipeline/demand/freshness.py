@@ -61,7 +61,10 @@ class Freshness:
 
 
 _STOPS = frozenset(
-    {"retired", "provider_off", "breaker_open", "key_refused", "throttled", "quota_spent", "rate_limited"}
+    {
+        *("retired", "provider_off", "not_asked", "breaker_open"),
+        *("key_refused", "throttled", "quota_spent", "rate_limited"),
+    }
 )
 """States in which no provider is asked until they end: that of a retired data type, and those of `why_not_called`."""
 

@@ -36,8 +36,8 @@ def watch(
     """Watch prices, which keeps them fresh: one heartbeat a minute until you leave.
 
     A symbol that is new here is added to the instruments, unverified until a provider's first valid
-    answer. With --json, one line per event: subscribed, price, documents, confirmed, heartbeat, warning,
-    unsubscribed.
+    answer. A pair without a fresh price says why after five seconds, and again when the reason changes. With --json,
+    one line per event: subscribed, price, documents, confirmed, waiting, failed, heartbeat, warning, unsubscribed.
 
     \b
     Example: pricing-pipeline subscription watch AAPL MSFT --type equity_quote --minutes 5

@@ -54,6 +54,8 @@ LANGUAGE sql STABLE SET search_path = '' AS $$
         ('quarantined', 'what %s sent at %s (%s) is not believed: %s. %s'),
         -- Of its provider.
         ('provider_off', 'its provider %s is switched off, and no other serves it. `pricing-pipeline provider use` brings one with its plan, and `provider change --active` switches one on'),
+        ('not_asked_in_sandbox', '%1$s is not asked: this pipeline runs with the sandbox, and nothing in it stands for %1$s. The sandbox asks in its place whomever its declaration names as `sandbox`; a home with PRICING_SANDBOX=false asks %1$s itself'),
+        ('not_asked', '%1$s is not asked: no worker has a client for it. `pricing-pipeline provider list` shows the providers of this version; the log of the worker says why a client cannot be made'),
         ('breaker_open', 'the breaker of %s is %s since %s (%s); %s. It closes by itself when the provider is well'),
         ('no_key', 'no key of %1$s is active. `pricing-pipeline key set %1$s` stores one'),
         ('key_refused', '%1$s does not accept the key (%2$s); it is asked again at %3$s. `pricing-pipeline key set %1$s` stores another one'),

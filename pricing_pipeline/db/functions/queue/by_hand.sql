@@ -306,9 +306,12 @@ BEGIN
     SELECT s.last_call_at INTO last_call FROM pricing.provider_state s WHERE s.provider = wanted_provider FOR UPDATE;
     claimed_at := pricing.clock();
     -- Whoever looks at a provider before using it finds it switched off, and whoever looks at a broken one its breaker open.
-    SELECT coalesce(k.sentence, CASE WHEN is_search OR w.state NOT IN ('provider_off', 'breaker_open') THEN w.sentence END) INTO refusal
+    -- That no worker asks it is nothing to whoever asks by hand.
+    SELECT coalesce(k.sentence, CASE
+        WHEN w.state <> 'not_asked' AND (is_search OR w.state NOT IN ('provider_off', 'breaker_open')) THEN w.sentence END)
+    INTO refusal
     FROM pricing.why_not_called(wanted_provider, priority_, needed_bytes) w CROSS JOIN pricing.why_no_key(wanted_provider) k;
-    -- Of those two why_not_called speaks before it looks at the quota.
+    -- Of those why_not_called speaks before it looks at the quota.
     IF refusal IS NULL AND pricing.bytes_used(wanted_provider, claimed_at) + needed_bytes > (
            SELECT pricing.quota_for(p.quota_bytes, priority_) FROM pricing.data_collectors p WHERE p.provider = wanted_provider) THEN
         refusal := pg_catalog.format('the quota of %s has no room for about %s bytes', wanted_provider, needed_bytes);
