@@ -865,6 +865,7 @@ CREATE TABLE pricing.drains (
     lease_until timestamp with time zone NOT NULL  -- Alive until then without a sign of life.
     finished_at timestamp with time zone  -- When it ended in good order.
     requested_at timestamp with time zone  -- When its run was requested; NULL = not known.
+    providers text[]  -- The providers that its worker asks; NULL = not known.
     CONSTRAINT drains_pkey PRIMARY KEY (drain_id)
 );
 CREATE INDEX drains_alive ON pricing.drains USING btree (lease_until) WHERE (finished_at IS NULL);
@@ -2820,6 +2821,10 @@ GRANT EXECUTE ON FUNCTION pricing.describe_shape(text) TO pricing_reader, pricin
 CREATE FUNCTION pricing.describe_stranger(symbol text, wanted_type text) RETURNS text LANGUAGE sql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.describe_stranger(text,text) TO pricing_reader, pricing_worker;
 
+-- Why a pending operation has not been attempted yet, in a sentence; NULL = it is not pending.
+CREATE FUNCTION pricing.describe_wait(operation pricing.async_operations) RETURNS text LANGUAGE plpgsql STABLE SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.describe_wait(pricing.async_operations) TO pricing_reader, pricing_worker;
+
 -- A provider does not serve these claimed tasks: remembers that for a week, and gives them, with all their attempts, to the next one of their rules that has not refused them. Returns which had one.
 CREATE FUNCTION pricing.detour(ids bigint[], kind text, message text) RETURNS bigint[] LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.detour(bigint[],text,text) TO pricing_worker;
@@ -2935,9 +2940,9 @@ GRANT EXECUTE ON FUNCTION pricing.expire_calls() TO pricing_worker;
 CREATE FUNCTION pricing.exports(wanted_type text, first_month date, last_month date) RETURNS TABLE(month date, versions bigint, mark jsonb, is_due boolean, exported_at timestamp with time zone, moved_at timestamp with time zone) LANGUAGE sql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.exports(text,date,date) TO pricing_reader, pricing_worker;
 
--- A drain says that it is alive; not, if another session has locked its row.
-CREATE FUNCTION pricing.extend_drain(extended uuid) RETURNS void LANGUAGE sql SET search_path=pg_temp;
-GRANT EXECUTE ON FUNCTION pricing.extend_drain(uuid) TO pricing_worker;
+-- A drain says that it is alive, and which providers it asks; not, if another session has locked its row.
+CREATE FUNCTION pricing.extend_drain(extended uuid, asked_providers text[] DEFAULT NULL::text[]) RETURNS void LANGUAGE sql SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.extend_drain(uuid,text[]) TO pricing_worker;
 
 -- A worker that is still at it renews its lease. Returns the ids that its claim still owns; a lost claim changes nothing.
 CREATE FUNCTION pricing.extend_tasks(ids bigint[], token uuid, lease interval DEFAULT '00:01:00'::interval) RETURNS bigint[] LANGUAGE plpgsql SET search_path=pg_temp;
@@ -3023,6 +3028,10 @@ TRIGGER FUNCTION pricing.forget_shown_limit() RETURNS trigger LANGUAGE plpgsql S
 -- Deletes events of live streams that are older than ten minutes or beyond 100,000, and pairs that nobody has streamed for a quarter of an hour. Its caller has the head locked.
 CREATE FUNCTION pricing.forget_stream_events(now_ timestamp with time zone) RETURNS void LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.forget_stream_events(timestamp with time zone) TO pricing_worker;
+
+-- A person needs nothing more from dead tasks: they count as settled, and their pairs back off as before. Says of each: forgotten, settled (it was so before), not_dead, unknown.
+CREATE FUNCTION pricing.forget_tasks(wanted bigint[]) RETURNS TABLE(task_id bigint, outcome text) LANGUAGE sql SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.forget_tasks(bigint[]) TO pricing_worker;
 
 -- Forgets views of more than 48 hours ago, and allowances that have been whole for an hour. Returns how many views.
 CREATE FUNCTION pricing.forget_views() RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp;
@@ -3961,9 +3970,9 @@ GRANT EXECUTE ON FUNCTION pricing.price_of_kin(text,text,text,boolean) TO pricin
 CREATE FUNCTION pricing.prices_as_of(wanted_type text, wanted_symbol text, first_day date, last_day date, as_of timestamp with time zone DEFAULT NULL::timestamp with time zone, archived pricing.price_revisions[] DEFAULT NULL::pricing.price_revisions[]) RETURNS TABLE(observed_at timestamp with time zone, amount bigint, open_amount bigint, high_amount bigint, low_amount bigint, scale smallint, currency text, volume numeric, adjustment text, provider text, call_id bigint, recorded_at timestamp with time zone, quality text) LANGUAGE plpgsql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.prices_as_of(text,text,date,date,timestamp with time zone,pricing.price_revisions[]) TO pricing_reader, pricing_worker;
 
--- The prices of symbols in every data type of prices or in one, and the pairs without one, as the HTTP API answers them; the symbols that are instruments; what is to be asked for; and of which pairs no view was noted in the last ten minutes. Writes nothing.
-CREATE FUNCTION pricing.prices_to_read(symbols text[], wanted_type text, OUT prices json, OUT missing json, OUT known text[], OUT stale_types text[], OUT stale_symbols text[], OUT unseen_types text[], OUT unseen_symbols text[]) RETURNS record LANGUAGE plpgsql STABLE SET search_path=pg_temp, plan_cache_mode=force_generic_plan, enable_seqscan=off, jit=off;
-GRANT EXECUTE ON FUNCTION pricing.prices_to_read(text[],text) TO pricing_reader, pricing_worker;
+-- The prices of pairs, or without data types of symbols in every data type of prices, and the pairs without one, as the HTTP API answers them; the places of those that are known; what is to be asked for; and of which pairs no view was noted in the last ten minutes. Without data types only what is watched or held is asked for, and what nobody wants is missing only if its symbol has nothing else. Writes nothing.
+CREATE FUNCTION pricing.prices_to_read(symbols text[], data_types text[], OUT prices json, OUT missing json, OUT known bigint[], OUT stale_types text[], OUT stale_symbols text[], OUT unseen_types text[], OUT unseen_symbols text[]) RETURNS record LANGUAGE plpgsql STABLE SET search_path=pg_temp, plan_cache_mode=force_generic_plan, enable_seqscan=off, jit=off;
+GRANT EXECUTE ON FUNCTION pricing.prices_to_read(text[],text[]) TO pricing_reader, pricing_worker;
 
 -- Has one task, or one pair, that a viewer waits for asked for ahead of its pause, unless one is about to be: what was asked for longest ago, so that no bad symbol stands for all; by chance among equals, because bad symbols come together.
 CREATE FUNCTION pricing.probe_outage(down pricing.outages) RETURNS void LANGUAGE plpgsql SET search_path=pg_temp;
@@ -4088,9 +4097,9 @@ GRANT EXECUTE ON FUNCTION pricing.reached_at(bigint[],bigint,double precision,bi
 CREATE FUNCTION pricing.read_archived(wanted_type text, wanted_symbol text, found jsonb) RETURNS pricing.price_revisions[] LANGUAGE sql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.read_archived(text,text,jsonb) TO pricing_reader, pricing_worker;
 
--- The whole of a read, as JSON: prices that are stored, pairs without one, and why what is not fresh is old. Asks for what is missing or stale: for a user within the user's caps, for nobody (NULL) as a worker's read does. NULL where the named data type is no active one of prices.
-CREATE FUNCTION pricing.read_prices(symbols text[], wanted_type text, user_id text) RETURNS text LANGUAGE plpgsql SET search_path=pg_temp;
-GRANT EXECUTE ON FUNCTION pricing.read_prices(text[],text,text) TO pricing_worker;
+-- The whole of a read of pairs, or of symbols in only_type, or in every data type, as JSON: prices that are stored, pairs without one, and why what is not fresh is old. Asks for what is missing or stale (without a data type, of what is watched or held): for a user within the user's caps, for nobody (NULL) as a worker's read does. NULL where only_type is no active data type of prices.
+CREATE FUNCTION pricing.read_prices(symbols text[], data_types text[], only_type text, user_id text) RETURNS text LANGUAGE plpgsql SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.read_prices(text[],text[],text,text) TO pricing_worker;
 
 -- Warnings of the last time, by source and subject: how often at least, when last, and what was said then. Those that were rolled back are among them if a program of ours heard them.
 CREATE FUNCTION pricing.recent_warnings(back interval) RETURNS TABLE(source text, subject text, times bigint, last_at timestamp with time zone, sqlstate text, message text) LANGUAGE sql STABLE SET search_path=pg_temp;
@@ -4413,9 +4422,9 @@ GRANT EXECUTE ON FUNCTION pricing.spelled(text) TO pricing_reader, pricing_worke
 CREATE FUNCTION pricing.spelled(data_types text[], symbols text[]) RETURNS text[] LANGUAGE plpgsql STABLE SET search_path=pg_temp, enable_seqscan=off;
 GRANT EXECUTE ON FUNCTION pricing.spelled(text[],text[]) TO pricing_reader, pricing_worker;
 
--- Symbols as their instruments are spelled, of any class, each once.
-CREATE FUNCTION pricing.spelled_once(symbols text[]) RETURNS text[] LANGUAGE plpgsql STABLE SET search_path=pg_temp;
-GRANT EXECUTE ON FUNCTION pricing.spelled_once(text[]) TO pricing_reader, pricing_worker;
+-- Symbols as their instruments are spelled, of any class, each once; with data types, each pair once.
+CREATE FUNCTION pricing.spelled_once(INOUT symbols text[], INOUT data_types text[]) RETURNS record LANGUAGE plpgsql STABLE SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.spelled_once(text[],text[]) TO pricing_reader, pricing_worker;
 
 -- A provider may know under the new spelling what it did not know: ends the back-off of the instrument's pairs, as a change of their route does.
 TRIGGER FUNCTION pricing.spelling_changed() RETURNS trigger LANGUAGE plpgsql SET search_path=pg_temp;
@@ -4440,7 +4449,7 @@ GRANT EXECUTE ON FUNCTION pricing.stalled_providers(timestamp with time zone) TO
 CREATE FUNCTION pricing.start_of(day date) RETURNS timestamp with time zone LANGUAGE sql IMMUTABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.start_of(date) TO pricing_reader, pricing_worker;
 
--- Why a provider may not be asked now, whatever the work: provider_off, breaker_open, key_refused, throttled or rate_limited, with a sentence and when that ends; and how much of its quota is used.
+-- Why a provider may not be asked now, whatever the work: provider_off, not_asked, breaker_open, key_refused, throttled or rate_limited, with a sentence and when that ends; and how much of its quota is used.
 CREATE FUNCTION pricing.stop_of(wanted_provider text) RETURNS pricing.provider_stop LANGUAGE plpgsql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.stop_of(text) TO pricing_reader, pricing_worker;
 
@@ -4762,11 +4771,15 @@ GRANT EXECUTE ON FUNCTION pricing.why_no_key(text) TO pricing_reader, pricing_wo
 CREATE FUNCTION pricing.why_no_units(wanted_provider text, OUT sentence text, OUT next_at timestamp with time zone) RETURNS record LANGUAGE plpgsql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.why_no_units(text) TO pricing_reader, pricing_worker;
 
+-- Why no worker asks a provider, however long its tasks wait: nobody stands for it in the sandbox, or its client cannot be made. NULL = some worker asks it, or none is at the queue.
+CREATE FUNCTION pricing.why_not_asked(wanted_provider text) RETURNS text LANGUAGE plpgsql STABLE SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.why_not_asked(text) TO pricing_reader, pricing_worker;
+
 -- The value of a pair that was sent since its last good answer and is not believed, in a sentence; NULL = there is none.
 CREATE FUNCTION pricing.why_not_believed(wanted_type text, wanted_symbol text, failure text, fetched_at timestamp with time zone, OUT sentence text, OUT since timestamp with time zone) RETURNS record LANGUAGE plpgsql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.why_not_believed(text,text,text,timestamp with time zone) TO pricing_reader, pricing_worker;
 
--- Why work of this priority that needs so many bytes may not be asked of a provider now: provider_off, breaker_open, key_refused, throttled, quota_spent or rate_limited, with a sentence and when that ends. NULL = it may.
+-- Why work of this priority that needs so many bytes may not be asked of a provider now: provider_off, not_asked, breaker_open, key_refused, throttled, quota_spent or rate_limited, with a sentence and when that ends. NULL = it may.
 CREATE FUNCTION pricing.why_not_called(wanted_provider text, priority integer, needed bigint, OUT state text, OUT sentence text, OUT next_at timestamp with time zone) RETURNS record LANGUAGE plpgsql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.why_not_called(text,integer,bigint) TO pricing_reader, pricing_worker;
 
@@ -4782,7 +4795,7 @@ GRANT EXECUTE ON FUNCTION pricing.why_not_scheduled(pricing.data_type_registry,t
 CREATE FUNCTION pricing.why_old(wanted_type text, wanted_symbol text, stops pricing.provider_stop[] DEFAULT '{}'::pricing.provider_stop[], OUT state text, OUT sentence text, OUT observed_at timestamp with time zone, OUT fetched_at timestamp with time zone, OUT since timestamp with time zone, OUT next_at timestamp with time zone) RETURNS record LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.why_old(text,text,pricing.provider_stop[]) TO pricing_reader, pricing_worker;
 
--- Why a live task has brought no price yet.
+-- Why a live task has brought no price yet. It is queued only if a worker takes it when its turn comes.
 CREATE FUNCTION pricing.why_queued(task pricing.api_call_queue_live, stops pricing.provider_stop[], OUT state text, OUT sentence text, OUT since timestamp with time zone, OUT next_at timestamp with time zone) RETURNS record LANGUAGE plpgsql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.why_queued(pricing.api_call_queue_live,pricing.provider_stop[]) TO pricing_reader, pricing_worker;
 
@@ -4797,6 +4810,10 @@ GRANT EXECUTE ON FUNCTION pricing.why_stale(pricing.data_type_registry,pricing.i
 -- The same of work of this priority that needs so many bytes, which the quota may have no room for: then it is quota_spent. NULL = its provider may be asked.
 CREATE FUNCTION pricing.why_stopped(stop pricing.provider_stop, priority integer, needed bigint, OUT state text, OUT sentence text, OUT next_at timestamp with time zone) RETURNS record LANGUAGE plpgsql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.why_stopped(pricing.provider_stop,integer,bigint) TO pricing_reader, pricing_worker;
+
+-- Why a pair, or without a data type a symbol, has no prices that could be read: a state in one word and a sentence.
+CREATE FUNCTION pricing.why_strange(symbol text, wanted_type text, OUT state text, OUT sentence text) RETURNS record LANGUAGE plpgsql STABLE SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.why_strange(text,text) TO pricing_reader, pricing_worker;
 
 -- Why messages of a priority to a recipient wait now: quiet = its quiet hours, or an attempt might last into them; failing = its breaker is open. NULL = they may be sent.
 CREATE FUNCTION pricing.why_waiting(of_type text, to_recipient text, with_priority integer, limit_seconds integer, now_ timestamp with time zone) RETURNS text LANGUAGE sql STABLE SET search_path=pg_temp;

@@ -56,7 +56,7 @@ CAUSES: dict[str, tuple[Cause, str, str]] = {
             "UPDATE pricing.data_collectors SET is_active = false WHERE provider = 'twelvedata'"
         ),
         "provider_off",
-        "provider change --active",
+        "`pricing-pipeline provider change twelvedata --active`",
     ),
     "nobody stands for it in the sandbox": (
         lambda core: core.rows("UPDATE pricing.drains SET providers = '{mfapi}'"),

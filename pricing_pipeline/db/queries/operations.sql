@@ -51,7 +51,8 @@ SELECT pricing.retry_operations(CAST(:ids AS bigint[]));
 
 -- name: list
 -- Side effects in some states after one: those that wait in the order they are claimed, then the newest finished ones.
-SELECT o.id, o.operation_type, o.status, o.payload, o.due_at, o.attempt, o.max_attempts, o.enqueued_at, o.finished_at, o.errors -> -1 ->> 'message' AS last_error
+SELECT o.id, o.operation_type, o.status, o.payload, o.due_at, o.attempt, o.max_attempts, o.enqueued_at, o.finished_at,
+       o.errors -> -1 ->> 'message' AS last_error, pricing.describe_wait(o) AS waits
 FROM pricing.async_operations o
 WHERE o.status = ANY (CAST(:statuses AS text[])) AND coalesce(o.operation_type = CAST(:operation_type AS text), true)
   AND (CAST(:after_id AS bigint) IS NULL
@@ -62,7 +63,7 @@ ORDER BY o.finished_at IS NOT NULL, CASE WHEN o.finished_at IS NULL THEN o.due_a
 -- name: show
 -- Everything about one side effect.
 SELECT o.id, o.operation_type, o.status, o.payload, o.idempotency_key, o.due_at, o.attempt, o.max_attempts, o.claimed_at, o.lease_until,
-       o.worker, o.enqueued_at, o.finished_at, o.errors, o.result
+       o.worker, o.enqueued_at, o.finished_at, o.errors, o.result, pricing.describe_wait(o) AS waits
 FROM pricing.async_operations o WHERE o.id = :id;
 
 -- name: dead

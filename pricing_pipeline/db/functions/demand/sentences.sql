@@ -53,7 +53,7 @@ LANGUAGE sql STABLE SET search_path = '' AS $$
         ('no_newer_value', 'no newer value can exist: its market (%s) %s, and the next value should be there at %s. Nothing is to be done'),
         ('quarantined', 'what %s sent at %s (%s) is not believed: %s. %s'),
         -- Of its provider.
-        ('provider_off', 'its provider %s is switched off, and no other serves it. `pricing-pipeline provider use` brings one with its plan, and `provider change --active` switches one on'),
+        ('provider_off', 'its provider %1$s is switched off, and no other serves it. `pricing-pipeline provider use` brings one with its plan, and `pricing-pipeline provider change %1$s --active` switches it on'),
         ('not_asked_in_sandbox', '%1$s is not asked: this pipeline runs with the sandbox, and nothing in it stands for %1$s. The sandbox asks in its place whomever its declaration names as `sandbox`; a home with PRICING_SANDBOX=false asks %1$s itself'),
         ('not_asked', '%1$s is not asked: no worker has a client for it. `pricing-pipeline provider list` shows the providers of this version; the log of the worker says why a client cannot be made'),
         ('breaker_open', 'the breaker of %s is %s since %s (%s); %s. It closes by itself when the provider is well'),

@@ -179,6 +179,25 @@ COMMENT ON FUNCTION pricing.cancel_tasks(bigint[], text) IS
     'Cancels live tasks by hand and leaves their pairs alone for an hour. A running one''s finish is refused; its call still settles. Says of each: cancelled, finished (it was so before), unknown.';
 
 
+CREATE OR REPLACE FUNCTION pricing.forget_tasks(wanted bigint[]) RETURNS TABLE (task_id bigint, outcome text)
+LANGUAGE sql SET search_path = '' AS $$
+    WITH forgotten AS (
+        UPDATE pricing.api_call_queue_dead q SET resolved_at = pricing.clock()
+        FROM (SELECT x.id FROM pricing.api_call_queue_dead x
+              WHERE x.id = ANY (wanted) AND x.resolved_at IS NULL ORDER BY x.id FOR UPDATE) mine
+        WHERE q.id = mine.id RETURNING q.id)
+    SELECT w.id, CASE WHEN f.id IS NOT NULL THEN 'forgotten'
+                      WHEN q.id IS NULL THEN 'unknown'
+                      WHEN q.resolved_at IS NOT NULL THEN 'settled'
+                      ELSE 'not_dead' END
+    FROM (SELECT DISTINCT u.id FROM unnest(wanted) AS u (id)) w
+    LEFT JOIN pricing.api_call_queue q USING (id) LEFT JOIN forgotten f USING (id) ORDER BY w.id
+$$;
+COMMENT ON FUNCTION pricing.forget_tasks(bigint[]) IS
+    'A person needs nothing more from dead tasks: they count as settled, and their pairs back off as before. Says of '
+    'each: forgotten, settled (it was so before), not_dead, unknown.';
+
+
 CREATE OR REPLACE FUNCTION pricing.retire_tasks() RETURNS integer
 LANGUAGE sql SET search_path = '' AS $$
     SELECT cardinality(pricing.withdraw(
