@@ -398,7 +398,21 @@ def test_e4_what_waits_says_why(cli: CommandLine, core: Core, clock: Clock) -> N
     assert "the pipeline runs; does it?" in waits()
     with core.engine.begin() as connection:
         operation_queue.note_run(connection, "here")
-    assert waits() == "it waits for its turn, which comes within seconds"
+    assert waits() == "it waits for its turn, and 0 operations go before it"
+    core.rows(
+        "INSERT INTO pricing.operation_types (operation_type, payload_fields)"
+        " VALUES ('sheet_row', '{\"symbol\": \"string\"}')"
+    )
+    with core.engine.begin() as connection:
+        own = operation_queue.enqueue(connection, "sheet_row", {"symbol": "AAPL"})
+    clock.advance(61)
+    with core.engine.begin() as connection:
+        operation_queue.note_run(connection, "here")
+    assert (
+        "Does one have a handler for sheet_row?" in cli("operation", "show", str(own), "--json").json["waits"]
+    )
+    core.rows("DELETE FROM pricing.async_operations WHERE id = :own", own=own)
+    clock.set(datetime(2026, 3, 10, 12, tzinfo=UTC))
     core.rows("UPDATE pricing.async_operations SET due_at = pricing.clock() + interval '1 hour', attempt = 1")
     assert waits() == "it is tried again at 2026-03-10 13:00:00 UTC"
     core.rows("UPDATE pricing.async_operations SET due_at = pricing.clock(), attempt = 0")

@@ -110,7 +110,8 @@ pairs AS MATERIALIZED (
     UNION ALL
     SELECT k.data_type, u.symbol, u.place FROM (SELECT w.symbol, w.place FROM wanted w WHERE w.data_type IS NULL) u
     JOIN pricing.instruments i USING (symbol) JOIN pricing.data_type_registry k USING (asset_class)
-    WHERE (k.is_active OR EXISTS (SELECT FROM pricing.latest_answers a WHERE (a.data_type, a.symbol) = (k.data_type, u.symbol))
+    WHERE (k.is_active
+           OR EXISTS (SELECT FROM pricing.latest_answers a WHERE (a.data_type, a.symbol) = (k.data_type, u.symbol))
            OR NOT EXISTS (SELECT FROM pricing.data_type_registry o WHERE o.asset_class = k.asset_class AND o.is_active)))
 SELECT r.data_type, r.symbol, w.state,
        w.sentence || coalesce('. Its viewers are owed a price since ' || pricing.format_time(late.owed_since) || ', so it counts as late', '') AS sentence,

@@ -21,7 +21,8 @@ COMMENT ON FUNCTION pricing.why_as_json(text, text, pricing.provider_stop[]) IS 
 CREATE OR REPLACE FUNCTION pricing.spelled_once(INOUT symbols text[], INOUT data_types text[])
 LANGUAGE plpgsql STABLE SET search_path = '' AS $$
 BEGIN
-    SELECT array_agg(w.symbol ORDER BY w.place), array_agg(w.data_type ORDER BY w.place) FILTER (WHERE data_types IS NOT NULL)
+    SELECT array_agg(w.symbol ORDER BY w.place),
+           array_agg(w.data_type ORDER BY w.place) FILTER (WHERE data_types IS NOT NULL)
     INTO symbols, data_types
     FROM (SELECT s.symbol, u.data_type, min(u.place) AS place
           FROM unnest(symbols, data_types) WITH ORDINALITY AS u (given, data_type, place)
@@ -162,7 +163,8 @@ BEGIN
         state := 'retired';
         sentence := pricing.why_sentence('retired', wanted_type);
     ELSIF kind.contents <> 'prices' AND EXISTS (
-            SELECT FROM pricing.instruments i WHERE (i.asset_class, i.symbol) = (kind.asset_class, why_strange.symbol)) THEN
+            SELECT FROM pricing.instruments i
+            WHERE (i.asset_class, i.symbol) = (kind.asset_class, why_strange.symbol)) THEN
         state := 'unknown_type';
         sentence := pg_catalog.format('%s is a data type of %s, not of prices', wanted_type, kind.contents);
     ELSE

@@ -118,7 +118,8 @@ BEGIN
                                kind.time_limit_seconds, now_);
     IF NOT kind.is_active THEN
         RETURN pg_catalog.format(
-            'the operation type %1$s is switched off. This switches it on: pricing-pipeline operation-type change %1$s --active',
+            'the operation type %1$s is switched off. '
+            'This switches it on: pricing-pipeline operation-type change %1$s --active',
             kind.operation_type);
     ELSIF NOT EXISTS (SELECT FROM pricing.notifiers n WHERE n.ran_at > now_ - interval '2 minutes') THEN
         RETURN 'nobody sends messages now. The notifier does while the pipeline runs; does it? pricing-pipeline status';
@@ -140,8 +141,17 @@ BEGIN
         RETURN pg_catalog.format(
             'it is %s at %s', CASE WHEN operation.attempt > 0 THEN 'tried again' ELSE 'due' END,
             pricing.format_time(operation.due_at));
+    ELSIF operation.due_at <= now_ - interval '1 minute' AND NOT kind.is_built_in THEN
+        RETURN pg_catalog.format(
+            'it is due since %s, and no notifier has taken it. Does one have a handler for %s?',
+            pricing.format_time(operation.due_at), kind.operation_type);
     END IF;
-    RETURN 'it waits for its turn, which comes within seconds';
+    RETURN pg_catalog.format(
+        'it waits for its turn, and %s operations go before it',
+        (SELECT count(*) FROM (SELECT FROM pricing.async_operations_live o
+                               WHERE o.status = 'pending' AND o.due_at <= now_
+                                 AND (o.priority, o.due_at, o.id) < (operation.priority, operation.due_at, operation.id)
+                               LIMIT 100000) ahead));
 END $$;
 COMMENT ON FUNCTION pricing.describe_wait(pricing.async_operations) IS
     'Why a pending operation has not been attempted yet, in a sentence; NULL = it is not pending.';
