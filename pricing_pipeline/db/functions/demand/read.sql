@@ -24,12 +24,8 @@ BEGIN
     SELECT array_agg(w.symbol ORDER BY w.place),
            array_agg(w.data_type ORDER BY w.place) FILTER (WHERE data_types IS NOT NULL)
     INTO symbols, data_types
-    FROM (SELECT s.symbol, u.data_type, min(u.place) AS place
+    FROM (SELECT pricing.spelled(u.given) AS symbol, u.data_type, min(u.place) AS place
           FROM unnest(symbols, data_types) WITH ORDINALITY AS u (given, data_type, place)
-          -- In capitals is how nearly all are spelled, and asking costs as much as their prices.
-          CROSS JOIN LATERAL (SELECT CASE
-              WHEN u.given = upper(u.given) THEN u.given
-              ELSE pricing.spelled(u.given) END AS symbol) s
           GROUP BY 1, 2) w;
 END $$;
 COMMENT ON FUNCTION pricing.spelled_once(text[], text[]) IS
@@ -204,9 +200,18 @@ BEGIN
         END IF;
         data_types := array_fill(only_type, ARRAY[cardinality(symbols)]);
     END IF;
-    wanted := pricing.spelled_once(symbols, data_types);
-    answer := pricing.prices_to_read(wanted.symbols, wanted.data_types);
-    are_all_known := coalesce(cardinality(answer.known), 0) = cardinality(wanted.symbols);
+    answer := pricing.prices_to_read(symbols, data_types);
+    are_all_known := coalesce(cardinality(answer.known), 0) = cardinality(symbols);
+    -- Nearly all symbols are spelled as their instruments are, and judging that costs as much as their prices.
+    IF NOT are_all_known THEN
+        wanted := pricing.spelled_once(symbols, data_types);
+        IF wanted.symbols <> symbols THEN
+            symbols := wanted.symbols;
+            data_types := wanted.data_types;
+            answer := pricing.prices_to_read(symbols, data_types);
+            are_all_known := coalesce(cardinality(answer.known), 0) = cardinality(symbols);
+        END IF;
+    END IF;
     -- Symbols that a replica does not know may be new.
     IF current_setting('pricing.has_primary', true) = 'on' AND current_setting('transaction_read_only')::boolean
        AND (NOT are_all_known OR coalesce(answer.unseen_types, answer.stale_types) IS NOT NULL) THEN
@@ -219,7 +224,7 @@ BEGIN
             UNION ALL
             SELECT json_build_object('data_type', u.data_type, 'symbol', u.symbol, 'why', json_build_object(
                        'state', w.state, 'sentence', w.sentence, 'since', NULL, 'next_at', NULL))
-            FROM unnest(wanted.symbols, wanted.data_types) WITH ORDINALITY AS u (symbol, data_type, place)
+            FROM unnest(symbols, data_types) WITH ORDINALITY AS u (symbol, data_type, place)
             CROSS JOIN LATERAL pricing.why_strange(u.symbol, u.data_type) w
             WHERE answer.known IS NULL OR u.place <> ALL (answer.known)) AS m (pair);
     END IF;
