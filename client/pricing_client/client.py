@@ -86,13 +86,17 @@ class PricingClient:
         """Close the connections."""
         self._transport.client.close()
 
-    def prices(self, *symbols: str, data_type: str | None = None) -> Prices:
-        """The stored prices of symbols, at once. Missing and stale prices are queued: ask again in a moment."""
-        return shaped(Prices, self._get("/prices", symbols=_joined(symbols), data_type=data_type))
+    def prices(self, *wanted: str | Pair, data_type: str | None = None) -> Prices:
+        """The stored prices of symbols, or of pairs of any data types, at once.
 
-    def why(self, *symbols: str, data_type: str | None = None) -> list[Why]:
-        """Why the prices of symbols are as old as they are, and which symbols are no instruments."""
-        content = self._get("/why", symbols=_joined(symbols), data_type=data_type)
+        Missing and stale prices are queued: ask again in a moment. Of symbols without a data type, only what is watched
+        or held is.
+        """
+        return shaped(Prices, self._get("/prices", **_wanted(wanted, data_type)))
+
+    def why(self, *wanted: str | Pair, data_type: str | None = None) -> list[Why]:
+        """Why the prices of symbols, or of pairs, are as old as they are, and which symbols are no instruments."""
+        content = self._get("/why", **_wanted(wanted, data_type))
         unknown = [
             {**pair, **pair["why"], "observed_at": None, "fetched_at": None} for pair in content["missing"]
         ]
@@ -276,7 +280,7 @@ class PricingClient:
         """
         params = without_none(
             {
-                "pairs": ",".join(f"{data_type}:{symbol}" for data_type, symbol in _each(pairs)) or None,
+                "pairs": _pairs(pairs) or None,
                 "user": self._user,
             }
         )
@@ -365,11 +369,22 @@ class PricingClient:
                 return rows
 
 
-def _joined(symbols: Sequence[str]) -> str:
-    for symbol in symbols:
-        if not isinstance(symbol, str):
-            raise TypeError(f"a symbol is a text, and not {symbol!r}. Name several like this: 'AAPL', 'MSFT'")
-    return ",".join(symbols)
+def _wanted(wanted: Sequence[str | Pair], data_type: str | None) -> dict[str, str | None]:
+    """Symbols, or pairs, as parameters of a request."""
+    symbols = [symbol for symbol in wanted if isinstance(symbol, str)]
+    if len(symbols) == len(wanted):
+        return {"symbols": ",".join(symbols), "data_type": data_type}
+    pairs = [pair for pair in wanted if isinstance(pair, tuple)]
+    if len(pairs) < len(wanted) or data_type is not None:
+        raise TypeError(
+            "a symbol is a text. Name several like this: 'AAPL', 'MSFT'; or pairs alone, without data_type, like this: "
+            "('equity_quote', 'AAPL'), ('fx_rate', 'EUR/USD')"
+        )
+    return {"pairs": _pairs(pairs)}
+
+
+def _pairs(pairs: Iterable[Any]) -> str:
+    return ",".join(f"{data_type}:{symbol}" for data_type, symbol in _each(pairs))
 
 
 def _assigned(pairs: Mapping[str, str] | None) -> list[str] | None:

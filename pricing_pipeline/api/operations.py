@@ -38,6 +38,8 @@ class Operation(Shape):
     max_attempts: int
     enqueued_at: datetime
     finished_at: datetime | None
+    waits: str | None
+    """Why one that is pending has not been attempted yet."""
 
 
 class ListedOperation(Operation):

@@ -90,6 +90,22 @@ SymbolList = Annotated[
     Field(min_length=1, max_length=MOST_SYMBOLS, fail_fast=True, examples=[["AAPL"]]),
 ]
 """Symbols in a body."""
+Pair = tuple[str, str]
+"""A data type and a symbol."""
+_LONGEST_PAIR = LONGEST_NAME + 1 + LONGEST_SYMBOL
+LONGEST_PAIRS = MOST_SYMBOLS * (_LONGEST_PAIR + 1)
+"""Characters of the pairs of a request in a URL, with a comma after each."""
+SomePairs = Annotated[
+    list[Annotated[str, Field(min_length=1, max_length=LONGEST_PAIRS)]] | None,
+    Query(
+        min_length=1,
+        max_length=MOST_SYMBOLS,
+        description=f"In the place of symbols: `data_type:symbol`, separated by commas, at most {MOST_SYMBOLS}; "
+        "may be repeated.",
+        examples=[["equity_quote:AAPL,fx_rate:EUR/USD"]],
+    ),
+]
+"""Pairs in a URL; `each_pair` separates them."""
 AssetClass = Annotated[
     str | None,
     Query(max_length=LONGEST_NAME, description="Instruments of this class only.", examples=["equity"]),
@@ -118,6 +134,24 @@ def each_of(symbols: Iterable[str]) -> list[str]:
     if len(each) > MOST_SYMBOLS:
         raise invalid(f"the parameter symbols: these are {len(each)}, and a request may name {MOST_SYMBOLS}")
     return each
+
+
+def each_pair(values: Iterable[str], most: int = MOST_SYMBOLS) -> list[Pair]:
+    """The pairs of a request, each once. Raises Refused."""
+    pairs = [part.partition(":") for part in separated(values)]
+    if not pairs or not all(
+        0 < len(data_type) <= LONGEST_NAME
+        and 0 < len(symbol) <= LONGEST_SYMBOL
+        and "\0" not in data_type + symbol
+        for data_type, _, symbol in pairs
+    ):
+        raise invalid(
+            "the parameter pairs: write each as data_type:symbol, separated by commas, as in "
+            "equity_quote:AAPL,fx_rate:EUR/USD"
+        )
+    if len(pairs) > most:
+        raise invalid(f"the parameter pairs: these are {len(pairs)}, and a request may name {most}")
+    return [(data_type, symbol) for data_type, _, symbol in pairs]
 
 
 def type_of_prices(connection: Connection, name: str) -> DataType:

@@ -13,12 +13,18 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from pricing_pipeline.api import prices
 from pricing_pipeline.api.access import LONGEST_USER, caller_with
 from pricing_pipeline.api.limits import Shares
-from pricing_pipeline.api.parameters import LONGEST_NAME, LONGEST_SYMBOLS, MOST_SYMBOLS
+from pricing_pipeline.api.parameters import LONGEST_NAME, LONGEST_PAIRS, LONGEST_SYMBOLS, MOST_SYMBOLS
 from pricing_pipeline.db.loop_sessions import LoopSessions
 from pricing_pipeline.domain.scopes import Scope as TokenScope
 from pricing_pipeline.keys.api_tokens import ApiToken
 
-_LONGEST = {"symbols": LONGEST_SYMBOLS, "data_type": LONGEST_NAME, "user": LONGEST_USER}
+_LONGEST = {
+    "symbols": LONGEST_SYMBOLS,
+    "pairs": LONGEST_PAIRS,
+    "data_type": LONGEST_NAME,
+    "user": LONGEST_USER,
+}
+_LISTS = ("symbols", "pairs")
 
 
 class PriceReads:
@@ -43,12 +49,14 @@ class PriceReads:
         token: ApiToken = scope["state"]["token"]
         async with self._shares.of(token.token_id).threads:
             caller = caller_with(token, TokenScope.READ, parameters.user)
-            response = await prices.stored(self._sessions, caller, parameters.symbols, parameters.data_type)
+            wanted = prices.wanted_pairs(parameters.symbols, parameters.pairs, parameters.data_type)
+            response = await prices.stored(self._sessions, caller, wanted, parameters.data_type)
         await response(scope, receive, send)
 
 
 class _Read(NamedTuple):
-    symbols: list[str]
+    symbols: list[str] | None
+    pairs: list[str] | None
     data_type: str | None
     user: str | None
 
@@ -57,13 +65,18 @@ def _usual_read(scope: Scope) -> _Read | None:
     """The parameters of a read of prices, if nothing about them needs a second look."""
     if scope["type"] != "http" or scope["method"] != "GET" or scope["path"] != "/v1/prices":
         return None
-    pairs = parse_qsl(scope["query_string"].decode("latin-1"), keep_blank_values=True)
-    symbols = [value for name, value in pairs if name == "symbols"]
-    once = {name: value for name, value in pairs if name != "symbols"}
+    given = parse_qsl(scope["query_string"].decode("latin-1"), keep_blank_values=True)
+    lists = [name for name, _ in given if name in _LISTS]
+    once = {name: value for name, value in given if name not in _LISTS}
     is_usual = (
-        0 < len(symbols) <= MOST_SYMBOLS
-        and len(symbols) + len(once) == len(pairs)
+        0 < len(lists) <= MOST_SYMBOLS
+        and len(lists) == lists.count(lists[0])
+        and len(lists) + len(once) == len(given)
         and once.keys() <= _LONGEST.keys()
-        and all(0 < len(value) <= _LONGEST[name] for name, value in pairs)
+        and all(0 < len(value) <= _LONGEST[name] for name, value in given)
     )
-    return _Read(symbols, once.get("data_type"), once.get("user")) if is_usual else None
+    if not is_usual:
+        return None
+    values = [value for name, value in given if name in _LISTS]
+    symbols, pairs = (values, None) if lists[0] == "symbols" else (None, values)
+    return _Read(symbols, pairs, once.get("data_type"), once.get("user"))

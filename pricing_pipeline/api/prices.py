@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import Annotated
 
@@ -14,9 +14,18 @@ from sqlalchemy import Engine
 from pricing_pipeline.api.access import Caller, Database, Reader, Sessions
 from pricing_pipeline.api.bodies import Shape
 from pricing_pipeline.api.numbers import Exact
-from pricing_pipeline.api.parameters import LONGEST_NAME, Symbols, each_of, type_of_prices
+from pricing_pipeline.api.parameters import (
+    LONGEST_NAME,
+    SomePairs,
+    SomeSymbols,
+    each_of,
+    each_pair,
+    type_of_prices,
+)
+from pricing_pipeline.api.problems import invalid
 from pricing_pipeline.db.loop_sessions import LoopSessions
 from pricing_pipeline.demand import freshness, instruments
+from pricing_pipeline.demand.freshness import AnyPair
 from pricing_pipeline.prices import price_reader
 from pricing_pipeline.registry import data_type_registry
 
@@ -25,7 +34,9 @@ router = APIRouter(tags=["prices"])
 DataType = Annotated[
     str | None,
     Query(
-        max_length=LONGEST_NAME, description="One data type; else all that apply.", examples=["equity_quote"]
+        max_length=LONGEST_NAME,
+        description="The data type of symbols; else all that apply.",
+        examples=["equity_quote"],
     ),
 ]
 
@@ -98,46 +109,77 @@ class Reasons(Shape):
 
 @router.get("/prices", response_model=Prices)
 async def read_prices(
-    sessions: Sessions, caller: Reader, symbols: Symbols, data_type: DataType = None
+    sessions: Sessions,
+    caller: Reader,
+    symbols: SomeSymbols = None,
+    pairs: SomePairs = None,
+    data_type: DataType = None,
 ) -> Response:
-    """The stored prices of symbols, at once. Missing and stale prices are queued, so a later request has them.
+    """The stored prices of symbols or of pairs, at once. Missing and stale prices are queued, so a later request has
+    them: of pairs, and of symbols with a data type, all; of symbols without one, those that are watched or held.
 
     A price that is not fresh says why. An unknown symbol is listed as missing.
     """
-    return await stored(sessions, caller, symbols, data_type)
+    return await stored(sessions, caller, wanted_pairs(symbols, pairs, data_type), data_type)
 
 
 @router.get("/why")
-def explain(database: Database, caller: Reader, symbols: Symbols, data_type: DataType = None) -> Reasons:
-    """Why the prices of symbols are as old as they are. It queues nothing.
+def explain(
+    database: Database,
+    caller: Reader,
+    symbols: SomeSymbols = None,
+    pairs: SomePairs = None,
+    data_type: DataType = None,
+) -> Reasons:
+    """Why the prices of symbols or of pairs are as old as they are. It queues nothing.
 
     An unknown symbol is listed as missing.
     """
+    wanted = wanted_pairs(symbols, pairs, data_type)
     with database.connect() as connection:
         if data_type is not None:
             data_type_registry.active_data_type(connection, data_type)
-        wanted = dict.fromkeys(instruments.all_spelled_anywhere(connection, each_of(symbols)))
-        unknown = freshness.unknown_symbols(connection, list(wanted), data_type)
-        known = [symbol for symbol in wanted if symbol not in unknown]
-        reasons = freshness.why_symbols(connection, known, data_type)
+        spelled = instruments.all_spelled_anywhere(connection, [symbol for _, symbol in wanted])
+        each = dict.fromkeys(zip((named for named, _ in wanted), spelled, strict=True))
+        strangers = freshness.strangers(connection, list(each))
+        for stranger in strangers:
+            del each[stranger.data_type, stranger.symbol]
+        reasons = freshness.why_pairs(connection, list(each))
     return Reasons(
         reasons=[PairReason.model_validate(reason, from_attributes=True) for reason in reasons],
         missing=[
             Missing(
-                data_type=data_type,
-                symbol=symbol,
-                why=Reason(state="unknown_symbol", sentence=sentence, since=None, next_at=None),
+                data_type=stranger.data_type,
+                symbol=stranger.symbol,
+                why=Reason(state=stranger.state, sentence=stranger.sentence, since=None, next_at=None),
             )
-            for symbol, sentence in unknown.items()
+            for stranger in strangers
         ],
     )
 
 
+def wanted_pairs(
+    symbols: Iterable[str] | None, pairs: Iterable[str] | None, data_type: str | None
+) -> list[AnyPair]:
+    """What a request is about: pairs, or symbols, each of the data type or of all. Raises Refused."""
+    if (symbols is None) == (pairs is None):
+        raise invalid(
+            "name symbols or pairs, as in symbols=AAPL,MSFT or pairs=equity_quote:AAPL,fx_rate:EUR/USD"
+        )
+    if pairs is None:
+        return [(data_type, symbol) for symbol in each_of(symbols or ())]
+    if data_type is not None:
+        raise invalid("the parameter data_type is of symbols; each of pairs has its own")
+    return list(each_pair(pairs))
+
+
 async def stored(
-    sessions: LoopSessions, caller: Caller, symbols: Iterable[str], data_type: str | None
+    sessions: LoopSessions, caller: Caller, wanted: Sequence[AnyPair], data_type: str | None
 ) -> Response:
-    """The stored prices of symbols, as `read_prices` answers them. Raises Refused and UnknownDataType."""
-    wanted = each_of(symbols)
+    """The stored prices of pairs, as `read_prices` answers them.
+
+    Raises UnknownDataType if `data_type`, which all of them have, is no active one of prices.
+    """
     answer = await price_reader.read_as_json(sessions, wanted, data_type, caller.user_or_none)
     if answer is None:
         await to_thread.run_sync(_refuse_type, sessions.engine, data_type or "")

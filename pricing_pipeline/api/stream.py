@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Annotated
 
 import anyio
@@ -13,16 +12,13 @@ from starlette.types import Receive, Scope, Send
 
 from pricing_pipeline.api.access import Reader, Watcher
 from pricing_pipeline.api.live_stream import Stream
-from pricing_pipeline.api.parameters import LONGEST_NAME, LONGEST_SYMBOL, separated
-from pricing_pipeline.api.problems import invalid
+from pricing_pipeline.api.parameters import LONGEST_PAIRS, MOST_SYMBOLS, each_pair
 from pricing_pipeline.api.stream_events import read_id
 from pricing_pipeline.api.stream_hub import StreamHub
-from pricing_pipeline.demand.stream_log import Pair
 
 router = APIRouter(tags=["watching"])
 
 _MOST_PAIRS = 1000
-_LONGEST_PAIR = LONGEST_NAME + 1 + LONGEST_SYMBOL
 _COMMENT_SECONDS = 15
 """Often enough that no proxy ends the stream as idle."""
 _PATIENCE_SECONDS = 60
@@ -31,7 +27,8 @@ _BEGINNING = b"retry: 1000\n\n"
 """How long a browser waits before it comes back, in milliseconds."""
 
 Pairs = Annotated[
-    list[Annotated[str, Field(min_length=1, max_length=_MOST_PAIRS * (_LONGEST_PAIR + 1))]] | None,
+    list[Annotated[str, Field(min_length=1, max_length=_MOST_PAIRS * (LONGEST_PAIRS // MOST_SYMBOLS))]]
+    | None,
     Query(
         min_length=1,
         max_length=_MOST_PAIRS,
@@ -129,24 +126,7 @@ async def stream(
     """New prices and changes of freshness of pairs, as they come. As long as it is open, its user watches them."""
     hub: StreamHub = request.app.state.streams
     token = request.headers["authorization"].split(" ", 1)[1].strip()
-    wanted = _read_pairs(pairs) if pairs is not None else None
+    wanted = set(each_pair(pairs, _MOST_PAIRS)) if pairs is not None else None
     return EventStream(
         hub, await hub.open(token, caller.token.name, caller.user, wanted, read_id(last_event_id))
     )
-
-
-def _read_pairs(values: Iterable[str]) -> set[Pair]:
-    pairs = {tuple(part.split(":", 1)) for part in separated(values)}
-    if not all(
-        len(pair) == 2 and 0 < len(pair[0]) <= LONGEST_NAME and 0 < len(pair[1]) <= LONGEST_SYMBOL
-        for pair in pairs
-    ):
-        raise invalid(
-            "the parameter pairs: write each as data_type:symbol, separated by commas, as in "
-            "equity_quote:AAPL,fx_rate:EUR/USD"
-        )
-    if len(pairs) > _MOST_PAIRS:
-        raise invalid(
-            f"the parameter pairs: these are {len(pairs)}, and a stream shows {_MOST_PAIRS} at most"
-        )
-    return {(data_type, symbol) for data_type, symbol in pairs}

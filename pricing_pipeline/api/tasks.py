@@ -11,6 +11,7 @@ from uuid import UUID
 
 from fastapi import APIRouter, Depends, Query
 from pydantic import Field, model_validator
+from sqlalchemy import Connection
 
 from pricing_pipeline.api.access import Database, Operator, Reader
 from pricing_pipeline.api.bodies import Shape
@@ -88,8 +89,8 @@ class WholeTask(Task):
     errors: list[Attempt]
 
 
-class Retry(FailedIds):
-    """Which dead tasks are pending again: those of `ids`, or all failed ones of a data type and a provider."""
+class DeadTasks(FailedIds):
+    """The dead tasks that a request is about: those of `ids`, or all failed ones of a data type and a provider."""
 
     data_type: str | None = Field(None, max_length=LONGEST_NAME)
     provider: str | None = Field(None, max_length=LONGEST_NAME)
@@ -108,7 +109,7 @@ class TaskOutcome(Shape):
     outcome: str = Field(examples=["retried"])
     """retried, live_already, not_dead; of all_failed also retired, removed, paused, misconfigured.
 
-    Of cancel: cancelled, finished.
+    Of forget: forgotten, settled, not_dead. Of cancel: cancelled, finished.
     """
     live_id: int | None
     sentence: str
@@ -150,21 +151,25 @@ def show_task(database: Database, _: Reader, task_id: Id) -> WholeTask:
 
 
 @router.post("/retry")
-def retry_tasks(database: Database, _: Operator, body: Retry) -> TaskOutcomes:
+def retry_tasks(database: Database, _: Operator, body: DeadTasks) -> TaskOutcomes:
     """Make dead tasks pending again, with all their attempts, and end their pairs' back-off.
 
     A task whose work is queued already is left as it is. If one of `ids` cannot be retried, none is; of `all_failed`
     those are left out.
     """
     with database.begin() as connection:
-        if body.data_type is not None:
-            data_type_registry.active_data_type(connection, body.data_type)
-        if body.provider is not None:
-            credentials.require_provider(connection, body.provider)
-        ids = body.ids or task_queue.failed(connection, body.data_type, body.provider)
-        outcomes = task_queue.retry(connection, ids)
+        outcomes = task_queue.retry(connection, _dead_ids(connection, body))
         if not body.all_failed:
             _require_all(outcomes)
+    return _answer(outcomes)
+
+
+@router.post("/forget")
+def forget_tasks(database: Database, _: Operator, body: DeadTasks) -> TaskOutcomes:
+    """Settle dead tasks without another attempt: they count no longer, and their pairs back off as before."""
+    with database.begin() as connection:
+        outcomes = task_queue.forget(connection, _dead_ids(connection, body))
+        _require_all(outcomes)
     return _answer(outcomes)
 
 
@@ -175,6 +180,15 @@ def cancel_tasks(database: Database, _: Operator, body: Ids) -> TaskOutcomes:
         outcomes = task_queue.cancel(connection, body.ids)
         _require_all(outcomes)
     return _answer(outcomes)
+
+
+def _dead_ids(connection: Connection, body: DeadTasks) -> Sequence[int]:
+    """The tasks that are meant. Raises UnknownDataType and UnknownProvider."""
+    if body.data_type is not None:
+        data_type_registry.active_data_type(connection, body.data_type)
+    if body.provider is not None:
+        credentials.require_provider(connection, body.provider)
+    return body.ids or task_queue.failed(connection, body.data_type, body.provider)
 
 
 def _require_all(outcomes: Sequence[Outcome]) -> None:

@@ -34,7 +34,7 @@ def list_(statuses: Sequence[str], operation_type: str | None, at_most: int, *, 
                 operation["payload"].get("title", ""),
                 f"{operation['attempt']} of {operation['max_attempts']}",
                 duration((now - operation["enqueued_at"]).total_seconds()),
-                operation["last_error"],
+                operation["waits"] or operation["last_error"],
             )
             for operation in operations
         ],
@@ -62,6 +62,7 @@ def show(operation_id: int, *, as_json: bool) -> None:
             "attempts": f"{operation['attempt']} of {operation['max_attempts']}",
             "enqueued": moment(operation["enqueued_at"]),
             "due": moment(operation["due_at"]) if operation["status"] == "pending" else None,
+            "waits": operation["waits"],
             "worker": operation["worker"],
             "lease until": moment(operation["lease_until"]),
             "finished": moment(operation["finished_at"]),

@@ -59,6 +59,11 @@ class _Found:
     is_retired: bool
 
     @property
+    def is_unwanted(self) -> bool:
+        """True if nobody watches or holds it in any data type, so that nothing is asked for."""
+        return bool(self.reasons) and all(reason.state == "unwatched" for reason in self.reasons)
+
+    @property
     def is_stale(self) -> bool:
         """True if a price of it is not fresh, although it could be."""
         return any(not price.fresh and not price.paused for price in self.reading.prices)
@@ -72,19 +77,24 @@ def show(
     *,
     as_json: bool,
 ) -> None:
-    """Tell every latest price of some symbols, and ask for what is missing or stale.
+    """Tell the latest prices of symbols, or of pairs such as fx_rate:EUR/USD, and ask for what is missing or stale.
 
-    Raises UnknownDataType, and UnknownSymbol for one that is no instrument.
+    Of a symbol without a data type, only what is watched or held is asked for. Raises UnknownDataType, and
+    UnknownSymbol for one that is no instrument.
     """
     with open_connection(load_settings()) as connection:
         if data_type is not None:
-            type_ = data_type_registry.active_data_type(connection, data_type)
+            data_type_registry.active_data_type(connection, data_type)
         types = {known.data_type: known for known in data_type_registry.active_data_types(connection)}
-        wanted = list(dict.fromkeys(instruments.all_spelled_anywhere(connection, symbols)))
-        if data_type is not None:
-            reads.require_instruments(connection, type_, wanted)
-        found = [_find(connection, symbol, data_type) for symbol in wanted]
+        pairs = [(data_type, symbol) if data_type else _pair(symbol, types) for symbol in symbols]
+        spelled = instruments.all_spelled_anywhere(connection, [symbol for _, symbol in pairs])
+        pairs = list(dict.fromkeys(zip((named for named, _ in pairs), spelled, strict=True)))
+        for named, symbol in pairs:
+            if named is not None:
+                reads.require_instruments(connection, types[named], [symbol])
+        found = [_find(connection, symbol, named) for named, symbol in pairs]
         connection.commit()
+    wanted = list(dict.fromkeys(symbol for _, symbol in pairs))
     prices = [price for one in found for price in one.reading.prices]
     if as_json:
         print_json({"symbols": wanted, "prices": [price_content(price) for price in prices]})
@@ -95,6 +105,12 @@ def show(
             hint(_without_price(one, types))
     if not as_json:
         _hint_of_old(found)
+
+
+def _pair(word: str, types: Collection[str]) -> tuple[str | None, str]:
+    """A word of the command line as a pair, if it begins with the name of a data type, or else a symbol."""
+    data_type, _, symbol = word.partition(":")
+    return (data_type, symbol) if symbol and data_type in types else (None, word)
 
 
 def _find(connection: Connection, symbol: str, data_type: str | None) -> _Found:
@@ -210,6 +226,11 @@ def _what_will_come(found: _Found) -> str:
         return f"No active data type has prices of it: pricing-pipeline type list. {_remedy(symbol)}"
     if all(reason.state == "paused" for reason in reasons):
         return f"It is paused; this resumes it: pricing-pipeline instrument resume {symbol}"
+    if found.is_unwanted and not found.reading.requested:
+        return (
+            "Nobody watches or holds it, so nothing is asked for. This asks for it once: pricing-pipeline price show "
+            f"{symbol} --type {reasons[0].data_type}"
+        )
     failed = [reason for reason in reasons if reason.state in _FAULTS]
     if failed:
         return f"{sentences_of(failed)} {_remedy(symbol)}"

@@ -5,9 +5,10 @@ What a heartbeat does is decided by the database (db/functions/demand/demand.sql
 
 from __future__ import annotations
 
+import re
 import signal
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
 from decimal import Decimal
@@ -47,6 +48,12 @@ from pricing_pipeline.settings import load_settings
 
 HEARTBEAT_SECONDS = 60.0
 POLL_SECONDS = 2.0
+SILENCE_SECONDS = 5.0
+"""For so long a pair may be without a fresh price before it is told why. The reason is asked for as often."""
+_FIGURES = re.compile(r"\d[\d:.,-]*(st|nd|rd|th)?( (s|min|h|days)\b)?")
+"""What changes in a sentence although its reason stays."""
+_NO_WAITS = frozenset({"fresh", "not_due"})
+"""States of `why` in which nothing is waited for."""
 _LONGEST_PAUSE = 15.0
 _RETRIES = 5
 _OUTAGES = (DatabaseError, OperationalError)
@@ -105,6 +112,7 @@ class Watch:
         all_or_nothing: bool = False,
         heartbeat_seconds: float = HEARTBEAT_SECONDS,
         poll_seconds: float = POLL_SECONDS,
+        silence_seconds: float = SILENCE_SECONDS,
     ) -> None:
         self._engine = engine
         self._user = user
@@ -116,6 +124,10 @@ class Watch:
         self._all_or_nothing = all_or_nothing
         self._heartbeat_seconds = heartbeat_seconds
         self._poll_seconds = poll_seconds
+        self._silence_seconds = silence_seconds
+        self._asked_why_at = float("-inf")
+        self._waits_since: dict[str, float] = {}
+        self._waits_for: dict[str, str] = {}
         self._seen: dict[str, LatestPrice] = {}
         self._documents: dict[str, documents.DocumentCount] = {}
         self._confirmed: dict[str, reads.Confirmed] = {}
@@ -199,6 +211,7 @@ class Watch:
             stocks = documents.newest(connection, self._data_type, self._symbols)
             confirmed = reads.confirmed(connection, self._data_type, self._symbols)
             failures = reads.faults(connection, self._data_type, self._symbols)
+            reasons = self._reasons(connection, latest, {failure.symbol for failure in failures})
         for price in latest:
             before = self._seen.get(price.symbol)
             if before is None or (before.price, before.observed_at) != (price.price, price.observed_at):
@@ -219,6 +232,50 @@ class Watch:
             if self._failed.get(failure.symbol) != failure.reason:
                 self._failed[failure.symbol] = failure.reason
                 self._tell_failure(failure)
+
+        self._tell_reasons(reasons)
+
+    def _reasons(
+        self, connection: Connection, latest: Sequence[LatestPrice], failed: Collection[str]
+    ) -> list[freshness.Why]:
+        """Why pairs have been without a fresh price for some seconds, except those whose failure says it."""
+        now = time.monotonic()
+        fresh = {price.symbol for price in latest if price.fresh}
+        self._waits_since = {
+            symbol: self._waits_since.get(symbol, now) for symbol in self._symbols if symbol not in fresh
+        }
+        self._waits_for = {
+            symbol: why for symbol, why in self._waits_for.items() if symbol in self._waits_since
+        }
+        waiting = [
+            (self._data_type, symbol)
+            for symbol, since in self._waits_since.items()
+            if now >= since + self._silence_seconds and symbol not in failed
+        ]
+        if not waiting or now < self._asked_why_at + self._silence_seconds:
+            return []
+        self._asked_why_at = now
+        return freshness.why_pairs(connection, waiting)
+
+    def _tell_reasons(self, reasons: Sequence[freshness.Why]) -> None:
+        """Tell the reasons that are new, those of one kind in one line."""
+        alike: dict[str, list[freshness.Why]] = {}
+        for reason in reasons:
+            kind = _FIGURES.sub("", reason.sentence)
+            if reason.state in _NO_WAITS or self._waits_for.get(reason.symbol) == kind:
+                continue
+            self._waits_for[reason.symbol] = kind
+            alike.setdefault(kind.replace(reason.symbol, ""), []).append(reason)
+            if self._as_json:
+                content = {"event": "waiting", "data_type": self._data_type, "symbol": reason.symbol}
+                next_at = None if reason.next_at is None else iso(reason.next_at)
+                print_event(
+                    content | {"state": reason.state, "sentence": reason.sentence, "next_at": next_at}
+                )
+        for first, *others in [] if self._as_json else alike.values():
+            who = listed([reason.symbol for reason in (first, *others)])
+            words = f"{first.sentence[:1].upper()}{first.sentence[1:]}."
+            self._console.print(f"{who} {'wait' if others else 'waits'}. {words}")
 
     def _tell_failure(self, failure: reads.Fault) -> None:
         content = {"event": "failed", "data_type": self._data_type, "symbol": failure.symbol}

@@ -10,6 +10,9 @@ from sqlalchemy import Connection
 
 from pricing_pipeline.db.query_loader import query
 
+AnyPair = tuple[str | None, str]
+"""A data type and a symbol; None = each data type that applies to the symbol."""
+
 
 @dataclass(frozen=True, slots=True)
 class Freshness:
@@ -58,7 +61,10 @@ class Freshness:
 
 
 _STOPS = frozenset(
-    {"retired", "provider_off", "breaker_open", "key_refused", "throttled", "quota_spent", "rate_limited"}
+    {
+        *("retired", "provider_off", "not_asked", "breaker_open"),
+        *("key_refused", "throttled", "quota_spent", "rate_limited"),
+    }
 )
 """States in which no provider is asked until they end: that of a retired data type, and those of `why_not_called`."""
 
@@ -94,23 +100,33 @@ def measure(connection: Connection, data_types: Sequence[str] | None = None) -> 
 
 def why(connection: Connection, symbol: str, data_type: str | None = None) -> list[Why]:
     """Why the prices of a symbol are as old as they are, in one data type or in each that has it."""
-    return why_symbols(connection, [symbol], data_type)
+    return why_pairs(connection, [(data_type, symbol)])
 
 
-def why_symbols(connection: Connection, symbols: Sequence[str], data_type: str | None = None) -> list[Why]:
-    """The same of several symbols, in the order in which they are named, and by data type."""
-    parameters = {"symbols": list(symbols), "data_type": data_type}
-    return [Why(**row) for row in connection.execute(query("demand.why"), parameters).mappings()]
+def why_pairs(connection: Connection, pairs: Sequence[AnyPair]) -> list[Why]:
+    """The same of several pairs or symbols, in the order in which they are named, and by data type."""
+    rows = connection.execute(query("demand.why"), _parameters(pairs)).mappings()
+    return [Why(**row) for row in rows]
 
 
-def unknown_symbols(
-    connection: Connection, symbols: Sequence[str], data_type: str | None = None
-) -> dict[str, str]:
-    """Those of the symbols that are no instruments, or none that the data type applies to; each with a sentence."""
-    parameters = {"symbols": list(symbols), "data_type": data_type}
-    return {
-        row.symbol: row.sentence for row in connection.execute(query("demand.unknown_symbols"), parameters)
-    }
+@dataclass(frozen=True, slots=True)
+class Stranger:
+    """A symbol that is no instrument, or none that its data type applies to; why, in one word and a sentence."""
+
+    data_type: str | None
+    symbol: str
+    state: str
+    sentence: str
+
+
+def strangers(connection: Connection, pairs: Sequence[AnyPair]) -> list[Stranger]:
+    """Those of the pairs or symbols that are no instruments, or none that their data type applies to."""
+    rows = connection.execute(query("demand.unknown_symbols"), _parameters(pairs)).mappings()
+    return [Stranger(**row) for row in rows]
+
+
+def _parameters(pairs: Sequence[AnyPair]) -> dict[str, list[str] | list[str | None]]:
+    return {"symbols": [symbol for _, symbol in pairs], "data_types": [data_type for data_type, _ in pairs]}
 
 
 def why_late(connection: Connection, data_type: str, at_most: int) -> list[Why]:

@@ -114,22 +114,31 @@ def read(connection: Connection, symbol: str, data_type: str | None = None) -> R
 
 
 async def read_as_json(
-    sessions: LoopSessions, symbols: Sequence[str], data_type: str | None, user_id: str | None
+    sessions: LoopSessions,
+    wanted: Sequence[tuple[str | None, str]],
+    data_type: str | None,
+    user_id: str | None,
 ) -> str | None:
-    """The latest prices of symbols, pairs without one, and why what is not fresh is old, as `/v1/prices` answers them.
+    """The latest prices of pairs, those without one, and why what is not fresh is old, as `/v1/prices` answers them.
 
-    What is missing or stale is asked for, for a user within the user's caps; with None as for one viewer. It is one
-    statement, which writes nothing where all is fresh. None if `data_type` is no active type of prices.
+    Either all of `wanted` have a data type, or none has. Without one a symbol is read in all, and asked for where it is
+    watched or held. What else is missing or stale is asked for, for a user within the user's caps; with None as for one
+    viewer. It is one statement, which writes nothing where all is fresh. None if `data_type`, where it is given, is no
+    active type of prices.
     """
-    parameters = (",".join(symbols), data_type, user_id)
+    symbols = ",".join(symbol for _, symbol in wanted)
+    is_of_pairs = data_type is None and wanted[0][0] is not None
+    types = ",".join(named or "" for named, _ in wanted) if is_of_pairs else None
+    parameters = (symbols, types, data_type, user_id)
     return await sessions.ask(named("prices.read"), *parameters, on_replica=named("prices.read_from_replica"))
 
 
 def request(connection: Connection, symbols: Sequence[str], data_type: str | None = None) -> int:
     """Ask for missing or stale prices of symbols, as for one viewer; returns how many pairs are queued.
 
-    Never waits for a provider. The request is part of the connection's transaction, which the caller commits. If it is
-    not possible (on a read replica, by a role that only reads), nothing happens.
+    Without a data type it asks for those that are watched or held. Never waits for a provider. The request is part of
+    the connection's transaction, which the caller commits. If it is not possible (on a read replica, by a role that
+    only reads), nothing happens.
     """
     parameters = {"symbols": list(symbols), "data_type": data_type}
     try:

@@ -121,6 +121,10 @@ class _BoundedStream(httpcore.NetworkStream):
         return self._inner.get_extra_info(info)
 
 
+class NameNotResolved(httpcore.ConnectError):
+    """DNS gives no address for the name of a host, so nothing was sent."""
+
+
 class _BoundedBackend(httpcore.NetworkBackend):
     def __init__(self, resolve: Resolver, *, allow_private: bool) -> None:
         self._inner = httpcore.SyncBackend()
@@ -319,7 +323,7 @@ def _within(exchange: Exchange, resolve: Callable[[], Sequence[str]]) -> Sequenc
     if not outcome:
         raise DeadlinePassed
     if isinstance(outcome[0], OSError):
-        raise httpcore.ConnectError(str(outcome[0]))
+        raise NameNotResolved(str(outcome[0]))
     return outcome[0]
 
 

@@ -20,6 +20,7 @@ from pricing_pipeline.providers.transport import (
     BoundedTransport,
     DeadlinePassed,
     Exchange,
+    NameNotResolved,
     Resolver,
     WireBudgetSpent,
     is_loopback,
@@ -116,6 +117,9 @@ class Wire:
                 message = f"{name} answered in the unasked encoding {safe_words(self._hide(str(fault)))!r}"
             case BrokenGzip():
                 message = f"{name} sent a body that does not unpack ({arrived})"
+            case NameNotResolved():
+                words = safe_words(self._hide(str(fault)))
+                message = f"{name} was not asked: DNS gives no address for the name of its host ({words})"
             case httpcore.ConnectError(args=(ConnectionRefusedError(),)) if self._is_here:
                 message = (
                     f"{name} was not asked: nothing listens there. If that is the sandbox's address, "

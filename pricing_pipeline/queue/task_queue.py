@@ -29,6 +29,8 @@ _WORDS = {
     "`pricing-pipeline route add`, or choose a provider with `pricing-pipeline provider use`",
     "cancelled": "cancelled",
     "finished": "nothing to do: it has finished already",
+    "forgotten": "forgotten: it counts no longer",
+    "settled": "nothing to do: it counts no longer already",
     "unknown": "there is no such task",
 }
 
@@ -214,6 +216,15 @@ def retry(connection: Connection, ids: Sequence[int]) -> list[Outcome]:
     """
     rows = connection.execute(query("queue.retry"), {"ids": _array(ids)})
     return [Outcome(row.task_id, row.outcome, row.live_id) for row in rows]
+
+
+def forget(connection: Connection, ids: Sequence[int]) -> list[Outcome]:
+    """Settle dead tasks by hand without another attempt: they count no longer. Their pairs back off as before.
+
+    Outcomes: forgotten, settled, not_dead, unknown.
+    """
+    rows = connection.execute(query("queue.forget"), {"ids": _array(ids)})
+    return [Outcome(row.task_id, row.outcome, None) for row in rows]
 
 
 def cancel(connection: Connection, ids: Sequence[int]) -> list[Outcome]:

@@ -171,7 +171,8 @@ class Refresher:
             now = time.monotonic()
             if now >= next_extend:
                 with self._autocommit.connect() as connection:
-                    connection.execute(query("drains.extend"), {"drain_id": drain_id})
+                    signs = {"drain_id": drain_id, "providers": sorted(self._clients)}
+                    connection.execute(query("drains.extend"), signs)
                     if self._in_flight or task_queue.is_busy(connection):
                         last_busy = now
                 next_extend = now + _IDLE_SECONDS / 2

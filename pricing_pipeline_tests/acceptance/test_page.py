@@ -18,8 +18,10 @@ from playwright.sync_api import Browser, Page, expect, sync_playwright
 from sqlalchemy import Engine
 
 from pricing_pipeline.api.page import reading
+from pricing_pipeline.domain.answers import FailureKind
 from pricing_pipeline.domain.scopes import Scope
 from pricing_pipeline.errors import DatabaseError
+from pricing_pipeline.queue import task_queue
 from pricing_pipeline_tests.fixtures.cli import CommandLine
 from pricing_pipeline_tests.fixtures.core import QUOTE, Core
 from pricing_pipeline_tests.fixtures.database import Clock
@@ -79,6 +81,92 @@ def test_e4_a_click_retries_a_dead_task_and_its_row_goes(
     expect(row).to_be_hidden()
     expect(page.locator("#tasks .count")).to_have_text("1")
     ended(page)
+
+
+@needs_chromium
+def test_e4_equal_failures_are_one_row_that_is_retried_or_forgotten_as_a_whole(
+    browser: Browser, api: RunningApi, core: Core, clock: Clock, operator: Caller
+) -> None:
+    """After an import with wrong symbols the page said that all is well, above a row for each."""
+    be_fresh(core)
+    wrong = [f"BAD{number}" for number in range(28)]
+    core.lift_limits()
+    core.heartbeat("ann", *((QUOTE, symbol) for symbol in wrong))
+    for call in core.claim(max_calls=10):
+        for task in call.tasks:
+            with core.engine.begin() as connection:
+                task_queue.fail(
+                    connection,
+                    [task.id],
+                    call.claim_token,
+                    FailureKind.UNKNOWN_SYMBOL,
+                    f"**symbol** {task.symbol} is not found. See /docs#{task.id}",
+                )
+    page = opened(browser, api, operator)
+    expect(page.locator("#headline")).to_have_text(
+        "3 of 31 watched prices are fresh, 28 are refused, and none is late. A point below needs a look."
+    )
+    expect(page.locator(".findings")).to_have_text(
+        "28 tasks have failed for good, 28 of them by their symbols"
+    )
+    expect(page.locator("#tasks .row")).to_have_count(1)
+    expect(page.locator("#tasks .row h3")).to_contain_text(
+        "28 tasks of equity_quote unknown symbol, twelvedata"
+    )
+    expect(page.locator("#tasks .row")).to_contain_text("and 23 more")
+    assert page.locator("#tasks").bounding_box()["height"] < 300  # type: ignore[index]
+    page.get_by_role("button", name="Retry all").click()
+    page.get_by_role("dialog").get_by_role("button", name="Retry all").click()
+    expect(page.locator("#tasks .outcome")).to_have_text("Pending again, with all their attempts.")
+    assert {task.status for task in core.tasks() if task.symbol in wrong} == {"pending"}
+    expect(page.locator("#tasks")).to_contain_text("No task has failed for good.")
+    for call in core.claim(max_calls=10):
+        core.fail(call, FailureKind.UNKNOWN_SYMBOL, "there is no such symbol")
+    page.get_by_role("button", name="Forget all").click()
+    page.get_by_role("dialog").get_by_role("button", name="Forget all").click()
+    expect(page.locator("#tasks .outcome")).to_have_text("Forgotten: they count no longer.")
+    expect(page.locator("#tasks")).to_contain_text("No task has failed for good.")
+    expect(page.locator(".findings")).to_have_text("28 of 31 watched prices are refused")
+    # Every pair is listed, those that are not well first; the others unfold.
+    expect(page.locator("#watched .count")).to_have_text("31")
+    expect(page.locator("#watched tbody tr")).to_have_count(31)
+    expect(page.locator("#watched tbody tr").first).to_contain_text("refused")
+    page.locator("#more-watched summary").click()
+    expect(page.locator("#watched tbody tr").last).to_contain_text("fresh")
+    ended(page)
+
+
+@needs_chromium
+def test_what_an_empty_home_says_has_whole_commands_in_it(
+    browser: Browser, api: RunningApi, core: Core, operator: Caller
+) -> None:
+    core.rows("UPDATE pricing.data_collectors SET is_active = false")
+    page = opened(browser, api, operator, viewport={"width": 700, "height": 800})
+    expect(page.locator("#headline")).to_contain_text("Nobody watches a price now.")
+    assert "`" not in page.locator("#sections").inner_text()
+    commands = page.locator(".findings code")
+    expect(commands).to_have_text(["pricing-pipeline provider list", "pricing-pipeline provider use NAME"])
+    ended(page)
+
+
+def test_b5_what_is_said_of_one_product_agrees(core: Core, operator: Caller) -> None:
+    """It was counted as fresh in one section and told as never confirmed in another."""
+    core.rows(
+        "INSERT INTO pricing.data_type_registry (data_type, fetcher, asset_class, default_ttl_minutes, days_ahead)"
+        " VALUES ('tours_today', 'slots', 'inventory', 15, 1)"
+    )
+    core.heartbeat("ann", ("tours_today", "TOUR"))
+    core.rows("DELETE FROM pricing.api_call_queue_live")
+    core.rows("SELECT pricing.confirm_pairs('tours_today', ARRAY['TOUR'], 'octo', 7)")
+    core.rows(
+        "UPDATE pricing.demand SET became_due_at = NULL, owed_since = NULL, due_at = now() + interval '1 hour'"
+    )
+    html = read_page(operator)
+    (row,) = re.findall(r"<tr><th.*?TOUR.*?</tr>", html)
+    words = re.sub("<[^>]+>", " ", row).split()
+    assert words[:3] == ["TOUR", "tours_today", "inventory"]
+    assert ("fresh" in words, "never" in words) == (True, False)
+    assert "<strong>1</strong> of 1 fresh" in html
 
 
 @needs_chromium

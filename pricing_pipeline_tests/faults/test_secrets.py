@@ -77,6 +77,7 @@ COMMANDS = {
     "task list": [],
     "task show": ["1"],
     "task retry": ["1"],
+    "task forget": ["1"],
     "task cancel": ["1"],
     "alert list": [],
     "alert show": ["1"],

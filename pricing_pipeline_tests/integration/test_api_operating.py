@@ -96,10 +96,39 @@ def test_e4_all_failed_tasks_of_a_type_are_retried_together(operator: Caller, co
     assert statuses(core, "AAPL", "MSFT") == ["pending", "pending"]
 
 
+def test_e4_forgotten_tasks_count_no_longer_and_their_pairs_back_off_as_before(
+    operator: Caller, core: Core
+) -> None:
+    core.heartbeat("ann", (QUOTE, "AAPL"), (QUOTE, "MSFT"))
+    core.fail(core.claim_one(), FailureKind.UNKNOWN_SYMBOL)
+    ids = [core.task("AAPL").id, core.task("MSFT").id]
+    backoff = core.demand_of(QUOTE, "AAPL")
+    told = operator.post("tasks/forget", {"ids": [ids[0]]})
+    assert told["tasks"] == [
+        {
+            "task_id": ids[0],
+            "outcome": "forgotten",
+            "live_id": None,
+            "sentence": "forgotten: it counts no longer.",
+        }
+    ]
+    assert (
+        operator.post("tasks/forget", {"all_failed": True, "data_type": QUOTE})["tasks"][0]["task_id"]
+        == ids[1]
+    )
+    assert operator.post("tasks/forget", {"ids": ids})["counts"] == {"settled": 2}
+    assert operator.post("tasks/retry", {"all_failed": True})["tasks"] == []
+    assert core.demand_of(QUOTE, "AAPL") == backoff
+    core.enqueue(QUOTE, "IBM")
+    live = operator.post("tasks/forget", {"ids": [core.task("IBM").id]})
+    assert live["counts"] == {"not_dead": 1}
+    assert statuses(core, "AAPL", "MSFT", "IBM") == ["failed", "failed", "pending"]
+
+
 def test_e4_tasks_are_changed_together_or_not_at_all(operator: Caller, core: Core) -> None:
     core.enqueue(QUOTE, "AAPL")
     task = core.task("AAPL")
-    for path in ("cancel", "retry"):
+    for path in ("cancel", "retry", "forget"):
         problem = operator.refusal("POST", f"tasks/{path}", json={"ids": [task.id, 999_999]})
         assert (problem["status"], problem["type"]) == (404, "urn:pricing-pipeline:unknown-task")
         assert "999999" in problem["detail"]

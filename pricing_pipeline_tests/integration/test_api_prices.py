@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import product
+from typing import Any
 from urllib.parse import quote, urlencode
 
 import httpx
@@ -15,7 +17,7 @@ from pricing_pipeline.api.prices import Prices
 from pricing_pipeline.demand import freshness
 from pricing_pipeline.domain.scopes import Scope
 from pricing_pipeline.prices import price_reader
-from pricing_pipeline_tests.fixtures.core import DAILY, QUOTE, Core
+from pricing_pipeline_tests.fixtures.core import DAILY, FX, QUOTE, Core
 from pricing_pipeline_tests.fixtures.database import Clock
 from pricing_pipeline_tests.support.alert_causes import refuse_new
 from pricing_pipeline_tests.support.api_server import Caller, RunningApi
@@ -35,12 +37,65 @@ def asked_for(core: Core) -> set[tuple[str, str]]:
 def test_a10_a_read_says_what_is_missing_and_asks_for_it(
     api: RunningApi, core: Core, user: str | None
 ) -> None:
-    answer = api.caller(Scope.READ, user=user).get("prices", symbols="AAPL,NOSUCH")
+    caller = api.caller(Scope.READ, user=user)
+    answer = caller.get("prices", symbols="AAPL,NOSUCH")
     assert answer["prices"] == []
-    missing = {(pair["data_type"], pair["symbol"]): pair["why"]["state"] for pair in answer["missing"]}
-    assert missing.keys() == {(QUOTE, "AAPL"), (DAILY, "AAPL"), (None, "NOSUCH")}
-    assert missing[None, "NOSUCH"] == "unknown_symbol"
+    assert states(answer) == {
+        (QUOTE, "AAPL"): "unwatched",
+        (DAILY, "AAPL"): "unwatched",
+        (None, "NOSUCH"): "unknown_symbol",
+    }
+    assert asked_for(core) == set(), "nobody wants it, and no data type is named"
+    answer = caller.get("prices", pairs=f"{QUOTE}:AAPL,{DAILY}:AAPL,{DAILY}:NOSUCH,fx_rate:AAPL,nosuch:AAPL")
+    assert states(answer) == {
+        (QUOTE, "AAPL"): "unwatched",
+        (DAILY, "AAPL"): "unwatched",
+        (DAILY, "NOSUCH"): "unknown_symbol",
+        ("fx_rate", "AAPL"): "unknown_symbol",
+        ("nosuch", "AAPL"): "unknown_type",
+    }
     assert asked_for(core) == {(QUOTE, "AAPL"), (DAILY, "AAPL")}
+
+
+def states(answer: dict[str, Any]) -> dict[tuple[str | None, str], str]:
+    return {(pair["data_type"], pair["symbol"]): pair["why"]["state"] for pair in answer["missing"]}
+
+
+def test_a10_a_read_costs_what_is_watched_held_or_named(api: RunningApi, core: Core) -> None:
+    """Of a symbol alone only watched and held pairs are asked for; of a pair that is named, the pair."""
+
+    @given(data=st.data())
+    def check(data: st.DataObject) -> None:
+        core.rows("DELETE FROM pricing.active_subscriptions")
+        core.rows("DELETE FROM pricing.holdings")
+        pairs = st.sets(st.sampled_from([*product((QUOTE, DAILY), ("AAPL", "IBM")), (FX, "EUR/USD")]))
+        watched, held, named = data.draw(pairs), data.draw(pairs), data.draw(pairs)
+        bare = data.draw(st.sets(st.sampled_from(["AAPL", "IBM", "EUR/USD"]), min_size=1))
+        user = data.draw(st.sampled_from([None, "ann"]))
+        core.heartbeat("bob", *sorted(watched))
+        core.hold("carl", *sorted(held))
+        for table in ("api_call_queue_live", "pair_requests", "demand", "pair_views"):
+            core.rows(f"DELETE FROM pricing.{table}")
+        caller = api.caller(Scope.READ, user=user)
+        told = {
+            (pair["data_type"], pair["symbol"])
+            for pair in caller.get("prices", symbols=",".join(bare))["missing"]
+        }
+        wanted = {pair for pair in watched | held if pair[1] in bare}
+        assert asked_for(core) == wanted
+        assert told >= wanted
+        assert {symbol for _, symbol in told} == bare
+        assert all(pair in wanted or not any(pair[1] == one for _, one in wanted) for pair in told)
+        if named:
+            text = ",".join(f"{data_type}:{symbol}" for data_type, symbol in named)
+            answer = caller.get("prices", pairs=text)
+            assert {(pair["data_type"], pair["symbol"]) for pair in answer["missing"]} == named
+            assert asked_for(core) == wanted | named
+            assert [
+                (why["data_type"], why["symbol"]) for why in caller.get("why", pairs=text)["reasons"]
+            ] == [tuple(pair.split(":")) for pair in text.split(",")]
+
+    check()
 
 
 def test_a10_f4_a_price_is_exact_and_says_why_it_is_old(api: RunningApi, core: Core, clock: Clock) -> None:
@@ -64,7 +119,13 @@ def test_a10_f4_a_price_is_exact_and_says_why_it_is_old(api: RunningApi, core: C
 def test_a10_bad_requests_are_refused_in_words(api: RunningApi, core: Core) -> None:
     caller = api.caller(Scope.READ)
     for params, status, words in (
-        ({}, 422, "symbols"),
+        ({}, 422, "symbols or pairs, as in"),
+        ({"symbols": "AAPL", "pairs": f"{QUOTE}:AAPL"}, 422, "symbols or pairs, as in"),
+        ({"pairs": f"{QUOTE}:AAPL", "data_type": QUOTE}, 422, "each of pairs has its own"),
+        ({"pairs": "AAPL"}, 422, "write each as data_type:symbol"),
+        ({"pairs": f"{QUOTE}:{'x' * 41}"}, 422, "write each as data_type:symbol"),
+        ({"pairs": f"{QUOTE}:A\x00"}, 422, "write each as data_type:symbol"),
+        ({"symbols": "AAPL", "data_type": f"{QUOTE},{QUOTE}"}, 404, "no active data type"),
         ({"symbols": ""}, 422, "symbols"),
         ({"symbols": " , ,"}, 422, "1 to 40 characters"),
         ({"symbols": f"AAPL,{'x' * 41}"}, 422, f"{'x' * 41}' is no symbol; each has 1 to 40 characters"),
@@ -82,7 +143,7 @@ def test_a10_bad_requests_are_refused_in_words(api: RunningApi, core: Core) -> N
         assert asked_for(core) == set()
 
 
-NAMES = st.sampled_from(["symbols", "data_type", "user", "other"])
+NAMES = st.sampled_from(["symbols", "pairs", "data_type", "user", "other"])
 VALUES = st.sampled_from(
     [
         "",
@@ -91,6 +152,8 @@ VALUES = st.sampled_from(
         "A,,B",
         "NOSUCH",
         QUOTE,
+        f"{QUOTE}:AAPL",
+        f"{QUOTE}:aapl,fx_rate:EUR/USD,nosuch:X",
         "nosuch",
         "ann",
         "bob",
@@ -108,6 +171,11 @@ QUERIES = st.one_of(
     st.builds(
         lambda values, more: urlencode([*(("symbols", value) for value in values), *more]),
         st.lists(VALUES, min_size=2, max_size=4),
+        st.lists(st.tuples(NAMES, VALUES), max_size=1),
+    ),
+    st.builds(
+        lambda values, more: urlencode([*(("pairs", value) for value in values), *more]),
+        st.lists(VALUES, min_size=1, max_size=3),
         st.lists(st.tuples(NAMES, VALUES), max_size=1),
     ),
     st.text("symbols=&;%+AE\u00fc", max_size=20).map(lambda text: f"symbols=AAPL{quote(text, safe='&;%=+')}"),
@@ -131,11 +199,12 @@ def test_b7_a_parameter_that_would_change_nothing_is_refused(api: RunningApi, co
     for path, words in (
         (
             "prices?symbols=AAPL&datatype=equity_quote",
-            "There is no parameter 'datatype' at this path. Did you mean data_type? It takes symbols, data_type, user.",
+            "There is no parameter 'datatype' at this path. Did you mean data_type? It takes symbols, pairs, "
+            "data_type, user.",
         ),
         (
             "why?symbols=AAPL&foo=1",
-            "There is no parameter 'foo' at this path. It takes symbols, data_type, user.",
+            "There is no parameter 'foo' at this path. It takes symbols, pairs, data_type, user.",
         ),
         (
             "prices?symbols=AAPL&data_type=a&data_type=b",

@@ -10,7 +10,6 @@ from itertools import pairwise
 import pytest
 
 from pricing_pipeline.demand import freshness
-from pricing_pipeline.prices import price_reader
 from pricing_pipeline.registry import calendars
 from pricing_pipeline_tests.fixtures.cli import CommandLine
 from pricing_pipeline_tests.fixtures.core import DAILY, FX, NAV, QUOTE, Core, midnight, observation, utc
@@ -339,8 +338,7 @@ def test_f7_a_closed_market_causes_no_calls_until_it_opens(core: Core, clock: Cl
     assert due(core, QUOTE, "AAPL") == utc("2026-03-16 14:30")
     clock.set(utc("2026-03-15 12:00"))
     core.heartbeat("bob", (QUOTE, "AAPL"))
-    with core.engine.begin() as connection:
-        reading = price_reader.read(connection, "AAPL")
+    reading = core.read("AAPL")
     assert reading.requested == 1, "of the daily bars, which were never fetched"
     assert [price.fresh for price in reading.prices] == [True]
     core.rows("UPDATE pricing.demand SET due_at = pricing.clock() WHERE data_type = :t", t=QUOTE)

@@ -97,6 +97,18 @@ def test_a8_all_failed_tasks_are_retried_or_those_of_a_type_or_provider(cli: Com
     assert "no failed task" in cli("task", "retry", "--all-failed").stdout
 
 
+def test_e4_failed_tasks_are_forgotten_by_command(cli: CommandLine, core: Core) -> None:
+    core.heartbeat("ann", (QUOTE, "AAPL"), (QUOTE, "IBM"))
+    core.fail(core.claim_one(), FailureKind.UNKNOWN_SYMBOL)
+    first, second = (task.id for task in core.tasks())
+    assert cli("task", "forget", str(first)).stdout == f"task {first}: forgotten: it counts no longer.\n"
+    said = cli("task", "forget", "--all-failed", "--type", QUOTE, "--json").json
+    assert (said["counts"], said["tasks"][0]["task_id"]) == ({"forgotten": 1}, second)
+    assert "no failed task" in cli("task", "forget", "--all-failed").stdout
+    assert cli("task", "forget", "999").exit_code == 1
+    assert "not both" in cli("task", "forget").error
+
+
 def test_e4_tasks_are_cancelled_by_their_ids(cli: CommandLine, core: Core) -> None:
     core.enqueue(QUOTE, "AAPL", "IBM")
     ids = [str(task.id) for task in core.tasks()]

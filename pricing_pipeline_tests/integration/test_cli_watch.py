@@ -55,6 +55,7 @@ def watching(
     as_json: bool = True,
     heartbeat_seconds: float = 0.05,
     data_type: str = QUOTE,
+    silence_seconds: float = 600.0,
 ) -> Iterator[None]:
     """A viewer who looks every 20 ms, in a thread; leaves at the end of the block."""
     leave = Leave()
@@ -67,6 +68,7 @@ def watching(
         as_json=as_json,
         heartbeat_seconds=heartbeat_seconds,
         poll_seconds=0.02,
+        silence_seconds=silence_seconds,
     )
     thread = threading.Thread(target=watch.run, args=(600,))
     thread.start()
@@ -350,3 +352,36 @@ def test_d1_slots_that_were_confirmed_are_told(core: Core) -> None:
     (first, *_) = screen.told("confirmed")
     assert first.keys() == {"event", "data_type", "symbol", "fetched_at", "provider"}
     assert (first["symbol"], first["provider"]) == ("TOUR", "octo")
+
+
+def test_f4_who_watches_is_told_why_a_price_does_not_come_and_when_that_changes(
+    engine: Engine, core: Core
+) -> None:
+    core.rows("UPDATE pricing.registry_state SET prices_from = 'sandbox'")
+
+    def work(*providers: str) -> None:
+        core.rows("UPDATE pricing.drains SET finished_at = pricing.clock()")
+        drain = core.call("SELECT pricing.begin_drain('w', NULL, 600)")
+        core.rows("SELECT pricing.extend_drain(:drain, :asked)", drain=drain, asked=list(providers))
+
+    with Screen() as screen, watching(engine, "AAPL", "IBM", silence_seconds=0.1):
+
+        def states(symbol: str) -> list[str]:
+            return [event["state"] for event in screen.told("waiting") if event["symbol"] == symbol]
+
+        wait_until(lambda: states("AAPL") == states("IBM") == ["no_worker"])
+        work("mfapi")
+        wait_until(lambda: states("AAPL") == states("IBM") == ["no_worker", "not_asked"])
+        assert "twelvedata is not asked" in screen.told("waiting")[-1]["sentence"]
+        work("twelvedata")
+        wait_until(lambda: states("AAPL") == states("IBM") == ["no_worker", "not_asked", "queued"])
+        core.refresh()
+        wait_until(lambda: len(screen.told("price")) == 2)
+    assert len(screen.told("waiting")) == 6, "each reason once"
+
+
+def test_f4_pairs_that_wait_for_the_same_are_told_in_one_line(engine: Engine, core: Core) -> None:
+    with Screen() as screen, watching(engine, "AAPL", "IBM", as_json=False, silence_seconds=0.1):
+        wait_until(lambda: any("wait" in line for line in screen.lines))
+    (line,) = [line for line in screen.lines if " wait. " in line]
+    assert line.startswith("AAPL, IBM wait. Nothing was ever fetched: it waits since ")

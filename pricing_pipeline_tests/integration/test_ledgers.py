@@ -299,6 +299,7 @@ HOSTILE = {
     "bytea": ["'\\x00'", "''", "NULL"],
     "pricing.user_name": ["'ann'", "NULL"],
     "pricing.operation_types": ["json_populate_record(NULL::pricing.operation_types, '{}')", "NULL"],
+    "pricing.async_operations": ["json_populate_record(NULL::pricing.async_operations, '{}')", "NULL"],
     "pricing.products": ["json_populate_record(NULL::pricing.products, '{}')", "NULL"],
     "timestamp without time zone": ["'-infinity'", "'2000-01-01'", "NULL"],
     "pricing.call_allowance": ["json_populate_record(NULL::pricing.call_allowance, '{}')", "NULL"],

@@ -380,3 +380,53 @@ def test_e2_no_message_is_too_long_to_be_shown(core: Core, cli: CommandLine, tmp
         operation_queue.enqueue(
             connection, "log", {"recipient": "mailbox", "title": "t", "body": "b" * 10**6}
         )
+
+
+def test_e4_what_waits_says_why(cli: CommandLine, core: Core, clock: Clock) -> None:
+    """Each cause by its name, in the list and alone; what is done or dead waits for nothing."""
+    clock.set(datetime(2026, 3, 10, 12, tzinfo=UTC))
+    add(core, "ann")
+    message = send(core, "ann")
+
+    def waits() -> str:
+        listed = {row["id"]: row["waits"] for row in cli("operation", "list", "--json").json["operations"]}
+        shown = cli("operation", "show", str(message), "--json").json["waits"]
+        assert listed[message] == shown
+        assert shown.split(" ")[0] in cli("operation", "show", str(message)).stdout
+        return str(shown)
+
+    assert "the pipeline runs; does it?" in waits()
+    with core.engine.begin() as connection:
+        operation_queue.note_run(connection, "here")
+    assert waits() == "it waits for its turn, and 0 operations go before it"
+    core.rows(
+        "INSERT INTO pricing.operation_types (operation_type, payload_fields)"
+        " VALUES ('sheet_row', '{\"symbol\": \"string\"}')"
+    )
+    with core.engine.begin() as connection:
+        own = operation_queue.enqueue(connection, "sheet_row", {"symbol": "AAPL"})
+    clock.advance(61)
+    with core.engine.begin() as connection:
+        operation_queue.note_run(connection, "here")
+    assert (
+        "Does one have a handler for sheet_row?" in cli("operation", "show", str(own), "--json").json["waits"]
+    )
+    core.rows("DELETE FROM pricing.async_operations WHERE id = :own", own=own)
+    clock.set(datetime(2026, 3, 10, 12, tzinfo=UTC))
+    core.rows("UPDATE pricing.async_operations SET due_at = pricing.clock() + interval '1 hour', attempt = 1")
+    assert waits() == "it is tried again at 2026-03-10 13:00:00 UTC"
+    core.rows("UPDATE pricing.async_operations SET due_at = pricing.clock(), attempt = 0")
+    core.rows(
+        "UPDATE pricing.recipients SET quiet_from = '11:00', quiet_until = '14:30' WHERE recipient = 'ann'"
+    )
+    assert waits() == "ann has quiet hours until 2026-03-10 14:30:00 UTC"
+    for _ in range(3):
+        core.rows("SELECT pricing.note_failing('log', 'ann', 'no answer.', false, true, NULL)")
+    assert waits() == (
+        "the breaker of ann is open until 2026-03-10 12:01:00 UTC, because 3 attempts in a row have failed (no answer)"
+    )
+    core.rows("UPDATE pricing.operation_types SET is_active = false WHERE operation_type = 'log'")
+    assert waits().startswith("the operation type log is switched off.")
+    assert "breaker" not in cli("operation", "list", "--wide").stdout
+    cli("operation", "cancel", str(message))
+    assert cli("operation", "show", str(message), "--json").json["waits"] is None

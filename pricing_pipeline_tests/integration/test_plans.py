@@ -259,7 +259,10 @@ def test_f4_what_stops_a_provider_is_asked_once_for_a_read(
     reads: Callable[..., Reads], filled: Connection[Any]
 ) -> None:
     filled.execute("UPDATE pricing.latest_prices SET fetched_at = '2000-01-01' WHERE symbol LIKE 'S1_'")
-    read = "SELECT pricing.prices_to_read(%s, 'equity_quote')"
+    read = (
+        "SELECT pricing.prices_to_read(s, array_fill('equity_quote'::text, ARRAY[cardinality(s)]))"
+        " FROM (SELECT %s::text[] AS s) wanted"
+    )
     two, ten = (reads(read, [f"S1{number}" for number in range(count)]) for count in (2, 10))
     state = "provider_state_pkey"
     assert two.rows[state] == ten.rows[state] == 1

@@ -59,6 +59,16 @@ def test_a9_f4_prices_are_exact_and_say_why_they_are_old(client: PricingClient, 
     assert (price.price, price.fresh, price.why) == (Decimal("146.55"), True, None)
     assert price.observed_at.tzinfo == UTC
     assert {(pair.symbol, pair.why.state) for pair in found.missing} >= {("NOSUCH", "unknown_symbol")}
+    mixed = client.prices(AAPL, ("fx_rate", "EUR/USD"), (QUOTE, "NOSUCH"))
+    assert (
+        [price.symbol for price in mixed.prices],
+        {(pair.data_type, pair.symbol) for pair in mixed.missing},
+    ) == (
+        ["AAPL"],
+        {("fx_rate", "EUR/USD"), (QUOTE, "NOSUCH")},
+    )
+    reasons = client.why(("fx_rate", "EUR/USD"), AAPL)
+    assert [(why.data_type, why.state) for why in reasons] == [("fx_rate", "due"), (QUOTE, "fresh")]
     (why,) = client.why("AAPL", data_type=QUOTE)
     assert (why.symbol, why.state) == ("AAPL", "fresh")
     assert [client.hold(AAPL).changed, client.hold(AAPL).changed] == [1, 0]
@@ -371,6 +381,8 @@ def test_f4_slips_in_a_call_are_told_in_words() -> None:
     with PricingClient("http://127.0.0.1:9", "token", patience=0) as client:
         with pytest.raises(TypeError, match=r"Name several like this: 'AAPL', 'MSFT'"):
             client.prices(["AAPL", "MSFT"])  # type: ignore[arg-type]
+        with pytest.raises(TypeError, match="or pairs alone"):
+            client.why("AAPL", (QUOTE, "MSFT"))
         with pytest.raises(TypeError, match=r"such as \('equity_quote', 'AAPL'\), not 'equity_quote'"):
             client.heartbeat(QUOTE, "AAPL")  # type: ignore[arg-type]
         with pytest.raises(TypeError, match="a pair has a data type and a symbol"):

@@ -51,7 +51,8 @@ def test_a10_a_read_neither_writes_nor_locks_while_the_price_is_on_its_way(core:
 
     def writes() -> bool:
         with core.engine.begin() as connection:
-            price_reader.read(connection, "AAPL")
+            for data_type in (QUOTE, DAILY):
+                price_reader.read(connection, "AAPL", data_type)
             found: bool = connection.exec_driver_sql(
                 "SELECT pg_current_xact_id_if_assigned() IS NOT NULL"
             ).scalar_one()
@@ -195,18 +196,27 @@ def test_a10_a_read_of_a_read_only_session_answers_all_the_same(core: Core, data
 
 def test_a10_the_command_asks_for_what_it_does_not_find(cli: CommandLine, core: Core, clock: Clock) -> None:
     said = cli("price", "show", "AAPL")
-    assert "AAPL has no price yet. A newer price is asked for" in said.stderr
-    assert "AAPL has no price yet. It is on its way" in cli("price", "show", "AAPL").stderr
+    assert said.stderr == (
+        "hint: AAPL has no price yet. Nobody watches or holds it, so nothing is asked for. This asks for it once: "
+        f"pricing-pipeline price show AAPL --type {DAILY}\n"
+    )
+    assert waiting(core) == {}
+    named = ("price", "show", f"{QUOTE}:AAPL", f"{DAILY}:aapl")
+    assert cli(*named).stderr.count("AAPL has no price yet. A newer price is asked for") == 2
+    assert cli(*named).stderr.count("AAPL has no price yet. It is on its way") == 2
     assert set(waiting(core)) == {AAPL, (DAILY, "AAPL")}
     core.refresh()
     assert cli("price", "show", "AAPL").stderr == ""
     clock.advance(DAY)
-    assert "A newer price is asked for" in cli("price", "show", "AAPL").stderr
     assert cli("price", "show", "AAPL").stderr == (
         "hint: AAPL is not fresh. This tells why: pricing-pipeline price why AAPL\n"
     )
-    assert cli("price", "show", "AAPL", "--json").stderr == ""
-    assert set(waiting(core)) == {AAPL, (DAILY, "AAPL")}
+    assert waiting(core) == {}
+    core.heartbeat("ann", AAPL)
+    core.refresh()
+    clock.advance(2 * MINUTE)
+    assert "A newer price is asked for" in cli("price", "show", "AAPL").stderr
+    assert set(waiting(core)) == {AAPL}, "of what is watched"
 
 
 @pytest.mark.parametrize("symbol", ["NOPE", "'; DROP TABLE x", "A" * 1_000_000])

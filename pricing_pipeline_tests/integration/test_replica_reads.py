@@ -90,7 +90,7 @@ def test_b20_reads_use_a_replica_that_follows_and_the_primary_whenever_it_does_n
 
     # A10 holds: what is missing is queued on the primary, by the same request.
     assert {task.data_type for task in core.tasks("AAPL")} == {QUOTE}
-    assert api.caller(Scope.READ).get("prices", symbols="AAPL")["missing"], "of its other types"
+    assert api.caller(Scope.READ).get("prices", pairs=f"{DAILY}:AAPL")["missing"], "of another type"
     assert DAILY in {task.data_type for task in core.tasks("AAPL") if task.status == "pending"}
     assert replica.is_used, "a read that has to write is no fault of the replica"
 

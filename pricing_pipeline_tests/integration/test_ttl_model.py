@@ -184,7 +184,7 @@ class World:
             assert price is not None
             assert (price.state, price.fresh) == (verdict, verdict == "fresh"), about
             answer = core.one(
-                "SELECT (p.prices)::jsonb -> 0 FROM pricing.prices_to_read(ARRAY[:s], :t) p",
+                "SELECT (p.prices)::jsonb -> 0 FROM pricing.prices_to_read(ARRAY[:s], ARRAY[:t]) p",
                 s=symbol,
                 t=pair.data_type,
             )

@@ -158,7 +158,7 @@ def test_f4_a_fund_whose_nav_stands_for_a_month_is_told_alike_everywhere(
     assert "source old" in cli("price", "show", "118632").stdout
     counts = cli("status", "--json").json["types"][NAV]
     assert (counts["fresh"], counts["late"], counts["source_old"]) == (0, 0, 1)
-    answer = core.one("SELECT (p.prices)::jsonb -> 0 FROM pricing.prices_to_read('{118632}', 'mf_nav') p")
+    answer = core.one("SELECT (p.prices)::jsonb -> 0 FROM pricing.prices_to_read('{118632}', '{mf_nav}') p")
     assert (answer["fresh"], answer["why"]["state"]) == (False, "source_old")
     with core.engine.connect() as connection:
         (served,) = freshness.measure(connection, [NAV])

@@ -86,6 +86,7 @@ ROUTES: Mapping[str, Route] = {
     "GET /v1/tasks": Route(READ),
     "GET /v1/tasks/{task_id}": Route(READ, 404),
     "POST /v1/tasks/retry": Route(OPERATE, 404, body=IDS),
+    "POST /v1/tasks/forget": Route(OPERATE, 404, body=IDS),
     "POST /v1/tasks/cancel": Route(OPERATE, 404, body=IDS),
     "GET /v1/operations": Route(OPERATE),
     "GET /v1/operations/status": Route(OPERATE),

@@ -106,6 +106,7 @@ OVER_HTTP = {
         "list": "GET tasks",
         "show": "GET tasks/{task_id}",
         "retry": "POST tasks/retry",
+        "forget": "POST tasks/forget",
         "cancel": "POST tasks/cancel",
     },
     "provider": {"list": "GET providers", "show": "GET providers/{provider}"},

@@ -59,8 +59,17 @@ def told(text: str) -> Reading:
     task = {
         "id": 1, "data_type": text, "symbol": text, "provider": text, "attempt": 4, "max_attempts": 4,
         "finished_at": NOW, "failure_kind": text, "window_start": None, "window_end": None,
-        "last_error": text, "total": 1, "troubled": 1,
+        "last_error": text,
         "status": "pending", "enqueued_at": NOW, "run_after": None,
+    }  # fmt: skip
+    group = {
+        "ids": [1], "tasks": 1, "symbols": [text], "symbol_count": 1, "data_type": text, "provider": text,
+        "failure_kind": text, "attempt": 4, "max_attempts": 4, "finished_at": NOW, "last_error": text,
+        "window_start": None, "window_end": None, "total": 4, "troubled": 1, "groups": 2,
+    }  # fmt: skip
+    recipient = {
+        "operation_type": text, "recipient": "r" + text, "since": NOW, "failures": 3, "last_error": text,
+        "is_dead": True, "breaker_until": None, "waiting": 2, "total": 1,
     }  # fmt: skip
     operation = {
         "id": 1, "operation_type": text, "status": "failed", "recipient": "r" + text, "title": "t" + text, "attempt": 5,
@@ -79,7 +88,8 @@ def told(text: str) -> Reading:
         types=[Freshness(text, 1, 2, 2, 1, 0, 1, 0, 0, 0, 0, 0, NOW)],
         quarters={text: [Quarter(NOW - timedelta(hours=1), 0.5, 1)]},
         late_pairs=[Why(text, text, text, text, NOW, NOW, NOW, NOW)],
-        most_watched=[WatchedPair(text, text, 2, Decimal("1E-8"), "c" + text, NOW)],
+        watched=[WatchedPair(text, text, text, 2, text, Decimal("1E-8"), "c" + text, NOW)],
+        watched_count=1,
         providers=[
             Provider(
                 ProviderState(text, text, text, text, 100, 40, True, []),
@@ -90,9 +100,10 @@ def told(text: str) -> Reading:
         ],
         live_tasks=[row(**live_task)],
         failing_tasks=[row(**task)],
-        dead_tasks=[row(**task)],
+        dead_tasks=[row(**group), row(**group | {"ids": [2, 3, 4], "tasks": 3, "symbols": [text, text]})],
         alerts=[alert],
         operations=[row(**operation)],
+        failing_recipients=[row(**recipient)],
         quarantined=[Quarantined(value, [(NOW, Decimal(1)), (NOW, Decimal(2))], [opinion], [7])],
         quarantined_count=1,
         backfills=[
@@ -144,7 +155,7 @@ def test_b18_no_text_of_others_steers_a_reader_or_fills_the_page(text: str) -> N
     # Names of data types and the like have been checked before they are ids and addresses here.
     seen = re.sub(r'\b(id|data-content)="[^"]*"', "", html)
     assert not re.search("[\x00-\x08\x0b-\x1f\x7f\u200b-\u200f\u2028-\u202e\u2066-\u2069]", seen)
-    assert len(html) < 300_000
+    assert len(html) < 400_000
 
 
 def test_nothing_on_the_page_runs_or_comes_from_elsewhere() -> None:
@@ -171,7 +182,8 @@ def test_f6_a_level_is_released_from_the_page_while_one_request_can_name_its_val
 CALM = replace(
     told("plain"),
     types=[Freshness("plain", 1, 2, 2, 2, 0, 0, 0, 0, 0, 0, 0, NOW)],
-    late_pairs=[], dead_tasks=[], failing_tasks=[], alerts=[], operations=[], quarantined=[], quarantined_count=0,
+    late_pairs=[], dead_tasks=[], failing_tasks=[], alerts=[], operations=[],
+    failing_recipients=[], quarantined=[], quarantined_count=0,
     backfills=[], providers=[], live_tasks=[], late_parts=[],
 )  # fmt: skip
 
@@ -194,7 +206,10 @@ def test_b23_all_is_well_is_said_only_when_it_is() -> None:
         ),
         (State.WAITS, {"quarantined_count": 1}),
         (State.WAITS, {"dead_tasks": ill.dead_tasks}),
+        (State.WAITS, {"dead_tasks": [ill.dead_tasks[0]._replace(troubled=0)]}),  # type: ignore[attr-defined]
+        (State.WAITS, {"types": [replace(CALM.types[0], fresh=1, refused=1)]}),
         (State.WAITS, {"operations": ill.operations}),
+        (State.WAITS, {"failing_recipients": [ill.failing_recipients[0]._replace(breaker_until=NOW)]}),  # type: ignore[attr-defined]
     ]
     for state, trouble in troubles:
         verdict = judge(replace(CALM, **trouble))
@@ -203,6 +218,55 @@ def test_b23_all_is_well_is_said_only_when_it_is() -> None:
         assert "All is well" not in verdict.words
         page = sections(replace(CALM, **trouble), ui_url=None, may_operate=False)
         assert f'<section id="{verdict.findings[0].section}"' in page, "the finding leads to a section"
+
+
+def test_e4_equal_failures_are_one_row_and_one_click() -> None:
+    (one, many), reading = told("plain").dead_tasks, told("plain")
+    html = sections(replace(reading, dead_tasks=[one, many]), ui_url=None, may_operate=True)
+    assert (html.count(">Retry all<"), html.count(">Forget all<")) == (1, 1)
+    assert "3 tasks of <bdi>plain</bdi>" in html
+    assert "[2, 3, 4]" in html
+    verdict = judge(reading)
+    assert "4 tasks have failed for good, 3 of them by their symbols" in {
+        finding.words for finding in verdict.findings
+    }
+    # What one request cannot name is left to the command.
+    too_many = many._replace(tasks=1001)  # type: ignore[attr-defined]
+    html = sections(replace(reading, dead_tasks=[too_many]), ui_url=None, may_operate=True)
+    assert "Retry all" not in html
+    assert "task retry --all-failed --type plain" in html
+
+
+def test_e8_recipients_that_are_not_reached_are_shown_to_those_who_may_know() -> None:
+    recipient = told("plain").failing_recipients[0]._replace(breaker_until=NOW)  # type: ignore[attr-defined]
+    reading = replace(CALM, failing_recipients=[recipient])
+    assert "Messages wait for a recipient that is not reached" in judge(reading).words + str(
+        judge(reading).findings
+    )
+    html = sections(reading, ui_url=None, may_operate=True)
+    assert ("breaker open" in html, "2 messages wait" in html, "rplain" in html) == (True, True, True)
+    assert "rplain" not in sections(reading, ui_url=None, may_operate=False)
+
+
+def test_b23_the_headline_counts_what_is_refused() -> None:
+    types = [replace(CALM.types[0], watched=13, fresh=8, refused=5)]
+    verdict = judge(replace(CALM, types=types))
+    assert verdict.words == (
+        "8 of 13 watched prices are fresh, 5 are refused, and none is late. A point below needs a look."
+    )
+    assert [finding.words for finding in verdict.findings] == ["5 of 13 watched prices are refused"]
+
+
+def test_b5_every_watched_pair_is_listed() -> None:
+    pair = told("plain").watched[0]
+    for count in (1, 20, 21, 500):
+        watched = [replace(pair, symbol=f"S{number}") for number in range(count)]
+        html = sections(replace(CALM, watched=watched, watched_count=count), ui_url=None, may_operate=False)
+        assert all(f"<bdi>S{number}</bdi>" in html for number in range(count))
+        assert ("<details" in html) == (count > 20)
+        assert "subscription list" not in html
+    html = sections(replace(CALM, watched=watched, watched_count=501), ui_url=None, may_operate=False)
+    assert "And 1 more: <code>pricing-pipeline subscription list</code>" in html
 
 
 def test_what_stops_a_provider_is_told_with_its_name() -> None:

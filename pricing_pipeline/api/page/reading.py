@@ -13,6 +13,7 @@ from typing import Any
 
 from sqlalchemy import Connection, Engine, Row
 
+from pricing_pipeline.api.ids import MOST_IDS
 from pricing_pipeline.db.query_loader import query
 from pricing_pipeline.demand import backfills, freshness
 from pricing_pipeline.demand.backfills import Listed
@@ -32,6 +33,7 @@ from pricing_pipeline.registry import provider_rules
 
 _MOST = 20
 """Rows of each kind; the page says how many more there are."""
+_MOST_WATCHED = 500
 _LATE_OF_EACH_TYPE = 3
 _NEIGHBOURS = 20
 _SHORTEST_SECONDS = 2.0
@@ -55,11 +57,16 @@ class Quarter:
 
 @dataclass(frozen=True, slots=True)
 class WatchedPair:
-    """A pair that many watch, and its price, if it has one."""
+    """A watched pair, how it is served (a state of `pricing.watched_pairs`), and its price, if it has one.
+
+    `contents` are those of its data type, which need not be prices.
+    """
 
     data_type: str
     symbol: str
+    state: str
     viewers: int
+    contents: str
     price: Decimal | None
     currency: str | None
     fetched_at: datetime | None
@@ -99,13 +106,15 @@ class Reading:
     types: Sequence[Freshness]
     quarters: Mapping[str, Sequence[Quarter]]
     late_pairs: Sequence[Why]
-    most_watched: Sequence[WatchedPair]
+    watched: Sequence[WatchedPair]
+    watched_count: int
     providers: Sequence[Provider]
     live_tasks: Sequence[Row[Any]]
     failing_tasks: Sequence[Row[Any]]
     dead_tasks: Sequence[Row[Any]]
     alerts: Sequence[Mapping[str, Any]]
     operations: Sequence[Row[Any]]
+    failing_recipients: Sequence[Row[Any]]
     quarantined: Sequence[Quarantined]
     quarantined_count: int
     backfills: Sequence[Listed]
@@ -183,19 +192,22 @@ def read(connection: Connection) -> Reading:
     """Read everything that the page shows."""
     now = connection.execute(query("page.now")).scalar_one()
     values = quarantined_values.listed(connection, None, None, _MOST)
+    watched = _rows(connection, "watched", most=_MOST_WATCHED)
     counts = quarantined_values.counts(connection)
     return Reading(
         at=now,
         types=freshness.measure(connection),
         quarters=_quarters(connection),
         late_pairs=_late_pairs(connection),
-        most_watched=_most_watched(connection),
+        watched=list(map(_watched, watched)),
+        watched_count=watched[0].total if watched else 0,
         providers=_providers(connection, now),
         live_tasks=_rows(connection, "live_tasks"),
         failing_tasks=_rows(connection, "failing_tasks", most=_MOST),
-        dead_tasks=_rows(connection, "dead_tasks", most=_MOST),
+        dead_tasks=_rows(connection, "dead_tasks", most=_MOST, most_ids=MOST_IDS),
         alerts=_alerts(connection),
         operations=_rows(connection, "operations", most=_MOST),
+        failing_recipients=_rows(connection, "failing_recipients", most=_MOST),
         quarantined=_quarantined(connection, values),
         quarantined_count=sum(count.quarantined for count in counts),
         backfills=backfills.recent(connection, 8),
@@ -221,18 +233,17 @@ def _late_pairs(connection: Connection) -> list[Why]:
     return [Why(**row) for row in connection.execute(query("page.late_pairs"), parameters).mappings()]
 
 
-def _most_watched(connection: Connection) -> list[WatchedPair]:
-    return [
-        WatchedPair(
-            row.data_type,
-            row.symbol,
-            row.viewers,
-            None if row.amount is None else to_decimal(row.amount, row.scale),
-            row.currency,
-            row.fetched_at,
-        )
-        for row in _rows(connection, "most_watched", most=12)
-    ]
+def _watched(row: Row[Any]) -> WatchedPair:
+    return WatchedPair(
+        row.data_type,
+        row.symbol,
+        row.state,
+        row.viewers,
+        row.contents,
+        None if row.amount is None else to_decimal(row.amount, row.scale),
+        row.currency,
+        row.fetched_at,
+    )
 
 
 def _providers(connection: Connection, now: datetime) -> list[Provider]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
@@ -18,6 +19,9 @@ from pricing_pipeline.domain.words import decimal, printable, size
 from pricing_pipeline.operations.alerts import ui_link
 
 _FOLDER = Path(__file__).parent / "templates"
+_FEW_WATCHED = 20
+"""Watched pairs that are always shown; the others unfold."""
+_COMMAND = re.compile(r"`([a-z][a-z-]*(?: [\w./<>=-]+)*)`")
 _LONGEST = 700
 """Characters of a text of others; the rest of a longer one is cut off."""
 
@@ -38,6 +42,7 @@ def sections(reading: Reading, *, ui_url: str | None, may_operate: bool) -> str:
             dagster=dagster,
             charts=charts,
             most_ids=MOST_IDS,
+            few_watched=_FEW_WATCHED,
         )
     )
 
@@ -61,6 +66,7 @@ def _templates() -> Environment:
         "text": text,
         "sentence": sentence,
         "attribute": attribute,
+        "kind": kind,
         "size": size,
         "decimal": decimal,
         "share": share,
@@ -84,18 +90,35 @@ def attribute(words: Any) -> str:
 
 
 def text(words: Any) -> Markup:
-    """A text of others, as `attribute` has it, whose direction of writing changes nothing around it."""
+    """A text of others, as `attribute` has it, whose direction of writing changes nothing around it.
+
+    Commands in backquotes are set as code.
+    """
     words = str("" if words is None else words)
     if len(words) <= _LONGEST:
-        return Markup("<bdi>{}</bdi>").format(printable(words))
+        return Markup("<bdi>{}</bdi>").format(_with_commands(printable(words)))
     whole = printable(words[: 10 * _LONGEST])
-    return Markup('<bdi title="{}">{}…</bdi>').format(whole, printable(words[:_LONGEST]))
+    return Markup('<bdi title="{}">{}…</bdi>').format(whole, _with_commands(printable(words[:_LONGEST])))
+
+
+def _with_commands(words: str) -> Markup:
+    parts = _COMMAND.split(words)  # every second one is a command
+    marked = (
+        Markup("<code>{}</code>").format(part) if place % 2 else escape(part)
+        for place, part in enumerate(parts)
+    )
+    return Markup("").join(marked)
 
 
 def sentence(words: str | None) -> Markup:
     """A text of others that begins with a capital letter."""
     words = words or "no reason is kept"
     return text(words[:1].upper() + words[1:])
+
+
+def kind(word: str) -> Markup:
+    """A word of our own, such as unknown_symbol, for people."""
+    return text(str(word).replace("_", " "))
 
 
 def share(part: float, whole: float) -> Markup:

@@ -49,12 +49,13 @@ def judge(reading: Reading) -> Verdict:
 
 
 def _served(reading: Reading) -> str:
-    watched, fresh = reading.total("watched"), reading.total("fresh")
+    watched, fresh, refused = (reading.total(name) for name in ("watched", "fresh", "refused"))
     if not watched:
         return "Nobody watches a price now."
     if watched == fresh:
         return f"All {watched:,} watched prices are fresh." if watched > 1 else "The watched price is fresh."
-    return f"{fresh:,} of {watched:,} watched prices are fresh, and none is late."
+    refusals = f", {refused:,} {'is' if refused == 1 else 'are'} refused" if refused else ""
+    return f"{fresh:,} of {watched:,} watched prices are fresh{refusals}, and none is late."
 
 
 def _points(count: int) -> str:
@@ -90,7 +91,7 @@ _SECTIONS = {"freshness": "late", "providers": "providers", "queue": "queue"}
 
 def _providers(reading: Reading) -> Iterator[Finding]:
     if reading.no_provider is not None:
-        yield Finding(State.WAITS, _plain(reading.no_provider), "providers")
+        yield Finding(State.WAITS, _capitalized(reading.no_provider), "providers")
     # An alert about a provider says the same with more words.
     in_alerts = {word for alert in reading.alerts for word in str(alert["subject"]).split()}
     for provider in reading.providers:
@@ -102,7 +103,7 @@ def _providers(reading: Reading) -> Iterator[Finding]:
 
 def _parts(reading: Reading) -> Iterator[Finding]:
     for part in reading.late_parts:
-        yield Finding(State.ILL, _plain(part.says or part.part), _SECTIONS.get(part.part, "alerts"))
+        yield Finding(State.ILL, _capitalized(part.says or part.part), _SECTIONS.get(part.part, "alerts"))
 
 
 def _values(reading: Reading) -> Iterator[Finding]:
@@ -115,15 +116,30 @@ def _values(reading: Reading) -> Iterator[Finding]:
         )
 
 
+def _refused(reading: Reading) -> Iterator[Finding]:
+    refused, watched = reading.total("refused"), reading.total("watched")
+    # Their tasks say more.
+    if refused and not reading.dead_tasks:
+        words = f"{refused:,} of {watched:,} watched {'price is' if watched == 1 else 'prices are'} refused"
+        yield Finding(State.WAITS, words, "watched")
+
+
 def _tasks(reading: Reading) -> Iterator[Finding]:
-    # A wrong symbol is a matter of who asked for it. The alert about symbols says when it is more.
-    count = reading.dead_tasks[0].troubled if reading.dead_tasks else 0
+    if not reading.dead_tasks:
+        return
+    count, troubled = reading.dead_tasks[0].total, reading.dead_tasks[0].troubled
+    words = f"{_counted(count, 'task')} {'has' if count == 1 else 'have'} failed for good"
+    if troubled < count:
+        of_symbols = "by its symbol" if count == 1 else f"{count - troubled:,} of them by their symbols"
+        words = f"{words}, {of_symbols}"
+    yield Finding(State.WAITS, words, "tasks")
+
+
+def _recipients(reading: Reading) -> Iterator[Finding]:
+    count = sum(row.breaker_until is not None for row in reading.failing_recipients)
     if count:
-        yield Finding(
-            State.WAITS,
-            f"{_counted(count, 'task')} {'has' if count == 1 else 'have'} failed for good",
-            "tasks",
-        )
+        who = "a recipient that is" if count == 1 else f"{count:,} recipients that are"
+        yield Finding(State.WAITS, f"Messages wait for {who} not reached", "operations")
 
 
 def _operations(reading: Reading) -> Iterator[Finding]:
@@ -142,15 +158,15 @@ LOOKS: tuple[Callable[[Reading], Iterator[Finding]], ...] = (
     _parts,
     _providers,
     _values,
+    _refused,
     _tasks,
     _operations,
+    _recipients,
 )
 """Each looks for one kind of trouble."""
 
 
-def _plain(words: str) -> str:
-    """Words as a sentence of the page, where commands stand without marks."""
-    words = words.replace("`", "")
+def _capitalized(words: str) -> str:
     return words[:1].upper() + words[1:]
 
 

@@ -32,10 +32,13 @@ def show(
     parquet: Parquet = None,
     as_json: Json = False,
 ) -> None:
-    """Show the latest prices of symbols: one for each data type that has one. What is stale is asked for.
+    """Show the latest prices of symbols: one for each data type that has one.
+
+    What is missing or stale is asked for: with a data type everything, without one what is watched or held.
 
     \b
     Example: pricing-pipeline price show AAPL MSFT --type equity_quote
+    Example: pricing-pipeline price show equity_quote:AAPL fx_rate:EUR/USD
     """
     one_output(False, as_json, csv, parquet)
     from pricing_pipeline.cli import price

@@ -38,9 +38,9 @@ def watch(
     """Watch prices, which keeps them fresh: one heartbeat a minute until you leave.
 
     A symbol that is new here is added to the instruments, unverified until a provider's first valid
-    answer. Symbols that are refused are named with the reason, and the others are watched.
-    With --json, one line per event: subscribed, price, documents, confirmed, heartbeat, warning,
-    unsubscribed.
+    answer. Symbols that are refused are named with the reason, and the others are watched. A pair without a fresh price
+    says why after five seconds, and again when the reason changes. With --json, one line per event: subscribed, price,
+    documents, confirmed, waiting, failed, heartbeat, warning, unsubscribed.
 
     \b
     Example: pricing-pipeline subscription watch AAPL MSFT --type equity_quote --minutes 5

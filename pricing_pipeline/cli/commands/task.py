@@ -52,22 +52,26 @@ def show(
     task.show(task_id, as_json=as_json)
 
 
+DeadIds = Annotated[
+    list[int] | None, typer.Argument(metavar="ID", min=1, help="Ids of dead tasks.", show_default=False)
+]
+AllFailed = Annotated[
+    bool, typer.Option("--all-failed", help="All failed tasks that nothing has settled since.")
+]
+OfType = Annotated[
+    str | None, typer.Option("--type", metavar="TYPE", help="Of --all-failed: only this data type.")
+]
+OfProvider = Annotated[
+    str | None, typer.Option("--provider", metavar="PROVIDER", help="Of --all-failed: only this provider.")
+]
+
+
 @noun.command()
 def retry(
-    ids: Annotated[
-        list[int] | None,
-        typer.Argument(metavar="ID", min=1, help="Ids of dead tasks.", show_default=False),
-    ] = None,
-    all_failed: Annotated[
-        bool, typer.Option("--all-failed", help="All failed tasks that nothing has settled since.")
-    ] = False,
-    data_type: Annotated[
-        str | None, typer.Option("--type", metavar="TYPE", help="Of --all-failed: only this data type.")
-    ] = None,
-    provider: Annotated[
-        str | None,
-        typer.Option("--provider", metavar="PROVIDER", help="Of --all-failed: only this provider."),
-    ] = None,
+    ids: DeadIds = None,
+    all_failed: AllFailed = False,
+    data_type: OfType = None,
+    provider: OfProvider = None,
     as_json: Json = False,
 ) -> None:
     """Make dead tasks pending again, with all their attempts, and end their pairs' back-off.
@@ -77,10 +81,7 @@ def retry(
     \b
     Example: pricing-pipeline task retry --all-failed --provider twelvedata
     """
-    if bool(ids) == all_failed:
-        raise typer.BadParameter("name tasks by their ids, or give --all-failed; not both")
-    if (data_type or provider) and not all_failed:
-        raise typer.BadParameter("--type and --provider choose among --all-failed; leave them out with ids")
+    _require_dead(ids, all_failed=all_failed, data_type=data_type, provider=provider)
     from pricing_pipeline.cli import task
 
     done = task.retry(
@@ -88,6 +89,40 @@ def retry(
     )
     if not done:
         raise typer.Exit(1)
+
+
+@noun.command()
+def forget(
+    ids: DeadIds = None,
+    all_failed: AllFailed = False,
+    data_type: OfType = None,
+    provider: OfProvider = None,
+    as_json: Json = False,
+) -> None:
+    """Settle dead tasks without another attempt: they count no longer, and their pairs back off as before.
+
+    What is still watched or held fails again later if its cause remains.
+
+    \b
+    Example: pricing-pipeline task forget --all-failed --type equity_quote
+    """
+    _require_dead(ids, all_failed=all_failed, data_type=data_type, provider=provider)
+    from pricing_pipeline.cli import task
+
+    done = task.forget(
+        ids or [], all_failed=all_failed, data_type=data_type, provider=provider, as_json=as_json
+    )
+    if not done:
+        raise typer.Exit(1)
+
+
+def _require_dead(
+    ids: list[int] | None, *, all_failed: bool, data_type: str | None, provider: str | None
+) -> None:
+    if bool(ids) == all_failed:
+        raise typer.BadParameter("name tasks by their ids, or give --all-failed; not both")
+    if (data_type or provider) and not all_failed:
+        raise typer.BadParameter("--type and --provider choose among --all-failed; leave them out with ids")
 
 
 @noun.command()

@@ -104,16 +104,18 @@ WHERE r.is_active AND (CAST(:data_types AS text[]) IS NULL OR r.data_type = ANY 
 GROUP BY 1, 2 ORDER BY 1;
 
 -- name: why
--- Why the prices of symbols are as old as they are: of one data type, or of each that applies to them. Retired ones that
--- have nothing of a symbol are left out, unless it has no other.
-WITH pairs AS MATERIALIZED (
-    SELECT CAST(:data_type AS text) AS data_type, u.symbol, u.place
-    FROM unnest(CAST(:symbols AS text[])) WITH ORDINALITY AS u (symbol, place) WHERE CAST(:data_type AS text) IS NOT NULL
+-- Why the prices of symbols are as old as they are: each of its data type, or of each that applies to it. Retired ones
+-- that have nothing of a symbol are left out, unless it has no other.
+WITH wanted AS MATERIALIZED (
+    SELECT u.* FROM unnest(CAST(:symbols AS text[]), CAST(:data_types AS text[]))
+        WITH ORDINALITY AS u (symbol, data_type, place)),
+pairs AS MATERIALIZED (
+    SELECT u.data_type, u.symbol, u.place FROM wanted u WHERE u.data_type IS NOT NULL
     UNION ALL
-    SELECT k.data_type, u.symbol, u.place FROM unnest(CAST(:symbols AS text[])) WITH ORDINALITY AS u (symbol, place)
+    SELECT k.data_type, u.symbol, u.place FROM (SELECT w.symbol, w.place FROM wanted w WHERE w.data_type IS NULL) u
     JOIN pricing.instruments i USING (symbol) JOIN pricing.data_type_registry k USING (asset_class)
-    WHERE CAST(:data_type AS text) IS NULL
-      AND (k.is_active OR EXISTS (SELECT FROM pricing.latest_answers a WHERE (a.data_type, a.symbol) = (k.data_type, u.symbol))
+    WHERE (k.is_active
+           OR EXISTS (SELECT FROM pricing.latest_answers a WHERE (a.data_type, a.symbol) = (k.data_type, u.symbol))
            OR NOT EXISTS (SELECT FROM pricing.data_type_registry o WHERE o.asset_class = k.asset_class AND o.is_active)))
 SELECT r.data_type, r.symbol, w.state,
        w.sentence || coalesce('. Its viewers are owed a price since ' || pricing.format_time(late.owed_since) || ', so it counts as late', '') AS sentence,
@@ -124,11 +126,12 @@ LEFT JOIN (SELECT x.data_type, x.symbol, x.owed_since FROM pricing.watched_pairs
 ORDER BY r.place, 1;
 
 -- name: unknown_symbols
--- Symbols that are no instruments, or none that the data type applies to, in words.
-SELECT u.symbol, pricing.describe_stranger(u.symbol, :data_type) AS sentence
-FROM unnest(CAST(:symbols AS text[])) WITH ORDINALITY AS u (symbol, place)
+-- Symbols that are no instruments, or none that their data type applies to, in words.
+SELECT u.data_type, u.symbol, w.state, w.sentence
+FROM unnest(CAST(:symbols AS text[]), CAST(:data_types AS text[])) WITH ORDINALITY AS u (symbol, data_type, place)
+CROSS JOIN LATERAL pricing.why_strange(u.symbol, u.data_type) w
 WHERE NOT EXISTS (SELECT FROM pricing.instruments i JOIN pricing.data_type_registry k USING (asset_class)
-                  WHERE i.symbol = u.symbol AND coalesce(k.data_type = :data_type, true))
+                  WHERE i.symbol = u.symbol AND coalesce(k.data_type = u.data_type, true))
 ORDER BY u.place;
 
 -- name: why_late

@@ -15,8 +15,8 @@ SELECT run_id FROM pricing.drains WHERE run_id = ANY (:runs);
 SELECT pricing.warn('run', :job, :message, NULL);
 
 -- name: extend
--- A drain says that it is alive.
-SELECT pricing.extend_drain(CAST(:drain_id AS uuid));
+-- A drain says that it is alive, and which providers it asks.
+SELECT pricing.extend_drain(CAST(:drain_id AS uuid), CAST(:providers AS text[]));
 
 -- name: end
 -- A drain says that it is done.

@@ -52,7 +52,8 @@ SELECT pricing.retry_operations(CAST(:ids AS bigint[]));
 -- name: list
 -- Side effects in some states: those that wait in claim order, then the newest finished ones; by_id the newest first,
 -- older than one.
-SELECT o.id, o.operation_type, o.status, o.payload, o.due_at, o.attempt, o.max_attempts, o.enqueued_at, o.finished_at, o.errors -> -1 ->> 'message' AS last_error
+SELECT o.id, o.operation_type, o.status, o.payload, o.due_at, o.attempt, o.max_attempts, o.enqueued_at, o.finished_at,
+       o.errors -> -1 ->> 'message' AS last_error, pricing.describe_wait(o) AS waits
 FROM pricing.async_operations o
 WHERE o.status = ANY (CAST(:statuses AS text[])) AND coalesce(o.operation_type = CAST(:operation_type AS text), true)
   AND (CAST(:after_id AS bigint) IS NULL OR o.id < :after_id)
@@ -62,7 +63,7 @@ ORDER BY CASE WHEN :by_id THEN o.id END DESC,
 -- name: show
 -- Everything about one side effect.
 SELECT o.id, o.operation_type, o.status, o.payload, o.idempotency_key, o.due_at, o.attempt, o.max_attempts, o.claimed_at, o.lease_until,
-       o.worker, o.enqueued_at, o.finished_at, o.errors, o.result
+       o.worker, o.enqueued_at, o.finished_at, o.errors, o.result, pricing.describe_wait(o) AS waits
 FROM pricing.async_operations o WHERE o.id = :id;
 
 -- name: dead

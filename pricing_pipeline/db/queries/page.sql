@@ -23,12 +23,19 @@ FROM (SELECT p.data_type, p.symbol, p.owed_since,
 CROSS JOIN LATERAL pricing.why_old(late.data_type, late.symbol) w
 WHERE late.place <= :of_each ORDER BY late.owed_since, late.data_type, late.symbol LIMIT :most;
 
--- name: most_watched
--- The pairs that most people watch, and their prices.
-SELECT w.data_type, w.symbol, w.viewers, l.amount, l.scale, l.currency, l.observed_at, l.fetched_at, l.provider
-FROM (SELECT a.data_type, a.symbol, count(*) AS viewers FROM pricing.active_subscriptions a
-      GROUP BY 1, 2 ORDER BY 3 DESC, 2, 1 LIMIT :most) w
-LEFT JOIN pricing.latest_prices l USING (data_type, symbol) ORDER BY w.viewers DESC, w.symbol, w.data_type;
+-- name: watched
+-- The watched pairs, those that are not well first and then those that most people watch: how they are served, and their
+-- prices; with how many there are.
+SELECT w.data_type, w.symbol, w.state, v.viewers, k.contents, l.amount, l.scale, l.currency, w.fetched_at,
+       count(*) OVER () AS total
+FROM pricing.watched_pairs() w
+JOIN (SELECT a.data_type, a.symbol, count(*) AS viewers FROM pricing.active_subscriptions a GROUP BY 1, 2) v
+    USING (data_type, symbol)
+JOIN pricing.data_type_registry k USING (data_type)
+LEFT JOIN pricing.latest_prices l USING (data_type, symbol)
+ORDER BY array_position(ARRAY['late', 'refused', 'source_old', 'due', 'paused'], w.state) NULLS LAST, v.viewers DESC,
+         w.symbol, w.data_type
+LIMIT :most;
 
 -- name: live_tasks
 -- Live tasks by provider and data type.
@@ -44,11 +51,25 @@ SELECT l.id, l.data_type, l.symbol, l.provider, l.status, l.attempt, l.max_attem
 FROM pricing.api_call_queue_live l WHERE l.errors <> '[]' ORDER BY l.attempt DESC, l.id DESC LIMIT :most;
 
 -- name: dead_tasks
--- Failed tasks that nothing has settled since, the newest first; with how many there are, and how many of them failed by trouble that is not their symbol's.
-SELECT q.id, q.data_type, q.symbol, q.provider, q.attempt, q.max_attempts, q.finished_at, q.failure_kind, nullif(q.window_start, '-infinity') AS window_start,
-       nullif(q.window_end, 'infinity') AS window_end, q.errors -> -1 ->> 'message' AS last_error, count(*) OVER () AS total,
-       count(*) FILTER (WHERE NOT pricing.is_symbol_fault(q.failure_kind)) OVER () AS troubled
-FROM pricing.api_call_queue_dead q WHERE q.resolved_at IS NULL AND q.status = 'failed' ORDER BY q.finished_at DESC, q.id DESC LIMIT :most;
+-- Failed tasks that nothing has settled since, equal failures together, the newest first: faults of symbols are equal by
+-- their kind, others by their message, whatever symbol it names. With how many tasks there are in all, and how many of
+-- them failed by trouble that is not their symbol's.
+SELECT (array_agg(q.id ORDER BY q.id DESC))[1:(:most_ids)] AS ids, count(*) AS tasks,
+       (array_agg(DISTINCT q.symbol))[1:5] AS symbols, count(DISTINCT q.symbol) AS symbol_count,
+       q.data_type, q.provider, q.failure_kind,
+       (array_agg(q.attempt ORDER BY q.id DESC))[1] AS attempt,
+       (array_agg(q.max_attempts ORDER BY q.id DESC))[1] AS max_attempts,
+       max(q.finished_at) AS finished_at, (array_agg(q.message ORDER BY q.id DESC))[1] AS last_error,
+       nullif((array_agg(q.window_start ORDER BY q.id DESC))[1], '-infinity') AS window_start,
+       nullif((array_agg(q.window_end ORDER BY q.id DESC))[1], 'infinity') AS window_end,
+       sum(count(*)) OVER ()::bigint AS total,
+       coalesce(sum(count(*) FILTER (WHERE NOT q.is_of_symbol)) OVER (), 0)::bigint AS troubled,
+       count(*) OVER () AS groups
+FROM (SELECT x.*, x.errors -> -1 ->> 'message' AS message, pricing.is_symbol_fault(x.failure_kind) AS is_of_symbol
+      FROM pricing.api_call_queue_dead x WHERE x.resolved_at IS NULL AND x.status = 'failed') q
+GROUP BY q.data_type, q.provider, q.failure_kind,
+         CASE WHEN NOT q.is_of_symbol THEN replace(q.message, q.symbol, '') END
+ORDER BY max(q.finished_at) DESC, max(q.id) DESC LIMIT :most;
 
 -- name: operations
 -- Side effects that have failed for good, and those that have failed and are tried again; with how many there are of each.
@@ -57,6 +78,16 @@ SELECT o.id, o.operation_type, o.status, o.payload ->> 'recipient' AS recipient,
 FROM pricing.async_operations o
 WHERE o.status = 'failed' OR o.status IN ('pending', 'processing') AND o.errors <> '[]'
 ORDER BY o.status <> 'failed', coalesce(o.finished_at, o.enqueued_at) DESC, o.id DESC LIMIT :most;
+
+-- name: failing_recipients
+-- Recipients whose last attempt failed, those with an open breaker first, and how many of their messages wait.
+SELECT f.operation_type, f.recipient, f.since, f.failures, f.last_error, f.is_dead,
+       CASE WHEN f.breaker_until > n.at THEN f.breaker_until END AS breaker_until,
+       (SELECT count(*) FROM pricing.async_operations_live o
+        WHERE (o.operation_type, o.recipient, o.status) = (f.operation_type, f.recipient, 'pending')) AS waiting,
+       count(*) OVER () AS total
+FROM (SELECT pricing.clock() AS at OFFSET 0) n CROSS JOIN pricing.failing_recipients f
+ORDER BY f.breaker_until > n.at DESC NULLS LAST, f.since, f.operation_type, f.recipient LIMIT :most;
 
 -- name: alert_places
 -- The pages of the Dagster UI that open alerts are about, as paths.

@@ -83,20 +83,26 @@ WHERE l.symbol = ANY (CAST(:symbols AS text[]))
 ORDER BY l.data_type, l.symbol;
 
 -- name: read
--- The whole of a read over HTTP, as JSON; NULL where the named data type is none of prices. Symbols are separated by commas.
-SELECT pricing.read_prices(string_to_array($1, ','), $2, $3);
+-- The whole of a read over HTTP, as JSON: of symbols and the data types of each, separated by commas, or the one data
+-- type of all; NULL where that is none of prices.
+SELECT pricing.read_prices(string_to_array($1, ','), string_to_array($2, ','), $3, $4);
 
 -- name: read_from_replica
 -- The same on a replica. It is refused as a write if there is something to ask for, or a symbol is not known: the primary
 -- then does all of it.
-SELECT pricing.read_prices(string_to_array($1, ','), $2, $3) FROM set_config('pricing.has_primary', 'on', true);
+SELECT pricing.read_prices(string_to_array($1, ','), string_to_array($2, ','), $3, $4)
+FROM set_config('pricing.has_primary', 'on', true);
 
 -- name: request
--- A read asks for what is missing or stale of symbols, in every type of prices that applies; returns how many are queued.
+-- A read asks for what is missing or stale of symbols, in one data type of prices, or in those in which they are watched
+-- or held; returns how many are queued.
 SELECT pricing.request_prices(array_agg(r.data_type), array_agg(i.symbol))
 FROM pricing.instruments i JOIN pricing.data_type_registry r USING (asset_class)
 WHERE i.symbol = ANY (CAST(:symbols AS text[])) AND r.is_active AND r.contents = 'prices'
-  AND (CAST(:data_type AS text) IS NULL OR r.data_type = :data_type);
+  AND CASE WHEN CAST(:data_type AS text) IS NOT NULL THEN r.data_type = :data_type
+           ELSE EXISTS (SELECT FROM pricing.active_subscriptions a WHERE (a.data_type, a.symbol) = (r.data_type, i.symbol))
+                OR EXISTS (SELECT FROM pricing.holdings h
+                           WHERE (h.data_type, h.active_symbol) = (r.data_type, i.symbol)) END;
 
 -- name: history
 -- Values of one symbol between two days, both included, oldest first, as stored: now, or as believed at a time.

@@ -122,6 +122,10 @@ ORDER BY q.id;
 -- Make dead tasks pending again by hand.
 SELECT task_id, outcome, live_id FROM pricing.retry_tasks(CAST(:ids AS bigint[]));
 
+-- name: forget
+-- Settle dead tasks by hand, without another attempt.
+SELECT task_id, outcome FROM pricing.forget_tasks(CAST(:ids AS bigint[]));
+
 -- name: cancel
 -- Cancel live tasks by hand.
 SELECT task_id, outcome FROM pricing.cancel_tasks(CAST(:ids AS bigint[]));

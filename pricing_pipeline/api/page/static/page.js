@@ -177,8 +177,8 @@ async function act(button) {
 
 // The outcome of a click in a sentence: that of the answer, or else that of the button.
 function outcomeOf(content, button) {
-  const [outcome] = content.tasks ?? content.operations ?? [content];
-  if (!outcome?.sentence) return button.dataset.done;
+  const [outcome, ...others] = content.tasks ?? content.operations ?? [content];
+  if (!outcome?.sentence || others.length > 0) return button.dataset.done;
   return outcome.sentence.charAt(0).toUpperCase() + outcome.sentence.slice(1);
 }
 

@@ -19,14 +19,18 @@ END $$;
 COMMENT ON FUNCTION pricing.why_as_json(text, text, pricing.provider_stop[]) IS 'Why a pair''s price is as old as it is, as the HTTP API answers it.';
 
 
-CREATE OR REPLACE FUNCTION pricing.spelled_once(symbols text[]) RETURNS text[]
+CREATE OR REPLACE FUNCTION pricing.spelled_once(INOUT symbols text[], INOUT data_types text[])
 LANGUAGE plpgsql STABLE SET search_path = '' AS $$
 BEGIN
-    RETURN ARRAY(SELECT pricing.spelled(u.given) AS symbol
-                 FROM unnest(symbols) WITH ORDINALITY AS u (given, place)
-                 GROUP BY 1 ORDER BY min(u.place));
+    SELECT array_agg(w.symbol ORDER BY w.place),
+           array_agg(w.data_type ORDER BY w.place) FILTER (WHERE data_types IS NOT NULL)
+    INTO symbols, data_types
+    FROM (SELECT pricing.spelled(u.given) AS symbol, u.data_type, min(u.place) AS place
+          FROM unnest(symbols, data_types) WITH ORDINALITY AS u (given, data_type, place)
+          GROUP BY 1, 2) w;
 END $$;
-COMMENT ON FUNCTION pricing.spelled_once(text[]) IS 'Symbols as their instruments are spelled, of any class, each once.';
+COMMENT ON FUNCTION pricing.spelled_once(text[], text[]) IS
+    'Symbols as their instruments are spelled, of any class, each once; with data types, each pair once.';
 
 
 CREATE OR REPLACE FUNCTION pricing.shared_stops(data_types text[], symbols text[], providers text[]) RETURNS pricing.provider_stop[]
@@ -44,27 +48,39 @@ COMMENT ON FUNCTION pricing.shared_stops(text[], text[], text[]) IS
 
 
 CREATE OR REPLACE FUNCTION pricing.prices_to_read(
-    symbols text[], wanted_type text,
-    OUT prices json, OUT missing json, OUT known text[], OUT stale_types text[], OUT stale_symbols text[],
+    symbols text[], data_types text[],
+    OUT prices json, OUT missing json, OUT known bigint[], OUT stale_types text[], OUT stale_symbols text[],
     OUT unseen_types text[], OUT unseen_symbols text[])
 LANGUAGE plpgsql STABLE SET search_path = '' SET plan_cache_mode = force_generic_plan SET enable_seqscan = off
 SET jit = off AS $$
 DECLARE
     now_ timestamptz := pricing.clock();
+    named text[] := (SELECT array_agg(DISTINCT u.data_type) FROM unnest(data_types) AS u (data_type));
 BEGIN
     WITH pairs AS MATERIALIZED (
-        SELECT r.data_type, w.symbol, r.is_active, l.amount, l.scale, l.currency, l.observed_at, l.fetched_at,
+        SELECT r.data_type, w.symbol, w.place, r.is_active, l.amount, l.scale, l.currency, l.observed_at, l.fetched_at,
                l.provider,
                coalesce(p.is_active, false) AS provider_active, i.update_mode <> 'api' OR NOT i.is_active AS paused,
                CASE WHEN l.observed_at - l.changed_at > pricing.frozen_after(r.fetcher)
                     THEN l.changed_at END AS frozen_since,
                coalesce(judged.verdict = 'fresh', false) AS fresh,
                -- What is fresh in our own table may be stale in the user's.
-               coalesce(judged.verdict IN ('stale', 'unjudged'), true) OR r.has_own_table AS is_wanted,
+               coalesce(judged.verdict IN ('stale', 'unjudged'), true) OR r.has_own_table AS is_stale,
+               -- Whoever names no data type pays for nothing that nobody wants. Of a fresh price this does not matter.
+               (coalesce(judged.verdict <> 'fresh', true) OR r.has_own_table) AND (
+                   w.data_type IS NOT NULL
+                   OR EXISTS (SELECT FROM pricing.active_subscriptions a
+                              WHERE a.data_type = r.data_type AND a.symbol BETWEEN w.symbol AND w.symbol
+                              ORDER BY a.symbol OFFSET 0)
+                   OR EXISTS (SELECT FROM pricing.holdings h
+                              WHERE h.data_type = r.data_type AND h.active_symbol BETWEEN w.symbol AND w.symbol
+                              ORDER BY h.active_symbol OFFSET 0)) AS is_wanted,
                NOT EXISTS (SELECT FROM pricing.pair_views v WHERE (v.data_type, v.symbol) = (r.data_type, w.symbol)
                                                               AND v.viewed_at > now_ - interval '10 minutes'
                                                                   OFFSET 0) AS is_unseen
-        FROM pricing.data_type_registry r CROSS JOIN unnest(symbols) AS w (symbol)
+        FROM pricing.data_type_registry r
+        JOIN unnest(symbols, data_types) WITH ORDINALITY AS w (symbol, data_type, place)
+            ON w.data_type IS NULL OR w.data_type = r.data_type
         -- OFFSET: looked up one by one, never joined, however few there were when this was planned.
         CROSS JOIN LATERAL (SELECT x.update_mode, x.is_active, x.calendar FROM pricing.instruments x
                             WHERE (x.asset_class, x.symbol) = (r.asset_class, w.symbol) OFFSET 0) i
@@ -96,7 +112,7 @@ BEGIN
                 WHEN pricing.is_source_old(r, w.symbol, l.observed_at, l.fetched_at, l.ttl_minutes) THEN 'source_old'
                 ELSE 'fresh' END AS verdict OFFSET 0) judged
         LEFT JOIN pricing.data_collectors p ON p.provider = l.provider
-        WHERE (wanted_type IS NULL OR r.data_type = wanted_type) AND r.contents = 'prices'
+        WHERE (named IS NULL OR r.data_type = ANY (named)) AND r.contents = 'prices'
           AND (r.is_active OR l.fetched_at IS NOT NULL)
         ORDER BY 1, 2),
     stops AS (SELECT pricing.shared_stops(array_agg(x.data_type), array_agg(x.symbol), array_agg(x.provider)) AS known
@@ -112,17 +128,49 @@ BEGIN
                FROM pairs x WHERE x.fetched_at IS NOT NULL) p),
            json_agg(json_build_object('data_type', x.data_type, 'symbol', x.symbol, 'why',
                                       pricing.why_as_json(x.data_type, x.symbol, (SELECT s.known FROM stops s))))
-               FILTER (WHERE x.fetched_at IS NULL),
-           array_agg(x.symbol),
-           array_agg(x.data_type) FILTER (WHERE x.is_active AND x.is_wanted),
-           array_agg(x.symbol) FILTER (WHERE x.is_active AND x.is_wanted),
+               -- What nobody wants is not missing, unless the symbol has nothing else.
+               FILTER (WHERE x.fetched_at IS NULL AND (
+                   x.is_wanted
+                   OR x.place NOT IN (SELECT o.place FROM pairs o WHERE o.fetched_at IS NOT NULL OR o.is_wanted))),
+           array_agg(DISTINCT x.place),
+           array_agg(x.data_type) FILTER (WHERE x.is_active AND x.is_stale AND x.is_wanted),
+           array_agg(x.symbol) FILTER (WHERE x.is_active AND x.is_stale AND x.is_wanted),
            array_agg(x.data_type) FILTER (WHERE x.is_active AND x.is_unseen),
            array_agg(x.symbol) FILTER (WHERE x.is_active AND x.is_unseen)
     INTO prices, missing, known, stale_types, stale_symbols, unseen_types, unseen_symbols
     FROM pairs x;
 END $$;
-COMMENT ON FUNCTION pricing.prices_to_read(text[], text) IS
-    'The prices of symbols in every data type of prices or in one, and the pairs without one, as the HTTP API answers them; the symbols that are instruments; what is to be asked for; and of which pairs no view was noted in the last ten minutes. Writes nothing.';
+COMMENT ON FUNCTION pricing.prices_to_read(text[], text[]) IS
+    'The prices of pairs, or without data types of symbols in every data type of prices, and the pairs without one, as '
+    'the HTTP API answers them; the places of those that are known; what is to be asked for; and of which pairs no '
+    'view was noted in the last ten minutes. Without data types only what is watched or held is asked for, and what '
+    'nobody wants is missing only if its symbol has nothing else. Writes nothing.';
+
+
+CREATE OR REPLACE FUNCTION pricing.why_strange(symbol text, wanted_type text, OUT state text, OUT sentence text)
+LANGUAGE plpgsql STABLE SET search_path = '' AS $$
+DECLARE
+    kind pricing.data_type_registry;
+BEGIN
+    SELECT * INTO kind FROM pricing.data_type_registry r WHERE r.data_type = wanted_type;
+    IF wanted_type IS NOT NULL AND kind IS NULL THEN
+        state := 'unknown_type';
+        sentence := pricing.why_sentence('unknown_type', left(wanted_type, 60));
+    ELSIF NOT kind.is_active THEN
+        state := 'retired';
+        sentence := pricing.why_sentence('retired', wanted_type);
+    ELSIF kind.contents <> 'prices' AND EXISTS (
+            SELECT FROM pricing.instruments i
+            WHERE (i.asset_class, i.symbol) = (kind.asset_class, why_strange.symbol)) THEN
+        state := 'unknown_type';
+        sentence := pg_catalog.format('%s is a data type of %s, not of prices', wanted_type, kind.contents);
+    ELSE
+        state := 'unknown_symbol';
+        sentence := pricing.describe_stranger(symbol, wanted_type);
+    END IF;
+END $$;
+COMMENT ON FUNCTION pricing.why_strange(text, text) IS
+    'Why a pair, or without a data type a symbol, has no prices that could be read: a state in one word and a sentence.';
 
 
 CREATE OR REPLACE FUNCTION pricing.describe_stranger(symbol text, wanted_type text) RETURNS text
@@ -138,48 +186,64 @@ $$;
 COMMENT ON FUNCTION pricing.describe_stranger(text, text) IS 'What the HTTP API says of a symbol that is no instrument, one without prices, or none that the data type applies to.';
 
 
-CREATE OR REPLACE FUNCTION pricing.read_prices(symbols text[], wanted_type text, user_id text) RETURNS text
+CREATE OR REPLACE FUNCTION pricing.read_prices(symbols text[], data_types text[], only_type text, user_id text)
+RETURNS text
 LANGUAGE plpgsql SET search_path = '' AS $$
 DECLARE
-    wanted text[] := ARRAY(SELECT u.symbol FROM unnest(symbols) WITH ORDINALITY AS u (symbol, place) GROUP BY 1 ORDER BY min(u.place));
+    wanted record;
     answer record;
+    are_all_known boolean;
 BEGIN
-    IF NOT EXISTS (SELECT FROM pricing.data_type_registry r
-                   WHERE wanted_type IS NULL OR (r.data_type = wanted_type AND r.is_active AND r.contents = 'prices')) THEN
-        RETURN NULL;
+    IF only_type IS NOT NULL THEN
+        IF NOT EXISTS (SELECT FROM pricing.data_type_registry r
+                       WHERE r.data_type = only_type AND r.is_active AND r.contents = 'prices') THEN
+            RETURN NULL;
+        END IF;
+        data_types := array_fill(only_type, ARRAY[cardinality(symbols)]);
     END IF;
-    answer := pricing.prices_to_read(wanted, wanted_type);
-    -- Nearly all symbols are spelled as their instruments are, and judging them costs as much as their prices.
-    IF answer.known IS NULL OR NOT wanted <@ answer.known THEN
-        wanted := pricing.spelled_once(symbols);
-        IF wanted <> symbols THEN
-            answer := pricing.prices_to_read(wanted, wanted_type);
+    answer := pricing.prices_to_read(symbols, data_types);
+    are_all_known := coalesce(cardinality(answer.known), 0) = cardinality(symbols);
+    -- Nearly all symbols are spelled as their instruments are, and judging that costs as much as their prices.
+    IF NOT are_all_known THEN
+        wanted := pricing.spelled_once(symbols, data_types);
+        IF wanted.symbols <> symbols THEN
+            symbols := wanted.symbols;
+            data_types := wanted.data_types;
+            answer := pricing.prices_to_read(symbols, data_types);
+            are_all_known := coalesce(cardinality(answer.known), 0) = cardinality(symbols);
         END IF;
     END IF;
     -- Symbols that a replica does not know may be new.
     IF current_setting('pricing.has_primary', true) = 'on' AND current_setting('transaction_read_only')::boolean
-       AND (answer.known IS NULL OR NOT wanted <@ answer.known OR coalesce(answer.unseen_types, answer.stale_types) IS NOT NULL) THEN
+       AND (NOT are_all_known OR coalesce(answer.unseen_types, answer.stale_types) IS NOT NULL) THEN
         RAISE EXCEPTION 'this read may have something to ask for, and a replica takes no writes'
             USING HINT = 'Read it from the primary.', ERRCODE = 'read_only_sql_transaction';
     END IF;
-    IF answer.known IS NULL OR NOT wanted <@ answer.known THEN
+    IF NOT are_all_known THEN
         SELECT json_agg(m.pair) INTO answer.missing FROM (
             SELECT json_array_elements(answer.missing)
             UNION ALL
-            SELECT json_build_object('data_type', wanted_type, 'symbol', u.symbol, 'why', json_build_object(
-                       'state', 'unknown_symbol', 'since', NULL, 'next_at', NULL, 'sentence', pricing.describe_stranger(u.symbol, wanted_type)))
-            FROM unnest(wanted) AS u (symbol) WHERE answer.known IS NULL OR u.symbol <> ALL (answer.known)) AS m (pair);
+            SELECT json_build_object('data_type', u.data_type, 'symbol', u.symbol, 'why', json_build_object(
+                       'state', w.state, 'sentence', w.sentence, 'since', NULL, 'next_at', NULL))
+            FROM unnest(symbols, data_types) WITH ORDINALITY AS u (symbol, data_type, place)
+            CROSS JOIN LATERAL pricing.why_strange(u.symbol, u.data_type) w
+            WHERE answer.known IS NULL OR u.place <> ALL (answer.known)) AS m (pair);
     END IF;
     -- Why a price is old was told before anything is asked for: what has failed is known to fail. A replica only answers.
-    IF coalesce(answer.unseen_types, answer.stale_types) IS NOT NULL AND NOT current_setting('transaction_read_only')::boolean THEN
+    IF coalesce(answer.unseen_types, answer.stale_types) IS NOT NULL
+       AND NOT current_setting('transaction_read_only')::boolean THEN
         PERFORM pricing.note_views(answer.unseen_types, answer.unseen_symbols) WHERE answer.unseen_types IS NOT NULL;
         IF user_id IS NOT NULL THEN
-            PERFORM pricing.request_reads(user_id, answer.stale_types, answer.stale_symbols) WHERE answer.stale_types IS NOT NULL;
+            PERFORM pricing.request_reads(user_id, answer.stale_types, answer.stale_symbols)
+            WHERE answer.stale_types IS NOT NULL;
         ELSE
             PERFORM pricing.serve_reads(answer.stale_types, answer.stale_symbols) WHERE answer.stale_types IS NOT NULL;
         END IF;
     END IF;
     RETURN pg_catalog.format('{"prices":%s,"missing":%s}', coalesce(answer.prices, '[]'), coalesce(answer.missing, '[]'));
 END $$;
-COMMENT ON FUNCTION pricing.read_prices(text[], text, text) IS
-    'The whole of a read, as JSON: prices that are stored, pairs without one, and why what is not fresh is old. Asks for what is missing or stale: for a user within the user''s caps, for nobody (NULL) as a worker''s read does. NULL where the named data type is no active one of prices.';
+COMMENT ON FUNCTION pricing.read_prices(text[], text[], text, text) IS
+    'The whole of a read of pairs, or of symbols in only_type, or in every data type, as JSON: prices that are stored, '
+    'pairs without one, and why what is not fresh is old. Asks for what is missing or stale (without a data type, of '
+    'what is watched or held): for a user within the user''s caps, for nobody (NULL) as a worker''s read does. NULL '
+    'where only_type is no active data type of prices.';

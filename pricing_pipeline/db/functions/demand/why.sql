@@ -129,6 +129,27 @@ COMMENT ON FUNCTION pricing.limits_shown(text) IS
     'The limits that providers, or one of them, have shown to be lower than what is written down: a sentence about each, and the command that corrects it.';
 
 
+CREATE OR REPLACE FUNCTION pricing.why_not_asked(wanted_provider text) RETURNS text
+LANGUAGE plpgsql STABLE SET search_path = '' AS $$
+DECLARE
+    now_ timestamptz := pricing.clock();
+BEGIN
+    -- A drain of which this is not known may ask all.
+    IF NOT EXISTS (SELECT FROM pricing.drains d WHERE d.finished_at IS NULL AND d.lease_until > now_)
+       OR EXISTS (SELECT FROM pricing.drains d
+                  WHERE d.finished_at IS NULL AND d.lease_until > now_
+                    AND (d.providers IS NULL OR wanted_provider = ANY (d.providers))) THEN
+        RETURN NULL;
+    ELSIF (SELECT s.prices_from = 'sandbox' FROM pricing.registry_state s) THEN
+        RETURN pricing.why_sentence('not_asked_in_sandbox', wanted_provider);
+    END IF;
+    RETURN pricing.why_sentence('not_asked', wanted_provider);
+END $$;
+COMMENT ON FUNCTION pricing.why_not_asked(text) IS
+    'Why no worker asks a provider, however long its tasks wait: nobody stands for it in the sandbox, or its client '
+    'cannot be made. NULL = some worker asks it, or none is at the queue.';
+
+
 CREATE OR REPLACE FUNCTION pricing.stop_of(wanted_provider text) RETURNS pricing.provider_stop
 LANGUAGE plpgsql STABLE SET search_path = '' AS $$
 DECLARE
@@ -144,6 +165,11 @@ BEGIN
     IF NOT coalesce(collector.is_active, false) THEN
         stop.state := 'provider_off';
         stop.sentence := pricing.why_sentence('provider_off', wanted_provider);
+        RETURN stop;
+    END IF;
+    stop.sentence := pricing.why_not_asked(wanted_provider);
+    IF stop.sentence IS NOT NULL THEN
+        stop.state := 'not_asked';
         RETURN stop;
     ELSIF provider_.breaker <> 'closed' THEN
         stop.state := 'breaker_open';
@@ -170,7 +196,7 @@ BEGIN
     RETURN stop;
 END $$;
 COMMENT ON FUNCTION pricing.stop_of(text) IS
-    'Why a provider may not be asked now, whatever the work: provider_off, breaker_open, key_refused, throttled or rate_limited, with a sentence and when that ends; and how much of its quota is used.';
+    'Why a provider may not be asked now, whatever the work: provider_off, not_asked, breaker_open, key_refused, throttled or rate_limited, with a sentence and when that ends; and how much of its quota is used.';
 
 
 CREATE OR REPLACE FUNCTION pricing.why_stopped(
@@ -199,7 +225,7 @@ BEGIN
     SELECT w.* INTO state, sentence, next_at FROM pricing.why_stopped(pricing.stop_of(wanted_provider), priority, needed) w;
 END $$;
 COMMENT ON FUNCTION pricing.why_not_called(text, integer, bigint) IS
-    'Why work of this priority that needs so many bytes may not be asked of a provider now: provider_off, breaker_open, key_refused, throttled, quota_spent or rate_limited, with a sentence and when that ends. NULL = it may.';
+    'Why work of this priority that needs so many bytes may not be asked of a provider now: provider_off, not_asked, breaker_open, key_refused, throttled, quota_spent or rate_limited, with a sentence and when that ends. NULL = it may.';
 
 
 CREATE OR REPLACE FUNCTION pricing.known_stop(wanted_provider text, stops pricing.provider_stop[]) RETURNS pricing.provider_stop
@@ -369,6 +395,10 @@ BEGIN
         state := stop.state;
         next_at := stop.next_at;
         sentence := pricing.why_sentence('stopped', pricing.format_time(since), stop.sentence);
+    ELSIF (task.run_after > now_ IS NOT TRUE)
+          AND NOT EXISTS (SELECT FROM pricing.drains d WHERE d.finished_at IS NULL AND d.lease_until > now_) THEN
+        state := 'no_worker';
+        sentence := pricing.why_sentence('no_worker', pricing.format_time(since));
     ELSIF task.status = 'scheduled' THEN
         state := 'retrying';
         next_at := task.run_after;
@@ -376,9 +406,6 @@ BEGIN
             'retrying', task.errors -> -1 ->> 'kind', pricing.without_full_stop(task.errors -> -1 ->> 'message'),
             coalesce('; ' || task.provider || ': ' || pricing.describe_outages(task.provider, task.data_type), ''),
             pricing.format_time(next_at), pricing.format_ordinal(task.attempt + 1), task.max_attempts::text, task.id::text);
-    ELSIF NOT EXISTS (SELECT FROM pricing.drains d WHERE d.finished_at IS NULL AND d.lease_until > now_) THEN
-        state := 'no_worker';
-        sentence := pricing.why_sentence('no_worker', pricing.format_time(since));
     ELSE
         state := 'queued';
         sentence := pricing.why_sentence(
@@ -389,7 +416,8 @@ BEGIN
                                    LIMIT 100000) ahead), task.provider);
     END IF;
 END $$;
-COMMENT ON FUNCTION pricing.why_queued(pricing.api_call_queue_live, pricing.provider_stop[]) IS 'Why a live task has brought no price yet.';
+COMMENT ON FUNCTION pricing.why_queued(pricing.api_call_queue_live, pricing.provider_stop[]) IS
+    'Why a live task has brought no price yet. It is queued only if a worker takes it when its turn comes.';
 
 
 CREATE OR REPLACE FUNCTION pricing.describe_quota_end(wanted_provider text) RETURNS text
@@ -465,7 +493,10 @@ DECLARE
     provider_ text := (SELECT r.provider FROM pricing.route(kind.data_type, thing.symbol) r);
     background interval := make_interval(mins => kind.background_ttl_minutes);
     is_watched boolean := pair.read_at IS NOT NULL OR EXISTS (
-        SELECT FROM pricing.active_subscriptions a WHERE (a.data_type, a.symbol) = (kind.data_type, thing.symbol));
+        SELECT FROM pricing.active_subscriptions a WHERE (a.data_type, a.symbol) = (kind.data_type, thing.symbol))
+        -- Somebody has asked for it, and no worker has taken that up yet.
+        OR EXISTS (SELECT FROM pricing.pair_requests x
+                   WHERE (x.data_type, x.symbol) = (kind.data_type, thing.symbol) AND x.kind IN ('read', 'watched'));
     is_held boolean := EXISTS (SELECT FROM pricing.holdings h
                                WHERE (h.data_type, h.active_symbol) = (kind.data_type, thing.symbol));
     ttl interval := make_interval(mins => pricing.pair_ttl(kind.data_type, thing.symbol, is_watched));

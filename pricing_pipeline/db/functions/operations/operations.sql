@@ -101,6 +101,62 @@ COMMENT ON FUNCTION pricing.why_waiting(text, text, integer, integer, timestampt
     'failing = its breaker is open. NULL = they may be sent.';
 
 
+CREATE OR REPLACE FUNCTION pricing.describe_wait(operation pricing.async_operations) RETURNS text
+LANGUAGE plpgsql STABLE SET search_path = '' AS $$
+DECLARE
+    now_ timestamptz := pricing.clock();
+    kind pricing.operation_types;
+    failing pricing.failing_recipients;
+    quiet_until timestamptz;
+    why text;
+BEGIN
+    IF operation.status <> 'pending' THEN
+        RETURN NULL;
+    END IF;
+    SELECT * INTO kind FROM pricing.operation_types t WHERE t.operation_type = operation.operation_type;
+    why := pricing.why_waiting(operation.operation_type, operation.recipient, operation.priority,
+                               kind.time_limit_seconds, now_);
+    IF NOT kind.is_active THEN
+        RETURN pg_catalog.format(
+            'the operation type %1$s is switched off. '
+            'This switches it on: pricing-pipeline operation-type change %1$s --active',
+            kind.operation_type);
+    ELSIF NOT EXISTS (SELECT FROM pricing.notifiers n WHERE n.ran_at > now_ - interval '2 minutes') THEN
+        RETURN 'nobody sends messages now. The notifier does while the pipeline runs; does it? pricing-pipeline status';
+    ELSIF why = 'failing' THEN
+        SELECT * INTO failing FROM pricing.failing_recipients f
+        WHERE (f.operation_type, f.recipient) = (operation.operation_type, operation.recipient);
+        RETURN pg_catalog.format(
+            'the breaker of %s is open until %s, because %s attempts in a row have failed (%s)', operation.recipient,
+            pricing.format_time(greatest(failing.breaker_until, operation.due_at)), failing.failures,
+            pricing.without_full_stop(failing.last_error));
+    ELSIF why = 'quiet' THEN
+        SELECT coalesce(pricing.quiet_end(r, now_),
+                        pricing.quiet_end(r, now_ + make_interval(secs => kind.time_limit_seconds))) INTO quiet_until
+        FROM pricing.recipients r WHERE r.recipient = operation.recipient;
+        RETURN pg_catalog.format(
+            '%s has quiet hours until %s', operation.recipient,
+            pricing.format_time(greatest(quiet_until, operation.due_at)));
+    ELSIF operation.due_at > now_ THEN
+        RETURN pg_catalog.format(
+            'it is %s at %s', CASE WHEN operation.attempt > 0 THEN 'tried again' ELSE 'due' END,
+            pricing.format_time(operation.due_at));
+    ELSIF operation.due_at <= now_ - interval '1 minute' AND NOT kind.is_built_in THEN
+        RETURN pg_catalog.format(
+            'it is due since %s, and no notifier has taken it. Does one have a handler for %s?',
+            pricing.format_time(operation.due_at), kind.operation_type);
+    END IF;
+    RETURN pg_catalog.format(
+        'it waits for its turn, and %s operations go before it',
+        (SELECT count(*) FROM (SELECT FROM pricing.async_operations_live o
+                               WHERE o.status = 'pending' AND o.due_at <= now_
+                                 AND (o.priority, o.due_at, o.id) < (operation.priority, operation.due_at, operation.id)
+                               LIMIT 100000) ahead));
+END $$;
+COMMENT ON FUNCTION pricing.describe_wait(pricing.async_operations) IS
+    'Why a pending operation has not been attempted yet, in a sentence; NULL = it is not pending.';
+
+
 CREATE OR REPLACE FUNCTION pricing.claim_operations(types text[], most integer, by_worker text)
 RETURNS TABLE (id bigint, operation_type text, payload jsonb, idempotency_key uuid, attempt smallint,
                max_attempts smallint,

@@ -179,6 +179,25 @@ COMMENT ON FUNCTION pricing.cancel_tasks(bigint[], text) IS
     'Cancels live tasks by hand and leaves their pairs alone for an hour. A running one''s finish is refused; its call still settles. Says of each: cancelled, finished (it was so before), unknown.';
 
 
+CREATE OR REPLACE FUNCTION pricing.forget_tasks(wanted bigint[]) RETURNS TABLE (task_id bigint, outcome text)
+LANGUAGE sql SET search_path = '' AS $$
+    WITH forgotten AS (
+        UPDATE pricing.api_call_queue_dead q SET resolved_at = pricing.clock()
+        FROM (SELECT x.id FROM pricing.api_call_queue_dead x
+              WHERE x.id = ANY (wanted) AND x.resolved_at IS NULL ORDER BY x.id FOR UPDATE) mine
+        WHERE q.id = mine.id RETURNING q.id)
+    SELECT w.id, CASE WHEN f.id IS NOT NULL THEN 'forgotten'
+                      WHEN q.id IS NULL THEN 'unknown'
+                      WHEN q.resolved_at IS NOT NULL THEN 'settled'
+                      ELSE 'not_dead' END
+    FROM (SELECT DISTINCT u.id FROM unnest(wanted) AS u (id)) w
+    LEFT JOIN pricing.api_call_queue q USING (id) LEFT JOIN forgotten f USING (id) ORDER BY w.id
+$$;
+COMMENT ON FUNCTION pricing.forget_tasks(bigint[]) IS
+    'A person needs nothing more from dead tasks: they count as settled, and their pairs back off as before. Says of '
+    'each: forgotten, settled (it was so before), not_dead, unknown.';
+
+
 CREATE OR REPLACE FUNCTION pricing.retire_tasks() RETURNS integer
 LANGUAGE sql SET search_path = '' AS $$
     SELECT cardinality(pricing.withdraw(
@@ -306,9 +325,13 @@ BEGIN
     SELECT s.last_call_at INTO last_call FROM pricing.provider_state s WHERE s.provider = wanted_provider FOR UPDATE;
     claimed_at := pricing.clock();
     -- Whoever looks at a provider before using it finds it switched off, and whoever looks at a broken one its breaker open.
-    SELECT coalesce(k.sentence, CASE WHEN is_search OR w.state NOT IN ('provider_off', 'breaker_open') THEN w.sentence END) INTO refusal
+    -- That no worker asks it is nothing to whoever asks by hand.
+    SELECT coalesce(k.sentence, CASE
+        WHEN w.state = 'not_asked' OR (NOT is_search AND w.state IN ('provider_off', 'breaker_open')) THEN NULL
+        ELSE w.sentence END)
+    INTO refusal
     FROM pricing.why_not_called(wanted_provider, priority_, needed_bytes) w CROSS JOIN pricing.why_no_key(wanted_provider) k;
-    -- Of those two why_not_called speaks before it looks at the quota.
+    -- Of those why_not_called speaks before it looks at the quota.
     IF refusal IS NULL AND pricing.bytes_used(wanted_provider, claimed_at) + needed_bytes > (
            SELECT pricing.quota_for(p.quota_bytes, priority_) FROM pricing.data_collectors p WHERE p.provider = wanted_provider) THEN
         refusal := pg_catalog.format('the quota of %s has no room for about %s bytes', wanted_provider, needed_bytes);

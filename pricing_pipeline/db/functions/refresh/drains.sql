@@ -107,13 +107,14 @@ COMMENT ON FUNCTION pricing.begin_drain(text, text, integer, timestamptz, intege
     'Starts a drain, whose run was requested at a time; or returns NULL when wanted_drains are at work, of the most that are allowed, or another session is starting one.';
 
 
-CREATE OR REPLACE FUNCTION pricing.extend_drain(extended uuid) RETURNS void
+CREATE OR REPLACE FUNCTION pricing.extend_drain(extended uuid, asked_providers text[] DEFAULT NULL) RETURNS void
 LANGUAGE sql SET search_path = '' AS $$
-    UPDATE pricing.drains d SET lease_until = pricing.clock() + interval '15 seconds'
+    UPDATE pricing.drains d SET lease_until = pricing.clock() + interval '15 seconds', providers = asked_providers
     FROM (SELECT x.drain_id FROM pricing.drains x WHERE x.drain_id = extended FOR UPDATE SKIP LOCKED) mine
     WHERE d.drain_id = mine.drain_id
 $$;
-COMMENT ON FUNCTION pricing.extend_drain(uuid) IS 'A drain says that it is alive; not, if another session has locked its row.';
+COMMENT ON FUNCTION pricing.extend_drain(uuid, text[]) IS
+    'A drain says that it is alive, and which providers it asks; not, if another session has locked its row.';
 
 
 CREATE OR REPLACE FUNCTION pricing.end_drain(ended uuid) RETURNS void
