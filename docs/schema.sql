@@ -1058,14 +1058,20 @@ CREATE TABLE pricing.instruments (
     calendar text  -- When it trades or is valued; chosen by pricing.calendar_rules unless given. NULL = not known, so only TTLs count.
     listed_on date  -- First day of trading, where a person has given it; no backfill asks for earlier days. pricing.listed_from also knows what answers have shown.
     exchange text  -- The MIC of the exchange where it trades, as a person gave it; NULL = the symbol tells (pricing.exchange_of).
+    isin text  -- Its ISIN (ISO 6166), as a person gave it; several exchanges may trade what it names. NULL = not known.
+    figi text  -- Its FIGI (ANSI X9.145), as a person gave it; NULL = not known.
     CONSTRAINT instruments_pkey PRIMARY KEY (asset_class, symbol)
     CONSTRAINT instrument_has_calendar FOREIGN KEY (calendar) REFERENCES pricing.calendars(calendar)
     CONSTRAINT instrument_has_exchange FOREIGN KEY (exchange) REFERENCES pricing.exchanges(mic)
     CONSTRAINT currency_is_code CHECK ((currency ~ '^[A-Z]{3,5}$'::text))
+    CONSTRAINT figi_looks_like_one CHECK ((figi ~ '^[B-DF-HJ-NP-TV-Z]{2}G[B-DF-HJ-NP-TV-Z0-9]{8}[0-9]$'::text))
+    CONSTRAINT isin_looks_like_one CHECK ((isin ~ '^[A-Z]{2}[A-Z0-9]{9}[0-9]$'::text))
     CONSTRAINT scale_is_sane CHECK (((scale >= 0) AND (scale <= 12)))
     CONSTRAINT symbol_is_sane CHECK ((((length(symbol) >= 1) AND (length(symbol) <= 40)) AND (symbol ~ '^[A-Za-z0-9^]([A-Za-z0-9./:=^_&''-]*|( ?[A-Za-z0-9.&''-])*:[A-Z0-9]{4})$'::text)))
     CONSTRAINT update_mode_is_known CHECK ((update_mode = ANY (ARRAY['api'::text, 'manual'::text])))
 );
+CREATE INDEX instruments_by_figi ON pricing.instruments USING btree (figi) WHERE (figi IS NOT NULL);
+CREATE INDEX instruments_by_isin ON pricing.instruments USING btree (isin) WHERE (isin IS NOT NULL);
 CREATE INDEX instruments_paused ON pricing.instruments USING btree (asset_class, symbol) WHERE ((update_mode <> 'api'::text) OR (NOT is_active));
 CREATE TRIGGER check_new_symbols AFTER INSERT ON pricing.instruments REFERENCING NEW TABLE AS added FOR EACH STATEMENT EXECUTE FUNCTION pricing.check_new_symbols();
 CREATE TRIGGER choose_calendar BEFORE INSERT OR UPDATE OF currency, exchange ON pricing.instruments FOR EACH ROW WHEN ((new.calendar IS NULL)) EXECUTE FUNCTION pricing.choose_calendar();
@@ -2199,6 +2205,18 @@ CREATE TABLE pricing.streamed_pairs (
 GRANT DELETE, INSERT, SELECT, UPDATE ON TABLE pricing.streamed_pairs TO pricing_worker;
 GRANT SELECT ON TABLE pricing.streamed_pairs TO pricing_reader;
 
+-- Symbols of instruments that were merged into others, which they mean now. No rule of spelling leads to them.
+CREATE TABLE pricing.symbol_aliases (
+    asset_class text NOT NULL  -- The class of both.
+    alias text NOT NULL  -- What somebody may still write.
+    symbol text NOT NULL  -- The instrument that is meant.
+    CONSTRAINT symbol_aliases_pkey PRIMARY KEY (asset_class, alias)
+    CONSTRAINT alias_has_instrument FOREIGN KEY (asset_class, symbol) REFERENCES pricing.instruments(asset_class, symbol) ON DELETE CASCADE
+);
+CREATE INDEX symbol_aliases_of_instrument ON pricing.symbol_aliases USING btree (asset_class, symbol);
+GRANT SELECT ON TABLE pricing.symbol_aliases TO pricing_reader;
+GRANT SELECT ON TABLE pricing.symbol_aliases TO pricing_worker;
+
 -- How long completed tasks took from queueing to stored, counted since the beginning.
 CREATE TABLE pricing.task_times (
     data_type text NOT NULL  -- Tasks of which data type.
@@ -2375,8 +2393,8 @@ GRANT EXECUTE ON FUNCTION pricing.adjusted_prices(text,text,date,date,timestamp 
 CREATE FUNCTION pricing.adjustment_steps(wanted_type text, wanted_symbol text, with_payments boolean, first_day date, last_day date, as_of timestamp with time zone, archived pricing.price_revisions[]) RETURNS TABLE(from_day date, until_day date, new_shares numeric, old_shares numeric, more_volume numeric, less_volume numeric, kept numeric, not_counted text) LANGUAGE plpgsql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.adjustment_steps(text,text,boolean,date,date,timestamp with time zone,pricing.price_revisions[]) TO pricing_reader, pricing_worker;
 
--- Refuses (53400) what goes past a user's caps. Its detail is JSON: room, how many of the new pairs would be admitted now, and retry_after in seconds where waiting helps.
-CREATE FUNCTION pricing.admit_pairs(user_id text, new_pairs integer, total bigint) RETURNS void LANGUAGE plpgsql SET search_path=pg_temp;
+-- How many new pairs of a user, of those it asks for, its caps admit now, which is booked; how many would fit beside those it had if there were time; in how many seconds the rest of these can follow; and what to say about the rest.
+CREATE FUNCTION pricing.admit_pairs(user_id text, new_pairs integer, had bigint, OUT admitted integer, OUT fitting integer, OUT retry_after integer, OUT too_many text, OUT too_fast text) RETURNS record LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.admit_pairs(text,integer,bigint) TO pricing_worker;
 
 -- Refuses (53400) a price alert that has just been added, if its user has more of them than one user may have; returns how many. The sessions of one user take turns.
@@ -2407,6 +2425,10 @@ GRANT EXECUTE ON FUNCTION pricing.alert_place(text,text,text) TO pricing_reader,
 CREATE FUNCTION pricing.alerts_to_tell() RETURNS TABLE(alert_id bigint, rule text, subject text, severity text, says text, since timestamp with time zone, is_over boolean, is_repeated boolean, has_news boolean) LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.alerts_to_tell() TO pricing_worker;
 
+-- Returns the answer to a request that names pairs, or raises an error if one of them is refused; the statement then changes nothing: SELECT pricing.all_or_nothing(pricing.heartbeat(...)).
+CREATE FUNCTION pricing.all_or_nothing(answer jsonb) RETURNS jsonb LANGUAGE plpgsql IMMUTABLE SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.all_or_nothing(jsonb) TO pricing_client, pricing_reader, pricing_worker;
+
 -- What a provider allows now: the key with the most room, its units, the bytes of the quota, how many calls and tasks. NULL = no call, also while as many calls are in flight as it may have. Exact only under the lock of the provider_state row.
 CREATE FUNCTION pricing.allowance_of(state pricing.provider_state, keys text[], max_calls integer, now_ timestamp with time zone) RETURNS pricing.call_allowance LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.allowance_of(pricing.provider_state,text[],integer,timestamp with time zone) TO pricing_worker;
@@ -2414,6 +2436,10 @@ GRANT EXECUTE ON FUNCTION pricing.allowance_of(pricing.provider_state,text[],int
 -- Notes a file that is about to take the place of the one that a month has: reads accept both until note_export.
 CREATE FUNCTION pricing.announce_export(wanted_type text, wanted_month date, bytes bigint, digest text) RETURNS void LANGUAGE sql SECURITY DEFINER SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.announce_export(text,date,bigint,text) TO pricing_worker;
+
+-- What a request that names pairs answers: changed = how many are new; how many are accepted, doubtful (accepted, with a warning) and refused; pairs = those that are not accepted as they are written, in the order given; faults = the same doubts and refusals, those of one kind told once. accepted = pairs beside the answers.
+CREATE FUNCTION pricing.answer_pairs(changed integer, accepted integer, answers pricing.pair_answer[] DEFAULT '{}'::pricing.pair_answer[]) RETURNS jsonb LANGUAGE plpgsql STABLE SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.answer_pairs(integer,integer,pricing.pair_answer[]) TO pricing_reader, pricing_worker;
 
 -- A task's history with an entry, or an array of them, added. It keeps the first entry and the last ten, and counts the others: a task that is snoozed all day must not grow with each snooze.
 CREATE FUNCTION pricing.append_errors(errors jsonb, added jsonb) RETURNS jsonb LANGUAGE plpgsql IMMUTABLE SET search_path=pg_temp;
@@ -2510,9 +2536,9 @@ GRANT EXECUTE ON FUNCTION pricing.batch_parts(jsonb) TO pricing_reader, pricing_
 CREATE FUNCTION pricing.begin_drain(worker_name text, run text, seconds integer, requested timestamp with time zone DEFAULT NULL::timestamp with time zone, most integer DEFAULT 1) RETURNS uuid LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.begin_drain(text,text,integer,timestamp with time zone,integer) TO pricing_worker;
 
--- What a heartbeat does about pairs that its user does not watch yet: enters those of active types and asks for their prices, within the user's caps. Returns how many were new.
-CREATE FUNCTION pricing.begin_watching(user_id text, data_types text[], symbols text[], at_once boolean) RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp, enable_seqscan=off, lock_timeout=2s;
-GRANT EXECUTE ON FUNCTION pricing.begin_watching(text,text[],text[],boolean) TO pricing_worker;
+-- What heartbeat and hold do about pairs that their user does not watch or hold yet: enters the good ones, in the order given and within the user's caps, asks for their prices, and answers each pair. are_renewed = the heartbeat has reached those that are watched already.
+CREATE FUNCTION pricing.begin_pairs(kind text, user_id text, data_types text[], symbols text[], at_once boolean, are_renewed boolean DEFAULT false) RETURNS jsonb LANGUAGE plpgsql SET search_path=pg_temp, enable_seqscan=off, lock_timeout=2s;
+GRANT EXECUTE ON FUNCTION pricing.begin_pairs(text,text,text[],text[],boolean,boolean) TO pricing_worker;
 
 -- The routes that earn most, or those that begin at one terminal (its symbol, code or name).
 CREATE FUNCTION pricing.best_routes(starts_at text DEFAULT NULL::text, at_most integer DEFAULT 20) RETURNS SETOF pricing.trade_routes LANGUAGE sql STABLE SECURITY DEFINER SET search_path=pg_temp, lock_timeout=1s, enable_nestloop=off;
@@ -2589,8 +2615,16 @@ GRANT EXECUTE ON FUNCTION pricing.check_by_halves(text,text[],timestamp with tim
 -- Refuses a registry row whose names are not on the list: a table or view of the owner in the right shape, a staleness function, a time zone.
 TRIGGER FUNCTION pricing.check_data_type() RETURNS trigger LANGUAGE plpgsql SET search_path=pg_temp;
 
+-- The check digit by Luhn's rule of what stands before it.
+CREATE FUNCTION pricing.check_digit(digits text) RETURNS integer LANGUAGE sql IMMUTABLE SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.check_digit(text) TO pricing_reader, pricing_worker;
+
 -- Refuses a spelling that is the symbol of another instrument of the class, and waits for those who add instruments.
 TRIGGER FUNCTION pricing.check_given_spelling() RETURNS trigger LANGUAGE plpgsql SET search_path=pg_temp;
+
+-- Refuses identifiers with a wrong check digit; NULL = none is given.
+CREATE FUNCTION pricing.check_identifiers(isin text, figi text) RETURNS void LANGUAGE plpgsql IMMUTABLE SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.check_identifiers(text,text) TO pricing_reader, pricing_worker;
 
 -- Refuses two lists that do not make pairs.
 CREATE FUNCTION pricing.check_lengths(data_types text[], symbols text[]) RETURNS void LANGUAGE plpgsql IMMUTABLE SET search_path=pg_temp;
@@ -2598,6 +2632,10 @@ GRANT EXECUTE ON FUNCTION pricing.check_lengths(text[],text[]) TO pricing_reader
 
 -- Trigger: refuses a limit of a calendar day whose time zone the database does not know. It would fail every claim of every provider.
 TRIGGER FUNCTION pricing.check_limit() RETURNS trigger LANGUAGE plpgsql SET search_path=pg_temp;
+
+-- Refuses lists that are no pairs, more than 10,000 of them, and texts that are too long to be answered.
+CREATE FUNCTION pricing.check_lists(data_types text[], symbols text[]) RETURNS void LANGUAGE plpgsql IMMUTABLE SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.check_lists(text[],text[]) TO pricing_reader, pricing_worker;
 
 -- Refuses an instrument whose symbol is how a provider is asked for another one: two would get one answer.
 TRIGGER FUNCTION pricing.check_new_symbols() RETURNS trigger LANGUAGE plpgsql SET search_path=pg_temp;
@@ -2610,13 +2648,9 @@ GRANT EXECUTE ON FUNCTION pricing.check_own_table(pricing.data_type_registry) TO
 CREATE FUNCTION pricing.check_pairs(data_types text[], symbols text[]) RETURNS void LANGUAGE plpgsql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.check_pairs(text[],text[]) TO pricing_reader, pricing_worker;
 
--- Refuses, where somebody asks for it, a new symbol that cannot be one of its data type, and says how it should look.
-CREATE FUNCTION pricing.check_shapes(data_types text[], symbols text[]) RETURNS void LANGUAGE plpgsql STABLE SET search_path=pg_temp, enable_seqscan=off;
+-- Refuses, where somebody asks for it, a new symbol that cannot be one of its data type, and says what may be meant. Warns of those that are doubtful.
+CREATE FUNCTION pricing.check_shapes(data_types text[], symbols text[]) RETURNS void LANGUAGE plpgsql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.check_shapes(text[],text[]) TO pricing_reader, pricing_worker;
-
--- Refuses, where somebody asks for it, what the instruments would refuse when a worker adds it.
-CREATE FUNCTION pricing.check_symbols(symbols text[]) RETURNS void LANGUAGE plpgsql IMMUTABLE SET search_path=pg_temp;
-GRANT EXECUTE ON FUNCTION pricing.check_symbols(text[]) TO pricing_reader, pricing_worker;
 
 -- Refuses a data type whose table or view is missing, nobody's to name, or not in the shape that staleness is judged by. That of a new type is made afterwards.
 CREATE FUNCTION pricing.check_table(kind pricing.data_type_registry, is_new boolean) RETURNS void LANGUAGE plpgsql STABLE SET search_path=pg_temp;
@@ -2680,6 +2714,10 @@ GRANT EXECUTE ON FUNCTION pricing.close_believed(bigint[]) TO pricing_worker;
 -- The days between two on which a calendar is closed though it trades on their weekday: holidays. No value of theirs is missing.
 CREATE FUNCTION pricing.closed_days(wanted_calendar text, from_day date, to_day date) RETURNS SETOF date LANGUAGE sql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.closed_days(text,date,date) TO pricing_reader, pricing_worker;
+
+-- Coins in which prices are quoted: those of providers/currencies.py, as a test holds.
+CREATE FUNCTION pricing.coins() RETURNS text[] LANGUAGE sql IMMUTABLE SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.coins() TO pricing_reader, pricing_worker;
 
 -- Gives the columns of a view of latest prices the words of the table.
 CREATE FUNCTION pricing.comment_columns(view_name text) RETURNS void LANGUAGE plpgsql SET search_path=pg_temp;
@@ -2920,6 +2958,10 @@ GRANT EXECUTE ON FUNCTION pricing.enqueue_walked(text,text[]) TO pricing_worker;
 CREATE FUNCTION pricing.enter_action(wanted_class text, wanted_symbol text, day date, wanted_kind text, new_ numeric, old_ numeric, cash numeric, cash_currency text, by_whom text, why text DEFAULT NULL::text, is_further boolean DEFAULT false) RETURNS text LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.enter_action(text,text,date,text,numeric,numeric,numeric,text,text,text,boolean) TO pricing_worker;
 
+-- Enters recognized changes of face value as splits, so that the quarantined NAVs are judged anew and released. Returns how many.
+CREATE FUNCTION pricing.enter_face_values() RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.enter_face_values() TO pricing_worker;
+
 -- Has these pairs streamed for the next quarter of an hour. Of those that are new, the log has everything after the given position.
 CREATE FUNCTION pricing.enter_streamed_pairs(opened_types text[], opened_symbols text[], head_position bigint) RETURNS void LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.enter_streamed_pairs(text[],text[],bigint) TO pricing_worker;
@@ -2931,6 +2973,10 @@ GRANT EXECUTE ON FUNCTION pricing.exchange_of(text,text,text) TO pricing_reader,
 -- The rows of domain/exchanges.toml that load_exchanges is given.
 CREATE FUNCTION pricing.exchange_rows(given jsonb) RETURNS TABLE(mic text, name text, calendar text, zone text, currency text, minor_unit text, known_to date, endings text[]) LANGUAGE sql IMMUTABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.exchange_rows(jsonb) TO pricing_reader, pricing_worker;
+
+-- The MICs of the exchanges that this ending, in capital letters, stands for: .L, :LSE, :XLON, or LN after a space; NULL = none. US after a space stands for those whose shares have no exchange in their symbols.
+CREATE FUNCTION pricing.exchanges_marked(ending text) RETURNS text[] LANGUAGE sql STABLE;
+GRANT EXECUTE ON FUNCTION pricing.exchanges_marked(text) TO pricing_reader, pricing_worker;
 
 -- Closes calls whose worker was lost, booking their estimate: their fate is unknown, so they count as made.
 CREATE FUNCTION pricing.expire_calls() RETURNS integer LANGUAGE plpgsql SECURITY DEFINER SET search_path=pg_temp;
@@ -2947,6 +2993,14 @@ GRANT EXECUTE ON FUNCTION pricing.extend_drain(uuid,text[]) TO pricing_worker;
 -- A worker that is still at it renews its lease. Returns the ids that its claim still owns; a lost claim changes nothing.
 CREATE FUNCTION pricing.extend_tasks(ids bigint[], token uuid, lease interval DEFAULT '00:01:00'::interval) RETURNS bigint[] LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.extend_tasks(bigint[],uuid,interval) TO pricing_worker;
+
+-- Changes of face value that quarantined NAVs show: at least twenty days on one level, at one end of the history, a power of ten from the believed value beside it, which no other provider contradicts.
+CREATE FUNCTION pricing.face_value_changes() RETURNS TABLE(asset_class text, symbol text, changed_on date, navs bigint, before_nav numeric, after_nav numeric) LANGUAGE sql STABLE SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.face_value_changes() TO pricing_reader, pricing_worker;
+
+-- Who enters the changes of face value that are recognized, in place of a person.
+CREATE FUNCTION pricing.face_value_rule() RETURNS text LANGUAGE sql IMMUTABLE SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.face_value_rule() TO pricing_reader, pricing_worker;
 
 -- Fails, as misconfigured, what waits and can never be called: no claim picks it. What another provider of its route can fetch goes there instead. Returns how many failed.
 CREATE FUNCTION pricing.fail_impossible_tasks() RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp;
@@ -2967,6 +3021,10 @@ GRANT EXECUTE ON FUNCTION pricing.fail_tasks(bigint[],uuid,text,text,boolean,int
 -- When a task with this history first failed by trouble that others may have, too. NULL = it did not.
 CREATE FUNCTION pricing.failing_since(errors jsonb) RETURNS timestamp with time zone LANGUAGE sql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.failing_since(jsonb) TO pricing_reader, pricing_worker;
+
+-- The doubts and refusals among answers, each kind told once: in a sentence with the number of pairs and a few names.
+CREATE FUNCTION pricing.faults_of(answers pricing.pair_answer[]) RETURNS jsonb LANGUAGE sql STABLE SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.faults_of(pricing.pair_answer[]) TO pricing_reader, pricing_worker;
 
 -- Queues what people watch or hold of a data type, or those symbols of it (one that is no instrument is refused), however fresh it is; not what is paused or backs off, nor what no quota has room for. Returns the tasks, those that were live before included.
 CREATE FUNCTION pricing.fetch_now(wanted_type text, only_symbols text[] DEFAULT NULL::text[]) RETURNS bigint[] LANGUAGE plpgsql SET search_path=pg_temp;
@@ -3105,12 +3163,12 @@ GRANT EXECUTE ON FUNCTION pricing.has_viewers_waiting(text) TO pricing_reader, p
 CREATE FUNCTION pricing.health() RETURNS TABLE(part text, is_late boolean, since timestamp with time zone, says text) LANGUAGE plpgsql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.health() TO pricing_reader, pricing_worker;
 
--- Says that a user looks at these pairs now. Creates missing instruments (unverified) and queues what is missing or stale: at_once, or as soon as a worker serves the request. Returns the number of new pairs.
-CREATE FUNCTION pricing.heartbeat(user_id text, data_types text[], symbols text[], at_once boolean DEFAULT true) RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp, enable_seqscan=off, plan_cache_mode=force_generic_plan;
+-- Says that a user looks at these pairs now. Creates missing instruments (unverified) and queues what is missing or stale: at_once, or as soon as a worker serves the request. Answers each pair (see answer_pairs): those that are refused keep no other one out.
+CREATE FUNCTION pricing.heartbeat(user_id text, data_types text[], symbols text[], at_once boolean DEFAULT true) RETURNS jsonb LANGUAGE plpgsql SET search_path=pg_temp, enable_seqscan=off, plan_cache_mode=force_generic_plan;
 GRANT EXECUTE ON FUNCTION pricing.heartbeat(text,text[],text[],boolean) TO pricing_worker;
 
--- Says that the user of this session looks at these pairs now (two lists of the same length). Returns the number of new pairs.
-CREATE FUNCTION pricing.heartbeat(data_types text[], symbols text[]) RETURNS integer LANGUAGE sql SECURITY DEFINER SET search_path=pg_temp;
+-- Says that the user of this session looks at these pairs now (two lists of the same length). Answers each pair (see answer_pairs).
+CREATE FUNCTION pricing.heartbeat(data_types text[], symbols text[]) RETURNS jsonb LANGUAGE sql SECURITY DEFINER SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.heartbeat(text[],text[]) TO pricing_client, pricing_worker;
 
 -- A provider has refused a call because it had too many symbols: the next calls of its fetcher have so many at most, for a day or until a person writes its batch. Never more than they had.
@@ -3133,12 +3191,12 @@ GRANT EXECUTE ON FUNCTION pricing.history(text,text,date,date,timestamp with tim
 CREATE FUNCTION pricing.history_standing(wanted_type text, from_day date, to_day date, only_symbols text[] DEFAULT NULL::text[]) RETURNS jsonb LANGUAGE sql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.history_standing(text,date,date,text[]) TO pricing_reader, pricing_worker;
 
--- Says that a user holds these pairs from now on, until they are released. Creates missing instruments (unverified) and queues what has no price: at_once, or as soon as a worker serves the request. Returns how many holdings are new.
-CREATE FUNCTION pricing.hold(user_id text, data_types text[], symbols text[], at_once boolean DEFAULT true) RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp, lock_timeout=2s;
+-- Says that a user holds these pairs from now on, until they are released. Creates missing instruments (unverified) and queues what has no price: at_once, or as soon as a worker serves the request. Answers as heartbeat does.
+CREATE FUNCTION pricing.hold(user_id text, data_types text[], symbols text[], at_once boolean DEFAULT true) RETURNS jsonb LANGUAGE sql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.hold(text,text[],text[],boolean) TO pricing_worker;
 
--- Says that the user of this session holds these pairs from now on. Returns how many holdings are new.
-CREATE FUNCTION pricing.hold(data_types text[], symbols text[]) RETURNS integer LANGUAGE sql SECURITY DEFINER SET search_path=pg_temp;
+-- Says that the user of this session holds these pairs from now on. Answers each pair (see answer_pairs).
+CREATE FUNCTION pricing.hold(data_types text[], symbols text[]) RETURNS jsonb LANGUAGE sql SECURITY DEFINER SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.hold(text[],text[]) TO pricing_client, pricing_worker;
 
 -- Periodic duties that have never succeeded, and either have failed, or have not run although others have since the start, at least twenty seconds ago.
@@ -3180,6 +3238,10 @@ GRANT EXECUTE ON FUNCTION pricing.is_coming(text,text) TO pricing_reader, pricin
 CREATE FUNCTION pricing.is_data_stale(stamp timestamp with time zone, ttl_minutes integer) RETURNS boolean LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.is_data_stale(timestamp with time zone,integer) TO pricing_reader, pricing_worker;
 
+-- Whether this is a FIGI (ANSI X9.145), with its check digit.
+CREATE FUNCTION pricing.is_figi(given text) RETURNS boolean LANGUAGE sql IMMUTABLE SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.is_figi(text) TO pricing_reader, pricing_worker;
+
 -- Whether a pair that was answered once has become unknown to its provider more than a week ago, and was asked for within the last week. Schedules ask for such a pair once a week.
 CREATE FUNCTION pricing.is_forgotten(wanted_type text, wanted_symbol text) RETURNS boolean LANGUAGE sql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.is_forgotten(text,text) TO pricing_reader, pricing_worker;
@@ -3187,6 +3249,10 @@ GRANT EXECUTE ON FUNCTION pricing.is_forgotten(text,text) TO pricing_reader, pri
 -- Whether somebody asks about this symbol now, at whatever provider: a task of it is in work, or a second opinion on it. Both have an open call. What was given back or cancelled meanwhile is not in work, though its answer may still come.
 CREATE FUNCTION pricing.is_in_work(wanted_symbol text) RETURNS boolean LANGUAGE plpgsql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.is_in_work(text) TO pricing_reader, pricing_worker;
+
+-- Whether this is an ISIN (ISO 6166), with its check digit.
+CREATE FUNCTION pricing.is_isin(given text) RETURNS boolean LANGUAGE sql IMMUTABLE SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.is_isin(text) TO pricing_reader, pricing_worker;
 
 -- Whether the next call with a key is that of a page which waits for it. Whoever waits says so each second.
 CREATE FUNCTION pricing.is_kept_for_page(state pricing.provider_state, wanted_key text, now_ timestamp with time zone) RETURNS boolean LANGUAGE plpgsql IMMUTABLE SET search_path=pg_temp;
@@ -3288,9 +3354,17 @@ GRANT EXECUTE ON FUNCTION pricing.is_usual_pause(text,text,timestamp with time z
 CREATE FUNCTION pricing.judge_call(judged bigint, stated_left integer DEFAULT NULL::integer, shown_units integer DEFAULT NULL::integer, shown_seconds integer DEFAULT NULL::integer) RETURNS void LANGUAGE plpgsql SECURITY DEFINER SET search_path=pg_temp, lock_timeout=500ms;
 GRANT EXECUTE ON FUNCTION pricing.judge_call(bigint,integer,integer,integer) TO pricing_worker;
 
+-- The answer to each pair of a request, before caps: its data type must be active, and its symbol must pass judge_symbols.
+CREATE FUNCTION pricing.judge_pairs(data_types text[], symbols text[]) RETURNS SETOF pricing.pair_answer LANGUAGE sql STABLE SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.judge_pairs(text[],text[]) TO pricing_reader, pricing_worker;
+
 -- Has the next staleness check judge what waits longer than its TTL is stretched by now, of the data types that some providers serve (NULL = of all): the quota was raised, another provider has joined the route, or a look at this came while the pair was locked. Returns how many pairs.
 CREATE FUNCTION pricing.judge_stretched(providers text[] DEFAULT NULL::text[]) RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp, plan_cache_mode=force_generic_plan, enable_seqscan=off, jit=off;
 GRANT EXECUTE ON FUNCTION pricing.judge_stretched(text[]) TO pricing_worker;
+
+-- What is meant by each pair of a data type and a symbol, whoever asks. outcome: accepted; doubtful, which is accepted with a warning (reason); or refused, with the reason and, in proposal, a symbol or a data type:symbol that would do. symbol is the one spelling of the instrument, whether it is known yet or not; NULL = refused.
+CREATE FUNCTION pricing.judge_symbols(data_types text[], symbols text[]) RETURNS TABLE(place integer, data_type text, given text, symbol text, outcome text, reason text, proposal text) LANGUAGE plpgsql STABLE SET search_path=pg_temp, enable_seqscan=off;
+GRANT EXECUTE ON FUNCTION pricing.judge_symbols(text[],text[]) TO pricing_reader, pricing_worker;
 
 -- Due pairs with the times and TTLs that a table of the user's own has of them, and what a function of the user's own says of those. Where that fails, all count as stale.
 CREATE FUNCTION pricing.judged_elsewhere(kind pricing.data_type_registry, pairs pricing.due_pair[]) RETURNS pricing.due_pair[] LANGUAGE plpgsql SET search_path=pg_temp, enable_seqscan=off, jit=off;
@@ -3515,10 +3589,6 @@ GRANT EXECUTE ON FUNCTION pricing.may_fit(text,integer,bigint) TO pricing_reader
 CREATE FUNCTION pricing.may_probe_early(state pricing.provider_state, now_ timestamp with time zone) RETURNS boolean LANGUAGE plpgsql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.may_probe_early(pricing.provider_state,timestamp with time zone) TO pricing_reader, pricing_worker;
 
--- The instrument of an asset class that somebody may have meant who spelled a symbol so; NULL = nobody knows.
-CREATE FUNCTION pricing.meant_symbol(asset_class text, symbol text) RETURNS text LANGUAGE sql STABLE SET search_path=pg_temp;
-GRANT EXECUTE ON FUNCTION pricing.meant_symbol(text,text) TO pricing_reader, pricing_worker;
-
 -- Bytes that a provider has sent in the last 24 and 168 hours, and the lower of the two as bytes an hour; NULL = less than a day is measured.
 CREATE FUNCTION pricing.measured_rate(wanted_provider text, now_ timestamp with time zone, OUT day_bytes bigint, OUT week_bytes bigint, OUT per_hour double precision) RETURNS record LANGUAGE plpgsql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.measured_rate(text,timestamp with time zone) TO pricing_reader, pricing_worker;
@@ -3542,6 +3612,10 @@ GRANT EXECUTE ON FUNCTION pricing.merge_commodity_prices(text,bigint,text[],text
 -- Stores the documents of one call. Old bodies of what changed go to document_revisions, identical ones write nothing; of whole answers, what is no longer listed is withdrawn. All answered symbols count as confirmed now, also those without a document. Per symbol: documents added, documents revised.
 CREATE FUNCTION pricing.merge_documents(wanted_type text, from_provider text, from_call bigint, answered text[], whole text[], symbols text[], periods date[], bodies jsonb[]) RETURNS TABLE(symbol text, added bigint, revised bigint) LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.merge_documents(text,text,bigint,text[],text[],text[],date[],jsonb[]) TO pricing_worker;
+
+-- Makes two instruments of a class one: what is stored, watched, held and set of the old one goes to the new one, which is made if there is none, and keeps its own where both have something. From then on the old symbol means the new one. Says how many rows were moved, and how many dropped. Needs the owner's rights.
+CREATE FUNCTION pricing.merge_instruments(of_class text, old_symbol text, new_symbol text) RETURNS TABLE(rows_of text, moved bigint, dropped bigint) LANGUAGE plpgsql SET search_path=pg_temp, lock_timeout=2s;
+GRANT EXECUTE ON FUNCTION pricing.merge_instruments(text,text,text) TO pricing_worker;
 
 -- Stores for whom an answer's slots are and what they cost, as merge_slots does; the slots are stored already. Returns those with a change.
 CREATE FUNCTION pricing.merge_offers(from_provider text, from_call bigint, now_ timestamp with time zone, days jsonb, slots jsonb, offers jsonb) RETURNS bigint[] LANGUAGE plpgsql SET search_path=pg_temp, plan_cache_mode=force_generic_plan, enable_seqscan=off, enable_mergejoin=off, jit=off;
@@ -3651,6 +3725,10 @@ GRANT EXECUTE ON FUNCTION pricing.move_price_alerts(timestamp with time zone) TO
 CREATE FUNCTION pricing.move_providers(now_ timestamp with time zone, step interval) RETURNS void LANGUAGE plpgsql SET search_path=pg_temp, lock_timeout=1s;
 GRANT EXECUTE ON FUNCTION pricing.move_providers(timestamp with time zone,interval) TO pricing_worker;
 
+-- Gives the rows of one symbol to another, but for those of which it has one with the same key already: these are dropped. Says how many of each.
+CREATE FUNCTION pricing.move_rows(from_table text, key text[], of_class text, old_symbol text, new_symbol text, OUT moved bigint, OUT dropped bigint) RETURNS record LANGUAGE plpgsql SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.move_rows(text,text[],text,text,text) TO pricing_worker;
+
 -- The clock was set back: parts gave their last sign of life now at the latest.
 CREATE FUNCTION pricing.move_signs_of_life(now_ timestamp with time zone) RETURNS void LANGUAGE sql SET search_path=pg_temp, lock_timeout=1s;
 GRANT EXECUTE ON FUNCTION pricing.move_signs_of_life(timestamp with time zone) TO pricing_worker;
@@ -3674,6 +3752,10 @@ GRANT EXECUTE ON FUNCTION pricing.moved_spans(text,text,date,date,timestamp with
 -- Makes options and categories known that only slots have named so far, corrects names and ages of such categories, and lists options again that have slots.
 CREATE FUNCTION pricing.name_by_slots(from_provider text, from_call bigint, now_ timestamp with time zone, slots jsonb, offers jsonb) RETURNS void LANGUAGE plpgsql SET search_path=pg_temp, plan_cache_mode=force_generic_plan, enable_seqscan=off;
 GRANT EXECUTE ON FUNCTION pricing.name_by_slots(text,bigint,timestamp with time zone,jsonb,jsonb) TO pricing_worker;
+
+-- What somebody gave as a symbol, in quotes if it can be none.
+CREATE FUNCTION pricing.name_for_people(symbol text) RETURNS text LANGUAGE sql IMMUTABLE SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.name_for_people(text) TO pricing_reader, pricing_worker;
 
 -- What is asked of each provider at TTLs: of what is watched or held, pairs, units and bytes a minute while markets trade; bytes an hour over the trading hours of the next week, of what is watched and of the rest (held only, or scheduled); whether all sizes are measured.
 CREATE FUNCTION pricing.needs() RETURNS TABLE(provider text, pairs bigint, units double precision, bytes double precision, watched_bytes double precision, background_bytes double precision, is_measured boolean) LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path=pg_temp, jit=off;
@@ -3706,6 +3788,10 @@ GRANT EXECUTE ON FUNCTION pricing.next_to_ask(text,bigint) TO pricing_worker;
 -- When a newer value than the one confirmed then should exist: of quotes a TTL later, but not while the market is closed; of daily values when the next session's value is published. Without a known calendar a TTL later.
 CREATE FUNCTION pricing.next_value_at(wanted_type text, wanted_symbol text, confirmed_at timestamp with time zone, ttl interval) RETURNS timestamp with time zone LANGUAGE plpgsql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.next_value_at(text,text,timestamp with time zone,interval) TO pricing_reader, pricing_worker;
+
+-- Notes the trading days that an answer about these days lacked: they are asked for again by themselves.
+CREATE FUNCTION pricing.note_absent_days(wanted_type text, wanted_symbol text, from_day date, to_day date) RETURNS void LANGUAGE sql SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.note_absent_days(text,text,date,date) TO pricing_worker;
 
 -- Notes what rules have seen: rows with rule, subject, severity, says, is_repeated, newest_at, and for how many seconds (lasts) it must last before it is raised. An alert that is not seen for five minutes is over, unless its rule is among those that failed. What another session has locked is left to the next look.
 CREATE FUNCTION pricing.note_alerts(failed text[], seen jsonb) RETURNS void LANGUAGE plpgsql SET search_path=pg_temp;
@@ -3898,6 +3984,10 @@ GRANT EXECUTE ON FUNCTION pricing.page_obstacle(pricing.collector_call_log,prici
 CREATE FUNCTION pricing.pair_ttl(wanted_type text, wanted_symbol text, is_watched boolean DEFAULT true) RETURNS integer LANGUAGE plpgsql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.pair_ttl(text,text,boolean) TO pricing_reader, pricing_worker;
 
+-- Those of the pairs that a user has watched or held until now.
+CREATE FUNCTION pricing.pairs_of_user(kind text, user_id text, data_types text[], symbols text[]) RETURNS TABLE(data_type text, symbol text) LANGUAGE plpgsql STABLE SET search_path=pg_temp, enable_seqscan=off;
+GRANT EXECUTE ON FUNCTION pricing.pairs_of_user(text,text,text[],text[]) TO pricing_reader, pricing_worker;
+
 -- Pairs of a data type that back off because their last task died at a provider of trouble that others may have, too: of what, when it failed first, and when it was asked for last.
 CREATE FUNCTION pricing.pairs_waiting_for(wanted_provider text, wanted_type text) RETURNS TABLE(symbol text, failure_kind text, failing_since timestamp with time zone, asked_at timestamp with time zone) LANGUAGE plpgsql STABLE SET search_path=pg_temp, enable_seqscan=off;
 GRANT EXECUTE ON FUNCTION pricing.pairs_waiting_for(text,text) TO pricing_reader, pricing_worker;
@@ -3949,6 +4039,10 @@ GRANT EXECUTE ON FUNCTION pricing.placed_slots(text,jsonb) TO pricing_reader, pr
 -- Those of the products whose slots cannot be placed: they have no offset from UTC, and the product no time zone.
 CREATE FUNCTION pricing.placeless(answered text[], slots jsonb) RETURNS text[] LANGUAGE sql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.placeless(text[],jsonb) TO pricing_reader, pricing_worker;
+
+-- The asset class that the form of a symbol in capital letters shows: fx, crypto, fund or equity; NULL = none plainly.
+CREATE FUNCTION pricing.plain_class(given text) RETURNS text LANGUAGE plpgsql STABLE SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.plain_class(text) TO pricing_reader, pricing_worker;
 
 -- Queues one task per instrument and gap that is neither covered nor queued, each within what one call may ask. Without symbols: every instrument of the type, verified or not; a symbol that is none is refused. Counts what was queued already, too, and by reason what was left out: zero tasks = there is nothing else to ask for; history_standing says why.
 CREATE FUNCTION pricing.plan_backfill(wanted_type text, from_day date, to_day date, only_symbols text[] DEFAULT NULL::text[], run text DEFAULT NULL::text, OUT backfill_id uuid, OUT tasks integer, OUT left_out jsonb) RETURNS record LANGUAGE plpgsql SET search_path=pg_temp;
@@ -4049,6 +4143,10 @@ GRANT EXECUTE ON FUNCTION pricing.put_off(text,text[]) TO pricing_worker;
 CREATE FUNCTION pricing.quarantine(wanted_type text, from_provider text, from_call bigint, doubted jsonb, packed bytea, body_size integer, status_code integer) RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.quarantine(text,text,bigint,jsonb,bytea,integer,integer) TO pricing_worker;
 
+-- Takes back what a recognized change of face value has released, when a person removes it: the values leave the history, stay as revisions, and are quarantined again. Returns how many.
+CREATE FUNCTION pricing.quarantine_face_value(change pricing.corporate_actions) RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.quarantine_face_value(pricing.corporate_actions) TO pricing_worker;
+
 -- Live tasks of a provider without those of backfills, counted up to a limit.
 CREATE FUNCTION pricing.queue_depth(wanted_provider text, at_most integer) RETURNS integer LANGUAGE sql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.queue_depth(text,integer) TO pricing_reader, pricing_worker;
@@ -4097,9 +4195,21 @@ GRANT EXECUTE ON FUNCTION pricing.reached_at(bigint[],bigint,double precision,bi
 CREATE FUNCTION pricing.read_archived(wanted_type text, wanted_symbol text, found jsonb) RETURNS pricing.price_revisions[] LANGUAGE sql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.read_archived(text,text,jsonb) TO pricing_reader, pricing_worker;
 
+-- The two sides of what is plainly a pair, in capital letters: EUR/USD, EURUSD, EUR.USD, EURUSD=X, BTC-USD; NULL = it is none.
+CREATE FUNCTION pricing.read_pair(given text, OUT base text, OUT quote text) RETURNS record LANGUAGE plpgsql IMMUTABLE SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.read_pair(text) TO pricing_reader, pricing_worker;
+
 -- The whole of a read of pairs, or of symbols in only_type, or in every data type, as JSON: prices that are stored, pairs without one, and why what is not fresh is old. Asks for what is missing or stale (without a data type, of what is watched or held): for a user within the user's caps, for nobody (NULL) as a worker's read does. NULL where only_type is no active data type of prices.
 CREATE FUNCTION pricing.read_prices(symbols text[], data_types text[], only_type text, user_id text) RETURNS text LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.read_prices(text[],text[],text,text) TO pricing_worker;
+
+-- The one spelling of a share, or of what trades like one, from any that our table of exchanges can tell: VOD.L, VOD:LSE, VOD LN and LON:VOD are VOD:XLON, BRK-B and BRK/B are BRK.B. Expects capital letters. Says what is doubtful about it, or why there is no such symbol, and which may be meant.
+CREATE FUNCTION pricing.read_share(given text, OUT symbol text, OUT doubt text, OUT fault text, OUT proposal text) RETURNS record LANGUAGE plpgsql STABLE SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.read_share(text) TO pricing_reader, pricing_worker;
+
+-- The one spelling of a symbol of an asset class, and what is doubtful about it; or why there is none, and which spelling, or which of another class, may be meant. Knows no instruments: what is known already is judge_symbols' to find.
+CREATE FUNCTION pricing.read_symbol(asset_class text, given text, OUT symbol text, OUT doubt text, OUT fault text, OUT other_class text, OUT proposal text) RETURNS record LANGUAGE plpgsql STABLE SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.read_symbol(text,text) TO pricing_reader, pricing_worker;
 
 -- Warnings of the last time, by source and subject: how often at least, when last, and what was said then. Those that were rolled back are among them if a program of ours heard them.
 CREATE FUNCTION pricing.recent_warnings(back interval) RETURNS TABLE(source text, subject text, times bigint, last_at timestamp with time zone, sqlstate text, message text) LANGUAGE sql STABLE SET search_path=pg_temp;
@@ -4148,7 +4258,7 @@ GRANT EXECUTE ON FUNCTION pricing.release(text,text[],text[]) TO pricing_worker;
 CREATE FUNCTION pricing.release(data_types text[], symbols text[]) RETURNS integer LANGUAGE sql SECURITY DEFINER SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.release(text[],text[]) TO pricing_client, pricing_worker;
 
--- Removes the split or spin-off of a day, or its payments of one kind (and of one currency, if it is given), whoever reported them. They stay as revisions, and the provider is not believed if it reports the same again. Returns removed or unknown.
+-- Removes the split or spin-off of a day, or its payments of one kind (and of one currency, if it is given), whoever reported them. They stay as revisions, and the provider is not believed if it reports the same again. Values that a recognized change of face value has released are quarantined again. Returns removed or unknown.
 CREATE FUNCTION pricing.remove_action(wanted_class text, wanted_symbol text, day date, wanted_kind text, by_whom text, why text DEFAULT NULL::text, of_currency text DEFAULT NULL::text) RETURNS text LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.remove_action(text,text,date,text,text,text,text) TO pricing_worker;
 
@@ -4303,9 +4413,13 @@ GRANT EXECUTE ON FUNCTION pricing.sample_freshness() TO pricing_worker;
 CREATE FUNCTION pricing.save_units(wanted_provider text, allowed pricing.call_allowance, now_ timestamp with time zone) RETURNS pricing.call_allowance LANGUAGE plpgsql STABLE SET search_path=pg_temp, enable_seqscan=off, jit=off;
 GRANT EXECUTE ON FUNCTION pricing.save_units(text,pricing.call_allowance,timestamp with time zone) TO pricing_reader, pricing_worker;
 
--- What to say to somebody whose symbol does not fit an asset class: the data types of other classes that have it, or an instrument of this class with a like spelling; NULL = nobody knows.
-CREATE FUNCTION pricing.say_meant(asset_class text, symbol text) RETURNS text LANGUAGE sql STABLE SET search_path=pg_temp;
-GRANT EXECUTE ON FUNCTION pricing.say_meant(text,text) TO pricing_reader, pricing_worker;
+-- Why a pair is doubtful or refused, as a sentence; NULL if it is neither.
+CREATE FUNCTION pricing.say_answer(answer pricing.pair_answer) RETURNS text LANGUAGE sql IMMUTABLE SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.say_answer(pricing.pair_answer) TO pricing_reader, pricing_worker;
+
+-- A proposal of judge_symbols as a question; NULL = there is none.
+CREATE FUNCTION pricing.say_meant(proposal text) RETURNS text LANGUAGE sql IMMUTABLE SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.say_meant(text) TO pricing_reader, pricing_worker;
 
 -- Slots that passed before a type had this schedule, or while it was retired, are not owed.
 TRIGGER FUNCTION pricing.schedule_changed() RETURNS trigger LANGUAGE plpgsql SET search_path=pg_temp;
@@ -4362,6 +4476,10 @@ GRANT EXECUTE ON FUNCTION pricing.settle_pages(bigint) TO pricing_worker;
 CREATE FUNCTION pricing.settle_prices(ids bigint[], token uuid, http_status integer, wire_bytes bigint, stated_left integer, shown_units integer, shown_seconds integer, wanted_type text, from_provider text, from_call bigint, symbols text[], times timestamp with time zone[], amounts bigint[], open_amounts bigint[], high_amounts bigint[], low_amounts bigint[], scales smallint[], currencies text[], volumes numeric[], texts text[], adjustments text[]) RETURNS TABLE(added bigint, revised bigint) LANGUAGE plpgsql SET search_path=pg_temp, plan_cache_mode=force_generic_plan, lock_timeout=500ms;
 GRANT EXECUTE ON FUNCTION pricing.settle_prices(bigint[],uuid,integer,bigint,integer,integer,integer,text,text,bigint,text[],timestamp with time zone[],bigint[],bigint[],bigint[],bigint[],smallint[],text[],numeric[],text[],text[]) TO pricing_worker;
 
+-- Closes a call that never left, because no connection to its provider could be made, and gives its units back; false when it was closed before. For the breaker it is a fault.
+CREATE FUNCTION pricing.settle_unsent(unsent bigint, message text) RETURNS boolean LANGUAGE plpgsql SECURITY DEFINER SET search_path=pg_temp, lock_timeout=500ms;
+GRANT EXECUTE ON FUNCTION pricing.settle_unsent(bigint,text) TO pricing_worker;
+
 -- Keeps the bases of some histories as they are until the transaction ends; many may do so at a time.
 CREATE FUNCTION pricing.share_basis(wanted_type text, symbols text[]) RETURNS void LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.share_basis(text,text[]) TO pricing_worker;
@@ -4415,10 +4533,10 @@ CREATE FUNCTION pricing.slug_of(name text) RETURNS text LANGUAGE sql IMMUTABLE S
 GRANT EXECUTE ON FUNCTION pricing.slug_of(text) TO pricing_reader, pricing_worker;
 
 -- A symbol as its instruments are spelled, in whatever class they are.
-CREATE FUNCTION pricing.spelled(symbol text) RETURNS text LANGUAGE sql STABLE SET search_path=pg_temp;
+CREATE FUNCTION pricing.spelled(symbol text) RETURNS text LANGUAGE plpgsql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.spelled(text) TO pricing_reader, pricing_worker;
 
--- Symbols as their instruments are spelled: aapl is AAPL where no instrument is called aapl. So nobody makes a second one by small letters.
+-- Symbols as judge_symbols spells them; those that it refuses as they were given.
 CREATE FUNCTION pricing.spelled(data_types text[], symbols text[]) RETURNS text[] LANGUAGE plpgsql STABLE SET search_path=pg_temp, enable_seqscan=off;
 GRANT EXECUTE ON FUNCTION pricing.spelled(text[],text[]) TO pricing_reader, pricing_worker;
 
@@ -4428,6 +4546,10 @@ GRANT EXECUTE ON FUNCTION pricing.spelled_once(text[],text[]) TO pricing_reader,
 
 -- A provider may know under the new spelling what it did not know: ends the back-off of the instrument's pairs, as a change of their route does.
 TRIGGER FUNCTION pricing.spelling_changed() RETURNS trigger LANGUAGE plpgsql SET search_path=pg_temp;
+
+-- All spellings of a share, from its one spelling, that our tables can write: with each name of its exchange, and each sign before its class.
+CREATE FUNCTION pricing.spellings_of(symbol text) RETURNS text[] LANGUAGE plpgsql STABLE SET search_path=pg_temp, enable_seqscan=off;
+GRANT EXECUTE ON FUNCTION pricing.spellings_of(text) TO pricing_reader, pricing_worker;
 
 -- How much of a user's allowance its reads of the last minute have used up, and so many pairs beside them. In a minute they have as many fetched as the user may begin to watch, and no more than it may watch at once.
 CREATE FUNCTION pricing.spent_by_reads(user_id text, pairs bigint) RETURNS interval LANGUAGE sql STABLE SET search_path=pg_temp;
@@ -4587,6 +4709,10 @@ TRIGGER FUNCTION pricing.ttl_changed() RETURNS trigger LANGUAGE plpgsql SET sear
 -- The TTL in minutes that counts for a pair. While it is watched: its own TTL if that is positive, else the TTL of its type. While it is only held: the background TTL of its type.
 CREATE FUNCTION pricing.ttl_of(kind pricing.data_type_registry, own_minutes integer, is_watched boolean DEFAULT true) RETURNS integer LANGUAGE sql IMMUTABLE;
 GRANT EXECUTE ON FUNCTION pricing.ttl_of(pricing.data_type_registry,integer,boolean) TO pricing_reader, pricing_worker;
+
+-- The active data type with the freshest prices of an asset class; NULL = there is none.
+CREATE FUNCTION pricing.type_for(asset_class text) RETURNS text LANGUAGE sql STABLE SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.type_for(text) TO pricing_reader, pricing_worker;
 
 -- Cancels what is queued of a data type that is retired or deleted.
 TRIGGER FUNCTION pricing.type_retired() RETURNS trigger LANGUAGE plpgsql SET search_path=pg_temp;
