@@ -92,7 +92,7 @@ test-pgbouncer: install-test ## Run the tests of the database through PgBouncer 
 mutants: install-test ## Break the code on purpose, piece by piece, and see whether tests notice (ARGS="lock" picks)
 	$(BIN)/python -m pricing_pipeline_tests.tools.mutants $(ARGS)
 
-pages: install-test ## Write docs/schema.sql, docs/server.sql, docs/cli.md and the schema of declarations anew
+pages: install-test ## Write docs/maintainers/schema.sql, docs/maintainers/server.sql, docs/cli.md and the schema of declarations anew
 	$(BIN)/python -m pricing_pipeline_tests.tools.schema_page
 	$(BIN)/python -m pricing_pipeline_tests.tools.cli_page
 	$(BIN)/python -m pricing_pipeline_tests.tools.declaration_schema

@@ -1,4 +1,4 @@
--- The whole database in reading order. Words: docs/architecture.md. Functions stand in pricing_pipeline/db/functions/ and are
+-- The whole database in reading order. Words: docs/maintainers/architecture.md. Functions stand in pricing_pipeline/db/functions/ and are
 -- deployed anew by each `db upgrade`, and rights in pricing_pipeline/db/grants.sql. Only the clock and what triggers run
 -- stand here, beside their tables. Numbers of migrations begin with this one's: those before it had no users.
 
@@ -952,7 +952,7 @@ COMMENT ON COLUMN pricing.api_call_queue.window_end IS 'Last day, included; see 
 COMMENT ON COLUMN pricing.api_call_queue.provider IS
     'Who is asked, by the route at the time of queueing; NULL only for what had no route.';
 COMMENT ON COLUMN pricing.api_call_queue.status IS
-    'pending, processing, scheduled (waits until run_after), completed, failed or cancelled. docs/state-machine.md draws it.';
+    'pending, processing, scheduled (waits until run_after), completed, failed or cancelled. docs/maintainers/state-machine.md draws it.';
 COMMENT ON COLUMN pricing.api_call_queue.priority IS
     'Distinct viewers (at least 1); 0 held; -1 scheduled; -2 backfill. Higher goes first.';
 COMMENT ON COLUMN pricing.api_call_queue.cadence_minutes IS
@@ -975,7 +975,7 @@ COMMENT ON COLUMN pricing.api_call_queue.backfill_id IS 'The backfill that queue
 COMMENT ON COLUMN pricing.api_call_queue.errors IS 'Array of {at, attempt, kind, message}, oldest first.';
 COMMENT ON COLUMN pricing.api_call_queue.finished_at IS 'When it was completed, failed or cancelled.';
 COMMENT ON COLUMN pricing.api_call_queue.failure_kind IS
-    'Why it is dead, in one word; docs/state-machine.md lists them.';
+    'Why it is dead, in one word; docs/maintainers/state-machine.md lists them.';
 COMMENT ON COLUMN pricing.api_call_queue.ring IS 'Week of finishing modulo 8: the leaf of a completed task.';
 COMMENT ON COLUMN pricing.api_call_queue.resolved_at IS
     'Since when a dead task needs nobody any more: it was cancelled, or its work has succeeded since. It is kept 90 days longer.';

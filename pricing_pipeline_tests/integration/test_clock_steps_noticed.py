@@ -92,8 +92,8 @@ def test_b17_steps_that_cannot_be_followed_yet_add_up(core: Core, clock: Clock) 
 
 
 def test_every_time_that_is_stored_is_decided_on() -> None:
-    """A table's new column of times is moved with the clock, or need not be: docs/state-machine.md says which."""
-    schema = (ROOT / "docs/schema.sql").read_text()
+    """docs/maintainers/state-machine.md says of each column of times whether it is moved with the clock."""
+    schema = (ROOT / "docs/maintainers/schema.sql").read_text()
     stored: set[str] = set()
     table = ""
     for line in schema.splitlines():
@@ -101,7 +101,7 @@ def test_every_time_that_is_stored_is_decided_on() -> None:
             table = line.split()[2].removeprefix("pricing.") if line.startswith("CREATE TABLE") else ""
         elif table and " timestamp with time zone" in line and line.startswith("    "):
             stored.add(f"{table}.{line.split()[0]}")
-    page = (ROOT / "docs/state-machine.md").read_text()
+    page = (ROOT / "docs/maintainers/state-machine.md").read_text()
     section = page.split("## When the clock is set\n")[1].split("\n## ")[0]
     decided: set[str] = set()
     for row in section.splitlines():

@@ -1,4 +1,4 @@
-"""The contracts of docs/contracts.md that the database keeps, each shown once and plainly (B25).
+"""The contracts of docs/maintainers/contracts.md that the database keeps, each shown once and plainly (B25).
 
 Those that Python keeps are in test_contracts_of_fetching.py. Variants and corner cases are tested where the
 subject is; here stands the one case without which the contract would be words.

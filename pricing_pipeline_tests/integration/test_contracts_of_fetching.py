@@ -1,4 +1,4 @@
-"""The contracts of docs/contracts.md that Python keeps: what is asked, read, stored and given up (B25).
+"""The contracts of docs/maintainers/contracts.md that Python keeps: what is asked, read, stored and given up (B25).
 
 Answers come from real HTTP servers and go to a real database. Those that the database keeps are in test_contracts.py.
 """

@@ -1,4 +1,4 @@
-"""Every transition that docs/state-machine.md draws for tasks, taken once by the function it is drawn with."""
+"""Each transition of tasks in docs/maintainers/state-machine.md, made once by the function that it names."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Step = Callable[[Core, Clock], object]
 
 
 def drawn() -> set[tuple[str, str, str]]:
-    page = (ROOT / "docs/state-machine.md").read_text()
+    page = (ROOT / "docs/maintainers/state-machine.md").read_text()
     found = re.search(r"^## Tasks\n(.*?)^## ", page, re.MULTILINE | re.DOTALL)
     assert found
     return set(re.findall(r"^ +(\S+) --> (\S+): (.+)$", found[1], re.MULTILINE))

@@ -19,4 +19,4 @@ MUTANTS = (
     *mutants_of_forecast.MUTANTS,
     *mutants_of_operations.MUTANTS,
 )
-"""In the order of docs/contracts.md."""
+"""In the order of docs/maintainers/contracts.md."""

@@ -2,7 +2,7 @@
 
 Each mutant is one change to one file, made in a copy of the tree in a temporary folder; the few tests that should
 notice it run there. It is killed when one of them fails, and only then: a test that cannot begin proves nothing. The
-table says which survived; the exit code is 1 if any did. docs/contracts.md says what each stands for.
+table says which survived; the exit code is 1 if any did. docs/maintainers/contracts.md says what each stands for.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""`docs/schema.sql`: the whole database in one place; `docs/server.sql`: who may do what on the embedded server.
+"""The whole database in `docs/maintainers/schema.sql`, and the rights on the embedded server in `server.sql` beside it.
 
 `make pages` writes both, and tests hold them to what is there. Run as a module this writes the pages
 anew, from an empty database on a server of its own.
@@ -15,7 +15,7 @@ from pricing_pipeline.db.migrate import upgrade
 from pricing_pipeline.db.query_loader import query
 from pricing_pipeline_tests.fixtures.home import make_open_folder, quickest_place
 
-PAGE = Path(__file__).parents[2] / "docs" / "schema.sql"
+PAGE = Path(__file__).parents[2] / "docs" / "maintainers" / "schema.sql"
 SERVER_PAGE = PAGE.with_name("server.sql")
 
 _HEAD = """\

@@ -1,4 +1,4 @@
-"""`docs/contracts.md` and the tests it names agree: each contract, each line of the checklist, each mutant (B25)."""
+"""B25: `docs/maintainers/contracts.md` and its tests agree on contracts, the checklist and mutants."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 from pricing_pipeline_tests.support.pages import ROOT
 from pricing_pipeline_tests.tools.mutant_list import MUTANTS
 
-PAGE = (ROOT / "docs/contracts.md").read_text()
+PAGE = (ROOT / "docs/maintainers/contracts.md").read_text()
 NUMBERS = [*map(str, range(1, 7)), "6a", *map(str, range(7, 23))]
 FILES = sorted((ROOT / "pricing_pipeline_tests/integration").glob("test_contracts*.py"))
 

@@ -186,7 +186,7 @@ def test_the_environment_has_the_locked_pip_and_no_setuptools_of_its_python() ->
 
 def test_the_dependencies_page_names_the_direct_dependencies_and_no_others() -> None:
     explained = re.findall(
-        r"^\| ([A-Za-z0-9_.-]+) \| \S", (ROOT / "docs/dependencies.md").read_text(), re.MULTILINE
+        r"^\| ([A-Za-z0-9_.-]+) \| \S", (ROOT / "docs/maintainers/dependencies.md").read_text(), re.MULTILINE
     )
     assert sorted(n for n in explained if n != "package") == sorted(r.name for r in DIRECT)
 

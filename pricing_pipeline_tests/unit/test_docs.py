@@ -28,7 +28,7 @@ MIGRATIONS = "\n".join(p.read_text() for p in sorted((ROOT / "migrations/version
 for old, new in re.findall(r"^ALTER TABLE pricing\.(\w+) RENAME TO (\w+);", MIGRATIONS, re.MULTILINE):
     MIGRATIONS = re.sub(rf"\b{old}\b", new, MIGRATIONS)
 FUNCTION_FILES = "\n".join(p.read_text() for p in sorted((PACKAGE / "db/functions").rglob("*.sql")))
-STATES = ROOT / "docs/state-machine.md"
+STATES = ROOT / "docs/maintainers/state-machine.md"
 SCRIPT_OF_ROLES = ROOT / "deploy/postgres/10-roles.sql"
 
 
@@ -294,7 +294,7 @@ def definitions(path: Path) -> set[str]:
 
 def test_g7_the_layout_that_the_architecture_shows_is_there() -> None:
     """One package for the code, one for its tests, and Dagster's usual files at the top level."""
-    page = (ROOT / "docs/architecture.md").read_text()
+    page = (ROOT / "docs/maintainers/architecture.md").read_text()
     (layout,) = re.findall(r"^## Layout\n(.*?)^Imports", page, re.MULTILINE | re.DOTALL)
     inside = set(re.findall(r"\b(\w+(?:\.py|/))(?=[ \n])", layout)) - {"pricing_pipeline/"}
     top = {"pricing_pipeline_tests/", "migrations/", "client/"}
@@ -321,7 +321,7 @@ def test_g7_the_layout_that_the_architecture_shows_is_there() -> None:
 
 
 def test_the_processes_of_the_architecture_are_those_that_up_starts() -> None:
-    page = (ROOT / "docs/architecture.md").read_text()
+    page = (ROOT / "docs/maintainers/architecture.md").read_text()
     tree = ast.parse((PACKAGE / "stack.py").read_text())
     started = set()
     for call in (node for node in ast.walk(tree) if isinstance(node, ast.Call)):
@@ -334,14 +334,14 @@ def test_the_processes_of_the_architecture_are_those_that_up_starts() -> None:
 
 
 def test_the_tables_of_the_architecture_are_those_of_the_migrations() -> None:
-    page = (ROOT / "docs/architecture.md").read_text()
+    page = (ROOT / "docs/maintainers/architecture.md").read_text()
     listed = {name for row in table(page, "table") for name in re.findall(r"`pricing\.(\w+)`", row[0])}
     made = set(re.findall(r"^CREATE TABLE pricing\.(\w+) \(", MIGRATIONS, re.MULTILINE))
     assert listed == made
 
 
 def test_jobs_sensors_and_schedules_of_the_architecture_exist() -> None:
-    page = (ROOT / "docs/architecture.md").read_text()
+    page = (ROOT / "docs/maintainers/architecture.md").read_text()
     (said,) = re.findall(r"^- Jobs (.*?)^- ", page, re.MULTILINE | re.DOTALL)
     known = source_strings()
     for name in re.findall(r"`([^`]+)`", said):

@@ -366,3 +366,11 @@ def test_b18_names_that_anybody_asks_for_are_not_kept() -> None:
         assert tracemalloc.get_traced_memory()[0] < 50_000
     finally:
         tracemalloc.stop()
+
+
+def test_c1_pages_of_the_documentation_lead_to_each_other_wherever_they_lie() -> None:
+    told = documentation.page("operations")
+    assert told is not None
+    names = re.findall(r'href="([^":#]+)\.md', told)
+    assert "architecture" in names
+    assert [name for name in names if documentation.page(name) is None] == []

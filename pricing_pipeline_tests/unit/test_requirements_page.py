@@ -1,4 +1,4 @@
-"""`docs/requirements.md` lists every row once, and what it calls done has a test that says so."""
+"""`docs/maintainers/requirements.md` lists every row once, and what it calls done has a test that says so."""
 
 from __future__ import annotations
 
@@ -27,7 +27,9 @@ class Row:
 
 
 def rows() -> list[Row]:
-    lines = re.findall(r"^\| ([A-G]\d+) \|(.*)\|$", (ROOT / "docs/requirements.md").read_text(), re.MULTILINE)
+    lines = re.findall(
+        r"^\| ([A-G]\d+) \|(.*)\|$", (ROOT / "docs/maintainers/requirements.md").read_text(), re.MULTILINE
+    )
     found = []
     for name, cells in lines:
         promise, tests, status, missing = (cell.strip() for cell in cells.split("|"))

@@ -19,19 +19,20 @@ _FOLDER = Path(__file__).parents[3] / "docs"
 def page(name: str) -> str | None:
     """A page of the documentation by its name, such as `runbook`; None if there is none."""
     # Anybody may ask for any name, so only names of pages are looked up and kept.
-    return _rendered(name) if name in _names() else None
+    return _rendered(name) if name in _pages() else None
 
 
 @cache
-def _names() -> frozenset[str]:
-    return frozenset(path.stem for path in _FOLDER.glob("*.md"))
+def _pages() -> dict[str, Path]:
+    return {path.stem: path for path in [*_FOLDER.glob("*.md"), *_FOLDER.glob("maintainers/*.md")]}
 
 
 @cache
 def _rendered(name: str) -> str:
-    path = _FOLDER / f"{name}.md"
     markdown = MarkdownIt("commonmark", {"html": False}).enable("table")
-    tokens = markdown.parse(path.read_text())
+    # Here all pages are in one folder.
+    text = re.sub(r"\]\((?:\.\./|maintainers/)([\w-]+\.md)", r"](\1", _pages()[name].read_text())
+    tokens = markdown.parse(text)
     title = _name_headings(tokens) or name
     return documentation_page(title, markdown.renderer.render(tokens, markdown.options, {}))
 

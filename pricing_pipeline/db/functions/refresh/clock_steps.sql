@@ -1,4 +1,4 @@
--- What becomes of stored times when the database's clock is set. docs/state-machine.md says what is decided for each column.
+-- What becomes of stored times when the database's clock is set. docs/maintainers/state-machine.md says what is decided for each column.
 -- Lock order: see queue.sql. The rows of clients, which a session of theirs may hold for long, are passed over if they are locked.
 
 CREATE OR REPLACE FUNCTION pricing.follow_clock(now_ timestamptz) RETURNS boolean

@@ -177,7 +177,7 @@ CREATE TABLE pricing.api_call_queue (
     window_start date NOT NULL DEFAULT '-infinity'::date  -- -infinity..infinity = the latest price; otherwise days to backfill, both included.
     window_end date NOT NULL DEFAULT 'infinity'::date  -- Last day, included; see window_start.
     provider text  -- Who is asked, by the route at the time of queueing; NULL only for what had no route.
-    status text NOT NULL DEFAULT 'pending'::text  -- pending, processing, scheduled (waits until run_after), completed, failed or cancelled. docs/state-machine.md draws it.
+    status text NOT NULL DEFAULT 'pending'::text  -- pending, processing, scheduled (waits until run_after), completed, failed or cancelled. docs/maintainers/state-machine.md draws it.
     priority integer NOT NULL DEFAULT 1  -- Distinct viewers (at least 1); 0 held; -1 scheduled; -2 backfill. Higher goes first.
     cadence_minutes integer NOT NULL DEFAULT 0  -- TTL of the type in minutes: among tasks of one priority the shorter goes first.
     est_bytes bigint NOT NULL DEFAULT 50000  -- Bytes on the wire that the answer is expected to take, reserved when it is claimed.
@@ -193,7 +193,7 @@ CREATE TABLE pricing.api_call_queue (
     backfill_id uuid  -- The backfill that queued it; NULL for live work.
     errors jsonb NOT NULL DEFAULT '[]'::jsonb  -- Array of {at, attempt, kind, message}, oldest first.
     finished_at timestamp with time zone  -- When it was completed, failed or cancelled.
-    failure_kind text  -- Why it is dead, in one word; docs/state-machine.md lists them.
+    failure_kind text  -- Why it is dead, in one word; docs/maintainers/state-machine.md lists them.
     ring smallint NOT NULL DEFAULT 0  -- Week of finishing modulo 8: the leaf of a completed task.
     resolved_at timestamp with time zone  -- Since when a dead task needs nobody any more: it was cancelled, or its work has succeeded since. It is kept 90 days longer.
 ) PARTITION BY LIST (status);
