@@ -54,11 +54,11 @@ def test_e4_tasks_are_listed_by_state_shown_cancelled_and_retried(operator: Call
     core.enqueue(DAILY, "AAPL", priority=-1)
     listed = operator.get("tasks")["tasks"]
     assert [(task["symbol"], task["data_type"]) for task in listed] == [
-        ("AAPL", QUOTE),
-        ("MSFT", QUOTE),
         ("AAPL", DAILY),
-    ]
-    first = listed[0]
+        ("MSFT", QUOTE),
+        ("AAPL", QUOTE),
+    ], "the newest first"
+    first = listed[-1]
     outcome = operator.post("tasks/cancel", {"ids": [first["id"]]})
     assert outcome == {
         "tasks": [
@@ -154,7 +154,7 @@ def test_e4_side_effects_are_listed_shown_counted_cancelled_and_retried(operator
         )
         payload = {"recipient": "ann", "title": "AAPL", "body": "late"}
         ids = [operation_queue.enqueue(connection, "log", payload) for _ in range(2)]
-    assert [row["id"] for row in operator.get("operations")["operations"]] == ids
+    assert [row["id"] for row in operator.get("operations")["operations"]] == ids[::-1]
     assert operator.get("operations", operation_type="webhook")["operations"] == []
     assert operator.get(f"operations/{ids[0]}")["payload"] == payload
     told = operator.post("operations/cancel", {"ids": [ids[0]]})

@@ -99,9 +99,10 @@ def test_f4_what_reads_a_retired_type_says_so_and_how_it_is_revived(cli: Command
         ("price", "show", "EUR/USD"),
         ("price", "why", "EUR/USD"),
         ("price", "history", "EUR/USD"),
-        ("subscription", "watch", "EUR/USD"),
     ):
         assert cli(*command, "--type", "fx_rate").error == f"{retired}."
+    watching = cli("subscription", "watch", "EUR/USD", "--type", "fx_rate")
+    assert watching.error == f"EUR/USD of fx_rate is refused: {retired}."
 
 
 def test_a_type_is_shown_with_who_serves_it(cli: CommandLine, core: Core) -> None:

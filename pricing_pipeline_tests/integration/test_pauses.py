@@ -6,7 +6,7 @@ from datetime import date
 
 import pytest
 
-from pricing_pipeline.demand import freshness
+from pricing_pipeline.demand import freshness, viewers
 from pricing_pipeline.domain.answers import FailureKind
 from pricing_pipeline.domain.scopes import Scope
 from pricing_pipeline_tests.fixtures.cli import CommandLine
@@ -199,7 +199,9 @@ def test_b1_a_retired_types_tasks_stop_and_a_revived_ones_start(core: Core, cloc
     }
     for _ in range(3):
         clock.advance(MINUTE)
-        core.heartbeat("ann", AAPL, BARS)
+        with core.engine.begin() as connection:
+            answer = viewers.heartbeat(connection, "ann", [AAPL, BARS])
+        assert [pair.code for pair in answer.pairs] == ["retired_type"]
         core.rows("SELECT pricing.run_duties()")
         assert core.enqueue_due() == 0
     core.rows("UPDATE pricing.data_type_registry SET is_active = true WHERE data_type = 'equity_quote'")

@@ -198,6 +198,7 @@ def test_b7_every_function_looks_in_temporary_schemas_last(connection: Login) ->
             "instant_of",
             "zone_of",
             "said_slots",
+            "exchanges_marked",
             "said_days",
             "said_offers",
             "placed_slots",

@@ -54,7 +54,7 @@ def test_b21_many_wrong_symbols_beside_good_ones_are_no_alert(
     assert raised(core) == {}
 
 
-def test_b23_a_wrong_symbol_of_a_user_leaves_the_page_calm(core: Core, clock: Clock) -> None:
+def test_b23_a_wrong_symbol_of_a_user_is_counted_and_makes_nobody_ill(core: Core, clock: Clock) -> None:
     start(core)
     core.rows("UPDATE pricing.data_type_registry SET refresh_strategy = 'on-demand', refresh_schedule = NULL")
     priced(core, "AAPL")
@@ -64,7 +64,7 @@ def test_b23_a_wrong_symbol_of_a_user_leaves_the_page_calm(core: Core, clock: Cl
         judged = verdict.judge(read(connection))
     assert [
         finding.words for finding in judged.findings if finding.section in ("tasks", "alerts", "old")
-    ] == []
+    ] == ["1 task has failed for good, by its symbol"]
     assert judged.state is not verdict.State.ILL
 
 

@@ -226,7 +226,7 @@ def test_g6_a_configuration_that_makes_no_sense_is_refused_in_a_sentence(stage: 
         ),
         (
             {"symbols": ["AAPL,IBM"]},
-            "no equity instrument is called AAPL,IBM. A symbol of equity_daily is a ticker without a slash",
+            "no equity instrument is called AAPL,IBM. As a symbol of equity_daily it is refused: a symbol",
         ),
         ({"symbols": ["IBM", "ZZZZ", "AAPL"]}, "no equity instrument is called ZZZZ."),
     ):

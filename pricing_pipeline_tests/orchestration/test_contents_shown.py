@@ -342,11 +342,15 @@ def test_g3_contents_that_share_a_table_have_no_row_count(
         ("refused", [], "its last task failed, and it is not asked for before"),
         ("spent", [], "quota"),
         ("paused", [0], "is paused. This resumes it: pricing-pipeline instrument resume"),
-        (None, [1], "nobody watches or holds it, so it is not fetched. Watching does that: pricing-pipeline"),
+        (
+            None,
+            [1],
+            "nobody watches or holds it, so it is not fetched. This fetches it once: pricing-pipeline",
+        ),
         (
             None,
             [0, 1],
-            "nobody watches or holds it, so it is not fetched. Watching does that: pricing-pipeline",
+            "nobody watches or holds it, so it is not fetched. This fetches it once: pricing-pipeline",
         ),
     ],
 )

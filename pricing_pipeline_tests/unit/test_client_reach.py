@@ -91,7 +91,7 @@ def test_a_host_without_an_address_or_a_server_is_down() -> None:
     with client, pytest.raises(ProviderDown) as caught:
         client.fetch(Fetcher.NAV, ["125497"])
     assert str(caught.value) == (
-        "mfapi could not be asked or broke off: Name or service not known (0 bytes had arrived). "
+        "mfapi was not asked: DNS gives no address for the name of its host (Name or service not known). "
         "The base URL is https://prices.example"
     )
     with ScriptedServer(lambda c: c.answer()) as server:

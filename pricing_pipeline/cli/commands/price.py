@@ -37,8 +37,7 @@ def show(
     What is missing or stale is asked for: with a data type everything, without one what is watched or held.
 
     \b
-    Example: pricing-pipeline price show AAPL MSFT --type equity_quote
-    Example: pricing-pipeline price show equity_quote:AAPL fx_rate:EUR/USD
+    Example: pricing-pipeline price show AAPL fx_rate:EUR/USD
     """
     one_output(False, as_json, csv, parquet)
     from pricing_pipeline.cli import price

@@ -563,7 +563,7 @@ BEGIN
             USING HINT = (
                 SELECT CASE WHEN j.symbol IS NOT NULL
                             THEN format('Watching it makes it known: pricing-pipeline subscription watch %s --type %s', j.symbol, j.data_type)
-                            ELSE concat_ws(' ', format('As a symbol of %s it is refused: %s.', j.data_type, j.reason), pricing.say_meant(j.proposal)) END
+                            ELSE concat_ws('. ', format('As a symbol of %s it is refused: %s', j.data_type, j.reason), pricing.say_meant(j.proposal)) END
                 FROM pricing.judge_symbols(data_types, array_fill(odd.first, ARRAY[cardinality(data_types)])) j
                 ORDER BY j.symbol IS NULL, j.proposal IS NULL, j.place LIMIT 1),
                 ERRCODE = 'invalid_parameter_value';
