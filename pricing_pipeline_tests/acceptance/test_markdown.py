@@ -142,6 +142,8 @@ def told(stage: Stage, core: Core, clock: Clock, stranger: Stranger) -> str:
     for sensor in ("report_freshness", "report_sources"):
         tell(stage, sensor)
     clock.advance(60)
+    # Else no worker would be what it waits for, and not what its provider said.
+    core.rows("UPDATE pricing.api_call_queue_live SET run_after = pricing.clock() + interval '1 hour'")
     core.heartbeat(client, (DAILY, symbol), (QUOTE, symbol))
     tell(stage, "report_freshness")
     checks = stage.definitions.resolve_job_def("check_prices")

@@ -29,6 +29,7 @@ from pricing_pipeline_tests.support.api_server import Caller, RunningApi
 from pricing_pipeline_tests.support.chromium import CHROMIUM, FLAGS, needs_chromium
 from pricing_pipeline_tests.support.patience import PATIENCE, wait_until
 from pricing_pipeline_tests.support.troubled import DOUBTED, be_fresh, be_ill, doubt, price
+from pricing_pipeline_tests.support.working import start
 
 NO_CACHE = {"Cache-Control": "no-cache"}
 
@@ -140,6 +141,7 @@ def test_e4_equal_failures_are_one_row_that_is_retried_or_forgotten_as_a_whole(
 def test_what_an_empty_home_says_has_whole_commands_in_it(
     browser: Browser, api: RunningApi, core: Core, operator: Caller
 ) -> None:
+    start(core)
     core.rows("UPDATE pricing.data_collectors SET is_active = false")
     page = opened(browser, api, operator, viewport={"width": 700, "height": 800})
     expect(page.locator("#headline")).to_contain_text("Nobody watches a price now.")

@@ -11,13 +11,15 @@ from pricing_pipeline_tests.fixtures.core import DAILY, FX, QUOTE, Core, observa
 from pricing_pipeline_tests.fixtures.database import Clock
 from pricing_pipeline_tests.support import alert_causes
 from pricing_pipeline_tests.support.quarantining import bring, one_call
+from pricing_pipeline_tests.support.working import start
 
 DOUBTED = "7250"
 """A price of AAPL in the wrong unit."""
 
 
 def be_fresh(core: Core) -> None:
-    """Three watched pairs with prices, and a notifier at work."""
+    """A pipeline that has just started, three watched pairs with prices, and a notifier at work."""
+    start(core)
     with core.engine.begin() as connection:
         operation_queue.note_run(connection, "here")
     alerts.look(core.engine, worker="here")
