@@ -37,6 +37,7 @@ KEY = f"{CANARY}-key"
 STORED = f"{CANARY}-stored"
 
 FRANKFURTER = str(Path(__file__).parents[2] / "docs/examples/frankfurter.yaml")
+TRADES = str(Path(__file__).parents[1] / "data/holdings/trading212.csv")
 COMMANDS = {
     "subscription watch": ["AAPL", "--type", "no_such_type"],
     "subscription end": ["AAPL", "--type", QUOTE, "--user", "ann"],
@@ -45,6 +46,7 @@ COMMANDS = {
     "holding list": [],
     "holding show": ["AAPL", "--type", QUOTE, "--user", "ann"],
     "holding open": ["AAPL", "--type", QUOTE, "--user", "ann"],
+    "holding import": [TRADES, "--user", "ann"],
     "holding close": ["AAPL", "--type", QUOTE, "--user", "ann"],
     "price show": ["AAPL"],
     "price why": ["AAPL"],
