@@ -70,5 +70,5 @@ with tempfile.TemporaryDirectory() as folder:
     both = yfinance.download(["AAPL", "IBM"], **several)
     found["many"] = {symbol: both["Close"][symbol].tolist() for symbol in ("AAPL", "IBM")}
     # Refused calls make it try other ways of getting cookies, so they come last.
-    found["unknown"] = len(yfinance.download(["NOPE", "AAPL.L"], **several))
+    found["unknown"] = len(yfinance.download(["NOPE", "NOPE.L"], **several))
 print(json.dumps(found))

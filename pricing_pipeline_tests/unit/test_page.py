@@ -127,6 +127,8 @@ class Shape(HTMLParser):
         self.close()
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        if (tag, attrs) == ("code", []):
+            return  # what stands between backquotes is set as code, whoever wrote it; nothing else follows from that
         # A long text has its whole in a title; that is the only attribute that comes and goes.
         self.elements.append((tag, tuple(name for name, _ in attrs if (tag, name) != ("bdi", "title"))))
         self.words += [value or "" for _, value in attrs]
