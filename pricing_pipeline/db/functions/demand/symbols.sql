@@ -358,6 +358,7 @@ DECLARE
     found_ text[];
     cleaned text;
     other text;
+    spellings text[];
 BEGIN
     FOR pair IN
         SELECT u.place, u.data_type, u.symbol AS given, r.asset_class,
@@ -426,10 +427,14 @@ BEGIN
             RETURN NEXT;
             CONTINUE;
         END IF;
-        SELECT i.symbol INTO symbol FROM pricing.instruments i
-        WHERE i.asset_class = pair.asset_class
-          AND i.symbol = ANY (ARRAY[read.symbol, upper(pair.given)] || CASE WHEN pair.asset_class = 'equity' THEN pricing.spellings_of(read.symbol) END)
-        ORDER BY i.symbol <> read.symbol, i.symbol LIMIT 1;
+        spellings := ARRAY[read.symbol, upper(pair.given)]
+            || CASE WHEN pair.asset_class = 'equity' THEN pricing.spellings_of(read.symbol) END;
+        -- A look into the index for each, however few instruments there were when this was planned.
+        SELECT k.symbol INTO symbol
+        FROM unnest(spellings) AS s (spelling)
+        CROSS JOIN LATERAL (SELECT i.symbol FROM pricing.instruments i
+                            WHERE (i.asset_class, i.symbol) = (pair.asset_class, s.spelling) OFFSET 0) k
+        ORDER BY k.symbol <> read.symbol, k.symbol LIMIT 1;
         IF symbol IS NULL THEN
             symbol := read.symbol;
             reason := read.doubt;
