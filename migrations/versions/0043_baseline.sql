@@ -1,6 +1,6 @@
--- The whole database in reading order. Words: docs/maintainers/architecture.md. Functions stand in pricing_pipeline/db/functions/ and are
--- deployed anew by each `db upgrade`, and rights in pricing_pipeline/db/grants.sql. Only the clock and what triggers run
--- stand here, beside their tables. Numbers of migrations begin with this one's: those before it had no users.
+-- The whole database in reading order. Words: docs/maintainers/architecture.md. Functions stand in
+-- pricing_pipeline/db/functions/ and are deployed anew by each `db upgrade`, and rights in
+-- pricing_pipeline/db/grants.sql. Only the clock and what triggers run stand here, beside their tables. Numbers of migrations begin with this one's: those before it had no users.
 
 COMMENT ON SCHEMA pricing IS
     'Everything of the price-refresh pipeline. Times are timestamptz; money is an integer with its scale.';
@@ -952,7 +952,8 @@ COMMENT ON COLUMN pricing.api_call_queue.window_end IS 'Last day, included; see 
 COMMENT ON COLUMN pricing.api_call_queue.provider IS
     'Who is asked, by the route at the time of queueing; NULL only for what had no route.';
 COMMENT ON COLUMN pricing.api_call_queue.status IS
-    'pending, processing, scheduled (waits until run_after), completed, failed or cancelled. docs/maintainers/state-machine.md draws it.';
+    'pending, processing, scheduled (waits until run_after), completed, failed or cancelled. '
+    'docs/maintainers/state-machine.md draws it.';
 COMMENT ON COLUMN pricing.api_call_queue.priority IS
     'Distinct viewers (at least 1); 0 held; -1 scheduled; -2 backfill. Higher goes first.';
 COMMENT ON COLUMN pricing.api_call_queue.cadence_minutes IS

@@ -86,7 +86,9 @@ BEGIN
         -- Tables that a worker may not change at will; in all others it may insert, update and delete.
         worker_privileges (pattern, privileges) AS (VALUES
             -- What the owner tells the pipeline.
-            ('(data_type_registry|contents|fetchers|registry_state|user_caps|calendar_rules|exchanges|exchange_endings|symbol_aliases|alembic_version)', 'SELECT'),
+            ('(data_type_registry|contents|fetchers|registry_state|user_caps|calendar_rules)', 'SELECT'),
+            ('alembic_version', 'SELECT'),
+            ('(exchanges|exchange_endings|symbol_aliases)', 'SELECT'),
             ('(data_collectors|provider_capabilities|provider_limits|provider_key_limits|provider_plans|provider_declarations|provider_symbols|provider_routing|plausibility_bounds|provider_credentials|operation_types|recipients|api_tokens)', 'SELECT'),
             -- Which values are in files alone; only functions with the owner's rights move any.
             ('(exported_months|moved_days)', 'SELECT'),

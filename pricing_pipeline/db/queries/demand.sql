@@ -192,7 +192,8 @@ SELECT l.pairs, l.symbol, pricing.without_full_stop(CASE
     WHEN r.provider IS NULL THEN pricing.describe_no_route(:data_type, l.symbol)
     WHEN l.symbol NOT IN (SELECT w.symbol FROM wanted w) THEN pricing.why_sentence('unwatched', :data_type, l.symbol)
     WHEN d.backoff_until > pricing.clock() THEN pg_catalog.format(
-        'its last task failed, and it is not asked for before %s. `pricing-pipeline task list --status failed` shows why',
+        'its last task failed, and it is not asked for before %s. `pricing-pipeline task list --status failed` shows '
+        'why',
         pricing.format_time(d.backoff_until))
     ELSE coalesce((pricing.why_not_called(r.provider, 0, k.estimated_data_size_bytes)).sentence,
                   (pricing.why_old(:data_type, l.symbol)).sentence) END) AS why
@@ -238,7 +239,8 @@ SELECT DISTINCT asset_class FROM pricing.data_type_registry ORDER BY 1;
 
 -- name: check_new
 -- Refuses what no instrument can be called.
-SELECT pricing.check_shapes(array_fill(CAST(:data_type AS text), ARRAY[cardinality(CAST(:symbols AS text[]))]), CAST(:symbols AS text[]));
+SELECT pricing.check_shapes(array_fill(CAST(:data_type AS text), ARRAY[cardinality(CAST(:symbols AS text[]))]),
+                            CAST(:symbols AS text[]));
 
 -- name: add_instruments
 -- Make instruments known; returns those that are new.
@@ -257,7 +259,8 @@ FROM pricing.read_symbol(:asset_class, :symbol) r;
 -- name: doubts
 -- What is doubtful about symbols of one data type that are accepted.
 SELECT j.symbol, j.reason
-FROM pricing.judge_symbols(array_fill(CAST(:data_type AS text), ARRAY[cardinality(CAST(:symbols AS text[]))]), CAST(:symbols AS text[])) j
+FROM pricing.judge_symbols(array_fill(CAST(:data_type AS text), ARRAY[cardinality(CAST(:symbols AS text[]))]),
+                           CAST(:symbols AS text[])) j
 WHERE j.outcome = 'doubtful' ORDER BY j.place;
 
 -- name: check_identifiers
@@ -272,12 +275,14 @@ WHERE (i.asset_class, i.symbol) = (:asset_class, :symbol) RETURNING i.isin, i.fi
 
 -- name: read_identifier
 -- Words as an ISIN or a FIGI, if they are one.
-SELECT CASE WHEN pricing.is_isin(t.text) THEN t.text END AS isin, CASE WHEN pricing.is_figi(t.text) THEN t.text END AS figi
+SELECT CASE WHEN pricing.is_isin(t.text) THEN t.text END AS isin,
+       CASE WHEN pricing.is_figi(t.text) THEN t.text END AS figi
 FROM (SELECT upper(btrim(CAST(:words AS text))) AS text) t;
 
 -- name: about_instruments
 -- Everything about the instruments that a symbol names, one for each asset class.
-SELECT i.asset_class, i.symbol, i.name, i.currency, i.isin, i.figi, i.scale, i.exchange, i.calendar, i.listed_on, i.created_at,
+SELECT i.asset_class, i.symbol, i.name, i.currency, i.isin, i.figi, i.scale, i.exchange, i.calendar,
+       i.listed_on, i.created_at,
        i.verified_at,
        pricing.exchange_of(i.asset_class, i.symbol, i.currency) AS exchange_by_symbol,
        ARRAY(SELECT n.mic FROM pricing.exchange_endings n
@@ -347,6 +352,7 @@ ORDER BY r.asset_class, r.data_type;
 -- name: learn_isins
 -- Note by which ISINs instruments are known that have none.
 UPDATE pricing.instruments i SET isin = u.isin
-FROM unnest(CAST(:data_types AS text[]), CAST(:symbols AS text[]), CAST(:isins AS text[])) AS u (data_type, symbol, isin)
+FROM unnest(CAST(:data_types AS text[]), CAST(:symbols AS text[]), CAST(:isins AS text[]))
+    AS u (data_type, symbol, isin)
 JOIN pricing.data_type_registry r USING (data_type)
 WHERE (i.asset_class, i.symbol) = (r.asset_class, u.symbol) AND i.isin IS NULL AND pricing.is_isin(u.isin);

@@ -58,7 +58,11 @@ FROM pricing.async_operations o
 WHERE o.status = ANY (CAST(:statuses AS text[])) AND coalesce(o.operation_type = CAST(:operation_type AS text), true)
   AND (CAST(:after_id AS bigint) IS NULL OR o.id < :after_id)
 ORDER BY CASE WHEN :by_id THEN o.id END DESC,
-         o.finished_at IS NOT NULL, CASE WHEN o.finished_at IS NULL THEN o.due_at END, o.finished_at DESC, o.id LIMIT :most;
+         o.finished_at IS NOT NULL,
+         CASE WHEN o.finished_at IS NULL THEN o.due_at END,
+         o.finished_at DESC,
+         o.id
+LIMIT :most;
 
 -- name: show
 -- Everything about one side effect.

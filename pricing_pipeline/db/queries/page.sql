@@ -24,7 +24,8 @@ CROSS JOIN LATERAL pricing.why_old(late.data_type, late.symbol) w
 WHERE late.place <= :of_each ORDER BY late.owed_since, late.data_type, late.symbol LIMIT :most;
 
 -- name: watched
--- The watched pairs, those that are not well first and then those that most people watch: how they are served, and their
+-- The watched pairs, those that are not well first and then those that most people watch: how they are served, and
+-- their
 -- prices; with how many there are.
 SELECT w.data_type, w.symbol, w.state, v.viewers, k.contents, l.amount, l.scale, l.currency, w.fetched_at,
        count(*) OVER () AS total
@@ -51,7 +52,8 @@ SELECT l.id, l.data_type, l.symbol, l.provider, l.status, l.attempt, l.max_attem
 FROM pricing.api_call_queue_live l WHERE l.errors <> '[]' ORDER BY l.attempt DESC, l.id DESC LIMIT :most;
 
 -- name: dead_tasks
--- Failed tasks that nothing has settled since, equal failures together, the newest first: faults of symbols are equal by
+-- Failed tasks that nothing has settled since, equal failures together, the newest first: faults of symbols are equal
+-- by
 -- their kind, others by their message, whatever symbol it names. With how many tasks there are in all, and how many of
 -- them failed by trouble that is not their symbol's.
 SELECT (array_agg(q.id ORDER BY q.id DESC))[1:(:most_ids)] AS ids, count(*) AS tasks,

@@ -94,13 +94,15 @@ SELECT pricing.read_prices(string_to_array($1, ','), string_to_array($2, ','), $
 FROM set_config('pricing.has_primary', 'on', true);
 
 -- name: request
--- A read asks for what is missing or stale of symbols, in one data type of prices, or in those in which they are watched
+-- A read asks for what is missing or stale of symbols, in one data type of prices, or in those in which they are
+-- watched
 -- or held; returns how many are queued.
 SELECT pricing.request_prices(array_agg(r.data_type), array_agg(i.symbol))
 FROM pricing.instruments i JOIN pricing.data_type_registry r USING (asset_class)
 WHERE i.symbol = ANY (CAST(:symbols AS text[])) AND r.is_active AND r.contents = 'prices'
   AND CASE WHEN CAST(:data_type AS text) IS NOT NULL THEN r.data_type = :data_type
-           ELSE EXISTS (SELECT FROM pricing.active_subscriptions a WHERE (a.data_type, a.symbol) = (r.data_type, i.symbol))
+           ELSE EXISTS (SELECT FROM pricing.active_subscriptions a
+                        WHERE (a.data_type, a.symbol) = (r.data_type, i.symbol))
                 OR EXISTS (SELECT FROM pricing.holdings h
                            WHERE (h.data_type, h.active_symbol) = (r.data_type, i.symbol)) END;
 

@@ -51,7 +51,8 @@ LANGUAGE sql STABLE AS $$
     WHERE r.data_type = wanted_type AND (r.symbol = wanted_symbol OR r.symbol IS NULL) AND r.is_active
 $$;
 COMMENT ON FUNCTION pricing.longest_window(text, text, text) IS
-    'How many days a task of a pair may span: as many as each of its providers takes in one call, for it may be given to another one. NULL = any number, or no provider.';
+    'How many days a task of a pair may span: as many as each of its providers takes in one call, for it may be '
+    'given to another one. NULL = any number, or no provider.';
 
 
 CREATE OR REPLACE FUNCTION pricing.sessions_to_ask(
@@ -129,7 +130,9 @@ BEGIN
     ORDER BY 1, 2;
 END $$;
 COMMENT ON FUNCTION pricing.missing_windows(text, date, date, text[]) IS
-    'The fewest spans of days that a backfill must ask for: from the first to the last session without a final value, weekends and holidays bridged, none before listing, none that the provider has answered for or that is queued, each within what one call may ask.';
+    'The fewest spans of days that a backfill must ask for: from the first to the last session without a final '
+    'value, weekends and holidays bridged, none before listing, none that the provider has answered for or that is '
+    'queued, each within what one call may ask.';
 
 
 CREATE OR REPLACE FUNCTION pricing.left_out(wanted_type text, only_symbols text[] DEFAULT NULL) RETURNS jsonb
@@ -144,7 +147,8 @@ LANGUAGE sql STABLE SET search_path = '' AS $$
         WHERE x.reason IS NOT NULL GROUP BY 1) w
 $$;
 COMMENT ON FUNCTION pricing.left_out(text, text[]) IS
-    'How many instruments a backfill of the whole type, or of these symbols, leaves out, by reason. Of the whole type a schedule leaves out the same.';
+    'How many instruments a backfill of the whole type, or of these symbols, leaves out, by reason. Of the whole '
+    'type a schedule leaves out the same.';
 
 
 CREATE OR REPLACE FUNCTION pricing.history_standing(wanted_type text, from_day date, to_day date, only_symbols text[] DEFAULT NULL) RETURNS jsonb
@@ -169,7 +173,8 @@ LANGUAGE sql STABLE SET search_path = '' AS $$
         GROUP BY 1) n
 $$;
 COMMENT ON FUNCTION pricing.history_standing(text, date, date, text[]) IS
-    'How the instruments that a backfill does not leave out stand between two days, counted: queued, stored (some value is), not_listed (yet), empty (the provider has none), or nothing_yet (nothing stored or answered).';
+    'How the instruments that a backfill does not leave out stand between two days, counted: queued, stored (some '
+    'value is), not_listed (yet), empty (the provider has none), or nothing_yet (nothing stored or answered).';
 
 
 CREATE OR REPLACE FUNCTION pricing.cost_backfill(wanted_type text, from_day date, to_day date, only_symbols text[] DEFAULT NULL)
@@ -232,7 +237,9 @@ BEGIN
     ORDER BY 1;
 END $$;
 COMMENT ON FUNCTION pricing.cost_backfill(text, date, date, text[]) IS
-    'What a backfill would ask of each provider, without queueing anything: calls, units, bytes on the wire as estimated, seconds if nobody else needed the provider, and what of its quota is used and left for backfills. Provider NULL = no route.';
+    'What a backfill would ask of each provider, without queueing anything: calls, units, bytes on the wire as '
+    'estimated, seconds if nobody else needed the provider, and what of its quota is used and left for backfills. '
+    'Provider NULL = no route.';
 
 
 CREATE OR REPLACE FUNCTION pricing.plan_backfill(
@@ -263,7 +270,10 @@ BEGIN
     UPDATE pricing.backfills b SET tasks = plan_backfill.tasks WHERE b.backfill_id = plan_backfill.backfill_id;
 END $$;
 COMMENT ON FUNCTION pricing.plan_backfill(text, date, date, text[], text) IS
-    'Queues one task per instrument and gap that is neither covered nor queued, each within what one call may ask. Without symbols: every instrument of the type, verified or not; a symbol that is none is refused. Counts what was queued already, too, and by reason what was left out: zero tasks = there is nothing else to ask for; history_standing says why.';
+    'Queues one task per instrument and gap that is neither covered nor queued, each within what one call may ask. '
+    'Without symbols: every instrument of the type, verified or not; a symbol that is none is refused. Counts what '
+    'was queued already, too, and by reason what was left out: zero tasks = there is nothing else to ask for; '
+    'history_standing says why.';
 
 
 CREATE OR REPLACE FUNCTION pricing.absent_sessions(wanted_type text, wanted_symbol text, from_day date, to_day date)
@@ -422,4 +432,5 @@ BEGIN
     RETURN cancelled;
 END $$;
 COMMENT ON FUNCTION pricing.cancel_backfill(uuid, text) IS
-    'Takes what is left of a backfill out of the queue, but for what a later one waits for; what is stored stays. Returns how many tasks that were.';
+    'Takes what is left of a backfill out of the queue, but for what a later one waits for; what is stored stays. '
+    'Returns how many tasks that were.';

@@ -9,7 +9,8 @@ LANGUAGE sql SECURITY DEFINER SET search_path = '' AS $$
     SELECT pricing.heartbeat(session_user::pg_catalog.text COLLATE pg_catalog."default", data_types, symbols, false)
 $$;
 COMMENT ON FUNCTION pricing.heartbeat(text[], text[]) IS
-    'Says that the user of this session looks at these pairs now (two lists of the same length). Answers each pair (see answer_pairs).';
+    'Says that the user of this session looks at these pairs now (two lists of the same length). Answers each pair '
+    '(see answer_pairs).';
 
 
 CREATE OR REPLACE FUNCTION pricing.unsubscribe(data_types text[], symbols text[]) RETURNS integer
@@ -64,7 +65,9 @@ BEGIN
     END IF;
 END $$;
 COMMENT ON FUNCTION pricing.price(text) IS
-    'The newest known price of a symbol in each data type that has one: exact decimals, source''s time, when last confirmed, whether that is within its TTL, whether its provider is still switched on, and since when it is suspiciously the same. Queues what is missing or stale, and waits for nothing.';
+    'The newest known price of a symbol in each data type that has one: exact decimals, source''s time, when last '
+    'confirmed, whether that is within its TTL, whether its provider is still switched on, and since when it is '
+    'suspiciously the same. Queues what is missing or stale, and waits for nothing.';
 
 
 CREATE OR REPLACE FUNCTION pricing.history(
@@ -106,4 +109,6 @@ BEGIN
     END IF;
 END $$;
 COMMENT ON FUNCTION pricing.document(text, text, timestamptz) IS
-    'The documents of a symbol in one data type, the newest period first: bodies with the provider''s own names and digits, since when we believe each, when it was last confirmed, and whether that is within its TTL. Queues what is missing or stale, and waits for nothing. With a time: as we believed them then.';
+    'The documents of a symbol in one data type, the newest period first: bodies with the provider''s own names and '
+    'digits, since when we believe each, when it was last confirmed, and whether that is within its TTL. Queues what '
+    'is missing or stale, and waits for nothing. With a time: as we believed them then.';

@@ -350,7 +350,8 @@ BEGIN
     END IF;
 END $$;
 COMMENT ON FUNCTION pricing.check_pairs(text[], text[]) IS
-    'Refuses lists that are no pairs, more than 10,000 of them, names that are no data type, and nothing but retired types.';
+    'Refuses lists that are no pairs, more than 10,000 of them, names that are no data type, and nothing but retired '
+    'types.';
 
 
 CREATE OR REPLACE FUNCTION pricing.taken_symbols(data_types text[], symbols text[]) RETURNS text[]
@@ -364,13 +365,15 @@ BEGIN
     WHERE s.symbol <> s.spelling AND NOT EXISTS (SELECT FROM pricing.instruments i WHERE (i.asset_class, i.symbol) = (s.asset_class, s.spelling));
     IF taken IS NOT NULL THEN
         PERFORM pricing.warn('add_demand', taken[1], pg_catalog.format(
-            '%s is no instrument: a provider is asked for another one under this name, so nothing is fetched for it. `pricing-pipeline instrument spell` gives and takes back such spellings',
+            '%s is no instrument: a provider is asked for another one under this name, so nothing is fetched for it. '
+            '`pricing-pipeline instrument spell` gives and takes back such spellings',
             array_to_string(taken[:5], ', ')), '01000');
     END IF;
     RETURN coalesce(taken, '{}');
 END $$;
 COMMENT ON FUNCTION pricing.taken_symbols(text[], text[]) IS
-    'Symbols of no instrument under which some provider is asked for another one: two would get one answer. Warns of them.';
+    'Symbols of no instrument under which some provider is asked for another one: two would get one answer. Warns of '
+    'them.';
 
 
 CREATE OR REPLACE FUNCTION pricing.add_demand(data_types text[], symbols text[], until timestamptz DEFAULT NULL) RETURNS void
@@ -413,7 +416,8 @@ EXCEPTION WHEN lock_not_available OR deadlock_detected THEN
     END IF;
 END $$;
 COMMENT ON FUNCTION pricing.add_demand(text[], text[], timestamptz) IS
-    'Makes the instruments (unverified) and the demand of pairs that have none, due at once. What another session holds is passed over, and found by adopt_pairs; symbols that are another instrument''s spelling are left out.';
+    'Makes the instruments (unverified) and the demand of pairs that have none, due at once. What another session '
+    'holds is passed over, and found by adopt_pairs; symbols that are another instrument''s spelling are left out.';
 
 
 CREATE OR REPLACE FUNCTION pricing.lock_allowance(user_id pricing.user_name) RETURNS void
@@ -469,21 +473,25 @@ BEGIN
     admitted := greatest(0, least(fitting, floor((60 - spent) * caps.new_pairs_per_minute / 60 + 0.0001)));
     retry_after := greatest(1, ceil(least(60, spent + 60.0 * fitting / caps.new_pairs_per_minute - 60)));
     too_many := pg_catalog.format(
-        'user %s may watch or hold %s pairs at once; leave some first, or raise the cap with `pricing-pipeline limit set-caps`',
+        'user %s may watch or hold %s pairs at once; leave some first, or raise the cap with `pricing-pipeline limit '
+        'set-caps`',
         left(user_id, 60), caps.pairs_per_user);
     too_fast := pg_catalog.format(
-        'user %s may begin %s new pairs a minute; say the rest in %s s, or raise the cap with `pricing-pipeline limit set-caps`',
+        'user %s may begin %s new pairs a minute; say the rest in %s s, or raise the cap with `pricing-pipeline '
+        'limit set-caps`',
         left(user_id, 60), caps.new_pairs_per_minute, retry_after);
     IF admitted > 0 THEN
         INSERT INTO pricing.user_allowances AS a (user_id, spent_until)
         VALUES (admit_pairs.user_id, now_ + interval '1 minute' * admitted / caps.new_pairs_per_minute)
         ON CONFLICT ON CONSTRAINT user_allowances_pkey DO UPDATE
-            SET spent_until = greatest(now_, a.spent_until) + interval '1 minute' * admitted / caps.new_pairs_per_minute;
+            SET spent_until = greatest(now_, a.spent_until)
+                + interval '1 minute' * admitted / caps.new_pairs_per_minute;
     END IF;
 END $$;
 COMMENT ON FUNCTION pricing.admit_pairs(text, integer, bigint) IS
-    'How many new pairs of a user, of those it asks for, its caps admit now, which is booked; how many would fit beside '
-    'those it had if there were time; in how many seconds the rest of these can follow; and what to say about the rest.';
+    'How many new pairs of a user, of those it asks for, its caps admit now, which is booked; how many would fit '
+    'beside those it had if there were time; in how many seconds the rest of these can follow; and what to say about '
+    'the rest.';
 
 
 CREATE OR REPLACE FUNCTION pricing.spent_by_reads(user_id text, pairs bigint) RETURNS interval
@@ -494,7 +502,8 @@ LANGUAGE sql STABLE SET search_path = '' AS $$
     FROM pricing.user_caps c
 $$;
 COMMENT ON FUNCTION pricing.spent_by_reads(text, bigint) IS
-    'How much of a user''s allowance its reads of the last minute have used up, and so many pairs beside them. In a minute they have as many fetched as the user may begin to watch, and no more than it may watch at once.';
+    'How much of a user''s allowance its reads of the last minute have used up, and so many pairs beside them. In a '
+    'minute they have as many fetched as the user may begin to watch, and no more than it may watch at once.';
 
 
 CREATE OR REPLACE FUNCTION pricing.room_for_reads(user_id text, waiting bigint) RETURNS bigint
@@ -590,7 +599,8 @@ EXCEPTION WHEN lock_not_available OR deadlock_detected THEN
     NULL; -- another session notes views of the same pairs in this moment
 END $$;
 COMMENT ON FUNCTION pricing.note_views(text[], text[]) IS
-    'Remembers that pairs were looked at, at most once in ten minutes for each; not, if another session has locked one of them.';
+    'Remembers that pairs were looked at, at most once in ten minutes for each; not, if another session has locked '
+    'one of them.';
 
 
 CREATE OR REPLACE FUNCTION pricing.forget_views() RETURNS integer

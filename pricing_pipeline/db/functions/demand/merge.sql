@@ -1,13 +1,18 @@
--- Two instruments that are one: they came from two spellings before symbols were judged, or a company changed its ticker.
+-- Two instruments that are one: they came from two spellings before symbols were judged, or a company changed its
+-- ticker.
 
 CREATE OR REPLACE FUNCTION pricing.move_rows(
     from_table text, key text[], of_class text, old_symbol text, new_symbol text, OUT moved bigint, OUT dropped bigint)
 LANGUAGE plpgsql SET search_path = '' AS $$
 DECLARE
-    has_class boolean := EXISTS (SELECT FROM pg_catalog.pg_attribute a WHERE a.attrelid = ('pricing.' || from_table)::regclass
-                                                                          AND a.attname = 'asset_class' AND NOT a.attisdropped);
+    has_class boolean := EXISTS (
+        SELECT FROM pg_catalog.pg_attribute a
+        WHERE a.attrelid = ('pricing.' || from_table)::regclass
+          AND a.attname = 'asset_class'
+          AND NOT a.attisdropped);
     mine text := CASE WHEN has_class THEN 't.asset_class = $1'
-                      ELSE 't.data_type = ANY (ARRAY(SELECT r.data_type FROM pricing.data_type_registry r WHERE r.asset_class = $1))' END;
+                      ELSE 't.data_type = ANY (ARRAY(SELECT r.data_type FROM pricing.data_type_registry r '
+                           'WHERE r.asset_class = $1))' END;
     same text := (SELECT string_agg(format('(x.%1$I = t.%1$I OR x.%1$I IS NULL AND t.%1$I IS NULL)', k), ' AND ')
                   FROM unnest(key || CASE WHEN has_class THEN 'asset_class' ELSE 'data_type' END) AS k);
 BEGIN
@@ -19,7 +24,8 @@ BEGIN
     GET DIAGNOSTICS dropped = ROW_COUNT;
 END $$;
 COMMENT ON FUNCTION pricing.move_rows(text, text[], text, text, text) IS
-    'Gives the rows of one symbol to another, but for those of which it has one with the same key already: these are dropped. Says how many of each.';
+    'Gives the rows of one symbol to another, but for those of which it has one with the same key already: these are '
+    'dropped. Says how many of each.';
 
 
 CREATE OR REPLACE FUNCTION pricing.merge_instruments(of_class text, old_symbol text, new_symbol text)
@@ -33,7 +39,9 @@ DECLARE
     obstacle text;
 BEGIN
     -- In the order of their symbols, as everybody locks them.
-    PERFORM FROM pricing.instruments i WHERE i.asset_class = of_class AND i.symbol IN (old_symbol, new_symbol) ORDER BY i.symbol FOR UPDATE;
+    PERFORM FROM pricing.instruments i
+    WHERE i.asset_class = of_class AND i.symbol IN (old_symbol, new_symbol)
+    ORDER BY i.symbol FOR UPDATE;
     SELECT * INTO old_ FROM pricing.instruments i WHERE (i.asset_class, i.symbol) = (of_class, old_symbol);
     SELECT * INTO new_ FROM pricing.instruments i WHERE (i.asset_class, i.symbol) = (of_class, new_symbol);
     -- A new name, of no instrument yet.
@@ -46,13 +54,17 @@ BEGIN
     obstacle := CASE
         WHEN old_.symbol IS NULL THEN format('%s has no instrument %s', of_class, old_symbol)
         WHEN old_symbol = new_symbol THEN format('%s is one instrument already', new_symbol)
-        WHEN old_.currency <> new_.currency THEN format('the prices of %s are in %s and those of %s in %s, so they are not of one instrument',
+        WHEN old_.currency <> new_.currency
+            THEN format('the prices of %s are in %s and those of %s in %s, so they are not of one instrument',
                                                         old_symbol, old_.currency, new_symbol, new_.currency)
-        WHEN EXISTS (SELECT FROM pricing.data_type_registry r WHERE r.asset_class = of_class AND r.contents NOT IN ('prices', 'documents'))
-            THEN format('instruments of the class %s have more than prices and documents, which cannot be merged', of_class)
+        WHEN EXISTS (SELECT FROM pricing.data_type_registry r
+                     WHERE r.asset_class = of_class AND r.contents NOT IN ('prices', 'documents'))
+            THEN format('instruments of the class %s have more than prices and documents, which cannot be merged',
+                        of_class)
         WHEN EXISTS (SELECT FROM pricing.moved_days m WHERE m.data_type = ANY (types) AND m.symbol = old_symbol)
             THEN format('a part of the history of %s is in files, which keep their symbols', old_symbol)
-        WHEN EXISTS (SELECT FROM pricing.api_call_queue_live q WHERE q.data_type = ANY (types) AND q.symbol = old_symbol)
+        WHEN EXISTS (SELECT FROM pricing.api_call_queue_live q
+                     WHERE q.data_type = ANY (types) AND q.symbol = old_symbol)
             THEN format('a call for %s is under way; try again in a minute', old_symbol) END;
     IF obstacle IS NOT NULL THEN
         RAISE EXCEPTION '%', obstacle USING HINT = 'Nothing has changed.', ERRCODE = 'invalid_parameter_value';
@@ -76,14 +88,18 @@ BEGIN
     DELETE FROM pricing.empty_answers p WHERE p.data_type = ANY (types) AND p.symbol = old_symbol;
     FOR rows_of, moved, dropped IN
         SELECT t.name, m.moved, m.dropped
-        FROM (VALUES ('active_subscriptions', '{user_id}'::text[]), ('holdings', '{user_id}'), ('demand', '{}'), ('latest_prices', '{}'),
-                     ('price_history', '{observed_at}'), ('price_revisions', '{observed_at,revised_at}'), ('documents', '{period}'),
+        FROM (VALUES ('active_subscriptions', '{user_id}'::text[]), ('holdings', '{user_id}'), ('demand', '{}'),
+                     ('latest_prices', '{}'),
+                     ('price_history', '{observed_at}'), ('price_revisions', '{observed_at,revised_at}'),
+                     ('documents', '{period}'),
                      ('document_revisions', '{period,revised_at}'), ('corporate_actions', '{ex_on,kind,part}'),
                      ('corporate_action_revisions', '{ex_on,kind,part,revised_at}'), ('corporate_action_pairs', '{}'),
                      ('quarantined_values', '{observed_at,kind,value,provider}'), ('restatements', '{restatement_id}'),
                      ('price_alerts', '{recipient,condition,threshold,lasts,user_id}'), ('plausibility_bounds', '{}'),
-                     ('provider_symbols', '{provider}'), ('provider_routing', '{}'), ('confirmed_pairs', '{}'), ('history_coverage', '{}'),
-                     ('absent_days', '{day}'), ('provisional_bars', '{observed_at}'), ('publish_lags', '{}'), ('thinned', '{}'), ('pair_views', '{}'))
+                     ('provider_symbols', '{provider}'), ('provider_routing', '{}'), ('confirmed_pairs', '{}'),
+                     ('history_coverage', '{}'),
+                     ('absent_days', '{day}'), ('provisional_bars', '{observed_at}'), ('publish_lags', '{}'),
+                     ('thinned', '{}'), ('pair_views', '{}'))
             AS t (name, key)
         CROSS JOIN LATERAL pricing.move_rows(t.name, t.key, of_class, old_symbol, new_symbol) m
     LOOP
@@ -96,12 +112,16 @@ BEGIN
     DELETE FROM pricing.symbol_aliases a WHERE (a.asset_class, a.alias) = (of_class, new_symbol);
     DELETE FROM pricing.instruments i WHERE (i.asset_class, i.symbol) = (of_class, old_symbol);
     UPDATE pricing.instruments i
-    SET name = coalesce(i.name, old_.name), currency = coalesce(i.currency, old_.currency), isin = coalesce(i.isin, old_.isin),
+    SET name = coalesce(i.name, old_.name), currency = coalesce(i.currency, old_.currency),
+        isin = coalesce(i.isin, old_.isin),
         figi = coalesce(i.figi, old_.figi), listed_on = coalesce(i.listed_on, old_.listed_on),
         verified_at = least(i.verified_at, old_.verified_at), scale = greatest(i.scale, old_.scale)
     WHERE (i.asset_class, i.symbol) = (of_class, new_symbol);
     INSERT INTO pricing.symbol_aliases (asset_class, alias, symbol) VALUES (of_class, old_symbol, new_symbol);
-    UPDATE pricing.demand d SET due_at = least(d.due_at, pricing.clock()) WHERE d.data_type = ANY (types) AND d.symbol = new_symbol;
+    UPDATE pricing.demand d SET due_at = least(d.due_at, pricing.clock())
+    WHERE d.data_type = ANY (types) AND d.symbol = new_symbol;
 END $$;
 COMMENT ON FUNCTION pricing.merge_instruments(text, text, text) IS
-    'Makes two instruments of a class one: what is stored, watched, held and set of the old one goes to the new one, which is made if there is none, and keeps its own where both have something. From then on the old symbol means the new one. Says how many rows were moved, and how many dropped. Needs the owner''s rights.';
+    'Makes two instruments of a class one: what is stored, watched, held and set of the old one goes to the new one, '
+    'which is made if there is none, and keeps its own where both have something. From then on the old symbol means '
+    'the new one. Says how many rows were moved, and how many dropped. Needs the owner''s rights.';

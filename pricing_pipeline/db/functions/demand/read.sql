@@ -13,7 +13,8 @@ LANGUAGE plpgsql STABLE SET search_path = '' AS $$
 BEGIN
     -- Of a row, because json_build_object writes other spaces than the rest of an answer has.
     RETURN (SELECT row_to_json(reason) FROM (
-                SELECT w.state, w.sentence, pricing.format_iso(w.since) AS since, pricing.format_iso(w.next_at) AS next_at
+                SELECT w.state, w.sentence, pricing.format_iso(w.since) AS since,
+                       pricing.format_iso(w.next_at) AS next_at
                 FROM pricing.why_old(data_type, symbol, stops) w) reason);
 END $$;
 COMMENT ON FUNCTION pricing.why_as_json(text, text, pricing.provider_stop[]) IS 'Why a pair''s price is as old as it is, as the HTTP API answers it.';
@@ -44,7 +45,8 @@ BEGIN
         WHERE o.provider IS NOT NULL GROUP BY o.provider HAVING count(*) > 1);
 END $$;
 COMMENT ON FUNCTION pricing.shared_stops(text[], text[], text[]) IS
-    'What stops each provider that several of these pairs have their price from, or wait for. So it is asked once, and not for each pair.';
+    'What stops each provider that several of these pairs have their price from, or wait for. So it is asked once, '
+    'and not for each pair.';
 
 
 CREATE OR REPLACE FUNCTION pricing.prices_to_read(
@@ -170,7 +172,8 @@ BEGIN
     END IF;
 END $$;
 COMMENT ON FUNCTION pricing.why_strange(text, text) IS
-    'Why a pair, or without a data type a symbol, has no prices that could be read: a state in one word and a sentence.';
+    'Why a pair, or without a data type a symbol, has no prices that could be read: a state in one word and a '
+    'sentence.';
 
 
 CREATE OR REPLACE FUNCTION pricing.describe_stranger(symbol text, wanted_type text) RETURNS text

@@ -53,9 +53,14 @@ LANGUAGE sql STABLE SET search_path = '' AS $$
         ('no_newer_value', 'no newer value can exist: its market (%s) %s, and the next value should be there at %s. Nothing is to be done'),
         ('quarantined', 'what %s sent at %s (%s) is not believed: %s. %s'),
         -- Of its provider.
-        ('provider_off', 'its provider %1$s is switched off, and no other serves it. `pricing-pipeline provider use` brings one with its plan, and `pricing-pipeline provider change %1$s --active` switches it on'),
-        ('not_asked_in_sandbox', '%1$s is not asked: this pipeline runs with the sandbox, and nothing in it stands for %1$s. The sandbox asks in its place whomever its declaration names as `sandbox`; a home with PRICING_SANDBOX=false asks %1$s itself'),
-        ('not_asked', '%1$s is not asked: no worker has a client for it. `pricing-pipeline provider list` shows the providers of this version; the log of the worker says why a client cannot be made'),
+        ('provider_off', 'its provider %1$s is switched off, and no other serves it. `pricing-pipeline provider use` '
+                         'brings one with its plan, and `pricing-pipeline provider change %1$s --active` switches it '
+                         'on'),
+        ('not_asked_in_sandbox', '%1$s is not asked: this pipeline runs with the sandbox, and nothing in it stands '
+                                 'for %1$s. The sandbox asks in its place whomever its declaration names as '
+                                 '`sandbox`; a home with PRICING_SANDBOX=false asks %1$s itself'),
+        ('not_asked', '%1$s is not asked: no worker has a client for it. `pricing-pipeline provider list` shows the '
+                      'providers of this version; the log of the worker says why a client cannot be made'),
         ('breaker_open', 'the breaker of %s is %s since %s (%s); %s. It closes by itself when the provider is well'),
         ('no_key', 'no key of %1$s is active. `pricing-pipeline key set %1$s` stores one'),
         ('key_refused', '%1$s does not accept the key (%2$s); it is asked again at %3$s. `pricing-pipeline key set %1$s` stores another one'),
@@ -94,7 +99,9 @@ LANGUAGE sql STABLE SET search_path = '' AS $$
         ('scheduled', 'nobody watches it, so it is refreshed by its schedule (%s, %s)%s. To queue all of the type now: pricing-pipeline type refresh %s'),
         ('scheduled_less', 'nobody watches it, so it is refreshed by its schedule (%s, %s)%s, and now less often, because the quota of %s %s. To see how far it goes: pricing-pipeline status'),
         ('stretched', 'its TTL is stretched: it is refreshed every %s instead of every %s, next at %s, because the quota of %s %s. Raise the quota with `pricing-pipeline provider change` if your plan allows it, or lengthen TTLs with `pricing-pipeline type set-ttl`'),
-        ('unwatched', 'nobody watches or holds it, so it is not fetched. This fetches it once: pricing-pipeline price show %2$s --type %1$s. This keeps it fresh: pricing-pipeline subscription watch %2$s --type %1$s'),
+        ('unwatched', 'nobody watches or holds it, so it is not fetched. This fetches it once: pricing-pipeline '
+                      'price show %2$s --type %1$s. This keeps it fresh: pricing-pipeline subscription watch %2$s '
+                      '--type %1$s'),
         ('background', 'it is held and nobody watches it, so it is refreshed every %1$s, next after %2$s. Watching is quicker: pricing-pipeline subscription watch %4$s --type %3$s'),
         ('unseen', 'it is held, but nobody has looked at it for 48 hours. Reading it asks for it: pricing-pipeline price show %s'),
         ('no_room', 'it is due since %s and not queued: what the quota of %s leaves viewers is used, or wanted by what waits. Bytes come back hour by hour; raise the quota with `pricing-pipeline provider change` if your plan allows it'),

@@ -13,7 +13,8 @@ LANGUAGE sql IMMUTABLE PARALLEL SAFE SET search_path = '' AS $$
     ADA BCH BNB BTC DAI DOT EOS ETC ETH LTC SOL TON TRX UNI XLM XMR XRP CNH', E' \n'), '\s+')
 $$;
 COMMENT ON FUNCTION pricing.known_currencies() IS
-    'Currencies that an exchange rate may name: those of providers/currencies.py whose codes have three letters, as a test holds.';
+    'Currencies that an exchange rate may name: those of providers/currencies.py whose codes have three letters, as '
+    'a test holds.';
 
 
 CREATE OR REPLACE FUNCTION pricing.fits_class(asset_class text, symbol text) RETURNS boolean
@@ -27,7 +28,8 @@ LANGUAGE sql IMMUTABLE PARALLEL SAFE SET search_path = '' AS $$
         ELSE true END
 $$;
 COMMENT ON FUNCTION pricing.fits_class(text, text) IS
-    'Whether a symbol can be one of an asset class: equities by tickers, funds by numbers, coins and exchange rates as pairs. Any symbol fits a class of one''s own.';
+    'Whether a symbol can be one of an asset class: equities by tickers, funds by numbers, coins and exchange rates '
+    'as pairs. Any symbol fits a class of one''s own.';
 
 
 CREATE OR REPLACE FUNCTION pricing.describe_shape(asset_class text) RETURNS text
@@ -60,13 +62,14 @@ CREATE OR REPLACE FUNCTION pricing.coins() RETURNS text[]
 LANGUAGE sql IMMUTABLE PARALLEL SAFE SET search_path = '' AS $$
     SELECT '{ADA,BCH,BNB,BTC,DAI,DOT,EOS,ETC,ETH,LTC,SOL,TON,TRX,UNI,XLM,XMR,XRP,BUSD,FDUSD,TUSD,USDC,USDT}'::text[]
 $$;
-COMMENT ON FUNCTION pricing.coins() IS 'Coins in which prices are quoted: those of providers/currencies.py, as a test holds.';
+COMMENT ON FUNCTION pricing.coins() IS
+    'Coins in which prices are quoted: those of providers/currencies.py, as a test holds.';
 
 
 CREATE OR REPLACE FUNCTION pricing.read_pair(given text, OUT base text, OUT quote text)
 LANGUAGE plpgsql IMMUTABLE SET search_path = '' AS $$
 DECLARE
-    rest text := regexp_replace(regexp_replace(given, '^(CURRENCY|FX|CRYPTO):|( CURNCY|=X)$', '', 'g'), '^ +| +$', '', 'g');
+    rest text := btrim(regexp_replace(given, '^(CURRENCY|FX|CRYPTO):|( CURNCY|=X)$', '', 'g'));
     codes text[] := pricing.known_currencies() || pricing.coins();
     parts text[];
 BEGIN
@@ -90,18 +93,22 @@ BEGIN
     quote := parts[2];
 END $$;
 COMMENT ON FUNCTION pricing.read_pair(text) IS
-    'The two sides of what is plainly a pair, in capital letters: EUR/USD, EURUSD, EUR.USD, EURUSD=X, BTC-USD; NULL = it is none.';
+    'The two sides of what is plainly a pair, in capital letters: EUR/USD, EURUSD, EUR.USD, EURUSD=X, BTC-USD; NULL '
+    '= it is none.';
 
 
 CREATE OR REPLACE FUNCTION pricing.exchanges_marked(ending text) RETURNS text[]
 LANGUAGE sql STABLE AS $$ -- without a path of its own, so that it becomes part of its query
-    SELECT pg_catalog.array_agg(n.mic ORDER BY n.mic) FROM pricing.exchange_endings n WHERE n.ending = exchanges_marked.ending
+    SELECT pg_catalog.array_agg(n.mic ORDER BY n.mic) FROM pricing.exchange_endings n
+    WHERE n.ending = exchanges_marked.ending
 $$;
 COMMENT ON FUNCTION pricing.exchanges_marked(text) IS
-    'The MICs of the exchanges that this ending, in capital letters, stands for: .L, :LSE, :XLON, or LN after a space; NULL = none. US after a space stands for those whose shares have no exchange in their symbols.';
+    'The MICs of the exchanges that this ending, in capital letters, stands for: .L, :LSE, :XLON, or LN after a '
+    'space; NULL = none. US after a space stands for those whose shares have no exchange in their symbols.';
 
 
-CREATE OR REPLACE FUNCTION pricing.read_share(given text, OUT symbol text, OUT doubt text, OUT fault text, OUT proposal text)
+CREATE OR REPLACE FUNCTION pricing.read_share(
+    given text, OUT symbol text, OUT doubt text, OUT fault text, OUT proposal text)
 LANGUAGE plpgsql STABLE SET search_path = '' AS $$
 DECLARE
     parts text[];
@@ -132,15 +139,18 @@ BEGIN
             fault := 'a colon stands between a ticker and its exchange, as in VOD:XLON';
             RETURN;
         ELSIF behind IS NOT NULL AND before IS NOT NULL THEN
-            fault := format('%s and %s are both names of exchanges; name the exchange by its MIC, after the colon', parts[1], parts[2]);
+            fault := format('%s and %s are both names of exchanges; name the exchange by its MIC, after the colon',
+                            parts[1], parts[2]);
             proposal := (pricing.read_share(parts[2] || ':' || before[1])).symbol;
             RETURN;
         ELSIF behind IS NULL AND before IS NULL THEN
             IF parts[2] !~ '^[A-Z0-9]{4}$' THEN
-                fault := format('there is no exchange %s; the exchange stands after the colon by its MIC, as in VOD:XLON', parts[2]);
+                fault := format('there is no exchange %s; the exchange stands after the colon by its MIC, as in '
+                                'VOD:XLON', parts[2]);
                 RETURN;
             END IF;
-            doubt := format('the exchange %s is not in our table of exchanges, so no provider has its own spelling of it', parts[2]);
+            doubt := format('the exchange %s is not in our table of exchanges, so no provider has its own spelling '
+                            'of it', parts[2]);
             place := parts[2];
         END IF;
         mics := coalesce(behind, before);
@@ -185,20 +195,26 @@ BEGIN
     IF place = 'XHKG' AND ticker ~ '^[0-9]+$' THEN
         ticker := lpad(ltrim(ticker, '0'), greatest(4, length(ltrim(ticker, '0'))), '0');
     ELSIF place IS NULL AND class = '' AND doubt IS NULL AND ticker ~ '^[0-9]+$' THEN
-        fault := 'no share of the United States has a number for a ticker; elsewhere its exchange belongs to the symbol, as in 7203:XTKS';
+        fault := 'no share of the United States has a number for a ticker; elsewhere its exchange belongs to the '
+                 'symbol, as in 7203:XTKS';
         RETURN;
     END IF;
     symbol := ticker || class || coalesce(':' || place, '');
-    IF mics IS NULL AND given ~ ' [A-Z0-9]{2,}$' OR mics IS NOT NULL AND ticker !~ '^[A-Z0-9]+([&''-][A-Z0-9]+)*$' OR NOT (pricing.fits_class('equity', symbol) AND pricing.is_sane_symbol(symbol)) THEN
+    IF (mics IS NULL AND given ~ ' [A-Z0-9]{2,}$')
+        OR (mics IS NOT NULL AND ticker !~ '^[A-Z0-9]+([&''-][A-Z0-9]+)*$')
+        OR NOT (pricing.fits_class('equity', symbol) AND pricing.is_sane_symbol(symbol)) THEN
         symbol := NULL;
         doubt := NULL;
         fault := 'that is ' || pricing.describe_shape('equity');
     ELSIF place IS NULL AND doubt IS NULL AND class = '' AND ticker ~ '^[A-Z]{6,}$' THEN
-        doubt := 'a ticker of the United States has at most five letters; elsewhere the exchange belongs to the symbol, as in RELIANCE:XNSE';
+        doubt := 'a ticker of the United States has at most five letters; elsewhere the exchange belongs to the '
+                 'symbol, as in RELIANCE:XNSE';
     END IF;
 END $$;
 COMMENT ON FUNCTION pricing.read_share(text) IS
-    'The one spelling of a share, or of what trades like one, from any that our table of exchanges can tell: VOD.L, VOD:LSE, VOD LN and LON:VOD are VOD:XLON, BRK-B and BRK/B are BRK.B. Expects capital letters. Says what is doubtful about it, or why there is no such symbol, and which may be meant.';
+    'The one spelling of a share, or of what trades like one, from any that our table of exchanges can tell: VOD.L, '
+    'VOD:LSE, VOD LN and LON:VOD are VOD:XLON, BRK-B and BRK/B are BRK.B. Expects capital letters. Says what is '
+    'doubtful about it, or why there is no such symbol, and which may be meant.';
 
 
 CREATE OR REPLACE FUNCTION pricing.plain_class(given text) RETURNS text
@@ -208,7 +224,8 @@ DECLARE
     share record;
 BEGIN
     IF pair.base IS NOT NULL THEN
-        RETURN CASE WHEN pair.base = ANY (pricing.known_currencies()) AND pair.base <> ALL (pricing.coins()) THEN 'fx' ELSE 'crypto' END;
+        RETURN CASE WHEN pair.base = ANY (pricing.known_currencies()) AND pair.base <> ALL (pricing.coins()) THEN 'fx'
+                    ELSE 'crypto' END;
     ELSIF given ~ '^[0-9]{5,6}$' THEN
         RETURN 'fund';
     END IF;
@@ -216,7 +233,8 @@ BEGIN
     RETURN CASE WHEN share.symbol IS NOT NULL AND share.doubt IS NULL AND given !~ '[/_]' THEN 'equity' END;
 END $$;
 COMMENT ON FUNCTION pricing.plain_class(text) IS
-    'The asset class that the form of a symbol in capital letters shows: fx, crypto, fund or equity; NULL = none plainly.';
+    'The asset class that the form of a symbol in capital letters shows: fx, crypto, fund or equity; NULL = none '
+    'plainly.';
 
 
 CREATE OR REPLACE FUNCTION pricing.read_symbol(asset_class text, given text,
@@ -224,7 +242,8 @@ CREATE OR REPLACE FUNCTION pricing.read_symbol(asset_class text, given text,
 LANGUAGE plpgsql STABLE SET search_path = '' AS $$
 DECLARE
     -- Capital letters only of ASCII: others make no symbol.
-    cleaned text := translate(btrim(regexp_replace(given, ' +', ' ', 'g')), 'abcdefghijklmnopqrstuvwxyz', 'ABCDEFGHIJKLMNOPQRSTUVWXYZ');
+    cleaned text := translate(btrim(regexp_replace(given, ' +', ' ', 'g')),
+                              'abcdefghijklmnopqrstuvwxyz', 'ABCDEFGHIJKLMNOPQRSTUVWXYZ');
     form text;
     pair record;
     share record;
@@ -247,7 +266,8 @@ BEGIN
         fault := share.fault;
         proposal := share.proposal;
     ELSIF asset_class = 'fx' THEN
-        symbol := CASE WHEN pricing.fits_class('fx', pair.base || '/' || pair.quote) THEN pair.base || '/' || pair.quote END;
+        symbol := CASE WHEN pricing.fits_class('fx', pair.base || '/' || pair.quote)
+                       THEN pair.base || '/' || pair.quote END;
         IF pair.base = ANY (pricing.coins()) AND symbol IS NOT NULL THEN
             doubt := format('%s is a coin, and coins are of the class crypto', pair.base);
             other_class := 'crypto';
@@ -258,7 +278,8 @@ BEGIN
             parts := coalesce(regexp_match(cleaned, '^([A-Z0-9]{2,20})(USDT|USDC|USD|EUR|GBP|JPY|INR|BTC|ETH)$'),
                               regexp_match(cleaned, '^([A-Z0-9]{1,20})[/_-]([A-Z0-9]{2,10})$'));
             symbol := parts[1] || '/' || parts[2];
-            doubt := CASE WHEN symbol IS NOT NULL THEN format('it was taken for %s priced in %s', parts[1], parts[2]) END;
+            doubt := CASE WHEN symbol IS NOT NULL
+                          THEN format('it was taken for %s priced in %s', parts[1], parts[2]) END;
         ELSIF pair.base = ANY (pricing.coins()) OR pair.base <> ALL (pricing.known_currencies()) THEN
             symbol := pair.base || '/' || pair.quote;
         END IF;
@@ -276,7 +297,9 @@ BEGIN
     END IF;
 END $$;
 COMMENT ON FUNCTION pricing.read_symbol(text, text) IS
-    'The one spelling of a symbol of an asset class, and what is doubtful about it; or why there is none, and which spelling, or which of another class, may be meant. Knows no instruments: what is known already is judge_symbols'' to find.';
+    'The one spelling of a symbol of an asset class, and what is doubtful about it; or why there is none, and which '
+    'spelling, or which of another class, may be meant. Knows no instruments: what is known already is '
+    'judge_symbols'' to find.';
 
 
 CREATE OR REPLACE FUNCTION pricing.check_digit(digits text) RETURNS integer
@@ -305,7 +328,8 @@ LANGUAGE sql IMMUTABLE STRICT SET search_path = '' AS $$
     SELECT CASE WHEN given ~ '^(?!BS|BM|GG|GB|GH|KY|VG)[B-DF-HJ-NP-TV-Z]{2}G[B-DF-HJ-NP-TV-Z0-9]{8}[0-9]$' THEN
         right(given, 1)::integer = (
             SELECT (10 - sum(v.value / 10 + v.value % 10) % 10) % 10
-            FROM (SELECT (CASE WHEN c ~ '[0-9]' THEN c::integer ELSE ascii(c) - 55 END) * (CASE WHEN n % 2 = 0 THEN 2 ELSE 1 END) AS value
+            FROM (SELECT (CASE WHEN c ~ '[0-9]' THEN c::integer ELSE ascii(c) - 55 END)
+                         * (CASE WHEN n % 2 = 0 THEN 2 ELSE 1 END) AS value
                   FROM regexp_split_to_table(left(given, 11), '') WITH ORDINALITY AS u (c, n)) v)
     ELSE false END
 $$;
@@ -322,7 +346,8 @@ BEGIN
             USING HINT = 'Compare it with the document that it is from.', ERRCODE = 'invalid_parameter_value';
     END IF;
 END $$;
-COMMENT ON FUNCTION pricing.check_identifiers(text, text) IS 'Refuses identifiers with a wrong check digit; NULL = none is given.';
+COMMENT ON FUNCTION pricing.check_identifiers(text, text) IS
+    'Refuses identifiers with a wrong check digit; NULL = none is given.';
 
 
 CREATE OR REPLACE FUNCTION pricing.spellings_of(symbol text) RETURNS text[]
@@ -336,16 +361,21 @@ BEGIN
     IF ticker ~ '[.-]' THEN
         tickers := ARRAY(
             SELECT DISTINCT t FROM unnest(ARRAY['-', '/', ' ', '.']) AS sign
-            CROSS JOIN LATERAL unnest(ARRAY[ticker, regexp_replace(ticker, '[.]([ABC])$', sign || '\1'), replace(ticker, '-', sign),
+            CROSS JOIN LATERAL unnest(ARRAY[ticker,
+                                            regexp_replace(ticker, '[.]([ABC])$', sign || '\1'),
+                                            replace(ticker, '-', sign),
                                             translate(ticker, '-.', sign || sign)]) AS t);
     END IF;
     RETURN CASE WHEN place IS NULL THEN tickers ELSE '{}' END || ARRAY(
         SELECT CASE WHEN b.before THEN substr(n.ending, 2) || ':' || t ELSE t || n.ending END
-        FROM pricing.exchange_endings n CROSS JOIN unnest(tickers) AS t CROSS JOIN (VALUES (true), (false)) AS b (before)
+        FROM pricing.exchange_endings n
+        CROSS JOIN unnest(tickers) AS t
+        CROSS JOIN (VALUES (true), (false)) AS b (before)
         WHERE n.mic = ANY (mics) AND (n.ending LIKE ':%' OR NOT b.before));
 END $$;
 COMMENT ON FUNCTION pricing.spellings_of(text) IS
-    'All spellings of a share, from its one spelling, that our tables can write: with each name of its exchange, and each sign before its class.';
+    'All spellings of a share, from its one spelling, that our tables can write: with each name of its exchange, and '
+    'each sign before its class.';
 
 
 CREATE OR REPLACE FUNCTION pricing.judge_symbols(data_types text[], symbols text[])
@@ -362,7 +392,8 @@ DECLARE
 BEGIN
     FOR pair IN
         SELECT u.place, u.data_type, u.symbol AS given, r.asset_class,
-               EXISTS (SELECT FROM pricing.instruments i WHERE (i.asset_class, i.symbol) = (r.asset_class, u.symbol) OFFSET 0) AS is_known
+               EXISTS (SELECT FROM pricing.instruments i
+                       WHERE (i.asset_class, i.symbol) = (r.asset_class, u.symbol) OFFSET 0) AS is_known
         FROM unnest(data_types, symbols) WITH ORDINALITY AS u (data_type, symbol, place)
         LEFT JOIN pricing.data_type_registry r ON r.data_type = u.data_type ORDER BY u.place
     LOOP
@@ -378,12 +409,14 @@ BEGIN
             CONTINUE;
         ELSIF pair.asset_class IS NULL OR pair.given IS NULL THEN
             outcome := 'refused';
-            reason := CASE WHEN pair.given IS NULL THEN 'it is NULL' ELSE 'there is no such data type; `pricing-pipeline type list` shows those there are' END;
+            reason := CASE WHEN pair.given IS NULL THEN 'it is NULL'
+                           ELSE 'there is no such data type; `pricing-pipeline type list` shows those there are' END;
             RETURN NEXT;
             CONTINUE;
         END IF;
         SELECT a.symbol INTO symbol FROM pricing.symbol_aliases a
-        WHERE a.asset_class = pair.asset_class AND a.alias IN (pair.given, upper(btrim(pair.given))) ORDER BY a.alias <> pair.given LIMIT 1;
+        WHERE a.asset_class = pair.asset_class AND a.alias IN (pair.given, upper(btrim(pair.given)))
+        ORDER BY a.alias <> pair.given LIMIT 1;
         IF symbol IS NOT NULL THEN
             RETURN NEXT;
             CONTINUE;
@@ -398,16 +431,23 @@ BEGIN
                 RETURN NEXT;
                 CONTINUE;
             ELSIF cardinality(found_) > 1 OR pair.asset_class IN ('equity', 'fund') THEN
-                SELECT pricing.type_for(i.asset_class) AS data_type, i.symbol, i.asset_class INTO read FROM pricing.instruments i
+                SELECT pricing.type_for(i.asset_class) AS data_type, i.symbol, i.asset_class INTO read
+                FROM pricing.instruments i
                 WHERE found_ IS NULL AND (i.isin = cleaned OR i.figi = cleaned) ORDER BY 1, 2 LIMIT 1;
                 outcome := 'refused';
                 proposal := coalesce(read.data_type || ':' || read.symbol, found_[1]);
                 reason := CASE
-                    WHEN found_ IS NOT NULL THEN format('it is the number of several instruments: %s', array_to_string(found_, ', '))
-                    WHEN read.symbol IS NOT NULL THEN format('it is the number of %s, which is of the class %s', read.symbol, read.asset_class)
-                    WHEN NOT pricing.is_isin(cleaned) AND NOT pricing.is_figi(cleaned) THEN 'it looks like an ISIN or a FIGI, but its check digit is wrong'
-                    ELSE format('no instrument is known by this number. `pricing-pipeline instrument find %s` looks for it, and `pricing-pipeline instrument add SYMBOL %s %s` tells which instrument it is of',
-                                cleaned, CASE WHEN pricing.is_figi(cleaned) THEN '--figi' ELSE '--isin' END, cleaned) END;
+                    WHEN found_ IS NOT NULL
+                        THEN format('it is the number of several instruments: %s', array_to_string(found_, ', '))
+                    WHEN read.symbol IS NOT NULL
+                        THEN format('it is the number of %s, which is of the class %s', read.symbol, read.asset_class)
+                    WHEN NOT pricing.is_isin(cleaned) AND NOT pricing.is_figi(cleaned)
+                        THEN 'it looks like an ISIN or a FIGI, but its check digit is wrong'
+                    ELSE format('no instrument is known by this number. `pricing-pipeline instrument find %s` looks '
+                                'for it, and `pricing-pipeline instrument add SYMBOL %s %s` tells which instrument '
+                                'it is of',
+                                cleaned, CASE WHEN pricing.is_figi(cleaned) THEN '--figi' ELSE '--isin' END,
+                                cleaned) END;
                 RETURN NEXT;
                 CONTINUE;
             END IF;
@@ -445,7 +485,9 @@ BEGIN
     END LOOP;
 END $$;
 COMMENT ON FUNCTION pricing.judge_symbols(text[], text[]) IS
-    'What is meant by each pair of a data type and a symbol, whoever asks. outcome: accepted; doubtful, which is accepted with a warning (reason); or refused, with the reason and, in proposal, a symbol or a data type:symbol that would do. symbol is the one spelling of the instrument, whether it is known yet or not; NULL = refused.';
+    'What is meant by each pair of a data type and a symbol, whoever asks. outcome: accepted; doubtful, which is '
+    'accepted with a warning (reason); or refused, with the reason and, in proposal, a symbol or a data type:symbol '
+    'that would do. symbol is the one spelling of the instrument, whether it is known yet or not; NULL = refused.';
 
 
 CREATE OR REPLACE FUNCTION pricing.type_for(asset_class text) RETURNS text
@@ -454,7 +496,8 @@ LANGUAGE sql STABLE SET search_path = '' AS $$
     WHERE r.asset_class = type_for.asset_class AND r.is_active AND r.contents = 'prices'
     ORDER BY r.default_ttl_minutes, r.data_type LIMIT 1
 $$;
-COMMENT ON FUNCTION pricing.type_for(text) IS 'The active data type with the freshest prices of an asset class; NULL = there is none.';
+COMMENT ON FUNCTION pricing.type_for(text) IS
+    'The active data type with the freshest prices of an asset class; NULL = there is none.';
 
 
 CREATE OR REPLACE FUNCTION pricing.describe_misfit(symbol text, wanted_type text DEFAULT NULL, wanted_class text DEFAULT NULL) RETURNS text
@@ -469,7 +512,8 @@ LANGUAGE sql STABLE SET search_path = '' AS $$
           WHERE wanted_class IS NULL AND CASE WHEN wanted_type IS NULL THEN r.is_active ELSE r.data_type = wanted_type END) c
 $$;
 COMMENT ON FUNCTION pricing.describe_misfit(text, text, text) IS
-    'Why watching does not make a symbol known: how symbols of a data type or of a class look, if this one cannot be one of them, or of no data type if none is named. NULL = watching makes it known.';
+    'Why watching does not make a symbol known: how symbols of a data type or of a class look, if this one cannot be '
+    'one of them, or of no data type if none is named. NULL = watching makes it known.';
 
 
 CREATE OR REPLACE FUNCTION pricing.check_shapes(data_types text[], symbols text[]) RETURNS void
@@ -481,7 +525,9 @@ BEGIN
     WHERE j.outcome <> 'accepted' ORDER BY j.outcome = 'doubtful', j.given, j.data_type LIMIT 1;
     IF odd.outcome = 'refused' THEN
         RAISE EXCEPTION '% is no symbol of %: %', left(odd.given, 60), odd.data_type, odd.reason
-            USING HINT = coalesce(pricing.say_meant(odd.proposal), '`pricing-pipeline type list` shows the data types; another one may be meant.'),
+            USING HINT = coalesce(
+                      pricing.say_meant(odd.proposal),
+                      '`pricing-pipeline type list` shows the data types; another one may be meant.'),
                   ERRCODE = 'check_violation', CONSTRAINT = 'symbol_fits_class';
     ELSIF odd.outcome = 'doubtful' THEN
         RAISE NOTICE '%', format('%s is accepted, but doubtful: %s', odd.symbol, odd.reason)
@@ -489,12 +535,15 @@ BEGIN
     END IF;
 END $$;
 COMMENT ON FUNCTION pricing.check_shapes(text[], text[]) IS
-    'Refuses, where somebody asks for it, a new symbol that cannot be one of its data type, and says what may be meant. Warns of those that are doubtful.';
+    'Refuses, where somebody asks for it, a new symbol that cannot be one of its data type, and says what may be '
+    'meant. Warns of those that are doubtful.';
 
 
 CREATE OR REPLACE FUNCTION pricing.say_meant(proposal text) RETURNS text
 LANGUAGE sql IMMUTABLE SET search_path = '' AS $$
-    SELECT CASE WHEN proposal ~ '^[a-z]' THEN format('Did you mean %s of the data type %s?', substr(proposal, strpos(proposal, ':') + 1), split_part(proposal, ':', 1))
+    SELECT CASE WHEN proposal ~ '^[a-z]'
+                THEN format('Did you mean %s of the data type %s?',
+                            substr(proposal, strpos(proposal, ':') + 1), split_part(proposal, ':', 1))
                 ELSE 'Did you mean ' || proposal || '?' END
 $$;
 COMMENT ON FUNCTION pricing.say_meant(text) IS 'A proposal of judge_symbols as a question; NULL = there is none.';
@@ -516,11 +565,14 @@ LANGUAGE plpgsql STABLE SET search_path = '' SET enable_seqscan = off AS $$
 BEGIN
     -- Nearly always all are known, and nothing is to be judged.
     IF NOT EXISTS (
-        SELECT FROM unnest(data_types, symbols) AS u (data_type, symbol) LEFT JOIN pricing.data_type_registry r USING (data_type)
-        WHERE NOT EXISTS (SELECT FROM pricing.instruments i WHERE (i.asset_class, i.symbol) = (r.asset_class, u.symbol) OFFSET 0)) THEN
+        SELECT FROM unnest(data_types, symbols) AS u (data_type, symbol)
+        LEFT JOIN pricing.data_type_registry r USING (data_type)
+        WHERE NOT EXISTS (SELECT FROM pricing.instruments i
+                          WHERE (i.asset_class, i.symbol) = (r.asset_class, u.symbol) OFFSET 0)) THEN
         RETURN symbols;
     END IF;
-    RETURN (SELECT array_agg(coalesce(j.symbol, j.given) ORDER BY j.place) FROM pricing.judge_symbols(data_types, symbols) j);
+    RETURN (SELECT array_agg(coalesce(j.symbol, j.given) ORDER BY j.place)
+            FROM pricing.judge_symbols(data_types, symbols) j);
 END $$;
 COMMENT ON FUNCTION pricing.spelled(text[], text[]) IS
     'Symbols as judge_symbols spells them; those that it refuses as they were given.';
@@ -567,8 +619,11 @@ BEGIN
             array_to_string(odd.some, ', ') || CASE WHEN odd.count > 5 THEN format(' and %s more', odd.count - 5) ELSE '' END
             USING HINT = (
                 SELECT CASE WHEN j.symbol IS NOT NULL
-                            THEN format('Watching it makes it known: pricing-pipeline subscription watch %s --type %s', j.symbol, j.data_type)
-                            ELSE concat_ws('. ', format('As a symbol of %s it is refused: %s', j.data_type, j.reason), pricing.say_meant(j.proposal)) END
+                            THEN format('Watching it makes it known: pricing-pipeline subscription watch %s --type %s',
+                                        j.symbol, j.data_type)
+                            ELSE concat_ws('. ',
+                                           format('As a symbol of %s it is refused: %s', j.data_type, j.reason),
+                                           pricing.say_meant(j.proposal)) END
                 FROM pricing.judge_symbols(data_types, array_fill(odd.first, ARRAY[cardinality(data_types)])) j
                 ORDER BY j.symbol IS NULL, j.proposal IS NULL, j.place LIMIT 1),
                 ERRCODE = 'invalid_parameter_value';
@@ -576,7 +631,8 @@ BEGIN
     RETURN QUERY SELECT DISTINCT k.data_type, k.symbol FROM unnest(known.types, known.symbols) AS k (data_type, symbol) ORDER BY 1, 2;
 END $$;
 COMMENT ON FUNCTION pricing.symbols_by_type(text[], text[]) IS
-    'The instruments of some data types that somebody means who names symbols for them, each as it is spelled. A symbol that no one of the types has is refused, in words that say the way out.';
+    'The instruments of some data types that somebody means who names symbols for them, each as it is spelled. A '
+    'symbol that no one of the types has is refused, in words that say the way out.';
 
 
 CREATE OR REPLACE FUNCTION pricing.remove_instruments(symbols text[], only_class text DEFAULT NULL)
@@ -626,4 +682,6 @@ BEGIN
     END LOOP;
 END $$;
 COMMENT ON FUNCTION pricing.remove_instruments(text[], text) IS
-    'Takes instruments out: ends what is watched and held of them, cancels what waits, settles what has failed, and removes those without history; others are retired, so that nothing is fetched of them and their history stays. Says which, and how many users that concerns.';
+    'Takes instruments out: ends what is watched and held of them, cancels what waits, settles what has failed, and '
+    'removes those without history; others are retired, so that nothing is fetched of them and their history stays. '
+    'Says which, and how many users that concerns.';

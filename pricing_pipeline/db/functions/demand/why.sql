@@ -5,7 +5,8 @@ LANGUAGE sql STABLE SET search_path = '' AS $$
     SELECT EXISTS (SELECT FROM pricing.collector_call_log c WHERE c.provider = wanted_provider AND c.outcome = 'ok')
 $$;
 COMMENT ON FUNCTION pricing.has_answered(text) IS
-    'Whether a provider has ever answered a call, as far as the log of calls reaches. One that never has may refuse this client whatever it asks for.';
+    'Whether a provider has ever answered a call, as far as the log of calls reaches. One that never has may refuse '
+    'this client whatever it asks for.';
 
 
 CREATE OR REPLACE FUNCTION pricing.why_no_key(wanted_provider text, OUT state text, OUT sentence text, OUT next_at timestamptz)
@@ -41,7 +42,8 @@ BEGIN
     END IF;
 END $$;
 COMMENT ON FUNCTION pricing.why_no_key(text) IS
-    'Why no key of a provider can be used now: key_refused or throttled, with a sentence and when that ends. NULL = one can, as far as the provider has said.';
+    'Why no key of a provider can be used now: key_refused or throttled, with a sentence and when that ends. NULL = '
+    'one can, as far as the provider has said.';
 
 
 CREATE OR REPLACE FUNCTION pricing.limit_in_force(wanted_provider text, OUT sentence text, OUT next_at timestamptz)
@@ -73,7 +75,8 @@ LANGUAGE sql STABLE SET search_path = '' AS $$
     FROM of_keys k ORDER BY k.next_at LIMIT 1
 $$;
 COMMENT ON FUNCTION pricing.limit_in_force(text) IS
-    'The limit that keeps a provider from being called now: how much of it is used, and when the next unit comes. NULL = none of ours does.';
+    'The limit that keeps a provider from being called now: how much of it is used, and when the next unit comes. '
+    'NULL = none of ours does.';
 
 
 CREATE OR REPLACE FUNCTION pricing.why_no_units(wanted_provider text, OUT sentence text, OUT next_at timestamptz)
@@ -88,7 +91,8 @@ BEGIN
     sentence := coalesce(sentence, pricing.why_sentence('units_used', wanted_provider));
 END $$;
 COMMENT ON FUNCTION pricing.why_no_units(text) IS
-    'Of a provider without a unit left now: which limit is used up, or that others use the key, and when the next unit comes if that is known.';
+    'Of a provider without a unit left now: which limit is used up, or that others use the key, and when the next '
+    'unit comes if that is known.';
 
 
 CREATE OR REPLACE FUNCTION pricing.correction_of(wanted pricing.provider_limits, key text, shown integer) RETURNS text
@@ -109,7 +113,8 @@ BEGIN
                              || CASE WHEN is_one_of_several THEN ' --key ' || key ELSE '' END);
 END $$;
 COMMENT ON FUNCTION pricing.correction_of(pricing.provider_limits, text, integer) IS
-    'The command that writes down a limit as its provider has shown it to a key: `provider use` where a plan is in use, else `limit set`.';
+    'The command that writes down a limit as its provider has shown it to a key: `provider use` where a plan is in '
+    'use, else `limit set`.';
 
 
 CREATE OR REPLACE FUNCTION pricing.limits_shown(only_provider text DEFAULT NULL)
@@ -126,7 +131,8 @@ LANGUAGE sql STABLE SET search_path = '' AS $$
     ORDER BY 1, 2, 3
 $$;
 COMMENT ON FUNCTION pricing.limits_shown(text) IS
-    'The limits that providers, or one of them, have shown to be lower than what is written down: a sentence about each, and the command that corrects it.';
+    'The limits that providers, or one of them, have shown to be lower than what is written down: a sentence about '
+    'each, and the command that corrects it.';
 
 
 CREATE OR REPLACE FUNCTION pricing.why_not_asked(wanted_provider text) RETURNS text
@@ -196,7 +202,8 @@ BEGIN
     RETURN stop;
 END $$;
 COMMENT ON FUNCTION pricing.stop_of(text) IS
-    'Why a provider may not be asked now, whatever the work: provider_off, not_asked, breaker_open, key_refused, throttled or rate_limited, with a sentence and when that ends; and how much of its quota is used.';
+    'Why a provider may not be asked now, whatever the work: provider_off, not_asked, breaker_open, key_refused, '
+    'throttled or rate_limited, with a sentence and when that ends; and how much of its quota is used.';
 
 
 CREATE OR REPLACE FUNCTION pricing.why_stopped(
@@ -215,7 +222,8 @@ BEGIN
     END IF;
 END $$;
 COMMENT ON FUNCTION pricing.why_stopped(pricing.provider_stop, integer, bigint) IS
-    'The same of work of this priority that needs so many bytes, which the quota may have no room for: then it is quota_spent. NULL = its provider may be asked.';
+    'The same of work of this priority that needs so many bytes, which the quota may have no room for: then it is '
+    'quota_spent. NULL = its provider may be asked.';
 
 
 CREATE OR REPLACE FUNCTION pricing.why_not_called(
@@ -225,7 +233,9 @@ BEGIN
     SELECT w.* INTO state, sentence, next_at FROM pricing.why_stopped(pricing.stop_of(wanted_provider), priority, needed) w;
 END $$;
 COMMENT ON FUNCTION pricing.why_not_called(text, integer, bigint) IS
-    'Why work of this priority that needs so many bytes may not be asked of a provider now: provider_off, not_asked, breaker_open, key_refused, throttled, quota_spent or rate_limited, with a sentence and when that ends. NULL = it may.';
+    'Why work of this priority that needs so many bytes may not be asked of a provider now: provider_off, not_asked, '
+    'breaker_open, key_refused, throttled, quota_spent or rate_limited, with a sentence and when that ends. NULL = '
+    'it may.';
 
 
 CREATE OR REPLACE FUNCTION pricing.known_stop(wanted_provider text, stops pricing.provider_stop[]) RETURNS pricing.provider_stop
@@ -241,7 +251,8 @@ BEGIN
     RETURN pricing.stop_of(wanted_provider);
 END $$;
 COMMENT ON FUNCTION pricing.known_stop(text, pricing.provider_stop[]) IS
-    'What stops a provider, as it is known, or else as it is now. Whoever explains many pairs asks once for a provider.';
+    'What stops a provider, as it is known, or else as it is now. Whoever explains many pairs asks once for a '
+    'provider.';
 
 
 CREATE OR REPLACE FUNCTION pricing.why_backing_off(
@@ -282,7 +293,8 @@ BEGIN
                    ELSE at_once END);
 END $$;
 COMMENT ON FUNCTION pricing.why_backing_off(pricing.demand, pricing.api_call_queue_dead, pricing.provider_stop[]) IS
-    'Why a pair backs off, by its last dead task: a fault of its symbol, or trouble, of which it is late; a state in one word and a sentence.';
+    'Why a pair backs off, by its last dead task: a fault of its symbol, or trouble, of which it is late; a state in '
+    'one word and a sentence.';
 
 
 CREATE OR REPLACE FUNCTION pricing.market_at(wanted_calendar text, at timestamptz, OUT closed_at timestamptz, OUT opens_at timestamptz)
@@ -293,7 +305,8 @@ LANGUAGE sql STABLE SET search_path = '' AS $$
             WHERE s.calendar = wanted_calendar AND s.closes_at > at ORDER BY s.closes_at LIMIT 1)
 $$;
 COMMENT ON FUNCTION pricing.market_at(text, timestamptz) IS
-    'When the last session of a calendar ended, and when the next one begins or this one has; NULL where sessions are not known.';
+    'When the last session of a calendar ended, and when the next one begins or this one has; NULL where sessions '
+    'are not known.';
 
 
 CREATE OR REPLACE FUNCTION pricing.why_judged_fresh(
@@ -374,7 +387,8 @@ BEGIN
     END IF;
 END $$;
 COMMENT ON FUNCTION pricing.why_not_believed(text, text, text, timestamptz) IS
-    'The value of a pair that was sent since its last good answer and is not believed, in a sentence; NULL = there is none.';
+    'The value of a pair that was sent since its last good answer and is not believed, in a sentence; NULL = there '
+    'is none.';
 
 
 CREATE OR REPLACE FUNCTION pricing.why_queued(
@@ -466,7 +480,8 @@ BEGIN
     END IF;
 END $$;
 COMMENT ON FUNCTION pricing.why_not_scheduled(pricing.data_type_registry, text, text, bigint, timestamptz) IS
-    'Why a stale pair that only a schedule refreshes has no task: the symbol is left out, the schedule has not come to it, or its next slot is still to come.';
+    'Why a stale pair that only a schedule refreshes has no task: the symbol is left out, the schedule has not come '
+    'to it, or its next slot is still to come.';
 
 
 CREATE OR REPLACE FUNCTION pricing.describe_no_provider() RETURNS text
@@ -551,7 +566,8 @@ BEGIN
     END IF;
 END $$;
 COMMENT ON FUNCTION pricing.why_not_queued(pricing.data_type_registry, pricing.instruments, pricing.demand, timestamptz) IS
-    'Why a stale pair has no task: nobody wants it, its TTL is stretched, its schedule has not come to it, there is no room, or the next check will queue it.';
+    'Why a stale pair has no task: nobody wants it, its TTL is stretched, its schedule has not come to it, there is '
+    'no room, or the next check will queue it.';
 
 
 CREATE OR REPLACE FUNCTION pricing.why_stale(
@@ -607,7 +623,8 @@ BEGIN
     FROM pricing.why_not_queued(kind, thing, pair, fetched_at) w;
 END $$;
 COMMENT ON FUNCTION pricing.why_stale(pricing.data_type_registry, pricing.instruments, pricing.demand, timestamptz, interval, pricing.provider_stop[]) IS
-    'Why a pair that counts as stale has no newer value: what was sent is not believed, its task has not ended, it backs off, its market is closed, or it has no task.';
+    'Why a pair that counts as stale has no newer value: what was sent is not believed, its task has not ended, it '
+    'backs off, its market is closed, or it has no task.';
 
 
 CREATE OR REPLACE FUNCTION pricing.describe_confirmation(wanted_type text, wanted_symbol text, fetched_at timestamptz, quality text) RETURNS text
@@ -683,4 +700,6 @@ BEGIN
     sentence := pricing.describe_confirmation(wanted_type, wanted_symbol, fetched_at, price.quality) || sentence;
 END $$;
 COMMENT ON FUNCTION pricing.why_old(text, text, pricing.provider_stop[]) IS
-    'Why a pair''s price is as old as it is: a state in one word, a sentence with times and what to do, when it was last confirmed, since when it is so and when that may change. docs/operations.md lists the states. stops = what is known to stop providers, of which else each pair asks.';
+    'Why a pair''s price is as old as it is: a state in one word, a sentence with times and what to do, when it was '
+    'last confirmed, since when it is so and when that may change. docs/operations.md lists the states. stops = what '
+    'is known to stop providers, of which else each pair asks.';

@@ -18,7 +18,8 @@ EXCEPTION WHEN lock_not_available THEN
     NULL; -- The next time notes it.
 END $$;
 COMMENT ON FUNCTION pricing.note_life(text, float8) IS
-    'A part of the pipeline begins its work, or has done it in so many seconds. Waits for nobody: what cannot be noted now is noted the next time.';
+    'A part of the pipeline begins its work, or has done it in so many seconds. Waits for nobody: what cannot be '
+    'noted now is noted the next time.';
 
 
 CREATE OR REPLACE FUNCTION pricing.note_start() RETURNS void
@@ -78,7 +79,9 @@ LANGUAGE sql STABLE SET search_path = '' AS $$
                AND EXISTS (SELECT FROM pricing.instruments i WHERE i.asset_class = r.asset_class AND i.is_active AND i.update_mode = 'api'))) END) AS since) w
 $$;
 COMMENT ON FUNCTION pricing.wanted_since(timestamptz, timestamptz, boolean) IS
-    'Since when there is something for drains to do: what is watched, queued or asked for, and with_background what is held or scheduled, too. NULL = there is nothing. What is older than ten minutes need not be the oldest. If it lies ahead of the clock, which was set back, since the start.';
+    'Since when there is something for drains to do: what is watched, queued or asked for, and with_background what '
+    'is held or scheduled, too. NULL = there is nothing. What is older than ten minutes need not be the oldest. If '
+    'it lies ahead of the clock, which was set back, since the start.';
 
 
 CREATE OR REPLACE FUNCTION pricing.stalled_providers(started timestamptz DEFAULT '-infinity') RETURNS TABLE (provider text, tasks bigint, since timestamptz)
@@ -96,7 +99,8 @@ LANGUAGE sql STABLE SET search_path = '' AS $$
                         AND c.finished_at > n.at - interval '10 minutes' AND c.outcome = 'ok' AND c.page_of IS NULL)
 $$;
 COMMENT ON FUNCTION pricing.stalled_providers(timestamptz) IS
-    'Providers that may be called, where what people watch has been due for ten minutes, and nothing was completed in that time: how many tasks wait there, and since when.';
+    'Providers that may be called, where what people watch has been due for ten minutes, and nothing was completed '
+    'in that time: how many tasks wait there, and since when.';
 
 
 CREATE OR REPLACE FUNCTION pricing.late_duties(started timestamptz) RETURNS TABLE (duty text, since timestamptz, last_error text)
@@ -110,7 +114,8 @@ LANGUAGE sql STABLE SET search_path = '' AS $$
     ORDER BY 2 NULLS FIRST, 1
 $$;
 COMMENT ON FUNCTION pricing.late_duties(timestamptz) IS
-    'Periodic duties that have not run for ten minutes, or for ten minutes longer than they may: when they last did (NULL = never), and why not, if they fail. started = they are not expected to have run earlier.';
+    'Periodic duties that have not run for ten minutes, or for ten minutes longer than they may: when they last did '
+    '(NULL = never), and why not, if they fail. started = they are not expected to have run earlier.';
 
 
 CREATE OR REPLACE FUNCTION pricing.idle_duties(started timestamptz)
@@ -147,7 +152,9 @@ LANGUAGE sql STABLE SET search_path = '' AS $$
        AND (f.data_type IS NOT NULL OR bool_and(f.late > 0.05 * f.watched))
 $$;
 COMMENT ON FUNCTION pricing.late_types(timestamptz) IS
-    'Data types of which pairs were late in all samples of the last ten minutes: how many are watched, and how many are late. The row without a type counts all types: it is there if more than 5 % of what is watched was late, which is the service level.';
+    'Data types of which pairs were late in all samples of the last ten minutes: how many are watched, and how many '
+    'are late. The row without a type counts all types: it is there if more than 5 % of what is watched was late, '
+    'which is the service level.';
 
 
 CREATE OR REPLACE FUNCTION pricing.silent_notifier(started timestamptz) RETURNS TABLE (since timestamptz, says text)
@@ -166,7 +173,8 @@ LANGUAGE sql STABLE SET search_path = '' AS $$
     FROM signs s CROSS JOIN lacks l WHERE l.words IS NOT NULL
 $$;
 COMMENT ON FUNCTION pricing.silent_notifier(timestamptz) IS
-    'A row while no notifier has looked for trouble, or for messages to send, for two minutes: the older of its last signs, and what that means in a sentence.';
+    'A row while no notifier has looked for trouble, or for messages to send, for two minutes: the older of its last '
+    'signs, and what that means in a sentence.';
 
 
 CREATE OR REPLACE FUNCTION pricing.stopped_providers() RETURNS TABLE (provider text, data_types text[], says text)
@@ -180,7 +188,8 @@ LANGUAGE sql STABLE SET search_path = '' AS $$
         SELECT FROM pricing.outages o WHERE o.provider = p.provider AND o.answered_at IS NULL))
 $$;
 COMMENT ON FUNCTION pricing.stopped_providers() IS
-    'Providers that are routed to, and are not called now or do not answer, whatever their rate limits allow: for which data types, and why.';
+    'Providers that are routed to, and are not called now or do not answer, whatever their rate limits allow: for '
+    'which data types, and why.';
 
 
 CREATE OR REPLACE FUNCTION pricing.late_signs(now_ timestamptz, started timestamptz)

@@ -20,7 +20,8 @@ LANGUAGE sql IMMUTABLE SET search_path = '' AS $$
                 WHERE fields -> p.key IS NULL GROUP BY p.key) fault) END
 $$;
 COMMENT ON FUNCTION pricing.payload_fault(jsonb, jsonb) IS
-    'What is wrong with a payload by the fields of its type, for people; NULL = nothing. A field that may be left out may be null, too.';
+    'What is wrong with a payload by the fields of its type, for people; NULL = nothing. A field that may be left '
+    'out may be null, too.';
 
 
 CREATE OR REPLACE FUNCTION pricing.queue_operation(kind pricing.operation_types, payload jsonb, due_at timestamptz,
@@ -288,7 +289,8 @@ BEGIN
             results);
 END $$;
 COMMENT ON FUNCTION pricing.complete_operations(bigint[], uuid, jsonb) IS
-    'Notes that operations have happened, with their results by id. Returns the ids that the claim still owned; a lost claim changes nothing.';
+    'Notes that operations have happened, with their results by id. Returns the ids that the claim still owned; a '
+    'lost claim changes nothing.';
 
 
 CREATE OR REPLACE FUNCTION pricing.complete_recovered_operation(happened bigint, at_attempt integer, result jsonb)
@@ -400,7 +402,9 @@ BEGIN
     RETURN 'pending';
 END $$;
 COMMENT ON FUNCTION pricing.fail_operation(bigint, uuid, text, boolean, interval) IS
-    'An attempt has failed: tried again after 5, 10, 20 ... minutes by its type, or later if the receiver asks for it; dead after its last attempt, or when trying again cannot help. Returns its new status; NULL if the claim was lost.';
+    'An attempt has failed: tried again after 5, 10, 20 ... minutes by its type, or later if the receiver asks for '
+    'it; dead after its last attempt, or when trying again cannot help. Returns its new status; NULL if the claim '
+    'was lost.';
 
 
 CREATE OR REPLACE FUNCTION pricing.recover_operations(known bigint[] DEFAULT '{}') RETURNS integer
@@ -450,7 +454,8 @@ BEGIN
     RETURN coalesce(returned, '{}');
 END $$;
 COMMENT ON FUNCTION pricing.return_operations(bigint[], uuid) IS
-    'Returns operations to the queue whose worker is stopped before they end: due at once, and the attempt does not count. Returns the ids that the claim still owned; what another session has locked is left to its lease.';
+    'Returns operations to the queue whose worker is stopped before they end: due at once, and the attempt does not '
+    'count. Returns the ids that the claim still owned; what another session has locked is left to its lease.';
 
 
 CREATE OR REPLACE FUNCTION pricing.cancel_operations(ids bigint[]) RETURNS bigint[]
@@ -460,7 +465,8 @@ BEGIN
     RETURN pricing.bury_operations(ids, 'cancelled', 'cancelled by hand');
 END $$;
 COMMENT ON FUNCTION pricing.cancel_operations(bigint[]) IS
-    'Cancels operations that wait or are under way; of one that is under way the end is refused, though it may have happened. Returns their ids.';
+    'Cancels operations that wait or are under way; of one that is under way the end is refused, though it may have '
+    'happened. Returns their ids.';
 
 
 CREATE OR REPLACE FUNCTION pricing.retry_operations(ids bigint[]) RETURNS bigint[]

@@ -196,4 +196,6 @@ LANGUAGE sql STABLE SET search_path = '' AS $$
     ORDER BY 1
 $$;
 COMMENT ON FUNCTION pricing.untold_splits(text, text, date, date) IS
-    'Steps of prices as traded, between two days, that look like a split of which nobody has told: their days, and so many new shares for old ones. Adjusted histories jump there until a person enters it, or knows that it was a true move.';
+    'Steps of prices as traded, between two days, that look like a split of which nobody has told: their days, and '
+    'so many new shares for old ones. Adjusted histories jump there until a person enters it, or knows that it was a '
+    'true move.';

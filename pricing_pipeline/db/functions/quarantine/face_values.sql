@@ -1,9 +1,12 @@
--- Changes of face value: a fund's units are merged or divided by ten, a hundred or a thousand, and no source says so. All
--- values of its other side are quarantined as of another unit, until so many of them stand there that the change is sure.
+-- Changes of face value: a fund's units are merged or divided by ten, a hundred or a thousand, and no source says so.
+-- All
+-- values of its other side are quarantined as of another unit, until so many of them stand there that the change is
+-- sure.
 
 CREATE OR REPLACE FUNCTION pricing.face_value_rule() RETURNS text
 LANGUAGE sql IMMUTABLE PARALLEL SAFE SET search_path = '' AS $$ SELECT 'face value rule' $$;
-COMMENT ON FUNCTION pricing.face_value_rule() IS 'Who enters the changes of face value that are recognized, in place of a person.';
+COMMENT ON FUNCTION pricing.face_value_rule() IS
+    'Who enters the changes of face value that are recognized, in place of a person.';
 
 
 CREATE OR REPLACE FUNCTION pricing.face_value_changes()

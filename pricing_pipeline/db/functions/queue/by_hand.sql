@@ -17,7 +17,8 @@ BEGIN
     RETURN ended;
 END $$;
 COMMENT ON FUNCTION pricing.end_backoff(text, text[]) IS
-    'What made pairs fail has changed: those that back off are due now, and their failures forgotten. NULL = all symbols of the type. Returns how many.';
+    'What made pairs fail has changed: those that back off are due now, and their failures forgotten. NULL = all '
+    'symbols of the type. Returns how many.';
 
 
 CREATE OR REPLACE FUNCTION pricing.end_waits(wanted_type text, symbols text[]) RETURNS void
@@ -67,7 +68,8 @@ BEGIN
     RETURN revived;
 END $$;
 COMMENT ON FUNCTION pricing.revive_tasks(bigint[]) IS
-    'Puts dead tasks, which the caller has locked, back into the queue by today''s route; of several of the same work the last. Returns which; NULL = none.';
+    'Puts dead tasks, which the caller has locked, back into the queue by today''s route; of several of the same '
+    'work the last. Returns which; NULL = none.';
 
 
 CREATE OR REPLACE FUNCTION pricing.retry_tasks(wanted bigint[])
@@ -120,7 +122,9 @@ BEGIN
     ORDER BY w.id;
 END $$;
 COMMENT ON FUNCTION pricing.retry_tasks(bigint[]) IS
-    'Makes dead tasks pending again by hand, with all their attempts and by today''s route, and ends their pairs'' back-off. Says of each: retried, live_already (live_id is the task that does the same work), not_dead, retired, removed or paused (its instrument), misconfigured, unknown.';
+    'Makes dead tasks pending again by hand, with all their attempts and by today''s route, and ends their pairs'' '
+    'back-off. Says of each: retried, live_already (live_id is the task that does the same work), not_dead, retired, '
+    'removed or paused (its instrument), misconfigured, unknown.';
 
 
 CREATE OR REPLACE FUNCTION pricing.withdraw(wanted bigint[], kind text, message text) RETURNS bigint[]
@@ -176,7 +180,8 @@ BEGIN
     ORDER BY w.id;
 END $$;
 COMMENT ON FUNCTION pricing.cancel_tasks(bigint[], text) IS
-    'Cancels live tasks by hand and leaves their pairs alone for an hour. A running one''s finish is refused; its call still settles. Says of each: cancelled, finished (it was so before), unknown.';
+    'Cancels live tasks by hand and leaves their pairs alone for an hour. A running one''s finish is refused; its '
+    'call still settles. Says of each: cancelled, finished (it was so before), unknown.';
 
 
 CREATE OR REPLACE FUNCTION pricing.forget_tasks(wanted bigint[]) RETURNS TABLE (task_id bigint, outcome text)
@@ -207,7 +212,8 @@ LANGUAGE sql SET search_path = '' AS $$
             ORDER BY q.id FOR UPDATE OF q SKIP LOCKED) x), 'retired', 'its data type was retired or deleted'))
 $$;
 COMMENT ON FUNCTION pricing.retire_tasks() IS
-    'Cancels the tasks of data types that were retired or deleted: nobody fetches them any more. What another session has locked is left for the next time. Returns how many.';
+    'Cancels the tasks of data types that were retired or deleted: nobody fetches them any more. What another '
+    'session has locked is left for the next time. Returns how many.';
 
 
 CREATE OR REPLACE FUNCTION pricing.fail_impossible_tasks() RETURNS integer
@@ -231,7 +237,8 @@ BEGIN
     RETURN failed;
 END $$;
 COMMENT ON FUNCTION pricing.fail_impossible_tasks() IS
-    'Fails, as misconfigured, what waits and can never be called: no claim picks it. What another provider of its route can fetch goes there instead. Returns how many failed.';
+    'Fails, as misconfigured, what waits and can never be called: no claim picks it. What another provider of its '
+    'route can fetch goes there instead. Returns how many failed.';
 
 
 CREATE OR REPLACE FUNCTION pricing.impossible_tasks()
@@ -248,16 +255,20 @@ LANGUAGE sql STABLE SET search_path = '' AS $$
     judged AS (
         SELECT q.id, q.data_type, c.fetcher IS NULL OR NOT p.is_active AS is_misrouted, CASE
             WHEN NOT p.is_active THEN pg_catalog.format(
-                '%s is switched off, and no other provider serves %s. Switch it on with `pricing-pipeline provider change`, or add a route with `pricing-pipeline route add`',
+                '%s is switched off, and no other provider serves %s. Switch it on with `pricing-pipeline provider '
+                'change`, or add a route with `pricing-pipeline route add`',
                 q.provider, q.data_type)
             WHEN c.fetcher IS NULL THEN pg_catalog.format(
-                '%s cannot fetch %s, which the data type %s is made of. Route it to another provider with `pricing-pipeline route add`',
+                '%s cannot fetch %s, which the data type %s is made of. Route it to another provider with '
+                '`pricing-pipeline route add`',
                 q.provider, r.fetcher, q.data_type)
             WHEN c.units_per_call + c.units_per_symbol > w.units THEN pg_catalog.format(
-                'one symbol costs %s units of %s, and its limit "%s" allows %s. If your plan allows more, raise units in pricing.provider_limits; else route %s to another provider',
+                'one symbol costs %s units of %s, and its limit "%s" allows %s. If your plan allows more, raise '
+                'units in pricing.provider_limits; else route %s to another provider',
                 c.units_per_call + c.units_per_symbol, q.provider, w.name, w.units, q.data_type)
             WHEN q.est_bytes > pricing.quota_for(p.quota_bytes, q.priority) THEN pg_catalog.format(
-                'it needs about %s bytes, and the quota of %s allows such work %s in 30 days. Raise the quota with `pricing-pipeline provider change` if your plan allows more',
+                'it needs about %s bytes, and the quota of %s allows such work %s in 30 days. Raise the quota with '
+                '`pricing-pipeline provider change` if your plan allows more',
                 q.est_bytes, q.provider, pricing.quota_for(p.quota_bytes, q.priority)) END AS message
         FROM pricing.api_call_queue_live q
         JOIN pricing.data_type_registry r ON r.data_type = q.data_type
@@ -268,7 +279,9 @@ LANGUAGE sql STABLE SET search_path = '' AS $$
     SELECT j.id, j.data_type, j.is_misrouted, j.message FROM judged j WHERE j.message IS NOT NULL
 $$;
 COMMENT ON FUNCTION pricing.impossible_tasks() IS
-    'Waiting tasks that can never be called, each with a sentence that says why and what to do: their provider is switched off or cannot fetch them (is_misrouted: another may do so), one symbol costs more than a limit allows, or its bytes are more than the quota allows.';
+    'Waiting tasks that can never be called, each with a sentence that says why and what to do: their provider is '
+    'switched off or cannot fetch them (is_misrouted: another may do so), one symbol costs more than a limit allows, '
+    'or its bytes are more than the quota allows.';
 
 
 CREATE OR REPLACE FUNCTION pricing.fetch_now(wanted_type text, only_symbols text[] DEFAULT NULL) RETURNS bigint[]
@@ -300,7 +313,9 @@ BEGIN
                        AND q.window_start = '-infinity' AND q.window_end = 'infinity'), '{}');
 END $$;
 COMMENT ON FUNCTION pricing.fetch_now(text, text[]) IS
-    'Queues what people watch or hold of a data type, or those symbols of it (one that is no instrument is refused), however fresh it is; not what is paused or backs off, nor what no quota has room for. Returns the tasks, those that were live before included.';
+    'Queues what people watch or hold of a data type, or those symbols of it (one that is no instrument is refused), '
+    'however fresh it is; not what is paused or backs off, nor what no quota has room for. Returns the tasks, those '
+    'that were live before included.';
 
 
 CREATE OR REPLACE FUNCTION pricing.claim_by_hand(
@@ -356,4 +371,6 @@ BEGIN
     UPDATE pricing.provider_state s SET claims = s.claims + 1, last_call_at = claim_by_hand.claimed_at WHERE s.provider = wanted_provider;
 END $$;
 COMMENT ON FUNCTION pricing.claim_by_hand(text, text, text, text[], text[], text) IS
-    'Takes one call of a provider for latest prices that a person makes, or without a fetcher of its search, within its limits, pauses and quota, and logs it as open: commit before making it. Or says in a sentence why not now. For prices, a provider that is switched off, or whose breaker is open, may be called so, too.';
+    'Takes one call of a provider for latest prices that a person makes, or without a fetcher of its search, within '
+    'its limits, pauses and quota, and logs it as open: commit before making it. Or says in a sentence why not now. '
+    'For prices, a provider that is switched off, or whose breaker is open, may be called so, too.';

@@ -14,7 +14,8 @@ BEGIN
     RETURN NEW;
 END $$;
 COMMENT ON FUNCTION pricing.check_limit() IS
-    'Trigger: refuses a limit of a calendar day whose time zone the database does not know. It would fail every claim of every provider.';
+    'Trigger: refuses a limit of a calendar day whose time zone the database does not know. It would fail every '
+    'claim of every provider.';
 
 
 CREATE OR REPLACE FUNCTION pricing.key_allowances(wanted_provider text, now_ timestamptz)
@@ -88,7 +89,8 @@ BEGIN
     END LOOP;
 END $$;
 COMMENT ON FUNCTION pricing.key_allowances(text, timestamptz) IS
-    'The keys of a provider, and the units that each may be charged now, the least over its limits. Exact only under the lock of the provider_state row.';
+    'The keys of a provider, and the units that each may be charged now, the least over its limits. Exact only under '
+    'the lock of the provider_state row.';
 
 
 CREATE OR REPLACE FUNCTION pricing.units_written(wanted pricing.provider_limits, key text) RETURNS integer
@@ -113,7 +115,8 @@ BEGIN
                                     WHERE c.provider = wanted.provider));
 END $$;
 COMMENT ON FUNCTION pricing.shown_units(pricing.provider_limits, text, timestamptz) IS
-    'Units that a limit allows to a key, as its provider has shown within a day. NULL = it has shown no lower limit than the written one, or one that pays for no call.';
+    'Units that a limit allows to a key, as its provider has shown within a day. NULL = it has shown no lower limit '
+    'than the written one, or one that pays for no call.';
 
 
 CREATE OR REPLACE FUNCTION pricing.units_in_force(wanted pricing.provider_limits, key text, now_ timestamptz) RETURNS integer
@@ -122,7 +125,8 @@ BEGIN
     RETURN least(pricing.units_written(wanted, key), pricing.shown_units(wanted, key, now_));
 END $$;
 COMMENT ON FUNCTION pricing.units_in_force(pricing.provider_limits, text, timestamptz) IS
-    'Units that a key may be charged in the window of a limit: as written, or as shown by the provider, if that is less.';
+    'Units that a key may be charged in the window of a limit: as written, or as shown by the provider, if that is '
+    'less.';
 
 
 CREATE OR REPLACE FUNCTION pricing.is_short_window(seconds integer) RETURNS boolean
@@ -131,7 +135,8 @@ LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$ -- without a path of its own, so that
     SELECT seconds <= 3600
 $$;
 COMMENT ON FUNCTION pricing.is_short_window(integer) IS
-    'Whether a provider may mean a window of so many seconds (NULL = a calendar day) when it shows a limit, or what is left of it, and names no window: up to an hour.';
+    'Whether a provider may mean a window of so many seconds (NULL = a calendar day) when it shows a limit, or what '
+    'is left of it, and names no window: up to an hour.';
 
 
 CREATE OR REPLACE FUNCTION pricing.limit_window(seconds integer) RETURNS interval
@@ -169,7 +174,8 @@ LANGUAGE sql SET search_path = '' AS $$
         DO UPDATE SET counted_from = excluded.counted_from, counted_to = excluded.counted_to, units = excluded.units
 $$;
 COMMENT ON FUNCTION pricing.count_units(text, timestamptz) IS
-    'Counts the windows of a provider from its call log, for later claims to go on from. Only under the lock of the provider_state row.';
+    'Counts the windows of a provider from its call log, for later claims to go on from. Only under the lock of the '
+    'provider_state row.';
 
 
 CREATE OR REPLACE FUNCTION pricing.units_available(wanted_provider text, now_ timestamptz) RETURNS bigint
@@ -221,7 +227,8 @@ BEGIN
     RETURN true;
 END $$;
 COMMENT ON FUNCTION pricing.settle_call(bigint, text, integer, bigint, text, text) IS
-    'Closes a call and books its wire bytes, once; false when it was closed before. A page of it that is still open is closed with it.';
+    'Closes a call and books its wire bytes, once; false when it was closed before. A page of it that is still open '
+    'is closed with it.';
 
 
 CREATE OR REPLACE FUNCTION pricing.settle_unsent(unsent bigint, message text) RETURNS boolean
@@ -229,20 +236,24 @@ LANGUAGE plpgsql SECURITY DEFINER SET search_path = '' SET lock_timeout = '500ms
 DECLARE
     call pricing.collector_call_log;
 BEGIN
-    UPDATE pricing.collector_call_log c SET units = 0 WHERE c.call_id = unsent AND c.finished_at IS NULL RETURNING * INTO call;
+    UPDATE pricing.collector_call_log c SET units = 0
+    WHERE c.call_id = unsent AND c.finished_at IS NULL RETURNING * INTO call;
     IF NOT FOUND THEN
         RETURN false;
     END IF;
     -- What was counted with it is counted anew.
     DELETE FROM pricing.limit_counts n
-    WHERE (n.provider, n.key_name) = (call.provider, call.key_name) AND coalesce(call.moved_to, call.started_at) <= n.counted_to;
+    WHERE (n.provider, n.key_name) = (call.provider, call.key_name)
+      AND coalesce(call.moved_to, call.started_at) <= n.counted_to;
     PERFORM pricing.settle_call(unsent, 'failed', NULL, 0, message, 'provider_down');
-    -- It counts as a fault of the provider. So a worker that says this of every call opens the breaker, and gets no room.
+    -- It counts as a fault of the provider. So a worker that says this of every call opens the breaker, and gets no
+    -- room.
     PERFORM pricing.judge_call(unsent);
     RETURN true;
 END $$;
 COMMENT ON FUNCTION pricing.settle_unsent(bigint, text) IS
-    'Closes a call that never left, because no connection to its provider could be made, and gives its units back; false when it was closed before. For the breaker it is a fault.';
+    'Closes a call that never left, because no connection to its provider could be made, and gives its units back; '
+    'false when it was closed before. For the breaker it is a fault.';
 
 
 CREATE OR REPLACE FUNCTION pricing.note_unannounced(answered bigint) RETURNS void
@@ -299,7 +310,8 @@ BEGIN
         last_overrun_ratio = coalesce(excluded.last_overrun_ratio, s.last_overrun_ratio);
 END $$;
 COMMENT ON FUNCTION pricing.learn_size(pricing.collector_call_log, timestamptz) IS
-    'Corrects the size estimate by what a good call brought: the first measurement whole, then nine parts old and one part new. Counts answers of more than twice their estimate.';
+    'Corrects the size estimate by what a good call brought: the first measurement whole, then nine parts old and '
+    'one part new. Counts answers of more than twice their estimate.';
 
 
 CREATE OR REPLACE FUNCTION pricing.expire_calls() RETURNS integer

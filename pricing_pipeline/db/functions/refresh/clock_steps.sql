@@ -1,4 +1,5 @@
--- What becomes of stored times when the database's clock is set. docs/maintainers/state-machine.md says what is decided for each column.
+-- What becomes of stored times when the database's clock is set. docs/maintainers/state-machine.md says what is
+-- decided for each column.
 -- Lock order: see queue.sql. The rows of clients, which a session of theirs may hold for long, are passed over if they are locked.
 
 CREATE OR REPLACE FUNCTION pricing.follow_clock(now_ timestamptz) RETURNS boolean
@@ -45,7 +46,9 @@ BEGIN
     END;
 END $$;
 COMMENT ON FUNCTION pricing.follow_clock(timestamptz) IS
-    'Looks whether the database''s clock was set since this last looked. Set back: notes the step, and moves all times that work waits for with it, now or as soon as their rows are free. Set forward: keeps what cannot be undone from being done at once. Returns true if the transaction should end now, because it holds many rows.';
+    'Looks whether the database''s clock was set since this last looked. Set back: notes the step, and moves all '
+    'times that work waits for with it, now or as soon as their rows are free. Set forward: keeps what cannot be '
+    'undone from being done at once. Returns true if the transaction should end now, because it holds many rows.';
 
 
 CREATE OR REPLACE FUNCTION pricing.note_step(now_ timestamptz, known timestamptz, step interval) RETURNS void
@@ -57,11 +60,13 @@ BEGIN
     WHERE d.duty = s.duty AND EXISTS (SELECT FROM pricing.duties x WHERE x.duty <> 'follow_clock' AND greatest(x.last_success_at, x.last_failure_at) > now_);
     PERFORM pricing.note_duty('follow_clock', now_, 'the clock was set back, and times are not moved yet', now_ + step);
     PERFORM pricing.warn('follow_clock', 'clock', pg_catalog.format(
-        'the database''s clock was set back by about %s, from %s: pauses, leases and schedules are moved with it, and prices keep their age',
+        'the database''s clock was set back by about %s, from %s: pauses, leases and schedules are moved with it, '
+        'and prices keep their age',
         pricing.format_span(known - now_), pricing.format_time(known)), '01000');
 END $$;
 COMMENT ON FUNCTION pricing.note_step(timestamptz, timestamptz, interval) IS
-    'Notes that the clock was set back and by how much times are to be moved, and moves those of the duties, so that they go on.';
+    'Notes that the clock was set back and by how much times are to be moved, and moves those of the duties, so that '
+    'they go on.';
 
 
 CREATE OR REPLACE FUNCTION pricing.note_gap(now_ timestamptz, known timestamptz) RETURNS void
@@ -82,7 +87,8 @@ BEGIN
     WHERE q.id = mine.id AND known < now_ - interval '1 hour';
     IF known < now_ - interval '1 day' THEN
         PERFORM pricing.warn('follow_clock', 'clock', pg_catalog.format(
-            'duties last ran %s ago, by the database''s clock: the pipeline was off, or the clock was set forward. If the clock is wrong, set it right before %s: until then nothing is pruned or thinned',
+            'duties last ran %s ago, by the database''s clock: the pipeline was off, or the clock was set forward. '
+            'If the clock is wrong, set it right before %s: until then nothing is pruned or thinned',
             pricing.format_span(now_ - known), pricing.format_time(now_ + interval '1 hour')), '01000');
     END IF;
 END $$;
@@ -129,7 +135,8 @@ BEGIN
     RETURN CASE WHEN at > now_ + interval '1 minute' THEN at - step ELSE at END;
 END $$;
 COMMENT ON FUNCTION pricing.moved_back(timestamptz, timestamptz, interval) IS
-    'A time that was stored before the clock was set back, on the clock as it is now. What does not lie more than a minute ahead stays.';
+    'A time that was stored before the clock was set back, on the clock as it is now. What does not lie more than a '
+    'minute ahead stays.';
 
 
 CREATE OR REPLACE FUNCTION pricing.move_demand(now_ timestamptz, step interval) RETURNS void
@@ -161,7 +168,8 @@ BEGIN
     WHERE a.user_id = spent.user_id;
 END $$;
 COMMENT ON FUNCTION pricing.move_demand(timestamptz, interval) IS
-    'The clock was set back: who watches is seen now, back-offs end when they would have, and all that is wanted is judged anew.';
+    'The clock was set back: who watches is seen now, back-offs end when they would have, and all that is wanted is '
+    'judged anew.';
 
 
 CREATE OR REPLACE FUNCTION pricing.move_tasks(now_ timestamptz, step interval) RETURNS void
@@ -202,7 +210,8 @@ BEGIN
         DO UPDATE SET calls = u.calls + excluded.calls, units = u.units + excluded.units, bytes = u.bytes + excluded.bytes;
 END $$;
 COMMENT ON FUNCTION pricing.move_calls(timestamptz, interval) IS
-    'The clock was set back: what was called before counts against limits, quota and breaker for as long as it would have.';
+    'The clock was set back: what was called before counts against limits, quota and breaker for as long as it would '
+    'have.';
 
 
 CREATE OR REPLACE FUNCTION pricing.move_providers(now_ timestamptz, step interval) RETURNS void
@@ -233,7 +242,8 @@ BEGIN
     DELETE FROM pricing.limit_counts;
 END $$;
 COMMENT ON FUNCTION pricing.move_providers(timestamptz, interval) IS
-    'The clock was set back: breakers, outages, pauses and delays of providers end when they would have, and limits are counted anew.';
+    'The clock was set back: breakers, outages, pauses and delays of providers end when they would have, and limits '
+    'are counted anew.';
 
 
 CREATE OR REPLACE FUNCTION pricing.move_plans(now_ timestamptz, step interval) RETURNS void
@@ -286,4 +296,5 @@ BEGIN
     WHERE p.covered && daterange(today + 1, NULL);
 END $$;
 COMMENT ON FUNCTION pricing.move_plans(timestamptz, interval) IS
-    'The clock was set back: drains, schedules, refusals and what is to be asked again go by it, and days that are to come are not covered.';
+    'The clock was set back: drains, schedules, refusals and what is to be asked again go by it, and days that are '
+    'to come are not covered.';

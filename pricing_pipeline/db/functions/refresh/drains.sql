@@ -15,7 +15,8 @@ BEGIN
     END;
 END $$;
 COMMENT ON FUNCTION pricing.take_turn(text) IS
-    'Takes the turn at some work until the transaction ends; false, without waiting, when another session has it. Clients and readers cannot take it.';
+    'Takes the turn at some work until the transaction ends; false, without waiting, when another session has it. '
+    'Clients and readers cannot take it.';
 
 
 CREATE OR REPLACE FUNCTION pricing.await_turn(wanted text) RETURNS void
@@ -63,7 +64,10 @@ BEGIN
     RETURN least(most, greatest(1, ceil(in_flight / calls_of_drain)))::integer;
 END $$;
 COMMENT ON FUNCTION pricing.wanted_drains(integer) IS
-    'How many drains have work: from 1 to the most that are allowed. A drain makes ten calls at once, so one is wanted for every ten calls that would be in flight through the next 15 s. How many these are follows, for each provider, from the tasks that wait for it, the units that its limits leave now, the averages of its last hundred calls, and max_in_flight.';
+    'How many drains have work: from 1 to the most that are allowed. A drain makes ten calls at once, so one is '
+    'wanted for every ten calls that would be in flight through the next 15 s. How many these are follows, for each '
+    'provider, from the tasks that wait for it, the units that its limits leave now, the averages of its last '
+    'hundred calls, and max_in_flight.';
 
 
 CREATE OR REPLACE FUNCTION pricing.lasting_drains() RETURNS integer
@@ -104,7 +108,8 @@ BEGIN
     RETURN begun;
 END $$;
 COMMENT ON FUNCTION pricing.begin_drain(text, text, integer, timestamptz, integer) IS
-    'Starts a drain, whose run was requested at a time; or returns NULL when wanted_drains are at work, of the most that are allowed, or another session is starting one.';
+    'Starts a drain, whose run was requested at a time; or returns NULL when wanted_drains are at work, of the most '
+    'that are allowed, or another session is starting one.';
 
 
 CREATE OR REPLACE FUNCTION pricing.extend_drain(extended uuid, asked_providers text[] DEFAULT NULL) RETURNS void
@@ -133,7 +138,8 @@ LANGUAGE sql SET search_path = '' AS $$
         ELSE 'much of it is locked by other sessions, and the rest waits for the next check' END, '55P03')
 $$;
 COMMENT ON FUNCTION pricing.pass_over(text, text, text[]) IS
-    'Notes that pairs were passed over because another session has locked them, or because finding those that it has took too long.';
+    'Notes that pairs were passed over because another session has locked them, or because finding those that it has '
+    'took too long.';
 
 
 CREATE OR REPLACE FUNCTION pricing.wake_workers() RETURNS void
@@ -149,7 +155,8 @@ BEGIN
     END IF;
 END $$;
 COMMENT ON FUNCTION pricing.wake_workers() IS
-    'Wakes whoever listens for work once this transaction is committed. A hint, which must not cost the work: it is left out while the server''s queue of notifications is half full, or another session writes into it.';
+    'Wakes whoever listens for work once this transaction is committed. A hint, which must not cost the work: it is '
+    'left out while the server''s queue of notifications is half full, or another session writes into it.';
 
 
 CREATE OR REPLACE FUNCTION pricing.duty_intervals() RETURNS TABLE (place integer, name text, every interval)
@@ -233,7 +240,9 @@ BEGIN
     RETURN ran;
 END $$;
 COMMENT ON FUNCTION pricing.run_duties() IS
-    'Runs the periodic duties that are overdue, one process at a time; one that failed is tried again after its own interval, at most a minute, and one that waited for a lock of another session ends the round. Returns the names of those that succeeded.';
+    'Runs the periodic duties that are overdue, one process at a time; one that failed is tried again after its own '
+    'interval, at most a minute, and one that waited for a lock of another session ends the round. Returns the names '
+    'of those that succeeded.';
 
 
 CREATE OR REPLACE FUNCTION pricing.require_primary() RETURNS void

@@ -549,7 +549,8 @@ LANGUAGE sql SET search_path = '' AS $$
           WHERE wanted_calendar <> 'FX' OR extract(isodow FROM g.day) < 6) d
 $$;
 COMMENT ON FUNCTION pricing.store_own_sessions(text, date, date) IS
-    'Writes the sessions of FX (Monday to Friday, each from 17:00 in New York on the day before) or of 24/7 (every day of UTC). Returns how many.';
+    'Writes the sessions of FX (Monday to Friday, each from 17:00 in New York on the day before) or of 24/7 (every '
+    'day of UTC). Returns how many.';
 
 
 CREATE OR REPLACE FUNCTION pricing.publish_lag(wanted_type text, wanted_symbol text, fetcher text) RETURNS interval
@@ -600,7 +601,8 @@ BEGIN
     RETURN confirmed_at + least(ttl, greatest(interval '15 minutes', (confirmed_at - expected) / 2));
 END $$;
 COMMENT ON FUNCTION pricing.next_value_at(text, text, timestamptz, interval) IS
-    'When a newer value than the one confirmed then should exist: of quotes a TTL later, but not while the market is closed; of daily values when the next session''s value is published. Without a known calendar a TTL later.';
+    'When a newer value than the one confirmed then should exist: of quotes a TTL later, but not while the market is '
+    'closed; of daily values when the next session''s value is published. Without a known calendar a TTL later.';
 
 
 CREATE OR REPLACE FUNCTION pricing.quote_delay(calendar text) RETURNS interval
@@ -696,7 +698,8 @@ BEGIN
                     OR stamp > pricing.clock() + interval '1 minute', true);
 END $$;
 COMMENT ON FUNCTION pricing.is_market_stale(text, text, timestamptz, integer) IS
-    'Stale when a newer value should exist by the instrument''s calendar and by the TTL, or when there is no time at all, or one more than a minute ahead.';
+    'Stale when a newer value should exist by the instrument''s calendar and by the TTL, or when there is no time at '
+    'all, or one more than a minute ahead.';
 
 
 CREATE OR REPLACE FUNCTION pricing.is_market_stale(stamp timestamptz, ttl_minutes integer) RETURNS boolean
@@ -705,4 +708,5 @@ BEGIN
     RETURN pricing.is_data_stale(stamp, ttl_minutes);
 END $$;
 COMMENT ON FUNCTION pricing.is_market_stale(timestamptz, integer) IS
-    'What a data type names to follow calendars. Of a time alone no calendar is known, so here the TTL decides; who knows the symbol asks the one of four arguments.';
+    'What a data type names to follow calendars. Of a time alone no calendar is known, so here the TTL decides; who '
+    'knows the symbol asks the one of four arguments.';
