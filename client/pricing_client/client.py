@@ -174,7 +174,7 @@ class PricingClient:
         return [shaped(TradeRoute, route) for route in content["routes"]]
 
     def heartbeat(self, *pairs: Pair, all_or_nothing: bool = False) -> Answer:
-        """Say that the user looks at these pairs now, once a minute. Each is accepted or refused by itself.
+        """Report once a minute which pairs the user is viewing. Each pair is accepted or refused separately.
 
         With `all_or_nothing` a refused pair raises RequestRefused, or TooMuch if it is above a cap, and nothing
         changes.
@@ -182,19 +182,19 @@ class PricingClient:
         return shaped(Answer, self._post("/heartbeat", pairs, all_or_nothing=all_or_nothing))
 
     def leave(self, *pairs: Pair) -> int:
-        """Say that the user has left these pairs; returns how many subscriptions ended."""
+        """Stop watching these pairs; returns how many subscriptions ended."""
         return int(self._post("/unsubscribe", pairs)["changed"])
 
     def hold(self, *pairs: Pair, all_or_nothing: bool = False) -> Answer:
-        """Say that the user holds these pairs from now on; answers and raises as `heartbeat` does."""
+        """Open holdings of these pairs; returns and raises the same as `heartbeat`."""
         return shaped(Answer, self._post("/hold", pairs, all_or_nothing=all_or_nothing))
 
     def release(self, *pairs: Pair) -> int:
-        """Say that the user no longer holds these pairs; returns how many holdings ended."""
+        """Close the user's holdings of these pairs; returns how many were closed."""
         return int(self._post("/release", pairs)["changed"])
 
     def subscriptions(self) -> list[Subscription]:
-        """What the user watches, by data type and symbol."""
+        """The pairs that the user watches, by data type and symbol."""
         return self._all("/subscriptions", Subscription)
 
     def holdings(self, *, closed_too: bool = False) -> list[Holding]:
@@ -212,7 +212,7 @@ class PricingClient:
         data_types: Sequence[str] = (),
         decimal: Literal["point", "comma"] | None = None,
     ) -> Imported:
-        """Say what the lines of a broker's file would become; without `dry_run` also hold what is new.
+        """Preview the holdings in a broker's file. Without `dry_run`, open the new ones as well.
 
         The format is told by the file's header. Of any other table name the `columns`: {"symbol": "Ticker"}.
         `own_names` says what an ISIN, a ticker or a title of the file is here: {"IE00B4L5Y983": "EUNL:XETR"}. Of an
@@ -246,7 +246,7 @@ class PricingClient:
         hysteresis: Decimal | str | None = None,
         hysteresis_in: Literal["amount", "percent"] | None = None,
     ) -> PriceAlert:
-        """Have a recipient told of a price. The pipeline's owner adds recipients that users may name.
+        """Add a price alert: a condition, and the recipient to tell. The pipeline's owner adds recipients.
 
         `threshold` is the price of `above` and `below` and the percentage of `moved`; `lasts_seconds` belongs to
         `stale`, `pace_seconds` to `each`. Raises RequestRefused if the same price alert is there already.
@@ -265,7 +265,7 @@ class PricingClient:
         return shaped(PriceAlert, self._send("/price-alerts", without_none(wanted)))
 
     def remove_price_alerts(self, *price_alert_ids: int) -> list[int]:
-        """End price alerts of the user: all of these, or none if one is not there. Returns their ids."""
+        """Remove price alerts of the user: all of them, or none if one does not exist. Returns their ids."""
         removed: list[int] = self._send("/price-alerts/remove", {"ids": price_alert_ids})["removed"]
         return removed
 

@@ -94,7 +94,7 @@ class PairAnswer:
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """The doubts or refusals of one kind, told once: how many pairs, and a sentence that names some of them."""
+    """Warnings or refusals of one kind: how many pairs, and a sentence that names some of them."""
 
     outcome: str
     code: str
@@ -104,7 +104,7 @@ class Fault:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What became of the pairs of a request. `changed` are new; `pairs` are those not accepted as they are written."""
+    """The answer to a request about pairs. `changed` counts new pairs; `pairs` has those not accepted as written."""
 
     changed: int
     accepted: int
@@ -252,7 +252,7 @@ class Holding:
 
 @dataclass(frozen=True, slots=True)
 class PriceAlert:
-    """What the user is told of a price, and what was seen for it.
+    """A price alert of the user, and the last price it saw.
 
     `is_beyond` says that the last price was beyond the threshold, or that the pair was stale for too long.
     `is_fetched` is False when nobody watches or holds the pair, so that no price comes.
@@ -283,7 +283,7 @@ class PriceAlert:
 
 @dataclass(frozen=True, slots=True)
 class ImportedLines:
-    """What becomes of an instrument of a file of holdings, or of a line that is none.
+    """The result for one instrument of an imported file, or for a line that names none.
 
     `outcome` is `new`, `held` (already), `refused` or `left_out`. `reason` says why, or what is doubtful about it.
     """
@@ -299,7 +299,7 @@ class ImportedLines:
 
 @dataclass(frozen=True, slots=True)
 class Imported:
-    """What becomes of a file of holdings; with `dry_run` nothing has changed."""
+    """The result of an import of holdings; with `dry_run` nothing has changed."""
 
     format: str
     dry_run: bool
