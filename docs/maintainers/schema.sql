@@ -3,8 +3,8 @@
 -- Written by `make pages`; a test compares it with a migrated database. What each data type adds is not here: its
 -- table partition pricing.price_history_<data_type> and its view pricing.latest_price_<data_type>.
 
--- Everything of the price-refresh pipeline. Times are timestamptz; money is an integer with its scale.
-CREATE SCHEMA pricing;
+-- Everything of the price-refresh pipeline. Times are timestamptz; money is an integer with its scale. CREATE SCHEMA
+-- pricing;
 GRANT USAGE ON SCHEMA pricing TO pricing_client;
 GRANT USAGE ON SCHEMA pricing TO pricing_reader;
 GRANT USAGE ON SCHEMA pricing TO pricing_worker;

@@ -1,6 +1,6 @@
 """The whole database in `docs/maintainers/schema.sql`, and the rights on the embedded server in `server.sql` beside it.
 
-`make pages` writes both, and tests hold them to what is there. Run as a module this writes the pages
+`make pages` writes both, and tests hold them to what is there. Run as a module, this writes the pages
 anew, from an empty database on a server of its own.
 """
 
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import shutil
 from pathlib import Path
+from textwrap import wrap
 
 from pricing_pipeline.db.embedded import DATABASES, EmbeddedServer
 from pricing_pipeline.db.engine import make_engine
@@ -37,7 +38,16 @@ def written(owner_url: str) -> str:
             lines = connection.scalars(query("schema.dump")).all()
     finally:
         engine.dispose()
-    return _HEAD + "\n".join(lines) + "\n"
+    return _HEAD + "\n".join(_wrapped(line) for line in lines) + "\n"
+
+
+def _wrapped(line: str) -> str:
+    """A comment that has a line of its own, on as many lines as it needs."""
+    if not line.startswith("-- "):
+        return line
+    return "\n".join(
+        wrap(line[3:], 120, initial_indent="-- ", subsequent_indent="-- ", break_long_words=False)
+    )
 
 
 _SERVER_HEAD = """\
