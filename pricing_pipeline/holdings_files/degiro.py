@@ -9,10 +9,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from pricing_pipeline.holdings_files.numbers import Mark, NotANumber
-from pricing_pipeline.holdings_files.positions import Entry, Fault, LeftOut, Names, Read
+from pricing_pipeline.holdings_files.numbers import Mark
+from pricing_pipeline.holdings_files.positions import Entry, LeftOut, Names, Read
 from pricing_pipeline.holdings_files.shapes import is_isin
-from pricing_pipeline.holdings_files.tables import Header, Table, too_long
+from pricing_pipeline.holdings_files.tables import Header, Row, Table, lines_of
 from pricing_pipeline.holdings_files.venues import mic_at
 
 _TITLE, _ISIN_OF_POSITION, _AMOUNT, _LOCAL = 0, 1, 2, 4
@@ -41,49 +41,43 @@ def recognises_transactions(header: Header) -> bool:
 def read_portfolio(table: Table) -> Iterator[Read]:
     """Each line as a position, or why it is none."""
     quantity = table.numbers(_AMOUNT, _usual(table.header))
-    for row in table.rows:
-        isin, title = row[_ISIN_OF_POSITION].upper(), row[_TITLE]
+
+    def names_of(row: Row) -> Names:
+        isin = row[_ISIN_OF_POSITION].upper()
         local = _CODE.search(row[_LOCAL]) or _CODE.search(row[_LOCAL + 1]) or _CODE.search(row[_LOCAL - 1])
-        names = Names(
+        return Names(
             isin=isin if is_isin(isin) else "",
             ticker="" if is_isin(isin) else isin,
             currency=local[0] if local else "",
-            title=title,
+            title=row[_TITLE],
         )
-        if not isin:
-            yield LeftOut(row.line, title, "cash")
-            continue
-        try:
-            yield Entry(row.line, names, quantity(row))
-        except NotANumber as error:
-            yield Fault(row.line, names.in_words, str(error))
+
+    def position(row: Row, names: Names) -> Read:
+        if not row[_ISIN_OF_POSITION]:
+            return LeftOut(row.line, names.title, "cash")
+        return Entry(row.line, names, quantity(row))
+
+    return lines_of(table, names_of, position)
 
 
 def read_transactions(table: Table) -> Iterator[Read]:
     """Each line as a change of a quantity, which has its sign, or why it is none."""
     quantity = table.numbers(_QUANTITY, _usual(table.header))
-    for row in table.rows:
-        venue = row[_VENUE]
-        names = Names(
+
+    def names_of(row: Row) -> Names:
+        return Names(
             isin=row[_ISIN].upper(),
-            exchange=mic_at("degiro", venue),
+            exchange=mic_at("degiro", row[_VENUE]),
             currency=row[_PRICE_CURRENCY],
             title=row[_PRODUCT],
         )
-        if too_long(table.header, row):
-            yield Fault(
-                row.line,
-                names.in_words,
-                "the line has more cells than the header",
-                "put quotes around its texts",
-            )
-        elif not names.isin:
-            yield LeftOut(row.line, names.title, "it names no instrument")
-        else:
-            try:
-                yield Entry(row.line, names, quantity(row), _sortable(row[_DAY], row[_TIME]))
-            except NotANumber as error:
-                yield Fault(row.line, names.in_words, str(error))
+
+    def change(row: Row, names: Names) -> Read:
+        if not names.isin:
+            return LeftOut(row.line, names.title, "it names no instrument")
+        return Entry(row.line, names, quantity(row), _sortable(row[_DAY], row[_TIME]))
+
+    return lines_of(table, names_of, change)
 
 
 def _usual(header: Header) -> Mark:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from decimal import Decimal
 
 from pricing_pipeline.domain.exchanges import exchanges
 from pricing_pipeline.errors import HoldingsFileRefused
-from pricing_pipeline.holdings_files.numbers import Mark, NotANumber
-from pricing_pipeline.holdings_files.positions import Entry, Fault, LeftOut, Names, Read
-from pricing_pipeline.holdings_files.tables import Header, Table, too_long
+from pricing_pipeline.holdings_files.numbers import Mark
+from pricing_pipeline.holdings_files.positions import Entry, LeftOut, Names, Read
+from pricing_pipeline.holdings_files.tables import Header, Row, Table, lines_of
 
 FIELDS = ("symbol", "isin", "exchange", "currency", "name", "quantity", "action", "time")
 """What a column can be. One of symbol, isin and name must be given."""
@@ -51,7 +50,8 @@ def read(table: Table, columns: Mapping[str, str]) -> Iterator[Read]:
     at = {field: _one(table.header, name) for field, name in columns.items()}
     shares = at.get("quantity")
     quantity = table.numbers(shares, Mark.POINT) if shares is not None else None
-    for row in table.rows:
+
+    def names_of(row: Row) -> Names:
         exchange = row[at.get("exchange")]
         names = Names(
             isin=row[at.get("isin")].upper(),
@@ -63,28 +63,20 @@ def read(table: Table, columns: Mapping[str, str]) -> Iterator[Read]:
         if exchange and not names.exchange and names.ticker:
             # The door for symbols knows exchanges by many names.
             names = Names(names.isin, f"{names.ticker}:{exchange}", "", names.currency, names.title)
-        what = names.in_words
-        if too_long(table.header, row):
-            yield Fault(
-                row.line, what, "the line has more cells than the header", "put quotes around its texts"
-            )
-        elif not (names.isin or names.ticker):
-            yield LeftOut(row.line, what, "it names no instrument")
-        else:
-            amount: Decimal | None = None
-            try:
-                if quantity is not None:
-                    amount = quantity(row)
-            except NotANumber as error:
-                yield Fault(row.line, what, str(error))
-                continue
-            if "action" in at:
-                way = _way(row[at["action"]])
-                if way == 0:
-                    yield LeftOut(row.line, what, f"{row[at['action']]!r} neither buys nor sells")
-                    continue
-                amount = None if amount is None else way * abs(amount)
-            yield Entry(row.line, names, amount, row[at.get("time")])
+        return names
+
+    def change(row: Row, names: Names) -> Read:
+        if not (names.isin or names.ticker):
+            return LeftOut(row.line, names.in_words, "it names no instrument")
+        amount = None if quantity is None else quantity(row)
+        if "action" in at:
+            way = _way(row[at["action"]])
+            if way == 0:
+                return LeftOut(row.line, names.in_words, f"{row[at['action']]!r} neither buys nor sells")
+            amount = None if amount is None else way * abs(amount)
+        return Entry(row.line, names, amount, row[at.get("time")])
+
+    return lines_of(table, names_of, change)
 
 
 def _way(action: str) -> int:

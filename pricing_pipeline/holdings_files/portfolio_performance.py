@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from pricing_pipeline.holdings_files.numbers import Mark, NotANumber
+from pricing_pipeline.holdings_files.numbers import Mark
 from pricing_pipeline.holdings_files.positions import Entry, Fault, LeftOut, Names, Read
-from pricing_pipeline.holdings_files.tables import Header, Table, too_long
+from pricing_pipeline.holdings_files.tables import Header, Row, Table, lines_of
 
 _DATE = ("Datum", "Date")
 _TYPE = ("Typ", "Type")
@@ -64,8 +64,9 @@ def read(table: Table) -> Iterator[Read]:
     assert shares is not None  # noqa: S101 - recognised by it
     usual = Mark.COMMA if "Stück" in header else Mark.POINT
     quantity = table.numbers(shares, usual)
-    for row in table.rows:
-        names = Names(
+
+    def names_of(row: Row) -> Names:
+        return Names(
             isin=row[isin].upper(),
             ticker=row[ticker],
             # The account's currency; that of the security stands beside it where it is another one.
@@ -73,19 +74,14 @@ def read(table: Table) -> Iterator[Read]:
             title=row[title],
             wkn=row[wkn],
         )
+
+    def change(row: Row, names: Names) -> Read:
         what, kind = names.in_words or row[type_], row[type_].casefold()
-        if too_long(header, row):
-            yield Fault(
-                row.line, what, "the line has more cells than the header", "put quotes around its texts"
-            )
-        elif kind in _CASH or not names.in_words:
-            yield LeftOut(row.line, what, "cash" if not names.in_words else "a payment")
-        elif kind not in _IN | _OUT:
-            yield Fault(row.line, what, f"{row[type_]!r} is no type of transaction that is known here")
-        else:
-            try:
-                amount = abs(quantity(row))
-            except NotANumber as error:
-                yield Fault(row.line, what, str(error))
-                continue
-            yield Entry(row.line, names, amount if kind in _IN else -amount, row[at])
+        if kind in _CASH or not names.in_words:
+            return LeftOut(row.line, what, "cash" if not names.in_words else "a payment")
+        if kind not in _IN | _OUT:
+            return Fault(row.line, what, f"{row[type_]!r} is no type of transaction that is known here")
+        amount = abs(quantity(row))
+        return Entry(row.line, names, amount if kind in _IN else -amount, row[at])
+
+    return lines_of(table, names_of, change)

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from decimal import Decimal
 
 from pricing_pipeline.errors import HoldingsFileRefused
-from pricing_pipeline.holdings_files.numbers import Mark, mark_of, number
+from pricing_pipeline.holdings_files.numbers import Mark, NotANumber, mark_of, number
+from pricing_pipeline.holdings_files.positions import Fault, Names, Read
 
 _SEPARATORS = (",", ";", "\t", "|")
 _HEADER_WITHIN = 30
@@ -100,9 +101,21 @@ def _below(text: str, separator: str, header: Row) -> Callable[[Mark | None], Ta
     return table
 
 
-def too_long(header: Header, row: Row) -> bool:
-    """Whether a line has more cells than the header: then a separator stands in a text without quotes."""
-    return any(cell.strip() for cell in row.cells[len(header.names) :])
+def lines_of(
+    table: Table, names_of: Callable[[Row], Names], read: Callable[[Row, Names], Read]
+) -> Iterator[Read]:
+    """Each line as `read` reads it. It is a fault if it has more cells than the header, or `read` raises NotANumber."""
+    for row in table.rows:
+        names = names_of(row)
+        try:
+            # A separator stands in a text without quotes, so nothing is in its column.
+            if any(cell.strip() for cell in row.cells[len(table.header.names) :]):
+                reason = "the line has more cells than the header"
+                yield Fault(row.line, names.in_words or row[0], reason, "put quotes around its texts")
+            else:
+                yield read(row, names)
+        except NotANumber as error:
+            yield Fault(row.line, names.in_words or row[0], str(error))
 
 
 def _rows(text: str, separator: str, at_most: int = _MOST_LINES) -> Iterator[Row]:

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from pricing_pipeline.holdings_files.numbers import Mark, NotANumber
+from pricing_pipeline.holdings_files.numbers import Mark
 from pricing_pipeline.holdings_files.positions import Entry, Fault, LeftOut, Names, Read
-from pricing_pipeline.holdings_files.tables import Header, Table, too_long
+from pricing_pipeline.holdings_files.tables import Header, Row, Table, lines_of
 
 _NEEDED = ("Action", "ISIN", "Ticker", "No. of shares")
 _IN = (
@@ -37,23 +37,19 @@ def read(table: Table) -> Iterator[Read]:
     currency, shares = header.position("Currency (Price / share)"), header.position("No. of shares")
     assert shares is not None  # noqa: S101 - recognised by it
     quantity = table.numbers(shares, Mark.POINT)
-    for row in table.rows:
-        names = Names(isin=row[isin].upper(), ticker=row[ticker], currency=row[currency], title=row[title])
+
+    def names_of(row: Row) -> Names:
+        return Names(isin=row[isin].upper(), ticker=row[ticker], currency=row[currency], title=row[title])
+
+    def change(row: Row, names: Names) -> Read:
         what, done = names.in_words or row[action], row[action].casefold()
-        if too_long(header, row):
-            yield Fault(
-                row.line, what, "the line has more cells than the header", "put quotes around its texts"
-            )
-        elif not (names.isin or names.ticker):
-            yield LeftOut(row.line, what, "cash")
-        elif done.startswith("dividend") or not row[shares]:
-            yield LeftOut(row.line, what, "a payment")
-        elif not done.startswith((*_IN, *_OUT)):
-            yield Fault(row.line, what, f"{row[action]!r} is no action that is known here")
-        else:
-            try:
-                amount = abs(quantity(row))
-            except NotANumber as error:
-                yield Fault(row.line, what, str(error))
-                continue
-            yield Entry(row.line, names, amount if done.startswith(_IN) else -amount, row[at])
+        if not (names.isin or names.ticker):
+            return LeftOut(row.line, what, "cash")
+        if done.startswith("dividend") or not row[shares]:
+            return LeftOut(row.line, what, "a payment")
+        if not done.startswith((*_IN, *_OUT)):
+            return Fault(row.line, what, f"{row[action]!r} is no action that is known here")
+        amount = abs(quantity(row))
+        return Entry(row.line, names, amount if done.startswith(_IN) else -amount, row[at])
+
+    return lines_of(table, names_of, change)

@@ -7,6 +7,7 @@ import random
 from collections.abc import Mapping
 from decimal import Decimal
 from functools import partial
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -54,6 +55,9 @@ _TICKERS = st.from_regex(r"[A-Z]{2,5}", fullmatch=True)
 _QUANTITIES = st.one_of(
     st.integers(0, 2_000_000).map(Decimal), st.decimals("0.0001", 90_000, places=4), st.just(Decimal(0))
 )
+
+
+SAMPLES = Path(__file__).parents[1] / "data" / "holdings"
 
 
 @st.composite
@@ -323,3 +327,24 @@ def test_a7_a_named_format_is_not_guessed() -> None:
 def test_a7_any_bytes_are_read_or_refused_in_words(content: bytes) -> None:
     with contextlib.suppress(HoldingsFileRefused):
         read_file(content)
+
+
+@pytest.mark.parametrize("path", sorted(SAMPLES.glob("*.csv")), ids=lambda path: path.stem)
+def test_a7_a_line_whose_name_has_a_separator_without_quotes_is_refused_and_the_others_count(
+    path: Path,
+) -> None:
+    """Each later cell of it stands in another column."""
+    content = path.read_bytes()
+    separator = b";" if b";" in content.splitlines()[0] else b","
+    odd = b"Strange" + separator + b" Inc." + separator + content.splitlines()[2].split(separator, 1)[1]
+    whole, file = read_file(content), read_file(content.rstrip() + b"\n" + odd)
+    (fault,) = [fault for fault in file.faults if fault not in whole.faults]
+    assert fault.line == len(content.rstrip().splitlines()) + 1
+    assert file.positions == whole.positions
+
+
+def test_a7_a_line_with_more_cells_than_the_header_says_so() -> None:
+    file = read_file((_T212 + "Market buy,2026-01-05,US4592001014,IBM,IBM, Inc.,3,1,USD\n").encode())
+    assert [(fault.line, fault.reason, fault.proposal) for fault in file.faults] == [
+        (2, "the line has more cells than the header", "put quotes around its texts")
+    ]
