@@ -227,13 +227,14 @@ def test_b7_reads_of_prices_are_answered_as_fastapi_would(
     """A request that is answered ahead of FastAPI gets the status and the body that FastAPI gives it."""
     core.read("AAPL")
     core.refresh(price="146.55")
-    core.read("MSFT")  # the first request for a price changes why it is missing
     callers = [
         api.caller(Scope.READ),
         api.caller(Scope.READ, user="ann"),
         api.caller(Scope.WATCH),
         api.stranger(),
     ]
+    # The first request for a price changes why it is missing.
+    callers[0].get("prices", pairs=f"{QUOTE}:AAPL,{QUOTE}:MSFT,fx_rate:EUR/USD")
     usual_read, ahead = price_reads._usual_read, 0
 
     def counted(scope: AsgiScope) -> price_reads._Read | None:

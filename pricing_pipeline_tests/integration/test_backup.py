@@ -195,9 +195,9 @@ def test_c3_a_restore_that_met_a_deadlock_is_tried_again(
             JOIN pg_class c ON c.oid = l.relation AND c.relkind = 'r' AND c.relnamespace = 'pricing'::regnamespace
             WHERE a.wait_event_type = 'Lock' AND a.query LIKE '%DROP SCHEMA%'
               AND l.mode = 'AccessExclusiveLock' AND l.granted LIMIT 1"""
-        wait_until(lambda: looker.execute(held).fetchone() is not None)
-        ((table,),) = looker.execute(held).fetchall()
-        reader.execute(f"SELECT FROM {table}".encode())  # until the restore has ended
+        tables: list[str] = []  # kept as they are found: the restore gives its locks up between two attempts
+        wait_until(lambda: tables.extend(name for (name,) in looker.execute(held)) or tables)
+        reader.execute(f"SELECT FROM {tables[0]}".encode())  # until the restore has ended
         reader.rollback()
         assert process.wait(timeout=60) == 0
     assert content(owner_url) == before
