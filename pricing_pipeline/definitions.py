@@ -10,7 +10,13 @@ from dagster._core.definitions.definitions_load_context import (  # internal, he
 
 from pricing_pipeline.defs import exports
 from pricing_pipeline.defs.alerts_sensor import report_alerts
-from pricing_pipeline.defs.assets import latest_price_assets, months, price_history_assets, source_assets
+from pricing_pipeline.defs.assets import (
+    freshness_assets,
+    latest_price_assets,
+    months,
+    price_history_assets,
+    source_assets,
+)
 from pricing_pipeline.defs.checks import check_schedule, price_checks
 from pricing_pipeline.defs.commodity_sync import commodity_lists, is_wanted, sync_schedule
 from pricing_pipeline.defs.drain_sensor import refresh_watched
@@ -18,6 +24,7 @@ from pricing_pipeline.defs.exports import export_assets, export_schedule
 from pricing_pipeline.defs.failures_sensor import note_failures
 from pricing_pipeline.defs.freshness_sensor import report_freshness
 from pricing_pipeline.defs.jobs import refresh_job
+from pricing_pipeline.defs.news_sensor import report_news
 from pricing_pipeline.defs.pruning import prune_dagster
 from pricing_pipeline.defs.registry_sensor import follow_registry
 from pricing_pipeline.defs.resources import Allowances, PricingDatabase, Providers
@@ -47,6 +54,7 @@ def build(snapshot: RegistrySnapshot) -> dg.Definitions:
     schedules = [*refreshes, check_schedule(snapshot)]
     sensors: list[dg.SensorDefinition] = [
         refresh_watched(snapshot),
+        report_news(snapshot),
         report_freshness(snapshot),
         report_sources(snapshot),
         report_alerts(snapshot),
@@ -67,6 +75,7 @@ def build(snapshot: RegistrySnapshot) -> dg.Definitions:
         assets=[
             price_history_assets(snapshot),
             *latest_price_assets(snapshot, unscheduled),
+            *freshness_assets(snapshot),
             *source_assets(snapshot),
             *lists,
             *exported,

@@ -44,6 +44,10 @@ CREATE SEQUENCE pricing.credential_version_seq;
 GRANT SELECT, USAGE ON SEQUENCE pricing.credential_version_seq TO pricing_worker;
 
 -- 
+CREATE SEQUENCE pricing.data_version_seq;
+GRANT SELECT, USAGE ON SEQUENCE pricing.data_version_seq TO pricing_worker;
+
+-- 
 CREATE SEQUENCE pricing.etl_warnings_warning_id_seq;
 GRANT SELECT, USAGE ON SEQUENCE pricing.etl_warnings_warning_id_seq TO pricing_worker;
 
@@ -715,6 +719,16 @@ CREATE TABLE pricing.dagster_failures (
 GRANT DELETE, INSERT, SELECT, UPDATE ON TABLE pricing.dagster_failures TO pricing_worker;
 GRANT SELECT ON TABLE pricing.dagster_failures TO pricing_reader;
 
+-- Changes of stored data that have no number yet: a row for each call and month, added in the transaction that stores. pricing.number_changes moves them to data_versions.
+CREATE TABLE pricing.data_changes (
+    data_type text NOT NULL  -- Whose data changed.
+    month date NOT NULL  -- First day of the UTC month of observed_at whose history changed; -infinity = what is latest changed.
+    changes bigint NOT NULL  -- How many values were added, changed or taken out.
+    CONSTRAINT changes_are_positive CHECK ((changes > 0))
+);
+GRANT DELETE, INSERT, SELECT, UPDATE ON TABLE pricing.data_changes TO pricing_worker;
+GRANT SELECT ON TABLE pricing.data_changes TO pricing_reader;
+
 -- Providers, their address and their allowances.
 CREATE TABLE pricing.data_collectors (
     provider text NOT NULL  -- Its name, as routes and calls have it.
@@ -800,6 +814,20 @@ CREATE TRIGGER type_deleted AFTER DELETE ON pricing.data_type_registry FOR EACH 
 CREATE TRIGGER type_retired AFTER UPDATE OF is_active ON pricing.data_type_registry FOR EACH ROW WHEN ((old.is_active AND (NOT new.is_active))) EXECUTE FUNCTION pricing.type_retired();
 GRANT SELECT ON TABLE pricing.data_type_registry TO pricing_reader;
 GRANT SELECT ON TABLE pricing.data_type_registry TO pricing_worker;
+
+-- The version of the stored data of each type and month. Versions rise in the order of commits, over all rows.
+CREATE TABLE pricing.data_versions (
+    data_type text NOT NULL  -- Whose data it is.
+    month date NOT NULL  -- As in data_changes.
+    version bigint NOT NULL  -- Number of the last change. Dagster shows it as the data version.
+    changes bigint NOT NULL  -- How many values were ever added, changed or taken out.
+    changed_at timestamp with time zone NOT NULL  -- When the last change got its number.
+    CONSTRAINT data_versions_pkey PRIMARY KEY (data_type, month)
+    CONSTRAINT data_versions_data_type_fkey FOREIGN KEY (data_type) REFERENCES pricing.data_type_registry(data_type) ON UPDATE CASCADE ON DELETE CASCADE
+);
+CREATE INDEX data_versions_in_order ON pricing.data_versions USING btree (version);
+GRANT DELETE, INSERT, SELECT, UPDATE ON TABLE pricing.data_versions TO pricing_worker;
+GRANT SELECT ON TABLE pricing.data_versions TO pricing_reader;
 
 -- One row for each wanted (data_type, symbol), so that the staleness check costs what is due, not what is watched.
 CREATE TABLE pricing.demand (
@@ -1098,6 +1126,7 @@ CREATE TABLE pricing.latest_prices (
     adjustment text NOT NULL DEFAULT 'raw'::text  -- That of the pair's history. The newest value is the same on every basis.
     changed_at timestamp with time zone  -- observed_at with which this value first came. A price whose observed_at runs far ahead of it may be frozen at its source.
     quality text  -- As in price_history, of the bar whose close it is.
+    valued_by bigint  -- The call that first brought this value; later ones confirmed it. NULL = one before this was kept.
     CONSTRAINT latest_prices_pkey PRIMARY KEY (data_type, symbol)
     CONSTRAINT adjustment_is_known CHECK ((adjustment = ANY (ARRAY['raw'::text, 'splits'::text])))
     CONSTRAINT cache_ttl_is_positive CHECK ((cache_ttl_minutes > 0))
@@ -3387,7 +3416,7 @@ TRIGGER FUNCTION pricing.keep_key_at_host() RETURNS trigger LANGUAGE plpgsql SET
 -- Trigger: keeps what a statement has changed in the table of revisions (its first argument), matched by the key (its second).
 TRIGGER FUNCTION pricing.keep_revision() RETURNS trigger LANGUAGE plpgsql SET search_path=pg_temp;
 
--- Keeps values that a call has changed, or taken out of a history.
+-- Keeps values that a call has changed, or taken out of a history, and notes that it has changed.
 CREATE FUNCTION pricing.keep_revisions(were pricing.price_history[], until timestamp with time zone, by_call bigint) RETURNS void LANGUAGE plpgsql SET search_path=pg_temp, plan_cache_mode=force_generic_plan;
 GRANT EXECUTE ON FUNCTION pricing.keep_revisions(pricing.price_history[],timestamp with time zone,bigint) TO pricing_worker;
 
@@ -3797,6 +3826,10 @@ GRANT EXECUTE ON FUNCTION pricing.note_absent_days(text,text,date,date) TO prici
 CREATE FUNCTION pricing.note_alerts(failed text[], seen jsonb) RETURNS void LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.note_alerts(text[],jsonb) TO pricing_worker;
 
+-- Notes that the values of these times have changed in the history of a type.
+CREATE FUNCTION pricing.note_changes(changed_type text, times timestamp with time zone[]) RETURNS void LANGUAGE sql SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.note_changes(text,timestamp with time zone[]) TO pricing_worker;
+
 -- Notes that a claim has opened calls of a provider, the newest of which is the probe of its breaker, if it is one.
 CREATE FUNCTION pricing.note_claim(wanted_provider text, is_probe boolean, newest_call bigint, now_ timestamp with time zone) RETURNS void LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.note_claim(text,boolean,bigint,timestamp with time zone) TO pricing_worker;
@@ -3832,6 +3865,10 @@ GRANT EXECUTE ON FUNCTION pricing.note_gap(timestamp with time zone,timestamp wi
 -- Quarantined values of an instrument were judged anew with the actions that were recorded until then. What came by one ratio is asked for once more.
 CREATE FUNCTION pricing.note_judged(wanted_class text, wanted_symbol text, until timestamp with time zone) RETURNS void LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.note_judged(text,text,timestamp with time zone) TO pricing_worker;
+
+-- Notes that so much of what is latest of a type has changed.
+CREATE FUNCTION pricing.note_latest_changes(changed_type text, changes bigint) RETURNS void LANGUAGE sql SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.note_latest_changes(text,bigint) TO pricing_worker;
 
 -- A part of the pipeline begins its work, or has done it in so many seconds. Waits for nobody: what cannot be noted now is noted the next time.
 CREATE FUNCTION pricing.note_life(of_part text, took double precision DEFAULT NULL::double precision) RETURNS void LANGUAGE plpgsql SET search_path=pg_temp, lock_timeout=500ms;
@@ -3908,6 +3945,10 @@ GRANT EXECUTE ON FUNCTION pricing.note_views(text[],text[]) TO pricing_worker;
 -- Notes the calendars of the quotes that are watched at each provider with a limit of a calendar day, so that no claim has to look at all that is wanted. Returns how many have come or gone.
 CREATE FUNCTION pricing.note_watched_calendars() RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.note_watched_calendars() TO pricing_worker;
+
+-- Gives what has changed since the last time its numbers, one process at a time. Returns of how many types and months there are new versions.
+CREATE FUNCTION pricing.number_changes() RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.number_changes() TO pricing_worker;
 
 -- For whom a slot is and what it costs, as it was believed at a time; NULL = as it is now.
 CREATE FUNCTION pricing.offers_as_of(wanted_slot bigint, as_of timestamp with time zone) RETURNS TABLE(category_key bigint, minimum integer, maximum integer, remaining integer, is_primary boolean, final_price bigint, original_price bigint, discount bigint, currency text, scale smallint) LANGUAGE sql STABLE;
@@ -4796,6 +4837,10 @@ GRANT EXECUTE ON FUNCTION pricing.usual_hours(text,date) TO pricing_reader, pric
 -- How long after the close a daily value is looked for while nothing was learned. Funds are valued in the evening.
 CREATE FUNCTION pricing.usual_publish_lag(fetcher text) RETURNS interval LANGUAGE sql IMMUTABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.usual_publish_lag(text) TO pricing_reader, pricing_worker;
+
+-- The first day of the UTC month of a time.
+CREATE FUNCTION pricing.utc_month(at timestamp with time zone) RETURNS date LANGUAGE sql IMMUTABLE;
+GRANT EXECUTE ON FUNCTION pricing.utc_month(timestamp with time zone) TO pricing_reader, pricing_worker;
 
 -- What other providers say of the same times: of the pair itself, or of the instrument in a data type like this one.
 CREATE FUNCTION pricing.values_of_others(wanted_type text, besides text, alike text[], fetcher text, wanted_class text, wanted_symbol text, first_at timestamp with time zone, last_at timestamp with time zone, wanted_currency text, are_own_of_others boolean) RETURNS TABLE(times timestamp with time zone[], given numeric[], providers text[]) LANGUAGE sql STABLE;

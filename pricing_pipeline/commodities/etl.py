@@ -26,6 +26,7 @@ from pricing_pipeline.db.query_loader import query
 from pricing_pipeline.domain.answers import FailureKind
 from pricing_pipeline.domain.commodities import Listed, TerminalPrices
 from pricing_pipeline.errors import LockLost, PricingError, ProviderDown, ProviderError, Throttled
+from pricing_pipeline.prices import changes
 from pricing_pipeline.providers.client import ProviderClient
 from pricing_pipeline.providers.uex_lists import ALL_PRICES, COMMODITIES, GAME_VERSIONS, TERMINALS, List
 from pricing_pipeline.queue import limits
@@ -208,9 +209,11 @@ def _store_all(
     provider = run.client.provider.name
     stored = storage.store_prices(connection, provider, call_id, listed.rows)
     confirmed = sorted(row.symbol for row in stored if not row.is_stale_source)
+    added, revised = sum(row.added for row in stored), sum(row.revised for row in stored)
     for data_type in run.data_types:
         storage.confirm(connection, data_type, provider, call_id, confirmed)
-    return ListStored(sum(row.added for row in stored), sum(row.revised for row in stored))
+        changes.note_latest(connection, data_type, added + revised)
+    return ListStored(added, revised)
 
 
 _STEPS: Sequence[tuple[str, Callable[[_Run], tuple[ListStored, Sequence[str]]]]] = (

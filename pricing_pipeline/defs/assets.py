@@ -1,10 +1,11 @@
-"""Assets: two for each data type, built from the registry, and the sources of their lineage.
+"""Assets: three for each data type, built from the registry, and the sources of their lineage.
 
 Drains and people materialize `price_history/<type>`, or of other contents `document/<type>`, `inventory/<type>` and
 `commodity/<type>`: to backfill, or to fetch the latest now. Only prices have months: documents may be about past
-years, or about the future, and slots are. `latest_price/<type>` is external: it has
-the freshness policy, and events report to it. There are two assets because Dagster judges freshness by an asset's last
-materialization of any partition: a backfill of 2010 would make a stale asset look fresh.
+years, or about the future, and slots are. `latest_price/<type>` is external, and materialized when a value changes: it
+is what other assets depend on. `freshness/<type>` has the freshness policy. It is an asset of its own, because Dagster
+judges freshness by an asset's last materialization: a backfill of 2010 would make stale prices look fresh, and a report
+that they are fresh would look like news.
 """
 
 import os
@@ -26,6 +27,7 @@ from pricing_pipeline.defs.ours import (
     COMMODITY_LISTS,
     DRAIN_TAG,
     SUBSCRIPTIONS,
+    freshness_key,
     latest_key,
     provider_key,
     stored_key,
@@ -94,7 +96,7 @@ def source_assets(snapshot: RegistrySnapshot) -> list[dg.AssetSpec]:
 
 
 def latest_price_assets(snapshot: RegistrySnapshot, unscheduled: Mapping[str, str]) -> list[dg.AssetSpec]:
-    """One external asset for each data type, with a freshness policy by its TTL.
+    """One external asset for each data type, which others depend on.
 
     `unscheduled` has the reasons why types have no schedule although their row asks for one.
     """
@@ -109,20 +111,47 @@ def latest_price_assets(snapshot: RegistrySnapshot, unscheduled: Mapping[str, st
             description=escaped(
                 f"{_sentence(type_)} {shown(type_).latest} of each symbol, due again "
                 f"{_minutes(type_.default_ttl_minutes)} after it was fetched while someone watches it. "
-                "A type without viewers gets no events, so its freshness may read stale. "
-                "The sensor refresh_watched has what is due fetched, and report_freshness reports it here: so the UI "
-                "names no automation, and there is nothing to materialize."
+                "The sensor refresh_watched has what is due fetched, and report_news reports here what has changed, "
+                "with its data version: so the UI names no automation, and there is nothing to materialize."
                 f"{_no_schedule(unscheduled.get(type_.data_type))}"
             ),
-            freshness_policy=freshness_policy(type_),
             metadata={
                 "dagster/table_name": f"pricing.{type_.table_name}",
-                "ttl_minutes": type_.default_ttl_minutes,
                 **page_link(page, f"type-{type_.data_type}"),
                 **code_links(shown(type_).file),
                 **_latest_columns(type_),
             },
             tags={"strategy": type_.refresh_strategy},
+            owners=_owners(type_),
+        )
+        for type_ in snapshot.data_types
+    ]
+
+
+def freshness_assets(snapshot: RegistrySnapshot) -> list[dg.AssetSpec]:
+    """One external asset for each data type, with a freshness policy by its TTL.
+
+    It is an asset of its own, because Dagster judges freshness by materializations alone: one that only confirms that
+    prices are fresh would wake what depends on the prices.
+    """
+    page = page_address()
+    return [
+        dg.AssetSpec(
+            freshness_key(type_.data_type),
+            deps=[latest_key(type_.data_type)],
+            group_name="freshness",
+            kinds={"postgres"},
+            description=escaped(
+                f"Whether what people watch of {type_.data_type} is fresh: reported by report_freshness about every "
+                "half TTL while it is, and silent when a price is late. Nothing is claimed, and nothing is stale, "
+                "while nobody watches the type. Let your assets depend on latest_price: this one says nothing about changes."
+            ),
+            freshness_policy=freshness_policy(type_),
+            metadata={
+                "ttl_minutes": type_.default_ttl_minutes,
+                **page_link(page, f"type-{type_.data_type}"),
+                **code_links("db/functions/demand/freshness.sql"),
+            },
             owners=_owners(type_),
         )
         for type_ in snapshot.data_types
@@ -160,7 +189,6 @@ def price_history_assets(snapshot: RegistrySnapshot) -> dg.AssetsDefinition:
         ):
             if DRAIN_TAG in context.run.tags:
                 drain(context, refresher)
-                reporter.finish_months()
             else:
                 try:
                     backfill(context, snapshot, config, database.engine, refresher, reporter)

@@ -1,4 +1,4 @@
-"""The sensor `report_freshness`: reports that the latest prices of watched data types are fresh."""
+"""The sensor `report_freshness`: reports that what people watch of each data type is fresh."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -8,11 +8,10 @@ from sqlalchemy.exc import DBAPIError
 
 from pricing_pipeline.defs import cursors
 from pricing_pipeline.defs.checks import first_evaluations, on_time_evaluations
-from pricing_pipeline.defs.ours import latest_key
+from pricing_pipeline.defs.ours import freshness_key, latest_key
 from pricing_pipeline.defs.plots import freshness_plot
 from pricing_pipeline.defs.reports import describe_service, idle, serving
 from pricing_pipeline.defs.resources import PricingDatabase
-from pricing_pipeline.defs.samples import plot, sample
 from pricing_pipeline.defs.snapshot import RegistrySnapshot
 from pricing_pipeline.defs.tables import Metadata
 from pricing_pipeline.defs.ticks import EVERY_LOOP
@@ -42,7 +41,7 @@ class _Reported:
 
 
 def report_freshness(snapshot: RegistrySnapshot) -> dg.SensorDefinition:
-    """The sensor that materializes latest prices, without a run, while all watched pairs are on time."""
+    """The sensor that materializes freshness, without a run, while all watched pairs are on time."""
     types = {type_.data_type: type_ for type_ in snapshot.data_types}
     ttls = {name: type_.default_ttl_minutes * 60.0 for name, type_ in types.items()}
 
@@ -54,7 +53,8 @@ def report_freshness(snapshot: RegistrySnapshot) -> dg.SensorDefinition:
         "and none is late. Otherwise it reports nothing, and the freshness policy warns and then fails. "
         "When a type becomes late, or is on time again, or a watched pair is paused or resumed, it evaluates the check "
         "on_time at once. After the first prices of a type it evaluates all its checks; later the job check_prices "
-        "does, every hour. When nothing of a type can be fetched any more, it observes that.",
+        "does, every hour. When nothing of a type can be fetched any more, it observes that; when nobody watches a "
+        "type any more, its reports are removed.",
     )
     def sensor(
         context: dg.SensorEvaluationContext, database: PricingDatabase
@@ -85,12 +85,17 @@ def report_freshness(snapshot: RegistrySnapshot) -> dg.SensorDefinition:
                 judged += _first_checks(context, database, types[name])
             # A type in trouble is dropped from the cursor, so that it is reported at once when it is fresh again.
             troubled = {row.data_type for row in rows if not (row.is_calm or row.is_merely_due)}
-            kept = {name: at for name, at in reported.at.items() if name in ttls and name not in troubled}
+            unwatched = [name for name in reported.at if name in ttls and name not in watched]
+            if unwatched:
+                # Nothing is claimed of them any more: an old claim would turn red.
+                context.instance.wipe_assets(list(map(freshness_key, unwatched)))
+            kept = {name: at for name, at in reported.at.items() if name in ttls and name in watched}
+            kept = {name: at for name, at in kept.items() if name not in troubled}
             return dg.SensorResult(
                 asset_events=[
                     *judged,
                     *(idle(row) for name, row in idle_rows.items() if name not in reported.idle),
-                    *(_calm(database, types[row.data_type], row) for row in calm),
+                    *(_calm(database, row) for row in calm),
                 ],
                 skip_reason=_describe_tick(
                     calm, [row for row in rows if not row.is_calm], len(ttls) - len(rows)
@@ -133,19 +138,17 @@ def _first_checks(
         return []
 
 
-def _calm(database: PricingDatabase, type_: DataType, row: freshness.Freshness) -> dg.AssetMaterialization:
+def _calm(database: PricingDatabase, row: freshness.Freshness) -> dg.AssetMaterialization:
     shown: Metadata = {}
     try:
         with database.engine.connect() as connection:
-            shown |= sample(connection, type_)
             shown |= freshness_plot(quality.served(connection, row.data_type))
-            shown |= plot(connection, type_)
     except DBAPIError as error:  # a failed plot must not stop the report of this type or another
         shown["not_shown"] = dg.MetadataValue.text(
-            f"the database cannot show the plots now: {error.orig}"[:500]
+            f"the database cannot show the plot now: {error.orig}"[:500]
         )
     return dg.AssetMaterialization(
-        latest_key(row.data_type), metadata={"reason": describe_service(row), **serving(row), **shown}
+        freshness_key(row.data_type), metadata={"reason": describe_service(row), **serving(row), **shown}
     )
 
 

@@ -75,6 +75,11 @@ def latest_key(data_type: str) -> dg.AssetKey:
     return dg.AssetKey(["latest_price", data_type])
 
 
+def freshness_key(data_type: str) -> dg.AssetKey:
+    """The asset that has the freshness policy of a data type."""
+    return dg.AssetKey(["freshness", data_type])
+
+
 @dataclass(frozen=True)
 class Ours:
     """The runs and assets of one code location, by the label of its runs and the data types of its assets.
@@ -106,6 +111,10 @@ class Ours:
         return frozenset(map(latest_key, [*self.prices, *(key.path[-1] for key in self.records)]))
 
     @property
+    def freshness(self) -> frozenset[dg.AssetKey]:
+        return frozenset(freshness_key(key.path[-1]) for key in self.latest)
+
+    @property
     def histories(self) -> frozenset[dg.AssetKey]:
         return frozenset(map(history_key, self.prices))
 
@@ -118,7 +127,12 @@ class Ours:
     def _assets(self) -> frozenset[dg.AssetKey]:
         exports = frozenset(map(export_key, self.prices))
         return (
-            self.latest | self.histories | self.moved | exports | frozenset([*self.records, COMMODITY_LISTS])
+            self.latest
+            | self.freshness
+            | self.histories
+            | self.moved
+            | exports
+            | frozenset([*self.records, COMMODITY_LISTS])
         )
 
     @property

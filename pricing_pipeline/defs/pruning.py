@@ -32,7 +32,7 @@ KEEP_FAILED_DRAINS = timedelta(days=7)
 KEEP_OTHERS = timedelta(days=90)
 """Backfills and all other runs that a person started."""
 KEEP_REPORTS = timedelta(hours=24)
-"""Runless reports about latest prices and sources, and Dagster's evaluations of freshness, also of lists."""
+"""Runless reports about prices, freshness and sources, and Dagster's evaluations of freshness, also of lists."""
 KEEP_CHECKS = timedelta(days=30)
 """Results of checks: numbers, texts and plots each hour."""
 RUNS_AT_ONCE = 100
@@ -88,13 +88,14 @@ def prune_reports(instance: dg.DagsterInstance, ours: Ours, now: datetime) -> in
     storage = instance.event_log_storage
     if not isinstance(storage, SqlEventLogStorage):
         return 0
-    keys = [key.to_string() for key in ours.latest | ours.sources | {COMMODITY_LISTS}]
+    told = ours.latest | ours.freshness | ours.histories | frozenset(ours.records)
+    keys = [key.to_string() for key in told | ours.sources | {COMMODITY_LISTS}]
     events = SqlEventLogStorageTable.c
     are_ours = sa.and_(events.run_id == RUNLESS_RUN_ID, events.asset_key.in_(keys))
     newest = (
         sa.select(sa.func.max(events.id))
         .where(are_ours)
-        .group_by(events.asset_key, events.dagster_event_type)
+        .group_by(events.asset_key, events.partition, events.dagster_event_type)
     )
     old = sa.delete(SqlEventLogStorageTable).where(
         are_ours, events.timestamp < (now - KEEP_REPORTS).replace(tzinfo=None), events.id.not_in(newest)

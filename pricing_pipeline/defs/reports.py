@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections import defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
@@ -12,17 +11,17 @@ import dagster as dg
 from sqlalchemy import Connection, Engine
 
 from pricing_pipeline.db.query_loader import query
-from pricing_pipeline.defs.ours import history_key, latest_key, stored_key
+from pricing_pipeline.defs.news import last_told, materialization
+from pricing_pipeline.defs.ours import freshness_key, history_key, latest_key, stored_key
 from pricing_pipeline.defs.plots import price_plot
 from pricing_pipeline.defs.resources import Allowances
-from pricing_pipeline.defs.samples import sample
 from pricing_pipeline.defs.steps import Steps
 from pricing_pipeline.defs.tables import Metadata, named_table, table
 from pricing_pipeline.demand import backfills, freshness
 from pricing_pipeline.demand.backfills import Backfill, Progress
 from pricing_pipeline.domain.data_types import Contents, DataType
 from pricing_pipeline.domain.windows import Window, months_after, months_of
-from pricing_pipeline.prices import price_reader, quality
+from pricing_pipeline.prices import changes, price_reader, quality
 from pricing_pipeline.refresh.tally import Tally
 from pricing_pipeline.registry import data_type_registry
 
@@ -31,11 +30,11 @@ LATE_ROWS = 5
 
 
 class Reporter:
-    """Writes a run's events: of histories, materializations of other records, observations of what is latest.
+    """Writes a run's events.
 
-    A month of a history is materialized, which Dagster shows as filled, when no instrument lacks a day of it that can
-    be fetched. Before that, new values of the month are observed. Types without a history to fill lack nothing.
-    `types` are those that are loaded.
+    While a run works, they are observations: the sensor `report_news` materializes what has changed, for all
+    Dagster instances. A run that a person started also materializes what was asked of it, since Dagster counts a
+    backfill without that as failed. `types` are those that are loaded.
     """
 
     def __init__(
@@ -45,16 +44,13 @@ class Reporter:
         allowances: Allowances,
         types: Collection[DataType] = (),
     ) -> None:
-        self._without_history = frozenset(type_.data_type for type_ in types if type_.history_from is None)
         self._types = {type_.data_type: type_ for type_ in types}
         self._context = context
         self._engine = engine
         self._allowances = allowances
+        self._began_at = time.time()
         self._reported: set[tuple[str, date]] = set()
         self._to_report: set[str] = set()
-        self._unfinished: defaultdict[str, set[date]] = defaultdict(set)
-        self._unsized: set[str] = set()
-        self._reported_records: set[str] = set()
 
     def report(self, tallies: Sequence[Tally]) -> None:
         """Report the work since the last report, one data type after the other."""
@@ -63,7 +59,6 @@ class Reporter:
                 row.data_type: row for row in freshness.measure(connection, [t.data_type for t in tallies])
             }
             self._learn(connection, [tally.data_type for tally in tallies])
-            shown = {t.data_type: sample(connection, self._types[t.data_type]) for t in tallies}
             late = {name: why_late(connection, row) for name, row in served.items()}
             months = {t.data_type: self._months_to_report(t) for t in tallies}
             stored = {
@@ -71,41 +66,34 @@ class Reporter:
                 for name, wanted in months.items()
                 if wanted
             }
-            sizes = {name: asset_size(connection, name) for name, wanted in months.items() if wanted}
         for tally in tallies:
             name, work = tally.data_type, self._work(tally)
-            self._report_months(tally, months[name], work, stored.get(name, {}), sizes.get(name, {}))
+            self._observe_months(tally, months[name], work, stored.get(name, {}))
             if tally.records:
-                self._reported_records.add(name)
                 metadata = {**work, "records": dg.MetadataValue.int(tally.records)}
-                self._context.log_event(
-                    dg.AssetMaterialization(stored_key(self._types[name]), metadata=metadata)
-                )
+                self._context.log_event(dg.AssetObservation(stored_key(self._types[name]), metadata=metadata))
             if tally.latest_calls:  # calls for spans of days bring no latest prices
-                metadata = {**work, **serving(served.get(name)), **late.get(name, {}), **shown[name]}
+                metadata = {**work, **serving(served.get(name)), **late.get(name, {})}
                 self._context.log_event(dg.AssetObservation(latest_key(name), metadata=metadata))
 
-    def _report_months(
-        self,
-        tally: Tally,
-        months: Sequence[date],
-        work: Metadata,
-        stored: Mapping[date, int],
-        size: Metadata,
+    def _observe_months(
+        self, tally: Tally, months: Sequence[date], work: Metadata, stored: Mapping[date, int]
     ) -> None:
         newest = max(tally.months, default=None)
         for month in months:
+            self._reported.add((tally.data_type, month))
             # The counts are of all months together, so only one month gets them.
-            metadata = {**work, **size} if month == newest else {}
-            metadata |= {"rows": dg.MetadataValue.int(tally.months[month])}
-            is_now = month == newest and tally.data_type in self._without_history
-            self._report_month(
-                tally.data_type, month, metadata | _month_size(stored.get(month)), is_filled=is_now
+            metadata = {
+                **(work if month == newest else {}),
+                "rows": dg.MetadataValue.int(tally.months[month]),
+            }
+            self._context.log_event(
+                dg.AssetObservation(
+                    history_key(tally.data_type),
+                    partition=month.isoformat(),
+                    metadata=metadata | month_size(stored.get(month)),
+                )
             )
-            if not is_now:
-                self._unfinished[tally.data_type].add(month)
-            elif not size:
-                self._unsized.add(tally.data_type)
 
     def _learn(self, connection: Connection, names: Sequence[str]) -> None:
         """Look up types that were added after the code location was loaded: a drain serves all types."""
@@ -114,25 +102,6 @@ class Reporter:
         types = data_type_registry.active_data_types(connection)
         types += data_type_registry.retired_data_types(connection)
         self._types = {type_.data_type: type_ for type_ in types} | self._types
-
-    def finish_months(self) -> None:
-        """Report the months that are filled by now, and the row counts that take long.
-
-        Call it at the end of a drain. The drain may have done the work of a backfill whose own run was killed.
-        """
-        with self._engine.connect() as connection:
-            for name in self._unsized - self._unfinished.keys():
-                if size := asset_size(connection, name, is_once=True):
-                    self._context.log_event(dg.AssetObservation(history_key(name), metadata=size))
-            for name, months in self._unfinished.items():
-                stored = quality.month_rows(connection, name, sorted(months), is_once=True)
-                lacking = quality.lacking(connection, name, sorted(months))
-                size = asset_size(connection, name, is_once=True)
-                for month in sorted(months):
-                    metadata = _month_size(stored.get(month)) | (size if month == max(months) else {})
-                    self._report_by_gaps(name, month, metadata, lacking[month])
-        self._unfinished.clear()
-        self._unsized.clear()
 
     def _months_to_report(self, tally: Tally) -> list[date]:
         """The newest month each time, and older months once in a run: a backfill changes all its months all the time.
@@ -146,18 +115,6 @@ class Reporter:
             month
             for month in tally.months
             if month == newest or (tally.data_type, month) not in self._reported
-        )
-
-    def _report_month(self, data_type: str, month: date, metadata: Metadata, *, is_filled: bool) -> None:
-        self._reported.add((data_type, month))
-        event = dg.AssetMaterialization if is_filled else dg.AssetObservation
-        self._context.log_event(event(history_key(data_type), partition=month.isoformat(), metadata=metadata))
-
-    def _report_by_gaps(
-        self, data_type: str, month: date, metadata: Metadata, lacking: quality.Lacking
-    ) -> None:
-        self._report_month(
-            data_type, month, metadata | _lacking_metadata(lacking), is_filled=not lacking.symbols
         )
 
     def steps(self, data_type: str, waits_for: Callable[[Connection], list[str]]) -> Steps:
@@ -198,11 +155,35 @@ class Reporter:
             lacking = quality.lacking(connection, backfill.data_type, months)
             last = price_plot(quality.plot_series(connection, backfill.data_type))
             last |= asset_size(connection, backfill.data_type, is_once=True)
+        key = history_key(backfill.data_type)
+        complete: dict[date | None, Metadata] = {}
         for month in months:
             metadata = month_metadata(*stored.get(month, (0, 0))) | (last if month == months[-1] else {})
-            self._report_by_gaps(backfill.data_type, month, metadata, lacking[month])
-        self._unfinished.pop(backfill.data_type, None)
+            if lacking[month].symbols:
+                metadata |= lacking_metadata(lacking[month])
+                self._context.log_event(
+                    dg.AssetObservation(key, partition=month.isoformat(), metadata=metadata)
+                )
+            else:
+                complete[month] = metadata
+        self._materialize(key, backfill.data_type, complete)
         self._to_report.discard(backfill.data_type)
+
+    def _materialize(
+        self, key: dg.AssetKey, data_type: str, metadata: Mapping[date | None, Metadata]
+    ) -> None:
+        """Report that months, or what is latest (None), are as a person asked.
+
+        What the sensor has told since this run began is not told again.
+        """
+        changes.number(self._engine)
+        with self._engine.connect() as connection:
+            versions = changes.current(connection, data_type, [*metadata])
+        for month, about in metadata.items():
+            partition = month.isoformat() if month else None
+            version, last = versions.get(month), last_told(self._context.instance, key, partition)
+            if version is None or not last.is_of(version) or last.at < self._began_at:
+                self._context.log_event(materialization(key, version, last, about, partition))
 
     def report_unfillable(self, data_type: str, window: Window, why: str) -> None:
         """Report the months of a type as they are, if none of its history can be fetched.
@@ -215,19 +196,19 @@ class Reporter:
                 connection, data_type, months[0], months_after(months[-1], 1) - timedelta(days=1)
             )
         reason: Metadata = {"nothing_to_fill": dg.MetadataValue.text(why)}
-        for month in months:
-            metadata = month_metadata(*stored.get(month, (0, 0))) | reason
-            self._report_month(data_type, month, metadata, is_filled=True)
+        self._materialize(
+            history_key(data_type),
+            data_type,
+            {month: month_metadata(*stored.get(month, (0, 0))) | reason for month in months},
+        )
 
     def report_records(self, type_: DataType, confirmed: int) -> None:
         """Report that the records of a type are up to date; a drain may have fetched them."""
-        if type_.data_type in self._reported_records:
-            return
         metadata: Metadata = {"pairs_confirmed": dg.MetadataValue.int(confirmed)}
         if type_.contents is Contents.DOCUMENTS:  # several types share the tables of other contents
             with self._engine.connect() as connection:
                 metadata |= asset_size(connection, type_.data_type, is_once=True)
-        self._context.log_event(dg.AssetMaterialization(stored_key(type_), metadata=metadata))
+        self._materialize(stored_key(type_), type_.data_type, {None: metadata})
 
     def report_nothing_fetched(self, type_: DataType, why: str) -> None:
         """Report that a run had nothing to fetch of a type. Without a materialization, a backfill of Dagster counts the
@@ -237,7 +218,7 @@ class Reporter:
             "pairs_confirmed": dg.MetadataValue.int(0),
             "nothing_to_fetch": dg.MetadataValue.text(why),
         }
-        self._context.log_event(dg.AssetMaterialization(stored_key(type_), metadata=metadata))
+        self._materialize(stored_key(type_), type_.data_type, {None: metadata})
 
     def cancelled(self, backfill: Backfill) -> int:
         """How many tasks of a backfill were cancelled."""
@@ -311,7 +292,7 @@ def _progress_metadata(backfill: Backfill, progress: Progress) -> Metadata:
 
 def month_metadata(rows: int, symbols: int) -> Metadata:
     """The size of a partition of history."""
-    return {**_month_size(rows), "symbols": dg.MetadataValue.int(symbols)}
+    return {**month_size(rows), "symbols": dg.MetadataValue.int(symbols)}
 
 
 def asset_size(connection: Connection, data_type: str, *, is_once: bool = False) -> Metadata:
@@ -320,11 +301,11 @@ def asset_size(connection: Connection, data_type: str, *, is_once: bool = False)
     return {} if rows is None else {"dagster/row_count": dg.MetadataValue.int(rows)}
 
 
-def _month_size(rows: int | None) -> Metadata:
+def month_size(rows: int | None) -> Metadata:
     return {} if rows is None else {"dagster/partition_row_count": dg.MetadataValue.int(rows)}
 
 
-def _lacking_metadata(lacking: quality.Lacking) -> Metadata:
+def lacking_metadata(lacking: quality.Lacking) -> Metadata:
     if not lacking.symbols:
         return {}
     sentence = (
@@ -381,7 +362,7 @@ def describe_service(row: freshness.Freshness) -> str:
 def idle(row: freshness.Freshness, *more: str) -> dg.AssetObservation:
     """The observation that nothing of a type is fetched, so that its prices get older, with more sentences about it."""
     metadata: Metadata = {"reason": dg.MetadataValue.text(" ".join((describe_service(row), *more)))}
-    return dg.AssetObservation(latest_key(row.data_type), metadata={**metadata, **serving(row)})
+    return dg.AssetObservation(freshness_key(row.data_type), metadata={**metadata, **serving(row)})
 
 
 def why_late(connection: Connection, row: freshness.Freshness) -> Metadata:

@@ -18,7 +18,7 @@ from pricing_pipeline.domain.calls import Call
 from pricing_pipeline.domain.data_types import Contents, Fetcher
 from pricing_pipeline.domain.observations import Rows, joined
 from pricing_pipeline.domain.windows import Window
-from pricing_pipeline.prices import actions, price_writer, quarantined_values, rebasing
+from pricing_pipeline.prices import actions, changes, price_writer, quarantined_values, rebasing
 from pricing_pipeline.providers.fetched import Fetched
 from pricing_pipeline.providers.values import unasked as unasked_value
 from pricing_pipeline.quarantine import judgement
@@ -55,6 +55,7 @@ def _store_records(
     answer = fetched.answer.of(symbols)
     results = STORAGES[call.fetcher.contents].store(connection, call, answer)
     stored = {row.symbol: row for row in results if isinstance(row, Stored)}
+    changes.note_latest(connection, call.data_type, sum(row.added + row.revised for row in stored.values()))
     failures = [*answer.failures, *(row for row in results if isinstance(row, SymbolFailure))]
     wrong = actions.doubted(connection, call, answer, set(symbols))
     actions.store(connection, call, answer, set(symbols), without=wrong)

@@ -86,6 +86,8 @@ BEGIN
     DELETE FROM pricing.route_refusals p WHERE p.data_type = ANY (types) AND p.symbol = old_symbol;
     DELETE FROM pricing.streamed_pairs p WHERE p.data_type = ANY (types) AND p.symbol = old_symbol;
     DELETE FROM pricing.empty_answers p WHERE p.data_type = ANY (types) AND p.symbol = old_symbol;
+    PERFORM pricing.note_changes(h.data_type, array_agg(h.observed_at)), pricing.note_latest_changes(h.data_type, 1)
+    FROM pricing.price_history h WHERE h.data_type = ANY (types) AND h.symbol = old_symbol GROUP BY h.data_type;
     FOR rows_of, moved, dropped IN
         SELECT t.name, m.moved, m.dropped
         FROM (VALUES ('active_subscriptions', '{user_id}'::text[]), ('holdings', '{user_id}'), ('demand', '{}'),

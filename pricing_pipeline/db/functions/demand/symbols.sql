@@ -643,6 +643,7 @@ LANGUAGE plpgsql SECURITY DEFINER SET search_path = '' SET lock_timeout = '1s' A
 DECLARE
     thing record;
     types text[];
+    changed_types text[];
 BEGIN
     FOR thing IN
         SELECT i.asset_class, i.symbol, i.is_active FROM pricing.instruments i
@@ -673,7 +674,11 @@ BEGIN
             outcome := CASE WHEN thing.is_active THEN 'retired' ELSE 'retired_already' END;
             UPDATE pricing.instruments i SET is_active = false WHERE (i.asset_class, i.symbol) = (thing.asset_class, thing.symbol);
             -- Nobody shall take its last price for one of today.
-            DELETE FROM pricing.latest_prices l WHERE l.data_type = ANY (types) AND l.symbol = thing.symbol;
+            WITH gone AS (
+                DELETE FROM pricing.latest_prices l WHERE l.data_type = ANY (types) AND l.symbol = thing.symbol
+                RETURNING l.data_type)
+            SELECT array_agg(g.data_type) INTO changed_types FROM gone g;
+            PERFORM pricing.note_latest_changes(t, 1) FROM unnest(changed_types) AS t;
         ELSE
             outcome := 'removed';
             DELETE FROM pricing.instruments i WHERE (i.asset_class, i.symbol) = (thing.asset_class, thing.symbol);

@@ -49,9 +49,10 @@ BEGIN
     SELECT w.data_type, w.symbol, w.observed_at, w.amount, w.open_amount, w.high_amount, w.low_amount, w.scale, w.currency, w.volume,
            w.provider, w.call_id, w.fetched_at, until, by_call, w.adjustment, w.source_text, w.quality
     FROM unnest(were) w ORDER BY w.symbol, w.observed_at;
+    PERFORM pricing.note_changes(w.data_type, array_agg(w.observed_at)) FROM unnest(were) w GROUP BY w.data_type;
 END $$;
 COMMENT ON FUNCTION pricing.keep_revisions(pricing.price_history[], timestamptz, bigint) IS
-    'Keeps values that a call has changed, or taken out of a history.';
+    'Keeps values that a call has changed, or taken out of a history, and notes that it has changed.';
 
 
 CREATE OR REPLACE FUNCTION pricing.store_rows(
@@ -83,7 +84,10 @@ BEGIN
         FROM staged s CROSS JOIN moment m WHERE s.is_new
         ORDER BY s.symbol, s.observed_at
         ON CONFLICT (data_type, symbol, observed_at) DO NOTHING
-        RETURNING h.symbol),
+        RETURNING h.symbol, h.observed_at),
+    noted AS (
+        INSERT INTO pricing.data_changes (data_type, month, changes)
+        SELECT wanted_type, pricing.utc_month(w.observed_at), count(*) FROM written w GROUP BY 2),
     -- By its place: what another session has changed in this moment lies elsewhere, and is looked at once more.
     changed AS (
         UPDATE pricing.price_history h
@@ -116,19 +120,25 @@ BEGIN
     END IF;
     WITH latest AS (
         INSERT INTO pricing.latest_prices AS l
-            (data_type, symbol, amount, scale, currency, observed_at, fetched_at, provider, call_id, source_text, adjustment, changed_at,
-             quality)
-        SELECT DISTINCT ON (g.symbol) g.data_type, g.symbol, g.amount, g.scale, g.currency, g.observed_at, confirmed_at, g.provider,
-               g.call_id, g.source_text, g.adjustment, g.observed_at, g.quality
+            (data_type, symbol, amount, scale, currency, observed_at, fetched_at, provider, call_id, source_text, adjustment,
+             changed_at, quality, valued_by)
+        SELECT DISTINCT ON (g.symbol) g.data_type, g.symbol, g.amount, g.scale, g.currency, g.observed_at, confirmed_at,
+               g.provider, g.call_id, g.source_text, g.adjustment, g.observed_at, g.quality, g.call_id
         FROM unnest(given) g ORDER BY g.symbol, g.observed_at DESC
         ON CONFLICT (data_type, symbol) DO UPDATE
             SET amount = excluded.amount, scale = excluded.scale, currency = excluded.currency,
                 observed_at = excluded.observed_at, fetched_at = excluded.fetched_at, provider = excluded.provider,
                 call_id = excluded.call_id, source_text = excluded.source_text, adjustment = excluded.adjustment, quality = excluded.quality,
                 changed_at = CASE WHEN pricing.same_amount(l.amount, l.scale, excluded.amount, excluded.scale)
-                                  THEN coalesce(l.changed_at, l.observed_at) ELSE excluded.changed_at END
+                                  THEN coalesce(l.changed_at, l.observed_at) ELSE excluded.changed_at END,
+                valued_by = CASE WHEN pricing.same_amount(l.amount, l.scale, excluded.amount, excluded.scale)
+                                      AND l.currency IS NOT DISTINCT FROM excluded.currency
+                                 THEN l.valued_by ELSE excluded.valued_by END
             WHERE l.observed_at <= excluded.observed_at
-        RETURNING l.symbol)
+        RETURNING l.symbol, l.valued_by = l.call_id AS is_new_value),
+    noted AS (
+        INSERT INTO pricing.data_changes (data_type, month, changes)
+        SELECT (given[1]).data_type, '-infinity', count(*) FROM latest l WHERE l.is_new_value HAVING count(*) > 0)
     SELECT array_agg(l.symbol) INTO shown FROM latest l;
     IF is_awaited AND shown IS NOT NULL THEN
         PERFORM pricing.note_price_events(given, shown, were);
@@ -226,7 +236,10 @@ BEGIN
                    named_currency, d.volume, from_provider, from_call, d.at, basis, pricing.kept_text(d.source_text, d.amount, d.scale), d.quality
             FROM differing d WHERE d.is_new ORDER BY d.observed_at
             ON CONFLICT (data_type, symbol, observed_at) DO NOTHING
-            RETURNING 1),
+            RETURNING h.observed_at),
+        noted AS (
+            INSERT INTO pricing.data_changes (data_type, month, changes)
+            SELECT wanted_type, pricing.utc_month(w.observed_at), count(*) FROM written w GROUP BY 2),
         -- Only what is still as it was seen: what another session has changed in this moment is looked at once more.
         changed AS (
             UPDATE pricing.price_history h
@@ -281,6 +294,7 @@ BEGIN
                 AS v (observed_at, amount, open_amount, high_amount, low_amount, scale, volume, source_text, quality);
             GET DIAGNOSTICS added = ROW_COUNT;
             revised := 0;
+            PERFORM pricing.note_changes(wanted_type, times);
             RETURN;
         EXCEPTION WHEN unique_violation THEN
             NULL; -- another session has stored values of these days in this moment: these are revisions of those

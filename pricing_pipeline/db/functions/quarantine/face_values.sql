@@ -156,6 +156,7 @@ BEGIN
             SELECT * INTO newest FROM pricing.price_history h
             WHERE h.data_type = pair.data_type AND h.symbol = change.symbol ORDER BY h.observed_at DESC LIMIT 1;
             DELETE FROM pricing.latest_prices l WHERE l.data_type = pair.data_type AND l.symbol = change.symbol;
+            PERFORM pricing.note_latest_changes(pair.data_type, 1);
             PERFORM pricing.show_latest(ARRAY[newest], newest.fetched_at) WHERE newest.symbol IS NOT NULL;
         END IF;
     END LOOP;

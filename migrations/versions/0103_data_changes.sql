@@ -1,0 +1,36 @@
+-- What has changed, so that every Dagster instance on this database can tell the assets that depend on it, and only then.
+CREATE TABLE pricing.data_changes (
+    data_type text NOT NULL,
+    month date NOT NULL,
+    changes bigint NOT NULL,
+    CONSTRAINT changes_are_positive CHECK (changes > 0)
+);
+COMMENT ON TABLE pricing.data_changes IS
+    'Changes of stored data that have no number yet: a row for each call and month, added in the transaction that '
+    'stores. pricing.number_changes moves them to data_versions.';
+COMMENT ON COLUMN pricing.data_changes.data_type IS 'Whose data changed.';
+COMMENT ON COLUMN pricing.data_changes.month IS
+    'First day of the UTC month of observed_at whose history changed; -infinity = what is latest changed.';
+COMMENT ON COLUMN pricing.data_changes.changes IS 'How many values were added, changed or taken out.';
+
+CREATE TABLE pricing.data_versions (
+    data_type text NOT NULL REFERENCES pricing.data_type_registry ON UPDATE CASCADE ON DELETE CASCADE,
+    month date NOT NULL,
+    version bigint NOT NULL,
+    changes bigint NOT NULL,
+    changed_at timestamptz NOT NULL,
+    PRIMARY KEY (data_type, month)
+);
+COMMENT ON TABLE pricing.data_versions IS
+    'The version of the stored data of each type and month. Versions rise in the order of commits, over all rows.';
+COMMENT ON COLUMN pricing.data_versions.data_type IS 'Whose data it is.';
+COMMENT ON COLUMN pricing.data_versions.month IS 'As in data_changes.';
+COMMENT ON COLUMN pricing.data_versions.version IS 'Number of the last change. Dagster shows it as the data version.';
+COMMENT ON COLUMN pricing.data_versions.changes IS 'How many values were ever added, changed or taken out.';
+COMMENT ON COLUMN pricing.data_versions.changed_at IS 'When the last change got its number.';
+CREATE INDEX data_versions_in_order ON pricing.data_versions (version);
+CREATE SEQUENCE pricing.data_version_seq;
+
+ALTER TABLE pricing.latest_prices ADD COLUMN valued_by bigint;
+COMMENT ON COLUMN pricing.latest_prices.valued_by IS
+    'The call that first brought this value; later ones confirmed it. NULL = one before this was kept.';

@@ -1,0 +1,27 @@
+-- name: note_latest
+-- Note that so much of what is latest of a type has changed.
+SELECT pricing.note_latest_changes(:data_type, :changes);
+
+-- name: number
+-- Give the changes since the last time their numbers.
+SELECT pricing.number_changes();
+
+-- name: log
+-- Which sequence of versions this is. A restored backup has another one.
+SELECT c.system_identifier || '/' || 'pricing.data_versions'::regclass::oid FROM pg_control_system() c;
+
+-- name: since
+-- New versions after a version, in order.
+SELECT data_type, nullif(month, '-infinity') AS month, version, changes
+FROM pricing.data_versions WHERE version > :version ORDER BY version LIMIT :at_most;
+
+-- name: current
+-- The version of each of these months of a type; a NULL month is what is latest.
+SELECT data_type, nullif(month, '-infinity') AS month, version, changes
+FROM pricing.data_versions
+WHERE data_type = :data_type AND month = ANY (ARRAY(SELECT coalesce(m, '-infinity') FROM unnest(CAST(:months AS date[])) AS m));
+
+-- name: filling
+-- The data types of which a backfill has tasks in the queue.
+SELECT DISTINCT b.data_type FROM pricing.backfills b
+WHERE b.finished_at IS NULL AND EXISTS (SELECT FROM pricing.api_call_queue_live q WHERE q.backfill_id = b.backfill_id);

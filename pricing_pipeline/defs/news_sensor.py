@@ -1,0 +1,182 @@
+"""The sensor `report_news`: tells this Dagster instance which stored data has changed.
+
+The database numbers changes (`pricing.data_versions`), and each instance follows them with a cursor of its own: it is
+told of every change once, whoever fetched it. A tick that dies after it has told and before its cursor is kept would
+tell twice, so the instance's last event of an asset is looked at first.
+"""
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass, field, replace
+from datetime import date
+
+import dagster as dg
+from sqlalchemy import Connection
+
+from pricing_pipeline.defs import cursors
+from pricing_pipeline.defs.news import last_told, materialization
+from pricing_pipeline.defs.ours import history_key, latest_key, stored_key
+from pricing_pipeline.defs.reports import asset_size, lacking_metadata, month_size
+from pricing_pipeline.defs.resources import PricingDatabase
+from pricing_pipeline.defs.samples import plot, sample
+from pricing_pipeline.defs.snapshot import RegistrySnapshot
+from pricing_pipeline.defs.ticks import EVERY_LOOP
+from pricing_pipeline.demand import drains
+from pricing_pipeline.domain.data_types import Contents, DataType
+from pricing_pipeline.operations import health
+from pricing_pipeline.prices import changes, quality
+from pricing_pipeline.prices.changes import DataVersion
+
+_AT_ONCE = 200
+"""Versions told in a tick. An instance that is new to a database is told of all that is stored, step by step."""
+_LOOK_AGAIN_SECONDS = 600.0
+"""How often months that are not complete are looked at again: a day may turn out to have no value."""
+
+Event = dg.AssetMaterialization | dg.AssetObservation
+
+
+@dataclass(frozen=True)
+class _Told:
+    """The cursor of the sensor: the last version that the instance was told, in which log of versions.
+
+    `incomplete` has the months that changed and lack days, by data type, last looked at in Unix seconds `at`; `filling`
+    those that a backfill changes now.
+    """
+
+    log: str
+    version: int
+    incomplete: dict[str, list[str]] = field(default_factory=dict)
+    filling: dict[str, list[str]] = field(default_factory=dict)
+    at: cursors.Moment = 0.0
+
+
+def report_news(snapshot: RegistrySnapshot) -> dg.SensorDefinition:
+    """The sensor that materializes, without a run, what has changed: latest values, and complete months of history."""
+    types = {type_.data_type: type_ for type_ in snapshot.data_types}
+
+    @dg.sensor(
+        name="report_news",
+        minimum_interval_seconds=EVERY_LOOP,
+        default_status=dg.DefaultSensorStatus.RUNNING,
+        description="Materializes what has changed, each with its data version: latest values within seconds, and "
+        "months of history when they lack nothing that can be fetched. Assets that depend on these run then, and only "
+        "then. A confirmed price that is the same is no change.",
+    )
+    def sensor(
+        context: dg.SensorEvaluationContext, database: PricingDatabase
+    ) -> dg.SensorResult | dg.SkipReason:
+        with health.ticking(database.engine, "report_news"):
+            changes.number(database.engine)
+            with database.engine.connect() as connection:
+                now, log = drains.outlook(connection).now_epoch, changes.log(connection)
+                told = cursors.read(context, _Told)
+                if told is None or told.log != log:
+                    told = _Told(log, 0)
+                news = changes.since(connection, told.version, _AT_ONCE)
+                filling = changes.filling(connection)
+                known = told.incomplete
+                months, told = _months_to_judge(news, told, filling, now)
+                latest = [version for version in news if version.month is None]
+                events = [
+                    event
+                    for version in latest
+                    if (type_ := types.get(version.data_type)) is not None
+                    for event in _latest_events(context.instance, connection, type_, version)
+                ]
+                for name, wanted in months.items():
+                    if name in types:
+                        judged, lacking = _month_events(
+                            context.instance, connection, name, wanted, known.get(name, ())
+                        )
+                        events += judged
+                        told = replace(told, incomplete=told.incomplete | {name: lacking})
+            version = news[-1].version if news else told.version
+            kept = replace(told, version=version, incomplete=_filled(told.incomplete))
+            return dg.SensorResult(
+                asset_events=events,
+                skip_reason=f"told of {len(events)} changes" if events else "nothing has changed",
+                cursor=cursors.dump(kept),
+            )
+
+    return sensor
+
+
+def _months_to_judge(
+    news: Iterable[DataVersion], told: _Told, filling: set[str], now: float
+) -> tuple[dict[str, set[date]], _Told]:
+    """The months to look at now, by data type, and what the cursor keeps for later."""
+    changed: defaultdict[str, set[date]] = defaultdict(set)
+    for version in news:
+        if version.month is not None:
+            changed[version.data_type].add(version.month)
+    for name, months in told.filling.items():
+        changed[name].update(map(date.fromisoformat, months))
+    later = {name: _spelled(changed.pop(name)) for name in filling & changed.keys()}
+    if not 0 <= now - told.at < _LOOK_AGAIN_SECONDS:
+        for name, months in told.incomplete.items():
+            if name not in filling:
+                changed[name].update(map(date.fromisoformat, months))
+        told = replace(told, at=now)
+    # What is looked at now is judged anew.
+    incomplete = {
+        name: _spelled({*map(date.fromisoformat, months)} - changed.get(name, set()))
+        for name, months in told.incomplete.items()
+    }
+    return changed, replace(told, filling=later, incomplete=incomplete)
+
+
+def _latest_events(
+    instance: dg.DagsterInstance, connection: Connection, type_: DataType, version: DataVersion
+) -> list[Event]:
+    """The news about what is latest of a type; of other contents than prices it is all that is stored, too."""
+    keys = [latest_key(type_.data_type)]
+    if type_.contents is not Contents.PRICES:
+        keys.append(stored_key(type_))
+    events: list[Event] = []
+    for key in keys:
+        last = last_told(instance, key)
+        if not last.is_of(version):
+            metadata = {**sample(connection, type_), **plot(connection, type_)}
+            events.append(materialization(key, version, last, metadata))
+    return events
+
+
+def _month_events(
+    instance: dg.DagsterInstance,
+    connection: Connection,
+    name: str,
+    months: set[date],
+    known: Collection[str],
+) -> tuple[list[Event], list[str]]:
+    """The news about months of a type, and those of them that lack days.
+
+    A month that lacks days is observed once; `known` are those that were observed before.
+    """
+    wanted = sorted(months)
+    versions = changes.current(connection, name, wanted)
+    lacking = quality.lacking(connection, name, wanted)
+    stored = quality.month_rows(connection, name, wanted)
+    size = asset_size(connection, name)
+    events: list[Event] = []
+    incomplete = []
+    for month in wanted:
+        key, partition = history_key(name), month.isoformat()
+        metadata = month_size(stored.get(month)) | lacking_metadata(lacking[month])
+        if lacking[month].symbols:
+            incomplete.append(partition)
+            if partition not in known:
+                events.append(dg.AssetObservation(key, partition=partition, metadata=metadata))
+            continue
+        last = last_told(instance, key, partition)
+        if not last.is_of(versions[month]):
+            metadata |= size if month == wanted[-1] else {}
+            events.append(materialization(key, versions[month], last, metadata, partition))
+    return events, incomplete
+
+
+def _spelled(months: Iterable[date]) -> list[str]:
+    return [month.isoformat() for month in sorted(months)]
+
+
+def _filled(months: dict[str, list[str]]) -> dict[str, list[str]]:
+    return {name: spelled for name, spelled in months.items() if spelled}

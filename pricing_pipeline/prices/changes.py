@@ -1,0 +1,64 @@
+"""Versions of stored data: which types and months have changed, numbered in the order of commits."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import date
+
+from sqlalchemy import Connection, Engine
+
+from pricing_pipeline.db.query_loader import query
+
+
+@dataclass(frozen=True, slots=True)
+class DataVersion:
+    """The newest version of a month of a type's history, or of what is latest of it (`month` is None).
+
+    `month` is the first day of a UTC month. `version` rises with each change, over all types and months. `changes`
+    counts all values that were ever added, changed or taken out.
+    """
+
+    data_type: str
+    month: date | None
+    version: int
+    changes: int
+
+
+def note_latest(connection: Connection, data_type: str, changes: int) -> None:
+    """Note, in the transaction that stores it, that so much of what is latest of a type has changed.
+
+    Functions that store prices do this themselves.
+    """
+    if changes:
+        connection.execute(query("changes.note_latest"), {"data_type": data_type, "changes": changes})
+
+
+def number(engine: Engine) -> None:
+    """Give the committed changes since the last time their versions."""
+    with engine.begin() as connection:
+        connection.execute(query("changes.number"))
+
+
+def log(connection: Connection) -> str:
+    """Which sequence of versions this database has. A restored backup has another one, whose numbers mean others."""
+    return str(connection.execute(query("changes.log")).scalar_one())
+
+
+def since(connection: Connection, version: int, at_most: int) -> list[DataVersion]:
+    """What has changed after a version, in the order of the changes."""
+    rows = connection.execute(query("changes.since"), {"version": version, "at_most": at_most})
+    return [DataVersion(*row) for row in rows]
+
+
+def current(
+    connection: Connection, data_type: str, months: Sequence[date | None]
+) -> dict[date | None, DataVersion]:
+    """The versions of some months of a type; None is what is latest. What never changed has none."""
+    rows = connection.execute(query("changes.current"), {"data_type": data_type, "months": list(months)})
+    return {row.month: DataVersion(*row) for row in rows}
+
+
+def filling(connection: Connection) -> set[str]:
+    """The data types of which a backfill is under way."""
+    return set(connection.execute(query("changes.filling")).scalars())
