@@ -144,7 +144,8 @@ def freshness_assets(snapshot: RegistrySnapshot) -> list[dg.AssetSpec]:
             description=escaped(
                 f"Whether what people watch of {type_.data_type} is fresh: reported by report_freshness about every "
                 "half TTL while it is, and silent when a price is late. Nothing is claimed, and nothing is stale, "
-                "while nobody watches the type. Let your assets depend on latest_price: this one says nothing about changes."
+                "while nobody watches the type. Let your assets depend on latest_price: this one says nothing about "
+                "changes."
             ),
             freshness_policy=freshness_policy(type_),
             metadata={

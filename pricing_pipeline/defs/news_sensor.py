@@ -8,7 +8,7 @@ tell twice, so the instance's last event of an asset is looked at first.
 from collections import defaultdict
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field, replace
-from datetime import date
+from datetime import UTC, date, datetime
 
 import dagster as dg
 from sqlalchemy import Connection
@@ -23,6 +23,7 @@ from pricing_pipeline.defs.snapshot import RegistrySnapshot
 from pricing_pipeline.defs.ticks import EVERY_LOOP
 from pricing_pipeline.demand import drains
 from pricing_pipeline.domain.data_types import Contents, DataType
+from pricing_pipeline.domain.windows import months_after
 from pricing_pipeline.operations import health
 from pricing_pipeline.prices import changes, quality
 from pricing_pipeline.prices.changes import DataVersion
@@ -155,7 +156,10 @@ def _month_events(
     wanted = sorted(months)
     versions = changes.current(connection, name, wanted)
     lacking = quality.lacking(connection, name, wanted)
-    stored = quality.month_rows(connection, name, wanted)
+    # Old months change rarely, and may be counted for some seconds.
+    old = [month for month in wanted if months_after(month, 1) <= datetime.now(UTC).date()]
+    stored = quality.month_rows(connection, name, [month for month in wanted if month not in old])
+    stored |= quality.month_rows(connection, name, old, is_once=True)
     size = asset_size(connection, name)
     events: list[Event] = []
     incomplete = []

@@ -44,14 +44,17 @@ def keys(stage: Stage) -> set[dg.AssetKey]:
     return {spec.key for spec in stage.definitions.resolve_all_asset_specs()}
 
 
+def freshness(data_type: str) -> dg.AssetKey:
+    return dg.AssetKey(["freshness", data_type])
+
+
 def graph(stage: Stage) -> dg.AssetGraph:
     return stage.definitions.resolve_asset_graph()
 
 
-def test_g1_every_row_has_a_history_and_a_latest_price(stage: Stage) -> None:
-    assert keys(stage) == (
-        {history(name) for name in TYPES} | {latest(name) for name in TYPES} | PROVIDERS | {SUBSCRIPTIONS}
-    )
+def test_g1_every_row_has_a_history_a_latest_price_and_a_freshness(stage: Stage) -> None:
+    of_types = {key for name in TYPES for key in (history(name), latest(name), freshness(name))}
+    assert keys(stage) == of_types | PROVIDERS | {SUBSCRIPTIONS}
     assert graph(stage).materializable_asset_keys == {history(name) for name in TYPES}
     assert graph(stage).external_asset_keys == keys(stage) - {history(name) for name in TYPES}
 
@@ -113,6 +116,7 @@ def test_g1_g5_lineage_starts_at_subscriptions_and_the_providers_that_serve(stag
     for name, provider in served_by.items():
         assert graph(stage).get(history(name)).parent_keys == {provider, SUBSCRIPTIONS}
         assert graph(stage).get(latest(name)).parent_keys == {history(name)}
+        assert graph(stage).get(freshness(name)).parent_keys == {latest(name)}
     assert not any(graph(stage).get(key).parent_keys for key in PROVIDERS | {SUBSCRIPTIONS})
 
     core.rows("INSERT INTO pricing.provider_routing VALUES ('equity_daily', 'IBM', 'mfapi')")
@@ -212,19 +216,20 @@ def test_g2_the_policy_warns_at_the_ttl_and_fails_at_twice(stage: Stage, core: C
     core.rows("UPDATE pricing.data_type_registry SET default_ttl_minutes = :ttl", ttl=minutes)
     stage.reload()
     for name in TYPES:
-        policy = stage.spec("latest_price", name).freshness_policy
+        policy = stage.spec("freshness", name).freshness_policy
         assert policy == dg.FreshnessPolicy.time_window(
             warn_window=timedelta(minutes=minutes), fail_window=timedelta(minutes=2 * minutes)
         )
         assert policy.fail_window.to_timedelta() >= timedelta(minutes=2)
-        assert stage.spec("price_history", name).freshness_policy is None
+        for others in ("price_history", "latest_price"):
+            assert stage.spec(others, name).freshness_policy is None
 
 
 @pytest.mark.parametrize("owner", ["ann@example.org", "a.b+c@x-y.co.uk", "team:quants", None])
 def test_g1_the_owner_of_a_type_owns_its_assets(stage: Stage, core: Core, owner: str | None) -> None:
     core.rows("UPDATE pricing.data_type_registry SET owner = :owner WHERE data_type = 'fx_rate'", owner=owner)
     stage.reload()
-    for group in ("price_history", "latest_price"):
+    for group in ("price_history", "latest_price", "freshness"):
         assert stage.spec(group, FX).owners == ([owner] if owner else [])
         assert stage.spec(group, QUOTE).owners == []
 

@@ -82,9 +82,9 @@ def test_g2_what_was_never_fetched_is_not_green(stage: Stage, core: Core, clock:
     core.heartbeat("ann", (QUOTE, "AAPL"))
     assert QUOTE not in evaluated(stage)
     assert health() is AssetHealthStatus.UNKNOWN
-    reasons = [said(event)["reason"] for event in stage.observations("latest_price", NAV)]
+    reasons = [said(event)["reason"] for event in stage.observations("freshness", NAV)]
     assert reasons == ["Nobody watches this type. Nothing of this type was ever fetched."]
-    assert stage.observations("latest_price", QUOTE) == []
+    assert stage.observations("freshness", QUOTE) == []
     clock.advance(31)
     late = evaluated(stage)[QUOTE]
     assert str(late.description).endswith("Nothing of this type was ever fetched.")
@@ -107,7 +107,7 @@ def test_g2_the_page_of_an_asset_says_each_hour_that_all_that_is_watched_is_paus
     assert str(evaluated(stage)[QUOTE].description).startswith(
         "1 watched price: 1 paused. None can be fetched"
     )
-    (event,) = stage.observations("latest_price", QUOTE)
+    (event,) = stage.observations("freshness", QUOTE)
     assert said(event)["reason"].startswith("1 watched price: 1 paused. None can be fetched")
 
 
@@ -446,17 +446,19 @@ def test_g5_plots_are_shown_where_people_look(stage: Stage, core: Core, clock: C
         clock.advance(30)
     told = facts(evaluated(stage)[QUOTE])
     assert told["freshness_plot"].startswith("fresh 1 of 1 at ")
-    tick = stage.tick("report_freshness")
-    (event,) = [
-        e
-        for e in tick.asset_events
-        if e.asset_key.path[-1] == QUOTE and isinstance(e, dg.AssetMaterialization)
-    ]
-    for name in ("price_plot", "freshness_plot"):
-        said = str(event.metadata[name].value)
-        assert "(data:image/svg+xml,%3Csvg" in said
-        assert len(said) < 1000
-    assert str(event.metadata["price_plot"].value).startswith("AAPL 73.10 USD, ")
+    plots = {}
+    for sensor, plot in (("report_freshness", "freshness_plot"), ("report_news", "price_plot")):
+        (event,) = [
+            e
+            for e in stage.tick(sensor).asset_events
+            if e.asset_key.path[-1] == QUOTE
+            and isinstance(e, dg.AssetMaterialization)
+            and e.partition is None
+        ]
+        plots[plot] = str(event.metadata[plot].value)
+        assert "(data:image/svg+xml,%3Csvg" in plots[plot]
+        assert len(plots[plot]) < 1000
+    assert plots["price_plot"].startswith("AAPL 73.10 USD, ")
 
 
 def test_g6_rows_of_months_are_counted_as_far_as_that_is_cheap(

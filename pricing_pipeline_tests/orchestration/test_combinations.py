@@ -34,6 +34,7 @@ FACTORS: dict[str, list[Any]] = {
 }
 SENSORS = {
     "refresh_watched",
+    "report_news",
     "report_freshness",
     "report_sources",
     "report_alerts",
@@ -116,7 +117,7 @@ def missing(stage: Stage, combination: dict[str, Any], types: dict[str, Contents
         Contents.COMMODITIES: "commodity",
     }
     return found ^ {
-        *(f"latest_price/{name}" for name in types),
+        *(f"{kind}/{name}" for name in types for kind in ("latest_price", "freshness")),
         *(f"{prefixes[contents]}/{name}" for name, contents in types.items()),
         *(f"provider/{name}" for name in FACTORS["off"] if name),
         *(f"{name}_schedule" for name in types if combination["schedule"] == "30 6 * * *"),

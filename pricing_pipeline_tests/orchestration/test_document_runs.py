@@ -32,7 +32,7 @@ def test_b29_a_document_type_is_fetched_reported_and_judged_like_any_other(
     stage: Stage, core: Core, sandbox: RunningSandbox
 ) -> None:
     latest, kept = stage.spec("latest_price", PROFILE), stage.spec("document", PROFILE)
-    assert latest.freshness_policy == dg.FreshnessPolicy.time_window(
+    assert stage.spec("freshness", PROFILE).freshness_policy == dg.FreshnessPolicy.time_window(
         fail_window=timedelta(days=2), warn_window=timedelta(days=1)
     )
     assert "current documents" in latest.description
@@ -54,21 +54,20 @@ def test_b29_a_document_type_is_fetched_reported_and_judged_like_any_other(
     month = datetime.now(UTC).strftime("%Y-%m-01")
     assert stage.drain(PROFILE, QUOTE, partition=month, tags=request.tags).success
 
-    (stored,) = stage.materializations("document", PROFILE)
+    (stored,) = stage.observations("document", PROFILE)
     assert stored.partition is None
     assert (said(stored)["records"], said(stored)["rows_added"]) == (2, 2)
+    assert stage.materializations("document", PROFILE) == []
     assert stage.materializations("price_history", PROFILE) == []
     (seen,) = stage.observations("latest_price", PROFILE)
     assert (said(seen)["watched"], said(seen)["fresh"], said(seen)["late"]) == (2, 2, 0)
-    shown = sorted((row["symbol"], row["period"]) for row in said(seen)["latest_documents"])
-    assert shown == [("AAPL", ""), ("MSFT", "")]
-    (told_fresh,) = [
-        event
-        for event in stage.tick("report_freshness").asset_events
-        if event.asset_key == dg.AssetKey(["latest_price", PROFILE])
-        and isinstance(event, dg.AssetMaterialization)
-    ]
-    assert {row["symbol"] for row in said(told_fresh)["latest_documents"]} == {"AAPL", "MSFT"}
+    news = [event for event in stage.tick("report_news").asset_events if event.asset_key.path[-1] == PROFILE]
+    assert {event.asset_key.path[0] for event in news} == {"latest_price", "document"}
+    for event in news:
+        assert isinstance(event, dg.AssetMaterialization)
+        assert said(event)["changes"] == 2
+        shown = sorted((row["symbol"], row["period"]) for row in said(event)["latest_documents"])
+        assert shown == [("AAPL", ""), ("MSFT", "")]
 
 
 def test_g1_documents_have_an_asset_of_their_own_without_months(stage: Stage) -> None:

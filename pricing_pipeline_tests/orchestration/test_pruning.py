@@ -120,24 +120,23 @@ def test_g6_the_log_files_of_a_run_go_with_it(environment: None, core: Core, ope
         assert not list(open_folder.rglob("abc.*"))
 
 
-def reports(instance: dg.DagsterInstance, *data_types: str) -> None:
+def reports(instance: dg.DagsterInstance, *data_types: str, kind: str = "latest_price") -> None:
     for name in data_types:
-        instance.report_runless_asset_event(dg.AssetMaterialization(["latest_price", name]))
+        instance.report_runless_asset_event(dg.AssetMaterialization([kind, name]))
 
 
 def test_g2_reports_older_than_a_day_go_and_the_newest_stays(stage: Stage) -> None:
     reports(stage.instance, QUOTE, FX, QUOTE, NAV, QUOTE)
-    stage.instance.report_runless_asset_event(
-        dg.AssetMaterialization(HISTORY, partition="2010-03-01"),
-    )
+    for month in ("2010-03-01", "2010-04-01", "2010-03-01"):
+        stage.instance.report_runless_asset_event(dg.AssetMaterialization(HISTORY, partition=month))
     assert prune_reports(stage.instance, OURS, in_(23.9 * HOUR)) == 0
-    assert prune_reports(stage.instance, OURS, in_(24.1 * HOUR)) == 2
+    assert prune_reports(stage.instance, OURS, in_(24.1 * HOUR)) == 3
     assert [len(stage.materializations("latest_price", name)) for name in (QUOTE, FX, NAV)] == [1, 1, 1]
-    # Freshness is judged by what is left, and a history's months are no reports.
+    # Freshness is judged by what is left, and so is which months are filled.
     for name in (QUOTE, FX, NAV):
         last = stage.instance.get_latest_materialization_event(dg.AssetKey(["latest_price", name]))
         assert last is not None
-    assert stage.instance.get_materialized_partitions(HISTORY) == {"2010-03-01"}
+    assert stage.instance.get_materialized_partitions(HISTORY) == {"2010-03-01", "2010-04-01"}
     assert prune_reports(stage.instance, OURS, in_(24.1 * HOUR)) == 0
 
 
@@ -175,11 +174,11 @@ def test_g2_what_the_check_of_lists_found_goes_after_a_month_too(stage: Stage) -
 def test_g2_evaluations_of_freshness_go_too_and_its_state_stays(
     environment: None, core: Core, open_folder: Path
 ) -> None:
-    key = dg.AssetKey(["latest_price", QUOTE])
+    key = dg.AssetKey(["freshness", QUOTE])
     now = datetime.now(UTC)
     with an_instance(open_folder) as instance, a_daemon(instance) as daemon:
         for minutes in (0, 3, 6):
-            reports(instance, QUOTE)
+            reports(instance, QUOTE, kind="freshness")
             for seconds in (0, 70, 130):
                 with freeze_time(now + timedelta(minutes=minutes, seconds=seconds)):
                     list(FreshnessDaemon().run_iteration(daemon))

@@ -1,0 +1,230 @@
+"""What has changed is told to every Dagster instance on the database once, and what has not changed is told to none."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from datetime import date
+from random import Random
+
+import dagster as dg
+import pytest
+from dagster._core.definitions.sensor_definition import SensorExecutionData
+
+from pricing_pipeline.defs.news import DATA_VERSION
+from pricing_pipeline_tests.fixtures.core import DAILY, FX, QUOTE, Core
+from pricing_pipeline_tests.fixtures.dagster import Stage, said
+from pricing_pipeline_tests.fixtures.database import Clock
+from pricing_pipeline_tests.support.examples import is_thorough
+from pricing_pipeline_tests.support.sandbox_server import RunningSandbox
+
+SENSOR = "report_news"
+
+pytestmark = pytest.mark.usefixtures("still")
+
+Told = tuple[str, str | None, str]
+"""An asset, its partition, and the data version that was told."""
+
+
+@dataclass
+class Follower:
+    """A Dagster instance that follows the database."""
+
+    stage: Stage
+    cursor: str | None = None
+    told: list[Told] = field(default_factory=list)
+
+    def tick(self, *, dies_after: int | None = None) -> SensorExecutionData:
+        """Carry out a tick as the daemon does; it may die between two events, or before the cursor is kept."""
+        tick = self.stage.tick(SENSOR, self.cursor)
+        assert not tick.run_requests
+        for event in tick.asset_events[:dies_after]:
+            self.stage.instance.report_runless_asset_event(event)
+            if isinstance(event, dg.AssetMaterialization):
+                self.told.append(
+                    (event.asset_key.to_user_string(), event.partition, event.tags[DATA_VERSION])
+                )
+        if dies_after is None:
+            self.cursor = tick.cursor
+        return tick
+
+    def news(self) -> list[tuple[str, str | None]]:
+        """The assets and partitions that a tick tells of."""
+        before = len(self.told)
+        self.tick()
+        return [(asset, month) for asset, month, _ in self.told[before:]]
+
+
+@pytest.fixture
+def follower(stage: Stage) -> Follower:
+    return Follower(stage)
+
+
+@pytest.fixture
+def followers(stage: Stage) -> Iterator[list[Follower]]:
+    with ExitStack() as stack:
+        other = Stage(stack.enter_context(dg.instance_for_test()))
+        yield [Follower(stage), Follower(other)]
+
+
+def store(core: Core, price: str, *symbols: str, data_type: str = QUOTE) -> None:
+    core.rows("DELETE FROM pricing.api_call_queue_live")
+    for symbol in symbols:
+        core.enqueue(data_type, symbol)
+    core.refresh(price=price)
+
+
+def this_month(core: Core) -> str:
+    return core.clock().strftime("%Y-%m-01")
+
+
+def test_g8_a_changed_price_is_news_and_a_confirmed_one_is_none(follower: Follower, core: Core) -> None:
+    core.heartbeat("ann", (QUOTE, "AAPL"), (QUOTE, "IBM"))
+    assert follower.news() == []
+    store(core, "101.50", "AAPL", "IBM")
+    latest, history = f"latest_price/{QUOTE}", f"price_history/{QUOTE}"
+    assert follower.news() == [(latest, None), (history, this_month(core))]
+    assert follower.news() == [], "once"
+    (event,) = follower.stage.materializations("latest_price", QUOTE)
+    found = said(event)
+    assert (found["changes"], found["changes_ever"]) == (2, 2)
+    rows = [(row["symbol"], row["price"]) for row in found["latest_prices"]]
+    assert rows == [("AAPL", "101.50 USD"), ("IBM", "101.50 USD")]
+    store(core, "101.50", "AAPL")
+    assert (latest, None) not in follower.news(), "the same price again"
+    core.rows("DELETE FROM pricing.api_call_queue_live")
+    core.enqueue(QUOTE, "AAPL")
+    core.refresh(price="102")
+    assert (latest, None) in follower.news()
+    assert said(follower.stage.materializations("latest_price", QUOTE)[-1])["changes"] == 1
+
+
+def test_g8_freshness_is_no_news(follower: Follower, core: Core) -> None:
+    """What confirms that prices are fresh has an asset of its own."""
+    core.heartbeat("ann", (QUOTE, "AAPL"))
+    core.refresh()
+    for event in follower.stage.tick("report_freshness").asset_events:
+        if isinstance(event, dg.AssetMaterialization):
+            assert event.asset_key == dg.AssetKey(["freshness", QUOTE])
+
+
+def test_g8_a_month_is_news_when_it_is_complete_and_when_it_changes_then(
+    follower: Follower, core: Core, sandbox: RunningSandbox
+) -> None:
+    asset = f"price_history/{DAILY}"
+    everybody = ("AAPL", "META", "GOOG", "IBM", "MSFT")
+    core.enqueue(DAILY, "IBM", priority=-2, days=(date(2010, 1, 1), date(2010, 3, 5)))
+    assert follower.stage.drain(DAILY, partition="2010-03-01").success
+    assert follower.news() == [], "of five shares one was asked for"
+    seen = {event.partition: said(event) for event in follower.stage.observations("price_history", DAILY)}
+    assert seen["2010-02-01"]["not_filled"].startswith("4 of 5 instruments lack days of this month")
+    for symbol in everybody[:-1]:
+        core.enqueue(DAILY, symbol, priority=-2, days=(date(2010, 1, 1), date(2010, 3, 5)))
+    core.enqueue(DAILY, "MSFT", priority=-2, days=(date(2010, 1, 1), date(2010, 3, 5)))
+    assert follower.stage.drain(DAILY, partition="2010-03-01").success
+    assert follower.news() == [(asset, "2010-01-01"), (asset, "2010-02-01")], "of March days are missing"
+    assert follower.news() == []
+    (january, _) = follower.stage.materializations("price_history", DAILY)
+    rows = "SELECT count(*) FROM pricing.price_history WHERE observed_at < '2010-02-01' AND data_type = :name"
+    assert said(january)["dagster/partition_row_count"] == core.one(rows, name=DAILY)
+    core.rows("SELECT pricing.note_changes(:name, ARRAY[timestamptz '2010-02-03 00:00+00'])", name=DAILY)
+    assert follower.news() == [(asset, "2010-02-01")]
+
+
+def test_g8_a_month_that_turns_out_to_lack_nothing_is_told_later(
+    follower: Follower, core: Core, sandbox: RunningSandbox, clock: Clock
+) -> None:
+    """No value came since, so nothing else would tell of it."""
+    core.enqueue(DAILY, "IBM", priority=-2, days=(date(2010, 1, 1), date(2010, 1, 31)))
+    assert follower.stage.drain(DAILY, partition="2010-01-01").success
+    assert follower.news() == []
+    core.rows("UPDATE pricing.instruments SET is_active = false WHERE symbol <> 'IBM'")
+    assert follower.news() == []
+    clock.advance(601)
+    assert follower.news() == [(f"price_history/{DAILY}", "2010-01-01")]
+
+
+def test_g8_what_a_backfill_has_reported_is_not_told_again(
+    follower: Follower, core: Core, sandbox: RunningSandbox
+) -> None:
+    assert follower.stage.backfill(DAILY, first="2010-01-01", last="2010-02-01").success
+    before = len(follower.stage.materializations("price_history", DAILY))
+    assert before == 2
+    follower.tick()
+    assert len(follower.stage.materializations("price_history", DAILY)) == before
+
+
+def test_g8_a_restored_backup_is_told_anew(follower: Follower, core: Core) -> None:
+    """Its versions mean other changes."""
+    core.heartbeat("ann", (QUOTE, "AAPL"))
+    core.refresh(price="101.50")
+    assert follower.news()
+    assert follower.cursor
+    follower.cursor = follower.cursor.replace('"log":"', '"log":"x')
+    assert follower.news() == [], "it is the same data"
+    core.rows("UPDATE pricing.data_versions SET version = version + 10")
+    follower.cursor = follower.cursor.replace('"log":"', '"log":"x')
+    assert len(follower.news()) == 2
+
+
+@pytest.mark.parametrize("seed", range(8 if is_thorough() else 3))
+def test_g8_every_instance_is_told_of_every_change_once(
+    followers: list[Follower], core: Core, clock: Clock, seed: int
+) -> None:
+    """A model: after any steps, whoever fetched and whatever died, each instance knows the newest version of all.
+
+    No instance is told of a version twice, none of a price that is the same, and versions of an asset only rise.
+    """
+    random = Random(seed)
+    values: dict[tuple[str, str], str] = {}
+    changes: Counter[str] = Counter()
+    core.heartbeat("ann", *((data_type, symbol) for data_type, symbol in PAIRS))
+    for _ in range(40):
+        step = random.random()
+        if step < 0.5:
+            data_type, symbol = random.choice(PAIRS)
+            price = random.choice(("1.10", "1.20"))
+            clock.advance(1)
+            store(core, price, symbol, data_type=data_type)
+            changes[data_type] += values.get((data_type, symbol)) != price
+            values[data_type, symbol] = price
+        else:
+            follower = random.choice(followers)
+            follower.tick(dies_after=random.choice((None, None, 0, 1, 2)))
+    for follower in followers:
+        follower.tick()
+        assert follower.news() == []
+        versions: defaultdict[tuple[str, str | None], list[int]] = defaultdict(list)
+        for asset, month, version in follower.told:
+            versions[asset, month].append(int(version))
+        for told in versions.values():
+            assert told == sorted(set(told)), "each once, in order"
+        newest = {
+            (f"price_history/{row.data_type}", row.month.isoformat())
+            if row.month
+            else (f"latest_price/{row.data_type}", None): row.version
+            for row in core.rows(
+                "SELECT data_type, nullif(month, '-infinity') AS month, version FROM pricing.data_versions"
+            )
+        }
+        assert {key: told[-1] for key, told in versions.items()} == newest
+        for data_type, count in changes.items():
+            events = follower.stage.materializations("latest_price", data_type)
+            assert sum(said(event)["changes"] for event in events) == count
+            assert all(said(event)["changes"] > 0 for event in events)
+
+
+PAIRS = [(QUOTE, "AAPL"), (QUOTE, "IBM"), (FX, "EUR/USD")]
+
+
+def test_g8_a_hundred_months_are_told_step_by_step(
+    follower: Follower, core: Core, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("pricing_pipeline.defs.news_sensor._AT_ONCE", 3)
+    for number in range(8):
+        month = date(2020, 1 + number, 1)
+        core.rows("INSERT INTO pricing.data_changes VALUES (:t, :m, 1)", t=QUOTE, m=month)
+    told = [len(follower.news()) for _ in range(4)]
+    assert told == [3, 3, 2, 0]
