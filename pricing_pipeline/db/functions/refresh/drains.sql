@@ -183,11 +183,12 @@ LANGUAGE sql IMMUTABLE SET search_path = '' AS $$
         (19, 'sample_freshness', interval '5 minute'),
         (20, 'count_task_times', interval '1 minute'),
         (21, 'stretch_ttls', interval '5 minute'),
+        (22, 'number_changes', interval '1 minute'),
         -- Late, because add_demand cannot add what this has deleted until the round ends.
-        (22, 'clean_subscriptions', interval '1 minute'),
+        (23, 'clean_subscriptions', interval '1 minute'),
         -- Last: what locks a provider waits for nothing after it.
-        (23, 'watch_providers', interval '10 seconds'),
-        (24, 'reroute_waiting', interval '10 seconds')) AS v (place, name, every)
+        (24, 'watch_providers', interval '10 seconds'),
+        (25, 'reroute_waiting', interval '10 seconds')) AS v (place, name, every)
 $$;
 COMMENT ON FUNCTION pricing.duty_intervals() IS 'The periodic duties, each a function of this name: how often they run, and in which order.';
 
