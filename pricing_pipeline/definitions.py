@@ -43,6 +43,7 @@ def build(snapshot: RegistrySnapshot) -> dg.Definitions:
     }
     if not snapshot.data_types:
         return dg.Definitions(sensors=[follow_registry(snapshot)], resources=resources)
+    naming = snapshot.naming
     refreshes, unscheduled = scheduled_refreshes(snapshot)
     schedules = [*refreshes, check_schedule(snapshot)]
     sensors: list[dg.SensorDefinition] = [
@@ -52,15 +53,15 @@ def build(snapshot: RegistrySnapshot) -> dg.Definitions:
         report_alerts(snapshot),
         follow_registry(snapshot),
         prune_dagster(snapshot),
-        extend_calendars,
-        end_silent_runs,
+        extend_calendars(naming),
+        end_silent_runs(naming),
     ]
     exported = [export_assets(snapshot, months(snapshot))] if exports.is_wanted(snapshot) else []
     if exported:
         schedules.append(export_schedule(snapshot, months(snapshot)))
-    lists = [commodity_lists()] if is_wanted(snapshot) else []
+    lists = [commodity_lists(naming)] if is_wanted(snapshot) else []
     if lists:
-        schedules.append(sync_schedule())
+        schedules.append(sync_schedule(naming))
     ticking = {sensor.name for sensor in sensors} | {schedule.name for schedule in schedules}
     sensors.append(note_failures(snapshot, ticking))
     return dg.Definitions(

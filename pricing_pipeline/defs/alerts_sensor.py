@@ -22,10 +22,10 @@ class _Reported:
 
 def report_alerts(snapshot: RegistrySnapshot) -> dg.SensorDefinition:
     """The sensor that evaluates the check `alerts` of a type when an alert about it begins, changes or ends."""
-    names = snapshot.names()
+    naming, names = snapshot.naming, snapshot.names()
 
     @dg.sensor(
-        name="report_alerts",
+        name=naming.name("report_alerts"),
         minimum_interval_seconds=_EVERY_SECONDS,
         default_status=dg.DefaultSensorStatus.RUNNING,
         description="Evaluates the check alerts of a data type when an alert about it, or about a provider of it, "
@@ -41,7 +41,7 @@ def report_alerts(snapshot: RegistrySnapshot) -> dg.SensorDefinition:
                 for name, concerns in alerts.concerning(connection, names).items()
             }
             changed = [name for name in names if now.get(name) != reported.alerts.get(name)]
-            judged = alerts_evaluations(connection, changed) if changed else []
+            judged = alerts_evaluations(connection, naming, changed) if changed else []
         return dg.SensorResult(
             asset_events=judged,
             skip_reason=f"reported: {', '.join(changed)}" if changed else "nothing has changed",

@@ -22,14 +22,8 @@ from pricing_pipeline.defs.contents import shown
 from pricing_pipeline.defs.draining import drain
 from pricing_pipeline.defs.jobs import NO_RUN_RETRIES
 from pricing_pipeline.defs.markdown import escaped
-from pricing_pipeline.defs.ours import (
-    COMMODITY_LISTS,
-    DRAIN_TAG,
-    SUBSCRIPTIONS,
-    latest_key,
-    provider_key,
-    stored_key,
-)
+from pricing_pipeline.defs.naming import REFRESH_OP
+from pricing_pipeline.defs.ours import DRAIN_TAG
 from pricing_pipeline.defs.page_links import page_address, page_link
 from pricing_pipeline.defs.reports import Reporter
 from pricing_pipeline.defs.resources import Allowances, PricingDatabase, Providers
@@ -61,11 +55,11 @@ def freshness_policy(data_type: DataType) -> dg.FreshnessPolicy:
 
 def source_assets(snapshot: RegistrySnapshot) -> list[dg.AssetSpec]:
     """The sources of lineage: each provider, and the subscriptions."""
-    page = page_address()
+    page, naming = page_address(), snapshot.naming
     providers = [
         dg.AssetSpec(
-            provider_key(name),
-            group_name="sources",
+            naming.provider_key(name),
+            group_name=naming.name("sources"),
             kinds={"python"},
             description=escaped(
                 f"The provider {name}; every call to it is a row of pricing.collector_call_log."
@@ -80,8 +74,8 @@ def source_assets(snapshot: RegistrySnapshot) -> list[dg.AssetSpec]:
         for name, base_url in snapshot.providers.items()
     ]
     subscriptions = dg.AssetSpec(
-        SUBSCRIPTIONS,
-        group_name="sources",
+        naming.subscriptions,
+        group_name=naming.name("sources"),
         kinds={"postgres", "table"},
         description="The pairs that people watch now, kept alive by heartbeats. They decide what is refreshed.",
         metadata={
@@ -98,13 +92,13 @@ def latest_price_assets(snapshot: RegistrySnapshot, unscheduled: Mapping[str, st
 
     `unscheduled` has the reasons why types have no schedule although their row asks for one.
     """
-    page = page_address()
-    lists = (COMMODITY_LISTS,) if is_wanted(snapshot) else ()  # a sync fills the latest prices, too
+    page, naming = page_address(), snapshot.naming
+    lists = (naming.commodity_lists,) if is_wanted(snapshot) else ()  # a sync fills the latest prices, too
     return [
         dg.AssetSpec(
-            latest_key(type_.data_type),
-            deps=[stored_key(type_), *(lists if type_.contents is Contents.COMMODITIES else ())],
-            group_name=shown(type_).latest_group,
+            naming.latest_key(type_.data_type),
+            deps=[naming.stored_key(type_), *(lists if type_.contents is Contents.COMMODITIES else ())],
+            group_name=naming.name(shown(type_).latest_group),
             kinds={"postgres", "table"},
             description=escaped(
                 f"{_sentence(type_)} {shown(type_).latest} of each symbol, due again "
@@ -131,10 +125,10 @@ def latest_price_assets(snapshot: RegistrySnapshot, unscheduled: Mapping[str, st
 
 def price_history_assets(snapshot: RegistrySnapshot) -> dg.AssetsDefinition:
     """All histories and documents as one multi-asset: one process, one pool, one order of priority over all types."""
-    partitions, page = months(snapshot), page_address()
+    partitions, page, naming = months(snapshot), page_address(), snapshot.naming
 
     @dg.multi_asset(
-        name="refresh_prices",
+        name=naming.name(REFRESH_OP),
         specs=[_stored_spec(type_, snapshot, partitions, page) for type_ in snapshot.data_types],
         backfill_policy=dg.BackfillPolicy.single_run(),
         can_subset=True,
@@ -146,7 +140,7 @@ def price_history_assets(snapshot: RegistrySnapshot) -> dg.AssetsDefinition:
         providers: Providers,
         allowances: Allowances,
     ) -> Iterator[dg.MaterializeResult[None]]:
-        reporter = Reporter(context, database.engine, allowances, snapshot.data_types)
+        reporter = Reporter(context, database.engine, allowances, snapshot.data_types, naming)
         with (
             providers.clients() as clients,
             Refresher(
@@ -182,10 +176,11 @@ def _stored_spec(
     partitions: dg.PartitionsDefinition[str],
     page: str | None,
 ) -> dg.AssetSpec:
+    naming = snapshot.naming
     return dg.AssetSpec(
-        stored_key(type_),
-        deps=[*map(provider_key, snapshot.routes.get(type_.data_type, ())), SUBSCRIPTIONS],
-        group_name=shown(type_).stored_group,
+        naming.stored_key(type_),
+        deps=[*map(naming.provider_key, snapshot.routes.get(type_.data_type, ())), naming.subscriptions],
+        group_name=naming.name(shown(type_).stored_group),
         kinds={"python", "postgres"},
         description=escaped(f"{_sentence(type_)} {_history_sentence(type_)}"),
         metadata={

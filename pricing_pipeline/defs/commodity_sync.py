@@ -18,7 +18,7 @@ from pricing_pipeline.defs.contents import SHOWN
 from pricing_pipeline.defs.draining import ahead
 from pricing_pipeline.defs.jobs import NO_RUN_RETRIES
 from pricing_pipeline.defs.markdown import escaped
-from pricing_pipeline.defs.ours import COMMODITY_LISTS, SYNC_JOB, UNREAD_LISTS, provider_key
+from pricing_pipeline.defs.naming import SYNC_JOB, UNREAD_LISTS, Naming
 from pricing_pipeline.defs.page_links import page_address, page_link
 from pricing_pipeline.defs.resources import PricingDatabase, Providers
 from pricing_pipeline.defs.snapshot import RegistrySnapshot
@@ -42,13 +42,13 @@ def is_wanted(snapshot: RegistrySnapshot) -> bool:
     return has_type and Uex.name in snapshot.providers
 
 
-def commodity_lists() -> dg.AssetsDefinition:
+def commodity_lists(naming: Naming) -> dg.AssetsDefinition:
     """The asset of the lists."""
 
     @dg.asset(
-        key=COMMODITY_LISTS,
-        deps=[provider_key(Uex.name)],
-        group_name=SHOWN[Contents.COMMODITIES].stored_group,
+        key=naming.commodity_lists,
+        deps=[naming.provider_key(Uex.name)],
+        group_name=naming.name(SHOWN[Contents.COMMODITIES].stored_group),
         kinds={"python", "postgres"},
         description="Versions of the game, terminals, commodities and all prices, as the provider lists them. "
         "Materialize asks for all of them now, in four calls. What goes wrong is in pricing.etl_warnings.",
@@ -61,7 +61,7 @@ def commodity_lists() -> dg.AssetsDefinition:
         check_specs=[
             dg.AssetCheckSpec(
                 UNREAD_LISTS,
-                asset=COMMODITY_LISTS,
+                asset=naming.commodity_lists,
                 description=escaped(
                     f"Every list could be read, with all its rows. What to do: docs/operations.md#{_ANCHOR}"
                 ),
@@ -141,18 +141,18 @@ def _cells(step: Step) -> list[object]:
     return [step.name, step.added, step.revised, step.vanished, step.rejected, step.failure or ""]
 
 
-def sync_schedule() -> dg.ScheduleDefinition:
+def sync_schedule(naming: Naming) -> dg.ScheduleDefinition:
     """The schedule that syncs the lists every hour."""
     job = dg.define_asset_job(
-        SYNC_JOB,
-        selection=dg.AssetSelection.assets(COMMODITY_LISTS),
+        naming.name(SYNC_JOB),
+        selection=dg.AssetSelection.assets(naming.commodity_lists),
         description="Reads all lists of the game's commodities.",
         tags=NO_RUN_RETRIES,
         executor_def=dg.in_process_executor,
     )
 
     @dg.schedule(
-        name=SYNC_JOB,
+        name=naming.name(SYNC_JOB),
         job=job,
         cron_schedule="23 * * * *",
         default_status=dg.DefaultScheduleStatus.RUNNING,

@@ -8,7 +8,8 @@ from pricing_pipeline.defs import cursors
 from pricing_pipeline.defs.assets import months
 from pricing_pipeline.defs.cancelling import cancel_with_runs
 from pricing_pipeline.defs.draining import drain_tags
-from pricing_pipeline.defs.ours import Ours, stored_key
+from pricing_pipeline.defs.naming import REFRESH_JOB
+from pricing_pipeline.defs.ours import Ours
 from pricing_pipeline.defs.resources import PricingDatabase
 from pricing_pipeline.defs.schedules import MissedSlots
 from pricing_pipeline.defs.snapshot import RegistrySnapshot
@@ -33,13 +34,14 @@ class _Requested:
 
 def refresh_watched(snapshot: RegistrySnapshot) -> dg.SensorDefinition:
     """The sensor that requests runs of the refresh job for watched and held pairs and for missed slots of schedules."""
+    naming = snapshot.naming
     known = {type_.data_type: type_ for type_ in snapshot.data_types}
     schedules = MissedSlots(snapshot)
     partitions = months(snapshot)
 
     @dg.sensor(
-        name="refresh_watched",
-        job_name="refresh",
+        name=naming.name("refresh_watched"),
+        job_name=naming.name(REFRESH_JOB),
         minimum_interval_seconds=EVERY_LOOP,
         default_status=dg.DefaultSensorStatus.RUNNING,
         description="Finds watched and held prices that are due, queues them most-watched first, serves slots that a "
@@ -58,7 +60,7 @@ def refresh_watched(snapshot: RegistrySnapshot) -> dg.SensorDefinition:
             last = cursors.read(context, _Requested)
             requested = last.at if last else 0.0
             # Before those at work are counted: a run that begins its drain in between counts twice, never not at all.
-            coming = on_their_way(context.instance, database.engine, Ours.of(context, ()).label)
+            coming = on_their_way(context.instance, database.engine, Ours.of(context, naming).label)
             with database.engine.connect() as connection:
                 outlook = drains.outlook(connection)
                 wanted, lasting = drains.needed(connection, load_settings_as_guest().max_drains)
@@ -80,7 +82,7 @@ def refresh_watched(snapshot: RegistrySnapshot) -> dg.SensorDefinition:
                 dg.RunRequest(
                     run_key=f"{_run_key(outlook, requested)}-{number}",
                     partition_key=month,
-                    asset_selection=[stored_key(type_) for type_ in types],
+                    asset_selection=[naming.stored_key(type_) for type_ in types],
                     tags=tags,
                 )
                 for number in range(missing)

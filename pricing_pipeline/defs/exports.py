@@ -12,7 +12,7 @@ from sqlalchemy import Engine
 
 from pricing_pipeline.defs.code_links import code_links
 from pricing_pipeline.defs.jobs import NO_RUN_RETRIES
-from pricing_pipeline.defs.ours import EXPORT_JOB, export_key, history_key
+from pricing_pipeline.defs.naming import EXPORT_JOB, Naming
 from pricing_pipeline.defs.resources import PricingDatabase
 from pricing_pipeline.defs.snapshot import RegistrySnapshot
 from pricing_pipeline.defs.tables import Metadata
@@ -36,15 +36,18 @@ def export_assets(
     snapshot: RegistrySnapshot, partitions: dg.TimeWindowPartitionsDefinition
 ) -> dg.AssetsDefinition:
     """The files of all types of prices as one multi-asset."""
-    names = {export_key(name): name for name in _names(snapshot)}
+    naming = snapshot.naming
+    names = {naming.export_key(name): name for name in _names(snapshot)}
 
     @dg.multi_asset(
-        name="write_history_files",  # not EXPORT_JOB: in a code location, an op and a job cannot share a name
+        name=naming.name(
+            "write_history_files"
+        ),  # not EXPORT_JOB: in a code location, an op and a job cannot share a name
         specs=[
             dg.AssetSpec(
                 key,
-                deps=[history_key(name)],
-                group_name="history_files",
+                deps=[naming.history_key(name)],
+                group_name=naming.name("history_files"),
                 kinds={"parquet"},
                 description="Its history outside the database: a Parquet file for each month, with revisions and the "
                 "provider and call of each value. A schedule writes what has changed every day.",
@@ -60,7 +63,7 @@ def export_assets(
     def write_history_files(
         context: dg.AssetExecutionContext, database: PricingDatabase
     ) -> Iterator[dg.MaterializeResult[None]]:
-        run = _ExportRun(context, database.engine)
+        run = _ExportRun(context, database.engine, naming)
         chosen = (
             () if _DUE_TAG in context.run.tags else [date.fromisoformat(k) for k in context.partition_keys]
         )
@@ -79,16 +82,17 @@ def export_schedule(
     snapshot: RegistrySnapshot, partitions: dg.TimeWindowPartitionsDefinition
 ) -> dg.ScheduleDefinition:
     """The schedule that writes files once a day."""
+    naming = snapshot.naming
     job = dg.define_asset_job(
-        EXPORT_JOB,
-        selection=dg.AssetSelection.assets(*map(export_key, _names(snapshot))),
+        naming.name(EXPORT_JOB),
+        selection=dg.AssetSelection.assets(*map(naming.export_key, _names(snapshot))),
         description="Launched by hand, it writes the files of the chosen months. The schedule writes all that are due.",
         tags=NO_RUN_RETRIES,
         executor_def=dg.in_process_executor,
     )
 
     @dg.schedule(
-        name=EXPORT_JOB,
+        name=naming.name(EXPORT_JOB),
         job=job,
         cron_schedule="37 2 * * *",
         execution_timezone="UTC",
@@ -109,9 +113,10 @@ def _names(snapshot: RegistrySnapshot) -> list[str]:
 class _ExportRun:
     """Exports and moves month by month. One that fails does not stop the others; the run fails at its end."""
 
-    def __init__(self, context: dg.AssetExecutionContext, engine: Engine) -> None:
+    def __init__(self, context: dg.AssetExecutionContext, engine: Engine, naming: Naming) -> None:
         self._context = context
         self._engine = engine
+        self._naming = naming
         self._store: Store = files.open_store(load_settings_as_guest())
         self._failures: list[str] = []
         self._store.drop_abandoned()
@@ -143,7 +148,7 @@ class _ExportRun:
                 continue
             metadata: Metadata = {"rows_left_database": dg.MetadataValue.int(moved)}
             event = dg.AssetObservation(
-                export_key(data_type), partition=month.month.isoformat(), metadata=metadata
+                self._naming.export_key(data_type), partition=month.month.isoformat(), metadata=metadata
             )
             self._context.log_event(event)
 
@@ -162,7 +167,9 @@ class _ExportRun:
                 "sha256": dg.MetadataValue.text(exported.sha256),
                 "is_new": dg.MetadataValue.bool(exported.is_new),
             }
-        event = dg.AssetMaterialization(export_key(data_type), partition=month.isoformat(), metadata=metadata)
+        event = dg.AssetMaterialization(
+            self._naming.export_key(data_type), partition=month.isoformat(), metadata=metadata
+        )
         self._context.log_event(event)
 
     def _fail(self, data_type: str, month: date, error: PricingError) -> None:

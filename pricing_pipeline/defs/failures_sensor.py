@@ -53,8 +53,10 @@ class _Seen:
 def note_failures(snapshot: RegistrySnapshot, ticking: Collection[str]) -> dg.SensorDefinition:
     """The sensor that notes failed runs of ours, and failed ticks of the sensors and schedules `ticking`."""
 
+    naming = snapshot.naming
+
     @dg.sensor(
-        name="note_failures",
+        name=naming.name("note_failures"),
         minimum_interval_seconds=_EVERY_SECONDS,
         default_status=dg.DefaultSensorStatus.RUNNING,
         description="Writes into the pricing database which runs of this pipeline failed, and which of its sensors and "
@@ -66,7 +68,7 @@ def note_failures(snapshot: RegistrySnapshot, ticking: Collection[str]) -> dg.Se
         seen = cursors.read(context, _Seen)
         if seen is None or seen.until > time.time() + _OVERLAP_SECONDS:  # the clock was set back
             seen = _Seen(time.time(), {})
-        ours = Ours.of(context, snapshot.data_types)
+        ours = Ours.of(context, naming, snapshot.data_types)
         ended, after = _ended_runs(context.instance, ours, seen)
         failing = _failing_ticks(context, ticking)
         with database.engine.begin() as connection:

@@ -19,7 +19,8 @@ from dagster._core.storage.event_log.sql_event_log import SqlEventLogStorage
 from sqlalchemy import Engine
 
 from pricing_pipeline.defs.checks import CHECKS
-from pricing_pipeline.defs.ours import COMMODITY_LISTS, DRAIN_TAG, UNREAD_LISTS, Ours, made_here
+from pricing_pipeline.defs.naming import UNREAD_LISTS
+from pricing_pipeline.defs.ours import DRAIN_TAG, Ours, made_here
 from pricing_pipeline.defs.reports import asset_size, month_metadata
 from pricing_pipeline.defs.resources import PricingDatabase
 from pricing_pipeline.defs.snapshot import RegistrySnapshot
@@ -46,8 +47,10 @@ Partition = tuple[dg.AssetKey, str]
 def prune_dagster(snapshot: RegistrySnapshot) -> dg.SensorDefinition:
     """The sensor that prunes a little at each tick."""
 
+    naming = snapshot.naming
+
     @dg.sensor(
-        name="prune_dagster",
+        name=naming.name("prune_dagster"),
         minimum_interval_seconds=600,
         default_status=dg.DefaultSensorStatus.RUNNING,
         description="Removes old drains and reports of this code location from Dagster's storage; prices and their "
@@ -55,7 +58,7 @@ def prune_dagster(snapshot: RegistrySnapshot) -> dg.SensorDefinition:
     )
     def sensor(context: dg.SensorEvaluationContext, database: PricingDatabase) -> dg.SkipReason:
         now = datetime.now(UTC)
-        ours = Ours.of(context, snapshot.data_types, snapshot.providers)
+        ours = Ours.of(context, naming, snapshot.data_types, snapshot.providers)
         runs = prune_runs(context.instance, ours, database.engine, now)
         if not made_here(context.instance):
             return dg.SkipReason(
@@ -88,7 +91,7 @@ def prune_reports(instance: dg.DagsterInstance, ours: Ours, now: datetime) -> in
     storage = instance.event_log_storage
     if not isinstance(storage, SqlEventLogStorage):
         return 0
-    keys = [key.to_string() for key in ours.latest | ours.sources | {COMMODITY_LISTS}]
+    keys = [key.to_string() for key in ours.latest | ours.sources | {ours.naming.commodity_lists}]
     events = SqlEventLogStorageTable.c
     are_ours = sa.and_(events.run_id == RUNLESS_RUN_ID, events.asset_key.in_(keys))
     newest = (

@@ -32,7 +32,7 @@ def follow_registry(snapshot: RegistrySnapshot) -> dg.SensorDefinition:
     loaded = snapshot.version
 
     @dg.sensor(
-        name="follow_registry",
+        name=snapshot.naming.name("follow_registry"),
         minimum_interval_seconds=EVERY_SECOND_LOOP,
         default_status=dg.DefaultSensorStatus.RUNNING,
         description="Reloads the definitions when data types, providers or routes have changed. If a "

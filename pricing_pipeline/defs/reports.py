@@ -12,7 +12,7 @@ import dagster as dg
 from sqlalchemy import Connection, Engine
 
 from pricing_pipeline.db.query_loader import query
-from pricing_pipeline.defs.ours import history_key, latest_key, stored_key
+from pricing_pipeline.defs.naming import PLAIN, Naming
 from pricing_pipeline.defs.plots import price_plot
 from pricing_pipeline.defs.resources import Allowances
 from pricing_pipeline.defs.samples import sample
@@ -44,9 +44,11 @@ class Reporter:
         engine: Engine,
         allowances: Allowances,
         types: Collection[DataType] = (),
+        naming: Naming = PLAIN,
     ) -> None:
         self._without_history = frozenset(type_.data_type for type_ in types if type_.history_from is None)
         self._types = {type_.data_type: type_ for type_ in types}
+        self._naming = naming
         self._context = context
         self._engine = engine
         self._allowances = allowances
@@ -79,11 +81,11 @@ class Reporter:
                 self._reported_records.add(name)
                 metadata = {**work, "records": dg.MetadataValue.int(tally.records)}
                 self._context.log_event(
-                    dg.AssetMaterialization(stored_key(self._types[name]), metadata=metadata)
+                    dg.AssetMaterialization(self._naming.stored_key(self._types[name]), metadata=metadata)
                 )
             if tally.latest_calls:  # calls for spans of days bring no latest prices
                 metadata = {**work, **serving(served.get(name)), **late.get(name, {}), **shown[name]}
-                self._context.log_event(dg.AssetObservation(latest_key(name), metadata=metadata))
+                self._context.log_event(dg.AssetObservation(self._naming.latest_key(name), metadata=metadata))
 
     def _report_months(
         self,
@@ -123,7 +125,9 @@ class Reporter:
         with self._engine.connect() as connection:
             for name in self._unsized - self._unfinished.keys():
                 if size := asset_size(connection, name, is_once=True):
-                    self._context.log_event(dg.AssetObservation(history_key(name), metadata=size))
+                    self._context.log_event(
+                        dg.AssetObservation(self._naming.history_key(name), metadata=size)
+                    )
             for name, months in self._unfinished.items():
                 stored = quality.month_rows(connection, name, sorted(months), is_once=True)
                 lacking = quality.lacking(connection, name, sorted(months))
@@ -151,7 +155,9 @@ class Reporter:
     def _report_month(self, data_type: str, month: date, metadata: Metadata, *, is_filled: bool) -> None:
         self._reported.add((data_type, month))
         event = dg.AssetMaterialization if is_filled else dg.AssetObservation
-        self._context.log_event(event(history_key(data_type), partition=month.isoformat(), metadata=metadata))
+        self._context.log_event(
+            event(self._naming.history_key(data_type), partition=month.isoformat(), metadata=metadata)
+        )
 
     def _report_by_gaps(
         self, data_type: str, month: date, metadata: Metadata, lacking: quality.Lacking
@@ -183,7 +189,8 @@ class Reporter:
                 observed = Observed(progress, now)
                 self._context.log_event(
                     dg.AssetObservation(
-                        history_key(backfill.data_type), metadata=_progress_metadata(backfill, progress)
+                        self._naming.history_key(backfill.data_type),
+                        metadata=_progress_metadata(backfill, progress),
                     )
                 )
 
@@ -227,7 +234,7 @@ class Reporter:
         if type_.contents is Contents.DOCUMENTS:  # several types share the tables of other contents
             with self._engine.connect() as connection:
                 metadata |= asset_size(connection, type_.data_type, is_once=True)
-        self._context.log_event(dg.AssetMaterialization(stored_key(type_), metadata=metadata))
+        self._context.log_event(dg.AssetMaterialization(self._naming.stored_key(type_), metadata=metadata))
 
     def report_nothing_fetched(self, type_: DataType, why: str) -> None:
         """Report that a run had nothing to fetch of a type. Without a materialization, a backfill of Dagster counts the
@@ -237,7 +244,7 @@ class Reporter:
             "pairs_confirmed": dg.MetadataValue.int(0),
             "nothing_to_fetch": dg.MetadataValue.text(why),
         }
-        self._context.log_event(dg.AssetMaterialization(stored_key(type_), metadata=metadata))
+        self._context.log_event(dg.AssetMaterialization(self._naming.stored_key(type_), metadata=metadata))
 
     def cancelled(self, backfill: Backfill) -> int:
         """How many tasks of a backfill were cancelled."""
@@ -378,10 +385,10 @@ def describe_service(row: freshness.Freshness) -> str:
     return sentence
 
 
-def idle(row: freshness.Freshness, *more: str) -> dg.AssetObservation:
+def idle(naming: Naming, row: freshness.Freshness, *more: str) -> dg.AssetObservation:
     """The observation that nothing of a type is fetched, so that its prices get older, with more sentences about it."""
     metadata: Metadata = {"reason": dg.MetadataValue.text(" ".join((describe_service(row), *more)))}
-    return dg.AssetObservation(latest_key(row.data_type), metadata={**metadata, **serving(row)})
+    return dg.AssetObservation(naming.latest_key(row.data_type), metadata={**metadata, **serving(row)})
 
 
 def why_late(connection: Connection, row: freshness.Freshness) -> Metadata:

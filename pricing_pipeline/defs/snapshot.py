@@ -18,6 +18,7 @@ from sqlalchemy.exc import DBAPIError
 
 from pricing_pipeline.db.engine import make_engine
 from pricing_pipeline.db.location import worker_url
+from pricing_pipeline.defs.naming import PLAIN, Naming
 from pricing_pipeline.domain.data_types import DataType, Fetcher
 from pricing_pipeline.errors import DatabaseError
 from pricing_pipeline.providers.configured import call_url
@@ -41,9 +42,12 @@ class RegistrySnapshot:
     providers: dict[str, str]
     routes: dict[str, list[str]]
     called_at: dict[str, str] = field(default_factory=dict)
+    naming: Naming = PLAIN
 
     def to_json(self) -> str:
-        return json.dumps(asdict(self), default=str, sort_keys=True)
+        registry = asdict(self)
+        del registry["naming"]  # the code says it, not the registry
+        return json.dumps(registry, default=str, sort_keys=True)
 
     @classmethod
     def from_json(cls, text: str) -> RegistrySnapshot:

@@ -10,7 +10,6 @@ from typing import Any
 import dagster as dg
 
 from pricing_pipeline.defs import cursors
-from pricing_pipeline.defs.ours import SUBSCRIPTIONS, provider_key
 from pricing_pipeline.defs.resources import PricingDatabase
 from pricing_pipeline.defs.snapshot import RegistrySnapshot
 from pricing_pipeline.defs.tables import Metadata, named_table
@@ -41,8 +40,10 @@ class _Reported:
 def report_sources(snapshot: RegistrySnapshot) -> dg.SensorDefinition:
     """The sensor that observes subscriptions when they change, and providers when their state or use changes."""
 
+    naming = snapshot.naming
+
     @dg.sensor(
-        name="report_sources",
+        name=naming.name("report_sources"),
         minimum_interval_seconds=_EVERY_SECONDS,
         default_status=dg.DefaultSensorStatus.RUNNING,
         description="Reports the subscriptions when they change, and for each provider its state and how much of its "
@@ -61,7 +62,7 @@ def report_sources(snapshot: RegistrySnapshot) -> dg.SensorDefinition:
         shown = [row for row in watching if row.user_id is None] + _biggest(watching)
         counts = [(row.data_type, row.user_id, row.subscriptions) for row in shown]
         if counts != reported.watching:
-            events.append(dg.AssetObservation(SUBSCRIPTIONS, metadata=watching_metadata(watching)))
+            events.append(dg.AssetObservation(naming.subscriptions, metadata=watching_metadata(watching)))
         after = {}
         for standing in standings:
             is_asked = not is_sandbox or standing.provider in snapshot.called_at
@@ -76,7 +77,7 @@ def report_sources(snapshot: RegistrySnapshot) -> dg.SensorDefinition:
             is_due = not 0 <= now - at < _COUNTED_EVERY_SECONDS
             if last[:3] != news[:3] or (is_due and last != news):
                 metadata = provider_metadata(standing, is_asked=is_asked)
-                events.append(dg.AssetObservation(provider_key(standing.provider), metadata=metadata))
+                events.append(dg.AssetObservation(naming.provider_key(standing.provider), metadata=metadata))
                 last, at = news, now
             after[standing.provider] = (last, at)
         named = [event.asset_key.path[-1] for event in events]

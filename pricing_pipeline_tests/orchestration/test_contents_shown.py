@@ -186,7 +186,7 @@ def test_d4_the_plot_shows_a_product_that_says_how_many_places_it_has(
 def vanished_slots(core: Core) -> dg.AssetCheckEvaluation:
     check = next(check for check in checks.CHECKS if check.name == "vanished_slots")
     with core.engine.connect() as connection:
-        (found,) = checks._evaluations(connection, check, [WEEK], lambda key: True)
+        (found,) = checks._evaluations(connection, check, checks.PLAIN, [WEEK], lambda key: True)
     return found
 
 

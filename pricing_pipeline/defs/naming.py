@@ -1,0 +1,102 @@
+"""What our definitions are called in a code location: the one place for the keys of assets and for all other names.
+
+A user's project may hold our definitions beside its own, and those of two pricing databases. So each set of them has a
+prefix, and whatever Dagster tells apart by its name begins with it.
+"""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import dagster as dg
+
+from pricing_pipeline.domain.data_types import Contents, DataType
+from pricing_pipeline.errors import SettingsError
+
+REFRESH_JOB, CHECKS_JOB, SYNC_JOB, EXPORT_JOB = (
+    "refresh",
+    "check_prices",
+    "sync_commodities",
+    "export_history",
+)
+REFRESH_OP = "refresh_prices"
+"""The step that fetches."""
+
+UNREAD_LISTS = "unread_lists"
+"""The check of the lists of commodities."""
+
+_HISTORY = "price_history"
+_STORED = {
+    Contents.PRICES: _HISTORY,
+    Contents.DOCUMENTS: "document",
+    Contents.INVENTORY: "inventory",
+    Contents.COMMODITIES: "commodity",
+}
+_PART = re.compile("[A-Za-z][A-Za-z0-9_]*")
+
+
+@dataclass(frozen=True, slots=True)
+class Naming:
+    """Keys and names under a prefix. `prefix` is what the key of each asset begins with; none, if it is empty."""
+
+    prefix: tuple[str, ...] = ()
+
+    @classmethod
+    def under(cls, prefix: str | Sequence[str] | None) -> "Naming":
+        """The names under a prefix such as "prices", "eu/prices" or ["eu", "prices"].
+
+        Raises SettingsError for one that Dagster could not use in the name of a job.
+        """
+        parts = prefix.split("/") if isinstance(prefix, str) else list(prefix or ())
+        if unfit := [part for part in parts if not (isinstance(part, str) and _PART.fullmatch(part))]:
+            raise SettingsError(
+                f"The prefix {prefix!r} cannot be used because of {unfit[0]!r}: Dagster's names of jobs and sensors "
+                "begin with it. Write parts of letters, digits and underscores that begin with a letter, such as "
+                '"prices" or "eu/prices".'
+            )
+        return cls(tuple(parts))
+
+    def name(self, name: str) -> str:
+        """The name of one of our jobs, schedules, sensors, ops, groups and resources."""
+        return "_".join([*self.prefix, name])
+
+    @property
+    def subscriptions(self) -> dg.AssetKey:
+        return self._key("active_subscriptions")
+
+    @property
+    def commodity_lists(self) -> dg.AssetKey:
+        return self._key("commodity_lists")
+
+    def provider_key(self, provider: str) -> dg.AssetKey:
+        return self._key("provider", provider)
+
+    def history_key(self, data_type: str) -> dg.AssetKey:
+        return self._key(_HISTORY, data_type)
+
+    def export_key(self, data_type: str) -> dg.AssetKey:
+        """The asset of the files of a history."""
+        return self._key("exported_history", data_type)
+
+    def stored_key(self, type_: DataType) -> dg.AssetKey:
+        """The asset of what a data type stores, which runs materialize."""
+        return self._key(_STORED[type_.contents], type_.data_type)
+
+    def latest_key(self, data_type: str) -> dg.AssetKey:
+        return self._key("latest_price", data_type)
+
+    def is_stored(self, key: dg.AssetKey) -> bool:
+        """Whether a key is one that `stored_key` makes."""
+        return [*key.path[:-1]] in ([*self.prefix, kind] for kind in _STORED.values())
+
+    @property
+    def jobs(self) -> frozenset[str]:
+        """The names of all our jobs."""
+        return frozenset(map(self.name, (REFRESH_JOB, CHECKS_JOB, SYNC_JOB, EXPORT_JOB)))
+
+    def _key(self, *path: str) -> dg.AssetKey:
+        return dg.AssetKey([*self.prefix, *path])
+
+
+PLAIN = Naming()
+"""The names in the code location of `pricing-pipeline up`: without a prefix."""
