@@ -16,6 +16,7 @@ from sqlalchemy import Connection
 from pricing_pipeline.commodities import storage as commodities
 from pricing_pipeline.db.query_loader import query
 from pricing_pipeline.defs import checks, samples, verdicts
+from pricing_pipeline.defs.naming import PLAIN
 from pricing_pipeline.defs.reports import Reporter
 from pricing_pipeline.defs.resources import Allowances, PricingDatabase
 from pricing_pipeline.domain.answers import Answer
@@ -186,7 +187,7 @@ def test_d4_the_plot_shows_a_product_that_says_how_many_places_it_has(
 def vanished_slots(core: Core) -> dg.AssetCheckEvaluation:
     check = next(check for check in checks.CHECKS if check.name == "vanished_slots")
     with core.engine.connect() as connection:
-        (found,) = checks._evaluations(connection, check, checks.PLAIN, [WEEK], lambda key: True)
+        (found,) = checks._evaluations(connection, check, PLAIN, [WEEK], lambda key: True)
     return found
 
 
