@@ -26,7 +26,7 @@ from pricing_pipeline.defs.naming import REFRESH_OP
 from pricing_pipeline.defs.ours import DRAIN_TAG
 from pricing_pipeline.defs.page_links import page_address, page_link
 from pricing_pipeline.defs.reports import Reporter
-from pricing_pipeline.defs.resources import Allowances, PricingDatabase, Providers
+from pricing_pipeline.defs.resources import Allowances, PricingDatabase, Providers, given, needed
 from pricing_pipeline.defs.snapshot import RegistrySnapshot
 from pricing_pipeline.defs.sources import url_metadata
 from pricing_pipeline.domain.data_types import Contents, DataType
@@ -55,7 +55,8 @@ def freshness_policy(data_type: DataType) -> dg.FreshnessPolicy:
 
 def source_assets(snapshot: RegistrySnapshot) -> list[dg.AssetSpec]:
     """The sources of lineage: each provider, and the subscriptions."""
-    page, naming = page_address(), snapshot.naming
+    settings, naming = snapshot.source.settings(), snapshot.naming
+    page = page_address(settings)
     providers = [
         dg.AssetSpec(
             naming.provider_key(name),
@@ -66,7 +67,7 @@ def source_assets(snapshot: RegistrySnapshot) -> list[dg.AssetSpec]:
             ),
             metadata={
                 "dagster/table_name": "pricing.collector_call_log",
-                **url_metadata(base_url, snapshot.called_at.get(name)),
+                **url_metadata(base_url, snapshot.called_at.get(name), is_sandbox=settings.sandbox),
                 **page_link(page, f"provider-{name}"),
                 **code_links(f"providers/{name}.py"),
             },
@@ -92,7 +93,7 @@ def latest_price_assets(snapshot: RegistrySnapshot, unscheduled: Mapping[str, st
 
     `unscheduled` has the reasons why types have no schedule although their row asks for one.
     """
-    page, naming = page_address(), snapshot.naming
+    page, naming = page_address(snapshot.source.settings()), snapshot.naming
     lists = (naming.commodity_lists,) if is_wanted(snapshot) else ()  # a sync fills the latest prices, too
     return [
         dg.AssetSpec(
@@ -125,10 +126,11 @@ def latest_price_assets(snapshot: RegistrySnapshot, unscheduled: Mapping[str, st
 
 def price_history_assets(snapshot: RegistrySnapshot) -> dg.AssetsDefinition:
     """All histories and documents as one multi-asset: one process, one pool, one order of priority over all types."""
-    partitions, page, naming = months(snapshot), page_address(), snapshot.naming
+    partitions, page, naming = months(snapshot), page_address(snapshot.source.settings()), snapshot.naming
 
     @dg.multi_asset(
         name=naming.name(REFRESH_OP),
+        required_resource_keys=needed(naming, PricingDatabase, Providers, Allowances),
         specs=[_stored_spec(type_, snapshot, partitions, page) for type_ in snapshot.data_types],
         backfill_policy=dg.BackfillPolicy.single_run(),
         can_subset=True,
@@ -136,10 +138,9 @@ def price_history_assets(snapshot: RegistrySnapshot) -> dg.AssetsDefinition:
     def refresh_prices(
         context: dg.AssetExecutionContext,
         config: BackfillConfig,
-        database: PricingDatabase,
-        providers: Providers,
-        allowances: Allowances,
     ) -> Iterator[dg.MaterializeResult[None]]:
+        database = given(context, naming, PricingDatabase)
+        providers, allowances = given(context, naming, Providers), given(context, naming, Allowances)
         reporter = Reporter(context, database.engine, allowances, snapshot.data_types, naming)
         with (
             providers.clients() as clients,
@@ -153,7 +154,7 @@ def price_history_assets(snapshot: RegistrySnapshot) -> dg.AssetsDefinition:
             ) as refresher,
         ):
             if DRAIN_TAG in context.run.tags:
-                drain(context, refresher)
+                drain(context, refresher, database.settings)
                 reporter.finish_months()
             else:
                 try:

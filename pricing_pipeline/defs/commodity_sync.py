@@ -20,7 +20,7 @@ from pricing_pipeline.defs.jobs import NO_RUN_RETRIES
 from pricing_pipeline.defs.markdown import escaped
 from pricing_pipeline.defs.naming import SYNC_JOB, UNREAD_LISTS, Naming
 from pricing_pipeline.defs.page_links import page_address, page_link
-from pricing_pipeline.defs.resources import PricingDatabase, Providers
+from pricing_pipeline.defs.resources import PricingDatabase, Providers, given, needed
 from pricing_pipeline.defs.snapshot import RegistrySnapshot
 from pricing_pipeline.defs.tables import Metadata, named_table
 from pricing_pipeline.domain.data_types import Contents
@@ -42,10 +42,12 @@ def is_wanted(snapshot: RegistrySnapshot) -> bool:
     return has_type and Uex.name in snapshot.providers
 
 
-def commodity_lists(naming: Naming) -> dg.AssetsDefinition:
+def commodity_lists(snapshot: RegistrySnapshot) -> dg.AssetsDefinition:
     """The asset of the lists."""
+    naming = snapshot.naming
 
     @dg.asset(
+        required_resource_keys=needed(naming, PricingDatabase, Providers),
         key=naming.commodity_lists,
         deps=[naming.provider_key(Uex.name)],
         group_name=naming.name(SHOWN[Contents.COMMODITIES].stored_group),
@@ -54,7 +56,7 @@ def commodity_lists(naming: Naming) -> dg.AssetsDefinition:
         "Materialize asks for all of them now, in four calls. What goes wrong is in pricing.etl_warnings.",
         metadata={
             "dagster/table_name": "pricing.terminals",
-            **page_link(page_address(), f"provider-{Uex.name}"),
+            **page_link(page_address(snapshot.source.settings()), f"provider-{Uex.name}"),
             **code_links("commodities/etl.py", "db/functions/commodities/etl.sql"),
         },
         freshness_policy=_FRESHNESS,
@@ -69,8 +71,10 @@ def commodity_lists(naming: Naming) -> dg.AssetsDefinition:
         ],
     )
     def lists(
-        context: dg.AssetExecutionContext, database: PricingDatabase, providers: Providers
+        context: dg.AssetExecutionContext,
     ) -> Iterator[dg.MaterializeResult[None] | dg.AssetCheckResult]:
+        database = given(context, naming, PricingDatabase)
+        providers = given(context, naming, Providers)
         with providers.clients() as clients:
             client = clients.get(Uex.name)
             if client is None:
@@ -152,15 +156,15 @@ def sync_schedule(naming: Naming) -> dg.ScheduleDefinition:
     )
 
     @dg.schedule(
+        required_resource_keys=needed(naming, PricingDatabase),
         name=naming.name(SYNC_JOB),
         job=job,
         cron_schedule="23 * * * *",
         default_status=dg.DefaultScheduleStatus.RUNNING,
         description="Syncs terminals, commodities and their prices every hour.",
     )
-    def schedule(
-        context: dg.ScheduleEvaluationContext, database: PricingDatabase
-    ) -> dg.RunRequest | dg.SkipReason:
+    def schedule(context: dg.ScheduleEvaluationContext) -> dg.RunRequest | dg.SkipReason:
+        database = given(context, naming, PricingDatabase)
         if off := _switched_off(database.engine):
             return dg.SkipReason(off)
         return dg.RunRequest(tags=ahead(context.instance, 5))  # behind drains, before backfills

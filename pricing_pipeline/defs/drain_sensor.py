@@ -10,7 +10,7 @@ from pricing_pipeline.defs.cancelling import cancel_with_runs
 from pricing_pipeline.defs.draining import drain_tags
 from pricing_pipeline.defs.naming import REFRESH_JOB
 from pricing_pipeline.defs.ours import Ours
-from pricing_pipeline.defs.resources import PricingDatabase
+from pricing_pipeline.defs.resources import PricingDatabase, given, needed
 from pricing_pipeline.defs.schedules import MissedSlots
 from pricing_pipeline.defs.snapshot import RegistrySnapshot
 from pricing_pipeline.defs.starting import on_their_way
@@ -19,7 +19,6 @@ from pricing_pipeline.demand import drains, staleness
 from pricing_pipeline.domain.data_types import Contents
 from pricing_pipeline.operations import health
 from pricing_pipeline.queue import limits
-from pricing_pipeline.settings import load_settings_as_guest
 
 # If a drain fails at its start, not every tick may launch it again.
 _LEAST_SECONDS_BETWEEN = 10.0
@@ -40,6 +39,7 @@ def refresh_watched(snapshot: RegistrySnapshot) -> dg.SensorDefinition:
     partitions = months(snapshot)
 
     @dg.sensor(
+        required_resource_keys=needed(naming, PricingDatabase),
         name=naming.name("refresh_watched"),
         job_name=naming.name(REFRESH_JOB),
         minimum_interval_seconds=EVERY_LOOP,
@@ -47,9 +47,8 @@ def refresh_watched(snapshot: RegistrySnapshot) -> dg.SensorDefinition:
         description="Finds watched and held prices that are due, queues them most-watched first, serves slots that a "
         "schedule has missed, and keeps as many drains at work as have work.",
     )
-    def sensor(
-        context: dg.SensorEvaluationContext, database: PricingDatabase
-    ) -> dg.SensorResult | dg.SkipReason:
+    def sensor(context: dg.SensorEvaluationContext) -> dg.SensorResult | dg.SkipReason:
+        database = given(context, naming, PricingDatabase)
         with health.ticking(database.engine, "refresh_watched"):
             with database.engine.begin() as connection:
                 staleness.run_duties(connection)
@@ -63,7 +62,7 @@ def refresh_watched(snapshot: RegistrySnapshot) -> dg.SensorDefinition:
             coming = on_their_way(context.instance, database.engine, Ours.of(context, naming).label)
             with database.engine.connect() as connection:
                 outlook = drains.outlook(connection)
-                wanted, lasting = drains.needed(connection, load_settings_as_guest().max_drains)
+                wanted, lasting = drains.needed(connection, database.settings.max_drains)
             missing = wanted - lasting - coming
             idle = _why_idle(outlook, requested, missing, coming)
             if idle is not None:
@@ -77,7 +76,7 @@ def refresh_watched(snapshot: RegistrySnapshot) -> dg.SensorDefinition:
             has_months = any(type_.contents is Contents.PRICES for type_ in types)
             # By Dagster's clock, because the database's may be ahead.
             month = partitions.get_last_partition_key() if has_months else None
-            tags = drain_tags(context.instance, database.engine)
+            tags = drain_tags(context.instance, database)
             requests = [
                 dg.RunRequest(
                     run_key=f"{_run_key(outlook, requested)}-{number}",

@@ -8,12 +8,11 @@ from collections.abc import Iterator, Sequence
 from datetime import date
 
 import dagster as dg
-from sqlalchemy import Engine
 
 from pricing_pipeline.defs.code_links import code_links
 from pricing_pipeline.defs.jobs import NO_RUN_RETRIES
 from pricing_pipeline.defs.naming import EXPORT_JOB, Naming
-from pricing_pipeline.defs.resources import PricingDatabase
+from pricing_pipeline.defs.resources import PricingDatabase, given, needed
 from pricing_pipeline.defs.snapshot import RegistrySnapshot
 from pricing_pipeline.defs.tables import Metadata
 from pricing_pipeline.domain.data_types import Contents
@@ -21,7 +20,6 @@ from pricing_pipeline.errors import PricingError
 from pricing_pipeline.prices import exporting, files
 from pricing_pipeline.prices.exporting import Exported
 from pricing_pipeline.prices.files import Store
-from pricing_pipeline.settings import load_settings_as_guest
 
 _DUE_TAG = "pricing/export"
 """The tag of the schedule's runs: they look at all months, whatever partition they name."""
@@ -29,7 +27,7 @@ _DUE_TAG = "pricing/export"
 
 def is_wanted(snapshot: RegistrySnapshot) -> bool:
     """Whether there is a place for files, and something to write there."""
-    return load_settings_as_guest().export_url is not None and bool(_names(snapshot))
+    return snapshot.source.settings().export_url is not None and bool(_names(snapshot))
 
 
 def export_assets(
@@ -40,6 +38,7 @@ def export_assets(
     names = {naming.export_key(name): name for name in _names(snapshot)}
 
     @dg.multi_asset(
+        required_resource_keys=needed(naming, PricingDatabase),
         name=naming.name(
             "write_history_files"
         ),  # not EXPORT_JOB: in a code location, an op and a job cannot share a name
@@ -60,10 +59,9 @@ def export_assets(
         backfill_policy=dg.BackfillPolicy.single_run(),
         can_subset=True,
     )
-    def write_history_files(
-        context: dg.AssetExecutionContext, database: PricingDatabase
-    ) -> Iterator[dg.MaterializeResult[None]]:
-        run = _ExportRun(context, database.engine, naming)
+    def write_history_files(context: dg.AssetExecutionContext) -> Iterator[dg.MaterializeResult[None]]:
+        database = given(context, naming, PricingDatabase)
+        run = _ExportRun(context, database, naming)
         chosen = (
             () if _DUE_TAG in context.run.tags else [date.fromisoformat(k) for k in context.partition_keys]
         )
@@ -113,11 +111,11 @@ def _names(snapshot: RegistrySnapshot) -> list[str]:
 class _ExportRun:
     """Exports and moves month by month. One that fails does not stop the others; the run fails at its end."""
 
-    def __init__(self, context: dg.AssetExecutionContext, engine: Engine, naming: Naming) -> None:
+    def __init__(self, context: dg.AssetExecutionContext, database: PricingDatabase, naming: Naming) -> None:
         self._context = context
-        self._engine = engine
+        self._engine = database.engine
         self._naming = naming
-        self._store: Store = files.open_store(load_settings_as_guest())
+        self._store: Store = files.open_store(database.settings)
         self._failures: list[str] = []
         self._store.drop_abandoned()
 

@@ -11,7 +11,7 @@ from pricing_pipeline.defs.checks import first_evaluations, on_time_evaluations
 from pricing_pipeline.defs.naming import Naming
 from pricing_pipeline.defs.plots import freshness_plot
 from pricing_pipeline.defs.reports import describe_service, idle, serving
-from pricing_pipeline.defs.resources import PricingDatabase
+from pricing_pipeline.defs.resources import PricingDatabase, given, needed
 from pricing_pipeline.defs.samples import plot, sample
 from pricing_pipeline.defs.snapshot import RegistrySnapshot
 from pricing_pipeline.defs.tables import Metadata
@@ -47,6 +47,7 @@ def report_freshness(snapshot: RegistrySnapshot) -> dg.SensorDefinition:
     ttls = {name: type_.default_ttl_minutes * 60.0 for name, type_ in types.items()}
 
     @dg.sensor(
+        required_resource_keys=needed(naming, PricingDatabase),
         name=naming.name("report_freshness"),
         minimum_interval_seconds=EVERY_LOOP,
         default_status=dg.DefaultSensorStatus.RUNNING,
@@ -56,9 +57,8 @@ def report_freshness(snapshot: RegistrySnapshot) -> dg.SensorDefinition:
         "on_time at once. After the first prices of a type it evaluates all its checks; later the job check_prices "
         "does, every hour. When nothing of a type can be fetched any more, it observes that.",
     )
-    def sensor(
-        context: dg.SensorEvaluationContext, database: PricingDatabase
-    ) -> dg.SensorResult | dg.SkipReason:
+    def sensor(context: dg.SensorEvaluationContext) -> dg.SensorResult | dg.SkipReason:
+        database = given(context, naming, PricingDatabase)
         with health.ticking(database.engine, "report_freshness"):
             reported = cursors.read(context, _Reported) or _Reported({}, [])
             with database.engine.connect() as connection:
@@ -71,7 +71,7 @@ def report_freshness(snapshot: RegistrySnapshot) -> dg.SensorDefinition:
                 idle_rows = {row.data_type: row for row in rows if row.is_idle}
                 paused = {row.data_type: row.paused for row in rows if row.paused}
                 turned = sorted(_turned(reported, late, [*idle_rows], paused) & ttls.keys())
-                judged = on_time_evaluations(connection, naming, turned) if turned else []
+                judged = on_time_evaluations(connection, snapshot, turned) if turned else []
             ready = [row for row in rows if row.is_calm]
             calm = [
                 r
@@ -82,7 +82,7 @@ def report_freshness(snapshot: RegistrySnapshot) -> dg.SensorDefinition:
             first = [row.data_type for row in ready if row.data_type not in reported.checked][:1]
             for name in first:
                 judged = [one for one in judged if one.asset_key != naming.latest_key(name)]
-                judged += _first_checks(context, database, naming, types[name])
+                judged += _first_checks(context, database, snapshot, types[name])
             # A type in trouble is dropped from the cursor, so that it is reported at once when it is fresh again.
             troubled = {row.data_type for row in rows if not (row.is_calm or row.is_merely_due)}
             kept = {name: at for name, at in reported.at.items() if name in ttls and name not in troubled}
@@ -123,11 +123,14 @@ def _pause(ttl: float) -> float:
 
 
 def _first_checks(
-    context: dg.SensorEvaluationContext, database: PricingDatabase, naming: Naming, type_: DataType
+    context: dg.SensorEvaluationContext,
+    database: PricingDatabase,
+    snapshot: RegistrySnapshot,
+    type_: DataType,
 ) -> list[dg.AssetCheckEvaluation]:
     try:
         with database.engine.connect() as connection:
-            return first_evaluations(connection, naming, type_)
+            return first_evaluations(connection, snapshot, type_)
     except DBAPIError as error:  # check_prices evaluates them within the hour
         context.log.warning(f"the checks of {type_.data_type} cannot be evaluated now: {error.orig}"[:500])
         return []

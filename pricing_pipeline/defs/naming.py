@@ -12,6 +12,7 @@ import dagster as dg
 
 from pricing_pipeline.domain.data_types import Contents, DataType
 from pricing_pipeline.errors import SettingsError
+from pricing_pipeline.settings import PREFIX_PART, Settings
 
 REFRESH_JOB, CHECKS_JOB, SYNC_JOB, EXPORT_JOB = (
     "refresh",
@@ -32,7 +33,6 @@ _STORED = {
     Contents.INVENTORY: "inventory",
     Contents.COMMODITIES: "commodity",
 }
-_PART = re.compile("[A-Za-z][A-Za-z0-9_]*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,13 +48,31 @@ class Naming:
         Raises SettingsError for one that Dagster could not use in the name of a job.
         """
         parts = prefix.split("/") if isinstance(prefix, str) else list(prefix or ())
-        if unfit := [part for part in parts if not (isinstance(part, str) and _PART.fullmatch(part))]:
+        if unfit := [
+            part for part in parts if not (isinstance(part, str) and re.fullmatch(PREFIX_PART, part))
+        ]:
             raise SettingsError(
                 f"The prefix {prefix!r} cannot be used because of {unfit[0]!r}: Dagster's names of jobs and sensors "
                 "begin with it. Write parts of letters, digits and underscores that begin with a letter, such as "
                 '"prices" or "eu/prices".'
             )
         return cls(tuple(parts))
+
+    @classmethod
+    def of(cls, settings: Settings, prefix: str | Sequence[str] | None = None) -> "Naming":
+        """The names under a prefix, or under that of the settings.
+
+        Raises SettingsError if both are given and differ: commands and the HTTP API would look for other assets.
+        """
+        theirs = cls.under(settings.asset_prefix)
+        naming = theirs if prefix is None else cls.under(prefix)
+        if settings.asset_prefix is not None and naming != theirs:
+            raise SettingsError(
+                f"The prefix {prefix!r} is not the one of the settings, {settings.asset_prefix!r} in "
+                "PRICING_ASSET_PREFIX, by which commands and the HTTP API know the assets. Leave one of them out, or "
+                "make them the same."
+            )
+        return naming
 
     def name(self, name: str) -> str:
         """The name of one of our jobs, schedules, sensors, ops, groups and resources."""

@@ -120,7 +120,9 @@ def made_here(instance: dg.DagsterInstance) -> bool:
         return is_made_here(Path(instance.root_directory), connection)
 
 
-def leave_others_alone(instance: dg.DagsterInstance, our_types: Callable[[], Iterable[DataType]]) -> None:
+def leave_others_alone(
+    instance: dg.DagsterInstance, our_types: Callable[[], Iterable[DataType]], naming: Naming = PLAIN
+) -> None:
     """Limit a daemon to our own runs, backfills, sensors and schedules.
 
     Otherwise it would fail other owners' runs, because it does not know their code, and delete the states of their
@@ -139,7 +141,7 @@ def leave_others_alone(instance: dg.DagsterInstance, our_types: Callable[[], Ite
     everybodys = instance.get_backfills
 
     def backfills(*args: Any, **options: Any) -> Sequence[PartitionBackfill]:
-        naming, types = PLAIN, list(our_types())
+        types = list(our_types())
         exports = (naming.export_key(type_.data_type) for type_ in types)
         keys = frozenset([*map(naming.stored_key, types), *exports, naming.commodity_lists])
         return [backfill for backfill in everybodys(*args, **options) if _is_our_backfill(backfill, keys)]

@@ -22,7 +22,7 @@ from pricing_pipeline.defs.checks import CHECKS
 from pricing_pipeline.defs.naming import UNREAD_LISTS
 from pricing_pipeline.defs.ours import DRAIN_TAG, Ours, made_here
 from pricing_pipeline.defs.reports import asset_size, month_metadata
-from pricing_pipeline.defs.resources import PricingDatabase
+from pricing_pipeline.defs.resources import PricingDatabase, given, needed
 from pricing_pipeline.defs.snapshot import RegistrySnapshot
 from pricing_pipeline.domain.windows import Window, months_after
 from pricing_pipeline.prices import price_reader
@@ -50,13 +50,15 @@ def prune_dagster(snapshot: RegistrySnapshot) -> dg.SensorDefinition:
     naming = snapshot.naming
 
     @dg.sensor(
+        required_resource_keys=needed(naming, PricingDatabase),
         name=naming.name("prune_dagster"),
         minimum_interval_seconds=600,
         default_status=dg.DefaultSensorStatus.RUNNING,
         description="Removes old drains and reports of this code location from Dagster's storage; prices and their "
         "lineage stay.",
     )
-    def sensor(context: dg.SensorEvaluationContext, database: PricingDatabase) -> dg.SkipReason:
+    def sensor(context: dg.SensorEvaluationContext) -> dg.SkipReason:
+        database = given(context, naming, PricingDatabase)
         now = datetime.now(UTC)
         ours = Ours.of(context, naming, snapshot.data_types, snapshot.providers)
         runs = prune_runs(context.instance, ours, database.engine, now)

@@ -19,7 +19,7 @@ from sqlalchemy import Engine
 
 from pricing_pipeline.defs.draining import drain_tags
 from pricing_pipeline.defs.naming import REFRESH_JOB, Naming
-from pricing_pipeline.defs.resources import PricingDatabase
+from pricing_pipeline.defs.resources import PricingDatabase, given, needed
 from pricing_pipeline.defs.snapshot import RegistrySnapshot
 from pricing_pipeline.defs.starting import is_drained
 from pricing_pipeline.demand import drains, schedules
@@ -64,6 +64,7 @@ def _schedule(type_: DataType, naming: Naming) -> dg.ScheduleDefinition:
         raise dg.DagsterInvalidDefinitionError(f"Found invalid cron schedule '{cron}': its day never comes.")
 
     @dg.schedule(
+        required_resource_keys=needed(naming, PricingDatabase),
         name=naming.name(f"{type_.data_type}_schedule"),
         job_name=naming.name(
             REFRESH_JOB
@@ -73,9 +74,8 @@ def _schedule(type_: DataType, naming: Naming) -> dg.ScheduleDefinition:
         default_status=dg.DefaultScheduleStatus.RUNNING,
         description=f"Queues every active instrument of {type_.data_type}, behind what people watch.",
     )
-    def schedule(
-        context: dg.ScheduleEvaluationContext, database: PricingDatabase
-    ) -> dg.RunRequest | dg.SkipReason:
+    def schedule(context: dg.ScheduleEvaluationContext) -> dg.RunRequest | dg.SkipReason:
+        database = given(context, naming, PricingDatabase)
         slot = context.scheduled_execution_time
         with database.engine.begin() as connection:
             queued = schedules.enqueue_scheduled(connection, type_.data_type, slot)
@@ -100,7 +100,7 @@ def _schedule(type_: DataType, naming: Naming) -> dg.ScheduleDefinition:
             if type_.contents is Contents.PRICES
             else None,
             asset_selection=[naming.stored_key(type_)],
-            tags={**drain_tags(context.instance, database.engine), "pricing/queued": str(queued)},
+            tags={**drain_tags(context.instance, database), "pricing/queued": str(queued)},
         )
 
     return schedule

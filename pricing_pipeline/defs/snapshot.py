@@ -23,7 +23,7 @@ from pricing_pipeline.domain.data_types import DataType, Fetcher
 from pricing_pipeline.errors import DatabaseError
 from pricing_pipeline.providers.configured import call_url
 from pricing_pipeline.registry import data_type_registry, declarations
-from pricing_pipeline.settings import Settings
+from pricing_pipeline.settings import OWN, Settings, SettingsSource
 
 _LOG = logging.getLogger(__name__)
 
@@ -43,10 +43,11 @@ class RegistrySnapshot:
     routes: dict[str, list[str]]
     called_at: dict[str, str] = field(default_factory=dict)
     naming: Naming = PLAIN
+    source: SettingsSource = OWN
 
     def to_json(self) -> str:
         registry = asdict(self)
-        del registry["naming"]  # the code says it, not the registry
+        del registry["naming"], registry["source"]  # the code says them, not the registry
         return json.dumps(registry, default=str, sort_keys=True)
 
     @classmethod
@@ -67,14 +68,14 @@ class RegistrySnapshot:
 EMPTY = RegistrySnapshot(0, (), {}, {})
 
 
-def take(settings: Settings) -> RegistrySnapshot:
+def take(settings: Settings, naming: Naming = PLAIN) -> RegistrySnapshot:
     """Read the registry and keep the copy; without a database, the last good copy, or else an empty registry."""
-    path = _copy(settings)
+    path = _copy(settings, naming)
     try:
         snapshot = _read(settings)
     except (DatabaseError, DBAPIError) as error:
         _LOG.warning("the registry cannot be read, using the last good copy in %s: %s", path, error)
-        return last_good(settings)
+        return last_good(settings, naming)
     _keep(path, snapshot)
     return snapshot
 
@@ -99,9 +100,9 @@ def _read(settings: Settings) -> RegistrySnapshot:
         engine.dispose()
 
 
-def last_good(settings: Settings) -> RegistrySnapshot:
+def last_good(settings: Settings, naming: Naming = PLAIN) -> RegistrySnapshot:
     """The copy from the last load of the code location; an empty registry if there is no readable copy."""
-    path = _copy(settings)
+    path = _copy(settings, naming)
     try:
         return RegistrySnapshot.from_json(path.read_text())
     except FileNotFoundError:
@@ -112,8 +113,9 @@ def last_good(settings: Settings) -> RegistrySnapshot:
         return EMPTY
 
 
-def _copy(settings: Settings) -> Path:
-    return settings.home / "registry.json"
+def _copy(settings: Settings, naming: Naming) -> Path:
+    # Pipelines in one project have prefixes, and may have no homes of their own.
+    return settings.home / f"{naming.name('registry')}.json"
 
 
 def _keep(path: Path, snapshot: RegistrySnapshot) -> None:
