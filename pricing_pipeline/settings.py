@@ -9,6 +9,7 @@ import logging
 import os
 import re
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import cache, lru_cache
 from ipaddress import IPv4Address, IPv6Address
@@ -26,6 +27,8 @@ _PREFIX = "PRICING_"
 _OF_TESTS = "PRICING_TEST_"
 _KIND_FILE = "prices-from"
 _MOST_OF_AN_AGENT = 200
+PREFIX_PART = "[A-Za-z][A-Za-z0-9_]*"
+"""What a part of `asset_prefix` may be."""
 _LEAST_SECRET = 6
 """A shorter secret may be a part of a program's name by chance."""
 
@@ -103,6 +106,15 @@ def _export_url(value: object) -> object:
         raise ValueError(
             f"{len(unknown)} of its options are unknown. After the question mark may be region, endpoint_override and "
             "scheme; the store's key belongs into AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"
+        )
+    return value
+
+
+def _asset_prefix(value: object) -> object:
+    """Check a prefix of assets, `part/part`: names of jobs begin with it, so that Dagster limits its letters."""
+    if isinstance(value, str) and not re.fullmatch(f"{PREFIX_PART}(/{PREFIX_PART})*", value):
+        raise ValueError(
+            "write parts of letters, digits and underscores that begin with a letter, such as prices or eu/prices"
         )
     return value
 
@@ -203,14 +215,20 @@ class Settings(BaseSettings):
     """Where months of history are written as files: a folder, or `s3://bucket/prefix?region=...`, without a key."""
     code_socket: Path | None = None
     """Unix socket of the Dagster code server; set by `up` for its children."""
+    asset_prefix: Annotated[str | None, BeforeValidator(_asset_prefix)] = None
+    """What the keys of our assets in Dagster begin with, `part/part`, and names of jobs and sensors, too."""
     max_drain_seconds: int = Field(600, ge=5, le=3600)
     """How long one drain works before it hands over to a successor."""
     max_drains: int = Field(1, ge=1, le=100)
     """How many drains may work at once; more than one pays where runs start on several machines."""
 
 
-def load_settings(complain: Callable[[str], object] = refuse) -> Settings:
+def load_settings(
+    complain: Callable[[str], object] = refuse, variables: str = _PREFIX, home: Path | None = None
+) -> Settings:
     """Read the settings from the environment, and from a file `.env` of the current folder.
+
+    `variables` is what their names begin with, and `home` goes before the one that they name.
 
     Raises SettingsError that names each wrong variable, its fault and where the right values are listed. Also raises it
     if the home was made for the sandbox and real providers are set, or the reverse. `complain` gets messages about
@@ -218,18 +236,20 @@ def load_settings(complain: Callable[[str], object] = refuse) -> Settings:
     `.env`.
     """
     read_env_file(complain)
-    _look_for_unknown(os.environ, complain)
+    _look_for_unknown(os.environ, complain, variables)
     try:
-        settings = _settings_of(frozenset(os.environ.items()))
+        settings = _settings_of(frozenset(os.environ.items()), variables)
     except ValidationError as error:
         faults = "; ".join(
-            f"{_variable(e)}={e.get('input')!r}: {e['msg']}"
+            f"{_variable(e, variables)}={e.get('input')!r}: {e['msg']}"
             if not re.search("url|key|agent|token|secret", str(e["loc"][0]))
-            else f"{_variable(e)}: {e['msg']}"
+            else f"{_variable(e, variables)}: {e['msg']}"
             for e in error.errors()
         )
         raise SettingsError(f"{faults}. {_where_to_look()}") from None
     _look_for_secrets(settings)
+    if home is not None:
+        settings = settings.model_copy(update={"home": home})
     kept = _kind_of(settings.home)
     if kept is None:
         return settings
@@ -238,21 +258,48 @@ def load_settings(complain: Callable[[str], object] = refuse) -> Settings:
     return settings.model_copy(update={"sandbox": kept == "sandbox"})
 
 
-@lru_cache(maxsize=2)
-def _settings_of(environment: frozenset[tuple[str, str]]) -> Settings:
+@lru_cache(maxsize=8)
+def _settings_of(environment: frozenset[tuple[str, str]], variables: str) -> Settings:
     """The settings of an environment. Reading them takes ten milliseconds, and each tick of a sensor asks often."""
-    return Settings()
+    return Settings(_env_prefix=variables)
 
 
-def _variable(fault: Mapping[str, Any]) -> str:
+def _variable(fault: Mapping[str, Any], variables: str) -> str:
     """The variable of a fault, whose place is a field, or the variable itself if it has a name of its own."""
     name = str(fault["loc"][0]).upper()
-    return name if name.removeprefix(_PREFIX).startswith("UEX_REQUEST") else f"{_PREFIX}{name}"
+    return name if name.removeprefix(_PREFIX).startswith("UEX_REQUEST") else f"{variables}{name}"
+
+
+@dataclass(frozen=True, slots=True)
+class SettingsSource:
+    """Where the settings of a pipeline come from, in a process that may hold several.
+
+    `variables` is what the names of its variables begin with, and `home` its home, if not they name it.
+    """
+
+    variables: str = _PREFIX
+    home: Path | None = None
+
+    def __post_init__(self) -> None:
+        is_name = re.fullmatch("[A-Z][A-Z0-9_]*_", self.variables)
+        if self.variables != _PREFIX and (not is_name or self.variables.startswith(_PREFIX)):
+            raise SettingsError(
+                f"Names of variables cannot begin with {self.variables!r}. Write capital letters with an underscore at "
+                f"the end, such as EU_{_PREFIX}, and another beginning than {_PREFIX}: its variables are known."
+            )
+
+    def settings(self) -> Settings:
+        """The settings as they are now. A possible mistake is only warned of: it may be of another program."""
+        return load_settings(_warn_once, self.variables, self.home)
+
+
+OWN = SettingsSource()
+"""The settings of a process that serves one pipeline."""
 
 
 def load_settings_as_guest() -> Settings:
     """The same when Dagster loads us, in any folder and environment: it only warns, once, of a possible mistake."""
-    return load_settings(_warn_once)
+    return OWN.settings()
 
 
 @cache
@@ -306,11 +353,13 @@ def _require_kind(settings: Settings, kept: Kind) -> None:
         )
 
 
-def _look_for_unknown(environment: Mapping[str, str], complain: Callable[[str], object]) -> None:
+def _look_for_unknown(
+    environment: Mapping[str, str], complain: Callable[[str], object], variables: str
+) -> None:
     """Report mistyped names: otherwise the default would be used silently."""
-    known = {f"{_PREFIX}{name.upper()}" for name in Settings.model_fields}
+    known = {f"{variables}{name.upper()}" for name in Settings.model_fields}
     for name in environment:
-        if not name.upper().startswith(_PREFIX) or name in known or name.startswith(_OF_TESTS):
+        if not name.upper().startswith(variables) or name in known or name.startswith(_OF_TESTS):
             continue
         (near, *_) = [*get_close_matches(name.upper(), known, 1), None]
         meant = f". Did you mean {near}?" if near else "."

@@ -126,7 +126,9 @@ def make_app(
     app.state.tokens = Tokens(engine)
     app.state.streams = StreamHub(engine, app.state.tokens)
     app.state.shares = Shares(rate, AT_ONCE_OF_ONE)
-    app.state.page = page.Page(engine, page.ui_url(settings))
+    app.state.page = page.Page(
+        engine, page.ui_url(settings), None if settings is None else settings.asset_prefix
+    )
     app.state.health = health.cached_health(engine)
     app.state.figures = metrics.cached_figures(engine)
     app.state.request_times = metrics.RequestTimes()

@@ -51,7 +51,8 @@ def show(alert_id: int, *, as_json: bool) -> None:
     settings = load_settings()
     with open_connection(settings) as connection:
         alert = alerts.find(connection, alert_id)
-    link = alerts.ui_link(settings.ui_url or home.urls(settings.home).get("dagster"), alert.pop("place"))
+    place = alerts.ui_place(alert.pop("place"), settings.asset_prefix)
+    link = alerts.ui_link(settings.ui_url or home.urls(settings.home).get("dagster"), place)
     runbook = alerts.runbook_section(alert["rule"])
     if as_json:
         print_json({**alert, "runbook": runbook, "link": link})

@@ -23,18 +23,11 @@ from pricing_pipeline.defs.contents import shown
 from pricing_pipeline.defs.draining import drain
 from pricing_pipeline.defs.jobs import NO_RUN_RETRIES
 from pricing_pipeline.defs.markdown import escaped
-from pricing_pipeline.defs.ours import (
-    COMMODITY_LISTS,
-    DRAIN_TAG,
-    SUBSCRIPTIONS,
-    freshness_key,
-    latest_key,
-    provider_key,
-    stored_key,
-)
+from pricing_pipeline.defs.naming import REFRESH_OP
+from pricing_pipeline.defs.ours import DRAIN_TAG
 from pricing_pipeline.defs.page_links import page_address, page_link
 from pricing_pipeline.defs.reports import Reporter
-from pricing_pipeline.defs.resources import Allowances, PricingDatabase, Providers
+from pricing_pipeline.defs.resources import Allowances, PricingDatabase, Providers, given, needed
 from pricing_pipeline.defs.snapshot import RegistrySnapshot
 from pricing_pipeline.defs.sources import url_metadata
 from pricing_pipeline.domain.data_types import Contents, DataType
@@ -63,18 +56,19 @@ def freshness_policy(data_type: DataType) -> dg.FreshnessPolicy:
 
 def source_assets(snapshot: RegistrySnapshot) -> list[dg.AssetSpec]:
     """The sources of lineage: each provider, and the subscriptions."""
-    page = page_address()
+    settings, naming = snapshot.source.settings(), snapshot.naming
+    page = page_address(settings)
     providers = [
         dg.AssetSpec(
-            provider_key(name),
-            group_name="sources",
+            naming.provider_key(name),
+            group_name=naming.name("sources"),
             kinds={"python"},
             description=escaped(
                 f"The provider {name}; every call to it is a row of pricing.collector_call_log."
             ),
             metadata={
                 "dagster/table_name": "pricing.collector_call_log",
-                **url_metadata(base_url, snapshot.called_at.get(name)),
+                **url_metadata(base_url, snapshot.called_at.get(name), is_sandbox=settings.sandbox),
                 **page_link(page, f"provider-{name}"),
                 **code_links(f"providers/{name}.py"),
             },
@@ -82,8 +76,8 @@ def source_assets(snapshot: RegistrySnapshot) -> list[dg.AssetSpec]:
         for name, base_url in snapshot.providers.items()
     ]
     subscriptions = dg.AssetSpec(
-        SUBSCRIPTIONS,
-        group_name="sources",
+        naming.subscriptions,
+        group_name=naming.name("sources"),
         kinds={"postgres", "table"},
         description="The pairs that people watch now, kept alive by heartbeats. They decide what is refreshed.",
         metadata={
@@ -100,13 +94,13 @@ def latest_price_assets(snapshot: RegistrySnapshot, unscheduled: Mapping[str, st
 
     `unscheduled` has the reasons why types have no schedule although their row asks for one.
     """
-    page = page_address()
-    lists = (COMMODITY_LISTS,) if is_wanted(snapshot) else ()  # a sync fills the latest prices, too
+    page, naming = page_address(snapshot.source.settings()), snapshot.naming
+    lists = (naming.commodity_lists,) if is_wanted(snapshot) else ()  # a sync fills the latest prices, too
     return [
         dg.AssetSpec(
-            latest_key(type_.data_type),
-            deps=[stored_key(type_), *(lists if type_.contents is Contents.COMMODITIES else ())],
-            group_name=shown(type_).latest_group,
+            naming.latest_key(type_.data_type),
+            deps=[naming.stored_key(type_), *(lists if type_.contents is Contents.COMMODITIES else ())],
+            group_name=naming.name(shown(type_).latest_group),
             kinds={"postgres", "table"},
             description=escaped(
                 f"{_sentence(type_)} {shown(type_).latest} of each symbol, due again "
@@ -134,12 +128,12 @@ def freshness_assets(snapshot: RegistrySnapshot) -> list[dg.AssetSpec]:
     It is an asset of its own, because Dagster judges freshness by materializations alone: one that only confirms that
     prices are fresh would wake what depends on the prices.
     """
-    page = page_address()
+    page = page_address(snapshot.source.settings())
     return [
         dg.AssetSpec(
-            freshness_key(type_.data_type),
-            deps=[latest_key(type_.data_type)],
-            group_name="freshness",
+            snapshot.naming.freshness_key(type_.data_type),
+            deps=[snapshot.naming.latest_key(type_.data_type)],
+            group_name=snapshot.naming.name("freshness"),
             kinds={"postgres"},
             description=escaped(
                 f"Whether what people watch of {type_.data_type} is fresh: reported by report_freshness about every "
@@ -161,10 +155,11 @@ def freshness_assets(snapshot: RegistrySnapshot) -> list[dg.AssetSpec]:
 
 def price_history_assets(snapshot: RegistrySnapshot) -> dg.AssetsDefinition:
     """All histories and documents as one multi-asset: one process, one pool, one order of priority over all types."""
-    partitions, page = months(snapshot), page_address()
+    partitions, page, naming = months(snapshot), page_address(snapshot.source.settings()), snapshot.naming
 
     @dg.multi_asset(
-        name="refresh_prices",
+        name=naming.name(REFRESH_OP),
+        required_resource_keys=needed(naming, PricingDatabase, Providers, Allowances),
         specs=[_stored_spec(type_, snapshot, partitions, page) for type_ in snapshot.data_types],
         backfill_policy=dg.BackfillPolicy.single_run(),
         can_subset=True,
@@ -172,11 +167,10 @@ def price_history_assets(snapshot: RegistrySnapshot) -> dg.AssetsDefinition:
     def refresh_prices(
         context: dg.AssetExecutionContext,
         config: BackfillConfig,
-        database: PricingDatabase,
-        providers: Providers,
-        allowances: Allowances,
     ) -> Iterator[dg.MaterializeResult[None]]:
-        reporter = Reporter(context, database.engine, allowances, snapshot.data_types)
+        database = given(context, naming, PricingDatabase)
+        providers, allowances = given(context, naming, Providers), given(context, naming, Allowances)
+        reporter = Reporter(context, database.engine, allowances, snapshot.data_types, naming)
         with (
             providers.clients() as clients,
             Refresher(
@@ -189,7 +183,7 @@ def price_history_assets(snapshot: RegistrySnapshot) -> dg.AssetsDefinition:
             ) as refresher,
         ):
             if DRAIN_TAG in context.run.tags:
-                drain(context, refresher)
+                drain(context, refresher, database.settings)
             else:
                 try:
                     backfill(context, snapshot, config, database.engine, refresher, reporter)
@@ -211,10 +205,11 @@ def _stored_spec(
     partitions: dg.PartitionsDefinition[str],
     page: str | None,
 ) -> dg.AssetSpec:
+    naming = snapshot.naming
     return dg.AssetSpec(
-        stored_key(type_),
-        deps=[*map(provider_key, snapshot.routes.get(type_.data_type, ())), SUBSCRIPTIONS],
-        group_name=shown(type_).stored_group,
+        naming.stored_key(type_),
+        deps=[*map(naming.provider_key, snapshot.routes.get(type_.data_type, ())), naming.subscriptions],
+        group_name=naming.name(shown(type_).stored_group),
         kinds={"python", "postgres"},
         description=escaped(f"{_sentence(type_)} {_history_sentence(type_)}"),
         metadata={

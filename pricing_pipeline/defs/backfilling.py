@@ -16,7 +16,6 @@ from sqlalchemy import Engine
 from sqlalchemy.exc import DBAPIError
 
 from pricing_pipeline.db.errors import reason
-from pricing_pipeline.defs.ours import stored_key
 from pricing_pipeline.defs.reports import Reporter
 from pricing_pipeline.defs.snapshot import RegistrySnapshot
 from pricing_pipeline.demand import backfills, instruments, staleness
@@ -80,7 +79,8 @@ def backfill(
 
     For the current month, and for types without prices, it also fetches the watched and held pairs of these types now.
     """
-    selected = (type_ for type_ in snapshot.data_types if stored_key(type_) in context.selected_asset_keys)
+    chosen, naming = context.selected_asset_keys, snapshot.naming
+    selected = (type_ for type_ in snapshot.data_types if naming.stored_key(type_) in chosen)
     types = sorted(selected, key=lambda type_: type_.data_type)
     wanted = _wanted(context, engine, types, config.chosen())
     types = [type_ for type_ in types if type_.data_type in wanted]

@@ -16,11 +16,11 @@ from sqlalchemy import Connection
 from pricing_pipeline.defs import verdicts
 from pricing_pipeline.defs.draining import ahead
 from pricing_pipeline.defs.markdown import escaped, section
-from pricing_pipeline.defs.ours import CHECKS_JOB, latest_key
+from pricing_pipeline.defs.naming import CHECKS_JOB, Naming
 from pricing_pipeline.defs.page_links import page_address, page_link
 from pricing_pipeline.defs.plots import freshness_plot, price_plot
 from pricing_pipeline.defs.reports import describe_service, idle, serving, why_late
-from pricing_pipeline.defs.resources import PricingDatabase
+from pricing_pipeline.defs.resources import PricingDatabase, given, needed
 from pricing_pipeline.defs.snapshot import RegistrySnapshot
 from pricing_pipeline.defs.tables import Metadata, named_table
 from pricing_pipeline.defs.verdicts import Verdict, examples_of, numbers_of
@@ -218,7 +218,6 @@ def _alerts_of_type(concerns: Sequence[alerts.Concern]) -> Verdict:
         "since": dg.MetadataValue.timestamp(worst.since),
         "look_after_it": dg.MetadataValue.text(f"pricing-pipeline alert acknowledge {worst.alert_id}"),
         "what_to_do": what_to_do(worst.rule, alerts.RUNBOOK),
-        **page_link(page_address(), f"alert-{worst.alert_id}"),
     }
     numbers |= named_table(
         "open_alerts",
@@ -232,7 +231,11 @@ def _alerts_of_type(concerns: Sequence[alerts.Concern]) -> Verdict:
         ],
     )
     return Verdict(
-        f"{worst.severity}: {worst.says}{others}", numbers, is_fault=True, is_grave=worst.severity == "P0"
+        f"{worst.severity}: {worst.says}{others}",
+        numbers,
+        is_fault=True,
+        is_grave=worst.severity == "P0",
+        place=f"alert-{worst.alert_id}",
     )
 
 
@@ -320,21 +323,29 @@ CHECKS = (
 )
 
 
-def _evaluation(check: _Check, data_type: str, verdict: Verdict) -> dg.AssetCheckEvaluation:
+def _evaluation(
+    check: _Check, snapshot: RegistrySnapshot, data_type: str, verdict: Verdict
+) -> dg.AssetCheckEvaluation:
+    page = page_address(snapshot.source.settings()) if verdict.place else None
     grave = dg.AssetCheckSeverity.ERROR if verdict.is_grave else dg.AssetCheckSeverity.WARN
     return dg.AssetCheckEvaluation(
         check_name=check.name,
-        asset_key=latest_key(data_type),
+        asset_key=snapshot.naming.latest_key(data_type),
         passed=not verdict.is_fault,
         severity=grave if verdict.is_fault else dg.AssetCheckSeverity.WARN,
         description=escaped(verdict.sentence),
-        metadata={"what_to_do": what_to_do(check.anchor), **verdict.numbers},
+        metadata={
+            "what_to_do": what_to_do(check.anchor),
+            **verdict.numbers,
+            **page_link(page, verdict.place or ""),
+        },
     )
 
 
 def _evaluations(
     connection: Connection,
     check: _Check,
+    snapshot: RegistrySnapshot,
     data_types: Sequence[str],
     has_result: Callable[[dg.AssetCheckKey], bool],
 ) -> Iterator[dg.AssetCheckEvaluation]:
@@ -346,9 +357,11 @@ def _evaluations(
     fetched = quality.fetched(connection, data_types)
     for name, verdict in check.judge(connection, data_types).items():
         if name in fetched:
-            yield _evaluation(check, name, verdict)
-        elif verdict.is_fault or has_result(dg.AssetCheckKey(latest_key(name), check.name)):
-            yield _evaluation(check, name, _never_fetched(verdict) if check.needs_values else verdict)
+            yield _evaluation(check, snapshot, name, verdict)
+        elif verdict.is_fault or has_result(dg.AssetCheckKey(snapshot.naming.latest_key(name), check.name)):
+            yield _evaluation(
+                check, snapshot, name, _never_fetched(verdict) if check.needs_values else verdict
+            )
 
 
 def _never_fetched(verdict: Verdict) -> Verdict:
@@ -361,24 +374,30 @@ def _never_fetched(verdict: Verdict) -> Verdict:
     )
 
 
-def on_time_evaluations(connection: Connection, data_types: Sequence[str]) -> list[dg.AssetCheckEvaluation]:
+def on_time_evaluations(
+    connection: Connection, snapshot: RegistrySnapshot, data_types: Sequence[str]
+) -> list[dg.AssetCheckEvaluation]:
     """The check on_time of some data types now, for the sensor that sees them become late or fresh."""
-    return list(_evaluations(connection, CHECKS[0], data_types, lambda key: True))
+    return list(_evaluations(connection, CHECKS[0], snapshot, data_types, lambda key: True))
 
 
-def first_evaluations(connection: Connection, type_: DataType) -> list[dg.AssetCheckEvaluation]:
+def first_evaluations(
+    connection: Connection, snapshot: RegistrySnapshot, type_: DataType
+) -> list[dg.AssetCheckEvaluation]:
     """All checks of a data type whose first prices have come, for the sensor that sees them."""
     return [
         evaluation
         for check in CHECKS
         if check.applies(type_)
-        for evaluation in _evaluations(connection, check, [type_.data_type], lambda key: False)
+        for evaluation in _evaluations(connection, check, snapshot, [type_.data_type], lambda key: False)
     ]
 
 
-def alerts_evaluations(connection: Connection, data_types: Sequence[str]) -> list[dg.AssetCheckEvaluation]:
+def alerts_evaluations(
+    connection: Connection, snapshot: RegistrySnapshot, data_types: Sequence[str]
+) -> list[dg.AssetCheckEvaluation]:
     """The check alerts of some data types now, for the sensor that sees alerts begin and end."""
-    return list(_evaluations(connection, ALERTS, data_types, lambda key: True))
+    return list(_evaluations(connection, ALERTS, snapshot, data_types, lambda key: True))
 
 
 def _has_result(instance: dg.DagsterInstance, key: dg.AssetCheckKey) -> bool:
@@ -387,12 +406,16 @@ def _has_result(instance: dg.DagsterInstance, key: dg.AssetCheckKey) -> bool:
     return any(summary.last_completed_check_execution_record for summary in summaries.values())
 
 
-def _report_idle(connection: Connection, instance: dg.DagsterInstance, data_types: Sequence[str]) -> None:
+def _report_idle(
+    connection: Connection, instance: dg.DagsterInstance, naming: Naming, data_types: Sequence[str]
+) -> None:
     """Report that types have no viewers, or nothing watched that can be fetched, so that their prices get older."""
     fetched = quality.fetched(connection, data_types)
     for row in freshness.measure(connection, data_types):
         if row.is_idle:
-            instance.report_runless_asset_event(idle(row, *(() if row.data_type in fetched else (_NEVER,))))
+            instance.report_runless_asset_event(
+                idle(naming, row, *(() if row.data_type in fetched else (_NEVER,)))
+            )
 
 
 @cache
@@ -416,12 +439,15 @@ def what_to_do(anchor: str, guide: str = _GUIDE) -> dg.MetadataValue:
 def price_checks(snapshot: RegistrySnapshot) -> dg.AssetChecksDefinition:
     """All checks of all data types, as one step."""
 
+    naming = snapshot.naming
+
     @dg.multi_asset_check(
-        name="check_all_prices",
+        required_resource_keys=needed(naming, PricingDatabase),
+        name=naming.name("check_all_prices"),
         specs=[
             dg.AssetCheckSpec(
                 check.name,
-                asset=latest_key(type_.data_type),
+                asset=naming.latest_key(type_.data_type),
                 description=escaped(f"{check.description} What to do: {_GUIDE}#{check.anchor}"),
             )
             for check in CHECKS
@@ -430,9 +456,8 @@ def price_checks(snapshot: RegistrySnapshot) -> dg.AssetChecksDefinition:
         ],
         can_subset=True,
     )
-    def check_all_prices(
-        context: dg.AssetCheckExecutionContext, database: PricingDatabase
-    ) -> Iterator[dg.AssetCheckResult]:
+    def check_all_prices(context: dg.AssetCheckExecutionContext) -> Iterator[dg.AssetCheckResult]:
+        database = given(context, naming, PricingDatabase)
         wanted = context.selected_asset_check_keys
         evaluated: list[dg.AssetCheckEvaluation] = []
         for check in CHECKS:
@@ -441,10 +466,10 @@ def price_checks(snapshot: RegistrySnapshot) -> dg.AssetChecksDefinition:
                 continue
             with database.engine.connect() as connection:
                 evaluations = list(
-                    _evaluations(connection, check, names, partial(_has_result, context.instance))
+                    _evaluations(connection, check, snapshot, names, partial(_has_result, context.instance))
                 )
                 if check.name == CHECKS[0].name:
-                    _report_idle(connection, context.instance, names)
+                    _report_idle(connection, context.instance, naming, names)
             for evaluation in evaluations:
                 evaluated.append(evaluation)
                 yield dg.AssetCheckResult(
@@ -465,23 +490,26 @@ def price_checks(snapshot: RegistrySnapshot) -> dg.AssetChecksDefinition:
 
 def check_schedule(snapshot: RegistrySnapshot) -> dg.ScheduleDefinition:
     """The schedule that runs all checks every hour, if anything is watched or stored."""
+    naming = snapshot.naming
     job = dg.define_asset_job(
-        CHECKS_JOB,
-        selection=dg.AssetSelection.checks_for_assets(*(latest_key(name) for name in snapshot.names())),
+        naming.name(CHECKS_JOB),
+        selection=dg.AssetSelection.checks_for_assets(
+            *(naming.latest_key(name) for name in snapshot.names())
+        ),
         description="Evaluates the checks of latest prices and of the histories behind them.",
         executor_def=dg.in_process_executor,
     )
 
     @dg.schedule(
-        name="check_prices",
+        required_resource_keys=needed(naming, PricingDatabase),
+        name=naming.name(CHECKS_JOB),
         job=job,
         cron_schedule="17 * * * *",
         default_status=dg.DefaultScheduleStatus.RUNNING,
         description="Checks hourly that watched prices are on time, and histories whole, believed and steady.",
     )
-    def schedule(
-        context: dg.ScheduleEvaluationContext, database: PricingDatabase
-    ) -> dg.RunRequest | dg.SkipReason:
+    def schedule(context: dg.ScheduleEvaluationContext) -> dg.RunRequest | dg.SkipReason:
+        database = given(context, naming, PricingDatabase)
         with database.engine.connect() as connection:
             if not (drains.outlook(connection).watched or quality.is_anything_stored(connection)):
                 return dg.SkipReason("nothing is watched and nothing is stored, so there is nothing to check")

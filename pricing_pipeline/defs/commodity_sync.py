@@ -18,9 +18,9 @@ from pricing_pipeline.defs.contents import SHOWN
 from pricing_pipeline.defs.draining import ahead
 from pricing_pipeline.defs.jobs import NO_RUN_RETRIES
 from pricing_pipeline.defs.markdown import escaped
-from pricing_pipeline.defs.ours import COMMODITY_LISTS, SYNC_JOB, UNREAD_LISTS, provider_key
+from pricing_pipeline.defs.naming import SYNC_JOB, UNREAD_LISTS, Naming
 from pricing_pipeline.defs.page_links import page_address, page_link
-from pricing_pipeline.defs.resources import PricingDatabase, Providers
+from pricing_pipeline.defs.resources import PricingDatabase, Providers, given, needed
 from pricing_pipeline.defs.snapshot import RegistrySnapshot
 from pricing_pipeline.defs.tables import Metadata, named_table
 from pricing_pipeline.domain.data_types import Contents
@@ -42,26 +42,28 @@ def is_wanted(snapshot: RegistrySnapshot) -> bool:
     return has_type and Uex.name in snapshot.providers
 
 
-def commodity_lists() -> dg.AssetsDefinition:
+def commodity_lists(snapshot: RegistrySnapshot) -> dg.AssetsDefinition:
     """The asset of the lists."""
+    naming = snapshot.naming
 
     @dg.asset(
-        key=COMMODITY_LISTS,
-        deps=[provider_key(Uex.name)],
-        group_name=SHOWN[Contents.COMMODITIES].stored_group,
+        required_resource_keys=needed(naming, PricingDatabase, Providers),
+        key=naming.commodity_lists,
+        deps=[naming.provider_key(Uex.name)],
+        group_name=naming.name(SHOWN[Contents.COMMODITIES].stored_group),
         kinds={"python", "postgres"},
         description="Versions of the game, terminals, commodities and all prices, as the provider lists them. "
         "Materialize asks for all of them now, in four calls. What goes wrong is in pricing.etl_warnings.",
         metadata={
             "dagster/table_name": "pricing.terminals",
-            **page_link(page_address(), f"provider-{Uex.name}"),
+            **page_link(page_address(snapshot.source.settings()), f"provider-{Uex.name}"),
             **code_links("commodities/etl.py", "db/functions/commodities/etl.sql"),
         },
         freshness_policy=_FRESHNESS,
         check_specs=[
             dg.AssetCheckSpec(
                 UNREAD_LISTS,
-                asset=COMMODITY_LISTS,
+                asset=naming.commodity_lists,
                 description=escaped(
                     f"Every list could be read, with all its rows. What to do: docs/operations.md#{_ANCHOR}"
                 ),
@@ -69,8 +71,10 @@ def commodity_lists() -> dg.AssetsDefinition:
         ],
     )
     def lists(
-        context: dg.AssetExecutionContext, database: PricingDatabase, providers: Providers
+        context: dg.AssetExecutionContext,
     ) -> Iterator[dg.MaterializeResult[None] | dg.AssetCheckResult]:
+        database = given(context, naming, PricingDatabase)
+        providers = given(context, naming, Providers)
         with providers.clients() as clients:
             client = clients.get(Uex.name)
             if client is None:
@@ -141,26 +145,26 @@ def _cells(step: Step) -> list[object]:
     return [step.name, step.added, step.revised, step.vanished, step.rejected, step.failure or ""]
 
 
-def sync_schedule() -> dg.ScheduleDefinition:
+def sync_schedule(naming: Naming) -> dg.ScheduleDefinition:
     """The schedule that syncs the lists every hour."""
     job = dg.define_asset_job(
-        SYNC_JOB,
-        selection=dg.AssetSelection.assets(COMMODITY_LISTS),
+        naming.name(SYNC_JOB),
+        selection=dg.AssetSelection.assets(naming.commodity_lists),
         description="Reads all lists of the game's commodities.",
         tags=NO_RUN_RETRIES,
         executor_def=dg.in_process_executor,
     )
 
     @dg.schedule(
-        name=SYNC_JOB,
+        required_resource_keys=needed(naming, PricingDatabase),
+        name=naming.name(SYNC_JOB),
         job=job,
         cron_schedule="23 * * * *",
         default_status=dg.DefaultScheduleStatus.RUNNING,
         description="Syncs terminals, commodities and their prices every hour.",
     )
-    def schedule(
-        context: dg.ScheduleEvaluationContext, database: PricingDatabase
-    ) -> dg.RunRequest | dg.SkipReason:
+    def schedule(context: dg.ScheduleEvaluationContext) -> dg.RunRequest | dg.SkipReason:
+        database = given(context, naming, PricingDatabase)
         if off := _switched_off(database.engine):
             return dg.SkipReason(off)
         return dg.RunRequest(tags=ahead(context.instance, 5))  # behind drains, before backfills

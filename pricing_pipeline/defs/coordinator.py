@@ -12,7 +12,9 @@ from dagster._core.run_coordinator import (
     SubmitRunContext,
 )  # internal: dagster is pinned
 
-from pricing_pipeline.defs.ours import CHECKS_JOB, COMMODITY_LISTS, DRAIN_TAG, LABEL, SYNC_JOB
+from pricing_pipeline.defs.naming import CHECKS_JOB, SYNC_JOB, Naming
+from pricing_pipeline.defs.ours import DRAIN_TAG, LABEL
+from pricing_pipeline.settings import load_settings_as_guest
 
 BY_HAND_TAG = "pricing/by-hand"
 """The tag of our runs that are neither drains, checks nor syncs. dagster.yaml limits how many of them run at once."""
@@ -39,4 +41,6 @@ def _is_short(run: dg.DagsterRun) -> bool:
     """Whether a run only checks, or syncs lists. The UI starts both in a job of Dagster's own."""
     chosen = run.asset_selection or frozenset()
     is_check = bool(run.asset_check_selection) and not chosen
-    return is_check or chosen == {COMMODITY_LISTS} or run.job_name in (CHECKS_JOB, SYNC_JOB)
+    naming = Naming.of(load_settings_as_guest())
+    short_jobs = (naming.name(CHECKS_JOB), naming.name(SYNC_JOB))
+    return is_check or chosen == {naming.commodity_lists} or run.job_name in short_jobs

@@ -53,6 +53,7 @@ from pricing_pipeline.db.engine import make_engine
 from pricing_pipeline.db.location import listen_url
 from pricing_pipeline.db.wakeup import WakeUp
 from pricing_pipeline.defs.coordinator import QUEUED
+from pricing_pipeline.defs.naming import Naming
 from pricing_pipeline.defs.ours import CUT_OFF, DRAIN_TAG, LABEL, leave_others_alone, made_here, only
 from pricing_pipeline.defs.snapshot import last_good
 from pricing_pipeline.defs.storage import make_tables
@@ -89,7 +90,8 @@ def main() -> None:
     setup_interrupt_handlers()
     with contextlib.suppress(KeyboardInterrupt), capture_interrupts(), dg.DagsterInstance.get() as instance:
         settings = load_settings()
-        leave_others_alone(instance, lambda: last_good(settings).data_types)
+        naming = Naming.of(settings)
+        leave_others_alone(instance, lambda: last_good(settings, naming).data_types, naming)
         instance.optimize_for_webserver(_STATEMENT_TIMEOUT_MS, _RECYCLE_SECONDS, _MAX_OVERFLOW)
         look_for_backfills_often()
         let_backfills_wait_for_the_code_server()

@@ -8,8 +8,9 @@ from pricing_pipeline.defs import cursors
 from pricing_pipeline.defs.assets import months
 from pricing_pipeline.defs.cancelling import cancel_with_runs
 from pricing_pipeline.defs.draining import drain_tags
-from pricing_pipeline.defs.ours import Ours, stored_key
-from pricing_pipeline.defs.resources import PricingDatabase
+from pricing_pipeline.defs.naming import REFRESH_JOB
+from pricing_pipeline.defs.ours import Ours
+from pricing_pipeline.defs.resources import PricingDatabase, given, needed
 from pricing_pipeline.defs.schedules import MissedSlots
 from pricing_pipeline.defs.snapshot import RegistrySnapshot
 from pricing_pipeline.defs.starting import on_their_way
@@ -18,7 +19,6 @@ from pricing_pipeline.demand import drains, staleness
 from pricing_pipeline.domain.data_types import Contents
 from pricing_pipeline.operations import health
 from pricing_pipeline.queue import limits
-from pricing_pipeline.settings import load_settings_as_guest
 
 # If a drain fails at its start, not every tick may launch it again.
 _LEAST_SECONDS_BETWEEN = 10.0
@@ -33,21 +33,22 @@ class _Requested:
 
 def refresh_watched(snapshot: RegistrySnapshot) -> dg.SensorDefinition:
     """The sensor that requests runs of the refresh job for watched and held pairs and for missed slots of schedules."""
+    naming = snapshot.naming
     known = {type_.data_type: type_ for type_ in snapshot.data_types}
     schedules = MissedSlots(snapshot)
     partitions = months(snapshot)
 
     @dg.sensor(
-        name="refresh_watched",
-        job_name="refresh",
+        required_resource_keys=needed(naming, PricingDatabase),
+        name=naming.name("refresh_watched"),
+        job_name=naming.name(REFRESH_JOB),
         minimum_interval_seconds=EVERY_LOOP,
         default_status=dg.DefaultSensorStatus.RUNNING,
         description="Finds watched and held prices that are due, queues them most-watched first, serves slots that a "
         "schedule has missed, and keeps as many drains at work as have work.",
     )
-    def sensor(
-        context: dg.SensorEvaluationContext, database: PricingDatabase
-    ) -> dg.SensorResult | dg.SkipReason:
+    def sensor(context: dg.SensorEvaluationContext) -> dg.SensorResult | dg.SkipReason:
+        database = given(context, naming, PricingDatabase)
         with health.ticking(database.engine, "refresh_watched"):
             with database.engine.begin() as connection:
                 staleness.run_duties(connection)
@@ -58,10 +59,10 @@ def refresh_watched(snapshot: RegistrySnapshot) -> dg.SensorDefinition:
             last = cursors.read(context, _Requested)
             requested = last.at if last else 0.0
             # Before those at work are counted: a run that begins its drain in between counts twice, never not at all.
-            coming = on_their_way(context.instance, database.engine, Ours.of(context, ()).label)
+            coming = on_their_way(context.instance, database.engine, Ours.of(context, naming).label)
             with database.engine.connect() as connection:
                 outlook = drains.outlook(connection)
-                wanted, lasting = drains.needed(connection, load_settings_as_guest().max_drains)
+                wanted, lasting = drains.needed(connection, database.settings.max_drains)
             missing = wanted - lasting - coming
             idle = _why_idle(outlook, requested, missing, coming)
             if idle is not None:
@@ -75,12 +76,12 @@ def refresh_watched(snapshot: RegistrySnapshot) -> dg.SensorDefinition:
             has_months = any(type_.contents is Contents.PRICES for type_ in types)
             # By Dagster's clock, because the database's may be ahead.
             month = partitions.get_last_partition_key() if has_months else None
-            tags = drain_tags(context.instance, database.engine)
+            tags = drain_tags(context.instance, database)
             requests = [
                 dg.RunRequest(
                     run_key=f"{_run_key(outlook, requested)}-{number}",
                     partition_key=month,
-                    asset_selection=[stored_key(type_) for type_ in types],
+                    asset_selection=[naming.stored_key(type_) for type_ in types],
                     tags=tags,
                 )
                 for number in range(missing)

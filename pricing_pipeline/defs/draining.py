@@ -5,8 +5,9 @@ from sqlalchemy import Engine
 
 from pricing_pipeline.db.query_loader import query
 from pricing_pipeline.defs.ours import DRAIN_TAG, made_here
+from pricing_pipeline.defs.resources import PricingDatabase
 from pricing_pipeline.refresh.refresher import Refresher
-from pricing_pipeline.settings import load_settings_as_guest
+from pricing_pipeline.settings import Settings
 
 _DATABASE_TAG = "pricing/database"
 """The tag that names a drain's pricing database. A Dagster instance may have drains of other databases, too."""
@@ -17,10 +18,10 @@ _GRACE_SECONDS = 180
 """A drain ends after its calls in flight; if it takes this much longer, run monitoring ends it."""
 
 
-def drain_tags(instance: dg.DagsterInstance, engine: Engine) -> dict[str, str]:
+def drain_tags(instance: dg.DagsterInstance, database: PricingDatabase) -> dict[str, str]:
     """The tags of a run that drains the queue: it overtakes other runs if it may, and Dagster ends it if it hangs."""
-    seconds = load_settings_as_guest().max_drain_seconds + _GRACE_SECONDS
-    return {**drains_of(engine), **ahead(instance, 10), _MAX_RUNTIME_TAG: str(seconds)}
+    seconds = database.settings.max_drain_seconds + _GRACE_SECONDS
+    return {**drains_of(database.engine), **ahead(instance, 10), _MAX_RUNTIME_TAG: str(seconds)}
 
 
 def drains_of(engine: Engine) -> dict[str, str]:
@@ -41,9 +42,8 @@ def ahead(instance: dg.DagsterInstance, priority: int) -> dict[str, str]:
     return {_PRIORITY_TAG: str(priority)} if is_unlimited and made_here(instance) else {}
 
 
-def drain(context: dg.AssetExecutionContext, refresher: Refresher) -> None:
+def drain(context: dg.AssetExecutionContext, refresher: Refresher, settings: Settings) -> None:
     """Work at the queue for all data types, for a bounded time."""
-    settings = load_settings_as_guest()
     seconds = settings.max_drain_seconds
     context.log.info(f"draining the queue for {seconds} s, or until nobody watches and nothing is queued")
     record = context.instance.get_run_record_by_id(context.run.run_id)

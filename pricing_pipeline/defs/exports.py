@@ -8,12 +8,11 @@ from collections.abc import Iterator, Sequence
 from datetime import date
 
 import dagster as dg
-from sqlalchemy import Engine
 
 from pricing_pipeline.defs.code_links import code_links
 from pricing_pipeline.defs.jobs import NO_RUN_RETRIES
-from pricing_pipeline.defs.ours import EXPORT_JOB, export_key, history_key
-from pricing_pipeline.defs.resources import PricingDatabase
+from pricing_pipeline.defs.naming import EXPORT_JOB, Naming
+from pricing_pipeline.defs.resources import PricingDatabase, given, needed
 from pricing_pipeline.defs.snapshot import RegistrySnapshot
 from pricing_pipeline.defs.tables import Metadata
 from pricing_pipeline.domain.data_types import Contents
@@ -21,7 +20,6 @@ from pricing_pipeline.errors import PricingError
 from pricing_pipeline.prices import exporting, files
 from pricing_pipeline.prices.exporting import Exported
 from pricing_pipeline.prices.files import Store
-from pricing_pipeline.settings import load_settings_as_guest
 
 _DUE_TAG = "pricing/export"
 """The tag of the schedule's runs: they look at all months, whatever partition they name."""
@@ -29,22 +27,26 @@ _DUE_TAG = "pricing/export"
 
 def is_wanted(snapshot: RegistrySnapshot) -> bool:
     """Whether there is a place for files, and something to write there."""
-    return load_settings_as_guest().export_url is not None and bool(_names(snapshot))
+    return snapshot.source.settings().export_url is not None and bool(_names(snapshot))
 
 
 def export_assets(
     snapshot: RegistrySnapshot, partitions: dg.TimeWindowPartitionsDefinition
 ) -> dg.AssetsDefinition:
     """The files of all types of prices as one multi-asset."""
-    names = {export_key(name): name for name in _names(snapshot)}
+    naming = snapshot.naming
+    names = {naming.export_key(name): name for name in _names(snapshot)}
 
     @dg.multi_asset(
-        name="write_history_files",  # not EXPORT_JOB: in a code location, an op and a job cannot share a name
+        required_resource_keys=needed(naming, PricingDatabase),
+        name=naming.name(
+            "write_history_files"
+        ),  # not EXPORT_JOB: in a code location, an op and a job cannot share a name
         specs=[
             dg.AssetSpec(
                 key,
-                deps=[history_key(name)],
-                group_name="history_files",
+                deps=[naming.history_key(name)],
+                group_name=naming.name("history_files"),
                 kinds={"parquet"},
                 description="Its history outside the database: a Parquet file for each month, with revisions and the "
                 "provider and call of each value. A schedule writes what has changed every day.",
@@ -57,10 +59,9 @@ def export_assets(
         backfill_policy=dg.BackfillPolicy.single_run(),
         can_subset=True,
     )
-    def write_history_files(
-        context: dg.AssetExecutionContext, database: PricingDatabase
-    ) -> Iterator[dg.MaterializeResult[None]]:
-        run = _ExportRun(context, database.engine)
+    def write_history_files(context: dg.AssetExecutionContext) -> Iterator[dg.MaterializeResult[None]]:
+        database = given(context, naming, PricingDatabase)
+        run = _ExportRun(context, database, naming)
         chosen = (
             () if _DUE_TAG in context.run.tags else [date.fromisoformat(k) for k in context.partition_keys]
         )
@@ -79,16 +80,17 @@ def export_schedule(
     snapshot: RegistrySnapshot, partitions: dg.TimeWindowPartitionsDefinition
 ) -> dg.ScheduleDefinition:
     """The schedule that writes files once a day."""
+    naming = snapshot.naming
     job = dg.define_asset_job(
-        EXPORT_JOB,
-        selection=dg.AssetSelection.assets(*map(export_key, _names(snapshot))),
+        naming.name(EXPORT_JOB),
+        selection=dg.AssetSelection.assets(*map(naming.export_key, _names(snapshot))),
         description="Launched by hand, it writes the files of the chosen months. The schedule writes all that are due.",
         tags=NO_RUN_RETRIES,
         executor_def=dg.in_process_executor,
     )
 
     @dg.schedule(
-        name=EXPORT_JOB,
+        name=naming.name(EXPORT_JOB),
         job=job,
         cron_schedule="37 2 * * *",
         execution_timezone="UTC",
@@ -109,10 +111,11 @@ def _names(snapshot: RegistrySnapshot) -> list[str]:
 class _ExportRun:
     """Exports and moves month by month. One that fails does not stop the others; the run fails at its end."""
 
-    def __init__(self, context: dg.AssetExecutionContext, engine: Engine) -> None:
+    def __init__(self, context: dg.AssetExecutionContext, database: PricingDatabase, naming: Naming) -> None:
         self._context = context
-        self._engine = engine
-        self._store: Store = files.open_store(load_settings_as_guest())
+        self._engine = database.engine
+        self._naming = naming
+        self._store: Store = files.open_store(database.settings)
         self._failures: list[str] = []
         self._store.drop_abandoned()
 
@@ -143,7 +146,7 @@ class _ExportRun:
                 continue
             metadata: Metadata = {"rows_left_database": dg.MetadataValue.int(moved)}
             event = dg.AssetObservation(
-                export_key(data_type), partition=month.month.isoformat(), metadata=metadata
+                self._naming.export_key(data_type), partition=month.month.isoformat(), metadata=metadata
             )
             self._context.log_event(event)
 
@@ -162,7 +165,9 @@ class _ExportRun:
                 "sha256": dg.MetadataValue.text(exported.sha256),
                 "is_new": dg.MetadataValue.bool(exported.is_new),
             }
-        event = dg.AssetMaterialization(export_key(data_type), partition=month.isoformat(), metadata=metadata)
+        event = dg.AssetMaterialization(
+            self._naming.export_key(data_type), partition=month.isoformat(), metadata=metadata
+        )
         self._context.log_event(event)
 
     def _fail(self, data_type: str, month: date, error: PricingError) -> None:

@@ -26,7 +26,7 @@ from dagster._utils.error import SerializableErrorInfo  # type: ignore[attr-defi
 
 from pricing_pipeline.defs import cursors
 from pricing_pipeline.defs.ours import CUT_OFF, Ours, only
-from pricing_pipeline.defs.resources import PricingDatabase
+from pricing_pipeline.defs.resources import PricingDatabase, given, needed
 from pricing_pipeline.defs.snapshot import RegistrySnapshot
 from pricing_pipeline.demand import drains
 from pricing_pipeline.operations import dagster_failures
@@ -53,20 +53,22 @@ class _Seen:
 def note_failures(snapshot: RegistrySnapshot, ticking: Collection[str]) -> dg.SensorDefinition:
     """The sensor that notes failed runs of ours, and failed ticks of the sensors and schedules `ticking`."""
 
+    naming = snapshot.naming
+
     @dg.sensor(
-        name="note_failures",
+        required_resource_keys=needed(naming, PricingDatabase),
+        name=naming.name("note_failures"),
         minimum_interval_seconds=_EVERY_SECONDS,
         default_status=dg.DefaultSensorStatus.RUNNING,
         description="Writes into the pricing database which runs of this pipeline failed, and which of its sensors and "
         "schedules fail, so that people are told. `pricing-pipeline status` shows failed runs as warnings.",
     )
-    def sensor(
-        context: dg.SensorEvaluationContext, database: PricingDatabase
-    ) -> dg.SensorResult | dg.SkipReason:
+    def sensor(context: dg.SensorEvaluationContext) -> dg.SensorResult | dg.SkipReason:
+        database = given(context, naming, PricingDatabase)
         seen = cursors.read(context, _Seen)
         if seen is None or seen.until > time.time() + _OVERLAP_SECONDS:  # the clock was set back
             seen = _Seen(time.time(), {})
-        ours = Ours.of(context, snapshot.data_types)
+        ours = Ours.of(context, naming, snapshot.data_types)
         ended, after = _ended_runs(context.instance, ours, seen)
         failing = _failing_ticks(context, ticking)
         with database.engine.begin() as connection:

@@ -8,10 +8,10 @@ from sqlalchemy.exc import DBAPIError
 
 from pricing_pipeline.defs import cursors
 from pricing_pipeline.defs.checks import first_evaluations, on_time_evaluations
-from pricing_pipeline.defs.ours import freshness_key, latest_key
+from pricing_pipeline.defs.naming import Naming
 from pricing_pipeline.defs.plots import freshness_plot
 from pricing_pipeline.defs.reports import describe_service, idle, serving
-from pricing_pipeline.defs.resources import PricingDatabase
+from pricing_pipeline.defs.resources import PricingDatabase, given, needed
 from pricing_pipeline.defs.snapshot import RegistrySnapshot
 from pricing_pipeline.defs.tables import Metadata
 from pricing_pipeline.defs.ticks import EVERY_LOOP
@@ -42,11 +42,12 @@ class _Reported:
 
 def report_freshness(snapshot: RegistrySnapshot) -> dg.SensorDefinition:
     """The sensor that materializes freshness, without a run, while all watched pairs are on time."""
-    types = {type_.data_type: type_ for type_ in snapshot.data_types}
+    naming, types = snapshot.naming, {type_.data_type: type_ for type_ in snapshot.data_types}
     ttls = {name: type_.default_ttl_minutes * 60.0 for name, type_ in types.items()}
 
     @dg.sensor(
-        name="report_freshness",
+        required_resource_keys=needed(naming, PricingDatabase),
+        name=naming.name("report_freshness"),
         minimum_interval_seconds=EVERY_LOOP,
         default_status=dg.DefaultSensorStatus.RUNNING,
         description="Reports for each watched data type, at once and then about every half TTL, that prices are fresh "
@@ -56,9 +57,8 @@ def report_freshness(snapshot: RegistrySnapshot) -> dg.SensorDefinition:
         "does, every hour. When nothing of a type can be fetched any more, it observes that; when nobody watches a "
         "type any more, its reports are removed.",
     )
-    def sensor(
-        context: dg.SensorEvaluationContext, database: PricingDatabase
-    ) -> dg.SensorResult | dg.SkipReason:
+    def sensor(context: dg.SensorEvaluationContext) -> dg.SensorResult | dg.SkipReason:
+        database = given(context, naming, PricingDatabase)
         with health.ticking(database.engine, "report_freshness"):
             reported = cursors.read(context, _Reported) or _Reported({}, [])
             with database.engine.connect() as connection:
@@ -71,7 +71,7 @@ def report_freshness(snapshot: RegistrySnapshot) -> dg.SensorDefinition:
                 idle_rows = {row.data_type: row for row in rows if row.is_idle}
                 paused = {row.data_type: row.paused for row in rows if row.paused}
                 turned = sorted(_turned(reported, late, [*idle_rows], paused) & ttls.keys())
-                judged = on_time_evaluations(connection, turned) if turned else []
+                judged = on_time_evaluations(connection, snapshot, turned) if turned else []
             ready = [row for row in rows if row.is_calm]
             calm = [
                 r
@@ -81,21 +81,21 @@ def report_freshness(snapshot: RegistrySnapshot) -> dg.SensorDefinition:
             # One in a tick: a type may come with years of history.
             first = [row.data_type for row in ready if row.data_type not in reported.checked][:1]
             for name in first:
-                judged = [one for one in judged if one.asset_key != latest_key(name)]
-                judged += _first_checks(context, database, types[name])
+                judged = [one for one in judged if one.asset_key != naming.latest_key(name)]
+                judged += _first_checks(context, database, snapshot, types[name])
             # A type in trouble is dropped from the cursor, so that it is reported at once when it is fresh again.
             troubled = {row.data_type for row in rows if not (row.is_calm or row.is_merely_due)}
             unwatched = [name for name in reported.at if name in ttls and name not in watched]
             if unwatched:
                 # Nothing is claimed of them any more: an old claim would turn red.
-                context.instance.wipe_assets(list(map(freshness_key, unwatched)))
+                context.instance.wipe_assets(list(map(naming.freshness_key, unwatched)))
             kept = {name: at for name, at in reported.at.items() if name in ttls and name in watched}
             kept = {name: at for name, at in kept.items() if name not in troubled}
             return dg.SensorResult(
                 asset_events=[
                     *judged,
-                    *(idle(row) for name, row in idle_rows.items() if name not in reported.idle),
-                    *(_calm(database, row) for row in calm),
+                    *(idle(naming, row) for name, row in idle_rows.items() if name not in reported.idle),
+                    *(_calm(database, naming, row) for row in calm),
                 ],
                 skip_reason=_describe_tick(
                     calm, [row for row in rows if not row.is_calm], len(ttls) - len(rows)
@@ -128,17 +128,20 @@ def _pause(ttl: float) -> float:
 
 
 def _first_checks(
-    context: dg.SensorEvaluationContext, database: PricingDatabase, type_: DataType
+    context: dg.SensorEvaluationContext,
+    database: PricingDatabase,
+    snapshot: RegistrySnapshot,
+    type_: DataType,
 ) -> list[dg.AssetCheckEvaluation]:
     try:
         with database.engine.connect() as connection:
-            return first_evaluations(connection, type_)
+            return first_evaluations(connection, snapshot, type_)
     except DBAPIError as error:  # check_prices evaluates them within the hour
         context.log.warning(f"the checks of {type_.data_type} cannot be evaluated now: {error.orig}"[:500])
         return []
 
 
-def _calm(database: PricingDatabase, row: freshness.Freshness) -> dg.AssetMaterialization:
+def _calm(database: PricingDatabase, naming: Naming, row: freshness.Freshness) -> dg.AssetMaterialization:
     shown: Metadata = {}
     try:
         with database.engine.connect() as connection:
@@ -148,7 +151,8 @@ def _calm(database: PricingDatabase, row: freshness.Freshness) -> dg.AssetMateri
             f"the database cannot show the plot now: {error.orig}"[:500]
         )
     return dg.AssetMaterialization(
-        freshness_key(row.data_type), metadata={"reason": describe_service(row), **serving(row), **shown}
+        naming.freshness_key(row.data_type),
+        metadata={"reason": describe_service(row), **serving(row), **shown},
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dagster as dg
 from dagster._core.definitions.unresolved_asset_job_definition import UnresolvedAssetJobDefinition
 
-from pricing_pipeline.defs.ours import REFRESH_JOB, stored_key
+from pricing_pipeline.defs.naming import REFRESH_JOB
 from pricing_pipeline.defs.snapshot import RegistrySnapshot
 
 NO_RUN_RETRIES = {"dagster/max_retries": "0"}
@@ -22,9 +22,10 @@ def refresh_job(snapshot: RegistrySnapshot) -> UnresolvedAssetJobDefinition:
     A run without the tag of drains backfills its partitions; the sensor and the schedules set that tag. Dagster's own
     retries stay off: the queue retries, and two layers of retries would multiply.
     """
+    naming = snapshot.naming
     return dg.define_asset_job(
-        REFRESH_JOB,
-        selection=dg.AssetSelection.assets(*(stored_key(type_) for type_ in snapshot.data_types)),
+        naming.name(REFRESH_JOB),
+        selection=dg.AssetSelection.assets(*(naming.stored_key(type_) for type_ in snapshot.data_types)),
         description="Launched by hand, it fills the chosen months. Sensor and schedules have it drain the fetch queue: "
         "most-watched first, inside every provider's limits.",
         tags=NO_RUN_RETRIES,

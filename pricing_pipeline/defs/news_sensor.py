@@ -14,10 +14,10 @@ import dagster as dg
 from sqlalchemy import Connection
 
 from pricing_pipeline.defs import cursors
+from pricing_pipeline.defs.naming import Naming
 from pricing_pipeline.defs.news import last_told, materialization
-from pricing_pipeline.defs.ours import history_key, latest_key, stored_key
 from pricing_pipeline.defs.reports import asset_size, lacking_metadata, month_size
-from pricing_pipeline.defs.resources import PricingDatabase
+from pricing_pipeline.defs.resources import PricingDatabase, given, needed
 from pricing_pipeline.defs.samples import plot, sample
 from pricing_pipeline.defs.snapshot import RegistrySnapshot
 from pricing_pipeline.defs.ticks import EVERY_LOOP
@@ -53,19 +53,19 @@ class _Told:
 
 def report_news(snapshot: RegistrySnapshot) -> dg.SensorDefinition:
     """The sensor that materializes, without a run, what has changed: latest values, and complete months of history."""
-    types = {type_.data_type: type_ for type_ in snapshot.data_types}
+    naming, types = snapshot.naming, {type_.data_type: type_ for type_ in snapshot.data_types}
 
     @dg.sensor(
-        name="report_news",
+        required_resource_keys=needed(naming, PricingDatabase),
+        name=naming.name("report_news"),
         minimum_interval_seconds=EVERY_LOOP,
         default_status=dg.DefaultSensorStatus.RUNNING,
         description="Materializes what has changed, each with its data version: latest values within seconds, and "
         "months of history when they lack nothing that can be fetched. Assets that depend on these run then, and only "
         "then. A confirmed price that is the same is no change.",
     )
-    def sensor(
-        context: dg.SensorEvaluationContext, database: PricingDatabase
-    ) -> dg.SensorResult | dg.SkipReason:
+    def sensor(context: dg.SensorEvaluationContext) -> dg.SensorResult | dg.SkipReason:
+        database = given(context, naming, PricingDatabase)
         with health.ticking(database.engine, "report_news"):
             changes.number(database.engine)
             with database.engine.connect() as connection:
@@ -82,12 +82,12 @@ def report_news(snapshot: RegistrySnapshot) -> dg.SensorDefinition:
                     event
                     for version in latest
                     if (type_ := types.get(version.data_type)) is not None
-                    for event in _latest_events(context.instance, connection, type_, version)
+                    for event in _latest_events(context.instance, naming, connection, type_, version)
                 ]
                 for name, wanted in months.items():
                     if name in types:
                         judged, lacking = _month_events(
-                            context.instance, connection, name, wanted, known.get(name, ())
+                            context.instance, naming, connection, name, wanted, known.get(name, ())
                         )
                         events += judged
                         told = replace(told, incomplete=told.incomplete | {name: lacking})
@@ -127,12 +127,16 @@ def _months_to_judge(
 
 
 def _latest_events(
-    instance: dg.DagsterInstance, connection: Connection, type_: DataType, version: DataVersion
+    instance: dg.DagsterInstance,
+    naming: Naming,
+    connection: Connection,
+    type_: DataType,
+    version: DataVersion,
 ) -> list[Event]:
     """The news about what is latest of a type; of other contents than prices it is all that is stored, too."""
-    keys = [latest_key(type_.data_type)]
+    keys = [naming.latest_key(type_.data_type)]
     if type_.contents is not Contents.PRICES:
-        keys.append(stored_key(type_))
+        keys.append(naming.stored_key(type_))
     events: list[Event] = []
     for key in keys:
         last = last_told(instance, key)
@@ -144,6 +148,7 @@ def _latest_events(
 
 def _month_events(
     instance: dg.DagsterInstance,
+    naming: Naming,
     connection: Connection,
     name: str,
     months: set[date],
@@ -164,7 +169,7 @@ def _month_events(
     events: list[Event] = []
     incomplete = []
     for month in wanted:
-        key, partition = history_key(name), month.isoformat()
+        key, partition = naming.history_key(name), month.isoformat()
         metadata = month_size(stored.get(month)) | lacking_metadata(lacking[month])
         if lacking[month].symbols:
             incomplete.append(partition)

@@ -18,6 +18,7 @@ from dagster._record import replace
 from dagster_postgres import PostgresEventLogStorage
 
 from pricing_pipeline.db.dagster_storage import is_made_here
+from pricing_pipeline.defs.naming import PLAIN, Naming
 from pricing_pipeline.domain.data_types import Contents, DataType
 
 LABEL = "__repository__@pricing_pipeline"
@@ -29,55 +30,7 @@ DRAIN_TAG = "pricing/drain"
 CUT_OFF = "the pipeline was stopped during this run; its tasks are taken up again"
 """Why a backfill failed that a stop interrupted: nobody need do anything."""
 
-REFRESH_JOB, CHECKS_JOB, SYNC_JOB, EXPORT_JOB = (
-    "refresh",
-    "check_prices",
-    "sync_commodities",
-    "export_history",
-)
-_HISTORY = "price_history"
-_STORED = {
-    Contents.PRICES: _HISTORY,
-    Contents.DOCUMENTS: "document",
-    Contents.INVENTORY: "inventory",
-    Contents.COMMODITIES: "commodity",
-}
-STORED_PREFIXES = frozenset(_STORED.values())
-"""What the keys of assets that runs materialize begin with."""
 _PAGE = 100
-
-
-SUBSCRIPTIONS = dg.AssetKey("active_subscriptions")
-COMMODITY_LISTS = dg.AssetKey("commodity_lists")
-UNREAD_LISTS = "unread_lists"
-"""The check of COMMODITY_LISTS."""
-
-
-def provider_key(provider: str) -> dg.AssetKey:
-    return dg.AssetKey(["provider", provider])
-
-
-def history_key(data_type: str) -> dg.AssetKey:
-    return dg.AssetKey([_HISTORY, data_type])
-
-
-def export_key(data_type: str) -> dg.AssetKey:
-    """The asset of the files of a history."""
-    return dg.AssetKey(["exported_history", data_type])
-
-
-def stored_key(type_: DataType) -> dg.AssetKey:
-    """The asset of what a data type stores, which runs materialize."""
-    return dg.AssetKey([_STORED[type_.contents], type_.data_type])
-
-
-def latest_key(data_type: str) -> dg.AssetKey:
-    return dg.AssetKey(["latest_price", data_type])
-
-
-def freshness_key(data_type: str) -> dg.AssetKey:
-    """The asset that has the freshness policy of a data type."""
-    return dg.AssetKey(["freshness", data_type])
 
 
 @dataclass(frozen=True)
@@ -91,53 +44,57 @@ class Ours:
     prices: tuple[str, ...]
     records: tuple[dg.AssetKey, ...] = ()
     providers: tuple[str, ...] = ()
+    naming: Naming = PLAIN
 
     @classmethod
     def of(
         cls,
         context: dg.SensorEvaluationContext,
-        data_types: Sequence[DataType],
+        naming: Naming,
+        data_types: Sequence[DataType] = (),
         providers: Iterable[str] = (),
     ) -> "Ours":
         """Those of the code location in which a sensor ticks."""
         location = context.code_location_origin
         label = f"{context.repository_name}@{location.location_name}" if location else LABEL
         prices = tuple(type_.data_type for type_ in data_types if type_.contents is Contents.PRICES)
-        records = tuple(stored_key(type_) for type_ in data_types if type_.contents is not Contents.PRICES)
-        return cls(label, prices, records, tuple(providers))
+        records = tuple(
+            naming.stored_key(type_) for type_ in data_types if type_.contents is not Contents.PRICES
+        )
+        return cls(label, prices, records, tuple(providers), naming)
 
     @property
     def latest(self) -> frozenset[dg.AssetKey]:
-        return frozenset(map(latest_key, [*self.prices, *(key.path[-1] for key in self.records)]))
+        return frozenset(map(self.naming.latest_key, [*self.prices, *(key.path[-1] for key in self.records)]))
 
     @property
     def freshness(self) -> frozenset[dg.AssetKey]:
-        return frozenset(freshness_key(key.path[-1]) for key in self.latest)
+        return frozenset(self.naming.freshness_key(key.path[-1]) for key in self.latest)
 
     @property
     def histories(self) -> frozenset[dg.AssetKey]:
-        return frozenset(map(history_key, self.prices))
+        return frozenset(map(self.naming.history_key, self.prices))
 
     @property
     def moved(self) -> frozenset[dg.AssetKey]:
         """Keys of earlier releases, which had documents among the histories."""
-        return frozenset(history_key(key.path[-1]) for key in self.records)
+        return frozenset(self.naming.history_key(key.path[-1]) for key in self.records)
 
     @property
     def _assets(self) -> frozenset[dg.AssetKey]:
-        exports = frozenset(map(export_key, self.prices))
+        exports = frozenset(map(self.naming.export_key, self.prices))
         return (
             self.latest
             | self.freshness
             | self.histories
             | self.moved
             | exports
-            | frozenset([*self.records, COMMODITY_LISTS])
+            | frozenset([*self.records, self.naming.commodity_lists])
         )
 
     @property
     def sources(self) -> frozenset[dg.AssetKey]:
-        return frozenset({SUBSCRIPTIONS, *map(provider_key, self.providers)})
+        return frozenset({self.naming.subscriptions, *map(self.naming.provider_key, self.providers)})
 
     def runs(self, instance: dg.DagsterInstance, wanted: dg.RunsFilter) -> Iterator[dg.DagsterRun]:
         """Our runs among the wanted ones, oldest first. The code location may have other definitions beside ours."""
@@ -150,9 +107,7 @@ class Ours:
         """Whether a run of our code location is of our assets and jobs."""
         chosen = {*(run.asset_selection or ())}
         chosen |= {check.asset_key for check in run.asset_check_selection or ()}
-        return run.job_name in (REFRESH_JOB, CHECKS_JOB, SYNC_JOB, EXPORT_JOB) or (
-            bool(chosen) and chosen <= self._assets
-        )
+        return run.job_name in self.naming.jobs or (bool(chosen) and chosen <= self._assets)
 
 
 def only(wanted: dg.RunsFilter | None, label: str) -> dg.RunsFilter:
@@ -170,7 +125,9 @@ def made_here(instance: dg.DagsterInstance) -> bool:
         return is_made_here(Path(instance.root_directory), connection)
 
 
-def leave_others_alone(instance: dg.DagsterInstance, our_types: Callable[[], Iterable[DataType]]) -> None:
+def leave_others_alone(
+    instance: dg.DagsterInstance, our_types: Callable[[], Iterable[DataType]], naming: Naming = PLAIN
+) -> None:
     """Limit a daemon to our own runs, backfills, sensors and schedules.
 
     Otherwise it would fail other owners' runs, because it does not know their code, and delete the states of their
@@ -190,8 +147,8 @@ def leave_others_alone(instance: dg.DagsterInstance, our_types: Callable[[], Ite
 
     def backfills(*args: Any, **options: Any) -> Sequence[PartitionBackfill]:
         types = list(our_types())
-        exports = (export_key(type_.data_type) for type_ in types)
-        keys = frozenset([*map(stored_key, types), *exports, COMMODITY_LISTS])
+        exports = (naming.export_key(type_.data_type) for type_ in types)
+        keys = frozenset([*map(naming.stored_key, types), *exports, naming.commodity_lists])
         return [backfill for backfill in everybodys(*args, **options) if _is_our_backfill(backfill, keys)]
 
     instance.get_backfills = backfills  # type: ignore[method-assign]

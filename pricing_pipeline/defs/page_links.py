@@ -4,12 +4,11 @@ import dagster as dg
 
 from pricing_pipeline.defs.tables import Metadata
 from pricing_pipeline.processes import home
-from pricing_pipeline.settings import load_settings
+from pricing_pipeline.settings import Settings
 
 
-def page_address() -> str | None:
+def page_address(settings: Settings) -> str | None:
     """Where people open the page; None if nobody knows. Looks into files of the home only."""
-    settings = load_settings()
     return settings.page_url or home.urls(settings.home).get("api")
 
 

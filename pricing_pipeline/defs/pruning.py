@@ -19,9 +19,10 @@ from dagster._core.storage.event_log.sql_event_log import SqlEventLogStorage
 from sqlalchemy import Engine
 
 from pricing_pipeline.defs.checks import CHECKS
-from pricing_pipeline.defs.ours import COMMODITY_LISTS, DRAIN_TAG, UNREAD_LISTS, Ours, made_here
+from pricing_pipeline.defs.naming import UNREAD_LISTS
+from pricing_pipeline.defs.ours import DRAIN_TAG, Ours, made_here
 from pricing_pipeline.defs.reports import asset_size, month_metadata
-from pricing_pipeline.defs.resources import PricingDatabase
+from pricing_pipeline.defs.resources import PricingDatabase, given, needed
 from pricing_pipeline.defs.snapshot import RegistrySnapshot
 from pricing_pipeline.domain.windows import Window, months_after
 from pricing_pipeline.prices import price_reader
@@ -46,16 +47,20 @@ Partition = tuple[dg.AssetKey, str]
 def prune_dagster(snapshot: RegistrySnapshot) -> dg.SensorDefinition:
     """The sensor that prunes a little at each tick."""
 
+    naming = snapshot.naming
+
     @dg.sensor(
-        name="prune_dagster",
+        required_resource_keys=needed(naming, PricingDatabase),
+        name=naming.name("prune_dagster"),
         minimum_interval_seconds=600,
         default_status=dg.DefaultSensorStatus.RUNNING,
         description="Removes old drains and reports of this code location from Dagster's storage; prices and their "
         "lineage stay.",
     )
-    def sensor(context: dg.SensorEvaluationContext, database: PricingDatabase) -> dg.SkipReason:
+    def sensor(context: dg.SensorEvaluationContext) -> dg.SkipReason:
+        database = given(context, naming, PricingDatabase)
         now = datetime.now(UTC)
-        ours = Ours.of(context, snapshot.data_types, snapshot.providers)
+        ours = Ours.of(context, naming, snapshot.data_types, snapshot.providers)
         runs = prune_runs(context.instance, ours, database.engine, now)
         if not made_here(context.instance):
             return dg.SkipReason(
@@ -89,7 +94,7 @@ def prune_reports(instance: dg.DagsterInstance, ours: Ours, now: datetime) -> in
     if not isinstance(storage, SqlEventLogStorage):
         return 0
     told = ours.latest | ours.freshness | ours.histories | frozenset(ours.records)
-    keys = [key.to_string() for key in told | ours.sources | {COMMODITY_LISTS}]
+    keys = [key.to_string() for key in told | ours.sources | {ours.naming.commodity_lists}]
     events = SqlEventLogStorageTable.c
     are_ours = sa.and_(events.run_id == RUNLESS_RUN_ID, events.asset_key.in_(keys))
     newest = (

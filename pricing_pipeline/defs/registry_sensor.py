@@ -7,7 +7,7 @@ import dagster as dg
 from dagster._core.remote_origin import GrpcServerCodeLocationOrigin  # internal: dagster is pinned
 
 from pricing_pipeline.defs import cursors
-from pricing_pipeline.defs.resources import PricingDatabase
+from pricing_pipeline.defs.resources import PricingDatabase, given, needed
 from pricing_pipeline.defs.snapshot import RegistrySnapshot
 from pricing_pipeline.defs.ticks import EVERY_SECOND_LOOP
 from pricing_pipeline.demand import drains
@@ -29,18 +29,18 @@ def follow_registry(snapshot: RegistrySnapshot) -> dg.SensorDefinition:
     If Dagster starts the location itself (`python_module`), the daemon starts a new server every minute, and a
     webserver keeps its own until a person reloads it there. The sensor cannot do that, so its ticks say so.
     """
-    loaded = snapshot.version
+    loaded, naming = snapshot.version, snapshot.naming
 
     @dg.sensor(
-        name="follow_registry",
+        required_resource_keys=needed(naming, PricingDatabase),
+        name=naming.name("follow_registry"),
         minimum_interval_seconds=EVERY_SECOND_LOOP,
         default_status=dg.DefaultSensorStatus.RUNNING,
         description="Reloads the definitions when data types, providers or routes have changed. If a "
         "webserver must be reloaded by hand, its ticks say so.",
     )
-    def sensor(
-        context: dg.SensorEvaluationContext, database: PricingDatabase
-    ) -> dg.SensorResult | dg.SkipReason:
+    def sensor(context: dg.SensorEvaluationContext) -> dg.SensorResult | dg.SkipReason:
+        database = given(context, naming, PricingDatabase)
         with database.engine.connect() as connection:
             outlook = drains.outlook(connection)
         version, server = outlook.registry_version, context.code_location_origin

@@ -11,8 +11,8 @@ import dagster as dg
 from sqlalchemy import Connection, Engine
 
 from pricing_pipeline.db.query_loader import query
+from pricing_pipeline.defs.naming import PLAIN, Naming
 from pricing_pipeline.defs.news import last_told, materialization
-from pricing_pipeline.defs.ours import freshness_key, history_key, latest_key, stored_key
 from pricing_pipeline.defs.plots import price_plot
 from pricing_pipeline.defs.resources import Allowances
 from pricing_pipeline.defs.steps import Steps
@@ -43,8 +43,10 @@ class Reporter:
         engine: Engine,
         allowances: Allowances,
         types: Collection[DataType] = (),
+        naming: Naming = PLAIN,
     ) -> None:
         self._types = {type_.data_type: type_ for type_ in types}
+        self._naming = naming
         self._context = context
         self._engine = engine
         self._allowances = allowances
@@ -71,10 +73,12 @@ class Reporter:
             self._observe_months(tally, months[name], work, stored.get(name, {}))
             if tally.records:
                 metadata = {**work, "records": dg.MetadataValue.int(tally.records)}
-                self._context.log_event(dg.AssetObservation(stored_key(self._types[name]), metadata=metadata))
+                self._context.log_event(
+                    dg.AssetObservation(self._naming.stored_key(self._types[name]), metadata=metadata)
+                )
             if tally.latest_calls:  # calls for spans of days bring no latest prices
                 metadata = {**work, **serving(served.get(name)), **late.get(name, {})}
-                self._context.log_event(dg.AssetObservation(latest_key(name), metadata=metadata))
+                self._context.log_event(dg.AssetObservation(self._naming.latest_key(name), metadata=metadata))
 
     def _observe_months(
         self, tally: Tally, months: Sequence[date], work: Metadata, stored: Mapping[date, int]
@@ -89,7 +93,7 @@ class Reporter:
             }
             self._context.log_event(
                 dg.AssetObservation(
-                    history_key(tally.data_type),
+                    self._naming.history_key(tally.data_type),
                     partition=month.isoformat(),
                     metadata=metadata | month_size(stored.get(month)),
                 )
@@ -140,7 +144,8 @@ class Reporter:
                 observed = Observed(progress, now)
                 self._context.log_event(
                     dg.AssetObservation(
-                        history_key(backfill.data_type), metadata=_progress_metadata(backfill, progress)
+                        self._naming.history_key(backfill.data_type),
+                        metadata=_progress_metadata(backfill, progress),
                     )
                 )
 
@@ -155,7 +160,7 @@ class Reporter:
             lacking = quality.lacking(connection, backfill.data_type, months)
             last = price_plot(quality.plot_series(connection, backfill.data_type))
             last |= asset_size(connection, backfill.data_type, is_once=True)
-        key = history_key(backfill.data_type)
+        key = self._naming.history_key(backfill.data_type)
         complete: dict[date | None, Metadata] = {}
         for month in months:
             metadata = month_metadata(*stored.get(month, (0, 0))) | (last if month == months[-1] else {})
@@ -197,7 +202,7 @@ class Reporter:
             )
         reason: Metadata = {"nothing_to_fill": dg.MetadataValue.text(why)}
         self._materialize(
-            history_key(data_type),
+            self._naming.history_key(data_type),
             data_type,
             {month: month_metadata(*stored.get(month, (0, 0))) | reason for month in months},
         )
@@ -208,7 +213,7 @@ class Reporter:
         if type_.contents is Contents.DOCUMENTS:  # several types share the tables of other contents
             with self._engine.connect() as connection:
                 metadata |= asset_size(connection, type_.data_type, is_once=True)
-        self._materialize(stored_key(type_), type_.data_type, {None: metadata})
+        self._materialize(self._naming.stored_key(type_), type_.data_type, {None: metadata})
 
     def report_nothing_fetched(self, type_: DataType, why: str) -> None:
         """Report that a run had nothing to fetch of a type. Without a materialization, a backfill of Dagster counts the
@@ -218,7 +223,7 @@ class Reporter:
             "pairs_confirmed": dg.MetadataValue.int(0),
             "nothing_to_fetch": dg.MetadataValue.text(why),
         }
-        self._materialize(stored_key(type_), type_.data_type, {None: metadata})
+        self._materialize(self._naming.stored_key(type_), type_.data_type, {None: metadata})
 
     def cancelled(self, backfill: Backfill) -> int:
         """How many tasks of a backfill were cancelled."""
@@ -359,10 +364,10 @@ def describe_service(row: freshness.Freshness) -> str:
     return sentence
 
 
-def idle(row: freshness.Freshness, *more: str) -> dg.AssetObservation:
+def idle(naming: Naming, row: freshness.Freshness, *more: str) -> dg.AssetObservation:
     """The observation that nothing of a type is fetched, so that its prices get older, with more sentences about it."""
     metadata: Metadata = {"reason": dg.MetadataValue.text(" ".join((describe_service(row), *more)))}
-    return dg.AssetObservation(freshness_key(row.data_type), metadata={**metadata, **serving(row)})
+    return dg.AssetObservation(naming.freshness_key(row.data_type), metadata={**metadata, **serving(row)})
 
 
 def why_late(connection: Connection, row: freshness.Freshness) -> Metadata:

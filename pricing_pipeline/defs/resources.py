@@ -1,49 +1,57 @@
 """Dagster resources: the database, the provider clients, and the allowances of the providers.
 
-No postponed annotations here: Dagster reads the fields of a resource when its class is made.
+Each is bound to the settings of its pipeline, and a run's config cannot say a word about it: whoever may start runs
+could otherwise use a database or a key of their own, without any limit. So they are no `ConfigurableResource`.
 """
 
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
 from threading import Lock
+from typing import Any, TypeVar, cast
 
 import dagster as dg
 from sqlalchemy import Engine
 
 from pricing_pipeline.db.engine import make_engine
 from pricing_pipeline.db.location import listen_url, worker_url
+from pricing_pipeline.defs.naming import Naming
 from pricing_pipeline.keys.clients import open_clients
 from pricing_pipeline.providers.client import ProviderClient
 from pricing_pipeline.queue import limits
 from pricing_pipeline.refresh.refresher import SESSIONS
-from pricing_pipeline.settings import load_settings_as_guest
+from pricing_pipeline.settings import OWN, Settings, SettingsSource
 
 
-class PricingDatabase(dg.ConfigurableResource[Engine]):
-    """The pricing database of the settings. One engine per process, so that a sensor tick opens no new connection.
+class PricingDatabase:
+    """The pricing database of the settings. One engine per process, so that a sensor tick opens no new connection."""
 
-    It has no field: a run's config could set a field, and whoever may start runs could use a database of their own,
-    without any limit.
-    """
+    def __init__(self, source: SettingsSource = OWN) -> None:
+        self._source = source
+
+    @property
+    def settings(self) -> Settings:
+        """The settings as they are now."""
+        return self._source.settings()
 
     @property
     def engine(self) -> Engine:
         # Ticks run at the same time: if two made an engine at once, one would be lost with its open sessions.
         with _MAKING:
-            return _engine(worker_url(load_settings_as_guest()))
+            return _engine(worker_url(self.settings))
 
     @property
     def listening(self) -> Engine:
         """The engine that reaches the server past a pooler, if the settings name a way; else the same."""
         with _MAKING:
-            return _engine(listen_url(load_settings_as_guest()))
+            return _engine(listen_url(self.settings))
 
 
-class Providers(dg.ConfigurableResource[None]):
+class Providers:
     """Rate-limited provider clients. Limits and quota apply across processes: the database grants each call."""
 
-    database: PricingDatabase
+    def __init__(self, database: PricingDatabase) -> None:
+        self._database = database
 
     @contextmanager
     def clients(self) -> Iterator[dict[str, ProviderClient]]:
@@ -51,19 +59,49 @@ class Providers(dg.ConfigurableResource[None]):
 
         While they are open, they follow changes of keys in the database.
         """
-        with open_clients(load_settings_as_guest(), self.database.engine) as clients:
+        with open_clients(self._database.settings, self._database.engine) as clients:
             yield clients
 
 
-class Allowances(dg.ConfigurableResource[None]):
+class Allowances:
     """What each provider's rate limit and quota still allow."""
 
-    database: PricingDatabase
+    def __init__(self, database: PricingDatabase) -> None:
+        self._database = database
 
     def now(self) -> dict[str, limits.Allowance]:
         """The allowance of each active provider, by name."""
-        with self.database.engine.connect() as connection:
+        with self._database.engine.connect() as connection:
             return {allowance.provider: allowance for allowance in limits.allowances(connection)}
+
+
+Resource = TypeVar("Resource", PricingDatabase, Providers, Allowances)
+_KEYS = {PricingDatabase: "database", Providers: "providers", Allowances: "allowances"}
+
+
+def resources(naming: Naming, source: SettingsSource) -> dict[str, dg.ResourceDefinition]:
+    """The resources of one pipeline by their keys."""
+    database = PricingDatabase(source)
+    return {
+        naming.name(_KEYS[type(resource)]): _bound(resource)
+        for resource in (database, Providers(database), Allowances(database))
+    }
+
+
+def _bound(resource: object) -> dg.ResourceDefinition:
+    return dg.ResourceDefinition(
+        lambda context: resource, config_schema={}, description=type(resource).__doc__
+    )
+
+
+def needed(naming: Naming, *kinds: type[Any]) -> set[str]:
+    """The keys of the resources of these classes, for `required_resource_keys`."""
+    return {naming.name(_KEYS[kind]) for kind in kinds}
+
+
+def given(context: Any, naming: Naming, kind: type[Resource]) -> Resource:
+    """The resource of this class, in a run or a tick that needs it."""
+    return cast("Resource", getattr(context.resources, naming.name(_KEYS[kind])))
 
 
 _MAKING = Lock()

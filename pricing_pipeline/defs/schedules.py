@@ -18,8 +18,8 @@ from dagster._vendored.croniter.croniter import CroniterBadDateError
 from sqlalchemy import Engine
 
 from pricing_pipeline.defs.draining import drain_tags
-from pricing_pipeline.defs.ours import REFRESH_JOB, stored_key
-from pricing_pipeline.defs.resources import PricingDatabase
+from pricing_pipeline.defs.naming import REFRESH_JOB, Naming
+from pricing_pipeline.defs.resources import PricingDatabase, given, needed
 from pricing_pipeline.defs.snapshot import RegistrySnapshot
 from pricing_pipeline.defs.starting import is_drained
 from pricing_pipeline.demand import drains, schedules
@@ -42,7 +42,7 @@ def scheduled_refreshes(snapshot: RegistrySnapshot) -> tuple[list[dg.ScheduleDef
         if type_.refresh_schedule is None:
             continue
         try:
-            definitions.append(_schedule(type_))
+            definitions.append(_schedule(type_, snapshot.naming))
         except dg.DagsterInvalidDefinitionError as error:
             faults[type_.data_type] = str(error)
             _LOG.warning("data type %s is not refreshed by its schedule: %s", type_.data_type, error)
@@ -58,22 +58,24 @@ def _ever_comes(cron: str, timezone: str) -> bool:
     return True
 
 
-def _schedule(type_: DataType) -> dg.ScheduleDefinition:
+def _schedule(type_: DataType, naming: Naming) -> dg.ScheduleDefinition:
     cron = type_.refresh_schedule or ""
     if is_valid_cron_schedule(cron) and not _ever_comes(cron, type_.schedule_timezone):
         raise dg.DagsterInvalidDefinitionError(f"Found invalid cron schedule '{cron}': its day never comes.")
 
     @dg.schedule(
-        name=f"{type_.data_type}_schedule",
-        job_name=REFRESH_JOB,  # with a target of its own each schedule would make a job, 60 ms of every load
+        required_resource_keys=needed(naming, PricingDatabase),
+        name=naming.name(f"{type_.data_type}_schedule"),
+        job_name=naming.name(
+            REFRESH_JOB
+        ),  # with a target of its own each schedule would make a job, 60 ms of every load
         cron_schedule=cron,
         execution_timezone=type_.schedule_timezone,
         default_status=dg.DefaultScheduleStatus.RUNNING,
         description=f"Queues every active instrument of {type_.data_type}, behind what people watch.",
     )
-    def schedule(
-        context: dg.ScheduleEvaluationContext, database: PricingDatabase
-    ) -> dg.RunRequest | dg.SkipReason:
+    def schedule(context: dg.ScheduleEvaluationContext) -> dg.RunRequest | dg.SkipReason:
+        database = given(context, naming, PricingDatabase)
         slot = context.scheduled_execution_time
         with database.engine.begin() as connection:
             queued = schedules.enqueue_scheduled(connection, type_.data_type, slot)
@@ -97,8 +99,8 @@ def _schedule(type_: DataType) -> dg.ScheduleDefinition:
             partition_key=slot.astimezone(UTC).strftime("%Y-%m-01")
             if type_.contents is Contents.PRICES
             else None,
-            asset_selection=[stored_key(type_)],
-            tags={**drain_tags(context.instance, database.engine), "pricing/queued": str(queued)},
+            asset_selection=[naming.stored_key(type_)],
+            tags={**drain_tags(context.instance, database), "pricing/queued": str(queued)},
         )
 
     return schedule

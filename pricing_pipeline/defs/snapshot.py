@@ -18,11 +18,12 @@ from sqlalchemy.exc import DBAPIError
 
 from pricing_pipeline.db.engine import make_engine
 from pricing_pipeline.db.location import worker_url
+from pricing_pipeline.defs.naming import PLAIN, Naming
 from pricing_pipeline.domain.data_types import DataType, Fetcher
 from pricing_pipeline.errors import DatabaseError
 from pricing_pipeline.providers.configured import call_url
 from pricing_pipeline.registry import data_type_registry, declarations
-from pricing_pipeline.settings import Settings
+from pricing_pipeline.settings import OWN, Settings, SettingsSource
 
 _LOG = logging.getLogger(__name__)
 
@@ -41,9 +42,13 @@ class RegistrySnapshot:
     providers: dict[str, str]
     routes: dict[str, list[str]]
     called_at: dict[str, str] = field(default_factory=dict)
+    naming: Naming = PLAIN
+    source: SettingsSource = OWN
 
     def to_json(self) -> str:
-        return json.dumps(asdict(self), default=str, sort_keys=True)
+        registry = asdict(self)
+        del registry["naming"], registry["source"]  # the code says them, not the registry
+        return json.dumps(registry, default=str, sort_keys=True)
 
     @classmethod
     def from_json(cls, text: str) -> RegistrySnapshot:
@@ -63,14 +68,14 @@ class RegistrySnapshot:
 EMPTY = RegistrySnapshot(0, (), {}, {})
 
 
-def take(settings: Settings) -> RegistrySnapshot:
+def take(settings: Settings, naming: Naming = PLAIN) -> RegistrySnapshot:
     """Read the registry and keep the copy; without a database, the last good copy, or else an empty registry."""
-    path = _copy(settings)
+    path = _copy(settings, naming)
     try:
         snapshot = _read(settings)
     except (DatabaseError, DBAPIError) as error:
         _LOG.warning("the registry cannot be read, using the last good copy in %s: %s", path, error)
-        return last_good(settings)
+        return last_good(settings, naming)
     _keep(path, snapshot)
     return snapshot
 
@@ -95,9 +100,9 @@ def _read(settings: Settings) -> RegistrySnapshot:
         engine.dispose()
 
 
-def last_good(settings: Settings) -> RegistrySnapshot:
+def last_good(settings: Settings, naming: Naming = PLAIN) -> RegistrySnapshot:
     """The copy from the last load of the code location; an empty registry if there is no readable copy."""
-    path = _copy(settings)
+    path = _copy(settings, naming)
     try:
         return RegistrySnapshot.from_json(path.read_text())
     except FileNotFoundError:
@@ -108,8 +113,9 @@ def last_good(settings: Settings) -> RegistrySnapshot:
         return EMPTY
 
 
-def _copy(settings: Settings) -> Path:
-    return settings.home / "registry.json"
+def _copy(settings: Settings, naming: Naming) -> Path:
+    # Pipelines in one project have prefixes, and may have no homes of their own.
+    return settings.home / f"{naming.name('registry')}.json"
 
 
 def _keep(path: Path, snapshot: RegistrySnapshot) -> None:

@@ -10,15 +10,13 @@ from typing import Any
 import dagster as dg
 
 from pricing_pipeline.defs import cursors
-from pricing_pipeline.defs.ours import SUBSCRIPTIONS, provider_key
-from pricing_pipeline.defs.resources import PricingDatabase
+from pricing_pipeline.defs.resources import PricingDatabase, given, needed
 from pricing_pipeline.defs.snapshot import RegistrySnapshot
 from pricing_pipeline.defs.tables import Metadata, named_table
 from pricing_pipeline.demand import drains, viewers
 from pricing_pipeline.demand.viewers import Watching
 from pricing_pipeline.queue import limits
 from pricing_pipeline.queue.limits import ProviderState
-from pricing_pipeline.settings import load_settings_as_guest
 
 _EVERY_SECONDS = 30
 _COUNTED_EVERY_SECONDS = 300.0
@@ -41,27 +39,29 @@ class _Reported:
 def report_sources(snapshot: RegistrySnapshot) -> dg.SensorDefinition:
     """The sensor that observes subscriptions when they change, and providers when their state or use changes."""
 
+    naming = snapshot.naming
+
     @dg.sensor(
-        name="report_sources",
+        required_resource_keys=needed(naming, PricingDatabase),
+        name=naming.name("report_sources"),
         minimum_interval_seconds=_EVERY_SECONDS,
         default_status=dg.DefaultSensorStatus.RUNNING,
         description="Reports the subscriptions when they change, and for each provider its state and how much of its "
         "limits is used.",
     )
-    def sensor(
-        context: dg.SensorEvaluationContext, database: PricingDatabase
-    ) -> dg.SensorResult | dg.SkipReason:
+    def sensor(context: dg.SensorEvaluationContext) -> dg.SensorResult | dg.SkipReason:
+        database = given(context, naming, PricingDatabase)
         reported = cursors.read(context, _Reported) or _Reported([], {})
         with database.engine.connect() as connection:
             now = drains.outlook(connection).now_epoch
             watching = viewers.watching(connection)
             standings = limits.standings(connection, snapshot.providers)
-        is_sandbox = load_settings_as_guest().sandbox
+        is_sandbox = database.settings.sandbox
         events: list[dg.AssetObservation] = []
         shown = [row for row in watching if row.user_id is None] + _biggest(watching)
         counts = [(row.data_type, row.user_id, row.subscriptions) for row in shown]
         if counts != reported.watching:
-            events.append(dg.AssetObservation(SUBSCRIPTIONS, metadata=watching_metadata(watching)))
+            events.append(dg.AssetObservation(naming.subscriptions, metadata=watching_metadata(watching)))
         after = {}
         for standing in standings:
             is_asked = not is_sandbox or standing.provider in snapshot.called_at
@@ -76,7 +76,7 @@ def report_sources(snapshot: RegistrySnapshot) -> dg.SensorDefinition:
             is_due = not 0 <= now - at < _COUNTED_EVERY_SECONDS
             if last[:3] != news[:3] or (is_due and last != news):
                 metadata = provider_metadata(standing, is_asked=is_asked)
-                events.append(dg.AssetObservation(provider_key(standing.provider), metadata=metadata))
+                events.append(dg.AssetObservation(naming.provider_key(standing.provider), metadata=metadata))
                 last, at = news, now
             after[standing.provider] = (last, at)
         named = [event.asset_key.path[-1] for event in events]
@@ -128,9 +128,9 @@ def provider_metadata(standing: ProviderState, *, is_asked: bool = True) -> Meta
     }
 
 
-def url_metadata(base_url: str, called_at: str | None) -> Metadata:
+def url_metadata(base_url: str, called_at: str | None, *, is_sandbox: bool) -> Metadata:
     """Where calls to a provider go: to the provider, or to the sandbox. None = nobody in the sandbox stands for it."""
-    if not load_settings_as_guest().sandbox:
+    if not is_sandbox:
         return {"url": dg.MetadataValue.text(base_url)}
     if called_at is None:
         return {"url": dg.MetadataValue.text(base_url), "sandbox": dg.MetadataValue.text(NOT_ASKED)}

@@ -11,36 +11,43 @@ import time
 
 import dagster as dg
 
-from pricing_pipeline.defs.ours import DRAIN_TAG, REFRESH_JOB, STORED_PREFIXES, Ours, only
+from pricing_pipeline.defs.naming import REFRESH_JOB, Naming
+from pricing_pipeline.defs.ours import DRAIN_TAG, Ours, only
 
 SILENCE_SECONDS = 3600.0
 
 
-@dg.sensor(
-    name="end_silent_runs",
-    minimum_interval_seconds=60,
-    default_status=dg.DefaultSensorStatus.RUNNING,
-    description="Fails backfills that have reported nothing for an hour, so that they do not block other runs.",
-)
-def end_silent_runs(context: dg.SensorEvaluationContext) -> dg.SkipReason:
-    ours = only(dg.RunsFilter(statuses=[dg.DagsterRunStatus.STARTED]), Ours.of(context, ()).label)
-    backfills = filter(_is_backfill, context.instance.get_runs(ours))
-    silent = [run for run in backfills if _is_silent(context.instance, run)]
-    warned = set((context.cursor or "").split())
-    hanging = [run for run in silent if run.run_id in warned]
-    for run in hanging:
-        context.instance.report_run_failed(
-            run, "It has reported nothing for an hour. Its tasks stay in the queue, and drains work at them."
-        )
-    left = [run.run_id for run in silent if run not in hanging]
-    context.update_cursor(" ".join(left))
-    return dg.SkipReason(f"ended {len(hanging)} silent runs; {len(left)} more have a minute to report")
+def end_silent_runs(naming: Naming) -> dg.SensorDefinition:
+    """The sensor that ends runs that hang."""
+
+    @dg.sensor(
+        name=naming.name("end_silent_runs"),
+        minimum_interval_seconds=60,
+        default_status=dg.DefaultSensorStatus.RUNNING,
+        description="Fails backfills that have reported nothing for an hour, so that they do not block other runs.",
+    )
+    def sensor(context: dg.SensorEvaluationContext) -> dg.SkipReason:
+        ours = only(dg.RunsFilter(statuses=[dg.DagsterRunStatus.STARTED]), Ours.of(context, naming).label)
+        backfills = (run for run in context.instance.get_runs(ours) if _is_backfill(run, naming))
+        silent = [run for run in backfills if _is_silent(context.instance, run)]
+        warned = set((context.cursor or "").split())
+        hanging = [run for run in silent if run.run_id in warned]
+        for run in hanging:
+            context.instance.report_run_failed(
+                run,
+                "It has reported nothing for an hour. Its tasks stay in the queue, and drains work at them.",
+            )
+        left = [run.run_id for run in silent if run not in hanging]
+        context.update_cursor(" ".join(left))
+        return dg.SkipReason(f"ended {len(hanging)} silent runs; {len(left)} more have a minute to report")
+
+    return sensor
 
 
-def _is_backfill(run: dg.DagsterRun) -> bool:
-    chosen = {key.path[0] for key in run.asset_selection or ()}
-    is_of_ours = bool(chosen) and chosen <= STORED_PREFIXES
-    return DRAIN_TAG not in run.tags and (run.job_name == REFRESH_JOB or is_of_ours)
+def _is_backfill(run: dg.DagsterRun, naming: Naming) -> bool:
+    chosen = run.asset_selection or ()
+    is_of_ours = bool(chosen) and all(map(naming.is_stored, chosen))
+    return DRAIN_TAG not in run.tags and (run.job_name == naming.name(REFRESH_JOB) or is_of_ours)
 
 
 def _is_silent(instance: dg.DagsterInstance, run: dg.DagsterRun) -> bool:

@@ -12,12 +12,16 @@ from pricing_pipeline.defs.tables import Metadata
 
 @dataclass(frozen=True)
 class Verdict:
-    """The result of a check for one data type. A fault fails it as a warning, a grave fault as an error."""
+    """The result of a check for one data type. A fault fails it as a warning, a grave fault as an error.
+
+    `place` is where the operations page tells more, by the id of its element.
+    """
 
     sentence: str
     numbers: Metadata
     is_fault: bool = False
     is_grave: bool = False
+    place: str | None = None
 
 
 def numbers_of(**counts: int) -> Metadata:

@@ -24,9 +24,6 @@ from pricing_pipeline.settings import Settings
 ALL_ASSETS = "__ASSET_JOB"
 """Dagster's own job that holds every asset."""
 
-STEP = "refresh_prices"
-"""The step that fetches; its configuration says what partitions cannot: some symbols only, and the exact days."""
-
 ASKED_BY = "pricing/asked-by"
 """A tag of a run: the token of the HTTP API with which somebody asked for it."""
 
@@ -42,6 +39,7 @@ query Find($asset: AssetKeyInput!) {
     __typename
     ... on AssetNode {
       partitionKeys
+      opName
       repository { name location { name } }
     }
   }
@@ -84,12 +82,14 @@ query Failure($run: ID!) {
 
 @dataclass(frozen=True, slots=True)
 class Location:
-    """Where an asset is defined, and its partitions in order."""
+    """Where an asset is defined, its partitions in order, and the step that fetches."""
 
     repository: str
     location: str
     partitions: tuple[str, ...]
     """Keys of months, each its first day."""
+    step: str
+    """Its configuration says what partitions cannot: some symbols only, and the exact days."""
 
     @property
     def first_day(self) -> date:
@@ -98,13 +98,14 @@ class Location:
 
 
 class Webserver:
-    """The webserver at `url`, with the token that it may ask for.
+    """The webserver at `url`, with the token that it may ask for, and the prefix of our assets there.
 
     Methods that ask it raise DagsterUnreachable when it does not answer, and SettingsError when the token is wrong.
     """
 
-    def __init__(self, url: str, token: str | None = None) -> None:
+    def __init__(self, url: str, token: str | None = None, asset_prefix: str | None = None) -> None:
         self.url = url.rstrip("/")
+        self._prefix = asset_prefix.split("/") if asset_prefix is not None else []
         # It answers on loopback, without a proxy, or not at all; but a busy one takes its time.
         self._http = httpx.Client(
             headers={"Authorization": f"Bearer {token}"} if token is not None else {},
@@ -115,7 +116,7 @@ class Webserver:
     def of_home(cls, settings: Settings) -> Self | None:
         """The webserver that the settings name, or that runs in their home; None when there is none."""
         url = settings.webserver_url or home.urls(settings.home).get("dagster")
-        return None if url is None else cls(url, ui_token(settings))
+        return None if url is None else cls(url, ui_token(settings), settings.asset_prefix)
 
     def __enter__(self) -> Self:
         return self
@@ -131,12 +132,16 @@ class Webserver:
 
     def find(self, data_type: str) -> Location | None:
         """Where `price_history/<data_type>` is defined; None when it is not (yet)."""
-        asset = {"path": ["price_history", data_type]}
-        node = self._ask(FIND, {"asset": asset}, QUESTION_SECONDS)["assetNodeOrError"]
+        node = self._ask(FIND, {"asset": self._asset(data_type)}, QUESTION_SECONDS)["assetNodeOrError"]
         if node["__typename"] != "AssetNode" or not node["partitionKeys"]:
             return None
         repository = node["repository"]
-        return Location(repository["name"], repository["location"]["name"], tuple(node["partitionKeys"]))
+        return Location(
+            repository["name"],
+            repository["location"]["name"],
+            tuple(node["partitionKeys"]),
+            node["opName"],
+        )
 
     def launch(
         self,
@@ -155,11 +160,11 @@ class Webserver:
             "repositoryName": where.repository,
             "repositoryLocationName": where.location,
             "jobName": ALL_ASSETS,
-            "assetSelection": [{"path": ["price_history", data_type]}],
+            "assetSelection": [self._asset(data_type)],
         }
         tags = _month_tags(where, window) | ({} if asked_by is None else {ASKED_BY: asked_by})
         metadata = {"tags": [{"key": key, "value": value} for key, value in tags.items()]}
-        run_config = {"ops": {STEP: {"config": config}}}
+        run_config = {"ops": {where.step: {"config": config}}}
         params = {"selector": selector, "executionMetadata": metadata, "runConfigData": run_config}
         answer = self._ask(LAUNCH, {"params": params}, LAUNCH_SECONDS)["launchRun"]
         if answer["__typename"] != "LaunchRunSuccess":
@@ -183,6 +188,9 @@ class Webserver:
         message = next((event["error"]["message"] for event in events if event.get("error")), None)
         # Dagster puts the name of the exception's class before its words.
         return None if message is None else re.sub(r"^[\w.]+: ", "", _first_line(message))
+
+    def _asset(self, data_type: str) -> dict[str, list[str]]:
+        return {"path": [*self._prefix, "price_history", data_type]}
 
     def _ask(self, query: str, variables: Mapping[str, Any], seconds: float) -> dict[str, Any]:
         try:

@@ -24,6 +24,7 @@ from pricing_pipeline.operations.alert_rules import RULES, AlertRule
 from pricing_pipeline.operations.life import LOOKS, SILENT_AFTER, SignsOfLife, last_signs
 from pricing_pipeline.operations.recipients import Recipient
 
+_ASSETS = "assets/"
 _LOG = logging.getLogger(__name__)
 RUNBOOK = "docs/runbook.md"
 _LONGEST_BODY = 18_000
@@ -67,13 +68,15 @@ def look(
     rules: Sequence[AlertRule] = RULES,
     *,
     ui_url: str | None = None,
+    asset_prefix: str | None = None,
     worker: str | None = None,
     advance: Callable[[], None] = lambda: None,
 ) -> int:
     """Look for trouble once, and queue messages about it; returns how many. Nothing, while another session looks.
 
-    Messages link to the Dagster UI when people open it at `ui_url`. It notes that this worker has looked, and calls
-    `advance` before each rule. Raises DatabaseError if that other session does not look.
+    Messages link to the Dagster UI when people open it at `ui_url`, where our assets may have a prefix. It notes that
+    this worker has looked, and calls `advance` before each rule. Raises DatabaseError if that other session does not
+    look.
     """
     with engine.begin() as connection:
         if not connection.execute(query("alerts.take_turn")).scalar_one():
@@ -95,7 +98,7 @@ def look(
                 continue
             seen += [_sighting(rule, row.subject, row.says, getattr(row, "newest_at", None)) for row in rows]
         connection.execute(query("alerts.note"), {"failed": failed, "seen": json.dumps(seen)})
-        told = _tell(connection, ui_url)
+        told = _tell(connection, ui_url, asset_prefix)
         if worker is not None:
             connection.execute(query("alerts.note_look"), {"worker": worker})
         return told
@@ -107,6 +110,7 @@ def keep_looking(
     *,
     every_seconds: float = 15.0,
     ui_url: str | None = None,
+    asset_prefix: str | None = None,
     worker: str | None = None,
     signs: SignsOfLife | None = None,
 ) -> None:
@@ -119,7 +123,7 @@ def keep_looking(
     while not stop.is_set():
         advance()
         try:
-            look(engine, ui_url=ui_url, worker=worker, advance=advance)
+            look(engine, ui_url=ui_url, asset_prefix=asset_prefix, worker=worker, advance=advance)
             with engine.connect() as connection:
                 signs.nobody_told = (
                     connection.execute(query("alerts.nobody_told_now")).scalar_one_or_none() or ""
@@ -184,6 +188,12 @@ def concerning(connection: Connection, data_types: Sequence[str]) -> dict[str, l
 def runbook_section(rule: str) -> str:
     """Where the runbook says what to do about an alert of a rule."""
     return f"{RUNBOOK}#{rule}"
+
+
+def ui_place(place: str | None, asset_prefix: str | None) -> str | None:
+    """A page of a Dagster UI in which our assets have a prefix, by its path there without one."""
+    is_asset = place is not None and asset_prefix is not None and place.startswith(_ASSETS)
+    return f"{_ASSETS}{asset_prefix}/{place.removeprefix(_ASSETS)}" if place and is_asset else place
 
 
 def ui_link(ui_url: str | None, place: str | None) -> str | None:
@@ -278,8 +288,9 @@ def _require_other_looks(connection: Connection) -> None:
         )
 
 
-def _tell(connection: Connection, ui_url: str | None) -> int:
-    alerts = [Alert(**row) for row in connection.execute(query("alerts.to_tell")).mappings()]
+def _tell(connection: Connection, ui_url: str | None, asset_prefix: str | None) -> int:
+    rows = connection.execute(query("alerts.to_tell")).mappings()
+    alerts = [Alert(**{**row, "place": ui_place(row["place"], asset_prefix)}) for row in rows]
     told = 0
     for recipient in recipients.stored(connection) if alerts else ():
         concerning = [alert for alert in alerts if _concerns(alert, recipient)] if recipient.is_active else []

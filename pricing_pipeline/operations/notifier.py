@@ -62,7 +62,14 @@ def main() -> None:
     runners = make_runners(engine, built_in, worker, signs, in_hand)
     # Rules and prices have threads of their own: a slow query holds no message up.
     work: list[Work] = [
-        partial(alerts.keep_looking, engine, ui_url=settings.ui_url, worker=worker, signs=signs),
+        partial(
+            alerts.keep_looking,
+            engine,
+            ui_url=settings.ui_url,
+            asset_prefix=settings.asset_prefix,
+            worker=worker,
+            signs=signs,
+        ),
         partial(price_watch.keep_watching, engine, signs=signs),
         *(runner.run for runner in runners),
     ]

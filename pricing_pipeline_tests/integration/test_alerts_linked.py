@@ -65,6 +65,22 @@ def test_b21_a_message_links_to_what_it_is_about(
     assert cli("alert", "show", str(alert_id), "--json").json["link"] is None, "nobody knows where the UI is"
 
 
+@pytest.mark.parametrize(
+    ("rule", "place"), [("run_fails", f"runs/{RUN}"), ("breaker_open", "assets/eu/prices/{}")]
+)
+def test_g8_a_message_links_to_an_asset_under_its_prefix(
+    core: Core, cli: CommandLine, rule: str, place: str
+) -> None:
+    subject = "refresh" if rule == "run_fails" else TWELVEDATA
+    alert_id = raise_alert(core, rule, subject, f"Run {RUN} of refresh failed at 10:00: odd")
+    alerts.look(core.engine, (), ui_url=UI, asset_prefix="eu/prices")
+    (body,) = bodies(core)
+    link = f"{UI}/{place.format(f'provider/{TWELVEDATA}')}"
+    assert f"Dagster shows it: {link}" in body.splitlines()
+    shown = cli("alert", "show", str(alert_id), "--json", ui_url=UI, asset_prefix="eu/prices")
+    assert shown.json["link"] == link
+
+
 def test_b21_without_an_address_of_the_ui_a_message_has_no_link(core: Core) -> None:
     fail_run(core)
     alerts.look(core.engine)

@@ -476,7 +476,7 @@ def test_g6_a_question_to_dagster_is_given_up_before_a_launch_is(
 ) -> None:
     """A run that nobody knows of would be worse than a wait."""
     monkeypatch.setattr(dagster_runs, "QUESTION_SECONDS", 0.05)
-    place = Location("r", "l", ("2000-01-01", "2100-01-01"))
+    place = Location("r", "l", ("2000-01-01", "2100-01-01"), "refresh_prices")
     dagster.answers.clear()
     with Webserver(dagster.url) as webserver, ThreadPoolExecutor(1) as threads:
         launch = threads.submit(webserver.launch, place, DAILY, Window(date(2013, 1, 10), date(2013, 2, 5)))

@@ -19,7 +19,7 @@ from pricing_pipeline_tests.support.sandbox_server import running_sandbox
 
 FIRST, LAST = date(2013, 1, 10), date(2013, 2, 5)
 WINTER = ["--from", FIRST.isoformat(), "--to", LAST.isoformat()]
-PLACE = Location("__repository__", "pricing_pipeline", ("2000-01-01", "2013-02-01"))
+PLACE = Location("__repository__", "pricing_pipeline", ("2000-01-01", "2013-02-01"), "refresh_prices")
 
 
 class Answering:
@@ -88,7 +88,7 @@ def test_a_run_that_is_refused_is_said_in_one_sentence(body: str, words: str) ->
 
 FOUND = (
     '{"data": {"assetNodeOrError": {"__typename": "AssetNode", "partitionKeys": ["2000-01-01", "2013-02-01"],'
-    ' "repository": {"name": "r", "location": {"name": "l"}}}}}'
+    ' "opName": "refresh_prices", "repository": {"name": "r", "location": {"name": "l"}}}}}'
 )
 LAUNCHED = '{"data": {"launchRun": {"__typename": "LaunchRunSuccess", "run": {"runId": "0b5e"}}}}'
 

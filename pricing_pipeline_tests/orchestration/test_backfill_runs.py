@@ -17,7 +17,6 @@ import pytest
 from dagster._daemon.auto_run_reexecution.auto_run_reexecution import should_retry
 
 from pricing_pipeline.defs.reports import Observed, is_step
-from pricing_pipeline.demand import dagster_runs
 from pricing_pipeline.demand.backfills import Backfill, Progress
 from pricing_pipeline.refresh.refresher import Refresher
 from pricing_pipeline_tests.fixtures.core import DAILY, FX, NAV, QUOTE, Core
@@ -277,8 +276,6 @@ def test_g6_the_launchpad_says_what_can_be_configured(stage: Stage) -> None:
     }
     assert told.keys() == {"symbols", "from_day", "to_day"}
     assert all(told.values())
-    # Of what the command line sends, the same names.
-    assert dagster_runs.STEP == "refresh_prices"
 
 
 def test_g6_a_backfill_from_the_jobs_page_does_what_it_says(

@@ -18,6 +18,7 @@ from pricing_pipeline.db.query_loader import query
 from pricing_pipeline.defs import checks, samples, verdicts
 from pricing_pipeline.defs.reports import Reporter
 from pricing_pipeline.defs.resources import Allowances, PricingDatabase
+from pricing_pipeline.defs.snapshot import EMPTY
 from pricing_pipeline.domain.answers import Answer
 from pricing_pipeline.domain.calls import Call, Task
 from pricing_pipeline.domain.commodities import CommodityPrice, TerminalPrices
@@ -186,7 +187,7 @@ def test_d4_the_plot_shows_a_product_that_says_how_many_places_it_has(
 def vanished_slots(core: Core) -> dg.AssetCheckEvaluation:
     check = next(check for check in checks.CHECKS if check.name == "vanished_slots")
     with core.engine.connect() as connection:
-        (found,) = checks._evaluations(connection, check, [WEEK], lambda key: True)
+        (found,) = checks._evaluations(connection, check, EMPTY, [WEEK], lambda key: True)
     return found
 
 
@@ -329,7 +330,7 @@ def test_g3_contents_that_share_a_table_have_no_row_count(
     """They said 0 rows: the count is of histories and documents."""
     events: list[dg.AssetMaterialization] = []
     context: Any = SimpleNamespace(log_event=events.append)
-    allowances = Allowances(database=PricingDatabase())
+    allowances = Allowances(PricingDatabase())
     Reporter(context, core.engine, allowances).report_records(kinds[data_type], 3)
     assert [said(event) for event in events] == [{"pairs_confirmed": 3}]
 

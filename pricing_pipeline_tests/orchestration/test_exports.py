@@ -8,7 +8,8 @@ from pathlib import Path
 import dagster as dg
 import pytest
 
-from pricing_pipeline.defs.ours import Ours, export_key
+from pricing_pipeline.defs.naming import PLAIN
+from pricing_pipeline.defs.ours import Ours
 from pricing_pipeline_tests.fixtures.core import DAILY, QUOTE, Core
 from pricing_pipeline_tests.fixtures.dagster import Stage, said
 from pricing_pipeline_tests.support.filing import keep
@@ -36,7 +37,7 @@ def put(core: Core, data_type: str, first: str, days: int) -> None:
 def run(stage: Stage, *data_types: str, **tags: str) -> dg.ExecuteInProcessResult:
     return stage.definitions.resolve_job_def("export_history").execute_in_process(
         instance=stage.instance,
-        asset_selection=[export_key(name) for name in data_types] or None,
+        asset_selection=[PLAIN.export_key(name) for name in data_types] or None,
         tags=tags,
         partition_key="2020-03-01" if not tags else None,
     )

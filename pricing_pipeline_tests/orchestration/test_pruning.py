@@ -11,7 +11,7 @@ from dagster._core.storage.compute_log_manager import ComputeIOType
 from dagster._core.test_utils import create_run_for_test, freeze_time
 from dagster._daemon.freshness import FreshnessDaemon
 
-from pricing_pipeline.defs.ours import COMMODITY_LISTS, UNREAD_LISTS
+from pricing_pipeline.defs.naming import PLAIN, UNREAD_LISTS
 from pricing_pipeline.defs.pruning import RUNS_AT_ONCE, prune_reports, prune_runs
 from pricing_pipeline_tests.fixtures.core import DAILY, FX, NAV, QUOTE, Core
 from pricing_pipeline_tests.fixtures.dagster import OF_OURS, OURS, Stage, a_daemon, an_instance, said
@@ -162,12 +162,12 @@ def test_g2_what_the_check_of_lists_found_goes_after_a_month_too(stage: Stage) -
     for _ in range(3):
         stage.instance.report_runless_asset_event(
             dg.AssetCheckEvaluation(
-                asset_key=COMMODITY_LISTS, check_name=UNREAD_LISTS, passed=True, metadata={}
+                asset_key=PLAIN.commodity_lists, check_name=UNREAD_LISTS, passed=True, metadata={}
             )
         )
     assert prune_reports(stage.instance, OURS, in_(31 * DAY)) >= 2
     storage = stage.instance.event_log_storage
-    key = dg.AssetCheckKey(COMMODITY_LISTS, UNREAD_LISTS)
+    key = dg.AssetCheckKey(PLAIN.commodity_lists, UNREAD_LISTS)
     assert len(storage.get_asset_check_execution_history(key, limit=10)) == 1
 
 

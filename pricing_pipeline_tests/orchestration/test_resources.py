@@ -80,7 +80,7 @@ def test_g4_the_definitions_have_the_resources_that_runs_ask_for(stage: Stage) -
 def test_g4_each_active_provider_has_a_client_that_is_asked_where_the_settings_say(
     stage: Stage, core: Core, sandbox: RunningSandbox, database_url: str
 ) -> None:
-    providers = Providers(database=PricingDatabase())
+    providers = Providers(PricingDatabase())
     with providers.clients() as clients:
         assert {name: client.base_url for name, client in clients.items()} == {
             name: f"{sandbox.url}/{name}"
@@ -99,7 +99,7 @@ def test_g4_without_the_sandbox_the_real_service_is_meant_and_asked_with_a_key_o
 ) -> None:
     monkeypatch.setenv("PRICING_SANDBOX", "false")
     monkeypatch.delenv("PRICING_TWELVEDATA_API_KEY", raising=False)
-    providers = Providers(database=PricingDatabase())
+    providers = Providers(PricingDatabase())
     with (
         providers.clients() as clients,
         pytest.raises(KeyRefused, match="PRICING_TWELVEDATA_API_KEY"),
@@ -113,7 +113,7 @@ def test_g4_without_the_sandbox_the_real_service_is_meant_and_asked_with_a_key_o
 def test_g4_allowances_tell_what_calls_have_left_of_limit_and_quota(
     environment: None, core: Core, database_url: str
 ) -> None:
-    allowances = Allowances(database=PricingDatabase())
+    allowances = Allowances(PricingDatabase())
     before = allowances.now()[TWELVEDATA]
     core.enqueue(QUOTE, "AAPL", "IBM")
     core.settle(core.claim_one(), wire_bytes=5_000)
@@ -147,14 +147,14 @@ def test_g4_a_run_cannot_be_pointed_elsewhere(stage: Stage) -> None:
 
 def test_g4_no_resource_shows_its_password(stage: Stage, database_url: str, password: str) -> None:
     database = PricingDatabase()
-    for resource in (database, Providers(database=database), Allowances(database=database)):
+    for resource in (database, Providers(database), Allowances(database)):
         assert password not in f"{resource} {resource!r}"
 
 
 def test_g4_what_the_ui_is_told_of_our_definitions_holds_no_password(stage: Stage, password: str) -> None:
     told = serialize_value(RepositorySnap.from_def(stage.repository))
     assert password not in told
-    assert "PricingDatabase" in told
+    assert "The pricing database of the settings" in told
 
 
 def test_g4_a_run_that_fails_deep_in_the_database_betrays_no_password(

@@ -15,7 +15,7 @@ from dagster._daemon import controller
 
 from pricing_pipeline.defs import coordinator
 from pricing_pipeline.defs.daemon import RunQueue, launch_as_soon_as_queued
-from pricing_pipeline.defs.ours import COMMODITY_LISTS, latest_key
+from pricing_pipeline.defs.naming import PLAIN
 from pricing_pipeline_tests.fixtures.core import QUOTE, Core
 from pricing_pipeline_tests.fixtures.dagster import RANGE_START, ROOT, a_daemon, a_run, move
 from pricing_pipeline_tests.support.patience import PATIENCE
@@ -97,8 +97,10 @@ def test_g3_g6_whatever_people_start_two_runs_of_theirs_work_and_a_drain_never_w
     waiting = {queue.queued(tags, job).run_id for job, tags in BY_HAND * 2}
     check = queue.queued({"dagster/priority": "5"}, "check_prices")
     # Materialize of the lists, and Execute of a check.
-    lists = a_run(queue.instance, NOT_STARTED, job=ALL_ASSETS, asset_selection=frozenset([COMMODITY_LISTS]))
-    one_check = frozenset([dg.AssetCheckKey(latest_key(QUOTE), "late_prices")])
+    lists = a_run(
+        queue.instance, NOT_STARTED, job=ALL_ASSETS, asset_selection=frozenset([PLAIN.commodity_lists])
+    )
+    one_check = frozenset([dg.AssetCheckKey(PLAIN.latest_key(QUOTE), "late_prices")])
     checked = a_run(queue.instance, NOT_STARTED, job=ALL_ASSETS, asset_check_selection=one_check)
     short = [queue.submit(run) for run in (lists, checked)]
     drain = queue.queued({**DRAIN, "dagster/priority": "10", "dagster/partition": "2026-11-01"}, "refresh")

@@ -7,7 +7,8 @@ from datetime import UTC, datetime, timedelta
 import dagster as dg
 import pytest
 
-from pricing_pipeline.defs.ours import LABEL, SUBSCRIPTIONS, Ours, provider_key
+from pricing_pipeline.defs.naming import PLAIN
+from pricing_pipeline.defs.ours import LABEL, Ours
 from pricing_pipeline.defs.pruning import prune_reports
 from pricing_pipeline.defs.sources import BIGGEST
 from pricing_pipeline.providers.declaration_file import read_file
@@ -117,8 +118,9 @@ def test_g5_a_provider_says_at_once_what_stops_it(stage: Stage, core: Core, stop
 
 def test_g5_what_sources_said_is_pruned_but_for_the_last(stage: Stage) -> None:
     ours = Ours(LABEL, (QUOTE,), providers=(TWELVEDATA,))
-    keys = [SUBSCRIPTIONS, provider_key(TWELVEDATA)]
-    for key in (*keys, *keys, provider_key("somebody_elses")):
+    naming = PLAIN
+    keys = [naming.subscriptions, naming.provider_key(TWELVEDATA)]
+    for key in (*keys, *keys, naming.provider_key("somebody_elses")):
         stage.instance.report_runless_asset_event(dg.AssetObservation(key))
     assert prune_reports(stage.instance, ours, datetime.now(UTC) + timedelta(hours=25)) == 2
     assert [len(stage.observations(*key.path)) for key in keys] == [1, 1]

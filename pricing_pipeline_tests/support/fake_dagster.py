@@ -31,7 +31,11 @@ class FakeDagster:
         """What a query brings."""
         if "assetNodeOrError" in query:
             repository = {"name": "r", "location": {"name": "l"}}
-            node = {"partitionKeys": ["2000-01-01", "2100-01-01"], "repository": repository}
+            node = {
+                "partitionKeys": ["2000-01-01", "2100-01-01"],
+                "opName": "refresh_prices",
+                "repository": repository,
+            }
             return {"assetNodeOrError": {"__typename": "AssetNode", **node}}
         if "launchRun" in query:
             self.launched.append(variables["params"])

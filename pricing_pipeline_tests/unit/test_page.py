@@ -140,6 +140,12 @@ class Shape(HTMLParser):
         raise AssertionError(f"a comment: {data}")
 
 
+def test_g8_a_type_links_to_its_asset_under_the_prefix() -> None:
+    html = sections(told("plain"), ui_url="http://ui.example", asset_prefix="eu/prices", may_operate=True)
+    assert "http://ui.example/assets/eu/prices/latest_price/" in html
+    assert "http://ui.example/assets/latest_price/" not in html
+
+
 PLAIN = Shape(sections(told("plain"), ui_url="http://ui.example", may_operate=True))
 
 

@@ -16,7 +16,7 @@ from pricing_pipeline.api.page import charts
 from pricing_pipeline.api.page.reading import Reading
 from pricing_pipeline.api.page.verdict import judge
 from pricing_pipeline.domain.words import decimal, printable, size
-from pricing_pipeline.operations.alerts import ui_link
+from pricing_pipeline.operations.alerts import ui_link, ui_place
 
 _FOLDER = Path(__file__).parent / "templates"
 _FEW_WATCHED = 20
@@ -26,11 +26,13 @@ _LONGEST = 700
 """Characters of a text of others; the rest of a longer one is cut off."""
 
 
-def sections(reading: Reading, *, ui_url: str | None, may_operate: bool) -> str:
+def sections(
+    reading: Reading, *, ui_url: str | None, asset_prefix: str | None = None, may_operate: bool
+) -> str:
     """All sections of the page, with buttons for those who may use them."""
 
     def dagster(place: str | None) -> str | None:
-        return ui_link(ui_url, place)
+        return ui_link(ui_url, ui_place(place, asset_prefix))
 
     return (
         _templates()

@@ -41,9 +41,10 @@ _HEADERS = {
 class Page:
     """The newest reading and its HTML, which all open pages share."""
 
-    def __init__(self, engine: Engine, ui_url: str | None) -> None:
+    def __init__(self, engine: Engine, ui_url: str | None, asset_prefix: str | None = None) -> None:
         self._readings = Readings(engine)
         self._ui_url = ui_url
+        self._asset_prefix = asset_prefix
         self._turn = threading.Lock()
         self._rendered: dict[bool, tuple[Reading, str, str]] = {}
 
@@ -53,7 +54,12 @@ class Page:
         with self._turn:
             known = self._rendered.get(may_operate)
             if known is None or known[0] is not reading:
-                html = sections(reading, ui_url=self._ui_url, may_operate=may_operate)
+                html = sections(
+                    reading,
+                    ui_url=self._ui_url,
+                    asset_prefix=self._asset_prefix,
+                    may_operate=may_operate,
+                )
                 tag = hashlib.sha256(html.encode()).hexdigest()[:32]
                 known = self._rendered[may_operate] = reading, html, f'"{tag}"'
         return known[1:]

@@ -1,0 +1,419 @@
+"""The definitions in somebody else's project: beside theirs, under a prefix, twice, and as a component (G8).
+
+No postponed annotations here: Dagster reads annotations as they are defined.
+"""
+
+import importlib.metadata
+import textwrap
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import dagster as dg
+import pytest
+import yaml
+from dagster._core.code_pointer import CodePointer
+from dagster._core.definitions.reconstruct import (
+    initialize_repository_def_from_pointer,
+    reconstruct_repository_def_from_pointer,
+)
+from dagster.components.core.component_tree import ComponentTreeException
+from dagster.components.testing import create_defs_folder_sandbox
+
+from pricing_pipeline.dagster import PricingPipelineComponent, build_defs
+from pricing_pipeline.defs.naming import Naming
+from pricing_pipeline.defs.ours import Ours
+from pricing_pipeline.defs.pruning import KEEP_OTHERS, prune_runs
+from pricing_pipeline.errors import SettingsError
+from pricing_pipeline_tests.fixtures.core import DAILY, FX, NAV, QUOTE, Core
+from pricing_pipeline_tests.fixtures.dagster import RANGE_END, RANGE_START, a_run, newly_loading
+from pricing_pipeline_tests.fixtures.database import Clock, TestServer
+from pricing_pipeline_tests.support.sandbox_server import RunningSandbox
+
+MONTH = "2010-03-01"
+DAYS = 23
+COMPONENT = "pricing_pipeline.dagster.PricingPipelineComponent"
+NOWHERE = "postgresql://worker:none@127.0.0.1:9/pricing"
+
+
+class Refusing(dg.IOManager):
+    """The IO manager of the project, for its own assets only."""
+
+    def __init__(self) -> None:
+        self.stored: list[dg.AssetKey] = []
+
+    def handle_output(self, context: dg.OutputContext, obj: object) -> None:
+        if context.asset_key.path[0] != "orders":
+            raise AssertionError(f"{context.asset_key} went through the project's IO manager")
+        self.stored.append(context.asset_key)
+
+    def load_input(self, context: dg.InputContext) -> object:
+        raise NotImplementedError
+
+
+def a_project() -> dg.Definitions:
+    """What a user has already: an asset, an IO manager, an executor, and a resource with a name like one of ours."""
+
+    @dg.asset(required_resource_keys={"database"})
+    def orders(context: dg.AssetExecutionContext) -> str:
+        return str(context.resources.database)
+
+    return dg.Definitions(
+        assets=[orders],
+        jobs=[dg.define_asset_job("refresh", [orders], executor_def=dg.in_process_executor)],
+        resources={
+            "io_manager": Refusing(),
+            "database": "the shop's",
+            "providers": "theirs",
+            "allowances": 3,
+        },
+        executor=dg.multiprocess_executor,
+    )
+
+
+def embedded(**options: Any) -> dg.Definitions:
+    """Our definitions, loaded as by a new process."""
+    with newly_loading():
+        return build_defs(**options)
+
+
+def names(definitions: dg.Definitions) -> dict[str, set[str]]:
+    """Whatever Dagster tells apart by its name, by kind."""
+    repository = definitions.get_repository_def()
+    graph = repository.asset_graph
+    return {
+        "jobs": {job.name for job in repository.get_all_jobs() if not job.name.startswith("__")},
+        "sensors": {sensor.name for sensor in repository.sensor_defs},
+        "schedules": {schedule.name for schedule in repository.schedule_defs},
+        "resources": set(repository.get_top_level_resources()),
+        "groups": {graph.get(key).group_name or "" for key in graph.get_all_asset_keys()},
+        "ops": {
+            op.name
+            for definition in repository.assets_defs_by_key.values()
+            if definition.is_executable
+            for op in [definition.node_def]
+        },
+        "assets": {key.to_user_string() for key in graph.get_all_asset_keys()},
+        "checks": {key.asset_key.to_user_string() for key in graph.asset_check_keys},
+    }
+
+
+def tick(
+    definitions: dg.Definitions, instance: dg.DagsterInstance, sensor: str, cursor: str | None = None
+) -> Any:
+    """Evaluate a sensor; nothing of its outcome is carried out."""
+    repository = definitions.get_repository_def()
+    with dg.build_sensor_context(
+        instance=instance,
+        cursor=cursor,
+        repository_def=repository,
+        sensor_name=sensor,
+        resources=repository.get_top_level_resources(),
+    ) as context:
+        return repository.get_sensor_def(sensor).evaluate_tick(context)
+
+
+def backfill(
+    definitions: dg.Definitions, instance: dg.DagsterInstance, *prefix: str, month: str = MONTH
+) -> dg.ExecuteInProcessResult:
+    """A run of Dagster's own job for one month, as people start it."""
+    return definitions.resolve_implicit_global_asset_job_def().execute_in_process(
+        instance=instance,
+        asset_selection=[dg.AssetKey([*prefix, "price_history", DAILY])],
+        tags={RANGE_START: month, RANGE_END: month},
+        raise_on_error=False,
+    )
+
+
+@pytest.fixture
+def asked(environment: None, sandbox: RunningSandbox, monkeypatch: pytest.MonkeyPatch) -> RunningSandbox:
+    """The sandbox that the settings name."""
+    monkeypatch.setenv("PRICING_SANDBOX_URL", sandbox.url)
+    return sandbox
+
+
+@pytest.fixture
+def second(
+    environment: None,
+    server: TestServer,
+    template: str,
+    asked: RunningSandbox,
+    monkeypatch: pytest.MonkeyPatch,
+) -> Iterator[str]:
+    """The owner's URL of a second pricing database, whose settings begin with EU_PRICING_."""
+    name = f"pricing_test_{uuid4().hex[:16]}"
+    server.create(name, template)
+    monkeypatch.setenv("EU_PRICING_DATABASE_URL", server.url(name))
+    monkeypatch.setenv("EU_PRICING_SANDBOX_URL", asked.url)
+    monkeypatch.setenv("EU_PRICING_MAX_DRAIN_SECONDS", "6")
+    yield server.url_of_owner(name)
+    server.drop(name)
+
+
+@pytest.mark.parametrize("prefix", [None, "prices", ["eu", "prices"]])
+def test_g8_it_merges_with_a_project_that_has_all_that_it_has(environment: None, prefix: Any) -> None:
+    project = a_project() if prefix else dg.Definitions(executor=dg.multiprocess_executor)
+    merged = dg.Definitions.merge(embedded(prefix=prefix), project)
+    dg.Definitions.validate_loadable(merged)
+    assert merged.executor is dg.multiprocess_executor
+    if prefix:
+        assert merged.resources is not None
+        assert merged.resources["database"] == "the shop's"
+
+
+def test_g8_every_name_begins_with_the_prefix(environment: None) -> None:
+    plain, prefixed = names(embedded()), names(embedded(prefix="eu/prices"))
+    for kind in ("jobs", "sensors", "schedules", "groups", "ops", "resources"):
+        assert prefixed[kind] == {f"eu_prices_{name}" for name in plain[kind]} - {"eu_prices_io_manager"}, (
+            kind
+        )
+    # One op of the lists of commodities is named by Dagster, by its key.
+    for kind in ("assets", "checks"):
+        assert prefixed[kind] == {f"eu/prices/{name}" for name in plain[kind]}, kind
+    assert plain["resources"] == {"database", "providers", "allowances"}
+
+
+def test_g8_drains_and_ticks_work_under_a_prefix_in_a_project_of_others(
+    asked: RunningSandbox, core: Core, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PRICING_EXPORT_URL", "/tmp/nothing-is-written-there")
+    merged = dg.Definitions.merge(embedded(prefix="prices"), a_project())
+    core.heartbeat("ann", (FX, "EUR/USD"), (QUOTE, "AAPL"))
+    with dg.DagsterInstance.ephemeral() as instance:
+        (request,) = tick(merged, instance, "prices_refresh_watched").run_requests
+        assert {key.path[0] for key in request.asset_selection} == {"prices"}
+        run = merged.resolve_job_def("prices_refresh").execute_in_process(
+            instance=instance,
+            partition_key=request.partition_key,
+            asset_selection=list(request.asset_selection),
+            tags=request.tags,
+        )
+        assert run.success
+        assert core.rows("SELECT data_type FROM pricing.latest_prices ORDER BY 1") == [(QUOTE,), (FX,)]
+        for name in (QUOTE, FX):
+            seen = instance.fetch_observations(dg.AssetKey(["prices", "latest_price", name]), limit=9).records
+            assert seen
+        assert {key.path[0] for key in instance.all_asset_keys()} == {"prices"}
+        for sensor in sorted(names(merged)["sensors"]):
+            told = tick(merged, instance, sensor)
+            keys = {event.asset_key.path[0] for event in told.asset_events}
+            assert keys <= {"prices"}, sensor
+        fresh = tick(merged, instance, "prices_report_freshness")
+        assert fresh.asset_events
+        theirs = merged.resolve_job_def("refresh").execute_in_process(instance=instance)
+        assert theirs.output_for_node("orders") == "the shop's"
+
+
+def test_g8_two_databases_stand_in_one_project(asked: RunningSandbox, core: Core, second: str) -> None:
+    merged = dg.Definitions.merge(
+        embedded(prefix="us"), embedded(prefix="eu", variables="EU_PRICING_"), a_project()
+    )
+    dg.Definitions.validate_loadable(merged)
+    with dg.DagsterInstance.ephemeral() as instance:
+        assert backfill(merged, instance, "eu").success
+        assert core.one("SELECT count(*) FROM pricing.price_history") == 0
+        assert backfill(merged, instance, "us", month="2010-04-01").success
+        bound = merged.get_repository_def().get_top_level_resources()
+        mine, other = (bound[f"{name}_database"].resource_fn(None) for name in ("us", "eu"))
+        months = "SELECT DISTINCT to_char(observed_at, 'YYYY-MM-01') FROM pricing.price_history"
+        for database, month in ((mine, "2010-04-01"), (other, MONTH)):
+            with database.engine.connect() as connection:
+                assert connection.exec_driver_sql(months).scalars().all() == [month]
+        assert (mine.settings.max_drain_seconds, other.settings.max_drain_seconds) == (5, 6)
+        told = [tick(merged, instance, f"{name}_refresh_watched").skip_message for name in ("us", "eu")]
+        assert all("nobody watches" in str(one) for one in told)
+        for database in (mine, other):
+            database.engine.dispose()
+
+
+def test_g8_one_home_keeps_the_copies_of_two_registries(
+    core: Core, second: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("EU_PRICING_HOME", str(tmp_path))
+    core.rows("UPDATE pricing.data_type_registry SET is_active = false WHERE data_type = 'mf_nav'")
+    before = [names(embedded(prefix="us")), names(embedded(prefix="eu", variables="EU_PRICING_"))]
+    for name in ("PRICING_DATABASE_URL", "EU_PRICING_DATABASE_URL"):
+        monkeypatch.setenv(name, NOWHERE)
+    after = [names(embedded(prefix="us")), names(embedded(prefix="eu", variables="EU_PRICING_"))]
+    assert after == before
+    assert "us/price_history/mf_nav" not in after[0]["assets"]
+    assert "eu/price_history/mf_nav" in after[1]["assets"]
+
+
+def test_g8_a_home_that_the_code_names_goes_before_the_one_of_the_settings(
+    environment: None, tmp_path: Path
+) -> None:
+    embedded(prefix="prices", home=tmp_path / "other")
+    assert (tmp_path / "other" / "prices_registry.json").is_file()
+
+
+def test_g8_a_run_cannot_point_an_embedded_pipeline_elsewhere(environment: None) -> None:
+    elsewhere = {"prices_database": {"config": {"url": "postgresql://thief@127.0.0.1/loot"}}}
+    with pytest.raises(dg.DagsterInvalidConfigError, match='unexpected config entry "url"'):
+        dg.validate_run_config(
+            embedded(prefix="prices").resolve_implicit_global_asset_job_def(), {"resources": elsewhere}
+        )
+
+
+LOCATIONS = {
+    "a function": """
+        @dg.definitions
+        def defs():
+            return dg.Definitions.merge(build_defs(prefix="prices"), theirs)
+        """,
+    "a variable": """
+        defs = dg.Definitions.merge(build_defs(prefix="prices"), theirs)
+        """,
+}
+
+
+@pytest.mark.parametrize("way", LOCATIONS)
+def test_g8_a_run_worker_has_the_definitions_of_a_location_that_is_not_ours(
+    asked: RunningSandbox, core: Core, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, way: str
+) -> None:
+    """A type is retired while its run starts, and the worker is on a machine without a copy and without a database."""
+    file = tmp_path / "location.py"
+    file.write_text(
+        "import dagster as dg\nfrom pricing_pipeline.dagster import build_defs\n"
+        "theirs = dg.Definitions(executor=dg.in_process_executor)\n" + textwrap.dedent(LOCATIONS[way])
+    )
+    pointer = CodePointer.from_python_file(str(file), "defs", working_directory=None)
+    with newly_loading():
+        location = initialize_repository_def_from_pointer(pointer)
+        core.rows("UPDATE pricing.data_type_registry SET is_active = false WHERE data_type = 'mf_nav'")
+        with monkeypatch.context() as outage:
+            outage.setenv("PRICING_DATABASE_URL", NOWHERE)
+            (tmp_path / "prices_registry.json").unlink()
+            handed_on = location.repository_load_data
+            remote = reconstruct_repository_def_from_pointer(pointer, handed_on)
+        worker = reconstruct_repository_def_from_pointer(pointer, handed_on)
+    assert handed_on is not None
+    keys = location.asset_graph.get_all_asset_keys()
+    assert dg.AssetKey(["prices", "price_history", NAV]) in keys
+    assert worker.asset_graph.get_all_asset_keys() == remote.asset_graph.get_all_asset_keys() == keys
+    with dg.DagsterInstance.ephemeral() as instance:
+        worker.get_implicit_global_asset_job_def().execute_in_process(
+            instance=instance,
+            partition_key=MONTH,
+            asset_selection=[dg.AssetKey(["prices", "price_history", name]) for name in (DAILY, NAV)],
+            raise_on_error=False,
+        )
+    stored = "SELECT count(*) FROM pricing.price_history WHERE data_type = 'equity_daily'"
+    assert core.one(stored) == 4 * DAYS
+
+
+def test_g8_our_upkeep_leaves_a_neighbour_in_the_same_location_alone(
+    environment: None, core: Core, clock: Clock
+) -> None:
+    instance = dg.DagsterInstance.ephemeral()
+    label = "__repository__@pricing_pipeline"
+    ours, theirs = (
+        Ours(label, (DAILY,), (dg.AssetKey([name, "document", "news"]),), naming=Naming.under(name))
+        for name in ("us", "eu")
+    )
+    runs = {
+        name: a_run(instance, dg.DagsterRunStatus.SUCCESS, job=f"{name}_refresh") for name in ("us", "eu")
+    }
+    chosen = a_run(
+        instance,
+        dg.DagsterRunStatus.SUCCESS,
+        job="__ASSET_JOB",
+        asset_selection=frozenset([dg.AssetKey(["eu", "price_history", DAILY])]),
+    )
+    assert [ours.has(runs["us"]), ours.has(runs["eu"]), ours.has(chosen)] == [True, False, False]
+    assert theirs.has(chosen)
+    later = datetime.now(UTC) + KEEP_OTHERS + timedelta(days=1)
+    with dg.DagsterInstance.ephemeral():
+        assert prune_runs(instance, ours, core.engine, later) == 1
+    assert {run.run_id for run in instance.get_runs()} == {runs["eu"].run_id, chosen.run_id}
+
+
+@pytest.mark.parametrize(
+    "prefix", ["", "eu-prices", "eu/", "/eu", "eu//prices", "9lives", ["eu", ""], ["a/b"], "ü", [3]]
+)
+def test_g8_a_prefix_that_dagster_could_not_use_is_refused(environment: None, prefix: Any) -> None:
+    with pytest.raises(SettingsError, match=r'The prefix .* cannot be used .*such as "prices"'):
+        build_defs(prefix=prefix)
+
+
+def test_g8_the_prefix_of_the_settings_counts_and_must_be_the_one_of_the_code(
+    environment: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PRICING_ASSET_PREFIX", "eu/prices")
+    for prefix in (None, "eu/prices", ["eu", "prices"]):
+        assert "eu/prices/price_history/equity_daily" in names(embedded(prefix=prefix))["assets"]
+    with pytest.raises(SettingsError, match="is not the one of the settings, 'eu/prices'"):
+        build_defs(prefix="prices")
+    with monkeypatch.context() as wrong:
+        wrong.setenv("PRICING_ASSET_PREFIX", "eu-prices")
+        with pytest.raises(
+            SettingsError, match=r"PRICING_ASSET_PREFIX='eu-prices': .*such as prices or eu/prices"
+        ):
+            build_defs()
+
+
+@pytest.mark.parametrize("variables", ["EU_PRICING", "eu_pricing_", "PRICING_EU_", "", "EU PRICING_"])
+def test_g8_a_beginning_of_variables_that_cannot_be_is_refused(environment: None, variables: str) -> None:
+    with pytest.raises(SettingsError, match="Names of variables cannot begin with"):
+        build_defs(variables=variables)
+
+
+def test_g8_a_mistake_in_other_variables_is_told_by_their_names(
+    environment: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("EU_PRICING_MAX_DRAINS", "many")
+    with pytest.raises(SettingsError, match="EU_PRICING_MAX_DRAINS='many'"):
+        build_defs(prefix="eu", variables="EU_PRICING_")
+
+
+def test_g8_the_component_is_found_by_dagsters_tools() -> None:
+    (entry,) = importlib.metadata.entry_points(
+        group="dagster_dg_cli.registry_modules", name="pricing_pipeline"
+    )
+    assert entry.load().PricingPipelineComponent is PricingPipelineComponent
+    fields = PricingPipelineComponent.get_model_cls().model_json_schema()["properties"]
+    assert fields.keys() == {"prefix", "home", "variables"}
+    assert all(field["description"] for field in fields.values())
+
+
+# What Dagster notes of each component's file.
+@pytest.mark.filterwarnings("ignore::dagster.BetaWarning")
+def test_g8_the_component_loads_from_yaml(core: Core, second: str) -> None:
+    with create_defs_folder_sandbox() as project:
+        path = project.scaffold_component(PricingPipelineComponent, defs_path="prices")
+        for name, variables in (("us", "PRICING_"), ("eu", "EU_PRICING_")):
+            folder = path.parent / name
+            folder.mkdir()
+            attributes = {"prefix": name, "variables": variables, "home": f"state/{name}"}
+            (folder / "defs.yaml").write_text(yaml.safe_dump({"type": COMPONENT, "attributes": attributes}))
+        (path / "defs.yaml").unlink()
+        with newly_loading(), project.build_all_defs() as definitions:
+            dg.Definitions.validate_loadable(definitions)
+            found = names(definitions)["assets"]
+        assert (project.project_root / "state/eu/eu_registry.json").is_file()
+    assert {name.split("/")[0] for name in found} == {"us", "eu"}
+    assert {"us/active_subscriptions", "eu/provider/twelvedata", "eu/latest_price/fx_rate"} <= found
+
+
+@pytest.mark.parametrize(
+    ("attributes", "words"),
+    [
+        ({"prefix": "eu-prices"}, "The prefix 'eu-prices' cannot be used"),
+        ({"database_url": "postgresql://a:b@c/d"}, "database_url"),
+    ],
+)
+def test_g8_what_a_component_must_not_have_is_refused(
+    environment: None, attributes: dict[str, str], words: str
+) -> None:
+    with create_defs_folder_sandbox() as project:
+        path = project.scaffold_component(PricingPipelineComponent, defs_path="prices")
+        content = {"type": COMPONENT, "attributes": attributes}
+        (path / "defs.yaml").write_text(yaml.safe_dump(content))
+        with pytest.raises(ComponentTreeException) as caught, project.build_all_defs():
+            pass
+    causes: list[BaseException] = [caught.value]
+    while (cause := causes[-1].__cause__ or causes[-1].__context__) is not None:
+        causes.append(cause)
+    assert words in "\n".join(map(str, causes))
