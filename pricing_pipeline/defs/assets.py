@@ -143,6 +143,7 @@ def freshness_assets(snapshot: RegistrySnapshot) -> list[dg.AssetSpec]:
             ),
             freshness_policy=freshness_policy(type_),
             metadata={
+                "dagster/table_name": "pricing.demand",
                 "ttl_minutes": type_.default_ttl_minutes,
                 **page_link(page, f"type-{type_.data_type}"),
                 **code_links("db/functions/demand/freshness.sql"),

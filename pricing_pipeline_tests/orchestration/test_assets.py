@@ -13,13 +13,12 @@ from sqlalchemy.exc import DBAPIError
 from pricing_pipeline import sample
 from pricing_pipeline.api.page.reading import read
 from pricing_pipeline.api.page.rendering import sections
+from pricing_pipeline.dagster.building import assembled
 from pricing_pipeline.db.migrate import run_script
-from pricing_pipeline.definitions import build
-from pricing_pipeline.defs import page_links as page_links_module
 from pricing_pipeline.defs.snapshot import RegistrySnapshot
 from pricing_pipeline.domain.data_types import Contents, DataType, Fetcher
 from pricing_pipeline.registry import data_type_registry
-from pricing_pipeline.settings import Settings
+from pricing_pipeline.settings import Settings, SettingsSource
 from pricing_pipeline_tests.fixtures.core import DAILY, FX, NAV, QUOTE, Core
 from pricing_pipeline_tests.fixtures.dagster import Stage
 from pricing_pipeline_tests.fixtures.home import running_in
@@ -277,11 +276,11 @@ def test_g1_loading_many_types_reads_the_settings_a_few_times(monkeypatch: pytes
     """Reading them for each asset took nine tenths of the load of 500 types."""
     reads: list[None] = []
 
-    def counted() -> Settings:
+    def counted(source: SettingsSource) -> Settings:
         reads.append(None)
         return Settings()
 
-    monkeypatch.setattr(page_links_module, "load_settings", counted)
+    monkeypatch.setattr(SettingsSource, "settings", counted)
     kinds = tuple(
         DataType(
             f"type_{n}",
@@ -298,5 +297,5 @@ def test_g1_loading_many_types_reads_the_settings_a_few_times(monkeypatch: pytes
         for n in range(50)
     )
     routes = {kind.data_type: ["twelvedata"] for kind in kinds}
-    assert build(RegistrySnapshot(1, kinds, {"twelvedata": "https://api.example.com"}, routes))
+    assert assembled(RegistrySnapshot(1, kinds, {"twelvedata": "https://api.example.com"}, routes))
     assert len(reads) <= 5
