@@ -191,7 +191,7 @@ def test_g1_column_schemas_are_those_of_the_database(stage: Stage, core: Core) -
 
 def test_g1_every_table_that_an_asset_names_exists(stage: Stage, core: Core) -> None:
     named = [spec.metadata["dagster/table_name"] for spec in stage.definitions.resolve_all_asset_specs()]
-    assert len(set(named)) == 2 * len(TYPES) + 2
+    assert len(set(named)) == 2 * len(TYPES) + 3
     for table in named:
         assert core.one("SELECT to_regclass(:table) IS NOT NULL", table=table), table
 
