@@ -55,9 +55,9 @@ def build(snapshot: RegistrySnapshot) -> dg.Definitions:
         extend_calendars,
         end_silent_runs,
     ]
-    exported = [export_assets(snapshot, months(snapshot))] if exports.is_wanted(snapshot) else []
+    exported = [export_assets(snapshot, months)] if exports.is_wanted(snapshot) else []
     if exported:
-        schedules.append(export_schedule(snapshot, months(snapshot)))
+        schedules.append(export_schedule(snapshot))
     lists = [commodity_lists()] if is_wanted(snapshot) else []
     if lists:
         schedules.append(sync_schedule())

@@ -1,16 +1,14 @@
 """Assets: two for each data type, built from the registry, and the sources of their lineage.
 
-Drains and people materialize `price_history/<type>`, or of other contents `document/<type>`, `inventory/<type>` and
+People materialize `price_history/<type>`, or of other contents `document/<type>`, `inventory/<type>` and
 `commodity/<type>`: to backfill, or to fetch the latest now. Only prices have months: documents may be about past
 years, or about the future, and slots are. `latest_price/<type>` is external: it has
 the freshness policy, and events report to it. There are two assets because Dagster judges freshness by an asset's last
 materialization of any partition: a backfill of 2010 would make a stale asset look fresh.
 """
 
-import os
-import socket
 from collections.abc import Iterator, Mapping
-from datetime import date, timedelta
+from datetime import timedelta
 
 import dagster as dg
 
@@ -19,12 +17,11 @@ from pricing_pipeline.defs.cancelling import cancel_with_runs
 from pricing_pipeline.defs.code_links import code_links
 from pricing_pipeline.defs.commodity_sync import is_wanted
 from pricing_pipeline.defs.contents import shown
-from pricing_pipeline.defs.draining import drain
+from pricing_pipeline.defs.draining import refreshing
 from pricing_pipeline.defs.jobs import NO_RUN_RETRIES
 from pricing_pipeline.defs.markdown import escaped
 from pricing_pipeline.defs.ours import (
     COMMODITY_LISTS,
-    DRAIN_TAG,
     SUBSCRIPTIONS,
     latest_key,
     provider_key,
@@ -36,21 +33,13 @@ from pricing_pipeline.defs.resources import Allowances, PricingDatabase, Provide
 from pricing_pipeline.defs.snapshot import RegistrySnapshot
 from pricing_pipeline.defs.sources import url_metadata
 from pricing_pipeline.domain.data_types import Contents, DataType
-from pricing_pipeline.refresh.refresher import Refresher
 
-_NO_HISTORY = date(2000, 1, 1)
-"""The first month while no type has history."""
+def months(snapshot: RegistrySnapshot, data_type: str) -> dg.MonthlyPartitionsDefinition:
+    """UTC months of `observed_at`, from the first that the type can fill to the current one.
 
-
-def months(snapshot: RegistrySnapshot) -> dg.MonthlyPartitionsDefinition:
-    """UTC months of `observed_at`, from the earliest history of any type to the current month.
-
-    All types share them, because they are in one job. A type without history has only the values that came in its time.
+    With months that it can never fill, an unpartitioned asset downstream would wait for them for ever.
     """
-    begins = [type_.history_from for type_ in snapshot.data_types if type_.history_from is not None]
-    return dg.MonthlyPartitionsDefinition(
-        min(begins, default=_NO_HISTORY).replace(day=1).isoformat(), end_offset=1
-    )
+    return dg.MonthlyPartitionsDefinition(snapshot.first_month(data_type).isoformat(), end_offset=1)
 
 
 def freshness_policy(data_type: DataType) -> dg.FreshnessPolicy:
@@ -130,12 +119,15 @@ def latest_price_assets(snapshot: RegistrySnapshot, unscheduled: Mapping[str, st
 
 
 def price_history_assets(snapshot: RegistrySnapshot) -> dg.AssetsDefinition:
-    """All histories and documents as one multi-asset: one process, one pool, one order of priority over all types."""
-    partitions, page = months(snapshot), page_address()
+    """All histories and documents as one multi-asset: a run that people start works at all types in one process.
+
+    Types have months of their own, so that a backfill of several has a run for each first month among them.
+    """
+    page = page_address()
 
     @dg.multi_asset(
         name="refresh_prices",
-        specs=[_stored_spec(type_, snapshot, partitions, page) for type_ in snapshot.data_types],
+        specs=[_stored_spec(type_, snapshot, page) for type_ in snapshot.data_types],
         backfill_policy=dg.BackfillPolicy.single_run(),
         can_subset=True,
     )
@@ -147,29 +139,15 @@ def price_history_assets(snapshot: RegistrySnapshot) -> dg.AssetsDefinition:
         allowances: Allowances,
     ) -> Iterator[dg.MaterializeResult[None]]:
         reporter = Reporter(context, database.engine, allowances, snapshot.data_types)
-        with (
-            providers.clients() as clients,
-            Refresher(
-                database.engine,
-                clients,
-                worker=f"{socket.gethostname()}:{os.getpid()}",
-                run_id=context.run.run_id,
-                on_report=reporter.report,
-                listening=database.listening,
-            ) as refresher,
-        ):
-            if DRAIN_TAG in context.run.tags:
-                drain(context, refresher)
-                reporter.finish_months()
-            else:
-                try:
-                    backfill(context, snapshot, config, database.engine, refresher, reporter)
-                except dg.Failure:
-                    context.instance.add_run_tags(context.run.run_id, NO_RUN_RETRIES)
-                    raise
-                except (KeyboardInterrupt, dg.DagsterExecutionInterruptedError):
-                    cancel_with_runs(context.instance, database.engine)
-                    raise
+        with refreshing(context.run.run_id, database, providers, reporter) as refresher:
+            try:
+                backfill(context, snapshot, config, database.engine, refresher, reporter)
+            except dg.Failure:
+                context.instance.add_run_tags(context.run.run_id, NO_RUN_RETRIES)
+                raise
+            except (KeyboardInterrupt, dg.DagsterExecutionInterruptedError):
+                cancel_with_runs(context.instance, database.engine)
+                raise
         # Everything is reported already; yielding an asset here would report it twice.
         yield from ()
 
@@ -179,7 +157,6 @@ def price_history_assets(snapshot: RegistrySnapshot) -> dg.AssetsDefinition:
 def _stored_spec(
     type_: DataType,
     snapshot: RegistrySnapshot,
-    partitions: dg.PartitionsDefinition[str],
     page: str | None,
 ) -> dg.AssetSpec:
     return dg.AssetSpec(
@@ -198,7 +175,7 @@ def _stored_spec(
         },
         tags={"strategy": type_.refresh_strategy},
         owners=_owners(type_),
-        partitions_def=partitions if type_.contents is Contents.PRICES else None,
+        partitions_def=months(snapshot, type_.data_type) if type_.contents is Contents.PRICES else None,
         skippable=True,
     )
 

@@ -4,7 +4,7 @@ A run that people start writes the months that they choose. The schedule's run w
 and then moves the months that their types do not keep in the database.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from datetime import date
 
 import dagster as dg
@@ -23,9 +23,6 @@ from pricing_pipeline.prices.exporting import Exported
 from pricing_pipeline.prices.files import Store
 from pricing_pipeline.settings import load_settings_as_guest
 
-_DUE_TAG = "pricing/export"
-"""The tag of the schedule's runs: they look at all months, whatever partition they name."""
-
 
 def is_wanted(snapshot: RegistrySnapshot) -> bool:
     """Whether there is a place for files, and something to write there."""
@@ -33,13 +30,13 @@ def is_wanted(snapshot: RegistrySnapshot) -> bool:
 
 
 def export_assets(
-    snapshot: RegistrySnapshot, partitions: dg.TimeWindowPartitionsDefinition
+    snapshot: RegistrySnapshot, months: Callable[[RegistrySnapshot, str], dg.PartitionsDefinition[str]]
 ) -> dg.AssetsDefinition:
-    """The files of all types of prices as one multi-asset."""
+    """The files of all types of prices as one multi-asset, in the `months` of each type."""
     names = {export_key(name): name for name in _names(snapshot)}
 
     @dg.multi_asset(
-        name="write_history_files",  # not EXPORT_JOB: in a code location, an op and a job cannot share a name
+        name="write_history_files",
         specs=[
             dg.AssetSpec(
                 key,
@@ -49,7 +46,7 @@ def export_assets(
                 description="Its history outside the database: a Parquet file for each month, with revisions and the "
                 "provider and call of each value. A schedule writes what has changed every day.",
                 metadata=code_links("prices/exporting.py", "db/functions/prices/exports.sql"),
-                partitions_def=partitions,
+                partitions_def=months(snapshot, name),
                 skippable=True,
             )
             for key, name in names.items()
@@ -61,13 +58,8 @@ def export_assets(
         context: dg.AssetExecutionContext, database: PricingDatabase
     ) -> Iterator[dg.MaterializeResult[None]]:
         run = _ExportRun(context, database.engine)
-        chosen = (
-            () if _DUE_TAG in context.run.tags else [date.fromisoformat(k) for k in context.partition_keys]
-        )
         for key in sorted(context.selected_asset_keys):
-            run.export(names[key], chosen)
-            if not chosen:
-                run.move(names[key])
+            run.export(names[key], [date.fromisoformat(month) for month in context.partition_keys])
         run.end()
         # Everything is reported already; yielding an asset here would report it twice.
         yield from ()
@@ -75,21 +67,30 @@ def export_assets(
     return write_history_files
 
 
-def export_schedule(
-    snapshot: RegistrySnapshot, partitions: dg.TimeWindowPartitionsDefinition
-) -> dg.ScheduleDefinition:
-    """The schedule that writes files once a day."""
-    job = dg.define_asset_job(
-        EXPORT_JOB,
-        selection=dg.AssetSelection.assets(*map(export_key, _names(snapshot))),
-        description="Launched by hand, it writes the files of the chosen months. The schedule writes all that are due.",
+def export_schedule(snapshot: RegistrySnapshot) -> dg.ScheduleDefinition:
+    """The schedule that writes files once a day, and its job, which selects no assets because their months differ."""
+
+    @dg.op(name="write_due_history_files")  # not EXPORT_JOB: in a code location, an op and a job cannot share a name
+    def write_due_history_files(context: dg.OpExecutionContext, database: PricingDatabase) -> None:
+        run = _ExportRun(context, database.engine)
+        for name in sorted(_names(snapshot)):
+            run.export_due(name)
+            run.move(name)
+        run.end()
+
+    @dg.job(
+        name=EXPORT_JOB,
+        description="Writes all months of history that are due to files, and moves those that their types do not keep "
+        "in the database. To write months of your choice, materialize the assets.",
         tags=NO_RUN_RETRIES,
         executor_def=dg.in_process_executor,
     )
+    def export_history() -> None:
+        write_due_history_files()
 
     @dg.schedule(
         name=EXPORT_JOB,
-        job=job,
+        job=export_history,
         cron_schedule="37 2 * * *",
         execution_timezone="UTC",
         default_status=dg.DefaultScheduleStatus.RUNNING,
@@ -97,7 +98,7 @@ def export_schedule(
         "not keep in the database.",
     )
     def schedule(context: dg.ScheduleEvaluationContext) -> dg.RunRequest:
-        return dg.RunRequest(partition_key=partitions.get_last_partition_key(), tags={_DUE_TAG: "due"})
+        return dg.RunRequest()
 
     return schedule
 
@@ -109,19 +110,23 @@ def _names(snapshot: RegistrySnapshot) -> list[str]:
 class _ExportRun:
     """Exports and moves month by month. One that fails does not stop the others; the run fails at its end."""
 
-    def __init__(self, context: dg.AssetExecutionContext, engine: Engine) -> None:
+    def __init__(
+        self, context: dg.OpExecutionContext | dg.AssetExecutionContext, engine: Engine
+    ) -> None:
         self._context = context
         self._engine = engine
         self._store: Store = files.open_store(load_settings_as_guest())
         self._failures: list[str] = []
         self._store.drop_abandoned()
 
-    def export(self, data_type: str, chosen: Sequence[date]) -> None:
-        """Write the chosen months of a type, or all that are due."""
-        months = chosen
-        if not chosen:
-            with self._engine.connect() as connection:
-                months = exporting.due(connection, data_type)
+    def export_due(self, data_type: str) -> None:
+        """Write all months of a type that are due."""
+        with self._engine.connect() as connection:
+            months = exporting.due(connection, data_type)
+        self.export(data_type, months)
+
+    def export(self, data_type: str, months: Sequence[date]) -> None:
+        """Write some months of a type."""
         for month in months:
             try:
                 self._report(data_type, month, exporting.export(self._engine, self._store, data_type, month))

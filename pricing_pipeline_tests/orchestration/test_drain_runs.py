@@ -39,9 +39,8 @@ def test_g5_b17_a_drain_stores_prices_and_tells_their_story(
     core.heartbeat("ann", (FX, "EUR/USD"), *quotes)
     (request,) = stage.tick("refresh_watched").run_requests or ()
     month = datetime.now(UTC).strftime("%Y-%m-01")
-    assert request.partition_key == month
     began = time.monotonic()
-    run = stage.drain(QUOTE, FX, partition=month, tags=request.tags)
+    run = stage.drain(tags=request.tags)
     # Somebody watches on, so it works to its end (5 s here) and leaves the rest to its successor.
     assert run.success
     assert time.monotonic() - began > 4.5
@@ -104,7 +103,7 @@ def test_g5_b17_events_name_the_month_of_the_price_and_backfills_leave_the_lates
     core.enqueue(DAILY, "IBM", priority=-2, days=(date(2010, 1, 15), date(2010, 3, 5)))
     with running_sandbox(clock=lambda: sunday) as sandbox:
         monkeypatch.setenv("PRICING_SANDBOX_URL", sandbox.url)
-        assert stage.drain(NAV, partition="2024-12-01", tags={"pricing/drain": "true"}).success
+        assert stage.drain(tags={"pricing/drain": "true"}).success
         assert [call["provider"] for call in sandbox.calls()] == [MFAPI, TWELVEDATA]
     # Launched for December and for one type; the last NAV is of Friday, and the queue had more.
     assert {month for month, _ in observed(stage, NAV)} == {"2024-11-01"}
@@ -138,7 +137,7 @@ def test_g6_months_that_took_long_to_count_are_counted_when_the_drain_ends(
     """Else the months of a backfill whose run was killed would never show their row counts."""
     monkeypatch.setattr(quality, "_MOST_COUNTED", 10)
     core.enqueue(DAILY, "IBM", priority=-2, days=(date(2010, 1, 15), date(2010, 3, 5)))
-    assert stage.drain(DAILY, partition="2010-03-01", tags={"pricing/drain": "true"}).success
+    assert stage.drain(tags={"pricing/drain": "true"}).success
     events = observed(stage, DAILY)
     first, last = dict(events[:3]), dict(events[3:])
     assert not [name for told in first.values() for name in told if name.startswith("dagster/")]
@@ -158,7 +157,7 @@ def test_g6_what_takes_long_to_count_in_all_is_counted_when_the_drain_ends(
 ) -> None:
     monkeypatch.setattr(quality, "_MOST_COUNTED", 1)
     core.heartbeat("ann", (QUOTE, "AAPL"), (QUOTE, "IBM"))
-    assert stage.drain(QUOTE, partition=datetime.now(UTC).strftime("%Y-%m-01")).success
+    assert stage.drain().success
     assert all("dagster/row_count" not in told for told in by_month(stage, QUOTE).values())
     assert observed(stage, QUOTE) == [(None, {"dagster/row_count": 2})]
 
@@ -168,7 +167,7 @@ def test_g6_a_drain_that_ends_a_backfill_paints_its_months_as_filled(
 ) -> None:
     for symbol in ("AAPL", "META", "GOOG", "IBM", "MSFT"):
         core.enqueue(DAILY, symbol, priority=-2, days=(date(2010, 1, 1), date(2010, 3, 5)))
-    assert stage.drain(DAILY, partition="2010-03-01").success
+    assert stage.drain().success
     months = by_month(stage, DAILY)
     assert list(months) == ["2010-01-01", "2010-02-01"], "of March days are missing"
     assert "not_filled" not in months["2010-01-01"]
@@ -181,7 +180,7 @@ def test_g3_b17_a_second_drain_ends_at_once_and_leaves_the_queue_alone(
     core.heartbeat("ann", (QUOTE, "AAPL"))
     core.one("SELECT pricing.begin_drain('another instance', 'its run', 120)")
     month = datetime.now(UTC).strftime("%Y-%m-01")
-    run = stage.drain(QUOTE, partition=month, tags={"pricing/drain": "true"})
+    run = stage.drain(tags={"pricing/drain": "true"})
     assert run.success
     log = [entry.user_message for entry in stage.instance.all_logs(run.run_id)]
     assert "no further drain is needed; those at work take this run's tasks, too" in log
