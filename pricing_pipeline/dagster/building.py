@@ -91,9 +91,9 @@ def assembled(snapshot: RegistrySnapshot) -> dg.Definitions:
         extend_calendars(naming),
         end_silent_runs(naming),
     ]
-    exported = [export_assets(snapshot, months(snapshot))] if exports.is_wanted(snapshot) else []
+    exported = [export_assets(snapshot, months)] if exports.is_wanted(snapshot) else []
     if exported:
-        schedules.append(export_schedule(snapshot, months(snapshot)))
+        schedules.append(export_schedule(snapshot))
     lists = [commodity_lists(snapshot)] if is_wanted(snapshot) else []
     if lists:
         schedules.append(sync_schedule(naming))

@@ -1,6 +1,6 @@
 """Assets: three for each data type, built from the registry, and the sources of their lineage.
 
-Drains and people materialize `price_history/<type>`, or of other contents `document/<type>`, `inventory/<type>` and
+People materialize `price_history/<type>`, or of other contents `document/<type>`, `inventory/<type>` and
 `commodity/<type>`: to backfill, or to fetch the latest now. Only prices have months: documents may be about past
 years, or about the future, and slots are. `latest_price/<type>` is external, and materialized when a value changes: it
 is what other assets depend on. `freshness/<type>` has the freshness policy. It is an asset of its own, because Dagster
@@ -8,10 +8,8 @@ judges freshness by an asset's last materialization: a backfill of 2010 would ma
 that they are fresh would look like news.
 """
 
-import os
-import socket
 from collections.abc import Iterator, Mapping
-from datetime import date, timedelta
+from datetime import timedelta
 
 import dagster as dg
 
@@ -20,32 +18,24 @@ from pricing_pipeline.defs.cancelling import cancel_with_runs
 from pricing_pipeline.defs.code_links import code_links
 from pricing_pipeline.defs.commodity_sync import is_wanted
 from pricing_pipeline.defs.contents import shown
-from pricing_pipeline.defs.draining import drain
+from pricing_pipeline.defs.draining import refreshing
 from pricing_pipeline.defs.jobs import NO_RUN_RETRIES
 from pricing_pipeline.defs.markdown import escaped
 from pricing_pipeline.defs.naming import REFRESH_OP
-from pricing_pipeline.defs.ours import DRAIN_TAG
 from pricing_pipeline.defs.page_links import page_address, page_link
 from pricing_pipeline.defs.reports import Reporter
 from pricing_pipeline.defs.resources import Allowances, PricingDatabase, Providers, given, needed
 from pricing_pipeline.defs.snapshot import RegistrySnapshot
 from pricing_pipeline.defs.sources import url_metadata
 from pricing_pipeline.domain.data_types import Contents, DataType
-from pricing_pipeline.refresh.refresher import Refresher
-
-_NO_HISTORY = date(2000, 1, 1)
-"""The first month while no type has history."""
 
 
-def months(snapshot: RegistrySnapshot) -> dg.MonthlyPartitionsDefinition:
-    """UTC months of `observed_at`, from the earliest history of any type to the current month.
+def months(snapshot: RegistrySnapshot, data_type: str) -> dg.MonthlyPartitionsDefinition:
+    """UTC months of `observed_at`, from the first that the type can fill to the current one.
 
-    All types share them, because they are in one job. A type without history has only the values that came in its time.
+    With months that it can never fill, an unpartitioned asset downstream would wait for them for ever.
     """
-    begins = [type_.history_from for type_ in snapshot.data_types if type_.history_from is not None]
-    return dg.MonthlyPartitionsDefinition(
-        min(begins, default=_NO_HISTORY).replace(day=1).isoformat(), end_offset=1
-    )
+    return dg.MonthlyPartitionsDefinition(snapshot.first_month(data_type).isoformat(), end_offset=1)
 
 
 def freshness_policy(data_type: DataType) -> dg.FreshnessPolicy:
@@ -155,13 +145,16 @@ def freshness_assets(snapshot: RegistrySnapshot) -> list[dg.AssetSpec]:
 
 
 def price_history_assets(snapshot: RegistrySnapshot) -> dg.AssetsDefinition:
-    """All histories and documents as one multi-asset: one process, one pool, one order of priority over all types."""
-    partitions, page, naming = months(snapshot), page_address(snapshot.source.settings()), snapshot.naming
+    """All histories and documents as one multi-asset: a run that people start works at all types in one process.
+
+    Types have months of their own, so that a backfill of several has a run for each first month among them.
+    """
+    page, naming = page_address(snapshot.source.settings()), snapshot.naming
 
     @dg.multi_asset(
         name=naming.name(REFRESH_OP),
         required_resource_keys=needed(naming, PricingDatabase, Providers, Allowances),
-        specs=[_stored_spec(type_, snapshot, partitions, page) for type_ in snapshot.data_types],
+        specs=[_stored_spec(type_, snapshot, page) for type_ in snapshot.data_types],
         backfill_policy=dg.BackfillPolicy.single_run(),
         can_subset=True,
     )
@@ -172,28 +165,15 @@ def price_history_assets(snapshot: RegistrySnapshot) -> dg.AssetsDefinition:
         database = given(context, naming, PricingDatabase)
         providers, allowances = given(context, naming, Providers), given(context, naming, Allowances)
         reporter = Reporter(context, database.engine, allowances, snapshot.data_types, naming)
-        with (
-            providers.clients() as clients,
-            Refresher(
-                database.engine,
-                clients,
-                worker=f"{socket.gethostname()}:{os.getpid()}",
-                run_id=context.run.run_id,
-                on_report=reporter.report,
-                listening=database.listening,
-            ) as refresher,
-        ):
-            if DRAIN_TAG in context.run.tags:
-                drain(context, refresher, database.settings)
-            else:
-                try:
-                    backfill(context, snapshot, config, database.engine, refresher, reporter)
-                except dg.Failure:
-                    context.instance.add_run_tags(context.run.run_id, NO_RUN_RETRIES)
-                    raise
-                except (KeyboardInterrupt, dg.DagsterExecutionInterruptedError):
-                    cancel_with_runs(context.instance, database.engine)
-                    raise
+        with refreshing(context.run.run_id, database, providers, reporter) as refresher:
+            try:
+                backfill(context, snapshot, config, database.engine, refresher, reporter)
+            except dg.Failure:
+                context.instance.add_run_tags(context.run.run_id, NO_RUN_RETRIES)
+                raise
+            except (KeyboardInterrupt, dg.DagsterExecutionInterruptedError):
+                cancel_with_runs(context.instance, database.engine)
+                raise
         # Everything is reported already; yielding an asset here would report it twice.
         yield from ()
 
@@ -203,7 +183,6 @@ def price_history_assets(snapshot: RegistrySnapshot) -> dg.AssetsDefinition:
 def _stored_spec(
     type_: DataType,
     snapshot: RegistrySnapshot,
-    partitions: dg.PartitionsDefinition[str],
     page: str | None,
 ) -> dg.AssetSpec:
     naming = snapshot.naming
@@ -223,7 +202,7 @@ def _stored_spec(
         },
         tags={"strategy": type_.refresh_strategy},
         owners=_owners(type_),
-        partitions_def=partitions if type_.contents is Contents.PRICES else None,
+        partitions_def=months(snapshot, type_.data_type) if type_.contents is Contents.PRICES else None,
         skippable=True,
     )
 

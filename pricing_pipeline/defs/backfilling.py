@@ -2,8 +2,8 @@
 
 Documents have no months. A run that selects them fetches the watched and held ones, whatever its partitions.
 
-A type without history in these months does not fail the run: all types share months, and "Materialize all" asks for
-all that exists. If a type fails, the run fails, after all other types are done.
+A type without history in these months does not fail the run: a run may select types with different months, and
+"Materialize all" asks for all that exist. If a type fails, the run fails, after all other types are done.
 """
 
 from collections.abc import Mapping, Sequence
@@ -21,9 +21,10 @@ from pricing_pipeline.defs.snapshot import RegistrySnapshot
 from pricing_pipeline.demand import backfills, instruments, staleness
 from pricing_pipeline.demand.backfills import Backfill, Progress
 from pricing_pipeline.domain.data_types import Contents, DataType
-from pricing_pipeline.domain.windows import Window
+from pricing_pipeline.domain.windows import Window, months_after
 from pricing_pipeline.refresh.refresher import Refresher
 
+_RANGE_TAGS = ("dagster/asset_partition_range_start", "dagster/asset_partition_range_end")
 _NOBODY = "Nobody watches or holds anything of this type, so nothing was asked for."
 
 
@@ -106,12 +107,13 @@ def backfill(
             fault = _fetch_now(context, engine, refresher, reporter, type_, wanted[type_.data_type])
             faults += [fault] if fault else []
     for name, no_history in without_history.items():
-        reporter.report_unfillable(name, window, no_history)
+        if window.end >= snapshot.first_month(name):
+            reporter.report_unfillable(name, _since(window, snapshot.first_month(name)), no_history)
     failures = {}
     for plan in plans:
         _say_what_is_planned(context, reporter, plan, window, wanted[plan.data_type])
         progress = refresher.backfill(plan, reporter.progress(plan))
-        reporter.report_months(plan, window)
+        reporter.report_months(plan, _since(window, snapshot.first_month(plan.data_type)))
         cancelled = reporter.cancelled(plan) if progress.failed else 0
         failed = max(progress.failed - cancelled, 0)
         if cancelled:
@@ -199,6 +201,11 @@ def _fetch_now(
     )
 
 
+def _since(window: Window, first_month: date) -> Window:
+    """The days of a window that are in partitions of a type."""
+    return Window(max(window.start, first_month), window.end)
+
+
 def _no_history(type_: DataType, window: Window) -> str | None:
     """Why a type has nothing to fill in these days; None if it may have something."""
     if type_.history_from is None:
@@ -228,12 +235,15 @@ def _say_what_is_planned(
 
 
 def _window(context: dg.AssetExecutionContext, config: BackfillConfig) -> Window:
-    if not (context.has_partition_key or context.has_partition_key_range):
+    # By the run's tags: the context refuses to tell the partitions of assets whose months begin differently.
+    tags = context.run.tags
+    first, last = (tags.get(tag, tags.get("dagster/partition")) for tag in _RANGE_TAGS)
+    if first is None or last is None:
         raise dg.Failure(
             "This run names no partitions, so it does not say which days to fetch. Choose months."
         )
-    months = context.partition_time_window
-    return config.window(months.start.date(), months.end.date() - timedelta(days=1))
+    after = months_after(date.fromisoformat(last), 1)
+    return config.window(date.fromisoformat(first), after - timedelta(days=1))
 
 
 def _day(name: str, text: str | None, otherwise: date) -> date:

@@ -5,7 +5,6 @@ from dataclasses import dataclass
 import dagster as dg
 
 from pricing_pipeline.defs import cursors
-from pricing_pipeline.defs.assets import months
 from pricing_pipeline.defs.cancelling import cancel_with_runs
 from pricing_pipeline.defs.draining import drain_tags
 from pricing_pipeline.defs.naming import REFRESH_JOB
@@ -16,7 +15,6 @@ from pricing_pipeline.defs.snapshot import RegistrySnapshot
 from pricing_pipeline.defs.starting import on_their_way
 from pricing_pipeline.defs.ticks import EVERY_LOOP
 from pricing_pipeline.demand import drains, staleness
-from pricing_pipeline.domain.data_types import Contents
 from pricing_pipeline.operations import health
 from pricing_pipeline.queue import limits
 
@@ -34,9 +32,7 @@ class _Requested:
 def refresh_watched(snapshot: RegistrySnapshot) -> dg.SensorDefinition:
     """The sensor that requests runs of the refresh job for watched and held pairs and for missed slots of schedules."""
     naming = snapshot.naming
-    known = {type_.data_type: type_ for type_ in snapshot.data_types}
     schedules = MissedSlots(snapshot)
-    partitions = months(snapshot)
 
     @dg.sensor(
         required_resource_keys=needed(naming, PricingDatabase),
@@ -69,21 +65,9 @@ def refresh_watched(snapshot: RegistrySnapshot) -> dg.SensorDefinition:
                 with database.engine.connect() as connection:
                     stops = [allowance.stop for allowance in limits.allowances(connection)]
                 return dg.SkipReason("; ".join([idle, *filter(None, stops)]))
-            # A drain serves all types, also those that are not loaded yet, but a run must select loaded ones.
-            asked = ({*(outlook.queued_types or ())}, {*(outlook.watched_types or ())})
-            names = next(filter(None, (names & known.keys() for names in asked)), known.keys())
-            types = [known[name] for name in sorted(names)]
-            has_months = any(type_.contents is Contents.PRICES for type_ in types)
-            # By Dagster's clock, because the database's may be ahead.
-            month = partitions.get_last_partition_key() if has_months else None
             tags = drain_tags(context.instance, database)
             requests = [
-                dg.RunRequest(
-                    run_key=f"{_run_key(outlook, requested)}-{number}",
-                    partition_key=month,
-                    asset_selection=[naming.stored_key(type_) for type_ in types],
-                    tags=tags,
-                )
+                dg.RunRequest(run_key=f"{_run_key(outlook, requested)}-{number}", tags=tags)
                 for number in range(missing)
             ]
             return dg.SensorResult(run_requests=requests, cursor=cursors.dump(_Requested(outlook.now_epoch)))

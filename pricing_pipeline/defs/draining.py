@@ -1,11 +1,17 @@
 """The run of a drain, and its tags. Only the sensor and the schedules request drains."""
 
+import os
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 import dagster as dg
 from sqlalchemy import Engine
 
 from pricing_pipeline.db.query_loader import query
 from pricing_pipeline.defs.ours import DRAIN_TAG, made_here
-from pricing_pipeline.defs.resources import PricingDatabase
+from pricing_pipeline.defs.reports import Reporter
+from pricing_pipeline.defs.resources import PricingDatabase, Providers
 from pricing_pipeline.refresh.refresher import Refresher
 from pricing_pipeline.settings import Settings
 
@@ -42,7 +48,26 @@ def ahead(instance: dg.DagsterInstance, priority: int) -> dict[str, str]:
     return {_PRIORITY_TAG: str(priority)} if is_unlimited and made_here(instance) else {}
 
 
-def drain(context: dg.AssetExecutionContext, refresher: Refresher, settings: Settings) -> None:
+@contextmanager
+def refreshing(
+    run_id: str, database: PricingDatabase, providers: Providers, reporter: Reporter
+) -> Iterator[Refresher]:
+    """The refresher of a run: its drain or its backfill."""
+    with (
+        providers.clients() as clients,
+        Refresher(
+            database.engine,
+            clients,
+            worker=f"{socket.gethostname()}:{os.getpid()}",
+            run_id=run_id,
+            on_report=reporter.report,
+            listening=database.listening,
+        ) as refresher,
+    ):
+        yield refresher
+
+
+def drain(context: dg.OpExecutionContext, refresher: Refresher, settings: Settings) -> None:
     """Work at the queue for all data types, for a bounded time."""
     seconds = settings.max_drain_seconds
     context.log.info(f"draining the queue for {seconds} s, or until nobody watches and nothing is queued")

@@ -4,7 +4,7 @@ A run that people start writes the months that they choose. The schedule's run w
 and then moves the months that their types do not keep in the database.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from datetime import date
 
 import dagster as dg
@@ -21,9 +21,6 @@ from pricing_pipeline.prices import exporting, files
 from pricing_pipeline.prices.exporting import Exported
 from pricing_pipeline.prices.files import Store
 
-_DUE_TAG = "pricing/export"
-"""The tag of the schedule's runs: they look at all months, whatever partition they name."""
-
 
 def is_wanted(snapshot: RegistrySnapshot) -> bool:
     """Whether there is a place for files, and something to write there."""
@@ -31,17 +28,15 @@ def is_wanted(snapshot: RegistrySnapshot) -> bool:
 
 
 def export_assets(
-    snapshot: RegistrySnapshot, partitions: dg.TimeWindowPartitionsDefinition
+    snapshot: RegistrySnapshot, months: Callable[[RegistrySnapshot, str], dg.PartitionsDefinition[str]]
 ) -> dg.AssetsDefinition:
-    """The files of all types of prices as one multi-asset."""
+    """The files of all types of prices as one multi-asset, in the `months` of each type."""
     naming = snapshot.naming
     names = {naming.export_key(name): name for name in _names(snapshot)}
 
     @dg.multi_asset(
         required_resource_keys=needed(naming, PricingDatabase),
-        name=naming.name(
-            "write_history_files"
-        ),  # not EXPORT_JOB: in a code location, an op and a job cannot share a name
+        name=naming.name("write_history_files"),
         specs=[
             dg.AssetSpec(
                 key,
@@ -51,7 +46,7 @@ def export_assets(
                 description="Its history outside the database: a Parquet file for each month, with revisions and the "
                 "provider and call of each value. A schedule writes what has changed every day.",
                 metadata=code_links("prices/exporting.py", "db/functions/prices/exports.sql"),
-                partitions_def=partitions,
+                partitions_def=months(snapshot, name),
                 skippable=True,
             )
             for key, name in names.items()
@@ -60,15 +55,9 @@ def export_assets(
         can_subset=True,
     )
     def write_history_files(context: dg.AssetExecutionContext) -> Iterator[dg.MaterializeResult[None]]:
-        database = given(context, naming, PricingDatabase)
-        run = _ExportRun(context, database, naming)
-        chosen = (
-            () if _DUE_TAG in context.run.tags else [date.fromisoformat(k) for k in context.partition_keys]
-        )
+        run = _ExportRun(context, given(context, naming, PricingDatabase), naming)
         for key in sorted(context.selected_asset_keys):
-            run.export(names[key], chosen)
-            if not chosen:
-                run.move(names[key])
+            run.export(names[key], [date.fromisoformat(month) for month in context.partition_keys])
         run.end()
         # Everything is reported already; yielding an asset here would report it twice.
         yield from ()
@@ -76,22 +65,34 @@ def export_assets(
     return write_history_files
 
 
-def export_schedule(
-    snapshot: RegistrySnapshot, partitions: dg.TimeWindowPartitionsDefinition
-) -> dg.ScheduleDefinition:
-    """The schedule that writes files once a day."""
+def export_schedule(snapshot: RegistrySnapshot) -> dg.ScheduleDefinition:
+    """The schedule that writes files once a day, and its job, which selects no assets because their months differ."""
     naming = snapshot.naming
-    job = dg.define_asset_job(
-        naming.name(EXPORT_JOB),
-        selection=dg.AssetSelection.assets(*map(naming.export_key, _names(snapshot))),
-        description="Launched by hand, it writes the files of the chosen months. The schedule writes all that are due.",
+
+    # Not EXPORT_JOB: in a code location, an op and a job cannot share a name.
+    @dg.op(
+        name=naming.name("write_due_history_files"), required_resource_keys=needed(naming, PricingDatabase)
+    )
+    def write_due_history_files(context: dg.OpExecutionContext) -> None:
+        run = _ExportRun(context, given(context, naming, PricingDatabase), naming)
+        for name in sorted(_names(snapshot)):
+            run.export_due(name)
+            run.move(name)
+        run.end()
+
+    @dg.job(
+        name=naming.name(EXPORT_JOB),
+        description="Writes all months of history that are due to files, and moves those that their types do not keep "
+        "in the database. To write months of your choice, materialize the assets.",
         tags=NO_RUN_RETRIES,
         executor_def=dg.in_process_executor,
     )
+    def export_history() -> None:
+        write_due_history_files()
 
     @dg.schedule(
         name=naming.name(EXPORT_JOB),
-        job=job,
+        job=export_history,
         cron_schedule="37 2 * * *",
         execution_timezone="UTC",
         default_status=dg.DefaultScheduleStatus.RUNNING,
@@ -99,7 +100,7 @@ def export_schedule(
         "not keep in the database.",
     )
     def schedule(context: dg.ScheduleEvaluationContext) -> dg.RunRequest:
-        return dg.RunRequest(partition_key=partitions.get_last_partition_key(), tags={_DUE_TAG: "due"})
+        return dg.RunRequest()
 
     return schedule
 
@@ -111,7 +112,12 @@ def _names(snapshot: RegistrySnapshot) -> list[str]:
 class _ExportRun:
     """Exports and moves month by month. One that fails does not stop the others; the run fails at its end."""
 
-    def __init__(self, context: dg.AssetExecutionContext, database: PricingDatabase, naming: Naming) -> None:
+    def __init__(
+        self,
+        context: dg.OpExecutionContext | dg.AssetExecutionContext,
+        database: PricingDatabase,
+        naming: Naming,
+    ) -> None:
         self._context = context
         self._engine = database.engine
         self._naming = naming
@@ -119,12 +125,14 @@ class _ExportRun:
         self._failures: list[str] = []
         self._store.drop_abandoned()
 
-    def export(self, data_type: str, chosen: Sequence[date]) -> None:
-        """Write the chosen months of a type, or all that are due."""
-        months = chosen
-        if not chosen:
-            with self._engine.connect() as connection:
-                months = exporting.due(connection, data_type)
+    def export_due(self, data_type: str) -> None:
+        """Write all months of a type that are due."""
+        with self._engine.connect() as connection:
+            months = exporting.due(connection, data_type)
+        self.export(data_type, months)
+
+    def export(self, data_type: str, months: Sequence[date]) -> None:
+        """Write some months of a type."""
         for month in months:
             try:
                 self._report(data_type, month, exporting.export(self._engine, self._store, data_type, month))

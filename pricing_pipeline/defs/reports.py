@@ -39,7 +39,7 @@ class Reporter:
 
     def __init__(
         self,
-        context: dg.AssetExecutionContext,
+        context: dg.OpExecutionContext | dg.AssetExecutionContext,
         engine: Engine,
         allowances: Allowances,
         types: Collection[DataType] = (),

@@ -17,13 +17,11 @@ from dagster._utils.schedules import (  # internal: the very slots of Dagster's 
 from dagster._vendored.croniter.croniter import CroniterBadDateError
 from sqlalchemy import Engine
 
-from pricing_pipeline.defs.draining import drain_tags
-from pricing_pipeline.defs.naming import REFRESH_JOB, Naming
+from pricing_pipeline.defs.naming import Naming
 from pricing_pipeline.defs.resources import PricingDatabase, given, needed
 from pricing_pipeline.defs.snapshot import RegistrySnapshot
-from pricing_pipeline.defs.starting import is_drained
 from pricing_pipeline.demand import drains, schedules
-from pricing_pipeline.domain.data_types import Contents, DataType
+from pricing_pipeline.domain.data_types import DataType
 
 _LOG = logging.getLogger(__name__)
 
@@ -66,15 +64,14 @@ def _schedule(type_: DataType, naming: Naming) -> dg.ScheduleDefinition:
     @dg.schedule(
         required_resource_keys=needed(naming, PricingDatabase),
         name=naming.name(f"{type_.data_type}_schedule"),
-        job_name=naming.name(
-            REFRESH_JOB
-        ),  # with a target of its own each schedule would make a job, 60 ms of every load
+        target=[naming.stored_key(type_)],  # so that the asset's page shows it, and only it
         cron_schedule=cron,
         execution_timezone=type_.schedule_timezone,
         default_status=dg.DefaultScheduleStatus.RUNNING,
         description=f"Queues every active instrument of {type_.data_type}, behind what people watch.",
     )
-    def schedule(context: dg.ScheduleEvaluationContext) -> dg.RunRequest | dg.SkipReason:
+    def schedule(context: dg.ScheduleEvaluationContext) -> dg.SkipReason:
+        # It requests no run: the sensor refresh_watched sees to it within seconds that a drain takes what is queued.
         database = given(context, naming, PricingDatabase)
         slot = context.scheduled_execution_time
         with database.engine.begin() as connection:
@@ -91,17 +88,7 @@ def _schedule(type_: DataType, naming: Naming) -> dg.ScheduleDefinition:
                 "; ".join(waiting)
                 or "every instrument of the type is queued or fetched already, or there is none"
             )
-        if is_drained(context.instance, database.engine):
-            return dg.SkipReason(f"queued {queued}; the drain that is at work or starting takes them")
-        return dg.RunRequest(
-            run_key=f"{type_.data_type}-{slot.isoformat()}",
-            # By the slot's time: when a tick is late, Dagster does not have a month that has begun since.
-            partition_key=slot.astimezone(UTC).strftime("%Y-%m-01")
-            if type_.contents is Contents.PRICES
-            else None,
-            asset_selection=[naming.stored_key(type_)],
-            tags={**drain_tags(context.instance, database), "pricing/queued": str(queued)},
-        )
+        return dg.SkipReason(f"queued {queued}; a drain takes them")
 
     return schedule
 

@@ -9,8 +9,9 @@ from __future__ import annotations
 import json
 import logging
 import os
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from datetime import date
+from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ from sqlalchemy.exc import DBAPIError
 from pricing_pipeline.db.engine import make_engine
 from pricing_pipeline.db.location import worker_url
 from pricing_pipeline.defs.naming import PLAIN, Naming
-from pricing_pipeline.domain.data_types import DataType, Fetcher
+from pricing_pipeline.domain.data_types import Contents, DataType, Fetcher
 from pricing_pipeline.errors import DatabaseError
 from pricing_pipeline.providers.configured import call_url
 from pricing_pipeline.registry import data_type_registry, declarations
@@ -34,7 +35,8 @@ class RegistrySnapshot:
 
     A provider that is switched off stays in it: its assets show that, and keep what was reported of them.
     `called_at` is where calls to each go, to the provider or to the sandbox; with the sandbox on, it lacks those
-    whom nobody stands for.
+    whom nobody stands for. `first_months` are those with which the partitions of each type of prices begin. They are
+    kept here, so that a run that starts after the end of a month has the partitions that it was asked for.
     """
 
     version: int
@@ -42,6 +44,7 @@ class RegistrySnapshot:
     providers: dict[str, str]
     routes: dict[str, list[str]]
     called_at: dict[str, str] = field(default_factory=dict)
+    first_months: dict[str, date] = field(default_factory=dict)
     naming: Naming = PLAIN
     source: SettingsSource = OWN
 
@@ -59,7 +62,14 @@ class RegistrySnapshot:
             providers=content["providers"],
             routes=content["routes"],
             called_at=content.get("called_at", {}),
+            first_months={
+                name: date.fromisoformat(month) for name, month in content.get("first_months", {}).items()
+            },
         )
+
+    def first_month(self, data_type: str) -> date:
+        """The month with which the partitions of a type of prices begin. A copy of an earlier release has none."""
+        return self.first_months.get(data_type) or datetime.now(UTC).date().replace(day=1)
 
     def names(self) -> list[str]:
         return [data_type.data_type for data_type in self.data_types]
@@ -89,15 +99,29 @@ def _read(settings: Settings) -> RegistrySnapshot:
             called_at = {
                 name: call_url(settings, known[name], base_urls[name]) for name in base_urls if name in known
             }
+            version = data_type_registry.version(connection)
+            types = tuple(data_type_registry.active_data_types(connection))
             return RegistrySnapshot(
-                version=data_type_registry.version(connection),
-                data_types=tuple(data_type_registry.active_data_types(connection)),
+                version=version,
+                data_types=types,
                 providers=base_urls,
                 routes=data_type_registry.routes(connection),
                 called_at={name: url for name, url in called_at.items() if url is not None},
+                first_months=_first_months(types, data_type_registry.first_stored(connection)),
             )
     finally:
         engine.dispose()
+
+
+def _first_months(types: Sequence[DataType], stored: Mapping[str, date]) -> dict[str, date]:
+    """The first month of each type of prices: of its history, else of its first price, else this month."""
+    today = datetime.now(UTC).date()
+    begins = {
+        type_.data_type: type_.history_from or stored.get(type_.data_type, today)
+        for type_ in types
+        if type_.contents is Contents.PRICES
+    }
+    return {name: min(day, today).replace(day=1) for name, day in begins.items()}
 
 
 def last_good(settings: Settings, naming: Naming = PLAIN) -> RegistrySnapshot:

@@ -31,9 +31,3 @@ def on_their_way(instance: dg.DagsterInstance, engine: Engine, label: str | None
         return waiting
     with engine.connect() as connection:
         return waiting + len(starting - drains.drains_begun(connection, starting))
-
-
-def is_drained(instance: dg.DagsterInstance, engine: Engine) -> bool:
-    """Whether a drain works at the queue, or is about to."""
-    with engine.connect() as connection:
-        return drains.outlook(connection).drain_id is not None or on_their_way(instance, engine) > 0

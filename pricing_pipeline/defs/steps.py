@@ -25,7 +25,7 @@ class Steps:
 
     def __init__(
         self,
-        context: dg.AssetExecutionContext,
+        context: dg.OpExecutionContext | dg.AssetExecutionContext,
         engine: Engine,
         data_type: str,
         waits_for: Callable[[Connection], list[str]],

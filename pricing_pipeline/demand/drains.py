@@ -22,7 +22,6 @@ class Outlook:
     held: bool
     queued: bool
     watched_types: list[str] | None
-    queued_types: list[str] | None
     drain_id: UUID | None
     drain_seconds_left: float | None
     now_epoch: float

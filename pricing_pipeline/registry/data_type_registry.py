@@ -120,6 +120,11 @@ def version(connection: Connection) -> int:
     return int(connection.execute(query("registry.version")).scalar_one())
 
 
+def first_stored(connection: Connection) -> dict[str, date]:
+    """The day of the first price of each active type without history; types without a price are left out."""
+    return {row.data_type: row.first_day for row in connection.execute(query("registry.first_stored"))}
+
+
 def is_empty(connection: Connection) -> bool:
     """True for a database without a data type."""
     return bool(connection.execute(query("registry.is_empty")).scalar_one())

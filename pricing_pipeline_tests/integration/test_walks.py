@@ -124,4 +124,4 @@ def test_b14_one_walk_that_fails_does_not_stop_the_others(core: Core, funds: lis
     assert core.enqueue_due() == 500
     assert queued(core) == funds[:500]
     with core.engine.connect() as connection:
-        assert drains.outlook(connection).queued_types == ["a_nav", NAV]
+        assert drains.outlook(connection).queued

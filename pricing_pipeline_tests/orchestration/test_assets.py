@@ -68,40 +68,98 @@ def test_g1_b1_a_new_row_is_a_pair_of_assets_and_a_retired_one_is_none(stage: St
     assert keys(stage) >= {history("crypto_quote"), latest("crypto_quote")}
     assert keys(stage).isdisjoint({history(NAV), latest(NAV)})
     assert stage.spec("price_history", "crypto_quote").description.startswith("Prices of type crypto_quote.")
-    selected = stage.repository.get_job("refresh").asset_layer.executable_asset_keys
-    assert selected == {history(name) for name in ("crypto_quote", DAILY, QUOTE, FX)}
+
+
+def months_of(stage: Stage, data_type: str) -> dg.MonthlyPartitionsDefinition:
+    months = graph(stage).get(history(data_type)).partitions_def
+    assert isinstance(months, dg.MonthlyPartitionsDefinition)
+    return months
+
+
+def first_month(stage: Stage, data_type: str) -> str:
+    return str(months_of(stage, data_type).get_partition_keys()[0])
 
 
 def test_g1_histories_are_partitioned_by_utc_month_up_to_the_current_one(stage: Stage) -> None:
-    (months,) = {graph(stage).get(history(name)).partitions_def for name in TYPES}
-    assert isinstance(months, dg.MonthlyPartitionsDefinition)
     for now, newest in (
         (datetime(2026, 12, 31, 23, 59, tzinfo=UTC), "2026-12-01"),
         (datetime(2027, 1, 1, 0, 0, tzinfo=UTC), "2027-01-01"),
         (datetime(2026, 12, 31, 23, 30, tzinfo=UTC) + timedelta(hours=1), "2027-01-01"),
     ):
-        found = months.get_partition_keys(current_time=now)
+        found = months_of(stage, DAILY).get_partition_keys(current_time=now)
         assert (found[0], found[-1]) == ("2000-01-01", newest)
     assert all(graph(stage).get(latest(name)).partitions_def is None for name in TYPES)
 
 
-def test_g1_months_begin_with_the_earliest_history_of_the_registry(stage: Stage, core: Core) -> None:
-    def first() -> str:
-        stage.reload()
-        months = graph(stage).get(history(QUOTE)).partitions_def
-        assert isinstance(months, dg.MonthlyPartitionsDefinition)
-        return str(months.get_partition_keys()[0])
-
+def test_g1_months_of_a_type_begin_with_its_own_history(stage: Stage, core: Core) -> None:
+    """They began with the earliest history of all types, so that most of them could never be filled."""
+    assert {name: first_month(stage, name) for name in (DAILY, NAV)} == {
+        DAILY: "2000-01-01",
+        NAV: "2006-04-01",
+    }
     core.rows("UPDATE pricing.data_type_registry SET history_from = '1987-10-19' WHERE data_type = :t", t=NAV)
-    assert first() == "1987-10-01"
-    core.rows("UPDATE pricing.data_type_registry SET is_active = false WHERE data_type = :t", t=NAV)
-    assert first() == "2000-01-01"
+    stage.reload()
+    assert {name: first_month(stage, name) for name in (DAILY, NAV)} == {
+        DAILY: "2000-01-01",
+        NAV: "1987-10-01",
+    }
+
+
+def store(core: Core, data_type: str, symbol: str, at: datetime) -> None:
     core.rows(
-        "UPDATE pricing.data_type_registry SET history_from = '2024-02-29' WHERE data_type = :t", t=DAILY
+        "INSERT INTO pricing.price_history (data_type, symbol, observed_at, amount, scale, provider, call_id,"
+        " fetched_at) VALUES (:data_type, :symbol, :at, 1, 2, 'twelvedata', 1, pricing.clock())",
+        data_type=data_type,
+        symbol=symbol,
+        at=at,
     )
-    assert first() == "2024-02-01"
-    core.rows("UPDATE pricing.data_type_registry SET history_from = NULL")
-    assert first() == "2000-01-01"
+
+
+def test_g1_months_of_a_type_without_history_begin_with_its_first_price_and_stay(
+    stage: Stage, core: Core, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = datetime.now(UTC)
+    assert first_month(stage, QUOTE) in {f"{now:%Y-%m-01}", f"{datetime.now(UTC):%Y-%m-01}"}
+    # The last minute of a month where the price is from, and of UTC.
+    store(core, QUOTE, "MSFT", datetime(2026, 5, 1, 0, 30, tzinfo=UTC))
+    store(core, QUOTE, "AAPL", datetime(2026, 3, 31, 23, 59, tzinfo=UTC))
+    stage.reload()
+    assert first_month(stage, QUOTE) == "2026-03-01"
+    store(core, QUOTE, "AAPL", datetime(2026, 6, 2, tzinfo=UTC))
+    stage.reload()
+    assert first_month(stage, QUOTE) == "2026-03-01"
+    # What has left the database for files counts, too.
+    core.rows("DELETE FROM pricing.price_history WHERE observed_at < '2026-05-01'")
+    core.rows(
+        "INSERT INTO pricing.exported_months (data_type, month, versions, mark, file_bytes, sha256, exported_at,"
+        " moved_at) VALUES (:t, '2026-03-01', 1, '{}', 1, '', pricing.clock(), pricing.clock())",
+        t=QUOTE,
+    )
+    stage.reload()
+    assert first_month(stage, QUOTE) == "2026-03-01"
+    # And without the database, what was stored when it was last there.
+    monkeypatch.setenv("PRICING_DATABASE_URL", "postgresql://worker@127.0.0.1:9/pricing")
+    stage.reload()
+    assert first_month(stage, QUOTE) == "2026-03-01"
+
+
+def test_g1_a_history_that_begins_in_the_future_keeps_no_definitions_from_loading(
+    stage: Stage, core: Core
+) -> None:
+    core.rows("UPDATE pricing.data_type_registry SET history_from = '2999-12-31' WHERE data_type = :t", t=NAV)
+    stage.reload()
+    assert first_month(stage, NAV) == f"{datetime.now(UTC):%Y-%m-01}"
+
+
+def test_g1_what_was_materialized_before_months_began_by_type_stays(stage: Stage) -> None:
+    """All types had months since 2000 then."""
+    old = dg.MonthlyPartitionsDefinition("2000-01-01", end_offset=1)
+    for month in ("2010-03-01", "2011-02-01"):
+        assert month in old.get_partition_keys()
+        stage.instance.report_runless_asset_event(dg.AssetMaterialization(history(NAV), partition=month))
+    months = months_of(stage, NAV)
+    assert stage.instance.get_materialized_partitions(history(NAV)) == {"2010-03-01", "2011-02-01"}
+    assert {"2010-03-01", "2011-02-01"} <= {*months.get_partition_keys()}
 
 
 def test_g1_g6_a_range_of_months_is_one_run(stage: Stage) -> None:

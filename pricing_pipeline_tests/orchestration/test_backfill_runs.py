@@ -278,16 +278,6 @@ def test_g6_the_launchpad_says_what_can_be_configured(stage: Stage) -> None:
     assert all(told.values())
 
 
-def test_g6_a_backfill_from_the_jobs_page_does_what_it_says(
-    stage: Stage, core: Core, sandbox: RunningSandbox
-) -> None:
-    """The job's runs carry no tag of drains by themselves, which alone would leave their months empty."""
-    run = stage.backfill(DAILY, first="2010-03-01", last="2010-04-01", job="refresh")
-    assert run.success
-    assert "pricing/drain" not in run.dagster_run.tags
-    assert row_counts(stage) == rows_by_month(core) == {"2010-03-01": 4 * 23, "2010-04-01": 4 * 21}
-
-
 def warnings(stage: Stage, run: dg.ExecuteInProcessResult) -> list[str]:
     """What a run's log warns of."""
     logged = stage.instance.all_logs(run.run_id)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from pathlib import Path
 
 import dagster as dg
@@ -51,8 +51,7 @@ def test_b29_a_document_type_is_fetched_reported_and_judged_like_any_other(
     core.heartbeat("ann", (PROFILE, "AAPL"), (PROFILE, "MSFT"), (QUOTE, "AAPL"))
     (request,) = stage.tick("refresh_watched").run_requests or ()
     assert DOCUMENT in (request.asset_selection or ())
-    month = datetime.now(UTC).strftime("%Y-%m-01")
-    assert stage.drain(PROFILE, QUOTE, partition=month, tags=request.tags).success
+    assert stage.drain(tags=request.tags).success
 
     (stored,) = stage.observations("document", PROFILE)
     assert stored.partition is None
@@ -76,19 +75,17 @@ def test_g1_documents_have_an_asset_of_their_own_without_months(stage: Stage) ->
     assert graph.get(DOCUMENT).partitions_def is None
     assert graph.get(dg.AssetKey(["price_history", QUOTE])).partitions_def is not None
     assert [dep.asset_key for dep in stage.spec("latest_price", PROFILE).deps] == [DOCUMENT]
-    assert DOCUMENT in stage.definitions.resolve_job_def("refresh").asset_layer.executable_asset_keys
 
 
-@pytest.mark.parametrize("job", [None, "refresh"])
 def test_g3_materialize_fetches_what_is_watched_of_documents_now(
-    stage: Stage, core: Core, sandbox: RunningSandbox, job: str | None
+    stage: Stage, core: Core, sandbox: RunningSandbox
 ) -> None:
     """However fresh it is, as the current month of a price type does."""
     core.heartbeat("ann", (PROFILE, "AAPL"))
     core.hold("bob", (PROFILE, "MSFT"))
     for _ in range(2):
         sandbox.reset()
-        assert stage.backfill(PROFILE, job=job).success
+        assert stage.backfill(PROFILE).success
         assert sorted(symbol for call in sandbox.calls() for symbol in call["symbols"]) == ["AAPL", "MSFT"]
     assert {event.partition for event in stage.materializations("document", PROFILE)} == {None}
 
@@ -96,10 +93,10 @@ def test_g3_materialize_fetches_what_is_watched_of_documents_now(
 def test_g3_past_months_of_prices_fetch_documents_now_and_no_past_of_them(
     stage: Stage, core: Core, sandbox: RunningSandbox
 ) -> None:
-    """One run of the job's page holds both: documents take no notice of its months, and add no warning."""
+    """One run holds both: documents take no notice of its months, and add no warning."""
     core.heartbeat("ann", (PROFILE, "AAPL"), (QUOTE, "AAPL"))
     core.rows("DELETE FROM pricing.api_call_queue_live")
-    run = stage.backfill(DAILY, PROFILE, first="2010-03-01", last="2010-03-01", job="refresh")
+    run = stage.backfill(DAILY, PROFILE, first="2010-03-01", last="2010-03-01")
     assert run.success
     assert not [
         entry for entry in stage.instance.all_logs(run.run_id) if "keeps no history" in entry.user_message
@@ -116,13 +113,12 @@ def test_g3_documents_that_nobody_watches_are_no_fault(stage: Stage, core: Core)
 def test_g3_dagsters_daemon_launches_a_drain_for_documents_alone(
     environment: None, core: Core, tmp_path: Path
 ) -> None:
-    """It has no month then, as no asset of it has."""
     core.heartbeat("ann", (PROFILE, "AAPL"))
     with an_instance(tmp_path) as instance, a_daemon(instance, "refresh_watched") as daemon:
         list(execute_sensor_iteration(daemon, get_dagster_logger("daemon"), None, None))
         (run,) = instance.get_runs()
-    assert run.asset_selection == {DOCUMENT}
-    assert "dagster/partition" not in run.tags
+    assert run.asset_selection is None
+    assert run.tags["pricing/drain"] == "true"
 
 
 def test_g6_what_an_earlier_release_told_of_documents_leaves_the_catalog(stage: Stage) -> None:

@@ -38,9 +38,8 @@ def test_g5_b17_a_drain_stores_prices_and_tells_their_story(
     core.heartbeat("ann", (FX, "EUR/USD"), *quotes)
     (request,) = stage.tick("refresh_watched").run_requests or ()
     month = datetime.now(UTC).strftime("%Y-%m-01")
-    assert request.partition_key == month
     began = time.monotonic()
-    run = stage.drain(QUOTE, FX, partition=month, tags=request.tags)
+    run = stage.drain(tags=request.tags)
     # Somebody watches on, so it works to its end (5 s here) and leaves the rest to its successor.
     assert run.success
     assert time.monotonic() - began > 4.5
@@ -100,7 +99,7 @@ def test_g5_b17_events_name_the_month_of_the_price_and_backfills_leave_the_lates
     core.enqueue(DAILY, "IBM", priority=-2, days=(date(2010, 1, 15), date(2010, 3, 5)))
     with running_sandbox(clock=lambda: sunday) as sandbox:
         monkeypatch.setenv("PRICING_SANDBOX_URL", sandbox.url)
-        assert stage.drain(NAV, partition="2024-12-01", tags={"pricing/drain": "true"}).success
+        assert stage.drain(tags={"pricing/drain": "true"}).success
         assert [call["provider"] for call in sandbox.calls()] == [MFAPI, TWELVEDATA]
     # Launched for December and for one type; the last NAV is of Friday, and the queue had more.
     assert {month for month, _ in observed(stage, NAV)} == {"2024-11-01"}
@@ -129,8 +128,7 @@ def test_g3_b17_a_second_drain_ends_at_once_and_leaves_the_queue_alone(
     """What protects two Dagster instances on one database, whose sensors share no cursor."""
     core.heartbeat("ann", (QUOTE, "AAPL"))
     core.one("SELECT pricing.begin_drain('another instance', 'its run', 120)")
-    month = datetime.now(UTC).strftime("%Y-%m-01")
-    run = stage.drain(QUOTE, partition=month, tags={"pricing/drain": "true"})
+    run = stage.drain(tags={"pricing/drain": "true"})
     assert run.success
     log = [entry.user_message for entry in stage.instance.all_logs(run.run_id)]
     assert "no further drain is needed; those at work take this run's tasks, too" in log

@@ -34,12 +34,15 @@ def put(core: Core, data_type: str, first: str, days: int) -> None:
     )
 
 
-def run(stage: Stage, *data_types: str, **tags: str) -> dg.ExecuteInProcessResult:
-    return stage.definitions.resolve_job_def("export_history").execute_in_process(
-        instance=stage.instance,
-        asset_selection=[PLAIN.export_key(name) for name in data_types] or None,
-        tags=tags,
-        partition_key="2020-03-01" if not tags else None,
+def run(stage: Stage) -> dg.ExecuteInProcessResult:
+    """What the schedule runs."""
+    return stage.definitions.resolve_job_def("export_history").execute_in_process(instance=stage.instance)
+
+
+def export(stage: Stage, data_type: str, month: str) -> dg.ExecuteInProcessResult:
+    """What a person runs."""
+    return stage.definitions.resolve_implicit_global_asset_job_def().execute_in_process(
+        instance=stage.instance, asset_selection=[PLAIN.export_key(data_type)], partition_key=month
     )
 
 
@@ -60,8 +63,8 @@ def test_f12_the_schedule_writes_what_is_due_and_moves_what_is_not_kept(
     keep(core, 3)
     stage.reload()
     (request,) = stage.slot("export_history", datetime(2026, 11, 26, 2, 37, tzinfo=UTC)).run_requests or ()
-    tags = {name: value for name, value in request.tags.items() if name.startswith("pricing/")}
-    assert run(stage, **tags).success
+    assert request.partition_key is None
+    assert run(stage).success
     written = stage.materializations("exported_history", DAILY)
     assert [(event.partition, said(event)["dagster/partition_row_count"]) for event in written] == [
         ("2020-03-01", 31),
@@ -76,7 +79,7 @@ def test_f12_the_schedule_writes_what_is_due_and_moves_what_is_not_kept(
     assert moved == {"2020-03-01": 31, "2020-04-01": 9, "2020-05-01": 0}
     assert core.one("SELECT count(*) FROM pricing.price_history WHERE data_type = :t", t=DAILY) == 30
     assert len(list(folder.glob("data_type=*/month=*/prices.parquet"))) == 4
-    assert run(stage, **tags).success
+    assert run(stage).success
     assert len(stage.materializations("exported_history", DAILY)) == 3
     assert {"exported_history"} == {
         key.path[0] for key in Ours("", (DAILY,))._assets if key.path[0].startswith("exp")
@@ -88,9 +91,11 @@ def test_f12_a_chosen_month_is_written_and_reported_whatever_it_has(
 ) -> None:
     """A backfill of months without values succeeds, too; and nothing moves when a person exports."""
     put(core, DAILY, "2020-03-01", 31)
+    put(core, QUOTE, "2020-01-31", 1)
     keep(core, 3)
     stage.reload()
-    assert run(stage, DAILY, QUOTE).success
+    assert export(stage, DAILY, "2020-03-01").success
+    assert export(stage, QUOTE, "2020-03-01").success
     assert [
         said(e)["dagster/partition_row_count"] for e in stage.materializations("exported_history", DAILY)
     ] == [31]

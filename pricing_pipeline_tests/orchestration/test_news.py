@@ -116,14 +116,14 @@ def test_g8_a_month_is_news_when_it_is_complete_and_when_it_changes_then(
     asset = f"price_history/{DAILY}"
     everybody = ("AAPL", "META", "GOOG", "IBM", "MSFT")
     core.enqueue(DAILY, "IBM", priority=-2, days=(date(2010, 1, 1), date(2010, 3, 5)))
-    assert follower.stage.drain(DAILY, partition="2010-03-01").success
+    assert follower.stage.drain().success
     assert follower.news() == [], "of five shares one was asked for"
     seen = {event.partition: said(event) for event in follower.stage.observations("price_history", DAILY)}
     assert seen["2010-02-01"]["not_filled"].startswith("4 of 5 instruments lack days of this month")
     for symbol in everybody[:-1]:
         core.enqueue(DAILY, symbol, priority=-2, days=(date(2010, 1, 1), date(2010, 3, 5)))
     core.enqueue(DAILY, "MSFT", priority=-2, days=(date(2010, 1, 1), date(2010, 3, 5)))
-    assert follower.stage.drain(DAILY, partition="2010-03-01").success
+    assert follower.stage.drain().success
     assert follower.news() == [(asset, "2010-01-01"), (asset, "2010-02-01")], "of March days are missing"
     assert follower.news() == []
     (january, _) = follower.stage.materializations("price_history", DAILY)
@@ -138,7 +138,7 @@ def test_g8_a_month_that_turns_out_to_lack_nothing_is_told_later(
 ) -> None:
     """No value came since, so nothing else would tell of it."""
     core.enqueue(DAILY, "IBM", priority=-2, days=(date(2010, 1, 1), date(2010, 1, 31)))
-    assert follower.stage.drain(DAILY, partition="2010-01-01").success
+    assert follower.stage.drain().success
     assert follower.news() == []
     core.rows("UPDATE pricing.instruments SET is_active = false WHERE symbol <> 'IBM'")
     assert follower.news() == []

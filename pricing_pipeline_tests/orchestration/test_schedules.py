@@ -14,7 +14,7 @@ from dagster._scheduler.scheduler import launch_scheduled_runs
 
 from pricing_pipeline.defs.markdown import escaped
 from pricing_pipeline_tests.fixtures.core import DAILY, NAV, QUOTE, Core
-from pricing_pipeline_tests.fixtures.dagster import Stage, a_daemon, a_run, an_instance
+from pricing_pipeline_tests.fixtures.dagster import Stage, a_daemon, an_instance
 
 FUNDS = {"118632", "119551", "120841", "125497"}
 SLOT = datetime(2026, 3, 31, 18, 0, tzinfo=UTC)
@@ -42,7 +42,6 @@ def test_b14_the_schedule_is_the_registrys_row(stage: Stage, core: Core) -> None
     schedule = stage.repository.get_schedule_def("mf_nav_schedule")
     assert (schedule.cron_schedule, schedule.execution_timezone) == ("30 23 * * *", "Asia/Kolkata")
     assert schedule.default_status is dg.DefaultScheduleStatus.RUNNING
-    assert schedule.job_name == "refresh"
     assert {one.name for one in stage.repository.schedule_defs} == {"mf_nav_schedule", "check_prices"}
 
     core.rows(
@@ -83,21 +82,14 @@ def test_b14_no_name_of_a_type_collides_with_ours(stage: Stage, core: Core) -> N
         )
     stage.reload()
     assert len(stage.repository.schedule_defs) == 7
-    # A job for each schedule would be most of what a load costs where many types have one.
-    assert {job.name for job in stage.repository.get_all_jobs()} == {"refresh", "check_prices", "__ASSET_JOB"}
 
 
 def test_b14_a_tick_queues_all_active_instruments_behind_live_work(stage: Stage, core: Core) -> None:
     core.rows("UPDATE pricing.instruments SET is_active = false WHERE symbol = '125497'")
     core.rows("UPDATE pricing.instruments SET update_mode = 'manual' WHERE symbol = '120841'")
     tick = evaluated(stage, "mf_nav_schedule")
-    (request,) = tick.run_requests or ()
-    assert request.asset_selection == [dg.AssetKey(["price_history", NAV])]
-    assert request.partition_key == "2026-03-01"
-    assert request.run_key == "mf_nav-2026-03-31T18:00:00+00:00"
-    assert request.tags["pricing/drain"] == "true"
-    assert request.tags["dagster/max_runtime"] == "185"
-    assert request.tags["pricing/queued"] == "2"
+    assert not tick.run_requests
+    assert tick.skip_message == "queued 2; a drain takes them"
     assert {task.symbol: (task.data_type, task.priority) for task in core.tasks()} == {
         "118632": (NAV, -1),
         "119551": (NAV, -1),
@@ -105,7 +97,7 @@ def test_b14_a_tick_queues_all_active_instruments_behind_live_work(stage: Stage,
 
 
 def test_b14_a_second_tick_queues_nothing(stage: Stage, core: Core) -> None:
-    assert evaluated(stage, "mf_nav_schedule").run_requests
+    assert str(evaluated(stage, "mf_nav_schedule").skip_message).startswith("queued 4")
     queued = core.tasks()
     assert {task.symbol for task in queued} == FUNDS
     again = evaluated(stage, "mf_nav_schedule")
@@ -117,18 +109,11 @@ def test_b14_a_second_tick_queues_nothing(stage: Stage, core: Core) -> None:
     assert core.tasks() == queued
 
 
-@pytest.mark.parametrize("status", ["QUEUED", "STARTED", None])
-def test_b14_b17_what_a_drain_takes_anyway_needs_no_run_of_its_own(
-    stage: Stage, core: Core, status: str | None
-) -> None:
-    if status is None:
-        core.rows("SELECT pricing.begin_drain('another', NULL, 120)")
-    else:
-        a_run(stage.instance, dg.DagsterRunStatus[status], stage.drain_tags())
-    tick = evaluated(stage, "mf_nav_schedule")
-    assert not tick.run_requests
-    assert tick.skip_message == "queued 4; the drain that is at work or starting takes them"
+def test_b14_b17_what_is_queued_has_the_sensor_request_a_drain(stage: Stage, core: Core) -> None:
+    evaluated(stage, "mf_nav_schedule")
     assert {task.symbol for task in core.tasks()} == FUNDS
+    (request,) = stage.tick("refresh_watched").run_requests or ()
+    assert request.tags["pricing/drain"] == "true"
 
 
 def test_b14_a_tick_that_can_queue_nothing_says_why(stage: Stage, core: Core) -> None:
@@ -147,7 +132,7 @@ def test_b14_a_tick_that_can_queue_nothing_says_why(stage: Stage, core: Core) ->
 
 def test_b14_a_watched_fund_keeps_its_viewers_priority(stage: Stage, core: Core) -> None:
     core.heartbeat("ann", (NAV, "118632"))
-    assert evaluated(stage, "mf_nav_schedule").run_requests
+    assert str(evaluated(stage, "mf_nav_schedule").skip_message).startswith("queued 3")
     assert {task.symbol: task.priority for task in core.tasks()} == {
         "118632": 1,
         **dict.fromkeys(FUNDS - {"118632"}, -1),
@@ -166,13 +151,32 @@ def test_g2_checks_run_hourly_while_anyone_watches(
     assert bool(tick.skip_message) == (not runs)
 
 
-def test_b14_dagsters_scheduler_makes_a_run_of_the_type_alone(stage: Stage, core: Core) -> None:
-    """Schedules share the job of all types; the request says which one it is for."""
+def test_b14_dagsters_scheduler_queues_the_type_and_makes_no_run(stage: Stage, core: Core) -> None:
     with a_daemon(stage.instance) as workspace:
         for moment in (SLOT - timedelta(hours=1), SLOT + timedelta(minutes=1)):
             list(launch_scheduled_runs(workspace, logging.getLogger(), moment, iteration_times={}))
-        runs = {run.tags["dagster/schedule_name"]: run for run in stage.instance.get_runs()}
-    run = runs["mf_nav_schedule"]
-    assert (run.job_name, run.asset_selection) == ("refresh", {dg.AssetKey(["price_history", NAV])})
-    assert run.status is dg.DagsterRunStatus.QUEUED
-    assert run.tags["dagster/partition"] == "2026-03-01"
+    assert {task.symbol for task in core.tasks()} == FUNDS
+    assert "mf_nav_schedule" not in {run.tags["dagster/schedule_name"] for run in stage.instance.get_runs()}
+
+
+def test_g1_each_history_shows_its_own_schedule_and_no_other(stage: Stage, core: Core) -> None:
+    """All of them were listed with each history, because they shared a job that selects all."""
+    core.rows(
+        "UPDATE pricing.data_type_registry SET refresh_strategy = 'scheduled', refresh_schedule = '0 1 * * *'"
+        " WHERE data_type = 'equity_daily'"
+    )
+    stage.reload()
+    with a_daemon(stage.instance) as workspace:
+        location = workspace.create_request_context().get_code_location("pricing_pipeline")
+        (repository,) = location.get_repositories().values()
+
+        def shown(*path: str) -> set[str]:
+            key = dg.AssetKey(path)
+            return {
+                *(one.name for one in repository.get_schedules_targeting(key)),
+                *(one.name for one in repository.get_sensors_targeting(key)),
+            }
+
+        assert shown("price_history", NAV) == {"mf_nav_schedule"}
+        assert shown("price_history", DAILY) == {"equity_daily_schedule"}
+        assert shown("price_history", QUOTE) == set()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from concurrent.futures import ThreadPoolExecutor
-from datetime import UTC, date, datetime
+from datetime import date
 from pathlib import Path
 
 import dagster as dg
@@ -31,16 +31,6 @@ def requested(tick: SensorExecutionData) -> dg.RunRequest:
     return request
 
 
-def selected(request: dg.RunRequest) -> list[str]:
-    assert request.asset_selection is not None
-    assert {key.path[0] for key in request.asset_selection} == {"price_history"}
-    return [key.path[1] for key in request.asset_selection]
-
-
-def this_month() -> str:
-    return datetime.now(UTC).strftime("%Y-%m-01")
-
-
 def begin_drain(core: Core, seconds: int = 120) -> str:
     return str(core.one("SELECT pricing.begin_drain('another', NULL, :seconds)", seconds=seconds))
 
@@ -57,29 +47,16 @@ def test_g3_a_subscription_leads_to_a_drain(stage: Stage, core: Core) -> None:
     core.heartbeat("bob", (QUOTE, "AAPL"))
     core.rows("DELETE FROM pricing.api_call_queue_live")
     core.rows("UPDATE pricing.demand SET due_at = pricing.clock(), became_due_at = NULL")
-    months = [this_month()]
     request = requested(stage.tick(SENSOR))
-    assert selected(request) == [QUOTE, FX]
-    assert request.partition_key in [*months, this_month()]
+    assert (request.asset_selection, request.partition_key) == (None, None)
     assert request.tags["pricing/drain"] == "true"
     # The queue has what is due, most viewers first.
     assert {task.symbol: task.priority for task in core.tasks()} == {"AAPL": 2, "EUR/USD": 1}
 
 
-def test_g3_a_database_that_is_ahead_of_dagster_names_no_month_to_come(
-    stage: Stage, core: Core, clock: Clock
-) -> None:
-    """At the turn of a month, clocks that differ by a second do."""
-    clock.advance(32 * 86_400)
-    core.heartbeat("ann", (QUOTE, "AAPL"))
-    months = [this_month()]
-    assert requested(stage.tick(SENSOR)).partition_key in [*months, this_month()]
-
-
 def test_g3_what_is_held_leads_to_a_drain_too(stage: Stage, core: Core, clock: Clock) -> None:
     core.hold("ann", (QUOTE, "AAPL"))
-    request = requested(stage.tick(SENSOR))
-    assert selected(request) == [QUOTE]
+    requested(stage.tick(SENSOR))
     core.refresh()
     clock.advance(3600)
     assert stage.tick(SENSOR).skip_message == (
@@ -89,7 +66,7 @@ def test_g3_what_is_held_leads_to_a_drain_too(stage: Stage, core: Core, clock: C
     core.refresh()
     clock.advance(86_400)
     # Older than the background TTL, and read within 48 hours: the tick itself queues it.
-    assert QUOTE in selected(requested(stage.tick(SENSOR)))
+    requested(stage.tick(SENSOR))
     assert core.tasks("AAPL")[-1].priority == 0
 
 
@@ -99,16 +76,12 @@ def test_g3_a_drain_that_hangs_is_ended_by_run_monitoring(
     monkeypatch.setenv("PRICING_MAX_DRAIN_SECONDS", "300")
     core.heartbeat("ann", (QUOTE, "AAPL"))
     assert requested(stage.tick(SENSOR)).tags["dagster/max_runtime"] == "480"
-    # A backfill of the same job takes as long as it takes.
-    assert (
-        stage.repository.get_job("refresh").tags.keys().isdisjoint({"dagster/max_runtime", "pricing/drain"})
-    )
 
 
 def test_g3_work_left_in_the_queue_is_reason_enough(stage: Stage, core: Core) -> None:
     core.enqueue(DAILY, "IBM", priority=-2, days=(date(2010, 1, 1), date(2010, 1, 31)))
     core.enqueue(NAV, "118632", priority=-1)
-    assert selected(requested(stage.tick(SENSOR))) == [DAILY, NAV]
+    requested(stage.tick(SENSOR))
 
 
 @pytest.mark.parametrize("status", ["NOT_STARTED", "QUEUED", "STARTING", "STARTED"])
@@ -191,7 +164,7 @@ def test_g3_b17_a_dead_drain_is_replaced_when_its_lease_is_out(
     clock.advance(14)
     assert "at work" in str(stage.tick(SENSOR, first.cursor).skip_message)
     clock.advance(2)
-    assert selected(requested(stage.tick(SENSOR, first.cursor))) == [QUOTE]
+    requested(stage.tick(SENSOR, first.cursor))
 
 
 def test_g3_a_drain_that_came_and_went_makes_nobody_wait(stage: Stage, core: Core, clock: Clock) -> None:
@@ -223,9 +196,7 @@ def test_g3_b1_a_type_is_served_before_it_is_loaded(stage: Stage, core: Core) ->
         " VALUES ('new_quote', 'quote', 5)"
     )
     core.heartbeat("ann", ("new_quote", "AAPL"))
-    assert selected(requested(stage.tick(SENSOR))) == sorted([DAILY, QUOTE, FX, NAV])
-    core.heartbeat("ann", (QUOTE, "AAPL"))
-    assert selected(requested(stage.tick(SENSOR))) == [QUOTE]
+    requested(stage.tick(SENSOR))
 
 
 def test_g3_a_cursor_of_another_version_does_not_stop_the_sensor(stage: Stage, core: Core) -> None:

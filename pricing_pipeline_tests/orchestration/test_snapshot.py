@@ -190,7 +190,7 @@ def test_b1_a_run_worker_has_the_definitions_of_its_code_location(
     with dg.DagsterInstance.ephemeral() as instance:
         run = worker.get_implicit_global_asset_job_def().execute_in_process(
             instance=instance,
-            partition_key="2010-03-01",
+            tags={"dagster/partition": "2010-03-01"},
             asset_selection=[dg.AssetKey(["price_history", name]) for name in (DAILY, NAV)],
             raise_on_error=False,
         )

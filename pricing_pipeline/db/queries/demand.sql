@@ -149,10 +149,6 @@ SELECT EXISTS (SELECT FROM pricing.active_subscriptions) AS watched,
            OR EXISTS (SELECT FROM pricing.schedule_walks WHERE walk_slot IS NOT NULL) AS queued,
        (SELECT array_agg(r.data_type ORDER BY r.data_type) FROM pricing.data_type_registry r
         WHERE EXISTS (SELECT FROM pricing.active_subscriptions a WHERE a.data_type = r.data_type)) AS watched_types,
-       (SELECT array_agg(r.data_type ORDER BY r.data_type) FROM pricing.data_type_registry r
-        WHERE EXISTS (SELECT FROM pricing.api_call_queue_live q WHERE q.data_type = r.data_type)
-           OR EXISTS (SELECT FROM pricing.pair_requests p WHERE p.data_type = r.data_type)
-           OR EXISTS (SELECT FROM pricing.schedule_walks w WHERE w.data_type = r.data_type AND w.walk_slot IS NOT NULL)) AS queued_types,
        d.drain_id, extract(epoch FROM d.ends_at - n.at)::float8 AS drain_seconds_left,
        extract(epoch FROM n.at)::float8 AS now_epoch,
        (SELECT version FROM pricing.registry_state) AS registry_version

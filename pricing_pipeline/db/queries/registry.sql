@@ -225,3 +225,17 @@ UPDATE pricing.user_caps SET
     pairs_per_user = coalesce(CAST(:pairs_per_user AS integer), pairs_per_user),
     new_pairs_per_minute = coalesce(CAST(:new_pairs_per_minute AS integer), new_pairs_per_minute),
     price_alerts_per_user = coalesce(CAST(:price_alerts_per_user AS integer), price_alerts_per_user);
+
+-- name: first_stored
+-- The day of the first price of each active type of prices without history, where one is stored in the database or in a file.
+SELECT r.data_type, (s.since AT TIME ZONE 'UTC')::date AS first_day
+FROM pricing.data_type_registry r
+CROSS JOIN LATERAL (
+    SELECT least(
+        (SELECT pricing.start_of(min(e.month)) FROM pricing.exported_months e WHERE e.data_type = r.data_type),
+        (SELECT min(h.observed_at) FROM pricing.instruments i
+         CROSS JOIN LATERAL (SELECT x.observed_at FROM pricing.price_history x
+                             WHERE x.data_type = r.data_type AND x.symbol = i.symbol
+                             ORDER BY x.observed_at LIMIT 1) h
+         WHERE i.asset_class = r.asset_class)) AS since) s
+WHERE r.is_active AND r.contents = 'prices' AND r.history_from IS NULL AND s.since IS NOT NULL;
