@@ -88,9 +88,8 @@ def _way(action: str) -> int:
 
 def _positions(header: Header, name: str) -> list[int]:
     """The columns of a name; #3 is the third one, whatever its name."""
-    if name.startswith("#") and name[1:].isdigit() and 1 <= int(name[1:]) <= len(header.names):
-        return [int(name[1:]) - 1]
-    return header.positions(name)
+    by_number = [place for place in range(len(header.names)) if name == f"#{place + 1}"]
+    return by_number or header.positions(name)
 
 
 def _one(header: Header, name: str) -> int:

@@ -28,7 +28,12 @@ class Row:
 
     def __getitem__(self, position: int | None) -> str:
         """The cell of a column, empty where the line ends before it, and for no column."""
-        return self.cells[position].strip() if position is not None and position < len(self.cells) else ""
+        # A line end in a cell would be one on the terminal.
+        return (
+            " ".join(self.cells[position].split())
+            if position is not None and position < len(self.cells)
+            else ""
+        )
 
 
 class Header:
@@ -80,15 +85,20 @@ class Table:
 def tables(text: str) -> Iterator[tuple[Header, Callable[[Mark | None], Table]]]:
     """Each line near the beginning that may be the header, read with each separator, and the table below it."""
     named = _named_separator(text)
-    separators = _SEPARATORS if named is None else (named,)
-    for separator in separators:
+    alone = list[tuple[Header, Callable[[Mark | None], Table]]]()
+    for separator in _SEPARATORS if named is None else (named,):
         try:
-            first = list(_rows(text, separator, _HEADER_WITHIN))
+            for row in _rows(text, separator, _HEADER_WITHIN):
+                if named is not None and row.line == 1:
+                    continue
+                candidate = Header(row.cells), _below(text, separator, row)
+                if len(row.cells) > 1:
+                    yield candidate
+                else:
+                    alone.append(candidate)
         except HoldingsFileRefused:  # it is no table with this separator
             continue
-        for row in first[0 if named is None else 1 :]:
-            if len(row.cells) > 1:
-                yield Header(row.cells), _below(text, separator, row)
+    yield from alone  # a table of one column
 
 
 def _below(text: str, separator: str, header: Row) -> Callable[[Mark | None], Table]:
@@ -119,7 +129,8 @@ def lines_of(
 
 
 def _rows(text: str, separator: str, at_most: int = _MOST_LINES) -> Iterator[Row]:
-    reader = csv.reader(io.StringIO(text, newline=""), delimiter=separator)
+    # Strict: a quote that nobody closes would take in all lines below, and nobody would miss them.
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter=separator, strict=True)
     line = 1
     try:
         for count, cells in enumerate(reader):
@@ -132,7 +143,9 @@ def _rows(text: str, separator: str, at_most: int = _MOST_LINES) -> Iterator[Row
             yield Row(line, cells)
             line = reader.line_num + 1
     except csv.Error as error:
-        raise HoldingsFileRefused(f"line {line} is no line of a table: {error}.") from error
+        raise HoldingsFileRefused(
+            f"line {line} is no line of a table: {error}. Close its quotes; one within a text is written twice."
+        ) from error
 
 
 def _named_separator(text: str) -> str | None:
