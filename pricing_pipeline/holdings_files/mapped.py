@@ -11,13 +11,15 @@ from pricing_pipeline.holdings_files.positions import Entry, LeftOut, Names, Rea
 from pricing_pipeline.holdings_files.tables import Header, Row, Table, lines_of
 
 FIELDS = ("symbol", "isin", "exchange", "currency", "name", "quantity", "action", "time")
-"""What a column can be. One of symbol, isin and name must be given."""
+"""What a column can be. One of symbol and isin must be given."""
 
 _IN = (
     "buy",
     "bought",
+    "bot",
     "kauf",
     "achat",
+    "acquisto",
     "compra",
     "koop",
     "purchase",
@@ -26,7 +28,20 @@ _IN = (
     "split",
     "b",
 )
-_OUT = ("sell", "sold", "verkauf", "vente", "venta", "verkoop", "vendita", "sale", "transfer out", "s")
+_OUT = (
+    "sell",
+    "sold",
+    "sld",
+    "verkauf",
+    "vente",
+    "venta",
+    "venda",
+    "verkoop",
+    "vendita",
+    "sale",
+    "transfer out",
+    "s",
+)
 
 
 def require_fields(columns: Mapping[str, str]) -> None:

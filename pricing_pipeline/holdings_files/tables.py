@@ -103,10 +103,8 @@ def tables(text: str) -> Iterator[tuple[Header, Callable[[Mark | None], Table]]]
 
 def _below(text: str, separator: str, header: Row) -> Callable[[Mark | None], Table]:
     def table(decimal: Mark | None) -> Table:
-        rows = [
-            row for row in _rows(text, separator) if row.line > header.line and any(map(str.strip, row.cells))
-        ]
-        return Table(Header(header.cells), rows, decimal)
+        _, *rows = _rows(text, separator, first=header.line)
+        return Table(Header(header.cells), [row for row in rows if any(map(str.strip, row.cells))], decimal)
 
     return table
 
@@ -128,10 +126,14 @@ def lines_of(
             yield Fault(row.line, names.in_words or row[0], str(error))
 
 
-def _rows(text: str, separator: str, at_most: int = _MOST_LINES) -> Iterator[Row]:
-    # Strict: a quote that nobody closes would take in all lines below, and nobody would miss them.
-    reader = csv.reader(io.StringIO(text, newline=""), delimiter=separator, strict=True)
-    line = 1
+def _rows(text: str, separator: str, at_most: int = _MOST_LINES, first: int | None = None) -> Iterator[Row]:
+    """The rows from a line on, which begin a table, or those among which its header is looked for."""
+    lines = io.StringIO(text, newline="")
+    line = first or 1
+    for _ in range(1, line):
+        lines.readline()
+    # In a table, a quote that nobody closes would take in all lines below, and nobody would miss them.
+    reader = csv.reader(lines, delimiter=separator, strict=first is not None)
     try:
         for count, cells in enumerate(reader):
             if count >= at_most:
@@ -141,7 +143,7 @@ def _rows(text: str, separator: str, at_most: int = _MOST_LINES) -> Iterator[Row
             if len(cells) > _MOST_COLUMNS:
                 raise HoldingsFileRefused(f"line {line} has more than {_MOST_COLUMNS} columns.")
             yield Row(line, cells)
-            line = reader.line_num + 1
+            line = (first or 1) + reader.line_num
     except csv.Error as error:
         raise HoldingsFileRefused(
             f"line {line} is no line of a table: {error}. Close its quotes; one within a text is written twice."

@@ -362,6 +362,8 @@ def test_a7_a_quote_that_nobody_closes_takes_no_lines_away(note: str, later: str
     ]
     with pytest.raises(HoldingsFileRefused, match=said):
         read_file("\n".join(rows).encode())
+    with pytest.raises(HoldingsFileRefused, match=said.replace("3", "5")):
+        read_file("\n".join(['Of "Ann"', '"My "best" account"', *rows]).encode())
     whole = [row.replace(note, '"good ""old"" days"').replace(later or "-", "") for row in rows]
     assert len(read_file("\n".join(whole).encode()).positions) == 3
 
@@ -375,6 +377,18 @@ def test_a7_what_has_no_isin_is_told_apart_by_its_ticker_whatever_stands_for_non
         for one in read_file(content.encode(), columns=columns).positions
     }
     assert held == {"AAPL": (4, "US0378331005"), "MSFT": (2, "MSFT")}
+
+
+def test_a7_an_action_is_known_in_the_words_of_many_brokers() -> None:
+    words = ["BOT,SLD", "Acquisto,Vendita", "Compra,Venda", "Kauf,Verkauf", "B,S"]
+    rows = [
+        f"T{place},{word},2"
+        for place, pair in enumerate(words)
+        for word in (pair.split(",")[0], *pair.split(","))
+    ]
+    columns = {"symbol": "Ticker", "action": "Side", "quantity": "Shares"}
+    file = read_file("\n".join(["Ticker,Side,Shares", *rows]).encode(), columns=columns)
+    assert [one.quantity for one in file.positions] == [2] * len(words)
 
 
 def test_a7_two_listings_that_are_held_are_two_positions() -> None:
