@@ -67,12 +67,12 @@ def read(table: Table, columns: Mapping[str, str]) -> Iterator[Read]:
     quantity = table.numbers(shares, Mark.POINT) if shares is not None else None
 
     def names_of(row: Row) -> Names:
-        exchange = row[at.get("exchange")]
+        exchange, currency = row[at.get("exchange")], row[at.get("currency")]
         names = Names(
             isin=row[at.get("isin")].upper(),
             ticker=row[at.get("symbol")],
             exchange=exchange if exchange in exchanges() else "",
-            currency=row[at.get("currency")],
+            currency=currency.upper() if currency.islower() else currency,  # GBp are pence
             title=row[at.get("name")],
         )
         if exchange and not names.exchange and names.ticker:

@@ -216,6 +216,8 @@ def test_a7_a_split_changes_the_shares_and_the_newest_ticker_counts() -> None:
         (Names(ticker="118632", isin="INF204K01XI3"), ["118632"]),
         (Names(isin="INE002A01018", exchange="XNSE"), []),
         (Names(ticker="VOD LN"), ["VOD LN"]),
+        (Names(ticker="TSCO", currency="GBP"), ["TSCO:XLON"]),
+        (Names(ticker="118632", currency="INR"), ["118632"]),
         (Names(ticker="AAPL"), ["AAPL"]),
     ],
 )
@@ -408,7 +410,7 @@ def test_a7_two_listings_that_are_held_are_two_positions() -> None:
         ("BTC", "EUR"),
     ]
     columns = {"symbol": "Ticker", "currency": "In", "quantity": "Shares"}
-    file = read_file(b"Ticker,In,Shares\nVOD,GBX,1\nVOD,USD,2\n", columns=columns)
+    file = read_file(b"Ticker,In,Shares\nVOD,gbx,1\nVOD,USD,2\n", columns=columns)
     assert [list(meant_by(one.names).symbols) for one in file.positions] == [["VOD:XLON"], ["VOD"]]
 
 
