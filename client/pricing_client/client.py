@@ -159,17 +159,17 @@ class PricingClient:
         `pax` people cannot book, `currency` what has no price in it.
         """
         params = {**_days(first, last), "pax": pax, "currency": currency, "as_of": _time(as_of)}
-        path = f"/products/{quote(symbol)}/availability"
+        path = f"/products/{_in_path(symbol)}/availability"
         return self._get(_rows("days", AvailableDay), path, sellable=sellable or None, **params)
 
     def commodity_prices(self, name: str, *, as_of: datetime | None = None) -> list[CommodityPrice]:
         """Where a commodity (its slug, code, name or number) is traded. Nothing is queued: watch a terminal."""
-        path = f"/commodities/{quote(name)}/prices"
+        path = f"/commodities/{_in_path(name)}/prices"
         return self._get(_rows("prices", CommodityPrice), path, as_of=_time(as_of))
 
     def terminal_prices(self, name: str, *, as_of: datetime | None = None) -> list[CommodityPrice]:
         """What a terminal (its symbol, code or name) trades. Nothing is queued: watch the terminal."""
-        path = f"/terminals/{quote(name)}/prices"
+        path = f"/terminals/{_in_path(name)}/prices"
         return self._get(_rows("prices", CommodityPrice), path, as_of=_time(as_of))
 
     def trade_routes(self, from_terminal: str | None = None, *, limit: int = 20) -> list[TradeRoute]:
@@ -354,7 +354,7 @@ class PricingClient:
         adjust: Adjust | None,
     ) -> list[Bar]:
         params = {**_days(first, last), "as_of": _time(as_of), "adjust": adjust}
-        told, bars = self._get(_history, f"/history/{quote(data_type)}/{quote(symbol)}", **params)
+        told, bars = self._get(_history, f"/history/{_in_path(data_type)}/{_in_path(symbol)}", **params)
         for warning in told:
             warnings.warn(warning, HistoryWarning, stacklevel=3)
         return bars
@@ -424,6 +424,13 @@ def _wanted(wanted: Sequence[str | Pair], data_type: str | None) -> dict[str, st
 
 def _pairs(pairs: Iterable[Any]) -> str:
     return ",".join(f"{data_type}:{symbol}" for data_type, symbol in _each(pairs))
+
+
+def _in_path(name: str) -> str:
+    """A name as a path has it. Raises ValueError for one that would lead to another path, as ../x does."""
+    if {".", ".."} & set(name.split("/")):
+        raise ValueError(f"nothing is called {name!r}")
+    return quote(name)
 
 
 def _assigned(pairs: Mapping[str, str] | None) -> list[str] | None:

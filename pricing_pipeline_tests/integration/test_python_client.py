@@ -449,6 +449,8 @@ def test_f4_slips_in_a_call_are_told_in_words() -> None:
             client.heartbeat(QUOTE, "AAPL")  # type: ignore[arg-type]
         with pytest.raises(TypeError, match="a pair has a data type and a symbol"):
             next(client.watch(QUOTE))  # type: ignore[arg-type]
+        with pytest.raises(ValueError, match=r"nothing is called '\.\./\.\./metrics'"):
+            client.history(QUOTE, "../../metrics")
 
 
 @pytest.mark.usefixtures("still")
