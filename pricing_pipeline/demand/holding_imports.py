@@ -378,7 +378,7 @@ def _decided(question: _Question, judged: Mapping[tuple[str, str], _Judged], kno
         reason = worst.reason if worst.given == names.ticker else f"{worst.given}: {worst.reason}"
         return [replace(base, reason=reason, proposal=proposal)]
     doubt = able[0].reason if able[0].outcome == "doubtful" else None
-    if names.isin and base.isin is None:
+    if base.isin is None and any(map(str.isdigit, names.isin)):  # a dash stands for none
         doubt = f"its ISIN {names.isin} has a wrong check digit; it goes by its ticker"
     # The first class that has the symbol, in all of its types that are to be held.
     asset_class = known.classes[able[0].data_type]

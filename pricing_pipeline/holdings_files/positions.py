@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from enum import StrEnum
 
@@ -147,8 +147,10 @@ def summed(format_: str, read: Iterable[Read], *, is_history: bool, by_listing: 
         if entry.quantity is not None:
             known.quantity = (known.quantity or Decimal(0)) + entry.quantity
     positions = list[Position]()
-    for one in sums.values():
+    for (kind, identifier, *_), one in sums.items():
         names, lines = one.newest.names, tuple(one.lines)
+        if kind == "isin":  # the newest line may lack it
+            names = replace(names, isin=identifier)
         if one.quantity == 0:
             reason = "all of it was sold" if len(lines) > 1 else "its quantity is 0"
             left_out += [LeftOut(line, names.in_words, reason) for line in lines]

@@ -211,6 +211,10 @@ def test_a7_an_isin_with_a_wrong_check_digit_is_named_and_never_kept(
     assert (vague["outcome"], vague["symbol"]) == ("new", "ABCDEF")
     assert "at most five letters" in vague["reason"], "and so its ISIN may be that of another one"
     assert core.one("SELECT count(*) FROM pricing.instruments WHERE isin IS NOT NULL") == 0
+    path.write_text("Ticker,ISIN\nMSFT,-\n")
+    assert cli("holding", "import", str(path), *columns).json["decisions"][0]["reason"] is None, (
+        "a dash is none"
+    )
 
 
 def test_a7_unknown_isins_are_looked_up_where_that_is_asked_for(

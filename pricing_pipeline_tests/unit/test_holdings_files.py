@@ -372,7 +372,7 @@ def test_a7_a_quote_that_nobody_closes_takes_no_lines_away(note: str, later: str
 
 @pytest.mark.parametrize("none", ["-", "N/A", "US000"])
 def test_a7_what_has_no_isin_is_told_apart_by_its_ticker_whatever_stands_for_none(none: str) -> None:
-    content = f"Ticker,ISIN,Shares\nAAPL,{none},1\nMSFT,{none},2\nAAPL,US0378331005,3\n"
+    content = f"Ticker,ISIN,Shares\nAAPL,US0378331005,3\nMSFT,{none},2\nAAPL,{none},1\n"
     columns = {"symbol": "Ticker", "isin": "ISIN", "quantity": "Shares"}
     held = {
         one.names.ticker: (one.quantity, one.names.in_words)
