@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields
 from datetime import date, datetime
 from decimal import Decimal
+from functools import partial
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar
 from urllib.parse import quote
@@ -15,7 +16,14 @@ from urllib.parse import quote
 import httpx
 
 from pricing_client.events import as_update, lines_of, read_events
-from pricing_client.problems import HistoryWarning, TooMuch, Unavailable, problem_of
+from pricing_client.problems import (
+    ApiError,
+    HistoryWarning,
+    TooMuch,
+    Unavailable,
+    problem_of,
+    understood,
+)
 from pricing_client.shapes import (
     Answer,
     AvailableDay,
@@ -92,15 +100,11 @@ class PricingClient:
         Missing and stale prices are queued: ask again in a moment. Of symbols without a data type, only what is watched
         or held is.
         """
-        return shaped(Prices, self._get("/prices", **_wanted(wanted, data_type)))
+        return self._get(partial(shaped, Prices), "/prices", **_wanted(wanted, data_type))
 
     def why(self, *wanted: str | Pair, data_type: str | None = None) -> list[Why]:
         """Why the prices of symbols, or of pairs, are as old as they are, and which symbols are no instruments."""
-        content = self._get("/why", **_wanted(wanted, data_type))
-        unknown = [
-            {**pair, **pair["why"], "observed_at": None, "fetched_at": None} for pair in content["missing"]
-        ]
-        return [shaped(Why, reason) for reason in [*content["reasons"], *unknown]]
+        return self._get(_reasons, "/why", **_wanted(wanted, data_type))
 
     def history(
         self,
@@ -155,23 +159,23 @@ class PricingClient:
         `pax` people cannot book, `currency` what has no price in it.
         """
         params = {**_days(first, last), "pax": pax, "currency": currency, "as_of": _time(as_of)}
-        content = self._get(f"/products/{quote(symbol)}/availability", sellable=sellable or None, **params)
-        return [shaped(AvailableDay, day) for day in content["days"]]
+        path = f"/products/{_in_path(symbol)}/availability"
+        return self._get(_rows("days", AvailableDay), path, sellable=sellable or None, **params)
 
     def commodity_prices(self, name: str, *, as_of: datetime | None = None) -> list[CommodityPrice]:
         """Where a commodity (its slug, code, name or number) is traded. Nothing is queued: watch a terminal."""
-        content = self._get(f"/commodities/{quote(name)}/prices", as_of=_time(as_of))
-        return [shaped(CommodityPrice, price) for price in content["prices"]]
+        path = f"/commodities/{_in_path(name)}/prices"
+        return self._get(_rows("prices", CommodityPrice), path, as_of=_time(as_of))
 
     def terminal_prices(self, name: str, *, as_of: datetime | None = None) -> list[CommodityPrice]:
         """What a terminal (its symbol, code or name) trades. Nothing is queued: watch the terminal."""
-        content = self._get(f"/terminals/{quote(name)}/prices", as_of=_time(as_of))
-        return [shaped(CommodityPrice, price) for price in content["prices"]]
+        path = f"/terminals/{_in_path(name)}/prices"
+        return self._get(_rows("prices", CommodityPrice), path, as_of=_time(as_of))
 
     def trade_routes(self, from_terminal: str | None = None, *, limit: int = 20) -> list[TradeRoute]:
         """The routes that earn most, or those from one terminal (its symbol, code or name)."""
-        content = self._get("/trade-routes", **{"from": from_terminal, "limit": limit})
-        return [shaped(TradeRoute, route) for route in content["routes"]]
+        params = {"from": from_terminal, "limit": limit}
+        return self._get(_rows("routes", TradeRoute), "/trade-routes", **params)
 
     def heartbeat(self, *pairs: Pair, all_or_nothing: bool = False) -> Answer:
         """Report once a minute which pairs the user is viewing. Each pair is accepted or refused separately.
@@ -179,19 +183,19 @@ class PricingClient:
         With `all_or_nothing` a refused pair raises RequestRefused, or TooMuch if it is above a cap, and nothing
         changes.
         """
-        return shaped(Answer, self._post("/heartbeat", pairs, all_or_nothing=all_or_nothing))
+        return self._post(partial(shaped, Answer), "/heartbeat", pairs, all_or_nothing=all_or_nothing)
 
     def leave(self, *pairs: Pair) -> int:
         """Stop watching these pairs; returns how many subscriptions ended."""
-        return int(self._post("/unsubscribe", pairs)["changed"])
+        return self._post(_changed, "/unsubscribe", pairs)
 
     def hold(self, *pairs: Pair, all_or_nothing: bool = False) -> Answer:
         """Open holdings of these pairs; returns and raises the same as `heartbeat`."""
-        return shaped(Answer, self._post("/hold", pairs, all_or_nothing=all_or_nothing))
+        return self._post(partial(shaped, Answer), "/hold", pairs, all_or_nothing=all_or_nothing)
 
     def release(self, *pairs: Pair) -> int:
         """Close the user's holdings of these pairs; returns how many were closed."""
-        return int(self._post("/release", pairs)["changed"])
+        return self._post(_changed, "/release", pairs)
 
     def subscriptions(self) -> list[Subscription]:
         """The pairs that the user watches, by data type and symbol."""
@@ -227,7 +231,8 @@ class PricingClient:
             "data_type": list(data_types) or None,
             "decimal": decimal,
         }
-        return shaped(Imported, self._transport.ask("POST", "/holdings/import", params, content))
+        read = partial(shaped, Imported)
+        return self._transport.ask(read, "POST", "/holdings/import", params, content)
 
     def price_alerts(self) -> list[PriceAlert]:
         """The price alerts of the user, in the order in which they were added."""
@@ -249,7 +254,8 @@ class PricingClient:
         """Add a price alert: a condition, and the recipient to tell. The pipeline's owner adds recipients.
 
         `threshold` is the price of `above` and `below` and the percentage of `moved`; `lasts_seconds` belongs to
-        `stale`, `pace_seconds` to `each`. Raises RequestRefused if the same price alert is there already.
+        `stale`, `pace_seconds` to `each`. Raises RequestRefused if the same price alert is there already, which it
+        also is if the answer to this request was lost, and it was sent again.
         """
         wanted = {
             "recipient": recipient,
@@ -262,12 +268,12 @@ class PricingClient:
             "hysteresis": None if hysteresis is None else str(hysteresis),
             "hysteresis_in": hysteresis_in,
         }
-        return shaped(PriceAlert, self._send("/price-alerts", without_none(wanted)))
+        return self._send(partial(shaped, PriceAlert), "/price-alerts", without_none(wanted))
 
     def remove_price_alerts(self, *price_alert_ids: int) -> list[int]:
         """Remove price alerts of the user: all of them, or none if one does not exist. Returns their ids."""
-        removed: list[int] = self._send("/price-alerts/remove", {"ids": price_alert_ids})["removed"]
-        return removed
+        ids = {"ids": price_alert_ids}
+        return self._send(lambda content: list(map(int, content["removed"])), "/price-alerts/remove", ids)
 
     def watch(self, *pairs: Pair) -> Iterator[Update | Notice]:
         """New prices and changes of freshness, as they come; without pairs, of what the user watches.
@@ -324,9 +330,18 @@ class PricingClient:
                 if not response.is_success:
                     response.read()
                     raise problem_of(response)
-                for event in read_events(lines_of(response.iter_text())):
-                    yield event.id, as_update(event)
-        except httpx.TransportError as error:
+                if response.headers.get("Content-Type", "").partition(";")[0] != "text/event-stream":
+                    words = f"{response.url} answered no stream of events. Is that the address of the API?"
+                    raise ApiError(words, response.status_code, "no-stream")
+                events = read_events(lines_of(response.iter_text()))
+                while True:
+                    with understood(response):
+                        event = next(events, None)
+                        update = None if event is None else as_update(event)
+                    if event is None:
+                        return
+                    yield event.id, update
+        except httpx.RequestError as error:
             raise lost(error, str(client.base_url)) from error
 
     def _bars(
@@ -339,34 +354,58 @@ class PricingClient:
         adjust: Adjust | None,
     ) -> list[Bar]:
         params = {**_days(first, last), "as_of": _time(as_of), "adjust": adjust}
-        content = self._get(f"/history/{quote(data_type)}/{quote(symbol)}", **params)
-        for warning in content.get("warnings", ()):
+        told, bars = self._get(_history, f"/history/{_in_path(data_type)}/{_in_path(symbol)}", **params)
+        for warning in told:
             warnings.warn(warning, HistoryWarning, stacklevel=3)
-        return [shaped(Bar, row) for row in content["rows"]]
+        return bars
 
-    def _get(self, path: str, **params: Any) -> Any:
-        return self._transport.ask("GET", path, {**params, "user": self._user})
+    def _get(self, read: Callable[[Any], T], path: str, **params: Any) -> T:
+        return self._transport.ask(read, "GET", path, {**params, "user": self._user})
 
-    def _post(self, path: str, pairs: Iterable[Pair], **options: bool) -> Any:
+    def _post(self, read: Callable[[Any], T], path: str, pairs: Iterable[Pair], **options: bool) -> T:
         content = {
             "pairs": [{"data_type": data_type, "symbol": symbol} for data_type, symbol in _each(pairs)]
         }
-        return self._send(path, content | options)
+        return self._send(read, path, content | options)
 
-    def _send(self, path: str, content: object) -> Any:
-        return self._transport.ask("POST", path, {"user": self._user}, content)
+    def _send(self, read: Callable[[Any], T], path: str, content: object) -> T:
+        return self._transport.ask(read, "POST", path, {"user": self._user}, content)
 
     def _all(self, path: str, shape: Callable[..., T], **params: Any) -> list[T]:
         """The rows of all pages of a list."""
+        read = _rows(path.removeprefix("/").replace("-", "_"), shape)
         rows: list[T] = []
-        cursor = None
+        cursor: str | None = None
         while True:
-            content = self._get(path, **params, limit=_ROWS_OF_A_PAGE, cursor=cursor)
-            name = path.removeprefix("/").replace("-", "_")
-            rows += [shaped(shape, row) for row in content[name]]
-            cursor = content["next"]
+            page, cursor = self._get(
+                lambda content: (read(content), content["next"]),
+                path,
+                **params,
+                limit=_ROWS_OF_A_PAGE,
+                cursor=cursor,
+            )
+            rows += page
             if cursor is None:
                 return rows
+
+
+def _rows(name: str, shape: Callable[..., T]) -> Callable[[Any], list[T]]:
+    return lambda content: [shaped(shape, row) for row in content[name]]
+
+
+def _reasons(content: Any) -> list[Why]:
+    unknown = [
+        {**pair, **pair["why"], "observed_at": None, "fetched_at": None} for pair in content["missing"]
+    ]
+    return [shaped(Why, reason) for reason in [*content["reasons"], *unknown]]
+
+
+def _history(content: Any) -> tuple[list[str], list[Bar]]:
+    return content.get("warnings", []), _rows("rows", Bar)(content)
+
+
+def _changed(content: Any) -> int:
+    return int(content["changed"])
 
 
 def _wanted(wanted: Sequence[str | Pair], data_type: str | None) -> dict[str, str | None]:
@@ -385,6 +424,13 @@ def _wanted(wanted: Sequence[str | Pair], data_type: str | None) -> dict[str, st
 
 def _pairs(pairs: Iterable[Any]) -> str:
     return ",".join(f"{data_type}:{symbol}" for data_type, symbol in _each(pairs))
+
+
+def _in_path(name: str) -> str:
+    """A name as a path has it. Raises ValueError for one that would lead to another path, as ../x does."""
+    if {".", ".."} & set(name.split("/")):
+        raise ValueError(f"nothing is called {name!r}")
+    return quote(name)
 
 
 def _assigned(pairs: Mapping[str, str] | None) -> list[str] | None:

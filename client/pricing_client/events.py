@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import Any
 
 from pricing_client.shapes import Notice, Update, shaped
@@ -40,7 +41,7 @@ def read_events(lines: Iterable[str]) -> Iterator[Event]:
             continue
         data = fields.get("data")
         if data is not None or "id" in fields:
-            content = json.loads(data) if data is not None else None
+            content = json.loads(data, parse_float=Decimal) if data is not None else None
             yield Event(fields.get("id"), fields.get("event", ""), content)
         fields = {}
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 
 import httpx
 
@@ -50,11 +51,25 @@ class HistoryWarning(UserWarning):
     """Adjusted values may be wrong: the price steps like a split that is not known."""
 
 
+@contextmanager
+def understood(response: httpx.Response) -> Iterator[None]:
+    """Raise ApiError if the content of a successful answer is not what this client reads."""
+    try:
+        yield
+    except (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError) as error:
+        raise ApiError(
+            f"{response.url} answered what this client cannot read ({type(error).__name__}: {error}). Is that the "
+            "address of the API, and is the client as new as the API?",
+            response.status_code,
+            "odd-answer",
+        ) from error
+
+
 def problem_of(response: httpx.Response) -> ApiError:
     """The error of a response whose status is no success. Its body must be read already."""
     try:
         content = response.json()
-    except ValueError:
+    except (ValueError, RecursionError):
         content = None
     problem: Mapping[str, object] = content if isinstance(content, dict) else {}
     kind = str(problem.get("type", "")).removeprefix("urn:pricing-pipeline:") or "no-problem"

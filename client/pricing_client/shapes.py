@@ -373,4 +373,4 @@ def _value(kind: Any, content: Any) -> Any:
         return shaped(cast("Callable[..., Any]", kind), content)
     if kind in (datetime, date):
         return kind.fromisoformat(content)
-    return kind(content) if kind in (Decimal, int) else content
+    return kind(content) if kind in (Decimal, float, int) else content

@@ -6,11 +6,14 @@ import random
 import re
 import time
 from collections.abc import Callable, Mapping
-from typing import Any
+from decimal import Decimal
+from typing import Any, TypeVar
 
 import httpx
 
-from pricing_client.problems import ApiError, TooMuch, Unavailable, problem_of
+from pricing_client.problems import ApiError, TooMuch, Unavailable, problem_of, understood
+
+T = TypeVar("T")
 
 _FIRST_PAUSE_SECONDS = 0.5
 _LONGEST_PAUSE_SECONDS = 30.0
@@ -22,7 +25,7 @@ class Transport:
     """Sends a request again, for up to `patience` seconds, after 429, 5xx and a lost connection. Every request of the
     client may be sent more than once.
 
-    Raises ValueError for a URL without http:// or https://, and for a token that no header can have.
+    Raises ValueError for a URL that is none, or has a password, and for a token that no header can have.
     """
 
     def __init__(
@@ -35,6 +38,14 @@ class Transport:
     ) -> None:
         if not url.startswith(("http://", "https://")):
             raise ValueError(f"the url {url!r} begins with neither http:// nor https://")
+        try:
+            has_user = bool(httpx.URL(url).userinfo)
+        except httpx.InvalidURL as error:
+            raise ValueError(f"the url is none: {error}") from None
+        if has_user:  # it would be sent in the place of the token, and stand in the message of each error
+            raise ValueError(
+                "the url has a user or a password before its host. Leave it out: the token says who asks"
+            )
         token = token.strip()  # a file ends with a line end
         if not _TOKEN.fullmatch(token):
             raise ValueError("the token is empty, or has signs in it that no token of `token add` has")
@@ -46,13 +57,23 @@ class Transport:
         )
         self.patience, self._pause = patience, pause
 
-    def ask(self, method: str, path: str, params: Mapping[str, Any], content: object = None) -> Any:
-        """The JSON of the answer; bytes are sent as they are, other content as JSON. Raises ApiError."""
+    def ask(
+        self,
+        read: Callable[[Any], T],
+        method: str,
+        path: str,
+        params: Mapping[str, Any],
+        content: object = None,
+    ) -> T:
+        """What `read` makes of the JSON of the answer. Bytes are sent as they are, other content as JSON.
+
+        Raises ApiError, also when `read` fails.
+        """
         began = time.monotonic()
         attempt = 0
         while True:
             try:
-                return self._ask_once(method, path, params, content)
+                return self._ask_once(read, method, path, params, content)
             except (TooMuch, Unavailable) as error:
                 seconds = wait_seconds(error.retry_after, attempt)
                 if time.monotonic() + seconds > began + self.patience:
@@ -60,19 +81,23 @@ class Transport:
                 self._pause(seconds)
             attempt += 1
 
-    def _ask_once(self, method: str, path: str, params: Mapping[str, Any], content: object) -> Any:
+    def _ask_once(
+        self, read: Callable[[Any], T], method: str, path: str, params: Mapping[str, Any], content: object
+    ) -> T:
         body: dict[str, Any] = {"content": content} if isinstance(content, bytes) else {"json": content}
         try:
             response = self._client.request(method, path, params=without_none(params), **body)
-        except httpx.TransportError as error:
+        except httpx.RequestError as error:
             raise lost(error, str(self._client.base_url)) from error
         if not response.is_success:
             raise problem_of(response)
-        try:
-            return response.json()
-        except ValueError:
-            words = f"{response.url} answered no JSON. Is that the address of the API?"
-            raise ApiError(words, response.status_code, "no-json") from None
+        with understood(response):
+            try:
+                answer = response.json(parse_float=Decimal)
+            except ValueError:
+                words = f"{response.url} answered no JSON. Is that the address of the API?"
+                raise ApiError(words, response.status_code, "no-json") from None
+            return read(answer)
 
     @property
     def client(self) -> httpx.Client:
@@ -85,8 +110,8 @@ def without_none(params: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in params.items() if value is not None}
 
 
-def lost(error: httpx.TransportError, url: str) -> Unavailable:
-    """A connection that could not be made, or was lost."""
+def lost(error: httpx.RequestError, url: str) -> Unavailable:
+    """A connection that could not be made, was lost, or brought what cannot be unpacked."""
     return Unavailable(f"{url} does not answer: {error or type(error).__name__}", None, "no-answer")
 
 

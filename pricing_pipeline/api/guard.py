@@ -105,6 +105,7 @@ class Guard:
                 413,
                 "too-long",
                 f"a body has {LONGEST_BODY:,} bytes at most. Send the rest in another request",
+                {"Connection": "close"},  # the next request of a pool would meet the end of this one
             )
         return None
 

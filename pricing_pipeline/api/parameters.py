@@ -138,20 +138,26 @@ def each_of(symbols: Iterable[str]) -> list[str]:
 
 def each_pair(values: Iterable[str], most: int = MOST_SYMBOLS) -> list[Pair]:
     """The pairs of a request, each once. Raises Refused."""
-    pairs = [part.partition(":") for part in separated(values)]
-    if not pairs or not all(
-        0 < len(data_type) <= LONGEST_NAME
-        and 0 < len(symbol) <= LONGEST_SYMBOL
-        and "\0" not in data_type + symbol
-        for data_type, _, symbol in pairs
-    ):
+    each = separated(values)
+    pairs = [
+        (data_type.strip(), symbol.strip()) for data_type, _, symbol in (part.partition(":") for part in each)
+    ]
+    odd = next(
+        (
+            part
+            for part, (data_type, symbol) in zip(each, pairs, strict=True)
+            if not (0 < len(data_type) <= LONGEST_NAME and 0 < len(symbol) <= LONGEST_SYMBOL) or "\0" in part
+        ),
+        "",
+    )
+    if odd or not pairs:
         raise invalid(
-            "the parameter pairs: write each as data_type:symbol, separated by commas, as in "
-            "equity_quote:AAPL,fx_rate:EUR/USD"
+            f"the parameter pairs: {odd[:60]!r} is no pair; write each as data_type:symbol, the symbol with 1 to "
+            f"{LONGEST_SYMBOL} characters, separated by commas, as in equity_quote:AAPL,fx_rate:EUR/USD"
         )
     if len(pairs) > most:
         raise invalid(f"the parameter pairs: these are {len(pairs)}, and a request may name {most}")
-    return [(data_type, symbol) for data_type, _, symbol in pairs]
+    return list(dict.fromkeys(pairs))
 
 
 def type_of_prices(connection: Connection, name: str) -> DataType:

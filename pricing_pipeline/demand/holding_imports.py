@@ -83,6 +83,8 @@ class _Known:
 
     types: Mapping[str, Sequence[str]]
     """The data types to hold, by the asset classes that are tried, in this order."""
+    classes: Mapping[str, str]
+    """The asset class of each data type of prices."""
     valid: frozenset[str]
     """ISINs whose check digit is right."""
     by_isin: Mapping[str, Sequence[tuple[str, str, str | None]]]
@@ -199,8 +201,11 @@ def _known(
 ) -> _Known:
     types: dict[str, list[str]] = {}
     named: dict[str, list[str]] = {}
+    classes: dict[str, str] = {}
     for row in connection.execute(query("demand.types_to_hold"), {"data_types": list(data_types)}):
-        (named if row.is_named else types).setdefault(row.asset_class, []).append(row.data_type)
+        classes[row.data_type] = row.asset_class
+        if row.is_named or row.is_usual:
+            (named if row.is_named else types).setdefault(row.asset_class, []).append(row.data_type)
     isins = sorted({position.names.isin for position in positions if position.names.isin})
     valid, by_isin = set[str](), dict[str, list[tuple[str, str, str | None]]]()
     for row in connection.execute(query("demand.isins"), {"isins": isins}):
@@ -211,7 +216,7 @@ def _known(
     folded = {name.strip().casefold(): symbol.strip() for name, symbol in own_names.items()}
     types |= named
     order = [name for name in (*_CLASSES, *named) if name in types]
-    return _Known({name: types[name] for name in order}, frozenset(valid), by_isin, folded)
+    return _Known({name: types[name] for name in order}, classes, frozenset(valid), by_isin, folded)
 
 
 def _asked(position: Position, known: _Known, *, bare_is_american: bool) -> _Question | Decision:
@@ -228,7 +233,7 @@ def _asked(position: Position, known: _Known, *, bare_is_american: bool) -> _Que
     if own is not None:
         # type:symbol, as proposals are written; VOD:XLON names no type.
         first, _, rest = own.partition(":")
-        if any(first in types for types in known.types.values()):
+        if first in known.classes:
             return _Question(position, [(first, rest)], [rest])
         return _question(position, known.types, [own], known)
     meant = meant_by(names, bare_is_american=bare_is_american)
@@ -314,14 +319,21 @@ def _answered(connection: Connection, questions: Sequence[_Question], known: _Kn
 
     # Nearly all are of the first class that is tried.
     judge(question.pairs[0] for question in questions)
-    others = [question for question in questions if not is_plain(question)]
-    judge(pair for question in others for pair in question.pairs)
-    of_types = {name: types for types in known.types.values() for name in types}
+    others = [(question.pairs, set[str]()) for question in questions if not is_plain(question)]
+    # Class by class: a symbol that fits one is tried in no later one. A file may have thousands that are vague.
+    for asset_class in known.types:
+        asked = [
+            (fits, [pair for pair in pairs if known.classes[pair[0]] == asset_class and pair[1] not in fits])
+            for pairs, fits in others
+        ]
+        judge(pair for _, pairs in asked for pair in pairs)
+        for fits, pairs in asked:
+            fits.update(symbol for name, symbol in pairs if judged[name, symbol].outcome == "accepted")
     judge(
-        (name, question.pairs[0][1])
+        pair
         for question in questions
-        for name in of_types[question.pairs[0][0]]
-        if (name, question.pairs[0][1]) in question.pairs
+        for pair in question.pairs
+        if known.classes[pair[0]] == known.classes[question.pairs[0][0]] and pair[1] == question.pairs[0][1]
     )
     return [decision for question in questions for decision in _decided(question, judged, known)]
 
@@ -366,14 +378,14 @@ def _decided(question: _Question, judged: Mapping[tuple[str, str], _Judged], kno
         reason = worst.reason if worst.given == names.ticker else f"{worst.given}: {worst.reason}"
         return [replace(base, reason=reason, proposal=proposal)]
     doubt = able[0].reason if able[0].outcome == "doubtful" else None
-    if names.isin and base.isin is None:
+    if base.isin is None and any(map(str.isdigit, names.isin)):  # a dash stands for none
         doubt = f"its ISIN {names.isin} has a wrong check digit; it goes by its ticker"
     # The first class that has the symbol, in all of its types that are to be held.
-    asset_class = next(name for name, types in known.types.items() if able[0].data_type in types)
+    asset_class = known.classes[able[0].data_type]
     return [
         replace(base, outcome=Outcome.NEW, data_type=one.data_type, symbol=one.symbol, reason=doubt)
         for one in able
-        if one.data_type in known.types[asset_class]
+        if known.classes[one.data_type] == asset_class
     ]
 
 

@@ -77,7 +77,8 @@ def read_file(
     for header, below in tables(text):
         for name, csv in _CSV.items():
             if format_ in (None, name) and csv.recognises(header):
-                return summed(name, csv.read(below(decimal)), is_history=csv.is_history)
+                read = csv.read(below(decimal))
+                return summed(name, read, is_history=csv.is_history, by_listing=not csv.is_history)
         # What has most columns is shown to people as the header.
         if shown is None or len(header.names) > len(shown.names):
             shown = header
@@ -102,7 +103,7 @@ def _read_flex(text: str, format_: str | None) -> HoldingsFile:
         raise HoldingsFileRefused(
             "the file is XML and no Flex query of Interactive Brokers, the only XML that is read. Export CSV."
         )
-    return summed(_FLEX, interactive_brokers.read(text), is_history=False)
+    return summed(_FLEX, interactive_brokers.read(text), is_history=False, by_listing=True)
 
 
 def _unknown(header: Header | None, format_: str | None) -> str:
@@ -120,5 +121,7 @@ def _unknown(header: Header | None, format_: str | None) -> str:
 def _columns_of(header: Header | None) -> str:
     if header is None:
         return ""
-    names = ", ".join(repr(name) if name else f"#{place}" for place, name in enumerate(header.shown[:40], 1))
+    names = ", ".join(
+        repr(name[:40]) if name else f"#{place}" for place, name in enumerate(header.shown[:40], 1)
+    )
     return f" Its columns seem to be {names}."

@@ -11,13 +11,15 @@ from pricing_pipeline.holdings_files.positions import Entry, LeftOut, Names, Rea
 from pricing_pipeline.holdings_files.tables import Header, Row, Table, lines_of
 
 FIELDS = ("symbol", "isin", "exchange", "currency", "name", "quantity", "action", "time")
-"""What a column can be. One of symbol, isin and name must be given."""
+"""What a column can be. One of symbol and isin must be given."""
 
 _IN = (
     "buy",
     "bought",
+    "bot",
     "kauf",
     "achat",
+    "acquisto",
     "compra",
     "koop",
     "purchase",
@@ -26,7 +28,20 @@ _IN = (
     "split",
     "b",
 )
-_OUT = ("sell", "sold", "verkauf", "vente", "venta", "verkoop", "vendita", "sale", "transfer out", "s")
+_OUT = (
+    "sell",
+    "sold",
+    "sld",
+    "verkauf",
+    "vente",
+    "venta",
+    "venda",
+    "verkoop",
+    "vendita",
+    "sale",
+    "transfer out",
+    "s",
+)
 
 
 def require_fields(columns: Mapping[str, str]) -> None:
@@ -52,12 +67,12 @@ def read(table: Table, columns: Mapping[str, str]) -> Iterator[Read]:
     quantity = table.numbers(shares, Mark.POINT) if shares is not None else None
 
     def names_of(row: Row) -> Names:
-        exchange = row[at.get("exchange")]
+        exchange, currency = row[at.get("exchange")], row[at.get("currency")]
         names = Names(
             isin=row[at.get("isin")].upper(),
             ticker=row[at.get("symbol")],
             exchange=exchange if exchange in exchanges() else "",
-            currency=row[at.get("currency")],
+            currency=currency.upper() if currency.islower() else currency,  # GBp are pence
             title=row[at.get("name")],
         )
         if exchange and not names.exchange and names.ticker:
@@ -88,9 +103,8 @@ def _way(action: str) -> int:
 
 def _positions(header: Header, name: str) -> list[int]:
     """The columns of a name; #3 is the third one, whatever its name."""
-    if name.startswith("#") and name[1:].isdigit() and 1 <= int(name[1:]) <= len(header.names):
-        return [int(name[1:]) - 1]
-    return header.positions(name)
+    by_number = [place for place in range(len(header.names)) if name == f"#{place + 1}"]
+    return by_number or header.positions(name)
 
 
 def _one(header: Header, name: str) -> int:

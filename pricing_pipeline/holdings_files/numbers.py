@@ -26,6 +26,7 @@ _GROUPED = re.compile(r"[0-9]{1,3}(?:,[0-9]{2,3})*,[0-9]{3}")
 """Thousands; in India hundreds of thousands have two digits."""
 _SWAPPED = str.maketrans(".,", ",.")
 _MOST_CHARACTERS = 60
+_WITH_A_MARK = re.compile(r"[0-9][.,eE]|[.,][0-9]")
 _CURRENCY = re.compile(r"^[^\W\d_]{3}(?=[\s\d.,+-])|(?<=[\s\d.,])[^\W\d_]{3}$|[$\u00a3\u20ac\u20b9\u00a5]")
 
 
@@ -70,6 +71,8 @@ def _parts(text: str) -> tuple[str, str, str]:
 
 def _shown(text: str) -> Mark | None:
     """The decimal mark that this number shows by itself."""
+    if _WITH_A_MARK.search(text) is None:  # as most cells, of which a file has a hundred thousand
+        return None
     try:
         _, digits, power = _parts(text)
     except NotANumber:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from enum import StrEnum
 
 from pricing_pipeline.errors import HoldingsFileRefused
+from pricing_pipeline.holdings_files.shapes import is_isin
 
 
 class Kind(StrEnum):
@@ -20,7 +21,7 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Names:
-    """How a file names an instrument. What it does not say is empty.
+    """How a file names an instrument. What it does not say is empty, or in its ISIN perhaps a dash.
 
     `exchange` is a MIC, or the file's own word for an exchange that is not known.
     """
@@ -36,7 +37,7 @@ class Names:
     @property
     def in_words(self) -> str:
         """The name for people: the title, and the identifier that says which one it is."""
-        identifier = self.isin or self.ticker or self.wkn
+        identifier = (is_isin(self.isin) and self.isin) or self.ticker or self.wkn or self.isin
         return f"{self.title} ({identifier})" if self.title and identifier else self.title or identifier
 
 
@@ -106,11 +107,11 @@ class _Sum:
     lines: list[int] = field(default_factory=list)
 
 
-def summed(format_: str, read: Iterable[Read], *, is_history: bool) -> HoldingsFile:
-    """Sum the lines of each instrument. What sums to nothing is not held.
+def summed(format_: str, read: Iterable[Read], *, is_history: bool, by_listing: bool = False) -> HoldingsFile:
+    """Sum the lines of each instrument, or `by_listing` of each of its exchanges. What sums to nothing is not held.
 
     Less than nothing is a fault of a history, which then lacks its beginning. Where a broker reports positions it is
-    one that was sold short, and is held.
+    one that was sold short, and is held. Raises HoldingsFileRefused for a file without a line.
     """
     left_out, faults, entries = list[LeftOut](), list[Fault](), list[Entry]()
     for each in read:
@@ -126,10 +127,14 @@ def summed(format_: str, read: Iterable[Read], *, is_history: bool) -> HoldingsF
                 f"more than {_MOST_FAULTS} lines cannot be read, so the file is hardly of the format {format_}. "
                 f"Line {faults[0].line}, for one: {faults[0].reason}."
             )
+    if not (entries or left_out or faults):
+        raise HoldingsFileRefused(
+            "the file has a header, and nothing below it. Export it again, from the first day."
+        )
     isins = _isins_of_tickers(entries)
     sums: dict[tuple[str, ...], _Sum] = {}
     for entry in entries:
-        key = _key(entry.names, isins)
+        key = _key(entry.names, isins, by_listing=by_listing)
         known = sums.get(key)
         if known is None:
             if len(sums) == MOST_INSTRUMENTS:
@@ -142,8 +147,10 @@ def summed(format_: str, read: Iterable[Read], *, is_history: bool) -> HoldingsF
         if entry.quantity is not None:
             known.quantity = (known.quantity or Decimal(0)) + entry.quantity
     positions = list[Position]()
-    for one in sums.values():
+    for (kind, identifier, *_), one in sums.items():
         names, lines = one.newest.names, tuple(one.lines)
+        if kind == "isin":  # the newest line may lack it
+            names = replace(names, isin=identifier)
         if one.quantity == 0:
             reason = "all of it was sold" if len(lines) > 1 else "its quantity is 0"
             left_out += [LeftOut(line, names.in_words, reason) for line in lines]
@@ -161,19 +168,24 @@ def summed(format_: str, read: Iterable[Read], *, is_history: bool) -> HoldingsF
     return HoldingsFile(format_, positions, left_out, sorted(faults, key=lambda fault: fault.line))
 
 
-def _key(names: Names, isins: dict[tuple[str, str], str]) -> tuple[str, ...]:
-    isin = names.isin or isins.get((names.ticker, names.exchange), "")
+def _key(names: Names, isins: dict[tuple[str, ...], str], *, by_listing: bool) -> tuple[str, ...]:
+    isin = names.isin if is_isin(names.isin) else isins.get(_listing(names), "")
     if isin:
-        return ("isin", isin)
+        return ("isin", isin, *(_listing(names) if by_listing else ()))
     if names.ticker:
-        return ("ticker", names.ticker, names.exchange, names.kind or "")
-    return ("wkn", names.wkn) if names.wkn else ("title", names.title)
+        return ("ticker", *_listing(names))
+    return ("other", names.isin, names.wkn or names.title)
 
 
-def _isins_of_tickers(entries: Iterable[Entry]) -> dict[tuple[str, str], str]:
-    """The ISIN of each ticker and exchange that has one only: some lines of a file may lack it."""
-    found: dict[tuple[str, str], set[str]] = {}
+def _listing(names: Names) -> tuple[str, ...]:
+    """VOD in pence is a share in London, VOD in dollars one in New York."""
+    return names.ticker, names.exchange, names.currency, names.kind or ""
+
+
+def _isins_of_tickers(entries: Iterable[Entry]) -> dict[tuple[str, ...], str]:
+    """The ISIN of each listing that has one only: some lines of a file may lack it."""
+    found: dict[tuple[str, ...], set[str]] = {}
     for names in (entry.names for entry in entries):
-        if names.ticker and names.isin:
-            found.setdefault((names.ticker, names.exchange), set()).add(names.isin)
+        if names.ticker and is_isin(names.isin):
+            found.setdefault(_listing(names), set()).add(names.isin)
     return {key: isins.pop() for key, isins in found.items() if len(isins) == 1}

@@ -28,7 +28,12 @@ class Row:
 
     def __getitem__(self, position: int | None) -> str:
         """The cell of a column, empty where the line ends before it, and for no column."""
-        return self.cells[position].strip() if position is not None and position < len(self.cells) else ""
+        # A line end in a cell would be one on the terminal.
+        return (
+            " ".join(self.cells[position].split())
+            if position is not None and position < len(self.cells)
+            else ""
+        )
 
 
 class Header:
@@ -80,23 +85,26 @@ class Table:
 def tables(text: str) -> Iterator[tuple[Header, Callable[[Mark | None], Table]]]:
     """Each line near the beginning that may be the header, read with each separator, and the table below it."""
     named = _named_separator(text)
-    separators = _SEPARATORS if named is None else (named,)
-    for separator in separators:
+    alone = list[tuple[Header, Callable[[Mark | None], Table]]]()
+    for separator in _SEPARATORS if named is None else (named,):
         try:
-            first = list(_rows(text, separator, _HEADER_WITHIN))
+            for row in _rows(text, separator, _HEADER_WITHIN):
+                if named is not None and row.line == 1:
+                    continue
+                candidate = Header(row.cells), _below(text, separator, row)
+                if len(row.cells) > 1:
+                    yield candidate
+                else:
+                    alone.append(candidate)
         except HoldingsFileRefused:  # it is no table with this separator
             continue
-        for row in first[0 if named is None else 1 :]:
-            if len(row.cells) > 1:
-                yield Header(row.cells), _below(text, separator, row)
+    yield from alone  # a table of one column
 
 
 def _below(text: str, separator: str, header: Row) -> Callable[[Mark | None], Table]:
     def table(decimal: Mark | None) -> Table:
-        rows = [
-            row for row in _rows(text, separator) if row.line > header.line and any(map(str.strip, row.cells))
-        ]
-        return Table(Header(header.cells), rows, decimal)
+        _, *rows = _rows(text, separator, first=header.line)
+        return Table(Header(header.cells), [row for row in rows if any(map(str.strip, row.cells))], decimal)
 
     return table
 
@@ -118,9 +126,14 @@ def lines_of(
             yield Fault(row.line, names.in_words or row[0], str(error))
 
 
-def _rows(text: str, separator: str, at_most: int = _MOST_LINES) -> Iterator[Row]:
-    reader = csv.reader(io.StringIO(text, newline=""), delimiter=separator)
-    line = 1
+def _rows(text: str, separator: str, at_most: int = _MOST_LINES, first: int | None = None) -> Iterator[Row]:
+    """The rows from a line on, which begin a table, or those among which its header is looked for."""
+    lines = io.StringIO(text, newline="")
+    line = first or 1
+    for _ in range(1, line):
+        lines.readline()
+    # In a table, a quote that nobody closes would take in all lines below, and nobody would miss them.
+    reader = csv.reader(lines, delimiter=separator, strict=first is not None)
     try:
         for count, cells in enumerate(reader):
             if count >= at_most:
@@ -130,9 +143,11 @@ def _rows(text: str, separator: str, at_most: int = _MOST_LINES) -> Iterator[Row
             if len(cells) > _MOST_COLUMNS:
                 raise HoldingsFileRefused(f"line {line} has more than {_MOST_COLUMNS} columns.")
             yield Row(line, cells)
-            line = reader.line_num + 1
+            line = (first or 1) + reader.line_num
     except csv.Error as error:
-        raise HoldingsFileRefused(f"line {line} is no line of a table: {error}.") from error
+        raise HoldingsFileRefused(
+            f"line {line} is no line of a table: {error}. Close its quotes; one within a text is written twice."
+        ) from error
 
 
 def _named_separator(text: str) -> str | None:

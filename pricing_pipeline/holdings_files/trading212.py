@@ -45,9 +45,9 @@ def read(table: Table) -> Iterator[Read]:
         what, done = names.in_words or row[action], row[action].casefold()
         if not (names.isin or names.ticker):
             return LeftOut(row.line, what, "cash")
-        if done.startswith("dividend") or not row[shares]:
-            return LeftOut(row.line, what, "a payment")
         if not done.startswith((*_IN, *_OUT)):
+            if done.startswith("dividend") or not row[shares]:
+                return LeftOut(row.line, what, "a payment")
             return Fault(row.line, what, f"{row[action]!r} is no action that is known here")
         amount = abs(quantity(row))
         return Entry(row.line, names, amount if done.startswith(_IN) else -amount, row[at])

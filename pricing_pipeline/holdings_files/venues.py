@@ -195,7 +195,8 @@ def _where(names: Names, *, bare_is_american: bool) -> Sequence[str]:
         return [_OF_THE_US, "XLON"] if names.isin[:2] in _WITH_FUNDS_IN_LONDON else [_OF_THE_US]
     if bare_is_american and home:  # the currency may be that of the account
         return [home, *(mic for mic in with_currency if mic != home)]
-    return with_currency if names.isin else []
+    # Yahoo's custom says where, and a fund of India has a number in the place of a ticker.
+    return [] if not names.isin and (bare_is_american or names.ticker.isdigit()) else with_currency
 
 
 def _money(mic: str) -> str | None:

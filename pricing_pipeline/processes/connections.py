@@ -79,8 +79,12 @@ class BoundedProtocol(HttpToolsProtocol):
         self._bytes += len(data)
         super().data_received(data)
         if self._bytes > self._most_bytes and not self.transport.is_closing():
-            # A guard refuses a body that says how long it is; this is for those that do not, and for heads.
-            self.send_400_response("This request is too long.")
+            cycle: Any = self.cycle
+            if self._most_bytes == LONGEST_BODY and cycle.response_complete:
+                # A guard has refused it by its length. Another answer would be taken for that to the next request.
+                self.transport.close()
+            else:
+                self.send_400_response("This request is too long.")
         self._watch()
 
     def on_headers_complete(self) -> None:

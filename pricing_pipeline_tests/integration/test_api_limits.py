@@ -280,6 +280,24 @@ def test_b7_a_request_without_end_is_cut_off(
     assert api.client.get("/livez").text == "ok\n"
 
 
+def test_b7_a_body_that_is_too_long_is_answered_once(
+    api: RunningApi, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A second answer would be taken for that to the next request of the connection."""
+    monkeypatch.setattr(connections, "LONGEST_BODY", 500_000)
+    head = _head(api, api.caller(Scope.WATCH), 3_000_000)
+    with connected(api) as sock:
+        sock.sendall(head)
+        answer = answer_of(sock)
+        assert b"413" in answer.split(b"\r\n")[0]
+        assert b"connection: close" in answer
+    with connected(api) as sock:
+        sock.sendall(head.replace(b"Host: ", b"Host: not-"))
+        assert b"421" in sock.recv(65536).split(b"\r\n")[0]
+        sock.sendall(b"x" * 500_001)
+        assert answer_of(sock) == b""
+
+
 def test_b7_a_body_that_nobody_reads_is_not_waited_for(
     api: RunningApi, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -122,7 +122,7 @@ def test_a10_bad_requests_are_refused_in_words(api: RunningApi, core: Core) -> N
         ({}, 422, "symbols or pairs, as in"),
         ({"symbols": "AAPL", "pairs": f"{QUOTE}:AAPL"}, 422, "symbols or pairs, as in"),
         ({"pairs": f"{QUOTE}:AAPL", "data_type": QUOTE}, 422, "each of pairs has its own"),
-        ({"pairs": "AAPL"}, 422, "write each as data_type:symbol"),
+        ({"pairs": f"{QUOTE}:AAPL,MSFT"}, 422, "'MSFT' is no pair; write each as data_type:symbol"),
         ({"pairs": f"{QUOTE}:{'x' * 41}"}, 422, "write each as data_type:symbol"),
         ({"pairs": f"{QUOTE}:A\x00"}, 422, "write each as data_type:symbol"),
         ({"symbols": "AAPL", "data_type": f"{QUOTE},{QUOTE}"}, 404, "no active data type"),

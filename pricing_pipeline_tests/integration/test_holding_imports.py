@@ -8,14 +8,16 @@ import pty
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
+from sqlalchemy import Connection
 
 from pricing_client import PricingClient, RequestRefused
 from pricing_pipeline.cli import holding_import
+from pricing_pipeline.demand import holding_imports as demand_imports
 from pricing_pipeline.domain.scopes import Scope
 from pricing_pipeline.providers.searches import Listing
 from pricing_pipeline.refresh.refresher import Refresher
@@ -209,6 +211,10 @@ def test_a7_an_isin_with_a_wrong_check_digit_is_named_and_never_kept(
     assert (vague["outcome"], vague["symbol"]) == ("new", "ABCDEF")
     assert "at most five letters" in vague["reason"], "and so its ISIN may be that of another one"
     assert core.one("SELECT count(*) FROM pricing.instruments WHERE isin IS NOT NULL") == 0
+    path.write_text("Ticker,ISIN\nMSFT,-\n")
+    assert cli("holding", "import", str(path), *columns).json["decisions"][0]["reason"] is None, (
+        "a dash is none"
+    )
 
 
 def test_a7_unknown_isins_are_looked_up_where_that_is_asked_for(
@@ -250,6 +256,38 @@ def test_a7_a_look_up_is_one_counted_call_of_a_provider(
         assert "refused: line 2: X (GB00BH4HKS39): no instrument is known by its ISIN" in said.stdout
     assert [(call["path"], call["units"]) for call in sandbox.calls()] == [("/symbol_search", 1)]
     assert core.one("SELECT sum(units) FROM pricing.api_data_usage") == 1
+
+
+def test_a7_a_proposal_may_name_any_data_type_of_prices(cli: CommandLine, core: Core, tmp_path: Path) -> None:
+    path = tmp_path / "some.csv"
+    path.write_text("Ticker\nAAPL\nMSFT\n")
+    options = ("--column", "symbol=Ticker", "--as", f"AAPL={DAILY}:AAPL", "--yes")
+    assert cli("holding", "import", str(path), "--user", "ann", *options).exit_code == 0
+    assert held(core) == {(DAILY, "AAPL"), (QUOTE, "MSFT")}
+
+
+def test_a8_a_symbol_of_a_file_is_tried_in_no_class_after_the_one_that_it_fits(
+    cli: CommandLine, core: Core, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Two thousand funds without an exchange would keep the database busy for a quarter of a minute."""
+    asked = list[tuple[str, str]]()
+    judge = demand_imports._judge
+
+    def noted(connection: Connection, pairs: Sequence[tuple[str, str]]) -> list[Any]:
+        asked.extend(pairs)
+        return judge(connection, pairs)
+
+    monkeypatch.setattr(demand_imports, "_judge", noted)
+    path = tmp_path / "some.csv"
+    path.write_text("Ticker,ISIN,In\nEUNL,IE00B4L5Y983,EUR\n118632,INF204K01XI3,INR\n")
+    columns = ("--column", "symbol=Ticker", "--column", "isin=ISIN", "--column", "currency=In", "--json")
+    fund, vague = sorted(
+        cli("holding", "import", str(path), *columns).json["decisions"], key=lambda one: one["outcome"]
+    )
+    assert (fund["data_type"], fund["symbol"], vague["outcome"]) == (NAV, "118632", "refused")
+    of_vague = [name for name, symbol in asked if symbol.startswith("EUNL:")]
+    assert len(of_vague) > 5
+    assert set(of_vague) == {QUOTE}
 
 
 def test_a7_what_is_imported_is_fresh_soon_and_no_call_is_refused(

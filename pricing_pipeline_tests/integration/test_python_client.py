@@ -157,9 +157,10 @@ def refusal(status: int, retry_after: str | None = None) -> Answer:
     return answer
 
 
-def body(content: bytes) -> Answer:
+def body(content: bytes, kind: str = "text/event-stream; charset=utf-8") -> Answer:
     def answer(request: BaseHTTPRequestHandler) -> None:
         request.send_response(200)
+        request.send_header("Content-Type", kind)
         request.end_headers()
         request.wfile.write(content)
 
@@ -245,6 +246,62 @@ def test_a9_an_adjusted_history_warns_of_what_looks_like_a_split() -> None:
     ):
         assert client.history_frame(QUOTE, "A", adjust="splits").empty
     assert caught[0].filename == __file__
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [b"[]", b"3", b"{}", b'{"prices": [{"symbol": "A"}], "missing": []}', b"[" * 100_000],
+    ids=["list", "number", "no-fields", "fields-are-missing", "deep"],
+)
+def test_b27_an_answer_of_another_version_or_of_another_server_is_an_error_of_the_api(answer: bytes) -> None:
+    with scripted(*[body(answer)] * 3) as (url, _), PricingClient(url, "t", patience=0) as client:
+        for ask in (client.prices, client.why, client.holdings):
+            with pytest.raises(ApiError, match="answered what this client cannot read"):
+                ask(*() if ask == client.holdings else ("A",))
+
+
+def test_b27_what_cannot_be_unpacked_is_an_error_of_the_api() -> None:
+    def garbled(request: BaseHTTPRequestHandler) -> None:
+        request.send_response(200)
+        request.send_header("Content-Encoding", "gzip")
+        request.end_headers()
+        request.wfile.write(b"{}")
+
+    with (
+        scripted(garbled) as (url, _),
+        PricingClient(url, "t", patience=0) as client,
+        pytest.raises(Unavailable),
+    ):
+        client.why("A")
+
+
+def test_a9_a_number_of_json_is_as_exact_as_it_is_written() -> None:
+    content = b'{"observed_at": "2026-01-05T00:00:00Z", "close": 0.1, "fetched_at": "2026-01-05T00:00:00Z"'
+    rest = ("open", "high", "low", "volume", "currency", "adjustment", "provider", "call_id", "quality")
+    row = content + b"".join(b', "%s": null' % name.encode() for name in rest) + b"}"
+    with scripted(body(b'{"rows": [' + row + b"]}")) as (url, _), PricingClient(url, "t") as client:
+        assert client.history(QUOTE, "A")[0].close == Decimal("0.1")
+    (event,) = read_events(lines_of(['event: price\ndata: {"price": 0.1}\n\n']))
+    assert event.data == {"price": Decimal("0.1")}
+
+
+def test_b27_watching_a_server_that_sends_no_events_ends() -> None:
+    """A page to sign in answers every request, and nobody would know why nothing comes."""
+    with (
+        scripted(body(b"<html>Sign in</html>", "text/html")) as (url, _),
+        PricingClient(url, "t", patience=0) as client,
+        pytest.raises(ApiError, match="answered no stream of events"),
+    ):
+        next(client.watch(("q", "A")))
+    for event in (b"{bad", b"[1]", b'{"symbol": "A"}'):
+        with (
+            scripted(body(READY + b"event: price\ndata: " + event + b"\n\n")) as (url, _),
+            PricingClient(url, "t", patience=0) as client,
+        ):
+            updates = client.watch(("q", "A"))
+            assert next(updates).kind == "ready"
+            with pytest.raises(ApiError, match="answered what this client cannot read"):
+                next(updates)
 
 
 def test_f4_an_answer_that_is_no_json_is_told_in_words() -> None:
@@ -369,6 +426,11 @@ def test_a4_a_wrong_token_is_never_shown() -> None:
         PricingClient("http://127.0.0.1:9", "\n")
     with pytest.raises(ValueError, match=r"'127\.0\.0\.1:9' begins with neither"):
         PricingClient("127.0.0.1:9", "token")
+    with pytest.raises(ValueError, match="the url is none"):
+        PricingClient("http://[::1", "token")
+    with pytest.raises(ValueError, match="the token says who asks") as caught:
+        PricingClient("http://ann:s3cret@127.0.0.1:9", "token")
+    assert "s3cret" not in str(caught.value)
 
 
 @pytest.mark.usefixtures("still")
@@ -387,6 +449,8 @@ def test_f4_slips_in_a_call_are_told_in_words() -> None:
             client.heartbeat(QUOTE, "AAPL")  # type: ignore[arg-type]
         with pytest.raises(TypeError, match="a pair has a data type and a symbol"):
             next(client.watch(QUOTE))  # type: ignore[arg-type]
+        with pytest.raises(ValueError, match=r"nothing is called '\.\./\.\./metrics'"):
+            client.history(QUOTE, "../../metrics")
 
 
 @pytest.mark.usefixtures("still")

@@ -216,6 +216,8 @@ def test_a7_a_split_changes_the_shares_and_the_newest_ticker_counts() -> None:
         (Names(ticker="118632", isin="INF204K01XI3"), ["118632"]),
         (Names(isin="INE002A01018", exchange="XNSE"), []),
         (Names(ticker="VOD LN"), ["VOD LN"]),
+        (Names(ticker="TSCO", currency="GBP"), ["TSCO:XLON"]),
+        (Names(ticker="118632", currency="INR"), ["118632"]),
         (Names(ticker="AAPL"), ["AAPL"]),
     ],
 )
@@ -277,6 +279,7 @@ def test_a7_lots_do_not_double_a_position_and_what_has_no_price_is_left_out_by_n
             "declares a document type",
         ),
         (b"<FlexQueryResponse>" + b"<a>" * 100, "nested too deep"),
+        (_T212.encode() + b"\n\n", "a header, and nothing below it"),
     ],
 )
 def test_a7_a_file_that_cannot_be_read_is_refused_with_the_way_out(content: bytes, said: str) -> None:
@@ -341,6 +344,99 @@ def test_a7_a_line_whose_name_has_a_separator_without_quotes_is_refused_and_the_
     (fault,) = [fault for fault in file.faults if fault not in whole.faults]
     assert fault.line == len(content.rstrip().splitlines()) + 1
     assert file.positions == whole.positions
+
+
+@pytest.mark.parametrize(
+    ("note", "later", "said"),
+    [
+        ('"good', "", "line 3 is no line of a table.*Close its quotes"),
+        ('"good', '"better"', "line 3 is no line of a table.*Close its quotes"),
+    ],
+)
+def test_a7_a_quote_that_nobody_closes_takes_no_lines_away(note: str, later: str, said: str) -> None:
+    """All that follows would be a part of that text, and nobody would miss it."""
+    rows = [
+        "Date;Type;Shares;ISIN;Ticker Symbol;Security Name;Transaction Currency;Note",
+        "2026-01-05T00:00;Buy;1;US4592001014;IBM;IBM;USD;",
+        f"2026-01-05T00:00;Buy;1;US0378331005;AAPL;Apple;USD;{note}",
+        "2026-01-05T00:00;Buy;1;US5949181045;MSFT;Microsoft;USD;",
+        f"2026-01-05T00:00;Buy;1;US5949181045;MSFT;Microsoft;USD;{later}",
+    ]
+    with pytest.raises(HoldingsFileRefused, match=said):
+        read_file("\n".join(rows).encode())
+    with pytest.raises(HoldingsFileRefused, match=said.replace("3", "5")):
+        read_file("\n".join(['Of "Ann"', '"My "best" account"', *rows]).encode())
+    whole = [row.replace(note, '"good ""old"" days"').replace(later or "-", "") for row in rows]
+    assert len(read_file("\n".join(whole).encode()).positions) == 3
+
+
+@pytest.mark.parametrize("none", ["-", "N/A", "US000"])
+def test_a7_what_has_no_isin_is_told_apart_by_its_ticker_whatever_stands_for_none(none: str) -> None:
+    content = f"Ticker,ISIN,Shares\nAAPL,US0378331005,3\nMSFT,{none},2\nAAPL,{none},1\n"
+    columns = {"symbol": "Ticker", "isin": "ISIN", "quantity": "Shares"}
+    held = {
+        one.names.ticker: (one.quantity, one.names.in_words)
+        for one in read_file(content.encode(), columns=columns).positions
+    }
+    assert held == {"AAPL": (4, "US0378331005"), "MSFT": (2, "MSFT")}
+
+
+def test_a7_an_action_is_known_in_the_words_of_many_brokers() -> None:
+    words = ["BOT,SLD", "Acquisto,Vendita", "Compra,Venda", "Kauf,Verkauf", "B,S"]
+    rows = [
+        f"T{place},{word},2"
+        for place, pair in enumerate(words)
+        for word in (pair.split(",")[0], *pair.split(","))
+    ]
+    columns = {"symbol": "Ticker", "action": "Side", "quantity": "Shares"}
+    file = read_file("\n".join(["Ticker,Side,Shares", *rows]).encode(), columns=columns)
+    assert [one.quantity for one in file.positions] == [2] * len(words)
+
+
+def test_a7_two_listings_that_are_held_are_two_positions() -> None:
+    """A fund held in London and in Amsterdam, and a share in pence and in dollars, have two prices each."""
+    rows = [
+        'symbol="VUSA" isin="IE00B3XXRP09" currency="GBP" listingExchange="LSEETF"',
+        'symbol="VUSA" isin="IE00B3XXRP09" currency="EUR" listingExchange="AEB"',
+        'symbol="BTC" assetCategory="CRYPTO" currency="USD" listingExchange="PAXOS"',
+        'symbol="BTC" assetCategory="CRYPTO" currency="EUR" listingExchange="PAXOS"',
+    ]
+    text = "".join(f'<OpenPosition {row} position="1"/>' for row in rows)
+    flex = read_file(f"<FlexQueryResponse>{text}</FlexQueryResponse>".encode())
+    assert [(one.names.ticker, one.names.currency) for one in flex.positions] == [
+        ("VUSA", "GBP"),
+        ("VUSA", "EUR"),
+        ("BTC", "USD"),
+        ("BTC", "EUR"),
+    ]
+    columns = {"symbol": "Ticker", "currency": "In", "quantity": "Shares"}
+    file = read_file(b"Ticker,In,Shares\nVOD,gbx,1\nVOD,USD,2\n", columns=columns)
+    assert [list(meant_by(one.names).symbols) for one in file.positions] == [["VOD:XLON"], ["VOD"]]
+
+
+def test_a7_a_purchase_without_a_number_of_shares_is_a_fault_and_a_dividend_is_a_payment() -> None:
+    file = read_file(
+        (
+            _T212
+            + "Market buy,2026-01-05,US0378331005,AAPL,Apple,,1,USD\n"
+            + "Lending interest,2026-01-05,US0378331005,AAPL,Apple,,1,USD\n"
+        ).encode()
+    )
+    assert [(one.line, one.reason) for one in file.faults] == [(2, "'' is no number")]
+    assert [(one.line, one.reason) for one in file.left_out] == [(3, "a payment")]
+
+
+def test_a7_no_text_of_a_file_is_told_at_length_or_in_several_lines() -> None:
+    with pytest.raises(HoldingsFileRefused) as caught:
+        read_file(",".join(["x" * 10_000] * 100).encode())
+    assert len(str(caught.value)) < 3_000
+    for column in ("#\u00b2", "#0", "#" + "9" * 200):
+        with pytest.raises(HoldingsFileRefused, match="no line of the file has all of the columns"):
+            read_file(b"Ticker,Shares\nAAPL,1\n", columns={"symbol": column})
+    (position,) = read_file(
+        (_T212 + 'Market buy,2026-01-05,,AAPL,"Apple\nInc.",1,1,USD\n').encode()
+    ).positions
+    assert position.names.in_words == "Apple Inc. (AAPL)"
 
 
 def test_a7_a_line_with_more_cells_than_the_header_says_so() -> None:

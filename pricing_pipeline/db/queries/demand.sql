@@ -338,11 +338,11 @@ LEFT JOIN pricing.instruments i ON i.isin = u.isin AND i.is_active
 ORDER BY u.isin, i.symbol;
 
 -- name: types_to_hold
--- The data type by which each asset class is held if none is named, and whether it is one of those that are named.
-SELECT r.asset_class, r.data_type, r.data_type = ANY (CAST(:data_types AS text[])) AS is_named
+-- Each data type of prices, whether it is one of those that are named, and whether its class is held by it if none is.
+SELECT r.asset_class, r.data_type, r.data_type = ANY (CAST(:data_types AS text[])) AS is_named,
+       r.data_type = pricing.type_for(r.asset_class) AS is_usual
 FROM pricing.data_type_registry r
 WHERE r.is_active AND r.contents = 'prices'
-  AND (r.data_type = ANY (CAST(:data_types AS text[])) OR r.data_type = pricing.type_for(r.asset_class))
 ORDER BY r.asset_class, r.data_type;
 
 -- name: learn_isins
