@@ -2856,7 +2856,7 @@ GRANT EXECUTE ON FUNCTION pricing.decide_quarantined(bigint[],text,text,text) TO
 CREATE FUNCTION pricing.describe_confirmation(wanted_type text, wanted_symbol text, fetched_at timestamp with time zone, quality text) RETURNS text LANGUAGE plpgsql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.describe_confirmation(text,text,timestamp with time zone,text) TO pricing_reader, pricing_worker;
 
--- Why watching does not make a symbol known: how symbols of a data type or of a class look, if this one cannot be one of them, or of no data type if none is named. NULL = watching makes it known.
+-- Why watching does not make a symbol known: why judge_symbols refuses it for a data type or a class, or for all of them if none is named. NULL = watching makes it known.
 CREATE FUNCTION pricing.describe_misfit(symbol text, wanted_type text DEFAULT NULL::text, wanted_class text DEFAULT NULL::text) RETURNS text LANGUAGE sql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.describe_misfit(text,text,text) TO pricing_reader, pricing_worker;
 
@@ -4612,7 +4612,7 @@ GRANT EXECUTE ON FUNCTION pricing.stalled_providers(timestamp with time zone) TO
 CREATE FUNCTION pricing.start_of(day date) RETURNS timestamp with time zone LANGUAGE sql IMMUTABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.start_of(date) TO pricing_reader, pricing_worker;
 
--- Why a provider may not be asked now, whatever the work: provider_off, not_asked, breaker_open, key_refused, throttled or rate_limited, with a sentence and when that ends; and how much of its quota is used.
+-- Why a provider may not be asked now, whatever the work: provider_off, no_client, breaker_open, key_refused, throttled or rate_limited, with a sentence and when that ends; and how much of its quota is used.
 CREATE FUNCTION pricing.stop_of(wanted_provider text) RETURNS pricing.provider_stop LANGUAGE plpgsql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.stop_of(text) TO pricing_reader, pricing_worker;
 
@@ -4934,6 +4934,10 @@ GRANT EXECUTE ON FUNCTION pricing.why_backing_off(pricing.demand,pricing.api_cal
 CREATE FUNCTION pricing.why_judged_fresh(kind pricing.data_type_registry, thing pricing.instruments, price pricing.latest_prices, pair pricing.demand, fetched_at timestamp with time zone, ttl interval, verdict text, OUT state text, OUT sentence text, OUT since timestamp with time zone, OUT next_at timestamp with time zone) RETURNS record LANGUAGE plpgsql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.why_judged_fresh(pricing.data_type_registry,pricing.instruments,pricing.latest_prices,pricing.demand,timestamp with time zone,interval,text) TO pricing_reader, pricing_worker;
 
+-- Why no worker asks a provider, however long its tasks wait: nobody stands for it in the sandbox, or its client cannot be made. NULL = some worker asks it, or none is at the queue.
+CREATE FUNCTION pricing.why_no_client(wanted_provider text) RETURNS text LANGUAGE plpgsql STABLE SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.why_no_client(text) TO pricing_reader, pricing_worker;
+
 -- Why no key of a provider can be used now: key_refused or throttled, with a sentence and when that ends. NULL = one can, as far as the provider has said.
 CREATE FUNCTION pricing.why_no_key(wanted_provider text, OUT state text, OUT sentence text, OUT next_at timestamp with time zone) RETURNS record LANGUAGE plpgsql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.why_no_key(text) TO pricing_reader, pricing_worker;
@@ -4942,15 +4946,11 @@ GRANT EXECUTE ON FUNCTION pricing.why_no_key(text) TO pricing_reader, pricing_wo
 CREATE FUNCTION pricing.why_no_units(wanted_provider text, OUT sentence text, OUT next_at timestamp with time zone) RETURNS record LANGUAGE plpgsql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.why_no_units(text) TO pricing_reader, pricing_worker;
 
--- Why no worker asks a provider, however long its tasks wait: nobody stands for it in the sandbox, or its client cannot be made. NULL = some worker asks it, or none is at the queue.
-CREATE FUNCTION pricing.why_not_asked(wanted_provider text) RETURNS text LANGUAGE plpgsql STABLE SET search_path=pg_temp;
-GRANT EXECUTE ON FUNCTION pricing.why_not_asked(text) TO pricing_reader, pricing_worker;
-
 -- The value of a pair that was sent since its last good answer and is not believed, in a sentence; NULL = there is none.
 CREATE FUNCTION pricing.why_not_believed(wanted_type text, wanted_symbol text, failure text, fetched_at timestamp with time zone, OUT sentence text, OUT since timestamp with time zone) RETURNS record LANGUAGE plpgsql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.why_not_believed(text,text,text,timestamp with time zone) TO pricing_reader, pricing_worker;
 
--- Why work of this priority that needs so many bytes may not be asked of a provider now: provider_off, not_asked, breaker_open, key_refused, throttled, quota_spent or rate_limited, with a sentence and when that ends. NULL = it may.
+-- Why work of this priority that needs so many bytes may not be asked of a provider now: provider_off, no_client, breaker_open, key_refused, throttled, quota_spent or rate_limited, with a sentence and when that ends. NULL = it may.
 CREATE FUNCTION pricing.why_not_called(wanted_provider text, priority integer, needed bigint, OUT state text, OUT sentence text, OUT next_at timestamp with time zone) RETURNS record LANGUAGE plpgsql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.why_not_called(text,integer,bigint) TO pricing_reader, pricing_worker;
 

@@ -107,7 +107,7 @@ class TaskOutcome(Shape):
 
     task_id: int
     outcome: str = Field(examples=["retried"])
-    """retried, live_already, not_dead; of all_failed also retired, removed, paused, misconfigured.
+    """retried, live_already, not_dead; or retired, removed, paused or misconfigured, which cannot be retried.
 
     Of forget: forgotten, settled, not_dead. Of cancel: cancelled, finished.
     """
@@ -154,13 +154,11 @@ def show_task(database: Database, _: Reader, task_id: Id) -> WholeTask:
 def retry_tasks(database: Database, _: Operator, body: DeadTasks) -> TaskOutcomes:
     """Make dead tasks pending again, with all their attempts, and end their pairs' back-off.
 
-    A task whose work is queued already is left as it is. If one of `ids` cannot be retried, none is; of `all_failed`
-    those are left out.
+    A task whose work is queued already is left as it is. One that cannot be retried keeps no other one out.
     """
     with database.begin() as connection:
         outcomes = task_queue.retry(connection, _dead_ids(connection, body))
-        if not body.all_failed:
-            _require_all(outcomes)
+        _require_some(outcomes)
     return _answer(outcomes)
 
 
@@ -169,7 +167,7 @@ def forget_tasks(database: Database, _: Operator, body: DeadTasks) -> TaskOutcom
     """Settle dead tasks without another attempt: they count no longer, and their pairs back off as before."""
     with database.begin() as connection:
         outcomes = task_queue.forget(connection, _dead_ids(connection, body))
-        _require_all(outcomes)
+        _require_some(outcomes)
     return _answer(outcomes)
 
 
@@ -178,7 +176,7 @@ def cancel_tasks(database: Database, _: Operator, body: Ids) -> TaskOutcomes:
     """Cancel tasks that wait or run. What a running one brings is refused; its pair rests for an hour."""
     with database.begin() as connection:
         outcomes = task_queue.cancel(connection, body.ids)
-        _require_all(outcomes)
+        _require_some(outcomes)
     return _answer(outcomes)
 
 
@@ -191,12 +189,14 @@ def _dead_ids(connection: Connection, body: DeadTasks) -> Sequence[int]:
     return body.ids or task_queue.failed(connection, body.data_type, body.provider)
 
 
-def _require_all(outcomes: Sequence[Outcome]) -> None:
-    """Raise UnknownTask or PricingError, so that nothing changes, for the first task that is refused."""
+def _require_some(outcomes: Sequence[Outcome]) -> None:
+    """Raise, so that nothing changes, UnknownTask for a task that does not exist, PricingError if all are refused."""
     for outcome in outcomes:
-        if outcome.is_refused:
-            kind = UnknownTask if outcome.outcome == "unknown" else PricingError
-            raise kind(f"task {outcome.task_id}: {outcome.words}. Nothing has changed.")
+        words = f"task {outcome.task_id}: {outcome.words}. Nothing has changed."
+        if outcome.outcome == "unknown":
+            raise UnknownTask(words)
+        if all(other.is_refused for other in outcomes):
+            raise PricingError(words)
 
 
 def _answer(outcomes: Sequence[Outcome]) -> TaskOutcomes:

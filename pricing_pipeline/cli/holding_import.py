@@ -64,6 +64,8 @@ def import_(
             plan = planned({**found, **own_names})
         if not as_json:
             _print(user, plan)
+            if plan.unknown_isins and not searches:
+                hint("--find looks up ISINs at a provider, in one call for each.")
         new = plan.of(Outcome.NEW)
         done = yes or (bool(new) and _is_confirmed(len(new), as_json=as_json))
         if done:
@@ -155,8 +157,6 @@ def _print(user: str, plan: Plan) -> None:
         for one in refused:
             proposal = f" Try {one.proposal}." if one.proposal else ""
             typer.echo(printable(f"refused: {_lines(one.lines)}: {one.name}: {reason}.{proposal}"))
-    if plan.unknown_isins:
-        hint("--find looks up ISINs at a provider, in one call for each.")
     for reason, left_out in _by_reason(plan.of(Outcome.LEFT_OUT)).items():
         names = ", ".join(dict.fromkeys(one.name for one in left_out if one.name))
         shown = names if len(names) <= _LONGEST_NAMES else f"{names[:_LONGEST_NAMES]}..."

@@ -1,4 +1,4 @@
-"""`instrument list|show|add|change|spell|pause|resume|remove`: what can be priced.
+"""`instrument list|show|add|change|spell|pause|resume|merge|remove`: what can be priced.
 
 What pausing and removing mean is decided by the database (db/functions/demand/pauses.sql and symbols.sql).
 """
@@ -301,8 +301,10 @@ def add(
             f"{listed([instrument.symbol for instrument in new])} {'is' if len(new) == 1 else 'are'} known now."
         )
     if known:
+        numbered = any(instrument.isin or instrument.figi for instrument in wanted)
         typer.echo(
-            f"{known} {'was' if known == 1 else 'were'} known already, and stay{'s' * (known == 1)} as before."
+            f"{known} {'was' if known == 1 else 'were'} known already, and stay{'s' * (known == 1)} as before"
+            f"{', but for an ISIN or FIGI that was not known' if numbered else ''}."
         )
 
 

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Any
 
 import typer
-from sqlalchemy import Connection
 
 from pricing_pipeline.cli.database import open_connection, open_engine
 from pricing_pipeline.cli.output import duration, moment, print_json, print_table, printable
@@ -63,54 +62,20 @@ def show(task_id: int, *, as_json: bool) -> None:
         _say(task)
 
 
-def retry(
-    ids: Sequence[int], *, all_failed: bool, data_type: str | None, provider: str | None, as_json: bool
+def end(
+    ids: Sequence[int] | None, data_type: str | None, provider: str | None, *, retried: bool, as_json: bool
 ) -> bool:
-    """Make dead tasks pending again; False when one of them could not be.
+    """Retry or forget dead tasks, without ids all failed ones of a type and a provider; False if one is refused.
 
     Raises UnknownDataType and UnknownProvider: of a name with a typo, nothing would seem to have failed.
     """
-    return _settle(
-        task_queue.retry,
-        ids,
-        all_failed=all_failed,
-        data_type=data_type,
-        provider=provider,
-        as_json=as_json,
-    )
-
-
-def forget(
-    ids: Sequence[int], *, all_failed: bool, data_type: str | None, provider: str | None, as_json: bool
-) -> bool:
-    """Settle dead tasks without another attempt; False when one of them does not exist. Raises as `retry`."""
-    return _settle(
-        task_queue.forget,
-        ids,
-        all_failed=all_failed,
-        data_type=data_type,
-        provider=provider,
-        as_json=as_json,
-    )
-
-
-def _settle(
-    settle: Callable[[Connection, Sequence[int]], list[Outcome]],
-    ids: Sequence[int],
-    *,
-    all_failed: bool,
-    data_type: str | None,
-    provider: str | None,
-    as_json: bool,
-) -> bool:
     with open_engine(load_settings()) as engine, engine.begin() as connection:
         if data_type is not None:
             data_type_registry.active_data_type(connection, data_type)
         if provider is not None:
             credentials.require_provider(connection, provider)
-        outcomes = settle(
-            connection, task_queue.failed(connection, data_type, provider) if all_failed else ids
-        )
+        act = task_queue.retry if retried else task_queue.forget
+        outcomes = act(connection, ids or task_queue.failed(connection, data_type, provider))
     return _report(outcomes, as_json=as_json, nothing="no failed task is waiting for anybody.")
 
 

@@ -62,7 +62,7 @@ class Freshness:
 
 _STOPS = frozenset(
     {
-        *("retired", "provider_off", "not_asked", "breaker_open"),
+        *("retired", "provider_off", "no_client", "breaker_open"),
         *("key_refused", "throttled", "quota_spent", "rate_limited"),
     }
 )

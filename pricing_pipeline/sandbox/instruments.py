@@ -63,7 +63,7 @@ class Instrument:
     @property
     def key(self) -> str:
         """Its own among all markets: several have the same symbol."""
-        return f"{_joined(self.symbol)}:{self.venue.exchange}" if self.venue.suffix else self.symbol
+        return _key_abroad(self.symbol, self.venue) if self.venue.suffix else self.symbol
 
     @property
     def exchange(self) -> str:
@@ -209,7 +209,7 @@ def find_abroad(ticker: str, venue: Venue) -> Instrument | None:
     """The share of this ticker on a market outside the United States. Any ticker is one that is well formed."""
     if ticker.startswith(UNKNOWN_PREFIX) or not _TICKER_ABROAD.fullmatch(ticker):
         return None
-    key = f"{_joined(ticker)}:{venue.exchange}"
+    key = _key_abroad(ticker, venue)
     name, price = _ABROAD.get(venue.exchange, {}).get(ticker, (f"{ticker} Corp", None))
     dollars = pick(f"anchor:{key}", 10 * 100, 500 * 100) * CENT
     anchor = _in_currency(dollars, venue.currency) if price is None else units_of(price)
@@ -235,9 +235,9 @@ def find_future(symbol: str) -> Instrument | None:
     return replace(future, kind=Kind.FUTURE, currency=currency)
 
 
-def _joined(ticker: str) -> str:
-    """A ticker as its own key: providers part it by different signs."""
-    return re.sub("[ .]", "-", ticker)
+def _key_abroad(ticker: str, venue: Venue) -> str:
+    """Without the signs by which providers part a ticker. By MIC, because exchanges share names at Twelve Data."""
+    return f"{re.sub('[ .]', '-', ticker)}:{venue.mic_code}"
 
 
 def _in_currency(dollars: int, code: str) -> int:

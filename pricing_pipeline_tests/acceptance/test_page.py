@@ -118,14 +118,14 @@ def test_e4_equal_failures_are_one_row_that_is_retried_or_forgotten_as_a_whole(
     assert page.locator("#tasks").bounding_box()["height"] < 300  # type: ignore[index]
     page.get_by_role("button", name="Retry all").click()
     page.get_by_role("dialog").get_by_role("button", name="Retry all").click()
-    expect(page.locator("#tasks .outcome")).to_have_text("Pending again, with all their attempts.")
+    expect(page.locator("#tasks .outcome")).to_have_text("28 of them: pending again, with all its attempts.")
     assert {task.status for task in core.tasks() if task.symbol in wrong} == {"pending"}
     expect(page.locator("#tasks")).to_contain_text("No task has failed for good.")
     for call in core.claim(max_calls=10):
         core.fail(call, FailureKind.UNKNOWN_SYMBOL, "there is no such symbol")
     page.get_by_role("button", name="Forget all").click()
     page.get_by_role("dialog").get_by_role("button", name="Forget all").click()
-    expect(page.locator("#tasks .outcome")).to_have_text("Forgotten: they count no longer.")
+    expect(page.locator("#tasks .outcome")).to_have_text("28 of them: forgotten: it counts no longer.")
     expect(page.locator("#tasks")).to_contain_text("No task has failed for good.")
     expect(page.locator(".findings")).to_have_text("28 of 31 watched prices are refused")
     # Every pair is listed, those that are not well first; the others unfold.

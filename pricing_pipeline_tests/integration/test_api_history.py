@@ -481,7 +481,7 @@ REFUSED: list[tuple[str, dict[str, str], int, str]] = [
         "fx_rate/AAPL",
         {},
         404,
-        "is called 'AAPL'; a symbol of fx_rate is two known currencies, such as EUR/USD.",
+        "is called 'AAPL'; exchange rates are of two known currencies, such as EUR/USD. AAPL is of the class equity.",
     ),
     (f"{DAILY}/EUR/USD", {}, 404, "o equity instrument is called 'EUR/USD'"),
     (f"{DAILY}/{'A' * 41}", {}, 422, "40 characters"),

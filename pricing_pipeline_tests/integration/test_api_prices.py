@@ -428,13 +428,13 @@ def test_f4_why_of_one_data_type_tells_an_instrument_that_no_provider_knows_from
         ("APPL", "unknown_symbol")
     ]
     assert [(pair["symbol"], pair["why"]["sentence"]) for pair in answer["missing"]] == [
-        ("EUR/USD", f"no instrument of {QUOTE} is called EUR/USD; {TICKER}"),
+        ("EUR/USD", f"no instrument of {QUOTE} is called EUR/USD; {TICKER}. EUR/USD is of the class fx"),
         ("NOSUCH", f"no instrument of {QUOTE} is called NOSUCH; watching it makes it known"),
     ]
 
 
-TICKER = f"a symbol of {QUOTE} is a ticker without a slash, such as AAPL or BRK.B"
-PAIR = "a symbol of fx_rate is two known currencies, such as EUR/USD"
+TICKER = "shares have tickers without a slash, such as AAPL or BRK.B"
+PAIR = "exchange rates are of two known currencies, such as EUR/USD"
 STRANGE = "it looks like a symbol of no data type; `pricing-pipeline type list` shows those there are"
 
 
@@ -447,6 +447,19 @@ STRANGE = "it looks like a symbol of no data type; `pricing-pipeline type list` 
             f"no instrument of fx_rate is called EURXYZ; {PAIR}",
         ),
         ("prices", {"symbols": "AAPL MSFT"}, f"no instrument is called AAPL MSFT; {STRANGE}"),
+        (
+            "prices",
+            {"symbols": "TCS:FOO"},
+            "no instrument is called TCS:FOO; there is no exchange FOO; the exchange stands after the colon by its "
+            "MIC, as in VOD:XLON",
+        ),
+        (
+            "why",
+            {"symbols": "US0378331005", "data_type": QUOTE},
+            f"no instrument of {QUOTE} is called US0378331005; no instrument is known by this number. "
+            "`pricing-pipeline instrument find US0378331005` looks for it, and `pricing-pipeline instrument add SYMBOL "
+            "--asset-class CLASS --isin US0378331005` tells which instrument it is of",
+        ),
         ("prices", {"symbols": "nosuch"}, "no instrument is called nosuch; watching it makes it known"),
         (
             "why",

@@ -184,7 +184,7 @@ BAD = [
     (f"documents/{EARNINGS}/NOSUCH", {}, 404, "is called 'NOSUCH'"),
     (f"documents/{EARNINGS}/AAPL", {"as_of": "yesterday"}, 422, "write a time like"),
     ("actions/NOSUCH", {}, 404, "is called 'NOSUCH'"),
-    ("actions/AAPL", {"asset_class": "fund"}, 404, "a symbol of class fund is the number of its scheme"),
+    ("actions/AAPL", {"asset_class": "fund"}, 404, "funds have the numbers of their schemes"),
     ("actions/AAPL", {"as_of": "2010"}, 422, "write a time like"),
     ("gaps/nosuch/AAPL", {}, 404, "no active data type"),
     (f"gaps/{DAILY}/NOSUCH", {}, 404, "is called 'NOSUCH'"),
@@ -199,7 +199,7 @@ BAD = [
     ("instruments/NOSUCH", {}, 404, "is called 'NOSUCH'"),
     ("instruments", {"limit": "0"}, 422, "limit"),
     ("instruments", {"cursor": "x"}, 422, "cursor"),
-    ("instruments/AAPL", {"asset_class": "fund"}, 404, "a symbol of class fund is the number of its scheme"),
+    ("instruments/AAPL", {"asset_class": "fund"}, 404, "funds have the numbers of their schemes"),
     ("instruments/AAPL%20MSFT", {}, 404, "it looks like a symbol of no data type"),
     ("instruments/A%00", {}, 422, "NUL"),
 ]

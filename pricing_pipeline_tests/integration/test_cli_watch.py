@@ -335,7 +335,7 @@ def test_b5_small_letters_watch_the_instrument_that_is_known(cli: CommandLine, c
 
 def test_b5_a_symbol_that_fits_no_such_type_is_refused_with_what_is_meant(cli: CommandLine) -> None:
     said = cli("subscription", "watch", "EURUSD", "--type", QUOTE, "--user", "ann", "--minutes", "0.001")
-    assert "EURUSD is no symbol of equity_quote: that is a ticker" in said.error
+    assert "EURUSD is no symbol of equity_quote: shares have tickers without a slash" in said.error
     assert said.error.endswith("Did you mean EUR/USD of the data type fx_rate?")
 
 
@@ -374,10 +374,10 @@ def test_f4_who_watches_is_told_why_a_price_does_not_come_and_when_that_changes(
 
         wait_until(lambda: states("AAPL") == states("IBM") == ["no_worker"])
         work("mfapi")
-        wait_until(lambda: states("AAPL") == states("IBM") == ["no_worker", "not_asked"])
+        wait_until(lambda: states("AAPL") == states("IBM") == ["no_worker", "no_client"])
         assert "twelvedata is not asked" in screen.told("waiting")[-1]["sentence"]
         work("twelvedata")
-        wait_until(lambda: states("AAPL") == states("IBM") == ["no_worker", "not_asked", "queued"])
+        wait_until(lambda: states("AAPL") == states("IBM") == ["no_worker", "no_client", "queued"])
         core.refresh()
         wait_until(lambda: len(screen.told("price")) == 2)
         for symbol in ("AAPL", "IBM"):

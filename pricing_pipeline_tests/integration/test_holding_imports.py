@@ -254,6 +254,7 @@ def test_a7_a_look_up_is_one_counted_call_of_a_provider(
     for _ in range(2):
         said = cli("holding", "import", str(path), "--find", "--yes", sandbox_url=sandbox.url)
         assert "refused: line 2: X (GB00BH4HKS39): no instrument is known by its ISIN" in said.stdout
+        assert "--find" not in said.stderr, "which has just been tried"
     assert [(call["path"], call["units"]) for call in sandbox.calls()] == [("/symbol_search", 1)]
     assert core.one("SELECT sum(units) FROM pricing.api_data_usage") == 1
 

@@ -104,7 +104,7 @@ def test_b5_spellings_of_one_instrument_are_read_as_one(
         (QUOTE, "ASX:JSE", "both names of exchanges", "JSE:XASX"),
         (QUOTE, "INE002A01018", "`pricing-pipeline instrument find INE002A01018`", None),
         (QUOTE, "INE002A01019", "its check digit is wrong", None),
-        (QUOTE, "BBG000BLNNH6", "instrument add SYMBOL --figi", None),
+        (QUOTE, "BBG000BLNNH6", "instrument add SYMBOL --asset-class CLASS --figi", None),
         (QUOTE, "a:b:c", "a colon stands between", None),
         (QUOTE, "A?b=c", "a symbol has 1 to 40", None),
         (QUOTE, "Ö", "a symbol has 1 to 40", None),
@@ -115,9 +115,9 @@ def test_b5_spellings_of_one_instrument_are_read_as_one(
         (FX, "EUR/EUR", "two known currencies", None),
         (FX, "EUR/XYZ", "two known currencies", None),
         (COIN, "EUR/USD", "of the class fx", f"{FX}:EUR/USD"),
-        (COIN, "BTC", "a coin and what it is priced in", f"{QUOTE}:BTC"),
-        (NAV, "AAPL", "the number of its scheme", f"{QUOTE}:AAPL"),
-        (NAV, "AMFI:118632", "the number of its scheme", "118632"),
+        (COIN, "BTC", "coins stand beside what they are priced in", f"{QUOTE}:BTC"),
+        (NAV, "AAPL", "the numbers of their schemes", f"{QUOTE}:AAPL"),
+        (NAV, "AMFI:118632", "the numbers of their schemes", "118632"),
         ("nope", "AAPL", "there is no such data type", None),
     ],
 )
@@ -304,10 +304,13 @@ def test_b5_coins_are_those_of_prices(core: Core) -> None:
 
 def test_b5_an_identifier_is_given_to_an_instrument_and_leads_to_it(core: Core, cli: CommandLine) -> None:
     unknown = cli("instrument", "add", "GB00BH4HKS39", "--asset-class", "equity")
-    assert "`pricing-pipeline instrument add SYMBOL --isin GB00BH4HKS39`" in unknown.error
+    assert "`pricing-pipeline instrument add SYMBOL --asset-class CLASS --isin GB00BH4HKS39`" in unknown.error
     core.heartbeat("ann", (QUOTE, "VOD.L"))
     added = cli("instrument", "add", "VOD LN", "--asset-class", "equity", "--isin", "GB00BH4HKS39")
-    assert added.exit_code == 0
+    assert (
+        added.stdout
+        == "1 was known already, and stays as before, but for an ISIN or FIGI that was not known.\n"
+    )
     shown = cli("instrument", "show", "gb00bh4hks39", "--json").json["instruments"]
     assert [(one["symbol"], one["isin"]) for one in shown] == [("VOD:XLON", "GB00BH4HKS39")]
     assert core.heartbeat("ann", (QUOTE, "GB00BH4HKS39")) == 0

@@ -42,7 +42,7 @@ def watched(core: Core) -> list[tuple[str, str]]:
 
 
 def test_f4_a_symbol_that_cannot_be_watched_is_told_how_it_should_look(core: Core) -> None:
-    pair = "no fx instrument is called EURXYZ; a symbol of fx_rate is two known currencies, such as EUR/USD"
+    pair = "no fx instrument is called EURXYZ; exchange rates are of two known currencies, such as EUR/USD"
     assert pair in core.one("SELECT sentence FROM pricing.why_old('fx_rate', 'EURXYZ')")
     core.rows("UPDATE pricing.data_type_registry SET is_active = false WHERE asset_class <> 'fx'")
     assert core.one("SELECT pricing.describe_misfit('EURXYZ')") == (

@@ -60,7 +60,7 @@ CAUSES: dict[str, tuple[Cause, str, str]] = {
     ),
     "nobody stands for it in the sandbox": (
         lambda core: core.rows("UPDATE pricing.drains SET providers = '{mfapi}'"),
-        "not_asked",
+        "no_client",
         "twelvedata is not asked: this pipeline runs with the sandbox, and nothing in it stands for twelvedata",
     ),
     "no worker is at the queue": (
@@ -188,7 +188,7 @@ def test_f4_a_real_worker_says_whom_it_asks(core: Core) -> None:
     with Refresher(core.engine, {}, worker="w") as refresher:
         drain = Thread(target=refresher.drain, args=(600,))
         drain.start()
-        wait_until(lambda: why(core).state == "not_asked")
+        wait_until(lambda: why(core).state == "no_client")
         core.rows("DELETE FROM pricing.active_subscriptions")
         core.rows("DELETE FROM pricing.api_call_queue_live")
         drain.join()

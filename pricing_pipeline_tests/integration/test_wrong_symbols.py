@@ -160,3 +160,11 @@ ARRANGED = (
     " SELECT 'equity_quote', :prefix || n, 'twelvedata', 'failed', pricing.clock(), 'unknown_symbol',"
     ' \'[{"message": "no"}]\' FROM generate_series(1, :count) n WHERE :is_refused',
 )
+
+
+def test_e4_trouble_is_one_row_of_the_page_for_what_is_said_whatever_symbol_it_names(core: Core) -> None:
+    for symbol, said in (("AAPL", "no AAPL today"), ("MSFT", "no MSFT today"), ("IBM", "another fault")):
+        core.fail(core.claimed(QUOTE, symbol), FailureKind.MISCONFIGURED, said)
+    with core.engine.connect() as connection:
+        rows = read(connection).dead_tasks
+    assert [sorted(row.symbols) for row in rows] == [["IBM"], ["AAPL", "MSFT"]]

@@ -149,6 +149,13 @@ def test_a5_any_ticker_has_one_price_in_the_unit_of_its_exchange_at_every_provid
     assert Decimal(quote["close"]) == Decimal(str(row["price"])) > 0
 
 
+def test_exchanges_of_one_name_at_twelvedata_have_prices_of_their_own(asked: Asked) -> None:
+    """Budapest, which is BSE there, was priced as Bombay if Bombay was asked first."""
+    for mic in (exchange.mic for exchange in exchanges().values() if exchange.shared):
+        told = [twelvedata(one, symbol=f"ABC:{mic}")["close"] for one in (asked, Asked(NOON))]
+        assert told[0] == told[1], mic
+
+
 @pytest.mark.parametrize(
     ("symbol", "currency", "kind", "low", "high"),
     [
@@ -252,7 +259,8 @@ def test_searches_find_by_ticker_and_by_name(asked: Asked) -> None:
     )
     theirs = recorded_json("twelvedata", "symbol_search_IBM_multi_exchange.json")["data"][0]
     assert apple.keys() - {"mic_code"} == theirs.keys()
-    assert twelvedata(asked, "symbol_search", symbol="no such thing")["data"] == []
+    for unknown in ("no such thing", "US0378331005"):
+        assert twelvedata(asked, "symbol_search", symbol=unknown)["data"] == []
     assert len(twelvedata(asked, "symbol_search", symbol="us dollar", outputsize="3")["data"]) == 3
 
     shares = parsed(asked.fmp("search-symbol", query="VOD"))

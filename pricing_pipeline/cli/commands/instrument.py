@@ -23,7 +23,7 @@ from pricing_pipeline.cli.options import (
 )
 from pricing_pipeline.cli.style import listing, zoned
 
-noun = typer.Typer(help="Look at instruments; find, add, change, spell, pause, resume or remove them.")
+noun = typer.Typer(help="Look at instruments; find, add, change, spell, pause, resume, merge or remove them.")
 
 NewName = Annotated[str | None, typer.Option("--name", metavar="TEXT", help="For people.")]
 NewCurrency = Annotated[
@@ -97,7 +97,9 @@ def show(symbol: Symbol, asset_class: Class = None, as_json: Json = False) -> No
 @noun.command()
 @listing
 def find(
-    words: Annotated[list[str], typer.Argument(metavar="WORD", help="Parts of a name, or a ticker.")],
+    words: Annotated[
+        list[str], typer.Argument(metavar="WORD", help="Parts of a name, a ticker, an ISIN or a FIGI.")
+    ],
     provider: Annotated[
         str | None,
         typer.Option("--provider", metavar="PROVIDER", help="Whom to ask: twelvedata, fmp or mfapi."),

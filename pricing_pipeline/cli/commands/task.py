@@ -81,14 +81,7 @@ def retry(
     \b
     Example: pricing-pipeline task retry --all-failed --provider twelvedata
     """
-    _require_dead(ids, all_failed=all_failed, data_type=data_type, provider=provider)
-    from pricing_pipeline.cli import task
-
-    done = task.retry(
-        ids or [], all_failed=all_failed, data_type=data_type, provider=provider, as_json=as_json
-    )
-    if not done:
-        raise typer.Exit(1)
+    _end(ids, data_type, provider, all_failed=all_failed, retried=True, as_json=as_json)
 
 
 @noun.command()
@@ -106,23 +99,26 @@ def forget(
     \b
     Example: pricing-pipeline task forget --all-failed --type equity_quote
     """
-    _require_dead(ids, all_failed=all_failed, data_type=data_type, provider=provider)
-    from pricing_pipeline.cli import task
-
-    done = task.forget(
-        ids or [], all_failed=all_failed, data_type=data_type, provider=provider, as_json=as_json
-    )
-    if not done:
-        raise typer.Exit(1)
+    _end(ids, data_type, provider, all_failed=all_failed, retried=False, as_json=as_json)
 
 
-def _require_dead(
-    ids: list[int] | None, *, all_failed: bool, data_type: str | None, provider: str | None
+def _end(
+    ids: list[int] | None,
+    data_type: str | None,
+    provider: str | None,
+    *,
+    all_failed: bool,
+    retried: bool,
+    as_json: bool,
 ) -> None:
     if bool(ids) == all_failed:
         raise typer.BadParameter("name tasks by their ids, or give --all-failed; not both")
     if (data_type or provider) and not all_failed:
         raise typer.BadParameter("--type and --provider choose among --all-failed; leave them out with ids")
+    from pricing_pipeline.cli import task
+
+    if not task.end(ids, data_type, provider, retried=retried, as_json=as_json):
+        raise typer.Exit(1)
 
 
 @noun.command()

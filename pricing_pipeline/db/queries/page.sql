@@ -25,8 +25,7 @@ WHERE late.place <= :of_each ORDER BY late.owed_since, late.data_type, late.symb
 
 -- name: watched
 -- The watched pairs, those that are not well first and then those that most people watch: how they are served, and
--- their
--- prices; with how many there are.
+-- their prices; with how many there are.
 SELECT w.data_type, w.symbol, w.state, v.viewers, k.contents, l.amount, l.scale, l.currency, w.fetched_at,
        count(*) OVER () AS total
 FROM pricing.watched_pairs() w
@@ -53,9 +52,8 @@ FROM pricing.api_call_queue_live l WHERE l.errors <> '[]' ORDER BY l.attempt DES
 
 -- name: dead_tasks
 -- Failed tasks that nothing has settled since, equal failures together, the newest first: faults of symbols are equal
--- by
--- their kind, others by their message, whatever symbol it names. With how many tasks there are in all, and how many of
--- them failed by trouble that is not their symbol's.
+-- by their kind, others by their message, whatever symbol it names. With how many tasks there are in all, and how many
+-- of them failed by trouble that is not their symbol's.
 SELECT (array_agg(q.id ORDER BY q.id DESC))[1:(:most_ids)] AS ids, count(*) AS tasks,
        (array_agg(DISTINCT q.symbol))[1:5] AS symbols, count(DISTINCT q.symbol) AS symbol_count,
        q.data_type, q.provider, q.failure_kind,
@@ -65,8 +63,7 @@ SELECT (array_agg(q.id ORDER BY q.id DESC))[1:(:most_ids)] AS ids, count(*) AS t
        nullif((array_agg(q.window_start ORDER BY q.id DESC))[1], '-infinity') AS window_start,
        nullif((array_agg(q.window_end ORDER BY q.id DESC))[1], 'infinity') AS window_end,
        sum(count(*)) OVER ()::bigint AS total,
-       coalesce(sum(count(*) FILTER (WHERE NOT q.is_of_symbol)) OVER (), 0)::bigint AS troubled,
-       count(*) OVER () AS groups
+       coalesce(sum(count(*) FILTER (WHERE NOT q.is_of_symbol)) OVER (), 0)::bigint AS troubled
 FROM (SELECT x.*, x.errors -> -1 ->> 'message' AS message, pricing.is_symbol_fault(x.failure_kind) AS is_of_symbol
       FROM pricing.api_call_queue_dead x WHERE x.resolved_at IS NULL AND x.status = 'failed') q
 GROUP BY q.data_type, q.provider, q.failure_kind,
@@ -83,7 +80,7 @@ ORDER BY o.status <> 'failed', coalesce(o.finished_at, o.enqueued_at) DESC, o.id
 
 -- name: failing_recipients
 -- Recipients whose last attempt failed, those with an open breaker first, and how many of their messages wait.
-SELECT f.operation_type, f.recipient, f.since, f.failures, f.last_error, f.is_dead,
+SELECT f.operation_type, f.recipient, f.since, f.failures, f.last_error,
        CASE WHEN f.breaker_until > n.at THEN f.breaker_until END AS breaker_until,
        (SELECT count(*) FROM pricing.async_operations_live o
         WHERE (o.operation_type, o.recipient, o.status) = (f.operation_type, f.recipient, 'pending')) AS waiting,

@@ -175,11 +175,14 @@ async function act(button) {
   refresh(true);
 }
 
-// The outcome of a click in a sentence: that of the answer, or else that of the button.
+// The outcome of a click in sentences: those of the answer, each with how many it is about, or else that of the button.
 function outcomeOf(content, button) {
-  const [outcome, ...others] = content.tasks ?? content.operations ?? [content];
-  if (!outcome?.sentence || others.length > 0) return button.dataset.done;
-  return outcome.sentence.charAt(0).toUpperCase() + outcome.sentence.slice(1);
+  const outcomes = content.tasks ?? content.operations ?? [content];
+  const counts = new Map();
+  for (const { sentence } of outcomes) counts.set(sentence, (counts.get(sentence) ?? 0) + 1);
+  if (counts.has(undefined)) return button.dataset.done;
+  const told = [...counts].map(([sentence, count]) => (outcomes.length > 1 ? `${count} of them: ${sentence}` : sentence));
+  return told.map((words) => words.charAt(0).toUpperCase() + words.slice(1)).join(" ");
 }
 
 function showOutcome(row, words, isDone) {

@@ -56,10 +56,10 @@ LANGUAGE sql STABLE SET search_path = '' AS $$
         ('provider_off', 'its provider %1$s is switched off, and no other serves it. `pricing-pipeline provider use` '
                          'brings one with its plan, and `pricing-pipeline provider change %1$s --active` switches it '
                          'on'),
-        ('not_asked_in_sandbox', '%1$s is not asked: this pipeline runs with the sandbox, and nothing in it stands '
+        ('no_client_in_sandbox', '%1$s is not asked: this pipeline runs with the sandbox, and nothing in it stands '
                                  'for %1$s. The sandbox asks in its place whomever its declaration names as '
                                  '`sandbox`; a home with PRICING_SANDBOX=false asks %1$s itself'),
-        ('not_asked', '%1$s is not asked: no worker has a client for it. `pricing-pipeline provider list` shows the '
+        ('no_client', '%1$s is not asked: no worker has a client for it. `pricing-pipeline provider list` shows the '
                       'providers of this version; the log of the worker says why a client cannot be made'),
         ('breaker_open', 'the breaker of %s is %s since %s (%s); %s. It closes by itself when the provider is well'),
         ('no_key', 'no key of %1$s is active. `pricing-pipeline key set %1$s` stores one'),

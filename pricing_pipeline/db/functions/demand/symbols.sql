@@ -35,10 +35,10 @@ COMMENT ON FUNCTION pricing.fits_class(text, text) IS
 CREATE OR REPLACE FUNCTION pricing.describe_shape(asset_class text) RETURNS text
 LANGUAGE sql IMMUTABLE PARALLEL SAFE SET search_path = '' AS $$
     SELECT CASE asset_class
-        WHEN 'equity' THEN 'a ticker without a slash, such as AAPL or BRK.B'
-        WHEN 'fund' THEN 'the number of its scheme, such as 118632'
-        WHEN 'crypto' THEN 'a coin and what it is priced in, such as BTC/USD'
-        WHEN 'fx' THEN 'two known currencies, such as EUR/USD' END
+        WHEN 'equity' THEN 'shares have tickers without a slash, such as AAPL or BRK.B'
+        WHEN 'fund' THEN 'funds have the numbers of their schemes, such as 118632'
+        WHEN 'crypto' THEN 'coins stand beside what they are priced in, as in BTC/USD'
+        WHEN 'fx' THEN 'exchange rates are of two known currencies, such as EUR/USD' END
 $$;
 COMMENT ON FUNCTION pricing.describe_shape(text) IS 'How symbols of an asset class look, for people; NULL = any way.';
 
@@ -205,7 +205,7 @@ BEGIN
         OR NOT (pricing.fits_class('equity', symbol) AND pricing.is_sane_symbol(symbol)) THEN
         symbol := NULL;
         doubt := NULL;
-        fault := 'that is ' || pricing.describe_shape('equity');
+        fault := pricing.describe_shape('equity');
     ELSIF place IS NULL AND doubt IS NULL AND class = '' AND ticker ~ '^[A-Z]{6,}$' THEN
         doubt := 'a ticker of the United States has at most five letters; elsewhere the exchange belongs to the '
                  'symbol, as in RELIANCE:XNSE';
@@ -288,7 +288,7 @@ BEGIN
         proposal := CASE WHEN symbol IS NULL THEN substring(cleaned, '^[A-Z]+[ :_-]?([0-9]{5,6})$') END;
     END IF;
     IF symbol IS NULL THEN
-        fault := coalesce(fault, 'that is ' || pricing.describe_shape(asset_class));
+        fault := coalesce(fault, pricing.describe_shape(asset_class));
         form := pricing.plain_class(cleaned);
         IF proposal IS NULL AND form <> asset_class THEN
             other_class := form;
@@ -444,8 +444,8 @@ BEGIN
                     WHEN NOT pricing.is_isin(cleaned) AND NOT pricing.is_figi(cleaned)
                         THEN 'it looks like an ISIN or a FIGI, but its check digit is wrong'
                     ELSE format('no instrument is known by this number. `pricing-pipeline instrument find %s` looks '
-                                'for it, and `pricing-pipeline instrument add SYMBOL %s %s` tells which instrument '
-                                'it is of',
+                                'for it, and `pricing-pipeline instrument add SYMBOL --asset-class CLASS %s %s` tells '
+                                'which instrument it is of',
                                 cleaned, CASE WHEN pricing.is_figi(cleaned) THEN '--figi' ELSE '--isin' END,
                                 cleaned) END;
                 RETURN NEXT;
@@ -500,20 +500,31 @@ COMMENT ON FUNCTION pricing.type_for(text) IS
     'The active data type with the freshest prices of an asset class; NULL = there is none.';
 
 
-CREATE OR REPLACE FUNCTION pricing.describe_misfit(symbol text, wanted_type text DEFAULT NULL, wanted_class text DEFAULT NULL) RETURNS text
+CREATE OR REPLACE FUNCTION pricing.describe_misfit(
+    symbol text, wanted_type text DEFAULT NULL, wanted_class text DEFAULT NULL)
+RETURNS text
 LANGUAGE sql STABLE SET search_path = '' AS $$
     SELECT CASE
-        WHEN bool_or((pricing.read_symbol(c.asset_class, symbol)).symbol IS NOT NULL) THEN NULL
-        WHEN wanted_type IS NULL AND wanted_class IS NULL THEN 'it looks like a symbol of no data type; `pricing-pipeline type list` shows those there are'
-        ELSE regexp_replace(min((pricing.read_symbol(c.asset_class, symbol)).fault), '^that is',
-                            format('a symbol of %s is', coalesce(wanted_type, 'class ' || wanted_class))) END
-    FROM (SELECT wanted_class AS asset_class WHERE wanted_class IS NOT NULL
-          UNION SELECT r.asset_class FROM pricing.data_type_registry r
-          WHERE wanted_class IS NULL AND CASE WHEN wanted_type IS NULL THEN r.is_active ELSE r.data_type = wanted_type END) c
+        WHEN count(*) = 0 OR bool_or(j.outcome <> 'refused') THEN NULL
+        WHEN coalesce(wanted_type, wanted_class) IS NOT NULL THEN min(j.reason)
+        WHEN count(DISTINCT j.reason) FILTER (WHERE NOT j.is_of_shape) = 1
+            THEN min(j.reason) FILTER (WHERE NOT j.is_of_shape)
+        ELSE 'it looks like a symbol of no data type; `pricing-pipeline type list` shows those there are' END
+    FROM (
+        SELECT k.outcome, k.reason, starts_with(k.reason, pricing.describe_shape(r.asset_class)) AS is_of_shape
+        FROM (SELECT coalesce(array_agg(t.data_type), '{}') AS names
+              FROM (SELECT min(r.data_type) AS data_type FROM pricing.data_type_registry r
+                    WHERE CASE WHEN wanted_type IS NOT NULL THEN r.data_type = wanted_type
+                               WHEN wanted_class IS NOT NULL THEN r.asset_class = wanted_class
+                               -- Any symbol fits the others, so that nothing follows from it.
+                               ELSE r.is_active AND pricing.describe_shape(r.asset_class) IS NOT NULL END
+                    GROUP BY r.asset_class) t) types
+        CROSS JOIN pricing.judge_symbols(types.names, array_fill(symbol, ARRAY[cardinality(types.names)])) k
+        JOIN pricing.data_type_registry r USING (data_type)) j
 $$;
 COMMENT ON FUNCTION pricing.describe_misfit(text, text, text) IS
-    'Why watching does not make a symbol known: how symbols of a data type or of a class look, if this one cannot be '
-    'one of them, or of no data type if none is named. NULL = watching makes it known.';
+    'Why watching does not make a symbol known: why judge_symbols refuses it for a data type or a class, or for all of '
+    'them if none is named. NULL = watching makes it known.';
 
 
 CREATE OR REPLACE FUNCTION pricing.check_shapes(data_types text[], symbols text[]) RETURNS void

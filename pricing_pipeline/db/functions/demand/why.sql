@@ -135,7 +135,7 @@ COMMENT ON FUNCTION pricing.limits_shown(text) IS
     'each, and the command that corrects it.';
 
 
-CREATE OR REPLACE FUNCTION pricing.why_not_asked(wanted_provider text) RETURNS text
+CREATE OR REPLACE FUNCTION pricing.why_no_client(wanted_provider text) RETURNS text
 LANGUAGE plpgsql STABLE SET search_path = '' AS $$
 DECLARE
     now_ timestamptz := pricing.clock();
@@ -147,11 +147,11 @@ BEGIN
                     AND (d.providers IS NULL OR wanted_provider = ANY (d.providers))) THEN
         RETURN NULL;
     ELSIF (SELECT s.prices_from = 'sandbox' FROM pricing.registry_state s) THEN
-        RETURN pricing.why_sentence('not_asked_in_sandbox', wanted_provider);
+        RETURN pricing.why_sentence('no_client_in_sandbox', wanted_provider);
     END IF;
-    RETURN pricing.why_sentence('not_asked', wanted_provider);
+    RETURN pricing.why_sentence('no_client', wanted_provider);
 END $$;
-COMMENT ON FUNCTION pricing.why_not_asked(text) IS
+COMMENT ON FUNCTION pricing.why_no_client(text) IS
     'Why no worker asks a provider, however long its tasks wait: nobody stands for it in the sandbox, or its client '
     'cannot be made. NULL = some worker asks it, or none is at the queue.';
 
@@ -173,9 +173,9 @@ BEGIN
         stop.sentence := pricing.why_sentence('provider_off', wanted_provider);
         RETURN stop;
     END IF;
-    stop.sentence := pricing.why_not_asked(wanted_provider);
+    stop.sentence := pricing.why_no_client(wanted_provider);
     IF stop.sentence IS NOT NULL THEN
-        stop.state := 'not_asked';
+        stop.state := 'no_client';
         RETURN stop;
     ELSIF provider_.breaker <> 'closed' THEN
         stop.state := 'breaker_open';
@@ -202,7 +202,7 @@ BEGIN
     RETURN stop;
 END $$;
 COMMENT ON FUNCTION pricing.stop_of(text) IS
-    'Why a provider may not be asked now, whatever the work: provider_off, not_asked, breaker_open, key_refused, '
+    'Why a provider may not be asked now, whatever the work: provider_off, no_client, breaker_open, key_refused, '
     'throttled or rate_limited, with a sentence and when that ends; and how much of its quota is used.';
 
 
@@ -233,7 +233,7 @@ BEGIN
     SELECT w.* INTO state, sentence, next_at FROM pricing.why_stopped(pricing.stop_of(wanted_provider), priority, needed) w;
 END $$;
 COMMENT ON FUNCTION pricing.why_not_called(text, integer, bigint) IS
-    'Why work of this priority that needs so many bytes may not be asked of a provider now: provider_off, not_asked, '
+    'Why work of this priority that needs so many bytes may not be asked of a provider now: provider_off, no_client, '
     'breaker_open, key_refused, throttled, quota_spent or rate_limited, with a sentence and when that ends. NULL = '
     'it may.';
 

@@ -342,7 +342,7 @@ BEGIN
     -- Whoever looks at a provider before using it finds it switched off, and whoever looks at a broken one its breaker open.
     -- That no worker asks it is nothing to whoever asks by hand.
     SELECT coalesce(k.sentence, CASE
-        WHEN w.state = 'not_asked' OR (NOT is_search AND w.state IN ('provider_off', 'breaker_open')) THEN NULL
+        WHEN w.state = 'no_client' OR (NOT is_search AND w.state IN ('provider_off', 'breaker_open')) THEN NULL
         ELSE w.sentence END)
     INTO refusal
     FROM pricing.why_not_called(wanted_provider, priority_, needed_bytes) w CROSS JOIN pricing.why_no_key(wanted_provider) k;
