@@ -205,6 +205,8 @@ BEGIN
     IF symbols = '{}' THEN
         RETURN pricing.answer_pairs(0, 0);
     END IF;
+    -- What symbols mean stays so until this transaction ends: merge_instruments waits for it.
+    LOCK TABLE pricing.symbol_aliases IN ACCESS SHARE MODE;
     -- From here on the sessions of one user take turns: its caps hold for all of them together, and what one of them is
     -- leaving is not taken for watched.
     PERFORM pricing.lock_allowance(user_id);
