@@ -21,7 +21,7 @@ from pricing_pipeline.errors import PairsRefused
 from pricing_pipeline.providers import PROVIDERS
 from pricing_pipeline.providers.currencies import _COINS
 from pricing_pipeline_tests.fixtures.cli import CommandLine
-from pricing_pipeline_tests.fixtures.core import DAILY, FX, NAV, QUOTE, Core, observation
+from pricing_pipeline_tests.fixtures.core import DAILY, FX, NAV, QUOTE, Core, observation, rows_read
 from pricing_pipeline_tests.support.api_server import RunningApi
 from pricing_pipeline_tests.support.examples import examples
 
@@ -545,6 +545,24 @@ def test_b5_a_merged_history_has_one_value_of_a_time_whenever_it_is_read(
     assert core.one(f"SELECT is_due FROM pricing.exports('{DAILY}', '2020-01-01', '2020-01-01')"), (
         "it names VOD.L"
     )
+
+
+def test_b5_a_merge_looks_each_value_up_once(core: Core) -> None:
+    core.rows(
+        "INSERT INTO pricing.instruments (asset_class, symbol) VALUES ('equity', 'VOD.L'), ('equity', 'VOD:XLON')"
+    )
+    core.rows(
+        "INSERT INTO pricing.price_history (data_type, symbol, observed_at, amount, scale, provider, call_id,"
+        f" fetched_at) SELECT '{DAILY}', s, '2000-01-01Z'::timestamptz + n * interval '1 day', 1, 2, 'fmp', 1, now()"
+        " FROM generate_series(1, 1000) AS n, unnest(ARRAY['VOD.L', 'VOD:XLON']) AS s WHERE s = 'VOD.L' OR n % 2 = 0"
+    )
+    with core.owner.begin() as connection:
+        before = rows_read(connection)
+        merged = connection.execute(
+            text("SELECT * FROM pricing.merge_instruments('equity', 'VOD.L', 'VOD:XLON')")
+        )
+        assert merged.all() == [("price_history", 500, 500)]
+        assert rows_read(connection) - before < 20_000
 
 
 def test_b5_a_merge_keeps_the_newer_price_and_what_is_active(core: Core, cli: CommandLine) -> None:

@@ -14,8 +14,13 @@ DECLARE
     mine text := CASE WHEN has_class THEN 't.asset_class = $1'
                       ELSE 't.data_type = ANY (ARRAY(SELECT r.data_type FROM pricing.data_type_registry r '
                            'WHERE r.asset_class = $1))' END;
-    same text := (SELECT string_agg(format('(x.%1$I = t.%1$I OR x.%1$I IS NULL AND t.%1$I IS NULL)', k), ' AND ')
-                  FROM unnest(key || CASE WHEN has_class THEN 'asset_class' ELSE 'data_type' END) AS k);
+    -- What cannot be NULL is looked up in an index.
+    same text := (SELECT string_agg(format(CASE WHEN a.attnotnull THEN 'x.%1$I = t.%1$I'
+                                                ELSE '(x.%1$I = t.%1$I OR x.%1$I IS NULL AND t.%1$I IS NULL)' END,
+                                           a.attname), ' AND ')
+                  FROM pg_catalog.pg_attribute a
+                  WHERE a.attrelid = ('pricing.' || from_tables[1])::regclass
+                    AND a.attname = ANY (key || CASE WHEN has_class THEN 'asset_class' ELSE 'data_type' END));
     -- A day's value in a file is the new symbol's own, too.
     taken text := (SELECT string_agg(format('EXISTS (SELECT FROM pricing.%I x WHERE x.symbol = $3 AND %s)', f, same),
                                      ' OR ') FROM unnest(from_tables) AS f)
