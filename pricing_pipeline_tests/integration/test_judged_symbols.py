@@ -320,6 +320,18 @@ def test_b5_two_spellings_of_a_share_never_make_two_instruments(core: Core) -> N
     enter()
 
 
+def test_b5_a_pair_that_is_written_at_length_keeps_no_other_from_being_renewed(core: Core) -> None:
+    core.heartbeat("ann", (QUOTE, "AAPL"))
+    core.rows("UPDATE pricing.active_subscriptions SET last_seen_at = last_seen_at - interval '4 minutes'")
+    core.call(
+        "SELECT pricing.heartbeat('ann', ARRAY[:type, :type], ARRAY['AAPL', :long])",
+        type=QUOTE,
+        long=" " * 900 + "VOD.L",
+    )
+    old = "SELECT count(*) FROM pricing.active_subscriptions WHERE last_seen_at < pricing.clock() - interval '1 minute'"
+    assert core.one(old) == 0
+
+
 def test_b5_known_pairs_are_not_judged(core: Core) -> None:
     core.heartbeat("ann", (QUOTE, "VOD.L"), (FX, "EURUSD"))
     core.rows(
