@@ -2621,6 +2621,10 @@ GRANT EXECUTE ON FUNCTION pricing.cancel_operations(bigint[]) TO pricing_worker;
 CREATE FUNCTION pricing.cancel_tasks(wanted bigint[], reason text DEFAULT 'cancelled by hand'::text) RETURNS TABLE(task_id bigint, outcome text) LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.cancel_tasks(bigint[],text) TO pricing_worker;
 
+-- What somebody gave as a symbol, in capital letters of ASCII: others make no symbol. One space stands for several.
+CREATE FUNCTION pricing.capital(given text) RETURNS text LANGUAGE sql IMMUTABLE SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.capital(text) TO pricing_reader, pricing_worker;
+
 -- The categories of a product, as they were believed at a time; NULL = as they are now.
 CREATE FUNCTION pricing.categories_as_of(wanted_symbol text, as_of timestamp with time zone) RETURNS TABLE(category_key bigint, provider text, category_id text, name text, kind text, age_from integer, age_to integer, pax_count integer, is_listed boolean) LANGUAGE sql STABLE;
 GRANT EXECUTE ON FUNCTION pricing.categories_as_of(text,timestamp with time zone) TO pricing_reader, pricing_worker;
@@ -3575,6 +3579,10 @@ GRANT EXECUTE ON FUNCTION pricing.look_again(text,text) TO pricing_worker;
 CREATE FUNCTION pricing.look_for_streams(opened_types text[], opened_symbols text[], OUT head_position bigint, OUT kept_from bigint) RETURNS record LANGUAGE plpgsql SET search_path=pg_temp, plan_cache_mode=force_generic_plan;
 GRANT EXECUTE ON FUNCTION pricing.look_for_streams(text[],text[]) TO pricing_worker;
 
+-- Whether this has the form of an ISIN or a FIGI.
+CREATE FUNCTION pricing.looks_like_identifier(given text) RETURNS boolean LANGUAGE sql IMMUTABLE SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.looks_like_identifier(text) TO pricing_reader, pricing_worker;
+
 -- The probe's worker was lost, which says nothing about the provider: another one may be made at once; if its row is locked, when the lease of the probe is over.
 CREATE FUNCTION pricing.lose_probe(wanted_provider text, lost bigint) RETURNS void LANGUAGE sql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.lose_probe(text,bigint) TO pricing_worker;
@@ -3754,9 +3762,9 @@ GRANT EXECUTE ON FUNCTION pricing.move_price_alerts(timestamp with time zone) TO
 CREATE FUNCTION pricing.move_providers(now_ timestamp with time zone, step interval) RETURNS void LANGUAGE plpgsql SET search_path=pg_temp, lock_timeout=1s;
 GRANT EXECUTE ON FUNCTION pricing.move_providers(timestamp with time zone,interval) TO pricing_worker;
 
--- Gives the rows of one symbol to another, but for those of which it has one with the same key already: these are dropped. Says how many of each.
-CREATE FUNCTION pricing.move_rows(from_table text, key text[], of_class text, old_symbol text, new_symbol text, OUT moved bigint, OUT dropped bigint) RETURNS record LANGUAGE plpgsql SET search_path=pg_temp;
-GRANT EXECUTE ON FUNCTION pricing.move_rows(text,text[],text,text,text) TO pricing_worker;
+-- Gives the rows of one symbol to another, but for those of which it has one with the same key already, in any of the tables: these are dropped. Tables that are named together say what is believed and what was before: of one key all is of one symbol, so that no moment has two values. Says how many of each.
+CREATE FUNCTION pricing.move_rows(from_tables text[], key text[], of_class text, old_symbol text, new_symbol text) RETURNS TABLE(rows_of text, moved bigint, dropped bigint) LANGUAGE plpgsql SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.move_rows(text[],text[],text,text,text) TO pricing_worker;
 
 -- The clock was set back: parts gave their last sign of life now at the latest.
 CREATE FUNCTION pricing.move_signs_of_life(now_ timestamp with time zone) RETURNS void LANGUAGE sql SET search_path=pg_temp, lock_timeout=1s;

@@ -103,6 +103,9 @@ def sentence(error: DBAPIError) -> str:
         return f"the database is not up to date: {reason(error)}. Run `pricing-pipeline db upgrade`."
     if isinstance(error.orig, errors.NumericValueOutOfRange):
         return f"a number is larger than the database can hold: {reason(error)}."
+    # These are PostgreSQL's words; functions of ours that wait have their own.
+    if is_locked(error) and "lock timeout" in str(error.orig):
+        return f"another session has locked what this needs. Try again; {LOCKED_PAGE}."
     text = reason(error).strip()
     return text if text.endswith((".", "?", "!")) else f"{text}."
 

@@ -141,7 +141,8 @@ def test_b23_check_calls_a_database_late_that_cannot_say_how_the_parts_are(
         said = cli("status", "--check")
         assert (said.exit_code, said.stdout) == (
             1,
-            "late: database: canceling statement due to lock timeout.\n",
+            "late: database: another session has locked what this needs. Try again; docs/operations.md, "
+            '"Something is locked", tells how to find that session.\n',
         )
         assert json.loads(cli("status", "--json").stdout)["health"][0]["is_late"]
         assert health(api) == (503, {"status": "late", "late": ["database"]})

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sqlalchemy import Engine, text
 from sqlalchemy.exc import DBAPIError
 
-from pricing_pipeline.demand import instruments
+from pricing_pipeline.demand import instruments, viewers
 from pricing_pipeline.demand.instruments import NewInstrument
 from pricing_pipeline.domain.exchanges import exchanges
 from pricing_pipeline.domain.scopes import Scope
@@ -19,7 +21,7 @@ from pricing_pipeline.errors import PairsRefused
 from pricing_pipeline.providers import PROVIDERS
 from pricing_pipeline.providers.currencies import _COINS
 from pricing_pipeline_tests.fixtures.cli import CommandLine
-from pricing_pipeline_tests.fixtures.core import DAILY, FX, NAV, QUOTE, Core, observation
+from pricing_pipeline_tests.fixtures.core import DAILY, FX, NAV, QUOTE, Core, observation, rows_read
 from pricing_pipeline_tests.support.api_server import RunningApi
 from pricing_pipeline_tests.support.examples import examples
 
@@ -48,7 +50,7 @@ def judged(core: Core, data_type: str, *symbols: str) -> list[tuple[str | None, 
     [
         (QUOTE, "VOD:XLON", "VOD.L VOD:LSE LON:VOD LSE:VOD XLON:VOD vod.l VOD:LON"),
         (QUOTE, "VOD:XLON", "VOD LN,vod ln equity, VOD:XLON ,VOD.L:XLON,VOD/ LN"),
-        (QUOTE, "BRK.B", "BRK-B BRK/B BRK.B BRK.B:NYSE NYSE:BRK.B BRK-B:XNYS brk-b"),
+        (QUOTE, "BRK.B", "BRK-B BRK/B BRK.B BRK_B BRK.B:NYSE NYSE:BRK.B BRK-B:XNYS brk-b"),
         (QUOTE, "BRK.B", "BRK B,BRK/B US,BRK/B UN Equity"),
         (QUOTE, "AAPL", "AAPL aapl NASDAQ:AAPL AAPL:XNAS AAPL/"),
         (QUOTE, "AAPL", "AAPL US,AAPL UW,AAPL US Equity"),
@@ -110,12 +112,22 @@ def test_b5_spellings_of_one_instrument_are_read_as_one(
         (QUOTE, "Ö", "a symbol has 1 to 40", None),
         (QUOTE, "", "a symbol has 1 to 40", None),
         (QUOTE, "\u017f", "a symbol has 1 to 40", None),
+        (QUOTE, "\u0131NE002A01018", "a symbol has 1 to 40", None),
+        (QUOTE, "^A B", "an index is written as ^GSPC", None),
+        (QUOTE, "^" + "A" * 45, "an index is written as ^GSPC", None),
+        (QUOTE, "GC=F:XLON", "a future as GC=F", None),
+        (QUOTE, "EURUSD:XNYS", "a ticker without a slash", None),
+        (QUOTE, "BTC-USD:XNAS", "a ticker without a slash", None),
+        (QUOTE, "AAPL'", "a ticker without a slash", None),
+        (QUOTE, "USD/USD", "a ticker without a slash", None),
         (FX, "AAPL", "two known currencies", f"{QUOTE}:AAPL"),
         (FX, "DOGE/USD", "of the class crypto", f"{COIN}:DOGE/USD"),
         (FX, "EUR/EUR", "two known currencies", None),
         (FX, "EUR/XYZ", "two known currencies", None),
         (COIN, "EUR/USD", "of the class fx", f"{FX}:EUR/USD"),
         (COIN, "BTC", "coins stand beside what they are priced in", f"{QUOTE}:BTC"),
+        (COIN, "BTC/BTC", "coins stand beside what they are priced in", None),
+        (FX, "INE002A01018", "two known currencies", None),
         (NAV, "AAPL", "the numbers of their schemes", f"{QUOTE}:AAPL"),
         (NAV, "AMFI:118632", "the numbers of their schemes", "118632"),
         ("nope", "AAPL", "there is no such data type", None),
@@ -140,6 +152,11 @@ def test_b5_what_cannot_be_is_refused_with_a_proposal(
     ("data_type", "symbol", "said"),
     [
         (QUOTE, "RELIANCE", "at most five letters"),
+        # A German number, a SEDOL, a CUSIP, and an ISIN without its check digit.
+        (QUOTE, "A1EWWW", "at most five letters"),
+        (QUOTE, "B0YQ5W0", "at most five letters"),
+        (QUOTE, "38259P508", "at most five letters"),
+        (QUOTE, "US037833100", "at most five letters"),
         (QUOTE, "PETR:XCAS", "XCAS is not in our table"),
         (QUOTE, "SHOP.V", "marked by .V"),
         (FX, "BTC/USD", "BTC is a coin"),
@@ -176,6 +193,54 @@ def test_b5_a_proposal_is_accepted(core: Core) -> None:
             proposal.partition(":") if re.match("[a-z]", proposal) else (QUOTE, "", proposal)
         )
         assert judged(core, data_type, symbol) == [(symbol, "accepted")]
+
+
+def test_b5_an_ending_that_another_vendor_writes_otherwise_is_doubtful_with_a_proposal(core: Core) -> None:
+    rows = core.rows(JUDGED, types=[QUOTE] * 3, symbols=["VOD.LN", "VOD.LSE", "AAPL.US"])
+    assert [(row.outcome, row.proposal) for row in rows] == [
+        ("doubtful", "VOD:XLON"),
+        ("doubtful", "VOD:XLON"),
+        ("doubtful", "AAPL"),
+    ]
+
+
+PIECES = (
+    "A B EUR USD BTC USDT ALL VOD AAPL RELIANCE L LN US XLON XNYS NYSE LSE NS HK 0700 7203 118632 ^ = =X =F : . / - _"
+    " & ' FX CURNCY EQUITY AMFI 1INCH INE002A01018 INE002A01019"
+)
+
+
+def test_b5_a_spelling_and_a_proposal_are_read_as_themselves(core: Core) -> None:
+    """Whatever somebody writes: what it is taken for can be stored, and means itself, and what is proposed is taken."""
+
+    @settings(max_examples=examples(60), deadline=None)
+    @given(
+        st.sampled_from([QUOTE, FX, COIN, NAV]),
+        st.lists(
+            st.lists(st.sampled_from([*PIECES.split(), " "]), min_size=1, max_size=5).map("".join),
+            min_size=40,
+            max_size=40,
+        ),
+    )
+    def read(data_type: str, given_: list[str]) -> None:
+        rows = core.rows(JUDGED, types=[data_type] * len(given_), symbols=given_)
+        found = [row.symbol for row in rows if row.symbol]
+        assert [symbol for symbol, _ in judged(core, data_type, *found)] == found
+        assert core.one(
+            "SELECT coalesce(bool_and(pricing.is_sane_symbol(s) AND pricing.fits_class(r.asset_class, s)), true)"
+            " FROM unnest(CAST(:found AS text[])) AS s, pricing.data_type_registry r WHERE r.data_type = :data_type",
+            found=found,
+            data_type=data_type,
+        )
+        for row in rows:
+            if row.proposal:
+                kind, _, symbol = row.proposal.partition(":")
+                if not kind.islower():
+                    kind, symbol = data_type, row.proposal
+                assert judged(core, kind, symbol)[0][0] == symbol, row
+            assert "  " not in (row.reason or ""), row
+
+    read()
 
 
 TICKERS = st.from_regex(r"[A-Z0-9]{1,5}([&'-][A-Z0-9]{2,3})?", fullmatch=True)
@@ -253,6 +318,18 @@ def test_b5_two_spellings_of_a_share_never_make_two_instruments(core: Core) -> N
         assert len(core.rows(watched)) <= 1
 
     enter()
+
+
+def test_b5_a_pair_that_is_written_at_length_keeps_no_other_from_being_renewed(core: Core) -> None:
+    core.heartbeat("ann", (QUOTE, "AAPL"))
+    core.rows("UPDATE pricing.active_subscriptions SET last_seen_at = last_seen_at - interval '4 minutes'")
+    core.call(
+        "SELECT pricing.heartbeat('ann', ARRAY[:type, :type], ARRAY['AAPL', :long])",
+        type=QUOTE,
+        long=" " * 900 + "VOD.L",
+    )
+    old = "SELECT count(*) FROM pricing.active_subscriptions WHERE last_seen_at < pricing.clock() - interval '1 minute'"
+    assert core.one(old) == 0
 
 
 def test_b5_known_pairs_are_not_judged(core: Core) -> None:
@@ -393,6 +470,169 @@ def test_b5_a_symbol_that_was_merged_leads_to_the_other_and_a_chain_to_its_end(
     assert core.rows(
         "SELECT symbol, currency FROM pricing.instruments WHERE symbol IN ('FB', 'MVRS', 'METX')"
     ) == [("METX", "USD")]
+
+
+def test_b5_a_merged_symbol_leads_to_the_other_in_every_spelling(core: Core, cli: CommandLine) -> None:
+    core.rows(
+        "INSERT INTO pricing.instruments (asset_class, symbol) VALUES ('equity', 'FB'), ('equity', 'OLD:XLON')"
+    )
+    assert cli("instrument", "merge", "FB", "METX").exit_code == 0
+    assert cli("instrument", "merge", "OLD:XLON", "NEW:XLON").exit_code == 0
+    for spelling, symbol in [
+        ("FB US", "METX"),
+        ("NASDAQ:FB", "METX"),
+        ("OLD.L", "NEW:XLON"),
+        ("LON:OLD", "NEW:XLON"),
+    ]:
+        assert judged(core, QUOTE, spelling) == [(symbol, "accepted")]
+
+
+def test_b5_who_watches_while_two_are_merged_watches_what_remains(
+    core: Core, engine: Engine, cli: CommandLine
+) -> None:
+    core.rows(
+        "INSERT INTO pricing.instruments (asset_class, symbol) VALUES ('equity', 'VOD.L'), ('equity', 'VOD:XLON')"
+    )
+    merge = "SELECT count(*) FROM pricing.merge_instruments('equity', 'VOD.L', 'VOD:XLON')"
+    with engine.begin() as before:
+        viewers.heartbeat(before, "ann", [(QUOTE, "VOD.L")])
+        refused = cli("instrument", "merge", "VOD.L", "VOD:XLON")
+        assert "Something is locked" in refused.error, "ann's symbol would mean nothing any more"
+    with ThreadPoolExecutor() as threads, core.owner.begin() as merging:
+        merging.execute(text(merge))
+        later = threads.submit(core.heartbeat, "bob", (QUOTE, "VOD.L"))
+        locked = "SELECT count(*) FROM pg_locks WHERE NOT granted AND relation = 'pricing.symbol_aliases'::regclass"
+        while not core.one(locked):
+            assert not later.done(), "it did not wait"
+    assert later.result() == 1
+    assert set(core.rows("SELECT symbol FROM pricing.active_subscriptions")) == {("VOD:XLON",)}
+
+
+def test_b5_a_merged_history_has_one_value_of_a_time_whenever_it_is_read(
+    core: Core, cli: CommandLine
+) -> None:
+    """INTO's days stay as they were believed at each moment; the other one's days come with all their revisions."""
+    core.rows(
+        "INSERT INTO pricing.instruments (asset_class, symbol) VALUES ('equity', 'VOD.L'), ('equity', 'VOD:XLON')"
+    )
+    core.rows(
+        "INSERT INTO pricing.price_history (data_type, symbol, observed_at, amount, scale, provider, call_id,"
+        f" fetched_at) VALUES ('{DAILY}', 'VOD.L', '2020-01-06Z', 102, 2, 'fmp', 1, '2020-01-20Z'),"
+        f" ('{DAILY}', 'VOD.L', '2020-01-07Z', 112, 2, 'fmp', 1, '2020-01-20Z'),"
+        f" ('{DAILY}', 'VOD.L', '2019-12-02Z', 90, 2, 'fmp', 1, '2020-01-20Z'),"
+        f" ('{DAILY}', 'VOD:XLON', '2020-01-06Z', 200, 2, 'fmp', 1, '2020-01-07Z')"
+    )
+    core.rows(
+        "INSERT INTO pricing.price_revisions (data_type, symbol, observed_at, amount, scale, provider, call_id,"
+        " recorded_at, revised_at, revised_by)"
+        f" VALUES ('{DAILY}', 'VOD.L', '2020-01-06Z', 101, 2, 'fmp', 1, '2020-01-08Z', '2020-01-20Z', 2),"
+        f" ('{DAILY}', 'VOD.L', '2020-01-07Z', 111, 2, 'fmp', 1, '2020-01-08Z', '2020-01-20Z', 2)"
+    )
+    december = "'{[2019-12-01,2020-01-01)}'"
+    core.rows(f"INSERT INTO pricing.moved_days VALUES ('{DAILY}', 'VOD:XLON', {december}, {december})")
+    core.rows(
+        "INSERT INTO pricing.exported_months (data_type, month, versions, mark, file_bytes, sha256, exported_at)"
+        f" SELECT '{DAILY}', m.month, m.versions, m.mark, 1, repeat('0', 64), pricing.clock()"
+        f" FROM pricing.month_marks('{DAILY}', '2020-01-01', '2020-01-01') m"
+    )
+    said = cli("instrument", "merge", "VOD.L", "VOD:XLON")
+    assert "price_history: 1 moved; 2 dropped" in said.stdout
+    assert "price_revisions: 1 moved; 1 dropped" in said.stdout
+
+    def believed(moment: str) -> list[int]:
+        return [
+            row.amount
+            for row in core.rows(
+                f"SELECT amount FROM pricing.prices_as_of('{DAILY}', 'VOD:XLON', '2020-01-01', '2020-01-31',"
+                " CAST(:moment AS timestamptz)) ORDER BY observed_at",
+                moment=moment,
+            )
+        ]
+
+    assert [believed(moment) for moment in ("2020-01-07 12:00Z", "2020-01-10Z", "2020-02-01Z")] == [
+        [200],
+        [200, 111],
+        [200, 112],
+    ]
+    assert core.one(
+        "SELECT min(observed_at) >= '2020-01-01Z' FROM pricing.price_history WHERE symbol = 'VOD:XLON'"
+    ), "a day whose value is in a file has that value"
+    assert core.one(f"SELECT is_due FROM pricing.exports('{DAILY}', '2020-01-01', '2020-01-01')"), (
+        "it names VOD.L"
+    )
+
+
+def test_b5_a_merge_looks_each_value_up_once(core: Core) -> None:
+    core.rows(
+        "INSERT INTO pricing.instruments (asset_class, symbol) VALUES ('equity', 'VOD.L'), ('equity', 'VOD:XLON')"
+    )
+    core.rows(
+        "INSERT INTO pricing.price_history (data_type, symbol, observed_at, amount, scale, provider, call_id,"
+        f" fetched_at) SELECT '{DAILY}', s, '2000-01-01Z'::timestamptz + n * interval '1 day', 1, 2, 'fmp', 1, now()"
+        " FROM generate_series(1, 1000) AS n, unnest(ARRAY['VOD.L', 'VOD:XLON']) AS s WHERE s = 'VOD.L' OR n % 2 = 0"
+    )
+    with core.owner.begin() as connection:
+        before = rows_read(connection)
+        merged = connection.execute(
+            text("SELECT * FROM pricing.merge_instruments('equity', 'VOD.L', 'VOD:XLON')")
+        )
+        assert merged.all() == [("price_history", 500, 500)]
+        assert rows_read(connection) - before < 20_000
+
+
+def test_b5_a_merge_keeps_the_newer_price_and_what_is_active(core: Core, cli: CommandLine) -> None:
+    core.rows(
+        "INSERT INTO pricing.instruments (asset_class, symbol, is_active) VALUES ('equity', 'VOD.L', true),"
+        " ('equity', 'VOD:XLON', false), ('equity', 'A:XLON', true), ('equity', 'B:XLON', true)"
+    )
+    core.rows(
+        "INSERT INTO pricing.latest_prices (data_type, symbol, amount, scale, observed_at, fetched_at, provider,"
+        " call_id, source_text, cache_ttl_minutes)"
+        " SELECT :type, v.symbol, v.amount, 2, pricing.clock() - v.age, pricing.clock() - v.age, 'fmp', 1, '1', v.ttl"
+        " FROM (VALUES ('VOD.L', 720, interval '1 minute', 3), ('VOD:XLON', 710, interval '1 month', 7),"
+        " ('A:XLON', 1, interval '1 hour', NULL), ('B:XLON', 2, interval '1 minute', NULL)) AS v"
+        " (symbol, amount, age, ttl)",
+        type=QUOTE,
+    )
+    core.heartbeat("ann", (QUOTE, "VOD.L"))
+    assert cli("instrument", "merge", "VOD.L", "VOD:XLON").exit_code == 0
+    assert cli("instrument", "merge", "A:XLON", "B:XLON").exit_code == 0
+    assert core.rows("SELECT symbol, amount, cache_ttl_minutes FROM pricing.latest_prices ORDER BY 1") == [
+        ("B:XLON", 2, None),
+        ("VOD:XLON", 720, 7),
+    ]
+    assert core.one("SELECT is_active FROM pricing.instruments WHERE symbol = 'VOD:XLON'"), "ann watches it"
+
+
+def test_b5_what_cannot_be_merged_stays_as_it_was_and_the_way_out_is_said(
+    core: Core, cli: CommandLine
+) -> None:
+    core.rows(
+        "INSERT INTO pricing.instruments (asset_class, symbol) VALUES ('equity', 'A.L'), ('equity', 'A:XLON')"
+    )
+    days = "'{[2020-01-01,2020-02-01)}'"
+    core.rows(f"INSERT INTO pricing.moved_days VALUES ('{DAILY}', 'A.L', {days}, {days})")
+    assert (
+        "`pricing-pipeline instrument merge A:XLON A.L`. Nothing"
+        in cli("instrument", "merge", "A.L", "A:XLON").error
+    )
+    assert "It has to keep its name. Nothing" in cli("instrument", "merge", "A.L", "ANEW:XLON").error
+    core.rows(f"INSERT INTO pricing.moved_days VALUES ('{DAILY}', 'A:XLON', {days}, {days})")
+    assert "`pricing-pipeline instrument pause A.L` has" in cli("instrument", "merge", "A.L", "A:XLON").error
+    core.rows("DELETE FROM pricing.moved_days WHERE symbol = 'A:XLON'")
+    core.rows(
+        "INSERT INTO pricing.price_history (data_type, symbol, observed_at, amount, scale, provider, call_id,"
+        f" fetched_at, adjustment) VALUES ('{DAILY}', 'A.L', '2021-01-06Z', 1, 2, 'fmp', 1, '2021-01-20Z', 'raw'),"
+        f" ('{DAILY}', 'A:XLON', '2021-01-07Z', 1, 2, 'fmp', 1, '2021-01-20Z', 'splits')"
+    )
+    assert "one history has one basis" in cli("instrument", "merge", "A:XLON", "A.L").error
+    core.rows("UPDATE pricing.price_history SET adjustment = 'raw'")
+    assert core.rows(
+        "SELECT symbol, update_mode FROM pricing.instruments WHERE symbol LIKE 'A%' AND symbol <> 'AAPL'"
+        " ORDER BY 1"
+    ) == [("A.L", "api"), ("A:XLON", "api")]
+    assert cli("instrument", "merge", "A:XLON", "A.L").exit_code == 0, "as it was told"
+    assert judged(core, QUOTE, "A LN") == [("A.L", "accepted")]
 
 
 def test_b5_what_are_two_instruments_is_not_merged(core: Core, cli: CommandLine) -> None:

@@ -32,7 +32,10 @@ GOOD: dict[Pair, str] = {
 """Pairs and their symbols as they are spelled."""
 RESPELLED: dict[Pair, str] = {(QUOTE, "aapl"): "AAPL", (QUOTE, "Msft"): "MSFT", (FX, "eur/usd"): "EUR/USD"}
 BAD: dict[Pair, str] = {
-    **{(QUOTE, symbol): "symbol_refused" for symbol in ("A;B", "", "A\nB", "x" * 41, "<b>", "Ä", "A,B")},
+    **{
+        (QUOTE, symbol): "symbol_refused"
+        for symbol in ("A;B", "", "A\nB", "x" * 41, "^A B", "<b>", "Ä", "A,B")
+    },
     (FX, "EUR/EUR"): "symbol_refused",
     ("equity_qoute", "AAPL"): "unknown_type",
     ("equity_qoute", "MSFT"): "unknown_type",

@@ -205,6 +205,8 @@ BEGIN
     IF symbols = '{}' THEN
         RETURN pricing.answer_pairs(0, 0);
     END IF;
+    -- What symbols mean stays so until this transaction ends: merge_instruments waits for it.
+    LOCK TABLE pricing.symbol_aliases IN ACCESS SHARE MODE;
     -- From here on the sessions of one user take turns: its caps hold for all of them together, and what one of them is
     -- leaving is not taken for watched.
     PERFORM pricing.lock_allowance(user_id);
@@ -220,8 +222,8 @@ BEGIN
           GROUP BY 1, 2) g;
     answers := ARRAY(SELECT j FROM pricing.judge_pairs(had.other_types, had.other_symbols) AS j ORDER BY j.place);
     IF kind = 'watched' THEN
-        -- What is watched under another spelling than the one given; and all of it, where the bad pairs kept the
-        -- heartbeat from renewing it.
+        -- What is watched under another spelling than the one given; and all of it, where others kept the heartbeat
+        -- from renewing it.
         PERFORM pricing.heartbeat(user_id, array_agg(k.data_type), array_agg(k.symbol), at_once)
         FROM (SELECT p.data_type, p.symbol
               FROM (SELECT array_agg(a.data_type) AS types, array_agg(a.symbol) AS symbols
@@ -229,7 +231,7 @@ BEGIN
               CROSS JOIN LATERAL pricing.pairs_of_user(kind, user_id, s.types, s.symbols) p
               UNION
               SELECT h.data_type, h.symbol FROM unnest(had.types, had.symbols) AS h (data_type, symbol)
-              WHERE NOT are_renewed AND EXISTS (SELECT FROM unnest(answers) AS a WHERE a.outcome = 'refused')) k
+              WHERE NOT are_renewed AND answers <> '{}') k
         HAVING count(*) > 0;
     END IF;
     SELECT array_agg(g.data_type ORDER BY g.place) AS types, array_agg(g.symbol ORDER BY g.place) AS symbols INTO wanted

@@ -2,30 +2,55 @@
 -- ticker.
 
 CREATE OR REPLACE FUNCTION pricing.move_rows(
-    from_table text, key text[], of_class text, old_symbol text, new_symbol text, OUT moved bigint, OUT dropped bigint)
+    from_tables text[], key text[], of_class text, old_symbol text, new_symbol text)
+RETURNS TABLE (rows_of text, moved bigint, dropped bigint)
 LANGUAGE plpgsql SET search_path = '' AS $$
 DECLARE
     has_class boolean := EXISTS (
         SELECT FROM pg_catalog.pg_attribute a
-        WHERE a.attrelid = ('pricing.' || from_table)::regclass
+        WHERE a.attrelid = ('pricing.' || from_tables[1])::regclass
           AND a.attname = 'asset_class'
           AND NOT a.attisdropped);
     mine text := CASE WHEN has_class THEN 't.asset_class = $1'
                       ELSE 't.data_type = ANY (ARRAY(SELECT r.data_type FROM pricing.data_type_registry r '
                            'WHERE r.asset_class = $1))' END;
-    same text := (SELECT string_agg(format('(x.%1$I = t.%1$I OR x.%1$I IS NULL AND t.%1$I IS NULL)', k), ' AND ')
-                  FROM unnest(key || CASE WHEN has_class THEN 'asset_class' ELSE 'data_type' END) AS k);
+    -- What cannot be NULL is looked up in an index.
+    same text := (SELECT string_agg(format(CASE WHEN a.attnotnull THEN 'x.%1$I = t.%1$I'
+                                                ELSE '(x.%1$I = t.%1$I OR x.%1$I IS NULL AND t.%1$I IS NULL)' END,
+                                           a.attname), ' AND ')
+                  FROM pg_catalog.pg_attribute a
+                  WHERE a.attrelid = ('pricing.' || from_tables[1])::regclass
+                    AND a.attname = ANY (key || CASE WHEN has_class THEN 'asset_class' ELSE 'data_type' END));
+    -- A day's value in a file is the new symbol's own, too.
+    taken text := (SELECT string_agg(format('EXISTS (SELECT FROM pricing.%I x WHERE x.symbol = $3 AND %s)', f, same),
+                                     ' OR ') FROM unnest(from_tables) AS f)
+                  || CASE WHEN 'price_history' = ANY (from_tables)
+                          THEN ' OR EXISTS (SELECT FROM pricing.moved_days m WHERE m.symbol = $3'
+                               ' AND m.data_type = t.data_type'
+                               ' AND m.noted_days @> (t.observed_at AT TIME ZONE ''UTC'')::date)' ELSE '' END;
+    drops bigint[] := '{}';
 BEGIN
-    EXECUTE format('UPDATE pricing.%I t SET symbol = $3 WHERE t.symbol = $2 AND %s AND NOT EXISTS (
-                        SELECT FROM pricing.%1$I x WHERE x.symbol = $3 AND %3$s)', from_table, mine, same)
-    USING of_class, old_symbol, new_symbol;
-    GET DIAGNOSTICS moved = ROW_COUNT;
-    EXECUTE format('DELETE FROM pricing.%I t WHERE t.symbol = $2 AND %s', from_table, mine) USING of_class, old_symbol;
-    GET DIAGNOSTICS dropped = ROW_COUNT;
+    FOREACH rows_of IN ARRAY from_tables LOOP
+        EXECUTE format('DELETE FROM pricing.%I t WHERE t.symbol = $2 AND %s AND (%s)', rows_of, mine, taken)
+        USING of_class, old_symbol, new_symbol;
+        GET DIAGNOSTICS dropped = ROW_COUNT;
+        drops := drops || dropped;
+    END LOOP;
+    FOR place IN 1 .. cardinality(from_tables) LOOP
+        rows_of := from_tables[place];
+        EXECUTE format('UPDATE pricing.%I t SET symbol = $3 WHERE t.symbol = $2 AND %s', rows_of, mine)
+        USING of_class, old_symbol, new_symbol;
+        GET DIAGNOSTICS moved = ROW_COUNT;
+        dropped := drops[place];
+        IF moved + dropped > 0 THEN
+            RETURN NEXT;
+        END IF;
+    END LOOP;
 END $$;
-COMMENT ON FUNCTION pricing.move_rows(text, text[], text, text, text) IS
-    'Gives the rows of one symbol to another, but for those of which it has one with the same key already: these are '
-    'dropped. Says how many of each.';
+COMMENT ON FUNCTION pricing.move_rows(text[], text[], text, text, text) IS
+    'Gives the rows of one symbol to another, but for those of which it has one with the same key already, in any of '
+    'the tables: these are dropped. Tables that are named together say what is believed and what was before: of one '
+    'key all is of one symbol, so that no moment has two values. Says how many of each.';
 
 
 CREATE OR REPLACE FUNCTION pricing.merge_instruments(of_class text, old_symbol text, new_symbol text)
@@ -36,8 +61,11 @@ DECLARE
     old_ pricing.instruments;
     new_ pricing.instruments;
     types text[] := ARRAY(SELECT r.data_type FROM pricing.data_type_registry r WHERE r.asset_class = of_class);
+    is_new boolean := false;
     obstacle text;
 BEGIN
+    -- Whoever has read what a symbol means, and enters it, is waited for; whoever comes now waits, and reads it anew.
+    LOCK TABLE pricing.symbol_aliases IN ACCESS EXCLUSIVE MODE;
     -- In the order of their symbols, as everybody locks them.
     PERFORM FROM pricing.instruments i
     WHERE i.asset_class = of_class AND i.symbol IN (old_symbol, new_symbol)
@@ -48,6 +76,7 @@ BEGIN
     IF new_.symbol IS NULL AND old_.symbol IS NOT NULL THEN
         INSERT INTO pricing.instruments SELECT (jsonb_populate_record(old_, jsonb_build_object('symbol', new_symbol))).*
         RETURNING * INTO new_;
+        is_new := true;
     END IF;
     -- What waits is cancelled.
     PERFORM pricing.pause_instruments(ARRAY[old_symbol], true, of_class);
@@ -62,7 +91,20 @@ BEGIN
             THEN format('instruments of the class %s have more than prices and documents, which cannot be merged',
                         of_class)
         WHEN EXISTS (SELECT FROM pricing.moved_days m WHERE m.data_type = ANY (types) AND m.symbol = old_symbol)
-            THEN format('a part of the history of %s is in files, which keep their symbols', old_symbol)
+            THEN format('a part of the history of %s is in files, which keep their symbols. ', old_symbol)
+                 || CASE WHEN is_new THEN 'It has to keep its name'
+                         WHEN EXISTS (SELECT FROM pricing.moved_days m
+                                      WHERE m.data_type = ANY (types) AND m.symbol = new_symbol)
+                         THEN format('So is one of %s, so they stay two: `pricing-pipeline instrument pause %s` has '
+                                     'one of them fetched no more', new_symbol, old_symbol)
+                         ELSE format('Keep that name: `pricing-pipeline instrument merge %s %s`',
+                                     new_symbol, old_symbol) END
+        WHEN EXISTS (SELECT FROM pricing.price_history h
+                     WHERE h.data_type = ANY (types) AND h.symbol IN (old_symbol, new_symbol)
+                     GROUP BY h.data_type HAVING count(DISTINCT h.adjustment) > 1)
+            THEN format('the history of one of %1$s and %2$s is as traded, that of the other is divided by splits, and '
+                        'one history has one basis. `pricing-pipeline instrument pause %1$s` has one of them fetched '
+                        'no more', old_symbol, new_symbol)
         WHEN EXISTS (SELECT FROM pricing.api_call_queue_live q
                      WHERE q.data_type = ANY (types) AND q.symbol = old_symbol)
             THEN format('a call for %s is under way; try again in a minute', old_symbol) END;
@@ -88,27 +130,38 @@ BEGIN
     DELETE FROM pricing.empty_answers p WHERE p.data_type = ANY (types) AND p.symbol = old_symbol;
     PERFORM pricing.note_changes(h.data_type, array_agg(h.observed_at)), pricing.note_latest_changes(h.data_type, 1)
     FROM pricing.price_history h WHERE h.data_type = ANY (types) AND h.symbol = old_symbol GROUP BY h.data_type;
-    FOR rows_of, moved, dropped IN
-        SELECT t.name, m.moved, m.dropped
-        FROM (VALUES ('active_subscriptions', '{user_id}'::text[]), ('holdings', '{user_id}'), ('demand', '{}'),
-                     ('latest_prices', '{}'),
-                     ('price_history', '{observed_at}'), ('price_revisions', '{observed_at,revised_at}'),
-                     ('documents', '{period}'),
-                     ('document_revisions', '{period,revised_at}'), ('corporate_actions', '{ex_on,kind,part}'),
-                     ('corporate_action_revisions', '{ex_on,kind,part,revised_at}'), ('corporate_action_pairs', '{}'),
-                     ('quarantined_values', '{observed_at,kind,value,provider}'), ('restatements', '{restatement_id}'),
-                     ('price_alerts', '{recipient,condition,threshold,lasts,user_id}'), ('plausibility_bounds', '{}'),
-                     ('provider_symbols', '{provider}'), ('provider_routing', '{}'), ('confirmed_pairs', '{}'),
-                     ('history_coverage', '{}'),
-                     ('absent_days', '{day}'), ('provisional_bars', '{observed_at}'), ('publish_lags', '{}'),
-                     ('thinned', '{}'), ('pair_views', '{}'))
-            AS t (name, key)
-        CROSS JOIN LATERAL pricing.move_rows(t.name, t.key, of_class, old_symbol, new_symbol) m
-    LOOP
-        IF moved + dropped > 0 THEN
-            RETURN NEXT;
-        END IF;
-    END LOOP;
+    -- The newer of two latest prices is the one; for how long it is fresh, a person has said of what remains.
+    UPDATE pricing.latest_prices o SET cache_ttl_minutes = coalesce(l.cache_ttl_minutes, o.cache_ttl_minutes)
+    FROM pricing.latest_prices l
+    WHERE l.data_type = o.data_type AND o.data_type = ANY (types) AND o.symbol = old_symbol AND l.symbol = new_symbol
+      AND o.observed_at > l.observed_at;
+    DELETE FROM pricing.latest_prices l USING pricing.latest_prices o
+    WHERE l.data_type = o.data_type AND o.data_type = ANY (types) AND o.symbol = old_symbol AND l.symbol = new_symbol
+      AND o.observed_at > l.observed_at;
+    -- Files that are written already are written anew, under the new symbol.
+    UPDATE pricing.exported_months e SET mark = '{}'
+    WHERE e.data_type = ANY (types) AND e.moved_at IS NULL AND EXISTS (
+        SELECT FROM (SELECT h.data_type, h.symbol, h.observed_at FROM pricing.price_history h
+                     UNION ALL
+                     SELECT r.data_type, r.symbol, r.observed_at FROM pricing.price_revisions r) v
+        WHERE v.data_type = e.data_type AND v.symbol = old_symbol AND v.observed_at >= pricing.start_of(e.month)
+          AND v.observed_at < pricing.start_of((e.month + interval '1 month')::date));
+    RETURN QUERY
+    SELECT m.*
+    FROM (VALUES ('{active_subscriptions}'::text[], '{user_id}'::text[]), ('{holdings}', '{user_id}'), ('{demand}', '{}'),
+                 ('{latest_prices}', '{}'),
+                 ('{price_history,price_revisions}', '{observed_at}'),
+                 ('{documents,document_revisions}', '{period}'),
+                 ('{corporate_actions,corporate_action_revisions}', '{ex_on,kind,part}'),
+                 ('{corporate_action_pairs}', '{}'),
+                 ('{quarantined_values}', '{observed_at,kind,value,provider}'), ('{restatements}', '{restatement_id}'),
+                 ('{price_alerts}', '{recipient,condition,threshold,lasts,user_id}'), ('{plausibility_bounds}', '{}'),
+                 ('{provider_symbols}', '{provider}'), ('{provider_routing}', '{}'), ('{confirmed_pairs}', '{}'),
+                 ('{history_coverage}', '{}'),
+                 ('{absent_days}', '{day}'), ('{provisional_bars}', '{observed_at}'), ('{publish_lags}', '{}'),
+                 ('{thinned}', '{}'), ('{pair_views}', '{}'))
+        AS t (names, key)
+    CROSS JOIN LATERAL pricing.move_rows(t.names, t.key, of_class, old_symbol, new_symbol) m;
     -- Before the instrument goes, and they with it.
     UPDATE pricing.symbol_aliases a SET symbol = new_symbol WHERE (a.asset_class, a.symbol) = (of_class, old_symbol);
     DELETE FROM pricing.symbol_aliases a WHERE (a.asset_class, a.alias) = (of_class, new_symbol);
@@ -117,7 +170,9 @@ BEGIN
     SET name = coalesce(i.name, old_.name), currency = coalesce(i.currency, old_.currency),
         isin = coalesce(i.isin, old_.isin),
         figi = coalesce(i.figi, old_.figi), listed_on = coalesce(i.listed_on, old_.listed_on),
-        verified_at = least(i.verified_at, old_.verified_at), scale = greatest(i.scale, old_.scale)
+        verified_at = least(i.verified_at, old_.verified_at), scale = greatest(i.scale, old_.scale),
+        -- Whoever watches the old one would else watch what is retired.
+        is_active = i.is_active OR old_.is_active
     WHERE (i.asset_class, i.symbol) = (of_class, new_symbol);
     INSERT INTO pricing.symbol_aliases (asset_class, alias, symbol) VALUES (of_class, old_symbol, new_symbol);
     UPDATE pricing.demand d SET due_at = least(d.due_at, pricing.clock())

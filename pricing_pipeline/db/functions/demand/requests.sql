@@ -94,6 +94,7 @@ DECLARE
     queued integer := 0;
     reads bigint[] := pricing.admitted_reads();
 BEGIN
+    LOCK TABLE pricing.symbol_aliases IN ACCESS SHARE MODE; -- as begin_pairs
     FOR asked IN
         WITH served AS (
             DELETE FROM pricing.pair_requests r USING (
@@ -262,6 +263,7 @@ DECLARE
     now_ timestamptz := pricing.clock();
     orphans record;
 BEGIN
+    LOCK TABLE pricing.symbol_aliases IN ACCESS SHARE MODE; -- as begin_pairs
     SELECT array_agg(o.data_type) AS data_types, array_agg(o.symbol) AS symbols INTO orphans FROM (
         SELECT w.data_type, w.symbol
         FROM (SELECT a.data_type, a.symbol, true AS is_watched FROM pricing.active_subscriptions a

@@ -107,6 +107,22 @@ COMMENT ON FUNCTION pricing.exchanges_marked(text) IS
     'space; NULL = none. US after a space stands for those whose shares have no exchange in their symbols.';
 
 
+CREATE OR REPLACE FUNCTION pricing.capital(given text) RETURNS text
+LANGUAGE sql IMMUTABLE PARALLEL SAFE SET search_path = '' AS $$
+    SELECT translate(btrim(regexp_replace(given, ' +', ' ', 'g')),
+                     'abcdefghijklmnopqrstuvwxyz', 'ABCDEFGHIJKLMNOPQRSTUVWXYZ')
+$$;
+COMMENT ON FUNCTION pricing.capital(text) IS
+    'What somebody gave as a symbol, in capital letters of ASCII: others make no symbol. One space stands for several.';
+
+
+CREATE OR REPLACE FUNCTION pricing.looks_like_identifier(given text) RETURNS boolean
+LANGUAGE sql IMMUTABLE PARALLEL SAFE SET search_path = '' AS $$
+    SELECT given ~ '^[A-Z]{2}[A-Z0-9]{9}[0-9]$'
+$$;
+COMMENT ON FUNCTION pricing.looks_like_identifier(text) IS 'Whether this has the form of an ISIN or a FIGI.';
+
+
 CREATE OR REPLACE FUNCTION pricing.read_share(
     given text, OUT symbol text, OUT doubt text, OUT fault text, OUT proposal text)
 LANGUAGE plpgsql STABLE SET search_path = '' AS $$
@@ -122,7 +138,9 @@ DECLARE
 BEGIN
     -- Indices, futures: ^GSPC, GC=F. They have one spelling.
     IF given ~ '[\^=]' THEN
-        symbol := given;
+        symbol := CASE WHEN given ~ '^(\^[A-Z0-9][A-Z0-9.&-]*|[A-Z0-9][A-Z0-9.&-]*=F)$' AND pricing.is_sane_symbol(given)
+                       THEN given END;
+        fault := CASE WHEN symbol IS NULL THEN 'an index is written as ^GSPC, and a future as GC=F' END;
         RETURN;
     END IF;
     IF given LIKE '%:%' THEN
@@ -173,16 +191,19 @@ BEGIN
             RETURN;
         ELSIF mics IS NULL AND place IS NULL THEN
             doubt := format('no exchange in our table is marked by %s', parts[2]);
+            named := substr(parts[2], 2);
+            proposal := coalesce((pricing.read_share(parts[1] || ' ' || named)).symbol,
+                                 (pricing.read_share(parts[1] || ':' || named)).symbol);
         END IF;
     END IF;
 
-    ticker := rtrim(ticker, './ -');
-    parts := regexp_match(ticker, '^(.+)[-./ ]([ABC])$');
+    ticker := rtrim(ticker, './_ -');
+    parts := regexp_match(ticker, '^(.+)[-./_ ]([ABC])$');
     class := coalesce('.' || parts[2], '');
-    ticker := coalesce(rtrim(parts[1], './ -'), ticker);
+    ticker := coalesce(rtrim(parts[1], './_ -'), ticker);
     -- What is in no table of ours may be an ending that a provider knows.
     IF mics IS NOT NULL OR place IS NOT NULL OR doubt IS NULL THEN
-        ticker := regexp_replace(ticker, '[./ -]+', '-', 'g');
+        ticker := regexp_replace(ticker, '[./_ -]+', '-', 'g');
     END IF;
     IF NOT mics <@ pricing.exchanges_marked(' US') THEN
         IF cardinality(mics) > 1 THEN
@@ -201,12 +222,15 @@ BEGIN
     END IF;
     symbol := ticker || class || coalesce(':' || place, '');
     IF (mics IS NULL AND given ~ ' [A-Z0-9]{2,}$')
-        OR (mics IS NOT NULL AND ticker !~ '^[A-Z0-9]+([&''-][A-Z0-9]+)*$')
+        OR ((mics IS NOT NULL OR doubt IS NULL) AND ticker !~ '^[A-Z0-9]+([&''-][A-Z0-9]+)*$')
+        -- What is a pair or a number for all who write it without an exchange is one with the exchange, too.
+        OR pricing.looks_like_identifier(symbol) OR (pricing.read_pair(symbol)).base IS NOT NULL
         OR NOT (pricing.fits_class('equity', symbol) AND pricing.is_sane_symbol(symbol)) THEN
         symbol := NULL;
         doubt := NULL;
+        proposal := NULL;
         fault := pricing.describe_shape('equity');
-    ELSIF place IS NULL AND doubt IS NULL AND class = '' AND ticker ~ '^[A-Z]{6,}$' THEN
+    ELSIF place IS NULL AND doubt IS NULL AND ticker ~ '^[A-Z0-9]{6,}' THEN
         doubt := 'a ticker of the United States has at most five letters; elsewhere the exchange belongs to the '
                  'symbol, as in RELIANCE:XNSE';
     END IF;
@@ -241,9 +265,7 @@ CREATE OR REPLACE FUNCTION pricing.read_symbol(asset_class text, given text,
     OUT symbol text, OUT doubt text, OUT fault text, OUT other_class text, OUT proposal text)
 LANGUAGE plpgsql STABLE SET search_path = '' AS $$
 DECLARE
-    -- Capital letters only of ASCII: others make no symbol.
-    cleaned text := translate(btrim(regexp_replace(given, ' +', ' ', 'g')),
-                              'abcdefghijklmnopqrstuvwxyz', 'ABCDEFGHIJKLMNOPQRSTUVWXYZ');
+    cleaned text := pricing.capital(given);
     form text;
     pair record;
     share record;
@@ -280,7 +302,7 @@ BEGIN
             symbol := parts[1] || '/' || parts[2];
             doubt := CASE WHEN symbol IS NOT NULL
                           THEN format('it was taken for %s priced in %s', parts[1], parts[2]) END;
-        ELSIF pair.base = ANY (pricing.coins()) OR pair.base <> ALL (pricing.known_currencies()) THEN
+        ELSIF pair.base <> pair.quote AND (pair.base = ANY (pricing.coins()) OR pair.base <> ALL (pricing.known_currencies())) THEN
             symbol := pair.base || '/' || pair.quote;
         END IF;
     ELSIF asset_class = 'fund' THEN
@@ -291,8 +313,8 @@ BEGIN
         fault := coalesce(fault, pricing.describe_shape(asset_class));
         form := pricing.plain_class(cleaned);
         IF proposal IS NULL AND form <> asset_class THEN
-            other_class := form;
             proposal := (pricing.read_symbol(form, cleaned)).symbol;
+            other_class := CASE WHEN proposal IS NOT NULL THEN form END;
         END IF;
     END IF;
 END $$;
@@ -360,7 +382,7 @@ DECLARE
 BEGIN
     IF ticker ~ '[.-]' THEN
         tickers := ARRAY(
-            SELECT DISTINCT t FROM unnest(ARRAY['-', '/', ' ', '.']) AS sign
+            SELECT DISTINCT t FROM unnest(ARRAY['-', '/', '_', ' ', '.']) AS sign
             CROSS JOIN LATERAL unnest(ARRAY[ticker,
                                             regexp_replace(ticker, '[.]([ABC])$', sign || '\1'),
                                             replace(ticker, '-', sign),
@@ -415,15 +437,15 @@ BEGIN
             CONTINUE;
         END IF;
         SELECT a.symbol INTO symbol FROM pricing.symbol_aliases a
-        WHERE a.asset_class = pair.asset_class AND a.alias IN (pair.given, upper(btrim(pair.given)))
+        WHERE a.asset_class = pair.asset_class AND a.alias IN (pair.given, pricing.capital(pair.given))
         ORDER BY a.alias <> pair.given LIMIT 1;
         IF symbol IS NOT NULL THEN
             RETURN NEXT;
             CONTINUE;
         END IF;
         -- An ISIN or a FIGI; of a class of one's own it may be the symbol itself.
-        cleaned := upper(btrim(pair.given));
-        IF cleaned ~ '^[A-Z]{2}[A-Z0-9]{9}[0-9]$' THEN
+        cleaned := pricing.capital(pair.given);
+        IF pricing.looks_like_identifier(cleaned) THEN
             SELECT array_agg(i.symbol ORDER BY i.symbol) INTO found_ FROM pricing.instruments i
             WHERE i.asset_class = pair.asset_class AND (i.isin = cleaned OR i.figi = cleaned);
             IF cardinality(found_) = 1 THEN
@@ -467,19 +489,22 @@ BEGIN
             RETURN NEXT;
             CONTINUE;
         END IF;
-        spellings := ARRAY[read.symbol, upper(pair.given)]
+        spellings := ARRAY[read.symbol, cleaned]
             || CASE WHEN pair.asset_class = 'equity' THEN pricing.spellings_of(read.symbol) END;
         -- A look into the index for each, however few instruments there were when this was planned.
         SELECT k.symbol INTO symbol
         FROM unnest(spellings) AS s (spelling)
         CROSS JOIN LATERAL (SELECT i.symbol FROM pricing.instruments i
-                            WHERE (i.asset_class, i.symbol) = (pair.asset_class, s.spelling) OFFSET 0) k
+                            WHERE (i.asset_class, i.symbol) = (pair.asset_class, s.spelling)
+                            UNION ALL
+                            SELECT a.symbol FROM pricing.symbol_aliases a
+                            WHERE (a.asset_class, a.alias) = (pair.asset_class, s.spelling)) k
         ORDER BY k.symbol <> read.symbol, k.symbol LIMIT 1;
         IF symbol IS NULL THEN
             symbol := read.symbol;
             reason := read.doubt;
             outcome := CASE WHEN reason IS NULL THEN 'accepted' ELSE 'doubtful' END;
-            proposal := pricing.type_for(read.other_class) || ':' || read.symbol;
+            proposal := coalesce(pricing.type_for(read.other_class) || ':' || read.symbol, read.proposal);
         END IF;
         RETURN NEXT;
     END LOOP;
