@@ -106,8 +106,8 @@ def _found(settings: Settings, engine: Engine, plan: Plan, file: HoldingsFile) -
             if len(symbols) == 1:
                 found[isin] = symbols.pop()
             elif listings:
-                several = ", ".join(dict.fromkeys(one.symbol for one in fits or listings))
-                warn(f"{isin} is {several}; --as {isin}=SYMBOL says which one you hold.")
+                named = list(dict.fromkeys(one.symbol for one in fits or listings))
+                warn(f"{isin} is {', '.join(named)}; if it is the one that you hold: --as {isin}={named[0]}.")
     return found
 
 

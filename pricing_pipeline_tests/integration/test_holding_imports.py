@@ -243,13 +243,32 @@ def test_a7_a_look_up_is_one_counted_call_of_a_provider(
 ) -> None:
     path = tmp_path / "portfolio.csv"
     path.write_text(
-        "Product,Symbol/ISIN,Quantity,Closing,Local value,,Value in EUR\nX,GB00BH4HKS39,1,1,GBP,1,1\n"
+        "Product,Symbol/ISIN,Quantity,Closing,Local value,,Value in EUR\nX,FR0000120271,1,1,EUR,1,1\n"
+        "Vodafone,GB00BH4HKS39,1,1,GBP,1,1\n"
     )
-    for _ in range(2):
+    for held_already in (0, 1):
         said = cli("holding", "import", str(path), "--find", "--yes", sandbox_url=sandbox.url)
-        assert "refused: line 2: X (GB00BH4HKS39): no instrument is known by its ISIN" in said.stdout
-    assert [(call["path"], call["units"]) for call in sandbox.calls()] == [("/symbol_search", 1)]
-    assert core.one("SELECT sum(units) FROM pricing.api_data_usage") == 1
+        assert "refused: line 2: X (FR0000120271): no instrument is known by its ISIN" in said.stdout
+        assert f"{1 - held_already} new pair" in said.stdout
+        assert f", {held_already} held already, 1 refused." in said.stdout
+    assert core.one("SELECT isin FROM pricing.instruments WHERE symbol = 'VOD:XLON'") == "GB00BH4HKS39"
+    assert [(call["path"], call["units"]) for call in sandbox.calls()] == [("/symbol_search", 1)] * 2
+    assert core.one("SELECT sum(units) FROM pricing.api_data_usage") == 2
+
+
+def test_a7_what_no_data_type_is_for_is_refused_with_the_way_out(cli: CommandLine, core: Core) -> None:
+    """Neither is a coin held as an exchange rate meanwhile: later it would be there twice."""
+    core.rows("DELETE FROM pricing.data_type_registry WHERE data_type = :t", t=COIN)
+    for name in ("portfolio_performance.csv", "interactive_brokers.xml"):
+        (coin,) = imported(cli, name)["refused"]
+        assert "Bitcoin" in coin["name"].title() or "BTC" in coin["name"]
+        assert coin["reason"] == "no data type is for instruments of class crypto"
+        assert "`pricing-pipeline type add crypto_quote --fetcher quote" in coin["proposal"]
+    core.rows("UPDATE pricing.data_type_registry SET is_active = false")
+    said = cli("holding", "import", str(FILES / "trading212.csv"), "--yes")
+    assert said.exit_code == 1
+    assert "there is no data type of prices yet" in said.error
+    assert "`pricing-pipeline provider use`" in said.error
 
 
 def test_a7_what_is_imported_is_fresh_soon_and_no_call_is_refused(
