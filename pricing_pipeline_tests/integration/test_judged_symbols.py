@@ -17,7 +17,7 @@ from pricing_pipeline.domain.exchanges import exchanges
 from pricing_pipeline.domain.scopes import Scope
 from pricing_pipeline.errors import PairsRefused
 from pricing_pipeline.providers import PROVIDERS
-from pricing_pipeline.providers.currencies import _COINS
+from pricing_pipeline.providers.currencies import COINS
 from pricing_pipeline_tests.fixtures.cli import CommandLine
 from pricing_pipeline_tests.fixtures.core import DAILY, FX, NAV, QUOTE, Core, observation
 from pricing_pipeline_tests.support.api_server import RunningApi
@@ -115,7 +115,10 @@ def test_b5_spellings_of_one_instrument_are_read_as_one(
         (FX, "EUR/EUR", "two known currencies", None),
         (FX, "EUR/XYZ", "two known currencies", None),
         (COIN, "EUR/USD", "of the class fx", f"{FX}:EUR/USD"),
-        (COIN, "BTC", "a coin and what it is priced in", f"{QUOTE}:BTC"),
+        (COIN, "BTC", "a coin and what it is priced in", "BTC/USD"),
+        (COIN, "usd", "a coin and what it is priced in", f"{QUOTE}:USD"),
+        (FX, "gbp", "two known currencies", "GBP/USD"),
+        (FX, "INE002A01018", "two known currencies", None),
         (NAV, "AAPL", "the number of its scheme", f"{QUOTE}:AAPL"),
         (NAV, "AMFI:118632", "the number of its scheme", "118632"),
         ("nope", "AAPL", "there is no such data type", None),
@@ -299,7 +302,7 @@ def test_b5_check_digits(core: Core) -> None:
 
 
 def test_b5_coins_are_those_of_prices(core: Core) -> None:
-    assert set(core.one("SELECT pricing.coins()")) == set(_COINS.split())
+    assert set(core.one("SELECT pricing.coins()")) == set(COINS)
 
 
 def test_b5_an_identifier_is_given_to_an_instrument_and_leads_to_it(core: Core, cli: CommandLine) -> None:
