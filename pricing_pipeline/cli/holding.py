@@ -96,7 +96,7 @@ def list_(
         return
     closed = [in_zone("closed")] if closed_too else []
     print_table(
-        ["user", "data type", "symbol", "price", "", "state", in_zone("since"), *closed],
+        ["user", "data type", "symbol", "price", "", "age", in_zone("since"), *closed],
         [
             (
                 holding.user_id,
@@ -108,7 +108,7 @@ def list_(
             )
             for holding in holdings[:at_most]
         ],
-        right=["price"],
+        right=["price", "age"],
         spare=[in_zone("since")],
     )
     if not holdings:
@@ -148,4 +148,8 @@ def show(symbol: str, data_type: str, user: str | None, *, as_json: bool) -> Non
 
 
 def _priced(price: price_reader.LatestPrice | None) -> tuple[str, str | None, str]:
-    return ("none yet", None, "") if price is None else (decimal(price.price), price.currency, price.state)
+    return (
+        ("none yet", None, "")
+        if price is None
+        else (decimal(price.price), price.currency, duration(price.age_seconds))
+    )

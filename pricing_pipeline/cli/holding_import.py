@@ -149,7 +149,10 @@ def _print(user: str, plan: Plan) -> None:
         if len(refused) > _SHOWN_ALONE:
             names = "; ".join(f"{_lines(one.lines)}: {one.name}" for one in refused)
             typer.echo(printable(f"refused: {len(refused)} instruments, because {reason}. {names}."))
-            if refused[0].proposal:
+            likeliest = [(one.proposal or "").partition(" or ")[0] for one in refused]
+            if all(option.startswith("--as ") for option in likeliest):
+                hint(printable(f"the likeliest of each, to check: {' '.join(likeliest)}"))
+            elif refused[0].proposal:
                 hint(printable(f"for the first of them, try {refused[0].proposal}."))
             continue
         for one in refused:

@@ -266,8 +266,8 @@ def _question(
     if types:
         return _Question(position, [(name, symbol) for symbol in symbols for name in types], symbols, doubt)
     reason = f"no data type is for instruments of class {' or '.join(classes)}"
-    fetcher = "nav" if classes[0] == "fund" else "quote"
-    options = f"--fetcher {fetcher} --ttl 5 --asset-class {classes[0]}"
+    fetcher, ttl = ("nav", 1440) if classes[0] == "fund" else ("quote", 5)
+    options = f"--fetcher {fetcher} --ttl {ttl} --asset-class {classes[0]}"
     proposal = f"`pricing-pipeline type add {classes[0]}_{fetcher} {options}`"
     return Decision(
         position.lines, position.names.in_words, Outcome.REFUSED, reason=reason, proposal=proposal

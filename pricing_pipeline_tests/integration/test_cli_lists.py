@@ -45,7 +45,7 @@ def test_who_holds_what_is_listed_closed_holdings_on_request(cli: CommandLine, c
     assert "IBM" not in cli("holding", "list").stdout
     assert re.search(r"AAPL +none yet +2026", cli("holding", "list").stdout) is not None
     core.finish(core.claim_one(), price="123.45")
-    assert re.search(r"AAPL +123.45 +USD +fresh", cli("holding", "list").stdout) is not None
+    assert re.search(r"AAPL +123.45 +USD +\d+ s +2026", cli("holding", "list").stdout) is not None
     assert "closed" in cli("holding", "list", "--closed").stdout
 
 

@@ -6,6 +6,7 @@ import io
 import os
 import pty
 import re
+import shlex
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -137,6 +138,25 @@ def test_a7_what_a_file_does_not_say_is_refused_with_a_proposal_that_would_do(
     )
     assert "--find looks up ISINs" in said.stderr
     assert held(core) == set(), "nothing is done without --yes"
+
+
+def test_a7_the_options_for_many_refused_lines_can_be_copied(
+    cli: CommandLine, core: Core, tmp_path: Path
+) -> None:
+    path = tmp_path / "funds.csv"
+    isins = ["US0378331005", "US5949181045", "US67066G1040", "US0846707026", "US1912161007", "US9229087690"]
+    tickers = ["AAPL", "MSFT", "NVDA", "BRK-B", "KO", "VTI"]
+    rows = [f"{ticker};{isin};EUR" for ticker, isin in zip(tickers, isins, strict=True)]
+    path.write_text("\n".join(["Ticker;ISIN;Currency", *rows]) + "\n")
+    columns = [
+        word for field in ("symbol=Ticker", "isin=ISIN", "currency=Currency") for word in ("--column", field)
+    ]
+    said = cli("holding", "import", str(path), "--user", "ann", *columns)
+    assert "refused: 6 instruments" in said.stdout
+    hints = said.stderr.partition("the likeliest of each, to check: ")[2].splitlines()[0]
+    again = cli("holding", "import", str(path), "--user", "ann", *columns, *shlex.split(hints), "--yes")
+    assert again.exit_code == 0, again.stdout
+    assert len(held(core)) == 6
 
 
 def test_a7_an_import_shows_lines_for_people_and_asks_for_yes(
