@@ -39,7 +39,7 @@ install: $(VENV)/.project ## Make the virtual environment and install the pinned
 install-test: install $(VENV)/.test
 	@:
 
-run: install ## Start everything and print the URLs (ARGS=--no-demo starts without a demo viewer)
+run: install ## Start everything and print the URLs (ARGS=--no-demo leaves out the sample and its demo viewer)
 	@exec $(BIN)/pricing-pipeline up $(ARGS)
 
 check: install-test ## Check format, lint, types, architecture and new migrations

@@ -4581,6 +4581,10 @@ GRANT EXECUTE ON FUNCTION pricing.slots_to_read(text,date,date,integer,text,bool
 CREATE FUNCTION pricing.slug_of(name text) RETURNS text LANGUAGE sql IMMUTABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.slug_of(text) TO pricing_reader, pricing_worker;
 
+-- One trial is enough for an instrument that nobody has ever priced: when a provider does not know it for these claimed tasks, its waiting tasks of other data types and windows there go the same way without a call.
+CREATE FUNCTION pricing.spare_calls(ids bigint[], entry jsonb, message text) RETURNS void LANGUAGE plpgsql SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.spare_calls(bigint[],jsonb,text) TO pricing_worker;
+
 -- A symbol as its instruments are spelled, in whatever class they are.
 CREATE FUNCTION pricing.spelled(symbol text) RETURNS text LANGUAGE plpgsql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.spelled(text) TO pricing_reader, pricing_worker;

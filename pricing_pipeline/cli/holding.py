@@ -12,11 +12,21 @@ import typer
 
 from pricing_pipeline.cli import pair_answers, reads
 from pricing_pipeline.cli.database import open_connection, open_engine
-from pricing_pipeline.cli.output import duration, listed, login, moment, print_json, print_lines, print_table
+from pricing_pipeline.cli.output import (
+    decimal,
+    duration,
+    listed,
+    login,
+    moment,
+    print_json,
+    print_lines,
+    print_table,
+)
 from pricing_pipeline.cli.program import hint
 from pricing_pipeline.cli.style import in_zone
 from pricing_pipeline.demand import freshness, instruments, viewers
 from pricing_pipeline.errors import UnknownDemand
+from pricing_pipeline.prices import price_reader
 from pricing_pipeline.registry import data_type_registry
 from pricing_pipeline.settings import load_settings
 
@@ -79,22 +89,27 @@ def list_(
             reads.any_data_type(connection, data_type)
         named = [instruments.spelled_anywhere(connection, symbol) for symbol in symbols] if symbols else None
         holdings = viewers.holdings(connection, user, data_type, named, at_most + 1, closed_too=closed_too)
+        latest = price_reader.latest(connection, *{holding.symbol for holding in holdings[:at_most]})
+        prices = {(price.data_type, price.symbol): price for price in latest}
     if as_json:
         print_json({"holdings": [asdict(holding) for holding in holdings[:at_most]]})
         return
     closed = [in_zone("closed")] if closed_too else []
     print_table(
-        ["user", "data type", "symbol", in_zone("since"), *closed],
+        ["user", "data type", "symbol", "price", "", "age", in_zone("since"), *closed],
         [
             (
                 holding.user_id,
                 holding.data_type,
                 holding.symbol,
+                *_priced(prices.get((holding.data_type, holding.symbol))),
                 moment(holding.since),
                 *([moment(holding.closed_at)] if closed_too else []),
             )
             for holding in holdings[:at_most]
         ],
+        right=["price", "age"],
+        spare=[in_zone("since")],
     )
     if not holdings:
         typer.echo("nobody holds anything of that.")
@@ -129,4 +144,12 @@ def show(symbol: str, data_type: str, user: str | None, *, as_json: bool) -> Non
             "kept": f"at most {background} old while nobody watches" if found[0].status == "active" else "",
             "its price": f"{why.state}: {why.sentence}",
         }
+    )
+
+
+def _priced(price: price_reader.LatestPrice | None) -> tuple[str, str | None, str]:
+    return (
+        ("none yet", None, "")
+        if price is None
+        else (decimal(price.price), price.currency, duration(price.age_seconds))
     )

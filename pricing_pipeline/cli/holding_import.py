@@ -108,8 +108,8 @@ def _found(settings: Settings, engine: Engine, plan: Plan, file: HoldingsFile) -
             if len(symbols) == 1:
                 found[isin] = symbols.pop()
             elif listings:
-                several = ", ".join(dict.fromkeys(one.symbol for one in fits or listings))
-                warn(f"{isin} is {several}; --as {isin}=SYMBOL says which one you hold.")
+                named = list(dict.fromkeys(one.symbol for one in fits or listings))
+                warn(f"{isin} is {', '.join(named)}; if it is the one that you hold: --as {isin}={named[0]}.")
     return found
 
 
@@ -151,7 +151,10 @@ def _print(user: str, plan: Plan) -> None:
         if len(refused) > _SHOWN_ALONE:
             names = "; ".join(f"{_lines(one.lines)}: {one.name}" for one in refused)
             typer.echo(printable(f"refused: {len(refused)} instruments, because {reason}. {names}."))
-            if refused[0].proposal:
+            likeliest = [(one.proposal or "").partition(" or ")[0] for one in refused]
+            if all(option.startswith("--as ") for option in likeliest):
+                hint(printable(f"the likeliest of each, to check: {' '.join(likeliest)}"))
+            elif refused[0].proposal:
                 hint(printable(f"for the first of them, try {refused[0].proposal}."))
             continue
         for one in refused:

@@ -295,17 +295,16 @@ def add(
     if as_json:
         print_json({"instruments": [asdict(instrument) | {"new": is_new} for instrument, is_new in added]})
         return
-    known = len(added) - len(new)
+    known = [instrument.symbol for instrument, is_new in added if not is_new]
     if new:
         typer.echo(
             f"{listed([instrument.symbol for instrument in new])} {'is' if len(new) == 1 else 'are'} known now."
         )
     if known:
+        was, stays = ("was", "stays") if len(known) == 1 else ("were", "stay")
         numbered = any(instrument.isin or instrument.figi for instrument in wanted)
-        typer.echo(
-            f"{known} {'was' if known == 1 else 'were'} known already, and stay{'s' * (known == 1)} as before"
-            f"{', but for an ISIN or FIGI that was not known' if numbered else ''}."
-        )
+        more = ", but for an ISIN or FIGI that was not known" if numbered else ""
+        typer.echo(f"{listed(known)} {was} known already, and {stays} as before{more}.")
 
 
 def _read(table: Path, asset_class: str | None, currency: str | None) -> list[NewInstrument]:

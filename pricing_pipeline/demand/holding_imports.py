@@ -5,6 +5,7 @@ Reading the file is done before (holdings_files/). Symbols are judged by the dat
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -19,13 +20,15 @@ from pricing_pipeline.errors import UnknownDataType
 from pricing_pipeline.holdings_files.formats import YAHOO_CUSTOM
 from pricing_pipeline.holdings_files.positions import HoldingsFile, Names, Position
 from pricing_pipeline.holdings_files.venues import Meant, meant_by
-from pricing_pipeline.providers.currencies import PARTS
+from pricing_pipeline.providers.currencies import COINS, CURRENCIES, PARTS
 from pricing_pipeline.registry import data_type_registry
 
 _CLASSES = ("equity", "fund", "crypto", "fx")
 """Asset classes in the order in which a symbol of a file is tried. Any symbol fits a class of one's own, which is tried
 only if a data type of it is named.
 """
+
+_PAIR = re.compile(r"([A-Z]{3,5})[-/]?([A-Z]{3})(=X)?")
 
 
 class Outcome(StrEnum):
@@ -133,6 +136,11 @@ def plan(
         if data_type_registry.active_data_type(connection, name).contents is not Contents.PRICES:
             raise UnknownDataType(f"{name} is no type of prices, which is what a file's instruments have.")
     known = _known(connection, file.positions, data_types, own_names or {})
+    if not known.types:
+        raise UnknownDataType(
+            "there is no data type of prices yet, so nothing can be held. `pricing-pipeline provider use` adds those "
+            "that a provider serves, and `pricing-pipeline type add` adds one."
+        )
     bare_is_american = file.format in YAHOO_CUSTOM
     decisions = _left_out(file)
     decisions += [
@@ -243,8 +251,16 @@ def _asked(position: Position, known: _Known, *, bare_is_american: bool) -> _Que
         return _question(position, [asset_class], [symbol], known)
     if not meant.symbols:
         return _unnamed(position, meant, known)
-    classes = known.types if meant.classes is None else meant.classes
+    classes = meant.classes
+    if classes is None:
+        classes = ["crypto"] if _is_of_coin(meant.symbols[0]) else list(known.types)
     return _question(position, classes, meant.symbols, known, meant.doubt)
+
+
+def _is_of_coin(symbol: str) -> bool:
+    """Whether it is a coin's price. As an exchange rate, it would be there twice once there is a type for coins."""
+    pair = _PAIR.fullmatch(symbol.upper())
+    return pair is not None and pair[1] in COINS and pair[2] in CURRENCIES
 
 
 def _question(
@@ -255,7 +271,12 @@ def _question(
     if types:
         return _Question(position, [(name, symbol) for symbol in symbols for name in types], symbols, doubt)
     reason = f"no data type is for instruments of class {' or '.join(classes)}"
-    return Decision(position.lines, position.names.in_words, Outcome.LEFT_OUT, reason=reason)
+    fetcher, ttl = ("nav", 1440) if classes[0] == "fund" else ("quote", 5)
+    options = f"--fetcher {fetcher} --ttl {ttl} --asset-class {classes[0]}"
+    proposal = f"`pricing-pipeline type add {classes[0]}_{fetcher} {options}`"
+    return Decision(
+        position.lines, position.names.in_words, Outcome.REFUSED, reason=reason, proposal=proposal
+    )
 
 
 def _by_isin(names: Names, meant: Meant, known: _Known) -> tuple[str, str] | None:

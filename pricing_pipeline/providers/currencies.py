@@ -20,7 +20,8 @@ line stand for a dollar. BUSD is no longer issued, but histories are in it."""
 _OF_MARKETS = "CNH"
 """The yuan as it trades outside China: a rate of its own, which every market calls so."""
 
-CURRENCIES = frozenset(_ACTIVE.union(_WITHDRAWN.split(), _COINS.split(), _OF_MARKETS.split()))
+COINS = tuple(_COINS.split())
+CURRENCIES = frozenset(_ACTIVE.union(_WITHDRAWN.split(), COINS, _OF_MARKETS.split()))
 
 PARTS = {
     **dict.fromkeys(("GBp", "GBX"), ("GBP", -2)),

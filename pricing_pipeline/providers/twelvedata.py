@@ -332,7 +332,12 @@ def _kind(code: int, message: str) -> FailureKind | None:
 def _failed(symbol: str, kind: FailureKind | None, message: str) -> Answer:
     if kind is None:
         return Answer(empty=frozenset({symbol}))
-    text = f"twelvedata has no value for {symbol}: {safe_words(message).rstrip('.')}. {_ADVICE.get(kind, '')}"
+    # Of a symbol that it does not know, its words say no more than that, and speak of its parameters.
+    if kind is FailureKind.UNKNOWN_SYMBOL and "**symbol**" in message.lower():
+        told = f"twelvedata does not know {symbol}."
+    else:
+        told = f"twelvedata has no value for {symbol}: {safe_words(message).rstrip('.')}."
+    text = f"{told} {_ADVICE.get(kind, '')}"
     return Answer(failures=(SymbolFailure(symbol, kind, text.rstrip()),))
 
 

@@ -43,6 +43,9 @@ def test_who_holds_what_is_listed_closed_holdings_on_request(cli: CommandLine, c
     assert symbols("--closed") == ["AAPL", "IBM"]
     assert symbols("--user", "bob") == []
     assert "IBM" not in cli("holding", "list").stdout
+    assert re.search(r"AAPL +none yet +2026", cli("holding", "list").stdout) is not None
+    core.finish(core.claim_one(), price="123.45")
+    assert re.search(r"AAPL +123.45 +USD +\d+ s +2026", cli("holding", "list").stdout) is not None
     assert "closed" in cli("holding", "list", "--closed").stdout
 
 
@@ -76,6 +79,8 @@ def test_instruments_are_added_by_symbol(cli: CommandLine, core: Core) -> None:
         in cli("instrument", "add", "NVDA", "--asset-class", "equity", "--name", "Nvidia").stdout
     )
     assert core.one("SELECT name FROM pricing.instruments WHERE symbol = 'NVDA'") == "Nvidia"
+    again = cli("instrument", "add", "NVDA US", "tsla", "--asset-class", "equity").stdout
+    assert again == "NVDA, TSLA were known already, and stay as before.\n"
     assert core.statuses() == {}, "nothing is fetched by that alone"
 
 

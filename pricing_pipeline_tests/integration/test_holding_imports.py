@@ -6,6 +6,7 @@ import io
 import os
 import pty
 import re
+import shlex
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
@@ -141,6 +142,25 @@ def test_a7_what_a_file_does_not_say_is_refused_with_a_proposal_that_would_do(
     assert held(core) == set(), "nothing is done without --yes"
 
 
+def test_a7_the_options_for_many_refused_lines_can_be_copied(
+    cli: CommandLine, core: Core, tmp_path: Path
+) -> None:
+    path = tmp_path / "funds.csv"
+    isins = ["US0378331005", "US5949181045", "US67066G1040", "US0846707026", "US1912161007", "US9229087690"]
+    tickers = ["AAPL", "MSFT", "NVDA", "BRK-B", "KO", "VTI"]
+    rows = [f"{ticker};{isin};EUR" for ticker, isin in zip(tickers, isins, strict=True)]
+    path.write_text("\n".join(["Ticker;ISIN;Currency", *rows]) + "\n")
+    columns = [
+        word for field in ("symbol=Ticker", "isin=ISIN", "currency=Currency") for word in ("--column", field)
+    ]
+    said = cli("holding", "import", str(path), "--user", "ann", *columns)
+    assert "refused: 6 instruments" in said.stdout
+    hints = said.stderr.partition("the likeliest of each, to check: ")[2].splitlines()[0]
+    again = cli("holding", "import", str(path), "--user", "ann", *columns, *shlex.split(hints), "--yes")
+    assert again.exit_code == 0, again.stdout
+    assert len(held(core)) == 6
+
+
 def test_a7_an_import_shows_lines_for_people_and_asks_for_yes(
     cli: CommandLine, core: Core, tmp_path: Path
 ) -> None:
@@ -249,14 +269,33 @@ def test_a7_a_look_up_is_one_counted_call_of_a_provider(
 ) -> None:
     path = tmp_path / "portfolio.csv"
     path.write_text(
-        "Product,Symbol/ISIN,Quantity,Closing,Local value,,Value in EUR\nX,GB00BH4HKS39,1,1,GBP,1,1\n"
+        "Product,Symbol/ISIN,Quantity,Closing,Local value,,Value in EUR\nX,FR0000120271,1,1,EUR,1,1\n"
+        "Vodafone,GB00BH4HKS39,1,1,GBP,1,1\n"
     )
-    for _ in range(2):
+    for held_already in (0, 1):
         said = cli("holding", "import", str(path), "--find", "--yes", sandbox_url=sandbox.url)
-        assert "refused: line 2: X (GB00BH4HKS39): no instrument is known by its ISIN" in said.stdout
+        assert "refused: line 2: X (FR0000120271): no instrument is known by its ISIN" in said.stdout
+        assert f"{1 - held_already} new pair" in said.stdout
         assert "--find" not in said.stderr, "which has just been tried"
-    assert [(call["path"], call["units"]) for call in sandbox.calls()] == [("/symbol_search", 1)]
-    assert core.one("SELECT sum(units) FROM pricing.api_data_usage") == 1
+        assert f", {held_already} held already, 1 refused." in said.stdout
+    assert core.one("SELECT isin FROM pricing.instruments WHERE symbol = 'VOD:XLON'") == "GB00BH4HKS39"
+    assert [(call["path"], call["units"]) for call in sandbox.calls()] == [("/symbol_search", 1)] * 2
+    assert core.one("SELECT sum(units) FROM pricing.api_data_usage") == 2
+
+
+def test_a7_what_no_data_type_is_for_is_refused_with_the_way_out(cli: CommandLine, core: Core) -> None:
+    """Neither is a coin held as an exchange rate meanwhile: later it would be there twice."""
+    core.rows("DELETE FROM pricing.data_type_registry WHERE data_type = :t", t=COIN)
+    for name in ("portfolio_performance.csv", "interactive_brokers.xml"):
+        (coin,) = imported(cli, name)["refused"]
+        assert "Bitcoin" in coin["name"].title() or "BTC" in coin["name"]
+        assert coin["reason"] == "no data type is for instruments of class crypto"
+        assert "`pricing-pipeline type add crypto_quote --fetcher quote" in coin["proposal"]
+    core.rows("UPDATE pricing.data_type_registry SET is_active = false")
+    said = cli("holding", "import", str(FILES / "trading212.csv"), "--yes")
+    assert said.exit_code == 1
+    assert "there is no data type of prices yet" in said.error
+    assert "`pricing-pipeline provider use`" in said.error
 
 
 def test_a7_a_proposal_may_name_any_data_type_of_prices(cli: CommandLine, core: Core, tmp_path: Path) -> None:

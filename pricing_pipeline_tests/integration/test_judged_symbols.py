@@ -19,7 +19,7 @@ from pricing_pipeline.domain.exchanges import exchanges
 from pricing_pipeline.domain.scopes import Scope
 from pricing_pipeline.errors import PairsRefused
 from pricing_pipeline.providers import PROVIDERS
-from pricing_pipeline.providers.currencies import _COINS
+from pricing_pipeline.providers.currencies import COINS
 from pricing_pipeline_tests.fixtures.cli import CommandLine
 from pricing_pipeline_tests.fixtures.core import DAILY, FX, NAV, QUOTE, Core, observation, rows_read
 from pricing_pipeline_tests.support.api_server import RunningApi
@@ -125,8 +125,10 @@ def test_b5_spellings_of_one_instrument_are_read_as_one(
         (FX, "EUR/EUR", "two known currencies", None),
         (FX, "EUR/XYZ", "two known currencies", None),
         (COIN, "EUR/USD", "of the class fx", f"{FX}:EUR/USD"),
-        (COIN, "BTC", "coins stand beside what they are priced in", f"{QUOTE}:BTC"),
+        (COIN, "BTC", "coins stand beside what they are priced in", "BTC/USD"),
         (COIN, "BTC/BTC", "coins stand beside what they are priced in", None),
+        (COIN, "usd", "coins stand beside what they are priced in", f"{QUOTE}:USD"),
+        (FX, "gbp", "two known currencies", "GBP/USD"),
         (FX, "INE002A01018", "two known currencies", None),
         (NAV, "AAPL", "the numbers of their schemes", f"{QUOTE}:AAPL"),
         (NAV, "AMFI:118632", "the numbers of their schemes", "118632"),
@@ -376,7 +378,7 @@ def test_b5_check_digits(core: Core) -> None:
 
 
 def test_b5_coins_are_those_of_prices(core: Core) -> None:
-    assert set(core.one("SELECT pricing.coins()")) == set(_COINS.split())
+    assert set(core.one("SELECT pricing.coins()")) == set(COINS)
 
 
 def test_b5_an_identifier_is_given_to_an_instrument_and_leads_to_it(core: Core, cli: CommandLine) -> None:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from datetime import date
+
 import pytest
 
 from pricing_pipeline.domain.answers import FailureKind
-from pricing_pipeline_tests.fixtures.core import QUOTE, Core
+from pricing_pipeline_tests.fixtures.core import DAILY, QUOTE, Core
 from pricing_pipeline_tests.fixtures.database import Clock
 
 pytestmark = pytest.mark.usefixtures("still")
@@ -26,6 +28,37 @@ PERMANENT = [
 
 
 # Fail
+
+
+def test_a8_one_trial_is_enough_for_an_instrument_that_was_never_priced(core: Core) -> None:
+    core.heartbeat("ann", (QUOTE, "NOPEA"), (DAILY, "NOPEA"), (QUOTE, "AAPL"))
+    core.lift_limits(batch_size=1)
+    core.enqueue(DAILY, "NOPEA", priority=-2, days=(date(2026, 1, 2), date(2026, 1, 30)))
+    refused = 0
+    while calls := core.claim():
+        if "AAPL" in calls[0].symbols:
+            core.finish(calls[0])
+        else:
+            core.fail(calls[0], FailureKind.UNKNOWN_SYMBOL, "twelvedata does not know NOPEA.")
+            refused += 1
+    assert refused == 1
+    dead = [(task.status, task.failure_kind) for task in core.tasks("NOPEA")]
+    assert dead == [("failed", "unknown_symbol")] * 3
+    assert "does not know NOPEA" in core.one(
+        "SELECT last_failure FROM pricing.demand WHERE data_type = :t AND symbol = 'NOPEA'", t=DAILY
+    )
+    # A provider may have the bars of what it has no quote of: later each is asked by itself.
+    core.enqueue(QUOTE, "NOPEA")
+    core.enqueue(DAILY, "NOPEA")
+    core.fail(core.claim_one(), FailureKind.UNKNOWN_SYMBOL)
+    core.finish(core.claim_one())
+    assert core.one("SELECT verified_at FROM pricing.instruments WHERE symbol = 'NOPEA'") is not None
+    # What had a price is known: then only the failed task is at fault.
+    core.rows("UPDATE pricing.api_call_queue_dead SET resolved_at = pricing.clock()")
+    core.enqueue(QUOTE, "NOPEA")
+    core.enqueue(DAILY, "NOPEA")
+    core.fail(core.claim_one(), FailureKind.UNKNOWN_SYMBOL)
+    core.claim_one()
 
 
 @pytest.mark.parametrize("kind", TRANSIENT)

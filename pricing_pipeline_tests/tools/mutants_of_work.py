@@ -448,6 +448,14 @@ MUTANTS = (
         (_TROUBLE,),
     ),
     Mutant(
+        "each data type of a wrong symbol makes its own trial",
+        f"{_FUNCTIONS}/queue/queue.sql",
+        "fail_tasks",
+        "PERFORM pricing.spare_calls(locked, entry, message);",
+        "",
+        (_QUEUE_FAILURES,),
+    ),
+    Mutant(
         "a symbol that one provider could not be asked for is at fault",
         f"{_FUNCTIONS}/queue/queue.sql",
         "fail_tasks",

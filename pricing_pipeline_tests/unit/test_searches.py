@@ -59,6 +59,21 @@ def test_each_instrument_of_the_sandbox_is_found_under_its_canonical_symbol() ->
             assert own in {(listing.asset_class, listing.symbol) for listing in found}
 
 
+def test_an_isin_is_that_of_one_share_or_of_none() -> None:
+    asked = Asked(NOW)
+    for isin, symbols in {
+        "US0378331005": ["AAPL"],
+        "GB0030913577": ["BT.A:XLON"],
+        "FR0000120271": [],
+        "BBG000B9XRY4": [],
+    }.items():
+        for name, answer in (
+            ("twelvedata", asked.twelvedata("symbol_search", symbol=isin)),
+            ("fmp", asked.fmp("search-symbol", query=isin)),
+        ):
+            assert [listing.symbol for listing in read(name, answer)] == symbols
+
+
 def test_what_is_found_is_spelled_as_it_was_listed() -> None:
     asked = Asked(NOW)
     for query in ("S", "VOD", "B"):

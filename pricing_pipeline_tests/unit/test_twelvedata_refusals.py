@@ -58,6 +58,13 @@ def test_errors_mean_the_same_with_either_status(
         assert answer == Answer(empty=frozenset({"AAPL"}))
     else:
         assert [(f.symbol, f.kind) for f in answer.failures] == [("AAPL", outcome)]
+        # Our words for what it does not know; its own where they say more.
+        said = (
+            "twelvedata does not know AAPL."
+            if outcome is FailureKind.UNKNOWN_SYMBOL
+            else "has no value for AAPL: This"
+        )
+        assert said in answer.failures[0].message
 
 
 def test_b8_errors_of_members_leave_the_others_whole() -> None:

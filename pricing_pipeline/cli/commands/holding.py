@@ -143,7 +143,7 @@ def list_(
     limit: Limit = 100,
     as_json: Json = False,
 ) -> None:
-    """List who holds what, and since when.
+    """List who holds what, at which price, and since when. `price show` asks for what is stale, `price why` says why.
 
     \b
     Example: pricing-pipeline holding list --user alice

@@ -252,6 +252,8 @@ BEGIN
                     ELSE 'crypto' END;
     ELSIF given ~ '^[0-9]{5,6}$' THEN
         RETURN 'fund';
+    ELSIF pricing.is_isin(given) OR pricing.is_figi(given) THEN
+        RETURN NULL;
     END IF;
     share := pricing.read_share(given);
     RETURN CASE WHEN share.symbol IS NOT NULL AND share.doubt IS NULL AND given !~ '[/_]' THEN 'equity' END;
@@ -308,6 +310,11 @@ BEGIN
     ELSIF asset_class = 'fund' THEN
         symbol := substring(cleaned, '^[0-9]{1,12}$');
         proposal := CASE WHEN symbol IS NULL THEN substring(cleaned, '^[A-Z]+[ :_-]?([0-9]{5,6})$') END;
+    END IF;
+    -- Half of a pair.
+    IF asset_class IN ('fx', 'crypto') AND symbol IS NULL
+       AND cleaned = ANY (CASE asset_class WHEN 'crypto' THEN pricing.coins() ELSE pricing.known_currencies() END) THEN
+        proposal := cleaned || CASE cleaned WHEN 'USD' THEN '/EUR' ELSE '/USD' END;
     END IF;
     IF symbol IS NULL THEN
         fault := coalesce(fault, pricing.describe_shape(asset_class));

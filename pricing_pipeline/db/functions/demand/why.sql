@@ -270,8 +270,10 @@ BEGIN
             'left_alone',
             CASE state WHEN 'cancelled' THEN 'its task was cancelled by hand at ' || pricing.format_time(dead.finished_at) ELSE failed END,
             pricing.format_time(pair.backoff_until),
-            CASE state WHEN 'unknown_symbol' THEN 'Correct the symbol, or route it to a provider that knows it'
-                       WHEN 'plan_restricted' THEN 'Change the plan, or route it elsewhere' ELSE at_once END);
+            CASE WHEN state IN ('unknown_symbol', 'plan_restricted')
+                 THEN pg_catalog.format('Another provider is asked after: pricing-pipeline route add PROVIDER %s --type %s',
+                                        pair.symbol, pair.data_type)
+                 ELSE at_once END);
         RETURN;
     END IF;
     -- Trouble: its viewers are owed a price all the while.

@@ -376,6 +376,31 @@ COMMENT ON FUNCTION pricing.back_off(text, text[], text, text) IS
     'Has pairs back off whose task died so, that the next check does not start them again. After trouble they stay owed since they were; after a fault of the symbol nothing is owed. A reader is served by that: it is told why. Those that another session has locked are passed over.';
 
 
+CREATE OR REPLACE FUNCTION pricing.spare_calls(ids bigint[], entry jsonb, message text) RETURNS void
+LANGUAGE plpgsql SET search_path = '' AS $$
+DECLARE
+    spared bigint[] := ARRAY(
+        SELECT o.id
+        FROM pricing.api_call_queue_live q
+        JOIN pricing.data_type_registry r ON r.data_type = q.data_type AND r.contents = 'prices'
+        JOIN pricing.instruments i ON (i.asset_class, i.symbol) = (r.asset_class, q.symbol)
+        JOIN pricing.data_type_registry k ON k.asset_class = r.asset_class
+        JOIN pricing.api_call_queue_live o ON (o.data_type, o.symbol) = (k.data_type, q.symbol)
+        WHERE q.id = ANY (ids) AND q.status = 'processing' AND i.verified_at IS NULL
+          AND o.provider = q.provider AND o.status <> 'processing' AND o.id <> ALL (ids)
+          -- Only once: a provider may have the bars of what it has no quote of.
+          AND NOT EXISTS (SELECT FROM pricing.api_call_queue_dead d
+                          WHERE (d.data_type, d.symbol) = (o.data_type, o.symbol) AND d.resolved_at IS NULL)
+        ORDER BY o.id FOR UPDATE OF o SKIP LOCKED);
+BEGIN
+    spared := ARRAY(SELECT unnest(spared) EXCEPT SELECT unnest(pricing.detour(spared, 'unknown_symbol', message)));
+    PERFORM pricing.bury(spared, 'unknown_symbol', entry, message);
+END $$;
+COMMENT ON FUNCTION pricing.spare_calls(bigint[], jsonb, text) IS
+    'One trial is enough for an instrument that nobody has ever priced: when a provider does not know it for these claimed '
+    'tasks, its waiting tasks of other data types and windows there go the same way without a call.';
+
+
 CREATE OR REPLACE FUNCTION pricing.fail_tasks(
     ids bigint[], token uuid, kind text, message text, is_permanent boolean, retry_after interval DEFAULT NULL)
 RETURNS bigint[]
@@ -400,6 +425,9 @@ BEGIN
         PERFORM pricing.detour(locked, kind, message);
         IF pricing.is_symbol_fault(kind) THEN
             PERFORM pricing.bury_by_trouble(locked, entry, message);
+        END IF;
+        IF kind = 'unknown_symbol' THEN
+            PERFORM pricing.spare_calls(locked, entry, message);
         END IF;
     END IF;
     -- What is the provider's or the key's state, not the task's, costs no attempt until the task is a day old.
