@@ -388,7 +388,7 @@ def test_b5_an_identifier_is_given_to_an_instrument_and_leads_to_it(core: Core, 
     added = cli("instrument", "add", "VOD LN", "--asset-class", "equity", "--isin", "GB00BH4HKS39")
     assert (
         added.stdout
-        == "1 was known already, and stays as before, but for an ISIN or FIGI that was not known.\n"
+        == "VOD:XLON was known already, and stays as before, but for an ISIN or FIGI that was not known.\n"
     )
     shown = cli("instrument", "show", "gb00bh4hks39", "--json").json["instruments"]
     assert [(one["symbol"], one["isin"]) for one in shown] == [("VOD:XLON", "GB00BH4HKS39")]

@@ -301,10 +301,11 @@ BEGIN
             -- DOGEUSD; and coins that are priced in what we do not know: BTC/XYZ
             parts := coalesce(regexp_match(cleaned, '^([A-Z0-9]{2,20})(USDT|USDC|USD|EUR|GBP|JPY|INR|BTC|ETH)$'),
                               regexp_match(cleaned, '^([A-Z0-9]{1,20})[/_-]([A-Z0-9]{2,10})$'));
-            symbol := parts[1] || '/' || parts[2];
+            symbol := CASE WHEN parts[1] <> parts[2] THEN parts[1] || '/' || parts[2] END;
             doubt := CASE WHEN symbol IS NOT NULL
                           THEN format('it was taken for %s priced in %s', parts[1], parts[2]) END;
-        ELSIF pair.base <> pair.quote AND (pair.base = ANY (pricing.coins()) OR pair.base <> ALL (pricing.known_currencies())) THEN
+        ELSIF pair.base <> pair.quote
+              AND (pair.base = ANY (pricing.coins()) OR pair.base <> ALL (pricing.known_currencies())) THEN
             symbol := pair.base || '/' || pair.quote;
         END IF;
     ELSIF asset_class = 'fund' THEN
