@@ -75,7 +75,8 @@ def look(
     """Look for trouble once, and queue messages about it; returns how many. Nothing, while another session looks.
 
     Messages link to the Dagster UI when people open it at `ui_url`, where our assets may have a prefix. It notes that
-    this worker has looked, and calls `advance` before each rule. Raises DatabaseError if that other session does not look.
+    this worker has looked, and calls `advance` before each rule. Raises DatabaseError if
+    that other session does not look.
     """
     with engine.begin() as connection:
         if not connection.execute(query("alerts.take_turn")).scalar_one():
