@@ -401,7 +401,7 @@ def test_g8_the_component_loads_from_yaml(core: Core, second: str) -> None:
     ("attributes", "words"),
     [
         ({"prefix": "eu-prices"}, "The prefix 'eu-prices' cannot be used"),
-        ({"database_url": "postgresql://a:b@c/d"}, "database_url"),
+        ({"database_url": "postgresql://worker@db.example.com/prices"}, "database_url"),
     ],
 )
 def test_g8_what_a_component_must_not_have_is_refused(
