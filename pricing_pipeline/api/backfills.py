@@ -216,7 +216,7 @@ def _start(database: Engine, settings: Settings | None, body: NewBackfill, asked
         asset = webserver.find(name)
         if asset is None:
             raise DagsterUnreachable(
-                f"Dagster at {webserver.url} has no asset price_history/{name} yet. Try again in a minute."
+                f"Dagster at {webserver.url} has no asset {webserver.history(name)} yet. Try again in a minute."
             )
         if request.window.start < asset.first_day:
             raise InvalidRange(

@@ -99,7 +99,7 @@ def _place_of(webserver: Webserver, request: Request) -> Location | str:
     except DagsterUnreachable:
         return f"Dagster at {webserver.url} does not answer"
     if where is None:
-        return f"Dagster at {webserver.url} has no asset price_history/{name} yet"
+        return f"Dagster at {webserver.url} has no asset {webserver.history(name)} yet"
     if request.window.start < where.first_day:
         return f"Dagster's partitions begin on {where.first_day}"
     return where

@@ -15,6 +15,7 @@ from sqlalchemy import Engine
 
 from pricing_pipeline.db.engine import make_engine
 from pricing_pipeline.db.location import listen_url, worker_url
+from pricing_pipeline.defs.markdown import escaped
 from pricing_pipeline.defs.naming import Naming
 from pricing_pipeline.keys.clients import open_clients
 from pricing_pipeline.providers.client import ProviderClient
@@ -90,7 +91,7 @@ def resources(naming: Naming, source: SettingsSource) -> dict[str, dg.ResourceDe
 
 def _bound(resource: object) -> dg.ResourceDefinition:
     return dg.ResourceDefinition(
-        lambda context: resource, config_schema={}, description=type(resource).__doc__
+        lambda context: resource, config_schema={}, description=escaped(type(resource).__doc__ or "")
     )
 
 

@@ -189,6 +189,10 @@ class Webserver:
         # Dagster puts the name of the exception's class before its words.
         return None if message is None else re.sub(r"^[\w.]+: ", "", _first_line(message))
 
+    def history(self, data_type: str) -> str:
+        """The asset of a history, in words."""
+        return "/".join(self._asset(data_type)["path"])
+
     def _asset(self, data_type: str) -> dict[str, list[str]]:
         return {"path": [*self._prefix, "price_history", data_type]}
 

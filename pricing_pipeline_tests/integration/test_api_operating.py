@@ -493,6 +493,18 @@ def test_g6_a_question_to_dagster_is_given_up_before_a_launch_is(
         assert launch.result() == RUN
 
 
+def test_g8_a_backfill_is_asked_for_under_the_prefix(dagster: FakeDagster) -> None:
+    with Webserver(dagster.url, asset_prefix="eu/prices") as webserver:
+        place = webserver.find(DAILY)
+        assert place is not None
+        webserver.launch(place, DAILY, Window(date(2013, 1, 10), date(2013, 2, 5)))
+    (params,) = dagster.launched
+    key = {"path": ["eu", "prices", "price_history", DAILY]}
+    assert dagster.found == [key]
+    assert params["selector"]["assetSelection"] == [key]
+    assert params["runConfigData"]["ops"].keys() == {"refresh_prices"}, "the step that Dagster has named"
+
+
 def test_f10_a_backfill_is_costed_without_dagster(operator: Caller, core: Core) -> None:
     cost = operator.get("backfills/cost", **WINTER, symbols="AAPL,MSFT")
     assert (cost["symbols"], cost["tasks"], cost["fits"]) == (["AAPL", "MSFT"], 2, True)

@@ -4,6 +4,7 @@ No postponed annotations here: Dagster reads annotations as they are defined.
 """
 
 import importlib.metadata
+import re
 import textwrap
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
@@ -28,7 +29,7 @@ from pricing_pipeline.defs.ours import Ours
 from pricing_pipeline.defs.pruning import KEEP_OTHERS, prune_runs
 from pricing_pipeline.errors import SettingsError
 from pricing_pipeline_tests.fixtures.core import DAILY, FX, NAV, QUOTE, Core
-from pricing_pipeline_tests.fixtures.dagster import RANGE_END, RANGE_START, a_run, newly_loading
+from pricing_pipeline_tests.fixtures.dagster import RANGE_END, RANGE_START, ROOT, a_run, newly_loading
 from pricing_pipeline_tests.fixtures.database import Clock, TestServer
 from pricing_pipeline_tests.support.sandbox_server import RunningSandbox
 
@@ -152,6 +153,35 @@ def second(
     server.drop(name)
 
 
+SECTION = re.search(
+    r"^## Put it into your project\n(.*?)(?=^## |\Z)", (ROOT / "docs/dagster.md").read_text(), re.M | re.S
+)
+
+
+def examples(language: str) -> list[str]:
+    """The blocks of the page's section in this language."""
+    assert SECTION is not None
+    return re.findall(rf"^```{language}\n(.*?)^```$", SECTION[1], re.M | re.S)
+
+
+def test_g8_what_the_page_says_loads(second: str, tmp_path: Path) -> None:
+    known: dict[str, Any] = {}
+    loaded = []
+    for example in examples("python"):
+        with newly_loading():
+            exec(example, known)
+        loaded.append({key.split("/")[0] for key in names(known["defs"])["assets"]})
+    assert loaded == [{"prices"}, {"us", "eu"}]
+    component, instance = map(yaml.safe_load, examples("yaml"))
+    assert component["type"] == COMPONENT
+    PricingPipelineComponent.resolve_from_dict(component["attributes"])
+    (tmp_path / "dagster.yaml").write_text(yaml.safe_dump(instance))
+    with dg.DagsterInstance.from_config(str(tmp_path)) as theirs:
+        assert theirs.freshness_enabled
+        assert theirs.run_monitoring_enabled
+        assert theirs.get_sensor_settings()["num_workers"] == 4
+
+
 @pytest.mark.parametrize("prefix", [None, "prices", ["eu", "prices"]])
 def test_g8_it_merges_with_a_project_that_has_all_that_it_has(environment: None, prefix: Any) -> None:
     project = a_project() if prefix else dg.Definitions(executor=dg.multiprocess_executor)
@@ -236,6 +266,15 @@ def test_g8_one_home_keeps_the_copies_of_two_registries(
     assert after == before
     assert "us/price_history/mf_nav" not in after[0]["assets"]
     assert "eu/price_history/mf_nav" in after[1]["assets"]
+
+
+def test_g8_without_a_database_and_a_copy_the_project_loads_and_waits_for_one(
+    environment: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PRICING_DATABASE_URL", NOWHERE)
+    merged = dg.Definitions.merge(embedded(prefix="prices"), a_project())
+    dg.Definitions.validate_loadable(merged)
+    assert names(merged)["sensors"] == {"prices_follow_registry"}
 
 
 def test_g8_a_home_that_the_code_names_goes_before_the_one_of_the_settings(
@@ -398,7 +437,7 @@ def test_g8_the_component_loads_from_yaml(core: Core, second: str) -> None:
     ("attributes", "words"),
     [
         ({"prefix": "eu-prices"}, "The prefix 'eu-prices' cannot be used"),
-        ({"database_url": "postgresql://a:b@c/d"}, "database_url"),
+        ({"database_url": "postgresql://worker@db.example.com/prices"}, "database_url"),
     ],
 )
 def test_g8_what_a_component_must_not_have_is_refused(

@@ -19,6 +19,8 @@ class FakeDagster:
 
     def __init__(self, url: str) -> None:
         self.url = url
+        self.found: list[dict[str, Any]] = []
+        """The keys of assets that were asked for."""
         self.launched: list[dict[str, Any]] = []
         self.statuses: dict[str, str] = {}
         self.failure: str | None = None
@@ -30,6 +32,7 @@ class FakeDagster:
     def data(self, query: str, variables: dict[str, Any]) -> dict[str, Any]:
         """What a query brings."""
         if "assetNodeOrError" in query:
+            self.found.append(variables["asset"])
             repository = {"name": "r", "location": {"name": "l"}}
             node = {
                 "partitionKeys": ["2000-01-01", "2100-01-01"],

@@ -13,6 +13,7 @@ _SEALING = f"{_TESTS}/unit/test_sealing.py"
 _CREDENTIALS = f"{_TESTS}/integration/test_credentials.py"
 _TROUBLE = f"{_TESTS}/faults/test_trouble_ends.py"
 _FRESHNESS_MODEL = f"{_TESTS}/integration/test_freshness_model.py"
+_EMBEDDING = f"{_TESTS}/orchestration/test_embedding.py"
 _FRESHNESS = f"{_TESTS}/orchestration/test_freshness.py"
 
 
@@ -228,6 +229,30 @@ MUTANTS = (
         (
             f"{_TESTS}/orchestration/test_shared_instance.py::test_g7_whatever_runs_there_are_only_ours_that_have_ended_go",
         ),
+    ),
+    Mutant(
+        "runs of a neighbour in our code location count as ours",
+        "pricing_pipeline/defs/ours.py",
+        "",
+        "return run.job_name in self.naming.jobs or (bool(chosen) and chosen <= self._assets)",
+        "return bool(run)",
+        (f"{_EMBEDDING}::test_g8_our_upkeep_leaves_a_neighbour_in_the_same_location_alone",),
+    ),
+    Mutant(
+        "names have no prefix",
+        "pricing_pipeline/defs/naming.py",
+        "",
+        'return "_".join([*self.prefix, name])',
+        "return name",
+        (f"{_EMBEDDING}::test_g8_every_name_begins_with_the_prefix",),
+    ),
+    Mutant(
+        "a run worker reads the registry anew",
+        "pricing_pipeline/defs/handing_on.py",
+        "handed_on",
+        "text = known or make()",
+        "text = make()",
+        (f"{_EMBEDDING}::test_g8_a_run_worker_has_the_definitions_of_a_location_that_is_not_ours",),
     ),
     Mutant(
         "a storage of others counts as made here",

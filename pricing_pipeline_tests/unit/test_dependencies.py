@@ -234,7 +234,7 @@ import importlib, pkgutil, sys
 sys.modules |= dict.fromkeys({extra})
 import pricing_pipeline
 for found in pkgutil.walk_packages(pricing_pipeline.__path__, "pricing_pipeline.", onerror=lambda name: None):
-    if not found.name.startswith(("pricing_pipeline.defs", "pricing_pipeline.definitions")):
+    if not found.name.startswith(("pricing_pipeline.dagster", "pricing_pipeline.defs", "pricing_pipeline.definitions")):
         importlib.import_module(found.name)
 from pricing_pipeline.cli import app
 app(["up", "--no-demo"])

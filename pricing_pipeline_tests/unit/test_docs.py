@@ -347,7 +347,7 @@ def test_jobs_sensors_and_schedules_of_the_architecture_exist() -> None:
     for name in re.findall(r"`([^`]+)`", said):
         assert set(filter(None, name.split("<data_type>"))) <= known, f"there is no {name}"
     sensors = "\n".join(path.read_text() for path in (PACKAGE / "defs").glob("*.py"))
-    names = re.findall(r'@dg\.sensor\(\s*name="(\w+)"', sensors)
+    names = re.findall(r'@dg\.sensor\([^@]*?\bname=naming\.name\("(\w+)"\)', sensors)
     assert names
     assert set(names) <= set(re.findall(r"`(\w+)`", said))
 
