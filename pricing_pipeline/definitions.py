@@ -62,7 +62,7 @@ def build(snapshot: RegistrySnapshot) -> dg.Definitions:
     if lists:
         schedules.append(sync_schedule())
     ticking = {sensor.name for sensor in sensors} | {schedule.name for schedule in schedules}
-    sensors.append(note_failures(snapshot, ticking))
+    sensors.append(note_failures(snapshot, ticking, unscheduled))
     return dg.Definitions(
         assets=[
             price_history_assets(snapshot),
