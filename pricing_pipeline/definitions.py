@@ -23,7 +23,7 @@ from pricing_pipeline.defs.registry_sensor import follow_registry
 from pricing_pipeline.defs.resources import Allowances, PricingDatabase, Providers
 from pricing_pipeline.defs.schedules import scheduled_refreshes
 from pricing_pipeline.defs.snapshot import RegistrySnapshot, take
-from pricing_pipeline.defs.sources import report_sources
+from pricing_pipeline.defs.sources import provider_checks, report_sources
 from pricing_pipeline.defs.trading_days import extend_calendars
 from pricing_pipeline.defs.trouble import end_silent_runs
 from pricing_pipeline.settings import load_settings_as_guest
@@ -74,7 +74,7 @@ def build(snapshot: RegistrySnapshot) -> dg.Definitions:
         jobs=[refresh_job(snapshot)],
         sensors=sensors,
         schedules=schedules,
-        asset_checks=[price_checks(snapshot)],
+        asset_checks=[price_checks(snapshot), provider_checks(snapshot)],
         resources=resources,
         executor=dg.in_process_executor,
     )
