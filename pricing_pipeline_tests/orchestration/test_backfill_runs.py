@@ -362,7 +362,7 @@ def test_g6_b8_a_type_without_history_says_so_and_stops_no_other(
 
 
 def test_g6_months_before_the_history_of_one_type_are_no_fault(stage: Stage) -> None:
-    """Another type has them, and all share their months."""
+    """A run may select another type, too, that has them."""
     run = stage.backfill(NAV, first="2000-01-01", last="2001-01-01")
     assert run.success
     assert warnings(stage, run) == [
