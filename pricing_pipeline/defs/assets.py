@@ -34,6 +34,7 @@ from pricing_pipeline.defs.snapshot import RegistrySnapshot
 from pricing_pipeline.defs.sources import url_metadata
 from pricing_pipeline.domain.data_types import Contents, DataType
 
+
 def months(snapshot: RegistrySnapshot, data_type: str) -> dg.MonthlyPartitionsDefinition:
     """UTC months of `observed_at`, from the first that the type can fill to the current one.
 

@@ -70,7 +70,9 @@ def export_assets(
 def export_schedule(snapshot: RegistrySnapshot) -> dg.ScheduleDefinition:
     """The schedule that writes files once a day, and its job, which selects no assets because their months differ."""
 
-    @dg.op(name="write_due_history_files")  # not EXPORT_JOB: in a code location, an op and a job cannot share a name
+    @dg.op(
+        name="write_due_history_files"
+    )  # not EXPORT_JOB: in a code location, an op and a job cannot share a name
     def write_due_history_files(context: dg.OpExecutionContext, database: PricingDatabase) -> None:
         run = _ExportRun(context, database.engine)
         for name in sorted(_names(snapshot)):
@@ -110,9 +112,7 @@ def _names(snapshot: RegistrySnapshot) -> list[str]:
 class _ExportRun:
     """Exports and moves month by month. One that fails does not stop the others; the run fails at its end."""
 
-    def __init__(
-        self, context: dg.OpExecutionContext | dg.AssetExecutionContext, engine: Engine
-    ) -> None:
+    def __init__(self, context: dg.OpExecutionContext | dg.AssetExecutionContext, engine: Engine) -> None:
         self._context = context
         self._engine = engine
         self._store: Store = files.open_store(load_settings_as_guest())

@@ -1,6 +1,7 @@
 """Report on the sources of lineage: the subscriptions, and the state of each provider, with a check.
 
-A sensor observes and judges them, because no run sees a provider that may not be called, or a viewer whose prices are fresh.
+A sensor observes and judges them, because no run sees a provider that may not be called, or a viewer whose prices are
+fresh.
 """
 
 from collections.abc import Iterator, Sequence

@@ -13,7 +13,7 @@ import pytest
 
 from pricing_pipeline.demand import drains
 from pricing_pipeline.queue import task_queue
-from pricing_pipeline_tests.fixtures.core import FX, NAV, QUOTE, Core
+from pricing_pipeline_tests.fixtures.core import NAV, QUOTE, Core
 from pricing_pipeline_tests.fixtures.database import TestServer
 from pricing_pipeline_tests.fixtures.logins import a_login
 from pricing_pipeline_tests.support.open_sessions import AAPL, CLIENTS

@@ -1,4 +1,4 @@
-"""What a Dagster user builds on our assets: each condition fires when prices come, and drains hold none of them back."""
+"""What a Dagster user builds on our assets: conditions fire when prices come, and drains hold none of them back."""
 
 from __future__ import annotations
 

@@ -179,7 +179,6 @@ def test_g3_b17_a_second_drain_ends_at_once_and_leaves_the_queue_alone(
     """What protects two Dagster instances on one database, whose sensors share no cursor."""
     core.heartbeat("ann", (QUOTE, "AAPL"))
     core.one("SELECT pricing.begin_drain('another instance', 'its run', 120)")
-    month = datetime.now(UTC).strftime("%Y-%m-01")
     run = stage.drain(tags={"pricing/drain": "true"})
     assert run.success
     log = [entry.user_message for entry in stage.instance.all_logs(run.run_id)]
