@@ -765,7 +765,7 @@ CREATE TABLE pricing.data_type_registry (
     timestamp_column text NOT NULL DEFAULT 'fetched_at'::text  -- Column of table_name that staleness is judged by, timestamptz.
     staleness_function text NOT NULL DEFAULT ''::text  -- Function (timestamptz, integer) returning boolean in this schema; it gets the timestamp and the TTL in minutes.
     refresh_strategy text NOT NULL DEFAULT 'on-demand'::text  -- on-demand = while somebody watches; scheduled = by refresh_schedule too.
-    refresh_schedule text  -- Cron expression of a scheduled type, in schedule_timezone.
+    refresh_schedule text  -- Cron expression of a scheduled type, in schedule_timezone: five fields of numbers, names, *, ranges, steps and lists.
     schedule_timezone text NOT NULL DEFAULT 'UTC'::text  -- Time zone of refresh_schedule.
     history_from date  -- First day a backfill may ask for; NULL = the type keeps no history to backfill.
     estimated_data_size_bytes bigint NOT NULL DEFAULT 50000  -- Bytes on the wire per symbol, reserved against the quota before a call.
@@ -2645,7 +2645,7 @@ GRANT EXECUTE ON FUNCTION pricing.check_backfill_quota(uuid) TO pricing_worker;
 CREATE FUNCTION pricing.check_by_halves(wanted_type text, symbols text[], until timestamp with time zone) RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.check_by_halves(text,text[],timestamp with time zone) TO pricing_worker;
 
--- Refuses a registry row whose names are not on the list: a table or view of the owner in the right shape, a staleness function, a time zone.
+-- Refuses a registry row whose names are not on the list: a table or view of the owner in the right shape, a staleness function, a time zone; and a schedule that Dagster cannot follow.
 TRIGGER FUNCTION pricing.check_data_type() RETURNS trigger LANGUAGE plpgsql SET search_path=pg_temp;
 
 -- The check digit by Luhn's rule of what stands before it.
@@ -2839,6 +2839,14 @@ GRANT EXECUTE ON FUNCTION pricing.cover(text,text[],date,date) TO pricing_worker
 -- Records that a provider has reported all splits and dividends of these symbols, each since its day, and for some also all capital gains.
 CREATE FUNCTION pricing.cover_actions(wanted_class text, from_provider text, from_call bigint, told_symbols text[], told_since date[], gains_told text[]) RETURNS void LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.cover_actions(text,text,bigint,text[],date[],text[]) TO pricing_worker;
+
+-- What is wrong with a cron expression, in words for whoever gave it; NULL if it has a time that comes.
+CREATE FUNCTION pricing.cron_fault(schedule text) RETURNS text LANGUAGE plpgsql IMMUTABLE SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.cron_fault(text) TO pricing_reader, pricing_worker;
+
+-- The values that a field of a cron expression stands for, between the lowest and the highest, whose names begin with that of the lowest. NULL if it is none: only numbers, names, *, ranges, steps and lists of these are.
+CREATE FUNCTION pricing.cron_values(field text, lowest integer, highest integer, names text[] DEFAULT '{}'::text[]) RETURNS integer[] LANGUAGE plpgsql IMMUTABLE SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.cron_values(text,integer,integer,text[]) TO pricing_reader, pricing_worker;
 
 -- Cuts tasks of one kind into calls, from which to which: as many as a call may have, or a part of that (batch_parts); one by one those that are too few to share a call (batch_from).
 CREATE FUNCTION pricing.cut_calls(able pricing.provider_capabilities, first_day date, last_day date, parts integer, waiting integer) RETURNS TABLE(from_task integer, to_task integer) LANGUAGE plpgsql STABLE SET search_path=pg_temp;

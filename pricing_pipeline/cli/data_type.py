@@ -166,10 +166,7 @@ def change(
     """Change columns of a data type, and the bounds of all its symbols, as the owner. Raises UnknownDataType."""
     columns = dict(columns)
     if "refresh_schedule" in columns:
-        schedule = columns["refresh_schedule"]
-        if schedule is not None:
-            _require_cron(schedule)
-        columns["refresh_strategy"] = "on-demand" if schedule is None else "scheduled"
+        columns["refresh_strategy"] = "on-demand" if columns["refresh_schedule"] is None else "scheduled"
     if follow_market is not None:
         columns["staleness_function"] = _JUDGES[follow_market]
     with open_owner(load_settings()) as engine, engine.begin() as connection:
@@ -239,8 +236,6 @@ def add(
     as_json: bool,
 ) -> None:
     """Add a data type, as the owner. Raises PricingError with the database's reason when it refuses."""
-    if schedule is not None:
-        _require_cron(schedule)
     with open_owner(load_settings()) as engine:
         try:
             with engine.begin() as connection:
@@ -269,21 +264,3 @@ def add(
         print_json(data_type_registry.content_of(type_))
     else:
         typer.echo(f"{data_type} is added; a running pipeline shows its assets within half a minute.")
-
-
-def _require_cron(schedule: str) -> None:
-    """A schedule that nobody can read, or whose day never comes, is never served: it must not reach the registry."""
-    from croniter import CroniterBadDateError, croniter
-
-    if len(schedule.split()) != 5 or not croniter.is_valid(schedule):
-        raise typer.BadParameter(
-            f"--schedule {schedule!r} is not a cron expression. Write it like '30 23 * * *': "
-            "minute, hour, day, month, weekday"
-        )
-    try:
-        # Day and weekday both, so that a 30th of February is noticed beside a weekday, too.
-        croniter(schedule, day_or=False).get_next()
-    except CroniterBadDateError:
-        raise typer.BadParameter(
-            f"--schedule {schedule!r} names a day that never comes. Give one that its months have"
-        ) from None

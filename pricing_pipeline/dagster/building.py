@@ -32,7 +32,7 @@ from pricing_pipeline.defs.registry_sensor import follow_registry
 from pricing_pipeline.defs.resources import resources
 from pricing_pipeline.defs.schedules import scheduled_refreshes
 from pricing_pipeline.defs.snapshot import RegistrySnapshot, take
-from pricing_pipeline.defs.sources import report_sources
+from pricing_pipeline.defs.sources import provider_checks, report_sources
 from pricing_pipeline.defs.trading_days import extend_calendars
 from pricing_pipeline.defs.trouble import end_silent_runs
 from pricing_pipeline.settings import OWN, SettingsSource
@@ -98,7 +98,7 @@ def assembled(snapshot: RegistrySnapshot) -> dg.Definitions:
     if lists:
         schedules.append(sync_schedule(naming))
     ticking = {sensor.name for sensor in sensors} | {schedule.name for schedule in schedules}
-    sensors.append(note_failures(snapshot, ticking))
+    sensors.append(note_failures(snapshot, ticking, unscheduled))
     return dg.Definitions(
         assets=[
             price_history_assets(snapshot),
@@ -111,6 +111,6 @@ def assembled(snapshot: RegistrySnapshot) -> dg.Definitions:
         jobs=[refresh_job(snapshot)],
         sensors=sensors,
         schedules=schedules,
-        asset_checks=[price_checks(snapshot)],
+        asset_checks=[price_checks(snapshot), provider_checks(snapshot)],
         resources=bound,
     )

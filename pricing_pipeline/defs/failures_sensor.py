@@ -27,6 +27,7 @@ from dagster._utils.error import SerializableErrorInfo  # type: ignore[attr-defi
 from pricing_pipeline.defs import cursors
 from pricing_pipeline.defs.ours import CUT_OFF, Ours, only
 from pricing_pipeline.defs.resources import PricingDatabase, given, needed
+from pricing_pipeline.defs.schedules import schedule_name
 from pricing_pipeline.defs.snapshot import RegistrySnapshot
 from pricing_pipeline.demand import drains
 from pricing_pipeline.operations import dagster_failures
@@ -50,10 +51,15 @@ class _Seen:
     runs: dict[str, cursors.Moment]
 
 
-def note_failures(snapshot: RegistrySnapshot, ticking: Collection[str]) -> dg.SensorDefinition:
-    """The sensor that notes failed runs of ours, and failed ticks of the sensors and schedules `ticking`."""
+def note_failures(
+    snapshot: RegistrySnapshot, ticking: Collection[str], unscheduled: Mapping[str, str]
+) -> dg.SensorDefinition:
+    """The sensor that notes failed runs of ours, and failed ticks of the sensors and schedules `ticking`.
 
+    `unscheduled` has the reasons why types have no schedule although their row asks for one.
+    """
     naming = snapshot.naming
+    unloaded = {naming.name(schedule_name(name)): reason for name, reason in unscheduled.items()}
 
     @dg.sensor(
         required_resource_keys=needed(naming, PricingDatabase),
@@ -70,7 +76,7 @@ def note_failures(snapshot: RegistrySnapshot, ticking: Collection[str]) -> dg.Se
             seen = _Seen(time.time(), {})
         ours = Ours.of(context, naming, snapshot.data_types)
         ended, after = _ended_runs(context.instance, ours, seen)
-        failing = _failing_ticks(context, ticking)
+        failing = _failing_ticks(context, ticking) | unloaded
         with database.engine.begin() as connection:
             for run in ended:
                 if run.reason is not None:

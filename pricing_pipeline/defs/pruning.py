@@ -24,6 +24,7 @@ from pricing_pipeline.defs.ours import DRAIN_TAG, Ours, made_here
 from pricing_pipeline.defs.reports import asset_size, month_metadata
 from pricing_pipeline.defs.resources import PricingDatabase, given, needed
 from pricing_pipeline.defs.snapshot import RegistrySnapshot
+from pricing_pipeline.defs.sources import AVAILABLE
 from pricing_pipeline.domain.windows import Window, months_after
 from pricing_pipeline.prices import price_reader
 
@@ -119,7 +120,7 @@ def forget_moved(instance: dg.DagsterInstance, ours: Ours) -> None:
 def _old_checks(keys: list[str], now: datetime) -> sa.Delete:
     """Deletes results of checks older than KEEP_CHECKS, except the last of each. Deleting runs does not delete them."""
     checks = AssetCheckExecutionsTable.c
-    names = [*(check.name for check in CHECKS), UNREAD_LISTS]
+    names = [*(check.name for check in CHECKS), AVAILABLE, UNREAD_LISTS]
     are_ours = sa.and_(checks.asset_key.in_(keys), checks.check_name.in_(names))
     newest = sa.select(sa.func.max(checks.id)).where(are_ours).group_by(checks.asset_key, checks.check_name)
     return sa.delete(AssetCheckExecutionsTable).where(

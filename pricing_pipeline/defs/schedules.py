@@ -47,6 +47,10 @@ def scheduled_refreshes(snapshot: RegistrySnapshot) -> tuple[list[dg.ScheduleDef
     return definitions, faults
 
 
+def schedule_name(data_type: str) -> str:
+    return f"{data_type}_schedule"
+
+
 def _ever_comes(cron: str, timezone: str) -> bool:
     """Whether an expression has a slot: the 31st of April never comes, and fails Dagster's page of schedules."""
     try:
@@ -63,7 +67,7 @@ def _schedule(type_: DataType, naming: Naming) -> dg.ScheduleDefinition:
 
     @dg.schedule(
         required_resource_keys=needed(naming, PricingDatabase),
-        name=naming.name(f"{type_.data_type}_schedule"),
+        name=naming.name(schedule_name(type_.data_type)),
         target=[naming.stored_key(type_)],  # so that the asset's page shows it, and only it
         cron_schedule=cron,
         execution_timezone=type_.schedule_timezone,

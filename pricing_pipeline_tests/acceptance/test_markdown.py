@@ -78,11 +78,7 @@ def stage(environment: None, core: Core, stranger: Stranger, tmp_path: Path) -> 
         "UPDATE pricing.data_type_registry SET description = :text WHERE data_type IN ('equity_daily', 'equity_quote')",
         text="\n\n".join(hostile_texts(stranger.host)),
     )
-    core.rows(
-        "UPDATE pricing.data_type_registry SET refresh_strategy = 'scheduled', refresh_schedule = :cron"
-        " WHERE data_type = 'fx_rate'",
-        cron=f"![no]({stranger.symbol}) <img src={stranger.symbol}>",
-    )
+    core.unjudged_schedule("fx_rate", f"![no]({stranger.symbol}) <img src={stranger.symbol}>")
     folder = tmp_path / "instance"
     folder.mkdir()
     (folder / "dagster.yaml").write_text(INSTANCE)

@@ -138,10 +138,15 @@ def test_b2_what_the_registry_refuses_is_said_in_one_sentence(cli: CommandLine) 
         ("new", {"--ttl": "soon"}, 2, "--ttl"),
         ("new", {"--ttl": "99999999999"}, 1, "larger than the database can hold"),
         ("new", {"--fetcher": "guess"}, 2, "'quote', 'daily_bars', 'nav'"),
-        ("new", {"--schedule": "61 * * * *"}, 2, "not a cron expression"),
-        ("new", {"--schedule": "* * * * * *"}, 2, "not a cron expression"),
-        ("new", {"--schedule": "0 0 31 4,6 *"}, 2, "a day that never comes"),
-        ("new", {"--schedule": "0 0 30 2 1"}, 2, "a day that never comes"),
+        (
+            "new",
+            {"--schedule": "61 * * * *"},
+            1,
+            "'new' is not added: data type new: the schedule '61 * * * *' is not a cron expression",
+        ),
+        ("new", {"--schedule": "* * * * * *"}, 1, "not a cron expression"),
+        ("new", {"--schedule": "0 0 31 4,6 *"}, 1, "a day that never comes"),
+        ("new", {"--schedule": "0 0 30 2 1"}, 1, "a day that never comes"),
         ("new", {"--history-from": "then"}, 2, "--history-from"),
     ):
         given = {"--fetcher": "quote", "--ttl": "1"} | options

@@ -406,7 +406,7 @@ def test_what_no_data_type_can_have_is_refused(cli: CommandLine, core: Core) -> 
         (["nothing", "--owner", "a@b.de"], 1, "no data type is called 'nothing'"),
         ([DAILY, "--thin-after", "30"], 1, "only types of quotes are thinned"),
         ([QUOTE, "--thin-after", "soon"], 2, "is not a whole number"),
-        ([QUOTE, "--schedule", "daily"], 2, "is not a cron expression"),
+        ([QUOTE, "--schedule", "daily"], 1, "is not a cron expression"),
         ([QUOTE, "--timezone", "Nowhere/Town"], 1, "Nowhere/Town"),
         ([QUOTE, "--owner", "me"], 1, "an owner is"),
         ([QUOTE, "--lowest", "5", "--highest", "4"], 1, "the lowest price is not above the highest"),

@@ -6,6 +6,7 @@ import csv
 import gzip
 import io
 import logging
+import time
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from importlib.resources import files
@@ -14,13 +15,25 @@ from typing import Any
 
 import dagster as dg
 import pytest
+from dagster._core.execution.backfill import PartitionBackfill
 from dagster._daemon.auto_run_reexecution.auto_run_reexecution import should_retry
+from dagster._daemon.backfill import execute_backfill_iteration
 
 from pricing_pipeline.defs.reports import Observed, is_step
 from pricing_pipeline.demand.backfills import Backfill, Progress
 from pricing_pipeline.refresh.refresher import Refresher
 from pricing_pipeline_tests.fixtures.core import DAILY, FX, NAV, QUOTE, Core
-from pricing_pipeline_tests.fixtures.dagster import Stage, a_run, move, plain, said
+from pricing_pipeline_tests.fixtures.dagster import (
+    RANGE_END,
+    RANGE_START,
+    Stage,
+    a_daemon,
+    a_run,
+    an_instance,
+    move,
+    plain,
+    said,
+)
 from pricing_pipeline_tests.support.examples import is_thorough
 from pricing_pipeline_tests.support.sandbox_server import RunningSandbox
 from pricing_pipeline_tests.tools.audit import audit
@@ -278,6 +291,54 @@ def test_g6_the_launchpad_says_what_can_be_configured(stage: Stage) -> None:
     assert all(told.values())
 
 
+def test_g6_types_whose_months_begin_differently_are_one_backfill_of_the_ui(
+    stage: Stage, core: Core, tmp_path: Path
+) -> None:
+    """The UI offers all their months then. Each first month gets a run, which holds all types that begin with it."""
+    core.rows("UPDATE pricing.data_type_registry SET history_from = '2000-01-15' WHERE data_type = :t", t=FX)
+    names = (DAILY, FX, NAV)
+    with an_instance(tmp_path) as instance, a_daemon(instance) as daemon:
+        graph = daemon.create_request_context().asset_graph
+        instance.add_backfill(
+            PartitionBackfill.from_asset_partitions(
+                backfill_id="all",
+                asset_graph=graph,
+                partition_names=None,
+                asset_selection=[dg.AssetKey(["price_history", name]) for name in names],
+                backfill_timestamp=time.time(),
+                tags={},
+                dynamic_partitions_store=instance,
+                all_partitions=True,
+                title=None,
+                description=None,
+                run_config=None,
+            )
+        )
+        assert [*filter(None, execute_backfill_iteration(daemon, logging.getLogger("backfill")))] == []
+        asked = {
+            (*sorted(key.path[1] for key in run.asset_selection or ()),): (
+                run.tags[RANGE_START],
+                run.tags[RANGE_END],
+            )
+            for run in instance.get_runs()
+        }
+        month = datetime.now(UTC).strftime("%Y-%m-01")
+        assert asked == {(DAILY, FX): ("2000-01-01", month), (NAV,): ("2006-04-01", month)}
+
+
+def test_g6_one_run_fills_types_whose_months_begin_differently(
+    stage: Stage, core: Core, sandbox: RunningSandbox
+) -> None:
+    """Each in its own months: what lies before them is no partition of a type."""
+    core.rows(
+        "UPDATE pricing.data_type_registry SET history_from = '2010-04-01' WHERE data_type = 'equity_daily'"
+    )
+    stage.reload()
+    assert stage.backfill(DAILY, NAV, first="2010-03-01", last="2010-04-01").success
+    told = {name: filled(stage, name) for name in (DAILY, NAV)}
+    assert told == {DAILY: {"2010-04-01"}, NAV: {"2010-03-01", "2010-04-01"}}
+
+
 def warnings(stage: Stage, run: dg.ExecuteInProcessResult) -> list[str]:
     """What a run's log warns of."""
     logged = stage.instance.all_logs(run.run_id)
@@ -298,7 +359,7 @@ def test_g6_b8_a_type_without_history_says_so_and_stops_no_other(
 
 
 def test_g6_months_before_the_history_of_one_type_are_no_fault(stage: Stage) -> None:
-    """Another type has them, and all share their months."""
+    """A run may select another type, too, that has them."""
     run = stage.backfill(NAV, first="2000-01-01", last="2001-01-01")
     assert run.success
     assert warnings(stage, run) == [

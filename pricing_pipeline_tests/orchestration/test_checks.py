@@ -131,9 +131,9 @@ def test_g2_the_backfill_of_the_tour_turns_no_check_red(
     assert gaps["expected"] > 0
 
 
-def test_g2_checks_belong_to_latest_prices_only(stage: Stage) -> None:
+def test_g2_checks_belong_to_latest_prices_and_providers(stage: Stage) -> None:
     graph = stage.definitions.resolve_asset_graph()
-    assert {key.asset_key.path[0] for key in graph.asset_check_keys} == {"latest_price"}
+    assert {key.asset_key.path[0] for key in graph.asset_check_keys} == {"latest_price", "provider"}
     found = {
         name: {key.asset_key.path[1] for key in graph.asset_check_keys if key.name == name} for name in NAMES
     }

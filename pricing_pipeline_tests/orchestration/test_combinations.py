@@ -27,7 +27,7 @@ FACTORS: dict[str, list[Any]] = {
     "types": ["none", *(f"{kind}_1" for kind in KINDS), "all"],
     "off": [None, "twelvedata", "mfapi", "fmp", "octo", "headout", "uex", "yahoo"],
     "exports": [None, "history", "s3://bucket/prices?region=eu-central-1"],
-    "schedule": [None, "30 6 * * *", "0 0 31 4 *"],  # the last one never comes
+    "schedule": [None, "30 6 * * *", "0 1 * * mon-fri"],
     "drains": [1, 5, 100],
     "page": [None, "https://prices.example.com/ops"],
     "sandbox": [True, False],
@@ -120,7 +120,7 @@ def missing(stage: Stage, combination: dict[str, Any], types: dict[str, Contents
         *(f"{kind}/{name}" for name in types for kind in ("latest_price", "freshness")),
         *(f"{prefixes[contents]}/{name}" for name, contents in types.items()),
         *(f"provider/{name}" for name in FACTORS["off"] if name),
-        *(f"{name}_schedule" for name in types if combination["schedule"] == "30 6 * * *"),
+        *(f"{name}_schedule" for name in types if combination["schedule"]),
         *(("commodity_lists", "sync_commodities") if has_lists else ()),
         *exported,
         *(["export_history"] if exported else ()),

@@ -6,15 +6,20 @@ import logging
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from random import Random
 
 import dagster as dg
 import pytest
 from dagster._core.definitions.schedule_definition import ScheduleExecutionData
 from dagster._scheduler.scheduler import launch_scheduled_runs
+from dagster._utils.schedules import cron_string_iterator
+from sqlalchemy.exc import DBAPIError
 
 from pricing_pipeline.defs.markdown import escaped
+from pricing_pipeline.operations import dagster_failures, health
 from pricing_pipeline_tests.fixtures.core import DAILY, NAV, QUOTE, Core
 from pricing_pipeline_tests.fixtures.dagster import Stage, a_daemon, an_instance
+from pricing_pipeline_tests.fixtures.database import Clock
 
 FUNDS = {"118632", "119551", "120841", "125497"}
 SLOT = datetime(2026, 3, 31, 18, 0, tzinfo=UTC)
@@ -58,19 +63,144 @@ def test_b14_the_schedule_is_the_registrys_row(stage: Stage, core: Core) -> None
     assert stage.repository.get_schedule_def("equity_daily_schedule").execution_timezone == "America/New_York"
 
 
-@pytest.mark.parametrize("cron", ["nonsense", "61 * * * *", "0 1 31 2 *", "0 1 31 4,6 *", "0 0 * * * *", ""])
-def test_b14_b8_one_bad_cron_expression_takes_nothing_else_down(stage: Stage, core: Core, cron: str) -> None:
+@pytest.mark.parametrize(
+    "cron", ["nonsense", "61 * * * *", "0 1 31 2 *", "0 1 31 4,6 *", "0 0 * * * *", "", "0 18 15W * *"]
+)
+def test_b14_b8_a_bad_schedule_from_before_they_were_judged_takes_nothing_else_down(
+    stage: Stage, core: Core, clock: Clock, cron: str
+) -> None:
+    """It had vanished from Dagster without a word."""
     core.rows(
-        "INSERT INTO pricing.data_type_registry (data_type, fetcher, default_ttl_minutes, refresh_strategy,"
-        " refresh_schedule, asset_class) VALUES ('bad_nav', 'nav', 5, 'scheduled', :cron, 'fund')",
-        cron=cron,
+        "INSERT INTO pricing.data_type_registry (data_type, fetcher, default_ttl_minutes, asset_class)"
+        " VALUES ('bad_nav', 'nav', 5, 'fund')",
     )
+    core.unjudged_schedule("bad_nav", cron)
     stage.reload()
     assert {one.name for one in stage.repository.schedule_defs} == {"mf_nav_schedule", "check_prices"}
     description = stage.spec("latest_price", "bad_nav").description or ""
     assert "Its schedule is not followed" in description
     assert escaped(f"invalid cron schedule '{cron}'") in description
     assert "not followed" not in str(stage.spec("latest_price", NAV).description)
+    # People are told, in two ways.
+    stage.tick("note_failures")
+    with core.engine.connect() as connection:
+        failing = dagster_failures.noted(connection, dagster_failures.Kind.TICK)
+    assert failing.keys() == {"bad_nav_schedule"}
+    assert f"invalid cron schedule '{cron}'" in failing["bad_nav_schedule"]
+    stage.tick("refresh_watched")
+    clock.advance(301)
+    with core.engine.connect() as connection:
+        (part,) = (part for part in health.measure(connection) if part.part == "schedules")
+    assert part.is_late
+    assert "the schedule of bad_nav could not be read" in str(part.says)
+    # It can be retired as it is, and mended.
+    core.rows("UPDATE pricing.data_type_registry SET is_active = false WHERE data_type = 'bad_nav'")
+    core.rows(
+        "UPDATE pricing.data_type_registry SET is_active = true, refresh_schedule = '0 1 * * *'"
+        " WHERE data_type = 'bad_nav'"
+    )
+    stage.reload()
+    stage.tick("note_failures")
+    with core.engine.connect() as connection:
+        assert dagster_failures.noted(connection, dagster_failures.Kind.TICK) == {}
+
+
+FIELDS = ("minute", 0, 59), ("hour", 0, 23), ("day", 1, 31), ("month", 1, 12), ("weekday", 0, 7)
+
+
+def item(random: Random, lowest: int, highest: int, names: list[str]) -> str:
+    """What may stand between two commas of a field."""
+    first = random.randint(lowest, highest)
+    last = random.randint(first, highest)
+    step, among = random.randint(1, highest - lowest), random.randint(1, max(last - first, 1))
+    words = ["*", str(first), f"{first}-{last}", f"*/{step}", f"{first}-{last}/{among}", f"{first:02}"]
+    return random.choice([*words, *names, f"{names[0]}-{names[-1]}"] if names else words)
+
+
+def any_cron(random: Random) -> str:
+    months = ["jan", "feb", "MAR", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"]
+    weekdays = ["sun", "mon", "tue", "Wed", "thu", "fri", "sat"]
+    names = {"month": months, "weekday": weekdays}
+    return " ".join(
+        ",".join(item(random, low, high, names.get(name, [])) for _ in range(random.choice([1, 1, 1, 2, 3])))
+        for name, low, high in FIELDS
+    )
+
+
+def test_b14_what_the_registry_takes_dagster_follows(core: Core) -> None:
+    """One that Dagster does not load, or warns of, must not be taken."""
+    random = Random(41)
+    for _ in range(300):
+        cron = any_cron(random)
+        fault = core.one("SELECT pricing.cron_fault(:cron)", cron=cron)
+        assert fault is None or fault.startswith("names a day that never comes"), cron
+        if fault is None:
+            schedule = dg.ScheduleDefinition(name="one", job_name="a_job", cron_schedule=cron)
+            slots = schedule_slots(cron)
+            assert schedule.cron_schedule == cron
+            assert slots == schedule_slots(cron), "the same in each process"
+
+
+def schedule_slots(cron: str) -> list[datetime]:
+    """The first times of a schedule, as Dagster's scheduler finds them."""
+    found = cron_string_iterator(SLOT.timestamp(), cron, "Europe/Amsterdam")
+    return [next(found) for _ in range(3)]
+
+
+@pytest.mark.parametrize(
+    "cron",
+    [
+        *(
+            "0 18 15W * *",
+            "R R * * *",
+            "0 0 L * *",
+            "0 0 * * 5#2",
+            "0 0 * * L5",
+            "0 0 ? * *",
+            "H * * * *",
+            "@daily",
+        ),
+        *(
+            "* * * *",
+            "* * * * * *",
+            "60 * * * *",
+            "* 24 * * *",
+            "* * 0 * *",
+            "* * * 13 *",
+            "* * * * 8",
+            "5-1 * * * *",
+        ),
+        *(
+            "*/0 * * * *",
+            "*/60 * * * *",
+            "1,,2 * * * *",
+            ", * * * *",
+            "1- * * * *",
+            "* * * foo *",
+            "* * * * monday",
+        ),
+        *(
+            "* * * sun *",
+            "-1 * * * *",
+            "1.5 * * * *",
+            "",
+            " ",
+            "0  0 * * *",
+            "0 0 * * *\n",
+            "0 0 30 feb *",
+            "0 0 31 4,6 1",
+            "* * * * 0-6/7",
+        ),
+    ],
+)
+def test_b14_a_schedule_that_dagster_cannot_follow_is_refused(core: Core, cron: str) -> None:
+    for statement in (
+        "INSERT INTO pricing.data_type_registry (data_type, fetcher, default_ttl_minutes, refresh_strategy,"
+        " refresh_schedule, asset_class) VALUES ('bad_nav', 'nav', 5, 'scheduled', :cron, 'fund')",
+        "UPDATE pricing.data_type_registry SET refresh_schedule = :cron WHERE data_type = 'mf_nav'",
+    ):
+        with pytest.raises(DBAPIError, match=r"is not a cron expression|names a day that never comes"):
+            core.rows(statement, cron=cron)
 
 
 def test_b14_no_name_of_a_type_collides_with_ours(stage: Stage, core: Core) -> None:

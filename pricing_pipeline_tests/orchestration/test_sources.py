@@ -25,7 +25,6 @@ def told(stage: Stage, cursor: str | None = None) -> tuple[dict[str, dict[str, o
     """What a tick observes, by the last part of the asset's key, and its cursor."""
     tick = stage.tick(SENSOR, cursor)
     events = [event for event in tick.asset_events if isinstance(event, dg.AssetObservation)]
-    assert len(events) == len(tick.asset_events)
     return {event.asset_key.path[-1]: said(event) for event in events}, tick.cursor
 
 
@@ -114,6 +113,72 @@ def test_g5_a_provider_says_at_once_what_stops_it(stage: Stage, core: Core, stop
     assert list(seen) == [TWELVEDATA]
     assert str(seen[TWELVEDATA]["state"]).startswith(sentence)
     assert told(stage, cursor)[0] == {}, "once"
+
+
+def judged(stage: Stage, cursor: str | None = None) -> tuple[dict[str, dg.AssetCheckEvaluation], str | None]:
+    """What a tick judges, by provider, and its cursor."""
+    tick = stage.tick(SENSOR, cursor)
+    found = [event for event in tick.asset_events if isinstance(event, dg.AssetCheckEvaluation)]
+    assert all((one.check_name, one.asset_key.path[0]) == ("available", "provider") for one in found)
+    return {one.asset_key.path[1]: one for one in found}, tick.cursor
+
+
+ERROR, WARN = dg.AssetCheckSeverity.ERROR, dg.AssetCheckSeverity.WARN
+FAULTS = {"breaker": ERROR, "key": ERROR, "pause": WARN, "quota": ERROR, "off": None}
+"""How severe each stop is; None = meant so, hence green."""
+
+
+@pytest.mark.parametrize("stop", STOPS)
+def test_g2_a_provider_that_is_stopped_is_red_itself_at_once(stage: Stage, core: Core, stop: str) -> None:
+    """It had text and no check, so nobody saw it in the graph."""
+    core.heartbeat("ann", (QUOTE, "AAPL"))
+    core.refresh()
+    found, cursor = judged(stage)
+    assert found[TWELVEDATA].passed
+    assert found[TWELVEDATA].description == "It is called as its limits allow."
+    statement, sentence = STOPS[stop]
+    core.rows(statement)
+    found, cursor = judged(stage, cursor)
+    assert list(found) == [TWELVEDATA]
+    assert str(found[TWELVEDATA].description).replace("\\", "").startswith(sentence)
+    severity = FAULTS[stop]
+    assert found[TWELVEDATA].passed is (severity is None)
+    assert severity in (None, found[TWELVEDATA].severity)
+    assert judged(stage, cursor)[0] == {}, "once"
+
+
+def test_g2_a_provider_that_does_not_answer_is_red_until_it_does(stage: Stage, core: Core) -> None:
+    _, cursor = judged(stage)
+    core.rows(
+        "INSERT INTO pricing.outages (provider, data_type, since, last_fault_at)"
+        " VALUES ('twelvedata', 'equity_quote', pricing.clock(), pricing.clock())"
+    )
+    found, cursor = judged(stage, cursor)
+    assert (found[TWELVEDATA].passed, found[TWELVEDATA].severity) == (False, ERROR)
+    core.rows("DELETE FROM pricing.outages")
+    found, cursor = judged(stage, cursor)
+    assert found[TWELVEDATA].passed
+
+
+def test_g2_a_provider_is_judged_every_hour(stage: Stage, core: Core, clock: Clock) -> None:
+    found, cursor = judged(stage)
+    assert len(found) == 7
+    clock.advance(3599)
+    found, cursor = judged(stage, cursor)
+    assert found == {}
+    clock.advance(1)
+    assert len(judged(stage, cursor)[0]) == 7
+
+
+def test_g2_a_person_may_have_a_provider_judged(stage: Stage, core: Core) -> None:
+    core.rows(STOPS["breaker"][0])
+    job = dg.define_asset_job(
+        "judge", selection=dg.AssetSelection.checks_for_assets(*map(provider_key, (TWELVEDATA, MFAPI)))
+    )
+    judging = dg.Definitions.merge(stage.definitions, dg.Definitions(jobs=[job]))
+    run = judging.resolve_job_def("judge").execute_in_process(instance=stage.instance)
+    found = {one.asset_key.path[1]: one.passed for one in run.get_asset_check_evaluations()}
+    assert found == {TWELVEDATA: False, MFAPI: True}
 
 
 def test_g5_what_sources_said_is_pruned_but_for_the_last(stage: Stage) -> None:

@@ -87,7 +87,16 @@ CREATE OR REPLACE FUNCTION pricing.check_data_type() RETURNS trigger
 LANGUAGE plpgsql SET search_path = '' AS $$
 DECLARE
     own_view text := pricing.own_view(NEW.contents, NEW.data_type);
+    cron_fault text;
 BEGIN
+    -- One from before it was judged may stand, so that the type can be retired.
+    IF NEW.refresh_schedule IS DISTINCT FROM OLD.refresh_schedule THEN
+        cron_fault := pricing.cron_fault(NEW.refresh_schedule);
+        IF cron_fault IS NOT NULL THEN
+            RAISE EXCEPTION 'data type %: the schedule % %', NEW.data_type, pg_catalog.quote_literal(NEW.refresh_schedule), cron_fault
+                USING ERRCODE = 'invalid_parameter_value';
+        END IF;
+    END IF;
     IF TG_OP = 'UPDATE' THEN
         IF NEW.data_type <> OLD.data_type THEN
             RAISE EXCEPTION 'data type % cannot be renamed', OLD.data_type
@@ -133,7 +142,7 @@ BEGIN
     RETURN NEW;
 END $$;
 COMMENT ON FUNCTION pricing.check_data_type() IS
-    'Refuses a registry row whose names are not on the list: a table or view of the owner in the right shape, a staleness function, a time zone.';
+    'Refuses a registry row whose names are not on the list: a table or view of the owner in the right shape, a staleness function, a time zone; and a schedule that Dagster cannot follow.';
 
 
 CREATE OR REPLACE FUNCTION pricing.make_storage() RETURNS trigger
