@@ -11,8 +11,8 @@ This daemon differs from Dagster's own:
 
 - It keeps its connections. Dagster's own opens one for each query, several a second, which was half of the pipeline's
   cost while nobody watched anything.
-- In every storage it serves only our own runs, backfills, sensors and schedules. The owner of a shared storage upgrades
-  it and tidies it up.
+- It serves only the runs, backfills, sensors and schedules of its workspace: our own, and those of the code locations
+  in `workspace.d`. The owner of a shared storage upgrades it and tidies it up.
 - It goes on when the machine's clock is set back. Dagster's own ticks no sensor and starts no queued run until the time
   of its last tick has come again.
 - It ticks its sensors as soon as there is work. Dagster's own looks every five seconds, and the first viewer after a
@@ -32,12 +32,14 @@ import socket
 import sys
 import threading
 import time
+from collections.abc import Iterable, Mapping
 from contextlib import closing
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
 import dagster as dg
+import yaml
 from dagster._core.remote_origin import GrpcServerCodeLocationOrigin
 from dagster._core.scheduler.instigation import InstigatorState
 from dagster._core.workspace.context import WorkspaceProcessContext
@@ -53,11 +55,12 @@ from pricing_pipeline.db.engine import make_engine
 from pricing_pipeline.db.location import listen_url
 from pricing_pipeline.db.wakeup import WakeUp
 from pricing_pipeline.defs.coordinator import QUEUED
-from pricing_pipeline.defs.ours import CUT_OFF, DRAIN_TAG, LABEL, leave_others_alone, made_here, only
+from pricing_pipeline.defs.ours import CUT_OFF, DRAIN_TAG, LABEL, Beside, leave_others_alone, made_here, only
 from pricing_pipeline.defs.snapshot import last_good
 from pricing_pipeline.defs.storage import make_tables
 from pricing_pipeline.defs.watching import start_watching
 from pricing_pipeline.processes import process_log
+from pricing_pipeline.processes.code_locations import OURS
 from pricing_pipeline.settings import load_settings
 
 _UNFINISHED = [
@@ -80,8 +83,9 @@ def main() -> None:
     process_log.start()
     logging.getLogger("dagster").propagate = False  # it has a handler of its own
     fresh_start, workspace = sys.argv[1:]
+    sockets = served(Path(workspace))
     if Path(fresh_start).exists():
-        prepare()
+        prepare(sockets.values())
         Path(fresh_start).unlink()
     # Dagster looks for a missing code server only once a minute.
     while not _listens(os.environ["PRICING_CODE_SOCKET"]):
@@ -89,7 +93,9 @@ def main() -> None:
     setup_interrupt_handlers()
     with contextlib.suppress(KeyboardInterrupt), capture_interrupts(), dg.DagsterInstance.get() as instance:
         settings = load_settings()
-        leave_others_alone(instance, lambda: last_good(settings).data_types)
+        others = sockets.keys() - {OURS}
+        beside = Beside(others)
+        leave_others_alone(instance, lambda: last_good(settings).data_types, beside)
         instance.optimize_for_webserver(_STATEMENT_TIMEOUT_MS, _RECYCLE_SECONDS, _MAX_OVERFLOW)
         look_for_backfills_often()
         let_backfills_wait_for_the_code_server()
@@ -105,7 +111,9 @@ def main() -> None:
                 instance, target, log_level="warning"
             ) as controller,
         ):
-            start_watching(cast("WorkspaceProcessContext", controller._workspace_process_context))
+            context = cast("WorkspaceProcessContext", controller._workspace_process_context)
+            beside.look_at(context)
+            start_watching(context, others)
             frugal = process_log.Frugal()
             for handler in logging.getLogger("dagster").handlers:
                 handler.addFilter(frugal)
@@ -198,11 +206,20 @@ class RunQueue(QueuedRunCoordinatorDaemon):
         return runs[:1]
 
 
-def prepare() -> None:
-    """Create or migrate our own storage, and end our runs that the last stop interrupted.
+def served(workspace: Path) -> Mapping[str, str | None]:
+    """The code locations that such a workspace.yaml of `up` names: the socket of each that `up` itself starts."""
+    entries = [entry["grpc_server"] for entry in yaml.safe_load(workspace.read_text())["load_from"]]
+    return {
+        entry["location_name"]: socket if isinstance(socket := entry.get("socket"), str) else None
+        for entry in entries
+    }
+
+
+def prepare(sockets: Iterable[str | None] = ()) -> None:
+    """Create or migrate our own storage, and end the runs that the last stop interrupted: ours, and those of `sockets`.
 
     A drain ends as cancelled, because its months must not turn red. A backfill ends as failed: cancelling its run would
-    cancel its tasks, too, which are to be taken up again.
+    cancel its tasks, too, which are to be taken up again. A run of others fails, so that its owner sees it.
     """
     with dg.DagsterInstance.get() as instance:
         is_ours = made_here(instance)
@@ -214,17 +231,23 @@ def prepare() -> None:
             if is_ours or _is_of_this_home(run):
                 end = instance.report_run_canceled if DRAIN_TAG in run.tags else instance.report_run_failed
                 end(run, CUT_OFF)
+        started = {socket for socket in sockets if socket is not None}
+        for run in instance.get_runs(dg.RunsFilter(statuses=_UNFINISHED)) if started else ():
+            if _socket_of(run) in started:
+                instance.report_run_failed(run, "the pipeline was stopped during this run")
 
 
 def _is_of_this_home(run: dg.DagsterRun) -> bool:
     """Whether this home's code server launched a run: in a shared storage, others may run our code, too."""
+    return _socket_of(run) == os.environ["PRICING_CODE_SOCKET"]
+
+
+def _socket_of(run: dg.DagsterRun) -> str | None:
+    """The socket of the code server that launched a run, if it has one."""
     if run.remote_job_origin is None:
-        return False
+        return None
     origin = run.remote_job_origin.repository_origin.code_location_origin
-    return (
-        isinstance(origin, GrpcServerCodeLocationOrigin)
-        and origin.socket == os.environ["PRICING_CODE_SOCKET"]
-    )
+    return origin.socket if isinstance(origin, GrpcServerCodeLocationOrigin) else None
 
 
 def _listens(path: str) -> bool:

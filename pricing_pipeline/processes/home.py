@@ -89,7 +89,8 @@ def temporary_folder(home: Path) -> Path:
 
 def tidy_home(home: Path) -> None:
     """Remove sockets and temporary files. The caller has locked the home, so no process uses them."""
-    (home / "code.sock").unlink(missing_ok=True)
+    for path in (home / "code.sock", *home.glob("code-*.sock")):
+        path.unlink(missing_ok=True)
     folder = home / _TEMPORARY
     if folder.is_symlink():
         folder.unlink()

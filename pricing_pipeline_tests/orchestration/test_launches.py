@@ -8,6 +8,8 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from threading import Thread
+from typing import Any
 
 import dagster as dg
 import grpc
@@ -125,8 +127,8 @@ def late_answers() -> Iterator[None]:
     """The code server starts what it is to start, and its answers come too late."""
     start_run = DagsterGrpcClient.start_run
 
-    def late(self: DagsterGrpcClient, *args: object) -> str:
-        start_run(self, *args)  # type: ignore[arg-type]
+    def late(*asked: Any) -> str:
+        Thread(target=start_run, args=asked).start()
         raise DagsterUserCodeUnreachableError("too late") from TooLate()
 
     with pytest.MonkeyPatch.context() as patch:
