@@ -54,7 +54,9 @@ FAILED = {dg.DagsterEventType.RUN_FAILURE, dg.DagsterEventType.STEP_FAILURE}
 class Launches:
     """A queue with the launcher of dagster.yaml, a code server, and one run of it that ends when it may."""
 
-    def __init__(self, instance: dg.DagsterInstance, workspace: WorkspaceProcessContext, folder: Path) -> None:
+    def __init__(
+        self, instance: dg.DagsterInstance, workspace: WorkspaceProcessContext, folder: Path
+    ) -> None:
         self.instance, self._workspace, self._folder = instance, workspace, folder
         self._queue = QueuedRunCoordinatorDaemon(interval_seconds=0)
         self._ahead = 0.0
@@ -62,7 +64,10 @@ class Launches:
         (repository,) = request.get_code_location("theirs").get_repositories().values()
         job = repository.get_full_job("drain")
         run = create_run_for_test(
-            instance, job_name="drain", remote_job_origin=job.get_remote_origin(), job_code_origin=job.get_python_origin()
+            instance,
+            job_name="drain",
+            remote_job_origin=job.get_remote_origin(),
+            job_code_origin=job.get_python_origin(),
         )
         self.run_id = instance.run_coordinator.submit_run(SubmitRunContext(run, request)).run_id
 
@@ -99,7 +104,9 @@ def launches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Launch
     overrides = {name: config[name] for name in ("run_coordinator", "run_launcher", "run_monitoring")}
     with (
         PlainProcesses(tmp_path) as processes,
-        dg.DagsterInstance.local_temp(str(tmp_path), overrides=overrides | {"telemetry": {"enabled": False}}) as instance,
+        dg.DagsterInstance.local_temp(
+            str(tmp_path), overrides=overrides | {"telemetry": {"enabled": False}}
+        ) as instance,
     ):
         command = [Path(sys.executable).parent / "dagster", "code-server", "start", "-f", code, "-s", socket]
         environment = {**os.environ, "PYTHONPATH": str(ROOT)}

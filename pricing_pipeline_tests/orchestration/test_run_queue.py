@@ -109,8 +109,19 @@ def test_g3_g6_whatever_people_start_two_runs_of_theirs_work_and_a_drain_never_w
     assert {run.run_id for run in short} <= {*launched}
     stranger = queue.submit(a_run(queue.instance, NOT_STARTED, location="theirs"))
     marked = {run.run_id for run in queue.instance.get_runs(dg.RunsFilter(tags={"pricing/by-hand": "true"}))}
+    beside = queue.instance.get_runs(dg.RunsFilter(tags={"pricing/beside": "true"}))
+    assert [run.run_id for run in beside] == [stranger.run_id]
     assert waiting <= marked
     assert marked.isdisjoint(run.run_id for run in (drain, check, stranger, *short))
+
+
+def test_g3_ten_runs_of_others_work_and_a_drain_never_waits(queue: Queue) -> None:
+    for _ in range(12):
+        queue.submit(a_run(queue.instance, NOT_STARTED, location="theirs"))
+    drain = queue.queued(DRAIN, "refresh")
+    queue.look_while_there_is_more()
+    assert len(queue.launched()) == 11
+    assert drain.run_id in queue.launched()
 
 
 def test_g3_a_run_that_the_daemon_queues_is_launched_at_once(queue: Queue) -> None:
