@@ -4,13 +4,7 @@ Dagster limits runs by their tags, and no tag of its UI tells such runs from dra
 month of a drain, and documents have no tag.
 """
 
-import threading
-
 import dagster as dg
-from dagster._core.run_coordinator import (
-    QueuedRunCoordinator,
-    SubmitRunContext,
-)  # internal: dagster is pinned
 
 from pricing_pipeline.defs.ours import CHECKS_JOB, COMMODITY_LISTS, DRAIN_TAG, LABEL, SYNC_JOB
 
@@ -20,14 +14,11 @@ BY_HAND_TAG = "pricing/by-hand"
 BESIDE_TAG = "pricing/beside"
 """The tag of runs of code locations beside ours. dagster.yaml limits how many of them run at once."""
 
-QUEUED = threading.Event()
-"""Set when this process has queued a run, as the daemon does for its sensors."""
 
-
-class PricingRunCoordinator(QueuedRunCoordinator[dg.DagsterInstance]):
+class PricingRunCoordinator(dg.QueuedRunCoordinator[dg.DagsterInstance]):
     """Queues every run, and tags those that people start and those of others, so that they leave room for drains."""
 
-    def submit_run(self, context: SubmitRunContext) -> dg.DagsterRun:
+    def submit_run(self, context: dg.SubmitRunContext) -> dg.DagsterRun:
         run = context.dagster_run
         origin = run.remote_job_origin
         is_ours = origin is not None and origin.repository_origin.get_label() == LABEL
@@ -35,9 +26,7 @@ class PricingRunCoordinator(QueuedRunCoordinator[dg.DagsterInstance]):
             self._instance.add_run_tags(run.run_id, {BY_HAND_TAG: "true"})
         elif origin is not None and not is_ours:
             self._instance.add_run_tags(run.run_id, {BESIDE_TAG: "true"})
-        submitted = super().submit_run(context)
-        QUEUED.set()
-        return submitted
+        return super().submit_run(context)
 
 
 def _is_short(run: dg.DagsterRun) -> bool:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import dagster as dg
-from dagster._core.definitions.unresolved_asset_job_definition import UnresolvedAssetJobDefinition
 
+from pricing_pipeline.defs.internals import UnresolvedAssetJobDefinition
 from pricing_pipeline.defs.ours import REFRESH_JOB, stored_key
 from pricing_pipeline.defs.snapshot import RegistrySnapshot
 

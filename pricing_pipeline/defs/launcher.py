@@ -9,11 +9,14 @@ import time
 
 import dagster as dg
 import grpc
-from dagster._core.errors import DagsterUserCodeUnreachableError
-from dagster._core.launcher import LaunchRunContext
-from dagster._core.remote_representation.code_location import GrpcServerCodeLocation
-from dagster._grpc.types import CanCancelExecutionRequest, CanCancelExecutionResult
-from dagster._serdes import deserialize_value
+
+from pricing_pipeline.defs.internals import (
+    CanCancelExecutionRequest,
+    CanCancelExecutionResult,
+    DagsterUserCodeUnreachableError,
+    GrpcServerCodeLocation,
+    LaunchRunContext,
+)
 
 _PATIENCE_SECONDS = 10.0
 """How long after a missing answer a code server may begin the run, or say that it has."""
@@ -79,4 +82,4 @@ def _has_process(context: LaunchRunContext) -> bool:
         answer = location.client.can_cancel_execution(asked, _ANSWER_SECONDS)
     except DagsterUserCodeUnreachableError:
         return False
-    return deserialize_value(answer, CanCancelExecutionResult).can_cancel
+    return dg.deserialize_value(answer, CanCancelExecutionResult).can_cancel

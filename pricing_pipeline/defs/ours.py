@@ -1,26 +1,26 @@
 """Which parts of a Dagster instance are ours. In a shared one, nothing else is read, changed or deleted."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass
 from functools import wraps
 from pathlib import Path
 from typing import Any
 
 import dagster as dg
-from dagster._core.definitions.partitions.schedule_type import (
-    ScheduleType,
-)  # internal like the next ones: pinned
-from dagster._core.definitions.partitions.subset import PartitionsSubset, TimeWindowPartitionsSubset
-from dagster._core.execution.backfill import PartitionBackfill
-from dagster._core.remote_origin import RemoteRepositoryOrigin
-from dagster._core.scheduler.instigation import InstigatorState
-from dagster._core.storage.tags import REPOSITORY_LABEL_TAG
-from dagster._core.workspace.context import WorkspaceProcessContext
-from dagster._core.workspace.workspace import CodeLocationEntry
-from dagster._record import replace
 from dagster_postgres import PostgresEventLogStorage
 
 from pricing_pipeline.db.dagster_storage import is_made_here
+from pricing_pipeline.defs.internals import (
+    REPOSITORY_LABEL_TAG,
+    InstigatorState,
+    PartitionBackfill,
+    PartitionsSubset,
+    RemoteRepositoryOrigin,
+    ScheduleType,
+    TimeWindowPartitionsSubset,
+    WorkspaceProcessContext,
+    replace,
+)
 from pricing_pipeline.domain.data_types import Contents, DataType
 
 LABEL = "__repository__@pricing_pipeline"
@@ -176,13 +176,13 @@ class Beside:
     @property
     def labels(self) -> list[str]:
         """Dagster's labels for their runs. Most have one repository; others are known once they are loaded."""
-        loaded = (
-            f"{repository}@{name}"
-            for name, entry in self._entries().items()
-            if name in self._names and entry.code_location is not None
-            for repository in entry.code_location.get_repositories()
-        )
-        return sorted({*(f"__repository__@{name}" for name in self._names), *loaded})
+        labels = {f"__repository__@{name}" for name in self._names}
+        if self._workspace is not None and self._names:
+            entries = self._workspace.create_request_context().get_code_location_entries()
+            for name in self._names & entries.keys():
+                if (location := entries[name].code_location) is not None:
+                    labels |= {f"{repository}@{name}" for repository in location.get_repositories()}
+        return sorted(labels)
 
     @property
     def keys(self) -> Set[dg.AssetKey]:
@@ -190,11 +190,6 @@ class Beside:
         if self._workspace is None or not self._names:
             return frozenset()
         return self._workspace.create_request_context().asset_graph.get_all_asset_keys()
-
-    def _entries(self) -> Mapping[str, CodeLocationEntry]:
-        if self._workspace is None or not self._names:
-            return {}
-        return self._workspace.create_request_context().get_code_location_entries()
 
 
 def leave_others_alone(

@@ -10,21 +10,21 @@ import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
 import dagster as dg
-from dagster._core.remote_representation.external import RemoteSensor  # internal like the next ones: pinned
-from dagster._core.scheduler.instigation import (
-    InstigatorState,
-    InstigatorTick,
-    InstigatorType,
-    SensorInstigatorData,
-    TickStatus,
-)
-from dagster._core.workspace.context import WorkspaceProcessContext
 from sqlalchemy import Engine
 from sqlalchemy.exc import DBAPIError
 
 from pricing_pipeline.db.engine import make_engine
 from pricing_pipeline.db.location import worker_url
 from pricing_pipeline.defs.failures_sensor import first_line
+from pricing_pipeline.defs.internals import (
+    InstigatorState,
+    InstigatorTick,
+    InstigatorType,
+    RemoteSensor,
+    SensorInstigatorData,
+    TickStatus,
+    WorkspaceProcessContext,
+)
 from pricing_pipeline.errors import DatabaseError
 from pricing_pipeline.operations import dagster_failures
 from pricing_pipeline.operations.dagster_failures import Kind

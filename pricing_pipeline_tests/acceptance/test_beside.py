@@ -1,4 +1,4 @@
-"""A code location of others in `workspace.d`, under a real `up`: it works as under Dagster's own daemon, and knows little."""
+"""A code location of others in `workspace.d`, under a real `up`: it works as under Dagster alone, and knows little."""
 
 from __future__ import annotations
 
@@ -40,7 +40,9 @@ def hourly() -> None: ...
 @dg.asset(partitions_def=parts)
 def parted() -> None: ...
 
-@dg.sensor(job=dg.define_asset_job("of_sensor", [source]), default_status=dg.DefaultSensorStatus.RUNNING, minimum_interval_seconds=1)
+of_sensor = dg.define_asset_job("of_sensor", [source])
+
+@dg.sensor(job=of_sensor, default_status=dg.DefaultSensorStatus.RUNNING, minimum_interval_seconds=1)
 def sensing():
     return dg.RunRequest("once")
 

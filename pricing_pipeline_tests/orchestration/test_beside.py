@@ -1,4 +1,4 @@
-"""What the daemon of `up` serves of code locations beside ours: all of those of its workspace, and nothing of others."""
+"""What the daemon of `up` serves of code locations beside ours: those of its workspace, and nothing of others."""
 
 from __future__ import annotations
 
