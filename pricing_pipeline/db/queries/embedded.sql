@@ -146,6 +146,14 @@ SELECT line FROM (
     SELECT 3, format('GRANT %s ON %s TO %s;', c.privilege, c.object, string_agg(quote_ident(r.rolname), ', ' ORDER BY r.rolname))
     FROM closed c CROSS JOIN LATERAL aclexplode(c.rights) a JOIN pg_catalog.pg_roles r ON r.oid = a.grantee
     WHERE r.rolname NOT LIKE 'pg\_%' AND NOT r.rolsuper GROUP BY c.privilege, c.object
+    UNION ALL
+    SELECT 4, format('ALTER DEFAULT PRIVILEGES FOR ROLE %I IN SCHEMA %I GRANT %s ON %s TO %I;', maker.rolname, n.nspname,
+                     string_agg(a.privilege_type, ', ' ORDER BY a.privilege_type),
+                     CASE d.defaclobjtype WHEN 'r' THEN 'TABLES' WHEN 'S' THEN 'SEQUENCES' ELSE d.defaclobjtype::text END, r.rolname)
+    FROM pg_catalog.pg_default_acl d CROSS JOIN LATERAL aclexplode(d.defaclacl) a
+    JOIN pg_catalog.pg_namespace n ON n.oid = d.defaclnamespace AND n.nspname <> 'pricing'
+    JOIN pg_catalog.pg_roles maker ON maker.oid = d.defaclrole JOIN pg_catalog.pg_roles r ON r.oid = a.grantee
+    GROUP BY maker.rolname, n.nspname, d.defaclobjtype, r.rolname
 ) AS rights
 ORDER BY part, line;
 
