@@ -79,9 +79,8 @@ def main() -> None:
     process_log.start()
     logging.getLogger("dagster").propagate = False  # it has a handler of its own
     fresh_start, workspace = sys.argv[1:]
-    sockets = served(Path(workspace))
     if Path(fresh_start).exists():
-        prepare(sockets.values())
+        prepare(served(Path(workspace)).values())
         Path(fresh_start).unlink()
     # Dagster looks for a missing code server only once a minute.
     while not _listens(os.environ["PRICING_CODE_SOCKET"]):
@@ -89,7 +88,7 @@ def main() -> None:
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     with contextlib.suppress(KeyboardInterrupt), capture_interrupts(), dg.DagsterInstance.get() as instance:
         settings = load_settings()
-        others = sockets.keys() - {OURS}
+        others = served(Path(workspace)).keys() - {OURS}
         beside = Beside(others)
         leave_others_alone(instance, lambda: last_good(settings).data_types, beside)
         instance.optimize_for_webserver(_STATEMENT_TIMEOUT_MS, _RECYCLE_SECONDS, _MAX_OVERFLOW)

@@ -7,9 +7,12 @@ from pathlib import Path
 
 import pytest
 import yaml
+from pydantic import SecretStr
 
+from pricing_pipeline import stack
 from pricing_pipeline.processes.code_locations import read
 from pricing_pipeline.processes.dagster_home import workspace, write
+from pricing_pipeline.settings import Settings
 
 ROOT = Path(__file__).parents[2]
 
@@ -136,6 +139,56 @@ def test_b2_a_file_that_others_may_change_runs_no_code(folder: Path) -> None:
     locations, (fault,) = read(folder.parent)
     assert locations == []
     assert f"{folder}/theirs.yaml is not safe: " in fault
+
+
+WORKER, OWNER, OTHER = (
+    f"postgresql+psycopg2://{login}@127.0.0.1:9/dagster" for login in ("worker:w", "owner:o", "other:x")
+)
+
+
+@pytest.mark.parametrize(
+    ("dagster_url", "is_storage_ours", "why_not"),
+    [
+        (OTHER, True, None),
+        (OTHER, False, "Dagster's storage was made by somebody else: add them to the workspace of its owner"),
+        (
+            WORKER,
+            True,
+            "they would know the password with which the pipeline writes prices. Set PRICING_DAGSTER_URL",
+        ),
+        (
+            OWNER,
+            True,
+            "they would know the password with which the pipeline writes prices. Set PRICING_DAGSTER_URL",
+        ),
+    ],
+)
+def test_a4_on_a_server_of_your_own_locations_are_served_with_a_login_of_their_own_alone(
+    folder: Path, dagster_url: str, is_storage_ours: bool, why_not: str | None
+) -> None:
+    put(folder, "load_from: [{python_file: theirs.py}]")
+    settings = Settings(
+        home=folder.parent,
+        database_url=SecretStr("postgresql://worker:w@127.0.0.1:9/pricing"),
+        owner_url=SecretStr("postgresql://owner:o@127.0.0.1:9/pricing"),
+        reader_url=SecretStr("postgresql://reader:r@127.0.0.1:9/pricing"),
+    )
+    home = folder.parent / "dagster"
+    write(home, ROOT)
+    environment = {
+        "PRICING_DAGSTER_URL": dagster_url,
+        "PRICING_CODE_SOCKET": str(folder.parent / "code.sock"),
+        "DAGSTER_HOME": str(home),
+    }
+    known = stack._known_to_locations(settings, environment)
+    assert known["PRICING_READER_URL"] == "postgresql://reader:r@127.0.0.1:9/pricing"
+    said: list[str] = []
+    beside = stack._beside(settings, environment, known, said.append, is_storage_ours=is_storage_ours)
+    assert [location.name for location in beside] == ([] if why_not else ["theirs.py"])
+    assert ("theirs.py" in workspace(home).read_text()) == (why_not is None)
+    if why_not:
+        (sentence,) = said
+        assert sentence.startswith(f"The code locations of workspace.d (theirs.py) are not served: {why_not}")
 
 
 def test_a_home_without_the_folder_has_none(tmp_path: Path) -> None:
