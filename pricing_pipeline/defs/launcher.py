@@ -8,7 +8,6 @@ as failed.
 import time
 
 import dagster as dg
-import grpc
 
 from pricing_pipeline.defs.internals import (
     CanCancelExecutionRequest,
@@ -65,8 +64,8 @@ class PricingRunLauncher(dg.DefaultRunLauncher):
 
 def _is_away(error: DagsterUserCodeUnreachableError) -> bool:
     """Whether the code server could not be asked at all. Then the queue waits for it."""
-    cause = error.__cause__
-    return isinstance(cause, grpc.Call) and cause.code() is grpc.StatusCode.UNAVAILABLE
+    code = getattr(error.__cause__, "code", None)
+    return code is not None and code().name == "UNAVAILABLE"
 
 
 def _has_process(context: LaunchRunContext) -> bool:

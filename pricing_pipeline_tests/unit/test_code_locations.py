@@ -142,7 +142,7 @@ def test_b2_a_file_that_others_may_change_runs_no_code(folder: Path) -> None:
 
 
 WORKER, OWNER, OTHER = (
-    f"postgresql+psycopg2://{login}@127.0.0.1:9/dagster" for login in ("worker:w", "owner:o", "other:x")
+    f"postgresql+psycopg2://{login}@127.0.0.1:9/dagster" for login in ("worker", "owner", "other")
 )
 
 
@@ -169,9 +169,9 @@ def test_a4_on_a_server_of_your_own_locations_are_served_with_a_login_of_their_o
     put(folder, "load_from: [{python_file: theirs.py}]")
     settings = Settings(
         home=folder.parent,
-        database_url=SecretStr("postgresql://worker:w@127.0.0.1:9/pricing"),
-        owner_url=SecretStr("postgresql://owner:o@127.0.0.1:9/pricing"),
-        reader_url=SecretStr("postgresql://reader:r@127.0.0.1:9/pricing"),
+        database_url=SecretStr("postgresql://worker@127.0.0.1:9/pricing"),
+        owner_url=SecretStr("postgresql://owner@127.0.0.1:9/pricing"),
+        reader_url=SecretStr("postgresql://reader@127.0.0.1:9/pricing"),
     )
     home = folder.parent / "dagster"
     write(home, ROOT)
@@ -181,7 +181,7 @@ def test_a4_on_a_server_of_your_own_locations_are_served_with_a_login_of_their_o
         "DAGSTER_HOME": str(home),
     }
     known = stack._known_to_locations(settings, environment)
-    assert known["PRICING_READER_URL"] == "postgresql://reader:r@127.0.0.1:9/pricing"
+    assert known["PRICING_READER_URL"] == "postgresql://reader@127.0.0.1:9/pricing"
     said: list[str] = []
     beside = stack._beside(settings, environment, known, said.append, is_storage_ours=is_storage_ours)
     assert [location.name for location in beside] == ([] if why_not else ["theirs.py"])
