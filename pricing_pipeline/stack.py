@@ -34,7 +34,7 @@ from pricing_pipeline.operations.console import Console
 from pricing_pipeline.processes import code_locations, dagster_home
 from pricing_pipeline.processes.children import Child
 from pricing_pipeline.processes.code_locations import CodeLocation
-from pricing_pipeline.processes.home import code_socket
+from pricing_pipeline.processes.home import code_socket, folder_of_sockets
 from pricing_pipeline.processes.ports import LOOPBACK, listen_for_browsers, require_free_port
 from pricing_pipeline.processes.probes import PING, answers_grpc, answers_http, listens, still_change
 from pricing_pipeline.processes.supervisor import Supervisor
@@ -437,7 +437,7 @@ def _beside(
         return []
     if locations:
         folder = Path(environment["DAGSTER_HOME"])
-        dagster_home.write(folder, ROOT, locations, Path(environment["PRICING_CODE_SOCKET"]).parent)
+        dagster_home.write(folder, ROOT, locations, folder_of_sockets(Path(environment["PRICING_HOME"])))
     return locations
 
 
@@ -455,7 +455,7 @@ def _start_beside(
 
 def _location(environment: dict[str, str], location: CodeLocation) -> Child:
     """The code server of others. Our folders come before its own only in our interpreter."""
-    path = str(location.socket(Path(environment["PRICING_CODE_SOCKET"]).parent))
+    path = str(location.socket(folder_of_sockets(Path(environment["PRICING_HOME"]))))
     given = given_to("location-NAME", environment)
     if location.command[0] != sys.executable:
         del given["PYTHONPATH"]

@@ -10,8 +10,9 @@ import yaml
 from pydantic import SecretStr
 
 from pricing_pipeline import stack
-from pricing_pipeline.processes.code_locations import read
+from pricing_pipeline.processes.code_locations import CodeLocation, read
 from pricing_pipeline.processes.dagster_home import workspace, write
+from pricing_pipeline.processes.home import folder_of_sockets, tidy_home
 from pricing_pipeline.settings import Settings
 
 ROOT = Path(__file__).parents[2]
@@ -78,6 +79,14 @@ load_from:
     assert sockets == [str(location.socket(folder.parent)) for location in started]
     assert len({*sockets}) == len(sockets)
     assert entries[-1] == {"host": "elsewhere", "port": 4000, "location_name": "far"}
+
+
+def test_every_kernel_takes_the_address_of_a_socket_however_long_the_home_is(tmp_path: Path) -> None:
+    for length in range(len(str(tmp_path)) + 2, 140):
+        home = tmp_path / ("x" * (length - len(str(tmp_path)) - 1))
+        socket = CodeLocation("theirs", home).socket(folder_of_sockets(home))
+        tidy_home(home)
+        assert len(str(socket)) <= 103
 
 
 def test_automation_is_on_where_others_are_served_and_costs_nothing_elsewhere(folder: Path) -> None:
@@ -177,7 +186,7 @@ def test_a4_on_a_server_of_your_own_locations_are_served_with_a_login_of_their_o
     write(home, ROOT)
     environment = {
         "PRICING_DAGSTER_URL": dagster_url,
-        "PRICING_CODE_SOCKET": str(folder.parent / "code.sock"),
+        "PRICING_HOME": str(folder.parent),
         "DAGSTER_HOME": str(home),
     }
     known = stack._known_to_locations(settings, environment)
