@@ -204,7 +204,8 @@ def prepare(sockets: Iterable[str | None] = ()) -> None:
 
 def _is_of_this_home(run: dg.DagsterRun) -> bool:
     """Whether this home's code server launched a run: in a shared storage, others may run our code, too."""
-    return _socket_of(run) == os.environ["PRICING_CODE_SOCKET"]
+    path = _socket_of(run)
+    return path is not None and path == os.environ["PRICING_CODE_SOCKET"]
 
 
 def _socket_of(run: dg.DagsterRun) -> str | None:
