@@ -3,7 +3,7 @@
 # All paths are relative, so that a clone in a folder with spaces works.
 
 .DEFAULT_GOAL := help
-.PHONY: help install install-test run test coverage test-acceptance test-faults test-bench test-pg15 test-pgbouncer mutants pages pictures bench bench-install celery-install clients-install test-clients check audit format lock clean
+.PHONY: help install install-test run test coverage test-acceptance test-faults test-bench test-pg15 test-pgbouncer test-newest-dagster mutants pages pictures bench bench-install celery-install clients-install test-clients check audit format lock clean
 
 # Scripts that pip makes name their interpreter in double quotes, in which a shell runs what such a name says.
 ifneq ($(findstring `,$(CURDIR))$(findstring $$,$(CURDIR)),)
@@ -89,6 +89,18 @@ test-pg15: install-test ## Run the tests of the database on PostgreSQL 15 (PG15=
 test-pgbouncer: install-test ## Run the tests of the database through PgBouncer in transaction mode
 	PRICING_TEST_PGBOUNCER=1 $(PYTEST) $(ARGS) $(OF_DATABASE)
 
+# It sees the packages of the usual environment, and before them those of the newest Dagster.
+NEWEST := .venv-newest-dagster
+NEWEST_PIP = $(BIN)/python -m pip --python $(NEWEST)/bin/python --disable-pip-version-check --no-input --quiet install
+NEWEST_DAGSTER := $(addsuffix ~=1.13.0,dagster dagster-graphql dagster-pipes dagster-shared dagster-webserver) dagster-postgres~=0.29.0
+test-newest-dagster: install-test ## Run the tests of what uses Dagster on the newest 1.13 that the package index has
+	$(BIN)/python -m venv --clear --without-pip $(NEWEST)
+	@printf 'import site; site.addsitedir(r"%s")\n' "$$(echo "$$PWD"/$(VENV)/lib/python*/site-packages)" >"$$(echo $(NEWEST)/lib/python*/site-packages)/usual.pth"
+	$(NEWEST_PIP) --ignore-installed --no-deps $(NEWEST_DAGSTER)
+	$(NEWEST_PIP) $(NEWEST_DAGSTER)
+	$(NEWEST)/bin/python -c "import dagster; print('Dagster', dagster.__version__)"
+	$(NEWEST)/bin/python -m pytest -n auto --dist loadgroup pricing_pipeline_tests/orchestration $(ARGS)
+
 mutants: install-test ## Break the code on purpose, piece by piece, and see whether tests notice (ARGS="lock" picks)
 	$(BIN)/python -m pricing_pipeline_tests.tools.mutants $(ARGS)
 
@@ -132,7 +144,7 @@ lock: install ## Write the lock files anew from pyproject.toml (ARGS=--upgrade r
 	$(LOCK) $(ARGS) --group clients --output-file requirements-clients.lock
 
 clean: ## Remove the virtual environment and all caches; data in .pricing stays
-	rm -rf $(VENV) .venv-bench .venv-clients .packages-celery build dist htmlcov .coverage .coverage.* .mypy_cache .ruff_cache .pytest_cache \
+	rm -rf $(VENV) $(NEWEST) .venv-bench .venv-clients .packages-celery build dist htmlcov .coverage .coverage.* .mypy_cache .ruff_cache .pytest_cache \
 		.hypothesis .import_linter_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 

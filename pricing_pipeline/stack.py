@@ -25,15 +25,16 @@ from pricing_pipeline.db.embedded import EmbeddedServer
 from pricing_pipeline.db.embedded_home import warn_of_account
 from pricing_pipeline.db.engine import checked_url, libpq_url, make_engine, parsed_url
 from pricing_pipeline.db.migrate import upgrade
-from pricing_pipeline.errors import NoMasterKey, SettingsError
+from pricing_pipeline.errors import NoMasterKey, SettingsError, SupervisorError
 from pricing_pipeline.keys import credentials, master_keys
 from pricing_pipeline.keys.environments import environment_of_children, given_to
 from pricing_pipeline.local_files.env_file import env_file
 from pricing_pipeline.operations import health, last_resort, life
 from pricing_pipeline.operations.console import Console
-from pricing_pipeline.processes import dagster_home
+from pricing_pipeline.processes import code_locations, dagster_home
 from pricing_pipeline.processes.children import Child
-from pricing_pipeline.processes.home import code_socket
+from pricing_pipeline.processes.code_locations import CodeLocation
+from pricing_pipeline.processes.home import code_socket, folder_of_sockets
 from pricing_pipeline.processes.ports import LOOPBACK, listen_for_browsers, require_free_port
 from pricing_pipeline.processes.probes import PING, answers_grpc, answers_http, listens, still_change
 from pricing_pipeline.processes.supervisor import Supervisor
@@ -80,8 +81,11 @@ def up(settings: Settings, *, demo: bool, say: Say) -> None:
         supervisor.check()
         environment = _environment(settings, worker, dagster, sandbox_port)
         has_tables = _settle(settings, environment)
-        if not _is_storage_ours(settings, environment):
+        is_storage_ours = _is_storage_ours(settings, environment)
+        if not is_storage_ours:
             say(_STORAGE_OF_OTHERS)
+        known = _known_to_locations(settings, environment)
+        beside = _beside(settings, environment, known, say, is_storage_ours=is_storage_ours)
         if not has_tables:
             # It prepares Dagster's storage meanwhile. One that has tables may have runs of a database that is refused
             # below, and the daemon would end them.
@@ -103,6 +107,7 @@ def up(settings: Settings, *, demo: bool, say: Say) -> None:
         supervisor.wait_until_ready("dagster-webserver")
         say(f"Dagster UI: {urls['dagster']}" + (", with a login by token" if token else ""))
         # These start last: the first price does not need them, and they would take its processors.
+        _start_beside(supervisor, environment | known, beside, say)
         supervisor.start(_api(environment, urls["api"], api_port))
         console = Console(_notes(settings), say)
         supervisor.start(_notifier(_notes(settings), environment))
@@ -252,7 +257,7 @@ def _next_step(worker: str) -> str:
 
 
 def _require_addresses(settings: Settings) -> None:
-    for name in ("database_url", "owner_url", "listen_url", "replica_url", "dagster_url"):
+    for name in ("database_url", "owner_url", "listen_url", "replica_url", "dagster_url", "reader_url"):
         url: SecretStr | None = getattr(settings, name)
         if url is not None:
             checked_url(url.get_secret_value(), f"PRICING_{name.upper()}")
@@ -386,6 +391,80 @@ def _code_server(environment: dict[str, str]) -> Child:
         _folder(environment),
         ready=lambda: listens(path),
         # A proxy listens, and its child answers. The proxy does not start the child again after it has ended.
+        answers=lambda: answers_grpc(path, PING, _PING_SECONDS),
+    )
+
+
+def _known_to_locations(settings: Settings, environment: dict[str, str]) -> dict[str, str]:
+    """The URLs that code locations of others may know, as settings; none where they would have another's login."""
+    if settings.database_url is None:
+        server = EmbeddedServer(settings.home)
+        known = {"PRICING_READER_URL": server.url("pricing", "location")}
+        if settings.dagster_url is None:
+            storage = parsed_url(server.url("dagster", "location")).set(drivername="postgresql+psycopg2")
+            return known | {"PRICING_DAGSTER_URL": libpq_url(storage)}
+    else:
+        known = {"PRICING_READER_URL": settings.reader_url.get_secret_value()} if settings.reader_url else {}
+    withheld = {_login(url.get_secret_value()) for url in (settings.database_url, settings.owner_url) if url}
+    if _login(environment["PRICING_DAGSTER_URL"]) not in withheld:
+        known["PRICING_DAGSTER_URL"] = environment["PRICING_DAGSTER_URL"]
+    return known
+
+
+def _login(url: str) -> tuple[str | None, str | None]:
+    parsed = parsed_url(url)
+    return parsed.username, str(parsed.password) if parsed.password is not None else None
+
+
+def _beside(
+    settings: Settings, environment: dict[str, str], known: dict[str, str], say: Say, *, is_storage_ours: bool
+) -> list[CodeLocation]:
+    """The code locations of others that are served, written into the workspace; says why some are not."""
+    locations, faults = code_locations.read(settings.home)
+    for fault in faults:
+        say(fault)
+    why_not = None
+    if locations and not is_storage_ours:
+        why_not = "Dagster's storage was made by somebody else: add them to the workspace of its owner"
+    elif locations and "PRICING_DAGSTER_URL" not in known:
+        why_not = (
+            "they would know the password with which the pipeline writes prices. Set PRICING_DAGSTER_URL to a login "
+            "that may use Dagster's database alone"
+        )
+    if why_not is not None:
+        names = ", ".join(location.name for location in locations)
+        say(f"The code locations of {code_locations.FOLDER} ({names}) are not served: {why_not}")
+        return []
+    if locations:
+        folder = Path(environment["DAGSTER_HOME"])
+        dagster_home.write(folder, ROOT, locations, folder_of_sockets(Path(environment["PRICING_HOME"])))
+    return locations
+
+
+def _start_beside(
+    supervisor: Supervisor, environment: dict[str, str], locations: list[CodeLocation], say: Say
+) -> None:
+    for location in locations:
+        say(f"Beside ours, Dagster serves the code location {location.name} of {location.path}")
+        if location.command:
+            try:
+                supervisor.start(_location(environment, location))
+            except SupervisorError as error:
+                say(f"The code location {location.name} of {location.path} is not served: {error}")
+
+
+def _location(environment: dict[str, str], location: CodeLocation) -> Child:
+    """The code server of others. Our folders come before its own only in our interpreter."""
+    path = str(location.socket(folder_of_sockets(Path(environment["PRICING_HOME"]))))
+    given = given_to("location-NAME", environment)
+    if location.command[0] != sys.executable:
+        del given["PYTHONPATH"]
+    return Child(
+        f"location-{location.name}",
+        [*location.command, "--socket", path],
+        given,
+        location.folder,
+        ready=lambda: listens(path),
         answers=lambda: answers_grpc(path, PING, _PING_SECONDS),
     )
 

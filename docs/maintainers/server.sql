@@ -8,6 +8,8 @@ ALTER ROLE pricing_client IN DATABASE pricing SET client_connection_check_interv
 ALTER ROLE pricing_client IN DATABASE pricing SET idle_in_transaction_session_timeout=30s;
 ALTER ROLE pricing_client IN DATABASE pricing SET lock_timeout=2s;
 ALTER ROLE pricing_client IN DATABASE pricing SET statement_timeout=10min;
+CREATE ROLE pricing_location LOGIN CONNECTION LIMIT 40;
+GRANT pricing_reader TO pricing_location;
 CREATE ROLE pricing_owner LOGIN CONNECTION LIMIT 20;
 GRANT pg_use_reserved_connections TO pricing_owner;
 CREATE ROLE pricing_reader NOLOGIN;
@@ -22,10 +24,12 @@ ALTER ROLE pricing_worker IN DATABASE pricing SET idle_in_transaction_session_ti
 ALTER ROLE pricing_worker IN DATABASE pricing SET lock_timeout=2s;
 ALTER ROLE pricing_worker IN DATABASE pricing SET statement_timeout=10min;
 CREATE DATABASE dagster OWNER postgres;
+GRANT CONNECT ON DATABASE dagster TO pricing_location;
 GRANT CONNECT ON DATABASE dagster TO pricing_worker;
 CREATE DATABASE postgres OWNER postgres;
 CREATE DATABASE pricing OWNER pricing_owner;
 GRANT CONNECT ON DATABASE pricing TO pricing_client;
+GRANT CONNECT ON DATABASE pricing TO pricing_location;
 GRANT CONNECT ON DATABASE pricing TO pricing_reader;
 GRANT CONNECT ON DATABASE pricing TO pricing_worker;
 CREATE DATABASE template0 OWNER postgres;
@@ -125,3 +129,5 @@ GRANT EXECUTE ON FUNCTION pg_catalog.pg_try_advisory_xact_lock(integer,integer) 
 GRANT EXECUTE ON FUNCTION pg_catalog.pg_try_advisory_xact_lock_shared(bigint) TO pricing_owner, pricing_worker;
 GRANT EXECUTE ON FUNCTION pg_catalog.pg_try_advisory_xact_lock_shared(integer,integer) TO pricing_owner, pricing_worker;
 GRANT USAGE ON LANGUAGE plpgsql TO pricing_owner, pricing_worker;
+ALTER DEFAULT PRIVILEGES FOR ROLE pricing_worker IN SCHEMA public GRANT DELETE, INSERT, SELECT, UPDATE ON TABLES TO pricing_location;
+ALTER DEFAULT PRIVILEGES FOR ROLE pricing_worker IN SCHEMA public GRANT SELECT, USAGE ON SEQUENCES TO pricing_location;

@@ -31,7 +31,7 @@ from pricing_pipeline.db.query_loader import query
 from pricing_pipeline.errors import EmbeddedServerError
 from pricing_pipeline.processes.os_processes import child_setup, last_lines, open_log, without_libpq_variables
 
-Role = Literal["owner", "worker", "superuser"]
+Role = Literal["owner", "worker", "location", "superuser"]
 
 DATABASES = ("pricing", "dagster")
 """The first is the owner's. The second is the superuser's, and what is in it the worker's: Dagster's processes know the
@@ -39,7 +39,12 @@ worker's password and no other."""
 RELOCATION = Path("/var/lib/pricing-pipeline")
 """Where cluster and binaries go when a server started by root cannot reach them in the home."""
 
-_ROLES = {"owner": places.OWNER, "worker": places.WORKER, "superuser": places.SUPERUSER}
+_ROLES = {
+    "owner": places.OWNER,
+    "worker": places.WORKER,
+    "location": places.LOCATION,
+    "superuser": places.SUPERUSER,
+}
 
 # Given on the command line at each start, because safety and our own bookkeeping depend on them.
 _FIXED = {
@@ -332,7 +337,7 @@ class EmbeddedServer:
         with _plain_libpq():
             with self._as_superuser("postgres") as connection:
                 server = connection.connection.driver_connection.pgconn  # type: ignore[union-attr]
-                names = [places.OWNER, places.WORKER]
+                names = [places.OWNER, places.WORKER, places.LOCATION]
                 # Verifiers, so that no password appears in the log of a statement that fails.
                 verifiers = [
                     server.encrypt_password(
@@ -342,6 +347,7 @@ class EmbeddedServer:
                 ]
                 ours = {"owner": places.OWNER, "worker": places.WORKER}
                 wanted = ours | {
+                    "location": places.LOCATION,
                     "roles": names,
                     "verifiers": verifiers,
                     "groups": list(places.GROUPS),
@@ -358,6 +364,10 @@ class EmbeddedServer:
                 with self._as_superuser(database) as connection, connection.begin():
                     for statement in connection.scalars(query("embedded.keep_from_people"), ours).all():
                         connection.exec_driver_sql(statement)
+            with self._as_superuser("dagster") as connection, connection.begin():
+                theirs = {"worker": places.WORKER, "location": places.LOCATION}
+                for statement in connection.scalars(query("embedded.let_locations_report"), theirs).all():
+                    connection.exec_driver_sql(statement)
             with self._as_superuser("pricing") as connection, connection.begin():
                 connection.execute(query("roles.set_timeouts"))
 

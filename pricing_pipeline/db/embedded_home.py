@@ -26,7 +26,8 @@ from pricing_pipeline.errors import EmbeddedServerError
 from pricing_pipeline.local_files.own_files import NotPrivate, read_private, replace_own
 
 MAJOR = "18"
-SUPERUSER, OWNER, WORKER = "postgres", "pricing_owner", "pricing_worker"
+SUPERUSER, OWNER, WORKER, LOCATION = "postgres", "pricing_owner", "pricing_worker", "pricing_location"
+"""The roles with a login. The last one is for code locations of others: they read prices, and report to Dagster."""
 GROUPS = ("pricing_client", "pricing_reader")
 """Roles without a login: a person's role is made a member."""
 
@@ -69,7 +70,9 @@ class Remembered:
     """The home's record of its server, in `postgres.json` (0600) because it has the passwords."""
 
     passwords: dict[str, str] = field(
-        default_factory=lambda: {name: secrets.token_urlsafe(24) for name in (SUPERUSER, OWNER, WORKER)}
+        default_factory=lambda: {
+            name: secrets.token_urlsafe(24) for name in (SUPERUSER, OWNER, WORKER, LOCATION)
+        }
     )
     cluster: str | None = None
     """Folder of the cluster when it cannot be in the home; None: `postgres` in the home."""
@@ -80,7 +83,10 @@ class Remembered:
     def load(cls, path: Path) -> Remembered | None:
         """Read the file; None when there is none yet. Raises EmbeddedServerError when it cannot be read."""
         try:
-            return cls(**json.loads(read_private(path)))
+            remembered = cls(**json.loads(read_private(path)))
+            # Homes of earlier versions have no such login yet; the next start of the server makes it.
+            remembered.passwords.setdefault(LOCATION, secrets.token_urlsafe(24))
+            return remembered
         except NotPrivate as fault:
             raise EmbeddedServerError(
                 f"{path} with the database passwords is not safe: it {fault}. Or set PRICING_HOME to another folder."

@@ -11,14 +11,12 @@ This daemon differs from Dagster's own:
 
 - It keeps its connections. Dagster's own opens one for each query, several a second, which was half of the pipeline's
   cost while nobody watched anything.
-- In every storage it serves only our own runs, backfills, sensors and schedules. The owner of a shared storage upgrades
-  it and tidies it up.
+- It serves only the runs, backfills, sensors and schedules of its workspace: our own, and those of the code locations
+  in `workspace.d`. The owner of a shared storage upgrades it and tidies it up.
 - It goes on when the machine's clock is set back. Dagster's own ticks no sensor and starts no queued run until the time
   of its last tick has come again.
 - It ticks its sensors as soon as there is work. Dagster's own looks every five seconds, and the first viewer after a
   quiet time would wait for that.
-- It launches the run of a sensor as soon as it is queued. Dagster's own looks at its queue every second, and looks
-  again when all runs that it saw are launched, which takes seconds for each.
 - It looks for backfills every five seconds, not every thirty.
 - It notes in the pricing database that the code location does not load, or that a sensor does not work. It has a code
   location that does not load loaded again every minute; Dagster's own waits for a person to do so.
@@ -28,37 +26,38 @@ This daemon differs from Dagster's own:
 import contextlib
 import logging
 import os
+import signal
 import socket
 import sys
 import threading
 import time
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
 import dagster as dg
-from dagster._core.remote_origin import GrpcServerCodeLocationOrigin
-from dagster._core.scheduler.instigation import InstigatorState
-from dagster._core.workspace.context import WorkspaceProcessContext
-from dagster._core.workspace.load_target import WorkspaceFileTarget  # internal like the next ones: pinned
-from dagster._daemon import controller as dagster_daemon
-from dagster._daemon import daemon as interval_daemons
-from dagster._daemon import sensor as sensor_daemon
-from dagster._daemon.daemon import DaemonIterator
-from dagster._daemon.run_coordinator.queued_run_coordinator_daemon import QueuedRunCoordinatorDaemon
-from dagster._utils.interrupts import capture_interrupts, setup_interrupt_handlers
+import yaml
 
 from pricing_pipeline.db.engine import make_engine
 from pricing_pipeline.db.location import listen_url
 from pricing_pipeline.db.wakeup import WakeUp
-from pricing_pipeline.defs.coordinator import QUEUED
+from pricing_pipeline.defs import internals
+from pricing_pipeline.defs.internals import (
+    GrpcServerCodeLocationOrigin,
+    InstigatorState,
+    WorkspaceFileTarget,
+    WorkspaceProcessContext,
+    capture_interrupts,
+)
 from pricing_pipeline.defs.naming import Naming
-from pricing_pipeline.defs.ours import CUT_OFF, DRAIN_TAG, LABEL, leave_others_alone, made_here, only
+from pricing_pipeline.defs.ours import CUT_OFF, DRAIN_TAG, LABEL, Beside, leave_others_alone, made_here, only
 from pricing_pipeline.defs.snapshot import last_good
 from pricing_pipeline.defs.storage import make_tables
 from pricing_pipeline.defs.watching import start_watching
 from pricing_pipeline.processes import process_log
+from pricing_pipeline.processes.code_locations import OURS
 from pricing_pipeline.settings import load_settings
 
 _UNFINISHED = [
@@ -82,32 +81,35 @@ def main() -> None:
     logging.getLogger("dagster").propagate = False  # it has a handler of its own
     fresh_start, workspace = sys.argv[1:]
     if Path(fresh_start).exists():
-        prepare()
+        prepare(served(Path(workspace)).values())
         Path(fresh_start).unlink()
     # Dagster looks for a missing code server only once a minute.
     while not _listens(os.environ["PRICING_CODE_SOCKET"]):
         time.sleep(0.05)
-    setup_interrupt_handlers()
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     with contextlib.suppress(KeyboardInterrupt), capture_interrupts(), dg.DagsterInstance.get() as instance:
         settings = load_settings()
         naming = Naming.of(settings)
-        leave_others_alone(instance, lambda: last_good(settings, naming).data_types, naming)
+        others = served(Path(workspace)).keys() - {OURS}
+        beside = Beside(others)
+        leave_others_alone(instance, lambda: last_good(settings, naming).data_types, naming, beside)
         instance.optimize_for_webserver(_STATEMENT_TIMEOUT_MS, _RECYCLE_SECONDS, _MAX_OVERFLOW)
         look_for_backfills_often()
         let_backfills_wait_for_the_code_server()
         go_on_when_the_clock_is_set_back()
         work = threading.Event()
         tick_when_there_is_work(work)
-        launch_as_soon_as_queued()
         target = WorkspaceFileTarget([workspace])
         with (
             closing(WakeUp(make_engine(listen_url(settings), pool_size=1), work.set)),
             # At its usual level it logs each look of each sensor, 20 MB a day. The UI shows the same as ticks.
-            dagster_daemon.daemon_controller_from_instance(
+            internals.controller.daemon_controller_from_instance(
                 instance, target, log_level="warning"
             ) as controller,
         ):
-            start_watching(cast("WorkspaceProcessContext", controller._workspace_process_context))
+            context = cast("WorkspaceProcessContext", controller._workspace_process_context)
+            beside.look_at(context)
+            start_watching(context, others)
             frugal = process_log.Frugal()
             for handler in logging.getLogger("dagster").handlers:
                 handler.addFilter(frugal)
@@ -116,7 +118,7 @@ def main() -> None:
 
 def look_for_backfills_often() -> None:
     """Look every five seconds. Dagster looks every thirty, and has no setting for that."""
-    dagster_daemon.DEFAULT_DAEMON_INTERVAL_SECONDS = _BACKFILL_SECONDS
+    internals.controller.DEFAULT_DAEMON_INTERVAL_SECONDS = _BACKFILL_SECONDS
 
 
 def let_backfills_wait_for_the_code_server() -> None:
@@ -126,26 +128,26 @@ def let_backfills_wait_for_the_code_server() -> None:
 
 def go_on_when_the_clock_is_set_back() -> None:
     """Measure Dagster's pauses by the monotonic clock, and tick a sensor whose last tick is in the future."""
-    interval_daemons.time = SimpleNamespace(time=time.monotonic, sleep=time.sleep)  # type: ignore[assignment,attr-defined]
-    elapsed = sensor_daemon.get_elapsed
+    internals.daemon.time = SimpleNamespace(time=time.monotonic, sleep=time.sleep)  # type: ignore[assignment,attr-defined]
+    elapsed = internals.sensor.get_elapsed
 
     def elapsed_or_unknown(state: InstigatorState) -> float | None:
         seconds = elapsed(state)
         return None if seconds is None or seconds < 0 else seconds
 
-    sensor_daemon.get_elapsed = elapsed_or_unknown
+    internals.sensor.get_elapsed = elapsed_or_unknown
 
 
 def tick_when_there_is_work(work: threading.Event) -> None:
     """End the pause of Dagster's sensors early when `work` is set."""
-    loop = sensor_daemon.execute_sensor_iteration_loop
+    loop = internals.sensor.execute_sensor_iteration_loop
 
     def until_work(
         workspace: Any, logger: logging.Logger, shutdown: threading.Event, **options: Any
-    ) -> DaemonIterator:
+    ) -> Iterator[Any]:
         return loop(workspace, logger, _Pause(shutdown, work), **options)  # type: ignore[arg-type]
 
-    interval_daemons.execute_sensor_iteration_loop = until_work  # type: ignore[assignment,attr-defined]
+    internals.daemon.execute_sensor_iteration_loop = until_work  # type: ignore[assignment,attr-defined]
 
 
 class _Pause:
@@ -165,46 +167,26 @@ class _Pause:
         early = max(began + _LEAST_PAUSE_SECONDS, self._early_again_at)
         while not self._shutdown.is_set() and (now := time.monotonic()) < began + timeout:
             if self._work.is_set() and now >= early:
-                self._early_again_at = now + sensor_daemon.MIN_INTERVAL_LOOP_TIME
+                self._early_again_at = now + internals.sensor.MIN_INTERVAL_LOOP_TIME
                 break
             self._shutdown.wait(min(_LOOK_SECONDS, began + timeout - now))
         self._work.clear()
 
 
-def launch_as_soon_as_queued() -> None:
-    """Look at the run queue when this process has queued a run, and else after the pause of dagster.yaml."""
-    dagster_daemon.QueuedRunCoordinatorDaemon = RunQueue  # type: ignore[assignment,attr-defined]
+def served(workspace: Path) -> Mapping[str, str | None]:
+    """The code locations that such a workspace.yaml of `up` names: the socket of each that `up` itself starts."""
+    entries = [entry["grpc_server"] for entry in yaml.safe_load(workspace.read_text())["load_from"]]
+    return {
+        entry["location_name"]: path if isinstance(path := entry.get("socket"), str) else None
+        for entry in entries
+    }
 
 
-class RunQueue(QueuedRunCoordinatorDaemon):
-    """Dagster's queue of runs, whose pause ends early, and which looks again after each run that it launches.
-
-    A launch takes seconds, because it waits until the run's process works. Dagster's own launches all runs that it saw,
-    one after the other, and a drain that is queued meanwhile would wait for all of them.
-    """
-
-    def __init__(self, interval_seconds: float) -> None:
-        super().__init__(interval_seconds=0)  # Dagster's own pause does not end early
-        self._pause = interval_seconds
-
-    def run_iteration(self, *args: Any, **options: Any) -> DaemonIterator:
-        """Wait for a run to be queued, then look."""
-        QUEUED.wait(self._pause)
-        QUEUED.clear()
-        yield from super().run_iteration(*args, **options)
-
-    def _get_runs_to_dequeue(self, *args: Any, **options: Any) -> list[dg.DagsterRun]:
-        runs = super()._get_runs_to_dequeue(*args, **options)
-        if len(runs) > 1:
-            QUEUED.set()
-        return runs[:1]
-
-
-def prepare() -> None:
-    """Create or migrate our own storage, and end our runs that the last stop interrupted.
+def prepare(sockets: Iterable[str | None] = ()) -> None:
+    """Create or migrate our own storage, and end the runs that the last stop interrupted: ours, and those of `sockets`.
 
     A drain ends as cancelled, because its months must not turn red. A backfill ends as failed: cancelling its run would
-    cancel its tasks, too, which are to be taken up again.
+    cancel its tasks, too, which are to be taken up again. A run of others fails, so that its owner sees it.
     """
     with dg.DagsterInstance.get() as instance:
         is_ours = made_here(instance)
@@ -216,17 +198,24 @@ def prepare() -> None:
             if is_ours or _is_of_this_home(run):
                 end = instance.report_run_canceled if DRAIN_TAG in run.tags else instance.report_run_failed
                 end(run, CUT_OFF)
+        started = {socket for socket in sockets if socket is not None}
+        for run in instance.get_runs(dg.RunsFilter(statuses=_UNFINISHED)) if started else ():
+            if _socket_of(run) in started:
+                instance.report_run_failed(run, "the pipeline was stopped during this run")
 
 
 def _is_of_this_home(run: dg.DagsterRun) -> bool:
     """Whether this home's code server launched a run: in a shared storage, others may run our code, too."""
+    path = _socket_of(run)
+    return path is not None and path == os.environ["PRICING_CODE_SOCKET"]
+
+
+def _socket_of(run: dg.DagsterRun) -> str | None:
+    """The socket of the code server that launched a run, if it has one."""
     if run.remote_job_origin is None:
-        return False
+        return None
     origin = run.remote_job_origin.repository_origin.code_location_origin
-    return (
-        isinstance(origin, GrpcServerCodeLocationOrigin)
-        and origin.socket == os.environ["PRICING_CODE_SOCKET"]
-    )
+    return origin.socket if isinstance(origin, GrpcServerCodeLocationOrigin) else None
 
 
 def _listens(path: str) -> bool:

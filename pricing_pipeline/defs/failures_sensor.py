@@ -14,17 +14,17 @@ from itertools import islice
 from operator import itemgetter
 
 import dagster as dg
-from dagster._core.remote_origin import RemoteRepositoryOrigin  # internal like the next ones: pinned
-from dagster._core.scheduler.instigation import (
+
+from pricing_pipeline.defs import cursors
+from pricing_pipeline.defs.internals import (
     InstigatorState,
     InstigatorTick,
     InstigatorType,
+    RemoteRepositoryOrigin,
     SensorInstigatorData,
+    SerializableErrorInfo,
     TickStatus,
 )
-from dagster._utils.error import SerializableErrorInfo  # type: ignore[attr-defined]
-
-from pricing_pipeline.defs import cursors
 from pricing_pipeline.defs.ours import CUT_OFF, Ours, only
 from pricing_pipeline.defs.resources import PricingDatabase, given, needed
 from pricing_pipeline.defs.schedules import schedule_name

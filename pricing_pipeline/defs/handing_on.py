@@ -8,10 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from dagster._core.definitions.definitions_load_context import (  # internal, hence the exact pin
-    DefinitionsLoadContext,
-    DefinitionsLoadType,
-)
+from pricing_pipeline.defs.internals import DefinitionsLoadContext, DefinitionsLoadType
 
 
 def handed_on(key: str, make: Callable[[], str]) -> str:

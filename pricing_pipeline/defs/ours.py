@@ -1,23 +1,26 @@
 """Which parts of a Dagster instance are ours. In a shared one, nothing else is read, changed or deleted."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass
 from functools import wraps
 from pathlib import Path
 from typing import Any
 
 import dagster as dg
-from dagster._core.definitions.partitions.schedule_type import (
-    ScheduleType,
-)  # internal like the next ones: pinned
-from dagster._core.definitions.partitions.subset import PartitionsSubset, TimeWindowPartitionsSubset
-from dagster._core.execution.backfill import PartitionBackfill
-from dagster._core.scheduler.instigation import InstigatorState
-from dagster._core.storage.tags import REPOSITORY_LABEL_TAG
-from dagster._record import replace
 from dagster_postgres import PostgresEventLogStorage
 
 from pricing_pipeline.db.dagster_storage import is_made_here
+from pricing_pipeline.defs.internals import (
+    REPOSITORY_LABEL_TAG,
+    InstigatorState,
+    PartitionBackfill,
+    PartitionsSubset,
+    RemoteRepositoryOrigin,
+    ScheduleType,
+    TimeWindowPartitionsSubset,
+    WorkspaceProcessContext,
+    replace,
+)
 from pricing_pipeline.defs.naming import PLAIN, Naming
 from pricing_pipeline.domain.data_types import Contents, DataType
 
@@ -110,8 +113,8 @@ class Ours:
         return run.job_name in self.naming.jobs or (bool(chosen) and chosen <= self._assets)
 
 
-def only(wanted: dg.RunsFilter | None, label: str) -> dg.RunsFilter:
-    """The same filter, limited to the code location with this label."""
+def only(wanted: dg.RunsFilter | None, label: str | Sequence[str]) -> dg.RunsFilter:
+    """The same filter, limited to the code location with this label, or to those with one of these."""
     wanted = wanted or dg.RunsFilter()
     return replace(wanted, tags={**wanted.tags, REPOSITORY_LABEL_TAG: label})
 
@@ -125,19 +128,56 @@ def made_here(instance: dg.DagsterInstance) -> bool:
         return is_made_here(Path(instance.root_directory), connection)
 
 
+class Beside:
+    """The code locations of others that one daemon serves beside ours, by their names in its workspace."""
+
+    def __init__(self, names: Iterable[str] = ()) -> None:
+        self._names = frozenset(names)
+        self._workspace: WorkspaceProcessContext | None = None
+
+    def look_at(self, workspace: WorkspaceProcessContext) -> None:
+        """Learn from a workspace, from now on, what is in these locations."""
+        self._workspace = workspace
+
+    def has(self, origin: RemoteRepositoryOrigin) -> bool:
+        return origin.code_location_origin.location_name in self._names
+
+    @property
+    def labels(self) -> list[str]:
+        """Dagster's labels for their runs. Most have one repository; others are known once they are loaded."""
+        labels = {f"__repository__@{name}" for name in self._names}
+        if self._workspace is not None and self._names:
+            entries = self._workspace.create_request_context().get_code_location_entries()
+            for name in self._names & entries.keys():
+                if (location := entries[name].code_location) is not None:
+                    labels |= {f"{repository}@{name}" for repository in location.get_repositories()}
+        return sorted(labels)
+
+    @property
+    def keys(self) -> Set[dg.AssetKey]:
+        """All assets of the workspace, if it has others than ours."""
+        if self._workspace is None or not self._names:
+            return frozenset()
+        return self._workspace.create_request_context().asset_graph.get_all_asset_keys()
+
+
 def leave_others_alone(
-    instance: dg.DagsterInstance, our_types: Callable[[], Iterable[DataType]], naming: Naming = PLAIN
+    instance: dg.DagsterInstance,
+    our_types: Callable[[], Iterable[DataType]],
+    naming: Naming = PLAIN,
+    beside: Beside | None = None,
 ) -> None:
-    """Limit a daemon to our own runs, backfills, sensors and schedules.
+    """Limit a daemon to our own runs, backfills, sensors and schedules, and those of the code locations `beside`.
 
     Otherwise it would fail other owners' runs, because it does not know their code, and delete the states of their
     schedules, so that missed slots would never be caught up. `our_types` returns the current data types of our assets.
     """
+    beside = beside or Beside()
 
     def of_ours(ask: Callable[..., Any]) -> Callable[..., Any]:
         @wraps(ask)
         def asked(filters: dg.RunsFilter | None = None, *args: Any, **options: Any) -> Any:
-            return ask(only(filters, LABEL), *args, **options)
+            return ask(only(filters, [LABEL, *beside.labels]), *args, **options)
 
         return asked
 
@@ -149,14 +189,20 @@ def leave_others_alone(
         types = list(our_types())
         exports = (naming.export_key(type_.data_type) for type_ in types)
         keys = frozenset([*map(naming.stored_key, types), *exports, naming.commodity_lists])
-        return [backfill for backfill in everybodys(*args, **options) if _is_our_backfill(backfill, keys)]
+        return [
+            backfill
+            for backfill in everybodys(*args, **options)
+            if _is_our_backfill(backfill, keys) or _is_backfill_beside(backfill, beside)
+        ]
 
     instance.get_backfills = backfills  # type: ignore[method-assign]
     states = instance.all_instigator_state
 
     def our_states(*args: Any, **options: Any) -> Sequence[InstigatorState]:
         return [
-            state for state in states(*args, **options) if state.origin.repository_origin.get_label() == LABEL
+            state
+            for state in states(*args, **options)
+            if (origin := state.origin.repository_origin).get_label() == LABEL or beside.has(origin)
         ]
 
     instance.all_instigator_state = our_states  # type: ignore[method-assign]
@@ -174,6 +220,16 @@ def _is_our_backfill(backfill: PartitionBackfill, keys: frozenset[dg.AssetKey]) 
         and target.asset_keys <= keys
         and all(map(_are_months, target.partitions_subsets_by_asset_key.values()))
     )
+
+
+def _is_backfill_beside(backfill: PartitionBackfill, beside: Beside) -> bool:
+    """Whether a backfill is one of others that we serve: its assets may be theirs and ours."""
+    if (origin := backfill.partition_set_origin) is not None:
+        return beside.has(origin.repository_origin)
+    if backfill.asset_backfill_data is None:
+        return False
+    target = backfill.asset_backfill_data.target_subset
+    return not target.is_empty and target.asset_keys <= beside.keys
 
 
 def _are_months(partitions: PartitionsSubset[str]) -> bool:

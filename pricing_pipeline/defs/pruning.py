@@ -13,12 +13,15 @@ from itertools import islice
 
 import dagster as dg
 import sqlalchemy as sa
-from dagster._core.instance.utils import RUNLESS_RUN_ID  # internal, hence the exact pin
-from dagster._core.storage.event_log.schema import AssetCheckExecutionsTable, SqlEventLogStorageTable
-from dagster._core.storage.event_log.sql_event_log import SqlEventLogStorage
 from sqlalchemy import Engine
 
 from pricing_pipeline.defs.checks import CHECKS
+from pricing_pipeline.defs.internals import (
+    RUNLESS_RUN_ID,
+    AssetCheckExecutionsTable,
+    SqlEventLogStorage,
+    SqlEventLogStorageTable,
+)
 from pricing_pipeline.defs.naming import UNREAD_LISTS
 from pricing_pipeline.defs.ours import DRAIN_TAG, Ours, made_here
 from pricing_pipeline.defs.reports import asset_size, month_metadata

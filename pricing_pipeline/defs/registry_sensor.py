@@ -4,9 +4,9 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 import dagster as dg
-from dagster._core.remote_origin import GrpcServerCodeLocationOrigin  # internal: dagster is pinned
 
 from pricing_pipeline.defs import cursors
+from pricing_pipeline.defs.internals import GrpcServerCodeLocationOrigin
 from pricing_pipeline.defs.resources import PricingDatabase, given, needed
 from pricing_pipeline.defs.snapshot import RegistrySnapshot
 from pricing_pipeline.defs.ticks import EVERY_SECOND_LOOP

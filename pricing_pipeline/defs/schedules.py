@@ -9,14 +9,14 @@ from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 
 import dagster as dg
-from dagster._utils.schedules import (  # internal: the very slots of Dagster's schedules; dagster is pinned
+from sqlalchemy import Engine
+
+from pricing_pipeline.defs.internals import (
+    CroniterBadDateError,
     cron_string_iterator,
     get_latest_completed_cron_tick,
     is_valid_cron_schedule,
 )
-from dagster._vendored.croniter.croniter import CroniterBadDateError
-from sqlalchemy import Engine
-
 from pricing_pipeline.defs.naming import Naming
 from pricing_pipeline.defs.resources import PricingDatabase, given, needed
 from pricing_pipeline.defs.snapshot import RegistrySnapshot

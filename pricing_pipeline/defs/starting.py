@@ -3,10 +3,10 @@
 import time
 
 import dagster as dg
-from dagster._core.storage.tags import REPOSITORY_LABEL_TAG  # internal: dagster is pinned
 from sqlalchemy import Engine
 
 from pricing_pipeline.defs.draining import drains_of
+from pricing_pipeline.defs.internals import REPOSITORY_LABEL_TAG
 from pricing_pipeline.demand import drains
 
 _WAITING = [dg.DagsterRunStatus.NOT_STARTED, dg.DagsterRunStatus.QUEUED, dg.DagsterRunStatus.STARTING]

@@ -15,11 +15,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import dagster as dg
-from dagster._core.instance.ref import InstanceRef  # internal like the next ones: pinned
-from dagster._core.storage.event_log import SqlEventLogStorageMetadata
-from dagster._core.storage.runs.schema import RunStorageSqlMetadata
-from dagster._core.storage.schedules.schema import ScheduleStorageSqlMetadata
-from dagster._core.storage.sql import check_alembic_revision, stamp_alembic_rev
+from alembic.migration import MigrationContext
+from alembic.script import ScriptDirectory
 from dagster_postgres import DagsterPostgresStorage
 from dagster_postgres.run_storage import run_storage
 from dagster_postgres.utils import pg_alembic_config
@@ -29,6 +26,12 @@ from pricing_pipeline.db import dagster_storage
 from pricing_pipeline.db.engine import checked_url, libpq_url, masked
 from pricing_pipeline.db.location import worker_url
 from pricing_pipeline.db.query_loader import query
+from pricing_pipeline.defs.internals import (
+    InstanceRef,
+    RunStorageSqlMetadata,
+    ScheduleStorageSqlMetadata,
+    SqlEventLogStorageMetadata,
+)
 from pricing_pipeline.errors import PricingError, SettingsError
 from pricing_pipeline.settings import Settings, load_settings
 
@@ -93,7 +96,7 @@ def make_tables(url: str, *, noted: bool = False) -> None:
     if _make(engine, noted=noted):
         _mark_as_new(DagsterPostgresStorage(url, should_autocreate_tables=False))
         with engine.begin() as connection:
-            stamp_alembic_rev(pg_alembic_config(run_storage.__file__), connection)
+            MigrationContext.configure(connection).stamp(_revisions(), "head")
 
 
 def _make(engine: Engine, *, noted: bool) -> bool:
@@ -110,12 +113,16 @@ def _make(engine: Engine, *, noted: bool) -> bool:
 
 
 def _is_unfinished(connection: Connection) -> bool:
-    revision, newest = check_alembic_revision(pg_alembic_config(run_storage.__file__), connection)
+    revision = MigrationContext.configure(connection).get_current_revision()
     missing = {name for tables in _TABLES for name in tables.tables} - set(
         inspect(connection).get_table_names()
     )
     # An earlier version of this project could leave out tables of the newest revision.
-    return revision is None or (revision == newest and bool(missing))
+    return revision is None or (revision == _revisions().get_current_head() and bool(missing))
+
+
+def _revisions() -> ScriptDirectory:
+    return ScriptDirectory.from_config(pg_alembic_config(run_storage.__file__))
 
 
 def _mark_as_new(storage: DagsterPostgresStorage) -> None:

@@ -10,21 +10,21 @@ import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
 import dagster as dg
-from dagster._core.remote_representation.external import RemoteSensor  # internal like the next ones: pinned
-from dagster._core.scheduler.instigation import (
-    InstigatorState,
-    InstigatorTick,
-    InstigatorType,
-    SensorInstigatorData,
-    TickStatus,
-)
-from dagster._core.workspace.context import WorkspaceProcessContext
 from sqlalchemy import Engine
 from sqlalchemy.exc import DBAPIError
 
 from pricing_pipeline.db.engine import make_engine
 from pricing_pipeline.db.location import worker_url
 from pricing_pipeline.defs.failures_sensor import first_line
+from pricing_pipeline.defs.internals import (
+    InstigatorState,
+    InstigatorTick,
+    InstigatorType,
+    RemoteSensor,
+    SensorInstigatorData,
+    TickStatus,
+    WorkspaceProcessContext,
+)
 from pricing_pipeline.errors import DatabaseError
 from pricing_pipeline.operations import dagster_failures
 from pricing_pipeline.operations.dagster_failures import Kind
@@ -44,10 +44,11 @@ Failing = Mapping[Kind, Mapping[str, str]]
 """What fails of each kind: names, with reasons."""
 
 
-def start_watching(workspace: WorkspaceProcessContext) -> None:
-    """Look until the process ends."""
+def start_watching(workspace: WorkspaceProcessContext, others: Collection[str]) -> None:
+    """Look until the process ends. The code locations `others` are not ours."""
     engine = make_engine(worker_url(load_settings()), pool_size=1)
-    threading.Thread(target=_keep_looking, args=(Watch(workspace), engine), name="watch", daemon=True).start()
+    watch = Watch(workspace, others)
+    threading.Thread(target=_keep_looking, args=(watch, engine), name="watch", daemon=True).start()
 
 
 def _keep_looking(watch: "Watch", engine: Engine) -> None:
@@ -64,8 +65,8 @@ def _keep_looking(watch: "Watch", engine: Engine) -> None:
 class Watch:
     """Looks at the code locations of a workspace and at their sensors, and notes what does not work."""
 
-    def __init__(self, workspace: WorkspaceProcessContext) -> None:
-        self._workspace = workspace
+    def __init__(self, workspace: WorkspaceProcessContext, others: Collection[str] = ()) -> None:
+        self._workspace, self._others = workspace, others
         self._loaded_at: dict[str, float] = {}
         self._ahead = time.time() - time.monotonic()
         self._noted: Failing | None = None
@@ -102,7 +103,9 @@ class Watch:
             # The clock was set, or the machine slept: each sensor has its time anew.
             self._ahead = now - time.monotonic()
             self._loaded_at.clear()
-        entries = self._workspace.create_request_context().get_code_location_entries()
+        known = self._workspace.create_request_context().get_code_location_entries()
+        # Of others nobody is told at night; the UI shows what does not load.
+        entries = {name: entry for name, entry in known.items() if name not in self._others}
         locations = {
             name: first_line(entry.load_error) for name, entry in entries.items() if entry.load_error
         }

@@ -4,17 +4,16 @@ It does the same as `dagster-webserver -w WORKSPACE`, for the instance in DAGSTE
 are settings. It works without `up`, too.
 """
 
+import signal
 import sys
 from contextlib import suppress
 
 import dagster as dg
 import uvicorn
-from dagster._core.workspace.context import WorkspaceProcessContext  # internal like the next one: pinned
-from dagster._core.workspace.load_target import WorkspaceFileTarget
-from dagster._utils.interrupts import setup_interrupt_handlers
 from dagster_webserver.app import create_app_from_workspace_process_context
 from dagster_webserver.version import __version__
 
+from pricing_pipeline.defs.internals import WorkspaceFileTarget, WorkspaceProcessContext
 from pricing_pipeline.errors import PricingError
 from pricing_pipeline.processes import process_log
 from pricing_pipeline.processes.connections import server_config
@@ -42,7 +41,7 @@ def main() -> None:
 
 def serve(settings: Settings, workspace: str, token: str | None) -> None:
     """Serve the UI for the code locations of a workspace.yaml."""
-    setup_interrupt_handlers()
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     port = require_free_port(settings.web_port, "the Dagster UI", "PRICING_WEB_PORT")
     with dg.DagsterInstance.get() as instance:
         instance.optimize_for_webserver(_STATEMENT_TIMEOUT_MS, _RECYCLE_SECONDS, _MAX_OVERFLOW)

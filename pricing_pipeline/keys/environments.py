@@ -36,8 +36,10 @@ SECRETS_OF: Mapping[str, frozenset[str]] = {
     ),
     "dagster-daemon": frozenset({"PRICING_DATABASE_URL", "PRICING_LISTEN_URL", "PRICING_DAGSTER_URL"}),
     "dagster-webserver": frozenset({"PRICING_DAGSTER_URL", "PRICING_UI_TOKEN"}),
+    "location-NAME": frozenset({"PRICING_DAGSTER_URL", "PRICING_READER_URL"}),
 }
-"""The secrets of each process. Its children, such as runs, have the same."""
+"""The secrets of each process. Its children, such as runs, have the same. The last one is each code location of others,
+whose URLs have a login of their own."""
 
 _READS_FILES = frozenset({"api", "code-server"})
 """Processes that read or write files of history: they get the keys of the place where these are."""

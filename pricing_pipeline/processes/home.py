@@ -78,6 +78,11 @@ def code_socket(home: Path) -> Path:
     return path if _fits(path) else _short_folder(home) / path.name
 
 
+def folder_of_sockets(home: Path) -> Path:
+    """The folder for the sockets of further code servers, which are named like `code-12345678.sock`."""
+    return home if _fits(home / "code-12345678.sock") else _short_folder(home)
+
+
 def temporary_folder(home: Path) -> Path:
     """The folder for temporary files of the home's processes, made if missing; elsewhere if its path is too long."""
     folder = home / _TEMPORARY
@@ -89,7 +94,8 @@ def temporary_folder(home: Path) -> Path:
 
 def tidy_home(home: Path) -> None:
     """Remove sockets and temporary files. The caller has locked the home, so no process uses them."""
-    (home / "code.sock").unlink(missing_ok=True)
+    for path in (home / "code.sock", *home.glob("code-*.sock")):
+        path.unlink(missing_ok=True)
     folder = home / _TEMPORARY
     if folder.is_symlink():
         folder.unlink()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from contextlib import ExitStack
 
 import psycopg
@@ -75,6 +76,39 @@ def test_b2_a_worker_shapes_no_session_of_others(make_server: MakeServer) -> Non
         for database, statement in OF_OTHERS:
             with pytest.raises(refusals, match=r"permission denied|must be owner"):
                 ask(server.url(database, "worker"), statement)
+
+
+def test_b2_a_location_of_others_reports_to_dagster_and_changes_nothing_else(make_server: MakeServer) -> None:
+    """Also where its login is new: a home of an earlier version has none, and tables that it may not read."""
+    refusals = (psycopg.errors.InsufficientPrivilege, psycopg.OperationalError, psycopg.ProgrammingError)
+    with make_server(new=True, durable=True) as server:
+        upgrade(server.url("pricing"))
+        ask(server.url("dagster", "worker"), "CREATE TABLE later (id serial PRIMARY KEY)")
+        ask(server.url("dagster", "superuser"), "DROP OWNED BY pricing_location")
+        for database in ("pricing", "postgres"):
+            ask(server.url(database, "superuser"), "DROP OWNED BY pricing_location")
+        ask(server.url("postgres", "superuser"), "DROP ROLE pricing_location")
+        memory = server.home / "postgres.json"
+        known = json.loads(memory.read_text())
+        del known["passwords"]["pricing_location"]
+        memory.write_text(json.dumps(known))
+    with server:
+        ask(server.url("dagster", "worker"), "CREATE TABLE newest (id serial PRIMARY KEY)")
+        for table in ("later", "newest"):
+            ask(server.url("dagster", "location"), f"INSERT INTO {table} DEFAULT VALUES")
+            ask(server.url("dagster", "location"), f"UPDATE {table} SET id = 2")
+            ask(server.url("dagster", "location"), f"DELETE FROM {table}")
+        assert ask(server.url("pricing", "location"), "SELECT count(*) FROM pricing.latest_prices") == 0
+        harmful = [
+            *OF_OTHERS,
+            ("dagster", "DROP TABLE later"),
+            ("dagster", "CREATE TABLE own (n int)"),
+            ("pricing", "DELETE FROM pricing.latest_prices"),
+            ("pricing", "SELECT pg_advisory_lock(1)"),
+        ]
+        for database, statement in harmful:
+            with pytest.raises(refusals, match=r"permission denied|must be owner"):
+                ask(server.url(database, "location"), statement)
 
 
 def test_b2_the_page_shows_every_right_on_the_server(make_server: MakeServer) -> None:

@@ -1,20 +1,19 @@
-"""The queue of Dagster's runs: how many runs of people leave it, and when it looks."""
+"""The queue of Dagster's runs: how many runs of people and of others leave it, and that none is lost."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from threading import Thread
+from threading import Event
 
 import dagster as dg
 import pytest
 import yaml
+from dagster._core.launcher import LaunchRunContext
 from dagster._core.run_coordinator import SubmitRunContext
 from dagster._core.workspace.context import WorkspaceProcessContext
-from dagster._daemon import controller
+from dagster._daemon.run_coordinator import QueuedRunCoordinatorDaemon
 
-from pricing_pipeline.defs import coordinator
-from pricing_pipeline.defs.daemon import RunQueue, launch_as_soon_as_queued
 from pricing_pipeline.defs.naming import PLAIN
 from pricing_pipeline_tests.fixtures.core import QUOTE, Core
 from pricing_pipeline_tests.fixtures.dagster import RANGE_START, ROOT, a_daemon, a_run, move
@@ -41,6 +40,7 @@ class Queue:
     def __init__(self, instance: dg.DagsterInstance, workspace: WorkspaceProcessContext) -> None:
         self.instance = instance
         self._workspace = workspace
+        self._daemon = QueuedRunCoordinatorDaemon(interval_seconds=0)
 
     def submit(self, run: dg.DagsterRun) -> dg.DagsterRun:
         request = self._workspace.create_request_context()
@@ -49,31 +49,16 @@ class Queue:
     def queued(self, tags: dict[str, str], job: str) -> dg.DagsterRun:
         return self.submit(a_run(self.instance, NOT_STARTED, tags, job))
 
-    def look(self, pause: float) -> None:
-        """Let the queue that the daemon's controller makes look once, after its pause in seconds."""
-        list(self.of_daemon(pause).run_iteration(self._workspace))
-
-    def look_while_there_is_more(self) -> None:
-        self.look(pause=0.0)
-        while coordinator.QUEUED.is_set():
-            self.look(pause=0.0)
-
-    def of_daemon(self, pause: float) -> RunQueue:
-        return controller.QueuedRunCoordinatorDaemon(interval_seconds=pause)  # type: ignore[attr-defined,no-any-return]
-
-    def look_at(self, look: RunQueue, at: float) -> None:
-        """Let it look once, at a time in Unix seconds."""
-        list(look.run_iteration(self._workspace, fixed_iteration_time=at))
+    def look(self, at: float | None = None) -> None:
+        """Let the queue look once, at a time in Unix seconds."""
+        list(self._daemon.run_iteration(self._workspace, fixed_iteration_time=at))
 
     def launched(self) -> list[str]:
         return [run.run_id for run in self.instance.run_launcher.queue()]  # type: ignore[attr-defined]
 
 
 @pytest.fixture
-def queue(environment: None, core: Core, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Queue]:
-    # It is Dagster's own again at the end.
-    monkeypatch.setattr(controller, "QueuedRunCoordinatorDaemon", controller.QueuedRunCoordinatorDaemon)
-    launch_as_soon_as_queued()
+def queue(environment: None, core: Core, tmp_path: Path) -> Iterator[Queue]:
     config = yaml.safe_load((ROOT / "dagster.yaml").read_text())["run_coordinator"]
     overrides = {
         "run_coordinator": config,
@@ -84,7 +69,6 @@ def queue(environment: None, core: Core, tmp_path: Path, monkeypatch: pytest.Mon
         dg.DagsterInstance.local_temp(str(tmp_path), overrides=overrides) as instance,
         a_daemon(instance) as workspace,
     ):
-        coordinator.QUEUED.clear()
         yield Queue(instance, workspace)
 
 
@@ -104,42 +88,47 @@ def test_g3_g6_whatever_people_start_two_runs_of_theirs_work_and_a_drain_never_w
     checked = a_run(queue.instance, NOT_STARTED, job=ALL_ASSETS, asset_check_selection=one_check)
     short = [queue.submit(run) for run in (lists, checked)]
     drain = queue.queued({**DRAIN, "dagster/priority": "10", "dagster/partition": "2026-11-01"}, "refresh")
-    queue.look_while_there_is_more()
+    queue.look()
     launched = queue.launched()
-    assert launched[:2] == [drain.run_id, check.run_id]
+    assert {drain.run_id, check.run_id} <= {*launched}
     assert len(waiting & {*launched}) == 2 - at_work
     assert {run.run_id for run in short} <= {*launched}
     stranger = queue.submit(a_run(queue.instance, NOT_STARTED, location="theirs"))
     marked = {run.run_id for run in queue.instance.get_runs(dg.RunsFilter(tags={"pricing/by-hand": "true"}))}
+    beside = queue.instance.get_runs(dg.RunsFilter(tags={"pricing/beside": "true"}))
+    assert [run.run_id for run in beside] == [stranger.run_id]
     assert waiting <= marked
     assert marked.isdisjoint(run.run_id for run in (drain, check, stranger, *short))
 
 
-def test_g3_a_run_that_the_daemon_queues_is_launched_at_once(queue: Queue) -> None:
-    look = Thread(target=queue.look, args=[3 * PATIENCE])
-    look.start()
+def test_g3_ten_runs_of_others_work_and_a_drain_never_waits(queue: Queue) -> None:
+    for _ in range(12):
+        queue.submit(a_run(queue.instance, NOT_STARTED, location="theirs"))
     drain = queue.queued(DRAIN, "refresh")
-    look.join(PATIENCE)
-    assert not look.is_alive()
-    assert queue.launched() == [drain.run_id]
+    queue.look()
+    assert len(queue.launched()) == 11
+    assert drain.run_id in queue.launched()
 
 
-def test_g3_a_run_that_another_process_queues_is_launched_after_the_pause(queue: Queue) -> None:
-    drain = queue.queued(DRAIN, "refresh")
-    coordinator.QUEUED.clear()
-    queue.look(pause=0.01)
-    assert queue.launched() == [drain.run_id]
-
-
-def test_g3_a_drain_that_is_queued_during_a_launch_is_the_next(queue: Queue) -> None:
-    """A launch takes seconds. A drain waits for the end of one, not for those of all that was queued before."""
-    by_hand = [queue.queued({}, ALL_ASSETS).run_id for _ in range(2)]
-    queue.look(pause=0.0)
+def test_g3_a_launch_that_takes_long_keeps_no_other_run_waiting(
+    queue: Queue, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A launch takes seconds, and minutes where a code server hangs."""
+    slow = queue.queued({}, ALL_ASSETS).run_id
     drain = queue.queued({**DRAIN, "dagster/priority": "10"}, "refresh")
-    queue.look(pause=0.0)
-    queue.look(pause=0.0)
-    assert queue.launched() == [by_hand[0], drain.run_id, by_hand[1]]
-    assert not coordinator.QUEUED.is_set()
+    launcher = queue.instance.run_launcher
+    launch = launcher.launch_run
+    launched = Event()
+
+    def launch_run(context: LaunchRunContext) -> None:
+        if context.dagster_run.run_id == slow:
+            assert launched.wait(PATIENCE)
+        launch(context)
+        launched.set()
+
+    monkeypatch.setattr(launcher, "launch_run", launch_run)
+    queue.look()
+    assert queue.launched() == [drain.run_id, slow]
 
 
 def test_g6_runs_stay_in_the_queue_while_the_code_server_is_away(queue: Queue) -> None:
@@ -147,11 +136,9 @@ def test_g6_runs_stay_in_the_queue_while_the_code_server_is_away(queue: Queue) -
     runs = [queue.queued({}, ALL_ASSETS).run_id for _ in range(3)]
     away = queue.instance.run_launcher.bad_user_code_run_ids  # type: ignore[attr-defined]
     away.update(runs)
-    look = queue.of_daemon(pause=0.0)
     for seconds in range(0, 240, 3):
-        queue.look_at(look, 1_000_000.0 + seconds)
+        queue.look(1_000_000.0 + seconds)
     assert {run.status for run in queue.instance.get_runs()} == {dg.DagsterRunStatus.QUEUED}
     away.clear()
-    for seconds in (250, 251):
-        queue.look_at(look, 1_000_000.0 + seconds)
-    assert queue.launched() == runs[:2]
+    queue.look(1_000_000.0 + 250)
+    assert {*queue.launched()} == {*runs[:2]}

@@ -173,7 +173,7 @@ def test_g2_a_provider_is_judged_every_hour(stage: Stage, core: Core, clock: Clo
 def test_g2_a_person_may_have_a_provider_judged(stage: Stage, core: Core) -> None:
     core.rows(STOPS["breaker"][0])
     job = dg.define_asset_job(
-        "judge", selection=dg.AssetSelection.checks_for_assets(*map(provider_key, (TWELVEDATA, MFAPI)))
+        "judge", selection=dg.AssetSelection.checks_for_assets(*map(PLAIN.provider_key, (TWELVEDATA, MFAPI)))
     )
     judging = dg.Definitions.merge(stage.definitions, dg.Definitions(jobs=[job]))
     run = judging.resolve_job_def("judge").execute_in_process(instance=stage.instance)

@@ -3,7 +3,7 @@
 WITH people AS (
     SELECT DISTINCT person.oid, person.rolname
     FROM pg_catalog.pg_roles person JOIN pg_catalog.pg_roles r ON r.rolname = ANY (CAST(:groups AS text[]))
-    WHERE person.rolcanlogin AND NOT person.rolsuper AND person.rolname NOT IN (:owner, :worker)
+    WHERE person.rolcanlogin AND NOT person.rolsuper AND person.rolname NOT IN (:owner, :worker, :location)
       AND pg_has_role(person.oid, r.oid, 'MEMBER'))
 SELECT statement
 FROM (
@@ -32,10 +32,10 @@ FROM (
     UNION ALL
     SELECT 5, format('GRANT CONNECT ON DATABASE %I TO %I', ours.name, role.name)
     FROM unnest(CAST(:databases AS text[])) AS ours (name)
-    CROSS JOIN unnest(array_append(CAST(:groups AS text[]), CAST(:worker AS text))) AS role (name)
+    CROSS JOIN unnest(CAST(:groups AS text[]) || ARRAY[CAST(:worker AS text), :location]) AS role (name)
     LEFT JOIN pg_catalog.pg_database d ON d.datname = ours.name
     LEFT JOIN pg_catalog.pg_roles r ON r.rolname = role.name
-    WHERE (ours.name <> 'dagster' OR role.name = :worker)
+    WHERE (ours.name <> 'dagster' OR role.name IN (:worker, :location))
       AND (d.oid IS NULL OR r.oid IS NULL OR NOT EXISTS (
           SELECT FROM aclexplode(d.datacl) a WHERE a.grantee = r.oid AND a.privilege_type = 'CONNECT'))
     UNION ALL
@@ -46,7 +46,7 @@ FROM (
     -- No login alone keeps the others out, or fills the disk with temporary files. The last places are for owner and worker
     -- (reserved_connections); what an administrator has set stays.
     SELECT 7, format('ALTER ROLE %I CONNECTION LIMIT %s', role.name, current_setting('max_connections')::integer * role.share / 100)
-    FROM (VALUES (CAST(:worker AS text), 70), (CAST(:owner AS text), 20)
+    FROM (VALUES (CAST(:worker AS text), 70), (CAST(:owner AS text), 20), (CAST(:location AS text), 40)
           UNION SELECT p.rolname::text, 10 FROM people p) AS role (name, share)
     WHERE NOT EXISTS (SELECT FROM pg_catalog.pg_roles known WHERE known.rolname = role.name AND known.rolconnlimit <> -1)
     UNION ALL
@@ -54,6 +54,12 @@ FROM (
     WHERE NOT EXISTS (
         SELECT FROM pg_catalog.pg_db_role_setting known CROSS JOIN LATERAL unnest(known.setconfig) AS setting
         WHERE known.setrole = p.oid AND split_part(setting, '=', 1) = 'temp_file_limit')
+    UNION ALL
+    SELECT 7, format('GRANT pricing_reader TO %I', CAST(:location AS text))
+    WHERE NOT EXISTS (
+        SELECT FROM pg_catalog.pg_auth_members m
+        JOIN pg_catalog.pg_roles r ON r.oid = m.roleid AND r.rolname = 'pricing_reader'
+        JOIN pg_catalog.pg_roles member ON member.oid = m.member AND member.rolname = :location)
     UNION ALL
     SELECT 7, format('GRANT pg_use_reserved_connections TO %I', role.name)
     FROM (VALUES (CAST(:owner AS text)), (CAST(:worker AS text))) AS role (name)
@@ -140,6 +146,14 @@ SELECT line FROM (
     SELECT 3, format('GRANT %s ON %s TO %s;', c.privilege, c.object, string_agg(quote_ident(r.rolname), ', ' ORDER BY r.rolname))
     FROM closed c CROSS JOIN LATERAL aclexplode(c.rights) a JOIN pg_catalog.pg_roles r ON r.oid = a.grantee
     WHERE r.rolname NOT LIKE 'pg\_%' AND NOT r.rolsuper GROUP BY c.privilege, c.object
+    UNION ALL
+    SELECT 4, format('ALTER DEFAULT PRIVILEGES FOR ROLE %I IN SCHEMA %I GRANT %s ON %s TO %I;', maker.rolname, n.nspname,
+                     string_agg(a.privilege_type, ', ' ORDER BY a.privilege_type),
+                     CASE d.defaclobjtype WHEN 'r' THEN 'TABLES' WHEN 'S' THEN 'SEQUENCES' ELSE d.defaclobjtype::text END, r.rolname)
+    FROM pg_catalog.pg_default_acl d CROSS JOIN LATERAL aclexplode(d.defaclacl) a
+    JOIN pg_catalog.pg_namespace n ON n.oid = d.defaclnamespace AND n.nspname <> 'pricing'
+    JOIN pg_catalog.pg_roles maker ON maker.oid = d.defaclrole JOIN pg_catalog.pg_roles r ON r.oid = a.grantee
+    GROUP BY maker.rolname, n.nspname, d.defaclobjtype, r.rolname
 ) AS rights
 ORDER BY part, line;
 
@@ -147,6 +161,29 @@ ORDER BY part, line;
 -- Whether a database belongs to another role than this session's: its owner decides what names mean in its sessions.
 SELECT d.datdba <> r.oid FROM pg_catalog.pg_database d JOIN pg_catalog.pg_roles r ON r.rolname = current_user
 WHERE d.datname = :database;
+
+-- name: let_locations_report
+-- Statements that let code locations of others keep their runs and events in Dagster's tables, which the worker makes,
+-- now and later.
+WITH kind AS (
+    SELECT * FROM (VALUES ('TABLES', 'SELECT, INSERT, UPDATE, DELETE', ARRAY['r', 'p']), ('SEQUENCES', 'USAGE, SELECT', ARRAY['S'])) AS k (name, rights, kinds))
+SELECT format('ALTER DEFAULT PRIVILEGES FOR ROLE %I IN SCHEMA public GRANT %s ON %s TO %I',
+              CAST(:worker AS text), kind.rights, kind.name, CAST(:location AS text)) AS statement
+FROM kind
+WHERE to_regnamespace('public') IS NOT NULL AND NOT EXISTS (
+    SELECT FROM pg_catalog.pg_default_acl d
+    JOIN pg_catalog.pg_roles maker ON maker.oid = d.defaclrole AND maker.rolname = :worker
+    CROSS JOIN LATERAL aclexplode(d.defaclacl) a JOIN pg_catalog.pg_roles r ON r.oid = a.grantee AND r.rolname = :location
+    WHERE d.defaclobjtype = ANY (CAST(kind.kinds AS "char"[])))
+UNION ALL
+SELECT format('GRANT %s ON ALL %s IN SCHEMA public TO %I', kind.rights, kind.name, CAST(:location AS text))
+FROM kind
+WHERE EXISTS (
+    SELECT FROM pg_catalog.pg_class c
+    WHERE c.relnamespace = to_regnamespace('public') AND c.relkind = ANY (CAST(kind.kinds AS "char"[]))
+      AND NOT EXISTS (
+          SELECT FROM aclexplode(c.relacl) a
+          JOIN pg_catalog.pg_roles r ON r.oid = a.grantee AND r.rolname = :location));
 
 -- name: hand_over
 -- Statements that take this database from the worker, and leave it what is in it and room for more.
