@@ -10,7 +10,7 @@ from datetime import date, datetime
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import dagster as dg
-from pydantic import Field
+from pydantic import Field, PrivateAttr
 from sqlalchemy import Connection
 from sqlalchemy.exc import DBAPIError
 
@@ -84,10 +84,16 @@ class PricingReader(dg.ConfigurableResource[Any]):
         "PRICING_READER_URL, PRICING_DATABASE_URL, or the server in PRICING_HOME.",
     )
 
+    _is_in_a_run: bool = PrivateAttr(default=False)
+
+    def setup_for_execution(self, context: dg.InitResourceContext) -> None:
+        """Note that Dagster has put the variable's value in its place."""
+        self._is_in_a_run = True
+
     def get_resource_definition(self) -> Any:
         """What Dagster makes of a resource. Raises SettingsError for a password that it would show and keep."""
         url = self.url
-        if url is not None and not isinstance(url, dg.EnvVar):
+        if url is not None and not isinstance(url, dg.EnvVar) and not self._is_in_a_run:
             parsed = checked_url(url, "the url of PricingReader")
             if parsed.password is not None or {"password", "sslpassword"} & parsed.query.keys():
                 raise SettingsError(
