@@ -141,8 +141,8 @@ class Settings(BaseSettings):
     dagster_url: SecretStr | None = None
     """libpq URL of Dagster's own database; database `dagster` on the same server when unset."""
     reader_url: SecretStr | None = None
-    """libpq URL of the pricing database for code locations of others in `workspace.d`, whose login is a member of
-    `pricing_reader`; of the embedded server, `up` sets it."""
+    """libpq URL by which code of others reads prices, whose login is a member of `pricing_reader`; `database_url` when
+    unset. Of the embedded server, `up` sets it for code locations in `workspace.d`."""
     web_port: int = Field(3000, ge=0, le=65535)
     """Port of the Dagster UI."""
     ui_address: IPv4Address | IPv6Address = IPv4Address("127.0.0.1")

@@ -1,9 +1,8 @@
-"""The pipeline for a Dagster project of yours: definitions to merge with yours, and a component for `dg`.
-
-docs/dagster.md shows both.
-"""
+"""The pipeline for Dagster projects of others: all that they may import. docs/dagster.md shows how."""
 
 from pricing_pipeline.dagster.building import build_defs
 from pricing_pipeline.dagster.component import PricingPipelineComponent
+from pricing_pipeline.dagster.history_inputs import PriceHistoryIOManager
+from pricing_pipeline.dagster.reader import PricingReader
 
-__all__ = ["PricingPipelineComponent", "build_defs"]
+__all__ = ["PriceHistoryIOManager", "PricingPipelineComponent", "PricingReader", "build_defs"]

@@ -50,6 +50,7 @@ _LATEST_COLUMNS = dg.TableSchema(
         dg.TableColumn("call_id", "bigint", description="The call that brought it, in pricing.calls."),
         dg.TableColumn("source_text", "text", description="The price as the source spelled it."),
         dg.TableColumn("cache_ttl_minutes", "integer", description="TTL of this pair, if it has its own."),
+        dg.TableColumn("price", "numeric", description="The price, exact: amount / 10^scale."),
     ]
 )
 

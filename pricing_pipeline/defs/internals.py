@@ -47,8 +47,8 @@ from dagster._grpc.types import (
     CanCancelExecutionResult as CanCancelExecutionResult,
 )
 
-# To hand the registry on from the process that loads a location to the workers of its runs: only loaders of Dagster's own
-# and components with state can, and a project that calls a function has neither.
+# To hand the registry on from the process that loads a location to the workers of its runs: only loaders of Dagster's
+# own and components with state can, and a project that calls a function has neither.
 # orchestration/test_embedding.py, orchestration/test_snapshot.py
 from dagster._core.definitions.definitions_load_context import (
     DefinitionsLoadContext as DefinitionsLoadContext,

@@ -43,8 +43,8 @@ def test_b1_a_new_type_is_watched_fetched_and_stored_at_once(core: Core, clock: 
     latest = core.latest("BTC/USD", "crypto_quote")
     assert latest is not None
     assert str(latest.price) == "62000.01"
-    (seen,) = core.rows("SELECT symbol, amount, scale FROM pricing.latest_price_crypto_quote")
-    assert tuple(seen) == ("BTC/USD", 6200001, 2)
+    (seen,) = core.rows("SELECT symbol, amount, scale, price::text FROM pricing.latest_price_crypto_quote")
+    assert tuple(seen) == ("BTC/USD", 6200001, 2, "62000.01")
     assert core.one("SELECT count(*) FROM pricing.price_history_crypto_quote") == 1
     clock.advance(121)
     assert core.enqueue_due() == 1

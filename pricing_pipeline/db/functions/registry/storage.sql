@@ -191,9 +191,11 @@ LANGUAGE plpgsql SET search_path = '' AS $$
 BEGIN
     EXECUTE pg_catalog.format(
         'CREATE VIEW pricing.%I AS SELECT symbol, amount, scale, currency, observed_at, fetched_at, provider, '
-        'call_id, source_text, cache_ttl_minutes FROM pricing.latest_prices WHERE data_type = %L', view_name, data_type);
+        'call_id, source_text, cache_ttl_minutes, amount * (''1e-'' || scale)::numeric AS price '
+        'FROM pricing.latest_prices WHERE data_type = %L', view_name, data_type);
     EXECUTE pg_catalog.format('COMMENT ON VIEW pricing.%I IS %L', view_name, 'Latest prices of ' || data_type || '.');
     PERFORM pricing.comment_columns(view_name);
+    EXECUTE pg_catalog.format('COMMENT ON COLUMN pricing.%I.price IS %L', view_name, 'The price, exact: amount / 10^scale.');
 END $$;
 COMMENT ON FUNCTION pricing.make_view_of_prices(text, text) IS 'Makes the view of the latest prices of a data type.';
 
