@@ -70,6 +70,8 @@ _STOP_SECONDS = 2.0
 """How long a stopping worker waits for its calls in flight; then it returns their tasks."""
 _EXTEND_TASKS_SECONDS = 15.0
 """How often the leases of tasks are extended whose calls take long."""
+_REPORT_AT_LEAST_SECONDS = 160.0
+"""A drain reports ever less often: its first reports show that it works, and each takes kilobytes."""
 _SETTLED_AT_ONCE = 4
 """How many answers are stored at the same time. One more session would plan all statements for 25 ms, and then
 wait for the others."""
@@ -482,6 +484,7 @@ class Refresher:
         self._last_report = time.monotonic()
         tallies, self._tallies = self._tallies, {}
         if tallies:
+            self._report_every = min(2 * self._report_every, _REPORT_AT_LEAST_SECONDS)
             self._on_report([tallies[name] for name in sorted(tallies)])
 
     def _make(self, call: Call, pages: ClaimedPages) -> Tally:
