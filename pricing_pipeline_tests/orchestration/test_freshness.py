@@ -84,10 +84,14 @@ def test_g2_a_type_that_nobody_watches_gets_no_event(stage: Stage, core: Core, c
     core.refresh()
     told_of = stage.tick(SENSOR)
     assert told(told_of) == [QUOTE]
+    stage.instance.report_runless_asset_event(dg.AssetMaterialization(["freshness", QUOTE]))
+    stage.instance.report_runless_asset_event(dg.AssetMaterialization(["latest_price", QUOTE]))
     core.unsubscribe("ann", (QUOTE, "AAPL"))
     clock.advance(31)
     tick = stage.tick(SENSOR, told_of.cursor)
     assert (told(tick), tick.skip_message) == ([], "nobody watches: 4 data types")
+    assert stage.materializations("freshness", QUOTE) == [], "what was said would turn red"
+    assert len(stage.materializations("latest_price", QUOTE)) == 1
     said = stage.spec("freshness", QUOTE).description
     assert "nothing is stale, while nobody watches the type" in str(said)
     core.heartbeat("ann", (QUOTE, "AAPL"))
@@ -472,3 +476,6 @@ def test_g2_dagster_warns_and_fails_when_it_stays_silent(
         assert state_after(127, tick=True) is FreshnessState.FAIL
         core.finish(core.claim_one())
         assert state_after(140, tick=True) is FreshnessState.PASS
+        core.unsubscribe("ann", (QUOTE, "AAPL"))
+        clock.advance(31)
+        assert state_after(171, tick=True) is FreshnessState.UNKNOWN, "nobody watches it any more"
