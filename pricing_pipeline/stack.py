@@ -252,7 +252,7 @@ def _next_step(worker: str) -> str:
 
 
 def _require_addresses(settings: Settings) -> None:
-    for name in ("database_url", "owner_url", "listen_url", "replica_url", "dagster_url"):
+    for name in ("database_url", "owner_url", "listen_url", "reader_url", "replica_url", "dagster_url"):
         url: SecretStr | None = getattr(settings, name)
         if url is not None:
             checked_url(url.get_secret_value(), f"PRICING_{name.upper()}")

@@ -31,6 +31,13 @@ def replica_url(settings: Settings) -> str | None:
     return None if settings.replica_url is None else _checked(settings.replica_url, "PRICING_REPLICA_URL")
 
 
+def reader_url(settings: Settings) -> str:
+    """URL for other people's assets that read prices. Raises what `worker_url` raises."""
+    if settings.reader_url is not None:
+        return _checked(settings.reader_url, "PRICING_READER_URL")
+    return worker_url(settings)
+
+
 def owner_url(settings: Settings) -> str:
     """URL of the pricing database with the right to change tables and the registry."""
     if settings.owner_url is not None:

@@ -6,17 +6,18 @@ The import of pyarrow takes a second, so it stands where pyarrow is used.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from pricing_pipeline.db import copying
 from pricing_pipeline.errors import PricingError
-from pricing_pipeline.prices.frames import BETWEEN, LEAST, MISSING, Columns
+from pricing_pipeline.prices.frames import BETWEEN, LATEST, LEAST, MISSING, Columns
 
 if TYPE_CHECKING:
-    from pyarrow import Array, RecordBatch, Schema
+    from pyarrow import Array, RecordBatch, Schema, Table
 
     from pricing_pipeline.domain.bars import Column
+    from pricing_pipeline.prices.price_reader import LatestPrice
 
 NOT_INSTALLED = (
     "Arrow and Parquet need pyarrow, which is not installed. The extra parquet brings it: in the folder of the clone, "
@@ -73,6 +74,34 @@ def make_batch(columns: Schema, sent: Columns) -> RecordBatch:
             f"a number of this history does not fit decimal({DIGITS}, {DECIMALS}): {error}. Read it as JSON or CSV."
         ) from error
     return pa.RecordBatch.from_arrays(arrays, schema=columns)
+
+
+def joined(parts: Iterable[tuple[str, Columns]]) -> Table:
+    """The columns of several symbols as one table, with the symbol as its first column."""
+    columns = schema({})
+    import pyarrow as pa
+
+    symbols = pa.field("symbol", pa.string(), nullable=False)
+    batches = []
+    for symbol, part in parts:
+        batch = make_batch(columns, part)
+        batches.append(batch.add_column(0, symbols, pa.repeat(pa.scalar(symbol), batch.num_rows)))
+    return pa.Table.from_batches(batches, pa.schema([symbols, *columns]))
+
+
+def table_of_latest(prices: Iterable[LatestPrice]) -> Table:
+    """Latest prices as a table, one row a price. Raises PricingError without pyarrow."""
+    try:
+        import pyarrow as pa
+    except ImportError as error:
+        raise PricingError(NOT_INSTALLED) from error
+
+    time = pa.timestamp("us", tz="UTC")
+    kinds = {"object": pa.decimal128(DIGITS, DECIMALS), "str": pa.string(), "datetime64[us, UTC]": time}
+    columns = pa.schema([pa.field(name, kinds[dtype]) for name, dtype in LATEST.items()])
+    return pa.Table.from_pylist(
+        [{name: getattr(price, name) for name in LATEST} for price in prices], schema=columns
+    )
 
 
 def _prices(sent: bytes | str, scales: Column) -> Array:

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from pandas import DataFrame, DatetimeIndex
 
     from pricing_pipeline.domain.bars import Column
+    from pricing_pipeline.prices.price_reader import LatestPrice
 
 COLUMNS = {
     "open": "object",
@@ -31,6 +32,19 @@ COLUMNS = {
     "quality": "str",
 }
 """Columns of a frame and their dtypes; objects are Decimals, or None."""
+
+LATEST = {
+    "data_type": "str",
+    "symbol": "str",
+    "price": "object",
+    "currency": "str",
+    "observed_at": "datetime64[us, UTC]",
+    "fetched_at": "datetime64[us, UTC]",
+    "provider": "str",
+    "state": "str",
+    "frozen_since": "datetime64[us, UTC]",
+}
+"""Columns of a frame of latest prices, and their dtypes."""
 
 _ENOUGH = Context(prec=30)
 """Enough digits for any amount at any scale, whatever precision the caller has set for decimal."""
@@ -93,6 +107,30 @@ def make_frame(
         "quality": _texts(qualities, rows),
     }
     return DataFrame(columns, index=index, copy=False)
+
+
+def joined(histories: Iterable[tuple[str, DataFrame]]) -> DataFrame:
+    """The frames of several symbols as one, with the symbol and the time as its first columns."""
+    from pandas import concat
+
+    nothing = make_frame(*[None] * len(Columns._fields)).reset_index()
+    nothing.insert(0, "symbol", _texts(None, 0))
+    found = [nothing]
+    for symbol, history in histories:
+        if len(history):
+            frame = history.reset_index()
+            frame.insert(0, "symbol", _texts(BETWEEN.join([symbol.encode()] * len(frame)), len(frame)))
+            found.append(frame)
+    return concat(found[1:] or found, ignore_index=True)
+
+
+def frame_of_latest(prices: Iterable[LatestPrice]) -> DataFrame:
+    """Latest prices as a frame, one row a price."""
+    from pandas import DataFrame
+
+    rows = list(prices)
+    columns = {name: [getattr(price, name) for price in rows] for name in LATEST}
+    return DataFrame(columns, dtype="object").astype(LATEST)
 
 
 def _times(sent: bytes | None) -> DatetimeIndex:

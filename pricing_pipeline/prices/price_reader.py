@@ -108,6 +108,12 @@ def latest(connection: Connection, *symbols: str, data_type: str | None = None) 
     return [_latest(row) for row in rows]
 
 
+def latest_of_type(connection: Connection, data_type: str) -> list[LatestPrice]:
+    """The latest prices of all symbols of a data type, by symbol."""
+    rows = connection.execute(query("prices.latest"), {"symbols": None, "data_type": data_type})
+    return [_latest(row) for row in rows]
+
+
 def read(connection: Connection, symbol: str, data_type: str | None = None) -> Reading:
     """The result of `latest` for a symbol, and that of `request`."""
     return Reading(latest(connection, symbol, data_type=data_type), request(connection, [symbol], data_type))
@@ -354,6 +360,19 @@ def _parts(connection: Connection, parameters: Mapping[str, Any]) -> Iterator[tu
 
 
 _ROWS_OF_A_PART = 10_000
+
+
+def symbols_between(
+    connection: Connection, data_type: str, first_day: date, last_day: date, *, as_of: datetime | None = None
+) -> list[str]:
+    """The symbols of a data type that have values between two days, wherever these are stored, or had some `as_of`."""
+    parameters = {
+        "data_type": data_type,
+        "first_day": first_day,
+        "last_day": last_day,
+        "as_of": as_of,
+    }
+    return list(connection.execute(query("history.symbols"), parameters).scalars())
 
 
 def months(

@@ -203,7 +203,8 @@ def _imported(folder: str) -> Iterator[str]:
 @pytest.mark.parametrize(
     ("folder", "allowed"),
     [
-        ("pricing_pipeline", [*RUNTIME, *OPTIONAL["parquet"]]),
+        # Whoever wants frames of polars has it.
+        ("pricing_pipeline", [*RUNTIME, *(test for test in GROUPS["test"] if test.name == "polars")]),
         ("migrations", RUNTIME),
         ("pricing_pipeline_tests", DIRECT),
         ("client/pricing_client", OF_CLIENT),
@@ -234,7 +235,7 @@ import importlib, pkgutil, sys
 sys.modules |= dict.fromkeys({extra})
 import pricing_pipeline
 for found in pkgutil.walk_packages(pricing_pipeline.__path__, "pricing_pipeline.", onerror=lambda name: None):
-    if not found.name.startswith(("pricing_pipeline.defs", "pricing_pipeline.definitions")):
+    if not found.name.startswith(tuple(f"pricing_pipeline.{{name}}" for name in ("dagster", "definitions", "defs"))):
         importlib.import_module(found.name)
 from pricing_pipeline.cli import app
 app(["up", "--no-demo"])

@@ -7,6 +7,25 @@ WHERE data_type = :data_type
   AND observed_at < (CAST(:last_day AS timestamp) + interval '1 day') AT TIME ZONE 'UTC'
 GROUP BY 1 ORDER BY 1;
 
+-- name: symbols
+-- Symbols of a type with values between two days, in the database or in a file; with a time also those that had some.
+SELECT i.symbol
+FROM pricing.data_type_registry r JOIN pricing.instruments i USING (asset_class)
+CROSS JOIN (SELECT CAST(CAST(:first_day AS date) AS timestamp) AT TIME ZONE 'UTC' AS since,
+                   CAST(CAST(:last_day AS date) + 1 AS timestamp) AT TIME ZONE 'UTC' AS before) span
+WHERE r.data_type = :data_type
+  AND (EXISTS (SELECT FROM pricing.price_history h
+               WHERE h.data_type = :data_type AND h.symbol = i.symbol
+                 AND h.observed_at >= span.since AND h.observed_at < span.before)
+       OR EXISTS (SELECT FROM pricing.moved_days m
+                  WHERE (m.data_type, m.symbol) = (r.data_type, i.symbol)
+                    AND m.noted_days && daterange(CAST(:first_day AS date), CAST(:last_day AS date), '[]'))
+       OR (CAST(:as_of AS timestamptz) IS NOT NULL
+           AND EXISTS (SELECT FROM pricing.price_revisions v
+                       WHERE v.data_type = :data_type AND v.symbol = i.symbol
+                         AND v.observed_at >= span.since AND v.observed_at < span.before)))
+ORDER BY i.symbol COLLATE "C";
+
 -- name: parts
 -- Spans of whole UTC days with values of one symbol, so that none has many more than so many rows; what was believed is counted, too.
 -- One span, if it has no more values: they are counted three times as fast as they are numbered.

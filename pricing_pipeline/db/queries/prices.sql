@@ -67,8 +67,8 @@ WHERE u.day >= greatest(r.history_from, i.listed_on) AND u.day < (pricing.clock(
   AND NOT pricing.has_moved(r.data_type, u.symbol, u.day);
 
 -- name: latest
--- Latest prices of some symbols, of one data type or all, with age in seconds, verdict on freshness, and whether they
--- are paused.
+-- Latest prices of some symbols, or with NULL of all, of one data type or all, with age in seconds, verdict on
+-- freshness, and whether they are paused.
 SELECT l.data_type, l.symbol, l.amount, l.scale, l.currency, l.observed_at, l.fetched_at, l.provider,
        extract(epoch FROM pricing.clock() - l.fetched_at)::float8 AS age_seconds,
        pricing.verdict_on(l.data_type, l.symbol) AS state,
@@ -78,7 +78,7 @@ SELECT l.data_type, l.symbol, l.amount, l.scale, l.currency, l.observed_at, l.fe
                 false) AS provider_active,
        CASE WHEN l.observed_at - l.changed_at > pricing.frozen_after(r.fetcher) THEN l.changed_at END AS frozen_since
 FROM pricing.latest_prices l JOIN pricing.data_type_registry r USING (data_type)
-WHERE l.symbol = ANY (CAST(:symbols AS text[]))
+WHERE (CAST(:symbols AS text[]) IS NULL OR l.symbol = ANY (CAST(:symbols AS text[])))
   AND (CAST(:data_type AS text) IS NULL OR l.data_type = CAST(:data_type AS text))
 ORDER BY l.data_type, l.symbol;
 
