@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+_SETTING = "the url of PricingReader"
 _FIRST_DAY = date(1, 1, 1)
 _NO_POLARS = (
     "a frame of polars needs polars, which is not installed here. Install it beside Dagster: pip install polars. "
@@ -94,7 +95,7 @@ class PricingReader(dg.ConfigurableResource[Any]):
         """What Dagster makes of a resource. Raises SettingsError for a password that it would show and keep."""
         url = self.url
         if url is not None and not isinstance(url, dg.EnvVar) and not self._is_in_a_run:
-            parsed = checked_url(url, "the url of PricingReader")
+            parsed = checked_url(url, _SETTING)
             if parsed.password is not None or {"password", "sslpassword"} & parsed.query.keys():
                 raise SettingsError(
                     "the url of PricingReader has a password in it, which Dagster would show in its UI and keep in its "
@@ -206,8 +207,7 @@ class PricingReader(dg.ConfigurableResource[Any]):
     def _connection(self) -> Iterator[Connection]:
         """A session for one read: assets read now and then, and leave none open in processes that are not ours."""
         url = self.url if self.url is not None else reader_url(load_settings_as_guest())
-        checked_url(url, "the url of PricingReader")
-        engine = make_engine(url, pool_size=1)
+        engine = make_engine(url, pool_size=1, setting=_SETTING)
         try:
             with engine.connect() as connection:
                 yield connection.execution_options(

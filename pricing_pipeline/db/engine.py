@@ -20,6 +20,7 @@ from pricing_pipeline.db.query_loader import named
 from pricing_pipeline.errors import DatabaseError, ReadReplica, SettingsError
 
 _CURSOR = "pricing_pipeline.cursor"
+_SETTING = "pricing_pipeline_setting"
 
 _KEEPALIVES = {
     "keepalives_idle": 15,
@@ -37,8 +38,10 @@ _CONNECT_ARGS: Mapping[str, Any] = {
 }
 
 
-def make_engine(url: str, *, pool_size: int = 5, connect_timeout: int = 10) -> Engine:
-    """Make an engine for a libpq URL (`postgresql://...`, socket or TCP).
+def make_engine(
+    url: str, *, pool_size: int = 5, connect_timeout: int = 10, setting: str = "PRICING_DATABASE_URL"
+) -> Engine:
+    """Make an engine for a libpq URL (`postgresql://...`, socket or TCP) that was given as `setting`.
 
     Connections are checked before use, so that a restarted server causes no errors. Works behind PgBouncer in
     transaction mode. The server ends a session whose transaction idles for 30 s; a wait for a lock ends after 2 s, and
@@ -48,13 +51,14 @@ def make_engine(url: str, *, pool_size: int = 5, connect_timeout: int = 10) -> E
     DatabaseError.
     """
     engine = create_engine(
-        checked_url(url).set(drivername="postgresql+psycopg"),
+        checked_url(url, setting).set(drivername="postgresql+psycopg"),
         pool_size=pool_size,
         max_overflow=pool_size,
         # A session plans each statement once: few busy sessions are faster than many that take turns.
         pool_use_lifo=True,
         pool_pre_ping=True,
         connect_args={**_CONNECT_ARGS, "connect_timeout": connect_timeout},
+        execution_options={_SETTING: setting},
     )
     # First, because SQLAlchemy's own first query fails if text comes as bytes.
     event.listen(engine, "connect", _require_unicode, insert=True)
@@ -204,7 +208,7 @@ def raise_as_sqlalchemys(
     is_disconnect = driver.closed or connection.dialect.is_disconnect(error, connection.connection, None)  # type: ignore[arg-type]
     if is_disconnect:
         connection.invalidate(error)
-    _raise_clear(connection.engine.url, error, is_disconnect=is_disconnect)
+    _raise_clear(connection.engine, error, is_disconnect=is_disconnect)
     raise DBAPIError.instance(statement, None, error, psycopg.Error) from error
 
 
@@ -286,21 +290,24 @@ def _clear_error(context: ExceptionContext) -> None:
         return  # Ctrl-C or the end of a run during a statement: the session is lost, not the server
     is_disconnect = context.is_disconnect or context.connection is None
     # A failed ping is no error yet: the pool then makes a new session, and raising here would prevent that.
-    url = context.engine.url if context.engine else None
-    _raise_clear(url, context.original_exception, is_disconnect=is_disconnect and not context.is_pre_ping)
+    _raise_clear(
+        context.engine, context.original_exception, is_disconnect=is_disconnect and not context.is_pre_ping
+    )
 
 
-def _raise_clear(url: URL | None, error: BaseException, *, is_disconnect: bool) -> None:
+def _raise_clear(engine: Engine | None, error: BaseException, *, is_disconnect: bool) -> None:
     """Raise a clear error if no server answers, or if it takes no writes; otherwise do nothing."""
-    address = masked(url) if url is not None else "its address"
+    address = masked(engine.url) if engine is not None else "its address"
+    options = engine.get_execution_options() if engine is not None else {}
+    setting = options.get(_SETTING, "PRICING_DATABASE_URL")
     if isinstance(error, errors.ReadOnlySqlTransaction):
         raise ReadReplica(
             f"the database at {address} takes no writes: it is a read replica, or set read-only. "
-            "Point PRICING_DATABASE_URL at the primary."
+            f"Point {setting} at the primary."
         ) from error
     if is_disconnect:
         lines = str(error).strip().splitlines() or ["no reason given"]
         raise DatabaseError(
             f"the database at {address} does not answer: {lines[0]}. "
-            "Check that the server runs and that PRICING_DATABASE_URL is right."
+            f"Check that the server runs and that {setting} is right."
         ) from error
