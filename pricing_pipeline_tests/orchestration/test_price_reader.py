@@ -39,6 +39,7 @@ from pricing_pipeline_tests.fixtures.database import TestServer
 from pricing_pipeline_tests.fixtures.logins import a_login
 from pricing_pipeline_tests.support.examples import examples
 from pricing_pipeline_tests.support.filing import export_all, fill, keep, move_all, reads_of
+from pricing_pipeline_tests.support.patience import wait_until
 
 SYMBOLS = ("FA", "fa.X")
 VARIABLE = "URL_OF_THEIRS"
@@ -177,6 +178,20 @@ def test_g8_digits_survive_that_no_binary_float_has(core: Core, prices: PricingR
     assert [str(close) for close in found.pandas()["close"]] == [str(exact), "999999999999999999"]
 
 
+def test_g8_a_symbol_whose_values_have_all_been_revised_away_is_there_as_of_then(
+    core: Core, prices: PricingReader
+) -> None:
+    core.rows(
+        "INSERT INTO pricing.price_revisions (data_type, symbol, observed_at, amount, scale, provider, call_id,"
+        " recorded_at, revised_at, revised_by) VALUES ('equity_daily', 'IBM', '2020-02-03Z', 150, 2, 'twelvedata', 1,"
+        " '2020-02-04Z', '2020-02-06Z', 2)"
+    )
+    (row,) = told(prices.history(DAILY, **MONTH, as_of=datetime(2020, 2, 5, tzinfo=UTC)).pandas())
+    assert (row["symbol"], row["close"]) == ("IBM", Decimal("1.50"))
+    assert prices.history(DAILY, **MONTH, as_of=datetime(2020, 2, 7, tzinfo=UTC)).arrow().num_rows == 0
+    assert prices.history(DAILY, **MONTH).arrow().num_rows == 0
+
+
 def test_g8_what_cannot_be_read_is_refused_in_a_sentence(core: Core, prices: PricingReader) -> None:
     core.rows(
         "INSERT INTO pricing.data_type_registry (data_type, fetcher, default_ttl_minutes, asset_class)"
@@ -235,8 +250,8 @@ def test_g8_a_read_leaves_no_session(core: Core, prices: PricingReader, url: str
     prices.latest(QUOTE).pandas()
     with pytest.raises(UnknownDataType):
         prices.history("nothing").pandas()
-    sessions = "SELECT count(*) FROM pg_stat_activity WHERE usename = :name AND state <> 'idle'"
-    assert core.one(sessions, name=make_url(url).username) == 0
+    sessions = "SELECT count(*) FROM pg_stat_activity WHERE usename = :name"
+    wait_until(lambda: core.one(sessions, name=make_url(url).username) == 0)
 
 
 # ── The address ──────────────────────────────────────────────────────────────────────────────────────────
