@@ -296,7 +296,7 @@ def test_g8_an_error_about_the_address_shows_no_password(core: Core) -> None:
         PricingReader(url="postgresql://ann:canary@db:x/prices").latest(QUOTE).pandas()
     assert "canary" not in str(refused.value)
     with pytest.raises(
-        DatabaseError, match="does not answer.*that the url of PricingReader is right"
+        DatabaseError, match=r"does not answer.*that the url of PricingReader is right"
     ) as lost:
         PricingReader(url="postgresql://ann:canary@127.0.0.1:9/prices").latest(QUOTE).pandas()
     assert "canary" not in "".join(map(str, [lost.value, lost.value.__cause__]))
