@@ -10,12 +10,11 @@ import dagster as dg
 import pytest
 from sqlalchemy.exc import DBAPIError
 
-from pricing_pipeline import sample
+from pricing_pipeline import sample, settings
 from pricing_pipeline.api.page.reading import read
 from pricing_pipeline.api.page.rendering import sections
+from pricing_pipeline.dagster.building import assembled
 from pricing_pipeline.db.migrate import run_script
-from pricing_pipeline.definitions import build
-from pricing_pipeline.defs import page_links as page_links_module
 from pricing_pipeline.defs.snapshot import RegistrySnapshot
 from pricing_pipeline.domain.data_types import Contents, DataType, Fetcher
 from pricing_pipeline.registry import data_type_registry
@@ -272,11 +271,11 @@ def test_g1_loading_many_types_reads_the_settings_a_few_times(monkeypatch: pytes
     """Reading them for each asset took nine tenths of the load of 500 types."""
     reads: list[None] = []
 
-    def counted() -> Settings:
+    def counted(*_: object) -> Settings:
         reads.append(None)
         return Settings()
 
-    monkeypatch.setattr(page_links_module, "load_settings", counted)
+    monkeypatch.setattr(settings, "load_settings", counted)
     kinds = tuple(
         DataType(
             f"type_{n}",
@@ -293,5 +292,5 @@ def test_g1_loading_many_types_reads_the_settings_a_few_times(monkeypatch: pytes
         for n in range(50)
     )
     routes = {kind.data_type: ["twelvedata"] for kind in kinds}
-    assert build(RegistrySnapshot(1, kinds, {"twelvedata": "https://api.example.com"}, routes))
+    assert assembled(RegistrySnapshot(1, kinds, {"twelvedata": "https://api.example.com"}, routes))
     assert len(reads) <= 5
