@@ -136,8 +136,6 @@ class Settings(BaseSettings):
     """libpq URL of the pricing database past a pooler, for wake-ups; `database_url` when unset."""
     replica_url: SecretStr | None = None
     """libpq URL of a streaming replica for reads of the HTTP API; all reads go to the primary when unset."""
-    reader_url: SecretStr | None = None
-    """libpq URL by which other people's Dagster assets read prices; `database_url` when unset."""
     replica_max_lag_seconds: float = Field(10, ge=1, le=3600)
     """A replica that lags more is not read."""
     dagster_url: SecretStr | None = None

@@ -14,7 +14,7 @@ from dagster._core.run_coordinator import SubmitRunContext
 from dagster._core.workspace.context import WorkspaceProcessContext
 from dagster._daemon.run_coordinator import QueuedRunCoordinatorDaemon
 
-from pricing_pipeline.defs.naming import PLAIN
+from pricing_pipeline.defs.naming import PLAIN, Naming
 from pricing_pipeline_tests.fixtures.core import QUOTE, Core
 from pricing_pipeline_tests.fixtures.dagster import RANGE_START, ROOT, a_daemon, a_run, move
 from pricing_pipeline_tests.support.patience import PATIENCE
@@ -99,6 +99,19 @@ def test_g3_g6_whatever_people_start_two_runs_of_theirs_work_and_a_drain_never_w
     assert [run.run_id for run in beside] == [stranger.run_id]
     assert waiting <= marked
     assert marked.isdisjoint(run.run_id for run in (drain, check, stranger, *short))
+
+
+def test_g8_runs_of_people_are_told_apart_under_a_prefix_too(
+    queue: Queue, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PRICING_ASSET_PREFIX", "eu/prices")
+    chosen = frozenset([Naming.under("eu/prices").commodity_lists])
+    lists = queue.submit(a_run(queue.instance, NOT_STARTED, job=ALL_ASSETS, asset_selection=chosen))
+    short = [queue.queued({}, f"eu_prices_{job}") for job in ("check_prices", "sync_commodities")]
+    by_hand = [queue.queued({}, job) for job in ("eu_prices_refresh", "check_prices")]
+    marked = {run.run_id for run in queue.instance.get_runs(dg.RunsFilter(tags={"pricing/by-hand": "true"}))}
+    assert marked == {run.run_id for run in by_hand}
+    assert marked.isdisjoint(run.run_id for run in (lists, *short))
 
 
 def test_g3_ten_runs_of_others_work_and_a_drain_never_waits(queue: Queue) -> None:

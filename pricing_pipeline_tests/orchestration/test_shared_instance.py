@@ -35,6 +35,7 @@ from pricing_pipeline.defs.daemon import prepare
 from pricing_pipeline.defs.draining import drain_tags
 from pricing_pipeline.defs.ours import leave_others_alone, made_here
 from pricing_pipeline.defs.pruning import prune_runs
+from pricing_pipeline.defs.resources import PricingDatabase
 from pricing_pipeline.defs.snapshot import last_good, take
 from pricing_pipeline.errors import SettingsError
 from pricing_pipeline.registry import data_type_registry
@@ -387,7 +388,7 @@ def test_g7_drains_go_ahead_only_where_nobody_waits_for_a_place(
     DagsterPostgresStorage(dagster_url, should_autocreate_tables=True)
     with dg.DagsterInstance.get() as instance:
         nightly = a_run(instance, Status.QUEUED)
-        drain = a_run(instance, Status.QUEUED, drain_tags(instance, core.engine))
+        drain = a_run(instance, Status.QUEUED, drain_tags(instance, PricingDatabase()))
         with a_daemon(instance) as workspace:
             list(QueuedRunCoordinatorDaemon(interval_seconds=2).run_iteration(workspace))
         launched_first = instance.run_launcher.queue()[0].run_id  # type: ignore[attr-defined]

@@ -146,7 +146,7 @@ def test_b23_a_code_location_that_does_not_load_is_noted_with_the_first_line_of_
     def fail(*_: object) -> None:
         raise RuntimeError("Conflicting definitions\nand more")
 
-    monkeypatch.setattr(definitions, "build", fail)
+    monkeypatch.setattr(definitions, "build_defs", fail)
     with (
         newly_loading(),
         create_test_daemon_workspace_context(InProcessWorkspaceLoadTarget(_ORIGIN), instance) as workspace,

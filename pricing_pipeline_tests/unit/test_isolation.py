@@ -34,6 +34,8 @@ def other_than_default(name: str) -> str:
         return "of-the-user/1.0"
     if name.endswith("_port") or isinstance(default, int | float):
         return "33"
+    if name == "asset_prefix":
+        return "of_the_user"
     if name.endswith("_address"):
         return "127.0.0.2"
     if name.endswith("_keys"):
