@@ -301,7 +301,7 @@ def test_g1_each_history_names_its_own_schedule_and_lists_no_other(stage: Stage,
     named = {name: stage.spec("price_history", name).metadata.get("schedule") for name in (NAV, DAILY, QUOTE)}
     assert named == {
         NAV: "mf_nav_schedule: 30 23 * * * (Asia/Kolkata)",
-        DAILY: "equity_daily_schedule: 0 1 * * * (UTC)",
+        DAILY: "equity_daily_schedule: 0 1 * * * (America/New_York)",
         QUOTE: None,
     }
     with a_daemon(stage.instance) as workspace:
