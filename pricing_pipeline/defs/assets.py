@@ -25,6 +25,7 @@ from pricing_pipeline.defs.naming import REFRESH_OP
 from pricing_pipeline.defs.page_links import page_address, page_link
 from pricing_pipeline.defs.reports import Reporter
 from pricing_pipeline.defs.resources import Allowances, PricingDatabase, Providers, given, needed
+from pricing_pipeline.defs.schedules import schedule_name
 from pricing_pipeline.defs.snapshot import RegistrySnapshot
 from pricing_pipeline.defs.sources import url_metadata
 from pricing_pipeline.domain.data_types import Contents, DataType
@@ -195,6 +196,7 @@ def _stored_spec(
         metadata={
             "dagster/table_name": shown(type_).table.format(type_.data_type),
             **_columns(shown(type_).stored_columns),
+            **_schedule(type_),
             **page_link(
                 page, "backfills" if type_.contents is Contents.PRICES else f"type-{type_.data_type}"
             ),
@@ -226,6 +228,15 @@ def _history_sentence(type_: DataType) -> str:
     if type_.history_from is None:
         return "History grows as quotes arrive; its provider has none to backfill."
     return f"History from {type_.history_from} can be backfilled: choose months under Materialize."
+
+
+def _schedule(type_: DataType) -> dict[str, str]:
+    """The schedule of a type, which Dagster does not show with the asset, because it targets the job of drains."""
+    if type_.refresh_schedule is None:
+        return {}
+    return {
+        "schedule": f"{schedule_name(type_.data_type)}: {type_.refresh_schedule} ({type_.schedule_timezone})"
+    }
 
 
 def _no_schedule(fault: str | None) -> str:

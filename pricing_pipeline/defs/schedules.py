@@ -17,7 +17,7 @@ from pricing_pipeline.defs.internals import (
     get_latest_completed_cron_tick,
     is_valid_cron_schedule,
 )
-from pricing_pipeline.defs.naming import Naming
+from pricing_pipeline.defs.naming import REFRESH_JOB, Naming
 from pricing_pipeline.defs.resources import PricingDatabase, given, needed
 from pricing_pipeline.defs.snapshot import RegistrySnapshot
 from pricing_pipeline.demand import drains, schedules
@@ -68,7 +68,8 @@ def _schedule(type_: DataType, naming: Naming) -> dg.ScheduleDefinition:
     @dg.schedule(
         required_resource_keys=needed(naming, PricingDatabase),
         name=naming.name(schedule_name(type_.data_type)),
-        target=[naming.stored_key(type_)],  # so that the asset's page shows it, and only it
+        # With its asset as the target it would make a job: 500 types took minutes to load. The asset names it instead.
+        job_name=naming.name(REFRESH_JOB),
         cron_schedule=cron,
         execution_timezone=type_.schedule_timezone,
         default_status=dg.DefaultScheduleStatus.RUNNING,

@@ -10,7 +10,7 @@ import dagster as dg
 import pytest
 from sqlalchemy.exc import DBAPIError
 
-from pricing_pipeline import sample, settings
+from pricing_pipeline import sample
 from pricing_pipeline.api.page.reading import read
 from pricing_pipeline.api.page.rendering import sections
 from pricing_pipeline.dagster.building import assembled
