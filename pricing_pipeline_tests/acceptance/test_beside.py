@@ -119,9 +119,14 @@ def test_g3_g7_a_location_of_others_works_beside_ours_and_nothing_of_it_is_left(
     assert stack.state()["processes"]["location-analytics"]["restarts"] == 0
     _knows_little(stack, folder)
 
-    os.kill(stack.state()["pid"], signal.SIGKILL)
-    stack.wait_for_end()
-    stack.wait_until("the end of all processes", lambda: stack.processes() == [])
+    for number in (signal.SIGKILL, signal.SIGINT):
+        os.kill(stack.state()["pid"], number)
+        stack.wait_for_end()
+        stack.wait_until("the end of all processes", lambda: stack.processes() == [])
+        if number is signal.SIGKILL:
+            (folder / "server.told").unlink()
+            stack.start()
+            stack.wait_until("their code server", (folder / "server.told").exists)
 
 
 def _knows_little(stack: Stack, folder: Path) -> None:
