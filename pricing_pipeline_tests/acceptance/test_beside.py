@@ -99,8 +99,8 @@ def test_g3_g7_a_location_of_others_works_beside_ours_and_nothing_of_it_is_left(
     beside: tuple[Stack, Path],
 ) -> None:
     stack, folder = beside
-    stack.wait_until("a run of their sensor", lambda: materialized(stack, "source"))
-    stack.wait_until("a run of their condition", lambda: materialized(stack, "eager_one"))
+    stack.wait_until("a run of their sensor", lambda: bool(materialized(stack, "source")))
+    stack.wait_until("a run of their condition", lambda: bool(materialized(stack, "eager_one")))
     params = {"assetSelection": [{"path": ["parted"]}], "partitionNames": ["a", "b"]}
     assert "backfillId" in stack.graphql(BACKFILL, params=params)["launchPartitionBackfill"]
     stack.wait_until(
@@ -113,15 +113,20 @@ def test_g3_g7_a_location_of_others_works_beside_ours_and_nothing_of_it_is_left(
             == ["COMPLETED_SUCCESS"]
         ),
     )
-    stack.wait_until("a run of their schedule", lambda: materialized(stack, "hourly"))
+    stack.wait_until("a run of their schedule", lambda: bool(materialized(stack, "hourly")))
     assert stack.runs(statuses=["FAILURE"]) == []
     assert f"{folder}/bad.yaml is not YAML" in stack.log.read_text()
     assert stack.state()["processes"]["location-analytics"]["restarts"] == 0
     _knows_little(stack, folder)
 
-    os.kill(stack.state()["pid"], signal.SIGKILL)
-    stack.wait_for_end()
-    stack.wait_until("the end of all processes", lambda: stack.processes() == [])
+    for number in (signal.SIGKILL, signal.SIGINT):
+        os.kill(stack.state()["pid"], number)
+        stack.wait_for_end()
+        stack.wait_until("the end of all processes", lambda: stack.processes() == [])
+        if number is signal.SIGKILL:
+            (folder / "server.told").unlink()
+            stack.start()
+            stack.wait_until("their code server", (folder / "server.told").exists)
 
 
 def _knows_little(stack: Stack, folder: Path) -> None:

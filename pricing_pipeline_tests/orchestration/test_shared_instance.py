@@ -380,7 +380,9 @@ def test_g7_drains_go_ahead_only_where_nobody_waits_for_a_place(
     """Each asks for its successor before it ends, so at a limit of one nobody else would ever have a turn."""
     config = dagster_home / "dagster.yaml"
     config.write_text(
-        config.read_text().replace("max_concurrent_runs: -1", f"max_concurrent_runs: {limit}")
+        config.read_text()
+        .replace("max_concurrent_runs: -1", f"max_concurrent_runs: {limit}")
+        .replace("dequeue_use_threads: true", "dequeue_use_threads: false")  # which launch in no order
         + "\nrun_launcher:\n  module: dagster._core.test_utils\n  class: MockedRunLauncher\n"
     )
     if is_ours:
