@@ -24,7 +24,7 @@ from dagster._core.scheduler.instigation import (
 from dagster._core.test_utils import create_run_for_test, create_test_daemon_workspace_context
 from dagster._core.types.loadable_target_origin import LoadableTargetOrigin
 from dagster._core.workspace.context import WorkspaceProcessContext
-from dagster._core.workspace.load_target import PythonFileTarget
+from dagster._core.workspace.load_target import InProcessWorkspaceLoadTarget
 
 from pricing_pipeline.defs.daemon import prepare, served
 from pricing_pipeline.defs.ours import Beside, leave_others_alone
@@ -54,7 +54,8 @@ def instance(tmp_path: Path) -> Iterator[dg.DagsterInstance]:
 @pytest.fixture
 def workspace(instance: dg.DagsterInstance, tmp_path: Path) -> Iterator[WorkspaceProcessContext]:
     (tmp_path / "theirs.py").write_text(THEIRS)
-    target = PythonFileTarget(str(tmp_path / "theirs.py"), None, None, location_name="theirs")
+    code = LoadableTargetOrigin(python_file=str(tmp_path / "theirs.py"))
+    target = InProcessWorkspaceLoadTarget(InProcessCodeLocationOrigin(code, location_name="theirs"))
     with create_test_daemon_workspace_context(target, instance) as workspace:
         yield workspace
 

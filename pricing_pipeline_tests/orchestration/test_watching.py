@@ -13,12 +13,13 @@ from pathlib import Path
 
 import dagster as dg
 import pytest
+from dagster._core.remote_origin import InProcessCodeLocationOrigin
 from dagster._core.test_utils import create_test_daemon_workspace_context, freeze_time
+from dagster._core.types.loadable_target_origin import LoadableTargetOrigin
 from dagster._core.workspace.context import WorkspaceProcessContext
 from dagster._core.workspace.load_target import (
     GrpcServerTarget,
     InProcessWorkspaceLoadTarget,
-    PythonFileTarget,
 )
 from dagster._daemon.sensor import execute_sensor_iteration
 
@@ -205,7 +206,8 @@ def test_b23_nobody_is_told_of_a_code_location_of_others_that_does_not_load(
     instance: dg.DagsterInstance, tmp_path: Path
 ) -> None:
     (tmp_path / "theirs.py").write_text("raise RuntimeError")
-    target = PythonFileTarget(str(tmp_path / "theirs.py"), None, None, location_name="theirs")
+    code = LoadableTargetOrigin(python_file=str(tmp_path / "theirs.py"))
+    target = InProcessWorkspaceLoadTarget(InProcessCodeLocationOrigin(code, location_name="theirs"))
     with create_test_daemon_workspace_context(target, instance) as workspace:
         assert Watch(workspace).failing()[Kind.LOCATION].keys() == {"theirs"}
         assert Watch(workspace, {"theirs"}).failing() == {Kind.LOCATION: {}, Kind.SENSOR: {}}
