@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 
@@ -23,6 +23,15 @@ class DataVersion:
     month: date | None
     version: int
     changes: int
+
+
+def note(connection: Connection, data_type: str, months: Mapping[date, int]) -> None:
+    """Note, in the transaction that stores it, how many values of UTC months of a history have changed.
+
+    Functions that store prices do this themselves.
+    """
+    parameters = {"data_type": data_type, "months": list(months), "changes": list(months.values())}
+    connection.execute(query("changes.note"), parameters)
 
 
 def note_latest(connection: Connection, data_type: str, changes: int) -> None:

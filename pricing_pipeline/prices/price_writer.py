@@ -16,7 +16,7 @@ from pricing_pipeline.domain.bars import Bars
 from pricing_pipeline.domain.calls import Call, Receipt
 from pricing_pipeline.domain.observations import Observation, Observations, Rows
 from pricing_pipeline.domain.windows import Window
-from pricing_pipeline.prices import columns, known_values
+from pricing_pipeline.prices import changes, columns, known_values
 from pricing_pipeline.validation.knowledge import Known
 
 _FRIDAY = 4
@@ -63,6 +63,7 @@ def _store_span(connection: Connection, call: Call, observations: Observations, 
         ((added, revised),) = driver_rows(connection, driver_query("prices.merge_bars"), parameters)
         return Stored(symbol, added, revised)
     driver_copy(connection, driver_query("prices.copy_history"), rows)
+    changes.note(connection, call.data_type, observations.months())
     return Stored(symbol, len(observations), 0)
 
 

@@ -2,6 +2,11 @@
 -- Note that so much of what is latest of a type has changed.
 SELECT pricing.note_latest_changes(:data_type, :changes);
 
+-- name: note
+-- Note that so many values of these months have changed in the history of a type.
+INSERT INTO pricing.data_changes (data_type, month, changes)
+SELECT :data_type, u.month, u.changes FROM unnest(CAST(:months AS date[]), CAST(:changes AS bigint[])) AS u (month, changes);
+
 -- name: number
 -- Give the changes since the last time their numbers.
 SELECT pricing.number_changes();
