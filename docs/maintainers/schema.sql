@@ -44,10 +44,6 @@ CREATE SEQUENCE pricing.credential_version_seq;
 GRANT SELECT, USAGE ON SEQUENCE pricing.credential_version_seq TO pricing_worker;
 
 -- 
-CREATE SEQUENCE pricing.data_version_seq;
-GRANT SELECT, USAGE ON SEQUENCE pricing.data_version_seq TO pricing_worker;
-
--- 
 CREATE SEQUENCE pricing.etl_warnings_warning_id_seq;
 GRANT SELECT, USAGE ON SEQUENCE pricing.etl_warnings_warning_id_seq TO pricing_worker;
 
@@ -819,7 +815,7 @@ GRANT SELECT ON TABLE pricing.data_type_registry TO pricing_worker;
 CREATE TABLE pricing.data_versions (
     data_type text NOT NULL  -- Whose data it is.
     month date NOT NULL  -- As in data_changes.
-    version bigint NOT NULL  -- Number of the last change. Dagster shows it as the data version.
+    version bigint NOT NULL  -- Number of the last change: milliseconds since 1970, or one more than the one before. Dagster shows it as the data version.
     changes bigint NOT NULL  -- How many values were ever added, changed or taken out.
     changed_at timestamp with time zone NOT NULL  -- When the last change got its number.
     CONSTRAINT data_versions_pkey PRIMARY KEY (data_type, month)
@@ -3917,6 +3913,10 @@ GRANT EXECUTE ON FUNCTION pricing.note_price_events(pricing.price_history[],text
 -- Notes what alerts, whose rows are locked, have seen, and which were told.
 CREATE FUNCTION pricing.note_price_looks(looks jsonb) RETURNS void LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.note_price_looks(jsonb) TO pricing_worker;
+
+-- Notes that so much of a product, or of its slots, has changed otherwise than by an answer about them.
+CREATE FUNCTION pricing.note_product_changes(wanted_symbol text, of_fetcher text, changes bigint) RETURNS void LANGUAGE sql SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.note_product_changes(text,text,bigint) TO pricing_worker;
 
 -- Notes which days an answer listed, and, if they begin today where the product is, confirms its pairs and those of every type of slots that asks for no more days.
 CREATE FUNCTION pricing.note_slot_windows(wanted_type text, from_provider text, from_call bigint, now_ timestamp with time zone, days jsonb) RETURNS void LANGUAGE plpgsql SET search_path=pg_temp;

@@ -12,8 +12,9 @@ SELECT :data_type, u.month, u.changes FROM unnest(CAST(:months AS date[]), CAST(
 SELECT pricing.number_changes();
 
 -- name: log
--- Which sequence of versions this is. A restored backup has another one.
-SELECT c.system_identifier || '/' || 'pricing.data_versions'::regclass::oid FROM pg_control_system() c;
+-- Which sequence of versions this is. A restored backup has another one, and so has a server that was set back in time.
+SELECT concat_ws('/', c.system_identifier, p.timeline_id, 'pricing.data_versions'::regclass::oid)
+FROM pg_control_system() c CROSS JOIN pg_control_checkpoint() p;
 
 -- name: since
 -- New versions after a version, in order.
