@@ -3914,9 +3914,9 @@ GRANT EXECUTE ON FUNCTION pricing.note_price_events(pricing.price_history[],text
 CREATE FUNCTION pricing.note_price_looks(looks jsonb) RETURNS void LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.note_price_looks(jsonb) TO pricing_worker;
 
--- Notes that so much of a product, or of its slots, has changed otherwise than by an answer about them.
-CREATE FUNCTION pricing.note_product_changes(wanted_symbol text, of_fetcher text, changes bigint) RETURNS void LANGUAGE sql SET search_path=pg_temp;
-GRANT EXECUTE ON FUNCTION pricing.note_product_changes(text,text,bigint) TO pricing_worker;
+-- Notes that so much of a thing has changed that all types of a fetcher share, as those of slots do.
+CREATE FUNCTION pricing.note_shared_changes(wanted_symbol text, of_fetcher text, changes bigint) RETURNS void LANGUAGE sql SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.note_shared_changes(text,text,bigint) TO pricing_worker;
 
 -- Notes which days an answer listed, and, if they begin today where the product is, confirms its pairs and those of every type of slots that asks for no more days.
 CREATE FUNCTION pricing.note_slot_windows(wanted_type text, from_provider text, from_call bigint, now_ timestamp with time zone, days jsonb) RETURNS void LANGUAGE plpgsql SET search_path=pg_temp;

@@ -2,6 +2,11 @@
 -- Note that so much of what is latest of a type has changed.
 SELECT pricing.note_latest_changes(:data_type, :changes);
 
+-- name: note_shared
+-- Note that so much of these things has changed, which all types of a fetcher share.
+SELECT pricing.note_shared_changes(u.symbol, :fetcher, u.changes)
+FROM unnest(CAST(:symbols AS text[]), CAST(:changes AS bigint[])) AS u (symbol, changes);
+
 -- name: note
 -- Note that so many values of these months have changed in the history of a type.
 INSERT INTO pricing.data_changes (data_type, month, changes)

@@ -25,14 +25,14 @@ COMMENT ON FUNCTION pricing.note_latest_changes(text, bigint) IS
     'Notes that so much of what is latest of a type has changed.';
 
 
-CREATE OR REPLACE FUNCTION pricing.note_product_changes(wanted_symbol text, of_fetcher text, changes bigint) RETURNS void
+CREATE OR REPLACE FUNCTION pricing.note_shared_changes(wanted_symbol text, of_fetcher text, changes bigint) RETURNS void
 LANGUAGE sql SET search_path = '' AS $$
-    SELECT pricing.note_latest_changes(r.data_type, note_product_changes.changes)
+    SELECT pricing.note_latest_changes(r.data_type, note_shared_changes.changes)
     FROM pricing.data_type_registry r JOIN pricing.instruments i USING (asset_class)
     WHERE r.fetcher = of_fetcher AND i.symbol = wanted_symbol
 $$;
-COMMENT ON FUNCTION pricing.note_product_changes(text, text, bigint) IS
-    'Notes that so much of a product, or of its slots, has changed otherwise than by an answer about them.';
+COMMENT ON FUNCTION pricing.note_shared_changes(text, text, bigint) IS
+    'Notes that so much of a thing has changed that all types of a fetcher share, as those of slots do.';
 
 
 CREATE OR REPLACE FUNCTION pricing.number_changes() RETURNS integer
