@@ -174,11 +174,13 @@ def _month_events(
     versions = changes.current(connection, name, sorted(months))
     wanted = [*versions]  # a type that was deleted and made anew has not all of them
     lacking = quality.lacking(connection, name, wanted)
+    # Nothing is said of a month that still lacks days: the current one may change in each tick.
+    told = [month for month in wanted if not (lacking[month].symbols and month.isoformat() in known)]
     # Old months change rarely, and may be counted for some seconds.
-    old = [month for month in wanted if months_after(month, 1) <= datetime.now(UTC).date()]
-    stored = quality.month_rows(connection, name, [month for month in wanted if month not in old])
+    old = [month for month in told if months_after(month, 1) <= datetime.now(UTC).date()]
+    stored = quality.month_rows(connection, name, [month for month in told if month not in old])
     stored |= quality.month_rows(connection, name, old, is_once=True)
-    size = asset_size(connection, name)
+    size = asset_size(connection, name) if told else {}
     events: list[Event] = []
     incomplete = []
     for month in versions:
