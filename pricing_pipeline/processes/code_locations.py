@@ -144,7 +144,11 @@ def _running(path: Path, given: Any) -> CodeLocation:
 def _started(path: Path, kind: str, given: Any) -> CodeLocation:
     code, option = _TARGETS[kind]
     options = {code: given} if isinstance(given, str) else _options(given, kind, (code, *_OPTIONS))
-    if wrong := [name for name, value in options.items() if not isinstance(value, str) or not value or not value.isprintable()]:
+    if wrong := [
+        name
+        for name, value in options.items()
+        if not isinstance(value, str) or not value or not value.isprintable()
+    ]:
         raise _Fault(f"must say {', '.join(wrong)} of a {kind} as text")
     if code not in options:
         raise _Fault(f"must say {code} of a {kind}")

@@ -111,7 +111,9 @@ def test_g2_a_type_that_was_late_when_its_last_viewer_left_stays_red_for_nobody(
     assert told(tick) == []
     assert stage.materializations("freshness", QUOTE), "late, and red"
     if is_retired:
-        core.rows("UPDATE pricing.data_type_registry SET is_active = false WHERE data_type = :name", name=QUOTE)
+        core.rows(
+            "UPDATE pricing.data_type_registry SET is_active = false WHERE data_type = :name", name=QUOTE
+        )
         stage.reload()
     core.unsubscribe("ann", (QUOTE, "AAPL"))
     clock.advance(31)

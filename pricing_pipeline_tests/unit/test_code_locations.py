@@ -127,7 +127,10 @@ def test_automation_is_on_where_others_are_served_and_costs_nothing_elsewhere(fo
         ("load_from: [{grpc_server: {port: true}}]", "must say port of a grpc_server as a number"),
         ("load_from: [{grpc_server: {port: {env: PORT}}}]", "must say port of a grpc_server as a number"),
         ("load_from: [{grpc_server: {port: 1, host: 5}}]", "must say host of a grpc_server as text"),
-        ("load_from: [{grpc_server: {port: 1, ssl: maybe}}]", "must say ssl of a grpc_server as true or false"),
+        (
+            "load_from: [{grpc_server: {port: 1, ssl: maybe}}]",
+            "must say ssl of a grpc_server as true or false",
+        ),
         (
             "load_from: [{grpc_server: {port: 1, additional_metadata: 1}}]",
             "must say additional_metadata of a grpc_server as a mapping",
