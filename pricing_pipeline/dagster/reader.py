@@ -102,8 +102,8 @@ class PricingReader(dg.ConfigurableResource[Any]):
             ours = dg.EnvVar(ours["env"]).get_value()
         if self.url != ours:
             raise SettingsError(
-                "a run's config gives the url of PricingReader, which only the code may give: whoever starts a run could "
-                "have assets made from prices of another database. Leave it out of the config"
+                "a run's config gives the url of PricingReader, which only the code may give: whoever starts a run "
+                "could have assets made from prices of another database. Leave it out of the config"
             )
 
     def get_resource_definition(self) -> Any:

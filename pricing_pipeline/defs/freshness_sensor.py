@@ -85,7 +85,8 @@ def report_freshness(snapshot: RegistrySnapshot) -> dg.SensorDefinition:
             for name in first:
                 judged = [one for one in judged if one.asset_key != naming.latest_key(name)]
                 judged += _first_checks(context, database, snapshot, types[name])
-            # A type in trouble is reported at once when it is fresh again. Its old claim stands meanwhile, and turns red.
+            # A type in trouble is reported at once when it is fresh again. Its old claim stands until then, and turns
+            # red.
             troubled = {row.data_type for row in rows if not (row.is_calm or row.is_merely_due)}
             unwatched = [name for name in reported.at if name not in watched]
             if unwatched:

@@ -172,7 +172,8 @@ def _month_events(
     A month that lacks days is observed once; `known` are those that were observed before.
     """
     versions = changes.current(connection, name, sorted(months))
-    wanted = [*versions]  # a type that was deleted and made anew has not all of them
+    # A type that was deleted and made anew has not all of them.
+    wanted = sorted(month for month in months if month in versions)
     lacking = quality.lacking(connection, name, wanted)
     # Nothing is said of a month that still lacks days: the current one may change in each tick.
     told = [month for month in wanted if not (lacking[month].symbols and month.isoformat() in known)]
@@ -183,7 +184,7 @@ def _month_events(
     size = asset_size(connection, name) if told else {}
     events: list[Event] = []
     incomplete = []
-    for month in versions:
+    for month in wanted:
         key, partition = naming.history_key(name), month.isoformat()
         metadata = month_size(stored.get(month)) | lacking_metadata(lacking[month])
         if lacking[month].symbols:
