@@ -133,7 +133,7 @@ def _running(path: Path, given: Any) -> CodeLocation:
     # Dagster refuses the whole workspace for one wrong entry: ours would not be served either.
     for name, value in server.items():
         kind, words = _OF_SERVERS[name]
-        if type(value) is not kind or not value and kind is str:
+        if not (_is_text(value) if kind is str else type(value) is kind):
             raise _Fault(f"must say {name} of a {_SERVER} as {words}")
     if ("socket" in server) == ("port" in server):
         raise _Fault(f"must name either a socket or a port of a {_SERVER}")
@@ -144,11 +144,7 @@ def _running(path: Path, given: Any) -> CodeLocation:
 def _started(path: Path, kind: str, given: Any) -> CodeLocation:
     code, option = _TARGETS[kind]
     options = {code: given} if isinstance(given, str) else _options(given, kind, (code, *_OPTIONS))
-    if wrong := [
-        name
-        for name, value in options.items()
-        if not isinstance(value, str) or not value or not value.isprintable()
-    ]:
+    if wrong := [name for name, value in options.items() if not _is_text(value)]:
         raise _Fault(f"must say {', '.join(wrong)} of a {kind} as text")
     if code not in options:
         raise _Fault(f"must say {code} of a {kind}")
@@ -171,6 +167,10 @@ def _started(path: Path, kind: str, given: Any) -> CodeLocation:
     # A `.env` of the working folder is the location's own.
     words += ["--location-name", name, "--inject-env-vars-from-instance", "--log-level", "warning"]
     return CodeLocation(name, path, (program, "-m", "dagster", "code-server", "start", *words), folder)
+
+
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str) and value != "" and value.isprintable()
 
 
 def _options(given: Any, kind: str, known: Sequence[str]) -> dict[str, Any]:

@@ -410,8 +410,9 @@ def test_d4_a_zone_set_by_hand_counts_until_it_is_taken_back(core: Core, clock: 
 
 def noted(core: Core) -> dict[str, int]:
     """By type, what has been noted since the last time."""
-    taken = "WITH t AS (DELETE FROM pricing.data_changes RETURNING *) SELECT data_type, sum(changes) AS n FROM t GROUP BY 1"
-    return {row.data_type: int(row.n) for row in core.rows(taken)}
+    found = core.rows("SELECT data_type, sum(changes)::integer AS n FROM pricing.data_changes GROUP BY 1")
+    core.rows("DELETE FROM pricing.data_changes")
+    return {row.data_type: row.n for row in found}
 
 
 def test_g8_what_changes_without_an_answer_that_brings_it_is_news(core: Core, clock: Clock) -> None:

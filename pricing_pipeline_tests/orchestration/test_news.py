@@ -187,7 +187,7 @@ def test_g8_what_is_stored_after_a_restore_is_news_whatever_was_stored_before_it
 def test_g8_what_was_stored_before_a_type_is_loaded_is_told_once_it_is(
     follower: Follower, core: Core, clock: Clock
 ) -> None:
-    """Its definitions load some seconds after its row; other processes fetch at once. So it is with one that returns."""
+    """Its definitions load some seconds after its row; others fetch at once. So it is with one that returns."""
     activate = "UPDATE pricing.data_type_registry SET is_active = :is_active WHERE data_type = :name"
     core.rows(activate, name=DAILY, is_active=False)
     follower.stage.reload()
