@@ -43,10 +43,6 @@ GRANT SELECT, USAGE ON SEQUENCE pricing.call_id_seq TO pricing_worker;
 CREATE SEQUENCE pricing.credential_version_seq;
 GRANT SELECT, USAGE ON SEQUENCE pricing.credential_version_seq TO pricing_worker;
 
--- The versions of stored data.
-CREATE SEQUENCE pricing.data_version_seq;
-GRANT SELECT, USAGE ON SEQUENCE pricing.data_version_seq TO pricing_worker;
-
 -- 
 CREATE SEQUENCE pricing.etl_warnings_warning_id_seq;
 GRANT SELECT, USAGE ON SEQUENCE pricing.etl_warnings_warning_id_seq TO pricing_worker;
@@ -818,7 +814,7 @@ GRANT SELECT ON TABLE pricing.data_type_registry TO pricing_worker;
 CREATE TABLE pricing.data_versions (
     data_type text NOT NULL  -- Whose data it is.
     month date NOT NULL  -- As in data_changes.
-    version bigint NOT NULL  -- Number of the last change. Dagster shows it as the data version.
+    version bigint NOT NULL  -- Number of the last change: milliseconds since 1970, or one more than the one before. Dagster shows it as the data version.
     changes bigint NOT NULL  -- How many values were ever added, changed or taken out.
     CONSTRAINT data_versions_pkey PRIMARY KEY (data_type, month)
     CONSTRAINT data_versions_data_type_fkey FOREIGN KEY (data_type) REFERENCES pricing.data_type_registry(data_type) ON UPDATE CASCADE ON DELETE CASCADE
@@ -3915,6 +3911,10 @@ GRANT EXECUTE ON FUNCTION pricing.note_price_events(pricing.price_history[],text
 -- Notes what alerts, whose rows are locked, have seen, and which were told.
 CREATE FUNCTION pricing.note_price_looks(looks jsonb) RETURNS void LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.note_price_looks(jsonb) TO pricing_worker;
+
+-- Notes that so much of a thing has changed that all types of a fetcher share, as those of slots do.
+CREATE FUNCTION pricing.note_shared_changes(wanted_symbol text, of_fetcher text, changes bigint) RETURNS void LANGUAGE sql SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.note_shared_changes(text,text,bigint) TO pricing_worker;
 
 -- Notes which days an answer listed, and, if they begin today where the product is, confirms its pairs and those of every type of slots that asks for no more days.
 CREATE FUNCTION pricing.note_slot_windows(wanted_type text, from_provider text, from_call bigint, now_ timestamp with time zone, days jsonb) RETURNS void LANGUAGE plpgsql SET search_path=pg_temp;

@@ -23,11 +23,11 @@ COMMENT ON TABLE pricing.data_versions IS
     'The version of the stored data of each type and month. Versions rise in the order of commits, over all rows.';
 COMMENT ON COLUMN pricing.data_versions.data_type IS 'Whose data it is.';
 COMMENT ON COLUMN pricing.data_versions.month IS 'As in data_changes.';
-COMMENT ON COLUMN pricing.data_versions.version IS 'Number of the last change. Dagster shows it as the data version.';
+COMMENT ON COLUMN pricing.data_versions.version IS
+    'Number of the last change: milliseconds since 1970, or one more than the one before. Dagster shows it as the data '
+    'version.';
 COMMENT ON COLUMN pricing.data_versions.changes IS 'How many values were ever added, changed or taken out.';
 CREATE INDEX data_versions_in_order ON pricing.data_versions (version);
-CREATE SEQUENCE pricing.data_version_seq;
-COMMENT ON SEQUENCE pricing.data_version_seq IS 'The versions of stored data.';
 
 ALTER TABLE pricing.latest_prices ADD COLUMN valued_by bigint;
 COMMENT ON COLUMN pricing.latest_prices.valued_by IS

@@ -88,8 +88,23 @@ class PricingReader(dg.ConfigurableResource[Any]):
     _is_in_a_run: bool = PrivateAttr(default=False)
 
     def setup_for_execution(self, context: dg.InitResourceContext) -> None:
-        """Note that Dagster has put the variable's value in its place."""
+        """Note that Dagster has put the variable's value in its place.
+
+        Raises SettingsError for a run whose config gives another address: its assets would be made from other prices.
+        """
         self._is_in_a_run = True
+        definition = context.resource_def
+        # In another resource it cannot be configured.
+        if getattr(definition, "configurable_resource_cls", None) is not type(self):
+            return
+        ours = (definition.config_schema.default_value or {}).get("url")
+        if isinstance(ours, dict):
+            ours = dg.EnvVar(ours["env"]).get_value()
+        if self.url != ours:
+            raise SettingsError(
+                "a run's config gives the url of PricingReader, which only the code may give: whoever starts a run "
+                "could have assets made from prices of another database. Leave it out of the config"
+            )
 
     def get_resource_definition(self) -> Any:
         """What Dagster makes of a resource. Raises SettingsError for a password that it would show and keep."""

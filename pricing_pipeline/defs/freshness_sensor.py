@@ -29,6 +29,8 @@ _TICK_JITTER_SECONDS = 1.0
 class _Reported:
     """The cursor of the freshness sensor: when each type was last reported, in Unix seconds, and the late types.
 
+    `at` is 0 of a type that is to be reported as soon as it is fresh; an event of earlier says that it was.
+
     `idle` are the types of which nothing watched can be fetched. `paused` counts the watched pairs that are paused.
     `checked` are the types whose checks were evaluated after their first prices.
     """
@@ -83,14 +85,16 @@ def report_freshness(snapshot: RegistrySnapshot) -> dg.SensorDefinition:
             for name in first:
                 judged = [one for one in judged if one.asset_key != naming.latest_key(name)]
                 judged += _first_checks(context, database, snapshot, types[name])
-            # A type in trouble is dropped from the cursor, so that it is reported at once when it is fresh again.
+            # A type in trouble is reported at once when it is fresh again. Its old claim stands until then, and turns
+            # red.
             troubled = {row.data_type for row in rows if not (row.is_calm or row.is_merely_due)}
-            unwatched = [name for name in reported.at if name in ttls and name not in watched]
+            unwatched = [name for name in reported.at if name not in watched]
             if unwatched:
                 # Nothing is claimed of them any more: an old claim would turn red.
                 context.instance.wipe_assets(list(map(naming.freshness_key, unwatched)))
-            kept = {name: at for name, at in reported.at.items() if name in ttls and name in watched}
-            kept = {name: at for name, at in kept.items() if name not in troubled}
+            kept = {
+                name: 0.0 if name in troubled else at for name, at in reported.at.items() if name in watched
+            }
             return dg.SensorResult(
                 asset_events=[
                     *judged,

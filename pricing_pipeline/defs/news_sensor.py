@@ -9,6 +9,7 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime, timedelta
+from time import monotonic
 
 import dagster as dg
 from sqlalchemy import Connection
@@ -30,6 +31,8 @@ from pricing_pipeline.prices.changes import DataVersion
 
 _AT_ONCE = 200
 """Versions told in a tick. An instance that is new to a database is told of all that is stored, step by step."""
+_JUDGED_SECONDS = 15.0
+"""After so long in a tick, the months of further types are left to the next one: a code server answers in a minute."""
 _LOOK_AGAIN_SECONDS = 600.0
 """How often months that are not complete are looked at again: a day may turn out to have no value."""
 
@@ -38,16 +41,17 @@ Event = dg.AssetMaterialization | dg.AssetObservation
 
 @dataclass(frozen=True)
 class _Told:
-    """The cursor of the sensor: the last version that the instance was told, in which log of versions.
+    """The cursor of the sensor: the last version that the instance was told, in which log of versions, of which types.
 
-    `incomplete` has the months that changed and lack days, by data type, last looked at in Unix seconds `at`; `filling`
-    those that a backfill changes now.
+    `incomplete` has the months that changed and lack days, by data type, last looked at in Unix seconds `at`; `later`
+    those that are to be looked at in another tick, such as those that a backfill changes now.
     """
 
     log: str
     version: int
+    types: list[str] = field(default_factory=list)
     incomplete: dict[str, list[str]] = field(default_factory=dict)
-    filling: dict[str, list[str]] = field(default_factory=dict)
+    later: dict[str, list[str]] = field(default_factory=dict)
     at: cursors.Moment = 0.0
 
 
@@ -73,6 +77,10 @@ def report_news(snapshot: RegistrySnapshot) -> dg.SensorDefinition:
                 told = cursors.read(context, _Told)
                 if told is None or told.log != log:
                     told = _Told(log, 0)
+                if not types.keys() <= {*told.types}:
+                    # What was stored of a new type before these definitions were loaded was passed over.
+                    told = replace(told, version=0)
+                told = replace(told, types=sorted(types))
                 news = changes.since(connection, told.version, _AT_ONCE)
                 filling = changes.filling(connection)
                 known, is_look_again = told.incomplete, not 0 <= now - told.at < _LOOK_AGAIN_SECONDS
@@ -85,14 +93,19 @@ def report_news(snapshot: RegistrySnapshot) -> dg.SensorDefinition:
                     if (type_ := types.get(version.data_type)) is not None
                     for event in _latest_events(context.instance, naming, connection, type_, version)
                 ]
-                for name, wanted in months.items():
-                    if name in types:
-                        judged, lacking = _month_events(
-                            context.instance, naming, connection, name, wanted, known.get(name, ())
-                        )
-                        events += judged
-                        lacking = sorted({*told.incomplete.get(name, ()), *lacking})
-                        told = replace(told, incomplete=told.incomplete | {name: lacking})
+                until = monotonic() + _JUDGED_SECONDS
+                for number, name in enumerate(name for name in months if name in types):
+                    observed = known.get(name, [])
+                    if number and monotonic() > until:
+                        later = told.later | {name: _spelled(months[name])}
+                        told = replace(told, later=later, incomplete=told.incomplete | {name: observed})
+                        continue
+                    judged, lacking = _month_events(
+                        context.instance, naming, connection, name, months[name], observed
+                    )
+                    events += judged
+                    lacking = sorted({*told.incomplete.get(name, ()), *lacking})
+                    told = replace(told, incomplete=told.incomplete | {name: lacking})
                 if is_look_again:
                     events += _empty_months(context.instance, connection, snapshot)
             version = news[-1].version if news else told.version
@@ -111,11 +124,11 @@ def _months_to_judge(
 ) -> tuple[dict[str, set[date]], _Told]:
     """The months to look at now, by data type, and what the cursor keeps for later."""
     changed: defaultdict[str, set[date]] = defaultdict(set)
+    for name, months in told.later.items():
+        changed[name].update(map(date.fromisoformat, months))
     for version in news:
         if version.month is not None:
             changed[version.data_type].add(version.month)
-    for name, months in told.filling.items():
-        changed[name].update(map(date.fromisoformat, months))
     later = {name: _spelled(changed.pop(name)) for name in filling & changed.keys()}
     if is_look_again:
         for name, months in told.incomplete.items():
@@ -126,7 +139,7 @@ def _months_to_judge(
         name: _spelled({*map(date.fromisoformat, months)} - changed.get(name, set()))
         for name, months in told.incomplete.items()
     }
-    return changed, replace(told, filling=later, incomplete=incomplete)
+    return changed, replace(told, later=later, incomplete=incomplete)
 
 
 def _latest_events(
@@ -161,14 +174,17 @@ def _month_events(
 
     A month that lacks days is observed once; `known` are those that were observed before.
     """
-    wanted = sorted(months)
-    versions = changes.current(connection, name, wanted)
+    versions = changes.current(connection, name, sorted(months))
+    # A type that was deleted and made anew has not all of them.
+    wanted = sorted(month for month in months if month in versions)
     lacking = quality.lacking(connection, name, wanted)
+    # Nothing is said of a month that still lacks days: the current one may change in each tick.
+    told = [month for month in wanted if not (lacking[month].symbols and month.isoformat() in known)]
     # Old months change rarely, and may be counted for some seconds.
-    old = [month for month in wanted if months_after(month, 1) <= datetime.now(UTC).date()]
-    stored = quality.month_rows(connection, name, [month for month in wanted if month not in old])
+    old = [month for month in told if months_after(month, 1) <= datetime.now(UTC).date()]
+    stored = quality.month_rows(connection, name, [month for month in told if month not in old])
     stored |= quality.month_rows(connection, name, old, is_once=True)
-    size = asset_size(connection, name)
+    size = asset_size(connection, name) if told else {}
     events: list[Event] = []
     incomplete = []
     for month in wanted:

@@ -43,6 +43,12 @@ def note_latest(connection: Connection, data_type: str, changes: int) -> None:
         connection.execute(query("changes.note_latest"), {"data_type": data_type, "changes": changes})
 
 
+def note_shared(connection: Connection, fetcher: str, changes: Mapping[str, int]) -> None:
+    """Note how much of these things has changed, by symbol, for all types of a fetcher: what is stored is the same."""
+    parameters = {"fetcher": fetcher, "symbols": list(changes), "changes": list(changes.values())}
+    connection.execute(query("changes.note_shared"), parameters)
+
+
 def number(engine: Engine) -> None:
     """Give the committed changes since the last time their versions."""
     with engine.begin() as connection:

@@ -32,7 +32,14 @@ _TARGETS: Mapping[str, tuple[str, str]] = {
 """Kind of a location -> what names its code, and the option of `dagster code-server start` for that."""
 _SERVER = "grpc_server"
 _OPTIONS = ("attribute", "working_directory", "location_name", "executable_path")
-_OF_SERVERS = ("host", "socket", "port", "location_name", "ssl", "additional_metadata")
+_OF_SERVERS: Mapping[str, tuple[type, str]] = {
+    "host": (str, "text"),
+    "socket": (str, "text"),
+    "port": (int, "a number"),
+    "location_name": (str, "text"),
+    "ssl": (bool, "true or false"),
+    "additional_metadata": (dict, "a mapping"),
+}
 
 
 class _Fault(Exception):
@@ -107,8 +114,10 @@ def _locations_of(path: Path) -> Iterator[CodeLocation]:
     except yaml.MarkedYAMLError as error:
         line = f" in line {error.problem_mark.line + 1}" if error.problem_mark else ""
         raise _Fault(f"is not YAML: {error.problem or error.context}{line}") from None
-    except yaml.YAMLError as error:
+    except (yaml.YAMLError, ValueError) as error:  # ValueError: no date, no number
         raise _Fault(f"is not YAML: {str(error).splitlines()[0]}") from None
+    except RecursionError:
+        raise _Fault("is nested too deeply") from None
     entries = content.get("load_from") if isinstance(content, dict) else None
     if not isinstance(entries, list) or not entries or content.keys() != {"load_from"}:
         raise _Fault("must have a list load_from and nothing else, like Dagster's workspace.yaml")
@@ -120,7 +129,12 @@ def _locations_of(path: Path) -> Iterator[CodeLocation]:
 
 
 def _running(path: Path, given: Any) -> CodeLocation:
-    server = _options(given, _SERVER, _OF_SERVERS)
+    server = _options(given, _SERVER, [*_OF_SERVERS])
+    # Dagster refuses the whole workspace for one wrong entry: ours would not be served either.
+    for name, value in server.items():
+        kind, words = _OF_SERVERS[name]
+        if not (_is_text(value) if kind is str else type(value) is kind):
+            raise _Fault(f"must say {name} of a {_SERVER} as {words}")
     if ("socket" in server) == ("port" in server):
         raise _Fault(f"must name either a socket or a port of a {_SERVER}")
     at = server.get("socket") or f"{server.get('host', 'localhost')}:{server['port']}"
@@ -130,7 +144,7 @@ def _running(path: Path, given: Any) -> CodeLocation:
 def _started(path: Path, kind: str, given: Any) -> CodeLocation:
     code, option = _TARGETS[kind]
     options = {code: given} if isinstance(given, str) else _options(given, kind, (code, *_OPTIONS))
-    if wrong := [name for name, value in options.items() if not isinstance(value, str) or not value]:
+    if wrong := [name for name, value in options.items() if not _is_text(value)]:
         raise _Fault(f"must say {', '.join(wrong)} of a {kind} as text")
     if code not in options:
         raise _Fault(f"must say {code} of a {kind}")
@@ -153,6 +167,10 @@ def _started(path: Path, kind: str, given: Any) -> CodeLocation:
     # A `.env` of the working folder is the location's own.
     words += ["--location-name", name, "--inject-env-vars-from-instance", "--log-level", "warning"]
     return CodeLocation(name, path, (program, "-m", "dagster", "code-server", "start", *words), folder)
+
+
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str) and value != "" and value.isprintable()
 
 
 def _options(given: Any, kind: str, known: Sequence[str]) -> dict[str, Any]:

@@ -55,7 +55,11 @@ def _store_records(
     answer = fetched.answer.of(symbols)
     results = STORAGES[call.fetcher.contents].store(connection, call, answer)
     stored = {row.symbol: row for row in results if isinstance(row, Stored)}
-    changes.note_latest(connection, call.data_type, sum(row.added + row.revised for row in stored.values()))
+    changed = {symbol: row.added + row.revised for symbol, row in stored.items()}
+    if call.fetcher.contents is Contents.DOCUMENTS:
+        changes.note_latest(connection, call.data_type, sum(changed.values()))
+    else:
+        changes.note_shared(connection, call.fetcher, changed)
     failures = [*answer.failures, *(row for row in results if isinstance(row, SymbolFailure))]
     wrong = actions.doubted(connection, call, answer, set(symbols))
     actions.store(connection, call, answer, set(symbols), without=wrong)

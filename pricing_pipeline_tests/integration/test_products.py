@@ -408,6 +408,32 @@ def test_d4_a_zone_set_by_hand_counts_until_it_is_taken_back(core: Core, clock: 
         products.set_zone(connection, TOUR, "Nowhere")
 
 
+def noted(core: Core) -> dict[str, int]:
+    """By type, what has been noted since the last time."""
+    found = core.rows("SELECT data_type, sum(changes)::integer AS n FROM pricing.data_changes GROUP BY 1")
+    core.rows("DELETE FROM pricing.data_changes")
+    return {row.data_type: row.n for row in found}
+
+
+def test_g8_what_changes_without_an_answer_that_brings_it_is_news(core: Core, clock: Clock) -> None:
+    with core.engine.begin() as connection:
+        products.set_zone(connection, TOUR, "Asia/Tokyo")
+    rows = core.rows("SELECT data_type, fetcher FROM pricing.data_type_registry WHERE contents = 'inventory'")
+    all_types = {row.data_type: 1 for row in rows}
+    assert noted(core) == {row.data_type: 1 for row in rows if row.fetcher == "product"}
+    store(core, days(naive(slot(MONDAY, 12))))
+    clock.advance(60)
+    with core.engine.begin() as connection:
+        products.set_zone(connection, TOUR, "Asia/Tokyo")
+    assert noted(core) == {}, "the same again"
+    with core.engine.begin() as connection:
+        products.set_zone(connection, TOUR, "Europe/London")
+    assert noted(core) == all_types
+    for expected in (all_types, {}):
+        refuse(core)
+        assert noted(core) == expected
+
+
 # What a request needs to know
 
 

@@ -86,6 +86,14 @@ def test_f3_old_quotes_are_thinned_to_the_last_of_each_span(core: Core) -> None:
     assert core.latest("AAPL") is not None
 
 
+def test_g8_what_is_thinned_out_changes_the_version_of_its_month(core: Core) -> None:
+    ticks(core, 10, 24)
+    core.rows("DELETE FROM pricing.data_changes")
+    policy(core, 3, minutes=360)
+    thinned = thin(core)
+    assert core.one("SELECT sum(changes) FROM pricing.data_changes") == thinned > 0
+
+
 def test_f3_a_day_later_a_day_more_is_thinned(core: Core, clock: Clock) -> None:
     ticks(core, 10, 24)
     policy(core, 3)

@@ -224,6 +224,7 @@ def test_b7_every_function_looks_in_temporary_schemas_last(connection: Login) ->
             "same_bar",
             "sessions_to_ask",
             "is_short_window",
+            "utc_month",
         )
         if not name.startswith(tuple(f"pricing.{word}(" for word in inlined)):
             paths = [setting for setting in config or () if setting.startswith("search_path=")]

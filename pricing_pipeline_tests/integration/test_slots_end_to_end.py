@@ -113,6 +113,14 @@ def test_d4_slots_of_a_product_that_was_never_fetched_bring_the_product_along(
     assert [tuple(one) for one in confirmed] == [(TODAY,)]
 
 
+def test_g8_slots_that_one_type_has_fetched_are_news_of_all_that_share_them(
+    core: Core, sandbox: RunningSandbox
+) -> None:
+    sync(core, sandbox, TODAY, sell(core, "octo", [4]))
+    noted = core.rows("SELECT DISTINCT data_type FROM pricing.data_changes")
+    assert {MONTH, WEEK, TODAY} <= {row.data_type for row in noted}
+
+
 @pytest.mark.parametrize("provider", ["octo", "headout"])
 @pytest.mark.parametrize(("number", "hour"), [(4, 20), (7, 3)])
 def test_d1_the_first_slots_of_today_are_those_of_the_day_where_the_product_is(

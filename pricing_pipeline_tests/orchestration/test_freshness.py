@@ -98,6 +98,29 @@ def test_g2_a_type_that_nobody_watches_gets_no_event(stage: Stage, core: Core, c
     assert told(stage.tick(SENSOR, tick.cursor)) == [QUOTE], "watched again and fresh: at once"
 
 
+@pytest.mark.parametrize("is_retired", [False, True])
+def test_g2_a_type_that_was_late_when_its_last_viewer_left_stays_red_for_nobody(
+    stage: Stage, core: Core, clock: Clock, is_retired: bool
+) -> None:
+    core.heartbeat("ann", (QUOTE, "AAPL"))
+    core.refresh()
+    tick = stage.tick(SENSOR)
+    stage.instance.report_runless_asset_event(dg.AssetMaterialization(["freshness", QUOTE]))
+    clock.advance(120)
+    tick = stage.tick(SENSOR, tick.cursor)
+    assert told(tick) == []
+    assert stage.materializations("freshness", QUOTE), "late, and red"
+    if is_retired:
+        core.rows(
+            "UPDATE pricing.data_type_registry SET is_active = false WHERE data_type = :name", name=QUOTE
+        )
+        stage.reload()
+    core.unsubscribe("ann", (QUOTE, "AAPL"))
+    clock.advance(31)
+    stage.tick(SENSOR, tick.cursor)
+    assert stage.materializations("freshness", QUOTE) == []
+
+
 def test_g2_hundreds_of_types_that_nobody_watches_cost_no_events(stage: Stage, core: Core) -> None:
     core.rows(
         "INSERT INTO pricing.data_type_registry (data_type, fetcher, default_ttl_minutes)"
@@ -218,9 +241,10 @@ def test_g2_no_word_while_a_watched_pair_is_late(
     assert str(due.skip_message).startswith(f"being fetched, so nothing is said: {data_type} (1)")
     clock.advance(3)
     tick = stage.tick(SENSOR, told_at_first.cursor)
-    assert (told(tick), cursor(tick)) == ([], {"at": {}, "late": [data_type], **NOTHING_PAUSED}), (
-        "a type that is late is forgotten"
-    )
+    assert (told(tick), cursor(tick)) == (
+        [],
+        {"at": {data_type: 0.0}, "late": [data_type], **NOTHING_PAUSED},
+    ), "a type that is late is reported at once when it is fresh"
     assert judged(tick) == {data_type: False}, "and its check fails at once"
     assert judged(stage.tick(SENSOR, tick.cursor)) == {}, "once"
     assert str(tick.skip_message).startswith(f"late, so nothing is said: {data_type} (1)")

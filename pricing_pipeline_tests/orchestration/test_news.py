@@ -14,7 +14,7 @@ import pytest
 from dagster._core.definitions.sensor_definition import SensorExecutionData
 
 from pricing_pipeline.defs.news import DATA_VERSION
-from pricing_pipeline_tests.fixtures.core import DAILY, FX, QUOTE, Core
+from pricing_pipeline_tests.fixtures.core import DAILY, FX, NAV, QUOTE, Core
 from pricing_pipeline_tests.fixtures.dagster import Stage, said
 from pricing_pipeline_tests.fixtures.database import Clock
 from pricing_pipeline_tests.support.examples import is_thorough
@@ -208,6 +208,74 @@ def test_g8_a_restored_backup_is_told_anew(follower: Follower, core: Core) -> No
     core.rows("UPDATE pricing.data_versions SET version = version + 10")
     follower.cursor = follower.cursor.replace('"log":"', '"log":"x')
     assert len(follower.news()) == 2
+
+
+def test_g8_what_is_stored_after_a_restore_is_news_whatever_was_stored_before_it(
+    follower: Follower, core: Core, clock: Clock
+) -> None:
+    """The versions that the backup does not have are those of other data."""
+    core.rows("SELECT pricing.note_latest_changes(:name, 1)", name=QUOTE)
+    assert follower.news()
+    core.rows("CREATE TABLE pricing.kept AS SELECT * FROM pricing.data_versions")
+    for _ in range(2):
+        clock.advance(1)
+        core.rows("SELECT pricing.note_latest_changes(:name, 1)", name=QUOTE)
+        assert follower.news() == [(f"latest_price/{QUOTE}", None)]
+        core.rows("DELETE FROM pricing.data_versions")
+        core.rows("INSERT INTO pricing.data_versions SELECT * FROM pricing.kept")
+
+
+def test_g8_what_was_stored_before_a_type_is_loaded_is_told_once_it_is(
+    follower: Follower, core: Core, clock: Clock
+) -> None:
+    """Its definitions load some seconds after its row; others fetch at once. So it is with one that returns."""
+    activate = "UPDATE pricing.data_type_registry SET is_active = :is_active WHERE data_type = :name"
+    core.rows(activate, name=DAILY, is_active=False)
+    follower.stage.reload()
+    core.rows("SELECT pricing.note_latest_changes(:name, 1)", name=DAILY)
+    core.rows("SELECT pricing.note_latest_changes(:name, 1)", name=FX)
+    core.rows("INSERT INTO pricing.data_changes VALUES (:name, '2010-01-01', 1)", name=DAILY)
+    assert follower.news() == [(f"latest_price/{FX}", None)]
+    core.rows(activate, name=DAILY, is_active=True)
+    follower.stage.reload()
+    assert follower.news() == [(f"latest_price/{DAILY}", None)]
+    core.rows("UPDATE pricing.instruments SET is_active = false")  # of a month that lacked days, too
+    for is_active in (False, True):
+        core.rows(activate, name=DAILY, is_active=is_active)
+        follower.stage.reload()
+        clock.advance(601)
+        told = follower.news()
+    assert told == [(f"price_history/{DAILY}", "2010-01-01")]
+
+
+def test_g8_a_type_that_is_deleted_and_made_anew_stops_no_news(
+    follower: Follower, core: Core, clock: Clock
+) -> None:
+    core.rows("INSERT INTO pricing.data_changes VALUES (:name, '2010-01-01', 1)", name=DAILY)
+    assert follower.news() == [], "its days are missing"
+    core.rows("DELETE FROM pricing.data_versions WHERE data_type = :name", name=DAILY)
+    core.rows("UPDATE pricing.instruments SET is_active = false")
+    clock.advance(601)
+    core.rows("SELECT pricing.note_latest_changes(:name, 1)", name=FX)
+    assert follower.news() == [(f"latest_price/{FX}", None)]
+
+
+def test_g8_months_that_take_long_to_judge_are_left_to_other_ticks(
+    follower: Follower, core: Core, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A code server that does not answer in a minute makes the tick fail, and then the next one."""
+    monkeypatch.setattr("pricing_pipeline.defs.news_sensor._JUDGED_SECONDS", 0.0)
+    for name in (QUOTE, FX, NAV):
+        core.rows("INSERT INTO pricing.data_changes VALUES (:name, '2026-10-01', 1)", name=name)
+    core.rows("INSERT INTO pricing.data_changes VALUES (:name, '2010-01-01', 1)", name=DAILY)
+    told = []
+    for _ in range(4):
+        core.rows("INSERT INTO pricing.data_changes VALUES (:name, '2026-11-01', 1)", name=DAILY)
+        told += follower.news()
+    assert {(f"price_history/{name}", "2026-10-01") for name in (QUOTE, FX)} <= {*told}
+    assert len(told) == len({*told})
+    observed = [event.partition for event in follower.stage.observations("price_history", DAILY)]
+    assert observed.count("2010-01-01") == 1
 
 
 @pytest.mark.parametrize("seed", range(8 if is_thorough() else 3))

@@ -22,7 +22,7 @@ from dagster._core.remote_representation.external_data import RepositorySnap
 from dagster._serdes import serialize_value
 from sqlalchemy import make_url
 
-from pricing_pipeline.dagster import PricingReader
+from pricing_pipeline.dagster import PriceHistoryIOManager, PricingReader
 from pricing_pipeline.errors import (
     DatabaseError,
     InvalidAdjustment,
@@ -289,6 +289,26 @@ def test_g8_an_address_with_a_password_is_refused_where_dagster_would_keep_it(ur
         assert str(make_url(url).password) not in str(refused.value)
     bare = PricingReader(url="postgresql://ann@127.0.0.1/prices")
     assert dg.Definitions(assets=[theirs], resources={"prices": bare}).get_repository_def()
+
+
+@pytest.mark.parametrize("is_named", [True, False])
+def test_b2_a_run_cannot_point_the_reader_to_another_database(
+    core: Core, url: str, monkeypatch: pytest.MonkeyPatch, is_named: bool
+) -> None:
+    monkeypatch.setenv("PRICING_READER_URL", url)
+    reader = PricingReader(url=dg.EnvVar("PRICING_READER_URL")) if is_named else PricingReader()
+
+    @dg.asset
+    def found(prices: PricingReader) -> None:
+        prices.latest(QUOTE).pandas()
+
+    resources = {"prices": reader, "months": PriceHistoryIOManager(prices=reader)}
+    job = dg.Definitions(assets=[found], resources=resources).resolve_implicit_global_asset_job_def()
+    assert job.execute_in_process().success
+    theirs = {"resources": {"prices": {"config": {"url": "postgresql://127.0.0.1:1/theirs"}}}}
+    with pytest.raises(dg.DagsterResourceFunctionError) as error:
+        job.execute_in_process(theirs)
+    assert "which only the code may give" in str(error.value.__cause__)
 
 
 def test_g8_an_error_about_the_address_shows_no_password(core: Core) -> None:

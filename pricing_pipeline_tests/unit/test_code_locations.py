@@ -123,6 +123,23 @@ def test_automation_is_on_where_others_are_served_and_costs_nothing_elsewhere(fo
             "workspace.d/none/python, which does not exist or cannot be run",
         ),
         ("load_from: [{grpc_server: {host: a}}]", "must name either a socket or a port of a grpc_server"),
+        ("load_from: [{grpc_server: {port: abc}}]", "must say port of a grpc_server as a number"),
+        ("load_from: [{grpc_server: {port: true}}]", "must say port of a grpc_server as a number"),
+        ("load_from: [{grpc_server: {port: {env: PORT}}}]", "must say port of a grpc_server as a number"),
+        ("load_from: [{grpc_server: {port: 1, host: 5}}]", "must say host of a grpc_server as text"),
+        (
+            "load_from: [{grpc_server: {port: 1, ssl: maybe}}]",
+            "must say ssl of a grpc_server as true or false",
+        ),
+        (
+            "load_from: [{grpc_server: {port: 1, additional_metadata: 1}}]",
+            "must say additional_metadata of a grpc_server as a mapping",
+        ),
+        ("load_from: [{grpc_server: {socket: []}}]", "must say socket of a grpc_server as text"),
+        ("load_from: [{python_module: 2026-13-45}]", "is not YAML: month must be in 1..12"),
+        ("load_from: !!int x", "is not YAML: invalid literal for int"),
+        (f"load_from: {'[' * 3000}", "is nested too deeply"),
+        (r'load_from: [{python_file: "a\0b.py"}]', "must say relative_path of a python_file as text"),
         ("load_from: [{python_module: {module_name: a, location_name: a/b}}]", "a location_name of letters"),
         (
             "load_from: [{python_module: {module_name: a, location_name: pricing_pipeline}}]",

@@ -2,6 +2,11 @@
 -- Note that so much of what is latest of a type has changed.
 SELECT pricing.note_latest_changes(:data_type, :changes);
 
+-- name: note_shared
+-- Note that so much of these things has changed, which all types of a fetcher share.
+SELECT pricing.note_shared_changes(u.symbol, :fetcher, u.changes)
+FROM unnest(CAST(:symbols AS text[]), CAST(:changes AS bigint[])) AS u (symbol, changes);
+
 -- name: note
 -- Note that so many values of these months have changed in the history of a type.
 INSERT INTO pricing.data_changes (data_type, month, changes)
@@ -12,8 +17,9 @@ SELECT :data_type, u.month, u.changes FROM unnest(CAST(:months AS date[]), CAST(
 SELECT pricing.number_changes();
 
 -- name: log
--- Which sequence of versions this is. A restored backup has another one.
-SELECT c.system_identifier || '/' || 'pricing.data_versions'::regclass::oid FROM pg_control_system() c;
+-- Which sequence of versions this is. A restored backup has another one, and so has a server that was set back in time.
+SELECT concat_ws('/', c.system_identifier, p.timeline_id, 'pricing.data_versions'::regclass::oid)
+FROM pg_control_system() c CROSS JOIN pg_control_checkpoint() p;
 
 -- name: since
 -- New versions after a version, in order.

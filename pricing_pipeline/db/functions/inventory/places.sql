@@ -55,6 +55,7 @@ BEGIN
         call_id = coalesce(from_call, s.call_id), recorded_at = now_
     WHERE s.symbol = wanted_symbol AND s.local_day >= (now_ AT TIME ZONE zone)::date AND s.time_zone <> zone;
     GET DIAGNOSTICS placed = ROW_COUNT;
+    PERFORM pricing.note_shared_changes(wanted_symbol, 'slots', placed);
     -- Its days are others now.
     PERFORM pricing.doubt_slots(wanted_symbol);
     RETURN placed;
@@ -89,6 +90,7 @@ BEGIN
     IF NOT FOUND THEN
         RETURN 0;
     END IF;
+    PERFORM pricing.note_shared_changes(wanted_symbol, 'product', 1);
     RETURN pricing.place_slots(wanted_symbol, NULL, now_);
 END $$;
 COMMENT ON FUNCTION pricing.set_product_zone(text, text) IS

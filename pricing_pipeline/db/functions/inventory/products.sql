@@ -75,17 +75,23 @@ COMMENT ON FUNCTION pricing.without_products(jsonb, text[]) IS 'The rows of an a
 
 CREATE OR REPLACE FUNCTION pricing.unlist_products(refused text[], from_provider text, from_call bigint) RETURNS void
 LANGUAGE plpgsql SET search_path = '' AS $$
+DECLARE
+    unlisted text[];
 BEGIN
     INSERT INTO pricing.products (symbol, provider, is_listed, call_id, recorded_at)
     SELECT s, from_provider, false, from_call, pricing.clock() FROM unnest(refused) AS s
     WHERE NOT EXISTS (SELECT FROM pricing.products p WHERE p.symbol = s) ORDER BY 1 ON CONFLICT DO NOTHING;
     PERFORM FROM pricing.products p WHERE p.symbol = ANY (refused) ORDER BY p.symbol FOR NO KEY UPDATE;
-    UPDATE pricing.products p SET is_listed = false, call_id = from_call, recorded_at = pricing.clock()
-    WHERE p.symbol = ANY (refused) AND p.is_listed
-      -- The provider that has described the product last, or listed its slots last.
-      AND (p.provider = from_provider
-           OR from_provider = (SELECT w.provider FROM pricing.slot_windows w WHERE w.symbol = p.symbol ORDER BY w.call_id DESC LIMIT 1))
-      AND p.symbol <> ALL (pricing.overtaken_products(refused, from_call)) AND coalesce(p.call_id < from_call, true);
+    WITH gone AS (
+        UPDATE pricing.products p SET is_listed = false, call_id = from_call, recorded_at = pricing.clock()
+        WHERE p.symbol = ANY (refused) AND p.is_listed
+          -- The provider that has described the product last, or listed its slots last.
+          AND (p.provider = from_provider
+               OR from_provider = (SELECT w.provider FROM pricing.slot_windows w WHERE w.symbol = p.symbol ORDER BY w.call_id DESC LIMIT 1))
+          AND p.symbol <> ALL (pricing.overtaken_products(refused, from_call)) AND coalesce(p.call_id < from_call, true)
+        RETURNING p.symbol)
+    SELECT array_agg(g.symbol) INTO unlisted FROM gone g;
+    PERFORM pricing.note_shared_changes(u, f, 1) FROM unnest(unlisted) AS u CROSS JOIN unnest(ARRAY['product', 'slots']) AS f;
 END $$;
 COMMENT ON FUNCTION pricing.unlist_products(text[], text, bigint) IS
     'Notes which products their provider does not have, or no longer, as one call has said; the answer to a later call knows better. Products of other providers stay.';

@@ -25,6 +25,16 @@ COMMENT ON FUNCTION pricing.note_latest_changes(text, bigint) IS
     'Notes that so much of what is latest of a type has changed.';
 
 
+CREATE OR REPLACE FUNCTION pricing.note_shared_changes(wanted_symbol text, of_fetcher text, changes bigint) RETURNS void
+LANGUAGE sql SET search_path = '' AS $$
+    SELECT pricing.note_latest_changes(r.data_type, note_shared_changes.changes)
+    FROM pricing.data_type_registry r JOIN pricing.instruments i USING (asset_class)
+    WHERE r.fetcher = of_fetcher AND i.symbol = wanted_symbol
+$$;
+COMMENT ON FUNCTION pricing.note_shared_changes(text, text, bigint) IS
+    'Notes that so much of a thing has changed that all types of a fetcher share, as those of slots do.';
+
+
 CREATE OR REPLACE FUNCTION pricing.number_changes() RETURNS integer
 LANGUAGE plpgsql SET search_path = '' AS $$
 DECLARE
@@ -38,9 +48,14 @@ BEGIN
     summed AS (
         SELECT t.data_type, t.month, sum(t.changes) AS changes FROM taken t
         JOIN pricing.data_type_registry USING (data_type)
-        GROUP BY 1, 2 ORDER BY 1, 2)
+        GROUP BY 1, 2),
+    -- By the clock, so that after the restore of a backup no number comes again, for other data.
+    newest AS (
+        SELECT greatest(max(v.version), (extract(epoch FROM pricing.clock()) * 1000)::bigint) AS version
+        FROM pricing.data_versions v)
     INSERT INTO pricing.data_versions AS v (data_type, month, version, changes)
-    SELECT s.data_type, s.month, nextval('pricing.data_version_seq'), s.changes FROM summed s
+    SELECT s.data_type, s.month, n.version + row_number() OVER (ORDER BY s.data_type, s.month), s.changes
+    FROM summed s CROSS JOIN newest n
     ON CONFLICT (data_type, month) DO UPDATE
         SET version = excluded.version, changes = v.changes + excluded.changes;
     GET DIAGNOSTICS numbered = ROW_COUNT;
