@@ -38,7 +38,7 @@ _PAGE = 100
 
 @dataclass(frozen=True)
 class Ours:
-    """The runs and assets of one code location, by the label of its runs and the data types of its assets.
+    """The runs and assets of one code location, by the label of its runs, its data types and its providers.
 
     `prices` are types of prices, `records` the assets of what all other types store.
     """
@@ -92,6 +92,7 @@ class Ours:
             | self.histories
             | self.moved
             | exports
+            | self.sources
             | frozenset([*self.records, self.naming.commodity_lists])
         )
 
