@@ -40,7 +40,8 @@ def refresh_job(snapshot: RegistrySnapshot) -> dg.JobDefinition:
     @dg.job(
         name=naming.name(REFRESH_JOB),
         description="Drains the fetch queue: most-watched first, inside every provider's limits, and for a bounded "
-        "time. The sensor refresh_watched launches it when there is work. To fill months, materialize the assets.",
+        f"time. The sensor {naming.name('refresh_watched')} launches it when there is work. To fill months, "
+        "materialize the assets.",
         tags={**NO_RUN_RETRIES, DRAIN_TAG: "true"},
         executor_def=dg.in_process_executor,
     )

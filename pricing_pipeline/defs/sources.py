@@ -187,8 +187,8 @@ def provider_checks(snapshot: RegistrySnapshot) -> dg.AssetChecksDefinition:
             dg.AssetCheckSpec(
                 AVAILABLE,
                 asset=naming.provider_key(name),
-                description="It answers, and may be called: no breaker is open, no key is refused, no quota is spent, and some "
-                "worker has a client for it.",
+                description="It answers, and may be called: no breaker is open, no key is refused, no quota is "
+                "spent, and some worker has a client for it.",
             )
             for name in snapshot.providers
         ],

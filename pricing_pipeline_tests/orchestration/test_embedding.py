@@ -205,6 +205,23 @@ def test_g8_every_name_begins_with_the_prefix(environment: None) -> None:
     assert plain["resources"] == {"database", "providers", "allowances"}
 
 
+def test_g8_what_the_ui_says_names_things_as_they_are_called_there(environment: None, core: Core) -> None:
+    core.rows(
+        "UPDATE pricing.data_type_registry SET refresh_schedule = '0 9 * * *' WHERE data_type = 'mf_nav'"
+    )
+    repository = embedded(prefix="eu").get_repository_def()
+    called = {
+        one.name for one in (*repository.sensor_defs, *repository.schedule_defs, *repository.get_all_jobs())
+    }
+    said = [one.description or "" for one in (*repository.sensor_defs, *repository.get_all_jobs())]
+    for key in repository.asset_graph.get_all_asset_keys():
+        node = repository.asset_graph.get(key)
+        said += [node.description or "", str(node.metadata.get("schedule", ""))]
+    words = {word for text in said for word in re.findall(r"\w+", text.replace("\\", ""))}
+    assert {f"eu_{word}" for word in words} & called == set()
+    assert words & called >= {"eu_refresh_watched", "eu_report_news", "eu_mf_nav_schedule", "eu_check_prices"}
+
+
 def test_g8_drains_and_ticks_work_under_a_prefix_in_a_project_of_others(
     asked: RunningSandbox, core: Core, monkeypatch: pytest.MonkeyPatch
 ) -> None:
