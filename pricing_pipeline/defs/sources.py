@@ -202,14 +202,14 @@ def provider_checks(snapshot: RegistrySnapshot) -> dg.AssetChecksDefinition:
             standings = limits.standings(connection, wanted)
         for standing in standings:
             is_asked = not is_sandbox or standing.provider in snapshot.called_at
-            found = availability(naming, standing, is_asked=is_asked)
+            evaluation = availability(naming, standing, is_asked=is_asked)
             yield dg.AssetCheckResult(
-                check_name=found.check_name,
-                asset_key=found.asset_key,
-                passed=found.passed,
-                severity=found.severity,
-                description=found.description,
-                metadata=found.metadata,
+                check_name=evaluation.check_name,
+                asset_key=evaluation.asset_key,
+                passed=evaluation.passed,
+                severity=evaluation.severity,
+                description=evaluation.description,
+                metadata=evaluation.metadata,
             )
 
     return check_providers
