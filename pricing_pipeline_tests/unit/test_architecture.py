@@ -14,7 +14,7 @@ from pricing_pipeline_tests.tools import provider_rules
 
 ROOT = Path(__file__).parents[2]
 PLACES = "Imports point downwards, and every module has its place"
-DAGSTER = "Only defs, dagster and definitions know Dagster"
+DAGSTER = "Only defs, definitions and dagster know Dagster"
 PROVIDERS = "Providers build requests and read answers; they know no database"
 NETWORK = "Providers reach the network through their client only"
 SANDBOX = "The sandbox shares nothing with the pipeline but its errors"
