@@ -43,7 +43,7 @@ GRANT SELECT, USAGE ON SEQUENCE pricing.call_id_seq TO pricing_worker;
 CREATE SEQUENCE pricing.credential_version_seq;
 GRANT SELECT, USAGE ON SEQUENCE pricing.credential_version_seq TO pricing_worker;
 
--- 
+-- The versions of stored data.
 CREATE SEQUENCE pricing.data_version_seq;
 GRANT SELECT, USAGE ON SEQUENCE pricing.data_version_seq TO pricing_worker;
 
@@ -724,7 +724,6 @@ CREATE TABLE pricing.data_changes (
     data_type text NOT NULL  -- Whose data changed.
     month date NOT NULL  -- First day of the UTC month of observed_at whose history changed; -infinity = what is latest changed.
     changes bigint NOT NULL  -- How many values were added, changed or taken out.
-    CONSTRAINT changes_are_positive CHECK ((changes > 0))
 );
 GRANT DELETE, INSERT, SELECT, UPDATE ON TABLE pricing.data_changes TO pricing_worker;
 GRANT SELECT ON TABLE pricing.data_changes TO pricing_reader;
@@ -821,7 +820,6 @@ CREATE TABLE pricing.data_versions (
     month date NOT NULL  -- As in data_changes.
     version bigint NOT NULL  -- Number of the last change. Dagster shows it as the data version.
     changes bigint NOT NULL  -- How many values were ever added, changed or taken out.
-    changed_at timestamp with time zone NOT NULL  -- When the last change got its number.
     CONSTRAINT data_versions_pkey PRIMARY KEY (data_type, month)
     CONSTRAINT data_versions_data_type_fkey FOREIGN KEY (data_type) REFERENCES pricing.data_type_registry(data_type) ON UPDATE CASCADE ON DELETE CASCADE
 );

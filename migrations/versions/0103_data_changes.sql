@@ -2,8 +2,7 @@
 CREATE TABLE pricing.data_changes (
     data_type text NOT NULL,
     month date NOT NULL,
-    changes bigint NOT NULL,
-    CONSTRAINT changes_are_positive CHECK (changes > 0)
+    changes bigint NOT NULL
 );
 COMMENT ON TABLE pricing.data_changes IS
     'Changes of stored data that have no number yet: a row for each call and month, added in the transaction that '
@@ -18,7 +17,6 @@ CREATE TABLE pricing.data_versions (
     month date NOT NULL,
     version bigint NOT NULL,
     changes bigint NOT NULL,
-    changed_at timestamptz NOT NULL,
     PRIMARY KEY (data_type, month)
 );
 COMMENT ON TABLE pricing.data_versions IS
@@ -27,9 +25,9 @@ COMMENT ON COLUMN pricing.data_versions.data_type IS 'Whose data it is.';
 COMMENT ON COLUMN pricing.data_versions.month IS 'As in data_changes.';
 COMMENT ON COLUMN pricing.data_versions.version IS 'Number of the last change. Dagster shows it as the data version.';
 COMMENT ON COLUMN pricing.data_versions.changes IS 'How many values were ever added, changed or taken out.';
-COMMENT ON COLUMN pricing.data_versions.changed_at IS 'When the last change got its number.';
 CREATE INDEX data_versions_in_order ON pricing.data_versions (version);
 CREATE SEQUENCE pricing.data_version_seq;
+COMMENT ON SEQUENCE pricing.data_version_seq IS 'The versions of stored data.';
 
 ALTER TABLE pricing.latest_prices ADD COLUMN valued_by bigint;
 COMMENT ON COLUMN pricing.latest_prices.valued_by IS

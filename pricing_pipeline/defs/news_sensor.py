@@ -8,14 +8,14 @@ tell twice, so the instance's last event of an asset is looked at first.
 from collections import defaultdict
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field, replace
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, timedelta
 
 import dagster as dg
 from sqlalchemy import Connection
 
 from pricing_pipeline.defs import cursors
 from pricing_pipeline.defs.naming import Naming
-from pricing_pipeline.defs.news import last_told, materialization
+from pricing_pipeline.defs.news import LastTold, last_told, materialization
 from pricing_pipeline.defs.reports import asset_size, lacking_metadata, month_size
 from pricing_pipeline.defs.resources import PricingDatabase, given, needed
 from pricing_pipeline.defs.samples import plot, sample
@@ -23,7 +23,7 @@ from pricing_pipeline.defs.snapshot import RegistrySnapshot
 from pricing_pipeline.defs.ticks import EVERY_LOOP
 from pricing_pipeline.demand import drains
 from pricing_pipeline.domain.data_types import Contents, DataType
-from pricing_pipeline.domain.windows import months_after
+from pricing_pipeline.domain.windows import Window, months_after, months_of
 from pricing_pipeline.operations import health
 from pricing_pipeline.prices import changes, quality
 from pricing_pipeline.prices.changes import DataVersion
@@ -75,8 +75,9 @@ def report_news(snapshot: RegistrySnapshot) -> dg.SensorDefinition:
                     told = _Told(log, 0)
                 news = changes.since(connection, told.version, _AT_ONCE)
                 filling = changes.filling(connection)
-                known = told.incomplete
-                months, told = _months_to_judge(news, told, filling, now)
+                known, is_look_again = told.incomplete, not 0 <= now - told.at < _LOOK_AGAIN_SECONDS
+                months, told = _months_to_judge(news, told, filling, is_look_again=is_look_again)
+                told = replace(told, at=now if is_look_again else told.at)
                 latest = [version for version in news if version.month is None]
                 events = [
                     event
@@ -90,7 +91,10 @@ def report_news(snapshot: RegistrySnapshot) -> dg.SensorDefinition:
                             context.instance, naming, connection, name, wanted, known.get(name, ())
                         )
                         events += judged
+                        lacking = sorted({*told.incomplete.get(name, ()), *lacking})
                         told = replace(told, incomplete=told.incomplete | {name: lacking})
+                if is_look_again:
+                    events += _empty_months(context.instance, connection, snapshot)
             version = news[-1].version if news else told.version
             kept = replace(told, version=version, incomplete=_filled(told.incomplete))
             return dg.SensorResult(
@@ -103,7 +107,7 @@ def report_news(snapshot: RegistrySnapshot) -> dg.SensorDefinition:
 
 
 def _months_to_judge(
-    news: Iterable[DataVersion], told: _Told, filling: set[str], now: float
+    news: Iterable[DataVersion], told: _Told, filling: set[str], *, is_look_again: bool
 ) -> tuple[dict[str, set[date]], _Told]:
     """The months to look at now, by data type, and what the cursor keeps for later."""
     changed: defaultdict[str, set[date]] = defaultdict(set)
@@ -113,11 +117,10 @@ def _months_to_judge(
     for name, months in told.filling.items():
         changed[name].update(map(date.fromisoformat, months))
     later = {name: _spelled(changed.pop(name)) for name in filling & changed.keys()}
-    if not 0 <= now - told.at < _LOOK_AGAIN_SECONDS:
+    if is_look_again:
         for name, months in told.incomplete.items():
             if name not in filling:
                 changed[name].update(map(date.fromisoformat, months))
-        told = replace(told, at=now)
     # What is looked at now is judged anew.
     incomplete = {
         name: _spelled({*map(date.fromisoformat, months)} - changed.get(name, set()))
@@ -181,6 +184,31 @@ def _month_events(
             metadata |= size if month == wanted[-1] else {}
             events.append(materialization(key, versions[month], last, metadata, partition))
     return events, incomplete
+
+
+def _empty_months(
+    instance: dg.DagsterInstance, connection: Connection, snapshot: RegistrySnapshot
+) -> list[Event]:
+    """Months that are over and will never have a value, of types without a history to fill.
+
+    An asset downstream that depends on all months would wait for them for ever.
+    """
+    last = datetime.now(UTC).date().replace(day=1) - timedelta(days=1)
+    events: list[Event] = []
+    for type_ in snapshot.data_types:
+        name, first = type_.data_type, snapshot.first_month(type_.data_type)
+        if type_.contents is not Contents.PRICES or type_.history_from is not None or first > last:
+            continue
+        key = snapshot.naming.history_key(name)
+        known = instance.get_materialized_partitions(key)
+        untold = [month for month in months_of(Window(first, last)) if month.isoformat() not in known]
+        changed = changes.current(connection, name, untold)
+        events += [
+            materialization(key, None, LastTold(), month_size(0), month.isoformat())
+            for month in untold
+            if month not in changed
+        ]
+    return events
 
 
 def _spelled(months: Iterable[date]) -> list[str]:

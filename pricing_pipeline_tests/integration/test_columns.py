@@ -44,7 +44,7 @@ KNOWN_OF_THE_SOURCE = {"adjustment", "quality"}
 OURS = {"data_type", "provider", "call_id"}
 """What every table says beside."""
 TABLES = {
-    "latest_prices": {"fetched_at", "cache_ttl_minutes", "changed_at"},
+    "latest_prices": {"fetched_at", "cache_ttl_minutes", "changed_at", "valued_by"},
     "price_history": {"fetched_at"},
     "price_revisions": {"recorded_at", "revised_at", "revised_by"},
 }

@@ -51,7 +51,7 @@ VALUES: dict[str, dict[str, Any]] = {
     },
     "x100": {"kind": "times", "factor": 100},
     "x1000": {"kind": "times", "factor": 1000},
-    "ahead": {"kind": "ahead", "seconds": 10 * 86_400},
+    "ahead": {"kind": "ahead", "seconds": 30 * 86_400},
     "stale": {"kind": "stale", "seconds": 30 * 86_400},
 }
 

@@ -190,6 +190,7 @@ def test_b7_every_function_looks_in_temporary_schemas_last(connection: Login) ->
             "same_amount",
             "same_part",
             "kept_text",
+            "utc_month",
             "clock",
             "format_iso",
             "is_past_ttl",

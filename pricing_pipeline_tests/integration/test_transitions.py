@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 
 from pricing_pipeline.domain.answers import FailureKind
-from pricing_pipeline_tests.fixtures.core import QUOTE, Core
+from pricing_pipeline_tests.fixtures.core import DAILY, QUOTE, Core
 from pricing_pipeline_tests.fixtures.database import Clock
 from pricing_pipeline_tests.support.pages import ROOT
 
@@ -127,6 +127,12 @@ SECOND = (
 )
 
 
+def fail_trial(core: Core, clock: Clock) -> None:
+    """The provider does not know the instrument, as another data type shows."""
+    core.rows("UPDATE pricing.instruments SET verified_at = NULL")
+    core.fail(core.claimed(DAILY, "AAPL"), FailureKind.UNKNOWN_SYMBOL)
+
+
 def refuse(core: Core, clock: Clock) -> None:
     for sql in SECOND:
         core.rows(sql)
@@ -183,6 +189,7 @@ TAKEN: dict[tuple[str, str, str], Step] = {
         "fail_tasks(ARRAY[id], claim_token, 'unknown_symbol', 'why', true)"
     ),
     ("processing", "pending", "fail_tasks"): refuse,
+    **{(state, "failed", "fail_tasks"): fail_trial for state in ("pending", "scheduled")},
     ("scheduled", "pending", "reroute_tasks"): reroute,
     ("processing", "processing", "extend_tasks"): by_claim("extend_tasks(ARRAY[id], claim_token)"),
     ("processing", "pending", "return_tasks"): by_claim("return_tasks(ARRAY[id], claim_token)"),

@@ -75,7 +75,7 @@ def test_g7_runs_of_the_workspace_are_seen_whatever_their_repository_is_named(
     named = RemoteRepositoryOrigin(origin("theirs").code_location_origin, "other_name")
     create_run_for_test(instance, job_name="x", remote_job_origin=named.get_job_origin("x"))
     beside = Beside({"theirs"})
-    leave_others_alone(instance, tuple, beside)
+    leave_others_alone(instance, tuple, beside=beside)
     assert labels_of(instance) == {"__repository__@pricing_pipeline", "__repository__@theirs"}
     beside.look_at(workspace)
     assert labels_of(instance) == {
@@ -101,7 +101,7 @@ def test_g7_states_of_the_workspace_are_seen_and_those_of_others_are_not(
         data = SensorInstigatorData(last_tick_timestamp=time.time())
         state = InstigatorState(named, InstigatorType.SENSOR, InstigatorStatus.RUNNING, data)
         instance.add_instigator_state(state)
-    leave_others_alone(instance, tuple, Beside({"theirs"}))
+    leave_others_alone(instance, tuple, beside=Beside({"theirs"}))
     seen = {
         state.origin.repository_origin.code_location_origin.location_name
         for state in instance.all_instigator_state()
@@ -131,7 +131,7 @@ def test_g6_g7_a_backfill_of_their_assets_is_served_and_one_of_unknown_assets_wa
             )
         )
     beside = Beside({"theirs"})
-    leave_others_alone(instance, tuple, beside)
+    leave_others_alone(instance, tuple, beside=beside)
     assert instance.get_backfills() == [], "nothing is known of a location that has not loaded"
     beside.look_at(workspace)
     assert [backfill.backfill_id for backfill in instance.get_backfills()] == ["parted"]

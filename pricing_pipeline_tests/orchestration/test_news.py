@@ -146,6 +146,47 @@ def test_g8_a_month_that_turns_out_to_lack_nothing_is_told_later(
     assert follower.news() == [(f"price_history/{DAILY}", "2010-01-01")]
 
 
+def test_g8_no_month_that_lacks_days_is_forgotten_over_another(
+    follower: Follower, core: Core, sandbox: RunningSandbox, clock: Clock
+) -> None:
+    for month in (1, 2):
+        core.enqueue(DAILY, "IBM", priority=-2, days=(date(2010, month, 1), date(2010, month, 28)))
+        assert follower.stage.drain().success
+        assert follower.news() == []
+    core.rows("UPDATE pricing.instruments SET is_active = false WHERE symbol <> 'IBM'")
+    core.enqueue(DAILY, "IBM", priority=-2, days=(date(2010, 1, 29), date(2010, 1, 31)))
+    assert follower.stage.drain().success
+    clock.advance(601)
+    assert follower.news() == [(f"price_history/{DAILY}", f"2010-0{month}-01") for month in (1, 2)]
+
+
+def test_g8_a_month_in_which_nothing_came_is_told_when_it_is_over(
+    follower: Follower, core: Core, clock: Clock
+) -> None:
+    """Else what depends on all months of a type without history would wait for ever."""
+    core.rows(
+        "INSERT INTO pricing.data_type_registry (data_type, asset_class, fetcher, default_ttl_minutes)"
+        " VALUES ('rare', 'equity', 'quote', 5)"
+    )
+    core.rows(
+        "INSERT INTO pricing.price_history (data_type, symbol, observed_at, amount, scale, currency, provider,"
+        " call_id, fetched_at) SELECT 'rare', 'AAPL', d, 1, 2, 'USD', 'twelvedata', 1, pricing.clock()"
+        " FROM unnest(ARRAY[pricing.clock() - interval '3 months', pricing.clock()]) AS d"
+    )
+    core.rows("SELECT pricing.note_changes('rare', array_agg(observed_at)) FROM pricing.price_history")
+    follower.stage.reload()
+    told = follower.news()
+    assert [asset for asset, _ in told] == ["price_history/rare"] * 4
+    assert len({month for _, month in told}) == 4
+    sizes = Counter(
+        said(event)["dagster/partition_row_count"]
+        for event in follower.stage.materializations("price_history", "rare")
+    )
+    assert sizes == {0: 2, 1: 2}
+    clock.advance(601)
+    assert follower.news() == []
+
+
 def test_g8_what_a_backfill_has_reported_is_not_told_again(
     follower: Follower, core: Core, sandbox: RunningSandbox
 ) -> None:

@@ -365,8 +365,6 @@ def test_g7_b17_a_drain_of_others_keeps_none_of_ours_away(stage: Stage, core: Co
             ("pricing_pipeline", {**ours, "pricing/database": "1/2"}),
         ):
             launched(instance, location, "refresh", Status.QUEUED, tags=tags)
-        core.rows("UPDATE pricing.schedule_walks SET walk_slot = NULL, served_slot = '2026-01-01'")
-        assert stage.slot("mf_nav_schedule", datetime(2026, 3, 31, 18, tzinfo=UTC)).run_requests
         launched(instance, "theirs", "refresh", Status.QUEUED, tags=ours)
         assert stage.tick("refresh_watched").run_requests
         launched(instance, "pricing_pipeline", "refresh", Status.QUEUED, tags=ours)

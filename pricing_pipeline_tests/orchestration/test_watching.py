@@ -30,7 +30,7 @@ from pricing_pipeline.operations import dagster_failures, health
 from pricing_pipeline.operations.dagster_failures import Kind
 from pricing_pipeline.processes.probes import listens
 from pricing_pipeline_tests.fixtures.core import Core
-from pricing_pipeline_tests.fixtures.dagster import _ORIGIN, a_daemon, an_instance, newly_loading
+from pricing_pipeline_tests.fixtures.dagster import ORIGIN, a_daemon, an_instance, newly_loading
 from pricing_pipeline_tests.support.patience import wait_until
 from pricing_pipeline_tests.support.plain_processes import PlainProcesses
 
@@ -150,7 +150,7 @@ def test_b23_a_code_location_that_does_not_load_is_noted_with_the_first_line_of_
     monkeypatch.setattr(definitions, "build_defs", fail)
     with (
         newly_loading(),
-        create_test_daemon_workspace_context(InProcessWorkspaceLoadTarget(_ORIGIN), instance) as workspace,
+        create_test_daemon_workspace_context(InProcessWorkspaceLoadTarget(ORIGIN), instance) as workspace,
     ):
         watched = Watched(workspace, core, monkeypatch)
         assert watched.look() == {}

@@ -308,14 +308,4 @@ MUTANTS = (
             f"{_TESTS}/orchestration/test_cancelling.py::test_g6_the_sensor_cancels_the_backfills_of_cancelled_runs",
         ),
     ),
-    Mutant(
-        "every run of the job is a drain",
-        "pricing_pipeline/defs/jobs.py",
-        "refresh_job",
-        "tags=NO_RUN_RETRIES,",
-        'tags={"pricing/drain": "true"},',
-        (
-            f"{_TESTS}/orchestration/test_backfill_runs.py::test_g6_a_backfill_from_the_jobs_page_does_what_it_says",
-        ),
-    ),
 )

@@ -259,7 +259,7 @@ def test_searches_find_by_ticker_and_by_name(asked: Asked) -> None:
     )
     theirs = recorded_json("twelvedata", "symbol_search_IBM_multi_exchange.json")["data"][0]
     assert apple.keys() - {"mic_code"} == theirs.keys()
-    for unknown in ("no such thing", "US0378331005"):
+    for unknown in ("no such thing", "FR0000120271"):
         assert twelvedata(asked, "symbol_search", symbol=unknown)["data"] == []
     assert len(twelvedata(asked, "symbol_search", symbol="us dollar", outputsize="3")["data"]) == 3
 

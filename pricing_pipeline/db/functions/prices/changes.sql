@@ -39,10 +39,10 @@ BEGIN
         SELECT t.data_type, t.month, sum(t.changes) AS changes FROM taken t
         JOIN pricing.data_type_registry USING (data_type)
         GROUP BY 1, 2 ORDER BY 1, 2)
-    INSERT INTO pricing.data_versions AS v (data_type, month, version, changes, changed_at)
-    SELECT s.data_type, s.month, nextval('pricing.data_version_seq'), s.changes, pricing.clock() FROM summed s
+    INSERT INTO pricing.data_versions AS v (data_type, month, version, changes)
+    SELECT s.data_type, s.month, nextval('pricing.data_version_seq'), s.changes FROM summed s
     ON CONFLICT (data_type, month) DO UPDATE
-        SET version = excluded.version, changes = v.changes + excluded.changes, changed_at = excluded.changed_at;
+        SET version = excluded.version, changes = v.changes + excluded.changes;
     GET DIAGNOSTICS numbered = ROW_COUNT;
     RETURN numbered;
 END $$;
