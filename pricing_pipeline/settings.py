@@ -8,7 +8,8 @@ from __future__ import annotations
 import logging
 import os
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import cache, lru_cache
@@ -19,7 +20,7 @@ from typing import Annotated, Any, Literal, cast, get_args
 from pydantic import AliasChoices, BeforeValidator, Field, SecretStr, ValidationError
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
-from pricing_pipeline.errors import SettingsError
+from pricing_pipeline.errors import PricingError, SettingsError
 from pricing_pipeline.local_files.env_file import env_file, read_env_file, refuse
 
 _LOG = logging.getLogger(__name__)
@@ -294,6 +295,19 @@ class SettingsSource:
     def settings(self) -> Settings:
         """The settings as they are now. A possible mistake is only warned of: it may be of another program."""
         return load_settings(_warn_once, self.variables, self.home)
+
+    def called(self, text: str) -> str:
+        """A text with the names of our variables as they are called here."""
+        return re.sub(rf"\b{_PREFIX}", self.variables, text)
+
+    @contextmanager
+    def names_in_errors(self) -> Iterator[None]:
+        """Have errors name the variables as they are called here: those that say PRICING_... are another pipeline's."""
+        try:
+            yield
+        except PricingError as error:
+            error.args = tuple(self.called(part) if isinstance(part, str) else part for part in error.args)
+            raise
 
 
 OWN = SettingsSource()

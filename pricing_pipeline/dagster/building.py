@@ -65,10 +65,11 @@ def build_defs(
         SettingsError: A setting is wrong, the prefix is, or it is not the one of the settings.
     """
     source = SettingsSource(variables, None if home is None else Path(home))
-    settings = source.settings()
-    naming = Naming.of(settings, prefix)
+    with source.names_in_errors():
+        settings = source.settings()
+        naming = Naming.of(settings, prefix)
     key = f"pricing/{naming.name('registry')}"
-    registry = RegistrySnapshot.from_json(handed_on(key, lambda: take(settings, naming).to_json()))
+    registry = RegistrySnapshot.from_json(handed_on(key, lambda: take(settings, naming, source).to_json()))
     return assembled(replace(registry, naming=naming, source=source))
 
 

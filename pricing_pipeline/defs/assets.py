@@ -21,7 +21,7 @@ from pricing_pipeline.defs.contents import shown
 from pricing_pipeline.defs.draining import refreshing
 from pricing_pipeline.defs.jobs import NO_RUN_RETRIES
 from pricing_pipeline.defs.markdown import escaped
-from pricing_pipeline.defs.naming import REFRESH_OP
+from pricing_pipeline.defs.naming import REFRESH_OP, Naming
 from pricing_pipeline.defs.page_links import page_address, page_link
 from pricing_pipeline.defs.reports import Reporter
 from pricing_pipeline.defs.resources import Allowances, PricingDatabase, Providers, given, needed
@@ -96,8 +96,9 @@ def latest_price_assets(snapshot: RegistrySnapshot, unscheduled: Mapping[str, st
             description=escaped(
                 f"{_sentence(type_)} {shown(type_).latest} of each symbol, due again "
                 f"{_minutes(type_.default_ttl_minutes)} after it was fetched while someone watches it. "
-                "The sensor refresh_watched has what is due fetched, and report_news reports here what has changed, "
-                "with its data version: so the UI names no automation, and there is nothing to materialize."
+                f"The sensor {naming.name('refresh_watched')} has what is due fetched, and "
+                f"{naming.name('report_news')} reports here what has changed, with its data version: so "
+                "the UI names no automation, and there is nothing to materialize."
                 f"{_no_schedule(unscheduled.get(type_.data_type))}"
             ),
             metadata={
@@ -119,18 +120,18 @@ def freshness_assets(snapshot: RegistrySnapshot) -> list[dg.AssetSpec]:
     It is an asset of its own, because Dagster judges freshness by materializations alone: one that only confirms that
     prices are fresh would wake what depends on the prices.
     """
-    page = page_address(snapshot.source.settings())
+    page, naming = page_address(snapshot.source.settings()), snapshot.naming
     return [
         dg.AssetSpec(
-            snapshot.naming.freshness_key(type_.data_type),
-            deps=[snapshot.naming.latest_key(type_.data_type)],
-            group_name=snapshot.naming.name("freshness"),
+            naming.freshness_key(type_.data_type),
+            deps=[naming.latest_key(type_.data_type)],
+            group_name=naming.name("freshness"),
             kinds={"postgres"},
             description=escaped(
-                f"Whether what people watch of {type_.data_type} is fresh: reported by report_freshness about every "
-                "half TTL while it is, and silent when a price is late. Nothing is claimed, and nothing is stale, "
-                "while nobody watches the type. Let your assets depend on latest_price: this one says nothing about "
-                "changes."
+                f"Whether what people watch of {type_.data_type} is fresh: the sensor "
+                f"{naming.name('report_freshness')} says so about every half TTL while it is, and nothing while a "
+                "price is late or nobody watches the type. Let your assets depend on latest_price: this one says "
+                "nothing about changes."
             ),
             freshness_policy=freshness_policy(type_),
             metadata={
@@ -196,7 +197,7 @@ def _stored_spec(
         metadata={
             "dagster/table_name": shown(type_).table.format(type_.data_type),
             **_columns(shown(type_).stored_columns),
-            **_schedule(type_),
+            **_schedule(naming, type_),
             **page_link(
                 page, "backfills" if type_.contents is Contents.PRICES else f"type-{type_.data_type}"
             ),
@@ -230,13 +231,12 @@ def _history_sentence(type_: DataType) -> str:
     return f"History from {type_.history_from} can be backfilled: choose months under Materialize."
 
 
-def _schedule(type_: DataType) -> dict[str, str]:
+def _schedule(naming: Naming, type_: DataType) -> dict[str, str]:
     """The schedule of a type, which Dagster does not show with the asset, because it targets the job of drains."""
     if type_.refresh_schedule is None:
         return {}
-    return {
-        "schedule": f"{schedule_name(type_.data_type)}: {type_.refresh_schedule} ({type_.schedule_timezone})"
-    }
+    name = naming.name(schedule_name(type_.data_type))
+    return {"schedule": f"{name}: {type_.refresh_schedule} ({type_.schedule_timezone})"}
 
 
 def _no_schedule(fault: str | None) -> str:

@@ -1,4 +1,4 @@
-"""The run of a drain, and its tags. Only the sensor and the schedules request drains."""
+"""The run of a drain, and its tags. Only the sensor requests drains."""
 
 import os
 import socket

@@ -74,7 +74,7 @@ def note_failures(
         seen = cursors.read(context, _Seen)
         if seen is None or seen.until > time.time() + _OVERLAP_SECONDS:  # the clock was set back
             seen = _Seen(time.time(), {})
-        ours = Ours.of(context, naming, snapshot.data_types)
+        ours = Ours.of(context, naming, snapshot.data_types, snapshot.providers)
         ended, after = _ended_runs(context.instance, ours, seen)
         failing = _failing_ticks(context, ticking) | unloaded
         with database.engine.begin() as connection:

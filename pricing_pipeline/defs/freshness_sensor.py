@@ -8,7 +8,7 @@ from sqlalchemy.exc import DBAPIError
 
 from pricing_pipeline.defs import cursors
 from pricing_pipeline.defs.checks import first_evaluations, on_time_evaluations
-from pricing_pipeline.defs.naming import Naming
+from pricing_pipeline.defs.naming import CHECKS_JOB, Naming
 from pricing_pipeline.defs.plots import freshness_plot
 from pricing_pipeline.defs.reports import describe_service, idle, serving
 from pricing_pipeline.defs.resources import PricingDatabase, given, needed
@@ -55,9 +55,9 @@ def report_freshness(snapshot: RegistrySnapshot) -> dg.SensorDefinition:
         description="Reports for each watched data type, at once and then about every half TTL, that prices are fresh "
         "and none is late. Otherwise it reports nothing, and the freshness policy warns and then fails. "
         "When a type becomes late, or is on time again, or a watched pair is paused or resumed, it evaluates the check "
-        "on_time at once. After the first prices of a type it evaluates all its checks; later the job check_prices "
-        "does, every hour. When nothing of a type can be fetched any more, it observes that; when nobody watches a "
-        "type any more, its reports are removed.",
+        "on_time at once. After the first prices of a type it evaluates all its checks; later the job "
+        f"{naming.name(CHECKS_JOB)} does, every hour. When nothing of a type can be fetched any more, it observes "
+        "that; when nobody watches a type any more, its reports are removed.",
     )
     def sensor(context: dg.SensorEvaluationContext) -> dg.SensorResult | dg.SkipReason:
         database = given(context, naming, PricingDatabase)

@@ -3,6 +3,7 @@
 import dagster as dg
 
 from pricing_pipeline.defs.draining import drain, refreshing
+from pricing_pipeline.defs.markdown import escaped
 from pricing_pipeline.defs.naming import REFRESH_JOB
 from pricing_pipeline.defs.ours import DRAIN_TAG
 from pricing_pipeline.defs.reports import Reporter
@@ -39,8 +40,11 @@ def refresh_job(snapshot: RegistrySnapshot) -> dg.JobDefinition:
 
     @dg.job(
         name=naming.name(REFRESH_JOB),
-        description="Drains the fetch queue: most-watched first, inside every provider's limits, and for a bounded "
-        "time. The sensor refresh_watched launches it when there is work. To fill months, materialize the assets.",
+        description=escaped(
+            "Drains the fetch queue: most-watched first, inside every provider's limits, and for a bounded time. The "
+            f"sensor {naming.name('refresh_watched')} launches it when there is work. To fill months, materialize the "
+            "assets."
+        ),
         tags={**NO_RUN_RETRIES, DRAIN_TAG: "true"},
         executor_def=dg.in_process_executor,
     )

@@ -28,7 +28,7 @@ LABEL = "__repository__@pricing_pipeline"
 """Dagster's label for runs of the code location in workspace.yaml."""
 
 DRAIN_TAG = "pricing/drain"
-"""The tag of runs that drain the queue. Any other run of `refresh` or its assets, in any job, is a backfill."""
+"""The tag of drains, the runs of the job `refresh`. A run of our assets, in any job, is a backfill."""
 
 CUT_OFF = "the pipeline was stopped during this run; its tasks are taken up again"
 """Why a backfill failed that a stop interrupted: nobody need do anything."""
@@ -38,7 +38,7 @@ _PAGE = 100
 
 @dataclass(frozen=True)
 class Ours:
-    """The runs and assets of one code location, by the label of its runs and the data types of its assets.
+    """The runs and assets of one code location, by the label of its runs, its data types and its providers.
 
     `prices` are types of prices, `records` the assets of what all other types store.
     """
@@ -92,6 +92,7 @@ class Ours:
             | self.histories
             | self.moved
             | exports
+            | self.sources
             | frozenset([*self.records, self.naming.commodity_lists])
         )
 

@@ -4,7 +4,7 @@ Each is bound to the settings of its pipeline, and a run's config cannot say a w
 could otherwise use a database or a key of their own, without any limit. So they are no `ConfigurableResource`.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache
 from threading import Lock
@@ -37,15 +37,17 @@ class PricingDatabase:
 
     @property
     def engine(self) -> Engine:
-        # Ticks run at the same time: if two made an engine at once, one would be lost with its open sessions.
-        with _MAKING:
-            return _engine(worker_url(self.settings))
+        return self._engine(worker_url)
 
     @property
     def listening(self) -> Engine:
         """The engine that reaches the server past a pooler, if the settings name a way; else the same."""
-        with _MAKING:
-            return _engine(listen_url(self.settings))
+        return self._engine(listen_url)
+
+    def _engine(self, url_of: Callable[[Settings], str]) -> Engine:
+        # Ticks run at the same time: if two made an engine at once, one would be lost with its open sessions.
+        with _MAKING, self._source.names_in_errors():
+            return _engine(url_of(self.settings), self._source.called("PRICING_DATABASE_URL"))
 
 
 class Providers:
@@ -109,5 +111,5 @@ _MAKING = Lock()
 
 
 @cache
-def _engine(url: str) -> Engine:
-    return make_engine(url, pool_size=SESSIONS)
+def _engine(url: str, setting: str) -> Engine:
+    return make_engine(url, pool_size=SESSIONS, setting=setting)

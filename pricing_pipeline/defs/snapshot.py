@@ -78,11 +78,12 @@ class RegistrySnapshot:
 EMPTY = RegistrySnapshot(0, (), {}, {})
 
 
-def take(settings: Settings, naming: Naming = PLAIN) -> RegistrySnapshot:
+def take(settings: Settings, naming: Naming = PLAIN, source: SettingsSource = OWN) -> RegistrySnapshot:
     """Read the registry and keep the copy; without a database, the last good copy, or else an empty registry."""
     path = _copy(settings, naming)
     try:
-        snapshot = _read(settings)
+        with source.names_in_errors():
+            snapshot = _read(settings)
     except (DatabaseError, DBAPIError) as error:
         _LOG.warning("the registry cannot be read, using the last good copy in %s: %s", path, error)
         return last_good(settings, naming)

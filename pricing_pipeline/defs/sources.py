@@ -42,7 +42,7 @@ _ANCHORS = {
     _PASSES_SOON: "a-provider-is-throttled-or-blocked",
     "breaker_open": "a-breaker-is-open",
     "quota_spent": "the-quota-is-nearly-used",
-    "not_asked": "what-is-watched-cannot-be-served",
+    "no_client": "what-is-watched-cannot-be-served",
 }
 
 
@@ -187,7 +187,8 @@ def provider_checks(snapshot: RegistrySnapshot) -> dg.AssetChecksDefinition:
             dg.AssetCheckSpec(
                 AVAILABLE,
                 asset=naming.provider_key(name),
-                description="It answers, and may be called: no breaker is open, no key is refused, no quota is spent.",
+                description="It answers, and may be called: no breaker is open, no key is refused, no quota is "
+                "spent, and some worker has a client for it.",
             )
             for name in snapshot.providers
         ],

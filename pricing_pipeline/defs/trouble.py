@@ -11,8 +11,8 @@ import time
 
 import dagster as dg
 
-from pricing_pipeline.defs.naming import REFRESH_JOB, Naming
-from pricing_pipeline.defs.ours import DRAIN_TAG, Ours, only
+from pricing_pipeline.defs.naming import Naming
+from pricing_pipeline.defs.ours import Ours, only
 
 SILENCE_SECONDS = 3600.0
 
@@ -46,8 +46,7 @@ def end_silent_runs(naming: Naming) -> dg.SensorDefinition:
 
 def _is_backfill(run: dg.DagsterRun, naming: Naming) -> bool:
     chosen = run.asset_selection or ()
-    is_of_ours = bool(chosen) and all(map(naming.is_stored, chosen))
-    return DRAIN_TAG not in run.tags and (run.job_name == naming.name(REFRESH_JOB) or is_of_ours)
+    return bool(chosen) and all(map(naming.is_stored, chosen))
 
 
 def _is_silent(instance: dg.DagsterInstance, run: dg.DagsterRun) -> bool:

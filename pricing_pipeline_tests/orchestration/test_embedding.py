@@ -27,7 +27,7 @@ from pricing_pipeline.dagster import PricingPipelineComponent, build_defs
 from pricing_pipeline.defs.naming import Naming
 from pricing_pipeline.defs.ours import Ours
 from pricing_pipeline.defs.pruning import KEEP_OTHERS, prune_runs
-from pricing_pipeline.errors import SettingsError
+from pricing_pipeline.errors import PricingError, SettingsError
 from pricing_pipeline_tests.fixtures.core import DAILY, FX, NAV, QUOTE, Core
 from pricing_pipeline_tests.fixtures.dagster import RANGE_END, RANGE_START, ROOT, a_run, newly_loading
 from pricing_pipeline_tests.fixtures.database import Clock, TestServer
@@ -203,6 +203,23 @@ def test_g8_every_name_begins_with_the_prefix(environment: None) -> None:
     for kind in ("assets", "checks"):
         assert prefixed[kind] == {f"eu/prices/{name}" for name in plain[kind]}, kind
     assert plain["resources"] == {"database", "providers", "allowances"}
+
+
+def test_g8_what_the_ui_says_names_things_as_they_are_called_there(environment: None, core: Core) -> None:
+    core.rows(
+        "UPDATE pricing.data_type_registry SET refresh_schedule = '0 9 * * *' WHERE data_type = 'mf_nav'"
+    )
+    repository = embedded(prefix="eu").get_repository_def()
+    called = {
+        one.name for one in (*repository.sensor_defs, *repository.schedule_defs, *repository.get_all_jobs())
+    }
+    said = [one.description or "" for one in (*repository.sensor_defs, *repository.get_all_jobs())]
+    for key in repository.asset_graph.get_all_asset_keys():
+        node = repository.asset_graph.get(key)
+        said += [node.description or "", str(node.metadata.get("schedule", ""))]
+    words = {word for text in said for word in re.findall(r"\w+", text.replace("\\", ""))}
+    assert {f"eu_{word}" for word in words} & called == set()
+    assert words & called >= {"eu_refresh_watched", "eu_report_news", "eu_mf_nav_schedule", "eu_check_prices"}
 
 
 def test_g8_drains_and_ticks_work_under_a_prefix_in_a_project_of_others(
@@ -397,11 +414,34 @@ def test_g8_a_beginning_of_variables_that_cannot_be_is_refused(environment: None
 
 
 def test_g8_a_mistake_in_other_variables_is_told_by_their_names(
-    environment: None, monkeypatch: pytest.MonkeyPatch
+    environment: None, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setenv("EU_PRICING_MAX_DRAINS", "many")
-    with pytest.raises(SettingsError, match="EU_PRICING_MAX_DRAINS='many'"):
-        build_defs(prefix="eu", variables="EU_PRICING_")
+    told = []
+    for name, value in {
+        "MAX_DRAINS": "many",
+        "ASSET_PREFIX": "us",
+        "DATABASE_URL": NOWHERE,
+        "HOME": "/nowhere",
+    }.items():
+        with monkeypatch.context() as wrong:
+            wrong.setenv(f"EU_PRICING_{name}", value)
+            caplog.clear()
+            try:
+                definitions = embedded(prefix="eu", variables="EU_PRICING_")
+                told.append(caplog.text)  # it loads without a database
+                database = (
+                    definitions.get_repository_def()
+                    .get_top_level_resources()["eu_database"]
+                    .resource_fn(None)
+                )
+                with database.engine.connect():
+                    raise AssertionError
+            except PricingError as error:
+                told.append(str(error))
+    assert len(told) == 6
+    for text in told:
+        assert re.findall(r"\b\w*PRICING_[A-Z_]+", text), text
+        assert not re.search(r"\bPRICING_", text), text
 
 
 def test_g8_the_component_is_found_by_dagsters_tools() -> None:

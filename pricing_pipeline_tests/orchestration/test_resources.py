@@ -40,12 +40,12 @@ def test_g4_ticks_that_begin_at_once_share_one_engine_too(monkeypatch: pytest.Mo
     made: list[str] = []
     is_second_here = Event()
 
-    def slow(url: str, *, pool_size: int) -> Engine:
+    def slow(url: str, *, pool_size: int, setting: str) -> Engine:
         made.append(url)
         if len(made) == 2:
             is_second_here.set()
         is_second_here.wait(0.2)  # time enough for a second one, if nothing keeps it out
-        return make_engine(url, pool_size=pool_size)
+        return make_engine(url, pool_size=pool_size, setting=setting)
 
     monkeypatch.setattr(resources, "make_engine", slow)
     monkeypatch.setenv("PRICING_DATABASE_URL", "postgresql://a@127.0.0.1/at_once")

@@ -14,7 +14,7 @@ from pricing_pipeline.defs.sources import BIGGEST
 from pricing_pipeline.providers.declaration_file import read_file
 from pricing_pipeline.registry import declarations
 from pricing_pipeline_tests.fixtures.core import FX, MFAPI, QUOTE, TWELVEDATA, Core
-from pricing_pipeline_tests.fixtures.dagster import Stage, said
+from pricing_pipeline_tests.fixtures.dagster import Stage, a_run, said
 from pricing_pipeline_tests.fixtures.database import Clock
 from pricing_pipeline_tests.support.declarations import FRANKFURTER, FUNDS
 
@@ -160,6 +160,18 @@ def test_g2_a_provider_that_does_not_answer_is_red_until_it_does(stage: Stage, c
     assert found[TWELVEDATA].passed
 
 
+def test_g2_a_provider_without_a_client_names_what_to_do(stage: Stage, core: Core) -> None:
+    core.rows("UPDATE pricing.registry_state SET prices_from = 'real providers'")
+    core.rows(
+        "INSERT INTO pricing.drains (worker, started_at, ends_at, lease_until, providers) VALUES ('w',"
+        " pricing.clock(), pricing.clock(), pricing.clock() + interval '1 minute', '{mfapi}')"
+    )
+    found = judged(stage)[0][TWELVEDATA]
+    assert not found.passed
+    assert "no worker has a client" in str(found.description)
+    assert "What is watched cannot be served" in str(found.metadata["what_to_do"].value)
+
+
 def test_g2_a_provider_is_judged_every_hour(stage: Stage, core: Core, clock: Clock) -> None:
     found, cursor = judged(stage)
     assert len(found) == 7
@@ -179,6 +191,13 @@ def test_g2_a_person_may_have_a_provider_judged(stage: Stage, core: Core) -> Non
     run = judging.resolve_job_def("judge").execute_in_process(instance=stage.instance)
     found = {one.asset_key.path[1]: one.passed for one in run.get_asset_check_evaluations()}
     assert found == {TWELVEDATA: False, MFAPI: True}
+
+
+def test_g5_a_run_that_judges_a_provider_is_ours(stage: Stage) -> None:
+    """Otherwise it is kept for ever, and nobody is told that it fails."""
+    checks = frozenset([dg.AssetCheckKey(PLAIN.provider_key(TWELVEDATA), "available")])
+    a_run(stage.instance, dg.DagsterRunStatus.FAILURE, job="__ASSET_JOB", asset_check_selection=checks)
+    assert "1 runs ended, 1 of them failed" in str(stage.tick("note_failures").skip_message)
 
 
 def test_g5_what_sources_said_is_pruned_but_for_the_last(stage: Stage) -> None:

@@ -1,8 +1,9 @@
-"""Runs that fail are noted where operators look, and runs that hang are ended."""
+"""Runs that hang are ended."""
 
 from __future__ import annotations
 
 import time
+from typing import Any
 
 import dagster as dg
 from dagster._core.test_utils import create_run_for_test, freeze_time
@@ -11,23 +12,22 @@ from pricing_pipeline.defs.trouble import SILENCE_SECONDS
 from pricing_pipeline_tests.fixtures.core import DAILY
 from pricing_pipeline_tests.fixtures.dagster import OF_OURS, Stage, move
 
+HISTORIES = frozenset([dg.AssetKey(["price_history", DAILY])])
 STARTED = dg.DagsterRunStatus.STARTED
-WARNED = "SELECT source, subject, message FROM pricing.warnings WHERE source = 'run'"
 
 
 def test_g6_a_backfill_that_says_nothing_for_an_hour_is_ended(stage: Stage) -> None:
     instance = stage.instance
-    histories = frozenset([dg.AssetKey(["price_history", DAILY])])
 
-    def begun(ago: float, **tags: str) -> str:
+    def begun(ago: float, **chosen: Any) -> str:
         with freeze_time(time.time() - ago):
-            run = create_run_for_test(instance, asset_selection=histories, tags=tags | OF_OURS)
+            run = create_run_for_test(instance, tags=OF_OURS, **(chosen or {"asset_selection": HISTORIES}))
             return move(instance, run, STARTED).run_id
 
     silent = begun(SILENCE_SECONDS + 5)
     quiet = begun(SILENCE_SECONDS - 60)
     telling = begun(SILENCE_SECONDS + 5)
-    drain = begun(SILENCE_SECONDS + 5, **{"pricing/drain": "true"})
+    drain = begun(SILENCE_SECONDS + 5, job_name="refresh")
     with freeze_time(time.time() - 5):
         instance.report_engine_event("3 of 9 tasks done", job_name="refresh", run_id=telling)
     first = stage.tick("end_silent_runs")
@@ -42,7 +42,9 @@ def test_g6_a_machine_that_has_slept_ends_no_run_that_goes_on(stage: Stage) -> N
     """All were silent for as long as it slept, and the sensor may wake first."""
     with freeze_time(time.time() - 2 * SILENCE_SECONDS):
         run = move(
-            stage.instance, create_run_for_test(stage.instance, job_name="refresh", tags=OF_OURS), STARTED
+            stage.instance,
+            create_run_for_test(stage.instance, asset_selection=HISTORIES, tags=OF_OURS),
+            STARTED,
         )
     first = stage.tick("end_silent_runs")
     stage.instance.report_engine_event("3 of 9 tasks done", job_name="refresh", run_id=run.run_id)
