@@ -25,7 +25,7 @@ from dagster._core.test_utils import create_run_for_test, create_test_daemon_wor
 from dagster._core.types.loadable_target_origin import LoadableTargetOrigin
 from dagster._core.workspace.load_target import InProcessWorkspaceLoadTarget
 
-from pricing_pipeline.defs.ours import history_key, latest_key
+from pricing_pipeline.defs.naming import PLAIN
 from pricing_pipeline_tests.fixtures.core import DAILY, QUOTE, Core, midnight
 from pricing_pipeline_tests.fixtures.dagster import ORIGIN, Stage, an_instance, newly_loading
 from pricing_pipeline_tests.fixtures.database import TestServer
@@ -115,13 +115,13 @@ def test_g8_one_asset_graph_has_both_code_locations(
         context = process.create_request_context()
         assert [entry.load_error for entry in context.get_code_location_entries().values()] == [None, None]
         graph = context.asset_graph
-        bars = graph.get(history_key(DAILY))
+        bars = graph.get(PLAIN.history_key(DAILY))
         assert bars.is_materializable
         assert (
             bars.resolve_to_singular_repo_scoped_node().repository_handle.location_name == "pricing_pipeline"
         )
-        assert bars.child_keys >= {latest_key(DAILY), dg.AssetKey("month_ends")}
-        assert graph.get(latest_key(QUOTE)).child_keys >= {dg.AssetKey("portfolio_value")}
+        assert bars.child_keys >= {PLAIN.latest_key(DAILY), dg.AssetKey("month_ends")}
+        assert graph.get(PLAIN.latest_key(QUOTE)).child_keys >= {dg.AssetKey("portfolio_value")}
 
 
 class Beside:
@@ -234,7 +234,7 @@ class Beside:
 
 
 def _follower(name: str, condition: Any) -> dg.AssetsDefinition:
-    @dg.asset(name=name, deps=[latest_key(QUOTE)], automation_condition=condition)
+    @dg.asset(name=name, deps=[PLAIN.latest_key(QUOTE)], automation_condition=condition)
     def follower() -> None: ...
 
     return follower
@@ -245,7 +245,7 @@ QUOTE_RUNS = ["any_deps_updated", "asset_sensor", "each_change", "portfolio_valu
 
 def test_g8_heartbeats_and_confirmations_start_nothing(stage: Stage, core: Core, theirs: ModuleType) -> None:
     beside = Beside(stage, theirs)
-    quotes, bars = latest_key(QUOTE), history_key(DAILY)
+    quotes, bars = PLAIN.latest_key(QUOTE), PLAIN.history_key(DAILY)
     beside.news(quotes)
     assert beside.tick() == sorted([*QUOTE_RUNS, "on_cron"])
     beside.news(bars, MONTHS[0])
@@ -258,8 +258,8 @@ def test_g8_heartbeats_and_confirmations_start_nothing(stage: Stage, core: Core,
         lambda: beside.work(bars, MONTHS[0]),
         lambda: beside.work(bars, MONTHS[1]),
         lambda: beside.work(bars),
-        lambda: beside.news(latest_key("fx_rate")),
-        lambda: beside.news(history_key("fx_rate"), MONTHS[0]),
+        lambda: beside.news(PLAIN.latest_key("fx_rate")),
+        lambda: beside.news(PLAIN.history_key("fx_rate"), MONTHS[0]),
     ):
         quiet()
         assert beside.tick() == []
@@ -273,7 +273,7 @@ def test_g8_runs_downstream_are_the_real_changes(
     """Whatever comes in which order: a run for each change of a quote, of each month, and one an hour on a cron."""
     dice = random.Random(seed)
     beside = Beside(stage, theirs)
-    quotes, bars = latest_key(QUOTE), history_key(DAILY)
+    quotes, bars = PLAIN.latest_key(QUOTE), PLAIN.history_key(DAILY)
     had_cron = False
     steps: list[tuple[int, Callable[[], list[str]]]] = []
 
@@ -309,7 +309,7 @@ def test_g8_a_change_that_comes_while_a_run_is_on_the_way_is_not_forgotten(
 ) -> None:
     """By EACH_CHANGE of the example; eager() of Dagster 1.13.27 forgets it (findings/)."""
     beside = Beside(stage, theirs)
-    made, bars = dg.AssetKey("month_ends"), history_key(DAILY)
+    made, bars = dg.AssetKey("month_ends"), PLAIN.history_key(DAILY)
     for seen_meanwhile in (False, True):
         beside.news(bars, MONTHS[0])
         beside.now += timedelta(seconds=30)
