@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import date
 
 from sqlalchemy import Connection, Engine
 
 from pricing_pipeline.db.query_loader import query
+
+_LOOK_AGAIN_SECONDS = 0.1
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +51,15 @@ def number(engine: Engine) -> None:
     """Give the committed changes since the last time their versions."""
     with engine.begin() as connection:
         connection.execute(query("changes.number"))
+
+
+@contextmanager
+def turn_to_tell(engine: Engine) -> Iterator[Connection]:
+    """A transaction in which nobody else looks at what Dagster was told, and tells it. Waits for its turn."""
+    with engine.begin() as connection:
+        while not connection.execute(query("changes.take_turn")).scalar_one():
+            time.sleep(_LOOK_AGAIN_SECONDS)
+        yield connection
 
 
 def log(connection: Connection) -> str:

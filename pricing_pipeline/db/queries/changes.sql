@@ -11,6 +11,10 @@ SELECT :data_type, u.month, u.changes FROM unnest(CAST(:months AS date[]), CAST(
 -- Give the changes since the last time their numbers.
 SELECT pricing.number_changes();
 
+-- name: take_turn
+-- The turn to tell Dagster, until the transaction ends; false when another session has it.
+SELECT pricing.take_turn('tell_changes');
+
 -- name: log
 -- Which sequence of versions this is. A restored backup has another one.
 SELECT c.system_identifier || '/' || 'pricing.data_versions'::regclass::oid FROM pg_control_system() c;
