@@ -12,8 +12,9 @@ SELECT :data_type, u.month, u.changes FROM unnest(CAST(:months AS date[]), CAST(
 SELECT pricing.number_changes();
 
 -- name: take_turn
--- The turn to tell Dagster, until the transaction ends; false when another session has it.
-SELECT pricing.take_turn('tell_changes');
+-- The turn to tell Dagster, until the transaction ends; false when another session has it. Hundreds of months are told in
+-- one transaction, which is idle meanwhile.
+SELECT pricing.take_turn('tell_changes'), set_config('idle_in_transaction_session_timeout', '10min', true);
 
 -- name: log
 -- Which sequence of versions this is. A restored backup has another one.
