@@ -2,7 +2,8 @@
 
 The database numbers changes (`pricing.data_versions`), and each instance follows them with a cursor of its own: it is
 told of every change once, whoever fetched it. A tick that dies after it has told and before its cursor is kept would
-tell twice, so the instance's last event of an asset is looked at first.
+tell twice, so the instance's last event of an asset is looked at first. Runs and other ticks may look
+and tell at the same time, so whoever does has the turn; the daemon would tell after it.
 """
 
 from collections import defaultdict
@@ -72,7 +73,7 @@ def report_news(snapshot: RegistrySnapshot) -> dg.SensorDefinition:
         database = given(context, naming, PricingDatabase)
         with health.ticking(database.engine, "report_news"):
             changes.number(database.engine)
-            with database.engine.connect() as connection:
+            with changes.turn_to_tell(database.engine) as connection:
                 now, log = drains.outlook(connection).now_epoch, changes.log(connection)
                 told = cursors.read(context, _Told)
                 if told is None or told.log != log:
@@ -108,10 +109,11 @@ def report_news(snapshot: RegistrySnapshot) -> dg.SensorDefinition:
                     told = replace(told, incomplete=told.incomplete | {name: lacking})
                 if is_look_again:
                     events += _empty_months(context.instance, connection, snapshot)
+                for event in events:
+                    context.instance.report_runless_asset_event(event)
             version = news[-1].version if news else told.version
             kept = replace(told, version=version, incomplete=_filled(told.incomplete))
             return dg.SensorResult(
-                asset_events=events,
                 skip_reason=f"told of {len(events)} changes" if events else "nothing has changed",
                 cursor=cursors.dump(kept),
             )

@@ -182,13 +182,13 @@ class Reporter:
         What the sensor has told since this run began is not told again.
         """
         changes.number(self._engine)
-        with self._engine.connect() as connection:
+        with changes.turn_to_tell(self._engine) as connection:
             versions = changes.current(connection, data_type, [*metadata])
-        for month, about in metadata.items():
-            partition = month.isoformat() if month else None
-            version, last = versions.get(month), last_told(self._context.instance, key, partition)
-            if version is None or not last.is_of(version) or last.at < self._began_at:
-                self._context.log_event(materialization(key, version, last, about, partition))
+            for month, about in metadata.items():
+                partition = month.isoformat() if month else None
+                version, last = versions.get(month), last_told(self._context.instance, key, partition)
+                if version is None or not last.is_of(version) or last.at < self._began_at:
+                    self._context.log_event(materialization(key, version, last, about, partition))
 
     def report_unfillable(self, data_type: str, window: Window, why: str) -> None:
         """Report the months of a type as they are, if none of its history can be fetched.

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import date
 
 from sqlalchemy import Connection, Engine
 
 from pricing_pipeline.db.query_loader import query
+
+_LOOK_AGAIN_SECONDS = 0.1
+_PATIENCE_SECONDS = 15.0
+"""How long to wait for the turn to tell: news told twice is a smaller evil than news that waits for a frozen session."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +59,18 @@ def number(engine: Engine) -> None:
     """Give the committed changes since the last time their versions."""
     with engine.begin() as connection:
         connection.execute(query("changes.number"))
+
+
+@contextmanager
+def turn_to_tell(engine: Engine) -> Iterator[Connection]:
+    """A transaction in which nobody else looks at what Dagster was told, and tells it. Waits for its turn a while."""
+    deadline = time.monotonic() + _PATIENCE_SECONDS
+    with engine.begin() as connection:
+        while not connection.execute(query("changes.take_turn")).scalar_one():
+            if time.monotonic() > deadline:
+                break
+            time.sleep(_LOOK_AGAIN_SECONDS)
+        yield connection
 
 
 def log(connection: Connection) -> str:

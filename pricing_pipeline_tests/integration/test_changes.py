@@ -132,3 +132,12 @@ def test_g8_who_stores_waits_for_nobody_who_numbers(core: Core, database_url: st
         assert versions(core) == {}
         stopped.rollback()
     assert versions(core).keys() == {(DAILY, None), (QUOTE, None)}
+
+
+def test_g8_whoever_tells_for_long_keeps_the_turn(core: Core) -> None:
+    """Hundreds of months take longer than a worker's transaction may be idle."""
+    with changes.turn_to_tell(core.engine) as connection:
+        allowed = connection.exec_driver_sql("SHOW idle_in_transaction_session_timeout").scalar_one()
+        assert allowed == "10min"
+        with core.engine.begin() as other:
+            assert not other.exec_driver_sql("SELECT pricing.take_turn('tell_changes')").scalar_one()

@@ -322,3 +322,15 @@ def test_g8_a_change_that_comes_while_a_run_is_on_the_way_is_not_forgotten(
         beside.end(run, made, MONTHS[0])
         assert beside.tick() == [f"month_ends {MONTHS[0]}"]
         assert beside.tick() == []
+
+
+def test_g8_a_run_that_nobody_requested_by_the_condition_does_not_count(
+    stage: Stage, core: Core, theirs: ModuleType
+) -> None:
+    """A backfill of ours and theirs together is followed by a run: better than to forget a change."""
+    beside = Beside(stage, theirs)
+    made, bars = dg.AssetKey("month_ends"), PLAIN.history_key(DAILY)
+    beside.news(bars, MONTHS[0])
+    beside.tell(dg.AssetMaterialization(made, partition=MONTHS[0]))
+    assert beside.tick() == [f"month_ends {MONTHS[0]}"]
+    assert beside.tick() == []

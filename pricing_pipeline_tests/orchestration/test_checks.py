@@ -444,14 +444,14 @@ def test_g5_plots_are_shown_where_people_look(stage: Stage, core: Core, clock: C
     told = facts(evaluated(stage)[QUOTE])
     assert told["freshness_plot"].startswith("fresh 1 of 1 at ")
     plots = {}
-    for sensor, plot in (("report_freshness", "freshness_plot"), ("report_news", "price_plot")):
-        (event,) = [
-            e
-            for e in stage.tick(sensor).asset_events
-            if e.asset_key.path[-1] == QUOTE
-            and isinstance(e, dg.AssetMaterialization)
-            and e.partition is None
-        ]
+    (fresh,) = [
+        e
+        for e in stage.tick("report_freshness").asset_events
+        if e.asset_key.path[-1] == QUOTE and isinstance(e, dg.AssetMaterialization)
+    ]
+    stage.tick("report_news")
+    (news,) = stage.materializations("latest_price", QUOTE)
+    for event, plot in ((fresh, "freshness_plot"), (news, "price_plot")):
         plots[plot] = str(event.metadata[plot].value)
         assert "(data:image/svg+xml,%3Csvg" in plots[plot]
         assert len(plots[plot]) < 1000

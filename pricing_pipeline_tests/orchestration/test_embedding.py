@@ -170,6 +170,7 @@ def test_g8_what_the_page_says_loads(second: str, tmp_path: Path) -> None:
     for example in examples("python"):
         with newly_loading():
             exec(example, known)
+        assert [each for each in known.values() if isinstance(each, dg.Definitions)] == [known["defs"]]
         loaded.append({key.split("/")[0] for key in names(known["defs"])["assets"]})
     assert loaded == [{"prices"}, {"us", "eu"}]
     component, instance = map(yaml.safe_load, examples("yaml"))

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from datetime import date
 from random import Random
+from threading import Thread
 
 import dagster as dg
 import pytest
-from dagster._core.definitions.sensor_definition import SensorExecutionData
 
 from pricing_pipeline.defs.news import DATA_VERSION
 from pricing_pipeline_tests.fixtures.core import DAILY, FX, NAV, QUOTE, Core
@@ -28,6 +28,10 @@ Told = tuple[str, str | None, str]
 """An asset, its partition, and the data version that was told."""
 
 
+class _DiedError(Exception):
+    """The process ends in this moment."""
+
+
 @dataclass
 class Follower:
     """A Dagster instance that follows the database."""
@@ -36,19 +40,33 @@ class Follower:
     cursor: str | None = None
     told: list[Told] = field(default_factory=list)
 
-    def tick(self, *, dies_after: int | None = None) -> SensorExecutionData:
+    def tick(self, *, dies_after: int | None = None) -> None:
         """Carry out a tick as the daemon does; it may die between two events, or before the cursor is kept."""
-        tick = self.stage.tick(SENSOR, self.cursor)
-        assert not tick.run_requests
-        for event in tick.asset_events[:dies_after]:
-            self.stage.instance.report_runless_asset_event(event)
+        instance, events = self.stage.instance, 0
+        tell = instance.report_runless_asset_event
+
+        def telling(event: dg.AssetMaterialization) -> None:
+            nonlocal events
+            if events == dies_after:
+                raise _DiedError
+            events += 1
+            tell(event)
             if isinstance(event, dg.AssetMaterialization):
+                assert event.tags
                 self.told.append(
                     (event.asset_key.to_user_string(), event.partition, event.tags[DATA_VERSION])
                 )
+
+        with pytest.MonkeyPatch.context() as patched:
+            patched.setattr(instance, "report_runless_asset_event", telling)
+            try:
+                tick = self.stage.tick(SENSOR, self.cursor)
+            except _DiedError:
+                return
+        assert not tick.run_requests
+        assert not tick.asset_events, "a daemon would tell them after the turn"
         if dies_after is None:
             self.cursor = tick.cursor
-        return tick
 
     def news(self) -> list[tuple[str, str | None]]:
         """The assets and partitions that a tick tells of."""
@@ -195,6 +213,40 @@ def test_g8_what_a_backfill_has_reported_is_not_told_again(
     assert before == 2
     follower.tick()
     assert len(follower.stage.materializations("price_history", DAILY)) == before
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        pytest.param(lambda stage: stage.tick(SENSOR), id="tick"),
+        pytest.param(lambda stage: stage.backfill(DAILY, first="2010-01-01", last="2010-02-01"), id="run"),
+    ],
+)
+def test_g8_two_that_tell_at_once_tell_once(
+    stage: Stage,
+    core: Core,
+    sandbox: RunningSandbox,
+    monkeypatch: pytest.MonkeyPatch,
+    other: Callable[[Stage], object],
+) -> None:
+    """A tick of a daemon that was killed goes on in the code server, beside the next daemon's; and runs tell, too."""
+    assert stage.backfill(DAILY, first="2010-01-01", last="2010-02-01").success
+    core.rows("UPDATE pricing.data_versions SET version = nextval('pricing.data_version_seq')")
+    tell, thread = stage.instance.report_runless_asset_event, Thread(target=other, args=[stage])
+
+    def telling_slowly(event: dg.AssetMaterialization) -> None:
+        if not thread.ident:
+            thread.start()
+            thread.join(5)
+        tell(event)
+
+    monkeypatch.setattr(stage.instance, "report_runless_asset_event", telling_slowly)
+    stage.tick(SENSOR)
+    thread.join()
+    for month in ("2010-01-01", "2010-02-01"):
+        told = [e for e in stage.materializations("price_history", DAILY) if e.partition == month]
+        versions = [(e.tags or {})[DATA_VERSION] for e in told]
+        assert len(versions) == len({*versions}) == 2, versions
 
 
 def test_g8_a_restored_backup_is_told_anew(follower: Follower, core: Core) -> None:

@@ -87,5 +87,7 @@ defs = dg.Definitions(
             "follow_prices", target=dg.AssetSelection.all(), default_status=dg.DefaultSensorStatus.RUNNING
         ),
     ],
+    # A process less for each run: its steps are short.
+    executor=dg.in_process_executor,
     resources={"prices": _prices, "price_history": PriceHistoryIOManager(prices=_prices)},
 )

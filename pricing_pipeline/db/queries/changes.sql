@@ -16,6 +16,11 @@ SELECT :data_type, u.month, u.changes FROM unnest(CAST(:months AS date[]), CAST(
 -- Give the changes since the last time their numbers.
 SELECT pricing.number_changes();
 
+-- name: take_turn
+-- The turn to tell Dagster, until the transaction ends; false when another session has it. Hundreds of months are told in
+-- one transaction, which is idle meanwhile.
+SELECT pricing.take_turn('tell_changes'), set_config('idle_in_transaction_session_timeout', '10min', true);
+
 -- name: log
 -- Which sequence of versions this is. A restored backup has another one, and so has a server that was set back in time.
 SELECT concat_ws('/', c.system_identifier, p.timeline_id, 'pricing.data_versions'::regclass::oid)
