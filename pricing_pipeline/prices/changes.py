@@ -14,7 +14,7 @@ from pricing_pipeline.db.query_loader import query
 
 _LOOK_AGAIN_SECONDS = 0.1
 _PATIENCE_SECONDS = 15.0
-"""How long to wait for the turn to tell: news told twice is a smaller evil than news that waits for a frozen session."""
+"""How long to wait for the turn to tell: news told twice is a smaller evil than news behind a frozen session."""
 
 
 @dataclass(frozen=True, slots=True)
