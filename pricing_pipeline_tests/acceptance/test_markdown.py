@@ -135,7 +135,7 @@ def told(stage: Stage, core: Core, clock: Clock, stranger: Stranger) -> str:
     )  # fmt: skip
     core.heartbeat(client, (DAILY, symbol), (QUOTE, symbol))
     core.fail(core.claim_one(), FailureKind.SCHEMA_DRIFT, words)
-    for sensor in ("report_freshness", "report_sources"):
+    for sensor in ("report_freshness", "report_news", "report_sources"):
         tell(stage, sensor)
     clock.advance(60)
     # Else no worker would be what it waits for, and not what its provider said.

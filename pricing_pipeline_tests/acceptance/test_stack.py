@@ -143,7 +143,8 @@ def test_b1_data_types_added_while_it_runs_appear_and_are_refreshed(stack: Stack
 
         def appeared() -> dict[str, Any] | None:
             nodes = {"/".join(node["assetKey"]["path"]): node for node in stack.graphql(NODES)["assetNodes"]}
-            wanted = {f"{part}/{name}" for part in ("price_history", "latest_price") for name in added}
+            kinds = ("price_history", "latest_price", "freshness")
+            wanted = {f"{kind}/{name}" for kind in kinds for name in added}
             return nodes if wanted <= nodes.keys() else None
 
         added = {"rate_by_command": (420, 840), "quote_by_sql": (60, 120)}
@@ -153,7 +154,7 @@ def test_b1_data_types_added_while_it_runs_appear_and_are_refreshed(stack: Stack
         assert viewer.wait(PATIENCE) == 0
         stack.leave("quote_by_sql", "IBM")
     for name, (warn, fail) in added.items():
-        policy = nodes[f"latest_price/{name}"]["internalFreshnessPolicy"]
+        policy = nodes[f"freshness/{name}"]["internalFreshnessPolicy"]
         assert policy == {"warnWindowSeconds": warn, "failWindowSeconds": fail}
         assert nodes[f"price_history/{name}"]["isPartitioned"]
     after = stack.state()["processes"]

@@ -120,6 +120,6 @@ def last_ticks(stock: Stock) -> dict[str, str]:
 
 
 def freshness(stock: Stock, data_type: str) -> str | None:
-    answer = stock.ask(FRESHNESS, key={"path": ["latest_price", data_type]})
+    answer = stock.ask(FRESHNESS, key={"path": ["freshness", data_type]})
     info = answer["assetNodeOrError"]["freshnessStatusInfo"]
     return info["freshnessStatus"] if info else None

@@ -66,19 +66,20 @@ def test_g6_a_backfill_is_launched_by_clicking_and_its_bars_arrive(stack: Stack,
     stack.wait_until("the bars of both months", arrived)
 
 
-def test_g5_the_lineage_page_shows_our_three_groups(stack: Stack, page: Page) -> None:
-    """G5: from providers and subscriptions over histories to latest prices."""
+def test_g5_the_lineage_page_shows_our_groups(stack: Stack, page: Page) -> None:
+    """G5: from providers and subscriptions over histories and latest prices to freshness."""
     _open(stack, page, "/asset-groups")
-    for group in ("sources", "price_history", "latest_price"):
+    for group in ("sources", "price_history", "latest_price", "freshness"):
         expect(page.get_by_text(group, exact=True).first).to_be_visible()
     expect(page.get_by_text("Materialize all")).to_be_visible()
 
 
-def test_g2_an_asset_page_shows_its_freshness_policy_and_the_latest_prices(stack: Stack, page: Page) -> None:
+def test_g2_asset_pages_show_the_freshness_policy_and_the_latest_prices(stack: Stack, page: Page) -> None:
     """G2: when it warns and fails, what it says now, and the prices themselves."""
-    _open(stack, page, "/assets/latest_price/equity_quote")
+    _open(stack, page, "/assets/freshness/equity_quote")
     expect(page.get_by_text("Fails if more than 2 minutes since last materialization")).to_be_visible()
     expect(page.get_by_text("Warns if more than a minute since last materialization")).to_be_visible()
+    _open(stack, page, "/assets/latest_price/equity_quote")
     for symbol in SYMBOLS:
         row = re.compile(rf"^{symbol} [0-9]+\.[0-9]+ USD .* twelvedata$")
         expect(page.get_by_role("row", name=row)).to_be_visible()
