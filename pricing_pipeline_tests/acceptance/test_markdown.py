@@ -133,6 +133,7 @@ def told(stage: Stage, core: Core, clock: Clock, stranger: Stranger) -> str:
         " 'twelvedata', 1, '')",
         type=DAILY, symbol=symbol,
     )  # fmt: skip
+    core.rows("SELECT pricing.note_latest_changes(:type, 1)", type=DAILY)
     core.heartbeat(client, (DAILY, symbol), (QUOTE, symbol))
     core.fail(core.claim_one(), FailureKind.SCHEMA_DRIFT, words)
     for sensor in ("report_freshness", "report_news", "report_sources"):
