@@ -34,14 +34,13 @@ def materialization(
 
 @dataclass(frozen=True, slots=True)
 class LastTold:
-    """What an instance was last told of an asset or a partition: the version, its count of changes, and when.
+    """What an instance was last told of an asset or a partition: the version, and its count of changes.
 
-    `at` is in Unix seconds; all are empty if it was never told.
+    Both are empty if it was never told.
     """
 
     version: str = ""
     changes: int = 0
-    at: float = 0.0
 
     def is_of(self, version: DataVersion) -> bool:
         return self.version == str(version.version)
@@ -55,5 +54,5 @@ def last_told(instance: dg.DagsterInstance, key: dg.AssetKey, partition: str | N
         if event is not None:
             changes = event.metadata.get(_EVER)
             ever = changes.value if isinstance(changes, dg.IntMetadataValue) else None
-            return LastTold((event.tags or {}).get(DATA_VERSION, ""), ever or 0, record.timestamp)
+            return LastTold((event.tags or {}).get(DATA_VERSION, ""), ever or 0)
     return LastTold()

@@ -50,7 +50,6 @@ class Reporter:
         self._context = context
         self._engine = engine
         self._allowances = allowances
-        self._began_at = time.time()
         self._reported: set[tuple[str, date]] = set()
         self._to_report: set[str] = set()
 
@@ -179,7 +178,7 @@ class Reporter:
     ) -> None:
         """Report that months, or what is latest (None), are as a person asked.
 
-        What the sensor has told since this run began is not told again.
+        Also what the sensor has just told: Dagster counts for a backfill what its own runs have told.
         """
         changes.number(self._engine)
         with changes.turn_to_tell(self._engine) as connection:
@@ -187,8 +186,7 @@ class Reporter:
             for month, about in metadata.items():
                 partition = month.isoformat() if month else None
                 version, last = versions.get(month), last_told(self._context.instance, key, partition)
-                if version is None or not last.is_of(version) or last.at < self._began_at:
-                    self._context.log_event(materialization(key, version, last, about, partition))
+                self._context.log_event(materialization(key, version, last, about, partition))
 
     def report_unfillable(self, data_type: str, window: Window, why: str) -> None:
         """Report the months of a type as they are, if none of its history can be fetched.
