@@ -93,7 +93,7 @@ def test_g2_a_type_that_nobody_watches_gets_no_event(stage: Stage, core: Core, c
     assert stage.materializations("freshness", QUOTE) == [], "what was said would turn red"
     assert len(stage.materializations("latest_price", QUOTE)) == 1
     said = stage.spec("freshness", QUOTE).description
-    assert "nothing is stale, while nobody watches the type" in str(said)
+    assert "nobody watches the type" in str(said)
     core.heartbeat("ann", (QUOTE, "AAPL"))
     assert told(stage.tick(SENSOR, tick.cursor)) == [QUOTE], "watched again and fresh: at once"
 
