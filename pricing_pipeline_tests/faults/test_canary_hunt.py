@@ -222,7 +222,7 @@ class Home:
         """The passwords and master keys that were made for this home are searched for, too."""
         made = list(json.loads((self.stack.home / "postgres.json").read_text())["passwords"].values())
         made += re.findall(r":(\S{40,})", (self.stack.home / "master.key").read_text())
-        assert len(made) == 3 + 2  # roles, master keys
+        assert len(made) == 4 + 2  # roles, master keys
         for one in made:
             self.hunt.needles |= {one.lower().encode(), one.encode().hex().encode()}
 
