@@ -25,7 +25,7 @@ class Transport:
     """Sends a request again, for up to `patience` seconds, after 429, 5xx and a lost connection. Every request of the
     client may be sent more than once.
 
-    Raises ValueError for a URL that is none, or has a password, and for a token that no header can have.
+    Raises ValueError if the URL is invalid or contains a password, or if the token cannot stand in a header.
     """
 
     def __init__(
@@ -41,7 +41,7 @@ class Transport:
         try:
             has_user = bool(httpx.URL(url).userinfo)
         except httpx.InvalidURL as error:
-            raise ValueError(f"the url is none: {error}") from None
+            raise ValueError(f"this is not a valid URL: {error}") from None
         if has_user:  # it would be sent in the place of the token, and stand in the message of each error
             raise ValueError(
                 "the url has a user or a password before its host. Leave it out: the token says who asks"

@@ -1,4 +1,4 @@
--- What has changed, so that every Dagster instance on this database can tell the assets that depend on it, and only then.
+-- What has changed: every Dagster instance on this database reads it to run the assets downstream, and only then.
 CREATE TABLE pricing.data_changes (
     data_type text NOT NULL,
     month date NOT NULL,

@@ -1,5 +1,4 @@
--- A reader of plain SQL finds the price itself in the view of latest prices. It comes last: views that others have built on
--- these go on.
+-- The views of latest prices show the price itself. The new column comes last, so that views built on these still work.
 DO $$
 DECLARE
     kind record;
@@ -11,9 +10,10 @@ BEGIN
         WHERE r.contents = 'prices' AND NOT r.has_own_table
     LOOP
         EXECUTE pg_catalog.format(
-            'CREATE OR REPLACE VIEW pricing.%I AS SELECT symbol, amount, scale, currency, observed_at, fetched_at, provider, '
-            'call_id, source_text, cache_ttl_minutes, amount * (''1e-'' || scale)::numeric AS price '
+            'CREATE OR REPLACE VIEW pricing.%I AS SELECT symbol, amount, scale, currency, observed_at, fetched_at, '
+            'provider, call_id, source_text, cache_ttl_minutes, amount * (''1e-'' || scale)::numeric AS price '
             'FROM pricing.latest_prices WHERE data_type = %L', kind.table_name, kind.data_type);
-        EXECUTE pg_catalog.format('COMMENT ON COLUMN pricing.%I.price IS %L', kind.table_name, 'The price, exact: amount / 10^scale.');
+        EXECUTE pg_catalog.format(
+            'COMMENT ON COLUMN pricing.%I.price IS %L', kind.table_name, 'The price, exact: amount / 10^scale.');
     END LOOP;
 END $$;

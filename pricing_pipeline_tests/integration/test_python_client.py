@@ -426,7 +426,7 @@ def test_a4_a_wrong_token_is_never_shown() -> None:
         PricingClient("http://127.0.0.1:9", "\n")
     with pytest.raises(ValueError, match=r"'127\.0\.0\.1:9' begins with neither"):
         PricingClient("127.0.0.1:9", "token")
-    with pytest.raises(ValueError, match="the url is none"):
+    with pytest.raises(ValueError, match="this is not a valid URL"):
         PricingClient("http://[::1", "token")
     with pytest.raises(ValueError, match="the token says who asks") as caught:
         PricingClient("http://ann:secret@127.0.0.1:9", "token")

@@ -10,15 +10,16 @@ FROM unnest(CAST(:symbols AS text[]), CAST(:changes AS bigint[])) AS u (symbol, 
 -- name: note
 -- Note that so many values of these months have changed in the history of a type.
 INSERT INTO pricing.data_changes (data_type, month, changes)
-SELECT :data_type, u.month, u.changes FROM unnest(CAST(:months AS date[]), CAST(:changes AS bigint[])) AS u (month, changes);
+SELECT :data_type, u.month, u.changes
+FROM unnest(CAST(:months AS date[]), CAST(:changes AS bigint[])) AS u (month, changes);
 
 -- name: number
 -- Give the changes since the last time their numbers.
 SELECT pricing.number_changes();
 
 -- name: take_turn
--- The turn to tell Dagster, until the transaction ends; false when another session has it. Hundreds of months are told in
--- one transaction, which is idle meanwhile.
+-- The turn to tell Dagster, until the transaction ends; false when another session has it. Hundreds of months are told
+-- in one transaction, which is idle meanwhile.
 SELECT pricing.take_turn('tell_changes'), set_config('idle_in_transaction_session_timeout', '10min', true);
 
 -- name: log
@@ -35,7 +36,8 @@ FROM pricing.data_versions WHERE version > :version ORDER BY version LIMIT :at_m
 -- The version of each of these months of a type; a NULL month is what is latest.
 SELECT data_type, nullif(month, '-infinity') AS month, version, changes
 FROM pricing.data_versions
-WHERE data_type = :data_type AND month = ANY (ARRAY(SELECT coalesce(m, '-infinity') FROM unnest(CAST(:months AS date[])) AS m));
+WHERE data_type = :data_type
+  AND month = ANY (ARRAY(SELECT coalesce(m, '-infinity') FROM unnest(CAST(:months AS date[])) AS m));
 
 -- name: filling
 -- The data types of which a backfill has tasks in the queue.

@@ -147,9 +147,12 @@ SELECT line FROM (
     FROM closed c CROSS JOIN LATERAL aclexplode(c.rights) a JOIN pg_catalog.pg_roles r ON r.oid = a.grantee
     WHERE r.rolname NOT LIKE 'pg\_%' AND NOT r.rolsuper GROUP BY c.privilege, c.object
     UNION ALL
-    SELECT 4, format('ALTER DEFAULT PRIVILEGES FOR ROLE %I IN SCHEMA %I GRANT %s ON %s TO %I;', maker.rolname, n.nspname,
+    SELECT 4, format('ALTER DEFAULT PRIVILEGES FOR ROLE %I IN SCHEMA %I GRANT %s ON %s TO %I;',
+                     maker.rolname, n.nspname,
                      string_agg(a.privilege_type, ', ' ORDER BY a.privilege_type),
-                     CASE d.defaclobjtype WHEN 'r' THEN 'TABLES' WHEN 'S' THEN 'SEQUENCES' ELSE d.defaclobjtype::text END, r.rolname)
+                     CASE d.defaclobjtype
+                         WHEN 'r' THEN 'TABLES' WHEN 'S' THEN 'SEQUENCES' ELSE d.defaclobjtype::text END,
+                     r.rolname)
     FROM pg_catalog.pg_default_acl d CROSS JOIN LATERAL aclexplode(d.defaclacl) a
     JOIN pg_catalog.pg_namespace n ON n.oid = d.defaclnamespace AND n.nspname <> 'pricing'
     JOIN pg_catalog.pg_roles maker ON maker.oid = d.defaclrole JOIN pg_catalog.pg_roles r ON r.oid = a.grantee
@@ -166,14 +169,16 @@ WHERE d.datname = :database;
 -- Statements that let code locations of others keep their runs and events in Dagster's tables, which the worker makes,
 -- now and later.
 WITH kind AS (
-    SELECT * FROM (VALUES ('TABLES', 'SELECT, INSERT, UPDATE, DELETE', ARRAY['r', 'p']), ('SEQUENCES', 'USAGE, SELECT', ARRAY['S'])) AS k (name, rights, kinds))
+    SELECT * FROM (VALUES ('TABLES', 'SELECT, INSERT, UPDATE, DELETE', ARRAY['r', 'p']),
+                          ('SEQUENCES', 'USAGE, SELECT', ARRAY['S'])) AS k (name, rights, kinds))
 SELECT format('ALTER DEFAULT PRIVILEGES FOR ROLE %I IN SCHEMA public GRANT %s ON %s TO %I',
               CAST(:worker AS text), kind.rights, kind.name, CAST(:location AS text)) AS statement
 FROM kind
 WHERE to_regnamespace('public') IS NOT NULL AND NOT EXISTS (
     SELECT FROM pg_catalog.pg_default_acl d
     JOIN pg_catalog.pg_roles maker ON maker.oid = d.defaclrole AND maker.rolname = :worker
-    CROSS JOIN LATERAL aclexplode(d.defaclacl) a JOIN pg_catalog.pg_roles r ON r.oid = a.grantee AND r.rolname = :location
+    CROSS JOIN LATERAL aclexplode(d.defaclacl) a
+    JOIN pg_catalog.pg_roles r ON r.oid = a.grantee AND r.rolname = :location
     WHERE d.defaclobjtype = ANY (CAST(kind.kinds AS "char"[])))
 UNION ALL
 SELECT format('GRANT %s ON ALL %s IN SCHEMA public TO %I', kind.rights, kind.name, CAST(:location AS text))

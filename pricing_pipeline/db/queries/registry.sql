@@ -227,7 +227,7 @@ UPDATE pricing.user_caps SET
     price_alerts_per_user = coalesce(CAST(:price_alerts_per_user AS integer), price_alerts_per_user);
 
 -- name: first_stored
--- The day of the first price of each active type of prices without history, where one is stored in the database or in a file.
+-- The day of the first price of each active type of prices without history, if the database or a file has one.
 SELECT r.data_type, (s.since AT TIME ZONE 'UTC')::date AS first_day
 FROM pricing.data_type_registry r
 CROSS JOIN LATERAL (

@@ -148,7 +148,8 @@ BEGIN
           AND v.observed_at < pricing.start_of((e.month + interval '1 month')::date));
     RETURN QUERY
     SELECT m.*
-    FROM (VALUES ('{active_subscriptions}'::text[], '{user_id}'::text[]), ('{holdings}', '{user_id}'), ('{demand}', '{}'),
+    FROM (VALUES ('{active_subscriptions}'::text[], '{user_id}'::text[]), ('{holdings}', '{user_id}'),
+                 ('{demand}', '{}'),
                  ('{latest_prices}', '{}'),
                  ('{price_history,price_revisions}', '{observed_at}'),
                  ('{documents,document_revisions}', '{period}'),

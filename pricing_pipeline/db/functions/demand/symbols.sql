@@ -138,7 +138,8 @@ DECLARE
 BEGIN
     -- Indices, futures: ^GSPC, GC=F. They have one spelling.
     IF given ~ '[\^=]' THEN
-        symbol := CASE WHEN given ~ '^(\^[A-Z0-9][A-Z0-9.&-]*|[A-Z0-9][A-Z0-9.&-]*=F)$' AND pricing.is_sane_symbol(given)
+        symbol := CASE WHEN given ~ '^(\^[A-Z0-9][A-Z0-9.&-]*|[A-Z0-9][A-Z0-9.&-]*=F)$'
+                            AND pricing.is_sane_symbol(given)
                        THEN given END;
         fault := CASE WHEN symbol IS NULL THEN 'an index is written as ^GSPC, and a future as GC=F' END;
         RETURN;

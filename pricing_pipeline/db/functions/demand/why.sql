@@ -271,8 +271,9 @@ BEGIN
             CASE state WHEN 'cancelled' THEN 'its task was cancelled by hand at ' || pricing.format_time(dead.finished_at) ELSE failed END,
             pricing.format_time(pair.backoff_until),
             CASE WHEN state IN ('unknown_symbol', 'plan_restricted')
-                 THEN pg_catalog.format('Another provider is asked after: pricing-pipeline route add PROVIDER %s --type %s',
-                                        pair.symbol, pair.data_type)
+                 THEN pg_catalog.format(
+                          'Another provider is asked after: pricing-pipeline route add PROVIDER %s --type %s',
+                          pair.symbol, pair.data_type)
                  ELSE at_once END);
         RETURN;
     END IF;

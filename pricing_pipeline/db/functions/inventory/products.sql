@@ -87,11 +87,13 @@ BEGIN
         WHERE p.symbol = ANY (refused) AND p.is_listed
           -- The provider that has described the product last, or listed its slots last.
           AND (p.provider = from_provider
-               OR from_provider = (SELECT w.provider FROM pricing.slot_windows w WHERE w.symbol = p.symbol ORDER BY w.call_id DESC LIMIT 1))
+               OR from_provider = (SELECT w.provider FROM pricing.slot_windows w WHERE w.symbol = p.symbol
+                                  ORDER BY w.call_id DESC LIMIT 1))
           AND p.symbol <> ALL (pricing.overtaken_products(refused, from_call)) AND coalesce(p.call_id < from_call, true)
         RETURNING p.symbol)
     SELECT array_agg(g.symbol) INTO unlisted FROM gone g;
-    PERFORM pricing.note_shared_changes(u, f, 1) FROM unnest(unlisted) AS u CROSS JOIN unnest(ARRAY['product', 'slots']) AS f;
+    PERFORM pricing.note_shared_changes(u, f, 1)
+    FROM unnest(unlisted) AS u CROSS JOIN unnest(ARRAY['product', 'slots']) AS f;
 END $$;
 COMMENT ON FUNCTION pricing.unlist_products(text[], text, bigint) IS
     'Notes which products their provider does not have, or no longer, as one call has said; the answer to a later call knows better. Products of other providers stay.';

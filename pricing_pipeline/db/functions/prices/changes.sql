@@ -1,6 +1,6 @@
--- Versions of what is stored. Whoever stores notes what has changed, in the same transaction and in rows of its own, so
--- that no two wait for each other. The changes get their numbers later, behind one lock: the order of the numbers is the
--- order of the commits, and a reader who has seen a number has missed nothing before it.
+-- Versions of what is stored. Each transaction that stores something also notes what it changed, in rows of its own, so
+-- that no transaction waits for another. The changes are numbered later, under one lock, in the order of their commits:
+-- a reader that has seen a number has missed no lower one.
 
 CREATE OR REPLACE FUNCTION pricing.utc_month(at timestamptz) RETURNS date
 LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$ SELECT date_trunc('month', at AT TIME ZONE 'UTC')::date $$;

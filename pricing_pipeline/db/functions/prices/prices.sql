@@ -120,8 +120,8 @@ BEGIN
     END IF;
     WITH latest AS (
         INSERT INTO pricing.latest_prices AS l
-            (data_type, symbol, amount, scale, currency, observed_at, fetched_at, provider, call_id, source_text, adjustment,
-             changed_at, quality, valued_by)
+            (data_type, symbol, amount, scale, currency, observed_at, fetched_at, provider, call_id, source_text,
+             adjustment, changed_at, quality, valued_by)
         SELECT DISTINCT ON (g.symbol) g.data_type, g.symbol, g.amount, g.scale, g.currency, g.observed_at, confirmed_at,
                g.provider, g.call_id, g.source_text, g.adjustment, g.observed_at, g.quality, g.call_id
         FROM unnest(given) g ORDER BY g.symbol, g.observed_at DESC

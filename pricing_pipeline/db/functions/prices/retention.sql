@@ -27,11 +27,13 @@ BEGIN
         WITH kept AS (
             SELECT h.observed_at, pg_catalog.lead(h.observed_at) OVER (ORDER BY h.observed_at) AS next_at
             FROM pricing.price_history h
-            WHERE h.data_type = pair.data_type AND h.symbol = pair.symbol AND h.observed_at >= pair.since AND h.observed_at < up_to),
+            WHERE h.data_type = pair.data_type AND h.symbol = pair.symbol
+              AND h.observed_at >= pair.since AND h.observed_at < up_to),
         gone AS (
             DELETE FROM pricing.price_history h USING kept k
             WHERE h.data_type = pair.data_type AND h.symbol = pair.symbol AND h.observed_at = k.observed_at
-              AND pg_catalog.date_bin(pair.span, k.next_at, '2000-01-01 00:00:00+00') = pg_catalog.date_bin(pair.span, k.observed_at, '2000-01-01 00:00:00+00')
+              AND pg_catalog.date_bin(pair.span, k.next_at, '2000-01-01 00:00:00+00')
+                  = pg_catalog.date_bin(pair.span, k.observed_at, '2000-01-01 00:00:00+00')
             RETURNING h.observed_at),
         noted AS (
             INSERT INTO pricing.data_changes (data_type, month, changes)

@@ -397,8 +397,8 @@ BEGIN
     PERFORM pricing.bury(spared, 'unknown_symbol', entry, message);
 END $$;
 COMMENT ON FUNCTION pricing.spare_calls(bigint[], jsonb, text) IS
-    'One trial is enough for an instrument that nobody has ever priced: when a provider does not know it for these claimed '
-    'tasks, its waiting tasks of other data types and windows there go the same way without a call.';
+    'One trial is enough for an instrument that nobody has ever priced: when a provider does not know it for these '
+    'claimed tasks, its waiting tasks of other data types and windows there go the same way without a call.';
 
 
 CREATE OR REPLACE FUNCTION pricing.fail_tasks(

@@ -11,11 +11,14 @@ DECLARE
     found integer[];
 BEGIN
     FOREACH item IN ARRAY pg_catalog.string_to_array(pg_catalog.lower(field), ',') LOOP
-        parts := pg_catalog.regexp_match(item, '^(\*|(?:[0-9]{1,2}|[a-z]{3})(?:-(?:[0-9]{1,2}|[a-z]{3}))?)(?:/([0-9]{1,2}))?$');
+        parts := pg_catalog.regexp_match(
+            item, '^(\*|(?:[0-9]{1,2}|[a-z]{3})(?:-(?:[0-9]{1,2}|[a-z]{3}))?)(?:/([0-9]{1,2}))?$');
         SELECT pg_catalog.array_agg(CASE WHEN v.word ~ '^[0-9]+$' THEN v.word::integer
-                                         ELSE pg_catalog.array_position(names, v.word) - 1 + lowest END ORDER BY v.place)
+                                         ELSE pg_catalog.array_position(names, v.word) - 1 + lowest END
+                                    ORDER BY v.place)
         INTO bounds
-        FROM pg_catalog.unnest(pg_catalog.string_to_array(nullif(parts[1], '*'), '-')) WITH ORDINALITY AS v (word, place);
+        FROM pg_catalog.unnest(pg_catalog.string_to_array(nullif(parts[1], '*'), '-'))
+            WITH ORDINALITY AS v (word, place);
         IF parts[1] = '*' THEN
             bounds := ARRAY[lowest, highest];
         ELSIF pg_catalog.cardinality(bounds) = 1 THEN
@@ -25,7 +28,8 @@ BEGIN
             AND coalesce(parts[2]::integer, 1) BETWEEN 1 AND greatest(bounds[2] - bounds[1], 1)) IS NOT TRUE THEN
             RETURN NULL;
         END IF;
-        found := found || ARRAY(SELECT pg_catalog.generate_series(bounds[1], bounds[2], coalesce(parts[2]::integer, 1)));
+        found := found || ARRAY(
+            SELECT pg_catalog.generate_series(bounds[1], bounds[2], coalesce(parts[2]::integer, 1)));
     END LOOP;
     RETURN found;
 END $$;
@@ -47,7 +51,8 @@ BEGIN
         RETURN 'is not a cron expression. Write it like 30 23 * * *: minute, hour, day, month, weekday, with one space '
                'between them. Each is a number, a name such as mon, a *, or a range, a step or a list of these';
     ELSIF (SELECT min(d) FROM pg_catalog.unnest(days) d) > (
-        SELECT max(CASE WHEN m = 2 THEN 29 WHEN m IN (4, 6, 9, 11) THEN 30 ELSE 31 END) FROM pg_catalog.unnest(months) m) THEN
+        SELECT max(CASE WHEN m = 2 THEN 29 WHEN m IN (4, 6, 9, 11) THEN 30 ELSE 31 END)
+        FROM pg_catalog.unnest(months) m) THEN
         -- Beside a weekday it would come, but then nobody means the day.
         RETURN 'names a day that never comes. Give one that its months have';
     END IF;

@@ -93,7 +93,8 @@ BEGIN
     IF NEW.refresh_schedule IS DISTINCT FROM OLD.refresh_schedule THEN
         cron_fault := pricing.cron_fault(NEW.refresh_schedule);
         IF cron_fault IS NOT NULL THEN
-            RAISE EXCEPTION 'data type %: the schedule % %', NEW.data_type, pg_catalog.quote_literal(NEW.refresh_schedule), cron_fault
+            RAISE EXCEPTION 'data type %: the schedule % %',
+                NEW.data_type, pg_catalog.quote_literal(NEW.refresh_schedule), cron_fault
                 USING ERRCODE = 'invalid_parameter_value';
         END IF;
     END IF;
@@ -142,7 +143,8 @@ BEGIN
     RETURN NEW;
 END $$;
 COMMENT ON FUNCTION pricing.check_data_type() IS
-    'Refuses a registry row whose names are not on the list: a table or view of the owner in the right shape, a staleness function, a time zone; and a schedule that Dagster cannot follow.';
+    'Refuses a registry row whose names are not on the list: a table or view of the owner in the right shape, a '
+    'staleness function, a time zone; and a schedule that Dagster cannot follow.';
 
 
 CREATE OR REPLACE FUNCTION pricing.make_storage() RETURNS trigger
@@ -195,7 +197,8 @@ BEGIN
         'FROM pricing.latest_prices WHERE data_type = %L', view_name, data_type);
     EXECUTE pg_catalog.format('COMMENT ON VIEW pricing.%I IS %L', view_name, 'Latest prices of ' || data_type || '.');
     PERFORM pricing.comment_columns(view_name);
-    EXECUTE pg_catalog.format('COMMENT ON COLUMN pricing.%I.price IS %L', view_name, 'The price, exact: amount / 10^scale.');
+    EXECUTE pg_catalog.format(
+        'COMMENT ON COLUMN pricing.%I.price IS %L', view_name, 'The price, exact: amount / 10^scale.');
 END $$;
 COMMENT ON FUNCTION pricing.make_view_of_prices(text, text) IS 'Makes the view of the latest prices of a data type.';
 
