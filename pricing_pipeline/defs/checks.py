@@ -436,6 +436,18 @@ def what_to_do(anchor: str, guide: str = _GUIDE) -> dg.MetadataValue:
     return named
 
 
+def as_result(evaluation: dg.AssetCheckEvaluation) -> dg.AssetCheckResult:
+    """What a run yields for an evaluation."""
+    return dg.AssetCheckResult(
+        check_name=evaluation.check_name,
+        asset_key=evaluation.asset_key,
+        passed=evaluation.passed,
+        severity=evaluation.severity,
+        description=evaluation.description,
+        metadata=evaluation.metadata,
+    )
+
+
 def price_checks(snapshot: RegistrySnapshot) -> dg.AssetChecksDefinition:
     """All checks of all data types, as one step."""
 
@@ -472,14 +484,7 @@ def price_checks(snapshot: RegistrySnapshot) -> dg.AssetChecksDefinition:
                     _report_idle(connection, context.instance, naming, names)
             for evaluation in evaluations:
                 evaluated.append(evaluation)
-                yield dg.AssetCheckResult(
-                    check_name=evaluation.check_name,
-                    asset_key=evaluation.asset_key,
-                    passed=evaluation.passed,
-                    severity=evaluation.severity,
-                    description=evaluation.description,
-                    metadata=evaluation.metadata,
-                )
+                yield as_result(evaluation)
         # Once its asset is materialized in another run, Dagster shows a check as not evaluated: for a quote, half a
         # minute later. Latest prices are materialized without a run, so results without a run stay visible.
         for evaluation in evaluated:

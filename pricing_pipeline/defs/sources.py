@@ -11,7 +11,7 @@ from typing import Any
 import dagster as dg
 
 from pricing_pipeline.defs import cursors
-from pricing_pipeline.defs.checks import what_to_do
+from pricing_pipeline.defs.checks import as_result, what_to_do
 from pricing_pipeline.defs.markdown import escaped
 from pricing_pipeline.defs.naming import Naming
 from pricing_pipeline.defs.resources import PricingDatabase, given, needed
@@ -202,15 +202,7 @@ def provider_checks(snapshot: RegistrySnapshot) -> dg.AssetChecksDefinition:
             standings = limits.standings(connection, wanted)
         for standing in standings:
             is_asked = not is_sandbox or standing.provider in snapshot.called_at
-            evaluation = availability(naming, standing, is_asked=is_asked)
-            yield dg.AssetCheckResult(
-                check_name=evaluation.check_name,
-                asset_key=evaluation.asset_key,
-                passed=evaluation.passed,
-                severity=evaluation.severity,
-                description=evaluation.description,
-                metadata=evaluation.metadata,
-            )
+            yield as_result(availability(naming, standing, is_asked=is_asked))
 
     return check_providers
 
