@@ -3,7 +3,7 @@
 # All paths are relative, so that a clone in a folder with spaces works.
 
 .DEFAULT_GOAL := help
-.PHONY: help install install-test run test coverage test-acceptance test-faults test-bench test-pg15 test-pgbouncer test-newest-dagster mutants pages pictures bench bench-install celery-install clients-install test-clients check audit format lock clean
+.PHONY: help install install-test run test coverage test-deep test-acceptance test-faults test-bench test-pg15 test-pgbouncer test-newest-dagster mutants migration pages pictures bench bench-install celery-install clients-install test-clients check audit format lock clean
 
 # Scripts that pip makes name their interpreter in double quotes, in which a shell runs what such a name says.
 ifneq ($(findstring `,$(CURDIR))$(findstring $$,$(CURDIR)),)
@@ -42,22 +42,28 @@ install-test: install $(VENV)/.test
 run: install ## Start everything and print the URLs (ARGS=--no-demo leaves out the sample and its demo viewer)
 	@exec $(BIN)/pricing-pipeline up $(ARGS)
 
-check: install-test ## Check format, lint, types, architecture and new migrations
+# Each folder of tests belongs to one target, named beside it.
+PYTEST := $(BIN)/pytest -n auto --dist loadgroup
+ALL := pricing_pipeline_tests
+BOOKKEEPING := $(ALL)/bookkeeping
+DEEP := $(ALL)/deep
+ACCEPTANCE := $(ALL)/acceptance
+FAULTS := $(ALL)/faults
+BENCHMARKS := $(ALL)/benchmarks
+CLIENTS := $(ALL)/foreign_clients
+TESTS := $(ALL)/unit $(ALL)/integration $(ALL)/orchestration
+
+check: install-test ## Check format, lint, types, architecture, new migrations, pages and bookkeeping
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-logo
 	$(BIN)/squawk --no-error-on-unmatched-pattern migrations/versions/*.sql
 	$(BIN)/python -m pricing_pipeline_tests.tools.provider_rules
+	$(PYTEST) $(BOOKKEEPING)
 
 audit: install-test ## Ask a public service for advisories about all locked packages (offline: ARGS="--from FILE")
 	$(BIN)/python -m pricing_pipeline_tests.tools.advisories $(ARGS)
-
-PYTEST := $(BIN)/pytest -n auto --dist loadgroup
-ACCEPTANCE := pricing_pipeline_tests/acceptance
-FAULTS := pricing_pipeline_tests/faults
-BENCHMARKS := pricing_pipeline_tests/benchmarks
-TESTS := --ignore=$(ACCEPTANCE) --ignore=$(FAULTS) --ignore=$(BENCHMARKS)
 
 # PRICING_TEST_EXAMPLES=all tries properties with four times as many examples, and the largest cases.
 test: install-test ## Run the tests of the code, with PostgreSQL, Dagster and the sandbox (ARGS="-k queue" picks tests)
@@ -65,6 +71,9 @@ test: install-test ## Run the tests of the code, with PostgreSQL, Dagster and th
 
 coverage: install-test ## Run them traced, which is slower, and say what they do not reach
 	$(PYTEST) --cov --cov-report term:skip-covered $(TESTS) $(ARGS)
+
+test-deep: install-test ## Run the models, the fuzzing of the API and the tests of clocks that step
+	$(PYTEST) $(DEEP) $(ARGS)
 
 test-acceptance: install-test ## Run the tests of what users start: `up` and all its processes, its database server, Dagster's programs, a browser
 	$(PYTEST) $(ACCEPTANCE) $(ARGS)
@@ -75,16 +84,15 @@ test-faults: install-test ## Run the tests of what it survives: outages, storms,
 test-bench: install-test ## Run every benchmark at its smallest, to see that it still answers
 	$(BIN)/pytest $(BENCHMARKS) $(ARGS)
 
-# They are left out of `make test` where the environment of the clients is not installed.
 test-clients: install-test ## Let clients that others wrote for the providers read the sandbox (after clients-install)
 	@test -x .venv-clients/bin/python || { echo "The clients are not installed. Run: make clients-install" >&2; exit 1; }
-	$(BIN)/pytest pricing_pipeline_tests/foreign_clients $(ARGS)
+	$(BIN)/pytest $(CLIENTS) $(ARGS)
 
-# What needs the wheel's server, or no database at all, is left to the targets above.
-NOT_OF_DATABASE := embedded* own_files supervisor sandbox_* violence bad_starts canary_hunt
-OF_DATABASE := $(NOT_OF_DATABASE:%=--ignore-glob='*/test_%.py') pricing_pipeline_tests/integration
+# What needs the wheel's server, no database at all, or only many examples, is left to the targets above.
+NOT_OF_DATABASE := embedded* own_files supervisor sandbox_* channels_* cli_program
+OF_DATABASE := $(NOT_OF_DATABASE:%=--ignore-glob='*/test_%.py') $(ALL)/integration
 test-pg15: install-test ## Run the tests of the database on PostgreSQL 15 (PG15=folder of its programs)
-	PRICING_TEST_POSTGRES_BIN=$(PG15) $(PYTEST) $(ARGS) $(OF_DATABASE) $(FAULTS)
+	PRICING_TEST_POSTGRES_BIN=$(PG15) $(PYTEST) $(ARGS) $(OF_DATABASE) $(BOOKKEEPING)/test_schema.py
 
 test-pgbouncer: install-test ## Run the tests of the database through PgBouncer in transaction mode
 	PRICING_TEST_PGBOUNCER=1 $(PYTEST) $(ARGS) $(OF_DATABASE)
@@ -99,15 +107,23 @@ test-newest-dagster: install-test ## Run the tests of what uses Dagster on the n
 	$(NEWEST_PIP) --ignore-installed --no-deps $(NEWEST_DAGSTER)
 	$(NEWEST_PIP) $(NEWEST_DAGSTER)
 	$(NEWEST)/bin/python -c "import dagster; print('Dagster', dagster.__version__)"
-	$(NEWEST)/bin/python -m pytest -n auto --dist loadgroup pricing_pipeline_tests/orchestration $(ARGS)
+	$(NEWEST)/bin/python -m pytest -n auto --dist loadgroup $(ALL)/orchestration $(ARGS)
 
 mutants: install-test ## Break the code on purpose, piece by piece, and see whether tests notice (ARGS="lock" picks)
 	$(BIN)/python -m pricing_pipeline_tests.tools.mutants $(ARGS)
 
-pages: install-test ## Write docs/maintainers/schema.sql, docs/maintainers/server.sql, docs/cli.md and the schema of declarations anew
+migration: ## Begin the next migration, a numbered file (NAME=add_place)
+	@echo '$(NAME)' | grep -Eqx '[a-z][a-z0-9_]*' || { echo "Name what changes: make migration NAME=add_place" >&2; exit 1; }
+	@last=$$(ls migrations/versions | tail -n 1 | cut -d _ -f 1); \
+	file=$$(printf 'migrations/versions/%04d_%s.sql' "$$(expr "$$last" + 1)" '$(NAME)'); \
+	echo '-- Why the tables change, in one sentence. CONTRIBUTING.md, "Changing SQL", says what belongs here.' >"$$file"; \
+	echo "$$file"
+
+pages: install-test ## Write docs/maintainers/schema.sql, docs/maintainers/server.sql, docs/cli.md, the schema of declarations and the shapes of the client anew
 	$(BIN)/python -m pricing_pipeline_tests.tools.schema_page
 	$(BIN)/python -m pricing_pipeline_tests.tools.cli_page
 	$(BIN)/python -m pricing_pipeline_tests.tools.declaration_schema
+	$(BIN)/python -m pricing_pipeline_tests.tools.client_shapes
 
 pictures: install-test ## Take the pictures of docs/images anew (needs Chromium); look at them before you commit
 	$(BIN)/python -m pricing_pipeline_tests.tools.pictures

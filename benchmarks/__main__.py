@@ -15,7 +15,7 @@ from benchmarks import faults, peers, report, server
 
 _QUESTIONS = (
     "queue", "staleness", "heartbeats", "limiter", "stream", "operations", "refresh", "workers", "latency",
-    "first_start", "history_write", "backfill", "api", "slots", "scaling",
+    "first_start", "history_write", "backfill", "api", "slots", "scaling", "declared",
 )  # fmt: skip
 """Modules of this package, imported when asked for."""
 

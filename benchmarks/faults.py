@@ -123,7 +123,7 @@ def _to_json(seed: int, outcome: Outcome) -> str:
 
 
 def _to_text(seed: int, outcome: Outcome) -> str:
-    """A table in Markdown, so that docs/reliability.md shows what was printed."""
+    """A table in Markdown."""
     kinds = [row for name, row in outcome.rows.items() if row.faults]
     lines = [
         f"Seed {seed}, {sum(row.faults for row in kinds):,} faults of {len(kinds)} kinds in"

@@ -1,7 +1,8 @@
-"""How many watched pairs a second can clients keep alive, three in a call, each call durable?
+"""How many watched pairs a second can clients keep alive, three in a call?
 
-The peer is a bare prepared upsert of the same rows into a table of the same shape. Ours also looks for new pairs,
-and counts. Then whether all updates were heap-only, and whether the table stays the size it is under a steady load.
+The peer is a bare prepared durable upsert of the same rows into a table of the same shape. Ours also looks for new
+pairs, and counts; a call that only renews does not wait for the disk. Then whether all updates were heap-only, and
+whether the table stays the size it is under a steady load.
 """
 
 from __future__ import annotations

@@ -28,10 +28,11 @@ from pricing_pipeline.domain.calls import Call, Task
 from pricing_pipeline.domain.data_types import Fetcher
 from pricing_pipeline.domain.observations import Observation
 from pricing_pipeline.domain.windows import Window
+from pricing_pipeline.judging.answers import judge
+from pricing_pipeline.prices import context as contexts
 from pricing_pipeline.prices import price_reader, price_writer
 from pricing_pipeline.providers import flat
 from pricing_pipeline.providers.values import plain_bars
-from pricing_pipeline.quarantine import judgement
 
 TYPE = "equity_daily"
 FIRST = date(2004, 1, 1)
@@ -159,7 +160,7 @@ def store_all(engine: Engine, answers: dict[str, Bars]) -> None:
         )
         answer = Answer(observations=rows)
         with engine.begin() as connection:
-            judged = judgement.judge_answer(connection, call, answer, {symbol})
+            judged = judge(contexts.load(connection, call, answer, {symbol}))
             good = judged.verdicts[symbol].good
             if len(good) != len(rows):
                 raise RuntimeError(
@@ -176,7 +177,7 @@ def copy_all(connection: psycopg.Connection[tuple[object, ...]], rows: Sequence[
 
 
 def to_sql(engine: Engine, rows: Sequence[tuple[object, ...]]) -> None:
-    """As pandas does it by itself."""
+    """As pandas does it."""
     import pandas as pd
 
     with warnings.catch_warnings():

@@ -174,7 +174,7 @@ def _viewers(
                             return
                         _watch(own, str(number), group)
                     minute += 1
-        except BaseException as error:  # whoever waits for the viewers is told
+        except BaseException as error:  # raised again for the thread that waits for the viewers
             failed.append(error)
 
     thread = threading.Thread(target=stay, name="viewers")

@@ -39,7 +39,7 @@ _LAST_SECONDS = 3.0
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """Streams; pairs whose prices are stored, so many a second; symbols of a drain, of which a ninth is streamed."""
+    """Streams; pairs stored at a steady rate; symbols of a drain, a ninth of them streamed."""
 
     streams: int
     pairs: int
@@ -134,7 +134,7 @@ class _Readers:
 
 @contextmanager
 def _readers(address: str, token: str, streams: int, pairs: int, *, cut: bool) -> Iterator[_Readers]:
-    """A process that reads so many streams, each of which has begun."""
+    """A process that reads this many open streams."""
     with _process("read", address, streams, pairs, int(cut)) as process:
         _say(process, token)
         if _hear(process) != "ready":

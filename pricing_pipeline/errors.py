@@ -260,7 +260,7 @@ class DeclarationRefused(PricingError):
 
 
 class HoldingsFileRefused(PricingError):
-    """A file of holdings cannot be read as a whole: it is no table, or of no known format."""
+    """A file of holdings cannot be read: it is not a table, or its format is unknown."""
 
 
 class PairsRefused(PricingError):

@@ -17,8 +17,7 @@ from ipaddress import IPv4Address, IPv6Address
 from pathlib import Path
 from typing import Annotated, Any, Literal, cast, get_args
 
-from pydantic import AliasChoices, BeforeValidator, Field, SecretStr, ValidationError
-from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, SecretStr, ValidationError
 
 from pricing_pipeline.errors import PricingError, SettingsError
 from pricing_pipeline.local_files.env_file import env_file, read_env_file, refuse
@@ -28,6 +27,8 @@ _PREFIX = "PRICING_"
 _OF_TESTS = "PRICING_TEST_"
 _KIND_FILE = "prices-from"
 _MOST_OF_AN_AGENT = 200
+_BARE_NAMES = frozenset({"uex_request_delay_ms"})
+"""Settings that may also be named without the prefix."""
 PREFIX_PART = "[A-Za-z][A-Za-z0-9_]*"
 """What a part of `asset_prefix` may be."""
 _LEAST_SECRET = 6
@@ -120,12 +121,10 @@ def _asset_prefix(value: object) -> object:
     return value
 
 
-class Settings(BaseSettings):
+class Settings(BaseModel):
     """Everything that can be set. Each field is the variable `PRICING_<NAME>`."""
 
-    model_config = SettingsConfigDict(
-        env_prefix="PRICING_", env_ignore_empty=True, frozen=True, extra="ignore"
-    )
+    model_config = ConfigDict(frozen=True)
 
     home: Annotated[Path, BeforeValidator(_folder)] = Path(".pricing")
     """Folder for all state: database cluster, logs, Dagster's files."""
@@ -142,15 +141,15 @@ class Settings(BaseSettings):
     dagster_url: SecretStr | None = None
     """libpq URL of Dagster's own database; database `dagster` on the same server when unset."""
     reader_url: SecretStr | None = None
-    """libpq URL by which code of others reads prices, whose login is a member of `pricing_reader`; `database_url` when
-    unset. Of the embedded server, `up` sets it for code locations in `workspace.d`."""
+    """libpq URL by which other code reads prices, with a login in `pricing_reader`; `database_url` when unset. For the
+    embedded server, `up` sets it for code locations in `workspace.d`."""
     web_port: int = Field(3000, ge=0, le=65535)
     """Port of the Dagster UI."""
     ui_address: IPv4Address | IPv6Address = IPv4Address("127.0.0.1")
     """Address on which the Dagster UI listens; any but loopback needs a token."""
     ui_token: SecretStr | None = None
     """Opens the Dagster UI; unset, the file `ui-token` in the home does. With neither, nobody logs in."""
-    ui_hosts: Annotated[tuple[str, ...], NoDecode, BeforeValidator(_hosts)] = ()
+    ui_hosts: Annotated[tuple[str, ...], BeforeValidator(_hosts)] = ()
     """Further names by which the Dagster UI is called, `name,name:port`."""
     ui_url: Annotated[str | None, BeforeValidator(_web_address)] = None
     """Where people open the Dagster UI, for links in messages; they have none when unset."""
@@ -162,7 +161,7 @@ class Settings(BaseSettings):
     """Port of the HTTP API."""
     api_address: IPv4Address | IPv6Address = IPv4Address("127.0.0.1")
     """Address on which the HTTP API listens. Tokens are not encrypted on the way: a proxy with TLS does that."""
-    api_hosts: Annotated[tuple[str, ...], NoDecode, BeforeValidator(_hosts)] = ()
+    api_hosts: Annotated[tuple[str, ...], BeforeValidator(_hosts)] = ()
     """Further names by which the HTTP API is called, `name,name:port`."""
     api_requests_per_second: int = Field(1000, ge=1, le=1_000_000)
     """Requests a second that the HTTP API takes from one token."""
@@ -178,32 +177,27 @@ class Settings(BaseSettings):
     """Where the sandbox answers; set by `up` for its children."""
     twelvedata_api_key: SecretStr | None = None
     """API key of Twelve Data, named `default`; one of that name that is stored in the database goes before it."""
-    twelvedata_api_keys: Annotated[Mapping[str, SecretStr], NoDecode, BeforeValidator(_named_secrets)] = {}
+    twelvedata_api_keys: Annotated[Mapping[str, SecretStr], BeforeValidator(_named_secrets)] = {}
     """Further keys of Twelve Data, `name=secret,name=secret`; each has rate limits of its own."""
     fmp_api_key: SecretStr | None = None
     """API key of Financial Modeling Prep, named `default`; needed without the sandbox once anything is routed to it."""
-    fmp_api_keys: Annotated[Mapping[str, SecretStr], NoDecode, BeforeValidator(_named_secrets)] = {}
+    fmp_api_keys: Annotated[Mapping[str, SecretStr], BeforeValidator(_named_secrets)] = {}
     """Further keys of Financial Modeling Prep, `name=secret,name=secret`; each has rate limits of its own."""
     octo_api_key: SecretStr | None = None
     """API key of the partner that follows OCTO, named `default`; needed without the sandbox once it is routed to."""
-    octo_api_keys: Annotated[Mapping[str, SecretStr], NoDecode, BeforeValidator(_named_secrets)] = {}
+    octo_api_keys: Annotated[Mapping[str, SecretStr], BeforeValidator(_named_secrets)] = {}
     """Further keys of this partner, `name=secret,name=secret`; each has rate limits of its own."""
     headout_api_key: SecretStr | None = None
     """API key of Headout, named `default`; needed without the sandbox once anything is routed to it."""
-    headout_api_keys: Annotated[Mapping[str, SecretStr], NoDecode, BeforeValidator(_named_secrets)] = {}
+    headout_api_keys: Annotated[Mapping[str, SecretStr], BeforeValidator(_named_secrets)] = {}
     """Further keys of Headout, `name=secret,name=secret`; each has rate limits of its own."""
     uex_api_key: SecretStr | None = None
     """API key of UEX, named `default`; needed without the sandbox once anything is routed to it."""
-    uex_api_keys: Annotated[Mapping[str, SecretStr], NoDecode, BeforeValidator(_named_secrets)] = {}
+    uex_api_keys: Annotated[Mapping[str, SecretStr], BeforeValidator(_named_secrets)] = {}
     """Further keys of UEX, `name=secret,name=secret`; each has rate limits of its own."""
-    uex_request_delay_ms: int | None = Field(
-        None,
-        ge=0,
-        le=3_600_000,
-        validation_alias=AliasChoices("PRICING_UEX_REQUEST_DELAY_MS", "UEX_REQUEST_DELAY_MS"),
-    )
-    """Milliseconds between two calls to UEX. `up` and `db upgrade` write it into `data_collectors`; unset, that row
-    counts, which begins with 500."""
+    uex_request_delay_ms: int | None = Field(None, ge=0, le=3_600_000)
+    """Milliseconds between two calls to UEX, also as UEX_REQUEST_DELAY_MS. `up` and `db upgrade` write it into
+    `data_collectors`; unset, that row counts, which begins with 500."""
     user_agent: Annotated[str | None, BeforeValidator(_agent)] = None
     """User-Agent of the calls to providers; `pricing-pipeline/VERSION` when unset."""
     master_key: SecretStr | None = None
@@ -220,19 +214,17 @@ class Settings(BaseSettings):
     code_socket: Path | None = None
     """Unix socket of the Dagster code server; set by `up` for its children."""
     asset_prefix: Annotated[str | None, BeforeValidator(_asset_prefix)] = None
-    """What the keys of our assets in Dagster begin with, `part/part`, and names of jobs and sensors, too."""
+    """The prefix, `part/part`, of our assets' keys in Dagster, and of the names of jobs and sensors."""
     max_drain_seconds: int = Field(600, ge=5, le=3600)
     """How long one drain works before it hands over to a successor."""
     max_drains: int = Field(1, ge=1, le=100)
     """How many drains may work at once; more than one pays where runs start on several machines."""
 
 
-def load_settings(
-    complain: Callable[[str], object] = refuse, variables: str = _PREFIX, home: Path | None = None
-) -> Settings:
+def load_settings(complain: Callable[[str], object] = refuse, variables: str = _PREFIX) -> Settings:
     """Read the settings from the environment, and from a file `.env` of the current folder.
 
-    `variables` is what their names begin with, and `home` goes before the one that they name.
+    `variables` is what their names begin with.
 
     Raises SettingsError that names each wrong variable, its fault and where the right values are listed. Also raises it
     if the home was made for the sandbox and real providers are set, or the reverse. `complain` gets messages about
@@ -252,8 +244,6 @@ def load_settings(
         )
         raise SettingsError(f"{faults}. {_where_to_look()}") from None
     _look_for_secrets(settings)
-    if home is not None:
-        settings = settings.model_copy(update={"home": home})
     kept = _kind_of(settings.home)
     if kept is None:
         return settings
@@ -264,28 +254,34 @@ def load_settings(
 
 @lru_cache(maxsize=8)
 def _settings_of(environment: frozenset[tuple[str, str]], variables: str) -> Settings:
-    """The settings of an environment. Reading them takes ten milliseconds, and each tick of a sensor asks often."""
-    return Settings(_env_prefix=variables)
+    """The settings of an environment; an empty variable is one that is not set. Each tick of a sensor asks."""
+    values = {
+        name.removeprefix(variables).lower(): value
+        for name, value in environment
+        if name.startswith(variables)
+    }
+    given = dict(environment)
+    for name in _BARE_NAMES:
+        values[name] = values.get(name) or given.get(name.upper(), "")
+    return Settings.model_validate({name: value for name, value in values.items() if value})
 
 
 def _variable(fault: Mapping[str, Any], variables: str) -> str:
-    """The variable of a fault, whose place is a field, or the variable itself if it has a name of its own."""
-    name = str(fault["loc"][0]).upper()
-    return name if name.removeprefix(_PREFIX).startswith("UEX_REQUEST") else f"{variables}{name}"
+    """The variable of a fault, whose place is a field."""
+    return f"{variables}{str(fault['loc'][0]).upper()}"
 
 
 @dataclass(frozen=True, slots=True)
 class SettingsSource:
     """Where the settings of a pipeline come from, in a process that may hold several.
 
-    `variables` is what the names of its variables begin with, and `home` its home, if not they name it.
+    `variables` is what the names of its variables begin with.
     """
 
     variables: str = _PREFIX
-    home: Path | None = None
 
     def __post_init__(self) -> None:
-        is_name = re.fullmatch("[A-Z][A-Z0-9_]*_", self.variables)
+        is_name = re.fullmatch("[A-Z][A-Z0-9_]*_", str(self.variables))
         if self.variables != _PREFIX and (not is_name or self.variables.startswith(_PREFIX)):
             raise SettingsError(
                 f"Names of variables cannot begin with {self.variables!r}. Write capital letters with an underscore at "
@@ -294,7 +290,7 @@ class SettingsSource:
 
     def settings(self) -> Settings:
         """The settings as they are now. A possible mistake is only warned of: it may be of another program."""
-        return load_settings(_warn_once, self.variables, self.home)
+        return load_settings(_warn_once, self.variables)
 
     def called(self, text: str) -> str:
         """A text with the names of our variables as they are called here."""
@@ -380,7 +376,7 @@ def _look_for_unknown(
             continue
         (near, *_) = [*get_close_matches(name.upper(), known, 1), None]
         meant = f". Did you mean {near}?" if near else "."
-        # A setting in another case is ours: it would be used.
+        # A setting in another case is ours, and would not be read.
         report = refuse if name.upper() in known else complain
         report(f"there is no setting {name}{meant} {_where_to_look()}")
 

@@ -47,11 +47,11 @@ from pricing_pipeline.settings import Settings, keep_kind
 ROOT = Path(__file__).parents[1]
 """The clone: dagster.yaml and migrations are there."""
 _SITECUSTOMIZE = Path(__file__).parent / "processes" / "site"
-"""The folder of what Python runs first in each process."""
+"""The folder of the code that Python runs first in each process."""
 
 _PING_SECONDS = 3.0
-_SLOWEST_STEP = 60.0
-"""Seconds after which a thread of the notifier hangs. Noticing a lost server and connecting anew take 40 s at most."""
+_SLOWEST_STEP = 20.0
+"""Seconds after which a thread of the notifier no longer answers. Looks for trouble are 15 s apart."""
 Say = Callable[[str], None]
 
 

@@ -27,7 +27,9 @@ from pricing_pipeline_tests.fixtures.database import (
 )
 from pricing_pipeline_tests.fixtures.embedded import make_server, used_home
 from pricing_pipeline_tests.fixtures.home import open_folder
+from pricing_pipeline_tests.fixtures.logins import client, reader, worker
 from pricing_pipeline_tests.fixtures.refresher import refresher, reports, sandbox, shared_sandbox
+from pricing_pipeline_tests.fixtures.replica import pair
 from pricing_pipeline_tests.support.examples import examples
 
 isolation.leave_environment()
@@ -91,6 +93,7 @@ __all__ = [
     "api",
     "bare_template",
     "cli",
+    "client",
     "clock",
     "connection",
     "core",
@@ -100,11 +103,13 @@ __all__ = [
     "open_folder",
     "owner_engine",
     "owner_url",
+    "pair",
     "pytest_collection_finish",
     "pytest_collection_modifyitems",
     "pytest_configure_node",
     "pytest_unconfigure",
     "pytest_xdist_auto_num_workers",
+    "reader",
     "refresher",
     "reports",
     "sandbox",
@@ -113,4 +118,5 @@ __all__ = [
     "still",
     "template",
     "used_home",
+    "worker",
 ]

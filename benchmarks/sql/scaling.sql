@@ -70,7 +70,13 @@ SELECT count(*) FROM pricing.claim_calls('twelvedata', 'scaling', 1);
 SELECT count(*) FROM (SELECT r.* FROM pricing.data_type_registry r) x;
 
 -- name: history
--- Daily bars, a symbol after the other.
+-- Daily bars, a symbol after the other, noted as changes of their months.
+WITH noted AS (
+    INSERT INTO pricing.data_changes (data_type, month, changes)
+    SELECT 'equity_daily', pricing.utc_month(timestamptz '2004-01-01Z' + d * interval '24 hours'),
+           count(*) * (CAST(%(last)s AS integer) - CAST(%(first)s AS integer) + 1)
+    FROM generate_series(0, 4999) d
+    GROUP BY 2)
 INSERT INTO pricing.price_history (data_type, symbol, observed_at, amount, open_amount, high_amount, low_amount, scale, currency,
                                    volume, provider, call_id, fetched_at)
 SELECT 'equity_daily', 'H' || s, timestamptz '2004-01-01Z' + d * interval '24 hours', 5000 + (d * 7919 + s) %% 101, 5000, 5100, 4900, 2,
@@ -94,7 +100,7 @@ SELECT count(*) FROM pricing.adjusted_prices('equity_daily', %(symbol)s, '2010-0
 
 -- name: marks
 -- What an export looks at to find the months that are due.
-SELECT count(*) FROM pricing.month_marks('equity_daily', '0001-01-01', '9999-01-01');
+SELECT count(*) FROM pricing.exports('equity_daily', '0001-01-01', '9999-01-01') WHERE is_due;
 
 -- name: month
 -- What the file of one month is made of.

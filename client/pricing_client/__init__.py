@@ -4,6 +4,7 @@ Programs call `client`; it returns `shapes` and raises `problems`. `transport` s
 """
 
 from pricing_client.client import PricingClient
+from pricing_client.prices import Bar, Missing, Price, Prices, Reason
 from pricing_client.problems import (
     ApiError,
     HistoryWarning,
@@ -16,20 +17,15 @@ from pricing_client.problems import (
 from pricing_client.shapes import (
     Answer,
     AvailableDay,
-    Bar,
     CommodityPrice,
     Fault,
     Holding,
     Imported,
     ImportedLines,
-    Missing,
     Notice,
     Offer,
     PairAnswer,
-    Price,
     PriceAlert,
-    Prices,
-    Reason,
     Slot,
     Subscription,
     TradeRoute,

@@ -16,6 +16,7 @@ from urllib.parse import quote
 import httpx
 
 from pricing_client.events import as_update, lines_of, read_events
+from pricing_client.prices import Bar, Prices, shaped
 from pricing_client.problems import (
     ApiError,
     HistoryWarning,
@@ -27,18 +28,15 @@ from pricing_client.problems import (
 from pricing_client.shapes import (
     Answer,
     AvailableDay,
-    Bar,
     CommodityPrice,
     Holding,
     Imported,
     Notice,
     PriceAlert,
-    Prices,
     Subscription,
     TradeRoute,
     Update,
     Why,
-    shaped,
 )
 from pricing_client.transport import Transport, lost, wait_seconds, without_none
 
@@ -61,7 +59,7 @@ Condition = Literal["above", "below", "moved", "stale", "each"]
 
 _ROWS_OF_A_PAGE = 1000
 _SILENCE_SECONDS = 45.0
-"""A stream in which nothing comes for so long, not even a comment, is lost."""
+"""A stream in which nothing comes for this long, not even a comment, is lost."""
 
 
 class PricingClient:
@@ -103,7 +101,7 @@ class PricingClient:
         return self._get(partial(shaped, Prices), "/prices", **_wanted(wanted, data_type))
 
     def why(self, *wanted: str | Pair, data_type: str | None = None) -> list[Why]:
-        """Why the prices of symbols, or of pairs, are as old as they are, and which symbols are no instruments."""
+        """Why the prices of symbols, or of pairs, are as old as they are, and which symbols are unknown."""
         return self._get(_reasons, "/why", **_wanted(wanted, data_type))
 
     def history(
@@ -116,13 +114,31 @@ class PricingClient:
         as_of: datetime | None = None,
         adjust: Adjust | None = None,
     ) -> list[Bar]:
-        """Values of a symbol between two UTC days, both included, oldest first; without days, from thirty days ago.
+        """Values of a symbol between two UTC days, both included, oldest first; by default of the last thirty days.
 
-        A day is a date or its text, such as 2026-11-27. With `as_of` (an aware time) as they were believed then.
-        Without `adjust` each is as it is stored. With `splits` or `total`, and without `as_of`, a HistoryWarning names
+        A day is a date or its text, such as 2026-11-27. `as_of` (an aware time) reads what was believed then.
+        Without `adjust` each value is as stored. With `splits` or `total`, and without `as_of`, a HistoryWarning names
         each step of daily bars that looks like a split that is not known.
         """
         return self._bars(data_type, symbol, first, last, as_of, adjust)
+
+    def histories(
+        self,
+        data_type: str,
+        *symbols: str,
+        first: Day | None = None,
+        last: Day | None = None,
+        as_of: datetime | None = None,
+        adjust: Adjust | None = None,
+    ) -> dict[str, list[Bar]]:
+        """The histories of up to 50 symbols in one answer, by symbol as its instrument is spelled; as `history`."""
+        params = {**_days(first, last), "as_of": _time(as_of), "adjust": adjust}
+        path = f"/history/{_in_path(data_type)}"
+        found = self._get(_histories, path, symbols=",".join(symbols), **params)
+        for told, _ in found.values():
+            for warning in told:
+                warnings.warn(warning, HistoryWarning, stacklevel=2)
+        return {symbol: bars for symbol, (_, bars) in found.items()}
 
     def history_frame(
         self,
@@ -218,9 +234,9 @@ class PricingClient:
     ) -> Imported:
         """Preview the holdings in a broker's file. Without `dry_run`, open the new ones as well.
 
-        The format is told by the file's header. Of any other table name the `columns`: {"symbol": "Ticker"}.
-        `own_names` says what an ISIN, a ticker or a title of the file is here: {"IE00B4L5Y983": "EUNL:XETR"}. Of an
-        asset class for which none of `data_types` is, the type with the freshest prices is held.
+        The file's header shows its format. For any other table, name the `columns`: {"symbol": "Ticker"}.
+        `own_names` maps an ISIN, ticker or title of the file to a symbol: {"IE00B4L5Y983": "EUNL:XETR"}. If
+        none of `data_types` fits an asset class, its type with the freshest prices is held.
         """
         params = {
             "user": self._user,
@@ -276,13 +292,13 @@ class PricingClient:
         return self._send(lambda content: list(map(int, content["removed"])), "/price-alerts/remove", ids)
 
     def watch(self, *pairs: Pair) -> Iterator[Update | Notice]:
-        """New prices and changes of freshness, as they come; without pairs, of what the user watches.
+        """New prices and changes of freshness, as they come; without pairs, for those that the user watches.
 
         The state of each pair comes first, and then a Notice `ready`. From then on, also after a lost connection, no
-        update is lost or comes twice, unless a Notice says so. The user watches the pairs as long as this is read.
+        update is lost or comes twice, unless a Notice says so. The user watches the pairs while this is read.
         Close the iterator to end it. Raises ApiError when the API refuses the stream. If that is because too many
         streams are open (TooMuch), or if nothing has ever answered (Unavailable), it tries again for `patience` seconds
-        first. Once it has begun, it waits as long as the API is away, after a Notice `lost`.
+        first. Once it has begun, it waits while the API is away, after a Notice `lost`.
         """
         params = without_none(
             {
@@ -402,6 +418,10 @@ def _reasons(content: Any) -> list[Why]:
 
 def _history(content: Any) -> tuple[list[str], list[Bar]]:
     return content.get("warnings", []), _rows("rows", Bar)(content)
+
+
+def _histories(content: Any) -> dict[str, tuple[list[str], list[Bar]]]:
+    return {one["symbol"]: _history(one) for one in content["histories"]}
 
 
 def _changed(content: Any) -> int:

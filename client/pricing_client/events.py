@@ -6,12 +6,13 @@ import json
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import Any
+from typing import Any, Literal, cast
 
-from pricing_client.shapes import Notice, Update, shaped
+from pricing_client.prices import Price, shaped
+from pricing_client.shapes import Notice, Update
 
 _NOTICES = frozenset({"ready", "missed"})
-_UPDATES = frozenset({"price", "freshness", "missing", "left"})
+_PRICES, _OTHERS = frozenset({"price", "freshness"}), frozenset({"missing", "left"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +53,9 @@ def as_update(event: Event) -> Update | Notice | None:
         return None
     if event.kind in _NOTICES:
         return shaped(Notice, {"kind": event.kind, **event.data})
-    if event.kind in _UPDATES:
+    if event.kind in _PRICES:
+        price = shaped(Price, event.data)
+        return Update(cast("Literal['price']", event.kind), price.data_type, price.symbol, price, price.why)
+    if event.kind in _OTHERS:
         return shaped(Update, {"kind": event.kind, **event.data})
     return None

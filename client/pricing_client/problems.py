@@ -32,7 +32,7 @@ class NotAllowed(ApiError):
 
 
 class NotFound(ApiError):
-    """What the request names is not there: a symbol, a data type, a commodity, a path (404)."""
+    """The request names something unknown: a symbol, a data type, a commodity, a path (404)."""
 
 
 class RequestRefused(ApiError):
@@ -44,11 +44,11 @@ class TooMuch(ApiError):
 
 
 class Unavailable(ApiError):
-    """The API, or its database, does not answer, also after some attempts (5xx, lost connections)."""
+    """The API or its database does not answer, even after several attempts (5xx, lost connections)."""
 
 
 class HistoryWarning(UserWarning):
-    """Adjusted values may be wrong: the price steps like a split that is not known."""
+    """Adjusted values may be wrong: a step of the price looks like an unknown split."""
 
 
 @contextmanager
@@ -66,7 +66,7 @@ def understood(response: httpx.Response) -> Iterator[None]:
 
 
 def problem_of(response: httpx.Response) -> ApiError:
-    """The error of a response whose status is no success. Its body must be read already."""
+    """The error of an unsuccessful response, whose body must have been read."""
     try:
         content = response.json()
     except (ValueError, RecursionError):

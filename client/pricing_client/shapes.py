@@ -2,66 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, is_dataclass
+from dataclasses import dataclass
 from datetime import date, datetime
 from decimal import Decimal
-from functools import cache
-from types import NoneType, UnionType
-from typing import Any, Literal, TypeVar, cast, get_args, get_origin, get_type_hints
+from typing import Literal
 
-T = TypeVar("T")
-
-
-@dataclass(frozen=True, slots=True)
-class Reason:
-    """Why a price is as old as it is, or missing. `state` is one word of docs/operations.md."""
-
-    state: str
-    sentence: str
-    since: datetime | None = None
-    next_at: datetime | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Price:
-    """The newest known price of a pair; `age_seconds` counts from `fetched_at`. `why` is None if it is fresh."""
-
-    data_type: str
-    symbol: str
-    price: Decimal
-    currency: str | None
-    observed_at: datetime
-    fetched_at: datetime
-    age_seconds: float
-    fresh: bool
-    paused: bool
-    provider: str
-    provider_active: bool
-    frozen_since: datetime | None
-    why: Reason | None
-
-
-@dataclass(frozen=True, slots=True)
-class Missing:
-    """A pair without a price; without a data type, a symbol that is no instrument."""
-
-    data_type: str | None
-    symbol: str
-    why: Reason
-
-
-@dataclass(frozen=True, slots=True)
-class Prices:
-    """The prices that are stored, and the pairs without one."""
-
-    prices: list[Price]
-    missing: list[Missing]
+from pricing_client.prices import Price, Reason
 
 
 @dataclass(frozen=True, slots=True)
 class Why:
-    """Why the price of a pair is as old as it is; without a data type, that a symbol is no instrument."""
+    """Why the price of a pair is as old as it is; without a data type, that a symbol is unknown."""
 
     data_type: str | None
     symbol: str
@@ -75,7 +26,7 @@ class Why:
 
 @dataclass(frozen=True, slots=True)
 class PairAnswer:
-    """What became of a pair whose symbol was `given`: `outcome` is accepted, doubtful (with a warning) or refused.
+    """The result for a pair whose symbol was `given`: `outcome` is accepted, doubtful (with a warning) or refused.
 
     `symbol` is its canonical spelling, None if it is refused. `code` is the reason in one word, `proposal` another
     spelling or data type that would do. After `retry_after` seconds the same pair may be accepted; None if waiting does
@@ -115,29 +66,11 @@ class Answer:
 
 
 @dataclass(frozen=True, slots=True)
-class Bar:
-    """One value of history, believed since `fetched_at`; `call_id` is the call that brought it.
-
-    Quotes and NAVs have a close only. `quality` says which parts were dropped beside the close, and why.
-    """
-
-    observed_at: datetime
-    open: Decimal | None
-    high: Decimal | None
-    low: Decimal | None
-    close: Decimal
-    volume: Decimal | None
-    currency: str | None
-    provider: str
-    fetched_at: datetime
-    call_id: int
-    adjustment: str
-    quality: str | None
-
-
-@dataclass(frozen=True, slots=True)
 class Offer:
-    """What a slot costs for a category, and how many units of it can be booked. None = not said, or no bound."""
+    """What a slot costs for a category, in whole units of `currency`, and how many units of it can be booked.
+
+    None means unknown, or without a bound. `discount` is `original` less `final`; below zero it is a surcharge.
+    """
 
     category_id: str
     category: str
@@ -153,7 +86,10 @@ class Offer:
 
 @dataclass(frozen=True, slots=True)
 class Slot:
-    """A time at which an option of a product takes place. Local times are naive. `sellable`: `pax` people can book."""
+    """A time at which an option of a product takes place.
+
+    `local_start` and `local_end` are naive, by the clock of the place. `sellable`: the requested people can book it.
+    """
 
     slot_id: str
     option_id: str
@@ -183,9 +119,10 @@ class AvailableDay:
 
 @dataclass(frozen=True, slots=True)
 class CommodityPrice:
-    """A commodity at one terminal, for one SCU: `buy` is what a player pays, `sell` what a player gets.
+    """A commodity at one terminal: `buy` is what a player pays, `sell` what a player gets, in game money for one SCU.
 
-    `quality` is empty if the source names none. None = not traded so, or amounts not reported.
+    `stock` and `demand` are in SCU. None means not traded in this direction, or not reported. `quality` is empty if
+    the source names none.
     """
 
     commodity: str
@@ -314,19 +251,14 @@ class Imported:
 class Update:
     """An event of a pair.
 
-    `kind` is `price` (a new price), `freshness` (it, or its reason, has changed), `missing` (there is no price) or
-    `left` (the user no longer watches the pair). The last two have no price: its fields are None, and `fresh` is False.
+    `kind` is `price` (a new price), `freshness` (it, or its reason, has changed), `missing` (there is no price, for the
+    reason in `why`) or `left` (the user no longer watches the pair). The last two have no `price`: it is None.
     """
 
     kind: Literal["price", "freshness", "missing", "left"]
     data_type: str
     symbol: str
-    price: Decimal | None = None
-    currency: str | None = None
-    observed_at: datetime | None = None
-    fetched_at: datetime | None = None
-    provider: str | None = None
-    fresh: bool = False
+    price: Price | None = None
     why: Reason | None = None
 
 
@@ -335,42 +267,12 @@ class Notice:
     """An event about the stream itself.
 
     `ready`: the state of `pairs` pairs is sent, and only changes follow. `missed`: `events` events (None: an unknown
-    number) are left out, for the reason in `detail`; the state of each pair follows. Pairs that are not told of before
-    the next `ready` are watched no more. `lost`: the API is away, for the reason in `detail`. What was told may be old
-    until the next `ready`, before which comes what has changed meanwhile.
+    number) are left out, for the reason in `detail`; the state of each pair follows. Pairs that do not
+    come before the next `ready` are no longer watched. `lost`: the API is away, for the reason in `detail`. Earlier
+    updates may be outdated until the next `ready`, before which all changes come.
     """
 
     kind: Literal["ready", "missed", "lost"]
     pairs: int | None = None
     events: int | None = None
     detail: str | None = None
-
-
-def shaped(shape: Callable[..., T], content: Mapping[str, Any]) -> T:
-    """A value of this shape from a JSON object. Fields that this client does not know are left out."""
-    types = _types(shape)
-    return shape(**{name: _value(types[name], content[name]) for name in types.keys() & content.keys()})
-
-
-@cache
-def _types(shape: Callable[..., Any]) -> Mapping[str, Any]:
-    """The type of each field, without its None."""
-    return {
-        name: next(part for part in get_args(hint) if part is not NoneType)
-        if get_origin(hint) is UnionType
-        else hint
-        for name, hint in get_type_hints(shape).items()
-    }
-
-
-def _value(kind: Any, content: Any) -> Any:
-    if content is None:
-        return None
-    if get_origin(kind) is list:
-        (part,) = get_args(kind)
-        return [_value(part, each) for each in content]
-    if is_dataclass(kind):
-        return shaped(cast("Callable[..., Any]", kind), content)
-    if kind in (datetime, date):
-        return kind.fromisoformat(content)
-    return kind(content) if kind in (Decimal, float, int) else content

@@ -25,7 +25,7 @@ class Transport:
     """Sends a request again, for up to `patience` seconds, after 429, 5xx and a lost connection. Every request of the
     client may be sent more than once.
 
-    Raises ValueError if the URL is invalid or contains a password, or if the token cannot stand in a header.
+    Raises ValueError if the URL is invalid or contains a password, or if the token does not fit into a header.
     """
 
     def __init__(
@@ -42,7 +42,7 @@ class Transport:
             has_user = bool(httpx.URL(url).userinfo)
         except httpx.InvalidURL as error:
             raise ValueError(f"this is not a valid URL: {error}") from None
-        if has_user:  # it would be sent in the place of the token, and stand in the message of each error
+        if has_user:  # it would replace the token, and appear in the message of each error
             raise ValueError(
                 "the url has a user or a password before its host. Leave it out: the token says who asks"
             )
@@ -111,12 +111,12 @@ def without_none(params: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def lost(error: httpx.RequestError, url: str) -> Unavailable:
-    """A connection that could not be made, was lost, or brought what cannot be unpacked."""
+    """A connection that failed, was lost, or brought something that cannot be unpacked."""
     return Unavailable(f"{url} does not answer: {error or type(error).__name__}", None, "no-answer")
 
 
 def wait_seconds(retry_after: float | None, failures: int) -> float:
-    """Seconds to wait after so many earlier failures: as told, or else longer each time, with a random share."""
+    """Seconds to wait after this many failures: as told, otherwise longer each time, with a random share."""
     if retry_after is not None:
         return retry_after
     share = random.uniform(0.5, 1.0)  # noqa: S311 - not a secret

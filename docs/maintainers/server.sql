@@ -70,8 +70,10 @@ GRANT EXECUTE ON FUNCTION pg_catalog.pg_advisory_xact_lock(bigint) TO pricing_ow
 GRANT EXECUTE ON FUNCTION pg_catalog.pg_advisory_xact_lock(integer,integer) TO pricing_owner, pricing_worker;
 GRANT EXECUTE ON FUNCTION pg_catalog.pg_advisory_xact_lock_shared(bigint) TO pricing_owner, pricing_worker;
 GRANT EXECUTE ON FUNCTION pg_catalog.pg_advisory_xact_lock_shared(integer,integer) TO pricing_owner, pricing_worker;
-GRANT EXECUTE ON FUNCTION pg_catalog.pg_logical_emit_message(boolean,text,bytea,boolean) TO pricing_owner, pricing_worker;
-GRANT EXECUTE ON FUNCTION pg_catalog.pg_logical_emit_message(boolean,text,text,boolean) TO pricing_owner, pricing_worker;
+GRANT EXECUTE ON FUNCTION pg_catalog.pg_logical_emit_message(boolean, text, bytea, boolean) TO pricing_owner,
+    pricing_worker;
+GRANT EXECUTE ON FUNCTION pg_catalog.pg_logical_emit_message(boolean, text, text, boolean) TO pricing_owner,
+    pricing_worker;
 GRANT EXECUTE ON FUNCTION pg_catalog.pg_try_advisory_lock(bigint) TO pricing_owner, pricing_worker;
 GRANT EXECUTE ON FUNCTION pg_catalog.pg_try_advisory_lock(integer,integer) TO pricing_owner, pricing_worker;
 GRANT EXECUTE ON FUNCTION pg_catalog.pg_try_advisory_lock_shared(bigint) TO pricing_owner, pricing_worker;
@@ -118,8 +120,10 @@ GRANT EXECUTE ON FUNCTION pg_catalog.pg_advisory_xact_lock(bigint) TO pricing_ow
 GRANT EXECUTE ON FUNCTION pg_catalog.pg_advisory_xact_lock(integer,integer) TO pricing_owner, pricing_worker;
 GRANT EXECUTE ON FUNCTION pg_catalog.pg_advisory_xact_lock_shared(bigint) TO pricing_owner, pricing_worker;
 GRANT EXECUTE ON FUNCTION pg_catalog.pg_advisory_xact_lock_shared(integer,integer) TO pricing_owner, pricing_worker;
-GRANT EXECUTE ON FUNCTION pg_catalog.pg_logical_emit_message(boolean,text,bytea,boolean) TO pricing_owner, pricing_worker;
-GRANT EXECUTE ON FUNCTION pg_catalog.pg_logical_emit_message(boolean,text,text,boolean) TO pricing_owner, pricing_worker;
+GRANT EXECUTE ON FUNCTION pg_catalog.pg_logical_emit_message(boolean, text, bytea, boolean) TO pricing_owner,
+    pricing_worker;
+GRANT EXECUTE ON FUNCTION pg_catalog.pg_logical_emit_message(boolean, text, text, boolean) TO pricing_owner,
+    pricing_worker;
 GRANT EXECUTE ON FUNCTION pg_catalog.pg_try_advisory_lock(bigint) TO pricing_owner, pricing_worker;
 GRANT EXECUTE ON FUNCTION pg_catalog.pg_try_advisory_lock(integer,integer) TO pricing_owner, pricing_worker;
 GRANT EXECUTE ON FUNCTION pg_catalog.pg_try_advisory_lock_shared(bigint) TO pricing_owner, pricing_worker;
@@ -129,5 +133,6 @@ GRANT EXECUTE ON FUNCTION pg_catalog.pg_try_advisory_xact_lock(integer,integer) 
 GRANT EXECUTE ON FUNCTION pg_catalog.pg_try_advisory_xact_lock_shared(bigint) TO pricing_owner, pricing_worker;
 GRANT EXECUTE ON FUNCTION pg_catalog.pg_try_advisory_xact_lock_shared(integer,integer) TO pricing_owner, pricing_worker;
 GRANT USAGE ON LANGUAGE plpgsql TO pricing_owner, pricing_worker;
-ALTER DEFAULT PRIVILEGES FOR ROLE pricing_worker IN SCHEMA public GRANT DELETE, INSERT, SELECT, UPDATE ON TABLES TO pricing_location;
+ALTER DEFAULT PRIVILEGES FOR ROLE pricing_worker IN SCHEMA public GRANT DELETE, INSERT, SELECT, UPDATE ON TABLES TO
+    pricing_location;
 ALTER DEFAULT PRIVILEGES FOR ROLE pricing_worker IN SCHEMA public GRANT SELECT, USAGE ON SEQUENCES TO pricing_location;

@@ -57,11 +57,11 @@ class Tokens:
         self._failed: tuple[float, Exception] | None = None
         self._noted_at: dict[int, float] = {}
         self._turn = asyncio.Lock()
-        # Not among the threads of requests, which may all be busy. A note waits for whoever has locked its token.
+        # Not among the threads of requests, which may all be busy. A note waits while its token is locked.
         self._reading, self._noting = CapacityLimiter(1), CapacityLimiter(1)
 
     async def find(self, token: str) -> ApiToken | None:
-        """What a token allows, whose use is noted; None if it is none of ours, or has expired.
+        """Return what a token allows and record its use; None if it is unknown or expired.
 
         Raises Refused, DatabaseError and DBAPIError when nobody can tell.
         """
@@ -71,7 +71,7 @@ class Tokens:
         return known
 
     async def look_up(self, token: str, at_most_seconds_old: float | None = None) -> ApiToken | None:
-        """What a token allows, by what was known so long ago at most; otherwise as `find`."""
+        """What a token allows, as known at most this long ago; otherwise as `find`."""
         secret_hash = api_tokens.hash_of(token)
         if secret_hash is None:
             return None
@@ -271,7 +271,7 @@ def allowed(scope: Scope) -> Callable[..., Coroutine[Any, Any, Caller]]:
             Query(
                 min_length=1,
                 max_length=LONGEST_USER,
-                description="For whom; only with a token for any user.",
+                description="The user; only with a token for any user.",
             ),
         ] = None,
     ) -> Caller:

@@ -55,7 +55,7 @@ class Alerts(Shape):
 
 
 class Silence(Shape):
-    """Until when nobody is told of an alert, who silenced it, and why."""
+    """Until when an alert is silenced, by which person, and why."""
 
     until: datetime
     silenced_by: str
@@ -90,7 +90,7 @@ class Acknowledged(Shape):
 
 
 class SilenceRule(Body):
-    """A kind of alert, or those about one subject, of which nobody is told for some hours."""
+    """A kind of alert, or those about one subject, to be silenced for some hours."""
 
     alert: _Rule
     hours: float = Field(gt=0, le=_LONGEST_SILENCE, examples=[4])
@@ -109,7 +109,7 @@ class Silenced(Shape):
 
 
 class UnsilenceRule(Body):
-    """A kind of alert, or those about one subject, of which people are told again."""
+    """A kind of alert, or those about one subject, whose silence ends."""
 
     alert: _Rule
     subject: _Subject = None
@@ -122,7 +122,7 @@ class Unsilenced(Shape):
     subject: str | None
     ended: int
     silenced_until: datetime | None
-    """Until when nobody is told of the subject all the same, because the whole kind is silenced."""
+    """Until when the subject stays silent because its whole kind is silenced."""
     sentence: str = Field(examples=["people are told of it again."])
 
 
@@ -157,7 +157,7 @@ def show_alert(database: Database, caller: Reader, alert_id: Id) -> WholeAlert:
 def acknowledge(database: Database, caller: Operator, body: Ids) -> Acknowledged:
     """Acknowledge open alerts: somebody looks after them, so they are not repeated. All of them must be open.
 
-    An alert keeps the name of whoever acknowledged it first.
+    An alert keeps the name of the first person who acknowledged it.
     """
     with database.begin() as connection:
         acknowledged = alerts.acknowledge(connection, body.ids, caller.token.name)
@@ -169,7 +169,7 @@ def acknowledge(database: Database, caller: Operator, body: Ids) -> Acknowledged
 
 @router.post("/silence")
 def silence(database: Database, caller: Operator, body: SilenceRule) -> Silenced:
-    """Silence a kind of alert for some hours: nobody is told of it."""
+    """Silence a kind of alert for some hours."""
     with database.begin() as connection:
         until = alerts.silence(
             connection, body.alert, body.subject, 3600 * body.hours, caller.token.name, body.reason

@@ -19,6 +19,7 @@ from pricing_pipeline.api import (
     data_types,
     demand,
     documents,
+    formats,
     gaps,
     health,
     history,
@@ -101,15 +102,15 @@ def make_app(
 ) -> FastAPI:
     """The application on a worker's engine.
 
-    `hosts` are the values of the header Host that are ours; `rate` is the most requests a second of one token. The
-    `settings` name the home whose Dagster starts backfills; None: there is none. Latest prices and histories are read
-    from the `replica` where it can be used.
+    `hosts` are the accepted values of the header Host; `rate` is the most requests a second of one token. `settings`
+    name the home whose Dagster starts backfills; without them none can be started. Latest prices and histories come
+    from the `replica` while it can be used.
     """
     app = FastAPI(
         title="Pricing pipeline",
         version=version("pricing-pipeline"),
         description=_ABOUT,
-        # A path with a slash more is no path of ours, and nobody is sent elsewhere.
+        # A path with another slash does not exist, and is not redirected.
         redirect_slashes=False,
         # They would load scripts from other servers.
         docs_url=None,
@@ -145,7 +146,7 @@ def make_app(
         GZipMiddleware,
         minimum_size=_GZIP_FROM,
         compresslevel=_GZIP_LEVEL,
-        exclude_content_types=(*DEFAULT_EXCLUDED_CONTENT_TYPES, *history.BINARY),
+        exclude_content_types=(*DEFAULT_EXCLUDED_CONTENT_TYPES, *formats.BINARY),
     )
     app.add_middleware(
         Guard, hosts=list(hosts), gate=Gate(app.state.tokens, app.state.shares), shares=app.state.shares

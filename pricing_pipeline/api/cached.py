@@ -37,7 +37,7 @@ class Cached(Generic[T]):
             began = time.monotonic()
             # First: if no thread can start, the next who asks tries again.
             threading.Thread(target=self._fill, args=(filled,), name=THREAD, daemon=True).start()
-            # Wrapped once: while a look hangs, whoever asks leaves nothing behind.
+            # Wrapped once, so that callers who give up on a hanging look leave nothing behind.
             gathered = self._gathered = asyncio.wrap_future(filled)
             self._began = began
         left = self._began + self._patience - time.monotonic()
@@ -53,6 +53,6 @@ class Cached(Generic[T]):
     def _fill(self, gathered: Future[tuple[T | None, Exception | None]]) -> None:
         try:
             outcome: tuple[T | None, Exception | None] = self._gather(), None
-        except Exception as error:  # whatever it is, whoever asks gets it
+        except Exception as error:  # every caller gets it, whatever it is
             outcome = None, error
         gathered.set_result(outcome)

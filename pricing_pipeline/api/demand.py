@@ -143,7 +143,7 @@ class Holdings(Shape):
 def heartbeat(database: Database, caller: Watcher, pairs: Wanted) -> Answer:
     """Say that a user looks at these pairs now. Send it once a minute; after five silent minutes a subscription ends.
 
-    What is missing or stale of new pairs is queued at once. Each pair is accepted or refused by itself.
+    New pairs without a fresh price are queued at once. Each pair is accepted or refused separately.
     """
     user = caller.user
     with database.begin() as connection:
@@ -161,7 +161,7 @@ def unsubscribe(database: Database, caller: Watcher, pairs: Pairs) -> Changed:
 
 @router.post("/hold")
 def hold(database: Database, caller: Watcher, pairs: Wanted) -> Answer:
-    """Say that a user holds these pairs from now on. Each pair is accepted or refused by itself."""
+    """Say that a user holds these pairs from now on. Each pair is accepted or refused separately."""
     user = caller.user
     with database.begin() as connection:
         answer = viewers.hold(connection, user, pairs.as_tuples(), all_or_nothing=pairs.all_or_nothing)

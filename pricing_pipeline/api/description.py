@@ -29,14 +29,14 @@ class _Description:
 
 
 def add_description(app: FastAPI) -> None:
-    """Serve the description of what `app` has by now."""
+    """Serve the description of the routes that `app` has now."""
     begun: list[asyncio.Future[_Description]] = []
 
     async def describe(request: Request) -> Response:
         if not begun:
             begun.append(asyncio.ensure_future(asyncio.to_thread(_spelled, app)))
         try:
-            # Whoever asks with others ends nobody else's wait.
+            # A caller that gives up does not end the wait of others.
             description = await asyncio.shield(begun[0])
         except Exception:
             begun.clear()  # the next request tries again

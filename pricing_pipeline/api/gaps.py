@@ -42,7 +42,7 @@ class Gaps(Shape):
     market_closed: list[date]
     """Holidays: of these no value is missing."""
     sessions_known_to: date | None
-    """The last day of which it is known whether its market trades; null without a calendar."""
+    """The last day on which the market's sessions are known; null without a calendar."""
 
 
 @router.get("/gaps/{data_type}/{symbol:path}")

@@ -13,11 +13,12 @@ from contextlib import nullcontext
 
 from starlette.datastructures import MutableHeaders
 from starlette.requests import Request
+from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from pricing_pipeline.api.access import STREAM_PATH, Gate
 from pricing_pipeline.api.limits import Shares
-from pricing_pipeline.api.problems import Refused, answer, response_to
+from pricing_pipeline.api.problems import Refused, answer, is_feed, response_to
 from pricing_pipeline.processes.connections import LONGEST_BODY, in_time
 from pricing_pipeline.processes.web_guard import stranger_refusal
 
@@ -80,6 +81,13 @@ class Guard:
             return
         token = await self._gate.admit(request)
         request.state.token = token
+        scope = request.scope
+        if is_feed(scope["path"]):
+            if request.method == "OPTIONS":
+                await Response(status_code=204, headers={"Allow": "GET, HEAD, OPTIONS"})(scope, receive, send)
+                return
+            if request.method == "HEAD":  # the server leaves the body out
+                scope = {**scope, "method": "GET"}
         share = self._shares.of(token.token_id)
         share.take(_length(request))
 
@@ -90,7 +98,7 @@ class Guard:
         # A live stream lasts, and its hub counts it. Any other answer is kept until it is read.
         is_lasting = request.scope["path"] == STREAM_PATH
         with nullcontext() if is_lasting else share.under_way(_length(request)):
-            await self._app(request.scope, receive, send_parts)
+            await self._app(scope, receive, send_parts)
 
     def _refusal(self, request: Request) -> ASGIApp | None:
         refused = stranger_refusal(request, self._hosts, "PRICING_API_HOSTS")

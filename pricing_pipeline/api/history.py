@@ -1,4 +1,4 @@
-"""`/v1/history`: years of values of one symbol, as JSON, CSV, Arrow or Parquet.
+"""`/v1/history`: years of values of one symbol, or of several, as JSON, CSV, Arrow or Parquet.
 
 An answer is complete before its first byte is sent: a session of the database never waits for a slow reader, what goes
 wrong is told as a problem, and a body is as long as it says. A long one is on disk meanwhile, never in memory.
@@ -12,9 +12,8 @@ import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
-from enum import StrEnum
 from functools import partial
-from typing import IO, Annotated
+from typing import IO, TYPE_CHECKING, Annotated, Any
 
 from anyio import CapacityLimiter, to_thread
 from fastapi import APIRouter, Query, Request, Response
@@ -26,24 +25,32 @@ from starlette.types import Receive, Scope, Send
 
 from pricing_pipeline.api.access import Database, Reader, ReadReplica
 from pricing_pipeline.api.bodies import Shape
+from pricing_pipeline.api.formats import MEDIA_TYPES, NOT_ACCEPTABLE, Decimal, Format, Wanted, chosen
 from pricing_pipeline.api.parameters import (
     Day,
     Moment,
     SymbolName,
+    Symbols,
     TypeName,
+    each_of,
     require_instrument,
     type_of_prices,
 )
-from pricing_pipeline.api.problems import Refused
+from pricing_pipeline.api.problems import Refused, invalid
 from pricing_pipeline.api.tags import is_known, not_modified, tag_of
 from pricing_pipeline.db.replica import Replica
 from pricing_pipeline.demand import instruments
-from pricing_pipeline.domain.answers import Adjust, Split
-from pricing_pipeline.domain.data_types import Fetcher
+from pricing_pipeline.domain import cells
+from pricing_pipeline.domain.answers import Adjust
+from pricing_pipeline.domain.cells import Decimals
+from pricing_pipeline.domain.prices import Bar
 from pricing_pipeline.errors import DatabaseError, UnknownDataType, UnknownSymbol
 from pricing_pipeline.prices import arrow, lines, price_reader, untold_splits
 from pricing_pipeline.prices.files import OtherFile
 from pricing_pipeline.prices.frames import Columns
+
+if TYPE_CHECKING:
+    from pyarrow import RecordBatch, Schema
 
 router = APIRouter(tags=["history"])
 
@@ -56,33 +63,13 @@ _SENT_AT_ONCE = 256 * 1024
 
 _limiter = CapacityLimiter(AT_ONCE)
 
-Parts = Iterator[Columns]
 
-
-class Value(Shape):
-    """One value of history. Times are UTC; for quotes and NAVs open, high, low and volume are null."""
-
-    observed_at: datetime
-    """The source's time; midnight of its trading day for a daily value."""
-    open: str | None
-    high: str | None
-    low: str | None
-    close: str = Field(examples=["189.95"])
-    volume: str | None
-    currency: str | None = Field(examples=["USD"])
-    adjustment: str = Field(examples=["raw"])
-    """The basis of the numbers: raw, or adjusted for splits or for total return."""
-    provider: str
-    call_id: int
-    """The call that brought it."""
-    fetched_at: datetime
-    """Since when it is believed."""
-    quality: str | None
-    """Which parts of a bar were dropped beside its close, and why; with `total`, which payments are not counted."""
+MOST_HISTORIES = 50
+"""Symbols whose histories one answer has."""
 
 
 class History(Shape):
-    """Values between two UTC days, both included, oldest first."""
+    """Values of a symbol between two UTC days, both included, oldest first."""
 
     symbol: str
     data_type: str
@@ -92,48 +79,68 @@ class History(Shape):
     adjust: Adjust | None
     warnings: list[str]
     """Of daily bars with `splits` or `total`, without `as_of`: where the price steps like a split that is not known."""
-    rows: list[Value]
+    rows: list[Bar]
 
 
-class Format(StrEnum):
-    """How a history is written."""
+class Histories(Shape):
+    """The histories of several symbols, in the order of the request."""
 
-    JSON = "json"
-    CSV = "csv"
-    ARROW = "arrow"
-    PARQUET = "parquet"
-
-
-_MEDIA_TYPES = {
-    Format.JSON: "application/json",
-    Format.CSV: "text/csv; charset=utf-8",
-    Format.ARROW: "application/vnd.apache.arrow.stream",
-    Format.PARQUET: "application/vnd.apache.parquet",
-}
-BINARY = (_MEDIA_TYPES[Format.ARROW], _MEDIA_TYPES[Format.PARQUET])
-"""Media types that gain nothing from gzip."""
+    histories: list[History]
 
 
 @dataclass(frozen=True, slots=True)
 class _Selection:
+    """What is read, and how it is written. JSON of one history is not in a list."""
+
     data_type: str
-    symbol: str
+    symbols: Sequence[str]
+    is_list: bool
     first: date | None
     last: date | None
     as_of: datetime | None
     adjust: Adjust | None
     format: Format
+    decimals: Decimals
 
 
-@router.get(
-    "/history/{data_type}/{symbol:path}",
-    response_model=History,
-    responses={
-        200: {"content": {media: {} for media in _MEDIA_TYPES.values()}},
-        304: {"description": "The client has this answer already (If-None-Match)"},
-        406: {"description": "None of the formats that Accept names"},
-    },
-)
+First = Annotated[Day | None, Query(alias="from", description="First UTC day; 30 days before the last.")]
+Last = Annotated[Day | None, Query(alias="to", description="Last UTC day; today.")]
+AsOf = Annotated[Moment | None, Query(description="As it was believed at this time.")]
+Basis = Annotated[Adjust | None, Query(description="On which basis; without it each value as it is stored.")]
+_RESPONSES: dict[int | str, dict[str, Any]] = {
+    200: {"content": {media: {} for media in MEDIA_TYPES.values()}},
+    304: {"description": "The client has this answer already (If-None-Match)"},
+    **NOT_ACCEPTABLE,
+}
+
+
+@router.get("/history/{data_type}", response_model=Histories, responses=_RESPONSES)
+async def read_histories(
+    request: Request,
+    database: Database,
+    replica: ReadReplica,
+    caller: Reader,
+    data_type: TypeName,
+    symbols: Symbols,
+    first: First = None,
+    last: Last = None,
+    as_of: AsOf = None,
+    adjust: Basis = None,
+    format: Wanted = None,
+    decimal: Decimal = Decimals.POINT,
+) -> Response:
+    """The histories of up to 50 symbols in one answer, as of one symbol. It queues nothing."""
+    wanted = chosen(request.headers.get("accept", ""), format, MEDIA_TYPES)
+    each = each_of(symbols)
+    if len(each) > MOST_HISTORIES:
+        raise invalid(
+            f"the parameter symbols: these are {len(each)}, and a request may name {MOST_HISTORIES} histories"
+        )
+    selection = _Selection(data_type, each, True, first, last, as_of, adjust, wanted, decimal)
+    return await _answered(request, database, replica, selection)
+
+
+@router.get("/history/{data_type}/{symbol:path}", response_model=History, responses=_RESPONSES)
 async def read_history(
     request: Request,
     database: Database,
@@ -141,32 +148,35 @@ async def read_history(
     caller: Reader,
     data_type: TypeName,
     symbol: SymbolName,
-    first: Annotated[
-        Day | None, Query(alias="from", description="First UTC day; 30 days before the last.")
-    ] = None,
-    last: Annotated[Day | None, Query(alias="to", description="Last UTC day; today.")] = None,
-    as_of: Annotated[Moment | None, Query(description="As it was believed at this time.")] = None,
-    adjust: Annotated[
-        Adjust | None, Query(description="On which basis; without it each value as it is stored.")
-    ] = None,
-    format: Annotated[Format | None, Query(description="In place of the header Accept.")] = None,
+    first: First = None,
+    last: Last = None,
+    as_of: AsOf = None,
+    adjust: Basis = None,
+    format: Wanted = None,
+    decimal: Decimal = Decimals.POINT,
 ) -> Response:
     """Values of one symbol between two days, with their lineage: as they are, or were believed, or adjusted.
 
     The header Accept, or `format`, chooses JSON, CSV, an Arrow IPC stream or Parquet. It queues nothing.
     """
-    chosen = format or _accepted(request.headers.get("accept", ""))
-    selection = _Selection(data_type, symbol, first, last, as_of, adjust, chosen)
+    wanted = chosen(request.headers.get("accept", ""), format, MEDIA_TYPES)
+    selection = _Selection(data_type, [symbol], False, first, last, as_of, adjust, wanted, decimal)
+    return await _answered(request, database, replica, selection)
+
+
+async def _answered(
+    request: Request, database: Engine, replica: Replica | None, selection: _Selection
+) -> Response:
     written = await to_thread.run_sync(_read, database, replica, selection, limiter=_limiter)
     headers = {"Vary": "Accept, Accept-Encoding"}
     if written.warnings:
-        headers["X-Price-Warnings"] = str(len(written.warnings))
+        headers["X-Price-Warnings"] = str(written.warnings)
     if is_known(request, written.tag):
         written.file.close()
         return not_modified(written.tag, headers)
     headers |= {"Content-Length": str(written.length), "ETag": written.tag}
     headers["Cache-Control"] = "private, no-cache"
-    return _Answer(written.file, media_type=_MEDIA_TYPES[chosen], headers=headers)
+    return _Answer(written.file, media_type=MEDIA_TYPES[selection.format], headers=headers)
 
 
 class _Answer(StreamingResponse):
@@ -180,34 +190,6 @@ class _Answer(StreamingResponse):
         """Send the file, and close it."""
         with self._file:
             await super().__call__(scope, receive, send)
-
-
-def _accepted(header: str) -> Format:
-    """The format that a client likes best. Raises Refused if it takes none."""
-    liked: list[tuple[float, Format]] = []
-    for entry in header.split(",") if header.strip() else ["*/*"]:
-        media, *parameters = (part.strip().lower() for part in entry.split(";"))
-        quality = next((part[2:] for part in parameters if part.startswith("q=")), "1")
-        for format_, ours in _MEDIA_TYPES.items():
-            plain = ours.partition(";")[0]
-            if media in (plain, f"{plain.partition('/')[0]}/*", "*/*"):
-                liked.append((_number(quality), format_))
-                break
-    best = max(liked, key=lambda choice: choice[0], default=(0.0, Format.JSON))
-    if best[0] <= 0:
-        raise Refused(
-            406,
-            "not-acceptable",
-            f"a history is one of: {', '.join(_MEDIA_TYPES.values())}. Name one as Accept, or by ?format=",
-        )
-    return best[1]
-
-
-def _number(quality: str) -> float:
-    try:
-        return float(quality)
-    except ValueError:
-        return 0.0
 
 
 def _read(database: Engine, replica: Replica | None, selection: _Selection) -> _Written:
@@ -227,12 +209,12 @@ def _read(database: Engine, replica: Replica | None, selection: _Selection) -> _
 
 @dataclass(frozen=True, slots=True)
 class _Written:
-    """The whole answer as a file at its beginning, its length, its tag, and its warnings."""
+    """The whole answer as a file at its beginning, its length, its tag, and how many warnings it has."""
 
     file: IO[bytes]
     length: int
     tag: str
-    warnings: Sequence[str]
+    warnings: int
 
 
 def _write(database: Engine, selection: _Selection) -> _Written:
@@ -240,18 +222,8 @@ def _write(database: Engine, selection: _Selection) -> _Written:
     try:
         # One snapshot for all parts: a history that is being restated is the old one or the new one.
         with database.execution_options(isolation_level="REPEATABLE READ").connect() as connection:
-            about = _about(connection, selection)
-            parts = price_reader.history_parts(
-                connection,
-                about.symbol,
-                about.data_type,
-                about.from_,
-                about.to,
-                as_of=selection.as_of,
-                adjust=selection.adjust,
-                in_digits=selection.format in (Format.JSON, Format.CSV),
-            )
-            _WRITERS[selection.format](file, about, parts)
+            heads = _heads(connection, selection)
+            _WRITERS[selection.format](file, _Histories(connection, selection, heads))
         length = file.tell()
         file.seek(0)
         tag = tag_of(hashlib.file_digest(file, "sha256").digest())
@@ -261,73 +233,108 @@ def _write(database: Engine, selection: _Selection) -> _Written:
         raise Refused(
             503,
             "no-room",
-            f"this history cannot be kept in {tempfile.gettempdir()} until it is sent: {error.strerror or error}. Make "
+            f"this answer cannot be kept in {tempfile.gettempdir()} until it is sent: {error.strerror or error}. Make "
             "room there, or read fewer years",
             {"Retry-After": "60"},
         ) from error
     except BaseException:
         file.close()
         raise
-    return _Written(file, length, tag, about.warnings)
+    return _Written(file, length, tag, sum(len(head.warnings) for head in heads))
 
 
-def _about(connection: Connection, selection: _Selection) -> History:
-    """What is read, without rows. Raises UnknownDataType, UnknownSymbol and InvalidRange."""
+def _heads(connection: Connection, selection: _Selection) -> list[History]:
+    """What is read of each symbol, without rows. Raises UnknownDataType, UnknownSymbol and InvalidRange."""
     type_ = type_of_prices(connection, selection.data_type)
-    symbol = instruments.spelled_anywhere(connection, selection.symbol)
-    require_instrument(connection, type_, symbol)
+    symbols = list(dict.fromkeys(instruments.all_spelled_anywhere(connection, selection.symbols)))
+    for symbol in symbols:
+        require_instrument(connection, type_, symbol)
     days = price_reader.days(connection, selection.first, selection.last, _DEFAULT_DAYS)
-    is_adjusted = selection.adjust in (Adjust.SPLITS, Adjust.TOTAL) and selection.as_of is None
-    untold: list[Split] = []
-    if is_adjusted and type_.fetcher is Fetcher.DAILY_BARS:
-        untold = untold_splits.read(connection, type_.data_type, symbol, days.start, days.end)
-    return History.model_validate(
-        {
-            "symbol": symbol,
-            "data_type": type_.data_type,
-            "from": days.start,
-            "to": days.end,
-            "as_of": selection.as_of,
-            "adjust": selection.adjust,
-            "warnings": list(map(untold_splits.warning, untold)),
-            "rows": [],
-        }
-    )
+    as_of, adjust = selection.as_of, selection.adjust
+    return [
+        History.model_validate(
+            {
+                "symbol": symbol,
+                "data_type": type_.data_type,
+                "from": days.start,
+                "to": days.end,
+                "as_of": as_of,
+                "adjust": adjust,
+                "warnings": untold_splits.warnings(connection, type_, symbol, days, adjust, as_of),
+                "rows": [],
+            }
+        )
+        for symbol in symbols
+    ]
 
 
-def _write_json(file: IO[bytes], about: History, parts: Parts) -> None:
-    head = about.model_dump_json(by_alias=True, exclude={"rows"})
-    file.write(f'{head[:-1]},"rows":[\n'.encode())
-    for number, columns in enumerate(parts):
-        file.write((",\n" * (number > 0) + lines.as_json(columns)).encode())
-    file.write(b"\n]}\n")
+@dataclass(frozen=True, slots=True)
+class _Histories:
+    """The histories that an answer has, read part by part."""
+
+    connection: Connection
+    selection: _Selection
+    heads: Sequence[History]
+
+    def parts(self, head: History) -> Iterator[Columns]:
+        """The values of one, some ten thousand rows at a time."""
+        return price_reader.history_parts(
+            self.connection,
+            head.symbol,
+            head.data_type,
+            head.from_,
+            head.to,
+            as_of=head.as_of,
+            adjust=head.adjust,
+            in_digits=self.selection.format in (Format.JSON, Format.CSV),
+        )
+
+    def batches(self, columns: Schema) -> Iterator[RecordBatch]:
+        """The same of all, for Arrow."""
+        for head in self.heads:
+            for part in self.parts(head):
+                yield arrow.make_batch(columns, head.symbol, part)
 
 
-def _write_csv(file: IO[bytes], _: History, parts: Parts) -> None:
-    file.write(f"{','.join(lines.COLUMNS)}\r\n".encode())
-    for columns in parts:
-        file.write(lines.as_csv(columns).encode())
+def _write_json(file: IO[bytes], histories: _Histories) -> None:
+    is_list = histories.selection.is_list
+    file.write(b'{"histories":[\n' * is_list)
+    for place, head in enumerate(histories.heads):
+        text = head.model_dump_json(by_alias=True, exclude={"rows"})
+        file.write(b",\n" * (place > 0) + f'{text[:-1]},"rows":[\n'.encode())
+        for number, columns in enumerate(histories.parts(head)):
+            file.write((",\n" * (number > 0) + lines.as_json(columns)).encode())
+        file.write(b"\n]}\n")
+    file.write(b"]}\n" * is_list)
 
 
-def _write_arrow(file: IO[bytes], about: History, parts: Parts) -> None:
-    columns = arrow.schema(_metadata(about))
+def _write_csv(file: IO[bytes], histories: _Histories) -> None:
+    decimals = histories.selection.decimals
+    file.write(cells.table([lines.COLUMNS], decimals).encode())
+    for head in histories.heads:
+        for columns in histories.parts(head):
+            file.write(lines.as_csv(head.symbol, columns, decimals).encode())
+
+
+def _write_arrow(file: IO[bytes], histories: _Histories) -> None:
+    columns = arrow.schema(_metadata(histories.heads))
     import pyarrow as pa
 
     with pa.ipc.new_stream(file, columns) as writer:
-        for part in parts:
-            writer.write_batch(arrow.make_batch(columns, part))
+        for batch in histories.batches(columns):
+            writer.write_batch(batch)
 
 
-def _write_parquet(file: IO[bytes], about: History, parts: Parts) -> None:
-    columns = arrow.schema(_metadata(about))
+def _write_parquet(file: IO[bytes], histories: _Histories) -> None:
+    columns = arrow.schema(_metadata(histories.heads))
     from pyarrow import parquet
 
     with parquet.ParquetWriter(file, columns) as writer:
-        for part in parts:
-            writer.write_batch(arrow.make_batch(columns, part))
+        for batch in histories.batches(columns):
+            writer.write_batch(batch)
 
 
-_WRITERS: Mapping[Format, Callable[[IO[bytes], History, Parts], None]] = {
+_WRITERS: Mapping[Format, Callable[[IO[bytes], _Histories], None]] = {
     Format.JSON: _write_json,
     Format.CSV: _write_csv,
     Format.ARROW: _write_arrow,
@@ -335,8 +342,12 @@ _WRITERS: Mapping[Format, Callable[[IO[bytes], History, Parts], None]] = {
 }
 
 
-def _metadata(about: History) -> dict[str, str]:
-    """What a file says of itself."""
-    head = json.loads(about.model_dump_json(by_alias=True, exclude={"rows"}, exclude_none=True))
-    warnings = "\n".join(head.pop("warnings"))
-    return {name: str(value) for name, value in head.items()} | ({"warnings": warnings} if warnings else {})
+def _metadata(heads: Sequence[History]) -> dict[str, str]:
+    """What a file says of itself; with one symbol, also which."""
+    about = json.loads(
+        heads[0].model_dump_json(by_alias=True, exclude={"rows", "warnings"}, exclude_none=True)
+    )
+    if len(heads) > 1:
+        del about["symbol"]
+    warnings = "\n".join(warning for head in heads for warning in head.warnings)
+    return {name: str(value) for name, value in about.items()} | ({"warnings": warnings} if warnings else {})

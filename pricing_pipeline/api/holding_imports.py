@@ -24,7 +24,7 @@ _Texts = list[Annotated[str, Query(max_length=_LONGEST_PAIR)]]
 
 
 class Imported(Shape):
-    """What becomes of an instrument of the file, or of a line that is none."""
+    """The outcome for an instrument of the file, or for a line that names none."""
 
     lines: list[int]
     """The lines that speak of it; the first one of the file is 1."""

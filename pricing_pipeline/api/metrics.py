@@ -57,11 +57,11 @@ class RequestTimes:
         self._started.set(time.time())
 
     def note(self, scope: Scope, status: int, seconds: float) -> None:
-        """Note an answer. Routes are templates, and what is none of ours counts as one, so labels are bounded."""
+        """Note an answer. Routes are templates, and all unknown paths count as one, so labels are bounded."""
         route = scope.get("route")
         path = getattr(route, "path", None)
         template = "none" if path is None else _with_prefix(scope, path)
-        # A route is found for a method that it does not take, too, and anybody may send any word as a method.
+        # A route is also found for methods that it refuses, and a request may name any word as its method.
         method = scope["method"] if scope["method"] in (getattr(route, "methods", None) or ()) else "any"
         self._seconds.labels(method, template, f"{status // 100}xx").observe(seconds)
 
@@ -145,7 +145,7 @@ class KnownFigures:
         )
 
     def _remember(self) -> None:
-        # In the thread that reads: what comes too late for whoever asked is not lost.
+        # In the thread that reads, so that a result that comes too late for its caller is kept.
         found = self._read()
         self._last |= {name: (found.began_at, rows) for name, rows in found.rows.items()}
         self._failed, self._took = found.failed, found.seconds

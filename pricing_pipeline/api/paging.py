@@ -71,7 +71,7 @@ class Keyset(Generic[Row]):
         self._content: TypeAdapter[tuple[Any, ...]] = TypeAdapter(tuple[(str, *types)])  # type: ignore[valid-type]
 
     def __call__(self, limit: Limit = USUAL_ROWS, cursor: Cursor = None) -> Page:
-        """The page that a request asks for. Raises Refused for a cursor that is none of this list."""
+        """The page that a request asks for. Raises Refused for a cursor of another list."""
         return Page(self, limit, None if cursor is None else self._read(cursor))
 
     def cursor(self, row: Row) -> str:

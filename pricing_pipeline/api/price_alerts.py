@@ -1,4 +1,4 @@
-"""`/v1/price-alerts`: of which prices a user is told. Setting up who takes the messages needs the owner: the command
+"""`/v1/price-alerts`: the price alerts of a user. Setting up their recipients needs the owner: the command
 line.
 """
 
@@ -83,7 +83,7 @@ class PriceAlert(Shape):
 
 
 class PriceAlerts(Shape):
-    """What a user is told of prices."""
+    """The price alerts of a user."""
 
     price_alerts: list[PriceAlert]
     next: str | None
@@ -123,7 +123,7 @@ def show_price_alert(database: Database, caller: Watcher, price_alert_id: Id) ->
 
 @router.post("", status_code=201)
 def add_price_alert(database: Database, caller: Watcher, body: NewPriceAlert) -> PriceAlert:
-    """Have a user told of a price."""
+    """Add a price alert of a user."""
     pace = body.pace_seconds or USUAL_PACE if body.condition == "each" else body.pace_seconds
     with database.begin() as connection:
         added = price_alerts.add(

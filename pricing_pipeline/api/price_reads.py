@@ -12,6 +12,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from pricing_pipeline.api import prices
 from pricing_pipeline.api.access import LONGEST_USER, caller_with
+from pricing_pipeline.api.formats import chosen
 from pricing_pipeline.api.limits import Shares
 from pricing_pipeline.api.parameters import LONGEST_NAME, LONGEST_PAIRS, LONGEST_SYMBOLS, MOST_SYMBOLS
 from pricing_pipeline.db.loop_sessions import LoopSessions
@@ -46,11 +47,13 @@ class PriceReads:
             await self._app(scope, receive, send)
             return
         scope["route"] = self._route  # as the times of requests are counted by it
+        accept = ",".join(value.decode("latin-1") for name, value in scope["headers"] if name == b"accept")
         token: ApiToken = scope["state"]["token"]
         async with self._shares.of(token.token_id).threads:
             caller = caller_with(token, TokenScope.READ, parameters.user)
             wanted = prices.wanted_pairs(parameters.symbols, parameters.pairs, parameters.data_type)
-            response = await prices.stored(self._sessions, caller, wanted, parameters.data_type)
+            format_ = chosen(accept, None, prices.OFFERED)
+            response = await prices.stored(self._sessions, caller, wanted, parameters.data_type, format_)
         await response(scope, receive, send)
 
 

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import Annotated
 
 from anyio import to_thread
-from fastapi import APIRouter, Query, Response
+from fastapi import APIRouter, Query, Request, Response
 from pydantic import Field
 from sqlalchemy import Engine
 
 from pricing_pipeline.api.access import Caller, Database, Reader, Sessions
 from pricing_pipeline.api.bodies import Shape
-from pricing_pipeline.api.numbers import Exact
+from pricing_pipeline.api.formats import MEDIA_TYPES, NOT_ACCEPTABLE, Decimal, Format, Wanted, chosen
 from pricing_pipeline.api.parameters import (
     LONGEST_NAME,
     SomePairs,
@@ -26,10 +27,15 @@ from pricing_pipeline.api.problems import invalid
 from pricing_pipeline.db.loop_sessions import LoopSessions
 from pricing_pipeline.demand import freshness, instruments
 from pricing_pipeline.demand.freshness import AnyPair
-from pricing_pipeline.prices import price_reader
+from pricing_pipeline.domain.cells import Decimals
+from pricing_pipeline.domain.prices import Missing, Prices, Reason
+from pricing_pipeline.prices import lines, price_reader
 from pricing_pipeline.registry import data_type_registry
 
 router = APIRouter(tags=["prices"])
+
+OFFERED = (Format.JSON, Format.CSV)
+"""The formats of latest prices."""
 
 DataType = Annotated[
     str | None,
@@ -41,86 +47,50 @@ DataType = Annotated[
 ]
 
 
-class Reason(Shape):
-    """Why a price is as old as it is, or missing."""
+class PairReason(Shape):
+    """Why the price of a pair is as old as it is, in one word of docs/operations.md and in a sentence."""
 
+    symbol: str
+    data_type: str
     state: str = Field(examples=["rate_limited"])
     sentence: str
     since: datetime | None
     next_at: datetime | None
     """When it may change, if that is known."""
-
-
-class Price(Shape):
-    """The newest known price of a symbol in a data type. Times are UTC."""
-
-    data_type: str = Field(examples=["equity_quote"])
-    symbol: str = Field(examples=["AAPL"])
-    price: Exact = Field(examples=["189.95"])
-    """Exact, as a string."""
-    currency: str | None = Field(examples=["USD"])
-    observed_at: datetime
-    """The source's own time of the price."""
-    fetched_at: datetime
-    """When a provider last confirmed it."""
-    age_seconds: float
-    """Since `fetched_at`."""
-    fresh: bool
-    """Whether that is within its TTL."""
-    paused: bool
-    provider: str
-    provider_active: bool
-    frozen_since: datetime | None
-    """Since when the value is suspiciously the same."""
-    why: Reason | None
-    """Of a price that is not fresh."""
-
-
-class Missing(Shape):
-    """A pair without a price, or a symbol to which no data type applies, or not the one that was asked for."""
-
-    data_type: str | None
-    symbol: str
-    why: Reason
-
-
-class Prices(Shape):
-    """The prices that are stored, and those that are not."""
-
-    prices: list[Price]
-    missing: list[Missing]
-
-
-class PairReason(Reason):
-    """Why the price of a pair is as old as it is."""
-
-    data_type: str
-    symbol: str
     observed_at: datetime | None
     fetched_at: datetime | None
 
 
 class Reasons(Shape):
-    """Why prices are as old as they are, and the symbols that have none because they are no instruments."""
+    """Why prices are as old as they are, and the unknown symbols."""
 
     reasons: list[PairReason]
     missing: list[Missing]
 
 
-@router.get("/prices", response_model=Prices)
+@router.get(
+    "/prices",
+    response_model=Prices,
+    responses={200: {"content": {MEDIA_TYPES[Format.CSV]: {}}}, **NOT_ACCEPTABLE},
+)
 async def read_prices(
+    request: Request,
     sessions: Sessions,
     caller: Reader,
     symbols: SomeSymbols = None,
     pairs: SomePairs = None,
     data_type: DataType = None,
+    format: Wanted = None,
+    decimal: Decimal = Decimals.POINT,
 ) -> Response:
     """The stored prices of symbols or of pairs, at once. Missing and stale prices are queued, so a later request has
     them: of pairs, and of symbols with a data type, all; of symbols without one, those that are watched or held.
-
     A price that is not fresh says why. An unknown symbol is listed as missing.
+
+    The header Accept, or `format`, chooses JSON or CSV, which has a line for each price and each missing pair.
     """
-    return await stored(sessions, caller, wanted_pairs(symbols, pairs, data_type), data_type)
+    wanted = chosen(request.headers.get("accept", ""), format, OFFERED)
+    return await stored(sessions, caller, wanted_pairs(symbols, pairs, data_type), data_type, wanted, decimal)
 
 
 @router.get("/why")
@@ -174,17 +144,24 @@ def wanted_pairs(
 
 
 async def stored(
-    sessions: LoopSessions, caller: Caller, wanted: Sequence[AnyPair], data_type: str | None
+    sessions: LoopSessions,
+    caller: Caller,
+    wanted: Sequence[AnyPair],
+    data_type: str | None,
+    format: Format,
+    decimals: Decimals = Decimals.POINT,
 ) -> Response:
     """The stored prices of pairs, as `read_prices` answers them.
 
-    Raises UnknownDataType if `data_type`, which all of them have, is no active one of prices.
+    Raises UnknownDataType if `data_type`, which all of them have, is not an active data type of prices.
     """
     answer = await price_reader.read_as_json(sessions, wanted, data_type, caller.user_or_none)
     if answer is None:
         await to_thread.run_sync(_refuse_type, sessions.engine, data_type or "")
+        raise AssertionError(f"{data_type} has become a data type of prices in this moment")
     # The database writes the answer: a model of each price would take longer than all the rest.
-    return Response(answer, media_type="application/json")
+    text = answer if format is Format.JSON else lines.prices_as_csv(json.loads(answer), decimals)
+    return Response(text, media_type=MEDIA_TYPES[format], headers={"Vary": "Accept"})
 
 
 def _refuse_type(engine: Engine, data_type: str) -> None:

@@ -24,6 +24,7 @@ from pricing_pipeline.errors import PricingError
 _LOG = logging.getLogger(__name__)
 _MEDIA_TYPE = "application/problem+json"
 _METHODS = ("DELETE", "GET", "HEAD", "OPTIONS", "PATCH", "POST", "PUT")
+_FEEDS = ("/v1/prices/", "/v1/history/")
 _PLACES = {"query": "parameter", "path": "path", "header": "header", "body": "body"}
 _WORDS = {
     "missing": "it is missing",
@@ -94,7 +95,7 @@ def invalid(detail: str) -> Refused:
 
 
 def database_busy(detail: str) -> Refused:
-    """The refusal of what the database does not answer in time."""
+    """The refusal of a request that the database does not answer in time."""
     return Refused(503, "database-busy", detail, {"Retry-After": "5"})
 
 
@@ -116,7 +117,7 @@ RESPONSES: dict[int | str, dict[str, Any]] = {
             (421, "The header Host names another server"),
             (422, "A parameter or a value of the body is refused"),
             (429, "A cap or a limit is reached"),
-            (500, "A fault of this program; the log of the API tells of it"),
+            (500, "A fault of this program, which is in the log of the API"),
             (503, "The database, or Dagster, cannot do it now"),
         )
     },
@@ -266,12 +267,19 @@ async def _http_error(request: Request, error: Exception) -> JSONResponse:
     return answer(request, error.status_code, kind, detail, headers)
 
 
+def is_feed(path: str) -> bool:
+    """Whether spreadsheets read this path. They send OPTIONS and HEAD before GET."""
+    return f"{path}/".startswith(_FEEDS)
+
+
 def _methods_of(request: Request) -> list[str]:
     """The methods that the path of a request takes. Routes have one each, and Starlette names only the first's."""
+    is_read = is_feed(request.scope["path"])
     return [
         method
         for method in _METHODS
-        if any(
+        if (is_read and method in ("HEAD", "OPTIONS"))
+        or any(
             route.matches({**request.scope, "method": method})[0] is Match.FULL
             for route in request.app.routes
         )

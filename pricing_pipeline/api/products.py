@@ -36,7 +36,7 @@ class Product(_FromStored):
     symbol: str = Field(examples=["TOUR-1"])
     name: str | None
     provider: str | None
-    """Who told of it last; null if it was never fetched."""
+    """The provider that last listed it; null if it was never fetched."""
     time_zone: str | None = Field(examples=["Europe/London"])
     """Of its place; null if nobody has named it."""
     is_set_by_hand: bool

@@ -20,9 +20,8 @@ from pricing_pipeline.api.paging import Keyset, Page
 from pricing_pipeline.api.parameters import LONGEST_NAME, LONGEST_SYMBOL
 from pricing_pipeline.domain.states import Decided
 from pricing_pipeline.errors import UnknownValue
-from pricing_pipeline.prices import quarantined_values
-from pricing_pipeline.prices.quarantined_values import QuarantinedValue
-from pricing_pipeline.quarantine import opinions, reviews
+from pricing_pipeline.quarantine import opinions, quarantined_values, reviews
+from pricing_pipeline.quarantine.quarantined_values import QuarantinedValue
 
 router = APIRouter(prefix="/quarantine", tags=["quarantine"])
 
@@ -218,7 +217,7 @@ def download_body(database: Database, _: Operator, value_id: Id) -> Response:
 def ask(database: Database, _: Operator, body: Ids) -> AskedValues:
     """Ask the next provider of each value's route about it: all of the values, or none.
 
-    The next drain asks, within the limits and behind tasks that wait; of what fails it tries again, four times in all.
+    The next drain asks, within the limits and behind waiting tasks; it tries four times in all.
     """
     with database.begin() as connection:
         asked = opinions.ask_soon(connection, body.ids)
@@ -238,8 +237,8 @@ def reject(database: Database, caller: Operator, body: Decision) -> ValueOutcome
 
 
 def _decide(database: Database, caller: Caller, body: Decision, decision: str) -> ValueOutcomes:
-    decisions = reviews.decide_all(
-        database, body.ids, decision, caller.token.name, body.reason, with_levels=body.level
+    decisions = reviews.decide(
+        database, body.ids, decision, caller.token.name, body.reason, with_levels=body.level, is_strict=True
     )
     return ValueOutcomes(
         values=[ValueOutcome.model_validate(decided, from_attributes=True) for decided in decisions],

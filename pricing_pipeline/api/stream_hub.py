@@ -81,7 +81,7 @@ class StreamHub:
     async def open(
         self, token: str, owner: str, user: str, pairs: Collection[Pair] | None, last: EventId | None
     ) -> Stream:
-        """A stream of these pairs, or of what the user watches, which has begun; whoever opens it leaves it, too.
+        """A stream of these pairs, or of what the user watches, opened; its opener must leave it.
 
         Raises Refused if there are too many, and what a heartbeat for the pairs raises.
         """
@@ -343,7 +343,7 @@ class StreamHub:
         for user in sorted(named.keys() | followed.keys()):
             try:
                 if user in followed:
-                    # Alone: whoever leaves must not wait for what else is locked.
+                    # Alone, so that leaving does not wait for other locks.
                     with self._engine.begin() as connection:
                         stream_log.renew(connection, user)
                 # A pair that the user has left for others, and has no room for now, ends none that is watched.

@@ -1,4 +1,4 @@
-"""The command line `pricing-pipeline`. Here the commands are only put together."""
+"""The command line `pricing-pipeline`: a verb to a noun, each noun in a module of its name, or one of four words."""
 
 from __future__ import annotations
 
@@ -7,11 +7,43 @@ import logging
 
 import typer
 
-from pricing_pipeline.cli.commands import NOUNS, PROCESSES
-from pricing_pipeline.cli.program import PlainLines, Program
+from pricing_pipeline.cli.page import page
+from pricing_pipeline.cli.program import Noun, PlainLines, Program
+from pricing_pipeline.cli.sandbox import sandbox
+from pricing_pipeline.cli.status import status
+from pricing_pipeline.cli.up import up
 from pricing_pipeline.local_files.env_file import env_file
 from pricing_pipeline.processes.closed_memory import close_memory
 
+NOUNS = {
+    "subscription": "Watch prices, or see who does.",
+    "holding": "Say what users hold, or see who holds what.",
+    "price": "Read prices and their history, and ask why they are as they are.",
+    "document": "Read what providers say about companies.",
+    "product": "Look at products that are sold in slots, and at their availability; set their time zone.",
+    "commodity": "Read what commodities of a game cost, and what can be earned.",
+    "backfill": "Fetch history, see how far that is, or call it off.",
+    "export": "Write months of history to files, and move old months out of the database.",
+    "instrument": "Look at instruments; find, add, change, spell, pause, resume, merge or remove them.",
+    "calendar": "Look at trading calendars, and correct days that the library has wrong.",
+    "type": "Look at the data types; add, change or retire one.",
+    "task": "Look at the tasks of the fetch queue, and step in.",
+    "provider": "Look at the sources of prices, choose those to be asked, and say how.",
+    "route": "Say which provider serves what.",
+    "limit": "Say how much a provider may be asked, and how much a user may ask for.",
+    "key": "Look after the API keys of providers.",
+    "quarantine": "Look at values that are not believed, and decide on them.",
+    "action": "Look at splits, spin-offs, dividends and capital gains, or enter what no source reports.",
+    "alert": "See what is in trouble, and say who looks after it.",
+    "price-alert": "Be told when a price crosses a value, moves, grows stale, or is new.",
+    "recipient": "Manage who is told of trouble and prices, by which channel, and when.",
+    "notify": "Try a recipient's channel, and read the messages of the channel log.",
+    "operation": "Look at side effects such as messages, and step in.",
+    "operation-type": "Say which side effects there are, such as those that a program of yours does.",
+    "token": "Say which programs may use the HTTP API, and for what.",
+    "db": "Look after the database.",
+}
+"""Help for each noun. Its module is imported when one of its commands is asked for, and `type` is in data_type.py."""
 _FILE = env_file()
 
 app = typer.Typer(
@@ -26,10 +58,11 @@ app = typer.Typer(
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
 )
-for _process in PROCESSES:
-    app.command()(_process)
-for _name, _noun in NOUNS.items():
-    app.add_typer(_noun, name=_name)
+# Their modules import what they use when they run.
+for _command in (up, status, page, sandbox):
+    app.command()(_command)
+for _name, _help in NOUNS.items():
+    app.add_typer(typer.Typer(cls=Noun), name=_name, help=_help)
 
 
 @app.callback(invoke_without_command=True)

@@ -2,24 +2,41 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict
 from datetime import datetime
-from typing import Any
+from typing import Annotated, Any
 
 import typer
 
-from pricing_pipeline.cli.database import open_connection, open_engine
+from pricing_pipeline.cli.database import load_settings, open_connection, open_engine
+from pricing_pipeline.cli.options import Json, Limit, Reason
 from pricing_pipeline.cli.output import login, moment, print_json, print_lines, print_table, printable
-from pricing_pipeline.cli.style import in_zone
+from pricing_pipeline.cli.style import in_zone, listing, zoned
 from pricing_pipeline.operations import alerts
 from pricing_pipeline.processes import home
-from pricing_pipeline.settings import load_settings
+
+noun = typer.Typer()
+
+Rule = Annotated[str, typer.Argument(metavar="ALERT", help="A kind of alert, such as breaker_open.")]
+Subject = Annotated[
+    str | None, typer.Option("--subject", metavar="TEXT", help="Only about this, as in `alert list`.")
+]
 
 
-def list_(at_most: int, *, with_past: bool, as_json: bool) -> None:
-    """Tell the alerts that were raised."""
-    with open_connection(load_settings()) as connection:
+@noun.command("list")
+@listing
+def list_(
+    with_past: Annotated[bool, typer.Option("--past", help="Include alerts that are over.")] = False,
+    at_most: Limit = 50,
+    as_json: Json = False,
+) -> None:
+    """List alerts: open ones first, the most urgent first.
+
+    \b
+    Example: pricing-pipeline alert list --past
+    """
+    with open_connection() as connection:
         found = alerts.listed(connection, at_most, with_past=with_past)
     if as_json:
         print_json({"alerts": found})
@@ -46,8 +63,17 @@ def list_(at_most: int, *, with_past: bool, as_json: bool) -> None:
         typer.echo("no alert is open.")
 
 
-def show(alert_id: int, *, as_json: bool) -> None:
-    """Tell everything about one alert. Raises UnknownAlert."""
+@noun.command()
+@zoned
+def show(
+    alert_id: Annotated[int, typer.Argument(metavar="ID", min=1, help="An id, as in `alert list`.")],
+    as_json: Json = False,
+) -> None:
+    """Show one alert: the trouble, the messages about it, who works on it, and where to read more.
+
+    \b
+    Example: pricing-pipeline alert show 3
+    """
     settings = load_settings()
     with open_connection(settings) as connection:
         alert = alerts.find(connection, alert_id)
@@ -87,18 +113,19 @@ def show(alert_id: int, *, as_json: bool) -> None:
         )
 
 
-def _by(at: datetime | None, who: str | None) -> str | None:
-    return f"{moment(at)} by {who}" if at else None
+@noun.command()
+def acknowledge(
+    ids: Annotated[list[int], typer.Argument(metavar="ID", min=1, help="Ids, as in `alert list`.")],
+    as_json: Json = False,
+) -> None:
+    """Acknowledge alerts, so that they are not repeated. Their end is still reported.
 
+    The exit code is 1 when one is not open.
 
-def _silenced(silence: Mapping[str, Any]) -> str:
-    reason = f": {silence['reason']}" if silence["reason"] else ""
-    return f"until {moment(silence['until'])} by {silence['silenced_by']}{reason}"
-
-
-def acknowledge(ids: Sequence[int], *, as_json: bool) -> bool:
-    """Note that the login looks after alerts; False when one of them is not open."""
-    with open_engine(load_settings()) as engine, engine.begin() as connection:
+    \b
+    Example: pricing-pipeline alert acknowledge 3
+    """
+    with open_engine() as engine, engine.begin() as connection:
         acknowledged = alerts.acknowledge(connection, ids, login())
     if as_json:
         print_json({"acknowledged": acknowledged, "not_open": sorted(set(ids) - set(acknowledged))})
@@ -108,12 +135,27 @@ def acknowledge(ids: Sequence[int], *, as_json: bool) -> bool:
                 "acknowledged: it is not repeated" if id_ in acknowledged else "there is no such open alert"
             )
             typer.echo(f"alert {id_}: {outcome}.")
-    return set(ids) <= set(acknowledged)
+    if not set(ids) <= set(acknowledged):
+        raise typer.Exit(1)
 
 
-def silence(rule: str, hours: float, subject: str | None, reason: str | None, *, as_json: bool) -> None:
-    """Tell nobody of alerts of one kind for a while. Raises UnknownAlertRule."""
-    with open_engine(load_settings()) as engine, engine.begin() as connection:
+@noun.command()
+@zoned
+def silence(
+    rule: Rule,
+    hours: Annotated[
+        float, typer.Option("--hours", min=0.1, max=24 * 365, help="For how long; at most a year.")
+    ],
+    subject: Subject = None,
+    reason: Reason = None,
+    as_json: Json = False,
+) -> None:
+    """Silence alerts of one kind for a while. They are still listed.
+
+    \b
+    Example: pricing-pipeline alert silence breaker_open --subject yahoo --hours 8
+    """
+    with open_engine() as engine, engine.begin() as connection:
         until = alerts.silence(connection, rule, subject, 3600 * hours, login(), reason)
         open_subjects = alerts.open_subjects(connection, rule)
     is_open = subject in open_subjects if subject else bool(open_subjects)
@@ -135,14 +177,28 @@ def silence(rule: str, hours: float, subject: str | None, reason: str | None, *,
         typer.echo(f"No open alert of {rule} is about {subject}. Subjects of its open alerts: {others}.")
 
 
-def unsilence(rule: str, subject: str | None, *, as_json: bool) -> None:
-    """End the silences of one kind of alert, or of those about one subject. Raises UnknownAlertRule."""
-    with open_engine(load_settings()) as engine, engine.begin() as connection:
+@noun.command()
+def unsilence(rule: Rule, subject: Subject = None, as_json: Json = False) -> None:
+    """End the silences of one kind of alert.
+
+    \b
+    Example: pricing-pipeline alert unsilence breaker_open
+    """
+    with open_engine() as engine, engine.begin() as connection:
         done = alerts.end_silences(connection, rule, subject)
     if as_json:
         print_json({"alert": rule, "subject": subject} | asdict(done))
     else:
         typer.echo(f"{rule}{f' about {subject}' if subject else ''}: {done.words}.")
+
+
+def _by(at: datetime | None, who: str | None) -> str | None:
+    return f"{moment(at)} by {who}" if at else None
+
+
+def _silenced(silence: Mapping[str, Any]) -> str:
+    reason = f": {silence['reason']}" if silence["reason"] else ""
+    return f"until {moment(silence['until'])} by {silence['silenced_by']}{reason}"
 
 
 def _state(alert: Mapping[str, Any]) -> str:

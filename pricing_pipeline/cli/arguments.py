@@ -1,8 +1,9 @@
-"""What people type, turned into what the code works with. What only a database can judge is judged elsewhere."""
+"""Parse what people type into values of the code; the database judges the rest elsewhere."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal, InvalidOperation
 from uuid import UUID
@@ -122,3 +123,13 @@ def basis(given: str, option: str) -> Adjust:
         return Adjust(given.lower())
     except ValueError:
         raise typer.BadParameter(f"{option} {given!r} is none of: {', '.join(Adjust)}") from None
+
+
+def chosen(option: str, given: str | None, known: Iterable[str]) -> str:
+    """What the option names, or the only one there is."""
+    names = list(known)
+    if given is None and len(names) == 1:
+        return names[0]
+    if given not in names:
+        raise typer.BadParameter(f"{option} is one of: {', '.join(names)}")
+    return given

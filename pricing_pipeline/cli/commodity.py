@@ -3,27 +3,41 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from datetime import datetime
 from decimal import Decimal
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from pricing_pipeline.cli.database import open_connection, open_engine
+from pricing_pipeline.cli.arguments import as_of_time
+from pricing_pipeline.cli.database import load_settings, open_connection, open_engine
+from pricing_pipeline.cli.options import AsOf, Json, Limit
 from pricing_pipeline.cli.output import decimal, duration, iso, print_json, print_table
 from pricing_pipeline.cli.program import hint
 from pricing_pipeline.cli.provider_access import access_to
+from pricing_pipeline.cli.style import listing
 from pricing_pipeline.commodities import etl, reads
-from pricing_pipeline.commodities.etl import SyncReport
 from pricing_pipeline.errors import PricingError
 from pricing_pipeline.providers import PROVIDERS
 from pricing_pipeline.providers.client import ProviderClient
 from pricing_pipeline.providers.uex_lists import NAME
-from pricing_pipeline.settings import load_settings
+
+if TYPE_CHECKING:
+    from pricing_pipeline.commodities.etl import SyncReport
+
+noun = typer.Typer()
+
+Commodity = Annotated[str, typer.Argument(metavar="COMMODITY", help="The slug, code or name of a commodity.")]
+_PRICED = ("buy", "stock", "sell", "demand", "version", "age")
 
 
-def sync(*, as_json: bool) -> None:
-    """Read all lists of UEX and tell what they brought. Raises LockUnavailable while another sync is at work, LockLost,
-    and PricingError at the end if a list could not be read.
+@noun.command()
+def sync(as_json: Json = False) -> None:
+    """Read versions, terminals, commodities and all prices from UEX, in four calls. Two syncs never run at once.
+
+    Failures are kept in pricing.etl_warnings, and the other lists are read anyway.
+
+    \b
+    Example: pricing-pipeline commodity sync
     """
     settings = load_settings()
     with open_engine(settings) as engine:
@@ -42,28 +56,15 @@ def sync(*, as_json: bool) -> None:
         raise PricingError(f"of the sync {report.run} these lists could not be read: {failed}. {first}")
 
 
-def _tell(report: SyncReport) -> None:
-    print_table(
-        ["list", "added", "changed", "vanished", "rejected", "calls", ""],
-        [
-            (
-                step.name,
-                step.added,
-                step.revised,
-                step.vanished,
-                step.rejected,
-                step.calls,
-                "failed" if step.failure else "",
-            )
-            for step in report.steps
-        ],
-        right=["added", "changed", "vanished", "rejected", "calls"],
-    )
+@noun.command("list")
+@listing
+def list_(as_json: Json = False) -> None:
+    """List the commodities: at how many terminals each is sold and bought, and the best prices.
 
-
-def list_(*, as_json: bool) -> None:
-    """Tell all commodities."""
-    with open_connection(load_settings()) as connection:
+    \b
+    Example: pricing-pipeline commodity list
+    """
+    with open_connection() as connection:
         lines = reads.commodities(connection)
         state = reads.state(connection)
     if as_json:
@@ -92,9 +93,18 @@ def list_(*, as_json: bool) -> None:
         hint(f"Prices are of version {state.game_version} of the game.")
 
 
-def show(name: str, as_of: datetime | None, *, as_json: bool) -> None:
-    """Tell where a commodity is traded; of now, or of a moment in the past. Raises UnknownCommodity."""
-    with open_connection(load_settings()) as connection:
+@noun.command()
+@listing
+def show(name: Commodity, believed_at: AsOf = None, as_json: Json = False) -> None:
+    """Show where a commodity is traded, at which price, and how much of it.
+
+    With --as-of, what was believed then.
+
+    \b
+    Example: pricing-pipeline commodity show gold --as-of 2026-11-20
+    """
+    as_of = as_of_time(believed_at)
+    with open_connection() as connection:
         found = reads.find(connection, name)
         lines = reads.prices(connection, found.commodity_id, as_of)
     if as_json:
@@ -121,9 +131,22 @@ def show(name: str, as_of: datetime | None, *, as_json: bool) -> None:
         typer.echo(f"{found.name} was traded nowhere{then}, as far as is known.")
 
 
-def terminal(name: str, as_of: datetime | None, *, as_json: bool) -> None:
-    """Tell what a terminal trades; of now, or of a moment in the past. Raises UnknownTerminal."""
-    with open_connection(load_settings()) as connection:
+@noun.command()
+@listing
+def terminal(
+    name: Annotated[str, typer.Argument(metavar="TERMINAL", help="The symbol, code or name of a terminal.")],
+    believed_at: AsOf = None,
+    as_json: Json = False,
+) -> None:
+    """Show what a terminal trades, at which price, and how much of it.
+
+    With --as-of, what was believed then.
+
+    \b
+    Example: pricing-pipeline commodity terminal UEX:6
+    """
+    as_of = as_of_time(believed_at)
+    with open_connection() as connection:
         symbol = reads.find_terminal(connection, name)
         lines = reads.prices_at(connection, symbol, as_of)
     if as_json:
@@ -143,23 +166,24 @@ def terminal(name: str, as_of: datetime | None, *, as_json: bool) -> None:
         hint(f"{lines[0].terminal} is closed now.")
 
 
-_PRICED = ("buy", "stock", "sell", "demand", "version", "age")
+@noun.command()
+@listing
+def routes(
+    terminal: Annotated[
+        str | None,
+        typer.Option(
+            "--from", metavar="TERMINAL", help="Only from here: a symbol, code or name; default: all."
+        ),
+    ] = None,
+    limit: Limit = 20,
+    as_json: Json = False,
+) -> None:
+    """Show the best routes: what to buy where, and where to sell it, by total profit.
 
-
-def _priced(line: reads.PriceLine) -> tuple[str, ...]:
-    return (
-        _number(line.buy),
-        _number(line.stock),
-        _number(line.sell),
-        _number(line.demand),
-        f"{line.game_version or ''} (older)".strip() if line.is_of_other_version else line.game_version or "",
-        duration(line.age_seconds),
-    )
-
-
-def routes(terminal: str | None, limit: int, *, as_json: bool) -> None:
-    """Tell the best routes. Raises UnknownTerminal."""
-    with open_connection(load_settings()) as connection:
+    \b
+    Example: pricing-pipeline commodity routes --limit 10
+    """
+    with open_connection() as connection:
         symbol = None if terminal is None else reads.find_terminal(connection, terminal)
         found = reads.trade_routes(connection, symbol, limit)
     if as_json:
@@ -190,6 +214,36 @@ def routes(terminal: str | None, limit: int, *, as_json: bool) -> None:
         hint(
             "no route earns anything by the prices that are stored; `pricing-pipeline commodity sync` reads them."
         )
+
+
+def _tell(report: SyncReport) -> None:
+    print_table(
+        ["list", "added", "changed", "vanished", "rejected", "calls", ""],
+        [
+            (
+                step.name,
+                step.added,
+                step.revised,
+                step.vanished,
+                step.rejected,
+                step.calls,
+                "failed" if step.failure else "",
+            )
+            for step in report.steps
+        ],
+        right=["added", "changed", "vanished", "rejected", "calls"],
+    )
+
+
+def _priced(line: reads.PriceLine) -> tuple[str, ...]:
+    return (
+        _number(line.buy),
+        _number(line.stock),
+        _number(line.sell),
+        _number(line.demand),
+        f"{line.game_version or ''} (older)".strip() if line.is_of_other_version else line.game_version or "",
+        duration(line.age_seconds),
+    )
 
 
 def _number(value: int | Decimal | None) -> str:

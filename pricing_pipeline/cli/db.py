@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
+from enum import StrEnum
 from pathlib import Path
-from typing import NoReturn
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from pricing_pipeline import sample
 from pricing_pipeline.cli import reads
-from pricing_pipeline.cli.database import explained, open_connection, open_engine
+from pricing_pipeline.cli.database import explained, load_settings, open_connection, open_engine
+from pricing_pipeline.cli.options import Json
 from pricing_pipeline.cli.output import print_json, print_role_faults, size
 from pricing_pipeline.cli.program import hint, warn
-from pricing_pipeline.db import backup, migrate
+from pricing_pipeline.db import backup as backups
+from pricing_pipeline.db import migrate
 from pricing_pipeline.db.embedded import EmbeddedServer
 from pricing_pipeline.db.engine import libpq_url, masked, parsed_url
 from pricing_pipeline.db.location import owner_url, worker_url
@@ -25,13 +28,37 @@ from pricing_pipeline.errors import DatabaseError, SettingsError, SupervisorErro
 from pricing_pipeline.keys import master_keys
 from pricing_pipeline.processes.home import lock_home, prepare_home, running_pid
 from pricing_pipeline.registry import calendars, provider_rules
-from pricing_pipeline.settings import Settings, load_settings
+
+if TYPE_CHECKING:
+    from pricing_pipeline.settings import Settings
+
+noun = typer.Typer()
 
 
-def upgrade(*, with_sample: bool, as_json: bool) -> None:
-    """Bring the database to the current schema, as the owner; safe to repeat and to run twice at once.
+class Role(StrEnum):
+    """Whose rights a session has."""
 
-    An empty one gets the providers, and the sample's data types and instruments too where they are wanted.
+    OWNER = "owner"
+    WORKER = "worker"
+    ADMINISTRATOR = "administrator"
+
+
+Whose = Annotated[Role, typer.Option("--role", help="Whose rights; administrator is the embedded server's.")]
+
+
+@noun.command()
+def upgrade(
+    with_sample: Annotated[
+        bool, typer.Option("--sample", help="Give an empty database the sample's data types and instruments.")
+    ] = False,
+    as_json: Json = False,
+) -> None:
+    """Bring the database to the current schema. Safe to repeat, and to run twice at once.
+
+    An empty database gets the providers.
+
+    \b
+    Example: pricing-pipeline db upgrade
     """
     settings = load_settings()
     url = owner_url(settings)
@@ -63,8 +90,77 @@ def upgrade(*, with_sample: bool, as_json: bool) -> None:
     print_role_faults(faults)
 
 
-def url(role: str, *, as_json: bool) -> None:
-    """Tell the address of the database by which a role reaches it, without the password."""
+@noun.command()
+def backup(
+    path: Annotated[Path, typer.Argument(metavar="FILE", help="A file that does not exist yet.")],
+    as_json: Json = False,
+) -> None:
+    """Write the database to a file, while everything runs or while nothing does. Dagster's own runs are not in it.
+
+    \b
+    Example: pricing-pipeline db backup prices.dump
+    """
+    settings = load_settings()
+    if settings.database_url is None:
+        owner_url(settings)  # refuses a home without a database, and does not make one
+    with _server(settings):
+        backups.back_up(owner_url(settings), path)
+    written = path.stat().st_size
+    if as_json:
+        print_json({"file": str(path.absolute()), "bytes": written, "database": masked(owner_url(settings))})
+        return
+    typer.echo(f"{path} holds the database ({size(written)}).")
+    if (keys := master_keys.master_key_file(settings)) is not None and keys.exists():
+        hint(f"API keys in it are encrypted. Keep a copy of {keys} too, and elsewhere.")
+
+
+@noun.command()
+def restore(
+    path: Annotated[Path, typer.Argument(metavar="FILE", help="A file of `db backup`.")],
+    may_lose_prices: Annotated[
+        bool, typer.Option("--yes", help="Replace the prices that the database has now.")
+    ] = False,
+    as_json: Json = False,
+) -> None:
+    """Replace the database with a backup, while nothing runs. It succeeds as a whole or changes nothing.
+
+    \b
+    Example: pricing-pipeline db restore prices.dump --yes
+    """
+    settings = load_settings()
+    if (pid := running_pid(settings.home)) is not None:
+        raise SupervisorError(
+            f"a pipeline is running in {settings.home.absolute()} (pid {pid}). Stop it before you restore a backup."
+        )
+    backups.require_backup(path)  # before a home is made for it
+    if settings.database_url is None:
+        prepare_home(settings.home)
+    with _server(settings):
+        url = owner_url(settings)
+        if not may_lose_prices and backups.has_prices(url):
+            raise DatabaseError(
+                f"{_named(settings)} holds prices. Give --yes to lose them, or set PRICING_HOME to a new folder."
+            )
+        backups.restore(url, path)
+    if as_json:
+        print_json({"file": str(path.absolute()), "database": masked(url)})
+        return
+    typer.echo(
+        f"{_named(settings)} holds what {path} contains. Start it with `pricing-pipeline up --no-demo`."
+    )
+    hint(
+        "start it with the PRICING_SANDBOX of the home that the backup is of, and with a copy of its master.key if API "
+        "keys were stored."
+    )
+
+
+@noun.command()
+def url(role: Whose = Role.OWNER, as_json: Json = False) -> None:
+    """Print the address of the database, without its password.
+
+    \b
+    Example: pricing-pipeline db url --role worker
+    """
     address = parsed_url(_url(load_settings(), role))
     secret = [name for name in address.query if "password" in name]
     # URL.set takes None for what shall stay.
@@ -76,25 +172,37 @@ def url(role: str, *, as_json: bool) -> None:
         typer.echo(url)
 
 
-def psql(role: str, arguments: Sequence[str]) -> NoReturn:
-    """Become psql, with the rights of a role. Raises DatabaseError when there is none."""
+@noun.command()
+def psql(
+    arguments: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="ARGUMENT", help="Passed to psql, after --.", show_default=False),
+    ] = None,
+    role: Whose = Role.OWNER,
+) -> None:
+    """Open psql on the database. Others cannot see its password.
+
+    \b
+    Example: pricing-pipeline db psql --role worker -- --csv --file report.sql
+    """
+    arguments = arguments or []
     settings = load_settings()
     address = _url(settings, role)
     with open_engine(settings) as engine:
         # Asked as the worker: no session of ours but psql itself has more rights.
-        program = backup.psql_for(engine)
-    given, environment = backup.address_and_password(address)
-    if role == "administrator":
+        program = backups.psql_for(engine)
+    given, environment = backups.address_and_password(address)
+    if role is Role.ADMINISTRATOR:
         # Others' functions must not be found in a session that may do anything.
         environment["PGOPTIONS"] = "-c search_path=pg_catalog,pg_temp"
     os.execve(program, [str(program), given, *arguments], environment)  # noqa: S606
 
 
-def _url(settings: Settings, role: str) -> str:
+def _url(settings: Settings, role: Role) -> str:
     match role:
-        case "owner":
+        case Role.OWNER:
             return owner_url(settings)
-        case "worker":
+        case Role.WORKER:
             return worker_url(settings)
     if settings.database_url is not None:
         raise SettingsError(
@@ -102,51 +210,6 @@ def _url(settings: Settings, role: str) -> str:
             "--role owner and --role worker are known."
         )
     return EmbeddedServer(settings.home).url("pricing", "superuser")
-
-
-def back_up(path: Path, *, as_json: bool) -> None:
-    """Write all prices and settings of the database to a file; safe while everything runs."""
-    settings = load_settings()
-    if settings.database_url is None:
-        owner_url(settings)  # a home without a database is told of, and not given one
-    with _server(settings):
-        backup.back_up(owner_url(settings), path)
-    written = path.stat().st_size
-    if as_json:
-        print_json({"file": str(path.absolute()), "bytes": written, "database": masked(owner_url(settings))})
-        return
-    typer.echo(f"{path} holds the database ({size(written)}).")
-    if (keys := master_keys.master_key_file(settings)) is not None and keys.exists():
-        hint(f"API keys in it are encrypted. Keep a copy of {keys} too, and elsewhere.")
-
-
-def restore(path: Path, *, may_lose_prices: bool, as_json: bool) -> None:
-    """Put a backup in the place of what the database holds. Raises PricingError while a pipeline runs there."""
-    settings = load_settings()
-    if (pid := running_pid(settings.home)) is not None:
-        raise SupervisorError(
-            f"a pipeline is running in {settings.home.absolute()} (pid {pid}). Stop it before you restore a backup."
-        )
-    backup.require_backup(path)  # before a home is made for it
-    if settings.database_url is None:
-        prepare_home(settings.home)
-    with _server(settings):
-        url = owner_url(settings)
-        if not may_lose_prices and backup.has_prices(url):
-            raise DatabaseError(
-                f"{_named(settings)} holds prices. Give --yes to lose them, or set PRICING_HOME to a new folder."
-            )
-        backup.restore(url, path)
-    if as_json:
-        print_json({"file": str(path.absolute()), "database": masked(url)})
-        return
-    typer.echo(
-        f"{_named(settings)} holds what {path} contains. Start it with `pricing-pipeline up --no-demo`."
-    )
-    hint(
-        "start it with the PRICING_SANDBOX of the home that the backup is of, and with a copy of its master.key if API "
-        "keys were stored."
-    )
 
 
 def _named(settings: Settings) -> str:

@@ -5,34 +5,48 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime
 from decimal import Decimal
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+import typer
 
 from pricing_pipeline.cli import reads
+from pricing_pipeline.cli.arguments import as_of_time
 from pricing_pipeline.cli.database import open_connection
+from pricing_pipeline.cli.options import AsOf, Json, Symbol, Type
 from pricing_pipeline.cli.output import decimal, duration, iso, moment, print_json, print_table
 from pricing_pipeline.cli.price import sentences_of
 from pricing_pipeline.cli.program import hint
+from pricing_pipeline.cli.style import listing
 from pricing_pipeline.demand import freshness, instruments
-from pricing_pipeline.demand.freshness import Why
-from pricing_pipeline.domain.answers import Scalar
 from pricing_pipeline.domain.data_types import Contents, DataType
 from pricing_pipeline.errors import UnknownDataType
 from pricing_pipeline.prices import documents
-from pricing_pipeline.prices.documents import Reading, StoredDocument
 from pricing_pipeline.registry import data_type_registry
-from pricing_pipeline.settings import load_settings
+
+if TYPE_CHECKING:
+    from pricing_pipeline.demand.freshness import Why
+    from pricing_pipeline.domain.answers import Scalar
+    from pricing_pipeline.prices.documents import Reading, StoredDocument
+
+noun = typer.Typer()
 
 _MOST_COLUMNS = 8
 """Fields up to which each document is a line; with more, each is a column."""
 _MOST_ACROSS = 5
 
 
-def show(symbol: str, data_type: str, as_of: datetime | None, *, as_json: bool) -> None:
-    """Tell the documents of a symbol; of now, with a request for what is missing or stale, or of a moment in the past.
+@noun.command()
+@listing
+def show(symbol: Symbol, data_type: Type, believed_at: AsOf = None, as_json: Json = False) -> None:
+    """Show what providers say about a company: its documents of one type, the newest period first.
 
-    Raises UnknownDataType, also for a type of prices, and UnknownSymbol.
+    Missing and stale documents are requested. --as-of shows what was believed then.
+
+    \b
+    Example: pricing-pipeline document show AAPL --type company_profile --as-of 2026-11-20
     """
-    with open_connection(load_settings()) as connection:
+    as_of = as_of_time(believed_at)
+    with open_connection() as connection:
         type_ = data_type_registry.active_data_type(connection, data_type)
         if type_.contents is not Contents.DOCUMENTS:
             others = [
@@ -50,7 +64,7 @@ def show(symbol: str, data_type: str, as_of: datetime | None, *, as_json: bool) 
             stops = [why for why in freshness.why(connection, symbol, data_type) if why.is_stopped]
         else:
             stored = documents.as_of(connection, data_type, symbol, as_of)
-            reading, stops = Reading(stored, None, None, False, False), []
+            reading, stops = documents.Reading(stored, None, None, False, False), []
         if not reading.documents:
             reads.require_instruments(connection, type_, [symbol])
         connection.commit()

@@ -1,17 +1,28 @@
-"""`holding open|close|list|show`: what users hold.
+"""`holding open|import|close|list`: what users hold.
 
 What that means is decided by the database (db/functions/demand/demand.sql).
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import asdict
+from typing import Annotated
 
 import typer
 
-from pricing_pipeline.cli import pair_answers, reads
+from pricing_pipeline.cli import holding_import, pair_answers, reads
 from pricing_pipeline.cli.database import open_connection, open_engine
+from pricing_pipeline.cli.options import (
+    AllOrNothing,
+    AnySymbols,
+    AnyType,
+    AnyUser,
+    Json,
+    Limit,
+    Symbols,
+    Type,
+    User,
+)
 from pricing_pipeline.cli.output import (
     decimal,
     duration,
@@ -19,29 +30,38 @@ from pricing_pipeline.cli.output import (
     login,
     moment,
     print_json,
-    print_lines,
     print_table,
 )
 from pricing_pipeline.cli.program import hint
-from pricing_pipeline.cli.style import in_zone
-from pricing_pipeline.demand import freshness, instruments, viewers
-from pricing_pipeline.errors import UnknownDemand
+from pricing_pipeline.cli.style import in_zone, listing
+from pricing_pipeline.demand import instruments, viewers
+from pricing_pipeline.domain.prices import Price
 from pricing_pipeline.prices import price_reader
 from pricing_pipeline.registry import data_type_registry
-from pricing_pipeline.settings import load_settings
+
+noun = typer.Typer()
 
 
+@noun.command("open")
 def open_(
-    user: str | None, data_type: str, symbols: Sequence[str], *, all_or_nothing: bool, as_json: bool
+    symbols: Symbols,
+    data_type: Type,
+    user: User = None,
+    all_or_nothing: AllOrNothing = False,
+    as_json: Json = False,
 ) -> None:
-    """Open holdings of the symbols that are good.
+    """Say that a user holds instruments: their prices are fetched, and kept fresh by the background TTL.
 
-    Raises UnknownDataType, and, when it is done, PairsRefused for the others. With `all_or_nothing` nothing is done if
-    one is refused: then it raises PairsRefused or CapExceeded.
+    This lasts until `holding close`, also while nobody watches. A symbol that is new here is added to the instruments,
+    as by `subscription watch`. Symbols that are refused are named with the reason, and the others are held; then the
+    exit code is 1.
+
+    \b
+    Example: pricing-pipeline holding open AAPL MSFT --type equity_quote --user alice
     """
     user = login() if user is None else user
     pairs = [(data_type, symbol) for symbol in symbols]
-    with open_engine(load_settings()) as engine, engine.begin() as connection:
+    with open_engine() as engine, engine.begin() as connection:
         type_ = data_type_registry.active_data_type(connection, data_type)
         answer = viewers.hold(connection, user, pairs, all_or_nothing=all_or_nothing)
     held = [symbol for _, symbol in answer.taken(pairs)]
@@ -59,10 +79,18 @@ def open_(
     pair_answers.require_all(answer)
 
 
-def close(user: str | None, data_type: str, symbols: Sequence[str], *, as_json: bool) -> None:
-    """Close holdings. Raises UnknownDataType for a name that nothing can be held under."""
+noun.command("import")(holding_import.import_)
+
+
+@noun.command()
+def close(symbols: Symbols, data_type: Type, user: User = None, as_json: Json = False) -> None:
+    """Say that a user no longer holds instruments. Pairs that nobody else wants are no longer fetched.
+
+    \b
+    Example: pricing-pipeline holding close AAPL MSFT --type equity_quote --user alice
+    """
     user = login() if user is None else user
-    with open_engine(load_settings()) as engine, engine.begin() as connection:
+    with open_engine() as engine, engine.begin() as connection:
         ended = viewers.release(connection, user, [(data_type, symbol) for symbol in symbols])
         if not ended:  # of a type that was retired there may be some
             data_type_registry.active_data_type(connection, data_type)
@@ -74,17 +102,24 @@ def close(user: str | None, data_type: str, symbols: Sequence[str], *, as_json: 
         typer.echo(f"{user} was not holding {data_type} {listed(symbols)}; nothing has changed.")
 
 
+@noun.command("list")
+@listing
 def list_(
-    symbols: Sequence[str] | None,
-    data_type: str | None,
-    user: str | None,
-    at_most: int,
-    *,
-    closed_too: bool,
-    as_json: bool,
+    symbols: AnySymbols = None,
+    data_type: AnyType = None,
+    user: AnyUser = None,
+    closed_too: Annotated[
+        bool, typer.Option("--closed", help="Also holdings that were closed, which stay as a record.")
+    ] = False,
+    at_most: Limit = 100,
+    as_json: Json = False,
 ) -> None:
-    """Tell who holds what. Raises UnknownDataType."""
-    with open_connection(load_settings()) as connection:
+    """List who holds what, at which price, and since when. `price show` asks for what is stale, `price why` says why.
+
+    \b
+    Example: pricing-pipeline holding list --user alice
+    """
+    with open_connection() as connection:
         if data_type is not None:
             reads.any_data_type(connection, data_type)
         named = [instruments.spelled_anywhere(connection, symbol) for symbol in symbols] if symbols else None
@@ -117,37 +152,7 @@ def list_(
         hint(f"There are more; --limit shows more than {at_most}.")
 
 
-def show(symbol: str, data_type: str, user: str | None, *, as_json: bool) -> None:
-    """Tell everything about one holding, a closed one too. Raises UnknownDataType and UnknownDemand."""
-    user = login() if user is None else user
-    with open_connection(load_settings()) as connection:
-        type_ = reads.any_data_type(connection, data_type)
-        (symbol,) = instruments.spelled(connection, data_type, [symbol])
-        found = viewers.holdings(connection, user, data_type, [symbol], 1, closed_too=True)
-        if not found:
-            raise UnknownDemand(
-                f"{user} has never held {data_type} {symbol}. "
-                f"`pricing-pipeline holding list {symbol} --closed` shows who has."
-            )
-        (why,) = freshness.why(connection, symbol, data_type)
-    background = duration(type_["background_ttl_minutes"] * 60)
-    if as_json:
-        print_json({**asdict(found[0]), "price": asdict(why)})
-        return
-    print_lines(
-        {
-            "user": user,
-            "holds": f"{data_type} {symbol}",
-            "status": found[0].status,
-            "since": moment(found[0].since),
-            "closed": moment(found[0].closed_at),
-            "kept": f"at most {background} old while nobody watches" if found[0].status == "active" else "",
-            "its price": f"{why.state}: {why.sentence}",
-        }
-    )
-
-
-def _priced(price: price_reader.LatestPrice | None) -> tuple[str, str | None, str]:
+def _priced(price: Price | None) -> tuple[str, str | None, str]:
     return (
         ("none yet", None, "")
         if price is None

@@ -7,24 +7,29 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
 import typer
-from sqlalchemy import Engine
 
-from pricing_pipeline.cli.database import open_engine
-from pricing_pipeline.cli.instrument_find import searched
+from pricing_pipeline.cli import instrument_find
+from pricing_pipeline.cli.database import load_settings, open_engine
+from pricing_pipeline.cli.options import Json, User, pairs_of
 from pricing_pipeline.cli.output import login, print_json, print_table
 from pricing_pipeline.cli.program import hint, warn
 from pricing_pipeline.demand import holding_imports
-from pricing_pipeline.demand.holding_imports import Decision, Outcome, Plan
 from pricing_pipeline.domain.words import printable
 from pricing_pipeline.errors import PricingError
 from pricing_pipeline.holdings_files.formats import read_file
 from pricing_pipeline.holdings_files.numbers import Mark
-from pricing_pipeline.holdings_files.positions import HoldingsFile
 from pricing_pipeline.holdings_files.text import MOST_BYTES
-from pricing_pipeline.providers.searches import Listing
-from pricing_pipeline.settings import Settings, load_settings
+
+if TYPE_CHECKING:
+    from sqlalchemy import Engine
+
+    from pricing_pipeline.demand.holding_imports import Decision, Plan
+    from pricing_pipeline.holdings_files.positions import HoldingsFile
+    from pricing_pipeline.providers.searches import Listing
+    from pricing_pipeline.settings import Settings
 
 _SHOWN_LINES = 4
 _SHOWN_ALONE = 5
@@ -33,40 +38,82 @@ _LONGEST_NAMES = 200
 
 
 def import_(
-    path: Path,
-    user: str | None,
-    data_types: Sequence[str],
-    format_: str | None,
-    columns: Mapping[str, str],
-    own_names: Mapping[str, str],
-    decimal: Mark | None,
-    *,
-    searches: bool,
-    yes: bool,
-    as_json: bool,
-) -> bool:
-    """Show what would be held, and hold it if that is confirmed. False if a line is refused.
+    path: Annotated[Path, typer.Argument(metavar="FILE", help="A CSV or XML file; - is standard input.")],
+    user: User = None,
+    data_types: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--type",
+            metavar="TYPE",
+            help="Data type for instruments of its class; default: that with the freshest prices.",
+        ),
+    ] = None,
+    format_: Annotated[
+        str | None, typer.Option("--format", metavar="NAME", help="Its format; default: by its header.")
+    ] = None,
+    columns: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--column",
+            metavar="FIELD=NAME",
+            help="A column of any other table, by its name or as #3: symbol, isin, exchange, currency, name, quantity, "
+            "action (buy or sell) or time.",
+        ),
+    ] = None,
+    own_names: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--as", metavar="NAME=SYMBOL", help="What an ISIN, ticker or title of the file is here."
+        ),
+    ] = None,
+    decimal: Annotated[
+        str | None,
+        typer.Option("--decimal", metavar="MARK", help="point or comma; default: as the numbers show."),
+    ] = None,
+    searches: Annotated[
+        bool,
+        typer.Option(
+            "--find", help="Look up unknown ISINs at a provider, as `instrument find`: a call for each."
+        ),
+    ] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Hold what is new without asking.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Hold what a broker's file says that a user holds.
 
-    Raises HoldingsFileRefused and UnknownDataType, and CapExceeded when the holdings are too many for the user.
+    It shows first what each line would become, and opens nothing without --yes or a yes at the terminal. Files of
+    Portfolio Performance, Interactive Brokers (Flex), Trading 212 and Degiro are known by their header.
+
+    \b
+    Example: pricing-pipeline holding import transactions.csv --user alice
     """
+    if decimal not in (None, *Mark):
+        raise typer.BadParameter(f"{decimal!r} is no decimal mark: point or comma")
     user = login() if user is None else user
-    file = read_file(_content(path), format_, columns, decimal)
+    names_here = pairs_of("--as", own_names)
+    file = read_file(
+        _content(path), format_, pairs_of("--column", columns), None if decimal is None else Mark(decimal)
+    )
+    for name in holding_imports.unused(file, names_here):
+        warn(f"--as: nothing in the file is called {name}.")
     settings = load_settings()
     with open_engine(settings) as engine:
 
         def planned(names: Mapping[str, str]) -> Plan:
             with engine.connect() as connection:
-                return holding_imports.plan(connection, user, file, data_types=data_types, own_names=names)
+                return holding_imports.plan(
+                    connection, user, file, data_types=data_types or [], own_names=names
+                )
 
-        plan = planned(own_names)
+        plan = planned(names_here)
         if searches and plan.unknown_isins:
             found = _found(settings, engine, plan, file)
-            plan = planned({**found, **own_names})
+            plan = planned({**found, **names_here})
         if not as_json:
             _print(user, plan)
             if plan.unknown_isins and not searches:
                 hint("--find looks up ISINs at a provider, in one call for each.")
-        new = plan.of(Outcome.NEW)
+        new = plan.of(holding_imports.Outcome.NEW)
         done = yes or (bool(new) and _is_confirmed(len(new), as_json=as_json))
         if done:
             with engine.begin() as connection:
@@ -78,7 +125,8 @@ def import_(
         typer.echo(f"{user} holds {_counted(len(new), 'pair')} more. Missing prices are fetched now.")
     elif new:
         hint("nothing is held yet; the same command with --yes holds what is new.")
-    return not plan.of(Outcome.REFUSED)
+    if plan.of(holding_imports.Outcome.REFUSED):
+        raise typer.Exit(1)
 
 
 def _content(path: Path) -> bytes:
@@ -102,7 +150,7 @@ def _found(settings: Settings, engine: Engine, plan: Plan, file: HoldingsFile) -
     with _telling():
         for isin in plan.unknown_isins:
             names = positions[isin].names
-            listings = searched(settings, engine, isin)
+            listings = instrument_find.searched(settings, engine, isin)
             fits = [one for one in listings if _fits(one, names.exchange, names.currency)]
             symbols = {one.symbol for one in fits}
             if len(symbols) == 1:
@@ -128,7 +176,7 @@ def _telling() -> Iterator[None]:
 
 
 def _print(user: str, plan: Plan) -> None:
-    held = plan.of(Outcome.NEW, Outcome.HELD)
+    held = plan.of(holding_imports.Outcome.NEW, holding_imports.Outcome.HELD)
     if held:
         print_table(
             ["lines", "in the file", "symbol", "data type", ""],
@@ -138,7 +186,11 @@ def _print(user: str, plan: Plan) -> None:
                     printable(one.name),
                     one.symbol,
                     one.data_type,
-                    "held already" if one.outcome is Outcome.HELD else "doubtful" if one.reason else "new",
+                    "held already"
+                    if one.outcome is holding_imports.Outcome.HELD
+                    else "doubtful"
+                    if one.reason
+                    else "new",
                 )
                 for one in held
             ],
@@ -147,7 +199,7 @@ def _print(user: str, plan: Plan) -> None:
     for one in held:
         if one.reason:
             warn(printable(f"{_lines(one.lines)}: {one.symbol}: {one.reason}."))
-    for reason, refused in _by_reason(plan.of(Outcome.REFUSED)).items():
+    for reason, refused in _by_reason(plan.of(holding_imports.Outcome.REFUSED)).items():
         if len(refused) > _SHOWN_ALONE:
             names = "; ".join(f"{_lines(one.lines)}: {one.name}" for one in refused)
             typer.echo(printable(f"refused: {len(refused)} instruments, because {reason}. {names}."))
@@ -160,15 +212,15 @@ def _print(user: str, plan: Plan) -> None:
         for one in refused:
             proposal = f" Try {one.proposal}." if one.proposal else ""
             typer.echo(printable(f"refused: {_lines(one.lines)}: {one.name}: {reason}.{proposal}"))
-    for reason, left_out in _by_reason(plan.of(Outcome.LEFT_OUT)).items():
+    for reason, left_out in _by_reason(plan.of(holding_imports.Outcome.LEFT_OUT)).items():
         names = ", ".join(dict.fromkeys(one.name for one in left_out if one.name))
         shown = names if len(names) <= _LONGEST_NAMES else f"{names[:_LONGEST_NAMES]}..."
         lines = _lines([line for one in left_out for line in one.lines])
         typer.echo(printable(f"left out: {lines}: {shown}: {reason}."))
-    new, already = len(plan.of(Outcome.NEW)), len(plan.of(Outcome.HELD))
+    new, already = len(plan.of(holding_imports.Outcome.NEW)), len(plan.of(holding_imports.Outcome.HELD))
     typer.echo(
         f"{plan.format}: {_counted(new, 'new pair')} for {user}, {already} held already, "
-        f"{len(plan.of(Outcome.REFUSED))} refused."
+        f"{len(plan.of(holding_imports.Outcome.REFUSED))} refused."
     )
 
 

@@ -11,14 +11,28 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from sqlalchemy import Connection
 
 from pricing_pipeline.cli import reads
 from pricing_pipeline.cli.arguments import day
 from pricing_pipeline.cli.database import open_connection, open_engine, open_owner
+from pricing_pipeline.cli.instrument_find import find
+from pricing_pipeline.cli.options import (
+    AnySymbols,
+    Class,
+    Highest,
+    Json,
+    Limit,
+    Lowest,
+    Symbol,
+    Symbols,
+    TrustJumpsUntil,
+    given,
+    given_bounds,
+    symbols_argument,
+)
 from pricing_pipeline.cli.output import (
     bounds_words,
     duration,
@@ -30,37 +44,81 @@ from pricing_pipeline.cli.output import (
     print_table,
 )
 from pricing_pipeline.cli.program import hint, warn
+from pricing_pipeline.cli.style import listing, zoned
 from pricing_pipeline.demand import instruments
-from pricing_pipeline.demand.instruments import Bounds, NewInstrument
 from pricing_pipeline.domain.data_types import Contents
 from pricing_pipeline.errors import UnknownSymbol
 from pricing_pipeline.keys import credentials
 from pricing_pipeline.prices import price_reader
 from pricing_pipeline.registry import data_type_registry, spellings
-from pricing_pipeline.registry.spellings import Spelled
-from pricing_pipeline.settings import load_settings
+
+if TYPE_CHECKING:
+    from sqlalchemy import Connection
+
+    from pricing_pipeline.demand.instruments import Bounds, NewInstrument
+    from pricing_pipeline.registry.spellings import Spelled
+
+noun = typer.Typer()
+
+NewName = Annotated[str | None, typer.Option("--name", metavar="TEXT", help="For people.")]
+NewCurrency = Annotated[
+    str | None,
+    typer.Option("--currency", metavar="CODE", help="Currency of its prices; others are quarantined."),
+]
+NewCalendar = Annotated[
+    str | None,
+    typer.Option(
+        "--calendar",
+        metavar="NAME",
+        help="When it trades, such as XNYS; with none its symbol and currency decide.",
+    ),
+]
+NewExchange = Annotated[
+    str | None,
+    typer.Option(
+        "--exchange",
+        metavar="MIC",
+        help="MIC of the exchange where it trades, such as XTAE; sets the calendar too. none: by its symbol.",
+    ),
+]
+NewIsin = Annotated[str | None, typer.Option("--isin", metavar="ISIN", help="Another name for it.")]
+NewFigi = Annotated[str | None, typer.Option("--figi", metavar="FIGI", help="Another name for it.")]
+NewListedOn = Annotated[
+    str | None, typer.Option("--listed-on", metavar="DATE", help="Its first day of trading.")
+]
+NewScale = Annotated[
+    int | None,
+    typer.Option("--scale", metavar="DECIMALS", help="Least number of decimals stored with each price."),
+]
+TypeOfBounds = Annotated[
+    str | None, typer.Option("--type", metavar="TYPE", help="Whose prices the next four options bound.")
+]
+AsType = Annotated[bool, typer.Option("--as-type", help="Use the bounds of its type again.")]
+_KNOWN = ("name", "currency", "isin", "figi", "exchange", "calendar", "listed_on", "scale")
+_BOUNDS = ("lowest", "highest", "jumps_trusted_until")
+_MOST_DOUBTS = 5
+_COLUMNS = ("symbol", "asset_class", "name", "currency", "calendar", "listed_on", "scale", "isin", "figi")
+_REMOVED = {
+    "removed": "is removed: it had no history",
+    "retired": "is retired: nothing is fetched of it, and its history stays. `instrument resume` takes it back",
+    "retired_already": "was retired before; its history stays",
+}
 
 
-def pause(symbols: Sequence[str], asset_class: str | None, *, paused: bool, as_json: bool) -> None:
-    """Pause or resume instruments. Raises UnknownSymbol, and changes nothing, when one of them is none."""
-    with open_engine(load_settings()) as engine, engine.begin() as connection:
-        symbols = [instruments.spelled_anywhere(connection, symbol) for symbol in symbols]
-        states = instruments.pause_instruments(connection, symbols, paused=paused, asset_class=asset_class)
-        _require(symbols, [instrument.symbol for instrument in states], asset_class)
-    done = "paused" if paused else "resumed"
-    if as_json:
-        print_json({done: [asdict(instrument) for instrument in states]})
-        return
-    for instrument in states:
-        outcome = f"is {done}" if instrument.changed else "is paused already" if paused else "was not paused"
-        typer.echo(f"{instrument.symbol} ({instrument.asset_class}) {outcome}.")
-    if len(states) > len(set(symbols)) and asset_class is None:
-        warn("some symbols name instruments of several classes; --asset-class picks one.")
+@noun.command("list")
+@listing
+def list_(
+    symbols: AnySymbols = None,
+    asset_class: Class = None,
+    at_most: Limit = 100,
+    as_json: Json = False,
+) -> None:
+    """List instruments: their state, and how many users watch and hold them.
 
-
-def list_(symbols: Sequence[str] | None, asset_class: str | None, at_most: int, *, as_json: bool) -> None:
-    """Tell which instruments there are, in what state, and how many users watch and hold each."""
-    with open_connection(load_settings()) as connection:
+    \b
+    Example: pricing-pipeline instrument list --asset-class fx
+    """
+    with open_connection() as connection:
         named = [instruments.spelled_anywhere(connection, symbol) for symbol in symbols] if symbols else None
         known = instruments.listed(connection, named, asset_class, at_most + 1)
     if as_json:
@@ -90,9 +148,15 @@ def list_(symbols: Sequence[str] | None, asset_class: str | None, at_most: int, 
         hint(f"There are more; --limit shows more than {at_most}.")
 
 
-def show(symbol: str, asset_class: str | None, *, as_json: bool) -> None:
-    """Tell everything about the instruments of a symbol. Raises UnknownSymbol."""
-    with open_connection(load_settings()) as connection:
+@noun.command()
+@zoned
+def show(symbol: Symbol, asset_class: Class = None, as_json: Json = False) -> None:
+    """Show an instrument, and what each data type stores of it.
+
+    \b
+    Example: pricing-pipeline instrument show AAPL
+    """
+    with open_connection() as connection:
         symbol = instruments.spelled_anywhere(connection, symbol)
         stored = instruments.about(connection, symbol, asset_class)
         _require([symbol], [row["symbol"] for row in stored], asset_class, "")
@@ -154,74 +218,131 @@ def show(symbol: str, asset_class: str | None, *, as_json: bool) -> None:
         )
 
 
-def _exchange(row: Mapping[str, Any]) -> str | None:
-    """Where an instrument trades, or what to do if its symbol ends as those of several exchanges do."""
-    known: str | None = row["exchange"] or row["exchange_by_symbol"]
-    if known is None and len(row["exchanges_by_symbol"]) > 1:
-        return f"one of {listed(row['exchanges_by_symbol'])}; `instrument change --exchange` says which"
-    return known
+noun.command()(find)
 
 
-def _spelled(one: Spelled) -> str:
-    return f"{one.spelling} at {one.provider} ({one.by if one.is_possible else 'which has no such symbols'})"
-
-
-def spell(
-    symbol: str, asset_class: str | None, provider: str, spelling: str | None, *, as_json: bool
+@noun.command()
+def add(
+    symbols: Annotated[list[str] | None, symbols_argument("Symbols of new instruments.")] = None,
+    asset_class: Annotated[
+        str | None, typer.Option("--asset-class", metavar="CLASS", help="Their class.")
+    ] = None,
+    name: Annotated[
+        str | None, typer.Option("--name", metavar="TEXT", help="A name for people; only with one symbol.")
+    ] = None,
+    currency: Annotated[
+        str | None,
+        typer.Option(
+            "--currency", metavar="CODE", help="Currency of their prices; default: that of the first answer."
+        ),
+    ] = None,
+    isin: NewIsin = None,
+    figi: NewFigi = None,
+    table: Annotated[
+        Path | None,
+        typer.Option(
+            "--csv",
+            metavar="FILE",
+            help="A table of them: symbol, asset_class, name, currency, calendar, listed_on, scale, isin, figi; "
+            "only the first column is needed. - is standard input.",
+        ),
+    ] = None,
+    as_json: Json = False,
 ) -> None:
-    """Have a provider asked for an instrument in a spelling, or without one by its rule, as the owner.
+    """Add instruments, unverified until a provider's first valid answer. All are added, or none.
 
-    Raises UnknownSymbol, UnknownProvider, UnknownRule, and PricingError for a spelling that cannot be.
+    This fetches nothing. Existing instruments stay as they are, but get a missing ISIN or FIGI.
+
+    \b
+    Example: pricing-pipeline instrument add MSFT GOOG --asset-class equity --currency USD
     """
-    with open_owner(load_settings()) as engine, engine.begin() as connection:
-        credentials.require_provider(connection, provider)
-        symbol = instruments.spelled_anywhere(connection, symbol)
-        classes = [row["asset_class"] for row in instruments.about(connection, symbol, asset_class)]
-        _require([symbol], [symbol] if classes else [], asset_class)
-        _require_one_class(symbol, classes)
-        before = spellings.use(connection, provider, classes[0], symbol)
-        if spelling is None:
-            now = spellings.take_back(connection, provider, classes[0], symbol)
-        else:
-            now = spellings.give(connection, provider, classes[0], symbol, spelling)
+    if bool(symbols) == (table is not None):
+        raise typer.BadParameter("name symbols, or a file with --csv; not both")
+    if symbols and asset_class is None:
+        raise typer.BadParameter("--asset-class says what they are, such as equity")
+    if (name or isin or figi) and (symbols is None or len(symbols) > 1):
+        raise typer.BadParameter("--name, --isin and --figi are those of one symbol")
+    symbols = symbols or []
+    isin = isin and isin.upper()
+    figi = figi and figi.upper()
+    if table is None:
+        wanted = [
+            instruments.NewInstrument(asset_class or "", symbol, name, currency, isin=isin, figi=figi)
+            for symbol in symbols
+        ]
+    else:
+        wanted = _read(table, asset_class, currency)
+    with open_engine() as engine, engine.begin() as connection:
+        doubts = instruments.doubts(connection, wanted)
+        added = instruments.add(connection, wanted)
+    for doubt in doubts[:_MOST_DOUBTS]:
+        warn(f"{doubt}.")
+    if len(doubts) > _MOST_DOUBTS:
+        warn(f"{len(doubts) - _MOST_DOUBTS} more are doubtful.")
+    new = [instrument for instrument, is_new in added if is_new]
     if as_json:
-        print_json({"symbol": symbol, "asset_class": classes[0], **asdict(now), "before": asdict(before)})
+        print_json({"instruments": [asdict(instrument) | {"new": is_new} for instrument, is_new in added]})
         return
-    by_rule = ", by its rule" if now.by == "rule" else ""
-    typer.echo(f"{provider} is asked for {symbol} ({classes[0]}) as {now.spelling}{by_rule}.")
-    if before.values and before.spelling != now.spelling:
-        one = before.values == 1
-        hint(
-            f"{before.values} {'value' if one else 'values'} ({', '.join(before.data_types)}) that {provider} sent for "
-            f"{before.spelling} {'stays' if one else 'stay'} stored as {symbol}'s. If {before.spelling} is another "
-            f"instrument, take {'it' if one else 'them'} away: docs/providers.md#values-of-a-wrong-spelling"
+    known = [instrument.symbol for instrument, is_new in added if not is_new]
+    if new:
+        typer.echo(
+            f"{listed([instrument.symbol for instrument in new])} {'is' if len(new) == 1 else 'are'} known now."
         )
+    if known:
+        was, stays = ("was", "stays") if len(known) == 1 else ("were", "stay")
+        numbered = any(instrument.isin or instrument.figi for instrument in wanted)
+        more = ", but for an ISIN or FIGI that was not known" if numbered else ""
+        typer.echo(f"{listed(known)} {was} known already, and {stays} as before{more}.")
 
 
-def _bounds(bounds: Bounds) -> str:
-    words = bounds_words(bounds.lowest, bounds.highest, bounds.jumps_trusted_until)
-    return f"{bounds.data_type} {words}{'' if bounds.is_own else ' (of its type)'}"
-
-
-_KNOWN = ("name", "currency", "isin", "figi", "exchange", "calendar", "listed_on", "scale")
-_BOUNDS = ("lowest", "highest", "jumps_trusted_until")
-
-
+@noun.command()
+@listing
 def change(
-    symbol: str,
-    asset_class: str | None,
-    data_type: str | None,
-    known: Mapping[str, Any],
-    bounds: Mapping[str, Any],
-    *,
-    as_type: bool,
-    as_json: bool,
+    symbol: Symbol,
+    asset_class: Class = None,
+    name: NewName = None,
+    currency: NewCurrency = None,
+    isin: NewIsin = None,
+    figi: NewFigi = None,
+    exchange: NewExchange = None,
+    calendar: NewCalendar = None,
+    listed_on: NewListedOn = None,
+    scale: NewScale = None,
+    data_type: TypeOfBounds = None,
+    lowest: Lowest = None,
+    highest: Highest = None,
+    trust_jumps_until: TrustJumpsUntil = None,
+    as_type: AsType = False,
+    as_json: Json = False,
 ) -> None:
-    """Change what is known of an instrument, and with a data type the bounds of its prices, as the owner.
+    """Correct an instrument, or bound its prices. Only the named options change.
 
-    Raises UnknownSymbol, also of a symbol of several classes, and UnknownDataType.
+    The word none removes a value, as in --highest none. Quarantined values stay where they are. It
+    needs the owner's URL.
+
+    \b
+    Example: pricing-pipeline instrument change EUR/USD --type fx_rate --lowest 0.5 --highest 2.5
     """
-    with open_owner(load_settings()) as engine, engine.begin() as connection:
+    known = given(
+        name=(name, str),
+        currency=(currency, str),
+        isin=(isin, str.upper),
+        figi=(figi, str.upper),
+        exchange=(exchange, str),
+        calendar=(calendar, str),
+        listed_on=(listed_on, lambda text: day(text, "--listed-on")),
+        scale=(scale, int),
+    )
+    bounds = given_bounds(lowest, highest, trust_jumps_until)
+    if bounds and as_type:
+        raise typer.BadParameter("--as-type takes its own bounds away; leave out those that you give")
+    if bool(bounds or as_type) != (data_type is not None):
+        raise typer.BadParameter(
+            "--type says whose bounds --lowest, --highest, --trust-jumps-until and --as-type change; give both"
+        )
+    if not (known or bounds or as_type):
+        raise typer.BadParameter("say what changes, such as --currency USD")
+    with open_owner() as engine, engine.begin() as connection:
         if data_type is not None:
             asset_class = reads.any_data_type(connection, data_type)["asset_class"]
         symbol = instruments.spelled_anywhere(connection, symbol)
@@ -250,6 +371,164 @@ def change(
         )
 
 
+@noun.command()
+def spell(
+    symbol: Symbol,
+    provider: Annotated[str, typer.Option("--at", metavar="PROVIDER", help="A provider of `provider list`.")],
+    spelling: Annotated[
+        str | None, typer.Option("--as", metavar="SPELLING", help="What the provider calls it.")
+    ] = None,
+    undo: Annotated[bool, typer.Option("--undo", help="Use the provider's rule again.")] = False,
+    asset_class: Class = None,
+    as_json: Json = False,
+) -> None:
+    """Say how a provider spells an instrument, where its rule is wrong. `instrument show` lists all spellings.
+
+    Its failed tasks are queued again. It needs the owner's URL.
+
+    \b
+    Example: pricing-pipeline instrument spell BRK.B --at yahoo --as BRK-B
+    """
+    if undo == (spelling is not None):
+        raise typer.BadParameter("give the spelling with --as, or take it back with --undo")
+    with open_owner() as engine, engine.begin() as connection:
+        credentials.require_provider(connection, provider)
+        symbol = instruments.spelled_anywhere(connection, symbol)
+        classes = [row["asset_class"] for row in instruments.about(connection, symbol, asset_class)]
+        _require([symbol], [symbol] if classes else [], asset_class)
+        _require_one_class(symbol, classes)
+        before = spellings.use(connection, provider, classes[0], symbol)
+        if spelling is None:
+            now = spellings.take_back(connection, provider, classes[0], symbol)
+        else:
+            now = spellings.give(connection, provider, classes[0], symbol, spelling)
+    if as_json:
+        print_json({"symbol": symbol, "asset_class": classes[0], **asdict(now), "before": asdict(before)})
+        return
+    by_rule = ", by its rule" if now.by == "rule" else ""
+    typer.echo(f"{provider} is asked for {symbol} ({classes[0]}) as {now.spelling}{by_rule}.")
+    if before.values and before.spelling != now.spelling:
+        one = before.values == 1
+        hint(
+            f"{before.values} {'value' if one else 'values'} ({', '.join(before.data_types)}) that {provider} sent for "
+            f"{before.spelling} {'stays' if one else 'stay'} stored as {symbol}'s. If {before.spelling} is another "
+            f"instrument, take {'it' if one else 'them'} away: docs/providers.md#values-of-a-wrong-spelling"
+        )
+
+
+@noun.command()
+def pause(symbols: Symbols, asset_class: Class = None, as_json: Json = False) -> None:
+    """Stop fetching instruments, even if they are watched or held; waiting tasks are cancelled.
+
+    \b
+    Example: pricing-pipeline instrument pause AAPL --asset-class equity
+    """
+    _set_paused(symbols, asset_class, paused=True, as_json=as_json)
+
+
+@noun.command()
+def resume(symbols: Symbols, asset_class: Class = None, as_json: Json = False) -> None:
+    """Fetch paused instruments again; watched ones are due at once.
+
+    \b
+    Example: pricing-pipeline instrument resume AAPL
+    """
+    _set_paused(symbols, asset_class, paused=False, as_json=as_json)
+
+
+@noun.command()
+def merge(
+    old: Annotated[str, typer.Argument(metavar="OLD", help="The symbol that goes.")],
+    into: Annotated[str, typer.Argument(metavar="INTO", help="The symbol that stays.")],
+    asset_class: Class = None,
+    as_json: Json = False,
+) -> None:
+    """Merge two instruments with their histories, or rename one. OLD then means INTO.
+
+    Where both have something, such as a price of one day, that of INTO stays. It needs the owner's URL.
+
+    \b
+    Example: pricing-pipeline instrument merge VOD.L VOD:XLON
+    """
+    with open_owner() as engine, engine.begin() as connection:
+        old = instruments.spelled_anywhere(connection, old)
+        classes = [row["asset_class"] for row in instruments.about(connection, old, asset_class)]
+        _require([old], [old] * len(classes), asset_class)
+        _require_one_class(old, classes)
+        into = instruments.name_for(connection, classes[0], old, into)
+        merged = instruments.merge(connection, classes[0], old, into)
+    if as_json:
+        print_json({"old": old, "into": into, "rows": [asdict(rows) for rows in merged]})
+        return
+    typer.echo(f"{old} is {into} now, and means it wherever somebody writes it.")
+    for rows in merged:
+        dropped = f"; {rows.dropped} dropped, because {into} has its own" if rows.dropped else ""
+        typer.echo(f"{rows.rows_of}: {rows.moved} moved{dropped}")
+
+
+@noun.command()
+def remove(symbols: Symbols, asset_class: Class = None, as_json: Json = False) -> None:
+    """Remove instruments that have no history; retire the others, whose history stays.
+
+    Their subscriptions and holdings end, and waiting tasks are cancelled.
+
+    \b
+    Example: pricing-pipeline instrument remove NOPE1 --asset-class equity
+    """
+    with open_engine() as engine, engine.begin() as connection:
+        symbols = [instruments.spelled_anywhere(connection, symbol) for symbol in symbols]
+        removed = instruments.remove_instruments(connection, symbols, asset_class)
+        _require(symbols, [instrument.symbol for instrument in removed], asset_class)
+        for symbol in symbols:
+            _require_one_class(
+                symbol, [instrument.asset_class for instrument in removed if instrument.symbol == symbol]
+            )
+    if as_json:
+        print_json({"instruments": [asdict(instrument) for instrument in removed]})
+        return
+    for instrument in removed:
+        ended = (
+            f" What {_users(instrument.viewers + instrument.holders)} of it has ended."
+            if instrument.viewers + instrument.holders
+            else ""
+        )
+        typer.echo(f"{instrument.symbol} ({instrument.asset_class}) {_REMOVED[instrument.outcome]}.{ended}")
+
+
+def _set_paused(symbols: Sequence[str], asset_class: str | None, *, paused: bool, as_json: bool) -> None:
+    """Pause or resume instruments. Raises UnknownSymbol, and changes nothing, if one of them does not exist."""
+    with open_engine() as engine, engine.begin() as connection:
+        symbols = [instruments.spelled_anywhere(connection, symbol) for symbol in symbols]
+        states = instruments.pause_instruments(connection, symbols, paused=paused, asset_class=asset_class)
+        _require(symbols, [instrument.symbol for instrument in states], asset_class)
+    done = "paused" if paused else "resumed"
+    if as_json:
+        print_json({done: [asdict(instrument) for instrument in states]})
+        return
+    for instrument in states:
+        outcome = f"is {done}" if instrument.changed else "is paused already" if paused else "was not paused"
+        typer.echo(f"{instrument.symbol} ({instrument.asset_class}) {outcome}.")
+    if len(states) > len(set(symbols)) and asset_class is None:
+        warn("some symbols name instruments of several classes; --asset-class picks one.")
+
+
+def _exchange(row: Mapping[str, Any]) -> str | None:
+    """Where an instrument trades, or what to do if its symbol ends as those of several exchanges do."""
+    known: str | None = row["exchange"] or row["exchange_by_symbol"]
+    if known is None and len(row["exchanges_by_symbol"]) > 1:
+        return f"one of {listed(row['exchanges_by_symbol'])}; `instrument change --exchange` says which"
+    return known
+
+
+def _spelled(one: Spelled) -> str:
+    return f"{one.spelling} at {one.provider} ({one.by if one.is_possible else 'which has no such symbols'})"
+
+
+def _bounds(bounds: Bounds) -> str:
+    words = bounds_words(bounds.lowest, bounds.highest, bounds.jumps_trusted_until)
+    return f"{bounds.data_type} {words}{'' if bounds.is_own else ' (of its type)'}"
+
+
 def _settings(connection: Connection, asset_class: str, symbol: str, data_type: str | None) -> dict[str, Any]:
     (known,) = instruments.about(connection, symbol, asset_class)
     settings = {name: known[name] for name in _KNOWN}
@@ -259,52 +538,6 @@ def _settings(connection: Connection, asset_class: str, symbol: str, data_type: 
         ]
         settings |= {name: getattr(rows[0], name) if rows else None for name in _BOUNDS}
     return settings
-
-
-_MOST_DOUBTS = 5
-_COLUMNS = ("symbol", "asset_class", "name", "currency", "calendar", "listed_on", "scale", "isin", "figi")
-
-
-def add(
-    symbols: Sequence[str],
-    table: Path | None,
-    asset_class: str | None,
-    name: str | None,
-    currency: str | None,
-    *,
-    isin: str | None = None,
-    figi: str | None = None,
-    as_json: bool,
-) -> None:
-    """Make instruments known. Raises UnknownDataType for a class that no data type is for."""
-    if table is None:
-        wanted = [
-            NewInstrument(asset_class or "", symbol, name, currency, isin=isin, figi=figi)
-            for symbol in symbols
-        ]
-    else:
-        wanted = _read(table, asset_class, currency)
-    with open_engine(load_settings()) as engine, engine.begin() as connection:
-        doubts = instruments.doubts(connection, wanted)
-        added = instruments.add(connection, wanted)
-    for doubt in doubts[:_MOST_DOUBTS]:
-        warn(f"{doubt}.")
-    if len(doubts) > _MOST_DOUBTS:
-        warn(f"{len(doubts) - _MOST_DOUBTS} more are doubtful.")
-    new = [instrument for instrument, is_new in added if is_new]
-    if as_json:
-        print_json({"instruments": [asdict(instrument) | {"new": is_new} for instrument, is_new in added]})
-        return
-    known = [instrument.symbol for instrument, is_new in added if not is_new]
-    if new:
-        typer.echo(
-            f"{listed([instrument.symbol for instrument in new])} {'is' if len(new) == 1 else 'are'} known now."
-        )
-    if known:
-        was, stays = ("was", "stays") if len(known) == 1 else ("were", "stay")
-        numbered = any(instrument.isin or instrument.figi for instrument in wanted)
-        more = ", but for an ISIN or FIGI that was not known" if numbered else ""
-        typer.echo(f"{listed(known)} {was} known already, and {stays} as before{more}.")
 
 
 def _read(table: Path, asset_class: str | None, currency: str | None) -> list[NewInstrument]:
@@ -333,7 +566,7 @@ def _read(table: Path, asset_class: str | None, currency: str | None) -> list[Ne
                 f"line {rows.line_num}: scale {scale!r} is no number of decimals, such as 2"
             )
         read.append(
-            NewInstrument(
+            instruments.NewInstrument(
                 of_class,
                 symbol,
                 given.get("name"),
@@ -360,56 +593,6 @@ def _decoded(content: bytes, table: Path) -> str:
         raise typer.BadParameter(
             f"line {line} of {table} is not {encoding.removesuffix('-sig').upper()}. Save the file as CSV in UTF-8"
         ) from None
-
-
-def merge(old: str, into: str, asset_class: str | None, *, as_json: bool) -> None:
-    """Make two instruments of one class one. Raises UnknownSymbol, also where the class is to be said."""
-    with open_owner(load_settings()) as engine, engine.begin() as connection:
-        old = instruments.spelled_anywhere(connection, old)
-        classes = [row["asset_class"] for row in instruments.about(connection, old, asset_class)]
-        _require([old], [old] * len(classes), asset_class)
-        _require_one_class(old, classes)
-        into = instruments.name_for(connection, classes[0], old, into)
-        merged = instruments.merge(connection, classes[0], old, into)
-    if as_json:
-        print_json({"old": old, "into": into, "rows": [asdict(rows) for rows in merged]})
-        return
-    typer.echo(f"{old} is {into} now, and means it wherever somebody writes it.")
-    for rows in merged:
-        dropped = f"; {rows.dropped} dropped, because {into} has its own" if rows.dropped else ""
-        typer.echo(f"{rows.rows_of}: {rows.moved} moved{dropped}")
-
-
-def remove(symbols: Sequence[str], asset_class: str | None, *, as_json: bool) -> None:
-    """Remove or retire instruments. Raises UnknownSymbol, and changes nothing, when one of them is none.
-
-    Of a symbol of several classes it asks for the class.
-    """
-    with open_engine(load_settings()) as engine, engine.begin() as connection:
-        symbols = [instruments.spelled_anywhere(connection, symbol) for symbol in symbols]
-        removed = instruments.remove_instruments(connection, symbols, asset_class)
-        _require(symbols, [instrument.symbol for instrument in removed], asset_class)
-        for symbol in symbols:
-            _require_one_class(
-                symbol, [instrument.asset_class for instrument in removed if instrument.symbol == symbol]
-            )
-    if as_json:
-        print_json({"instruments": [asdict(instrument) for instrument in removed]})
-        return
-    for instrument in removed:
-        ended = (
-            f" What {_users(instrument.viewers + instrument.holders)} of it has ended."
-            if instrument.viewers + instrument.holders
-            else ""
-        )
-        typer.echo(f"{instrument.symbol} ({instrument.asset_class}) {_REMOVED[instrument.outcome]}.{ended}")
-
-
-_REMOVED = {
-    "removed": "is removed: it had no history",
-    "retired": "is retired: nothing is fetched of it, and its history stays. `instrument resume` takes it back",
-    "retired_already": "was retired before; its history stays",
-}
 
 
 def _users(count: int) -> str:

@@ -7,48 +7,72 @@ import socket
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
+from typing import TYPE_CHECKING, Annotated
 
 import typer
-from sqlalchemy import Connection, Engine
 
 from pricing_pipeline.cli import reads
-from pricing_pipeline.cli.database import open_engine
+from pricing_pipeline.cli.database import load_settings, open_engine
+from pricing_pipeline.cli.options import (
+    Json,
+    Limit,
+)
 from pricing_pipeline.cli.output import duration, listed, print_json, print_table
 from pricing_pipeline.cli.program import hint
 from pricing_pipeline.cli.remembered_searches import recall, remember
+from pricing_pipeline.cli.style import listing
 from pricing_pipeline.demand import instruments
-from pricing_pipeline.demand.instruments import NewInstrument
 from pricing_pipeline.errors import PricingError
+from pricing_pipeline.keys import clients as provider_clients
 from pricing_pipeline.keys import credentials
-from pricing_pipeline.keys.clients import open_clients
-from pricing_pipeline.providers.client import ProviderClient
-from pricing_pipeline.providers.searches import SEARCHES, Listing
 from pricing_pipeline.queue import searches
 from pricing_pipeline.registry import data_type_registry, provider_rules
-from pricing_pipeline.settings import Settings, load_settings
+
+if TYPE_CHECKING:
+    from sqlalchemy import Connection, Engine
+
+    from pricing_pipeline.demand.instruments import NewInstrument
+    from pricing_pipeline.providers.client import ProviderClient
+    from pricing_pipeline.providers.searches import Listing
+    from pricing_pipeline.settings import Settings
 
 
+@listing
 def find(
-    words: Sequence[str],
-    provider: str | None,
-    data_type: str | None,
-    chosen: str | None,
-    at_most: int,
-    *,
-    as_json: bool,
+    words: Annotated[
+        list[str], typer.Argument(metavar="WORD", help="Parts of a name, a ticker, an ISIN or a FIGI.")
+    ],
+    provider: Annotated[
+        str | None,
+        typer.Option("--provider", metavar="PROVIDER", help="The provider to ask: twelvedata, fmp or mfapi."),
+    ] = None,
+    data_type: Annotated[
+        str | None,
+        typer.Option("--type", metavar="TYPE", help="Only for this data type, asked of its first provider."),
+    ] = None,
+    chosen: Annotated[
+        str | None, typer.Option("--add", metavar="N[,M]", help="Add the rows with these numbers.")
+    ] = None,
+    at_most: Limit = 30,
+    as_json: Json = False,
 ) -> None:
-    """Print what a provider's search has for some words, and add what is chosen.
+    """Search for instruments at a provider, and add those that you choose. On a terminal it asks which.
 
-    Raises UnknownProvider and UnknownDataType, and PricingError if no provider can be asked now.
+    It is one call of one unit, within the provider's limits. --add within ten minutes of the same search makes no call.
+
+    \b
+    Example: pricing-pipeline instrument find vodafone --provider twelvedata --add 1
     """
+    if not 0 < len(" ".join(words).strip()) <= 100:
+        raise typer.BadParameter("name what to search for in at most 100 characters, such as vodafone")
     numbers = None if chosen is None else _numbers(chosen)
     settings = load_settings()
-    with open_engine(settings) as engine, open_clients(settings, engine) as clients:
+    with open_engine(settings) as engine, provider_clients.open_clients(settings, engine) as clients:
         with engine.connect() as connection:
             asset_class = reads.any_data_type(connection, data_type)["asset_class"] if data_type else None
             name, type_ = _whom(connection, clients, provider, data_type)
         client, phrase = clients[name], " ".join(words)
-        # Whoever names numbers has seen them.
+        # The numbers come from a table that was shown.
         remembered = None if numbers is None else recall(settings.home, client.base_url, phrase)
         listings = remembered[0] if remembered else _search(settings, engine, client, type_, phrase)
         listings = [listing for listing in listings if asset_class in (None, listing.asset_class)][:at_most]
@@ -79,17 +103,15 @@ def find(
         return
     if remembered is not None:
         hint(f"these are the rows of the search {duration(remembered[1])} ago; no call was made for them.")
-    for listing, is_new in added:
-        typer.echo(
-            f"{listing.symbol} ({listing.asset_class}) {'is added' if is_new else 'was known already'}."
-        )
+    for one, is_new in added:
+        typer.echo(f"{one.symbol} ({one.asset_class}) {'is added' if is_new else 'was known already'}.")
     if listings and not added:
         hint("nothing is added; --add 1,3 adds what has these numbers.")
 
 
 def searched(settings: Settings, engine: Engine, phrase: str) -> list[Listing]:
     """What the first provider that can be asked has for a phrase, or had some minutes ago. Raises PricingError."""
-    with open_clients(settings, engine) as clients:
+    with provider_clients.open_clients(settings, engine) as clients:
         with engine.connect() as connection:
             name, type_ = _whom(connection, clients, None, None)
         remembered = recall(settings.home, clients[name].base_url, phrase)
@@ -116,6 +138,8 @@ def _whom(
     connection: Connection, clients: Mapping[str, ProviderClient], provider: str | None, data_type: str | None
 ) -> tuple[str, str]:
     """The provider that is asked, and a data type that it serves."""
+    from pricing_pipeline.providers.searches import SEARCHES
+
     if provider is not None:
         credentials.require_provider(connection, provider)
         if provider not in SEARCHES:
@@ -199,7 +223,7 @@ def _add(
         # What was found by an ISIN has it.
         identifier = instruments.identifier(connection, phrase)
         wanted = [
-            NewInstrument(
+            instruments.NewInstrument(
                 listing.asset_class,
                 listing.symbol,
                 listing.name or None,

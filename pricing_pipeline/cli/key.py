@@ -8,22 +8,21 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
 import typer
-from pydantic import SecretStr
-from sqlalchemy import Connection
 
-from pricing_pipeline.cli.database import open_connection, open_owner
+from pricing_pipeline.cli.database import load_settings, open_connection, open_owner
+from pricing_pipeline.cli.options import AnyProvider, Json, KeyName, Provider
 from pricing_pipeline.cli.output import (
-    duration,
     moment,
     print_change,
     print_json,
-    print_lines,
     print_table,
     printable,
 )
 from pricing_pipeline.cli.program import hint, warn
+from pricing_pipeline.cli.style import listing, zoned
 from pricing_pipeline.errors import PricingError, SettingsError, UnknownCredential
 from pricing_pipeline.keys import credentials, master_keys
 from pricing_pipeline.keys.sealing import LONGEST_SECRET, Keyring
@@ -33,13 +32,52 @@ from pricing_pipeline.providers.base import key_setting
 from pricing_pipeline.providers.configured import configured_keys
 from pricing_pipeline.providers.sent import DEFAULT_KEY_NAME
 from pricing_pipeline.queue import limits
-from pricing_pipeline.registry import provider_rules
 from pricing_pipeline.registry.declarations import provider_named
-from pricing_pipeline.settings import Settings, load_settings
+
+if TYPE_CHECKING:
+    from pydantic import SecretStr
+    from sqlalchemy import Connection
+
+    from pricing_pipeline.settings import Settings
+
+noun = typer.Typer()
 
 
-def set_(provider: str, name: str, limit_words: Sequence[str], *, as_json: bool) -> None:
-    """Store a key under the newest master key, which is made if it is the first. Raises PricingError."""
+@dataclass(frozen=True, slots=True)
+class _Listed:
+    provider: str
+    key_name: str
+    source: str
+    hint: str | None
+    is_active: bool
+    is_used: bool
+    created_at: datetime | None = None
+    replaced_at: datetime | None = None
+    sealed_at: datetime | None = None
+    master_key_id: str | None = None
+    error: str | None = None
+
+
+@noun.command("set")
+def set_(
+    provider: Provider,
+    name: KeyName = "default",
+    limits: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--limit", metavar="LIMIT=UNITS", help="What its own plan allows, such as minute=55; repeatable."
+        ),
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Store an API key, encrypted, or replace one. The command asks for it, or reads it from standard input.
+
+    Running drains use it within ten seconds. It takes precedence over a key of the same name in the environment.
+
+    \b
+    Example: pricing-pipeline key set twelvedata --name second --limit minute=55
+    """
+    limit_words = limits or []
     units = _units(limit_words)
     settings = load_settings()
     with open_owner(settings) as engine:
@@ -76,28 +114,14 @@ def set_(provider: str, name: str, limit_words: Sequence[str], *, as_json: bool)
     _hint_of_sandbox(settings)
 
 
-def _hint_of_sandbox(settings: Settings) -> None:
-    if settings.sandbox:
-        hint("with PRICING_SANDBOX on, only the sandbox is asked, and no real key is used.")
+@noun.command("list")
+@listing
+def list_(provider: AnyProvider = None, as_json: Json = False) -> None:
+    """List API keys, stored ones and those that are set in the environment; of each the last two characters.
 
-
-@dataclass(frozen=True, slots=True)
-class _Listed:
-    provider: str
-    key_name: str
-    source: str
-    hint: str | None
-    is_active: bool
-    is_used: bool
-    created_at: datetime | None = None
-    replaced_at: datetime | None = None
-    sealed_at: datetime | None = None
-    master_key_id: str | None = None
-    error: str | None = None
-
-
-def list_(provider: str | None, *, as_json: bool) -> None:
-    """Tell the keys of a provider, or of all: of stored ones whether they open, of none more than its end."""
+    \b
+    Example: pricing-pipeline key list
+    """
     settings = load_settings()
     with open_connection(settings) as connection:
         listed, ids, fault = _known(connection, settings, provider)
@@ -133,76 +157,29 @@ def list_(provider: str | None, *, as_json: bool) -> None:
     _hint_of_sandbox(settings)
 
 
-def show(provider: str, name: str, *, as_json: bool) -> None:
-    """Tell everything about the keys of a name but the keys. Raises UnknownProvider and UnknownCredential."""
-    settings = load_settings()
-    with open_connection(settings) as connection:
-        listed, _, _ = _known(connection, settings, provider)
-        rows = [row for row in listed if row.key_name == name]
-        if not rows:
-            raise _no_such_key(provider, name)
-        rules = provider_rules.limits(connection, provider)
-        standings = [
-            key for key in limits.keys(connection) if (key.provider, key.key_name) == (provider, name)
-        ]
-    own = {rule.name: rule.units for rule in rules if rule.key_name == name}
-    now = standings[0] if standings else None
-    if as_json:
-        print_json(
-            {
-                "keys": [asdict(row) for row in rows],
-                "limits": own,
-                "units_left": now and now.units_left,
-                "units_limit": now and now.units_limit,
-                "blocked_seconds": now and now.blocked_seconds,
-                "blocked_reason": now and now.blocked_reason,
-            }
-        )
-        return
-    for number, row in enumerate(rows):
-        if number:
-            typer.echo()
-        print_lines(_lines(row, own, now))
+@noun.command()
+@zoned
+def change(
+    provider: Provider,
+    name: KeyName = "default",
+    is_active: Annotated[
+        bool | None, typer.Option("--active/--inactive", help="Whether calls are made with it at all.")
+    ] = None,
+    unblock: Annotated[
+        bool,
+        typer.Option("--unblock", help="End its pause after a refusal."),
+    ] = False,
+    as_json: Json = False,
+) -> None:
+    """Stop using a key, use it again, or end its pause. It may be a stored key or one that is set in the environment.
 
+    It applies from a drain's next claim. It needs the owner's URL.
 
-def _lines(row: _Listed, own: Mapping[str, int], now: limits.Key | None) -> dict[str, object]:
-    lines: dict[str, object] = {
-        "key": f"{row.key_name} of {row.provider}",
-        "ends": row.hint,
-        "from": row.source,
-        "used": "yes" if row.is_used else "no",
-        "created": moment(row.created_at),
-        "replaced": moment(row.replaced_at),
-        "encrypted": moment(row.sealed_at),
-        "master key": row.master_key_id,
-        "fault": row.error,
-        "own limits": ", ".join(f"{name} {units} units" for name, units in own.items()),
-    }
-    if row.is_used and now is not None:
-        if now.units_limit is not None:
-            lines["left now"] = f"{now.units_left} of {now.units_limit} units"
-        if now.blocked_seconds is not None:
-            lines["blocked"] = f"for {duration(now.blocked_seconds)}: {now.blocked_reason}"
-    return lines
-
-
-def _known(
-    connection: Connection, settings: Settings, provider: str | None
-) -> tuple[list[_Listed], list[str], str | None]:
-    """Keys that are stored or set, the ids of the master keys, and what is wrong with those."""
-    rows = credentials.stored(connection, provider)
-    known = limits.keys(connection)
-    listed, ids, fault = _stored(settings, rows)
-    for name in PROVIDERS if provider is None else [provider]:
-        used = [row.key_name for row in listed if row.provider == name and row.is_used]
-        inactive = [key.key_name for key in known if key.provider == name and not key.is_active]
-        listed += _set(settings, name, used, inactive)
-    listed.sort(key=lambda row: (row.provider, row.key_name, row.source))
-    return listed, ids, fault
-
-
-def change(provider: str, name: str, *, is_active: bool | None, unblock: bool, as_json: bool) -> None:
-    """Use a key or stop using it, and end its pause. Raises UnknownProvider and UnknownCredential."""
+    \b
+    Example: pricing-pipeline key change twelvedata --name second --inactive
+    """
+    if is_active is None and not unblock:
+        raise typer.BadParameter("say what changes: --active, --inactive or --unblock")
     settings = load_settings()
     with open_owner(settings) as engine, engine.begin() as connection:
         if _needs_no_key(connection, provider):
@@ -223,20 +200,13 @@ def change(provider: str, name: str, *, is_active: bool | None, unblock: bool, a
     print_change(names, asdict(before), asdict(after), as_json=as_json)
 
 
-def _needs_no_key(connection: Connection, provider: str) -> bool:
-    service = provider_named(connection, provider)
-    return service is not None and not service.needs_key
+@noun.command()
+def remove(provider: Provider, name: KeyName = "default", as_json: Json = False) -> None:
+    """Delete a stored API key. No call uses this name until a key is stored again.
 
-
-def _no_such_key(provider: str, name: str) -> UnknownCredential:
-    return UnknownCredential(
-        f"no key {name!r} of {provider!r} is stored or set. "
-        f"`pricing-pipeline key list {provider}` lists those that are."
-    )
-
-
-def remove(provider: str, name: str, *, as_json: bool) -> None:
-    """Forget a stored key. Raises UnknownCredential when there is none."""
+    \b
+    Example: pricing-pipeline key remove twelvedata --name second
+    """
     settings = load_settings()
     # The sandbox always accepts a key of its own by this name, and never was sent the stored one.
     keep_name = settings.sandbox and name == DEFAULT_KEY_NAME
@@ -257,8 +227,20 @@ def remove(provider: str, name: str, *, as_json: bool) -> None:
         )
 
 
-def rotate(*, new_master_key: bool, as_json: bool) -> bool:
-    """Encrypt all stored keys with the newest master key; False when some could not be opened."""
+@noun.command()
+def rotate(
+    new_master_key: Annotated[
+        bool, typer.Option("--new-master-key", help="Make a new master key first, in the file of the others.")
+    ] = False,
+    as_json: Json = False,
+) -> None:
+    """Encrypt all stored API keys anew, with the newest master key. It may run at any time, and be repeated.
+
+    The exit code is 1 when some could not be opened.
+
+    \b
+    Example: pricing-pipeline key rotate --new-master-key
+    """
     settings = load_settings()
     with open_owner(settings) as engine:
         with engine.connect() as connection:
@@ -290,7 +272,40 @@ def rotate(*, new_master_key: bool, as_json: bool) -> bool:
             )
     for fault in faults:
         warn(str(fault))
-    return not faults
+    if faults:
+        raise typer.Exit(1)
+
+
+def _hint_of_sandbox(settings: Settings) -> None:
+    if settings.sandbox:
+        hint("with PRICING_SANDBOX on, only the sandbox is asked, and no real key is used.")
+
+
+def _known(
+    connection: Connection, settings: Settings, provider: str | None
+) -> tuple[list[_Listed], list[str], str | None]:
+    """Keys that are stored or set, the ids of the master keys, and what is wrong with those."""
+    rows = credentials.stored(connection, provider)
+    known = limits.keys(connection)
+    listed, ids, fault = _stored(settings, rows)
+    for name in PROVIDERS if provider is None else [provider]:
+        used = [row.key_name for row in listed if row.provider == name and row.is_used]
+        inactive = [key.key_name for key in known if key.provider == name and not key.is_active]
+        listed += _set(settings, name, used, inactive)
+    listed.sort(key=lambda row: (row.provider, row.key_name, row.source))
+    return listed, ids, fault
+
+
+def _needs_no_key(connection: Connection, provider: str) -> bool:
+    service = provider_named(connection, provider)
+    return service is not None and not service.needs_key
+
+
+def _no_such_key(provider: str, name: str) -> UnknownCredential:
+    return UnknownCredential(
+        f"no key {name!r} of {provider!r} is stored or set. "
+        f"`pricing-pipeline key list {provider}` lists those that are."
+    )
 
 
 def read(provider: str, name: str, host: str | None = None) -> str:

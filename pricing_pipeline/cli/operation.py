@@ -5,20 +5,48 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from pricing_pipeline.cli.database import open_connection, open_engine
+from pricing_pipeline.cli.options import Json, Limit
 from pricing_pipeline.cli.output import duration, moment, print_json, print_lines, print_table, printable
+from pricing_pipeline.cli.style import listing, zoned
+from pricing_pipeline.domain.states import LIVE_AND_FAILED_OPERATIONS, OperationStatus
 from pricing_pipeline.operations import operation_queue
-from pricing_pipeline.operations.operation_queue import Outcome
-from pricing_pipeline.settings import load_settings
+
+if TYPE_CHECKING:
+    from pricing_pipeline.operations.operation_queue import Outcome
+
+noun = typer.Typer()
+
+Ids = Annotated[list[int], typer.Argument(metavar="ID", min=1, help="Ids, as `operation list` shows them.")]
 
 
-def list_(statuses: Sequence[str], operation_type: str | None, at_most: int, *, as_json: bool) -> None:
-    """Tell the side effects in some states."""
-    with open_connection(load_settings()) as connection:
-        operations = operation_queue.listed(connection, statuses, operation_type, at_most)
+@noun.command("list")
+@listing
+def list_(
+    statuses: Annotated[
+        list[OperationStatus],
+        typer.Option("--status", help="Only operations in this state; may be repeated."),
+    ] = LIVE_AND_FAILED_OPERATIONS,
+    operation_type: Annotated[
+        str | None,
+        typer.Option("--type", metavar="TYPE", help="Only this type, such as webhook; default: all."),
+    ] = None,
+    at_most: Limit = 50,
+    as_json: Json = False,
+) -> None:
+    """List side effects: waiting ones in the order they are claimed, then finished ones, the newest first.
+
+    \b
+    Example: pricing-pipeline operation list --status failed
+    """
+    with open_connection() as connection:
+        operations = operation_queue.listed(
+            connection, [status.value for status in statuses], operation_type, at_most
+        )
     if as_json:
         print_json({"operations": operations})
         return
@@ -46,9 +74,18 @@ def list_(statuses: Sequence[str], operation_type: str | None, at_most: int, *, 
         typer.echo(f"no operation is {' or '.join(statuses)}.")
 
 
-def show(operation_id: int, *, as_json: bool) -> None:
-    """Tell everything about one side effect. Raises UnknownOperation."""
-    with open_connection(load_settings()) as connection:
+@noun.command()
+@zoned
+def show(
+    operation_id: Annotated[int, typer.Argument(metavar="ID", min=1, help="As in `operation list`.")],
+    as_json: Json = False,
+) -> None:
+    """Show one side effect: what it is to do, where it stands, and every failure it has had.
+
+    \b
+    Example: pricing-pipeline operation show 17
+    """
+    with open_connection() as connection:
         operation = operation_queue.find(connection, operation_id)
     if as_json:
         print_json(operation)
@@ -75,9 +112,15 @@ def show(operation_id: int, *, as_json: bool) -> None:
         typer.echo(printable(f"{at}  attempt {error['attempt']}: {error['message']}"))
 
 
-def status(*, as_json: bool) -> None:
-    """Tell how many side effects there are by type and status, and what was done today."""
-    with open_connection(load_settings()) as connection:
+@noun.command()
+@listing
+def status(as_json: Json = False) -> None:
+    """Count side effects by type and status, and those of today.
+
+    \b
+    Example: pricing-pipeline operation status
+    """
+    with open_connection() as connection:
         counts = operation_queue.counts(connection)
         done, failed = operation_queue.today(connection)
     if as_json:
@@ -103,19 +146,49 @@ def status(*, as_json: bool) -> None:
     typer.echo(f"Today (UTC): {done} done, {failed} failed for good.")
 
 
-def retry(ids: Sequence[int], *, all_failed: bool, as_json: bool) -> bool:
-    """Queue dead side effects again; False when one of them could not be."""
-    with open_engine(load_settings()) as engine, engine.begin() as connection:
+@noun.command()
+def retry(
+    ids: Annotated[
+        list[int] | None,
+        typer.Argument(
+            metavar="ID", min=1, help="Ids of failed or cancelled operations.", show_default=False
+        ),
+    ] = None,
+    all_failed: Annotated[
+        bool, typer.Option("--all-failed", help="All operations that have failed for good.")
+    ] = False,
+    as_json: Json = False,
+) -> None:
+    """Queue failed or cancelled side effects again, with all their attempts and the same idempotency key.
+
+    The exit code is 1 when an operation could not be retried.
+
+    \b
+    Example: pricing-pipeline operation retry --all-failed
+    """
+    if bool(ids) == all_failed:
+        raise typer.BadParameter("name operations by their ids, or give --all-failed; not both")
+    ids = ids or []
+    with open_engine() as engine, engine.begin() as connection:
         wanted = operation_queue.dead(connection) if all_failed else ids
         outcomes = operation_queue.retry(connection, wanted)
-    return _report(outcomes, as_json=as_json, nothing="no operation has failed.")
+    if not _report(outcomes, as_json=as_json, nothing="no operation has failed."):
+        raise typer.Exit(1)
 
 
-def cancel(ids: Sequence[int], *, as_json: bool) -> bool:
-    """Cancel side effects that have not ended; False when one of them had."""
-    with open_engine(load_settings()) as engine, engine.begin() as connection:
+@noun.command()
+def cancel(ids: Ids, as_json: Json = False) -> None:
+    """Cancel side effects that wait or are under way. Those under way may have happened already.
+
+    The exit code is 1 when an operation could not be cancelled.
+
+    \b
+    Example: pricing-pipeline operation cancel 17 18
+    """
+    with open_engine() as engine, engine.begin() as connection:
         outcomes = operation_queue.cancel(connection, ids)
-    return _report(outcomes, as_json=as_json, nothing="no operation was named.")
+    if not _report(outcomes, as_json=as_json, nothing="no operation was named."):
+        raise typer.Exit(1)
 
 
 def _report(outcomes: Sequence[Outcome], *, as_json: bool, nothing: str) -> bool:

@@ -7,11 +7,12 @@ from collections.abc import Callable, Sequence
 from contextlib import redirect_stdout
 from dataclasses import replace
 from datetime import timedelta
-from typing import Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from pricing_pipeline.cli.database import open_connection, open_owner
+from pricing_pipeline.cli.options import Json
 from pricing_pipeline.cli.output import (
     duration,
     print_change,
@@ -21,26 +22,58 @@ from pricing_pipeline.cli.output import (
     printable,
 )
 from pricing_pipeline.cli.program import warn
+from pricing_pipeline.cli.style import listing
 from pricing_pipeline.operations import operation_types, own_handlers
-from pricing_pipeline.operations.operation_types import KINDS, OperationType
-from pricing_pipeline.operations.own_handlers import OwnHandler
-from pricing_pipeline.settings import load_settings
+
+if TYPE_CHECKING:
+    from pricing_pipeline.operations.operation_types import OperationType
+    from pricing_pipeline.operations.own_handlers import OwnHandler
+
+noun = typer.Typer()
+
+Name = Annotated[str, typer.Argument(metavar="TYPE", help="A type of `operation-type list`.")]
+Fields = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--field",
+        metavar="NAME=KIND",
+        help="A field of the payload: string, number, boolean, object, array or url; with ? it may be left out.",
+    ),
+]
+Description = Annotated[str | None, typer.Option("--description", metavar="TEXT", help="For people.")]
+Attempts = Annotated[int | None, typer.Option("--max-attempts", help="Number of attempts, 1 to 20.")]
+TimeLimit = Annotated[
+    int | None, typer.Option("--time-limit", metavar="SECONDS", help="Time for one attempt, 1 to 240.")
+]
+FirstPause = Annotated[
+    int | None,
+    typer.Option(
+        "--first-pause", metavar="SECONDS", help="Pause after the first failed attempt; later ones double."
+    ),
+]
 
 
+@noun.command()
 def add(
-    name: str,
-    fields: Sequence[str],
-    *,
-    description: str | None,
-    max_attempts: int | None,
-    time_limit: int | None,
-    first_pause: int | None,
-    as_json: bool,
+    name: Annotated[str, typer.Argument(metavar="TYPE", help="A name, such as sheet_row.")],
+    fields: Fields = None,
+    description: Description = None,
+    max_attempts: Attempts = None,
+    time_limit: TimeLimit = None,
+    first_pause: FirstPause = None,
+    as_json: Json = False,
 ) -> None:
-    """Add a type. Raises PricingError when it is there already."""
-    changes = _changes(fields, description, max_attempts, time_limit, first_pause)
-    with open_owner(load_settings()) as engine, engine.begin() as connection:
-        operation_types.add(connection, OperationType(name, **changes))
+    """Add an operation type. Nothing happens until a package with a handler of this name is installed.
+
+    It needs the owner's URL. A type with the fields recipient, title and body (strings), which
+    needs no others, can be a channel; `data=object?` brings it prices.
+
+    \b
+    Example: pricing-pipeline operation-type add sheet_row --field symbol=string --field price=string?
+    """
+    changes = _changes(fields or (), description, max_attempts, time_limit, first_pause)
+    with open_owner() as engine, engine.begin() as connection:
+        operation_types.add(connection, operation_types.OperationType(name, **changes))
         added = operation_types.find(connection, name)
     if as_json:
         print_json(_content(added))
@@ -53,9 +86,15 @@ def add(
         )
 
 
-def list_(*, as_json: bool) -> None:
-    """Tell all types, and the handlers that no type has."""
-    with open_connection(load_settings()) as connection:
+@noun.command("list")
+@listing
+def list_(as_json: Json = False) -> None:
+    """List the operation types, and where the handler of each is in this installation.
+
+    \b
+    Example: pricing-pipeline operation-type list
+    """
+    with open_connection() as connection:
         found = operation_types.stored(connection)
     sources = own_handlers.sources()
     if as_json:
@@ -84,9 +123,14 @@ def list_(*, as_json: bool) -> None:
         warn(f"a handler for {name!r} is installed ({printable(sources[name])}), but there is no such type")
 
 
-def show(name: str, *, as_json: bool) -> None:
-    """Tell everything about one type. Raises UnknownOperationType."""
-    with open_connection(load_settings()) as connection:
+@noun.command()
+def show(name: Name, as_json: Json = False) -> None:
+    """Show one operation type. Its handler is imported, to say whether that works in this installation.
+
+    \b
+    Example: pricing-pipeline operation-type show webhook
+    """
+    with open_connection() as connection:
         found = operation_types.find(connection, name)
         built_in = [each.operation_type for each in operation_types.stored(connection) if each.is_built_in]
     with redirect_stdout(sys.stderr):  # whatever is imported may print
@@ -111,33 +155,49 @@ def show(name: str, *, as_json: bool) -> None:
     )
 
 
+@noun.command()
 def change(
-    name: str,
-    fields: Sequence[str] | None,
-    *,
-    description: str | None,
-    max_attempts: int | None,
-    time_limit: int | None,
-    first_pause: int | None,
-    is_active: bool | None,
-    as_json: bool,
+    name: Name,
+    fields: Fields = None,
+    description: Description = None,
+    max_attempts: Attempts = None,
+    time_limit: TimeLimit = None,
+    first_pause: FirstPause = None,
+    is_active: Annotated[
+        bool | None,
+        typer.Option("--active/--inactive", help="Whether its operations are done or wait."),
+    ] = None,
+    as_json: Json = False,
 ) -> None:
-    """Change a type. Raises UnknownOperationType."""
+    """Change an operation type. New fields replace all former ones; those of a built-in type stay.
+
+    Queued operations keep their payload and their number of attempts. It needs the owner's URL.
+
+    \b
+    Example: pricing-pipeline operation-type change webhook --max-attempts 8
+    """
     changes = _changes(fields, description, max_attempts, time_limit, first_pause)
     if is_active is not None:
         changes["is_active"] = is_active
     if not changes:
         raise typer.BadParameter("say what is to change, by at least one option")
-    with open_owner(load_settings()) as engine, engine.begin() as connection:
+    with open_owner() as engine, engine.begin() as connection:
         before = operation_types.find(connection, name)
         operation_types.change(connection, before, replace(before, **changes))
         after = operation_types.find(connection, name)
     print_change({"operation_type": name}, _settings(before), _settings(after), as_json=as_json)
 
 
-def remove(name: str, *, as_json: bool) -> None:
-    """Forget a type. Raises UnknownOperationType, and PricingError when it is needed."""
-    with open_owner(load_settings()) as engine, engine.begin() as connection:
+@noun.command()
+def remove(name: Name, as_json: Json = False) -> None:
+    """Delete an operation type of your own. No recipient may use it, and none of its operations may wait.
+
+    It needs the owner's URL.
+
+    \b
+    Example: pricing-pipeline operation-type remove sheet_row
+    """
+    with open_owner() as engine, engine.begin() as connection:
         operation_types.remove(connection, name)
     if as_json:
         print_json({"operation_type": name, "removed": True})
@@ -172,8 +232,8 @@ def _fields(typed: Sequence[str]) -> dict[str, str]:
     found: dict[str, str] = {}
     for each in typed:
         name, _, kind = each.partition("=")
-        if not name or kind.removesuffix("?") not in KINDS:
-            kinds = ", ".join(KINDS)
+        if not name or kind.removesuffix("?") not in operation_types.KINDS:
+            kinds = ", ".join(operation_types.KINDS)
             raise typer.BadParameter(
                 f"--field {each!r} is not a field. Write it like price=string, or price=string? if it may be left out; "
                 f"kinds are {kinds}"

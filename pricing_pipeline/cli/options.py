@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+
+from pricing_pipeline.domain.cells import Decimals
 
 
 def symbols_argument(told: str) -> Any:
@@ -24,33 +25,40 @@ def _require_spaces(symbols: list[str] | None) -> list[str] | None:
 
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
-User = Annotated[str | None, typer.Option("--user", metavar="NAME", help="For whom; else your login.")]
+Csv = Annotated[bool, typer.Option("--csv", help="Print CSV, with the columns of the HTTP API.")]
+Decimal = Annotated[
+    Decimals, typer.Option("--decimal", help="With --csv: point, or comma and semicolons between cells.")
+]
+User = Annotated[str | None, typer.Option("--user", metavar="NAME", help="The user; otherwise your login.")]
 Type = Annotated[str, typer.Option("--type", metavar="TYPE", help="A data type of `type list`.")]
-AnyType = Annotated[str | None, typer.Option("--type", metavar="TYPE", help="Only this data type; else all.")]
+AnyType = Annotated[
+    str | None, typer.Option("--type", metavar="TYPE", help="Only this data type; default: all.")
+]
 TypeName = Annotated[str, typer.Argument(metavar="TYPE", help="A data type of `type list`.")]
 Symbol = Annotated[str, typer.Argument(metavar="SYMBOL", help="An instrument's symbol.")]
 Symbols = Annotated[list[str], symbols_argument("Symbols of instruments.")]
-AnySymbols = Annotated[list[str] | None, symbols_argument("Only these symbols; else all.")]
+AnySymbols = Annotated[list[str] | None, symbols_argument("Only these symbols; default: all.")]
 AnySymbol = Annotated[
-    str | None, typer.Argument(metavar="SYMBOL", help="Only this symbol; else all.", show_default=False)
+    str | None, typer.Argument(metavar="SYMBOL", help="Only this symbol; default: all.", show_default=False)
 ]
 AllOrNothing = Annotated[
     bool, typer.Option("--all-or-nothing", help="Change nothing if one of the symbols is refused.")
 ]
 Class = Annotated[
-    str | None, typer.Option("--asset-class", metavar="CLASS", help="Only of this class; else of all.")
+    str | None, typer.Option("--asset-class", metavar="CLASS", help="Only this class; default: all.")
 ]
-Last = Annotated[str | None, typer.Option("--to", metavar="DATE", help="Last day; else today.")]
+Last = Annotated[str | None, typer.Option("--to", metavar="DATE", help="Last day; default: today.")]
 AsOf = Annotated[
     str | None, typer.Option("--as-of", metavar="TIME", help="As it was believed then; a day means its end.")
 ]
-Reason = Annotated[str | None, typer.Option("--reason", metavar="TEXT", help="Why; kept with it.")]
+Reason = Annotated[str | None, typer.Option("--reason", metavar="TEXT", help="The reason, which is kept.")]
 Provider = Annotated[str, typer.Argument(metavar="PROVIDER", help="A provider of `provider list`.")]
 AnyProvider = Annotated[
-    str | None, typer.Argument(metavar="PROVIDER", help="Only this provider; else all.", show_default=False)
+    str | None,
+    typer.Argument(metavar="PROVIDER", help="Only this provider; default: all.", show_default=False),
 ]
-KeyName = Annotated[str, typer.Option("--name", metavar="NAME", help="Which of its keys.")]
-AnyUser = Annotated[str | None, typer.Option("--user", metavar="NAME", help="Only this user; else all.")]
+KeyName = Annotated[str, typer.Option("--name", metavar="NAME", help="The name of the key.")]
+AnyUser = Annotated[str | None, typer.Option("--user", metavar="NAME", help="Only this user; default: all.")]
 Limit = Annotated[int, typer.Option("--limit", min=1, help="Show at most this many rows.")]
 Lowest = Annotated[
     str | None, typer.Option("--lowest", metavar="PRICE", help="Lower prices are quarantined.")
@@ -63,24 +71,9 @@ TrustJumpsUntil = Annotated[
     typer.Option(
         "--trust-jumps-until",
         metavar="TIME",
-        help="Until then no price is quarantined for being far from the last price; a day means its end.",
+        help="Until then no price is quarantined as a jump; a day means its end.",
     ),
 ]
-Csv = Annotated[
-    Path | None,
-    typer.Option("--csv", metavar="FILE", help="Write a table to this file; - is standard output."),
-]
-Parquet = Annotated[
-    Path | None, typer.Option("--parquet", metavar="FILE", help="Write a table to this file (needs pyarrow).")
-]
-
-
-def one_output(plot: bool, as_json: bool, csv: Path | None, parquet: Path | None) -> None:
-    """Refuse two results on one standard output."""
-    wanted = {"--plot": plot, "--json": as_json, "--csv": csv is not None, "--parquet": parquet is not None}
-    given = [name for name, is_given in wanted.items() if is_given]
-    if len(given) > 1 and set(given) != {"--csv", "--parquet"}:
-        raise typer.BadParameter(f"{given[0]} and {given[1]} are two ways to tell one result; leave one out")
 
 
 def pairs_of(option: str, texts: list[str] | None) -> dict[str, str]:

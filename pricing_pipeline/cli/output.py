@@ -7,7 +7,7 @@ import json
 import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import UTC, date, datetime
+from datetime import datetime
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
@@ -15,8 +15,10 @@ import typer
 
 from pricing_pipeline.cli.program import hint
 from pricing_pipeline.cli.style import is_wide, zone
+from pricing_pipeline.domain.words import as_json, plain
 from pricing_pipeline.domain.words import decimal as decimal
 from pricing_pipeline.domain.words import duration as duration
+from pricing_pipeline.domain.words import iso as iso
 from pricing_pipeline.domain.words import printable as printable
 from pricing_pipeline.domain.words import size as size
 
@@ -24,7 +26,6 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from pricing_pipeline.db.roles import RoleFault
-    from pricing_pipeline.prices.price_reader import LatestPrice
 
 _WIDE = 500
 """Columns assumed where no terminal says how many there are: a pipe must not cut a table."""
@@ -50,23 +51,6 @@ def print_role_faults(faults: Sequence[RoleFault]) -> None:
         typer.echo(f"  {fault.fault}:\n    {fault.remedy}")
 
 
-def plain(value: object) -> object:
-    """Times as ISO 8601 in UTC, days as ISO 8601, exact decimals as strings; all else as it is."""
-    match value:
-        case datetime():
-            return iso(value)
-        case date():
-            return value.isoformat()
-        case Decimal():
-            return decimal(value)
-    return value
-
-
-def as_json(value: object) -> str:
-    """What JSON has no type for, as `plain` spells it."""
-    return str(plain(value))
-
-
 def login() -> str:
     """The person at the keyboard, by the name that decisions record."""
     try:
@@ -75,39 +59,8 @@ def login() -> str:
         return f"user {os.getuid()}"
 
 
-def iso(moment: datetime) -> str:
-    """ISO 8601 in UTC with a final Z; with microseconds only where there are any."""
-    return moment.astimezone(UTC).isoformat().replace("+00:00", "Z")
-
-
-def whole_or_text(value: Decimal | None) -> int | str | None:
-    """A JSON number if that is exact in every reader, which it is for whole numbers; else a string."""
-    if value is None:
-        return None
-    return int(value) if value == value.to_integral_value() else decimal(value)
-
-
-def price_content(price: LatestPrice) -> dict[str, Any]:
-    """A latest price as JSON tells it."""
-    return {
-        "data_type": price.data_type,
-        "symbol": price.symbol,
-        "price": decimal(price.price),
-        "currency": price.currency,
-        "observed_at": iso(price.observed_at),
-        "fetched_at": iso(price.fetched_at),
-        "provider": price.provider,
-        "age_seconds": round(price.age_seconds, 3),
-        "fresh": price.fresh,
-        "state": price.state,
-        "paused": price.paused,
-        "provider_active": price.provider_active,
-        "frozen_since": None if price.frozen_since is None else iso(price.frozen_since),
-    }
-
-
 def console(*, stderr: bool = False) -> Console:
-    """Where people read. Text is taken as it is: a symbol is no markup."""
+    """The terminal for people. Text is printed as it is: symbols may look like markup."""
     from rich.console import Console
 
     screen = Console(stderr=stderr, markup=False, highlight=False, emoji=False, soft_wrap=False)
@@ -195,7 +148,7 @@ _LEAST = 24
 def _fitted(
     names: list[str], cells: list[list[str]], spare: Sequence[str], long: str | None
 ) -> tuple[list[str], list[list[str]], list[str], int | None]:
-    """The table without the columns that there is no room for, those columns, and the room of its long one."""
+    """The table without the columns that do not fit, those columns, and the width of its long one."""
     where = console()
     room = where.width if where.is_terminal else _NARROW
     widths = _widths(names, cells)
@@ -206,7 +159,7 @@ def _fitted(
     def left() -> int:
         return room - sum(widths[n] for n in kept) - _GAP * (len(kept) - 1)
 
-    # An empty column is no loss.
+    # An empty column can go.
     for n in [n for n in kept if names[n] in spare and not any(row[n] for row in cells)]:
         if cells and left() < 0:
             kept.remove(n)

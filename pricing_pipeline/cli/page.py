@@ -1,25 +1,39 @@
-"""`page`: a link to the operations page, with a token that expires by itself."""
+"""`page`: a link to the operations page, with a token that expires."""
 
 from __future__ import annotations
 
 import re
 import secrets
+from typing import Annotated
 
 import typer
 
-from pricing_pipeline.cli.database import open_owner
+from pricing_pipeline.cli.options import Json
 from pricing_pipeline.cli.output import login, moment, print_json
 from pricing_pipeline.cli.program import hint
-from pricing_pipeline.cli.style import zone
-from pricing_pipeline.domain.scopes import Scope
-from pricing_pipeline.errors import SupervisorError
-from pricing_pipeline.keys import api_tokens
-from pricing_pipeline.processes import home
-from pricing_pipeline.settings import load_settings
+from pricing_pipeline.cli.style import zone, zoned
 
 
-def page(hours: float, *, look_only: bool, as_json: bool) -> None:
-    """Make a token and print a link with it. Raises SupervisorError if nobody says where the page is."""
+@zoned
+def page(
+    hours: Annotated[
+        float, typer.Option("--hours", min=0.1, max=720, help="For how long the link opens the page.")
+    ] = 12,
+    look_only: Annotated[bool, typer.Option("--look-only", help="Show no buttons.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Print a link that opens the operations page in a browser: what works, what does not, and buttons to repair it.
+
+    \b
+    Example: pricing-pipeline page --hours 2
+    """
+    from pricing_pipeline.cli.database import open_owner
+    from pricing_pipeline.domain.scopes import Scope
+    from pricing_pipeline.errors import SupervisorError
+    from pricing_pipeline.keys import api_tokens
+    from pricing_pipeline.processes import home
+    from pricing_pipeline.settings import load_settings
+
     settings = load_settings()
     address = settings.page_url or home.urls(settings.home).get("api")
     if address is None:
@@ -41,6 +55,6 @@ def page(hours: float, *, look_only: bool, as_json: bool) -> None:
     typer.echo(link)
     what = "sees the page" if look_only else "sees the page and may press its buttons"
     hint(
-        f"Whoever has this link {what} until {moment(expires_at)} {zone()}. `pricing-pipeline token remove {name}` "
+        f"Anyone with this link {what} until {moment(expires_at)} {zone()}. `pricing-pipeline token remove {name}` "
         "ends that at once."
     )

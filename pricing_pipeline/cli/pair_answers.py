@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pricing_pipeline.cli.program import hint, warn
-from pricing_pipeline.demand.viewers import Answer
 from pricing_pipeline.errors import PairsRefused
+
+if TYPE_CHECKING:
+    from pricing_pipeline.demand.viewers import Answer
 
 
 def content(answer: Answer) -> Mapping[str, Any]:

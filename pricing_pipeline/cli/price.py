@@ -1,41 +1,52 @@
-"""`price show|why`: the latest prices, read at once. Nothing here waits for a provider."""
+"""`price show|why|history|gaps|export`: what is stored, read at once. Nothing here waits for a provider."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from datetime import UTC
-from pathlib import Path
+from datetime import UTC, date, datetime, time, timedelta
+from typing import TYPE_CHECKING, Annotated
 
 import typer
-from sqlalchemy import Connection
 
-from pricing_pipeline.cli import export, reads
+from pricing_pipeline.cli import price_export, reads
+from pricing_pipeline.cli.arguments import as_of_time, basis, day
 from pricing_pipeline.cli.database import open_connection
+from pricing_pipeline.cli.options import AnyType, AsOf, Csv, Decimal, Json, Last, Symbol, Symbols, Type
 from pricing_pipeline.cli.output import (
     decimal,
     duration,
+    iso,
     listed,
     moment,
-    price_content,
     print_json,
     print_table,
 )
 from pricing_pipeline.cli.program import hint
-from pricing_pipeline.cli.style import in_zone, is_wide
-from pricing_pipeline.demand import freshness, instruments
-from pricing_pipeline.demand.freshness import Why
+from pricing_pipeline.cli.style import in_zone, is_wide, listing, zone
+from pricing_pipeline.db.query_loader import query
+from pricing_pipeline.demand import backfills, freshness, instruments
+from pricing_pipeline.domain import cells
+from pricing_pipeline.domain.answers import Adjust, CapitalGain, CorporateAction, SpinOff, Split
+from pricing_pipeline.domain.cells import Decimals
 from pricing_pipeline.domain.data_types import Contents, DataType
+from pricing_pipeline.domain.windows import last_of
 from pricing_pipeline.errors import UnknownSymbol
-from pricing_pipeline.prices import price_reader
-from pricing_pipeline.prices.price_reader import LatestPrice, Reading
-from pricing_pipeline.registry import data_type_registry
-from pricing_pipeline.settings import load_settings
+from pricing_pipeline.prices import actions, lines, price_reader, untold_splits
+from pricing_pipeline.registry import calendars, data_type_registry
 
-_COLUMNS = (
-    *("symbol", "data_type", "price", "currency", "observed_at", "fetched_at", "provider"),
-    *("age_seconds", "fresh", "state", "paused", "provider_active", "frozen_since"),
-)
+if TYPE_CHECKING:
+    from sqlalchemy import Connection
+
+    from pricing_pipeline.demand.freshness import Why
+    from pricing_pipeline.domain.prices import Bar, Price
+    from pricing_pipeline.domain.windows import Window
+    from pricing_pipeline.errors import UnknownSymbol
+    from pricing_pipeline.prices.price_reader import Reading
+    from pricing_pipeline.registry.calendars import Gap
+
+noun = typer.Typer()
+
 _IS_FETCHED = "A newer price is asked for; a running pipeline fetches it in a moment."
 _FAULTS = frozenset(
     {"unknown_symbol", "plan_restricted", "failed", "misconfigured", "endpoint_restricted", "quarantined"}
@@ -69,20 +80,23 @@ class _Found:
         return any(not price.fresh and not price.paused for price in self.reading.prices)
 
 
+@noun.command()
+@listing
 def show(
-    symbols: Sequence[str],
-    data_type: str | None,
-    csv: Path | None,
-    parquet: Path | None,
-    *,
-    as_json: bool,
+    symbols: Symbols,
+    data_type: AnyType = None,
+    as_json: Json = False,
+    as_csv: Csv = False,
+    decimals: Decimal = Decimals.POINT,
 ) -> None:
-    """Tell the latest prices of symbols, or of pairs such as fx_rate:EUR/USD, and ask for what is missing or stale.
+    """Show the latest prices of symbols: one for each data type that has one.
 
-    Of a symbol without a data type, only what is watched or held is asked for. Raises UnknownDataType, and
-    UnknownSymbol for one that is no instrument.
+    Missing and stale prices are requested: with a data type all, without one those that are watched or held.
+
+    \b
+    Example: pricing-pipeline price show AAPL fx_rate:EUR/USD
     """
-    with open_connection(load_settings()) as connection:
+    with open_connection() as connection:
         if data_type is not None:
             data_type_registry.active_data_type(connection, data_type)
         types = {known.data_type: known for known in data_type_registry.active_data_types(connection)}
@@ -92,19 +106,44 @@ def show(
         for named, symbol in pairs:
             if named is not None:
                 reads.require_instruments(connection, types[named], [symbol])
+        told = price_reader.told(connection, pairs)
         found = [_find(connection, symbol, named) for named, symbol in pairs]
         connection.commit()
-    wanted = list(dict.fromkeys(symbol for _, symbol in pairs))
-    prices = [price for one in found for price in one.reading.prices]
     if as_json:
-        print_json({"symbols": wanted, "prices": [price_content(price) for price in prices]})
-    elif not export.write(_COLUMNS, [asdict(price) for price in prices], csv, parquet) and prices:
-        _list(prices, {name for name, type_ in types.items() if type_.fetcher.is_daily})
+        print_json(told)
+    elif as_csv:
+        typer.echo(lines.prices_as_csv(told, decimals), nl=False)
+    elif told["prices"]:
+        _list_prices([price for one in found for price in one.reading.prices])
     for one in found:
         if not one.reading.prices:
             hint(_without_price(one, types))
-    if not as_json:
+    if not as_json and not as_csv:
         _hint_of_old(found)
+
+
+@noun.command()
+def why(symbol: Symbol, data_type: AnyType = None, as_json: Json = False) -> None:
+    """Say why the prices of a symbol are as old as they are, and what to do about it. It requests nothing.
+
+    \b
+    Example: pricing-pipeline price why AAPL --type equity_quote
+    """
+    with open_connection() as connection:
+        symbol = instruments.spelled_anywhere(connection, symbol)
+        if data_type is not None:
+            type_ = data_type_registry.active_data_type(connection, data_type)
+            reads.require_instruments(connection, type_, [symbol])
+        reasons = freshness.why(connection, symbol, data_type)
+        if not reasons:
+            raise _unknown(connection, symbol)
+    if as_json:
+        print_json({"symbol": symbol, "reasons": [asdict(reason) for reason in reasons]})
+        return
+    for reason in reasons:
+        typer.echo(
+            f"{reason.data_type}: {reason.state.replace('_', ' ')}. {reason.sentence[:1].upper()}{reason.sentence[1:]}."
+        )
 
 
 def _pair(word: str, types: Collection[str]) -> tuple[str | None, str]:
@@ -117,7 +156,7 @@ def _find(connection: Connection, symbol: str, data_type: str | None) -> _Found:
     # Asked before the read asks for anything: what has failed is known to fail.
     reasons = freshness.why(connection, symbol, data_type)
     reading = price_reader.read(connection, symbol, data_type)
-    # Asked after it: only of what waits is it known that its provider is stopped.
+    # Afterwards, because only waiting pairs show that their provider is stopped.
     stops = [why for why in freshness.why(connection, symbol, data_type) if why.is_stopped]
     known = [] if reading.prices else instruments.listed(connection, [symbol], None, _MOST_CLASSES)
     if not reading.prices and not known:
@@ -144,7 +183,7 @@ def _hint_of_old(found: Sequence[_Found]) -> None:
         )
 
 
-def _list(prices: Sequence[LatestPrice], daily: Collection[str]) -> None:
+def _list_prices(prices: Sequence[Price]) -> None:
     """A table of prices; the time of a daily value is its trading day."""
     several = len({price.symbol for price in prices}) > 1
     # The age says when a price was fetched, in less room.
@@ -158,9 +197,7 @@ def _list(prices: Sequence[LatestPrice], daily: Collection[str]) -> None:
                 price.data_type,
                 decimal(price.price),
                 price.currency,
-                price.observed_at.astimezone(UTC).date()
-                if price.data_type in daily
-                else moment(price.observed_at),
+                price.date or moment(price.observed_at),
                 *([moment(price.fetched_at)] if fetched else []),
                 duration(price.age_seconds),
                 _state(price),
@@ -173,25 +210,6 @@ def _list(prices: Sequence[LatestPrice], daily: Collection[str]) -> None:
     )
 
 
-def why(symbol: str, data_type: str | None, *, as_json: bool) -> None:
-    """Tell why prices are as old as they are. Raises UnknownDataType, and UnknownSymbol for what is no instrument."""
-    with open_connection(load_settings()) as connection:
-        symbol = instruments.spelled_anywhere(connection, symbol)
-        if data_type is not None:
-            type_ = data_type_registry.active_data_type(connection, data_type)
-            reads.require_instruments(connection, type_, [symbol])
-        reasons = freshness.why(connection, symbol, data_type)
-        if not reasons:
-            raise _unknown(connection, symbol)
-    if as_json:
-        print_json({"symbol": symbol, "reasons": [asdict(reason) for reason in reasons]})
-        return
-    for reason in reasons:
-        typer.echo(
-            f"{reason.data_type}: {reason.state.replace('_', ' ')}. {reason.sentence[:1].upper()}{reason.sentence[1:]}."
-        )
-
-
 def sentences_of(reasons: Sequence[Why]) -> str:
     """Why there is nothing newer, for each data type."""
     return "; ".join(f"{reason.data_type}: {reason.sentence}" for reason in reasons) + "."
@@ -202,7 +220,7 @@ def _unknown(connection: Connection, symbol: str) -> UnknownSymbol:
     return data_type_registry.unknown_symbol(connection, symbol, way)
 
 
-def _state(price: LatestPrice) -> str:
+def _state(price: Price) -> str:
     state = "paused" if price.paused else price.state.replace("_", " ")
     return state if price.frozen_since is None else f"{state}, the same since {moment(price.frozen_since)}"
 
@@ -243,3 +261,310 @@ def _what_will_come(found: _Found) -> str:
 
 def _remedy(symbol: str) -> str:
     return f"If there is no such instrument: pricing-pipeline instrument remove {symbol}"
+
+
+_DEFAULT_DAYS = 30
+_NOT_COUNTED = "not counted: "
+"""How `quality` begins to name payments that a total return does not count."""
+
+
+@noun.command()
+@listing
+def history(
+    symbols: Symbols,
+    data_type: Type,
+    from_: Annotated[
+        str | None,
+        typer.Option("--from", metavar="DATE", help="First day; default: 30 days before the last."),
+    ] = None,
+    to: Last = None,
+    believed_at: AsOf = None,
+    adjusted: Annotated[
+        str | None,
+        typer.Option("--adjust", metavar="BASIS", help="raw, splits or total; default: as stored."),
+    ] = None,
+    as_json: Json = False,
+    as_csv: Csv = False,
+    decimals: Decimal = Decimals.POINT,
+) -> None:
+    """Show the stored values of a symbol, or with --csv of several, between two days (UTC, both included), oldest
+    first.
+
+    \b
+    raw     as traded on their day
+    splits  divided by every split since
+    total   the same, and less the dividends since, for total return
+
+    \b
+    Example: pricing-pipeline price history IBM --type equity_daily --from 2008-09 --to 2009-03
+    """
+    first = None if from_ is None else day(from_, "--from")
+    last = None if to is None else day(to, "--to", last=True)
+    as_of = as_of_time(believed_at)
+    adjust = None if adjusted is None else basis(adjusted, "--adjust")
+    if len(symbols) > 1 and not as_csv:
+        raise typer.BadParameter("histories of several symbols are told as CSV: add --csv")
+    with open_connection() as connection:
+        today = calendars.today(connection)
+        days = price_reader.days(connection, first, last, _DEFAULT_DAYS)
+        type_ = data_type_registry.active_data_type(connection, data_type)
+        symbol, *others = dict.fromkeys(instruments.all_spelled_anywhere(connection, symbols))
+        if as_csv:
+            reads.require_instruments(connection, type_, [symbol, *others])
+            typer.echo(cells.table([lines.COLUMNS], decimals), nl=False)
+            span = (type_.data_type, days.start, days.end)
+            for each in (symbol, *others):
+                for part in price_reader.history_parts(
+                    connection, each, *span, as_of=as_of, adjust=adjust, in_digits=True
+                ):
+                    typer.echo(lines.as_csv(each, part, decimals), nl=False)
+            return
+        bars = price_reader.bars(
+            connection, symbol, data_type, days.start, days.end, as_of=as_of, adjust=adjust
+        )
+        if not bars:
+            reads.require_instruments(connection, type_, [symbol])
+        hints = [] if bars else [_what_is_missing(symbol, type_, days, as_of)]
+        warnings = untold_splits.warnings(connection, type_, symbol, days, adjust, as_of)
+        if bars and adjust in (Adjust.SPLITS, Adjust.TOTAL):
+            hints += _on_adjustment(connection, symbol, type_, bars, adjust, as_of, today)
+            hints += warnings
+    if as_json:
+        print_json(
+            {
+                "symbol": symbol,
+                "data_type": data_type,
+                "from": days.start,
+                "to": days.end,
+                "as_of": as_of,
+                "adjust": adjust,
+                "warnings": warnings,
+                "rows": bars,
+            }
+        )
+    elif bars:
+        _list_bars(type_, bars)
+        if adjust is None and any(bar.adjustment == Adjust.SPLITS for bar in bars):
+            hint("Their source has divided these prices by every split since their day.")
+    if as_of is not None and as_of > datetime.combine(today + timedelta(days=1), time(), UTC):
+        hints.insert(1, f"{moment(as_of)} {zone()} has not come yet; this is what is believed now.")
+    for sentence in hints:
+        hint(sentence)
+
+
+def _on_adjustment(
+    connection: Connection,
+    symbol: str,
+    type_: DataType,
+    bars: Sequence[Bar],
+    adjust: Adjust,
+    as_of: datetime | None,
+    today: date,
+) -> list[str]:
+    """What adjusted values rest on."""
+    known = actions.read(connection, type_.asset_class, symbol, as_of)
+    until = today if as_of is None else as_of.astimezone(UTC).date()
+    notes = {bar.quality.partition(_NOT_COUNTED)[2] for bar in bars if bar.quality} - {""}
+    sentences = [f"Of these prices some lack payments after them: {note}." for note in sorted(notes)]
+    return [*sentences, _what_is_counted(symbol, adjust, bars[0], until, [stored.action for stored in known])]
+
+
+def _list_bars(type_: DataType, bars: Sequence[Bar]) -> None:
+    numbers = ["open", "high", "low", "close", "volume"]
+    shown = [name for name in numbers if any(getattr(bar, name) is not None for bar in bars)]
+
+    def cells(bar: Bar) -> list[object]:
+        values = [getattr(bar, name) for name in shown]
+        when = bar.date or moment(bar.observed_at)
+        prices_ = ("" if value is None else decimal(value) for value in values)
+        return [
+            when,
+            *prices_,
+            bar.currency,
+            *([dropped(bar) and f"dropped: {dropped(bar)}"] if is_noted else []),
+        ]
+
+    def dropped(bar: Bar) -> str | None:
+        return bar.quality and bar.quality.partition(_NOT_COUNTED)[0].removesuffix("; ")
+
+    is_noted = any(map(dropped, bars))
+    headings = ["day" if type_.fetcher.is_daily else in_zone("time"), *shown, "", *([""] if is_noted else [])]
+    print_table(headings, map(cells, bars), right=shown)
+
+
+def _what_is_counted(
+    symbol: str, adjust: Adjust, first: Bar, until: date, known: Sequence[CorporateAction]
+) -> str:
+    """What an adjusted history rests on: the actions that a provider or a person has named, and no more."""
+    since = first.observed_at.astimezone(UTC).date()
+    later = [action for action in known if since < action.ex_on <= until]
+    ratios = [action for action in later if isinstance(action, Split)]
+    spin_offs = sum(isinstance(action, SpinOff) for action in ratios)
+    facts = [_counted(len(ratios) - spin_offs, "split")]
+    facts += [_counted(spin_offs, "spin-off")] if spin_offs else []
+    if adjust is Adjust.TOTAL:
+        gains = sum(isinstance(action, CapitalGain) for action in later)
+        facts.append(_counted(len(later) - len(ratios) - gains, "dividend"))
+        facts += [_counted(gains, "capital gain")] if gains else []
+    *others, newest = facts
+    counted = f"{', '.join(others)} and {newest}" if others else newest
+    sentence = f"These prices count what is known of {symbol} since {since}: {counted}."
+    if ratios and (adjust is Adjust.SPLITS or len(ratios) < len(later)):
+        return f"{sentence} `pricing-pipeline action list {symbol}` shows them."
+    return (
+        f"{sentence} How sources come to tell them: docs/documents.md#dividends-and-splits; `pricing-pipeline "
+        f"action add {symbol}` enters what you know."
+    )
+
+
+def _counted(number: int, word: str) -> str:
+    return f"{number or 'no'} {word}{'' if number == 1 else 's'}"
+
+
+def _what_is_missing(symbol: str, type_: DataType, days: Window, as_of: datetime | None) -> str:
+    sentence = f"nothing is stored of {symbol} {type_.data_type} from {days.start} to {days.end}."
+    if as_of is not None:
+        return f"{sentence[:-1]} that was believed at {iso(as_of)}."
+    if type_.contents is not Contents.PRICES:
+        return f"{sentence} It has {reads.read_by(type_, symbol)}"
+    if type_.history_from is None:
+        return f"{sentence} Its provider has no history; values gather while somebody watches it."
+    if days.end < type_.history_from:
+        return f"{sentence} Its history begins on {type_.history_from}."
+    return (
+        f"{sentence} This fetches it: pricing-pipeline backfill start {symbol} "
+        f"--type {type_.data_type} --from {max(days.start, type_.history_from)} --to {days.end}"
+    )
+
+
+_HOLIDAYS_TOLD = 5
+
+
+@noun.command()
+@listing
+def gaps(
+    symbol: Symbol,
+    data_type: AnyType = None,
+    from_: Annotated[
+        str | None,
+        typer.Option("--from", metavar="DATE", help="First day; default: where its history begins."),
+    ] = None,
+    to: Last = None,
+    as_json: Json = False,
+) -> None:
+    """Show the trading days of a symbol that have no value, and why: by the calendar of its exchange.
+
+    not_asked, failed and unreadable can be fetched by a backfill. provider_has_none is requested again automatically if
+    the day is recent or between stored days, and at once by `backfill start --again`. not_listed has no values.
+    quarantined waits for a person, queued is on its way, not_published will come.
+
+    \b
+    Example: pricing-pipeline price gaps IBM --type equity_daily --from 2012-01
+    """
+    first = None if from_ is None else day(from_, "--from")
+    last = None if to is None else day(to, "--to", last=True)
+    with open_connection() as connection:
+        symbol = instruments.spelled_anywhere(connection, symbol)
+        last_day = last_of(first, last, calendars.today(connection))
+        begins = {
+            name: first or min(since or last_day, last_day)
+            for name, since in _daily_types(connection, symbol, data_type)
+        }
+        gaps_of_type = {
+            name: calendars.gaps(connection, name, symbol, day, last_day) for name, day in begins.items()
+        }
+        closed = {
+            name: calendars.closed_days(connection, name, symbol, day, last_day)
+            for name, day in begins.items()
+        }
+        known = {name: calendars.known_to(connection, name, symbol) for name in gaps_of_type}
+        paused = {name for name in gaps_of_type if "paused" in backfills.left_out(connection, name, [symbol])}
+    if as_json:
+        print_json(
+            {
+                "symbol": symbol,
+                "to": last_day,
+                "gaps": [_gap_row(name, gap) for name in gaps_of_type for gap in gaps_of_type[name]],
+                "market_closed": closed,
+            }
+        )
+        return
+    _list_gaps(gaps_of_type)
+    for name, days in closed.items():
+        if days:
+            typer.echo(_holidays(name, days))
+    for name, gaps_ in gaps_of_type.items():
+        hint(_advice(symbol, name, gaps_, is_paused=name in paused))
+        until = known[name]
+        if until is not None and until[1] < last_day:
+            hint(
+                f"Trading days of {until[0]} are known to {until[1]} only: what lacks after that is not known."
+            )
+
+
+def _list_gaps(gaps_of_type: Mapping[str, Sequence[Gap]]) -> None:
+    rows = [
+        (name, gap.first_day, gap.last_day, gap.sessions, str(gap.kind), gap.detail)
+        for name, gaps in gaps_of_type.items()
+        for gap in gaps
+    ]
+    if rows:
+        headings = ["data type", "from", "to", "sessions", "kind", "why"]
+        print_table(headings, sorted(rows), right=["sessions"], long="why")
+
+
+def _holidays(data_type: str, days: Sequence[date]) -> str:
+    """A holiday lacks no value; listed with the gaps, it explains why its day has none."""
+    newest = ", ".join(day.isoformat() for day in days[-_HOLIDAYS_TOLD:])
+    if len(days) <= _HOLIDAYS_TOLD:
+        return f"{data_type}: the market was closed on {newest}"
+    return f"{data_type}: the market was closed on {len(days)} days; the last were {newest} (--json has all)"
+
+
+def _daily_types(
+    connection: Connection, symbol: str, wanted: str | None
+) -> Sequence[tuple[str, date | None]]:
+    if wanted is not None:
+        type_ = data_type_registry.active_data_type(connection, wanted)
+        reads.require_instruments(connection, type_, [symbol])
+        return [(type_.data_type, type_.history_from)]
+    rows = connection.execute(query("calendars.daily_types"), {"symbol": symbol}).all()
+    if not rows:
+        way = data_type_registry.misfit(connection, symbol) or "watching a symbol makes it known"
+        raise UnknownSymbol(
+            f"no data type of daily values applies to {symbol}. `pricing-pipeline type list` shows the types; {way}."
+        )
+    return [(row.data_type, row.history_from) for row in rows]
+
+
+def _gap_row(data_type: str, gap: Gap) -> dict[str, object]:
+    return {
+        "data_type": data_type,
+        "from": gap.first_day,
+        "to": gap.last_day,
+        "sessions": gap.sessions,
+        "kind": gap.kind.value,
+        "detail": gap.detail,
+    }
+
+
+def _advice(symbol: str, data_type: str, gaps: Sequence[Gap], *, is_paused: bool) -> str:
+    if not gaps:
+        return f"{data_type} of {symbol} has a value for every trading day that is known."
+    kinds = calendars.GapKind
+    fetchable = {kinds.NOT_ASKED, kinds.FAILED, kinds.UNREADABLE}
+    wanted = [gap for gap in gaps if gap.kind in fetchable]
+    if not wanted:
+        return f"Nothing of {data_type} is worth asking for again."
+    first = (
+        f"{symbol} is paused; first resume it: pricing-pipeline instrument resume {symbol}. "
+        if is_paused
+        else ""
+    )
+    return first + (
+        f"This fetches what was not asked for or failed: pricing-pipeline backfill start {symbol} "
+        f"--type {data_type} --from {wanted[0].first_day} --to {wanted[-1].last_day}"
+    )
+
+
+noun.command("export")(price_export.export)

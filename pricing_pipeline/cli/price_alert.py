@@ -5,12 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import timedelta
 from decimal import Decimal
-from typing import Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
 from pricing_pipeline.cli.arguments import number, seconds
 from pricing_pipeline.cli.database import open_connection, open_engine
+from pricing_pipeline.cli.options import Json, Limit, Type
 from pricing_pipeline.cli.output import (
     decimal,
     duration,
@@ -21,10 +22,16 @@ from pricing_pipeline.cli.output import (
     print_table,
 )
 from pricing_pipeline.cli.program import hint
-from pricing_pipeline.cli.style import in_zone
+from pricing_pipeline.cli.style import in_zone, listing, zoned
 from pricing_pipeline.operations import price_alerts, recipients
-from pricing_pipeline.operations.price_alerts import PriceAlert, Wanted
-from pricing_pipeline.settings import load_settings
+
+if TYPE_CHECKING:
+    from pricing_pipeline.operations.price_alerts import PriceAlert
+
+
+noun = typer.Typer()
+
+Id = Annotated[int, typer.Argument(metavar="ID", help="Of `price-alert list`.")]
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,22 +48,70 @@ class TypedOptions:
     hysteresis: str | None
 
 
-def add(recipient: str, symbol: str | None, data_type: str, typed: TypedOptions, *, as_json: bool) -> None:
-    """Add a price alert. Raises UnknownRecipient, UnknownDataType, and PricingError for one that is there already."""
+@noun.command()
+def add(
+    recipient: Annotated[
+        str, typer.Argument(metavar="RECIPIENT", help="Who is told; one of `recipient list`.")
+    ],
+    data_type: Type,
+    symbol: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="SYMBOL", help="Whose price; left out with --all-symbols.", show_default=False
+        ),
+    ] = None,
+    above: Annotated[
+        str | None, typer.Option("--above", metavar="PRICE", help="When the price goes above this.")
+    ] = None,
+    below: Annotated[
+        str | None, typer.Option("--below", metavar="PRICE", help="When the price goes below this.")
+    ] = None,
+    moved: Annotated[
+        str | None,
+        typer.Option("--moved", metavar="PERCENT", help="When the price has moved by this many percent."),
+    ] = None,
+    hysteresis: Annotated[
+        str | None,
+        typer.Option(
+            "--hysteresis",
+            metavar="AMOUNT|PERCENT%",
+            help="With --above or --below, how far the price must come back before it is told again: 0.5 or 1%.",
+        ),
+    ] = None,
+    stale: Annotated[
+        str | None, typer.Option("--stale", metavar="SPAN", help="When it has been stale for this long: 30m.")
+    ] = None,
+    each: Annotated[bool, typer.Option("--each", help="For each new price.")] = False,
+    pace: Annotated[
+        str | None,
+        typer.Option(
+            "--pace", metavar="SPAN", help="With --each, at most one message in this time; default: 1m."
+        ),
+    ] = None,
+    all_symbols: Annotated[
+        bool, typer.Option("--all-symbols", help="With --each, for all symbols of the data type.")
+    ] = False,
+    as_json: Json = False,
+) -> None:
+    """Tell a recipient when a price crosses a value, moves, grows stale, or is new.
+
+    \b
+    Example: pricing-pipeline price-alert add mailbox AAPL --type equity_quote --above 200
+    """
+    typed = TypedOptions(above, below, moved, stale, each, pace, all_symbols, hysteresis)
     condition, threshold, lasts = _condition(typed)
-    pace = _pace(typed, symbol)
-    hysteresis, hysteresis_in = _hysteresis(typed)
-    with open_engine(load_settings()) as engine, engine.begin() as connection:
-        wanted = Wanted(
+    amount, unit = _hysteresis(typed)
+    with open_engine() as engine, engine.begin() as connection:
+        wanted = price_alerts.Wanted(
             recipient,
             data_type,
             symbol,
             condition,
             threshold,
             lasts,
-            pace,
-            hysteresis=hysteresis,
-            hysteresis_in=hysteresis_in,
+            _pace(typed, symbol),
+            hysteresis=amount,
+            hysteresis_in=unit,
         )
         added = price_alerts.add(connection, wanted, login())
     if as_json:
@@ -74,9 +129,22 @@ def add(recipient: str, symbol: str | None, data_type: str, typed: TypedOptions,
         hint(_not_fetched(added))
 
 
-def list_(recipient: str | None, at_most: int, *, as_json: bool) -> None:
-    """Tell who is told of which prices. Raises UnknownRecipient."""
-    with open_connection(load_settings()) as connection:
+@noun.command("list")
+@listing
+def list_(
+    recipient: Annotated[
+        str | None,
+        typer.Option("--recipient", metavar="NAME", help="Only those of this recipient; default: all."),
+    ] = None,
+    at_most: Limit = 50,
+    as_json: Json = False,
+) -> None:
+    """List who is told of which prices.
+
+    \b
+    Example: pricing-pipeline price-alert list --recipient mailbox
+    """
+    with open_connection() as connection:
         if recipient is not None:
             recipients.find(connection, recipient)
         found = price_alerts.listed(connection, recipient, at_most + 1)
@@ -119,9 +187,15 @@ def list_(recipient: str | None, at_most: int, *, as_json: bool) -> None:
         hint(f"There are more; --limit shows more than {at_most}.")
 
 
-def show(id_: int, *, as_json: bool) -> None:
-    """Tell about one price alert. Raises UnknownPriceAlert."""
-    with open_connection(load_settings()) as connection:
+@noun.command()
+@zoned
+def show(id_: Id, as_json: Json = False) -> None:
+    """Show one price alert, and what it has seen and told.
+
+    \b
+    Example: pricing-pipeline price-alert show 3
+    """
+    with open_connection() as connection:
         alert = price_alerts.find(connection, id_)
     if as_json:
         print_json(alert.content)
@@ -143,9 +217,14 @@ def show(id_: int, *, as_json: bool) -> None:
     )
 
 
-def remove(id_: int, *, as_json: bool) -> None:
-    """End a price alert. Raises UnknownPriceAlert."""
-    with open_engine(load_settings()) as engine, engine.begin() as connection:
+@noun.command()
+def remove(id_: Id, as_json: Json = False) -> None:
+    """End a price alert. Waiting messages are still sent.
+
+    \b
+    Example: pricing-pipeline price-alert remove 3
+    """
+    with open_engine() as engine, engine.begin() as connection:
         was = price_alerts.remove(connection, id_)
     if as_json:
         print_json({"price_alert": id_, "removed": True})

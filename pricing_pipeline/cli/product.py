@@ -4,26 +4,40 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict
-from datetime import date, datetime
-from typing import Any
+from datetime import datetime
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from pricing_pipeline.cli import arguments
+from pricing_pipeline.cli.arguments import as_of_time, day
 from pricing_pipeline.cli.database import open_connection, open_engine
+from pricing_pipeline.cli.options import AsOf, Json, Limit, Symbol
 from pricing_pipeline.cli.output import decimal, duration, iso, moment, print_json, print_lines, print_table
 from pricing_pipeline.cli.program import hint
-from pricing_pipeline.cli.style import in_zone
+from pricing_pipeline.cli.style import in_zone, listing, zoned
 from pricing_pipeline.demand import instruments
 from pricing_pipeline.inventory import availability as slots
 from pricing_pipeline.inventory import products
-from pricing_pipeline.inventory.availability import Day, Offer, Question, StoredSlot
-from pricing_pipeline.settings import load_settings
+
+if TYPE_CHECKING:
+    from pricing_pipeline.inventory.availability import Day, Offer, StoredSlot
 
 
-def list_(at_most: int, *, as_json: bool) -> None:
-    """Tell which products there are, by symbol."""
-    with open_connection(load_settings()) as connection:
+noun = typer.Typer()
+
+
+@noun.command("list")
+@listing
+def list_(at_most: Limit = 100, as_json: Json = False) -> None:
+    """List products: their name, time zone, and when their slots were last confirmed.
+
+    `instrument pause` stops fetching one, `instrument resume` restarts it.
+
+    \b
+    Example: pricing-pipeline product list
+    """
+    with open_connection() as connection:
         known = products.products(connection, at_most + 1)
     shown = known[:at_most]
     if as_json:
@@ -54,9 +68,15 @@ def list_(at_most: int, *, as_json: bool) -> None:
         )
 
 
-def show(symbol: str, *, as_json: bool) -> None:
-    """Tell everything about a product but its slots. Raises UnknownSymbol."""
-    with open_connection(load_settings()) as connection:
+@noun.command()
+@zoned
+def show(symbol: Symbol, as_json: Json = False) -> None:
+    """Show a product: its options, its categories, and its time zone.
+
+    \b
+    Example: pricing-pipeline product show OCT-1001
+    """
+    with open_connection() as connection:
         symbol = instruments.spelled_anywhere(connection, symbol)
         product = products.product(connection, symbol)
         options = products.options(connection, symbol)
@@ -90,28 +110,45 @@ def show(symbol: str, *, as_json: bool) -> None:
         hint(f"not believed: {doubt.reason} (`pricing-pipeline quarantine show {doubt.value_id}`)")
 
 
+@noun.command()
+@listing
 def availability(
-    symbol: str,
-    first: date | None,
-    last: date | None,
-    pax: int,
-    currency: str | None,
-    *,
-    sellable: bool,
-    as_of: datetime | None,
-    as_json: bool,
+    symbol: Symbol,
+    from_: Annotated[
+        str | None,
+        typer.Option("--from", metavar="DATE", help="First local day; default: today where it is."),
+    ] = None,
+    to: Annotated[
+        str | None,
+        typer.Option("--to", metavar="DATE", help="Last local day; default: a week from the first."),
+    ] = None,
+    pax: Annotated[int, typer.Option("--pax", min=1, metavar="N", help="For this many people.")] = 1,
+    currency: Annotated[
+        str | None, typer.Option("--currency", metavar="CODE", help="Only what has prices in it.")
+    ] = None,
+    sellable: Annotated[
+        bool, typer.Option("--sellable", help="Only slots that this many people can book.")
+    ] = False,
+    believed_at: AsOf = None,
+    as_json: Json = False,
 ) -> None:
-    """Tell the slots of a product; of now, with a request for what is missing or stale, or of a moment in the past.
+    """Show the slots of a product: local times, places left, and the price of each category.
 
-    Raises UnknownSymbol and InvalidRange.
+    Missing and stale days are requested. --as-of shows what was believed then.
+
+    \b
+    Example: pricing-pipeline product availability OCT-1001 --from 2026-12-24 --pax 2 --sellable
     """
+    first = None if from_ is None else day(from_, "--from")
+    last = None if to is None else day(to, "--to")
+    as_of = as_of_time(believed_at)
     if currency is not None:
         currency = arguments.currency_code(currency, "--currency")
-    with open_connection(load_settings()) as connection:
+    with open_connection() as connection:
         symbol = instruments.spelled_anywhere(connection, symbol)
         product = products.product(connection, symbol)
         window = slots.days_of(connection, symbol, first, last, as_of)
-        days = slots.read(connection, Question(symbol, window, pax, currency, sellable, as_of))
+        days = slots.read(connection, slots.Question(symbol, window, pax, currency, sellable, as_of))
         is_requested = as_of is None and slots.request(connection, symbol, window.end)
         doubts = products.doubts(connection, symbol) if as_of is None else []
         connection.commit()
@@ -133,9 +170,23 @@ def availability(
     _hint_at(days, product, is_requested, as_of)
 
 
-def set_zone(symbol: str, time_zone: str | None, *, as_json: bool) -> None:
-    """Set the time zone of a product by hand, or take it back. Raises UnknownSymbol."""
-    with open_engine(load_settings()) as engine, engine.begin() as connection:
+@noun.command("set-zone")
+def set_zone(
+    symbol: Symbol,
+    zone: Annotated[
+        str, typer.Argument(metavar="ZONE", help="Its time zone, such as Europe/London, or none.")
+    ],
+    as_json: Json = False,
+) -> None:
+    """Set the time zone of a product, instead of its provider's; none undoes this.
+
+    Coming slots without an offset get new times. `task retry` repeats tasks that failed without a zone.
+
+    \b
+    Example: pricing-pipeline product set-zone OCT-1001 Europe/London
+    """
+    time_zone = None if zone == "none" else zone
+    with open_engine() as engine, engine.begin() as connection:
         symbol = instruments.spelled_anywhere(connection, symbol)
         moved = products.set_zone(connection, symbol, time_zone)
     if as_json:

@@ -1,6 +1,6 @@
 """How every command begins and ends: errors as one sentence, exit codes, log lines.
 
-What a command does stands in its own module. Nothing here imports anything slow, so that `--help` is quick.
+Nothing here imports anything slow, so that `--help` is quick.
 """
 
 from __future__ import annotations
@@ -9,11 +9,17 @@ import logging
 import os
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import MutableMapping, Sequence
+from functools import cache
+from importlib import import_module
+from importlib.machinery import ModuleSpec, PathFinder
+from importlib.util import LazyLoader
+from types import ModuleType
 from typing import Any, NoReturn
 
 import typer
 from typer.core import TyperGroup
+from typer.main import get_group
 
 from pricing_pipeline.domain.words import printable
 from pricing_pipeline.errors import PricingError
@@ -76,6 +82,48 @@ class Program(TyperGroup):
             raise
 
 
+class Noun(TyperGroup):
+    """A noun whose commands stand in the module of its name, which is imported when one of them is asked for."""
+
+    @property
+    def commands(self) -> MutableMapping[str, Any]:
+        """Its commands by their verbs."""
+        return _commands_of("data_type" if self.name == "type" else str(self.name).replace("-", "_"))
+
+    @commands.setter
+    def commands(self, none: object) -> None:
+        """Typer gives it none."""
+
+
+@cache
+def _commands_of(module: str) -> MutableMapping[str, Any]:
+    sys.meta_path.insert(0, _Deferring)
+    try:
+        noun: typer.Typer = import_module(f"pricing_pipeline.cli.{module}").noun
+    finally:
+        sys.meta_path.remove(_Deferring)
+    noun.rich_markup_mode = None  # as of the whole program, so that help is plain text
+    return get_group(noun).commands
+
+
+class _Deferring(PathFinder):
+    """Finds the modules that commands work with; each is run when something of it is first used.
+
+    So a command pays for what it uses, and its `--help` for nothing, although all imports stand at the top.
+    """
+
+    @classmethod
+    def find_spec(
+        cls, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        if not fullname.startswith("pricing_pipeline."):
+            return None
+        spec = super().find_spec(fullname, path, target)
+        if spec is not None and spec.loader is not None:
+            spec.loader = LazyLoader(spec.loader)
+        return spec
+
+
 class PlainLines(logging.Handler):
     """Log records as `warning: <message>` on whatever is standard error at the moment: progress bars swap it."""
 
@@ -84,7 +132,7 @@ class PlainLines(logging.Handler):
 
 
 def warn(message: str) -> None:
-    """Tell a person, beside the result, what they should know; never part of what scripts read."""
+    """Tell a person something besides the result, where scripts do not read it."""
     typer.echo(f"warning: {message}", err=True)
 
 

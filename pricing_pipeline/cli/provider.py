@@ -6,15 +6,17 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import asdict
 from datetime import date, timedelta
+from typing import TYPE_CHECKING, Annotated
 
 import typer
-from sqlalchemy import Connection
 
-from pricing_pipeline.cli.arguments import whole_number
-from pricing_pipeline.cli.database import open_connection, open_owner
+from pricing_pipeline.cli import provider_declare, provider_plan, provider_record, provider_symbols
+from pricing_pipeline.cli.arguments import byte_count, whole_number
+from pricing_pipeline.cli.database import load_settings, open_connection, open_owner, with_sandbox
 from pricing_pipeline.cli.limit import print_limits
+from pricing_pipeline.cli.options import Json, Provider
 from pricing_pipeline.cli.output import print_change, print_json, print_lines, print_table
-from pricing_pipeline.cli.provider_access import with_sandbox
+from pricing_pipeline.cli.style import listing
 from pricing_pipeline.domain.data_types import Fetcher
 from pricing_pipeline.domain.windows import Window
 from pricing_pipeline.errors import UnknownRule
@@ -23,13 +25,59 @@ from pricing_pipeline.providers.configured import call_url
 from pricing_pipeline.queue import forecast, limits
 from pricing_pipeline.registry import plans, provider_rules
 from pricing_pipeline.registry.declarations import provider_named
-from pricing_pipeline.registry.provider_rules import Batch
-from pricing_pipeline.settings import load_settings
+
+if TYPE_CHECKING:
+    from sqlalchemy import Connection
+
+    from pricing_pipeline.registry.provider_rules import Batch
+
+noun = typer.Typer()
+
+BatchSizes = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--batch-size",
+        metavar="FETCHER=SYMBOLS",
+        help="Most symbols of one call for latest prices, such as quote=1; repeatable.",
+    ),
+]
+BatchFroms = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--batch-from",
+        metavar="FETCHER=SYMBOLS",
+        help="Fewest symbols that share such a call; fewer are asked for one by one. Repeatable.",
+    ),
+]
+WindowBatchSizes = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--window-batch-size",
+        metavar="FETCHER=SYMBOLS",
+        help="Most symbols of one call for a span of days; repeatable.",
+    ),
+]
+WindowDays = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--window-days",
+        metavar="FETCHER=DAYS",
+        help="Most days of one call for spans, over all its symbols, or any; repeatable.",
+    ),
+]
+_SETTINGS = ("is_active", "max_in_flight", "request_delay_ms", "throttle_pause_seconds", "quota_bytes")
+_BATCH_SETTINGS = ("batch_size", "batch_from", "window_batch_size", "window_days_per_call")
 
 
-def list_(*, as_json: bool) -> None:
-    """Tell every provider, switched off ones too."""
-    with open_connection(load_settings()) as connection:
+@noun.command("list")
+@listing
+def list_(as_json: Json = False) -> None:
+    """List providers: what each can fetch, and what it serves.
+
+    \b
+    Example: pricing-pipeline provider list
+    """
+    with open_connection() as connection:
         providers = provider_rules.providers(connection)
     if as_json:
         print_json({"providers": [asdict(provider) for provider in providers]})
@@ -52,8 +100,14 @@ def list_(*, as_json: bool) -> None:
         typer.echo("no provider is known; docs/adding-a-provider.md tells how to add one.")
 
 
-def show(provider: str, *, as_json: bool) -> None:
-    """Tell everything about one provider. Raises UnknownProvider."""
+@noun.command()
+@listing
+def show(provider: Provider, as_json: Json = False) -> None:
+    """Show one provider: whether it may be called now, its limits and quota, its keys, and what it serves.
+
+    \b
+    Example: pricing-pipeline provider show twelvedata
+    """
     settings = load_settings()
     with open_connection(settings) as connection:
         credentials.require_provider(connection, provider)
@@ -113,6 +167,106 @@ def show(provider: str, *, as_json: bool) -> None:
         _print_batches(batches)
 
 
+noun.command()(provider_plan.use)
+noun.command()(provider_plan.undo)
+noun.command()(provider_declare.draft)
+noun.command()(provider_declare.declare)
+noun.command()(provider_declare.undeclare)
+noun.command()(provider_symbols.symbols)
+noun.command("try")(provider_declare.try_)
+noun.command()(provider_record.record)
+
+
+@noun.command()
+@listing
+def change(
+    provider: Provider,
+    is_active: Annotated[
+        bool | None, typer.Option("--active/--inactive", help="Whether it is called at all.")
+    ] = None,
+    max_in_flight: Annotated[
+        int | None,
+        typer.Option(metavar="CALLS", help="Calls of all workers together that may be in flight at once."),
+    ] = None,
+    delay_ms: Annotated[
+        int | None, typer.Option(metavar="MS", help="Least time between two calls of all workers together.")
+    ] = None,
+    pause_seconds: Annotated[
+        int | None,
+        typer.Option(metavar="SECONDS", help="First pause after a refusal for speed that names no time."),
+    ] = None,
+    quota: Annotated[
+        str | None, typer.Option(metavar="SIZE", help="Bytes allowed in 30 days, such as 40GB.")
+    ] = None,
+    batch_sizes: BatchSizes = None,
+    batch_froms: BatchFroms = None,
+    window_batch_sizes: WindowBatchSizes = None,
+    window_days: WindowDays = None,
+    as_json: Json = False,
+) -> None:
+    """Change how a provider is called; only the named options change. `limit set` changes its rate limits.
+
+    Tasks that only an inactive provider serves fail until it is active again or another one serves them. Other
+    changes apply from a drain's next claim. It needs the owner's URL.
+
+    \b
+    Example: pricing-pipeline provider change mfapi --delay-ms 500
+    """
+    given = {
+        "is_active": is_active,
+        "max_in_flight": max_in_flight,
+        "request_delay_ms": delay_ms,
+        "throttle_pause_seconds": pause_seconds,
+        "quota_bytes": None if quota is None else byte_count(quota, "--quota"),
+    }
+    changes = {column: value for column, value in given.items() if value is not None}
+    batches = _batches(
+        {
+            "--batch-size": batch_sizes or [],
+            "--batch-from": batch_froms or [],
+            "--window-batch-size": window_batch_sizes or [],
+            "--window-days": window_days or [],
+        }
+    )
+    if not (changes or batches):
+        raise typer.BadParameter("say what changes, such as --delay-ms 500 or --inactive")
+    with open_owner() as engine, engine.begin() as connection:
+        credentials.require_provider(connection, provider)
+        before = _settings(connection, provider)
+        provider_rules.change_provider(connection, provider, changes)
+        for fetcher, sizes in batches.items():
+            if not provider_rules.change_batch(connection, provider, fetcher, sizes):
+                raise UnknownRule(
+                    f"{provider} cannot be asked for {fetcher!r}. `pricing-pipeline provider show {provider}` shows "
+                    "what it can be asked for."
+                )
+        for batch in provider_rules.batches(connection, provider):
+            if batch.fetcher in batches:
+                _check_batch(connection, provider, batch, batches[batch.fetcher].keys())
+        after = _settings(connection, provider)
+    print_change({"provider": provider}, before, after, as_json=as_json)
+
+
+@noun.command()
+def probe(provider: Provider, as_json: Json = False) -> None:
+    """Let the next task of a provider with an open breaker be its probe, without waiting.
+
+    If it is answered, the breaker closes. It needs the owner's URL.
+
+    \b
+    Example: pricing-pipeline provider probe twelvedata
+    """
+    with open_owner() as engine, engine.begin() as connection:
+        credentials.require_provider(connection, provider)
+        is_open = provider_rules.probe(connection, provider)
+    if as_json:
+        print_json({"provider": provider, "probed": is_open})
+    elif is_open:
+        typer.echo(f"The next task of {provider} is the probe. If it is answered, the breaker closes.")
+    else:
+        typer.echo(f"The breaker of {provider} is not open; nothing has changed.")
+
+
 def _address_words(address: str | None, base_url: str, *, is_sandbox: bool) -> str:
     if address is None:
         return f"{base_url}, not asked while PRICING_SANDBOX is on: the sandbox does not know it"
@@ -135,40 +289,6 @@ def _print_batches(batches: Sequence[Batch]) -> None:
         ],
         right=numbers,
     )
-
-
-_SETTINGS = ("is_active", "max_in_flight", "request_delay_ms", "throttle_pause_seconds", "quota_bytes")
-
-
-_BATCH_SETTINGS = ("batch_size", "batch_from", "window_batch_size", "window_days_per_call")
-
-
-def change(
-    provider: str,
-    changes: Mapping[str, int | bool],
-    batches: Mapping[str, Mapping[str, int | None]],
-    *,
-    as_json: bool,
-) -> None:
-    """Change how a provider is called, and how large calls are, by fetcher; as the owner.
-
-    Raises UnknownProvider and UnknownRule.
-    """
-    with open_owner(load_settings()) as engine, engine.begin() as connection:
-        credentials.require_provider(connection, provider)
-        before = _settings(connection, provider)
-        provider_rules.change_provider(connection, provider, changes)
-        for fetcher, sizes in batches.items():
-            if not provider_rules.change_batch(connection, provider, fetcher, sizes):
-                raise UnknownRule(
-                    f"{provider} cannot be asked for {fetcher!r}. `pricing-pipeline provider show {provider}` shows "
-                    "what it can be asked for."
-                )
-        for batch in provider_rules.batches(connection, provider):
-            if batch.fetcher in batches:
-                _check_batch(connection, provider, batch, batches[batch.fetcher].keys())
-        after = _settings(connection, provider)
-    print_change({"provider": provider}, before, after, as_json=as_json)
 
 
 def _check_batch(connection: Connection, provider: str, batch: Batch, changed: Set[str]) -> None:
@@ -206,7 +326,7 @@ def _settings(connection: Connection, provider: str) -> dict[str, object]:
     }
 
 
-def batches(words: Mapping[str, Sequence[str]]) -> dict[str, dict[str, int | None]]:
+def _batches(words: Mapping[str, Sequence[str]]) -> dict[str, dict[str, int | None]]:
     """How large a call may be, by fetcher and column, from each option's words such as quote=1. Else a usage error."""
     settings: defaultdict[str, dict[str, int | None]] = defaultdict(dict)
     for option, column in zip(words, _BATCH_SETTINGS, strict=True):
@@ -217,16 +337,3 @@ def batches(words: Mapping[str, Sequence[str]]) -> dict[str, dict[str, int | Non
             is_any = column == "window_days_per_call" and size == "any"
             settings[fetcher][column] = None if is_any else whole_number(size, f"{option} {fetcher}")
     return settings
-
-
-def probe(provider: str, *, as_json: bool) -> None:
-    """Let the next task be the probe of an open breaker, as the owner. Raises UnknownProvider."""
-    with open_owner(load_settings()) as engine, engine.begin() as connection:
-        credentials.require_provider(connection, provider)
-        is_open = provider_rules.probe(connection, provider)
-    if as_json:
-        print_json({"provider": provider, "probed": is_open})
-    elif is_open:
-        typer.echo(f"The next task of {provider} is the probe. If it is answered, the breaker closes.")
-    else:
-        typer.echo(f"The breaker of {provider} is not open; nothing has changed.")

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from pydantic import SecretStr
-from sqlalchemy import Engine
-
+from pricing_pipeline.cli.database import with_sandbox
 from pricing_pipeline.errors import PricingError
 from pricing_pipeline.keys import credentials, master_keys
-from pricing_pipeline.processes import home
-from pricing_pipeline.providers.base import Provider
 from pricing_pipeline.providers.configured import call_url, keys_in_use
 from pricing_pipeline.providers.sent import DEFAULT_KEY_NAME, check_agent, echoes_of
 from pricing_pipeline.registry import provider_rules
 from pricing_pipeline.registry.declarations import provider_named
-from pricing_pipeline.settings import Settings
+
+if TYPE_CHECKING:
+    from pydantic import SecretStr
+    from sqlalchemy import Engine
+
+    from pricing_pipeline.providers.base import Provider
+    from pricing_pipeline.settings import Settings
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,15 +37,8 @@ class Access:
         return min(self.keys, default=DEFAULT_KEY_NAME)
 
 
-def with_sandbox(settings: Settings) -> Settings:
-    """The settings, with the address at which the sandbox of a running pipeline answers: its port may be any."""
-    if settings.sandbox_url is not None:
-        return settings
-    return settings.model_copy(update={"sandbox_url": home.urls(settings.home).get("sandbox")})
-
-
 def access_to(engine: Engine, settings: Settings, provider: str) -> Access:
-    """The address and the keys of a provider; no key if there is none, or none is needed. Raises CredentialError."""
+    """The address and the keys of a provider; no key if none is stored or needed. Raises CredentialError."""
     with engine.connect() as connection:
         (about,) = provider_rules.providers(connection, provider)
         known = credentials.stored(connection, provider)
@@ -73,7 +69,7 @@ def access_to(engine: Engine, settings: Settings, provider: str) -> Access:
 
 
 def _check_agent(engine: Engine, settings: Settings) -> None:
-    """Raise SettingsError if the User-Agent contains a stored key, of whatever provider: all would learn it."""
+    """Raise SettingsError if the User-Agent contains a stored key of any provider: all would learn it."""
     if settings.user_agent is None or settings.sandbox:
         return
     with engine.connect() as connection:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from typing import TYPE_CHECKING, Annotated
 
 import typer
-from sqlalchemy import Connection, Engine
 
 from pricing_pipeline.cli import key
-from pricing_pipeline.cli.database import open_owner
+from pricing_pipeline.cli.database import load_settings, open_owner
+from pricing_pipeline.cli.options import Json, Provider
 from pricing_pipeline.cli.output import listed, print_json, print_table
 from pricing_pipeline.cli.program import hint
 from pricing_pipeline.cli.provider_access import Access, access_to
@@ -17,46 +18,76 @@ from pricing_pipeline.db.query_loader import query
 from pricing_pipeline.domain.data_types import Fetcher
 from pricing_pipeline.errors import KeyRefused, PricingError, ProviderError
 from pricing_pipeline.keys import credentials
-from pricing_pipeline.providers.base import key_setting
+from pricing_pipeline.providers.base import check_key, key_setting
 from pricing_pipeline.providers.client import ProviderClient
-from pricing_pipeline.providers.fetched import Fetched
 from pricing_pipeline.providers.sent import DEFAULT_KEY_NAME
 from pricing_pipeline.queue import limits
 from pricing_pipeline.registry import data_type_registry, plans, provider_rules
-from pricing_pipeline.registry.plans import Change, Plan
-from pricing_pipeline.settings import Settings, load_settings
+
+if TYPE_CHECKING:
+    from sqlalchemy import Connection, Engine
+
+    from pricing_pipeline.providers.fetched import Fetched
+    from pricing_pipeline.registry.plans import Change, Check, Plan
+    from pricing_pipeline.settings import Settings
 
 _EXAMPLES = (1, 5, 20, 100)
 """Numbers of watched symbols, to show how often each is fetched."""
 
 
 def use(
-    provider: str,
-    plan_name: str | None,
-    *,
-    symbols: int,
-    minute: int | None,
-    day: int | None,
-    is_checked: bool | None,
-    as_json: bool,
+    provider: Provider,
+    plan_name: Annotated[
+        str | None,
+        typer.Option("--plan", metavar="PLAN", help="Your plan there; left out, the plans are listed."),
+    ] = None,
+    symbols: Annotated[
+        int,
+        typer.Option(
+            "--symbols", metavar="N", min=1, help="How many quotes will be watched; sets their TTL."
+        ),
+    ] = 20,
+    minute: Annotated[
+        int | None,
+        typer.Option("--minute", metavar="UNITS", min=1, help="What your plan allows in a minute."),
+    ] = None,
+    day: Annotated[
+        int | None,
+        typer.Option("--day", metavar="UNITS", min=1, help="What your plan allows in a day of UTC."),
+    ] = None,
+    is_checked: Annotated[
+        bool | None,
+        typer.Option(
+            "--check/--no-check",
+            help="Try the key with one call first; default: only while nothing was answered.",
+        ),
+    ] = None,
+    as_json: Json = False,
 ) -> None:
-    """Write a plan, after a call that tries the key. Raises PricingError; then nothing has changed."""
+    """Use a provider from now on, and write the limits, batches, data types and TTLs of its plan.
+
+    It asks for the key, without showing it, if none is stored. It says what it changed, and how often each price can
+    be fetched. Another plan replaces it; `provider undo` undoes it.
+
+    \b
+    Example: pricing-pipeline provider use twelvedata --plan free
+    """
     settings = load_settings()
     with open_owner(settings) as engine:
         with engine.connect() as connection:
             credentials.require_provider(connection, provider)
-        name, plan = _chosen(provider, plan_name, minute, day)
+            name, plan = _chosen(connection, provider, plan_name, minute, day)
         access = _access(engine, settings, provider)
         if is_checked is None:
             is_checked = not _has_worked(engine, provider, access)
-        is_tried = is_checked and not settings.sandbox
-        fetched = _try(engine, settings, provider, plan, access) if is_tried else None
+        check = plan.check if is_checked and not settings.sandbox else None
+        fetched = None if check is None else _try(engine, settings, provider, plan, check, access)
         with engine.begin() as connection:
             changes = plans.use(connection, provider, name, plan, symbols)
             if access.new_key is not None:
                 stored = key.store_new(connection, settings, provider, access.new_key)
-            if fetched is not None:
-                _count(connection, provider, access.key_name, plan, fetched)
+            if check is not None and fetched is not None:
+                _count(connection, provider, access.key_name, plan, check, fetched)
             slower = _slower_types(connection, plan, symbols)
         if access.new_key is not None:
             key.hint_of_stored(provider, access.new_key, *stored)
@@ -77,7 +108,7 @@ def use(
         )
         return
     if fetched is not None:
-        typer.echo(f"{provider} answers: {_first_value(fetched)}.")
+        typer.echo(f"{provider} answers: {_newest_value(fetched)}.")
     typer.echo(f"{provider} is in use with the plan {name}: {plan.title}.")
     _print_changes(changes)
     _print_pace(plan, symbols, slower)
@@ -89,32 +120,13 @@ def use(
         )
 
 
-def _hint_of_shell(settings: Settings, provider: str, access: Access, *, is_tried: bool) -> None:
-    """Say what the pipeline needs as well of the settings of this shell."""
-    if is_tried and settings.user_agent is not None:
-        hint("this call was made with PRICING_USER_AGENT of this shell. Set it where `up` is started, too.")
-    if access.is_from_environment and not settings.sandbox:
-        hint(
-            f"the key comes from {key_setting(provider)} here. The pipeline needs it, too: set it where `up` is "
-            f"started, or store it: pricing-pipeline key set {provider}"
-        )
+def undo(provider: Provider, as_json: Json = False) -> None:
+    """Restore the settings of a provider from before `provider use`. Types that it added are retired.
 
-
-def _chosen(provider: str, name: str | None, minute: int | None, day: int | None) -> tuple[str, Plan]:
-    """The plan with the limits that the user has named. Raises PricingError if one is missing."""
-    name, plan = plans.plan_of(provider, name)
-    plan = plan.with_limits(minute=minute, day=day)
-    if plan.missing:
-        options = " and ".join(f"--{limit} UNITS" for limit in plan.missing)
-        raise PricingError(
-            f"the plan {name} of {provider} needs {options}. Your account at {provider} shows them."
-        )
-    return name, plan
-
-
-def undo(provider: str, *, as_json: bool) -> None:
-    """Restore the settings from before the plan in use. Raises UnknownPlan if there is none."""
-    with open_owner(load_settings()) as engine, engine.begin() as connection:
+    \b
+    Example: pricing-pipeline provider undo twelvedata
+    """
+    with open_owner() as engine, engine.begin() as connection:
         credentials.require_provider(connection, provider)
         changes = plans.undo(connection, provider)
         left = plans.routes_of_symbols(connection, provider)
@@ -139,6 +151,31 @@ def undo(provider: str, *, as_json: bool) -> None:
         )
 
 
+def _hint_of_shell(settings: Settings, provider: str, access: Access, *, is_tried: bool) -> None:
+    """Say what the pipeline needs as well of the settings of this shell."""
+    if is_tried and settings.user_agent is not None:
+        hint("this call was made with PRICING_USER_AGENT of this shell. Set it where `up` is started, too.")
+    if access.is_from_environment and not settings.sandbox:
+        hint(
+            f"the key comes from {key_setting(provider)} here. The pipeline needs it, too: set it where `up` is "
+            f"started, or store it: pricing-pipeline key set {provider}"
+        )
+
+
+def _chosen(
+    connection: Connection, provider: str, name: str | None, minute: int | None, day: int | None
+) -> tuple[str, Plan]:
+    """The plan with the limits that the user has named. Raises PricingError if one is missing."""
+    name, plan = plans.plan_of(connection, provider, name)
+    plan = plan.with_limits(minute=minute, day=day)
+    if plan.missing:
+        options = " and ".join(f"--{limit} UNITS" for limit in plan.missing)
+        raise PricingError(
+            f"the plan {name} of {provider} needs {options}. Your account at {provider} shows them."
+        )
+    return name, plan
+
+
 def _access(engine: Engine, settings: Settings, provider: str) -> Access:
     """The address and the keys of a provider. Asks for a key if one is needed and none is there."""
     access = access_to(engine, settings, provider)
@@ -155,22 +192,26 @@ def _has_worked(engine: Engine, provider: str, access: Access) -> bool:
         return access.new_key is None and about.is_active and limits.has_answered(connection, provider)
 
 
-def _try(engine: Engine, settings: Settings, provider: str, plan: Plan, access: Access) -> Fetched:
+def _try(
+    engine: Engine, settings: Settings, provider: str, plan: Plan, check: Check, access: Access
+) -> Fetched:
     """Make the one call that tries the key. Raises PricingError with what the provider says."""
     service, agent = access.service, settings.user_agent
     with ProviderClient(service, access.base_url, access.keys, user_agent=agent) as client:
         try:
             fetched = client.fetch(
-                _fetcher(plan),
-                [plan.check.symbol],
+                Fetcher(plan.types[check.type].about.fetcher),
+                [check.symbol],
                 key_name=access.key_name,
-                asset_class=plans.known_type(plan.check.type).asset_class,
+                asset_class=plan.types[check.type].about.asset_class,
             )
         except ProviderError as error:
             if isinstance(error, KeyRefused) and service.needs_key:
+                words = str(error).replace(check_key(provider), "").rstrip()
+                replaced = f"`pricing-pipeline key set {provider}` replaces the stored one. "
                 raise PricingError(
-                    f"{provider} does not accept the key. Copy it again from your account there; "
-                    f"`pricing-pipeline key set {provider}` replaces a stored one. Nothing has changed."
+                    f"{provider} does not accept the key. {words} Copy it again from your account there. "
+                    f"{'' if access.new_key else replaced}Nothing has changed."
                 ) from error
             with engine.connect() as connection:
                 message = limits.message_of(connection, provider, error)
@@ -180,26 +221,26 @@ def _try(engine: Engine, settings: Settings, provider: str, plan: Plan, access: 
     return fetched
 
 
-def _fetcher(plan: Plan) -> Fetcher:
-    return Fetcher(plans.known_type(plan.check.type).fetcher)
-
-
-def _count(connection: Connection, provider: str, key_name: str, plan: Plan, fetched: Fetched) -> None:
+def _count(
+    connection: Connection, provider: str, key_name: str, plan: Plan, check: Check, fetched: Fetched
+) -> None:
     parameters = {
         "provider": provider,
         "key_name": key_name,
-        "data_type": plan.check.type,
-        "symbol": plan.check.symbol,
-        "fetcher": _fetcher(plan).value,
+        "data_type": check.type,
+        "symbol": check.symbol,
+        "fetcher": plan.types[check.type].about.fetcher,
         "wire_bytes": [fetched.wire_bytes, *fetched.page_bytes],
         "http_status": fetched.http_status,
     }
     connection.execute(query("plans.count_check"), parameters)
 
 
-def _first_value(fetched: Fetched) -> str:
-    for row in fetched.answer.observations:
-        return f"{row.symbol} {row.close:f} {row.currency or ''}".rstrip()
+def _newest_value(fetched: Fetched) -> str:
+    rows = fetched.answer.observations
+    if rows:
+        row = max(rows, key=lambda one: one.observed_at)
+        return f"{row.symbol} {row.close:f} {row.currency or ''}".rstrip() + f" of {row.observed_at:%Y-%m-%d}"
     for record in fetched.answer.records:
         return f"a record about {record.symbol}"
     return "nothing about what it was asked for"
@@ -219,7 +260,7 @@ def _slower_types(connection: Connection, plan: Plan, symbols: int) -> dict[str,
     slower = {}
     for name, kind in plan.types.items():
         about = data_type_registry.about(connection, name)
-        if about is not None and plans.known_type(name).fetcher == "quote":
+        if about is not None and kind.about.fetcher == "quote":
             minutes = int(about["ttl_minutes"])
             if minutes > max(kind.at_least, plan.refresh_minutes(symbols)):
                 slower[name] = minutes
@@ -227,8 +268,7 @@ def _slower_types(connection: Connection, plan: Plan, symbols: int) -> dict[str,
 
 
 def _print_pace(plan: Plan, symbols: int, slower: Mapping[str, int]) -> None:
-    fetchers = {plans.known_type(name).fetcher for name in plan.types}
-    if "quote" not in fetchers:
+    if all(kind.about.fetcher != "quote" for kind in plan.types.values()):
         return
     counts = sorted({*_EXAMPLES, symbols})
     print_table(

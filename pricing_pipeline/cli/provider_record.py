@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 from uuid import uuid4
 
 import typer
-from sqlalchemy import Engine
 
-from pricing_pipeline.cli.database import open_owner
+from pricing_pipeline.cli.database import load_settings, open_owner
+from pricing_pipeline.cli.options import Json, Provider, Symbols
 from pricing_pipeline.cli.output import print_json
 from pricing_pipeline.cli.program import hint
 from pricing_pipeline.cli.provider_access import access_to
@@ -21,14 +22,19 @@ from pricing_pipeline.domain.calls import Call, Response, Task
 from pricing_pipeline.domain.data_types import Fetcher
 from pricing_pipeline.errors import PricingError, SettingsError, UnknownDataType
 from pricing_pipeline.keys import credentials
-from pricing_pipeline.providers.base import Provider, Request, give_key
+from pricing_pipeline.providers.base import Request, give_key
 from pricing_pipeline.providers.client import MAX_BYTES, MAX_DOCUMENT_BYTES, ProviderClient
 from pricing_pipeline.queue import limits
 from pricing_pipeline.queue.pages import BY_HAND_SECONDS, CallByHand, ClaimedPages
-from pricing_pipeline.refresh import storages
+from pricing_pipeline.refresh import writing
 from pricing_pipeline.registry import data_type_registry, plans, spellings
 from pricing_pipeline.registry.declarations import provider_named
-from pricing_pipeline.settings import Settings, load_settings
+
+if TYPE_CHECKING:
+    from sqlalchemy import Engine
+
+    from pricing_pipeline.providers import base
+    from pricing_pipeline.settings import Settings
 
 _WHO = "provider record"
 
@@ -37,7 +43,7 @@ _WHO = "provider record"
 class _Wanted:
     """A call that is to be recorded."""
 
-    provider: Provider
+    provider: base.Provider
     data_type: str
     fetcher: Fetcher
     symbols: list[str]
@@ -45,15 +51,25 @@ class _Wanted:
 
 
 def record(
-    provider: str,
-    symbols: Sequence[str],
-    types: Sequence[str],
-    folder: Path,
-    *,
-    is_forced: bool,
-    as_json: bool,
+    provider: Provider,
+    symbols: Symbols,
+    types: Annotated[
+        list[str], typer.Option("--type", metavar="TYPE", help="A data type of `type list`; repeatable.")
+    ],
+    folder: Annotated[
+        Path, typer.Option("--out", metavar="FOLDER", help="Where the files go, in a folder of the provider.")
+    ] = Path("recordings"),
+    is_forced: Annotated[bool, typer.Option("--force", help="Replace files of the same name.")] = False,
+    as_json: Json = False,
 ) -> None:
-    """Make one call for each data type and record it. Raises PricingError before the first call if one cannot be."""
+    """Make one call for each data type, and write request and answer to files, without your keys.
+
+    The calls count and keep to the limits, as those of workers do. Refusals are recorded, too; no price is stored.
+    `sandbox --recordings FOLDER` replays the files. It needs the owner's URL.
+
+    \b
+    Example: pricing-pipeline provider record yahoo AAPL --type equity_quote
+    """
     settings = load_settings()
     with open_owner(settings) as engine:
         wanted = [
@@ -139,7 +155,7 @@ def _planned(data_type: str) -> tuple[str, str]:
         return known.fetcher, known.asset_class
     except KeyError:
         raise UnknownDataType(
-            f"there is no data type {data_type!r}. `pricing-pipeline type list` shows those there are."
+            f"there is no data type {data_type!r}. `pricing-pipeline type list` lists them."
         ) from None
 
 
@@ -149,7 +165,7 @@ def _record(engine: Engine, settings: Settings, client: ProviderClient, wanted: 
     seen: list[tuple[Request, Response]] = []
     error: PricingError | None = None
     try:
-        prepared = storages.prepare(engine, _call(wanted, call_id, key_name, at))
+        prepared = writing.prepare(engine, _call(wanted, call_id, key_name, at))
         fetched = client.fetch(
             wanted.fetcher,
             wanted.symbols,

@@ -8,22 +8,28 @@ import sys
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict
-from typing import Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from pricing_pipeline.cli.database import open_connection, open_engine
+from pricing_pipeline.cli.database import load_settings, open_connection, open_engine
+from pricing_pipeline.cli.options import AnySymbol, AnyType, Json, Reason, User
 from pricing_pipeline.cli.output import decimal, iso, login, moment, print_json, print_table, printable
 from pricing_pipeline.cli.program import hint
-from pricing_pipeline.cli.style import in_zone
+from pricing_pipeline.cli.style import in_zone, listing, zoned
+from pricing_pipeline.domain.states import Decided
 from pricing_pipeline.errors import UnknownValue
-from pricing_pipeline.prices import quarantined_values
-from pricing_pipeline.prices.quarantined_values import Decision, Neighbour, QuarantinedValue
-from pricing_pipeline.quarantine import opinions, reviews
-from pricing_pipeline.quarantine.opinions import Opinion
+from pricing_pipeline.quarantine import opinions, quarantined_values, reviews
 from pricing_pipeline.registry import data_type_registry
-from pricing_pipeline.settings import load_settings
 
+if TYPE_CHECKING:
+    from pricing_pipeline.quarantine.opinions import Opinion
+    from pricing_pipeline.quarantine.quarantined_values import Decision, Neighbour, QuarantinedValue
+
+noun = typer.Typer()
+
+Ids = Annotated[list[int], typer.Argument(metavar="ID", min=1, help="Ids of `quarantine list`.")]
+Level = Annotated[bool, typer.Option("--level", help="Also all consecutive quarantined values on its level.")]
 _MANY = 20
 """Values on which is decided together, beyond which only their number is told."""
 _EXCERPT = 600
@@ -32,11 +38,26 @@ _VERDICTS = {"agrees": "it agrees", "disagrees": "it disagrees"}
 _PLACES = {"before": "before it", "same": "at its time", "after": "after it", "other type": "elsewhere"}
 
 
+@noun.command("list")
+@listing
 def list_(
-    data_type: str | None, symbol: str | None, status: str | None, at_most: int, *, as_json: bool
+    symbol: AnySymbol = None,
+    data_type: AnyType = None,
+    state: Annotated[
+        Decided, typer.Option("--status", help="Only values in this state.")
+    ] = Decided.QUARANTINED,
+    at_most: Annotated[
+        int, typer.Option("--limit", min=1, help="Show at most this many rows, the newest first.")
+    ] = 50,
+    as_json: Json = False,
 ) -> None:
-    """List the quarantined values with the reasons; those that came last first."""
-    with open_connection(load_settings()) as connection:
+    """List values that a provider sent and that are not believed, the latest first.
+
+    \b
+    Example: pricing-pipeline quarantine list AAPL --type equity_daily
+    """
+    status = None if state is Decided.ALL else state.value
+    with open_connection() as connection:
         values = quarantined_values.listed(connection, data_type, symbol, at_most, status)
         second_opinions = opinions.of(connection, [value.value_id for value in values])
     if as_json:
@@ -92,22 +113,44 @@ def list_(
         typer.echo(f"no value is {status}." if status else "no value was ever quarantined.")
 
 
-def show(value_id: int, *, ask: bool, as_json: bool) -> None:
-    """Tell everything about one value, after asking another provider if so wanted. Raises UnknownValue."""
-    with open_connection(load_settings()) as connection:
+@noun.command()
+@listing
+def show(
+    value_id: Annotated[int, typer.Argument(metavar="ID", help="Of `quarantine list`.")],
+    body: Annotated[
+        bool,
+        typer.Option("--body", help="Write the answer that brought it, byte for byte, and nothing else."),
+    ] = False,
+    ask: Annotated[
+        bool,
+        typer.Option("--ask", help="Ask the next provider of its route first: one call, if limits allow."),
+    ] = False,
+    as_json: Json = False,
+) -> None:
+    """Show one quarantined value: why it is not believed, what is stored around it, what others say, and its answer.
+
+    \b
+    Example: pricing-pipeline quarantine show 17 --ask
+    """
+    if body and (as_json or ask):
+        raise typer.BadParameter("--body writes what the provider sent; leave it out with --json and --ask")
+    if body:
+        _write_answer(value_id)
+        return
+    with open_connection() as connection:
         value = quarantined_values.show(connection, value_id)
     if value is None:
         raise _unknown(value_id)
     refusal = _ask(value_id) if ask else None
-    with open_connection(load_settings()) as connection:
+    with open_connection() as connection:
         second_opinions = opinions.of(connection, [value_id]).get(value_id, [])
         neighbours = quarantined_values.neighbours(connection, value_id)
-        body = quarantined_values.body(connection, value_id)
+        brought = quarantined_values.body(connection, value_id)
         level = quarantined_values.level(connection, value_id)
         is_active = value.data_type in {
             type_.data_type for type_ in data_type_registry.active_data_types(connection)
         }
-    answer = None if body is None else body.decode("utf-8", "replace")
+    answer = None if brought is None else brought.decode("utf-8", "replace")
     if as_json:
         print_json(
             {
@@ -125,6 +168,37 @@ def show(value_id: int, *, ask: bool, as_json: bool) -> None:
             hint(f"Nobody was asked: {refusal}.")
 
 
+@noun.command()
+@zoned
+def release(
+    ids: Ids, level: Level = False, reason: Reason = None, user: User = None, as_json: Json = False
+) -> None:
+    """Release quarantined values: each is stored exactly as its provider sent it.
+
+    Each enters the history, and becomes the latest price if none is newer. The exit code is 1 if one could not.
+    --level decides on a whole level, such as all days before a change of face value.
+
+    \b
+    Example: pricing-pipeline quarantine release 17 18 --reason "checked with the exchange"
+    """
+    if not _decide(ids, user, reason, release=True, level=level, as_json=as_json):
+        raise typer.Exit(1)
+
+
+@noun.command()
+@zoned
+def reject(
+    ids: Ids, level: Level = False, reason: Reason = None, user: User = None, as_json: Json = False
+) -> None:
+    """Reject quarantined values for good. If one comes again it is only counted.
+
+    \b
+    Example: pricing-pipeline quarantine reject 17 --reason "pence for pounds"
+    """
+    if not _decide(ids, user, reason, release=False, level=level, as_json=as_json):
+        raise typer.Exit(1)
+
+
 def _ask(value_id: int) -> str | None:
     from pricing_pipeline.keys.clients import open_clients
 
@@ -133,9 +207,9 @@ def _ask(value_id: int) -> str | None:
         return opinions.ask(engine, clients, value_id, f"{socket.gethostname()}:{os.getpid()}")
 
 
-def write_body(value_id: int) -> None:
+def _write_answer(value_id: int) -> None:
     """Write the answer that brought a value, byte for byte. Raises UnknownValue when it is not kept."""
-    with open_connection(load_settings()) as connection:
+    with open_connection() as connection:
         value = quarantined_values.show(connection, value_id)
         body = quarantined_values.body(connection, value_id)
     if value is None:
@@ -149,19 +223,17 @@ def write_body(value_id: int) -> None:
     sys.stdout.buffer.flush()
 
 
-def decide(
+def _decide(
     ids: Sequence[int], by: str | None, why: str | None, *, release: bool, level: bool, as_json: bool
 ) -> bool:
     """Release or reject values, or the whole levels that they are of; False when one could not be."""
     by_whom = by or login()
     decision = "released" if release else "rejected"
     decisions: list[Decision] = []
-    with open_engine(load_settings()) as engine:
+    with open_engine() as engine:
         for value_id in dict.fromkeys(ids):
-            if not level:
-                decisions += reviews.decide(engine, [value_id], decision, by_whom, why)
-            elif value_id not in {decided.value_id for decided in decisions}:
-                decisions += reviews.decide_level(engine, value_id, decision, by_whom, why)
+            if value_id not in {decided.value_id for decided in decisions}:
+                decisions += reviews.decide(engine, [value_id], decision, by_whom, why, with_levels=level)
     refused = [decided for decided in decisions if decided.is_refused(decision)]
     if as_json:
         print_json(
@@ -210,7 +282,7 @@ def _outcome_in_words(decision: Decision, *, release: bool) -> str:
             return "is not released: its answer gave no value that could be stored; `quarantine show` has the answer"
         case "retired" if value is not None:
             return f"is not released: its data type {value.data_type} is retired"
-    return "there is none; `quarantine list --status all` shows those there are"
+    return "there is none; `quarantine list --status all` lists them"
 
 
 def _unknown(value_id: int) -> UnknownValue:

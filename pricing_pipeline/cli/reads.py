@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
-
-from sqlalchemy import Connection
+from typing import TYPE_CHECKING, Any
 
 from pricing_pipeline.db.query_loader import query
 from pricing_pipeline.demand import instruments
 from pricing_pipeline.domain.data_types import Contents, DataType
 from pricing_pipeline.errors import UnknownDataType
 from pricing_pipeline.registry import data_type_registry
+
+if TYPE_CHECKING:
+    from sqlalchemy import Connection
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +28,7 @@ class Fault:
 
 @dataclass(frozen=True, slots=True)
 class Confirmed:
-    """A symbol of which everything was last confirmed by a provider at `fetched_at` (UTC)."""
+    """A symbol whose values a provider last confirmed at `fetched_at` (UTC)."""
 
     symbol: str
     fetched_at: datetime
@@ -56,13 +57,13 @@ def any_data_type(connection: Connection, name: str) -> Mapping[str, Any]:
     about = data_type_registry.about(connection, name)
     if about is None:
         raise UnknownDataType(
-            f"no data type is called {name!r}. `pricing-pipeline type list --retired` shows those there are."
+            f"no data type is called {name!r}. `pricing-pipeline type list --retired` lists them."
         )
     return about
 
 
 def require_instruments(connection: Connection, type_: DataType, symbols: Sequence[str]) -> None:
-    """Have the database refuse, in a sentence, symbols that are no instruments that the data type applies to."""
+    """Raise, with the database's sentence, for symbols that are not instruments of the data type."""
     instruments.symbols_by_type(connection, [type_.data_type], symbols)
 
 

@@ -9,40 +9,99 @@ import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import time
+from enum import StrEnum
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from pydantic import SecretStr
 
-from pricing_pipeline.cli.database import open_connection, open_owner
+from pricing_pipeline.cli.database import load_settings, open_connection, open_owner
 from pricing_pipeline.cli.key import hint_of_master_key, keyring_to_seal
+from pricing_pipeline.cli.options import Json
 from pricing_pipeline.cli.output import moment, print_change, print_json, print_lines, print_table
+from pricing_pipeline.cli.style import listing, zoned
 from pricing_pipeline.errors import PricingError
 from pricing_pipeline.keys import master_keys
 from pricing_pipeline.keys.sealing import LONGEST_SECRET
 from pricing_pipeline.operations import operation_types, recipients
-from pricing_pipeline.operations.channels import check_address, shown_address, stored_address
+from pricing_pipeline.operations.channels import check_address, shown_address
 from pricing_pipeline.operations.recipients import ADDRESSED, Address, Recipient
-from pricing_pipeline.settings import Settings, load_settings
 
+if TYPE_CHECKING:
+    from pricing_pipeline.settings import Settings
+
+noun = typer.Typer()
+
+Name = Annotated[str, typer.Argument(metavar="RECIPIENT", help="A recipient of `recipient list`.")]
+
+
+class Severity(StrEnum):
+    """How urgent an alert is: P0 at once, P1 today, P2 some day."""
+
+    P0 = "P0"
+    P1 = "P1"
+    P2 = "P2"
+
+
+Quiet = Annotated[
+    str | None,
+    typer.Option(
+        "--quiet",
+        metavar="HH:MM-HH:MM",
+        help="Messages but P0 wait until the end of this time; none = never.",
+    ),
+]
+QuietZone = Annotated[
+    str | None,
+    typer.Option("--quiet-zone", metavar="ZONE", help="Time zone of the quiet hours; default: UTC."),
+]
+AddressFile = Annotated[
+    Path | None,
+    typer.Option("--address-file", metavar="FILE", help="Read the address from this file instead of asking."),
+]
 _QUIET = re.compile(r"([01]\d|2[0-3]):([0-5]\d)-([01]\d|2[0-3]):([0-5]\d)")
 
 
+@noun.command()
 def add(
-    name: str,
-    channel: str,
-    *,
-    severity: str | None,
-    quiet: str | None,
-    quiet_zone: str | None,
-    allow_private: bool,
-    address_file: Path | None,
-    user: str | None,
-    any_user: bool,
-    as_json: bool,
+    name: Annotated[str, typer.Argument(metavar="RECIPIENT", help="A name, such as ops.")],
+    channel: Annotated[
+        str,
+        typer.Argument(
+            metavar="CHANNEL", help="email, sms, chat, webhook, log, or an operation type of your own."
+        ),
+    ],
+    severity: Annotated[
+        Severity | None,
+        typer.Option("--severity", help="Alerts at least this urgent; P0 is the most urgent; default: P1."),
+    ] = None,
+    quiet: Quiet = None,
+    quiet_zone: QuietZone = None,
+    allow_private: Annotated[
+        bool, typer.Option("--allow-private", help="The address may be in a private network.")
+    ] = False,
+    address_file: AddressFile = None,
+    user: Annotated[
+        str | None,
+        typer.Option("--user", metavar="USER", help="For price alerts that this user adds over HTTP."),
+    ] = None,
+    any_user: Annotated[
+        bool, typer.Option("--any-user", help="For price alerts that any user adds over HTTP.")
+    ] = False,
+    as_json: Json = False,
 ) -> None:
-    """Add somebody to be told. Raises PricingError for an address that cannot be one."""
+    """Add a recipient.
+
+    A recipient for users gets the price alerts that they add over HTTP, and no alerts about trouble. Its users cannot
+    be changed later.
+
+    The command asks for the address, or reads it from a file or standard input, and stores it encrypted. The
+    channel log and channels of your own have no address.
+
+    \b
+    Example: pricing-pipeline recipient add ops webhook --severity P1 --quiet 22:00-07:00
+    """
     settings = load_settings()
     begins, ends = _quiet_hours(quiet)
     is_for_users = user is not None or any_user
@@ -53,7 +112,7 @@ def add(
     recipient = Recipient(
         name,
         channel,
-        least_severity=None if is_for_users else severity or "P1",
+        least_severity=None if is_for_users else (severity or Severity.P1).value,
         quiet_from=begins,
         quiet_until=ends,
         time_zone=quiet_zone or "UTC",
@@ -81,9 +140,15 @@ def add(
         hint_of_master_key(key_file)
 
 
-def list_(*, as_json: bool) -> None:
-    """Tell who is told."""
-    with open_connection(load_settings()) as connection:
+@noun.command("list")
+@listing
+def list_(as_json: Json = False) -> None:
+    """List who is told, by which channel, and when.
+
+    \b
+    Example: pricing-pipeline recipient list
+    """
+    with open_connection() as connection:
         found = recipients.stored(connection)
     if as_json:
         print_json({"recipients": [_content(recipient) for recipient in found]})
@@ -105,8 +170,14 @@ def list_(*, as_json: bool) -> None:
         typer.echo("nobody is told. `pricing-pipeline recipient add --help` shows how to add somebody.")
 
 
-def show(name: str, *, as_json: bool) -> None:
-    """Tell about one recipient; of the address its host. Raises UnknownRecipient."""
+@noun.command()
+@zoned
+def show(name: Name, as_json: Json = False) -> None:
+    """Show one recipient; of its address only the host.
+
+    \b
+    Example: pricing-pipeline recipient show ops
+    """
     settings = load_settings()
     with open_connection(settings) as connection:
         recipient = recipients.find(connection, name)
@@ -128,22 +199,38 @@ def show(name: str, *, as_json: bool) -> None:
     )
 
 
+@noun.command()
 def change(
-    name: str,
-    *,
-    severity: str | None,
-    quiet: str | None,
-    quiet_zone: str | None,
-    allow_private: bool | None,
-    is_active: bool | None,
-    new_address: bool,
-    address_file: Path | None,
-    as_json: bool,
+    name: Name,
+    severity: Annotated[
+        Severity | None,
+        typer.Option("--severity", help="Alerts at least this urgent; P0 is the most urgent."),
+    ] = None,
+    quiet: Quiet = None,
+    quiet_zone: QuietZone = None,
+    allow_private: Annotated[
+        bool | None,
+        typer.Option(
+            "--allow-private/--refuse-private", help="Whether the address may be in a private network."
+        ),
+    ] = None,
+    is_active: Annotated[
+        bool | None, typer.Option("--active/--inactive", help="Whether anything is sent at all.")
+    ] = None,
+    new_address: Annotated[
+        bool, typer.Option("--address", help="Ask for another address, or read it from standard input.")
+    ] = False,
+    address_file: AddressFile = None,
+    as_json: Json = False,
 ) -> None:
-    """Change a recipient. Raises UnknownRecipient."""
+    """Change when a recipient is told, or where.
+
+    \b
+    Example: pricing-pipeline recipient change ops --quiet none
+    """
     settings = load_settings()
     changes: dict[str, Any] = {
-        "least_severity": severity,
+        "least_severity": None if severity is None else severity.value,
         "time_zone": quiet_zone,
         "allows_private": allow_private,
         "is_active": is_active,
@@ -151,6 +238,7 @@ def change(
     changes = {column: value for column, value in changes.items() if value is not None}
     if quiet is not None:
         changes["quiet_from"], changes["quiet_until"] = _quiet_hours(quiet)
+    new_address |= address_file is not None
     if not changes and not new_address:
         raise typer.BadParameter("say what is to change, by at least one option")
     with open_owner(settings) as engine:
@@ -188,9 +276,14 @@ def change(
         hint_of_master_key(key_file)
 
 
-def remove(name: str, *, as_json: bool) -> None:
-    """Forget a recipient. Raises UnknownRecipient."""
-    with open_owner(load_settings()) as engine, engine.begin() as connection:
+@noun.command()
+def remove(name: Name, as_json: Json = False) -> None:
+    """Delete a recipient. Messages that wait for it are cancelled.
+
+    \b
+    Example: pricing-pipeline recipient remove ops
+    """
+    with open_owner() as engine, engine.begin() as connection:
         recipients.remove(connection, name)
     if as_json:
         print_json({"recipient": name, "removed": True})
@@ -206,29 +299,22 @@ def _asked_address(recipient: Recipient, file: Path | None) -> Address | None:
         return None
     if file is not None:
         with file.open("rb") as opened:
-            given = _lines(opened.read(2 * LONGEST_SECRET), str(file), recipient)
+            given = _line(opened.read(2 * LONGEST_SECRET), str(file))
     elif sys.stdin.isatty():
-        given = getpass.getpass(f"Address ({_form(recipient)}) of {recipient.recipient}: ", stream=sys.stderr)
+        given = getpass.getpass(f"Address (URL) of {recipient.recipient}: ", stream=sys.stderr)
     else:
-        given = _lines(sys.stdin.read(2 * LONGEST_SECRET).encode(), "standard input", recipient)
+        given = _line(sys.stdin.read(2 * LONGEST_SECRET).encode(), "standard input")
     address = given.strip()
     check_address(recipient.channel, address, allow_private=recipient.allows_private)
     secret = SecretStr(secrets.token_urlsafe(32)) if recipient.channel == "webhook" else None
-    return Address(SecretStr(stored_address(recipient.channel, address)), secret)
+    return Address(SecretStr(address), secret)
 
 
-def _form(recipient: Recipient) -> str:
-    return "JSON in one line" if recipient.channel == "rest" else "URL"
-
-
-def _lines(read: bytes, source: str, recipient: Recipient) -> str:
-    """The document of a table, or the one line of another address."""
+def _line(read: bytes, source: str) -> str:
     try:
         text = read.decode()
     except UnicodeDecodeError:
         raise PricingError(f"{source} is not UTF-8 text. Nothing has changed.") from None
-    if recipient.channel == "rest":
-        return text
     first, *more = text.splitlines() or [""]
     if any(line.strip() for line in more):
         raise PricingError(f"{source} holds more than the one line of an address. Nothing has changed.")

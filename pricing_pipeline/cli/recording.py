@@ -8,12 +8,15 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 from urllib.parse import quote, urlencode
 
-from pricing_pipeline.domain.calls import Response
 from pricing_pipeline.errors import PricingError
 from pricing_pipeline.local_files.own_files import replace_own, sync_folder
-from pricing_pipeline.providers.base import Request
+
+if TYPE_CHECKING:
+    from pricing_pipeline.domain.calls import Response
+    from pricing_pipeline.providers.base import Request
 
 _SUFFIXES = (".json", ".txt", ".html", ".csv")
 _MOST_OF_A_NAME = 80
@@ -53,7 +56,7 @@ class Recording:
         return self.folder / f"{self.name}.meta.json"
 
     def body_of(self, response: Response) -> Path:
-        """The file of its body, by what the body looks like."""
+        """The file of its body, named by the body's format."""
         start = response.body[:200].lstrip()[:1]
         suffix = ".json" if start in (b"{", b"[") else ".html" if start == b"<" else ".txt"
         return self.folder / f"{self.name}{suffix}"

@@ -31,7 +31,7 @@ _SEARCHES = TypeAdapter(list[_Search], config=ConfigDict(strict=True))
 
 
 def remember(home: Path, asked: str, words: str, found: Sequence[Listing]) -> None:
-    """Keep what was found. It is no fault if that cannot be written: the next search makes a call."""
+    """Remember what was found. If that cannot be written, the next search makes a call."""
     entry = _Search(asked, words.lower(), datetime.now(UTC), list(found))
     kept = [one for one in _kept(home) if (one.asked, one.words) != (entry.asked, entry.words)]
     with suppress(OSError, SupervisorError):

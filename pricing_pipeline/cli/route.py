@@ -1,30 +1,53 @@
-"""`route list|show|add|remove`: which provider serves what. What routes do is decided in queue/routing.sql."""
+"""`route list|add|remove`: which provider serves what. What routes do is decided in queue/routing.sql."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import asdict
+from typing import TYPE_CHECKING, Annotated
 
 import typer
-from sqlalchemy import Connection
 
 from pricing_pipeline.cli import reads
 from pricing_pipeline.cli.database import open_connection, open_owner
-from pricing_pipeline.cli.output import print_json, print_lines, print_table
+from pricing_pipeline.cli.options import AnySymbol, AnySymbols, AnyType, Json, Provider, Type
+from pricing_pipeline.cli.output import print_json, print_table
+from pricing_pipeline.cli.style import listing
 from pricing_pipeline.demand import instruments
 from pricing_pipeline.errors import PricingError, UnknownRule
 from pricing_pipeline.keys import credentials
-from pricing_pipeline.queue import limits
 from pricing_pipeline.registry import provider_rules
-from pricing_pipeline.registry.provider_rules import Route
-from pricing_pipeline.settings import load_settings
+
+if TYPE_CHECKING:
+    from sqlalchemy import Connection
+
+    from pricing_pipeline.registry.provider_rules import Route
+
+noun = typer.Typer()
+
+RoutedSymbol = Annotated[
+    str | None,
+    typer.Argument(
+        metavar="SYMBOL", help="The route of this symbol; default: that of its type.", show_default=False
+    ),
+]
 
 
+@noun.command("list")
+@listing
 def list_(
-    symbols: Sequence[str] | None, data_type: str | None, provider: str | None, *, as_json: bool
+    symbols: AnySymbols = None,
+    data_type: AnyType = None,
+    provider: Annotated[
+        str | None, typer.Option("--provider", metavar="PROVIDER", help="Only this provider; default: all.")
+    ] = None,
+    as_json: Json = False,
 ) -> None:
-    """Tell who serves what. Raises UnknownDataType and UnknownProvider."""
-    with open_connection(load_settings()) as connection:
+    """List who serves what: of each data type, and of each symbol with a rule of its own, the lowest rank first.
+
+    \b
+    Example: pricing-pipeline route list --type equity_quote
+    """
+    with open_connection() as connection:
         if data_type is not None:
             reads.any_data_type(connection, data_type)
         if provider is not None:
@@ -52,30 +75,54 @@ def list_(
         typer.echo("there is no such route; `pricing-pipeline route add --help` shows how to add one.")
 
 
-def show(provider: str, data_type: str, symbol: str | None, *, as_json: bool) -> None:
-    """Tell everything about one route. Raises UnknownDataType, UnknownProvider, and UnknownRule when there is none."""
-    with open_connection(load_settings()) as connection:
+@noun.command()
+def add(
+    provider: Provider,
+    data_type: Type,
+    symbol: AnySymbol = None,
+    rank: Annotated[
+        int | None, typer.Option(min=1, help="The lowest is asked first; default: after all others.")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Let a provider serve a data type, or one of its symbols. A symbol's own rules replace those of its type.
+
+    Another rank moves an existing rule. It needs the owner's URL.
+
+    \b
+    Example: pricing-pipeline route add yahoo AAPL --type equity_quote --rank 2
+    """
+    with open_owner() as engine, engine.begin() as connection:
         symbol = _checked(connection, provider, data_type, symbol)
-        routes = [route for route in provider_rules.routes(connection, data_type) if route.symbol == symbol]
-        named = [route for route in routes if route.provider == provider]
-        if not named:
-            raise _unknown(provider, data_type, symbol)
-        (standing,) = limits.standings(connection, [provider])
-    (route,) = named
-    before = [other.provider for other in routes if other.rank < route.rank and not _state(other)]
+        _require_able(connection, provider, data_type)
+        rank = provider_rules.add_route(connection, provider, data_type, symbol, rank)
     if as_json:
-        print_json({**asdict(route), "asked_after": before, "standing": standing.words})
+        print_json({"provider": provider, "data_type": data_type, "symbol": symbol, "rank": rank})
+    else:
+        typer.echo(f"{provider} serves {_scope(data_type, symbol)}, as number {rank}.")
+
+
+@noun.command()
+def remove(provider: Provider, data_type: Type, symbol: AnySymbol = None, as_json: Json = False) -> None:
+    """Stop a provider from serving a data type, or one of its symbols.
+
+    Its waiting tasks use the remaining routes.
+
+    \b
+    Example: pricing-pipeline route remove yahoo AAPL --type equity_quote
+    """
+    with open_owner() as engine, engine.begin() as connection:
+        symbol = _checked(connection, provider, data_type, symbol)
+        removed = provider_rules.remove_route(connection, provider, data_type, symbol)
+        left = provider_rules.routes(connection, data_type)
+    if not removed:
+        raise _unknown(provider, data_type, symbol)
+    if as_json:
+        print_json({"provider": provider, "data_type": data_type, "symbol": symbol, "removed": True})
         return
-    print_lines(
-        {
-            "route": f"{provider} serves {_scope(data_type, symbol)}",
-            "for": "every symbol without routes of its own" if symbol is None else symbol,
-            "rank": route.rank,
-            "asked": f"after {', '.join(before)}" if before else "first",
-            "state": _state(route) or "active",
-            "provider now": standing.words,
-        }
-    )
+    typer.echo(f"{provider} serves {_scope(data_type, symbol)} no more by a rule.")
+    if not any(route.symbol is None and route.is_active and route.provider_active for route in left):
+        typer.echo(f"No provider is left for {data_type}: what is due of it fails until a route is added.")
 
 
 def _state(route: Route) -> str:
@@ -88,39 +135,8 @@ def _state(route: Route) -> str:
 def _unknown(provider: str, data_type: str, symbol: str | None) -> UnknownRule:
     return UnknownRule(
         f"no route says that {provider} serves {_scope(data_type, symbol)}. "
-        f"`pricing-pipeline route list --type {data_type}` shows those there are."
+        f"`pricing-pipeline route list --type {data_type}` lists them."
     )
-
-
-def add(provider: str, data_type: str, symbol: str | None, rank: int | None, *, as_json: bool) -> None:
-    """Have a provider serve something. Raises UnknownDataType, UnknownProvider and UnknownSymbol.
-
-    Raises PricingError if the provider cannot be asked for the data type.
-    """
-    with open_owner(load_settings()) as engine, engine.begin() as connection:
-        symbol = _checked(connection, provider, data_type, symbol)
-        _require_able(connection, provider, data_type)
-        rank = provider_rules.add_route(connection, provider, data_type, symbol, rank)
-    if as_json:
-        print_json({"provider": provider, "data_type": data_type, "symbol": symbol, "rank": rank})
-    else:
-        typer.echo(f"{provider} serves {_scope(data_type, symbol)}, as number {rank}.")
-
-
-def remove(provider: str, data_type: str, symbol: str | None, *, as_json: bool) -> None:
-    """Take a route away. Raises UnknownRule when there is none."""
-    with open_owner(load_settings()) as engine, engine.begin() as connection:
-        symbol = _checked(connection, provider, data_type, symbol)
-        removed = provider_rules.remove_route(connection, provider, data_type, symbol)
-        left = provider_rules.routes(connection, data_type)
-    if not removed:
-        raise _unknown(provider, data_type, symbol)
-    if as_json:
-        print_json({"provider": provider, "data_type": data_type, "symbol": symbol, "removed": True})
-        return
-    typer.echo(f"{provider} serves {_scope(data_type, symbol)} no more by a rule.")
-    if not any(route.symbol is None and route.is_active and route.provider_active for route in left):
-        typer.echo(f"No provider is left for {data_type}: what is due of it fails until a route is added.")
 
 
 def _checked(connection: Connection, provider: str, data_type: str, symbol: str | None) -> str | None:

@@ -1,4 +1,4 @@
-"""`subscription watch|end|list|show`: heartbeats from the foreground, what comes of them, and whose there are.
+"""`subscription watch|end|list`: heartbeats from the foreground, what comes of them, and whose there are.
 
 What a heartbeat does is decided by the database (db/functions/demand/demand.sql).
 """
@@ -13,14 +13,23 @@ from contextlib import contextmanager
 from dataclasses import asdict
 from decimal import Decimal
 from types import FrameType
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
-from sqlalchemy import Connection, Engine
-from sqlalchemy.exc import DBAPIError, OperationalError
 
 from pricing_pipeline.cli import pair_answers, reads
 from pricing_pipeline.cli.database import open_connection, open_engine
+from pricing_pipeline.cli.options import (
+    AllOrNothing,
+    AnySymbols,
+    AnyType,
+    AnyUser,
+    Json,
+    Limit,
+    Symbols,
+    Type,
+    User,
+)
 from pricing_pipeline.cli.output import (
     console,
     decimal,
@@ -29,22 +38,25 @@ from pricing_pipeline.cli.output import (
     listed,
     login,
     moment,
-    price_content,
     print_event,
     print_json,
-    print_lines,
     print_table,
 )
 from pricing_pipeline.cli.program import hint, warn
-from pricing_pipeline.cli.style import in_zone, zone
-from pricing_pipeline.db.errors import is_conflict
+from pricing_pipeline.cli.style import in_zone, listing, zone, zoned
+from pricing_pipeline.db import errors as database_errors
 from pricing_pipeline.demand import freshness, instruments, viewers
-from pricing_pipeline.errors import DatabaseError, UnknownDemand
+from pricing_pipeline.errors import DatabaseError
 from pricing_pipeline.prices import documents, price_reader
-from pricing_pipeline.prices.price_reader import LatestPrice
 from pricing_pipeline.processes.leaving import Leave
 from pricing_pipeline.registry import data_type_registry
-from pricing_pipeline.settings import load_settings
+
+if TYPE_CHECKING:
+    from sqlalchemy import Connection, Engine
+
+    from pricing_pipeline.domain.prices import Price
+
+noun = typer.Typer()
 
 HEARTBEAT_SECONDS = 60.0
 POLL_SECONDS = 2.0
@@ -56,42 +68,7 @@ _NO_WAITS = frozenset({"fresh", "not_due"})
 """States of `why` in which nothing is waited for."""
 _LONGEST_PAUSE = 15.0
 _RETRIES = 5
-_OUTAGES = (DatabaseError, OperationalError)
-
 T = TypeVar("T")
-
-
-def watch(
-    user: str | None,
-    data_type: str,
-    symbols: Sequence[str],
-    minutes: float | None,
-    *,
-    all_or_nothing: bool,
-    as_json: bool,
-) -> None:
-    """Watch until a signal asks to leave, or for some minutes."""
-    user = login() if user is None else user
-    with open_engine(load_settings()) as engine, _asked_to_leave() as leave:
-        pairs = [(data_type, symbol) for symbol in symbols]
-        Watch(engine, user, pairs, leave, all_or_nothing=all_or_nothing, as_json=as_json).run(
-            None if minutes is None else minutes * 60
-        )
-
-
-def end(user: str | None, data_type: str, symbols: Sequence[str], *, as_json: bool) -> None:
-    """End subscriptions. Raises UnknownDataType for a name that nothing can be watched under."""
-    user = login() if user is None else user
-    with open_engine(load_settings()) as engine, engine.begin() as connection:
-        ended = viewers.unsubscribe(connection, user, [(data_type, symbol) for symbol in symbols])
-        if not ended:  # of a type that was retired there may be some
-            data_type_registry.active_data_type(connection, data_type)
-    if as_json:
-        print_json({"user": user, "data_type": data_type, "symbols": list(symbols), "ended": ended})
-    elif ended:
-        typer.echo(f"{user} no longer watches {data_type} {listed(symbols)}.")
-    else:
-        typer.echo(f"{user} was not watching {data_type} {listed(symbols)}; nothing has changed.")
 
 
 class Watch:
@@ -128,7 +105,7 @@ class Watch:
         self._asked_why_at = float("-inf")
         self._waits_since: dict[str, float] = {}
         self._waits_for: dict[str, str] = {}
-        self._seen: dict[str, LatestPrice] = {}
+        self._seen: dict[str, Price] = {}
         self._documents: dict[str, documents.DocumentCount] = {}
         self._confirmed: dict[str, reads.Confirmed] = {}
         self._failed: dict[str, str] = {}
@@ -174,7 +151,7 @@ class Watch:
                 if pause:
                     self._warn("the database answers again")
                 pause = 0.0
-            except _OUTAGES as error:
+            except _outages() as error:
                 if not pause:
                     self._warn(f"{error} Trying again until it does.")
                 pause = min(max(1.0, pause * 2), _LONGEST_PAUSE)
@@ -196,12 +173,14 @@ class Watch:
         return answer
 
     def _write(self, work: Callable[[Connection], T]) -> T:
+        from sqlalchemy.exc import DBAPIError
+
         for attempt in range(1, _RETRIES + 1):
             try:
                 with self._engine.begin() as connection:
                     return work(connection)
             except DBAPIError as error:
-                if attempt == _RETRIES or not is_conflict(error):
+                if attempt == _RETRIES or not database_errors.is_conflict(error):
                     raise
         raise AssertionError("unreachable")
 
@@ -236,7 +215,7 @@ class Watch:
         self._tell_reasons(reasons)
 
     def _reasons(
-        self, connection: Connection, latest: Sequence[LatestPrice], failed: Collection[str]
+        self, connection: Connection, latest: Sequence[Price], failed: Collection[str]
     ) -> list[freshness.Why]:
         """Why pairs have been without a fresh price for some seconds, except those whose failure says it."""
         now = time.monotonic()
@@ -300,8 +279,8 @@ class Watch:
             f"{moment(row.fetched_at)}  {row.symbol:<8} confirmed by {row.provider}",
         )
 
-    def _tell_price(self, price: LatestPrice, before: LatestPrice | None) -> None:
-        content = {"event": "price", **price_content(price), "previous": before and decimal(before.price)}
+    def _tell_price(self, price: Price, before: Price | None) -> None:
+        content = {"event": "price", **asdict(price), "previous": before and decimal(before.price)}
         line = f"{moment(price.observed_at)}  {price.symbol:<8} {decimal(price.price):>12} {price.currency or ''}"
         if before is not None:
             line += f"  {_change(before.price, price.price)}"
@@ -312,7 +291,7 @@ class Watch:
     def _unsubscribe(self) -> None:
         try:
             ended = self._write(lambda connection: viewers.unsubscribe(connection, self._user, self._pairs))
-        except _OUTAGES as error:
+        except _outages() as error:
             self._warn(f"{error} The subscription ends by itself five minutes after its last heartbeat.")
         else:
             self._tell({"event": "unsubscribed", "ended": ended}, f"{self._user} has left.")
@@ -328,6 +307,100 @@ class Watch:
             print_event({"event": "warning", "message": message})
         else:
             warn(message)
+
+
+@noun.command()
+@zoned
+def watch(
+    symbols: Symbols,
+    data_type: Type,
+    user: User = None,
+    minutes: Annotated[
+        float | None, typer.Option(help="Leave after this many minutes; default: at Ctrl-C.")
+    ] = None,
+    all_or_nothing: AllOrNothing = False,
+    as_json: Json = False,
+) -> None:
+    """Watch prices, which keeps them fresh: one heartbeat a minute until you leave.
+
+    A symbol that is new here is added to the instruments, unverified until a provider's first valid
+    answer. Symbols that are refused are named with the reason, and the others are watched. A pair without a fresh price
+    says why after five seconds, and again when the reason changes. With --json, one line per event: subscribed, price,
+    documents, confirmed, waiting, failed, heartbeat, warning, unsubscribed.
+
+    \b
+    Example: pricing-pipeline subscription watch AAPL MSFT --type equity_quote --minutes 5
+    """
+    if minutes is not None and minutes <= 0:
+        raise typer.BadParameter(f"--minutes {minutes:g} leaves before it begins. Give more than 0")
+    user = login() if user is None else user
+    with open_engine() as engine, _asked_to_leave() as leave:
+        pairs = [(data_type, symbol) for symbol in symbols]
+        Watch(engine, user, pairs, leave, all_or_nothing=all_or_nothing, as_json=as_json).run(
+            None if minutes is None else minutes * 60
+        )
+
+
+@noun.command()
+def end(symbols: Symbols, data_type: Type, user: User = None, as_json: Json = False) -> None:
+    """Stop watching; for a subscription that was not ended in its own window.
+
+    \b
+    Example: pricing-pipeline subscription end AAPL MSFT --type equity_quote --user alice
+    """
+    user = login() if user is None else user
+    with open_engine() as engine, engine.begin() as connection:
+        ended = viewers.unsubscribe(connection, user, [(data_type, symbol) for symbol in symbols])
+        if not ended:  # of a type that was retired there may be some
+            data_type_registry.active_data_type(connection, data_type)
+    if as_json:
+        print_json({"user": user, "data_type": data_type, "symbols": list(symbols), "ended": ended})
+    elif ended:
+        typer.echo(f"{user} no longer watches {data_type} {listed(symbols)}.")
+    else:
+        typer.echo(f"{user} was not watching {data_type} {listed(symbols)}; nothing has changed.")
+
+
+@noun.command("list")
+@listing
+def list_(
+    symbols: AnySymbols = None,
+    data_type: AnyType = None,
+    user: AnyUser = None,
+    at_most: Limit = 100,
+    as_json: Json = False,
+) -> None:
+    """List who watches what now, and since when.
+
+    \b
+    Example: pricing-pipeline subscription list AAPL --type equity_quote
+    """
+    with open_connection() as connection:
+        if data_type is not None:
+            reads.any_data_type(connection, data_type)
+        named = [instruments.spelled_anywhere(connection, symbol) for symbol in symbols] if symbols else None
+        subscriptions = viewers.subscriptions(connection, user, data_type, named, at_most + 1)
+    if as_json:
+        print_json({"subscriptions": [asdict(subscription) for subscription in subscriptions[:at_most]]})
+        return
+    print_table(
+        ["user", "data type", "symbol", in_zone("since"), in_zone("last seen")],
+        [
+            (
+                subscription.user_id,
+                subscription.data_type,
+                subscription.symbol,
+                moment(subscription.subscribed_at),
+                moment(subscription.last_seen_at),
+            )
+            for subscription in subscriptions[:at_most]
+        ],
+        spare=[in_zone("since")],
+    )
+    if not subscriptions:
+        typer.echo("nobody watches anything of that now.")
+    elif len(subscriptions) > at_most:
+        hint(f"There are more; --limit shows more than {at_most}.")
 
 
 def _change(before: Decimal, now: Decimal) -> str:
@@ -359,61 +432,8 @@ def _asked_to_leave() -> Iterator[Leave]:
             signal.signal(each, handler or signal.SIG_DFL)
 
 
-def list_(
-    symbols: Sequence[str] | None, data_type: str | None, user: str | None, at_most: int, *, as_json: bool
-) -> None:
-    """Tell who watches what. Raises UnknownDataType."""
-    with open_connection(load_settings()) as connection:
-        if data_type is not None:
-            reads.any_data_type(connection, data_type)
-        named = [instruments.spelled_anywhere(connection, symbol) for symbol in symbols] if symbols else None
-        subscriptions = viewers.subscriptions(connection, user, data_type, named, at_most + 1)
-    if as_json:
-        print_json({"subscriptions": [asdict(subscription) for subscription in subscriptions[:at_most]]})
-        return
-    print_table(
-        ["user", "data type", "symbol", in_zone("since"), in_zone("last seen")],
-        [
-            (
-                subscription.user_id,
-                subscription.data_type,
-                subscription.symbol,
-                moment(subscription.subscribed_at),
-                moment(subscription.last_seen_at),
-            )
-            for subscription in subscriptions[:at_most]
-        ],
-        spare=[in_zone("since")],
-    )
-    if not subscriptions:
-        typer.echo("nobody watches anything of that now.")
-    elif len(subscriptions) > at_most:
-        hint(f"There are more; --limit shows more than {at_most}.")
+def _outages() -> tuple[type[Exception], ...]:
+    """Errors that end by themselves. They are looked up after one has happened."""
+    from sqlalchemy.exc import OperationalError
 
-
-def show(symbol: str, data_type: str, user: str | None, *, as_json: bool) -> None:
-    """Tell everything about one subscription. Raises UnknownDataType, and UnknownDemand when there is none."""
-    user = login() if user is None else user
-    with open_connection(load_settings()) as connection:
-        reads.any_data_type(connection, data_type)
-        (symbol,) = instruments.spelled(connection, data_type, [symbol])
-        found = viewers.subscriptions(connection, user, data_type, [symbol], 1)
-        if not found:
-            raise UnknownDemand(
-                f"{user} does not watch {data_type} {symbol} now. "
-                f"`pricing-pipeline subscription list {symbol}` shows who does."
-            )
-        (why,) = freshness.why(connection, symbol, data_type)
-    if as_json:
-        print_json({**asdict(found[0]), "price": asdict(why)})
-        return
-    print_lines(
-        {
-            "user": user,
-            "watches": f"{data_type} {symbol}",
-            "since": moment(found[0].subscribed_at),
-            "last seen": moment(found[0].last_seen_at),
-            "ends": "five minutes after the last heartbeat, or by `subscription end`",
-            "its price": f"{why.state}: {why.sentence}",
-        }
-    )
+    return (DatabaseError, OperationalError)

@@ -6,23 +6,55 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
-from typing import Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from pricing_pipeline.cli.database import open_connection, open_engine
+from pricing_pipeline.cli.options import Json, Limit
 from pricing_pipeline.cli.output import duration, moment, print_json, print_table, printable
+from pricing_pipeline.cli.style import listing
+from pricing_pipeline.domain.states import LIVE_AND_FAILED_TASKS, TaskStatus
 from pricing_pipeline.keys import credentials
 from pricing_pipeline.queue import task_queue
-from pricing_pipeline.queue.task_queue import Outcome
 from pricing_pipeline.registry import data_type_registry
-from pricing_pipeline.settings import load_settings
+
+if TYPE_CHECKING:
+    from pricing_pipeline.queue.task_queue import Outcome
+
+noun = typer.Typer()
+
+Ids = Annotated[
+    list[int], typer.Argument(metavar="ID", min=1, help="Ids of tasks, as `task list` shows them.")
+]
+DeadIds = Annotated[
+    list[int] | None, typer.Argument(metavar="ID", min=1, help="Ids of dead tasks.", show_default=False)
+]
+AllFailed = Annotated[bool, typer.Option("--all-failed", help="All failed tasks that are not resolved.")]
+OfType = Annotated[
+    str | None, typer.Option("--type", metavar="TYPE", help="Of --all-failed: only this data type.")
+]
+OfProvider = Annotated[
+    str | None, typer.Option("--provider", metavar="PROVIDER", help="Of --all-failed: only this provider.")
+]
 
 
-def list_(statuses: Sequence[str], at_most: int, *, as_json: bool) -> None:
-    """Tell the tasks in some states: live ones in claim order, then the newest finished."""
-    with open_connection(load_settings()) as connection:
-        tasks = task_queue.tasks(connection, statuses, at_most)
+@noun.command("list")
+@listing
+def list_(
+    statuses: Annotated[
+        list[TaskStatus], typer.Option("--status", help="Only tasks in this state; may be repeated.")
+    ] = LIVE_AND_FAILED_TASKS,
+    at_most: Limit = 50,
+    as_json: Json = False,
+) -> None:
+    """List tasks of the fetch queue: live ones in the order they are claimed, then finished ones, the newest first.
+
+    \b
+    Example: pricing-pipeline task list --status failed --limit 10
+    """
+    with open_connection() as connection:
+        tasks = task_queue.tasks(connection, [status.value for status in statuses], at_most)
     if as_json:
         print_json({"tasks": tasks})
         return
@@ -52,14 +84,91 @@ def list_(statuses: Sequence[str], at_most: int, *, as_json: bool) -> None:
         typer.echo(f"no task is {' or '.join(statuses)}.")
 
 
-def show(task_id: int, *, as_json: bool) -> None:
-    """Tell everything about one task. Raises UnknownTask."""
-    with open_connection(load_settings()) as connection:
+@noun.command()
+@listing
+def show(
+    task_id: Annotated[int, typer.Argument(metavar="ID", min=1, help="A task's id, as in `task list`.")],
+    as_json: Json = False,
+) -> None:
+    """Show one task: what it is for, where it stands, and every failure it has had.
+
+    \b
+    Example: pricing-pipeline task show 17
+    """
+    with open_connection() as connection:
         task = task_queue.find(connection, task_id)
     if as_json:
         print_json({**task, "errors": list(task["errors"])})
     else:
         _say(task)
+
+
+@noun.command()
+def retry(
+    ids: DeadIds = None,
+    all_failed: AllFailed = False,
+    data_type: OfType = None,
+    provider: OfProvider = None,
+    as_json: Json = False,
+) -> None:
+    """Make dead tasks pending again, with all their attempts, and end their pairs' back-off.
+
+    A task whose work is already queued stays as it is. The exit code is 1 when a task could not be retried.
+
+    \b
+    Example: pricing-pipeline task retry --all-failed --provider twelvedata
+    """
+    _end(ids, data_type, provider, all_failed=all_failed, retried=True, as_json=as_json)
+
+
+@noun.command()
+def forget(
+    ids: DeadIds = None,
+    all_failed: AllFailed = False,
+    data_type: OfType = None,
+    provider: OfProvider = None,
+    as_json: Json = False,
+) -> None:
+    """Resolve dead tasks without another attempt: they no longer count, and their pairs back off as before.
+
+    Watched and held pairs fail again later if the cause remains.
+
+    \b
+    Example: pricing-pipeline task forget --all-failed --type equity_quote
+    """
+    _end(ids, data_type, provider, all_failed=all_failed, retried=False, as_json=as_json)
+
+
+@noun.command()
+def cancel(ids: Ids, as_json: Json = False) -> None:
+    """Cancel tasks that wait or run. The answer of a running task is refused; its pair rests for an hour.
+
+    \b
+    Example: pricing-pipeline task cancel 17 18
+    """
+    with open_engine() as engine, engine.begin() as connection:
+        outcomes = task_queue.cancel(connection, ids)
+    if not _report(outcomes, as_json=as_json, nothing="no task was named."):
+        raise typer.Exit(1)
+
+
+def _end(
+    ids: list[int] | None,
+    data_type: str | None,
+    provider: str | None,
+    *,
+    all_failed: bool,
+    retried: bool,
+    as_json: bool,
+) -> None:
+    if bool(ids) == all_failed:
+        raise typer.BadParameter("name tasks by their ids, or give --all-failed; not both")
+    if (data_type or provider) and not all_failed:
+        raise typer.BadParameter("--type and --provider choose among --all-failed; leave them out with ids")
+    from pricing_pipeline.cli import task
+
+    if not task.end(ids, data_type, provider, retried=retried, as_json=as_json):
+        raise typer.Exit(1)
 
 
 def end(
@@ -69,7 +178,7 @@ def end(
 
     Raises UnknownDataType and UnknownProvider: of a name with a typo, nothing would seem to have failed.
     """
-    with open_engine(load_settings()) as engine, engine.begin() as connection:
+    with open_engine() as engine, engine.begin() as connection:
         if data_type is not None:
             data_type_registry.active_data_type(connection, data_type)
         if provider is not None:
@@ -77,13 +186,6 @@ def end(
         act = task_queue.retry if retried else task_queue.forget
         outcomes = act(connection, ids or task_queue.failed(connection, data_type, provider))
     return _report(outcomes, as_json=as_json, nothing="no failed task is waiting for anybody.")
-
-
-def cancel(ids: Sequence[int], *, as_json: bool) -> bool:
-    """Cancel live tasks; False when one of them does not exist."""
-    with open_engine(load_settings()) as engine, engine.begin() as connection:
-        outcomes = task_queue.cancel(connection, ids)
-    return _report(outcomes, as_json=as_json, nothing="no task was named.")
 
 
 def _report(outcomes: Sequence[Outcome], *, as_json: bool, nothing: str) -> bool:

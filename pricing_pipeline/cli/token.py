@@ -2,36 +2,63 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import asdict
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from pricing_pipeline.cli.database import open_connection, open_owner
+from pricing_pipeline.cli.options import Json
 from pricing_pipeline.cli.output import moment, print_json, print_table
 from pricing_pipeline.cli.program import hint
-from pricing_pipeline.cli.style import in_zone, zone
+from pricing_pipeline.cli.style import in_zone, listing, zone, zoned
 from pricing_pipeline.domain.scopes import Scope
 from pricing_pipeline.keys import api_tokens
-from pricing_pipeline.keys.api_tokens import ApiToken
-from pricing_pipeline.settings import load_settings
+
+if TYPE_CHECKING:
+    from pricing_pipeline.keys.api_tokens import ApiToken
+
+noun = typer.Typer()
+
+Name = Annotated[str, typer.Argument(metavar="NAME", help="A name for the token, such as web-shop.")]
 
 
+@noun.command()
+@zoned
 def add(
-    name: str,
-    scopes: Sequence[Scope],
-    user: str | None,
-    hours: float | None,
-    *,
-    any_user: bool,
-    as_json: bool,
+    name: Name,
+    scopes: Annotated[
+        list[Scope],
+        typer.Option("--scope", help="What it allows; repeatable. admin includes the others."),
+    ],
+    user: Annotated[
+        str | None, typer.Option("--user", metavar="USER", help="The user that it acts for.")
+    ] = None,
+    any_user: Annotated[
+        bool, typer.Option("--any-user", help="Each request names a user, as an application's does.")
+    ] = False,
+    hours: Annotated[
+        float | None,
+        typer.Option(
+            "--hours",
+            metavar="HOURS",
+            min=0.01,
+            max=87_600,
+            help="How long it lasts; default: until it is removed.",
+        ),
+    ] = None,
+    as_json: Json = False,
 ) -> None:
-    """Make a token, and print it. Raises PricingError when the name is taken."""
+    """Make a token, and print it. It is not shown again.
+
+    \b
+    Example: pricing-pipeline token add web-shop --scope read --scope watch --any-user
+    """
     if (user is None) != any_user:
         raise typer.BadParameter(
             "say --user USER for whom it acts, or --any-user if it names a user in each request"
         )
-    with open_owner(load_settings()) as engine, engine.begin() as connection:
+    with open_owner() as engine, engine.begin() as connection:
         token = api_tokens.add(connection, name, set(scopes), user, hours).get_secret_value()
         expires_at = next(token.expires_at for token in api_tokens.stored(connection) if token.name == name)
     if as_json:
@@ -43,9 +70,15 @@ def add(
     hint("This is shown only now. Send it as: Authorization: Bearer TOKEN")
 
 
-def list_(*, as_json: bool) -> None:
-    """Tell which tokens there are."""
-    with open_connection(load_settings()) as connection:
+@noun.command("list")
+@listing
+def list_(as_json: Json = False) -> None:
+    """List the tokens, what they allow, when they were last used and when they expire.
+
+    \b
+    Example: pricing-pipeline token list
+    """
+    with open_connection() as connection:
         found = api_tokens.stored(connection)
     if as_json:
         print_json({"tokens": [_content(token) for token in found]})
@@ -74,9 +107,17 @@ def list_(*, as_json: bool) -> None:
         )
 
 
-def remove(name: str, *, as_json: bool) -> None:
-    """Remove a token. Raises UnknownToken."""
-    with open_owner(load_settings()) as engine, engine.begin() as connection:
+@noun.command()
+def remove(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="A token of `token list`.")],
+    as_json: Json = False,
+) -> None:
+    """Remove a token. The API refuses it within five seconds.
+
+    \b
+    Example: pricing-pipeline token remove web-shop
+    """
+    with open_owner() as engine, engine.begin() as connection:
         api_tokens.remove(connection, name)
     if as_json:
         print_json({"name": name, "removed": True})

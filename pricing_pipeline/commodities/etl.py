@@ -212,7 +212,6 @@ def _store_all(
     added, revised = sum(row.added for row in stored), sum(row.revised for row in stored)
     for data_type in run.data_types:
         storage.confirm(connection, data_type, provider, call_id, confirmed)
-        changes.note_latest(connection, data_type, added + revised)
     return ListStored(added, revised)
 
 
@@ -225,10 +224,15 @@ _STEPS: Sequence[tuple[str, Callable[[_Run], tuple[ListStored, Sequence[str]]]]]
 
 
 def _commit(run: _Run, store: Callable[[Connection], ListStored]) -> ListStored:
-    """Store a list in one transaction, which is committed only while the lock is ours."""
+    """Store a list in one transaction, which is committed only while the lock is ours.
+
+    Names and versions are news, too: they are shown with the prices.
+    """
 
     def work(connection: Connection) -> ListStored:
         stored = store(connection)
+        for data_type in run.data_types:
+            changes.note_latest(connection, data_type, stored.added + stored.revised + stored.vanished)
         run.lock.check()
         return stored
 
@@ -276,7 +280,7 @@ def _claim(run: _Run) -> Any:
 
 
 def _call(run: _Run, wanted: List[RowT], claimed: Any) -> RowT:
-    """Make a claimed call and settle it, whatever it brings."""
+    """Make a claimed call and settle it."""
     provider = run.client.provider.name
     run.calls += 1
     try:

@@ -1,4 +1,4 @@
-"""Read commodities: what there is, what it costs where, and what can be earned. Nothing here asks for anything.
+"""Read commodities: which exist, what they cost where, and what can be earned. Nothing here queues anything.
 
 Prices are in units of the game's money, amounts in SCU, times in UTC. Ages count from the source's time of a
 price, or from when it was recorded where the source has no time.

@@ -28,7 +28,7 @@ class ListStored:
 def store(connection: Connection, call: Call, answer: Answer) -> list[Stored | SymbolFailure]:
     """Store the prices of a call's terminals; what they have no price for, by their own words, counts as confirmed.
 
-    An unchanged price writes nothing, a changed one leaves the old one in commodity_price_revisions. Terminals all of
+    An unchanged price writes nothing, a changed one leaves the old one in pricing.revisions. Terminals all of
     whose prices are older than the stored ones are not confirmed. Call it only for symbols whose tasks the claim still
     owns.
     """

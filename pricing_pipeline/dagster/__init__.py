@@ -1,4 +1,4 @@
-"""The pipeline for Dagster projects of others: all that they may import. docs/dagster.md shows how."""
+"""Everything that other Dagster projects may import; docs/dagster.md shows how."""
 
 from pricing_pipeline.dagster.building import build_defs
 from pricing_pipeline.dagster.component import PricingPipelineComponent

@@ -1,10 +1,9 @@
-"""Assembles what Dagster loads. Explicit lists; nothing is found by itself."""
+"""Assembles what Dagster loads, from explicit lists."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
 
 import dagster as dg
 
@@ -22,13 +21,12 @@ from pricing_pipeline.defs.commodity_sync import commodity_lists, is_wanted, syn
 from pricing_pipeline.defs.drain_sensor import refresh_watched
 from pricing_pipeline.defs.exports import export_assets, export_schedule
 from pricing_pipeline.defs.failures_sensor import note_failures
-from pricing_pipeline.defs.freshness_sensor import report_freshness
 from pricing_pipeline.defs.handing_on import handed_on
 from pricing_pipeline.defs.jobs import refresh_job
 from pricing_pipeline.defs.naming import Naming
-from pricing_pipeline.defs.news_sensor import report_news
 from pricing_pipeline.defs.pruning import prune_dagster
 from pricing_pipeline.defs.registry_sensor import follow_registry
+from pricing_pipeline.defs.report_sensor import report_prices
 from pricing_pipeline.defs.resources import resources
 from pricing_pipeline.defs.schedules import scheduled_refreshes
 from pricing_pipeline.defs.snapshot import RegistrySnapshot, take
@@ -41,30 +39,28 @@ from pricing_pipeline.settings import OWN, SettingsSource
 def build_defs(
     *,
     prefix: str | Sequence[str] | None = None,
-    home: str | Path | None = None,
     variables: str = OWN.variables,
 ) -> dg.Definitions:
-    """The pipeline's assets, checks, jobs, schedules, sensors and resources, to be merged with definitions of yours.
+    """The pipeline's assets, checks, jobs, schedules, sensors and resources, to be merged with your definitions.
 
     They have neither an executor nor an IO manager, and need none of yours: our jobs bring their executor, and our
     assets store what they fetch themselves. Two pipelines fit into one project under two prefixes.
 
-    The data types come from the pricing database when the code location loads. While it is away, the last copy serves,
-    which is kept in the home. A run has the definitions with which its code location was loaded.
+    The data types come from the pricing database when the code location loads. While it is away, the last copy
+    in the home is used. A run has the definitions with which its code location was loaded.
 
     Args:
         prefix: What the keys of all assets begin with, such as "prices", "eu/prices" or ["eu", "prices"]. The names of
             jobs, schedules, sensors, ops, groups and resources begin with it, too: "eu_prices_refresh". None: the
-            setting `PRICING_ASSET_PREFIX`, by which commands and the HTTP API know the assets; without it, no prefix.
-        home: The folder of the pipeline's state, such as that of a `pricing-pipeline up`, whose database is used then.
-            None: the setting `PRICING_HOME`.
-        variables: What the names of the environment variables begin with that hold the settings. A second pipeline of
-            the project has others: with "EU_PRICING_" its database is `EU_PRICING_DATABASE_URL`.
+            setting `PRICING_ASSET_PREFIX`, which commands and the HTTP API use, too; without it, no prefix.
+        variables: The prefix of the environment variables with the settings. A second pipeline of
+            the project has others: with "EU_PRICING_" its database is `EU_PRICING_DATABASE_URL`, its home
+            `EU_PRICING_HOME`.
 
     Raises:
         SettingsError: A setting is wrong, the prefix is, or it is not the one of the settings.
     """
-    source = SettingsSource(variables, None if home is None else Path(home))
+    source = SettingsSource(variables)
     with source.names_in_errors():
         settings = source.settings()
         naming = Naming.of(settings, prefix)
@@ -83,8 +79,7 @@ def assembled(snapshot: RegistrySnapshot) -> dg.Definitions:
     schedules = [*refreshes, check_schedule(snapshot)]
     sensors: list[dg.SensorDefinition] = [
         refresh_watched(snapshot),
-        report_news(snapshot),
-        report_freshness(snapshot),
+        report_prices(snapshot),
         report_sources(snapshot),
         report_alerts(snapshot),
         follow_registry(snapshot),

@@ -3,7 +3,6 @@
 No postponed annotations here: Dagster reads the fields of a component when its class is made.
 """
 
-from pathlib import Path
 from typing import Annotated
 
 import dagster as dg
@@ -19,17 +18,10 @@ class PricingPipelineComponent(dg.Component, dg.Model, dg.Resolvable):
     """
 
     prefix: Annotated[
-        str | None,
+        str | list[str] | None,
         dg.Resolver.default(
             description="What the keys of all assets begin with, such as prices or eu/prices; names of jobs, sensors, "
             "groups and resources begin with it, too. Unset: the setting PRICING_ASSET_PREFIX, or no prefix.",
-        ),
-    ] = None
-    home: Annotated[
-        str | None,
-        dg.Resolver.default(
-            description="The folder of the pipeline's state, such as that of a `pricing-pipeline up`, whose database "
-            "is used then. A relative one begins at the project's folder. Unset: the setting PRICING_HOME.",
         ),
     ] = None
     variables: Annotated[
@@ -48,5 +40,4 @@ class PricingPipelineComponent(dg.Component, dg.Model, dg.Resolvable):
         )
 
     def build_defs(self, context: dg.ComponentLoadContext) -> dg.Definitions:
-        home = None if self.home is None else context.project_root / Path(self.home).expanduser()
-        return build_defs(prefix=self.prefix, home=home, variables=self.variables)
+        return build_defs(prefix=self.prefix, variables=self.variables)

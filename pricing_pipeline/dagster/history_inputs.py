@@ -26,7 +26,7 @@ class PriceHistoryIOManager(dg.ConfigurableIOManager):
     prices: PricingReader
 
     def load_input(self, context: dg.InputContext) -> Any:
-        """The values of the upstream's months, or all. Raises PricingError for what is no price history."""
+        """The values of the upstream's months, or all. Raises PricingError for an asset that is not a price history."""
         asset = context.asset_key.to_user_string()
         found = self._history(context)
         wanted = context.dagster_type.typing_type

@@ -1,4 +1,4 @@
-"""Prices for other people's assets: as frames of pandas, polars or Arrow, with exact decimals.
+"""Prices for the assets of other projects, as frames of pandas, polars or Arrow, with exact decimals.
 
 No postponed annotations here: Dagster reads the fields of a resource when its class is made.
 """
@@ -20,8 +20,9 @@ from pricing_pipeline.db.location import reader_url
 from pricing_pipeline.demand import instruments
 from pricing_pipeline.domain.answers import Adjust
 from pricing_pipeline.domain.data_types import Contents
+from pricing_pipeline.domain.prices import Price
 from pricing_pipeline.domain.windows import Window
-from pricing_pipeline.errors import PricingError, SettingsError, UnknownDataType
+from pricing_pipeline.errors import InvalidRange, PricingError, SettingsError, UnknownDataType
 from pricing_pipeline.prices import arrow, frames, price_reader
 from pricing_pipeline.prices.files import OtherFile
 from pricing_pipeline.registry import calendars, data_type_registry
@@ -44,7 +45,7 @@ _NO_POLARS = (
 
 @dataclass(frozen=True)
 class Prices:
-    """Prices that are read when one of these is called, in one moment each time. Every number is an exact decimal."""
+    """Prices that each call reads again, in one snapshot. Every number is an exact decimal; times are UTC."""
 
     _in: Callable[[Callable[[Connection], Any]], Any]
     """Calls a function with a connection."""
@@ -102,7 +103,7 @@ class PricingReader(dg.ConfigurableResource[Any]):
             ours = dg.EnvVar(ours["env"]).get_value()
         if self.url != ours:
             raise SettingsError(
-                "a run's config gives the url of PricingReader, which only the code may give: whoever starts a run "
+                "a run's config gives the url of PricingReader, which only the code may give: anyone who starts a run "
                 "could have assets made from prices of another database. Leave it out of the config"
             )
 
@@ -121,11 +122,11 @@ class PricingReader(dg.ConfigurableResource[Any]):
     def latest(self, data_type: str, symbols: Sequence[str] | None = None) -> Prices:
         """The latest prices of a data type, by symbol: of some symbols, or of all that have one.
 
-        `state` says whether a price is fresh. Calls of what is returned raise UnknownDataType, and PricingError for a
+        `state` says whether a price is fresh. Reading the result raises UnknownDataType, and PricingError for a
         symbol that no instrument of the type has.
         """
 
-        def found(connection: Connection) -> list[price_reader.LatestPrice]:
+        def found(connection: Connection) -> list[Price]:
             wanted = _wanted(connection, data_type, symbols)
             if wanted is None:
                 return price_reader.latest_of_type(connection, data_type)
@@ -150,8 +151,8 @@ class PricingReader(dg.ConfigurableResource[Any]):
         """Values between two UTC days, both included, by symbol and time: of some symbols, or of all that have any.
 
         Without a first day they begin with the first value, without a last day they end today. `as_of` (with a zone)
-        reads what was believed then. `adjust` is `raw`, `splits` or `total`; without it each value is as stored. Calls
-        of what is returned raise UnknownDataType, InvalidRange, InvalidAdjustment, UncountedPayments, and PricingError
+        reads what was believed then. `adjust` is `raw`, `splits` or `total`; without it each value is as stored.
+        Reading the result raises UnknownDataType, InvalidRange, InvalidAdjustment, UncountedPayments, and PricingError
         for a symbol that no instrument of the type has.
         """
         return self.history_of_spans(
@@ -170,6 +171,12 @@ class PricingReader(dg.ConfigurableResource[Any]):
         """The same of several spans of days, which must be in order and apart; the last may end today (None)."""
 
         def reads(connection: Connection) -> Iterator[tuple[str, Window]]:
+            for day in (day for span in spans for day in span if day is not None):
+                # A datetime is a date to the type checker, and cannot be compared with one.
+                if type(day) is not date:
+                    raise InvalidRange(
+                        f"{day!r} is not a day. Give a datetime.date, such as date(2020, 1, 31)."
+                    )
             today = calendars.today(connection)
             windows = [Window(first, max(first, today) if last is None else last) for first, last in spans]
             wanted = _wanted(connection, data_type, symbols)
@@ -209,7 +216,7 @@ class PricingReader(dg.ConfigurableResource[Any]):
         return Prices(self._read, as_pandas, as_arrow)
 
     def _read(self, work: Callable[[Connection], T]) -> T:
-        """What `work` reads, in one snapshot; once more if a month has been written into another file meanwhile."""
+        """What `work` reads, in one snapshot; read again if a month has meanwhile been written into another file."""
         with self._connection() as connection:
             try:
                 return work(connection)

@@ -19,17 +19,18 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import TracebackType
-from typing import Literal, Self
+from typing import TYPE_CHECKING, Literal, Self
 from urllib.parse import quote
-
-from sqlalchemy import Connection, make_url
 
 from pricing_pipeline.db import embedded_cluster as cluster_files
 from pricing_pipeline.db import embedded_home as places
-from pricing_pipeline.db.engine import libpq_url, make_engine
+from pricing_pipeline.db.engine import libpq_url, make_engine, parsed_url
 from pricing_pipeline.db.query_loader import query
 from pricing_pipeline.errors import EmbeddedServerError
 from pricing_pipeline.processes.os_processes import child_setup, last_lines, open_log, without_libpq_variables
+
+if TYPE_CHECKING:
+    from sqlalchemy import Connection
 
 Role = Literal["owner", "worker", "location", "superuser"]
 
@@ -59,7 +60,7 @@ _FOR_TESTS = {
     "synchronous_commit": "off",
     "full_page_writes": "off",
     "max_connections": "400",
-    # A client that is frozen while it logs in keeps every DROP DATABASE waiting for so long.
+    # A client that is frozen while it logs in keeps every DROP DATABASE waiting for this long.
     "authentication_timeout": "15s",
     "scram_iterations": "1",  # of 4096, each of a test's sessions takes 6 ms to log in
 }
@@ -192,7 +193,7 @@ class EmbeddedServer:
         return state[:1] == [str(self._process.pid)] and state[7:8] == ["ready"]
 
     def stop(self, mode: Literal["fast", "immediate"] = "fast") -> None:
-        """Stop the server this object started and wait until it is gone; nothing happens if there is none.
+        """Stop the server this object started and wait until it is gone; does nothing if none runs.
 
         `fast` ends transactions and writes a checkpoint; `immediate` leaves recovery to the next start,
         and is what follows when `fast` takes more than 30 seconds.
@@ -380,7 +381,7 @@ class EmbeddedServer:
     @contextlib.contextmanager
     def _as_superuser(self, database: str) -> Iterator[Connection]:
         """Connect so that no name means what another role has made it mean: PostgreSQL's own objects, and no others."""
-        url = make_url(self.url(database, "superuser"))
+        url = parsed_url(self.url(database, "superuser"))
         url = url.update_query_dict({"options": "-c search_path=pg_catalog,pg_temp"})
         engine = make_engine(libpq_url(url))
         try:

@@ -47,7 +47,7 @@ def environment() -> dict[str, str]:
 def lock_cluster(cluster: Path, patience: float, check: Callable[[], None]) -> int:
     """Take the lock that all processes of a server hold, and return its descriptor.
 
-    The caller owns the home, so whoever holds the lock has lost its owner: waits up to `patience` seconds for
+    The caller owns the home, so a process that holds the lock has lost its owner: waits up to `patience` seconds for
     its end, calling `check`, which may raise. Raises EmbeddedServerError when that is not enough.
     """
     descriptor = os.open(
@@ -89,7 +89,7 @@ def _wait_for_lock(descriptor: int, cluster: Path, patience: float, check: Calla
 def make_cluster(
     programs: Path, cluster: Path, user: ServerUser | None, password: str, *, sync: bool
 ) -> None:
-    """Make the data directory in `cluster`, if there is none, with `password` for the superuser.
+    """Make the data directory in `cluster`, if it is missing, with `password` for the superuser.
 
     Raises EmbeddedServerError when initdb fails, or when another version made the one that is there.
     """

@@ -81,7 +81,7 @@ class Remembered:
 
     @classmethod
     def load(cls, path: Path) -> Remembered | None:
-        """Read the file; None when there is none yet. Raises EmbeddedServerError when it cannot be read."""
+        """Read the file; None if it does not exist yet. Raises EmbeddedServerError when it cannot be read."""
         try:
             remembered = cls(**json.loads(read_private(path)))
             # Homes of earlier versions have no such login yet; the next start of the server makes it.
@@ -195,7 +195,7 @@ def _copied_binaries(package: Path, relocation: Path) -> Path:
 
 
 def _open_to_read(root: Path) -> None:
-    """Let everybody read the copy, whatever umask it was made or installed with."""
+    """Let everybody read the copy, independent of the umask."""
     root.chmod(0o755)
     for folder, folders, files in os.walk(root):
         for name in folders + files:
@@ -220,7 +220,7 @@ def make_relocation(relocation: Path) -> None:
 def new_relocated_cluster(home: Path, relocation: Path) -> Path:
     """Choose a folder outside the home for a new cluster.
 
-    The random part keeps a home that was deleted and made anew away from the old home's data.
+    The random part keeps a home that was deleted and made again away from the old home's data.
     """
     make_relocation(relocation)
     return relocation / f"{sha256(os.fsencode(home)).hexdigest()[:12]}-{secrets.token_hex(4)}"
@@ -229,8 +229,8 @@ def new_relocated_cluster(home: Path, relocation: Path) -> Path:
 def socket_folder(home: Path, remembered: Remembered) -> Path:
     """Return the folder where the socket is, or will be after the next start.
 
-    Another account may take the name of a folder elsewhere while no server runs. It would get the passwords of whoever
-    connects, so a folder that is not ours does not count.
+    Another account may take the name of a folder elsewhere while no server runs. It would get the passwords of
+    everyone who connects, so a folder that is not ours does not count.
     """
     folder = Path(remembered.socket_folder) if remembered.socket_folder else home / "run"
     if remembered.socket_folder and os.path.lexists(folder) and not _is_ours(home, remembered):

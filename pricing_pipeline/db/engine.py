@@ -1,4 +1,7 @@
-"""Connections: one SQLAlchemy engine per process, over psycopg 3."""
+"""Connections: one SQLAlchemy engine per process, over psycopg 3, or a session of the driver for a short command.
+
+SQLAlchemy is imported by what uses it.
+"""
 
 from __future__ import annotations
 
@@ -6,18 +9,20 @@ import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn, cast
 from weakref import finalize
 
 import psycopg
 from psycopg import errors
-from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url
-from sqlalchemy.engine import ExceptionContext
-from sqlalchemy.exc import ArgumentError, DBAPIError
 
+from pricing_pipeline.db.driver_session import DriverSession
 from pricing_pipeline.db.notices import HeardWarnings
 from pricing_pipeline.db.query_loader import named
 from pricing_pipeline.errors import DatabaseError, ReadReplica, SettingsError
+
+if TYPE_CHECKING:
+    from sqlalchemy import URL, Connection, Engine
+    from sqlalchemy.engine import ExceptionContext
 
 _CURSOR = "pricing_pipeline.cursor"
 _SETTING = "pricing_pipeline_setting"
@@ -45,11 +50,13 @@ def make_engine(
 
     Connections are checked before use, so that a restarted server causes no errors. Works behind PgBouncer in
     transaction mode. The server ends a session whose transaction idles for 30 s; a wait for a lock ends after 2 s, and
-    a statement after 10 minutes. Warnings of the database are counted, also those of a transaction that is rolled back;
-    disposing of the engine, or the end of the process, writes the last counts. Raises SettingsError if the URL cannot
-    be read, without showing the password. Connecting to a database with another encoding than UTF8 raises
-    DatabaseError.
+    a statement after 10 minutes; nothing is compiled (jit). Warnings of the database are counted, also those of a
+    transaction that is rolled back; disposing of the engine, or the end of the process, writes the last counts. Raises
+    SettingsError if the URL cannot be read, without showing the password. Connecting to a database with another
+    encoding than UTF8 raises DatabaseError.
     """
+    from sqlalchemy import create_engine, event
+
     engine = create_engine(
         checked_url(url, setting).set(drivername="postgresql+psycopg"),
         pool_size=pool_size,
@@ -62,7 +69,7 @@ def make_engine(
     )
     # First, because SQLAlchemy's own first query fails if text comes as bytes.
     event.listen(engine, "connect", _require_unicode, insert=True)
-    event.listen(engine, "connect", _set_timeouts)
+    event.listen(engine, "connect", _set_up)
     event.listen(engine, "handle_error", _clear_error)
     arguments, options = engine.dialect.create_connect_args(engine.url)
     options = {**options, **_CONNECT_ARGS, "connect_timeout": 5, "autocommit": True}
@@ -73,9 +80,41 @@ def make_engine(
     return engine
 
 
-def _set_timeouts(connection: Any, _record: object) -> None:
+@contextmanager
+def driver_session(url: str, *, setting: str = "PRICING_DATABASE_URL") -> Iterator[Connection]:
+    """Open one session of the driver (a DriverSession), set as those of `make_engine` are. Raises what they raise."""
+    address = url if _PLAIN.fullmatch(url) else libpq_url(checked_url(url, setting))
+
+    def explain(
+        statement: str, error: psycopg.Error, driver: psycopg.Connection[Any] | None = None
+    ) -> NoReturn:
+        _raise_clear(address, setting, error, is_disconnect=driver is None or driver.broken)
+        _raise_as_sqlalchemys(statement, error)
+
+    connect = partial(psycopg.connect, address, **_CONNECT_ARGS)
+    heard = HeardWarnings(partial(connect, connect_timeout=5, autocommit=True))
     try:
-        connection.execute(named("session.set_timeouts"))
+        driver = connect(connect_timeout=10)
+        _require_unicode(driver, None)
+        _set_up(driver, None)
+    except psycopg.Error as error:
+        explain("", error)
+    driver.add_notice_handler(heard.hear)
+    try:
+        yield cast("Connection", DriverSession(driver, partial(explain, driver=driver)))
+    finally:
+        driver.close()
+        heard.close()
+
+
+_PART = "(?:[^@/?#,:+%\\s\\0]|%[0-9A-Fa-f]{2})*"
+_PLAIN = re.compile(f"postgres(ql)?://({_PART}(:{_PART})?@)?{_PART}(:[0-9]+)?/{_PART}([?]{_PART})?")
+"""A URL of one server, which libpq reads as SQLAlchemy does."""
+
+
+def _set_up(connection: Any, _record: object) -> None:
+    try:
+        connection.execute(named("session.set_up"))
         connection.commit()
     except BaseException:
         # If the server dies in this moment, the pool would forget the session and not end it.
@@ -165,7 +204,7 @@ def driver_copy(connection: Connection, statement: str, rows: bytes) -> None:
         conflict = psycopg.errors.SerializationFailure(
             f"another transaction stored the same rows in this moment: {error}. Store them again."
         )
-        raise DBAPIError.instance(statement, None, conflict, psycopg.Error) from error
+        _raise_as_sqlalchemys(statement, conflict)
     except psycopg.Error as error:
         raise_as_sqlalchemys(connection, driver, statement, error)
 
@@ -195,6 +234,8 @@ def _cursor(connection: Connection, driver: psycopg.Connection[Any]) -> psycopg.
 
 def _driver(connection: Connection) -> psycopg.Connection[Any]:
     """The driver's connection, within a transaction."""
+    if isinstance(connection, DriverSession):
+        return connection.driver
     if not connection.in_transaction():
         connection.begin()
     driver: psycopg.Connection[Any] = connection.connection.driver_connection  # type: ignore[assignment]
@@ -205,10 +246,18 @@ def raise_as_sqlalchemys(
     connection: Connection, driver: psycopg.Connection[Any], statement: str, error: psycopg.Error
 ) -> NoReturn:
     """Raise an error of the driver as the one that SQLAlchemy, or our engine, raises for it."""
+    if isinstance(connection, DriverSession):
+        connection.explain(statement, error)
     is_disconnect = driver.closed or connection.dialect.is_disconnect(error, connection.connection, None)  # type: ignore[arg-type]
     if is_disconnect:
         connection.invalidate(error)
-    _raise_clear(connection.engine, error, is_disconnect=is_disconnect)
+    _raise_clear(*_origin(connection.engine), error, is_disconnect=is_disconnect)
+    _raise_as_sqlalchemys(statement, error)
+
+
+def _raise_as_sqlalchemys(statement: str, error: psycopg.Error) -> NoReturn:
+    from sqlalchemy.exc import DBAPIError
+
     raise DBAPIError.instance(statement, None, error, psycopg.Error) from error
 
 
@@ -217,10 +266,12 @@ def checked_url(url: str, setting: str = "PRICING_DATABASE_URL") -> URL:
 
     Raises SettingsError, which never shows the password, when it names no PostgreSQL database.
     """
+    from sqlalchemy.exc import ArgumentError
+
     example = "It looks like postgresql://user:password@host:5432/pricing, with %40 for an @ in the password"
     try:
         parsed = parsed_url(url)
-    except (ArgumentError, ValueError):  # ValueError: a port that is no number
+    except (ArgumentError, ValueError):  # ValueError: a port that is not a number
         raise SettingsError(f"{setting} is not a database URL. {example}") from None
     if parsed.get_backend_name() not in ("postgresql", "postgres"):  # libpq reads both
         raise SettingsError(
@@ -230,13 +281,15 @@ def checked_url(url: str, setting: str = "PRICING_DATABASE_URL") -> URL:
 
 
 def parsed_url(url: str | URL) -> URL:
-    """Parse a libpq URL, also one with several hosts, of which the server that takes writes is meant.
+    """Parse a libpq URL; with several hosts it means the server that takes writes.
 
     The hosts are written as libpq writes them (`host1:5432,host2:5432`) or as parameters (`?host=h1,h2&port=p1,p2`).
     Unless the URL says otherwise, `target_session_attrs` is read-write: without it, libpq takes the first host that
     answers, which after a failover may be a standby. Raises ArgumentError or ValueError if it is no URL, also if a
     part of its password would be taken for a host: a host's name is looked up, and shown in messages.
     """
+    from sqlalchemy import URL, make_url
+
     if isinstance(url, URL):
         return url
     if _UNCLEAR.search(url):
@@ -289,17 +342,24 @@ def _clear_error(context: ExceptionContext) -> None:
     if not isinstance(context.original_exception, Exception):
         return  # Ctrl-C or the end of a run during a statement: the session is lost, not the server
     is_disconnect = context.is_disconnect or context.connection is None
-    # A failed ping is no error yet: the pool then makes a new session, and raising here would prevent that.
+    # After a failed ping the pool makes a new session; raising here would prevent that.
     _raise_clear(
-        context.engine, context.original_exception, is_disconnect=is_disconnect and not context.is_pre_ping
+        *_origin(context.engine),
+        context.original_exception,
+        is_disconnect=is_disconnect and not context.is_pre_ping,
     )
 
 
-def _raise_clear(engine: Engine | None, error: BaseException, *, is_disconnect: bool) -> None:
+def _origin(engine: Engine | None) -> tuple[str | URL | None, str]:
+    """The URL of an engine, and the setting that named it."""
+    if engine is None:
+        return None, "PRICING_DATABASE_URL"
+    return engine.url, engine.get_execution_options().get(_SETTING, "PRICING_DATABASE_URL")
+
+
+def _raise_clear(url: str | URL | None, setting: str, error: BaseException, *, is_disconnect: bool) -> None:
     """Raise a clear error if no server answers, or if it takes no writes; otherwise do nothing."""
-    address = masked(engine.url) if engine is not None else "its address"
-    options = engine.get_execution_options() if engine is not None else {}
-    setting = options.get(_SETTING, "PRICING_DATABASE_URL")
+    address = masked(url) if url is not None else "its address"
     if isinstance(error, errors.ReadOnlySqlTransaction):
         raise ReadReplica(
             f"the database at {address} takes no writes: it is a read replica, or set read-only. "

@@ -7,20 +7,29 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from psycopg import errors
-from sqlalchemy import Connection, Engine
-from sqlalchemy.exc import DBAPIError
 
 from pricing_pipeline.db.rules import RULES
-from pricing_pipeline.errors import DatabaseError
+from pricing_pipeline.errors import DatabaseError, ReadReplica
+
+if TYPE_CHECKING:
+    from sqlalchemy import Connection, Engine
+    from sqlalchemy.exc import DBAPIError
 
 T = TypeVar("T")
 
 _ATTEMPTS = 3
 _NO_VERDICT_CLASSES = frozenset({"08", "25", "53", "57", "58", "XX"})
 """Errors of the server itself (connection, read-only, resources, shutdown, damage), not of the values."""
+
+
+def statement_error() -> type[DBAPIError]:
+    """What a statement raises, to be caught: it is imported with the first error, and not with every command."""
+    from sqlalchemy.exc import DBAPIError
+
+    return DBAPIError
 
 
 def transact(engine: Engine, work: Callable[[Connection], T]) -> T:
@@ -37,7 +46,7 @@ def transact(engine: Engine, work: Callable[[Connection], T]) -> T:
             if attempt == _ATTEMPTS:
                 raise
             time.sleep(attempt)
-        except DBAPIError as error:
+        except statement_error() as error:
             if attempt == _ATTEMPTS or not is_conflict(error):
                 raise
     raise AssertionError("unreachable")
@@ -47,13 +56,26 @@ def raise_interruption(error: Exception) -> None:
     """Raise the Ctrl-C, or the end of a run, in whose course this error came; otherwise do nothing.
 
     A statement that it breaks off leaves a session that cannot be rolled back, and the driver's error about that would
-    hide it: whoever waits for the database would go on waiting.
+    hide it: everyone who waits for the database would go on waiting.
     """
     earlier: BaseException | None = error
     while earlier is not None:
         if not isinstance(earlier, Exception):
             raise earlier
         earlier = earlier.__context__
+
+
+def by_the_way(connection: Connection, request: Callable[[], T]) -> T | None:
+    """What a request of a read returns; None if it is not possible: on a read replica, or by a role that only reads."""
+    try:
+        with connection.begin_nested():
+            return request()
+    except statement_error() as error:
+        if not isinstance(error.orig, errors.InsufficientPrivilege):
+            raise
+    except ReadReplica:
+        pass
+    return None
 
 
 LOCKED_PAGE = 'docs/operations.md, "Something is locked", tells how to find that session'
@@ -98,9 +120,11 @@ def is_outdated(error: DBAPIError) -> bool:
 
 
 def sentence(error: DBAPIError) -> str:
-    """What an error of the database means to whoever asked for it."""
+    """What an error of the database means to its caller."""
     if is_outdated(error):
-        return f"the database is not up to date: {reason(error)}. Run `pricing-pipeline db upgrade`."
+        return (
+            f"the database is not up to date: {reason(error).rstrip('.')}. Run `pricing-pipeline db upgrade`."
+        )
     if isinstance(error.orig, errors.NumericValueOutOfRange):
         return f"a number is larger than the database can hold: {reason(error)}."
     # These are PostgreSQL's words; functions of ours that wait have their own.

@@ -2,8 +2,8 @@
 -- also cover tables and functions that they do not name. Only differences are written. Roles that are missing are
 -- passed over; grants that an administrator made to other roles are left alone.
 --
---   pricing_owner    (or whoever owns the schema) changes tables, registry, providers, limits and routes
---   pricing_worker   reads everything, writes what the pipeline learns and does; what is counted it writes by functions only
+--   pricing_owner    (or another owner of the schema) changes tables, registry, providers, limits and routes
+--   pricing_worker   reads everything, writes what the pipeline learns and does; writes counts only by functions
 --   pricing_client   calls the functions that are named for it below, for its own login, and nothing else
 --   pricing_reader   reads what holds no secret; of rows that belong to a user, its own
 
@@ -71,10 +71,13 @@ BEGIN
             SELECT r.oid, r.rolname::text AS name FROM pg_catalog.pg_roles r
             JOIN pg_catalog.pg_namespace n ON n.nspname = 'pricing' AND n.nspowner <> r.oid
             WHERE r.rolname IN ('pricing_worker', 'pricing_client', 'pricing_reader')
-            UNION ALL SELECT 0, 'PUBLIC'),
+            UNION ALL
+            SELECT 0, 'PUBLIC'),
         relations AS (
-            SELECT c.oid, c.relname::text AS name, c.relkind, c.relacl, c.relowner FROM pg_catalog.pg_class c
-            WHERE c.relnamespace = 'pricing'::pg_catalog.regnamespace AND c.relkind IN ('r', 'p', 'v', 'm', 'f', 'S')),
+            SELECT c.oid, c.relname::text AS name, c.relkind, c.relacl, c.relowner
+            FROM pg_catalog.pg_class c
+            WHERE c.relnamespace = 'pricing'::pg_catalog.regnamespace
+              AND c.relkind IN ('r', 'p', 'v', 'm', 'f', 'S')),
         functions AS (
             SELECT p.oid, p.oid::pg_catalog.regprocedure::text AS name, p.proname, p.provolatile, p.prosecdef, p.proacl,
                    p.proowner,
@@ -86,24 +89,29 @@ BEGIN
         -- Tables that a worker may not change at will; in all others it may insert, update and delete.
         worker_privileges (pattern, privileges) AS (VALUES
             -- What the owner tells the pipeline.
-            ('(data_type_registry|contents|fetchers|registry_state|user_caps|calendar_rules)', 'SELECT'),
+            ('(data_type_registry|fetchers|registry_state|user_caps|calendar_rules)', 'SELECT'),
             ('alembic_version', 'SELECT'),
-            ('(exchanges|exchange_endings|symbol_aliases)', 'SELECT'),
-            ('(data_collectors|provider_capabilities|provider_limits|provider_key_limits|provider_plans|provider_declarations|provider_symbols|provider_routing|plausibility_bounds|provider_credentials|operation_types|recipients|api_tokens)', 'SELECT'),
+            ('(exchanges|symbol_aliases)', 'SELECT'),
+            ('(data_collectors|provider_capabilities|provider_limits|provider_key_limits|provider_plans|'
+             'provider_declarations|provider_symbols|provider_routing|plausibility_bounds|provider_credentials|'
+             'operation_types|recipients|api_tokens)', 'SELECT'),
             -- Which values are in files alone; only functions with the owner's rights move any.
             ('(exported_months|moved_days)', 'SELECT'),
             -- What decides how much may be asked, and from when the clock was set back: functions with the owner's
             -- rights write it.
-            ('(collector_call_log|past_calls|api_data_usage|limit_counts|shown_limits|shown_batches|watched_calendars|size_estimates|ttl_stretches|provider_state|provider_keys|duties)', 'SELECT'),
+            ('(collector_call_log|past_calls|api_data_usage|limit_counts|shown_limits|shown_batches|'
+             'watched_calendars|size_estimates|ttl_stretches|provider_state|provider_keys|duties)', 'SELECT'),
             -- What is fetched, which no refresh deletes.
-            ('(latest_prices|price_history(_.*)?|instruments|documents|confirmed_pairs|corporate_actions|corporate_action_pairs)', 'SELECT, INSERT, UPDATE'),
+            ('(latest_prices|price_history(_.*)?|instruments|documents|confirmed_pairs|corporate_actions|'
+             'corporate_action_pairs)', 'SELECT, INSERT, UPDATE'),
             ('(products|product_options|pax_categories|slots|slot_prices|pax_availability)', 'SELECT, INSERT, UPDATE'),
             ('(game_versions|terminals|commodities|commodity_prices)', 'SELECT, INSERT, UPDATE'),
-            ('(price|document|corporate_action|product|product_option|pax_category|slot|slot_price|pax_availability|commodity_price)_revisions', 'SELECT, INSERT')),
+            ('(price_revisions|revisions)', 'SELECT, INSERT')),
         -- Encrypted secrets are nothing for a reader, and neither are messages to others and what they ask for, nor
         -- how far this database has been upgraded.
         hidden_from_readers (pattern) AS (
-            VALUES ('(provider_credentials|api_tokens|recipients|failing_recipients|async_operations(_.*)?|price_alerts|price_events|alembic_version)')),
+            VALUES ('(provider_credentials|api_tokens|recipients|failing_recipients|async_operations(_.*)?|'
+                    'price_alerts|price_events|alembic_version)')),
         client_functions (name) AS (VALUES
             ('pricing.heartbeat(text[],text[])'), ('pricing.unsubscribe(text[],text[])'),
             ('pricing.hold(text[],text[])'), ('pricing.release(text[],text[])'), ('pricing.all_or_nothing(jsonb)'),
@@ -114,31 +122,39 @@ BEGIN
             ('pricing.best_routes(text,integer)')),
         wanted AS (
             SELECT 'SCHEMA' AS kind, 'pricing' AS object, 'pricing_worker' AS grantee, 'USAGE' AS privilege
-            UNION ALL SELECT 'SCHEMA', 'pricing', 'pricing_client', 'USAGE'
-            UNION ALL SELECT 'SCHEMA', 'pricing', 'pricing_reader', 'USAGE'
+            UNION ALL
+            SELECT 'SCHEMA', 'pricing', 'pricing_client', 'USAGE'
+            UNION ALL
+            SELECT 'SCHEMA', 'pricing', 'pricing_reader', 'USAGE'
             UNION ALL
             SELECT 'TABLE', r.name, 'pricing_worker', pg_catalog.btrim(p.privilege)
             FROM relations r
-            CROSS JOIN LATERAL pg_catalog.string_to_table(CASE
-                                                          WHEN r.relkind NOT IN ('r', 'p') THEN 'SELECT'
-                                                          ELSE coalesce(
-                (SELECT e.privileges FROM worker_privileges e WHERE r.name ~ ('^' || e.pattern || '$')),
-                'SELECT, INSERT, UPDATE, DELETE') END, ',') AS p (privilege)
+            CROSS JOIN LATERAL pg_catalog.string_to_table(
+                CASE WHEN r.relkind NOT IN ('r', 'p') THEN 'SELECT'
+                     ELSE coalesce((SELECT e.privileges FROM worker_privileges e
+                                    WHERE r.name ~ ('^' || e.pattern || '$')),
+                                   'SELECT, INSERT, UPDATE, DELETE') END, ',') AS p (privilege)
             WHERE r.relkind <> 'S'
             UNION ALL
             SELECT 'SEQUENCE', r.name, 'pricing_worker', p.privilege
-            FROM relations r CROSS JOIN (VALUES ('USAGE'), ('SELECT')) AS p (privilege) WHERE r.relkind = 'S'
+            FROM relations r CROSS JOIN (VALUES ('USAGE'), ('SELECT')) AS p (privilege)
+            WHERE r.relkind = 'S'
             UNION ALL
-            SELECT 'TABLE', r.name, 'pricing_reader', 'SELECT' FROM relations r
+            SELECT 'TABLE', r.name, 'pricing_reader', 'SELECT'
+            FROM relations r
             WHERE r.relkind <> 'S'
               AND NOT EXISTS (SELECT FROM hidden_from_readers h WHERE r.name ~ ('^' || h.pattern || '$'))
             UNION ALL
-            SELECT 'FUNCTION', f.name, 'pricing_worker', 'EXECUTE' FROM functions f WHERE NOT f.is_trigger
+            SELECT 'FUNCTION', f.name, 'pricing_worker', 'EXECUTE'
+            FROM functions f
+            WHERE NOT f.is_trigger
             UNION ALL
-            SELECT 'FUNCTION', f.name, 'pricing_client', 'EXECUTE' FROM functions f JOIN client_functions USING (name)
+            SELECT 'FUNCTION', f.name, 'pricing_client', 'EXECUTE'
+            FROM functions f JOIN client_functions USING (name)
             UNION ALL
             -- A reader calls what changes nothing; the clock and what asks it are volatile only because time moves on.
-            SELECT 'FUNCTION', f.name, 'pricing_reader', 'EXECUTE' FROM functions f
+            SELECT 'FUNCTION', f.name, 'pricing_reader', 'EXECUTE'
+            FROM functions f
             WHERE (NOT f.prosecdef
                    AND (f.provolatile <> 'v'
                         OR f.is_staleness_function
@@ -153,27 +169,33 @@ BEGIN
             UNION ALL
             SELECT CASE r.relkind WHEN 'S' THEN 'SEQUENCE' ELSE 'TABLE' END, r.name, a.grantee, a.privilege_type
             FROM relations r
-            CROSS JOIN LATERAL pg_catalog.aclexplode(coalesce(r.relacl,
-                                                              pg_catalog.acldefault(CASE r.relkind
-                                                                  WHEN 'S' THEN 's'
-                                                                  ELSE 'r' END::"char", r.relowner))) a
+            CROSS JOIN LATERAL pg_catalog.aclexplode(coalesce(
+                r.relacl,
+                pg_catalog.acldefault(CASE r.relkind WHEN 'S' THEN 's' ELSE 'r' END::"char", r.relowner))) a
             UNION ALL
             SELECT 'FUNCTION', f.name, a.grantee, a.privilege_type
             FROM functions f
             CROSS JOIN LATERAL pg_catalog.aclexplode(coalesce(f.proacl, pg_catalog.acldefault('f', f.proowner))) a),
         known AS (
-            SELECT f.kind, f.object, g.name AS grantee, f.privilege FROM found f JOIN grantees g ON g.oid = f.grantee),
+            SELECT f.kind, f.object, g.name AS grantee, f.privilege
+            FROM found f JOIN grantees g ON g.oid = f.grantee),
         missing AS (
-            SELECT w.* FROM wanted w JOIN grantees g ON g.name = w.grantee EXCEPT SELECT * FROM known),
+            SELECT w.* FROM wanted w JOIN grantees g ON g.name = w.grantee
+            EXCEPT
+            SELECT * FROM known),
         surplus AS (
-            SELECT * FROM known EXCEPT SELECT * FROM wanted)
+            SELECT * FROM known
+            EXCEPT
+            SELECT * FROM wanted)
         SELECT pg_catalog.format('%s %s ON %s %s %s %s', d.verb,
                                  pg_catalog.string_agg(d.privilege, ', ' ORDER BY d.privilege), d.kind,
-                                 CASE WHEN d.kind IN ('TABLE', 'SEQUENCE') THEN pg_catalog.format('pricing.%I',
-                                     d.object)
-                                     ELSE d.object END,
+                                 CASE WHEN d.kind IN ('TABLE', 'SEQUENCE')
+                                      THEN pg_catalog.format('pricing.%I', d.object)
+                                      ELSE d.object END,
                                  CASE d.verb WHEN 'GRANT' THEN 'TO' ELSE 'FROM' END, d.grantee)
-        FROM (SELECT 'REVOKE' AS verb, * FROM surplus UNION ALL SELECT 'GRANT', * FROM missing) d
+        FROM (SELECT 'REVOKE' AS verb, * FROM surplus
+              UNION ALL
+              SELECT 'GRANT', * FROM missing) d
         GROUP BY d.verb, d.kind, d.object, d.grantee
         ORDER BY d.verb DESC, d.kind, d.object, d.grantee
     LOOP

@@ -27,7 +27,7 @@ def listen_url(settings: Settings) -> str:
 
 
 def replica_url(settings: Settings) -> str | None:
-    """URL of a streaming replica that reads may use; None if there is none."""
+    """URL of a streaming replica that reads may use; None if none is set."""
     return None if settings.replica_url is None else _checked(settings.replica_url, "PRICING_REPLICA_URL")
 
 

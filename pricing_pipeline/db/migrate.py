@@ -1,8 +1,9 @@
-"""Upgrade a database to the current schema: roles, numbered migrations, all functions anew, grants."""
+"""Upgrade a database to the current schema: roles, numbered migrations, all functions, grants."""
 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from dataclasses import asdict
 from functools import partial
@@ -13,7 +14,7 @@ import psycopg
 from alembic.runtime.migration import MigrationContext, MigrationStep
 from alembic.script import Script, ScriptDirectory
 from alembic.script.revision import RevisionMap
-from sqlalchemy import Connection, Engine
+from sqlalchemy import Connection, Engine, TextClause
 from sqlalchemy.exc import DBAPIError
 
 from pricing_pipeline.db.engine import make_engine
@@ -24,6 +25,8 @@ from pricing_pipeline.errors import DatabaseError, LockUnavailable
 
 _PACKAGE = Path(__file__).parent
 _MIGRATIONS = _PACKAGE.parent.parent / "migrations"
+_FUNCTION = re.compile(r"^CREATE OR REPLACE FUNCTION pricing\.(\w+)", re.MULTILINE)
+_TRIGGER = re.compile(r"^CREATE TRIGGER (\w+)\n[^;]*? ON pricing\.(\w+)\n[^;]*;\n", re.MULTILINE)
 _PATIENCE = "30s"
 """How long an upgrade waits for another one."""
 
@@ -53,8 +56,7 @@ def upgrade(owner_url: str) -> None:
             _run_migrations(connection)
             # Functions refer to one another, so their bodies are checked only when all exist.
             connection.execute(query("migrate.defer_body_checks"))
-            for path in sorted((_PACKAGE / "functions").rglob("*.sql")):
-                run_script(connection, path.read_text())
+            _deploy_functions(connection)
             run_script(connection, (_PACKAGE / "grants.sql").read_text())
             _load_exchanges(connection)
     except (DBAPIError, psycopg.Error) as error:
@@ -64,7 +66,7 @@ def upgrade(owner_url: str) -> None:
 
 
 def _load_exchanges(connection: Connection) -> None:
-    """Take over what this version tells of exchanges and of days on which their calendars are wrong."""
+    """Store this version's exchanges, and the days on which their calendars are wrong."""
     told = [asdict(exchange) | {"endings": exchange.endings} for exchange in exchanges().values()]
     connection.execute(query("calendars.load_exchanges"), {"rows": json.dumps(told, default=str)})
     wrong = [asdict(correction) for correction in corrections()]
@@ -109,6 +111,33 @@ def run_script(connection: Connection, script: str) -> None:
     driver.execute(script)
 
 
+def _deploy_functions(connection: Connection) -> None:
+    """Deploy all functions, and the triggers that are missing.
+
+    A function whose parameters or result have changed takes the place of the one before. A trigger that is there stays,
+    because making it locks its table; a migration drops what is to be made again.
+    """
+    there = {(row.trigger, row.relation) for row in connection.execute(query("migrate.triggers"))}
+    deployed: list[str] = []
+    for path in sorted((_PACKAGE / "functions").rglob("*.sql")):
+        script = _TRIGGER.sub(lambda made: "" if made.groups() in there else made[0], path.read_text())
+        names = _FUNCTION.findall(script)
+        try:
+            with connection.begin_nested():
+                run_script(connection, script)
+        except psycopg.errors.InvalidFunctionDefinition:
+            # The result of one has changed, or a name that callers may use.
+            _drop(connection, query("migrate.functions"), names)
+            run_script(connection, script)
+        deployed += names
+    _drop(connection, query("migrate.former_functions"), deployed)
+
+
+def _drop(connection: Connection, found: TextClause, names: list[str]) -> None:
+    for statement in connection.scalars(found, {"names": names}).all():
+        connection.exec_driver_sql(statement)
+
+
 def _run_migrations(connection: Connection) -> None:
     scripts = ScriptDirectory(str(_MIGRATIONS))
     scripts.revision_map = RevisionMap(lambda: _revisions(connection))
@@ -143,6 +172,6 @@ def _require_known_revision(at: tuple[str, ...], scripts: ScriptDirectory) -> No
     known = [script.revision for script in scripts.walk_revisions()]
     if unknown := [revision for revision in at if revision not in known]:
         raise DatabaseError(
-            f"the database is at migration {unknown[0]}, and this version knows {known[-1]} to {known[0]}. If a newer "
-            "version made it, use that one. If an older one did, CHANGELOG.md says with which version to upgrade first."
+            f"the database is at migration {unknown[0]}, and this version knows {known[-1]} to {known[0]}: another "
+            "version made it. Use that version, or a new database."
         )

@@ -60,7 +60,7 @@ class HeardWarnings:
             if (heard := _cause_of(notice)) is not None:
                 cause, message = heard
                 self._add([(cause, _Heard(1, time.monotonic(), message))])
-        except Exception:  # the statement goes on whatever happens here
+        except Exception:  # nothing here may stop the statement
             _LOG.exception("a warning of the database is not counted")
 
     @property

@@ -146,7 +146,7 @@ class _Sessions:
 
     @contextmanager
     def answering(self) -> Iterator[None]:
-        """End all sessions if the block takes too long: whoever waits in one gets an error of a lost session."""
+        """End all sessions if the block takes too long: those who wait in one get the error of a lost session."""
         patience = threading.Timer(_ANSWER_SECONDS, self._cut)
         patience.start()
         try:

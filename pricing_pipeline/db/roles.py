@@ -6,10 +6,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-
-from sqlalchemy import Connection
+from typing import TYPE_CHECKING
 
 from pricing_pipeline.db.query_loader import query
+
+if TYPE_CHECKING:
+    from sqlalchemy import Connection
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""What the database's named constraints ask for, in words for whoever gave the value. Their names reach nobody."""
+"""What the database's named constraints demand, in words for the person who gave the value."""
 
 from __future__ import annotations
 
@@ -25,8 +25,7 @@ RULES = {
     "channel_takes_messages": "a channel is an operation type that takes recipient, title and body, as "
     "`pricing-pipeline operation-type list` shows; recipients keep theirs",
     "confirmed_ttl_is_positive": "a TTL is a whole number of minutes, at least 1",
-    "contents_are_known": "contents are one of the table pricing.contents, by the fetcher of the type",
-    "contents_is_plain_name": "contents have 1 to 31 small letters, digits or _ and begin with a letter",
+    "contents_are_known": "contents are prices, documents, inventory or commodities, by the fetcher of the type",
     "currency_is_code": "a currency has three to five capital letters, such as USD or USDT",
     "data_type_is_plain_name": f"a data type's name {_NAME}",
     "data_type_registry_pkey": "a data type of this name is there already",
@@ -41,7 +40,7 @@ RULES = {
     "hysteresis_leaves_a_way_back": "a hysteresis is less than 100 percent, and of above less than the threshold",
     "hysteresis_unit_is_known": "a hysteresis is an amount or percent",
     "in_flight_is_sane": "a provider is asked by 1 to 10 calls at a time",
-    "key_limit_has_key": "the provider has no key of this name; `pricing-pipeline key list` shows those there are",
+    "key_limit_has_key": "the provider has no key of this name; `pricing-pipeline key list` lists them",
     "key_limit_has_limit": "the provider has no limit of this name; see pricing.provider_limits",
     "key_limit_is_positive": "a limit is a whole number of units, at least 1",
     "key_name_is_plain": f"a key's name {_KEY_NAME}",
@@ -84,7 +83,7 @@ RULES = {
         "none has anything else"
     ),
     "prices_from_known": "prices come from the sandbox or from real providers",
-    "price_condition_is_known": "a price alert tells of above, below, moved, stale or each",
+    "price_condition_is_known": "the condition of a price alert is above, below, moved, stale or each",
     "provider_is_plain_name": f"a provider's name {_NAME}",
     "provider_routing_order": "another provider has this rank already; give a rank that is free",
     "quota_is_positive": "a quota is at least one byte",
@@ -125,7 +124,7 @@ RULES = {
     "token_name_is_sane": f"a token's name {_KEY_NAME}",
     "ttl_is_positive": "a TTL is a whole number of minutes, at least 1",
     "update_mode_is_known": "an instrument is refreshed by api, or left alone as manual",
-    "users_are_told_of_no_trouble": "a recipient for users has no severity, because users are told of no trouble; any "
+    "users_are_told_of_no_trouble": "a recipient for users has no severity, because users get no alerts; any "
     "other one has one",
     "user_is_sane": "a user's name has 1 to 200 characters",
     "value_is_short": "a value has at most 100 characters",

@@ -1,6 +1,6 @@
 """Listen for new work in a session of its own, and wake the waiting thread.
 
-A wake-up is only a hint. It may be lost (the server restarts), and behind a pooler there is none, so the waiting thread
+A wake-up is only a hint. It may be lost (the server restarts), and none comes through a pooler, so the waiting thread
 must also look for work from time to time.
 """
 
@@ -22,6 +22,7 @@ _LOG = logging.getLogger(__name__)
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.5, 30.0
 _READ_SECONDS = 0.05
 """How long to read notifications; with 0 psycopg does not read at all."""
+_LOOK_SECONDS = 1.0
 
 
 class WakeUp:
@@ -32,9 +33,16 @@ class WakeUp:
     use.
     """
 
-    def __init__(self, engine: Engine, wake: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        engine: Engine,
+        wake: Callable[[], None],
+        is_wanted: Callable[[Connection], bool] | None = None,
+    ) -> None:
+        """`is_wanted` is asked every second in the same session, for what sends no notification; True also wakes."""
         self._engine = engine
         self._wake = wake
+        self._is_wanted = is_wanted
         self._stop, self._stopped = socket.socketpair()
         self._thread = threading.Thread(target=self._run, name="wake-up", daemon=True)
         self._thread.start()
@@ -60,7 +68,7 @@ class WakeUp:
                         connection.detach()  # the pool must not lend a listening session to others
                         pause = _FIRST_PAUSE
                         self._wake()  # for work that came before it listened
-                        if self._hear(driver, selector):
+                        if self._hear(connection, driver, selector):
                             return
                 except Exception as error:  # work goes on without wake-ups after any error
                     _LOG.info("no wake-ups for %.1f s: %s", pause, error)
@@ -68,16 +76,18 @@ class WakeUp:
                     return
                 pause = min(pause * 2, _LONGEST_PAUSE)
 
-    def _hear(self, driver: Any, selector: selectors.BaseSelector) -> bool:
+    def _hear(self, connection: Connection, driver: Any, selector: selectors.BaseSelector) -> bool:
         """Pass on wake-ups; raises when the session is lost, returns True when told to stop."""
         selector.register(driver.fileno(), selectors.EVENT_READ)
         number = driver.fileno()
+        pause = None if self._is_wanted is None else _LOOK_SECONDS
         try:
             while True:
-                ready = [key.fileobj for key, _ in selector.select()]
+                ready = [key.fileobj for key, _ in selector.select(pause)]
                 if self._stopped in ready:
                     return True
-                if list(driver.notifies(timeout=_READ_SECONDS, stop_after=1)):
+                is_heard = ready and list(driver.notifies(timeout=_READ_SECONDS, stop_after=1))
+                if is_heard or (self._is_wanted is not None and self._is_wanted(connection)):
                     self._wake()
         finally:
             selector.unregister(number)

@@ -97,7 +97,7 @@ def latest_price_assets(snapshot: RegistrySnapshot, unscheduled: Mapping[str, st
                 f"{_sentence(type_)} {shown(type_).latest} of each symbol, due again "
                 f"{_minutes(type_.default_ttl_minutes)} after it was fetched while someone watches it. "
                 f"The sensor {naming.name('refresh_watched')} has what is due fetched, and "
-                f"{naming.name('report_news')} reports here what has changed, with its data version: so "
+                f"{naming.name('report_prices')} reports here what has changed, with its data version: so "
                 "the UI names no automation, and there is nothing to materialize."
                 f"{_no_schedule(unscheduled.get(type_.data_type))}"
             ),
@@ -129,7 +129,7 @@ def freshness_assets(snapshot: RegistrySnapshot) -> list[dg.AssetSpec]:
             kinds={"postgres"},
             description=escaped(
                 f"Whether what people watch of {type_.data_type} is fresh: the sensor "
-                f"{naming.name('report_freshness')} says so about every half TTL while it is, and nothing while a "
+                f"{naming.name('report_prices')} says so about every half TTL while it is, and nothing while a "
                 "price is late or nobody watches the type. Let your assets depend on latest_price: this one says "
                 "nothing about changes."
             ),

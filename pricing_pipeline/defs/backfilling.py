@@ -55,7 +55,7 @@ class BackfillConfig(dg.Config):
         return chosen or None
 
     def window(self, first: date, last: date) -> Window:
-        """The days of the partitions' months within from_day and to_day. Raises Failure if there is none."""
+        """The days of the partitions' months within from_day and to_day. Raises Failure if no day is left."""
         start, end = (
             max(first, _day("from_day", self.from_day, first)),
             min(last, _day("to_day", self.to_day, last)),

@@ -79,7 +79,7 @@ _DOCUMENT_COLUMNS = dg.TableSchema(
 
 _CONFIRMED_COLUMNS = dg.TableSchema(
     columns=[
-        dg.TableColumn("symbol", "text", description="About whom or what."),
+        dg.TableColumn("symbol", "text", description="The symbol."),
         dg.TableColumn("fetched_at", "timestamptz", description="When a provider last confirmed it."),
         dg.TableColumn("provider", "text", description="Who did."),
         dg.TableColumn("call_id", "bigint", description="The call that was answered, in pricing.calls."),
@@ -90,7 +90,7 @@ _CONFIRMED_COLUMNS = dg.TableSchema(
 
 @dataclass(frozen=True)
 class Shown:
-    """How Dagster shows the two assets of a data type, by what the type consists of.
+    """How Dagster shows the two assets of a data type, by the contents of the type.
 
     `table` is where its values are, with the data type at `{}`; `noun` names them, `latest` their current state in a
     sentence; `history` says how their past is kept. `file` has the rules.
@@ -122,7 +122,7 @@ SHOWN: Mapping[Contents, Shown] = {
     Contents.DOCUMENTS: Shown(
         noun="Documents",
         latest="The current documents",
-        history="A changed document leaves a revision in pricing.document_revisions; there is nothing to backfill. ",
+        history="A changed document leaves a revision in pricing.revisions; there is nothing to backfill. ",
         table="pricing.documents",
         stored_group="documents",
         latest_group="latest_document",
@@ -133,7 +133,7 @@ SHOWN: Mapping[Contents, Shown] = {
     Contents.INVENTORY: Shown(
         noun="Slots",
         latest="What can be booked now",
-        history="A changed slot leaves a revision in pricing.slot_revisions; its provider tells nothing of the past. ",
+        history="A changed slot leaves a revision in pricing.revisions; its provider tells nothing of the past. ",
         table="pricing.slots",
         stored_group="inventory",
         latest_group="latest_inventory",
@@ -143,7 +143,7 @@ SHOWN: Mapping[Contents, Shown] = {
     Contents.COMMODITIES: Shown(
         noun="Prices of commodities",
         latest="What is bought and sold now",
-        history="A changed price leaves a revision in pricing.commodity_price_revisions. ",
+        history="A changed price leaves a revision in pricing.revisions. ",
         table="pricing.commodity_prices",
         stored_group="commodities",
         latest_group="latest_commodity",
@@ -155,7 +155,7 @@ _PRODUCTS = replace(
     SHOWN[Contents.INVENTORY],
     noun="Products",
     latest="What is known of its options and categories",
-    history="A changed product leaves a revision in pricing.product_revisions. ",
+    history="A changed product leaves a revision in pricing.revisions. ",
     table="pricing.products",
     file="db/functions/inventory/products.sql",
 )

@@ -1,5 +1,6 @@
 """The state that sensors keep between ticks. A person may edit a cursor, so an unreadable one counts as none."""
 
+from hashlib import blake2s
 from typing import Annotated, TypeVar
 
 import dagster as dg
@@ -23,6 +24,11 @@ def read(context: dg.SensorEvaluationContext, kind: type[Kept]) -> Kept | None:
             f"the cursor {context.cursor[:200]} cannot be read, so this tick begins anew:{where} {fault['msg']}"
         )
         return None
+
+
+def digest(*parts: object) -> str:
+    """Stands for texts in a cursor, which Dagster stores with each tick."""
+    return blake2s(repr(parts).encode(), digest_size=6).hexdigest()
 
 
 def dump(kept: object) -> str:

@@ -200,7 +200,7 @@ def _last_ticks(
     storage = instance.schedule_storage
     batch: Mapping[str, Sequence[InstigatorTick]] = {}
     if schedules and storage is not None and storage.supports_batch_queries:
-        # Asked for statuses, too, this query of Dagster fails. The newest may be under way.
+        # With statuses this query of Dagster fails. The newest may be under way.
         batch = storage.get_batch_ticks(schedules, limit=2)
     for state in states:
         ticks = batch.get(state.selector_id) or instance.get_ticks(

@@ -17,7 +17,7 @@ def handed_on(key: str, make: Callable[[], str]) -> str:
     Call it while definitions are loaded. The key is to be unique in a code location.
     """
     load = DefinitionsLoadContext.get()
-    # A code server that starts counts as reconstructing, too, but of nothing yet.
+    # A starting code server also counts as reconstructing, but has nothing yet.
     known = (
         load.reconstruction_metadata.get(key)
         if load.load_type is DefinitionsLoadType.RECONSTRUCTION

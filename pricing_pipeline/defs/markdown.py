@@ -14,7 +14,7 @@ import dagster as dg
 _NOTHING = "<!-- -->"
 """Renders as nothing. It splits an address, because the UI links even escaped addresses."""
 _SPLIT_AFTER = re.compile(r"(?<=[A-Za-z]):(?=//)|www(?=\.)|@", re.IGNORECASE)
-# Not between letters: there it is no markdown, and names of data types have it.
+# Not between letters, where it is not markdown and part of the names of data types.
 _UNDERSCORE = r"(?<![0-9A-Za-z])_|_(?![0-9A-Za-z])"
 _MARK = re.compile(rf"[\\`*\[\]~|]|<(?=[A-Za-z/!?])|&(?=#?\w+;)|{_UNDERSCORE}")
 _BLOCK = re.compile(r"^([0-9]{0,9})([-#>+=:.)])")

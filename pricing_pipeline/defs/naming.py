@@ -97,7 +97,7 @@ class Naming:
         return self._key("exported_history", data_type)
 
     def stored_key(self, type_: DataType) -> dg.AssetKey:
-        """The asset of what a data type stores, which runs materialize."""
+        """The asset of a data type's stored data, which runs materialize."""
         return self._key(_STORED[type_.contents], type_.data_type)
 
     def latest_key(self, data_type: str) -> dg.AssetKey:

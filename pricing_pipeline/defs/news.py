@@ -1,4 +1,4 @@
-"""Materializations that say which version of the data an asset has, and whether an instance was told of it."""
+"""Materializations that say which version of the data an asset has, and whether an instance has reported it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pricing_pipeline.prices.changes import DataVersion
 
 DATA_VERSION = "dagster/data_version"
 """Dagster's tag of the version of an asset's data."""
-_EVER = "changes_ever"
+EVER = "changes_ever"
 
 
 def materialization(
@@ -27,14 +27,14 @@ def materialization(
     """
     ever = version.changes if version else 0
     new = ever - last.changes if ever >= last.changes else ever
-    counts: Metadata = {"changes": dg.MetadataValue.int(new), _EVER: dg.MetadataValue.int(ever)}
+    counts: Metadata = {"changes": dg.MetadataValue.int(new), EVER: dg.MetadataValue.int(ever)}
     tags = {DATA_VERSION: str(version.version if version else 0)}
     return dg.AssetMaterialization(key, partition=partition, metadata={**counts, **metadata}, tags=tags)
 
 
 @dataclass(frozen=True, slots=True)
 class LastTold:
-    """What an instance was last told of an asset or a partition: the version, and its count of changes.
+    """What an instance last reported of an asset or a partition: the version, and its count of changes.
 
     Both are empty if it was never told.
     """
@@ -47,12 +47,12 @@ class LastTold:
 
 
 def last_told(instance: dg.DagsterInstance, key: dg.AssetKey, partition: str | None = None) -> LastTold:
-    """What the instance was last told of an asset, or of a partition of it."""
+    """What the instance last reported of an asset, or of a partition of it."""
     wanted = dg.AssetRecordsFilter(key, asset_partitions=[partition] if partition else None)
     for record in instance.fetch_materializations(wanted, limit=1).records:
         event = record.asset_materialization
         if event is not None:
-            changes = event.metadata.get(_EVER)
+            changes = event.metadata.get(EVER)
             ever = changes.value if isinstance(changes, dg.IntMetadataValue) else None
             return LastTold((event.tags or {}).get(DATA_VERSION, ""), ever or 0)
     return LastTold()

@@ -23,9 +23,16 @@ from pricing_pipeline.defs.internals import (
 )
 from pricing_pipeline.defs.naming import PLAIN, Naming
 from pricing_pipeline.domain.data_types import Contents, DataType
+from pricing_pipeline.processes.code_locations import OURS
 
-LABEL = "__repository__@pricing_pipeline"
-"""Dagster's label for runs of the code location in workspace.yaml."""
+
+def label_of(location: str, repository: str = "__repository__") -> str:
+    """Dagster's label for the runs of a code location."""
+    return f"{repository}@{location}"
+
+
+LABEL = label_of(OURS)
+"""That of our code location in a workspace.yaml of ours."""
 
 DRAIN_TAG = "pricing/drain"
 """The tag of drains, the runs of the job `refresh`. A run of our assets, in any job, is a backfill."""
@@ -59,7 +66,7 @@ class Ours:
     ) -> "Ours":
         """Those of the code location in which a sensor ticks."""
         location = context.code_location_origin
-        label = f"{context.repository_name}@{location.location_name}" if location else LABEL
+        label = label_of(location.location_name, str(context.repository_name)) if location else LABEL
         prices = tuple(type_.data_type for type_ in data_types if type_.contents is Contents.PRICES)
         records = tuple(
             naming.stored_key(type_) for type_ in data_types if type_.contents is not Contents.PRICES
@@ -146,12 +153,12 @@ class Beside:
     @property
     def labels(self) -> list[str]:
         """Dagster's labels for their runs. Most have one repository; others are known once they are loaded."""
-        labels = {f"__repository__@{name}" for name in self._names}
+        labels = {*map(label_of, self._names)}
         if self._workspace is not None and self._names:
             entries = self._workspace.create_request_context().get_code_location_entries()
             for name in self._names & entries.keys():
                 if (location := entries[name].code_location) is not None:
-                    labels |= {f"{repository}@{name}" for repository in location.get_repositories()}
+                    labels |= {label_of(name, repository) for repository in location.get_repositories()}
         return sorted(labels)
 
     @property

@@ -79,7 +79,7 @@ class Offer(Protocol):
 
 
 def spread_plot(commodity: str, terminals: Sequence[Offer]) -> dict[str, dg.MetadataValue]:
-    """The plot of what a commodity costs and brings at each terminal; none with fewer than two terminals."""
+    """The plot of a commodity's prices at each terminal; None with fewer than two terminals."""
     if len(terminals) < 2:
         return {}
     about = f"{commodity} at {len(terminals)} terminals, the dearest first"

@@ -9,9 +9,10 @@ from pricing_pipeline.defs import cursors
 from pricing_pipeline.defs.internals import GrpcServerCodeLocationOrigin
 from pricing_pipeline.defs.resources import PricingDatabase, given, needed
 from pricing_pipeline.defs.snapshot import RegistrySnapshot
-from pricing_pipeline.defs.ticks import EVERY_SECOND_LOOP
 from pricing_pipeline.demand import drains
 
+_EVERY_SECONDS = 19
+"""With the daemon of `up`, every second round of ticks."""
 _RELOAD_PATIENCE_SECONDS = 20.0
 
 
@@ -34,7 +35,7 @@ def follow_registry(snapshot: RegistrySnapshot) -> dg.SensorDefinition:
     @dg.sensor(
         required_resource_keys=needed(naming, PricingDatabase),
         name=naming.name("follow_registry"),
-        minimum_interval_seconds=EVERY_SECOND_LOOP,
+        minimum_interval_seconds=_EVERY_SECONDS,
         default_status=dg.DefaultSensorStatus.RUNNING,
         description="Reloads the definitions when data types, providers or routes have changed. If a "
         "webserver must be reloaded by hand, its ticks say so.",

@@ -32,7 +32,7 @@ LATE_ROWS = 5
 class Reporter:
     """Writes a run's events.
 
-    While a run works, they are observations: the sensor `report_news` materializes what has changed, for all
+    While a run works, they are observations: the sensor `report_prices` materializes what has changed, for all
     Dagster instances. A run that a person started also materializes what was asked of it, since Dagster counts a
     backfill without that as failed. `types` are those that are loaded.
     """
@@ -107,9 +107,9 @@ class Reporter:
         self._types = {type_.data_type: type_ for type_ in types} | self._types
 
     def _months_to_report(self, tally: Tally) -> list[date]:
-        """The newest month each time, and older months once in a run: a backfill changes all its months all the time.
+        """Each month once in a run: a backfill changes all its months all the time.
 
-        None if `report_months` is about to report all of them.
+        The newest month each time, if nothing else reports the work. None if `report_months` is about to report all.
         """
         if tally.data_type in self._to_report:
             return []
@@ -117,7 +117,7 @@ class Reporter:
         return sorted(
             month
             for month in tally.months
-            if month == newest or (tally.data_type, month) not in self._reported
+            if (month == newest and not tally.latest_calls) or (tally.data_type, month) not in self._reported
         )
 
     def steps(self, data_type: str, waits_for: Callable[[Connection], list[str]]) -> Steps:

@@ -1,6 +1,6 @@
 """Dagster resources: the database, the provider clients, and the allowances of the providers.
 
-Each is bound to the settings of its pipeline, and a run's config cannot say a word about it: whoever may start runs
+Each is bound to the settings of its pipeline, and a run's config cannot change it: someone who may start runs
 could otherwise use a database or a key of their own, without any limit. So they are no `ConfigurableResource`.
 """
 

@@ -1,4 +1,4 @@
-"""Small tables and plots of what a data type stores, by what it consists of, for people who look at its assets."""
+"""Small tables and plots of a data type's stored data, for people who look at its assets."""
 
 from collections.abc import Callable, Mapping, Sequence
 
@@ -15,12 +15,12 @@ SAMPLE_ROWS = 8
 
 
 def sample(connection: Connection, type_: DataType) -> Metadata:
-    """A table of what is latest of a data type; none if nothing is stored."""
+    """A table of a data type's latest values; None if nothing is stored."""
     return _TABLES[type_.contents](connection, type_)
 
 
 def plot(connection: Connection, type_: DataType) -> Metadata:
-    """A plot of what people look at most; none if there is too little to draw."""
+    """A plot of the most-watched pair; None if there is too little to draw."""
     return _PLOTS[type_.contents](connection, type_)
 
 

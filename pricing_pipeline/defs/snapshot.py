@@ -85,8 +85,10 @@ def take(settings: Settings, naming: Naming = PLAIN, source: SettingsSource = OW
         with source.names_in_errors():
             snapshot = _read(settings)
     except (DatabaseError, DBAPIError) as error:
-        _LOG.warning("the registry cannot be read, using the last good copy in %s: %s", path, error)
-        return last_good(settings, naming)
+        snapshot = last_good(settings, naming)
+        found = "using the last good copy in" if snapshot != EMPTY else "and there is no good copy in"
+        _LOG.warning("the registry cannot be read, %s %s: %s", found, path, error)
+        return snapshot
     _keep(path, snapshot)
     return snapshot
 

@@ -27,7 +27,7 @@ AVAILABLE = "available"
 _EVERY_SECONDS = 30
 _JUDGED_EVERY_SECONDS = 3600.0
 """How often the check of a provider is evaluated while its state does not change."""
-_COUNTED_EVERY_SECONDS = 300.0
+_COUNTED_EVERY_SECONDS = 900.0
 """How often the units of a provider are reported while its state does not change."""
 BIGGEST = 10
 """How many clients the table of the biggest has."""

@@ -6,7 +6,7 @@ from pricing_pipeline.defs.naming import Naming
 from pricing_pipeline.defs.resources import PricingDatabase, given, needed
 from pricing_pipeline.registry import calendars
 
-_EVERY_SECONDS = 60
+_EVERY_SECONDS = 300
 
 
 def extend_calendars(naming: Naming) -> dg.SensorDefinition:

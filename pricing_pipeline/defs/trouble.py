@@ -4,7 +4,7 @@ Dagster limits the time of a drain. A backfill may take days because of a provid
 every few seconds, also while it waits for a provider. So a backfill without a report for an hour hangs.
 
 After the machine has slept, or the database was away, every run has been silent for as long. So a run is ended only if
-it is found silent twice, a minute apart.
+it is found silent twice, five minutes apart.
 """
 
 import time
@@ -22,7 +22,7 @@ def end_silent_runs(naming: Naming) -> dg.SensorDefinition:
 
     @dg.sensor(
         name=naming.name("end_silent_runs"),
-        minimum_interval_seconds=60,
+        minimum_interval_seconds=300,
         default_status=dg.DefaultSensorStatus.RUNNING,
         description="Fails backfills that have reported nothing for an hour, so that they do not block other runs.",
     )
@@ -39,7 +39,9 @@ def end_silent_runs(naming: Naming) -> dg.SensorDefinition:
             )
         left = [run.run_id for run in silent if run not in hanging]
         context.update_cursor(" ".join(left))
-        return dg.SkipReason(f"ended {len(hanging)} silent runs; {len(left)} more have a minute to report")
+        return dg.SkipReason(
+            f"ended {len(hanging)} silent runs; {len(left)} more have five minutes to report"
+        )
 
     return sensor
 

@@ -32,8 +32,8 @@ from pricing_pipeline.settings import load_settings
 
 _LOG = logging.getLogger(__name__)
 _EVERY_SECONDS = 5.0
-_PATIENCE_SECONDS = 15.0
-"""How long after its time a sensor may begin its tick. The daemon looks every five seconds for sensors that are due."""
+_PATIENCE_SECONDS = 20.0
+"""How long after its time a sensor may begin its tick. The daemon looks every ten seconds for sensors that are due."""
 _VERIFY_SECONDS = 60.0
 """How often the stored failures are compared with what fails, even if nothing seems to change."""
 _CLOCK_STEP_SECONDS = 5.0

@@ -8,19 +8,21 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
+from typing import TYPE_CHECKING
 from uuid import UUID
 
 from psycopg import errors
-from sqlalchemy import Connection
-from sqlalchemy.exc import DBAPIError
 
-from pricing_pipeline.db.errors import reason
+from pricing_pipeline.db.errors import reason, statement_error
 from pricing_pipeline.db.query_loader import query
 from pricing_pipeline.demand import instruments
 from pricing_pipeline.domain.data_types import DataType
 from pricing_pipeline.domain.windows import Window, span
 from pricing_pipeline.errors import InvalidRange, UnknownBackfill
 from pricing_pipeline.registry import calendars, data_type_registry
+
+if TYPE_CHECKING:
+    from sqlalchemy import Connection
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,7 +165,7 @@ def checked(
 
 
 def ask_again(connection: Connection, request: Request) -> int:
-    """Have the next backfill ask for days of which the provider had no value before; returns of how many pairs.
+    """Have the next backfill ask for days without a value again; returns for how many pairs.
 
     In a transaction that is rolled back it serves to estimate such a backfill.
     """
@@ -341,7 +343,7 @@ def failures(connection: Connection, backfill_id: UUID) -> list[Failure]:
 
 
 def waits_for(connection: Connection, backfill_id: UUID) -> list[str]:
-    """Why the providers of its tasks are not called now, a sentence for each; a rate limit is no reason to be told."""
+    """Why the providers of its tasks are not called now, a sentence for each; rate limits are not mentioned."""
     return list(connection.execute(query("backfill.waits_for"), {"backfill_id": backfill_id}).scalars())
 
 
@@ -374,7 +376,7 @@ def cancel(connection: Connection, backfill_id: UUID) -> int:
     """
     try:
         return int(connection.execute(query("backfill.cancel"), {"backfill_id": backfill_id}).scalar_one())
-    except DBAPIError as error:
+    except statement_error() as error:
         if not isinstance(error.orig, errors.InvalidParameterValue):
             raise
         raise UnknownBackfill(reason(error)) from error

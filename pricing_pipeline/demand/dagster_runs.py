@@ -28,7 +28,7 @@ ASKED_BY = "pricing/asked-by"
 """A tag of a run: the token of the HTTP API with which somebody asked for it."""
 
 QUESTION_SECONDS = 15.0
-"""So long an answer to a question may take: whoever asks can ask again."""
+"""How long an answer may take. The caller can ask again."""
 LAUNCH_SECONDS = 60.0
 """So long a launch may take: one that was given up on might still become a run."""
 _CONNECT_SECONDS = 3.0
@@ -114,7 +114,7 @@ class Webserver:
 
     @classmethod
     def of_home(cls, settings: Settings) -> Self | None:
-        """The webserver that the settings name, or that runs in their home; None when there is none."""
+        """The webserver that the settings name, or that runs in their home; None without either."""
         url = settings.webserver_url or home.urls(settings.home).get("dagster")
         return None if url is None else cls(url, ui_token(settings), settings.asset_prefix)
 

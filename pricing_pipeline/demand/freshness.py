@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-
-from sqlalchemy import Connection
+from typing import TYPE_CHECKING
 
 from pricing_pipeline.db.query_loader import query
+
+if TYPE_CHECKING:
+    from sqlalchemy import Connection
 
 AnyPair = tuple[str | None, str]
 """A data type and a symbol; None = each data type that applies to the symbol."""
@@ -19,7 +21,7 @@ class Freshness:
     """The freshness of one data type's watched pairs. All counts are of watched pairs; times are UTC.
 
     Each of the `watched` is in one state. `late`: due for longer than max(30 s, TTL/4), or for longer than 30 s if it
-    has no price or an outdated one, for whatever reason. `due`: due for less time. `refused`: backing off after a fault
+    has no price or an outdated one, for any reason. `due`: due for less time. `refused`: backing off after a fault
     of its symbol. `paused`: its instrument is paused. `source_old`: confirmed in time, by a source that has nothing as
     new as it should. The others are `fresh`. TTL is that of the pair. `confirmed` pairs have a price; `missing` ones
     are due or late without one. `outdated` ones are due, and their price was too old when the viewer came.
@@ -41,7 +43,7 @@ class Freshness:
 
     @property
     def is_idle(self) -> bool:
-        """True if nobody watches the type, or nothing of what is watched can be fetched: its prices get older."""
+        """True if nobody watches the type, or no watched pair can be fetched: its prices get older."""
         return self.watched == self.paused + self.refused
 
     @property
@@ -111,7 +113,7 @@ def why_pairs(connection: Connection, pairs: Sequence[AnyPair]) -> list[Why]:
 
 @dataclass(frozen=True, slots=True)
 class Stranger:
-    """A symbol that is no instrument, or none that its data type applies to; why, in one word and a sentence."""
+    """An unknown symbol, or one that does not fit its data type; why, in one word and a sentence."""
 
     data_type: str | None
     symbol: str
@@ -120,7 +122,7 @@ class Stranger:
 
 
 def strangers(connection: Connection, pairs: Sequence[AnyPair]) -> list[Stranger]:
-    """Those of the pairs or symbols that are no instruments, or none that their data type applies to."""
+    """Those of the pairs or symbols that are unknown, or do not fit their data type."""
     rows = connection.execute(query("demand.unknown_symbols"), _parameters(pairs)).mappings()
     return [Stranger(**row) for row in rows]
 

@@ -10,8 +10,7 @@ import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
-
-from sqlalchemy import Connection
+from typing import TYPE_CHECKING
 
 from pricing_pipeline.db.query_loader import query
 from pricing_pipeline.demand import viewers
@@ -23,8 +22,11 @@ from pricing_pipeline.holdings_files.venues import Meant, meant_by
 from pricing_pipeline.providers.currencies import COINS, CURRENCIES, PARTS
 from pricing_pipeline.registry import data_type_registry
 
+if TYPE_CHECKING:
+    from sqlalchemy import Connection
+
 _CLASSES = ("equity", "fund", "crypto", "fx")
-"""Asset classes in the order in which a symbol of a file is tried. Any symbol fits a class of one's own, which is tried
+"""Asset classes in the order in which a symbol of a file is tried. Any symbol fits a class of your own, which is tried
 only if a data type of it is named.
 """
 
@@ -41,7 +43,7 @@ class Outcome(StrEnum):
     REFUSED = "refused"
     """Nobody knows what is meant, for a reason, and there may be a proposal."""
     LEFT_OUT = "left_out"
-    """It is no holding that could have a price: cash, an option, what was sold."""
+    """It cannot have a price: cash, an option, something sold."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,6 +187,12 @@ def carry_out(connection: Connection, user: str, plan: Plan, *, learns_isins: bo
     return len(pairs)
 
 
+def unused(file: HoldingsFile, own_names: Iterable[str]) -> list[str]:
+    """Names that a person has explained and that nothing in the file has; misspelled ones, perhaps."""
+    in_file = {name.casefold() for position in file.positions for name in _own_names(position.names)}
+    return [name for name in own_names if name.strip().casefold() not in in_file]
+
+
 def major(currency: str) -> str:
     """The whole unit of a currency that a file names: GBP of GBX."""
     return PARTS.get(currency, (currency, 0))[0]
@@ -233,8 +241,8 @@ def _asked(position: Position, known: _Known, *, bare_is_american: bool) -> _Que
     own = next(
         (
             known.own_names[name.casefold()]
-            for name in (names.isin, names.ticker, names.wkn, names.title)
-            if name and name.casefold() in known.own_names
+            for name in _own_names(names)
+            if name.casefold() in known.own_names
         ),
         None,
     )
@@ -255,6 +263,11 @@ def _asked(position: Position, known: _Known, *, bare_is_american: bool) -> _Que
     if classes is None:
         classes = ["crypto"] if _is_of_coin(meant.symbols[0]) else list(known.types)
     return _question(position, classes, meant.symbols, known, meant.doubt)
+
+
+def _own_names(names: Names) -> list[str]:
+    """The names of a position by which a person may say what it is."""
+    return [name for name in (names.isin, names.ticker, names.wkn, names.title) if name]
 
 
 def _is_of_coin(symbol: str) -> bool:

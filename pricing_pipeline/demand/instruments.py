@@ -7,13 +7,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import date, datetime
 from decimal import Decimal
-from typing import Any
-
-from sqlalchemy import Connection
+from typing import TYPE_CHECKING, Any
 
 from pricing_pipeline.db.query_loader import query
 from pricing_pipeline.errors import PricingError, UnknownDataType
-from pricing_pipeline.registry import spellings
+
+if TYPE_CHECKING:
+    from sqlalchemy import Connection
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +93,8 @@ def add(
     provider would spell like another one, or an instrument with another identifier. The database refuses, with a
     sentence, a symbol that no instrument of its class can have.
     """
+    from pricing_pipeline.registry import spellings  # with all providers, which reading a price need not load
+
     spelled_: dict[tuple[str, str], NewInstrument] = {}
     for asset_class in dict.fromkeys(instrument.asset_class for instrument in wanted):
         data_type = _type_of(connection, asset_class)
@@ -238,7 +240,7 @@ def listed(
 
 
 def exists(connection: Connection, asset_class: str, symbol: str) -> bool:
-    """Whether there is an instrument of this class and symbol, whoever watches or holds it."""
+    """Whether there is an instrument of this class and symbol."""
     parameters = {"asset_class": asset_class, "symbol": symbol}
     return bool(connection.execute(query("demand.is_instrument"), parameters).scalar_one())
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-
-from sqlalchemy import Connection
+from typing import TYPE_CHECKING
 
 from pricing_pipeline.db.query_loader import query
+
+if TYPE_CHECKING:
+    from sqlalchemy import Connection
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +41,7 @@ def fetch_now(connection: Connection, data_type: str, symbols: Sequence[str] | N
 
 
 def waits_for(connection: Connection, data_type: str) -> list[str]:
-    """Why the providers of queued pairs of a data type are not called now, a sentence for each, but for rate limits."""
+    """Why the providers of queued pairs of a data type are not called now, a sentence each, except for rate limits."""
     return list(connection.execute(query("demand.waits_for"), {"data_type": data_type}).scalars())
 
 

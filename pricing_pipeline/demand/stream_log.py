@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
-from decimal import Decimal
-from typing import Any
-
-from sqlalchemy import Connection
+from datetime import UTC
+from typing import TYPE_CHECKING, Any
 
 from pricing_pipeline.db.engine import driver_rows
 from pricing_pipeline.db.query_loader import driver_query, query
 from pricing_pipeline.domain.exact import to_decimal
+from pricing_pipeline.domain.prices import Missing, Price, Reason
 from pricing_pipeline.errors import UnknownDataType
+
+if TYPE_CHECKING:
+    from sqlalchemy import Connection
 
 Pair = tuple[str, str]
 """A data type and a symbol."""
@@ -21,26 +22,20 @@ Pair = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class PairEvent:
-    """An event of a pair: its price and freshness as they became at a position of the log. Times are UTC.
+    """An event of a pair: its price and freshness as they became at a position of the log, or that it has no price.
 
-    `price` and its fields are None if the pair has no price. `state` and the fields after it say why the pair is not
-    fresh, as pricing.why_old does; they are None if it is fresh. Of a state (the newest event of a pair), `position` is
-    the one since which the log has all events of the pair.
+    Of a state (the newest event of a pair), `position` is the one since which the log has all events of the pair.
+    `age_seconds` counts to the event; `paused`, `provider_active` and `frozen_since` are of now.
     """
 
     position: int
-    pair: Pair
     is_new_price: bool
-    price: Decimal | None
-    currency: str | None
-    observed_at: datetime | None
-    fetched_at: datetime | None
-    provider: str | None
-    is_fresh: bool
-    state: str | None
-    sentence: str | None
-    since: datetime | None
-    next_at: datetime | None
+    told: Price | Missing
+
+    @property
+    def pair(self) -> Pair:
+        """The pair that it is about."""
+        return self.told.data_type or "", self.told.symbol
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,9 +112,30 @@ def _events(connection: Connection, name: str, parameters: Mapping[str, Any]) ->
 
 
 def _event(row: tuple[Any, ...]) -> PairEvent:
-    position, data_type, symbol, is_new_price, amount, scale, *rest = row
-    price = None if amount is None else to_decimal(amount, scale)
-    return PairEvent(position, (data_type, symbol), is_new_price, price, *rest)
+    position, is_new_price, symbol, data_type, state, sentence, since, next_at, amount, scale, *rest = row
+    why = Reason(state, sentence, since, next_at)
+    if amount is None:
+        return PairEvent(position, is_new_price, Missing(symbol, data_type, why))
+    is_daily, currency, observed_at, fetched_at, noted_at, verdict = rest[:6]
+    paused, provider, provider_active, frozen_since = rest[6:]
+    price = Price(
+        symbol=symbol,
+        data_type=data_type,
+        date=observed_at.astimezone(UTC).date() if is_daily else None,
+        price=to_decimal(amount, scale),
+        currency=currency,
+        observed_at=observed_at,
+        fetched_at=fetched_at,
+        age_seconds=round((noted_at - fetched_at).total_seconds(), 3),
+        state=verdict,
+        fresh=verdict == "fresh",
+        paused=paused,
+        provider=provider,
+        provider_active=provider_active,
+        frozen_since=frozen_since,
+        why=None if state is None else why,
+    )
+    return PairEvent(position, is_new_price, price)
 
 
 def _columns(pairs: Iterable[Pair]) -> dict[str, list[str]]:

@@ -84,7 +84,7 @@ class SubscriptionManager:
             return dict(self._refused)
 
     def enter(self, pairs: Iterable[Pair]) -> None:
-        """Open a view of these pairs. Raises TypeError if one is no pair, and PricingError after `close`."""
+        """Open a view of these pairs. Raises TypeError if one is not a pair, and PricingError after `close`."""
         entered = [_checked(pair) for pair in pairs]
         with self._changed:
             if self._closing:

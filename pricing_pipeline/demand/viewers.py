@@ -7,14 +7,16 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from psycopg import errors
-from sqlalchemy import Connection
-from sqlalchemy.exc import DBAPIError
 
+from pricing_pipeline.db.errors import statement_error
 from pricing_pipeline.db.query_loader import query
 from pricing_pipeline.errors import CapExceeded, PairsRefused
+
+if TYPE_CHECKING:
+    from sqlalchemy import Connection
 
 _NO_TEXT = re.compile("[\0\ud800-\udfff]")
 """Characters that the database cannot store: a NUL, or half a surrogate pair."""
@@ -124,7 +126,7 @@ class Answer:
 def heartbeat(
     connection: Connection, user_id: str, pairs: Sequence[tuple[str, str]], *, all_or_nothing: bool = False
 ) -> Answer:
-    """Note that a user watches these (data type, symbol) pairs now; each of them is accepted or refused by itself.
+    """Note that a user watches these (data type, symbol) pairs now; each is accepted or refused separately.
 
     Missing instruments are created, unverified until a provider's first valid answer; missing or stale prices are
     queued in the same transaction. With `all_or_nothing`, a refused pair raises PairsRefused, or CapExceeded if only
@@ -212,7 +214,7 @@ def within_caps(connection: Connection, name: str, parameters: dict[str, object]
     """The number that a query gives which refuses what goes past a user's caps. Raises CapExceeded."""
     try:
         return int(connection.execute(query(name), parameters).scalar_one())
-    except DBAPIError as error:
+    except statement_error() as error:
         diagnostics = getattr(error.orig, "diag", None)
         if diagnostics is None or not isinstance(error.orig, errors.ConfigurationLimitExceeded):
             raise

@@ -181,7 +181,7 @@ class Answer:
     all if it names none. `actions` are the corporate actions in the answer; for symbols in `actions_since` all splits
     and dividends are among them from that day until the time of the answer, and for those in `gains_told` all capital
     gains too. `unsplit` names symbols that are never split, by their kind at the provider. `unconfirmed` is another
-    way to read the answer.
+    way to read the answer. `left_out` counts sound rows that came beside the asked ones: earlier or repeated.
     """
 
     observations: Observations = field(default_factory=Rows)
@@ -195,6 +195,7 @@ class Answer:
     unread: Mapping[str, frozenset[date]] = field(default_factory=dict)
     unsplit: frozenset[str] = field(default_factory=frozenset)
     unconfirmed: Unconfirmed | None = None
+    left_out: int = 0
 
     def of(self, symbols: Container[str]) -> Answer:
         """The answer about these symbols alone. Another way to read it stays as it is."""

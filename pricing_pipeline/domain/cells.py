@@ -1,14 +1,54 @@
-"""Cells of a CSV file that people may open in a spreadsheet."""
+"""Tables of CSV (RFC 4180) that people may open in a spreadsheet."""
 
 from __future__ import annotations
 
+import csv
+import io
+import re
+from collections.abc import Iterable
+from enum import StrEnum
+
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 """A spreadsheet takes a text that begins so for a formula, and runs it."""
+
+_THREE = re.compile(r"\.\d{3}(?!\d)")
+
+
+class Decimals(StrEnum):
+    """What stands before the decimals of a number. Where it is a comma, semicolons stand between cells."""
+
+    POINT = "point"
+    COMMA = "comma"
 
 
 def safe(text: str) -> str:
     """Words of others so that no spreadsheet runs them: with an apostrophe before what would be a formula.
 
-    Not for numbers, of which the negative ones begin with a minus.
+    Not for numbers: negative ones begin with a minus.
     """
     return f"'{text}" if text.startswith(_FORMULA) else text
+
+
+def number(spelled: str, decimals: Decimals) -> str:
+    """A number in fixed point, or several with spaces between them. With three decimals after a point a number gets a
+    zero: where the point parts thousands, a spreadsheet takes 1.234 for a whole number.
+    """
+    return spelled.replace(".", ",") if decimals is Decimals.COMMA else _THREE.sub(r"\g<0>0", spelled)
+
+
+def cell(text: str, decimals: Decimals) -> str:
+    """Words of others as `table` writes them: safe, and quoted where they must be."""
+    return table([[safe(text), None]], decimals)[: -len(",\r\n")]
+
+
+def between(decimals: Decimals) -> str:
+    """What stands between two cells."""
+    return ";" if decimals is Decimals.COMMA else ","
+
+
+def table(rows: Iterable[Iterable[object]], decimals: Decimals) -> str:
+    """Rows as lines; what is None is empty."""
+    file = io.StringIO()
+    # It quotes only what is part of its own line ends.
+    csv.writer(file, delimiter=between(decimals), lineterminator="\r\n").writerows(rows)
+    return file.getvalue()

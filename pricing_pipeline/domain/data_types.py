@@ -52,7 +52,7 @@ class Fetcher(StrEnum):
 
     @property
     def is_daily(self) -> bool:
-        """Whether the answers are prices of which a trading day has one."""
+        """Whether the answers are prices, one for each trading day."""
         return self in (Fetcher.DAILY_BARS, Fetcher.NAV)
 
 

@@ -1,4 +1,4 @@
-"""Products, their slots and what a slot offers to whom: what providers of inventory answer, not yet stored.
+"""Products, their slots and the offers of a slot: what providers of inventory answer, not yet stored.
 
 Money is an integer of minor units with the scale of its currency. Times are the local times of the product's place,
 with the offset from UTC where the provider gives one. A value that cannot be true raises ValueError: the provider turns
@@ -83,7 +83,7 @@ class Option:
 
 @dataclass(frozen=True, slots=True)
 class Product:
-    """The record of fetcher `product`: what is sold, in which variants, to whom, and in which time zone.
+    """The record of fetcher `product`: a product with its variants, categories and time zone.
 
     `time_zone` is a name of the IANA database, None if the provider does not give it.
     """

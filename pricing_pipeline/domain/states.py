@@ -1,4 +1,4 @@
-"""The states of what waits in the database for a worker or a person, as commands and the HTTP API name them."""
+"""The states of rows that wait for a worker or a person, as commands and the HTTP API name them."""
 
 from __future__ import annotations
 

@@ -13,5 +13,5 @@ def is_time_zone(name: str) -> bool:
 
 @cache
 def _names() -> frozenset[str]:
-    # `localtime` is the zone of whoever reads it.
+    # `localtime` is the zone of its reader.
     return frozenset(available_timezones() - {"localtime"})

@@ -24,7 +24,7 @@ def span(first: date, last: date) -> Window:
 
 
 def last_of(first: date | None, last: date | None, today: date) -> date:
-    """The last day of what is asked for: today if None. Raises InvalidRange where the first is still to come then."""
+    """The last requested day, today if None. Raises InvalidRange if the first is still to come then."""
     if first is not None and last is None and first > today:
         raise InvalidRange(f"{first} has not come yet: it is {today} (UTC). Give an earlier day.")
     return last or today

@@ -1,9 +1,35 @@
-"""How values read for people, in a terminal or on a page: spans, sizes, exact numbers, and the words of others."""
+"""How values are spelled: for programs exactly, for people in spans, sizes and the words of others."""
 
 from __future__ import annotations
 
+from dataclasses import fields, is_dataclass
+from datetime import UTC, date, datetime
 from decimal import Decimal
 from unicodedata import category
+
+
+def iso(moment: datetime) -> str:
+    """ISO 8601 in UTC with a final Z; with microseconds only where there are any."""
+    return moment.astimezone(UTC).isoformat().replace("+00:00", "Z")
+
+
+def plain(value: object) -> object:
+    """Times as ISO 8601 in UTC, days as ISO 8601, exact decimals as strings; all else as it is."""
+    match value:
+        case datetime():
+            return iso(value)
+        case date():
+            return value.isoformat()
+        case Decimal():
+            return decimal(value)
+    return value
+
+
+def as_json(value: object) -> object:
+    """What JSON has no type for: a dataclass as an object, all else as `plain` spells it. For json.dumps."""
+    if is_dataclass(value):
+        return {field.name: getattr(value, field.name) for field in fields(value)}
+    return str(plain(value))
 
 
 def decimal(value: Decimal) -> str:

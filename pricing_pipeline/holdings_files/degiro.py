@@ -39,7 +39,7 @@ def recognises_transactions(header: Header) -> bool:
 
 
 def read_portfolio(table: Table) -> Iterator[Read]:
-    """Each line as a position, or why it is none."""
+    """Each line as a position, or why it has none."""
     quantity = table.numbers(_AMOUNT, _usual(table.header))
 
     def names_of(row: Row) -> Names:
@@ -61,7 +61,7 @@ def read_portfolio(table: Table) -> Iterator[Read]:
 
 
 def read_transactions(table: Table) -> Iterator[Read]:
-    """Each line as a change of a quantity, which has its sign, or why it is none."""
+    """Each line as a signed change of a quantity, or why it has none."""
     quantity = table.numbers(_QUANTITY, _usual(table.header))
 
     def names_of(row: Row) -> Names:

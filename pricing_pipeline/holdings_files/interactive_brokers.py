@@ -38,7 +38,7 @@ def recognises(text: str) -> bool:
 
 
 def read(text: str) -> Iterator[Read]:
-    """Each open position, or why it is none. Raises HoldingsFileRefused for what is no such XML."""
+    """Each open position, or why it cannot be held. Raises HoldingsFileRefused for other XML."""
     rows = _positions(text)
     with_sums = {_instrument(row) for _, row in rows if _level(row) == "SUMMARY"}
     for line, row in rows:

@@ -102,7 +102,7 @@ def _way(action: str) -> int:
 
 
 def _positions(header: Header, name: str) -> list[int]:
-    """The columns of a name; #3 is the third one, whatever its name."""
+    """The columns of a name; #3 is the third one."""
     by_number = [place for place in range(len(header.names)) if name == f"#{place + 1}"]
     return by_number or header.positions(name)
 

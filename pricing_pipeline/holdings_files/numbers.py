@@ -1,4 +1,4 @@
-"""Numbers as people and programs write them. Which sign is the decimal mark is told by what a file shows."""
+"""Numbers as people and programs write them. A file shows which sign is the decimal mark."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class Mark(StrEnum):
 
 
 class NotANumber(ValueError):
-    """A text that is no number, or could be two; the message says which."""
+    """A text that is not a number, or could be two; the message says which."""
 
 
 _SPACES = re.compile("[\\s\u00a0\u2007\u2009\u202f'\u2019_]")
@@ -70,8 +70,8 @@ def _parts(text: str) -> tuple[str, str, str]:
 
 
 def _shown(text: str) -> Mark | None:
-    """The decimal mark that this number shows by itself."""
-    if _WITH_A_MARK.search(text) is None:  # as most cells, of which a file has a hundred thousand
+    """The decimal mark that this number alone shows."""
+    if _WITH_A_MARK.search(text) is None:  # as most of a file's hundred thousand cells
         return None
     try:
         _, digits, power = _parts(text)
@@ -84,7 +84,7 @@ def _shown(text: str) -> Mark | None:
 
 
 def _fits(digits: str, mark: Mark) -> bool:
-    """Whether digits can be a number with this decimal mark. 05.11.2026 can be none, and neither can 1.2.3."""
+    """Whether digits can be a number with this decimal mark. 05.11.2026 and 1.2.3 cannot."""
     if mark is Mark.COMMA:
         digits = digits.translate(_SWAPPED)
     whole, point, decimals = digits.partition(".")

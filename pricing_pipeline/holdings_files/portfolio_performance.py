@@ -55,7 +55,7 @@ def recognises(header: Header) -> bool:
 
 
 def read(table: Table) -> Iterator[Read]:
-    """Each line as a change of a quantity, or why it is none."""
+    """Each line as a change of a quantity, or why it has none."""
     header = table.header
     at, type_, shares = header.position(*_DATE), header.position(*_TYPE), header.position(*_SHARES)
     isin, wkn, ticker = header.position("ISIN"), header.position("WKN"), header.position(*_TICKER)

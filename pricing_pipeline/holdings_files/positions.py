@@ -56,7 +56,7 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class LeftOut:
-    """A line that is no holding that could have a price: cash, an option, a dividend."""
+    """A line that cannot have a price: cash, an option, a dividend."""
 
     line: int
     what: str
@@ -78,7 +78,7 @@ Read = Entry | LeftOut | Fault
 MOST_INSTRUMENTS = 2_000
 """Instruments of a file. Each is looked up, and no portfolio that we have heard of has half as many."""
 _MOST_FAULTS = 500
-"""A file with more of them is of another format, whatever its header says."""
+"""A file with more of them has another format than its header says."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""How identifiers look. Whether an ISIN's check digit is right is decided by the database (pricing.judge_symbols)."""
+"""How identifiers look. The database checks an ISIN's check digit (pricing.judge_symbols)."""
 
 from __future__ import annotations
 

@@ -67,8 +67,8 @@ class Table:
     decimal: Mark | None = None
 
     def numbers(self, column: int, usual: Mark) -> Callable[[Row], Decimal]:
-        """A reader of a column's numbers. Their decimal mark is the one that the column shows, else the one that all
-        columns show, else the usual one. Where a column shows both marks, each number must show its own.
+        """A reader of a column's numbers. Their decimal mark is the one that the column shows, or the one that all
+        columns show, or the usual one. Where a column shows both marks, each number must show its own.
         """
         if self.decimal is not None:
             mark: Mark | None = self.decimal
@@ -96,7 +96,7 @@ def tables(text: str) -> Iterator[tuple[Header, Callable[[Mark | None], Table]]]
                     yield candidate
                 else:
                     alone.append(candidate)
-        except HoldingsFileRefused:  # it is no table with this separator
+        except HoldingsFileRefused:  # not a table with this separator
             continue
     yield from alone  # a table of one column
 

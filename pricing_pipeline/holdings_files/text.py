@@ -1,4 +1,4 @@
-"""The text of a file, whatever its encoding. The bytes decide, because nothing else says it."""
+"""The text of a file in any encoding. The bytes decide, because nothing else says it."""
 
 from __future__ import annotations
 

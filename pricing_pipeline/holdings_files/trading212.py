@@ -30,7 +30,7 @@ def recognises(header: Header) -> bool:
 
 
 def read(table: Table) -> Iterator[Read]:
-    """Each line as a change of a quantity, or why it is none."""
+    """Each line as a change of a quantity, or why it has none."""
     header = table.header
     action, isin, ticker = header.position("Action"), header.position("ISIN"), header.position("Ticker")
     at, title = header.position("Time", "Time (UTC)"), header.position("Name")

@@ -1,4 +1,4 @@
-"""Where an instrument of a file trades: what brokers call exchanges, and what its ISIN and its currency say else."""
+"""Where an instrument of a file trades: by the broker's name of the exchange, or by ISIN and currency."""
 
 from __future__ import annotations
 
@@ -146,7 +146,7 @@ class Meant:
 
 
 def mic_at(broker: str, name: str) -> str:
-    """The MIC of what a broker calls an exchange; its name as it is, if it is not known."""
+    """The MIC of an exchange by a broker's name for it; the name itself if it is unknown."""
     return _NAMES[broker].get(name.strip().upper(), name.strip())
 
 
@@ -195,7 +195,7 @@ def _where(names: Names, *, bare_is_american: bool) -> Sequence[str]:
         return [_OF_THE_US, "XLON"] if names.isin[:2] in _WITH_FUNDS_IN_LONDON else [_OF_THE_US]
     if bare_is_american and home:  # the currency may be that of the account
         return [home, *(mic for mic in with_currency if mic != home)]
-    # Yahoo's custom says where, and a fund of India has a number in the place of a ticker.
+    # Yahoo's ending names the exchange, and funds of India have numbers instead of tickers.
     return [] if not names.isin and (bare_is_american or names.ticker.isdigit()) else with_currency
 
 

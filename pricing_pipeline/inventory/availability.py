@@ -1,4 +1,4 @@
-"""Read the slots of a product: when, for whom, at what price, and what can be booked. Never waits for a provider."""
+"""Read the slots of a product: times, categories, prices, and what can be booked. Never waits for a provider."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from datetime import date, datetime
 from decimal import Decimal
 from itertools import groupby
 from operator import itemgetter
-from typing import Any, NamedTuple
-
-from psycopg import errors
-from sqlalchemy import Connection
-from sqlalchemy.exc import DBAPIError
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pricing_pipeline.db.engine import driver_rows
+from pricing_pipeline.db.errors import by_the_way
 from pricing_pipeline.db.query_loader import driver_query, query
 from pricing_pipeline.domain.windows import Window, span
-from pricing_pipeline.errors import InvalidRange, ReadReplica
+from pricing_pipeline.errors import InvalidRange
+
+if TYPE_CHECKING:
+    from sqlalchemy import Connection
 
 MOST_DAYS = 366
 """Local days of one read."""
@@ -157,16 +157,8 @@ def request(connection: Connection, symbol: str, last: date, user_id: str | None
     the caller commits. Where it is not possible (on a read replica, by a role that only reads), nothing is queued.
     """
     name = "inventory.request" if user_id is None else "inventory.request_for"
-    try:
-        with connection.begin_nested():
-            parameters = {"symbol": symbol, "last_day": last, "user_id": user_id}
-            return bool(connection.execute(query(name), parameters).scalar())
-    except DBAPIError as error:
-        if not isinstance(error.orig, errors.InsufficientPrivilege):
-            raise
-    except ReadReplica:
-        pass
-    return False
+    parameters = {"symbol": symbol, "last_day": last, "user_id": user_id}
+    return bool(by_the_way(connection, lambda: connection.execute(query(name), parameters).scalar()))
 
 
 def _slots(rows: Iterable[_SlotRow]) -> tuple[StoredSlot, ...]:

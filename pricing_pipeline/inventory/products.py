@@ -1,14 +1,16 @@
-"""Read products: what is sold, in which variants, to whom, and in which time zone; set that zone by hand."""
+"""Read products with their variants, categories and time zone; set that zone by hand."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import date, datetime
-
-from sqlalchemy import Connection
+from typing import TYPE_CHECKING
 
 from pricing_pipeline.db.query_loader import query
 from pricing_pipeline.errors import UnknownSymbol
+
+if TYPE_CHECKING:
+    from sqlalchemy import Connection
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +110,7 @@ def doubts(connection: Connection, symbol: str) -> list[StoredDoubt]:
 def set_zone(connection: Connection, symbol: str, time_zone: str | None) -> int:
     """Set the time zone of a product by hand, which counts instead of what its provider says; None takes it back.
 
-    Coming slots without an offset of their own are placed anew; returns how many. Raises UnknownSymbol; the database
+    Coming slots without an offset of their own are placed again; returns how many. Raises UnknownSymbol; the database
     refuses a name that is no zone.
     """
     parameters = {"symbol": symbol, "time_zone": time_zone}

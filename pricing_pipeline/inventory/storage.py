@@ -5,8 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import timedelta
-
-from sqlalchemy import Connection
+from typing import TYPE_CHECKING
 
 from pricing_pipeline.db.query_loader import query
 from pricing_pipeline.domain.answers import Answer, FailureKind, Stored, SymbolFailure
@@ -15,13 +14,16 @@ from pricing_pipeline.domain.data_types import Fetcher
 from pricing_pipeline.domain.inventory import PaxOffer, Product, ProductDays, Slot
 from pricing_pipeline.domain.windows import Window
 
+if TYPE_CHECKING:
+    from sqlalchemy import Connection
+
 _Row = Mapping[str, object]
 
 
 def store(connection: Connection, call: Call, answer: Answer) -> list[Stored | SymbolFailure]:
     """Store the products or slots of an answer within the caller's transaction, and confirm their pairs.
 
-    What is the same writes nothing; of what changes, the old belief is kept as a revision. Slots that an answer no
+    Unchanged values write nothing; changed ones leave the old belief as a revision. Slots that an answer no
     longer lists have vanished; those that it lists with values that are not believed stay as they are. A product whose
     slots nothing can place is a failure, and no slot of it is stored. A product that its provider does not know is no
     longer listed: its slots stay, and cannot be booked.
@@ -31,7 +33,7 @@ def store(connection: Connection, call: Call, answer: Answer) -> list[Stored | S
     if call.fetcher is Fetcher.PRODUCT:
         answered = {product.symbol for product in products} | answer.empty
         return [*_store_products(connection, call, products, answered)]
-    # A provider may ask for the product first, and tell of it, too. Only the pair of the slots is confirmed.
+    # A provider may also request and return the product. Only the pair of the slots is confirmed.
     _store_products(connection, call, products, ())
     return _store_slots(connection, call, answer)
 

@@ -11,14 +11,16 @@ import secrets
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import TYPE_CHECKING
 
 from pydantic import SecretStr
-from sqlalchemy import Connection, Row
 
 from pricing_pipeline.db.query_loader import query
 from pricing_pipeline.domain.scopes import Scope
 from pricing_pipeline.errors import PricingError, UnknownToken
+
+if TYPE_CHECKING:
+    from sqlalchemy import Connection, RowMapping
 
 _SHAPE = re.compile("pp_[A-Za-z0-9_-]{43}")
 
@@ -81,7 +83,8 @@ def add(
 
 def by_hash(connection: Connection) -> dict[bytes, ApiToken]:
     """All tokens, also expired ones, by name, under what `hash_of` gives for them."""
-    return {bytes(row.secret_hash): _token(row) for row in connection.execute(query("api_tokens.all"))}
+    rows = connection.execute(query("api_tokens.all")).mappings()
+    return {bytes(row["secret_hash"]): _token(row) for row in rows}
 
 
 def stored(connection: Connection) -> list[ApiToken]:
@@ -106,6 +109,6 @@ def hash_of(token: str) -> bytes | None:
     return hashlib.sha256(token.encode()).digest() if _SHAPE.fullmatch(token) else None
 
 
-def _token(row: Row[Any]) -> ApiToken:
-    facts = {name: value for name, value in row._mapping.items() if name != "secret_hash"}
+def _token(row: RowMapping) -> ApiToken:
+    facts = {name: value for name, value in row.items() if name != "secret_hash"}
     return ApiToken(**facts | {"scopes": frozenset(map(Scope, facts["scopes"]))})

@@ -1,6 +1,6 @@
 """A worker's provider clients, with keys from settings and database; they follow changes while the worker runs.
 
-Providers that are declared meanwhile get a client, and one that is declared anew gets a new one. Only this module
+Providers that are declared meanwhile get a client, and one that is declared again gets a new one. Only this module
 connects stored keys and clients. `sealing` seals keys, `credentials` stores them, and `providers.client` uses them.
 """
 
@@ -10,10 +10,9 @@ import logging
 import threading
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from pydantic import SecretStr
-from sqlalchemy import Engine
 
 from pricing_pipeline.errors import CredentialError, SealBroken, SettingsError
 from pricing_pipeline.keys import credentials, master_keys
@@ -24,6 +23,9 @@ from pricing_pipeline.providers.sent import check_agent, echoes_of
 from pricing_pipeline.registry import data_type_registry, declarations
 from pricing_pipeline.registry.prices_from import require_prices_from
 from pricing_pipeline.settings import Settings
+
+if TYPE_CHECKING:
+    from sqlalchemy import Engine
 
 LOOK_SECONDS = 10.0
 """How often stored keys and declarations are read: a running drain follows a change within this time."""
@@ -94,7 +96,7 @@ class StoredKeys:
         opened_keys = {place: key for place, key in known.items() if key is not None}
         opened_keys |= {place: (versions[place], secret) for place, secret in opened.items()}
         for place, fault in faults.items():
-            # A missing master key is no reason to drop a working key; a forged row is.
+            # A working key is dropped for a forged row, but not for a missing master key.
             if isinstance(fault, SealBroken):
                 opened_keys.pop(place, None)
             self._tell(place, versions[place], fault)
@@ -159,7 +161,7 @@ def _replace_keys(settings: Settings, clients: Mapping[str, ProviderClient], see
         stored = seen.stored.get(provider, {}) if is_current else {}
         try:
             client.replace_keys(keys_in_use(settings, provider, stored))
-        except SettingsError as error:  # those of the others are used all the same
+        except SettingsError as error:  # those of the others are still used
             _LOG.warning("the keys of %s stay as they were: %s", provider, error)
 
 

@@ -9,16 +9,19 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from datetime import datetime
+from typing import TYPE_CHECKING
 
 from pydantic import SecretStr
-from sqlalchemy import Connection, Engine
 
 from pricing_pipeline.db.query_loader import query
 from pricing_pipeline.errors import CredentialError, PricingError, UnknownCredential, UnknownProvider
 from pricing_pipeline.keys.sealing import LONGEST_SECRET, Keyring, Sealed
 
+if TYPE_CHECKING:
+    from sqlalchemy import Connection, Engine
+
 _LEAST_TELLING = 16
-"""The shortest secret of which two characters may be shown."""
+"""The shortest secret whose last two characters may be shown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +96,7 @@ def store(
 
 
 def remove(connection: Connection, provider: str, key_name: str, *, keep_name: bool = False) -> None:
-    """Delete a stored key; its name becomes inactive, unless `keep_name`. Raises UnknownCredential if there is none."""
+    """Delete a stored key and, unless `keep_name`, make its name inactive. Raises UnknownCredential."""
     parameters = {"provider": provider, "key_name": key_name}
     if not connection.execute(query("credentials.remove"), parameters).scalar_one():
         raise UnknownCredential(
@@ -174,7 +177,7 @@ def _next_version(connection: Connection, provider: str) -> int:
 
 
 def require_provider(connection: Connection, provider: str) -> None:
-    """Raise UnknownProvider, which lists those there are, for a name that is none."""
+    """Raise UnknownProvider, which lists the known ones, for a name that is not a provider's."""
     known = connection.execute(query("credentials.providers")).scalars().all()
     if provider not in known:
         names = ", ".join(known) or "none at all"

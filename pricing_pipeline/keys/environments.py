@@ -44,7 +44,7 @@ whose URLs have a login of their own."""
 _READS_FILES = frozenset({"api", "code-server"})
 """Processes that read or write files of history: they get the keys of the place where these are."""
 
-# Of the caller's variables that are no settings. A secret of the caller has no place in them.
+# The caller's variables that are not settings; none of them holds a secret.
 _PASSED_ON = re.compile(
     r"PATH|HOME|USER|LOGNAME|LANG|LANGUAGE|LC_\w+|TZ|TZDIR"  # programs, names, words and times
     r"|PYTHON\w+|LD_\w+|DYLD_\w+|MALLOC_\w+|(OMP|OPENBLAS)_NUM_THREADS"  # how Python and its libraries run

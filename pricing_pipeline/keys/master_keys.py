@@ -1,6 +1,6 @@
 """The sources of master keys: the setting PRICING_MASTER_KEY, a file that it names, or our own file in the home.
 
-A file is read anew each time, so that a new master key needs no restart. What is done with the keys is in `sealing`.
+A file is read each time, so that a new master key needs no restart. What is done with the keys is in `sealing`.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def master_key_file(settings: Settings) -> Path | None:
 def load(settings: Settings) -> Keyring:
     """The current master keys.
 
-    Raises NoMasterKey when there is none yet, and SettingsError when what is there cannot be used. Neither repeats
+    Raises NoMasterKey if none exists yet, and SettingsError if the existing ones cannot be used. Neither repeats
     anything of a key.
     """
     path = master_key_file(settings)
@@ -83,7 +83,7 @@ def add(settings: Settings) -> Keyring:
     with _locked(path):
         lines = _lines(path) if path.exists() else []
         if lines:
-            _read(path)  # what is there must be in order before it is written anew
+            _read(path)  # the old content must be valid before it is replaced
         _write(path, [new_key(_new_id()), *lines])
     return _read(path)
 

@@ -53,7 +53,7 @@ class Keyring:
 
     @classmethod
     def parse(cls, lines: Iterable[str]) -> Self:
-        """Read `id:base64`, newest first. Raises ValueError, which repeats nothing of a line, when one is no key."""
+        """Read `id:base64`, newest first. Raises ValueError, which quotes no line, for an invalid key."""
         keys: dict[str, SecretBytes] = {}
         for number, line in enumerate(lines, start=1):
             name, _, encoded = line.strip().partition(":")

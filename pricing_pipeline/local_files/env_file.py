@@ -22,7 +22,7 @@ _IS_OURS = re.compile(r"\s*(export\s+)?['\"]?PRICING_", re.IGNORECASE)
 
 
 def env_file() -> Path | None:
-    """The file that is read; None when there is none."""
+    """The file that is read; None if it does not exist."""
     path = Path(".env").absolute()
     return path if path.is_file() else None
 
@@ -48,7 +48,7 @@ def read_env_file(complain: Callable[[str], object] = refuse) -> None:
         # Somebody else's lines may hold bytes of any encoding.
         with path.open(encoding="utf-8", errors="surrogateescape") as file:
             lines = [line for line in parse_stream(file) if _IS_OURS.match(line.original.string)]
-            if lines:  # otherwise it is somebody else's, in whatever state
+            if lines:  # otherwise it belongs to another program
                 if path.is_symlink() and path.lstat().st_uid not in (os.geteuid(), 0):
                     complain(
                         f"{path} is a link of another user's. Put the settings into the environment instead."

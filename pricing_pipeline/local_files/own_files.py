@@ -40,7 +40,7 @@ def close_to_group(place: Path | int) -> None:
 def read_private(path: Path, *, group_may_read: bool = False) -> str:
     """The text of a file that belongs to us or root, and that nobody else may open.
 
-    It reads the checked file. Raises NotPrivate, OSError, and UnicodeDecodeError if it is no text.
+    It reads the checked file. Raises NotPrivate, OSError, and UnicodeDecodeError if it is not text.
     """
     with path.open(encoding="utf-8") as file:
         status = os.fstat(file.fileno())

@@ -1,4 +1,4 @@
-"""Which trouble people are told of: a rule for each, with how urgent it is.
+"""Which trouble raises an alert: a rule for each, with how urgent it is.
 
 The query of a rule is in db/queries/alerts.sql, under its name. It returns a row for each subject that is in trouble
 now: `subject`, `says`, the words for people, and `newest_at` where the rule counts events: recipients are told again

@@ -1,4 +1,4 @@
-"""Look for trouble by all rules, and tell recipients of what is new, lasts, or is over.
+"""Look for trouble by all rules, and tell recipients what is new, lasts, or is over.
 
 Looking, noting and queueing the messages are one transaction: a restart neither forgets an alert nor repeats it.
 """
@@ -11,12 +11,9 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import Connection, Engine
-from sqlalchemy.exc import DBAPIError
-
-from pricing_pipeline.db.errors import LOCKED_PAGE, reason
+from pricing_pipeline.db.errors import LOCKED_PAGE, reason, statement_error
 from pricing_pipeline.db.query_loader import query
 from pricing_pipeline.errors import DatabaseError, OperationRefused, UnknownAlert, UnknownAlertRule
 from pricing_pipeline.operations import recipients
@@ -24,18 +21,21 @@ from pricing_pipeline.operations.alert_rules import RULES, AlertRule
 from pricing_pipeline.operations.life import LOOKS, SILENT_AFTER, SignsOfLife, last_signs
 from pricing_pipeline.operations.recipients import Recipient
 
+if TYPE_CHECKING:
+    from sqlalchemy import Connection, Engine
+
 _ASSETS = "assets/"
 _LOG = logging.getLogger(__name__)
 RUNBOOK = "docs/runbook.md"
 _LONGEST_BODY = 18_000
 """Characters of a message as JSON. More alerts than fit are told in several: nothing that is told is cut off."""
 BROKEN = AlertRule("rule_fails", "P1", lasts_seconds=60)
-"""Raised for a rule whose query fails: nobody would be told of its trouble. A single failure may be a lock."""
+"""Raised for a rule whose query fails, so its trouble would go unnoticed. A single failure may be a lock."""
 
 
 @dataclass(frozen=True, slots=True)
 class Alert:
-    """Trouble to tell of: new, repeated, with news, or over. `since` is UTC."""
+    """Trouble to report: new, repeated, with news, or over. `since` is UTC."""
 
     alert_id: int
     rule: str
@@ -90,7 +90,7 @@ def look(
             try:
                 with connection.begin_nested():
                     rows = connection.execute(query(f"alerts.{rule.name}")).all()
-            except DBAPIError as error:
+            except statement_error() as error:
                 # What it found before is neither seen again nor over.
                 failed.append(rule.name)
                 _LOG.warning("the rule %s fails: %s", rule.name, reason(error))
@@ -129,7 +129,7 @@ def keep_looking(
                     connection.execute(query("alerts.nobody_told_now")).scalar_one_or_none() or ""
                 )
             signs.answered(LOOKS)
-        except DBAPIError as error:
+        except statement_error() as error:
             signs.failed(LOOKS, reason(error))
             _LOG.warning("nobody looks for alerts while the database fails: %s", reason(error))
         except DatabaseError as error:
@@ -166,7 +166,7 @@ def find(connection: Connection, alert_id: int) -> dict[str, Any]:
     found = connection.execute(query("alerts.show"), {"alert_id": alert_id}).mappings().one_or_none()
     if found is None:
         raise UnknownAlert(
-            f"there is no alert {alert_id}. `alert list --past` shows those there are; they are kept for 90 days after "
+            f"there is no alert {alert_id}. `alert list --past` lists them; they are kept for 90 days after "
             "they are over."
         )
     about = {"rule": found["rule"], "subject": found["subject"]}
@@ -197,14 +197,14 @@ def ui_place(place: str | None, asset_prefix: str | None) -> str | None:
 
 
 def ui_link(ui_url: str | None, place: str | None) -> str | None:
-    """The address of a page of the Dagster UI; None when there is none, or nobody knows where people open the UI."""
+    """The address of a page of the Dagster UI; None if the page or the address of the UI is unknown."""
     return f"{ui_url.rstrip('/')}/{place}" if ui_url and place else None
 
 
 def acknowledge(connection: Connection, ids: Sequence[int], login: str) -> list[int]:
     """Note that somebody looks after open alerts, which are not repeated then; returns their ids.
 
-    Whoever said so first keeps looking after an alert.
+    The first person to say so keeps looking after an alert.
     """
     parameters = {"ids": list(ids), "login": login}
     return list(connection.execute(query("alerts.acknowledge"), parameters).scalars())
@@ -235,7 +235,7 @@ def open_subjects(connection: Connection, rule: str) -> list[str]:
 class Unsilenced:
     """How many silences of a rule, or about one subject of it, a person has ended.
 
-    `silenced_until`: nobody is told of the subject until then all the same, because the whole rule is silenced (UTC).
+    `silenced_until`: the subject stays silent until then, because the whole rule is silenced (UTC).
     """
 
     ended: int
@@ -246,8 +246,8 @@ class Unsilenced:
         """What is told now, in a clause."""
         if self.silenced_until is not None:
             until = f"{self.silenced_until.astimezone(UTC):%Y-%m-%d %H:%M} UTC"
-            return f"nobody is told of it until {until}: all alerts of this kind are silenced"
-        return "people are told of it again" if self.ended else "it was not silenced; nothing has changed"
+            return f"it stays silent until {until}: all alerts of this kind are silenced"
+        return "recipients hear of it again" if self.ended else "it was not silenced; nothing has changed"
 
 
 def end_silences(connection: Connection, rule: str, subject: str | None = None) -> Unsilenced:
@@ -260,7 +260,7 @@ def end_silences(connection: Connection, rule: str, subject: str | None = None) 
 
 
 def require_rule(name: str) -> None:
-    """Raise UnknownAlertRule, which lists those there are, for a name that is none."""
+    """Raise UnknownAlertRule, which lists the known ones, for a name that is not a rule's."""
     names = sorted(rule.name for rule in (*RULES, BROKEN))
     if name not in names:
         raise UnknownAlertRule(f"no alert is called {name!r}. There are: {', '.join(names)}.")
@@ -279,7 +279,7 @@ def _sighting(rule: AlertRule, subject: str, says: str, newest_at: str | None = 
 
 
 def _require_other_looks(connection: Connection) -> None:
-    """Whoever has the turn looks, or nobody does."""
+    """One notifier at a time looks: the one that has the turn."""
     signs = last_signs(connection)
     if signs.looked_at is not None and signs.looked_at <= signs.now - SILENT_AFTER:
         raise DatabaseError(
@@ -310,7 +310,7 @@ def _tell(connection: Connection, ui_url: str | None, asset_prefix: str | None) 
                         query("alerts.note_message"), {"operation_id": operation_id, "alert_ids": ids}
                     )
                 told += 1
-            except OperationRefused as error:  # the others are told all the same
+            except OperationRefused as error:  # the others are still told
                 _LOG.error("%s is not told of alerts: %s", recipient.recipient, error)
     return told
 

@@ -12,13 +12,14 @@ import re
 import threading
 from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from sqlalchemy import Engine
-from sqlalchemy.exc import DBAPIError
-
-from pricing_pipeline.db.errors import reason
+from pricing_pipeline.db.errors import reason, statement_error
 from pricing_pipeline.errors import DatabaseError
 from pricing_pipeline.operations import health
+
+if TYPE_CHECKING:
+    from sqlalchemy import Engine
 
 NAME = "health"
 _EVERY_SECONDS = 5.0
@@ -30,7 +31,7 @@ def keep_writing(engine: Engine, stop: threading.Event, *, folder: Path) -> None
     while not stop.is_set():
         try:
             late = {part.part: part.says or "" for part in health.late(watch.measure())}
-        except DBAPIError as error:
+        except statement_error() as error:
             late = {health.DATABASE: f"the database does not answer: {reason(error)}"}
         except DatabaseError as error:
             late = {health.DATABASE: str(error)}

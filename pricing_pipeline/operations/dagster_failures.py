@@ -6,10 +6,12 @@ import json
 from collections.abc import Collection, Mapping
 from dataclasses import asdict, dataclass
 from enum import StrEnum
-
-from sqlalchemy import Connection
+from typing import TYPE_CHECKING
 
 from pricing_pipeline.db.query_loader import query
+
+if TYPE_CHECKING:
+    from sqlalchemy import Connection
 
 
 @dataclass(frozen=True, slots=True)

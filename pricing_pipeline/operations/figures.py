@@ -11,16 +11,16 @@ import logging
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import Connection, Engine
-from sqlalchemy.exc import DBAPIError
-
-from pricing_pipeline.db.errors import reason
+from pricing_pipeline.db.errors import reason, statement_error
 from pricing_pipeline.db.query_loader import query
 from pricing_pipeline.demand import freshness
 from pricing_pipeline.operations import health
 from pricing_pipeline.queue import limits
+
+if TYPE_CHECKING:
+    from sqlalchemy import Connection, Engine
 
 _LOG = logging.getLogger(__name__)
 Row = Mapping[str, Any]
@@ -267,7 +267,7 @@ def measure(engine: Engine) -> Figures:
                 with connection.begin_nested():
                     connection.execute(query("metrics.be_quick"))
                     rows[source.name] = source.rows(connection)
-            except DBAPIError as error:
+            except statement_error() as error:
                 failed.append(source.name)
                 _LOG.warning("the figures %s are missing: %s", source.name, reason(error))
     return Figures(rows, failed, began, time.monotonic() - began)

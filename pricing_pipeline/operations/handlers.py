@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-import threading
-import time
 from collections.abc import Mapping
-
-from sqlalchemy import Engine
+from typing import TYPE_CHECKING
 
 from pricing_pipeline.errors import OperationFailed, PricingError, UnknownRecipient
 from pricing_pipeline.keys import master_keys
-from pricing_pipeline.operations import operation_queue, recipients
-from pricing_pipeline.operations.channels import send_message, send_to_log, send_to_table, send_webhook
-from pricing_pipeline.operations.channels.posting import seconds_for
+from pricing_pipeline.operations import recipients
+from pricing_pipeline.operations.channels import send_message, send_to_log, send_webhook
 from pricing_pipeline.operations.operation_queue import Operation
 from pricing_pipeline.operations.recipients import Address, Recipient
 from pricing_pipeline.operations.runner import Handler
 from pricing_pipeline.settings import Settings
+
+if TYPE_CHECKING:
+    from sqlalchemy import Engine
 
 
 def make_handlers(engine: Engine, settings: Settings) -> Mapping[str, Handler]:
@@ -27,7 +26,6 @@ def make_handlers(engine: Engine, settings: Settings) -> Mapping[str, Handler]:
         "sms": messages.send,
         "chat": messages.send,
         "webhook": messages.post,
-        "rest": messages.write,
         "log": messages.keep,
     }
 
@@ -57,7 +55,6 @@ class Messages:
     def __init__(self, engine: Engine, settings: Settings) -> None:
         self._engine = engine
         self._settings = settings
-        self._turns: dict[str, threading.Lock] = {}
 
     def send(self, operation: Operation) -> object:
         """Send an e-mail, a short message or a chat message. Raises OperationFailed."""
@@ -71,25 +68,6 @@ class Messages:
         address = self._address(recipient)
         assert address.secret is not None  # noqa: S101 - each webhook is stored with one
         return send_webhook(operation, address.url, address.secret, allow_private=recipient.allows_private)
-
-    def write(self, operation: Operation) -> object:
-        """Write prices into a table, one message after the other for each recipient. Raises OperationFailed."""
-        ends_at = time.monotonic() + seconds_for(operation)
-        recipient = self._recipient(operation)
-        address = self._address(recipient)
-        turn = self._turns.setdefault(recipient.recipient, threading.Lock())
-        if not turn.acquire(timeout=seconds_for(operation) / 2):
-            raise OperationFailed(f"earlier messages to {recipient.recipient} take long")
-        try:
-            return send_to_table(
-                operation,
-                address.url,
-                superseded=self._superseded(operation),
-                allow_private=recipient.allows_private,
-                seconds=ends_at - time.monotonic(),
-            )
-        finally:
-            turn.release()
 
     def keep(self, operation: Operation) -> object:
         """Send nothing; the result is what would have been sent. Raises OperationFailed."""
@@ -112,13 +90,6 @@ class Messages:
                 is_permanent=True,
             )
         return recipient
-
-    def _superseded(self, operation: Operation) -> set[tuple[str, str]]:
-        try:
-            with self._engine.connect() as connection:
-                return operation_queue.superseded(connection, operation)
-        except PricingError as error:  # the database comes back
-            raise OperationFailed(str(error)) from error
 
     def _address(self, recipient: Recipient) -> Address:
         try:

@@ -1,7 +1,7 @@
 """Whether each part of the pipeline does its work, and the signs of life by which that is known.
 
 `pricing.health` has the rule and all lengths of time. `/healthz`, `status`, the alert `unhealthy` and the metrics go by
-it. Why a single price is old is said by `demand.freshness`.
+it. `demand.freshness` says why a single price is old.
 """
 
 from __future__ import annotations
@@ -11,12 +11,14 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import datetime
-
-from sqlalchemy import Connection, Engine
+from typing import TYPE_CHECKING
 
 from pricing_pipeline.db.engine import autocommitting
 from pricing_pipeline.db.query_loader import query
 from pricing_pipeline.errors import ReadReplica
+
+if TYPE_CHECKING:
+    from sqlalchemy import Connection, Engine
 
 _STEP_SECONDS = 60.0
 """No part is late before two minutes."""

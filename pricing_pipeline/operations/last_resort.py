@@ -102,8 +102,8 @@ def _signing_secret(settings: Settings) -> SecretStr:
         )
     if len(secret.get_secret_value()) < _SHORTEST_SECRET:
         raise SettingsError(
-            f"PRICING_LAST_RESORT_SECRET must have {_SHORTEST_SECRET} characters or more: whoever sees a message could "
-            "find a short one by trying. `openssl rand -hex 32` prints one."
+            f"PRICING_LAST_RESORT_SECRET must have {_SHORTEST_SECRET} characters or more: anyone who sees a message "
+            "could find a short one by trying. `openssl rand -hex 32` prints one."
         )
     return secret
 
@@ -123,7 +123,7 @@ class _Trouble:
 
 
 class Watch:
-    """Tells of each trouble once, and of its end once, also over restarts of the notifier.
+    """Reports each trouble once and its end once, also over restarts of the notifier.
 
     What it knows is in a file of the home, which only its owner may read.
     """

@@ -1,6 +1,6 @@
 """Signs of life of a notifier: files for the supervisor, which need no database, and those that the database keeps.
 
-Whether it is late is said by health.py.
+health.py says whether it is late.
 """
 
 from __future__ import annotations
@@ -10,15 +10,17 @@ import time
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
-
-from sqlalchemy import Connection
+from typing import TYPE_CHECKING
 
 from pricing_pipeline.db.query_loader import query
 
-LOOKS, PRICES, RUNS, TABLES = "looks", "prices", "runs", "tables"
-"""The files of its threads: one looks for trouble, one at prices, one sends messages, one writes into tables."""
+if TYPE_CHECKING:
+    from sqlalchemy import Connection
+
+LOOKS, PRICES, RUNS = "looks", "prices", "runs"
+"""The files of its threads: one looks for trouble, one at prices, one sends messages."""
 SILENT_AFTER = timedelta(minutes=2)
-"""A session that has the turn to look for so long and does not look hangs."""
+"""A session that has the turn for this long and does not look hangs."""
 
 
 class SignsOfLife:
@@ -33,7 +35,7 @@ class SignsOfLife:
         self._answered: dict[str, float] = {}
         self._errors: dict[str, str] = {}
         self.nobody_told: str | None = None
-        """What keeps all recipients from being told of trouble; empty = nothing, None = nobody has looked yet."""
+        """Why no recipient of alerts can be reached; empty = they can, None = nobody has looked yet."""
 
     @property
     def answered_at(self) -> float:
@@ -65,7 +67,7 @@ class SignsOfLife:
 
 def paths(folder: Path) -> tuple[Path, ...]:
     """The files that change while a notifier lives."""
-    return tuple(folder / name for name in (LOOKS, PRICES, RUNS, TABLES))
+    return tuple(folder / name for name in (LOOKS, PRICES, RUNS))
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,6 @@
 """`python -m pricing_pipeline.operations.notifier [FOLDER]`: looks for trouble and at prices, and does side effects.
 
-It needs the pricing database and the master keys, and nothing of Dagster: whoever runs the pipeline is told of trouble
+It needs the pricing database and the master keys, and not Dagster: operators hear of trouble
 even when Dagster is dead. Files in FOLDER change as long as it works, by which a supervisor notices that it hangs.
 """
 
@@ -16,24 +16,24 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 from uuid import UUID
-
-from sqlalchemy import Engine
 
 from pricing_pipeline.db.engine import make_engine, masked
 from pricing_pipeline.db.location import worker_url
 from pricing_pipeline.errors import PricingError
 from pricing_pipeline.operations import alerts, console, last_resort, own_handlers, price_watch
 from pricing_pipeline.operations.handlers import for_active_recipients, make_handlers
-from pricing_pipeline.operations.life import RUNS, TABLES, SignsOfLife
+from pricing_pipeline.operations.life import SignsOfLife
 from pricing_pipeline.operations.runner import Handler, OperationRunner
 from pricing_pipeline.processes import process_log
 from pricing_pipeline.processes.closed_memory import close_memory
 from pricing_pipeline.settings import load_settings
 
+if TYPE_CHECKING:
+    from sqlalchemy import Engine
+
 _LOG = logging.getLogger(__name__)
-_TABLES = 16
-"""So many tables are written at once."""
 _OF_ONE_OWN_TYPE = 4
 """So many operations of a type of the user's own are done at once."""
 _ENDING_SECONDS = 4.0
@@ -59,7 +59,7 @@ def main() -> None:
     signs = SignsOfLife(folder)
     built_in = make_handlers(engine, settings)
     in_hand: dict[int, UUID] = {}
-    runners = make_runners(engine, built_in, worker, signs, in_hand)
+    runner = OperationRunner(engine, built_in, worker=worker, signs=signs, in_hand=in_hand)
     # Rules and prices have threads of their own: a slow query holds no message up.
     work: list[Work] = [
         partial(
@@ -71,7 +71,7 @@ def main() -> None:
             signs=signs,
         ),
         partial(price_watch.keep_watching, engine, signs=signs),
-        *(runner.run for runner in runners),
+        runner.run,
     ]
     if folder is not None:
         work.append(partial(console.keep_writing, engine, folder=folder))
@@ -84,23 +84,9 @@ def main() -> None:
     except Exception:
         _LOG.exception("handlers of installed packages are not used: looking for them fails")
         own = []
-    threads += start([runner.run for runner in own], stop)
+    threads += start([each.run for each in own], stop)
     stop.wait()
-    _end(threads, [*runners, *own], engine)
-
-
-def make_runners(
-    engine: Engine,
-    built_in: Mapping[str, Handler],
-    worker: str,
-    signs: SignsOfLife,
-    in_hand: dict[int, UUID] | None = None,
-) -> list[OperationRunner]:
-    """A runner for tables, whose services may be slow, and one for all other messages."""
-    tables = {"rest": built_in["rest"]}
-    messages = {name: handler for name, handler in built_in.items() if name not in tables}
-    make = partial(OperationRunner, engine, worker=worker, signs=signs, in_hand=in_hand)
-    return [make(messages, sign=RUNS), make(tables, sign=TABLES, at_once=_TABLES)]
+    _end(threads, [runner, *own], engine)
 
 
 def make_own_runners(

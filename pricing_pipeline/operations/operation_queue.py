@@ -11,15 +11,15 @@ import json
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
-from sqlalchemy import Connection
-from sqlalchemy.exc import DBAPIError
-
-from pricing_pipeline.db.errors import is_of_values, reason
+from pricing_pipeline.db.errors import is_of_values, reason, statement_error
 from pricing_pipeline.db.query_loader import query
 from pricing_pipeline.errors import OperationRefused, UnknownOperation
+
+if TYPE_CHECKING:
+    from sqlalchemy import Connection
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +77,7 @@ def enqueue(
     parameters = {"operation_type": operation_type, "payload": json.dumps(payload), "due_at": due_at}
     try:
         return int(connection.execute(query("operations.enqueue"), parameters).scalar_one())
-    except DBAPIError as error:
+    except statement_error() as error:
         if not is_of_values(error):
             raise
         raise OperationRefused(f"{operation_type!r} is not queued: {reason(error)}") from error
@@ -119,19 +119,6 @@ def fail(
     return status
 
 
-def superseded(connection: Connection, operation: Operation) -> set[tuple[str, str]]:
-    """Data types and symbols whose price a newer message to the same recipient brings, or has brought."""
-    parameters = {
-        "id": operation.id,
-        "operation_type": operation.operation_type,
-        "recipient": operation.payload["recipient"],
-    }
-    return {
-        (str(row.data_type), str(row.symbol))
-        for row in connection.execute(query("operations.superseded"), parameters)
-    }
-
-
 def return_(connection: Connection, token: UUID, ids: Sequence[int]) -> list[int]:
     """Return operations to the queue that a worker stops doing; returns the ids that the claim still owned.
 
@@ -156,7 +143,7 @@ def complete_recovered(connection: Connection, operation: Operation, result: str
 def recover(connection: Connection, known: Collection[int] = ()) -> int:
     """Take back operations whose worker has said nothing for five minutes; returns how many.
 
-    `known` are those of which the caller knows how they go: it has them in hand.
+    `known` are those that the caller has in hand.
     """
     return int(connection.execute(query("operations.recover"), {"known": sorted(known)}).scalar_one())
 
@@ -203,7 +190,7 @@ def find(connection: Connection, id_: int) -> dict[str, Any]:
     found = connection.execute(query("operations.show"), {"id": id_}).mappings().one_or_none()
     if found is None:
         raise UnknownOperation(
-            f"there is no operation {id_}. Completed ones are kept for 14 days; `operation list` shows those there are."
+            f"there is no operation {id_}. Completed ones are kept for 14 days; `operation list` lists them."
         )
     return dict(found)
 

@@ -9,11 +9,13 @@ import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from datetime import timedelta
-
-from sqlalchemy import Connection
+from typing import TYPE_CHECKING
 
 from pricing_pipeline.db.query_loader import query
 from pricing_pipeline.errors import PricingError, UnknownOperationType
+
+if TYPE_CHECKING:
+    from sqlalchemy import Connection
 
 KINDS = ("string", "number", "boolean", "object", "array", "url")
 """What a field may be; with a `?` at the end it may be left out."""
@@ -51,7 +53,7 @@ def find(connection: Connection, name: str) -> OperationType:
 
 
 def require_channel(connection: Connection, name: str) -> None:
-    """Raise PricingError, which lists those there are, for a type that cannot be a channel."""
+    """Raise PricingError, which lists the known ones, for a type that cannot be a channel."""
     channels = [each.operation_type for each in stored(connection) if each.takes_messages]
     if name not in channels:
         raise PricingError(
@@ -70,7 +72,7 @@ def add(connection: Connection, new: OperationType) -> None:
 
 
 def change(connection: Connection, before: OperationType, after: OperationType) -> None:
-    """Write a type anew. Raises PricingError for other fields of one that is built in, or of a channel."""
+    """Change a type. Raises PricingError for other fields of one that is built in, or of a channel."""
     if before.is_built_in and before.payload_fields != after.payload_fields:
         raise PricingError(
             f"{before.operation_type} is built in: its fields stay. "

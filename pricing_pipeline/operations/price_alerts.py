@@ -1,13 +1,11 @@
-"""Which prices somebody wants to be told of: added, listed and ended. Looking at prices is in price_watch.py."""
+"""Price alerts: added, listed and ended. Looking at prices is in price_watch.py."""
 
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta
 from decimal import Decimal
-from typing import Any, Literal
-
-from sqlalchemy import Connection
+from typing import TYPE_CHECKING, Any, Literal
 
 from pricing_pipeline.db.query_loader import query
 from pricing_pipeline.demand import instruments, viewers
@@ -15,6 +13,9 @@ from pricing_pipeline.domain.data_types import Fetcher
 from pricing_pipeline.errors import PricingError, UnknownPriceAlert
 from pricing_pipeline.operations import recipients
 from pricing_pipeline.registry import data_type_registry
+
+if TYPE_CHECKING:
+    from sqlalchemy import Connection
 
 CONDITIONS = ("above", "below", "moved", "stale", "each")
 USUAL_PACE = 60.0
@@ -127,14 +128,12 @@ def listed(
 
 
 def find(connection: Connection, id_: int, user_id: str | None = None) -> PriceAlert:
-    """The price alert of this id, if it is of this user; None: whoever wants it. Raises UnknownPriceAlert."""
+    """The price alert of this id, if it is of this user (None = of any). Raises UnknownPriceAlert."""
     parameters = {"recipient": None, "user_id": user_id, "id": id_, "most": 1, "after_id": None}
     row = connection.execute(query("price_alerts.list"), parameters).mappings().one_or_none()
     if row is None:
         whose = "" if user_id is None else f" of {user_id!r}"
-        raise UnknownPriceAlert(
-            f"there is no price alert {id_}{whose}. The list of price alerts shows those there are."
-        )
+        raise UnknownPriceAlert(f"there is no price alert {id_}{whose}. The list of price alerts lists them.")
     return PriceAlert(**row)
 
 
@@ -148,7 +147,7 @@ def remove(connection: Connection, id_: int, user_id: str | None = None) -> Pric
 
 
 def _spelled(connection: Connection, data_type: str, symbol: str) -> str:
-    """The symbol as its instrument is spelled; the database refuses, in a sentence, what can be none."""
+    """The symbol as its instrument is spelled; the database refuses impossible ones with a sentence."""
     (spelled,) = instruments.spelled(connection, data_type, [symbol])
     connection.execute(query("demand.check_new"), {"data_type": data_type, "symbols": [spelled]})
     return spelled

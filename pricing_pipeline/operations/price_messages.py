@@ -1,4 +1,4 @@
-"""What people and programs are told of prices. `data` is what a webhook gets beside the words, with exact strings."""
+"""Messages about prices. `data` is what a webhook gets beside the words, with exact strings."""
 
 from __future__ import annotations
 
@@ -7,9 +7,11 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from fractions import Fraction
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import Row
+if TYPE_CHECKING:
+    from sqlalchemy import Row
+
 
 PRICES_PER_MESSAGE = 100
 """A message of a webhook is at most 64 kB. One price with the longest names takes less than half a kilobyte."""
@@ -73,7 +75,7 @@ def crossed(
     elif is_first:
         rules.append(
             "If the price goes to and fro around that value, add the alert with --hysteresis 1% instead (hysteresis "
-            "over HTTP): a crossing is then told again only after the price came back by so much."
+            "over HTTP): a crossing is then told again only after the price came back by that much."
         )
     return _message(id_, condition, title, [price], [*map(_split, splits), *rules])
 

@@ -18,17 +18,17 @@ from fractions import Fraction
 from functools import partial
 from itertools import groupby
 from operator import attrgetter
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import Connection, Engine, Row
-from sqlalchemy.exc import DBAPIError
-
-from pricing_pipeline.db.errors import reason
+from pricing_pipeline.db.errors import reason, statement_error
 from pricing_pipeline.db.query_loader import query
 from pricing_pipeline.errors import DatabaseError, OperationRefused
 from pricing_pipeline.operations import price_messages, recipients
 from pricing_pipeline.operations.life import PRICES, SignsOfLife
 from pricing_pipeline.operations.price_messages import Message, Price, Split
+
+if TYPE_CHECKING:
+    from sqlalchemy import Connection, Engine, Row
 
 _LOG = logging.getLogger(__name__)
 _ALERTS_AT_ONCE = 100
@@ -52,7 +52,7 @@ class Watch:
     hysteresis: Decimal = Decimal(0)
     hysteresis_in: str = "amount"
     is_first: bool = False
-    """Whether its recipient has not been told of anything yet."""
+    """Whether its recipient has had no message yet."""
 
     @property
     def back_at(self) -> Fraction:
@@ -95,7 +95,7 @@ def keep_watching(
             if time.monotonic() >= stale_looked_at + _STALE_EVERY:
                 watch_stale(engine)
                 stale_looked_at = time.monotonic()
-        except DBAPIError as error:
+        except statement_error() as error:
             _LOG.warning("nobody looks at prices while the database fails: %s", reason(error))
         except DatabaseError as error:
             _LOG.warning("nobody looks at prices while the database fails: %s", error)
@@ -103,7 +103,7 @@ def keep_watching(
 
 
 def judge(watched: Watch, price: Price) -> tuple[Watch, Message | None]:
-    """What an alert of one symbol has seen after a price, and what its recipient is told of it, if anything."""
+    """What an alert of one symbol has seen after a price, and the message to its recipient, if any."""
     between = _splits_between(watched.splits, watched.seen_at, price.observed_at)
     after = replace(watched, seen_at=price.observed_at)
     threshold = watched.threshold
@@ -157,7 +157,7 @@ def _look(connection: Connection, rows: Sequence[Row[Any]]) -> int:
 
 
 def _judged(row: Row[Any], prices: Sequence[Price]) -> tuple[list[Message], dict[str, object]]:
-    """What an alert tells of its new prices, and what it has seen then."""
+    """The message of an alert about its new prices, and what it has then seen."""
     newest = prices[-1]
     seen = {"seen": newest.price, "seen_at": newest.observed_at}
     if row.condition == "each":
@@ -207,7 +207,7 @@ def _sent(connection: Connection, alert: Row[Any], message: Message) -> int:
     try:
         with connection.begin_nested():
             recipients.send(connection, alert.recipient, message.title, message.body, data=message.data)
-    except OperationRefused as error:  # the others are told all the same
+    except OperationRefused as error:  # the others are still told
         _LOG.error("%s is not told of price alert %d: %s", alert.recipient, alert.price_alert_id, error)
         return 0
     return 1

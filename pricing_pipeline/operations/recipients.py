@@ -9,30 +9,31 @@ import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from datetime import datetime, time
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pydantic import SecretStr
-from sqlalchemy import Connection, Engine
-from sqlalchemy.exc import DBAPIError
 
-from pricing_pipeline.db.errors import is_of_values, reason
+from pricing_pipeline.db.errors import is_of_values, reason, statement_error
 from pricing_pipeline.db.query_loader import query
 from pricing_pipeline.errors import CredentialError, OperationRefused, PricingError, UnknownRecipient
 from pricing_pipeline.keys.credentials import Resealed
 from pricing_pipeline.keys.sealing import Keyring, Sealed
 
+if TYPE_CHECKING:
+    from sqlalchemy import Connection, Engine
+
 _SEALED_AS = "recipient"
-"""What stands in the place of a provider where an address is sealed."""
+"""The name that a sealed address has in place of a provider's."""
 _SEALED_COLUMNS = ("row_version", "master_key_id", "key_nonce", "wrapped_key", "secret_nonce", "ciphertext")
 
 
-ADDRESSED = ("email", "sms", "chat", "webhook", "rest")
+ADDRESSED = ("email", "sms", "chat", "webhook")
 """Channels whose recipients have an address. `log` sends nothing, and a handler of the user's own knows where."""
 
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """The place that a message goes to, of a table its document; and the secret that signs it if it is a webhook."""
+    """Where a message goes, and the secret that signs it (webhooks only)."""
 
     url: SecretStr
     secret: SecretStr | None = None
@@ -42,7 +43,7 @@ class Address:
 class Recipient:
     """Somebody who is told. Quiet hours are local times of `time_zone`; `created_at` is UTC.
 
-    One of `user_id`, or of any user, takes price alerts that users ask for over HTTP, and is told of no trouble: its
+    One of `user_id`, or of any user, takes price alerts that users ask for over HTTP, and no alerts about trouble: its
     `least_severity` is None.
     """
 
@@ -157,13 +158,13 @@ def add(
 
 
 def change(connection: Connection, recipient: Recipient) -> None:
-    """Write anew when and of what a recipient is told; its address stays. Waiting messages are tried by what is new."""
+    """Change when a recipient is told, and what; its address stays. Waiting messages follow the change."""
     connection.execute(query("recipients.change"), asdict(recipient))
     connection.execute(query("recipients.try_anew"), {"recipient": recipient.recipient})
 
 
 def readdress(connection: Connection, keyring: Keyring, recipient: Recipient, address: Address) -> bool:
-    """Seal another address, or the same one anew; False when somebody else has replaced it meanwhile."""
+    """Seal another address, or the same one again; False when somebody else has replaced it meanwhile."""
     version = recipient.sealed.row_version if recipient.sealed else 0
     columns = _columns(_seal(connection, keyring, recipient.recipient, address))
     parameters = {"recipient": recipient.recipient, "found_version": version, **columns}
@@ -233,7 +234,7 @@ def send(
     }
     try:
         return int(connection.execute(query("recipients.send"), parameters).scalar_one())
-    except DBAPIError as error:
+    except statement_error() as error:
         # Who takes a refusal as an answer must not take a lock as one: the message would be lost.
         if not is_of_values(error):
             raise

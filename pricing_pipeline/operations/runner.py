@@ -73,13 +73,12 @@ class OperationRunner:
         worker: str,
         at_once: int = 64,
         signs: SignsOfLife | None = None,
-        sign: str = RUNS,
         in_hand: dict[int, UUID] | None = None,
     ) -> None:
         self._engine = engine
         self._handlers = dict(handlers)
         self._worker = worker
-        self._signs, self._sign = signs or SignsOfLife(), sign
+        self._signs = signs or SignsOfLife()
         self._at_once = at_once
         self._pool = ThreadPoolExecutor(at_once + _MOST_STUCK, thread_name_prefix="operation")
         self._under_way: dict[Future[str | None], _Attempt] = {}
@@ -116,10 +115,10 @@ class OperationRunner:
         idempotency key.
         """
         while not stop.is_set():
-            self._signs.advance(self._sign)
+            self._signs.advance(RUNS)
             try:
                 self._go_on()
-                self._signs.answered(self._sign)
+                self._signs.answered(RUNS)
                 if self._under_way:
                     self._note_ended(patience=every_seconds)
                 else:
@@ -127,7 +126,7 @@ class OperationRunner:
             except (DatabaseError, DBAPIError) as error:
                 # How an operation ended is noted when the database answers again; until then it counts as under way.
                 words = reason(error) if isinstance(error, DBAPIError) else str(error)
-                self._signs.failed(self._sign, words)
+                self._signs.failed(RUNS, words)
                 _LOG.warning("operations wait for the database: %s", words)
                 stop.wait(every_seconds)
         deadline = time.monotonic() + last_seconds
@@ -293,7 +292,7 @@ class OperationRunner:
 
 
 def _storable_result(handler: Handler, operation: Operation) -> str | None:
-    """What a handler brings back, as JSON that the database takes. Raises TypeError or ValueError if it is none."""
+    """A handler's result as JSON for the database. Raises TypeError or ValueError if it cannot be JSON."""
     process = os.getpid()
     try:
         result = handler(operation)
@@ -309,10 +308,10 @@ def _storable_result(handler: Handler, operation: Operation) -> str | None:
 
 
 def _words(error: BaseException) -> str:
-    """What is told of a failure. A handler may raise what cannot even be told."""
+    """A failure in words. A handler may raise what cannot even be converted to text."""
     try:
         return str(error) if isinstance(error, OperationFailed) else f"its handler failed: {error!r}"
-    except BaseException:  # whatever it is, the other operations go on
+    except BaseException:  # nothing may stop the other operations
         return f"its handler failed: {type(error).__name__}"
 
 

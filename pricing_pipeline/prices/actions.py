@@ -6,22 +6,14 @@ db/functions/prices/history.sql applies them; plausibility.py recognizes restate
 from __future__ import annotations
 
 import json
-from collections import defaultdict
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
-from datetime import UTC, date, datetime, timedelta
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date, datetime
 from decimal import Decimal
-from math import prod
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import Connection
-
-from pricing_pipeline.db import arrays
-from pricing_pipeline.db.engine import driver_rows
-from pricing_pipeline.db.query_loader import driver_query, query
+from pricing_pipeline.db.query_loader import query
 from pricing_pipeline.domain.answers import (
-    SAME_ACTION,
-    Answer,
     CapitalGain,
     CorporateAction,
     Dividend,
@@ -30,16 +22,13 @@ from pricing_pipeline.domain.answers import (
     Split,
 )
 from pricing_pipeline.domain.calls import Call
-from pricing_pipeline.domain.data_types import Fetcher
-from pricing_pipeline.domain.observations import Adjustment, Observation
 from pricing_pipeline.errors import UnknownSymbol
+from pricing_pipeline.judging.answers import Judgement
+from pricing_pipeline.providers.values import midnight
 from pricing_pipeline.registry import data_type_registry
-from pricing_pipeline.validation.knowledge import ROUNDING, Known, Point, Verdict
 
-FINAL_AFTER = timedelta(hours=25)
-"""How long after the midnight UTC of its day a bar is final, for every exchange: an hour after the day's end."""
-_RECENT = timedelta(days=40)
-"""Older bars are not looked up: they are final."""
+if TYPE_CHECKING:
+    from sqlalchemy import Connection
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,265 +57,50 @@ class Revision:
     removed_because: str | None
 
 
-def store(
-    connection: Connection,
-    call: Call,
-    answer: Answer,
-    symbols: Collection[str],
-    *,
-    without: Collection[CorporateAction] = (),
-) -> int:
-    """Store an answer's actions of some symbols, except those in `without`, within the caller's transaction.
+def store(connection: Connection, judged: Judgement) -> list[RejectedValue]:
+    """Store an answer's actions within the caller's transaction, except payments that cannot be true; returns these.
 
-    Returns how many are new or corrected. Call it only for symbols whose tasks the claim still owns.
+    Payments are judged beside the stored prices, so it comes after these are stored. If the level of a symbol's prices
+    is doubted, the splits that were undone for them are doubted too. Call it only for symbols whose tasks the claim
+    still owns.
     """
-    told_since = {symbol: day for symbol, day in sorted(answer.actions_since.items()) if symbol in symbols}
-    rows = [_row(action) for action in answer.actions if action.symbol in symbols and action not in without]
-    if not told_since and not rows:
-        return 0
-    parameters = {
-        "data_type": call.data_type,
-        "provider": call.provider,
-        "call_id": call.id,
-        "actions": json.dumps(rows),
-        "symbols": list(told_since),
-        "since": list(told_since.values()),
-        "gains_told": sorted(told_since.keys() & answer.gains_told),
+    call, answer = judged.call, judged.answer
+    off_level = judged.off_level
+    told_since = {
+        symbol: day for symbol, day in sorted(answer.actions_since.items()) if symbol not in off_level
     }
-    return int(connection.execute(query("actions.merge"), parameters).scalar_one())
+    told = [action for action in answer.actions if action.symbol not in off_level]
+    wrong = _doubted(connection, call, [action for action in told if isinstance(action, Dividend)])
+    rows = [to_row(action) for action in told if action not in wrong]
+    if told_since or rows:
+        parameters = {
+            "data_type": call.data_type,
+            "provider": call.provider,
+            "call_id": call.id,
+            "actions": json.dumps(rows),
+            "symbols": list(told_since),
+            "since": list(told_since.values()),
+            "gains_told": sorted(told_since.keys() & answer.gains_told),
+        }
+        connection.execute(query("actions.merge"), parameters)
+    return list(wrong.values())
 
 
-def as_confirmed(connection: Connection, call: Call, answer: Answer) -> Answer:
-    """The answer, read with its unconfirmed splits if a person has entered all of them."""
-    if (unsure := answer.unconfirmed) is None:
-        return answer
-    parameters = {
-        "data_type": call.data_type,
-        "symbols": [unsure.splits[0].symbol],
-        "first_times": [call.claimed_at],
-        "last_times": [call.claimed_at],
-    }
-    ((_, _, _, days, ratios, *_),) = connection.execute(query("actions.known_basis"), parameters)
-    believed = {day: float(ratio) for day, ratio in zip(days or (), ratios or (), strict=True)}
-    are_known = all(
-        any(_are_same_split(*known, split.ex_on, split.shares) for known in believed.items())
-        for split in unsure.splits
-    )
-    return unsure.answer if are_known else answer
-
-
-def doubted(
-    connection: Connection, call: Call, answer: Answer, symbols: Collection[str]
+def _doubted(
+    connection: Connection, call: Call, payments: Sequence[Dividend]
 ) -> Mapping[CorporateAction, RejectedValue]:
-    """Payments of the answer that cannot be true beside the stored prices and its own, with the reason."""
-    payments = [
-        payment for payment in answer.actions if isinstance(payment, Dividend) and payment.symbol in symbols
-    ]
+    """Those of the payments that cannot be true beside the stored prices and each other, with the reason."""
     if not payments:
         return {}
-    rows = json.dumps([_row(payment) for payment in payments])
+    rows = json.dumps([to_row(payment) for payment in payments])
     rejected: dict[CorporateAction, RejectedValue] = {}
     for row in connection.execute(query("actions.doubted"), {"data_type": call.data_type, "actions": rows}):
         payment = _PAYMENTS[row.kind](row.symbol, row.ex_on, row.cash, row.currency)
         currency = "" if row.currency is None else f" --currency {row.currency}"
         entered = f"{row.symbol} {row.ex_on} --{row.kind.replace('_', '-')} {row.cash:f}{currency}"
-        at = datetime.combine(row.ex_on, datetime.min.time(), UTC)
         reason = f"{row.reason}. If it is true, enter it: pricing-pipeline action add {entered}"
-        rejected[payment] = RejectedValue(row.symbol, at, reason, f"{row.cash:f}")
+        rejected[payment] = RejectedValue(row.symbol, midnight(row.ex_on), reason, f"{row.cash:f}")
     return rejected
-
-
-def refined(
-    connection: Connection,
-    call: Call,
-    answer: Answer,
-    known: Mapping[str, Known],
-    bases: Mapping[str, Adjustment] = {},
-) -> dict[str, Known]:
-    """The known daily values, with their splits (those of the answer too) and the stored bars that were not final.
-
-    If a history is divided by the splits until each value was recorded, the values here are also divided by the splits
-    since then, as the answer should be. `bases` names symbols whose answer is on another basis than their history;
-    their known values are converted to it.
-    """
-    found_spans = {symbol: span for symbol, span in answer.observations.spans().items() if symbol in known}
-    symbols = sorted(found_spans)
-    parameters = {
-        "data_type": call.data_type,
-        "symbols": arrays.texts(symbols),
-        "first_times": arrays.plain(found_spans[symbol][0] for symbol in symbols),
-        "last_times": arrays.plain(found_spans[symbol][1] for symbol in symbols),
-    }
-    named_splits: defaultdict[str, dict[date, float]] = defaultdict(dict)
-    for action in answer.actions:
-        if isinstance(action, Split):
-            named_splits[action.symbol][action.ex_on] = action.shares
-    refuted = _refuted(connection, call, answer) if named_splits else frozenset()
-    refined_known = dict(known)
-    rows = driver_rows(connection, driver_query("actions.known_basis"), parameters)
-    for symbol, may_split, adjustment, days, ratios, newest, earlier, same_times, same_recorded in rows:
-        splits: dict[date, Decimal] = dict(zip(days or (), ratios or (), strict=True))
-        recorded: dict[datetime, datetime] = dict(zip(same_times or (), same_recorded or (), strict=True))
-        about = replace(
-            known[symbol],
-            adjustment=None if adjustment is None else Adjustment(adjustment),
-            are_splits_told=symbol in answer.actions_since,
-            has_splits=bool(days or named_splits[symbol]) or (may_split and symbol not in answer.unsplit),
-            # A NAV is published once, and does not change with its day.
-            provisional=frozenset(at for at, then in recorded.items() if then - at < FINAL_AFTER)
-            if call.fetcher is Fetcher.DAILY_BARS
-            else frozenset(),
-        )
-        believed = {day: float(ratio) for day, ratio in splits.items()}
-        sure = {day: shares for day, shares in named_splits[symbol].items() if (symbol, day) not in refuted}
-        applied = _merge_splits(believed, sure)
-        if about.adjustment is Adjustment.SPLITS:
-            since = {
-                day: ratio for day, ratio in splits.items() if day <= call.claimed_at.astimezone(UTC).date()
-            }
-            about = _of_later_shares(about, _Recorded(newest, earlier, recorded), since)
-        if symbol in bases:
-            about = _on_basis(about, bases[symbol], applied, answer.observations.of({symbol}))
-        if about.adjustment is not Adjustment.SPLITS:
-            unnamed = _unnamed(
-                believed, named_splits[symbol], answer.actions_since.get(symbol), call.claimed_at
-            )
-            about = replace(about, splits=applied, unnamed=unnamed)
-        refined_known[symbol] = about
-    return refined_known
-
-
-def _on_basis(
-    about: Known, basis: Adjustment, splits: Sequence[tuple[date, float]], rows: Sequence[Observation]
-) -> Known:
-    """The known values on the answer's basis. If a value differs by rounding alone, the answer's is taken."""
-    closes = {row.observed_at: row.close for row in rows}
-
-    def converted(at: datetime, value: Decimal) -> Decimal:
-        shares = Decimal(prod(shares for ex_on, shares in splits if ex_on > at.date()))
-        value = value * shares if basis is Adjustment.RAW else value / shares
-        return closes[at] if at in closes and abs(closes[at] / value - 1) < ROUNDING else value
-
-    return replace(
-        about,
-        adjustment=basis,
-        stored={at: converted(at, value) for at, value in about.stored.items()},
-        anchors=tuple(Point(point.at, converted(point.at, point.value)) for point in about.anchors),
-        restated=frozenset(),
-    )
-
-
-def _refuted(connection: Connection, call: Call, answer: Answer) -> frozenset[tuple[str, date]]:
-    """The splits and spin-offs of the answer that a person has removed or replaced, by symbol and day."""
-    rows = json.dumps([_row(action) for action in answer.actions if isinstance(action, Split)])
-    parameters = {"data_type": call.data_type, "provider": call.provider, "actions": rows}
-    refuted = connection.execute(query("actions.refuted"), parameters)
-    return frozenset((row.symbol, row.ex_on) for row in refuted)
-
-
-def _merge_splits(
-    believed: Mapping[date, float], named: Mapping[date, float]
-) -> tuple[tuple[date, float], ...]:
-    """Believed splits and those that the answer names; the same split counts once, on its believed day."""
-    new = {
-        day: shares
-        for day, shares in named.items()
-        if day in believed
-        or not any(
-            _are_same_split(*known, day, shares) for known in believed.items() if known[0] not in named
-        )
-    }
-    return tuple(sorted({**believed, **new}.items()))
-
-
-def _unnamed(
-    believed: Mapping[date, float], named: Mapping[date, float], since: date | None, now: datetime
-) -> tuple[tuple[date, float], ...]:
-    """Believed splits that an answer does not name, though it names all splits after `since`."""
-    if since is None:
-        return ()
-    today = now.astimezone(UTC).date()
-    return tuple(
-        split
-        for split in believed.items()
-        if since < split[0] <= today and not any(_are_same_split(*split, *other) for other in named.items())
-    )
-
-
-def _are_same_split(day: date, shares: float, other_day: date, other_shares: float) -> bool:
-    """Whether splits of two days may be the same: sources differ by some days about its first day."""
-    return abs(other_day - day) <= SAME_ACTION and abs(other_shares / shares - 1) < 0.01
-
-
-def note_overlap(
-    connection: Connection, call: Call, verdicts: Mapping[str, Verdict], stored: Collection[str]
-) -> None:
-    """Record how daily bars restated stored days, and which bars stored now are not final.
-
-    A duty fetches a history again if it was restated by one ratio, and bars until they are final.
-    """
-    restated = [
-        {
-            "symbol": symbol,
-            "kind": restatement.kind.value,
-            "ratio": None if restatement.ratio is None else str(restatement.ratio),
-            "days": len(restatement.times),
-            "largest": str(restatement.largest),
-            "first_on": restatement.first_at.date().isoformat(),
-            "last_on": restatement.last_at.date().isoformat(),
-        }
-        for symbol, verdict in verdicts.items()
-        if (restatement := verdict.restatement) is not None
-    ]
-    recent = [
-        row
-        for symbol, verdict in verdicts.items()
-        if symbol in stored
-        for row in verdict.good.after(call.claimed_at - _RECENT)
-    ]
-    if restated or recent:
-        parameters = {
-            "data_type": call.data_type,
-            "provider": call.provider,
-            "call_id": call.id,
-            "restated": json.dumps(restated),
-            "symbols": [row.symbol for row in recent],
-            "times": [row.observed_at for row in recent],
-        }
-        connection.execute(query("actions.note_overlap"), parameters)
-
-
-@dataclass(frozen=True, slots=True)
-class _Recorded:
-    """When stored values were recorded: the newest, the last before the answer, and those that the answer repeats."""
-
-    newest: datetime | None
-    earlier: datetime | None
-    same: Mapping[datetime, datetime]
-
-
-def _of_later_shares(about: Known, recorded: _Recorded, splits: Mapping[date, Decimal]) -> Known:
-    def since(then: datetime | None) -> Decimal:
-        """New shares for an old one, by the splits that came after a value was recorded."""
-        ratio = Decimal(1)
-        for ex_on, shares in splits.items():
-            if then is not None and ex_on > then.astimezone(UTC).date():
-                ratio *= shares
-        return ratio
-
-    if not splits:
-        return about
-
-    def of_anchor(point: Point) -> Decimal:
-        is_newest = about.newest_at is not None and point.at >= about.newest_at
-        return since(recorded.same.get(point.at, recorded.newest if is_newest else recorded.earlier))
-
-    return replace(
-        about,
-        stored={at: value / since(recorded.same.get(at)) for at, value in about.stored.items()},
-        anchors=tuple(Point(point.at, point.value / of_anchor(point)) for point in about.anchors),
-        restated=frozenset(at for at, then in recorded.same.items() if since(then) != 1),
-    )
 
 
 def read(
@@ -338,7 +112,7 @@ def read(
 
 
 def revisions(connection: Connection, asset_class: str, symbol: str, ex_on: date) -> list[Revision]:
-    """What was believed of a day and is no more, the newest first."""
+    """What is no longer believed about a day, newest first."""
     parameters = {"asset_class": asset_class, "symbol": symbol, "ex_on": ex_on}
     return [
         Revision(_stored(symbol, row), row.revised_at, row.removed_by, row.removed_because)
@@ -398,7 +172,7 @@ def classes(connection: Connection, symbol: str) -> list[str]:
 
 
 def class_of(connection: Connection, symbol: str, wanted: str | None) -> str:
-    """The asset class that is meant. Raises UnknownSymbol if there is none, or are several and none is wanted."""
+    """The asset class of a symbol. Raises UnknownSymbol if it has none, or several and none was chosen."""
     known = [class_ for class_ in classes(connection, symbol) if wanted in (None, class_)]
     if len(known) == 1:
         return known[0]
@@ -457,7 +231,7 @@ def enter(
     `ex_on`, the first trading day without it, is a day of its exchange. The ratio of that day is replaced, or the
     payment of this kind in this currency; a payment that `is_further` is added.
     """
-    parameters = {"new_shares": None, "old_shares": None, "cash": None, "currency": None} | _row(action)
+    parameters = {"new_shares": None, "old_shares": None, "cash": None, "currency": None} | to_row(action)
     return str(
         connection.execute(
             query("actions.enter"),
@@ -484,7 +258,7 @@ def remove(
     *,
     currency: str | None = None,
 ) -> bool:
-    """Remove an action, or all payments of a kind and day (in one currency), as the owner; False when there is none.
+    """Remove an action, or all payments of a kind and day (in one currency), as the owner; False if it does not exist.
 
     It stays as a revision, and is not believed if its provider reports the same again.
     """
@@ -500,7 +274,8 @@ def remove(
     return bool(connection.execute(query("actions.remove"), parameters).scalar_one() == "removed")
 
 
-def _row(action: CorporateAction) -> dict[str, Any]:
+def to_row(action: CorporateAction) -> dict[str, Any]:
+    """An action as the database takes it in JSON."""
     row = {"symbol": action.symbol, "ex_on": action.ex_on.isoformat(), "kind": kind_of(action)}
     match action:
         case Split():

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from pyarrow import Array, RecordBatch, Schema, Table
 
     from pricing_pipeline.domain.bars import Column
-    from pricing_pipeline.prices.price_reader import LatestPrice
+    from pricing_pipeline.domain.prices import Price
 
 NOT_INSTALLED = (
     "Arrow and Parquet need pyarrow, which is not installed. The extra parquet brings it: in the folder of the clone, "
@@ -28,7 +28,7 @@ DIGITS, DECIMALS = 38, 18
 
 
 def schema(about: Mapping[str, str]) -> Schema:
-    """The columns of a history; `about` says of what it is one. Raises PricingError without pyarrow."""
+    """The columns of a history, with `about` as their metadata. Raises PricingError without pyarrow."""
     try:
         import pyarrow as pa
     except ImportError as error:
@@ -37,6 +37,8 @@ def schema(about: Mapping[str, str]) -> Schema:
     number, time = pa.decimal128(DIGITS, DECIMALS), pa.timestamp("us", tz="UTC")
     return pa.schema(
         [
+            pa.field("symbol", pa.string(), nullable=False),
+            pa.field("date", pa.date32()),
             pa.field("observed_at", time, nullable=False),
             *(pa.field(name, number) for name in ("open", "high", "low")),
             pa.field("close", number, nullable=False),
@@ -52,16 +54,19 @@ def schema(about: Mapping[str, str]) -> Schema:
     )
 
 
-def make_batch(columns: Schema, sent: Columns) -> RecordBatch:
-    """The rows of some columns. Raises PricingError for a number of too many digits."""
+def make_batch(columns: Schema, symbol: str, sent: Columns) -> RecordBatch:
+    """The rows of some columns of a symbol. Raises PricingError for a number of too many digits."""
     import pyarrow as pa
 
     times = copying.read_times(sent.observed_at)
     rows, places = len(times), copying.read_smallints(sent.scale or b"")
     time = columns.field("observed_at").type
     try:
+        at = pa.array(times, type=time)
         arrays = [
-            pa.array(times, type=time),
+            pa.repeat(pa.scalar(symbol), rows),
+            at.cast(pa.date32()) if sent.is_daily else pa.nulls(rows, pa.date32()),
+            at,
             *(_prices(column, places) for column in (sent.open, sent.high, sent.low, sent.close)),
             _decimals(sent.volume),
             *(_texts(column, rows) for column in (sent.currency, sent.adjustment, sent.provider)),
@@ -77,19 +82,14 @@ def make_batch(columns: Schema, sent: Columns) -> RecordBatch:
 
 
 def joined(parts: Iterable[tuple[str, Columns]]) -> Table:
-    """The columns of several symbols as one table, with the symbol as its first column."""
+    """The columns of several symbols as one table."""
     columns = schema({})
     import pyarrow as pa
 
-    symbols = pa.field("symbol", pa.string(), nullable=False)
-    batches = []
-    for symbol, part in parts:
-        batch = make_batch(columns, part)
-        batches.append(batch.add_column(0, symbols, pa.repeat(pa.scalar(symbol), batch.num_rows)))
-    return pa.Table.from_batches(batches, pa.schema([symbols, *columns]))
+    return pa.Table.from_batches([make_batch(columns, symbol, part) for symbol, part in parts], columns)
 
 
-def table_of_latest(prices: Iterable[LatestPrice]) -> Table:
+def table_of_latest(prices: Iterable[Price]) -> Table:
     """Latest prices as a table, one row a price. Raises PricingError without pyarrow."""
     try:
         import pyarrow as pa
@@ -97,8 +97,16 @@ def table_of_latest(prices: Iterable[LatestPrice]) -> Table:
         raise PricingError(NOT_INSTALLED) from error
 
     time = pa.timestamp("us", tz="UTC")
-    kinds = {"object": pa.decimal128(DIGITS, DECIMALS), "str": pa.string(), "datetime64[us, UTC]": time}
-    columns = pa.schema([pa.field(name, kinds[dtype]) for name, dtype in LATEST.items()])
+    kinds = {
+        "object": pa.decimal128(DIGITS, DECIMALS),
+        "str": pa.string(),
+        "datetime64[us, UTC]": time,
+        "float64": pa.float64(),
+        "bool": pa.bool_(),
+    }
+    columns = pa.schema(
+        [pa.field(name, pa.date32() if name == "date" else kinds[dtype]) for name, dtype in LATEST.items()]
+    )
     return pa.Table.from_pylist(
         [{name: getattr(price, name) for name in LATEST} for price in prices], schema=columns
     )

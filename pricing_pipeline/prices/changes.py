@@ -7,10 +7,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import date
-
-from sqlalchemy import Connection, Engine
+from typing import TYPE_CHECKING
 
 from pricing_pipeline.db.query_loader import query
+
+if TYPE_CHECKING:
+    from sqlalchemy import Connection, Engine
 
 _LOOK_AGAIN_SECONDS = 0.1
 _PATIENCE_SECONDS = 15.0
@@ -19,10 +21,10 @@ _PATIENCE_SECONDS = 15.0
 
 @dataclass(frozen=True, slots=True)
 class DataVersion:
-    """The newest version of a month of a type's history, or of what is latest of it (`month` is None).
+    """The newest version of a month of a type's history, or of its latest values (`month` is None).
 
     `month` is the first day of a UTC month. `version` rises with each change, over all types and months. `changes`
-    counts all values that were ever added, changed or taken out.
+    counts all values ever added, changed or removed.
     """
 
     data_type: str
@@ -41,7 +43,7 @@ def note(connection: Connection, data_type: str, months: Mapping[date, int]) -> 
 
 
 def note_latest(connection: Connection, data_type: str, changes: int) -> None:
-    """Note, in the transaction that stores it, that so much of what is latest of a type has changed.
+    """Note, in the transaction that stores them, how many of the latest values of a type have changed.
 
     Functions that store prices do this themselves.
     """
@@ -50,9 +52,14 @@ def note_latest(connection: Connection, data_type: str, changes: int) -> None:
 
 
 def note_shared(connection: Connection, fetcher: str, changes: Mapping[str, int]) -> None:
-    """Note how much of these things has changed, by symbol, for all types of a fetcher: what is stored is the same."""
+    """Note how many values have changed, by symbol, for all types of a fetcher, which share them."""
     parameters = {"fetcher": fetcher, "symbols": list(changes), "changes": list(changes.values())}
     connection.execute(query("changes.note_shared"), parameters)
+
+
+def is_unnumbered(connection: Connection) -> bool:
+    """Whether anything has changed that has no version."""
+    return bool(connection.execute(query("changes.is_unnumbered")).scalar_one())
 
 
 def number(engine: Engine) -> None:
@@ -63,7 +70,7 @@ def number(engine: Engine) -> None:
 
 @contextmanager
 def turn_to_tell(engine: Engine) -> Iterator[Connection]:
-    """A transaction in which nobody else looks at what Dagster was told, and tells it. Waits for its turn a while."""
+    """A transaction in which this process alone updates what Dagster was told. Waits a while for its turn."""
     deadline = time.monotonic() + _PATIENCE_SECONDS
     with engine.begin() as connection:
         while not connection.execute(query("changes.take_turn")).scalar_one():
@@ -74,12 +81,12 @@ def turn_to_tell(engine: Engine) -> Iterator[Connection]:
 
 
 def log(connection: Connection) -> str:
-    """Which sequence of versions this database has. A restored backup has another one, whose numbers mean others."""
+    """The id of this database's sequence of versions; a restored backup has another one."""
     return str(connection.execute(query("changes.log")).scalar_one())
 
 
 def since(connection: Connection, version: int, at_most: int) -> list[DataVersion]:
-    """What has changed after a version, in the order of the changes."""
+    """What has changed after a version, at most `at_most` rows in the order of the changes."""
     rows = connection.execute(query("changes.since"), {"version": version, "at_most": at_most})
     return [DataVersion(*row) for row in rows]
 
@@ -87,11 +94,11 @@ def since(connection: Connection, version: int, at_most: int) -> list[DataVersio
 def current(
     connection: Connection, data_type: str, months: Sequence[date | None]
 ) -> dict[date | None, DataVersion]:
-    """The versions of some months of a type; None is what is latest. What never changed has none."""
+    """The versions of some months (None = the latest values) of a type, without those that never changed."""
     rows = connection.execute(query("changes.current"), {"data_type": data_type, "months": list(months)})
     return {row.month: DataVersion(*row) for row in rows}
 
 
 def filling(connection: Connection) -> set[str]:
-    """The data types of which a backfill is under way."""
+    """The data types for which a backfill is under way."""
     return set(connection.execute(query("changes.filling")).scalars())

@@ -12,7 +12,7 @@ from pricing_pipeline.domain.bars import Bars
 from pricing_pipeline.domain.calls import Call
 from pricing_pipeline.domain.exact import amounts_of, scale_of, to_amount
 from pricing_pipeline.domain.observations import Observation
-from pricing_pipeline.validation.knowledge import Known
+from pricing_pipeline.judging.knowledge import Known
 
 if TYPE_CHECKING:
     from pricing_pipeline.domain.bars import Column

@@ -7,15 +7,15 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import date, datetime
 from decimal import Decimal
+from typing import TYPE_CHECKING
 
-from psycopg import errors
-from sqlalchemy import Connection
-from sqlalchemy.exc import DBAPIError
-
+from pricing_pipeline.db.errors import by_the_way
 from pricing_pipeline.db.query_loader import query
 from pricing_pipeline.domain.answers import Answer, Document, Scalar, Stored
 from pricing_pipeline.domain.calls import Call
-from pricing_pipeline.errors import ReadReplica
+
+if TYPE_CHECKING:
+    from sqlalchemy import Connection
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +65,7 @@ class SampleDocument:
 def store(connection: Connection, call: Call, answer: Answer) -> list[Stored]:
     """Store the answer's documents within the caller's transaction.
 
-    An unchanged body writes nothing, a changed one leaves the old one in document_revisions. Symbols with documents in
+    An unchanged body writes nothing, a changed one leaves the old one in pricing.revisions. Symbols with documents in
     the answer, or without any by its own words, count as confirmed now. Documents that the answer no longer lists are
     withdrawn, unless a period of the symbol was rejected. Call it only for symbols whose tasks the claim still owns.
     """
@@ -91,7 +91,7 @@ def store(connection: Connection, call: Call, answer: Answer) -> list[Stored]:
 
 def read(connection: Connection, data_type: str, symbol: str, user_id: str | None = None) -> Reading:
     """The current documents of a pair, and a request if they are missing or stale: for one viewer, or within the caps
-    of a user, for whom a worker serves it a moment later.
+    of a user; a worker serves it a moment later.
 
     Never waits for a provider. The request is part of the connection's transaction, which the caller commits. If the
     request is not possible (on a read replica, by a role that only reads), the result is the same.
@@ -100,17 +100,9 @@ def read(connection: Connection, data_type: str, symbol: str, user_id: str | Non
     pair = connection.execute(
         query("documents.pair"), {"data_type": data_type, "symbol": symbol}
     ).one_or_none()
-    try:
-        with connection.begin_nested():
-            parameters = {"data_type": data_type, "symbol": symbol, "user_id": user_id}
-            name = "documents.request" if user_id is None else "documents.request_for"
-            requested = connection.execute(query(name), parameters).scalar_one()
-    except DBAPIError as error:
-        if not isinstance(error.orig, errors.InsufficientPrivilege):
-            raise
-        requested = 0
-    except ReadReplica:
-        requested = 0
+    parameters = {"data_type": data_type, "symbol": symbol, "user_id": user_id}
+    name = "documents.request" if user_id is None else "documents.request_for"
+    requested = by_the_way(connection, lambda: connection.execute(query(name), parameters).scalar_one())
     if pair is None:
         return Reading(current, None, None, False, bool(requested))
     return Reading(current, pair.fetched_at, pair.age_seconds, pair.fresh, bool(requested))

@@ -13,11 +13,8 @@ from dataclasses import dataclass
 from datetime import date, datetime
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import Connection, Engine
-from sqlalchemy.exc import DBAPIError
-
 from pricing_pipeline.db.engine import driver_lines
-from pricing_pipeline.db.errors import is_conflict, is_locked
+from pricing_pipeline.db.errors import is_conflict, is_locked, statement_error
 from pricing_pipeline.db.query_loader import driver_query, query
 from pricing_pipeline.errors import FilesError, PricingError
 from pricing_pipeline.prices import moved_values
@@ -25,6 +22,7 @@ from pricing_pipeline.prices.files import ROW_GROUP_ROWS, Known, OtherFile, Stor
 
 if TYPE_CHECKING:
     from pyarrow import Table
+    from sqlalchemy import Connection, Engine
 
 _LOG = logging.getLogger(__name__)
 _BLOCK_BYTES = 4 * 1024 * 1024
@@ -37,11 +35,12 @@ class Month:
 
     data_type: str
     month: date
-    versions: int
-    """Values in the database: believed ones, and revisions."""
-    mark: str
+    changes: int
+    """How often values of it were ever added, changed or taken out."""
     is_due: bool
     """The file is missing, or the month has changed since it was written."""
+    versions: int | None
+    """Values in the file: believed ones, and revisions."""
     exported_at: datetime | None
     moved_at: datetime | None
 
@@ -75,16 +74,16 @@ def types(connection: Connection) -> list[str]:
 
 
 def months(connection: Connection, data_type: str, wanted: Sequence[date] = ()) -> list[Month]:
-    """Months of a type that the database or a file has; with `wanted` only those between the first and last of them."""
+    """Months of a type that ever changed or have a file; with `wanted` only those from its first to its last."""
     first, last = (min(wanted), max(wanted)) if wanted else (_EARLIEST, _LATEST)
     rows = connection.execute(
         query("exports.months"), {"data_type": data_type, "first_month": first, "last_month": last}
     )
-    return [Month(data_type, **row._mapping) for row in rows]
+    return [Month(data_type, **row) for row in rows.mappings()]
 
 
 def due(connection: Connection, data_type: str) -> list[date]:
-    """The months of a type whose file is missing or old. It reads all rows of the type's history."""
+    """The months of a type whose file is missing or old."""
     return [month.month for month in months(connection, data_type) if month.is_due]
 
 
@@ -96,7 +95,7 @@ def export(engine: Engine, store: Store, data_type: str, month: date) -> Exporte
     """
     with _snapshot(engine) as connection:
         about = next(iter(months(connection, data_type, [month])), None)
-        if about is None or (about.versions == 0 and about.exported_at is None):
+        if about is None:
             return None
         stored = _stored(connection, data_type, month)
         known = moved_values.known(connection, data_type, [month]).get(month, {})
@@ -133,7 +132,9 @@ def _replace(
         before = connection.execute(query("exports.lock"), place).first()
         if (tuple(before) if before else (None, None)) != (about.exported_at, about.moved_at):
             raise _conflict(about.data_type, about.month)
-        connection.execute(query("exports.note"), {**noted, "mark": about.mark, "versions": written.rows})
+        connection.execute(
+            query("exports.note"), {**noted, "changes": about.changes, "versions": written.rows}
+        )
         if is_new:
             _set_unknown_aside(store, about.data_type, about.month, known)
             store.publish(written, about.data_type, about.month)
@@ -149,8 +150,8 @@ def _set_unknown_aside(store: Store, data_type: str, month: date, known: Known) 
     kept = store.set_aside(data_type, month)
     if kept is not None:
         _LOG.warning(
-            "The file of %s for %s is none of this database. It is kept as %s. Give each database a PRICING_EXPORT_URL "
-            "of its own.",
+            "The file of %s for %s was not written by this database. It is kept as %s. Give each database "
+            "a PRICING_EXPORT_URL of its own.",
             *(data_type, f"{month:%Y-%m}", kept),
         )
 
@@ -160,7 +161,7 @@ def _translated_conflicts(data_type: str, month: date) -> Iterator[None]:
     """Raise FilesError if another session has changed, or keeps locked, what this one is about to change."""
     try:
         yield
-    except DBAPIError as error:
+    except statement_error() as error:
         if is_locked(error) or is_conflict(error):
             raise _conflict(data_type, month) from None
         raise
@@ -176,7 +177,7 @@ def _conflict(data_type: str, month: date) -> FilesError:
 def movable(connection: Connection, data_type: str | None = None) -> list[Movable]:
     """Exported months that are older than their types keep in the database, oldest first by type."""
     rows = connection.execute(query("exports.to_move"), {"data_type": data_type})
-    return [Movable(**row._mapping) for row in rows]
+    return [Movable(**row) for row in rows.mappings()]
 
 
 def move(engine: Engine, store: Store, data_type: str, month: date) -> int:

@@ -34,7 +34,7 @@ ROW_GROUP_ROWS = 100_000
 _UNFINISHED = "_unfinished"
 """Folder of files that are being written. Readers of partitioned folders pass over names that begin with _."""
 _SET_ASIDE = "_set_aside"
-"""Folder of files that were in the place of a month and that the database did not know."""
+"""Folder for unknown files that were found in the place of a month."""
 _NAMES_OF_UNFINISHED = re.compile(r"[0-9a-f]{32}\.parquet")
 _ABANDONED = timedelta(days=2)
 _MOST_COPIES = 3
@@ -133,7 +133,7 @@ class Store:
         )
 
     def set_aside(self, data_type: str, month: date) -> str | None:
-        """Keep what is in the place of a month elsewhere, and return where; None if nothing is there.
+        """Move the file in the place of a month elsewhere, and return where; None if there is no file.
 
         It may be the file of another database that was given the same place, and the only one with its moved values.
         """
@@ -244,7 +244,7 @@ class Store:
             return opened.enter_context(self.filesystem.open_input_file(path)), None
         import pyarrow as pa
 
-        # What is no file (a pipe that nobody writes) must keep nobody waiting.
+        # Something that is not a file, such as a pipe without a writer, must not keep a reader waiting.
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
         file = opened.enter_context(os.fdopen(descriptor, "rb", buffering=0))
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
@@ -328,7 +328,7 @@ def _read_contents(source: NativeFile, at_most: int) -> _Contents | None:
 
 
 class _ComparedFile(io.RawIOBase):
-    """A file, each block of which has the digest that it has to have."""
+    """A file whose blocks all have the expected digests."""
 
     def __init__(self, source: NativeFile, size: int, blocks: Sequence[bytes]) -> None:
         self._source = source

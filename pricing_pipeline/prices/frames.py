@@ -16,9 +16,10 @@ if TYPE_CHECKING:
     from pandas import DataFrame, DatetimeIndex
 
     from pricing_pipeline.domain.bars import Column
-    from pricing_pipeline.prices.price_reader import LatestPrice
+    from pricing_pipeline.domain.prices import Price
 
 COLUMNS = {
+    "date": "object",
     "open": "object",
     "high": "object",
     "low": "object",
@@ -31,23 +32,28 @@ COLUMNS = {
     "fetched_at": "datetime64[us, UTC]",
     "quality": "str",
 }
-"""Columns of a frame and their dtypes; objects are Decimals, or None."""
+"""Columns of a frame and their dtypes; objects are days and Decimals, or None."""
 
 LATEST = {
-    "data_type": "str",
     "symbol": "str",
+    "data_type": "str",
+    "date": "object",
     "price": "object",
     "currency": "str",
     "observed_at": "datetime64[us, UTC]",
     "fetched_at": "datetime64[us, UTC]",
-    "provider": "str",
+    "age_seconds": "float64",
     "state": "str",
+    "fresh": "bool",
+    "paused": "bool",
+    "provider": "str",
+    "provider_active": "bool",
     "frozen_since": "datetime64[us, UTC]",
 }
-"""Columns of a frame of latest prices, and their dtypes."""
+"""Columns of a frame of latest prices, which are the fields of a Price but `why`, and their dtypes."""
 
 _ENOUGH = Context(prec=30)
-"""Enough digits for any amount at any scale, whatever precision the caller has set for decimal."""
+"""Enough digits for any amount at any scale, independent of the caller's precision of decimal."""
 LEAST = -(2**63)
 """Means a missing amount: no amount has so many digits."""
 MISSING, BETWEEN = b"\xff", b"\0"
@@ -71,6 +77,7 @@ class Columns(NamedTuple):
     provider: bytes
     call_id: bytes
     quality: bytes
+    is_daily: bool
 
 
 def make_frame(
@@ -87,6 +94,7 @@ def make_frame(
     providers: bytes | None,
     call_ids: bytes | None,
     qualities: bytes | None,
+    is_daily: bool,
 ) -> DataFrame:
     """The frame of the columns of a query in `db/queries/history.sql`; each column is None if there are no rows."""
     from pandas import DataFrame
@@ -94,6 +102,7 @@ def make_frame(
     index = _times(observed_at).rename("observed_at")
     rows, places = len(index), copying.read_smallints(scales or b"")
     columns: dict[str, Any] = {
+        "date": _objects(index.values.astype("datetime64[D]").tolist() if is_daily else [None] * rows, rows),
         "open": _prices(opens, places, rows),
         "high": _prices(highs, places, rows),
         "low": _prices(lows, places, rows),
@@ -113,18 +122,18 @@ def joined(histories: Iterable[tuple[str, DataFrame]]) -> DataFrame:
     """The frames of several symbols as one, with the symbol and the time as its first columns."""
     from pandas import concat
 
-    nothing = make_frame(*[None] * len(Columns._fields)).reset_index()
-    nothing.insert(0, "symbol", _texts(None, 0))
-    found = [nothing]
-    for symbol, history in histories:
-        if len(history):
-            frame = history.reset_index()
-            frame.insert(0, "symbol", _texts(BETWEEN.join([symbol.encode()] * len(frame)), len(frame)))
-            found.append(frame)
+    def frame_of(symbol: str, history: DataFrame) -> DataFrame:
+        frame, rows = history.reset_index(), len(history)
+        frame.insert(0, "date", frame.pop("date"))
+        frame.insert(0, "symbol", _texts(BETWEEN.join([symbol.encode()] * rows) if rows else None, rows))
+        return frame
+
+    found = [frame_of("", make_frame(*(None,) * 13, False))]
+    found += [frame_of(symbol, history) for symbol, history in histories if len(history)]
     return concat(found[1:] or found, ignore_index=True)
 
 
-def frame_of_latest(prices: Iterable[LatestPrice]) -> DataFrame:
+def frame_of_latest(prices: Iterable[Price]) -> DataFrame:
     """Latest prices as a frame, one row a price."""
     from pandas import DataFrame
 

@@ -1,4 +1,4 @@
-"""Years of one symbol's history as lines of text, JSON or CSV, with every digit as it is stored.
+"""Prices and histories as lines of text, JSON or CSV, with every digit as it is stored.
 
 price_reader.py reads the columns, of `history.adjusted_columns`. With an object for each number it would take many
 times as long.
@@ -6,32 +6,25 @@ times as long.
 
 from __future__ import annotations
 
-import csv
-import io
 import json
-from collections.abc import Callable, Iterator
-from functools import cache
+from collections.abc import Callable, Iterator, Mapping
+from functools import cache, partial
 from typing import Any
 
 from pricing_pipeline.db import copying
 from pricing_pipeline.domain import cells
+from pricing_pipeline.domain.cells import Decimals
+from pricing_pipeline.domain.prices import Bar, Price
 from pricing_pipeline.prices.frames import BETWEEN, MISSING, Columns
 
-COLUMNS = (
-    *(
-        "observed_at",
-        "open",
-        "high",
-        "low",
-        "close",
-        "volume",
-        "currency",
-        "adjustment",
-        "provider",
-        "call_id",
-    ),
-    *("fetched_at", "quality"),
-)
+COLUMNS = ("symbol", *Bar.__slots__)
+"""Columns of CSV of a history."""
+OF_PRICES = tuple(name for name in Price.__slots__ if name != "fresh")
+"""Columns of CSV of latest prices."""
+
+
+def _same(value: Any) -> Any:
+    return value
 
 
 def as_json(sent: Columns) -> str:
@@ -41,28 +34,56 @@ def as_json(sent: Columns) -> str:
     def number(spelled: str) -> str:
         return f'"{spelled}"' if spelled else "null"
 
+    def day(time: str) -> str:
+        return f'"{time[:10]}"' if sent.is_daily else "null"
+
     return ",\n".join(
-        f'{{"observed_at":"{row[0]}","open":{number(row[1])},"high":{number(row[2])},"low":{number(row[3])},'
-        f'"close":"{row[4]}","volume":{number(row[5])},"currency":{text(row[6])},"adjustment":{text(row[7])},'
-        f'"provider":{text(row[8])},"call_id":{row[9]},"fetched_at":"{row[10]}","quality":{text(row[11])}}}'
+        f'{{"date":{day(row[0])},"observed_at":"{row[0]}","open":{number(row[1])},"high":{number(row[2])},'
+        f'"low":{number(row[3])},"close":"{row[4]}","volume":{number(row[5])},"currency":{text(row[6])},'
+        f'"adjustment":{text(row[7])},"provider":{text(row[8])},"call_id":{row[9]},"fetched_at":"{row[10]}",'
+        f'"quality":{text(row[11])}}}'
         for row in _rows(sent, str)
     )
 
 
-def as_csv(sent: Columns) -> str:
-    """Rows as lines of CSV (RFC 4180), without a head; what is missing is empty."""
-    file = io.StringIO()
-    # It quotes only what is part of its own line ends.
-    csv.writer(file, lineterminator="\r\n").writerows(_rows(sent, cells.safe))
-    return file.getvalue()
+def as_csv(symbol: str, sent: Columns, decimals: Decimals) -> str:
+    """Rows as lines of CSV, without a head. Joined, which costs less than csv.writer."""
+    named = ("open", "high", "low", "close", "volume")
+    numbers: dict[str, Any] = {name: cells.number(getattr(sent, name), decimals) for name in named}
+    name, between = cells.cell(symbol, decimals), cells.between(decimals)
+    rows = (
+        between.join((name, row[0][:10] if sent.is_daily else "", *row[:9], str(row[9]), *row[10:]))
+        for row in _rows(sent._replace(**numbers), partial(cells.cell, decimals=decimals), missing="")
+    )
+    return "\r\n".join((*rows, ""))
 
 
-def _rows(sent: Columns, text: Callable[[str], str]) -> Iterator[tuple[Any, ...]]:
-    """Rows of the columns that `COLUMNS` names: strings, None for a missing text, and numbers of calls."""
+def prices_as_csv(told: Mapping[str, Any], decimals: Decimals) -> str:
+    """A line for each price, and one for each missing pair, of a Prices as JSON has it, below the names of the columns.
+
+    In a price `why` is the sentence of its reason. The state of a missing pair is `missing`.
+    """
+
+    text = cache(lambda value: value and cells.safe(value))
+    spelled: dict[str, Callable[[Any], Any]] = {
+        **dict.fromkeys(("symbol", "data_type", "currency", "provider"), text),
+        **dict.fromkeys(("paused", "provider_active"), {True: "true", False: "false"}.get),
+        "price": lambda price: price and cells.number(price, decimals),
+        "age_seconds": lambda seconds: seconds and cells.number(str(seconds), decimals),
+        "why": lambda reason: reason and cells.safe(reason["sentence"]),
+    }
+    rows = [*told["prices"], *({**pair, "state": "missing"} for pair in told["missing"])]
+    # Column by column, which takes half as long as cell by cell.
+    columns = (map(spelled.get(name, _same), [row.get(name) for row in rows]) for name in OF_PRICES)
+    return cells.table([OF_PRICES, *zip(*columns, strict=True)], decimals)
+
+
+def _rows(sent: Columns, text: Callable[[str], str], missing: str | None = None) -> Iterator[tuple[Any, ...]]:
+    """Rows of the `COLUMNS` after `symbol` and `date`: strings, `missing` for a missing text, and numbers of calls."""
 
     @cache
     def read(spelled: bytes) -> str | None:
-        return None if spelled == MISSING else text(spelled.decode())
+        return missing if spelled == MISSING else text(spelled.decode())
 
     numbers = (column.split(" ") for column in (sent.open, sent.high, sent.low, sent.close, sent.volume))
     texts = (map(read, column.split(BETWEEN)) for column in (sent.currency, sent.adjustment, sent.provider))

@@ -13,8 +13,6 @@ from dataclasses import dataclass
 from datetime import date, timedelta
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import Connection, Row
-
 from pricing_pipeline.db.query_loader import named, query
 from pricing_pipeline.domain.windows import Window, months_of
 from pricing_pipeline.errors import PricingError
@@ -25,6 +23,7 @@ from pricing_pipeline.settings import load_settings_as_guest
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
     from pyarrow import NativeFile
+    from sqlalchemy import Connection, Row
 
 _NOT_INSTALLED = (
     "old months of this history are in files, and reading them needs DuckDB, which is not installed. The extra parquet "

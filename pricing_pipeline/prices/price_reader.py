@@ -6,24 +6,22 @@ import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
-from datetime import date, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from psycopg import errors
-from sqlalchemy import Connection, Row
-from sqlalchemy.exc import DBAPIError
 
 from pricing_pipeline.db.engine import driver_rows
-from pricing_pipeline.db.loop_sessions import LoopSessions
+from pricing_pipeline.db.errors import by_the_way, statement_error
 from pricing_pipeline.db.query_loader import driver_query, named, query
 from pricing_pipeline.domain.answers import Adjust
 from pricing_pipeline.domain.exact import to_decimal
+from pricing_pipeline.domain.prices import Bar, Price
 from pricing_pipeline.domain.windows import Window, last_of, span
 from pricing_pipeline.errors import (
     InvalidAdjustment,
     InvalidRange,
-    ReadReplica,
     UncountedPayment,
     UncountedPayments,
 )
@@ -33,62 +31,19 @@ from pricing_pipeline.registry import calendars
 
 if TYPE_CHECKING:
     from pandas import DataFrame
+    from sqlalchemy import Connection, Row
+
+    from pricing_pipeline.db.loop_sessions import LoopSessions
 
 T = TypeVar("T")
-
-
-@dataclass(frozen=True, slots=True)
-class LatestPrice:
-    """The newest known price of a pair; times are UTC, `age_seconds` counts from `fetched_at`."""
-
-    data_type: str
-    symbol: str
-    price: Decimal
-    currency: str | None
-    observed_at: datetime
-    fetched_at: datetime
-    provider: str
-    age_seconds: float
-    fresh: bool
-    state: str
-    """`fresh`, `stale`, `unjudged` or `source_old`; docs/operations.md explains these words of `price why`."""
-    paused: bool
-    """Its instrument is paused: it is not fetched."""
-    provider_active: bool
-    """False when the provider that sent it has been switched off since."""
-    frozen_since: datetime | None
-    """Since when (source's time) the value has not changed although its time has; None if it changes."""
 
 
 @dataclass(frozen=True, slots=True)
 class Reading:
     """The result of a read, and how many data types of the symbol it has queued as missing or stale."""
 
-    prices: list[LatestPrice]
+    prices: list[Price]
     requested: int
-
-
-@dataclass(frozen=True, slots=True)
-class Bar:
-    """One value of history. For quotes and NAVs open, high, low and volume are None.
-
-    `quality` says which parts of a bar were dropped beside its close, and why, and on the basis of total return, which
-    later payments are not counted; None where there is nothing to say.
-    It is believed since `fetched_at`; `call_id` is the call that brought it; times are UTC.
-    """
-
-    observed_at: datetime
-    open: Decimal | None
-    high: Decimal | None
-    low: Decimal | None
-    close: Decimal
-    volume: Decimal | None
-    currency: str | None
-    provider: str
-    fetched_at: datetime
-    call_id: int = 0
-    adjustment: Adjust = Adjust.RAW
-    quality: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,13 +57,13 @@ class SampleRow:
     provider: str
 
 
-def latest(connection: Connection, *symbols: str, data_type: str | None = None) -> list[LatestPrice]:
-    """The latest prices of symbols, in all data types or in the given one; by type and symbol."""
+def latest(connection: Connection, *symbols: str, data_type: str | None = None) -> list[Price]:
+    """The latest prices of symbols, in all data types or in the given one; by type and symbol. None has its `why`."""
     rows = connection.execute(query("prices.latest"), {"symbols": list(symbols), "data_type": data_type})
     return [_latest(row) for row in rows]
 
 
-def latest_of_type(connection: Connection, data_type: str) -> list[LatestPrice]:
+def latest_of_type(connection: Connection, data_type: str) -> list[Price]:
     """The latest prices of all symbols of a data type, by symbol."""
     rows = connection.execute(query("prices.latest"), {"symbols": None, "data_type": data_type})
     return [_latest(row) for row in rows]
@@ -117,6 +72,18 @@ def latest_of_type(connection: Connection, data_type: str) -> list[LatestPrice]:
 def read(connection: Connection, symbol: str, data_type: str | None = None) -> Reading:
     """The result of `latest` for a symbol, and that of `request`."""
     return Reading(latest(connection, symbol, data_type=data_type), request(connection, [symbol], data_type))
+
+
+def told(connection: Connection, pairs: Sequence[tuple[str | None, str]]) -> dict[str, Any]:
+    """The latest prices of pairs, or of symbols in every data type, and the pairs without one: a Prices as JSON has it,
+    as `/v1/prices` answers. It asks for nothing.
+    """
+    parameters = {
+        "data_types": [data_type for data_type, _ in pairs],
+        "symbols": [symbol for _, symbol in pairs],
+    }
+    content: dict[str, Any] = connection.execute(query("prices.told"), parameters).scalar_one()
+    return content
 
 
 async def read_as_json(
@@ -140,22 +107,17 @@ async def read_as_json(
 
 
 def request(connection: Connection, symbols: Sequence[str], data_type: str | None = None) -> int:
-    """Ask for missing or stale prices of symbols, as for one viewer; returns how many pairs are queued.
+    """Request missing or stale prices of symbols, as for one viewer; returns how many pairs are queued.
 
     Without a data type it asks for those that are watched or held. Never waits for a provider. The request is part of
     the connection's transaction, which the caller commits. If it is not possible (on a read replica, by a role that
     only reads), nothing happens.
     """
     parameters = {"symbols": list(symbols), "data_type": data_type}
-    try:
-        with connection.begin_nested():
-            return int(connection.execute(query("prices.request"), parameters).scalar_one() or 0)
-    except DBAPIError as error:
-        if not isinstance(error.orig, errors.InsufficientPrivilege):
-            raise
-    except ReadReplica:
-        pass
-    return 0
+    queued = by_the_way(
+        connection, lambda: connection.execute(query("prices.request"), parameters).scalar_one()
+    )
+    return int(queued or 0)
 
 
 def bars(
@@ -181,25 +143,7 @@ def bars(
     rows = _complete(
         connection, parameters, adjust, lambda whole: connection.execute(query(name), whole).all()
     )
-    if adjust is None:
-        return list(map(_bar, rows))
-    return [
-        Bar(
-            observed_at=row.observed_at,
-            open=row.open,
-            high=row.high,
-            low=row.low,
-            close=row.close,
-            volume=row.volume,
-            currency=row.currency,
-            provider=row.provider,
-            fetched_at=row.recorded_at,
-            call_id=row.call_id,
-            adjustment=Adjust(row.adjustment),
-            quality=row.quality,
-        )
-        for row in rows
-    ]
+    return [_bar(row, is_stored=adjust is None) for row in rows]
 
 
 def _complete(
@@ -238,7 +182,7 @@ def _basis(adjust: Adjust | str) -> str:
         return Adjust(adjust).value
     except ValueError:
         raise InvalidAdjustment(
-            f"adjust={adjust!r} is none of: {', '.join(Adjust)}. Leave it out for what is stored."
+            f"adjust={adjust!r} is unknown: use one of {', '.join(Adjust)}, or leave it out for what is stored."
         ) from None
 
 
@@ -247,7 +191,7 @@ def _refusals(symbol: str, data_type: str) -> Iterator[None]:
     """Turn the database's refusal to compute into InvalidAdjustment, or UncountedPayments if it lists them."""
     try:
         yield
-    except DBAPIError as error:
+    except statement_error() as error:
         if not isinstance(error.orig, errors.DataException):
             raise
         diagnosis = getattr(error.orig, "diag", None)
@@ -286,7 +230,7 @@ def _span(
 
 
 def days(connection: Connection, first: date | None, last: date | None, default_days: int) -> Window:
-    """The UTC days that are meant: the last is today if None, the first so many days before it.
+    """The requested UTC days: the last is today if None, the first `default_days` before it.
 
     Raises InvalidRange if they are in the wrong order, or the first has not come yet.
     """
@@ -334,7 +278,7 @@ def history_parts(
     name = "history.adjusted_columns" if in_digits or adjust is not None else "history.columns"
     for first, last in _parts(connection, parameters):
         row = _columns(connection, name, parameters | {"first_day": first, "last_day": last}, adjust)
-        if row[0] is not None:  # of what was believed, none may be left
+        if row[0] is not None:  # nothing believed may be left
             yield frames.Columns(*row)
 
 
@@ -393,39 +337,33 @@ def sample(connection: Connection, data_type: str, at_most: int) -> list[SampleR
     ]
 
 
-def _latest(row: Row[Any]) -> LatestPrice:
-    return LatestPrice(
-        data_type=row.data_type,
-        symbol=row.symbol,
-        price=to_decimal(row.amount, row.scale),
-        currency=row.currency,
-        observed_at=row.observed_at,
-        fetched_at=row.fetched_at,
-        provider=row.provider,
-        age_seconds=row.age_seconds,
-        fresh=row.state == "fresh",
-        state=row.state,
-        paused=row.paused,
-        provider_active=row.provider_active,
-        frozen_since=row.frozen_since,
-    )
+def _latest(row: Row[Any]) -> Price:
+    known = row._asdict()
+    exact = to_decimal(known.pop("amount"), known.pop("scale"))
+    return Price(price=exact, fresh=row.state == "fresh", why=None, **known)
 
 
-def _bar(row: Row[Any]) -> Bar:
-    def price(amount: int | None) -> Decimal | None:
+def _bar(row: Row[Any], *, is_stored: bool) -> Bar:
+    """A value, whose prices are amounts with a scale if it is as stored, or else decimals."""
+
+    def price(name: str) -> Decimal | None:
+        if not is_stored:
+            return getattr(row, name)  # type: ignore[no-any-return]
+        amount = getattr(row, "amount" if name == "close" else f"{name}_amount")
         return None if amount is None else to_decimal(amount, row.scale)
 
     return Bar(
+        date=row.observed_at.astimezone(UTC).date() if row.is_daily else None,
         observed_at=row.observed_at,
-        open=price(row.open_amount),
-        high=price(row.high_amount),
-        low=price(row.low_amount),
-        close=to_decimal(row.amount, row.scale),
+        open=price("open"),
+        high=price("high"),
+        low=price("low"),
+        close=cast(Decimal, price("close")),
         volume=row.volume,
         currency=row.currency,
+        adjustment=row.adjustment,
         provider=row.provider,
-        fetched_at=row.recorded_at,
         call_id=row.call_id,
-        adjustment=Adjust(row.adjustment),
+        fetched_at=row.recorded_at,
         quality=row.quality,
     )

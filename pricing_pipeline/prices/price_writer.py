@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from datetime import date
+import json
+from collections.abc import Collection, Mapping, Sequence
+from datetime import date, timedelta
 from itertools import pairwise
-
-from sqlalchemy import Connection
+from typing import TYPE_CHECKING
 
 from pricing_pipeline.db import arrays
 from pricing_pipeline.db.engine import driver_copy, driver_rows
@@ -14,12 +14,64 @@ from pricing_pipeline.db.query_loader import driver_query, query
 from pricing_pipeline.domain.answers import Stored
 from pricing_pipeline.domain.bars import Bars
 from pricing_pipeline.domain.calls import Call, Receipt
-from pricing_pipeline.domain.observations import Observation, Observations, Rows
+from pricing_pipeline.domain.data_types import Fetcher
+from pricing_pipeline.domain.observations import Adjustment, Observation, Observations
 from pricing_pipeline.domain.windows import Window
-from pricing_pipeline.prices import changes, columns, known_values
-from pricing_pipeline.validation.knowledge import Known
+from pricing_pipeline.judging.answers import Judgement
+from pricing_pipeline.judging.knowledge import Known, Verdict
+from pricing_pipeline.prices import changes, columns, context
+
+if TYPE_CHECKING:
+    from sqlalchemy import Connection
 
 _FRIDAY = 4
+_RECENT = timedelta(days=40)
+"""Older bars are not looked up: they are final."""
+
+
+def write(connection: Connection, judged: Judgement) -> list[Stored]:
+    """Store the believed values of an answer within the caller's transaction, and what it says about its days.
+
+    The result has each symbol that the answer has values of, or none by the provider's valid answer.
+    """
+    call, answer, verdicts = judged.call, judged.answer, judged.verdicts
+    for symbol, change in judged.changes.items():
+        if verdicts[symbol].good:  # believed days as traded: the history changes to their basis
+            _change_basis(
+                connection, call, symbol, verdicts[symbol], may_leave=change.may_leave(verdicts[symbol])
+            )
+    stored = store(connection, call, judged.good, judged.known)
+    if judged.taken:
+        store(connection, judged.call_for_taken, judged.taken, judged.known_of_taken)
+    if call.fetcher is Fetcher.DAILY_BARS:
+        _note_overlap(connection, call, verdicts, {row.symbol for row in stored})
+    confirmed = answer.empty | {symbol for symbol, verdict in verdicts.items() if verdict.confirmed}
+    stored += [Stored(symbol, 0, 0) for symbol in sorted(confirmed - {row.symbol for row in stored})]
+    served = {row.symbol for row in stored if not row.is_stale_source}
+    if call.window is not None:
+        _cover_read(connection, call.data_type, sorted(served), call.window, answer.unread)
+    else:
+        if answer.empty:
+            confirm(connection, call.data_type, sorted(answer.empty))
+        if call.fetcher is not Fetcher.QUOTE:
+            days = {symbol: verdict.good.dates() for symbol, verdict in verdicts.items() if symbol in served}
+            _note_absent_days(connection, call.data_type, days)
+    return stored
+
+
+def _change_basis(
+    connection: Connection, call: Call, symbol: str, verdict: Verdict, *, may_leave: bool
+) -> None:
+    """Prepare a history for days as traded; those that did not come leave it."""
+    parameters = {
+        "data_type": call.data_type,
+        "symbol": symbol,
+        "call_id": call.id,
+        "basis": Adjustment.RAW.value,
+        "times": arrays.plain(row.observed_at for row in verdict.good),
+        "may_leave": may_leave,
+    }
+    driver_rows(connection, driver_query("prices.change_basis"), parameters)
 
 
 def store(
@@ -31,12 +83,12 @@ def store(
     """Store the checked values of one call within the caller's transaction.
 
     An unchanged value writes nothing, a changed one leaves the old value in price_revisions, and nothing is ever
-    deleted. Call it only for symbols whose tasks the claim still owns. `known` is the result of `known_values.load`;
+    deleted. Call it only for symbols whose tasks the claim still owns. `known` is the result of `context.known_values`;
     without it, it is loaded here.
     """
     if not observations:
         return []
-    about = known_values.load(connection, call, observations) if known is None else known
+    about = context.known_values(connection, call, observations) if known is None else known
     if call.window is None:
         latest = columns.price_columns(call, observations, about)
         merged = driver_rows(connection, driver_query("prices.merge"), latest)
@@ -85,7 +137,7 @@ def settle(
         **receipt.parameters,
         **columns.price_columns(call, observations, known),
     }
-    for added, revised, _ in driver_rows(connection, driver_query("prices.settle"), parameters):
+    for added, revised in driver_rows(connection, driver_query("prices.settle"), parameters):
         return added, revised
     return None
 
@@ -93,17 +145,6 @@ def settle(
 def confirm(connection: Connection, data_type: str, symbols: Sequence[str]) -> None:
     """Note a valid but empty answer: the stored values count as confirmed now."""
     connection.execute(query("prices.confirm"), {"data_type": data_type, "symbols": list(symbols)})
-
-
-def lacking(connection: Connection, data_type: str, rows: Observations) -> Rows:
-    """Those of the daily values whose days are over and have no value yet."""
-    parameters = {
-        "data_type": data_type,
-        "symbols": [row.symbol for row in rows],
-        "days": rows.dates(),
-    }
-    found = {(row.symbol, row.day) for row in connection.execute(query("prices.lacking"), parameters)}
-    return Rows(row for row, day in zip(rows, rows.dates(), strict=True) if (row.symbol, day) in found)
 
 
 def cover(
@@ -114,10 +155,10 @@ def cover(
     driver_rows(connection, driver_query("prices.cover"), parameters | {"symbols": arrays.texts(symbols)})
 
 
-def note_absent_days(connection: Connection, data_type: str, stored: Mapping[str, Sequence[date]]) -> None:
+def _note_absent_days(connection: Connection, data_type: str, stored: Mapping[str, Sequence[date]]) -> None:
     """Note the trading days that an answer for latest prices lacked between the days of each symbol.
 
-    Days that follow each other, but for a weekend, lack none: most answers need no statement.
+    Days that follow each other, except for a weekend, lack none: most answers need no statement.
     """
     holed = {symbol: sorted(days) for symbol, days in stored.items() if _may_lack_one(sorted(days))}
     if holed:
@@ -134,7 +175,7 @@ def _may_lack_one(days: Sequence[date]) -> bool:
     return any((b - a).days > (3 if a.weekday() == _FRIDAY else 1) for a, b in pairwise(days))
 
 
-def cover_read(
+def _cover_read(
     connection: Connection,
     data_type: str,
     symbols: Sequence[str],
@@ -153,3 +194,41 @@ def cover_read(
             "unread": list(unread[symbol]),
         }
         connection.execute(query("prices.cover_without"), parameters)
+
+
+def _note_overlap(
+    connection: Connection, call: Call, verdicts: Mapping[str, Verdict], stored: Collection[str]
+) -> None:
+    """Record how daily bars restated stored days, and which bars stored now are not final.
+
+    A duty fetches a history again if it was restated by one ratio, and bars until they are final.
+    """
+    restated = [
+        {
+            "symbol": symbol,
+            "kind": restatement.kind.value,
+            "ratio": None if restatement.ratio is None else str(restatement.ratio),
+            "days": len(restatement.times),
+            "largest": str(restatement.largest),
+            "first_on": restatement.first_at.date().isoformat(),
+            "last_on": restatement.last_at.date().isoformat(),
+        }
+        for symbol, verdict in verdicts.items()
+        if (restatement := verdict.restatement) is not None
+    ]
+    recent = [
+        row
+        for symbol, verdict in verdicts.items()
+        if symbol in stored
+        for row in verdict.good.after(call.claimed_at - _RECENT)
+    ]
+    if restated or recent:
+        parameters = {
+            "data_type": call.data_type,
+            "provider": call.provider,
+            "call_id": call.id,
+            "restated": json.dumps(restated),
+            "symbols": [row.symbol for row in recent],
+            "times": [row.observed_at for row in recent],
+        }
+        connection.execute(query("actions.note_overlap"), parameters)

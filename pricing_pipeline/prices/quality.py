@@ -9,12 +9,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
 from decimal import Decimal
-from typing import Any
-
-from sqlalchemy import Connection, RowMapping
+from typing import TYPE_CHECKING, Any
 
 from pricing_pipeline.db.query_loader import query
 from pricing_pipeline.domain.exact import to_decimal
+
+if TYPE_CHECKING:
+    from sqlalchemy import Connection, RowMapping
 
 _MOST_COUNTED = 100_000
 """How many rows are counted for an event, in about 50 ms: a month of quotes may have hundreds of millions."""

@@ -2,28 +2,40 @@
 
 from __future__ import annotations
 
-from datetime import date
-from decimal import Decimal
-
-from sqlalchemy import Connection
+from datetime import datetime
+from typing import TYPE_CHECKING
 
 from pricing_pipeline.db.query_loader import query
-from pricing_pipeline.domain.answers import Split
+from pricing_pipeline.domain.answers import Adjust
+from pricing_pipeline.domain.data_types import DataType, Fetcher
+from pricing_pipeline.domain.windows import Window
+
+if TYPE_CHECKING:
+    from sqlalchemy import Connection
 
 
-def read(connection: Connection, data_type: str, symbol: str, first_day: date, last_day: date) -> list[Split]:
-    """Steps of prices as traded, between two days (both included), that look like an unreported split."""
-    parameters = {"data_type": data_type, "symbol": symbol, "first_day": first_day, "last_day": last_day}
+def warnings(
+    connection: Connection,
+    type_: DataType,
+    symbol: str,
+    days: Window,
+    adjust: Adjust | None,
+    as_of: datetime | None,
+) -> list[str]:
+    """What people must know who read adjusted daily bars of today's knowledge, and what to do about it: where the price
+    as traded steps like an unreported split.
+    """
+    is_adjusted = adjust in (Adjust.SPLITS, Adjust.TOTAL) and as_of is None
+    if not is_adjusted or type_.fetcher is not Fetcher.DAILY_BARS:
+        return []
+    parameters = {
+        "data_type": type_.data_type,
+        "symbol": symbol,
+        "first_day": days.start,
+        "last_day": days.end,
+    }
     return [
-        Split(symbol, row.ex_on, Decimal(row.new_shares), Decimal(row.old_shares))
+        f"On {row.ex_on} the price steps like a split of {row.new_shares}:{row.old_shares}, and none is known. If it "
+        f"was one: pricing-pipeline action add {symbol} {row.ex_on} --split {row.new_shares}:{row.old_shares}"
         for row in connection.execute(query("actions.untold_splits"), parameters)
     ]
-
-
-def warning(split: Split) -> str:
-    """What people must know who read adjusted values, and what to do about it."""
-    shares = f"{split.new_shares}:{split.old_shares}"
-    return (
-        f"On {split.ex_on} the price steps like a split of {shares}, and none is known. If it was one: "
-        f"pricing-pipeline action add {split.symbol} {split.ex_on} --split {shares}"
-    )

@@ -30,12 +30,10 @@ STEADY_AFTER = 60.0
 """A process that lived so many seconds starts over with the first pause."""
 ASKED_EVERY = 10.0
 """Seconds between two questions whether a process still answers."""
-ASKED_AT_START_EVERY = 1.0
-"""The same until it has answered once: until then nobody can tell whether it still starts or hangs."""
-MOST_SILENCES = 3
-"""So many questions in a row without an answer end it."""
+LONGEST_SILENCE = 60.0
+"""Seconds without an answer that end a process. On a busy machine a healthy one misses a few questions."""
 SLOWEST_START = 180.0
-"""Seconds in which a process need not have answered for the first time."""
+"""The same for one that has not answered yet."""
 
 
 @dataclass(frozen=True)
@@ -45,7 +43,7 @@ class Child:
     name: str
     argv: Sequence[str | Path]
     env: Mapping[str, str]
-    """The whole environment of the command, but for TMPDIR, which is the home's."""
+    """The whole environment of the command, except for TMPDIR, which is the home's."""
     folder: Path | None = None
     """Its working folder; ours when None."""
     ready: Callable[[], bool] | None = None
@@ -108,7 +106,7 @@ class Command:
         except OSError as error:
             raise SupervisorError(
                 f"{self._child.name} cannot be started: {self._child.argv[0]}: {error.strerror}. "
-                "Install the project anew with `make install`."
+                "Install the project again with `make install`."
             ) from None
         finally:
             os.close(log)
@@ -136,6 +134,12 @@ class Command:
     def stop(self) -> None:
         self.send(signal.SIGTERM)
 
+    def wait(self, seconds: float = 15) -> None:
+        """Wait for its end. What does not die of SIGKILL for so long hangs in the kernel."""
+        if self._process is not None:
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self._process.wait(seconds)
+
     def end_group(self, number: signal.Signals) -> None:
         """Signal the command and what it has started in its group; how it ends is noted as any death."""
         if self.pid is not None:
@@ -150,21 +154,20 @@ class Pulse:
     answers: Callable[[], bool]
     end: Callable[[signal.Signals], None]
     asked_at: float = field(default_factory=time.monotonic)
-    silences: int = 0
     silent_since: datetime | None = None
     """Since when it gives no answer; None while it does, or has not begun to."""
-    _starts_until: float = field(default_factory=lambda: time.monotonic() + SLOWEST_START)
+    _has_answered: bool = False
+    _answered_at: float = field(default_factory=time.monotonic)
 
     @property
     def due_at(self) -> float:
         """When to ask next, on the monotonic clock."""
-        starts = self.asked_at < self._starts_until
-        return self.asked_at + (ASKED_AT_START_EVERY if starts else ASKED_EVERY)
+        return self.asked_at + ASKED_EVERY
 
     def begin(self, now: float) -> None:
         """Note that the process was started again."""
-        self.asked_at, self.silences, self.silent_since = now, 0, None
-        self._starts_until = now + SLOWEST_START
+        self.asked_at = self._answered_at = now
+        self.silent_since, self._has_answered = None, False
 
     def feel(self, now: float) -> bool:
         """Ask the process when due, and end it if it was silent for too long; returns whether anything changed."""
@@ -172,17 +175,18 @@ class Pulse:
             return False
         self.asked_at = now
         if self.answers():
-            was_silent, self.silences, self.silent_since = self.silences > 0, 0, None
-            self._starts_until = now
+            was_silent = self.silent_since is not None
+            self.silent_since, self._has_answered, self._answered_at = None, True, now
             return was_silent
-        if now < self._starts_until:
-            return False
-        self.silences += 1
-        self.silent_since = self.silent_since or datetime.now(UTC)
-        if self.silences >= MOST_SILENCES:
+        silence = now - self._answered_at
+        longest = LONGEST_SILENCE if self._has_answered else SLOWEST_START
+        if silence >= longest:
             # Runs in its group return their tasks on SIGTERM. A frozen process does not react to it.
-            self.end(signal.SIGTERM if self.silences == MOST_SILENCES else signal.SIGKILL)
-        return True
+            self.end(signal.SIGTERM if silence < longest + ASKED_EVERY else signal.SIGKILL)
+        is_new = self.silent_since is None and (self._has_answered or silence >= longest)
+        if is_new:
+            self.silent_since = datetime.now(UTC)
+        return is_new
 
 
 @dataclass
@@ -221,11 +225,10 @@ class Watched:
 
     def _feel(self, pulse: Pulse, now: float) -> bool:
         changed = pulse.feel(now)
-        if changed and pulse.silences == 0:
+        if changed and pulse.silent_since is None:
             LOG.warning("%s answers again", self.name)
         elif changed:
-            end = "; it is ended, and starts again" if pulse.silences >= MOST_SILENCES else ""
-            LOG.warning("%s runs and does not answer (%d times in a row)%s", self.name, pulse.silences, end)
+            LOG.warning("%s runs and does not answer", self.name)
         return changed
 
     def _note_death(self, now: float) -> bool:

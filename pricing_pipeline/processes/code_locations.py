@@ -1,7 +1,7 @@
 """Code locations of others beside ours, from the files `*.yaml` of the folder `workspace.d` in the home.
 
-The files have the form of Dagster's workspace.yaml. Whoever starts a location that is named by its code does so here,
-not Dagster: its webserver and daemon would each start a code server for it, which would then know their secrets.
+The files have the form of Dagster's workspace.yaml. A location that is named by its code is started here,
+not by Dagster: its webserver and daemon would each start a code server for it, which would then know their secrets.
 """
 
 from __future__ import annotations

@@ -110,7 +110,7 @@ class BoundedProtocol(HttpToolsProtocol):
         super().handle_websocket_upgrade()
 
     def send_400_response(self, msg: str) -> None:
-        """Refuse what is no request. It ends the connection, and with it the answers to earlier requests."""
+        """Refuse an invalid request, which ends the connection and the answers to earlier requests."""
         super().send_400_response(msg)
         self._forget_answers()
 

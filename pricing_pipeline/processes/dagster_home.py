@@ -20,15 +20,20 @@ load_from:
         env: PRICING_CODE_SOCKET
       location_name: pricing_pipeline
 """
-_NO_AUTOMATION = "auto_materialize:\n  enabled: false\n  use_sensors: false\n"
-_AUTOMATION = "auto_materialize:\n  enabled: true\n  use_sensors: true\n"
+_AUTOMATION = "auto_materialize:\n  enabled: {0}\n  use_sensors: {0}\n"
+_FOR_OTHERS = {
+    _AUTOMATION.format("false"): _AUTOMATION.format("true"),
+    # Only runs whose own tag says how often.
+    "run_retries:\n  enabled: false\n": "run_retries:\n  enabled: true\n  max_retries: 0\n",
+}
+"""What dagster.yaml has for ours alone, because a daemon for it costs CPU, and what replaces it for others."""
 
 
 def write(folder: Path, clone: Path, beside: Sequence[CodeLocation] = (), sockets: Path = Path()) -> None:
-    """Write dagster.yaml and workspace.yaml anew, from those of the clone as they are now.
+    """Write dagster.yaml and workspace.yaml from those of the clone.
 
-    The workspace also has the code locations `beside` ours, whose code servers listen in the folder `sockets`. Their
-    assets may have conditions, which Dagster then follows.
+    The workspace also has the code locations `beside` ours, whose code servers listen in the folder `sockets`. Dagster
+    then follows conditions of their assets, and repeats failed runs that ask for it.
 
     Raises SettingsError for a `.env` in the folder: Dagster's processes work there, and would let it go before the
     settings that `up` gives them.
@@ -41,7 +46,9 @@ def write(folder: Path, clone: Path, beside: Sequence[CodeLocation] = (), socket
         )
     instance = (clone / "dagster.yaml").read_text() + (clone / _STORAGE).read_text()
     entries = [location.entry(sockets) for location in beside]
-    _put(folder / "dagster.yaml", instance.replace(_NO_AUTOMATION, _AUTOMATION) if beside else instance)
+    for ours, for_others in _FOR_OTHERS.items() if beside else ():
+        instance = instance.replace(ours, for_others)
+    _put(folder / "dagster.yaml", instance)
     theirs = indent(yaml.safe_dump(entries, sort_keys=False), "  ") if beside else ""
     _put(workspace(folder), _WORKSPACE + theirs)
 

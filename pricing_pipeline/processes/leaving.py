@@ -1,7 +1,7 @@
 """Waiting for a signal in the thread that its handler interrupts.
 
 A handler of Python runs in the main thread, between any two of its steps. If it set a threading.Event while that thread
-is about to wait for it, it would wait for a lock that its own thread has, for ever.
+is about to wait for it, it would wait forever for a lock that its own thread has.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class Leave:
         return self._is_set
 
     def wait(self, seconds: float) -> bool:
-        """Wait so long, or until somebody asks; tells whether somebody has."""
+        """Wait this long, or until somebody asks; returns whether somebody has."""
         if not self._is_set:
             with suppress(Empty):
                 self._asked.get(timeout=seconds)

@@ -12,7 +12,7 @@ import signal
 import stat
 import sys
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from pathlib import Path
 
 LOG_LIMIT = 10_000_000
@@ -20,7 +20,6 @@ LOG_LIMIT = 10_000_000
 _DAY = 86_400
 
 _PR_SET_PDEATHSIG = 1
-_PR_SET_CHILD_SUBREAPER = 36
 _RESET_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGQUIT, signal.SIGHUP, signal.SIGCHLD)
 _LIBC = ctypes.CDLL(None, use_errno=True) if sys.platform == "linux" else None
 
@@ -44,12 +43,6 @@ def child_setup(death_signal: signal.Signals) -> Callable[[], None]:
                 os._exit(1)
 
     return prepare
-
-
-def adopt_orphans(adopt: bool) -> None:
-    """Become the parent of every descendant whose own parent dies, or stop that: so none escapes a stop (Linux)."""
-    if _LIBC is not None:
-        _LIBC.prctl(_PR_SET_CHILD_SUBREAPER, int(adopt), 0, 0, 0)
 
 
 def without_libpq_variables(environment: dict[str, str]) -> dict[str, str]:
@@ -112,38 +105,6 @@ def last_lines(path: Path, since: int = 0, count: int = 12) -> str:
     return "\n".join(f"    {line}" for line in lines[-count:])
 
 
-def descendants(root: int, without: Collection[int] = ()) -> set[int]:
-    """Return all processes below `root`, except those of `without` and what is below them (Linux).
-
-    Zombies are left out, but not the processes below them: a parent may die after its child was read.
-    """
-    children: dict[int, list[int]] = {}
-    dead = set()
-    for pid in _numbers_in_proc():
-        if (fields := _stat(pid)) is not None:
-            children.setdefault(int(fields[1]), []).append(pid)
-            if fields[0] == "Z":
-                dead.add(pid)
-    below: set[int] = set()
-    todo = [root]
-    while todo:
-        for pid in children.get(todo.pop(), ()):
-            if pid not in without and pid not in below:
-                below.add(pid)
-                todo.append(pid)
-    return below - dead
-
-
-def dead_children() -> set[int]:
-    """Return our own children that have ended and not been waited for (Linux)."""
-    own = str(os.getpid())
-    return {
-        pid
-        for pid in _numbers_in_proc()
-        if (fields := _stat(pid)) is not None and fields[0] == "Z" and fields[1] == own
-    }
-
-
 def is_alive(pid: int) -> bool:
     """Whether a process with this id runs; a zombie does not."""
     if Path("/proc/self").exists():
@@ -156,13 +117,6 @@ def is_alive(pid: int) -> bool:
     except PermissionError:
         return True
     return True
-
-
-def _numbers_in_proc() -> list[int]:
-    try:
-        return [int(name) for name in os.listdir("/proc") if name.isdigit()]
-    except FileNotFoundError:
-        return []
 
 
 def _stat(pid: int) -> list[str] | None:

@@ -16,7 +16,7 @@ _OTHER_LOOPBACK = {
     _LOOPBACK_6: LOOPBACK,
     "::": LOOPBACK,
 }
-"""By the address of a server: where browsers look, too, for what they call `localhost`."""
+"""By a server's address: the other address that browsers try for `localhost`."""
 
 
 def require_free_port(port: int, name: str, setting: str, promised: Container[int] = ()) -> int:

@@ -26,7 +26,7 @@ PING = "/api.DagsterApi/Ping"
 _PING_SECONDS = 3.0
 _SILENT_SECONDS = 120.0
 _NO_TLS = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-"""Servers of this machine are asked without TLS; reading whom to trust would take each question 20 ms."""
+"""Servers of this machine are asked without TLS; reading the trusted certificates would add 20 ms to each probe."""
 
 
 def answers_http(url: str, token: str | None = None) -> bool:

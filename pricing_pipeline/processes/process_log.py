@@ -1,7 +1,7 @@
 """What our Python processes write to their logs: each cause once an hour, within a daily budget.
 
-A line that repeats tells nothing new, and fills the disk of whoever is not looking. The supervisor bounds the files
-themselves, whoever writes them.
+A line that repeats tells nothing new, and fills the disk. The supervisor bounds the files
+themselves.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class Frugal(logging.Filter):
             record.msg, record.args = record.getMessage(), ()
         except (
             Exception
-        ) as error:  # whoever logs must not fail of it; logging's own handlers raise nothing, either
+        ) as error:  # logging must not make its caller fail; the handlers of `logging` raise nothing, either
             record.msg, record.args = f"{record.msg!r} cannot be spelled: {error}", ()
         with self._lock:
             left_out = self._repeats(record)

@@ -24,7 +24,7 @@ from pricing_pipeline.errors import PricingError
 from pricing_pipeline.processes import guardian
 from pricing_pipeline.processes.children import Child, Command, Pulse, Service, Watched
 from pricing_pipeline.processes.home import lock_home, prepare_home, tidy_home, write_state
-from pricing_pipeline.processes.os_processes import adopt_orphans, dead_children, descendants, rotate_log
+from pricing_pipeline.processes.os_processes import rotate_log
 
 LOG = logging.getLogger(__name__)
 
@@ -44,9 +44,8 @@ class Supervisor:
 
     Leaving the block stops everything: SIGTERM to all children, the youngest first; after `grace` seconds, or
     at once when a second signal arrives (those within `one_press` seconds are one), SIGKILL to whatever is left
-    of them and their descendants; then the services, the youngest first. SIGINT, SIGTERM and SIGHUP ask for it
+    of them and of what they started; then the services, the youngest first. SIGINT, SIGTERM and SIGHUP ask for it
     (SIGHUP not under nohup).
-    While it runs, no other thread may wait for a subprocess: the supervisor collects orphans.
     """
 
     def __init__(self, home: Path, *, grace: float = 5.0, one_press: float = ONE_PRESS) -> None:
@@ -59,11 +58,9 @@ class Supervisor:
         self._started_at = datetime.now(UTC)
         self._logs_seen_at = time.monotonic()
         self._lock: int | None = None
-        self._foreign: set[int] = set()
         self._guardian: subprocess.Popen[bytes] | None = None
         self._undo = contextlib.ExitStack()
         self._bell = -1
-        self._child_ended = False
 
     # ── Beginning and end ────────────────────────────────────────────────────────────────────────
 
@@ -74,13 +71,10 @@ class Supervisor:
             prepare_home(self.home)
             self._lock = lock_home(self.home, patience=self._grace + 10)
             undo.callback(os.close, self._lock)
-            self._foreign = descendants(os.getpid())
             # Something is left only if supervisor and guardian were killed together.
             guardian.kill_marked(str(self.home), grace=0)
             tidy_home(self.home)
             undo.callback(tidy_home, self.home)
-            adopt_orphans(True)
-            undo.callback(adopt_orphans, False)
             self._listen_for_signals(undo)
             self._start_guardian()
             self._save()
@@ -178,9 +172,6 @@ class Supervisor:
         changes = [watched.look_after(now) for watched in self._watched.values()]
         if any(changes):
             self._save()
-        if self._child_ended:
-            self._child_ended = False
-            self._collect_orphans()
         if self._guardian is not None and self._guardian.poll() is not None:
             self._start_guardian()
         if now - self._logs_seen_at > _LOOK_AT_LOGS_EVERY:
@@ -191,14 +182,6 @@ class Supervisor:
         due = [at for watched in self._watched.values() if (at := watched.due_at) is not None]
         return max(0.0, min([*due, now + _LOOK_AT_LOGS_EVERY]) - now)
 
-    def _collect_orphans(self) -> None:
-        """Take note of the dead we have adopted, so that they do not pile up as zombies."""
-        own = {watched.service.pid for watched in self._watched.values()}  # asking takes note of these
-        own.add(self._guardian.pid if self._guardian is not None else None)
-        for pid in dead_children() - self._foreign - own:
-            with contextlib.suppress(ChildProcessError):
-                os.waitpid(pid, os.WNOHANG)
-
     # ── Stopping ─────────────────────────────────────────────────────────────────────────────────
 
     def _stop_all(self) -> None:
@@ -206,7 +189,7 @@ class Supervisor:
         commands = [w.service for w in watched if isinstance(w.service, Command)]
         services = {w.name: w.service for w in watched if not isinstance(w.service, Command)}
         self._end_commands(commands)
-        self._kill_descendants({service.pid for service in services.values()})
+        guardian.kill_marked(str(self.home), grace=0)
         for name, service in services.items():
             try:
                 service.stop()
@@ -224,18 +207,8 @@ class Supervisor:
             self._sleep(0.1)
         for command in commands:
             command.send(signal.SIGKILL)
-
-    def _kill_descendants(self, spared: set[int | None]) -> None:
-        """Kill every process below us that is neither a service nor older than the supervisor."""
-        guardian_pid = self._guardian.pid if self._guardian is not None else None
-        without = self._foreign | {pid for pid in (*spared, guardian_pid) if pid is not None}
-        deadline = time.monotonic() + 15  # what does not die of SIGKILL hangs in the kernel
-        while (left := descendants(os.getpid(), without)) and time.monotonic() < deadline:
-            for pid in left:
-                with contextlib.suppress(ProcessLookupError):
-                    os.kill(pid, signal.SIGKILL)
-            self._sleep(0.02)
-        self._collect_orphans()
+        for command in commands:
+            command.wait()
 
     # ── Machinery ────────────────────────────────────────────────────────────────────────────────
 
@@ -254,13 +227,10 @@ class Supervisor:
                 last = time.monotonic()
                 self._signals += 1
 
-        def note_child(number: int, frame: FrameType | None) -> None:
-            self._child_ended = True
-
         handlers: dict[signal.Signals, Callable[[int, FrameType | None], None]] = {
             signal.SIGINT: ask_to_stop,  # also when a script's `command &` made us start with it ignored
             signal.SIGTERM: ask_to_stop,
-            signal.SIGCHLD: note_child,
+            signal.SIGCHLD: lambda number, frame: None,  # it rings the bell
         }
         if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # nohup asks to live on
             handlers[signal.SIGHUP] = ask_to_stop

@@ -49,7 +49,7 @@ _PAGE = """<!doctype html>
 <label>Token <input type="password" name="token" autocomplete="current-password" required autofocus></label>
 <button>Log in</button>
 </form>
-<p>If you came by a link and are logged in: <a href="">go on</a>.</p>
+<p>If you followed a link and are logged in: <a href="">continue</a>.</p>
 </html>
 """
 _PAGE_HEADERS = {
@@ -62,7 +62,7 @@ _PAGE_HEADERS = {
 def ui_token(settings: Settings) -> str | None:
     """The token that opens the UI: that of PRICING_UI_TOKEN, or of the file `ui-token` in the home; None without one.
 
-    Raises SettingsError when it is too short, when others can read the file, and when there is none although the UI
+    Raises SettingsError when it is too short, when others can read the file, and when it is missing although the UI
     is to listen on an address that other machines reach.
     """
     token, source = _configured_token(settings)
@@ -258,7 +258,7 @@ def _configured_token(settings: Settings) -> tuple[str | None, str]:
         raise SettingsError(f"the token in {path} {fault}.") from None
     except (OSError, UnicodeError) as error:
         why = error.strerror if isinstance(error, OSError) else "it is no text"
-        raise SettingsError(f"the token in {path} cannot be read ({why}). Write it anew.") from None
+        raise SettingsError(f"the token in {path} cannot be read ({why}). Write it again.") from None
 
 
 def _ends_of(connection: HTTPConnection) -> tuple[Address | None, Address | None]:
@@ -286,7 +286,7 @@ def _please_log_in(connection: HTTPConnection, words: str) -> Response:
 
 
 async def _guess_of(connection: HTTPConnection, receive: Receive) -> str:
-    """The token of a form; empty when there is none, or too much of it."""
+    """The token of a form; empty if it is missing or too long."""
     body = b""
     try:
         async for chunk in Request(connection.scope, receive).stream():

@@ -16,7 +16,7 @@ from email.utils import parsedate_to_datetime
 from itertools import groupby
 from typing import Literal, Protocol, TypeVar
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, SecretStr, ValidationError
 
 from pricing_pipeline.domain.answers import Answer, RejectedValue
 from pricing_pipeline.domain.calls import Response, ShownLimit
@@ -54,8 +54,8 @@ MAX_DOCUMENTS = 2000
 class Request:
     """What a provider is asked: a path below its base URL, its query, and for a POST a body. It never has a key.
 
-    `json` is what JSON can say, and is sent with a POST; None sends no body. `headers` are those that the API needs
-    beside the client's own.
+    `json` is what JSON can say, and is sent with a POST; `form` is sent as a form; None of both sends no body.
+    `headers` are those that the API needs beside the client's own.
     """
 
     path: str
@@ -63,10 +63,19 @@ class Request:
     method: Literal["GET", "POST"] = "GET"
     json: object = None
     headers: tuple[tuple[str, str], ...] = ()
+    form: tuple[tuple[str, str], ...] | None = None
 
     def __post_init__(self) -> None:
-        if self.json is not None and self.method != "POST":
-            raise ValueError(f"a {self.method} has no body. Ask by POST, or leave `json` out.")
+        if (self.json is not None or self.form is not None) and self.method != "POST":
+            raise ValueError(f"a {self.method} has no body. Ask by POST, or leave `json` and `form` out.")
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    """What a login has brought, and the time, by the clock of calls, from which on it is not used."""
+
+    secret: SecretStr
+    ends_at: datetime
 
 
 Known = Mapping[str, Mapping[str, object]]
@@ -119,7 +128,7 @@ class Provider(Protocol):
 class Schema(BaseModel):
     """Base of all response models: known fields are strictly typed, unknown ones are allowed.
 
-    Providers add fields without notice: that is no drift. A known field with another type is.
+    Providers add fields without notice, which is not drift; a known field with another type is.
     """
 
     model_config = ConfigDict(strict=True, frozen=True, extra="ignore")
@@ -240,7 +249,7 @@ def _unlike(error: ValidationError, data: object, what: str, place: str) -> str:
 
 
 _CHANGED = " The provider may have changed its API; nothing was stored."
-"""Ends the message about an answer of which nothing can be used. A bad row among good ones does not have it."""
+"""Ends the message about a useless answer. A bad row among good ones does not have it."""
 
 
 def unlike_schema(error: ValidationError, data: object, place: str = "") -> str:
@@ -440,7 +449,7 @@ def shown_limit(headers: Mapping[str, str], *, is_refused: bool = False) -> Show
 
 
 def _shown(units: int, seconds: int | None) -> ShownLimit | None:
-    return (units, seconds) if units > 0 else None  # 0 is no limit: nobody sells that
+    return (units, seconds) if units > 0 else None  # 0 means no limit: nobody sells that
 
 
 _DIGITS = "[0-9]{1,9}"

@@ -1,4 +1,4 @@
-"""Canonical symbols: what people call an instrument, whoever is asked for it. Each provider's `spell` starts here.
+"""Canonical symbols: what people call an instrument, at every provider. Each provider's `spell` starts here.
 
     BRK.B      equity     the class of shares stands after the dot: A, B or C
     M&M:XNSE   equity     some tickers have signs in them

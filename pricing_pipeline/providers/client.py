@@ -1,13 +1,14 @@
 """One provider's client: sends the provider's requests, inside hard limits, and lets the provider parse the answers.
 
 Every call to a provider goes through here (requirement B18). A call ends within its deadline, uses a bounded amount of
-memory, follows no redirect, counts its bytes on the wire (B12) whether it succeeds or fails, and has the API key only
-in the request's header. Other modules decide on rate limits, quotas and retries, before and after the call.
+memory, follows no redirect, counts its bytes on the wire (B12) whether it succeeds or fails, and gets its API key last:
+nobody sees a request with its key. Other modules decide on rate limits, quotas and retries, before and after the call.
 """
 
 from __future__ import annotations
 
 import threading
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing, nullcontext
 from dataclasses import dataclass, replace
@@ -28,6 +29,7 @@ from pricing_pipeline.errors import (
     KeyRefused,
     Misconfigured,
     PricingError,
+    ProviderDown,
     ProviderError,
     SettingsError,
     Unfinished,
@@ -38,6 +40,7 @@ from pricing_pipeline.providers.base import (
     Known,
     Provider,
     Request,
+    Token,
     Witness,
     capped,
     check_answer,
@@ -49,6 +52,7 @@ from pricing_pipeline.providers.base import (
     units_left,
 )
 from pricing_pipeline.providers.dialogue import (
+    OwnKeys,
     Pages,
     Spent,
     Uncounted,
@@ -79,13 +83,13 @@ MAX_BYTES = 16 * 1024 * 1024
 """The most bytes of one answer, on the wire and unpacked. The largest, mfapi's list of all schemes, has about 10 MB."""
 
 MAX_DOCUMENT_BYTES = 2 * 1024 * 1024
-"""The most bytes of an answer with documents, which is searched for keys in every form. The largest have 100 kB."""
+"""The most bytes of an answer with documents. The largest have 100 kB."""
 _MOST_OF_AN_ERROR = 64 * 1024
 """How many bytes of an error response are read: its message needs only a sentence."""
 
-_SHORT_ANSWER = 4096
-"""Up to so many bytes, a good answer is searched for keys in every form before it is parsed."""
-
+_UNAUTHORIZED = 401
+_TOKENS_HIDDEN = 16
+"""How many tokens that are used no more are still hidden, for the calls in flight that have them."""
 _TOO_LARGE = (413, 414)  # the request, or its URL
 _LARGE_BODY = 256 * 1024
 """A larger body of a provider is parsed alone, because a hostile one takes fifty times its size in memory."""
@@ -131,13 +135,18 @@ class ProviderClient:
         self._user_agent = user_agent
         self._keys = checked_keys(provider, key)
         self._all_keys = frozenset(self._keys.values())
-        self._echoes = echoes_of(self._all_keys)
+        self._echoes = echoes_of(self._all_keys, provider)
         check_agent(self._user_agent, self._echoes)
         self.base_url = checked_base_url(
             provider.name, base_url or provider.base_url, sends_key=provider.needs_key
         )
+        self._own_keys = provider if isinstance(provider, OwnKeys) else None
+        self._log_in = None if self._own_keys is None else self._own_keys.log_in
+        self._tokens: dict[SecretStr, Token] = {}
+        self._old_tokens: deque[Token] = deque(maxlen=_TOKENS_HIDDEN)
+        self._one_login = threading.Lock()
         self._large_body = threading.Lock()
-        self._max_bytes = max_bytes
+        self._deadline, self._max_bytes = deadline, max_bytes
         self._wire = Wire(
             provider.name, self.base_url, deadline=deadline, resolve=resolve, hide=self.hide_keys
         )
@@ -158,11 +167,18 @@ class ProviderClient:
     def replace_keys(self, keys: Mapping[str, SecretStr]) -> None:
         """Use these keys from now on; a call in flight keeps its key."""
         checked = checked_keys(self.provider, keys)
-        check_agent(self._user_agent, echoes_of(checked.values()))
+        check_agent(self._user_agent, echoes_of(checked.values(), self.provider))
         # First, so that no call uses a key that would not be hidden.
         self._all_keys |= frozenset(checked.values())
-        self._echoes = echoes_of(self._all_keys)
+        for gone in self._tokens.keys() - set(checked.values()):
+            self._old_tokens.append(self._tokens.pop(gone))
+        self._hide_all()
         self._keys = checked
+
+    def _hide_all(self) -> None:
+        """Hide every key, and every token that an answer may still repeat."""
+        tokens = [token.secret for token in (*self._tokens.values(), *self._old_tokens)]
+        self._echoes = echoes_of(self._all_keys, self.provider, tokens)
 
     def __enter__(self) -> Self:
         return self
@@ -217,7 +233,7 @@ class ProviderClient:
     def make(
         self, call: Call, symbols: Sequence[str], *, pages: Pages, prepared: Preparation | None = None
     ) -> Fetched:
-        """Make a claimed call for `symbols`, as `fetch` does, with what storage has prepared."""
+        """Make a claimed call for `symbols`, as `fetch` does, with the request that storage has prepared."""
         return self.fetch(
             call.fetcher,
             symbols,
@@ -239,7 +255,7 @@ class ProviderClient:
         search = SEARCHES[self.provider.name]
         most = min(self._max_bytes, MAX_DOCUMENT_BYTES)
         listings, receipt = self.read(
-            search.build(words), search.read, now=now, key_name=key_name, most_bytes=most, has_texts=True
+            search.build(words), search.read, now=now, key_name=key_name, most_bytes=most
         )
         return Searched(
             [replace(listing, name=self.hide_keys(listing.name)) for listing in listings], receipt
@@ -253,27 +269,30 @@ class ProviderClient:
         now: datetime | None = None,
         key_name: str = DEFAULT_KEY_NAME,
         most_bytes: int | None = None,
-        has_texts: bool = False,
+        pages: Pages | None = None,
     ) -> tuple[T, Receipt]:
         """One call for something that is of no symbol, such as a search or a list; what `reader` reads, and its cost.
 
-        Raises ProviderError as `fetch` does. Of an answer with texts every form of a key is blotted out.
+        Where the provider has a login, the call may be two requests, the second a page. Raises ProviderError as `fetch`
+        does.
         """
-        response, unannounced = self._send(request, self._key(key_name), most_bytes or self._max_bytes)
+        now, spent = now or datetime.now(UTC), Spent()
+        most = most_bytes or self._max_bytes
+        response = self._ask(request, self._key(key_name), most, pages or Uncounted(), spent, now)
         with self._large_body if len(response.body) > _LARGE_BODY else nullcontext():
-            response = self._without_key(response, has_texts=has_texts)
+            response = self._without_key(response)
             try:
-                content = reader(response, now or datetime.now(UTC))
+                content = reader(response, now)
             except ProviderError as error:
-                raise self._settled(error, response.status, response.wire_bytes) from None
+                raise self._settled(error, response.status, spent.first) from None
             except Exception as error:  # the reader's own fault; the received bytes are booked anyway
                 message = self.hide_keys(f"reading the answer of {self.provider.name} failed: {error!r}")
-                raise ClientFault(
-                    message, http_status=response.status, wire_bytes=response.wire_bytes
-                ) from error
+                raise ClientFault(message, http_status=response.status, wire_bytes=spent.first) from error
         shown = shown_limit(response.headers, is_refused=False)
         left = units_left(response.headers)
-        receipt = Receipt(response.status, response.wire_bytes, left, shown=shown, is_unannounced=unannounced)
+        receipt = Receipt(
+            response.status, spent.first, left, shown=shown, is_unannounced=spent.is_unannounced
+        )
         return content, receipt
 
     def _fetch(
@@ -291,11 +310,11 @@ class ProviderClient:
         if not sent:
             return Fetched(Answer(failures=unknown))
         self._check_batch(fetcher, len(sent), window)
-        has_texts = fetcher.contents is not Contents.PRICES
-        most = min(self._max_bytes, MAX_DOCUMENT_BYTES) if has_texts else self._max_bytes
+        is_prices = fetcher.contents is Contents.PRICES
+        most = self._max_bytes if is_prices else min(self._max_bytes, MAX_DOCUMENT_BYTES)
         spent = Spent()
         with closing(dialogue_of(self.provider, fetcher, sent, window, known, now=now)) as dialogue:
-            answer = self._converse(dialogue, sent, most, context, spent, now, has_texts=has_texts)
+            answer = self._converse(dialogue, sent, most, context, spent, now)
         answer = self._scrubbed(answer)
         return Fetched(
             answer=replace(answer, failures=answer.failures + unknown),
@@ -316,8 +335,6 @@ class ProviderClient:
         context: _RequestContext,
         spent: Spent,
         now: datetime,
-        *,
-        has_texts: bool,
     ) -> Answer:
         """Make each request that the provider asks for, until it has the answer."""
         step = self._next(dialogue, symbols)
@@ -326,16 +343,72 @@ class ProviderClient:
         is_plain = isinstance(step, Request) and not holds_key(step, self._echoes)
         while isinstance(step, Request):
             request = step
-            response = self._exchange(request, key, max_bytes, context.pages, spent)
+            response = self._ask(request, key, max_bytes, context.pages, spent, now)
             if context.witness is not None:
                 context.witness(request, self._for_people(response))
             with self._large_body if len(response.body) > _LARGE_BODY else nullcontext():
-                response = self._without_key(response, has_texts=has_texts)
+                response = self._without_key(response)
                 spent.keep(self.provider.name, response.body, max_bytes)
                 step = self._step(dialogue, symbols, response, spent, now)
             if is_plain and isinstance(step, Request) and holds_key(step, self._echoes):
                 raise self._settled(lured(self.provider.name), response.status, spent.first)
         return step
+
+    def _ask(
+        self,
+        request: Request,
+        key: SecretStr | None,
+        max_bytes: int,
+        pages: Pages,
+        spent: Spent,
+        now: datetime,
+    ) -> Response:
+        """Make a request of the provider, with the token for the key where it has a login."""
+        if self._log_in is None or key is None:
+            return self._exchange(request, key, max_bytes, pages, spent)
+        known = self._tokens.get(key)
+        token = self._token(key, None, pages, spent, now)
+        response = self._exchange(request, token.secret, max_bytes, pages, spent)
+        if response.status == _UNAUTHORIZED and token is known:  # it has ended early
+            token = self._token(key, token, pages, spent, now)
+            response = self._exchange(request, token.secret, max_bytes, pages, spent)
+        return response
+
+    def _token(
+        self, key: SecretStr, refused: Token | None, pages: Pages, spent: Spent, now: datetime
+    ) -> Token:
+        """The token for a key, other than one that was refused: all calls share one login."""
+        if not self._one_login.acquire(timeout=2 * self._deadline):
+            # It may wait for the room that this call takes.
+            message = f"another call logs in to {self.provider.name} and is not done yet."
+            error = ProviderDown(message, http_status=spent.status, wire_bytes=spent.first)
+            error.was_sent = bool(spent.wire_bytes)
+            raise error
+        try:
+            known = self._tokens.get(key)
+            if known is not None and known is not refused and now < known.ends_at:
+                return known
+            return self._logged_in(key, pages, spent, now)
+        finally:
+            self._one_login.release()
+
+    def _logged_in(self, key: SecretStr, pages: Pages, spent: Spent, now: datetime) -> Token:
+        assert self._log_in is not None  # noqa: S101 - for the type checker
+        login = self._log_in.request(key.get_secret_value())
+        # A login carries the key itself, and its answer may bring a token that is hidden already.
+        response = self._exchange(login, None, _MOST_OF_AN_ERROR, pages, spent)
+        if not 200 <= response.status < 300:
+            response = self._without_key(response)
+        try:
+            self._refuse_redirect(response, now)
+            token = self._log_in.token(response, now)
+        except ProviderError as error:
+            raise self._settled(error, response.status, spent.first) from None
+        if (old := self._tokens.pop(key, None)) is not None:
+            self._old_tokens.append(old)
+        self._tokens[key] = token
+        self._hide_all()
+        return token
 
     def _exchange(
         self, request: Request, key: SecretStr | None, max_bytes: int, pages: Pages, spent: Spent
@@ -354,7 +427,7 @@ class ProviderClient:
                 pages.end(
                     Receipt(error.http_status, error.wire_bytes, error=str(error), was_sent=error.was_sent)
                 )
-                error.was_sent = True  # the call was, of which this is a page
+                error.was_sent = True  # the call of this page was
                 raise
         except Unfinished as error:
             error.http_status, error.wire_bytes = spent.status, spent.first
@@ -438,7 +511,19 @@ class ProviderClient:
 
     def _send(self, request: Request, key: SecretStr | None, max_bytes: int) -> tuple[Response, bool]:
         headers = self.provider.authorize(key.get_secret_value()) if key else {}
-        return self._wire.send(request, {"User-Agent": self._user_agent or USER_AGENT, **headers}, max_bytes)
+        own = self._own_keys
+        if key and own is not None:
+            request = replace(request, params=request.params + own.authorize_query(key.get_secret_value()))
+        headers = {"User-Agent": self._user_agent or USER_AGENT, **headers}
+        response, is_unannounced = self._wire.send(request, headers, max_bytes)
+        if own is not None:
+            renamed = {
+                usual: response.headers[name]
+                for usual, name in own.limit_headers.items()
+                if name in response.headers
+            }
+            response = replace(response, headers={**response.headers, **renamed})
+        return response, is_unannounced
 
     def _never_known(self, symbol: str) -> SymbolFailure:
         return SymbolFailure(
@@ -456,7 +541,7 @@ class ProviderClient:
         texts = [row.quality or "" for row in faulty]
         texts += [item.message for item in answer.failures]
         texts += [text for item in rejected for text in (item.reason, item.text)]
-        words = iter(self._echoes.blot_texts(texts))
+        words = map(self.hide_keys, texts)
         if faulty:
             observations = Rows(
                 replace(row, quality=next(words)) if row.quality else row for row in observations
@@ -479,20 +564,18 @@ class ProviderClient:
         headers = {self.hide_keys(name): self.hide_keys(value) for name, value in response.headers.items()}
         return replace(response, headers=headers, body=self._echoes.blot(response.body))
 
-    def _without_key(self, response: Response, *, has_texts: bool) -> Response:
+    def _without_key(self, response: Response) -> Response:
         """The response without keys, before any text is quoted from it.
 
         Quotations are cut to length, and `hide_keys` would not find a key cut in half. A key that is short enough to be
-        part of a price stays in the body, because prices must not change. A long list of prices is searched only for
-        plain keys, because a search for every form takes as long as parsing; its texts are scrubbed later.
+        part of a price stays in a body that may have prices, because they must not change.
         """
-        if not 200 <= response.status < 300:
-            response = replace(response, body=response.body[:_MOST_OF_AN_ERROR])
-            has_texts = True
-        is_list = len(response.body) > _SHORT_ANSWER and not has_texts
-        hide = self._echoes.blot_where_plain if is_list else self._echoes.blot_body
+        if 200 <= response.status < 300:
+            body = self._echoes.blot_body(response.body)
+        else:
+            body = self._echoes.blot(response.body[:_MOST_OF_AN_ERROR])
         headers = response.headers
         together = "\n".join(headers.values())
         if self.hide_keys(together) != together:
             headers = {name: self.hide_keys(value) for name, value in headers.items()}
-        return replace(response, body=hide(response.body), headers=headers)
+        return replace(response, body=body, headers=headers)

@@ -8,24 +8,31 @@ files and names lines; declared.py makes calls and reads answers as a declaratio
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, model_validator
 
 from pricing_pipeline.domain.data_types import Fetcher
 from pricing_pipeline.providers.declaration_texts import (
     SAFE_SYMBOL,
+    AnswerHeader,
     AnswerPath,
     BaseUrl,
     CurrencyCode,
+    DateFormat,
+    Day,
+    Factor,
+    FixedHeaders,
     HeaderName,
     Name,
+    Parameter,
     Pattern,
     PlainPath,
     Query,
     ShortText,
     SymbolTemplate,
     Template,
+    TimeFormat,
     UrlPath,
     ZoneName,
     placeholders_of,
@@ -42,12 +49,61 @@ class Part(BaseModel):
 
 
 class Key(Part):
-    """How the provider's own key travels. Without this part, calls carry none."""
+    """How the provider's own key travels: exactly one of these ways. Without this part, calls carry none."""
 
-    header: HeaderName = Field(description="The header that carries the key.")
+    header: HeaderName | None = Field(None, description="The header that carries the key.")
     scheme: Annotated[str, Field(pattern=r"^(Bearer|Token|ApiKey|Apikey|Key)$")] | None = Field(
-        None, description="A word before the key, such as Bearer."
+        None, description="A word before the key in `header`, such as Bearer."
     )
+    headers: list[HeaderName] | None = Field(
+        None,
+        min_length=2,
+        max_length=4,
+        description="Headers of a key in several parts; it is stored as PART:PART.",
+    )
+    query: Parameter | None = Field(
+        None, description="The parameter that carries the key, where no header does. It is shown nowhere."
+    )
+
+    @model_validator(mode="after")
+    def _is_one(self) -> Key:
+        if sum(way is not None for way in (self.header, self.headers, self.query)) != 1:
+            raise ValueError("a key travels in one of `header`, `headers` and `query`")
+        if self.scheme is not None and self.header is None:
+            raise ValueError("a `scheme` stands before the key in a `header`")
+        return self
+
+
+class Login(Part):
+    """A call that brings a token for the stored key. The token then travels as `key` says."""
+
+    path: UrlPath = Field(description="Where the login is, below `base_url`. It is a POST.")
+    post: dict[str, JsonValue] | None = Field(None, description="JSON to send, without the secrets.")
+    form: dict[Parameter, ShortText] | None = Field(None, description="A form to send, without the secrets.")
+    parts: list[Parameter] | None = Field(
+        None,
+        min_length=1,
+        max_length=4,
+        description="Names in what is sent of the parts of the key, such as client_id; it is stored as PART:PART.",
+    )
+    basic: Literal[True] | None = Field(
+        None, description="Instead of `parts`: the key is NAME:PASSWORD, sent as HTTP Basic."
+    )
+    token: PlainPath = Field(description="Path to the token in the answer.")
+    seconds: Annotated[int, Field(ge=60, le=2_592_000)] | None = Field(
+        None, description="How long a token is good, if the answer does not say."
+    )
+    lifetime: PlainPath | None = Field(None, description="Path in the answer to these seconds.")
+
+    @model_validator(mode="after")
+    def _is_whole(self) -> Login:
+        if (self.post is None) == (self.form is None):
+            raise ValueError("a login sends one of `post` and `form`, which may be {}")
+        if (self.parts is None) == (self.basic is None):
+            raise ValueError("a login has one of `parts` and `basic: true`")
+        if (self.seconds is None) == (self.lifetime is None):
+            raise ValueError("a login has one of `seconds` and `lifetime`")
+        return self
 
 
 class DeclaredLimit(Part):
@@ -64,22 +120,133 @@ class DeclaredLimit(Part):
         return self
 
 
+class DeclaredType(Part):
+    """A data type that a plan serves; it is added if there is none of this name."""
+
+    asset_class: Name = Field(description="One of `symbols`.")
+    fetcher: Literal["quote", "daily_bars", "nav"] = Field(description="One of `fetchers`.")
+    at_least: int = Field(
+        ge=1, le=1_000_000, description="The shortest TTL in minutes; that of quotes follows from the limits."
+    )
+    description: ShortText = ""
+    history_from: Day | None = Field(None, description="The first day of its history, such as 2000-01-01.")
+
+
+class PlanCheck(Part):
+    """The one call that tries the key."""
+
+    type: Name
+    symbol: Annotated[str, Field(min_length=1, max_length=64)]
+
+
+class DeclaredPlan(Part):
+    """What an account allows, and what it serves; `provider use` writes it."""
+
+    title: ShortText
+    limits: dict[Name, DeclaredLimit] = Field(min_length=1, max_length=10)
+    batch: dict[Literal["quote", "daily_bars", "nav"], Annotated[int, Field(ge=1, le=5000)]] = Field(
+        default_factory=dict, description="Symbols in one call, by fetcher, if fewer than the requests take."
+    )
+    types: dict[Name, DeclaredType] = Field(min_length=1, max_length=20)
+    check: PlanCheck | None = None
+
+
+class LimitHeaders(Part):
+    """Headers in which answers tell limits, where their names are not the usual ones."""
+
+    left: AnswerHeader | None = Field(None, description="Units that are left.")
+    limit: AnswerHeader | None = Field(None, description="Units that are allowed.")
+    wait: AnswerHeader | None = Field(None, description="Seconds to wait, or a date, as in Retry-After.")
+
+    @property
+    def usual(self) -> dict[str, str]:
+        """The usual name of each."""
+        names = {
+            "x-ratelimit-remaining": self.left,
+            "x-ratelimit-limit": self.limit,
+            "retry-after": self.wait,
+        }
+        return {usual: own for usual, own in names.items() if own is not None}
+
+
+class Body(Part):
+    """What kind of text an answer is."""
+
+    format: Literal["json", "csv", "xml"] = "json"
+    delimiter: Literal[",", ";", "|", "tab"] = Field(",", description="Of csv: between two cells.")
+    header: bool = Field(
+        True, description="Of csv: the first line names the columns. Without it a path is [0], [1] and so on."
+    )
+    skip: int = Field(0, ge=0, le=1000, description="Of csv: lines before the first.")
+    comments: list[Annotated[str, Field(min_length=1, max_length=40)]] = Field(
+        default_factory=list, max_length=20, description="Of csv: how lines begin that are left out."
+    )
+    encoding: Literal["utf-8", "utf-16", "iso-8859-1", "windows-1250", "windows-1251", "windows-1252"] = (
+        Field("utf-8", description="Of csv: how letters are written.")
+    )
+
+    @model_validator(mode="after")
+    def _fits(self) -> Body:
+        if self.format != "csv" and self.model_fields_set - {"format"}:
+            raise ValueError(
+                f"{', '.join(sorted(self.model_fields_set - {'format'}))} belongs to `format: csv`"
+            )
+        return self
+
+
+class SymbolList(Part):
+    """A request for the provider's own names of symbols; `provider symbols` asks it."""
+
+    path: UrlPath
+    query: Query = Field(default_factory=dict, max_length=20)
+    form: Body = Field(Body(), alias="body", description="What kind of text the answer is.")
+    rows: PlainPath | None = Field(None, description="Path to the list of rows; without it the lines of csv.")
+    ours: PlainPath = Field(description="Path in a row to our symbol, or to the base of a pair, in any case.")
+    theirs: PlainPath = Field(description="Path in a row to the provider's name of it.")
+
+    @model_validator(mode="after")
+    def _has_rows(self) -> SymbolList:
+        if self.rows is None and self.form.format != "csv":
+            raise ValueError("`rows` is missing: the path to the list")
+        if any("{" in text for text in (self.path, *self.query.values())):
+            raise ValueError("a list is about all symbols, so its request has no placeholder")
+        return self
+
+
 class Spelling(Part):
     """How the provider spells the symbols of an asset class."""
 
     spelling: SymbolTemplate = Field(
         "{symbol}", description="Of {symbol}; of a pair also of {base} and {quote}, such as {base}{quote}."
     )
+    names: dict[Annotated[str, Field(max_length=64)], Annotated[str, Field(pattern=f"^{SAFE_SYMBOL}$")]] = (
+        Field(
+            default_factory=dict,
+            max_length=1000,
+            description="The provider's own names of symbols, bases or quotes, such as BTC: bitcoin.",
+        )
+    )
     pattern: Pattern = Field(
         SAFE_SYMBOL, description="What each whole spelling looks like; others are never sent."
     )
+    listed: SymbolList | None = Field(None, alias="list", description="Where the provider lists its names.")
+
+    @model_validator(mode="after")
+    def _is_one_to_one(self) -> Spelling:
+        if len(set(self.names.values())) < len(self.names):
+            raise ValueError("two of `names` are the same: an answer could be about either")
+        return self
+
+
+Meaning = Literal["empty", "unknown", "limit", "plan", "key", "refused"]
 
 
 class ErrorRule(Part):
     """What an answer means that brings no data. Rules are tried in their order; the first that fits counts."""
 
-    means: Literal["unknown_symbol", "throttled", "plan_restricted", "key_refused"] = Field(
-        description="What has happened."
+    means: Meaning = Field(
+        description="empty: nothing in this span; unknown: no such symbol; limit: asked too often; plan: not paid for; "
+        "key: no such key; refused: anything else."
     )
     status: list[Annotated[int, Field(ge=200, le=499)]] | None = Field(
         None,
@@ -89,13 +256,22 @@ class ErrorRule(Part):
     where: PlainPath | None = Field(
         None, description="A path that leads to something true in such an answer."
     )
+    text: Annotated[str, Field(min_length=2, max_length=200)] | None = Field(
+        None, description="Words in such an answer, whatever its kind."
+    )
+    request: Literal["latest", "batch", "span"] | None = Field(
+        None, description="The one kind of request that it is about; else all."
+    )
+    wait: PlainPath | None = Field(None, description="Of a limit: path to the seconds to wait.")
 
     @model_validator(mode="after")
     def _says_when(self) -> ErrorRule:
-        if self.status is None and self.where is None:
-            raise ValueError("a rule has `status`, `where` or both")
+        if self.status is None and self.where is None and self.text is None:
+            raise ValueError("a rule has `status`, `where`, `text` or several of them")
         if any(status in (408, 429) or 300 <= status < 400 for status in self.status or ()):
             raise ValueError("3xx, 408, 429 and 5xx have their meaning already")
+        if self.wait is not None and self.means != "limit":
+            raise ValueError("`wait` belongs to a rule that means a limit")
         return self
 
 
@@ -107,15 +283,52 @@ class Errors(Part):
 
 
 class Time(Part):
-    """When a value was true."""
+    """When a value was true: `path` and `format`, or `at: fetch`."""
 
-    path: AnswerPath
-    format: Literal["iso_date", "DD-MM-YYYY", "iso_time", "epoch_seconds", "epoch_milliseconds"]
+    path: AnswerPath | None = None
+    format: TimeFormat | None = Field(
+        None,
+        description="iso_date, iso_time, epoch_seconds, epoch_milliseconds, dotnet, or a pattern such as %d.%m.%Y.",
+    )
     zone: ZoneName | None = Field(
         None,
-        description="Whose days the times of daily values are of. Without it an iso_time is of the day "
-        "that it names, and an epoch time of its day in UTC.",
+        description="Whose clock times without an offset show, and whose days the times of daily values are of.",
     )
+    at: Literal["fetch"] | None = Field(None, description="Answers have no time: that of the call.")
+
+    @model_validator(mode="after")
+    def _is_one(self) -> Time:
+        if (self.path is None) != (self.format is None) or (self.path is None) == (self.at is None):
+            raise ValueError("a time has `path` and `format`, or `at: fetch`")
+        return self
+
+
+class Numbers(Part):
+    """How prices are written, and what they are multiplied by."""
+
+    decimal: Literal[".", ","] = Field(".", description="The decimal sign.")
+    thousands: Literal[",", ".", "'", " "] | None = Field(
+        None, description="The sign between groups of digits."
+    )
+    blank: list[Annotated[str, Field(max_length=20)]] = Field(
+        default_factory=list, max_length=10, description="Texts that stand for no price: the row is left out."
+    )
+    factor: Factor = Field(1, description="Prices are multiplied by it, such as 0.01 for percent.")
+    per: AnswerPath | None = Field(
+        None, description="Path in the row to the number of units that the price buys."
+    )
+    inverse: bool = Field(False, description="The price is 1 divided by what the answer has, to 15 digits.")
+
+    @model_validator(mode="after")
+    def _differ(self) -> Numbers:
+        if self.thousands == self.decimal:
+            raise ValueError("`thousands` and `decimal` are the same sign")
+        return self
+
+    @property
+    def changes_prices(self) -> bool:
+        """Whether a price is stored as another number than the answer has."""
+        return self.inverse or self.per is not None or str(self.factor) != "1"
 
 
 class Currency(Part):
@@ -140,9 +353,14 @@ class Currency(Part):
 class Reading(Part):
     """How an answer is read: which rows it has, and what of a row is what."""
 
+    form: Body = Field(Body(), alias="body", description="What kind of text the answer is.")
     rows: AnswerPath | None = Field(
         None,
         description="Path to the list of rows. An object's members are rows {key, value}. Else: one row, the whole.",
+    )
+    columns: AnswerPath | None = Field(
+        None,
+        description="Instead of `rows`: path to an object of lists of one length, whose n-th entries are a row.",
     )
     symbol: AnswerPath | None = Field(None, description="Path in a row to the symbol that it is about.")
     expect: dict[AnswerPath, Template] = Field(
@@ -152,9 +370,28 @@ class Reading(Part):
     )
     time: Time
     currency: Currency
-    if_missing: Literal["empty", "unknown_symbol", "schema_drift"] | None = Field(
+    numbers: Numbers = Numbers()
+    if_missing: Literal["empty", "unknown", "refused"] | None = Field(
         None, description="What it means if a symbol has no row."
     )
+
+    @model_validator(mode="after")
+    def _has_one_kind_of_rows(self) -> Self:
+        if self.rows is not None and self.columns is not None:
+            raise ValueError("an answer has `rows` or `columns`")
+        if self.form.format == "csv" and self.columns is not None:
+            raise ValueError("the lines of csv are its rows")
+        return self
+
+    @property
+    def is_table(self) -> bool:
+        """Whether it has many rows."""
+        return self.rows is not None or self.columns is not None or self.form.format == "csv"
+
+    @property
+    def prices(self) -> dict[str, str]:
+        """The paths of what a row has beside its time, by the names of a bar's parts."""
+        raise NotImplementedError
 
 
 class QuoteReading(Reading):
@@ -164,15 +401,23 @@ class QuoteReading(Reading):
     high: AnswerPath | None = None
     low: AnswerPath | None = None
 
+    @property
+    def prices(self) -> dict[str, str]:
+        return _given(price=self.price, high=self.high, low=self.low)
+
 
 class NavReading(Reading):
     """One value of a day."""
 
     price: AnswerPath
 
+    @property
+    def prices(self) -> dict[str, str]:
+        return _given(price=self.price)
+
 
 class BarsReading(Reading):
-    """A day's bar, of which only the close is needed."""
+    """A day's bar; only the close is required."""
 
     close: AnswerPath
     open: AnswerPath | None = None
@@ -180,6 +425,14 @@ class BarsReading(Reading):
     low: AnswerPath | None = None
     volume: AnswerPath | None = None
     adjustment: Literal["raw", "splits"] = Field("raw", description="splits: divided by every later split.")
+
+    @property
+    def prices(self) -> dict[str, str]:
+        return _given(price=self.close, open=self.open, high=self.high, low=self.low, volume=self.volume)
+
+
+def _given(**paths: str | None) -> dict[str, str]:
+    return {name: path for name, path in paths.items() if path is not None}
 
 
 AnyReading = QuoteReading | NavReading | BarsReading
@@ -232,6 +485,10 @@ class Endpoint(Part):
     post: dict[str, JsonValue] | None = Field(
         None, description="JSON that is sent by POST. Without it the request is a GET."
     )
+    dates: DateFormat = Field(
+        "iso_date",
+        description="How {start} and {end} are written: iso_date, iso_time, epoch_seconds and so on.",
+    )
     pages: Paging | None = Field(None, description="If the rows come on several pages.")
     most: int = Field(1, ge=1, le=5000, description="Symbols in one call, for {symbols}.")
     separator: Literal[",", ";", "|"] = Field(",", description="Between the symbols of {symbols}.")
@@ -240,6 +497,16 @@ class Endpoint(Part):
     def placeholders(self) -> frozenset[str]:
         """The names of all placeholders of path, query and body."""
         return frozenset[str]().union(*map(placeholders_of, self.templates))
+
+    @property
+    def has_start(self) -> bool:
+        """Whether it asks for no day before the first one."""
+        return bool(self.placeholders & {"start", "days"})
+
+    @property
+    def has_end(self) -> bool:
+        """Whether it asks for no day after the last one."""
+        return "end" in self.placeholders
 
     @property
     def templates(self) -> list[str]:
@@ -313,7 +580,7 @@ class Navs(AskingForDays):
 
     latest: NavEndpoint | None = Field(None, description="The latest value of a symbol.")
     batch: NavEndpoint | None = Field(None, description="The latest values of several symbols.")
-    span: NavEndpoint | None = Field(None, description="The values from {start} to {end}.")
+    span: NavEndpoint | None = Field(None, description="The values from {start} to {end}, or all there are.")
     answer: NavReading | None = None
 
 
@@ -322,7 +589,7 @@ class DailyBars(AskingForDays):
 
     latest: BarsEndpoint | None = Field(None, description="The latest bars of a symbol.")
     batch: BarsEndpoint | None = Field(None, description="The latest bars of several symbols.")
-    span: BarsEndpoint | None = Field(None, description="The bars from {start} to {end}.")
+    span: BarsEndpoint | None = Field(None, description="The bars from {start} to {end}, or all there are.")
     answer: BarsReading | None = None
 
 
@@ -353,10 +620,18 @@ class Declaration(Part):
     description: ShortText = ""
     base_url: BaseUrl = Field(description="https://HOST/PATH, below which all requests go.")
     key: Key | None = None
+    login: Login | None = None
+    headers: FixedHeaders = Field(
+        default_factory=dict, max_length=10, description="Headers of every request, none of them secret."
+    )
+    limit_headers: LimitHeaders = LimitHeaders()
     sandbox: Name | None = Field(
         None, description="Whose dialect of the sandbox stands in for it; without one it is not asked there."
     )
     limits: dict[Name, DeclaredLimit] = Field(min_length=1, max_length=10)
+    plans: dict[Name, DeclaredPlan] = Field(
+        default_factory=dict, max_length=10, description="By name, for `provider use NAME --plan PLAN`."
+    )
     quota_bytes: int = Field(21_474_836_480, ge=1, le=10**15, description="Bytes in any 720 hours.")
     in_flight: int = Field(4, ge=1, le=10, description="Calls at once, of all workers together.")
     delay_ms: int = Field(0, ge=0, le=3_600_000, description="Least time between two calls.")
@@ -394,16 +669,11 @@ def endpoints_of(asked: Quotes | Navs | DailyBars) -> dict[str, QuoteEndpoint | 
 
 def paths_of(reading: Reading) -> Iterator[tuple[Place, str]]:
     """Every path of a reading, with its place in it."""
-    for name in type(reading).model_fields:
-        value = getattr(reading, name)
-        match value:
-            case str() if name not in ("if_missing", "adjustment"):
-                yield (name,), value
-            case Time():
-                yield ("time", "path"), value.path
-            case Currency():
-                yield from (
-                    (("currency", kind), path) for kind in ("row", "answer") if (path := getattr(value, kind))
-                )
-            case dict():
-                yield from (((name, path), path) for path in value)
+    named = {"rows": reading.rows, "columns": reading.columns, "symbol": reading.symbol, **reading.prices}
+    if isinstance(reading, BarsReading):
+        named["close"] = named.pop("price")
+    found: dict[Place, str | None] = {(name,): path for name, path in named.items()}
+    found |= {("expect", path): path for path in reading.expect}
+    found |= {("time", "path"): reading.time.path, ("numbers", "per"): reading.numbers.per}
+    found |= {("currency", "row"): reading.currency.row, ("currency", "answer"): reading.currency.answer}
+    yield from ((place, path) for place, path in found.items() if path is not None)

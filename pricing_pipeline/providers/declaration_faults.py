@@ -1,4 +1,4 @@
-"""What the parts of a declaration say that does not fit together, or in a body what is no template, with its place.
+"""Contradictions between parts of a declaration, and bodies that are no templates, with their places.
 
 What one part says for itself is checked by the models in declaration.py. declaration_file.py turns places into lines.
 """
@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from pricing_pipeline.domain.pattern_reach import can_match, produced
 from pricing_pipeline.providers.declaration import (
     Declaration,
     Endpoint,
     Place,
+    QuoteReading,
     Reading,
     endpoints_of,
     paths_of,
@@ -19,19 +19,21 @@ from pricing_pipeline.providers.declaration import (
 )
 from pricing_pipeline.providers.declaration_texts import (
     OF_NUMBERED_PAGE,
+    OF_SPAN,
     OF_SYMBOL,
-    SAFE_SYMBOL,
     check_name,
     check_template,
     is_parted,
     placeholders_of,
 )
+from pricing_pipeline.providers.declared_times import needs_zone
 from pricing_pipeline.providers.json_paths import JsonPath
 
 
 def faults(declaration: Declaration) -> Iterator[tuple[Place, str]]:
     """Contradictions between parts of a declaration, each with its place."""
-    yield from _faults_of_patterns(declaration)
+    yield from _faults_of_login(declaration)
+    yield from _faults_of_plans(declaration)
     used: set[str] = set()
     for fetcher, asked in declaration.fetchers.named.items():
         here: Place = ("fetchers", fetcher.value)
@@ -62,18 +64,50 @@ def faults(declaration: Declaration) -> Iterator[tuple[Place, str]]:
                 )
 
 
-def _faults_of_patterns(declaration: Declaration) -> Iterator[tuple[Place, str]]:
-    """Patterns that no symbol can have: nothing would ever be asked for."""
-    for name, symbols in declaration.symbols.items():
-        here: Place = ("symbols", name, "pattern")
-        part = {"symbol": SAFE_SYMBOL, "base": "[A-Z0-9]+", "quote": "[A-Z0-9]+"}
-        if not can_match(symbols.pattern, SAFE_SYMBOL):
-            yield here, f"no symbol that may be sent is of it: each is of {SAFE_SYMBOL}"
-        elif not can_match(symbols.pattern, SAFE_SYMBOL, produced(symbols.spelling, part)):
-            yield (
-                here,
-                f"it never matches what `spelling` makes, {symbols.spelling}: nothing would be asked for",
+def _faults_of_login(declaration: Declaration) -> Iterator[tuple[Place, str]]:
+    login, key = declaration.login, declaration.key
+    if login is None:
+        return
+    if key is None or key.headers is not None:
+        yield ("login",), "`key` says with which `header` or `query` the token of a login travels"
+    if declaration.sandbox is not None:
+        yield ("sandbox",), "the sandbox knows no logins"
+    if placeholders_of(login.path) or "{" in login.path:
+        yield ("login", "path"), "a login is about no symbol, so its path has no placeholder"
+    named = login.post if login.form is None else login.form
+    for place, _ in texts_of(dict(named or {})):
+        for name in place:
+            try:
+                check_name(str(name))
+            except ValueError as fault:
+                yield ("login", "form" if login.post is None else "post", *place), str(fault)
+    for number, name in enumerate(login.parts or ()):
+        if name in (named or {}) or name in (login.parts or ())[:number]:
+            yield ("login", "parts", number), f"`{name}` stands in the login twice"
+
+
+def _faults_of_plans(declaration: Declaration) -> Iterator[tuple[Place, str]]:
+    named = {fetcher.value: asked for fetcher, asked in declaration.fetchers.named.items()}
+    for name, plan in declaration.plans.items():
+        at: Place = ("plans", name)
+        for data_type, type_ in plan.types.items():
+            if type_.fetcher not in named:
+                yield (*at, "types", data_type, "fetcher"), f"this file has no fetcher {type_.fetcher}"
+            if type_.asset_class not in declaration.symbols:
+                yield (
+                    (*at, "types", data_type, "asset_class"),
+                    f"this file has no symbols of {type_.asset_class}",
+                )
+        for fetcher, size in plan.batch.items():
+            most = (
+                max((one.most for one in endpoints_of(named[fetcher]).values()), default=1)
+                if fetcher in named
+                else 0
             )
+            if size > most:
+                yield (*at, "batch", fetcher), f"no request of this fetcher takes more than {most} symbols"
+        if plan.check is not None and plan.check.type not in plan.types:
+            yield (*at, "check", "type"), f"this plan has no type {plan.check.type}"
 
 
 def _used_by(reading: Reading) -> set[str]:
@@ -86,15 +120,12 @@ def _used_by(reading: Reading) -> set[str]:
 
 def _faults_of_endpoint(at: Place, way: str, endpoint: Endpoint) -> Iterator[tuple[Place, str]]:
     used = endpoint.placeholders
-    if way == "span" and not {"start", "end"} <= used:
-        yield at, "a span needs {start} and {end}"
-    if way != "span" and used & {"start", "end"}:
-        yield at, "{start} and {end} belong to `span`"
+    if "end" in used and not used & {"start", "days"}:
+        yield at, "a span with {end} needs {start}"
+    if way != "span" and used & OF_SPAN:
+        yield at, "{start}, {end} and {days} belong to `span`"
     if way == "batch" and endpoint.most < 2:
         yield at, "a batch has `most` of 2 or more"
-    names_symbol = bool(used & {"symbol", "symbols"}) or {"base", "quote"} <= used
-    if endpoint.most == 1 and not names_symbol:
-        yield at, "nothing in path, query and body names the symbol: {symbol}, or {base} and {quote}"
     if endpoint.most > 1 and used & OF_SYMBOL:
         yield at, "a call for several symbols has {symbols}, or all symbols in one list"
     if sum(text.count("{symbols}") for text in endpoint.templates) > 1:
@@ -142,11 +173,32 @@ def _faults_of_reading(
             at,
             f"`{way}` asks for several symbols, and nothing says which a row is about: `symbol` is missing",
         )
-    if endpoint.pages is not None and reading.rows is None:
+    used = endpoint.placeholders | _used_by(reading)
+    if not (used & {"symbol", "symbols"} or {"base", "quote"} <= used or reading.symbol):
+        yield (
+            at,
+            f"neither the request of `{way}` nor its answer names the symbol: {{symbol}}, or {{base}} and {{quote}}",
+        )
+    if endpoint.pages is not None and not reading.is_table:
         yield at, f"the answer of `{way}` has pages, and nothing says which rows each has: `rows` is missing"
     for place, path in paths_of(reading):
-        if JsonPath(path).placeholders and endpoint.most > 1 and place[0] in ("rows", "symbol", "expect"):
+        if (
+            JsonPath(path).placeholders
+            and endpoint.most > 1
+            and place[0] in ("rows", "columns", "symbol", "expect")
+        ):
             yield (*at, *place), "it is read once for all symbols of a call, so it has no placeholder"
+    if reading.time.at is not None and way == "span":
+        yield (*at, "time", "at"), "rows of a span have a time each: `path` and `format`"
+    if (
+        isinstance(reading, QuoteReading)
+        and reading.time.zone is None
+        and needs_zone(reading.time.format or "iso_date")
+    ):
+        yield (
+            (*at, "time", "format"),
+            "such times name no offset from UTC; `zone` says whose clock they are of",
+        )
     for path, text in reading.expect.items():
         used = placeholders_of(text)
         if used - OF_SYMBOL or (used and endpoint.most > 1):

@@ -27,8 +27,6 @@ MAX_CHARACTERS = 64_000
 SCHEMA = Path(__file__).with_name("declaration.schema.json")
 """The JSON Schema of a declaration, for editors."""
 _MOST_TOLD = 10
-_DEEPEST = 12
-_MOST_OPEN = 100
 _INTEGER = re.compile(r"0|-?[1-9][0-9]{0,17}")
 _TAGS = {
     f"tag:yaml.org,2002:{name}"
@@ -47,7 +45,7 @@ class Declared:
     lines: Mapping[Place, int]
 
     def line(self, place: Place) -> int:
-        """The line of a place, or of what it stands in."""
+        """The line of a place, or of its container."""
         return _line(self.lines, place)
 
 
@@ -77,8 +75,6 @@ def read_text(text: str, name: str) -> Declared:
     lines: dict[Place, int] = {}
     found: list[Fault] = []
     declaration: Declaration | None = None
-    if (too_deep := _too_deep(text)) is not None:
-        raise DeclarationRefused(_told(name, [Fault(too_deep, "it is nested too deeply")]))
     try:
         content = _Builder(lines, found).built(_composed(text), ())
     except yaml.YAMLError as error:
@@ -99,23 +95,6 @@ def _told(name: str, found: Sequence[Fault]) -> str:
     if len(ordered) > _MOST_TOLD:
         told.append(f"{name}: {len(ordered) - _MOST_TOLD} more faults")
     return "\n".join(told)
-
-
-def _too_deep(text: str) -> int | None:
-    """The line in which more brackets are open than any declaration has: a parser of YAML would take minutes."""
-    depth = 0
-    try:
-        # Signs in comments and quotes are none. To look no further than this is quick.
-        for token in yaml.scan(text, Loader=yaml.SafeLoader):
-            if isinstance(token, yaml.FlowSequenceStartToken | yaml.FlowMappingStartToken):
-                depth += 1
-            elif isinstance(token, yaml.FlowSequenceEndToken | yaml.FlowMappingEndToken):
-                depth = max(0, depth - 1)
-            if depth > _MOST_OPEN:
-                return int(token.start_mark.line) + 1
-    except yaml.YAMLError:
-        return None  # the parser says what it is
-    return None
 
 
 def _composed(text: str) -> yaml.Node | None:
@@ -152,8 +131,6 @@ class _Builder:
             why_not = "this part is named by an alias; write it again, aliases are not supported"
         elif node.tag not in _TAGS:
             why_not = f"tags such as `{safe_words(node.tag)}` are not supported"
-        elif len(place) > _DEEPEST:
-            why_not = "it is nested too deeply"
         if why_not is not None:
             self._refuse(line, why_not)
             return None

@@ -1,6 +1,6 @@
 """The kinds of text in a declaration: what a URL, a header, a path, a spelling or a time zone must look like.
 
-Each kind is a type, of which declaration.py makes its models. What several keys must say together does not belong
+Each kind is a type, which the models of declaration.py use. What several keys must say together does not belong
 here, but in declaration_faults.py.
 """
 
@@ -8,20 +8,23 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from datetime import date
 from typing import Annotated
 
 import httpx
-from pydantic import AfterValidator, Field, TypeAdapter, ValidationError
+from pydantic import AfterValidator, BeforeValidator, Field, TypeAdapter, ValidationError, WithJsonSchema
 
 from pricing_pipeline.domain.time_zones import is_time_zone
 from pricing_pipeline.providers.currencies import CURRENCIES, PARTS
+from pricing_pipeline.providers.declared_times import NAMED, WRITTEN, pattern_of
 from pricing_pipeline.providers.json_paths import PLACEHOLDER, JsonPath, UnreadablePath
 
 SAFE_SYMBOL = r"[A-Za-z0-9^](?: ?[A-Za-z0-9^.:/=_&'-]){0,63}"
 """What any spelling must look like: nothing that a URL or a list of symbols reads as its own."""
 OF_SYMBOL = frozenset({"symbol", "base", "quote"})
 OF_NUMBERED_PAGE = frozenset({"page", "offset"})
-_OF_PATH = frozenset({"symbols", "start", "end"}) | OF_SYMBOL | OF_NUMBERED_PAGE
+OF_SPAN = frozenset({"start", "end", "days"})
+_OF_PATH = frozenset({"symbols"}) | OF_SPAN | OF_SYMBOL | OF_NUMBERED_PAGE
 _OF_QUERY = _OF_PATH | {"cursor"}
 
 _HOST = re.compile(r"(?:[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?\.)+[a-z][a-z0-9-]*[a-z0-9]", re.I)
@@ -96,12 +99,17 @@ def _query(parameters: dict[str, str]) -> dict[str, str]:
     return parameters
 
 
+def is_key(name: str) -> bool:
+    """Whether a parameter is called as keys and passwords are."""
+    return _KEY_IN_QUERY.fullmatch(name) is not None
+
+
 def check_name(name: str) -> None:
     """Raise ValueError for what a key would be called in a query or body, which people see."""
-    if _KEY_IN_QUERY.fullmatch(name):
+    if is_key(name):
         raise ValueError(
-            f"`{name}` looks like a key, and requests are shown. Name its header under `key`, and store it with "
-            "`pricing-pipeline key set`"
+            f"`{name}` looks like a key, and requests are shown. Write it under `key`, as `header` or `query`, and "
+            "store its value with `pricing-pipeline key set`"
         )
 
 
@@ -193,6 +201,49 @@ def _zone(name: str) -> str:
     return name
 
 
+def _time_format(text: str) -> str:
+    if text not in NAMED:
+        pattern_of(text)
+    return text
+
+
+def _date_format(text: str) -> str:
+    if text not in WRITTEN:
+        if text in NAMED:
+            raise ValueError(f"a request has one of {', '.join(WRITTEN)}, or a pattern such as %Y%m%d")
+        pattern_of(text)
+    return text
+
+
+def _day(text: object) -> date:
+    try:
+        return date.fromisoformat(str(text))
+    except ValueError:
+        raise ValueError("write a day such as 2000-01-01") from None
+
+
+def _factor(text: str | int) -> str | int:
+    if not re.fullmatch(r"[0-9]{1,12}(\.[0-9]{1,12})?", str(text)) or not float(text):
+        raise ValueError(
+            "write a number above zero with up to 12 digits on each side of the point, such as 0.01"
+        )
+    return text
+
+
+def _header_of_answer(name: str) -> str:
+    return name.lower()
+
+
+def _fixed(headers: dict[str, str]) -> dict[str, str]:
+    for name in headers:
+        if name != "Accept":
+            _header(name)
+        if name.lower() == "authorization":
+            raise ValueError("this header carries a key; write it under `key`")
+        check_name(re.sub("^x-", "", name.lower()))
+    return headers
+
+
 def _currency(code: str) -> str:
     if code != "{quote}" and code not in CURRENCIES and code not in PARTS:
         raise ValueError(
@@ -216,3 +267,17 @@ AnswerPath = Annotated[str, Field(min_length=1, max_length=200), AfterValidator(
 PlainPath = Annotated[str, Field(min_length=1, max_length=200), AfterValidator(_plain_path)]
 ZoneName = Annotated[str, AfterValidator(_zone)]
 CurrencyCode = Annotated[str, AfterValidator(_currency)]
+TimeFormat = Annotated[str, Field(max_length=64), AfterValidator(_time_format)]
+DateFormat = Annotated[str, Field(max_length=64), AfterValidator(_date_format)]
+Factor = Annotated[str | int, AfterValidator(_factor), WithJsonSchema({"type": ["string", "number"]})]
+"""A number with a point is a text to our reader of YAML, and a number to editors."""
+Day = Annotated[date, BeforeValidator(_day), WithJsonSchema({"type": "string", "format": "date"})]
+AnswerHeader = Annotated[str, Field(pattern=f"^{_HEADER.pattern}$"), AfterValidator(_header_of_answer)]
+FixedHeaders = Annotated[
+    dict[
+        Annotated[str, Field(pattern=f"^{_HEADER.pattern}$")],
+        Annotated[str, Field(min_length=1, max_length=200, pattern="^[!-~]([ -~]*[!-~])?$")],
+    ],
+    AfterValidator(_fixed),
+]
+Parameter = Annotated[str, Field(pattern=r"^[A-Za-z0-9._\[\]-]{1,64}$")]

@@ -13,9 +13,9 @@ from typing import NamedTuple
 from pricing_pipeline.domain.answers import Answer, FailureKind, SymbolFailure
 from pricing_pipeline.domain.data_types import Fetcher
 from pricing_pipeline.domain.windows import Window
-from pricing_pipeline.providers.declaration import AnyReading, Endpoint, Place
+from pricing_pipeline.providers.bodies import CsvForm
+from pricing_pipeline.providers.declaration import AnyReading, Body, Endpoint, Place
 from pricing_pipeline.providers.declaration_file import Declared
-from pricing_pipeline.providers.json_paths import Steps
 
 
 @dataclass(frozen=True)
@@ -27,6 +27,11 @@ class Way:
     reading: AnyReading
     place: Place
 
+    @property
+    def is_xml(self) -> bool:
+        """Whether each child is in a list."""
+        return self.reading.form.format == "xml"
+
 
 @dataclass(frozen=True)
 class Asked:
@@ -36,7 +41,6 @@ class Asked:
     symbols: Sequence[str]
     window: Window | None
     now: datetime
-    steps: Steps
 
 
 class Line(NamedTuple):
@@ -44,6 +48,12 @@ class Line(NamedTuple):
 
     row: object
     currency: object
+
+
+def csv_form(body: Body) -> CsvForm:
+    """How the lines of a declared body become rows."""
+    delimiter = "\t" if body.delimiter == "tab" else body.delimiter
+    return CsvForm(delimiter, body.header, body.skip, tuple(body.comments), body.encoding)
 
 
 def failed(symbol: str, kind: FailureKind, message: str) -> Answer:

@@ -1,7 +1,7 @@
 """Which request of a declared provider follows an answer: the next page, by number, offset, cursor or link.
 
-No answer leads anywhere but below the declared base URL: of a link only path and query are used, and the client knows
-no other address. How many requests a call may make is told by dialogue.py.
+No answer leads anywhere but below the base URL, the declared one or that of `provider try --at`: of a link only path
+and query are used, and the client knows no other address. How many requests a call may make is told by dialogue.py.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from pricing_pipeline.errors import SchemaDrift
 from pricing_pipeline.providers.base import Request, safe_words
 from pricing_pipeline.providers.declaration import Endpoint, Paging
 from pricing_pipeline.providers.declaration_file import Declared
-from pricing_pipeline.providers.declared_calls import Asked, Way, line_of
+from pricing_pipeline.providers.declared_calls import Line, Way, line_of
 from pricing_pipeline.providers.json_paths import JsonPath
 from pricing_pipeline.providers.values import spelling
 
@@ -49,19 +49,25 @@ class At:
 class PageOrder:
     """The pages of one call, in turn. Raises SchemaDrift for an answer that leads to none, or in a circle."""
 
-    def __init__(self, declared: Declared, asked: Asked, way: Way, paging: Paging) -> None:
-        self._base_url = declared.declaration.base_url
-        self._asked = asked
+    def __init__(self, declared: Declared, base_url: str, way: Way, paging: Paging) -> None:
+        self._base_urls = tuple(dict.fromkeys((base_url, declared.declaration.base_url)))
+        self._is_xml = way.is_xml
         self._paging = paging
         self._path = JsonPath(paging.path)
+        key = declared.declaration.key
+        self._key_parameter = None if key is None else key.query
         at = line_of(declared, (*way.endpoint_place, "pages", paging.kind))
         self._what = f"{declared.declaration.name}'s answer names as `{paging.path}` ({at})"
         self._seen: set[object] = set()
+        self._pages: list[list[Line]] = []
 
-    def after(self, at: At, request: Request, body: object, rows: int) -> At | None:
-        """Where the page begins that follows this one, which has so many rows; None if it was the last."""
-        found = self._path.search(body, self._asked.steps, {})
-        following = replace(at, page=at.page + 1, offset=at.offset + rows)
+    def after(self, at: At, request: Request, body: object, page: list[Line]) -> At | None:
+        """Where the page begins that follows this one, which has these rows; None if it was the last."""
+        found = self._path.one(body, {}, is_xml=self._is_xml)
+        following = replace(at, page=at.page + 1, offset=at.offset + len(page))
+        if page and page in self._pages:
+            raise self._torn(found, f"and its page {following.page} has the rows of an earlier one")
+        self._pages.append(page)
         match self._paging.kind:
             case "more":
                 if not found:
@@ -72,12 +78,14 @@ class PageOrder:
                     return None
             case _:
                 return self._led(following, request, found)
-        if not rows:
+        if not page:
             raise self._torn(found, f"and its page {following.page} has no rows")
         return following
 
     def _within(self, following: At, total: object) -> At:
         """Raise SchemaDrift if the pages so far are not the beginning of one whole list."""
+        if self._is_xml and isinstance(total, str) and re.fullmatch("[0-9]{1,9}", total):
+            total = int(total)
         if not isinstance(total, int) or isinstance(total, bool) or total < 0:
             raise self._torn(total, "which is no number of rows")
         if following.total not in (None, total):
@@ -103,27 +111,33 @@ class PageOrder:
         return replace(following, link=self._link(found, request))
 
     def _link(self, link: str | int, request: Request) -> Request:
-        """The request that a URL asks for. Raises SchemaDrift if that is not below the base URL."""
-        base = urlsplit(self._base_url)
-        try:
-            url = urlsplit(urljoin(f"{self._base_url}{request.path}", str(link)))
-            is_own = (url.scheme, url.netloc.lower()) == (base.scheme, base.netloc.lower())
-            parameters = parse_qsl(url.query, keep_blank_values=True, max_num_fields=_MOST_PARAMETERS)
-        except ValueError:
-            is_own, parameters = False, []
-        path = url.path.removeprefix(base.path) if is_own else ""
-        is_below = is_own and url.path.startswith(f"{base.path}/") and _PATH.fullmatch(path)
-        if (
-            not is_below
-            or not isinstance(link, str)
-            or _DISGUISED.search(path)
-            or any(part in (".", "..") for part in path.split("/"))
-        ):
-            raise self._torn(link, f"which does not lead below {self._base_url}")
-        return Request(path, tuple(parameters))
+        """The request that a URL asks for. Raises SchemaDrift if that is not below the address that is asked."""
+        for base_url in self._base_urls if isinstance(link, str) else ():
+            following = _below(base_url, request, str(link))
+            if following is not None:
+                # The client adds the key to each request, and has blotted it out of the link.
+                params = tuple(one for one in following.params if one[0] != self._key_parameter)
+                return replace(following, params=params)
+        raise self._torn(link, f"which does not lead below {' or '.join(self._base_urls)}")
 
     def _torn(self, found: object, why: str) -> SchemaDrift:
         return SchemaDrift(
             f"{self._what} {safe_words(spelling(found))!r}, {why}. Correct the path, or the provider has changed its "
             "API or list meanwhile; nothing was stored."
         )
+
+
+def _below(base_url: str, request: Request, link: str) -> Request | None:
+    """The request that a URL in the answer of another one asks for; None if it leads elsewhere."""
+    base = urlsplit(base_url)
+    try:
+        url = urlsplit(urljoin(f"{base_url}{request.path}", link))
+        is_own = (url.scheme, url.netloc.lower()) == (base.scheme, base.netloc.lower())
+        parameters = parse_qsl(url.query, keep_blank_values=True, max_num_fields=_MOST_PARAMETERS)
+    except ValueError:
+        return None
+    path = url.path.removeprefix(base.path)
+    is_below = is_own and url.path.startswith(f"{base.path}/") and _PATH.fullmatch(path)
+    if not is_below or _DISGUISED.search(path) or any(part in (".", "..") for part in path.split("/")):
+        return None
+    return replace(request, path=path, params=tuple(parameters))

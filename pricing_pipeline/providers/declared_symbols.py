@@ -8,18 +8,26 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 
 from pydantic import JsonValue
 
+from pricing_pipeline.domain.calls import Response
+from pricing_pipeline.errors import SchemaDrift
+from pricing_pipeline.providers.base import Request, refusal
+from pricing_pipeline.providers.bodies import decode, decode_hint
 from pricing_pipeline.providers.canonical import pair_of
-from pricing_pipeline.providers.declaration import Spelling
+from pricing_pipeline.providers.declaration import Spelling, SymbolList
+from pricing_pipeline.providers.declaration_file import Declared
 from pricing_pipeline.providers.declaration_texts import (
     SAFE_SYMBOL,
     is_parted,
     matcher,
     placeholders_of,
 )
-from pricing_pipeline.providers.json_paths import PLACEHOLDER
+from pricing_pipeline.providers.declared_calls import csv_form, line_of
+from pricing_pipeline.providers.declared_refusals import Refusals
+from pricing_pipeline.providers.json_paths import PLACEHOLDER, JsonPath
 
 _UNRESERVED = re.compile(r"[A-Za-z0-9._~-]")
 
@@ -33,6 +41,9 @@ class Symbols:
         spellings = [symbol.spelling for symbol in declared.values()]
         self._parted = [_parted(spelling) for spelling in spellings if is_parted(spelling)]
         self._are_all_pairs = len(self._parted) == len(spellings)
+        self._own_names = {
+            theirs: own for symbol in declared.values() for own, theirs in symbol.names.items()
+        }
 
     def accepts(self, symbol: str) -> bool:
         """Whether an asset class has symbols spelled so; never what a URL would read as its own."""
@@ -42,19 +53,78 @@ class Symbols:
             return False
         return any(matches(symbol) for matches in self._patterns)
 
-    def spell(self, symbol: str, asset_class: str) -> str:
-        """By the template of the asset class; a class that is not declared leaves the symbol as it is."""
+    def listed_part(self, symbol: str, asset_class: str) -> str | None:
+        """What a list has to name of a symbol: its base, or the whole; None where the declaration names it."""
+        pair = pair_of(symbol, asset_class)
+        part = symbol if pair is None else pair.base
+        return None if part in self._declared[asset_class].names else part
+
+    def spell(self, symbol: str, asset_class: str, listed: str | None = None) -> str:
+        """By the template of the asset class; a class that is not declared leaves the symbol as it is.
+
+        `listed` is the provider's own name of the `listed_part`.
+        """
         declared = self._declared.get(asset_class)
         if declared is None:
             return symbol
         pair = pair_of(symbol, asset_class)
         parts = {"symbol": symbol} | ({} if pair is None else {"base": pair.base, "quote": pair.quote})
+        parts = {name: declared.names.get(part, part) for name, part in parts.items()}
+        if listed is not None:
+            parts["symbol" if pair is None else "base"] = listed
         needed = placeholders_of(declared.spelling)
         return filled(declared.spelling, parts) if needed <= parts.keys() else symbol
 
     def parts_of(self, symbol: str) -> dict[str, str]:
         """What fills a template for this symbol: the symbol, and base and quote where its spelling tells them."""
         return {"symbol": symbol, **_parts(symbol, self._parted)}
+
+    def own_names(self, parts: Mapping[str, str]) -> dict[str, str]:
+        """Parts under our names of them, where the provider has others."""
+        return {name: self._own_names.get(part, part) for name, part in parts.items()}
+
+
+class NameList:
+    """Where a declared provider lists its own names of an asset class."""
+
+    def __init__(self, declared: Declared, asset_class: str, about: SymbolList, refusals: Refusals) -> None:
+        self._declared, self._about, self._refusals = declared, about, refusals
+        self._place = ("symbols", asset_class, "list")
+        self._rows = None if about.rows is None else JsonPath(about.rows)
+        self._ours, self._theirs = JsonPath(about.ours), JsonPath(about.theirs)
+
+    def request(self) -> Request:
+        """The request for the list."""
+        accept = {} if self._about.form.format == "json" else {"Accept": "*/*"}
+        headers = {**accept, **self._declared.declaration.headers}
+        return Request(self._about.path, tuple(self._about.query.items()), headers=tuple(headers.items()))
+
+    def names(self, response: Response, now: datetime) -> dict[str, list[str]]:
+        """The provider's names by ours in capital letters; several where it uses ours several times.
+
+        Raises ProviderError for a refusal and for an answer without such rows.
+        """
+        name, form = self._declared.declaration.name, self._about.form
+        failed = refusal(name, response, now=now)
+        if failed is not None:
+            words = self._refusals.words(decode_hint(name, response))
+            raise refusal(name, response, now=now, detail=words) or failed
+        at = line_of(self._declared, (*self._place, "body"))
+        body = decode(name, response, form.format, csv_form(form), at)
+        rows = body if self._rows is None else self._rows.search(body, {})
+        found: dict[str, set[str]] = {}
+        for row in rows if isinstance(rows, list) else ():
+            ours, theirs = (
+                path.one(row, {}, is_xml=form.format == "xml") for path in (self._ours, self._theirs)
+            )
+            if isinstance(ours, str) and isinstance(theirs, str | int) and not isinstance(theirs, bool):
+                found.setdefault(ours.upper(), set()).add(str(theirs))
+        if not found:
+            raise SchemaDrift(
+                f"{name} answered without names: `{self._about.ours}` and `{self._about.theirs}` lead to none in the "
+                f"rows of its list ({line_of(self._declared, self._place)}). Nothing has changed."
+            )
+        return {own: sorted(names) for own, names in found.items()}
 
 
 def filled(template: str, parts: Mapping[str, str | int]) -> str:
@@ -97,7 +167,8 @@ def escaped(text: str) -> str:
 def _parted(template: str) -> re.Pattern[str]:
     """What tells the parts of a spelling: base and quote, where something stands between them."""
     pieces = re.split(f"({PLACEHOLDER.pattern})", template)
-    known = {"{base}": "(?P<base>[A-Za-z0-9]+)", "{quote}": "(?P<quote>[A-Za-z0-9]+)"}
+    letters = "A-Za-z0-9" if "-" in template else "A-Za-z0-9-"
+    known = {"{base}": f"(?P<base>[{letters}]+)", "{quote}": f"(?P<quote>[{letters}]+)"}
     return re.compile("".join(known.get(piece, re.escape(piece)) for piece in pieces))
 
 

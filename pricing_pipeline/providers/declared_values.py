@@ -7,88 +7,181 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from datetime import UTC, date, datetime, tzinfo
-from decimal import Decimal
+from decimal import ROUND_HALF_EVEN, Context, Decimal
 from zoneinfo import ZoneInfo
 
 from pricing_pipeline.domain.answers import RejectedValue
 from pricing_pipeline.domain.data_types import Fetcher
 from pricing_pipeline.domain.observations import Adjustment, Observation
 from pricing_pipeline.providers.base import Schema
-from pricing_pipeline.providers.declaration import AnyReading, BarsReading, Time
+from pricing_pipeline.providers.declaration import AnyReading, BarsReading, Numbers
 from pricing_pipeline.providers.declared_calls import Asked
-from pricing_pipeline.providers.exchange_days import day_of
+from pricing_pipeline.providers.declared_times import day, moment
 from pricing_pipeline.providers.values import (
+    MAX_DIGITS,
+    MAX_SCALE,
     Implausible,
     bar_of,
-    calendar_day,
     check_day,
     check_range,
+    decimal_of,
     in_major_unit,
-    instant_of,
     is_to_come,
     major_unit,
     midnight,
     plain_price,
     price_of,
     spelling,
+    volume_of,
     without_currency,
 )
 
-_ISO_TIME = re.compile(
-    r"[0-9]{4}-[0-9]{2}-[0-9]{2}[T ][0-9]{2}:[0-9]{2}(:[0-9]{2}(\.[0-9]{1,6})?)?(Z|[+-][0-9]{2}:?[0-9]{2})"
-)
-_DAY_FIRST = re.compile(r"[0-9]{2}-[0-9]{2}-[0-9]{4}")
-_DIGITS = re.compile(r"[0-9]{1,15}")
+_EXACT = Context(prec=80)
+_DIVIDING = Context(prec=15, rounding=ROUND_HALF_EVEN)
+_LEAST_DIGITS = 8
+"""The digits that a rounded quotient has at least: the price of a rial in bitcoin has them in 18 decimal places."""
+_SPACES = re.compile("[\u00a0\u2009\u202f ]")
 
 
 class Row(Schema):
     """What the paths of a declaration lead to in one row. Prices are read one by one: one may be broken alone."""
 
-    time: str | int
+    time: str | int | Decimal
     currency: str | None
     price: object
     open: object
     high: object
     low: object
     volume: object
+    per: object
 
 
-def value_of(asked: Asked, reading: AnyReading, symbol: str, row: Row) -> Observation | RejectedValue | None:
-    """A row's value, or why it cannot be true."""
-    text, at = spelling(row.price), None
+class Amounts:
+    """How a declaration reads numbers: exact, but for quotients, which have 15 digits."""
+
+    def __init__(self, numbers: Numbers) -> None:
+        self._about = numbers
+        self._factor = Decimal(numbers.factor)
+        self._changes = numbers.changes_prices
+        self._is_plain = numbers.decimal == "." and numbers.thousands is None
+        sign, groups = re.escape(numbers.decimal), re.escape(numbers.thousands or "")
+        whole = (
+            rf"[1-9][0-9]{{0,2}}(?:{groups}[0-9]{{2,3}})*{groups}[0-9]{{3}}|[0-9]+" if groups else "[0-9]+"
+        )
+        self._form = re.compile(rf"[+-]?(?:{whole})(?:{sign}[0-9]+)?(?:[eE][+-]?[0-9]{{1,3}})?")
+
+    def is_blank(self, raw: object) -> bool:
+        """Whether a text stands for no price."""
+        return isinstance(raw, str) and raw in self._about.blank
+
+    def plain(self, raw: object) -> object:
+        """A text with its signs as Python has them; whatever is none stays as it is, to be refused."""
+        if self._is_plain or not isinstance(raw, str):
+            return raw
+        text = raw.strip()
+        if self._about.thousands == " ":
+            text = _SPACES.sub(" ", text)
+        if self._about.thousands == "'":
+            text = text.replace("\u2019", "'")
+        if self._form.fullmatch(text) is None:
+            raise Implausible(
+                f"{spelling(raw)!r} is no number with the decimal sign {self._about.decimal!r}"
+                + (f" and groups parted by {self._about.thousands!r}" if self._about.thousands else "")
+            )
+        return text.replace(self._about.thousands or " ", "").replace(self._about.decimal, ".").lstrip("+")
+
+    def price(self, raw: object, what: str, per: object) -> Decimal:
+        """The price that is stored. Raises Implausible."""
+        value = price_of(self.plain(raw), what)
+        if not self._changes:
+            return value
+        value, units = _EXACT.multiply(value, self._factor), None
+        if self._about.per is not None:
+            units = price_of(self.plain(per), "number of units")
+        if self._about.inverse:
+            value = _quotient(units or Decimal(1), value, what)
+        elif units is not None:
+            value = _quotient(value, units, what)
+        return price_of(value, what)
+
+    def volume(self, raw: object, what: str) -> Decimal:
+        """Raises Implausible."""
+        return volume_of(self.plain(raw), what)
+
+
+def _quotient(value: Decimal, by: Decimal, what: str) -> Decimal:
+    """Exact where 18 digits can say it, else with 15 digits, or with all that 18 places have room for.
+
+    Raises Implausible if these are fewer than _LEAST_DIGITS.
+    """
+    exact = _EXACT.divide(value, by)
+    if _EXACT.multiply(exact, by) == value and len(exact.as_tuple().digits) <= MAX_DIGITS:
+        quotient = exact
+    else:
+        quotient = _DIVIDING.divide(value, by)
+    if -int(quotient.as_tuple().exponent) <= MAX_SCALE:
+        return quotient
+    rounded = _EXACT.quantize(exact, Decimal(1).scaleb(-MAX_SCALE))
+    if len(rounded.as_tuple().digits) < _LEAST_DIGITS:
+        raise Implausible(f"{what} {quotient} is too small for {MAX_SCALE} decimal places")
+    return rounded
+
+
+def value_of(
+    asked: Asked, reading: AnyReading, amounts: Amounts, symbol: str, row: Row
+) -> Observation | RejectedValue | None:
+    """A row's value, or why it cannot be true; None for a row that says that there is none."""
+    text, at, time = spelling(row.price), None, reading.time
+    if amounts.is_blank(row.price):
+        return None
     try:
         if asked.fetcher is Fetcher.QUOTE:
-            at = _moment(row.time, reading.time, asked.now)
+            at = asked.now if time.format is None else moment(row.time, time.format, time.zone, asked.now)
+        elif time.format is None:
+            at = midnight(asked.now.astimezone(ZoneInfo(time.zone or "UTC")).date())
         else:
-            day = _day(row.time, reading.time)
-            at = midnight(day)
-            if is_to_come(day, (row.price, row.open, row.high, row.low), asked.now):
+            of = day(row.time, time.format, time.zone)
+            at = midnight(of)
+            if is_to_come(of, (row.price, row.open, row.high, row.low), asked.now):
                 return None
-            check_day(day, asked.now)
+            check_day(of, asked.now)
         currency, power = (None, 0) if reading.currency.unnamed else _unit(row.currency)
 
         def price(raw: object, what: str) -> Decimal:
-            return in_major_unit(price_of(raw, what), power)
+            return in_major_unit(amounts.price(raw, what, row.per), power)
 
         if isinstance(reading, BarsReading):
-            values = {"close": row.price, **row.model_dump(include={"open", "high", "low", "volume"})}
+            fields = row.model_dump(include={"open", "high", "low", "volume"})
+            values = {
+                "close": row.price,
+                **{k: None if amounts.is_blank(v) else v for k, v in fields.items()},
+            }
+            if reading.numbers.inverse:
+                values["high"], values["low"] = values["low"], values["high"]
             basis = Adjustment(reading.adjustment)
-            bar = bar_of(symbol, at, values, currency, price=price, adjustment=basis)
+            bar = bar_of(symbol, at, values, currency, price=price, volume=amounts.volume, adjustment=basis)
             return bar if currency or reading.currency.unnamed else without_currency(bar)
         close = price(row.price, f"price (path `{reading.price}`)")
-        check_range(price_of(row.price), plain_price(row.high), plain_price(row.low))
+        high, low = (_plain(amounts, raw) for raw in (row.high, row.low))
+        check_range(decimal_of(amounts.plain(row.price), "price"), high, low)
         value = Observation(symbol, at, close, text, currency)
         return value if currency or reading.currency.unnamed else without_currency(value)
     except Implausible as fault:
         return RejectedValue(symbol, at, str(fault), text)
 
 
+def _plain(amounts: Amounts, raw: object) -> Decimal | None:
+    try:
+        return plain_price(amounts.plain(raw))
+    except Implausible:
+        return None
+
+
 def only(symbol: str, values: Sequence[Observation | RejectedValue]) -> list[Observation | RejectedValue]:
     """The one latest value of a symbol. Of several that differ none is believed: nothing tells which is true."""
     good = [value for value in values if isinstance(value, Observation)]
     bad = [value for value in values if isinstance(value, RejectedValue)]
-    if len({(value.observed_at, value.close) for value in good}) <= 1:
+    if len({(value.observed_at, value.close, value.currency) for value in good}) <= 1:
         return [*good[:1], *bad]
     reason = f"the answer has {len(good)} rows of this symbol, which differ"
     return [*(RejectedValue(symbol, value.observed_at, reason, value.text) for value in good), *bad]
@@ -96,48 +189,3 @@ def only(symbol: str, values: Sequence[Observation | RejectedValue]) -> list[Obs
 
 def _unit(currency: str | None) -> tuple[str | None, int]:
     return (None, 0) if currency is None else major_unit(currency)
-
-
-def _day(raw: str | int, how: Time) -> date:
-    """The day of a daily value. Raises Implausible."""
-    match how.format:
-        case "iso_date":
-            return calendar_day(raw)
-        case "DD-MM-YYYY":
-            if not isinstance(raw, str) or not _DAY_FIRST.fullmatch(raw):
-                raise Implausible(f"{spelling(raw)!r} is no day such as 23-11-2026")
-            return calendar_day("-".join(reversed(raw.split("-"))))
-        case "iso_time":
-            return _instant(raw, ZoneInfo(how.zone) if how.zone else None).date()
-        case _:
-            return day_of(_seconds(raw, how), ZoneInfo(how.zone or "UTC"))
-
-
-def _moment(raw: str | int, how: Time, now: datetime) -> datetime:
-    """The time of a quote. Raises Implausible."""
-    if how.format in ("iso_date", "DD-MM-YYYY"):
-        day = _day(raw, how)
-        check_day(day, now)
-        return midnight(day)
-    if how.format == "iso_time":
-        at = _instant(raw, UTC)
-        return instant_of(int(at.timestamp()), now).replace(microsecond=at.microsecond)
-    return instant_of(_seconds(raw, how), now)
-
-
-def _instant(raw: str | int, zone: tzinfo | None) -> datetime:
-    """A time in a zone, or with the offset that it names. Raises Implausible."""
-    if isinstance(raw, str) and _ISO_TIME.fullmatch(raw):
-        try:
-            at = datetime.fromisoformat(raw)
-            return at if zone is None else at.astimezone(zone)
-        except (ValueError, OverflowError):
-            pass
-    raise Implausible(f"{spelling(raw)!r} is no time such as 2026-11-23T20:00:00Z")
-
-
-def _seconds(raw: str | int, how: Time) -> int:
-    """Epoch seconds, without parts of a second."""
-    if isinstance(raw, str) and not _DIGITS.fullmatch(raw):
-        raise Implausible(f"time stamp {spelling(raw)!r} is no whole number")
-    return int(raw) // (1000 if how.format == "epoch_milliseconds" else 1)

@@ -16,7 +16,7 @@ from pricing_pipeline.domain.calls import Receipt, Response
 from pricing_pipeline.domain.data_types import Fetcher
 from pricing_pipeline.domain.windows import Window
 from pricing_pipeline.errors import SchemaDrift, Unfinished
-from pricing_pipeline.providers.base import MAX_VALUES, Dialogue, Known, Provider, Request, values_in
+from pricing_pipeline.providers.base import MAX_VALUES, Dialogue, Known, Provider, Request, Token, values_in
 
 MAX_REQUESTS = 50
 """The most requests of one call. Whatever needs more must be asked in smaller parts."""
@@ -100,9 +100,40 @@ class Uncounted:
         """Nothing is booked."""
 
 
+class LogIn(Protocol):
+    """How a provider gives a token for a key, which then travels in the key's place."""
+
+    def request(self, key: str) -> Request:
+        """The login, with the key: nobody but the client gets it."""
+
+    def token(self, response: Response, now: datetime) -> Token:
+        """The token in the answer. Raises ProviderError: KeyRefused for a refused login."""
+
+
+@runtime_checkable
+class OwnKeys(Protocol):
+    """A provider whose key travels in the query, in parts, or for a token, or whose headers about limits have names
+    of their own.
+    """
+
+    @property
+    def log_in(self) -> LogIn | None:
+        """How it gives tokens; None if calls carry the key itself."""
+
+    def authorize_query(self, key: str) -> tuple[tuple[str, str], ...]:
+        """The parameters that carry the key. The client adds them last, after everything that is shown."""
+
+    def secrets(self, key: str) -> list[str]:
+        """The parts of a key, each of which is hidden wherever it comes back. Raises SettingsError."""
+
+    @property
+    def limit_headers(self) -> Mapping[str, str]:
+        """The names of its headers about limits, in lower case, by the usual names."""
+
+
 @runtime_checkable
 class OneRequest(Provider, Protocol):
-    """A provider of which each call is one request."""
+    """A provider whose calls are one request each."""
 
     def build(
         self, fetcher: Fetcher, symbols: Sequence[str], window: Window | None, *, now: datetime

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from datetime import date, datetime
+from datetime import date, datetime, tzinfo
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from pricing_pipeline.providers.values import Implausible, spelling
@@ -13,7 +13,7 @@ _NO_TIME = range(86_400)
 
 
 def zone_of(name: str) -> ZoneInfo | None:
-    """The time zone of this IANA name; None if there is none."""
+    """The time zone of this IANA name; None if it is unknown."""
     try:
         return ZoneInfo(name)
     except (ZoneInfoNotFoundError, ValueError, OSError):
@@ -23,7 +23,7 @@ def zone_of(name: str) -> ZoneInfo | None:
 def check_offset(zone: ZoneInfo, offset: object, moments: Iterable[int]) -> None:
     """Raise Implausible if the answer's own offset from UTC, in seconds, is never the zone's at its moments.
 
-    Each of its bars could be of another day. A value that is no offset is ignored.
+    Each of its bars could be of another day. A value that is not an offset is ignored.
     """
     if not isinstance(offset, int) or isinstance(offset, bool):
         return
@@ -43,8 +43,8 @@ def _offset(epoch_seconds: int, zone: ZoneInfo) -> int:
     return 0 if ahead is None else int(ahead.total_seconds())
 
 
-def day_of(stamp: object, zone: ZoneInfo) -> date:
-    """The exchange's day of a bar or an event. Raises Implausible if the stamp is no time of one."""
+def day_of(stamp: object, zone: tzinfo) -> date:
+    """The exchange's day of a bar or an event. Raises Implausible for an impossible stamp."""
     if not isinstance(stamp, int) or isinstance(stamp, bool):
         raise Implausible(f"time stamp {spelling(stamp)!r} is no whole number of seconds")
     if stamp in _NO_TIME:
@@ -52,7 +52,7 @@ def day_of(stamp: object, zone: ZoneInfo) -> date:
     return local_day(stamp, zone)
 
 
-def local_day(epoch_seconds: int, zone: ZoneInfo) -> date:
+def local_day(epoch_seconds: int, zone: tzinfo) -> date:
     """The exchange's day: opening times in Sydney lie on the UTC day before."""
     try:
         return datetime.fromtimestamp(epoch_seconds, zone).date()

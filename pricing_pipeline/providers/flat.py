@@ -8,7 +8,7 @@ the same as a decoder's; if a list has any other form, it is left to the decoder
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, overload
 
 if TYPE_CHECKING:
@@ -45,6 +45,11 @@ class FlatRows:
 
     def __len__(self) -> int:
         return len(self._numbers)
+
+    def renamed(self, names: Mapping[str, str]) -> FlatRows:
+        """The same columns under other names; those that are not among `names` have none."""
+        found = [names.get(name, f"#{number}") for number, name in enumerate(self.names)]
+        return FlatRows(found, self._body, self._letters, self._starts, self._ends, self._numbers)
 
     def numbers(self, name: str) -> Column:
         """The digits of each figure as a whole number, without its points and dashes."""
@@ -128,7 +133,7 @@ def read(body: bytes, name: str) -> tuple[bytes, FlatRows] | None:
     quotes = np.flatnonzero(letters == ord('"'))
     starts, ends = quotes.reshape(count, -1)[:, 2::4] + 1, quotes.reshape(count, -1)[:, 3::4]
     lengths = ends - starts
-    # Between the quotes is nothing but figures, as in the first row; so outside of them there is none.
+    # Between the quotes are only figures, as in the first row, and so none are outside of them.
     if lengths.sum() != len(rows) - len(skeleton) or lengths.min() < 1:
         return None
     digits = rows.translate(None, _NO_DIGITS)
@@ -153,3 +158,32 @@ def _names(row: bytes) -> list[str] | None:
 
 def _longest(digits: bytes) -> int:
     return max(map(len, digits.split(b",")))
+
+
+def read_lines(body: bytes, delimiter: str) -> FlatRows | None:
+    """Lines of figures below a line of names. None unless each has as many figures, of one to eighteen digits."""
+    import numpy as np
+
+    head, _, rows = body.replace(b"\r\n", b"\n").partition(b"\n")
+    names = [
+        name.strip()
+        for name in head.removeprefix(b"\xef\xbb\xbf").decode("ascii", "replace").split(delimiter)
+    ]
+    rows = rows.rstrip(b"\n") + b"\n"
+    sign = delimiter.encode()
+    if rows.translate(None, _FIGURES + sign + b"\n") or len(set(names)) < len(names) or len(sign) != 1:
+        return None
+    letters = np.frombuffer(rows, dtype=np.uint8)
+    ends = np.flatnonzero((letters == sign[0]) | (letters == ord("\n")))
+    count = rows.count(b"\n")
+    if len(ends) != count * len(names) or len(rows) == 1 or sign in _FIGURES:
+        return None
+    begins = np.concatenate(([0], ends[:-1] + 1)).reshape(count, -1)
+    stops = ends.reshape(count, -1)
+    if not (letters[stops[:, -1]] == ord("\n")).all() or (stops - begins).min() < 1:
+        return None
+    digits = rows.translate(bytes.maketrans(b"\n" + sign, b",,"), b".-")
+    if b",," in b"," + digits or _longest(digits) > _MOST_DIGITS:
+        return None
+    numbers = np.fromstring(digits, dtype=np.int64, sep=",").reshape(count, -1)
+    return FlatRows(names, rows, letters, begins, stops, numbers)

@@ -120,7 +120,7 @@ class _Quote(_Named):
 
 
 class _Bar(_Named):
-    """One day. Each value is read by itself: a broken one must not cost the other days."""
+    """One day. Each value is read separately: a broken one must not cost the other days."""
 
     date: _Day
     open: object
@@ -231,7 +231,7 @@ class Fmp:
         if nameless and not rows:
             validate(_Named, nameless[0], f"a row of fmp's {fetcher!s}")
         if len(symbols) == 1 and symbols[0] in rows:
-            rows[symbols[0]] += nameless  # each is refused by itself
+            rows[symbols[0]] += nameless  # each is refused separately
         unasked = sorted(rows.keys() - set(symbols))
         of_others = [row for stranger in unasked for row in rows[stranger]] if len(symbols) == 1 else []
         answers = []
@@ -417,7 +417,7 @@ def _quote(quote: _Quote, now: datetime) -> Observation:
 
 
 def _quoted_in(symbol: str) -> str | None:
-    """The currency that the symbol of a pair ends with; None for what is no pair.
+    """The currency that the symbol of a pair ends with; None for other symbols.
 
     Where two endings are currencies, as in `BTCBUSD`, the one that leaves another currency or coin counts.
     """

@@ -1,4 +1,4 @@
-"""Financial Modeling Prep's lists of dividends and splits: documents, and the corporate actions that they tell of.
+"""Financial Modeling Prep's lists of dividends and splits: documents, and their corporate actions.
 
 Their models and what must be true of them. Asking and refusals are in fmp.py. A list has what is announced, too: that
 is a document, and becomes an action when its day has come, since until then its date may move.

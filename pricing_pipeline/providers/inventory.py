@@ -120,7 +120,7 @@ class ListedSlots:
 
     What is not believed of a slot costs that slot: what is stored of it neither changes nor vanishes. A row that names
     no readable id costs its day, because it may be any slot of that day. A row that names no readable day costs the
-    answer, and so does an answer of which no row is believed.
+    answer, and so does an answer without a believed row.
     """
 
     product: Product

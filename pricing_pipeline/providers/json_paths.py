@@ -1,8 +1,7 @@
-"""Paths into an answer: JMESPath expressions that a declaration names, with a bounded cost.
+"""Paths into an answer: JMESPath expressions that a declaration names.
 
-What a path reads is always a part of the answer, never a copy of several parts: the answer bounds its size, and a
-budget its time. Numbers stay as `decode_json` reads them, int or Decimal. What a path means is told
-by declared_answers.py.
+Numbers stay as `decode_json` reads them, int or Decimal: what JMESPath would compute as a float is not allowed. What a
+path means is told by declared_answers.py.
 """
 
 from __future__ import annotations
@@ -17,52 +16,23 @@ from jmespath.exceptions import JMESPathError
 from jmespath.functions import Functions
 from jmespath.visitor import Options, TreeInterpreter
 
-from pricing_pipeline.errors import Misconfigured
-
 MAX_LENGTH = 200
 """Characters of a path."""
-MAX_STEPS = 1_000_000
-"""Steps of all paths on one answer, which take some seconds. Fifty years of bars take 100,000."""
 
 PLACEHOLDER = re.compile(r"\{[a-z]+\}")
-"""A name in braces; in a path it stands for a key or a text: `rates."{quote}"`."""
+"""A name in braces; in a path it stands in a key or a text: `rates."{quote}"`, `"FX{base}{quote}".v`."""
 
 _FUNCTIONS = frozenset(
-    {"contains", "ends_with", "keys", "length", "not_null", "reverse", "starts_with", "values"}
+    {"contains", "ends_with", "join", "keys", "length", "not_null", "reverse", "starts_with", "values"}
 )
-"""Functions that make nothing larger than what they are given, and no number from a text."""
-_NODES = frozenset(
-    {
-        *("and_expression", "comparator", "current", "field", "filter_projection", "flatten"),
-        *("function_expression", "identity", "index", "index_expression", "literal", "not_expression"),
-        *("or_expression", "pipe", "projection", "slice", "subexpression", "value_projection"),
-    }
-)
-_FORBIDDEN = {
-    "multi_select_list": "a list of several values, [a, b]",
-    "multi_select_dict": "a new object, {a: b}",
-    "expref": "a function of a function, &",
-}
+"""Functions that compute no number: JMESPath computes with floats."""
+
+
+_PROJECTIONS = frozenset({"projection", "filter_projection", "value_projection", "flatten"})
 
 
 class UnreadablePath(ValueError):
-    """A path that is no JMESPath, or has a part that could cost more than the answer is long."""
-
-
-class Steps:
-    """The steps that the paths on one answer may still take."""
-
-    def __init__(self, left: int = MAX_STEPS) -> None:
-        self._left = left
-
-    def take(self, path: str, count: int) -> None:
-        """Take steps. Raises Misconfigured when none are left."""
-        self._left -= count
-        if self._left < 0:
-            raise Misconfigured(
-                f"reading the answer takes more than {MAX_STEPS} steps; the path `{path}` was the last. Nothing was "
-                "stored. Write a shorter path, or ask for fewer rows in a call."
-            )
+    """A path that is no JMESPath, or has a part that computes with floats."""
 
 
 class JsonPath:
@@ -73,24 +43,40 @@ class JsonPath:
         self._tree = _checked(text)
         self.placeholders = frozenset(_placeholders(self._tree))
         is_key = self._tree["type"] == "field" and not self.placeholders
-        self._name: str | None = self._tree["value"] if is_key else None
+        self.name: str | None = self._tree["value"] if is_key else None
+        """The key that the path is, if it is only one key."""
+        self._index: int | None = _index(self._tree)
+        self.is_projection = any(node["type"] in _PROJECTIONS for node in _nodes(self._tree))
+        """Whether it leads to a list of all that it finds."""
 
-    def search(self, answer: object, steps: Steps, parts: Mapping[str, str]) -> object:
-        """What the path leads to; None if to nothing. `parts` are the texts for placeholders, by their names.
-
-        Raises Misconfigured when the steps are used up.
-        """
-        if self._name is not None:  # nearly all paths in a row are one key
-            steps.take(self.text, 1)
-            return answer.get(self._name) if isinstance(answer, dict) else None
+    def search(self, answer: object, parts: Mapping[str, str]) -> object:
+        """What the path leads to; None if to nothing. `parts` are the texts for placeholders, by their names."""
+        if self.name is not None:  # nearly all paths in a row are one key
+            return answer.get(self.name) if isinstance(answer, dict) else None
+        if self._index is not None:
+            is_there = isinstance(answer, list) and -len(answer) <= self._index < len(answer)
+            return answer[self._index] if is_there else None  # type: ignore[index]
         try:
-            return _Search(self.text, steps, parts).visit(self._tree, answer)
+            return _Search(parts).visit(self._tree, answer)
         except (
             JMESPathError,
             TypeError,
+            ValueError,
             ArithmeticError,
         ):  # what is not for each other, such as a text and NaN
             return None
+
+    def one(self, answer: object, parts: Mapping[str, str], *, is_xml: bool) -> object:
+        """What the path leads to. If that is a list of matches, or of children in XML, and has one, the one."""
+        found = self.search(answer, parts)
+        if self.is_projection:
+            found = _alone(found)
+        return _alone(found) if is_xml else found
+
+
+def _alone(found: object) -> object:
+    """The only entry of a list that has one; all else as it is."""
+    return found[0] if isinstance(found, list) and len(found) == 1 else found
 
 
 _OPTIONS = Options(custom_functions=Functions())
@@ -99,23 +85,27 @@ _OPTIONS = Options(custom_functions=Functions())
 class _Search(TreeInterpreter):
     """One walk along a path."""
 
-    def __init__(self, path: str, steps: Steps, parts: Mapping[str, str]) -> None:
+    def __init__(self, parts: Mapping[str, str]) -> None:
         super().__init__(_OPTIONS)
-        self._path, self._steps, self._parts = path, steps, parts
-
-    def visit(self, node: Any, *args: Any, **kwargs: Any) -> Any:
-        found = super().visit(node, *args, **kwargs)
-        self._steps.take(self._path, 1 + len(found) // 8 if type(found) is list else 1)
-        return found
+        self._parts = parts
 
     def visit_field(self, node: Any, value: Any) -> Any:
         return value.get(self._filled(node["value"])) if isinstance(value, dict) else None
+
+    def visit_comparator(self, node: Any, value: Any) -> Any:
+        """A list of one is compared as its entry: a child in XML that stands once is such a list."""
+        if node["value"] not in ("eq", "ne"):
+            return super().visit_comparator(node, value)
+        one, other = (_alone(self.visit(child, value)) for child in node["children"])
+        return self.COMPARATOR_FUNC[node["value"]](one, other)
 
     def visit_literal(self, node: Any, value: Any) -> Any:
         return self._filled(node["value"])
 
     def _filled(self, text: Any) -> Any:
-        return self._parts.get(text[1:-1], text) if _is_placeholder(text) else text
+        if not isinstance(text, str) or "{" not in text:
+            return text
+        return PLACEHOLDER.sub(lambda found: self._parts.get(found[0][1:-1], found[0]), text)
 
 
 def _checked(text: str) -> Any:
@@ -138,18 +128,14 @@ def _checked(text: str) -> Any:
 
 def _check(node: Mapping[str, Any]) -> None:
     kind, value = node["type"], node.get("value")
-    if kind not in _NODES:
-        raise UnreadablePath(f"{_FORBIDDEN.get(kind, kind)} is not allowed here")
     if kind == "function_expression" and value not in _FUNCTIONS:
         raise UnreadablePath(
             f"the function {value} is not allowed; those that are: {', '.join(sorted(_FUNCTIONS))}"
         )
-    if kind == "literal" and not isinstance(value, str | int | bool | None):
+    if kind == "literal" and not isinstance(value, str | int | bool | None) and value != []:
         raise UnreadablePath(
-            "a literal is a text, a whole number, true, false or null; no number with a point"
+            "a literal is a text, a whole number, true, false, null or []; no number with a point"
         )
-    if kind == "slice" and 0 in node["children"][2:]:
-        raise UnreadablePath("a slice has a step other than 0")
 
 
 def _nodes(tree: Any) -> Iterator[Mapping[str, Any]]:
@@ -162,9 +148,17 @@ def _nodes(tree: Any) -> Iterator[Mapping[str, Any]]:
 
 def _placeholders(tree: Any) -> Iterator[str]:
     for node in _nodes(tree):
-        if node["type"] in ("field", "literal") and _is_placeholder(node.get("value")):
-            yield node["value"][1:-1]
+        value = node.get("value")
+        if node["type"] in ("field", "literal") and isinstance(value, str):
+            yield from (name[1:-1] for name in PLACEHOLDER.findall(value))
 
 
-def _is_placeholder(value: object) -> bool:
-    return isinstance(value, str) and PLACEHOLDER.fullmatch(value) is not None
+def _index(tree: Any) -> int | None:
+    """The number of a path such as `[4]`, which reads a list."""
+    match tree:
+        case {
+            "type": "index_expression",
+            "children": [{"type": "identity"}, {"type": "index", "value": int(at)}],
+        }:
+            return at
+    return None

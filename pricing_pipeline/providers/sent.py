@@ -1,15 +1,17 @@
-"""Checks of what is sent: keys and User-Agent in the header of every call, and no key anywhere else."""
+"""Checks what is sent: keys and User-Agent where they belong, and no key anywhere else."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
+from urllib.parse import unquote
 
 from pydantic import SecretStr
 
 from pricing_pipeline.errors import SchemaDrift, SettingsError
 from pricing_pipeline.providers.base import Provider, Request, give_key
-from pricing_pipeline.providers.key_echoes import KeyEchoes
+from pricing_pipeline.providers.dialogue import OwnKeys
+from pricing_pipeline.providers.key_echoes import BLOT, KeyEchoes
 
 DEFAULT_KEY_NAME = "default"
 
@@ -42,9 +44,14 @@ def _check_key(provider: Provider, secret: str) -> None:
         )
 
 
-def echoes_of(keys: Iterable[SecretStr]) -> KeyEchoes:
-    """What finds these keys in a text."""
-    return KeyEchoes(key.get_secret_value() for key in keys)
+def echoes_of(
+    keys: Iterable[SecretStr], provider: Provider | None = None, tokens: Iterable[SecretStr] = ()
+) -> KeyEchoes:
+    """What finds these keys, and each part of them, in a text; and the tokens that they have brought."""
+    whole = [key.get_secret_value() for key in keys]
+    own = provider if isinstance(provider, OwnKeys) else None
+    parts: list[str] = [] if own is None else [part for key in whole for part in own.secrets(key)]
+    return KeyEchoes([*whole, *parts, *(token.get_secret_value() for token in tokens)])
 
 
 def check_agent(agent: str | None, echoes: KeyEchoes) -> None:
@@ -56,10 +63,13 @@ def check_agent(agent: str | None, echoes: KeyEchoes) -> None:
 
 
 def holds_key(request: Request, echoes: KeyEchoes) -> bool:
-    """Whether a key is in path, query or body of a request, in any form that is recognized."""
+    """Whether a key, or what has replaced it, is in path, query or body of a request.
+
+    In a URL, any of its characters may be escaped.
+    """
     sent = "\n".join([request.path, *(f"{name}={value}" for name, value in request.params)])
     sent += "" if request.json is None else json.dumps(request.json, ensure_ascii=False)
-    return echoes.blot_text(sent) != sent
+    return any(BLOT.decode() in text or echoes.blot_text(text) != text for text in (sent, unquote(sent)))
 
 
 def lured(provider: str) -> SchemaDrift:

@@ -307,7 +307,7 @@ def system_resolver(host: str, port: int) -> Sequence[str]:
 def _within(exchange: Exchange, resolve: Callable[[], Sequence[str]]) -> Sequence[str]:
     """Run a name resolution that cannot be interrupted (getaddrinfo may take 30 s) inside the deadline.
 
-    A late one is left to end by itself in its daemon thread.
+    A late one is left to end in its daemon thread.
     """
     outcome: list[Sequence[str] | OSError] = []
 

@@ -113,7 +113,7 @@ class _SeriesMeta(Schema):
 
 
 class _Bar(Schema):
-    """One day. Each value is read by itself: a broken one must not cost the other days."""
+    """One day. Each value is read separately: a broken one must not cost the other days."""
 
     datetime: Annotated[str, Field(pattern=_DAY)]
     open: object

@@ -1,7 +1,7 @@
 """The lists of UEX: game versions, terminals, commodities and all prices; and the rows of prices, for uex.py, too.
 
 Every answer is an envelope of status, code, message and data. Amounts are whole numbers; prices mostly are, and had
-fractions in early versions. 0 means that there is none. Times are epoch seconds, and 0 means never. Some rows name a
+fractions in early versions. 0 means none. Times are epoch seconds, and 0 means never. Some rows name a
 quality: a commodity then has a row for each.
 """
 
@@ -311,7 +311,7 @@ def _read_rows(
     make: Callable[[SchemaT, datetime], RowT | None],
     number_of: Callable[[RowT], int],
 ) -> Listed[RowT]:
-    """Each row of a list by itself, equal ones once. Of different ones with one number none is believed.
+    """Each row of a list separately, equal ones once. Different rows with one number are not believed.
 
     Raises SchemaDrift if none can be read, and for an empty list.
     """
@@ -340,7 +340,7 @@ def _read_rows(
 
 def _terminal(row: _TerminalRow, now: datetime) -> Terminal | None:
     if not row.type.startswith("commodity"):
-        return None  # of shops, hangars and refineries there are no prices of commodities
+        return None  # shops, hangars and refineries have no prices of commodities
     name = text_of(row.name)
     if name is None or row.id <= 0:
         raise Implausible(f"terminal {row.id} has no name or number")

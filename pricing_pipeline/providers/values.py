@@ -52,7 +52,7 @@ _LARGEST_VOLUME = 10**18 - 1
 """Coins in small units trade more than 10^15 a day: bitcoin in Iranian rial does."""
 _FAR = 2
 _FIRST_DAY = date(1602, 1, 1)
-"""The exchange of Amsterdam is the oldest. The calendar's first days are no dates to count back from."""
+"""The exchange of Amsterdam is the oldest. One cannot count back from the calendar's first days."""
 CLOCK_TOLERANCE = timedelta(minutes=5)
 """How far a source's clock may run ahead of ours."""
 
@@ -180,7 +180,7 @@ def bar_of(
 
 
 def plain_price(raw: object) -> Decimal | None:
-    """The exact price, or None for whatever is none."""
+    """The exact price, or None for anything else."""
     try:
         return price_of(raw)
     except Implausible:
@@ -201,36 +201,44 @@ def check_range(price: Decimal, high: Decimal | None, low: Decimal | None) -> No
 
 
 _MOST_PLACES = 9
-_PRICES = ("open", "high", "low", "close")
 
 
 def plain_bars(
-    symbol: str, currency: str, rows: FlatRows, window: Window, *, day: str = "date", volume: str = "volume"
+    symbol: str,
+    currency: str,
+    rows: FlatRows,
+    window: Window,
+    *,
+    day: str = "date",
+    close: str = "close",
+    volume: str = "volume",
+    adjustment: Adjustment = Adjustment.RAW,
 ) -> Bars | None:
     """Daily bars by columns, as an answer has them, if all are spelled as nearly all answers are; else None.
 
-    Days are ISO dates in the column `day`; the others are named open, high, low, close and `volume`. What it gives
+    Days are ISO dates in the column `day`; the others are named open, high, low, `close` and `volume`. What it gives
     has passed every check of `price_of`, `volume_of`, `calendar_day` and `check_day` (the window must be over), and
     stands in order, once a day. With nine digits on either side of the point, the four fit 18 at any scale. One odd
     value, and all go the long way.
     """
     import numpy as np
 
-    if not {day, volume, *_PRICES} <= set(rows.names):
+    prices = ("open", "high", "low", close)
+    if not {day, volume, *prices} <= set(rows.names):
         return None
-    ordinals, places = _ordinals(rows, day), len(rows.texts("close")[0].partition(".")[2])
+    ordinals, places = _ordinals(rows, day), len(rows.texts(close)[0].partition(".")[2])
     is_plain = (
         ordinals is not None
         and 0 < places <= _MOST_PLACES
-        and all(_are_decimals(rows, name, places) for name in _PRICES)
-        and rows.count(".") == len(_PRICES) * len(rows)
+        and all(_are_decimals(rows, name, places) for name in prices)
+        and rows.count(".") == len(prices) * len(rows)
         and rows.count("-") == 2 * len(rows)
     )
     if ordinals is None or not is_plain:
         return None
-    opens, highs, lows, closes = (np.ascontiguousarray(rows.numbers(name)) for name in _PRICES)
+    opens, highs, lows, closes = (np.ascontiguousarray(rows.numbers(name)) for name in prices)
     is_sound = (
-        min(prices.min() for prices in (opens, highs, lows, closes)) > 0
+        min(column.min() for column in (opens, highs, lows, closes)) > 0
         and rows.numbers(volume).max() <= _LARGEST_VOLUME
         and _EPOCH.date().toordinal() not in ordinals
         and window.start.toordinal() <= ordinals[0]
@@ -239,8 +247,8 @@ def plain_bars(
     if not is_sound:
         return None
     return Bars(
-        *(symbol, currency, Adjustment.RAW, ordinals, places),
-        *((opens, highs, lows, closes), np.ascontiguousarray(rows.numbers(volume)), rows.texts("close")),
+        *(symbol, currency, adjustment, ordinals, places),
+        *((opens, highs, lows, closes), np.ascontiguousarray(rows.numbers(volume)), rows.texts(close)),
     )
 
 
@@ -275,7 +283,7 @@ def major_unit(currency: str) -> tuple[str, int]:
     """The code of CURRENCIES for `currency`, and the power of ten that turns its quotes into that unit.
 
     Pence sterling (`GBp`) give `("GBP", -2)`; coins that prices are told in (`BTC`, `USDT`) stand for themselves.
-    Raises Implausible for what is no currency.
+    Raises Implausible for an unknown currency.
     """
     if currency in PARTS:
         return PARTS[currency]
@@ -319,7 +327,7 @@ def split_of(symbol: str, day: date, new_shares: Decimal, old_shares: Decimal) -
     Raises Implausible for one that changes nothing, UnconfirmedSplit for one that is too large.
     """
     if new_shares == old_shares:
-        raise Implausible(f"a split of {new_shares:f} for {old_shares:f} is none")
+        raise Implausible(f"a split of {new_shares:f} for {old_shares:f} is impossible")
     kind = SpinOff if _is_spin_off(Fraction(new_shares) / Fraction(old_shares)) else Split
     split = kind(symbol, day, new_shares, old_shares)
     if max(new_shares, old_shares) > _LARGEST_SPLIT * min(new_shares, old_shares):
@@ -334,7 +342,7 @@ _MOST_OLD_SHARES = 100
 def _is_spin_off(shares: Fraction) -> bool:
     """Whether no company splits so: the ratio is what the prices of two days make it, like 1253 for 1000.
 
-    A spin-off lowers the price, so a reverse split is none. Neither is a third or a sixth that was rounded, like 1333
+    A spin-off lowers the price, so a reverse split is not one. Neither is a rounded third or sixth, like 1333
     for 1000.
     """
     is_rounded = abs(shares - Fraction(round(shares * 6), 6)) <= Fraction(1, 2000)
@@ -385,7 +393,7 @@ def check_day(day: date, now: datetime) -> None:
 
 
 NO_CURRENCY = "its answer names no currency"
-"""Begins the quality of a value whose currency its provider should have named. See `judgement.py`."""
+"""Begins the quality of a value whose currency its provider should have named. See judging/answers.py."""
 
 
 def without_currency(row: Observation) -> Observation:
@@ -536,4 +544,5 @@ def merge(answers: Sequence[Answer]) -> Answer:
         gains_told=frozenset().union(*(answer.gains_told for answer in answers)),
         unread={symbol: days for answer in answers for symbol, days in answer.unread.items()},
         unsplit=frozenset().union(*(answer.unsplit for answer in answers)),
+        left_out=sum(answer.left_out for answer in answers),
     )

@@ -27,7 +27,7 @@ from pricing_pipeline.providers.transport import (
 )
 from pricing_pipeline.providers.unpacking import BrokenGzip, UnknownEncoding, UnpackedTooLarge, Unpacker
 
-_HEADERS = ((b"Accept", b"application/json"), (b"Accept-Encoding", b"gzip"))
+_HEADERS = ((b"Accept-Encoding", b"gzip"),)
 
 
 class Wire:
@@ -77,9 +77,11 @@ class Wire:
         self, request: Request, headers: Mapping[str, str], exchange: Exchange, seen: list[int]
     ) -> tuple[Response, bool]:
         target = self._base_path + _target(request)
-        headers = {**dict(request.headers), **headers}
+        headers = {"Accept": "application/json", **dict(request.headers), **headers}
         if request.json is not None:
             headers = {**headers, "Content-Type": "application/json"}
+        elif request.form is not None:
+            headers = {**headers, "Content-Type": "application/x-www-form-urlencoded"}
         sent = [*_HEADERS, *((name.encode(), value.encode()) for name, value in headers.items())]
         with self._transport.send(self._origin, target, sent, _content(request)) as answer:
             seen.append(answer.status)
@@ -141,9 +143,11 @@ def _target(request: Request) -> bytes:
 
 
 def _content(request: Request) -> bytes | None:
-    """The body of a POST, which is empty without `json`; a GET has none."""
+    """The body of a POST, which is empty without `json` and `form`; a GET has none."""
     if request.method == "GET":
         return None
+    if request.form is not None:
+        return urlencode(request.form).encode()
     return b"" if request.json is None else json.dumps(request.json, ensure_ascii=False).encode()
 
 

@@ -77,7 +77,7 @@ class _Outcome(Schema):
 
 
 class _FaultyAnswer(Schema):
-    """An answer that may be an error: in the place of the data, or under `finance` if no endpoint was reached."""
+    """An answer that may be an error: instead of the data, or under `finance` if no endpoint was reached."""
 
     chart: _Outcome | None = None
     spark: _Outcome | None = None

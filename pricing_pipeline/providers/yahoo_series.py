@@ -1,7 +1,7 @@
 """Read Yahoo Finance's answer about one symbol, in a chart or in a batch: its quote, or its daily bars.
 
 Four oddities shape this file:
-- Single values and events are broken at times. Each is read by itself, so that it costs its day, or less, alone.
+- Single values and events are broken at times. Each is read separately, so that it costs at most its day.
 - Prices are binary32 numbers spelled out (129.0399932861328); noise.py finds what they were.
 - Bars are divided by all splits that followed. Those in the answer are undone; if it does not reach the present,
   more may have followed, so its bars stay as they are and are marked as adjusted. Where there was none, `events` is
@@ -153,7 +153,7 @@ def read_series(
     answered: datetime | None,
     now: datetime,
 ) -> Answer:
-    """The quote, or the finished bars of the window's days, or why there is none. Raises SchemaDrift.
+    """The quote, or the finished bars of the window's days, or why it has none. Raises SchemaDrift.
 
     `answered` is when the answer was made, by the provider's own clock.
     """
@@ -226,7 +226,7 @@ class _Chart:
 
 
 def _read(meta: _Meta, series: Series, asked: _Asked) -> _Chart | None:
-    """The chart's days; None if it has none. Days around the window were asked for, too, and are left out."""
+    """The chart's days; None if it has none. The requested days around the window are left out."""
     window, answered, now, what = asked.window, asked.answered, asked.now, asked.what
     lines = _lines(meta, series, what)
     if not lines:
@@ -359,7 +359,7 @@ def _reaches_present(meta: _Meta, days: Collection[date], zone: ZoneInfo, unfini
 
 
 def _check_events(meta: _Meta, series: Series) -> None:
-    """Raise Implausible where the answer names no event, and its own closes tell of one.
+    """Raise Implausible where the answer names no event, although its closes show one.
 
     Funds are not looked at: some of their closes are adjusted by payments that Yahoo names nowhere.
     """
@@ -391,7 +391,7 @@ def _differ(close: object, adjusted: object) -> bool:
     try:
         return a.is_finite() and b.is_finite() and abs(a - b) > abs(a) * _ROUNDED + _LAST_PLACE
     except ArithmeticError:
-        return False  # such a close is refused by itself
+        return False  # such a close is refused separately
 
 
 def _is_number(figure: object) -> TypeGuard[int | Decimal]:

@@ -1,4 +1,4 @@
-"""The events that Yahoo tells beside prices, each read by itself: one broken event costs no other.
+"""The events in Yahoo's price charts, each read separately, so that a broken one costs no other.
 
 They are splits, spin-offs (told as splits), dividends and the capital gains of funds.
 """
@@ -48,7 +48,7 @@ class _Payment(Schema):
 
 
 class Events(Schema):
-    """Each is validated by itself."""
+    """Each is validated separately."""
 
     splits: dict[str, object] = Field(default_factory=dict)
     dividends: dict[str, object] = Field(default_factory=dict)
@@ -152,5 +152,5 @@ def refused(symbol: str, what: str, day: date | None, why: str, text: str) -> Re
 
 
 def meant(raw: object, what: str) -> Decimal:
-    """The price without binary noise. Raises Implausible for what is none."""
+    """The price without binary noise. Raises Implausible if it is not a price."""
     return price_of(without_noise(raw) if isinstance(raw, Decimal) else raw, what)

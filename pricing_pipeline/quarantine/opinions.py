@@ -11,10 +11,8 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from decimal import Decimal
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from uuid import UUID
-
-from sqlalchemy import Connection, Engine, Row
 
 from pricing_pipeline.db.query_loader import query
 from pricing_pipeline.domain.calls import Call
@@ -27,6 +25,9 @@ from pricing_pipeline.providers.dialogue import Pages
 from pricing_pipeline.providers.fetched import Fetched
 from pricing_pipeline.queue import limits
 from pricing_pipeline.queue.pages import BY_HAND_SECONDS, ClaimedPages
+
+if TYPE_CHECKING:
+    from sqlalchemy import Connection, Engine, Row
 
 _NO_CLAIM = UUID(int=0)
 
@@ -150,7 +151,7 @@ def ask(engine: Engine, clients: Mapping[str, ProviderClient], value_id: int, wo
 
 
 def ask_soon(connection: Connection, value_ids: Collection[int]) -> Mapping[int, str]:
-    """Have the next drain ask about quarantined values, as soon as limits allow; returns whom, by value.
+    """Have the next drain ask about quarantined values, as soon as limits allow; returns the provider of each value.
 
     `of` returns the opinions later. Raises UnknownValue, and PricingError for a value that is decided on or about which
     nobody can be asked.

@@ -8,74 +8,52 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from datetime import datetime, timedelta
 from decimal import Decimal
 from functools import partial
+from typing import TYPE_CHECKING
 from uuid import UUID
 
-from sqlalchemy import Connection, Engine
-from sqlalchemy.exc import DBAPIError
-
-from pricing_pipeline.db.errors import is_conflict, is_refusal, reason, transact
+from pricing_pipeline.db.errors import is_conflict, is_refusal, reason, statement_error, transact
 from pricing_pipeline.domain.answers import Answer
 from pricing_pipeline.domain.calls import Call
 from pricing_pipeline.domain.data_types import Fetcher
 from pricing_pipeline.domain.observations import Adjustment, Observation, Observations, Rows
 from pricing_pipeline.domain.windows import Window
 from pricing_pipeline.errors import PricingError, UnknownValue
-from pricing_pipeline.prices import actions, known_values, quarantined_values
-from pricing_pipeline.prices.quarantined_values import Decision, QuarantinedValue
-from pricing_pipeline.quarantine import judgement
+from pricing_pipeline.judging import plausibility
+from pricing_pipeline.judging.knowledge import Verdict
+from pricing_pipeline.prices import actions
+from pricing_pipeline.prices import context as contexts
+from pricing_pipeline.quarantine import quarantined_values
+from pricing_pipeline.quarantine.quarantined_values import Decision, QuarantinedValue
 from pricing_pipeline.registry import calendars, data_type_registry
 from pricing_pipeline.registry.calendars import OpenedDay
-from pricing_pipeline.validation import closed_days, plausibility
-from pricing_pipeline.validation.knowledge import Verdict
+
+if TYPE_CHECKING:
+    from sqlalchemy import Connection, Engine
 
 _LOG = logging.getLogger(__name__)
 _NO_CLAIM = UUID(int=0)
 
 
-def release(engine: Engine, value_id: int, by: str, why: str | None = None) -> Decision:
-    """Release a value: store it exactly as it came, with the provider and call that brought it.
-
-    It enters the history, and is the latest price if none is newer. A pair that was backing off is due at once.
-    """
-    (decision,) = decide(engine, [value_id], "released", by, why)
-    return decision
-
-
-def reject(engine: Engine, value_id: int, by: str, why: str | None = None) -> Decision:
-    """Reject a value for good: if it comes again it is counted, and nobody has to decide again."""
-    (decision,) = decide(engine, [value_id], "rejected", by, why)
-    return decision
-
-
 def decide(
-    engine: Engine, ids: Sequence[int], decision: str, by: str, why: str | None = None
-) -> list[Decision]:
-    """Make values `released` or `rejected`: all of them, or none."""
-    return transact(engine, lambda connection: quarantined_values.decide(connection, ids, decision, by, why))
-
-
-def decide_level(
-    engine: Engine, value_id: int, decision: str, by: str, why: str | None = None
-) -> list[Decision]:
-    """Make a value `released` or `rejected`, and all quarantined values on its level."""
-
-    def work(connection: Connection) -> list[Decision]:
-        return quarantined_values.decide(
-            connection, quarantined_values.level(connection, value_id), decision, by, why
-        )
-
-    return transact(engine, work)
-
-
-def decide_all(
-    engine: Engine, ids: Sequence[int], decision: str, by: str, why: str | None, *, with_levels: bool
+    engine: Engine,
+    ids: Sequence[int],
+    decision: str,
+    by: str,
+    why: str | None = None,
+    *,
+    with_levels: bool = False,
+    is_strict: bool = False,
 ) -> list[Decision]:
     """Make values `released` or `rejected`, with all quarantined values on their levels if so wanted.
 
-    If one of them cannot be, none is: raises UnknownValue for one that is not there, PricingError for the others.
+    A released value is stored exactly as it came, with the provider and call that brought it: it enters the history,
+    and is the latest price if none is newer. A pair that was backing off is due at once. A rejected one that comes
+    again is counted, and nobody has to decide again. With `is_strict` either all are decided on or none: it raises
+    UnknownValue for one that is not there, PricingError for others that cannot be.
     """
 
     def work(connection: Connection) -> list[Decision]:
@@ -84,7 +62,7 @@ def decide_all(
             beside = (quarantined_values.level(connection, value_id) for value_id in wanted)
             wanted = list(dict.fromkeys([*wanted, *(value_id for level in beside for value_id in level)]))
         decisions = quarantined_values.decide(connection, wanted, decision, by, why)
-        for decided in decisions:
+        for decided in decisions if is_strict else ():
             if decided.is_refused(decision):
                 kind = UnknownValue if decided.outcome == "unknown" else PricingError
                 raise kind(
@@ -96,7 +74,7 @@ def decide_all(
 
 
 _WHY_NOT = {
-    "unknown": "there is none of this id",
+    "unknown": "no value has this id",
     "unreadable": "its answer gave no value that could be stored",
     "retired": "its data type is retired",
     "released_already": "it was released already, and is believed now",
@@ -107,7 +85,7 @@ def judge_anew(engine: Engine) -> list[Decision]:
     """Judge quarantined values again: what is known of their instrument's splits or trading days has changed.
 
     Values that a new split explains are stored; repetitions of stored values are rejected; the others keep waiting. A
-    history that came divided by one ratio is fetched once more. Bars of a day that has become a session are stored.
+    history that came divided by one ratio is fetched again. Bars of a day that has become a session are stored.
     Returns the decisions.
     """
     decisions = release_opened_days(engine)
@@ -116,7 +94,7 @@ def judge_anew(engine: Engine) -> list[Decision]:
     for instrument in due:
         try:
             decisions += transact(engine, partial(_judge_instrument, instrument))
-        except DBAPIError as error:
+        except statement_error() as error:
             if is_conflict(error):
                 continue  # the next round judges it
             if not is_refusal(error):
@@ -138,7 +116,7 @@ def release_opened_days(engine: Engine) -> list[Decision]:
     for opened in opened_days:
         try:
             decisions += transact(engine, partial(_release_opened, opened))
-        except DBAPIError as error:
+        except statement_error() as error:
             if is_conflict(error):
                 continue  # the next round releases them
             if not is_refusal(error):
@@ -205,8 +183,9 @@ def _look(connection: Connection, call: Call, observed: Observations) -> Verdict
     # They are judged like an answer that should have named every split of its days.
     first = min(row.observed_at for row in observed).date()
     answer = Answer(observations=observed, actions_since={symbol: first - timedelta(days=1)})
-    known = actions.refined(connection, call, answer, known_values.load(connection, call, observed))
-    about = (known | judgement.with_proofs(connection, call, observed, known))[symbol]
+    known = contexts.known_of(connection, call, answer)
+    # Earlier doubted values are no witnesses: they are what is judged.
+    about = replace((known | contexts.evidence(connection, call, observed, known))[symbol], witnesses=())
     if not (about.anchors or about.stored):
         return Verdict()  # with nothing stored to compare with, they would confirm each other
     times = {row.observed_at for row in observed}
@@ -217,11 +196,7 @@ def _look(connection: Connection, call: Call, observed: Observations) -> Verdict
         if at not in times
     ]
     rows = sorted([*observed, *around], key=lambda row: row.observed_at)
-    verdict = plausibility.judge(about, rows, call.fetcher, is_latest=True)
-    closed = known_values.closed_days(connection, call, observed)
-    verdict = closed_days.doubt_closed_days({symbol: verdict}, closed)[symbol]
-    judgement.believe_released(connection, call, [verdict])
-    return verdict
+    return plausibility.judge(about, rows, call.fetcher, is_latest=True)
 
 
 def _points(rows: Iterable[Observation]) -> set[tuple[datetime, Decimal]]:

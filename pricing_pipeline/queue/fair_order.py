@@ -1,4 +1,4 @@
-"""The order in which providers get the threads of a process: the most urgent work first, and none waits for ever."""
+"""The order in which providers get the threads of a process: the most urgent work first, and none waits forever."""
 
 from __future__ import annotations
 

@@ -9,13 +9,15 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import TypeAdapter, computed_field
-from sqlalchemy import Connection
 
 from pricing_pipeline.db.query_loader import query
 from pricing_pipeline.queue.limits import bytes_words
+
+if TYPE_CHECKING:
+    from sqlalchemy import Connection
 
 _HOURS = 720
 

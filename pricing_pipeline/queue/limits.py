@@ -6,8 +6,7 @@ import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-
-from sqlalchemy import Connection
+from typing import TYPE_CHECKING
 
 from pricing_pipeline.db.query_loader import query
 from pricing_pipeline.domain.answers import FailureKind
@@ -26,6 +25,9 @@ from pricing_pipeline.errors import (
     Unfinished,
     WorkerStopped,
 )
+
+if TYPE_CHECKING:
+    from sqlalchemy import Connection
 
 _KEY_REFUSED_PAUSE = 60.0
 _KINDS: tuple[tuple[type[ProviderError], FailureKind], ...] = (
@@ -285,7 +287,7 @@ def settle(
             "call_id": call_id,
             "outcome": "ok" if receipt.error is None else "failed",
             "error": receipt.error,
-            # Without a task a call neither opens a breaker nor begins an outage. A refused key is nobody's outage.
+            # Without a task a call neither opens a breaker nor begins an outage. A refused key is no outage.
             "kind": receipt.kind if is_owned or receipt.kind is FailureKind.KEY_REFUSED else None,
             "is_owned": is_owned,
             **receipt.parameters,
@@ -305,19 +307,31 @@ def settle_failed(
 ) -> None:
     """Close a failed call that has no task, as `settle` does, and pause the key if it was refused."""
     kind = kind_of(error)
-    kind = kind if kind in _OF_PROVIDER else None
-    status, wire_bytes = getattr(error, "http_status", None), getattr(error, "wire_bytes", 0)
-    shown = error.shown if isinstance(error, Throttled) else None
-    was_sent = getattr(error, "was_sent", True)
-    receipt = Receipt(status, wire_bytes, kind=kind, error=message, shown=shown, was_sent=was_sent)
+    receipt = receipt_of(error, kind if kind in _OF_PROVIDER else None, message)
     settle(connection, call_id, receipt, is_owned=is_owned)
     if isinstance(error, Throttled | KeyRefused):
-        pause = error.retry_after if isinstance(error, Throttled) else _KEY_REFUSED_PAUSE
-        throttle(connection, provider, key_name, pause, message)
+        throttle(connection, provider, key_name, pause_of(error), message)
+
+
+def receipt_of(error: PricingError, kind: FailureKind | None, message: str) -> Receipt:
+    """The receipt of a failed call."""
+    return Receipt(
+        getattr(error, "http_status", None),
+        getattr(error, "wire_bytes", 0),
+        kind=kind,
+        error=message,
+        shown=error.shown if isinstance(error, Throttled) else None,
+        was_sent=getattr(error, "was_sent", True),
+    )
+
+
+def pause_of(error: PricingError) -> float | None:
+    """For how many seconds a key pauses after a refusal; None if its provider does not say."""
+    return error.retry_after if isinstance(error, Throttled) else _KEY_REFUSED_PAUSE
 
 
 def kind_of(error: PricingError) -> FailureKind | None:
-    """The kind of a failed call; None if it is no error of a provider."""
+    """The kind of a failed call; None if the error is not a provider's."""
     return next((kind for cls, kind in _KINDS if isinstance(error, cls)), None)
 
 

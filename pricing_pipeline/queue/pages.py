@@ -8,16 +8,17 @@ from __future__ import annotations
 import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from sqlalchemy import Connection, Engine
-from sqlalchemy.exc import DBAPIError
-
-from pricing_pipeline.db.errors import is_locked, transact
+from pricing_pipeline.db.errors import is_locked, statement_error, transact
 from pricing_pipeline.db.query_loader import query
 from pricing_pipeline.domain.calls import Call, Receipt, boot_seconds, is_late
 from pricing_pipeline.errors import Unfinished, WorkerStopped
 from pricing_pipeline.providers.dialogue import MAX_REQUESTS
 from pricing_pipeline.queue import limits
+
+if TYPE_CHECKING:
+    from sqlalchemy import Connection, Engine
 
 LONGEST_CALL_SECONDS = 300.0
 """How long a call may last, with all its requests: a worker does not renew its lease for longer."""
@@ -111,7 +112,7 @@ class ClaimedPages:
         try:
             with self._engine.begin() as connection:
                 return self._ask(connection, spent)
-        except DBAPIError as error:
+        except statement_error() as error:
             if not is_locked(error):
                 raise
             return None

@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 from uuid import UUID
-
-from sqlalchemy import Connection
 
 from pricing_pipeline.db.engine import driver_rows, is_autocommitting
 from pricing_pipeline.db.query_loader import driver_query, query
@@ -17,6 +15,9 @@ from pricing_pipeline.domain.calls import Call, Receipt, Task, boot_seconds
 from pricing_pipeline.domain.data_types import Fetcher
 from pricing_pipeline.domain.windows import Window
 from pricing_pipeline.errors import UnknownTask
+
+if TYPE_CHECKING:
+    from sqlalchemy import Connection
 
 _WORDS = {
     "retried": "pending again, with all its attempts",
@@ -116,7 +117,7 @@ def finish(
         "is_owned": is_owned,
         **receipt.parameters,
     }
-    ((done, _),) = driver_rows(connection, driver_query("queue.finish"), parameters)
+    ((done,),) = driver_rows(connection, driver_query("queue.finish"), parameters)
     return set(done)
 
 
@@ -198,7 +199,7 @@ def find(connection: Connection, task_id: int) -> Mapping[str, Any]:
     row = connection.execute(query("queue.show"), {"id": task_id}).mappings().one_or_none()
     if row is None:
         raise UnknownTask(
-            f"there is no task {task_id}. Completed ones are kept a week or two; `task list` shows those there are."
+            f"there is no task {task_id}. Completed ones are kept a week or two; `task list` lists them."
         )
     return dict(row)
 

@@ -23,7 +23,7 @@ from pricing_pipeline.errors import (
 from pricing_pipeline.providers.client import ProviderClient
 from pricing_pipeline.providers.fetched import Fetched
 from pricing_pipeline.queue.pages import ClaimedPages
-from pricing_pipeline.refresh import storages
+from pricing_pipeline.refresh import writing
 from pricing_pipeline.refresh.tally import Tally
 
 _LOG = logging.getLogger(__name__)
@@ -35,7 +35,7 @@ def make(engine: Engine, client: ProviderClient, call: Call, pages: ClaimedPages
     Then nothing is settled: the lease returns the tasks.
     """
     try:
-        prepared = storages.prepare(engine, call)
+        prepared = writing.prepare(engine, call)
         if is_late(call.asked_at):
             return NotMade(
                 f"a call to {call.provider} was not made: its worker stood still after the claim, or the database did"

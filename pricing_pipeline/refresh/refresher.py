@@ -46,7 +46,6 @@ from pricing_pipeline.queue.fair_order import FairOrder
 from pricing_pipeline.queue.pages import LONGEST_CALL_SECONDS, ClaimedPages
 from pricing_pipeline.refresh import making, settling
 from pricing_pipeline.refresh.making import with_pages
-from pricing_pipeline.refresh.pace import Pace
 from pricing_pipeline.refresh.tally import Tally
 from pricing_pipeline.registry import data_type_registry
 
@@ -70,7 +69,7 @@ _STOP_SECONDS = 2.0
 """How long a stopping worker waits for its calls in flight; then it returns their tasks."""
 _EXTEND_TASKS_SECONDS = 15.0
 """How often the leases of tasks are extended whose calls take long."""
-_REPORT_AT_LEAST_SECONDS = 160.0
+_REPORT_AT_LEAST_SECONDS = 320.0
 """A drain reports ever less often: its first reports show that it works, and each takes kilobytes."""
 _SETTLED_AT_ONCE = 4
 """How many answers are stored at the same time. One more session would plan all statements for 25 ms, and then
@@ -84,6 +83,22 @@ class _InFlight:
     call: Call
     pages: ClaimedPages
     began: float
+
+
+class Pace:
+    """Lets a loop begin a work again once `seconds` have passed since it last did, by the monotonic clock."""
+
+    def __init__(self, seconds: float) -> None:
+        self._seconds = seconds
+        self._began = float("-inf")
+
+    def begin(self) -> bool:
+        """Begin the work if it is due; returns whether."""
+        now = time.monotonic()
+        if now - self._began < self._seconds:
+            return False
+        self._began = now
+        return True
 
 
 OnProgress = Callable[[Progress], bool | None]  # True = it waits no longer

@@ -1,6 +1,6 @@
 """Settle a call: store its answer and finish its tasks, behind the fence, in one transaction.
 
-refresher.py decides which call is made, and when; storing.py stores an answer. The database decides what a failure
+refresher.py decides which call is made, and when; writing.py writes a judgement. The database decides what a failure
 means to a task (tried again, snoozed, dead); this module only gives each error its kind. If the database refuses an
 answer, it is settled part by part, so that one bad value costs its neighbours nothing.
 """
@@ -12,7 +12,6 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import replace
 from functools import partial
 
 from sqlalchemy import Connection, Engine
@@ -27,19 +26,19 @@ from pricing_pipeline.errors import (
     NotMade,
     PlanRestricted,
     ProviderError,
-    Throttled,
     Unfinished,
     WorkerStopped,
 )
-from pricing_pipeline.prices import known_values, price_writer
+from pricing_pipeline.judging import plausibility
+from pricing_pipeline.judging.answers import judge
+from pricing_pipeline.prices import context as contexts
+from pricing_pipeline.prices import price_writer
 from pricing_pipeline.providers.fetched import Fetched
 from pricing_pipeline.queue import limits, task_queue
-from pricing_pipeline.refresh import storing
+from pricing_pipeline.refresh import writing
 from pricing_pipeline.refresh.tally import Tally
-from pricing_pipeline.validation import plausibility
 
 _LOG = logging.getLogger(__name__)
-_KEY_REFUSED_PAUSE = 60.0
 _LOCKED_PAUSE = 10.0
 """How long tasks wait when another session keeps a lock. A lock that lasts a second may last for minutes."""
 _ANY_TIME: AbstractContextManager[object] = nullcontext()
@@ -147,7 +146,7 @@ def _settle_good(call: Call, fetched: Fetched, connection: Connection) -> Tally 
     statement: until then nobody else calls for these symbols, or the claim is lost.
     """
     observations = fetched.answer.observations
-    known = known_values.load(connection, call, observations)
+    known = contexts.known_values(connection, call, observations)
     verdicts = plausibility.judge_all(known, observations, call.fetcher, is_latest=True)
     for symbol, verdict in verdicts.items():
         newest = known[symbol].newest_at
@@ -180,10 +179,14 @@ def _store_for(
     Returns the ids of the served tasks, which remain to be finished.
     """
     ids = {task.symbol: task.id for task in call.tasks if task.id in owned}
-    stored = storing.store_answer(connection, call, fetched, ids.keys())
-    for (kind, message), symbols in _by_reason(stored.failures).items():
+    context = contexts.load(connection, call, fetched.answer, ids.keys())
+    judged = judge(context)
+    if (proved := contexts.with_evidence(connection, context, judged)) is not None:
+        judged = judge(proved)
+    written = writing.write(connection, judged, fetched)
+    for (kind, message), symbols in _by_reason(written.failures).items():
         task_queue.fail(connection, [ids[symbol] for symbol in symbols], call.claim_token, kind, message)
-    return stored.tally, [ids[symbol] for symbol in sorted(stored.served)]
+    return written.tally, [ids[symbol] for symbol in sorted(written.served)]
 
 
 def _settle_parts(call: Call, fetched: Fetched, connection: Connection) -> tuple[Tally, bool]:
@@ -267,7 +270,8 @@ def _return_all(
 ) -> None:
     """Return all tasks of a call, after a pause: they were not at fault, so it costs no attempt."""
     task_queue.return_tasks(connection, call, kind, str(error), pause=pause)
-    _settle_unless_locked(call, _receipt_of_failure(call, error), connection)
+    receipt = limits.receipt_of(error, _kind_of_error(call, error), str(error))
+    _settle_unless_locked(call, receipt, connection)
 
 
 def _return_locked(call: Call, ids: Sequence[int], connection: Connection) -> None:
@@ -324,14 +328,13 @@ def _fail(call: Call, error: ProviderError, connection: Connection) -> None:
     message = limits.message_of(connection, call.provider, error)
     owned = task_queue.lock_owned(connection, call)
     # The provider's rows are locked after all others: see the order of locks in functions/queue/queue.sql.
-    receipt = replace(_receipt_of_failure(call, error), error=message)
+    receipt = limits.receipt_of(error, _kind_of_error(call, error), message)
     limits.settle(connection, call.id, receipt, is_owned=bool(owned))
     if owned and error.most_symbols is not None:
         limits.heed_batch(connection, call.id, error.most_symbols)
     pause = error.retry_after if isinstance(error, Unfinished) else None
     if owned and kind in (FailureKind.THROTTLED, FailureKind.KEY_REFUSED):
-        retry_after = error.retry_after if isinstance(error, Throttled) else _KEY_REFUSED_PAUSE
-        pause = limits.throttle(connection, call.provider, call.key_name, retry_after, message)
+        pause = limits.throttle(connection, call.provider, call.key_name, limits.pause_of(error), message)
     # In a batch, one symbol may have spoiled the call for the others: they get another try.
     blames_all = kind in (FailureKind.MISCONFIGURED, FailureKind.ENDPOINT_RESTRICTED)
     is_permanent = kind.is_permanent and (len(call.tasks) == 1 or blames_all)
@@ -351,19 +354,6 @@ def _kind_of_error(call: Call, error: ProviderError) -> FailureKind | None:
     if isinstance(error, PlanRestricted) and (len(call.tasks) == 1 or error.is_whole_endpoint):
         return FailureKind.ENDPOINT_RESTRICTED
     return limits.kind_of(error)
-
-
-def _receipt_of_failure(call: Call, error: ProviderError) -> Receipt:
-    kind = _kind_of_error(call, error)
-    shown = error.shown if isinstance(error, Throttled) else None
-    return Receipt(
-        error.http_status,
-        error.wire_bytes,
-        kind=kind,
-        error=str(error),
-        shown=shown,
-        was_sent=error.was_sent,
-    )
 
 
 def _by_reason(failures: Iterable[SymbolFailure]) -> dict[tuple[FailureKind, str], list[str]]:

@@ -10,20 +10,21 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, time
 from enum import StrEnum
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from psycopg import errors
-from sqlalchemy import Connection, Engine
-from sqlalchemy.exc import DBAPIError
 
 from pricing_pipeline.db import arrays
 from pricing_pipeline.db.engine import driver_rows
-from pricing_pipeline.db.errors import reason
+from pricing_pipeline.db.errors import reason, statement_error
 from pricing_pipeline.db.query_loader import driver_query, query
 from pricing_pipeline.domain.windows import span
 from pricing_pipeline.errors import InvalidRange, SessionsNotKnown, UnknownCalendar
 from pricing_pipeline.registry import second_source
 from pricing_pipeline.registry.sessions import Sessions
+
+if TYPE_CHECKING:
+    from sqlalchemy import Connection, Engine
 
 _OWN = frozenset({"FX", "24/7"})
 """Calendars that SQL computes itself."""
@@ -76,7 +77,7 @@ class OpenedDay:
 def extend(engine: Engine, *, again: bool = False) -> Extended:
     """Write the missing sessions of calendars in use, to the end of next year if they are known so far.
 
-    `again` writes all sessions anew: a new version of the library may have corrections. Each is its own transaction. A
+    `again` writes all sessions again: a new version of the library may have corrections. Each is its own transaction. A
     calendar that cannot be built, or that the library does not know, keeps the sessions it has: its instruments follow
     their TTL beyond them, a warning says so, and the other calendars are written.
     """
@@ -91,7 +92,7 @@ def extend(engine: Engine, *, again: bool = False) -> Extended:
                     connection.execute(query("calendars.store_own"), dict(row._mapping))
             else:
                 _extend_exchange(engine, row.calendar, row.from_day, row.to_day, row.known_to)
-        except DBAPIError:
+        except statement_error():
             raise
         # Anything may come out of the rules of sixty countries: NotImplementedError under pandas 3.1, for one.
         except Exception as error:
@@ -290,13 +291,21 @@ def gaps(connection: Connection, data_type: str, symbol: str, first_day: date, l
     parameters = {"data_type": data_type, "symbol": symbol, "first_day": days.start, "last_day": days.end}
     try:
         rows = connection.execute(query("calendars.gaps"), parameters).all()
-    except DBAPIError as error:
+    except statement_error() as error:
         if isinstance(error.orig, errors.ObjectNotInPrerequisiteState):
             raise SessionsNotKnown(reason(error)) from error
         if not isinstance(error.orig, errors.InvalidParameterValue):
             raise
         raise InvalidRange(reason(error)) from error
     return [Gap(row.first_day, row.last_day, row.sessions, GapKind(row.kind), row.detail) for row in rows]
+
+
+def time_zones(connection: Connection, data_type: str, symbols: Sequence[str]) -> dict[str, str]:
+    """The time zone (IANA name) of each symbol's exchange, without those whose exchange or zone is not known."""
+    rows = connection.execute(
+        query("calendars.time_zones"), {"data_type": data_type, "symbols": list(symbols)}
+    )
+    return {row.symbol: row.time_zone for row in rows}
 
 
 def today(connection: Connection) -> date:

@@ -6,15 +6,15 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from datetime import date
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import Connection
-from sqlalchemy.exc import DBAPIError
-
-from pricing_pipeline.db.errors import reason
+from pricing_pipeline.db.errors import reason, statement_error
 from pricing_pipeline.db.query_loader import query
 from pricing_pipeline.domain.data_types import DataType, Fetcher
 from pricing_pipeline.errors import PricingError, UnknownDataType, UnknownSymbol
+
+if TYPE_CHECKING:
+    from sqlalchemy import Connection
 
 
 def active_data_types(connection: Connection) -> list[DataType]:
@@ -78,7 +78,7 @@ def content_of(type_: DataType) -> dict[str, Any]:
 
 
 def about(connection: Connection, data_type: str) -> Mapping[str, Any] | None:
-    """Everything about a data type, active or retired; None when there is none of this name."""
+    """Everything about a data type, active or retired; None for an unknown name."""
     row = connection.execute(query("registry.one"), {"data_type": data_type}).mappings().one_or_none()
     return None if row is None else dict(row)
 
@@ -92,7 +92,7 @@ def change(connection: Connection, data_type: str, changes: Mapping[str, Any]) -
 def set_ttl(
     connection: Connection, data_type: str, ttl_minutes: int | None, background_ttl_minutes: int | None
 ) -> bool:
-    """Change the TTLs of a data type, but for one that is None; False when there is no such type."""
+    """Change the TTLs of a data type that are not None; False when there is no such type."""
     parameters = {
         "data_type": data_type,
         "ttl_minutes": ttl_minutes,
@@ -195,5 +195,5 @@ def add_data_type(
                 "days_ahead": days_ahead,
             },
         )
-    except DBAPIError as error:
+    except statement_error() as error:
         raise PricingError(f"the registry refused data type {data_type!r}: {reason(error)}") from error

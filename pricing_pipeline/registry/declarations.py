@@ -1,6 +1,6 @@
 """Providers by declaration in the database: written by the owner, read by every worker with the registry.
 
-The providers of the code and the declared ones are one family from here on: whoever has a connection asks
+The providers of the code and the declared ones are one family from here on: code with a connection asks
 `known_providers` and not `PROVIDERS`.
 """
 
@@ -9,12 +9,9 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from sqlalchemy import Connection
-from sqlalchemy.exc import DBAPIError
-
-from pricing_pipeline.db.errors import reason
+from pricing_pipeline.db.errors import reason, statement_error
 from pricing_pipeline.db.query_loader import query
 from pricing_pipeline.domain.data_types import Fetcher
 from pricing_pipeline.errors import DeclarationRefused, UnknownProvider
@@ -26,6 +23,9 @@ from pricing_pipeline.providers.declaration_texts import host_of
 from pricing_pipeline.providers.declared import DeclaredProvider
 from pricing_pipeline.registry import provider_rules
 from pricing_pipeline.registry.provider_rules import Limit
+
+if TYPE_CHECKING:
+    from sqlalchemy import Connection
 
 _LOG = logging.getLogger(__name__)
 
@@ -152,10 +152,11 @@ def _write(connection: Connection, declared: Declared) -> None:
     parameters = {"provider": about.name, "host": host_of(about.base_url), "content": declared.text}
     try:
         connection.execute(query("declarations.put_declaration"), parameters)
-    except DBAPIError as error:
+    except statement_error() as error:
         raise DeclarationRefused(f"{reason(error)}. Nothing has changed.") from error
     _write_capabilities(connection, DeclaredProvider(declared))
-    _write_limits(connection, about)
+    if not _keep_plan(connection, about):
+        _write_limits(connection, about)
 
 
 def _write_capabilities(connection: Connection, provider: DeclaredProvider) -> None:
@@ -176,6 +177,21 @@ def _write_capabilities(connection: Connection, provider: DeclaredProvider) -> N
     connection.execute(
         query("declarations.keep_capabilities"), {"provider": provider.name, "fetchers": fetchers}
     )
+
+
+def _keep_plan(connection: Connection, about: Declaration) -> bool:
+    """Whether a plan is in use, whose limits and batches stay. Raises DeclarationRefused if the file has it no more."""
+    name = connection.execute(query("declarations.plan"), {"provider": about.name}).scalar_one_or_none()
+    if name is None:
+        return False
+    if name not in about.plans:
+        raise DeclarationRefused(
+            f"the plan {name} of {about.name} is in use, and the file has it no more. Undo it first: pricing-pipeline "
+            f"provider undo {about.name}. Nothing has changed."
+        )
+    for fetcher, size in about.plans[name].batch.items():
+        provider_rules.change_batch(connection, about.name, fetcher, {"batch_size": size})
+    return True
 
 
 def _write_limits(connection: Connection, about: Declaration) -> None:
@@ -213,7 +229,7 @@ def _dialect(about: Declaration) -> dict[str, object]:
         mode="json",
         by_alias=True,
         exclude_none=True,
-        include={"key", "sandbox", "symbols", "errors", "fetchers"},
+        include={"key", "login", "plans", "sandbox", "symbols", "errors", "fetchers"},
     )
     return {
         ".".join(map(str, place)): value

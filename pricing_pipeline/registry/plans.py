@@ -1,6 +1,7 @@
 """Plans of providers: their limits, batches and data types, and how fresh prices can be with them.
 
-plans.toml holds the figures with their sources. This module reads it, and writes a plan into the registry.
+plans.toml holds the figures of the providers of the code with their sources, and a declaration those of its provider.
+This module reads both, and writes a plan into the registry.
 """
 
 from __future__ import annotations
@@ -12,21 +13,29 @@ from collections.abc import Collection, Mapping, Sequence
 from datetime import date
 from functools import cache
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field
-from sqlalchemy import Connection
 
 from pricing_pipeline.db.query_loader import query
-from pricing_pipeline.errors import UnknownPlan
+from pricing_pipeline.domain.data_types import Fetcher
+from pricing_pipeline.errors import PricingError, UnknownPlan
+from pricing_pipeline.providers import PROVIDERS
+from pricing_pipeline.providers.declaration import Declaration, DeclaredType, endpoints_of
+from pricing_pipeline.providers.declared import DeclaredProvider
 from pricing_pipeline.registry import data_type_registry, provider_rules
+from pricing_pipeline.registry.declarations import provider_named
 from pricing_pipeline.registry.provider_rules import Limit
+
+if TYPE_CHECKING:
+    from sqlalchemy import Connection
 
 _FILE = Path(__file__).with_name("plans.toml")
 SESSION_MINUTES = 405
 """A session of New York, and a quarter of an hour in which its closing prices come."""
 PACED_SHARE = 0.8
 """The share of a day's units that come during trading hours (`pricing.paced_units`)."""
+_DAY = 86_400
 _Positive = Annotated[int, Field(gt=0)]
 
 
@@ -48,10 +57,34 @@ class PlannedLimit(_Strict):
         return f"{self.units} units in {window}"
 
 
+class KnownType(_Strict):
+    """A data type as `type add` would add it."""
+
+    description: str
+    asset_class: str
+    fetcher: str
+    staleness_function: str
+    history_from: date | None = None
+    days_ahead: _Positive | None = None
+
+
 class PlannedType(_Strict):
     """A data type of a plan; `at_least` is the shortest TTL in minutes."""
 
     at_least: _Positive
+    about: KnownType
+
+
+class QuoteCost(_Strict):
+    """The units that a call for quotes costs, and each of its symbols; `batch` symbols fit into one call."""
+
+    per_call: int = 0
+    per_symbol: int = 1
+    batch: _Positive = 1
+
+    def units(self, symbols: int) -> int:
+        """What a quote of each of so many symbols costs."""
+        return math.ceil(symbols / self.batch) * self.per_call + symbols * self.per_symbol
 
 
 class Check(_Strict):
@@ -74,14 +107,15 @@ class Source(_Strict):
 
 
 class Plan(_Strict):
-    """A plan of plans.toml. `asks`: the limits whose units the user has to name."""
+    """A plan. `asks`: the limits whose units the user has to name. `check` is None where no symbol is known to all."""
 
     title: str
     limits: Sequence[PlannedLimit] = ()
     asks: Sequence[str] = ()
     batch: Mapping[str, _Positive] = {}
     types: Mapping[str, PlannedType]
-    check: Check
+    check: Check | None = None
+    quotes: QuoteCost = QuoteCost()
     sources: Sequence[Source] = Field(min_length=1)
 
     def with_limits(self, *, minute: int | None, day: int | None) -> Plan:
@@ -100,24 +134,16 @@ class Plan(_Strict):
 
     def refresh_minutes(self, symbols: int) -> int:
         """How often, in minutes, a quote of each of so many symbols can be fetched while its market trades."""
-        pace = max((symbols / _units_a_minute(limit) for limit in self.limits), default=0.0)
+        units = self.quotes.units(symbols)
+        pace = max((units / _units_a_minute(limit) for limit in self.limits), default=0.0)
         return max(1, math.ceil(pace))
 
 
 def _units_a_minute(limit: PlannedLimit) -> float:
-    if limit.day is not None or (limit.seconds or 0) >= 86_400:
-        return limit.units * PACED_SHARE / SESSION_MINUTES
-    return limit.units * 60 / (limit.seconds or 60)
-
-
-class KnownType(_Strict):
-    """A data type as `type add` would add it."""
-
-    description: str
-    asset_class: str
-    fetcher: str
-    staleness_function: str
-    history_from: date | None = None
+    seconds = limit.seconds or _DAY
+    if seconds >= _DAY:
+        return limit.units * _DAY / seconds * PACED_SHARE / SESSION_MINUTES
+    return limit.units * 60 / seconds
 
 
 class TypeSettings(_Strict):
@@ -170,8 +196,11 @@ class Settings(_Strict):
         return words
 
 
+_NO_TYPES: Mapping[str, KnownType] = {}
+
+
 class Change(NamedTuple):
-    """A setting that a plan has changed: its values before and after, None where there is none."""
+    """A setting that a plan has changed: its values before and after (None = no value)."""
 
     setting: str
     before: str | None
@@ -183,28 +212,78 @@ def _read() -> tuple[dict[str, dict[str, Plan]], dict[str, KnownType]]:
     content: dict[str, Any] = tomllib.loads(_FILE.read_text())
     types = {name: KnownType(**facts) for name, facts in content.pop("types").items()}
     plans = {
-        provider: {name: Plan(**facts) for name, facts in plans.items()}
+        provider: {name: _plan(facts, types) for name, facts in plans.items()}
         for provider, plans in content.items()
     }
     return plans, types
 
 
-def plans_of(provider: str) -> Mapping[str, Plan]:
+def _plan(facts: Mapping[str, Any], known: Mapping[str, KnownType]) -> Plan:
+    types = {name: PlannedType(about=known[name], **type_) for name, type_ in facts["types"].items()}
+    return Plan(**{**facts, "types": types})
+
+
+def plans_of(connection: Connection, provider: str) -> Mapping[str, Plan]:
     """The plans of a provider by name; empty for one that has none."""
-    return _read()[0].get(provider, {})
+    if provider in PROVIDERS:
+        return _read()[0].get(provider, {})
+    known = provider_named(connection, provider)
+    return declared_plans(known.declared.declaration) if isinstance(known, DeclaredProvider) else {}
+
+
+def declared_plans(about: Declaration) -> Mapping[str, Plan]:
+    """The plans in a declaration."""
+    return {
+        name: Plan(
+            title=plan.title,
+            limits=[
+                PlannedLimit(name=limit, units=one.units, seconds=one.seconds, day=one.day)
+                for limit, one in plan.limits.items()
+            ],
+            batch=plan.batch,
+            types={data_type: _planned(data_type, type_) for data_type, type_ in plan.types.items()},
+            check=plan.check and Check(type=plan.check.type, symbol=plan.check.symbol),
+            quotes=_quote_cost(about, plan.batch.get("quote")),
+            sources=[Source(what=f"the declaration of {about.name}")],
+        )
+        for name, plan in about.plans.items()
+    }
+
+
+def _quote_cost(about: Declaration, batch: int | None) -> QuoteCost:
+    asked = about.fetchers.quote
+    if asked is None:
+        return QuoteCost()
+    most = max(endpoint.most for endpoint in endpoints_of(asked).values())
+    return QuoteCost(
+        per_call=asked.units_per_call, per_symbol=asked.units_per_symbol, batch=min(batch or most, most)
+    )
+
+
+def _planned(name: str, declared: DeclaredType) -> PlannedType:
+    is_daily = Fetcher(declared.fetcher) is not Fetcher.QUOTE
+    about = KnownType(
+        description=declared.description,
+        asset_class=declared.asset_class,
+        fetcher=declared.fetcher,
+        staleness_function="is_market_stale" if is_daily else "is_data_stale",
+        history_from=declared.history_from,
+    )
+    return PlannedType(at_least=declared.at_least, about=about)
 
 
 def known_type(name: str) -> KnownType:
-    """A data type of the plans."""
+    """A data type of plans.toml."""
     return _read()[1][name]
 
 
-def plan_of(provider: str, name: str | None) -> tuple[str, Plan]:
+def plan_of(connection: Connection, provider: str, name: str | None) -> tuple[str, Plan]:
     """A plan and its name; without a name the only one. Raises UnknownPlan, which lists them."""
-    plans = plans_of(provider)
+    plans = plans_of(connection, provider)
     if not plans:
         raise UnknownPlan(
-            f"{provider} has no plans in this version. `pricing-pipeline limit set` and `type add` set it up by hand."
+            f"{provider} has no plans. `pricing-pipeline limit set` and `type add` set it up by hand, or `plans` in "
+            "its declaration."
         )
     if name is None and len(plans) == 1:
         name = next(iter(plans))
@@ -224,10 +303,8 @@ def target_of(plan: Plan, symbols: int) -> Settings:
         batch=plan.batch,
         types={
             name: TypeSettings(
-                ttl_minutes=max(type_.at_least, pace)
-                if known_type(name).fetcher == "quote"
-                else type_.at_least,
-                staleness_function=known_type(name).staleness_function,
+                ttl_minutes=max(type_.at_least, pace) if type_.about.fetcher == "quote" else type_.at_least,
+                staleness_function=type_.about.staleness_function,
             )
             for name, type_ in plan.types.items()
         },
@@ -244,7 +321,7 @@ def use(connection: Connection, provider: str, name: str, plan: Plan, symbols: i
     target = target_of(plan, symbols)
     before = _settings(connection, provider, target)
     target = _with_longer_ttls(target, before, _types_of_others(connection, provider))
-    _apply(connection, provider, target)
+    _apply(connection, provider, target, {name: type_.about for name, type_ in plan.types.items()})
     # All plans that serve a type know it as it was before the first of them: the last one to be undone restores that.
     known = connection.execute(query("plans.types_before"), {"provider": provider}).scalar_one()
     content = before.model_dump(mode="json")
@@ -278,7 +355,11 @@ def routes_of_symbols(connection: Connection, provider: str) -> list[tuple[str, 
 
 def _types_of_others(connection: Connection, provider: str) -> set[str]:
     """The data types that the plans of other providers serve."""
-    plans = [plans_of(other).get(name) for other, name in in_use(connection).items() if other != provider]
+    plans = [
+        plans_of(connection, other).get(name)
+        for other, name in in_use(connection).items()
+        if other != provider
+    ]
     return {name for plan in plans if plan is not None for name in plan.types}
 
 
@@ -312,7 +393,9 @@ def _settings(connection: Connection, provider: str, wanted: Settings) -> Settin
     )
 
 
-def _apply(connection: Connection, provider: str, target: Settings) -> None:
+def _apply(
+    connection: Connection, provider: str, target: Settings, known: Mapping[str, KnownType] = _NO_TYPES
+) -> None:
     connection.execute(query("plans.activate"), {"provider": provider, "is_active": target.is_active})
     for limit in provider_rules.limits(connection, provider):
         if limit.key_name is None and limit.name not in target.limits:
@@ -331,19 +414,24 @@ def _apply(connection: Connection, provider: str, target: Settings) -> None:
             changes["batch_from"] = min(target.batch_from[fetcher], size)
         provider_rules.change_batch(connection, provider, fetcher, changes)
     for name, type_ in target.types.items():
-        _apply_type(connection, name, type_)
+        is_new = name in known and data_type_registry.about(connection, name) is None
+        _apply_type(connection, name, type_, known.get(name))
+        if is_new and provider not in PROVIDERS:
+            _take_routes(connection, name)
         if name in target.routes:
             provider_rules.add_route(connection, provider, name, None, None)
         else:
             provider_rules.remove_route(connection, provider, name, None)
 
 
-def _apply_type(connection: Connection, name: str, type_: TypeSettings | None) -> None:
+def _apply_type(
+    connection: Connection, name: str, type_: TypeSettings | None, known: KnownType | None
+) -> None:
     if type_ is None:
         data_type_registry.set_active(connection, name, is_active=False)
         return
-    if data_type_registry.about(connection, name) is None:
-        known = known_type(name)
+    about = data_type_registry.about(connection, name)
+    if known is not None and about is None:
         data_type_registry.add_data_type(
             connection,
             name,
@@ -353,8 +441,25 @@ def _apply_type(connection: Connection, name: str, type_: TypeSettings | None) -
             history_from=known.history_from,
             ttl_minutes=type_.ttl_minutes,
             staleness_function=type_.staleness_function,
+            days_ahead=known.days_ahead,
         )
+    elif known is not None and about is not None:
+        _require_same(name, about, known)
     connection.execute(query("plans.set_type"), {"data_type": name, **type_.model_dump()})
+
+
+def _take_routes(connection: Connection, data_type: str) -> None:
+    """A type that a declaration has named is for its provider: a new type has routes to all that could serve it."""
+    for route in provider_rules.routes(connection, data_type):
+        provider_rules.remove_route(connection, route.provider, data_type, None)
+
+
+def _require_same(name: str, about: Mapping[str, Any], known: KnownType) -> None:
+    if (about["asset_class"], about["fetcher"]) != (known.asset_class, known.fetcher):
+        raise PricingError(
+            f"{name} is a data type of {about['asset_class']} from the fetcher {about['fetcher']} already, and in the "
+            f"plan of {known.asset_class} from {known.fetcher}. Give it another name in the plan. Nothing has changed."
+        )
 
 
 def _changes(before: Settings, after: Settings) -> list[Change]:

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from sqlalchemy import Engine
+from typing import TYPE_CHECKING
 
 from pricing_pipeline.db.query_loader import query
 from pricing_pipeline.errors import SettingsError
 from pricing_pipeline.settings import Settings, kind_asked_for
 
+if TYPE_CHECKING:
+    from sqlalchemy import Engine
+
 
 def require_prices_from(engine: Engine, settings: Settings) -> None:
-    """Check that a database belongs to whom the settings ask; the first who works with it decides.
+    """Check that a database holds prices from the source in the settings; its first worker decides.
 
     Raises SettingsError if it belongs to the other kind. Several hosts share a database, and a home of one of them
     knows nothing of the others.

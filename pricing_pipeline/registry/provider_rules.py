@@ -5,13 +5,15 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-
-from sqlalchemy import Connection
+from typing import TYPE_CHECKING
 
 from pricing_pipeline.db.engine import make_engine
 from pricing_pipeline.db.query_loader import query
 from pricing_pipeline.errors import UnknownRule
 from pricing_pipeline.settings import Settings
+
+if TYPE_CHECKING:
+    from sqlalchemy import Connection
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,15 +38,6 @@ class Limit:
     units: int
     window_seconds: int | None
     day_timezone: str | None
-
-
-@dataclass(frozen=True, slots=True)
-class LimitUse:
-    """The units of a limit that a key has used, and those that it may use."""
-
-    key_name: str
-    used: int
-    units: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,16 +114,8 @@ def limits(connection: Connection, provider: str | None = None) -> list[Limit]:
     return [Limit(**row) for row in rows]
 
 
-def uses_of_limit(connection: Connection, provider: str, name: str) -> list[LimitUse]:
-    """How much of a limit each key of its provider has used in the window that ends now."""
-    rows = connection.execute(
-        query("registry.uses_of_limit"), {"provider": provider, "name": name}
-    ).mappings()
-    return [LimitUse(**row) for row in rows]
-
-
 def set_limit(connection: Connection, limit: Limit) -> bool:
-    """Write a limit. Without a window only its units change; False when there is none of its name then."""
+    """Write a limit. Without a window only its units change; False if there is no limit of this name then."""
     parameters = {
         "provider": limit.provider,
         "name": limit.name,
@@ -223,7 +208,7 @@ def set_caps(
     new_pairs_per_minute: int | None,
     price_alerts_per_user: int | None,
 ) -> None:
-    """Change the caps of users, but for one that is None."""
+    """Change the caps of users that are not None."""
     parameters = {
         "pairs_per_user": pairs_per_user,
         "new_pairs_per_minute": new_pairs_per_minute,

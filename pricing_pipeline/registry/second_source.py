@@ -1,7 +1,7 @@
 """The second source of trading days, the package holidays, and the days on which it contradicts the first.
 
-It knows holidays of 28 exchanges, and no special sessions. It is never believed by itself: whoever is right is shown by
-a correction, or by bars (`pricing.store_disagreements`).
+It knows holidays of 28 exchanges, and no special sessions. It is never believed alone: a correction or bars
+show who is right (`pricing.store_disagreements`).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _WEEKS = (-2, -1, 1, 2)
 
 @dataclass(frozen=True, slots=True)
 class Disagreement:
-    """What the second source says of a day, where the first one says the opposite, and by what name."""
+    """A day on which the second source contradicts the first, and its name for it."""
 
     day: date
     is_open: bool

@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from sqlalchemy import Connection
-
+from pricing_pipeline.db.errors import sentence, statement_error
 from pricing_pipeline.db.query_loader import query
 from pricing_pipeline.errors import PricingError, UnknownRule
 from pricing_pipeline.providers.base import Provider
+from pricing_pipeline.providers.declared import DeclaredProvider
 from pricing_pipeline.providers.spellings import NO_OVERRIDES, spelling_of
 from pricing_pipeline.registry.declarations import known_providers, provider_named
+
+if TYPE_CHECKING:
+    from sqlalchemy import Connection
+
+_MOST_NAMES = 5
+"""How many names of one symbol are told."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +82,46 @@ def give(connection: Connection, provider: str, asset_class: str, symbol: str, s
         if _by_rule(service, asset_class, other).upper() == spelling.upper():
             raise _shared(provider, other, spelling)
     return _spelled(connection, provider, asset_class, symbol, spelling)
+
+
+@dataclass(frozen=True, slots=True)
+class Filled:
+    """What a provider's list has brought: the spellings given, and why others were not, by symbol."""
+
+    given: dict[str, str]
+    left: dict[str, str]
+
+
+def fill(
+    connection: Connection, service: DeclaredProvider, asset_class: str, names: Mapping[str, Sequence[str]]
+) -> Filled:
+    """Have a provider asked for instruments by its own `names` in a list, by ours in capital letters.
+
+    A name in the declaration counts more, and so does a spelling that is there. Two names of one symbol are left to a
+    person.
+    """
+    given, left = dict[str, str](), dict[str, str]()
+    parameters = {"provider": service.name, "asset_class": asset_class, "symbol": ""}
+    for symbol in connection.execute(query("spellings.others"), parameters).scalars().all():
+        part = service.listed_part(symbol, asset_class)
+        if part is None:
+            continue
+        found = names.get(part.upper(), [])
+        if len(found) != 1:
+            several = ", ".join(found[:_MOST_NAMES]) + (" and others" if len(found) > _MOST_NAMES else "")
+            left[symbol] = f"{part} may be {several}" if found else f"{part} is not in the list"
+            continue
+        spelling = service.spell_listed(symbol, asset_class, found[0])
+        try:
+            with connection.begin_nested():
+                give(connection, service.name, asset_class, symbol, spelling)
+        except PricingError as error:
+            left[symbol] = str(error)
+        except statement_error() as error:
+            left[symbol] = sentence(error)
+        else:
+            given[symbol] = spelling
+    return Filled(given, left)
 
 
 def require_free(connection: Connection, asset_class: str, symbols: Collection[str]) -> None:

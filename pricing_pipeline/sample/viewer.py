@@ -31,7 +31,13 @@ def main() -> None:
     engine = make_engine(worker_url(load_settings()), pool_size=1)
     pairs = [(data_type, symbol) for data_type, symbols in WATCHED.items() for symbol in symbols]
     with SubscriptionManager(engine, USER) as manager, manager.watching(*pairs):
-        stop.wait()
+        keep_watching(manager, stop)
+
+
+def keep_watching(manager: SubscriptionManager, stop: threading.Event, every: float = 60.0) -> None:
+    """Watch again what was refused, every so many seconds: a data type may be retired for a while."""
+    while not stop.wait(every):
+        manager.enter(manager.refused)
 
 
 if __name__ == "__main__":

@@ -1,12 +1,15 @@
-"""The shape of one call as all providers of the sandbox share it. Dialects and limits are not here."""
+"""One call as all dialects share it: what was asked, what goes back, and what was charged for it."""
 
 from __future__ import annotations
 
 import json
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Protocol
+from typing import ClassVar
+
+from pricing_pipeline.sandbox.limits import Charge, Plan
 
 JSON = "application/json"
 
@@ -18,27 +21,32 @@ class ProviderCall:
     endpoint: str
     """Path under the provider's root, without the leading slash."""
     params: Mapping[str, str]
-    """Of the query, and of a JSON body that is an object: what is no text in it is here as JSON."""
+    """The parameters of the query, and of a JSON object in the body; values that are not text are JSON."""
     symbols: tuple[str, ...]
     """As the client spelt them, in its order."""
     key: str | None
     now: datetime
     answers: Mapping[str, str] = field(default_factory=dict)
     """Symbols that are to be answered with another symbol's data: a fault somebody asked for."""
-    agent: str = ""
-    """The client's User-Agent."""
+    headers: Mapping[str, str] = field(default_factory=dict)
+    """By names in small letters."""
     method: str = "GET"
 
 
 def fields_of(body: str | bytes) -> dict[str, str]:
-    """The parameters in the body of a POST. A body that is no JSON object is a parameter that no provider has."""
+    """The parameters in the body of a POST; none if it is no JSON object."""
     try:
         fields = json.loads(body)
     except (ValueError, RecursionError):
         fields = None
     if not isinstance(fields, dict):
-        return {"(a body that is no JSON object)": ""}
+        return {}
     return {name: value if isinstance(value, str) else json.dumps(value) for name, value in fields.items()}
+
+
+def listed(text: str) -> tuple[str, ...]:
+    """The parts of a list with commas."""
+    return tuple(part.strip() for part in text.split(",") if part.strip())
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +57,19 @@ class Reply:
     body: bytes
     content_type: str = JSON
     headers: Mapping[str, str] = field(default_factory=dict)
+
+
+def json_reply(value: object, status: int = 200, headers: Mapping[str, str] | None = None) -> Reply:
+    text = json.dumps(value, separators=(",", ":"), ensure_ascii=False)
+    return Reply(status, text.encode(), JSON, headers or {})
+
+
+class Refused(Exception):
+    """A call that the provider does not answer, with what it says instead."""
+
+    def __init__(self, reply: Reply) -> None:
+        super().__init__(reply.body.decode())
+        self.reply = reply
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,24 +85,49 @@ class Admission:
     """Name of the key whose plan was charged; None for providers and calls without a key that is known."""
 
 
-class Provider(Protocol):
-    """One provider's dialect and plan."""
+class Dialect(ABC):
+    """One provider's API, as the accounts behind its keys see it."""
 
-    name: str
+    name: ClassVar[str]
 
+    def __init__(self, plan: Plan | None = None) -> None:
+        self.plan = plan or Plan()
+
+    @abstractmethod
     def read(
         self, endpoint: str, params: Mapping[str, str], headers: Mapping[str, str], now: datetime
     ) -> ProviderCall:
         """Understand a request; never fails, because a provider charges what it cannot answer too."""
 
-    def admit(self, call: ProviderCall) -> Admission:
-        """Check the key and charge the plan."""
+    @abstractmethod
+    def answered(self, call: ProviderCall) -> Reply:
+        """Answer an admitted call. Raises Refused."""
 
     def answer(self, call: ProviderCall) -> Reply:
-        """Answer an admitted call."""
+        """The answer to an admitted call, or what is said instead."""
+        try:
+            return self.answered(call)
+        except Refused as refused:
+            return refused.reply
 
-    def plan(self) -> dict[str, object]:
-        """The limits in force, for people and auditors."""
+    def admit(self, call: ProviderCall) -> Admission:
+        """Check the key and charge the plan."""
+        charge = self.plan.charge(call.key, self.units(call), call.now.timestamp())
+        if charge is None:
+            return Admission(0, self.wrong_key(call))
+        refusal = self.over_limit(charge, call) if charge.exceeds else None
+        return Admission(charge.units, refusal, self.told(charge), refusal is not None, charge.key_name)
 
-    def reset(self) -> None:
-        """Forget what was charged."""
+    def units(self, call: ProviderCall) -> int:
+        """What a call costs, in the units of the plan."""
+        return 1
+
+    def told(self, charge: Charge) -> Mapping[str, str]:
+        """Headers that say what was charged."""
+        return {}
+
+    def wrong_key(self, call: ProviderCall) -> Reply:
+        return Reply(401, b"")
+
+    def over_limit(self, charge: Charge, call: ProviderCall) -> Reply:
+        return Reply(429, b"")

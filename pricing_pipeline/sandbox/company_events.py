@@ -53,6 +53,12 @@ def splits(market: Market, instrument: Instrument, bars: Sequence[Bar]) -> list[
     ]
 
 
+def all_splits(market: Market, instrument: Instrument, last: date) -> list[Split]:
+    """Splits until a day: only recorded days have any, and those are the first ones."""
+    bars = market.final_bars(instrument, instrument.first_day, last)
+    return splits(market, instrument, [bar for bar in bars if bar.recorded is not None])
+
+
 def dividends(market: Market, instrument: Instrument, first: date, last: date) -> list[Payment]:
     """What it pays from `first` to `last`, both included, oldest first."""
     symbol = instrument.key

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import TypeVar
-
-from pydantic import ValidationError
+from pydantic import TypeAdapter, ValidationError
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
@@ -13,6 +10,8 @@ from starlette.routing import Route
 from pricing_pipeline.sandbox.faults import Behaviour
 from pricing_pipeline.sandbox.service import Sandbox
 from pricing_pipeline.sandbox.slots import SlotChange, TourChange
+
+_ONE_OR_MORE = TypeAdapter[Behaviour | list[Behaviour]](Behaviour | list[Behaviour])
 
 
 def control_routes(sandbox: Sandbox) -> list[Route]:
@@ -36,16 +35,17 @@ def control_routes(sandbox: Sandbox) -> list[Route]:
     async def calls(request: Request) -> Response:
         params = request.query_params
         try:
-            since, limit = _whole(params, "since", 0), _whole(params, "limit", 1000)
-        except ValueError as error:
-            return JSONResponse({"error": str(error)}, 400)
+            since, limit = int(params.get("since") or 0), int(params.get("limit") or 1000)
+        except ValueError:
+            return JSONResponse({"error": "since and limit are whole numbers"}, 400)
         return JSONResponse(sandbox.log.calls(params.get("provider") or None, since, limit))
 
     async def stats(request: Request) -> Response:
         seen = sandbox.log.stats()
         return JSONResponse(
             {
-                name: seen.get(name, {"calls": 0, "units": 0}) | {"plan": provider.plan()}
+                name: seen.get(name, {"calls": 0, "units": 0})
+                | {"plan": {"per_minute": provider.plan.per_minute, "per_day": provider.plan.per_day}}
                 for name, provider in sandbox.providers.items()
             }
         )
@@ -55,13 +55,32 @@ def control_routes(sandbox: Sandbox) -> list[Route]:
         return JSONResponse({"status": "reset"})
 
     async def behaviour(request: Request) -> Response:
-        return await _behaviour(sandbox, request)
+        if request.method == "DELETE":
+            sandbox.behaviours.clear()
+        elif request.method == "POST":
+            try:
+                wanted = _ONE_OR_MORE.validate_json(await request.body())
+            except ValidationError as error:
+                return _refused(error)
+            for one in wanted if isinstance(wanted, list) else [wanted]:
+                sandbox.behaviours.add(one)
+        return JSONResponse(sandbox.behaviours.listed())
 
     async def slots(request: Request) -> Response:
-        return await _changed(request, SlotChange, sandbox.tours.change_slots)
+        try:
+            change = SlotChange.model_validate_json(await request.body())
+        except ValidationError as error:
+            return _refused(error)
+        sandbox.tours.change_slots(change)
+        return JSONResponse(change.model_dump())
 
     async def tour(request: Request) -> Response:
-        return await _changed(request, TourChange, sandbox.tours.change_tour)
+        try:
+            change = TourChange.model_validate_json(await request.body())
+        except ValidationError as error:
+            return _refused(error)
+        sandbox.tours.change_tour(change)
+        return JSONResponse(change.model_dump())
 
     return [
         Route("/health", health),
@@ -74,43 +93,7 @@ def control_routes(sandbox: Sandbox) -> list[Route]:
     ]
 
 
-async def _behaviour(sandbox: Sandbox, request: Request) -> Response:
-    if request.method == "DELETE":
-        sandbox.behaviours.clear()
-    elif request.method == "POST":
-        try:
-            body = await request.json()
-            wanted = [
-                Behaviour.model_validate(behaviour)
-                for behaviour in (body if isinstance(body, list) else [body])
-            ]
-        except (ValidationError, ValueError) as error:
-            return _refused(error)
-        for behaviour in wanted:
-            sandbox.behaviours.add(behaviour)
-    return JSONResponse(sandbox.behaviours.listed())
-
-
-_Change = TypeVar("_Change", SlotChange, TourChange)
-
-
-async def _changed(request: Request, kind: type[_Change], change: Callable[[_Change], None]) -> Response:
-    try:
-        wanted = kind.model_validate(await request.json())
-    except (ValidationError, ValueError) as error:
-        return _refused(error)
-    change(wanted)
-    return JSONResponse(wanted.model_dump())
-
-
-def _refused(error: ValueError) -> Response:
-    if isinstance(error, ValidationError):
-        return JSONResponse({"error": error.errors(include_url=False, include_context=False)}, 400)
-    return JSONResponse({"error": f"the body is not JSON: {error}"}, 400)
-
-
-def _whole(params: Mapping[str, str], name: str, usual: int) -> int:
-    text = params.get(name) or str(usual)
-    if not text.isdecimal():
-        raise ValueError(f"{name}={text} is not a whole number")
-    return int(text)
+def _refused(error: ValidationError) -> Response:
+    return JSONResponse(
+        {"error": error.errors(include_url=False, include_context=False, include_input=False)}, 400
+    )

@@ -10,6 +10,7 @@ import random
 import threading
 import zlib
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Literal
 
@@ -22,23 +23,26 @@ PRICE_FIELDS = frozenset(
     | {"original", "retail", "net", "originalPrice"}
     | {"price_buy", "price_sell"}
 )
-_DAYS = frozenset({"date", "datetime"})
-_DAY_LENGTH = 10
 STAMP_FIELDS = frozenset({"timestamp", "last_quote_at", "regularMarketTime", "date_modified"})
+_DAYS = frozenset({"date", "datetime"})
 _PAGE = (
     b"<!DOCTYPE html>\n<html><head><title>Just a moment...</title></head><body>Please wait.</body></html>\n"
 )
-_BROWSER = "Mozilla/5.0 ("
 
 FaultKind = Literal[
     "delay", "hang", "status", "throttle", "truncate", "html", "other_symbol", "stale", "price", "times",
     "ahead", "currency", "crossed", "duplicate", "split", "redirect", "bomb", "drip", "cut", "browsers_only",
     "lost_rows",
 ]  # fmt: skip
+_NEEDS = {
+    "delay": "seconds", "drip": "seconds", "stale": "seconds", "ahead": "seconds", "status": "status",
+    "price": "value", "currency": "value", "other_symbol": "answer", "times": "factor", "split": "factor",
+    "bomb": "factor", "redirect": "location",
+}  # fmt: skip
 
 
 class Behaviour(BaseModel):
-    """One fault: what it does, to which calls, how often. What a kind does not use must stay unset.
+    """One fault: what it does, to which calls, how often.
 
     delay: answer `seconds` later. hang: no answer until the client leaves. status: `status` with `body` as
     text. throttle: 429 with `retry_after` as its Retry-After header, word for word. truncate: half of the
@@ -50,8 +54,8 @@ class Behaviour(BaseModel):
     twice as high. split: prices of the older half of the days times `factor`, as if a split had not been applied.
     redirect: 302 to `location`. bomb: `factor` megabytes of nothing, packed by gzip. drip: the body byte by byte, one
     in `seconds`. cut: the body ends before the length that was announced. browsers_only: 429 in Yahoo's words to
-    clients whose User-Agent is not a browser's. lost_rows: the
-    second half of the rows of a page is missing, and its total is as before.
+    clients whose User-Agent is not a browser's. lost_rows: the second half of the rows of a page is missing, and its
+    total is as before.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -80,12 +84,8 @@ class Behaviour(BaseModel):
 
     @model_validator(mode="after")
     def _has_what_it_needs(self) -> Behaviour:
-        needs, may = _FIELDS[self.kind]
-        present = {name for name in _ALL_FIELDS if getattr(self, name) is not None}
-        if missing := needs - present:
-            raise ValueError(f"{self.kind} needs {', '.join(sorted(missing))}")
-        if surplus := present - needs - may:
-            raise ValueError(f"{self.kind} does not use {', '.join(sorted(surplus))}")
+        if self.kind in _NEEDS and getattr(self, _NEEDS[self.kind]) is None:
+            raise ValueError(f"{self.kind} needs {_NEEDS[self.kind]}")
         return self
 
     def means(self, symbol: str) -> bool:
@@ -99,31 +99,18 @@ class Behaviour(BaseModel):
         )
 
 
-_NONE: frozenset[str] = frozenset()
-_FIELDS: dict[FaultKind, tuple[frozenset[str], frozenset[str]]] = {
-    "delay": (frozenset({"seconds"}), _NONE),
-    "hang": (_NONE, _NONE),
-    "status": (frozenset({"status"}), frozenset({"body"})),
-    "throttle": (_NONE, frozenset({"retry_after", "body"})),
-    "truncate": (_NONE, _NONE),
-    "html": (_NONE, _NONE),
-    "other_symbol": (frozenset({"answer"}), _NONE),
-    "stale": (frozenset({"seconds"}), _NONE),
-    "price": (frozenset({"value"}), _NONE),
-    "times": (frozenset({"factor"}), _NONE),
-    "ahead": (frozenset({"seconds"}), _NONE),
-    "currency": (frozenset({"value"}), _NONE),
-    "crossed": (_NONE, _NONE),
-    "duplicate": (_NONE, _NONE),
-    "split": (frozenset({"factor"}), _NONE),
-    "redirect": (frozenset({"location"}), _NONE),
-    "bomb": (frozenset({"factor"}), _NONE),
-    "drip": (frozenset({"seconds"}), _NONE),
-    "cut": (_NONE, _NONE),
-    "browsers_only": (_NONE, _NONE),
-    "lost_rows": (_NONE, _NONE),
-}
-_ALL_FIELDS = frozenset().union(*(needs | may for needs, may in _FIELDS.values()))
+class _Active:
+    """A fault in force, and how many calls it has hit."""
+
+    def __init__(self, behaviour: Behaviour) -> None:
+        self.behaviour = behaviour
+        self.hits = 0
+        self._random = random.Random(behaviour.seed)  # noqa: S311 - repeatable on purpose
+
+    def draw(self) -> bool:
+        is_hit = self._random.random() < self.behaviour.probability
+        self.hits += is_hit
+        return is_hit
 
 
 class Behaviours:
@@ -144,37 +131,14 @@ class Behaviours:
     def listed(self) -> list[dict[str, object]]:
         """Faults in force, with how many calls each has hit."""
         with self._lock:
-            return [
-                active.behaviour.model_dump(exclude_none=True) | {"hits": active.hits}
-                for active in self._active
-            ]
+            return [one.behaviour.model_dump(exclude_none=True) | {"hits": one.hits} for one in self._active]
 
     def drawn(self, provider: str, call: ProviderCall) -> list[Behaviour]:
         """The faults that this call is to suffer, in the order they were set; each hit is counted."""
-        if not self._active:
-            return []
         with self._lock:
-            hit = [
-                active for active in self._active if active.behaviour.is_for(provider, call) and active.draw()
-            ]
-            self._active = [active for active in self._active if not active.is_spent]
-        return [active.behaviour for active in hit]
-
-
-class _Active:
-    def __init__(self, behaviour: Behaviour) -> None:
-        self.behaviour = behaviour
-        self.hits = 0
-        self._random = random.Random(behaviour.seed)  # noqa: S311 - repeatable on purpose
-
-    @property
-    def is_spent(self) -> bool:
-        return self.behaviour.count is not None and self.hits >= self.behaviour.count
-
-    def draw(self) -> bool:
-        is_hit = self._random.random() < self.behaviour.probability
-        self.hits += is_hit
-        return is_hit
+            hit = [one for one in self._active if one.behaviour.is_for(provider, call) and one.draw()]
+            self._active = [one for one in self._active if one.hits != one.behaviour.count]
+        return [one.behaviour for one in hit]
 
 
 def swapped(behaviours: Iterable[Behaviour], symbols: Iterable[str]) -> dict[str, str]:
@@ -191,62 +155,60 @@ def swapped(behaviours: Iterable[Behaviour], symbols: Iterable[str]) -> dict[str
 def distorted(reply: Reply, behaviours: Iterable[Behaviour], call: ProviderCall) -> Reply:
     """The reply after all faults that change it."""
     for behaviour in behaviours:
-        match behaviour.kind:
-            case "status":
-                reply = Reply(
-                    behaviour.status or 500, (behaviour.body or "").encode(), _type_of(behaviour.body or "")
-                )
-            case "throttle":
-                headers = {} if behaviour.retry_after is None else {"Retry-After": behaviour.retry_after}
-                body = behaviour.body or "Too Many Requests"
-                reply = Reply(429, body.encode(), _type_of(body), headers)
-            case "browsers_only":
-                if not call.agent.startswith(_BROWSER):
-                    reply = Reply(429, b"Edge: Too Many Requests", "text/plain")
-            case "html":
-                reply = Reply(200, _PAGE, "text/html; charset=utf-8")
-            case "truncate":
-                half = reply.body[: len(reply.body) // 2]
-                reply = Reply(reply.status, half, reply.content_type, reply.headers)
-            case "redirect":
-                reply = Reply(302, b"", "text/plain", {"Location": behaviour.location or ""})
-            case "bomb":
-                reply = Reply(
-                    reply.status,
-                    _bomb(behaviour.factor or 1),
-                    reply.content_type,
-                    {"Content-Encoding": "gzip"},
-                )
-            case (
-                "stale"
-                | "ahead"
-                | "price"
-                | "times"
-                | "currency"
-                | "crossed"
-                | "duplicate"
-                | "split"
-                | "lost_rows"
-            ):
-                body_ = _changed_body(reply.body, behaviour, call).encode()
-                reply = Reply(reply.status, body_, reply.content_type, reply.headers)
-            case "delay" | "hang" | "other_symbol" | "drip" | "cut":
-                pass
+        reply = _distorted(reply, behaviour, call)
     return reply
 
 
-def _changed_body(body: bytes, behaviour: Behaviour, call: ProviderCall) -> str:
-    spared = frozenset(symbol for symbol in call.symbols if not behaviour.means(symbol))
-    parsed = _walked(
-        json.loads(body), _change(behaviour), spared, lambda value: _restructured(value, behaviour)
-    )
-    return json.dumps(parsed, separators=(",", ":"), ensure_ascii=False)
+def _distorted(reply: Reply, behaviour: Behaviour, call: ProviderCall) -> Reply:
+    match behaviour.kind:
+        case "delay" | "hang" | "other_symbol" | "drip" | "cut":
+            return reply
+        case "status":
+            body = behaviour.body or ""
+            return Reply(behaviour.status or 500, body.encode(), _type_of(body))
+        case "throttle":
+            headers = {} if behaviour.retry_after is None else {"Retry-After": behaviour.retry_after}
+            body = behaviour.body or "Too Many Requests"
+            return Reply(429, body.encode(), _type_of(body), headers)
+        case "browsers_only":
+            is_browser = call.headers.get("user-agent", "").startswith("Mozilla/5.0 (")
+            return reply if is_browser else Reply(429, b"Edge: Too Many Requests", "text/plain")
+        case "html":
+            return Reply(200, _PAGE, "text/html; charset=utf-8")
+        case "truncate":
+            return replace(reply, body=reply.body[: len(reply.body) // 2])
+        case "redirect":
+            return Reply(302, b"", "text/plain", {"Location": behaviour.location or ""})
+        case "bomb":
+            return replace(reply, body=_bomb(behaviour.factor or 1), headers={"Content-Encoding": "gzip"})
+    return replace(reply, body=_changed_body(reply.body, behaviour, call))
 
 
 def _bomb(megabytes: int) -> bytes:
     packer = zlib.compressobj(9, wbits=31)
     nothing = bytes(1_000_000)
     return b"".join(packer.compress(nothing) for _ in range(megabytes)) + packer.flush()
+
+
+def _changed_body(body: bytes, behaviour: Behaviour, call: ProviderCall) -> bytes:
+    """The body with its fields and rows changed, but for the members of symbols that are not meant.
+
+    A batch's members stand under their symbols (Twelve Data) or in a list and name them (Yahoo, FMP).
+    """
+    spared = {symbol for symbol in call.symbols if not behaviour.means(symbol)}
+    change = _change(behaviour)
+
+    def walked(value: object, name: str = "") -> object:
+        if isinstance(value, dict):
+            if value.get("symbol") in spared:
+                return value
+            fields = _changed_object(value, behaviour)
+            return {key: inner if key in spared else walked(inner, key) for key, inner in fields.items()}
+        if isinstance(value, list):
+            return [walked(inner, name) for inner in _changed_rows(value, behaviour)]
+        return change(name, value)
+
+    return json.dumps(walked(json.loads(body)), separators=(",", ":"), ensure_ascii=False).encode()
 
 
 def _change(behaviour: Behaviour) -> Callable[[str, object], object]:
@@ -256,7 +218,7 @@ def _change(behaviour: Behaviour) -> Callable[[str, object], object]:
         if behaviour.kind in ("stale", "ahead"):
             if name in STAMP_FIELDS and isinstance(value, int):
                 return value + later
-            if name in ("date", "datetime") and isinstance(value, str) and len(value) == _DAY_LENGTH:
+            if name in _DAYS and isinstance(value, str) and len(value) == len("2000-01-01"):
                 spelling = "%d-%m-%Y" if value[2:3] == "-" else "%Y-%m-%d"
                 days = timedelta(days=int(later / 86_400))
                 return (datetime.strptime(value, spelling).date() + days).strftime(spelling)
@@ -273,26 +235,26 @@ def _change(behaviour: Behaviour) -> Callable[[str, object], object]:
     return change
 
 
-def _restructured(value: object, behaviour: Behaviour) -> object:
-    """Whole days, and the prices within one, changed for those kinds that do so."""
-    if isinstance(value, dict):
-        if behaviour.kind == "crossed" and {"high", "low"} <= value.keys():
-            return value | {"high": value["low"], "low": value["high"]}
-        if behaviour.kind == "lost_rows" and isinstance(rows := value.get("items"), list):
-            return value | {"items": rows[: len(rows) // 2]}
-        if behaviour.kind == "split" and {"timestamp", "indicators"} <= value.keys():
-            return value | {"indicators": _half_times(value["indicators"], behaviour.factor or 1)}
-    if (
-        isinstance(value, list)
-        and value
-        and all(isinstance(row, dict) and _DAYS & row.keys() for row in value)
-    ):
-        if behaviour.kind == "duplicate":
-            return [*value, _dearer(value[0], 2)]
-        if behaviour.kind == "split":
-            edge = sorted(map(_day_of, value))[len(value) // 2]
-            return [_dearer(row, behaviour.factor or 1) if _day_of(row) < edge else row for row in value]
+def _changed_object(value: dict[str, object], behaviour: Behaviour) -> dict[str, object]:
+    if behaviour.kind == "crossed" and {"high", "low"} <= value.keys():
+        return value | {"high": value["low"], "low": value["high"]}
+    if behaviour.kind == "lost_rows" and isinstance(rows := value.get("items"), list):
+        return value | {"items": rows[: len(rows) // 2]}
+    if behaviour.kind == "split" and {"timestamp", "indicators"} <= value.keys():
+        return value | {"indicators": _half_times(value["indicators"], behaviour.factor or 1)}
     return value
+
+
+def _changed_rows(rows: list[object], behaviour: Behaviour) -> list[object]:
+    """Whole days changed for those kinds that do so."""
+    days = [row for row in rows if isinstance(row, dict) and _DAYS & row.keys()]
+    if days and len(days) == len(rows):
+        if behaviour.kind == "duplicate":
+            return [*days, _dearer(days[0], 2)]
+        if behaviour.kind == "split":
+            edge = sorted(map(_day_of, days))[len(days) // 2]
+            return [_dearer(row, behaviour.factor or 1) if _day_of(row) < edge else row for row in days]
+    return rows
 
 
 def _half_times(value: object, factor: int) -> object:
@@ -323,33 +285,6 @@ def _times(value: object, factor: int) -> object:
     whole, dot, part = value.partition(".")
     digits = str(int(whole + part) * factor).rjust(len(part) + 1, "0")
     return f"{digits[: len(digits) - len(part)]}{dot}{digits[len(digits) - len(part) :]}"
-
-
-def _walked(
-    value: object,
-    change: Callable[[str, object], object],
-    spared: frozenset[str],
-    restructure: Callable[[object], object],
-    name: str = "",
-) -> object:
-    """The value with its fields changed, but for the members of spared symbols.
-
-    A batch's members stand under their symbols (Twelve Data) or in a list and name them (Yahoo, FMP).
-    """
-    if isinstance(value, dict):
-        if value.get("symbol") in spared:
-            return value
-        value = restructure(value)
-        assert isinstance(value, dict)  # noqa: S101 - for the type checker
-        return {
-            key: inner if key in spared else _walked(inner, change, spared, restructure, key)
-            for key, inner in value.items()
-        }
-    if isinstance(value, list):
-        rows = restructure(value)
-        assert isinstance(rows, list)  # noqa: S101 - for the type checker
-        return [_walked(inner, change, spared, restructure, name) for inner in rows]
-    return change(name, value)
 
 
 def _type_of(body: str) -> str:

@@ -17,14 +17,22 @@ _MOVES = timedelta(days=45)
 _FILED_AFTER = timedelta(days=40)
 _TRADES = ("Software", "Semiconductors", "Banks", "Insurance", "Retail", "Pharmaceuticals")
 _CITIES = (("Springfield", "IL"), ("Riverside", "CA"), ("Salem", "OR"), ("Madison", "WI"))
+_NOTHING = (
+    "generalAndAdministrativeExpenses",
+    "sellingAndMarketingExpenses",
+    "otherExpenses",
+    "netInterestIncome",
+    "interestIncome",
+    "interestExpense",
+    "nonOperatingIncomeExcludingInterest",
+    "totalOtherIncomeExpensesNet",
+    "netIncomeFromDiscontinuedOperations",
+    "otherAdjustmentsToNetIncome",
+    "netIncomeDeductions",
+)
+"""Fields of a statement that are 0."""
 
 Row = dict[str, object]
-
-
-class Digits(str):
-    """A number as it is to be written, digit by digit."""
-
-    __slots__ = ()
 
 
 def shares(symbol: str) -> int:
@@ -43,8 +51,8 @@ def profile(instrument: Instrument) -> Row:
         "cik": _cik(symbol),
         "isin": f"{instrument.venue.country_code}{pick(f'isin:{symbol}', 10**9, 10**10)}",
         "cusip": str(pick(f"cusip:{symbol}", 10**8, 10**9)),
-        "exchangeFullName": instrument.venue.yahoo_name,
-        "exchange": instrument.venue.fmp_code,
+        "exchangeFullName": instrument.venue.name,
+        "exchange": instrument.exchange,
         "industry": trade,
         "website": f"https://www.{instrument.symbol.lower()}.example",
         "description": f"{instrument.name} is made up and deals in {trade.lower()}.",
@@ -61,27 +69,18 @@ def profile(instrument: Instrument) -> Row:
         "beta": _hundredths(pick(f"beta:{symbol}", 20, 220)),
         "lastDividend": _hundredths(pick(f"dividend:{symbol}", 0, 400)),
         "ipoDate": str(instrument.first_day),
-        "defaultImage": False,
-        "isEtf": False,
         "isActivelyTrading": True,
-        "isAdr": False,
-        "isFund": False,
+        **dict.fromkeys(("defaultImage", "isEtf", "isAdr", "isFund"), False),
     }
 
 
 def earnings(symbol: str, today: date) -> list[Row]:
     """Quarterly reports, the newest first: all of the past, and the next two."""
-    reports: list[Row] = []
-    ahead = 0
-    for year in range(FIRST_YEAR, today.year + 2):
-        for quarter in range(4):
-            day = _report_day(symbol, year, quarter, today)
-            is_out = day <= today
-            ahead += not is_out
-            if ahead <= 2:
-                reports.append(_report(symbol, year, quarter, day, today, is_out=is_out, is_next=ahead == 1))
-    reports.reverse()
-    return reports
+    quarters = [(year, quarter) for year in range(FIRST_YEAR, today.year + 2) for quarter in range(4)]
+    days = [(_report_day(symbol, *one, today), *one) for one in quarters]
+    ahead = [one for one in days if one[0] > today]
+    reports = [one for one in days if one[0] <= today] + ahead[:2]
+    return [_report(symbol, *one, today, has_guess=one not in ahead[1:]) for one in reversed(reports)]
 
 
 def statements(symbol: str, today: date, most: int) -> list[Row]:
@@ -98,14 +97,10 @@ def _report_day(symbol: str, year: int, quarter: int, today: date) -> date:
     return guess + shift if guess - _MOVES <= today else guess
 
 
-def _report(
-    symbol: str, year: int, quarter: int, day: date, today: date, *, is_out: bool, is_next: bool
-) -> Row:
-    key = f"{symbol}:{year}:{quarter}"
+def _report(symbol: str, day: date, year: int, quarter: int, today: date, *, has_guess: bool) -> Row:
+    key, is_out = f"{symbol}:{year}:{quarter}", day <= today
     eps, revenue = pick(f"eps:{key}", -50, 500), pick(f"revenue:{key}", 10**9, 10**11)
-    has_guess = is_out or is_next
     return {
-        "symbol": symbol,
         "date": str(day),
         "epsActual": _hundredths(eps) if is_out else None,
         "epsEstimated": _hundredths(eps + pick(f"miss:{key}", -20, 20)) if has_guess else None,
@@ -127,7 +122,6 @@ def _statement(symbol: str, year: int) -> Row:
     filed = _year_end(year) + _FILED_AFTER
     return {
         "date": str(_year_end(year)),
-        "symbol": symbol,
         "reportedCurrency": "USD",
         "cik": _cik(symbol),
         "filingDate": str(filed),
@@ -138,33 +132,23 @@ def _statement(symbol: str, year: int) -> Row:
         "costOfRevenue": cost,
         "grossProfit": revenue - cost,
         "researchAndDevelopmentExpenses": research,
-        "generalAndAdministrativeExpenses": 0,
-        "sellingAndMarketingExpenses": 0,
         "sellingGeneralAndAdministrativeExpenses": spent - research,
-        "otherExpenses": 0,
         "operatingExpenses": spent,
         "costAndExpenses": cost + spent,
-        "netInterestIncome": 0,
-        "interestIncome": 0,
-        "interestExpense": 0,
         "depreciationAndAmortization": wear,
         "ebitda": income + wear,
         "ebit": income,
-        "nonOperatingIncomeExcludingInterest": 0,
         "operatingIncome": income,
-        "totalOtherIncomeExpensesNet": 0,
         "incomeBeforeTax": income,
         "incomeTaxExpense": tax,
         "netIncomeFromContinuingOperations": earned,
-        "netIncomeFromDiscontinuedOperations": 0,
-        "otherAdjustmentsToNetIncome": 0,
         "netIncome": earned,
-        "netIncomeDeductions": 0,
         "bottomLineNetIncome": earned,
         "eps": _hundredths(earned * 100 // shares(symbol)),
         "epsDiluted": _hundredths(earned * 100 // diluted),
         "weightedAverageShsOut": shares(symbol),
         "weightedAverageShsOutDil": diluted,
+        **dict.fromkeys(_NOTHING, 0),
     }
 
 
@@ -176,6 +160,5 @@ def _year_end(year: int) -> date:
     return date(year, 9, 30)
 
 
-def _hundredths(amount: int) -> Digits:
-    sign = "-" if amount < 0 else ""
-    return Digits(f"{sign}{abs(amount) // 100}.{abs(amount) % 100:02d}".rstrip("0").rstrip("."))
+def _hundredths(amount: int) -> float:
+    return amount // 100 if amount % 100 == 0 else amount / 100

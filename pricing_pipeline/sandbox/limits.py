@@ -1,83 +1,103 @@
-"""Counting units against a limit per window of time, as providers do. What a unit is, the dialects decide."""
+"""What a provider allows each key in a minute and in a day. What a unit is, the dialects decide."""
 
 from __future__ import annotations
 
+import re
 from collections import deque
+from dataclasses import dataclass
+from typing import Literal
 
-from pricing_pipeline.sandbox.settings import MOST_KEYS
+MINUTE, DAY = 60, 86_400
 
 
-class UnitWindow:
-    """Units used in the current window: a calendar one (aligned to the epoch, hence to UTC) or a sliding one.
+class CalendarWindow:
+    """Units in the current minute or day of UTC. Times are epoch seconds."""
 
-    Times are epoch seconds and must not go back by more than one window. `limit` None only counts.
-    """
-
-    def __init__(self, limit: int | None, seconds: int, *, sliding: bool = False) -> None:
-        self.limit = limit
-        self.seconds = seconds
-        self._sliding = sliding
-        self.reset()
-
-    def reset(self) -> None:
-        self._used = 0
-        self._bucket = 0
-        self._events: deque[tuple[float, int]] = deque()
-
-    def used(self, now: float) -> int:
-        """Units charged in the window that `now` lies in."""
-        if self._sliding:
-            while self._events and self._events[0][0] <= now - self.seconds:
-                self._used -= self._events.popleft()[1]
-        elif (bucket := int(now // self.seconds)) != self._bucket:
-            self._bucket, self._used = bucket, 0
-        return self._used
+    def __init__(self, seconds: int) -> None:
+        self._seconds = seconds
+        self._number = self._used = 0
 
     def charge(self, units: int, now: float) -> int:
         """Add units, whether or not they fit, and return what is used with them."""
-        self._used = self.used(now) + units
-        if self._sliding and units:
-            self._events.append((now, units))
+        if (number := int(now // self._seconds)) != self._number:
+            self._number, self._used = number, 0
+        self._used += units
         return self._used
 
-    def is_over(self, used: int) -> bool:
-        return self.limit is not None and used > self.limit
 
-    def left(self, used: int) -> int | None:
-        """Units that still fit, or None without a limit."""
-        return None if self.limit is None else max(self.limit - used, 0)
+class SlidingWindow:
+    """Units in the last so many seconds, and the most there ever were. Times must not go back."""
 
-
-class KeyWindows:
-    """A sliding minute for each key, as of an account of its own. Too many keys are refused like wrong ones."""
-
-    def __init__(self, calls_per_minute: int | None) -> None:
-        self._limit = calls_per_minute
-        self._windows: dict[str, UnitWindow] = {}
-
-    def of(self, key_name: str) -> UnitWindow | None:
-        """The minute of a key; None when there are too many keys."""
-        if key_name not in self._windows and len(self._windows) < MOST_KEYS:
-            self._windows[key_name] = UnitWindow(self._limit, 60, sliding=True)
-        return self._windows.get(key_name)
-
-    def reset(self) -> None:
-        self._windows.clear()
-
-
-class WorstWindow:
-    """The most units in any sliding window of some length so far, counted as calls arrive."""
-
-    def __init__(self, seconds: float) -> None:
+    def __init__(self, seconds: int) -> None:
         self._seconds = seconds
-        self._events: deque[tuple[float, int]] = deque()
-        self._used = 0
-        self.worst = 0
+        self._charges: deque[tuple[float, int]] = deque()
+        self._used = self.worst = 0
 
-    def add(self, at: float, units: int) -> None:
-        """Count units at a monotonic time. The window holds what is younger than its length."""
-        while self._events and self._events[0][0] <= at - self._seconds:
-            self._used -= self._events.popleft()[1]
-        self._events.append((at, units))
+    def charge(self, units: int, now: float) -> int:
+        """Likewise."""
+        while self._charges and self._charges[0][0] <= now - self._seconds:
+            self._used -= self._charges.popleft()[1]
+        self._charges.append((now, units))
         self._used += units
         self.worst = max(self.worst, self._used)
+        return self._used
+
+
+@dataclass(frozen=True, slots=True)
+class Charge:
+    """What a call cost, what its key has used with it, and which limit that exceeds."""
+
+    key_name: str | None
+    units: int
+    in_minute: int
+    in_day: int
+    exceeds: Literal["minute", "day"] | None
+
+
+class Plan:
+    """Limits for each key: the secret, or the secret with `-NAME` behind it. Without a secret anybody may call."""
+
+    def __init__(
+        self,
+        secret: str | None = None,
+        per_minute: int | None = None,
+        per_day: int | None = None,
+        *,
+        is_sliding: bool = False,
+    ) -> None:
+        self.per_minute, self.per_day = per_minute, per_day
+        self._secret = secret
+        self._window = SlidingWindow if is_sliding else CalendarWindow
+        self.reset()
+
+    def reset(self) -> None:
+        """Forget what was charged."""
+        self._windows: dict[str | None, tuple[CalendarWindow | SlidingWindow, CalendarWindow]] = {}
+
+    def charge(self, key: str | None, units: int, now: float) -> Charge | None:
+        """Charge a call, also one that is then refused. None if the key is wrong."""
+        name = None if self._secret is None else key_name(key, self._secret)
+        if self._secret is not None and name is None:
+            return None
+        if name not in self._windows:
+            self._windows[name] = self._window(MINUTE), CalendarWindow(DAY)
+        minute, day = self._windows[name]
+        in_minute, in_day = minute.charge(units, now), day.charge(units, now)
+        exceeds: Literal["minute", "day"] | None = None
+        if units and self.per_day is not None and in_day > self.per_day:
+            exceeds = "day"
+        elif units and self.per_minute is not None and in_minute > self.per_minute:
+            exceeds = "minute"
+        return Charge(name, units, in_minute, in_day, exceeds)
+
+    def left_in_minute(self, charge: Charge) -> int | None:
+        """Units that still fit; None without a limit."""
+        return None if self.per_minute is None else max(self.per_minute - charge.in_minute, 0)
+
+
+def key_name(given: str | None, secret: str) -> str | None:
+    """`default` for the secret itself, NAME for the secret with -NAME behind it, None for anything else."""
+    if given == secret:
+        return "default"
+    further = re.fullmatch(re.escape(secret) + "-([a-z0-9][a-z0-9_-]{0,47})", given or "")
+    return further[1] if further else None

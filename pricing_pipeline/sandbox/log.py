@@ -7,7 +7,6 @@ they end.
 from __future__ import annotations
 
 import hashlib
-import json
 import threading
 import time
 from collections import deque
@@ -15,12 +14,9 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from itertools import takewhile
-from pathlib import Path
-from typing import TextIO
 
-from pricing_pipeline.errors import SettingsError
 from pricing_pipeline.sandbox.calls import ProviderCall
-from pricing_pipeline.sandbox.limits import WorstWindow
+from pricing_pipeline.sandbox.limits import SlidingWindow
 
 _DAYS = (
     ("start_date", "end_date"),
@@ -31,9 +27,7 @@ _DAYS = (
     ("startDateTime", "endDateTime"),
 )
 """What the dialects call the first and the last day of a history."""
-
-WINDOWS = (1, 60)
-"""Lengths in seconds of the sliding windows whose worst load is kept."""
+_MOST_CALLS = 200_000
 
 
 @dataclass(slots=True)
@@ -67,45 +61,46 @@ class CallRecord:
     milliseconds: float | None = None
 
 
-@dataclass(slots=True)
 class _Totals:
-    calls: int = 0
-    units: int = 0
-    refused: int = 0
-    bytes: int = 0
+    """Sums over all calls of a provider, and the most units in any sliding window of 1 s and 60 s."""
+
+    def __init__(self) -> None:
+        self.calls = self.units = self.refused = self.bytes = 0
+        self.second, self.minute = SlidingWindow(1), SlidingWindow(60)
+
+    def add(self, record: CallRecord) -> None:
+        self.calls += 1
+        self.units += record.units
+        self.refused += record.refused
+        for window in (self.second, self.minute):
+            window.charge(record.units, record.monotonic)
+
+    def shown(self) -> dict[str, int]:
+        return {
+            "calls": self.calls,
+            "units": self.units,
+            "refused": self.refused,
+            "bytes": self.bytes,
+            "worst_units_in_1s": self.second.worst,
+            "worst_units_in_60s": self.minute.worst,
+        }
 
 
 class CallLog:
-    """Keeps the last `memory` calls, totals over all, and a file of JSON lines if asked.
+    """Keeps the last `memory` calls, and totals over all."""
 
-    Raises SettingsError when the file cannot be opened.
-    """
-
-    def __init__(
-        self, memory: int, path: Path | None = None, monotonic: Callable[[], float] = time.monotonic
-    ) -> None:
+    def __init__(self, memory: int = _MOST_CALLS, monotonic: Callable[[], float] = time.monotonic) -> None:
         self._monotonic = monotonic
         self._lock = threading.Lock()
         self._calls: deque[CallRecord] = deque(maxlen=memory)
-        self._file: TextIO | None = None
-        if path is not None:
-            try:
-                path.parent.mkdir(parents=True, exist_ok=True)
-                self._file = path.open("a", encoding="utf-8", buffering=1)
-            except OSError as error:
-                raise SettingsError(
-                    f"the sandbox cannot write its log {path}: {error.strerror}. "
-                    "Choose another file with --log."
-                ) from error
         self.reset()
 
     def reset(self) -> None:
-        """Forget all calls and totals; the file keeps what it has. Numbers begin at 1 again."""
+        """Forget all calls and totals. Numbers begin at 1 again."""
         with self._lock:
             self._calls.clear()
             self._seq = 0
             self._totals: dict[str, _Totals] = {}
-            self._worst: dict[str, dict[int, WorstWindow]] = {}
 
     def begin(
         self, provider: str, call: ProviderCall, units: int, *, refused: bool, key_name: str | None = None
@@ -128,13 +123,7 @@ class CallLog:
                 refused=refused,
             )
             self._calls.append(record)
-            totals = self._totals.setdefault(provider, _Totals())
-            totals.calls += 1
-            totals.units += units
-            totals.refused += refused
-            worst = self._worst.setdefault(provider, {seconds: WorstWindow(seconds) for seconds in WINDOWS})
-            for window in worst.values():
-                window.add(record.monotonic, units)
+            self._totals.setdefault(provider, _Totals()).add(record)
         return record
 
     def end(self, record: CallRecord, status: int | None, sent: int) -> None:
@@ -144,8 +133,6 @@ class CallLog:
         with self._lock:
             if totals := self._totals.get(record.provider):
                 totals.bytes += sent
-            if self._file is not None:
-                self._file.write(json.dumps(asdict(record)) + "\n")
 
     def calls(
         self, provider: str | None = None, since: int = 0, limit: int = 1000
@@ -157,20 +144,9 @@ class CallLog:
         return [asdict(record) for record in records[::-1][:limit]]
 
     def stats(self) -> dict[str, dict[str, int]]:
-        """Totals for each provider, and the most units in any sliding window of 1 s and 60 s."""
+        """Totals by provider."""
         with self._lock:
-            return {
-                provider: asdict(totals)
-                | {
-                    f"worst_units_in_{seconds}s": window.worst
-                    for seconds, window in self._worst[provider].items()
-                }
-                for provider, totals in self._totals.items()
-            }
-
-    def close(self) -> None:
-        if self._file is not None:
-            self._file.close()
+            return {provider: totals.shown() for provider, totals in self._totals.items()}
 
 
 def fingerprint(key: str | None) -> str | None:

@@ -28,7 +28,6 @@ class Quote(NamedTuple):
     """The state of one instrument at one second. Stamps are epoch seconds."""
 
     day: date
-    opened_at: int
     stamped_at: int
     is_open: bool
     open: int
@@ -43,21 +42,13 @@ class Quote(NamedTuple):
     year_high: int
 
 
-class Slice(NamedTuple):
-    """A bar within a day, that began at epoch second `start`."""
+class _State(NamedTuple):
+    """What all quotes of one instrument on one day need.
 
-    start: int
-    open: int
-    high: int
-    low: int
-    close: int
-    volume: int
+    Its price moves from `open` over two extremes to `close`; times are in seconds since opening.
+    """
 
-
-class _Path(NamedTuple):
-    """How the price moves within one day: from `open` over two extremes to `close`, in seconds since
-    opening."""
-
+    day: date
     opened_at: int
     length: int
     open: int
@@ -71,13 +62,6 @@ class _Path(NamedTuple):
     noise: int
     tick: int
     salt: int
-
-
-class _State(NamedTuple):
-    """What all quotes of one instrument on one day need."""
-
-    day: date
-    path: _Path
     volume: int
     previous_close: int
     week_ago_close: int
@@ -91,7 +75,7 @@ class Market:
 
     def __init__(self, seed: int, hours: Literal["always", "exchange"] = "always") -> None:
         self._seed = seed
-        self._always = hours == "always"
+        self.is_always_open = hours == "always"
         self._series = lru_cache(_SERIES_KEPT)(lambda instrument: Series(instrument, seed))
         self._days: dict[str, tuple[date, _State]] = {}
 
@@ -134,21 +118,19 @@ class Market:
     def quote(self, instrument: Instrument, now: datetime) -> Quote:
         """The latest price and the day around it. The instrument must be listed."""
         state = self._day(instrument, now)
-        path = state.path
-        elapsed = int(now.timestamp()) - path.opened_at
-        is_open = elapsed < path.length
-        elapsed = min(elapsed, path.length)
-        high, low = _extremes(path, elapsed)
+        elapsed = int(now.timestamp()) - state.opened_at
+        is_open = elapsed < state.length
+        elapsed = min(elapsed, state.length)
+        high, low = _extremes(state, elapsed)
         return Quote(
             day=state.day,
-            opened_at=path.opened_at,
-            stamped_at=path.opened_at + elapsed,
+            stamped_at=state.opened_at + elapsed,
             is_open=is_open,
-            open=path.open,
+            open=state.open,
             high=high,
             low=low,
-            close=_price(path, elapsed),
-            volume=state.volume * elapsed // path.length,
+            close=_price(state, elapsed),
+            volume=state.volume * elapsed // state.length,
             previous_close=state.previous_close,
             week_ago_close=state.week_ago_close,
             average_volume=state.average_volume,
@@ -156,32 +138,10 @@ class Market:
             year_high=max(state.year_high, high),
         )
 
-    def slices(
-        self, instrument: Instrument, seconds: int, first: datetime, last: datetime, most: int, now: datetime
-    ) -> list[Slice]:
-        """Bars of `seconds` length that began from `first` to `last`, the newest `most`, oldest first."""
-        series = self._series(instrument)
-        last = min(last, now)
-        day = last.astimezone(instrument.zone).date()
-        end = max(first.astimezone(instrument.zone).date(), instrument.first_day)
-        begin_at, last_at, now_at = int(first.timestamp()), int(last.timestamp()), int(now.timestamp())
-        newest_first: list[Slice] = []
-        while day >= end and len(newest_first) < most:
-            if series.is_trading_day(day):
-                path, volume = self._trading_path(instrument, day)
-                count = path.length // seconds
-                for index in range(min(count - 1, (last_at - path.opened_at) // seconds), -1, -1):
-                    start = path.opened_at + index * seconds
-                    if start < begin_at or len(newest_first) == most:
-                        break
-                    newest_first.append(_slice(path, index * seconds, seconds, now_at, volume // count))
-            day -= timedelta(days=1)
-        newest_first.reverse()
-        return newest_first
-
     def _day(self, instrument: Instrument, now: datetime) -> _State:
+        """The day that quotes are of: today, or the last one that has begun."""
         day = now.astimezone(instrument.zone).date()
-        if not self._always and now < self.session(instrument, day)[0]:
+        if not self.is_always_open and now < self.session(instrument, day)[0]:
             day -= timedelta(days=1)
         key = f"{instrument.kind}:{instrument.key}"
         known = self._days.get(key)
@@ -195,43 +155,25 @@ class Market:
 
     def _make_day(self, instrument: Instrument, day: date) -> _State:
         series = self._series(instrument)
-        if not self._always and not series.is_trading_day(day):
+        if not self.is_always_open and not series.is_trading_day(day):
             day = series.trading_day_before(day)
         earlier = series.before(day, _YEAR_OF_DAYS)
         if series.is_trading_day(day):
-            path, volume = self._trading_path(instrument, day)
+            ((_, prices, _),) = series.between(day, day)
         else:
-            path, volume = self._idle_path(instrument, day, earlier[-1].close), 0
-        before = [bar.close for bar in earlier[-7:]] or [path.open]
-        volumes = [bar.volume for bar in earlier[-_VOLUME_DAYS:]] or [volume]
-        return _State(
-            day=day,
-            path=path,
-            volume=volume,
-            previous_close=before[-1],
-            week_ago_close=before[0],
-            average_volume=sum(volumes) // len(volumes),
-            year_low=min([bar.low for bar in earlier], default=path.open),
-            year_high=max([bar.high for bar in earlier], default=path.open),
-        )
-
-    def _trading_path(self, instrument: Instrument, day: date) -> tuple[_Path, int]:
-        (bar,) = self._series(instrument).between(day, day)
-        return self._path(instrument, day, bar.prices), bar.prices.volume
-
-    def _idle_path(self, instrument: Instrument, day: date, close: int) -> _Path:
-        """A day without trading while the market is declared open: the price idles around its last close."""
-        reach = close // 250
-        return self._path(instrument, day, Day(close, close + reach, close - reach, close, 0))
-
-    def _path(self, instrument: Instrument, day: date, prices: Day) -> _Path:
+            # The market is declared open without trading: the price idles around its last close.
+            close = earlier[-1].close
+            prices = Day(close, close + close // 250, close - close // 250, close, 0)
         opening, closing = self.session(instrument, day)
         length = int((closing - opening).total_seconds())
         key = f"{self._seed}:{instrument.kind}:{instrument.key}:{day}"
-        opened, high, low, close, _ = prices
+        opened, high, low, close, volume = prices
         # A rising day usually dips first, and the other way round.
         first, second = (low, high) if close >= opened else (high, low)
-        return _Path(
+        before = [bar.close for bar in earlier[-7:]] or [opened]
+        volumes = [bar.volume for bar in earlier[-_VOLUME_DAYS:]] or [volume]
+        return _State(
+            day=day,
             opened_at=int(opening.timestamp()),
             length=length,
             open=opened,
@@ -245,11 +187,17 @@ class Market:
             noise=(high - low) // 16,
             tick=instrument.tick,
             salt=pick(key, 0, 1 << 32),
+            volume=volume,
+            previous_close=before[-1],
+            week_ago_close=before[0],
+            average_volume=sum(volumes) // len(volumes),
+            year_low=min([bar.low for bar in earlier], default=opened),
+            year_high=max([bar.high for bar in earlier], default=opened),
         )
 
     def session(self, instrument: Instrument, day: date) -> tuple[datetime, datetime]:
         """When the day's trading opens and closes."""
-        if instrument.kind is Kind.EQUITY and not self._always:
+        if instrument.kind is Kind.EQUITY and not self.is_always_open:
             return _hours(instrument.venue, day)
         return _whole_day(instrument.zone, day)
 
@@ -271,51 +219,35 @@ def _whole_day(zone: ZoneInfo, day: date) -> tuple[datetime, datetime]:
     return opening.astimezone(UTC), closing.astimezone(UTC)
 
 
-def _line(path: _Path, elapsed: int) -> int:
+def _line(state: _State, elapsed: int) -> int:
     """The price without noise: straight lines between opening, the two extremes and close."""
-    if elapsed < path.first_at:
-        return path.open + (path.first - path.open) * elapsed // path.first_at
-    if elapsed < path.second_at:
-        done, whole = elapsed - path.first_at, path.second_at - path.first_at
-        return path.first + (path.second - path.first) * done // whole
-    done, whole = elapsed - path.second_at, path.length - path.second_at
-    return path.second + (path.close - path.second) * done // whole
+    if elapsed < state.first_at:
+        return state.open + (state.first - state.open) * elapsed // state.first_at
+    if elapsed < state.second_at:
+        done, whole = elapsed - state.first_at, state.second_at - state.first_at
+        return state.first + (state.second - state.first) * done // whole
+    done, whole = elapsed - state.second_at, state.length - state.second_at
+    return state.second + (state.close - state.second) * done // whole
 
 
-def _price(path: _Path, elapsed: int) -> int:
+def _price(state: _State, elapsed: int) -> int:
     """The price `elapsed` seconds after opening; the last one of a day is its close."""
-    if elapsed >= path.length:
-        return path.close
-    noise = path.noise
-    shake = crc32((path.opened_at + elapsed).to_bytes(6, "big"), path.salt) % (2 * noise + 1) - noise
-    price = max(path.low, min(path.high, _line(path, elapsed) + shake))
-    return price - price % path.tick
+    if elapsed >= state.length:
+        return state.close
+    noise = state.noise
+    shake = crc32((state.opened_at + elapsed).to_bytes(6, "big"), state.salt) % (2 * noise + 1) - noise
+    price = max(state.low, min(state.high, _line(state, elapsed) + shake))
+    return price - price % state.tick
 
 
-def _extremes(path: _Path, elapsed: int) -> tuple[int, int]:
+def _extremes(state: _State, elapsed: int) -> tuple[int, int]:
     """High and low of the day so far: they never shrink, always hold the price, and end at the bar's own."""
-    if elapsed >= path.length:
-        return path.high, path.low
-    seen = [path.open, _line(path, elapsed)]
-    if elapsed >= path.first_at:
-        seen.append(path.first)
-    if elapsed >= path.second_at:
-        seen.append(path.second)
-    high, low = min(path.high, max(seen) + path.noise), max(path.low, min(seen) - path.noise)
-    return high - high % path.tick, low - low % path.tick
-
-
-def _slice(path: _Path, begin: int, seconds: int, now_at: int, volume: int) -> Slice:
-    until = min(begin + seconds, now_at - path.opened_at)
-    opened, close = _price(path, begin), _price(path, max(until - 1, begin))
-    stretch = path.noise // 4
-    high, low = min(max(opened, close) + stretch, path.high), max(min(opened, close) - stretch, path.low)
-    done = max(until - begin, 0)
-    return Slice(
-        path.opened_at + begin,
-        opened,
-        high - high % path.tick,
-        low - low % path.tick,
-        close,
-        volume * done // seconds,
-    )
+    if elapsed >= state.length:
+        return state.high, state.low
+    seen = [state.open, _line(state, elapsed)]
+    if elapsed >= state.first_at:
+        seen.append(state.first)
+    if elapsed >= state.second_at:
+        seen.append(state.second)
+    high, low = min(state.high, max(seen) + state.noise), max(state.low, min(seen) - state.noise)
+    return high - high % state.tick, low - low % state.tick

@@ -28,7 +28,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from pricing_pipeline.errors import SupervisorError
 from pricing_pipeline.processes.connections import server_config
-from pricing_pipeline.sandbox.calls import Provider
+from pricing_pipeline.sandbox.calls import Dialect
 from pricing_pipeline.sandbox.control import control_routes
 from pricing_pipeline.sandbox.service import Clock, Sandbox, system_clock
 from pricing_pipeline.sandbox.settings import SandboxSettings
@@ -42,11 +42,11 @@ _LOOPBACK = re.compile(r"(localhost|127(\.\d{1,3}){3}|\[::1\])(:\d+)?", re.IGNOR
 def create_app(settings: SandboxSettings, clock: Clock = system_clock) -> Starlette:
     """The application for these settings; `app.state.sandbox` is its Sandbox. `clock` gives aware UTC times.
 
-    Raises SettingsError when the log cannot be written.
+    Raises SettingsError for recordings that cannot be read.
     """
     sandbox = Sandbox(settings, clock)
 
-    def provider_route(provider: Provider) -> Route:
+    def provider_route(provider: Dialect) -> Route:
         async def answer(request: Request) -> Response:
             return await sandbox.call(provider, request)
 
@@ -137,7 +137,4 @@ def serve(
         app = create_app(settings, clock)
         sandbox: Sandbox = app.state.sandbox
         on_listening(f"http://{settings.host}:{sock.getsockname()[1]}", sorted(sandbox.providers))
-        try:
-            make_server(app).run(sockets=[sock])
-        finally:
-            sandbox.log.close()
+        make_server(app).run(sockets=[sock])

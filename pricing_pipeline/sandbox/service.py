@@ -11,7 +11,7 @@ from email.utils import format_datetime
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
-from pricing_pipeline.sandbox.calls import Provider, fields_of
+from pricing_pipeline.sandbox.calls import Dialect, ProviderCall, Reply, fields_of
 from pricing_pipeline.sandbox.faults import Behaviour, Behaviours, distorted, swapped
 from pricing_pipeline.sandbox.fmp import Fmp
 from pricing_pipeline.sandbox.headout import Headout
@@ -37,17 +37,23 @@ def system_clock() -> datetime:
 
 
 class Sandbox:
-    """Found as `app.state.sandbox`. Raises SettingsError when its log cannot be written."""
+    """Found as `app.state.sandbox`. Raises SettingsError for recordings that cannot be read."""
 
     def __init__(self, settings: SandboxSettings, clock: Clock = system_clock) -> None:
         market = Market(settings.seed, settings.market_hours)
-        dialects = (TwelveData, MfApi, Yahoo, Fmp, Uex)
         self.tours = Tours(settings.seed)
-        partners = (Octo(settings, self.tours), Headout(settings, self.tours))
-        providers: tuple[Provider, ...] = (*(dialect(settings, market) for dialect in dialects), *partners)
+        providers: tuple[Dialect, ...] = (
+            TwelveData(settings, market),
+            MfApi(market),
+            Yahoo(market),
+            Fmp(settings, market),
+            Uex(settings),
+            Octo(settings, self.tours),
+            Headout(settings, self.tours),
+        )
         self.settings = settings
-        self.providers: Mapping[str, Provider] = {provider.name: provider for provider in providers}
-        self.log = CallLog(settings.log_memory, settings.log_path)
+        self.providers: Mapping[str, Dialect] = {provider.name: provider for provider in providers}
+        self.log = CallLog()
         self.behaviours = Behaviours()
         self.now = clock
         self._recordings = None if settings.recordings is None else Recordings(settings.recordings)
@@ -58,15 +64,14 @@ class Sandbox:
         self.tours.reset()
         self.behaviours.clear()
         for provider in self.providers.values():
-            provider.reset()
+            provider.plan.reset()
 
-    async def call(self, provider: Provider, request: Request) -> Response:
+    async def call(self, provider: Dialect, request: Request) -> Response:
         """Charge, log, answer and distort one call."""
-        endpoint = request.path_params["endpoint"]
-        parameters = _parameters(request)
+        params = dict(request.query_params)
         if request.method == "POST":
-            parameters |= fields_of(await request.body())
-        call = provider.read(endpoint, parameters, request.headers, self.now())
+            params |= fields_of(await request.body())
+        call = provider.read(request.path_params["endpoint"], params, request.headers, self.now())
         call = replace(call, method=request.method)
         admission = provider.admit(call)
         record = self.log.begin(
@@ -79,47 +84,38 @@ class Sandbox:
         status, sent = None, 0
         faults: list[Behaviour] = []
         try:
-            if self.settings.latency_ms:
-                await asyncio.sleep(self.settings.latency_ms / 1000)
-            reply, recorded = admission.refusal, None
+            reply, told = admission.refusal, admission.headers
             if reply is None:
                 faults = self.behaviours.drawn(provider.name, call)
                 if faults:
                     record.fault = ",".join(fault.kind for fault in faults)
-                    call = replace(call, answers=swapped(faults, call.symbols))
                     await asyncio.sleep(sum(fault.seconds or 0 for fault in faults if fault.kind == "delay"))
-                    if any(fault.kind == "hang" for fault in faults):
-                        await _client_leaves(request)
-                        return Response(status_code=_CLIENT_LEFT)
-                recorded = None
-                if self._recordings is not None:
-                    recorded = self._recordings.find(provider.name, call)
-                reply = distorted(recorded or provider.answer(call), faults, call)
+                if any(fault.kind == "hang" for fault in faults):
+                    await _client_leaves(request)
+                    return Response(status_code=_CLIENT_LEFT)
+                recorded = self._recorded(provider, call)
+                if recorded is not None:
+                    told = {}  # what a recorded answer says of limits is as it was
+                answer = recorded or provider.answer(replace(call, answers=swapped(faults, call.symbols)))
+                reply = distorted(answer, faults, call)
             status, sent = reply.status, len(reply.body)
-            headers = {
-                "Date": format_datetime(call.now, usegmt=True),
-                "Content-Type": reply.content_type,
-                # What a recorded answer says of limits is as it was.
-                **({} if reply is recorded else admission.headers),
-                **reply.headers,
-            }
-            headers = {name.lower(): value for name, value in headers.items()}
-            for fault in faults:
-                if fault.kind == "drip":
-                    return StreamingResponse(_drops(reply.body, fault.seconds or 0), reply.status, headers)
-                if fault.kind == "cut":
-                    return StreamingResponse(_part(reply.body), reply.status, headers)
-            return Response(reply.body, reply.status, headers)
+            headers = {"Date": format_datetime(call.now, usegmt=True), "Content-Type": reply.content_type}
+            headers = {name.lower(): value for name, value in (headers | {**told, **reply.headers}).items()}
+            return _sent(reply, headers, faults)
         finally:
             self.log.end(record, status, sent)
 
+    def _recorded(self, provider: Dialect, call: ProviderCall) -> Reply | None:
+        return None if self._recordings is None else self._recordings.find(provider.name, call)
 
-def _parameters(request: Request) -> dict[str, str]:
-    """The parameters; one given again goes by a name that no provider has, so that it is refused."""
-    parameters: dict[str, str] = {}
-    for name, value in request.query_params.multi_items():
-        parameters[f"{name} (given twice)" if name in parameters else name] = value
-    return parameters
+
+def _sent(reply: Reply, headers: Mapping[str, str], faults: list[Behaviour]) -> Response:
+    for fault in faults:
+        if fault.kind == "drip":
+            return StreamingResponse(_drops(reply.body, fault.seconds or 0), reply.status, headers)
+        if fault.kind == "cut":
+            return StreamingResponse(_part(reply.body), reply.status, headers)
+    return Response(reply.body, reply.status, headers)
 
 
 async def _drops(body: bytes, seconds: float) -> AsyncIterator[bytes]:

@@ -2,7 +2,7 @@
 
 People book over the weeks before a slot and some cancel; prices follow season, weekday and demand; slots sell out,
 close, are withdrawn, and new ones are added. The same moment brings the same slots, in every process. Nothing here
-knows how a partner tells of them.
+knows how a partner presents them.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from zoneinfo import available_timezones
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from pricing_pipeline.sandbox.instruments import pick
-from pricing_pipeline.sandbox.tours import PLACES, Option, Tour, moved, priced_in, tour_of
+from pricing_pipeline.sandbox.tours import PLACES, Option, Tour, tour_of
 from pricing_pipeline.sandbox.units import divided
 
 _SEASONS = (80, 80, 90, 100, 105, 115, 130, 130, 110, 95, 85, 120)
@@ -97,16 +97,17 @@ class TourChange(BaseModel):
         return zone
 
     def applied(self, tour: Tour) -> Tour:
+        place = tour.place
         if self.zone is not None:
-            tour = moved(tour, self.zone)
+            place = replace(place, zone=self.zone)
         if self.currency is not None:
-            digits = next((place.digits for place in PLACES if place.currency == self.currency), 2)
-            tour = priced_in(tour, self.currency, digits)
+            digits = next((one.digits for one in PLACES if one.currency == self.currency), 2)
+            place = replace(place, currency=self.currency, digits=digits)
         named = tuple(replace(unit, name=self.unit_names.get(unit.unit_id, unit.name)) for unit in tour.units)
         left = tuple(
             option for option in tour.options if self.options is None or option.option_id in self.options
         )
-        return replace(tour, units=named, options=left)
+        return replace(tour, place=place, units=named, options=left)
 
 
 class Tours:

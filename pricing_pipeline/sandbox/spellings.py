@@ -21,6 +21,8 @@ _SHARE = re.compile(r"([A-Z0-9&'-]+?)(?:-([A-Z]))?(?:\.([A-Z]+))?")
 """A ticker, its class, and its market: `BRK-B`, `VOD.L`, `BAJAJ-AUTO.NS`."""
 _METALS = ("XAG/", "XAU/", "XPD/", "XPT/")
 _BY_SUFFIX = {venue.suffix: venue for venue in ABROAD}
+TYPES = {Kind.EQUITY: "Common Stock", Kind.FOREX: "Physical Currency", Kind.CRYPTO: "Digital Currency"}
+"""Twelve Data's names of kinds of instruments."""
 
 
 @lru_cache(50_000)
@@ -32,29 +34,22 @@ def of_twelvedata(
     Without a market a ticker is that of the United States.
     """
     ticker, colon, market = symbol.partition(":")
+    found = find_instrument(ticker)
     if colon and not market:
         return None
-    told = (market, exchange, mic_code, country, type_)
-    if not any(told):
-        return find_instrument(ticker)
-    found = find_instrument(ticker)
-    if found is None or not _is_meant(found.venue, *told[:4]):
-        venue = next((venue for venue in ABROAD if _is_meant(venue, *told[:4])), None)
+
+    def is_meant(venue: Venue) -> bool:
+        return (
+            market in ("", *venue.names, venue.mic_code)
+            and exchange in ("", *venue.names)
+            and mic_code in ("", venue.mic_code)
+            and country in ("", venue.country)
+        )
+
+    if any((market, exchange, mic_code, country)) and (found is None or not is_meant(found.venue)):
+        venue = next((venue for venue in ABROAD if is_meant(venue)), None)
         found = None if venue is None else find_abroad(ticker, venue)
     return found if found is not None and type_ in ("", TYPES[found.kind]) else None
-
-
-def _is_meant(venue: Venue, market: str, exchange: str, mic_code: str, country: str) -> bool:
-    return (
-        market in ("", *venue.names, venue.mic_code)
-        and exchange in ("", *venue.names)
-        and mic_code in ("", venue.mic_code)
-        and country in ("", venue.country)
-    )
-
-
-TYPES = {Kind.EQUITY: "Common Stock", Kind.FOREX: "Physical Currency", Kind.CRYPTO: "Digital Currency"}
-"""Twelve Data's names of what an instrument is."""
 
 
 @lru_cache(50_000)
@@ -67,20 +62,11 @@ def of_yahoo(symbol: str) -> Instrument | None:
         return None if slashed.startswith(_METALS) else _of_kind(slashed, Kind.FOREX)
     if coin := _YAHOO_COIN.fullmatch(symbol):
         return _of_kind(f"{coin[1]}/{coin[2]}", Kind.CRYPTO)
-    return _share(symbol)
+    return of_fmp(symbol)
 
 
 def of_fmp(symbol: str) -> Instrument | None:
     """`AAPL`, `BRK-B`, `VOD.L`: it has shares only."""
-    return _share(symbol)
-
-
-def _of_kind(slashed: str, kind: Kind) -> Instrument | None:
-    instrument = find_instrument(slashed)
-    return instrument if instrument is not None and instrument.kind is kind else None
-
-
-def _share(symbol: str) -> Instrument | None:
     parts = _SHARE.fullmatch(symbol)
     if parts is None:
         return None
@@ -90,6 +76,11 @@ def _share(symbol: str) -> Instrument | None:
         return find_instrument(symbol)
     venue = _BY_SUFFIX.get(suffix)
     return None if venue is None else find_abroad(symbol, venue)
+
+
+def _of_kind(slashed: str, kind: Kind) -> Instrument | None:
+    instrument = find_instrument(slashed)
+    return instrument if instrument is not None and instrument.kind is kind else None
 
 
 def for_yahoo(instrument: Instrument) -> str:

@@ -5,10 +5,11 @@ Both partners of the sandbox sell the same tours under ids of their own, as prov
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from zoneinfo import ZoneInfo
 
 from pricing_pipeline.sandbox.instruments import pick
+from pricing_pipeline.sandbox.venues import WORLD
 
 MOST_TOURS = 100
 """Tours are numbered from 1 to this."""
@@ -68,19 +69,7 @@ class Tour:
         return ZoneInfo(self.place.zone)
 
 
-PLACES = (
-    Place("London", "Europe/London", "GBP", 2, 3200),
-    Place("New York", "America/New_York", "USD", 2, 4500),
-    Place("Paris", "Europe/Paris", "EUR", 2, 3900),
-    Place("Tokyo", "Asia/Tokyo", "JPY", 0, 6800),
-    Place("Sydney", "Australia/Sydney", "AUD", 2, 7400),
-    Place("Auckland", "Pacific/Auckland", "NZD", 2, 8200),
-    Place("Honolulu", "Pacific/Honolulu", "USD", 2, 9900),
-    Place("Kuwait City", "Asia/Kuwait", "KWD", 3, 12_500),
-    Place("Kathmandu", "Asia/Kathmandu", "NPR", 2, 450_000),
-    Place("Kiritimati", "Pacific/Kiritimati", "AUD", 2, 15_000),
-)
-"""Among them daylight saving of both halves of the earth, 14 hours before UTC and 10 behind it, and a quarter hour."""
+PLACES = tuple(Place(city, *told) for city, told in WORLD["places"].items())
 
 _KINDS = ("river cruise", "old town walk", "food tour", "museum entry", "bicycle tour", "harbour by night")
 _ADULT = Unit("adult", "ADULT", "Adult", (13, None), 100)
@@ -133,13 +122,3 @@ def _options(number: int, kind: str) -> tuple[Option, ...]:
         )
         for n in range(count)
     )
-
-
-def moved(tour: Tour, zone: str) -> Tour:
-    """The tour in another time zone."""
-    return replace(tour, place=replace(tour.place, zone=zone))
-
-
-def priced_in(tour: Tour, currency: str, digits: int) -> Tour:
-    """The tour with the same figures in another currency."""
-    return replace(tour, place=replace(tour.place, currency=currency, digits=digits))

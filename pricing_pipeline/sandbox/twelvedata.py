@@ -1,71 +1,57 @@
-"""Twelve Data: endpoints, batches, credits and refusals. `twelvedata_params` has the parameters, `_text` the JSON.
+"""Twelve Data: endpoints, batches, credits, refusals, and its JSON, in which numbers are texts of fixed decimals.
 
-Charged is one credit per symbol, refused calls included; `/api_usage` is free. Where recordings are silent,
-the choice is named at its place.
+Charged is one credit per symbol, refused calls included; `/api_usage` is free. Shapes and wordings are those of
+recorded answers (2021 to 2026). Where recordings are silent, the choice is named at its place.
 """
 
 from __future__ import annotations
 
 import json
-from bisect import bisect_left, bisect_right
+import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
-from datetime import UTC, date, datetime, time, timedelta
-from functools import lru_cache
+from dataclasses import replace
+from datetime import date, datetime, timedelta
+from decimal import ROUND_HALF_EVEN, Decimal
 
-from pricing_pipeline.sandbox import twelvedata_params as parameters
-from pricing_pipeline.sandbox import twelvedata_text as text
-from pricing_pipeline.sandbox.calls import Admission, ProviderCall, Reply
-from pricing_pipeline.sandbox.instruments import Instrument, Kind
-from pricing_pipeline.sandbox.keys import key_name
-from pricing_pipeline.sandbox.limits import UnitWindow
+from pricing_pipeline.sandbox.calls import Dialect, ProviderCall, Refused, Reply, listed
+from pricing_pipeline.sandbox.instruments import Instrument, Kind, matching_instruments
+from pricing_pipeline.sandbox.limits import Charge, Plan
 from pricing_pipeline.sandbox.prices import Market
-from pricing_pipeline.sandbox.searching import matching_instruments
-from pricing_pipeline.sandbox.settings import MOST_KEYS, SandboxSettings
-from pricing_pipeline.sandbox.spellings import of_twelvedata
-from pricing_pipeline.sandbox.twelvedata_params import Refused
-from pricing_pipeline.sandbox.units import decimal_text
+from pricing_pipeline.sandbox.series import Bar
+from pricing_pipeline.sandbox.settings import SandboxSettings
+from pricing_pipeline.sandbox.spellings import TYPES, of_twelvedata
+from pricing_pipeline.sandbox.units import CENT, UNITS, decimal_text, divided
 
 MOST_SYMBOLS = 120
-MOST_FOUND, USUALLY_FOUND = 120, 30
-CONTENT_TYPE = "application/json; charset=utf-8"
+_MOST_ROWS, _USUAL_ROWS = 5000, 30
+_MOST_FOUND, _USUALLY_FOUND = 120, 30
+_MOST_DECIMALS = 11
+_CONTENT_TYPE = "application/json; charset=utf-8"
+_PRICING = "https://twelvedata.com/pricing"
+_DECIMAL = re.compile(r'"(-?\d+\.\d+)"|(?<="rate":)(\d+(?:\.\d+)?)')
 
-_SERVED_MINUTES = {"1min": 1, "5min": 5, "15min": 15, "30min": 30, "1h": 60}
-_OFFERED = "1min, 5min, 15min, 30min, 45min, 1h, 2h, 4h, 8h, 1day, 1week, 1month"
-_ABOUT = ("symbol_search", "technical_indicators", "api_usage")
-"""Endpoints about the service. Its own client asks for the list of indicators first; the sandbox has none."""
-_YEARS_KEPT = 1024  # rendered rows of one year take about 40 kB
-_DAY_OF_ROW = slice(len('{"datetime":"'), len('{"datetime":"2000-01-01'))
-
-Member = tuple[int, str]
-"""HTTP-like code and JSON text of the answer for one symbol."""
+Member = dict[str, object]
 
 
-@dataclass(frozen=True, slots=True)
-class _Plan:
-    """What one key has used."""
-
-    minute: UnitWindow
-    day: UnitWindow
-
-
-class TwelveData:
-    """The provider as the accounts behind its keys see it."""
-
+class TwelveData(Dialect):
     name = "twelvedata"
 
     def __init__(self, settings: SandboxSettings, market: Market) -> None:
-        self._settings = settings
-        self._style = settings.error_style
+        per_minute, per_day = settings.credits_per_minute, settings.credits_per_day
+        is_sliding = settings.credit_window == "sliding"
+        super().__init__(Plan(settings.key, per_minute, per_day, is_sliding=is_sliding))
         self._market = market
-        self._key = settings.twelvedata_key
-        self._plans: dict[str, _Plan] = {}
-        self._year_rows = lru_cache(_YEARS_KEPT)(self._render_year)
         self._members: dict[str, Callable[[Instrument, ProviderCall], Member]] = {
             "quote": self._quote,
             "price": self._price,
             "exchange_rate": self._exchange_rate,
             "time_series": self._time_series,
+        }
+        self._services: dict[str, Callable[[ProviderCall], Member]] = {
+            "symbol_search": self._search,
+            # Its own client asks for the list of indicators first; the sandbox has none.
+            "technical_indicators": lambda call: {"data": {}, "status": "ok"},
+            "api_usage": self._usage,
         }
 
     def read(
@@ -75,200 +61,275 @@ class TwelveData:
         scheme, _, given = headers.get("authorization", "").partition(" ")
         if key is None and scheme.lower() == "apikey":
             key = given.strip()
-        asked = (part.strip() for part in params.get("symbol", "").split(","))
-        return ProviderCall(endpoint, params, tuple(symbol for symbol in asked if symbol), key, now)
+        return ProviderCall(endpoint, params, listed(params.get("symbol", "")), key, now)
 
-    def admit(self, call: ProviderCall) -> Admission:
-        name = key_name(call.key, self._key)
-        plan = None if name is None else self._plan(name)
-        if plan is None:
-            return Admission(0, self._reply(text.wrong_key(self._style)))
-        units = 0 if call.endpoint == "api_usage" else max(len(call.symbols), 1)
-        at = call.now.timestamp()
-        used, used_today = plan.minute.charge(units, at), plan.day.charge(units, at)
-        headers = {"Api-Credits-Used": str(used), "Api-Credits-Request": str(units)}
-        if (left := plan.minute.left(used)) is not None:
-            headers["Api-Credits-Left"] = str(left)
-        refusal = None
-        if units and plan.day.limit is not None and used_today > plan.day.limit:
-            refusal = self._reply(text.out_of_credits("day", used_today, plan.day.limit))
-        elif units and plan.minute.limit is not None and used > plan.minute.limit:
-            refusal = self._reply(text.out_of_credits("minute", used, plan.minute.limit))
-        return Admission(units, refusal, headers, is_over_limit=refusal is not None, key_name=name)
+    def units(self, call: ProviderCall) -> int:
+        return 0 if call.endpoint == "api_usage" else max(len(call.symbols), 1)
 
-    def _plan(self, name: str) -> _Plan | None:
-        """The windows of a key, as of an account of its own; None when there are too many keys."""
-        plan = self._plans.get(name)
-        if plan is None and len(self._plans) < MOST_KEYS:
-            settings = self._settings
-            sliding = settings.credit_window == "sliding"
-            plan = self._plans[name] = _Plan(
-                UnitWindow(settings.credits_per_minute, 60, sliding=sliding),
-                UnitWindow(settings.credits_per_day, 86_400),
-            )
-        return plan
+    def told(self, charge: Charge) -> Mapping[str, str]:
+        headers = {"Api-Credits-Used": str(charge.in_minute), "Api-Credits-Request": str(charge.units)}
+        left = self.plan.left_in_minute(charge)
+        return headers if left is None else headers | {"Api-Credits-Left": str(left)}
 
-    def answer(self, call: ProviderCall) -> Reply:
-        if call.endpoint not in (*self._members, *_ABOUT):
-            served = ", ".join(f"/{name}" for name in (*self._members, *_ABOUT))
-            error = f"/{call.endpoint} is not served by the sandbox. It serves {served}."
-            return self._reply((404, text.error_text(404, error)))
-        try:
-            parameters.check(call.endpoint, call.params)
-            if call.endpoint == "symbol_search":
-                return self._reply((200, self._search(call)))
-        except Refused as refusal:
-            return self._reply((400, text.error_text(400, str(refusal))))
-        if call.endpoint == "api_usage":
-            return self._reply((200, self._usage(call)))
-        if call.endpoint == "technical_indicators":
-            return self._reply((200, '{"data":{},"status":"ok"}'))
+    def wrong_key(self, call: ProviderCall) -> Reply:
+        return _refusal(
+            401,
+            "**apikey** parameter is incorrect or not specified. You can get your free API key instantly following "
+            f"this link: {_PRICING}. If you believe that everything is correct, you can contact us at "
+            "https://twelvedata.com/contact/customer",
+        )
+
+    def over_limit(self, charge: Charge, call: ProviderCall) -> Reply:
+        if charge.exceeds == "day":
+            used, limit, when = charge.in_day, self.plan.per_day, "the day"
+        else:
+            used, limit, when = charge.in_minute, self.plan.per_minute, "the current minute"
+        return _refusal(
+            429,
+            f"You have run out of API credits for {when}. {used} API credits were used, with the current limit "
+            f"being {limit}. Wait for the next {charge.exceeds} or consider switching to a higher tier plan at "
+            f"{_PRICING}",
+        )
+
+    def answered(self, call: ProviderCall) -> Reply:
+        if service := self._services.get(call.endpoint):
+            return _reply(service(call))
+        if call.endpoint not in self._members:
+            served = ", ".join(f"/{name}" for name in (*self._members, *self._services))
+            return _refusal(404, f"/{call.endpoint} is not served by the sandbox. It serves {served}.")
         if len(call.symbols) > MOST_SYMBOLS:
             # Only the limit is documented, not the wording of its refusal.
-            error = f"{len(call.symbols)} symbols were requested; a batch holds at most {MOST_SYMBOLS}."
-            return self._reply((400, text.error_text(400, error)))
+            return _refusal(
+                400, f"{len(call.symbols)} symbols were requested; a batch holds at most {MOST_SYMBOLS}."
+            )
+        dp = call.params.get("dp", "-1")
+        if dp not in map(str, range(-1, _MOST_DECIMALS + 1)):
+            return _refusal(400, f"dp={dp} is no number from -1 to {_MOST_DECIMALS}")
         if len(call.symbols) > 1:
-            members = {symbol: self._member(symbol, call)[1] for symbol in call.symbols}
-            body = ",".join(f"{json.dumps(symbol)}:{member}" for symbol, member in members.items())
+            members = {symbol: self._member(symbol, call) for symbol in call.symbols}
             # By this header its own client knows an answer whose members may be errors.
-            return replace(self._reply((200, f"{{{body}}}")), headers={"Is_batch": "true"})
-        return self._reply(self._member(call.symbols[0] if call.symbols else "", call))
-
-    def plan(self) -> dict[str, object]:
-        return {
-            "credits_per_minute": self._settings.credits_per_minute,
-            "credits_per_day": self._settings.credits_per_day,
-            "credit_window": self._settings.credit_window,
-        }
-
-    def reset(self) -> None:
-        self._plans.clear()
-
-    def _reply(self, member: Member) -> Reply:
-        code, body = member
-        return Reply(200 if self._style == "body" else code, body.encode(), CONTENT_TYPE)
+            reply = replace(_reply(members), headers={"Is_batch": "true"})
+        else:
+            member = self._member(call.symbols[0] if call.symbols else "", call)
+            code = member.get("code", 200)
+            reply = _reply(member, code if isinstance(code, int) else 200)
+        return replace(reply, body=_rounded(reply.body.decode(), int(dp)).encode())
 
     def _member(self, symbol: str, call: ProviderCall) -> Member:
         params = call.params
         listing = (params.get(name, "") for name in ("exchange", "mic_code", "country", "type"))
         instrument = of_twelvedata(call.answers.get(symbol, symbol), *listing)
         if instrument is None or not self._market.is_listed(instrument, call.now):
-            interval = params.get("interval", "1day")
-            return text.unknown_symbol(self._style, symbol, params.get("symbol", ""), interval)
-        code, body = self._members[call.endpoint](instrument, call)
-        return code, parameters.rounded(body, params)
+            return _unknown_symbol()
+        return self._members[call.endpoint](instrument, call)
 
-    def _search(self, call: ProviderCall) -> str:
-        """What a person gets who types part of a ticker or of a name."""
+    def _search(self, call: ProviderCall) -> Member:
+        """What a person gets who types part of a ticker or of a name. Pairs have their quote currency there."""
         query = call.params.get("symbol", "").strip()
         if not query:
-            raise Refused("**symbol** parameter is missing")
-        most = parameters.count(call.params, USUALLY_FOUND, MOST_FOUND)
-        listed = (
-            instrument
-            for instrument in matching_instruments(query)
-            if self._market.is_listed(instrument, call.now)
-        )
-        return text.search_text(list(listed)[:most])
+            raise Refused(_refusal(400, "**symbol** parameter is missing"))
+        found = [one for one in matching_instruments(query) if self._market.is_listed(one, call.now)]
+        rows = [
+            {
+                "symbol": one.symbol,
+                "instrument_name": one.name,
+                "exchange": one.exchange,
+                "mic_code": one.mic_code,
+                "exchange_timezone": one.zone.key,
+                "instrument_type": TYPES[one.kind],
+                "country": one.venue.country,
+                "currency": one.currency,
+            }
+            for one in found[: _count(call, _USUALLY_FOUND, _MOST_FOUND)]
+        ]
+        return {"data": rows, "status": "ok"}
 
-    def _usage(self, call: ProviderCall) -> str:
-        at = call.now.timestamp()
-        plan = self._plans[key_name(call.key, self._key) or ""]
-        usage: dict[str, object] = {
+    def _usage(self, call: ProviderCall) -> Member:
+        charge = self.plan.charge(call.key, 0, call.now.timestamp())
+        assert charge is not None  # noqa: S101 - the call was admitted
+        usage: Member = {
             "timestamp": call.now.strftime("%Y-%m-%d %H:%M:%S"),
-            "current_usage": plan.minute.used(at),
-            "plan_limit": plan.minute.limit,
+            "current_usage": charge.in_minute,
+            "plan_limit": self.plan.per_minute,
         }
-        if plan.day.limit is not None:  # plans without a daily cap do not mention one
-            usage |= {"daily_usage": plan.day.used(at), "plan_daily_limit": plan.day.limit}
-        return json.dumps(usage, separators=(",", ":"))
+        if self.plan.per_day is not None:  # plans without a daily cap do not mention one
+            usage |= {"daily_usage": charge.in_day, "plan_daily_limit": self.plan.per_day}
+        return usage
 
     def _quote(self, instrument: Instrument, call: ProviderCall) -> Member:
+        """Pairs have no currency, MIC code or volume; coins have rolling changes."""
         quote = self._market.quote(instrument, call.now)
-        stamps = (quote.stamped_at, quote.stamped_at)
-        if self._settings.quote_stamps == "candle":
-            last_second = quote.stamped_at if quote.is_open else quote.stamped_at - 1
-            stamps = (quote.opened_at, last_second - last_second % 60)
-        return 200, text.quote_text(instrument, quote, *stamps)
+        is_share = instrument.kind is Kind.EQUITY
+        change = decimal_text(quote.close - quote.previous_close)
+        percent = _percent(quote.close, quote.previous_close)
+        rolling = {
+            "rolling_1d_change": percent,
+            "rolling_7d_change": _percent(quote.close, quote.week_ago_close),
+            "rolling_change": percent,
+        }
+        low, high = decimal_text(quote.year_low), decimal_text(quote.year_high)
+        return {
+            "symbol": instrument.symbol,
+            "name": instrument.name,
+            "exchange": instrument.exchange,
+            **({"mic_code": instrument.mic_code, "currency": instrument.currency} if is_share else {}),
+            "datetime": str(quote.day),
+            "timestamp": quote.stamped_at,
+            "last_quote_at": quote.stamped_at,
+            "open": decimal_text(quote.open),
+            "high": decimal_text(quote.high),
+            "low": decimal_text(quote.low),
+            "close": decimal_text(quote.close),
+            **({"volume": str(quote.volume)} if is_share else {}),
+            "previous_close": decimal_text(quote.previous_close),
+            "change": change,
+            "percent_change": percent,
+            "average_volume": str(quote.average_volume),
+            **(rolling if instrument.kind is Kind.CRYPTO else {}),
+            "is_market_open": quote.is_open,
+            "fifty_two_week": {
+                "low": low,
+                "high": high,
+                "low_change": decimal_text(quote.close - quote.year_low),
+                "high_change": decimal_text(quote.close - quote.year_high),
+                "low_change_percent": _percent(quote.close, quote.year_low),
+                "high_change_percent": _percent(quote.close, quote.year_high),
+                "range": f"{low}0 - {high}0",
+            },
+        }
 
     def _price(self, instrument: Instrument, call: ProviderCall) -> Member:
-        quote = self._market.quote(instrument, call.now)
-        return 200, f'{{"price":"{decimal_text(quote.close)}"}}'
+        return {"price": decimal_text(self._market.quote(instrument, call.now).close)}
 
     def _exchange_rate(self, instrument: Instrument, call: ProviderCall) -> Member:
+        """Its rate is a number and not a text."""
         if instrument.kind is Kind.EQUITY:
-            return text.unknown_symbol(self._style, instrument.symbol, call.params.get("symbol", ""), "")
+            return _unknown_symbol()
         quote = self._market.quote(instrument, call.now)
-        return 200, text.rate_text(instrument.symbol, quote.close, quote.stamped_at)
+        return {"symbol": instrument.symbol, "rate": quote.close / UNITS, "timestamp": quote.stamped_at}
 
     def _time_series(self, instrument: Instrument, call: ProviderCall) -> Member:
         interval = call.params.get("interval", "")
+        meta = {"symbol": call.params.get("symbol", ""), "interval": interval, "exchange": ""}
+        if interval != "1day":
+            return _error(400, f"Invalid **interval** provided: {interval}. Supported intervals: 1day") | {
+                "meta": meta
+            }
         try:
-            if interval == "1day":
-                rows = self._daily_rows(instrument, call)
-            elif interval in _SERVED_MINUTES:
-                rows = self._slice_rows(instrument, call, _SERVED_MINUTES[interval] * 60)
-            elif interval in _OFFERED.split(", "):
-                raise Refused(f"interval {interval} is not served by the sandbox; 1day and 1min to 1h are.")
-            else:
-                raise Refused(f"Invalid **interval** provided: {interval}. Supported intervals: {_OFFERED}")
-        except Refused as error:
-            meta = {"symbol": call.params.get("symbol", ""), "interval": interval, "exchange": ""}
-            return 400, text.error_text(400, str(error), meta)
-        if not rows:
-            return text.no_data()
+            bars = self._bars(instrument, call)
+        except Refused as refused:
+            refusal: Member = json.loads(refused.reply.body)
+            return refusal | {"meta": meta}
+        if not bars:
+            words = "No data is available on the specified dates. Try setting different start/end dates."
+            return _error(400, words)
         if call.params.get("order", "desc").lower() != "asc":
-            rows.reverse()
-        return 200, text.series_text(instrument, interval, rows)
+            bars.reverse()
+        is_adjusted = call.params.get("adjust", "splits").lower() == "splits"
+        return {
+            "meta": _meta(instrument),
+            "values": [_row(instrument, bar, is_adjusted=is_adjusted) for bar in bars],
+            "status": "ok",
+        }
 
-    def _daily_rows(self, instrument: Instrument, call: ProviderCall) -> list[str]:
-        """Rows oldest first. Dates are trading days of the exchange whatever `timezone` says."""
-        adjust = call.params.get("adjust", "splits").lower()
-        if adjust not in ("splits", "none"):
-            raise Refused(f"adjust={adjust} is not served by the sandbox; splits and none are.")
-        split_adjusted = adjust == "splits"
-        start, end, most = parameters.window(call.params, UTC, call.now)
-        final = last = self._market.last_final_day(instrument, call.now)
-        forming = self._market.forming_bar(instrument, call.now)
-        if end is not None:
-            last = min(last, end.date())
-            if forming is not None and forming.day > end.date():
-                forming = None
+    def _bars(self, instrument: Instrument, call: ProviderCall) -> list[Bar]:
+        """The newest of the days asked for, oldest first. 30 unless a date is given, as documented."""
+        start, end = _day(call, "start_date"), _day(call, "end_date")
+        most = _count(call, _USUAL_ROWS if start is None and end is None else _MOST_ROWS, _MOST_ROWS)
+        last = self._market.last_final_day(instrument, call.now)
+        last = last if end is None else min(last, end)
         # Enough days for `most` rows: weekends and holidays take less than a third of them.
-        first = last - timedelta(days=most * 3 // 2 + 30)
-        first = max(first, instrument.first_day, start.date() if start else date.min)
-        rows = self._final_rows(instrument, first, last, final, split_adjusted)
-        if forming is not None and (start is None or forming.day >= start.date()):
-            rows.append(text.daily_row(instrument, forming, split_adjusted=split_adjusted))
-        return rows[-most:]
-
-    def _final_rows(
-        self, instrument: Instrument, first: date, last: date, final: date, split_adjusted: bool
-    ) -> list[str]:
-        """Rows from `first` to `last`, cut from rendered years; `final` is the newest day that is over."""
-        rows: list[str] = []
-        for year in range(first.year, last.year + 1):
-            known = self._year_rows(instrument, year, min(date(year, 12, 31), final), split_adjusted)
-            rows += _clipped(known, first, last) if year in (first.year, last.year) else known
-        return rows
-
-    def _render_year(self, instrument: Instrument, year: int, until: date, split_adjusted: bool) -> list[str]:
-        bars = self._market.final_bars(instrument, date(year, 1, 1), until)
-        return [text.daily_row(instrument, bar, split_adjusted=split_adjusted) for bar in bars]
-
-    def _slice_rows(self, instrument: Instrument, call: ProviderCall, seconds: int) -> list[str]:
-        """Rows oldest first. A date alone means its midnight, at both ends."""
-        zone = parameters.zone_of(call.params, instrument)
-        start, end, most = parameters.window(call.params, zone, call.now)
-        begin = start or datetime.combine(instrument.first_day, time(), UTC)
-        slices = self._market.slices(instrument, seconds, begin, end or call.now, most, call.now)
-        return [text.slice_row(instrument, row, zone) for row in slices]
+        first = max(last - timedelta(days=most * 3 // 2 + 30), start or date.min)
+        bars = self._market.final_bars(instrument, first, last)
+        forming = self._market.forming_bar(instrument, call.now)
+        if forming is not None and (start or date.min) <= forming.day <= (end or date.max):
+            bars.append(forming)
+        return bars[-most:]
 
 
-def _clipped(rows: list[str], first: date, last: date) -> list[str]:
-    """The rows, oldest first, whose day lies from `first` to `last`."""
+def _percent(close: int, base: int) -> str:
+    """How much higher `close` is than `base`, in percent with five decimals, cut off."""
+    share = abs(close - base) * 100 * UNITS // base if base else 0
+    return decimal_text(-share if close < base else share)
 
-    def day(row: str) -> str:
-        return row[_DAY_OF_ROW]
 
-    return rows[bisect_left(rows, str(first), key=day) : bisect_right(rows, str(last), key=day)]
+def _meta(instrument: Instrument) -> Member:
+    meta: Member = {"symbol": instrument.symbol, "interval": "1day"}
+    if instrument.kind is Kind.EQUITY:
+        meta |= {"currency": instrument.currency, "exchange_timezone": instrument.zone.key}
+        meta |= {"exchange": instrument.exchange, "mic_code": instrument.mic_code}
+    else:
+        meta |= {"currency_base": instrument.base, "currency_quote": instrument.quote}
+        if instrument.kind is Kind.CRYPTO:
+            meta["exchange"] = instrument.exchange
+    return meta | {"type": TYPES[instrument.kind]}
+
+
+def _row(instrument: Instrument, bar: Bar, *, is_adjusted: bool) -> Member:
+    """One day. Unadjusted days keep their source's own spelling, to the last digit."""
+    recorded, split = bar.recorded, 1
+    if recorded is None:
+        texts = [decimal_text(price) for price in bar.prices[:4]]
+        if instrument.tick == CENT and not is_adjusted:
+            texts = [text[:-3] for text in texts]
+    elif is_adjusted:
+        split = recorded.split
+        texts = [decimal_text(divided(price, split)) for price in bar.prices[:4]]
+    else:
+        texts = [recorded.open, recorded.high, recorded.low, recorded.close]
+    row: Member = {
+        "datetime": str(bar.day),
+        **dict(zip(("open", "high", "low", "close"), texts, strict=True)),
+    }
+    return row | {"volume": str(bar.prices.volume * split)} if instrument.kind is Kind.EQUITY else row
+
+
+def _rounded(text: str, decimals: int) -> str:
+    """The answer with its decimal numbers in so many decimals; -1, the default, leaves them."""
+    if decimals < 0:
+        return text
+    place = Decimal(1).scaleb(-decimals)
+
+    def spelled(price: re.Match[str]) -> str:
+        number = Decimal(price[1] or price[2]).quantize(place, ROUND_HALF_EVEN)
+        return f'"{number:f}"' if price[1] else f"{number:f}"
+
+    return _DECIMAL.sub(spelled, text)
+
+
+def _count(call: ProviderCall, usual: int, most: int) -> int:
+    given = call.params.get("outputsize", str(usual))
+    if not given.isdecimal() or not 1 <= int(given) <= most:
+        words = f"Invalid **outputsize** provided: {given}. Supported values are from 1 to {most}"
+        raise Refused(_refusal(400, words))
+    return int(given)
+
+
+def _day(call: ProviderCall, name: str) -> date | None:
+    given = call.params.get(name)
+    try:
+        return None if given is None else datetime.fromisoformat(given).date()
+    except ValueError:
+        words = f"Invalid **{name}** provided: {given}. Use the format 2006-01-02 or 2006-01-02 15:04:05"
+        raise Refused(_refusal(400, words)) from None
+
+
+def _error(code: int, message: str) -> Member:
+    """An error, alone or as a member of a batch."""
+    return {"code": code, "message": message, "status": "error"}
+
+
+def _unknown_symbol() -> Member:
+    return _error(
+        404,
+        "**symbol** or **figi** parameter is missing or invalid. Please provide a valid symbol according to "
+        "API documentation: https://twelvedata.com/docs#reference-data",
+    )
+
+
+def _refusal(code: int, message: str) -> Reply:
+    return _reply(_error(code, message), code)
+
+
+def _reply(value: Mapping[str, object], status: int = 200) -> Reply:
+    return Reply(status, json.dumps(value, separators=(",", ":")).encode(), _CONTENT_TYPE)

@@ -6,53 +6,25 @@ recordings are silent (refusals for too many calls or a wrong key), the choice i
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
 from datetime import datetime
 
-from pricing_pipeline.sandbox.calls import Admission, ProviderCall, Reply
-from pricing_pipeline.sandbox.keys import key_name
-from pricing_pipeline.sandbox.limits import UnitWindow
-from pricing_pipeline.sandbox.prices import Market
-from pricing_pipeline.sandbox.settings import MOST_KEYS, SandboxSettings
+from pricing_pipeline.sandbox.calls import Dialect, ProviderCall, Refused, Reply, json_reply, listed
+from pricing_pipeline.sandbox.limits import MINUTE, Charge, Plan
+from pricing_pipeline.sandbox.settings import SandboxSettings
 from pricing_pipeline.sandbox.uex_world import GOODS, PLACES, TRADING, Good, Offer, Place, World
 
 MOST_TERMINALS = 10
-_SERVED = {
-    "game_versions": set[str](),
-    "terminals": {"type"},
-    "commodities": set[str](),
-    "commodities_prices": {"id_terminal"},
-    "commodities_prices_all": set[str](),
-}
-"""Parameters of each endpoint."""
+
+Row = dict[str, object]
 
 
-@dataclass(frozen=True, slots=True)
-class _Plan:
-    """What one key has used."""
-
-    minute: UnitWindow
-    day: UnitWindow
-
-
-class Uex:
-    """The provider as the accounts behind its keys see it."""
-
+class Uex(Dialect):
     name = "uex"
 
-    def __init__(self, settings: SandboxSettings, market: Market) -> None:
-        self._settings = settings
-        self._world = World(settings.seed, settings.uex_patch_days)
-        self._plans: dict[str, _Plan] = {}
-        self._makers: dict[str, Callable[[ProviderCall], Reply]] = {
-            "game_versions": self._versions,
-            "terminals": self._terminals,
-            "commodities": self._commodities,
-            "commodities_prices": self._prices,
-            "commodities_prices_all": self._all_prices,
-        }
+    def __init__(self, settings: SandboxSettings) -> None:
+        super().__init__(Plan(settings.key, settings.uex_calls_per_minute, settings.uex_calls_per_day))
+        self._world = World(settings.seed)
 
     def read(
         self, endpoint: str, params: Mapping[str, str], headers: Mapping[str, str], now: datetime
@@ -60,95 +32,60 @@ class Uex:
         # Its address ends with /2.0; ours may, too.
         endpoint = endpoint.removeprefix("2.0/").strip("/")
         scheme, _, key = headers.get("authorization", "").partition(" ")
-        asked = (part.strip() for part in params.get("id_terminal", "").split(","))
-        symbols = tuple(symbol for symbol in asked if symbol)
+        symbols = listed(params.get("id_terminal", ""))
         return ProviderCall(endpoint, params, symbols, key if scheme == "Bearer" else None, now)
 
-    def admit(self, call: ProviderCall) -> Admission:
-        name = key_name(call.key, self._settings.uex_key)
-        plan = None if name is None else self._plan(name)
-        if plan is None:
-            return Admission(0, _refusal(401, "user_not_authenticated"))
-        at = call.now.timestamp()
-        used = plan.minute.charge(1, at)
-        is_over = plan.minute.is_over(used) | plan.day.is_over(plan.day.charge(1, at))
-        headers = {}
-        if plan.minute.limit is not None:
-            headers["X-RateLimit-Limit"] = str(plan.minute.limit)
-            headers["X-RateLimit-Remaining"] = str(plan.minute.left(used))
-        refusal = None
-        if is_over:
-            wait = 60 if not plan.minute.is_over(used) else 60 - int(at) % 60
-            refusal = _refusal(429, "requests_limit_reached", {"Retry-After": str(wait)})
-        return Admission(1, refusal, headers, is_over_limit=is_over, key_name=name)
+    def told(self, charge: Charge) -> Mapping[str, str]:
+        left = self.plan.left_in_minute(charge)
+        if left is None:
+            return {}
+        return {"X-RateLimit-Limit": str(self.plan.per_minute), "X-RateLimit-Remaining": str(left)}
 
-    def _plan(self, name: str) -> _Plan | None:
-        """The windows of a key, as of an account of its own; None when there are too many keys."""
-        plan = self._plans.get(name)
-        if plan is None and len(self._plans) < MOST_KEYS:
-            plan = self._plans[name] = _Plan(
-                UnitWindow(self._settings.uex_calls_per_minute, 60),
-                UnitWindow(self._settings.uex_calls_per_day, 86_400),
-            )
-        return plan
+    def wrong_key(self, call: ProviderCall) -> Reply:
+        return _envelope(401, "user_not_authenticated")
 
-    def answer(self, call: ProviderCall) -> Reply:
-        maker = self._makers.get(call.endpoint)
-        if maker is None:
-            return _refusal(404, "resource_not_found")
-        if unknown := call.params.keys() - _SERVED[call.endpoint]:
-            # What the provider does with it is not known.
-            return _refusal(400, f"invalid_parameter_{min(unknown)}")
-        return maker(call)
+    def over_limit(self, charge: Charge, call: ProviderCall) -> Reply:
+        wait = MINUTE if charge.exceeds == "day" else MINUTE - int(call.now.timestamp()) % MINUTE
+        return _envelope(429, "requests_limit_reached", headers={"Retry-After": str(wait)})
 
-    def plan(self) -> dict[str, object]:
-        return {
-            "calls_per_minute": self._settings.uex_calls_per_minute,
-            "calls_per_day": self._settings.uex_calls_per_day,
-            "patch_days": self._settings.uex_patch_days,
-        }
-
-    def reset(self) -> None:
-        self._plans.clear()
-
-    def _versions(self, call: ProviderCall) -> Reply:
-        live = self._world.version(_at(call))
-        return _content({"live": live, "ptu": f"{live}-ptu"})
-
-    def _terminals(self, call: ProviderCall) -> Reply:
-        kind = call.params.get("type")
-        return _content([_place_row(place) for place in PLACES if kind in (None, place.kind)])
-
-    def _commodities(self, call: ProviderCall) -> Reply:
-        return _content([_good_row(good) for good in GOODS])
-
-    def _prices(self, call: ProviderCall) -> Reply:
-        if not call.symbols:
-            return _refusal(400, "requires_id_terminal_or_id_commodity_or_slug")
-        if len(call.symbols) > MOST_TERMINALS:
-            return _refusal(400, "too_many_terminals")
-        at = _at(call)
-        version = self._world.version(at)
-        rows: list[dict[str, object]] = []
-        for symbol in dict.fromkeys(call.symbols):
-            number = call.answers.get(symbol, symbol)
-            place = TRADING.get(int(number)) if number.isdecimal() and len(number) < 10 else None
-            if place is not None:
-                rows += [_full_row(offer, version) for offer in self._world.offers(place, at)]
-        return _content(rows)
-
-    def _all_prices(self, call: ProviderCall) -> Reply:
-        at = _at(call)
-        return _content(
-            [_row(offer) for place in TRADING.values() for offer in self._world.offers(place, at)]
-        )
+    def answered(self, call: ProviderCall) -> Reply:
+        at = int(call.now.timestamp())
+        live = self._world.version(at)
+        match call.endpoint:
+            case "game_versions":
+                return _envelope(data={"live": live, "ptu": f"{live}-ptu"})
+            case "terminals":
+                kind = call.params.get("type")
+                return _envelope(data=[_place_row(place) for place in PLACES if kind in (None, place.kind)])
+            case "commodities":
+                return _envelope(data=[_good_row(good) for good in GOODS])
+            case "commodities_prices":
+                rows = [
+                    _full_row(offer, live)
+                    for place in _asked(call)
+                    for offer in self._world.offers(place, at)
+                ]
+                return _envelope(data=rows)
+            case "commodities_prices_all":
+                places = TRADING.values()
+                return _envelope(
+                    data=[_row(offer) for place in places for offer in self._world.offers(place, at)]
+                )
+        return _envelope(404, "resource_not_found")
 
 
-def _at(call: ProviderCall) -> int:
-    return int(call.now.timestamp())
+def _asked(call: ProviderCall) -> list[Place]:
+    """The terminals asked for, without those that are not known."""
+    if not call.symbols:
+        raise Refused(_envelope(400, "requires_id_terminal_or_id_commodity_or_slug"))
+    if len(call.symbols) > MOST_TERMINALS:
+        raise Refused(_envelope(400, "too_many_terminals"))
+    numbers = [call.answers.get(symbol, symbol) for symbol in dict.fromkeys(call.symbols)]
+    found = (TRADING.get(int(number)) for number in numbers if number.isdecimal() and len(number) < 10)
+    return [place for place in found if place is not None]
 
 
-def _place_row(place: Place) -> dict[str, object]:
+def _place_row(place: Place) -> Row:
     return {
         "id": place.number,
         "name": place.name,
@@ -170,7 +107,7 @@ def _place_row(place: Place) -> dict[str, object]:
     }
 
 
-def _good_row(good: Good) -> dict[str, object]:
+def _good_row(good: Good) -> Row:
     return {
         "id": good.number,
         "name": good.name,
@@ -186,7 +123,7 @@ def _good_row(good: Good) -> dict[str, object]:
     }
 
 
-def _row(offer: Offer) -> dict[str, object]:
+def _row(offer: Offer) -> Row:
     """A row of the list of all prices."""
     return {
         "id": offer.place.number * 1000 + offer.good.number,
@@ -211,7 +148,7 @@ def _row(offer: Offer) -> dict[str, object]:
     }
 
 
-def _full_row(offer: Offer, version: str) -> dict[str, object]:
+def _full_row(offer: Offer, version: str) -> Row:
     """A row of the prices of some terminals, which says more."""
     return _row(offer) | {
         "commodity_code": offer.good.code,
@@ -224,15 +161,9 @@ def _full_row(offer: Offer, version: str) -> dict[str, object]:
     }
 
 
-def _content(data: object) -> Reply:
-    return _reply(200, "ok", data)
-
-
-def _refusal(status: int, reason: str, headers: Mapping[str, str] | None = None) -> Reply:
-    """Reasons stand in the status, and the message is empty."""
-    return _reply(status, reason, None, headers)
-
-
-def _reply(status: int, reason: str, data: object, headers: Mapping[str, str] | None = None) -> Reply:
+def _envelope(
+    status: int = 200, reason: str = "ok", data: object = None, headers: Mapping[str, str] | None = None
+) -> Reply:
+    """Reasons of refusals stand in the status, and the message is empty."""
     body = {"status": reason, "http_code": status, "message": "", "data": data}
-    return Reply(status, json.dumps(body, separators=(",", ":")).encode(), headers=headers or {})
+    return json_reply(body, status, headers)

@@ -8,30 +8,40 @@ version of the game all prices are others, and none is known until somebody has 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from itertools import count
 from typing import NamedTuple
 
 from pricing_pipeline.sandbox.instruments import pick
+from pricing_pipeline.sandbox.venues import WORLD
 
 _FIRST_PATCH = int(datetime(2025, 1, 1, tzinfo=UTC).timestamp())
 _DAY = 86_400
+_PATCH_SECONDS = 90 * _DAY
 
 
 class Place(NamedTuple):
     """One terminal. A kind of `item` is a shop, which trades no commodities."""
 
     number: int
-    code: str
-    name: str
     kind: str
+    name: str
     system: str
     planet: str
-    moon: str | None
-    station: str | None
-    outpost: str | None
-    city: str | None
-    is_available: bool
+    moon: str | None = None
+    station: str | None = None
+    outpost: str | None = None
+    city: str | None = None
+
+    @property
+    def code(self) -> str:
+        return f"{''.join(char for char in self.name.upper() if char.isalnum())[:3]}{self.number:02d}"
+
+    @property
+    def is_available(self) -> bool:
+        return pick(f"available:{self.number}", 0, 20) > 0
 
 
 class Good(NamedTuple):
@@ -66,7 +76,7 @@ _SYSTEMS = {
     "Stanton": ("Hurston", "Crusader", "ArcCorp", "microTech"),
     "Pyro": ("Monox", "Bloom", "Terminus"),
 }
-_MOONS = (
+_MOONS = [
     "Lyria",
     "Wala",
     "Daymar",
@@ -78,93 +88,44 @@ _MOONS = (
     "Magda",
     "Calliope",
     "Clio",
-)
-_CITIES = {
-    "Hurston": "Lorville",
-    "Crusader": "Orison",
-    "ArcCorp": "Area 18",
-    "microTech": "New Babbage",
-}
+]
+_CITIES = {"Hurston": "Lorville", "Crusader": "Orison", "ArcCorp": "Area 18", "microTech": "New Babbage"}
 _OUTPOSTS = ("Mining Area", "Salvage Yard", "Farm", "Research Outpost", "Shubin Facility")
-_GOODS = (
-    ("AGRI", "Agricium", "Metal", 2750),
-    ("ALUM", "Aluminum", "Metal", 310),
-    ("ASTA", "Astatine", "Gas", 990),
-    ("BERY", "Beryl", "Mineral", 2380),
-    ("CARB", "Carbon", "Mineral", 260),
-    ("CHLO", "Chlorine", "Gas", 190),
-    ("COPP", "Copper", "Metal", 380),
-    ("CORU", "Corundum", "Mineral", 350),
-    ("DIAM", "Diamond", "Mineral", 6600),
-    ("DIST", "Distilled Spirits", "Vice", 540),
-    ("ETAM", "Etam", "Vice", 10900),
-    ("FLUO", "Fluorine", "Gas", 280),
-    ("GOLD", "Gold", "Metal", 6100),
-    ("HELI", "Helium", "Gas", 170),
-    ("HYDR", "Hydrogen", "Gas", 120),
-    ("IODI", "Iodine", "Halogen", 340),
-    ("IRON", "Iron", "Metal", 360),
-    ("LARA", "Laranite", "Mineral", 2800),
-    ("MEDS", "Medical Supplies", "Medical", 2640),
-    ("MERC", "Mercury", "Metal", 410),
-    ("NEON", "Neon", "Vice", 8590),
-    ("PFOO", "Processed Food", "Food", 150),
-    ("QUAR", "Quartz", "Mineral", 360),
-    ("SCRA", "Scrap", "Scrap", 1700),
-    ("SILI", "Silicon", "Mineral", 220),
-    ("STIM", "Stims", "Vice", 700),
-    ("TITA", "Titanium", "Metal", 446),
-    ("TUNG", "Tungsten", "Metal", 620),
-    ("WAST", "Waste", "Waste", 20),
-    ("WIDO", "WiDoW", "Vice", 11200),
+GOODS = tuple(
+    Good(number, code, *good) for number, (code, good) in enumerate(WORLD["commodities"].items(), 1)
 )
-GOODS = tuple(Good(number, *good) for number, good in enumerate(_GOODS, 1))
 
 
-def _places() -> tuple[Place, ...]:
-    places: list[Place] = []
-
-    def add(kind: str, name: str, system: str, planet: str, **where: str) -> None:
-        number = len(places) + 1
-        initials = "".join(char for char in name.upper() if char.isalnum())[:3]
-        code = f"{initials}{number:02d}"
-        site = {name: where.get(name) for name in ("moon", "station", "outpost", "city")}
-        is_available = pick(f"available:{number}", 0, 20) > 0
-        places.append(Place(number, code, name, kind, system, planet, is_available=is_available, **site))
-
+def _places() -> Iterator[Place]:
+    numbers = count(1)
     for system, planets in _SYSTEMS.items():
         for planet in planets:
             for number in range(1, 6):
                 station = f"{planet} L{number}"
-                add("commodity", f"Admin - {station}", system, planet, station=station)
+                yield Place(next(numbers), "commodity", f"Admin - {station}", system, planet, station=station)
             if city := _CITIES.get(planet):
-                add("commodity", f"TDD - {city}", system, planet, city=city)
-                add("item", f"Shop - {city}", system, planet, city=city)
+                yield Place(next(numbers), "commodity", f"TDD - {city}", system, planet, city=city)
+                yield Place(next(numbers), "item", f"Shop - {city}", system, planet, city=city)
             for number in range(2):
                 moon = _MOONS[pick(f"moon:{planet}:{number}", 0, len(_MOONS))]
                 outpost = f"{moon} {_OUTPOSTS[pick(f'outpost:{planet}:{number}', 0, len(_OUTPOSTS))]}"
-                add("commodity", outpost, system, planet, moon=moon, outpost=outpost)
-    return tuple(places)
+                yield Place(next(numbers), "commodity", outpost, system, planet, moon=moon, outpost=outpost)
 
 
-PLACES = _places()
+PLACES = tuple(_places())
 TRADING = {place.number: place for place in PLACES if place.kind == "commodity"}
 
 
 class World:
-    """The world of one sandbox. Patches come every so many days."""
+    """The world of one sandbox."""
 
-    def __init__(self, seed: int, patch_days: int) -> None:
+    def __init__(self, seed: int) -> None:
         self._seed = seed
-        self._patch_seconds = patch_days * _DAY
 
     def version(self, at: int) -> str:
         """The version of the game that people play."""
-        number = self._patch(at)
+        number = _patch(at)
         return f"4.{number // 3}.{number % 3}" if number % 3 else f"4.{number // 3}"
-
-    def _patch(self, at: int) -> int:
-        return max(at - _FIRST_PATCH, 0) // self._patch_seconds
 
     def offers(self, place: Place, at: int) -> list[Offer]:
         """What is known of a terminal's trade at a time, by number of the commodity."""
@@ -179,13 +140,12 @@ class World:
             return None
         every = 600 * pick(f"every:{pair}", 1, 13)
         reported = at - (at + pick(f"phase:{pair}", 0, every)) % every
-        began = _FIRST_PATCH + self._patch(at) * self._patch_seconds
-        if reported < began and began > _FIRST_PATCH:
+        patch = _patch(at)
+        if patch and reported < _FIRST_PATCH + patch * _PATCH_SECONDS:
             return None
-        patch = self._patch(at)
         base = good.worth * pick(f"patch:{self._seed}:{patch}:{good.number}", 80, 121) // 100
         base = base * pick(f"place:{pair}:{patch}", 90, 111) // 100
-        fill = self._fill(pair, reported)
+        fill = _fill(pair, reported)
         room = pick(f"room:{pair}", 2, 80) * 16
         amount = round(room * fill)
         status = 1 + round(6 * fill)
@@ -198,9 +158,14 @@ class World:
         demand = room - amount
         return Offer(place, good, 0, price, 0, demand, 7 if demand == 0 else min(status, 6), reported)
 
-    def _fill(self, pair: str, at: int) -> float:
-        """How full a stock is, from 0 to 1: a slow tide, a faster one, and chance."""
-        slow, fast = pick(f"slow:{pair}", 2, 9) * _DAY, pick(f"fast:{pair}", 3, 20) * 3600
-        tide = 0.35 * math.sin(2 * math.pi * at / slow) + 0.15 * math.sin(2 * math.pi * at / fast)
-        chance = (pick(f"chance:{pair}:{at}", 0, 1000) - 500) / 5000
-        return min(max(0.5 + tide + chance, 0.0), 1.0)
+
+def _patch(at: int) -> int:
+    return max(at - _FIRST_PATCH, 0) // _PATCH_SECONDS
+
+
+def _fill(pair: str, at: int) -> float:
+    """How full a stock is, from 0 to 1: a slow tide, a faster one, and chance."""
+    slow, fast = pick(f"slow:{pair}", 2, 9) * _DAY, pick(f"fast:{pair}", 3, 20) * 3600
+    tide = 0.35 * math.sin(2 * math.pi * at / slow) + 0.15 * math.sin(2 * math.pi * at / fast)
+    chance = (pick(f"chance:{pair}:{at}", 0, 1000) - 500) / 5000
+    return min(max(0.5 + tide + chance, 0.0), 1.0)

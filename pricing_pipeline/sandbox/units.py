@@ -1,4 +1,4 @@
-"""Prices as whole numbers: units of 10^-5 of a currency unit, and their decimal spelling. No floats anywhere."""
+"""Prices as whole numbers: units of 10^-5 of a currency unit, and how JSON spells them."""
 
 from __future__ import annotations
 
@@ -12,6 +12,11 @@ def decimal_text(units: int) -> str:
     """Units as a decimal number with five decimals, as both providers write prices."""
     sign, units = ("-", -units) if units < 0 else ("", units)
     return f"{sign}{units // UNITS}.{units % UNITS:05d}"
+
+
+def number(units: int) -> float:
+    """Units as a number of JSON with the fewest digits: whole numbers have no decimal point."""
+    return units // UNITS if units % UNITS == 0 else units / UNITS
 
 
 def divided(units: int, by: int) -> int:

@@ -1,4 +1,4 @@
-"""The markets of the sandbox: their names, hours and currencies, as each provider names them. Symbols are not here.
+"""The markets of the sandbox: their names, hours and currencies. Symbols are not here.
 
 Markets outside the United States are those of the pipeline's list of exchanges, whose files are read as they are. Their
 trading days are those of the library of calendars.
@@ -16,30 +16,34 @@ from zoneinfo import ZoneInfo
 
 _CLOSED_DAYS = Path(__file__).with_name("closed_days.txt")
 _DOMAIN = Path(__file__).parents[1] / "domain"
+WORLD = tomllib.loads(Path(__file__).with_name("world.toml").read_text(encoding="utf-8"))
 _CALENDARS_FROM, _CALENDARS_TO = date(2000, 1, 1), date(2035, 12, 31)
 
 
 @dataclass(frozen=True, slots=True)
 class Venue:
-    """One market. The first names are those of Twelve Data."""
+    """One market."""
 
     exchange: str
-    mic_code: str
-    country: str
-    country_code: str
+    """As Twelve Data and FMP call it."""
     zone: ZoneInfo
     """Its trading days are days of this zone."""
-    currency: str
+    mic_code: str = ""
+    """Empty for markets that are no exchange."""
+    name: str = ""
+    """As Yahoo and FMP spell it out."""
+    currency: str = ""
     """The currency of its prices; pence and cents have codes of their own. Empty if each pair has another one."""
-    calendar: str
-    """Of its trading days; empty if none is known."""
-    suffix: str
+    suffix: str = ""
     """Behind a ticker of this market, as Yahoo and FMP spell it; empty in the United States."""
-    yahoo_code: str
-    yahoo_name: str
-    fmp_code: str
+    country: str = ""
+    country_code: str = ""
+    calendar: str = ""
+    """Of its trading days; empty if none is known."""
     names: frozenset[str] = frozenset()
     """What it is called at Twelve Data beside its MIC; others may be called so, too."""
+    yahoo_code: str = ""
+    """Where Yahoo calls it otherwise than Twelve Data."""
     yahoo_zone: str = ""
     """Where Yahoo counts its days by another zone."""
 
@@ -103,66 +107,46 @@ def _closed_in_new_york() -> frozenset[date]:
     )
 
 
-_NEW_YORK, _UTC = ZoneInfo("America/New_York"), ZoneInfo("UTC")
-_US = ("United States", "US", _NEW_YORK, "USD", "", "")
+def _american(exchange: str, mic_code: str, name: str, yahoo_code: str) -> Venue:
+    return Venue(
+        exchange,
+        ZoneInfo("America/New_York"),
+        mic_code,
+        name,
+        "USD",
+        country="United States",
+        country_code="US",
+        names=frozenset({exchange}),
+        yahoo_code=yahoo_code,
+    )
 
-NASDAQ = Venue("NASDAQ", "XNGS", *_US, "NMS", "NasdaqGS", "NASDAQ", frozenset({"NASDAQ"}))
-NYSE = Venue("NYSE", "XNYS", *_US, "NYQ", "NYSE", "NYSE", frozenset({"NYSE"}))
+
+NASDAQ = _american("NASDAQ", "XNGS", "NasdaqGS", "NMS")
+NYSE = _american("NYSE", "XNYS", "NYSE", "NYQ")
+_UTC = ZoneInfo("UTC")
 FOREX = Venue(
-    "Forex", "", "", "", _UTC, "", "", "", "CCY", "CCY", "FOREX", frozenset({"Forex"}), "Europe/London"
-)  # fmt: skip
-COINS = Venue(
-    "Coinbase Pro", "", "", "", _UTC, "", "", "", "CCC", "CCC", "CRYPTO", frozenset({"Coinbase Pro"})
-)  # fmt: skip
-FUNDS = Venue("", "", "India", "IN", ZoneInfo("Asia/Kolkata"), "INR", "", "", "", "", "")
-
-_COUNTRIES = {
-    "Africa/Johannesburg": ("South Africa", "ZA"), "America/Argentina/Buenos_Aires": ("Argentina", "AR"),
-    "America/Mexico_City": ("Mexico", "MX"), "America/Santiago": ("Chile", "CL"),
-    "America/Sao_Paulo": ("Brazil", "BR"), "America/Toronto": ("Canada", "CA"), "Asia/Bangkok": ("Thailand", "TH"),
-    "Asia/Hong_Kong": ("Hong Kong", "HK"), "Asia/Jakarta": ("Indonesia", "ID"), "Asia/Jerusalem": ("Israel", "IL"),
-    "Asia/Karachi": ("Pakistan", "PK"), "Asia/Kolkata": ("India", "IN"), "Asia/Kuala_Lumpur": ("Malaysia", "MY"),
-    "Asia/Kuwait": ("Kuwait", "KW"), "Asia/Riyadh": ("Saudi Arabia", "SA"), "Asia/Seoul": ("South Korea", "KR"),
-    "Asia/Shanghai": ("China", "CN"), "Asia/Singapore": ("Singapore", "SG"), "Asia/Taipei": ("Taiwan", "TW"),
-    "Asia/Tokyo": ("Japan", "JP"), "Australia/Sydney": ("Australia", "AU"),
-    "Europe/Amsterdam": ("Netherlands", "NL"), "Europe/Athens": ("Greece", "GR"), "Europe/Berlin": ("Germany", "DE"),
-    "Europe/Brussels": ("Belgium", "BE"), "Europe/Budapest": ("Hungary", "HU"),
-    "Europe/Copenhagen": ("Denmark", "DK"), "Europe/Dublin": ("Ireland", "IE"), "Europe/Helsinki": ("Finland", "FI"),
-    "Europe/Istanbul": ("Turkey", "TR"), "Europe/Lisbon": ("Portugal", "PT"),
-    "Europe/London": ("United Kingdom", "GB"), "Europe/Madrid": ("Spain", "ES"), "Europe/Oslo": ("Norway", "NO"),
-    "Europe/Paris": ("France", "FR"), "Europe/Prague": ("Czech Republic", "CZ"), "Europe/Rome": ("Italy", "IT"),
-    "Europe/Stockholm": ("Sweden", "SE"), "Europe/Vienna": ("Austria", "AT"), "Europe/Warsaw": ("Poland", "PL"),
-    "Europe/Zurich": ("Switzerland", "CH"), "Pacific/Auckland": ("New Zealand", "NZ"),
-}  # fmt: skip
-"""By the zone of an exchange: name and code."""
-_USUAL_CURRENCIES = {
-    "XAMS": "EUR", "XBUE": "ARS", "XHKG": "HKD", "XSES": "SGD", "XSHE": "CNY", "XSHG": "CNY",
-}  # fmt: skip
-"""Where shares of one exchange have several currencies, all those of the sandbox have this one."""
-
-
-def _venues_abroad() -> tuple[Venue, ...]:
-    listed = tomllib.loads((_DOMAIN / "exchanges.toml").read_text(encoding="utf-8"))
-    return tuple(_venue(mic, told) for mic, told in listed.items() if told["suffix"])
+    "Forex", _UTC, name="CCY", names=frozenset({"Forex"}), yahoo_code="CCY", yahoo_zone="Europe/London"
+)
+COINS = Venue("Coinbase Pro", _UTC, name="CCC", names=frozenset({"Coinbase Pro"}), yahoo_code="CCC")
+FUNDS = Venue("", ZoneInfo("Asia/Kolkata"), currency="INR", country="India", country_code="IN")
 
 
 def _venue(mic: str, told: dict[str, str]) -> Venue:
     names = [name for name in (told.get("twelvedata"), *told.get("shared", ())) if name]
-    code = names[0] if names else told["name"]
-    currency = told.get("minor_unit") or told.get("currency") or _USUAL_CURRENCIES[mic]
+    country, country_code = WORLD["countries"][told["zone"]]
     return Venue(
-        code,
-        mic,
-        *_COUNTRIES[told["zone"]],
+        names[0] if names else told["name"],
         ZoneInfo(told["zone"]),
-        currency,
-        told.get("calendar", mic),
-        told["suffix"],
-        code,
+        mic,
         told["name"],
-        code,
+        told.get("minor_unit") or told.get("currency") or WORLD["usual_currencies"][mic],
+        told["suffix"],
+        country,
+        country_code,
+        told.get("calendar", mic),
         frozenset(names),
     )
 
 
-ABROAD = _venues_abroad()
+_EXCHANGES = tomllib.loads((_DOMAIN / "exchanges.toml").read_text(encoding="utf-8"))
+ABROAD = tuple(_venue(mic, told) for mic, told in _EXCHANGES.items() if told["suffix"])

@@ -41,12 +41,13 @@ def test_b11_b17_celery_spreads_drains_over_hosts_and_survives_them(
     core: Core, clock: Clock, server: TestServer, database_url: str, tmp_path: Path
 ) -> None:
     """Dagster's own processes ask for three drains; the host whose clock is 30 s ahead finishes the work alone."""
-    tasks = arrange(core, MOST, 200)
+    tasks = arrange(core, MOST, 400)
     clocks = {"LD_PRELOAD": str(faketime()), "FAKETIME": "+30s", "FAKETIME_DONT_FAKE_MONOTONIC": "1"}
     with ExitStack() as stack:
         enter = stack.enter_context
         sandbox = enter(running_sandbox())
-        sandbox.behave("delay", seconds=8)  # the work lasts until all drains have begun
+        # The work lasts until all drains have begun, and each call meets its deadline of 10 s.
+        sandbox.behave("delay", seconds=6)
         processes = enter(PlainProcesses(tmp_path))
         broker = enter(redis(processes, tmp_path))
         made = [Machine(host, f"host-{number}") for number, host in enumerate(enter(hosts(3)), start=1)]

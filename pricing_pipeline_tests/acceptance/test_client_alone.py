@@ -41,7 +41,7 @@ with PricingClient(sys.argv[1], os.environ["TOKEN"], user="ann") as client:
     alert = client.add_price_alert("shop", *pair, "above", Decimal("200"))
     print(client.price_alerts() == [alert], client.remove_price_alerts(alert.price_alert_id) == [alert.price_alert_id])
     for update in client.watch(pair):
-        print(update.kind, update.price if isinstance(update, Update) else "")
+        print(update.kind, update.price.price if isinstance(update, Update) and update.price else "")
         if update.kind == "ready":
             break
     try:

@@ -152,13 +152,13 @@ def test_b1_g7_a_reload_is_given_time_and_one_that_cannot_come_is_explained(
         begun = "reloading: the registry changed from version"
         first = follow(0)
         assert (begun in first, "dagster api grpc" in first) == (True, False)
-        assert follow(18) == "the definitions are being reloaded"
-        again = follow(18)
+        assert follow(19) == "the definitions are being reloaded"
+        again = follow(19)
         assert (begun in again, "dagster api grpc" in again) == (True, True)
-        assert follow(10) == "the definitions are being reloaded"
+        assert follow(19) == "the definitions are being reloaded"
         # A newer version is worth a reload of its own.
         core.rows(change.format(3))
-        newer = follow(10)
+        newer = follow(19)
         assert (begun in newer, "dagster api grpc" in newer) == (True, False)
 
 
@@ -211,7 +211,7 @@ def test_g2_a_code_server_answers_until_it_is_frozen(
 def test_g2_who_asks_a_code_server_starts_no_threads(
     code_server: subprocess.Popen[bytes], core: Core, open_folder: Path
 ) -> None:
-    """Whoever starts processes must have none: a fork copies the locks that they hold."""
+    """Anyone who starts processes must have none: a fork copies the locks that they hold."""
     script = (
         "import sys, psutil; from pricing_pipeline.processes.probes import answers_grpc;"
         "print(answers_grpc(sys.argv[1], sys.argv[2], 5.0), psutil.Process().num_threads())"

@@ -1,4 +1,4 @@
-"""Dagster's own tools in the project's folder, as whoever knows Dagster uses them: nothing of ours is set."""
+"""Dagster's own tools in the project's folder, as people who know Dagster use them: nothing of ours is set."""
 
 from __future__ import annotations
 

@@ -136,13 +136,13 @@ def told(stage: Stage, core: Core, clock: Clock, stranger: Stranger) -> str:
     core.rows("SELECT pricing.note_latest_changes(:type, 1)", type=DAILY)
     core.heartbeat(client, (DAILY, symbol), (QUOTE, symbol))
     core.fail(core.claim_one(), FailureKind.SCHEMA_DRIFT, words)
-    for sensor in ("report_freshness", "report_news", "report_sources"):
+    for sensor in ("report_prices", "report_sources"):
         tell(stage, sensor)
     clock.advance(60)
     # Else no worker would be what it waits for, and not what its provider said.
     core.rows("UPDATE pricing.api_call_queue_live SET run_after = pricing.clock() + interval '1 hour'")
     core.heartbeat(client, (DAILY, symbol), (QUOTE, symbol))
-    tell(stage, "report_freshness")
+    tell(stage, "report_prices")
     checks = stage.definitions.resolve_job_def("check_prices")
     assert checks.execute_in_process(instance=stage.instance).success
     return client

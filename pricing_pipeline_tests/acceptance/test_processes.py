@@ -148,7 +148,7 @@ def _secrets(stack: Stack) -> list[str]:
 
 
 def _everything_is_closed(stack: Stack) -> None:
-    """Whatever the umask of whoever started it: sockets, logs and the files of the server's own user, too."""
+    """With any umask of its starter: sockets, logs and the files of the server's own user, too."""
     paths = list(stack.home.rglob("*"))
     assert [path for path in paths if not path.is_symlink() and not _is_closed(path)] == []
     sockets = {path.relative_to(stack.home).parts[0] for path in paths if path.is_socket()}

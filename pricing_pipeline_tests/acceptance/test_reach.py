@@ -36,7 +36,7 @@ def test_nothing_of_up_listens_where_other_machines_reach_it(stack: Stack) -> No
 
 @needs_root
 def test_another_account_connects_to_no_socket_of_up(stack: Stack) -> None:
-    """Whoever reaches the code server's runs code; whoever reaches the database's may guess passwords."""
+    """Anyone who reaches the code server's runs code; anyone who reaches the database's may guess passwords."""
     stack.ensure_up()
     paths = unix_sockets(stack.processes())
     names = {Path(path).name for path in paths}

@@ -1,13 +1,15 @@
-"""The first hour with a key, by the commands of README. A sandbox on the free plan is the service."""
+"""The first hour with a key, by the commands of docs/providers.md. A sandbox on the free plan is the service."""
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Iterator
 
 import pytest
 
-from pricing_pipeline_tests.acceptance.test_readme import README, shape
+from pricing_pipeline_tests.acceptance.test_readme import shape
+from pricing_pipeline_tests.fixtures.cli import ROOT
 from pricing_pipeline_tests.fixtures.stack import Stack, new_stack
 from pricing_pipeline_tests.support.sandbox_server import RunningSandbox, running_sandbox
 
@@ -16,13 +18,15 @@ SHARES = ("AAPL", "MSFT", "IBM", "GOOG", "META", "AMZN", "NVDA", "TSLA", "JPM", 
 """More than one minute of the free plan pays for."""
 CHOOSE = "choose one of `pricing-pipeline provider list` with `pricing-pipeline provider use NAME`"
 LISTENING = (
-    "SELECT count(*) FROM pg_stat_activity WHERE query ~ 'LISTEN pricing_work' AND pid <> pg_backend_pid()"
+    "SELECT count(*) FROM pg_stat_activity WHERE query ~ 'LISTEN pricing_work|EXISTS .SELECT FROM pricing.data_changes'"
+    " AND pid <> pg_backend_pid()"
 )
+"""The session that listens asks for changes meanwhile."""
 
 
 @pytest.fixture
 def service() -> Iterator[RunningSandbox]:
-    with running_sandbox(twelvedata_key=KEY, credits_per_minute=8, credits_per_day=800) as sandbox:
+    with running_sandbox(key=KEY, credits_per_minute=8, credits_per_day=800) as sandbox:
         yield sandbox
 
 
@@ -49,9 +53,9 @@ def test_a6_from_a_start_with_a_key_to_prices_without_a_refused_call(
     time.sleep(3)  # nothing is to happen by itself
     assert service.calls() == []
     # No drain is at work, so this is the daemon, which ticks its sensors as soon as there is work.
-    real.wait_until("the daemon", lambda: real.core.call(LISTENING) == 1)
+    real.wait_until("the daemon", lambda: real.core.call(LISTENING) >= 1)
 
-    command, sample = readme_sample()
+    command, sample = sample_of_the_page()
     used = real.cli(*command, stdin=KEY)
     assert used.exit_code == 0, used
     printed = [shape(line) for line in used.stdout.splitlines()]
@@ -71,14 +75,15 @@ def test_a6_from_a_start_with_a_key_to_prices_without_a_refused_call(
     assert {call["status"] for call in service.calls("twelvedata")} == {200}, "no call was refused"
 
 
-def readme_sample() -> tuple[list[str], list[str]]:
-    """The command of README's section about real prices, and the lines that it prints."""
-    section = README.read_text().partition("## Real prices")[2].partition("\n## ")[0]
+def sample_of_the_page() -> tuple[list[str], list[str]]:
+    """The command of docs/providers.md that chooses a provider, and the lines that it prints."""
+    page = (ROOT / "docs/providers.md").read_text()
+    section = page.partition("## Use a real provider")[2].partition("\n## ")[0]
     assert "PRICING_SANDBOX=false" in section
-    command, *sample = [
-        line.strip() for line in section.partition("    pricing-pipeline ")[2].splitlines() if line.strip()
-    ]
-    lines = [line for line in sample if line != "..." and not line.startswith("[Real providers]")]
+    ((command, sample),) = re.findall(
+        r"^ +pricing-pipeline (provider use twelvedata .*)\n\n((?: +.*\n|\n(?= ))+)", section, re.MULTILINE
+    )
+    lines = [line.strip() for line in sample.splitlines() if line.strip() not in ("", "...")]
     assert len(lines) >= 8
     return command.split(), lines
 

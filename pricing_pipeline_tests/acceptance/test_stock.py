@@ -82,7 +82,7 @@ def test_g7_stock_processes_of_dagster_do_all_of_the_work(
 
     # A tick that runs while the code server loads a new type may fail; the next one does not.
     wait_until(lambda: set(last_ticks(stock).values()) <= {"SUCCESS", "SKIPPED"})
-    assert last_ticks(stock).keys() >= {"refresh_watched", "report_freshness", "follow_registry"}
+    assert last_ticks(stock).keys() >= {"refresh_watched", "report_prices", "follow_registry"}
     # The storage is known as the pipeline's own, so that reports in it are tidied up and drains go first.
     assert rows(stock.dagster, "SELECT FROM kvs WHERE key = 'pricing-pipeline/made'")
     drains = "SELECT FROM run_tags WHERE key = 'dagster/priority' AND value = '10'"
@@ -95,7 +95,7 @@ def test_g7_stock_processes_of_dagster_do_all_of_the_work(
 
 
 def require_nobody_reaches_the_code_server(stock: Stock) -> None:
-    """Fault 36: whoever reached it would run code. Nothing but the UI listens on a port."""
+    """Fault 36: anyone who reached it would run code. Nothing but the UI listens on a port."""
     processes = stock.processes.all()
     heard = {
         place.laddr.port for place in connections(processes, "inet") if place.status == psutil.CONN_LISTEN

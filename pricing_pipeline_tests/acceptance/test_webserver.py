@@ -339,7 +339,7 @@ def test_a_head_without_end_is_cut_off_before_it_fills_the_memory(locked_ui: UI,
 
 
 def test_localhost_is_nobody_elses_on_the_other_kind_of_ip(locked_ui: UI) -> None:
-    """A browser that logs in at http://localhost tries [::1] first, and would send the cookie to whoever listens."""
+    """A browser that logs in at http://localhost tries [::1] first, and would send the cookie to anyone who listens."""
     with socket.socket(socket.AF_INET6) as thief:
         thief.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         with pytest.raises(OSError, match=r"Address already in use|Cannot assign"):

@@ -74,6 +74,7 @@ METRICS = {
         "fresh_share@pairs=20": set(),
     },
     "first_start": {f"{what}_seconds": set() for what in ("pages", "first_price", "slowest_first_price")},
+    "declared": {"json_rows_per_second": {"coded"}, "csv_rows_per_second": {"coded"}},
     "limiter": {"calls_over_limit": {"look_then_call"}, "utilisation": set()},
 }
 
@@ -93,4 +94,4 @@ def test_every_benchmark_answers_in_json(tmp_path: Path) -> None:
         for metric, peers in METRICS[name].items():
             assert peers == set(rows[metric]["peers"]) == set(rows[metric]["ratios"]), (name, metric)
             assert rows[metric]["unit"]
-        assert f"### `{name}`" in page
+        assert f"\n- `{name}`: " in page

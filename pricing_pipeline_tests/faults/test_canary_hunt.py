@@ -1,13 +1,12 @@
 """Keys that can be told from all else are used by an `up` whose providers repeat them in every form.
 
-Then the home, the folder of whoever starts it, the databases, a backup, all output and the arguments of processes are
+Then the home, the folder in which it starts, the databases, a backup, all output and the arguments of processes are
 searched for them. Files that are meant to hold secrets (MAY_HOLD) are left out. Each key has the mark in it, at both
 ends, so that half of one still has it; passwords and master keys, which nobody chooses, are searched for as they are.
 """
 
 from __future__ import annotations
 
-import base64
 import contextlib
 import html
 import json
@@ -53,34 +52,14 @@ FORMS: dict[str, Callable[[str], bytes]] = {
     "lower": lambda key: key.lower().encode(),
     "upper": lambda key: key.upper().encode(),
     "JSON of PHP": lambda key: key.replace("/", "\\/").encode(),
-    "each escaped in JSON": lambda key: "".join(f"\\u{ord(c):04x}" for c in key).encode(),
     "in a URL": lambda key: key.replace("/", "%2F").replace("+", "%2b").encode(),
-    "each escaped in a URL": lambda key: "".join(f"%{ord(c):02x}" for c in key).encode(),
-    "twice escaped in a URL": lambda key: "".join(f"%25{ord(c):02x}" for c in key).encode(),
-    "in HTML": lambda key: html.escape(key).replace("/", "&#47;").encode(),
-    "each escaped in HTML": lambda key: "".join(f"&#{ord(c)};" for c in key).encode(),
-    "each escaped in hexadecimal HTML": lambda key: "".join(f"&#x{ord(c):X};" for c in key).encode(),
-    "hexadecimal": lambda key: key.encode().hex().encode(),
-    "UTF-16LE": lambda key: key.encode("utf-16-le"),
-    "UTF-16BE": lambda key: key.encode("utf-16-be"),
-    "first half": lambda key: key[: len(key) // 2].encode(),
-    "last half": lambda key: key[-(len(key) // 2) :].encode(),
-} | {
-    f"{name} behind {before} bytes": lambda key, before=before, encode=encode: encode(
-        b"x" * before + key.encode()
-    )
-    for name, encode in (("base64", base64.b64encode), ("base64 of URLs", base64.urlsafe_b64encode))
-    for before in range(3)
+    "in HTML": lambda key: html.escape(key).encode(),
 }
 
 
 def needles(core: str) -> set[bytes]:
     """How the core of a secret may be spelled, in lower case."""
-    found = {form(core) for name, form in FORMS.items() if "half" not in name and "base64" not in name}
-    for before in range(3):  # without the digits that have bits of neighbours
-        digits = base64.b64encode(b"x" * before + core.encode())
-        found.add(digits[(before * 8 + 5) // 6 : (before + len(core)) * 8 // 6])
-    return {needle.lower() for needle in found}
+    return {form(core).lower() for form in FORMS.values()}
 
 
 class Hunt:
@@ -143,7 +122,6 @@ def answers(key: str) -> dict[str, bytes]:
         "PAGE": plain_head("503 No") + b"<html>" + raw,
         "STATUS": key.encode() + b" " + key.encode() + b"\r\n\r\n",
         "HEADER": b"HTTP/1.1 200 OK\r\n" + key.encode() + b" " + key.encode() + b"\r\n\r\n",
-        "WIDE": b"HTTP/1.1 200 OK\r\n" + FORMS["UTF-16LE"](key) + b"\r\n\r\n",
         "PACKED": plain_head("200 OK", b"Content-Encoding: " + key.encode() + b"\r\n"),
         "DRIFT": plain_head("200 OK") + json.dumps({key: key, "symbol": [text]}).encode(),
         "JUNK": plain_head("200 OK") + raw,
@@ -172,9 +150,8 @@ def bars(key: str) -> bytes:
 
 
 def profile(key: str) -> bytes:
-    """One that is stored: only what is escaped spoils an answer as a whole."""
-    names = ("plain", "lower", "upper", "hexadecimal", "first half", "last half", "base64 behind 1 bytes")
-    text = " ".join(FORMS[name](key).decode() for name in names)
+    """A document, which is stored."""
+    text = " ".join(FORMS[name](key).decode() for name in ("plain", "lower", "upper"))
     given = {"symbol": "DOCUMENT", "companyName": key, "currency": "USD", "exchange": "N"}
     return json.dumps([given | {"description": text, "website": f"https://x/?apikey={key}"}]).encode()
 
@@ -351,6 +328,7 @@ READS = (
     "price show CLOSE0",
     "price history BARS --type equity_daily --from 2025-01 --to 2025-12",
     "price gaps BARS",
+    "price export BARS --type equity_daily --format ledger",
     "document show DOCUMENT --type equity_profile",
     "backfill list",
     "action list BARS",
@@ -387,7 +365,8 @@ def test_a4_no_secret_is_found_in_any_byte_that_is_left(tmp_path: Path) -> None:
         stack.wait_until("the new key", lambda: is_asked(REPLACED))
         stack.wait_until(
             "quarantined values",
-            lambda: stack.core.one("SELECT count(*) FROM pricing.quarantined_values") > 20,
+            # Of each form a quote and two bars; and the quotes of another symbol and another currency.
+            lambda: stack.core.one("SELECT count(*) FROM pricing.quarantined_values") == 3 * len(FORMS) + 2,
         )
         look_around(home)
         stack.close()

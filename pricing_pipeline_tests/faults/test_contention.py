@@ -102,7 +102,7 @@ def test_b6_staleness_checks_at_once_queue_nothing_twice(core: Core, database_ur
 
 
 def test_b6_first_heartbeats_by_hundreds_on_one_pair_make_one_task(core: Core, database_url: str) -> None:
-    """Nobody waits for anybody, and whoever is counted is counted once."""
+    """Nobody waits for anybody, and anyone who is counted is counted once."""
 
     def look(number: int) -> None:
         with psycopg.connect(database_url, autocommit=True) as connection:
@@ -131,7 +131,7 @@ def clean_at_once(database_url: str, rounds: int) -> None:
 def test_b5_the_last_leave_against_a_new_heartbeat_loses_no_demand(
     core: Core, database_url: str, turn: int
 ) -> None:
-    """Viewers come and go while the clean-up runs; whoever looks in the end is served."""
+    """Viewers come and go while the clean-up runs; anyone who looks in the end is served."""
     pairs = [(QUOTE, symbol) for symbol in symbols(5)]
     core.rows("SELECT pricing.heartbeat('ann', '{}', '{}')")
     rounds = 40
@@ -293,8 +293,9 @@ def test_b19_everything_at_once_without_a_deadlock(core: Core, database_url: str
             connection.execute("SELECT pricing.lock_tasks(%s, %s)", claim)
             kind = "schema_drift" if turn % 10 == 9 else None
             for call in sorted({row[2] for row in rows}):
-                connection.execute("SELECT pricing.settle_call(%s, 'ok', 200, 9, NULL, %s)", [call, kind])
-                connection.execute("SELECT pricing.judge_call(%s, 2000)", [call])
+                connection.execute(
+                    "SELECT pricing.settle_call(%s, 'ok', 200, 9, NULL, %s, true, 2000)", [call, kind]
+                )
             if turn % 3 == 0:
                 connection.execute("SELECT pricing.throttle(%s, 'default', interval '1 ms', 'x')", [provider])
             connection.execute(ends[turn // 2 % len(ends)], claim)

@@ -39,6 +39,7 @@ def each_price_is_stored_once(core: Core) -> None:
     audit(core, acknowledged=len(SYMBOLS))
 
 
+@pytest.mark.own_database  # sessions of a lent one are kept
 def test_an_idle_session_that_was_cut_off_goes_unnoticed(core: Core, database_url: str) -> None:
     """A pool's sessions are tried before they are used; a server that was restarted must cost no error."""
     with psycopg.connect(database_url, autocommit=True) as killer:

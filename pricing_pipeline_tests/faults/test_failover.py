@@ -150,7 +150,7 @@ def test_b11_without_it_only_what_the_standby_had_not_got_is_lost(
     tasks, prices = lost(core, known)
     assert len(tasks) > 0
     assert all(at > sent for at in (*tasks.values(), *prices.values()))
-    # Whoever looks at it again brings it back.
+    # The next look at it brings it back.
     core.heartbeat("ann", *((QUOTE, symbol) for symbol in tasks))
     assert {symbol for symbol in tasks if core.statuses().get(symbol) == "pending"} == set(tasks)
     core.rows("SELECT pricing.expire_calls()")

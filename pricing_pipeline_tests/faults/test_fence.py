@@ -181,7 +181,7 @@ def test_a6_a_call_is_settled_with_its_own_tasks_only(core: Core) -> None:
 
 
 def test_b19_a_finish_passes_over_demand_that_is_locked(core: Core) -> None:
-    """Nobody who works waits for demand, so whoever has locked some stops nothing; it is due again a minute later."""
+    """No worker waits for demand, so a session that has locked some stops nothing; it is due again a minute later."""
     core.heartbeat("ann", (QUOTE, "AAPL"))
     call = core.claim_one()
     with core.engine.begin() as other:
@@ -245,7 +245,7 @@ def test_b11_recovery_passes_over_a_task_that_is_being_finished(core: Core, cloc
 
 
 def test_a3_a_claim_passes_over_a_task_that_is_locked(core: Core) -> None:
-    """SKIP LOCKED: whoever raises a priority or finishes its own work holds up no claim."""
+    """SKIP LOCKED: anyone who raises a priority or finishes its own work holds up no claim."""
     core.enqueue(QUOTE, "AAPL", "IBM")
     with core.engine.begin() as other:
         other.execute(text("UPDATE pricing.api_call_queue_live SET priority = 9 WHERE symbol = 'AAPL'"))

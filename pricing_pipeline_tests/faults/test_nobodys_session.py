@@ -187,7 +187,7 @@ def let_time_pass(core: Core, clock: Clock) -> None:
 
 
 def served(core: Core) -> None:
-    """Whoever watches has demand, and a price, and nothing is forgotten in the middle."""
+    """Anyone who watches has demand, and a price, and nothing is forgotten in the middle."""
     unserved = core.rows(
         "SELECT a.user_id, a.data_type, a.symbol, d.due_at, d.became_due_at FROM pricing.active_subscriptions a"
         " LEFT JOIN pricing.demand d USING (data_type, symbol)"

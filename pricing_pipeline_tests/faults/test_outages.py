@@ -11,7 +11,7 @@ from sqlalchemy import text
 from pricing_pipeline.demand import freshness
 from pricing_pipeline.domain.answers import FailureKind
 from pricing_pipeline.errors import PlanRestricted
-from pricing_pipeline.refresh.pace import Pace
+from pricing_pipeline.refresh.refresher import Pace
 from pricing_pipeline.refresh.settling import settle_failure
 from pricing_pipeline_tests.fixtures.core import QUOTE, TWELVEDATA, Core
 from pricing_pipeline_tests.support.examples import is_thorough

@@ -58,7 +58,7 @@ def locks(core: Core) -> int:
 
 def test_a3_workers_and_viewers_share_three_sessions(bounced: Core) -> None:
     bounced.lift_limits(batch_size=10)
-    # Whoever has three sessions for fourteen threads waits for a lock until the one that has it is lent one again.
+    # Anyone who has three sessions for fourteen threads waits for a lock until the one that has it is lent one again.
     bounced.be_patient("begin_pairs", "claim_calls")
 
     def watch(number: int) -> None:

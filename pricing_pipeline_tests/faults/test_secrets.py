@@ -42,9 +42,7 @@ COMMANDS = {
     "subscription watch": ["AAPL", "--type", "no_such_type"],
     "subscription end": ["AAPL", "--type", QUOTE, "--user", "ann"],
     "subscription list": [],
-    "subscription show": ["AAPL", "--type", QUOTE, "--user", "ann"],
     "holding list": [],
-    "holding show": ["AAPL", "--type", QUOTE, "--user", "ann"],
     "holding open": ["AAPL", "--type", QUOTE, "--user", "ann"],
     "holding import": [TRADES, "--user", "ann"],
     "holding close": ["AAPL", "--type", QUOTE, "--user", "ann"],
@@ -52,8 +50,11 @@ COMMANDS = {
     "price why": ["AAPL"],
     "price history": ["AAPL", "--type", QUOTE],
     "price gaps": ["AAPL"],
+    "price export": ["--type", QUOTE, "--format", "ledger"],
+    "provider draft": ["http://127.0.0.1:9/latest"],
     "provider try": [FRANKFURTER, "EUR/USD", "--at", "http://127.0.0.1:9"],
     "provider undeclare": ["frankfurter"],
+    "provider symbols": ["frankfurter"],
     "provider declare": [FRANKFURTER],
     "commodity routes": [],
     "commodity show": ["gold"],
@@ -126,11 +127,9 @@ COMMANDS = {
     "provider undo": ["twelvedata"],
     "provider record": ["twelvedata", "AAPL", "--type", "no_such_type"],
     "route list": [],
-    "route show": ["twelvedata", "--type", QUOTE],
     "route add": ["yahoo", "--type", "crypto_quote"],
     "route remove": ["yahoo", "--type", "crypto_quote"],
     "limit list": [],
-    "limit show": ["twelvedata", "minute"],
     "limit set": ["twelvedata", "minute", "2000"],
     "limit remove": ["twelvedata", "day"],
     "limit set-caps": ["--pairs", "10000"],
@@ -154,7 +153,6 @@ COMMANDS = {
     "quarantine reject": ["1"],
     "key set": ["twelvedata"],
     "key list": [],
-    "key show": ["twelvedata"],
     "key change": ["twelvedata", "--unblock"],
     "key rotate": [],
     "key remove": ["twelvedata"],
@@ -324,7 +322,7 @@ def test_a4_a_stored_key_is_seen_nowhere_from_its_setting_to_its_use(
     put(STORED)
     master = (tmp_path / "master.key").read_text().splitlines()[-1].partition(":")[2]
     engine = make_engine(canaries["worker"])
-    with running_sandbox(twelvedata_key=CANARY) as sandbox:
+    with running_sandbox(key=CANARY) as sandbox:
         core.rows(
             "UPDATE pricing.data_collectors SET base_url = CAST(:url AS text) || '/' || provider",
             url=sandbox.url,
@@ -396,7 +394,7 @@ def test_a_drain_leaves_no_secret_behind(
         activity.extend(row.shown for row in core.rows("SELECT a::text AS shown FROM pg_stat_activity a"))
         return "pending" not in core.statuses().values() and "processing" not in core.statuses().values()
 
-    with running_sandbox(twelvedata_key=KEY) as sandbox:
+    with running_sandbox(key=KEY) as sandbox:
         with refreshing(engine, sandbox.url, key=SecretStr(KEY)) as refresher:
             work_until(refresher, is_done)
             engine.dispose()

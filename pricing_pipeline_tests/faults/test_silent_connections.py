@@ -33,7 +33,7 @@ definitions = dg.Definitions()
 
 @dataclass(frozen=True)
 class Listener:
-    """A server of ours: how it is started, and what it answers to whoever asks."""
+    """A server of ours: how it is started, and what it answers to anyone who asks."""
 
     command: list[str]
     settings: Mapping[str, str]

@@ -32,7 +32,7 @@ NEVER = 10_000
 
 
 @pytest.fixture(autouse=True)
-def _trading_days(core: Core, clock: Clock) -> None:
+def _trading_days(core: Core, clock: Clock, still: None) -> None:
     clock.set(NOW)
     core.lift_limits()
     core.rows("UPDATE pricing.provider_capabilities SET window_batch_size = 1")

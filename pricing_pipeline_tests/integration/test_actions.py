@@ -116,7 +116,7 @@ def test_f5_actions_have_revisions_and_are_never_withdrawn(core: Core, clock: Cl
     bring(core, bar(1, "100.00"), told=[dividend(1, "0.55")])
     assert stored(core) == [split(2, "3", "2"), dividend(1, "0.55")]
     assert stored(core, then) == [split(2, "3", "2"), dividend(1, "0.5")]
-    assert core.one("SELECT count(*) FROM pricing.corporate_action_revisions") == 1
+    assert core.one("SELECT count(*) FROM pricing.revisions") == 1
     core.rows("UPDATE pricing.corporate_actions SET provider = 'another'")
     bring(core, bar(1, "100.00"), told=[dividend(1, "0.6")])
     assert stored(core)[1] == dividend(1, "0.55"), "who said it first may correct it"
@@ -168,7 +168,7 @@ def test_f5_what_another_provider_says_of_a_day_near_it_is_the_same_action(
     by(core, "another")
     bring(core, bar(1, "100.00"), told=[one(other)])
     assert stored(core) == [one(5)]
-    assert core.rows("SELECT FROM pricing.corporate_action_revisions") == []
+    assert core.rows("SELECT FROM pricing.revisions") == []
 
 
 def test_f5_what_is_named_beside_each_other_is_not_one(core: Core) -> None:
@@ -222,7 +222,7 @@ def test_f5_a_split_is_counted_once_whoever_tells_it_of_whichever_day(
     core: Core, clock: Clock, answers: list[tuple[str, int]]
 ) -> None:
     """Invariant: of one ratio, one split of a week is believed. Its first provider says its day, and may move it."""
-    core.rows("TRUNCATE pricing.corporate_actions, pricing.corporate_action_revisions")
+    core.rows("TRUNCATE pricing.corporate_actions, pricing.revisions")
     for provider, on in answers:
         clock.advance(60)
         said = [{"symbol": "AAPL", "ex_on": str(day(on)), "kind": "split", "new_shares": 4, "old_shares": 1}]

@@ -187,7 +187,7 @@ def test_b21_people_list_acknowledge_and_silence_alerts(cli: CommandLine, core: 
     look(core)
     assert len(messages(core)) == 2
     assert "silenced" in cli("alert", "list").stdout
-    assert cli("alert", "unsilence", "breaker_open").stdout == "breaker_open: people are told of it again.\n"
+    assert cli("alert", "unsilence", "breaker_open").stdout == "breaker_open: recipients hear of it again.\n"
     look(core)
     assert len(messages(core)) == 3
     assert (
@@ -222,7 +222,7 @@ def test_b8_b15_alerts_are_pruned_and_follow_the_clock(core: Core, clock: Clock)
     assert core.rows("SELECT FROM pricing.alerts") == []
     open_breaker(core, clock)
     look(core)
-    core.rows("SELECT pricing.move_alerts(pricing.clock() - interval '1 hour', interval '1 hour')")
+    core.rows("SELECT pricing.move_times(pricing.clock() - interval '1 hour', interval '1 hour')")
     assert core.one("SELECT told_at <= pricing.clock() - interval '59 minutes' FROM pricing.alerts")
 
 

@@ -44,7 +44,7 @@ def fail_run(core: Core) -> None:
     ("rule", "subject", "place"),
     [
         ("run_fails", "refresh", f"runs/{RUN}"),
-        ("tick_fails", "report_freshness", "automation"),
+        ("tick_fails", "report_prices", "automation"),
         ("breaker_open", TWELVEDATA, f"assets/provider/{TWELVEDATA}"),
         ("provider_fails", f"{TWELVEDATA} {QUOTE}", f"assets/latest_price/{QUOTE}"),
         ("pair_forgotten", QUOTE, f"assets/latest_price/{QUOTE}"),
@@ -117,16 +117,16 @@ def test_b21_one_alert_is_shown_with_all_that_is_known_of_it(
     alerts.look(core.engine, ())
     assert "look after it" not in cli("alert", "show", id_).stdout
     said_of_none = cli("alert", "show", "999").error
-    assert "there is no alert 999. `alert list --past` shows those there are" in said_of_none
+    assert "there is no alert 999. `alert list --past` lists them" in said_of_none
 
 
 def test_b21_a_failed_run_that_nobody_repeats_is_forgotten_after_a_week(core: Core, clock: Clock) -> None:
     fail_run(core)
     with core.engine.begin() as connection:
-        dagster_failures.note(connection, Kind.TICK, {"report_freshness": "odd"})
+        dagster_failures.note(connection, Kind.TICK, {"report_prices": "odd"})
     failed_at = core.one("SELECT failed_at FROM pricing.dagster_failures WHERE kind = 'run'")
     assert (core.clock() - failed_at).total_seconds() == 5
-    core.rows("SELECT pricing.move_dagster_failures(pricing.clock() - interval '1 hour')")
+    core.rows("SELECT pricing.move_times(pricing.clock() - interval '1 hour', interval '1 hour')")
     assert core.one(
         "SELECT max(failed_at) <= pricing.clock() - interval '1 hour' FROM pricing.dagster_failures"
     )

@@ -218,7 +218,7 @@ def test_b7_pages_of_others_are_refused_whatever_token_they_have(
 
 
 def test_b7_nobody_learns_where_a_database_is_that_does_not_answer(caplog: pytest.LogCaptureFixture) -> None:
-    """Whoever has no token could ask, too: nobody can tell then whether a token is right."""
+    """Anyone who has no token could ask, too: nobody can tell then whether a token is right."""
     engine = make_engine("postgresql://keeper@127.0.0.9:9/books")
     with running_api(engine, engine) as api:
         problem = api.stranger(f"pp_{'x' * 43}").refusal("GET", "prices?symbols=AAPL")
@@ -248,7 +248,8 @@ def test_b7_what_is_not_there_is_a_problem_too(api: RunningApi) -> None:
 
 
 @pytest.mark.parametrize(
-    ("path", "methods"), [("prices", "GET"), ("backfills", "GET, POST"), ("tasks/retry", "POST")]
+    ("path", "methods"),
+    [("prices", "GET, HEAD, OPTIONS"), ("backfills", "GET, POST"), ("tasks/retry", "POST")],
 )
 def test_b7_a_wrong_method_is_told_the_right_ones(api: RunningApi, path: str, methods: str) -> None:
     answer = httpx.delete(

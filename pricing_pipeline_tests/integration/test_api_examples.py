@@ -67,4 +67,4 @@ def test_b27_the_example_with_curl_runs(environment: dict[str, str], api: Runnin
     command = command.replace("http://127.0.0.1:8000", api.url)
     shown = run(["sh", "-c", f"{command} | head -n 8"], environment)
     assert "event: price" in shown
-    assert '"symbol":"AAPL","price":"189.95"' in shown
+    assert '"symbol":"AAPL","data_type":"equity_quote","date":null,"price":"189.95"' in shown

@@ -21,13 +21,18 @@ from hypothesis import strategies as st
 from pyarrow import parquet
 from sqlalchemy import text
 
+from pricing_client import PricingClient
 from pricing_pipeline.api import history
-from pricing_pipeline.api.history import Format, History
+from pricing_pipeline.api.formats import Format
+from pricing_pipeline.api.history import Histories, History
+from pricing_pipeline.domain import cells
 from pricing_pipeline.domain.answers import Adjust
+from pricing_pipeline.domain.cells import Decimals
+from pricing_pipeline.domain.prices import Bar
 from pricing_pipeline.domain.scopes import Scope
-from pricing_pipeline.prices import price_reader
+from pricing_pipeline.prices import lines, price_reader
 from pricing_pipeline.prices.frames import Columns
-from pricing_pipeline.prices.price_reader import Bar
+from pricing_pipeline_tests.fixtures.cli import CommandLine
 from pricing_pipeline_tests.fixtures.core import DAILY, FX, QUOTE, Core
 from pricing_pipeline_tests.fixtures.database import Clock
 from pricing_pipeline_tests.support.api_server import Caller, RunningApi
@@ -113,6 +118,10 @@ def read(
             return pa.ipc.open_stream(answer.content).read_all().to_pylist()
         case Format.PARQUET:
             return parquet.read_table(io.BytesIO(answer.content)).to_pylist()
+    return as_values(rows)
+
+
+def as_values(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return [
         {
             name: None
@@ -121,6 +130,8 @@ def read(
             if name in NUMBERS
             else datetime.fromisoformat(value)
             if name.endswith("_at")
+            else date.fromisoformat(value)
+            if name == "date"
             else int(value)
             if name == "call_id"
             else value
@@ -131,10 +142,7 @@ def read(
 
 
 def as_row(bar: Bar) -> dict[str, Any]:
-    return {name: getattr(bar, name) for name in ("observed_at", *NUMBERS, "currency", "provider")} | {
-        "adjustment": bar.adjustment.value,
-        **{name: getattr(bar, name) for name in ("call_id", "fetched_at", "quality")},
-    }
+    return {name: getattr(bar, name) for name in bar.__slots__}
 
 
 @settings(
@@ -155,12 +163,17 @@ def test_f3_every_format_has_what_the_bars_have(
     params = {} if adjust is None else {"adjust": adjust.value}
     for format_ in Format:
         told = read(caller, format_, **params)
+        if format_ is not Format.JSON:
+            assert {row.pop("symbol") for row in told} <= {"AAPL"}
         # A spreadsheet must not run what a text says.
         said = [{**bar, **safe(bar)} for bar in bars] if format_ is Format.CSV else bars
         assert told == said, format_
         if adjust is None and format_ in (Format.JSON, Format.CSV):
             # Not only the same numbers: the same digits.
-            assert [f"{row['close']:f}" for row in told] == [f"{bar['close']:f}" for bar in bars]
+            spelled = [f"{bar['close']:f}" for bar in bars]
+            if format_ is Format.CSV:
+                spelled = [cells.number(close, Decimals.POINT) for close in spelled]
+            assert [f"{row['close']:f}" for row in told] == spelled
 
 
 def safe(bar: dict[str, Any]) -> dict[str, Any]:
@@ -169,6 +182,60 @@ def safe(bar: dict[str, Any]) -> dict[str, Any]:
         for name in ("provider", "quality")
         if bar[name] is not None
     }
+
+
+@pytest.mark.parametrize("format_", Format)
+def test_e9_f3_histories_of_several_symbols_are_one_answer(
+    api: RunningApi, core: Core, cli: CommandLine, format_: Format
+) -> None:
+    days = [{"at": datetime(2010, 3, day, tzinfo=UTC), "amount": 1000 + day} for day in (1, 2, 3)]
+    insert(core, days)
+    insert(core, days[1:], symbol="IBM")
+    caller = api.caller(Scope.READ)
+    params = {**SPAN, "format": format_.value, "symbols": "ibm,AAPL,MSFT,IBM"}
+    answer = caller.ask("GET", f"history/{DAILY}", params=params)
+    assert answer.status_code == 200, answer.text
+    each = [("IBM", day) for day in (2, 3)] + [("AAPL", day) for day in (1, 2, 3)]
+    if format_ is Format.JSON:
+        found = Histories.model_validate_json(answer.content).histories
+        assert [one.symbol for one in found] == ["IBM", "AAPL", "MSFT"]
+        assert [(one.symbol, bar.date and bar.date.day) for one in found for bar in one.rows] == each
+        assert answer.json()["histories"][1] == caller.get(f"history/{DAILY}/AAPL", **SPAN)
+        token = caller.token or ""
+        with PricingClient(api.url, token, patience=0) as client:
+            first, last = SPAN["from"], SPAN["to"]
+            bars = client.histories(DAILY, "IBM", "AAPL", "MSFT", first=first, last=last)
+            assert {symbol: len(rows) for symbol, rows in bars.items()} == {"IBM": 2, "AAPL": 3, "MSFT": 0}
+            assert bars["AAPL"] == client.history(DAILY, "AAPL", first, last)
+        return
+    if format_ is Format.CSV:
+        rows = as_values(list(csv.DictReader(io.StringIO(answer.text, newline=""))))
+        span = ("--from", SPAN["from"], "--to", SPAN["to"])
+        shown = cli("price", "history", "ibm", "AAPL", "MSFT", "--type", DAILY, *span, "--csv")
+        assert shown.stdout.splitlines() == answer.text.splitlines()
+        assert "add --csv" in cli("price", "history", "IBM", "AAPL", "--type", DAILY).error
+    elif format_ is Format.ARROW:
+        rows = pa.ipc.open_stream(answer.content).read_all().to_pylist()
+    else:
+        rows = parquet.read_table(io.BytesIO(answer.content)).to_pylist()
+    assert [(row["symbol"], row["date"].day) for row in rows] == each
+    assert [row["close"] for row in rows] == [Decimal(1000 + day) / 100 for _, day in each]
+    assert [*rows[0]] == [*lines.COLUMNS]
+
+
+def test_f3_histories_that_cannot_be_read_are_refused_together(api: RunningApi, core: Core) -> None:
+    caller = api.caller(Scope.READ)
+    for symbols, status, words in (
+        ("AAPL,NOSUCH", 404, "NOSUCH"),
+        ("", 422, "symbols"),
+        (
+            ",".join(f"S{number}" for number in range(51)),
+            422,
+            "these are 51, and a request may name 50 histories",
+        ),
+    ):
+        problem = caller.refusal("GET", f"history/{DAILY}", params={**SPAN, "symbols": symbols})
+        assert (problem["status"], words in problem["detail"]) == (status, True), problem
 
 
 def test_f3_history_is_read_as_it_was_believed(api: RunningApi, core: Core, clock: Clock) -> None:
@@ -231,7 +298,9 @@ def test_f3_years_of_history_take_little_memory(core: Core, monkeypatch: pytest.
 
     monkeypatch.setattr(price_reader, "history_parts", counted)
     for format_ in (Format.CSV, Format.ARROW):
-        asked = history._Selection(QUOTE, "AAPL", date(1990, 1, 1), date(2030, 1, 1), None, None, format_)
+        asked = history._Selection(
+            QUOTE, ["AAPL"], False, date(1990, 1, 1), date(2030, 1, 1), None, None, format_, Decimals.POINT
+        )
         sizes.clear()
         tracemalloc.start()
         try:

@@ -155,7 +155,7 @@ def test_b27_a_recipient_for_users_hears_of_no_trouble(cli: CommandLine, core: C
     assert cli("recipient", "add", "phone", "log", "--user", "ann").exit_code == 0
     assert "prices, for ann" in cli("recipient", "show", "phone").stdout
     assert "prices, for any user" in cli("recipient", "list").stdout
-    assert "users are told of no trouble" in cli("recipient", "change", "phone", "--severity", "P1").error
+    assert "users get no alerts" in cli("recipient", "change", "phone", "--severity", "P1").error
     core.rows("DELETE FROM pricing.recipients WHERE recipient = 'mailbox'")
     core.rows(
         "INSERT INTO pricing.alerts (rule, subject, severity, says, since, last_seen_at, raised_at)"

@@ -13,10 +13,8 @@ from hypothesis import strategies as st
 from starlette.types import Scope as AsgiScope
 
 from pricing_pipeline.api import price_reads
-from pricing_pipeline.api.prices import Prices
 from pricing_pipeline.demand import freshness
 from pricing_pipeline.domain.scopes import Scope
-from pricing_pipeline.prices import price_reader
 from pricing_pipeline_tests.fixtures.core import DAILY, FX, QUOTE, Core
 from pricing_pipeline_tests.fixtures.database import Clock
 from pricing_pipeline_tests.support.alert_causes import refuse_new
@@ -200,7 +198,7 @@ def test_b7_a_parameter_that_would_change_nothing_is_refused(api: RunningApi, co
         (
             "prices?symbols=AAPL&datatype=equity_quote",
             "There is no parameter 'datatype' at this path. Did you mean data_type? It takes symbols, pairs, "
-            "data_type, user.",
+            "data_type, format, decimal, user.",
         ),
         (
             "why?symbols=AAPL&foo=1",
@@ -261,37 +259,6 @@ def content(answer: httpx.Response) -> dict[str, object]:
     body: dict[str, object] = answer.json()
     body.pop("request_id", None)
     return body
-
-
-@pytest.mark.parametrize("is_old", [False, True])
-def test_a10_the_body_is_what_the_documented_model_writes(
-    api: RunningApi, core: Core, clock: Clock, is_old: bool
-) -> None:
-    """The database writes it, so nothing else would notice a field that is missing or spelled otherwise."""
-    core.read("AAPL")
-    core.refresh(price="146.5500")
-    if is_old:
-        clock.advance(2 * MINUTE)
-    body = api.caller(Scope.READ).ask("GET", "prices", params={"symbols": "AAPL,IBM,NOSUCH"}).json()
-    model = Prices.model_validate(body)
-    assert len(body["missing"]) >= 3
-    assert all_names(body) == all_names(model.model_dump(mode="json"))
-    with core.engine.connect() as connection:
-        stored = price_reader.latest(connection, "AAPL", "IBM")
-    told = [{**price.model_dump(exclude={"why"}), "price": price.price} for price in model.prices]
-    assert told == [
-        {name: getattr(price, name) for name in price.__slots__ if name != "state"}  # which `why` tells
-        | {"age_seconds": round(price.age_seconds, 3)}
-        for price in stored
-    ]
-    assert [price["price"] for price in body["prices"]] == [f"{price.price:f}" for price in stored]
-
-
-def all_names(content: object) -> object:
-    """The names of a JSON document, at every depth."""
-    if isinstance(content, dict):
-        return {name: all_names(value) for name, value in content.items()}
-    return [all_names(one) for one in content] if isinstance(content, list) else None
 
 
 @pytest.mark.parametrize("user", [None, "ann"])
@@ -435,7 +402,7 @@ def test_f4_why_of_one_data_type_tells_an_instrument_that_no_provider_knows_from
 
 TICKER = "shares have tickers without a slash, such as AAPL or BRK.B"
 PAIR = "exchange rates are of two known currencies, such as EUR/USD"
-STRANGE = "it looks like a symbol of no data type; `pricing-pipeline type list` shows those there are"
+STRANGE = "it looks like a symbol of no data type; `pricing-pipeline type list` lists them"
 
 
 @pytest.mark.parametrize(

@@ -244,7 +244,7 @@ def test_d6_the_same_by_command(cli: CommandLine, core: Core, clock: Clock) -> N
 
 
 def test_d6_reads_of_prices_say_what_reads_slots(cli: CommandLine, caller: Caller) -> None:
-    """A product is an instrument, so whoever asks for its price is not told that nobody knows it."""
+    """A product is an instrument, so anyone who asks for its price is not told that nobody knows it."""
     instead = f"pricing-pipeline product availability {TOUR}"
     assert f"{TOUR} has no prices. It has inventory: {instead}" in cli("price", "show", TOUR).stderr
     assert f"It has inventory: {instead}" in cli("price", "history", TOUR, "--type", WEEK).stderr

@@ -226,7 +226,7 @@ def test_b7_a_token_without_read_sees_nothing(api: RunningApi, core: Core) -> No
             "providers",
             "providers/twelvedata",
         ),
-        *("instruments", "instruments/AAPL"),
+        *("instruments", "instruments/AAPL", f"history/{DAILY}?symbols=AAPL"),
     ]
     watcher, stranger = api.caller(Scope.WATCH, user="ann"), api.stranger()
     for path in paths:

@@ -223,7 +223,7 @@ def test_b27_a_slow_reader_is_told_what_it_missed(
         for number in range(1, 6):
             open_stream.offer(number, b"event: price\ndata: {}\n\n")
         stream.until("missed")
-        assert stream.last_id is None, "whoever is cut off here begins anew"
+        assert stream.last_id is None, "anyone who is cut off here begins anew"
         assert [event.kind for event in stream.until("ready")] == ["price", "ready"]
 
 
@@ -385,8 +385,8 @@ def test_b27_a_position_that_was_told_outlives_a_crash(core: Core, clock: Clock)
 def test_b27_the_log_is_bounded_and_says_from_where_it_is_kept(core: Core) -> None:
     """Beyond 100,000 events, however young; a look deletes a part of what is too much, so that none takes long."""
     core.rows(
-        "INSERT INTO pricing.stream_events (position, noted_at, data_type, symbol, is_new_price, is_fresh)"
-        " SELECT n, pricing.clock(), 'equity_quote', 'AAPL', true, true FROM generate_series(1, 107000) n"
+        "INSERT INTO pricing.stream_events (position, noted_at, data_type, symbol, is_new_price)"
+        " SELECT n, pricing.clock(), 'equity_quote', 'AAPL', true FROM generate_series(1, 107000) n"
     )
     core.rows("UPDATE pricing.stream_head SET position = 107000")
     for kept_from in (5000, 7000, 7000):

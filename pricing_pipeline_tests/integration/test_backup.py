@@ -269,7 +269,7 @@ def test_c3_no_backup_makes_the_restore_run_a_program(
 def test_c3_no_backup_ends_the_transaction_of_the_restore(
     core: Core, owner_url: str, tmp_path: Path, original: bytes, forgery: bytes
 ) -> None:
-    """Whoever forges a backup could have the drop committed and fail then, which was told as `Nothing has changed`."""
+    """A forged backup could commit the drop and fail then, which was reported as `Nothing has changed`."""
     path = tmp_path / "prices.dump"
     with psycopg.connect(owner_url) as owner:
         owner.execute(f"COMMENT ON SCHEMA pricing IS '{'P' * 99}'".encode())

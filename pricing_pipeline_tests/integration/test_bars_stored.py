@@ -11,8 +11,8 @@ from sqlalchemy.exc import DBAPIError
 from pricing_pipeline.domain.answers import Stored
 from pricing_pipeline.domain.bars import Bars
 from pricing_pipeline.domain.observations import Observations, Rows
+from pricing_pipeline.domain.prices import Bar
 from pricing_pipeline.prices import price_writer
-from pricing_pipeline.prices.price_reader import Bar
 from pricing_pipeline_tests.fixtures.core import DAILY, Core, rows_read
 from pricing_pipeline_tests.fixtures.database import Clock
 from pricing_pipeline_tests.support.sessions import joined, meanwhile, wait_for_locks

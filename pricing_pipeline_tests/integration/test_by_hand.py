@@ -8,7 +8,7 @@ import pytest
 
 from pricing_pipeline.domain.answers import FailureKind, RejectedValue
 from pricing_pipeline.domain.calls import Call
-from pricing_pipeline.prices import quarantined_values
+from pricing_pipeline.quarantine import quarantined_values
 from pricing_pipeline.queue import task_queue
 from pricing_pipeline_tests.fixtures.cli import CommandLine
 from pricing_pipeline_tests.fixtures.core import DAILY, FX, MFAPI, NAV, QUOTE, TWELVEDATA, Core

@@ -11,6 +11,7 @@ from pricing_pipeline.domain.answers import Adjust, Answer, Split
 from pricing_pipeline.domain.data_types import Fetcher
 from pricing_pipeline.domain.observations import Rows
 from pricing_pipeline.domain.windows import Window
+from pricing_pipeline.judging.answers import Judgement
 from pricing_pipeline.prices import actions, price_reader, price_writer
 from pricing_pipeline_tests.fixtures.cli import CommandLine
 from pricing_pipeline_tests.fixtures.core import DAILY, Core, a_call, midnight, observation
@@ -104,8 +105,8 @@ def test_f5_a_forgotten_split_is_entered_read_and_taken_back(
     assert gone.stdout.startswith("the split of AAPL on 2020-08-31 is taken back.")
     assert closes(core, Adjust.SPLITS) == ["400", "500", "129"]
     kept = core.rows(
-        "SELECT new_shares, entered_by, removed_by, removed_because FROM pricing.corporate_action_revisions"
-        " ORDER BY revised_at"
+        "SELECT (old->>'new_shares')::numeric, old->>'entered_by', removed_by, removed_because"
+        " FROM pricing.revisions ORDER BY revised_at"
     )
     assert [tuple(row) for row in kept] == [
         (4, "ann", "bob", None),
@@ -138,20 +139,24 @@ def test_f5_a_dividend_by_hand_counts_for_total_return(cli: CommandLine, core: C
 
 @pytest.mark.usefixtures("stored")
 def test_f5_what_was_taken_back_does_not_come_back_by_itself(cli: CommandLine, core: Core) -> None:
-    def told(new_shares: int, provider: str = "yahoo") -> int:
+    def is_believed(new_shares: int, provider: str = "yahoo") -> bool:
+        """Let a provider tell a split. Returns whether anything is stored anew."""
         core.rows("DELETE FROM pricing.api_call_queue_live")
         core.enqueue(DAILY, "AAPL", days=(DAYS[0], EX))
         call = a_call(core.claim_one(), provider=provider)
         answer = Answer(actions=(Split("AAPL", EX, Decimal(new_shares), Decimal(1)),))
+        judged = Judgement(call, answer, {}, {}, {}, frozenset(), Rows(), {})
         with core.engine.begin() as connection:
-            return actions.store(connection, call, answer, ["AAPL"])
+            before = actions.read(connection, "equity", "AAPL")
+            assert actions.store(connection, judged) == []
+            return actions.read(connection, "equity", "AAPL") != before
 
-    assert told(4) == 1
+    assert is_believed(4)
     cli("action", "remove", "AAPL", "2020-08-31")
-    assert told(4) == 0, "the same again, from the same source"
-    assert told(4, "fmp") == 1, "another source says so, too"
+    assert not is_believed(4), "the same again, from the same source"
+    assert is_believed(4, "fmp"), "another source says so, too"
     cli("action", "add", "AAPL", "2020-08-31", "--split", "7:1")
-    assert told(9, "fmp") == 0, "no source takes the place of what a person has entered"
+    assert not is_believed(9, "fmp"), "no source takes the place of what a person has entered"
     assert closes(core, Adjust.SPLITS)[0] == "57.1428571429"
 
 
@@ -195,3 +200,36 @@ def test_b2_a_worker_can_take_nothing_back(core: Core) -> None:
     core.rows("SELECT pricing.enter_action('equity', 'AAPL', '2020-08-31', 'split', 2, 1, NULL, NULL, 'ann')")
     with pytest.raises(Exception, match="permission denied"):
         core.call("SELECT pricing.remove_action('equity', 'AAPL', '2020-08-31', 'split', 'worker')")
+
+
+def named_lines(text: str) -> dict[str, str]:
+    """Lines of a thing by their names."""
+    return {name: value.strip() for name, value in (line.split(":", 1) for line in text.splitlines() if line)}
+
+
+def test_an_action_is_shown_with_what_was_believed_before(cli: CommandLine, core: Core) -> None:
+    show = ("action", "show", "aapl", "2020-08-31")
+    assert "no split, spin-off or payment of AAPL on 2020-08-31 was ever known" in cli(*show).error
+    add = ("action", "add", "AAPL", "2020-08-31")
+    cli(*add, "--split", "5:1", "--user", "ann", "--reason", "a guess")
+    cli(*add, "--split", "4:1", "--user", "bob", "--reason", "the exchange said so")
+    cli(*add, "--dividend", "0.25", "--user", "ann")
+    now, _, before = cli(*show, "--kind", "split").stdout.partition("\n\n")
+    assert named_lines(now).items() >= {
+        ("action", "split 4:1 of AAPL (equity)"),
+        ("ex day", "2020-08-31"),
+        ("by", "bob"),
+        ("why", "the exchange said so"),
+    }
+    assert named_lines(before).items() >= {
+        ("action", "split 5:1 of AAPL (equity)"),
+        ("by", "ann"),
+        ("why", "a guess"),
+        ("ended by", "bob"),
+    }
+    shown = cli(*show, "--json").json
+    assert sorted(one["kind"] for one in shown["actions"]) == ["dividend", "split"]
+    assert [one["new_shares"] for one in shown["revisions"]] == ["5"]
+    cli("action", "remove", "AAPL", "2020-08-31", "--kind", "dividend", "--user", "eve", "--reason", "no")
+    gone = named_lines(cli(*show, "--kind", "dividend").stdout)
+    assert (gone["ended by"], gone["ended because"]) == ("eve", "no")

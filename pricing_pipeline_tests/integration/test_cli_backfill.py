@@ -248,5 +248,5 @@ def test_g6_ctrl_c_of_a_backfill_says_what_stays(
         process.send_signal(signal.SIGINT)
         out, errors = process.communicate(timeout=PATIENCE)
     assert (process.returncode, out) == (130, "")
-    assert errors == "stopped. What is not fetched yet stays queued, for whoever drains the queue next.\n"
+    assert errors == "stopped. What is not fetched yet stays queued for the next worker.\n"
     assert set(core.statuses().values()) == {"pending"}

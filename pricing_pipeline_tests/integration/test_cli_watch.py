@@ -164,6 +164,7 @@ def test_each_new_price_is_told_once(core: Core) -> None:
     assert first.keys() == {
         *("event", "data_type", "symbol", "price", "currency", "observed_at", "fetched_at", "provider"),
         *("age_seconds", "fresh", "state", "paused", "provider_active", "frozen_since", "previous"),
+        *("date", "why"),
     }
 
 
@@ -361,11 +362,16 @@ def test_f4_who_watches_is_told_why_a_price_does_not_come_and_when_that_changes(
     core.rows("UPDATE pricing.registry_state SET prices_from = 'sandbox'")
 
     def work(*providers: str) -> None:
-        core.rows("UPDATE pricing.drains SET finished_at = pricing.clock()")
-        core.rows(
-            "SELECT pricing.extend_drain(d.drain, :asked) FROM pricing.begin_drain('w', NULL, 600) AS d (drain)",
-            asked=list(providers),
-        )
+        # Between two transactions the watcher would see no worker.
+        with core.engine.begin() as connection:
+            connection.execute(text("UPDATE pricing.drains SET finished_at = pricing.clock()"))
+            connection.execute(
+                text(
+                    "SELECT pricing.extend_drain(d.drain, :asked)"
+                    " FROM pricing.begin_drain('w', NULL, 600) AS d (drain)"
+                ),
+                {"asked": list(providers)},
+            )
 
     with Screen() as screen, watching(engine, "AAPL", "IBM", silence_seconds=0.1):
 

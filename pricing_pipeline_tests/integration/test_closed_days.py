@@ -21,6 +21,7 @@ from pricing_pipeline.registry import calendars
 from pricing_pipeline_tests.fixtures.cli import CommandLine
 from pricing_pipeline_tests.fixtures.core import DAILY, QUOTE, Core, midnight, observation, utc
 from pricing_pipeline_tests.fixtures.database import Clock
+from pricing_pipeline_tests.support import quarantining
 
 pytestmark = pytest.mark.usefixtures("still")
 
@@ -30,7 +31,7 @@ SATURDAY = date(2026, 3, 14)
 
 
 @pytest.fixture(autouse=True)
-def _then(clock: Clock) -> None:
+def _then(clock: Clock, still: None) -> None:
     clock.set(datetime(2026, 3, 16, 6, tzinfo=UTC))
 
 
@@ -109,7 +110,7 @@ def test_f6_a_bar_of_a_day_without_session_is_quarantined_and_says_so(core: Core
         "XNYS has no session on Saturday, 2026-03-14. It is believed once another instrument"
     )
     assert release(core) == 0, "one instrument of one provider proves nothing"
-    assert reviews.release(core.engine, found[0].value_id, "ann").outcome == "released"
+    assert quarantining.release(core, found[0].value_id, "ann").outcome == "released"
     bring(core)
     assert stored(core) == [9, 10, 11, 12, 13, 14], "a person knew better, and is asked no more"
 

@@ -182,7 +182,7 @@ def test_c4_the_store_is_what_a_plain_model_says_now_and_as_of_every_time(
     core: Core, clock: Clock, steps: list[str | TerminalPrices]
 ) -> None:
     core.rows(
-        "TRUNCATE pricing.commodity_prices, pricing.commodity_price_revisions, pricing.terminals, pricing.commodities,"
+        "TRUNCATE pricing.commodity_prices, pricing.revisions, pricing.terminals, pricing.commodities,"
         " pricing.game_versions"
     )
     call = a_call(core.claimed("equity_quote", "AAPL"), provider=UEX, data_type=TYPE)
@@ -207,9 +207,9 @@ def test_c4_the_store_is_what_a_plain_model_says_now_and_as_of_every_time(
     for moment, then in past:
         assert believed(core, moment) == then
     assert not core.rows(
-        "SELECT FROM pricing.commodity_price_revisions a JOIN pricing.commodity_price_revisions b"
-        " USING (symbol, commodity_id, quality) WHERE a.revised_at <> b.revised_at AND a.recorded_at < b.revised_at"
-        " AND b.recorded_at < a.revised_at"
+        "SELECT FROM pricing.revisions a JOIN pricing.revisions b"
+        " ON a.key = b.key AND a.old->'quality' = b.old->'quality' AND a.revised_at <> b.revised_at"
+        " AND a.recorded_at < b.revised_at AND b.recorded_at < a.revised_at"
     ), "two revisions were believed at one time"
 
 

@@ -25,7 +25,7 @@ from pricing_pipeline_tests.support.sandbox_server import RunningSandbox, runnin
 from pricing_pipeline_tests.support.storing import versions
 
 pytestmark = pytest.mark.usefixtures("still")
-TABLES = ("game_versions", "terminals", "commodities", "commodity_prices", "commodity_price_revisions")
+TABLES = ("game_versions", "terminals", "commodities", "commodity_prices", "revisions")
 
 
 class Table:
@@ -90,7 +90,7 @@ def test_c4_a_sync_brings_the_world_of_the_provider_and_a_second_one_writes_noth
     table.is_still = True
     report = table.sync()
     assert report.is_complete, report
-    at, world = int(table.now.timestamp()), World(2013, 90)
+    at, world = int(table.now.timestamp()), World(2013)
     offers = {
         (f"UEX:{place.number}", offer.good.number): (offer.buy or None, offer.sell or None, world.version(at))
         for place in TRADING.values()
@@ -134,7 +134,7 @@ def test_c4_prices_on_demand_are_those_of_the_list(table: Table) -> None:
 def test_c4_a_patch_of_the_game_begins_anew_and_forgets_nothing(table: Table) -> None:
     table.sync()
     known = table.count("commodity_prices")
-    world, first = World(2013, 90), int(table.now.timestamp())
+    world, first = World(2013), int(table.now.timestamp())
     patch = next(
         at for at in range(first, first + 91 * 86400, 3600) if world.version(at) != world.version(first)
     )
@@ -205,7 +205,7 @@ def test_c1_without_a_retry_after_waits_grow_and_after_three_retries_the_step_fa
 def test_c4_prices_are_not_stored_while_nobody_knows_their_version(table: Table) -> None:
     """After a patch they would be of the version before, for good."""
     table.sync()
-    world, first = World(2013, 90), int(table.now.timestamp())
+    world, first = World(2013), int(table.now.timestamp())
     patch = next(
         at for at in range(first, first + 91 * 86400, 3600) if world.version(at) != world.version(first)
     )

@@ -183,7 +183,7 @@ def test_c4_a_client_reads_no_table_of_commodities(client: tuple[str, Login]) ->
     for table in (
         "commodities",
         "commodity_prices",
-        "commodity_price_revisions",
+        "revisions",
         "terminals",
         "trade_routes",
     ):
@@ -197,7 +197,7 @@ def test_f3_a_worker_deletes_no_price_of_a_commodity(core: Core, traded: str) ->
         "terminals",
         "commodities",
         "commodity_prices",
-        "commodity_price_revisions",
+        "revisions",
     ):
         with core.engine.connect() as connection, pytest.raises(ProgrammingError, match="permission denied"):
             connection.execute(text(f"DELETE FROM pricing.{table}"))

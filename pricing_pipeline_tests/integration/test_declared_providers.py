@@ -379,19 +379,13 @@ def test_f11_try_shows_every_page_that_is_posted(cli: CommandLine) -> None:
     assert len(shown["values"]) == 5
 
 
-@pytest.mark.parametrize(
-    ("key", "words"),
-    [
-        ("demo5", "names a next page with its API key"),
-        ("canary-5ecret-0123456789", "its pages lead in a circle"),  # stars are asked for in its place
-    ],
-)
+@pytest.mark.parametrize("key", ["demo5", "canary-5ecret-0123456789"])
 def test_b2_try_shows_no_key_that_a_provider_names_as_the_place_of_its_next_page(
-    cli: CommandLine, key: str, words: str
+    cli: CommandLine, key: str
 ) -> None:
     server = PagedBars(instead={1: lambda content: content | {"meta": {"next": key}}})
     said = paging(cli, server, key=key)
-    assert words in said.stderr
+    assert "names a next page with its API key" in said.stderr
     assert key not in said.stdout + said.stderr
 
 

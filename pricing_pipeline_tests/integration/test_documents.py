@@ -71,7 +71,9 @@ def believed(core: Core, moment: datetime, data_type: str = EARNINGS) -> dict[da
 
 def revisions(core: Core) -> Sequence[Any]:
     return core.rows(
-        "SELECT period, body::text AS body FROM pricing.document_revisions ORDER BY revised_at, period"
+        "SELECT d.period, d.body::text AS body"
+        " FROM pricing.revisions r CROSS JOIN jsonb_populate_record(NULL::pricing.documents, r.old) d"
+        " WHERE r.kind = 'documents' ORDER BY r.revised_at, d.period"
     )
 
 

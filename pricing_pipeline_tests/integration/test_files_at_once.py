@@ -36,7 +36,7 @@ from pricing_pipeline_tests.integration.test_history_files import (
     move_days,
     put,
 )
-from pricing_pipeline_tests.support.filing import FIRST, LAST, export_all, keep, move_all
+from pricing_pipeline_tests.support.filing import FIRST, LAST, export_all, keep, lose, move_all
 from pricing_pipeline_tests.support.patience import PATIENCE
 
 APRIL = date(2020, 4, 1)
@@ -177,7 +177,7 @@ def test_f12_a_month_that_has_left_neither_leaves_nor_is_lost_once_more(core: Co
 def test_f12_a_month_whose_values_are_gone_gets_an_empty_file(core: Core, store: Store) -> None:
     put(core, *days(MARCH, 40))
     export_all(core, store)
-    core.rows("DELETE FROM pricing.price_history WHERE observed_at >= '2020-04-01'")
+    lose(core, "observed_at >= '2020-04-01'")
     assert [(one.month.month, one.versions) for one in export_all(core, store)] == [(APRIL, 0)]
     assert due(core) == []
 

@@ -231,8 +231,9 @@ def test_a_search_neither_begins_nor_ends_an_outage_of_prices(
     core.enqueue(QUOTE, "AAPL")
     core.fail(core.claim_one(), FailureKind.PROVIDER_DOWN)
     call = core.one("SELECT max(call_id) FROM pricing.collector_call_log")
-    core.call(f"SELECT pricing.settle_call({call}, 'failed', 503, 9, 'down', 'provider_down')")
-    core.call(f"SELECT coalesce(pricing.judge_call({call})::text, '')")
+    core.call(
+        f"SELECT pricing.settle_call({call}, 'failed', 503, 9, 'down', 'provider_down', is_owned => true)"
+    )
     outage = "SELECT count(*) FROM pricing.outages WHERE answered_at IS NULL"
     assert core.one(outage) == 1
     sandbox.behave_well()

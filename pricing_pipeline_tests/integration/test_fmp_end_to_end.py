@@ -75,7 +75,10 @@ def test_b29_a_report_comes_out_and_what_was_believed_before_is_kept(
     past = cli("document", "show", "IBM", "--type", EARNINGS, "--as-of", before.isoformat(), "--json").json
     (then,) = (one["body"] for one in past["documents"] if one["period"] == str(announced))
     assert then["epsActual"] is None
-    assert core.one("SELECT count(*) FROM pricing.document_revisions WHERE period = :day", day=announced) == 1
+    assert (
+        core.one("SELECT count(*) FROM pricing.revisions WHERE old->>'period' = :day", day=f"{announced}")
+        == 1
+    )
 
 
 def _read(core: Core) -> list[documents.StoredDocument]:

@@ -29,7 +29,7 @@ BASE = "canary-5ecret-0123456789"
 @pytest.fixture
 def sandbox(core: Core) -> Iterator[RunningSandbox]:
     """It stands for the real service: the providers' rows name it."""
-    with running_sandbox(twelvedata_key=BASE) as sandbox:
+    with running_sandbox(key=BASE) as sandbox:
         core.rows(
             "UPDATE pricing.data_collectors SET base_url = CAST(:url AS text) || '/' || provider",
             url=sandbox.url,

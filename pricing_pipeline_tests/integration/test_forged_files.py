@@ -212,7 +212,7 @@ def test_f12_nothing_is_written_or_removed_where_a_link_leads(
 def test_f12_what_a_worker_can_delete_is_bounded_by_the_owners_policy(core: Core) -> None:
     """A worker says itself what it has compared, so it can delete old months; never those that a type keeps."""
     put(core, *days(MARCH, 70))
-    forge = "SELECT pricing.note_export('equity_daily', :month, 1, '{}', 1, 'nothing')::text"
+    forge = "SELECT pricing.note_export('equity_daily', :month, 1, 0, 1, 'nothing')::text"
     months = [date(2020, 3, 1), date(2020, 4, 1), date(2020, 5, 1)]
     for month in months:
         core.call(forge, month=month)

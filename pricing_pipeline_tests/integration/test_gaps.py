@@ -16,13 +16,13 @@ from pricing_pipeline.domain.windows import Window
 from pricing_pipeline.prices import price_writer
 from pricing_pipeline.providers.fetched import Fetched
 from pricing_pipeline.providers.values import settle_days
-from pricing_pipeline.quarantine import reviews
 from pricing_pipeline.refresh import settling
 from pricing_pipeline.registry import calendars
 from pricing_pipeline_tests.fixtures.cli import CommandLine
 from pricing_pipeline_tests.fixtures.core import DAILY, QUOTE, Core, midnight, observation
 from pricing_pipeline_tests.fixtures.database import Clock
 from pricing_pipeline_tests.support.api_server import RunningApi
+from pricing_pipeline_tests.support.quarantining import reject
 
 pytestmark = pytest.mark.usefixtures("still")
 
@@ -31,7 +31,7 @@ HOLIDAY = "2026-03-18"
 
 
 @pytest.fixture(autouse=True)
-def _trading_days(core: Core, clock: Clock) -> None:
+def _trading_days(core: Core, clock: Clock, still: None) -> None:
     """Weekdays of 2026 but one, 14:30 to 21:00 UTC. Now it is Tuesday, March 31st, 21:05: the close is not out yet."""
     clock.set(datetime(2026, 3, 31, 21, 5, tzinfo=UTC))
     core.rows("UPDATE pricing.provider_capabilities SET window_batch_size = 1")
@@ -135,7 +135,7 @@ def test_f8_a_day_whose_value_could_not_be_read_can_be_asked_for_again(core: Cor
     assert plan(core, week) == [("03-11", "03-11")]
 
     value = core.one("SELECT value_id FROM pricing.quarantined_values")
-    assert reviews.reject(core.engine, value, "ann").outcome == "rejected"
+    assert reject(core, value, "ann").outcome == "rejected"
     assert plan(core, week) == [("03-11", "03-11")]
 
     answer_with(core, Window(bad, bad), observation("AAPL", "10.00", midnight(bad)))
@@ -202,10 +202,6 @@ def test_f8_gaps_at_the_command_line(cli: CommandLine, core: Core, api: RunningA
     shown = cli(*arguments)
     assert "not_published" in shown.stdout
     assert "backfill start AAPL --type equity_daily --from 2026-03-24 --to 2026-03-30" in shown.stderr
-    assert cli(*arguments, "--csv", "-").stdout.splitlines()[:2] == [
-        "data_type,from,to,sessions,kind,detail",
-        f"{DAILY},2026-03-24,2026-03-25,2,not_asked,",
-    ]
     assert "only of daily values is known" in cli("price", "gaps", "AAPL", "--type", QUOTE).error
     assert "no data type of daily values applies to NOPE" in cli("price", "gaps", "NOPE").error
     core.pause("AAPL")
@@ -222,7 +218,7 @@ def test_f8_gaps_at_the_command_line(cli: CommandLine, core: Core, api: RunningA
 
 
 def test_f8_a_holiday_shows_as_such(cli: CommandLine, core: Core) -> None:
-    """It is no gap, and whoever looks for its value is told so; weekends are not worth a line."""
+    """It is no gap, and anyone who looks for its value is told so; weekends are not worth a line."""
     store(core, "03-17", "03-19")
     arguments = ("price", "gaps", "AAPL", "--from", "2026-03-14", "--to", "2026-03-22")
     assert cli(*arguments, "--json").json["market_closed"] == {DAILY: [HOLIDAY]}
@@ -241,29 +237,6 @@ def test_f8_of_many_holidays_the_last_are_told(cli: CommandLine, core: Core) -> 
         f"{DAILY}: the market was closed on 8 days; the last were 2026-03-10, 2026-03-11, 2026-03-12, 2026-03-13, "
         f"{HOLIDAY} (--json has all)"
     )
-
-
-def test_f8_gaps_and_revisions_are_marked_where_a_history_is_drawn(cli: CommandLine, core: Core) -> None:
-    store(core, "03-16", "03-20", "03-23")
-    core.rows(
-        "INSERT INTO pricing.price_revisions (data_type, symbol, observed_at, amount, scale, provider, call_id,"
-        " recorded_at, revised_at, revised_by) SELECT data_type, symbol, observed_at, 999, 2, provider, 1, fetched_at,"
-        " pricing.clock(), 2 FROM pricing.price_history WHERE observed_at = '2026-03-23T00:00Z'"
-    )
-    arguments = ("price", "history", "AAPL", "--type", DAILY, "--from", "2026-03-01", "--plot")
-    title, *lines = cli(*arguments).stdout.splitlines()
-    assert title == (
-        "AAPL equity_daily, 3 values, USD; ┊ 2 trading days missing; closed on 1 holiday; • 1 revised"
-    ), "a holiday is no gap"
-    (top, *_) = lines
-    dots, labels = lines[-2:]
-    begin = labels.index("2026-03-16")
-    assert top[begin:].rstrip() == " ┊", "before the second value"
-    assert dots.rstrip() == " " * (begin + 2) + "•", "under the third"
-    as_of = cli(*arguments, "--as-of", core.clock().isoformat()).stdout.splitlines()[0]
-    assert "trading day" not in as_of, "what was missing then is not known"
-    core.rows("UPDATE pricing.instruments SET calendar = NULL WHERE symbol = 'AAPL'")
-    assert cli(*arguments).stdout.splitlines()[0] == "AAPL equity_daily, 3 values, USD; • 1 revised"
 
 
 # What a backfill asks for

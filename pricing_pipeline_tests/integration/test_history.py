@@ -94,13 +94,14 @@ def test_f3_a_frame_is_exact_and_has_the_documented_dtypes(core: Core, clock: Cl
         assert {name: str(dtype) for name, dtype in one.dtypes.items()} == frames.COLUMNS
         assert str(one.index.dtype) == "datetime64[us, UTC]"
     assert len(empty) == 0
+    assert list(frame["date"]) == [date(2010, 3, 1), date(2010, 3, 2)]
     assert frame.loc["2010-03-02", "adjustment"] == "raw"
 
 
 @pytest.mark.parametrize(
     ("asked", "fault", "words"),
     [
-        ({"adjust": "dividends"}, InvalidAdjustment, "none of: raw, splits, total"),
+        ({"adjust": "dividends"}, InvalidAdjustment, "use one of raw, splits, total"),
         ({"as_of": datetime(2026, 11, 20)}, InvalidRange, "has no zone"),
         ({"days": MARCH[::-1]}, InvalidRange, "upside down"),
     ],

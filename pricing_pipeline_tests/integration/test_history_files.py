@@ -36,6 +36,7 @@ from pricing_pipeline_tests.support.filing import (
     export_all,
     fill,
     keep,
+    lose,
     move_all,
     readings,
     reads_of,
@@ -136,7 +137,7 @@ def test_f12_an_unchanged_month_is_left_alone_and_a_changed_one_is_due_again(
     put(core, (MARCH, 1111))
     assert due(core) == [MARCH]
     assert [(one.versions, one.is_new) for one in export_all(core, store)] == [(32, True)]
-    core.rows("DELETE FROM pricing.price_history WHERE observed_at = '2020-04-02Z'")  # as thinning does
+    lose(core, "observed_at = '2020-04-02Z'")
     assert due(core) == [date(2020, 4, 1)]
     unfinished = Path(store.root) / "_unfinished"
     assert list(unfinished.iterdir()) == []

@@ -17,7 +17,7 @@ import pytest
 from sqlalchemy import Connection
 
 from pricing_client import PricingClient, RequestRefused
-from pricing_pipeline.cli import holding_import
+from pricing_pipeline.cli import holding_import, instrument_find
 from pricing_pipeline.demand import holding_imports as demand_imports
 from pricing_pipeline.domain.scopes import Scope
 from pricing_pipeline.providers.searches import Listing
@@ -251,7 +251,7 @@ def test_a7_unknown_isins_are_looked_up_where_that_is_asked_for(
         asked.append(isin)
         return [Listing(symbol, "equity", "x", "x", currency) for symbol, currency in listings[isin]]
 
-    monkeypatch.setattr(holding_import, "searched", searched)
+    monkeypatch.setattr(instrument_find, "searched", searched)
     path = tmp_path / "portfolio.csv"
     path.write_text(
         "Product,Symbol/ISIN,Quantity,Closing,Local value,,Value in EUR\nVodafone,GB00BH4HKS39,1,1,GBP,1,1\n"
@@ -301,8 +301,10 @@ def test_a7_what_no_data_type_is_for_is_refused_with_the_way_out(cli: CommandLin
 def test_a7_a_proposal_may_name_any_data_type_of_prices(cli: CommandLine, core: Core, tmp_path: Path) -> None:
     path = tmp_path / "some.csv"
     path.write_text("Ticker\nAAPL\nMSFT\n")
-    options = ("--column", "symbol=Ticker", "--as", f"AAPL={DAILY}:AAPL", "--yes")
-    assert cli("holding", "import", str(path), "--user", "ann", *options).exit_code == 0
+    options = ("--column", "symbol=Ticker", "--as", f"aapl={DAILY}:AAPL", "--as", "APPL=IBM", "--yes")
+    said = cli("holding", "import", str(path), "--user", "ann", *options)
+    assert said.exit_code == 0
+    assert said.stderr == "warning: --as: nothing in the file is called APPL.\n"
     assert held(core) == {(DAILY, "AAPL"), (QUOTE, "MSFT")}
 
 

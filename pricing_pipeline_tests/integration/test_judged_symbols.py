@@ -180,7 +180,7 @@ def test_b5_what_is_doubtful_is_accepted_with_a_warning(
 
 
 def test_b5_a_proposal_is_accepted(core: Core) -> None:
-    """Whoever does as the proposal says is not refused again."""
+    """Anyone who does as the proposal says is not refused again."""
     asked = ["EURUSD", "BTC-USD", "118632", "TATASTEEL:BSE", "ASX:JSE", "AAPL", "EUR/USD"]
     types = [QUOTE, FX, COIN, NAV]
     rows = core.rows(
@@ -533,9 +533,8 @@ def test_b5_a_merged_history_has_one_value_of_a_time_whenever_it_is_read(
     december = "'{[2019-12-01,2020-01-01)}'"
     core.rows(f"INSERT INTO pricing.moved_days VALUES ('{DAILY}', 'VOD:XLON', {december}, {december})")
     core.rows(
-        "INSERT INTO pricing.exported_months (data_type, month, versions, mark, file_bytes, sha256, exported_at)"
-        f" SELECT '{DAILY}', m.month, m.versions, m.mark, 1, repeat('0', 64), pricing.clock()"
-        f" FROM pricing.month_marks('{DAILY}', '2020-01-01', '2020-01-01') m"
+        "INSERT INTO pricing.exported_months (data_type, month, versions, changes, file_bytes, sha256, exported_at)"
+        f" VALUES ('{DAILY}', '2020-01-01', 5, 0, 1, repeat('0', 64), pricing.clock())"
     )
     said = cli("instrument", "merge", "VOD.L", "VOD:XLON")
     assert "price_history: 1 moved; 2 dropped" in said.stdout

@@ -15,7 +15,7 @@ from pricing_pipeline.providers.client import ProviderClient
 from pricing_pipeline.providers.configured import configured_clients, configured_keys
 from pricing_pipeline.refresh.refresher import Refresher
 from pricing_pipeline.refresh.settling import settle_failure
-from pricing_pipeline.settings import Settings
+from pricing_pipeline.settings import Settings, load_settings
 from pricing_pipeline_tests.fixtures.core import QUOTE, TWELVEDATA, Core, symbols
 from pricing_pipeline_tests.fixtures.database import Clock
 from pricing_pipeline_tests.support.refreshing import work_until
@@ -95,7 +95,7 @@ def test_b28_a_refusal_blocks_only_its_key(core: Core, clock: Clock) -> None:
 def test_b28_a_refusal_of_the_only_key_after_it_was_taken_out_still_snoozes_its_tasks(
     core: Core, clock: Clock
 ) -> None:
-    """Whoever sees that a key is refused takes it out, while calls with it are under way."""
+    """Anyone who sees that a key is refused takes it out, while calls with it are under way."""
     core.enqueue(QUOTE, "AAPL")
     call = core.claim_one()
     core.call("SELECT pricing.register_keys('twelvedata', '{default}')")
@@ -199,7 +199,7 @@ def settings(**values: str) -> Settings:
 def test_b28_keys_are_set_by_name_and_shown_nowhere(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PRICING_TWELVEDATA_API_KEY", "first-secret-canary")
     monkeypatch.setenv("PRICING_TWELVEDATA_API_KEYS", "second=second-canary=, third = third-canary")
-    ours = Settings()
+    ours = load_settings()
     keys = {name: key.get_secret_value() for name, key in configured_keys(ours, TWELVEDATA).items()}
     assert keys == {"default": "first-secret-canary", "second": "second-canary=", "third": "third-canary"}
     assert "canary" not in repr(ours)

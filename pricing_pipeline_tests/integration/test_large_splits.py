@@ -26,7 +26,7 @@ YAHOO = dict.fromkeys(DAYS, 50.0)
 
 
 @pytest.fixture(autouse=True)
-def _now(core: Core, clock: Clock) -> None:
+def _now(core: Core, clock: Clock, still: None) -> None:
     clock.set(NOW)
     core.lift_limits()
 

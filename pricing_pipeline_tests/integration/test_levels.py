@@ -71,8 +71,8 @@ def test_f6_one_decision_releases_805_days_of_another_face_value(core: Core) -> 
     rows = face_value_change()
     bring(core, NAV, SCHEME, rows)
     assert quarantined(core) == 805
-    made = reviews.decide_level(
-        core.engine, one_quarantined(core), "released", "ann", "face value 1000 to 10"
+    made = reviews.decide(
+        core.engine, [one_quarantined(core)], "released", "ann", "face value 1000 to 10", with_levels=True
     )
     assert len(made) == 805
     assert {one.outcome for one in made} == {"released"}

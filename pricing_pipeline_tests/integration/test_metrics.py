@@ -185,7 +185,7 @@ def test_b22_ages_are_those_of_the_oldest(core: Core, api: RunningApi, clock: Cl
     oldest = value(samples, "pricing_oldest_task_seconds", provider=TWELVEDATA, status="pending")
     assert oldest == pytest.approx(30, abs=0.1)
     assert value(samples, "pricing_tasks", provider=TWELVEDATA, status="pending") == 2
-    for part in ("refresh_watched", "report_freshness", "enqueue_due"):
+    for part in ("refresh_watched", "report_prices", "enqueue_due"):
         assert value(samples, "pricing_tick_age_seconds", part=part) == pytest.approx(30, abs=0.1)
 
 

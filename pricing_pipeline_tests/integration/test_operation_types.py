@@ -136,7 +136,7 @@ def test_e8_a_type_that_takes_messages_can_be_a_channel(
     assert cli("operation-type", "show", "desk", "--json").json["is_channel"] == is_channel
     added = cli("recipient", "add", "ann", "desk")
     if not is_channel:
-        assert "'desk' is no channel. There are: chat, email, log, rest, sms, webhook." in added.error
+        assert "'desk' is no channel. There are: chat, email, log, sms, webhook." in added.error
         with pytest.raises(DBAPIError, match="channel_takes_messages"):
             core.rows(
                 "INSERT INTO pricing.recipients (recipient, channel, created_at) VALUES ('ann', 'desk', now())"
@@ -165,9 +165,7 @@ def test_e8_a_type_stays_a_channel_while_recipients_have_it(core: Core, cli: Com
     assert cli("operation-type", "remove", "desk").exit_code == 0
 
 
-@pytest.mark.parametrize(
-    ("channel", "got"), [("log", False), ("email", False), ("webhook", True), ("rest", True)]
-)
+@pytest.mark.parametrize(("channel", "got"), [("log", False), ("email", False), ("webhook", True)])
 def test_e8_data_go_to_channels_that_have_a_field_for_them(core: Core, channel: str, got: bool) -> None:
     sealed = "'k', 'a', 'b', 'c', 'd'" if channel != "log" else "NULL, NULL, NULL, NULL, NULL"
     core.rows(

@@ -11,13 +11,12 @@ import pytest
 from pricing_pipeline.domain.answers import Answer, FailureKind
 from pricing_pipeline.domain.observations import Rows
 from pricing_pipeline.domain.windows import Window
+from pricing_pipeline.judging.knowledge import Doubt
 from pricing_pipeline.providers.fetched import Fetched
 from pricing_pipeline.quarantine import opinions
 from pricing_pipeline.quarantine.opinions import Question
 from pricing_pipeline.refresh import settling
-from pricing_pipeline.refresh.pace import Pace
-from pricing_pipeline.refresh.refresher import Refresher
-from pricing_pipeline.validation.knowledge import Doubt
+from pricing_pipeline.refresh.refresher import Pace, Refresher
 from pricing_pipeline_tests.fixtures.cli import CommandLine
 from pricing_pipeline_tests.fixtures.core import DAILY, QUOTE, Core, a_call, midnight, observation, windowed
 from pricing_pipeline_tests.fixtures.database import Clock

@@ -139,7 +139,7 @@ def test_f5_the_second_of_two_splits_of_one_day_is_a_revision(
     joined(thread, faults)
     rows = core.rows(
         "SELECT new_shares, recorded_at AS since, NULL::timestamptz AS until FROM pricing.corporate_actions UNION ALL"
-        " SELECT new_shares, recorded_at, revised_at FROM pricing.corporate_action_revisions ORDER BY 2"
+        " SELECT (old->>'new_shares')::numeric, recorded_at, revised_at FROM pricing.revisions ORDER BY 2"
     )
     found = [(str(row.new_shares), row.since, row.until) for row in rows]
     assert [shares for shares, _, _ in found] == [*(["7"] if is_known else []), "4", "2"]
@@ -153,4 +153,4 @@ def test_f5_what_another_source_has_told_in_this_moment_stands(core: Core) -> No
         thread, faults = meanwhile(core.owner, tell(2, 1))
     joined(thread, faults)
     assert core.one("SELECT new_shares FROM pricing.corporate_actions") == Decimal(4)
-    assert core.rows("SELECT FROM pricing.corporate_action_revisions") == []
+    assert core.rows("SELECT FROM pricing.revisions") == []

@@ -237,7 +237,7 @@ def test_b5_all_or_nothing_leaves_nothing_half_written(
             try:
                 answer = getattr(viewers, function)(connection, "ann", pairs, all_or_nothing=True)
             except (PairsRefused, CapExceeded) as error:
-                refusal = error  # whoever goes on in the same transaction has nothing of it either
+                refusal = error  # anyone who goes on in the same transaction has nothing of it either
             else:
                 return int(answer.changed)
         raise refusal

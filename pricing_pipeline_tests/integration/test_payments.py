@@ -123,7 +123,7 @@ def test_f5_what_its_provider_says_of_a_day_replaces_what_it_said(core: Core, cl
     assert set(stored(core)) == {dividend(1, "0.35"), gain(1, "2")}, (
         "nothing is told of gains of that day now"
     )
-    assert core.one("SELECT count(*) FROM pricing.corporate_action_revisions") == 4
+    assert core.one("SELECT count(*) FROM pricing.revisions") == 4
     core.rows("UPDATE pricing.corporate_actions SET provider = 'another'")
     bring(core, bar(1, "100.00"), told=[dividend(1, "0.35"), dividend(1, "0.4", "CHF")])
     assert set(stored(core)) == {dividend(1, "0.35"), gain(1, "2")}, "who said it first may say it otherwise"
@@ -214,7 +214,7 @@ def test_f5_what_yahoo_tells_is_read_to_the_total(core: Core) -> None:
 
 
 def test_f5_a_spin_off_divides_prices_and_no_volume(core: Core) -> None:
-    """A day has one ratio: whoever knows it to be a spin-off replaces the split that it was told as."""
+    """A day has one ratio: anyone who knows it to be a spin-off replaces the split that it was told as."""
     bring(core, bar(1, "125.30", volume="10"), bar(2, "100.00", volume="10"), told=[split(2, "1253", "1000")])
     with core.engine.begin() as connection:
         spin_off = SpinOff("AAPL", day(2), Decimal(1253), Decimal(1000))

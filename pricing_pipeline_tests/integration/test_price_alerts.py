@@ -1,4 +1,4 @@
-"""Price alerts: who asked is told of prices, once, exactly, and never at the cost of whoever stores them."""
+"""Price alerts: recipients hear of prices, once, exactly, and never at the cost of storing them."""
 
 from __future__ import annotations
 
@@ -418,7 +418,7 @@ def test_b27_new_prices_that_nobody_takes_are_pruned_and_the_pace_follows_the_cl
     assert core.one("SELECT count(*) FROM pricing.price_events") == 1
     assert told(core) == ["AAPL: 201.00 USD"]
     clock.advance(-7200)
-    core.rows("SELECT pricing.move_price_alerts(pricing.clock())")
+    core.rows("SELECT pricing.move_times(pricing.clock(), interval '2 hours')")
     clock.advance(60)
     core.rows("UPDATE pricing.latest_prices SET observed_at = observed_at - interval '1 day'")
     priced(core, clock, "202")

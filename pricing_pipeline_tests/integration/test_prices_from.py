@@ -1,4 +1,4 @@
-"""A database belongs to the sandbox or to the real providers, whoever works with it and from wherever."""
+"""A database belongs to the sandbox or to the real providers, for every process that works with it."""
 
 from __future__ import annotations
 

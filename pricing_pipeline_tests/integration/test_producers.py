@@ -22,7 +22,7 @@ SIZE = 1000
 
 
 @pytest.fixture(autouse=True)
-def small(core: Core, clock: Clock) -> None:
+def small(core: Core, clock: Clock, still: None) -> None:
     """A quota of 100,000 bytes, of which a price takes 1,000, at noon."""
     clock.set(datetime(2026, 3, 10, 12, tzinfo=UTC))
     core.rows("UPDATE pricing.data_collectors SET quota_bytes = 100000")
@@ -277,8 +277,8 @@ def test_a8_what_is_larger_than_the_quota_fails_in_words(core: Core) -> None:
 def test_b10_bars_that_are_asked_for_again_keep_to_the_quota(core: Core) -> None:
     core.use_quota(70_000)
     core.rows(
-        "INSERT INTO pricing.provisional_bars (data_type, symbol, observed_at, noted_at, ask_at)"
-        " SELECT 'equity_daily', 'S' || n, '2026-03-09', '2026-03-09', '2026-03-10' FROM generate_series(1, 50) AS n"
+        "INSERT INTO pricing.provisional_bars (data_type, symbol, observed_at, ask_at)"
+        " SELECT 'equity_daily', 'S' || n, '2026-03-09', '2026-03-10' FROM generate_series(1, 50) AS n"
     )
     assert core.call("SELECT pricing.refetch_history()") == 4, "a bar takes a little more than 1,000 bytes"
     assert core.call("SELECT pricing.refetch_history()") == 0

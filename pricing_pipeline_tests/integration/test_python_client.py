@@ -24,6 +24,7 @@ from pricing_client import (
     NotAllowed,
     NotFound,
     Notice,
+    Price,
     PricingClient,
     RequestRefused,
     TooMuch,
@@ -34,6 +35,7 @@ from pricing_client import client as client_module
 from pricing_client.events import Event, lines_of, read_events
 from pricing_pipeline.api import stream_hub
 from pricing_pipeline.domain.scopes import Scope
+from pricing_pipeline.domain.words import as_json
 from pricing_pipeline_tests.fixtures.core import QUOTE, Core
 from pricing_pipeline_tests.support.api_server import RunningApi
 
@@ -136,7 +138,7 @@ def test_b27_watching_tells_what_holds_and_what_changes(client: PricingClient, c
     core.refresh(price="1.25")
     third = next(updates)
     assert isinstance(third, Update)
-    assert (third.kind, third.price, third.fresh) == ("price", Decimal("1.25"), True)
+    assert (third.kind, third.price and third.price.price) == ("price", Decimal("1.25"))
     updates.close()  # type: ignore[attr-defined]
 
 
@@ -217,8 +219,8 @@ def test_patience_ends(answer: Answer, error: type[Exception]) -> None:
 
 def test_a9_history_is_bars_or_a_frame_with_exact_numbers() -> None:
     row = (
-        b'{"observed_at": "2026-01-05T00:00:00Z", "open": null, "high": null, "low": null, "close": "1.10",'
-        b' "volume": "7", "currency": "USD", "adjustment": "raw", "provider": "p", "call_id": 4,'
+        b'{"date": "2026-01-05", "observed_at": "2026-01-05T00:00:00Z", "open": null, "high": null, "low": null,'
+        b' "close": "1.10", "volume": "7", "currency": "USD", "adjustment": "raw", "provider": "p", "call_id": 4,'
         b' "fetched_at": "2026-01-06T00:00:00Z",'
         b' "quality": null}'
     )
@@ -227,6 +229,7 @@ def test_a9_history_is_bars_or_a_frame_with_exact_numbers() -> None:
         (bar,) = client.history("fx_rate", "EUR/USD", date(2026, 1, 1), date(2026, 1, 31), adjust="raw")
         frame = client.history_frame("fx_rate", "EUR/USD")
     assert (str(bar.close), bar.open, bar.observed_at) == ("1.10", None, datetime(2026, 1, 5, tzinfo=UTC))
+    assert bar.date == frame.date.iloc[0] == date(2026, 1, 5)
     assert (str(frame.close.iloc[0]), frame.index[0]) == ("1.10", bar.observed_at)
 
 
@@ -277,7 +280,18 @@ def test_b27_what_cannot_be_unpacked_is_an_error_of_the_api() -> None:
 
 def test_a9_a_number_of_json_is_as_exact_as_it_is_written() -> None:
     content = b'{"observed_at": "2026-01-05T00:00:00Z", "close": 0.1, "fetched_at": "2026-01-05T00:00:00Z"'
-    rest = ("open", "high", "low", "volume", "currency", "adjustment", "provider", "call_id", "quality")
+    rest = (
+        "date",
+        "open",
+        "high",
+        "low",
+        "volume",
+        "currency",
+        "adjustment",
+        "provider",
+        "call_id",
+        "quality",
+    )
     row = content + b"".join(b', "%s": null' % name.encode() for name in rest) + b"}"
     with scripted(body(b'{"rows": [' + row + b"]}")) as (url, _), PricingClient(url, "t") as client:
         assert client.history(QUOTE, "A")[0].close == Decimal("0.1")
@@ -364,11 +378,36 @@ def test_what_is_wrong_is_not_sent_again() -> None:
     assert len(seen) == 1
 
 
+def price_as_json(number: int) -> str:
+    at = datetime(2026, 11, 27, 15, tzinfo=UTC)
+    price = Price(
+        *(
+            "A",
+            "q",
+            None,
+            Decimal(number),
+            "USD",
+            at,
+            at,
+            0.0,
+            "fresh",
+            True,
+            False,
+            "twelvedata",
+            True,
+            None,
+            None,
+        )
+    )
+    return json.dumps(price, default=as_json)
+
+
 def test_b27_watching_goes_on_where_it_was_cut_off() -> None:
     """Cut off between events, in the middle of one, refused for a while, and told to begin anew."""
-    price = b'data_type": "q", "symbol": "A", "price": "%d", "fresh": true, "why": null}\n\n'
-    second = b'id: 2-aaaaaaaaaaaa\nevent: price\ndata: {"' + price % 2
-    third = b'id: 3-aaaaaaaaaaaa\nevent: price\ndata: {"' + price % 3
+    second, third = (
+        f"id: {number}-aaaaaaaaaaaa\nevent: price\ndata: {price_as_json(number)}\n\n".encode()
+        for number in (2, 3)
+    )
     missed = b'id\nevent: missed\ndata: {"events": null, "detail": "late"}\n\n'
     pauses: list[float] = []
     answers: Sequence[Answer] = (
@@ -382,7 +421,8 @@ def test_b27_watching_goes_on_where_it_was_cut_off() -> None:
         updates = client.watch(("q", "A"))
         told = [next(updates) for _ in range(6)]
         updates.close()  # type: ignore[attr-defined]
-    assert [(update.kind, getattr(update, "price", None)) for update in told] == [
+    prices = [update.price if isinstance(update, Update) else None for update in told]
+    assert [(update.kind, price and price.price) for update, price in zip(told, prices, strict=True)] == [
         ("ready", None),
         ("price", Decimal(2)),
         ("lost", None),

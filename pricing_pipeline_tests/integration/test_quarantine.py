@@ -12,12 +12,11 @@ import pytest
 
 from pricing_pipeline.domain.answers import Adjust, RejectedValue
 from pricing_pipeline.domain.observations import Adjustment, Observation
-from pricing_pipeline.prices import quarantined_values
-from pricing_pipeline.quarantine import reviews
+from pricing_pipeline.quarantine import quarantined_values
 from pricing_pipeline_tests.fixtures.cli import CommandLine
 from pricing_pipeline_tests.fixtures.core import DAILY, FX, QUOTE, Core, midnight, observation
 from pricing_pipeline_tests.fixtures.database import Clock
-from pricing_pipeline_tests.support.quarantining import BODY, bring, one_call, quarantined
+from pricing_pipeline_tests.support.quarantining import BODY, bring, one_call, quarantined, release
 from pricing_pipeline_tests.support.refreshing import refreshing, work_until
 from pricing_pipeline_tests.support.sandbox_server import RunningSandbox
 from pricing_pipeline_tests.tools.audit import audit
@@ -75,7 +74,7 @@ def test_f6_after_a_release_nothing_waits_for_the_decision_any_more(core: Core, 
     assert core.tasks("EUR/USD")[-1].status == "scheduled"
     assert core.rows(why)[0].state == "quarantined"
     value_id = core.one("SELECT value_id FROM pricing.quarantined_values")
-    assert reviews.release(core.engine, value_id, "ann").outcome == "released"
+    assert release(core, value_id, "ann").outcome == "released"
     assert core.tasks("EUR/USD")[-1].status == "pending"
     clock.advance(7200)
     assert core.rows(why)[0].state == "no_worker", "it is old for another reason"
@@ -188,7 +187,7 @@ def test_b18_a_history_has_one_adjustment_and_tells_it(core: Core) -> None:
     assert [(bar.close, bar.adjustment) for bar in bars] == [(Decimal("30.00"), Adjust.RAW)] * 3
     bring(core, one_call(core, DAILY, "IBM", days=MARCH), replace(other, symbol="IBM", observed_at=days[0]))
     (bar,) = core.history("IBM", DAILY, date(2010, 1, 1), date(2011, 1, 1))
-    assert bar.adjustment is Adjust.SPLITS
+    assert bar.adjustment == Adjust.SPLITS.value
 
 
 def test_f6_a_price_that_stands_still_under_fresh_times_is_flagged(core: Core, clock: Clock) -> None:

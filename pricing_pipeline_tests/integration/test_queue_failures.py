@@ -140,7 +140,7 @@ def test_a8_success_ends_the_backoff(core: Core, clock: Clock) -> None:
 
 
 def test_a8_a_backoff_outlives_its_viewers(core: Core, clock: Clock) -> None:
-    """Whoever leaves and comes back within the hour does not start the episode anew."""
+    """Anyone who leaves and comes back within the hour does not start the episode anew."""
     core.heartbeat("ann", (QUOTE, "AAPL"))
     core.fail(core.claim_one(), FailureKind.UNKNOWN_SYMBOL, "no such symbol")
     core.unsubscribe("ann", (QUOTE, "AAPL"))

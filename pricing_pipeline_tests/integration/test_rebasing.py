@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 from pricing_pipeline.domain.answers import Answer, Split
 from pricing_pipeline.domain.observations import Adjustment, Observation, Rows
 from pricing_pipeline.domain.windows import Window
-from pricing_pipeline.prices import price_reader, rebasing
+from pricing_pipeline.prices import context as contexts
+from pricing_pipeline.prices import price_reader
 from pricing_pipeline.providers.fetched import Fetched
 from pricing_pipeline.refresh import settling
 from pricing_pipeline_tests.fixtures.core import DAILY, TWELVEDATA, Core, a_call, windowed
@@ -35,7 +36,7 @@ Belief = Mapping[date, tuple[Decimal, Adjustment]]
 
 
 @pytest.fixture(autouse=True)
-def _now(core: Core, clock: Clock) -> None:
+def _now(core: Core, clock: Clock, still: None) -> None:
     clock.set(NOW)
     core.lift_limits()
 
@@ -76,7 +77,7 @@ def bring(core: Core, basis: Adjustment, first: int, last: int, provider: str = 
 def belief(core: Core, as_of: datetime | None = None) -> Belief:
     with core.engine.begin() as connection:
         rows = price_reader.bars(connection, "AAPL", DAILY, DAYS[0], DAYS[-1], as_of=as_of)
-    return {row.observed_at.date(): (row.close, Adjustment(row.adjustment.value)) for row in rows}
+    return {row.observed_at.date(): (row.close, Adjustment(row.adjustment)) for row in rows}
 
 
 def of(basis: Adjustment, first: int, last: int) -> Belief:
@@ -218,7 +219,7 @@ def test_f5_no_basis_changes_while_another_session_stores_days_on_the_old_one(co
     core.enqueue(DAILY, "AAPL", days=(DAYS[20], DAYS[29]))
     call = windowed(core.claim_one(), DAYS[20], DAYS[29])
     with core.engine.begin() as connection:
-        rebasing.lock_basis(connection, call)
+        contexts.load(connection, call, Answer(), call.symbols)
         bring(core, RAW, 0, 29)
     assert belief(core) == of(SPLITS, 0, 19)
     bring(core, RAW, 0, 29)

@@ -18,7 +18,7 @@ HOUR, DAY = 3600, 86_400
 
 
 @pytest.fixture(autouse=True)
-def two_providers(core: Core, clock: Clock) -> None:
+def two_providers(core: Core, clock: Clock, still: None) -> None:
     """Noon, with quotas of ten million bytes, daily bars of two providers, and no room at the first one."""
     clock.set(datetime(2026, 3, 10, 12, tzinfo=UTC))
     core.rows("UPDATE pricing.data_collectors SET quota_bytes = 10000000")
@@ -60,8 +60,8 @@ def restated(core: Core, data_type: str, *symbols: str) -> None:
 
 def not_final(core: Core, data_type: str, first: int, last: int) -> None:
     core.rows(
-        "INSERT INTO pricing.provisional_bars (data_type, symbol, observed_at, noted_at, ask_at)"
-        " SELECT :type, 'S' || n, '2026-03-09', '2026-03-09', '2026-03-10 02:00Z'"
+        "INSERT INTO pricing.provisional_bars (data_type, symbol, observed_at, ask_at)"
+        " SELECT :type, 'S' || n, '2026-03-09', '2026-03-10 02:00Z'"
         " FROM generate_series(CAST(:first AS integer), :last) AS n",
         type=data_type,
         first=first,

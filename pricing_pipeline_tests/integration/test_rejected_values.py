@@ -18,13 +18,13 @@ from hypothesis import strategies as st
 from pricing_pipeline.domain.answers import Answer
 from pricing_pipeline.domain.data_types import Fetcher
 from pricing_pipeline.domain.observations import Observation, Rows
+from pricing_pipeline.judging.knowledge import Doubt, Known, Point
+from pricing_pipeline.judging.plausibility import judge
 from pricing_pipeline.providers.fetched import Fetched
-from pricing_pipeline.quarantine import reviews
 from pricing_pipeline.refresh import settling
 from pricing_pipeline.refresh.tally import Tally
-from pricing_pipeline.validation.knowledge import Doubt, Known, Point
-from pricing_pipeline.validation.plausibility import judge
 from pricing_pipeline_tests.fixtures.core import DAILY, QUOTE, Core, midnight, observation
+from pricing_pipeline_tests.support import quarantining
 from pricing_pipeline_tests.support.examples import examples
 from pricing_pipeline_tests.tools.audit import audit
 
@@ -46,7 +46,7 @@ def bar(core: Core, days_ago: int, price: str) -> Observation:
 
 def reject(core: Core) -> None:
     for row in core.rows("SELECT value_id FROM pricing.quarantined_values WHERE status = 'quarantined'"):
-        assert reviews.reject(core.engine, row.value_id, "ann", "wrong").outcome == "rejected"
+        assert quarantining.reject(core, row.value_id, "ann", "wrong").outcome == "rejected"
 
 
 def stored(core: Core, data_type: str = DAILY) -> list[str]:

@@ -13,13 +13,14 @@ from pricing_pipeline.domain.answers import Answer, CorporateAction, Dividend, R
 from pricing_pipeline.domain.calls import Call
 from pricing_pipeline.domain.observations import Observation, Rows
 from pricing_pipeline.errors import PricingError
-from pricing_pipeline.prices import actions, quarantined_values
+from pricing_pipeline.prices import actions
 from pricing_pipeline.providers.fetched import Fetched
-from pricing_pipeline.quarantine import reviews
+from pricing_pipeline.quarantine import quarantined_values
 from pricing_pipeline.refresh import settling
 from pricing_pipeline_tests.fixtures.cli import CommandLine
 from pricing_pipeline_tests.fixtures.core import DAILY, QUOTE, Core, midnight, observation
 from pricing_pipeline_tests.fixtures.database import Clock
+from pricing_pipeline_tests.support.quarantining import reject, release
 from pricing_pipeline_tests.tools.audit import audit
 
 pytestmark = pytest.mark.usefixtures("still")
@@ -61,7 +62,7 @@ def test_f6_a_released_value_is_the_latest_price_with_its_own_lineage(core: Core
     value_id = quarantined_quote(core)
     before = row(core, value_id)
     clock.advance(600)
-    made = reviews.release(core.engine, value_id, "ann", "checked")
+    made = release(core, value_id, "ann", "checked")
     assert (made.outcome, made.is_latest, made.revised) == ("released", True, False)
     latest = core.latest("AAPL")
     assert latest is not None
@@ -86,11 +87,11 @@ def test_f6_a_released_value_is_the_latest_price_with_its_own_lineage(core: Core
 
 def test_f6_releasing_twice_is_releasing_once(core: Core, clock: Clock) -> None:
     value_id = quarantined_quote(core)
-    reviews.release(core.engine, value_id, "ann")
+    release(core, value_id, "ann")
     first = (row(core, value_id), core.latest("AAPL"))
     clock.advance(60)
-    assert reviews.release(core.engine, value_id, "bob").outcome == "released_already"
-    assert reviews.reject(core.engine, value_id, "bob").outcome == "released_already"
+    assert release(core, value_id, "bob").outcome == "released_already"
+    assert reject(core, value_id, "bob").outcome == "released_already"
     again = core.latest("AAPL")
     assert first[1] is not None
     assert again is not None
@@ -101,7 +102,7 @@ def test_f6_releasing_twice_is_releasing_once(core: Core, clock: Clock) -> None:
 def test_f6_an_older_value_is_released_into_the_history_only(core: Core) -> None:
     value_id = quarantined_quote(core, seconds_old=30)
     bring(core, one_call(core, QUOTE, "AAPL"), quote(core, "72.60", 0))
-    made = reviews.release(core.engine, value_id, "ann")
+    made = release(core, value_id, "ann")
     assert (made.outcome, made.is_latest) == ("released", False)
     assert str(core.latest("AAPL").price) == "72.60"  # type: ignore[union-attr]
     assert core.one("SELECT count(*) FROM pricing.price_history WHERE symbol = 'AAPL'") == 3
@@ -113,7 +114,7 @@ def test_f6_a_day_of_the_past_is_no_latest_price_though_there_is_none(core: Core
     wrong = replace(good[1], close=good[1].close * 100, text="3000")
     bring(core, one_call(core, DAILY, "AAPL", MARCH), good[0], wrong, good[2])
     value_id = core.one("SELECT max(value_id) FROM pricing.quarantined_values")
-    made = reviews.release(core.engine, value_id, "ann")
+    made = release(core, value_id, "ann")
     assert (made.outcome, made.is_latest) == ("released", False)
     assert core.latest("AAPL", DAILY) is None
     assert [str(bar.close) for bar in core.history("AAPL", DAILY, *MARCH)] == ["30.00", "3000.00", "30.00"]
@@ -125,7 +126,7 @@ def test_f6_what_stood_at_the_same_time_becomes_a_revision(core: Core) -> None:
     bring(core, one_call(core, DAILY, "AAPL", MARCH), observation("AAPL", "45", day))
     value_id = core.one("SELECT max(value_id) FROM pricing.quarantined_values")
     assert row(core, value_id).kind == "jump"
-    made = reviews.release(core.engine, value_id, "ann")
+    made = release(core, value_id, "ann")
     assert made.revised
     (kept,) = core.rows("SELECT amount, revised_by FROM pricing.price_revisions")
     assert (kept.amount, kept.revised_by) == (3000, row(core, value_id).call_id)
@@ -140,7 +141,7 @@ def test_f6_a_released_value_is_believed_whatever_rule_quarantined_it(core: Core
     bring(core, one_call(core, DAILY, "AAPL", MARCH), above)
     value_id = core.one("SELECT max(value_id) FROM pricing.quarantined_values")
     assert row(core, value_id).kind == "bounds"
-    reviews.release(core.engine, value_id, "ann")
+    release(core, value_id, "ann")
     call = one_call(core, DAILY, "AAPL", MARCH)
     bring(core, call, above, observation("AAPL", "42", midnight(date(2010, 3, 3))))
     assert [str(bar.close) for bar in core.history("AAPL", DAILY, *MARCH)] == ["41.00"]
@@ -153,7 +154,7 @@ def test_f6_a_pair_that_was_backing_off_is_due_when_its_value_is_released(core: 
     value_id = quarantined_quote(core)
     core.rows("DELETE FROM pricing.api_call_queue_live")
     core.call("SELECT pricing.back_off('equity_quote', ARRAY['AAPL'], 'implausible', 'not believed')")
-    reviews.release(core.engine, value_id, "ann")
+    release(core, value_id, "ann")
     pair = core.demand_of(QUOTE, "AAPL")
     assert pair is not None
     assert pair.backoff_until is None
@@ -162,8 +163,8 @@ def test_f6_a_pair_that_was_backing_off_is_due_when_its_value_is_released(core: 
 
 def test_f6_a_rejected_value_that_comes_again_asks_nobody(core: Core, clock: Clock) -> None:
     value_id = quarantined_quote(core)
-    assert reviews.reject(core.engine, value_id, "ann", "pence").outcome == "rejected"
-    assert reviews.reject(core.engine, value_id, "bob").outcome == "rejected_already"
+    assert reject(core, value_id, "ann", "pence").outcome == "rejected"
+    assert reject(core, value_id, "bob").outcome == "rejected_already"
     clock.advance(3600)
     bring(core, one_call(core, QUOTE, "AAPL"), quote(core, "7250"))  # a newer time, the same value
     bring(core, one_call(core, QUOTE, "AAPL"), quote(core, "7250", currency="GBP"))  # for another reason
@@ -175,7 +176,7 @@ def test_f6_a_rejected_value_that_comes_again_asks_nobody(core: Core, clock: Clo
     assert str(core.latest("AAPL").price) == "72.50"  # type: ignore[union-attr]
     bring(core, one_call(core, QUOTE, "AAPL"), quote(core, "7251"))
     assert core.one("SELECT count(*) FROM pricing.quarantined_values WHERE status = 'quarantined'") == 1
-    assert reviews.release(core.engine, value_id, "bob").outcome == "released", "a mind may be changed"
+    assert release(core, value_id, "bob").outcome == "released", "a mind may be changed"
 
 
 def test_f6_a_day_that_was_rejected_says_nothing_about_other_days(core: Core) -> None:
@@ -183,7 +184,7 @@ def test_f6_a_day_that_was_rejected_says_nothing_about_other_days(core: Core) ->
     good = [observation("AAPL", "30", day) for day in days]
     wrong = [replace(one, close=one.close * 100, text="3000") for one in good]
     bring(core, one_call(core, DAILY, "AAPL", MARCH), good[0], wrong[1], good[3])
-    reviews.reject(core.engine, core.one("SELECT value_id FROM pricing.quarantined_values"), "ann")
+    reject(core, core.one("SELECT value_id FROM pricing.quarantined_values"), "ann")
     bring(core, one_call(core, DAILY, "AAPL", MARCH), good[0], wrong[1], wrong[2], good[3])
     found = core.rows("SELECT status, observed_at FROM pricing.quarantined_values ORDER BY observed_at")
     assert [(one.status, one.observed_at) for one in found] == [
@@ -275,5 +276,5 @@ def test_f6_the_note_of_a_latest_price_is_that_of_its_own_bar(core: Core) -> Non
     bring(core, one_call(core, DAILY, "AAPL"), noted)
     bring(core, one_call(core, DAILY, "AAPL"), observation("AAPL", "900", days[1]))
     value_id = core.one("SELECT value_id FROM pricing.quarantined_values")
-    assert reviews.release(core.engine, value_id, "ann").is_latest
+    assert release(core, value_id, "ann").is_latest
     assert core.one("SELECT quality FROM pricing.latest_prices WHERE data_type = :type", type=DAILY) is None

@@ -126,6 +126,7 @@ def test_b5_a_client_is_its_login_whatever_it_says(core: Core, client: tuple[str
     assert [row.user_id for row in seen] == ["ann", name]
 
 
+@pytest.mark.own_database  # a lent one has a clock that can be moved
 def test_b7_a_client_may_call_these_functions_and_nothing_else(
     client: tuple[str, Login], connection: Login
 ) -> None:
@@ -193,6 +194,7 @@ def test_b7_every_function_looks_in_temporary_schemas_last(connection: Login) ->
             "utc_month",
             "clock",
             "format_iso",
+            "about_price",
             "is_past_ttl",
             "stretches_in_force",
             "is_of_level",
@@ -204,6 +206,7 @@ def test_b7_every_function_looks_in_temporary_schemas_last(connection: Login) ->
             "said_offers",
             "placed_slots",
             "compared_prices",
+            "revisions_as_of",
             "slots_as_of",
             "offers_as_of",
             "categories_as_of",
@@ -213,6 +216,7 @@ def test_b7_every_function_looks_in_temporary_schemas_last(connection: Login) ->
             "is_unreadable",
             "backfilled",
             "ttl_of",
+            "ttl_beside",
             "stale_at",
             "is_source_old",
             "basis_day",
@@ -224,7 +228,13 @@ def test_b7_every_function_looks_in_temporary_schemas_last(connection: Login) ->
             "same_bar",
             "sessions_to_ask",
             "is_short_window",
-            "utc_month",
+            "quota_for",
+            "is_kept_for_page",
+            "is_provider_fault",
+            "is_outage",
+            "is_symbol_fault",
+            "batch_size",
+            "await_disk",
         )
         if not name.startswith(tuple(f"pricing.{word}(" for word in inlined)):
             paths = [setting for setting in config or () if setting.startswith("search_path=")]

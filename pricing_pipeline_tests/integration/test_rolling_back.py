@@ -46,6 +46,6 @@ def test_an_older_release_does_not_touch_tables_of_a_newer_one(
     said = cli("db", "upgrade", owner_url=owner_url)
     assert said.exit_code == 1
     assert "the database is at migration 9999" in said.error
-    assert "If a newer version made it, use that one." in said.error
+    assert "another version made it. Use that version" in said.error
     assert connection.execute(functions).fetchall() == before
     assert core.one("SELECT version_num FROM pricing.alembic_version") == "9999"

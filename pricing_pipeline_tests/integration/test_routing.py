@@ -1,4 +1,4 @@
-"""Who is asked for a pair: by rule, by override, and by whoever can serve now; with the reason on the task."""
+"""Who is asked for a pair: by rule, by override, and by which provider can serve now; with the reason on the task."""
 
 from __future__ import annotations
 

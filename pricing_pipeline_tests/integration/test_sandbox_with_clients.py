@@ -14,14 +14,13 @@ from pricing_pipeline.domain.answers import Dividend, FailureKind, Split
 from pricing_pipeline.domain.data_types import Fetcher
 from pricing_pipeline.domain.observations import Adjustment
 from pricing_pipeline.domain.windows import Window
-from pricing_pipeline.errors import KeyRefused, PlanRestricted, ProviderDown, Throttled
+from pricing_pipeline.errors import KeyRefused, PlanRestricted, Throttled
 from pricing_pipeline.providers import PROVIDERS
 from pricing_pipeline.providers.client import ProviderClient
 from pricing_pipeline.sandbox.recorded import recorded_bars
 from pricing_pipeline_tests.support.sandbox_server import RunningSandbox, running_sandbox
 
 NOON = datetime(2026, 11, 18, 17, 0, 5, tzinfo=UTC)
-STYLES = [{}, {"error_style": "body"}, {"quote_stamps": "candle"}, {"market_hours": "exchange"}]
 
 
 @contextmanager
@@ -37,9 +36,12 @@ def clients(
         )
 
 
-@pytest.mark.parametrize("style", STYLES)
-def test_f1_clients_read_the_sandbox_in_every_style(style):
-    with running_sandbox(clock=lambda: NOON, **style) as sandbox, clients(sandbox) as (twelvedata, mfapi):
+@pytest.mark.parametrize("hours", ["always", "exchange"])
+def test_f1_clients_read_the_sandbox(hours):
+    with (
+        running_sandbox(clock=lambda: NOON, market_hours=hours) as sandbox,
+        clients(sandbox) as (twelvedata, mfapi),
+    ):
         quotes = twelvedata.fetch(Fetcher.QUOTE, ["AAPL", "EUR/USD", "BTC/USD", "NOPE"], None)
         seen = {one.symbol: one for one in quotes.answer.observations}
         assert set(seen) == {"AAPL", "EUR/USD", "BTC/USD"}
@@ -78,9 +80,8 @@ def test_g6_the_client_reads_thirteen_years_to_the_last_digit():
         assert sum(call["units"] for call in sandbox.calls()) == 5
 
 
-@pytest.mark.parametrize("style", ["status", "body"])
-def test_a6_clients_understand_its_refusals(style):
-    with running_sandbox(credits_per_minute=2, error_style=style) as sandbox:
+def test_a6_clients_understand_its_refusals():
+    with running_sandbox(credits_per_minute=2) as sandbox:
         with clients(sandbox) as (twelvedata, _), pytest.raises(Throttled):
             twelvedata.fetch(Fetcher.QUOTE, ["AAPL", "IBM", "MSFT"], None)
         with clients(sandbox, "another-key-of-16-or-more") as (twelvedata, _), pytest.raises(KeyRefused):
@@ -92,9 +93,9 @@ def yahoo_client(sandbox: RunningSandbox) -> ProviderClient:
     return ProviderClient(PROVIDERS["yahoo"], sandbox.yahoo_url)
 
 
-@pytest.mark.parametrize("style", [{}, {"market_hours": "exchange"}, {"yahoo_unknown": "shell"}])
-def test_a11_yahoos_client_reads_the_sandbox(style):
-    with running_sandbox(clock=lambda: NOON, **style) as sandbox, yahoo_client(sandbox) as yahoo:
+@pytest.mark.parametrize("hours", ["always", "exchange"])
+def test_a11_yahoos_client_reads_the_sandbox(hours):
+    with running_sandbox(clock=lambda: NOON, market_hours=hours) as sandbox, yahoo_client(sandbox) as yahoo:
         for symbols in (["AAPL", "EURUSD=X", "BTC-USD", "NOPE"], ["^NOPE"], ["EURUSD=X"]):
             answer = yahoo.fetch(Fetcher.QUOTE, symbols, now=NOON).answer
             assert {one.symbol for one in answer.observations} == {
@@ -131,19 +132,6 @@ def test_a9_yahoos_client_undoes_noise_and_splits_of_thirteen_years():
                 if bar.day <= window.end
             ]
     assert {bar.split for bar in recorded_bars()["AAPL"]} == {1, 2, 4}
-
-
-def test_a11_yahoos_client_understands_its_refusals():
-    with running_sandbox(yahoo_calls_per_minute=1) as sandbox, yahoo_client(sandbox) as yahoo:
-        yahoo.fetch(Fetcher.QUOTE, ["AAPL"])
-        with pytest.raises(Throttled):
-            yahoo.fetch(Fetcher.QUOTE, ["AAPL"])
-    with (
-        running_sandbox(yahoo_consent=True) as sandbox,
-        yahoo_client(sandbox) as yahoo,
-        pytest.raises(ProviderDown, match="consent"),
-    ):
-        yahoo.fetch(Fetcher.QUOTE, ["AAPL"])
 
 
 @contextmanager

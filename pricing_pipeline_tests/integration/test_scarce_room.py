@@ -24,7 +24,7 @@ YAHOO = "yahoo"
 
 
 @pytest.fixture(autouse=True)
-def small(core: Core, clock: Clock) -> None:
+def small(core: Core, clock: Clock, still: None) -> None:
     """A quota of 100,000 bytes, of which a price takes 1,000. No fund has a calendar, and yahoo can serve them, too."""
     clock.set(datetime(2026, 3, 10, 12, tzinfo=UTC))
     core.lift_limits()

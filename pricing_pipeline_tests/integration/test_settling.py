@@ -11,7 +11,8 @@ from pricing_pipeline.domain.answers import Answer
 from pricing_pipeline.domain.calls import Call
 from pricing_pipeline.domain.data_types import Fetcher
 from pricing_pipeline.domain.observations import Rows
-from pricing_pipeline.prices import known_values, price_writer
+from pricing_pipeline.prices import context as contexts
+from pricing_pipeline.prices import price_writer
 from pricing_pipeline.providers.fetched import Fetched
 from pricing_pipeline.queue import task_queue
 from pricing_pipeline.refresh.settling import settle_answer
@@ -30,7 +31,7 @@ pytestmark = pytest.mark.usefixtures("still")
 def settle(core: Core, call: Call, price: str = "5.00") -> tuple[int, int] | None:
     values = Rows(observation(symbol, price, core.clock() - timedelta(seconds=1)) for symbol in call.symbols)
     with core.engine.begin() as connection:
-        known = known_values.load(connection, call, values)
+        known = contexts.known_values(connection, call, values)
         return price_writer.settle(connection, call, values, known, ANSWERED)
 
 
@@ -67,7 +68,7 @@ def test_f3_a_price_older_than_the_stored_one_undoes_the_statement(core: Core) -
     call = core.claimed(QUOTE, "AAPL", "IBM")
     values = Rows(observation(symbol, "6.00", core.clock() - timedelta(hours=1)) for symbol in call.symbols)
     with core.engine.connect() as connection:
-        known = known_values.load(connection, call, values)
+        known = contexts.known_values(connection, call, values)
         with pytest.raises(DBAPIError, match="the price of IBM is older"):
             price_writer.settle(connection, call, values, known, ANSWERED)
     assert core.latest("AAPL") is None
@@ -90,5 +91,5 @@ def test_a9_what_values_are_judged_by_is_found_without_reading_all_prices(core: 
     values = Rows(observation(symbol, "1.01", core.clock()) for symbol in call.symbols)
     with core.engine.begin() as connection:
         before = rows_read(connection)
-        assert len(known_values.load(connection, call, values)) == 50
+        assert len(contexts.known_values(connection, call, values)) == 50
         assert rows_read(connection) - before < 500

@@ -147,7 +147,7 @@ def test_a6_who_writes_a_limit_is_believed_at_once(small: Core, cli: CommandLine
     assert small.allowance().units_limit == 102
     show(small, (8, 60))
     with small.owner.begin() as connection:
-        name, free = plans.plan_of(TWELVEDATA, "free")
+        name, free = plans.plan_of(connection, TWELVEDATA, "free")
         plans.use(connection, TWELVEDATA, name, free.with_limits(minute=30, day=None), 20)
     assert shown(small) == {}
     show(small, (8, 60))
@@ -219,7 +219,7 @@ def test_f4_a_plan_in_use_is_used_anew(
     small: Core, cli: CommandLine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with small.owner.begin() as connection:
-        name, free = plans.plan_of(TWELVEDATA, "free")
+        name, free = plans.plan_of(connection, TWELVEDATA, "free")
         plans.use(connection, TWELVEDATA, name, free, 30)
     show(small, (4, 60))
     (told,) = cli("status", "--json").json["shown_limits"]

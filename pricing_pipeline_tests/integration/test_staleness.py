@@ -236,6 +236,7 @@ def test_b8_a_type_that_cannot_be_queued_does_not_stop_the_others(core: Core, cl
     assert core.heartbeat("bob", (FX, "USD/JPY"), IBM) == 2, "nor does it stop a first look"
 
 
+@pytest.mark.own_database  # whether a page has room depends on what was there before
 def test_b6_queueing_what_is_due_writes_to_no_index_of_the_demand(core: Core, clock: Clock) -> None:
     core.heartbeat("ann", *((QUOTE, f"S{number}") for number in range(20)))
     core.refresh()
@@ -278,6 +279,22 @@ def test_b8_a_check_is_not_waited_for_until_it_is_on_disk_but_what_people_say_is
             connection.execute(text("SET LOCAL synchronous_commit = on"))
             connection.execute(text(statement))
             assert connection.execute(text("SHOW synchronous_commit")).scalar_one() == expected
+
+
+def test_b7_a_renewal_does_not_wait_for_the_disk_but_new_demand_does(core: Core) -> None:
+    """The next heartbeat restores a renewal that a crash takes back. What else the transaction writes is kept."""
+    core.heartbeat("ann", AAPL)
+    renew, begin = (
+        f"SELECT pricing.heartbeat('ann', '{{equity_quote}}', '{{{name}}}')" for name in ("AAPL", "IBM")
+    )
+    other = "SELECT pricing.warn('test', '', 'x', '01000')"
+    for statements, expected in (((renew,), "off"), ((renew, begin), "on"), ((other, renew), "on")):
+        with core.engine.begin() as connection:
+            connection.execute(text("SET LOCAL synchronous_commit = on"))
+            for statement in statements:
+                connection.execute(text(statement))
+            assert connection.execute(text("SHOW synchronous_commit")).scalar_one() == expected
+            connection.rollback()
 
 
 @pytest.mark.parametrize(

@@ -77,7 +77,7 @@ def test_b27_whoever_waits_for_a_lock_holds_up_no_other_user(
 
 
 def test_b27_a_flood_of_new_prices_is_told_to_be_one(ann: Caller, core: Core, clock: Clock) -> None:
-    """The log has only a thousand of them, and whoever goes on from before it must know."""
+    """The log has only a thousand of them, and anyone who goes on from before it must know."""
     core.heartbeat("bob", (QUOTE, "AAPL"))
     core.refresh(price="1")
     with streaming(ann, pairs=AAPL) as stream:

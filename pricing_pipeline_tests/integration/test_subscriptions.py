@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Iterator
 from typing import Any
@@ -14,6 +15,7 @@ from pricing_pipeline.db.engine import make_engine
 from pricing_pipeline.demand import viewers
 from pricing_pipeline.demand.subscriptions import MOST_PAIRS, SubscriptionManager
 from pricing_pipeline.errors import PricingError
+from pricing_pipeline.sample.viewer import keep_watching
 from pricing_pipeline_tests.fixtures.core import DAILY, QUOTE
 from pricing_pipeline_tests.fixtures.database import Clock, TestServer
 from pricing_pipeline_tests.support.patience import PATIENCE, wait_until
@@ -157,6 +159,23 @@ def test_b5_a_pair_that_was_refused_may_be_entered_later(
     manager.enter([AAPL])
     wait_until(lambda: subscribed(connection) == {AAPL})
     wait_until(lambda: manager.refused == {})
+
+
+def test_b5_the_demos_viewer_watches_a_type_again_that_comes_back(
+    manager: SubscriptionManager, connection: psycopg.Connection[Any]
+) -> None:
+    retire = "UPDATE pricing.data_type_registry SET is_active = %s WHERE data_type = 'equity_quote'"
+    stop = threading.Event()
+    viewer = threading.Thread(target=keep_watching, args=(manager, stop, 0.05))
+    with manager.watching(AAPL, BARS):
+        viewer.start()
+        wait_until(lambda: subscribed(connection) == {AAPL, BARS})
+        connection.execute(retire, [False])
+        wait_until(lambda: set(manager.refused) == {AAPL})
+        connection.execute(retire, [True])
+        wait_until(lambda: subscribed(connection) == {AAPL, BARS})
+        stop.set()
+        viewer.join()
 
 
 def test_b7_more_pairs_than_a_call_may_name_are_said_in_several(

@@ -23,7 +23,7 @@ from pricing_pipeline.db.embedded import EmbeddedServer
 from pricing_pipeline.errors import SupervisorError
 from pricing_pipeline.processes.children import Child, Command, Pulse, Watched
 from pricing_pipeline.processes.home import lock_home, read_state, running_pid
-from pricing_pipeline.processes.os_processes import descendants, rotate_log
+from pricing_pipeline.processes.os_processes import rotate_log
 from pricing_pipeline.processes.supervisor import Supervisor
 from pricing_pipeline_tests.support.patience import PATIENCE, wait_until
 from pricing_pipeline_tests.support.supervising import GRACE, POLITE, Running, has_ended
@@ -184,15 +184,6 @@ def test_fault_24_a_killed_child_starts_again(run: Callable[..., Running]) -> No
     assert running.nothing_left()
 
 
-def test_fault_24_adopted_orphans_do_not_become_zombies(run: Callable[..., Running]) -> None:
-    """A descendant that lost its parent is ours when it dies."""
-    running = run(stubborn=True)
-    far = int((running.home / "far.pid").read_text())
-    assert psutil.Process(far).ppid() == running.process.pid
-    os.kill(far, signal.SIGKILL)
-    wait_until(lambda: not psutil.pid_exists(far))
-
-
 def test_fault_24_a_second_start_is_refused(run: Callable[..., Running]) -> None:
     """It says which process runs there and what to do, and harms nothing."""
     running, second = run(), run()
@@ -292,31 +283,25 @@ def test_fault_24_pauses_between_restarts_grow_and_start_over(tmp_path: Path) ->
 
 
 def test_fault_24_what_lives_and_does_not_answer_is_ended_and_starts_again(tmp_path: Path) -> None:
-    """Three questions in a row, ten seconds apart. One that is heard between them starts the count anew.
-
-    Until it has answered once, it is asked each second: one that freezes right after its start is noticed, too.
-    """
-    answers = [True, False, False, True, False, False, False]
+    """It is asked every ten seconds and ended after a minute of silence: a busy machine answers late."""
+    silences = [False] * 5
+    answers = [True, *silences, True, *silences, False]
     command = Command(Child("silent", [sys.executable, "-c", POLITE], os.environ), tmp_path)
     command.launch()
     watched = Watched("silent", command, restart=True, pulse=Pulse(lambda: answers.pop(0), command.end_group))
     assert watched.pulse is not None
     now = watched.pulse.asked_at
-    silent, wait = [], 1.0
     while answers:
-        assert watched.due_at == now + wait
-        assert not watched.look_after(now + wait - 0.1)
-        now += wait
+        assert command.poll() is None
+        assert watched.due_at == now + 10
+        assert not watched.look_after(now + 9.9)
+        now += 10
         watched.look_after(now)
-        wait = 10.0
-        silent.append(watched.pulse.silences)
-    assert silent == [0, 1, 2, 0, 1, 2, 3]
     assert watched.pulse.silent_since is not None
     wait_until(lambda: command.poll() is not None)
     assert watched.look_after(now)
     assert watched.look_after(watched.restart_at or 0.0)
     assert (watched.restarts, watched.pulse.silent_since) == (1, None)
-    assert watched.due_at == watched.pulse.asked_at + 1
     command.send(signal.SIGKILL)
     wait_until(lambda: command.poll() is not None)
 
@@ -329,14 +314,14 @@ def test_fault_24_what_starts_need_not_answer_for_three_minutes() -> None:
         now += 10
         pulse.feel(now)
     assert [number for _, number in ended] == [signal.SIGTERM, signal.SIGKILL, signal.SIGKILL]
-    assert ended[0][0] == pytest.approx(180 + 2 * 10, abs=10.1)  # sums of floats
+    assert ended[0][0] == pytest.approx(180, abs=10.1)  # sums of floats
 
 
 def test_fault_24_a_killed_database_starts_again_and_stops_last(open_folder: Path) -> None:
     """kill -9 of PostgreSQL: restarted at the same address with its data, while everything else runs on."""
     home = open_folder / "home"
     with Supervisor(home, grace=GRACE) as supervisor:
-        server = EmbeddedServer(home, relocation=open_folder / "elsewhere")
+        server = EmbeddedServer(home)
         server.start()
         supervisor.watch("postgresql", server)
         supervisor.start(Child("polite", [sys.executable, "-c", POLITE], os.environ))
@@ -375,15 +360,6 @@ def test_fault_24_a_lock_outlives_no_process(tmp_path: Path) -> None:
     assert running_pid(tmp_path) == os.getpid()
     os.close(lock)
     assert running_pid(tmp_path) is None
-
-
-def test_fault_24_who_lost_a_parent_during_the_look_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Ids start over, so a child may be looked at before its parent, which is dead when its own turn comes."""
-    seen = {7: ["S", "9"], 9: ["Z", "5"], 11: ["S", "5"], 12: ["S", "1"]}
-    monkeypatch.setattr("pricing_pipeline.processes.os_processes._numbers_in_proc", lambda: list(seen))
-    monkeypatch.setattr("pricing_pipeline.processes.os_processes._stat", seen.get)
-    assert descendants(5) == {7, 11}
-    assert descendants(5, without=[9]) == {11}
 
 
 def test_fault_24_logs_are_moved_aside_while_written(tmp_path: Path) -> None:

@@ -46,7 +46,7 @@ def test_f4_a_symbol_that_cannot_be_watched_is_told_how_it_should_look(core: Cor
     assert pair in core.one("SELECT sentence FROM pricing.why_old('fx_rate', 'EURXYZ')")
     core.rows("UPDATE pricing.data_type_registry SET is_active = false WHERE asset_class <> 'fx'")
     assert core.one("SELECT pricing.describe_misfit('EURXYZ')") == (
-        "it looks like a symbol of no data type; `pricing-pipeline type list` shows those there are"
+        "it looks like a symbol of no data type; `pricing-pipeline type list` lists them"
     )
     assert core.one("SELECT pricing.describe_misfit('eur/usd')") is None, "it is taken as EUR/USD"
 
@@ -274,7 +274,6 @@ INTERNAL = {
     "demand_is_counted",
     "stock_is_of_what_is_sold",
     "demand_is_for_what_is_bought",
-    "belief_lasts",
     "host_is_plain",
     "content_is_short",
     "ages_are_upright",

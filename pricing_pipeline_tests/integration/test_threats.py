@@ -60,7 +60,7 @@ def test_b2_an_owner_does_not_leave_its_database(owner: psycopg.Connection[Any],
 
 
 def test_a4_who_changes_a_providers_address_gets_its_key(core: Core) -> None:
-    """An owner may change it, so whoever takes an owner over has the keys that are used from then on."""
+    """An owner may change it, so anyone who takes an owner over has the keys that are used from then on."""
     with ScriptedServer(lambda c: c.answer(b"{}")) as thief:
         core.rows("UPDATE pricing.data_collectors SET base_url = :url", url=thief.url)
         settings = Settings(sandbox=False, twelvedata_api_key=SecretStr(CANARY))
@@ -146,7 +146,7 @@ def test_a4_a_backup_tells_who_watches_what_and_no_secret(
 
 
 def test_f9_a_home_whose_master_key_is_elsewhere_opens_no_key(core: Core, cli: CommandLine) -> None:
-    """Whoever copies such a home has the sealed keys, and nothing that opens them."""
+    """Anyone who copies such a home has the sealed keys, and nothing that opens them."""
     master = new_key("elsewhere")
     prepare_home(cli.home)
     (cli.home / "control").write_text(master)

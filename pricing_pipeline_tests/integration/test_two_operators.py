@@ -15,7 +15,7 @@ from sqlalchemy import Connection, text
 
 from pricing_pipeline.domain.scopes import Scope
 from pricing_pipeline.operations import operation_queue
-from pricing_pipeline.prices import quarantined_values
+from pricing_pipeline.quarantine import quarantined_values
 from pricing_pipeline_tests.fixtures.core import DAILY, QUOTE, Core, observation
 from pricing_pipeline_tests.fixtures.database import Clock
 from pricing_pipeline_tests.support.api_server import Caller, RunningApi
@@ -211,7 +211,7 @@ def test_b21_who_is_told_again_of_one_subject_leaves_the_silences_of_others(
     assert (told["ended"], told["silenced_until"], told["sentence"]) == (
         1,
         None,
-        "people are told of it again.",
+        "recipients hear of it again.",
     )
     silenced = {alert["subject"] for alert in operator.get("alerts")["alerts"] if alert["silenced_until"]}
     assert silenced == {"yahoo"}

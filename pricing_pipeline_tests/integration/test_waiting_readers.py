@@ -22,7 +22,7 @@ Pair = tuple[str, str]
 
 
 @pytest.fixture(autouse=True)
-def small(core: Core, clock: Clock) -> None:
+def small(core: Core, clock: Clock, still: None) -> None:
     """A quota of 100,000 bytes, of which a price takes 1,000."""
     clock.set(datetime(2026, 3, 10, 12, tzinfo=UTC))
     core.lift_limits()

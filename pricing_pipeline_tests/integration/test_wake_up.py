@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from datetime import timedelta
 
 import psycopg
 import pytest
 
 from pricing_pipeline.db.wakeup import WakeUp
+from pricing_pipeline.prices import changes
 from pricing_pipeline.refresh.refresher import Refresher
 from pricing_pipeline_tests.fixtures.core import NAV, QUOTE, Core
 from pricing_pipeline_tests.support.patience import PATIENCE, wait_until
@@ -66,7 +68,7 @@ def test_b28_one_wake_up_for_a_batch_and_only_when_a_provider_had_nothing_pendin
     assert heard() == 1
     core.enqueue(QUOTE, "MSFT")
     core.enqueue(QUOTE, "AAPL", priority=7)
-    assert heard() == 0, "whoever works for this provider finds it by itself"
+    assert heard() == 0, "workers of this provider find it without a wake-up"
     core.enqueue(NAV, "118632")
     assert heard() == 1, "the other provider had nothing"
     call = core.claim_one()
@@ -93,6 +95,19 @@ def test_b28_a_retry_by_hand_wakes_too(core: Core, heard: Callable[[], int]) -> 
     heard()
     core.rows("SELECT pricing.retry_tasks(array_agg(id)) FROM pricing.api_call_queue_dead")
     assert heard() == 1
+
+
+def test_g8_a_price_that_has_changed_wakes_who_asks_for_it(core: Core) -> None:
+    """It sends no notification: each commit that does waits for all others of the server."""
+    woken = threading.Event()
+    with closing(WakeUp(core.engine, woken.set, changes.is_unnumbered)):
+        for price in ("101.50", "102"):
+            assert woken.wait(PATIENCE)
+            changes.number(core.engine)
+            woken.clear()
+            core.enqueue(QUOTE, "AAPL")
+            core.refresh(price=price)
+        assert woken.wait(PATIENCE)
 
 
 def test_b28_the_listener_outlives_its_session_and_ends_when_it_is_told_to(core: Core) -> None:

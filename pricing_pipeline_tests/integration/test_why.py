@@ -13,15 +13,15 @@ from sqlalchemy import text
 from pricing_pipeline.demand import freshness
 from pricing_pipeline.domain.answers import Answer, FailureKind
 from pricing_pipeline.domain.observations import Rows
-from pricing_pipeline.prices import quarantined_values
 from pricing_pipeline.providers.fetched import Fetched
-from pricing_pipeline.quarantine import reviews
+from pricing_pipeline.quarantine import quarantined_values
 from pricing_pipeline.refresh import settling
 from pricing_pipeline_tests.fixtures.cli import CommandLine
 from pricing_pipeline_tests.fixtures.core import DAILY, MFAPI, NAV, QUOTE, TWELVEDATA, Core, observation
 from pricing_pipeline_tests.fixtures.database import Clock
 from pricing_pipeline_tests.support.pages import ROOT
 from pricing_pipeline_tests.support.patience import wait_until
+from pricing_pipeline_tests.support.quarantining import reject
 from pricing_pipeline_tests.support.sessions import wait_for_locks
 
 pytestmark = pytest.mark.usefixtures("still")
@@ -32,7 +32,7 @@ OPEN = datetime(2026, 6, 10, 15, 0, tzinfo=UTC)
 
 
 @pytest.fixture(autouse=True)
-def session(clock: Clock) -> None:
+def session(clock: Clock, still: None) -> None:
     clock.set(OPEN)
 
 
@@ -285,7 +285,7 @@ def test_f4_what_its_own_judge_calls_fresh_is_looked_at_again(core: Core, clock:
 
 
 def test_f4_what_its_own_judge_fails_on(core: Core, clock: Clock) -> None:
-    """Whoever reads the price is told that it is stale, so this must not say that it is fresh."""
+    """Anyone who reads the price is told that it is stale, so this must not say that it is fresh."""
     core.heartbeat("ann", (QUOTE, "AAPL"))
     core.break_judge(QUOTE)
     core.refresh()
@@ -452,7 +452,7 @@ def test_f4_what_came_is_not_believed(core: Core, clock: Clock) -> None:
     )
     assert found.next_at == core.tasks("AAPL")[-1].run_after
 
-    reviews.reject(core.engine, value.value_id, "ann")
+    reject(core, value.value_id, "ann")
     assert "ann has rejected it" in why(core).sentence
     bring(core, "72.60", 0)
     assert why(core).state == "fresh"
@@ -466,7 +466,7 @@ def test_f4_people_ask_by_command(cli: CommandLine, core: Core, clock: Clock) ->
     reasons: list[dict[str, Any]] = cli("price", "why", "AAPL", "--json").json["reasons"]
     assert {one["data_type"]: one["state"] for one in reasons} == {DAILY: "unwatched", QUOTE: "due"}
     watching = "watching it makes it known: pricing-pipeline subscription watch NOPE --type TYPE."
-    sane = "it looks like a symbol of no data type; `pricing-pipeline type list` shows those there are."
+    sane = "it looks like a symbol of no data type; `pricing-pipeline type list` lists them."
     for command in ("why", "show"):
         assert cli("price", command, "NOPE").error == f"no instrument is called 'NOPE'; {watching}"
         assert cli("price", command, "AAPL MSFT").error == f"no instrument is called 'AAPL MSFT'; {sane}"

@@ -193,7 +193,7 @@ def test_b21_dagsters_daemon_writes_one_result_for_each_change(
         assert results() == [False, True]
 
 
-def test_b21_the_hourly_checks_have_it_too_and_heal_what_a_lost_cursor_leaves(
+def test_b21_the_checks_of_all_have_it_too_and_heal_what_a_lost_cursor_leaves(
     stage: Stage, core: Core
 ) -> None:
     def evaluated() -> dict[str, bool]:

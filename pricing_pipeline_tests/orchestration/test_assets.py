@@ -18,7 +18,7 @@ from pricing_pipeline.db.migrate import run_script
 from pricing_pipeline.defs.snapshot import RegistrySnapshot
 from pricing_pipeline.domain.data_types import Contents, DataType, Fetcher
 from pricing_pipeline.registry import data_type_registry
-from pricing_pipeline.settings import Settings, SettingsSource
+from pricing_pipeline.settings import Settings, SettingsSource, load_settings
 from pricing_pipeline_tests.fixtures.core import DAILY, FX, NAV, QUOTE, Core
 from pricing_pipeline_tests.fixtures.dagster import Stage
 from pricing_pipeline_tests.fixtures.home import running_in
@@ -131,8 +131,8 @@ def test_g1_months_of_a_type_without_history_begin_with_its_first_price_and_stay
     # What has left the database for files counts, too.
     core.rows("DELETE FROM pricing.price_history WHERE observed_at < '2026-05-01'")
     core.rows(
-        "INSERT INTO pricing.exported_months (data_type, month, versions, mark, file_bytes, sha256, exported_at,"
-        " moved_at) VALUES (:t, '2026-03-01', 1, '{}', 1, '', pricing.clock(), pricing.clock())",
+        "INSERT INTO pricing.exported_months (data_type, month, versions, changes, file_bytes, sha256, exported_at,"
+        " moved_at) VALUES (:t, '2026-03-01', 1, 0, 1, '', pricing.clock(), pricing.clock())",
         t=QUOTE,
     )
     stage.reload()
@@ -336,7 +336,7 @@ def test_g1_loading_many_types_reads_the_settings_a_few_times(monkeypatch: pytes
 
     def counted(source: SettingsSource) -> Settings:
         reads.append(None)
-        return Settings()
+        return load_settings()
 
     monkeypatch.setattr(SettingsSource, "settings", counted)
     kinds = tuple(

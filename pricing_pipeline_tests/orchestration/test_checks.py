@@ -446,10 +446,9 @@ def test_g5_plots_are_shown_where_people_look(stage: Stage, core: Core, clock: C
     plots = {}
     (fresh,) = [
         e
-        for e in stage.tick("report_freshness").asset_events
+        for e in stage.tick("report_prices").asset_events
         if e.asset_key.path[-1] == QUOTE and isinstance(e, dg.AssetMaterialization)
     ]
-    stage.tick("report_news")
     (news,) = stage.materializations("latest_price", QUOTE)
     for event, plot in ((fresh, "freshness_plot"), (news, "price_plot")):
         plots[plot] = str(event.metadata[plot].value)

@@ -34,8 +34,7 @@ FACTORS: dict[str, list[Any]] = {
 }
 SENSORS = {
     "refresh_watched",
-    "report_news",
-    "report_freshness",
+    "report_prices",
     "report_sources",
     "report_alerts",
     "follow_registry",

@@ -80,8 +80,8 @@ class Passing(threading.Event):
         return self.is_set()
 
 
-@pytest.mark.parametrize(("work_after", "ends_after"), [(0.3, 1.0), (2.0, 2.0), (7.0, 5.0)])
-def test_g3_sensors_tick_soon_after_there_is_work(
+@pytest.mark.parametrize(("work_after", "ends_after"), [(0.3, 1.0), (2.0, 2.0), (7.0, 7.0), (12.0, 10.0)])
+def test_g3_sensors_tick_soon_after_there_is_work_and_otherwise_every_ten_seconds(
     monkeypatch: pytest.MonkeyPatch, work_after: float, ends_after: float
 ) -> None:
     work = threading.Event()
@@ -92,7 +92,9 @@ def test_g3_sensors_tick_soon_after_there_is_work(
     assert not work.is_set()
 
 
-def test_g3_work_that_comes_all_the_time_doubles_the_ticks_at_most(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_g3_work_that_comes_all_the_time_causes_no_more_ticks_than_dagsters_own(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     work = threading.Event()
     shutdown = Passing(work, 100.0)
     monkeypatch.setattr(daemon, "time", SimpleNamespace(monotonic=lambda: shutdown.now))
@@ -100,7 +102,7 @@ def test_g3_work_that_comes_all_the_time_doubles_the_ticks_at_most(monkeypatch: 
     for _ in range(20):
         work.set()
         pause.wait(5.0)
-    assert shutdown.now - 100 >= 20 * 5 / 2
+    assert shutdown.now - 100 >= 20 * 5 - 5
 
 
 def test_g3_dagsters_own_loop_pauses_until_there_is_work(

@@ -59,7 +59,7 @@ def test_b29_a_document_type_is_fetched_reported_and_judged_like_any_other(
     assert stage.materializations("price_history", PROFILE) == []
     (seen,) = stage.observations("latest_price", PROFILE)
     assert (said(seen)["watched"], said(seen)["fresh"], said(seen)["late"]) == (2, 2, 0)
-    stage.tick("report_news")
+    stage.tick("report_prices")
     for kind in ("latest_price", "document"):
         (event,) = stage.materializations(kind, PROFILE)
         assert said(event)["changes"] == 2

@@ -52,7 +52,7 @@ def test_g8_an_asset_without_partitions_is_wanted_when_a_price_has_come(
     assert before.total_requested == 0
     core.heartbeat("ann", (QUOTE, "AAPL"))
     assert stage.drain().success
-    stage.tick("report_news")
+    stage.tick("report_prices")
     assert stage.instance.get_materialized_partitions(HISTORY) == {this_month()}
     after = evaluated(stage, asset, before)
     assert after.total_requested == 1
@@ -72,7 +72,7 @@ def test_g8_an_asset_by_month_is_wanted_for_the_month_of_the_price(
     before = evaluated(stage, by_month)
     core.heartbeat("ann", (QUOTE, "AAPL"))
     assert stage.drain().success
-    stage.tick("report_news")
+    stage.tick("report_prices")
     after = evaluated(stage, by_month, before)
     assert after.get_requested_partitions(by_month.key) == {this_month()}
 

@@ -59,7 +59,7 @@ def test_g5_b17_a_drain_stores_prices_and_tells_their_story(
         ((partition, history),) = observed(stage, data_type)
         assert partition == month
         for kind in ("latest_price", "price_history"):
-            assert stage.materializations(kind, data_type) == [], "report_news tells what has changed"
+            assert stage.materializations(kind, data_type) == [], "report_prices tells what has changed"
         left = core.allowance()
         work = {
             "rows_added": symbols,

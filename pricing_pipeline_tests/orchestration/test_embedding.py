@@ -220,7 +220,12 @@ def test_g8_what_the_ui_says_names_things_as_they_are_called_there(environment: 
         said += [node.description or "", str(node.metadata.get("schedule", ""))]
     words = {word for text in said for word in re.findall(r"\w+", text.replace("\\", ""))}
     assert {f"eu_{word}" for word in words} & called == set()
-    assert words & called >= {"eu_refresh_watched", "eu_report_news", "eu_mf_nav_schedule", "eu_check_prices"}
+    assert words & called >= {
+        "eu_refresh_watched",
+        "eu_report_prices",
+        "eu_mf_nav_schedule",
+        "eu_check_prices",
+    }
 
 
 def test_g8_drains_and_ticks_work_under_a_prefix_in_a_project_of_others(
@@ -244,7 +249,7 @@ def test_g8_drains_and_ticks_work_under_a_prefix_in_a_project_of_others(
             told = tick(merged, instance, sensor)
             keys = {event.asset_key.path[0] for event in told.asset_events}
             assert keys <= {"prices"}, sensor
-        fresh = tick(merged, instance, "prices_report_freshness")
+        fresh = tick(merged, instance, "prices_report_prices")
         assert fresh.asset_events
         theirs = merged.resolve_job_def("refresh").execute_in_process(instance=instance)
         assert theirs.output_for_node("orders") == "the shop's"
@@ -293,13 +298,6 @@ def test_g8_without_a_database_and_a_copy_the_project_loads_and_waits_for_one(
     merged = dg.Definitions.merge(embedded(prefix="prices"), a_project())
     dg.Definitions.validate_loadable(merged)
     assert names(merged)["sensors"] == {"prices_follow_registry"}
-
-
-def test_g8_a_home_that_the_code_names_goes_before_the_one_of_the_settings(
-    environment: None, tmp_path: Path
-) -> None:
-    embedded(prefix="prices", home=tmp_path / "other")
-    assert (tmp_path / "other" / "prices_registry.json").is_file()
 
 
 def test_g8_a_run_cannot_point_an_embedded_pipeline_elsewhere(environment: None) -> None:
@@ -408,8 +406,8 @@ def test_g8_the_prefix_of_the_settings_counts_and_must_be_the_one_of_the_code(
             build_defs()
 
 
-@pytest.mark.parametrize("variables", ["EU_PRICING", "eu_pricing_", "PRICING_EU_", "", "EU PRICING_"])
-def test_g8_a_beginning_of_variables_that_cannot_be_is_refused(environment: None, variables: str) -> None:
+@pytest.mark.parametrize("variables", ["EU_PRICING", "eu_pricing_", "PRICING_EU_", "", "EU PRICING_", None])
+def test_g8_a_beginning_of_variables_that_cannot_be_is_refused(environment: None, variables: Any) -> None:
     with pytest.raises(SettingsError, match="Names of variables cannot begin with"):
         build_defs(variables=variables)
 
@@ -451,7 +449,7 @@ def test_g8_the_component_is_found_by_dagsters_tools() -> None:
     )
     assert entry.load().PricingPipelineComponent is PricingPipelineComponent
     fields = PricingPipelineComponent.get_model_cls().model_json_schema()["properties"]
-    assert fields.keys() == {"prefix", "home", "variables"}
+    assert fields.keys() == {"prefix", "variables"}
     assert all(field["description"] for field in fields.values())
 
 
@@ -463,15 +461,14 @@ def test_g8_the_component_loads_from_yaml(core: Core, second: str) -> None:
         for name, variables in (("us", "PRICING_"), ("eu", "EU_PRICING_")):
             folder = path.parent / name
             folder.mkdir()
-            attributes = {"prefix": name, "variables": variables, "home": f"state/{name}"}
+            attributes = {"prefix": [name, "prices"], "variables": variables}
             (folder / "defs.yaml").write_text(yaml.safe_dump({"type": COMPONENT, "attributes": attributes}))
         (path / "defs.yaml").unlink()
         with newly_loading(), project.build_all_defs() as definitions:
             dg.Definitions.validate_loadable(definitions)
             found = names(definitions)["assets"]
-        assert (project.project_root / "state/eu/eu_registry.json").is_file()
     assert {name.split("/")[0] for name in found} == {"us", "eu"}
-    assert {"us/active_subscriptions", "eu/provider/twelvedata", "eu/latest_price/fx_rate"} <= found
+    assert {"us/prices/active_subscriptions", "eu/prices/latest_price/fx_rate"} <= found
 
 
 @pytest.mark.parametrize(

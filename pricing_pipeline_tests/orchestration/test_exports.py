@@ -25,9 +25,10 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def put(core: Core, data_type: str, first: str, days: int) -> None:
     core.rows(
-        "INSERT INTO pricing.price_history (data_type, symbol, observed_at, amount, scale, currency, provider,"
-        " call_id, fetched_at) SELECT :data_type, 'AAPL', CAST(:first AS timestamptz) + n * interval '24 hours',"
-        " 1000 + n, 2, 'USD', 'twelvedata', n, now() FROM generate_series(0, :days - 1) n",
+        "WITH put AS (INSERT INTO pricing.price_history (data_type, symbol, observed_at, amount, scale, currency,"
+        " provider, call_id, fetched_at) SELECT :data_type, 'AAPL', CAST(:first AS timestamptz) + n * interval"
+        " '24 hours', 1000 + n, 2, 'USD', 'twelvedata', n, now() FROM generate_series(0, :days - 1) n"
+        " RETURNING observed_at) SELECT pricing.note_changes(:data_type, array_agg(observed_at)) FROM put",
         data_type=data_type,
         first=f"{first}Z",
         days=days,

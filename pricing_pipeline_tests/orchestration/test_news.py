@@ -12,15 +12,17 @@ from threading import Thread
 
 import dagster as dg
 import pytest
+from sqlalchemy import Connection
 
 from pricing_pipeline.defs.news import DATA_VERSION
+from pricing_pipeline.prices import quality
 from pricing_pipeline_tests.fixtures.core import DAILY, FX, NAV, QUOTE, Core
 from pricing_pipeline_tests.fixtures.dagster import Stage, said
 from pricing_pipeline_tests.fixtures.database import Clock
 from pricing_pipeline_tests.support.examples import is_thorough
 from pricing_pipeline_tests.support.sandbox_server import RunningSandbox
 
-SENSOR = "report_news"
+SENSOR = "report_prices"
 
 pytestmark = pytest.mark.usefixtures("still")
 
@@ -64,7 +66,8 @@ class Follower:
             except _DiedError:
                 return
         assert not tick.run_requests
-        assert not tick.asset_events, "a daemon would tell them after the turn"
+        told_late = [event for event in tick.asset_events if isinstance(event, dg.AssetMaterialization)]
+        assert {event.asset_key.path[0] for event in told_late} <= {"freshness"}, "it comes after the turn"
         if dies_after is None:
             self.cursor = tick.cursor
 
@@ -119,11 +122,35 @@ def test_g8_a_changed_price_is_news_and_a_confirmed_one_is_none(follower: Follow
     assert said(follower.stage.materializations("latest_price", QUOTE)[-1])["changes"] == 1
 
 
+def test_g8_the_current_month_is_told_of_every_five_minutes(
+    follower: Follower, core: Core, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It changes with each price, and what it lacks takes a second to find out among thousands of symbols."""
+    looks: list[list[date]] = []
+    lacking = quality.lacking
+
+    def counted(connection: Connection, name: str, months: list[date]) -> dict[date, quality.Lacking]:
+        looks.append(months)
+        return lacking(connection, name, months)
+
+    monkeypatch.setattr(quality, "lacking", counted)
+    latest, history = (f"latest_price/{QUOTE}", None), (f"price_history/{QUOTE}", this_month(core))
+    told = []
+    for second in range(0, 581, 20):
+        store(core, f"{second + 1}", "AAPL")
+        told += follower.news()
+        clock.advance(20)
+    assert (told.count(latest), told.count(history), len(looks)) == (30, 2, 2)
+    clock.advance(300)
+    assert follower.news() == [history], "the last change, too"
+    assert follower.news() == []
+
+
 def test_g8_freshness_is_no_news(follower: Follower, core: Core) -> None:
     """What confirms that prices are fresh has an asset of its own."""
     core.heartbeat("ann", (QUOTE, "AAPL"))
     core.refresh()
-    for event in follower.stage.tick("report_freshness").asset_events:
+    for event in follower.stage.tick(SENSOR).asset_events:
         if isinstance(event, dg.AssetMaterialization):
             assert event.asset_key == dg.AssetKey(["freshness", QUOTE])
 
@@ -315,7 +342,7 @@ def test_g8_months_that_take_long_to_judge_are_left_to_other_ticks(
     follower: Follower, core: Core, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A code server that does not answer in a minute makes the tick fail, and then the next one."""
-    monkeypatch.setattr("pricing_pipeline.defs.news_sensor._JUDGED_SECONDS", 0.0)
+    monkeypatch.setattr("pricing_pipeline.defs.news_reports._JUDGED_SECONDS", 0.0)
     for name in (QUOTE, FX, NAV):
         core.rows("INSERT INTO pricing.data_changes VALUES (:name, '2026-10-01', 1)", name=name)
     core.rows("INSERT INTO pricing.data_changes VALUES (:name, '2010-01-01', 1)", name=DAILY)
@@ -333,7 +360,7 @@ def test_g8_months_that_take_long_to_judge_are_left_to_other_ticks(
 def test_g8_every_instance_is_told_of_every_change_once(
     followers: list[Follower], core: Core, clock: Clock, seed: int
 ) -> None:
-    """A model: after any steps, whoever fetched and whatever died, each instance knows the newest version of all.
+    """A model: after any steps, fetches and crashes, each instance knows the newest version of all.
 
     No instance is told of a version twice, none of a price that is the same, and versions of an asset only rise.
     """
@@ -353,6 +380,7 @@ def test_g8_every_instance_is_told_of_every_change_once(
         else:
             follower = random.choice(followers)
             follower.tick(dies_after=random.choice((None, None, 0, 1, 2)))
+    clock.advance(301)
     for follower in followers:
         follower.tick()
         assert follower.news() == []
@@ -382,7 +410,7 @@ PAIRS = [(QUOTE, "AAPL"), (QUOTE, "IBM"), (FX, "EUR/USD")]
 def test_g8_a_hundred_months_are_told_step_by_step(
     follower: Follower, core: Core, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("pricing_pipeline.defs.news_sensor._AT_ONCE", 3)
+    monkeypatch.setattr("pricing_pipeline.defs.news_reports._AT_ONCE", 3)
     for number in range(8):
         month = date(2020, 1 + number, 1)
         core.rows("INSERT INTO pricing.data_changes VALUES (:t, :m, 1)", t=QUOTE, m=month)

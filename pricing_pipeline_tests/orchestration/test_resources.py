@@ -56,11 +56,12 @@ def test_g4_ticks_that_begin_at_once_share_one_engine_too(monkeypatch: pytest.Mo
     assert len(made) == 1
 
 
+@pytest.mark.own_database
 def test_g4_ticks_and_runs_of_a_process_share_one_engine(stage: Stage, core: Core) -> None:
     assert PricingDatabase().engine is PricingDatabase().engine
     core.engine.dispose()
     for _ in range(3):
-        for sensor in ("refresh_watched", "report_freshness", "follow_registry"):
+        for sensor in ("refresh_watched", "report_prices", "follow_registry"):
             stage.tick(sensor)
     connections = core.one(
         "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()"
@@ -183,7 +184,7 @@ def test_g4_the_real_services_get_the_key_and_nobody_else_does(
     stage: Stage, core: Core, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The sandbox stands for the real service: its address is in data_collectors, its key is a setting."""
-    with running_sandbox(twelvedata_key=CANARY) as service:
+    with running_sandbox(key=CANARY) as service:
         core.rows(
             "UPDATE pricing.data_collectors SET base_url = :url WHERE provider = 'twelvedata'",
             url=service.twelvedata_url,

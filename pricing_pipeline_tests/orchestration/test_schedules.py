@@ -272,10 +272,10 @@ def test_b14_a_watched_fund_keeps_its_viewers_priority(stage: Stage, core: Core)
 
 
 @pytest.mark.parametrize(("pairs", "runs"), [([], 0), ([(QUOTE, "AAPL"), (DAILY, "IBM")], 1)])
-def test_g2_checks_run_hourly_while_anyone_watches(
+def test_g2_checks_run_every_six_hours_while_anyone_watches(
     stage: Stage, core: Core, pairs: list[tuple[str, str]], runs: int
 ) -> None:
-    assert stage.repository.get_schedule_def("check_prices").cron_schedule == "17 * * * *"
+    assert stage.repository.get_schedule_def("check_prices").cron_schedule == "17 */6 * * *"
     if pairs:
         core.heartbeat("ann", *pairs)
     tick = evaluated(stage, "check_prices")

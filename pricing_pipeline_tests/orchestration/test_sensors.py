@@ -205,7 +205,7 @@ def test_g3_a_cursor_of_another_version_does_not_stop_the_sensor(stage: Stage, c
 
 
 @pytest.mark.usefixtures("still")
-@pytest.mark.parametrize("sensor", [SENSOR, "report_freshness", "follow_registry"])
+@pytest.mark.parametrize("sensor", [SENSOR, "report_prices", "follow_registry"])
 def test_g3_g2_b1_a_cursor_that_cannot_be_read_counts_as_none_and_is_told_of(
     stage: Stage, core: Core, capfd: pytest.CaptureFixture[str], sensor: str
 ) -> None:
@@ -298,15 +298,15 @@ def test_b22_b23_ticks_are_noted_and_those_that_fail_only_begin(
     def signs() -> dict[str, tuple[int, bool]]:
         rows = core.rows(
             "SELECT part, times, coalesce(ended_at = began_at, false) AS is_done FROM pricing.signs_of_life"
-            " WHERE part IN ('refresh_watched', 'report_freshness')"
+            " WHERE part IN ('refresh_watched', 'report_prices')"
         )
         return {row.part: (row.times, row.is_done) for row in rows}
 
     stage.tick(SENSOR)
-    stage.tick("report_freshness")
-    assert signs() == {SENSOR: (1, True), "report_freshness": (1, True)}
+    stage.tick("report_prices")
+    assert signs() == {SENSOR: (1, True), "report_prices": (1, True)}
     core.rows("ALTER FUNCTION pricing.enqueue_due(integer) RENAME TO enqueue_nothing")
     clock.advance(5)
     with pytest.raises(DBAPIError):
         stage.tick(SENSOR)
-    assert signs() == {SENSOR: (1, False), "report_freshness": (1, True)}
+    assert signs() == {SENSOR: (1, False), "report_prices": (1, True)}

@@ -406,7 +406,7 @@ def test_g7_a_storage_has_one_home_of_ours_at_most(
     with pytest.raises(SettingsError, match=f"the runs of another home, .*{tmp_path}/mine; this"):
         settle(dagster_url, others, is_owner=False)
     settle(dagster_url, mine, is_owner=False)
-    # One that was moved together with the server in it goes on; whoever was a guest there is a stranger then.
+    # One that was moved together with the server in it goes on; anyone who was a guest there is a stranger then.
     settle(dagster_url, others, is_owner=True)
     with pytest.raises(SettingsError):
         settle(dagster_url, mine, is_owner=False)

@@ -105,13 +105,19 @@ def test_b1_500_data_types_cost_as_many_statements_as_four(
 
 @pytest.mark.parametrize("kept", [None, "", "{", "[]", '{"version": 3}'])
 def test_b1_without_a_copy_that_can_be_read_only_the_follower_waits(
-    environment: None, core: Core, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kept: str | None
+    environment: None,
+    core: Core,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    kept: str | None,
 ) -> None:
     if kept is not None:
         (tmp_path / "registry.json").write_text(kept)
     with monkeypatch.context() as outage:
         outage.setenv("PRICING_DATABASE_URL", NOWHERE)
         assert take(load_settings()) == EMPTY
+        assert f"and there is no good copy in {tmp_path}/registry.json: the database at" in caplog.text
         with dg.DagsterInstance.ephemeral() as instance:
             stage = Stage(instance)
     assert list(stage.definitions.resolve_all_asset_specs()) == []
@@ -263,7 +269,7 @@ def test_b1_what_no_asset_shows_reloads_nothing(stage: Stage, core: Core) -> Non
         "UPDATE pricing.data_collectors SET is_active = is_active, base_url = base_url, max_in_flight = 3,"
         " quota_bytes = 1000"
     )
-    core.rows("UPDATE pricing.provider_declarations SET declared_at = pricing.clock()")
+    core.rows("UPDATE pricing.provider_declarations SET content = content")
     assert "is unchanged" in str(stage.tick("follow_registry").skip_message)
 
 

@@ -172,6 +172,7 @@ def test_g2_a_provider_without_a_client_names_what_to_do(stage: Stage, core: Cor
     assert "What is watched cannot be served" in str(found.metadata["what_to_do"].value)
 
 
+@pytest.mark.usefixtures("still")
 def test_g2_a_provider_is_judged_every_hour(stage: Stage, core: Core, clock: Clock) -> None:
     found, cursor = judged(stage)
     assert len(found) == 7
@@ -222,13 +223,13 @@ def test_g5_units_are_told_in_words_and_not_too_often(stage: Stage, core: Core, 
     assert seen[MFAPI]["quota"] == "0 bytes of 21.5 GB in the last 30 days"
     core.heartbeat("ann", (QUOTE, "AAPL"), (QUOTE, "IBM"))
     core.refresh()
-    clock.advance(300)
+    clock.advance(900)
     seen, cursor = told(stage, cursor)
     assert seen[TWELVEDATA]["units"] == "0 of 2,000 credits in the last minute, 2 of 800 credits today"
     core.heartbeat("ann", (QUOTE, "MSFT"))
     core.refresh()
     assert TWELVEDATA not in told(stage, cursor)[0]
-    clock.advance(300)
+    clock.advance(900)
     seen, _ = told(stage, cursor)
     assert seen[TWELVEDATA]["units"] == "0 of 2,000 credits in the last minute, 3 of 800 credits today"
 
@@ -243,7 +244,7 @@ def test_g5_a_tick_says_what_it_has_reported(stage: Stage, core: Core) -> None:
 def test_g5_a_quota_is_told_when_it_is_used_or_changed(stage: Stage, core: Core, clock: Clock) -> None:
     _, cursor = told(stage)
     core.rows("UPDATE pricing.data_collectors SET quota_bytes = 1000000000 WHERE provider = 'mfapi'")
-    clock.advance(300)
+    clock.advance(900)
     seen, _ = told(stage, cursor)
     assert seen[MFAPI]["quota"] == "0 bytes of 1.0 GB in the last 30 days"
 

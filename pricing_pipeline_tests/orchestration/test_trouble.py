@@ -31,9 +31,9 @@ def test_g6_a_backfill_that_says_nothing_for_an_hour_is_ended(stage: Stage) -> N
     with freeze_time(time.time() - 5):
         instance.report_engine_event("3 of 9 tasks done", job_name="refresh", run_id=telling)
     first = stage.tick("end_silent_runs")
-    assert first.skip_message == "ended 0 silent runs; 1 more have a minute to report"
+    assert first.skip_message == "ended 0 silent runs; 1 more have five minutes to report"
     second = stage.tick("end_silent_runs", first.cursor)
-    assert second.skip_message == "ended 1 silent runs; 0 more have a minute to report"
+    assert second.skip_message == "ended 1 silent runs; 0 more have five minutes to report"
     found = {run.run_id: run.status for run in instance.get_runs()}
     assert found == {silent: dg.DagsterRunStatus.FAILURE, quiet: STARTED, telling: STARTED, drain: STARTED}
 

@@ -181,8 +181,8 @@ def raise_limit(core: Core, _: Clock) -> None:
 
 def overrun(core: Core, _: Clock) -> None:
     core.rows(
-        "INSERT INTO pricing.size_estimates (provider, data_type, per, bytes, measured_at, overruns, last_overrun_at,"
-        " last_overrun_ratio) VALUES ('twelvedata', 'equity_quote', 'symbol', 100, pricing.clock(), 1,"
+        "INSERT INTO pricing.size_estimates (provider, data_type, per, bytes, overruns, last_overrun_at,"
+        " last_overrun_ratio) VALUES ('twelvedata', 'equity_quote', 'symbol', 100, 1,"
         " pricing.clock(), 2.5)"
     )
 
@@ -272,7 +272,7 @@ def end_run(core: Core, reason: str | None = None) -> None:
 
 def fail_tick(core: Core, _: Clock) -> None:
     with core.engine.begin() as connection:
-        dagster_failures.note(connection, Kind.TICK, {"report_freshness": "RuntimeError: odd"})
+        dagster_failures.note(connection, Kind.TICK, {"report_prices": "RuntimeError: odd"})
 
 
 def mend_tick(core: Core, _: Clock) -> None:
@@ -330,5 +330,5 @@ CAUSED_AND_ENDED: dict[str, tuple[Act, Act, str]] = {
     "price_alerts_wait": (leave_price, look_at_prices, "price_alerts"),
     "operation_unhandled": (leave_operation, do_operation, "post"),
     "run_fails": (fail_run, repeat_run, "refresh"),
-    "tick_fails": (fail_tick, mend_tick, "report_freshness"),
+    "tick_fails": (fail_tick, mend_tick, "report_prices"),
 }

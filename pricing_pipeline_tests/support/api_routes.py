@@ -54,6 +54,7 @@ ROUTES: Mapping[str, Route] = {
     "GET /metrics": Route(READ),
     "GET /v1/prices": Route(READ, params={"symbols": "AAPL"}),
     "GET /v1/why": Route(READ, params={"symbols": "AAPL"}),
+    "GET /v1/history/{data_type}": Route(READ, 404, params={"symbols": "AAPL"}),
     "GET /v1/history/{data_type}/{symbol}": Route(READ, 404),
     "GET /v1/documents/{data_type}/{symbol}": Route(READ, 404),
     "GET /v1/products": Route(READ),

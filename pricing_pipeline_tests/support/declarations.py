@@ -20,7 +20,7 @@ FUNDS = ROOT / "pricing_pipeline_tests" / "declarations" / "funds.yaml"
 SHARES = ROOT / "pricing_pipeline_tests" / "declarations" / "shares.yaml"
 FRANKFURTER = ROOT / "docs" / "examples" / "frankfurter.yaml"
 PAGES = ROOT / "docs" / "examples" / "pages.yaml"
-FILES = (FUNDS, SHARES, FRANKFURTER, PAGES)
+FILES = (FUNDS, SHARES, *sorted((ROOT / "docs" / "examples").glob("*.yaml")))
 
 DECLARED: Mapping[str, DeclaredProvider] = {
     provider.name: provider for provider in (DeclaredProvider(read_file(path)) for path in FILES)

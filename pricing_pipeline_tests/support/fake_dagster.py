@@ -65,7 +65,7 @@ def fake_dagster() -> Iterator[FakeDagster]:
             dagster.authorizations.append(self.headers["Authorization"])
             dagster.answers.wait(PATIENCE)
             body = json.dumps({"data": dagster.data(asked["query"], asked["variables"])}).encode()
-            with suppress(ConnectionError):  # whoever asked may have given up
+            with suppress(ConnectionError):  # anyone who asked may have given up
                 self.send_response(200)
                 self.send_header("Content-Length", str(len(body)))
                 self.end_headers()

@@ -69,6 +69,9 @@ def fill(
                         **row,
                         until=end,
                     )
+            core.rows(
+                "SELECT pricing.note_changes(:data_type, ARRAY[:at])", data_type=data_type, at=observed_at
+            )
         for _ in range(dice.randint(0, 4)):
             is_split = dice.random() < 0.5
             core.rows(
@@ -86,6 +89,14 @@ def fill(
                 since=dice.choice(moments),
             )
     return [*moments, *(moment + timedelta(minutes=45) for moment in moments)]
+
+
+def lose(core: Core, which: str) -> None:
+    """Delete values from the history, as thinning does."""
+    core.rows(
+        f"WITH lost AS (DELETE FROM pricing.price_history WHERE {which} RETURNING data_type, observed_at)"
+        " SELECT pricing.note_changes(data_type, array_agg(observed_at)) FROM lost GROUP BY data_type"
+    )
 
 
 def reads_of(

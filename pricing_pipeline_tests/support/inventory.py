@@ -26,14 +26,6 @@ MONDAY = date(2031, 3, 3)
 """Ahead of any clock of a test."""
 
 TABLES = ("products", "product_options", "pax_categories", "slots", "slot_prices", "pax_availability")
-REVISIONS = (
-    "product_revisions",
-    "product_option_revisions",
-    "pax_category_revisions",
-    "slot_revisions",
-    "slot_price_revisions",
-    "pax_availability_revisions",
-)
 
 _calls = count(1_000_000)
 
@@ -157,5 +149,6 @@ def versions(core: Core, symbol: str = TOUR) -> dict[str, set[tuple[str, str]]]:
 
 
 def revisions(core: Core) -> dict[str, int]:
-    """How many revisions each table has."""
-    return {table: core.one(f"SELECT count(*) FROM pricing.{table}") for table in REVISIONS}
+    """How many revisions there are of the rows of each table."""
+    count_of = "SELECT count(*) FROM pricing.revisions WHERE kind = :table"
+    return {table: core.one(count_of, table=table) for table in TABLES}

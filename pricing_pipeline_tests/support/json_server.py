@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
+from urllib.parse import parse_qsl
 
 Reply = tuple[int, Mapping[str, str], bytes]
 """Status, headers and body of an answer."""
@@ -22,7 +23,7 @@ class Asked:
     path: str
     headers: Mapping[str, str]
     body: Any
-    """The decoded body of a POST."""
+    """The decoded body of a POST, JSON or a form."""
 
 
 @dataclass
@@ -49,7 +50,9 @@ def serving(state: JsonServer) -> Iterator[None]:
             self.reply("GET", None)
 
         def do_POST(self) -> None:
-            self.reply("POST", json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
+            sent = self.rfile.read(int(self.headers["Content-Length"]))
+            is_form = self.headers["Content-Type"] == "application/x-www-form-urlencoded"
+            self.reply("POST", dict(parse_qsl(sent.decode())) if is_form else json.loads(sent))
 
         def reply(self, method: str, body: object) -> None:
             asked = Asked(method, self.path, dict(self.headers), body)

@@ -26,3 +26,10 @@ def blocks(page: Path, language: str | None = None) -> list[str]:
 def without_blocks(page: Path) -> str:
     """The page without its fenced code blocks."""
     return _FENCE.sub("", page.read_text())
+
+
+def table(text: str, first_column: str) -> list[list[str]]:
+    """Rows of the table whose first heading is this one."""
+    found = re.search(rf"^\| {re.escape(first_column)} \|.*\n\|[-|]+\|\n((?:\|.*\n)+)", text, re.MULTILINE)
+    assert found, f"no table begins with a column {first_column!r}"
+    return [[cell.strip() for cell in line.strip("|\n").split("|")] for line in found[1].splitlines()]

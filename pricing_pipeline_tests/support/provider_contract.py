@@ -21,13 +21,17 @@ from pricing_pipeline.providers.dialogue import MAX_REQUESTS, OneRequest, dialog
 from pricing_pipeline_tests.support.declarations import DECLARED
 from pricing_pipeline_tests.support.provider_samples import (
     NOW,
-    SAMPLES,
     Sample,
     Value,
 )
+from pricing_pipeline_tests.support.provider_samples import (
+    SAMPLES as CODED,
+)
+from pricing_pipeline_tests.support.shape_samples import SHAPES
 
-ALL = {**PROVIDERS, **DECLARED}
-"""Coded and declared providers by name."""
+SAMPLES = (*CODED, *SHAPES)
+ALL = {name: provider for name, provider in {**PROVIDERS, **DECLARED}.items() if name != "worldbank"}
+"""Coded and declared providers by name, but for the one whose values are of years: unit/test_shapes.py has that."""
 MONDAY, TUESDAY = date(2026, 11, 16), date(2026, 11, 17)
 
 

@@ -1,6 +1,6 @@
 """A good answer of every provider for every fetcher, as a function of the values it is to hold.
 
-The contract that all providers keep (unit/test_provider_contract.py) runs over these: whoever adds a provider adds its
+The contract that all providers keep (unit/test_provider_contract.py) runs over these: a new provider adds its
 samples here, and has the contract tested. How a dialect writes an answer is all that stands here.
 """
 
@@ -63,6 +63,16 @@ class Sample:
     """Its daily values are asked for without a span: the latest of each symbol."""
     is_keyed_by_day: bool = False
     """Its days are the keys of an object, which has each of them once."""
+    encode: Callable[[object], bytes] = lambda body: encoded(body)
+    """How a body becomes bytes, where it is no JSON."""
+    is_csv: bool = False
+    """A part of its body is a body, too: no line knows how many there are."""
+    is_positional: bool = False
+    """Its values have no names, only an order."""
+    keeps_text: bool = True
+    """Its prices are written as they are stored."""
+    also_prices: frozenset[str] = frozenset()
+    """What is a price to it, and to no other, as `str` writes it."""
 
     @property
     def is_daily(self) -> bool:
@@ -76,7 +86,7 @@ class Sample:
         return [] if self.before is None else [encoded(self.before(asked, ()))]
 
     def encoded(self, asked: Sequence[str], values: Sequence[Value]) -> bytes:
-        return encoded(self.body(asked, values))
+        return self.encode(self.body(asked, values))
 
 
 def literal(text: str) -> str:

@@ -9,6 +9,8 @@ from pricing_pipeline.domain.answers import Answer
 from pricing_pipeline.domain.calls import Call
 from pricing_pipeline.domain.observations import Observation, Rows
 from pricing_pipeline.providers.fetched import Fetched
+from pricing_pipeline.quarantine import reviews
+from pricing_pipeline.quarantine.quarantined_values import Decision
 from pricing_pipeline.refresh import settling
 from pricing_pipeline.refresh.tally import Tally
 from pricing_pipeline_tests.fixtures.core import (
@@ -32,3 +34,13 @@ def one_call(core: Core, data_type: str, *symbols: str, days: tuple[date, date] 
 
 def quarantined(core: Core) -> list[Any]:
     return list(core.rows("SELECT * FROM pricing.quarantined_values ORDER BY value_id"))
+
+
+def release(core: Core, value_id: int, by: str, why: str | None = None) -> Decision:
+    (decision,) = reviews.decide(core.engine, [value_id], "released", by, why)
+    return decision
+
+
+def reject(core: Core, value_id: int, by: str, why: str | None = None) -> Decision:
+    (decision,) = reviews.decide(core.engine, [value_id], "rejected", by, why)
+    return decision

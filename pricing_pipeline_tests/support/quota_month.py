@@ -1,7 +1,7 @@
 """A quota as a plain list of hours: what the forecast and the stretch of TTLs should say, without a database.
 
 `Month` is a month of it in fast motion. The database's own rules are compared with these functions on random states
-(integration/test_forecast_model.py), and its months with these months.
+(deep/test_forecast_model.py), and its months with these months.
 """
 
 from __future__ import annotations

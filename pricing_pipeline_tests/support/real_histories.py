@@ -10,9 +10,9 @@ from functools import cache
 
 from pricing_pipeline.domain.data_types import Fetcher
 from pricing_pipeline.domain.observations import Adjustment, Observation
+from pricing_pipeline.judging.knowledge import Doubt, Known, Verdict
+from pricing_pipeline.judging.plausibility import judge
 from pricing_pipeline.sandbox.recorded import recorded_bars
-from pricing_pipeline.validation.knowledge import Doubt, Known, Verdict
-from pricing_pipeline.validation.plausibility import judge
 
 NOON = datetime(2026, 11, 20, 12, tzinfo=UTC)
 

@@ -32,7 +32,7 @@ class RunningSandbox:
         self.octo_url = f"{url}/octo"
         self.headout_url = f"{url}/headout"
         self.uex_url = f"{url}/uex"
-        self.key = sandbox.settings.twelvedata_key
+        self.key = sandbox.settings.key
         self.sandbox = sandbox
         self._client = client
 
@@ -86,7 +86,6 @@ def running_sandbox(*, clock: Clock = system_clock, **settings: Any) -> Iterator
         finally:
             server.should_exit = True
             thread.join(PATIENCE)
-            app.state.sandbox.log.close()
         assert not thread.is_alive(), "the sandbox did not stop"
 
 
@@ -101,7 +100,7 @@ class Asked:
     def twelvedata(self, endpoint: str, *, headers: dict[str, str] | None = None, **params: str) -> Reply:
         """The reply with the headers the server would send. The key goes along unless `headers` are given."""
         if headers is None:
-            params.setdefault("apikey", self.settings.twelvedata_key)
+            params.setdefault("apikey", self.settings.key)
         return self.ask("twelvedata", endpoint, params, headers or {})
 
     def mfapi(self, endpoint: str, **params: str) -> Reply:
@@ -114,7 +113,7 @@ class Asked:
         """Likewise for FMP. `from_` asks for `from`."""
         params = {name.rstrip("_"): value for name, value in params.items()}
         return self.ask(
-            "fmp", endpoint, params, {"apikey": self.settings.fmp_key} if headers is None else headers
+            "fmp", endpoint, params, {"apikey": self.settings.key} if headers is None else headers
         )
 
     def bars(self, symbol: str, **params: str) -> list[dict[str, str]]:

@@ -13,7 +13,7 @@ from pricing_pipeline_tests.support.patience import PATIENCE
 
 
 def wait_for_locks(core: Core, *others: Engine) -> None:
-    """Let whoever waits for a lock wait on, also in our functions, which give up after 0.1 to 2 s.
+    """Let anyone who waits for a lock wait on, also in our functions, which give up after 0.1 to 2 s.
 
     For tests in which one session waits until the other is done: on a busy machine that may take longer. Nor does the
     server end the session that is waited for.

@@ -71,8 +71,8 @@ def states(core: Core) -> dict[str, str]:
 
 def measure_size(core: Core, size: int = 1000) -> None:
     core.rows(
-        "INSERT INTO pricing.size_estimates (provider, data_type, per, bytes, measured_at, measurements)"
-        " VALUES ('twelvedata', 'equity_quote', 'symbol', :size, pricing.clock(), 20)"
+        "INSERT INTO pricing.size_estimates (provider, data_type, per, bytes, measurements)"
+        " VALUES ('twelvedata', 'equity_quote', 'symbol', :size, 20)"
         " ON CONFLICT ON CONSTRAINT size_estimates_pkey DO UPDATE SET bytes = :size",
         size=size,
     )

@@ -54,7 +54,7 @@ def scripted(*answers: Response) -> Answering:
 
 def answering(asked: Asked, provider: Octo | Headout, key: str | None = None) -> Answering:
     """The sandbox as it answers a request, without a server between."""
-    sent = provider.authorize(key or asked.settings.partner_key)
+    sent = provider.authorize(key or asked.settings.key)
 
     def answer(request: Request) -> Response:
         body = request.json or {}

@@ -46,7 +46,7 @@ def go_on(core: Core, but: Collection[str] = ()) -> None:
     if not {"sensor", "daemon"} & {*but}:
         tick(core, "refresh_watched")
     if "daemon" not in but:
-        tick(core, "report_freshness")
+        tick(core, "report_prices")
     if "drain" not in but:
         drain = core.call("SELECT pricing.begin_drain('w', NULL, 1)")
         core.call("SELECT count(pricing.end_drain(:drain))", drain=drain)

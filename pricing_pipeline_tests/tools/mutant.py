@@ -14,6 +14,10 @@ class Mutant:
     """
 
     name: str
+    contract: str
+    """What it breaks: a contract of docs/maintainers/contracts.md, or a row of requirements.md."""
+    consequence: str
+    """What users would see."""
     file: str
     within: str
     old: str

@@ -19,4 +19,3 @@ MUTANTS = (
     *mutants_of_forecast.MUTANTS,
     *mutants_of_operations.MUTANTS,
 )
-"""In the order of docs/maintainers/contracts.md."""

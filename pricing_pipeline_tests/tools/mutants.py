@@ -2,7 +2,7 @@
 
 Each mutant is one change to one file, made in a copy of the tree in a temporary folder; the few tests that should
 notice it run there. It is killed when one of them fails, and only then: a test that cannot begin proves nothing. The
-table says which survived; the exit code is 1 if any did. docs/maintainers/contracts.md says what each stands for.
+table says which survived; the exit code is 1 if any did.
 """
 
 from __future__ import annotations
@@ -117,6 +117,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 f"{mutant.name:<52} {'killed' if killed else 'SURVIVED':<9} {time.monotonic() - began:>7.0f}  {why}",
                 flush=True,
             )
+            if not killed:
+                print(f"    {mutant.contract}: {mutant.consequence}", flush=True)
     print(f"{len(chosen) - survived} of {len(chosen)} killed.")
     return 1 if survived else 0
 

@@ -12,7 +12,7 @@ _CONTRACTS = f"{_TESTS}/integration/test_contracts.py"
 _SEALING = f"{_TESTS}/unit/test_sealing.py"
 _CREDENTIALS = f"{_TESTS}/integration/test_credentials.py"
 _TROUBLE = f"{_TESTS}/faults/test_trouble_ends.py"
-_FRESHNESS_MODEL = f"{_TESTS}/integration/test_freshness_model.py"
+_FRESHNESS_MODEL = f"{_TESTS}/deep/test_freshness_model.py"
 _EMBEDDING = f"{_TESTS}/orchestration/test_embedding.py"
 _FRESHNESS = f"{_TESTS}/orchestration/test_freshness.py"
 
@@ -20,6 +20,8 @@ _FRESHNESS = f"{_TESTS}/orchestration/test_freshness.py"
 MUTANTS = (
     Mutant(
         "two checks at once begin the same type",
+        "12",
+        "the second finds everything locked, and the work is not shared",
         f"{_FUNCTIONS}/demand/staleness.sql",
         "enqueue_due",
         "IF pricing.take_turn('check ' || kind.data_type) THEN",
@@ -28,6 +30,8 @@ MUTANTS = (
     ),
     Mutant(
         "a check that did not get through all says that it did",
+        "12",
+        "the remaining pairs wait for a duty",
         f"{_FUNCTIONS}/demand/staleness.sql",
         "check_type",
         "IF cardinality(pairs) < at_most AND stale",
@@ -36,6 +40,8 @@ MUTANTS = (
     ),
     Mutant(
         "what a check passed by is never looked for",
+        "12",
+        "a pair that was locked at that moment is never fetched again",
         f"{_FUNCTIONS}/demand/staleness.sql",
         "lift_marks",
         "d.due_at < x.queued_until",
@@ -44,16 +50,20 @@ MUTANTS = (
     ),
     Mutant(
         "a price of the future is fresh",
+        "14",
+        "a price fetched while the clock was ahead is never refreshed",
         f"{_FUNCTIONS}/registry/registry.sql",
         "is_past_ttl",
         " OR stamp > now_ + interval '1 minute'",
         "",
         (
-            f"{_TESTS}/integration/test_clock_steps_demand.py::test_g2_prices_of_the_time_that_comes_once_more_are_not_fresh",
+            f"{_TESTS}/deep/test_clock_steps_demand.py::test_g2_prices_of_the_time_that_comes_once_more_are_not_fresh",
         ),
     ),
     Mutant(
         "a check begins at the beginning each time",
+        "12",
+        "the check's cost grows with the queue",
         f"{_FUNCTIONS}/demand/staleness.sql",
         "enqueue_due",
         "coalesce(m.queued_until, '-infinity')",
@@ -62,6 +72,8 @@ MUTANTS = (
     ),
     Mutant(
         "sessions of one user begin new pairs at once",
+        "B7",
+        "a user exceeds the caps with more sessions",
         f"{_FUNCTIONS}/demand/demand.sql",
         "begin_pairs",
         "    PERFORM pricing.lock_allowance(user_id);\n",
@@ -72,6 +84,8 @@ MUTANTS = (
     ),
     Mutant(
         "a check that is not committed stops all others",
+        "B8",
+        "one open transaction ends the updates of a data type",
         f"{_FUNCTIONS}/demand/staleness.sql",
         "check_by_halves",
         "ELSIF middle = 0 OR",
@@ -80,6 +94,8 @@ MUTANTS = (
     ),
     Mutant(
         "a check stops at a task that somebody has not committed",
+        "B8",
+        "one open transaction of psql keeps everybody's prices old",
         f"{_FUNCTIONS}/queue/queue.sql",
         "enqueue_by_halves",
         "IF middle = 0 OR",
@@ -90,6 +106,8 @@ MUTANTS = (
     ),
     Mutant(
         "a check queues beyond the quota",
+        "6",
+        "tasks wait for the day on which the quota is free again",
         f"{_FUNCTIONS}/demand/staleness.sql",
         "check_type",
         "IF room IS NOT NULL THEN",
@@ -100,6 +118,8 @@ MUTANTS = (
     ),
     Mutant(
         "a read asks for whatever it likes",
+        "B7",
+        "one client's reads make thousands of tasks",
         f"{_FUNCTIONS}/demand/demand.sql",
         "room_for_reads",
         "(60 - extract(epoch FROM spent))",
@@ -108,6 +128,8 @@ MUTANTS = (
     ),
     Mutant(
         "a schedule goes with the viewers",
+        "8",
+        "people wait behind instruments that nobody views",
         f"{_FUNCTIONS}/demand/schedules.sql",
         "enqueue_walked",
         "array_fill(-1,",
@@ -116,6 +138,8 @@ MUTANTS = (
     ),
     Mutant(
         "a broken judge ends its check",
+        "4",
+        "a typo in one row stops all prices of a type",
         f"{_FUNCTIONS}/demand/staleness.sql",
         "judged_elsewhere",
         "WHEN OTHERS THEN",
@@ -124,6 +148,8 @@ MUTANTS = (
     ),
     Mutant(
         "what a cap refuses is entered all the same",
+        "7",
+        "one user takes up what all others need",
         f"{_FUNCTIONS}/demand/demand.sql",
         "begin_pairs",
         "        wanted.types := wanted.types[:room.admitted];\n",
@@ -134,6 +160,8 @@ MUTANTS = (
     ),
     Mutant(
         "every heartbeat is taken for the first",
+        "7",
+        "each look counts as a new pair, and frequent viewers are refused",
         f"{_FUNCTIONS}/demand/demand.sql",
         "heartbeat",
         "            RETURN '{",
@@ -142,6 +170,8 @@ MUTANTS = (
     ),
     Mutant(
         "a walk begins anew each time",
+        "9",
+        "the first 500 are fetched again and again, the others never",
         f"{_FUNCTIONS}/demand/schedules.sql",
         "walk_schedule",
         "AND i.symbol > walk.walk_after ",
@@ -150,6 +180,8 @@ MUTANTS = (
     ),
     Mutant(
         "the check looks at all that is watched",
+        "12",
+        "the check's cost grows with the number of viewers",
         f"{_FUNCTIONS}/demand/staleness.sql",
         "due_pairs",
         "d.due_at >= queued_until\n                  AND d.due_at <= now_\n",
@@ -158,6 +190,8 @@ MUTANTS = (
     ),
     Mutant(
         "a reader that was not served counts for nobody",
+        "A10",
+        "a read during a spent quota is forgotten within a minute",
         f"{_FUNCTIONS}/demand/staleness.sql",
         "due_pairs",
         "(due.read_at IS NOT NULL)::integer",
@@ -166,6 +200,8 @@ MUTANTS = (
     ),
     Mutant(
         "a TTL has a default",
+        "13",
+        "two places define how old a price may be",
         f"{_FUNCTIONS}/registry/registry.sql",
         "is_data_stale",
         "ttl_minutes integer) RETURNS",
@@ -174,6 +210,8 @@ MUTANTS = (
     ),
     Mutant(
         "what clients call has clients' rights",
+        "18",
+        "clients need rights on tables",
         f"{_FUNCTIONS}/demand/client.sql",
         "heartbeat",
         "SECURITY DEFINER ",
@@ -182,6 +220,8 @@ MUTANTS = (
     ),
     Mutant(
         "a sealed secret is bound to nothing",
+        "A4",
+        "a key's ciphertext opens in another's row",
         "pricing_pipeline/keys/sealing.py",
         "_bound",
         'return b"".join(len(part).to_bytes(4, "big") + part for part in parts)',
@@ -190,6 +230,8 @@ MUTANTS = (
     ),
     Mutant(
         "a sealed secret is not bound to its row's version",
+        "A4",
+        "an old key replaces the new one",
         "pricing_pipeline/keys/sealing.py",
         "_bound",
         "purpose, *place)",
@@ -198,6 +240,8 @@ MUTANTS = (
     ),
     Mutant(
         "a rotation undoes what was set meanwhile",
+        "F9",
+        "a key that was just replaced returns",
         f"{_FUNCTIONS}/keys/credentials.sql",
         "reseal_credential",
         " AND c.row_version = found_version",
@@ -206,6 +250,8 @@ MUTANTS = (
     ),
     Mutant(
         "what was judged in the background is believed for a viewer",
+        "B6",
+        "a viewer of a held pair sees an old price, and it is shown as fresh",
         f"{_FUNCTIONS}/demand/freshness.sql",
         "watched_pairs",
         "CASE WHEN p.is_background THEN pricing.is_pair_stale(p.data_type, p.symbol)",
@@ -214,6 +260,8 @@ MUTANTS = (
     ),
     Mutant(
         "a type is fresh whose prices are mostly outdated",
+        "G2",
+        "an asset is green while most of what viewers see is old",
         "pricing_pipeline/demand/freshness.py",
         "",
         "self.late == 0 and self.fresh + self.source_old > self.outdated",
@@ -222,6 +270,8 @@ MUTANTS = (
     ),
     Mutant(
         "runs of other code locations count as ours",
+        "G7",
+        "pruning removes a stranger's runs",
         "pricing_pipeline/defs/ours.py",
         "only",
         "return replace(wanted, tags={**wanted.tags, REPOSITORY_LABEL_TAG: label})",
@@ -232,6 +282,8 @@ MUTANTS = (
     ),
     Mutant(
         "runs of a neighbour in our code location count as ours",
+        "G8",
+        "pruning removes the runs of another pipeline of the project",
         "pricing_pipeline/defs/ours.py",
         "",
         "return run.job_name in self.naming.jobs or (bool(chosen) and chosen <= self._assets)",
@@ -240,6 +292,8 @@ MUTANTS = (
     ),
     Mutant(
         "names have no prefix",
+        "G8",
+        "our job replaces one of the project's, or nothing loads",
         "pricing_pipeline/defs/naming.py",
         "",
         'return "_".join([*self.prefix, name])',
@@ -248,6 +302,8 @@ MUTANTS = (
     ),
     Mutant(
         "a run worker reads the registry anew",
+        "G8",
+        "a run fails because a type was retired while it started",
         "pricing_pipeline/defs/handing_on.py",
         "handed_on",
         "text = known or make()",
@@ -256,6 +312,8 @@ MUTANTS = (
     ),
     Mutant(
         "a code location beside ours is told the worker's password",
+        "A4",
+        "other people's code can write prices",
         "pricing_pipeline/stack.py",
         "_known_to_locations",
         'if _login(environment["PRICING_DAGSTER_URL"]) not in withheld:',
@@ -264,6 +322,8 @@ MUTANTS = (
     ),
     Mutant(
         "backfills of unknown assets are served",
+        "G7",
+        "the daemon fails a stranger's backfill",
         "pricing_pipeline/defs/ours.py",
         "_is_backfill_beside",
         "return not target.is_empty and target.asset_keys <= beside.keys",
@@ -272,6 +332,8 @@ MUTANTS = (
     ),
     Mutant(
         "a run that is at work is launched again",
+        "G3",
+        "a drain that works is marked as failed",
         "pricing_pipeline/defs/launcher.py",
         "",
         "if self._is_at_work(context):",
@@ -280,6 +342,8 @@ MUTANTS = (
     ),
     Mutant(
         "a storage of others counts as made here",
+        "G7",
+        "a start upgrades a shared storage and fails its runs",
         "pricing_pipeline/defs/ours.py",
         "made_here",
         "return is_made_here(Path(instance.root_directory), connection)",
@@ -290,6 +354,8 @@ MUTANTS = (
     ),
     Mutant(
         "a storage with tables is claimed as new",
+        "G7",
+        "a home with a shared storage takes it over",
         "pricing_pipeline/db/dagster_storage.py",
         "claim_if_new",
         "if not is_embedded and inspect(connection).has_table(_FIRST_TABLE):",
@@ -300,6 +366,8 @@ MUTANTS = (
     ),
     Mutant(
         "a cancelled run leaves its tasks in the queue",
+        "G6",
+        "a cancelled backfill is fetched later",
         "pricing_pipeline/defs/cancelling.py",
         "cancel_with_runs",
         "if run_id in called_off:",

@@ -7,11 +7,13 @@ from pricing_pipeline_tests.tools.mutant import Mutant
 _FORECAST_SQL = "pricing_pipeline/db/functions/queue/forecast.sql"
 _STALENESS_SQL = "pricing_pipeline/db/functions/demand/staleness.sql"
 _FORECAST = "pricing_pipeline_tests/integration/test_forecast.py"
-_MODEL = "pricing_pipeline_tests/integration/test_forecast_model.py"
+_MODEL = "pricing_pipeline_tests/deep/test_forecast_model.py"
 
 MUTANTS = (
     Mutant(
         "what comes back is not forecast",
+        "F2",
+        "a quota that lasts seems to end",
         _FORECAST_SQL,
         "reached_at",
         "used - l.bytes + per_hour * l.hours >= step",
@@ -20,6 +22,8 @@ MUTANTS = (
     ),
     Mutant(
         "a backfill of one day is forecast for every day",
+        "F2",
+        "after each backfill everybody is told that the quota ends",
         _FORECAST_SQL,
         "measured_rate",
         "least(day_bytes / 24.0, week_bytes / hours)",
@@ -28,14 +32,18 @@ MUTANTS = (
     ),
     Mutant(
         "more is forecast than limits allow",
+        "F2",
+        "a quota that no limit lets anybody use up seems to end",
         _FORECAST_SQL,
         "quota_forecasts",
-        "n.watched_bytes * least(1, coalesce(pricing.units_a_minute(n.provider, now_) / nullif(n.units, 0), 1))",
-        "n.watched_bytes",
+        "1, coalesce(pricing.units_a_minute(n.provider, now_) / nullif(n.units, 0), 1))",
+        "1, 1)",
         (f"{_FORECAST}::test_f2_no_more_is_forecast_than_the_limits_allow",),
     ),
     Mutant(
         "only the last day of the window is sustained",
+        "F2",
+        "use runs into the wall days before bytes come back",
         _FORECAST_SQL,
         "sustained_rate",
         "generate_series(1, 30) AS d",
@@ -44,6 +52,8 @@ MUTANTS = (
     ),
     Mutant(
         "viewers wait before schedules do",
+        "F2",
+        "what people look at is slowed for what nobody looks at",
         _FORECAST_SQL,
         "stretch_factors",
         "room := sustained - background / background_factor;",
@@ -52,14 +62,18 @@ MUTANTS = (
     ),
     Mutant(
         "a stretch has no end",
+        "F2",
+        "prices grow old without bound instead of a plan being called too small",
         _FORECAST_SQL,
         "stretch_factors",
-        "WHEN room * most <= watched THEN most ELSE watched / room END",
-        "WHEN room <= 0 THEN 1000 ELSE watched / room END",
+        "WHEN room * most <= watched THEN most",
+        "WHEN room <= 0 THEN 1000",
         (f"{_MODEL}::test_f2_the_background_gives_way_first_and_neither_ever_past_the_limit",),
     ),
     Mutant(
         "a stretch comes all at once",
+        "F2",
+        "who looks in for some minutes slows down all others",
         _FORECAST_SQL,
         "next_factor",
         "wanted := least(wanted, before * 2 ^ (elapsed / 3600));",
@@ -68,6 +82,8 @@ MUTANTS = (
     ),
     Mutant(
         "what is stretched waits on when the stretch is over",
+        "F2",
+        "daily values stay old for days though the quota has room",
         _FORECAST_SQL,
         "stretch_ttls",
         "RETURN pricing.judge_stretched(relaxed);",
@@ -76,6 +92,8 @@ MUTANTS = (
     ),
     Mutant(
         "a forgotten stretch lasts for ever",
+        "F2",
+        "when duties stand still, prices grow old for a reason of long ago",
         _FORECAST_SQL,
         "stretches_in_force",
         "s.noted_at BETWEEN now_ - interval '15 minutes' AND now_ + interval '15 minutes'",
@@ -84,6 +102,8 @@ MUTANTS = (
     ),
     Mutant(
         "a pair waits that another provider could serve",
+        "F2",
+        "a second provider that somebody pays for is not used",
         _FORECAST_SQL,
         "stretch_of",
         "coalesce(min(a.watched) FILTER (WHERE a.is_well), min(a.watched), 1)",
@@ -92,6 +112,8 @@ MUTANTS = (
     ),
     Mutant(
         "a stretched price looks fresh",
+        "G2",
+        "an asset is green while its prices are older than promised",
         "pricing_pipeline/db/functions/demand/freshness.sql",
         "watched_pairs",
         "CASE WHEN coalesce(p.fetched_at < p.stretched_from, true) THEN p.stretched_from END",
@@ -100,6 +122,8 @@ MUTANTS = (
     ),
     Mutant(
         "what trouble keeps away is stretched besides",
+        "F2",
+        "after an outage prices wait once more",
         _STALENESS_SQL,
         "move_due",
         "AND d.owed_since IS NOT NULL)) AS is_queued",
@@ -108,6 +132,8 @@ MUTANTS = (
     ),
     Mutant(
         "a stretched pair is owed only since it was queued",
+        "G2",
+        "a price counts as late only after it was late for long",
         _STALENESS_SQL,
         "move_due",
         "least(greatest(d.due_at, j.next_at), d.stretched_from, now_)",
@@ -116,6 +142,8 @@ MUTANTS = (
     ),
     Mutant(
         "a schedule goes on as if nothing were scarce",
+        "F2",
+        "schedules use what people need",
         "pricing_pipeline/db/functions/demand/schedules.sql",
         "asked_by_schedule",
         "CASE WHEN kind.is_stretched THEN",

@@ -9,8 +9,8 @@ _OPERATIONS_SQL = f"{_FUNCTIONS}/operations.sql"
 _ALERTS_SQL = f"{_FUNCTIONS}/alerts.sql"
 _MESSAGES_SQL = f"{_FUNCTIONS}/messages.sql"
 _CHANNELS = "pricing_pipeline/operations/channels"
-_MODEL = "pricing_pipeline_tests/integration/test_operations_model.py"
-_ALERTS_MODEL = "pricing_pipeline_tests/integration/test_alerts_model.py"
+_MODEL = "pricing_pipeline_tests/deep/test_operations_model.py"
+_ALERTS_MODEL = "pricing_pipeline_tests/deep/test_alerts_model.py"
 _OPERATIONS = "pricing_pipeline_tests/integration/test_operations.py"
 _ALERTS = "pricing_pipeline_tests/integration/test_alerts.py"
 _MESSAGES = "pricing_pipeline_tests/integration/test_messages.py"
@@ -21,7 +21,9 @@ _MAIL = "pricing_pipeline_tests/integration/test_channels_mail.py"
 
 MUTANTS = (
     Mutant(
-        "whoever has lost a claim may complete its operation",
+        "a worker that has lost a claim may complete its operation",
+        "E7",
+        "a worker that was away ends an operation that another is doing",
         _OPERATIONS_SQL,
         "complete_operations",
         " AND o.claim_token = token",
@@ -29,7 +31,9 @@ MUTANTS = (
         (_MODEL,),
     ),
     Mutant(
-        "whoever has lost a claim may fail its operation",
+        "a worker that has lost a claim may fail its operation",
+        "E7",
+        "an operation that succeeds elsewhere is tried once more",
         _OPERATIONS_SQL,
         "fail_operation",
         " AND o.claim_token = token",
@@ -38,6 +42,8 @@ MUTANTS = (
     ),
     Mutant(
         "an attempt counts when it ends",
+        "E2",
+        "an operation that kills its worker is tried for ever",
         _OPERATIONS_SQL,
         "claim_operations",
         "attempt = o.attempt + 1, ",
@@ -46,6 +52,8 @@ MUTANTS = (
     ),
     Mutant(
         "pauses do not grow",
+        "E3",
+        "a receiver in trouble is asked every five minutes",
         _OPERATIONS_SQL,
         "fail_operation",
         "t.first_pause * 2 ^ (mine.attempt - 1)",
@@ -54,6 +62,8 @@ MUTANTS = (
     ),
     Mutant(
         "the pause that a receiver asks for is ignored",
+        "E3",
+        "a receiver that asks to be left alone is not",
         _OPERATIONS_SQL,
         "fail_operation",
         "greatest(pause, retry_after)",
@@ -62,6 +72,8 @@ MUTANTS = (
     ),
     Mutant(
         "a lost operation is tried for ever",
+        "E7",
+        "an operation that kills its worker never ends",
         _OPERATIONS_SQL,
         "recover_operations",
         "FILTER (WHERE o.attempt < o.max_attempts) AS again",
@@ -70,6 +82,8 @@ MUTANTS = (
     ),
     Mutant(
         "an operation that a person has locked holds all others up",
+        "E7",
+        "an open transaction of one person stops all messages",
         _OPERATIONS_SQL,
         "claim_operations",
         "LIMIT s.share FOR UPDATE SKIP LOCKED",
@@ -78,6 +92,8 @@ MUTANTS = (
     ),
     Mutant(
         "urgent messages wait for their turn",
+        "E8",
+        "an alarm waits behind a thousand digests",
         _OPERATIONS_SQL,
         "claim_operations",
         "ORDER BY c.priority, c.due_at, c.id",
@@ -86,6 +102,8 @@ MUTANTS = (
     ),
     Mutant(
         "a retry by hand is another operation for the receiver",
+        "E6",
+        "a receiver does twice what it has done already",
         _OPERATIONS_SQL,
         "retry_operations",
         "SELECT g.id, g.operation_type, g.payload, g.idempotency_key,",
@@ -94,6 +112,8 @@ MUTANTS = (
     ),
     Mutant(
         "fields of a payload may be missing",
+        "E2",
+        "an operation fails at night that could have been refused by day",
         _OPERATIONS_SQL,
         "payload_fault",
         "right(f.value, 1) <> '?' AND ",
@@ -102,6 +122,8 @@ MUTANTS = (
     ),
     Mutant(
         "quiet hours do not pass midnight",
+        "E8",
+        "somebody is called at one in the morning",
         _MESSAGES_SQL,
         "quiet_end",
         "ELSE l.at::time >= who.quiet_from OR l.at::time < who.quiet_until END",
@@ -110,6 +132,8 @@ MUTANTS = (
     ),
     Mutant(
         "alarms wait for the morning",
+        "E8",
+        "nobody hears at night that all stands still",
         _OPERATIONS_SQL,
         "why_waiting",
         "WHEN with_priority = 0 OR to_recipient = '' THEN NULL",
@@ -118,6 +142,8 @@ MUTANTS = (
     ),
     Mutant(
         "a retry disturbs quiet hours",
+        "E8",
+        "an evening's message arrives at one in the morning",
         _OPERATIONS_SQL,
         "why_waiting",
         "(pricing.quiet_end(r, now_) IS NOT NULL\n                            OR ",
@@ -126,6 +152,8 @@ MUTANTS = (
     ),
     Mutant(
         "a recipient that hangs gets every place",
+        "E7",
+        "one receiver holds up the messages of all",
         _OPERATIONS_SQL,
         "claim_operations",
         "ELSE greatest(least(8, most / 2), 1) - u.busy END",
@@ -134,6 +162,8 @@ MUTANTS = (
     ),
     Mutant(
         "a breaker never opens",
+        "E7",
+        "a dead receiver uses up the attempts of every message to it",
         _OPERATIONS_SQL,
         "note_failing",
         "opens_breaker AND x.failures >= 2",
@@ -142,6 +172,8 @@ MUTANTS = (
     ),
     Mutant(
         "a price that was being stored when its alert was added is forgotten",
+        "B27",
+        "the price is beyond the value, and nobody is told",
         f"{_FUNCTIONS}/price_alerts.sql",
         "take_price_events",
         "<= pg_snapshot_xmin(pg_current_snapshot())\n        WHERE",
@@ -152,6 +184,8 @@ MUTANTS = (
     ),
     Mutant(
         "an alert is over as soon as it is not seen",
+        "B21",
+        "trouble that comes and goes is a message a minute",
         _ALERTS_SQL,
         "note_alerts",
         "(a.raised_at IS NULL OR a.last_seen_at <= now_ - interval '5 minutes')",
@@ -160,6 +194,8 @@ MUTANTS = (
     ),
     Mutant(
         "an alert of a rule that fails is over",
+        "B21",
+        "a slow query says that all is well",
         _ALERTS_SQL,
         "note_alerts",
         " AND a.rule <> ALL (failed)",
@@ -168,6 +204,8 @@ MUTANTS = (
     ),
     Mutant(
         "an alert that somebody looks after is repeated",
+        "B21",
+        "who works on the trouble is called each hour",
         _ALERTS_SQL,
         "alerts_to_tell",
         "OR (a.acknowledged_at IS NULL",
@@ -176,6 +214,8 @@ MUTANTS = (
     ),
     Mutant(
         "a silence is ignored",
+        "B21",
+        "planned work calls people",
         _ALERTS_SQL,
         "alerts_to_tell",
         "WHERE s.rule = a.rule AND coalesce(s.subject = a.subject, true) AND s.until > now_)",
@@ -184,6 +224,8 @@ MUTANTS = (
     ),
     Mutant(
         "what nobody is told of counts as told",
+        "B21",
+        "who is added later never hears of what lasts",
         _ALERTS_SQL,
         "alerts_to_tell",
         "WHERE r.is_active AND t.is_active)",
@@ -192,6 +234,8 @@ MUTANTS = (
     ),
     Mutant(
         "a signature says nothing of the time",
+        "E8",
+        "an old message can be sent again by anybody who saw it",
         f"{_CHANNELS}/webhook.py",
         "sign",
         'b"%d." % timestamp + body',
@@ -200,6 +244,8 @@ MUTANTS = (
     ),
     Mutant(
         "webhooks reach private networks",
+        "E8",
+        "a recipient reads what only this machine may reach",
         f"{_CHANNELS}/posting.py",
         "",
         "BoundedTransport(resolve=resolve, ssl_context=context, allow_private=allow_private)",

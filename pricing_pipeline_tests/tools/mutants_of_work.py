@@ -9,41 +9,47 @@ _TESTS = "pricing_pipeline_tests"
 _FENCE = f"{_TESTS}/faults/test_fence.py"
 _QUEUE = f"{_TESTS}/integration/test_queue.py"
 _CLAIMS = f"{_TESTS}/integration/test_claims.py"
-_CLOCK_STEPS = f"{_TESTS}/integration/test_clock_steps"
+_CLOCK_STEPS = f"{_TESTS}/deep/test_clock_steps"
 _DEMAND = f"{_TESTS}/integration/test_demand.py"
 _QUEUE_FAILURES = f"{_TESTS}/integration/test_queue_failures.py"
 _LIMITS = f"{_TESTS}/integration/test_limits.py"
 _BARS_STORED = f"{_TESTS}/integration/test_bars_stored.py"
 _BREAKER = f"{_TESTS}/integration/test_breaker.py"
-_CLAIMS_MODEL = f"{_TESTS}/integration/test_claims_model.py"
+_CLAIMS_MODEL = f"{_TESTS}/deep/test_claims_model.py"
 _CLAIMS_MOVE = f"{_TESTS}/integration/test_claims_move.py"
 _CONTRACTS = f"{_TESTS}/integration/test_contracts.py"
 _FETCHING = f"{_TESTS}/integration/test_contracts_of_fetching.py"
 _OUTAGES = f"{_TESTS}/faults/test_outages.py"
 _TROUBLE = f"{_TESTS}/faults/test_trouble_ends.py"
-_FRESHNESS_MODEL = f"{_TESTS}/integration/test_freshness_model.py"
+_FRESHNESS_MODEL = f"{_TESTS}/deep/test_freshness_model.py"
 _FRESHNESS = f"{_TESTS}/orchestration/test_freshness.py"
 
 
 MUTANTS = (
     Mutant(
         "the claim token is not asked for",
+        "1",
+        "a worker that was away finishes another worker's task",
         f"{_FUNCTIONS}/queue/queue.sql",
         "lock_tasks",
-        "q.status = 'processing' AND q.claim_token = token",
-        "q.status = 'processing'",
+        "q.claim_token = token",
+        "true",
         (_FENCE,),
     ),
     Mutant(
         "whose claim it is is not asked before anything is stored",
+        "1",
+        "a worker that lost its claim stores a late answer",
         f"{_FUNCTIONS}/queue/queue.sql",
-        "lock_call_tasks",
-        "q.status = 'processing' AND q.claim_token = token AND q.call_id = asked",
-        "q.status = 'processing'",
+        "lock_tasks",
+        "AND q.claim_token = token\n          AND (of_call IS NULL OR q.call_id = of_call)\n",
+        "",
         (_FENCE,),
     ),
     Mutant(
         "a call finishes the tasks of its neighbour",
+        "1",
+        "a claim's second call finds nothing left to store",
         f"{_FUNCTIONS}/queue/queue.sql",
         "finish_tasks",
         "AND (of_call IS NULL OR q.call_id = of_call)",
@@ -51,7 +57,9 @@ MUTANTS = (
         (_FENCE,),
     ),
     Mutant(
-        "whoever lost a claim may finish its tasks",
+        "a worker that has lost a claim may finish its tasks",
+        "1",
+        "a worker considered lost ends the task of another",
         f"{_FUNCTIONS}/queue/queue.sql",
         "finish_tasks",
         "(q.status = 'processing' AND q.claim_token = token)",
@@ -60,6 +68,8 @@ MUTANTS = (
     ),
     Mutant(
         "bytes in flight are not reserved",
+        "6",
+        "two batches pass a quota with room for one",
         f"{_FUNCTIONS}/queue/quota.sql",
         "bytes_used",
         "SELECT sum(c.reserved_bytes)",
@@ -68,7 +78,9 @@ MUTANTS = (
     ),
     Mutant(
         "the key of live work is not unique",
-        "migrations/versions/0043_baseline.sql",
+        "11",
+        "two sessions queue the same work twice",
+        "migrations/versions/0001_baseline.sql",
         "",
         "UNIQUE (data_type, symbol, window_start, window_end)",
         "UNIQUE (data_type, symbol, window_start, window_end, id)",
@@ -76,6 +88,8 @@ MUTANTS = (
     ),
     Mutant(
         "a batch of tasks is written in no order",
+        "17",
+        "batches deadlock each other",
         f"{_FUNCTIONS}/queue/queue.sql",
         "insert_tasks",
         "AND r.live_id IS NULL\n                RETURNING provider",
@@ -84,14 +98,18 @@ MUTANTS = (
     ),
     Mutant(
         "marks of checks outlive a clock that is set back",
+        "12",
+        "checks skip due pairs until that time comes",
         f"{_FUNCTIONS}/refresh/clock_steps.sql",
-        "move_demand",
+        "move_times",
         "DELETE FROM pricing.check_marks;",
         "PERFORM 1;",
         (f"{_CLOCK_STEPS}_demand.py::test_b8_a_clock_that_is_set_back_hides_nothing_from_checks",),
     ),
     Mutant(
         "calls of the time that comes once more count once more",
+        "A6",
+        "a limit is exhausted for as long as the clock was set back",
         f"{_FUNCTIONS}/refresh/clock_steps.sql",
         "move_calls",
         "ELSE '-infinity' END",
@@ -100,6 +118,8 @@ MUTANTS = (
     ),
     Mutant(
         "a step forward prunes at once",
+        "B9",
+        "a clock that is wrong for a minute deletes recent data",
         f"{_FUNCTIONS}/refresh/drains.sql",
         "run_duties",
         " AND coalesce(d.not_before <= now_, true)",
@@ -108,6 +128,8 @@ MUTANTS = (
     ),
     Mutant(
         "a check that meets a live task never looks for it",
+        "12",
+        "if symbols have routes of their own, such a pair stops the check of its type",
         f"{_FUNCTIONS}/queue/queue.sql",
         "insert_tasks",
         "NOT (are_new AND try = 1)",
@@ -116,30 +138,38 @@ MUTANTS = (
     ),
     Mutant(
         "an enqueue that changes nothing locks all the same",
+        "1",
+        "claims skip tasks that no worker has",
         f"{_FUNCTIONS}/queue/queue.sql",
         "raise_priorities",
-        " AND x.priority < u.priority ORDER BY x.id FOR UPDATE OF x) higher\n    WHERE",
-        " ORDER BY x.id FOR UPDATE OF x) higher\n    WHERE q.priority < higher.priority AND",
+        "AND x.priority < u.priority\n          ORDER BY x.id FOR UPDATE OF x) higher\n    WHERE",
+        "ORDER BY x.id FOR UPDATE OF x) higher\n    WHERE q.priority < higher.priority AND",
         (_QUEUE,),
     ),
     Mutant(
         "an enqueue may lower a priority",
+        "8",
+        "a schedule delays tasks that people wait for",
         f"{_FUNCTIONS}/queue/queue.sql",
         "raise_priorities",
-        " AND x.priority < u.priority ORDER BY x.id FOR UPDATE OF x) higher",
-        " ORDER BY x.id FOR UPDATE OF x) higher",
+        "AND x.priority < u.priority\n          ORDER BY x.id FOR UPDATE OF x) higher",
+        "ORDER BY x.id FOR UPDATE OF x) higher",
         (f"{_CONTRACTS}::test_contract_11_what_two_sessions_queue_at_once_is_one_task",),
     ),
     Mutant(
         "limits are looked at without the lock",
+        "1",
+        "workers together exceed a limit",
         f"{_FUNCTIONS}/queue/claim.sql",
-        "claim_calls",
-        "WHERE s.provider = wanted_provider FOR UPDATE;",
-        "WHERE s.provider = wanted_provider;",
+        "allowance_of",
+        "p.is_active FOR UPDATE OF s;",
+        "p.is_active;",
         (_FENCE,),
     ),
     Mutant(
         "a claim is given out before it is on the disk",
+        "1",
+        "a call is made twice when a crash undoes its claim",
         "pricing_pipeline/queue/task_queue.py",
         "claim",
         "if rows and is_alone:",
@@ -148,6 +178,8 @@ MUTANTS = (
     ),
     Mutant(
         "recovery waits for locks",
+        "2",
+        "recovery hangs behind a slow worker",
         f"{_FUNCTIONS}/queue/queue.sql",
         "recover_tasks",
         "ORDER BY q.id FOR UPDATE SKIP LOCKED",
@@ -156,14 +188,18 @@ MUTANTS = (
     ),
     Mutant(
         "recovery does not look at leases",
+        "2",
+        "tasks are taken from healthy workers",
         f"{_FUNCTIONS}/queue/queue.sql",
         "recover_tasks",
-        "q.lease_until < now_ ORDER BY",
-        "true ORDER BY",
+        "q.lease_until < now_",
+        "true",
         (_QUEUE_FAILURES,),
     ),
     Mutant(
         "a claim counts no attempt",
+        "2",
+        "a task that kills its worker does so forever",
         f"{_FUNCTIONS}/queue/claim.sql",
         "claim_calls",
         "attempt = q.attempt + 1, ",
@@ -172,6 +208,8 @@ MUTANTS = (
     ),
     Mutant(
         "a half-open breaker lets any number through",
+        "15",
+        "a recovering provider gets a wave of calls",
         f"{_FUNCTIONS}/queue/claim.sql",
         "allowance_of",
         "allowed.is_probe := state.breaker <> 'closed';",
@@ -180,6 +218,8 @@ MUTANTS = (
     ),
     Mutant(
         "a deadlock is the task's fault",
+        "17",
+        "good tasks die of a busy database",
         "pricing_pipeline/db/errors.py",
         "",
         "errors.SerializationFailure | errors.DeadlockDetected",
@@ -188,6 +228,8 @@ MUTANTS = (
     ),
     Mutant(
         "no units are saved for a task that needs many",
+        "A2",
+        "a viewer's task of two units waits forever behind backfills of one",
         f"{_FUNCTIONS}/queue/claim.sql",
         "pick_for_claim",
         "IF allowed.is_scarce THEN",
@@ -196,14 +238,18 @@ MUTANTS = (
     ),
     Mutant(
         "a finish waits for demand that is locked",
+        "B8",
+        "one open transaction in psql stops every worker",
         f"{_FUNCTIONS}/queue/queue.sql",
         "finish_tasks",
-        "ORDER BY x.symbol FOR NO KEY UPDATE SKIP LOCKED) free",
-        "ORDER BY x.symbol FOR NO KEY UPDATE) free",
+        "ORDER BY x.symbol FOR NO KEY UPDATE SKIP LOCKED) pair",
+        "ORDER BY x.symbol FOR NO KEY UPDATE) pair",
         (f"{_FENCE}::test_b19_a_finish_passes_over_demand_that_is_locked",),
     ),
     Mutant(
         "duties take no lock",
+        "3",
+        "two processes prune, recover and clean at once",
         f"{_FUNCTIONS}/refresh/drains.sql",
         "run_duties",
         "NOT pricing.take_turn('run_duties')",
@@ -212,6 +258,8 @@ MUTANTS = (
     ),
     Mutant(
         "the quota has no margin",
+        "6",
+        "slightly wrong estimates exceed it",
         f"{_FUNCTIONS}/queue/quota.sql",
         "quota_for",
         "ELSE 95 END",
@@ -222,6 +270,8 @@ MUTANTS = (
     ),
     Mutant(
         "a producer waits for nobody who fills the same room",
+        "6",
+        "sessions that queue at once together exceed the quota",
         f"{_FUNCTIONS}/queue/quota.sql",
         "take_room",
         "NOT pricing.take_turn('queue_room ' || wanted_provider)",
@@ -230,6 +280,8 @@ MUTANTS = (
     ),
     Mutant(
         "the ring keeps what an idle server left in it",
+        "B9",
+        "finished tasks of months ago mix with this week's",
         f"{_FUNCTIONS}/refresh/prune.sql",
         "prune",
         "PERFORM pricing.prune_leaf(((week - back) % 8)::text, now_);",
@@ -240,6 +292,8 @@ MUTANTS = (
     ),
     Mutant(
         "calls are forgotten while their prices stand",
+        "F3",
+        "an old price cannot be traced to its provider",
         f"{_FUNCTIONS}/refresh/prune.sql",
         "prune_calls",
         "FROM old o WHERE o.outcome <> 'failed'",
@@ -248,6 +302,8 @@ MUTANTS = (
     ),
     Mutant(
         "days that two calls copy at once are a fault of the answer",
+        "17",
+        "good tasks die of a busy database",
         "pricing_pipeline/db/engine.py",
         "driver_copy",
         "conflict = psycopg.errors.SerializationFailure(",
@@ -256,6 +312,8 @@ MUTANTS = (
     ),
     Mutant(
         "pruning waits for readers",
+        "16",
+        "a long report delays every duty",
         f"{_FUNCTIONS}/refresh/prune.sql",
         "prune",
         "lock_timeout = '100ms'",
@@ -264,6 +322,8 @@ MUTANTS = (
     ),
     Mutant(
         "a claim waits for rows that others hold",
+        "1",
+        "a claim waits behind every slow worker",
         f"{_FUNCTIONS}/queue/claim.sql",
         "pick_tasks",
         "FOR UPDATE OF q SKIP LOCKED",
@@ -271,68 +331,102 @@ MUTANTS = (
         (f"{_FENCE}::test_a3_a_claim_passes_over_a_task_that_is_locked",),
     ),
     *(
-        Mutant(name, f"{_FUNCTIONS}/queue/claim.sql", within, old, new, (_CLAIMS_MODEL, _CLAIMS_MOVE))
-        for name, within, old, new in (
+        Mutant(
+            name,
+            contract,
+            consequence,
+            f"{_FUNCTIONS}/queue/claim.sql",
+            within,
+            old,
+            new,
+            (_CLAIMS_MODEL, _CLAIMS_MOVE),
+        )
+        for name, contract, consequence, within, old, new in (
             (
                 "what a provider cannot fetch hides what it can",
+                "B8",
+                "a leftover task of a changed data type stops its provider forever",
                 "pick_tasks",
-                "          AND q.data_type IN (SELECT k.data_type FROM callable k)\n",
-                "",
+                "q.data_type = ANY (ARRAY(",
+                "0 <= cardinality(ARRAY(",
             ),
             (
                 "what costs more than is left hides what costs less",
+                "B8",
+                "one expensive task stops all cheap ones behind it",
                 "pick_tasks",
                 " AND c.units_per_call + c.units_per_symbol <= allowed.units_left",
                 "",
             ),
             (
                 "what the quota does not allow hides what it allows",
+                "6",
+                "a large backfill stops small work behind it",
                 "pick_tasks",
-                "WHEN -2 THEN backfill_bytes WHEN -1 THEN scheduled_bytes ELSE other_bytes END",
-                "WHEN -9 THEN 0 ELSE q.est_bytes END",
+                "allowed.bytes_used + q.est_bytes <=",
+                "0 <=",
             ),
             (
                 "a backfill takes the one call of a viewer",
+                "8",
+                "a person waits behind history that nobody views",
                 "pick_for_claim",
                 " AND NOT (allowed.is_single AND coalesce(tasks[1].priority, 0) > 0)",
                 "",
             ),
             (
                 "a probe is of several tasks",
+                "15",
+                "a recovering provider gets more than one call",
                 "pick_for_claim",
                 "IF allowed.is_probe THEN",
                 "IF false THEN",
             ),
-            ("no backfill is ever lifted", "pick_for_claim", "claims % 10 = 9", "false"),
+            (
+                "no backfill is ever lifted",
+                "8",
+                "history waits as long as anybody watches",
+                "pick_for_claim",
+                "claims % 10 = 9",
+                "false",
+            ),
         )
     ),
     Mutant(
         "a call asks for more units than are left",
+        "A6",
+        "the provider refuses calls that come too fast",
         f"{_FUNCTIONS}/queue/claim.sql",
-        "fitting_tasks",
-        "tasks[:most]",
-        "tasks",
+        "count_fitting",
+        "(allowed.units_left - units_per_call) / units_per_symbol",
+        "most",
         (f"{_LIMITS}::test_a6_a_call_of_dear_symbols_asks_for_as_many_as_the_units_pay_for",),
     ),
     *(
         Mutant(
             name,
+            contract,
+            consequence,
             f"{_FUNCTIONS}/queue/claim.sql",
             within,
             old,
             new,
             (f"{_TESTS}/integration/test_lists.py::{test}",),
         )
-        for name, within, old, new, test in (
+        for name, contract, consequence, within, old, new, test in (
             (
                 "a list of all is asked for the sake of a few",
-                "cut_calls",
-                "WHEN waiting % size < least_size THEN",
+                "F1",
+                "megabytes are fetched for one price",
+                "group_calls",
+                "WHEN kind.tasks % size < kind.least_size THEN",
                 "WHEN false THEN",
                 "test_f1_few_do_not_share_a_call_and_no_more_than_it_may_have",
             ),
             (
                 "what a list lacks is looked for in it again",
+                "F1",
+                "a scheme missing from the list dies after four attempts, though a call for it alone succeeds",
                 "pick_tasks",
                 "WHEN q.window_end = 'infinity' AND",
                 "WHEN false AND",
@@ -340,6 +434,8 @@ MUTANTS = (
             ),
             (
                 "a claim looks for a list's work among backfills",
+                "F1",
+                "each claim over a deep backfill locks thousands of tasks for three calls",
                 "pick_for_list",
                 "IF allowed.before_urgency > 2 THEN",
                 "IF false THEN",
@@ -349,6 +445,8 @@ MUTANTS = (
     ),
     Mutant(
         "claims of two providers look at once",
+        "B17",
+        "two providers are asked for one symbol at the same time",
         f"{_FUNCTIONS}/queue/claim.sql",
         "await_claims",
         "FOR UPDATE SKIP LOCKED",
@@ -359,6 +457,8 @@ MUTANTS = (
     ),
     Mutant(
         "a task's history grows with each snooze",
+        "B11",
+        "failing tasks becomes slower all day",
         f"{_FUNCTIONS}/queue/queue.sql",
         "append_errors",
         "jsonb_array_length(errors) >= 12",
@@ -369,6 +469,8 @@ MUTANTS = (
     ),
     Mutant(
         "a read replica is not refused",
+        "10",
+        "staleness is judged by old data",
         f"{_FUNCTIONS}/refresh/drains.sql",
         "require_primary",
         "IF pg_is_in_recovery() THEN",
@@ -377,6 +479,8 @@ MUTANTS = (
     ),
     Mutant(
         "the breaker waits for a hundred faults",
+        "15",
+        "a provider that is down is called again and again",
         f"{_FUNCTIONS}/queue/breakers.sql",
         "judge_call",
         "faults >= 10 THEN",
@@ -385,22 +489,28 @@ MUTANTS = (
     ),
     Mutant(
         "a limit that a provider has shown is forgotten by the next claim",
+        "A6",
+        "calls are refused in each window until a person corrects the row",
         f"{_FUNCTIONS}/queue/limits.sql",
         "units_in_force",
         "RETURN least(pricing.units_written(wanted, key), pricing.shown_units(wanted, key, now_));",
         "RETURN pricing.units_written(wanted, key);",
-        (f"{_TESTS}/integration/test_shown_limits_model.py",),
+        (f"{_TESTS}/deep/test_shown_limits_model.py",),
     ),
     Mutant(
         "a limit that was shown once is kept to for ever",
+        "A6",
+        "after an upgrade of the plan a provider is asked as before",
         f"{_FUNCTIONS}/queue/limits.sql",
         "shown_units",
         "AND s.shown_at > now_ - interval '1 day'",
         "AND s.shown_at > '-infinity'",
-        (f"{_TESTS}/integration/test_shown_limits_model.py",),
+        (f"{_TESTS}/deep/test_shown_limits_model.py",),
     ),
     Mutant(
         "any number of calls is made at once",
+        "19",
+        "connections run out",
         "pricing_pipeline/refresh/refresher.py",
         "",
         "MAX_IN_FLIGHT = 10\n",
@@ -409,6 +519,8 @@ MUTANTS = (
     ),
     Mutant(
         "a pair whose task died of trouble is excused",
+        "G2",
+        "an asset looks healthy with old prices while its provider is down",
         f"{_FUNCTIONS}/queue/queue.sql",
         "back_off",
         "CASE WHEN NOT pricing.is_symbol_fault(kind) THEN least(d.owed_since, d.became_due_at, d.due_at) END",
@@ -417,6 +529,8 @@ MUTANTS = (
     ),
     Mutant(
         "a provider that does not answer is not asked ahead of the pauses",
+        "A8",
+        "prices stay old for minutes after it recovers",
         f"{_FUNCTIONS}/queue/outages.sql",
         "tend_outages",
         "PERFORM pricing.probe_outage(one);",
@@ -425,6 +539,8 @@ MUTANTS = (
     ),
     Mutant(
         "what waits for a provider does not come back with it",
+        "A8",
+        "prices stay old for minutes after it recovers",
         f"{_FUNCTIONS}/queue/outages.sql",
         "tend_outages",
         "returned := returned + pricing.return_waiting(one);",
@@ -433,14 +549,18 @@ MUTANTS = (
     ),
     Mutant(
         "what failed while others were answered comes back with each answer",
+        "A8",
+        "a symbol that spoils its answer is requested again and again",
         f"{_FUNCTIONS}/queue/outages.sql",
         "return_waiting",
-        "w.failing_since >= over.since AND ",
-        "",
+        "w.failing_since >= over.since\n",
+        "true\n",
         (_OUTAGES,),
     ),
     Mutant(
         "a refusal of a symbol alone is never its own fault",
+        "A8",
+        "a refused symbol is requested all day",
         f"{_FUNCTIONS}/queue/outages.sql",
         "others_were_answered",
         "coalesce(bool_and(o.since > pricing.failing_since(q.errors)), false)",
@@ -449,6 +569,8 @@ MUTANTS = (
     ),
     Mutant(
         "each data type of a wrong symbol makes its own trial",
+        "A8",
+        "a typing error costs a call for each data type that it is watched by",
         f"{_FUNCTIONS}/queue/queue.sql",
         "fail_tasks",
         "PERFORM pricing.spare_calls(locked, entry, message);",
@@ -457,6 +579,8 @@ MUTANTS = (
     ),
     Mutant(
         "a symbol that one provider could not be asked for is at fault",
+        "A8",
+        "a symbol backs off for hours because the provider that knows it was down",
         f"{_FUNCTIONS}/queue/queue.sql",
         "fail_tasks",
         "PERFORM pricing.bury_by_trouble(locked, entry, message);",
@@ -465,6 +589,8 @@ MUTANTS = (
     ),
     Mutant(
         "probes ask for the same data type again and again",
+        "B16",
+        "one bad symbol keeps a breaker open for all data types",
         f"{_FUNCTIONS}/queue/outages.sql",
         "pick_probe",
         "o.last_fault_at NULLS FIRST, ",
@@ -473,6 +599,8 @@ MUTANTS = (
     ),
     Mutant(
         "a symbol that fails again and again counts against its provider",
+        "B16",
+        "one bad symbol stops a healthy provider",
         f"{_FUNCTIONS}/queue/breakers.sql",
         "calls_that_count",
         " WHERE NOT j.is_own",
@@ -481,6 +609,8 @@ MUTANTS = (
     ),
     Mutant(
         "a cancelled backfill takes along what another waits for",
+        "G6",
+        "cancelling one backfill leaves gaps in another",
         f"{_FUNCTIONS}/demand/backfill.sql",
         "cancel_backfill",
         "WHERE x.backfill_id = wanted ORDER BY x.id FOR UPDATE OF x) heir",
@@ -491,6 +621,8 @@ MUTANTS = (
     ),
     Mutant(
         "the current month asks for nobody's prices",
+        "G6",
+        "Materialize of the current month fetches no watched price",
         f"{_FUNCTIONS}/queue/by_hand.sql",
         "fetch_now",
         "(seen.viewers > 0 OR EXISTS",

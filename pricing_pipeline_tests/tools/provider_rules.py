@@ -17,12 +17,14 @@ SHARED = frozenset(
     {
         "__init__",
         "base",
+        "bodies",
         "canonical",
         "client",
         "configured",
         "currencies",
         "dialogue",
         "declaration",
+        "declaration_draft",
         "declaration_faults",
         "declaration_file",
         "declaration_texts",
@@ -45,6 +47,7 @@ _IMPORTS = frozenset(
     {
         *(
             "__future__",
+            "base64",
             "collections",
             "collections.abc",
             "dataclasses",
@@ -64,6 +67,7 @@ _IMPORTS = frozenset(
         "pricing_pipeline.errors",
         *("pricing_pipeline.providers.base", "pricing_pipeline.providers.noise"),
         *(
+            "pricing_pipeline.providers.bodies",
             "pricing_pipeline.providers.canonical",
             "pricing_pipeline.providers.declaration",
             "pricing_pipeline.providers.declaration_file",
@@ -133,7 +137,7 @@ def _faults(tree: ast.Module, name: str) -> Iterator[tuple[int, str]]:
                 yield node.lineno, f"{name} {_NAMES[name]}"
             case ast.Attribute(attr=name) if name in _ATTRIBUTES:
                 yield node.lineno, f".{name} {_ATTRIBUTES[name]}"
-    # A value is made from a validated answer only: whoever makes one is given a response model.
+    # A value is made from a validated answer only: anyone who makes one is given a response model.
     schemas = _schemas(tree)
     checked = {
         id(inner)

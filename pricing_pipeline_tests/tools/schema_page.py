@@ -6,6 +6,7 @@ anew, from an empty database on a server of its own.
 
 from __future__ import annotations
 
+import re
 import shutil
 from pathlib import Path
 from textwrap import wrap
@@ -16,6 +17,7 @@ from pricing_pipeline.db.migrate import upgrade
 from pricing_pipeline.db.query_loader import query
 from pricing_pipeline_tests.fixtures.home import make_open_folder, quickest_place
 
+_WIDTH = 120
 PAGE = Path(__file__).parents[2] / "docs" / "maintainers" / "schema.sql"
 SERVER_PAGE = PAGE.with_name("server.sql")
 
@@ -38,15 +40,31 @@ def written(owner_url: str) -> str:
             lines = connection.scalars(query("schema.dump")).all()
     finally:
         engine.dispose()
-    return _HEAD + "\n".join(_wrapped(line) for line in lines) + "\n"
+    return _HEAD + "\n".join(_wrapped(line) for item in lines for line in item.split("\n")) + "\n"
 
 
 def _wrapped(line: str) -> str:
-    """A comment that has a line of its own, on as many lines as it needs."""
-    if not line.startswith("-- "):
-        return line
-    return "\n".join(
-        wrap(line[3:], 120, initial_indent="-- ", subsequent_indent="-- ", break_long_words=False)
+    """A line of the dump within 120 columns: a comment that does not fit beside its column stands above it."""
+    code, _, comment = (
+        line.partition("-- ") if len(line) > _WIDTH or line.startswith("-- ") else (line, "", "")
+    )
+    indent = code[: len(code) - len(code.lstrip())]
+    marked = f"{indent}-- "
+    lines = _broken(comment, marked, marked) if comment else []
+    if code := code.rstrip():
+        spaced = re.sub(r",(?=\w)", ", ", code.strip())
+        lines += [code] if len(code) <= _WIDTH else _broken(spaced, indent, f"{indent}    ")
+    return "\n".join(lines) if line.strip() else line
+
+
+def _broken(text: str, first: str, later: str) -> list[str]:
+    return wrap(
+        text,
+        _WIDTH,
+        initial_indent=first,
+        subsequent_indent=later,
+        break_long_words=False,
+        break_on_hyphens=False,
     )
 
 
@@ -70,7 +88,7 @@ def server_rights(server: EmbeddedServer) -> str:
                 lines += [f"-- In the database {database}", *connection.scalars(query(name)).all(), ""]
         finally:
             engine.dispose()
-    return _SERVER_HEAD + "\n".join(lines)
+    return _SERVER_HEAD + "\n".join(_wrapped(line) for line in lines)
 
 
 def main() -> None:

@@ -23,6 +23,8 @@ from pricing_pipeline.domain.data_types import Fetcher
 from pricing_pipeline.domain.exact import amounts_of, scale_of, to_amount
 from pricing_pipeline.domain.observations import Adjustment, Observation, Rows
 from pricing_pipeline.domain.windows import Window
+from pricing_pipeline.judging.knowledge import Known, Point
+from pricing_pipeline.judging.plausibility import judge
 from pricing_pipeline.providers import flat
 from pricing_pipeline.providers.values import (
     bar_of,
@@ -31,8 +33,6 @@ from pricing_pipeline.providers.values import (
     plain_bars,
 )
 from pricing_pipeline.sandbox.recorded import SYMBOLS, recorded_bars
-from pricing_pipeline.validation.knowledge import Known, Point
-from pricing_pipeline.validation.plausibility import judge
 from pricing_pipeline_tests.support.examples import examples
 
 PLAIN = ("2026-03-10", "1.50000", "2.50000", "1.40000", "2.00000", "1000")
@@ -318,7 +318,7 @@ def test_f6_where_no_bar_is_left_there_is_nothing_to_compare() -> None:
     """All of them are on another basis, and a split of theirs is known."""
     known = Known(adjustment=Adjustment.SPLITS, splits=((date(2005, 2, 28), 2.0),))
     verdict = judge(known, years("IBM"), Fetcher.DAILY_BARS, is_latest=False)
-    assert (verdict.good, verdict.doubted, verdict.other_basis) == (Rows(), [], len(years("IBM")))
+    assert (verdict.good, verdict.doubted, verdict.other_basis) == (Rows(), (), len(years("IBM")))
 
 
 def test_f5_only_what_is_after_a_moment_counts_as_recent() -> None:

@@ -89,13 +89,16 @@ def test_every_kernel_takes_the_address_of_a_socket_however_long_the_home_is(tmp
         assert len(str(socket)) <= 103
 
 
-def test_automation_is_on_where_others_are_served_and_costs_nothing_elsewhere(folder: Path) -> None:
+def test_what_others_need_of_dagster_is_on_where_they_are_served_and_costs_nothing_elsewhere(
+    folder: Path,
+) -> None:
     put(folder, "load_from: [{python_file: theirs.py}]")
     home = folder.parent / "dagster"
     for beside, expected in ((read(folder.parent)[0], True), ([], False)):
         write(home, ROOT, beside)
         instance = yaml.safe_load((home / "dagster.yaml").read_text())
         assert instance["auto_materialize"] == {"enabled": expected, "use_sensors": expected}
+        assert instance["run_retries"] == {"enabled": expected} | ({"max_retries": 0} if expected else {})
 
 
 @pytest.mark.parametrize(

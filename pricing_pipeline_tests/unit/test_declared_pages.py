@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import Any
-from urllib.parse import unquote
+from urllib.parse import parse_qs, unquote, urlsplit
 
 import pytest
 from hypothesis import given
@@ -22,12 +22,12 @@ from pricing_pipeline.domain.windows import Window
 from pricing_pipeline.errors import DeclarationRefused, ProviderDown, SchemaDrift, Unfinished
 from pricing_pipeline.providers.base import NOTHING_KNOWN, Request
 from pricing_pipeline.providers.client import ProviderClient
-from pricing_pipeline.providers.declaration_file import Declared, read_file
+from pricing_pipeline.providers.declaration_file import Declared, read_file, read_text
 from pricing_pipeline.providers.declared import DeclaredProvider
 from pricing_pipeline.providers.dialogue import MAX_REQUESTS, Pages, Uncounted
-from pricing_pipeline_tests.support.declarations import PAGES, SHARES, asked, changed
+from pricing_pipeline_tests.support.declarations import PAGES, SHARES, answered, asked, changed
 from pricing_pipeline_tests.support.json_server import serving
-from pricing_pipeline_tests.support.paged_bars import FIRST, LAST, WAYS, PagedBars
+from pricing_pipeline_tests.support.paged_bars import FIRST, LAST, WAYS, PagedBars, bars
 from pricing_pipeline_tests.support.patience import PATIENCE
 
 NOW = datetime(2026, 11, 20, 15, tzinfo=UTC)
@@ -145,6 +145,10 @@ def link(url: object) -> Any:
     return lambda content: content | {"links": {"next": url}}
 
 
+def first_again(**values: object) -> Any:
+    return lambda content: meta(**values)(content) | {"bars": bars()[:2]}
+
+
 @pytest.mark.parametrize(
     ("way", "instead", "words"),
     [
@@ -160,6 +164,9 @@ def link(url: object) -> Any:
         ("offset", {0: meta(count=-1)}, "which is no number of rows"),
         ("offset", {0: meta(count=1)}, "its pages have 2 rows already"),
         ("offset", {1: meta(count=6)}, "and an earlier page 5"),
+        ("offset", {0: meta(count=4), 1: first_again(count=4)}, "its page 2 has the rows of an earlier one"),
+        ("number", {2: first_again(page=3)}, "its page 3 has the rows of an earlier one"),
+        ("cursor", {2: first_again(next=None)}, "its page 3 has the rows of an earlier one"),
         ("offset", {1: lambda content: content | {"bars": []}}, "its page 2 has no rows"),
     ],
 )
@@ -207,7 +214,7 @@ def test_b2_a_link_leads_nowhere_but_below_the_declared_address(url: object) -> 
 @pytest.mark.parametrize("secret", ["demo-5ecret", KEY.get_secret_value()])
 @pytest.mark.parametrize("way", ["cursor", "link"])
 def test_a4_a_key_that_an_answer_repeats_is_no_part_of_the_next_request(way: str, secret: str) -> None:
-    """Plain, if it is short; or escaped, in an answer of more than 4 KB, where only plain keys are blotted out."""
+    """Plain, if it is short, or escaped in a way in which no answer is searched."""
     escaped = "".join(f"%{ord(char):02x}" for char in secret)
     for told in (f"/v2/bars/{secret}", f"/v2/bars/{escaped}", f"/v2/bars?a={escaped}", f"/v2/bars?{escaped}"):
         instead = meta(next=told) if way == "cursor" else link(told)
@@ -221,6 +228,50 @@ def test_a4_a_key_that_an_answer_repeats_is_no_part_of_the_next_request(way: str
         assert not {one for one in server.asked if secret in unquote(one.path) + unquote(str(one.body))}
         assert secret not in unquote(str(caught.value))
         assert caught.value.wire_bytes, "the answer is booked"
+
+
+@pytest.mark.parametrize("secret", ["demo-5ecret", KEY.get_secret_value()])
+def test_a4_a_link_that_repeats_the_parameter_of_the_key_is_asked_with_the_key_once(secret: str) -> None:
+    """Many services name the address that was asked, with another page in it."""
+    server = PagedBars()
+    for page, after in enumerate(["x2", "x4"]):
+        server.instead[page] = link(f"/v2/bars/search?api_key={secret}&after={after}&ticker=AAPL")
+    provider = declared("link", ("key: {header: X-Api-Key}", "key: {query: api_key}"))
+    with paged(server), ProviderClient(provider, server.url, SecretStr(secret), deadline=PATIENCE) as client:
+        answer = client.fetch(Fetcher.DAILY_BARS, ["AAPL"], WINDOW, now=NOW).answer
+        assert [one.observed_at.date() for one in answer.observations] == DAYS
+        assert [parse_qs(urlsplit(one.path).query)["api_key"] for one in server.asked] == [[secret]] * 3
+        del server.asked[:]
+        server.instead[1] = server.instead[0]
+        with pytest.raises(SchemaDrift, match="its pages lead in a circle"):
+            client.fetch(Fetcher.DAILY_BARS, ["AAPL"], WINDOW, now=NOW)
+    assert len(server.asked) == 2
+
+
+@pytest.mark.parametrize("way", ["cursor", "link"])
+def test_a4_what_has_replaced_a_key_is_asked_for_nowhere(way: str) -> None:
+    told = f"/v2/bars?token={KEY.get_secret_value()}"
+    server = PagedBars(instead={0: meta(next=told) if way == "cursor" else link(told)})
+    with paged(server), pytest.raises(SchemaDrift, match="names a next page with its API key"):
+        fetch(declared(way), server)
+    assert len(server.asked) == 1
+
+
+def test_f11_pages_by_link_are_asked_for_with_the_declared_headers() -> None:
+    provider = declared(
+        "link", ("key: {header: X-Api-Key}", "key: {header: X-Api-Key}\nheaders: {X-Version: '3'}")
+    )
+    with paged() as server:
+        fetch(provider, server)
+    assert [one.headers["X-Version"] for one in server.asked] == ["3"] * 3
+    responses = [
+        Response(200, {}, f"<all><bar day='{DAYS[0]}' close='1'/>{follows}</all>".encode(), 50)
+        for follows in ("<next>/v2/bars?after=1</next>", "")
+    ]
+    dialogue = in_xml("{next: next}", "a: b").ask(
+        Fetcher.DAILY_BARS, ["AAPL"], WINDOW, NOTHING_KNOWN, now=NOW
+    )
+    assert next(dialogue).headers == dialogue.send(responses[0]).headers == (("Accept", "*/*"),)
 
 
 def test_f11_a_short_key_that_is_a_symbol_keeps_no_page_from_being_asked() -> None:
@@ -243,6 +294,59 @@ def test_f11_a_link_may_be_absolute_or_relative(url: str) -> None:
     with paged(server):
         fetch(declared("link"), server)
     assert server.asked[1].path == "/bars/search?after=x2&ticker=A%26B"
+
+
+def test_f11_links_of_a_try_lead_below_the_address_that_is_asked_in_the_place_of_the_declared_one() -> None:
+    server = PagedBars()
+    server.instead[0] = lambda content: link(f"{server.url}/bars/search?after=x2&ticker=AAPL")(content)
+    server.instead[1] = link("https://api.example.com/v2/bars/search?after=x4&ticker=AAPL")
+    with paged(server):
+        answer = fetch(DeclaredProvider(changed(PAGES, WAYS["link"]), server.url), server)
+        assert [one.observed_at.date() for one in answer.observations] == DAYS
+        assert len(server.asked) == 3
+        server.instead[0] = link("http://127.0.0.2:9/bars")
+        words = rf"does not lead below {server.url} or https://api\.example\.com/v2"
+        with pytest.raises(SchemaDrift, match=words):
+            fetch(DeclaredProvider(changed(PAGES, WAYS["link"]), server.url), server)
+        assert len(server.asked) == 4
+
+
+def in_xml(pages: str, query: str) -> DeclaredProvider:
+    """The example, with pages of XML."""
+    begin = PAGES.read_text().partition("      post:\n")[0]
+    asked_by = f'      query: {{s: "{{symbol}}", {query}}}\n      pages: {pages}\n'
+    return DeclaredProvider(read_text(f"{begin}{asked_by}{XML}", "pages.yaml"))
+
+
+XML = """      answer:
+        body: {format: xml}
+        rows: bar
+        time: {path: day, format: iso_date}
+        close: close
+        currency: {code: USD}
+"""
+
+
+@pytest.mark.parametrize(
+    ("pages", "query", "follows"),
+    [
+        ("{cursor: next}", 'after: "{cursor}"', "<next>x{}</next>"),
+        ("{next: next}", "a: b", "<next>/v2/bars/search?after={}</next>"),
+        ("{more: next}", 'page: "{page}"', "<next>{}</next>"),
+        ("{total: count}", 'skip: "{offset}"', ""),
+    ],
+)
+def test_f11_pages_of_xml_are_followed(pages: str, query: str, follows: str) -> None:
+    """An element stands in a list of one."""
+    bodies = []
+    for number, day in enumerate(DAYS, 1):
+        more = follows.format(number) if number < len(DAYS) else ""
+        bodies.append(
+            f"<all><count>{len(DAYS)}</count><bar day='{day}' close='{number}.5'/>{more}</all>".encode()
+        )
+    responses = [Response(200, {}, body, len(body)) for body in bodies]
+    answer = answered(in_xml(pages, query), Fetcher.DAILY_BARS, ["AAPL"], WINDOW, *responses, now=NOW)
+    assert [one.observed_at.date() for one in answer.observations] == DAYS
 
 
 @pytest.mark.parametrize("way", WAYS)

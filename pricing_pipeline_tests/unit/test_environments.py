@@ -10,7 +10,7 @@ from pydantic import SecretStr
 
 from pricing_pipeline.keys.environments import SECRETS, SECRETS_OF, environment_of_children, given_to
 from pricing_pipeline.providers.configured import configured_keys, keys_in_use
-from pricing_pipeline.settings import Settings
+from pricing_pipeline.settings import Settings, load_settings
 
 PAGE = Path(__file__).parents[2] / "docs/security.md"
 
@@ -28,7 +28,7 @@ def test_what_is_named_like_a_secret_is_one() -> None:
 
 def test_what_the_page_lists_is_passed_on_and_nothing_else() -> None:
     (listed,) = re.findall(
-        r"^- Of the environment of whoever.*?Nothing else", PAGE.read_text(), re.MULTILINE | re.DOTALL
+        r"^- From the environment of `up`.*?Nothing else", PAGE.read_text(), re.MULTILINE | re.DOTALL
     )
     names = {name.replace("*", "WHATEVER") for name in re.findall("`([A-Z_*]+)`", listed)}
     assert {"PATH", "LC_WHATEVER", "DAGSTER_GRPC_WHATEVER"} < names
@@ -79,7 +79,7 @@ def test_a4_with_the_sandbox_on_keys_keep_their_names_alone(monkeypatch: pytest.
     assert own.keys() == {"PRICING_SANDBOX", "PRICING_TWELVEDATA_API_KEYS"}
     for name, value in own.items():
         monkeypatch.setenv(name, value)
-    assert configured_keys(Settings(), "twelvedata") == keys_in_use(settings, "twelvedata", {})
+    assert configured_keys(load_settings(), "twelvedata") == keys_in_use(settings, "twelvedata", {})
     assert "canary" not in str(own)
 
 

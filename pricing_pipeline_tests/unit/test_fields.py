@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 from pricing_pipeline.domain.data_types import Fetcher
 from pricing_pipeline.domain.exact import MAX_DIGITS, scale_of, to_amount
 from pricing_pipeline.domain.observations import Observation
+from pricing_pipeline.judging.fields import with_sound_parts
+from pricing_pipeline.judging.knowledge import Doubt, Known, Point
+from pricing_pipeline.judging.plausibility import judge
 from pricing_pipeline.sandbox.recorded import SYMBOLS, recorded_bars
-from pricing_pipeline.validation.fields import with_sound_parts
-from pricing_pipeline.validation.knowledge import Doubt, Known, Point
-from pricing_pipeline.validation.plausibility import judge
 
 DAY = datetime(2026, 11, 19, tzinfo=UTC)
 PARTS = ("open", "high", "low")

@@ -1,10 +1,8 @@
-"""Paths into answers (F11): exact numbers, and a cost that no expression can escape."""
+"""Paths into answers (F11): exact numbers, and no expression that computes with floats."""
 
 from __future__ import annotations
 
-import contextlib
 import json
-import time
 from decimal import Decimal
 from typing import Any
 
@@ -13,13 +11,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pricing_pipeline.domain.calls import Response
-from pricing_pipeline.errors import Misconfigured
 from pricing_pipeline.providers.base import decode_json
-from pricing_pipeline.providers.json_paths import MAX_LENGTH, JsonPath, Steps, UnreadablePath
+from pricing_pipeline.providers.json_paths import JsonPath, UnreadablePath
 
 
 def found(path: str, data: object, **parts: str) -> Any:
-    return JsonPath(path).search(data, Steps(), parts)
+    return JsonPath(path).search(data, parts)
 
 
 @pytest.mark.parametrize(
@@ -47,39 +44,7 @@ def test_f11_any_path_is_refused_or_reads_any_answer(path: str, data: object) ->
         checked = JsonPath(path)
     except UnreadablePath:
         return
-    assert not isinstance(checked.search(data, Steps(), {}), float)
-
-
-_ROWS = [{"v": [n, n]} for n in range(20_000)]
-
-
-@pytest.mark.parametrize(
-    "path",
-    [
-        "|".join(["[].v[]"] + ["[]"] * 40),
-        "*.*.*" + "|[]" * 50,
-        "rows[*].v[*]|[]|" + "|".join(["reverse(@)"] * 14),
-        "rows[?" + "&&".join(["v==v"] * 25) + "]",
-        "rows[?contains(v, v)]" + "|[?@ == @]" * 10,
-        "!" * 150 + "a",
-        "(" * 60 + "a" + ")" * 60,
-    ],
-    ids=lambda path: path[:24],
-)
-def test_f11_a_hostile_path_ends_soon(path: str) -> None:
-    """Read or refused: no worker hangs, whatever stands in a declaration."""
-    began = time.process_time()
-    with contextlib.suppress(UnreadablePath, Misconfigured):
-        found(path[:MAX_LENGTH], {"rows": _ROWS})
-    assert time.process_time() - began < 20
-
-
-def test_f11_steps_are_shared_by_all_paths_of_an_answer() -> None:
-    steps, path, answer = Steps(100), JsonPath("rows[*].v"), {"rows": _ROWS[:20]}
-    for _ in range(3):
-        path.search(answer, steps, {})
-    with pytest.raises(Misconfigured, match=r"more than .* steps; the path `rows\[\*\]\.v`"):
-        path.search(answer, steps, {})
+    assert not isinstance(checked.search(data, {}), float)
 
 
 def test_f11_a_placeholder_is_a_key_and_never_an_expression() -> None:
@@ -92,13 +57,9 @@ def test_f11_a_placeholder_is_a_key_and_never_an_expression() -> None:
 @pytest.mark.parametrize(
     "path",
     [
-        "a[::0]",
-        "a[0:2:0]",
-        "&a",
-        "sort_by(a, &b)",
-        "map(&a, b)",
-        '`{"a": 1}`',
-        "`[1]`",
+        "sum(a)",
+        "to_number(a)",
+        "`1.5`",
         "a[",
         "",
         "`1e400`",
@@ -106,7 +67,7 @@ def test_f11_a_placeholder_is_a_key_and_never_an_expression() -> None:
         "foo(a)",
     ],
 )
-def test_f11_what_costs_more_than_the_answer_is_long_is_refused(path: str) -> None:
+def test_a9_what_computes_with_floats_is_refused(path: str) -> None:
     with pytest.raises(UnreadablePath):
         JsonPath(path)
 
@@ -122,5 +83,6 @@ def test_f11_what_does_not_fit_together_leads_to_nothing() -> None:
         "keys(l)",
         "a.b.c",
         "l[9]",
+        "l[::0]",
     ):
         json.dumps(found(path, data), default=str)

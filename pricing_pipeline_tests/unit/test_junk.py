@@ -19,9 +19,9 @@ from pricing_pipeline.domain.calls import Response
 from pricing_pipeline.domain.data_types import Fetcher
 from pricing_pipeline.domain.windows import Window
 from pricing_pipeline.errors import SchemaDrift
+from pricing_pipeline.judging import answers
 from pricing_pipeline.providers import PROVIDERS, base
 from pricing_pipeline.providers.base import Schema, validate_rows
-from pricing_pipeline.quarantine import judgement
 from pricing_pipeline_tests.support.examples import examples
 
 NOW = datetime(2026, 11, 20, 15, 0, tzinfo=UTC)
@@ -120,7 +120,7 @@ def test_f6_refused_values_and_actions_of_an_answer_are_capped_together() -> Non
     values = [RejectedValue("A", NOW - timedelta(days=n), "no price", "x") for n in range(60)]
     values += [RejectedValue("B", None, "no price", "x"), RejectedValue("A", None, "junk", "more rows", 5000)]
     dividends = [RejectedValue("A", NOW - timedelta(days=n), "too large", "1000") for n in range(5000)]
-    shown = judgement.doubts(Answer(rejected=tuple(values)), {}, dividends)
+    shown = answers.doubts(Answer(rejected=tuple(values)), {}, dividends)
     of_a = [one for one in shown if isinstance(one, RejectedValue) and one.symbol == "A"]
     assert (len(of_a), len(shown)) == (MOST + 1, MOST + 2)
     assert sum(one.count for one in of_a) == 60 + 5000 + 5000

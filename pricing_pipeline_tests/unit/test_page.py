@@ -23,8 +23,8 @@ from pricing_pipeline.api.page.verdict import State, judge
 from pricing_pipeline.demand.backfills import Listed
 from pricing_pipeline.demand.freshness import Freshness, Why
 from pricing_pipeline.operations.health import Part
-from pricing_pipeline.prices.quarantined_values import QuarantinedValue
 from pricing_pipeline.quarantine.opinions import Opinion
+from pricing_pipeline.quarantine.quarantined_values import QuarantinedValue
 from pricing_pipeline.queue.forecast import Forecast
 from pricing_pipeline.queue.limits import ProviderState
 from pricing_pipeline_tests.support.examples import examples
@@ -128,7 +128,7 @@ class Shape(HTMLParser):
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         if (tag, attrs) == ("code", []):
-            return  # what stands between backquotes is set as code, whoever wrote it; nothing else follows from that
+            return  # what stands between backquotes is set as code; nothing else follows from that
         # A long text has its whole in a title; that is the only attribute that comes and goes.
         self.elements.append((tag, tuple(name for name, _ in attrs if (tag, name) != ("bdi", "title"))))
         self.words += [value or "" for _, value in attrs]

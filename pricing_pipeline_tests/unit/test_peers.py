@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 
 from pricing_pipeline.domain.data_types import Fetcher
 from pricing_pipeline.domain.observations import Observation
+from pricing_pipeline.judging.knowledge import Doubt, Known, Peer, Point
+from pricing_pipeline.judging.peers import contradiction
+from pricing_pipeline.judging.plausibility import judge
 from pricing_pipeline.sandbox.recorded import SYMBOLS, recorded_bars
-from pricing_pipeline.validation.knowledge import Doubt, Known, Peer, Point
-from pricing_pipeline.validation.peers import contradiction
-from pricing_pipeline.validation.plausibility import judge
 
 DAYS = [(symbol, number) for symbol in SYMBOLS for number in range(1, len(recorded_bars()[symbol]))]
 SPLIT_DAYS = [

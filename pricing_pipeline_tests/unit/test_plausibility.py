@@ -11,8 +11,8 @@ import pytest
 
 from pricing_pipeline.domain.data_types import Fetcher
 from pricing_pipeline.domain.observations import Adjustment, Observation, Rows
-from pricing_pipeline.validation.knowledge import Doubt, Known, Point, Rival
-from pricing_pipeline.validation.plausibility import judge
+from pricing_pipeline.judging.knowledge import Doubt, Known, Point, Rival
+from pricing_pipeline.judging.plausibility import judge
 from pricing_pipeline_tests.support.real_histories import NOON, bars, daily, quarantined, times
 
 
@@ -139,7 +139,7 @@ def test_b18_a_history_has_one_basis() -> None:
     rows = bars("AAPL", Adjustment.SPLITS)[:5]
     known = Known(adjustment=Adjustment.RAW, newest_at=rows[-2].observed_at)
     span = judge(known, rows, Fetcher.DAILY_BARS, is_latest=False)
-    assert (span.good, span.doubted, span.other_basis) == (Rows(), [], 5)
+    assert (span.good, span.doubted, span.other_basis) == (Rows(), (), 5)
     newest = judge(known, rows, Fetcher.DAILY_BARS, is_latest=True)
     assert (list(newest.good), newest.other_basis) == (rows[-1:], 4), (
         "no split has come after the answer's newest day"

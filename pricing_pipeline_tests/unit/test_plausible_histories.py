@@ -12,10 +12,10 @@ import pytest
 from pricing_pipeline.domain.data_types import Fetcher
 from pricing_pipeline.domain.observations import Adjustment, Observation, Rows
 from pricing_pipeline.domain.windows import Window
+from pricing_pipeline.judging.knowledge import Doubt, Known, Point, Verdict
+from pricing_pipeline.judging.plausibility import judge
 from pricing_pipeline.providers import PROVIDERS
 from pricing_pipeline.sandbox.recorded import SYMBOLS
-from pricing_pipeline.validation.knowledge import Doubt, Known, Point, Verdict
-from pricing_pipeline.validation.plausibility import judge
 from pricing_pipeline_tests.support.examples import examples
 from pricing_pipeline_tests.support.real_histories import NOON, bars, daily, quarantined, times
 from pricing_pipeline_tests.support.recordings import recorded
@@ -37,7 +37,7 @@ def navs(code: str) -> list[Observation]:
 @pytest.mark.parametrize("adjustment", Adjustment)
 def test_b18_f6_no_day_of_thirteen_real_years_is_refused(symbol: str, adjustment: Adjustment) -> None:
     """Crashes of 2000 and 2008 and, raw, four splits included."""
-    assert daily(Known(), bars(symbol, adjustment)).doubted == []
+    assert daily(Known(), bars(symbol, adjustment)).doubted == ()
 
 
 @pytest.mark.parametrize("code", SCHEMES)
@@ -184,7 +184,7 @@ def test_b18_f6_a_span_around_a_split_needs_no_more_days_than_it_has(before: int
     """A true split of raw prices, at the beginning of an answer too: what comes after it shows that it stays."""
     rows = bars("AAPL")
     (split,) = (n for n, row in enumerate(rows) if row.observed_at.date().isoformat() == "2005-02-28")
-    assert daily(Known(), rows[split - before : split + after]).doubted == []
+    assert daily(Known(), rows[split - before : split + after]).doubted == ()
 
 
 def test_b18_f6_a_spike_is_quarantined_and_its_neighbours_are_not() -> None:

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 
 from pricing_pipeline.domain.data_types import Fetcher
 from pricing_pipeline.domain.observations import Adjustment, Observation
+from pricing_pipeline.judging.knowledge import Doubt, Known
+from pricing_pipeline.judging.plausibility import judge
 from pricing_pipeline.sandbox.recorded import SYMBOLS
-from pricing_pipeline.validation.knowledge import Doubt, Known
-from pricing_pipeline.validation.plausibility import judge
 from pricing_pipeline_tests.support.examples import examples
 from pricing_pipeline_tests.support.real_histories import bars, daily, quarantined, times
 
@@ -120,7 +120,7 @@ def test_f5_no_true_day_around_a_split_that_was_applied_is_quarantined(symbol: s
         ex_on = rows[first].observed_at.date()
         undone = before[max(0, first - 60) : first] + after[first : first + 60]
         known = Known(splits=((ex_on, ratio),), are_splits_told=True)
-        assert daily(known, undone).doubted == [], (symbol, ratio, ex_on)
+        assert daily(known, undone).doubted == (), (symbol, ratio, ex_on)
 
 
 JAPAN = (

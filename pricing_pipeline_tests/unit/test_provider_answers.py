@@ -1,4 +1,4 @@
-"""Every recorded answer leads to the outcome that docs/maintainers/provider-answers.md gives it (B18, A11, F8).
+"""Every recorded answer leads to the outcome that provider_answers.md gives it (B18, A11, F8).
 
 The table is the test: a row per file, how it was asked, and what follows. A provider's files are all there or the test
 fails; a new provider gets its rows by writing them. What the parsers are to do in detail stands in their own tests.
@@ -16,12 +16,12 @@ import pytest
 from pricing_pipeline.domain.answers import Answer
 from pricing_pipeline.domain.data_types import Contents, Fetcher
 from pricing_pipeline.domain.windows import Window
+from pricing_pipeline.judging.knowledge import Known
+from pricing_pipeline.judging.plausibility import judge
 from pricing_pipeline.providers import PROVIDERS
-from pricing_pipeline.validation.knowledge import Known
-from pricing_pipeline.validation.plausibility import judge
 from pricing_pipeline_tests.support.recordings import FOLDER, in_words, recorded, recorded_files
 
-PAGE = Path(__file__).parents[2] / "docs" / "maintainers" / "provider-answers.md"
+PAGE = Path(__file__).with_name("provider_answers.md")
 NOW = datetime(2026, 11, 20, 15, 0, tzinfo=UTC)
 """Later than every recording, so that none of them lies in the future."""
 

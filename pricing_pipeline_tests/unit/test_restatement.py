@@ -10,9 +10,9 @@ import pytest
 
 from pricing_pipeline.domain.data_types import Fetcher
 from pricing_pipeline.domain.observations import Adjustment, Observation
-from pricing_pipeline.validation.knowledge import Doubt, Known
-from pricing_pipeline.validation.plausibility import judge
-from pricing_pipeline.validation.restatement import RestatementKind, find
+from pricing_pipeline.judging.knowledge import Doubt, Known
+from pricing_pipeline.judging.plausibility import judge
+from pricing_pipeline.judging.restatement import RestatementKind, find
 
 FIRST = datetime(2010, 3, 1, tzinfo=UTC)
 CENT = Decimal("0.01")
@@ -127,6 +127,6 @@ def test_f5_corrections_pass() -> None:
     before = walk(30)
     again = [*before[:10], before[10] + 1, *before[11:]]
     verdict = judge(known(before), rows(again), Fetcher.DAILY_BARS, is_latest=False)
-    assert (verdict.doubted, len(verdict.good)) == ([], 30)
+    assert (verdict.doubted, len(verdict.good)) == ((), 30)
     assert verdict.restatement is not None
     assert verdict.restatement.kind is RestatementKind.SCATTERED

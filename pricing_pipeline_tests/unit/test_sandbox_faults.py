@@ -165,7 +165,6 @@ def test_a_probability_is_drawn_the_same_way_for_the_same_seed():
         {"kind": "status"},
         {"kind": "price"},
         {"kind": "other_symbol"},
-        {"kind": "html", "seconds": 3},
         {"kind": "html", "probability": 1.5},
         {"kind": "html", "probabilty": 0.5},
         {"kind": "html", "count": 0},

@@ -8,8 +8,6 @@ from typing import Any
 
 import pytest
 
-from pricing_pipeline.errors import SettingsError
-from pricing_pipeline.sandbox.settings import SandboxSettings
 from pricing_pipeline_tests.support.recordings import recorded
 from pricing_pipeline_tests.support.sandbox_server import Asked, parsed
 
@@ -149,12 +147,6 @@ def test_what_the_free_plan_has() -> None:
 def test_paths_it_does_not_have() -> None:
     assert Asked(NOW).fmp("news").status == 404
     assert "Legacy" in parsed(Asked(NOW).fmp("api/v3/quote/AAPL"))["Error Message"]
-
-
-@pytest.mark.parametrize("wrong", [{"fmp_calls_per_minute": 0}, {"fmp_calls_per_day": -1}, {"fmp_key": ""}])
-def test_settings_that_cannot_work_are_refused(wrong: dict[str, Any]) -> None:
-    with pytest.raises(SettingsError, match=next(iter(wrong))):
-        SandboxSettings(**wrong)
 
 
 def test_f5_dividends_and_splits_are_listed_newest_first() -> None:

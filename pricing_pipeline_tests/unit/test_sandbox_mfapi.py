@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, date, datetime
 
 import pytest
 
@@ -105,20 +105,6 @@ def test_windows_include_both_ends_and_may_be_empty():
     assert weekend["meta"]["scheme_code"] == 118632
     assert asked.mfapi("mf/118632", startDate="09-11-2026").status == 400
     assert asked.mfapi("mf", limit="-1").status == 400
-
-
-def test_there_is_no_limit_unless_asked_for():
-    asked = Asked()
-    assert {asked.mfapi("mf/118632/latest").status for _ in range(50)} == {200}
-
-
-def test_a_limit_refuses_with_a_page_and_does_not_count_refusals():
-    asked = Asked(mfapi_calls_per_second=2)
-    replies = [asked.mfapi("mf/118632/latest") for _ in range(4)]
-    assert [reply.status for reply in replies] == [200, 200, 429, 429]
-    assert replies[-1].content_type == "text/html"
-    asked.now += timedelta(seconds=1)
-    assert asked.mfapi("mf/118632/latest").status == 200
 
 
 @pytest.mark.parametrize("path", ["", "nav", "mf/118632/oldest", "mf/118632/latest/x"])

@@ -152,7 +152,6 @@ digest = hashlib.sha256()
 for symbol in ("TSLA", "AAPL", "EUR/USD", "BTC/USD"):
     for endpoint in ("quote", "time_series"):
         digest.update(asked.twelvedata(endpoint, symbol=symbol, interval="1day", outputsize="900").body)
-    digest.update(asked.twelvedata("time_series", symbol=symbol, interval="5min").body)
 digest.update(asked.mfapi("mf/118632").body)
 print(digest.hexdigest())
 """
@@ -276,18 +275,6 @@ def test_time_travel_into_the_recording_knows_nothing_of_its_future():
     quote = parsed(asked.twelvedata("quote", symbol="IBM"))
     assert quote["previous_close"] == "121.86000"
     assert asked.twelvedata("quote", symbol="META").status == 404  # listed in 2012
-
-
-@pytest.mark.parametrize("symbol", ["TSLA", "EUR/USD"])
-def test_bars_within_a_day_join_up_with_the_quote(symbol):
-    asked = Asked(WEDNESDAY)
-    rows = parsed(asked.twelvedata("time_series", symbol=symbol, interval="1min", timezone="UTC"))["values"]
-    assert len(rows) == 30
-    assert rows[0]["datetime"] == "2026-11-18 15:30:00"
-    assert rows[1]["datetime"] == "2026-11-18 15:29:00"
-    for row in rows:
-        opened, high, low, close = (Decimal(row[name]) for name in ("open", "high", "low", "close"))
-        assert low <= min(opened, close) <= max(opened, close) <= high
 
 
 @pytest.mark.parametrize(

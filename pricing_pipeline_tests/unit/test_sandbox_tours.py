@@ -134,7 +134,6 @@ BAD_OCTO: list[tuple[dict[str, str], int, str]] = [
     ({"localDateStart": "2026-11-23"}, 400, "BAD_REQUEST"),
     ({"localDateEnd": "tomorrow"}, 400, "BAD_REQUEST"),
     ({"localDateEnd": "2029-01-01"}, 400, "BAD_REQUEST"),
-    ({"variantId": "1"}, 400, "BAD_REQUEST"),
 ]
 
 
@@ -149,10 +148,6 @@ def test_octo_prices_only_whom_asks_for_them_and_answers_by_post() -> None:
     assert all("unitPricing" in row for row in parsed(octo(asked, "availability", **ASKED)))
     assert not any("unitPricing" in row for row in parsed(octo(asked, "availability", OCTO_KEY, **ASKED)))
     assert asked.ask("octo", "availability", ASKED, PRICED, "GET").status == 404
-    days = parsed(octo(asked, "availability/calendar", **ASKED))
-    assert [day["localDate"] for day in days] == ["2026-11-21", "2026-11-22"]
-    assert days[0]["available"]
-    assert days[0]["unitPricingFrom"]
 
 
 BAD_HEADOUT: list[tuple[dict[str, str], int]] = [
@@ -163,12 +158,12 @@ BAD_HEADOUT: list[tuple[dict[str, str], int]] = [
     ({"offset": "-1"}, 400),
     ({"limit": "x"}, 400),
     ({"currencyCode": "XXX"}, 400),
-    ({"page": "2"}, 400),
+    ({"page": "2"}, 200),
 ]
 
 
 @pytest.mark.parametrize(("change", "status"), BAD_HEADOUT, ids=str)
-def test_headout_honours_each_parameter_or_refuses_it(change: dict[str, str], status: int) -> None:
+def test_headout_refuses_values_that_it_cannot_honour(change: dict[str, str], status: int) -> None:
     params = {"variantId": str(variant_id(1, 0)), "endDateTime": "2026-11-22T23:59:59"} | change
     assert headout(Asked(NOW, **FREE), "inventory/list-by/variant", **params).status == status
 
@@ -201,7 +196,6 @@ def names(value: Any) -> dict[str, type]:
         ("octo_product_units.json", lambda asked: octo(asked, "products/OCT-1001")),
         ("octo_products_list.json", lambda asked: octo(asked, "products")),
         ("octo_availability_spec_example.json", lambda asked: octo(asked, "availability", OCTO_KEY, **ASKED)),
-        ("octo_availability_calendar.json", lambda asked: octo(asked, "availability/calendar", OCTO_KEY, **ASKED)),
         (
             "headout_v1_inventory_list_by_variant.json",
             lambda asked: headout(
@@ -243,7 +237,7 @@ def test_over_http_by_post_with_changes_and_faults() -> None:
         calls = sandbox.calls("octo")
         assert [call["symbols"] for call in calls[:2]] == [["OCT-1001"]] * 2
         assert calls[0]["days"] == ["2026-11-21", "2026-11-22"]
-        assert sandbox.stats()["octo"]["plan"] == {"calls_per_minute": None}
+        assert sandbox.stats()["octo"]["plan"] == {"per_minute": None, "per_day": None}
 
 
 def test_every_tour_has_slots_of_ten_starts_a_day() -> None:

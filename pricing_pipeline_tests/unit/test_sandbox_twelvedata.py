@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import re
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from typing import Any
@@ -50,14 +48,6 @@ def test_time_series_has_the_recorded_shape_and_default_length():
     assert ours["values"][0]["datetime"] > ours["values"][1]["datetime"]
 
 
-def test_time_series_within_a_day_has_the_recorded_shape():
-    ours = parsed(Asked().twelvedata("time_series", symbol="AAPL", interval="1min"))
-    theirs = recorded_json("twelvedata", "time_series_AAPL_1min_2021_03_01.json")
-    del ours["meta"]["mic_code"]
-    assert key_set(ours) == key_set(theirs)
-    assert re.fullmatch(r"\d{4}-\d\d-\d\d \d\d:\d\d:00", ours["values"][0]["datetime"])
-
-
 def test_f1_batch_of_series_mixes_data_and_errors():
     ours = parsed(Asked().twelvedata("time_series", symbol="AAPL,NOPE", interval="1day", outputsize="1"))
     theirs = recorded_json("twelvedata", "batch_time_series_partial_error_SYNTH.json")
@@ -76,37 +66,6 @@ def test_f1_batch_of_series_mixes_data_and_errors():
 def test_small_answers_have_the_recorded_shape(name, endpoint, params):
     asked = Asked(credits_per_minute=8, credits_per_day=800)
     assert key_set(parsed(asked.twelvedata(endpoint, **params))) == key_set(recorded_json("twelvedata", name))
-
-
-@pytest.mark.parametrize(
-    ("name", "endpoint", "params"),
-    [
-        ("batch_quote_all_not_found.json", "quote", {"symbol": "NOTFOUND1,NOTFOUND2"}),
-        ("error_400_symbol_not_found.json", "time_series", {"symbol": "NOTFOUND", "interval": "1min"}),
-    ],
-)
-def test_unknown_symbols_were_told_in_these_words(name, endpoint, params):
-    """Recorded in 2022, when errors came with HTTP 200 and code 400."""
-    params = params | {"symbol": params["symbol"].replace("NOTFOUND", "NOPEFOUND")}
-    reply = Asked(error_style="body").twelvedata(endpoint, **params)
-    told = json.dumps(recorded_json("twelvedata", name)).replace("NOTFOUND", "NOPEFOUND")
-    assert (reply.status, parsed(reply)) == (200, json.loads(told))
-
-
-def test_a_wrong_key_was_told_in_these_words():
-    reply = Asked(error_style="body").twelvedata("quote", symbol="AAPL", apikey="wrong")
-    assert (reply.status, parsed(reply)) == (
-        200,
-        recorded_json("twelvedata", "error_401_apikey_http200.json"),
-    )
-
-
-def test_an_invalid_interval_is_told_in_these_words():
-    reply = Asked(error_style="body").twelvedata("time_series", symbol="IBM", interval="1ms")
-    assert (reply.status, parsed(reply)) == (
-        200,
-        recorded_json("twelvedata", "error_400_bad_interval_http200.json"),
-    )
 
 
 def test_an_empty_window_is_an_error_in_these_words():
@@ -217,17 +176,6 @@ def test_metals_are_priced_in_currencies_and_price_nothing():
     assert parsed(asked.twelvedata("quote", symbol="USD/XAU"))["status"] == "error"
 
 
-def test_stamps_of_todays_provider_are_opening_and_last_minute():
-    asked = Asked(NOON, quote_stamps="candle", market_hours="exchange")
-    quote = parsed(asked.twelvedata("quote", symbol="AAPL"))
-    assert quote["timestamp"] == int(datetime(2026, 11, 18, 14, 30, tzinfo=UTC).timestamp())
-    assert quote["last_quote_at"] == int(datetime(2026, 11, 18, 17, 0, tzinfo=UTC).timestamp())
-    asked.now = datetime(2026, 11, 18, 23, tzinfo=UTC)
-    quote = parsed(asked.twelvedata("quote", symbol="AAPL"))
-    assert quote["last_quote_at"] == int(datetime(2026, 11, 18, 20, 59, tzinfo=UTC).timestamp())
-    assert quote["is_market_open"] is False
-
-
 def test_windows_include_both_ends_and_order_is_newest_first_unless_asked():
     asked = Asked(NOON)
     params = {"symbol": "TSLA", "interval": "1day", "start_date": "2026-11-09", "end_date": "2026-11-13"}
@@ -235,7 +183,7 @@ def test_windows_include_both_ends_and_order_is_newest_first_unless_asked():
     assert days == ["2026-11-13", "2026-11-12", "2026-11-11", "2026-11-10", "2026-11-09"]
     rows = parsed(asked.twelvedata("time_series", order="ASC", **params))["values"]
     assert [row["datetime"] for row in rows] == days[::-1]
-    params |= {"start_date": "2026-11-09 00:00:00", "end_date": "2026-11-13T00:00:00", "timezone": "UTC"}
+    params |= {"start_date": "2026-11-09 00:00:00", "end_date": "2026-11-13T00:00:00"}
     assert [row["datetime"] for row in parsed(asked.twelvedata("time_series", **params))["values"]] == days
 
 
@@ -254,9 +202,8 @@ def test_a_page_holds_the_newest_rows_of_its_window():
         {"outputsize": "5001"},
         {"outputsize": "many"},
         {"start_date": "13/02/2020"},
-        {"adjust": "dividends"},
         {"interval": "1week"},
-        {"interval": "1min", "timezone": "Mars/Olympus"},
+        {"interval": "1min"},
         {"start_date": "2026-11-13", "end_date": "2026-11-09"},
         {"start_date": "2026-11-19"},
         {"end_date": "1999-12-31"},
@@ -265,25 +212,6 @@ def test_a_page_holds_the_newest_rows_of_its_window():
 def test_what_cannot_be_answered_is_400(params):
     reply = Asked(NOON).twelvedata("time_series", **{"symbol": "TSLA", "interval": "1day"} | params)
     assert (reply.status, parsed(reply)["code"]) == (400, 400)
-
-
-@pytest.mark.parametrize(
-    ("zone", "first"), [("Exchange", "12:00"), ("UTC", "17:00"), ("Asia/Kolkata", "22:30")]
-)
-def test_times_within_a_day_are_naive_and_local_to_the_zone_asked_for(zone, first):
-    params = {"symbol": "TSLA", "interval": "15min", "timezone": zone, "outputsize": "2"}
-    rows = parsed(Asked(NOON).twelvedata("time_series", **params))["values"]
-    assert rows[0]["datetime"] == f"2026-11-18 {first}:00"
-
-
-def test_times_within_a_day_follow_the_session_and_the_window():
-    asked = Asked(NOON, market_hours="exchange")
-    params = {"symbol": "TSLA", "interval": "1h", "start_date": "2026-11-17 00:00:00", "order": "ASC"}
-    times = [row["datetime"] for row in parsed(asked.twelvedata("time_series", **params))["values"]]
-    assert times == [
-        *(f"2026-11-17 {hour:02d}:30:00" for hour in range(9, 15)),
-        *(f"2026-11-18 {hour:02d}:30:00" for hour in range(9, 12)),
-    ]
 
 
 def test_a6_a_batch_that_does_not_fit_is_refused_whole_and_charged():
@@ -332,14 +260,6 @@ def test_a_plan_without_caps_mentions_none():
     assert parsed(reply)["plan_limit"] is None
     assert "plan_daily_limit" not in parsed(reply)
     assert "Api-Credits-Left" not in reply.headers
-
-
-@pytest.mark.parametrize(("style", "status"), [("status", 429), ("body", 200)])
-def test_refusals_follow_the_error_style(style, status):
-    asked = Asked(credits_per_minute=1, error_style=style)
-    asked.twelvedata("quote", symbol="AAPL")
-    reply = asked.twelvedata("quote", symbol="AAPL")
-    assert (reply.status, parsed(reply)["code"]) == (status, 429)
 
 
 def test_endpoints_that_are_not_served_say_so():

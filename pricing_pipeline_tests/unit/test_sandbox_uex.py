@@ -7,7 +7,6 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from pricing_pipeline.sandbox.calls import Reply
-from pricing_pipeline.sandbox.prices import Market
 from pricing_pipeline.sandbox.settings import SandboxSettings
 from pricing_pipeline.sandbox.uex import Uex
 from pricing_pipeline.sandbox.uex_world import TRADING, World
@@ -17,8 +16,7 @@ KEY = {"authorization": "Bearer sandbox-key"}
 
 
 def uex(**settings: Any) -> Uex:
-    chosen = SandboxSettings(**settings)
-    return Uex(chosen, Market(chosen.seed, chosen.market_hours))
+    return Uex(SandboxSettings(**settings))
 
 
 def asked(
@@ -67,7 +65,7 @@ def test_a6_ten_calls_a_minute_and_a_key() -> None:
 
 
 def test_c4_where_there_is_much_it_is_cheap_and_all_of_it_moves() -> None:
-    world, at = World(2013, 90), int(NOON.timestamp())
+    world, at = World(2013), int(NOON.timestamp())
     seen: dict[tuple[int, int], set[tuple[int, int]]] = {}
     for hour in range(0, 240, 3):
         for place in list(TRADING.values())[:12]:
@@ -85,7 +83,7 @@ def test_c4_where_there_is_much_it_is_cheap_and_all_of_it_moves() -> None:
 
 
 def test_c4_a_patch_makes_all_prices_others_and_unknown_at_first() -> None:
-    world, at = World(2013, 90), int(NOON.timestamp())
+    world, at = World(2013), int(NOON.timestamp())
     patch = next(
         moment for moment in range(at, at + 91 * 86400, 60) if world.version(moment) != world.version(at)
     )

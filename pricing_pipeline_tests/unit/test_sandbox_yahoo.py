@@ -12,10 +12,8 @@ import pytest
 from pricing_pipeline.domain.calls import Response
 from pricing_pipeline.domain.data_types import Fetcher
 from pricing_pipeline.domain.windows import Window
-from pricing_pipeline.errors import SettingsError
 from pricing_pipeline.providers import PROVIDERS
 from pricing_pipeline.sandbox.prices import Market
-from pricing_pipeline.sandbox.settings import SandboxSettings
 from pricing_pipeline.sandbox.spellings import of_yahoo
 from pricing_pipeline_tests.support.recordings import recorded
 from pricing_pipeline_tests.support.sandbox_server import Asked, parsed
@@ -100,37 +98,12 @@ def test_the_bar_of_a_session_in_progress_looks_like_all_others() -> None:
     assert period["start"] == found["timestamp"][-1] < found["meta"]["regularMarketTime"] < period["end"]
 
 
-def test_holes_stay_on_their_days() -> None:
-    asked = Asked(yahoo_hole_every=5)
-    wide = dict(bars(asked, "2010-01-01", "2010-03-01"))
-    holes = {day for day, close in wide.items() if close is None}
-    assert len(holes) == len(wide) // 5
-    assert {day for day, close in bars(asked, "2010-02-01", "2010-03-01") if close is None} <= holes
-
-
 def test_what_it_answers_for_unknown_symbols() -> None:
     reply = Asked().yahoo(CHART + "NOPE", range="1d", interval="1d")
     theirs = recorded("yahoo", "error_404_symbol_delisted.json")
     assert (reply.status, parsed(reply)) == (theirs.status, json.loads(theirs.body))
-    (shell,) = parsed(Asked(yahoo_unknown="shell").yahoo(CHART + "NOPE"))["chart"]["result"]
-    assert (shell["meta"]["currency"], shell["indicators"]["quote"]) == (None, [{}])
     assert Asked().yahoo(SPARK, symbols="NOPE,NOPE2").status == 404
     assert Asked().yahoo(SPARK, symbols=",".join("ABCDEFGHIJKLMNOPQRSTU")).status == 400
-
-
-def test_a6_its_limit_is_per_minute_and_its_refusal_is_text() -> None:
-    asked = Asked(yahoo_calls_per_minute=2)
-    replies = [asked.yahoo(CHART + "AAPL") for _ in range(3)]
-    assert [reply.status for reply in replies] == [200, 200, 429]
-    assert replies[2].body == recorded("yahoo", "error_429_edge_text.txt").body.strip()
-    with pytest.raises(SettingsError):
-        SandboxSettings(yahoo_calls_per_minute=0)
-
-
-def test_asking_for_consent_is_a_redirect() -> None:
-    reply = Asked(yahoo_consent=True).yahoo(CHART + "AAPL")
-    assert (reply.status, reply.body) == (307, b"")
-    assert "Location" in reply.headers
 
 
 @pytest.mark.parametrize(
@@ -220,10 +193,22 @@ def test_sessions_name_their_zone_and_follow_its_clock() -> None:
         assert lengths == [5.5, 6.5, 4]
 
 
-def test_crumbs_are_there_for_clients_that_fetch_them_first() -> None:
-    reply = Asked().yahoo("v1/test/getcrumb")
+def test_quotes_are_for_those_who_fetched_a_crumb_and_its_cookie() -> None:
+    asked = Asked(IN_SESSION)
+    reply = asked.yahoo("v1/test/getcrumb")
     assert (reply.status, reply.content_type) == (200, "text/plain;charset=utf-8")
-    assert "Set-Cookie" in reply.headers
+    cookie, crumb = {"cookie": reply.headers["Set-Cookie"].partition(";")[0]}, reply.body.decode()
+
+    def quotes(headers: dict[str, str], **params: str) -> Any:
+        return asked.ask("yahoo", "v7/finance/quote", {"symbols": "AAPL,NOPE,VOD.L", **params}, headers)
+
+    assert quotes(cookie).status == quotes({}, crumb=crumb).status == 401
+    told = parsed(quotes(cookie, crumb=crumb))["quoteResponse"]["result"]
+    assert [(one["symbol"], one["currency"]) for one in told] == [("AAPL", "USD"), ("VOD.L", "GBp")]
+    meta = series(asked, "AAPL", range="1d")["meta"]
+    assert {
+        name: told[0][name] for name in ("regularMarketPrice", "regularMarketTime", "fiftyTwoWeekHigh")
+    } == {name: meta[name] for name in ("regularMarketPrice", "regularMarketTime", "fiftyTwoWeekHigh")}
 
 
 @pytest.mark.parametrize("hours", ["always", "exchange"])

@@ -215,7 +215,7 @@ def test_c3_a_home_keeps_to_the_sandbox_or_to_real_providers(
     first = load_settings()
     keep_kind(first)
     assert load_settings() == first
-    # Whoever says nothing gets what the home is for.
+    # Anyone who says nothing gets what the home is for.
     del os.environ["PRICING_SANDBOX"]
     assert load_settings().sandbox is first.sandbox
     (folder / ".env").write_text(f"PRICING_SANDBOX={asked_for}\n")

@@ -8,8 +8,8 @@ from decimal import Decimal
 
 from pricing_pipeline.domain.data_types import Fetcher
 from pricing_pipeline.domain.observations import Observation, Rows
-from pricing_pipeline.validation.knowledge import Doubt, Known, Point
-from pricing_pipeline.validation.plausibility import judge
+from pricing_pipeline.judging.knowledge import Doubt, Known, Point
+from pricing_pipeline.judging.plausibility import judge
 
 START = datetime(2026, 3, 2, tzinfo=UTC)
 PRICES = ("72.50", "72.60", "71.90", "73.10", "73.40", "72.80")

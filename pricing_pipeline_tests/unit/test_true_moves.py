@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from pricing_pipeline.domain.data_types import Fetcher
 from pricing_pipeline.domain.observations import Observation
-from pricing_pipeline.validation.knowledge import Doubt, Known, Point, Rival, Traded, Verdict
-from pricing_pipeline.validation.plausibility import judge
+from pricing_pipeline.judging.knowledge import Doubt, Known, Point, Rival, Traded, Verdict
+from pricing_pipeline.judging.plausibility import judge
 from pricing_pipeline_tests.support.examples import examples
 
 MONDAY = datetime(2026, 3, 2, tzinfo=UTC)

@@ -13,7 +13,7 @@ from pricing_pipeline.domain.answers import Answer, FailureKind, RejectedValue
 from pricing_pipeline.errors import (
     SchemaDrift,
 )
-from pricing_pipeline.quarantine import judgement
+from pricing_pipeline.judging import answers
 from pricing_pipeline_tests.support.twelvedata_answers import BARS, NOVEMBER, bar, parse, series
 
 
@@ -97,7 +97,7 @@ def test_f6_thousands_of_days_that_nobody_asked_for_are_one_rejection() -> None:
 def test_f6_of_thousands_of_broken_days_a_hundred_are_shown_and_the_others_counted() -> None:
     broken = [bar(str(date(2015, 1, 1) + timedelta(days=n)), close="x") for n in range(3500)]
     answer = parse(series(*broken, bar("2026-11-18")), ["AAPL"], BARS, None)
-    shown = judgement.doubts(answer, {})
+    shown = answers.doubts(answer, {})
     assert len(shown) == 101
     assert isinstance(shown[-1], RejectedValue)
     assert shown[-1].reason.startswith("3400 more values cannot be true; the first: close 'x'")

@@ -115,7 +115,7 @@ def test_b18_what_is_no_storable_price_is_refused(raw: object) -> None:
 
 
 def test_b18_a_price_below_zero_is_refused_in_words() -> None:
-    """Oil closed at -37.63 on 2020-04-20: whoever looks for it reads why it is not there."""
+    """Oil closed at -37.63 on 2020-04-20: anyone who looks for it reads why it is not there."""
     with pytest.raises(
         Implausible, match=r"^price '-37.63' is not above zero; prices below it are not supported$"
     ):

@@ -70,7 +70,7 @@ def test_b18_bars_that_do_not_reach_the_present_say_that_they_are_adjusted(chang
 def test_f5_the_basis_of_a_share_that_trades_no_more_never_turns(gone: int, stale: int, behind: int) -> None:
     """Invariant: an answer that ends with the bar of the newest trade is as traded, however long ago that was.
 
-    Whoever is asked until now and has no later bar has none: the company was delisted. An answer that ends before its
+    An answer until now without a later bar is complete: the company was delisted. An answer that ends before its
     newest trade, by more than a weekend, may miss splits, and says so.
     """
     session = datetime(2026, 11, 20, 9, 30, tzinfo=NEW_YORK)

@@ -11,9 +11,11 @@ QUOTES = dg.AssetKey(["latest_price", "equity_quote"])
 BARS = dg.AssetKey(["price_history", "equity_daily"])
 MONTHS = dg.MonthlyPartitionsDefinition("2010-01-01", end_offset=1)
 SHARES = {"AAPL": 10, "IBM": 4}
+# Dagster repeats a run that fails. What follows changes would otherwise be old until the next one.
+REPEATED = {"dagster/max_retries": "3"}
 
 condition = dg.AutomationCondition
-# A run after each change of what an asset is made from, of whichever month. eager() is for the newest month alone, and
+# A run after each change of an upstream asset, in any month. eager() is only for the newest month, and
 # forgets a change that comes while its run is on the way.
 EACH_CHANGE = (
     condition.any_deps_match(condition.newly_updated()).since(condition.newly_requested())
@@ -21,7 +23,7 @@ EACH_CHANGE = (
     & ~condition.in_progress()
 )
 
-# The pipeline's own asset, of which this location must know that it has months, and from which one on they matter here.
+# The pipeline's own asset: this location must know that it has months, and which one is the first here.
 bars_by_month = dg.AssetSpec(BARS, partitions_def=MONTHS)
 
 
@@ -62,7 +64,7 @@ def say_what_came(context: dg.OpExecutionContext, prices: PricingReader) -> None
         context.log.info(f"{row.symbol} {row.price} {row.currency}")
 
 
-@dg.job
+@dg.job(tags=REPEATED)
 def tell() -> None:
     """For what is no asset: a message, a cache, a call to another program."""
     say_what_came()
@@ -84,7 +86,10 @@ defs = dg.Definitions(
         on_new_quotes,
         # Dagster's own sensor for conditions is off until somebody turns it on.
         dg.AutomationConditionSensorDefinition(
-            "follow_prices", target=dg.AssetSelection.all(), default_status=dg.DefaultSensorStatus.RUNNING
+            "follow_prices",
+            target=dg.AssetSelection.all(),
+            default_status=dg.DefaultSensorStatus.RUNNING,
+            run_tags=REPEATED,
         ),
     ],
     # A process less for each run: its steps are short.

@@ -17,7 +17,7 @@ _FOLDER = Path(__file__).parents[3] / "docs"
 
 
 def page(name: str) -> str | None:
-    """A page of the documentation by its name, such as `runbook`; None if there is none."""
+    """A page of the documentation by its name, such as `runbook`; None if it does not exist."""
     # Anybody may ask for any name, so only names of pages are looked up and kept.
     return _rendered(name) if name in _pages() else None
 

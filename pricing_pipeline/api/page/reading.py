@@ -22,10 +22,9 @@ from pricing_pipeline.domain.exact import to_decimal
 from pricing_pipeline.errors import DatabaseError
 from pricing_pipeline.operations import alerts, health
 from pricing_pipeline.operations.health import Part
-from pricing_pipeline.prices import quarantined_values
-from pricing_pipeline.prices.quarantined_values import QuarantinedValue
-from pricing_pipeline.quarantine import opinions
+from pricing_pipeline.quarantine import opinions, quarantined_values
 from pricing_pipeline.quarantine.opinions import Opinion
+from pricing_pipeline.quarantine.quarantined_values import QuarantinedValue
 from pricing_pipeline.queue import forecast, limits
 from pricing_pipeline.queue.forecast import Forecast
 from pricing_pipeline.queue.limits import ProviderState

@@ -1,11 +1,13 @@
 -- name: add
 -- Store the hash of a new token; no row if its name is that of a token that has not expired.
 INSERT INTO pricing.api_tokens AS t (name, secret_hash, scopes, user_id, expires_at)
-VALUES (:name, :secret_hash, CAST(:scopes AS text[]), CAST(:user_id AS text), pricing.clock() + make_interval(secs => CAST(:seconds AS float8)))
+VALUES (:name, :secret_hash, CAST(:scopes AS text[]), CAST(:user_id AS text),
+        pricing.clock() + make_interval(secs => CAST(:seconds AS float8)))
 ON CONFLICT (name) DO UPDATE
-SET secret_hash = EXCLUDED.secret_hash, scopes = EXCLUDED.scopes, user_id = EXCLUDED.user_id, expires_at = EXCLUDED.expires_at,
-    created_at = pricing.clock(), last_used_at = NULL
-WHERE t.expires_at <= pricing.clock() RETURNING t.token_id;
+SET secret_hash = EXCLUDED.secret_hash, scopes = EXCLUDED.scopes, user_id = EXCLUDED.user_id,
+    expires_at = EXCLUDED.expires_at, created_at = pricing.clock(), last_used_at = NULL
+WHERE t.expires_at <= pricing.clock()
+RETURNING t.token_id;
 
 -- name: forget
 -- Remove tokens that expired long ago.
@@ -18,7 +20,7 @@ SELECT token_id, name, scopes, user_id, created_at, last_used_at, expires_at, se
 FROM pricing.api_tokens ORDER BY name;
 
 -- name: remove
--- Remove a token; no row if there is none of this name.
+-- Remove a token; no row for an unknown name.
 DELETE FROM pricing.api_tokens WHERE name = :name RETURNING token_id;
 
 -- name: note_uses

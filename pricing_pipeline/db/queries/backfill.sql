@@ -1,10 +1,11 @@
 -- name: plan
 -- Queue what is missing between two days; returns the backfill, its number of tasks, and what was left out, by reason.
-SELECT backfill_id, tasks, left_out FROM pricing.plan_backfill(:data_type, CAST(:first_day AS date), CAST(:last_day AS date),
-                                                     CAST(:symbols AS text[]), :run_id);
+SELECT backfill_id, tasks, left_out
+FROM pricing.plan_backfill(:data_type, CAST(:first_day AS date), CAST(:last_day AS date), CAST(:symbols AS text[]),
+                           :run_id);
 
 -- name: ask_again
--- Have the next backfill ask for days of which the provider had no value before; returns of how many pairs.
+-- Have the next backfill ask for days without a value again; returns for how many pairs.
 SELECT pricing.ask_again(:data_type, CAST(:first_day AS date), CAST(:last_day AS date), CAST(:symbols AS text[]));
 
 -- name: progress
@@ -14,11 +15,14 @@ SELECT tasks, open, failed FROM pricing.backfill_progress(CAST(:backfill_id AS u
 -- name: failures
 -- Why tasks that a backfill waited for failed; those that people called off have not.
 SELECT q.symbol, q.failure_kind, q.errors -> -1 ->> 'message' AS message
-FROM pricing.backfills b JOIN pricing.api_call_queue_dead q ON q.backfill_id IS NOT NULL AND (q.backfill_id = b.backfill_id OR (
-    q.enqueued_at <= b.requested_at AND q.finished_at >= b.requested_at
-    AND q.data_type = b.data_type AND (b.symbols IS NULL OR q.symbol = ANY (b.symbols))
-    AND q.window_start <= b.window_end AND q.window_end >= b.window_start))
-WHERE b.backfill_id = CAST(:backfill_id AS uuid) AND q.status = 'failed' ORDER BY q.symbol LIMIT 20;
+FROM pricing.backfills b
+JOIN pricing.api_call_queue_dead q ON q.backfill_id IS NOT NULL
+    AND (q.backfill_id = b.backfill_id OR (
+        q.enqueued_at <= b.requested_at AND q.finished_at >= b.requested_at
+        AND q.data_type = b.data_type AND (b.symbols IS NULL OR q.symbol = ANY (b.symbols))
+        AND q.window_start <= b.window_end AND q.window_end >= b.window_start))
+WHERE b.backfill_id = CAST(:backfill_id AS uuid) AND q.status = 'failed'
+ORDER BY q.symbol LIMIT 20;
 
 -- name: cancelled
 -- How many tasks of a backfill were called off.
@@ -36,7 +40,8 @@ SELECT pricing.left_out(:data_type, CAST(:symbols AS text[]));
 
 -- name: states
 -- How the instruments that a backfill does not leave out stand between two days, counted.
-SELECT pricing.history_standing(:data_type, CAST(:first_day AS date), CAST(:last_day AS date), CAST(:symbols AS text[]));
+SELECT pricing.history_standing(:data_type, CAST(:first_day AS date), CAST(:last_day AS date),
+                                CAST(:symbols AS text[]));
 
 -- name: left_out_of
 -- How many instruments a backfill has left out, by reason.
@@ -44,17 +49,21 @@ SELECT left_out FROM pricing.backfills WHERE backfill_id = CAST(:backfill_id AS 
 
 -- name: recent
 -- The newest backfills after one, or one, and how far they are.
-SELECT b.backfill_id, b.data_type, b.window_start AS first_day, b.window_end AS last_day, b.symbols, b.run_id, b.requested_at,
-       b.finished_at, b.cancelled_at, b.left_out, greatest(b.tasks, live.tasks + dead.tasks)::integer AS tasks,
+SELECT b.backfill_id, b.data_type, b.window_start AS first_day, b.window_end AS last_day, b.symbols, b.run_id,
+       b.requested_at, b.finished_at, b.cancelled_at, b.left_out,
+       greatest(b.tasks, live.tasks + dead.tasks)::integer AS tasks,
        greatest(b.tasks - live.tasks - dead.tasks, 0)::integer AS done, dead.failed::integer AS failed,
        (dead.tasks - dead.failed)::integer AS cancelled, live.tasks::integer AS open
-FROM (SELECT x.* FROM pricing.backfills x WHERE coalesce(x.backfill_id = CAST(:backfill_id AS uuid), true)
-        AND (CAST(:after_id AS uuid) IS NULL OR (x.requested_at, x.backfill_id) < (CAST(:after_at AS timestamptz), CAST(:after_id AS uuid)))
+FROM (SELECT x.* FROM pricing.backfills x
+      WHERE coalesce(x.backfill_id = CAST(:backfill_id AS uuid), true)
+        AND (CAST(:after_id AS uuid) IS NULL
+             OR (x.requested_at, x.backfill_id) < (CAST(:after_at AS timestamptz), CAST(:after_id AS uuid)))
       ORDER BY x.requested_at DESC, x.backfill_id DESC LIMIT :at_most) b
--- As in backfill_progress: tasks of earlier backfills count, too. Only of such that share its days are they looked for.
+-- As in backfill_progress, tasks of earlier backfills count too, but only of those that share its days.
 CROSS JOIN LATERAL (
     SELECT coalesce(array_agg(o.backfill_id), '{}') AS ids,
-           coalesce(array_agg(o.backfill_id) FILTER (WHERE coalesce(o.finished_at >= b.requested_at, true)), '{}') AS open_ids
+           coalesce(array_agg(o.backfill_id) FILTER (WHERE coalesce(o.finished_at >= b.requested_at, true)),
+                    '{}') AS open_ids
     FROM pricing.backfills o
     WHERE o.data_type = b.data_type AND o.requested_at <= b.requested_at AND o.backfill_id <> b.backfill_id
       AND o.window_start <= b.window_end AND o.window_end >= b.window_start) earlier
@@ -64,9 +73,11 @@ CROSS JOIN LATERAL (
         q.enqueued_at <= b.requested_at AND (b.symbols IS NULL OR q.symbol = ANY (b.symbols))
         AND q.window_start <= b.window_end AND q.window_end >= b.window_start))) live
 CROSS JOIN LATERAL (
-    SELECT count(*) AS tasks, count(*) FILTER (WHERE q.status = 'failed') AS failed FROM pricing.api_call_queue_dead q
+    SELECT count(*) AS tasks, count(*) FILTER (WHERE q.status = 'failed') AS failed
+    FROM pricing.api_call_queue_dead q
     WHERE q.backfill_id = ANY (b.backfill_id || earlier.open_ids) AND (q.backfill_id = b.backfill_id OR (
-        q.enqueued_at <= b.requested_at AND q.finished_at >= b.requested_at AND (b.symbols IS NULL OR q.symbol = ANY (b.symbols))
+        q.enqueued_at <= b.requested_at AND q.finished_at >= b.requested_at
+        AND (b.symbols IS NULL OR q.symbol = ANY (b.symbols))
         AND q.window_start <= b.window_end AND q.window_end >= b.window_start))) dead
 ORDER BY b.requested_at DESC, b.backfill_id DESC;
 
@@ -75,7 +86,7 @@ ORDER BY b.requested_at DESC, b.backfill_id DESC;
 SELECT pricing.cancel_backfill(CAST(:backfill_id AS uuid));
 
 -- name: under_way
--- Backfills of runs that have tasks in the queue: one entry of its index for each, however many tasks it has.
+-- Backfills of runs that have tasks in the queue: one entry of its index for each, independent of its tasks.
 SELECT b.backfill_id, b.run_id FROM pricing.backfills b
 CROSS JOIN LATERAL (SELECT FROM pricing.api_call_queue_live q WHERE q.backfill_id = b.backfill_id LIMIT 1) open
 WHERE b.run_id IS NOT NULL AND b.finished_at IS NULL;
@@ -90,7 +101,8 @@ SELECT provider, data_type, waits_for, histories, bars FROM pricing.waiting_refe
 
 -- name: of_run
 -- The backfill that a run has planned, of one data type or any.
-SELECT backfill_id FROM pricing.backfills WHERE run_id = :run_id AND coalesce(data_type = CAST(:data_type AS text), true)
+SELECT backfill_id FROM pricing.backfills
+WHERE run_id = :run_id AND coalesce(data_type = CAST(:data_type AS text), true)
 ORDER BY requested_at DESC LIMIT 1;
 
 -- name: spent
@@ -115,9 +127,12 @@ SELECT count(*) AS calls, coalesce(sum(units), 0)::bigint AS units, coalesce(sum
 FROM calls;
 
 -- name: waits_for
--- Why the providers of a backfill's open tasks may not be called now, but for rate limits, which pass.
+-- Why the providers of a backfill's open tasks may not be called now, except for rate limits, which pass.
 SELECT w.sentence
-FROM (SELECT q.provider, max(q.priority) AS priority, max(q.est_bytes) AS needed FROM pricing.api_call_queue_live q
-      WHERE q.backfill_id = CAST(:backfill_id AS uuid) GROUP BY 1) waiting
+FROM (SELECT q.provider, max(q.priority) AS priority, max(q.est_bytes) AS needed
+      FROM pricing.api_call_queue_live q
+      WHERE q.backfill_id = CAST(:backfill_id AS uuid)
+      GROUP BY 1) waiting
 CROSS JOIN LATERAL pricing.why_not_called(waiting.provider, waiting.priority, waiting.needed) w
-WHERE w.state <> 'rate_limited' ORDER BY 1;
+WHERE w.state <> 'rate_limited'
+ORDER BY 1;

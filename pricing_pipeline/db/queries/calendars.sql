@@ -13,7 +13,8 @@ SELECT pricing.store_own_sessions(:calendar, CAST(:from_day AS date), CAST(:to_d
 
 -- name: note_failed
 -- Store why the sessions of a calendar cannot be worked out; they are tried again in a week.
-SELECT pricing.note_failed_calendar(:calendar, :message);
+UPDATE pricing.calendars SET filled_at = pricing.clock(), failure = left(:message, 500) WHERE calendar = :calendar
+RETURNING pricing.warn('extend_calendars', calendar, :message, 'P0002');
 
 -- name: store_disagreements
 -- Store the days on which the second source disagrees.
@@ -31,8 +32,7 @@ SELECT pricing.load_corrections(CAST(:rows AS jsonb));
 -- name: correct
 -- Enter a person's correction of a day.
 SELECT pricing.correct_calendar(:calendar, CAST(:day AS date), :is_open, CAST(:opens_at AS time),
-                                CAST(:closes_at AS time),
-                                :reason, :source, :by_whom);
+                                CAST(:closes_at AS time), :reason, :source, :by_whom);
 
 -- name: undo
 -- Remove the corrections of a day by a person or from evidence.
@@ -70,7 +70,28 @@ SELECT coalesce((SELECT c.calendar FROM pricing.calendars c WHERE c.calendar = u
 
 -- name: bars_of_opened_days
 -- Quarantined bars of days that have become sessions, and why.
-SELECT calendar, day, reason, notes, value_ids FROM pricing.bars_of_opened_days();
+SELECT o.calendar, o.day, o.reason, o.notes, coalesce(v.value_ids, '{}') AS value_ids
+FROM (SELECT x.* FROM pricing.opened_days x ORDER BY x.day, x.calendar LIMIT 100) o
+CROSS JOIN LATERAL (
+    -- Of each pair, the value that came last.
+    SELECT array_agg(n.value_id ORDER BY n.value_id) AS value_ids
+    FROM (SELECT DISTINCT ON (q.data_type, q.symbol) q.value_id
+          FROM pricing.quarantined_values q JOIN pricing.data_type_registry r USING (data_type)
+          JOIN pricing.instruments i ON (i.asset_class, i.symbol) = (r.asset_class, q.symbol)
+          WHERE q.kind = 'closed_day'
+            AND q.status = 'quarantined'
+            AND q.observed_at = CAST(o.day AS timestamp) AT TIME ZONE 'UTC'
+            AND i.calendar = o.calendar
+            -- Where a session has no trading, a repeated close is no price of it.
+            AND coalesce(CAST(q.bar ->> 'volume' AS numeric) > 0, true)
+            AND NOT EXISTS (SELECT FROM pricing.quarantined_values newer
+                            WHERE newer.kind = 'closed_day'
+                              AND newer.status = 'released'
+                              AND newer.last_seen_at >= q.last_seen_at
+                              AND (newer.data_type, newer.symbol, newer.observed_at)
+                                  = (q.data_type, q.symbol, q.observed_at))
+          ORDER BY q.data_type, q.symbol, q.last_seen_at DESC, q.value_id DESC) n) v
+WHERE EXISTS (SELECT FROM pricing.calendar_sessions s WHERE s.calendar = o.calendar AND s.session = o.day);
 
 -- name: forget_opened_day
 -- Forget a day that has become a session once its bars were released, unless more were noted meanwhile.
@@ -78,8 +99,10 @@ DELETE FROM pricing.opened_days o WHERE o.calendar = :calendar AND o.day = :day 
 
 -- name: known_to
 -- The calendar of an instrument, and up to which day its sessions are known.
-SELECT c.calendar, c.sessions_to FROM pricing.data_type_registry r
-JOIN pricing.instruments i ON (i.asset_class, i.symbol) = (r.asset_class, :symbol) JOIN pricing.calendars c USING (calendar)
+SELECT c.calendar, c.sessions_to
+FROM pricing.data_type_registry r
+JOIN pricing.instruments i ON (i.asset_class, i.symbol) = (r.asset_class, :symbol)
+JOIN pricing.calendars c USING (calendar)
 WHERE r.data_type = :data_type AND c.sessions_to IS NOT NULL;
 
 -- name: gaps
@@ -89,10 +112,14 @@ FROM pricing.gaps(:data_type, :symbol, CAST(:first_day AS date), CAST(:last_day 
 
 -- name: closed_days
 -- Holidays of a pair between two days, with the calendar that says so.
-SELECT i.calendar, h.day FROM pricing.data_type_registry r JOIN pricing.instruments i USING (asset_class)
-CROSS JOIN LATERAL pricing.closed_days(i.calendar, greatest(CAST(:first_day AS date), pricing.listed_from(r.data_type, i.symbol)),
-                                       CAST(:last_day AS date)) AS h (day)
-WHERE r.data_type = :data_type AND i.symbol = :symbol ORDER BY 2;
+SELECT i.calendar, h.day
+FROM pricing.data_type_registry r
+JOIN pricing.instruments i USING (asset_class)
+CROSS JOIN LATERAL pricing.closed_days(
+    i.calendar, greatest(CAST(:first_day AS date), pricing.listed_from(r.data_type, i.symbol)),
+    CAST(:last_day AS date)) AS h (day)
+WHERE r.data_type = :data_type AND i.symbol = :symbol
+ORDER BY 2;
 
 -- name: without_session
 -- The symbols and days whose exchange has no session, if its sessions are known.
@@ -108,6 +135,14 @@ WHERE d.day BETWEEN c.sessions_from AND c.sessions_to AND c.calendar <> 'FX'
 -- Data types of daily values that apply to a symbol.
 SELECT r.data_type, r.history_from FROM pricing.data_type_registry r JOIN pricing.instruments i USING (asset_class)
 WHERE i.symbol = :symbol AND r.is_active AND r.fetcher IN ('daily_bars', 'nav') ORDER BY 1;
+
+-- name: time_zones
+-- The time zone in which the days of each instrument count, if its calendar has one.
+SELECT i.symbol, c.time_zone
+FROM pricing.data_type_registry r
+JOIN pricing.instruments i USING (asset_class)
+JOIN pricing.calendars c USING (calendar)
+WHERE r.data_type = :data_type AND i.symbol = ANY (CAST(:symbols AS text[])) AND c.time_zone IS NOT NULL;
 
 -- name: today
 -- The current day in UTC, by the database's clock.

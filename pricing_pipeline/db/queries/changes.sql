@@ -1,9 +1,9 @@
 -- name: note_latest
--- Note that so much of what is latest of a type has changed.
+-- Note how many of the latest values of a type have changed.
 SELECT pricing.note_latest_changes(:data_type, :changes);
 
 -- name: note_shared
--- Note that so much of these things has changed, which all types of a fetcher share.
+-- Note how much has changed of what all types of a fetcher share.
 SELECT pricing.note_shared_changes(u.symbol, :fetcher, u.changes)
 FROM unnest(CAST(:symbols AS text[]), CAST(:changes AS bigint[])) AS u (symbol, changes);
 
@@ -16,6 +16,10 @@ FROM unnest(CAST(:months AS date[]), CAST(:changes AS bigint[])) AS u (month, ch
 -- name: number
 -- Give the changes since the last time their numbers.
 SELECT pricing.number_changes();
+
+-- name: is_unnumbered
+-- Whether anything has changed since the last time.
+SELECT EXISTS (SELECT FROM pricing.data_changes);
 
 -- name: take_turn
 -- The turn to tell Dagster, until the transaction ends; false when another session has it. Hundreds of months are told
@@ -40,6 +44,7 @@ WHERE data_type = :data_type
   AND month = ANY (ARRAY(SELECT coalesce(m, '-infinity') FROM unnest(CAST(:months AS date[])) AS m));
 
 -- name: filling
--- The data types of which a backfill has tasks in the queue.
+-- The data types for which a backfill has tasks in the queue.
 SELECT DISTINCT b.data_type FROM pricing.backfills b
-WHERE b.finished_at IS NULL AND EXISTS (SELECT FROM pricing.api_call_queue_live q WHERE q.backfill_id = b.backfill_id);
+WHERE b.finished_at IS NULL
+  AND EXISTS (SELECT FROM pricing.api_call_queue_live q WHERE q.backfill_id = b.backfill_id);

@@ -13,21 +13,18 @@ SELECT 'dead', count(*) FROM pricing.api_call_queue_dead WHERE resolved_at IS NU
 SELECT w.source, w.subject, w.times, w.last_at, w.sqlstate, w.message FROM pricing.recent_warnings('24 hours') w
 ORDER BY w.last_at DESC, 1, 2;
 
--- name: revised
--- Times of a pair's values between two times that were told otherwise before, by now or until a time.
-SELECT DISTINCT v.observed_at FROM pricing.price_revisions v
-WHERE v.data_type = :data_type AND v.symbol = :symbol
-  AND v.observed_at BETWEEN CAST(:first AS timestamptz) AND CAST(:last AS timestamptz)
-  AND (CAST(:as_of AS timestamptz) IS NULL OR v.revised_at <= CAST(:as_of AS timestamptz));
-
 -- name: confirmed
--- When the pairs of a data type without prices and documents were last confirmed, by whom.
-SELECT p.symbol, p.fetched_at, p.provider FROM pricing.confirmed_pairs p JOIN pricing.data_type_registry r USING (data_type)
-WHERE p.data_type = :data_type AND p.symbol = ANY (CAST(:symbols AS text[])) AND r.contents NOT IN ('prices', 'documents')
+-- When the pairs of a data type without prices and documents were last confirmed, and by which provider.
+SELECT p.symbol, p.fetched_at, p.provider
+FROM pricing.confirmed_pairs p JOIN pricing.data_type_registry r USING (data_type)
+WHERE p.data_type = :data_type AND p.symbol = ANY (CAST(:symbols AS text[]))
+  AND r.contents NOT IN ('prices', 'documents')
 ORDER BY p.symbol;
 
 -- name: faults
 -- Symbols of a data type that back off because their last task failed, and why.
-SELECT d.symbol, coalesce(d.last_failure, 'no reason is kept') AS reason, d.backoff_until FROM pricing.demand d
-WHERE d.data_type = :data_type AND d.symbol = ANY (CAST(:symbols AS text[])) AND d.backoff_until > pricing.clock() AND d.failures > 0
+SELECT d.symbol, coalesce(d.last_failure, 'no reason is kept') AS reason, d.backoff_until
+FROM pricing.demand d
+WHERE d.data_type = :data_type AND d.symbol = ANY (CAST(:symbols AS text[]))
+  AND d.backoff_until > pricing.clock() AND d.failures > 0
 ORDER BY d.symbol;

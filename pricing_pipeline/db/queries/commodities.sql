@@ -2,11 +2,9 @@
 -- Store prices of terminals.
 SELECT symbol, added, revised, is_stale_source FROM pricing.merge_commodity_prices(
     :provider, :call_id, CAST(:terminals AS text[]), CAST(:terminal_names AS text[]), CAST(:terminal_codes AS text[]),
-        CAST(:whole AS boolean[]),
-    CAST(:symbols AS text[]), CAST(:commodity_ids AS bigint[]), CAST(:qualities AS text[]), CAST(:names AS text[]),
-        CAST(:codes AS text[]),
-    CAST(:slugs AS text[]), CAST(:buys AS numeric[]), CAST(:sells AS numeric[]), CAST(:stocks AS bigint[]),
-        CAST(:demands AS bigint[]), CAST(:versions AS text[]),
+    CAST(:whole AS boolean[]), CAST(:symbols AS text[]), CAST(:commodity_ids AS bigint[]), CAST(:qualities AS text[]),
+    CAST(:names AS text[]), CAST(:codes AS text[]), CAST(:slugs AS text[]), CAST(:buys AS numeric[]),
+    CAST(:sells AS numeric[]), CAST(:stocks AS bigint[]), CAST(:demands AS bigint[]), CAST(:versions AS text[]),
     CAST(:stamps AS timestamptz[]));
 
 -- name: confirm
@@ -24,13 +22,16 @@ SELECT pricing.go_live(:version);
 
 -- name: note_test_version
 -- The provider says that this version of the game is for tests.
-SELECT pricing.note_test_version(:version);
+INSERT INTO pricing.game_versions AS v (version, seen_at, is_test) VALUES (:version, pricing.clock(), true)
+ON CONFLICT (version) DO UPDATE SET is_test = true
+    WHERE NOT v.is_test AND (v.live_since IS NULL OR v.live_until IS NOT NULL);
 
 -- name: merge_terminals
 -- Store the list of terminals.
 SELECT added, revised, vanished FROM pricing.merge_terminals(
-    :call_id, :is_whole, CAST(:symbols AS text[]), CAST(:names AS text[]), CAST(:codes AS text[]), CAST(:systems AS text[]),
-    CAST(:planets AS text[]), CAST(:moons AS text[]), CAST(:places AS text[]), CAST(:available AS boolean[]), CAST(:stamps AS timestamptz[]));
+    :call_id, :is_whole, CAST(:symbols AS text[]), CAST(:names AS text[]), CAST(:codes AS text[]),
+    CAST(:systems AS text[]), CAST(:planets AS text[]), CAST(:moons AS text[]), CAST(:places AS text[]),
+    CAST(:available AS boolean[]), CAST(:stamps AS timestamptz[]));
 
 -- name: merge_commodities
 -- Store the list of commodities.
@@ -60,40 +61,44 @@ SELECT c.commodity_id, c.name, c.code, c.slug, c.kind, c.is_available AND c.vani
 FROM pricing.commodities c
 LEFT JOIN (SELECT x.* FROM pricing.commodity_prices x JOIN pricing.terminals t USING (symbol)
            WHERE t.is_available AND t.vanished_at IS NULL
-             AND x.game_version IS NOT DISTINCT FROM (SELECT v.version FROM pricing.game_version_in_play v)) p USING (commodity_id)
-GROUP BY c.commodity_id ORDER BY lower(c.name), c.commodity_id;
+             AND x.game_version IS NOT DISTINCT FROM (SELECT v.version FROM pricing.game_version_in_play v)) p
+    USING (commodity_id)
+GROUP BY c.commodity_id
+ORDER BY lower(c.name), c.commodity_id;
 
 -- name: find
 -- The commodity of a slug, code, name or number.
-SELECT c.commodity_id, c.name, c.code, c.slug FROM pricing.commodities c WHERE c.commodity_id = pricing.commodity_of(:word);
+SELECT c.commodity_id, c.name, c.code, c.slug
+FROM pricing.commodities c
+WHERE c.commodity_id = pricing.commodity_of(:word);
 
 -- name: find_terminal
--- The symbol of the terminal of a symbol, code or name; NULL if there is none.
+-- The symbol of the terminal with a symbol, code or name; NULL for an unknown one.
 SELECT pricing.terminal_of(:word);
 
 -- name: like_terminal
 -- Names of listed terminals that have a word in them.
-SELECT t.name FROM pricing.terminals t WHERE t.vanished_at IS NULL AND strpos(lower(t.name), lower(:word)) > 0 ORDER BY t.name LIMIT 3;
+SELECT t.name FROM pricing.terminals t
+WHERE t.vanished_at IS NULL AND strpos(lower(t.name), lower(:word)) > 0
+ORDER BY t.name LIMIT 3;
 
 -- name: prices
 -- What is traded, of a commodity or at a terminal, as believed now or at a time.
 SELECT p.commodity, p.slug, p.symbol, p.terminal, p.code, p.system, p.place, p.is_available, p.quality, p.buy, p.sell,
-       p.stock, p.demand,
-       p.game_version,
-       p.is_of_other_version, p.modified_at, p.recorded_at, p.provider,
+       p.stock, p.demand, p.game_version, p.is_of_other_version, p.modified_at, p.recorded_at, p.provider,
        extract(epoch FROM n.at - coalesce(p.modified_at, p.recorded_at))::float8 AS age_seconds
-FROM pricing.traded_prices(CAST(:commodity_id AS bigint), CAST(:terminal AS text),
-                           CAST(:as_of AS timestamptz)) WITH ORDINALITY p
+FROM pricing.traded_prices(CAST(:commodity_id AS bigint), CAST(:terminal AS text), CAST(:as_of AS timestamptz))
+    WITH ORDINALITY p
 CROSS JOIN (SELECT coalesce(CAST(:as_of AS timestamptz), pricing.clock()) AS at OFFSET 0) n
 ORDER BY p.ordinality;
 
 -- name: routes
 -- The best routes, or those from one terminal.
 SELECT commodity, slug, quality, from_symbol, from_terminal, from_system, to_symbol, to_terminal, to_system, buy, sell,
-       margin, margin_percent,
-       stock, demand, quantity, total, game_version,
-           extract(epoch FROM pricing.clock() - oldest_at)::float8 AS age_seconds
-FROM pricing.best_routes(CAST(:from_symbol AS text), :at_most) WITH ORDINALITY r ORDER BY ordinality;
+       margin, margin_percent, stock, demand, quantity, total, game_version,
+       extract(epoch FROM pricing.clock() - oldest_at)::float8 AS age_seconds
+FROM pricing.best_routes(CAST(:from_symbol AS text), :at_most) WITH ORDINALITY r
+ORDER BY ordinality;
 
 -- name: state
 -- The version of the game that people play, and since when the last prices are confirmed.

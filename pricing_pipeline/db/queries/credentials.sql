@@ -8,22 +8,27 @@ SELECT provider FROM pricing.data_collectors ORDER BY 1;
 
 -- name: store
 -- Store a sealed key; true when it replaced one.
-SELECT pricing.store_credential(:provider, :key_name, :row_version, :master_key_id, :key_nonce, :wrapped_key, :secret_nonce, :ciphertext);
+SELECT pricing.store_credential(:provider, :key_name, :row_version, :master_key_id, :key_nonce, :wrapped_key,
+                                :secret_nonce, :ciphertext);
 
 -- name: set_limits
 -- Say what a key's own plan allows.
-SELECT pricing.set_key_limits(:provider, :key_name, CAST(:names AS text[]), CAST(:units AS integer[]));
+INSERT INTO pricing.provider_key_limits (provider, key_name, name, units)
+SELECT :provider, :key_name, n.name, n.units
+FROM unnest(CAST(:names AS text[]), CAST(:units AS integer[])) AS n (name, units) ORDER BY n.name
+ON CONFLICT ON CONSTRAINT provider_key_limits_pkey DO UPDATE SET units = excluded.units;
 
 -- name: reseal
--- Replace a row by the same secret, sealed anew; false when it has changed meanwhile.
-SELECT pricing.reseal_credential(:provider, :key_name, :found_version, :row_version, :master_key_id, :key_nonce, :wrapped_key, :secret_nonce, :ciphertext);
+-- Replace a row by the same secret, sealed again; false when it has changed meanwhile.
+SELECT pricing.reseal_credential(:provider, :key_name, :found_version, :row_version, :master_key_id, :key_nonce,
+                                 :wrapped_key, :secret_nonce, :ciphertext);
 
 -- name: remove
 -- Forget a stored key; false when none is stored.
 SELECT pricing.remove_credential(:provider, :key_name);
 
 -- name: use_name
--- Let calls be made with a key of this name, whoever holds it.
+-- Let calls be made with a key of this name.
 UPDATE pricing.provider_keys SET is_active = true WHERE (provider, key_name) = (:provider, :key_name);
 
 -- name: stored

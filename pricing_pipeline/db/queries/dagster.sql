@@ -1,11 +1,11 @@
 -- name: settle
--- Whose runs a storage of Dagster's holds, in its own table of keys and values: who came first, or who owns the storage.
+-- Whose runs a storage of Dagster's holds, in its own table of keys and values: the first one's, or its owner's.
 INSERT INTO kvs (key, value) VALUES ('pricing-pipeline/home', :home)
 ON CONFLICT (key) DO UPDATE SET value = CASE WHEN :is_owner THEN excluded.value ELSE kvs.value END
 RETURNING value;
 
 -- name: note_maker
--- Note in a storage, for its processes on all machines, that it was made for the pipeline; a copy of it has another identity.
+-- Note in a storage, for its processes on all machines, that it was made for the pipeline. A copy has another identity.
 INSERT INTO kvs (key, value) VALUES ('pricing-pipeline/made', :identity)
 ON CONFLICT (key) DO UPDATE SET value = excluded.value;
 

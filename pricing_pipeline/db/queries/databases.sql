@@ -16,4 +16,6 @@ SELECT EXISTS (SELECT FROM pricing.latest_prices) OR EXISTS (SELECT FROM pricing
 
 -- name: identity
 -- Which database this is, wherever its server is moved: the cluster's own number, and the database's in it.
-SELECT c.system_identifier || '/' || d.oid FROM pg_control_system() c CROSS JOIN pg_database d WHERE d.datname = current_database();
+SELECT c.system_identifier || '/' || d.oid
+FROM pg_control_system() c CROSS JOIN pg_database d
+WHERE d.datname = current_database();

@@ -5,7 +5,7 @@ SELECT symbol, added, revised FROM pricing.merge_documents(
     CAST(:symbols AS text[]), CAST(:periods AS date[]), CAST(:bodies AS jsonb[]));
 
 -- name: read
--- Documents of a pair as believed now or at a time, newest period first. Bodies as text: a JSON reader would make floats.
+-- Documents of a pair as believed now or at a time, newest period first. Bodies are text: a JSON reader makes floats.
 SELECT d.period, CAST(d.body AS text) AS body, d.recorded_at, d.provider
 FROM pricing.documents_as_of(:data_type, :symbol, CAST(:as_of AS timestamptz)) d;
 
@@ -27,7 +27,9 @@ SELECT count(pricing.request_reads(:user_id, ARRAY[:data_type], ARRAY[:symbol]))
 -- name: newest
 -- For some symbols of a data type: how many documents they have, and since when the newest of them is believed.
 SELECT d.symbol, count(*) AS documents, max(d.recorded_at) AS recorded_at FROM pricing.documents d
-WHERE d.data_type = :data_type AND d.symbol = ANY (CAST(:symbols AS text[])) AND d.body IS NOT NULL GROUP BY 1 ORDER BY 1;
+WHERE d.data_type = :data_type AND d.symbol = ANY (CAST(:symbols AS text[])) AND d.body IS NOT NULL
+GROUP BY 1
+ORDER BY 1;
 
 -- name: sample
 -- A few documents of a data type, the latest believed first.

@@ -24,7 +24,7 @@ FROM (
     FROM unnest(CAST(:databases AS text[]), ARRAY[CAST(:owner AS text), :worker]) AS wanted (name, owner)
     WHERE NOT EXISTS (SELECT FROM pg_catalog.pg_database WHERE datname = wanted.name)
     UNION ALL
-    -- Whoever has no role of ours has no business in our databases, and none may keep temporary tables or settings there.
+    -- Only our roles may connect to our databases, and none may keep temporary tables or settings there.
     SELECT 4, format('REVOKE ALL ON DATABASE %I FROM PUBLIC', ours.name)
     FROM (VALUES ('postgres'), ('template1') UNION SELECT unnest(CAST(:databases AS text[]))) AS ours (name)
     LEFT JOIN pg_catalog.pg_database d ON d.datname = ours.name
@@ -43,12 +43,14 @@ FROM (
     FROM pg_catalog.pg_database d JOIN pg_catalog.pg_roles r ON r.oid = d.datdba
     WHERE d.datname = ANY (CAST(:databases AS text[])) AND r.rolname = :worker
     UNION ALL
-    -- No login alone keeps the others out, or fills the disk with temporary files. The last places are for owner and worker
-    -- (reserved_connections); what an administrator has set stays.
-    SELECT 7, format('ALTER ROLE %I CONNECTION LIMIT %s', role.name, current_setting('max_connections')::integer * role.share / 100)
+    -- No login alone keeps the others out, or fills the disk with temporary files. The last places are for owner and
+    -- worker (reserved_connections); what an administrator has set stays.
+    SELECT 7, format('ALTER ROLE %I CONNECTION LIMIT %s', role.name,
+                     current_setting('max_connections')::integer * role.share / 100)
     FROM (VALUES (CAST(:worker AS text), 70), (CAST(:owner AS text), 20), (CAST(:location AS text), 40)
           UNION SELECT p.rolname::text, 10 FROM people p) AS role (name, share)
-    WHERE NOT EXISTS (SELECT FROM pg_catalog.pg_roles known WHERE known.rolname = role.name AND known.rolconnlimit <> -1)
+    WHERE NOT EXISTS (SELECT FROM pg_catalog.pg_roles known
+                      WHERE known.rolname = role.name AND known.rolconnlimit <> -1)
     UNION ALL
     SELECT 7, format('ALTER ROLE %I SET temp_file_limit = %L', p.rolname, '1GB') FROM people p
     WHERE NOT EXISTS (
@@ -74,10 +76,11 @@ SELECT datname::text FROM pg_catalog.pg_database WHERE datallowconn ORDER BY dat
 
 -- name: keep_from_people
 -- Statements that keep from all but the superuser, owner and worker what in this database harms the whole server:
--- advisory locks fill the table of locks that all sessions share, messages fill the write-ahead log, and a loop in plpgsql
--- repeats anything. Large objects are for nobody: they belong to no schema, and nothing counts or removes them.
+-- advisory locks fill the table of locks that all sessions share, messages fill the write-ahead log, and a loop in
+-- plpgsql repeats anything. Large objects are for nobody: they belong to no schema, and nothing counts or removes them.
 WITH harmful AS (
-    SELECT format('FUNCTION pg_catalog.%s', p.oid::regprocedure) AS object, 'EXECUTE' AS privilege, p.proname NOT LIKE 'lo\_%' AS is_ours,
+    SELECT format('FUNCTION pg_catalog.%s', p.oid::regprocedure) AS object, 'EXECUTE' AS privilege,
+           p.proname NOT LIKE 'lo\_%' AS is_ours,
            coalesce(p.proacl, acldefault('f', p.proowner)) AS rights
     FROM pg_catalog.pg_proc p
     WHERE p.pronamespace = 'pg_catalog'::regnamespace
@@ -87,7 +90,8 @@ WITH harmful AS (
     SELECT 'LANGUAGE plpgsql', 'USAGE', true, coalesce(l.lanacl, acldefault('l', l.lanowner))
     FROM pg_catalog.pg_language l WHERE l.lanname = 'plpgsql')
 SELECT format('REVOKE %s ON %s FROM PUBLIC', h.privilege, h.object) AS statement
-FROM harmful h WHERE EXISTS (SELECT FROM aclexplode(h.rights) a WHERE a.grantee = 0)
+FROM harmful h
+WHERE EXISTS (SELECT FROM aclexplode(h.rights) a WHERE a.grantee = 0)
 UNION ALL
 SELECT format('GRANT %s ON %s TO %I', h.privilege, h.object, r.rolname)
 FROM harmful h JOIN pg_catalog.pg_roles r ON r.rolname IN (:owner, :worker)
@@ -98,54 +102,77 @@ ORDER BY 1;
 -- Who may do what on the server: roles, what they are members of, their settings, and databases.
 SELECT line FROM (
     SELECT 1 AS part, r.rolname::text AS object, 0 AS place,
-           format('CREATE ROLE %I %s%s%s%s%s%s%s%s;', r.rolname, CASE WHEN r.rolcanlogin THEN 'LOGIN' ELSE 'NOLOGIN' END,
-                  CASE WHEN r.rolsuper THEN ' SUPERUSER' ELSE '' END, CASE WHEN r.rolcreaterole THEN ' CREATEROLE' ELSE '' END,
-                  CASE WHEN r.rolcreatedb THEN ' CREATEDB' ELSE '' END, CASE WHEN r.rolreplication THEN ' REPLICATION' ELSE '' END,
-                  CASE WHEN r.rolbypassrls THEN ' BYPASSRLS' ELSE '' END, CASE WHEN r.rolinherit THEN '' ELSE ' NOINHERIT' END,
+           format('CREATE ROLE %I %s%s%s%s%s%s%s%s;', r.rolname,
+                  CASE WHEN r.rolcanlogin THEN 'LOGIN' ELSE 'NOLOGIN' END,
+                  CASE WHEN r.rolsuper THEN ' SUPERUSER' ELSE '' END,
+                  CASE WHEN r.rolcreaterole THEN ' CREATEROLE' ELSE '' END,
+                  CASE WHEN r.rolcreatedb THEN ' CREATEDB' ELSE '' END,
+                  CASE WHEN r.rolreplication THEN ' REPLICATION' ELSE '' END,
+                  CASE WHEN r.rolbypassrls THEN ' BYPASSRLS' ELSE '' END,
+                  CASE WHEN r.rolinherit THEN '' ELSE ' NOINHERIT' END,
                   CASE r.rolconnlimit WHEN -1 THEN '' ELSE ' CONNECTION LIMIT ' || r.rolconnlimit END) AS line
     FROM pg_catalog.pg_roles r WHERE r.rolname NOT LIKE 'pg\_%'
     UNION ALL
-    SELECT 1, member.rolname::text, 1, format('GRANT %I TO %I%s;', r.rolname, member.rolname, CASE WHEN m.admin_option THEN ' WITH ADMIN OPTION' ELSE '' END)
-    FROM pg_catalog.pg_auth_members m JOIN pg_catalog.pg_roles r ON r.oid = m.roleid JOIN pg_catalog.pg_roles member ON member.oid = m.member
+    SELECT 1, member.rolname::text, 1,
+           format('GRANT %I TO %I%s;', r.rolname, member.rolname,
+                  CASE WHEN m.admin_option THEN ' WITH ADMIN OPTION' ELSE '' END)
+    FROM pg_catalog.pg_auth_members m
+    JOIN pg_catalog.pg_roles r ON r.oid = m.roleid
+    JOIN pg_catalog.pg_roles member ON member.oid = m.member
     WHERE member.rolname NOT LIKE 'pg\_%'
     UNION ALL
     SELECT 1, r.rolname::text, 2, format('ALTER ROLE %I%s SET %s;', r.rolname, ' IN DATABASE ' || d.datname, setting)
-    FROM pg_catalog.pg_db_role_setting s JOIN pg_catalog.pg_roles r ON r.oid = s.setrole LEFT JOIN pg_catalog.pg_database d ON d.oid = s.setdatabase
+    FROM pg_catalog.pg_db_role_setting s
+    JOIN pg_catalog.pg_roles r ON r.oid = s.setrole
+    LEFT JOIN pg_catalog.pg_database d ON d.oid = s.setdatabase
     CROSS JOIN LATERAL unnest(s.setconfig) AS setting
     UNION ALL
     SELECT 2, d.datname::text, 0, format('CREATE DATABASE %I OWNER %I;', d.datname, r.rolname)
     FROM pg_catalog.pg_database d JOIN pg_catalog.pg_roles r ON r.oid = d.datdba
     UNION ALL
-    SELECT 2, d.datname::text, 1, format('GRANT %s ON DATABASE %I TO %s;', string_agg(a.privilege_type, ', ' ORDER BY a.privilege_type), d.datname,
-                                         coalesce(r.rolname::text, 'PUBLIC'))
+    SELECT 2, d.datname::text, 1,
+           format('GRANT %s ON DATABASE %I TO %s;', string_agg(a.privilege_type, ', ' ORDER BY a.privilege_type),
+                  d.datname, coalesce(r.rolname::text, 'PUBLIC'))
     FROM pg_catalog.pg_database d
-    CROSS JOIN LATERAL aclexplode(coalesce(d.datacl, acldefault('d', d.datdba))) a LEFT JOIN pg_catalog.pg_roles r ON r.oid = a.grantee
-    WHERE a.grantee <> d.datdba AND d.datallowconn GROUP BY d.datname, r.rolname) AS rights
+    CROSS JOIN LATERAL aclexplode(coalesce(d.datacl, acldefault('d', d.datdba))) a
+    LEFT JOIN pg_catalog.pg_roles r ON r.oid = a.grantee
+    WHERE a.grantee <> d.datdba AND d.datallowconn
+    GROUP BY d.datname, r.rolname) AS rights
 ORDER BY part, object, place, line;
 
 -- name: rights_within
--- Who may do what in this database outside the schema pricing: schemas, and what was taken from PUBLIC, or given to others.
+-- Who may do what in this database outside the schema pricing: schemas, and what PUBLIC has lost or others were given.
 WITH closed AS (
     SELECT format('FUNCTION pg_catalog.%s', p.oid::regprocedure) AS object, 'EXECUTE' AS privilege, p.proacl AS rights
     FROM pg_catalog.pg_proc p
-    WHERE p.pronamespace = 'pg_catalog'::regnamespace AND p.proname ~ '^(lo_|pg_(try_)?advisory_|pg_logical_emit_message$)'
+    WHERE p.pronamespace = 'pg_catalog'::regnamespace
+      AND p.proname ~ '^(lo_|pg_(try_)?advisory_|pg_logical_emit_message$)'
       AND NOT has_function_privilege('public', p.oid, 'EXECUTE')
     UNION ALL
-    SELECT format('LANGUAGE %I', l.lanname), 'USAGE', l.lanacl FROM pg_catalog.pg_language l
+    SELECT format('LANGUAGE %I', l.lanname), 'USAGE', l.lanacl
+    FROM pg_catalog.pg_language l
     WHERE l.lanpltrusted AND NOT has_language_privilege('public', l.oid, 'USAGE'))
 SELECT line FROM (
-    SELECT 1 AS part, format('GRANT %s ON SCHEMA %I TO %s;', string_agg(a.privilege_type, ', ' ORDER BY a.privilege_type), n.nspname,
-                             coalesce(r.rolname::text, 'PUBLIC')) AS line
+    SELECT 1 AS part,
+           format('GRANT %s ON SCHEMA %I TO %s;', string_agg(a.privilege_type, ', ' ORDER BY a.privilege_type),
+                  n.nspname, coalesce(r.rolname::text, 'PUBLIC')) AS line
     FROM pg_catalog.pg_namespace n
-    CROSS JOIN LATERAL aclexplode(coalesce(n.nspacl, acldefault('n', n.nspowner))) a LEFT JOIN pg_catalog.pg_roles r ON r.oid = a.grantee
-    WHERE a.grantee <> n.nspowner AND n.nspname NOT LIKE 'pg\_%' AND n.nspname NOT IN ('information_schema', 'pricing')
+    CROSS JOIN LATERAL aclexplode(coalesce(n.nspacl, acldefault('n', n.nspowner))) a
+    LEFT JOIN pg_catalog.pg_roles r ON r.oid = a.grantee
+    WHERE a.grantee <> n.nspowner
+      AND n.nspname NOT LIKE 'pg\_%'
+      AND n.nspname NOT IN ('information_schema', 'pricing')
     GROUP BY n.nspname, r.rolname
     UNION ALL
     SELECT 2, format('REVOKE %s ON %s FROM PUBLIC;', privilege, object) FROM closed
     UNION ALL
-    SELECT 3, format('GRANT %s ON %s TO %s;', c.privilege, c.object, string_agg(quote_ident(r.rolname), ', ' ORDER BY r.rolname))
-    FROM closed c CROSS JOIN LATERAL aclexplode(c.rights) a JOIN pg_catalog.pg_roles r ON r.oid = a.grantee
-    WHERE r.rolname NOT LIKE 'pg\_%' AND NOT r.rolsuper GROUP BY c.privilege, c.object
+    SELECT 3, format('GRANT %s ON %s TO %s;', c.privilege, c.object,
+                     string_agg(quote_ident(r.rolname), ', ' ORDER BY r.rolname))
+    FROM closed c
+    CROSS JOIN LATERAL aclexplode(c.rights) a
+    JOIN pg_catalog.pg_roles r ON r.oid = a.grantee
+    WHERE r.rolname NOT LIKE 'pg\_%' AND NOT r.rolsuper
+    GROUP BY c.privilege, c.object
     UNION ALL
     SELECT 4, format('ALTER DEFAULT PRIVILEGES FOR ROLE %I IN SCHEMA %I GRANT %s ON %s TO %I;',
                      maker.rolname, n.nspname,
@@ -153,16 +180,19 @@ SELECT line FROM (
                      CASE d.defaclobjtype
                          WHEN 'r' THEN 'TABLES' WHEN 'S' THEN 'SEQUENCES' ELSE d.defaclobjtype::text END,
                      r.rolname)
-    FROM pg_catalog.pg_default_acl d CROSS JOIN LATERAL aclexplode(d.defaclacl) a
+    FROM pg_catalog.pg_default_acl d
+    CROSS JOIN LATERAL aclexplode(d.defaclacl) a
     JOIN pg_catalog.pg_namespace n ON n.oid = d.defaclnamespace AND n.nspname <> 'pricing'
-    JOIN pg_catalog.pg_roles maker ON maker.oid = d.defaclrole JOIN pg_catalog.pg_roles r ON r.oid = a.grantee
+    JOIN pg_catalog.pg_roles maker ON maker.oid = d.defaclrole
+    JOIN pg_catalog.pg_roles r ON r.oid = a.grantee
     GROUP BY maker.rolname, n.nspname, d.defaclobjtype, r.rolname
 ) AS rights
 ORDER BY part, line;
 
 -- name: is_others
 -- Whether a database belongs to another role than this session's: its owner decides what names mean in its sessions.
-SELECT d.datdba <> r.oid FROM pg_catalog.pg_database d JOIN pg_catalog.pg_roles r ON r.rolname = current_user
+SELECT d.datdba <> r.oid
+FROM pg_catalog.pg_database d JOIN pg_catalog.pg_roles r ON r.rolname = current_user
 WHERE d.datname = :database;
 
 -- name: let_locations_report

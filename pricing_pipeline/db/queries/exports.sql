@@ -12,8 +12,8 @@ SELECT set_config('idle_in_transaction_session_timeout', '10min', true);
 SELECT data_type FROM pricing.data_type_registry WHERE contents = 'prices' ORDER BY 1;
 
 -- name: months
--- Months of a type that the database or a file has.
-SELECT month, versions, mark::text AS mark, is_due, exported_at, moved_at
+-- Months of a type that have ever changed or have a file.
+SELECT month, changes, is_due, versions, exported_at, moved_at
 FROM pricing.exports(:data_type, CAST(:first_month AS date), CAST(:last_month AS date));
 
 -- name: known
@@ -35,17 +35,17 @@ SELECT pricing.announce_export(:data_type, CAST(:month AS date), :file_bytes, :s
 SELECT exported_at, moved_at FROM pricing.lock_export(:data_type, CAST(:month AS date));
 
 -- name: copy_month
--- All values of a month, by symbol and time, as lines of CSV: prices as decimals, with the decimals that they are stored with.
-COPY (SELECT v.symbol, v.observed_at, v.open_amount * unit.one, v.high_amount * unit.one, v.low_amount * unit.one, v.amount * unit.one,
-             v.scale, v.volume, scale(v.volume), v.currency, v.adjustment, v.quality, v.source_text, v.provider, v.call_id,
-             v.recorded_at, nullif(v.revised_at, 'infinity'), v.revised_by
+-- All values of a month, by symbol and time, as lines of CSV: prices with the decimals that they are stored with.
+COPY (SELECT v.symbol, v.observed_at, v.open_amount * unit.one, v.high_amount * unit.one, v.low_amount * unit.one,
+             v.amount * unit.one, v.scale, v.volume, scale(v.volume), v.currency, v.adjustment, v.quality,
+             v.source_text, v.provider, v.call_id, v.recorded_at, nullif(v.revised_at, 'infinity'), v.revised_by
       FROM pricing.month_versions(:data_type, CAST(:month AS date)) v
       CROSS JOIN LATERAL (SELECT ('1e-' || v.scale)::numeric AS one) unit
       ORDER BY v.symbol COLLATE "C", v.observed_at, v.revised_at) TO STDOUT (FORMAT csv)
 
 -- name: note
 -- Note that the file of a month has been written.
-SELECT pricing.note_export(:data_type, CAST(:month AS date), :versions, CAST(:mark AS jsonb), :file_bytes, :sha256);
+SELECT pricing.note_export(:data_type, CAST(:month AS date), :versions, :changes, :file_bytes, :sha256);
 
 -- name: to_move
 -- Exported months that are older than their type keeps in the database, and what keeps them there for now.
@@ -56,19 +56,23 @@ SELECT data_type, month, versions, keeps FROM pricing.months_to_move(:data_type)
 SELECT pricing.move_month(:data_type, CAST(:month AS date), :verified);
 
 -- name: moved_spans
--- Days of which a read needs moved values of a pair.
+-- Days for which a read needs moved values of a pair.
 SELECT first_day, last_day
-FROM pricing.moved_spans(:data_type, :symbol, CAST(:first_day AS date), CAST(:last_day AS date), CAST(:as_of AS timestamptz), CAST(:adjust AS text));
+FROM pricing.moved_spans(:data_type, :symbol, CAST(:first_day AS date), CAST(:last_day AS date),
+                         CAST(:as_of AS timestamptz), CAST(:adjust AS text));
 
 -- name: moved_tiles
 -- Spans of days, until the last moved one: five years of daily values, or a month of quotes.
 SELECT greatest(t.day::date, CAST(:first_day AS date)) AS first_day,
        least((t.day + step.length)::date - 1, CAST(:last_day AS date)) AS last_day
 FROM pricing.data_type_registry r
-CROSS JOIN LATERAL (SELECT CASE r.fetcher WHEN 'quote' THEN interval '1 month' ELSE interval '60 months' END AS length) step
+CROSS JOIN LATERAL (SELECT CASE r.fetcher WHEN 'quote' THEN interval '1 month'
+                                          ELSE interval '60 months' END AS length) step
 CROSS JOIN LATERAL (
     SELECT max(s.last_day) AS until, min(s.first_day) AS since
-    FROM pricing.moved_spans(:data_type, :symbol, CAST(:first_day AS date), CAST(:last_day AS date), CAST(:as_of AS timestamptz), NULL) s) moved
-CROSS JOIN LATERAL generate_series(date_trunc('month', least(moved.since, moved.until)::timestamp), moved.until::timestamp, step.length) AS t (day)
+    FROM pricing.moved_spans(:data_type, :symbol, CAST(:first_day AS date), CAST(:last_day AS date),
+                             CAST(:as_of AS timestamptz), NULL) s) moved
+CROSS JOIN LATERAL generate_series(date_trunc('month', least(moved.since, moved.until)::timestamp),
+                                   moved.until::timestamp, step.length) AS t (day)
 WHERE r.data_type = :data_type
 ORDER BY 1;

@@ -3,7 +3,7 @@
 SELECT part, is_late, since, says FROM pricing.health();
 
 -- name: be_quick
--- Whoever asks waits for the answer.
+-- The caller waits for the answer.
 SET LOCAL statement_timeout = '1500ms';
 
 -- name: now_epoch

@@ -1,11 +1,13 @@
 -- name: months
 -- Rows and symbols of a data type per UTC month, between two days.
-SELECT (date_trunc('month', observed_at, 'UTC') AT TIME ZONE 'UTC')::date AS month, count(*) AS rows, count(DISTINCT symbol) AS symbols
+SELECT (date_trunc('month', observed_at, 'UTC') AT TIME ZONE 'UTC')::date AS month, count(*) AS rows,
+       count(DISTINCT symbol) AS symbols
 FROM pricing.price_history
 WHERE data_type = :data_type
   AND observed_at >= CAST(:first_day AS timestamp) AT TIME ZONE 'UTC'
   AND observed_at < (CAST(:last_day AS timestamp) + interval '1 day') AT TIME ZONE 'UTC'
-GROUP BY 1 ORDER BY 1;
+GROUP BY 1
+ORDER BY 1;
 
 -- name: symbols
 -- Symbols of a type with values between two days, in the database or in a file; with a time also those that had some.
@@ -27,8 +29,8 @@ WHERE r.data_type = :data_type
 ORDER BY i.symbol COLLATE "C";
 
 -- name: parts
--- Spans of whole UTC days with values of one symbol, so that none has many more than so many rows; what was believed is counted, too.
--- One span, if it has no more values: they are counted three times as fast as they are numbered.
+-- Spans of whole UTC days with values of one symbol, so that none has many more than so many rows; what was believed is
+-- counted, too. One span, if it has no more values: they are counted three times as fast as they are numbered.
 WITH one AS MATERIALIZED (
     SELECT CAST(:as_of AS timestamptz) IS NULL AND NOT EXISTS (
         SELECT FROM pricing.price_history h
@@ -43,7 +45,9 @@ SELECT day, coalesce(lead(day) OVER (ORDER BY day) - 1, CAST(:last_day AS date))
 FROM (SELECT DISTINCT (observed_at AT TIME ZONE 'UTC')::date AS day
       FROM (SELECT h.observed_at, row_number() OVER (ORDER BY h.observed_at) - 1 AS place
             FROM (SELECT data_type, symbol, observed_at FROM pricing.price_history
-                  UNION ALL SELECT data_type, symbol, observed_at FROM pricing.price_revisions WHERE CAST(:as_of AS timestamptz) IS NOT NULL) h
+                  UNION ALL
+                  SELECT data_type, symbol, observed_at FROM pricing.price_revisions
+                  WHERE CAST(:as_of AS timestamptz) IS NOT NULL) h
             WHERE h.data_type = :data_type AND h.symbol = :symbol
               AND h.observed_at >= CAST(CAST(:first_day AS date) AS timestamp) AT TIME ZONE 'UTC'
               AND h.observed_at < CAST(CAST(:last_day AS date) + 1 AS timestamp) AT TIME ZONE 'UTC'
@@ -52,8 +56,8 @@ FROM (SELECT DISTINCT (observed_at AT TIME ZONE 'UTC')::date AS day
 ORDER BY 1;
 
 -- name: columns
--- Values of one symbol between two days, oldest first, a row in all: each column as frames.py reads it. Numbers and times
--- stand side by side as they are sent; a missing amount is the least number, a missing text is a byte that no text has.
+-- Values of one symbol between two days, oldest first, a row in all: each column as frames.py reads it. Numbers and
+-- times stand side by side as they are sent. A missing amount is the least number, a missing text a byte no text has.
 SELECT string_agg(timestamptz_send(h.observed_at), '') AS observed_at,
        string_agg(timestamptz_send(h.recorded_at), '') AS fetched_at,
        string_agg(coalesce(int8send(h.open_amount), '\x8000000000000000'), '') AS open,
@@ -66,8 +70,12 @@ SELECT string_agg(timestamptz_send(h.observed_at), '') AS observed_at,
        string_agg(textsend(h.adjustment), '\x00') AS adjustment,
        string_agg(textsend(h.provider), '\x00') AS provider,
        string_agg(int8send(h.call_id), '') AS call_id,
-       string_agg(coalesce(textsend(h.quality), '\xff'), '\x00') AS quality
-FROM pricing.prices_as_of(:data_type, :symbol, CAST(:first_day AS date), CAST(:last_day AS date), CAST(:as_of AS timestamptz),
+       string_agg(coalesce(textsend(h.quality), '\xff'), '\x00') AS quality,
+       (SELECT r.fetcher IN ('daily_bars', 'nav')
+        FROM pricing.data_type_registry r
+        WHERE r.data_type = :data_type) AS is_daily
+FROM pricing.prices_as_of(:data_type, :symbol, CAST(:first_day AS date), CAST(:last_day AS date),
+                          CAST(:as_of AS timestamptz),
                           pricing.read_archived(:data_type, :symbol, CAST(:archived AS jsonb))) h;
 
 -- name: adjusted_columns
@@ -84,8 +92,11 @@ SELECT string_agg(timestamptz_send(h.observed_at), '') AS observed_at,
        string_agg(textsend(h.adjustment), '\x00') AS adjustment,
        string_agg(textsend(h.provider), '\x00') AS provider,
        string_agg(int8send(h.call_id), '') AS call_id,
-       string_agg(coalesce(textsend(h.quality), '\xff'), '\x00') AS quality
+       string_agg(coalesce(textsend(h.quality), '\xff'), '\x00') AS quality,
+       (SELECT r.fetcher IN ('daily_bars', 'nav')
+        FROM pricing.data_type_registry r
+        WHERE r.data_type = :data_type) AS is_daily
 FROM pricing.adjusted_prices(:data_type, :symbol, CAST(:first_day AS date), CAST(:last_day AS date),
                              CAST(:as_of AS timestamptz), :adjust,
                              pricing.read_archived(:data_type, :symbol, CAST(:archived AS jsonb)),
-                                 CAST(:read_until AS date)) h;
+                             CAST(:read_until AS date)) h;

@@ -6,7 +6,8 @@ SELECT symbol, added, revised FROM pricing.merge_slots(
 -- name: merge_products
 -- Store products, and confirm their pairs.
 SELECT symbol, added, revised FROM pricing.merge_products(
-    :data_type, :provider, :call_id, CAST(:answered AS text[]), CAST(:products AS jsonb), CAST(:options AS jsonb), CAST(:categories AS jsonb));
+    :data_type, :provider, :call_id, CAST(:answered AS text[]), CAST(:products AS jsonb), CAST(:options AS jsonb),
+    CAST(:categories AS jsonb));
 
 -- name: unlist_products
 -- Note which products their provider no longer has.
@@ -23,7 +24,8 @@ SELECT pricing.confirm_pairs(:data_type, CAST(:symbols AS text[]), :provider, :c
 
 -- name: known
 -- What a request for some products needs to know of each: its currency, if a person has set one, its zone and its day.
-SELECT u.symbol, pricing.zone_of(p) AS time_zone, p.set_time_zone IS NOT NULL AS is_zone_set, pricing.product_day(u.symbol) AS today,
+SELECT u.symbol, pricing.zone_of(p) AS time_zone, p.set_time_zone IS NOT NULL AS is_zone_set,
+       pricing.product_day(u.symbol) AS today,
        (SELECT i.currency FROM pricing.instruments i JOIN pricing.data_type_registry r USING (asset_class)
         WHERE r.data_type = :data_type AND i.symbol = u.symbol) AS currency
 FROM unnest(CAST(:symbols AS text[])) AS u (symbol) LEFT JOIN pricing.products p USING (symbol);
@@ -34,25 +36,33 @@ SELECT days_ahead FROM pricing.data_type_registry WHERE data_type = :data_type;
 
 -- name: products
 -- Products by symbol, after one: what is known of them, and whether they are paused; those of one symbol, or all.
-SELECT i.symbol, coalesce(p.name, i.name) AS name, CASE WHEN coalesce(p.name, w.provider) IS NOT NULL THEN p.provider END AS provider, pricing.zone_of(p) AS time_zone, p.set_time_zone IS NOT NULL AS is_set_by_hand,
-       i.update_mode <> 'api' OR NOT i.is_active AS paused, coalesce(p.is_listed, true) AS is_listed, p.recorded_at, w.fetched_at, w.first_day, w.last_day
+SELECT i.symbol, coalesce(p.name, i.name) AS name,
+       CASE WHEN coalesce(p.name, w.provider) IS NOT NULL THEN p.provider END AS provider,
+       pricing.zone_of(p) AS time_zone, p.set_time_zone IS NOT NULL AS is_set_by_hand,
+       i.update_mode <> 'api' OR NOT i.is_active AS paused,
+       coalesce(p.is_listed, true) AS is_listed, p.recorded_at, w.fetched_at, w.first_day, w.last_day
 FROM pricing.instruments i
 LEFT JOIN pricing.products p USING (symbol)
-LEFT JOIN LATERAL (SELECT max(x.provider) AS provider, max(x.fetched_at) AS fetched_at, min(x.first_day) AS first_day, max(x.last_day) AS last_day
-                   FROM pricing.slot_windows x WHERE x.symbol = i.symbol) w ON true
+LEFT JOIN LATERAL (SELECT max(x.provider) AS provider, max(x.fetched_at) AS fetched_at, min(x.first_day) AS first_day,
+                          max(x.last_day) AS last_day
+                   FROM pricing.slot_windows x
+                   WHERE x.symbol = i.symbol) w ON true
 WHERE i.asset_class IN (SELECT r.asset_class FROM pricing.data_type_registry r WHERE r.contents = 'inventory')
-  AND i.symbol > :after AND (CAST(:symbol AS text) IS NULL OR i.symbol = :symbol)
+  AND i.symbol > :after
+  AND (CAST(:symbol AS text) IS NULL OR i.symbol = :symbol)
 ORDER BY i.symbol LIMIT :at_most;
 
 -- name: options
 -- The options of a product, the default first, as believed now or at a time.
-SELECT o.option_id, o.name, o.is_default, o.is_listed, o.provider FROM pricing.options_as_of(:symbol, CAST(:as_of AS timestamptz)) o
+SELECT o.option_id, o.name, o.is_default, o.is_listed, o.provider
+FROM pricing.options_as_of(:symbol, CAST(:as_of AS timestamptz)) o
 ORDER BY o.is_listed DESC, o.is_default DESC, o.option_id;
 
 -- name: categories
 -- The categories of a product, as believed now or at a time.
 SELECT c.category_id, c.name, c.kind, c.age_from, c.age_to, c.pax_count, c.is_listed, c.provider
-FROM pricing.categories_as_of(:symbol, CAST(:as_of AS timestamptz)) c ORDER BY c.is_listed DESC, c.category_id;
+FROM pricing.categories_as_of(:symbol, CAST(:as_of AS timestamptz)) c
+ORDER BY c.is_listed DESC, c.category_id;
 
 -- name: doubts
 -- What the last answer of each data type lists of a product and is not believed, the newest first.
@@ -71,29 +81,34 @@ ORDER BY q.last_seen_at DESC, q.value_id DESC LIMIT 100;
 SELECT pricing.product_day(:symbol, CAST(:at AS timestamptz));
 
 -- name: slots
--- The slots of a product on local days, a row for each category, in order: the day, the fields of StoredSlot, those of Offer.
-SELECT s.local_day, s.slot_id, s.option_id, s.option_name, s.local_start, s.local_end, s.starts_at, s.ends_at, s.time_zone, s.status,
-       s.remaining, s.capacity, s.sellable, s.provider, s.recorded_at,
-       s.category_id, s.category, s.is_primary, s.minimum, s.maximum, s.pax_remaining, s.final, s.original, s.discount, s.currency
-FROM pricing.slots_to_read(:symbol, CAST(:first_day AS date), CAST(:last_day AS date), :pax, CAST(:currency AS text), :sellable,
-                           CAST(:as_of AS timestamptz)) s
+-- The slots of a product on local days in order, a row for each category: the day, the fields of StoredSlot and Offer.
+SELECT s.local_day, s.slot_id, s.option_id, s.option_name, s.local_start, s.local_end, s.starts_at, s.ends_at,
+       s.time_zone, s.status, s.remaining, s.capacity, s.sellable, s.provider, s.recorded_at,
+       s.category_id, s.category, s.is_primary, s.minimum, s.maximum, s.pax_remaining, s.final, s.original, s.discount,
+       s.currency
+FROM pricing.slots_to_read(:symbol, CAST(:first_day AS date), CAST(:last_day AS date), :pax, CAST(:currency AS text),
+                           :sellable, CAST(:as_of AS timestamptz)) s
 LIMIT :at_most;
 
 -- name: days
--- When the slots of each local day were last confirmed, with age in seconds and freshness, and which data type asks for it.
-SELECT d.day, d.fetched_at, extract(epoch FROM pricing.clock() - d.fetched_at)::float8 AS age_seconds, d.fresh, d.data_type
-FROM pricing.slot_days(:symbol, CAST(:first_day AS date), CAST(:last_day AS date)) d ORDER BY 1;
+-- When the slots of each local day were last confirmed, with age in seconds, freshness, and the data type that asks.
+SELECT d.day, d.fetched_at, extract(epoch FROM pricing.clock() - d.fetched_at)::float8 AS age_seconds, d.fresh,
+       d.data_type
+FROM pricing.slot_days(:symbol, CAST(:first_day AS date), CAST(:last_day AS date)) d
+ORDER BY 1;
 
 -- name: request
 -- A read asks for what is missing or stale; returns how many are queued.
 SELECT pricing.request_prices(w.types, array_fill(CAST(:symbol AS text), ARRAY[cardinality(w.types)]))
-FROM (SELECT pricing.slot_types_to_request(:symbol, CAST(:last_day AS date)) AS types) w WHERE cardinality(w.types) > 0;
+FROM (SELECT pricing.slot_types_to_request(:symbol, CAST(:last_day AS date)) AS types) w
+WHERE cardinality(w.types) > 0;
 
 -- name: request_for
 -- The same for one user, within the caps of a user; a worker serves it.
 SELECT count(pricing.request_reads(:user_id, w.types, array_fill(CAST(:symbol AS text), ARRAY[cardinality(w.types)])))
-FROM (SELECT pricing.slot_types_to_request(:symbol, CAST(:last_day AS date)) AS types) w WHERE cardinality(w.types) > 0;
+FROM (SELECT pricing.slot_types_to_request(:symbol, CAST(:last_day AS date)) AS types) w
+WHERE cardinality(w.types) > 0;
 
 -- name: set_zone
--- Set the time zone of a product by hand, or take it back; returns how many slots it moves, nothing without such a product.
+-- Set the time zone of a product by hand, or take it back; returns how many slots it moves, NULL if it is not known.
 SELECT pricing.set_product_zone(:symbol, CAST(:time_zone AS text));

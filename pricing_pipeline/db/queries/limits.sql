@@ -1,8 +1,8 @@
 -- name: settle
 -- Close a call and book its wire bytes, once; what it says about its provider counts if its claim still owned a task.
-SELECT pricing.settle_call(:call_id, :outcome, CAST(:http_status AS integer), :wire_bytes, CAST(:error AS text), CAST(:kind AS text)),
-       CASE WHEN :is_owned THEN pricing.judge_call(:call_id, CAST(:units_left AS integer), CAST(:shown_units AS integer), CAST(:shown_seconds AS integer)) END,
-       CASE WHEN :is_unannounced THEN pricing.note_unannounced(:call_id) END;
+SELECT pricing.settle_call(:call_id, :outcome, CAST(:http_status AS integer), :wire_bytes, CAST(:error AS text),
+                           CAST(:kind AS text), :is_owned, CAST(:units_left AS integer), CAST(:shown_units AS integer),
+                           CAST(:shown_seconds AS integer), :is_unannounced);
 
 -- name: settle_unsent
 -- Close a call that never left, and give its units back.
@@ -10,7 +10,8 @@ SELECT pricing.settle_unsent(:call_id, :error);
 
 -- name: throttle
 -- Stop all calls with a key for a while; returns the pause in seconds.
-SELECT extract(epoch FROM pricing.throttle(:provider, :key_name, make_interval(secs => CAST(:retry_after AS float8)), :reason))::float8;
+SELECT extract(epoch FROM pricing.throttle(
+    :provider, :key_name, make_interval(secs => CAST(:retry_after AS float8)), :reason))::float8;
 
 -- name: heed_batch
 -- Remember that a call had more symbols than its provider takes.
@@ -33,7 +34,9 @@ FROM pricing.provider_keys WHERE provider = :provider ORDER BY key_name;
 -- name: add_keys
 -- Write rows for keys that no worker has registered yet.
 INSERT INTO pricing.provider_keys (provider, key_name)
-SELECT :provider, n FROM unnest(CAST(:names AS text[])) AS n ORDER BY n ON CONFLICT DO NOTHING;
+SELECT :provider, n FROM unnest(CAST(:names AS text[])) AS n
+ORDER BY n
+ON CONFLICT DO NOTHING;
 
 -- name: change_key
 -- Use a key or stop using it, and end its pause.
@@ -54,25 +57,33 @@ DELETE FROM pricing.shown_limits WHERE provider = :provider AND key_name = :key_
 -- Per provider: bytes used of the 30-day allowance, units left now over all keys, and why it is not called, if so.
 SELECT p.provider, p.quota_bytes, pricing.bytes_used(p.provider, n.at) AS used_bytes, room.units_left, room.units_limit,
        no_units.sentence AS no_units, no_units.next_at AS next_unit_at,
-       CASE WHEN room.blocked_until > n.at THEN extract(epoch FROM room.blocked_until - n.at)::float8 END AS blocked_seconds,
+       CASE WHEN room.blocked_until > n.at
+            THEN extract(epoch FROM room.blocked_until - n.at)::float8 END AS blocked_seconds,
        CASE WHEN room.blocked_until > n.at THEN room.blocked_reason END AS blocked_reason,
-       s.breaker, CASE WHEN s.breaker <> 'closed' THEN greatest(extract(epoch FROM pricing.next_probe_at(s) - n.at), 0)::float8 END AS breaker_seconds,
+       s.breaker,
+       CASE WHEN s.breaker <> 'closed'
+            THEN greatest(extract(epoch FROM pricing.next_probe_at(s) - n.at), 0)::float8 END AS breaker_seconds,
        s.breaker_reason, pricing.describe_outages(p.provider) AS outages,
        (SELECT count(*) FROM pricing.collector_call_log c
-        WHERE c.provider = p.provider AND c.is_unannounced AND c.started_at > n.at - interval '24 hours') AS unannounced_calls
+        WHERE c.provider = p.provider AND c.is_unannounced
+          AND c.started_at > n.at - interval '24 hours') AS unannounced_calls
 FROM pricing.data_collectors p JOIN pricing.provider_state s USING (provider)
 CROSS JOIN (SELECT pricing.clock() AS at OFFSET 0) n
 CROSS JOIN LATERAL (
-    -- Blocked is a provider of which every key is.
-    SELECT coalesce(sum(greatest(k.units_left, 0)) FILTER (WHERE coalesce(k.blocked_until, '-infinity') <= n.at), 0)::bigint AS units_left,
+    -- A provider is blocked if each of its keys is.
+    SELECT coalesce(sum(greatest(k.units_left, 0))
+                    FILTER (WHERE coalesce(k.blocked_until, '-infinity') <= n.at), 0)::bigint AS units_left,
            sum(k.units_limit)::bigint AS units_limit,
            CASE WHEN bool_and(coalesce(k.blocked_until > n.at, false)) THEN min(k.blocked_until) END AS blocked_until,
            (array_agg(k.blocked_reason ORDER BY k.blocked_until))[1] AS blocked_reason
-    FROM pricing.key_allowances(p.provider, n.at) k WHERE k.is_active) room
+    FROM pricing.key_allowances(p.provider, n.at) k
+    WHERE k.is_active) room
 LEFT JOIN LATERAL (
     SELECT w.sentence, w.next_at FROM pricing.why_no_units(p.provider) w
-    WHERE room.units_left = 0 AND room.units_limit IS NOT NULL AND coalesce(room.blocked_until, '-infinity') <= n.at) no_units ON true
-WHERE p.is_active ORDER BY p.provider;
+    WHERE room.units_left = 0 AND room.units_limit IS NOT NULL
+      AND coalesce(room.blocked_until, '-infinity') <= n.at) no_units ON true
+WHERE p.is_active
+ORDER BY p.provider;
 
 -- name: unqueued
 -- Pairs that are due and not queued, because the quota of their provider has no room for them.
@@ -86,7 +97,8 @@ SELECT p.provider, k.key_name, k.is_active, greatest(k.units_left, 0) AS units_l
 FROM pricing.data_collectors p
 CROSS JOIN (SELECT pricing.clock() AS at OFFSET 0) n
 CROSS JOIN LATERAL pricing.key_allowances(p.provider, n.at) k
-WHERE p.is_active ORDER BY p.provider, k.key_name;
+WHERE p.is_active
+ORDER BY p.provider, k.key_name;
 
 -- name: budget
 -- What is watched against what its providers allow.
@@ -94,8 +106,9 @@ SELECT provider, pairs, units_needed, units_allowed, bytes_needed, bytes_allowed
 
 -- name: forecasts
 -- When quotas will be used up, on what basis that is known, and by how much TTLs are stretched.
-SELECT f.provider, f.quota_bytes, f.used_bytes, f.day_bytes, f.week_bytes, f.pairs, f.watched_bytes, f.background_bytes, f.basis, f.bytes_an_hour, f.outlook,
-       f.sustained_bytes, f.backfills_stop_at, f.schedules_stop_at, f.ends_at,
+SELECT f.provider, f.quota_bytes, f.used_bytes, f.day_bytes, f.week_bytes, f.pairs, f.watched_bytes,
+       f.background_bytes, f.basis, f.bytes_an_hour, f.outlook, f.sustained_bytes, f.backfills_stop_at,
+       f.schedules_stop_at, f.ends_at,
        coalesce(s.watched_factor, 1) AS watched_factor, coalesce(s.background_factor, 1) AS background_factor
 FROM pricing.quota_forecasts(CAST(:providers AS text[])) f
 LEFT JOIN pricing.stretches_in_force(pricing.clock()) s USING (provider)
@@ -103,17 +116,25 @@ ORDER BY 1;
 
 -- name: day_forecasts
 -- When the units of this day will be used up, of providers that allow so many in a day.
-SELECT provider, units, used, hour_units, basis, outlook, ends_at, until FROM pricing.day_forecasts(CAST(:providers AS text[]));
+SELECT provider, units, used, hour_units, basis, outlook, ends_at, until
+FROM pricing.day_forecasts(CAST(:providers AS text[]));
 
 -- name: standings
--- Of some providers: what stops them from being called for a viewer, in a sentence; how much of each limit and of the quota is used.
+-- What stops some providers from being called for a viewer, in a sentence; how much of each limit and quota is used.
 SELECT p.provider, w.state,
-       CASE w.state WHEN 'provider_off' THEN pg_catalog.format('%1$s is switched off; `pricing-pipeline provider change %1$s --active` switches it on', p.provider) ELSE w.sentence END AS sentence,
-       pricing.describe_outages(p.provider) AS outages, p.quota_bytes, pricing.bytes_used(p.provider, n.at) AS used_bytes,
-       EXISTS (SELECT FROM pricing.provider_capabilities c WHERE c.provider = p.provider AND c.units_per_symbol > 0) AS is_in_credits,
-       (SELECT jsonb_agg(jsonb_build_object('used', u.used, 'units', u.units, 'window_seconds', u.window_seconds) ORDER BY u.window_seconds NULLS LAST)
+       CASE w.state
+           WHEN 'provider_off' THEN pg_catalog.format(
+               '%1$s is switched off; `pricing-pipeline provider change %1$s --active` switches it on', p.provider)
+           ELSE w.sentence END AS sentence,
+       pricing.describe_outages(p.provider) AS outages, p.quota_bytes,
+       pricing.bytes_used(p.provider, n.at) AS used_bytes,
+       EXISTS (SELECT FROM pricing.provider_capabilities c
+               WHERE c.provider = p.provider AND c.units_per_symbol > 0) AS is_in_credits,
+       (SELECT jsonb_agg(jsonb_build_object('used', u.used, 'units', u.units, 'window_seconds', u.window_seconds)
+                         ORDER BY u.window_seconds NULLS LAST)
         FROM (SELECT l.window_seconds,
-                     (SELECT sum(pricing.units_in_force(l, k.key_name, n.at)) FROM pricing.key_allowances(p.provider, n.at) k
+                     (SELECT sum(pricing.units_in_force(l, k.key_name, n.at))
+                      FROM pricing.key_allowances(p.provider, n.at) k
                       WHERE k.is_active) AS units,
                      (SELECT coalesce(sum(c.units), 0) FROM pricing.counted_calls c
                       WHERE c.provider = p.provider AND c.counted_at > pricing.limit_start(l, n.at)) AS used
@@ -122,8 +143,10 @@ SELECT p.provider, w.state,
 FROM (SELECT pricing.clock() AS at OFFSET 0) n
 CROSS JOIN pricing.data_collectors p
 CROSS JOIN LATERAL pricing.why_not_called(p.provider, 1, 0) w
-WHERE p.provider = ANY (CAST(:providers AS text[])) ORDER BY 1;
+WHERE p.provider = ANY (CAST(:providers AS text[]))
+ORDER BY 1;
 
 -- name: shown
 -- Limits that providers have shown to be lower than what is written down.
-SELECT provider, key_name, name, units, shown_units, shown_at, sentence AS words, correction FROM pricing.limits_shown();
+SELECT provider, key_name, name, units, shown_units, shown_at, sentence AS words, correction
+FROM pricing.limits_shown();

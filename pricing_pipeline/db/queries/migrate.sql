@@ -8,7 +8,7 @@ SELECT set_config('lock_timeout', '0', true), set_config('statement_timeout', '0
 SELECT set_config('lock_timeout', :patience, true);
 
 -- name: lock
--- One migration at a time, whoever starts it; the lock ends with the transaction.
+-- One migration at a time; the lock ends with the transaction.
 SELECT pg_advisory_xact_lock(hashtextextended('pricing.migrate', 0));
 
 -- name: holders
@@ -30,3 +30,19 @@ CREATE SCHEMA IF NOT EXISTS pricing;
 -- name: defer_body_checks
 -- Let functions be created in any order.
 SET LOCAL check_function_bodies = off;
+
+-- name: triggers
+SELECT t.tgname AS trigger, c.relname AS relation
+FROM pg_trigger t JOIN pg_class c ON c.oid = t.tgrelid
+WHERE c.relnamespace = 'pricing'::regnamespace AND NOT t.tgisinternal;
+
+-- name: functions
+-- Statements that drop the functions of these names that no trigger, view or default uses.
+SELECT format('DROP FUNCTION %s', p.oid::regprocedure) FROM pg_proc p
+WHERE p.pronamespace = 'pricing'::regnamespace AND p.proname = ANY (:names)
+  AND NOT EXISTS (SELECT FROM pg_depend d WHERE d.refclassid = 'pg_proc'::regclass AND d.refobjid = p.oid);
+
+-- name: former_functions
+-- Statements that drop the functions of these names that this transaction has not made: they have other parameters.
+SELECT format('DROP FUNCTION %s', p.oid::regprocedure) FROM pg_proc p
+WHERE p.pronamespace = 'pricing'::regnamespace AND p.proname = ANY (:names) AND age(p.xmin) > 0;

@@ -16,14 +16,8 @@ SELECT pricing.complete_recovered_operation(:id, :attempt, CAST(:result AS jsonb
 
 -- name: fail
 -- An attempt has failed; returns the new status, or NULL if the claim was lost.
-SELECT pricing.fail_operation(:id, :token, :message, :is_permanent, make_interval(secs => CAST(:retry_after AS float8)));
-
--- name: superseded
--- Pairs whose price a newer message to the same recipient brings, or has brought; what failed or was cancelled does not count.
-SELECT DISTINCT p.price ->> 'data_type' AS data_type, p.price ->> 'symbol' AS symbol
-FROM pricing.async_operations o CROSS JOIN LATERAL jsonb_path_query(o.payload, '$.data.prices[*] ? (@.type() == "object")') AS p (price)
-WHERE o.id > :id AND o.operation_type = :operation_type AND o.payload ->> 'recipient' = :recipient
-  AND o.status IN ('pending', 'processing', 'completed');
+SELECT pricing.fail_operation(:id, :token, :message, :is_permanent,
+                              make_interval(secs => CAST(:retry_after AS float8)));
 
 -- name: return
 -- Return operations to the queue that have not ended; returns the ids that the claim still owned.
@@ -66,9 +60,11 @@ LIMIT :most;
 
 -- name: show
 -- Everything about one side effect.
-SELECT o.id, o.operation_type, o.status, o.payload, o.idempotency_key, o.due_at, o.attempt, o.max_attempts, o.claimed_at, o.lease_until,
-       o.worker, o.enqueued_at, o.finished_at, o.errors, o.result, pricing.describe_wait(o) AS waits
-FROM pricing.async_operations o WHERE o.id = :id;
+SELECT o.id, o.operation_type, o.status, o.payload, o.idempotency_key, o.due_at, o.attempt, o.max_attempts,
+       o.claimed_at, o.lease_until, o.worker, o.enqueued_at, o.finished_at, o.errors, o.result,
+       pricing.describe_wait(o) AS waits
+FROM pricing.async_operations o
+WHERE o.id = :id;
 
 -- name: dead
 -- Ids of failed side effects.
@@ -89,11 +85,14 @@ FROM pricing.operation_status s ORDER BY 1, 2;
 
 -- name: today
 -- How many were done today, in UTC, and how many have failed for good.
-SELECT (SELECT count(*) FROM pricing.async_operations_completed c WHERE c.finished_at >= date_trunc('day', pricing.clock(), 'UTC')) AS done,
+SELECT (SELECT count(*) FROM pricing.async_operations_completed c
+        WHERE c.finished_at >= date_trunc('day', pricing.clock(), 'UTC')) AS done,
        (SELECT count(*) FROM pricing.async_operations_dead d
         WHERE d.status = 'failed' AND d.finished_at >= date_trunc('day', pricing.clock(), 'UTC')) AS failed;
 
 -- name: sent
 -- Messages that the channel `log` has kept, the newest first.
 SELECT o.id, o.finished_at, o.result ->> 'to' AS recipient, o.result ->> 'title' AS title, o.result ->> 'body' AS body
-FROM pricing.async_operations_completed o WHERE o.operation_type = 'log' ORDER BY o.finished_at DESC, o.id DESC LIMIT :most;
+FROM pricing.async_operations_completed o
+WHERE o.operation_type = 'log'
+ORDER BY o.finished_at DESC, o.id DESC LIMIT :most;

@@ -2,36 +2,40 @@
 -- Move checked values into history and latest prices.
 SELECT symbol, added, revised, outcome FROM pricing.merge_prices(
     :data_type, :provider, :call_id, :is_latest,
-    CAST(:symbols AS text[]), CAST(:times AS timestamptz[]), CAST(:amounts AS bigint[]), CAST(:open_amounts AS bigint[]),
-    CAST(:high_amounts AS bigint[]), CAST(:low_amounts AS bigint[]), CAST(:scales AS smallint[]),
-    CAST(:currencies AS text[]), CAST(:volumes AS numeric[]), CAST(:texts AS text[]), CAST(:adjustments AS text[]),
-    CAST(:qualities AS text[]));
+    CAST(:symbols AS text[]), CAST(:times AS timestamptz[]), CAST(:amounts AS bigint[]),
+    CAST(:open_amounts AS bigint[]), CAST(:high_amounts AS bigint[]), CAST(:low_amounts AS bigint[]),
+    CAST(:scales AS smallint[]), CAST(:currencies AS text[]), CAST(:volumes AS numeric[]), CAST(:texts AS text[]),
+    CAST(:adjustments AS text[]), CAST(:qualities AS text[]));
 
 -- name: merge_bars
 -- Move the bars of one symbol into history.
 SELECT added, revised FROM pricing.merge_bars(
     :data_type, :provider, :call_id, :symbol, CAST(:currency AS text), :adjustment,
     CAST(:times AS timestamptz[]), CAST(:amounts AS bigint[]), CAST(:open_amounts AS bigint[]),
-    CAST(:high_amounts AS bigint[]), CAST(:low_amounts AS bigint[]), CAST(:scales AS smallint[]), CAST(:volumes AS numeric[]),
-    CAST(:texts AS text[]), CAST(:qualities AS text[]));
+    CAST(:high_amounts AS bigint[]), CAST(:low_amounts AS bigint[]), CAST(:scales AS smallint[]),
+    CAST(:volumes AS numeric[]), CAST(:texts AS text[]), CAST(:qualities AS text[]));
 
 -- name: verify
 -- Note that a provider had values of a symbol, and in which currency; returns the time.
 SELECT pricing.clock() FROM pricing.verify_instruments(:data_type, ARRAY[:symbol], ARRAY[CAST(:currency AS text)]);
 
 -- name: copy_history
--- Take rows of history, none of which is stored, as COPY's binary format spells them.
-COPY pricing.price_history (data_type, symbol, observed_at, amount, open_amount, high_amount, low_amount, scale, currency, volume,
-                            provider, call_id, fetched_at, adjustment, source_text) FROM STDIN (FORMAT binary);
+-- Store rows of history that are all new, in COPY's binary format.
+COPY pricing.price_history (data_type, symbol, observed_at, amount, open_amount, high_amount, low_amount, scale,
+                            currency, volume, provider, call_id, fetched_at, adjustment, source_text)
+FROM STDIN (FORMAT binary);
 
 -- name: settle
 -- Store the latest prices of a call, finish its tasks and settle it; no row when a task was lost.
-SELECT added, revised, CASE WHEN :is_unannounced THEN pricing.note_unannounced(:call_id) END FROM pricing.settle_prices(
-    CAST(:ids AS bigint[]), CAST(:token AS uuid), CAST(:http_status AS integer), :wire_bytes, CAST(:units_left AS integer),
-    CAST(:shown_units AS integer), CAST(:shown_seconds AS integer), :data_type, :provider, :call_id,
-    CAST(:symbols AS text[]), CAST(:times AS timestamptz[]), CAST(:amounts AS bigint[]), CAST(:open_amounts AS bigint[]),
-    CAST(:high_amounts AS bigint[]), CAST(:low_amounts AS bigint[]), CAST(:scales AS smallint[]),
-    CAST(:currencies AS text[]), CAST(:volumes AS numeric[]), CAST(:texts AS text[]), CAST(:adjustments AS text[]));
+SELECT added, revised
+FROM pricing.settle_prices(
+    CAST(:ids AS bigint[]), CAST(:token AS uuid), CAST(:http_status AS integer), :wire_bytes,
+    CAST(:units_left AS integer), CAST(:shown_units AS integer), CAST(:shown_seconds AS integer), :is_unannounced,
+    :data_type, :provider, :call_id,
+    CAST(:symbols AS text[]), CAST(:times AS timestamptz[]), CAST(:amounts AS bigint[]),
+    CAST(:open_amounts AS bigint[]), CAST(:high_amounts AS bigint[]), CAST(:low_amounts AS bigint[]),
+    CAST(:scales AS smallint[]), CAST(:currencies AS text[]), CAST(:volumes AS numeric[]), CAST(:texts AS text[]),
+    CAST(:adjustments AS text[]));
 
 -- name: confirm
 -- A valid but empty answer confirms what is stored.
@@ -54,49 +58,39 @@ FROM unnest(CAST(:symbols AS text[]), CAST(:first_days AS date[]), CAST(:last_da
     AS u (symbol, first_day, last_day)
 ORDER BY u.symbol;
 
--- name: lacking
--- Which of these days, that are over, have no value yet; none of before the history or the listing.
-SELECT u.symbol, u.day
-FROM unnest(CAST(:symbols AS text[]), CAST(:days AS date[])) AS u (symbol, day)
-JOIN pricing.data_type_registry r ON r.data_type = :data_type
-JOIN pricing.instruments i ON (i.asset_class, i.symbol) = (r.asset_class, u.symbol)
-WHERE u.day >= greatest(r.history_from, i.listed_on) AND u.day < (pricing.clock() AT TIME ZONE 'UTC')::date
-  AND NOT EXISTS (SELECT FROM pricing.price_history h
-                  WHERE h.data_type = r.data_type AND h.symbol = u.symbol
-                    AND h.observed_at = u.day::timestamp AT TIME ZONE 'UTC')
-  AND NOT pricing.has_moved(r.data_type, u.symbol, u.day);
-
 -- name: latest
--- Latest prices of some symbols, or with NULL of all, of one data type or all, with age in seconds, verdict on
--- freshness, and whether they are paused.
-SELECT l.data_type, l.symbol, l.amount, l.scale, l.currency, l.observed_at, l.fetched_at, l.provider,
-       extract(epoch FROM pricing.clock() - l.fetched_at)::float8 AS age_seconds,
-       pricing.verdict_on(l.data_type, l.symbol) AS state,
-       EXISTS (SELECT FROM pricing.instruments i WHERE (i.asset_class, i.symbol) = (r.asset_class, l.symbol)
-               AND (i.update_mode <> 'api' OR NOT i.is_active)) AS paused,
-       coalesce((SELECT p.is_active FROM pricing.data_collectors p WHERE p.provider = l.provider),
-                false) AS provider_active,
-       CASE WHEN l.observed_at - l.changed_at > pricing.frozen_after(r.fetcher) THEN l.changed_at END AS frozen_since
-FROM pricing.latest_prices l JOIN pricing.data_type_registry r USING (data_type)
+-- Latest prices of some symbols, or with NULL of all, of one data type or all. In the form of pricing.prices_to_read
+-- without reasons, which a reader of all prices could not wait for.
+SELECT l.symbol, l.data_type,
+       CASE WHEN a.is_daily THEN (l.observed_at AT TIME ZONE 'UTC')::date END AS date,
+       l.amount, l.scale, l.currency, l.observed_at, l.fetched_at,
+       round(extract(epoch FROM pricing.clock() - l.fetched_at), 3)::float8 AS age_seconds,
+       pricing.verdict_on(l.data_type, l.symbol) AS state, l.provider, a.paused, a.provider_active, a.frozen_since
+FROM pricing.latest_prices l CROSS JOIN LATERAL pricing.about_price(l.data_type, l.symbol, l.provider) a
 WHERE (CAST(:symbols AS text[]) IS NULL OR l.symbol = ANY (CAST(:symbols AS text[])))
   AND (CAST(:data_type AS text) IS NULL OR l.data_type = CAST(:data_type AS text))
 ORDER BY l.data_type, l.symbol;
 
+-- name: told
+-- The prices of pairs, or of symbols in every data type, and the pairs without one, each with its reason; it asks for
+-- nothing.
+SELECT json_build_object('prices', coalesce(p.prices, '[]'), 'missing', coalesce(p.missing, '[]'))
+FROM pricing.prices_to_read(CAST(:symbols AS text[]), CAST(:data_types AS text[])) p;
+
 -- name: read
 -- The whole of a read over HTTP, as JSON: of symbols and the data types of each, separated by commas, or the one data
--- type of all; NULL where that is none of prices.
+-- type of all; NULL if that type has no prices.
 SELECT pricing.read_prices(string_to_array($1, ','), string_to_array($2, ','), $3, $4);
 
 -- name: read_from_replica
--- The same on a replica. It is refused as a write if there is something to ask for, or a symbol is not known: the primary
--- then does all of it.
+-- The same on a replica. It is refused as a write, for the primary to do, if there is something to ask for, or a
+-- symbol is not known.
 SELECT pricing.read_prices(string_to_array($1, ','), string_to_array($2, ','), $3, $4)
 FROM set_config('pricing.has_primary', 'on', true);
 
 -- name: request
 -- A read asks for what is missing or stale of symbols, in one data type of prices, or in those in which they are
--- watched
--- or held; returns how many are queued.
+-- watched or held; returns how many are queued.
 SELECT pricing.request_prices(array_agg(r.data_type), array_agg(i.symbol))
 FROM pricing.instruments i JOIN pricing.data_type_registry r USING (asset_class)
 WHERE i.symbol = ANY (CAST(:symbols AS text[])) AND r.is_active AND r.contents = 'prices'
@@ -108,18 +102,25 @@ WHERE i.symbol = ANY (CAST(:symbols AS text[])) AND r.is_active AND r.contents =
 
 -- name: history
 -- Values of one symbol between two days, both included, oldest first, as stored: now, or as believed at a time.
-SELECT observed_at, amount, open_amount, high_amount, low_amount, scale, currency, volume, adjustment, provider, call_id, recorded_at,
-       quality
-FROM pricing.prices_as_of(:data_type, :symbol, CAST(:first_day AS date), CAST(:last_day AS date), CAST(:as_of AS timestamptz),
+SELECT observed_at, amount, open_amount, high_amount, low_amount, scale, currency, volume, adjustment, provider,
+       call_id, recorded_at, quality,
+       (SELECT r.fetcher IN ('daily_bars', 'nav')
+        FROM pricing.data_type_registry r
+        WHERE r.data_type = :data_type) AS is_daily
+FROM pricing.prices_as_of(:data_type, :symbol, CAST(:first_day AS date), CAST(:last_day AS date),
+                          CAST(:as_of AS timestamptz),
                           pricing.read_archived(:data_type, :symbol, CAST(:archived AS jsonb)));
 
 -- name: adjusted
 -- The same on another basis than it may be stored on.
-SELECT observed_at, open, high, low, close, volume, currency, adjustment, provider, call_id, recorded_at, quality
+SELECT observed_at, open, high, low, close, volume, currency, adjustment, provider, call_id, recorded_at, quality,
+       (SELECT r.fetcher IN ('daily_bars', 'nav')
+        FROM pricing.data_type_registry r
+        WHERE r.data_type = :data_type) AS is_daily
 FROM pricing.adjusted_prices(:data_type, :symbol, CAST(:first_day AS date), CAST(:last_day AS date),
                              CAST(:as_of AS timestamptz), :adjust,
                              pricing.read_archived(:data_type, :symbol, CAST(:archived AS jsonb)),
-                                 CAST(:read_until AS date));
+                             CAST(:read_until AS date));
 
 -- name: sample
 -- A few latest prices of a data type, most recently fetched first.
@@ -130,3 +131,7 @@ WHERE data_type = :data_type ORDER BY fetched_at DESC, symbol LIMIT :at_most;
 -- When the first price was stored by a call that a run made, and since when the database is up.
 SELECT min(l.finished_at) AS first_at FROM pricing.collector_call_log l
 WHERE l.outcome = 'ok' AND l.run_id IS NOT NULL AND l.window_end = 'infinity' AND l.finished_at >= :since;
+
+-- name: change_basis
+-- Give a history another basis, if an answer brings all of its days, or others may leave it.
+SELECT pricing.change_basis(:data_type, :symbol, :call_id, :basis, CAST(:times AS timestamptz[]), :may_leave);

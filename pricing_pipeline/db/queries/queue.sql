@@ -1,14 +1,13 @@
 -- name: claim
 -- Take what the provider allows now, as calls; commit before making them, and if that does not wait for the disk, wait.
-SELECT c.call_id, c.key_name, c.data_type, c.fetcher, c.window_start, c.window_end, c.claim_token, c.claimed_at,
-       (SELECT r.asset_class FROM pricing.data_type_registry r WHERE r.data_type = c.data_type),
-       pricing.overrides_of(:provider, c.data_type, c.symbols),
-       c.ids, c.symbols, c.priorities, c.attempts
-FROM pricing.claim_calls(:provider, :worker, :max_calls, :run_id, CAST(:keys AS text[]), :is_waited_for) c;
+SELECT call_id, key_name, data_type, fetcher, window_start, window_end, claim_token, claimed_at, asset_class, spellings,
+       ids, symbols, priorities, attempts
+FROM pricing.claim_calls(:provider, :worker, :max_calls, :run_id, CAST(:keys AS text[]), :is_waited_for);
 
 -- name: claim_search
 -- Take one call of a provider's search, or learn why it may not be asked now.
-SELECT refusal, key_name, call_id, claimed_at FROM pricing.claim_search(:provider, :worker, CAST(:keys AS text[]), :data_type);
+SELECT refusal, key_name, call_id, claimed_at
+FROM pricing.claim_search(:provider, :worker, CAST(:keys AS text[]), :data_type);
 
 -- name: await_disk
 -- Wait until all that was committed is on the disk.
@@ -20,10 +19,9 @@ SELECT pricing.complete_tasks(CAST(:ids AS bigint[]), CAST(:token AS uuid));
 
 -- name: finish
 -- Finish tasks that this claim still owns and settle their call; returns the tasks' ids.
-SELECT pricing.finish_call(:call_id, CAST(:ids AS bigint[]), CAST(:token AS uuid), CAST(:http_status AS integer), :wire_bytes,
-                           CAST(:kind AS text), CAST(:units_left AS integer), :is_owned,
-                           CAST(:shown_units AS integer), CAST(:shown_seconds AS integer)),
-       CASE WHEN :is_unannounced THEN pricing.note_unannounced(:call_id) END;
+SELECT pricing.finish_call(:call_id, CAST(:ids AS bigint[]), CAST(:token AS uuid), CAST(:http_status AS integer),
+                           :wire_bytes, CAST(:kind AS text), CAST(:units_left AS integer), :is_owned,
+                           CAST(:shown_units AS integer), CAST(:shown_seconds AS integer), :is_unannounced);
 
 -- name: fail
 -- Record why tasks brought nothing; retried, snoozed or dead. Returns the ids that the claim still owns.
@@ -55,7 +53,7 @@ SELECT pricing.extend_tasks(CAST(:ids AS bigint[]), CAST(:token AS uuid));
 
 -- name: lock_owned
 -- Lock the tasks that this claim still owns, and return their ids: the fence before anything is stored.
-SELECT pricing.lock_call_tasks(:call_id, CAST(:ids AS bigint[]), CAST(:token AS uuid));
+SELECT pricing.lock_tasks(CAST(:ids AS bigint[]), CAST(:token AS uuid), :call_id);
 
 -- name: promote
 -- Make pending what has waited long enough.
@@ -67,41 +65,50 @@ SELECT pricing.tend_outages();
 
 -- name: providers_with_work
 -- Providers that have pending tasks, those with the most urgent one first.
-SELECT p.provider, p.max_in_flight, first.priority FROM pricing.data_collectors p
+SELECT p.provider, p.max_in_flight, first.priority
+FROM pricing.data_collectors p
 -- In the order of the claim's index, so that it reads one entry of it: EXISTS became a join that read the whole queue.
 CROSS JOIN LATERAL (
     SELECT q.priority, q.cadence_minutes, q.id FROM pricing.api_call_queue_live q
     WHERE q.provider = p.provider AND q.run_after IS NULL AND q.status = 'pending'
     ORDER BY (-q.priority), q.cadence_minutes, q.id LIMIT 1) first
-WHERE p.is_active ORDER BY first.priority DESC, first.cadence_minutes, first.id;
+WHERE p.is_active
+ORDER BY first.priority DESC, first.cadence_minutes, first.id;
 
 -- name: is_busy
 -- True while anything is live, asked for by a client, or about to be queued by a walk, or anyone watches.
-SELECT EXISTS (SELECT FROM pricing.api_call_queue_live) OR EXISTS (SELECT FROM pricing.pair_requests) OR EXISTS (SELECT FROM pricing.active_subscriptions)
+SELECT EXISTS (SELECT FROM pricing.api_call_queue_live)
+    OR EXISTS (SELECT FROM pricing.pair_requests)
+    OR EXISTS (SELECT FROM pricing.active_subscriptions)
     OR EXISTS (SELECT FROM pricing.schedule_walks WHERE walk_slot IS NOT NULL);
 
 -- name: depth
 -- Live tasks by data type, provider and status, with the oldest's age in seconds.
 SELECT data_type, provider, status, count(*) AS tasks, max(priority) AS top_priority,
        extract(epoch FROM pricing.clock() - min(enqueued_at))::float8 AS oldest_seconds
-FROM pricing.api_call_queue_live GROUP BY 1, 2, 3 ORDER BY 1, 2, 3;
+FROM pricing.api_call_queue_live
+GROUP BY 1, 2, 3
+ORDER BY 1, 2, 3;
 
 -- name: list
 -- Tasks: live ones first in claim order, then the newest dead; by_id the newest first, older than one.
-SELECT id, data_type, symbol, nullif(window_start, '-infinity') AS window_start, nullif(window_end, 'infinity') AS window_end,
+SELECT id, data_type, symbol, nullif(window_start, '-infinity') AS window_start,
+       nullif(window_end, 'infinity') AS window_end,
        provider, status, priority, attempt, max_attempts, enqueued_at, run_after, finished_at, failure_kind,
        errors -> -1 ->> 'message' AS last_error
 FROM pricing.api_call_queue
 WHERE status = ANY (CAST(:statuses AS text[]))
   AND (CAST(:after_id AS bigint) IS NULL OR id < :after_id)
 ORDER BY CASE WHEN :by_id THEN id END DESC,
-         status IN ('failed', 'cancelled', 'completed'), finished_at DESC NULLS FIRST, priority DESC, id LIMIT :at_most;
+         status IN ('failed', 'cancelled', 'completed'), finished_at DESC NULLS FIRST, priority DESC, id
+LIMIT :at_most;
 
 -- name: show
 -- One task with its last call and its pair's back-off.
-SELECT q.id, q.data_type, q.symbol, nullif(q.window_start, '-infinity') AS window_start, nullif(q.window_end, 'infinity') AS window_end,
-       q.provider, q.status, q.priority, q.attempt, q.max_attempts, q.enqueued_at, q.run_after, q.claimed_at, q.lease_until,
-       q.worker, q.backfill_id, q.finished_at, q.failure_kind, q.resolved_at, q.errors,
+SELECT q.id, q.data_type, q.symbol, nullif(q.window_start, '-infinity') AS window_start,
+       nullif(q.window_end, 'infinity') AS window_end,
+       q.provider, q.status, q.priority, q.attempt, q.max_attempts, q.enqueued_at, q.run_after, q.claimed_at,
+       q.lease_until, q.worker, q.backfill_id, q.finished_at, q.failure_kind, q.resolved_at, q.errors,
        q.call_id, c.outcome AS call_outcome, c.http_status, c.wire_bytes, c.run_id,
        CASE WHEN d.backoff_until > n.at THEN d.backoff_until END AS backoff_until
 FROM (SELECT pricing.clock() AS at OFFSET 0) n

@@ -18,7 +18,8 @@ INSERT INTO pricing.data_type_registry
     (data_type, description, asset_class, fetcher, default_ttl_minutes, refresh_strategy, refresh_schedule,
      schedule_timezone, history_from, background_ttl_minutes, staleness_function, owner, days_ahead)
 VALUES (:data_type, :description, :asset_class, :fetcher, :ttl_minutes, :strategy, :schedule, :timezone,
-        CAST(:history_from AS date), :background_ttl_minutes, :staleness_function, :owner, CAST(:days_ahead AS integer));
+        CAST(:history_from AS date), :background_ttl_minutes, :staleness_function, :owner,
+        CAST(:days_ahead AS integer));
 
 -- name: is_empty
 -- True for a database that holds no data type yet.
@@ -37,20 +38,28 @@ SELECT provider, base_url, max_in_flight FROM pricing.data_collectors WHERE is_a
 SELECT provider, base_url FROM pricing.data_collectors ORDER BY provider;
 
 -- name: left_out
--- How many instruments each active type with a schedule or a history leaves out of them, by reason; types that leave out some.
-SELECT r.data_type, x.left_out FROM pricing.data_type_registry r CROSS JOIN LATERAL (SELECT pricing.left_out(r.data_type) AS left_out) x
-WHERE r.is_active AND (r.refresh_strategy = 'scheduled' OR r.history_from IS NOT NULL) AND x.left_out <> '{}' ORDER BY 1;
+-- How many instruments each active type with a schedule or a history leaves out of them, by reason, if it does.
+SELECT r.data_type, x.left_out
+FROM pricing.data_type_registry r
+CROSS JOIN LATERAL (SELECT pricing.left_out(r.data_type) AS left_out) x
+WHERE r.is_active AND (r.refresh_strategy = 'scheduled' OR r.history_from IS NOT NULL) AND x.left_out <> '{}'
+ORDER BY 1;
 
 -- name: routes
 -- Providers that serve each active data type, or some symbol of it.
 SELECT r.data_type, array_agg(DISTINCT p.provider ORDER BY p.provider) AS providers
-FROM pricing.provider_routing r JOIN pricing.data_collectors p USING (provider) JOIN pricing.data_type_registry k USING (data_type)
-WHERE r.is_active AND p.is_active AND k.is_active GROUP BY 1 ORDER BY 1;
+FROM pricing.provider_routing r
+JOIN pricing.data_collectors p USING (provider)
+JOIN pricing.data_type_registry k USING (data_type)
+WHERE r.is_active AND p.is_active AND k.is_active
+GROUP BY 1
+ORDER BY 1;
 
 -- name: add_instrument
 -- One instrument of the sample; it is known, so it counts as verified.
 INSERT INTO pricing.instruments (asset_class, symbol, name, currency, scale, verified_at)
-VALUES (:asset_class, :symbol, :name, :currency, CAST(:scale AS smallint), pricing.clock()) ON CONFLICT DO NOTHING;
+VALUES (:asset_class, :symbol, :name, :currency, CAST(:scale AS smallint), pricing.clock())
+ON CONFLICT DO NOTHING;
 
 -- name: retired
 -- Every retired data type.
@@ -59,8 +68,10 @@ SELECT data_type, description, fetcher, asset_class, table_name, default_ttl_min
 FROM pricing.data_type_registry WHERE NOT is_active ORDER BY data_type;
 
 -- name: said_of_retired
--- What is said of a retired data type; no row for another one.
-SELECT pricing.why_sentence('retired', r.data_type) FROM pricing.data_type_registry r WHERE r.data_type = :data_type AND NOT r.is_active;
+-- What is known of a retired data type; no row for another one.
+SELECT pricing.why_sentence('retired', r.data_type)
+FROM pricing.data_type_registry r
+WHERE r.data_type = :data_type AND NOT r.is_active;
 
 -- name: misfit
 -- Why watching does not make a symbol known; NULL if it does.
@@ -68,41 +79,51 @@ SELECT pricing.describe_misfit(:symbol, :data_type, :asset_class);
 
 -- name: one
 -- Everything about one data type, active or retired, with how many instruments are of its class.
-SELECT r.data_type, r.description, r.is_active, r.fetcher, r.contents, r.asset_class, r.default_ttl_minutes AS ttl_minutes, r.background_ttl_minutes,
+SELECT r.data_type, r.description, r.is_active, r.fetcher, r.contents, r.asset_class,
+       r.default_ttl_minutes AS ttl_minutes, r.background_ttl_minutes,
        r.refresh_strategy AS strategy, r.refresh_schedule AS schedule, r.schedule_timezone AS timezone, r.history_from,
-       r.staleness_function, r.thin_after_days, r.thin_to_minutes, r.keep_months, r.owner, r.days_ahead, r.has_own_table, r.created_at,
-       (SELECT count(*) FROM pricing.instruments i WHERE i.asset_class = r.asset_class AND i.is_active) AS instruments
-FROM pricing.data_type_registry r WHERE r.data_type = :data_type;
+       r.staleness_function, r.thin_after_days, r.thin_to_minutes, r.keep_months, r.owner, r.days_ahead,
+       r.has_own_table, r.created_at,
+       (SELECT count(*) FROM pricing.instruments i
+        WHERE i.asset_class = r.asset_class AND i.is_active) AS instruments
+FROM pricing.data_type_registry r
+WHERE r.data_type = :data_type;
 
 -- name: change_type
 -- Change a data type; columns that the changes do not name stay.
 UPDATE pricing.data_type_registry r
-SET description = n.description, owner = n.owner, staleness_function = n.staleness_function, refresh_strategy = n.refresh_strategy,
-    refresh_schedule = n.refresh_schedule, schedule_timezone = n.schedule_timezone, history_from = n.history_from,
-    thin_after_days = n.thin_after_days, thin_to_minutes = n.thin_to_minutes, keep_months = n.keep_months, days_ahead = n.days_ahead
+SET description = n.description, owner = n.owner, staleness_function = n.staleness_function,
+    refresh_strategy = n.refresh_strategy, refresh_schedule = n.refresh_schedule,
+    schedule_timezone = n.schedule_timezone, history_from = n.history_from, thin_after_days = n.thin_after_days,
+    thin_to_minutes = n.thin_to_minutes, keep_months = n.keep_months, days_ahead = n.days_ahead
 FROM pricing.data_type_registry o CROSS JOIN LATERAL jsonb_populate_record(o, CAST(:changes AS jsonb)) n
 WHERE r.data_type = :data_type AND o.data_type = r.data_type;
 
 -- name: set_ttl
 -- Change the TTLs of a data type; what is NULL stays.
-UPDATE pricing.data_type_registry SET
-    default_ttl_minutes = coalesce(CAST(:ttl_minutes AS integer), default_ttl_minutes),
+UPDATE pricing.data_type_registry
+SET default_ttl_minutes = coalesce(CAST(:ttl_minutes AS integer), default_ttl_minutes),
     background_ttl_minutes = coalesce(CAST(:background_ttl_minutes AS integer), background_ttl_minutes)
-WHERE data_type = :data_type RETURNING default_ttl_minutes, background_ttl_minutes;
+WHERE data_type = :data_type
+RETURNING default_ttl_minutes, background_ttl_minutes;
 
 -- name: set_own_ttl
 -- Give pairs a TTL of their own, or none; returns the symbols that have a row to keep it in.
 WITH prices AS (
     UPDATE pricing.latest_prices SET cache_ttl_minutes = CAST(:ttl_minutes AS integer)
-    WHERE data_type = :data_type AND symbol = ANY (CAST(:symbols AS text[])) RETURNING symbol),
+    WHERE data_type = :data_type AND symbol = ANY (CAST(:symbols AS text[]))
+    RETURNING symbol),
 others AS (
     UPDATE pricing.confirmed_pairs SET cache_ttl_minutes = CAST(:ttl_minutes AS integer)
-    WHERE data_type = :data_type AND symbol = ANY (CAST(:symbols AS text[])) RETURNING symbol)
+    WHERE data_type = :data_type AND symbol = ANY (CAST(:symbols AS text[]))
+    RETURNING symbol)
 SELECT symbol FROM prices UNION SELECT symbol FROM others ORDER BY 1;
 
 -- name: set_active
 -- Retire a data type or revive it; no row where it is so already.
-UPDATE pricing.data_type_registry SET is_active = :is_active WHERE data_type = :data_type AND is_active <> :is_active RETURNING data_type;
+UPDATE pricing.data_type_registry SET is_active = :is_active
+WHERE data_type = :data_type AND is_active <> :is_active
+RETURNING data_type;
 
 -- name: rules_of_routes
 -- Who serves what, in the order in which they are asked.
@@ -126,28 +147,22 @@ RETURNING rank;
 -- name: remove_route
 -- A provider serves a data type, or a symbol of it, no more.
 DELETE FROM pricing.provider_routing
-WHERE data_type = :data_type AND provider = :provider AND symbol IS NOT DISTINCT FROM CAST(:symbol AS text) RETURNING rank;
+WHERE data_type = :data_type AND provider = :provider AND symbol IS NOT DISTINCT FROM CAST(:symbol AS text)
+RETURNING rank;
 
 -- name: rules_of_limits
 -- Rate limits of providers, and those of keys that differ.
 SELECT l.provider, l.name, k.key_name, coalesce(k.units, l.units) AS units, l.window_seconds, l.day_timezone
 FROM pricing.provider_limits l
-CROSS JOIN LATERAL (SELECT NULL::text AS key_name, NULL::integer AS units UNION ALL
-                    SELECT x.key_name, x.units FROM pricing.provider_key_limits x WHERE (x.provider, x.name) = (l.provider, l.name)) k
+CROSS JOIN LATERAL (
+    SELECT NULL::text AS key_name, NULL::integer AS units
+    UNION ALL
+    SELECT x.key_name, x.units FROM pricing.provider_key_limits x WHERE (x.provider, x.name) = (l.provider, l.name)) k
 WHERE CAST(:provider AS text) IS NULL OR l.provider = :provider
 ORDER BY l.provider, l.name, k.key_name NULLS FIRST;
 
--- name: uses_of_limit
--- How much of a limit each key has used, and what it may use.
-SELECT k.key_name, pricing.units_in_force(l, k.key_name, n.at) AS units,
-       (SELECT coalesce(sum(c.units), 0)::integer FROM pricing.counted_calls c
-        WHERE c.provider = l.provider AND c.key_name = k.key_name AND c.counted_at > pricing.limit_start(l, n.at)) AS used
-FROM (SELECT pricing.clock() AS at OFFSET 0) n CROSS JOIN pricing.provider_limits l
-CROSS JOIN LATERAL pricing.key_allowances(l.provider, n.at) k
-WHERE l.provider = :provider AND l.name = :name ORDER BY 1;
-
 -- name: set_units
--- Change how many units a limit allows; no row where there is none of this name.
+-- Change how many units a limit allows; no row for an unknown name.
 UPDATE pricing.provider_limits SET units = :units WHERE provider = :provider AND name = :name RETURNING name;
 
 -- name: set_limit
@@ -160,8 +175,10 @@ RETURNING name;
 
 -- name: set_key_limit
 -- Write what a limit allows to one key.
-INSERT INTO pricing.provider_key_limits (provider, key_name, name, units) VALUES (:provider, :key_name, :name, :units)
-ON CONFLICT (provider, key_name, name) DO UPDATE SET units = EXCLUDED.units RETURNING name;
+INSERT INTO pricing.provider_key_limits (provider, key_name, name, units)
+VALUES (:provider, :key_name, :name, :units)
+ON CONFLICT (provider, key_name, name) DO UPDATE SET units = EXCLUDED.units
+RETURNING name;
 
 -- name: remove_limit
 -- A limit holds no more.
@@ -169,16 +186,24 @@ DELETE FROM pricing.provider_limits WHERE provider = :provider AND name = :name 
 
 -- name: remove_key_limit
 -- A key has the limit that all keys have.
-DELETE FROM pricing.provider_key_limits WHERE provider = :provider AND key_name = :key_name AND name = :name RETURNING name;
+DELETE FROM pricing.provider_key_limits
+WHERE provider = :provider AND key_name = :key_name AND name = :name
+RETURNING name;
 
 -- name: about_providers
 -- Providers, switched off ones too: what each can, and what it serves.
 SELECT p.provider, p.description, p.base_url, p.is_active, p.max_in_flight, p.request_delay_ms,
        p.throttle_pause_seconds, p.quota_bytes,
-       ARRAY(SELECT c.fetcher FROM pricing.provider_capabilities c WHERE c.provider = p.provider ORDER BY 1) AS fetchers,
-       ARRAY(SELECT DISTINCT r.data_type FROM pricing.provider_routing r JOIN pricing.data_type_registry k USING (data_type)
-             WHERE r.provider = p.provider AND r.is_active AND k.is_active ORDER BY 1) AS data_types
-FROM pricing.data_collectors p WHERE CAST(:provider AS text) IS NULL OR p.provider = :provider ORDER BY 1;
+       ARRAY(SELECT c.fetcher FROM pricing.provider_capabilities c
+             WHERE c.provider = p.provider
+             ORDER BY 1) AS fetchers,
+       ARRAY(SELECT DISTINCT r.data_type
+             FROM pricing.provider_routing r JOIN pricing.data_type_registry k USING (data_type)
+             WHERE r.provider = p.provider AND r.is_active AND k.is_active
+             ORDER BY 1) AS data_types
+FROM pricing.data_collectors p
+WHERE CAST(:provider AS text) IS NULL OR p.provider = :provider
+ORDER BY 1;
 
 -- name: no_provider
 -- That no provider is in use, in words; NULL while one is.
@@ -202,18 +227,21 @@ SELECT fetcher, batch_size, batch_from, window_batch_size, window_days_per_call,
 FROM pricing.provider_capabilities WHERE provider = :provider ORDER BY fetcher;
 
 -- name: change_batch
--- Change how large a call may be; columns that the changes do not name stay. No row where the provider cannot be asked for this.
+-- Change how large a call may be; columns that the changes do not name stay. No row where the provider has no such one.
 UPDATE pricing.provider_capabilities c
 SET batch_size = n.batch_size, window_batch_size = n.window_batch_size, window_days_per_call = n.window_days_per_call,
     -- A smaller batch is worth a call from its own size on, unless the changes say more.
-    batch_from = CASE WHEN CAST(:changes AS jsonb) ? 'batch_from' THEN n.batch_from ELSE least(o.batch_from, greatest(1, n.batch_size)) END
+    batch_from = CASE WHEN CAST(:changes AS jsonb) ? 'batch_from' THEN n.batch_from
+                      ELSE least(o.batch_from, greatest(1, n.batch_size)) END
 FROM pricing.provider_capabilities o CROSS JOIN LATERAL jsonb_populate_record(o, CAST(:changes AS jsonb)) n
 WHERE (o.provider, o.fetcher) = (:provider, :fetcher) AND (c.provider, c.fetcher) = (o.provider, o.fetcher)
 RETURNING c.fetcher;
 
 -- name: probe
 -- The next task is the probe; no row where the breaker is not open.
-UPDATE pricing.provider_state SET breaker_until = pricing.clock() WHERE provider = :provider AND breaker = 'open' RETURNING provider;
+UPDATE pricing.provider_state SET breaker_until = pricing.clock()
+WHERE provider = :provider AND breaker = 'open'
+RETURNING provider;
 
 -- name: caps
 -- How many pairs each user may watch, hold and begin, and how many price alerts have.
@@ -221,8 +249,8 @@ SELECT pairs_per_user, new_pairs_per_minute, price_alerts_per_user FROM pricing.
 
 -- name: set_caps
 -- Change the caps of users; what is NULL stays.
-UPDATE pricing.user_caps SET
-    pairs_per_user = coalesce(CAST(:pairs_per_user AS integer), pairs_per_user),
+UPDATE pricing.user_caps
+SET pairs_per_user = coalesce(CAST(:pairs_per_user AS integer), pairs_per_user),
     new_pairs_per_minute = coalesce(CAST(:new_pairs_per_minute AS integer), new_pairs_per_minute),
     price_alerts_per_user = coalesce(CAST(:price_alerts_per_user AS integer), price_alerts_per_user);
 

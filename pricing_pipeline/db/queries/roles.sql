@@ -1,6 +1,6 @@
 -- name: make
--- The roles that the grants are given to, if this session may make them. Roles belong to the whole server, so an upgrade
--- of another database may be making the same ones, and no lock of this database would tell.
+-- The roles that the grants are given to, if this session may make them. Roles belong to the whole server, so an
+-- upgrade of another database may be making the same ones, and no lock of this database would tell.
 DO $$
 DECLARE
     wanted text;
@@ -19,8 +19,9 @@ BEGIN
 END $$;
 
 -- name: set_timeouts
--- What a login has in this database when its client sets nothing. A role's settings are those of logins of that name only.
--- Without the right to change roles it is passed over; the embedded server's owner has it not, and its superuser runs this.
+-- What a login has in this database when its client sets nothing. A role's settings are those of logins of that name
+-- only. Without the right to change roles it is passed over; the embedded server's owner has it not, and its superuser
+-- runs this.
 DO $$
 DECLARE
     statement text;
@@ -29,8 +30,8 @@ BEGIN
         SELECT pg_catalog.format('ALTER ROLE %I IN DATABASE %I SET %s = %L', r.rolname, d.datname, s.name, s.value)
         FROM pg_catalog.pg_roles r
         JOIN pg_catalog.pg_database d ON d.datname = pg_catalog.current_database()
-        CROSS JOIN (VALUES ('idle_in_transaction_session_timeout', '30s'), ('lock_timeout', '2s'), ('statement_timeout', '10min'),
-                           ('client_connection_check_interval', '5s'))
+        CROSS JOIN (VALUES ('idle_in_transaction_session_timeout', '30s'), ('lock_timeout', '2s'),
+                           ('statement_timeout', '10min'), ('client_connection_check_interval', '5s'))
             AS s (name, value)
         WHERE r.rolname IN ('pricing_worker', 'pricing_client', 'pricing_reader')
           -- What an administrator has set stays.
@@ -68,8 +69,10 @@ FROM (
     FROM pg_catalog.pg_namespace n JOIN pg_catalog.pg_roles o ON o.oid = n.nspowner
     WHERE n.nspname = 'pricing' AND o.rolsuper
     UNION ALL
-    SELECT 3, pg_catalog.format('PRICING_DATABASE_URL names %s, which may do everything that the owner %s may', session_user, o.rolname),
-           'ALTER ROLE pricing_worker LOGIN PASSWORD ''choose one''; then name pricing_worker in PRICING_DATABASE_URL, and '
+    SELECT 3, pg_catalog.format('PRICING_DATABASE_URL names %s, which may do everything that the owner %s may',
+                                session_user, o.rolname),
+           'ALTER ROLE pricing_worker LOGIN PASSWORD ''choose one''; '
+           'then name pricing_worker in PRICING_DATABASE_URL, and '
            || o.rolname || ' in PRICING_OWNER_URL'
     FROM pg_catalog.pg_namespace n JOIN pg_catalog.pg_roles o ON o.oid = n.nspowner
     WHERE n.nspname = 'pricing' AND pg_catalog.pg_has_role(session_user, o.oid, 'MEMBER')

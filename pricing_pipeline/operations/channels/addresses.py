@@ -8,21 +8,17 @@ from pricing_pipeline.errors import OperationFailed
 from pricing_pipeline.operations.channels.mail import check_mailbox
 from pricing_pipeline.operations.channels.messages import CHAT, E_MAIL, SMS, mailbox_of, scheme_of, service_of
 from pricing_pipeline.operations.channels.posting import checked_url, origin_of
-from pricing_pipeline.operations.channels.rest_table import compact, read_table
 
 _SCHEMES = {"email": E_MAIL, "chat": CHAT, "sms": SMS}
 
 
 def check_address(channel: str, url: str, *, allow_private: bool) -> None:
-    """Refuse an address that the channel (`email`, `chat`, `sms`, `webhook` or `rest`) could never send to.
+    """Refuse an address that the channel (`email`, `chat`, `sms` or `webhook`) could never send to.
 
     Nobody is asked. Raises OperationFailed, a PricingError, without repeating the address.
     """
     if channel == "webhook":
         checked_url(url, allow_private=allow_private)
-        return
-    if channel == "rest":
-        read_table(url, allow_private=allow_private)
         return
     if url.partition("://")[0].lower() not in _SCHEMES[channel]:
         schemes = ", ".join(f"{scheme}://" for scheme in _SCHEMES[channel])
@@ -32,16 +28,9 @@ def check_address(channel: str, url: str, *, allow_private: bool) -> None:
         check_mailbox(mailbox_of(service), allow_private=allow_private)
 
 
-def stored_address(channel: str, address: str) -> str:
-    """A checked address as it is stored. Raises OperationFailed for one that is too long."""
-    return compact(address) if channel == "rest" else address
-
-
 def shown_address(url: SecretStr) -> str:
-    """What of an address may be shown: a webhook's or table's host, who gets an e-mail, else the service alone."""
+    """The part of an address that may be shown: a webhook's host, an e-mail's recipient, or the service."""
     text = url.get_secret_value()
-    if text.startswith("{"):
-        text = read_table(text, allow_private=True).url
     if text.startswith(("http://", "https://")):
         return origin_of(checked_url(text, allow_private=True))
     scheme = scheme_of(text)

@@ -150,7 +150,7 @@ def mailbox_of(service: Any) -> Mailbox:
 def _post(service: NotifyBase, scheme: str, title: str, body: str, seconds: float) -> dict[str, object]:
     import apprise
 
-    # Its HTTP library would replace a service's token by what ~/.netrc says of the host, or of all hosts (`default`).
+    # Its HTTP library would replace a service's token by a ~/.netrc entry for the host, or for all hosts (`default`).
     os.environ["NETRC"] = os.devnull
     sender = apprise.Apprise(asset=service.asset)
     sender.add(service)

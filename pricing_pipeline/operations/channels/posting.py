@@ -51,7 +51,6 @@ def send_json(
     body: bytes,
     *,
     seconds: float,
-    method: str = "POST",
     allow_private: bool = False,
     resolve: Resolver | None = None,
     ssl_context: ssl.SSLContext | None = None,
@@ -68,7 +67,7 @@ def send_json(
     transport = BoundedTransport(resolve=resolve, ssl_context=context, allow_private=allow_private)
     with closing(transport), transport.exchange(seconds=seconds, max_bytes=MAX_HEAD_BYTES):
         try:
-            with transport.send(origin, address.raw_path, pairs, body, method.encode()) as answer:
+            with transport.send(origin, address.raw_path, pairs, body) as answer:
                 status = answer.status
                 fields = {key.lower(): value.decode("latin-1") for key, value in answer.headers}
         except _FAULTS as fault:
@@ -81,7 +80,7 @@ def send_json(
     raise error
 
 
-def checked_url(url: str, *, allow_private: bool, what: str = "the webhook's address") -> httpx.URL:
+def checked_url(url: str, *, allow_private: bool) -> httpx.URL:
     """The address of a receiver. Raises OperationFailed, without repeating it, because it may contain secrets."""
     address, host = None, ""
     # Raising in an except block would keep the error, which quotes. A host is decoded when it is asked for.
@@ -89,14 +88,15 @@ def checked_url(url: str, *, allow_private: bool, what: str = "the webhook's add
         address = httpx.URL(url)
         host = address.host
     if address is None or (not host and address.netloc):
-        raise OperationFailed(f"{what} is no URL", is_permanent=True)
+        raise OperationFailed("the webhook's address is no URL", is_permanent=True)
     if address.scheme not in ("https", "http") or not host:
-        raise OperationFailed(f"{what} must begin with https://HOST", is_permanent=True)
+        raise OperationFailed("the webhook's address must begin with https://HOST", is_permanent=True)
     if address.userinfo:
-        raise OperationFailed(f"{what} must hold no user or password", is_permanent=True)
+        raise OperationFailed("the webhook's address must hold no user or password", is_permanent=True)
     if address.scheme == "http" and not allow_private:
         raise OperationFailed(
-            f"{what} must begin with https://: http is for addresses that may be private. {PRIVATE_ALLOWED}",
+            "the webhook's address must begin with https://: http is for addresses that may be private. "
+            f"{PRIVATE_ALLOWED}",
             is_permanent=True,
         )
     refuse_private(host, allow_private=allow_private)

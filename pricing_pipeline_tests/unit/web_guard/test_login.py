@@ -136,4 +136,4 @@ def test_wrong_tokens_are_answered_late_and_the_right_one_at_once(locked: Guard)
 
     asyncio.run(play())
     with mock.patch.object(web_guard, "_WRONG_SECONDS", 0):
-        assert asyncio.run(guess("wrong")) == 401, "whoever went away counts no more"
+        assert asyncio.run(guess("wrong")) == 401, "anyone who went away counts no more"

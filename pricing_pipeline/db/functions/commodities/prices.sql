@@ -1,39 +1,24 @@
--- Prices of commodities: storing what a provider answered, and reading it as it is or was believed.
+-- Prices of commodities: stored, and read as believed now or at a time.
 
 CREATE OR REPLACE FUNCTION pricing.go_live(wanted_version text) RETURNS boolean
 LANGUAGE plpgsql SET search_path = '' AS $$
 DECLARE
     now_ timestamptz := pricing.clock();
 BEGIN
-    IF EXISTS (SELECT FROM pricing.game_versions v WHERE v.version = wanted_version AND v.live_since IS NOT NULL AND v.live_until IS NULL) THEN
+    IF EXISTS (SELECT FROM pricing.game_versions v
+               WHERE v.version = wanted_version AND v.live_since IS NOT NULL AND v.live_until IS NULL) THEN
         RETURN false;
     END IF;
-    UPDATE pricing.game_versions v SET live_until = greatest(now_, v.live_since) WHERE v.live_since IS NOT NULL AND v.live_until IS NULL;
+    UPDATE pricing.game_versions v SET live_until = greatest(now_, v.live_since)
+    WHERE v.live_since IS NOT NULL AND v.live_until IS NULL;
     INSERT INTO pricing.game_versions AS v (version, seen_at, live_since) VALUES (wanted_version, now_, now_)
     ON CONFLICT (version) DO UPDATE
         SET live_since = excluded.live_since, live_until = NULL, is_test = false,
-            earlier_live_times = v.earlier_live_times + coalesce(tstzmultirange(tstzrange(v.live_since, v.live_until)), '{}');
+            earlier_live_times = v.earlier_live_times
+                                 + coalesce(tstzmultirange(tstzrange(v.live_since, v.live_until)), '{}');
     RETURN true;
 END $$;
-COMMENT ON FUNCTION pricing.go_live(text) IS
-    'Notes that people now play this version of the game; false if they did before. Prices of other versions stay, and are of an older version from now on.';
-
-
-CREATE OR REPLACE FUNCTION pricing.note_test_version(test_version text) RETURNS void
-LANGUAGE sql SET search_path = '' AS $$
-    INSERT INTO pricing.game_versions AS v (version, seen_at, is_test) VALUES (test_version, pricing.clock(), true)
-    ON CONFLICT (version) DO UPDATE SET is_test = true WHERE NOT v.is_test AND (v.live_since IS NULL OR v.live_until IS NOT NULL)
-$$;
-COMMENT ON FUNCTION pricing.note_test_version(text) IS 'Notes that a version of the game is for tests only, unless it is what people play.';
-
-
-CREATE OR REPLACE FUNCTION pricing.is_coming(other text, live text) RETURNS boolean
-LANGUAGE sql STABLE SET search_path = '' AS $$
-    SELECT pricing.version_numbers(other) > pricing.version_numbers(live)
-       AND NOT EXISTS (SELECT FROM pricing.game_versions v WHERE v.version = other AND v.is_test)
-$$;
-COMMENT ON FUNCTION pricing.is_coming(text, text) IS
-    'Whether a version of the game is a patch that may be out, though the list of versions has not told so yet: it is higher than the live one, and not for tests.';
+COMMENT ON FUNCTION pricing.go_live(text) IS 'Stores which version of the game is live; false if that was known.';
 
 
 CREATE OR REPLACE FUNCTION pricing.note_traded(
@@ -44,7 +29,10 @@ DECLARE
     now_ timestamptz := pricing.clock();
 BEGIN
     INSERT INTO pricing.game_versions (version, seen_at)
-    SELECT DISTINCT v.version, now_ FROM unnest(versions) AS v (version) WHERE v.version IS NOT NULL ORDER BY 1
+    SELECT DISTINCT v.version, now_
+    FROM unnest(versions) AS v (version)
+    WHERE v.version IS NOT NULL
+    ORDER BY 1
     ON CONFLICT DO NOTHING;
     INSERT INTO pricing.terminals (symbol, name, code, recorded_at, call_id)
     SELECT t.symbol, coalesce(t.name, t.symbol), t.code, now_, from_call
@@ -53,59 +41,63 @@ BEGIN
     INSERT INTO pricing.commodities (commodity_id, name, code, slug, recorded_at, call_id)
     SELECT DISTINCT ON (c.id) c.id, c.name, c.code, coalesce(c.slug, pricing.slug_of(c.name)), now_, from_call
     FROM unnest(commodity_ids, names, codes, slugs) AS c (id, name, code, slug)
-    WHERE NOT EXISTS (SELECT FROM pricing.commodities x WHERE x.commodity_id = c.id) ORDER BY c.id, c.code, c.slug
+    WHERE NOT EXISTS (SELECT FROM pricing.commodities x WHERE x.commodity_id = c.id)
+    ORDER BY c.id, c.code, c.slug
     ON CONFLICT DO NOTHING;
-    -- Whoever stores prices of a terminal has it alone, or two could keep one old price twice.
+    -- One session at a time stores prices of a terminal, or two could keep one old price twice.
     PERFORM FROM pricing.terminals t WHERE t.symbol = ANY (terminals) ORDER BY t.symbol FOR NO KEY UPDATE;
     RETURN greatest(now_, pricing.clock());
 END $$;
 COMMENT ON FUNCTION pricing.note_traded(bigint, text[], text[], text[], bigint[], text[], text[], text[], text[]) IS
-    'Notes versions, terminals and commodities that only prices have named so far, and locks the terminals until the transaction ends. Returns the time from which what is stored is believed.';
+    'Stores versions, terminals and commodities that only prices have named so far, locks the terminals, and returns '
+    'the time from which the stored prices are believed.';
 
 
 CREATE OR REPLACE FUNCTION pricing.version_numbers(version text) RETURNS integer[]
 LANGUAGE sql IMMUTABLE PARALLEL SAFE SET search_path = '' AS $$
     SELECT ARRAY(SELECT left(m[1], 9)::integer FROM pg_catalog.regexp_matches(version, '[0-9]+', 'g') m)
 $$;
-COMMENT ON FUNCTION pricing.version_numbers(text) IS 'The numbers of a version of a game, by which versions have an order: 4.10 is after 4.9.';
+COMMENT ON FUNCTION pricing.version_numbers(text) IS
+    'The numbers in a version of the game, for sorting: 4.10 comes after 4.9.';
 
 
 CREATE OR REPLACE FUNCTION pricing.compared_prices(
     live text, symbols text[], commodity_ids bigint[], qualities text[], buys numeric[], sells numeric[],
-    stocks bigint[], demands bigint[],
-    versions text[], stamps timestamptz[])
+    stocks bigint[], demands bigint[], versions text[], stamps timestamptz[])
 RETURNS TABLE (symbol text, commodity_id bigint, quality text, buy numeric, sell numeric, stock bigint, demand bigint,
-               said_version text, version text,
-               modified_at timestamptz, is_older boolean)
-LANGUAGE sql STABLE AS $$ -- without a path of its own, so that it becomes part of its query
+               said_version text, version text, modified_at timestamptz, is_older boolean)
+LANGUAGE sql STABLE AS $$ -- no SET search_path, so that it is inlined
     SELECT s.symbol, s.commodity_id, s.quality, s.buy, s.sell, s.stock, s.demand, s.version,
            -- A list that names no version: what the source has not touched since is of the version that it was of.
-           coalesce(s.version, CASE WHEN p.symbol IS NOT NULL AND s.modified_at IS NOT DISTINCT FROM p.modified_at
-                                     AND (s.buy, s.sell, s.stock, s.demand) IS NOT DISTINCT FROM (p.buy, p.sell,
-                                         p.stock, p.demand)
-                                    THEN p.game_version ELSE live END),
+           coalesce(s.version,
+                    CASE WHEN p.symbol IS NOT NULL AND s.modified_at IS NOT DISTINCT FROM p.modified_at
+                              AND (s.buy, s.sell, s.stock, s.demand)
+                                  IS NOT DISTINCT FROM (p.buy, p.sell, p.stock, p.demand)
+                         THEN p.game_version
+                         ELSE live END),
            s.modified_at,
-           -- A patch begins anew: prices of the version that people play now are newer, whenever they are from. Those
+           -- A patch starts over: prices of the version that people play now are newer, whenever they are from. Those
            -- of a patch that is just out come before the list of versions tells of it: their time decides.
            CASE WHEN s.version <> p.game_version AND live IN (s.version, p.game_version)
-                     AND NOT pricing.is_coming(CASE live
-                                               WHEN s.version THEN p.game_version
-                                               ELSE s.version END, live) THEN p.game_version = live
+                     AND (pricing.version_numbers(other.version) <= pricing.version_numbers(live)
+                          OR EXISTS (SELECT FROM pricing.game_versions v
+                                     WHERE v.version = other.version AND v.is_test))
+                THEN p.game_version = live
                 ELSE coalesce(s.modified_at < p.modified_at, false) END
     FROM unnest(symbols, commodity_ids, qualities, buys, sells, stocks, demands, versions, stamps)
         AS s (symbol, commodity_id, quality, buy, sell, stock, demand, version, modified_at)
     LEFT JOIN pricing.commodity_prices p USING (symbol, commodity_id, quality)
+    CROSS JOIN LATERAL (SELECT CASE live WHEN s.version THEN p.game_version ELSE s.version END AS version) other
 $$;
 COMMENT ON FUNCTION pricing.compared_prices(text, text[], bigint[], text[], numeric[], numeric[], bigint[], bigint[],
                                             text[], timestamptz[]) IS
-    'Prices that a source says, each with the version of the game that it is of (said_version as the source says), and '
-    'whether it is older than what is stored.';
+    'A source''s prices, each with its version of the game (said_version as the source says it), and whether it is '
+    'older than the stored price.';
 
 
 CREATE OR REPLACE FUNCTION pricing.merge_commodity_prices(
     from_provider text, from_call bigint, terminals text[], terminal_names text[], terminal_codes text[],
-    whole boolean[],
-    symbols text[], commodity_ids bigint[], qualities text[], names text[], codes text[], slugs text[],
+    whole boolean[], symbols text[], commodity_ids bigint[], qualities text[], names text[], codes text[], slugs text[],
     buys numeric[], sells numeric[], stocks bigint[], demands bigint[], versions text[], stamps timestamptz[])
 RETURNS TABLE (symbol text, added bigint, revised bigint, is_stale_source boolean)
 LANGUAGE plpgsql SET search_path = '' AS $$
@@ -128,10 +120,11 @@ BEGIN
     withdrawn AS MATERIALIZED (
         SELECT p.symbol, p.commodity_id, p.quality, p.game_version, p.modified_at
         FROM (SELECT t.symbol,
-              coalesce((SELECT s.said_version FROM compared s WHERE s.symbol = t.symbol AND s.said_version IS NOT NULL
-                                         ORDER BY s.said_version IS DISTINCT FROM live,
-                                             pricing.version_numbers(s.said_version) DESC
-                                         LIMIT 1), live) AS version
+                     coalesce((SELECT s.said_version FROM compared s
+                               WHERE s.symbol = t.symbol AND s.said_version IS NOT NULL
+                               ORDER BY s.said_version IS DISTINCT FROM live,
+                                        pricing.version_numbers(s.said_version) DESC
+                               LIMIT 1), live) AS version
               FROM unnest(terminals, whole) AS t (symbol, is_whole)
               WHERE t.is_whole AND t.symbol NOT IN (SELECT l.symbol FROM stale l)) reach
         JOIN pricing.commodity_prices p ON p.symbol = reach.symbol AND p.game_version IS NOT DISTINCT FROM reach.version
@@ -144,21 +137,14 @@ BEGIN
         SELECT c.symbol, c.commodity_id, c.quality, c.buy, c.sell, c.stock, c.demand, c.version, c.modified_at
         FROM compared c
         WHERE NOT c.is_older
-        UNION ALL SELECT w.symbol, w.commodity_id, w.quality, NULL, NULL, NULL, NULL, w.game_version, w.modified_at
+        UNION ALL
+        SELECT w.symbol, w.commodity_id, w.quality, NULL, NULL, NULL, NULL, w.game_version, w.modified_at
         FROM withdrawn w),
     changed AS MATERIALIZED (
-        SELECT p.* FROM news n JOIN pricing.commodity_prices p USING (symbol, commodity_id, quality)
+        SELECT p.symbol, p.commodity_id, p.quality
+        FROM news n JOIN pricing.commodity_prices p USING (symbol, commodity_id, quality)
         WHERE (n.buy, n.sell, n.stock, n.demand, n.version, n.modified_at)
               IS DISTINCT FROM (p.buy, p.sell, p.stock, p.demand, p.game_version, p.modified_at)),
-    kept AS (
-        INSERT INTO pricing.commodity_price_revisions
-            (symbol, commodity_id, quality, buy, sell, stock, demand, game_version, modified_at, recorded_at, provider,
-             call_id, revised_at,
-             revised_by)
-        SELECT c.symbol, c.commodity_id, c.quality, c.buy, c.sell, c.stock, c.demand, c.game_version, c.modified_at,
-               c.recorded_at, c.provider,
-               c.call_id, now_, from_call
-        FROM changed c WHERE c.recorded_at < now_ ORDER BY c.symbol, c.commodity_id, c.quality),
     written AS (
         INSERT INTO pricing.commodity_prices AS p
             (symbol, commodity_id, quality, buy, sell, stock, demand, game_version, modified_at, recorded_at, provider,
@@ -175,38 +161,34 @@ BEGIN
             SET buy = excluded.buy, sell = excluded.sell, stock = excluded.stock, demand = excluded.demand,
                 game_version = excluded.game_version, modified_at = excluded.modified_at,
                 recorded_at = greatest(excluded.recorded_at, p.recorded_at), provider = excluded.provider,
-                    call_id = excluded.call_id
+                call_id = excluded.call_id
         RETURNING p.symbol)
     SELECT t.symbol,
-           (SELECT count(*) FROM written w
-            WHERE w.symbol = t.symbol) - (SELECT count(*) FROM changed c
-               WHERE c.symbol = t.symbol),
+           (SELECT count(*) FROM written w WHERE w.symbol = t.symbol)
+           - (SELECT count(*) FROM changed c WHERE c.symbol = t.symbol),
            (SELECT count(*) FROM changed c WHERE c.symbol = t.symbol),
            t.symbol IN (SELECT l.symbol FROM stale l)
-    FROM (SELECT DISTINCT u.symbol FROM unnest(terminals) AS u (symbol)) t ORDER BY t.symbol;
+    FROM (SELECT DISTINCT u.symbol FROM unnest(terminals) AS u (symbol)) t
+    ORDER BY t.symbol;
 END $$;
-COMMENT ON FUNCTION pricing.merge_commodity_prices(text, bigint, text[], text[], text[], boolean[], text[], bigint[],
-                                                   text[], text[], text[], text[], numeric[], numeric[], bigint[],
-                                                       bigint[], text[], timestamptz[]) IS
-    'Stores the prices of some terminals from one call. Old rows of what changed go to commodity_price_revisions, '
-    'identical ones write nothing, and prices that the source dates before the stored ones are left out. Of whole '
-    'lists, what is no longer listed counts as not traded, unless all that they list is older, or a later call has '
-    'brought it. Per terminal: prices added and revised, and whether all of them were older than the stored ones.';
+COMMENT ON FUNCTION pricing.merge_commodity_prices(
+    text, bigint, text[], text[], text[], boolean[], text[], bigint[], text[], text[], text[], text[], numeric[],
+    numeric[], bigint[], bigint[], text[], timestamptz[]) IS
+    'Stores one call''s prices of some terminals, keeps old values as revisions, and returns for each terminal how '
+    'many were added and revised, and whether all were older than the stored ones.';
 
 
 CREATE OR REPLACE FUNCTION pricing.slug_of(name text) RETURNS text
 LANGUAGE sql IMMUTABLE PARALLEL SAFE SET search_path = '' AS $$
     SELECT nullif(pg_catalog.btrim(pg_catalog.regexp_replace(pg_catalog.lower(name), '[^a-z0-9]+', '-', 'g'), '-'), '')
 $$;
-COMMENT ON FUNCTION pricing.slug_of(text) IS 'A name as it stands in an address: Medical Supplies is medical-supplies.';
+COMMENT ON FUNCTION pricing.slug_of(text) IS 'A name as it is written in a URL: Medical Supplies is medical-supplies.';
 
 
-CREATE OR REPLACE FUNCTION pricing.commodity_prices_as_of(as_of timestamptz DEFAULT NULL,
-                                                          only_commodity bigint DEFAULT NULL,
-                                                          only_terminal text DEFAULT NULL)
+CREATE OR REPLACE FUNCTION pricing.commodity_prices_as_of(
+    as_of timestamptz DEFAULT NULL, only_commodity bigint DEFAULT NULL, only_terminal text DEFAULT NULL)
 RETURNS TABLE (symbol text, commodity_id bigint, quality text, buy numeric, sell numeric, stock bigint, demand bigint,
-               game_version text,
-               modified_at timestamptz, recorded_at timestamptz, provider text, call_id bigint)
+               game_version text, modified_at timestamptz, recorded_at timestamptz, provider text, call_id bigint)
 LANGUAGE sql STABLE SET search_path = '' AS $$
     SELECT p.symbol, p.commodity_id, p.quality, p.buy, p.sell, p.stock, p.demand, p.game_version, p.modified_at,
            p.recorded_at, p.provider, p.call_id
@@ -215,30 +197,33 @@ LANGUAGE sql STABLE SET search_path = '' AS $$
       AND (only_commodity IS NULL OR p.commodity_id = only_commodity)
       AND (only_terminal IS NULL OR p.symbol = only_terminal)
     UNION ALL
-    SELECT r.symbol, r.commodity_id, r.quality, r.buy, r.sell, r.stock, r.demand, r.game_version, r.modified_at,
-           r.recorded_at, r.provider, r.call_id
-    FROM pricing.commodity_price_revisions r
-    WHERE r.recorded_at <= as_of AND r.revised_at > as_of
-      AND (only_commodity IS NULL OR r.commodity_id = only_commodity)
-      AND (only_terminal IS NULL OR r.symbol = only_terminal)
+    SELECT p.symbol, p.commodity_id, p.quality, p.buy, p.sell, p.stock, p.demand, p.game_version, p.modified_at,
+           p.recorded_at, p.provider, p.call_id
+    FROM pricing.revisions r CROSS JOIN jsonb_populate_record(NULL::pricing.commodity_prices, r.old) p
+    WHERE r.kind = 'commodity_prices' AND r.recorded_at <= as_of AND r.revised_at > as_of
+      AND (only_commodity IS NULL OR r.old->>'commodity_id' = only_commodity::text)
+      AND (only_terminal IS NULL OR r.key BETWEEN ARRAY[only_terminal] AND ARRAY[only_terminal, NULL])
 $$;
 COMMENT ON FUNCTION pricing.commodity_prices_as_of(timestamptz, bigint, text) IS
-    'Prices as they were believed at a time (NULL = as they are now), of all commodities and terminals or of one. A row without both prices says that the commodity was not traded there any more.';
+    'Prices as they were believed at a time (NULL = now), of all commodities and terminals or of one; a row without '
+    'prices says that the commodity was no longer traded there.';
 
 
 CREATE OR REPLACE FUNCTION pricing.commodity_price_history(wanted_commodity bigint, wanted_terminal text)
 RETURNS TABLE (believed_from timestamptz, believed_until timestamptz, quality text, buy numeric, sell numeric,
-               stock bigint, demand bigint,
-               game_version text, modified_at timestamptz, provider text, call_id bigint)
+               stock bigint, demand bigint, game_version text, modified_at timestamptz, provider text, call_id bigint)
 LANGUAGE sql STABLE SET search_path = '' AS $$
-    SELECT r.recorded_at, r.revised_at, r.quality, r.buy, r.sell, r.stock, r.demand, r.game_version, r.modified_at,
-           r.provider, r.call_id
-    FROM pricing.commodity_price_revisions r WHERE (r.symbol, r.commodity_id) = (wanted_terminal, wanted_commodity)
+    SELECT r.recorded_at, r.revised_at, p.quality, p.buy, p.sell, p.stock, p.demand, p.game_version, p.modified_at,
+           p.provider, p.call_id
+    FROM pricing.revisions r CROSS JOIN jsonb_populate_record(NULL::pricing.commodity_prices, r.old) p
+    WHERE (r.kind, r.key) = ('commodity_prices', ARRAY[wanted_terminal, wanted_commodity::text])
     UNION ALL
     SELECT p.recorded_at, NULL, p.quality, p.buy, p.sell, p.stock, p.demand, p.game_version, p.modified_at, p.provider,
            p.call_id
-    FROM pricing.commodity_prices p WHERE (p.symbol, p.commodity_id) = (wanted_terminal, wanted_commodity)
+    FROM pricing.commodity_prices p
+    WHERE (p.symbol, p.commodity_id) = (wanted_terminal, wanted_commodity)
     ORDER BY 1, 3
 $$;
 COMMENT ON FUNCTION pricing.commodity_price_history(bigint, text) IS
-    'All that was ever believed of a commodity at a terminal, the oldest first. believed_until is NULL for what is believed now.';
+    'Everything ever believed about a commodity at a terminal, oldest first; believed_until is NULL for current '
+    'values.';

@@ -12,10 +12,13 @@ BEGIN
             USING HINT = 'pricing-pipeline type list shows the active ones.', ERRCODE = 'invalid_parameter_value';
     ELSIF kind.history_from IS NULL THEN
         RAISE EXCEPTION 'data type % keeps no history that could be backfilled', wanted_type
-            USING HINT = 'Set history_from in the registry if its provider has history.', ERRCODE = 'invalid_parameter_value';
+            USING HINT = 'Set history_from in the registry if its provider has history.',
+                ERRCODE = 'invalid_parameter_value';
     ELSIF NOT EXISTS (SELECT FROM pricing.instruments i WHERE i.asset_class = kind.asset_class) THEN
-        RAISE EXCEPTION 'there is no instrument of the asset class %, so there is nothing of % to backfill', kind.asset_class, wanted_type
-            USING HINT = 'Watching a symbol makes one; docs/adding-a-data-type.md says how to add many.', ERRCODE = 'invalid_parameter_value';
+        RAISE EXCEPTION 'there is no instrument of the asset class %, so there is nothing of % to backfill',
+            kind.asset_class, wanted_type
+            USING HINT = 'Watching a symbol makes one; docs/adding-a-data-type.md says how to add many.',
+                ERRCODE = 'invalid_parameter_value';
     ELSIF from_day > to_day THEN
         RAISE EXCEPTION 'the range % to % is upside down', from_day, to_day
             USING HINT = 'Give the earlier day first.', ERRCODE = 'invalid_parameter_value';
@@ -28,22 +31,24 @@ BEGIN
     END IF;
 END $$;
 COMMENT ON FUNCTION pricing.backfill_span(text, date, date) IS
-    'Cuts the days of a backfill to those that can have history; refuses, in a sentence, what makes no sense.';
+    'Cuts a backfill to the days that can have history; refuses impossible spans with a sentence.';
 
 
-CREATE OR REPLACE FUNCTION pricing.backfilled(wanted_type text, only_symbols text[]) RETURNS TABLE (symbol text, calendar text)
+CREATE OR REPLACE FUNCTION pricing.backfilled(wanted_type text, only_symbols text[])
+RETURNS TABLE (symbol text, calendar text)
 LANGUAGE sql STABLE AS $$
     SELECT u.symbol, u.calendar FROM pricing.universe u
     WHERE u.data_type = wanted_type
-      -- Who names a symbol wants it asked for once more.
+      -- A request that names a symbol asks for it again.
       AND CASE WHEN only_symbols IS NULL THEN u.left_out IS NULL
                ELSE u.symbol = ANY (only_symbols) AND u.left_out IS DISTINCT FROM 'paused' END
 $$;
 COMMENT ON FUNCTION pricing.backfilled(text, text[]) IS
-    'The instruments that a backfill of the whole type (NULL), or of these symbols, does not leave out.';
+    'The instruments that a backfill of the whole type (NULL), or of these symbols, covers.';
 
 
-CREATE OR REPLACE FUNCTION pricing.longest_window(wanted_type text, wanted_symbol text, wanted_fetcher text) RETURNS SETOF integer
+CREATE OR REPLACE FUNCTION pricing.longest_window(wanted_type text, wanted_symbol text, wanted_fetcher text)
+RETURNS SETOF integer
 LANGUAGE sql STABLE AS $$
     SELECT min(c.max_window_days)
     FROM pricing.provider_routing r JOIN pricing.data_collectors p ON p.provider = r.provider AND p.is_active
@@ -51,12 +56,13 @@ LANGUAGE sql STABLE AS $$
     WHERE r.data_type = wanted_type AND (r.symbol = wanted_symbol OR r.symbol IS NULL) AND r.is_active
 $$;
 COMMENT ON FUNCTION pricing.longest_window(text, text, text) IS
-    'How many days a task of a pair may span: as many as each of its providers takes in one call, for it may be '
-    'given to another one. NULL = any number, or no provider.';
+    'How many days a task of a pair may span so that each of its providers can fetch it in one call; NULL = any '
+    'number, or no provider.';
 
 
 CREATE OR REPLACE FUNCTION pricing.sessions_to_ask(
-    wanted_type text, wanted_symbol text, wanted_calendar text, from_day date, to_day date, at timestamptz) RETURNS SETOF date
+    wanted_type text, wanted_symbol text, wanted_calendar text, from_day date, to_day date, at timestamptz)
+RETURNS SETOF date
 LANGUAGE sql STABLE AS $$
     SELECT s.session FROM pricing.calendar_sessions s
     WHERE s.calendar = wanted_calendar AND s.session BETWEEN from_day AND to_day AND s.closes_at <= at
@@ -66,10 +72,11 @@ LANGUAGE sql STABLE AS $$
       AND NOT pricing.has_moved(wanted_type, wanted_symbol, s.session)
 $$;
 COMMENT ON FUNCTION pricing.sessions_to_ask(text, text, text, date, date, timestamptz) IS
-    'Sessions between two days that had ended at a time, and of which a pair has no final value.';
+    'Sessions between two days that had ended by a time and have no final value of a pair.';
 
 
-CREATE OR REPLACE FUNCTION pricing.missing_windows(wanted_type text, from_day date, to_day date, only_symbols text[] DEFAULT NULL)
+CREATE OR REPLACE FUNCTION pricing.missing_windows(wanted_type text, from_day date, to_day date,
+                                                   only_symbols text[] DEFAULT NULL)
 RETURNS TABLE (symbol text, first_day date, last_day date)
 LANGUAGE plpgsql STABLE SET search_path = '' AS $$
 #variable_conflict use_column
@@ -96,8 +103,8 @@ BEGIN
             datemultirange(daterange(w.first_day, to_day, '[]')) - coalesce(h.covered, '{}'::datemultirange)
             - coalesce(coming.days, '{}'::datemultirange)) AS gap
         WHERE w.first_day <= to_day),
-    -- Each gap shrinks to the sessions at its ends that lack a final value; without any it is none. Where the calendar
-    -- is not known, every day may be a session.
+    -- Each gap shrinks to the sessions at its ends that lack a final value, or disappears without any. Where the
+    -- calendar is not known, every day may be a session.
     trading AS MATERIALIZED (
         SELECT u.symbol, u.days, c.calendar,
                CASE WHEN c.calendar IS NULL THEN u.first_day ELSE one.session END AS first_day,
@@ -106,10 +113,14 @@ BEGIN
         LEFT JOIN pricing.calendars c ON c.calendar = u.calendar AND kind.fetcher <> 'quote'
                                      AND u.first_day >= c.sessions_from AND u.last_day <= c.sessions_to
         LEFT JOIN LATERAL (
-            SELECT s.session FROM pricing.sessions_to_ask(wanted_type, u.symbol, c.calendar, u.first_day, u.last_day, now_) AS s (session)
+            SELECT s.session
+            FROM pricing.sessions_to_ask(wanted_type, u.symbol, c.calendar, u.first_day,
+                                         u.last_day, now_) AS s (session)
             ORDER BY 1 LIMIT 1) one ON true
         LEFT JOIN LATERAL (
-            SELECT s.session FROM pricing.sessions_to_ask(wanted_type, u.symbol, c.calendar, u.first_day, u.last_day, now_) AS s (session)
+            SELECT s.session
+            FROM pricing.sessions_to_ask(wanted_type, u.symbol, c.calendar, u.first_day,
+                                         u.last_day, now_) AS s (session)
             ORDER BY 1 DESC LIMIT 1) other ON true
         WHERE c.calendar IS NULL OR one.session IS NOT NULL),
     -- Two gaps with no session between them are asked for together.
@@ -122,17 +133,18 @@ BEGIN
                     OVER (PARTITION BY n.symbol ORDER BY n.first_day) AS island
         FROM neighbours n),
     joined AS (
-        SELECT i.symbol, i.days, min(i.first_day) AS first_day, max(i.last_day) AS last_day FROM islands i GROUP BY i.symbol, i.days, i.island)
+        SELECT i.symbol, i.days, min(i.first_day) AS first_day, max(i.last_day) AS last_day FROM islands i
+        GROUP BY i.symbol, i.days, i.island)
     -- As timestamps without zone: the days of a session's zone do not all begin at midnight.
     SELECT j.symbol, piece.day::date, least(piece.day::date + j.days - 1, j.last_day)
     FROM joined j
-    CROSS JOIN LATERAL generate_series(j.first_day::timestamp, j.last_day::timestamp, make_interval(days => j.days)) AS piece (day)
+    CROSS JOIN LATERAL generate_series(j.first_day::timestamp, j.last_day::timestamp,
+                                       make_interval(days => j.days)) AS piece (day)
     ORDER BY 1, 2;
 END $$;
 COMMENT ON FUNCTION pricing.missing_windows(text, date, date, text[]) IS
-    'The fewest spans of days that a backfill must ask for: from the first to the last session without a final '
-    'value, weekends and holidays bridged, none before listing, none that the provider has answered for or that is '
-    'queued, each within what one call may ask.';
+    'The fewest spans of days that a backfill must request: sessions without a final value, answer or task, each span '
+    'within what one call may ask.';
 
 
 CREATE OR REPLACE FUNCTION pricing.left_out(wanted_type text, only_symbols text[] DEFAULT NULL) RETURNS jsonb
@@ -147,11 +159,11 @@ LANGUAGE sql STABLE SET search_path = '' AS $$
         WHERE x.reason IS NOT NULL GROUP BY 1) w
 $$;
 COMMENT ON FUNCTION pricing.left_out(text, text[]) IS
-    'How many instruments a backfill of the whole type, or of these symbols, leaves out, by reason. Of the whole '
-    'type a schedule leaves out the same.';
+    'How many instruments a backfill of the whole type, or of these symbols, leaves out, by reason.';
 
 
-CREATE OR REPLACE FUNCTION pricing.history_standing(wanted_type text, from_day date, to_day date, only_symbols text[] DEFAULT NULL) RETURNS jsonb
+CREATE OR REPLACE FUNCTION pricing.history_standing(wanted_type text, from_day date, to_day date,
+                                                    only_symbols text[] DEFAULT NULL) RETURNS jsonb
 LANGUAGE sql STABLE SET search_path = '' AS $$
     SELECT coalesce(jsonb_object_agg(n.standing, n.symbols), '{}') FROM (
         SELECT CASE WHEN EXISTS (SELECT FROM pricing.api_call_queue_live q
@@ -173,13 +185,14 @@ LANGUAGE sql STABLE SET search_path = '' AS $$
         GROUP BY 1) n
 $$;
 COMMENT ON FUNCTION pricing.history_standing(text, date, date, text[]) IS
-    'How the instruments that a backfill does not leave out stand between two days, counted: queued, stored (some '
-    'value is), not_listed (yet), empty (the provider has none), or nothing_yet (nothing stored or answered).';
+    'Counts a backfill''s instruments by their history between two days: queued, stored (some value), not_listed '
+    '(yet), empty (the provider has none), or nothing_yet.';
 
 
-CREATE OR REPLACE FUNCTION pricing.cost_backfill(wanted_type text, from_day date, to_day date, only_symbols text[] DEFAULT NULL)
-RETURNS TABLE (provider text, symbols bigint, tasks bigint, calls bigint, units bigint, wire_bytes bigint, seconds float8,
-               quota_bytes bigint, used_bytes bigint, left_bytes bigint)
+CREATE OR REPLACE FUNCTION pricing.cost_backfill(wanted_type text, from_day date, to_day date,
+                                                 only_symbols text[] DEFAULT NULL)
+RETURNS TABLE (provider text, symbols bigint, tasks bigint, calls bigint, units bigint, wire_bytes bigint,
+               seconds float8, quota_bytes bigint, used_bytes bigint, left_bytes bigint)
 LANGUAGE plpgsql STABLE SET search_path = '' AS $$
 #variable_conflict use_column
 DECLARE
@@ -200,21 +213,28 @@ BEGIN
     alike AS (
         SELECT w.provider, w.first_day, w.last_day, count(*) AS tasks FROM windows w GROUP BY 1, 2, 3),
     asked AS (
-        SELECT a.provider, sum(a.tasks)::bigint AS tasks, sum(ceil(a.tasks::numeric / coalesce(pricing.batch_of(c, a.first_day, a.last_day), 1)))::bigint AS calls,
-               sum(a.tasks * (1000 + ceil((a.last_day - a.first_day + 1) * coalesce(z.bytes, c.bytes_per_day, 0))))::bigint AS wire_bytes
+        SELECT a.provider, sum(a.tasks)::bigint AS tasks,
+               sum(ceil(a.tasks::numeric / coalesce(pricing.batch_of(c, a.first_day, a.last_day), 1)))::bigint AS calls,
+               sum(a.tasks * (1000 + ceil((a.last_day - a.first_day + 1) *
+                                    coalesce(z.bytes, c.bytes_per_day, 0))))::bigint AS wire_bytes
         FROM alike a
         LEFT JOIN pricing.provider_capabilities c ON (c.provider, c.fetcher) = (a.provider, kind.fetcher)
         LEFT JOIN pricing.size_estimates z ON (z.provider, z.data_type, z.per) = (a.provider, wanted_type, 'day')
         GROUP BY 1)
-    SELECT a.provider, (SELECT count(DISTINCT w.symbol) FROM windows w WHERE w.provider IS NOT DISTINCT FROM a.provider), a.tasks,
-           CASE WHEN p.provider IS NULL THEN 0 ELSE a.calls END, spent.units, CASE WHEN p.provider IS NULL THEN 0 ELSE a.wire_bytes END,
-           greatest(a.calls * took.seconds / p.max_in_flight, a.calls * p.request_delay_ms / 1000.0, waits.seconds, 0)::float8,
+    SELECT a.provider,
+           (SELECT count(DISTINCT w.symbol) FROM windows w WHERE w.provider IS NOT DISTINCT FROM a.provider), a.tasks,
+           CASE WHEN p.provider IS NULL THEN 0 ELSE a.calls END, spent.units,
+           CASE WHEN p.provider IS NULL THEN 0 ELSE a.wire_bytes END,
+           greatest(a.calls * took.seconds / p.max_in_flight, a.calls * p.request_delay_ms / 1000.0,
+                    waits.seconds, 0)::float8,
            p.quota_bytes, CASE WHEN p.provider IS NOT NULL THEN used.bytes END,
-           CASE WHEN p.provider IS NOT NULL THEN greatest(pricing.quota_for(p.quota_bytes, -2) - used.bytes - queued.bytes, 0)::bigint END
+           CASE WHEN p.provider IS NOT NULL
+                THEN greatest(pricing.quota_for(p.quota_bytes, -2) - used.bytes - queued.bytes, 0)::bigint END
     FROM asked a
     LEFT JOIN pricing.data_collectors p ON p.provider = a.provider
     LEFT JOIN pricing.provider_capabilities c ON (c.provider, c.fetcher) = (a.provider, kind.fetcher)
-    CROSS JOIN LATERAL (SELECT coalesce(a.calls * c.units_per_call + a.tasks * c.units_per_symbol, 0)::bigint AS units) spent
+    CROSS JOIN LATERAL (
+        SELECT coalesce(a.calls * c.units_per_call + a.tasks * c.units_per_symbol, 0)::bigint AS units) spent
     CROSS JOIN LATERAL (SELECT pricing.bytes_used(a.provider, now_) AS bytes) used
     CROSS JOIN LATERAL (
         SELECT coalesce(sum(q.est_bytes), 0) AS bytes FROM pricing.api_call_queue_live q
@@ -227,19 +247,20 @@ BEGIN
               ORDER BY x.started_at DESC LIMIT 100) l) took
     -- The first windows' units can be spent at once; each further one waits for its window.
     CROSS JOIN LATERAL (
-        SELECT max(greatest(ceil(spent.units::numeric / greatest(room.units, 1)) - 1, 0) * coalesce(l.window_seconds, 86400)) AS seconds
+        SELECT max(greatest(ceil(spent.units::numeric / greatest(room.units, 1)) - 1, 0)
+                   * coalesce(l.window_seconds, 86400)) AS seconds
         FROM pricing.provider_limits l
         CROSS JOIN LATERAL (
             SELECT sum(pricing.units_in_force(l, coalesce(k.key_name, 'default'), now_)) AS units
-            FROM (VALUES (a.provider)) AS x (provider) LEFT JOIN pricing.provider_keys k ON k.provider = x.provider AND k.is_active
+            FROM (VALUES (a.provider)) AS x (provider)
+            LEFT JOIN pricing.provider_keys k ON k.provider = x.provider AND k.is_active
         ) room
         WHERE l.provider = a.provider) waits
     ORDER BY 1;
 END $$;
 COMMENT ON FUNCTION pricing.cost_backfill(text, date, date, text[]) IS
-    'What a backfill would ask of each provider, without queueing anything: calls, units, bytes on the wire as '
-    'estimated, seconds if nobody else needed the provider, and what of its quota is used and left for backfills. '
-    'Provider NULL = no route.';
+    'What a backfill would cost at each provider (NULL = no route), without queueing it: calls, units, estimated '
+    'bytes, seconds, and the quota left for backfills.';
 
 
 CREATE OR REPLACE FUNCTION pricing.plan_backfill(
@@ -257,29 +278,30 @@ BEGIN
     PERFORM pricing.await_turn('plan_backfill ' || wanted_type);
     left_out := pricing.left_out(wanted_type, only_symbols);
     INSERT INTO pricing.backfills AS b (data_type, window_start, window_end, symbols, run_id, left_out)
-    VALUES (wanted_type, from_day, to_day, only_symbols, run, plan_backfill.left_out) RETURNING b.backfill_id INTO backfill_id;
+    VALUES (wanted_type, from_day, to_day, only_symbols, run, plan_backfill.left_out)
+        RETURNING b.backfill_id INTO backfill_id;
 
     SELECT array_agg(w.symbol) AS symbols, array_agg(-2) AS priorities,
            array_agg(w.first_day) AS starts, array_agg(w.last_day) AS ends INTO plan
     FROM pricing.missing_windows(wanted_type, from_day, to_day, only_symbols) w;
     IF plan.symbols IS NOT NULL THEN
-        PERFORM pricing.enqueue(wanted_type, plan.symbols, plan.priorities, plan.starts, plan.ends, plan_backfill.backfill_id);
+        PERFORM pricing.enqueue(wanted_type, plan.symbols, plan.priorities, plan.starts, plan.ends,
+                                plan_backfill.backfill_id);
         PERFORM pricing.check_backfill_quota(plan_backfill.backfill_id);
     END IF;
     SELECT p.open + p.failed INTO tasks FROM pricing.backfill_progress(plan_backfill.backfill_id) p;
     UPDATE pricing.backfills b SET tasks = plan_backfill.tasks WHERE b.backfill_id = plan_backfill.backfill_id;
 END $$;
 COMMENT ON FUNCTION pricing.plan_backfill(text, date, date, text[], text) IS
-    'Queues one task per instrument and gap that is neither covered nor queued, each within what one call may ask. '
-    'Without symbols: every instrument of the type, verified or not; a symbol that is none is refused. Counts what '
-    'was queued already, too, and by reason what was left out: zero tasks = there is nothing else to ask for; '
-    'history_standing says why.';
+    'Queues one task for each instrument and gap that is neither covered nor queued; counts these, those already '
+    'queued, and the instruments left out.';
 
 
-CREATE OR REPLACE FUNCTION pricing.absent_sessions(wanted_type text, wanted_symbol text, from_day date, to_day date)
-RETURNS SETOF date
-LANGUAGE sql STABLE SET search_path = '' AS $$
-    SELECT s.session
+CREATE OR REPLACE FUNCTION pricing.note_absent_days(wanted_type text, wanted_symbol text, from_day date, to_day date)
+RETURNS void
+LANGUAGE sql SET search_path = '' AS $$
+    INSERT INTO pricing.absent_days (data_type, symbol, day, ask_at)
+    SELECT wanted_type, wanted_symbol, s.session, pricing.clock() + interval '1 day'
     FROM pricing.data_type_registry r
     JOIN pricing.instruments i ON (i.asset_class, i.symbol) = (r.asset_class, wanted_symbol)
     JOIN pricing.calendar_sessions s ON s.calendar = i.calendar
@@ -300,23 +322,12 @@ LANGUAGE sql STABLE SET search_path = '' AS $$
                       WHERE v.data_type = wanted_type AND v.symbol = wanted_symbol
                         AND v.observed_at = s.session::timestamp AT TIME ZONE 'UTC')
       AND NOT pricing.has_moved(wanted_type, wanted_symbol, s.session)
-$$;
-COMMENT ON FUNCTION pricing.absent_sessions(text, text, date, date) IS
-    'Sessions of a pair between two days that have no value, neither believed nor quarantined, and should have one: '
-    'those of the last 30 days, and those between the first and the last stored value.';
-
-
-CREATE OR REPLACE FUNCTION pricing.note_absent_days(wanted_type text, wanted_symbol text, from_day date, to_day date)
-RETURNS void
-LANGUAGE sql SET search_path = '' AS $$
-    INSERT INTO pricing.absent_days (data_type, symbol, day, ask_at)
-    SELECT wanted_type, wanted_symbol, x.day, pricing.clock() + interval '1 day'
-    FROM pricing.absent_sessions(wanted_type, wanted_symbol, from_day, to_day) AS x (day)
-    ORDER BY x.day
+    ORDER BY s.session
     ON CONFLICT DO NOTHING
 $$;
 COMMENT ON FUNCTION pricing.note_absent_days(text, text, date, date) IS
-    'Notes the trading days that an answer about these days lacked: they are asked for again by themselves.';
+    'Stores which trading days an answer for these days lacked, so that they are requested again: those of the last 30 '
+    'days, and those between the first and the last stored value.';
 
 
 CREATE OR REPLACE FUNCTION pricing.cover(wanted_type text, symbols text[], from_day date, to_day date) RETURNS void
@@ -342,8 +353,8 @@ LANGUAGE sql SET search_path = '' AS $$
     SELECT pricing.note_absent_days(wanted_type, a.symbol, from_day, a.last_day) FROM answered a ORDER BY a.symbol
 $$;
 COMMENT ON FUNCTION pricing.cover(text, text[], date, date) IS
-    'Remembers that the provider has answered for these days, so that no backfill asks again, and which trading days '
-    'its answer lacked: those are asked for again by themselves.';
+    'Marks these days as answered, so that no backfill asks again, and stores which trading days the answer lacked, '
+    'which are requested again.';
 
 
 CREATE OR REPLACE FUNCTION pricing.ask_again(wanted_type text, from_day date, to_day date,
@@ -369,8 +380,8 @@ BEGIN
     RETURN pairs;
 END $$;
 COMMENT ON FUNCTION pricing.ask_again(text, date, date, text[]) IS
-    'Forgets that the provider has answered for the days between two that have no value, so that the next backfill '
-    'asks for them once more. Returns of how many pairs.';
+    'Forgets answers without a value, so that the next backfill requests those days again; returns how many pairs are '
+    'affected.';
 
 
 CREATE OR REPLACE FUNCTION pricing.backfill_progress(
@@ -384,7 +395,8 @@ BEGIN
     -- Its own tasks, and those of earlier backfills that were under way to some of its days.
     SELECT count(*) INTO open FROM pricing.api_call_queue_live q
     WHERE q.backfill_id IS NOT NULL AND (q.backfill_id = wanted OR (
-        q.enqueued_at <= b.requested_at AND q.data_type = b.data_type AND (b.symbols IS NULL OR q.symbol = ANY (b.symbols))
+        q.enqueued_at <= b.requested_at AND q.data_type = b.data_type
+            AND (b.symbols IS NULL OR q.symbol = ANY (b.symbols))
         AND q.window_start <= b.window_end AND q.window_end >= b.window_start));
     SELECT count(*) INTO failed FROM pricing.api_call_queue_dead q
     WHERE q.backfill_id IS NOT NULL AND (q.backfill_id = wanted OR (
@@ -392,13 +404,16 @@ BEGIN
         AND q.data_type = b.data_type AND (b.symbols IS NULL OR q.symbol = ANY (b.symbols))
         AND q.window_start <= b.window_end AND q.window_end >= b.window_start));
     IF open = 0 THEN
-        UPDATE pricing.backfills x SET finished_at = pricing.clock() WHERE x.backfill_id = wanted AND x.finished_at IS NULL;
+        UPDATE pricing.backfills x SET finished_at = pricing.clock()
+        WHERE x.backfill_id = wanted AND x.finished_at IS NULL;
     END IF;
 END $$;
-COMMENT ON FUNCTION pricing.backfill_progress(uuid) IS 'How many tasks a backfill waits for, how many are not finished, how many failed.';
+COMMENT ON FUNCTION pricing.backfill_progress(uuid) IS
+    'How many tasks a backfill waits for, how many are not finished, how many failed.';
 
 
-CREATE OR REPLACE FUNCTION pricing.cancel_backfill(wanted uuid, reason text DEFAULT 'its backfill was cancelled') RETURNS integer
+CREATE OR REPLACE FUNCTION pricing.cancel_backfill(wanted uuid, reason text DEFAULT 'its backfill was cancelled')
+RETURNS integer
 LANGUAGE plpgsql SET search_path = '' AS $$
 DECLARE
     now_ timestamptz := pricing.clock();
@@ -420,7 +435,8 @@ BEGIN
           CROSS JOIN LATERAL (
               SELECT o.backfill_id FROM pricing.backfills o
               WHERE o.backfill_id <> wanted AND o.finished_at IS NULL AND o.cancelled_at IS NULL
-                AND x.enqueued_at <= o.requested_at AND x.data_type = o.data_type AND (o.symbols IS NULL OR x.symbol = ANY (o.symbols))
+                AND x.enqueued_at <= o.requested_at AND x.data_type = o.data_type
+                  AND (o.symbols IS NULL OR x.symbol = ANY (o.symbols))
                 AND x.window_start <= o.window_end AND x.window_end >= o.window_start
               ORDER BY o.requested_at LIMIT 1) b
           WHERE x.backfill_id = wanted ORDER BY x.id FOR UPDATE OF x) heir
@@ -432,5 +448,4 @@ BEGIN
     RETURN cancelled;
 END $$;
 COMMENT ON FUNCTION pricing.cancel_backfill(uuid, text) IS
-    'Takes what is left of a backfill out of the queue, but for what a later one waits for; what is stored stays. '
-    'Returns how many tasks that were.';
+    'Removes the waiting tasks of a backfill, except those that a later one waits for; returns how many.';

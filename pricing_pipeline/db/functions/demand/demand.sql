@@ -1,13 +1,15 @@
--- Who wants what: heartbeats, holdings, leaving. What of it is due is judged in staleness.sql.
--- A user's call locks rows of that user alone, in this order: known subscriptions, the allowance, holdings and new
--- subscriptions. What it means to all is served at once for a worker, and requested for a client: see requests.sql.
+-- Who wants what: heartbeats, holdings, leaving. staleness.sql judges what is due. A call locks only rows of its user,
+-- in this order: known subscriptions, the allowance, holdings and new subscriptions. What it changes for everybody is
+-- done at once for a worker, and requested for a client (requests.sql).
 
-CREATE OR REPLACE FUNCTION pricing.heartbeat(user_id text, data_types text[], symbols text[], at_once boolean DEFAULT true)
+CREATE OR REPLACE FUNCTION pricing.heartbeat(
+    user_id text, data_types text[], symbols text[], at_once boolean DEFAULT true)
 RETURNS jsonb
--- Plans that a session made while few watched must serve when many do, and making them takes three times as long as the rest.
+-- Plans that a session made while few watched must serve when many do. Planning takes three times as long as the rest.
 LANGUAGE plpgsql SET search_path = '' SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
 DECLARE
     now_ timestamptz := pricing.clock();
+    is_first boolean := pg_current_xact_id_if_assigned() IS NULL;
     kept integer := 0;
 BEGIN
     -- Nearly every heartbeat is for pairs that are known already, and ends here: an upsert of the same rows takes
@@ -15,16 +17,24 @@ BEGIN
     IF cardinality(symbols) <= 10000 AND cardinality(data_types) = cardinality(symbols)
        AND pg_column_size(symbols) + pg_column_size(data_types) <= 200 + 104 * cardinality(symbols) THEN
         UPDATE pricing.active_subscriptions a SET last_seen_at = now_
-        -- What another session of the user has locked is being renewed or left there. To wait for it would be a deadlock now and then.
-        WHERE a.ctid = ANY (ARRAY(SELECT mine.place FROM unnest(data_types, symbols) AS u (data_type, symbol) CROSS JOIN LATERAL (
-                  -- By a range of one value, in the order that only the right index has: those of an empty table look alike.
-                  SELECT x.ctid AS place FROM pricing.active_subscriptions x
-                  WHERE x.user_id BETWEEN heartbeat.user_id AND heartbeat.user_id AND (x.data_type, x.symbol) = (u.data_type, u.symbol)
-                  ORDER BY x.user_id LIMIT 1 FOR NO KEY UPDATE SKIP LOCKED) mine))
+        -- Rows that another session of the user has locked are being renewed or left there. Waiting could deadlock.
+        WHERE a.ctid = ANY (ARRAY(
+                  SELECT mine.place FROM unnest(data_types, symbols) AS u (data_type, symbol) CROSS JOIN LATERAL (
+                      -- By a range of one value, in the order that only the right index has: those of an empty table
+                      -- look alike.
+                      SELECT x.ctid AS place FROM pricing.active_subscriptions x
+                      WHERE x.user_id BETWEEN heartbeat.user_id AND heartbeat.user_id
+                        AND (x.data_type, x.symbol) = (u.data_type, u.symbol)
+                      ORDER BY x.user_id LIMIT 1 FOR NO KEY UPDATE SKIP LOCKED) mine))
           -- A few rows of one page: to read them takes less than to look them up, so no index fits this.
-          AND NOT EXISTS (SELECT FROM pricing.data_type_registry r WHERE NOT r.is_active AND r.data_type || '' = ANY (data_types));
+          AND NOT EXISTS (SELECT FROM pricing.data_type_registry r
+                          WHERE NOT r.is_active AND r.data_type || '' = ANY (data_types));
         GET DIAGNOSTICS kept = ROW_COUNT;
         IF kept = cardinality(symbols) THEN
+            IF is_first THEN
+                -- What a crash takes back, the next heartbeat restores: the commit need not wait for the disk.
+                PERFORM set_config('synchronous_commit', 'off', true);
+            END IF;
             -- As answer_pairs does, whose call would take a noticeable part of this one.
             RETURN '{"changed": 0, "accepted": ' || kept || ', "doubtful": 0, "refused": 0, "pairs": [], "faults": []}';
         END IF;
@@ -32,9 +42,8 @@ BEGIN
     RETURN pricing.begin_pairs('watched', user_id, data_types, symbols, at_once, kept > 0);
 END $$;
 COMMENT ON FUNCTION pricing.heartbeat(text, text[], text[], boolean) IS
-    'Says that a user looks at these pairs now. Creates missing instruments (unverified) and queues what is missing or '
-    'stale: at_once, or as soon as a worker serves the request. Answers each pair (see answer_pairs): those that are '
-    'refused keep no other one out.';
+    'Says that a user is looking at these pairs: creates missing instruments, queues what is missing or stale '
+    '(at_once or by request), and answers each pair (see answer_pairs).';
 
 
 CREATE OR REPLACE FUNCTION pricing.pairs_of_user(kind text, user_id text, data_types text[], symbols text[])
@@ -59,7 +68,7 @@ BEGIN
     END IF;
 END $$;
 COMMENT ON FUNCTION pricing.pairs_of_user(text, text, text[], text[]) IS
-    'Those of the pairs that a user has watched or held until now.';
+    'Which of these pairs the user already watches or holds.';
 
 
 CREATE OR REPLACE FUNCTION pricing.judge_pairs(data_types text[], symbols text[]) RETURNS SETOF pricing.pair_answer
@@ -81,7 +90,7 @@ LANGUAGE sql STABLE SET search_path = '' AS $$
     SELECT g.place, g.data_type, g.symbol, NULL, 'refused',
            CASE WHEN g.is_active IS NULL THEN 'unknown_type' ELSE 'retired_type' END,
            CASE WHEN g.is_active IS NULL
-                THEN pg_catalog.format('no data type is called %s; `pricing-pipeline type list` shows those there are',
+                THEN pg_catalog.format('no data type is called %s; `pricing-pipeline type list` lists them',
                                        left(g.data_type, 60))
                 ELSE pricing.why_sentence('retired', g.data_type) END,
            NULL, NULL
@@ -115,16 +124,15 @@ BEGIN
         FROM unnest(answers) AS a);
 END $$;
 COMMENT ON FUNCTION pricing.answer_pairs(integer, integer, pricing.pair_answer[]) IS
-    'What a request that names pairs answers: changed = how many are new; how many are accepted, doubtful (accepted, '
-    'with a warning) and refused; pairs = those that are not accepted as they are written, in the order given; '
-    'faults = the same doubts and refusals, those of one kind told once. accepted = pairs beside the answers.';
+    'The answer to a request for pairs: how many are new, accepted, doubtful and refused, and the pairs not accepted '
+    'as written with their faults; also the accepted pairs.';
 
 
 CREATE OR REPLACE FUNCTION pricing.name_for_people(symbol text) RETURNS text
 LANGUAGE sql IMMUTABLE SET search_path = '' AS $$
     SELECT CASE WHEN pricing.is_sane_symbol(symbol) THEN symbol ELSE quote_literal(left(symbol, 60)) END
 $$;
-COMMENT ON FUNCTION pricing.name_for_people(text) IS 'What somebody gave as a symbol, in quotes if it can be none.';
+COMMENT ON FUNCTION pricing.name_for_people(text) IS 'A symbol as somebody typed it, quoted if it cannot be one.';
 
 
 CREATE OR REPLACE FUNCTION pricing.say_answer(answer pricing.pair_answer) RETURNS text
@@ -138,7 +146,7 @@ LANGUAGE sql IMMUTABLE SET search_path = '' AS $$
     WHERE answer.code IS NOT NULL
 $$;
 COMMENT ON FUNCTION pricing.say_answer(pricing.pair_answer) IS
-    'Why a pair is doubtful or refused, as a sentence; NULL if it is neither.';
+    'A sentence that says why a pair is doubtful or refused; NULL = it is neither.';
 
 
 CREATE OR REPLACE FUNCTION pricing.faults_of(answers pricing.pair_answer[]) RETURNS jsonb
@@ -165,8 +173,7 @@ LANGUAGE sql STABLE SET search_path = '' AS $$
     FROM kinds k
 $$;
 COMMENT ON FUNCTION pricing.faults_of(pricing.pair_answer[]) IS
-    'The doubts and refusals among answers, each kind told once: in a sentence with the number of pairs and a few '
-    'names.';
+    'The doubts and refusals among answers, each kind once: a sentence with the number of pairs and a few names.';
 
 
 CREATE OR REPLACE FUNCTION pricing.all_or_nothing(answer jsonb) RETURNS jsonb
@@ -184,8 +191,8 @@ BEGIN
     RETURN answer;
 END $$;
 COMMENT ON FUNCTION pricing.all_or_nothing(jsonb) IS
-    'Returns the answer to a request that names pairs, or raises an error if one of them is refused; the statement '
-    'then changes nothing: SELECT pricing.all_or_nothing(pricing.heartbeat(...)).';
+    'Returns the answer to a request for pairs, or raises an error if one is refused, so that the statement changes '
+    'nothing: SELECT pricing.all_or_nothing(pricing.heartbeat(...)).';
 
 
 CREATE OR REPLACE FUNCTION pricing.begin_pairs(
@@ -204,6 +211,9 @@ BEGIN
     PERFORM pricing.check_lists(data_types, symbols);
     IF symbols = '{}' THEN
         RETURN pricing.answer_pairs(0, 0);
+    END IF;
+    IF current_setting('synchronous_commit') = 'off' THEN
+        PERFORM set_config('synchronous_commit', 'on', true); -- a heartbeat of this transaction may have renewed
     END IF;
     -- What symbols mean stays so until this transaction ends: merge_instruments waits for it.
     LOCK TABLE pricing.symbol_aliases IN ACCESS SHARE MODE;
@@ -287,9 +297,7 @@ BEGIN
     RETURN pricing.answer_pairs(room.admitted, cardinality(had.types), answers);
 END $$;
 COMMENT ON FUNCTION pricing.begin_pairs(text, text, text[], text[], boolean, boolean) IS
-    'What heartbeat and hold do about pairs that their user does not watch or hold yet: enters the good ones, in the '
-    'order given and within the user''s caps, asks for their prices, and answers each pair. are_renewed = the '
-    'heartbeat has reached those that are watched already.';
+    'Adds the new pairs of a heartbeat or hold within the user''s caps, requests their prices, and answers each pair.';
 
 
 CREATE OR REPLACE FUNCTION pricing.check_lengths(data_types text[], symbols text[]) RETURNS void
@@ -298,22 +306,11 @@ BEGIN
     IF cardinality(data_types) IS DISTINCT FROM cardinality(symbols) OR array_ndims(data_types) > 1 THEN
         RAISE EXCEPTION 'two lists of one length are needed, not % data types and % symbols',
             coalesce(cardinality(data_types), 0), coalesce(cardinality(symbols), 0)
-            USING HINT = 'Each pair is a data type and, at the same place, a symbol.', ERRCODE = 'invalid_parameter_value';
+            USING HINT = 'Each pair is a data type and, at the same place, a symbol.',
+                ERRCODE = 'invalid_parameter_value';
     END IF;
 END $$;
-COMMENT ON FUNCTION pricing.check_lengths(text[], text[]) IS 'Refuses two lists that do not make pairs.';
-
-
-CREATE OR REPLACE FUNCTION pricing.check_active(data_types text[]) RETURNS void
-LANGUAGE plpgsql STABLE SET search_path = '' AS $$
-DECLARE
-    retired text := (SELECT min(r.data_type) FROM pricing.data_type_registry r WHERE r.data_type = ANY (data_types) AND NOT r.is_active);
-BEGIN
-    IF retired IS NOT NULL THEN
-        RAISE EXCEPTION '%', pricing.why_sentence('retired', retired) USING ERRCODE = 'invalid_parameter_value';
-    END IF;
-END $$;
-COMMENT ON FUNCTION pricing.check_active(text[]) IS 'Refuses data types that are retired, and says how to revive them.';
+COMMENT ON FUNCTION pricing.check_lengths(text[], text[]) IS 'Refuses two lists of different length.';
 
 
 CREATE OR REPLACE FUNCTION pricing.check_lists(data_types text[], symbols text[]) RETURNS void
@@ -332,28 +329,7 @@ BEGIN
     END IF;
 END $$;
 COMMENT ON FUNCTION pricing.check_lists(text[], text[]) IS
-    'Refuses lists that are no pairs, more than 10,000 of them, and texts that are too long to be answered.';
-
-
-CREATE OR REPLACE FUNCTION pricing.check_pairs(data_types text[], symbols text[]) RETURNS void
-LANGUAGE plpgsql STABLE SET search_path = '' AS $$
-DECLARE
-    unknown text;
-BEGIN
-    PERFORM pricing.check_lists(data_types, symbols);
-    SELECT string_agg(DISTINCT left(coalesce(u.data_type, 'NULL'), 60), ', ') INTO unknown
-    FROM unnest(data_types) AS u (data_type) LEFT JOIN pricing.data_type_registry r USING (data_type)
-    WHERE r.data_type IS NULL;
-    IF unknown IS NOT NULL THEN
-        RAISE EXCEPTION 'unknown data type(s): %', left(unknown, 400)
-            USING HINT = 'pricing-pipeline type list shows the active ones.', ERRCODE = 'invalid_parameter_value';
-    ELSIF NOT EXISTS (SELECT FROM pricing.data_type_registry a WHERE a.is_active AND a.data_type = ANY (data_types)) THEN
-        PERFORM pricing.check_active(data_types);
-    END IF;
-END $$;
-COMMENT ON FUNCTION pricing.check_pairs(text[], text[]) IS
-    'Refuses lists that are no pairs, more than 10,000 of them, names that are no data type, and nothing but retired '
-    'types.';
+    'Refuses lists that do not form pairs, more than 10,000 pairs, and texts too long to repeat in an answer.';
 
 
 CREATE OR REPLACE FUNCTION pricing.taken_symbols(data_types text[], symbols text[]) RETURNS text[]
@@ -364,7 +340,8 @@ BEGIN
     SELECT array_agg(DISTINCT u.symbol) INTO taken
     FROM pricing.provider_symbols s JOIN pricing.data_type_registry r USING (asset_class)
     JOIN unnest(data_types, symbols) AS u (data_type, symbol) ON u.data_type = r.data_type AND u.symbol = s.spelling
-    WHERE s.symbol <> s.spelling AND NOT EXISTS (SELECT FROM pricing.instruments i WHERE (i.asset_class, i.symbol) = (s.asset_class, s.spelling));
+    WHERE s.symbol <> s.spelling
+      AND NOT EXISTS (SELECT FROM pricing.instruments i WHERE (i.asset_class, i.symbol) = (s.asset_class, s.spelling));
     IF taken IS NOT NULL THEN
         PERFORM pricing.warn('add_demand', taken[1], pg_catalog.format(
             '%s is no instrument: a provider is asked for another one under this name, so nothing is fetched for it. '
@@ -374,11 +351,12 @@ BEGIN
     RETURN coalesce(taken, '{}');
 END $$;
 COMMENT ON FUNCTION pricing.taken_symbols(text[], text[]) IS
-    'Symbols of no instrument under which some provider is asked for another one: two would get one answer. Warns of '
-    'them.';
+    'Symbols without an instrument that are another instrument''s spelling at some provider, so that two would get '
+    'one answer; warns of them.';
 
 
-CREATE OR REPLACE FUNCTION pricing.add_demand(data_types text[], symbols text[], until timestamptz DEFAULT NULL) RETURNS void
+CREATE OR REPLACE FUNCTION pricing.add_demand(data_types text[], symbols text[], until timestamptz DEFAULT NULL)
+RETURNS void
 LANGUAGE plpgsql SET search_path = '' SET lock_timeout = '100ms' AS $$
 DECLARE
     now_ timestamptz := pricing.clock();
@@ -386,18 +364,22 @@ DECLARE
     taken text[] := pricing.taken_symbols(data_types, symbols);
 BEGIN
     IF taken <> '{}' THEN
-        SELECT coalesce(array_agg(u.data_type ORDER BY u.place), '{}'), coalesce(array_agg(u.symbol ORDER BY u.place), '{}') INTO data_types, symbols
+        SELECT coalesce(array_agg(u.data_type ORDER BY u.place), '{}'),
+               coalesce(array_agg(u.symbol ORDER BY u.place), '{}') INTO data_types, symbols
         FROM unnest(data_types, symbols) WITH ORDINALITY AS u (data_type, symbol, place) WHERE u.symbol <> ALL (taken);
     END IF;
-    -- What is new is written in key order. OFFSET: looked up one by one, never joined, however few there were when this was planned.
+    -- What is new is written in key order. OFFSET: looked up one by one, never joined, however few there were when this
+    -- was planned.
     INSERT INTO pricing.instruments (asset_class, symbol)
     SELECT DISTINCT r.asset_class, u.symbol
     FROM unnest(data_types, symbols) AS u (data_type, symbol) JOIN pricing.data_type_registry r USING (data_type)
-    WHERE NOT EXISTS (SELECT FROM pricing.instruments i WHERE (i.asset_class, i.symbol) = (r.asset_class, u.symbol) OFFSET 0)
+    WHERE NOT EXISTS (SELECT FROM pricing.instruments i
+                      WHERE (i.asset_class, i.symbol) = (r.asset_class, u.symbol) OFFSET 0)
     ORDER BY 1, 2 ON CONFLICT DO NOTHING;
-    -- What is known is kept from being taken away. Of a pair that the clean-up is taking away the insert waits to see what
-    -- becomes of it.
-    WITH wanted AS MATERIALIZED (SELECT DISTINCT u.data_type, u.symbol FROM unnest(data_types, symbols) AS u (data_type, symbol)),
+    -- What is known is kept from being taken away. Of a pair that the clean-up is taking away the insert waits to see
+    -- what becomes of it.
+    WITH wanted AS MATERIALIZED (SELECT DISTINCT u.data_type, u.symbol
+                                 FROM unnest(data_types, symbols) AS u (data_type, symbol)),
     known AS MATERIALIZED (
         SELECT k.* FROM wanted w CROSS JOIN LATERAL (
             SELECT d.data_type, d.symbol FROM pricing.demand d
@@ -408,7 +390,7 @@ BEGIN
     WHERE NOT EXISTS (SELECT FROM known k WHERE (k.data_type, k.symbol) = (w.data_type, w.symbol))
     ORDER BY 1, 2 ON CONFLICT DO NOTHING;
 EXCEPTION WHEN lock_not_available OR deadlock_detected THEN
-    -- Another session has not committed one of them: by halves, so that the others need not wait for it.
+    -- Another session has not committed one of them: try halves, so that the others need not wait for it.
     until := coalesce(until, clock_timestamp() + interval '1 second');
     IF middle = 0 OR clock_timestamp() > until THEN
         PERFORM pricing.pass_over('add_demand', data_types[1], symbols);
@@ -418,8 +400,8 @@ EXCEPTION WHEN lock_not_available OR deadlock_detected THEN
     END IF;
 END $$;
 COMMENT ON FUNCTION pricing.add_demand(text[], text[], timestamptz) IS
-    'Makes the instruments (unverified) and the demand of pairs that have none, due at once. What another session '
-    'holds is passed over, and found by adopt_pairs; symbols that are another instrument''s spelling are left out.';
+    'Creates missing instruments and demand, due at once, except for locked ones, which adopt_pairs picks up, and '
+    'other spellings of an instrument.';
 
 
 CREATE OR REPLACE FUNCTION pricing.lock_allowance(user_id pricing.user_name) RETURNS void
@@ -429,8 +411,11 @@ BEGIN
         PERFORM FROM pricing.user_allowances a WHERE a.user_id = lock_allowance.user_id FOR UPDATE;
         EXIT WHEN FOUND;
         -- Its allowance may have come and gone since its snapshot, and so may pairs of its other sessions have come.
-        IF current_setting('transaction_isolation') <> 'read committed' AND transaction_timestamp() < pricing.clock() - interval '1 hour' THEN
-            RAISE EXCEPTION 'this transaction sees pairs as they were an hour ago, so the caps of user % cannot be judged', left(user_id, 60)
+        IF current_setting('transaction_isolation') <> 'read committed'
+            AND transaction_timestamp() < pricing.clock() - interval '1 hour' THEN
+            RAISE EXCEPTION 'this transaction sees pairs as they were an hour ago, so the caps of user % cannot be '
+                            'judged',
+                left(user_id, 60)
                 USING HINT = 'Begin a new transaction, or use READ COMMITTED.', ERRCODE = 'serialization_failure';
         END IF;
         INSERT INTO pricing.user_allowances (user_id, spent_until) VALUES (lock_allowance.user_id, pricing.clock())
@@ -439,7 +424,7 @@ BEGIN
     END LOOP;
 END $$;
 COMMENT ON FUNCTION pricing.lock_allowance(pricing.user_name) IS
-    'Lets one session of a user at a time begin new pairs, until the transaction ends. Nobody else waits for it.';
+    'Lets only one session of a user begin new pairs until the transaction ends.';
 
 
 CREATE OR REPLACE FUNCTION pricing.present_caps() RETURNS pricing.user_caps
@@ -454,7 +439,7 @@ BEGIN
     END IF;
     RETURN caps;
 END $$;
-COMMENT ON FUNCTION pricing.present_caps() IS 'What one user may ask for.';
+COMMENT ON FUNCTION pricing.present_caps() IS 'The caps of one user.';
 
 
 CREATE OR REPLACE FUNCTION pricing.admit_pairs(
@@ -491,21 +476,20 @@ BEGIN
     END IF;
 END $$;
 COMMENT ON FUNCTION pricing.admit_pairs(text, integer, bigint) IS
-    'How many new pairs of a user, of those it asks for, its caps admit now, which is booked; how many would fit '
-    'beside those it had if there were time; in how many seconds the rest of these can follow; and what to say about '
-    'the rest.';
+    'How many new pairs a user''s caps admit now (which is booked), how many would fit later and in how many seconds, '
+    'and what to say about the rest.';
 
 
 CREATE OR REPLACE FUNCTION pricing.spent_by_reads(user_id text, pairs bigint) RETURNS interval
 LANGUAGE sql STABLE SET search_path = '' AS $$
     SELECT interval '1 minute' / least(c.new_pairs_per_minute, c.pairs_per_user) * (pairs + coalesce((
                SELECT sum(s.pairs) FROM pricing.read_charges s, pricing.clock() AS now_
-               WHERE s.user_id = spent_by_reads.user_id AND s.charged_at > now_ - interval '1 minute' AND s.charged_at <= now_), 0))
+               WHERE s.user_id = spent_by_reads.user_id AND s.charged_at > now_ - interval '1 minute'
+                 AND s.charged_at <= now_), 0))
     FROM pricing.user_caps c
 $$;
 COMMENT ON FUNCTION pricing.spent_by_reads(text, bigint) IS
-    'How much of a user''s allowance its reads of the last minute have used up, and so many pairs beside them. In a '
-    'minute they have as many fetched as the user may begin to watch, and no more than it may watch at once.';
+    'How much of a user''s allowance the reads of the last minute, and this many more pairs, use.';
 
 
 CREATE OR REPLACE FUNCTION pricing.room_for_reads(user_id text, waiting bigint) RETURNS bigint
@@ -516,19 +500,22 @@ DECLARE
                        WHERE a.user_id = room_for_reads.user_id);
 BEGIN
     spent := coalesce(spent, interval '0') + pricing.spent_by_reads(user_id, waiting);
-    RETURN greatest(0, floor((60 - extract(epoch FROM spent)) / extract(epoch FROM interval '1 minute' / least(c.new_pairs_per_minute, c.pairs_per_user))))
+    RETURN greatest(0, floor(
+               (60 - extract(epoch FROM spent))
+               / extract(epoch FROM interval '1 minute' / least(c.new_pairs_per_minute, c.pairs_per_user))))
     FROM pricing.user_caps c;
 END $$;
 COMMENT ON FUNCTION pricing.room_for_reads(text, bigint) IS
-    'How many pairs the reads of a user may still have fetched now, beside so many that wait to be.';
+    'How many more pairs a user''s reads may have fetched now, given this many that already wait.';
 
 
 CREATE OR REPLACE FUNCTION pricing.raise_tasks(data_types text[], symbols text[]) RETURNS void
 LANGUAGE sql SET search_path = '' AS $$
-    -- Whoever holds the row is claiming it or raising it, so there is nothing to wait for.
+    -- A session that holds the row is claiming or raising it, so there is nothing to wait for.
     UPDATE pricing.api_call_queue_live q SET priority = grown.viewers
     FROM (SELECT x.id, v.viewers
-          FROM unnest(data_types, symbols) AS u (data_type, symbol) JOIN pricing.api_call_queue_live x USING (data_type, symbol)
+          FROM unnest(data_types, symbols) AS u (data_type, symbol)
+          JOIN pricing.api_call_queue_live x USING (data_type, symbol)
           CROSS JOIN LATERAL (SELECT count(*)::integer AS viewers FROM pricing.active_subscriptions a
                               WHERE (a.data_type, a.symbol) = (x.data_type, x.symbol)) v
           WHERE x.window_start = '-infinity' AND x.window_end = 'infinity'
@@ -536,12 +523,13 @@ LANGUAGE sql SET search_path = '' AS $$
           ORDER BY x.id FOR UPDATE OF x SKIP LOCKED) grown
     WHERE q.id = grown.id
 $$;
-COMMENT ON FUNCTION pricing.raise_tasks(text[], text[]) IS 'Gives waiting tasks the priority of their viewers, when it has grown.';
+COMMENT ON FUNCTION pricing.raise_tasks(text[], text[]) IS 'Raises waiting tasks to the number of their viewers.';
 
 
-CREATE OR REPLACE FUNCTION pricing.unsubscribe(user_id text, data_types text[], symbols text[], at_once boolean DEFAULT true)
+CREATE OR REPLACE FUNCTION pricing.unsubscribe(user_id text, data_types text[], symbols text[],
+                                               at_once boolean DEFAULT true)
 RETURNS integer
--- A session that planned this while nobody watched took 40 s to leave 10,000 pairs; clients are gone by then, and their rows locked.
+-- Planned while nobody watched, this took 40 s for 10,000 pairs, with the clients gone and their rows locked.
 LANGUAGE plpgsql SET search_path = '' SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
 DECLARE
     gone_types text[];
@@ -550,15 +538,16 @@ BEGIN
     PERFORM pricing.check_user(user_id);
     PERFORM pricing.check_lengths(data_types, symbols);
     symbols := pricing.spelled(data_types, symbols);
-    -- A heartbeat of the same pairs in another session of the user waits for the end of this transaction, and then enters
-    -- them anew: it found them locked, and would else take them for known.
+    -- A heartbeat of the same pairs in another session of the user waits for the end of this transaction, and then
+    -- enters them anew: it found them locked, and would else take them for known.
     PERFORM pricing.lock_allowance(user_id);
     WITH gone AS (
         -- What another session of the user is looking at in this moment stays: it has not left.
         DELETE FROM pricing.active_subscriptions a
         USING (SELECT mine.place FROM unnest(data_types, symbols) AS u (data_type, symbol) CROSS JOIN LATERAL (
                    SELECT x.ctid AS place FROM pricing.active_subscriptions x
-                   WHERE x.user_id BETWEEN unsubscribe.user_id AND unsubscribe.user_id AND (x.data_type, x.symbol) = (u.data_type, u.symbol)
+                   WHERE x.user_id BETWEEN unsubscribe.user_id AND unsubscribe.user_id
+                     AND (x.data_type, x.symbol) = (u.data_type, u.symbol)
                    ORDER BY x.user_id LIMIT 1 FOR UPDATE SKIP LOCKED) mine) left_
         WHERE a.ctid = left_.place
         RETURNING a.data_type, a.symbol)
@@ -574,11 +563,12 @@ BEGIN
     RETURN cardinality(gone_types);
 END $$;
 COMMENT ON FUNCTION pricing.unsubscribe(text, text[], text[], boolean) IS
-    'Removes subscriptions on leave, and notes the views: at_once, or by a request. Returns how many there were.';
+    'Ends subscriptions when a viewer leaves, and records the views (at_once or by request); returns how many ended.';
 
 
-CREATE OR REPLACE FUNCTION pricing.unnoted_views(data_types text[], symbols text[]) RETURNS TABLE (data_type text, symbol text)
-LANGUAGE sql SET search_path = '' SET enable_seqscan = off AS $$
+CREATE OR REPLACE FUNCTION pricing.unnoted_views(data_types text[], symbols text[])
+RETURNS TABLE (data_type text, symbol text)
+LANGUAGE sql SET search_path = '' AS $$
     -- Looking first: of a hundred viewers in ten minutes one writes, and the others lock nothing.
     SELECT DISTINCT u.data_type, u.symbol
     FROM unnest(data_types, symbols) AS u (data_type, symbol) CROSS JOIN (SELECT pricing.clock() AS at OFFSET 0) now_
@@ -586,7 +576,8 @@ LANGUAGE sql SET search_path = '' SET enable_seqscan = off AS $$
                                                          AND v.viewed_at > now_.at - interval '10 minutes' OFFSET 0)
     ORDER BY 1, 2
 $$;
-COMMENT ON FUNCTION pricing.unnoted_views(text[], text[]) IS 'Those of the pairs of which no view was noted in the last ten minutes.';
+COMMENT ON FUNCTION pricing.unnoted_views(text[], text[]) IS
+    'Which of these pairs had no view recorded in the last ten minutes.';
 
 
 CREATE OR REPLACE FUNCTION pricing.note_views(data_types text[], symbols text[]) RETURNS void
@@ -601,8 +592,8 @@ EXCEPTION WHEN lock_not_available OR deadlock_detected THEN
     NULL; -- another session notes views of the same pairs in this moment
 END $$;
 COMMENT ON FUNCTION pricing.note_views(text[], text[]) IS
-    'Remembers that pairs were looked at, at most once in ten minutes for each; not, if another session has locked '
-    'one of them.';
+    'Records that pairs were viewed, at most every ten minutes for each; skips all if another session has locked one '
+    'of them.';
 
 
 CREATE OR REPLACE FUNCTION pricing.forget_views() RETURNS integer
@@ -612,16 +603,19 @@ DECLARE
     forgotten integer;
 BEGIN
     DELETE FROM pricing.pair_views v USING (
-        SELECT x.data_type, x.symbol FROM pricing.pair_views x WHERE x.viewed_at < now_ - interval '48 hours' FOR UPDATE SKIP LOCKED) old
+        SELECT x.data_type, x.symbol FROM pricing.pair_views x
+        WHERE x.viewed_at < now_ - interval '48 hours' FOR UPDATE SKIP LOCKED) old
     WHERE (v.data_type, v.symbol) = (old.data_type, old.symbol);
     GET DIAGNOSTICS forgotten = ROW_COUNT;
     DELETE FROM pricing.user_allowances a USING (
         -- An hour later: what an older snapshot does not see would not be counted (lock_allowance).
-        SELECT x.user_id FROM pricing.user_allowances x WHERE x.spent_until < now_ - interval '1 hour' FOR UPDATE SKIP LOCKED) whole
+        SELECT x.user_id FROM pricing.user_allowances x
+        WHERE x.spent_until < now_ - interval '1 hour' FOR UPDATE SKIP LOCKED) whole
     WHERE a.user_id = whole.user_id;
     RETURN forgotten;
 END $$;
-COMMENT ON FUNCTION pricing.forget_views() IS 'Forgets views of more than 48 hours ago, and allowances that have been whole for an hour. Returns how many views.';
+COMMENT ON FUNCTION pricing.forget_views() IS
+    'Forgets views after 48 hours, and allowances that have been full for an hour; returns how many views.';
 
 
 CREATE OR REPLACE FUNCTION pricing.clean_subscriptions() RETURNS integer
@@ -652,21 +646,24 @@ BEGIN
             WHERE x.created_at < now_ - interval '1 minute' AND (x.backoff_until IS NULL OR x.backoff_until <= now_)
               AND x.read_at IS NULL
               AND NOT EXISTS (SELECT FROM pricing.active_subscriptions a
-                              WHERE a.data_type = x.data_type AND a.symbol BETWEEN x.symbol AND x.symbol ORDER BY a.symbol OFFSET 0)
+                              WHERE a.data_type = x.data_type AND a.symbol BETWEEN x.symbol AND x.symbol
+                              ORDER BY a.symbol OFFSET 0)
               AND NOT EXISTS (SELECT FROM pricing.holdings h
-                              WHERE h.data_type = x.data_type AND h.active_symbol BETWEEN x.symbol AND x.symbol ORDER BY h.active_symbol OFFSET 0)
+                              WHERE h.data_type = x.data_type AND h.active_symbol BETWEEN x.symbol AND x.symbol
+                              ORDER BY h.active_symbol OFFSET 0)
             FOR UPDATE SKIP LOCKED) unwanted
         WHERE d.ctid = unwanted.place
         RETURNING d.data_type, d.symbol)
     SELECT array_agg(t.data_type) AS types, array_agg(t.symbol) AS symbols INTO idle FROM removed_pairs t;
-    -- Whoever came before that is seen by this statement, and has the pair back. Whoever comes after it waits a tenth of a
-    -- second in add_demand; what that passes over, adopt_pairs finds.
+    -- This statement sees earlier viewers and restores their pairs. Later ones wait a tenth of a second in add_demand,
+    -- and adopt_pairs finds what that skips.
     INSERT INTO pricing.demand (data_type, symbol, due_at)
     SELECT u.data_type, u.symbol, now_ FROM unnest(idle.types, idle.symbols) AS u (data_type, symbol)
     WHERE EXISTS (SELECT FROM pricing.active_subscriptions a
                   WHERE a.data_type = u.data_type AND a.symbol BETWEEN u.symbol AND u.symbol ORDER BY a.symbol OFFSET 0)
        OR EXISTS (SELECT FROM pricing.holdings h
-                  WHERE h.data_type = u.data_type AND h.active_symbol BETWEEN u.symbol AND u.symbol ORDER BY h.active_symbol OFFSET 0)
+                  WHERE h.data_type = u.data_type AND h.active_symbol BETWEEN u.symbol AND u.symbol
+                  ORDER BY h.active_symbol OFFSET 0)
     ORDER BY 1, 2 ON CONFLICT DO NOTHING;
     -- What still waits for such a pair is cancelled: nobody wants it, so nobody shall fetch it. Of scheduled
     -- types it stays: a viewer may only have raised what the schedule had queued.
@@ -675,12 +672,15 @@ BEGIN
         SELECT x.id FROM pricing.api_call_queue_live x
         WHERE (x.data_type, x.symbol, x.window_start, x.window_end) = (u.data_type, u.symbol, '-infinity', 'infinity')
           AND x.status IN ('pending', 'scheduled') AND x.priority >= 0 OFFSET 0) q
-    WHERE EXISTS (SELECT FROM pricing.data_type_registry r WHERE r.data_type = u.data_type AND r.refresh_strategy = 'on-demand')
+    WHERE EXISTS (SELECT FROM pricing.data_type_registry r
+                  WHERE r.data_type = u.data_type AND r.refresh_strategy = 'on-demand')
       AND NOT EXISTS (SELECT FROM pricing.demand d WHERE (d.data_type, d.symbol) = (u.data_type, u.symbol) OFFSET 0);
     PERFORM pricing.stop_tasks(waiting, 'unwatched', 'nobody watches or holds the pair any more');
     RETURN removed;
 END $$;
-COMMENT ON FUNCTION pricing.clean_subscriptions() IS 'Forgets viewers silent for 5 minutes, demand nobody has (unless it is backing off), and tasks that wait for it. Never touches last_seen_at.';
+COMMENT ON FUNCTION pricing.clean_subscriptions() IS
+    'Ends subscriptions that are silent for 5 minutes, demand that nobody wants and that does not back off, and its '
+    'waiting tasks.';
 
 
 CREATE OR REPLACE FUNCTION pricing.hold(user_id text, data_types text[], symbols text[], at_once boolean DEFAULT true)
@@ -689,8 +689,8 @@ LANGUAGE sql SET search_path = '' AS $$
     SELECT pricing.begin_pairs('held', user_id, data_types, symbols, at_once)
 $$;
 COMMENT ON FUNCTION pricing.hold(text, text[], text[], boolean) IS
-    'Says that a user holds these pairs from now on, until they are released. Creates missing instruments (unverified) '
-    'and queues what has no price: at_once, or as soon as a worker serves the request. Answers as heartbeat does.';
+    'Says that a user holds these pairs until released, queues those without a price (at_once or by request), and '
+    'answers as heartbeat does.';
 
 
 CREATE OR REPLACE FUNCTION pricing.release(user_id text, data_types text[], symbols text[]) RETURNS integer
@@ -710,4 +710,5 @@ BEGIN
     GET DIAGNOSTICS closed = ROW_COUNT;
     RETURN closed;
 END $$;
-COMMENT ON FUNCTION pricing.release(text, text[], text[]) IS 'Closes holdings; returns how many were open. What nobody else wants is no longer fetched.';
+COMMENT ON FUNCTION pricing.release(text, text[], text[]) IS
+    'Closes holdings, so that pairs that nobody else wants are no longer fetched; returns how many were open.';

@@ -1,4 +1,4 @@
--- How watched pairs are served: the one definition that freshness, checks, status, samples and, of lateness, why go by.
+-- How watched pairs are served: the one definition for freshness, checks, status and samples, and of late for why.
 
 CREATE OR REPLACE FUNCTION pricing.watched_pairs(only_types text[] DEFAULT NULL)
 RETURNS TABLE (data_type text, symbol text, state text, owed_since timestamptz, fetched_at timestamptz,
@@ -20,10 +20,10 @@ BEGIN
             WHERE s.calendar = c.calendar AND s.closes_at <= now_ ORDER BY s.closes_at DESC LIMIT 1) past)
     SELECT p.data_type, p.symbol,
            CASE WHEN p.update_mode <> 'api' OR NOT p.is_listed THEN 'paused'
-                -- Whoever has no price, or comes back to one of another day, waits for the first.
-                WHEN owed.since <= now_ - CASE
-                    WHEN p.fetched_at IS NULL OR old.is_outdated THEN interval '30 seconds'
-                    ELSE owed.grace END THEN 'late'
+                -- A viewer without a price, or with one of another day, waits for the first.
+                WHEN owed.since <= now_ - CASE WHEN p.fetched_at IS NULL OR old.is_outdated THEN interval '30 seconds'
+                                               ELSE owed.grace END
+                THEN 'late'
                 WHEN owed.since <= now_ THEN 'due'
                 WHEN p.backoff_until > now_ THEN 'refused'
                 -- A time ahead of the clock is no knowledge: the clock was set back.
@@ -37,7 +37,7 @@ BEGIN
            CASE WHEN owed.since <= now_ THEN owed.since END, p.fetched_at, coalesce(old.is_outdated, false)
     FROM (
         -- The registry's wide rows are joined last. Joined before, they made each hash many times as large.
-        SELECT d.*, watched.since, l.fetched_at, l.observed_at, l.cache_ttl_minutes, o.ttl_minutes,
+        SELECT d.*, watched.since, l.fetched_at, l.observed_at, o.ttl_minutes,
                i.update_mode, i.is_active AS is_listed, i.calendar
         -- A pair outlives its last viewer; nothing is owed to nobody.
         FROM (SELECT a.data_type, a.symbol, min(a.subscribed_at) AS since FROM pricing.active_subscriptions a
@@ -50,7 +50,7 @@ BEGIN
         LEFT JOIN pricing.instruments i ON i.asset_class = kind.asset_class AND i.symbol = d.symbol OFFSET 0) p
     JOIN pricing.data_type_registry r ON r.data_type = p.data_type
     LEFT JOIN markets m ON m.calendar = p.calendar
-    CROSS JOIN LATERAL (SELECT pricing.ttl_of(r, coalesce(p.ttl_minutes, p.cache_ttl_minutes)) AS minutes OFFSET 0) ttl
+    CROSS JOIN LATERAL (SELECT pricing.ttl_of(r, p.ttl_minutes) AS minutes OFFSET 0) ttl
     CROSS JOIN LATERAL (SELECT p.fetched_at + make_interval(mins => ttl.minutes) AS ends_at OFFSET 0) ends
     CROSS JOIN LATERAL (
         SELECT ends.ends_at,
@@ -88,8 +88,5 @@ BEGIN
     GROUP BY r.data_type, p.symbol;
 END $$;
 COMMENT ON FUNCTION pricing.watched_pairs(text[]) IS
-    'Each watched pair of the active data types, or of those that are named, with its state: paused; late, owed a '
-    'price for more than 30 s (where there is one, for more than a quarter of the TTL if that is longer, unless it is '
-    'outdated), whatever keeps it away; due, owed for less; refused, its task died of a fault of the symbol and it '
-    'backs off; source_old, confirmed in time by a source that has nothing as new as it should; fresh. Outdated is '
-    'what was too old already when somebody came to look at it, and is not fetched since.';
+    'The state of each watched pair of these (or all active) data types: paused, late, due, refused, source_old or '
+    'fresh, and whether its price was outdated when its first viewer came.';

@@ -1,5 +1,4 @@
--- Two instruments that are one: they came from two spellings before symbols were judged, or a company changed its
--- ticker.
+-- Makes one instrument of two, such as two spellings, or the old and the new ticker of a company.
 
 CREATE OR REPLACE FUNCTION pricing.move_rows(
     from_tables text[], key text[], of_class text, old_symbol text, new_symbol text)
@@ -11,19 +10,29 @@ DECLARE
         WHERE a.attrelid = ('pricing.' || from_tables[1])::regclass
           AND a.attname = 'asset_class'
           AND NOT a.attisdropped);
+    class_or_type text := CASE WHEN has_class THEN 'asset_class' ELSE 'data_type' END;
     mine text := CASE WHEN has_class THEN 't.asset_class = $1'
-                      ELSE 't.data_type = ANY (ARRAY(SELECT r.data_type FROM pricing.data_type_registry r '
-                           'WHERE r.asset_class = $1))' END;
+                      ELSE 't.data_type = ANY (ARRAY(SELECT d.data_type FROM pricing.data_type_registry d '
+                           'WHERE d.asset_class = $1))' END;
+    -- Former rows have the columns of the first table in their jsonb.
+    former text := format('pricing.revisions r CROSS JOIN jsonb_populate_record(NULL::pricing.%I, r.old)',
+                          from_tables[1]);
+    of_kind text := format('r.kind = %L', from_tables[1]);
     -- What cannot be NULL is looked up in an index.
     same text := (SELECT string_agg(format(CASE WHEN a.attnotnull THEN 'x.%1$I = t.%1$I'
                                                 ELSE '(x.%1$I = t.%1$I OR x.%1$I IS NULL AND t.%1$I IS NULL)' END,
                                            a.attname), ' AND ')
                   FROM pg_catalog.pg_attribute a
                   WHERE a.attrelid = ('pricing.' || from_tables[1])::regclass
-                    AND a.attname = ANY (key || CASE WHEN has_class THEN 'asset_class' ELSE 'data_type' END));
+                    AND a.attname = ANY (key || class_or_type));
     -- A day's value in a file is the new symbol's own, too.
-    taken text := (SELECT string_agg(format('EXISTS (SELECT FROM pricing.%I x WHERE x.symbol = $3 AND %s)', f, same),
-                                     ' OR ') FROM unnest(from_tables) AS f)
+    taken text := (SELECT string_agg(format(
+                              'EXISTS (SELECT FROM %s x WHERE %s AND %s)',
+                              CASE f WHEN 'revisions' THEN former ELSE 'pricing.' || f END,
+                              CASE f WHEN 'revisions'
+                                     THEN format('%s AND r.key = ARRAY[t.%I, $3]', of_kind, class_or_type)
+                                     ELSE 'x.symbol = $3' END, same), ' OR ')
+                   FROM unnest(from_tables) AS f)
                   || CASE WHEN 'price_history' = ANY (from_tables)
                           THEN ' OR EXISTS (SELECT FROM pricing.moved_days m WHERE m.symbol = $3'
                                ' AND m.data_type = t.data_type'
@@ -31,14 +40,24 @@ DECLARE
     drops bigint[] := '{}';
 BEGIN
     FOREACH rows_of IN ARRAY from_tables LOOP
-        EXECUTE format('DELETE FROM pricing.%I t WHERE t.symbol = $2 AND %s AND (%s)', rows_of, mine, taken)
+        EXECUTE CASE rows_of
+            WHEN 'revisions'
+            THEN format('DELETE FROM pricing.revisions WHERE ctid IN (SELECT r.ctid FROM %s t '
+                        'WHERE %s AND t.symbol = $2 AND %s AND (%s))', former, of_kind, mine, taken)
+            ELSE format('DELETE FROM pricing.%I t WHERE t.symbol = $2 AND %s AND (%s)', rows_of, mine, taken) END
         USING of_class, old_symbol, new_symbol;
         GET DIAGNOSTICS dropped = ROW_COUNT;
         drops := drops || dropped;
     END LOOP;
     FOR place IN 1 .. cardinality(from_tables) LOOP
         rows_of := from_tables[place];
-        EXECUTE format('UPDATE pricing.%I t SET symbol = $3 WHERE t.symbol = $2 AND %s', rows_of, mine)
+        EXECUTE CASE rows_of
+            WHEN 'revisions'
+            THEN format('UPDATE pricing.revisions SET key = ARRAY[key[1], $3], '
+                        'old = jsonb_set(old, ''{symbol}'', to_jsonb($3)) '
+                        'WHERE ctid IN (SELECT r.ctid FROM %s t WHERE %s AND t.symbol = $2 AND %s)',
+                        former, of_kind, mine)
+            ELSE format('UPDATE pricing.%I t SET symbol = $3 WHERE t.symbol = $2 AND %s', rows_of, mine) END
         USING of_class, old_symbol, new_symbol;
         GET DIAGNOSTICS moved = ROW_COUNT;
         dropped := drops[place];
@@ -48,9 +67,8 @@ BEGIN
     END LOOP;
 END $$;
 COMMENT ON FUNCTION pricing.move_rows(text[], text[], text, text, text) IS
-    'Gives the rows of one symbol to another, but for those of which it has one with the same key already, in any of '
-    'the tables: these are dropped. Tables that are named together say what is believed and what was before: of one '
-    'key all is of one symbol, so that no moment has two values. Says how many of each.';
+    'Moves the rows of one symbol to another, drops those whose key exists there in any of the tables, and counts '
+    'both.';
 
 
 CREATE OR REPLACE FUNCTION pricing.merge_instruments(of_class text, old_symbol text, new_symbol text)
@@ -64,7 +82,7 @@ DECLARE
     is_new boolean := false;
     obstacle text;
 BEGIN
-    -- Whoever has read what a symbol means, and enters it, is waited for; whoever comes now waits, and reads it anew.
+    -- Waits for sessions that have read what a symbol means and enter it; later ones wait, and read it again.
     LOCK TABLE pricing.symbol_aliases IN ACCESS EXCLUSIVE MODE;
     -- In the order of their symbols, as everybody locks them.
     PERFORM FROM pricing.instruments i
@@ -112,12 +130,12 @@ BEGIN
         RAISE EXCEPTION '%', obstacle USING HINT = 'Nothing has changed.', ERRCODE = 'invalid_parameter_value';
     END IF;
 
-    -- Whoever holds one of them holds what remains.
+    -- A holder of one of them holds what remains.
     UPDATE pricing.holdings h SET since = o.since, closed_at = NULL, status = 'active'
     FROM pricing.holdings o
     WHERE (o.user_id, o.data_type) = (h.user_id, h.data_type) AND h.data_type = ANY (types)
       AND o.symbol = old_symbol AND h.symbol = new_symbol AND o.status = 'active' AND h.status = 'closed';
-    -- Days of which either has values, or is known to have none.
+    -- Days for which either has values, or is known to have none.
     UPDATE pricing.history_coverage c SET covered = c.covered + o.covered
     FROM pricing.history_coverage o
     WHERE o.data_type = c.data_type AND c.data_type = ANY (types) AND o.symbol = old_symbol AND c.symbol = new_symbol;
@@ -128,8 +146,13 @@ BEGIN
     DELETE FROM pricing.route_refusals p WHERE p.data_type = ANY (types) AND p.symbol = old_symbol;
     DELETE FROM pricing.streamed_pairs p WHERE p.data_type = ANY (types) AND p.symbol = old_symbol;
     DELETE FROM pricing.empty_answers p WHERE p.data_type = ANY (types) AND p.symbol = old_symbol;
-    PERFORM pricing.note_changes(h.data_type, array_agg(h.observed_at)), pricing.note_latest_changes(h.data_type, 1)
-    FROM pricing.price_history h WHERE h.data_type = ANY (types) AND h.symbol = old_symbol GROUP BY h.data_type;
+    -- Existing files are written again, too, under the new symbol.
+    PERFORM pricing.note_changes(v.data_type, array_agg(v.observed_at)), pricing.note_latest_changes(v.data_type, 1)
+    FROM (SELECT h.data_type, h.symbol, h.observed_at FROM pricing.price_history h
+          UNION ALL
+          SELECT r.data_type, r.symbol, r.observed_at FROM pricing.price_revisions r) v
+    WHERE v.data_type = ANY (types) AND v.symbol = old_symbol
+    GROUP BY v.data_type;
     -- The newer of two latest prices is the one; for how long it is fresh, a person has said of what remains.
     UPDATE pricing.latest_prices o SET cache_ttl_minutes = coalesce(l.cache_ttl_minutes, o.cache_ttl_minutes)
     FROM pricing.latest_prices l
@@ -138,22 +161,14 @@ BEGIN
     DELETE FROM pricing.latest_prices l USING pricing.latest_prices o
     WHERE l.data_type = o.data_type AND o.data_type = ANY (types) AND o.symbol = old_symbol AND l.symbol = new_symbol
       AND o.observed_at > l.observed_at;
-    -- Files that are written already are written anew, under the new symbol.
-    UPDATE pricing.exported_months e SET mark = '{}'
-    WHERE e.data_type = ANY (types) AND e.moved_at IS NULL AND EXISTS (
-        SELECT FROM (SELECT h.data_type, h.symbol, h.observed_at FROM pricing.price_history h
-                     UNION ALL
-                     SELECT r.data_type, r.symbol, r.observed_at FROM pricing.price_revisions r) v
-        WHERE v.data_type = e.data_type AND v.symbol = old_symbol AND v.observed_at >= pricing.start_of(e.month)
-          AND v.observed_at < pricing.start_of((e.month + interval '1 month')::date));
     RETURN QUERY
     SELECT m.*
     FROM (VALUES ('{active_subscriptions}'::text[], '{user_id}'::text[]), ('{holdings}', '{user_id}'),
                  ('{demand}', '{}'),
                  ('{latest_prices}', '{}'),
                  ('{price_history,price_revisions}', '{observed_at}'),
-                 ('{documents,document_revisions}', '{period}'),
-                 ('{corporate_actions,corporate_action_revisions}', '{ex_on,kind,part}'),
+                 ('{documents,revisions}', '{period}'),
+                 ('{corporate_actions,revisions}', '{ex_on,kind,part}'),
                  ('{corporate_action_pairs}', '{}'),
                  ('{quarantined_values}', '{observed_at,kind,value,provider}'), ('{restatements}', '{restatement_id}'),
                  ('{price_alerts}', '{recipient,condition,threshold,lasts,user_id}'), ('{plausibility_bounds}', '{}'),
@@ -172,7 +187,7 @@ BEGIN
         isin = coalesce(i.isin, old_.isin),
         figi = coalesce(i.figi, old_.figi), listed_on = coalesce(i.listed_on, old_.listed_on),
         verified_at = least(i.verified_at, old_.verified_at), scale = greatest(i.scale, old_.scale),
-        -- Whoever watches the old one would else watch what is retired.
+        -- Otherwise viewers of the old one would watch what is retired.
         is_active = i.is_active OR old_.is_active
     WHERE (i.asset_class, i.symbol) = (of_class, new_symbol);
     INSERT INTO pricing.symbol_aliases (asset_class, alias, symbol) VALUES (of_class, old_symbol, new_symbol);
@@ -180,6 +195,5 @@ BEGIN
     WHERE d.data_type = ANY (types) AND d.symbol = new_symbol;
 END $$;
 COMMENT ON FUNCTION pricing.merge_instruments(text, text, text) IS
-    'Makes two instruments of a class one: what is stored, watched, held and set of the old one goes to the new one, '
-    'which is made if there is none, and keeps its own where both have something. From then on the old symbol means '
-    'the new one. Says how many rows were moved, and how many dropped. Needs the owner''s rights.';
+    'Merges one instrument into another of its class with everything stored, watched, held and set; where both have '
+    'something, the target''s counts.';

@@ -14,10 +14,12 @@ BEGIN
         WHERE q.id = ANY (ids) AND q.status IN ('pending', 'scheduled') ORDER BY q.id FOR UPDATE SKIP LOCKED) x;
     RETURN cardinality(pricing.withdraw(waiting, kind, message)); -- as 'cancelled'
 END $$;
-COMMENT ON FUNCTION pricing.stop_tasks(bigint[], text, text) IS 'Cancels those of the tasks that still wait, and keeps them visible with the reason. Returns how many.';
+COMMENT ON FUNCTION pricing.stop_tasks(bigint[], text, text) IS
+    'Cancels those of the tasks that still wait, keeps the reason, and returns how many.';
 
 
-CREATE OR REPLACE FUNCTION pricing.stop_paused(only_class text DEFAULT NULL, only_symbol text DEFAULT NULL) RETURNS integer
+CREATE OR REPLACE FUNCTION pricing.stop_paused(only_class text DEFAULT NULL, only_symbol text DEFAULT NULL)
+RETURNS integer
 LANGUAGE plpgsql SET search_path = '' AS $$
 DECLARE
     waiting bigint[];
@@ -29,18 +31,20 @@ BEGIN
         WHERE (i.update_mode <> 'api' OR NOT i.is_active) AND q.status IN ('pending', 'scheduled');
     ELSE
         SELECT array_agg(q.id) INTO waiting
-        FROM pricing.data_type_registry r JOIN pricing.api_call_queue_live q ON (q.data_type, q.symbol) = (r.data_type, only_symbol)
+        FROM pricing.data_type_registry r
+        JOIN pricing.api_call_queue_live q ON (q.data_type, q.symbol) = (r.data_type, only_symbol)
         WHERE r.asset_class = only_class AND q.status IN ('pending', 'scheduled')
           AND EXISTS (SELECT FROM pricing.instruments i WHERE (i.asset_class, i.symbol) = (only_class, only_symbol)
                                                           AND (i.update_mode <> 'api' OR NOT i.is_active));
     END IF;
     RETURN pricing.stop_tasks(waiting, 'paused', 'the instrument is paused');
 END $$;
-COMMENT ON FUNCTION pricing.stop_paused(text, text) IS 'Cancels what waits for paused instruments, or for one. Returns how many.';
+COMMENT ON FUNCTION pricing.stop_paused(text, text) IS
+    'Cancels waiting tasks of paused instruments, or of one; returns how many.';
 
 
 CREATE OR REPLACE FUNCTION pricing.stop_paused_tasks(ids bigint[]) RETURNS integer
-LANGUAGE plpgsql SET search_path = '' SET plan_cache_mode = force_generic_plan SET enable_seqscan = off SET jit = off AS $$
+LANGUAGE plpgsql SET search_path = '' SET plan_cache_mode = force_generic_plan SET enable_seqscan = off AS $$
 BEGIN
     RETURN pricing.stop_tasks(
         (SELECT array_agg(q.id) FROM pricing.api_call_queue_live q JOIN pricing.data_type_registry r USING (data_type)
@@ -50,7 +54,7 @@ BEGIN
         'paused', 'the instrument is paused');
 END $$;
 COMMENT ON FUNCTION pricing.stop_paused_tasks(bigint[]) IS
-    'Cancels those of the tasks that wait again and whose instrument was paused while they were in work. Returns how many.';
+    'Cancels those of the tasks that wait again because their instrument was paused while they ran; returns how many.';
 
 
 CREATE OR REPLACE FUNCTION pricing.pause_instruments(symbols text[], paused boolean, only_class text DEFAULT NULL)
@@ -75,4 +79,27 @@ BEGIN
     SELECT n.asset_class, n.symbol, n.changes FROM named n ORDER BY 1, 2;
 END $$;
 COMMENT ON FUNCTION pricing.pause_instruments(text[], boolean, text) IS
-    'Pauses instruments (update_mode manual: nothing of them is fetched, what waits is cancelled) or resumes them (active, update_mode api: what is watched is due at once). Returns those that exist, and which of them changed.';
+    'Pauses instruments, which cancels waiting tasks, or resumes them, which makes watched pairs due at once; returns '
+    'the instruments that exist, and which changed.';
+
+
+CREATE OR REPLACE FUNCTION pricing.instrument_paused() RETURNS trigger
+LANGUAGE plpgsql SET search_path = '' AS $$
+BEGIN
+    PERFORM FROM pricing.demand d JOIN pricing.data_type_registry r USING (data_type)
+    WHERE r.asset_class = NEW.asset_class AND d.symbol = NEW.symbol
+    ORDER BY d.data_type, d.symbol FOR NO KEY UPDATE OF d;
+    IF NEW.update_mode <> 'api' OR NOT NEW.is_active THEN
+        PERFORM pricing.stop_paused(NEW.asset_class, NEW.symbol);
+    END IF;
+    PERFORM pricing.look_again(r.data_type, NEW.symbol) FROM pricing.data_type_registry r
+    WHERE r.asset_class = NEW.asset_class;
+    RETURN NULL;
+END $$;
+COMMENT ON FUNCTION pricing.instrument_paused() IS
+    'Stops the waiting tasks of a paused instrument; makes the pairs of a resumed one due at once.';
+
+CREATE TRIGGER instrument_paused
+    AFTER UPDATE OF update_mode, is_active ON pricing.instruments
+    FOR EACH ROW WHEN (OLD.update_mode IS DISTINCT FROM NEW.update_mode OR OLD.is_active IS DISTINCT FROM NEW.is_active)
+    EXECUTE FUNCTION pricing.instrument_paused();

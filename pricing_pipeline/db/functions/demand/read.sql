@@ -1,11 +1,30 @@
--- What an application reads over HTTP, hundreds of times a second: prices, why they are old, and the request for what is
--- missing or stale, in one statement. What such a request does is in requests.sql, why a price is old in why.sql.
+-- What an application reads over HTTP, hundreds of times a second: prices, why they are old, and the request for what
+-- is missing or stale, in one statement. What such a request does is in requests.sql, why a price is old in why.sql.
 
 CREATE OR REPLACE FUNCTION pricing.format_iso(at timestamptz) RETURNS text
-LANGUAGE sql STABLE PARALLEL SAFE AS $$ -- without a path of its own, so that it becomes part of its query
-    SELECT pg_catalog.to_char(at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')
+LANGUAGE sql STABLE PARALLEL SAFE AS $$ -- no SET search_path, so that it is inlined
+    SELECT pg_catalog.replace(pg_catalog.to_char(at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"'), '.000000', '')
 $$;
-COMMENT ON FUNCTION pricing.format_iso(timestamptz) IS 'A time for programs: ISO 8601 in UTC, with microseconds.';
+COMMENT ON FUNCTION pricing.format_iso(timestamptz) IS
+    'A time for programs: ISO 8601 in UTC, with microseconds where there are any.';
+
+
+CREATE OR REPLACE FUNCTION pricing.about_price(wanted_type text, wanted_symbol text, sender text)
+RETURNS TABLE (is_daily boolean, paused boolean, provider_active boolean, frozen_since timestamptz)
+LANGUAGE sql STABLE PARALLEL SAFE AS $$ -- no SET search_path, so that it is inlined
+    SELECT r.fetcher IN ('daily_bars', 'nav'),
+           EXISTS (SELECT FROM pricing.instruments i
+                   WHERE i.asset_class = r.asset_class AND i.symbol = wanted_symbol
+                     AND (i.update_mode <> 'api' OR NOT i.is_active)),
+           coalesce((SELECT p.is_active FROM pricing.data_collectors p WHERE p.provider = sender), false),
+           (SELECT l.changed_at FROM pricing.latest_prices l
+            WHERE l.data_type = wanted_type AND l.symbol = wanted_symbol
+              AND l.observed_at - l.changed_at > pricing.frozen_after(r.fetcher))
+    FROM pricing.data_type_registry r WHERE r.data_type = wanted_type
+$$;
+COMMENT ON FUNCTION pricing.about_price(text, text, text) IS
+    'What stands beside a pair''s price: whether it is of a day, is paused, has an active sender, and since when its '
+    'value is the same.';
 
 
 CREATE OR REPLACE FUNCTION pricing.why_as_json(data_type text, symbol text, stops pricing.provider_stop[]) RETURNS json
@@ -17,7 +36,8 @@ BEGIN
                        pricing.format_iso(w.next_at) AS next_at
                 FROM pricing.why_old(data_type, symbol, stops) w) reason);
 END $$;
-COMMENT ON FUNCTION pricing.why_as_json(text, text, pricing.provider_stop[]) IS 'Why a pair''s price is as old as it is, as the HTTP API answers it.';
+COMMENT ON FUNCTION pricing.why_as_json(text, text, pricing.provider_stop[]) IS
+    'Why a pair''s price is as old as it is, in the form of the HTTP API.';
 
 
 CREATE OR REPLACE FUNCTION pricing.spelled_once(INOUT symbols text[], INOUT data_types text[])
@@ -31,22 +51,25 @@ BEGIN
           GROUP BY 1, 2) w;
 END $$;
 COMMENT ON FUNCTION pricing.spelled_once(text[], text[]) IS
-    'Symbols as their instruments are spelled, of any class, each once; with data types, each pair once.';
+    'Symbols as their instruments are spelled, in any class, each once; with data types, each pair once.';
 
 
-CREATE OR REPLACE FUNCTION pricing.shared_stops(data_types text[], symbols text[], providers text[]) RETURNS pricing.provider_stop[]
+CREATE OR REPLACE FUNCTION pricing.shared_stops(data_types text[], symbols text[], providers text[])
+RETURNS pricing.provider_stop[]
 LANGUAGE plpgsql STABLE SET search_path = '' AS $$
 BEGIN
     RETURN ARRAY(
         SELECT pricing.stop_of(o.provider)
-        FROM (SELECT coalesce(u.provider, (SELECT q.provider FROM pricing.api_call_queue_live q
-                                           WHERE (q.data_type, q.symbol, q.window_start, q.window_end) = (u.data_type, u.symbol, '-infinity', 'infinity'))) AS provider
+        FROM (SELECT coalesce(u.provider, (
+                  SELECT q.provider FROM pricing.api_call_queue_live q
+                  WHERE (q.data_type, q.symbol, q.window_start, q.window_end)
+                      = (u.data_type, u.symbol, '-infinity', 'infinity'))) AS provider
               FROM unnest(data_types, symbols, providers) AS u (data_type, symbol, provider)) o
         WHERE o.provider IS NOT NULL GROUP BY o.provider HAVING count(*) > 1);
 END $$;
 COMMENT ON FUNCTION pricing.shared_stops(text[], text[], text[]) IS
-    'What stops each provider that several of these pairs have their price from, or wait for. So it is asked once, '
-    'and not for each pair.';
+    'What stops each provider that several of these pairs get their price from or wait for, so that each provider is '
+    'checked once.';
 
 
 CREATE OR REPLACE FUNCTION pricing.prices_to_read(
@@ -57,18 +80,19 @@ LANGUAGE plpgsql STABLE SET search_path = '' SET plan_cache_mode = force_generic
 SET jit = off AS $$
 DECLARE
     now_ timestamptz := pricing.clock();
-    named text[] := (SELECT array_agg(DISTINCT u.data_type) FROM unnest(data_types) AS u (data_type));
+    named text[] := (SELECT array_agg(DISTINCT u.data_type) FROM unnest(data_types) AS u (data_type)
+                     HAVING bool_and(u.data_type IS NOT NULL));
 BEGIN
     WITH pairs AS MATERIALIZED (
-        SELECT r.data_type, w.symbol, w.place, r.is_active, l.amount, l.scale, l.currency, l.observed_at, l.fetched_at,
-               l.provider,
+        SELECT r.data_type, w.symbol, w.place, r.is_active, r.fetcher IN ('daily_bars', 'nav') AS is_daily,
+               l.amount, l.scale, l.currency, l.observed_at, l.fetched_at, l.provider,
                coalesce(p.is_active, false) AS provider_active, i.update_mode <> 'api' OR NOT i.is_active AS paused,
                CASE WHEN l.observed_at - l.changed_at > pricing.frozen_after(r.fetcher)
                     THEN l.changed_at END AS frozen_since,
-               coalesce(judged.verdict = 'fresh', false) AS fresh,
+               judged.verdict,
                -- What is fresh in our own table may be stale in the user's.
                coalesce(judged.verdict IN ('stale', 'unjudged'), true) OR r.has_own_table AS is_stale,
-               -- Whoever names no data type pays for nothing that nobody wants. Of a fresh price this does not matter.
+               -- A read without a data type asks only for what somebody wants. For a fresh price this does not matter.
                (coalesce(judged.verdict <> 'fresh', true) OR r.has_own_table) AND (
                    w.data_type IS NOT NULL
                    OR EXISTS (SELECT FROM pricing.active_subscriptions a
@@ -77,9 +101,9 @@ BEGIN
                    OR EXISTS (SELECT FROM pricing.holdings h
                               WHERE h.data_type = r.data_type AND h.active_symbol BETWEEN w.symbol AND w.symbol
                               ORDER BY h.active_symbol OFFSET 0)) AS is_wanted,
-               NOT EXISTS (SELECT FROM pricing.pair_views v WHERE (v.data_type, v.symbol) = (r.data_type, w.symbol)
-                                                              AND v.viewed_at > now_ - interval '10 minutes'
-                                                                  OFFSET 0) AS is_unseen
+               NOT EXISTS (SELECT FROM pricing.pair_views v
+                           WHERE (v.data_type, v.symbol) = (r.data_type, w.symbol)
+                             AND v.viewed_at > now_ - interval '10 minutes' OFFSET 0) AS is_unseen
         FROM pricing.data_type_registry r
         JOIN unnest(symbols, data_types) WITH ORDINALITY AS w (symbol, data_type, place)
             ON w.data_type IS NULL OR w.data_type = r.data_type
@@ -94,13 +118,12 @@ BEGIN
                 WHEN l.fetched_at IS NULL THEN NULL
                 -- Mostly the TTL alone decides, without a call for each pair.
                 WHEN r.staleness_function = 'is_data_stale'
-                    AND NOT r.has_own_table
-                    AND pricing.is_past_ttl(l.fetched_at, l.ttl_minutes, now_) THEN 'stale'
-                WHEN r.has_own_table
-                    OR r.staleness_function NOT IN ('is_data_stale',
-                                                    'is_market_stale') THEN pricing.verdict_on(r.data_type, w.symbol)
+                     AND NOT r.has_own_table
+                     AND pricing.is_past_ttl(l.fetched_at, l.ttl_minutes, now_) THEN 'stale'
+                WHEN r.has_own_table OR r.staleness_function NOT IN ('is_data_stale', 'is_market_stale')
+                THEN pricing.verdict_on(r.data_type, w.symbol)
                 WHEN r.staleness_function = 'is_market_stale'
-                    AND pricing.is_market_stale(r.data_type, w.symbol, l.fetched_at, l.ttl_minutes) THEN 'stale'
+                     AND pricing.is_market_stale(r.data_type, w.symbol, l.fetched_at, l.ttl_minutes) THEN 'stale'
                 -- Of most quotes that is enough: the source is a little behind, or it has the close of a market that
                 -- is closed.
                 WHEN l.observed_at >= l.fetched_at - interval '30 minutes' THEN 'fresh'
@@ -118,17 +141,20 @@ BEGIN
           AND (r.is_active OR l.fetched_at IS NOT NULL)
         ORDER BY 1, 2),
     stops AS (SELECT pricing.shared_stops(array_agg(x.data_type), array_agg(x.symbol), array_agg(x.provider)) AS known
-              FROM pairs x WHERE NOT x.fresh)
+              FROM pairs x WHERE x.verdict IS DISTINCT FROM 'fresh')
     -- A row becomes JSON in half the time that json_build_object takes.
     SELECT (SELECT json_agg(p) FROM (
-               SELECT x.data_type, x.symbol, (x.amount * ('1e-' || x.scale)::numeric)::text AS price, x.currency,
+               SELECT x.symbol, x.data_type,
+                      CASE WHEN x.is_daily THEN (x.observed_at AT TIME ZONE 'UTC')::date END AS date,
+                      (x.amount * ('1e-' || x.scale)::numeric)::text AS price, x.currency,
                       pricing.format_iso(x.observed_at) AS observed_at, pricing.format_iso(x.fetched_at) AS fetched_at,
-                      round(extract(epoch FROM now_ - x.fetched_at), 3) AS age_seconds, x.fresh, x.paused,
-                      x.provider, x.provider_active, pricing.format_iso(x.frozen_since) AS frozen_since,
-                      CASE WHEN NOT x.fresh THEN pricing.why_as_json(x.data_type, x.symbol,
-                          (SELECT s.known FROM stops s)) END AS why
+                      round(extract(epoch FROM now_ - x.fetched_at), 3) AS age_seconds,
+                      x.verdict AS state, x.verdict = 'fresh' AS fresh,
+                      x.paused, x.provider, x.provider_active, pricing.format_iso(x.frozen_since) AS frozen_since,
+                      CASE WHEN x.verdict <> 'fresh'
+                           THEN pricing.why_as_json(x.data_type, x.symbol, (SELECT s.known FROM stops s)) END AS why
                FROM pairs x WHERE x.fetched_at IS NOT NULL) p),
-           json_agg(json_build_object('data_type', x.data_type, 'symbol', x.symbol, 'why',
+           json_agg(json_build_object('symbol', x.symbol, 'data_type', x.data_type, 'why',
                                       pricing.why_as_json(x.data_type, x.symbol, (SELECT s.known FROM stops s))))
                -- What nobody wants is not missing, unless the symbol has nothing else.
                FILTER (WHERE x.fetched_at IS NULL AND (
@@ -143,10 +169,8 @@ BEGIN
     FROM pairs x;
 END $$;
 COMMENT ON FUNCTION pricing.prices_to_read(text[], text[]) IS
-    'The prices of pairs, or without data types of symbols in every data type of prices, and the pairs without one, as '
-    'the HTTP API answers them; the places of those that are known; what is to be asked for; and of which pairs no '
-    'view was noted in the last ten minutes. Without data types only what is watched or held is asked for, and what '
-    'nobody wants is missing only if its symbol has nothing else. Writes nothing.';
+    'Prices of pairs, or of symbols in every data type of prices, in the form of the HTTP API, and which of them a '
+    'read must request; writes nothing.';
 
 
 CREATE OR REPLACE FUNCTION pricing.why_strange(symbol text, wanted_type text, OUT state text, OUT sentence text)
@@ -172,21 +196,24 @@ BEGIN
     END IF;
 END $$;
 COMMENT ON FUNCTION pricing.why_strange(text, text) IS
-    'Why a pair, or without a data type a symbol, has no prices that could be read: a state in one word and a '
-    'sentence.';
+    'Why a pair, or a symbol without a data type, can have no prices: a state and a sentence.';
 
 
 CREATE OR REPLACE FUNCTION pricing.describe_stranger(symbol text, wanted_type text) RETURNS text
 LANGUAGE sql STABLE SET search_path = '' AS $$
-    SELECT CASE WHEN wanted_type IS NULL AND EXISTS (SELECT FROM pricing.instruments i WHERE i.symbol = describe_stranger.symbol)
+    SELECT CASE WHEN wanted_type IS NULL
+                     AND EXISTS (SELECT FROM pricing.instruments i WHERE i.symbol = describe_stranger.symbol)
                 THEN pg_catalog.format('no active data type of prices applies to the instrument %s', symbol)
-                     || CASE WHEN EXISTS (SELECT FROM pricing.instruments i JOIN pricing.data_type_registry r USING (asset_class)
+                     || CASE WHEN EXISTS (SELECT FROM pricing.instruments i
+                                          JOIN pricing.data_type_registry r USING (asset_class)
                                           WHERE i.symbol = describe_stranger.symbol)
                              THEN '; GET /v1/why tells of its other data types' ELSE '' END
                 ELSE pg_catalog.format('no instrument%s is called %s; %s', ' of ' || wanted_type, symbol,
-                                       coalesce(pricing.describe_misfit(symbol, wanted_type), 'watching it makes it known')) END
+                                       coalesce(pricing.describe_misfit(symbol, wanted_type),
+                                                'watching it makes it known')) END
 $$;
-COMMENT ON FUNCTION pricing.describe_stranger(text, text) IS 'What the HTTP API says of a symbol that is no instrument, one without prices, or none that the data type applies to.';
+COMMENT ON FUNCTION pricing.describe_stranger(text, text) IS
+    'What the HTTP API says of a symbol that is no instrument, has no prices, or does not fit the data type.';
 
 
 CREATE OR REPLACE FUNCTION pricing.read_prices(symbols text[], data_types text[], only_type text, user_id text)
@@ -226,13 +253,14 @@ BEGIN
         SELECT json_agg(m.pair) INTO answer.missing FROM (
             SELECT json_array_elements(answer.missing)
             UNION ALL
-            SELECT json_build_object('data_type', u.data_type, 'symbol', u.symbol, 'why', json_build_object(
+            SELECT json_build_object('symbol', u.symbol, 'data_type', u.data_type, 'why', json_build_object(
                        'state', w.state, 'sentence', w.sentence, 'since', NULL, 'next_at', NULL))
             FROM unnest(symbols, data_types) WITH ORDINALITY AS u (symbol, data_type, place)
             CROSS JOIN LATERAL pricing.why_strange(u.symbol, u.data_type) w
             WHERE answer.known IS NULL OR u.place <> ALL (answer.known)) AS m (pair);
     END IF;
-    -- Why a price is old was told before anything is asked for: what has failed is known to fail. A replica only answers.
+    -- Why a price is old was told before anything is asked for: what has failed is known to fail. A replica only
+    -- answers.
     IF coalesce(answer.unseen_types, answer.stale_types) IS NOT NULL
        AND NOT current_setting('transaction_read_only')::boolean THEN
         PERFORM pricing.note_views(answer.unseen_types, answer.unseen_symbols) WHERE answer.unseen_types IS NOT NULL;
@@ -243,10 +271,9 @@ BEGIN
             PERFORM pricing.serve_reads(answer.stale_types, answer.stale_symbols) WHERE answer.stale_types IS NOT NULL;
         END IF;
     END IF;
-    RETURN pg_catalog.format('{"prices":%s,"missing":%s}', coalesce(answer.prices, '[]'), coalesce(answer.missing, '[]'));
+    RETURN pg_catalog.format('{"prices":%s,"missing":%s}', coalesce(answer.prices, '[]'),
+                             coalesce(answer.missing, '[]'));
 END $$;
 COMMENT ON FUNCTION pricing.read_prices(text[], text[], text, text) IS
-    'The whole of a read of pairs, or of symbols in only_type, or in every data type, as JSON: prices that are stored, '
-    'pairs without one, and why what is not fresh is old. Asks for what is missing or stale (without a data type, of '
-    'what is watched or held): for a user within the user''s caps, for nobody (NULL) as a worker''s read does. NULL '
-    'where only_type is no active data type of prices.';
+    'The complete JSON answer to a read of pairs or symbols; requests what is missing or stale within the user''s '
+    'caps (NULL = as a worker); NULL if only_type is no active data type of prices.';

@@ -1,6 +1,5 @@
--- What of the past is asked for once more: bars that came before their day was over, trading days that an answer
--- lacked, and histories that came by another ratio. It is kept until it is asked for, however long it has to wait, and
--- what it waits for is told.
+-- What is asked for again: bars stored before their day was over, trading days that an answer lacked, and histories
+-- that came divided by another ratio. Each is kept until it has been asked for, with what it waits for.
 
 CREATE OR REPLACE FUNCTION pricing.is_traded_by_others(wanted_type text, wanted_symbol text, day date) RETURNS boolean
 LANGUAGE sql STABLE AS $$
@@ -13,7 +12,7 @@ LANGUAGE sql STABLE AS $$
         WHERE r.data_type = wanted_type)
 $$;
 COMMENT ON FUNCTION pricing.is_traded_by_others(text, text, date) IS
-    'Whether another instrument of the same exchange has a value of a day.';
+    'Whether another instrument of the same exchange has a value for a day.';
 
 
 CREATE OR REPLACE FUNCTION pricing.absent_spans()
@@ -53,8 +52,8 @@ BEGIN
     FROM pieces p GROUP BY p.data_type, p.symbol, p.island, p.piece;
 END $$;
 COMMENT ON FUNCTION pricing.absent_spans() IS
-    'Spans of trading days that answers lacked and that are to be asked for again now. After three times a day is '
-    'asked for only while another instrument of its exchange has a value of it.';
+    'Spans of trading days that answers lacked and that are due to be requested again; after three times only while '
+    'another instrument of the exchange has a value.';
 
 
 CREATE OR REPLACE FUNCTION pricing.refetches()
@@ -102,9 +101,8 @@ BEGIN
     LEFT JOIN pricing.size_estimates z ON (z.provider, z.data_type, z.per) = (chosen.provider, n.data_type, 'day');
 END $$;
 COMMENT ON FUNCTION pricing.refetches() IS
-    'What is to be asked for once more, and is neither queued nor planned: bars and absent days that are due, and '
-    'histories, with the provider that would be asked, the bytes that it would take, and why that cannot be now: '
-    'retired, no_history, paused or no_provider.';
+    'What refetch_history has to request, with provider and bytes, and what prevents it: retired, no_history, paused '
+    'or no_provider.';
 
 
 CREATE OR REPLACE FUNCTION pricing.waiting_refetches()
@@ -115,7 +113,8 @@ BEGIN
     RETURN QUERY
     WITH due AS MATERIALIZED (SELECT * FROM pricing.refetches()),
     short AS MATERIALIZED (
-        SELECT w.provider FROM (SELECT d.provider, sum(d.est_bytes)::bigint AS bytes FROM due d WHERE d.waits_for IS NULL GROUP BY 1) w
+        SELECT w.provider
+        FROM (SELECT d.provider, sum(d.est_bytes)::bigint AS bytes FROM due d WHERE d.waits_for IS NULL GROUP BY 1) w
         WHERE pricing.queue_room(w.provider, -2, w.bytes) IS NOT NULL)
     SELECT d.provider, d.data_type, coalesce(d.waits_for, 'room'), count(*) FILTER (WHERE d.is_history),
            count(*) FILTER (WHERE NOT d.is_history)
@@ -123,7 +122,7 @@ BEGIN
     GROUP BY 1, 2, 3 ORDER BY 1, 2, 3;
 END $$;
 COMMENT ON FUNCTION pricing.waiting_refetches() IS
-    'How many histories and bars wait to be asked for once more, and what for: what refetches says, or room in the quota of their provider.';
+    'How many histories and bars wait to be requested again, and for what: a reason of refetches, or room in a quota.';
 
 
 CREATE OR REPLACE FUNCTION pricing.fitting_refetches()
@@ -154,7 +153,7 @@ BEGIN
     END LOOP;
 END $$;
 COMMENT ON FUNCTION pricing.fitting_refetches() IS
-    'Of what is to be asked for once more, what the quotas of its providers have room for: of each provider at most 500 bars and 20 histories at a time.';
+    'The rows of refetches that fit the providers'' quotas, at most 500 bars and 20 histories of each.';
 
 
 CREATE OR REPLACE FUNCTION pricing.refetch_whole(wanted_type text, wanted_symbol text, from_day date) RETURNS integer
@@ -163,7 +162,7 @@ DECLARE
     today date := (pricing.clock() AT TIME ZONE 'UTC')::date;
     planned uuid;
 BEGIN
-    -- What is covered is not asked for; of this symbol all days are to be told once more.
+    -- Covered days are not asked for; all days of this symbol are to be asked for again.
     UPDATE pricing.history_coverage h SET covered = '{}' WHERE (h.data_type, h.symbol) = (wanted_type, wanted_symbol);
     SELECT p.backfill_id INTO planned
     FROM pricing.plan_backfill(wanted_type, coalesce(from_day, today), today, ARRAY[wanted_symbol]) p;
@@ -178,7 +177,7 @@ EXCEPTION
         RETURN 0;
 END $$;
 COMMENT ON FUNCTION pricing.refetch_whole(text, text, date) IS
-    'Plans a backfill of all days of a pair since the first one, whatever is covered. Returns 1, or 0 with a warning.';
+    'Plans a backfill of all days of a pair since its first, covered or not; returns 1, or 0 with a warning.';
 
 
 CREATE OR REPLACE FUNCTION pricing.refetch_history() RETURNS integer
@@ -213,8 +212,9 @@ BEGIN
     UPDATE pricing.provisional_bars p SET asked = p.asked + 1, ask_at = now_ + interval '1 hour' * 2 ^ p.asked
     FROM (SELECT x.data_type, x.symbol, x.observed_at
           FROM unnest(types, symbols, days) AS u (data_type, symbol, day)
-          JOIN pricing.provisional_bars x ON (x.data_type, x.symbol, x.observed_at) = (u.data_type, u.symbol,
-              u.day::timestamp AT TIME ZONE 'UTC')
+          JOIN pricing.provisional_bars x
+              ON (x.data_type, x.symbol, x.observed_at)
+                 = (u.data_type, u.symbol, u.day::timestamp AT TIME ZONE 'UTC')
           ORDER BY 1, 2, 3 FOR UPDATE OF x) due
     WHERE (p.data_type, p.symbol, p.observed_at) = (due.data_type, due.symbol, due.observed_at);
     -- A day, three and nine after the last time, then each month. Of what nobody else has either, that is the next
@@ -239,6 +239,5 @@ BEGIN
     RETURN asked_;
 END $$;
 COMMENT ON FUNCTION pricing.refetch_history() IS
-    'Asks again for bars that were stored before their day was over, up to six times with growing pauses, for trading '
-    'days that an answer lacked, and for the whole history of what was restated by one ratio: once, and once more when '
-    'a split becomes known. What cannot be asked for now is kept. Returns how many were asked for.';
+    'Requests again bars that were stored before their day was over, trading days that answers lacked, and restated '
+    'histories; returns how many.';

@@ -1,5 +1,7 @@
--- What of the demand is due: the staleness check, and the duties that keep demand true. What reads ask for is in requests.sql,
--- who wants what in demand.sql, which function judges a time in registry.sql.
+-- What of the demand is due: the staleness check, and the duties that keep demand true. The check of a data type finds
+-- and locks its due pairs (due_pairs), judges those whose table or function is the user's own (judged_elsewhere),
+-- decides and writes (move_due), and queues what is stale. What reads ask for is in requests.sql, who wants what in
+-- demand.sql, the TTL of a pair and the functions that judge a time in registry.sql.
 
 CREATE OR REPLACE FUNCTION pricing.enqueue_due(at_most integer DEFAULT 10000) RETURNS integer
 LANGUAGE plpgsql SET search_path = '' AS $$
@@ -22,7 +24,8 @@ BEGIN
         CROSS JOIN LATERAL (SELECT coalesce(m.queued_until, '-infinity') AS queued_until) known
         WHERE r.is_active
           AND (SELECT d.due_at FROM pricing.demand d
-               WHERE d.data_type = r.data_type AND d.due_at >= known.queued_until AND d.due_at <= now_ AND d.became_due_at IS NULL
+               WHERE d.data_type = r.data_type AND d.due_at >= known.queued_until AND d.due_at <= now_
+                 AND d.became_due_at IS NULL
                ORDER BY d.due_at LIMIT 1) IS NOT NULL
         ORDER BY 1
     LOOP
@@ -37,7 +40,8 @@ BEGIN
     RETURN queued;
 END $$;
 COMMENT ON FUNCTION pricing.enqueue_due(integer) IS
-    'The staleness check: serves what clients have asked for, queues what is due and stale (at most so many pairs of each type), moves on what is still fresh, and goes on with the walks of scheduled types. Returns the number queued.';
+    'The staleness check: serves requests, queues at most this many due and stale pairs of each data type, continues '
+    'walks, and returns the number queued.';
 
 
 CREATE OR REPLACE FUNCTION pricing.enqueue_due_pairs(data_types text[], symbols text[]) RETURNS integer
@@ -55,13 +59,18 @@ BEGIN
     RETURN queued;
 END $$;
 COMMENT ON FUNCTION pricing.enqueue_due_pairs(text[], text[]) IS
-    'The staleness check of the pairs that two lists name. Returns the number queued.';
+    'The staleness check of the pairs in two lists; returns the number queued.';
 
 
 CREATE OR REPLACE FUNCTION pricing.check_type(
     wanted_type text, at_most integer, symbols text[] DEFAULT NULL,
     queued_until timestamptz DEFAULT '-infinity', until timestamptz DEFAULT NULL) RETURNS integer
-LANGUAGE plpgsql SET search_path = '' SET enable_seqscan = off SET jit = off SET lock_timeout = '100ms' AS $$
+-- Planned once for a session with all that it calls. A plan that was made while the tables were empty must serve when
+-- they are full, but all indexes of an empty table look alike. So what has several is asked for by a range of one
+-- value, in the order that only the right one has; and EXISTS with OFFSET looks each up, where it might have hashed
+-- them all.
+LANGUAGE plpgsql SET search_path = '' SET plan_cache_mode = force_generic_plan SET enable_seqscan = off
+SET lock_timeout = '100ms' AS $$
 DECLARE
     now_ timestamptz := pricing.clock();
     kind pricing.data_type_registry;
@@ -85,7 +94,8 @@ BEGIN
         END IF;
     END IF;
     pairs := pricing.due_pairs(kind, now_, symbols, at_most, queued_until);
-    IF kind.table_name <> 'latest_price_' || wanted_type OR kind.staleness_function NOT IN ('is_data_stale', 'is_market_stale') THEN
+    IF kind.table_name <> 'latest_price_' || wanted_type
+       OR kind.staleness_function NOT IN ('is_data_stale', 'is_market_stale') THEN
         pairs := pricing.judged_elsewhere(kind, pairs);
     END IF;
     stale := pricing.move_due(kind, now_, pairs);
@@ -103,14 +113,16 @@ BEGIN
         RETURN 0;
     END IF;
     -- Mostly none of them has a task, or it would not be due.
-    RETURN pricing.enqueue_pairs(array_fill(wanted_type, ARRAY[cardinality(stale.symbols)]), stale.symbols, stale.viewers, are_new => true);
+    RETURN pricing.enqueue_pairs(array_fill(wanted_type, ARRAY[cardinality(stale.symbols)]), stale.symbols,
+                                 stale.viewers, are_new => true);
 EXCEPTION
     WHEN lock_not_available OR deadlock_detected THEN
         RETURN pricing.check_by_halves(
             wanted_type,
             coalesce(symbols, (SELECT array_agg(x.symbol) FROM (
                 SELECT d.symbol FROM pricing.demand d
-                WHERE d.data_type = wanted_type AND d.due_at >= queued_until AND d.due_at <= now_ AND d.became_due_at IS NULL
+                WHERE d.data_type = wanted_type AND d.due_at >= queued_until AND d.due_at <= now_
+                  AND d.became_due_at IS NULL
                 ORDER BY d.due_at LIMIT at_most) x)),
             coalesce(until, clock_timestamp() + interval '1 second'));
     WHEN OTHERS THEN -- one bad type must not stop the others
@@ -118,17 +130,19 @@ EXCEPTION
         RETURN 0;
 END $$;
 COMMENT ON FUNCTION pricing.check_type(text, integer, text[], timestamptz, timestamptz) IS
-    'The staleness check of one data type: of at most so many pairs that fell due since a time and are not queued or of those that a list names. What another session has locked is passed over. Returns the number queued.';
+    'The staleness check of at most this many due pairs of a data type, or of those in a list; skips locked pairs and '
+    'returns the number queued.';
 
 
--- A plan that was made while the tables were empty must serve when they are full, but all indexes of an empty table look
--- alike. So what has several is asked for by a range of one value, in the order that only the right one has; and EXISTS with
--- OFFSET looks each up, where it might have hashed them all.
 CREATE OR REPLACE FUNCTION pricing.due_pairs(
     kind pricing.data_type_registry, now_ timestamptz, wanted text[], at_most integer,
     queued_until timestamptz) RETURNS pricing.due_pair[]
-LANGUAGE plpgsql SET search_path = '' SET plan_cache_mode = force_generic_plan SET enable_seqscan = off
-SET jit = off AS $$
+LANGUAGE plpgsql SET search_path = '' AS $$
+DECLARE
+    -- Mostly none is: looking each up took a twelfth of this function.
+    are_some_paused boolean := (SELECT i.symbol FROM pricing.instruments i
+                                WHERE i.asset_class = kind.asset_class AND (i.update_mode <> 'api' OR NOT i.is_active)
+                                ORDER BY i.asset_class, i.symbol LIMIT 1) IS NOT NULL;
 BEGIN
     RETURN (
         WITH due AS (
@@ -149,21 +163,20 @@ BEGIN
                 WHERE d.data_type = kind.data_type
                   AND d.symbol BETWEEN u.symbol AND u.symbol
                   AND d.became_due_at IS NULL
-                  AND (
-                    d.due_at <= now_ OR (d.is_background AND coalesce(d.backoff_until, '-infinity') <= now_))
+                  AND (d.due_at <= now_ OR (d.is_background AND coalesce(d.backoff_until, '-infinity') <= now_))
                 ORDER BY d.symbol FOR NO KEY UPDATE SKIP LOCKED) named_due),
         watched AS (
             -- A reader counts as a viewer until it is served.
-            SELECT due.*, greatest((SELECT count(*)::integer FROM (
-                                        SELECT FROM pricing.active_subscriptions a
-                                        WHERE a.data_type = kind.data_type
-                                          AND a.symbol BETWEEN due.symbol AND due.symbol
-                                        ORDER BY a.symbol) viewer),
-                                   (due.read_at IS NOT NULL)::integer) AS viewers,
-                   EXISTS (SELECT FROM pricing.instruments i
-                           WHERE i.asset_class = kind.asset_class AND i.symbol = due.symbol
-                                                               AND (i.update_mode <> 'api' OR NOT i.is_active)
-                                                                   OFFSET 0) AS is_paused
+            SELECT due.*,
+                   greatest((SELECT count(*)::integer FROM (
+                                 SELECT FROM pricing.active_subscriptions a
+                                 WHERE a.data_type = kind.data_type AND a.symbol BETWEEN due.symbol AND due.symbol
+                                 ORDER BY a.symbol) viewer),
+                            (due.read_at IS NOT NULL)::integer) AS viewers,
+                   are_some_paused AND EXISTS (
+                       SELECT FROM pricing.instruments i
+                       WHERE i.asset_class = kind.asset_class AND i.symbol = due.symbol
+                         AND (i.update_mode <> 'api' OR NOT i.is_active) OFFSET 0) AS is_paused
             FROM due OFFSET 0)
         SELECT array_agg(ROW(
                    w.place, w.symbol, w.viewers, w.is_paused,
@@ -183,33 +196,32 @@ BEGIN
                              AND (x.data_type, x.symbol) = (kind.data_type, w.symbol) OFFSET 0) e ON true);
 END $$;
 COMMENT ON FUNCTION pricing.due_pairs(pricing.data_type_registry, timestamptz, text[], integer, timestamptz) IS
-    'Locks pairs of a data type that are due, and returns them in the order of their symbols, with their viewers and the time of their price in our own table. NULL = none. What another session has locked is passed over.';
+    'Locks a data type''s due pairs that no other session has locked, and returns them by symbol, with their viewers '
+    'and what our own table has of them; NULL = none.';
 
 
 CREATE OR REPLACE FUNCTION pricing.judged_elsewhere(kind pricing.data_type_registry, pairs pricing.due_pair[])
 RETURNS pricing.due_pair[]
-LANGUAGE plpgsql SET search_path = '' SET enable_seqscan = off SET jit = off AS $$
+LANGUAGE plpgsql SET search_path = '' AS $$
 DECLARE
     judged pricing.due_pair[];
 BEGIN
-    -- A TTL that is none is the fault of its row, of which reconcile_demand warns: that pair has the type's.
+    -- A TTL that is not positive is a fault of its row, which reconcile_demand reports: that pair has the type's.
     EXECUTE pg_catalog.format($query$
         SELECT array_agg(ROW(p.place, p.symbol, p.viewers, p.is_paused, p.is_held, v.%1$I, ttl.minutes,
                              %4$s)::pricing.due_pair
                          ORDER BY p.symbol)
         FROM unnest($1) p LEFT JOIN pricing.%2$I v ON v.%3$I = p.symbol
-        LEFT JOIN LATERAL (SELECT x.cache_ttl_minutes FROM pricing.confirmed_pairs x
-                           WHERE (x.data_type, x.symbol) = ($2, p.symbol) OFFSET 0) c ON true
-        CROSS JOIN LATERAL (
-            SELECT CASE WHEN p.viewers = 0 THEN p.ttl WHEN v.cache_ttl_minutes > 0 THEN v.cache_ttl_minutes
-                        ELSE coalesce(c.cache_ttl_minutes, p.ttl) END AS minutes) ttl
+        LEFT JOIN pricing.own_ttls(ARRAY[($2).data_type], ARRAY(SELECT x.symbol FROM unnest($1) x)) o
+            ON o.symbol = p.symbol
+        CROSS JOIN LATERAL (SELECT pricing.ttl_of($2, o.ttl_minutes, p.viewers > 0) AS minutes) ttl
         $query$, kind.timestamp_column, kind.table_name, kind.symbol_column,
         CASE WHEN kind.staleness_function IN ('is_data_stale', 'is_market_stale') THEN 'NULL'
              -- What nobody wants is not asked about: a function of one's own may be slow, or fail on what has no price.
              ELSE pg_catalog.format('CASE WHEN NOT p.is_paused AND (p.viewers > 0 OR p.is_held) THEN '
                                     'coalesce(pricing.%I(v.%I, ttl.minutes), true) END',
                                     kind.staleness_function, kind.timestamp_column) END)
-    INTO judged USING pairs, kind.data_type;
+    INTO judged USING pairs, kind;
     RETURN judged;
 EXCEPTION
     WHEN lock_not_available OR deadlock_detected THEN
@@ -226,14 +238,14 @@ EXCEPTION
                                WHERE (a.data_type, a.symbol) = (kind.data_type, p.symbol) OFFSET 0) l ON true);
 END $$;
 COMMENT ON FUNCTION pricing.judged_elsewhere(pricing.data_type_registry, pricing.due_pair[]) IS
-    'Due pairs with the times and TTLs that a table of the user''s own has of them, and what a function of the user''s own says of those. Where that fails, all count as stale.';
+    'Due pairs with times, TTLs and verdicts from a table or function of the user''s own; if that fails, all count as '
+    'stale.';
 
 
 CREATE OR REPLACE FUNCTION pricing.move_due(
     kind pricing.data_type_registry, now_ timestamptz, pairs pricing.due_pair[], OUT symbols text[],
     OUT viewers integer[])
-LANGUAGE plpgsql SET search_path = '' SET plan_cache_mode = force_generic_plan SET enable_seqscan = off
-SET jit = off AS $$
+LANGUAGE plpgsql SET search_path = '' AS $$
 #variable_conflict use_column
 DECLARE
     -- Mostly no quota is near its end. What a function of one's own judges is stretched by nobody else.
@@ -263,7 +275,7 @@ BEGIN
     queued AS (
         SELECT c.*, c.is_fetched AND NOT (
                    c.ripe_at > now_ AND coalesce(c.stamp <= now_ + interval '1 minute', false)
-                   -- Whoever has no price, or is owed one already, does not wait.
+                   -- Pairs without a price, or already owed one, do not wait.
                    AND NOT EXISTS (SELECT FROM pricing.demand d
                                    WHERE d.ctid = c.place AND d.owed_since IS NOT NULL)) AS is_queued
         FROM (SELECT x.*, CASE WHEN are_stretched AND x.is_fetched THEN x.next_at + make_interval(secs => x.ttl * 60 * (
@@ -281,9 +293,9 @@ BEGIN
                           WHEN j.next_at > now_ THEN j.next_at
                           -- Old, and yet judged fresh by a function of one's own: nobody knows until when, so
                           -- look again soon.
-                          ELSE now_ + least(make_interval(mins => j.ttl) / 4, CASE
-                                            WHEN j.viewers > 0 THEN interval '1 minute'
-                                                                                   ELSE interval '15 minutes' END) END,
+                          ELSE now_ + least(make_interval(mins => j.ttl) / 4,
+                                            CASE WHEN j.viewers > 0 THEN interval '1 minute'
+                                                 ELSE interval '15 minutes' END) END,
             is_background = j.viewers = 0,
             -- A TTL that was made longer since counts, also for how long the price is owed.
             became_due_at = CASE WHEN j.is_queued THEN least(greatest(d.due_at, j.next_at), d.stretched_from, now_) END,
@@ -295,38 +307,46 @@ BEGIN
     SELECT array_agg(m.symbol), array_agg(m.viewers) INTO symbols, viewers FROM moved m WHERE m.is_queued;
 END $$;
 COMMENT ON FUNCTION pricing.move_due(pricing.data_type_registry, timestamptz, pricing.due_pair[]) IS
-    'Judges pairs that due_pairs has locked: the stale ones become due to be fetched, and are returned with their viewers, or wait while TTLs are stretched; the others are due again when they can next be stale.';
+    'Decides and writes when each pair locked by due_pairs is due again; returns the stale ones with their viewers.';
 
 
 CREATE OR REPLACE FUNCTION pricing.most_wanted(
-    wanted_type text, provider text, room bigint, wanted text[], at_most integer, queued_until timestamptz) RETURNS text[]
-LANGUAGE plpgsql SET search_path = '' SET enable_seqscan = off AS $$
+    wanted_type text, provider text, room bigint, wanted text[], at_most integer, queued_until timestamptz)
+RETURNS text[]
+LANGUAGE plpgsql SET search_path = '' AS $$
 BEGIN
     IF room = 0 THEN
         RETURN NULL;
     END IF;
     -- What is not among them stays due, and the next check looks again.
-    RETURN (SELECT (pricing.share_of(most_wanted.provider, room, wanted_type, array_agg(x.symbol), array_agg(x.viewers)))[:coalesce(at_most, 2147483647)] FROM (
-        SELECT d.symbol, greatest((SELECT count(*)::integer FROM pricing.active_subscriptions a
-                                   WHERE (a.data_type, a.symbol) = (d.data_type, d.symbol)), (d.read_at IS NOT NULL)::integer) AS viewers
-        FROM pricing.demand d
-        WHERE d.data_type = wanted_type AND d.became_due_at IS NULL
-          AND CASE WHEN wanted IS NULL THEN d.due_at BETWEEN queued_until AND pricing.clock() ELSE d.symbol = ANY (wanted) END) x);
+    RETURN (
+        SELECT (pricing.share_of(most_wanted.provider, room, wanted_type, array_agg(x.symbol), array_agg(x.viewers)))
+                   [:coalesce(at_most, 2147483647)]
+        FROM (SELECT d.symbol,
+                     greatest((SELECT count(*)::integer FROM pricing.active_subscriptions a
+                               WHERE (a.data_type, a.symbol) = (d.data_type, d.symbol)),
+                              (d.read_at IS NOT NULL)::integer) AS viewers
+              FROM pricing.demand d
+              WHERE d.data_type = wanted_type AND d.became_due_at IS NULL
+                AND CASE WHEN wanted IS NULL THEN d.due_at BETWEEN queued_until AND pricing.clock()
+                         ELSE d.symbol = ANY (wanted) END) x);
 END $$;
 COMMENT ON FUNCTION pricing.most_wanted(text, text, bigint, text[], integer, timestamptz) IS
-    'Of the pairs that are due, at most so many, or of those that a list names, those that most people watch, over all types of their provider: as many as there is room for in its quota. NULL = none.';
+    'The due pairs with the most viewers, as many as their providers'' quotas have room for; NULL = none.';
 
 
 CREATE OR REPLACE FUNCTION pricing.put_off(wanted_type text, symbols text[]) RETURNS void
 LANGUAGE sql SET search_path = '' AS $$
     UPDATE pricing.demand d
-    SET due_at = pricing.clock() + interval '1 minute', became_due_at = NULL, owed_since = least(d.owed_since, d.became_due_at, d.due_at)
+    SET due_at = pricing.clock() + interval '1 minute', became_due_at = NULL,
+        owed_since = least(d.owed_since, d.became_due_at, d.due_at)
     FROM (SELECT x.data_type, x.symbol FROM pricing.demand x
-          WHERE x.data_type = wanted_type AND x.symbol = ANY (symbols) ORDER BY x.data_type, x.symbol FOR NO KEY UPDATE SKIP LOCKED) free
+          WHERE x.data_type = wanted_type AND x.symbol = ANY (symbols)
+          ORDER BY x.data_type, x.symbol FOR NO KEY UPDATE SKIP LOCKED) free
     WHERE (d.data_type, d.symbol) = (free.data_type, free.symbol)
 $$;
 COMMENT ON FUNCTION pricing.put_off(text, text[]) IS
-    'Has pairs that no quota has room for looked at again in a minute. They stay owed since they were.';
+    'Puts off pairs without room in a quota for a minute; they stay owed.';
 
 
 CREATE OR REPLACE FUNCTION pricing.check_by_halves(wanted_type text, symbols text[], until timestamptz) RETURNS integer
@@ -342,13 +362,15 @@ BEGIN
         PERFORM pricing.pass_over('enqueue_due', wanted_type, symbols);
         RETURN 0;
     END IF;
-    RETURN pricing.check_type(wanted_type, NULL, CASE WHEN is_turned THEN symbols[middle + 1:] ELSE symbols[:middle] END,
-                              until => until)
-         + pricing.check_type(wanted_type, NULL, CASE WHEN is_turned THEN symbols[:middle] ELSE symbols[middle + 1:] END,
-                              until => until);
+    RETURN pricing.check_type(
+               wanted_type, NULL, CASE WHEN is_turned THEN symbols[middle + 1:] ELSE symbols[:middle] END,
+               until => until)
+           + pricing.check_type(
+               wanted_type, NULL, CASE WHEN is_turned THEN symbols[:middle] ELSE symbols[middle + 1:] END,
+               until => until);
 END $$;
 COMMENT ON FUNCTION pricing.check_by_halves(text, text[], timestamptz) IS
-    'Checks pairs among which another session has locked some: by halves, until only those are passed over or the time is over. They stay due. Returns the number queued.';
+    'Checks pairs by halves until only locked ones are skipped, or time is up; returns the number queued.';
 
 
 CREATE OR REPLACE FUNCTION pricing.is_pair_stale(data_type text, symbol text) RETURNS boolean
@@ -356,40 +378,39 @@ CREATE OR REPLACE FUNCTION pricing.is_pair_stale(data_type text, symbol text) RE
 LANGUAGE plpgsql STABLE SET search_path = '' AS $$
 DECLARE
     kind pricing.data_type_registry;
-    answer record;
-    ttl integer;
+    fetched_at timestamptz;
+    ttl integer := pricing.pair_ttl(data_type, symbol);
     verdict boolean;
 BEGIN
     SELECT * INTO STRICT kind FROM pricing.data_type_registry r WHERE r.data_type = is_pair_stale.data_type;
-    SELECT l.fetched_at, l.cache_ttl_minutes INTO answer FROM pricing.latest_answers l
+    SELECT l.fetched_at INTO fetched_at FROM pricing.latest_answers l
     WHERE (l.data_type, l.symbol) = (is_pair_stale.data_type, is_pair_stale.symbol);
-    ttl := pricing.ttl_of(kind, answer.cache_ttl_minutes);
     -- As most are judged: without a statement that must be planned each time, and may fail.
     IF kind.table_name = 'latest_price_' || kind.data_type AND kind.staleness_function = 'is_data_stale' THEN
-        RETURN pricing.is_data_stale(answer.fetched_at, ttl);
+        RETURN pricing.is_data_stale(fetched_at, ttl);
     ELSIF kind.table_name = 'latest_price_' || kind.data_type AND kind.staleness_function = 'is_market_stale' THEN
-        RETURN pricing.is_market_stale(data_type, symbol, answer.fetched_at, ttl);
+        RETURN pricing.is_market_stale(data_type, symbol, fetched_at, ttl);
     END IF;
     BEGIN
         EXECUTE pg_catalog.format(
-            'SELECT pricing.%I(%s v.%I, CASE WHEN v.cache_ttl_minutes > 0 THEN v.cache_ttl_minutes ELSE $2 END) FROM '
-            '(SELECT $1) AS w (symbol) LEFT JOIN %s v ON v.%I = w.symbol',
+            'SELECT pricing.%I(%s v.%I, $2) FROM (SELECT $1) AS w (symbol) LEFT JOIN %s v ON v.%I = w.symbol',
             kind.staleness_function, CASE WHEN kind.staleness_function = 'is_market_stale' THEN '$3, $1,' ELSE '' END,
             kind.timestamp_column,
             -- Our own table, and the answers that there is no price.
             CASE kind.table_name WHEN 'latest_price_' || kind.data_type
-                 THEN '(SELECT a.symbol, a.fetched_at, a.cache_ttl_minutes FROM pricing.latest_answers a WHERE '
-                      'a.data_type = $3 AND a.symbol = $1)'
+                 THEN '(SELECT a.symbol, a.fetched_at FROM pricing.latest_answers a '
+                      'WHERE a.data_type = $3 AND a.symbol = $1)'
                  ELSE pg_catalog.format('pricing.%I', kind.table_name) END,
             kind.symbol_column)
         INTO verdict USING symbol, ttl, kind.data_type;
     EXCEPTION WHEN OTHERS THEN
         -- Stale, but at most once per TTL: what was fetched within it is not fetched again.
-        verdict := pricing.is_data_stale(answer.fetched_at, ttl);
+        verdict := pricing.is_data_stale(fetched_at, ttl);
     END;
     RETURN coalesce(verdict, true);
 END $$;
-COMMENT ON FUNCTION pricing.is_pair_stale(text, text) IS 'Whether the pair''s price is missing or stale for a viewer, by the table and function that the registry names.';
+COMMENT ON FUNCTION pricing.is_pair_stale(text, text) IS
+    'Whether a pair''s price is missing or stale for a viewer, by the registry''s table and function.';
 
 
 CREATE OR REPLACE FUNCTION pricing.verdict_on(wanted_type text, wanted_symbol text) RETURNS text
@@ -413,9 +434,8 @@ BEGIN
                 THEN 'source_old' ELSE 'fresh' END;
 END $$;
 COMMENT ON FUNCTION pricing.verdict_on(text, text) IS
-    'What everybody is told of a pair. stale: it is to be fetched for a viewer. unjudged: its staleness function '
-    'fails, and it was fetched within its TTL. source_old: it was confirmed, and its source has nothing as new as it '
-    'should. fresh: none of these.';
+    'What everybody is told of a pair: stale (to be fetched), unjudged (its staleness function fails, and it was '
+    'fetched within its TTL), source_old (confirmed, but nothing as new as there should be) or fresh.';
 
 
 CREATE OR REPLACE FUNCTION pricing.look_again(wanted_type text, only_symbol text DEFAULT NULL) RETURNS void
@@ -428,12 +448,14 @@ LANGUAGE sql SET search_path = '' AS $$
             AND (x.backoff_until IS NULL OR x.backoff_until <= pricing.clock())
             AND (x.became_due_at IS NULL OR NOT EXISTS (
                 SELECT FROM pricing.api_call_queue_live q
-                WHERE (q.data_type, q.symbol, q.window_start, q.window_end) = (x.data_type, x.symbol, '-infinity', 'infinity')))
+                WHERE (q.data_type, q.symbol) = (x.data_type, x.symbol)
+                  AND (q.window_start, q.window_end) = ('-infinity', 'infinity')))
           ORDER BY x.data_type, x.symbol FOR NO KEY UPDATE) pair
     WHERE (d.data_type, d.symbol) = (pair.data_type, pair.symbol)
 $$;
 COMMENT ON FUNCTION pricing.look_again(text, text) IS
-    'What is wanted of a data type, or of one symbol, is judged anew by the next staleness check, unless it backs off or a task of it is live.';
+    'Makes the next staleness check judge the pairs of a data type, or of one symbol, unless they back off or are '
+    'queued.';
 
 
 CREATE OR REPLACE FUNCTION pricing.reconcile_demand() RETURNS integer
@@ -457,24 +479,21 @@ BEGIN
                 UPDATE pricing.demand d SET due_at = greatest(early.stale_at, $2) FROM (
                     SELECT x.data_type, x.symbol, stale.at AS stale_at
                     FROM pricing.demand x JOIN pricing.data_type_registry r USING (data_type)
-                    LEFT JOIN pricing.latest_prices l USING (data_type, symbol)
+                    LEFT JOIN pricing.own_ttls(ARRAY[$1]) o ON o.symbol = x.symbol
                     LEFT JOIN pricing.%1$I v ON v.%2$I = x.symbol
-                    -- What an answer could not write there, or had nothing to write of, was asked for all the same.
-                    LEFT JOIN LATERAL (SELECT a.fetched_at, a.cache_ttl_minutes FROM pricing.latest_answers a
+                    -- What an answer could not write there, or had nothing to write of, was still asked for.
+                    LEFT JOIN LATERAL (SELECT a.fetched_at FROM pricing.latest_answers a
                                        WHERE $3 AND (a.data_type, a.symbol) = (x.data_type, x.symbol)
                                        OFFSET 0) answer ON true
                     CROSS JOIN LATERAL (
-                        SELECT pricing.ttl_of(r, CASE
-                                              WHEN v.cache_ttl_minutes > 0 THEN v.cache_ttl_minutes
-                                              ELSE answer.cache_ttl_minutes END) AS minutes) ttl
-                    CROSS JOIN LATERAL (
-                        SELECT coalesce(pricing.stale_at(r, x.symbol, greatest(v.%3$I, answer.fetched_at), ttl.minutes),
-                                        $2) AS at) stale
+                        SELECT coalesce(pricing.stale_at(r, x.symbol, greatest(v.%3$I, answer.fetched_at),
+                                                         pricing.ttl_of(r, o.ttl_minutes)), $2) AS at) stale
                     WHERE x.data_type = $1
                       AND x.due_at > $2 + interval '1 minute'
                       AND x.became_due_at IS NULL
                       AND stale.at < coalesce(x.stretched_from, x.due_at)
-                      AND (x.backoff_until IS NULL OR x.backoff_until <= $2) AND ($3 OR l.cache_ttl_minutes IS NOT NULL)
+                      AND (x.backoff_until IS NULL OR x.backoff_until <= $2)
+                      AND ($3 OR o.ttl_minutes IS NOT NULL)
                       AND EXISTS (SELECT FROM pricing.active_subscriptions a
                                   WHERE (a.data_type, a.symbol) = (x.data_type, x.symbol))
                     ORDER BY x.data_type, x.symbol FOR NO KEY UPDATE OF x SKIP LOCKED) early
@@ -496,7 +515,7 @@ BEGIN
     RETURN total;
 END $$;
 COMMENT ON FUNCTION pricing.reconcile_demand() IS
-    'Makes due what changed behind our back: rows of tables of one''s own, TTLs of single pairs, stretches that have become less; and withdraws tasks of paused instruments. Returns how many pairs are due earlier.';
+    'Makes pairs due whose own tables, TTLs, stretches or pauses changed unnoticed; returns how many are due earlier.';
 
 
 CREATE OR REPLACE FUNCTION pricing.warn_ttls(wanted_type text, own_table text, symbol_column text) RETURNS void
@@ -504,33 +523,40 @@ LANGUAGE plpgsql SET search_path = '' AS $$
 DECLARE
     wrong record;
 BEGIN
-    IF EXISTS (SELECT FROM pricing.warnings w WHERE w.source = 'warn_ttls' AND w.subject = wanted_type
-                                                AND w.at > pricing.clock() - interval '1 hour' AND w.at <= pricing.clock()) THEN
+    IF EXISTS (SELECT FROM pricing.warnings w
+               WHERE w.source = 'warn_ttls' AND w.subject = wanted_type
+                 AND w.at > pricing.clock() - interval '1 hour' AND w.at <= pricing.clock()) THEN
         RETURN;
     END IF;
-    EXECUTE pg_catalog.format('SELECT count(*) AS pairs, min(x.%I::text) AS example FROM pricing.%I x WHERE x.cache_ttl_minutes <= 0',
-                              symbol_column, own_table) INTO wrong;
+    EXECUTE pg_catalog.format(
+        'SELECT count(*) AS pairs, min(x.%I::text) AS example FROM pricing.%I x WHERE x.cache_ttl_minutes <= 0',
+        symbol_column, own_table) INTO wrong;
     IF wrong.pairs > 0 THEN
         PERFORM pricing.warn('warn_ttls', wanted_type, pg_catalog.format(
-            'cache_ttl_minutes of pricing.%s is not positive for %s symbol(s), such as %s; they have the TTL of the type. Set it to NULL, or to minutes above 0',
+            'cache_ttl_minutes of pricing.%s is not positive for %s symbol(s), such as %s; they have the TTL of the '
+            'type. Set it to NULL, or to minutes above 0',
             own_table, wrong.pairs, wrong.example), '22023');
     END IF;
 END $$;
 COMMENT ON FUNCTION pricing.warn_ttls(text, text, text) IS
-    'Warns, once an hour, of rows in a table of one''s own whose TTL is not positive. Such a row counts as one without a TTL of its own.';
+    'Warns, once an hour, of rows with a TTL that is not positive in a user''s own table, which count as rows without '
+    'one.';
 
 
-CREATE OR REPLACE FUNCTION pricing.repair_demand(data_types text[] DEFAULT NULL, symbols text[] DEFAULT NULL) RETURNS integer
+CREATE OR REPLACE FUNCTION pricing.repair_demand(data_types text[] DEFAULT NULL, symbols text[] DEFAULT NULL)
+RETURNS integer
 LANGUAGE plpgsql SET search_path = '' AS $$
 DECLARE
     repaired integer;
 BEGIN
     UPDATE pricing.demand d
-    SET due_at = pricing.clock(), became_due_at = NULL, owed_since = least(d.owed_since, d.became_due_at, d.due_at) FROM (
+    SET due_at = pricing.clock(), became_due_at = NULL, owed_since = least(d.owed_since, d.became_due_at, d.due_at)
+    FROM (
         SELECT x.data_type, x.symbol FROM pricing.demand x
         WHERE x.became_due_at IS NOT NULL AND NOT EXISTS (
             SELECT FROM pricing.api_call_queue_live q
-            WHERE (q.data_type, q.symbol, q.window_start, q.window_end) = (x.data_type, x.symbol, '-infinity', 'infinity'))
+            WHERE (q.data_type, q.symbol) = (x.data_type, x.symbol)
+              AND (q.window_start, q.window_end) = ('-infinity', 'infinity'))
           AND (symbols IS NULL OR (x.data_type = ANY (data_types) AND x.symbol = ANY (symbols)))
         ORDER BY x.data_type, x.symbol FOR NO KEY UPDATE SKIP LOCKED) lost
     WHERE (d.data_type, d.symbol) = (lost.data_type, lost.symbol);
@@ -538,7 +564,7 @@ BEGIN
     RETURN repaired;
 END $$;
 COMMENT ON FUNCTION pricing.repair_demand(text[], text[]) IS
-    'Makes pairs due again, and owed since they were, that wait for a task that is not there: cancelled or pruned by hand, ended while another session had the pair locked, or never queued because another session queues the same. Of all pairs, or of those that the lists name.';
+    'Makes pairs due again that wait for a task that does not exist: all pairs, or those in the lists.';
 
 
 CREATE OR REPLACE FUNCTION pricing.lift_marks() RETURNS integer
@@ -559,4 +585,56 @@ BEGIN
     RETURN lifted;
 END $$;
 COMMENT ON FUNCTION pricing.lift_marks() IS
-    'Has the next check of a data type begin at the beginning, where it passed a pair by: one whose row another session had locked, or that a transaction made due which ended later than the check. Returns of how many types.';
+    'Makes the next check of a data type start from the beginning if a due pair was skipped; returns how many types.';
+
+
+CREATE OR REPLACE FUNCTION pricing.own_ttl_changed() RETURNS trigger
+LANGUAGE plpgsql SET search_path = '' AS $$
+BEGIN
+    -- Without waiting: a worker that stores this very price locks its demand and waits for us. What is missed
+    -- here, reconcile_demand finds.
+    UPDATE pricing.demand d SET due_at = pricing.clock()
+    FROM (SELECT x.data_type, x.symbol FROM pricing.demand x
+          WHERE (x.data_type, x.symbol) = (NEW.data_type, NEW.symbol) AND x.became_due_at IS NULL
+            AND (x.backoff_until IS NULL OR x.backoff_until <= pricing.clock())
+          FOR NO KEY UPDATE SKIP LOCKED) pair
+    WHERE (d.data_type, d.symbol) = (pair.data_type, pair.symbol);
+    RETURN NULL;
+END $$;
+COMMENT ON FUNCTION pricing.own_ttl_changed() IS 'Makes a pair''s own TTL take effect at the next staleness check.';
+
+CREATE TRIGGER own_ttl_changed
+    AFTER UPDATE OF cache_ttl_minutes ON pricing.confirmed_pairs
+    FOR EACH ROW WHEN (OLD.cache_ttl_minutes IS DISTINCT FROM NEW.cache_ttl_minutes)
+    EXECUTE FUNCTION pricing.own_ttl_changed();
+
+CREATE TRIGGER own_ttl_changed
+    AFTER UPDATE OF cache_ttl_minutes ON pricing.latest_prices
+    FOR EACH ROW WHEN (OLD.cache_ttl_minutes IS DISTINCT FROM NEW.cache_ttl_minutes)
+    EXECUTE FUNCTION pricing.own_ttl_changed();
+
+
+CREATE OR REPLACE FUNCTION pricing.ttl_changed() RETURNS trigger
+LANGUAGE plpgsql SET search_path = '' AS $$
+BEGIN
+    -- Locked first and changed by a statement of its own, which sees what a worker has just set by the old TTL.
+    PERFORM FROM pricing.demand d WHERE d.data_type = NEW.data_type ORDER BY d.data_type, d.symbol FOR NO KEY UPDATE;
+    PERFORM pricing.look_again(NEW.data_type);
+    RETURN NULL;
+END $$;
+COMMENT ON FUNCTION pricing.ttl_changed() IS
+    'Makes a new TTL or staleness function take effect at the next staleness check, and restarts what is wanted of a '
+    'revived type.';
+
+CREATE TRIGGER ttl_changed
+    AFTER UPDATE OF default_ttl_minutes, background_ttl_minutes, staleness_function, table_name, symbol_column,
+        timestamp_column, is_active ON pricing.data_type_registry
+    FOR EACH ROW WHEN (
+        OLD.default_ttl_minutes IS DISTINCT FROM NEW.default_ttl_minutes
+        OR OLD.background_ttl_minutes IS DISTINCT FROM NEW.background_ttl_minutes
+        OR OLD.staleness_function IS DISTINCT FROM NEW.staleness_function
+        OR OLD.table_name IS DISTINCT FROM NEW.table_name
+        OR OLD.symbol_column IS DISTINCT FROM NEW.symbol_column
+        OR OLD.timestamp_column IS DISTINCT FROM NEW.timestamp_column
+        OR OLD.is_active IS DISTINCT FROM NEW.is_active)
+    EXECUTE FUNCTION pricing.ttl_changed();

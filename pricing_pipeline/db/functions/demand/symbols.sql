@@ -1,4 +1,4 @@
--- How symbols are spelled: what fits an asset class, and one spelling for each instrument. All who name a symbol come by here.
+-- How symbols are spelled: what fits an asset class, and one spelling for each instrument, for all who name a symbol.
 
 CREATE OR REPLACE FUNCTION pricing.known_currencies() RETURNS text[]
 LANGUAGE sql IMMUTABLE PARALLEL SAFE SET search_path = '' AS $$
@@ -13,8 +13,8 @@ LANGUAGE sql IMMUTABLE PARALLEL SAFE SET search_path = '' AS $$
     ADA BCH BNB BTC DAI DOT EOS ETC ETH LTC SOL TON TRX UNI XLM XMR XRP CNH', E' \n'), '\s+')
 $$;
 COMMENT ON FUNCTION pricing.known_currencies() IS
-    'Currencies that an exchange rate may name: those of providers/currencies.py whose codes have three letters, as '
-    'a test holds.';
+    'Currencies that an exchange rate may name: the three-letter codes of providers/currencies.py (a test compares '
+    'them).';
 
 
 CREATE OR REPLACE FUNCTION pricing.fits_class(asset_class text, symbol text) RETURNS boolean
@@ -28,8 +28,8 @@ LANGUAGE sql IMMUTABLE PARALLEL SAFE SET search_path = '' AS $$
         ELSE true END
 $$;
 COMMENT ON FUNCTION pricing.fits_class(text, text) IS
-    'Whether a symbol can be one of an asset class: equities by tickers, funds by numbers, coins and exchange rates '
-    'as pairs. Any symbol fits a class of one''s own.';
+    'Whether a symbol can belong to an asset class: tickers for equities, numbers for funds, pairs for coins and '
+    'exchange rates, anything for a class of your own.';
 
 
 CREATE OR REPLACE FUNCTION pricing.describe_shape(asset_class text) RETURNS text
@@ -48,7 +48,7 @@ LANGUAGE sql IMMUTABLE PARALLEL SAFE SET search_path = '' AS $$
     SELECT length(symbol) BETWEEN 1 AND 40
        AND symbol ~ '^[A-Za-z0-9^]([A-Za-z0-9./:=^_&''-]*|( ?[A-Za-z0-9.&''-])*:[A-Z0-9]{4})$'
 $$;
-COMMENT ON FUNCTION pricing.is_sane_symbol(text) IS 'Whether any instrument, of whatever class, may have this symbol.';
+COMMENT ON FUNCTION pricing.is_sane_symbol(text) IS 'Whether an instrument of any class may have this symbol.';
 
 
 CREATE OR REPLACE FUNCTION pricing.describe_sane_symbol() RETURNS text
@@ -63,7 +63,7 @@ LANGUAGE sql IMMUTABLE PARALLEL SAFE SET search_path = '' AS $$
     SELECT '{ADA,BCH,BNB,BTC,DAI,DOT,EOS,ETC,ETH,LTC,SOL,TON,TRX,UNI,XLM,XMR,XRP,BUSD,FDUSD,TUSD,USDC,USDT}'::text[]
 $$;
 COMMENT ON FUNCTION pricing.coins() IS
-    'Coins in which prices are quoted: those of providers/currencies.py, as a test holds.';
+    'Coins in which prices are quoted, as in providers/currencies.py (a test compares them).';
 
 
 CREATE OR REPLACE FUNCTION pricing.read_pair(given text, OUT base text, OUT quote text)
@@ -93,18 +93,18 @@ BEGIN
     quote := parts[2];
 END $$;
 COMMENT ON FUNCTION pricing.read_pair(text) IS
-    'The two sides of what is plainly a pair, in capital letters: EUR/USD, EURUSD, EUR.USD, EURUSD=X, BTC-USD; NULL '
-    '= it is none.';
+    'The two sides of an obvious pair, in capital letters: EUR/USD, EURUSD, EUR.USD, EURUSD=X, BTC-USD; NULL = not a '
+    'pair.';
 
 
 CREATE OR REPLACE FUNCTION pricing.exchanges_marked(ending text) RETURNS text[]
-LANGUAGE sql STABLE AS $$ -- without a path of its own, so that it becomes part of its query
-    SELECT pg_catalog.array_agg(n.mic ORDER BY n.mic) FROM pricing.exchange_endings n
-    WHERE n.ending = exchanges_marked.ending
+LANGUAGE sql STABLE AS $$ -- no SET search_path, so that it is inlined
+    SELECT pg_catalog.array_agg(e.mic ORDER BY e.mic) FROM pricing.exchanges e
+    WHERE exchanges_marked.ending = ANY (e.endings)
 $$;
 COMMENT ON FUNCTION pricing.exchanges_marked(text) IS
-    'The MICs of the exchanges that this ending, in capital letters, stands for: .L, :LSE, :XLON, or LN after a '
-    'space; NULL = none. US after a space stands for those whose shares have no exchange in their symbols.';
+    'The MICs of the exchanges that this ending in capital letters means, such as .L, :LSE, :XLON, or LN after a '
+    'space; NULL = none.';
 
 
 CREATE OR REPLACE FUNCTION pricing.capital(given text) RETURNS text
@@ -112,8 +112,7 @@ LANGUAGE sql IMMUTABLE PARALLEL SAFE SET search_path = '' AS $$
     SELECT translate(btrim(regexp_replace(given, ' +', ' ', 'g')),
                      'abcdefghijklmnopqrstuvwxyz', 'ABCDEFGHIJKLMNOPQRSTUVWXYZ')
 $$;
-COMMENT ON FUNCTION pricing.capital(text) IS
-    'What somebody gave as a symbol, in capital letters of ASCII: others make no symbol. One space stands for several.';
+COMMENT ON FUNCTION pricing.capital(text) IS 'A typed symbol in ASCII capitals and with single spaces.';
 
 
 CREATE OR REPLACE FUNCTION pricing.looks_like_identifier(given text) RETURNS boolean
@@ -237,9 +236,8 @@ BEGIN
     END IF;
 END $$;
 COMMENT ON FUNCTION pricing.read_share(text) IS
-    'The one spelling of a share, or of what trades like one, from any that our table of exchanges can tell: VOD.L, '
-    'VOD:LSE, VOD LN and LON:VOD are VOD:XLON, BRK-B and BRK/B are BRK.B. Expects capital letters. Says what is '
-    'doubtful about it, or why there is no such symbol, and which may be meant.';
+    'The canonical spelling of a share from any spelling in capital letters that our table of exchanges knows, with '
+    'doubts; or why there is none, with a proposal.';
 
 
 CREATE OR REPLACE FUNCTION pricing.plain_class(given text) RETURNS text
@@ -260,8 +258,7 @@ BEGIN
     RETURN CASE WHEN share.symbol IS NOT NULL AND share.doubt IS NULL AND given !~ '[/_]' THEN 'equity' END;
 END $$;
 COMMENT ON FUNCTION pricing.plain_class(text) IS
-    'The asset class that the form of a symbol in capital letters shows: fx, crypto, fund or equity; NULL = none '
-    'plainly.';
+    'The asset class that a symbol in capital letters obviously has: fx, crypto, fund or equity; NULL = not obvious.';
 
 
 CREATE OR REPLACE FUNCTION pricing.read_symbol(asset_class text, given text,
@@ -328,9 +325,8 @@ BEGIN
     END IF;
 END $$;
 COMMENT ON FUNCTION pricing.read_symbol(text, text) IS
-    'The one spelling of a symbol of an asset class, and what is doubtful about it; or why there is none, and which '
-    'spelling, or which of another class, may be meant. Knows no instruments: what is known already is '
-    'judge_symbols'' to find.';
+    'The canonical spelling of a symbol of an asset class, known or not, with doubts; or why there is none, with a '
+    'proposal.';
 
 
 CREATE OR REPLACE FUNCTION pricing.check_digit(digits text) RETURNS integer
@@ -339,7 +335,7 @@ LANGUAGE sql IMMUTABLE STRICT SET search_path = '' AS $$
     FROM (SELECT substr(digits, n, 1)::integer * (CASE WHEN (length(digits) - n) % 2 = 0 THEN 2 ELSE 1 END) AS value
           FROM generate_series(1, length(digits)) AS n) d
 $$;
-COMMENT ON FUNCTION pricing.check_digit(text) IS 'The check digit by Luhn''s rule of what stands before it.';
+COMMENT ON FUNCTION pricing.check_digit(text) IS 'The check digit by Luhn''s rule.';
 
 
 CREATE OR REPLACE FUNCTION pricing.is_isin(given text) RETURNS boolean
@@ -378,7 +374,7 @@ BEGIN
     END IF;
 END $$;
 COMMENT ON FUNCTION pricing.check_identifiers(text, text) IS
-    'Refuses identifiers with a wrong check digit; NULL = none is given.';
+    'Refuses identifiers with a wrong check digit; NULL = not given.';
 
 
 CREATE OR REPLACE FUNCTION pricing.spellings_of(symbol text) RETURNS text[]
@@ -399,14 +395,14 @@ BEGIN
     END IF;
     RETURN CASE WHEN place IS NULL THEN tickers ELSE '{}' END || ARRAY(
         SELECT CASE WHEN b.before THEN substr(n.ending, 2) || ':' || t ELSE t || n.ending END
-        FROM pricing.exchange_endings n
+        FROM (SELECT e.mic, unnest(e.endings) AS ending FROM pricing.exchanges e) n
         CROSS JOIN unnest(tickers) AS t
         CROSS JOIN (VALUES (true), (false)) AS b (before)
         WHERE n.mic = ANY (mics) AND (n.ending LIKE ':%' OR NOT b.before));
 END $$;
 COMMENT ON FUNCTION pricing.spellings_of(text) IS
-    'All spellings of a share, from its one spelling, that our tables can write: with each name of its exchange, and '
-    'each sign before its class.';
+    'All spellings of a share that our tables can produce from the canonical one: each name of its exchange, and each '
+    'sign before its class.';
 
 
 CREATE OR REPLACE FUNCTION pricing.judge_symbols(data_types text[], symbols text[])
@@ -441,7 +437,7 @@ BEGIN
         ELSIF pair.asset_class IS NULL OR pair.given IS NULL THEN
             outcome := 'refused';
             reason := CASE WHEN pair.given IS NULL THEN 'it is NULL'
-                           ELSE 'there is no such data type; `pricing-pipeline type list` shows those there are' END;
+                           ELSE 'there is no such data type; `pricing-pipeline type list` lists them' END;
             RETURN NEXT;
             CONTINUE;
         END IF;
@@ -452,7 +448,7 @@ BEGIN
             RETURN NEXT;
             CONTINUE;
         END IF;
-        -- An ISIN or a FIGI; of a class of one's own it may be the symbol itself.
+        -- An ISIN or a FIGI; in a class of your own it may be the symbol itself.
         cleaned := pricing.capital(pair.given);
         IF pricing.looks_like_identifier(cleaned) THEN
             SELECT array_agg(i.symbol ORDER BY i.symbol) INTO found_ FROM pricing.instruments i
@@ -519,9 +515,8 @@ BEGIN
     END LOOP;
 END $$;
 COMMENT ON FUNCTION pricing.judge_symbols(text[], text[]) IS
-    'What is meant by each pair of a data type and a symbol, whoever asks. outcome: accepted; doubtful, which is '
-    'accepted with a warning (reason); or refused, with the reason and, in proposal, a symbol or a data type:symbol '
-    'that would do. symbol is the one spelling of the instrument, whether it is known yet or not; NULL = refused.';
+    'What each pair of data type and symbol means: accepted, doubtful (accepted, with a reason) or refused (with a '
+    'reason and a proposal), and the canonical symbol.';
 
 
 CREATE OR REPLACE FUNCTION pricing.type_for(asset_class text) RETURNS text
@@ -531,7 +526,7 @@ LANGUAGE sql STABLE SET search_path = '' AS $$
     ORDER BY r.default_ttl_minutes, r.data_type LIMIT 1
 $$;
 COMMENT ON FUNCTION pricing.type_for(text) IS
-    'The active data type with the freshest prices of an asset class; NULL = there is none.';
+    'The active data type with the freshest prices of an asset class; NULL = none.';
 
 
 CREATE OR REPLACE FUNCTION pricing.describe_misfit(
@@ -543,7 +538,7 @@ LANGUAGE sql STABLE SET search_path = '' AS $$
         WHEN coalesce(wanted_type, wanted_class) IS NOT NULL THEN min(j.reason)
         WHEN count(DISTINCT j.reason) FILTER (WHERE NOT j.is_of_shape) = 1
             THEN min(j.reason) FILTER (WHERE NOT j.is_of_shape)
-        ELSE 'it looks like a symbol of no data type; `pricing-pipeline type list` shows those there are' END
+        ELSE 'it looks like a symbol of no data type; `pricing-pipeline type list` lists them' END
     FROM (
         SELECT k.outcome, k.reason, starts_with(k.reason, pricing.describe_shape(r.asset_class)) AS is_of_shape
         FROM (SELECT coalesce(array_agg(t.data_type), '{}') AS names
@@ -557,8 +552,8 @@ LANGUAGE sql STABLE SET search_path = '' AS $$
         JOIN pricing.data_type_registry r USING (data_type)) j
 $$;
 COMMENT ON FUNCTION pricing.describe_misfit(text, text, text) IS
-    'Why watching does not make a symbol known: why judge_symbols refuses it for a data type or a class, or for all of '
-    'them if none is named. NULL = watching makes it known.';
+    'Why judge_symbols refuses a symbol for a data type or class, or for all if none is named; NULL = watching adds '
+    'it.';
 
 
 CREATE OR REPLACE FUNCTION pricing.check_shapes(data_types text[], symbols text[]) RETURNS void
@@ -580,8 +575,7 @@ BEGIN
     END IF;
 END $$;
 COMMENT ON FUNCTION pricing.check_shapes(text[], text[]) IS
-    'Refuses, where somebody asks for it, a new symbol that cannot be one of its data type, and says what may be '
-    'meant. Warns of those that are doubtful.';
+    'Refuses a new symbol that its data type cannot have, with a proposal, and warns of doubtful ones.';
 
 
 CREATE OR REPLACE FUNCTION pricing.say_meant(proposal text) RETURNS text
@@ -591,7 +585,7 @@ LANGUAGE sql IMMUTABLE SET search_path = '' AS $$
                             substr(proposal, strpos(proposal, ':') + 1), split_part(proposal, ':', 1))
                 ELSE 'Did you mean ' || proposal || '?' END
 $$;
-COMMENT ON FUNCTION pricing.say_meant(text) IS 'A proposal of judge_symbols as a question; NULL = there is none.';
+COMMENT ON FUNCTION pricing.say_meant(text) IS 'A proposal of judge_symbols as a question; NULL = none.';
 
 
 CREATE OR REPLACE FUNCTION pricing.check_user(user_id text) RETURNS void
@@ -599,10 +593,11 @@ LANGUAGE plpgsql IMMUTABLE SET search_path = '' AS $$
 BEGIN
     IF length(user_id) BETWEEN 1 AND 200 IS NOT TRUE THEN
         RAISE EXCEPTION 'a user''s name has 1 to 200 characters, not %', coalesce(length(user_id)::text, 'NULL')
-            USING HINT = 'Give whose it is; any name will do.', ERRCODE = 'check_violation', CONSTRAINT = 'user_is_sane';
+            USING HINT = 'Give whose it is; any name will do.', ERRCODE = 'check_violation',
+                CONSTRAINT = 'user_is_sane';
     END IF;
 END $$;
-COMMENT ON FUNCTION pricing.check_user(text) IS 'Refuses a name that no user has.';
+COMMENT ON FUNCTION pricing.check_user(text) IS 'Refuses an invalid user name.';
 
 
 CREATE OR REPLACE FUNCTION pricing.spelled(data_types text[], symbols text[]) RETURNS text[]
@@ -637,7 +632,7 @@ BEGIN
          WHERE EXISTS (SELECT FROM pricing.instruments i WHERE i.symbol = j.symbol)),
         symbol);
 END $$;
-COMMENT ON FUNCTION pricing.spelled(text) IS 'A symbol as its instruments are spelled, in whatever class they are.';
+COMMENT ON FUNCTION pricing.spelled(text) IS 'A symbol as its instruments are spelled, in any class.';
 
 
 CREATE OR REPLACE FUNCTION pricing.symbols_by_type(data_types text[], symbols text[])
@@ -649,19 +644,24 @@ DECLARE
     known record;
     odd record;
 BEGIN
-    SELECT array_agg(t.data_type ORDER BY t.place, s.place) AS types, array_agg(s.symbol ORDER BY t.place, s.place) AS named INTO pairs
-    FROM unnest(data_types) WITH ORDINALITY AS t (data_type, place) CROSS JOIN unnest(symbols) WITH ORDINALITY AS s (symbol, place);
+    SELECT array_agg(t.data_type ORDER BY t.place, s.place) AS types,
+           array_agg(s.symbol ORDER BY t.place, s.place) AS named INTO pairs
+    FROM unnest(data_types) WITH ORDINALITY AS t (data_type, place)
+    CROSS JOIN unnest(symbols) WITH ORDINALITY AS s (symbol, place);
     SELECT array_agg(u.data_type ORDER BY u.place) AS types, array_agg(u.symbol ORDER BY u.place) AS symbols,
            coalesce(array_agg(u.named), '{}') AS named INTO known
-    FROM unnest(pairs.types, pairs.named, pricing.spelled(pairs.types, pairs.named)) WITH ORDINALITY AS u (data_type, named, symbol, place)
+    FROM unnest(pairs.types, pairs.named, pricing.spelled(pairs.types, pairs.named))
+        WITH ORDINALITY AS u (data_type, named, symbol, place)
     JOIN pricing.data_type_registry r USING (data_type)
     JOIN pricing.instruments i ON (i.asset_class, i.symbol) = (r.asset_class, u.symbol);
     SELECT count(*), (array_agg(s.symbol ORDER BY s.symbol))[:5] AS some, min(s.symbol) AS first INTO odd
     FROM (SELECT DISTINCT left(u, 60) AS symbol FROM unnest(symbols) u WHERE u <> ALL (known.named)) s;
     IF odd.count > 0 THEN
         RAISE EXCEPTION 'no % instrument is called %',
-            (SELECT string_agg(DISTINCT r.asset_class, ' or ') FROM pricing.data_type_registry r WHERE r.data_type = ANY (data_types)),
-            array_to_string(odd.some, ', ') || CASE WHEN odd.count > 5 THEN format(' and %s more', odd.count - 5) ELSE '' END
+            (SELECT string_agg(DISTINCT r.asset_class, ' or ') FROM pricing.data_type_registry r
+             WHERE r.data_type = ANY (data_types)),
+            array_to_string(odd.some, ', ') || CASE WHEN odd.count > 5 THEN format(' and %s more', odd.count - 5)
+                ELSE '' END
             USING HINT = (
                 SELECT CASE WHEN j.symbol IS NOT NULL
                             THEN format('Watching it makes it known: pricing-pipeline subscription watch %s --type %s',
@@ -673,11 +673,12 @@ BEGIN
                 ORDER BY j.symbol IS NULL, j.proposal IS NULL, j.place LIMIT 1),
                 ERRCODE = 'invalid_parameter_value';
     END IF;
-    RETURN QUERY SELECT DISTINCT k.data_type, k.symbol FROM unnest(known.types, known.symbols) AS k (data_type, symbol) ORDER BY 1, 2;
+    RETURN QUERY SELECT DISTINCT k.data_type, k.symbol FROM unnest(known.types, known.symbols) AS k (data_type, symbol)
+        ORDER BY 1, 2;
 END $$;
 COMMENT ON FUNCTION pricing.symbols_by_type(text[], text[]) IS
-    'The instruments of some data types that somebody means who names symbols for them, each as it is spelled. A '
-    'symbol that no one of the types has is refused, in words that say the way out.';
+    'The instruments of some data types that the given symbols mean, canonically spelled; refuses a symbol that no '
+    'type has.';
 
 
 CREATE OR REPLACE FUNCTION pricing.remove_instruments(symbols text[], only_class text DEFAULT NULL)
@@ -699,7 +700,9 @@ BEGIN
         types := ARRAY(SELECT r.data_type FROM pricing.data_type_registry r WHERE r.asset_class = thing.asset_class);
         -- Paused first, in the order of locks that pausing has: what waits is cancelled.
         PERFORM pricing.pause_instruments(ARRAY[thing.symbol], true, thing.asset_class);
-        WITH gone AS (DELETE FROM pricing.active_subscriptions a WHERE a.data_type = ANY (types) AND a.symbol = thing.symbol RETURNING a.user_id)
+        WITH gone AS (
+            DELETE FROM pricing.active_subscriptions a WHERE a.data_type = ANY (types) AND a.symbol = thing.symbol
+            RETURNING a.user_id)
         SELECT count(DISTINCT g.user_id) INTO viewers FROM gone g;
         WITH closed AS (
             UPDATE pricing.holdings h SET closed_at = pricing.clock(), status = 'closed'
@@ -714,10 +717,12 @@ BEGIN
            -- What is stored of other contents has been confirmed; of a company that may have brought no document.
            OR EXISTS (SELECT FROM pricing.confirmed_pairs c JOIN pricing.data_type_registry r USING (data_type)
                       WHERE c.data_type = ANY (types) AND c.symbol = thing.symbol AND r.contents <> 'documents')
-           OR EXISTS (SELECT FROM pricing.corporate_actions c WHERE (c.asset_class, c.symbol) = (thing.asset_class, thing.symbol))
+           OR EXISTS (SELECT FROM pricing.corporate_actions c
+                      WHERE (c.asset_class, c.symbol) = (thing.asset_class, thing.symbol))
         THEN
             outcome := CASE WHEN thing.is_active THEN 'retired' ELSE 'retired_already' END;
-            UPDATE pricing.instruments i SET is_active = false WHERE (i.asset_class, i.symbol) = (thing.asset_class, thing.symbol);
+            UPDATE pricing.instruments i SET is_active = false
+            WHERE (i.asset_class, i.symbol) = (thing.asset_class, thing.symbol);
             -- Nobody shall take its last price for one of today.
             WITH gone AS (
                 DELETE FROM pricing.latest_prices l WHERE l.data_type = ANY (types) AND l.symbol = thing.symbol
@@ -732,6 +737,115 @@ BEGIN
     END LOOP;
 END $$;
 COMMENT ON FUNCTION pricing.remove_instruments(text[], text) IS
-    'Takes instruments out: ends what is watched and held of them, cancels what waits, settles what has failed, and '
-    'removes those without history; others are retired, so that nothing is fetched of them and their history stays. '
-    'Says which, and how many users that concerns.';
+    'Removes instruments without history and retires the others, ends their subscriptions, holdings and tasks, and '
+    'counts the users concerned.';
+
+
+CREATE OR REPLACE FUNCTION pricing.keep_class() RETURNS trigger
+LANGUAGE plpgsql SET search_path = '' AS $$
+BEGIN
+    IF EXISTS (
+        SELECT FROM pricing.data_type_registry r
+        WHERE r.asset_class = OLD.asset_class
+          AND (EXISTS (SELECT FROM pricing.demand d WHERE (d.data_type, d.symbol) = (r.data_type, OLD.symbol))
+               OR EXISTS (SELECT FROM pricing.active_subscriptions a
+                          WHERE (a.data_type, a.symbol) = (r.data_type, OLD.symbol))
+               OR EXISTS (SELECT FROM pricing.holdings h
+                          WHERE (h.data_type, h.active_symbol) = (r.data_type, OLD.symbol))
+               OR EXISTS (SELECT FROM pricing.latest_prices l WHERE (l.data_type, l.symbol) = (r.data_type, OLD.symbol))
+               OR EXISTS (SELECT FROM pricing.price_history h
+                          WHERE h.data_type = r.data_type AND h.symbol = OLD.symbol))) THEN
+        RAISE EXCEPTION 'the % % is watched, held or priced, so it stays one', OLD.asset_class, OLD.symbol
+            USING HINT = 'Add an instrument of the other class or name, watch that, and pause this one.',
+                ERRCODE = 'invalid_parameter_value';
+    END IF;
+    RETURN NEW;
+END $$;
+COMMENT ON FUNCTION pricing.keep_class() IS
+    'Refuses to change the class or symbol of an instrument that is watched, held or priced: its pairs would be left '
+    'without an instrument.';
+
+CREATE TRIGGER keep_class
+    BEFORE UPDATE OF asset_class, symbol ON pricing.instruments
+    FOR EACH ROW WHEN (OLD.asset_class IS DISTINCT FROM NEW.asset_class OR OLD.symbol IS DISTINCT FROM NEW.symbol)
+    EXECUTE FUNCTION pricing.keep_class();
+
+
+CREATE OR REPLACE FUNCTION pricing.check_new_symbols() RETURNS trigger
+LANGUAGE plpgsql SET search_path = '' AS $$
+DECLARE
+    taken record;
+BEGIN
+    SELECT s.* INTO taken FROM pricing.provider_symbols s
+    JOIN added a ON (a.asset_class, a.symbol) = (s.asset_class, s.spelling)
+    WHERE a.symbol <> s.symbol AND a.is_active LIMIT 1;
+    IF FOUND THEN
+        RAISE EXCEPTION '% is asked for % (%) as %, so no other instrument can be called % (%)',
+            taken.provider, taken.symbol, taken.asset_class, taken.spelling, taken.spelling, taken.asset_class
+            USING HINT = pg_catalog.format(
+                      '`pricing-pipeline instrument spell %s --at %s --undo` takes that spelling back.',
+                      taken.symbol, taken.provider),
+                  ERRCODE = 'check_violation', CONSTRAINT = 'spelling_is_free';
+    END IF;
+    RETURN NULL;
+END $$;
+COMMENT ON FUNCTION pricing.check_new_symbols() IS
+    'Refuses an instrument whose symbol is another one''s spelling at a provider: two would get one answer.';
+
+CREATE TRIGGER check_new_symbols
+    AFTER INSERT ON pricing.instruments
+    REFERENCING NEW TABLE AS added
+    FOR EACH STATEMENT
+    EXECUTE FUNCTION pricing.check_new_symbols();
+
+
+CREATE OR REPLACE FUNCTION pricing.check_given_spelling() RETURNS trigger
+LANGUAGE plpgsql SET search_path = '' AS $$
+DECLARE
+    taken record;
+BEGIN
+    -- A session that gives a spelling and one that adds an instrument would not see each other.
+    LOCK TABLE pricing.instruments IN SHARE ROW EXCLUSIVE MODE;
+    SELECT i.asset_class, i.symbol INTO taken FROM pricing.instruments i
+    WHERE (i.asset_class, i.symbol) = (NEW.asset_class, NEW.spelling) AND i.symbol <> NEW.symbol AND i.is_active
+      AND NOT EXISTS (SELECT FROM pricing.provider_symbols s
+                      WHERE (s.provider, s.asset_class, s.symbol) = (NEW.provider, i.asset_class, i.symbol));
+    IF FOUND THEN
+        RAISE EXCEPTION '% is asked for % as %: two symbols would get one answer', NEW.provider, taken.symbol,
+            NEW.spelling
+            USING HINT = pg_catalog.format(
+                      '`pricing-pipeline instrument spell %1$s --at %2$s --as SPELLING` gives %1$s another one.',
+                      taken.symbol, NEW.provider),
+                  ERRCODE = 'check_violation', CONSTRAINT = 'spelling_is_free';
+    END IF;
+    RETURN NULL;
+END $$;
+COMMENT ON FUNCTION pricing.check_given_spelling() IS
+    'Refuses a spelling that is another instrument''s symbol, and waits for sessions that add instruments.';
+
+CREATE TRIGGER check_given_spelling
+    AFTER INSERT OR UPDATE OF spelling ON pricing.provider_symbols
+    FOR EACH ROW
+    EXECUTE FUNCTION pricing.check_given_spelling();
+
+
+CREATE OR REPLACE FUNCTION pricing.spelling_changed() RETURNS trigger
+LANGUAGE plpgsql SET search_path = '' AS $$
+DECLARE
+    spelled pricing.provider_symbols := CASE TG_OP WHEN 'DELETE' THEN OLD ELSE NEW END;
+BEGIN
+    -- With its instrument everything goes that could wait.
+    IF EXISTS (SELECT FROM pricing.instruments i
+               WHERE (i.asset_class, i.symbol) = (spelled.asset_class, spelled.symbol)) THEN
+        PERFORM pricing.forget_route(r.data_type, spelled.symbol) FROM pricing.data_type_registry r
+        WHERE r.asset_class = spelled.asset_class;
+    END IF;
+    RETURN NULL;
+END $$;
+COMMENT ON FUNCTION pricing.spelling_changed() IS
+    'Ends the back-off of an instrument''s pairs, because a provider may know the new spelling.';
+
+CREATE TRIGGER spelling_changed
+    AFTER INSERT OR UPDATE OR DELETE ON pricing.provider_symbols
+    FOR EACH ROW
+    EXECUTE FUNCTION pricing.spelling_changed();

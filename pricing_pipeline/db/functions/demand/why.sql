@@ -5,11 +5,11 @@ LANGUAGE sql STABLE SET search_path = '' AS $$
     SELECT EXISTS (SELECT FROM pricing.collector_call_log c WHERE c.provider = wanted_provider AND c.outcome = 'ok')
 $$;
 COMMENT ON FUNCTION pricing.has_answered(text) IS
-    'Whether a provider has ever answered a call, as far as the log of calls reaches. One that never has may refuse '
-    'this client whatever it asks for.';
+    'Whether a provider has ever answered a call, as far as the call log goes back.';
 
 
-CREATE OR REPLACE FUNCTION pricing.why_no_key(wanted_provider text, OUT state text, OUT sentence text, OUT next_at timestamptz)
+CREATE OR REPLACE FUNCTION pricing.why_no_key(wanted_provider text, OUT state text, OUT sentence text,
+                                              OUT next_at timestamptz)
 LANGUAGE plpgsql STABLE SET search_path = '' AS $$
 DECLARE
     now_ timestamptz := pricing.clock();
@@ -18,7 +18,8 @@ DECLARE
 BEGIN
     SELECT bool_or(k.is_active) AS some_active, min(k.blocked_until) FILTER (WHERE k.is_active) AS free_at,
            bool_and(coalesce(k.blocked_until > now_, false)) FILTER (WHERE k.is_active) AS all_blocked,
-           (array_agg(k.blocked_reason ORDER BY k.blocked_until DESC) FILTER (WHERE k.is_active AND k.blocked_until > now_))[1] AS reason
+           (array_agg(k.blocked_reason ORDER BY k.blocked_until DESC)
+                FILTER (WHERE k.is_active AND k.blocked_until > now_))[1] AS reason
     INTO keys FROM pricing.provider_keys k WHERE k.provider = wanted_provider;
     IF NOT keys.some_active THEN
         state := 'key_refused';
@@ -26,46 +27,53 @@ BEGIN
     ELSIF keys.all_blocked THEN
         SELECT c.failure_kind, logged.http_status INTO refusal
         FROM pricing.counted_calls c JOIN pricing.collector_call_log logged USING (call_id)
-        WHERE c.provider = wanted_provider AND c.counted_at > now_ - interval '2 hours' AND c.failure_kind IN ('key_refused', 'throttled')
+        WHERE c.provider = wanted_provider AND c.counted_at > now_ - interval '2 hours'
+          AND c.failure_kind IN ('key_refused', 'throttled')
         ORDER BY c.counted_at DESC LIMIT 1;
         state := 'throttled';
         IF refusal.failure_kind = 'key_refused' THEN
             state := 'key_refused';
         END IF;
         next_at := keys.free_at;
-        sentence := pricing.why_sentence(state, wanted_provider, pricing.without_full_stop(keys.reason), pricing.format_time(next_at));
+        sentence := pricing.why_sentence(state, wanted_provider, pricing.without_full_stop(keys.reason),
+                                         pricing.format_time(next_at));
         -- 401 is about the key, whether or not another one was accepted before.
         IF refusal.http_status IN (403, 429) AND NOT pricing.has_answered(wanted_provider) THEN
             sentence := pricing.why_sentence(
-                'refused_always', wanted_provider, pricing.without_full_stop(keys.reason), pricing.format_time(next_at));
+                'refused_always', wanted_provider, pricing.without_full_stop(keys.reason),
+                pricing.format_time(next_at));
         END IF;
     END IF;
 END $$;
 COMMENT ON FUNCTION pricing.why_no_key(text) IS
-    'Why no key of a provider can be used now: key_refused or throttled, with a sentence and when that ends. NULL = '
-    'one can, as far as the provider has said.';
+    'Why no key of a provider can be used now: key_refused or throttled, with a sentence and the end; NULL = one can.';
 
 
 CREATE OR REPLACE FUNCTION pricing.limit_in_force(wanted_provider text, OUT sentence text, OUT next_at timestamptz)
 LANGUAGE sql STABLE SET search_path = '' AS $$
     WITH used_up AS (
-        SELECT k.key_name, l.window_seconds, plan.units, plan.paced, plan.units || CASE plan.units WHEN 1 THEN ' unit' ELSE ' units' END AS allowed, used.units AS used,
+        SELECT k.key_name, l.window_seconds, plan.units, plan.paced,
+               plan.units || CASE plan.units WHEN 1 THEN ' unit' ELSE ' units' END AS allowed, used.units AS used,
                CASE WHEN l.window_seconds IS NULL THEN pricing.paced_at(l, k.key_name, plan.units, n.at)
                     ELSE used.oldest_at + pricing.limit_window(l.window_seconds) END AS next_at
         FROM (SELECT pricing.clock() AS at OFFSET 0) n
         CROSS JOIN pricing.provider_limits l
-        CROSS JOIN (SELECT 'default' AS key_name WHERE NOT EXISTS (SELECT FROM pricing.provider_keys x WHERE x.provider = wanted_provider)
-                    UNION ALL SELECT x.key_name FROM pricing.provider_keys x WHERE x.provider = wanted_provider AND x.is_active) k
+        CROSS JOIN (SELECT 'default' AS key_name
+                    WHERE NOT EXISTS (SELECT FROM pricing.provider_keys x WHERE x.provider = wanted_provider)
+                    UNION ALL SELECT x.key_name FROM pricing.provider_keys x
+                        WHERE x.provider = wanted_provider AND x.is_active) k
         CROSS JOIN LATERAL (SELECT pricing.units_in_force(l, k.key_name, n.at)::bigint AS units OFFSET 0) force
         CROSS JOIN LATERAL (SELECT force.units, pricing.paced_units(l, k.key_name, force.units, n.at) AS paced) plan
-        CROSS JOIN LATERAL (SELECT coalesce(sum(c.units), 0)::bigint AS units, min(c.counted_at) AS oldest_at FROM pricing.counted_calls c
+        CROSS JOIN LATERAL (SELECT coalesce(sum(c.units), 0)::bigint AS units, min(c.counted_at) AS oldest_at
+                            FROM pricing.counted_calls c
                             WHERE c.provider = wanted_provider AND c.key_name = k.key_name
                               AND c.counted_at > pricing.limit_start(l, n.at)) used
         WHERE l.provider = wanted_provider AND used.units >= plan.paced),
     -- Of a key the limit that lasts longest counts; of several keys the one that is free first.
     of_keys AS (SELECT DISTINCT ON (u.key_name) u.* FROM used_up u ORDER BY u.key_name, u.next_at DESC)
     SELECT CASE WHEN k.window_seconds IS NOT NULL THEN pricing.why_sentence(
-                    'window_used', wanted_provider, k.allowed, pricing.format_span(make_interval(secs => k.window_seconds)),
+                    'window_used', wanted_provider, k.allowed,
+                    pricing.format_span(make_interval(secs => k.window_seconds)),
                     k.used::text, pricing.format_time_ahead(k.next_at))
                 WHEN k.used >= k.units THEN pricing.why_sentence(
                     'day_used', wanted_provider, k.allowed, k.used::text, pricing.format_time_ahead(k.next_at))
@@ -75,8 +83,7 @@ LANGUAGE sql STABLE SET search_path = '' AS $$
     FROM of_keys k ORDER BY k.next_at LIMIT 1
 $$;
 COMMENT ON FUNCTION pricing.limit_in_force(text) IS
-    'The limit that keeps a provider from being called now: how much of it is used, and when the next unit comes. '
-    'NULL = none of ours does.';
+    'The limit that blocks a provider now, how much of it is used, and when the next unit is free; NULL = none.';
 
 
 CREATE OR REPLACE FUNCTION pricing.why_no_units(wanted_provider text, OUT sentence text, OUT next_at timestamptz)
@@ -91,48 +98,57 @@ BEGIN
     sentence := coalesce(sentence, pricing.why_sentence('units_used', wanted_provider));
 END $$;
 COMMENT ON FUNCTION pricing.why_no_units(text) IS
-    'Of a provider without a unit left now: which limit is used up, or that others use the key, and when the next '
-    'unit comes if that is known.';
+    'Why a provider has no unit left now: which limit is used up, or that others use the key, and when the next unit '
+    'is free, if known.';
 
 
 CREATE OR REPLACE FUNCTION pricing.correction_of(wanted pricing.provider_limits, key text, shown integer) RETURNS text
 LANGUAGE plpgsql STABLE SET search_path = '' AS $$
 DECLARE
-    is_one_of_several boolean := (SELECT count(*) > 1 FROM pricing.provider_keys k WHERE k.provider = wanted.provider AND k.is_active)
-        OR EXISTS (SELECT FROM pricing.provider_key_limits o WHERE (o.provider, o.name, o.key_name) = (wanted.provider, wanted.name, key));
+    is_one_of_several boolean := (SELECT count(*) > 1 FROM pricing.provider_keys k
+                                  WHERE k.provider = wanted.provider AND k.is_active)
+        OR EXISTS (SELECT FROM pricing.provider_key_limits o
+                   WHERE (o.provider, o.name, o.key_name) = (wanted.provider, wanted.name, key));
     command text;
 BEGIN
     -- With the other limit, which the plan may leave to people.
     SELECT pg_catalog.format('pricing-pipeline provider use %s --plan %s --symbols %s', p.provider, p.plan, p.symbols)
-           || string_agg(pg_catalog.format(' --%s %s', l.name, pricing.units_in_force(l, key, pricing.clock())), '' ORDER BY l.name DESC)
+           || string_agg(pg_catalog.format(' --%s %s', l.name, pricing.units_in_force(l, key, pricing.clock())), ''
+                         ORDER BY l.name DESC)
     INTO command FROM pricing.provider_plans p JOIN pricing.provider_limits l USING (provider)
     WHERE p.provider = wanted.provider AND NOT is_one_of_several
       AND ((l.name = 'minute' AND l.window_seconds = 60) OR (l.name = 'day' AND l.day_timezone = 'UTC'))
     GROUP BY p.provider, p.plan, p.symbols HAVING bool_or(l.name = wanted.name);
-    RETURN coalesce(command, pg_catalog.format('pricing-pipeline limit set %s %s %s', wanted.provider, wanted.name, shown)
+    RETURN coalesce(command,
+                    pg_catalog.format('pricing-pipeline limit set %s %s %s', wanted.provider, wanted.name, shown)
                              || CASE WHEN is_one_of_several THEN ' --key ' || key ELSE '' END);
 END $$;
 COMMENT ON FUNCTION pricing.correction_of(pricing.provider_limits, text, integer) IS
-    'The command that writes down a limit as its provider has shown it to a key: `provider use` where a plan is in '
-    'use, else `limit set`.';
+    'The command that writes down a limit that the provider has shown: `provider use` if a plan is in use, otherwise '
+    '`limit set`.';
 
 
 CREATE OR REPLACE FUNCTION pricing.limits_shown(only_provider text DEFAULT NULL)
-RETURNS TABLE (provider text, key_name text, name text, units integer, shown_units integer, shown_at timestamptz, sentence text, correction text)
+RETURNS TABLE (provider text, key_name text, name text, units integer, shown_units integer, shown_at timestamptz,
+               sentence text, correction text)
 LANGUAGE sql STABLE SET search_path = '' AS $$
     SELECT s.provider, s.key_name, s.name, w.units, s.shown_units, s.shown_at,
-           pricing.why_sentence('limit_shown', s.provider, s.shown_units || CASE s.shown_units WHEN 1 THEN ' unit' ELSE ' units' END,
-                                CASE WHEN l.window_seconds IS NULL THEN 'a day' ELSE pricing.format_span(make_interval(secs => l.window_seconds)) END, s.key_name,
+           pricing.why_sentence('limit_shown', s.provider,
+                                s.shown_units || CASE s.shown_units WHEN 1 THEN ' unit' ELSE ' units' END,
+                                CASE WHEN l.window_seconds IS NULL THEN 'a day'
+                                     ELSE pricing.format_span(make_interval(secs => l.window_seconds)) END, s.key_name,
                                 pricing.format_time(s.shown_at), s.name, w.units::text, w.correction),
            w.correction
     FROM pricing.shown_limits s JOIN pricing.provider_limits l USING (provider, name)
-    CROSS JOIN LATERAL (SELECT pricing.units_written(l, s.key_name) AS units, pricing.correction_of(l, s.key_name, s.shown_units) AS correction) w
-    WHERE (only_provider IS NULL OR s.provider = only_provider) AND pricing.shown_units(l, s.key_name, pricing.clock()) < w.units
+    CROSS JOIN LATERAL (SELECT pricing.units_written(l, s.key_name) AS units,
+                        pricing.correction_of(l, s.key_name, s.shown_units) AS correction) w
+    WHERE (only_provider IS NULL OR s.provider = only_provider)
+      AND pricing.shown_units(l, s.key_name, pricing.clock()) < w.units
     ORDER BY 1, 2, 3
 $$;
 COMMENT ON FUNCTION pricing.limits_shown(text) IS
-    'The limits that providers, or one of them, have shown to be lower than what is written down: a sentence about '
-    'each, and the command that corrects it.';
+    'The limits that providers, or one, have shown to be lower than written: a sentence about each, and the command '
+    'that corrects it.';
 
 
 CREATE OR REPLACE FUNCTION pricing.why_no_client(wanted_provider text) RETURNS text
@@ -140,7 +156,7 @@ LANGUAGE plpgsql STABLE SET search_path = '' AS $$
 DECLARE
     now_ timestamptz := pricing.clock();
 BEGIN
-    -- A drain of which this is not known may ask all.
+    -- A drain for which this is not known may ask all.
     IF NOT EXISTS (SELECT FROM pricing.drains d WHERE d.finished_at IS NULL AND d.lease_until > now_)
        OR EXISTS (SELECT FROM pricing.drains d
                   WHERE d.finished_at IS NULL AND d.lease_until > now_
@@ -152,8 +168,8 @@ BEGIN
     RETURN pricing.why_sentence('no_client', wanted_provider);
 END $$;
 COMMENT ON FUNCTION pricing.why_no_client(text) IS
-    'Why no worker asks a provider, however long its tasks wait: nobody stands for it in the sandbox, or its client '
-    'cannot be made. NULL = some worker asks it, or none is at the queue.';
+    'Why no worker can ask a provider: the sandbox does not imitate it, or its client cannot be made; NULL = some '
+    'worker can, or none is at work.';
 
 
 CREATE OR REPLACE FUNCTION pricing.stop_of(wanted_provider text) RETURNS pricing.provider_stop
@@ -163,7 +179,8 @@ DECLARE
     collector pricing.data_collectors;
     provider_ pricing.provider_state;
     stop pricing.provider_stop;
-    shown text := (SELECT coalesce(string_agg('. ' || l.sentence, ''), '') FROM pricing.limits_shown(wanted_provider) l);
+    shown text := (SELECT coalesce(string_agg('. ' || l.sentence, ''), '')
+                   FROM pricing.limits_shown(wanted_provider) l);
 BEGIN
     SELECT * INTO collector FROM pricing.data_collectors p WHERE p.provider = wanted_provider;
     SELECT * INTO provider_ FROM pricing.provider_state s WHERE s.provider = wanted_provider;
@@ -184,11 +201,13 @@ BEGIN
             'breaker_open', wanted_provider, CASE provider_.breaker WHEN 'open' THEN 'open' ELSE 'half open' END,
             pricing.format_time(provider_.breaker_since), pricing.without_full_stop(provider_.breaker_reason),
             CASE WHEN provider_.breaker = 'half_open' THEN 'a probe is under way'
-                 WHEN stop.next_at > now_ THEN 'the next probe is made at ' || pricing.format_time(stop.next_at) || ' at the latest'
+                 WHEN stop.next_at > now_
+                     THEN 'the next probe is made at ' || pricing.format_time(stop.next_at) || ' at the latest'
                  ELSE 'the next task is the probe' END);
         RETURN stop;
     END IF;
-    SELECT w.state, w.sentence, w.next_at INTO stop.state, stop.sentence, stop.next_at FROM pricing.why_no_key(wanted_provider) w;
+    SELECT w.state, w.sentence, w.next_at INTO stop.state, stop.sentence, stop.next_at
+    FROM pricing.why_no_key(wanted_provider) w;
     IF stop.state IS NOT NULL THEN
         stop.sentence := stop.sentence || CASE stop.state WHEN 'throttled' THEN shown ELSE '' END;
         RETURN stop;
@@ -197,17 +216,19 @@ BEGIN
     stop.used_bytes := pricing.bytes_used(wanted_provider, now_);
     IF pricing.units_available(wanted_provider, now_) <= 0 THEN
         stop.state := 'rate_limited';
-        SELECT w.sentence || shown, w.next_at INTO stop.sentence, stop.next_at FROM pricing.why_no_units(wanted_provider) w;
+        SELECT w.sentence || shown, w.next_at INTO stop.sentence, stop.next_at
+        FROM pricing.why_no_units(wanted_provider) w;
     END IF;
     RETURN stop;
 END $$;
 COMMENT ON FUNCTION pricing.stop_of(text) IS
-    'Why a provider may not be asked now, whatever the work: provider_off, no_client, breaker_open, key_refused, '
-    'throttled or rate_limited, with a sentence and when that ends; and how much of its quota is used.';
+    'Why a provider may not be asked for anything now: provider_off, no_client, breaker_open, key_refused, throttled '
+    'or rate_limited, with a sentence, the end, and the used share of its quota.';
 
 
 CREATE OR REPLACE FUNCTION pricing.why_stopped(
-    stop pricing.provider_stop, priority integer, needed bigint, OUT state text, OUT sentence text, OUT next_at timestamptz)
+    stop pricing.provider_stop, priority integer, needed bigint, OUT state text, OUT sentence text,
+    OUT next_at timestamptz)
 LANGUAGE plpgsql STABLE SET search_path = '' AS $$
 DECLARE
     allowed bigint := pricing.quota_for(stop.quota_bytes, priority);
@@ -222,23 +243,24 @@ BEGIN
     END IF;
 END $$;
 COMMENT ON FUNCTION pricing.why_stopped(pricing.provider_stop, integer, bigint) IS
-    'The same of work of this priority that needs so many bytes, which the quota may have no room for: then it is '
-    'quota_spent. NULL = its provider may be asked.';
+    'What keeps work of this priority and size from a provider, given its stop: quota_spent if the quota has no room, '
+    'otherwise the stop; NULL = nothing.';
 
 
 CREATE OR REPLACE FUNCTION pricing.why_not_called(
     wanted_provider text, priority integer, needed bigint, OUT state text, OUT sentence text, OUT next_at timestamptz)
 LANGUAGE plpgsql STABLE SET search_path = '' AS $$
 BEGIN
-    SELECT w.* INTO state, sentence, next_at FROM pricing.why_stopped(pricing.stop_of(wanted_provider), priority, needed) w;
+    SELECT w.* INTO state, sentence, next_at
+    FROM pricing.why_stopped(pricing.stop_of(wanted_provider), priority, needed) w;
 END $$;
 COMMENT ON FUNCTION pricing.why_not_called(text, integer, bigint) IS
-    'Why work of this priority that needs so many bytes may not be asked of a provider now: provider_off, no_client, '
-    'breaker_open, key_refused, throttled, quota_spent or rate_limited, with a sentence and when that ends. NULL = '
+    'Why a provider may not be asked now for work of this priority and size: a state, a sentence and the end; NULL = '
     'it may.';
 
 
-CREATE OR REPLACE FUNCTION pricing.known_stop(wanted_provider text, stops pricing.provider_stop[]) RETURNS pricing.provider_stop
+CREATE OR REPLACE FUNCTION pricing.known_stop(wanted_provider text, stops pricing.provider_stop[])
+RETURNS pricing.provider_stop
 LANGUAGE plpgsql STABLE SET search_path = '' AS $$
 DECLARE
     stop pricing.provider_stop;
@@ -251,24 +273,30 @@ BEGIN
     RETURN pricing.stop_of(wanted_provider);
 END $$;
 COMMENT ON FUNCTION pricing.known_stop(text, pricing.provider_stop[]) IS
-    'What stops a provider, as it is known, or else as it is now. Whoever explains many pairs asks once for a '
-    'provider.';
+    'What stops a provider, taken from the given stops if it is there, so that explaining many pairs checks each '
+    'provider once.';
 
 
 CREATE OR REPLACE FUNCTION pricing.why_backing_off(
-    pair pricing.demand, dead pricing.api_call_queue_dead, stops pricing.provider_stop[], OUT state text, OUT sentence text)
+    pair pricing.demand, dead pricing.api_call_queue_dead, stops pricing.provider_stop[], OUT state text,
+    OUT sentence text)
 LANGUAGE plpgsql STABLE SET search_path = '' AS $$
 DECLARE
     stop record;
-    failed text := pg_catalog.format('its task failed at %s as %s (%s)', coalesce(pricing.format_time(dead.finished_at), 'some time'),
-                                     coalesce(dead.failure_kind, 'unknown'), coalesce(pricing.without_full_stop(pair.last_failure), 'no reason is kept'));
-    at_once text := coalesce(pg_catalog.format('To try at once: pricing-pipeline task retry %s', dead.id), 'It is tried again then');
+    failed text := pg_catalog.format('its task failed at %s as %s (%s)',
+                                     coalesce(pricing.format_time(dead.finished_at), 'some time'),
+                                     coalesce(dead.failure_kind, 'unknown'),
+                                     coalesce(pricing.without_full_stop(pair.last_failure), 'no reason is kept'));
+    at_once text := coalesce(pg_catalog.format('To try at once: pricing-pipeline task retry %s', dead.id),
+                             'It is tried again then');
 BEGIN
     IF pair.owed_since IS NULL THEN
-        state := CASE WHEN dead.failure_kind IN ('unknown_symbol', 'plan_restricted', 'cancelled') THEN dead.failure_kind ELSE 'failed' END;
+        state := CASE WHEN dead.failure_kind IN ('unknown_symbol', 'plan_restricted', 'cancelled')
+            THEN dead.failure_kind ELSE 'failed' END;
         sentence := pricing.why_sentence(
             'left_alone',
-            CASE state WHEN 'cancelled' THEN 'its task was cancelled by hand at ' || pricing.format_time(dead.finished_at) ELSE failed END,
+            CASE state WHEN 'cancelled'
+                THEN 'its task was cancelled by hand at ' || pricing.format_time(dead.finished_at) ELSE failed END,
             pricing.format_time(pair.backoff_until),
             CASE WHEN state IN ('unknown_symbol', 'plan_restricted')
                  THEN pg_catalog.format(
@@ -278,12 +306,15 @@ BEGIN
         RETURN;
     END IF;
     -- Trouble: its viewers are owed a price all the while.
-    state := CASE WHEN dead.failure_kind IN ('endpoint_restricted', 'misconfigured') THEN dead.failure_kind ELSE 'backing_off' END;
-    SELECT w.* INTO stop FROM pricing.why_stopped(pricing.known_stop(dead.provider, stops), 1, coalesce(dead.est_bytes, 0)) w WHERE dead.provider IS NOT NULL;
+    state := CASE WHEN dead.failure_kind IN ('endpoint_restricted', 'misconfigured') THEN dead.failure_kind
+        ELSE 'backing_off' END;
+    SELECT w.* INTO stop
+    FROM pricing.why_stopped(pricing.known_stop(dead.provider, stops), 1, coalesce(dead.est_bytes, 0)) w
+    WHERE dead.provider IS NOT NULL;
     IF state = 'backing_off' AND stop.state <> 'rate_limited' THEN
         state := stop.state;
-        sentence := pricing.why_sentence('owed_and_stopped', pricing.format_time(pair.owed_since), pricing.format_time(pair.backoff_until),
-                                         failed, stop.sentence);
+        sentence := pricing.why_sentence('owed_and_stopped', pricing.format_time(pair.owed_since),
+                                         pricing.format_time(pair.backoff_until), failed, stop.sentence);
         RETURN;
     END IF;
     sentence := pricing.why_sentence(
@@ -292,15 +323,17 @@ BEGIN
              THEN pg_catalog.format(', or at once when %s answers', dead.provider) ELSE '' END, failed,
         coalesce('; ' || dead.provider || ': ' || pricing.describe_outages(dead.provider, pair.data_type), ''),
         CASE state WHEN 'endpoint_restricted' THEN 'Change the plan or the key, or route the data type elsewhere'
-                   WHEN 'misconfigured' THEN CASE WHEN pricing.describe_no_provider() IS NOT NULL THEN at_once ELSE 'Add a route with `pricing-pipeline route add`, or mend what the message names' END
+                   WHEN 'misconfigured' THEN CASE WHEN pricing.describe_no_provider() IS NOT NULL THEN at_once
+                       ELSE 'Add a route with `pricing-pipeline route add`, or mend what the message names' END
                    ELSE at_once END);
 END $$;
 COMMENT ON FUNCTION pricing.why_backing_off(pricing.demand, pricing.api_call_queue_dead, pricing.provider_stop[]) IS
-    'Why a pair backs off, by its last dead task: a fault of its symbol, or trouble, of which it is late; a state in '
-    'one word and a sentence.';
+    'Why a pair backs off, by its last dead task: a fault of its symbol, or trouble, which makes it late; a state and '
+    'a sentence.';
 
 
-CREATE OR REPLACE FUNCTION pricing.market_at(wanted_calendar text, at timestamptz, OUT closed_at timestamptz, OUT opens_at timestamptz)
+CREATE OR REPLACE FUNCTION pricing.market_at(wanted_calendar text, at timestamptz, OUT closed_at timestamptz,
+                                             OUT opens_at timestamptz)
 LANGUAGE sql STABLE SET search_path = '' AS $$
     SELECT (SELECT s.closes_at FROM pricing.calendar_sessions s
             WHERE s.calendar = wanted_calendar AND s.closes_at <= at ORDER BY s.closes_at DESC LIMIT 1),
@@ -308,14 +341,14 @@ LANGUAGE sql STABLE SET search_path = '' AS $$
             WHERE s.calendar = wanted_calendar AND s.closes_at > at ORDER BY s.closes_at LIMIT 1)
 $$;
 COMMENT ON FUNCTION pricing.market_at(text, timestamptz) IS
-    'When the last session of a calendar ended, and when the next one begins or this one has; NULL where sessions '
-    'are not known.';
+    'When a calendar''s last session ended, and when the next begins or the current one began; NULL = sessions are '
+    'not known.';
 
 
 CREATE OR REPLACE FUNCTION pricing.why_judged_fresh(
     kind pricing.data_type_registry, thing pricing.instruments, price pricing.latest_prices, pair pricing.demand,
-    fetched_at timestamptz,
-    ttl interval, verdict text, OUT state text, OUT sentence text, OUT since timestamptz, OUT next_at timestamptz)
+    fetched_at timestamptz, ttl interval, verdict text, OUT state text, OUT sentence text, OUT since timestamptz,
+    OUT next_at timestamptz)
 LANGUAGE plpgsql STABLE SET search_path = '' AS $$
 #variable_conflict use_variable
 DECLARE
@@ -364,11 +397,12 @@ BEGIN
 END $$;
 COMMENT ON FUNCTION pricing.why_judged_fresh(pricing.data_type_registry, pricing.instruments, pricing.latest_prices,
                                              pricing.demand, timestamptz, interval, text) IS
-    'Why a pair that counts as fresh is as old as it is: by its TTL, its market, its source or its staleness function.';
+    'Why a fresh pair is as old as it is: its TTL, market, source or staleness function.';
 
 
 CREATE OR REPLACE FUNCTION pricing.why_not_believed(
-    wanted_type text, wanted_symbol text, failure text, fetched_at timestamptz, OUT sentence text, OUT since timestamptz)
+    wanted_type text, wanted_symbol text, failure text, fetched_at timestamptz, OUT sentence text,
+    OUT since timestamptz)
 LANGUAGE plpgsql STABLE SET search_path = '' AS $$
 #variable_conflict use_variable
 DECLARE
@@ -385,17 +419,19 @@ BEGIN
             'quarantined', doubt.provider, pricing.format_time(since),
             coalesce(nullif(doubt.value, ''), 'no value'), pricing.without_full_stop(doubt.reason),
             CASE doubt.status
-                WHEN 'quarantined' THEN pg_catalog.format('Decide on it: pricing-pipeline quarantine show %s', doubt.value_id)
-                ELSE pg_catalog.format('%s has rejected it; route %s elsewhere if that goes on', doubt.resolved_by, wanted_symbol) END);
+                WHEN 'quarantined'
+                    THEN pg_catalog.format('Decide on it: pricing-pipeline quarantine show %s', doubt.value_id)
+                ELSE pg_catalog.format('%s has rejected it; route %s elsewhere if that goes on', doubt.resolved_by,
+                                       wanted_symbol) END);
     END IF;
 END $$;
 COMMENT ON FUNCTION pricing.why_not_believed(text, text, text, timestamptz) IS
-    'The value of a pair that was sent since its last good answer and is not believed, in a sentence; NULL = there '
-    'is none.';
+    'A sentence about the quarantined value that came since the pair''s last good answer; NULL = none.';
 
 
 CREATE OR REPLACE FUNCTION pricing.why_queued(
-    task pricing.api_call_queue_live, stops pricing.provider_stop[], OUT state text, OUT sentence text, OUT since timestamptz, OUT next_at timestamptz)
+    task pricing.api_call_queue_live, stops pricing.provider_stop[], OUT state text, OUT sentence text,
+    OUT since timestamptz, OUT next_at timestamptz)
 LANGUAGE plpgsql STABLE SET search_path = '' AS $$
 DECLARE
     now_ timestamptz := pricing.clock();
@@ -407,7 +443,8 @@ BEGIN
         sentence := pricing.why_sentence('asking', task.provider, pricing.format_time(task.claimed_at));
         RETURN;
     END IF;
-    SELECT w.* INTO stop FROM pricing.why_stopped(pricing.known_stop(task.provider, stops), task.priority, task.est_bytes) w;
+    SELECT w.* INTO stop
+    FROM pricing.why_stopped(pricing.known_stop(task.provider, stops), task.priority, task.est_bytes) w;
     IF stop.state IS NOT NULL AND NOT (stop.state = 'rate_limited' AND task.status = 'scheduled') THEN
         state := stop.state;
         next_at := stop.next_at;
@@ -422,27 +459,31 @@ BEGIN
         sentence := pricing.why_sentence(
             'retrying', task.errors -> -1 ->> 'kind', pricing.without_full_stop(task.errors -> -1 ->> 'message'),
             coalesce('; ' || task.provider || ': ' || pricing.describe_outages(task.provider, task.data_type), ''),
-            pricing.format_time(next_at), pricing.format_ordinal(task.attempt + 1), task.max_attempts::text, task.id::text);
+            pricing.format_time(next_at), pricing.format_ordinal(task.attempt + 1), task.max_attempts::text,
+            task.id::text);
     ELSE
         state := 'queued';
         sentence := pricing.why_sentence(
             'queued', pricing.format_time(since),
             (SELECT count(*)::text FROM (SELECT FROM pricing.api_call_queue_live q
                                    WHERE q.provider = task.provider AND q.status = 'pending'
-                                     AND (-q.priority, q.cadence_minutes, q.id) < (-task.priority, task.cadence_minutes, task.id)
+                                     AND (-q.priority, q.cadence_minutes, q.id)
+                                         < (-task.priority, task.cadence_minutes, task.id)
                                    LIMIT 100000) ahead), task.provider);
     END IF;
 END $$;
 COMMENT ON FUNCTION pricing.why_queued(pricing.api_call_queue_live, pricing.provider_stop[]) IS
-    'Why a live task has brought no price yet. It is queued only if a worker takes it when its turn comes.';
+    'Why a live task has brought no price yet; queued only if a worker will take it in turn.';
 
 
 CREATE OR REPLACE FUNCTION pricing.describe_quota_end(wanted_provider text) RETURNS text
 LANGUAGE sql STABLE SET search_path = '' AS $$
-    SELECT coalesce((SELECT CASE WHEN s.ends_at > pricing.clock() THEN 'would end at ' || pricing.format_time(s.ends_at) END
+    SELECT coalesce((SELECT CASE WHEN s.ends_at > pricing.clock()
+                     THEN 'would end at ' || pricing.format_time(s.ends_at) END
                      FROM pricing.ttl_stretches s WHERE s.provider = wanted_provider), 'is nearly used')
 $$;
-COMMENT ON FUNCTION pricing.describe_quota_end(text) IS 'When the quota of a provider would end if nothing were stretched, as the end of a sentence.';
+COMMENT ON FUNCTION pricing.describe_quota_end(text) IS
+    'When a provider''s quota would end without stretching, as the end of a sentence.';
 
 
 CREATE OR REPLACE FUNCTION pricing.why_not_scheduled(
@@ -458,9 +499,12 @@ DECLARE
 BEGIN
     since := fetched_at;
     IF is_forgotten
-       OR 'unknown_symbol' = (SELECT u.left_out FROM pricing.universe u WHERE (u.data_type, u.symbol) = (kind.data_type, wanted_symbol)) THEN
+       OR 'unknown_symbol' = (SELECT u.left_out FROM pricing.universe u
+                              WHERE (u.data_type, u.symbol) = (kind.data_type, wanted_symbol)) THEN
         state := 'unknown_symbol';
-        sentence := pricing.why_sentence('forgotten', wanted_provider, CASE WHEN is_forgotten THEN 'asks for it once a week' ELSE 'leaves it out' END);
+        sentence := pricing.why_sentence(
+            'forgotten', wanted_provider,
+            CASE WHEN is_forgotten THEN 'asks for it once a week' ELSE 'leaves it out' END);
     ELSIF pricing.walk_waits(kind.data_type, wanted_symbol) THEN
         SELECT w.* INTO stop FROM pricing.why_not_called(wanted_provider, -1, needed) w;
         state := CASE WHEN stop.state <> 'rate_limited' THEN stop.state ELSE 'scheduled' END;
@@ -473,32 +517,42 @@ BEGIN
                      'it goes over the instruments bit by bit'));
     ELSE
         state := 'scheduled';
-        next_at := (SELECT w.next_slot FROM pricing.schedule_walks w WHERE w.data_type = kind.data_type AND w.next_slot > w.served_slot);
-        -- When the last slot was served tells nothing: a type begins as if one were served, and instruments come after a slot.
-        slot := coalesce(CASE WHEN next_at > pricing.clock() THEN ', next at ' ELSE ', due since ' END || pricing.format_time(next_at), '');
-        sentence := pricing.why_sentence('scheduled', kind.refresh_schedule, kind.schedule_timezone, slot, kind.data_type);
+        next_at := (SELECT w.next_slot FROM pricing.schedule_walks w
+                    WHERE w.data_type = kind.data_type AND w.next_slot > w.served_slot);
+        -- When the last slot was served tells nothing: a type begins as if one were served, and instruments come after
+        -- a slot.
+        slot := coalesce(CASE WHEN next_at > pricing.clock() THEN ', next at ' ELSE ', due since ' END
+                         || pricing.format_time(next_at), '');
+        sentence := pricing.why_sentence('scheduled', kind.refresh_schedule, kind.schedule_timezone, slot,
+                                         kind.data_type);
         IF (pricing.stretch_of(kind.data_type, wanted_symbol, pricing.clock()))[2] > 1 THEN
-            sentence := pricing.why_sentence('scheduled_less', kind.refresh_schedule, kind.schedule_timezone, slot, wanted_provider, pricing.describe_quota_end(wanted_provider));
+            sentence := pricing.why_sentence('scheduled_less', kind.refresh_schedule, kind.schedule_timezone, slot,
+                                             wanted_provider, pricing.describe_quota_end(wanted_provider));
         END IF;
     END IF;
 END $$;
 COMMENT ON FUNCTION pricing.why_not_scheduled(pricing.data_type_registry, text, text, bigint, timestamptz) IS
-    'Why a stale pair that only a schedule refreshes has no task: the symbol is left out, the schedule has not come '
-    'to it, or its next slot is still to come.';
+    'Why a stale pair that only a schedule refreshes has no task: it is left out, not reached yet, or waits for the '
+    'next slot.';
 
 
 CREATE OR REPLACE FUNCTION pricing.describe_no_provider() RETURNS text
 LANGUAGE sql STABLE SET search_path = '' AS $$
-    SELECT pricing.why_sentence('no_provider') WHERE NOT EXISTS (SELECT FROM pricing.data_collectors p WHERE p.is_active)
+    SELECT pricing.why_sentence('no_provider')
+    WHERE NOT EXISTS (SELECT FROM pricing.data_collectors p WHERE p.is_active)
 $$;
-COMMENT ON FUNCTION pricing.describe_no_provider() IS 'That no provider is in use, and how one is chosen, for people; NULL while one is.';
+COMMENT ON FUNCTION pricing.describe_no_provider() IS
+    'Says that no provider is in use, and how to choose one; NULL = one is.';
 
 
 CREATE OR REPLACE FUNCTION pricing.describe_no_route(data_type text, symbol text) RETURNS text
 LANGUAGE sql STABLE SET search_path = '' AS $$
-    SELECT pricing.why_sentence('no_route', data_type, symbol, coalesce(pricing.describe_no_provider(), 'add a route with `pricing-pipeline route add`'))
+    SELECT pricing.why_sentence('no_route', data_type, symbol,
+                                coalesce(pricing.describe_no_provider(),
+                                         'add a route with `pricing-pipeline route add`'))
 $$;
-COMMENT ON FUNCTION pricing.describe_no_route(text, text) IS 'That no active provider serves a pair, and what to do, for people.';
+COMMENT ON FUNCTION pricing.describe_no_route(text, text) IS
+    'Says that no active provider serves a pair, and what to do.';
 
 
 CREATE OR REPLACE FUNCTION pricing.why_not_queued(
@@ -538,9 +592,8 @@ BEGIN
         state := 'stretched';
         since := pair.stretched_from;
         sentence := pricing.why_sentence('stretched', pricing.format_span(ttl + (pair.due_at - pair.stretched_from)),
-                                         pricing.format_span(ttl),
-                                         pricing.format_time(next_at), provider_,
-                                             pricing.describe_quota_end(provider_));
+                                         pricing.format_span(ttl), pricing.format_time(next_at), provider_,
+                                         pricing.describe_quota_end(provider_));
     ELSIF NOT is_watched AND fetched_at BETWEEN now_ - background AND now_ + interval '1 minute' THEN
         state := 'background';
         next_at := fetched_at + background;
@@ -568,13 +621,15 @@ BEGIN
         sentence := pricing.why_sentence('due', coalesce('since ' || pricing.format_time(since), 'now'));
     END IF;
 END $$;
-COMMENT ON FUNCTION pricing.why_not_queued(pricing.data_type_registry, pricing.instruments, pricing.demand, timestamptz) IS
-    'Why a stale pair has no task: nobody wants it, its TTL is stretched, its schedule has not come to it, there is '
-    'no room, or the next check will queue it.';
+COMMENT ON FUNCTION pricing.why_not_queued(
+    pricing.data_type_registry, pricing.instruments, pricing.demand, timestamptz) IS
+    'Why a stale pair has no task: unwanted, stretched, not reached by its schedule, without room, or left to the '
+    'next check.';
 
 
 CREATE OR REPLACE FUNCTION pricing.why_stale(
-    kind pricing.data_type_registry, thing pricing.instruments, pair pricing.demand, fetched_at timestamptz, ttl interval, stops pricing.provider_stop[],
+    kind pricing.data_type_registry, thing pricing.instruments, pair pricing.demand, fetched_at timestamptz,
+    ttl interval, stops pricing.provider_stop[],
     OUT state text, OUT sentence text, OUT since timestamptz, OUT next_at timestamptz)
 LANGUAGE plpgsql STABLE SET search_path = '' AS $$
 #variable_conflict use_variable
@@ -586,14 +641,17 @@ DECLARE
     market record;
 BEGIN
     SELECT * INTO task FROM pricing.api_call_queue_live q
-    WHERE (q.data_type, q.symbol, q.window_start, q.window_end) = (kind.data_type, thing.symbol, '-infinity', 'infinity');
+    WHERE (q.data_type, q.symbol) = (kind.data_type, thing.symbol)
+      AND (q.window_start, q.window_end) = ('-infinity', 'infinity');
     IF pair.backoff_until > now_ THEN
         SELECT * INTO dead FROM pricing.api_call_queue_dead q
-        WHERE q.data_type = kind.data_type AND q.symbol = thing.symbol AND q.window_end = 'infinity' ORDER BY q.finished_at DESC LIMIT 1;
+        WHERE q.data_type = kind.data_type AND q.symbol = thing.symbol AND q.window_end = 'infinity'
+        ORDER BY q.finished_at DESC LIMIT 1;
     END IF;
     failure := coalesce(task.errors -> -1 ->> 'kind', dead.failure_kind);
     IF failure = 'implausible' OR (failure IS NULL AND task.id IS NULL) THEN
-        SELECT w.sentence, w.since INTO sentence, since FROM pricing.why_not_believed(kind.data_type, thing.symbol, failure, fetched_at) w;
+        SELECT w.sentence, w.since INTO sentence, since
+        FROM pricing.why_not_believed(kind.data_type, thing.symbol, failure, fetched_at) w;
         IF sentence IS NOT NULL THEN
             state := 'quarantined';
             next_at := coalesce(task.run_after, pair.backoff_until);
@@ -601,7 +659,8 @@ BEGIN
         END IF;
     END IF;
     IF task.id IS NOT NULL THEN
-        SELECT w.state, w.sentence, w.since, w.next_at INTO state, sentence, since, next_at FROM pricing.why_queued(task, stops) w;
+        SELECT w.state, w.sentence, w.since, w.next_at INTO state, sentence, since, next_at
+        FROM pricing.why_queued(task, stops) w;
         RETURN;
     ELSIF pair.backoff_until > now_ THEN
         SELECT w.state, w.sentence, dead.finished_at, pair.backoff_until INTO state, sentence, since, next_at
@@ -617,7 +676,8 @@ BEGIN
             since := market.closed_at;
             sentence := pricing.why_sentence(
                 'no_newer_value', thing.calendar,
-                CASE WHEN market.opens_at > now_ THEN 'is closed since ' || pricing.format_time(market.closed_at) ELSE 'has not closed yet' END,
+                CASE WHEN market.opens_at > now_ THEN 'is closed since ' || pricing.format_time(market.closed_at)
+                    ELSE 'has not closed yet' END,
                 pricing.format_time(next_at));
             RETURN;
         END IF;
@@ -625,27 +685,32 @@ BEGIN
     SELECT w.state, w.sentence, w.since, w.next_at INTO state, sentence, since, next_at
     FROM pricing.why_not_queued(kind, thing, pair, fetched_at) w;
 END $$;
-COMMENT ON FUNCTION pricing.why_stale(pricing.data_type_registry, pricing.instruments, pricing.demand, timestamptz, interval, pricing.provider_stop[]) IS
-    'Why a pair that counts as stale has no newer value: what was sent is not believed, its task has not ended, it '
-    'backs off, its market is closed, or it has no task.';
+COMMENT ON FUNCTION pricing.why_stale(
+    pricing.data_type_registry, pricing.instruments, pricing.demand, timestamptz, interval,
+    pricing.provider_stop[]) IS
+    'Why a stale pair has no newer value: its answer is not believed, its task is unfinished, it backs off, its '
+    'market is closed, or it has no task.';
 
 
-CREATE OR REPLACE FUNCTION pricing.describe_confirmation(wanted_type text, wanted_symbol text, fetched_at timestamptz, quality text) RETURNS text
+CREATE OR REPLACE FUNCTION pricing.describe_confirmation(wanted_type text, wanted_symbol text, fetched_at timestamptz,
+                                                         quality text) RETURNS text
 LANGUAGE plpgsql STABLE SET search_path = '' AS $$
 DECLARE
     now_ timestamptz := pricing.clock();
 BEGIN
     IF fetched_at > now_ + interval '1 minute' THEN
-        RETURN pg_catalog.format('last confirmed at %s, by a clock that was set back since: ', pricing.format_time(fetched_at));
+        RETURN pg_catalog.format('last confirmed at %s, by a clock that was set back since: ',
+                                 pricing.format_time(fetched_at));
     ELSIF fetched_at IS NOT NULL THEN
-        RETURN pg_catalog.format('last confirmed %s ago%s: ', pricing.format_span(now_ - fetched_at), coalesce(' without parts of its bar (' || quality || ')', ''));
+        RETURN pg_catalog.format('last confirmed %s ago%s: ', pricing.format_span(now_ - fetched_at),
+                                 coalesce(' without parts of its bar (' || quality || ')', ''));
     ELSIF EXISTS (SELECT FROM pricing.price_history h WHERE h.data_type = wanted_type AND h.symbol = wanted_symbol) THEN
         RETURN 'its past is stored, and no latest price is: ';
     END IF;
     RETURN 'nothing was ever fetched: ';
 END $$;
 COMMENT ON FUNCTION pricing.describe_confirmation(text, text, timestamptz, text) IS
-    'How a sentence about a pair begins: when it was last confirmed, or that it never was.';
+    'The beginning of a sentence about a pair: when it was last confirmed, or that it never was.';
 
 
 CREATE OR REPLACE FUNCTION pricing.why_old(
@@ -703,6 +768,5 @@ BEGIN
     sentence := pricing.describe_confirmation(wanted_type, wanted_symbol, fetched_at, price.quality) || sentence;
 END $$;
 COMMENT ON FUNCTION pricing.why_old(text, text, pricing.provider_stop[]) IS
-    'Why a pair''s price is as old as it is: a state in one word, a sentence with times and what to do, when it was '
-    'last confirmed, since when it is so and when that may change. docs/operations.md lists the states. stops = what '
-    'is known to stop providers, of which else each pair asks.';
+    'Why a pair''s price is as old as it is: a state of docs/operations.md, a sentence with what to do, since when, '
+    'and when that may change.';

@@ -1,21 +1,22 @@
 -- When slots take place: local times, the zone of a product, and instants.
 
 CREATE OR REPLACE FUNCTION pricing.instant_of(local timestamp, zone text) RETURNS timestamptz
-LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$ -- without a path of its own, so that it becomes part of its query
-    -- PostgreSQL takes the second of two equal local times, and moves a missing one on by the gap, as RFC 5545 wants it.
+LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$ -- no SET search_path, so that it is inlined
+    -- PostgreSQL takes the second of two equal local times and moves a missing one on by the gap, as RFC 5545 does.
     SELECT CASE WHEN (t.at - interval '1 hour') AT TIME ZONE zone = local THEN t.at - interval '1 hour'
                 WHEN (t.at - interval '30 minutes') AT TIME ZONE zone = local THEN t.at - interval '30 minutes'
-                WHEN (t.at - interval '2 hours') AT TIME ZONE zone = local THEN t.at - interval '2 hours' -- Antarctica/Troll
+                -- Antarctica/Troll
+                WHEN (t.at - interval '2 hours') AT TIME ZONE zone = local THEN t.at - interval '2 hours'
                 ELSE t.at END
     FROM (SELECT local AT TIME ZONE zone AS at) t
 $$;
 COMMENT ON FUNCTION pricing.instant_of(timestamp, text) IS
-    'The instant of a local time, by the rule of RFC 5545: of a time that comes twice the first, of a time that clocks skip the one so long after the jump.';
+    'The instant of a local time by RFC 5545: the first of two, and for a skipped one the time after the jump.';
 
 
 CREATE OR REPLACE FUNCTION pricing.zone_of(product pricing.products) RETURNS text
 LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$ SELECT coalesce((product).set_time_zone, (product).time_zone) $$;
-COMMENT ON FUNCTION pricing.zone_of(pricing.products) IS 'The time zone that counts for a product; NULL = none is known.';
+COMMENT ON FUNCTION pricing.zone_of(pricing.products) IS 'The time zone of a product; NULL = unknown.';
 
 
 CREATE OR REPLACE FUNCTION pricing.doubt_slots(wanted_symbol text, except_of text DEFAULT NULL) RETURNS void
@@ -25,8 +26,7 @@ DECLARE
 BEGIN
     FOR doubted IN
         UPDATE pricing.confirmed_pairs c
-        -- Too old for every reader, also where TTLs are stretched as far as they can be; and no age that looks like a
-        -- fault.
+        -- Too old for every reader, even where TTLs are stretched the most, and no age that looks like a fault.
         SET fetched_at = least(c.fetched_at, pricing.clock() - (pricing.most_stretched() + 1)
                                              * make_interval(mins => pricing.pair_ttl(c.data_type, c.symbol)))
         FROM pricing.data_type_registry r
@@ -39,7 +39,8 @@ BEGIN
     END LOOP;
 END $$;
 COMMENT ON FUNCTION pricing.doubt_slots(text, text) IS
-    'Makes the confirmed slots of a product stale, except those that one provider confirmed: their provider was left, or their days are of another zone.';
+    'Makes confirmed slots of a product stale, except those that one provider confirmed, after its provider or its '
+    'time zone changed.';
 
 
 CREATE OR REPLACE FUNCTION pricing.place_slots(wanted_symbol text, from_call bigint, now_ timestamptz) RETURNS integer
@@ -61,7 +62,7 @@ BEGIN
     RETURN placed;
 END $$;
 COMMENT ON FUNCTION pricing.place_slots(text, bigint, timestamptz) IS
-    'Places the slots of a product that came without an offset by its zone, from today on; each is a revision. Returns how many were placed anew.';
+    'Places a product''s slots without an offset by its zone, from today on, as revisions; returns how many.';
 
 
 CREATE OR REPLACE FUNCTION pricing.set_product_zone(wanted_symbol text, zone text) RETURNS integer
@@ -72,10 +73,13 @@ DECLARE
 BEGIN
     IF zone IS NOT NULL AND NOT pricing.is_time_zone(zone) THEN
         RAISE EXCEPTION '% is no time zone', left(zone, 60)
-            USING HINT = 'Give a name of the IANA database, such as Europe/London.', ERRCODE = 'invalid_parameter_value';
+            USING HINT = 'Give a name of the IANA database, such as Europe/London.',
+                  ERRCODE = 'invalid_parameter_value';
     END IF;
-    SELECT r.provider INTO route FROM pricing.data_type_registry t
-    JOIN pricing.instruments i USING (asset_class) LEFT JOIN pricing.provider_routing r ON r.data_type = t.data_type
+    SELECT r.provider INTO route
+    FROM pricing.data_type_registry t
+    JOIN pricing.instruments i USING (asset_class)
+    LEFT JOIN pricing.provider_routing r ON r.data_type = t.data_type
     WHERE t.contents = 'inventory' AND i.symbol = wanted_symbol
     ORDER BY r.symbol IS NULL, r.rank LIMIT 1;
     IF NOT FOUND THEN
@@ -94,4 +98,5 @@ BEGIN
     RETURN pricing.place_slots(wanted_symbol, NULL, now_);
 END $$;
 COMMENT ON FUNCTION pricing.set_product_zone(text, text) IS
-    'Sets the time zone of a product by hand, which counts instead of what its provider says; NULL takes it back. Places its coming slots anew that have no offset. Returns how many, NULL if there is no such product.';
+    'Sets a product''s time zone by hand (NULL undoes it) and places its coming slots anew; returns how many, NULL if '
+    'there is no such product.';

@@ -4,14 +4,21 @@ CREATE OR REPLACE FUNCTION pricing.note_dagster_runs(runs jsonb) RETURNS void
 LANGUAGE plpgsql SET search_path = '' SET lock_timeout = '1s' AS $$
 BEGIN
     DELETE FROM pricing.dagster_failures d
-    WHERE d.kind = 'run' AND d.name IN (SELECT r.name FROM jsonb_to_recordset(runs) AS r (name text, reason text) WHERE r.reason IS NULL);
+    WHERE d.kind = 'run'
+      AND d.name IN (SELECT r.name FROM jsonb_to_recordset(runs) AS r (name text, reason text)
+                     WHERE r.reason IS NULL);
     INSERT INTO pricing.dagster_failures AS d (kind, name, run_id, reason, failed_at)
-    SELECT 'run', r.name, r.run_id, left(r.reason, 500), pricing.clock() - make_interval(secs => greatest(r.seconds_ago, 0))
-    FROM jsonb_to_recordset(runs) AS r (name text, run_id text, reason text, seconds_ago float8) WHERE r.reason IS NOT NULL ORDER BY 2
-    ON CONFLICT (kind, name) DO UPDATE SET run_id = excluded.run_id, reason = excluded.reason, failed_at = excluded.failed_at;
+    SELECT 'run', r.name, r.run_id, left(r.reason, 500),
+           pricing.clock() - make_interval(secs => greatest(r.seconds_ago, 0))
+    FROM jsonb_to_recordset(runs) AS r (name text, run_id text, reason text, seconds_ago float8)
+    WHERE r.reason IS NOT NULL
+    ORDER BY 2
+    ON CONFLICT (kind, name) DO UPDATE
+        SET run_id = excluded.run_id, reason = excluded.reason, failed_at = excluded.failed_at;
 END $$;
 COMMENT ON FUNCTION pricing.note_dagster_runs(jsonb) IS
-    'Notes how the newest runs ended: for each name one row with run_id, reason (NULL = it succeeded) and seconds_ago. Waits a second at most for a row that another session has locked.';
+    'Records how the newest run of each name ended (reason NULL = it succeeded); waits at most a second for a locked '
+    'row.';
 
 
 CREATE OR REPLACE FUNCTION pricing.note_dagster_failures(failing jsonb, of_kind text DEFAULT 'tick') RETURNS void
@@ -19,36 +26,13 @@ LANGUAGE plpgsql SET search_path = '' SET lock_timeout = '1s' AS $$
 BEGIN
     DELETE FROM pricing.dagster_failures d WHERE d.kind = of_kind AND NOT failing ? d.name;
     INSERT INTO pricing.dagster_failures AS d (kind, name, reason, failed_at)
-    SELECT of_kind, f.key, left(f.value, 500), pricing.clock() FROM jsonb_each_text(failing) f ORDER BY 2
+    SELECT of_kind, f.key, left(f.value, 500), pricing.clock()
+    FROM jsonb_each_text(failing) f
+    ORDER BY 2
     ON CONFLICT (kind, name) DO UPDATE SET reason = excluded.reason WHERE d.reason <> excluded.reason;
 END $$;
 COMMENT ON FUNCTION pricing.note_dagster_failures(jsonb, text) IS
-    'Notes all that fails now of one kind, such as sensors and schedules: names with reasons. What is not named works '
-    'again.';
-
-
-CREATE OR REPLACE FUNCTION pricing.prune_dagster_failures(now_ timestamptz) RETURNS integer
-LANGUAGE plpgsql SET search_path = '' AS $$
-DECLARE
-    pruned integer;
-BEGIN
-    DELETE FROM pricing.dagster_failures d WHERE (d.kind, d.name) IN (
-        SELECT x.kind, x.name FROM pricing.dagster_failures x WHERE x.failed_at < now_ - interval '7 days' FOR UPDATE SKIP LOCKED);
-    GET DIAGNOSTICS pruned = ROW_COUNT;
-    RETURN pruned;
-END $$;
-COMMENT ON FUNCTION pricing.prune_dagster_failures(timestamptz) IS
-    'Forgets failures of Dagster after 7 days: nobody may ever start that run again. Returns how many. A tick that still fails is noted anew.';
-
-
-CREATE OR REPLACE FUNCTION pricing.move_dagster_failures(now_ timestamptz) RETURNS void
-LANGUAGE sql SET search_path = '' SET lock_timeout = '1s' AS $$
-    UPDATE pricing.dagster_failures d SET failed_at = now_
-    FROM (SELECT x.kind, x.name FROM pricing.dagster_failures x WHERE x.failed_at > now_ ORDER BY 1, 2 FOR UPDATE SKIP LOCKED) mine
-    WHERE (d.kind, d.name) = (mine.kind, mine.name);
-$$;
-COMMENT ON FUNCTION pricing.move_dagster_failures(timestamptz) IS
-    'The clock was set back: what failed in Dagster failed now at the latest.';
+    'Records everything of one kind that fails now, such as sensors; what is not named works again.';
 
 
 CREATE OR REPLACE FUNCTION pricing.alert_place(rule text, subject text, says text) RETURNS text
@@ -59,8 +43,9 @@ LANGUAGE sql STABLE SET search_path = '' AS $$
         ELSE coalesce(
             (SELECT 'assets/latest_price/' || t.data_type FROM pricing.data_type_registry t
              WHERE t.is_active AND t.data_type = substring(alert_place.subject FROM '[^ ]+$')),
-            (SELECT 'assets/provider/' || p.provider FROM pricing.data_collectors p WHERE p.is_active AND p.provider = alert_place.subject))
+            (SELECT 'assets/provider/' || p.provider FROM pricing.data_collectors p
+             WHERE p.is_active AND p.provider = alert_place.subject))
     END
 $$;
 COMMENT ON FUNCTION pricing.alert_place(text, text, text) IS
-    'The page of the Dagster UI that an alert is about, as a path: a run, or the asset of a data type or provider. NULL = none.';
+    'The path in the Dagster UI of the run or asset that an alert is about; NULL = none.';

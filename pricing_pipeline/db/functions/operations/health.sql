@@ -1,5 +1,5 @@
--- Whether every part of the pipeline does its work: the one rule that /healthz, `status`, the alert unhealthy and the metrics go by.
--- And the signs of life that it reads. Each length of time after which a part is late is in pricing.health().
+-- Whether every part of the pipeline does its work: the one rule for /healthz, `status`, the alert unhealthy and the
+-- metrics, and the signs of life that it reads. pricing.health() says after how long a part is late.
 
 CREATE OR REPLACE FUNCTION pricing.note_life(of_part text, took float8 DEFAULT NULL) RETURNS void
 LANGUAGE plpgsql SET search_path = '' SET lock_timeout = '500ms' AS $$
@@ -10,16 +10,19 @@ BEGIN
         INSERT INTO pricing.signs_of_life (part, began_at) VALUES (of_part, now_) ON CONFLICT (part) DO NOTHING;
     END IF;
     UPDATE pricing.signs_of_life s
-    SET began_at = CASE WHEN took IS NULL THEN now_ ELSE s.began_at END, ended_at = CASE WHEN took IS NULL THEN s.ended_at ELSE now_ END,
-        seconds = coalesce(took, s.seconds), times = s.times + (took IS NOT NULL)::integer, total_seconds = s.total_seconds + coalesce(took, 0)
+    SET began_at = CASE WHEN took IS NULL THEN now_ ELSE s.began_at END,
+        ended_at = CASE WHEN took IS NULL THEN s.ended_at ELSE now_ END,
+        seconds = coalesce(took, s.seconds),
+        times = s.times + (took IS NOT NULL)::integer,
+        total_seconds = s.total_seconds + coalesce(took, 0)
     FROM (SELECT x.part FROM pricing.signs_of_life x WHERE x.part = of_part FOR UPDATE SKIP LOCKED) mine
     WHERE s.part = mine.part;
 EXCEPTION WHEN lock_not_available THEN
     NULL; -- The next time notes it.
 END $$;
 COMMENT ON FUNCTION pricing.note_life(text, float8) IS
-    'A part of the pipeline begins its work, or has done it in so many seconds. Waits for nobody: what cannot be '
-    'noted now is noted the next time.';
+    'Records that a part of the pipeline has started its work, or finished it in this many seconds; skips a locked '
+    'row.';
 
 
 CREATE OR REPLACE FUNCTION pricing.note_start() RETURNS void
@@ -46,76 +49,84 @@ BEGIN
                                WHERE x.kind IN ('location', 'sensor') FOR UPDATE SKIP LOCKED);
 END $$;
 COMMENT ON FUNCTION pricing.note_start() IS
-    'The pipeline starts, or the clock was set: each part has time to begin, from began_at of the part start on. That '
-    'time is not given anew by a start within five minutes of the last one (ended_at), unless sensor, drain, staleness '
-    'check and notifier have all worked since it was given. What the daemon noted before is forgotten.';
+    'Records a start of the pipeline or a step of the clock, after which each part gets time to begin, but only once '
+    'while it keeps restarting without working.';
 
 
-CREATE OR REPLACE FUNCTION pricing.move_signs_of_life(now_ timestamptz) RETURNS void
-LANGUAGE sql SET search_path = '' SET lock_timeout = '1s' AS $$
-    UPDATE pricing.signs_of_life s SET began_at = least(s.began_at, now_), ended_at = least(s.ended_at, now_)
-    FROM (SELECT x.part FROM pricing.signs_of_life x WHERE greatest(x.began_at, x.ended_at) > now_ ORDER BY 1 FOR UPDATE) mine
-    WHERE s.part = mine.part
-$$;
-COMMENT ON FUNCTION pricing.move_signs_of_life(timestamptz) IS 'The clock was set back: parts gave their last sign of life now at the latest.';
-
-
-CREATE OR REPLACE FUNCTION pricing.wanted_since(now_ timestamptz, started timestamptz, with_background boolean) RETURNS timestamptz
+CREATE OR REPLACE FUNCTION pricing.wanted_since(now_ timestamptz, started timestamptz, with_background boolean)
+RETURNS timestamptz
 LANGUAGE sql STABLE SET search_path = '' AS $$
     -- One row that is old tells as much as the oldest, and is found without reading all.
-    SELECT CASE WHEN w.since > now_ THEN started ELSE w.since END FROM (SELECT least(
-        coalesce((SELECT a.subscribed_at FROM pricing.active_subscriptions a WHERE a.subscribed_at <= now_ - interval '10 minutes' LIMIT 1),
+    SELECT CASE WHEN w.since > now_ THEN started ELSE w.since END
+    FROM (SELECT least(
+        coalesce((SELECT a.subscribed_at FROM pricing.active_subscriptions a
+                  WHERE a.subscribed_at <= now_ - interval '10 minutes' LIMIT 1),
                  (SELECT min(a.subscribed_at) FROM pricing.active_subscriptions a)),
-        coalesce((SELECT q.enqueued_at FROM pricing.api_call_queue_live q WHERE q.enqueued_at <= now_ - interval '10 minutes' LIMIT 1),
+        coalesce((SELECT q.enqueued_at FROM pricing.api_call_queue_live q
+                  WHERE q.enqueued_at <= now_ - interval '10 minutes' LIMIT 1),
                  (SELECT min(q.enqueued_at) FROM pricing.api_call_queue_live q)),
-        coalesce((SELECT p.requested_at FROM pricing.pair_requests p WHERE p.requested_at <= now_ - interval '10 minutes' LIMIT 1),
+        coalesce((SELECT p.requested_at FROM pricing.pair_requests p
+                  WHERE p.requested_at <= now_ - interval '10 minutes' LIMIT 1),
                  (SELECT min(p.requested_at) FROM pricing.pair_requests p)),
         (SELECT min(w.walk_slot) FROM pricing.schedule_walks w),
         CASE WHEN with_background THEN least(
-            coalesce((SELECT h.since FROM pricing.holdings h WHERE h.active_symbol IS NOT NULL AND h.since <= now_ - interval '10 minutes' LIMIT 1),
+            coalesce((SELECT h.since FROM pricing.holdings h
+                      WHERE h.active_symbol IS NOT NULL AND h.since <= now_ - interval '10 minutes' LIMIT 1),
                      (SELECT min(h.since) FROM pricing.holdings h WHERE h.active_symbol IS NOT NULL)),
             (SELECT min(r.created_at) FROM pricing.data_type_registry r
              WHERE r.is_active AND r.refresh_strategy = 'scheduled'
-               AND EXISTS (SELECT FROM pricing.instruments i WHERE i.asset_class = r.asset_class AND i.is_active AND i.update_mode = 'api'))) END) AS since) w
+               AND EXISTS (SELECT FROM pricing.instruments i
+                           WHERE i.asset_class = r.asset_class AND i.is_active AND i.update_mode = 'api')))
+        END) AS since) w
 $$;
 COMMENT ON FUNCTION pricing.wanted_since(timestamptz, timestamptz, boolean) IS
-    'Since when there is something for drains to do: what is watched, queued or asked for, and with_background what '
-    'is held or scheduled, too. NULL = there is nothing. What is older than ten minutes need not be the oldest. If '
-    'it lies ahead of the clock, which was set back, since the start.';
+    'Since when drains have had work, with_background also held or scheduled work; NULL = none.';
 
 
-CREATE OR REPLACE FUNCTION pricing.stalled_providers(started timestamptz DEFAULT '-infinity') RETURNS TABLE (provider text, tasks bigint, since timestamptz)
+CREATE OR REPLACE FUNCTION pricing.stalled_providers(started timestamptz DEFAULT '-infinity')
+RETURNS TABLE (provider text, tasks bigint, since timestamptz)
 LANGUAGE sql STABLE SET search_path = '' AS $$
     WITH n AS MATERIALIZED (SELECT pricing.clock() AS at),
     q AS (
         SELECT l.provider, count(*) AS tasks, min(greatest(l.enqueued_at, l.run_after)) AS since
-        FROM pricing.api_call_queue_live l WHERE l.status = 'pending' AND l.priority > 0 GROUP BY 1)
+        FROM pricing.api_call_queue_live l
+        WHERE l.status = 'pending' AND l.priority > 0
+        GROUP BY 1)
     SELECT q.provider, q.tasks, q.since
-    FROM n CROSS JOIN q JOIN pricing.provider_state s USING (provider) JOIN pricing.data_collectors p USING (provider)
-    WHERE greatest(q.since, started) < n.at - interval '10 minutes' AND s.breaker = 'closed' AND pricing.bytes_used(q.provider, n.at) < pricing.quota_for(p.quota_bytes, 0)
+    FROM n
+    CROSS JOIN q
+    JOIN pricing.provider_state s USING (provider)
+    JOIN pricing.data_collectors p USING (provider)
+    WHERE greatest(q.since, started) < n.at - interval '10 minutes'
+      AND s.breaker = 'closed'
+      AND pricing.bytes_used(q.provider, n.at) < pricing.quota_for(p.quota_bytes, 0)
       AND EXISTS (SELECT FROM pricing.key_allowances(q.provider, n.at) k WHERE k.is_usable AND k.units_left > 0)
       AND NOT EXISTS (SELECT FROM pricing.collector_call_log c
-                      WHERE c.provider = q.provider AND c.moved_to IS NULL AND c.started_at > n.at - interval '15 minutes'
+                      WHERE c.provider = q.provider AND c.moved_to IS NULL
+                        AND c.started_at > n.at - interval '15 minutes'
                         AND c.finished_at > n.at - interval '10 minutes' AND c.outcome = 'ok' AND c.page_of IS NULL)
 $$;
 COMMENT ON FUNCTION pricing.stalled_providers(timestamptz) IS
-    'Providers that may be called, where what people watch has been due for ten minutes, and nothing was completed '
-    'in that time: how many tasks wait there, and since when.';
+    'Providers that may be called and completed nothing for ten minutes while watched pairs were due: how many tasks '
+    'wait, and since when.';
 
 
-CREATE OR REPLACE FUNCTION pricing.late_duties(started timestamptz) RETURNS TABLE (duty text, since timestamptz, last_error text)
+CREATE OR REPLACE FUNCTION pricing.late_duties(started timestamptz)
+RETURNS TABLE (duty text, since timestamptz, last_error text)
 LANGUAGE sql STABLE SET search_path = '' AS $$
     SELECT v.name, CASE WHEN d.last_success_at <= n.at THEN d.last_success_at END,
            CASE WHEN d.last_failure_at > coalesce(d.last_success_at, '-infinity') THEN d.last_error END
-    FROM (SELECT pricing.clock() AS at OFFSET 0) n CROSS JOIN pricing.duty_intervals() v LEFT JOIN pricing.duties d ON d.duty = v.name
+    FROM (SELECT pricing.clock() AS at OFFSET 0) n
+    CROSS JOIN pricing.duty_intervals() v
+    LEFT JOIN pricing.duties d ON d.duty = v.name
     -- One that is to run each hour is late ten minutes after that.
     WHERE greatest(CASE WHEN d.last_success_at <= n.at THEN d.last_success_at END, d.not_before, started)
           <= n.at - interval '10 minutes' - CASE WHEN v.every >= interval '10 minutes' THEN v.every ELSE '0' END
     ORDER BY 2 NULLS FIRST, 1
 $$;
 COMMENT ON FUNCTION pricing.late_duties(timestamptz) IS
-    'Periodic duties that have not run for ten minutes, or for ten minutes longer than they may: when they last did '
-    '(NULL = never), and why not, if they fail. started = they are not expected to have run earlier.';
+    'Duties that have not run for ten minutes beyond their interval: when they last did (NULL = never), and why they '
+    'fail, if so.';
 
 
 CREATE OR REPLACE FUNCTION pricing.idle_duties(started timestamptz)
@@ -133,76 +144,90 @@ LANGUAGE sql STABLE SET search_path = '' AS $$
     ORDER BY 1
 $$;
 COMMENT ON FUNCTION pricing.idle_duties(timestamptz) IS
-    'Periodic duties that have never succeeded, and either have failed, or have not run although others have since the '
-    'start, at least twenty seconds ago.';
+    'Duties that have never succeeded, and either failed or have not run although others have since the start, at '
+    'least twenty seconds ago.';
 
 
-CREATE OR REPLACE FUNCTION pricing.late_types(started timestamptz) RETURNS TABLE (data_type text, watched bigint, late bigint)
+CREATE OR REPLACE FUNCTION pricing.late_types(started timestamptz)
+RETURNS TABLE (data_type text, watched bigint, late bigint)
 LANGUAGE sql STABLE SET search_path = '' AS $$
     -- Samples are taken every five minutes: three cover ten.
     SELECT f.data_type, max(f.watched), (array_agg(f.late ORDER BY f.at DESC))[1]
     FROM (SELECT pricing.clock() AS at OFFSET 0) n
     CROSS JOIN LATERAL (
-        SELECT s.data_type, s.at, s.watched::bigint AS watched, s.late::bigint AS late FROM pricing.freshness_samples s
+        SELECT s.data_type, s.at, s.watched::bigint AS watched, s.late::bigint AS late
+        FROM pricing.freshness_samples s
         WHERE s.at > greatest(started, n.at - interval '16 minutes') AND s.at <= n.at
         UNION ALL
-        SELECT NULL, s.at, sum(s.watched), sum(s.late) FROM pricing.freshness_samples s
-        WHERE s.at > greatest(started, n.at - interval '16 minutes') AND s.at <= n.at GROUP BY s.at) f
-    GROUP BY f.data_type HAVING count(*) >= 3 AND min(f.late) > 0
+        SELECT NULL, s.at, sum(s.watched), sum(s.late)
+        FROM pricing.freshness_samples s
+        WHERE s.at > greatest(started, n.at - interval '16 minutes') AND s.at <= n.at
+        GROUP BY s.at) f
+    GROUP BY f.data_type
+    HAVING count(*) >= 3
+       AND min(f.late) > 0
        AND (f.data_type IS NOT NULL OR bool_and(f.late > 0.05 * f.watched))
 $$;
 COMMENT ON FUNCTION pricing.late_types(timestamptz) IS
-    'Data types of which pairs were late in all samples of the last ten minutes: how many are watched, and how many '
-    'are late. The row without a type counts all types: it is there if more than 5 % of what is watched was late, '
-    'which is the service level.';
+    'Data types with late pairs in all samples of the last ten minutes, and a row without a type if more than 5 % of '
+    'all watched pairs were late.';
 
 
 CREATE OR REPLACE FUNCTION pricing.silent_notifier(started timestamptz) RETURNS TABLE (since timestamptz, says text)
 LANGUAGE sql STABLE SET search_path = '' AS $$
     WITH n AS MATERIALIZED (SELECT pricing.clock() AS at),
     signs AS (
-        SELECT max(x.looked_at) FILTER (WHERE x.looked_at <= n.at) AS looked_at, max(x.ran_at) FILTER (WHERE x.ran_at <= n.at) AS ran_at
+        SELECT max(x.looked_at) FILTER (WHERE x.looked_at <= n.at) AS looked_at,
+               max(x.ran_at) FILTER (WHERE x.ran_at <= n.at) AS ran_at
         FROM n LEFT JOIN pricing.notifiers x ON true),
     lacks AS (
         SELECT array_agg(l.what || coalesce(' since ' || pricing.format_time(l.at), ' yet') ORDER BY l.place) AS words
-        FROM n CROSS JOIN signs s CROSS JOIN LATERAL (VALUES (1, 'looked for alerts', s.looked_at), (2, 'sent messages', s.ran_at)) AS l (place, what, at)
+        FROM n
+        CROSS JOIN signs s
+        CROSS JOIN LATERAL (VALUES (1, 'looked for alerts', s.looked_at), (2, 'sent messages', s.ran_at))
+            AS l (place, what, at)
         WHERE greatest(l.at, started) <= n.at - interval '2 minutes')
-    SELECT least(s.looked_at, s.ran_at), 'nobody is told of trouble: ' || CASE
-               WHEN s.looked_at IS NULL AND s.ran_at IS NULL THEN 'no notifier has ever run. `pricing-pipeline up` starts one'
-               ELSE 'no notifier has ' || array_to_string(l.words, ' or ') || '. `pricing-pipeline up` keeps one running; its log says what it waits for' END
-    FROM signs s CROSS JOIN lacks l WHERE l.words IS NOT NULL
+    SELECT least(s.looked_at, s.ran_at),
+           'nobody is told of trouble: '
+           || CASE WHEN s.looked_at IS NULL AND s.ran_at IS NULL
+                   THEN 'no notifier has ever run. `pricing-pipeline up` starts one'
+                   ELSE 'no notifier has ' || array_to_string(l.words, ' or ')
+                        || '. `pricing-pipeline up` keeps one running; its log says what it waits for' END
+    FROM signs s CROSS JOIN lacks l
+    WHERE l.words IS NOT NULL
 $$;
 COMMENT ON FUNCTION pricing.silent_notifier(timestamptz) IS
-    'A row while no notifier has looked for trouble, or for messages to send, for two minutes: the older of its last '
-    'signs, and what that means in a sentence.';
+    'A row while no notifier has looked for trouble, or for messages, for two minutes: its last sign and a sentence.';
 
 
 CREATE OR REPLACE FUNCTION pricing.stopped_providers() RETURNS TABLE (provider text, data_types text[], says text)
 LANGUAGE sql STABLE SET search_path = '' AS $$
     SELECT p.provider, r.data_types, coalesce(w.sentence, pricing.describe_outages(p.provider))
     FROM pricing.data_collectors p
-    CROSS JOIN LATERAL (SELECT array_agg(x.data_type ORDER BY x.data_type) AS data_types FROM pricing.provider_routing x
+    CROSS JOIN LATERAL (SELECT array_agg(x.data_type ORDER BY x.data_type) AS data_types
+                        FROM pricing.provider_routing x
                         WHERE x.provider = p.provider AND x.is_active) r
     CROSS JOIN LATERAL pricing.why_not_called(p.provider, 1, 0) w
-    WHERE r.data_types IS NOT NULL AND (w.state <> 'rate_limited' OR EXISTS (
-        SELECT FROM pricing.outages o WHERE o.provider = p.provider AND o.answered_at IS NULL))
+    WHERE r.data_types IS NOT NULL
+      AND (w.state <> 'rate_limited'
+           OR EXISTS (SELECT FROM pricing.outages o WHERE o.provider = p.provider AND o.answered_at IS NULL))
 $$;
 COMMENT ON FUNCTION pricing.stopped_providers() IS
-    'Providers that are routed to, and are not called now or do not answer, whatever their rate limits allow: for '
-    'which data types, and why.';
+    'Routed providers that are not called now or do not answer, whatever their rate limits allow: for which data '
+    'types, and why.';
 
 
 CREATE OR REPLACE FUNCTION pricing.late_signs(now_ timestamptz, started timestamptz)
 RETURNS TABLE (part text, is_late boolean, since timestamptz, says text)
 LANGUAGE sql STABLE SET search_path = '' AS $$
     SELECT v.part, late.is_late OR broken.says IS NOT NULL, v.last_at,
-           nullif(concat_ws('; ', broken.says, CASE
-                            WHEN late.is_late THEN pg_catalog.format(v.says,
-                                coalesce('since ' || pricing.format_time(v.last_at), 'yet')) END), '')
+           nullif(concat_ws('; ', broken.says,
+                            CASE WHEN late.is_late THEN pg_catalog.format(
+                                     v.says, coalesce('since ' || pricing.format_time(v.last_at), 'yet')) END), '')
     FROM (
         SELECT 1 AS place, 'daemon' AS part, interval '2 minutes' AS late_after, true AS with_background,
                (SELECT max(s.began_at) FROM pricing.signs_of_life s
-                WHERE s.part IN ('refresh_watched', 'report_freshness') AND s.began_at <= now_) AS last_at,
+                WHERE s.part IN ('refresh_watched', 'report_prices') AND s.began_at <= now_) AS last_at,
                'Dagster''s daemon has ticked no sensor %s' AS says
         UNION ALL
         SELECT 2, 'sensor', interval '2 minutes', true,
@@ -219,17 +244,17 @@ LANGUAGE sql STABLE SET search_path = '' AS $$
                (SELECT s.ended_at FROM pricing.signs_of_life s WHERE s.part = 'enqueue_due' AND s.ended_at <= now_),
                'nobody has looked %s at what is due') v
     -- What is wanted is asked only of what gives no sign: that may read many rows.
-    CROSS JOIN LATERAL (SELECT CASE WHEN greatest(v.last_at, started) > now_ - v.late_after THEN false
-                                    ELSE coalesce(pricing.wanted_since(now_, started,
-                                        v.with_background) <= now_ - v.late_after, false) END AS is_late OFFSET 0) late
+    CROSS JOIN LATERAL (
+        SELECT CASE WHEN greatest(v.last_at, started) > now_ - v.late_after THEN false
+                    ELSE coalesce(pricing.wanted_since(now_, started, v.with_background) <= now_ - v.late_after,
+                                  false) END AS is_late OFFSET 0) late
     LEFT JOIN LATERAL (
         SELECT string_agg(pg_catalog.format('the sensor %s %s', f.name, f.reason), '; ' ORDER BY f.name) AS says
         FROM pricing.dagster_failures f WHERE f.kind = 'sensor') broken ON v.part = 'sensor'
     ORDER BY v.place
 $$;
 COMMENT ON FUNCTION pricing.late_signs(timestamptz, timestamptz) IS
-    'What gives a sign of life again and again, and sensors that do not work, as pricing.health() has it. A sign from '
-    'the future does not count.';
+    'Parts without a sign of life for too long, and sensors that fail, in the form of pricing.health().';
 
 
 CREATE OR REPLACE FUNCTION pricing.health() RETURNS TABLE (part text, is_late boolean, since timestamptz, says text)
@@ -257,11 +282,12 @@ BEGIN
                       WHERE s.part = 'refresh_watched' AND s.ended_at > f.failed_at AND s.ended_at <= now_);
     RETURN QUERY SELECT * FROM pricing.late_signs(now_, started);
     RETURN QUERY
-    SELECT 'schedules', count(*) > 0, min(w.served_slot), string_agg(CASE
-               WHEN w.next_slot IS NULL THEN pg_catalog.format('the schedule of %s could not be read', w.data_type)
-               ELSE pg_catalog.format('the slot %s of %s was not served', pricing.format_time(w.next_slot),
-                                      w.data_type) END, '; '
-                   ORDER BY w.data_type)
+    SELECT 'schedules', count(*) > 0, min(w.served_slot),
+           string_agg(CASE WHEN w.next_slot IS NULL
+                           THEN pg_catalog.format('the schedule of %s could not be read', w.data_type)
+                           ELSE pg_catalog.format('the slot %s of %s was not served',
+                                                  pricing.format_time(w.next_slot), w.data_type) END, '; '
+                      ORDER BY w.data_type)
     FROM pricing.schedule_walks w JOIN pricing.data_type_registry r USING (data_type)
     WHERE r.is_active AND r.refresh_strategy = 'scheduled' AND started <= now_ - interval '5 minutes'
       AND EXISTS (SELECT FROM pricing.instruments i
@@ -272,39 +298,40 @@ BEGIN
         wanted := pricing.wanted_since(now_, started, with_background => true);
     END IF;
     RETURN QUERY
-    SELECT 'duties', count(*) > 0, min(d.since), string_agg(pg_catalog.format(
-               'the duty %s has not run %s%s', d.duty, coalesce('since ' || pricing.format_time(d.since), 'yet'),
-               coalesce(': ' || d.last_error, '')), '; '
-                   ORDER BY d.duty)
+    SELECT 'duties', count(*) > 0, min(d.since),
+           string_agg(pg_catalog.format('the duty %s has not run %s%s', d.duty,
+                                        coalesce('since ' || pricing.format_time(d.since), 'yet'),
+                                        coalesce(': ' || d.last_error, '')), '; '
+                      ORDER BY d.duty)
     FROM (SELECT x.* FROM pricing.late_duties(greatest(wanted, started)) x WHERE wanted IS NOT NULL
-          UNION SELECT y.* FROM pricing.idle_duties(started) y) d;
+          UNION
+          SELECT y.* FROM pricing.idle_duties(started) y) d;
     RETURN QUERY
     SELECT 'notifier', s.says IS NOT NULL, s.since, s.says
     FROM (VALUES (1)) one
     LEFT JOIN pricing.silent_notifier(started) s ON true;
     RETURN QUERY
-    SELECT 'queue', count(*) > 0, min(q.since), string_agg(pg_catalog.format(
-               'nothing was completed at %s for ten minutes, though it may be called and tasks are due there: '
-               '%s', q.provider, q.tasks), '; ' ORDER BY q.provider)
+    SELECT 'queue', count(*) > 0, min(q.since),
+           string_agg(pg_catalog.format('nothing was completed at %s for ten minutes, though it may be called and '
+                                        'tasks are due there: %s', q.provider, q.tasks), '; '
+                      ORDER BY q.provider)
     FROM pricing.stalled_providers(started) q;
     RETURN QUERY
     WITH late AS MATERIALIZED (SELECT * FROM pricing.late_types(started)),
-    stopped AS (SELECT p.provider, p.says FROM pricing.stopped_providers() p
-                WHERE EXISTS (SELECT FROM late l WHERE l.data_type = ANY (p.data_types)))
-    SELECT 'providers', count(*) > 0, NULL::timestamptz, string_agg(
-               pg_catalog.format('prices have been late for ten minutes, and of their providers %s: %s', p.provider,
-                                 p.says), '; '
-                   ORDER BY p.provider)
+    stopped AS (
+        SELECT p.provider, p.says FROM pricing.stopped_providers() p
+        WHERE EXISTS (SELECT FROM late l WHERE l.data_type = ANY (p.data_types)))
+    SELECT 'providers', count(*) > 0, NULL::timestamptz,
+           string_agg(pg_catalog.format('prices have been late for ten minutes, and of their providers %s: %s',
+                                        p.provider, p.says), '; '
+                      ORDER BY p.provider)
     FROM stopped p
     UNION ALL
-    SELECT 'freshness', count(*) > 0, NULL, string_agg(pg_catalog.format(
-               'more than 5 %% of what is watched has been late for ten minutes: %s of %s pairs '
-               'now', l.late, l.watched), '')
-    FROM late l WHERE l.data_type IS NULL;
+    SELECT 'freshness', count(*) > 0, NULL,
+           string_agg(pg_catalog.format('more than 5 %% of what is watched has been late for ten minutes: '
+                                        '%s of %s pairs now', l.late, l.watched), '')
+    FROM late l
+    WHERE l.data_type IS NULL;
 END $$;
 COMMENT ON FUNCTION pricing.health() IS
-    'Each part of the pipeline, in the order in which they depend on each other: whether it is late, when it last was '
-    'not (NULL = never, or that is not known), and what that means, in words for people who may see everything. '
-    'daemon, sensor, drain, staleness_check, schedules and duties are late only while something is watched, held, '
-    'queued or scheduled; but a sensor that does not work, or a duty that has never run, is late in any case. The '
-    'names of the parts tell nothing of anybody.';
+    'Each part of the pipeline, causes first: whether it is late, when it last was not, and what that means.';

@@ -2,14 +2,15 @@
 
 CREATE OR REPLACE FUNCTION pricing.quiet_end(who pricing.recipients, now_ timestamptz) RETURNS timestamptz
 LANGUAGE sql STABLE SET search_path = '' AS $$
-    SELECT (l.at::date + CASE WHEN l.at::time < who.quiet_until THEN 0 ELSE 1 END + who.quiet_until) AT TIME ZONE who.time_zone
+    SELECT (l.at::date + CASE WHEN l.at::time < who.quiet_until THEN 0 ELSE 1 END + who.quiet_until)
+           AT TIME ZONE who.time_zone
     FROM (SELECT now_ AT TIME ZONE who.time_zone AS at) l
     WHERE CASE WHEN who.quiet_from < who.quiet_until
                THEN l.at::time >= who.quiet_from AND l.at::time < who.quiet_until
                ELSE l.at::time >= who.quiet_from OR l.at::time < who.quiet_until END
 $$;
 COMMENT ON FUNCTION pricing.quiet_end(pricing.recipients, timestamptz) IS
-    'When the quiet hours end in which a recipient is now; NULL = it is not in quiet hours.';
+    'When a recipient''s present quiet hours end; NULL = it has none now.';
 
 
 CREATE OR REPLACE FUNCTION pricing.enqueue_message(
@@ -19,8 +20,8 @@ LANGUAGE plpgsql SET search_path = '' AS $$
 DECLARE
     who pricing.recipients;
     kind pricing.operation_types;
-    message jsonb := jsonb_build_object('recipient', to_recipient, 'title', left(title, 200), 'body',
-                                        left(body, 20000));
+    message jsonb := jsonb_build_object(
+        'recipient', to_recipient, 'title', left(title, 200), 'body', left(body, 20000));
 BEGIN
     SELECT * INTO who FROM pricing.recipients r WHERE r.recipient = to_recipient AND r.is_active;
     IF NOT FOUND THEN
@@ -36,7 +37,5 @@ BEGIN
     RETURN pricing.queue_operation(kind, message, NULL, CASE WHEN is_urgent THEN 0 WHEN goes_first THEN 1 ELSE 2 END);
 END $$;
 COMMENT ON FUNCTION pricing.enqueue_message(text, text, text, boolean, jsonb, boolean) IS
-    'Queues a message to a recipient by its channel, in the caller''s transaction; returns the operation''s id. While '
-    'its channel is inactive a message waits. So does what is not urgent in its quiet hours, and while its breaker is '
-    'open. What is urgent or goes_first is sent before other messages that are due. Data go to channels whose type has '
-    'a field for them, such as webhook and rest. A title is cut after 200 characters, a body after 20,000.';
+    'Queues a message to a recipient in the caller''s transaction, and returns the operation''s id; in quiet hours it '
+    'waits unless it is urgent.';

@@ -12,21 +12,22 @@ LANGUAGE sql IMMUTABLE SET search_path = '' AS $$
                 UNION ALL
                 SELECT pg_catalog.format('%s is not a %s', p.key, rtrim(f.value, '?'))
                 FROM jsonb_each(payload) p JOIN jsonb_each_text(fields) f USING (key)
-                WHERE jsonb_typeof(p.value) NOT IN ('null', CASE rtrim(f.value, '?') WHEN 'url' THEN 'string' ELSE rtrim(f.value, '?') END)
+                WHERE jsonb_typeof(p.value) NOT IN (
+                          'null', CASE rtrim(f.value, '?') WHEN 'url' THEN 'string' ELSE rtrim(f.value, '?') END)
                    OR (rtrim(f.value, '?') = 'url' AND (p.value #>> '{}') !~ '^https?://[^\s/?#@]+([/?#][^\s]*)?$')
                 UNION ALL
-                SELECT pg_catalog.format('%s is not known; it has %s', p.key, coalesce(string_agg(f.key, ', ' ORDER BY f.key), 'no fields'))
+                SELECT pg_catalog.format('%s is not known; it has %s', p.key,
+                                         coalesce(string_agg(f.key, ', ' ORDER BY f.key), 'no fields'))
                 FROM jsonb_each(payload) p LEFT JOIN jsonb_each_text(fields) f ON true
-                WHERE fields -> p.key IS NULL GROUP BY p.key) fault) END
+                WHERE fields -> p.key IS NULL
+                GROUP BY p.key) fault) END
 $$;
 COMMENT ON FUNCTION pricing.payload_fault(jsonb, jsonb) IS
-    'What is wrong with a payload by the fields of its type, for people; NULL = nothing. A field that may be left '
-    'out may be null, too.';
+    'What is wrong with a payload by its type''s fields; NULL = nothing.';
 
 
-CREATE OR REPLACE FUNCTION pricing.queue_operation(kind pricing.operation_types, payload jsonb, due_at timestamptz,
-                                                   priority integer)
-RETURNS bigint
+CREATE OR REPLACE FUNCTION pricing.queue_operation(
+    kind pricing.operation_types, payload jsonb, due_at timestamptz, priority integer) RETURNS bigint
 LANGUAGE plpgsql SET search_path = '' AS $$
 DECLARE
     now_ timestamptz := pricing.clock();
@@ -37,28 +38,27 @@ BEGIN
         fault := 'it is longer than 64 kB';
     END IF;
     IF fault IS NOT NULL THEN
-        RAISE EXCEPTION 'the payload of a % cannot be used: %', kind.operation_type,
-            left(fault, 300) USING ERRCODE = 'check_violation';
+        RAISE EXCEPTION 'the payload of a % cannot be used: %', kind.operation_type, left(fault, 300)
+            USING ERRCODE = 'check_violation';
     END IF;
     IF queue_operation.due_at > now_ + interval '1 year' THEN
-        RAISE EXCEPTION 'an operation is due within a year, not at %',
-            queue_operation.due_at USING ERRCODE = 'check_violation';
+        RAISE EXCEPTION 'an operation is due within a year, not at %', queue_operation.due_at
+            USING ERRCODE = 'check_violation';
     END IF;
-    INSERT INTO pricing.async_operations_live (operation_type, payload, status, due_at, priority, max_attempts,
-                                               enqueued_at)
+    INSERT INTO pricing.async_operations_live
+        (operation_type, payload, status, due_at, priority, max_attempts, enqueued_at)
     VALUES (kind.operation_type, payload, 'pending', greatest(queue_operation.due_at, now_), queue_operation.priority,
             kind.max_attempts, now_)
     RETURNING id INTO new_id;
     RETURN new_id;
 END $$;
 COMMENT ON FUNCTION pricing.queue_operation(pricing.operation_types, jsonb, timestamptz, integer) IS
-    'Queues a side effect of a type, whether the type is active or not. Refuses a payload unlike its type or longer '
-    'than 64 kB, and a time more than a year ahead.';
+    'Queues a side effect of an active or inactive type; refuses a payload that does not fit or exceeds 64 kB, and a '
+    'time more than a year ahead.';
 
 
-CREATE OR REPLACE FUNCTION pricing.enqueue_operation(wanted_type text, payload jsonb, due_at timestamptz DEFAULT NULL,
-                                                     is_urgent boolean DEFAULT false)
-RETURNS bigint
+CREATE OR REPLACE FUNCTION pricing.enqueue_operation(
+    wanted_type text, payload jsonb, due_at timestamptz DEFAULT NULL, is_urgent boolean DEFAULT false) RETURNS bigint
 LANGUAGE plpgsql SET search_path = '' AS $$
 DECLARE
     kind pricing.operation_types;
@@ -74,14 +74,12 @@ BEGIN
                                    CASE WHEN enqueue_operation.is_urgent THEN 0 ELSE 2 END);
 END $$;
 COMMENT ON FUNCTION pricing.enqueue_operation(text, jsonb, timestamptz, boolean) IS
-    'Queues a side effect in the caller''s transaction: it is kept, or rolled back, with it. Returns its id. An urgent '
-    'one goes before others, also in quiet hours. An unknown or inactive type, a payload unlike its type or longer '
-    'than 64 kB, and a time more than a year ahead are refused.';
+    'Queues a side effect of an active type in the caller''s transaction, and returns its id; an urgent one goes '
+    'first, even in quiet hours.';
 
 
-CREATE OR REPLACE FUNCTION pricing.why_waiting(of_type text, to_recipient text, with_priority integer,
-                                               limit_seconds integer, now_ timestamptz)
-RETURNS text
+CREATE OR REPLACE FUNCTION pricing.why_waiting(
+    of_type text, to_recipient text, with_priority integer, limit_seconds integer, now_ timestamptz) RETURNS text
 LANGUAGE sql STABLE SET search_path = '' AS $$
     SELECT CASE
         WHEN with_priority = 0 OR to_recipient = '' THEN NULL
@@ -98,8 +96,8 @@ LANGUAGE sql STABLE SET search_path = '' AS $$
                                         86400) > 2 * limit_seconds))) THEN 'quiet' END
 $$;
 COMMENT ON FUNCTION pricing.why_waiting(text, text, integer, integer, timestamptz) IS
-    'Why messages of a priority to a recipient wait now: quiet = its quiet hours, or an attempt might last into them; '
-    'failing = its breaker is open. NULL = they may be sent.';
+    'Why messages of a priority to a recipient wait: quiet (hours) or failing (open breaker); NULL = they may be '
+    'sent.';
 
 
 CREATE OR REPLACE FUNCTION pricing.describe_wait(operation pricing.async_operations) RETURNS text
@@ -155,15 +153,13 @@ BEGIN
                                LIMIT 100000) ahead));
 END $$;
 COMMENT ON FUNCTION pricing.describe_wait(pricing.async_operations) IS
-    'Why a pending operation has not been attempted yet, in a sentence; NULL = it is not pending.';
+    'A sentence that says why a pending operation has not been attempted; NULL = it is not pending.';
 
 
 CREATE OR REPLACE FUNCTION pricing.claim_operations(types text[], most integer, by_worker text)
 RETURNS TABLE (id bigint, operation_type text, payload jsonb, idempotency_key uuid, attempt smallint,
-               max_attempts smallint,
-               time_limit_seconds smallint, enqueued_at timestamptz, claim_token uuid)
-LANGUAGE plpgsql SET search_path = '' SET plan_cache_mode = force_generic_plan SET enable_seqscan = off
-SET jit = off AS $$
+               max_attempts smallint, time_limit_seconds smallint, enqueued_at timestamptz, claim_token uuid)
+LANGUAGE plpgsql SET search_path = '' SET plan_cache_mode = force_generic_plan SET enable_seqscan = off AS $$
 #variable_conflict use_column
 DECLARE
     now_ timestamptz := pricing.clock();
@@ -171,14 +167,13 @@ DECLARE
 BEGIN
     PERFORM pricing.require_primary();
     RETURN QUERY
-    -- One look into the index for each line, however many messages wait in it.
+    -- One look into the index for each line, independent of the messages in it.
     WITH RECURSIVE lines AS (
         SELECT first.operation_type, first.recipient, first.priority
         FROM pricing.operation_types t CROSS JOIN LATERAL (
             SELECT o.operation_type, o.recipient, o.priority FROM pricing.async_operations_live o
             WHERE o.status = 'pending' AND o.operation_type = t.operation_type
-            ORDER BY o.recipient, o.priority
-            LIMIT 1) first
+            ORDER BY o.recipient, o.priority LIMIT 1) first
         WHERE t.operation_type = ANY (types) AND t.is_active
         UNION ALL
         SELECT next.operation_type, next.recipient, next.priority
@@ -196,8 +191,8 @@ BEGIN
     room AS MATERIALIZED (
         SELECT l.operation_type, l.recipient, l.priority, u.busy,
                CASE WHEN l.recipient = '' THEN most
-                    -- A table is written by one attempt at a time, and a recipient that has just failed gets one.
-                    WHEN l.operation_type = 'rest' OR f.recipient IS NOT NULL THEN 1 - u.busy
+                    -- A recipient that has just failed gets one attempt at a time.
+                    WHEN f.recipient IS NOT NULL THEN 1 - u.busy
                     -- No recipient gets more than half of the free places, so that the next one finds some.
                     ELSE greatest(least(8, most / 2), 1) - u.busy END::integer AS places
         FROM lines l JOIN pricing.operation_types t USING (operation_type)
@@ -220,8 +215,7 @@ BEGIN
     shares AS MATERIALIZED (
         SELECT c.operation_type, c.recipient, c.priority, count(*) AS share
         FROM (SELECT * FROM candidates x WHERE x.place <= x.places
-              ORDER BY x.priority, CASE
-                  WHEN x.recipient <> '' THEN x.busy + x.place END NULLS FIRST, x.due_at, x.id
+              ORDER BY x.priority, CASE WHEN x.recipient <> '' THEN x.busy + x.place END NULLS FIRST, x.due_at, x.id
               LIMIT most) c
         GROUP BY 1, 2, 3),
     due AS MATERIALIZED (
@@ -236,21 +230,20 @@ BEGIN
         SET status = 'processing', attempt = o.attempt + 1, claim_token = token, claimed_at = now_,
             lease_until = now_ + interval '5 minutes', worker = by_worker
         -- As an array: a join might read all that wait.
-        WHERE o.id = ANY (ARRAY(SELECT due.id FROM due)) RETURNING o.*)
+        WHERE o.id = ANY (ARRAY(SELECT due.id FROM due))
+        RETURNING o.*)
     SELECT c.id, c.operation_type, c.payload, c.idempotency_key, c.attempt, c.max_attempts, t.time_limit_seconds,
            c.enqueued_at, token
-    FROM claimed c JOIN pricing.operation_types t USING (operation_type) ORDER BY c.priority, c.due_at, c.id;
+    FROM claimed c JOIN pricing.operation_types t USING (operation_type)
+    ORDER BY c.priority, c.due_at, c.id;
 END $$;
 COMMENT ON FUNCTION pricing.claim_operations(text[], integer, text) IS
-    'Claims operations of some types that are due: urgent ones first, then by turns for each recipient, the oldest '
-    'first. A recipient has eight attempts at once, or half of what is free if that is less; one whose last attempt '
-    'failed has one. In quiet hours, and while its breaker is open, only P0 is claimed. Operations that another worker '
-    'has locked are skipped. Each claim counts an attempt, and is lost after five minutes.';
+    'Claims due operations for five minutes and counts the attempt: urgent ones first, then each recipient in turn, '
+    'at most eight at once or half of what is free.';
 
 
 CREATE OR REPLACE FUNCTION pricing.finish_operations(ids bigint[], results jsonb) RETURNS bigint[]
-LANGUAGE plpgsql SET search_path = '' SET plan_cache_mode = force_generic_plan SET enable_seqscan = off
-SET jit = off AS $$
+LANGUAGE plpgsql SET search_path = '' SET plan_cache_mode = force_generic_plan SET enable_seqscan = off AS $$
 DECLARE
     finished bigint[];
 BEGIN
@@ -258,11 +251,11 @@ BEGIN
     kept AS (
         INSERT INTO pricing.async_operations_completed
             (id, operation_type, payload, idempotency_key, status, due_at, priority, attempt, max_attempts, claimed_at,
-             worker, enqueued_at,
-             finished_at, errors, result)
+             worker, enqueued_at, finished_at, errors, result)
         SELECT g.id, g.operation_type, g.payload, g.idempotency_key, 'completed', g.due_at, g.priority, g.attempt,
-               g.max_attempts, g.claimed_at,
-               g.worker, g.enqueued_at, pricing.clock(), g.errors, results -> g.id::text FROM gone g),
+               g.max_attempts, g.claimed_at, g.worker, g.enqueued_at, pricing.clock(), g.errors,
+               results -> g.id::text
+        FROM gone g),
     reached AS (
         SELECT f.operation_type, f.recipient FROM pricing.failing_recipients f
         WHERE (f.operation_type, f.recipient) IN (SELECT g.operation_type, g.recipient FROM gone g)
@@ -274,43 +267,41 @@ BEGIN
     RETURN coalesce(finished, '{}');
 END $$;
 COMMENT ON FUNCTION pricing.finish_operations(bigint[], jsonb) IS
-    'Moves locked operations to the completed ones, with their results by id, and closes the breakers of their '
-    'recipients. Returns their ids.';
+    'Moves locked operations with their results to the completed ones, and closes their recipients'' breakers; '
+    'returns their ids.';
 
 
 CREATE OR REPLACE FUNCTION pricing.complete_operations(ids bigint[], token uuid, results jsonb DEFAULT '{}')
 RETURNS bigint[]
-LANGUAGE plpgsql SET search_path = '' SET plan_cache_mode = force_generic_plan SET enable_seqscan = off SET jit = off
+LANGUAGE plpgsql SET search_path = '' SET plan_cache_mode = force_generic_plan SET enable_seqscan = off
 SET lock_timeout = '1s' AS $$
 BEGIN
     RETURN pricing.finish_operations(ARRAY(
         SELECT o.id FROM pricing.async_operations_live o
-        WHERE o.id = ANY (ids) AND o.status = 'processing' AND o.claim_token = token ORDER BY o.id FOR UPDATE),
-            results);
+        WHERE o.id = ANY (ids) AND o.status = 'processing' AND o.claim_token = token
+        ORDER BY o.id FOR UPDATE), results);
 END $$;
 COMMENT ON FUNCTION pricing.complete_operations(bigint[], uuid, jsonb) IS
-    'Notes that operations have happened, with their results by id. Returns the ids that the claim still owned; a '
-    'lost claim changes nothing.';
+    'Completes operations with their results; returns the ids that the claim still owned.';
 
 
 CREATE OR REPLACE FUNCTION pricing.complete_recovered_operation(happened bigint, at_attempt integer, result jsonb)
 RETURNS boolean
-LANGUAGE plpgsql SET search_path = '' SET plan_cache_mode = force_generic_plan SET enable_seqscan = off SET jit = off
+LANGUAGE plpgsql SET search_path = '' SET plan_cache_mode = force_generic_plan SET enable_seqscan = off
 SET lock_timeout = '1s' AS $$
 BEGIN
     RETURN cardinality(pricing.finish_operations(ARRAY(
         SELECT o.id FROM pricing.async_operations_live o
         WHERE o.id = happened AND o.status = 'pending' AND o.attempt = at_attempt FOR UPDATE),
-            jsonb_build_object(happened::text, result))) > 0;
+        jsonb_build_object(happened::text, result))) > 0;
 END $$;
 COMMENT ON FUNCTION pricing.complete_recovered_operation(bigint, integer, jsonb) IS
-    'Completes an operation that was recovered from a worker that knows that it has happened, unless another attempt '
-    'has begun. Returns whether it did.';
+    'Completes an operation taken from a worker that knows that it has happened, unless another attempt has begun; '
+    'returns whether it did.';
 
 
 CREATE OR REPLACE FUNCTION pricing.bury_operations(ids bigint[], as_status text, message text) RETURNS bigint[]
-LANGUAGE plpgsql SET search_path = '' SET plan_cache_mode = force_generic_plan SET enable_seqscan = off
-SET jit = off AS $$
+LANGUAGE plpgsql SET search_path = '' SET plan_cache_mode = force_generic_plan SET enable_seqscan = off AS $$
 DECLARE
     now_ timestamptz := pricing.clock();
     buried bigint[];
@@ -319,24 +310,22 @@ BEGIN
     kept AS (
         INSERT INTO pricing.async_operations_dead
             (id, operation_type, payload, idempotency_key, status, due_at, priority, attempt, max_attempts, claimed_at,
-             worker, enqueued_at,
-             finished_at, errors)
+             worker, enqueued_at, finished_at, errors)
         SELECT g.id, g.operation_type, g.payload, g.idempotency_key, as_status, g.due_at, g.priority, g.attempt,
-               g.max_attempts, g.claimed_at,
-               g.worker, g.enqueued_at, now_,
-               pricing.append_errors(g.errors,
-                                     jsonb_build_object('at', now_, 'attempt', g.attempt, 'message',
-                                                        left(message, 500)))
+               g.max_attempts, g.claimed_at, g.worker, g.enqueued_at, now_,
+               pricing.append_errors(g.errors, jsonb_build_object(
+                   'at', now_, 'attempt', g.attempt, 'message', left(message, 500)))
         FROM gone g)
     SELECT array_agg(g.id ORDER BY g.id) INTO buried FROM gone g;
     RETURN coalesce(buried, '{}');
 END $$;
-COMMENT ON FUNCTION pricing.bury_operations(bigint[], text, text) IS 'Moves locked operations to the dead ones, failed or cancelled, with a last word. Returns their ids.';
+COMMENT ON FUNCTION pricing.bury_operations(bigint[], text, text) IS
+    'Moves locked operations to the dead ones, failed or cancelled, with a last error; returns their ids.';
 
 
-CREATE OR REPLACE FUNCTION pricing.note_failing(of_type text, to_recipient text, message text, is_given_up boolean,
-                                                opens_breaker boolean, retry_after interval)
-RETURNS void
+CREATE OR REPLACE FUNCTION pricing.note_failing(
+    of_type text, to_recipient text, message text, is_given_up boolean, opens_breaker boolean,
+    retry_after interval) RETURNS void
 LANGUAGE plpgsql SET search_path = '' AS $$
 DECLARE
     now_ timestamptz := pricing.clock();
@@ -358,21 +347,20 @@ BEGIN
             WHEN b.opens THEN now_ + greatest(interval '1 minute' * 2 ^ least(f.breaker_openings, 4), retry_after)
             ELSE f.breaker_until END
     FROM (SELECT x.operation_type, x.recipient,
-          opens_breaker AND x.failures >= 2 AND coalesce(x.breaker_until <= now_, true) AS opens
+                 opens_breaker AND x.failures >= 2 AND coalesce(x.breaker_until <= now_, true) AS opens
           FROM pricing.failing_recipients x
           WHERE x.operation_type = of_type AND x.recipient = to_recipient FOR UPDATE SKIP LOCKED) b
     WHERE (f.operation_type, f.recipient) = (b.operation_type, b.recipient);
 END $$;
 COMMENT ON FUNCTION pricing.note_failing(text, text, text, boolean, boolean, interval) IS
-    'Notes that an attempt to reach a recipient has failed. The third failure in a row opens its breaker for a minute, '
-    'each later probe that fails for twice as long, up to 16 minutes. A row that another session has locked is left as '
-    'it is.';
+    'Records a failed attempt to reach a recipient: the third in a row opens its breaker for a minute, each failed '
+    'probe for twice as long, up to 16 minutes.';
 
 
 CREATE OR REPLACE FUNCTION pricing.fail_operation(
     failed bigint, token uuid, message text, is_permanent boolean DEFAULT false,
     retry_after interval DEFAULT NULL) RETURNS text
-LANGUAGE plpgsql SET search_path = '' SET plan_cache_mode = force_generic_plan SET enable_seqscan = off SET jit = off
+LANGUAGE plpgsql SET search_path = '' SET plan_cache_mode = force_generic_plan SET enable_seqscan = off
 SET lock_timeout = '1s' AS $$
 DECLARE
     now_ timestamptz := pricing.clock();
@@ -395,20 +383,18 @@ BEGIN
     WHERE t.operation_type = mine.operation_type;
     UPDATE pricing.async_operations_live o
     SET status = 'pending', claim_token = NULL, lease_until = NULL, due_at = now_ + greatest(pause, retry_after),
-        errors = pricing.append_errors(o.errors,
-                                       jsonb_build_object('at', now_, 'attempt', o.attempt, 'message',
-                                                          left(message, 500)))
+        errors = pricing.append_errors(o.errors, jsonb_build_object(
+            'at', now_, 'attempt', o.attempt, 'message', left(message, 500)))
     WHERE o.id = failed;
     RETURN 'pending';
 END $$;
 COMMENT ON FUNCTION pricing.fail_operation(bigint, uuid, text, boolean, interval) IS
-    'An attempt has failed: tried again after 5, 10, 20 ... minutes by its type, or later if the receiver asks for '
-    'it; dead after its last attempt, or when trying again cannot help. Returns its new status; NULL if the claim '
-    'was lost.';
+    'Records a failed attempt, to be repeated after a growing pause or dead; returns the new status, NULL if the '
+    'claim was lost.';
 
 
 CREATE OR REPLACE FUNCTION pricing.recover_operations(known bigint[] DEFAULT '{}') RETURNS integer
-LANGUAGE plpgsql SET search_path = '' SET enable_seqscan = off SET jit = off AS $$
+LANGUAGE plpgsql SET search_path = '' SET enable_seqscan = off AS $$
 DECLARE
     now_ timestamptz := pricing.clock();
     lost record;
@@ -422,20 +408,20 @@ BEGIN
           FOR UPDATE SKIP LOCKED) o;
     UPDATE pricing.async_operations_live o
     SET status = 'pending', claim_token = NULL, lease_until = NULL, due_at = now_,
-        errors = pricing.append_errors(o.errors, jsonb_build_object('at', now_, 'attempt', o.attempt, 'message',
-            'its worker did not say within five minutes how it ended'))
+        errors = pricing.append_errors(o.errors, jsonb_build_object(
+            'at', now_, 'attempt', o.attempt,
+            'message', 'its worker did not say within five minutes how it ended'))
     WHERE o.id = ANY (lost.again);
-    PERFORM pricing.bury_operations(lost.last, 'failed', 'its worker did not say within five minutes how its last '
-                                                         'attempt ended');
+    PERFORM pricing.bury_operations(
+        lost.last, 'failed', 'its worker did not say within five minutes how its last attempt ended');
     RETURN lost.number;
 END $$;
 COMMENT ON FUNCTION pricing.recover_operations(bigint[]) IS
-    'Takes back operations whose worker has given no sign of life for five minutes, except those that the caller names '
-    'as its own: they are due at once, or dead after their last attempt. Returns how many.';
+    'Takes back operations whose worker has been silent for five minutes, except the caller''s own; returns how many.';
 
 
 CREATE OR REPLACE FUNCTION pricing.return_operations(ids bigint[], token uuid) RETURNS bigint[]
-LANGUAGE plpgsql SET search_path = '' SET plan_cache_mode = force_generic_plan SET enable_seqscan = off SET jit = off
+LANGUAGE plpgsql SET search_path = '' SET plan_cache_mode = force_generic_plan SET enable_seqscan = off
 SET lock_timeout = '1s' AS $$
 DECLARE
     now_ timestamptz := pricing.clock();
@@ -443,19 +429,23 @@ DECLARE
 BEGIN
     WITH mine AS MATERIALIZED (
         SELECT o.id FROM pricing.async_operations_live o
-        WHERE o.id = ANY (ids) AND o.status = 'processing' AND o.claim_token = token ORDER BY o.id FOR UPDATE SKIP LOCKED),
+        WHERE o.id = ANY (ids) AND o.status = 'processing' AND o.claim_token = token
+        ORDER BY o.id FOR UPDATE SKIP LOCKED),
     freed AS (
         UPDATE pricing.async_operations_live o
         SET status = 'pending', claim_token = NULL, lease_until = NULL, due_at = now_, attempt = o.attempt - 1,
-            errors = pricing.append_errors(o.errors, jsonb_build_object('at', now_, 'attempt', o.attempt, 'message',
-                'its worker was stopped meanwhile; it may have happened'))
-        FROM mine WHERE o.id = mine.id RETURNING o.id)
+            errors = pricing.append_errors(o.errors, jsonb_build_object(
+                'at', now_, 'attempt', o.attempt,
+                'message', 'its worker was stopped meanwhile; it may have happened'))
+        FROM mine
+        WHERE o.id = mine.id
+        RETURNING o.id)
     SELECT array_agg(f.id ORDER BY f.id) INTO returned FROM freed f;
     RETURN coalesce(returned, '{}');
 END $$;
 COMMENT ON FUNCTION pricing.return_operations(bigint[], uuid) IS
-    'Returns operations to the queue whose worker is stopped before they end: due at once, and the attempt does not '
-    'count. Returns the ids that the claim still owned; what another session has locked is left to its lease.';
+    'Returns a stopping worker''s operations, due at once and without counting the attempt; returns the ids that the '
+    'claim still owned.';
 
 
 CREATE OR REPLACE FUNCTION pricing.cancel_operations(ids bigint[]) RETURNS bigint[]
@@ -465,8 +455,7 @@ BEGIN
     RETURN pricing.bury_operations(ids, 'cancelled', 'cancelled by hand');
 END $$;
 COMMENT ON FUNCTION pricing.cancel_operations(bigint[]) IS
-    'Cancels operations that wait or are under way; of one that is under way the end is refused, though it may have '
-    'happened. Returns their ids.';
+    'Cancels waiting and running operations, though a running one may still happen; returns their ids.';
 
 
 CREATE OR REPLACE FUNCTION pricing.retry_operations(ids bigint[]) RETURNS bigint[]
@@ -495,49 +484,5 @@ BEGIN
     RETURN coalesce(retried, '{}');
 END $$;
 COMMENT ON FUNCTION pricing.retry_operations(bigint[]) IS
-    'Queues dead operations again, with all their attempts, their errors and the same idempotency key; their '
-    'recipients'' breakers are closed. Returns their ids.';
-
-
-CREATE OR REPLACE FUNCTION pricing.prune_operations(now_ timestamptz) RETURNS integer
-LANGUAGE plpgsql SET search_path = '' SET enable_seqscan = off AS $$
-DECLARE
-    total integer;
-    pruned integer;
-BEGIN
-    DELETE FROM pricing.async_operations_completed c WHERE c.id IN (
-        SELECT x.id FROM pricing.async_operations_completed x
-        WHERE x.finished_at < now_ - interval '14 days' ORDER BY x.finished_at LIMIT 50000 FOR UPDATE SKIP LOCKED);
-    GET DIAGNOSTICS total = ROW_COUNT;
-    DELETE FROM pricing.async_operations_dead d WHERE d.id IN (
-        SELECT x.id FROM pricing.async_operations_dead x
-        WHERE x.finished_at < now_ - interval '90 days' ORDER BY x.id LIMIT 50000 FOR UPDATE SKIP LOCKED);
-    GET DIAGNOSTICS pruned = ROW_COUNT;
-    DELETE FROM pricing.failing_recipients f WHERE (f.operation_type, f.recipient) IN (
-        SELECT x.operation_type, x.recipient FROM pricing.failing_recipients x
-        WHERE x.failed_at < now_ - interval '90 days' FOR UPDATE SKIP LOCKED);
-    RETURN total + pruned;
-END $$;
-COMMENT ON FUNCTION pricing.prune_operations(timestamptz) IS
-    'Deletes operations that were completed more than 14 days ago, and dead ones and failures of recipients after 90. '
-    'Returns how many operations.';
-
-
-CREATE OR REPLACE FUNCTION pricing.move_operations(now_ timestamptz, step interval) RETURNS void
-LANGUAGE sql SET search_path = '' SET lock_timeout = '1s' AS $$
-    UPDATE pricing.async_operations_live o
-    SET due_at = pricing.moved_back(o.due_at, now_, step), lease_until = pricing.moved_back(o.lease_until, now_, step),
-        claimed_at = pricing.moved_back(o.claimed_at, now_, step),
-            enqueued_at = pricing.moved_back(o.enqueued_at, now_, step)
-    FROM (SELECT x.id FROM pricing.async_operations_live x
-          WHERE greatest(x.due_at, x.lease_until, x.claimed_at, x.enqueued_at) > now_ ORDER BY x.id FOR UPDATE) mine
-    WHERE o.id = mine.id;
-    UPDATE pricing.failing_recipients f
-    SET since = least(f.since, now_), failed_at = least(f.failed_at, now_),
-        breaker_until = pricing.moved_back(f.breaker_until, now_, step)
-    FROM (SELECT x.operation_type, x.recipient FROM pricing.failing_recipients x
-          WHERE greatest(x.failed_at, x.breaker_until) > now_ ORDER BY 1, 2 FOR UPDATE) mine
-    WHERE (f.operation_type, f.recipient) = (mine.operation_type, mine.recipient);
-$$;
-COMMENT ON FUNCTION pricing.move_operations(timestamptz, interval) IS
-    'The clock was set back: pauses and leases of operations, and breakers of recipients, end when they would have.';
+    'Queues dead operations again with all attempts and the same idempotency key, and closes their recipients'' '
+    'breakers; returns their ids.';

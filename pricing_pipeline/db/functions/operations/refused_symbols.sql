@@ -1,15 +1,19 @@
--- When symbols that a provider refuses are trouble of the pipeline. The alerts symbols_unknown and symbol_vanished go by it.
+-- When refused symbols are trouble of the pipeline, for the alerts symbols_unknown and symbol_vanished.
 
 CREATE OR REPLACE FUNCTION pricing.refused_symbols()
-RETURNS TABLE (provider text, data_type text, refused bigint, vanished bigint, is_fault boolean, example text, reason text)
+RETURNS TABLE (provider text, data_type text, refused bigint, vanished bigint, is_fault boolean, example text,
+               reason text)
 LANGUAGE sql STABLE SET search_path = '' AS $$
     WITH pairs AS MATERIALIZED (
         SELECT d.*, max(d.priced_at) OVER (PARTITION BY d.provider, d.data_type) AS newest_at
         FROM (SELECT DISTINCT ON (x.data_type, x.symbol) x.id, x.provider, x.data_type, x.symbol, x.failure_kind,
                      x.errors -> -1 ->> 'message' AS message, l.fetched_at AS priced_at
-              FROM pricing.api_call_queue_dead x JOIN pricing.demand w USING (data_type, symbol)
+              FROM pricing.api_call_queue_dead x
+              JOIN pricing.demand w USING (data_type, symbol)
               JOIN pricing.data_type_registry t ON t.data_type = x.data_type AND t.is_active
-              JOIN pricing.instruments i ON (i.asset_class, i.symbol) = (t.asset_class, x.symbol) AND i.is_active AND i.update_mode = 'api'
+              JOIN pricing.instruments i ON (i.asset_class, i.symbol) = (t.asset_class, x.symbol)
+                  AND i.is_active
+                  AND i.update_mode = 'api'
               LEFT JOIN pricing.latest_answers l ON (l.data_type, l.symbol) = (x.data_type, x.symbol)
               WHERE x.status = 'failed' AND x.resolved_at IS NULL AND x.window_end = 'infinity'
               ORDER BY x.data_type, x.symbol, x.id DESC) d
@@ -25,11 +29,14 @@ LANGUAGE sql STABLE SET search_path = '' AS $$
            -- What is wanted of the type is counted only where this may be a fault.
            CASE WHEN k.at_once > 1 THEN (
                     SELECT k.at_once > 0.05 * count(*) AND (k.at_once >= 5 OR k.at_once = count(*))
-                    FROM pricing.demand w JOIN pricing.latest_answers l USING (data_type, symbol) WHERE w.data_type = k.data_type)
-                WHEN k.refused >= 5 THEN NOT EXISTS (SELECT FROM pricing.latest_answers l WHERE l.data_type = k.data_type)
+                    FROM pricing.demand w JOIN pricing.latest_answers l USING (data_type, symbol)
+                    WHERE w.data_type = k.data_type)
+                WHEN k.refused >= 5 THEN NOT EXISTS (
+                    SELECT FROM pricing.latest_answers l WHERE l.data_type = k.data_type)
                 ELSE false END,
            k.example, k.reason
     FROM kinds k
 $$;
 COMMENT ON FUNCTION pricing.refused_symbols() IS
-    'Wanted symbols that a provider refuses as unknown or left out of the plan, by data type: how many, how many of them had a price before, one of them and why. is_fault: the provider is to blame, and not the symbols. Of those wanted that had a price it refuses several that were priced within one day: all, or at least five and more than 5 %. Or it refuses at least five, and no symbol of the type ever had a price.';
+    'Wanted symbols that a provider refuses, by data type; is_fault if so many are suddenly refused that the provider '
+    'must be wrong.';

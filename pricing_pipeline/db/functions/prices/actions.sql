@@ -1,6 +1,6 @@
 -- Storing corporate actions. They are written in the transaction that stores the prices they came with.
 --
--- What a provider reports of a day forms three sets: the ratio (a split or a spin-off), the dividends, the capital
+-- What a provider reports for a day forms three sets: the ratio (a split or a spin-off), the dividends, the capital
 -- gains. Only the provider that first reported a set may change it; the new set then replaces the old one.
 
 CREATE OR REPLACE FUNCTION pricing.action_set(kind text) RETURNS text
@@ -8,8 +8,7 @@ LANGUAGE sql IMMUTABLE PARALLEL SAFE SET search_path = '' AS $$
     SELECT CASE kind WHEN 'spin_off' THEN 'split' ELSE kind END
 $$;
 COMMENT ON FUNCTION pricing.action_set(text) IS
-    'The set that an action of a day belongs to: splits and spin-offs are one set, because a provider may report one '
-    'as the other.';
+    'The set of a day''s action; splits and spin-offs share one, because a provider may report one as the other.';
 
 
 CREATE OR REPLACE FUNCTION pricing.actions_of_answer(wanted_class text, from_provider text, from_call bigint,
@@ -18,13 +17,13 @@ RETURNS SETOF pricing.corporate_actions
 LANGUAGE sql IMMUTABLE SET search_path = '' AS $$
     SELECT wanted_class, a.symbol, a.ex_on, a.kind, a.new_shares, a.old_shares,
            (a.cash * ('1e' || scale(trim_scale(a.cash)))::numeric)::bigint, scale(trim_scale(a.cash))::smallint,
-               a.currency,
+           a.currency,
            from_provider, from_call, NULL::timestamptz, NULL::text, NULL::text, NULL::timestamptz, 1::smallint
     FROM jsonb_to_recordset(actions)
         AS a (symbol text, ex_on date, kind text, new_shares numeric, old_shares numeric, cash numeric, currency text)
 $$;
 COMMENT ON FUNCTION pricing.actions_of_answer(text, text, bigint, jsonb) IS
-    'The actions of an answer as they would be stored, before payments of one day get their parts.';
+    'The actions of an answer as stored, before payments of one day get their parts.';
 
 
 CREATE OR REPLACE FUNCTION pricing.same_action(one pricing.corporate_actions, other pricing.corporate_actions)
@@ -52,25 +51,23 @@ LANGUAGE sql IMMUTABLE SET search_path = '' AS $$
                      AND (believed.currency = said.currency) IS NOT FALSE END
 $$;
 COMMENT ON FUNCTION pricing.is_one_action(pricing.corporate_actions, pricing.corporate_actions) IS
-    'Whether a reported action may be a believed one of another day: the same ratio within 7 days, or a payment of the '
-    'same amount within 6. Sources differ about the ex-day.';
+    'Whether a reported action may be a believed one of another day, because sources differ about ex-days: the same '
+    'ratio within 7 days, or the same amount within 6.';
 
 
-CREATE OR REPLACE FUNCTION pricing.keep_actions(were pricing.corporate_actions[], until timestamptz, by_call bigint)
-RETURNS void
-LANGUAGE plpgsql SET search_path = '' AS $$
-BEGIN
-    INSERT INTO pricing.corporate_action_revisions
-        (asset_class, symbol, ex_on, kind, part, new_shares, old_shares, amount, scale, currency, provider, call_id,
-         recorded_at,
-         revised_at, revised_by)
-    SELECT w.asset_class, w.symbol, w.ex_on, w.kind, w.part, w.new_shares, w.old_shares, w.amount, w.scale, w.currency,
-           w.provider,
-           w.call_id, w.recorded_at, until, by_call
-    FROM unnest(were) w ORDER BY w.symbol, w.ex_on, w.kind, w.part;
-END $$;
-COMMENT ON FUNCTION pricing.keep_actions(pricing.corporate_actions[], timestamptz, bigint) IS
-    'Keeps actions that a call of their own provider has replaced.';
+CREATE OR REPLACE FUNCTION pricing.keep_actions(
+    were pricing.corporate_actions[], until timestamptz, by_call bigint, by_whom text DEFAULT NULL,
+    why text DEFAULT NULL) RETURNS void
+LANGUAGE sql SET search_path = '' AS $$
+    INSERT INTO pricing.revisions
+        (kind, key, recorded_at, revised_at, revised_by, removed_by, removed_because, old)
+    SELECT 'corporate_actions', ARRAY[w.asset_class, w.symbol], w.recorded_at, until, by_call,
+           left(btrim(by_whom), 200), left(why, 500), to_jsonb(w)
+    FROM unnest(were) w
+$$;
+COMMENT ON FUNCTION pricing.keep_actions(pricing.corporate_actions[], timestamptz, bigint, text, text) IS
+    'Stores actions as revisions that a later call of their provider has replaced, or a person (call 0), with a '
+    'reason.';
 
 
 CREATE OR REPLACE FUNCTION pricing.withdraw_payments(were pricing.corporate_actions[], until timestamptz,
@@ -91,8 +88,7 @@ BEGIN
     RETURN coalesce(cardinality(gone), 0);
 END $$;
 COMMENT ON FUNCTION pricing.withdraw_payments(pricing.corporate_actions[], timestamptz, bigint) IS
-    'Withdraws payments that their provider no longer reports of days that it reports again; they stay as revisions. '
-    'Returns how many.';
+    'Withdraws payments that their provider omits from days that it reports again, as revisions; returns how many.';
 
 
 CREATE OR REPLACE FUNCTION pricing.move_actions(
@@ -108,13 +104,13 @@ BEGIN
         SELECT c AS was, s AS said
         FROM pricing.actions_of_answer(wanted_class, from_provider, from_call, actions) s
         JOIN unnest(told_symbols, told_since) AS t (symbol, since) ON t.symbol = s.symbol
-        JOIN pricing.corporate_actions c ON (c.asset_class, c.symbol, c.provider) = (wanted_class, s.symbol,
-            from_provider)
-             AND c.ex_on > t.since AND c.ex_on <= (now_ AT TIME ZONE 'UTC')::date
+        JOIN pricing.corporate_actions c
+            ON (c.asset_class, c.symbol, c.provider) = (wanted_class, s.symbol, from_provider)
+               AND c.ex_on > t.since AND c.ex_on <= (now_ AT TIME ZONE 'UTC')::date
         WHERE pricing.is_one_action(c, s) AND NOT pricing.is_refuted(s)
           AND NOT EXISTS (SELECT FROM pricing.actions_of_answer(wanted_class, from_provider, from_call, actions) x
-                          WHERE (x.symbol, x.ex_on, pricing.action_set(x.kind)) = (c.symbol, c.ex_on,
-                              pricing.action_set(c.kind)))
+                          WHERE (x.symbol, x.ex_on, pricing.action_set(x.kind))
+                                = (c.symbol, c.ex_on, pricing.action_set(c.kind)))
         ORDER BY s.symbol, s.kind, abs(c.ex_on - s.ex_on), s.ex_on, c.ex_on
     LOOP
         BEGIN
@@ -125,7 +121,7 @@ BEGIN
             WHERE (c.asset_class, c.symbol, c.ex_on, c.kind, c.part)
                 = (wanted_class, (one.was).symbol, (one.was).ex_on, (one.was).kind, (one.was).part)
               AND c.recorded_at = (one.was).recorded_at
-              -- What is known of the new day already is not moved there once more.
+              -- What the new day has already is not moved there again.
               AND NOT EXISTS (SELECT FROM pricing.corporate_actions x
                               WHERE (x.asset_class, x.symbol, x.ex_on) = (wanted_class, (one.said).symbol,
                                   (one.said).ex_on)
@@ -143,7 +139,7 @@ BEGIN
     RETURN moved;
 END $$;
 COMMENT ON FUNCTION pricing.move_actions(text, text, bigint, jsonb, text[], date[]) IS
-    'Moves what a provider has said of one day, and now says of another one near it, to that day: where it tells all actions since before the old day, and no longer names it. The old one becomes a revision. Returns how many were moved.';
+    'Moves actions to the nearby day that their provider now names, with revisions; returns how many.';
 
 
 CREATE OR REPLACE FUNCTION pricing.next_part(wanted_class text, wanted_symbol text, day date, wanted_kind text)
@@ -179,8 +175,8 @@ BEGIN
             fetched_at = excluded.fetched_at, provider = excluded.provider, call_id = excluded.call_id;
 END $$;
 COMMENT ON FUNCTION pricing.cover_actions(text, text, bigint, text[], date[], text[]) IS
-    'Records that a provider has reported all splits and dividends of these symbols, each since its day, and for some '
-    'also all capital gains.';
+    'Records that a provider has reported all splits and dividends of these symbols since a day, and for some also '
+    'all capital gains.';
 
 
 CREATE OR REPLACE FUNCTION pricing.merge_actions(
@@ -194,7 +190,7 @@ DECLARE
     pass record;
 BEGIN
     FOR passes IN 1..10 LOOP
-        WITH moment AS MATERIALIZED (SELECT pricing.clock() AS at), -- later than whatever this statement sees
+        WITH moment AS MATERIALIZED (SELECT pricing.clock() AS at), -- later than all that this statement sees
         said AS MATERIALIZED (
             SELECT DISTINCT a AS action, a.symbol, a.ex_on, a.kind, a.currency, pricing.action_set(a.kind) AS set
             FROM pricing.actions_of_answer(wanted_class, from_provider, from_call, actions) a
@@ -243,31 +239,30 @@ BEGIN
                                 AND (o.new_shares IS NOT NULL OR o.provider <> from_provider)
                                 AND pricing.is_one_action(o, s.action)
                                 AND NOT EXISTS (SELECT FROM said x
-                                                WHERE (x.symbol, x.ex_on, x.set) = (o.symbol, o.ex_on,
-                                                    pricing.action_set(o.kind))))),
+                                                WHERE (x.symbol, x.ex_on, x.set)
+                                                      = (o.symbol, o.ex_on, pricing.action_set(o.kind))))),
         written AS (
             INSERT INTO pricing.corporate_actions AS x
                 (asset_class, symbol, ex_on, kind, part, new_shares, old_shares, amount, scale, currency, provider,
-                 call_id,
-                 recorded_at, judged_at)
+                 call_id, recorded_at, judged_at)
             SELECT wanted_class, s.symbol, s.ex_on, s.kind,
                    pricing.next_part(wanted_class, s.symbol, s.ex_on, s.kind)
                        + row_number() OVER (PARTITION BY s.symbol, s.ex_on, s.kind ORDER BY s.number) - 1,
                    (s.action).new_shares, (s.action).old_shares, (s.action).amount, (s.action).scale, s.currency,
-                   from_provider, from_call, m.at, CASE
-                       WHEN NOT pricing.is_to_judge(wanted_class, s.symbol, s.kind) THEN m.at END
+                   from_provider, from_call, m.at,
+                   CASE WHEN NOT pricing.is_to_judge(wanted_class, s.symbol, s.kind) THEN m.at END
             FROM fresh s CROSS JOIN moment m
             ORDER BY s.symbol, s.ex_on, s.kind, s.number
             ON CONFLICT DO NOTHING
             RETURNING x.symbol),
-        -- By its place: what another session has changed in this moment lies elsewhere, and is looked at once more.
+        -- By its place: what another session has changed in this moment lies elsewhere, and is looked at again.
         changed AS (
             UPDATE pricing.corporate_actions x
             SET kind = (d.action).kind, new_shares = (d.action).new_shares, old_shares = (d.action).old_shares,
                 amount = (d.action).amount, scale = (d.action).scale, currency = (d.action).currency,
                 call_id = from_call, recorded_at = m.at,
-                judged_at = CASE
-                    WHEN NOT pricing.is_to_judge(wanted_class, (d.was).symbol, (d.action).kind) THEN m.at END
+                judged_at = CASE WHEN NOT pricing.is_to_judge(wanted_class, (d.was).symbol, (d.action).kind)
+                                 THEN m.at END
             FROM differing d CROSS JOIN moment m WHERE x.ctid = d.place
             RETURNING d.was)
         SELECT (SELECT count(*) FROM written) + (SELECT count(*) FROM changed) AS stored,
@@ -281,17 +276,15 @@ BEGIN
         PERFORM pricing.keep_actions(pass.replaced, pass.at, from_call) WHERE pass.replaced IS NOT NULL;
         stored := stored + coalesce((SELECT pricing.withdraw_payments(pass.surplus, pass.at, from_call)
                                      WHERE pass.surplus IS NOT NULL), 0);
-        -- Another session has stored actions of the same days in this moment: what is said here is compared with those.
+        -- Another session has just stored actions of the same days: compare with those.
         EXIT WHEN NOT pass.is_overtaken;
     END LOOP;
     PERFORM pricing.cover_actions(wanted_class, from_provider, from_call, told_symbols, told_since, gains_told);
     RETURN stored;
 END $$;
 COMMENT ON FUNCTION pricing.merge_actions(text, text, bigint, jsonb, text[], date[], text[]) IS
-    'Stores the actions that one call brought. If the provider that reported a day corrects it, the old actions become '
-    'revisions. What another provider reports of that day, or of one near it, changes nothing. A day that the answer '
-    'no longer names stays as it is, or moves to a day near it. What a person has removed stays removed. Of the '
-    'symbols in told, all actions since their day are known from now on. Returns how many rows were changed.';
+    'Stores the actions of one call, with revisions where their provider corrects a day; what a person has removed '
+    'stays removed; returns how many rows changed.';
 
 
 CREATE OR REPLACE FUNCTION pricing.doubted_payments(wanted_type text, actions jsonb)
@@ -347,9 +340,7 @@ LANGUAGE sql STABLE SET search_path = '' AS $$
                         AND c.amount * ('1e-' || c.scale)::numeric = d.cash AND (c.currency = d.currency) IS NOT FALSE)
 $$;
 COMMENT ON FUNCTION pricing.doubted_payments(text, jsonb) IS
-    'Of the actions of an answer, the dividends that are more than a fifth of the last price of the two weeks before '
-    'them (capital gains: a half), or 100 times each of the last four before them, and why each is not believed. What '
-    'is stored already is not doubted.';
+    'New dividends and capital gains that are too large to believe beside the price or earlier payments, and why.';
 
 
 CREATE OR REPLACE FUNCTION pricing.is_to_judge(wanted_class text, wanted_symbol text, wanted_kind text) RETURNS boolean
@@ -367,7 +358,8 @@ BEGIN
                           WHERE x.data_type = r.data_type AND x.symbol = wanted_symbol AND x.ratio IS NOT NULL)));
 END $$;
 COMMENT ON FUNCTION pricing.is_to_judge(text, text, text) IS
-    'Whether values of an instrument are quarantined, or its history came divided by one ratio, so that a new split may explain it.';
+    'Whether an instrument has quarantined values, or its history came divided by one ratio, so that a new split may '
+    'explain it.';
 
 
 CREATE OR REPLACE FUNCTION pricing.note_judged(wanted_class text, wanted_symbol text, until timestamptz) RETURNS void
@@ -389,7 +381,7 @@ BEGIN
     WHERE (a.asset_class, a.symbol) = (wanted_class, wanted_symbol) AND a.judged_at IS NULL AND a.recorded_at <= until;
 END $$;
 COMMENT ON FUNCTION pricing.note_judged(text, text, timestamptz) IS
-    'Quarantined values of an instrument were judged anew with the actions that were recorded until then. What came by one ratio is asked for once more.';
+    'Records that an instrument''s quarantined values were judged again with all actions known then.';
 
 
 CREATE OR REPLACE FUNCTION pricing.has_splits(asset_class text) RETURNS boolean
@@ -397,14 +389,13 @@ LANGUAGE sql IMMUTABLE PARALLEL SAFE SET search_path = '' AS $$
     SELECT asset_class <> ALL (ARRAY['commodity', 'crypto', 'currency', 'future', 'fx', 'index', 'inventory'])
 $$;
 COMMENT ON FUNCTION pricing.has_splits(text) IS
-    'Whether instruments of a class may be split. Of others a step of any size is a true move or a mistake, unless a split of one is known.';
+    'Whether instruments of a class may split; otherwise a step of any size is a true move or a mistake.';
 
 
 CREATE OR REPLACE FUNCTION pricing.known_basis(wanted_type text, symbols text[], first_times timestamptz[],
                                                last_times timestamptz[])
 RETURNS TABLE (symbol text, adjustment text, split_days date[], split_ratios numeric[], newest_recorded timestamptz,
-               earlier_recorded timestamptz,
-               same_times timestamptz[], same_recorded timestamptz[])
+               earlier_recorded timestamptz, same_times timestamptz[], same_recorded timestamptz[])
 LANGUAGE plpgsql STABLE SET search_path = '' SET plan_cache_mode = force_generic_plan AS $$
 #variable_conflict use_column
 DECLARE
@@ -432,7 +423,8 @@ BEGIN
                OR (newest.adjustment = 'splits' AND splits.days IS NOT NULL))) same ON true;
 END $$;
 COMMENT ON FUNCTION pricing.known_basis(text, text[], timestamptz[], timestamptz[]) IS
-    'What tells a restated bar from a corrected one, for each symbol with the first and last time that an answer has of it: its basis, splits, and when stored values were recorded: all of a history that splits have divided, else those before their day was over.';
+    'What distinguishes a restated bar from a corrected one, for each symbol and span: basis, splits, and when stored '
+    'values were recorded.';
 
 
 CREATE OR REPLACE FUNCTION pricing.note_overlap(
@@ -448,7 +440,7 @@ BEGIN
             AS r (symbol text, kind text, ratio numeric, days integer, largest numeric, first_on date, last_on date)
         ORDER BY r.symbol
     LOOP
-        -- The same ratio again, but for rounding, is the same restatement, as long as it keeps coming.
+        -- The same ratio again, except for rounding, is the same restatement, as long as it keeps coming.
         UPDATE pricing.restatements x
         SET times = x.times + 1, last_seen_at = now_, days = greatest(x.days, found_.days),
             first_on = least(x.first_on, found_.first_on), last_on = greatest(x.last_on, found_.last_on),
@@ -459,18 +451,23 @@ BEGIN
           AND abs(x.ratio / found_.ratio - 1) < 0.005 AND x.last_seen_at > now_ - interval '30 days';
         IF NOT FOUND THEN
             INSERT INTO pricing.restatements
-                (data_type, symbol, provider, kind, ratio, days, largest, first_on, last_on, call_id, recorded_at, last_seen_at)
-            VALUES (wanted_type, found_.symbol, from_provider, found_.kind, found_.ratio, found_.days, round(found_.largest, 6),
-                    found_.first_on, found_.last_on, from_call, now_, now_);
+                (data_type, symbol, provider, kind, ratio, days, largest, first_on, last_on, call_id, recorded_at,
+                 last_seen_at)
+            VALUES (wanted_type, found_.symbol, from_provider, found_.kind, found_.ratio, found_.days,
+                    round(found_.largest, 6), found_.first_on, found_.last_on, from_call, now_, now_);
         END IF;
     END LOOP;
     DELETE FROM pricing.provisional_bars p
     WHERE (p.data_type, p.symbol, p.observed_at) IN (
-        SELECT wanted_type, u.symbol, u.at FROM unnest(symbols, times) AS u (symbol, at) WHERE now_ - u.at >= interval '25 hours');
-    INSERT INTO pricing.provisional_bars (data_type, symbol, observed_at, noted_at, ask_at)
-    SELECT wanted_type, u.symbol, u.at, now_, u.at + interval '26 hours' FROM unnest(symbols, times) AS u (symbol, at)
-    WHERE now_ - u.at < interval '25 hours' ORDER BY u.symbol, u.at
+        SELECT wanted_type, u.symbol, u.at
+        FROM unnest(symbols, times) AS u (symbol, at)
+        WHERE now_ - u.at >= interval '25 hours');
+    INSERT INTO pricing.provisional_bars (data_type, symbol, observed_at, ask_at)
+    SELECT wanted_type, u.symbol, u.at, u.at + interval '26 hours'
+    FROM unnest(symbols, times) AS u (symbol, at)
+    WHERE now_ - u.at < interval '25 hours'
+    ORDER BY u.symbol, u.at
     ON CONFLICT DO NOTHING;
 END $$;
 COMMENT ON FUNCTION pricing.note_overlap(text, text, bigint, jsonb, text[], timestamptz[]) IS
-    'Records what one call said of days that are stored already, and which of the bars it brought are not final or are so now.';
+    'Records what one call says about stored days, and which of its bars are not final or have become final.';

@@ -3,8 +3,7 @@
 
 CREATE OR REPLACE FUNCTION pricing.enter_action(
     wanted_class text, wanted_symbol text, day date, wanted_kind text, new_ numeric, old_ numeric, cash numeric,
-    cash_currency text,
-    by_whom text, why text DEFAULT NULL, is_further boolean DEFAULT false)
+    cash_currency text, by_whom text, why text DEFAULT NULL, is_further boolean DEFAULT false)
 RETURNS text
 LANGUAGE plpgsql SET search_path = '' AS $$
 DECLARE
@@ -14,7 +13,7 @@ DECLARE
     others integer;
 BEGIN
     IF coalesce(btrim(by_whom), '') = '' THEN
-        RAISE EXCEPTION 'a % of % needs the name of whoever enters it', wanted_kind,
+        RAISE EXCEPTION 'a % of % needs the name of the person who enters it', wanted_kind,
             wanted_symbol USING ERRCODE = 'invalid_parameter_value';
     ELSIF NOT EXISTS (SELECT FROM pricing.instruments i
                       WHERE (i.asset_class, i.symbol) = (wanted_class, wanted_symbol)) THEN
@@ -50,8 +49,7 @@ BEGIN
         ELSIF others = 0 THEN
             INSERT INTO pricing.corporate_actions
                 (asset_class, symbol, ex_on, kind, part, new_shares, old_shares, amount, scale, currency, provider,
-                 call_id, recorded_at,
-                 entered_by, reason, judged_at)
+                 call_id, recorded_at, entered_by, reason, judged_at)
             VALUES (wanted_class, wanted_symbol, day, wanted_kind,
                     pricing.next_part(wanted_class, wanted_symbol, day, wanted_kind),
                     new_, old_, entered.amount, entered.scale, entered.currency, 'by hand', 0,
@@ -68,7 +66,7 @@ BEGIN
         SELECT * INTO was FROM pricing.corporate_actions a WHERE pricing.is_replaced_by(a, entered) FOR UPDATE;
         CONTINUE WHEN NOT FOUND OR pricing.same_action(was, entered); -- it has just been taken back, or entered
         now_ := pricing.clock(); -- after the wait for the lock
-        PERFORM pricing.keep_action(was, now_, by_whom, why);
+        PERFORM pricing.keep_actions(ARRAY[was], now_, 0, by_whom, why);
         UPDATE pricing.corporate_actions a
         SET kind = wanted_kind, new_shares = new_, old_shares = old_, amount = entered.amount, scale = entered.scale,
             currency = entered.currency, provider = 'by hand', call_id = 0, recorded_at = now_,
@@ -81,10 +79,7 @@ BEGIN
 END $$;
 COMMENT ON FUNCTION pricing.enter_action(text, text, date, text, numeric, numeric, numeric, text, text, text,
                                          boolean) IS
-    'Enters a split or spin-off (new shares for old ones), or a dividend or capital gain (cash a share, in the '
-    'instrument''s currency unless one is given), that a person knows of, with that person''s name. Returns added, '
-    'replaced (what a source or somebody else said of that ratio, or of the payment in that currency, becomes a '
-    'revision) or known_already. Quarantined values of the instrument are then judged anew by a worker.';
+    'Adds a split, spin-off, dividend or capital gain by hand; returns added, replaced or known_already.';
 
 
 CREATE OR REPLACE FUNCTION pricing.is_replaced_by(believed pricing.corporate_actions, entered pricing.corporate_actions)
@@ -96,8 +91,8 @@ LANGUAGE sql IMMUTABLE SET search_path = '' AS $$
        AND (believed.currency = entered.currency) IS NOT FALSE
 $$;
 COMMENT ON FUNCTION pricing.is_replaced_by(pricing.corporate_actions, pricing.corporate_actions) IS
-    'Whether an action that a person enters replaces this one: the same day''s ratio, or a payment of the same kind '
-    'and currency.';
+    'Whether an action entered by hand replaces this one: the same day''s ratio, or a payment of the same kind and '
+    'currency.';
 
 
 CREATE OR REPLACE FUNCTION pricing.remove_action(
@@ -110,7 +105,7 @@ DECLARE
     outcome text := 'unknown';
 BEGIN
     IF coalesce(btrim(by_whom), '') = '' THEN
-        RAISE EXCEPTION 'a removal needs the name of whoever makes it' USING ERRCODE = 'invalid_parameter_value';
+        RAISE EXCEPTION 'a removal needs the name of the person who makes it' USING ERRCODE = 'invalid_parameter_value';
     END IF;
     FOR was IN
         DELETE FROM pricing.corporate_actions a
@@ -118,48 +113,28 @@ BEGIN
           AND (of_currency IS NULL OR (a.currency = of_currency) IS NOT FALSE)
         RETURNING *
     LOOP
-        PERFORM pricing.keep_action(was, pricing.clock(), by_whom, why);
+        PERFORM pricing.keep_actions(ARRAY[was], pricing.clock(), 0, by_whom, why);
         PERFORM pricing.quarantine_face_value(was) WHERE was.entered_by = pricing.face_value_rule();
         outcome := 'removed';
     END LOOP;
     RETURN outcome;
 END $$;
 COMMENT ON FUNCTION pricing.remove_action(text, text, date, text, text, text, text) IS
-    'Removes the split or spin-off of a day, or its payments of one kind (and of one currency, if it is given), '
-    'whoever reported them. They stay as revisions, and the provider is not believed if it reports the same again. '
-    'Values that a recognized change of face value has released are quarantined again. Returns removed or unknown.';
-
-
-CREATE OR REPLACE FUNCTION pricing.keep_action(was pricing.corporate_actions, until timestamptz, by_whom text, why text)
-RETURNS void
-LANGUAGE sql SET search_path = '' AS $$
-    INSERT INTO pricing.corporate_action_revisions
-        (asset_class, symbol, ex_on, kind, part, new_shares, old_shares, amount, scale, currency, provider, call_id,
-         recorded_at,
-         revised_at, revised_by, entered_by, reason, removed_by, removed_because)
-    SELECT was.asset_class, was.symbol, was.ex_on, was.kind, was.part, was.new_shares, was.old_shares, was.amount,
-           was.scale, was.currency,
-           was.provider, was.call_id, was.recorded_at, until, 0, was.entered_by, was.reason, left(btrim(by_whom), 200),
-               left(why, 500)
-    WHERE was.symbol IS NOT NULL
-$$;
-COMMENT ON FUNCTION pricing.keep_action(pricing.corporate_actions, timestamptz, text, text) IS
-    'Keeps an action that a person has removed or replaced, with who did so and why.';
+    'Removes the split or spin-off of a day, or its payments of one kind, and refuses the provider''s next report of '
+    'it; returns removed or unknown.';
 
 
 CREATE OR REPLACE FUNCTION pricing.is_refuted(said pricing.corporate_actions) RETURNS boolean
 LANGUAGE plpgsql STABLE SET search_path = '' AS $$
 BEGIN
     RETURN EXISTS (
-        SELECT FROM pricing.corporate_action_revisions r
-        WHERE (r.asset_class, r.symbol, r.ex_on, r.kind) = (said.asset_class, said.symbol, said.ex_on, said.kind)
-          AND r.provider = said.provider AND r.removed_by IS NOT NULL
-          AND CASE WHEN r.new_shares IS NOT NULL THEN r.new_shares * said.old_shares = said.new_shares * r.old_shares
-                   ELSE pricing.same_amount(r.amount, r.scale, said.amount, said.scale)
-                        AND r.currency IS NOT DISTINCT FROM said.currency END);
+        SELECT FROM pricing.revisions r CROSS JOIN jsonb_populate_record(NULL::pricing.corporate_actions, r.old) a
+        WHERE (r.kind, r.key) = ('corporate_actions', ARRAY[said.asset_class, said.symbol])
+          AND r.removed_by IS NOT NULL
+          AND (a.ex_on, a.provider) = (said.ex_on, said.provider) AND pricing.same_action(a, said));
 END $$;
 COMMENT ON FUNCTION pricing.is_refuted(pricing.corporate_actions) IS
-    'Whether a person has removed or replaced exactly this, which the same provider says again.';
+    'Whether a person has removed or replaced exactly this action of this provider.';
 
 
 CREATE OR REPLACE FUNCTION pricing.untold_splits(wanted_type text, wanted_symbol text, first_day date, last_day date)
@@ -168,7 +143,7 @@ LANGUAGE sql STABLE SET search_path = '' AS $$
     WITH steps AS (
         SELECT (h.observed_at AT TIME ZONE 'UTC')::date AS day, h.volume,
                h.volume * (h.amount / 10::float8 ^ h.scale) AS money,
-                   (lag(h.observed_at) OVER w AT TIME ZONE 'UTC')::date AS day_before,
+               (lag(h.observed_at) OVER w AT TIME ZONE 'UTC')::date AS day_before,
                ln(h.amount / 10::float8 ^ h.scale) - lag(ln(h.amount / 10::float8 ^ h.scale)) OVER w AS step,
                nullif(avg(h.volume) OVER before, 0) AS usual_volume,
                nullif(avg(h.volume * (h.amount / 10::float8 ^ h.scale)) OVER before, 0) AS usual_money
@@ -177,7 +152,7 @@ LANGUAGE sql STABLE SET search_path = '' AS $$
           AND h.observed_at >= first_day::timestamp AT TIME ZONE 'UTC'
           AND h.observed_at < (last_day + 1)::timestamp AT TIME ZONE 'UTC'
         WINDOW w AS (ORDER BY h.observed_at),
-            before AS (ORDER BY h.observed_at ROWS BETWEEN 20 PRECEDING AND 1 PRECEDING))
+               before AS (ORDER BY h.observed_at ROWS BETWEEN 20 PRECEDING AND 1 PRECEDING))
     SELECT s.day, CASE WHEN s.step < 0 THEN f.factor ELSE 1 END, CASE WHEN s.step < 0 THEN 1 ELSE f.factor END
     FROM steps s
     CROSS JOIN LATERAL (SELECT x.factor FROM unnest(ARRAY[2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 14, 15, 16, 18]) AS x (factor)
@@ -196,6 +171,4 @@ LANGUAGE sql STABLE SET search_path = '' AS $$
     ORDER BY 1
 $$;
 COMMENT ON FUNCTION pricing.untold_splits(text, text, date, date) IS
-    'Steps of prices as traded, between two days, that look like a split of which nobody has told: their days, and '
-    'so many new shares for old ones. Adjusted histories jump there until a person enters it, or knows that it was a '
-    'true move.';
+    'Steps of raw prices between two days that look like an unreported split, with their ratio.';

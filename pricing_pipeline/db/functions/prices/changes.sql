@@ -13,7 +13,7 @@ LANGUAGE sql SET search_path = '' AS $$
     SELECT changed_type, pricing.utc_month(t), count(*) FROM unnest(times) AS t GROUP BY 2
 $$;
 COMMENT ON FUNCTION pricing.note_changes(text, timestamptz[]) IS
-    'Notes that the values of these times have changed in the history of a type.';
+    'Records that a type''s history has changed at these times.';
 
 
 CREATE OR REPLACE FUNCTION pricing.note_latest_changes(changed_type text, changes bigint) RETURNS void
@@ -22,7 +22,7 @@ LANGUAGE sql SET search_path = '' AS $$
     SELECT changed_type, '-infinity', note_latest_changes.changes WHERE note_latest_changes.changes > 0
 $$;
 COMMENT ON FUNCTION pricing.note_latest_changes(text, bigint) IS
-    'Notes that so much of what is latest of a type has changed.';
+    'Records how many latest values of a type have changed.';
 
 
 CREATE OR REPLACE FUNCTION pricing.note_shared_changes(wanted_symbol text, of_fetcher text, changes bigint) RETURNS void
@@ -32,7 +32,7 @@ LANGUAGE sql SET search_path = '' AS $$
     WHERE r.fetcher = of_fetcher AND i.symbol = wanted_symbol
 $$;
 COMMENT ON FUNCTION pricing.note_shared_changes(text, text, bigint) IS
-    'Notes that so much of a thing has changed that all types of a fetcher share, as those of slots do.';
+    'Records how much has changed of what all types of a fetcher share, such as slots.';
 
 
 CREATE OR REPLACE FUNCTION pricing.number_changes() RETURNS integer
@@ -62,5 +62,4 @@ BEGIN
     RETURN numbered;
 END $$;
 COMMENT ON FUNCTION pricing.number_changes() IS
-    'Gives what has changed since the last time its numbers, one process at a time. Returns of how many types and '
-    'months there are new versions.';
+    'Numbers new changes, one process at a time; returns how many types and months have new versions.';

@@ -1,4 +1,4 @@
--- Documents: storing what providers answered, and reading it as it is or was believed.
+-- Documents: stored, and read as believed now or at a time.
 
 CREATE OR REPLACE FUNCTION pricing.merge_documents(
     wanted_type text, from_provider text, from_call bigint, answered text[], whole text[],
@@ -25,14 +25,9 @@ BEGIN
         SELECT * FROM said UNION ALL SELECT * FROM withdrawn),
     -- jsonb compares numbers by value: 1.50 is 1.5.
     changed AS MATERIALIZED (
-        SELECT d.symbol, d.period, d.body, d.provider, d.call_id, d.recorded_at FROM news n
+        SELECT d.symbol, d.period FROM news n
         JOIN pricing.documents d ON d.data_type = wanted_type AND d.symbol = n.symbol AND d.period = n.period
         WHERE d.body IS DISTINCT FROM n.body),
-    kept AS (
-        INSERT INTO pricing.document_revisions
-            (data_type, symbol, period, body, provider, call_id, recorded_at, revised_at, revised_by)
-        SELECT wanted_type, c.symbol, c.period, c.body, c.provider, c.call_id, c.recorded_at, now_, from_call
-        FROM changed c ORDER BY c.symbol, c.period),
     written AS (
         INSERT INTO pricing.documents AS d (data_type, symbol, period, body, provider, call_id, recorded_at)
         SELECT wanted_type, n.symbol, n.period, n.body, from_provider, from_call, now_
@@ -54,7 +49,8 @@ BEGIN
     PERFORM pricing.verify_instruments(wanted_type, symbols, NULL);
 END $$;
 COMMENT ON FUNCTION pricing.merge_documents(text, text, bigint, text[], text[], text[], date[], jsonb[]) IS
-    'Stores the documents of one call. Old bodies of what changed go to document_revisions, identical ones write nothing; of whole answers, what is no longer listed is withdrawn. All answered symbols count as confirmed now, also those without a document. Per symbol: documents added, documents revised.';
+    'Stores one call''s documents, keeps changed bodies as revisions, withdraws what a complete answer omits, and '
+    'returns for each symbol how many were added and revised.';
 
 
 CREATE OR REPLACE FUNCTION pricing.documents_as_of(wanted_type text, wanted_symbol text, as_of timestamptz DEFAULT NULL)
@@ -64,9 +60,12 @@ LANGUAGE sql STABLE SET search_path = '' AS $$
     FROM (SELECT d.period, d.body, d.recorded_at, d.provider, d.call_id FROM pricing.documents d
           WHERE (d.data_type, d.symbol) = (wanted_type, wanted_symbol) AND (as_of IS NULL OR d.recorded_at <= as_of)
           UNION ALL
-          SELECT r.period, r.body, r.recorded_at, r.provider, r.call_id FROM pricing.document_revisions r
-          WHERE (r.data_type, r.symbol) = (wanted_type, wanted_symbol) AND r.recorded_at <= as_of AND r.revised_at > as_of) b
-    WHERE b.body IS NOT NULL ORDER BY b.period DESC
+          SELECT d.period, d.body, d.recorded_at, d.provider, d.call_id
+          FROM pricing.revisions_as_of('documents', ARRAY[wanted_type, wanted_symbol],
+                                       ARRAY[wanted_type, wanted_symbol], as_of) r
+          CROSS JOIN jsonb_populate_record(NULL::pricing.documents, r) d) b
+    WHERE b.body IS NOT NULL
+    ORDER BY b.period DESC
 $$;
 COMMENT ON FUNCTION pricing.documents_as_of(text, text, timestamptz) IS
-    'The documents of a pair, the newest period first, as they were believed at a time; NULL = as they are now.';
+    'A pair''s documents, newest period first, as believed at a time (NULL = now).';

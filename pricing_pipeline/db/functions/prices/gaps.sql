@@ -5,12 +5,14 @@ LANGUAGE plpgsql STABLE SET search_path = '' AS $$
 BEGIN
     RETURN coalesce(
         (SELECT i.listed_on FROM pricing.data_type_registry r
-         JOIN pricing.instruments i ON (i.asset_class, i.symbol) = (r.asset_class, wanted_symbol) WHERE r.data_type = wanted_type),
+         JOIN pricing.instruments i ON (i.asset_class, i.symbol) = (r.asset_class, wanted_symbol)
+         WHERE r.data_type = wanted_type),
         -- The provider was asked for the fortnight before its first value, and had nothing.
-        (SELECT f.day FROM (SELECT least((SELECT (min(h.observed_at) AT TIME ZONE 'UTC')::date FROM pricing.price_history h
-                                   WHERE h.data_type = wanted_type AND h.symbol = wanted_symbol),
-                                  (SELECT lower(m.days) FROM pricing.moved_days m
-                                   WHERE (m.data_type, m.symbol) = (wanted_type, wanted_symbol))) AS day) f
+        (SELECT f.day
+         FROM (SELECT least((SELECT (min(h.observed_at) AT TIME ZONE 'UTC')::date FROM pricing.price_history h
+                             WHERE h.data_type = wanted_type AND h.symbol = wanted_symbol),
+                            (SELECT lower(m.days) FROM pricing.moved_days m
+                             WHERE (m.data_type, m.symbol) = (wanted_type, wanted_symbol))) AS day) f
          JOIN pricing.history_coverage c ON (c.data_type, c.symbol) = (wanted_type, wanted_symbol)
          WHERE c.covered @> daterange(f.day - 14, f.day)
            AND NOT EXISTS (SELECT FROM pricing.quarantined_values q
@@ -18,7 +20,8 @@ BEGIN
                              AND q.observed_at < f.day::timestamp AT TIME ZONE 'UTC')));
 END $$;
 COMMENT ON FUNCTION pricing.listed_from(text, text) IS
-    'The first day on which a pair can have values: as a person gave it, or the first value that came, if the fortnight before it was asked for in vain. NULL = not known.';
+    'The first day on which a pair can have values, set by a person, or the first value if the fortnight before was '
+    'requested in vain; NULL = unknown.';
 
 
 CREATE OR REPLACE FUNCTION pricing.require_sessions(
@@ -41,7 +44,8 @@ BEGIN
             USING HINT = 'Name a data type of daily bars or NAVs.', ERRCODE = 'invalid_parameter_value';
     ELSIF about.calendar IS NULL THEN
         RAISE EXCEPTION '% has no trading calendar', wanted_symbol
-            USING HINT = 'Set pricing.instruments.calendar to one of pricing.calendars.', ERRCODE = 'invalid_parameter_value';
+            USING HINT = 'Set pricing.instruments.calendar to one of pricing.calendars.',
+                  ERRCODE = 'invalid_parameter_value';
     ELSIF about.sessions_from IS NULL THEN
         RAISE EXCEPTION 'the trading days of %, the calendar of %, are not known yet', about.calendar, wanted_symbol
             USING HINT = 'A running pipeline writes them within two minutes. So does pricing-pipeline db upgrade.',
@@ -52,7 +56,7 @@ BEGIN
     calendar := about.calendar;
 END $$;
 COMMENT ON FUNCTION pricing.require_sessions(text, text) IS
-    'What tells when a pair should have values: since when its type keeps history, its fetcher and its calendar. Refuses, in a sentence, pairs of which that is not known.';
+    'Since when a pair should have values, its fetcher and its calendar; refuses pairs without these.';
 
 
 CREATE OR REPLACE FUNCTION pricing.missing_sessions(wanted_type text, wanted_symbol text, from_day date, to_day date)
@@ -70,8 +74,7 @@ BEGIN
                -- Of the latest value only the newest session is asked for, wherever the wanted days end.
                (SELECT s.session FROM pricing.calendar_sessions s
                 WHERE s.calendar = about.calendar AND s.closes_at <= now_ - p.lag
-                ORDER BY s.closes_at DESC
-                LIMIT 1) AS newest,
+                ORDER BY s.closes_at DESC LIMIT 1) AS newest,
                (SELECT h.covered FROM pricing.history_coverage h
                 WHERE (h.data_type, h.symbol) = (wanted_type, wanted_symbol)) AS covered
         FROM (SELECT pricing.publish_lag(wanted_type, wanted_symbol, about.fetcher) AS lag) p),
@@ -111,9 +114,8 @@ BEGIN
     CROSS JOIN LATERAL (
         SELECT (array_agg(v.reason ORDER BY v.last_seen_at DESC)
                     FILTER (WHERE v.status = 'quarantined' AND NOT pricing.is_unreadable(v.kind, v.bar)))[1] AS reason,
-               (array_agg(v.reason
-                          ORDER BY v.last_seen_at DESC) FILTER (WHERE pricing.is_unreadable(v.kind,
-                              v.bar)))[1] AS unread
+               (array_agg(v.reason ORDER BY v.last_seen_at DESC)
+                    FILTER (WHERE pricing.is_unreadable(v.kind, v.bar)))[1] AS unread
         FROM pricing.quarantined_values v
         WHERE v.data_type = wanted_type
           AND v.symbol = wanted_symbol
@@ -130,7 +132,7 @@ BEGIN
           AND (a.asked < 3 OR pricing.is_traded_by_others(wanted_type, wanted_symbol, m.session))) absent ON true;
 END $$;
 COMMENT ON FUNCTION pricing.missing_sessions(text, text, date, date) IS
-    'Sessions of a pair without a value between two days, numbered as all its sessions are, and why each has none.';
+    'A pair''s sessions without a value between two days, numbered among all its sessions, and why each has none.';
 
 
 CREATE OR REPLACE FUNCTION pricing.gaps(wanted_type text, wanted_symbol text, from_day date, to_day date)
@@ -138,31 +140,33 @@ RETURNS TABLE (first_day date, last_day date, sessions bigint, kind text, detail
 LANGUAGE sql STABLE SET search_path = '' AS $$
     -- Sessions that follow each other and lack a value for the same reason are one gap; a weekend parts nothing.
     SELECT min(r.session), max(r.session), count(*), r.kind,
-           (array_agg(r.detail
-                      ORDER BY r.nth DESC) FILTER (WHERE r.kind IN ('quarantined', 'failed', 'unreadable',
-                          'provider_has_none')))[1]
+           (array_agg(r.detail ORDER BY r.nth DESC)
+                FILTER (WHERE r.kind IN ('quarantined', 'failed', 'unreadable', 'provider_has_none')))[1]
     FROM (SELECT m.*, m.nth - row_number() OVER (PARTITION BY m.kind ORDER BY m.nth) AS run
           FROM pricing.missing_sessions(wanted_type, wanted_symbol, from_day, to_day) m) r
-    GROUP BY r.kind, r.run ORDER BY 1
+    GROUP BY r.kind, r.run
+    ORDER BY 1
 $$;
 COMMENT ON FUNCTION pricing.gaps(text, text, date, date) IS
-    'Sessions of a pair without a value between two days, joined to gaps, each with its kind: not_listed, '
-    'provider_has_none, failed, quarantined, unreadable, queued, not_published, not_asked. Only what failed, could not '
-    'be read or was never asked for is worth a call; what the provider has none of is asked for again by itself, as '
-    'the detail says.';
+    'A pair''s sessions without a value between two days, joined to gaps, each with its kind and whether a call is '
+    'worthwhile.';
 
 
 CREATE OR REPLACE FUNCTION pricing.closed_days(wanted_calendar text, from_day date, to_day date) RETURNS SETOF date
 LANGUAGE sql STABLE SET search_path = '' AS $$
     SELECT d.day::date
     FROM pricing.calendars c
-    CROSS JOIN LATERAL generate_series(greatest(from_day, c.sessions_from)::timestamp, least(to_day, c.sessions_to)::timestamp, interval '1 day') AS d (day)
+    CROSS JOIN LATERAL generate_series(
+        greatest(from_day, c.sessions_from)::timestamp, least(to_day, c.sessions_to)::timestamp, interval '1 day')
+        AS d (day)
     WHERE c.calendar = wanted_calendar
-      AND NOT EXISTS (SELECT FROM pricing.calendar_sessions s WHERE s.calendar = wanted_calendar AND s.session = d.day::date)
+      AND NOT EXISTS (SELECT FROM pricing.calendar_sessions s
+                      WHERE s.calendar = wanted_calendar AND s.session = d.day::date)
       -- A Sunday is no holiday where nobody trades on Sundays.
       AND EXISTS (SELECT FROM pricing.calendar_sessions s
-                  WHERE s.calendar = wanted_calendar AND s.session IN (d.day::date - 7, d.day::date + 7, d.day::date - 14, d.day::date + 14))
+                  WHERE s.calendar = wanted_calendar
+                    AND s.session IN (d.day::date - 7, d.day::date + 7, d.day::date - 14, d.day::date + 14))
     ORDER BY 1
 $$;
 COMMENT ON FUNCTION pricing.closed_days(text, date, date) IS
-    'The days between two on which a calendar is closed though it trades on their weekday: holidays. No value of theirs is missing.';
+    'The holidays between two days: days on which a calendar is closed although it trades on that weekday.';

@@ -1,13 +1,16 @@
--- Reading history: as it is or was believed, and as traded or adjusted. Nothing here writes.
+-- Reads history as believed now or at a time, and as traded or adjusted. Nothing here writes.
 
 CREATE OR REPLACE FUNCTION pricing.archived_as_of(
-    wanted_type text, wanted_symbol text, since timestamptz, before timestamptz, as_of timestamptz, archived pricing.price_revisions[])
+    wanted_type text, wanted_symbol text, since timestamptz, before timestamptz, as_of timestamptz,
+    archived pricing.price_revisions[])
 RETURNS SETOF pricing.price_revisions
 LANGUAGE sql STABLE SET search_path = '' AS $$
-    -- Since the database has a value of the same time, what the file has of it is no longer believed, or is that very value.
+    -- Since the database has a value of the same time, what the file has of it is no longer believed, or is that very
+    -- value.
     SELECT a.* FROM unnest(archived) a
     WHERE a.observed_at >= since AND a.observed_at < before
-      AND CASE WHEN as_of IS NULL THEN a.revised_at = 'infinity' ELSE a.recorded_at <= as_of AND a.revised_at > as_of END
+      AND CASE WHEN as_of IS NULL THEN a.revised_at = 'infinity'
+               ELSE a.recorded_at <= as_of AND a.revised_at > as_of END
       AND NOT EXISTS (SELECT FROM pricing.price_history h
                       WHERE h.data_type = wanted_type AND h.symbol = wanted_symbol AND h.observed_at = a.observed_at
                         AND (as_of IS NULL OR h.fetched_at <= as_of))
@@ -15,15 +18,17 @@ LANGUAGE sql STABLE SET search_path = '' AS $$
                       WHERE r.data_type = wanted_type AND r.symbol = wanted_symbol AND r.observed_at = a.observed_at
                         AND (as_of IS NULL OR r.recorded_at <= as_of))
 $$;
-COMMENT ON FUNCTION pricing.archived_as_of(text, text, timestamptz, timestamptz, timestamptz, pricing.price_revisions[]) IS
-    'The moved values that were believed at a time (NULL = now), unless what is stored has taken their place by then.';
+COMMENT ON FUNCTION pricing.archived_as_of(
+    text, text, timestamptz, timestamptz, timestamptz, pricing.price_revisions[]) IS
+    'Moved values as believed at a time (NULL = now), unless stored ones had replaced them by then.';
 
 
 CREATE OR REPLACE FUNCTION pricing.prices_as_of(
     wanted_type text, wanted_symbol text, first_day date, last_day date, as_of timestamptz DEFAULT NULL,
     archived pricing.price_revisions[] DEFAULT NULL)
-RETURNS TABLE (observed_at timestamptz, amount bigint, open_amount bigint, high_amount bigint, low_amount bigint, scale smallint,
-               currency text, volume numeric, adjustment text, provider text, call_id bigint, recorded_at timestamptz, quality text)
+RETURNS TABLE (observed_at timestamptz, amount bigint, open_amount bigint, high_amount bigint, low_amount bigint,
+               scale smallint, currency text, volume numeric, adjustment text, provider text, call_id bigint,
+               recorded_at timestamptz, quality text)
 LANGUAGE plpgsql STABLE SET search_path = '' AS $$
 #variable_conflict use_column
 DECLARE
@@ -33,57 +38,57 @@ BEGIN
     PERFORM pricing.require_archived(wanted_type, wanted_symbol, first_day, last_day, archived);
     IF as_of IS NULL AND coalesce(cardinality(archived), 0) = 0 THEN
         RETURN QUERY
-        SELECT h.observed_at, h.amount, h.open_amount, h.high_amount, h.low_amount, h.scale, h.currency, h.volume, h.adjustment,
-               h.provider, h.call_id, h.fetched_at, h.quality
+        SELECT h.observed_at, h.amount, h.open_amount, h.high_amount, h.low_amount, h.scale, h.currency,
+               h.volume, h.adjustment, h.provider, h.call_id, h.fetched_at, h.quality
         FROM pricing.price_history h
-        WHERE h.data_type = wanted_type AND h.symbol = wanted_symbol AND h.observed_at >= since AND h.observed_at < before
+        WHERE h.data_type = wanted_type AND h.symbol = wanted_symbol
+          AND h.observed_at >= since AND h.observed_at < before
         ORDER BY h.observed_at;
         RETURN;
     END IF;
     -- A value is believed from recorded_at until revised_at, so each moment finds one value of a time, or none.
     RETURN QUERY
-    SELECT h.observed_at, h.amount, h.open_amount, h.high_amount, h.low_amount, h.scale, h.currency, h.volume, h.adjustment,
-           h.provider, h.call_id, h.fetched_at, h.quality
+    SELECT h.observed_at, h.amount, h.open_amount, h.high_amount, h.low_amount, h.scale, h.currency,
+           h.volume, h.adjustment, h.provider, h.call_id, h.fetched_at, h.quality
     FROM pricing.price_history h
     WHERE h.data_type = wanted_type AND h.symbol = wanted_symbol AND h.observed_at >= since AND h.observed_at < before
       AND (as_of IS NULL OR h.fetched_at <= as_of)
     UNION ALL
-    SELECT r.observed_at, r.amount, r.open_amount, r.high_amount, r.low_amount, r.scale, r.currency, r.volume, r.adjustment,
-           r.provider, r.call_id, r.recorded_at, r.quality
+    SELECT r.observed_at, r.amount, r.open_amount, r.high_amount, r.low_amount, r.scale, r.currency,
+           r.volume, r.adjustment, r.provider, r.call_id, r.recorded_at, r.quality
     FROM pricing.price_revisions r
     WHERE r.data_type = wanted_type AND r.symbol = wanted_symbol AND r.observed_at >= since AND r.observed_at < before
       AND r.recorded_at <= as_of AND r.revised_at > as_of
     UNION ALL
-    SELECT a.observed_at, a.amount, a.open_amount, a.high_amount, a.low_amount, a.scale, a.currency, a.volume, a.adjustment,
-           a.provider, a.call_id, a.recorded_at, a.quality
+    SELECT a.observed_at, a.amount, a.open_amount, a.high_amount, a.low_amount, a.scale, a.currency,
+           a.volume, a.adjustment, a.provider, a.call_id, a.recorded_at, a.quality
     FROM pricing.archived_as_of(wanted_type, wanted_symbol, since, before, as_of, archived) a
     ORDER BY 1;
 END $$;
 COMMENT ON FUNCTION pricing.prices_as_of(text, text, date, date, timestamptz, pricing.price_revisions[]) IS
-    'Stored values of a pair between two UTC days, both included, oldest first, with their lineage: as they were believed at a time; NULL = as they are now. archived has the moved ones.';
+    'A pair''s values between two UTC days, both included, oldest first, with their lineage, as believed at a time '
+    '(NULL = now); archived has the moved ones.';
 
 
 CREATE OR REPLACE FUNCTION pricing.actions_as_of(wanted_class text, wanted_symbol text, as_of timestamptz DEFAULT NULL)
 RETURNS TABLE (ex_on date, kind text, new_shares numeric, old_shares numeric, amount bigint, scale smallint,
-               currency text,
-               provider text, call_id bigint, recorded_at timestamptz, entered_by text, reason text)
+               currency text, provider text, call_id bigint, recorded_at timestamptz, entered_by text, reason text)
 LANGUAGE sql STABLE SET search_path = '' AS $$
     SELECT a.ex_on, a.kind, a.new_shares, a.old_shares, a.amount, a.scale, a.currency, a.provider, a.call_id,
-           a.recorded_at,
-           a.entered_by, a.reason
+           a.recorded_at, a.entered_by, a.reason
     FROM pricing.corporate_actions a
     WHERE (a.asset_class, a.symbol) = (wanted_class, wanted_symbol) AND (as_of IS NULL OR a.recorded_at <= as_of)
     UNION ALL
-    SELECT r.ex_on, r.kind, r.new_shares, r.old_shares, r.amount, r.scale, r.currency, r.provider, r.call_id,
-           r.recorded_at,
-           r.entered_by, r.reason
-    FROM pricing.corporate_action_revisions r
-    WHERE (r.asset_class, r.symbol) = (wanted_class, wanted_symbol) AND r.recorded_at <= as_of AND r.revised_at > as_of
+    SELECT a.ex_on, a.kind, a.new_shares, a.old_shares, a.amount, a.scale, a.currency, a.provider, a.call_id,
+           a.recorded_at, a.entered_by, a.reason
+    FROM pricing.revisions_as_of('corporate_actions', ARRAY[wanted_class, wanted_symbol],
+                                 ARRAY[wanted_class, wanted_symbol], as_of) r
+    CROSS JOIN jsonb_populate_record(NULL::pricing.corporate_actions, r) a
     ORDER BY 1 DESC, 3 NULLS LAST, 2 DESC, 7, 5
 $$;
 COMMENT ON FUNCTION pricing.actions_as_of(text, text, timestamptz) IS
-    'Corporate actions of an instrument, the newest first, a day''s split or spin-off before its payments: as they '
-    'were believed at a time; NULL = as they are now.';
+    'An instrument''s corporate actions, newest first, a day''s split or spin-off before its payments, as believed at '
+    'a time (NULL = now).';
 
 
 CREATE OR REPLACE FUNCTION pricing.close_before(
@@ -115,8 +120,8 @@ BEGIN
     ORDER BY b.observed_at DESC LIMIT 1;
 END $$;
 COMMENT ON FUNCTION pricing.close_before(text, text, date, timestamptz, pricing.price_revisions[]) IS
-    'The last value of a pair in the two weeks before a day, as it was believed at a time (NULL = now), with the day '
-    'of whose shares it is. NULL = there is none.';
+    'A pair''s last value in the two weeks before a day, as believed at a time (NULL = now), and the day of its '
+    'shares; NULL = none.';
 
 
 CREATE OR REPLACE FUNCTION pricing.basis_day(adjustment text, observed_at timestamptz, recorded_at timestamptz)
@@ -126,8 +131,8 @@ LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
                 ELSE greatest((observed_at AT TIME ZONE 'UTC')::date, (recorded_at AT TIME ZONE 'UTC')::date) END
 $$;
 COMMENT ON FUNCTION pricing.basis_day(text, timestamptz, timestamptz) IS
-    'The day whose shares a stored value refers to: its own day if it is as traded; the day on which it was recorded '
-    'if it is divided by the splits until then.';
+    'The day whose shares a stored value refers to: its own if raw, or the day it was recorded if divided by the '
+    'splits until then.';
 
 
 CREATE OR REPLACE FUNCTION pricing.rate_of_day(from_currency text, to_currency text, day date,
@@ -149,8 +154,8 @@ BEGIN
         ORDER BY r.fetcher = 'quote', pair.is_inverse, r.data_type, h.observed_at DESC LIMIT 1);
 END $$;
 COMMENT ON FUNCTION pricing.rate_of_day(text, text, date, timestamptz) IS
-    'The stored exchange rate of a day, as believed at a time (NULL = now): units of the second currency for one of '
-    'the first, from either spelling of the pair. NULL = none is stored.';
+    'The stored exchange rate of a day, as believed at a time (NULL = now), from either spelling of the pair; NULL = '
+    'none.';
 
 
 CREATE OR REPLACE FUNCTION pricing.left_by_payments(
@@ -171,13 +176,13 @@ BEGIN
     WITH paid AS (
         SELECT a.kind, a.currency, a.amount * ('1e-' || a.scale)::numeric AS cash,
                CASE WHEN (a.currency = its_currency) IS NOT FALSE
-                   AND (a.currency IS NULL OR its_currency IS NOT NULL) THEN 1
+                         AND (a.currency IS NULL OR its_currency IS NOT NULL) THEN 1
                     ELSE pricing.rate_of_day(a.currency, its_currency, day, as_of) END AS rate
         FROM pricing.actions_as_of(wanted_class, wanted_symbol, as_of) a WHERE a.ex_on = day AND a.amount IS NOT NULL)
     SELECT sum(p.cash * p.rate),
            jsonb_agg(jsonb_build_object(
-               'ex_on', day, 'kind', p.kind, 'amount', trim_scale(p.cash)::text, 'currency', p.currency, 'into',
-               its_currency,
+               'ex_on', day, 'kind', p.kind, 'amount', trim_scale(p.cash)::text, 'currency', p.currency,
+               'into', its_currency,
                'reason', CASE WHEN last_price IS NULL THEN 'no_close' ELSE 'no_rate' END)
                    ORDER BY p.kind DESC, p.currency, p.cash)
                FILTER (WHERE last_price IS NULL OR p.rate IS NULL)
@@ -202,9 +207,8 @@ BEGIN
     END IF;
 END $$;
 COMMENT ON FUNCTION pricing.left_by_payments(text, text, text, date, timestamptz, pricing.price_revisions[]) IS
-    'The part of a price that remains after the dividends and capital gains of a day: 1 minus their cash divided by '
-    'the last price before them, in one currency and on one basis. If that is unknown it is 1, and lacks says why for '
-    'each payment: no_close (within two weeks), no_rate (of the day), or not_below_close for all of them.';
+    'The part of a price left after a day''s dividends and capital gains, 1 if unknown, and why in lacks: no_close, '
+    'no_rate or not_below_close.';
 
 
 CREATE OR REPLACE FUNCTION pricing.in_words(lack jsonb) RETURNS text
@@ -232,9 +236,9 @@ DECLARE
                        AND l ->> 'reason' <> 'no_close');
     spelled text := (SELECT string_agg(pricing.in_words(l), '; ')
                      FROM (SELECT l FROM jsonb_array_elements(inside) l LIMIT 3) x (l))
-        || CASE WHEN jsonb_array_length(inside) > 3 THEN pg_catalog.format('; and %s more',
-            jsonb_array_length(inside) - 3)
-            ELSE '' END;
+        || CASE WHEN jsonb_array_length(inside) > 3
+                THEN pg_catalog.format('; and %s more', jsonb_array_length(inside) - 3)
+                ELSE '' END;
     first_pair record;
 BEGIN
     IF inside IS NULL THEN
@@ -244,33 +248,34 @@ BEGIN
            max(l ->> 'ex_on') AS last_day,
            (SELECT min(r.data_type) FROM pricing.data_type_registry r
             WHERE r.asset_class = 'fx' AND r.fetcher = 'daily_bars' AND r.is_active) AS data_type
-    INTO first_pair FROM jsonb_array_elements(inside) l
-        WHERE l ->> 'reason' = 'no_rate' AND l ->> 'into' IS NOT NULL
-        GROUP BY 1 ORDER BY 1 LIMIT 1;
+    INTO first_pair
+    FROM jsonb_array_elements(inside) l
+    WHERE l ->> 'reason' = 'no_rate' AND l ->> 'into' IS NOT NULL
+    GROUP BY 1
+    ORDER BY 1 LIMIT 1;
     RAISE EXCEPTION 'its total return from % to % cannot count: %', first_day, last_day, spelled
         USING DETAIL = inside::text, ERRCODE = 'data_exception',
               HINT = CASE
-                  WHEN first_pair.symbol IS NULL THEN 'Compare it with another source, and correct it: '
-                                                      'pricing-pipeline action show '
-                      || wanted_symbol || ' ' || (inside -> 0 ->> 'ex_on')
-                  WHEN first_pair.data_type IS NULL THEN 'Rates are those of a data type of the asset class fx with '
-                                                         'daily bars; none is active '
-                      '(pricing-pipeline type add). Or read it adjusted for splits'
+                  WHEN first_pair.symbol IS NULL
+                  THEN 'Compare it with another source, and correct it: pricing-pipeline action show '
+                       || wanted_symbol || ' ' || (inside -> 0 ->> 'ex_on')
+                  WHEN first_pair.data_type IS NULL
+                  THEN 'Rates are those of a data type of the asset class fx with daily bars; none is active '
+                       '(pricing-pipeline type add). Or read it adjusted for splits'
                   ELSE pg_catalog.format('This fetches rates: pricing-pipeline backfill start %s --type %s --from %s '
                                          '--to %s. Or read it adjusted for splits',
                                          first_pair.symbol, first_pair.data_type, first_pair.first_day,
-                                             first_pair.last_day) END;
+                                         first_pair.last_day) END;
 END $$;
 COMMENT ON FUNCTION pricing.require_payments(text, date, date, jsonb) IS
-    'Refuses a total return between two days if payments between them cannot be counted, and lists them.';
+    'Refuses a total return between two days if payments between them cannot be counted, and lists these.';
 
 
 CREATE OR REPLACE FUNCTION pricing.adjustment_steps(
     wanted_type text, wanted_symbol text, with_payments boolean, first_day date, last_day date, as_of timestamptz,
     archived pricing.price_revisions[])
 RETURNS TABLE (from_day date, until_day date, new_shares numeric, old_shares numeric, more_volume numeric,
-               less_volume numeric,
-               kept numeric, not_counted text)
+               less_volume numeric, kept numeric, not_counted text)
 LANGUAGE plpgsql STABLE SET search_path = '' AS $$
 #variable_conflict use_variable
 DECLARE
@@ -308,9 +313,9 @@ BEGIN
             lacks := lacks || coalesce(paid.lacks, '[]');
             not_counted := 'not counted: ' || (SELECT string_agg(pricing.in_words(l), '; ' ORDER BY n)
                                                FROM jsonb_array_elements(lacks) WITH ORDINALITY x (l, n) WHERE n <= 3)
-                || CASE WHEN jsonb_array_length(lacks) > 3 THEN pg_catalog.format('; and %s more',
-                    jsonb_array_length(lacks) - 3)
-                    ELSE '' END;
+                || CASE WHEN jsonb_array_length(lacks) > 3
+                        THEN pg_catalog.format('; and %s more', jsonb_array_length(lacks) - 3)
+                        ELSE '' END;
         ELSE
             new_shares := new_shares * happened.new_shares;
             old_shares := old_shares * happened.old_shares;
@@ -325,19 +330,15 @@ BEGIN
     RETURN NEXT;
 END $$;
 COMMENT ON FUNCTION pricing.adjustment_steps(text, text, boolean, date, date, timestamptz, pricing.price_revisions[]) IS
-    'What came after the days of each span (from_day included, until_day not), for a read between two days: so many '
-    'new shares for so many old ones by which prices are divided (splits and spin-offs), by which volumes are '
-    'multiplied (splits alone), the part of a price that payments left, and which payments after the span could not be '
-    'counted. One row where nothing did.';
+    'What divides and multiplies prices and volumes of each span of days because of later splits and payments, and '
+    'which payments could not be counted.';
 
 
 CREATE OR REPLACE FUNCTION pricing.adjusted_prices(
     wanted_type text, wanted_symbol text, first_day date, last_day date, as_of timestamptz DEFAULT NULL,
-    adjust text DEFAULT NULL,
-    archived pricing.price_revisions[] DEFAULT NULL, read_until date DEFAULT NULL)
+    adjust text DEFAULT NULL, archived pricing.price_revisions[] DEFAULT NULL, read_until date DEFAULT NULL)
 RETURNS TABLE (observed_at timestamptz, open numeric, high numeric, low numeric, close numeric, volume numeric,
-               currency text,
-               adjustment text, provider text, call_id bigint, recorded_at timestamptz, quality text)
+               currency text, adjustment text, provider text, call_id bigint, recorded_at timestamptz, quality text)
 LANGUAGE plpgsql STABLE SET search_path = '' AS $$
 #variable_conflict use_column
 BEGIN
@@ -350,8 +351,7 @@ BEGIN
         RETURN QUERY
         -- Multiplied by a power of ten, not divided: a quotient is rounded to 16 digits.
         SELECT h.observed_at, h.open_amount * one.unit, h.high_amount * one.unit, h.low_amount * one.unit,
-               h.amount * one.unit,
-               h.volume, h.currency, h.adjustment, h.provider, h.call_id, h.recorded_at, h.quality
+               h.amount * one.unit, h.volume, h.currency, h.adjustment, h.provider, h.call_id, h.recorded_at, h.quality
         FROM pricing.prices_as_of(wanted_type, wanted_symbol, first_day, last_day, as_of, archived) h
         CROSS JOIN LATERAL (SELECT ('1e-' || h.scale)::numeric AS unit) one
         ORDER BY h.observed_at;
@@ -396,6 +396,5 @@ BEGIN
 END $$;
 COMMENT ON FUNCTION pricing.adjusted_prices(text, text, date, date, timestamptz, text, pricing.price_revisions[],
                                             date) IS
-    'Values of a pair between two UTC days as decimals, oldest first: as believed at a time (NULL = now), and raw, '
-    'adjusted for splits, or for total return by what was known then (NULL = as stored, exactly). What is adjusted is '
-    'rounded to 10 decimals. read_until: the last day of a read of which these days are a part.';
+    'A pair''s values between two UTC days, oldest first, as believed at a time (NULL = now): raw, adjusted for '
+    'splits or total return (rounded to 10 decimals), or as stored (NULL).';

@@ -1,5 +1,6 @@
--- A history has one basis: as traded, or divided by splits. It changes as a whole. Whoever stores days shares a lock on the
--- instrument, which whoever changes a basis has alone: else a day on the old basis could be stored in the same moment.
+-- A history has one basis: as traded, or divided by splits. It changes as a whole. Sessions that store days share a
+-- lock on the instrument, and one that changes the basis has it alone: otherwise another could store a day on the old
+-- basis.
 
 CREATE OR REPLACE FUNCTION pricing.share_basis(wanted_type text, symbols text[]) RETURNS void
 LANGUAGE plpgsql SET search_path = '' AS $$
@@ -8,7 +9,7 @@ BEGIN
     WHERE r.data_type = wanted_type AND i.symbol = ANY (symbols) ORDER BY i.symbol FOR KEY SHARE OF i;
 END $$;
 COMMENT ON FUNCTION pricing.share_basis(text, text[]) IS
-    'Keeps the bases of some histories as they are until the transaction ends; many may do so at a time.';
+    'Keeps the bases of some histories until the transaction ends; several sessions may do so at once.';
 
 
 CREATE OR REPLACE FUNCTION pricing.lock_basis(wanted_type text, from_provider text, symbols text[])
@@ -34,11 +35,13 @@ BEGIN
     GROUP BY w.symbol;
 END $$;
 COMMENT ON FUNCTION pricing.lock_basis(text, text, text[]) IS
-    'Locks histories that may change their basis: the first and the last day of each, whether most of it is this provider''s own, and whether all of it was asked for because its basis differs: within a day, or with a task that is not finished.';
+    'Locks histories that may change their basis: first and last day of each, whether most of it is this provider''s, '
+    'and whether all of it was requested.';
 
 
 CREATE OR REPLACE FUNCTION pricing.change_basis(
-    wanted_type text, wanted_symbol text, from_call bigint, basis text, brought timestamptz[], may_leave boolean) RETURNS boolean
+    wanted_type text, wanted_symbol text, from_call bigint, basis text, brought timestamptz[], may_leave boolean)
+RETURNS boolean
 -- With the owner's rights: no worker may delete prices. What leaves a history here stays as a revision.
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = '' SET lock_timeout = '1s' AS $$
 DECLARE
@@ -46,22 +49,27 @@ DECLARE
     were pricing.price_history[];
 BEGIN
     IF NOT may_leave AND EXISTS (
-        SELECT FROM pricing.price_history h WHERE h.data_type = wanted_type AND h.symbol = wanted_symbol
-                                              AND h.observed_at NOT IN (SELECT b FROM unnest(brought) AS b)) THEN
+        SELECT FROM pricing.price_history h
+        WHERE h.data_type = wanted_type AND h.symbol = wanted_symbol
+          AND h.observed_at NOT IN (SELECT b FROM unnest(brought) AS b)) THEN
         RETURN false;
     END IF;
     WITH gone AS (
-        DELETE FROM pricing.price_history h WHERE h.data_type = wanted_type AND h.symbol = wanted_symbol
-                                              AND h.observed_at NOT IN (SELECT b FROM unnest(brought) AS b)
+        DELETE FROM pricing.price_history h
+        WHERE h.data_type = wanted_type AND h.symbol = wanted_symbol
+          AND h.observed_at NOT IN (SELECT b FROM unnest(brought) AS b)
         RETURNING h AS old)
     SELECT array_agg(g.old) INTO were FROM gone g;
     PERFORM pricing.keep_revisions(were, now_, from_call) WHERE were IS NOT NULL;
-    -- Released, these would be stored as if they were on the new basis. Values that are still doubted are quarantined again, by this call.
+    -- Released, these would be stored as if they were on the new basis. Values that are still doubted are quarantined
+    -- again, by this call.
     DELETE FROM pricing.quarantined_values q
-    WHERE q.data_type = wanted_type AND q.symbol = wanted_symbol AND q.status = 'quarantined' AND q.bar ->> 'adjustment' <> basis;
+    WHERE q.data_type = wanted_type AND q.symbol = wanted_symbol
+      AND q.status = 'quarantined' AND q.bar ->> 'adjustment' <> basis;
     -- The newest price is the same on every basis.
     UPDATE pricing.latest_prices l SET adjustment = basis WHERE l.data_type = wanted_type AND l.symbol = wanted_symbol;
     RETURN true;
 END $$;
 COMMENT ON FUNCTION pricing.change_basis(text, text, bigint, text, timestamptz[], boolean) IS
-    'Readies a history for the days of a call on another basis, which the caller then stores: days that it does not bring become revisions, and values that are quarantined on the old one are forgotten. Where it brings not all of them, and none may leave, false, with nothing done.';
+    'Prepares a history for a call on another basis: other days become revisions, quarantined values on the old basis '
+    'are deleted; false, without a change, if days must not leave.';

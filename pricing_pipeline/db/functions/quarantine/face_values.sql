@@ -1,12 +1,9 @@
 -- Changes of face value: a fund's units are merged or divided by ten, a hundred or a thousand, and no source says so.
--- All
--- values of its other side are quarantined as of another unit, until so many of them stand there that the change is
--- sure.
+-- The values after it are quarantined as being in another unit, until there are enough to be sure of the change.
 
 CREATE OR REPLACE FUNCTION pricing.face_value_rule() RETURNS text
 LANGUAGE sql IMMUTABLE PARALLEL SAFE SET search_path = '' AS $$ SELECT 'face value rule' $$;
-COMMENT ON FUNCTION pricing.face_value_rule() IS
-    'Who enters the changes of face value that are recognized, in place of a person.';
+COMMENT ON FUNCTION pricing.face_value_rule() IS 'The name under which recognized changes of face value are entered.';
 
 
 CREATE OR REPLACE FUNCTION pricing.face_value_changes()
@@ -70,8 +67,8 @@ LANGUAGE sql STABLE SET search_path = '' AS $$
                       WHERE o.value_id = ANY (f.ids) AND o.ratio NOT BETWEEN 0.9 AND 1.1)
 $$;
 COMMENT ON FUNCTION pricing.face_value_changes() IS
-    'Changes of face value that quarantined NAVs show: at least twenty days on one level, at one end of the history, a '
-    'power of ten from the believed value beside it, which no other provider contradicts.';
+    'Changes of face value that quarantined NAVs show: twenty days at one end of the history, a power of ten from the '
+    'adjacent believed value, and not contradicted by another provider.';
 
 
 CREATE OR REPLACE FUNCTION pricing.enter_face_values() RETURNS integer
@@ -87,9 +84,11 @@ BEGIN
         WHERE NOT EXISTS (SELECT FROM pricing.corporate_actions a
                           WHERE (a.asset_class, a.symbol, a.ex_on) = (c.asset_class, c.symbol, c.changed_on)
                             AND a.new_shares IS NOT NULL)
-          AND NOT EXISTS (SELECT FROM pricing.corporate_action_revisions r
-                          WHERE (r.asset_class, r.symbol, r.ex_on) = (c.asset_class, c.symbol, c.changed_on)
-                            AND r.new_shares IS NOT NULL AND r.removed_by IS NOT NULL)
+          AND NOT EXISTS (SELECT FROM pricing.revisions r
+                          CROSS JOIN jsonb_populate_record(NULL::pricing.corporate_actions, r.old) a
+                          WHERE (r.kind, r.key) = ('corporate_actions', ARRAY[c.asset_class, c.symbol])
+                            AND r.removed_by IS NOT NULL
+                            AND a.ex_on = c.changed_on AND a.new_shares IS NOT NULL)
         ORDER BY c.asset_class, c.symbol, c.changed_on
     LOOP
         factor := 10 ^ abs(round(log(change.after_nav / change.before_nav)));
@@ -106,8 +105,7 @@ BEGIN
     RETURN entered;
 END $$;
 COMMENT ON FUNCTION pricing.enter_face_values() IS
-    'Enters recognized changes of face value as splits, so that the quarantined NAVs are judged anew and released. '
-    'Returns how many.';
+    'Enters recognized changes of face value as splits, so that quarantined NAVs are judged again; returns how many.';
 
 
 CREATE OR REPLACE FUNCTION pricing.quarantine_face_value(change pricing.corporate_actions) RETURNS integer
@@ -163,5 +161,4 @@ BEGIN
     RETURN taken;
 END $$;
 COMMENT ON FUNCTION pricing.quarantine_face_value(pricing.corporate_actions) IS
-    'Takes back what a recognized change of face value has released, when a person removes it: the values leave the '
-    'history, stay as revisions, and are quarantined again. Returns how many.';
+    'Quarantines again what a recognized change of face value released, when a person removes it; returns how many.';

@@ -1,5 +1,5 @@
--- Second opinions: another provider is asked about quarantined values, within the same limits, quota and breaker as by every
--- other call. Lock order: quarantined values, then provider_state, as where answers are settled.
+-- Second opinions: another provider is asked about quarantined values, within all limits, quota and breaker. Lock
+-- order: quarantined values, then provider_state, as where answers are settled.
 
 CREATE OR REPLACE FUNCTION pricing.second_provider(wanted_type text, wanted_symbol text, besides text) RETURNS text
 LANGUAGE plpgsql STABLE SET search_path = '' AS $$
@@ -11,34 +11,15 @@ BEGIN
         JOIN pricing.data_type_registry k ON k.data_type = r.data_type AND k.is_active
         JOIN pricing.data_collectors p ON p.provider = r.provider AND p.is_active
         JOIN pricing.provider_capabilities c ON c.provider = r.provider AND c.fetcher = k.fetcher
-        WHERE r.data_type = wanted_type AND (r.symbol = wanted_symbol OR r.symbol IS NULL) AND r.is_active AND r.provider <> besides
+        WHERE r.data_type = wanted_type AND (r.symbol = wanted_symbol OR r.symbol IS NULL)
+          AND r.is_active AND r.provider <> besides
           AND NOT EXISTS (SELECT FROM pricing.route_refusals f
-                          WHERE (f.data_type, f.symbol, f.provider) = (wanted_type, wanted_symbol, r.provider) AND f.refused_until > now_)
+                          WHERE (f.data_type, f.symbol, f.provider) = (wanted_type, wanted_symbol, r.provider)
+                            AND f.refused_until > now_)
         ORDER BY r.symbol IS NULL, r.rank LIMIT 1);
 END $$;
 COMMENT ON FUNCTION pricing.second_provider(text, text, text) IS
-    'Who is asked about a value besides the provider that sent it: the next of the pair''s routes that serves it. NULL = nobody.';
-
-
-CREATE OR REPLACE FUNCTION pricing.ask_about_quarantined(wanted_type text, wanted_symbol text) RETURNS integer
-LANGUAGE plpgsql SET search_path = '' AS $$
-DECLARE
-    now_ timestamptz := pricing.clock();
-    asked_ integer;
-BEGIN
-    UPDATE pricing.quarantined_values q SET ask_at = now_
-    FROM (SELECT x.value_id FROM pricing.quarantined_values x JOIN pricing.data_type_registry r USING (data_type)
-          WHERE x.data_type = wanted_type AND (wanted_symbol IS NULL OR x.symbol = wanted_symbol) AND x.status = 'quarantined'
-            AND x.ask_at IS NULL AND x.last_seen_at > now_ - interval '3 days' AND (x.observed_at IS NOT NULL OR r.fetcher = 'quote')
-            AND NOT EXISTS (SELECT FROM pricing.second_opinions o WHERE o.value_id = x.value_id AND o.failure IS NULL)
-            AND pricing.second_provider(x.data_type, x.symbol, x.provider) IS NOT NULL
-          ORDER BY x.value_id LIMIT 1000 FOR UPDATE OF x SKIP LOCKED) mine
-    WHERE q.value_id = mine.value_id;
-    GET DIAGNOSTICS asked_ = ROW_COUNT;
-    RETURN asked_;
-END $$;
-COMMENT ON FUNCTION pricing.ask_about_quarantined(text, text) IS
-    'A rule has changed: of values of the last three days on which nobody has an opinion, workers ask again. Returns how many.';
+    'The next provider of a pair''s routes that serves a value, other than its sender; NULL = none.';
 
 
 CREATE OR REPLACE FUNCTION pricing.opinions_due() RETURNS TABLE (provider text)
@@ -52,20 +33,22 @@ BEGIN
     END IF;
     UPDATE pricing.quarantined_values q SET ask_at = NULL
     FROM (SELECT x.value_id FROM pricing.quarantined_values x
-          WHERE x.ask_at <= now_ AND x.status = 'quarantined' AND pricing.second_provider(x.data_type, x.symbol, x.provider) IS NULL
+          WHERE x.ask_at <= now_ AND x.status = 'quarantined'
+            AND pricing.second_provider(x.data_type, x.symbol, x.provider) IS NULL
           ORDER BY x.value_id LIMIT 1000 FOR UPDATE SKIP LOCKED) none
     WHERE q.value_id = none.value_id;
     RETURN QUERY
     SELECT DISTINCT pricing.second_provider(d.data_type, d.symbol, d.provider) AS asked
     FROM (SELECT q.data_type, q.symbol, q.provider FROM pricing.quarantined_values q
-          WHERE q.ask_at <= now_ AND q.status = 'quarantined' ORDER BY q.ask_at LIMIT 200) d
+          WHERE q.ask_at <= now_ AND q.status = 'quarantined'
+          ORDER BY q.ask_at LIMIT 200) d
     ORDER BY asked;
 END $$;
-COMMENT ON FUNCTION pricing.opinions_due() IS
-    'Providers that are to be asked about quarantined values now. Values whose pair has no second provider (any more) are asked about no more.';
+COMMENT ON FUNCTION pricing.opinions_due() IS 'Providers to be asked about quarantined values now.';
 
 
-CREATE OR REPLACE FUNCTION pricing.next_to_ask(wanted_provider text, only_value bigint, OUT chosen pricing.quarantined_values, OUT refusal text)
+CREATE OR REPLACE FUNCTION pricing.next_to_ask(
+    wanted_provider text, only_value bigint, OUT chosen pricing.quarantined_values, OUT refusal text)
 LANGUAGE plpgsql SET search_path = '' AS $$
 DECLARE
     now_ timestamptz := pricing.clock();
@@ -73,7 +56,8 @@ BEGIN
     IF only_value IS NULL THEN
         SELECT * INTO chosen FROM pricing.quarantined_values q
         WHERE q.ask_at <= now_ AND q.status = 'quarantined'
-          AND pricing.second_provider(q.data_type, q.symbol, q.provider) = wanted_provider AND NOT pricing.is_in_work(q.symbol)
+          AND pricing.second_provider(q.data_type, q.symbol, q.provider) = wanted_provider
+          AND NOT pricing.is_in_work(q.symbol)
         ORDER BY q.ask_at, q.value_id LIMIT 1 FOR UPDATE SKIP LOCKED;
         -- What waits goes first, for ten minutes: a storm of bad values must not cost viewers their prices.
         IF chosen.ask_at > now_ - interval '10 minutes' AND EXISTS (
@@ -88,22 +72,25 @@ BEGIN
     IF chosen.value_id IS NULL THEN
         refusal := 'no quarantined value waits for an opinion';
     ELSIF chosen.observed_at IS NULL
-          AND (SELECT r.fetcher FROM pricing.data_type_registry r WHERE r.data_type = chosen.data_type) <> 'quote' THEN
+          AND (SELECT r.fetcher FROM pricing.data_type_registry r
+               WHERE r.data_type = chosen.data_type) <> 'quote' THEN
         refusal := 'the value names no day that another provider could be asked about';
     END IF;
 END $$;
 COMMENT ON FUNCTION pricing.next_to_ask(text, bigint) IS
-    'Locks the quarantined value about which a provider is asked next, or the one that is named; or says in a sentence why it is asked about none.';
+    'Locks the next quarantined value to ask a provider about, or the named one, or says why there is none.';
 
 
 CREATE OR REPLACE FUNCTION pricing.asked_together(
-    chosen pricing.quarantined_values, wanted_provider text, day date, most integer, OUT value_ids bigint[], OUT symbols text[])
+    chosen pricing.quarantined_values, wanted_provider text, day date, most integer,
+    OUT value_ids bigint[], OUT symbols text[])
 LANGUAGE plpgsql SET search_path = '' AS $$
 DECLARE
     now_ timestamptz := pricing.clock();
 BEGIN
-    -- Of a quote the newest is asked for, of whatever time the quarantined ones are.
-    SELECT array_agg(s.value_id ORDER BY s.value_id), array_agg(DISTINCT s.symbol) INTO value_ids, symbols
+    -- For a quote the newest one is asked for, independent of the times of the quarantined ones.
+    SELECT array_agg(s.value_id ORDER BY s.value_id), array_agg(DISTINCT s.symbol)
+    INTO value_ids, symbols
     FROM (SELECT q.value_id, q.symbol FROM pricing.quarantined_values q
           WHERE q.value_id = chosen.value_id
              OR (q.data_type = chosen.data_type AND q.ask_at <= now_ AND q.status = 'quarantined'
@@ -114,24 +101,29 @@ BEGIN
           LIMIT most FOR UPDATE SKIP LOCKED) s;
 END $$;
 COMMENT ON FUNCTION pricing.asked_together(pricing.quarantined_values, text, date, integer) IS
-    'Locks the quarantined values that one call of a provider asks about: the chosen one, and others of its data type and day, or of any time where day is NULL.';
+    'Locks the quarantined values that one call asks a provider about: the chosen one, and others of its data type '
+    'and day (NULL = any time).';
 
 
-CREATE OR REPLACE FUNCTION pricing.key_to_ask(wanted_provider text, keys text[], needed integer, last_call timestamptz, at timestamptz)
+CREATE OR REPLACE FUNCTION pricing.key_to_ask(
+    wanted_provider text, keys text[], needed integer, last_call timestamptz, at timestamptz)
 RETURNS TABLE (key_name text, units_left bigint)
 LANGUAGE sql STABLE SET search_path = '' AS $$
     SELECT r.key_name, r.units_left
-    FROM pricing.key_allowances(wanted_provider, at) r JOIN pricing.data_collectors p ON p.provider = wanted_provider
+    FROM pricing.key_allowances(wanted_provider, at) r
+    JOIN pricing.data_collectors p ON p.provider = wanted_provider
     JOIN pricing.provider_state s ON s.provider = wanted_provider
     WHERE r.is_usable AND r.units_left >= needed AND (keys IS NULL OR r.key_name = ANY (keys))
       AND NOT pricing.is_kept_for_page(s, r.key_name, at)
       AND pricing.free_calls(s, at) > 0
-      AND NOT coalesce(last_call > at - make_interval(
-            secs => p.request_delay_ms / 1000.0 * CASE WHEN r.is_nearly_used_up THEN 2 ELSE 1 END), false)
+      AND NOT coalesce(
+          last_call > at - make_interval(
+              secs => p.request_delay_ms / 1000.0 * CASE WHEN r.is_nearly_used_up THEN 2 ELSE 1 END), false)
     ORDER BY r.units_left DESC, r.key_name LIMIT 1
 $$;
 COMMENT ON FUNCTION pricing.key_to_ask(text, text[], integer, timestamptz, timestamptz) IS
-    'That of these keys (NULL = all) of a provider which can be charged the most units at a time, at least the needed ones, for which no page waits, and whose pause since the last call is over. No row = none can, or as many calls are in flight as the provider may have.';
+    'Of these keys of a provider (NULL = all), the one with the most units left, at least as many as needed; no row = '
+    'none.';
 
 
 CREATE OR REPLACE FUNCTION pricing.within_units(
@@ -141,42 +133,49 @@ LANGUAGE plpgsql STABLE SET search_path = '' AS $$
 BEGIN
     IF units_per_symbol > 0 AND units_per_symbol * cardinality(symbols) > units_left THEN
         symbols := (SELECT array_agg(u.symbol ORDER BY u.symbol)
-                    FROM (SELECT x.symbol FROM unnest(symbols) AS x (symbol) ORDER BY x.symbol <> first_symbol, 1
+                    FROM (SELECT x.symbol FROM unnest(symbols) AS x (symbol)
+                          ORDER BY x.symbol <> first_symbol, 1
                           LIMIT units_left / units_per_symbol) u);
         value_ids := (SELECT array_agg(q.value_id ORDER BY q.value_id) FROM pricing.quarantined_values q
                       WHERE q.value_id = ANY (value_ids) AND q.symbol = ANY (symbols));
     END IF;
 END $$;
 COMMENT ON FUNCTION pricing.within_units(bigint[], text[], text, bigint, integer) IS
-    'As many symbols, the first one among them, as so many units suffice for, and the quarantined values that are of them.';
+    'As many symbols as these units suffice for, the first one included, and their quarantined values.';
 
 
 CREATE OR REPLACE FUNCTION pricing.log_opinions(
-    wanted_provider text, wanted_key text, wanted_type text, wanted_symbols text[], day date, wanted_units integer, needed bigint,
-    run text, worker_name text, asked_ids bigint[], at timestamptz) RETURNS bigint
+    wanted_provider text, wanted_key text, wanted_type text, wanted_symbols text[], day date, wanted_units integer,
+    needed bigint, run text, worker_name text, asked_ids bigint[], at timestamptz) RETURNS bigint
 LANGUAGE plpgsql SET search_path = '' AS $$
 DECLARE
     opened bigint;
 BEGIN
     INSERT INTO pricing.collector_call_log AS c
-        (provider, key_name, data_type, symbols, window_start, window_end, units, reserved_bytes, run_id, worker, started_at)
-    VALUES (wanted_provider, wanted_key, wanted_type, wanted_symbols, coalesce(day, '-infinity'), coalesce(day, 'infinity'),
-            wanted_units, needed, run, worker_name, at)
+        (provider, key_name, data_type, symbols, window_start, window_end, units, reserved_bytes, run_id, worker,
+         started_at)
+    VALUES (wanted_provider, wanted_key, wanted_type, wanted_symbols, coalesce(day, '-infinity'),
+            coalesce(day, 'infinity'), wanted_units, needed, run, worker_name, at)
     RETURNING c.call_id INTO opened;
     UPDATE pricing.provider_state s SET claims = s.claims + 1, last_call_at = at WHERE s.provider = wanted_provider;
-    -- Whoever asks may be lost before the answer comes: until there is one, it is asked for again, ever more seldom.
+    -- The worker may be lost before the answer comes: until there is one, it is asked again, ever more rarely.
     UPDATE pricing.quarantined_values q
-    SET asked = least(q.asked + 1, 100), ask_at = CASE WHEN q.asked < 3 AND q.status = 'quarantined' THEN at + interval '15 minutes' * 2 ^ q.asked END
+    SET asked = least(q.asked + 1, 100),
+        ask_at = CASE WHEN q.asked < 3 AND q.status = 'quarantined'
+                      THEN at + interval '15 minutes' * 2 ^ q.asked END
     WHERE q.value_id = ANY (asked_ids);
     INSERT INTO pricing.second_opinions AS o (value_id, provider, call_id, asked_at)
-    SELECT v.value_id, wanted_provider, opened, at FROM unnest(asked_ids) AS v (value_id) ORDER BY 1
+    SELECT v.value_id, wanted_provider, opened, at
+    FROM unnest(asked_ids) AS v (value_id)
+    ORDER BY 1
     ON CONFLICT ON CONSTRAINT second_opinions_pkey DO UPDATE
-        SET call_id = excluded.call_id, asked_at = excluded.asked_at, answered_at = NULL, observed_at = NULL, value = NULL,
-            currency = NULL, adjustment = NULL, ratio = NULL, failure = NULL;
+        SET call_id = excluded.call_id, asked_at = excluded.asked_at, answered_at = NULL, observed_at = NULL,
+            value = NULL, currency = NULL, adjustment = NULL, ratio = NULL, failure = NULL;
     RETURN opened;
 END $$;
-COMMENT ON FUNCTION pricing.log_opinions(text, text, text, text[], date, integer, bigint, text, text, bigint[], timestamptz) IS
-    'Logs a call about quarantined values as open, with the units and bytes that it may cost, and notes when the values are asked about again. Returns the call.';
+COMMENT ON FUNCTION pricing.log_opinions(
+    text, text, text, text[], date, integer, bigint, text, text, bigint[], timestamptz) IS
+    'Logs a call about quarantined values as open, and sets when to ask about them again; returns the call.';
 
 
 CREATE OR REPLACE FUNCTION pricing.claim_opinions(
@@ -202,9 +201,11 @@ BEGIN
         RETURN;
     END IF;
     SELECT * INTO kind FROM pricing.data_type_registry r WHERE r.data_type = first_.data_type;
-    SELECT * INTO able FROM pricing.provider_capabilities c WHERE c.provider = wanted_provider AND c.fetcher = kind.fetcher;
+    SELECT * INTO able FROM pricing.provider_capabilities c
+    WHERE c.provider = wanted_provider AND c.fetcher = kind.fetcher;
     day := CASE WHEN kind.fetcher <> 'quote' THEN (first_.observed_at AT TIME ZONE 'UTC')::date END;
-    SELECT t.value_ids, t.symbols INTO value_ids, symbols FROM pricing.asked_together(
+    SELECT t.value_ids, t.symbols INTO value_ids, symbols
+    FROM pricing.asked_together(
         first_, wanted_provider, day,
         -- A list of all symbols is too much for an opinion.
         CASE WHEN only_value IS NOT NULL OR (day IS NULL AND able.batch_from > 1) THEN 1
@@ -223,23 +224,29 @@ BEGIN
         refusal := pg_catalog.format('%s is being asked for in this moment. Try again in some seconds', first_.symbol);
         RETURN;
     END IF;
-    SELECT * INTO allowed FROM pricing.key_to_ask(wanted_provider, keys, able.units_per_call + able.units_per_symbol, last_call, now_);
+    SELECT * INTO allowed
+    FROM pricing.key_to_ask(
+        wanted_provider, keys, able.units_per_call + able.units_per_symbol, last_call, now_);
     IF allowed.key_name IS NULL THEN
-        refusal := pg_catalog.format('%s may not be asked at this moment: its limits leave no room, a call that has begun needs it, or all calls that it may have are in flight. Try again in a minute', wanted_provider);
+        refusal := pg_catalog.format(
+            '%s may not be asked at this moment: its limits leave no room, a call that has begun needs it, or all '
+            'calls that it may have are in flight. Try again in a minute', wanted_provider);
         RETURN;
     END IF;
     SELECT f.value_ids, f.symbols INTO value_ids, symbols
-    FROM pricing.within_units(value_ids, symbols, first_.symbol, allowed.units_left - able.units_per_call, able.units_per_symbol) f;
+    FROM pricing.within_units(value_ids, symbols, first_.symbol, allowed.units_left - able.units_per_call,
+                              able.units_per_symbol) f;
     key_name := allowed.key_name;
     data_type := first_.data_type;
     fetcher := kind.fetcher;
     claimed_at := now_;
     call_id := pricing.log_opinions(
-        wanted_provider, key_name, data_type, symbols, day, able.units_per_call + able.units_per_symbol * cardinality(symbols), bytes_,
-        run, worker_name, value_ids, now_);
+        wanted_provider, key_name, data_type, symbols, day,
+        able.units_per_call + able.units_per_symbol * cardinality(symbols), bytes_, run, worker_name, value_ids, now_);
 END $$;
 COMMENT ON FUNCTION pricing.claim_opinions(text, text, text[], text, bigint) IS
-    'Takes one call of a provider about quarantined values that wait for its opinion, as many as share a call, within its limits and what its quota leaves for backfills, behind its waiting tasks, and logs it as open: commit before making it. Or says in a sentence why not now. With only_value about that one, whatever waits.';
+    'Logs a call of a provider about quarantined values as open, within all limits and behind its waiting tasks '
+    '(commit before making it), or says why not now.';
 
 
 CREATE OR REPLACE FUNCTION pricing.note_opinions(
@@ -271,7 +278,8 @@ BEGIN
     JOIN pricing.quarantined_values q ON q.symbol = s.symbol
     JOIN pricing.data_type_registry r ON r.data_type = q.data_type
     CROSS JOIN LATERAL (
-        SELECT coalesce(exp(sum(ln(a.new_shares / a.old_shares))), 1) AS shares FROM pricing.corporate_actions a
+        SELECT coalesce(exp(sum(ln(a.new_shares / a.old_shares))), 1) AS shares
+        FROM pricing.corporate_actions a
         WHERE a.asset_class = r.asset_class AND a.symbol = q.symbol AND a.new_shares IS NOT NULL
           AND a.ex_on > (q.observed_at AT TIME ZONE 'UTC')::date AND a.ex_on <= (now_ AT TIME ZONE 'UTC')::date) split
     WHERE o.call_id = from_call AND o.value_id = q.value_id;
@@ -279,18 +287,12 @@ BEGIN
     PERFORM pricing.weigh_closed_days(t.data_type, t.symbols)
     FROM (SELECT q.data_type, array_agg(DISTINCT q.symbol) AS symbols
           FROM pricing.second_opinions o JOIN pricing.quarantined_values q USING (value_id)
-          WHERE o.call_id = from_call AND q.kind = 'closed_day' AND q.status = 'quarantined' GROUP BY 1) t;
+          WHERE o.call_id = from_call AND q.kind = 'closed_day' AND q.status = 'quarantined'
+          GROUP BY 1) t;
 END $$;
 COMMENT ON FUNCTION pricing.note_opinions(bigint, text[], timestamptz[], numeric[], text[], text[], text[]) IS
-    'Keeps what another provider said about quarantined values, by symbols, or why it has none; a call that was overtaken by a later one says nothing.';
-
-
-CREATE OR REPLACE FUNCTION pricing.fail_opinions(from_call bigint, why text) RETURNS void
-LANGUAGE sql SET search_path = '' AS $$
-    UPDATE pricing.second_opinions o SET answered_at = pricing.clock(), failure = left(why, 500) WHERE o.call_id = from_call
-$$;
-COMMENT ON FUNCTION pricing.fail_opinions(bigint, text) IS
-    'Keeps why a call about quarantined values brought nothing. Workers ask again later, four times in all.';
+    'Stores what another provider says about quarantined values, by symbol, or why it has none; ignores a call that a '
+    'later one has overtaken.';
 
 
 CREATE OR REPLACE FUNCTION pricing.agreement(ratio numeric) RETURNS text
@@ -298,4 +300,4 @@ LANGUAGE sql IMMUTABLE SET search_path = '' AS $$
     SELECT CASE WHEN ratio BETWEEN 0.909 AND 1.1 THEN 'agrees' WHEN ratio IS NOT NULL THEN 'disagrees' END
 $$;
 COMMENT ON FUNCTION pricing.agreement(numeric) IS
-    'What the ratio of two providers'' values says: agrees, within a tenth of each other; disagrees; NULL = not known.';
+    'Whether two providers'' values agree (within a tenth) or disagree, by their ratio; NULL = unknown.';

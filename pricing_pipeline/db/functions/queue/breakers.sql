@@ -2,116 +2,137 @@
 -- Lock order: see queue.sql.
 
 CREATE OR REPLACE FUNCTION pricing.is_provider_fault(kind text) RETURNS boolean
-LANGUAGE sql IMMUTABLE SET search_path = '' AS $$
+LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$ -- no SET search_path, so that it is inlined
     SELECT coalesce(kind IN ('provider_down', 'schema_drift', 'throttled'), false)
 $$;
 COMMENT ON FUNCTION pricing.is_provider_fault(text) IS
-    'Whether a failed call counts against its provider. Not: a wrong key, symbol, plan or request, which are ours, and single values that cannot be true.';
+    'Whether a failed call counts against its provider; wrong keys, symbols, plans and requests are ours.';
 
 
 CREATE OR REPLACE FUNCTION pricing.judge_call(
-    judged bigint, stated_left integer DEFAULT NULL, shown_units integer DEFAULT NULL, shown_seconds integer DEFAULT NULL) RETURNS void
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = '' SET lock_timeout = '500ms' AS $$
+    call pricing.collector_call_log, stated_left integer, shown_units integer, shown_seconds integer) RETURNS void
+LANGUAGE plpgsql SET search_path = '' AS $$
 DECLARE
     now_ timestamptz := pricing.clock();
-    call record;
-    is_fault boolean;
+    is_fault boolean := pricing.is_provider_fault(call.failure_kind);
+    known record;
     calls integer;
     faults integer;
 BEGIN
-    SELECT c.provider, c.key_name, c.outcome, c.failure_kind, c.error, s.probe_call, s.breaker, s.breaker_since, k.throttles,
-           -- A page says nothing: its call does, when it has its answer.
-           c.page_of IS NULL AND (pricing.is_outage(c.failure_kind) OR EXISTS (
-               SELECT FROM pricing.outages o WHERE (o.provider, o.data_type) = (c.provider, c.data_type) AND o.answered_at IS NULL)) AS is_noted
-    INTO call FROM pricing.collector_call_log c LEFT JOIN pricing.provider_state s USING (provider)
-    LEFT JOIN pricing.provider_keys k ON (k.provider, k.key_name) = (c.provider, c.key_name)
-    WHERE c.call_id = judged;
-    is_fault := pricing.is_provider_fault(call.failure_kind);
-    IF call.probe_call IS DISTINCT FROM judged AND NOT is_fault AND NOT call.is_noted AND stated_left IS NULL AND shown_units IS NULL
-       AND call.throttles IS NOT DISTINCT FROM 0 THEN
-        RETURN;
-    END IF;
+    SELECT s.probe_call, s.breaker, s.breaker_since, k.throttles INTO known
+    FROM pricing.provider_state s
+    LEFT JOIN pricing.provider_keys k ON (k.provider, k.key_name) = (s.provider, call.key_name)
+    WHERE s.provider = call.provider;
     BEGIN
-        IF call.probe_call = judged THEN
+        IF known.probe_call = call.call_id THEN
             IF is_fault THEN
-                PERFORM pricing.open_breaker(call.provider, 'the last probe failed: ' || coalesce(call.error, call.failure_kind), judged);
+                PERFORM pricing.open_breaker(
+                    call.provider, 'the last probe failed: ' || coalesce(call.error, call.failure_kind), call.call_id);
             ELSE
                 UPDATE pricing.provider_state s
-                SET breaker = 'closed', breaker_since = now_, breaker_began_at = NULL, breaker_until = NULL, breaker_openings = 0, breaker_reason = NULL, probe_call = NULL
-                WHERE s.provider = call.provider AND s.probe_call = judged;
+                SET breaker = 'closed', breaker_since = now_, breaker_began_at = NULL, breaker_until = NULL,
+                    breaker_openings = 0, breaker_reason = NULL, probe_call = NULL
+                WHERE s.provider = call.provider AND s.probe_call = call.call_id;
             END IF;
-        ELSIF is_fault AND call.breaker = 'closed' THEN
+        ELSIF is_fault AND known.breaker = 'closed' THEN
             SELECT count(*) INTO faults FROM pricing.counted_calls c
-            WHERE c.provider = call.provider AND c.counted_at > greatest(now_ - interval '10 minutes', call.breaker_since)
-              AND c.failure_kind IS NOT NULL AND pricing.is_provider_fault(c.failure_kind);
+            WHERE c.provider = call.provider
+              AND c.counted_at > greatest(now_ - interval '10 minutes', known.breaker_since)
+              AND c.failure_kind IS NOT NULL
+              AND pricing.is_provider_fault(c.failure_kind);
             IF faults >= 10 THEN
                 SELECT x.faults, x.calls INTO faults, calls
-                FROM pricing.calls_that_count(call.provider, greatest(now_ - interval '10 minutes', call.breaker_since)) x;
+                FROM pricing.calls_that_count(
+                    call.provider, greatest(now_ - interval '10 minutes', known.breaker_since)) x;
                 IF faults >= 10 AND faults * 2 >= calls THEN
                     PERFORM pricing.open_breaker(call.provider, pg_catalog.format(
-                        '%s of %s calls failed, the last one: %s', faults, calls, coalesce(call.error, call.failure_kind)));
+                        '%s of %s calls failed, the last one: %s',
+                        faults, calls, coalesce(call.error, call.failure_kind)));
                 END IF;
             END IF;
         END IF;
 
-        IF call.is_noted THEN
-            PERFORM pricing.note_outage(judged);
+        -- A page says nothing: its call does, when it has its answer.
+        IF call.page_of IS NULL THEN
+            PERFORM pricing.note_outage(call, now_);
         END IF;
         -- Before provider_keys, as everybody locks them, and before what is left, which is counted against the limit.
         PERFORM pricing.heed_shown_limit(call.provider, call.key_name, shown_units, shown_seconds, now_);
-        IF call.outcome = 'ok' AND call.throttles > 0 THEN
+        IF call.outcome = 'ok' AND known.throttles > 0 THEN
             UPDATE pricing.provider_keys k SET throttles = 0, blocked_reason = NULL
-            WHERE (k.provider, k.key_name) = (call.provider, call.key_name) AND k.throttles > 0 AND k.blocked_until <= now_;
+            WHERE (k.provider, k.key_name) = (call.provider, call.key_name)
+              AND k.throttles > 0
+              AND k.blocked_until <= now_;
         END IF;
         PERFORM pricing.heed_units_left(call.provider, call.key_name, stated_left, now_);
     EXCEPTION WHEN lock_not_available THEN
         -- The answer is worth more than what it says of its provider, and the next call says it again.
-        PERFORM pricing.warn('judge_call', call.provider, 'its state or keys are locked by another session, and a call says nothing', '55P03');
+        PERFORM pricing.warn(
+            'judge_call', call.provider,
+            'its state or keys are locked by another session, and a call says nothing', '55P03');
     END;
 END $$;
-COMMENT ON FUNCTION pricing.judge_call(bigint, integer, integer, integer) IS
-    'What a settled call says about its provider: opens the breaker (at least 10 faults, half of all calls, in 10 min), ends a probe, begins or ends an outage, ends a key''s pauses, heeds the limit that the provider shows and the units that it says are left. Only for calls whose claim was still owned. If another session keeps the provider locked, it says nothing.';
+COMMENT ON FUNCTION pricing.judge_call(pricing.collector_call_log, integer, integer, integer) IS
+    'Updates a provider''s breaker, outages, key pauses, shown limits and remaining units after a settled call whose '
+    'claim was still owned; does nothing if the provider is locked.';
 
 
-CREATE OR REPLACE FUNCTION pricing.calls_that_count(wanted_provider text, after timestamptz, OUT faults integer, OUT calls integer)
+CREATE OR REPLACE FUNCTION pricing.calls_that_count(
+    wanted_provider text, after timestamptz, OUT faults integer, OUT calls integer)
 LANGUAGE sql STABLE SET search_path = '' AS $$
     WITH seen AS (
         SELECT c.data_type, c.symbols, coalesce(pricing.is_provider_fault(c.failure_kind), false) AS is_fault,
                count(*) FILTER (WHERE c.outcome = 'ok' AND c.failure_kind IS NULL)
                    OVER (PARTITION BY c.data_type ORDER BY c.counted_at, c.call_id) AS answers
         FROM pricing.counted_calls c
-        WHERE c.provider = wanted_provider AND c.counted_at > after AND c.outcome IN ('ok', 'failed') AND c.page_of IS NULL),
+        WHERE c.provider = wanted_provider
+          AND c.counted_at > after
+          AND c.outcome IN ('ok', 'failed')
+          AND c.page_of IS NULL),
     judged AS (
-        SELECT s.is_fault, s.is_fault AND s.answers > min(s.answers) FILTER (WHERE s.is_fault) OVER (PARTITION BY s.data_type, s.symbols) AS is_own
+        SELECT s.is_fault,
+               s.is_fault
+               AND s.answers > min(s.answers) FILTER (WHERE s.is_fault)
+                   OVER (PARTITION BY s.data_type, s.symbols) AS is_own
         FROM seen s)
-    SELECT count(*) FILTER (WHERE j.is_fault)::integer, count(*)::integer FROM judged j WHERE NOT j.is_own
+    SELECT count(*) FILTER (WHERE j.is_fault)::integer, count(*)::integer
+    FROM judged j
+    WHERE NOT j.is_own
 $$;
 COMMENT ON FUNCTION pricing.calls_that_count(text, timestamptz) IS
-    'How many calls to a provider since then were faults of it, and how many there were, each with its pages once. What failed again after others of its data type were answered does not count: one bad symbol is tried often, and must not close a well provider to all.';
+    'How many calls to a provider since then failed by its fault, and how many there were, a call and its pages '
+    'counting once; a call that fails again after others of its type were answered does not count.';
 
 
 CREATE OR REPLACE FUNCTION pricing.next_probe_at(state pricing.provider_state) RETURNS timestamptz
 LANGUAGE sql STABLE SET search_path = '' AS $$
-    SELECT CASE WHEN state.breaker = 'open' AND state.breaker_openings > 1
-                 AND EXISTS (SELECT FROM pricing.api_call_queue_live q WHERE q.provider = state.provider AND q.priority > 0)
-                THEN least(state.breaker_until, state.breaker_since + interval '45 seconds') ELSE state.breaker_until END
+    SELECT CASE WHEN state.breaker = 'open'
+                 AND state.breaker_openings > 1
+                 AND EXISTS (SELECT FROM pricing.api_call_queue_live q
+                             WHERE q.provider = state.provider AND q.priority > 0)
+                THEN least(state.breaker_until, state.breaker_since + interval '45 seconds')
+                ELSE state.breaker_until END
 $$;
 COMMENT ON FUNCTION pricing.next_probe_at(pricing.provider_state) IS
-    'When the next probe of an open breaker is made, for people: sooner while a viewer waits, by the rule of may_probe_early.';
+    'When an open breaker''s next probe is made, sooner while a viewer waits (see may_probe_early).';
 
 
-CREATE OR REPLACE FUNCTION pricing.open_breaker(wanted_provider text, reason text, failed_probe bigint DEFAULT NULL) RETURNS void
+CREATE OR REPLACE FUNCTION pricing.open_breaker(
+    wanted_provider text, reason text, failed_probe bigint DEFAULT NULL) RETURNS void
 LANGUAGE sql SET search_path = '' AS $$
     UPDATE pricing.provider_state s
     SET breaker = 'open', breaker_since = pricing.clock(), breaker_openings = s.breaker_openings + 1, probe_call = NULL,
-        breaker_began_at = CASE WHEN s.breaker = 'closed' THEN pricing.clock() ELSE coalesce(s.breaker_began_at, s.breaker_since) END,
-        breaker_until = pricing.clock() + least(interval '60 seconds' * 2 ^ least(s.breaker_openings, 4), interval '10 minutes'),
+        breaker_began_at = CASE WHEN s.breaker = 'closed' THEN pricing.clock()
+                                ELSE coalesce(s.breaker_began_at, s.breaker_since) END,
+        breaker_until = pricing.clock()
+                        + least(interval '60 seconds' * 2 ^ least(s.breaker_openings, 4), interval '10 minutes'),
         breaker_reason = left(reason, 500)
     WHERE s.provider = wanted_provider
       AND CASE WHEN failed_probe IS NULL THEN s.breaker = 'closed' ELSE s.probe_call = failed_probe END
 $$;
 COMMENT ON FUNCTION pricing.open_breaker(text, text, bigint) IS
-    'Stops all calls to a provider for 60 s, doubling to 10 min with each failed probe; while a viewer waits, may_probe_early lets the next probe through sooner. Does nothing if somebody else was quicker.';
+    'Stops all calls to a provider for 60 s, doubling to 10 min with each failed probe; does nothing if another '
+    'session was quicker.';
 
 
 CREATE OR REPLACE FUNCTION pricing.lose_probe(wanted_provider text, lost bigint) RETURNS void
@@ -122,10 +143,11 @@ LANGUAGE sql SET search_path = '' AS $$
                         WHERE x.provider = wanted_provider AND x.probe_call = lost FOR UPDATE SKIP LOCKED)
 $$;
 COMMENT ON FUNCTION pricing.lose_probe(text, bigint) IS
-    'The probe''s worker was lost, which says nothing about the provider: another one may be made at once; if its row is locked, when the lease of the probe is over.';
+    'Allows another probe after a probe''s worker was lost: at once, or when the lease is over if the row is locked.';
 
 
-CREATE OR REPLACE FUNCTION pricing.throttle(wanted_provider text, wanted_key text, pause interval, reason text) RETURNS interval
+CREATE OR REPLACE FUNCTION pricing.throttle(
+    wanted_provider text, wanted_key text, pause interval, reason text) RETURNS interval
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = '' AS $$
 DECLARE
     now_ timestamptz := pricing.clock();
@@ -137,11 +159,12 @@ BEGIN
         -- Not coalesce(least(pause, ...), ...): least() passes over NULL.
         blocked_until = greatest(k.blocked_until, now_ + CASE
             WHEN pause IS NOT NULL THEN least(pause, interval '1 hour')
-            ELSE least(make_interval(secs => p.throttle_pause_seconds) * 2 ^ least(k.throttles, 6), interval '60 seconds') END)
+            ELSE least(make_interval(secs => p.throttle_pause_seconds) * 2 ^ least(k.throttles, 6),
+                       interval '60 seconds') END)
     FROM pricing.data_collectors p
     WHERE (k.provider, k.key_name) = (wanted_provider, wanted_key) AND p.provider = k.provider;
-    -- What was refused need not wait for this key while another one is free. None may be active any more: whoever sees
-    -- that a key is refused takes it out.
+    -- Refused work need not wait for this key while another is free. None may be active any more, because a
+    -- person may have switched the refused ones off.
     SELECT coalesce(min(free.after) FILTER (WHERE free.is_active), min(free.after)) INTO chosen
     FROM (SELECT k.is_active, greatest(coalesce(k.blocked_until, now_) - now_, interval '0') AS after
           FROM pricing.provider_keys k
@@ -149,7 +172,8 @@ BEGIN
     RETURN chosen;
 END $$;
 COMMENT ON FUNCTION pricing.throttle(text, text, interval, text) IS
-    'Stops all workers'' calls with a key for as long as the provider asked (1 h at most), or for a growing pause. Returns how long until one of the provider''s keys is free, or this one if none is active.';
+    'Stops all workers'' calls with a key for as long as the provider asked (at most 1 h), or for a growing pause; '
+    'returns how long until one of the provider''s keys is free.';
 
 
 CREATE OR REPLACE FUNCTION pricing.heed_shown_limit(
@@ -164,29 +188,36 @@ BEGIN
     END IF;
     SELECT l.* INTO wanted FROM pricing.provider_limits l
     WHERE l.provider = wanted_provider
-      AND CASE WHEN seconds IS NULL THEN pricing.is_short_window(l.window_seconds) ELSE coalesce(l.window_seconds, 86400) = seconds END
+      AND CASE WHEN seconds IS NULL THEN pricing.is_short_window(l.window_seconds)
+               ELSE coalesce(l.window_seconds, 86400) = seconds END
     ORDER BY l.window_seconds DESC NULLS LAST, l.units, l.name LIMIT 1;
     IF wanted.name IS NULL THEN
         RETURN;
     END IF;
-    SELECT * INTO known FROM pricing.shown_limits s WHERE (s.provider, s.key_name, s.name) = (wanted_provider, wanted_key, wanted.name);
+    SELECT * INTO known FROM pricing.shown_limits s
+    WHERE (s.provider, s.key_name, s.name) = (wanted_provider, wanted_key, wanted.name);
     IF shown >= pricing.units_written(wanted, wanted_key) THEN
-        DELETE FROM pricing.shown_limits s WHERE known.name IS NOT NULL
-           AND (s.provider, s.key_name, s.name) = (wanted_provider, wanted_key, wanted.name);
+        DELETE FROM pricing.shown_limits s
+        WHERE known.name IS NOT NULL
+          AND (s.provider, s.key_name, s.name) = (wanted_provider, wanted_key, wanted.name);
     -- To the minute is exact enough, and most answers need not wait for each other here.
-    ELSIF known.shown_units IS DISTINCT FROM shown OR known.shown_at NOT BETWEEN now_ - interval '1 minute' AND now_ THEN
+    ELSIF known.shown_units IS DISTINCT FROM shown
+          OR known.shown_at NOT BETWEEN now_ - interval '1 minute' AND now_ THEN
         INSERT INTO pricing.shown_limits AS s (provider, key_name, name, shown_units, shown_at)
         VALUES (wanted_provider, wanted_key, wanted.name, shown, now_)
-        ON CONFLICT ON CONSTRAINT shown_limits_pkey DO UPDATE SET shown_units = excluded.shown_units, shown_at = excluded.shown_at;
+        ON CONFLICT ON CONSTRAINT shown_limits_pkey DO UPDATE
+        SET shown_units = excluded.shown_units, shown_at = excluded.shown_at;
     END IF;
 EXCEPTION WHEN foreign_key_violation THEN
     NULL; -- a person has just removed the limit
 END $$;
 COMMENT ON FUNCTION pricing.heed_shown_limit(text, text, integer, integer, timestamptz) IS
-    'The provider has shown how many units a key may use in so many seconds (86400 = also a calendar day; NULL = in its longest window of up to an hour). Fewer than are written are remembered. The last showing counts, so a higher one forgets a lower one; none ever raises what is written.';
+    'Stores a lower limit that a provider has shown for a key in this many seconds (86400 = also a calendar day; NULL '
+    '= its longest window up to an hour); a later, higher one replaces it.';
 
 
-CREATE OR REPLACE FUNCTION pricing.heed_units_left(wanted_provider text, wanted_key text, stated_left integer, now_ timestamptz) RETURNS void
+CREATE OR REPLACE FUNCTION pricing.heed_units_left(
+    wanted_provider text, wanted_key text, stated_left integer, now_ timestamptz) RETURNS void
 LANGUAGE plpgsql SET search_path = '' AS $$
 DECLARE
     span interval;
@@ -196,9 +227,12 @@ BEGIN
     IF stated_left IS NULL THEN
         RETURN;
     END IF;
-    SELECT pricing.limit_window(l.window_seconds), pricing.units_in_force(l, wanted_key, now_) - stated_left - (
+    SELECT pricing.limit_window(l.window_seconds),
+           pricing.units_in_force(l, wanted_key, now_) - stated_left - (
                SELECT coalesce(sum(c.units), 0) FROM pricing.counted_calls c
-               WHERE c.provider = l.provider AND c.key_name = wanted_key AND c.counted_at > now_ - pricing.limit_window(l.window_seconds))
+               WHERE c.provider = l.provider
+                 AND c.key_name = wanted_key
+                 AND c.counted_at > now_ - pricing.limit_window(l.window_seconds))
     INTO span, unseen
     FROM pricing.provider_limits l
     WHERE l.provider = wanted_provider AND pricing.is_short_window(l.window_seconds)
@@ -208,18 +242,24 @@ BEGIN
         RETURN;
     END IF;
     -- More than we believed is never believed. Of two reports the gloomier one counts until it is a window old.
-    INSERT INTO pricing.provider_keys AS k (provider, key_name, reported_left, reported_at, foreign_units, foreign_until)
+    INSERT INTO pricing.provider_keys AS k
+        (provider, key_name, reported_left, reported_at, foreign_units, foreign_until)
     VALUES (wanted_provider, wanted_key, CASE WHEN stated_left <= 5 THEN greatest(stated_left, 0) END, now_,
             greatest(unseen, 0), CASE WHEN unseen > 0 THEN now_ + span END)
     ON CONFLICT ON CONSTRAINT provider_keys_pkey DO UPDATE
     SET reported_left = excluded.reported_left, reported_at = excluded.reported_at,
-        foreign_units = CASE WHEN unseen > 0 AND (unseen >= k.foreign_units OR coalesce(k.foreign_until, '-infinity') <= now_)
-                             THEN excluded.foreign_units ELSE k.foreign_units END,
-        foreign_until = CASE WHEN unseen > 0 AND (unseen >= k.foreign_units OR coalesce(k.foreign_until, '-infinity') <= now_)
-                             THEN excluded.foreign_until ELSE k.foreign_until END;
+        foreign_units = CASE WHEN unseen > 0
+                                  AND (unseen >= k.foreign_units OR coalesce(k.foreign_until, '-infinity') <= now_)
+                             THEN excluded.foreign_units
+                             ELSE k.foreign_units END,
+        foreign_until = CASE WHEN unseen > 0
+                                  AND (unseen >= k.foreign_units OR coalesce(k.foreign_until, '-infinity') <= now_)
+                             THEN excluded.foreign_until
+                             ELSE k.foreign_until END;
 END $$;
 COMMENT ON FUNCTION pricing.heed_units_left(text, text, integer, timestamptz) IS
-    'The provider said how many units are left, in the longest window of up to an hour. If fewer than we believed, somebody else uses the key: the difference is taken off for that window. Five or fewer double the delay between calls.';
+    'Subtracts units that others have used, if the provider reports fewer left than we believed, for its longest '
+    'window up to an hour; five or fewer left double the delay between calls.';
 
 
 CREATE OR REPLACE FUNCTION pricing.heed_batch_size(refused bigint, most integer) RETURNS void
@@ -236,17 +276,22 @@ BEGIN
     INSERT INTO pricing.shown_batches AS s (provider, fetcher, is_of_days, shown_size, shown_at)
     VALUES (call.provider, call.fetcher, call.is_of_days, most, pricing.clock())
     ON CONFLICT ON CONSTRAINT shown_batches_pkey DO UPDATE
-    SET shown_size = CASE WHEN s.shown_at > pricing.clock() - interval '1 day' THEN least(s.shown_size, excluded.shown_size) ELSE excluded.shown_size END,
+    SET shown_size = CASE WHEN s.shown_at > pricing.clock() - interval '1 day'
+                          THEN least(s.shown_size, excluded.shown_size)
+                          ELSE excluded.shown_size END,
         shown_at = excluded.shown_at;
     PERFORM pricing.warn('heed_batch_size', call.provider, pg_catalog.format(
-        'it refused a call for %s symbols as too many. Calls of %s ask for %s at most for a day. If it goes on, `pricing-pipeline provider change %s %s %s=%s` lowers it',
-        call.size, call.fetcher, most, call.provider, CASE WHEN call.is_of_days THEN '--window-batch-size' ELSE '--batch-size' END,
+        'it refused a call for %s symbols as too many. Calls of %s ask for %s at most for a day. If it goes on, '
+        '`pricing-pipeline provider change %s %s %s=%s` lowers it',
+        call.size, call.fetcher, most, call.provider,
+        CASE WHEN call.is_of_days THEN '--window-batch-size' ELSE '--batch-size' END,
         call.fetcher, most), '22023');
 EXCEPTION WHEN lock_not_available OR foreign_key_violation THEN
     NULL; -- the next refusal says it again
 END $$;
 COMMENT ON FUNCTION pricing.heed_batch_size(bigint, integer) IS
-    'A provider has refused a call because it had too many symbols: the next calls of its fetcher have so many at most, for a day or until a person writes its batch. Never more than they had.';
+    'Limits the symbols in a fetcher''s calls after a refusal of a call for too many, for a day or until a person '
+    'writes its batch size.';
 
 
 CREATE OR REPLACE FUNCTION pricing.register_keys(wanted_provider text, names text[]) RETURNS integer
@@ -264,4 +309,19 @@ BEGIN
     GET DIAGNOSTICS added = ROW_COUNT;
     RETURN added;
 END $$;
-COMMENT ON FUNCTION pricing.register_keys(text, text[]) IS 'A worker says which keys it holds; new ones get a row. Returns how many are new.';
+COMMENT ON FUNCTION pricing.register_keys(text, text[]) IS
+    'Records which keys a worker has, and adds rows for new ones; returns how many are new.';
+
+
+CREATE OR REPLACE FUNCTION pricing.add_provider_state() RETURNS trigger
+LANGUAGE plpgsql SET search_path = '' AS $$
+BEGIN
+    INSERT INTO pricing.provider_state (provider) VALUES (NEW.provider) ON CONFLICT DO NOTHING;
+    RETURN NULL;
+END $$;
+COMMENT ON FUNCTION pricing.add_provider_state() IS 'Adds the row that claims of a provider lock.';
+
+CREATE TRIGGER add_provider_state
+    AFTER INSERT ON pricing.data_collectors
+    FOR EACH ROW
+    EXECUTE FUNCTION pricing.add_provider_state();

@@ -1,5 +1,5 @@
--- What a person, or a change of the registry, does to tasks: retry, cancel, retire; and a person's own calls. Lock order:
--- see queue.sql; dead tasks come after demand and before live ones.
+-- What a person, or a change of the registry, does to tasks: retry, cancel, retire; and a person's own calls. Lock
+-- order: see queue.sql; dead tasks come after demand and before live ones.
 
 CREATE OR REPLACE FUNCTION pricing.end_backoff(wanted_type text, symbols text[] DEFAULT NULL) RETURNS integer
 LANGUAGE plpgsql SET search_path = '' AS $$
@@ -10,28 +10,33 @@ BEGIN
     UPDATE pricing.demand d
     SET failures = 0, backoff_until = NULL, last_failure = NULL, due_at = least(d.due_at, now_)
     FROM (SELECT x.data_type, x.symbol FROM pricing.demand x
-          WHERE x.data_type = wanted_type AND (symbols IS NULL OR x.symbol = ANY (symbols)) AND x.backoff_until IS NOT NULL
+          WHERE x.data_type = wanted_type
+            AND (symbols IS NULL OR x.symbol = ANY (symbols))
+            AND x.backoff_until IS NOT NULL
           ORDER BY x.data_type, x.symbol FOR NO KEY UPDATE) pairs
     WHERE (d.data_type, d.symbol) = (pairs.data_type, pairs.symbol);
     GET DIAGNOSTICS ended = ROW_COUNT;
     RETURN ended;
 END $$;
 COMMENT ON FUNCTION pricing.end_backoff(text, text[]) IS
-    'What made pairs fail has changed: those that back off are due now, and their failures forgotten. NULL = all '
-    'symbols of the type. Returns how many.';
+    'Makes backing-off pairs due now because the cause has been corrected (NULL = all symbols of the type); returns '
+    'how many.';
 
 
 CREATE OR REPLACE FUNCTION pricing.end_waits(wanted_type text, symbols text[]) RETURNS void
 LANGUAGE sql SET search_path = '' AS $$
     UPDATE pricing.api_call_queue_live q SET status = 'pending', run_after = NULL
     FROM (SELECT x.id FROM pricing.api_call_queue_live x
-          WHERE x.data_type = wanted_type AND x.symbol = ANY (symbols) AND x.window_end = 'infinity'
-            AND x.status = 'scheduled' AND x.errors -> -1 ->> 'kind' = 'implausible'
+          WHERE x.data_type = wanted_type
+            AND x.symbol = ANY (symbols)
+            AND x.window_end = 'infinity'
+            AND x.status = 'scheduled'
+            AND x.errors -> -1 ->> 'kind' = 'implausible'
           ORDER BY x.id FOR UPDATE SKIP LOCKED) waiting
     WHERE q.id = waiting.id
 $$;
 COMMENT ON FUNCTION pricing.end_waits(text, text[]) IS
-    'A value of these pairs has been released: their tasks that wait because nothing was believed are due now.';
+    'Makes tasks due that wait because nothing was believed, after a value of their pair was released.';
 
 
 CREATE OR REPLACE FUNCTION pricing.revive_tasks(wanted bigint[]) RETURNS bigint[]
@@ -46,7 +51,8 @@ BEGIN
                k.default_ttl_minutes
         FROM pricing.api_call_queue_dead q
         JOIN pricing.data_type_registry k ON k.data_type = q.data_type AND k.is_active
-        JOIN pricing.instruments i ON (i.asset_class, i.symbol) = (k.asset_class, q.symbol) AND i.is_active AND i.update_mode = 'api'
+        JOIN pricing.instruments i
+            ON (i.asset_class, i.symbol) = (k.asset_class, q.symbol) AND i.is_active AND i.update_mode = 'api'
         JOIN LATERAL pricing.route(q.data_type, q.symbol) c ON c.provider IS NOT NULL
         WHERE q.id = ANY (wanted)
         ORDER BY q.data_type, q.symbol, q.window_start, q.window_end, q.id DESC),
@@ -56,7 +62,10 @@ BEGIN
              enqueued_at, max_attempts, backfill_id, errors)
         SELECT r.id, r.data_type, r.symbol, r.window_start, r.window_end, r.new_provider, 'pending', r.priority,
                r.default_ttl_minutes, r.est_bytes, now_, r.max_attempts, r.backfill_id,
-               pricing.append_errors(r.errors, jsonb_build_object('at', now_, 'kind', 'retried', 'attempt', r.attempt, 'message', 'tried again by hand'))
+               pricing.append_errors(
+                   r.errors,
+                   jsonb_build_object('at', now_, 'kind', 'retried', 'attempt', r.attempt,
+                                      'message', 'tried again by hand'))
         FROM routed r ORDER BY r.data_type, r.symbol, r.window_start, r.window_end
         ON CONFLICT ON CONSTRAINT live_task_is_unique DO NOTHING
         RETURNING id)
@@ -68,8 +77,8 @@ BEGIN
     RETURN revived;
 END $$;
 COMMENT ON FUNCTION pricing.revive_tasks(bigint[]) IS
-    'Puts dead tasks, which the caller has locked, back into the queue by today''s route; of several of the same '
-    'work the last. Returns which; NULL = none.';
+    'Queues locked dead tasks again by their current route, the last of several for the same work; returns these, '
+    'NULL = none.';
 
 
 CREATE OR REPLACE FUNCTION pricing.retry_tasks(wanted bigint[])
@@ -81,9 +90,11 @@ DECLARE
     pair record;
 BEGIN
     PERFORM FROM pricing.demand d JOIN pricing.api_call_queue_dead q USING (data_type, symbol)
-    WHERE q.id = ANY (wanted) AND q.window_end = 'infinity' ORDER BY d.data_type, d.symbol FOR NO KEY UPDATE OF d;
+    WHERE q.id = ANY (wanted)
+      AND q.window_end = 'infinity'
+    ORDER BY d.data_type, d.symbol FOR NO KEY UPDATE OF d;
     PERFORM FROM pricing.api_call_queue_dead q WHERE q.id = ANY (wanted) ORDER BY q.id FOR UPDATE;
-    -- Whoever tries by hand wants the first provider asked again.
+    -- A retry by hand asks the first provider again.
     DELETE FROM pricing.route_refusals f USING pricing.api_call_queue_dead q
     WHERE q.id = ANY (wanted) AND (f.data_type, f.symbol) = (q.data_type, q.symbol);
 
@@ -122,9 +133,7 @@ BEGIN
     ORDER BY w.id;
 END $$;
 COMMENT ON FUNCTION pricing.retry_tasks(bigint[]) IS
-    'Makes dead tasks pending again by hand, with all their attempts and by today''s route, and ends their pairs'' '
-    'back-off. Says of each: retried, live_already (live_id is the task that does the same work), not_dead, retired, '
-    'removed or paused (its instrument), misconfigured, unknown.';
+    'Queues dead tasks again by hand, by their current route, ends their pairs'' back-off, and returns each outcome.';
 
 
 CREATE OR REPLACE FUNCTION pricing.withdraw(wanted bigint[], kind text, message text) RETURNS bigint[]
@@ -145,14 +154,15 @@ BEGIN
              failure_kind, resolved_at)
         SELECT g.id, g.data_type, g.symbol, g.window_start, g.window_end, g.provider, 'cancelled', g.priority,
                g.cadence_minutes, g.est_bytes, g.enqueued_at, g.attempt, g.max_attempts, g.claimed_at, g.worker,
-               g.call_id, g.backfill_id, pricing.append_errors(g.errors, entry || jsonb_build_object('attempt', g.attempt)), now_,
-               kind, now_
+               g.call_id, g.backfill_id,
+               pricing.append_errors(g.errors, entry || jsonb_build_object('attempt', g.attempt)),
+               now_, kind, now_
         FROM gone g)
     SELECT array_agg(g.id) INTO withdrawn FROM gone g;
     RETURN coalesce(withdrawn, '{}');
 END $$;
 COMMENT ON FUNCTION pricing.withdraw(bigint[], text, text) IS
-    'Takes live tasks out of the queue, those in work too: their finish is refused. Returns which were live.';
+    'Cancels live tasks, including claimed ones, whose finish is then refused; returns which were live.';
 
 
 CREATE OR REPLACE FUNCTION pricing.cancel_tasks(wanted bigint[], reason text DEFAULT 'cancelled by hand')
@@ -163,25 +173,30 @@ DECLARE
     withdrawn bigint[];
 BEGIN
     PERFORM FROM pricing.demand d JOIN pricing.api_call_queue_live q USING (data_type, symbol)
-    WHERE q.id = ANY (wanted) AND q.window_end = 'infinity' ORDER BY d.data_type, d.symbol FOR NO KEY UPDATE OF d;
+    WHERE q.id = ANY (wanted)
+      AND q.window_end = 'infinity'
+    ORDER BY d.data_type, d.symbol FOR NO KEY UPDATE OF d;
     withdrawn := pricing.withdraw(wanted, 'cancelled', reason);
     -- Without a pause the next staleness check would start the work again.
     UPDATE pricing.demand d
-    SET due_at = now_ + interval '1 hour', backoff_until = now_ + interval '1 hour', became_due_at = NULL, stretched_from = NULL, owed_since = NULL,
-        last_failure = left(reason, 500)
-    FROM (SELECT x.data_type, x.symbol FROM pricing.demand x JOIN pricing.api_call_queue_dead q USING (data_type, symbol)
+    SET due_at = now_ + interval '1 hour', backoff_until = now_ + interval '1 hour', became_due_at = NULL,
+        stretched_from = NULL, owed_since = NULL, last_failure = left(reason, 500)
+    FROM (SELECT x.data_type, x.symbol
+          FROM pricing.demand x JOIN pricing.api_call_queue_dead q USING (data_type, symbol)
           WHERE q.id = ANY (withdrawn) AND q.window_end = 'infinity'
           ORDER BY x.data_type, x.symbol FOR NO KEY UPDATE OF x) pairs
     WHERE (d.data_type, d.symbol) = (pairs.data_type, pairs.symbol);
 
     RETURN QUERY
-    SELECT w.id, CASE WHEN w.id = ANY (withdrawn) THEN 'cancelled' WHEN q.id IS NULL THEN 'unknown' ELSE 'finished' END
+    SELECT w.id,
+           CASE WHEN w.id = ANY (withdrawn) THEN 'cancelled'
+                WHEN q.id IS NULL THEN 'unknown'
+                ELSE 'finished' END
     FROM (SELECT DISTINCT u.id FROM unnest(wanted) AS u (id)) w LEFT JOIN pricing.api_call_queue q ON q.id = w.id
     ORDER BY w.id;
 END $$;
 COMMENT ON FUNCTION pricing.cancel_tasks(bigint[], text) IS
-    'Cancels live tasks by hand and leaves their pairs alone for an hour. A running one''s finish is refused; its '
-    'call still settles. Says of each: cancelled, finished (it was so before), unknown.';
+    'Cancels live tasks by hand, makes their pairs back off for an hour, and returns each outcome.';
 
 
 CREATE OR REPLACE FUNCTION pricing.forget_tasks(wanted bigint[]) RETURNS TABLE (task_id bigint, outcome text)
@@ -189,18 +204,21 @@ LANGUAGE sql SET search_path = '' AS $$
     WITH forgotten AS (
         UPDATE pricing.api_call_queue_dead q SET resolved_at = pricing.clock()
         FROM (SELECT x.id FROM pricing.api_call_queue_dead x
-              WHERE x.id = ANY (wanted) AND x.resolved_at IS NULL ORDER BY x.id FOR UPDATE) mine
+              WHERE x.id = ANY (wanted)
+                AND x.resolved_at IS NULL
+              ORDER BY x.id FOR UPDATE) mine
         WHERE q.id = mine.id RETURNING q.id)
     SELECT w.id, CASE WHEN f.id IS NOT NULL THEN 'forgotten'
                       WHEN q.id IS NULL THEN 'unknown'
                       WHEN q.resolved_at IS NOT NULL THEN 'settled'
                       ELSE 'not_dead' END
     FROM (SELECT DISTINCT u.id FROM unnest(wanted) AS u (id)) w
-    LEFT JOIN pricing.api_call_queue q USING (id) LEFT JOIN forgotten f USING (id) ORDER BY w.id
+    LEFT JOIN pricing.api_call_queue q USING (id)
+    LEFT JOIN forgotten f USING (id)
+    ORDER BY w.id
 $$;
 COMMENT ON FUNCTION pricing.forget_tasks(bigint[]) IS
-    'A person needs nothing more from dead tasks: they count as settled, and their pairs back off as before. Says of '
-    'each: forgotten, settled (it was so before), not_dead, unknown.';
+    'Resolves dead tasks by hand without another attempt, and returns each outcome.';
 
 
 CREATE OR REPLACE FUNCTION pricing.retire_tasks() RETURNS integer
@@ -212,8 +230,7 @@ LANGUAGE sql SET search_path = '' AS $$
             ORDER BY q.id FOR UPDATE OF q SKIP LOCKED) x), 'retired', 'its data type was retired or deleted'))
 $$;
 COMMENT ON FUNCTION pricing.retire_tasks() IS
-    'Cancels the tasks of data types that were retired or deleted: nobody fetches them any more. What another '
-    'session has locked is left for the next time. Returns how many.';
+    'Cancels the tasks of data types that were retired or deleted, except for locked ones; returns how many.';
 
 
 CREATE OR REPLACE FUNCTION pricing.fail_impossible_tasks() RETURNS integer
@@ -222,7 +239,9 @@ DECLARE
     cause record;
     failed integer := 0;
 BEGIN
-    FOR cause IN SELECT DISTINCT t.data_type FROM pricing.impossible_tasks() t WHERE t.is_misrouted ORDER BY 1 LOOP
+    FOR cause IN
+        SELECT DISTINCT t.data_type FROM pricing.impossible_tasks() t WHERE t.is_misrouted ORDER BY 1
+    LOOP
         PERFORM pricing.reroute_tasks(cause.data_type);
     END LOOP;
     FOR cause IN
@@ -230,15 +249,17 @@ BEGIN
         JOIN LATERAL (SELECT x.id FROM pricing.api_call_queue_live x WHERE x.id = t.id FOR UPDATE SKIP LOCKED) q ON true
         GROUP BY 1 ORDER BY 1
     LOOP
-        PERFORM pricing.bury(cause.ids, 'misconfigured',
-                             jsonb_build_object('at', pricing.clock(), 'kind', 'misconfigured', 'message', cause.message), cause.message);
+        PERFORM pricing.bury(
+            cause.ids, 'misconfigured',
+            jsonb_build_object('at', pricing.clock(), 'kind', 'misconfigured', 'message', cause.message),
+            cause.message);
         failed := failed + cardinality(cause.ids);
     END LOOP;
     RETURN failed;
 END $$;
 COMMENT ON FUNCTION pricing.fail_impossible_tasks() IS
-    'Fails, as misconfigured, what waits and can never be called: no claim picks it. What another provider of its '
-    'route can fetch goes there instead. Returns how many failed.';
+    'Fails waiting tasks that can never be called as misconfigured, or gives them to a provider that can fetch them; '
+    'returns how many failed.';
 
 
 CREATE OR REPLACE FUNCTION pricing.impossible_tasks()
@@ -247,7 +268,8 @@ LANGUAGE sql STABLE SET search_path = '' AS $$
     WITH narrowest AS (
         SELECT DISTINCT ON (l.provider, k.key_name) l.provider, l.name, coalesce(own.units, l.units) AS units
         FROM pricing.provider_limits l LEFT JOIN pricing.provider_keys k ON k.provider = l.provider AND k.is_active
-        LEFT JOIN pricing.provider_key_limits own ON (own.provider, own.name, own.key_name) = (l.provider, l.name, k.key_name)
+        LEFT JOIN pricing.provider_key_limits own
+            ON (own.provider, own.name, own.key_name) = (l.provider, l.name, k.key_name)
         ORDER BY l.provider, k.key_name, coalesce(own.units, l.units)),
     -- A key with more room may take what is too much for the others.
     widest AS (
@@ -279,9 +301,8 @@ LANGUAGE sql STABLE SET search_path = '' AS $$
     SELECT j.id, j.data_type, j.is_misrouted, j.message FROM judged j WHERE j.message IS NOT NULL
 $$;
 COMMENT ON FUNCTION pricing.impossible_tasks() IS
-    'Waiting tasks that can never be called, each with a sentence that says why and what to do: their provider is '
-    'switched off or cannot fetch them (is_misrouted: another may do so), one symbol costs more than a limit allows, '
-    'or its bytes are more than the quota allows.';
+    'Waiting tasks that can never be called, with the reason and what to do; is_misrouted if another provider may '
+    'fetch it.';
 
 
 CREATE OR REPLACE FUNCTION pricing.fetch_now(wanted_type text, only_symbols text[] DEFAULT NULL) RETURNS bigint[]
@@ -294,7 +315,8 @@ BEGIN
     IF only_symbols IS NOT NULL THEN
         only_symbols := ARRAY(SELECT k.symbol FROM pricing.symbols_by_type(ARRAY[wanted_type], only_symbols) k);
     END IF;
-    SELECT array_agg(d.symbol ORDER BY d.symbol) AS symbols, array_agg(seen.viewers ORDER BY d.symbol) AS viewers INTO found
+    SELECT array_agg(d.symbol ORDER BY d.symbol) AS symbols, array_agg(seen.viewers ORDER BY d.symbol) AS viewers
+    INTO found
     FROM pricing.demand d JOIN pricing.data_type_registry k ON k.data_type = d.data_type AND k.is_active
     CROSS JOIN LATERAL (SELECT count(*)::integer AS viewers FROM pricing.active_subscriptions a
                         WHERE (a.data_type, a.symbol) = (d.data_type, d.symbol)) seen
@@ -302,7 +324,8 @@ BEGIN
       AND coalesce(d.backoff_until <= now_, true)
       AND (seen.viewers > 0 OR EXISTS (SELECT FROM pricing.holdings h
                                        WHERE (h.data_type, h.active_symbol) = (d.data_type, d.symbol)))
-      AND (SELECT u.left_out FROM pricing.universe u WHERE (u.data_type, u.symbol) = (d.data_type, d.symbol)) IS DISTINCT FROM 'paused';
+      AND (SELECT u.left_out FROM pricing.universe u
+           WHERE (u.data_type, u.symbol) = (d.data_type, d.symbol)) IS DISTINCT FROM 'paused';
     IF found.symbols IS NULL THEN
         RETURN '{}';
     END IF;
@@ -313,9 +336,8 @@ BEGIN
                        AND q.window_start = '-infinity' AND q.window_end = 'infinity'), '{}');
 END $$;
 COMMENT ON FUNCTION pricing.fetch_now(text, text[]) IS
-    'Queues what people watch or hold of a data type, or those symbols of it (one that is no instrument is refused), '
-    'however fresh it is; not what is paused or backs off, nor what no quota has room for. Returns the tasks, those '
-    'that were live before included.';
+    'Queues watched or held pairs of a data type, or the named ones, even if fresh, except those that are paused, '
+    'back off or have no quota; returns their tasks.';
 
 
 CREATE OR REPLACE FUNCTION pricing.claim_by_hand(
@@ -334,30 +356,35 @@ BEGIN
         SELECT c.units_per_call + c.units_per_symbol * cardinality(wanted_symbols) INTO needed_units
         FROM pricing.provider_capabilities c WHERE (c.provider, c.fetcher) = (wanted_provider, wanted_fetcher);
         needed_bytes := cardinality(wanted_symbols) * coalesce(
-            (SELECT r.estimated_data_size_bytes FROM pricing.data_type_registry r WHERE r.data_type = wanted_type), 50000);
+            (SELECT r.estimated_data_size_bytes FROM pricing.data_type_registry r WHERE r.data_type = wanted_type),
+            50000);
     END IF;
     -- The lock makes looking at the allowance and taking from it one step, as for claims.
     SELECT s.last_call_at INTO last_call FROM pricing.provider_state s WHERE s.provider = wanted_provider FOR UPDATE;
     claimed_at := pricing.clock();
-    -- Whoever looks at a provider before using it finds it switched off, and whoever looks at a broken one its breaker open.
-    -- That no worker asks it is nothing to whoever asks by hand.
+    -- People try a provider before they switch it on, or while its breaker is open, and no worker needs to ask it.
     SELECT coalesce(k.sentence, CASE
         WHEN w.state = 'no_client' OR (NOT is_search AND w.state IN ('provider_off', 'breaker_open')) THEN NULL
         ELSE w.sentence END)
     INTO refusal
-    FROM pricing.why_not_called(wanted_provider, priority_, needed_bytes) w CROSS JOIN pricing.why_no_key(wanted_provider) k;
+    FROM pricing.why_not_called(wanted_provider, priority_, needed_bytes) w
+    CROSS JOIN pricing.why_no_key(wanted_provider) k;
     -- Of those why_not_called speaks before it looks at the quota.
     IF refusal IS NULL AND pricing.bytes_used(wanted_provider, claimed_at) + needed_bytes > (
-           SELECT pricing.quota_for(p.quota_bytes, priority_) FROM pricing.data_collectors p WHERE p.provider = wanted_provider) THEN
+           SELECT pricing.quota_for(p.quota_bytes, priority_) FROM pricing.data_collectors p
+           WHERE p.provider = wanted_provider) THEN
         refusal := pg_catalog.format('the quota of %s has no room for about %s bytes', wanted_provider, needed_bytes);
     END IF;
     IF refusal IS NOT NULL THEN
         RETURN;
     END IF;
-    SELECT a.key_name INTO key_name FROM pricing.key_to_ask(wanted_provider, keys, needed_units, last_call, claimed_at) a;
+    SELECT a.key_name INTO key_name
+    FROM pricing.key_to_ask(wanted_provider, keys, needed_units, last_call, claimed_at) a;
     IF key_name IS NULL THEN
-        refusal := pg_catalog.format('%s may not be asked at this moment: its limits leave no room for %s units, a call that has begun needs them, or all calls that it may have are in flight. Try again in a minute',
-                                     wanted_provider, needed_units);
+        refusal := pg_catalog.format(
+            '%s may not be asked at this moment: its limits leave no room for %s units, a call that has begun needs '
+            'them, or all calls that it may have are in flight. Try again in a minute',
+            wanted_provider, needed_units);
         RETURN;
     END IF;
     INSERT INTO pricing.collector_call_log AS c
@@ -368,9 +395,28 @@ BEGIN
             CASE WHEN is_search THEN (claimed_at AT TIME ZONE 'UTC')::date ELSE 'infinity' END,
             needed_units, needed_bytes, who, claimed_at)
     RETURNING c.call_id INTO call_id;
-    UPDATE pricing.provider_state s SET claims = s.claims + 1, last_call_at = claim_by_hand.claimed_at WHERE s.provider = wanted_provider;
+    UPDATE pricing.provider_state s SET claims = s.claims + 1, last_call_at = claim_by_hand.claimed_at
+    WHERE s.provider = wanted_provider;
 END $$;
 COMMENT ON FUNCTION pricing.claim_by_hand(text, text, text, text[], text[], text) IS
-    'Takes one call of a provider for latest prices that a person makes, or without a fetcher of its search, within '
-    'its limits, pauses and quota, and logs it as open: commit before making it. Or says in a sentence why not now. '
-    'For prices, a provider that is switched off, or whose breaker is open, may be called so, too.';
+    'Logs a call that a person makes for latest prices or a search as open, within all limits (commit before making '
+    'it), or says why not now.';
+
+
+CREATE OR REPLACE FUNCTION pricing.type_retired() RETURNS trigger
+LANGUAGE plpgsql SET search_path = '' AS $$
+BEGIN
+    PERFORM pricing.retire_tasks();
+    RETURN NULL;
+END $$;
+COMMENT ON FUNCTION pricing.type_retired() IS 'Cancels the queued tasks of a data type that is retired or deleted.';
+
+CREATE TRIGGER type_deleted
+    AFTER DELETE ON pricing.data_type_registry
+    FOR EACH ROW
+    EXECUTE FUNCTION pricing.type_retired();
+
+CREATE TRIGGER type_retired
+    AFTER UPDATE OF is_active ON pricing.data_type_registry
+    FOR EACH ROW WHEN (OLD.is_active AND NOT NEW.is_active)
+    EXECUTE FUNCTION pricing.type_retired();

@@ -1,25 +1,30 @@
--- How long a provider's quota of bytes lasts, and by how much TTLs are stretched so that it does. Which pairs wait because
--- of that is decided in demand/staleness.sql; how much is used, and what the hard steps are, in quota.sql.
+-- How long a provider's quota of bytes lasts, and by how much TTLs are stretched so that it does. Which pairs wait
+-- because of that is decided in demand/staleness.sql; how much is used, and what the hard steps are, in quota.sql.
 --
--- Bytes leave the quota 720 hours after they came. So whether it lasts is known hour by hour: what is used, less what has left
--- by then, plus what comes until then. The stretch keeps to the highest rate at which that never goes past two percent below
--- the step at which schedules stop, so that nothing stops. These two percent are what comes and goes within half a day.
+-- Bytes leave the quota 720 hours after they came. So whether it lasts is known hour by hour: what is used, less what
+-- has left by then, plus what comes until then. The stretch keeps to the highest rate at which that never goes past two
+-- percent below the step at which schedules stop, so that nothing stops. These two percent are what comes and goes
+-- within half a day.
 
 CREATE OR REPLACE FUNCTION pricing.most_stretched() RETURNS float8
 LANGUAGE plpgsql IMMUTABLE SET search_path = '' AS $$
 BEGIN
-    -- A quota that is met in a tenth of its window stands still for 27 days without a stretch. Ten times the demand must
-    -- still be served evenly; more than sixteen times is no peak, but a plan or a TTL that is wrong.
+    -- A quota that is met in a tenth of its window stands still for 27 days without a stretch. Ten times the demand
+    -- must still be served evenly; more than sixteen times is no peak, but a plan or a TTL that is wrong.
     RETURN 16;
 END $$;
-COMMENT ON FUNCTION pricing.most_stretched() IS 'How many TTLs old a price may get at most before its pair is queued, because TTLs are stretched.';
+COMMENT ON FUNCTION pricing.most_stretched() IS
+    'How many TTLs old a price may get at most before its pair is queued, because TTLs are stretched.';
 
 
 CREATE OR REPLACE FUNCTION pricing.leaving_bytes(wanted_provider text, now_ timestamptz) RETURNS bigint[]
 LANGUAGE sql STABLE SET search_path = '' AS $$
     WITH left_in AS (
-        SELECT greatest(ceil(721 - extract(epoch FROM now_ - u.hour) / 3600), 1)::integer AS hours, sum(u.bytes) AS bytes
-        FROM pricing.api_data_usage u WHERE u.provider = wanted_provider AND u.hour > now_ - make_interval(hours => 721) GROUP BY 1)
+        SELECT greatest(ceil(721 - extract(epoch FROM now_ - u.hour) / 3600), 1)::integer AS hours,
+               sum(u.bytes) AS bytes
+        FROM pricing.api_data_usage u
+        WHERE u.provider = wanted_provider AND u.hour > now_ - make_interval(hours => 721)
+        GROUP BY 1)
     SELECT array_agg(s.bytes ORDER BY s.hours) FROM (
         SELECT h.hours, coalesce(sum(l.bytes) OVER (ORDER BY h.hours), 0)::bigint AS bytes
         FROM generate_series(1, 721) AS h (hours) LEFT JOIN left_in l USING (hours)) s
@@ -28,14 +33,17 @@ COMMENT ON FUNCTION pricing.leaving_bytes(text, timestamptz) IS
     'How many of a provider''s used bytes will have left the quota in 1, 2, ... 721 hours.';
 
 
-CREATE OR REPLACE FUNCTION pricing.reached_at(leaving bigint[], used bigint, per_hour float8, step bigint, now_ timestamptz) RETURNS timestamptz
+CREATE OR REPLACE FUNCTION pricing.reached_at(
+    leaving bigint[], used bigint, per_hour float8, step bigint, now_ timestamptz) RETURNS timestamptz
 LANGUAGE sql IMMUTABLE SET search_path = '' AS $$
     SELECT CASE WHEN used >= step THEN now_ ELSE (
-        SELECT now_ + make_interval(hours => min(l.hours)::integer) FROM unnest(leaving) WITH ORDINALITY AS l (bytes, hours)
+        SELECT now_ + make_interval(hours => min(l.hours)::integer)
+        FROM unnest(leaving) WITH ORDINALITY AS l (bytes, hours)
         WHERE used - l.bytes + per_hour * l.hours >= step) END
 $$;
 COMMENT ON FUNCTION pricing.reached_at(bigint[], bigint, float8, bigint, timestamptz) IS
-    'When used bytes reach a step of a quota if so many come in an hour, to the hour; NULL = never, for after 721 hours all that is used now has left.';
+    'When used bytes reach a step of a quota at this hourly rate, to the hour; NULL = never, because what is used now '
+    'has left after 721 hours.';
 
 
 CREATE OR REPLACE FUNCTION pricing.sustained_rate(leaving bigint[], used bigint, target bigint) RETURNS float8
@@ -44,7 +52,7 @@ LANGUAGE sql IMMUTABLE SET search_path = '' AS $$
     SELECT greatest(min((target - used + leaving[24 * d]) / (24.0 * d)), 0)::float8 FROM generate_series(1, 30) AS d
 $$;
 COMMENT ON FUNCTION pricing.sustained_rate(bigint[], bigint, bigint) IS
-    'The most bytes an hour at which used bytes are never past a target at the end of any of the next 30 days.';
+    'The most bytes an hour that keep used bytes below a target at the end of each of the next 30 days.';
 
 
 CREATE OR REPLACE FUNCTION pricing.stretch_factors(
@@ -55,31 +63,41 @@ DECLARE
     room float8 := sustained - watched;
 BEGIN
     -- What nobody looks at gives way until it can give no more. Only then what people watch does.
-    background_factor := CASE WHEN background <= room THEN 1 WHEN room * most <= background THEN most ELSE background / room END;
+    background_factor := CASE WHEN background <= room THEN 1
+                              WHEN room * most <= background THEN most
+                              ELSE background / room END;
     room := sustained - background / background_factor;
-    watched_factor := CASE WHEN watched <= room THEN 1 WHEN room * most <= watched THEN most ELSE watched / room END;
+    watched_factor := CASE WHEN watched <= room THEN 1
+                           WHEN room * most <= watched THEN most
+                           ELSE watched / room END;
 END $$;
 COMMENT ON FUNCTION pricing.stretch_factors(float8, float8, float8) IS
-    'By how much TTLs are to be stretched, if watched pairs and what is in the background need so many bytes an hour at their TTLs, and so many in all can be sustained.';
+    'By how much to stretch TTLs, given the bytes an hour that watched pairs and the background need at their TTLs, '
+    'and that can be sustained in all.';
 
 
-CREATE OR REPLACE FUNCTION pricing.trading_ahead(now_ timestamptz) RETURNS TABLE (calendar text, sessions numeric, share numeric)
+CREATE OR REPLACE FUNCTION pricing.trading_ahead(now_ timestamptz)
+RETURNS TABLE (calendar text, sessions numeric, share numeric)
 LANGUAGE sql STABLE SET search_path = '' AS $$
     -- The closing price is there a quarter of an hour after the close.
-    SELECT s.calendar, count(*) / 168.0,
-           least(sum(extract(epoch FROM least(s.closes_at + interval '15 minutes', week.until) - greatest(s.opens_at, now_))) / 604800, 1)
-    FROM pricing.calendar_sessions s CROSS JOIN (SELECT now_ + interval '7 days' AS until) week
-    WHERE s.closes_at > now_ AND s.opens_at < week.until GROUP BY 1
+    SELECT s.calendar,
+           count(*) / 168.0,
+           least(sum(extract(epoch FROM least(s.closes_at + interval '15 minutes', week.until)
+                                        - greatest(s.opens_at, now_))) / 604800, 1)
+    FROM pricing.calendar_sessions s
+    CROSS JOIN (SELECT now_ + interval '7 days' AS until) week
+    WHERE s.closes_at > now_ AND s.opens_at < week.until
+    GROUP BY 1
 $$;
 COMMENT ON FUNCTION pricing.trading_ahead(timestamptz) IS
-    'How much each market trades in the week from then on: sessions an hour, and the share of the time in which new prices come.';
+    'How much each market trades in the following week: sessions an hour, and the share of the time with new prices.';
 
 
 CREATE OR REPLACE FUNCTION pricing.needs()
 RETURNS TABLE (provider text, pairs bigint, units float8, bytes float8, watched_bytes float8, background_bytes float8,
                is_measured boolean)
 -- With the owner's rights: a reader sees its own subscriptions only, and the figures are of everybody's.
-LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = '' SET jit = off AS $$
+LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = '' AS $$
 #variable_conflict use_column
 DECLARE
     now_ timestamptz := pricing.clock();
@@ -88,14 +106,13 @@ BEGIN
     WITH wanted AS (
         SELECT d.data_type, d.symbol, i.calendar, 1::bigint AS pairs, watched.is_true AS is_watched,
                false AS is_scheduled,
-               pricing.ttl_of(r, coalesce(o.ttl_minutes, l.cache_ttl_minutes), watched.is_true) AS ttl,
+               pricing.ttl_of(r, o.ttl_minutes, watched.is_true) AS ttl,
                -- What is held and nobody has looked at for two days is not fetched.
                NOT watched.is_true
-                   AND EXISTS (SELECT FROM pricing.pair_views v WHERE (v.data_type, v.symbol) = (d.data_type, d.symbol)
-                                                                                AND v.viewed_at > now_
-                                                                                    - interval '48 hours') AS is_background
+                   AND EXISTS (SELECT FROM pricing.pair_views v
+                               WHERE (v.data_type, v.symbol) = (d.data_type, d.symbol)
+                                 AND v.viewed_at > now_ - interval '48 hours') AS is_background
         FROM pricing.demand d JOIN pricing.data_type_registry r USING (data_type)
-        LEFT JOIN pricing.latest_answers l USING (data_type, symbol)
         LEFT JOIN pricing.own_ttls() o USING (data_type, symbol)
         LEFT JOIN pricing.instruments i USING (asset_class, symbol)
         CROSS JOIN LATERAL (SELECT EXISTS (SELECT FROM pricing.active_subscriptions a
@@ -110,7 +127,10 @@ BEGIN
         -- A schedule is written in Python's words. It is taken to come once in a TTL.
         SELECT r.data_type, NULL, i.calendar, count(*), false, true, r.default_ttl_minutes, true
         FROM pricing.data_type_registry r JOIN pricing.instruments i USING (asset_class)
-        WHERE r.is_active AND r.refresh_strategy = 'scheduled' AND i.is_active AND i.update_mode = 'api'
+        WHERE r.is_active
+          AND r.refresh_strategy = 'scheduled'
+          AND i.is_active
+          AND i.update_mode = 'api'
         GROUP BY 1, 3, 7),
     trading AS MATERIALIZED (SELECT t.* FROM pricing.trading_ahead(now_) t),
     able AS MATERIALIZED (SELECT c.*, pricing.batch_of(c, '-infinity', 'infinity') AS size
@@ -146,11 +166,12 @@ BEGIN
            coalesce(sum(r.size / r.ttl) FILTER (WHERE NOT r.is_scheduled), 0)::float8,
            coalesce(sum(r.size * r.per_hour) FILTER (WHERE r.is_watched), 0)::float8,
            coalesce(sum(r.size * r.per_hour * r.pairs) FILTER (WHERE r.is_background), 0)::float8,
-               bool_and(r.is_measured)
+           bool_and(r.is_measured)
     FROM routed r GROUP BY 1;
 END $$;
 COMMENT ON FUNCTION pricing.needs() IS
-    'What is asked of each provider at TTLs: of what is watched or held, pairs, units and bytes a minute while markets trade; bytes an hour over the trading hours of the next week, of what is watched and of the rest (held only, or scheduled); whether all sizes are measured.';
+    'What each provider is asked for at TTLs: watched or held pairs, units and bytes a minute while markets trade; '
+    'bytes an hour over the next week for what is watched and for the rest; and whether all sizes are measured.';
 
 
 CREATE OR REPLACE FUNCTION pricing.units_a_minute(wanted_provider text, now_ timestamptz) RETURNS float8
@@ -158,20 +179,23 @@ LANGUAGE sql STABLE SET search_path = '' AS $$
     SELECT sum(each.units)
     FROM (VALUES (wanted_provider)) AS x (provider) LEFT JOIN pricing.provider_keys k USING (provider)
     CROSS JOIN LATERAL (
-        SELECT min(pricing.paced_rate(l, pricing.units_in_force(l, coalesce(k.key_name, 'default'), now_), now_)) AS units
+        SELECT min(pricing.paced_rate(
+                   l, pricing.units_in_force(l, coalesce(k.key_name, 'default'), now_), now_)) AS units
         FROM pricing.provider_limits l
         WHERE l.provider = wanted_provider
           -- Until the sessions of a new calendar are known, nobody can say what a day's units allow in a minute.
           AND NOT (l.day_timezone IS NOT NULL AND EXISTS (
-              SELECT FROM pricing.watched_calendars_of(wanted_provider) AS w (calendar) JOIN pricing.calendars c USING (calendar)
+              SELECT FROM pricing.watched_calendars_of(wanted_provider) AS w (calendar)
+              JOIN pricing.calendars c USING (calendar)
               WHERE c.filled_at IS NULL))) each
     WHERE coalesce(k.is_active, true)
 $$;
 COMMENT ON FUNCTION pricing.units_a_minute(text, timestamptz) IS
-    'Units a minute that the limits of a provider''s keys allow while what is watched trades; NULL = no limit, or none that is known.';
+    'Units a minute that a provider''s keys allow while watched pairs trade; NULL = no known limit.';
 
 
-CREATE OR REPLACE FUNCTION pricing.measured_rate(wanted_provider text, now_ timestamptz, OUT day_bytes bigint, OUT week_bytes bigint, OUT per_hour float8)
+CREATE OR REPLACE FUNCTION pricing.measured_rate(
+    wanted_provider text, now_ timestamptz, OUT day_bytes bigint, OUT week_bytes bigint, OUT per_hour float8)
 LANGUAGE plpgsql STABLE SET search_path = '' AS $$
 DECLARE
     hours float8;
@@ -185,14 +209,16 @@ BEGIN
     END IF;
 END $$;
 COMMENT ON FUNCTION pricing.measured_rate(text, timestamptz) IS
-    'Bytes that a provider has sent in the last 24 and 168 hours, and the lower of the two as bytes an hour; NULL = less than a day is measured.';
+    'Bytes that a provider sent in the last 24 and 168 hours, and the lower rate in bytes an hour; NULL = less than a '
+    'day was measured.';
 
 
 CREATE OR REPLACE FUNCTION pricing.quota_forecasts(only_providers text[] DEFAULT NULL)
-RETURNS TABLE (provider text, quota_bytes bigint, used_bytes bigint, day_bytes bigint, week_bytes bigint, pairs bigint, watched_bytes float8,
-               background_bytes float8, basis text, bytes_an_hour float8, outlook text, backfills_stop_at timestamptz, schedules_stop_at timestamptz,
-               ends_at timestamptz, sustained_bytes float8)
-LANGUAGE plpgsql STABLE SET search_path = '' SET jit = off AS $$
+RETURNS TABLE (provider text, quota_bytes bigint, used_bytes bigint, day_bytes bigint, week_bytes bigint,
+               pairs bigint, watched_bytes float8, background_bytes float8, basis text, bytes_an_hour float8,
+               outlook text, backfills_stop_at timestamptz, schedules_stop_at timestamptz, ends_at timestamptz,
+               sustained_bytes float8)
+LANGUAGE plpgsql STABLE SET search_path = '' AS $$
 #variable_conflict use_column
 DECLARE
     now_ timestamptz := pricing.clock();
@@ -201,67 +227,110 @@ BEGIN
     WITH asked AS MATERIALIZED (
         SELECT n.provider, n.pairs, n.is_measured,
                -- More than the limits allow is not asked.
-               n.watched_bytes * least(1, coalesce(pricing.units_a_minute(n.provider, now_) / nullif(n.units, 0), 1)) AS watched_bytes,
+               n.watched_bytes * least(
+                   1, coalesce(pricing.units_a_minute(n.provider, now_) / nullif(n.units, 0), 1)) AS watched_bytes,
                n.background_bytes
-        FROM pricing.needs() n WHERE only_providers IS NULL OR n.provider = ANY (only_providers)),
+        FROM pricing.needs() n
+        WHERE only_providers IS NULL OR n.provider = ANY (only_providers)),
     known AS MATERIALIZED (
-        SELECT p.provider, p.quota_bytes, pricing.bytes_used(p.provider, now_) AS used, pricing.leaving_bytes(p.provider, now_) AS leaving,
-               m.day_bytes, m.week_bytes, m.per_hour AS measured, coalesce(a.pairs, 0) AS pairs, coalesce(a.watched_bytes, 0) AS watched,
-               coalesce(a.background_bytes, 0) AS background, coalesce(a.is_measured, false) AS is_measured
-        FROM pricing.data_collectors p LEFT JOIN asked a USING (provider) CROSS JOIN LATERAL pricing.measured_rate(p.provider, now_) m
+        SELECT p.provider, p.quota_bytes,
+               pricing.bytes_used(p.provider, now_) AS used,
+               pricing.leaving_bytes(p.provider, now_) AS leaving,
+               m.day_bytes, m.week_bytes, m.per_hour AS measured,
+               coalesce(a.pairs, 0) AS pairs,
+               coalesce(a.watched_bytes, 0) AS watched,
+               coalesce(a.background_bytes, 0) AS background,
+               coalesce(a.is_measured, false) AS is_measured
+        FROM pricing.data_collectors p
+        LEFT JOIN asked a USING (provider)
+        CROSS JOIN LATERAL pricing.measured_rate(p.provider, now_) m
         WHERE p.is_active AND (only_providers IS NULL OR p.provider = ANY (only_providers))),
     chosen AS (
-        SELECT k.*, k.watched + k.background > coalesce(k.measured, 0) AS is_by_need,
-               greatest(k.watched + k.background, k.measured) AS per_hour, k.measured IS NULL AND NOT k.is_measured AS is_unknown FROM known k),
+        SELECT k.*,
+               k.watched + k.background > coalesce(k.measured, 0) AS is_by_need,
+               greatest(k.watched + k.background, k.measured) AS per_hour,
+               k.measured IS NULL AND NOT k.is_measured AS is_unknown
+        FROM known k),
     ahead AS (
-        SELECT c.*, CASE WHEN c.is_unknown AND c.used < s.bytes THEN NULL ELSE pricing.reached_at(c.leaving, c.used, c.per_hour, s.bytes, now_) END AS at,
+        SELECT c.*,
+               CASE WHEN c.is_unknown AND c.used < s.bytes THEN NULL
+                    ELSE pricing.reached_at(c.leaving, c.used, c.per_hour, s.bytes, now_) END AS at,
                s.priority
-        FROM chosen c CROSS JOIN LATERAL (SELECT v.priority, pricing.quota_for(c.quota_bytes, v.priority) AS bytes FROM (VALUES (-2), (-1), (0)) AS v (priority)) s)
+        FROM chosen c
+        CROSS JOIN LATERAL (
+            SELECT v.priority, pricing.quota_for(c.quota_bytes, v.priority) AS bytes
+            FROM (VALUES (-2), (-1), (0)) AS v (priority)) s)
     SELECT a.provider, a.quota_bytes, a.used, a.day_bytes, a.week_bytes, a.pairs, a.watched, a.background,
-           CASE WHEN a.is_unknown THEN NULL WHEN a.is_by_need THEN 'wanted' ELSE 'measured' END, CASE WHEN NOT a.is_unknown THEN a.per_hour END,
-           CASE WHEN min(a.at) FILTER (WHERE a.priority = 0) IS NOT NULL THEN 'ends' WHEN a.is_unknown THEN 'unknown' ELSE 'lasts' END,
-           min(a.at) FILTER (WHERE a.priority = -2), min(a.at) FILTER (WHERE a.priority = -1), min(a.at) FILTER (WHERE a.priority = 0),
+           CASE WHEN a.is_unknown THEN NULL
+                WHEN a.is_by_need THEN 'wanted'
+                ELSE 'measured' END,
+           CASE WHEN NOT a.is_unknown THEN a.per_hour END,
+           CASE WHEN min(a.at) FILTER (WHERE a.priority = 0) IS NOT NULL THEN 'ends'
+                WHEN a.is_unknown THEN 'unknown'
+                ELSE 'lasts' END,
+           min(a.at) FILTER (WHERE a.priority = -2),
+           min(a.at) FILTER (WHERE a.priority = -1),
+           min(a.at) FILTER (WHERE a.priority = 0),
            pricing.sustained_rate(a.leaving, a.used, pricing.quota_for(a.quota_bytes, -1) - a.quota_bytes / 50)
     FROM ahead a
-    GROUP BY a.provider, a.quota_bytes, a.used, a.day_bytes, a.week_bytes, a.pairs, a.watched, a.background, a.is_unknown, a.is_by_need, a.per_hour, a.leaving
+    GROUP BY a.provider, a.quota_bytes, a.used, a.day_bytes, a.week_bytes, a.pairs, a.watched, a.background,
+             a.is_unknown, a.is_by_need, a.per_hour, a.leaving
     ORDER BY 1;
 END $$;
 COMMENT ON FUNCTION pricing.quota_forecasts(text[]) IS
-    'When the quota of each active provider, or of some, will be used up to the step of backfills, of schedules and of viewers, if nothing is stretched: at what is wanted at TTLs within the limits (basis wanted), or at what came in the last day and week, if that is more (measured). outlook: ends, lasts (it does not end) or unknown (less than a day and not all sizes are measured). Rates are in bytes an hour; sustained_bytes is the most at which nothing stops.';
+    'When each active provider''s quota reaches the steps of backfills, schedules and viewers without stretching, by '
+    'the larger of what is wanted and measured (basis); outlook: ends, lasts or unknown.';
 
 
 CREATE OR REPLACE FUNCTION pricing.day_forecasts(only_providers text[] DEFAULT NULL)
-RETURNS TABLE (provider text, units bigint, used bigint, hour_units bigint, basis text, outlook text, ends_at timestamptz, until timestamptz)
-LANGUAGE plpgsql STABLE SET search_path = '' SET jit = off AS $$
+RETURNS TABLE (provider text, units bigint, used bigint, hour_units bigint, basis text, outlook text,
+               ends_at timestamptz, until timestamptz)
+LANGUAGE plpgsql STABLE SET search_path = '' AS $$
 #variable_conflict use_column
 DECLARE
     now_ timestamptz := pricing.clock();
 BEGIN
     RETURN QUERY
     WITH known AS MATERIALIZED (
-        SELECT l.provider, allowed.units, spent.today, spent.last_hour, d.until, upper(pricing.trading_hours(l.provider, d.since, d.until)) AS paced_until
-        FROM pricing.provider_limits l JOIN pricing.data_collectors p USING (provider)
-        CROSS JOIN LATERAL (SELECT date_trunc('day', now_, l.day_timezone) AS since, pricing.next_day(now_, l.day_timezone) AS until) d
+        SELECT l.provider, allowed.units, spent.today, spent.last_hour, d.until,
+               upper(pricing.trading_hours(l.provider, d.since, d.until)) AS paced_until
+        FROM pricing.provider_limits l
+        JOIN pricing.data_collectors p USING (provider)
+        CROSS JOIN LATERAL (SELECT date_trunc('day', now_, l.day_timezone) AS since,
+                                   pricing.next_day(now_, l.day_timezone) AS until) d
         CROSS JOIN LATERAL (SELECT sum(pricing.units_in_force(l, k.key_name, now_))::bigint AS units
                             FROM pricing.key_allowances(l.provider, now_) k WHERE k.is_active) allowed
         CROSS JOIN LATERAL (
-            SELECT coalesce(sum(c.units) FILTER (WHERE c.counted_at > pricing.limit_start(l, now_)), 0)::bigint AS today,
-                   coalesce(sum(c.units) FILTER (WHERE c.counted_at > now_ - interval '1 hour'), 0)::bigint AS last_hour
+            SELECT coalesce(sum(c.units) FILTER (WHERE c.counted_at > pricing.limit_start(l, now_)), 0)::bigint
+                       AS today,
+                   coalesce(sum(c.units) FILTER (WHERE c.counted_at > now_ - interval '1 hour'), 0)::bigint
+                       AS last_hour
             FROM pricing.counted_calls c
-            WHERE c.provider = l.provider AND c.counted_at > least(pricing.limit_start(l, now_), now_ - interval '1 hour')) spent
-        WHERE l.day_timezone IS NOT NULL AND p.is_active AND allowed.units > 0 AND (only_providers IS NULL OR l.provider = ANY (only_providers))),
+            WHERE c.provider = l.provider
+              AND c.counted_at > least(pricing.limit_start(l, now_), now_ - interval '1 hour')) spent
+        WHERE l.day_timezone IS NOT NULL
+          AND p.is_active
+          AND allowed.units > 0
+          AND (only_providers IS NULL OR l.provider = ANY (only_providers))),
     ahead AS (
-        SELECT k.*, CASE WHEN k.today >= k.units THEN now_
-                         -- However much is wanted, they come evenly until trading is over.
-                         WHEN k.paced_until > now_ THEN NULL
-                         ELSE now_ + interval '1 hour' * ((k.units - k.today)::float8 / nullif(k.last_hour, 0)) END AS at
+        SELECT k.*,
+               CASE WHEN k.today >= k.units THEN now_
+                    -- However much is wanted, they come evenly until trading is over.
+                    WHEN k.paced_until > now_ THEN NULL
+                    ELSE now_ + interval '1 hour' * ((k.units - k.today)::float8 / nullif(k.last_hour, 0)) END AS at
         FROM known k)
-    SELECT DISTINCT ON (a.provider) a.provider, a.units, a.today, a.last_hour, CASE WHEN a.paced_until > now_ THEN 'paced' ELSE 'measured' END,
-           CASE WHEN a.at < a.until THEN 'ends' ELSE 'lasts' END, CASE WHEN a.at < a.until THEN a.at END, a.until
-    FROM ahead a ORDER BY a.provider, least(a.at, a.until), a.units - a.today;
+    SELECT DISTINCT ON (a.provider)
+           a.provider, a.units, a.today, a.last_hour,
+           CASE WHEN a.paced_until > now_ THEN 'paced' ELSE 'measured' END,
+           CASE WHEN a.at < a.until THEN 'ends' ELSE 'lasts' END,
+           CASE WHEN a.at < a.until THEN a.at END,
+           a.until
+    FROM ahead a
+    ORDER BY a.provider, least(a.at, a.until), a.units - a.today;
 END $$;
 COMMENT ON FUNCTION pricing.day_forecasts(text[]) IS
-    'When the units that each active provider, or some, allows in this calendar day will be used up: not before trading is over, while they are spread over it (basis paced), and then at the pace of the last hour (measured). outlook: ends, or lasts until the next day begins. Of all its active keys; of several such limits, the one that ends first.';
+    'When each active provider''s units of this calendar day are used up: after trading while they are spread over it '
+    '(basis paced), then at the last hour''s pace (measured); of several limits, the first to end.';
 
 
 CREATE OR REPLACE FUNCTION pricing.stretch_ttls() RETURNS integer
@@ -281,7 +350,9 @@ BEGIN
     IF near <> '{}' THEN
         FOR seen IN SELECT * FROM pricing.quota_forecasts(near) LOOP
             SELECT * INTO known FROM pricing.ttl_stretches s WHERE s.provider = seen.provider FOR UPDATE;
-            IF pricing.note_stretch(known, seen.provider, seen.watched_bytes, seen.background_bytes, seen.sustained_bytes, seen.ends_at, now_) THEN
+            IF pricing.note_stretch(
+                   known, seen.provider, seen.watched_bytes, seen.background_bytes, seen.sustained_bytes,
+                   seen.ends_at, now_) THEN
                 relaxed := relaxed || seen.provider;
             END IF;
         END LOOP;
@@ -292,7 +363,8 @@ BEGIN
     RETURN pricing.judge_stretched(relaxed);
 END $$;
 COMMENT ON FUNCTION pricing.stretch_ttls() IS
-    'Works out by how much TTLs are stretched, of providers that have used a twentieth of their quota. Where it is less than before, what waits because of it is judged anew at once: returns how many pairs.';
+    'Computes by how much TTLs are stretched, of providers that have used a twentieth of their quota; returns how '
+    'many pairs a smaller stretch makes due.';
 
 
 CREATE OR REPLACE FUNCTION pricing.note_stretch(
@@ -308,20 +380,26 @@ DECLARE
     wanted record;
 BEGIN
     need := CASE WHEN need < 1 THEN 0 ELSE need END; -- a float may not become ever smaller
-    SELECT coalesce(known.watched_factor, 1) AS watched_factor, coalesce(known.background_factor, 1) AS background_factor INTO before;
+    SELECT coalesce(known.watched_factor, 1) AS watched_factor,
+           coalesce(known.background_factor, 1) AS background_factor
+    INTO before;
     -- The average of a day, for people sleep; and what is wanted now, for who has left needs nothing.
     wanted := pricing.stretch_factors(least(watched, need), background, sustained);
     wanted.watched_factor := pricing.next_factor(before.watched_factor, wanted.watched_factor, elapsed);
     wanted.background_factor := pricing.next_factor(before.background_factor, wanted.background_factor, elapsed);
-    INSERT INTO pricing.ttl_stretches AS s (provider, watched_factor, background_factor, watched_need, need_weight, ends_at, noted_at)
+    INSERT INTO pricing.ttl_stretches AS s
+        (provider, watched_factor, background_factor, watched_need, need_weight, ends_at, noted_at)
     VALUES (wanted_provider, wanted.watched_factor, wanted.background_factor, need, weight, projected_end, now_)
     ON CONFLICT ON CONSTRAINT ttl_stretches_pkey DO UPDATE
-    SET watched_factor = excluded.watched_factor, background_factor = excluded.background_factor, watched_need = excluded.watched_need,
-        need_weight = excluded.need_weight, ends_at = excluded.ends_at, noted_at = excluded.noted_at;
+    SET watched_factor = excluded.watched_factor, background_factor = excluded.background_factor,
+        watched_need = excluded.watched_need, need_weight = excluded.need_weight,
+        ends_at = excluded.ends_at, noted_at = excluded.noted_at;
     RETURN wanted.watched_factor < before.watched_factor OR wanted.background_factor < before.background_factor;
 END $$;
-COMMENT ON FUNCTION pricing.note_stretch(pricing.ttl_stretches, text, float8, float8, float8, timestamptz, timestamptz) IS
-    'Notes by how much the TTLs of a provider are stretched now, by what is known from before and what is needed and can be sustained. Returns whether it is less than before.';
+COMMENT ON FUNCTION pricing.note_stretch(
+    pricing.ttl_stretches, text, float8, float8, float8, timestamptz, timestamptz) IS
+    'Stores by how much a provider''s TTLs are stretched now, from the previous factor and what is needed and can be '
+    'sustained; returns whether it is less than before.';
 
 
 CREATE OR REPLACE FUNCTION pricing.next_factor(before float8, wanted float8, elapsed float8) RETURNS float8
@@ -333,12 +411,12 @@ BEGIN
     RETURN CASE WHEN wanted > 1 AND abs(wanted - before) <= 0.02 * before THEN before ELSE wanted END;
 END $$;
 COMMENT ON FUNCTION pricing.next_factor(float8, float8, float8) IS
-    'The factor that follows another after so many seconds: it grows twofold in an hour at most, shrinks at once, and stays where it changes by two percent or less.';
+    'The factor after this many seconds: it at most doubles in an hour, shrinks at once, and ignores changes of two '
+    'percent or less.';
 
 
 CREATE OR REPLACE FUNCTION pricing.judge_stretched(providers text[] DEFAULT NULL) RETURNS integer
-LANGUAGE plpgsql SET search_path = '' SET plan_cache_mode = force_generic_plan SET enable_seqscan = off
-SET jit = off AS $$
+LANGUAGE plpgsql SET search_path = '' SET plan_cache_mode = force_generic_plan SET enable_seqscan = off AS $$
 DECLARE
     now_ timestamptz := pricing.clock();
     judged integer;
@@ -356,14 +434,14 @@ BEGIN
     UPDATE pricing.demand d SET due_at = now_
     FROM (SELECT x.data_type, x.symbol FROM kinds k
           JOIN pricing.demand x ON x.data_type = (k.kind).data_type AND x.stretched_from IS NOT NULL
-          LEFT JOIN pricing.latest_answers l ON (l.data_type, l.symbol) = (x.data_type, x.symbol)
           LEFT JOIN own o ON (o.data_type, o.symbol) = (x.data_type, x.symbol)
           CROSS JOIN LATERAL (
-              SELECT pricing.ttl_of(k.kind, coalesce(o.ttl_minutes, l.cache_ttl_minutes),
-                                    NOT x.is_background) AS minutes,
+              SELECT pricing.ttl_of(k.kind, o.ttl_minutes, NOT x.is_background) AS minutes,
                      (CASE WHEN k.are_alike THEN k.factors ELSE pricing.stretch_of(x.data_type, x.symbol, now_) END)
                      [CASE WHEN x.is_background THEN 2 ELSE 1 END] AS factor) ttl
-          WHERE x.became_due_at IS NULL AND x.due_at > now_ AND coalesce(x.backoff_until <= now_, true)
+          WHERE x.became_due_at IS NULL
+            AND x.due_at > now_
+            AND coalesce(x.backoff_until <= now_, true)
             AND x.due_at > x.stretched_from + make_interval(secs => ttl.minutes * 60 * (ttl.factor - 1) + 1)
           ORDER BY x.data_type, x.symbol FOR NO KEY UPDATE OF x SKIP LOCKED) pair
     WHERE (d.data_type, d.symbol) = (pair.data_type, pair.symbol);
@@ -371,7 +449,8 @@ BEGIN
     RETURN judged;
 END $$;
 COMMENT ON FUNCTION pricing.judge_stretched(text[]) IS
-    'Has the next staleness check judge what waits longer than its TTL is stretched by now, of the data types that some providers serve (NULL = of all): the quota was raised, another provider has joined the route, or a look at this came while the pair was locked. Returns how many pairs.';
+    'Makes pairs due that wait longer than their TTL is stretched now, of the data types of some providers (NULL = '
+    'all); returns how many pairs.';
 
 
 CREATE OR REPLACE FUNCTION pricing.differs_by_symbol(wanted_type text) RETURNS boolean
@@ -381,7 +460,7 @@ BEGIN
         OR EXISTS (SELECT FROM pricing.route_refusals f WHERE f.data_type = wanted_type);
 END $$;
 COMMENT ON FUNCTION pricing.differs_by_symbol(text) IS
-    'Whether some symbol of a data type has providers of its own: by rules for it, or because one has refused it.';
+    'Whether some symbol of a data type has its own providers, by a rule or because one has refused it.';
 
 
 CREATE OR REPLACE FUNCTION pricing.are_ttls_stretched() RETURNS boolean
@@ -389,18 +468,21 @@ LANGUAGE plpgsql STABLE SET search_path = '' AS $$
 BEGIN
     RETURN EXISTS (SELECT FROM pricing.ttl_stretches s WHERE greatest(s.watched_factor, s.background_factor) > 1);
 END $$;
-COMMENT ON FUNCTION pricing.are_ttls_stretched() IS 'Whether TTLs of any provider may be stretched: stretch_of says by how much.';
+COMMENT ON FUNCTION pricing.are_ttls_stretched() IS
+    'Whether any provider''s TTLs are stretched; stretch_of says by how much.';
 
 
 CREATE OR REPLACE FUNCTION pricing.stretches_in_force(now_ timestamptz) RETURNS SETOF pricing.ttl_stretches
-LANGUAGE sql STABLE AS $$ -- without a path of its own, so that it becomes part of its query
-    SELECT s.* FROM pricing.ttl_stretches s WHERE s.noted_at BETWEEN now_ - interval '15 minutes' AND now_ + interval '15 minutes'
+LANGUAGE sql STABLE AS $$ -- no SET search_path, so that it is inlined
+    SELECT s.* FROM pricing.ttl_stretches s
+    WHERE s.noted_at BETWEEN now_ - interval '15 minutes' AND now_ + interval '15 minutes'
 $$;
-COMMENT ON FUNCTION pricing.stretches_in_force(timestamptz) IS 'By how much TTLs are stretched at a moment. What has not been looked at for long stretches nothing: the hard steps remain.';
+COMMENT ON FUNCTION pricing.stretches_in_force(timestamptz) IS
+    'By how much TTLs are stretched at a time; a factor that was not updated for long counts as none.';
 
 
 CREATE OR REPLACE FUNCTION pricing.stretch_of(wanted_type text, wanted_symbol text, now_ timestamptz) RETURNS float8[]
-LANGUAGE plpgsql STABLE SET search_path = '' SET enable_seqscan = off SET jit = off AS $$
+LANGUAGE plpgsql STABLE SET search_path = '' SET enable_seqscan = off AS $$
 BEGIN
     RETURN (
         WITH able AS (
@@ -411,12 +493,17 @@ BEGIN
             JOIN pricing.provider_capabilities c ON c.provider = r.provider AND c.fetcher = k.fetcher
             JOIN pricing.provider_state t ON t.provider = r.provider
             LEFT JOIN pricing.stretches_in_force(now_) s ON s.provider = r.provider
-            LEFT JOIN pricing.route_refusals f ON (f.data_type, f.symbol, f.provider) = (r.data_type, wanted_symbol, r.provider)
+            LEFT JOIN pricing.route_refusals f
+                ON (f.data_type, f.symbol, f.provider) = (r.data_type, wanted_symbol, r.provider)
                 AND f.refused_until > now_
-            WHERE r.data_type = wanted_type AND r.is_active AND (r.symbol = wanted_symbol OR r.symbol IS NULL))
-        -- Where a route names another provider with room, that one is asked as soon as the first has none: nothing has to wait.
+            WHERE r.data_type = wanted_type
+              AND r.is_active
+              AND (r.symbol = wanted_symbol OR r.symbol IS NULL))
+        -- Where a route names another provider with room, that one is asked as soon as the first has none: nothing has
+        -- to wait.
         SELECT ARRAY[coalesce(min(a.watched) FILTER (WHERE a.is_well), min(a.watched), 1),
                      coalesce(min(a.background) FILTER (WHERE a.is_well), min(a.background), 1)] FROM able a);
 END $$;
 COMMENT ON FUNCTION pricing.stretch_of(text, text, timestamptz) IS
-    'By how much the TTL of a pair is stretched now, first while it is watched, then while it is not: the least of the providers of its route that are not in trouble and have not refused it. Without a symbol, of one without rules of its own.';
+    'By how much a pair''s TTL is stretched now, while watched and while not: the least over its route''s providers '
+    'that are not in trouble and have not refused it (no symbol = one without rules).';

@@ -1,18 +1,24 @@
 -- The life of a task but for its claim, which is in claim.sql, and for what people do to it, which is in by_hand.sql:
 -- enqueue, complete, fail, snooze, extend, return, promote, recover.
--- Lock order everywhere: live tasks, the call or prices, api_data_usage, provider_state, outages, shown_limits, provider_keys,
--- shown_batches; rows of one table in key order. A claim locks provider_state first, and then waits half a second at most for its turn.
--- Workers wait for nobody's demand: they move on what is free, and repair_demand makes due what another session has locked.
--- Only follow_clock and what people do (by_hand.sql, pauses.sql, triggers) wait for demand, and they take it before tasks.
--- A fence waits a second at most. An answer that is settled part by part locks the tasks of a part after the prices of the one
--- before: it waits a tenth of a second for each lock, so that it is no part of a deadlock.
+--
+-- Lock order everywhere: live tasks, the call or prices, api_data_usage, provider_state, outages, shown_limits,
+-- provider_keys, shown_batches; rows of one table in key order. A claim locks provider_state first, and then waits half
+-- a second at most for its turn. Workers wait for nobody's demand: they move on what is free, and repair_demand makes
+-- due what another session has locked. Only follow_clock and what people do (by_hand.sql, pauses.sql, triggers) wait
+-- for demand, and they take it before tasks. A fence waits a second at most. An answer that is settled part by part
+-- locks the tasks of a part after the prices of the one before: it waits a tenth of a second for each lock, so that it
+-- is no part of a deadlock.
 
 CREATE OR REPLACE FUNCTION pricing.enqueue_pairs(
     data_types text[], symbols text[], priorities integer[],
-    window_starts date[] DEFAULT NULL, window_ends date[] DEFAULT NULL, backfill uuid DEFAULT NULL, are_new boolean DEFAULT false,
-    until timestamptz DEFAULT NULL)
+    window_starts date[] DEFAULT NULL, window_ends date[] DEFAULT NULL, backfill uuid DEFAULT NULL,
+    are_new boolean DEFAULT false, until timestamptz DEFAULT NULL)
 RETURNS integer
-LANGUAGE plpgsql SET search_path = '' SET lock_timeout = '100ms' AS $$
+-- Planned once for a session with all that it calls: a plan takes longer than a hundred tasks. It may be made while the
+-- queue is empty, and must serve when it is full. (Older servers reckon that what reads a table all the same is worth
+-- compiling.)
+LANGUAGE plpgsql SET search_path = '' SET plan_cache_mode = force_generic_plan SET enable_seqscan = off
+SET jit = off SET lock_timeout = '100ms' AS $$
 DECLARE
     queued record;
 BEGIN
@@ -28,7 +34,8 @@ BEGIN
     PERFORM pricing.reroute_tasks(k.data_type, symbols)
     FROM (SELECT x.data_type FROM pricing.data_type_registry x WHERE x.data_type = ANY (data_types) ORDER BY 1) k
     WHERE pricing.has_detours(k.data_type);
-    -- Only a wake-up, and only when a provider had nothing to do: told of every transaction, it takes most of the speed.
+    -- Only a wake-up, and only when a provider had nothing to do: told of every transaction, it takes most of the
+    -- speed.
     IF queued.is_news THEN
         PERFORM pricing.wake_workers();
     END IF;
@@ -44,31 +51,40 @@ EXCEPTION WHEN lock_not_available OR deadlock_detected THEN
                                      coalesce(until, clock_timestamp() + interval '1 second'));
 END $$;
 COMMENT ON FUNCTION pricing.enqueue_pairs(text[], text[], integer[], date[], date[], uuid, boolean, timestamptz) IS
-    'Queues pairs, for now or for spans of days. What is live already is left alone but for a higher priority; types that are not active are passed over, and so is what another session is queueing and does not commit (a backfill fails instead). Pairs that are new, as the caller knows, are not looked for first. Returns how many tasks are new.';
+    'Queues pairs for now or for spans of days, or raises the priority of live tasks; skips inactive types and what '
+    'another session is queueing (a backfill fails instead); returns how many tasks are new.';
 
 
 CREATE OR REPLACE FUNCTION pricing.insert_tasks(
-    data_types text[], symbols text[], priorities integer[], window_starts date[], window_ends date[], backfill uuid, are_new boolean,
-    OUT added integer, OUT is_news boolean, OUT are_unrouted boolean, OUT live_ids bigint[], OUT live_priorities integer[])
--- Planned once for a session: a plan takes longer than a hundred tasks. It may be made while the queue is empty, and must
--- serve when it is full. (Older servers reckon that what reads a table all the same is worth compiling.)
-LANGUAGE plpgsql SET search_path = '' SET plan_cache_mode = force_generic_plan SET enable_seqscan = off SET jit = off AS $$
+    data_types text[], symbols text[], priorities integer[], window_starts date[], window_ends date[],
+    backfill uuid, are_new boolean,
+    OUT added integer, OUT is_news boolean, OUT are_unrouted boolean,
+    OUT live_ids bigint[], OUT live_priorities integer[])
+LANGUAGE plpgsql SET search_path = '' AS $$
 DECLARE
     now_ timestamptz := pricing.clock();
 BEGIN
     FOR try IN 1..100 LOOP
         BEGIN
             WITH routed AS MATERIALIZED (
-                SELECT * FROM pricing.routed_pairs(data_types, symbols, priorities, window_starts, window_ends, NOT (are_new AND try = 1))),
+                SELECT * FROM pricing.routed_pairs(
+                    data_types, symbols, priorities, window_starts, window_ends, NOT (are_new AND try = 1))),
             inserted AS (
                 INSERT INTO pricing.api_call_queue_live
-                    (data_type, symbol, window_start, window_end, provider, priority, cadence_minutes, est_bytes, enqueued_at, backfill_id)
+                    (data_type, symbol, window_start, window_end, provider, priority, cadence_minutes, est_bytes,
+                     enqueued_at, backfill_id)
                 SELECT r.data_type, r.symbol, r.window_start, r.window_end, r.provider, r.priority, r.cadence_minutes,
                        r.est_bytes, now_, backfill
                 FROM routed r WHERE r.provider IS NOT NULL AND r.live_id IS NULL
                 RETURNING provider)
-            -- The statement's snapshot is older than its own rows: what is found pending was so before.
-            SELECT coalesce(sum(news.tasks), 0), bool_or(NOT pricing.has_pending_tasks(news.provider)),
+            -- The statement's snapshot is older than its own rows: what is found pending was so before. In the order of
+            -- the claim's index, of which this reads one entry.
+            SELECT coalesce(sum(news.tasks), 0),
+                   bool_or((SELECT q.id FROM pricing.api_call_queue_live q
+                            WHERE q.provider = news.provider
+                              AND q.run_after IS NULL
+                              AND q.status = 'pending'
+                            ORDER BY (-q.priority), q.cadence_minutes, q.id LIMIT 1) IS NULL),
                    (SELECT bool_or(r.provider IS NULL) FROM routed r),
                    (SELECT array_agg(r.live_id) FROM routed r WHERE r.live_id IS NOT NULL),
                    (SELECT array_agg(r.priority) FROM routed r WHERE r.live_id IS NOT NULL)
@@ -76,33 +92,25 @@ BEGIN
             FROM (SELECT i.provider, count(*) AS tasks FROM inserted i GROUP BY 1) news;
             RETURN;
         EXCEPTION WHEN unique_violation THEN
-            -- Somebody else has queued one of them since we looked. Looking, and looking again in that rare case, takes a
-            -- third less than an insert that expects conflicts.
+            -- Somebody else has queued one of them since we looked. Looking, and looking again in that rare case, takes
+            -- a third less than an insert that expects conflicts.
             CONTINUE WHEN try < 100;
             RAISE;
         END;
     END LOOP;
 END $$;
 COMMENT ON FUNCTION pricing.insert_tasks(text[], text[], integer[], date[], date[], uuid, boolean) IS
-    'Makes a task of each pair that has a provider and no live task. Returns how many, whether a provider had none pending before, whether pairs have no provider, and the live tasks of the others with the priorities that are asked for.';
-
-
-CREATE OR REPLACE FUNCTION pricing.has_pending_tasks(wanted_provider text) RETURNS boolean
-LANGUAGE plpgsql STABLE SET search_path = '' AS $$
-BEGIN
-    -- In the order of the claim's index, of which this reads one entry and nothing else.
-    RETURN (SELECT q.id FROM pricing.api_call_queue_live q
-            WHERE q.provider = wanted_provider AND q.run_after IS NULL AND q.status = 'pending'
-            ORDER BY (-q.priority), q.cadence_minutes, q.id LIMIT 1) IS NOT NULL;
-END $$;
-COMMENT ON FUNCTION pricing.has_pending_tasks(text) IS 'Whether a provider has a task that could be claimed now.';
+    'Adds a task for each pair that has a provider and no live task; returns how many, whether a provider had none '
+    'pending, whether pairs have no provider, and the live tasks with the wanted priorities.';
 
 
 CREATE OR REPLACE FUNCTION pricing.routed_pairs(
-    data_types text[], symbols text[], priorities integer[], window_starts date[], window_ends date[], are_looked_for boolean)
-RETURNS TABLE (data_type text, symbol text, window_start date, window_end date, priority integer, cadence_minutes integer,
+    data_types text[], symbols text[], priorities integer[], window_starts date[], window_ends date[],
+    are_looked_for boolean)
+RETURNS TABLE (data_type text, symbol text, window_start date, window_end date,
+               priority integer, cadence_minutes integer,
                provider text, est_bytes bigint, live_id bigint)
-LANGUAGE plpgsql STABLE SET search_path = '' SET plan_cache_mode = force_generic_plan SET enable_seqscan = off SET jit = off AS $$
+LANGUAGE plpgsql STABLE SET search_path = '' AS $$
 #variable_conflict use_column
 BEGIN
     RETURN QUERY
@@ -110,7 +118,8 @@ BEGIN
         SELECT k.data_type, k.default_ttl_minutes, k.estimated_data_size_bytes, k.fetcher
         FROM pricing.data_type_registry k WHERE k.data_type = ANY (data_types) AND k.is_active),
     routes AS MATERIALIZED (
-        SELECT k.data_type, r.symbol, r.provider, ceil(coalesce(now_size.bytes, k.estimated_data_size_bytes)) AS latest_bytes,
+        SELECT k.data_type, r.symbol, r.provider,
+               ceil(coalesce(now_size.bytes, k.estimated_data_size_bytes)) AS latest_bytes,
                coalesce(day_size.bytes, c.bytes_per_day) AS day_bytes
         FROM kinds k JOIN pricing.chosen_routes r USING (data_type)
         JOIN pricing.provider_capabilities c ON c.provider = r.provider AND c.fetcher = k.fetcher
@@ -118,15 +127,17 @@ BEGIN
             ON (now_size.provider, now_size.data_type, now_size.per) = (r.provider, k.data_type, 'symbol')
         LEFT JOIN pricing.size_estimates day_size
             ON (day_size.provider, day_size.data_type, day_size.per) = (r.provider, k.data_type, 'day'))
-    -- A symbol's own route goes before the broad one, unless its provider cannot serve now. They are put into the order in
-    -- which rows are written everywhere, and which every index likes best.
+    -- A symbol's own route goes before the broad one, unless its provider cannot serve now. They are put into the order
+    -- in which rows are written everywhere, and which every index likes best.
     SELECT DISTINCT ON (w.data_type, w.symbol, s.window_start, s.window_end)
            w.data_type, w.symbol, s.window_start, s.window_end, w.priority, k.default_ttl_minutes,
            coalesce(own.provider, broad.provider),
            CASE WHEN s.window_end = 'infinity' THEN coalesce(own.latest_bytes, broad.latest_bytes)
-                ELSE 1000 + ceil((s.window_end - s.window_start + 1) * coalesce(own.day_bytes, broad.day_bytes)) END::bigint,
+                ELSE 1000 + ceil((s.window_end - s.window_start + 1)
+                                 * coalesce(own.day_bytes, broad.day_bytes)) END::bigint,
            live.id
-    FROM unnest(data_types, symbols, priorities, window_starts, window_ends) AS w (data_type, symbol, priority, window_start, window_end)
+    FROM unnest(data_types, symbols, priorities, window_starts, window_ends)
+             AS w (data_type, symbol, priority, window_start, window_end)
     CROSS JOIN LATERAL (SELECT coalesce(w.window_start, '-infinity') AS window_start,
                                coalesce(w.window_end, 'infinity') AS window_end) s
     JOIN kinds k USING (data_type)
@@ -135,16 +146,19 @@ BEGIN
     LEFT JOIN LATERAL (
         SELECT q.id FROM pricing.api_call_queue_live q
         WHERE are_looked_for
-          AND (q.data_type, q.symbol, q.window_start, q.window_end) = (w.data_type, w.symbol, s.window_start, s.window_end)
+          AND (q.data_type, q.symbol, q.window_start, q.window_end)
+            = (w.data_type, w.symbol, s.window_start, s.window_end)
         OFFSET 0) live ON true
     ORDER BY 1, 2, 3, 4, w.priority DESC;
 END $$;
 COMMENT ON FUNCTION pricing.routed_pairs(text[], text[], integer[], date[], date[], boolean) IS
-    'Pairs of active data types, each once, with the provider that is to be asked (NULL = none), the bytes of the answer, and the task that is live for the pair already, if that is looked for.';
+    'Pairs of active data types, each once, with the provider to ask (NULL = none), the bytes of the answer, and the '
+    'pair''s live task if wanted.';
 
 
 CREATE OR REPLACE FUNCTION pricing.bury_unrouted(
-    data_types text[], symbols text[], priorities integer[], window_starts date[], window_ends date[], backfill uuid) RETURNS void
+    data_types text[], symbols text[], priorities integer[], window_starts date[], window_ends date[],
+    backfill uuid) RETURNS void
 LANGUAGE plpgsql SET search_path = '' AS $$
 DECLARE
     now_ timestamptz := pricing.clock();
@@ -153,23 +167,34 @@ BEGIN
     FOR pair IN
         WITH buried AS (
             INSERT INTO pricing.api_call_queue_dead
-                (data_type, symbol, window_start, window_end, status, priority, enqueued_at, backfill_id, finished_at, failure_kind, errors)
-            SELECT r.data_type, r.symbol, r.window_start, r.window_end, 'failed', r.priority, now_, backfill, now_, 'misconfigured',
-                   jsonb_build_array(jsonb_build_object('at', now_, 'attempt', 0, 'kind', 'misconfigured', 'message',
-                       pricing.describe_no_route(r.data_type, r.symbol)))
-            FROM pricing.routed_pairs(data_types, symbols, priorities, window_starts, window_ends, false) r WHERE r.provider IS NULL
+                (data_type, symbol, window_start, window_end, status, priority, enqueued_at, backfill_id,
+                 finished_at, failure_kind, errors)
+            SELECT r.data_type, r.symbol, r.window_start, r.window_end, 'failed', r.priority, now_, backfill,
+                   now_, 'misconfigured',
+                   jsonb_build_array(jsonb_build_object(
+                       'at', now_, 'attempt', 0, 'kind', 'misconfigured',
+                       'message', pricing.describe_no_route(r.data_type, r.symbol)))
+            FROM pricing.routed_pairs(data_types, symbols, priorities, window_starts, window_ends, false) r
+            WHERE r.provider IS NULL
             RETURNING data_type, symbol)
-        SELECT b.data_type, array_agg(DISTINCT b.symbol) AS symbols FROM buried b WHERE backfill IS NULL GROUP BY 1 ORDER BY 1
+        SELECT b.data_type, array_agg(DISTINCT b.symbol) AS symbols
+        FROM buried b
+        WHERE backfill IS NULL
+        GROUP BY 1 ORDER BY 1
     LOOP
-        PERFORM pricing.back_off(pair.data_type, pair.symbols, 'misconfigured', 'no active provider serves this pair' || coalesce('; ' || pricing.describe_no_provider(), ''));
+        PERFORM pricing.back_off(
+            pair.data_type, pair.symbols, 'misconfigured',
+            'no active provider serves this pair' || coalesce('; ' || pricing.describe_no_provider(), ''));
     END LOOP;
 END $$;
 COMMENT ON FUNCTION pricing.bury_unrouted(text[], text[], integer[], date[], date[], uuid) IS
-    'Makes a dead task for each of these pairs that no provider serves, and has the pair back off, so that people see why it has no price.';
+    'Adds a dead task for each pair that no provider serves, and makes the pair back off, so that people see why it '
+    'has no price.';
 
 
 CREATE OR REPLACE FUNCTION pricing.enqueue_by_halves(
-    data_types text[], symbols text[], priorities integer[], window_starts date[], window_ends date[], until timestamptz) RETURNS integer
+    data_types text[], symbols text[], priorities integer[], window_starts date[], window_ends date[],
+    until timestamptz) RETURNS integer
 LANGUAGE plpgsql SET search_path = '' AS $$
 DECLARE
     middle integer := cardinality(symbols) / 2;
@@ -191,22 +216,30 @@ BEGIN
                                  window_starts[middle + 1:], window_ends[middle + 1:], until => until);
 END $$;
 COMMENT ON FUNCTION pricing.enqueue_by_halves(text[], text[], integer[], date[], date[], timestamptz) IS
-    'Queues pairs of which another session is queueing some and does not commit: by halves, until only those are passed over or the time is over. Returns how many tasks are new.';
+    'Queues pairs of which another session is queueing some, by halves, until only those are skipped or time is up; '
+    'returns how many tasks are new.';
 
 
 CREATE OR REPLACE FUNCTION pricing.raise_priorities(ids bigint[], priorities integer[]) RETURNS void
 -- Few or many, the rows are read by their ids: a nested loop might look through one list for each entry of the other.
-LANGUAGE plpgsql SET search_path = '' SET enable_seqscan = off SET enable_nestloop = off SET jit = off SET lock_timeout = '100ms' AS $$
+LANGUAGE plpgsql SET search_path = '' SET enable_seqscan = off SET enable_nestloop = off SET jit = off
+SET lock_timeout = '100ms' AS $$
 BEGIN
     UPDATE pricing.api_call_queue_live q SET priority = higher.priority
-    FROM (SELECT x.id, u.priority FROM pricing.api_call_queue_live x JOIN unnest(ids, priorities) AS u (id, priority) USING (id)
-          WHERE x.id = ANY (ids) AND x.priority < u.priority ORDER BY x.id FOR UPDATE OF x) higher
+    FROM (SELECT x.id, u.priority
+          FROM pricing.api_call_queue_live x JOIN unnest(ids, priorities) AS u (id, priority) USING (id)
+          WHERE x.id = ANY (ids)
+            AND x.priority < u.priority
+          ORDER BY x.id FOR UPDATE OF x) higher
     WHERE q.id = ANY (ids) AND q.id = higher.id;
 EXCEPTION WHEN lock_not_available OR deadlock_detected THEN
     BEGIN
         UPDATE pricing.api_call_queue_live q SET priority = higher.priority
-        FROM (SELECT x.id, u.priority FROM pricing.api_call_queue_live x JOIN unnest(ids, priorities) AS u (id, priority) USING (id)
-              WHERE x.id = ANY (ids) AND x.priority < u.priority ORDER BY x.id FOR UPDATE OF x SKIP LOCKED) higher
+        FROM (SELECT x.id, u.priority
+              FROM pricing.api_call_queue_live x JOIN unnest(ids, priorities) AS u (id, priority) USING (id)
+              WHERE x.id = ANY (ids)
+                AND x.priority < u.priority
+              ORDER BY x.id FOR UPDATE OF x SKIP LOCKED) higher
         WHERE q.id = ANY (ids) AND q.id = higher.id;
     EXCEPTION WHEN lock_not_available OR deadlock_detected THEN
         -- SKIP LOCKED waits all the same for a row that was updated and locked again while PostgreSQL looked at it.
@@ -214,49 +247,37 @@ EXCEPTION WHEN lock_not_available OR deadlock_detected THEN
     END;
 END $$;
 COMMENT ON FUNCTION pricing.raise_priorities(bigint[], integer[]) IS
-    'Gives live tasks a higher priority; what has it or a higher one is left alone, and so is what another session keeps locked.';
+    'Raises live tasks to a higher priority; skips locked ones.';
 
 
 CREATE OR REPLACE FUNCTION pricing.enqueue(
     wanted_type text, symbols text[], priorities integer[],
     window_starts date[] DEFAULT NULL, window_ends date[] DEFAULT NULL, backfill uuid DEFAULT NULL) RETURNS integer
 LANGUAGE sql SET search_path = '' AS $$
-    SELECT CASE WHEN cardinality(symbols) > 0 THEN pricing.enqueue_pairs(
-        pg_catalog.array_fill(wanted_type, ARRAY[cardinality(symbols)]), symbols, priorities, window_starts, window_ends, backfill)
-    ELSE 0 END
+    SELECT CASE WHEN cardinality(symbols) > 0
+                THEN pricing.enqueue_pairs(pg_catalog.array_fill(wanted_type, ARRAY[cardinality(symbols)]), symbols,
+                                           priorities, window_starts, window_ends, backfill)
+                ELSE 0 END
 $$;
 COMMENT ON FUNCTION pricing.enqueue(text, text[], integer[], date[], date[], uuid) IS
     'Queues symbols of one data type, as enqueue_pairs does.';
 
 
-CREATE OR REPLACE FUNCTION pricing.lock_tasks(ids bigint[], token uuid) RETURNS bigint[]
+CREATE OR REPLACE FUNCTION pricing.lock_tasks(ids bigint[], token uuid, of_call bigint DEFAULT NULL) RETURNS bigint[]
 LANGUAGE plpgsql SET search_path = '' SET plan_cache_mode = force_generic_plan SET enable_seqscan = off SET jit = off
 SET lock_timeout = '1s' AS $$
-DECLARE
-    locked bigint[];
 BEGIN
-    SELECT array_agg(mine.id) INTO locked FROM (
+    RETURN ARRAY(
         SELECT q.id FROM pricing.api_call_queue_live q
-        WHERE q.id = ANY (ids) AND q.status = 'processing' AND q.claim_token = token ORDER BY q.id FOR UPDATE) mine;
-    RETURN coalesce(locked, '{}');
+        WHERE q.id = ANY (ids)
+          AND q.status = 'processing'
+          AND q.claim_token = token
+          AND (of_call IS NULL OR q.call_id = of_call)
+        ORDER BY q.id FOR UPDATE);
 END $$;
-COMMENT ON FUNCTION pricing.lock_tasks(bigint[], uuid) IS
-    'The fence: locks the tasks that a claim still owns until the transaction ends. Returns their ids. Waits for a second at most.';
-
-
-CREATE OR REPLACE FUNCTION pricing.lock_call_tasks(asked bigint, ids bigint[], token uuid) RETURNS bigint[]
-LANGUAGE plpgsql SET search_path = '' SET plan_cache_mode = force_generic_plan SET enable_seqscan = off SET jit = off
-SET lock_timeout = '1s' AS $$
-DECLARE
-    locked bigint[];
-BEGIN
-    SELECT array_agg(mine.id) INTO locked FROM (
-        SELECT q.id FROM pricing.api_call_queue_live q
-        WHERE q.id = ANY (ids) AND q.status = 'processing' AND q.claim_token = token AND q.call_id = asked ORDER BY q.id FOR UPDATE) mine;
-    RETURN coalesce(locked, '{}');
-END $$;
-COMMENT ON FUNCTION pricing.lock_call_tasks(bigint, bigint[], uuid) IS
-    'The fence for the tasks of one call, as lock_tasks is for any tasks.';
+COMMENT ON FUNCTION pricing.lock_tasks(bigint[], uuid, bigint) IS
+    'The fence: locks the tasks that a claim still owns, of one call or of all, until the transaction ends, and '
+    'returns their ids; waits at most a second.';
 
 
 CREATE OR REPLACE FUNCTION pricing.finish_tasks(
@@ -270,52 +291,54 @@ DECLARE
 BEGIN
     WITH gone AS (
         DELETE FROM pricing.api_call_queue_live q
-        WHERE q.id = ANY (wanted) AND (token IS NULL OR (q.status = 'processing' AND q.claim_token = token))
+        WHERE q.id = ANY (wanted)
+          AND (token IS NULL OR (q.status = 'processing' AND q.claim_token = token))
           AND (of_call IS NULL OR q.call_id = of_call)
-        RETURNING q.id, q.data_type, q.symbol, q.window_start, q.window_end, q.provider, q.priority, q.cadence_minutes,
-            q.est_bytes,
-                  q.enqueued_at, q.attempt, q.max_attempts, q.claim_token, q.claimed_at, q.worker, q.call_id,
-                      q.backfill_id, q.errors),
+        RETURNING q.id, q.data_type, q.symbol, q.window_start, q.window_end, q.provider, q.priority,
+                  q.cadence_minutes, q.est_bytes, q.enqueued_at, q.attempt, q.max_attempts, q.claim_token,
+                  q.claimed_at, q.worker, q.call_id, q.backfill_id, q.errors),
     kept AS (
         INSERT INTO pricing.api_call_queue_completed
             (id, data_type, symbol, window_start, window_end, provider, status, priority, cadence_minutes, est_bytes,
              enqueued_at, attempt, max_attempts, claim_token, claimed_at, worker, call_id, backfill_id, errors,
-                 finished_at, ring)
+             finished_at, ring)
         SELECT g.id, g.data_type, g.symbol, g.window_start, g.window_end, g.provider, 'completed', g.priority,
                g.cadence_minutes, g.est_bytes, g.enqueued_at, g.attempt, g.max_attempts, g.claim_token, g.claimed_at,
                g.worker, g.call_id, g.backfill_id, g.errors, now_, week
         FROM gone g)
     SELECT coalesce(array_agg(g.id), '{}') AS ids,
-           array_agg(g.data_type) FILTER (WHERE g.window_end = 'infinity') AS types,
-           array_agg(g.symbol) FILTER (WHERE g.window_end = 'infinity') AS symbols INTO done
-    FROM gone g;
-    IF done.types IS NOT NULL THEN
+           array_agg(pair.place) FILTER (WHERE pair.place IS NOT NULL) AS places,
+           array_agg(g.data_type) FILTER (WHERE pair.place IS NOT NULL) AS types,
+           array_agg(g.symbol) FILTER (WHERE pair.place IS NOT NULL) AS symbols
+    INTO done
+    FROM gone g
+    LEFT JOIN LATERAL (
+        -- By a range of one value, in the order that only the right index has: those of an empty table look alike.
+        SELECT x.ctid AS place FROM pricing.demand x
+        WHERE g.window_end = 'infinity' AND x.data_type = g.data_type AND x.symbol BETWEEN g.symbol AND g.symbol
+        ORDER BY x.symbol FOR NO KEY UPDATE SKIP LOCKED) pair ON true;
+    IF done.places IS NOT NULL THEN
+        -- By their places: a plan by their names, made while little was wanted, read all that is wanted.
         UPDATE pricing.demand d
         SET due_at = greatest(now_ + interval '1 second', coalesce(
                 pricing.stale_at(r, g.symbol, l.fetched_at, known.ttl_minutes),
                 now_ + make_interval(mins => known.ttl_minutes))),
             became_due_at = NULL, stretched_from = NULL, owed_since = NULL, read_at = NULL, failures = 0,
-                backoff_until = NULL, last_failure = NULL
-        FROM (SELECT free.data_type, free.symbol
-              -- By a range of values, in the order that only the right index has: those of an empty table look alike.
-              FROM (SELECT DISTINCT u.data_type FROM unnest(done.types) AS u (data_type)) kinds CROSS JOIN LATERAL (
-                  SELECT x.data_type, x.symbol FROM pricing.demand x
-                  WHERE x.data_type = kinds.data_type AND x.symbol = ANY (done.symbols)
-                  ORDER BY x.symbol FOR NO KEY UPDATE SKIP LOCKED) free
-              WHERE (free.data_type, free.symbol) IN (SELECT u.data_type, u.symbol
-                                                      FROM unnest(done.types, done.symbols) AS u (data_type, symbol))) g
+            backoff_until = NULL, last_failure = NULL
+        FROM unnest(done.places, done.types, done.symbols) AS g (place, data_type, symbol)
         JOIN pricing.data_type_registry r USING (data_type)
-        LEFT JOIN pricing.latest_prices l ON (l.data_type, l.symbol) = (g.data_type, g.symbol)
+        LEFT JOIN LATERAL (
+            SELECT x.fetched_at, x.cache_ttl_minutes FROM pricing.latest_prices x
+            WHERE (x.data_type, x.symbol) = (g.data_type, g.symbol) OFFSET 0) l ON true
         CROSS JOIN LATERAL (
-            -- Looked up only where the TTL of the pair is not stored beside its price.
-            SELECT CASE WHEN r.has_own_table OR r.contents <> 'prices' THEN pricing.pair_ttl(g.data_type, g.symbol)
-                        ELSE pricing.ttl_of(r, l.cache_ttl_minutes) END AS ttl_minutes OFFSET 0) known
-        WHERE (d.data_type, d.symbol) = (g.data_type, g.symbol);
+            SELECT pricing.ttl_beside(r, g.symbol, l.cache_ttl_minutes) AS ttl_minutes OFFSET 0) known
+        WHERE d.ctid = g.place;
     END IF;
     RETURN done.ids;
 END $$;
 COMMENT ON FUNCTION pricing.finish_tasks(bigint[], uuid, bigint) IS
-    'Finishes tasks that the transaction has locked by lock_tasks or, if a token is given, those that its claim still owns. Sets when their pairs are due again, unless another session has locked the pair. Returns the ids of what it finished.';
+    'Finishes tasks that lock_tasks has locked or, with a token, that its claim still owns, sets when their pairs are '
+    'due again (except locked ones), and returns their ids.';
 
 
 CREATE OR REPLACE FUNCTION pricing.complete_tasks(ids bigint[], token uuid) RETURNS bigint[]
@@ -325,55 +348,64 @@ BEGIN
     RETURN pricing.finish_tasks(ids, token);
 END $$;
 COMMENT ON FUNCTION pricing.complete_tasks(bigint[], uuid) IS
-    'Finishes claimed tasks and sets when their pairs are due again. Returns the ids that this claim still owned; a lost claim changes nothing.';
+    'Finishes claimed tasks and sets when their pairs are due again; returns the ids that the claim still owned.';
 
 
 CREATE OR REPLACE FUNCTION pricing.finish_pending(wanted_type text, symbols text[]) RETURNS bigint[]
-LANGUAGE plpgsql SET search_path = '' SET plan_cache_mode = force_generic_plan SET enable_seqscan = off SET jit = off AS $$
+LANGUAGE plpgsql SET search_path = '' SET plan_cache_mode = force_generic_plan SET enable_seqscan = off
+SET jit = off AS $$
 DECLARE
     locked bigint[];
 BEGIN
     -- What another session has locked is passed over, since prices are locked already: it is asked for once more.
     SELECT array_agg(mine.id) INTO locked FROM (
         SELECT q.id FROM pricing.api_call_queue_live q
-        WHERE q.data_type = wanted_type AND q.symbol = ANY (symbols) AND q.window_start = '-infinity' AND q.window_end = 'infinity'
+        WHERE q.data_type = wanted_type
+          AND q.symbol = ANY (symbols)
+          AND q.window_start = '-infinity'
+          AND q.window_end = 'infinity'
           AND q.status IN ('pending', 'scheduled')
         ORDER BY q.id FOR UPDATE SKIP LOCKED) mine;
     RETURN CASE WHEN locked IS NULL THEN '{}' ELSE pricing.finish_tasks(locked) END;
 END $$;
 COMMENT ON FUNCTION pricing.finish_pending(text, text[]) IS
-    'Finishes tasks for what is latest that are not in work, because the answer to another call has served their pairs. Returns their ids.';
+    'Finishes unclaimed tasks for latest values, because another call''s answer has served their pairs; returns their '
+    'ids.';
 
 
 CREATE OR REPLACE FUNCTION pricing.finish_call(
-    finished bigint, ids bigint[], token uuid, status integer, bytes bigint, kind text DEFAULT NULL, stated_left integer DEFAULT NULL,
-    is_owned boolean DEFAULT true, shown_units integer DEFAULT NULL, shown_seconds integer DEFAULT NULL) RETURNS bigint[]
-LANGUAGE plpgsql SET search_path = '' SET plan_cache_mode = force_generic_plan SET enable_seqscan = off SET jit = off AS $$
+    finished bigint, ids bigint[], token uuid, status integer, bytes bigint, kind text DEFAULT NULL,
+    stated_left integer DEFAULT NULL, is_owned boolean DEFAULT true, shown_units integer DEFAULT NULL,
+    shown_seconds integer DEFAULT NULL, without_length boolean DEFAULT false) RETURNS bigint[]
+LANGUAGE plpgsql SET search_path = '' AS $$
 DECLARE
     done bigint[] := pricing.finish_tasks(ids, token, finished);
 BEGIN
-    PERFORM pricing.settle_call(finished, 'ok', status, bytes, NULL, kind);
-    IF is_owned THEN
-        PERFORM pricing.judge_call(finished, stated_left, shown_units, shown_seconds);
-    END IF;
+    PERFORM pricing.settle_call(finished, 'ok', status, bytes, NULL, kind, is_owned, stated_left, shown_units,
+                                shown_seconds, without_length);
     RETURN done;
 END $$;
-COMMENT ON FUNCTION pricing.finish_call(bigint, bigint[], uuid, integer, bigint, text, integer, boolean, integer, integer) IS
-    'Finishes tasks of an answered call that its claim still owns, as complete_tasks does, and settles the call. What the call says about its provider counts if the claim still owned a task (is_owned). Returns the ids of the finished tasks.';
+COMMENT ON FUNCTION pricing.finish_call(
+    bigint, bigint[], uuid, integer, bigint, text, integer, boolean, integer, integer, boolean) IS
+    'Finishes an answered call''s tasks that its claim still owns, as complete_tasks does, and settles the call, '
+    'which is judged if it owned one (is_owned); returns the ids of the tasks.';
 
 
 CREATE OR REPLACE FUNCTION pricing.back_off(wanted_type text, symbols text[], kind text, reason text) RETURNS void
 LANGUAGE sql SET search_path = '' AS $$
     UPDATE pricing.demand d
-    SET failures = d.failures + 1, last_failure = reason, became_due_at = NULL, stretched_from = NULL, backoff_until = pairs.until, due_at = pairs.until, read_at = NULL,
+    SET failures = d.failures + 1, last_failure = reason, became_due_at = NULL, stretched_from = NULL,
+        backoff_until = pairs.until, due_at = pairs.until, read_at = NULL,
         owed_since = CASE WHEN NOT pricing.is_symbol_fault(kind) THEN least(d.owed_since, d.became_due_at, d.due_at) END
-    FROM (SELECT x.data_type, x.symbol, pricing.clock() + pricing.backoff_interval(kind, x.failures) AS until FROM pricing.demand x
+    FROM (SELECT x.data_type, x.symbol, pricing.clock() + pricing.backoff_interval(kind, x.failures) AS until
+          FROM pricing.demand x
           WHERE x.data_type = wanted_type AND x.symbol = ANY (symbols)
           ORDER BY x.data_type, x.symbol FOR NO KEY UPDATE SKIP LOCKED) pairs
     WHERE (d.data_type, d.symbol) = (pairs.data_type, pairs.symbol)
 $$;
 COMMENT ON FUNCTION pricing.back_off(text, text[], text, text) IS
-    'Has pairs back off whose task died so, that the next check does not start them again. After trouble they stay owed since they were; after a fault of the symbol nothing is owed. A reader is served by that: it is told why. Those that another session has locked are passed over.';
+    'Makes pairs back off after their task died: after trouble they stay owed, after a fault of the symbol they do '
+    'not, and readers are told why; skips locked pairs.';
 
 
 CREATE OR REPLACE FUNCTION pricing.spare_calls(ids bigint[], entry jsonb, message text) RETURNS void
@@ -397,8 +429,8 @@ BEGIN
     PERFORM pricing.bury(spared, 'unknown_symbol', entry, message);
 END $$;
 COMMENT ON FUNCTION pricing.spare_calls(bigint[], jsonb, text) IS
-    'One trial is enough for an instrument that nobody has ever priced: when a provider does not know it for these '
-    'claimed tasks, its waiting tasks of other data types and windows there go the same way without a call.';
+    'Ends the waiting tasks of instruments that nobody has ever priced and that a provider does not know, as their '
+    'claimed tasks end: one trial is enough.';
 
 
 CREATE OR REPLACE FUNCTION pricing.fail_tasks(
@@ -413,7 +445,8 @@ DECLARE
 BEGIN
     -- Of a call for one symbol: only if others are answered is it this one that the provider does not take.
     IF kind = 'request_refused' AND cardinality(ids) = 1 THEN
-        is_permanent := EXISTS (SELECT FROM pricing.api_call_queue_live q WHERE q.id = ANY (locked) AND q.window_end <> 'infinity');
+        is_permanent := EXISTS (SELECT FROM pricing.api_call_queue_live q
+                                WHERE q.id = ANY (locked) AND q.window_end <> 'infinity');
         IF NOT is_permanent AND pricing.others_were_answered(locked) THEN
             is_permanent := true;
             kind := 'unknown_symbol';
@@ -437,7 +470,8 @@ BEGIN
         run_after = now_ + CASE WHEN snoozed THEN coalesce(retry_after, interval '5 seconds')
                                 -- The source would only say the same again; it has a cadence of its own.
                                 WHEN kind = 'implausible'
-                                    THEN make_interval(mins => greatest(least(q.cadence_minutes, 60), 1)) * 2 ^ (q.attempt - 1)
+                                    THEN make_interval(mins => greatest(least(q.cadence_minutes, 60), 1))
+                                         * 2 ^ (q.attempt - 1)
                                 ELSE (ARRAY['5 seconds', '30 seconds', '2 minutes']::interval[])[least(q.attempt, 3)]
                            END * (1 + random() * 0.2),
         errors = pricing.append_errors(q.errors, entry || jsonb_build_object('attempt', q.attempt))
@@ -445,13 +479,16 @@ BEGIN
       AND CASE WHEN snoozed THEN q.enqueued_at > now_ - interval '24 hours' ELSE q.attempt < q.max_attempts END;
 
     PERFORM pricing.bury(
-        (SELECT array_agg(q.id) FROM pricing.api_call_queue_live q WHERE q.id = ANY (locked) AND q.status = 'processing'),
+        (SELECT array_agg(q.id) FROM pricing.api_call_queue_live q
+         WHERE q.id = ANY (locked) AND q.status = 'processing'),
         kind, entry, message);
     PERFORM pricing.stop_paused_tasks(locked);
     RETURN locked;
 END $$;
 COMMENT ON FUNCTION pricing.fail_tasks(bigint[], uuid, text, text, boolean, interval) IS
-    'A claimed task brought nothing: tried again after 5 s, 30 s, 2 min (implausible: after its TTL, at most 1 h, doubling), snoozed when throttled or unfinished, given to the next provider of its route when this one does not serve it, dead when nothing can help. A request that is refused is the fault of its symbol only if others of the data type were answered meanwhile. Returns the ids that the claim still owned; a lost claim changes nothing.';
+    'Fails claimed tasks: repeats them after 5 s, 30 s, 2 min (implausible: after their TTL), snoozes throttled and '
+    'unfinished ones, gives unserved ones to the next provider, or buries them; returns the ids that the claim still '
+    'owned.';
 
 
 CREATE OR REPLACE FUNCTION pricing.append_errors(errors jsonb, added jsonb) RETURNS jsonb
@@ -460,18 +497,22 @@ DECLARE
     entry jsonb;
     left_out integer;
 BEGIN
-    FOR entry IN SELECT jsonb_array_elements(CASE jsonb_typeof(added) WHEN 'array' THEN added ELSE jsonb_build_array(added) END) LOOP
+    FOR entry IN
+        SELECT jsonb_array_elements(CASE jsonb_typeof(added) WHEN 'array' THEN added ELSE jsonb_build_array(added) END)
+    LOOP
         IF jsonb_array_length(errors) >= 12 THEN
             left_out := coalesce((errors #>> '{1,left_out}')::integer, 1) + 1;
             errors := jsonb_set(errors - 2, '{1}', (errors -> 2) || jsonb_build_object(
-                'kind', 'left_out', 'left_out', left_out, 'message', pg_catalog.format('%s entries are left out here', left_out)));
+                'kind', 'left_out', 'left_out', left_out,
+                'message', pg_catalog.format('%s entries are left out here', left_out)));
         END IF;
         errors := errors || jsonb_build_array(entry);
     END LOOP;
     RETURN errors;
 END $$;
 COMMENT ON FUNCTION pricing.append_errors(jsonb, jsonb) IS
-    'A task''s history with an entry, or an array of them, added. It keeps the first entry and the last ten, and counts the others: a task that is snoozed all day must not grow with each snooze.';
+    'Adds an entry, or an array of them, to a task''s history, of which it keeps the first and the last ten and '
+    'counts the rest.';
 
 
 CREATE OR REPLACE FUNCTION pricing.bury(ids bigint[], kind text, entry jsonb, reason text) RETURNS void
@@ -487,21 +528,25 @@ BEGIN
             WHERE q.id = mine.id RETURNING q.*),
         kept AS (
             INSERT INTO pricing.api_call_queue_dead
-                (id, data_type, symbol, window_start, window_end, provider, status, priority, cadence_minutes, est_bytes,
-                 enqueued_at, attempt, max_attempts, claim_token, claimed_at, worker, call_id, backfill_id, errors,
-                 finished_at, failure_kind)
+                (id, data_type, symbol, window_start, window_end, provider, status, priority,
+                 cadence_minutes, est_bytes, enqueued_at, attempt, max_attempts, claim_token,
+                 claimed_at, worker, call_id, backfill_id, errors, finished_at, failure_kind)
             SELECT g.id, g.data_type, g.symbol, g.window_start, g.window_end, g.provider, 'failed', g.priority,
-                   g.cadence_minutes, g.est_bytes, g.enqueued_at, g.attempt, g.max_attempts, g.claim_token, g.claimed_at,
-                   g.worker, g.call_id, g.backfill_id, pricing.append_errors(g.errors, entry || jsonb_build_object('attempt', g.attempt)),
+                   g.cadence_minutes, g.est_bytes, g.enqueued_at, g.attempt, g.max_attempts, g.claim_token,
+                   g.claimed_at, g.worker, g.call_id, g.backfill_id,
+                   pricing.append_errors(g.errors, entry || jsonb_build_object('attempt', g.attempt)),
                    now_, kind
             FROM gone g)
-        SELECT g.data_type, array_agg(g.symbol) AS symbols FROM gone g WHERE g.window_end = 'infinity'
+        SELECT g.data_type, array_agg(g.symbol) AS symbols
+        FROM gone g
+        WHERE g.window_end = 'infinity'
         GROUP BY 1 ORDER BY 1
     LOOP
         PERFORM pricing.back_off(pair.data_type, pair.symbols, kind, left(reason, 500));
     END LOOP;
 END $$;
-COMMENT ON FUNCTION pricing.bury(bigint[], text, jsonb, text) IS 'Moves tasks to the dead, with their last error, and has their pairs back off.';
+COMMENT ON FUNCTION pricing.bury(bigint[], text, jsonb, text) IS
+    'Moves tasks to the dead with their last error, and makes their pairs back off.';
 
 
 CREATE OR REPLACE FUNCTION pricing.extend_tasks(ids bigint[], token uuid, lease interval DEFAULT '60 seconds')
@@ -513,7 +558,8 @@ DECLARE
 BEGIN
     WITH mine AS MATERIALIZED (
         SELECT x.id FROM pricing.api_call_queue_live x
-        WHERE x.id = ANY (ids) AND x.status = 'processing' AND x.claim_token = token ORDER BY x.id FOR UPDATE SKIP LOCKED),
+        WHERE x.id = ANY (ids) AND x.status = 'processing' AND x.claim_token = token
+        ORDER BY x.id FOR UPDATE SKIP LOCKED),
     kept AS (
         UPDATE pricing.api_call_queue_live q SET lease_until = greatest(q.lease_until, now_ + lease)
         FROM mine WHERE q.id = mine.id RETURNING q.id)
@@ -521,7 +567,7 @@ BEGIN
     RETURN coalesce(extended, '{}');
 END $$;
 COMMENT ON FUNCTION pricing.extend_tasks(bigint[], uuid, interval) IS
-    'A worker that is still at it renews its lease. Returns the ids that its claim still owns; a lost claim changes nothing.';
+    'Renews a worker''s lease on its tasks; returns the ids that its claim still owns.';
 
 
 CREATE OR REPLACE FUNCTION pricing.return_tasks(
@@ -539,14 +585,16 @@ BEGIN
         claim_token = NULL, lease_until = NULL, attempt = q.attempt - 1,
         errors = pricing.append_errors(q.errors, entry || jsonb_build_object('attempt', q.attempt))
     FROM (SELECT x.id FROM pricing.api_call_queue_live x
-          WHERE x.id = ANY (ids) AND x.status = 'processing' AND x.claim_token = token ORDER BY x.id FOR UPDATE SKIP LOCKED) mine
+          WHERE x.id = ANY (ids) AND x.status = 'processing' AND x.claim_token = token
+          ORDER BY x.id FOR UPDATE SKIP LOCKED) mine
     WHERE q.id = mine.id;
     GET DIAGNOSTICS returned = ROW_COUNT;
     PERFORM pricing.stop_paused_tasks(ids);
     RETURN returned;
 END $$;
 COMMENT ON FUNCTION pricing.return_tasks(bigint[], uuid, text, text, interval) IS
-    'Returns claimed tasks to the queue, without costing an attempt: at once (a deadlock, or a worker that stops) or after a pause (because of a lock). A task that another session has locked returns when its lease ends. Returns how many.';
+    'Returns claimed tasks to the queue without costing an attempt, at once or after a pause; a locked task returns '
+    'when its lease ends; returns how many.';
 
 
 CREATE OR REPLACE FUNCTION pricing.promote_tasks() RETURNS integer
@@ -557,19 +605,21 @@ DECLARE
 BEGIN
     UPDATE pricing.api_call_queue_live q SET status = 'pending', run_after = NULL
     FROM (SELECT x.id FROM pricing.api_call_queue_live x
-          WHERE x.status = 'scheduled' AND x.run_after <= now_ ORDER BY x.run_after LIMIT 5000 FOR UPDATE SKIP LOCKED) ripe
+          WHERE x.status = 'scheduled' AND x.run_after <= now_
+          ORDER BY x.run_after LIMIT 5000 FOR UPDATE SKIP LOCKED) ripe
     WHERE q.id = ripe.id;
     GET DIAGNOSTICS promoted = ROW_COUNT;
     RETURN promoted;
 END $$;
-COMMENT ON FUNCTION pricing.promote_tasks() IS 'Makes pending what has waited long enough.';
+COMMENT ON FUNCTION pricing.promote_tasks() IS 'Makes tasks pending whose pause is over.';
 
 
 CREATE OR REPLACE FUNCTION pricing.recover_tasks() RETURNS integer
 LANGUAGE plpgsql SET search_path = '' AS $$
 DECLARE
     now_ timestamptz := pricing.clock();
-    entry jsonb := jsonb_build_object('at', now_, 'kind', 'worker_lost', 'message', 'the worker stopped answering; its lease ran out');
+    entry jsonb := jsonb_build_object(
+        'at', now_, 'kind', 'worker_lost', 'message', 'the worker stopped answering; its lease ran out');
     asked bigint[];
     stuck bigint[];
 BEGIN
@@ -584,15 +634,18 @@ BEGIN
     END IF;
     SELECT array_agg(x.id) INTO stuck FROM (
         SELECT q.id FROM pricing.api_call_queue_live q
-        WHERE q.id = ANY (asked) AND q.status = 'processing' AND q.lease_until < now_ ORDER BY q.id FOR UPDATE SKIP LOCKED) x;
+        WHERE q.id = ANY (asked) AND q.status = 'processing' AND q.lease_until < now_
+        ORDER BY q.id FOR UPDATE SKIP LOCKED) x;
     UPDATE pricing.api_call_queue_live q
     SET status = 'pending', claim_token = NULL, lease_until = NULL,
         errors = pricing.append_errors(q.errors, entry || jsonb_build_object('attempt', q.attempt))
     WHERE q.id = ANY (stuck) AND q.attempt < q.max_attempts;
     PERFORM pricing.bury(
-        (SELECT array_agg(q.id) FROM pricing.api_call_queue_live q WHERE q.id = ANY (stuck) AND q.status = 'processing'),
+        (SELECT array_agg(q.id) FROM pricing.api_call_queue_live q
+         WHERE q.id = ANY (stuck) AND q.status = 'processing'),
         'worker_lost', entry, 'the worker was lost at every attempt');
     PERFORM pricing.stop_paused_tasks(stuck);
     RETURN coalesce(cardinality(stuck), 0);
 END $$;
-COMMENT ON FUNCTION pricing.recover_tasks() IS 'Takes tasks back from workers whose lease ran out; dead when no attempt is left. Returns how many were stuck.';
+COMMENT ON FUNCTION pricing.recover_tasks() IS
+    'Takes tasks back from workers whose lease ran out, or buries those without an attempt left; returns how many.';

@@ -15,8 +15,7 @@ BEGIN
     END;
 END $$;
 COMMENT ON FUNCTION pricing.take_turn(text) IS
-    'Takes the turn at some work until the transaction ends; false, without waiting, when another session has it. '
-    'Clients and readers cannot take it.';
+    'Takes the turn at some work until the transaction ends; false, without waiting, if another session has it.';
 
 
 CREATE OR REPLACE FUNCTION pricing.await_turn(wanted text) RETURNS void
@@ -26,9 +25,11 @@ BEGIN
     PERFORM FROM pricing.turns t WHERE t.name = wanted FOR UPDATE;
 EXCEPTION WHEN lock_not_available THEN
     RAISE EXCEPTION 'another session is at %, and does not end', wanted
-        USING HINT = 'Try again. docs/operations.md, "Something is locked", says how to find that session.', ERRCODE = 'lock_not_available';
+        USING HINT = 'Try again. docs/operations.md, "Something is locked", says how to find that session.',
+              ERRCODE = 'lock_not_available';
 END $$;
-COMMENT ON FUNCTION pricing.await_turn(text) IS 'What take_turn does, for a person who can wait a second for it.';
+COMMENT ON FUNCTION pricing.await_turn(text) IS
+    'Takes a turn as take_turn does, but waits a second for it, for a person.';
 
 
 CREATE OR REPLACE FUNCTION pricing.wanted_drains(most integer) RETURNS integer
@@ -44,7 +45,10 @@ BEGIN
         RETURN 1;
     END IF;
     -- Little's law: calls in flight at a time = calls a second, times the seconds that each takes.
-    SELECT sum(least(p.max_in_flight, least(waiting.tasks / took.tasks, pricing.units_available(p.provider, pricing.clock()) / took.units) * took.seconds / horizon))
+    SELECT sum(least(
+               p.max_in_flight,
+               least(waiting.tasks / took.tasks,
+                     pricing.units_available(p.provider, pricing.clock()) / took.units) * took.seconds / horizon))
     INTO in_flight
     FROM pricing.data_collectors p
     CROSS JOIN LATERAL (
@@ -57,17 +61,17 @@ BEGIN
     CROSS JOIN LATERAL (
         SELECT count(*) AS tasks
         FROM (SELECT FROM pricing.api_call_queue_live q
-              WHERE q.provider = p.provider AND q.run_after IS NULL AND q.status = 'pending'
+              WHERE q.provider = p.provider
+                AND q.run_after IS NULL
+                AND q.status = 'pending'
               -- A longer queue would not change the result: max_in_flight bounds it.
               LIMIT ceil(p.max_in_flight * horizon / greatest(took.seconds, 0.01) * took.tasks)::bigint) w) waiting
     WHERE p.is_active AND took.seconds IS NOT NULL;
     RETURN least(most, greatest(1, ceil(in_flight / calls_of_drain)))::integer;
 END $$;
 COMMENT ON FUNCTION pricing.wanted_drains(integer) IS
-    'How many drains have work: from 1 to the most that are allowed. A drain makes ten calls at once, so one is '
-    'wanted for every ten calls that would be in flight through the next 15 s. How many these are follows, for each '
-    'provider, from the tasks that wait for it, the units that its limits leave now, the averages of its last '
-    'hundred calls, and max_in_flight.';
+    'How many drains have work, up to the allowed number: one for every ten calls that would be in flight over the '
+    'next 15 s.';
 
 
 CREATE OR REPLACE FUNCTION pricing.lasting_drains() RETURNS integer
@@ -75,15 +79,19 @@ LANGUAGE plpgsql STABLE SET search_path = '' AS $$
 DECLARE
     now_ timestamptz := pricing.clock();
 BEGIN
-    -- A drain about to end does not count: its successor starts beside it, and no second is lost. A launch takes three to nine seconds.
+    -- A drain about to end does not count: its successor starts beside it, and no second is lost. A launch takes three
+    -- to nine seconds.
     RETURN (SELECT count(*) FROM pricing.drains d
-            WHERE d.finished_at IS NULL AND d.lease_until > now_ AND d.ends_at > now_ + interval '15 seconds');
+            WHERE d.finished_at IS NULL
+              AND d.lease_until > now_
+              AND d.ends_at > now_ + interval '15 seconds');
 END $$;
 COMMENT ON FUNCTION pricing.lasting_drains() IS 'How many drains are at work and not about to end.';
 
 
 CREATE OR REPLACE FUNCTION pricing.begin_drain(
-    worker_name text, run text, seconds integer, requested timestamptz DEFAULT NULL, most integer DEFAULT 1) RETURNS uuid
+    worker_name text, run text, seconds integer, requested timestamptz DEFAULT NULL,
+    most integer DEFAULT 1) RETURNS uuid
 LANGUAGE plpgsql SET search_path = '' AS $$
 DECLARE
     now_ timestamptz;
@@ -108,8 +116,8 @@ BEGIN
     RETURN begun;
 END $$;
 COMMENT ON FUNCTION pricing.begin_drain(text, text, integer, timestamptz, integer) IS
-    'Starts a drain, whose run was requested at a time; or returns NULL when wanted_drains are at work, of the most '
-    'that are allowed, or another session is starting one.';
+    'Starts a drain whose run was requested at a time; NULL if wanted_drains are at work, or another session is '
+    'starting one.';
 
 
 CREATE OR REPLACE FUNCTION pricing.extend_drain(extended uuid, asked_providers text[] DEFAULT NULL) RETURNS void
@@ -119,7 +127,7 @@ LANGUAGE sql SET search_path = '' AS $$
     WHERE d.drain_id = mine.drain_id
 $$;
 COMMENT ON FUNCTION pricing.extend_drain(uuid, text[]) IS
-    'A drain says that it is alive, and which providers it asks; not, if another session has locked its row.';
+    'Renews a drain''s lease and the providers that it asks; skips a locked row.';
 
 
 CREATE OR REPLACE FUNCTION pricing.end_drain(ended uuid) RETURNS void
@@ -128,7 +136,7 @@ LANGUAGE sql SET search_path = '' AS $$
     FROM (SELECT x.drain_id FROM pricing.drains x WHERE x.drain_id = ended FOR UPDATE SKIP LOCKED) mine
     WHERE d.drain_id = mine.drain_id
 $$;
-COMMENT ON FUNCTION pricing.end_drain(uuid) IS 'A drain says that it is done. If another session has locked its row, its lease runs out.';
+COMMENT ON FUNCTION pricing.end_drain(uuid) IS 'Ends a drain, or leaves it to its lease if its row is locked.';
 
 
 CREATE OR REPLACE FUNCTION pricing.pass_over(from_source text, data_type text, symbols text[]) RETURNS void
@@ -138,25 +146,27 @@ LANGUAGE sql SET search_path = '' AS $$
         ELSE 'much of it is locked by other sessions, and the rest waits for the next check' END, '55P03')
 $$;
 COMMENT ON FUNCTION pricing.pass_over(text, text, text[]) IS
-    'Notes that pairs were passed over because another session has locked them, or because finding those that it has '
-    'took too long.';
+    'Records that pairs were skipped because another session has locked them, or because finding those took too long.';
 
 
 CREATE OR REPLACE FUNCTION pricing.wake_workers() RETURNS void
 LANGUAGE plpgsql SET search_path = '' AS $$
 BEGIN
-    -- The queue of notifications is the whole server's. One session that listens, and does not end its transaction, keeps it
-    -- from being emptied; when it is full, whoever has notified fails at commit. Looking also removes what all have heard.
-    -- A commit that writes into it has a lock of the whole server, for seconds when it writes much: others' would wait for it.
+    -- The queue of notifications is the whole server's. One session that listens, and does not end its transaction,
+    -- keeps it from being emptied; when it is full, sessions that notify fail at commit. Looking also removes what all
+    -- have heard. A commit that writes into it has a lock of the whole server, for seconds when it writes much: others'
+    -- would wait for it.
     IF pg_notification_queue_usage() < 0.5 AND NOT EXISTS (
            SELECT FROM pg_catalog.pg_locks l
-           WHERE l.locktype = 'object' AND l.database = 0 AND l.classid = 'pg_catalog.pg_database'::regclass AND l.objid = 0) THEN
+           WHERE l.locktype = 'object'
+             AND l.database = 0
+             AND l.classid = 'pg_catalog.pg_database'::regclass
+             AND l.objid = 0) THEN
         PERFORM pg_notify('pricing_work', '');
     END IF;
 END $$;
 COMMENT ON FUNCTION pricing.wake_workers() IS
-    'Wakes whoever listens for work once this transaction is committed. A hint, which must not cost the work: it is '
-    'left out while the server''s queue of notifications is half full, or another session writes into it.';
+    'Wakes idle drains once this transaction commits, unless the server''s notification queue is half full or in use.';
 
 
 CREATE OR REPLACE FUNCTION pricing.duty_intervals() RETURNS TABLE (place integer, name text, every interval)
@@ -190,7 +200,8 @@ LANGUAGE sql IMMUTABLE SET search_path = '' AS $$
         (24, 'watch_providers', interval '10 seconds'),
         (25, 'reroute_waiting', interval '10 seconds')) AS v (place, name, every)
 $$;
-COMMENT ON FUNCTION pricing.duty_intervals() IS 'The periodic duties, each a function of this name: how often they run, and in which order.';
+COMMENT ON FUNCTION pricing.duty_intervals() IS
+    'The periodic duties, each a function of this name, with their interval and order.';
 
 
 CREATE OR REPLACE FUNCTION pricing.run_duties() RETURNS text[]
@@ -214,10 +225,12 @@ BEGIN
         SELECT v.name FROM pricing.duty_intervals() v
         LEFT JOIN pricing.duties d ON d.duty = v.name
         -- A time ahead of the clock says nothing: the clock was set back while somebody had the row locked.
-        WHERE NOT coalesce(d.last_success_at > now_ - v.every AND d.last_success_at <= now_ + interval '10 seconds', false)
+        WHERE NOT coalesce(d.last_success_at > now_ - v.every
+                           AND d.last_success_at <= now_ + interval '10 seconds', false)
           AND coalesce(d.not_before <= now_, true)
           -- One that fails must not cost every look its patience with locks.
-          AND NOT coalesce(d.last_failure_at > now_ - least(v.every, interval '1 minute') AND d.last_failure_at <= now_ + interval '10 seconds', false)
+          AND NOT coalesce(d.last_failure_at > now_ - least(v.every, interval '1 minute')
+                           AND d.last_failure_at <= now_ + interval '10 seconds', false)
         ORDER BY v.place
     LOOP
         PERFORM FROM pricing.duties d WHERE d.duty = duty_.name FOR UPDATE SKIP LOCKED;
@@ -241,9 +254,7 @@ BEGIN
     RETURN ran;
 END $$;
 COMMENT ON FUNCTION pricing.run_duties() IS
-    'Runs the periodic duties that are overdue, one process at a time; one that failed is tried again after its own '
-    'interval, at most a minute, and one that waited for a lock of another session ends the round. Returns the names '
-    'of those that succeeded.';
+    'Runs overdue duties, one process at a time, and returns the names of those that succeeded.';
 
 
 CREATE OR REPLACE FUNCTION pricing.require_primary() RETURNS void
@@ -254,4 +265,4 @@ BEGIN
             USING HINT = 'Point PRICING_DATABASE_URL at the primary.', ERRCODE = 'read_only_sql_transaction';
     END IF;
 END $$;
-COMMENT ON FUNCTION pricing.require_primary() IS 'Refuses a read replica, before anything half-works there.';
+COMMENT ON FUNCTION pricing.require_primary() IS 'Refuses a read replica before anything is half done.';

@@ -4,8 +4,7 @@ CREATE OR REPLACE FUNCTION pricing.is_time_zone(name text) RETURNS boolean
 LANGUAGE sql STABLE SET search_path = '' AS $$
     SELECT EXISTS (SELECT FROM pg_catalog.pg_timezone_names z WHERE z.name = is_time_zone.name)
 $$;
-COMMENT ON FUNCTION pricing.is_time_zone(text) IS
-    'Whether this server knows a time zone of this name. It takes some milliseconds: the server reads its files.';
+COMMENT ON FUNCTION pricing.is_time_zone(text) IS 'Whether this server knows a time zone.';
 
 
 CREATE OR REPLACE FUNCTION pricing.exchange_of(of_class text, of_symbol text, in_currency text) RETURNS text
@@ -14,13 +13,13 @@ LANGUAGE sql STABLE SET search_path = '' AS $$
                 -- Several exchanges share this ending: the currency may tell which.
                 WHEN count(*) FILTER (WHERE e.currency = in_currency)
                     = 1 THEN min(e.mic) FILTER (WHERE e.currency = in_currency) END
-    FROM pricing.exchange_endings n JOIN pricing.exchanges e USING (mic)
+    FROM pricing.exchanges e
     WHERE of_class IN ('equity', 'etf')
-      AND n.ending = pg_catalog.upper(pg_catalog.substring(of_symbol, '[.:][^.:]+$'))
+      AND pg_catalog.upper(pg_catalog.substring(of_symbol, '[.:][^.:]+$')) = ANY (e.endings)
 $$;
 COMMENT ON FUNCTION pricing.exchange_of(text, text, text) IS
-    'The MIC of the exchange that the ending of a symbol names, such as VOD.L or VOD:LSE; NULL = it names none, or '
-    'several of which the currency does not leave one.';
+    'The MIC of the exchange that a symbol''s ending names, such as VOD.L or VOD:LSE; NULL = none, or several that '
+    'the currency does not distinguish.';
 
 
 CREATE OR REPLACE FUNCTION pricing.choose_calendar() RETURNS trigger
@@ -39,17 +38,20 @@ BEGIN
                      OR NEW.asset_class NOT IN ('equity', 'etf')
                      OR NEW.symbol !~ '(\.[A-Z]{2,}|:[^:]+)$')
               UNION ALL
-              SELECT e.calendar, CASE
-                  WHEN NEW.exchange IS NULL THEN 'equity'
-                  ELSE NEW.asset_class END, 1000, ''
+              SELECT e.calendar, CASE WHEN NEW.exchange IS NULL THEN 'equity' ELSE NEW.asset_class END, 1000, ''
               FROM pricing.exchanges e
               WHERE e.mic = at_exchange) c
         ORDER BY c.asset_class = NEW.asset_class DESC, c.precision DESC, c.currency DESC LIMIT 1);
     RETURN NEW;
 END $$;
 COMMENT ON FUNCTION pricing.choose_calendar() IS
-    'Gives an instrument the calendar of its exchange, or else the one that the rules name, unless it has one. Where '
-    'no rule of its own fits, an ETF follows equities.';
+    'Gives an instrument without a calendar that of its exchange, or the one that the rules name; an ETF without a '
+    'rule follows equities.';
+
+CREATE TRIGGER choose_calendar
+    BEFORE INSERT OR UPDATE OF currency, exchange ON pricing.instruments
+    FOR EACH ROW WHEN (NEW.calendar IS NULL)
+    EXECUTE FUNCTION pricing.choose_calendar();
 
 
 CREATE OR REPLACE FUNCTION pricing.exchange_rows(given jsonb)
@@ -60,7 +62,8 @@ LANGUAGE sql IMMUTABLE SET search_path = '' AS $$
         AS x (mic text, name text, calendar text, zone text, currency text, minor_unit text, known_to date,
               endings text[])
 $$;
-COMMENT ON FUNCTION pricing.exchange_rows(jsonb) IS 'The rows of domain/exchanges.toml that load_exchanges is given.';
+COMMENT ON FUNCTION pricing.exchange_rows(jsonb) IS
+    'The rows of domain/exchanges.toml in the form that load_exchanges gets.';
 
 
 CREATE OR REPLACE FUNCTION pricing.load_exchanges(given jsonb) RETURNS void
@@ -71,18 +74,16 @@ BEGIN
     WHERE t.calendar IS NOT NULL ORDER BY t.calendar, t.mic <> t.calendar
     ON CONFLICT (calendar) DO UPDATE SET time_zone = excluded.time_zone, known_to = excluded.known_to
         WHERE (c.time_zone, c.known_to) IS DISTINCT FROM (excluded.time_zone, excluded.known_to);
-    INSERT INTO pricing.exchanges AS e (mic, name, calendar, currency, minor_unit)
-    SELECT t.mic, t.name, t.calendar, t.currency, t.minor_unit FROM pricing.exchange_rows(given) t ORDER BY t.mic
+    INSERT INTO pricing.exchanges AS e (mic, name, calendar, currency, minor_unit, endings)
+    SELECT t.mic, t.name, t.calendar, t.currency, t.minor_unit, t.endings FROM pricing.exchange_rows(given) t
+    ORDER BY t.mic
     ON CONFLICT (mic) DO UPDATE SET name = excluded.name, calendar = excluded.calendar, currency = excluded.currency,
-        minor_unit = excluded.minor_unit
-        WHERE (e.name, e.calendar, e.currency, e.minor_unit)
-              IS DISTINCT FROM (excluded.name, excluded.calendar, excluded.currency, excluded.minor_unit);
-    DELETE FROM pricing.exchange_endings n
-    WHERE NOT EXISTS (SELECT FROM pricing.exchange_rows(given) t WHERE t.mic = n.mic AND n.ending = ANY (t.endings));
-    INSERT INTO pricing.exchange_endings (ending, mic)
-    SELECT DISTINCT u.ending, t.mic FROM pricing.exchange_rows(given) t CROSS JOIN unnest(t.endings) AS u (ending)
-    ORDER BY 1, 2 ON CONFLICT DO NOTHING;
-    -- An exchange that is no longer in the file stays while an instrument refers to it.
+        minor_unit = excluded.minor_unit, endings = excluded.endings
+        WHERE (e.name, e.calendar, e.currency, e.minor_unit, e.endings) IS DISTINCT FROM
+              (excluded.name, excluded.calendar, excluded.currency, excluded.minor_unit, excluded.endings);
+    -- An exchange that is no longer in the file stays while an instrument refers to it, and no symbol names it.
+    UPDATE pricing.exchanges e SET endings = '{}'
+    WHERE e.endings <> '{}' AND NOT EXISTS (SELECT FROM pricing.exchange_rows(given) t WHERE t.mic = e.mic);
     DELETE FROM pricing.exchanges e
     WHERE NOT EXISTS (SELECT FROM pricing.exchange_rows(given) t WHERE t.mic = e.mic)
       AND NOT EXISTS (SELECT FROM pricing.instruments i WHERE i.exchange = e.mic);
@@ -91,8 +92,8 @@ BEGIN
     WHERE i.calendar IS NULL AND pricing.exchange_of(i.asset_class, i.symbol, i.currency) IS NOT NULL;
 END $$;
 COMMENT ON FUNCTION pricing.load_exchanges(jsonb) IS
-    'Stores the exchanges of domain/exchanges.toml, how their symbols end, and their calendars. Instruments without a '
-    'calendar get one if their exchange is known now.';
+    'Stores the exchanges of domain/exchanges.toml, their symbols'' endings and their calendars, also for instruments '
+    'without one.';
 
 
 CREATE OR REPLACE FUNCTION pricing.load_corrections(given jsonb) RETURNS void
@@ -109,15 +110,13 @@ BEGIN
     ORDER BY 1, 2
     ON CONFLICT (calendar, day, origin) DO UPDATE
         SET is_open = excluded.is_open, opens_at = excluded.opens_at, closes_at = excluded.closes_at,
-            reason = excluded.reason,
-            source = excluded.source
+            reason = excluded.reason, source = excluded.source
         WHERE (c.is_open, c.opens_at, c.closes_at, c.reason, c.source)
               IS DISTINCT FROM (excluded.is_open, excluded.opens_at, excluded.closes_at, excluded.reason,
                                 excluded.source);
 END $$;
 COMMENT ON FUNCTION pricing.load_corrections(jsonb) IS
-    'Stores the corrections of trading days that come with the pipeline, in place of an earlier version''s. Those of '
-    'people stay.';
+    'Replaces the corrections of trading days that come with the pipeline; those of people stay.';
 
 
 CREATE OR REPLACE FUNCTION pricing.calendars_to_extend(again boolean DEFAULT false)
@@ -140,8 +139,8 @@ BEGIN
     ORDER BY 1;
 END $$;
 COMMENT ON FUNCTION pricing.calendars_to_extend(boolean) IS
-    'Calendars of some instrument whose sessions are not known to the end of next year, the days they are wanted for, '
-    'and to which day their holidays are announced where the library does not say; again = all that are in use.';
+    'Calendars in use (again = all) whose sessions are not known to the end of next year, the days wanted, and how '
+    'far their holidays are announced.';
 
 
 CREATE OR REPLACE FUNCTION pricing.store_sessions(
@@ -181,16 +180,16 @@ BEGIN
             WHERE s.calendar = wanted_calendar AND s.session BETWEEN from_day AND to_day);
 END $$;
 COMMENT ON FUNCTION pricing.store_sessions(text, date, date, date[], timestamptz[], timestamptz[]) IS
-    'Writes the sessions of a calendar between two days, in place of those that were known, with the corrections of '
-    'people and of this version; warns when they end within a fortnight. Returns how many.';
+    'Replaces a calendar''s sessions between two days by corrected ones, and warns if they end within a fortnight; '
+    'returns how many.';
 
 
 CREATE OR REPLACE FUNCTION pricing.correction_rank(origin text) RETURNS integer
 LANGUAGE sql IMMUTABLE PARALLEL SAFE SET search_path = '' AS $$
     SELECT CASE origin WHEN 'operator' THEN 1 WHEN 'evidence' THEN 2 ELSE 3 END
 $$;
-COMMENT ON FUNCTION pricing.correction_rank(text) IS 'The rank of a correction by its origin: of several for one day, '
-                                                     'that with the lowest rank counts.';
+COMMENT ON FUNCTION pricing.correction_rank(text) IS
+    'The rank of a correction''s origin: for one day the lowest counts.';
 
 
 CREATE OR REPLACE FUNCTION pricing.apply_corrections(wanted_calendar text, from_day date, to_day date) RETURNS integer
@@ -231,7 +230,7 @@ BEGIN
     RETURN changed;
 END $$;
 COMMENT ON FUNCTION pricing.apply_corrections(text, date, date) IS
-    'Applies the corrections of a calendar to its known sessions between two days. Returns to how many days.';
+    'Applies a calendar''s corrections to its sessions between two days; returns how many days.';
 
 
 CREATE OR REPLACE FUNCTION pricing.usual_hours(wanted_calendar text, on_day date, OUT opens_at timestamptz,
@@ -279,15 +278,15 @@ BEGIN
     VALUES (wanted_calendar, on_day, 'operator', open_, opens, closes, why, said_at, by_)
     ON CONFLICT (calendar, day, origin) DO UPDATE
         SET is_open = excluded.is_open, opens_at = excluded.opens_at, closes_at = excluded.closes_at,
-            reason = excluded.reason,
-            source = excluded.source, by_whom = excluded.by_whom, recorded_at = excluded.recorded_at;
+            reason = excluded.reason, source = excluded.source, by_whom = excluded.by_whom,
+            recorded_at = excluded.recorded_at;
     PERFORM pricing.after_correction(wanted_calendar, on_day,
                                      pg_catalog.format('%s has a session on %s: %s', wanted_calendar, on_day, why));
     RETURN CASE WHEN before.day IS NULL THEN 'added' ELSE 'replaced' END;
 END $$;
 COMMENT ON FUNCTION pricing.correct_calendar(text, date, boolean, time, time, text, text, text) IS
-    'Enters a person''s correction of a day: a session, with hours in the calendar''s zone or those of the days '
-    'before, or a closed day. It counts at once. Returns added or replaced.';
+    'Enters a person''s correction of a day, a session or a closed day, which counts at once; returns added or '
+    'replaced.';
 
 
 CREATE OR REPLACE FUNCTION pricing.undo_correction(wanted_calendar text, on_day date) RETURNS text[]
@@ -306,8 +305,7 @@ BEGIN
     RETURN gone;
 END $$;
 COMMENT ON FUNCTION pricing.undo_correction(text, date) IS
-    'Removes the corrections of a day by a person or from evidence, so that the library and shipped corrections count '
-    'again. Returns their origins; NULL = there was none.';
+    'Removes a day''s corrections by a person or from evidence; returns their origins, NULL = none.';
 
 
 CREATE OR REPLACE FUNCTION pricing.after_correction(wanted_calendar text, on_day date, why text) RETURNS void
@@ -329,8 +327,8 @@ BEGIN
     END IF;
 END $$;
 COMMENT ON FUNCTION pricing.after_correction(text, date, text) IS
-    'After a day of a calendar was corrected: adds or deletes its session, notes quarantined bars of it for release, '
-    'and has pairs that wait for an opening judged now.';
+    'Applies a corrected day: adds or deletes its session, marks its quarantined bars for release, and judges pairs '
+    'that wait for an opening.';
 
 
 CREATE OR REPLACE FUNCTION pricing.note_opened_days(wanted_calendar text, from_day date, to_day date, why text)
@@ -347,38 +345,7 @@ LANGUAGE sql SET search_path = '' AS $$
     ORDER BY 2 ON CONFLICT (calendar, day) DO UPDATE SET notes = opened_days.notes + 1
 $$;
 COMMENT ON FUNCTION pricing.note_opened_days(text, date, date, text) IS
-    'Notes the sessions between two days whose bars are quarantined as bars of a closed day, so that workers release '
-    'them.';
-
-
-CREATE OR REPLACE FUNCTION pricing.bars_of_opened_days()
-RETURNS TABLE (calendar text, day date, reason text, notes bigint, value_ids bigint[])
-LANGUAGE sql STABLE SET search_path = '' AS $$
-    SELECT o.calendar, o.day, o.reason, o.notes, coalesce(v.value_ids, '{}')
-    FROM (SELECT x.* FROM pricing.opened_days x ORDER BY x.day, x.calendar LIMIT 100) o
-    CROSS JOIN LATERAL (
-        -- Of each pair, the value that came last.
-        SELECT array_agg(n.value_id ORDER BY n.value_id) AS value_ids
-        FROM (SELECT DISTINCT ON (q.data_type, q.symbol) q.value_id
-              FROM pricing.quarantined_values q JOIN pricing.data_type_registry r USING (data_type)
-              JOIN pricing.instruments i ON (i.asset_class, i.symbol) = (r.asset_class, q.symbol)
-              WHERE q.kind = 'closed_day'
-                AND q.status = 'quarantined'
-                AND q.observed_at = o.day::timestamp AT TIME ZONE 'UTC'
-                AND i.calendar = o.calendar
-                -- Where a session has no trading, a repeated close is no price of it.
-                AND coalesce((q.bar ->> 'volume')::numeric > 0, true)
-                AND NOT EXISTS (SELECT FROM pricing.quarantined_values newer
-                                WHERE newer.kind = 'closed_day'
-                                  AND newer.status = 'released'
-                                  AND newer.last_seen_at >= q.last_seen_at
-                                  AND (newer.data_type, newer.symbol, newer.observed_at) = (q.data_type, q.symbol,
-                                      q.observed_at))
-              ORDER BY q.data_type, q.symbol, q.last_seen_at DESC, q.value_id DESC) n) v
-    WHERE EXISTS (SELECT FROM pricing.calendar_sessions s WHERE s.calendar = o.calendar AND s.session = o.day)
-$$;
-COMMENT ON FUNCTION pricing.bars_of_opened_days() IS
-    'Quarantined bars of days that have become sessions, with the reason: of each pair, the bar that came last.';
+    'Records sessions between two days with bars quarantined as closed_day, so that workers release these.';
 
 
 CREATE OR REPLACE FUNCTION pricing.weigh_closed_days(wanted_type text, symbols text[]) RETURNS integer
@@ -460,8 +427,8 @@ BEGIN
     RETURN opened;
 END $$;
 COMMENT ON FUNCTION pricing.weigh_closed_days(text, text[]) IS
-    'Makes days sessions if two instruments of a calendar, or two providers, have quarantined bars of them. Returns '
-    'how many days.';
+    'Makes days sessions if two instruments of a calendar, or two providers, have quarantined bars of them; returns '
+    'how many.';
 
 
 CREATE OR REPLACE FUNCTION pricing.store_disagreements(wanted_calendar text, days date[], are_open boolean[],
@@ -509,8 +476,8 @@ BEGIN
     RETURN left_;
 END $$;
 COMMENT ON FUNCTION pricing.store_disagreements(text, date[], boolean[], text[]) IS
-    'Stores the days of a calendar on which the second source disagrees, in place of those stored before, without '
-    'those that bars or corrections decide. Returns how many are left.';
+    'Stores the days on which the second source disagrees with a calendar, unless bars or corrections decide them; '
+    'returns how many.';
 
 
 CREATE OR REPLACE FUNCTION pricing.instruments_traded(wanted_calendar text, from_day date, to_day date) RETURNS bigint
@@ -527,39 +494,32 @@ COMMENT ON FUNCTION pricing.instruments_traded(text, date, date) IS
     'How many instruments of a calendar have a daily bar between two days.';
 
 
-CREATE OR REPLACE FUNCTION pricing.note_failed_calendar(wanted_calendar text, why text) RETURNS void
-LANGUAGE sql SET search_path = '' AS $$
-    SELECT pricing.warn('extend_calendars', wanted_calendar, why, 'P0002');
-    UPDATE pricing.calendars c SET filled_at = pricing.clock(), failure = left(why, 500)
-    WHERE c.calendar = wanted_calendar
-$$;
-COMMENT ON FUNCTION pricing.note_failed_calendar(text, text) IS
-    'Stores why the sessions of a calendar could not be worked out, and warns. The known sessions stay, and it is '
-    'tried again in a week.';
-
-
 CREATE OR REPLACE FUNCTION pricing.store_own_sessions(wanted_calendar text, from_day date, to_day date) RETURNS integer
 LANGUAGE sql SET search_path = '' AS $$
-    SELECT pricing.store_sessions(wanted_calendar, from_day, to_day, array_agg(d.day), array_agg(d.opens_at), array_agg(d.closes_at))
+    SELECT pricing.store_sessions(
+        wanted_calendar, from_day, to_day, array_agg(d.day), array_agg(d.opens_at), array_agg(d.closes_at))
     FROM (SELECT g.day::date AS day,
-                 CASE wanted_calendar WHEN 'FX' THEN (g.day - interval '7 hours') AT TIME ZONE 'America/New_York' ELSE g.day AT TIME ZONE 'UTC' END AS opens_at,
+                 CASE wanted_calendar WHEN 'FX' THEN (g.day - interval '7 hours') AT TIME ZONE 'America/New_York'
+                                      ELSE g.day AT TIME ZONE 'UTC' END AS opens_at,
                  CASE wanted_calendar WHEN 'FX' THEN (g.day + interval '17 hours') AT TIME ZONE 'America/New_York'
                                       ELSE (g.day + interval '1 day') AT TIME ZONE 'UTC' END AS closes_at
           FROM generate_series(from_day::timestamp, to_day::timestamp, interval '1 day') AS g (day)
           WHERE wanted_calendar <> 'FX' OR extract(isodow FROM g.day) < 6) d
 $$;
 COMMENT ON FUNCTION pricing.store_own_sessions(text, date, date) IS
-    'Writes the sessions of FX (Monday to Friday, each from 17:00 in New York on the day before) or of 24/7 (every '
-    'day of UTC). Returns how many.';
+    'Writes the sessions of FX (Monday to Friday, from 17:00 in New York the day before) or of 24/7; returns how '
+    'many.';
 
 
 CREATE OR REPLACE FUNCTION pricing.publish_lag(wanted_type text, wanted_symbol text, fetcher text) RETURNS interval
 LANGUAGE plpgsql STABLE SET search_path = '' AS $$
 BEGIN
-    RETURN coalesce((SELECT p.lag FROM pricing.publish_lags p WHERE (p.data_type, p.symbol) = (wanted_type, wanted_symbol)),
-                    pricing.usual_publish_lag(fetcher));
+    RETURN coalesce(
+        (SELECT p.lag FROM pricing.publish_lags p WHERE (p.data_type, p.symbol) = (wanted_type, wanted_symbol)),
+        pricing.usual_publish_lag(fetcher));
 END $$;
-COMMENT ON FUNCTION pricing.publish_lag(text, text, text) IS 'How long after the close the daily value of a pair should be there: as learned, else as is usual.';
+COMMENT ON FUNCTION pricing.publish_lag(text, text, text) IS
+    'How long after the close a pair''s daily value should be there: as learned, or as usual.';
 
 
 CREATE OR REPLACE FUNCTION pricing.next_value_at(
@@ -573,12 +533,13 @@ DECLARE
     expected timestamptz;
 BEGIN
     SELECT i.calendar, r.fetcher INTO market, kind
-    FROM pricing.data_type_registry r JOIN pricing.instruments i ON (i.asset_class, i.symbol) = (r.asset_class, wanted_symbol)
+    FROM pricing.data_type_registry r
+    JOIN pricing.instruments i ON (i.asset_class, i.symbol) = (r.asset_class, wanted_symbol)
     WHERE r.data_type = wanted_type;
     IF market IS NULL OR kind NOT IN ('quote', 'daily_bars', 'nav') THEN
         RETURN confirmed_at + ttl;
     ELSIF kind = 'quote' THEN
-        -- The closing price is there a quarter of an hour after the close, also from a source that is so much behind.
+        -- The closing price is there a quarter of an hour after the close, even from a delayed source.
         SELECT s.opens_at INTO expected FROM pricing.calendar_sessions s
         WHERE s.calendar = market AND s.closes_at > confirmed_at - interval '15 minutes' ORDER BY s.closes_at LIMIT 1;
         RETURN greatest(confirmed_at + ttl, expected);
@@ -586,7 +547,7 @@ BEGIN
     lag := pricing.publish_lag(wanted_type, wanted_symbol, kind);
     SELECT (l.observed_at AT TIME ZONE 'UTC')::date INTO newest FROM pricing.latest_prices l
     WHERE (l.data_type, l.symbol) = (wanted_type, wanted_symbol);
-    -- The first session of which there is no value, or none that was looked at after it had become final.
+    -- The first session without a value, or without one that was read after it had become final.
     SELECT least((SELECT s.closes_at FROM pricing.calendar_sessions s
                   WHERE s.calendar = market AND s.session > newest ORDER BY s.session LIMIT 1),
                  (SELECT s.closes_at FROM pricing.calendar_sessions s
@@ -597,23 +558,12 @@ BEGIN
     ELSIF expected > confirmed_at THEN
         RETURN expected;
     END IF;
-    -- It was asked for and was not there: again after a quarter of an hour, then ever more seldom, at least once in a TTL.
+    -- It was asked for in vain: again after a quarter of an hour, then ever more rarely, at least once in a TTL.
     RETURN confirmed_at + least(ttl, greatest(interval '15 minutes', (confirmed_at - expected) / 2));
 END $$;
 COMMENT ON FUNCTION pricing.next_value_at(text, text, timestamptz, interval) IS
-    'When a newer value than the one confirmed then should exist: of quotes a TTL later, but not while the market is '
-    'closed; of daily values when the next session''s value is published. Without a known calendar a TTL later.';
-
-
-CREATE OR REPLACE FUNCTION pricing.quote_delay(calendar text) RETURNS interval
-LANGUAGE sql IMMUTABLE SET search_path = '' AS $$
-    -- Exchanges lend their quotes for nothing only when they are 15 to 20 minutes old, and some pause at noon, of which
-    -- calendar_sessions says nothing: Jakarta for two and a half hours on Fridays.
-    SELECT CASE WHEN quote_delay.calendar IN ('XBKK', 'XHKG', 'XIDX', 'XKLS', 'XSHG', 'XTKS') THEN interval '3 hours'
-                ELSE interval '30 minutes' END
-$$;
-COMMENT ON FUNCTION pricing.quote_delay(text) IS
-    'How old the newest quote of a source that keeps up may be while a market of this calendar is open.';
+    'When a value newer than the confirmed one should exist: a TTL later while the market is open, or when the next '
+    'daily value is published.';
 
 
 CREATE OR REPLACE FUNCTION pricing.newest_expected(
@@ -636,7 +586,12 @@ BEGIN
         -- Nobody knows when it trades, or only until an earlier day: five days are longer than most holidays.
         RETURN asked_at - greatest(make_interval(mins => ttl_minutes), interval '5 days');
     ELSIF kind.fetcher = 'quote' THEN
-        expected := asked_at - greatest(make_interval(mins => ttl_minutes), pricing.quote_delay(market.calendar));
+        -- Exchanges give their quotes away only when they are 15 to 20 minutes old, and some pause at noon, of which
+        -- calendar_sessions says nothing: Jakarta for two and a half hours on Fridays.
+        expected := asked_at - greatest(
+            make_interval(mins => ttl_minutes),
+            CASE WHEN market.calendar IN ('XBKK', 'XHKG', 'XIDX', 'XKLS', 'XSHG', 'XTKS') THEN interval '3 hours'
+                 ELSE interval '30 minutes' END);
         -- While the market is closed the quotes of its close are the newest.
         RETURN CASE WHEN expected < market.opens_at THEN least(expected, market.closed_at - interval '20 minutes')
             ELSE expected END;
@@ -649,8 +604,8 @@ BEGIN
             ORDER BY s.closes_at DESC LIMIT 1);
 END $$;
 COMMENT ON FUNCTION pricing.newest_expected(pricing.data_type_registry, text, timestamptz, integer) IS
-    'The oldest time that the newest value of a source that keeps up may have had when it was asked. NULL = no session '
-    'is known.';
+    'The oldest acceptable time of an up-to-date source''s newest value when it was asked; NULL = no session is '
+    'known.';
 
 
 CREATE OR REPLACE FUNCTION pricing.is_usual_pause(wanted_type text, wanted_symbol text, newest timestamptz,
@@ -666,25 +621,27 @@ LANGUAGE sql STABLE SET search_path = '' AS $$
                 ORDER BY x.observed_at DESC LIMIT 6) h) g
 $$;
 COMMENT ON FUNCTION pricing.is_usual_pause(text, text, timestamptz, timestamptz) IS
-    'Whether the last values of a pair came so seldom, as those of a fund that is valued each week or month, that its '
-    'next one need not be there yet.';
+    'Whether a pair''s last values came so rarely, as of a fund valued each week or month, that the next need not be '
+    'there yet.';
 
 
 CREATE OR REPLACE FUNCTION pricing.is_source_old(
     kind pricing.data_type_registry, symbol text, observed_at timestamptz, asked_at timestamptz,
     ttl_minutes integer) RETURNS boolean
-LANGUAGE sql STABLE AS $$ -- without a path of its own, so that it becomes part of its query
+LANGUAGE sql STABLE AS $$ -- no SET search_path, so that it is inlined
     SELECT CASE
         WHEN observed_at IS NULL THEN false
         -- Most values are this new: no calendar expects more.
         WHEN observed_at >= asked_at - CASE kind.fetcher
-            WHEN 'quote' THEN pg_catalog.make_interval(mins => greatest(ttl_minutes, 30))
-                                                         ELSE interval '1 day' END THEN false
+                                           WHEN 'quote'
+                                           THEN pg_catalog.make_interval(mins => greatest(ttl_minutes, 30))
+                                           ELSE interval '1 day' END
+        THEN false
         WHEN coalesce(observed_at >= pricing.newest_expected(kind, symbol, asked_at, ttl_minutes), true) THEN false
         ELSE kind.fetcher = 'quote' OR NOT pricing.is_usual_pause(kind.data_type, symbol, observed_at, asked_at) END
 $$;
 COMMENT ON FUNCTION pricing.is_source_old(pricing.data_type_registry, text, timestamptz, timestamptz, integer) IS
-    'Whether a source that was asked at a time had nothing as new as it should have had.';
+    'Whether a source that was asked at a time had nothing as new as it should have.';
 
 
 CREATE OR REPLACE FUNCTION pricing.is_market_stale(
@@ -694,8 +651,10 @@ BEGIN
     IF ttl_minutes IS NULL OR ttl_minutes <= 0 THEN
         RETURN pricing.is_data_stale(stamp, ttl_minutes); -- which refuses it
     END IF;
-    RETURN coalesce(pricing.next_value_at(data_type, symbol, stamp, pg_catalog.make_interval(mins => ttl_minutes)) <= pricing.clock()
-                    OR stamp > pricing.clock() + interval '1 minute', true);
+    RETURN coalesce(
+        pricing.next_value_at(data_type, symbol, stamp, pg_catalog.make_interval(mins => ttl_minutes))
+            <= pricing.clock()
+        OR stamp > pricing.clock() + interval '1 minute', true);
 END $$;
 COMMENT ON FUNCTION pricing.is_market_stale(text, text, timestamptz, integer) IS
     'Stale when a newer value should exist by the instrument''s calendar and by the TTL, or when there is no time at '
@@ -708,5 +667,56 @@ BEGIN
     RETURN pricing.is_data_stale(stamp, ttl_minutes);
 END $$;
 COMMENT ON FUNCTION pricing.is_market_stale(timestamptz, integer) IS
-    'What a data type names to follow calendars. Of a time alone no calendar is known, so here the TTL decides; who '
-    'knows the symbol asks the one of four arguments.';
+    'The staleness function that data types name to follow calendars; without a symbol the TTL decides.';
+
+
+CREATE OR REPLACE FUNCTION pricing.learn_publish_lag() RETURNS trigger
+LANGUAGE plpgsql SET search_path = '' AS $$
+DECLARE
+    closed timestamptz;
+    usual interval;
+    known interval;
+    seen interval;
+BEGIN
+    SELECT s.closes_at, pricing.usual_publish_lag(r.fetcher) INTO closed, usual
+    FROM pricing.data_type_registry r
+    JOIN pricing.instruments i ON (i.asset_class, i.symbol) = (r.asset_class, NEW.symbol)
+    JOIN pricing.calendar_sessions s
+        ON (s.calendar, s.session) = (i.calendar, (NEW.observed_at AT TIME ZONE 'UTC')::date)
+    WHERE r.data_type = NEW.data_type AND r.fetcher <> 'quote';
+    -- What comes before the close is a bar that is still growing.
+    IF closed IS NULL OR NEW.fetched_at <= closed THEN
+        RETURN NULL;
+    END IF;
+    SELECT p.lag INTO known FROM pricing.publish_lags p WHERE (p.data_type, p.symbol) = (NEW.data_type, NEW.symbol);
+    seen := least(NEW.fetched_at - closed, interval '24 hours');
+    IF OLD.fetched_at > closed THEN
+        -- It was asked for after the close and was not there yet.
+        known := CASE WHEN known IS NULL THEN seen ELSE (known + seen) / 2 END;
+    ELSIF seen <= coalesce(known, usual) * 1.25 + interval '10 minutes' THEN
+        -- It was there at the first look: next time a little earlier.
+        known := coalesce(known, usual) * 0.95;
+    ELSE
+        RETURN NULL; -- nobody looked until long after
+    END IF;
+    INSERT INTO pricing.publish_lags (data_type, symbol, lag) VALUES (NEW.data_type, NEW.symbol, known)
+    ON CONFLICT ON CONSTRAINT publish_lags_pkey DO UPDATE SET lag = excluded.lag;
+    RETURN NULL;
+END $$;
+COMMENT ON FUNCTION pricing.learn_publish_lag() IS
+    'Learns from a daily value''s first appearance how long after the close to look for it.';
+
+CREATE TRIGGER learn_publish_lag
+    AFTER UPDATE OF observed_at ON pricing.latest_prices
+    FOR EACH ROW WHEN (
+        OLD.observed_at < NEW.observed_at
+        AND NEW.observed_at = date_trunc('day', NEW.observed_at, 'UTC'))
+    EXECUTE FUNCTION pricing.learn_publish_lag();
+
+
+CREATE OR REPLACE FUNCTION pricing.usual_publish_lag(fetcher text) RETURNS interval
+LANGUAGE sql IMMUTABLE SET search_path = '' AS $$
+    SELECT CASE fetcher WHEN 'nav' THEN interval '6 hours' ELSE interval '15 minutes' END
+$$;
+COMMENT ON FUNCTION pricing.usual_publish_lag(text) IS
+    'How long after the close to look for a daily value before anything was learned.';

@@ -34,8 +34,8 @@ BEGIN
     RETURN found;
 END $$;
 COMMENT ON FUNCTION pricing.cron_values(text, integer, integer, text[]) IS
-    'The values that a field of a cron expression stands for, between the lowest and the highest, whose names begin '
-    'with that of the lowest. NULL if it is none: only numbers, names, *, ranges, steps and lists of these are.';
+    'The values that a field of a cron expression means; NULL unless it has only numbers, names, *, ranges, steps and '
+    'lists.';
 
 
 CREATE OR REPLACE FUNCTION pricing.cron_fault(schedule text) RETURNS text
@@ -59,4 +59,4 @@ BEGIN
     RETURN NULL;
 END $$;
 COMMENT ON FUNCTION pricing.cron_fault(text) IS
-    'What is wrong with a cron expression, in words for whoever gave it; NULL if it has a time that comes.';
+    'What is wrong with a cron expression, for its author; NULL = it has a next time.';

@@ -1,14 +1,17 @@
 -- The storage of a data type, which appears and vanishes with its row in the registry.
 --
--- Prices have a history and latest prices. All else has tables of its own, and pricing.confirmed_pairs says when each pair
--- was last confirmed: staleness, schedules and reports go by that and by nothing else. What is particular to the contents of a type is in
--- functions that have their name, and that are called if there is one: pricing.make_view_of_<contents>(view, data_type).
+-- Prices have a history and latest prices. All else has tables of its own, and pricing.confirmed_pairs says when each
+-- pair was last confirmed: staleness, schedules and reports go by that and by nothing else.
 
 CREATE OR REPLACE FUNCTION pricing.own_view(contents text, data_type text) RETURNS text
 LANGUAGE sql STABLE SET search_path = '' AS $$
-    SELECT c.view_prefix || own_view.data_type FROM pricing.contents c WHERE c.contents = own_view.contents
+    SELECT v.prefix || own_view.data_type
+    FROM (VALUES ('prices', 'latest_price_'), ('documents', 'document_'), ('inventory', 'inventory_'),
+                 ('commodities', 'commodity_')) AS v (contents, prefix)
+    WHERE v.contents = own_view.contents
 $$;
-COMMENT ON FUNCTION pricing.own_view(text, text) IS 'The name of the view that a data type has unless its row names another table.';
+COMMENT ON FUNCTION pricing.own_view(text, text) IS
+    'The name of a data type''s view, unless its row names another table.';
 
 
 CREATE OR REPLACE FUNCTION pricing.apply_fetcher() RETURNS trigger
@@ -19,26 +22,37 @@ BEGIN
     SELECT * INTO asked FROM pricing.fetchers f WHERE f.fetcher = NEW.fetcher;
     IF NOT FOUND THEN
         RAISE EXCEPTION 'data type %: there is no fetcher %', NEW.data_type, NEW.fetcher
-            USING HINT = 'The fetchers are ' || (SELECT pg_catalog.string_agg(f.fetcher, ', ' ORDER BY f.fetcher) FROM pricing.fetchers f) || '.',
+            USING HINT = 'The fetchers are '
+                      || (SELECT pg_catalog.string_agg(f.fetcher, ', ' ORDER BY f.fetcher) FROM pricing.fetchers f)
+                      || '.',
                   ERRCODE = 'invalid_parameter_value';
     END IF;
     NEW.contents := asked.contents;
     IF NEW.staleness_function = '' THEN
-        NEW.staleness_function := CASE WHEN NEW.fetcher IN ('daily_bars', 'nav') THEN 'is_market_stale' ELSE 'is_data_stale' END;
+        NEW.staleness_function := CASE WHEN NEW.fetcher IN ('daily_bars', 'nav') THEN 'is_market_stale'
+                                       ELSE 'is_data_stale' END;
     END IF;
     IF TG_OP = 'UPDATE' AND (NEW.fetcher, NEW.asset_class) = (OLD.fetcher, OLD.asset_class) THEN
         RETURN NEW; -- what stands may go on, and be retired
     END IF;
     IF NEW.asset_class <> ALL (asked.asset_classes) THEN
-        RAISE EXCEPTION 'data type %: the fetcher % does not fit the asset class %: only instruments of % have what it asks for',
+        RAISE EXCEPTION 'data type %: the fetcher % does not fit the asset class %: only instruments of % have what it '
+                        'asks for',
             NEW.data_type, NEW.fetcher, NEW.asset_class, pg_catalog.array_to_string(asked.asset_classes, ', ')
-            USING HINT = 'Name another fetcher (quote and daily_bars fit every class), or the asset class of the instruments that are meant.',
+            USING HINT = 'Name another fetcher (quote and daily_bars fit every class), or the asset class of the '
+                         'instruments that are meant.',
                   ERRCODE = 'invalid_parameter_value';
     END IF;
     RETURN NEW;
 END $$;
 COMMENT ON FUNCTION pricing.apply_fetcher() IS
-    'Refuses a data type whose fetcher is unknown or does not fit its asset class, notes what it consists of, and names the judge of its staleness where the row does not: the market for daily values, the TTL for all else.';
+    'Refuses a data type whose fetcher is unknown or does not fit its asset class, and fills in its contents and '
+    'staleness function.';
+
+CREATE TRIGGER apply_fetcher
+    BEFORE INSERT OR UPDATE ON pricing.data_type_registry
+    FOR EACH ROW
+    EXECUTE FUNCTION pricing.apply_fetcher();
 
 
 CREATE OR REPLACE FUNCTION pricing.check_table(kind pricing.data_type_registry, is_new boolean) RETURNS void
@@ -46,20 +60,24 @@ LANGUAGE plpgsql STABLE SET search_path = '' AS $$
 DECLARE
     missing text;
 BEGIN
-    -- What may be named: a table or view of this schema that its owner made, in the shape that staleness can be judged by.
-    -- Of the pipeline's own only three have that shape, and they hold all types.
+    -- What may be named: a table or view of this schema that its owner made, in the shape that staleness can be judged
+    -- by. Of the pipeline's own only three have that shape, and they hold all types.
     IF NOT EXISTS (SELECT FROM pg_catalog.pg_class c
                    WHERE c.relnamespace = 'pricing'::pg_catalog.regnamespace AND c.relname::text = kind.table_name) THEN
         IF kind.has_own_table OR NOT is_new THEN
             RAISE EXCEPTION 'data type %: table pricing.% does not exist', kind.data_type, kind.table_name
-                USING HINT = 'Create the table first, or leave table_name empty to get one.', ERRCODE = 'undefined_table';
+                USING HINT = 'Create the table first, or leave table_name empty to get one.',
+                      ERRCODE = 'undefined_table';
         END IF;
     ELSE
         IF NOT EXISTS (SELECT FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
                        WHERE n.nspname = 'pricing' AND c.relname::text = kind.table_name AND c.relowner = n.nspowner
-                         AND c.relkind IN ('r', 'p', 'v', 'm', 'f') AND kind.table_name NOT IN ('latest_prices', 'confirmed_pairs', 'latest_answers')) THEN
-            RAISE EXCEPTION 'data type %: pricing.% is no table or view that a data type may name', kind.data_type, kind.table_name
-                USING HINT = 'Name a table or view of your own that the owner of the schema made.', ERRCODE = 'wrong_object_type';
+                         AND c.relkind IN ('r', 'p', 'v', 'm', 'f')
+                         AND kind.table_name NOT IN ('latest_prices', 'confirmed_pairs', 'latest_answers')) THEN
+            RAISE EXCEPTION 'data type %: pricing.% is no table or view that a data type may name',
+                kind.data_type, kind.table_name
+                USING HINT = 'Name a table or view of your own that the owner of the schema made.',
+                      ERRCODE = 'wrong_object_type';
         END IF;
         SELECT pg_catalog.string_agg(wanted.name, ', ' ORDER BY wanted.name) INTO missing
         FROM (VALUES (kind.symbol_column, ARRAY['text', 'varchar']), (kind.timestamp_column, ARRAY['timestamptz']),
@@ -71,7 +89,8 @@ BEGIN
               AND a.atttypid = ANY (wanted.types::pg_catalog.regtype[]));
         IF missing IS NOT NULL THEN
             RAISE EXCEPTION 'data type %: pricing.% lacks column(s) %', kind.data_type, kind.table_name, missing
-                USING HINT = 'symbol_column (text), timestamp_column (timestamptz) and cache_ttl_minutes (integer) must exist.',
+                USING HINT = 'symbol_column (text), timestamp_column (timestamptz) and cache_ttl_minutes (integer) '
+                             'must exist.',
                       ERRCODE = 'undefined_column';
         END IF;
         IF kind.has_own_table THEN
@@ -80,7 +99,7 @@ BEGIN
     END IF;
 END $$;
 COMMENT ON FUNCTION pricing.check_table(pricing.data_type_registry, boolean) IS
-    'Refuses a data type whose table or view is missing, nobody''s to name, or not in the shape that staleness is judged by. That of a new type is made afterwards.';
+    'Refuses a data type whose table or view is missing, not the owner''s, or unfit for the staleness check.';
 
 
 CREATE OR REPLACE FUNCTION pricing.check_data_type() RETURNS trigger
@@ -111,10 +130,13 @@ BEGIN
               AND NEW.is_active <= OLD.is_active THEN
             RETURN NEW; -- a type whose table has vanished can still be retired
         END IF;
-    ELSIF NEW.contents = 'prices' AND EXISTS (SELECT FROM pg_catalog.pg_class c
-                  WHERE c.relnamespace = 'pricing'::pg_catalog.regnamespace AND c.relname::text = 'price_history_' || NEW.data_type
-                    AND NOT EXISTS (SELECT FROM pg_catalog.pg_inherits i
-                                    WHERE i.inhrelid = c.oid AND i.inhparent = 'pricing.price_history'::pg_catalog.regclass)) THEN
+    ELSIF NEW.contents = 'prices' AND EXISTS (
+            SELECT FROM pg_catalog.pg_class c
+            WHERE c.relnamespace = 'pricing'::pg_catalog.regnamespace
+              AND c.relname::text = 'price_history_' || NEW.data_type
+              AND NOT EXISTS (
+                  SELECT FROM pg_catalog.pg_inherits i
+                  WHERE i.inhrelid = c.oid AND i.inhparent = 'pricing.price_history'::pg_catalog.regclass)) THEN
         -- The index of one type's history could be called as another type's history.
         RAISE EXCEPTION 'data type %: the name pricing.price_history_% is taken', NEW.data_type, NEW.data_type
             USING HINT = 'Choose another name for the data type.', ERRCODE = 'duplicate_table';
@@ -133,7 +155,8 @@ BEGIN
                      AND p.prokind = 'f' AND NOT p.proretset) THEN
         RAISE EXCEPTION 'data type %: staleness function pricing.%(timestamptz, integer) does not exist',
             NEW.data_type, NEW.staleness_function
-            USING HINT = 'Use is_data_stale, or let the owner of the schema create the function, returning boolean, first.',
+            USING HINT = 'Use is_data_stale, or let the owner of the schema create the function, returning boolean, '
+                         'first.',
                   ERRCODE = 'undefined_function';
     END IF;
     IF NOT pricing.is_time_zone(NEW.schedule_timezone) THEN
@@ -143,25 +166,31 @@ BEGIN
     RETURN NEW;
 END $$;
 COMMENT ON FUNCTION pricing.check_data_type() IS
-    'Refuses a registry row whose names are not on the list: a table or view of the owner in the right shape, a '
-    'staleness function, a time zone; and a schedule that Dagster cannot follow.';
+    'Refuses a registry row with a table, staleness function, time zone or schedule that is not allowed.';
+
+CREATE TRIGGER check_data_type
+    BEFORE INSERT OR UPDATE ON pricing.data_type_registry
+    FOR EACH ROW
+    EXECUTE FUNCTION pricing.check_data_type();
 
 
 CREATE OR REPLACE FUNCTION pricing.make_storage() RETURNS trigger
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = '' AS $$
 DECLARE
-    maker text := 'make_view_of_' || NEW.contents;
+    history text := 'price_history_' || NEW.data_type;
 BEGIN
-    IF NEW.contents = 'prices' THEN
-        PERFORM pricing.make_history(NEW.data_type);
+    -- LIKE + ATTACH: CREATE ... PARTITION OF would lock out every writer of price_history meanwhile.
+    IF NEW.contents = 'prices' AND pg_catalog.to_regclass(pg_catalog.format('pricing.%I', history)) IS NULL THEN
+        EXECUTE pg_catalog.format('CREATE TABLE pricing.%I (LIKE pricing.price_history INCLUDING ALL)', history);
+        EXECUTE pg_catalog.format('ALTER TABLE pricing.price_history ATTACH PARTITION pricing.%I FOR VALUES IN (%L)',
+                                  history, NEW.data_type);
+        EXECUTE pg_catalog.format('COMMENT ON TABLE pricing.%I IS %L', history, 'History of ' || NEW.data_type || '.');
     END IF;
     IF pg_catalog.to_regclass(pg_catalog.format('pricing.%I', NEW.table_name)) IS NULL THEN
-        IF pg_catalog.to_regprocedure(pg_catalog.format('pricing.%I(text, text)', maker)) IS NULL THEN
-            maker := 'make_view_of_confirmed_pairs';
-        END IF;
-        EXECUTE pg_catalog.format('SELECT pricing.%I($1, $2)', maker) USING NEW.table_name, NEW.data_type;
+        PERFORM pricing.make_view(NEW.contents, NEW.table_name, NEW.data_type);
     END IF;
-    -- Without a route nothing would be fetched; the first provider able and willing to serve the fetcher gets a visible rule.
+    -- Without a route nothing would be fetched; the first provider able and willing to serve the fetcher gets a visible
+    -- rule.
     INSERT INTO pricing.provider_routing (data_type, provider)
     SELECT NEW.data_type, c.provider
     FROM pricing.provider_capabilities c JOIN pricing.data_collectors d USING (provider)
@@ -170,77 +199,55 @@ BEGIN
     ON CONFLICT DO NOTHING;
     RETURN NULL;
 END $$;
-COMMENT ON FUNCTION pricing.make_storage() IS 'Gives a new data type its view, one of prices its history, and a route.';
+COMMENT ON FUNCTION pricing.make_storage() IS
+    'Gives a new data type its view, its history if it has prices, and a route.';
+
+CREATE TRIGGER make_storage
+    AFTER INSERT ON pricing.data_type_registry
+    FOR EACH ROW
+    EXECUTE FUNCTION pricing.make_storage();
 
 
-CREATE OR REPLACE FUNCTION pricing.make_history(data_type text) RETURNS void
+CREATE OR REPLACE FUNCTION pricing.make_view(contents text, view_name text, data_type text) RETURNS void
 LANGUAGE plpgsql SET search_path = '' AS $$
 DECLARE
-    history text := 'price_history_' || data_type;
-BEGIN
-    -- LIKE + ATTACH: CREATE ... PARTITION OF would lock out every writer of price_history meanwhile.
-    IF pg_catalog.to_regclass(pg_catalog.format('pricing.%I', history)) IS NULL THEN
-        EXECUTE pg_catalog.format('CREATE TABLE pricing.%I (LIKE pricing.price_history INCLUDING ALL)', history);
-        EXECUTE pg_catalog.format('ALTER TABLE pricing.price_history ATTACH PARTITION pricing.%I FOR VALUES IN (%L)', history, data_type);
-        EXECUTE pg_catalog.format('COMMENT ON TABLE pricing.%I IS %L', history, 'History of ' || data_type || '.');
-    END IF;
-END $$;
-COMMENT ON FUNCTION pricing.make_history(text) IS 'Makes the table partition of the history of a data type of prices.';
-
-
-CREATE OR REPLACE FUNCTION pricing.make_view_of_prices(view_name text, data_type text) RETURNS void
-LANGUAGE plpgsql SET search_path = '' AS $$
+    source text := CASE contents WHEN 'prices' THEN 'latest_prices' ELSE 'confirmed_pairs' END;
+    statement text;
 BEGIN
     EXECUTE pg_catalog.format(
-        'CREATE VIEW pricing.%I AS SELECT symbol, amount, scale, currency, observed_at, fetched_at, provider, '
-        'call_id, source_text, cache_ttl_minutes, amount * (''1e-'' || scale)::numeric AS price '
-        'FROM pricing.latest_prices WHERE data_type = %L', view_name, data_type);
-    EXECUTE pg_catalog.format('COMMENT ON VIEW pricing.%I IS %L', view_name, 'Latest prices of ' || data_type || '.');
-    PERFORM pricing.comment_columns(view_name);
+        'CREATE VIEW pricing.%I AS SELECT %s FROM pricing.%I p WHERE p.data_type = %L', view_name,
+        CASE contents
+            WHEN 'prices'
+            THEN 'p.symbol, p.amount, p.scale, p.currency, p.observed_at, p.fetched_at, p.provider, p.call_id, '
+                 'p.source_text, p.cache_ttl_minutes, p.amount * (''1e-'' || p.scale)::numeric AS price'
+            WHEN 'documents'
+            THEN 'p.symbol, (SELECT jsonb_agg(d.body ORDER BY d.period DESC) FROM pricing.documents d '
+                 'WHERE (d.data_type, d.symbol) = (p.data_type, p.symbol) AND d.body IS NOT NULL) AS documents, '
+                 'p.fetched_at, p.provider, p.call_id, p.cache_ttl_minutes'
+            ELSE 'p.symbol, p.fetched_at, p.provider, p.call_id, p.cache_ttl_minutes' END,
+        source, data_type);
     EXECUTE pg_catalog.format(
-        'COMMENT ON COLUMN pricing.%I.price IS %L', view_name, 'The price, exact: amount / 10^scale.');
-END $$;
-COMMENT ON FUNCTION pricing.make_view_of_prices(text, text) IS 'Makes the view of the latest prices of a data type.';
-
-
-CREATE OR REPLACE FUNCTION pricing.make_view_of_documents(view_name text, data_type text) RETURNS void
-LANGUAGE plpgsql SET search_path = '' AS $$
-BEGIN
-    PERFORM pricing.make_view_of_confirmed_pairs(
-        view_name, data_type, '(SELECT jsonb_agg(d.body ORDER BY d.period DESC) FROM pricing.documents d '
-        'WHERE (d.data_type, d.symbol) = (p.data_type, p.symbol) AND d.body IS NOT NULL) AS documents, ');
-    EXECUTE pg_catalog.format('COMMENT ON VIEW pricing.%I IS %L', view_name, 'Documents of ' || data_type || '.');
-    EXECUTE pg_catalog.format('COMMENT ON COLUMN pricing.%I.documents IS %L', view_name, 'Current documents, the newest period first.');
-END $$;
-COMMENT ON FUNCTION pricing.make_view_of_documents(text, text) IS 'Makes the view of the current documents of a data type.';
-
-
-CREATE OR REPLACE FUNCTION pricing.make_view_of_confirmed_pairs(view_name text, data_type text) RETURNS void
-LANGUAGE sql SET search_path = '' AS $$
-    SELECT pricing.make_view_of_confirmed_pairs(view_name, data_type, '')
-$$;
-COMMENT ON FUNCTION pricing.make_view_of_confirmed_pairs(text, text) IS 'Makes the view of a data type whose contents have no view of their own: when each pair was confirmed.';
-
-
-CREATE OR REPLACE FUNCTION pricing.make_view_of_confirmed_pairs(view_name text, data_type text, more_columns text) RETURNS void
-LANGUAGE plpgsql SET search_path = '' AS $$
-DECLARE
-    about record;
-BEGIN
-    EXECUTE pg_catalog.format('CREATE VIEW pricing.%I AS SELECT p.symbol, %s p.fetched_at, p.provider, p.call_id, p.cache_ttl_minutes '
-                              'FROM pricing.confirmed_pairs p WHERE p.data_type = %L', view_name, more_columns, data_type);
-    EXECUTE pg_catalog.format('COMMENT ON VIEW pricing.%I IS %L', view_name, 'When each pair of ' || data_type || ' was last confirmed.');
-    FOR about IN
-        SELECT v.attname, pg_catalog.col_description(p.attrelid, p.attnum) AS words
-        FROM pg_catalog.pg_attribute v JOIN pg_catalog.pg_attribute p
-            ON p.attrelid = 'pricing.confirmed_pairs'::pg_catalog.regclass AND p.attname = v.attname
-        WHERE v.attrelid = pg_catalog.format('pricing.%I', view_name)::pg_catalog.regclass ORDER BY v.attnum
+        'COMMENT ON VIEW pricing.%I IS %L', view_name,
+        CASE contents WHEN 'prices' THEN 'Latest prices of ' || data_type || '.'
+                      WHEN 'documents' THEN 'Documents of ' || data_type || '.'
+                      ELSE 'When each pair of ' || data_type || ' was last confirmed.' END);
+    FOR statement IN
+        SELECT pg_catalog.format(
+            'COMMENT ON COLUMN pricing.%I.%I IS %L', view_name, v.attname,
+            CASE v.attname WHEN 'price' THEN 'The price, exact: amount / 10^scale.'
+                           WHEN 'documents' THEN 'Current documents, the newest period first.'
+                           ELSE pg_catalog.col_description(c.attrelid, c.attnum) END)
+        FROM pg_catalog.pg_attribute v
+        LEFT JOIN pg_catalog.pg_attribute c
+            ON c.attrelid = pg_catalog.format('pricing.%I', source)::pg_catalog.regclass AND c.attname = v.attname
+        WHERE v.attrelid = pg_catalog.format('pricing.%I', view_name)::pg_catalog.regclass
+        ORDER BY v.attnum
     LOOP
-        EXECUTE pg_catalog.format('COMMENT ON COLUMN pricing.%I.%I IS %L', view_name, about.attname, about.words);
+        EXECUTE statement;
     END LOOP;
 END $$;
-COMMENT ON FUNCTION pricing.make_view_of_confirmed_pairs(text, text, text) IS
-    'Makes a view of when each pair of a data type was confirmed, with more columns, written as SQL of a pair p.';
+COMMENT ON FUNCTION pricing.make_view(text, text, text) IS
+    'Makes the view of a data type: its latest prices, its current documents, or when its pairs were confirmed.';
 
 
 CREATE OR REPLACE FUNCTION pricing.drop_storage() RETURNS trigger
@@ -251,8 +258,8 @@ BEGIN
        OR EXISTS (SELECT FROM pricing.confirmed_pairs p WHERE p.data_type = OLD.data_type)
        OR EXISTS (SELECT FROM pricing.demand d WHERE d.data_type = OLD.data_type) THEN
         RAISE EXCEPTION 'data type % has data or is watched and cannot be deleted', OLD.data_type
-            USING HINT = pg_catalog.format('Retire it instead: UPDATE pricing.data_type_registry SET is_active = false WHERE data_type = %L',
-                                           OLD.data_type),
+            USING HINT = pg_catalog.format('Retire it instead: UPDATE pricing.data_type_registry '
+                                           'SET is_active = false WHERE data_type = %L', OLD.data_type),
                   ERRCODE = 'restrict_violation';
     END IF;
     IF OLD.contents = 'prices' THEN
@@ -261,23 +268,34 @@ BEGIN
     EXECUTE pg_catalog.format('DROP VIEW IF EXISTS pricing.%I', pricing.own_view(OLD.contents, OLD.data_type));
     RETURN OLD;
 EXCEPTION WHEN lock_not_available THEN
-    -- Dropping its table needs all histories for a moment, and whoever comes would wait behind a wait for them.
-    RAISE EXCEPTION 'data type % cannot be deleted now: somebody is reading or storing prices in a transaction that stays open', OLD.data_type
-        USING HINT = 'Try again; docs/operations.md, "Something is locked", tells how to find the session.', ERRCODE = 'lock_not_available';
+    -- Dropping its table locks all histories for a moment, and later sessions would queue behind that lock.
+    RAISE EXCEPTION 'data type % cannot be deleted now: somebody is reading or storing prices in a transaction that '
+                    'stays open', OLD.data_type
+        USING HINT = 'Try again; docs/operations.md, "Something is locked", tells how to find the session.',
+              ERRCODE = 'lock_not_available';
 END $$;
 COMMENT ON FUNCTION pricing.drop_storage() IS
-    'Refuses to delete a data type that holds data; otherwise removes its empty storage.';
+    'Refuses to delete a data type that has data; otherwise removes its empty storage.';
+
+CREATE TRIGGER drop_storage
+    BEFORE DELETE ON pricing.data_type_registry
+    FOR EACH ROW
+    EXECUTE FUNCTION pricing.drop_storage();
 
 
-CREATE OR REPLACE FUNCTION pricing.confirm_pairs(wanted_type text, symbols text[], from_provider text, from_call bigint) RETURNS void
+CREATE OR REPLACE FUNCTION pricing.confirm_pairs(
+    wanted_type text, symbols text[], from_provider text, from_call bigint) RETURNS void
 LANGUAGE sql SET search_path = '' AS $$
     INSERT INTO pricing.confirmed_pairs AS p (data_type, symbol, fetched_at, provider, call_id)
     SELECT wanted_type, u.symbol, pricing.clock(), from_provider, from_call
-    FROM (SELECT DISTINCT s AS symbol FROM unnest(symbols) AS s) u ORDER BY u.symbol
-    ON CONFLICT (data_type, symbol) DO UPDATE SET fetched_at = excluded.fetched_at, provider = excluded.provider, call_id = excluded.call_id;
+    FROM (SELECT DISTINCT s AS symbol FROM unnest(symbols) AS s) u
+    ORDER BY u.symbol
+    ON CONFLICT (data_type, symbol) DO UPDATE
+        SET fetched_at = excluded.fetched_at, provider = excluded.provider, call_id = excluded.call_id;
     SELECT pricing.finish_pending(wanted_type, symbols);
-    SELECT pricing.fill_own_table(r.data_type, confirm_pairs.symbols) FROM pricing.data_type_registry r
+    SELECT pricing.fill_own_table(r.data_type, confirm_pairs.symbols)
+    FROM pricing.data_type_registry r
     WHERE r.data_type = wanted_type AND r.has_own_table
 $$;
 COMMENT ON FUNCTION pricing.confirm_pairs(text, text[], text, bigint) IS
-    'Notes that a provider has answered for these pairs, whatever it said, and finishes tasks of theirs that are not in work. Storage of all contents but prices calls it, also for pairs of other types that the answer has served.';
+    'Records that a provider has answered for these pairs, whatever it said, and finishes their unclaimed tasks.';
