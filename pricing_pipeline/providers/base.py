@@ -79,7 +79,8 @@ class Token:
 
 
 Known = Mapping[str, Mapping[str, object]]
-"""What storage knows of each symbol that a request needs, such as its time zone; a symbol may be missing."""
+"""What is known of each symbol, by name: its `asset_class`, the `exchange_zone` of a share whose symbol names its
+exchange, and what storage knows that a request needs, such as its `time_zone`. Symbols and facts may be missing."""
 NOTHING_KNOWN: Known = {}
 Dialogue = Generator[Request, Response, Answer]
 """The requests of one call, one after the other: each gets its response. The end is the answer of the whole call."""

@@ -156,7 +156,7 @@ class DeclaredProvider:
         """See SeveralRequests.ask: one request, or one for each page."""
         require_fetcher(self, fetcher)
         way, days = self._way(fetcher, len(symbols), window, now)
-        asked = Asked(fetcher, symbols, window, now)
+        asked = Asked(fetcher, symbols, window, now, known)
         paging = way.endpoint.pages
         order = None if paging is None else PageOrder(self.declared, self._at, way, paging)
         lines: list[Line] = []
@@ -180,7 +180,7 @@ class DeclaredProvider:
         endpoint, symbols = way.endpoint, asked.symbols
         parts: dict[str, str | int] = {}
         if len(symbols) == 1:
-            parts |= self._symbols.parts_of(symbols[0])
+            parts |= self._symbols.parts_of(symbols[0], asked.fact(symbols[0], "asset_class"))
         parts |= {"symbols": endpoint.separator.join(symbols), **at.parts(endpoint)}
         if days is not None:
             zone, today = way.reading.time.zone, asked.now.astimezone(UTC).date()

@@ -83,9 +83,9 @@ class Answers:
         line = Line(None, self._found(way.reading.currency.answer, rest, {}))
         try:
             # A path to what is expected may lead into the rows, which `rest` does not have.
-            if self._unlike_expected(asked, way, rest, self._symbols.parts_of(symbol)) is not None:
+            if self._unlike_expected(asked, way, rest, self._parts(asked, symbol)) is not None:
                 return None
-            unit = validate(_Unit, {"currency": self._currency(way, line, symbol)}, "a currency")
+            unit = validate(_Unit, {"currency": self._currency(asked, way, line, symbol)}, "a currency")
         except SchemaDrift:
             return None
         return self._by_columns(asked, way, unit, rows.renamed(names))
@@ -127,7 +127,7 @@ class Answers:
 
         Raises SchemaDrift if it is not as the declaration says.
         """
-        parts = self._symbols.parts_of(asked.symbols[0]) if len(asked.symbols) == 1 else {}
+        parts = self._parts(asked, asked.symbols[0]) if len(asked.symbols) == 1 else {}
         wrong = self._unlike_expected(asked, way, body, parts)
         if wrong is not None and len(asked.symbols) == 1:
             return failed(asked.symbols[0], FailureKind.IMPLAUSIBLE, wrong)
@@ -322,7 +322,7 @@ class Answers:
 
     def _fields(self, asked: Asked, way: Way, symbol: str, line: Line) -> dict[str, object]:
         """What the paths lead to in a row, by the names of Row."""
-        reading, parts = way.reading, self._symbols.parts_of(symbol)
+        reading, parts = way.reading, self._parts(asked, symbol)
         found = dict.fromkeys(Row.model_fields) | {
             name: self._found(path, line.row, parts, is_xml=way.is_xml)
             for name, path in reading.prices.items()
@@ -333,13 +333,16 @@ class Answers:
             else self._found(reading.time.path, line.row, parts, is_xml=way.is_xml)
         )
         found["per"] = self._found(reading.numbers.per, line.row, parts, is_xml=way.is_xml)
-        found["currency"] = self._currency(way, line, symbol)
+        found["currency"] = self._currency(asked, way, line, symbol)
         return found
 
-    def _currency(self, way: Way, line: Line, symbol: str) -> object:
-        about, parts = way.reading.currency, self._symbols.parts_of(symbol)
+    def _parts(self, asked: Asked, symbol: str) -> dict[str, str]:
+        return self._symbols.parts_of(symbol, asked.fact(symbol, "asset_class"))
+
+    def _currency(self, asked: Asked, way: Way, line: Line, symbol: str) -> object:
+        about, parts = way.reading.currency, self._parts(asked, symbol)
         if about.code is not None:
-            return filled(about.code, self._symbols.own_names(parts))
+            return filled(about.code, self._symbols.own_names(parts, asked.fact(symbol, "asset_class")))
         return (
             line.currency if about.row is None else self._found(about.row, line.row, parts, is_xml=way.is_xml)
         )
@@ -382,7 +385,10 @@ def _cut(
     days = [value.observed_at for value in values if isinstance(value, Observation)]
     if asked.fetcher is Fetcher.QUOTE or not days:
         return list(values), 0
-    first, last = max(days) - LATEST_REACH, max(days)
+    first, last = (
+        max(days) - LATEST_REACH,
+        max(one.observed_at for one in values if one.observed_at is not None),
+    )
     if asked.window is not None:
         first, last = midnight(asked.window.start), midnight(asked.window.end)
         if way.endpoint.has_end and min(days) > last:

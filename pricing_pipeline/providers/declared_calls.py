@@ -6,13 +6,14 @@ What the answer says is read in declared_refusals.py and declared_answers.py.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import NamedTuple
 
 from pricing_pipeline.domain.answers import Answer, FailureKind, SymbolFailure
 from pricing_pipeline.domain.data_types import Fetcher
 from pricing_pipeline.domain.windows import Window
+from pricing_pipeline.providers.base import Known
 from pricing_pipeline.providers.bodies import CsvForm
 from pricing_pipeline.providers.declaration import AnyReading, Body, Endpoint, Place
 from pricing_pipeline.providers.declaration_file import Declared
@@ -41,6 +42,12 @@ class Asked:
     symbols: Sequence[str]
     window: Window | None
     now: datetime
+    known: Known = field(default_factory=dict)
+
+    def fact(self, symbol: str, name: str) -> str | None:
+        """Something that is known of a symbol, such as its `asset_class`; None if it is not."""
+        found = self.known.get(symbol, {}).get(name)
+        return None if found is None else str(found)
 
 
 class Line(NamedTuple):

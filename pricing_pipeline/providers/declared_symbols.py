@@ -38,18 +38,25 @@ class Symbols:
     def __init__(self, declared: Mapping[str, Spelling]) -> None:
         self._declared = declared
         self._patterns = [matcher(symbol.pattern) for symbol in declared.values()]
-        spellings = [symbol.spelling for symbol in declared.values()]
-        self._parted = [_parted(spelling) for spelling in spellings if is_parted(spelling)]
-        self._are_all_pairs = len(self._parted) == len(spellings)
+        self._parted = {
+            name: [_parted(symbol.spelling)]
+            for name, symbol in declared.items()
+            if is_parted(symbol.spelling)
+        }
+        self._all_parted = [one for parted in self._parted.values() for one in parted]
+        self._are_all_pairs = len(self._parted) == len(declared)
         self._own_names = {
-            theirs: own for symbol in declared.values() for own, theirs in symbol.names.items()
+            name: {theirs: own for own, theirs in symbol.names.items()} for name, symbol in declared.items()
+        }
+        self._all_own_names = {
+            theirs: own for names in self._own_names.values() for theirs, own in names.items()
         }
 
     def accepts(self, symbol: str) -> bool:
         """Whether an asset class has symbols spelled so; never what a URL would read as its own."""
         if re.fullmatch(SAFE_SYMBOL, symbol) is None or ".." in symbol or "//" in symbol:
             return False
-        if self._are_all_pairs and not _parts(symbol, self._parted):
+        if self._are_all_pairs and not _parts(symbol, self._all_parted):
             return False
         return any(matches(symbol) for matches in self._patterns)
 
@@ -75,13 +82,19 @@ class Symbols:
         needed = placeholders_of(declared.spelling)
         return filled(declared.spelling, parts) if needed <= parts.keys() else symbol
 
-    def parts_of(self, symbol: str) -> dict[str, str]:
-        """What fills a template for this symbol: the symbol, and base and quote where its spelling tells them."""
-        return {"symbol": symbol, **_parts(symbol, self._parted)}
+    def parts_of(self, symbol: str, asset_class: str | None) -> dict[str, str]:
+        """What fills a template for this symbol: the symbol, and base and quote where its spelling tells them.
 
-    def own_names(self, parts: Mapping[str, str]) -> dict[str, str]:
-        """Parts under our names of them, where the provider has others."""
-        return {name: self._own_names.get(part, part) for name, part in parts.items()}
+        A symbol of no declared asset class is read as any of them would be.
+        """
+        is_declared = asset_class in self._declared
+        parted = self._parted.get(asset_class or "", []) if is_declared else self._all_parted
+        return {"symbol": symbol, **_parts(symbol, parted)}
+
+    def own_names(self, parts: Mapping[str, str], asset_class: str | None) -> dict[str, str]:
+        """Parts under our names of them, where the provider has others for this asset class."""
+        names = self._own_names.get(asset_class or "", self._all_own_names)
+        return {name: names.get(part, part) for name, part in parts.items()}
 
 
 class NameList:

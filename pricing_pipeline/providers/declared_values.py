@@ -144,7 +144,8 @@ def value_of(
             at = midnight(of)
             if is_to_come(of, (row.price, row.open, row.high, row.low), asked.now):
                 return None
-            check_day(of, asked.now)
+            zone = time.zone or asked.fact(symbol, "exchange_zone")
+            check_day(of, asked.now, ZoneInfo(zone) if zone else None)
         currency, power = (None, 0) if reading.currency.unnamed else _unit(row.currency)
 
         def price(raw: object, what: str) -> Decimal:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, TypeVar
 from pricing_pipeline.domain.answers import Answer, RejectedValue, SymbolFailure, Unconfirmed
 from pricing_pipeline.domain.observations import joined
 from pricing_pipeline.errors import PricingError
+from pricing_pipeline.providers.canonical import share_of
 
 if TYPE_CHECKING:
     from pricing_pipeline.providers.base import Provider
@@ -40,6 +41,7 @@ class Spellings:
     def __init__(
         self, provider: Provider, symbols: Iterable[str], asset_class: str, overrides: Mapping[str, str]
     ) -> None:
+        self._asset_class = asset_class
         self._symbols: dict[str, list[str]] = {}
         for symbol in dict.fromkeys(symbols):
             spelling = spelling_of(provider, symbol, asset_class, overrides)
@@ -54,12 +56,18 @@ class Spellings:
         return list(self._symbols)
 
     def known(self, known: Mapping[str, Mapping[str, object]]) -> Mapping[str, Mapping[str, object]]:
-        """What is known of canonical symbols, by their spellings."""
+        """What is known of symbols by their spellings: what a canonical one tells itself, and the facts of storage."""
         return {
-            spelling: known[symbol]
+            spelling: {**self._told_by(symbols[0]), **known.get(symbols[0], {})}
             for spelling, symbols in self._symbols.items()
-            for symbol in symbols[:1]
-            if symbol in known
+        }
+
+    def _told_by(self, symbol: str) -> dict[str, object]:
+        share = share_of(symbol, self._asset_class)
+        exchange = None if share is None else share.exchange
+        return {
+            **({"asset_class": self._asset_class} if self._asset_class else {}),
+            **({} if exchange is None else {"exchange_zone": exchange.zone}),
         }
 
     def answer(self, answer: Answer) -> Answer:

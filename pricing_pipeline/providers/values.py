@@ -11,7 +11,7 @@ import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from datetime import UTC, date, datetime, time, timedelta
+from datetime import UTC, date, datetime, time, timedelta, tzinfo
 from decimal import Decimal, InvalidOperation
 from fractions import Fraction
 from itertools import pairwise
@@ -378,16 +378,17 @@ def calendar_day(raw: object) -> date:
     raise Implausible(f"{text!r} is no day of the calendar")
 
 
-def check_day(day: date, now: datetime) -> None:
-    """Raise Implausible for a day after tomorrow (UTC), and for the day of an epoch stamp that is 0.
+def check_day(day: date, now: datetime, zone: tzinfo | None = None) -> None:
+    """Raise Implausible for a day after today in its zone, and for the day of an epoch stamp that is 0.
 
-    Neither is a day before the first exchange true. Nothing was traded on New Year's Day of 1970; the days before it
-    are those of indices and old shares.
+    Without a zone, tomorrow in UTC may have begun somewhere. Neither is a day before the first exchange true. Nothing
+    was traded on New Year's Day of 1970; the days before it are those of indices and old shares.
     """
     if day < _FIRST_DAY:
         raise Implausible(f"day {day} lies before the first exchange")
-    if day > now.astimezone(UTC).date() + timedelta(days=1):
-        raise Implausible(f"day {day} lies in the future")
+    last = (now + timedelta(days=1)).astimezone(UTC).date() if zone is None else now.astimezone(zone).date()
+    if day > last:
+        raise Implausible(f"day {day} lies in the future" + ("" if zone is None else f" of {zone}"))
     if day == _EPOCH.date():
         raise Implausible(f"day {day} says that there is no time")
 
