@@ -42,6 +42,7 @@ from pricing_pipeline.providers.declaration import Key, endpoints_of
 from pricing_pipeline.providers.declaration_file import read_file, read_text
 from pricing_pipeline.providers.declaration_texts import is_key
 from pricing_pipeline.providers.declared import DeclaredProvider
+from pricing_pipeline.providers.drafted_request import Asked
 from pricing_pipeline.providers.key_echoes import KeyEchoes
 from pricing_pipeline.providers.sent import DEFAULT_KEY_NAME
 from pricing_pipeline.providers.transport import checked_base_url
@@ -231,7 +232,7 @@ def draft(
         raise typer.BadParameter("give a URL, or --body FILE")
     given = dict(_header(text) for text in headers or ())
     start = None if first is None else arguments.day(first, "--from")
-    about = declaration_draft.Asked(url or "https://api.example.com/prices", symbol, given, start)
+    about = Asked(url or "https://api.example.com/prices", symbol, given, start)
     response = _asked_once(about) if body is None else _saved(body)
     now = datetime.now(UTC)
     drafted = declaration_draft.draft(response, about, _ask, now)
@@ -280,7 +281,7 @@ def _saved(path: Path) -> Response:
     return Response(200, {}, content, len(content))
 
 
-def _asked_once(about: declaration_draft.Asked) -> Response:
+def _asked_once(about: Asked) -> Response:
     """The answer of a URL, with every key in it blotted out. Raises PricingError for a refusal."""
     url = urlsplit(about.url)
     parameters = tuple(parse_qsl(url.query, keep_blank_values=True))
@@ -304,9 +305,7 @@ def _asked_once(about: declaration_draft.Asked) -> Response:
     return response
 
 
-def _would_store(
-    provider: DeclaredProvider, about: declaration_draft.Asked, response: Response, now: datetime
-) -> list[str]:
+def _would_store(provider: DeclaredProvider, about: Asked, response: Response, now: datetime) -> list[str]:
     """What the draft reads in its own answer."""
     (fetcher,) = provider.fetchers
     symbol = about.symbol or "SYMBOL"

@@ -12,12 +12,14 @@ import pytest
 from pricing_pipeline.domain.calls import Response
 from pricing_pipeline.domain.data_types import Fetcher
 from pricing_pipeline.domain.windows import Window
-from pricing_pipeline.errors import SchemaDrift
+from pricing_pipeline.errors import RequestRefused, SchemaDrift
 from pricing_pipeline.providers.base import Request
 from pricing_pipeline.providers.declaration import Key
-from pricing_pipeline.providers.declaration_draft import Asked, Draft, draft
+from pricing_pipeline.providers.declaration_draft import Draft, draft
 from pricing_pipeline.providers.declaration_file import read_text
 from pricing_pipeline.providers.declared import DeclaredProvider
+from pricing_pipeline.providers.drafted_request import Asked
+from pricing_pipeline.registry import declarations
 from pricing_pipeline_tests.support.declarations import answered, asked
 from pricing_pipeline_tests.support.provider_contract import good, over, provider_of, widened
 from pricing_pipeline_tests.support.provider_samples import NOW, Sample
@@ -241,3 +243,101 @@ def test_f11_one_price_of_the_last_hours_is_a_quote() -> None:
     assert {one.value for one in DeclaredProvider(read_text(found, "draft.yaml")).fetchers} == {"quote"}
     for at in (NOW.replace(hour=0), NOW - timedelta(days=2)):
         assert "  daily_bars:\n" in text(at)
+
+
+ECB = """<?xml version="1.0" encoding="UTF-8"?><gesmes:Envelope xmlns:gesmes="http://www.gesmes.org/xml/2002-08-01"
+xmlns="http://www.ecb.int/vocabulary/2002-08-01/eurofxref"><gesmes:subject>Reference rates</gesmes:subject><Cube>
+<Cube time="2026-11-20"><Cube currency="USD" rate="1.1523"/><Cube currency="JPY" rate="178.23"/></Cube></Cube>
+</gesmes:Envelope>"""
+CBR = """<?xml version="1.0" encoding="windows-1251"?><ValCurs Date="20.11.2026" name="Foreign Currency Market">
+<Valute ID="R01235"><NumCode>840</NumCode><CharCode>USD</CharCode><Nominal>1</Nominal><Value>78,2201</Value></Valute>
+<Valute ID="R01820"><NumCode>392</NumCode><CharCode>JPY</CharCode><Nominal>100</Nominal><Value>50,3301</Value></Valute>
+</ValCurs>"""
+RATES = {
+    "effectiveDate": "2026-11-20",
+    "rates": [{"code": "USD", "mid": 3.61}, {"code": "JPY", "mid": 0.0233}],
+}
+
+
+@pytest.mark.parametrize(
+    ("body", "symbols", "closes"),
+    [
+        (ECB, ("EUR/USD", "EUR/JPY"), ("1.1523", "178.23")),
+        (CBR, ("USD/RUB", "JPY/RUB"), ("78.2201", "0.503301")),
+        (json.dumps(RATES), ("USD/PLN", "JPY/PLN"), ("3.61", "0.0233")),
+    ],
+)
+def test_f11_a_day_that_stands_outside_of_the_rows_is_found(
+    body: str, symbols: tuple[str, str], closes: tuple[str, str]
+) -> None:
+    """The file drafted for one currency reads another one, too."""
+    found, questions = drafted(body.encode(), "https://rates.example.com/daily?on=20/11/2026", symbols[0])
+    assert all("for so many units" in one for one in questions)
+    provider = DeclaredProvider(read_text(found.text, "draft.yaml"))
+    response = Response(200, {}, body.encode(), len(body))
+    for symbol, close in zip(symbols, closes, strict=True):
+        answer = answered(provider, Fetcher.DAILY_BARS, [symbol], None, response, now=NOW)
+        assert [f"{one.observed_at.date()} {one.close:f}" for one in answer.observations] == [
+            f"2026-11-20 {close}"
+        ]
+
+
+def test_f11_a_draft_of_many_rates_without_a_symbol_says_what_is_missing() -> None:
+    with pytest.raises(SchemaDrift, match="no part of it has a price that is known without --symbol"):
+        drafted(CBR.encode(), "https://rates.example.com/daily", None)
+
+
+@pytest.mark.parametrize(
+    ("host", "name"),
+    [
+        ("api.frankfurter.dev", "frankfurter"),
+        ("127.0.0.1:8099", None),
+        ("[::1]:8099", None),
+        ("2.0.192.in-addr.arpa", "p_2_0_192_in_addr"),
+        ("localhost", "localhost"),
+        ("xn--brse-5qa.de", "xn_brse_5qa"),
+        (f"{'a' * 60}.{'b' * 60}.example.com", f"{'a' * 48}"),
+        ("___.com", None),
+        ("api.twelvedata.com", "twelvedata_declared"),
+    ],
+)
+def test_f11_a_draft_names_its_provider_as_the_registry_accepts_it(host: str, name: str | None) -> None:
+    url = f"https://{host}/A"
+    found, _ = drafted([{"d": "2026-04-03", "c": 5}], url, "A")
+    proposed = read_text(found.text, "draft.yaml").declaration.name
+    assert proposed == (name or "my_provider")
+    assert ("# CHECK: any name" in found.text) == (name is None)
+    declarations.require_free_name(proposed)
+
+
+@pytest.mark.parametrize(
+    ("more", "line"),
+    [
+        ({"error": []}, "errors: {message: 'error[0]', rules: [{means: refused, where: 'error[0]'}]}"),
+        (
+            {"errorMessage": None},
+            "errors: {message: errorMessage, rules: [{means: refused, where: errorMessage}]}",
+        ),
+        ({"Error Message": ""}, "errors: {message: '\"Error Message\"', rules:"),
+        ({"message": "OK"}, "errors: {message: message}\n"),
+        ({"error": {"code": 0, "message": "none"}}, "errors: {message: error.message}\n"),
+        ({"error": False, "description": "of the fund"}, None),
+        ({}, None),
+    ],
+)
+def test_f11_a_draft_reads_the_words_of_a_refusal_where_the_answer_has_a_place_for_them(
+    more: dict[str, object], line: str | None
+) -> None:
+    found, _ = drafted({**more, "rows": [{"d": "2026-04-03", "c": 5}]}, "https://api.example.com/A", "A")
+    assert line is None or line in found.text
+    assert line or "errors:" not in found.text
+    read_text(found.text, "draft.yaml")
+
+
+def test_f11_a_refusal_is_told_by_the_words_that_a_draft_has_found() -> None:
+    found, _ = drafted({"error": [], "rows": [{"d": "2026-04-03", "c": 5}]}, "https://api.example.com/A", "A")
+    body = json.dumps({"error": ["EGeneral:Too many"]}).encode()
+    provider = DeclaredProvider(read_text(found.text, "draft.yaml"))
+    window = Window(date(2026, 11, 1), date(2026, 11, 21))
+    with pytest.raises(RequestRefused, match="EGeneral:Too many"):
+        answered(provider, Fetcher.DAILY_BARS, ["A"], window, Response(200, {}, body, len(body)), now=NOW)
