@@ -169,7 +169,7 @@ def cached_figures(engine: Engine) -> KnownFigures:
 @router.head("/metrics", include_in_schema=False)
 @router.get("/metrics", response_class=Response, responses={200: {"content": {"text/plain": {}}}})
 async def read_metrics(request: Request, _: Reader) -> Response:
-    """Figures for Prometheus, which sends a token with the scope `read`. docs/metrics.md says what each means."""
+    """Figures for Prometheus, which sends a token with the scope `read`. Each line of HELP says what one means."""
     known: KnownFigures = request.app.state.figures
     try:
         text = await known.spelled(lambda measured: _spell(request.app.state, measured))
@@ -221,10 +221,10 @@ class _ReplicaCollector:
 
 
 REPLICA_USED = "1 while this process reads latest prices and histories from the replica"
-REPLICA_LAG = "how long the replica lags at most; absent while that is not known"
-MISSING = "1 while these figures could not be read"
-AGE = "how long ago reading these figures began"
-TOOK = "how long reading the figures took"
+REPLICA_LAG = "how far the replica lags at most; absent while unknown"
+MISSING = "1 while the figures of this source cannot be read"
+AGE = "how long ago the figures of this source were read"
+TOOK = "how long reading all figures took"
 
 
 def _family(source: Source, metric: Metric, rows: Sequence[Row]) -> Family:

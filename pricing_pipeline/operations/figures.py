@@ -112,21 +112,21 @@ SOURCES = (
     Source(
         "subscriptions",
         ("data_type",),
-        (Metric("pricing_subscriptions", "subscriptions", "subscriptions: a viewer and a pair"),),
+        (Metric("pricing_subscriptions", "subscriptions", "subscriptions; each is a viewer and a pair"),),
     ),
     Source(
         "pairs",
         ("data_type", "state"),
-        (Metric("pricing_watched_pairs", "pairs", "pairs that somebody watches, by how they are served"),),
+        (Metric("pricing_watched_pairs", "pairs", "watched pairs by state"),),
         _pairs,
     ),
     Source(
         "tasks",
         ("provider", "status"),
         (
-            Metric("pricing_tasks", "tasks", "tasks in the queue; dead ones that nobody has resolved"),
+            Metric("pricing_tasks", "tasks", "tasks in the queue, and dead ones that are not resolved"),
             Metric(
-                "pricing_oldest_task_seconds", "oldest_seconds", "how long the oldest of them has been ready"
+                "pricing_oldest_task_seconds", "oldest_seconds", "how long the oldest task has been ready"
             ),
         ),
     ),
@@ -137,8 +137,7 @@ SOURCES = (
             Metric(
                 "pricing_task_seconds",
                 "buckets",
-                "how long completed tasks took from queueing, within about a second of falling due, to stored; its "
-                "count is the throughput. Counted a minute later",
+                "how long tasks took from queued to stored, counted a minute later; its count is the throughput",
                 HISTOGRAM,
             ),
         ),
@@ -150,12 +149,17 @@ SOURCES = (
             Metric(
                 "pricing_ticks_total",
                 "ticks",
-                "ticks that succeeded of a sensor or the staleness check",
+                "successful ticks of a sensor or the staleness check",
                 COUNTER,
             ),
-            Metric("pricing_tick_seconds_total", "total_seconds", "how long they took in all", COUNTER),
-            Metric("pricing_tick_seconds", "seconds", "how long the last one took"),
-            Metric("pricing_tick_age_seconds", "age_seconds", "how long ago the last one ended"),
+            Metric(
+                "pricing_tick_seconds_total",
+                "total_seconds",
+                "how long the successful ticks took in all",
+                COUNTER,
+            ),
+            Metric("pricing_tick_seconds", "seconds", "how long the last successful tick took"),
+            Metric("pricing_tick_age_seconds", "age_seconds", "how long ago the last successful tick ended"),
         ),
     ),
     Source(
@@ -177,11 +181,25 @@ SOURCES = (
             Metric(
                 "pricing_provider_units", "units_limit", "units that the tightest limits allow, over all keys"
             ),
-            Metric("pricing_provider_units_left", "units_left", "units of them that are left now"),
-            Metric("pricing_provider_quota_bytes", "quota_bytes", "bytes that it may send in 30 days"),
-            Metric("pricing_provider_quota_used_bytes", "used_bytes", "bytes that it has sent in 30 days"),
-            Metric("pricing_provider_quota_left_bytes", "quota_left_bytes", "bytes that are left"),
-            Metric("pricing_provider_paused_seconds", "paused_seconds", "how long all its keys still pause"),
+            Metric(
+                "pricing_provider_units_left", "units_left", "units that the tightest limits still allow now"
+            ),
+            Metric(
+                "pricing_provider_quota_bytes", "quota_bytes", "bytes that the provider may send in 30 days"
+            ),
+            Metric(
+                "pricing_provider_quota_used_bytes",
+                "used_bytes",
+                "bytes that the provider has sent in 30 days",
+            ),
+            Metric(
+                "pricing_provider_quota_left_bytes", "quota_left_bytes", "bytes of the quota that are left"
+            ),
+            Metric(
+                "pricing_provider_paused_seconds",
+                "paused_seconds",
+                "how long all keys of the provider still pause",
+            ),
             Metric(
                 "pricing_provider_unannounced_calls", "unannounced_calls", "answers in 24 h without a length"
             ),
@@ -191,15 +209,19 @@ SOURCES = (
     Source(
         "breakers",
         ("provider", "state"),
-        (Metric("pricing_provider_breaker", "is_so", "1 for the state that its breaker is in"),),
+        (Metric("pricing_provider_breaker", "is_so", "1 for the state of the breaker"),),
         _breakers,
     ),
     Source(
         "calls",
         ("provider", "outcome"),
         (
-            Metric("pricing_provider_calls", "calls", "calls of the last five minutes that have ended"),
-            Metric("pricing_provider_call_seconds", "seconds", "how long they took on average"),
+            Metric("pricing_provider_calls", "calls", "calls that ended in the last five minutes"),
+            Metric(
+                "pricing_provider_call_seconds",
+                "seconds",
+                "how long calls of the last five minutes took on average",
+            ),
         ),
     ),
     Source(
@@ -211,11 +233,16 @@ SOURCES = (
                 "bytes",
                 "estimated bytes of a symbol's price, or of a day of history",
             ),
-            Metric("pricing_estimate_measurements_total", "measurements", "answers measured", COUNTER),
+            Metric(
+                "pricing_estimate_measurements_total",
+                "measurements",
+                "answers whose bytes were measured",
+                COUNTER,
+            ),
             Metric(
                 "pricing_estimate_overruns_total",
                 "overruns",
-                "answers of more than twice their estimate",
+                "answers of more than twice the estimated bytes",
                 COUNTER,
             ),
         ),
@@ -227,9 +254,9 @@ SOURCES = (
             Metric(
                 "pricing_lock_seconds",
                 "oldest_seconds",
-                "age of the oldest transaction, lock or wait for one",
+                "age of the oldest transaction, lock or wait for a lock",
             ),
-            Metric("pricing_lock_sessions", "sessions", "sessions of the kind"),
+            Metric("pricing_lock_sessions", "sessions", "sessions by what they hold or wait for"),
         ),
     ),
     Source(
@@ -245,8 +272,16 @@ SOURCES = (
         "operations",
         ("operation_type", "status"),
         (
-            Metric("pricing_operations", "operations", "side effects; completed ones of the last hour"),
-            Metric("pricing_oldest_operation_seconds", "oldest_seconds", "how long the oldest has been due"),
+            Metric(
+                "pricing_operations",
+                "operations",
+                "side effects; of the completed ones those of the last hour",
+            ),
+            Metric(
+                "pricing_oldest_operation_seconds",
+                "oldest_seconds",
+                "how long the oldest side effect has been due",
+            ),
         ),
     ),
     Source("alerts", ("rule", "severity"), (Metric("pricing_alerts", "alerts", "alerts that are open"),)),

