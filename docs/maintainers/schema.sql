@@ -357,13 +357,16 @@ CREATE TABLE pricing.api_tokens (
     created_at timestamp with time zone NOT NULL DEFAULT pricing.clock()  -- When it was made.
     last_used_at timestamp with time zone  -- When a request last came with it, to the minute.
     expires_at timestamp with time zone  -- When it expires; NULL = never.
+    -- Whether it only reads prices and histories of its feed_pairs, and may be in a URL; it has no scope then.
+    is_feed boolean NOT NULL DEFAULT false
     CONSTRAINT api_tokens_pkey PRIMARY KEY (token_id)
     CONSTRAINT api_tokens_name_key UNIQUE (name)
     CONSTRAINT api_tokens_secret_hash_key UNIQUE (secret_hash)
+    CONSTRAINT feed_has_no_scope CHECK ((is_feed = (cardinality(scopes) = 0)))
     CONSTRAINT token_is_hashed CHECK ((octet_length(secret_hash) = 32))
     CONSTRAINT token_name_is_sane CHECK ((name ~ '^[a-z0-9][a-z0-9_-]{0,47}$'::text))
-    CONSTRAINT token_scopes_are_known CHECK (((cardinality(scopes) > 0) AND (scopes <@ ARRAY['read'::text,
-        'watch'::text, 'operate'::text, 'admin'::text])))
+    CONSTRAINT token_scopes_are_known CHECK ((scopes <@ ARRAY['read'::text, 'watch'::text, 'operate'::text,
+        'admin'::text]))
     CONSTRAINT user_is_sane CHECK (((length(user_id) >= 1) AND (length(user_id) <= 200)))
 );
 ALTER TABLE pricing.api_tokens ENABLE ROW LEVEL SECURITY;
@@ -1075,6 +1078,18 @@ CREATE TABLE pricing.failing_recipients (
     CONSTRAINT failing_recipients_pkey PRIMARY KEY (operation_type, recipient)
 ) WITH (fillfactor=50);
 GRANT DELETE, INSERT, SELECT, UPDATE ON TABLE pricing.failing_recipients TO pricing_worker;
+
+-- What a token for a feed reads.
+CREATE TABLE pricing.feed_pairs (
+    token_id bigint NOT NULL  -- The token.
+    data_type text NOT NULL  -- Data type of prices.
+    symbol text NOT NULL  -- Symbol of the instrument.
+    CONSTRAINT feed_pairs_pkey PRIMARY KEY (token_id, data_type, symbol)
+    CONSTRAINT feed_pairs_data_type_fkey FOREIGN KEY (data_type) REFERENCES pricing.data_type_registry(data_type) ON
+        DELETE CASCADE
+    CONSTRAINT feed_pairs_token_id_fkey FOREIGN KEY (token_id) REFERENCES pricing.api_tokens(token_id) ON DELETE CASCADE
+);
+GRANT SELECT ON TABLE pricing.feed_pairs TO pricing_worker;
 
 -- What a provider can be asked for; each data type names one.
 CREATE TABLE pricing.fetchers (

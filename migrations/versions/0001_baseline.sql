@@ -2965,13 +2965,13 @@ CREATE TABLE pricing.api_tokens (
     name         text NOT NULL CONSTRAINT token_name_is_sane CHECK (name ~ '^[a-z0-9][a-z0-9_-]{0,47}$'),
     secret_hash  bytea NOT NULL CONSTRAINT token_is_hashed CHECK (octet_length(secret_hash) = 32),
     scopes       text[] NOT NULL
-        CONSTRAINT token_scopes_are_known CHECK (
-            cardinality(scopes) > 0
-            AND scopes <@ ARRAY['read', 'watch', 'operate', 'admin']),
+        CONSTRAINT token_scopes_are_known CHECK (scopes <@ ARRAY['read', 'watch', 'operate', 'admin']),
     user_id      text CONSTRAINT user_is_sane CHECK (length(user_id) BETWEEN 1 AND 200),
     created_at   timestamptz NOT NULL DEFAULT pricing.clock(),
     last_used_at timestamptz,
     expires_at   timestamptz,
+    is_feed      boolean NOT NULL DEFAULT false,
+    CONSTRAINT feed_has_no_scope CHECK (is_feed = (cardinality(scopes) = 0)),
     UNIQUE (name),
     UNIQUE (secret_hash)
 );
@@ -2987,6 +2987,19 @@ COMMENT ON COLUMN pricing.api_tokens.user_id IS
 COMMENT ON COLUMN pricing.api_tokens.created_at IS 'When it was made.';
 COMMENT ON COLUMN pricing.api_tokens.last_used_at IS 'When a request last came with it, to the minute.';
 COMMENT ON COLUMN pricing.api_tokens.expires_at IS 'When it expires; NULL = never.';
+COMMENT ON COLUMN pricing.api_tokens.is_feed IS
+    'Whether it only reads prices and histories of its feed_pairs, and may be in a URL; it has no scope then.';
+
+CREATE TABLE pricing.feed_pairs (
+    token_id  bigint NOT NULL REFERENCES pricing.api_tokens(token_id) ON DELETE CASCADE,
+    data_type text NOT NULL REFERENCES pricing.data_type_registry(data_type) ON DELETE CASCADE,
+    symbol    text NOT NULL,
+    PRIMARY KEY (token_id, data_type, symbol)
+);
+COMMENT ON TABLE pricing.feed_pairs IS 'What a token for a feed reads.';
+COMMENT ON COLUMN pricing.feed_pairs.token_id IS 'The token.';
+COMMENT ON COLUMN pricing.feed_pairs.data_type IS 'Data type of prices.';
+COMMENT ON COLUMN pricing.feed_pairs.symbol IS 'Symbol of the instrument.';
 
 COMMENT ON TABLE pricing.alembic_version IS 'Which migrations the database has had.';
 COMMENT ON COLUMN pricing.alembic_version.version_num IS 'The last migration that was run.';

@@ -1,25 +1,33 @@
-"""Who asks, and whether they may: bearer tokens with scopes, each for one user or for an application."""
+"""Who asks, and whether they may: bearer tokens with scopes, each for one user or for an application, and feeds.
+
+The token of a feed may also be in the URL, or be the password of basic authentication.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import base64
+import binascii
 import logging
 import shlex
 import time
 from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from dataclasses import dataclass
+from enum import Enum
 from typing import Annotated, Any
+from urllib.parse import unquote_plus
 
 import anyio
 from anyio import CapacityLimiter, to_thread
 from fastapi import Depends, Query
-from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
+from fastapi.security import APIKeyQuery, HTTPAuthorizationCredentials, HTTPBearer
 from sqlalchemy import Engine
 from sqlalchemy.exc import DBAPIError
 from starlette.requests import Request
+from starlette.types import Scope as RequestScope
 
 from pricing_pipeline.api.limits import Shares
-from pricing_pipeline.api.problems import Refused, database_busy
+from pricing_pipeline.api.problems import Refused, database_busy, is_feed
 from pricing_pipeline.db.errors import sentence
 from pricing_pipeline.db.loop_sessions import LoopSessions
 from pricing_pipeline.db.replica import Replica
@@ -44,6 +52,12 @@ _LONGEST_TOKEN_NAME = 48
 """Characters of it, as the database takes it."""
 
 _BEARER = HTTPBearer(auto_error=False, description="A token of `pricing-pipeline token add`.")
+_IN_URL = APIKeyQuery(
+    name="token",
+    scheme_name="Feed",
+    auto_error=False,
+    description="A token of `pricing-pipeline token add --feed`.",
+)
 
 
 class Tokens:
@@ -77,15 +91,20 @@ class Tokens:
             return None
         oldest = REMEMBERED_SECONDS if at_most_seconds_old is None else at_most_seconds_old
         known = self._by_hash.get(secret_hash)
-        if known is None or self._read_at + oldest <= self._clock():
+        is_over = known is not None and self._has_expired(known)
+        # Also for one that is over, or it would be answered sooner than one that never was.
+        if known is None or is_over or self._read_at + oldest <= self._clock():
             await self._read_again()
             known = self._by_hash.get(secret_hash)
-        return None if known is None or self._has_expired(known) else known
+        return None if known is None or is_over or self._has_expired(known) else known
 
     def expired(self, token: str) -> str | None:
-        """The name of a token that `find` has refused because it has expired; None for any other."""
+        """The name of a token that `find` has refused because it has expired; None for any other, and for a feed's: who
+        finds an old URL learns nothing.
+        """
         known = self._by_hash.get(api_tokens.hash_of(token) or b"")
-        return known.name if known is not None and self._has_expired(known) else None
+        is_told = known is not None and not known.is_feed and self._has_expired(known)
+        return known.name if known is not None and is_told else None
 
     def _has_expired(self, token: ApiToken) -> bool:
         return token.seconds_left is not None and self._read_at + token.seconds_left <= self._clock()
@@ -152,39 +171,107 @@ class Gate:
         self._tokens = tokens
         self._shares = shares
 
-    async def admit(self, request: Request) -> ApiToken:
-        """The token of a request. Raises Refused without one, and for one that is wrong or has expired."""
+    async def admit(self, request: Request, in_url: Sequence[str]) -> ApiToken:
+        """The token of a request, of its header or of what `taken_from` gives of its URL.
+
+        Raises Refused without one, for one that is wrong or has expired, and for one that may not be where it is.
+        """
+        path = request.scope["path"]
         headers = request.headers.getlist("authorization")
-        if not headers:
+        if not headers and not in_url:
             raise _no_token(
                 "no-token",
-                "send a token as `Authorization: Bearer TOKEN`. `pricing-pipeline token add` makes one",
-                "",
+                "send a token as `Authorization: Bearer TOKEN`. `pricing-pipeline token add` makes one"
+                + (", with --feed one that may be in the URL, as ?token=TOKEN" if is_feed(path) else ""),
+                # A program that sends a password only when it is asked for one.
+                'Bearer, Basic realm="feed"' if is_feed(path) else "Bearer",
             )
-        sent = credentials(headers)
+        way, sent = _sent(headers, in_url)
         token = await self._tokens.find(sent) if sent else None
         if token is not None:
-            return token
+            return _in_its_place(token, way, path)
         self._shares.count_wrong_token()
         if not sent:
             raise _no_token(
                 "no-token",
                 "the header must be `Authorization: Bearer TOKEN`: the word Bearer, a space, the token. Send it once",
-                "",
+                "Bearer",
             )
-        expired = self._tokens.expired(sent)
+        expired = self._tokens.expired(sent) if way is Way.BEARER else None
         if expired is not None:
             raise _no_token(
                 "expired-token",
                 f"the token {expired!r} has expired. `pricing-pipeline token add` makes another",
             )
         raise _no_token(
-            "wrong-token", "this token is not known. `pricing-pipeline token list` shows the known ones"
+            "wrong-token",
+            "this token is not known, or that of a feed which has expired. `pricing-pipeline token list` shows the "
+            "known ones",
         )
 
 
 def _words_of(error: Exception) -> str:
     return sentence(error) if isinstance(error, DBAPIError) else str(error)
+
+
+class Way(Enum):
+    """Where a token is sent."""
+
+    BEARER = "in the header Authorization"
+    PASSWORD = "as a password"  # noqa: S105 - a way
+    URL = "in a URL"
+
+
+def taken_from(scope: RequestScope) -> list[str]:
+    """The tokens in the URL of a request. They are taken out of it, so that nothing behind this can tell of them."""
+    parts = scope["query_string"].decode("latin-1").split("&")
+    tokens = [part for part in parts if unquote_plus(part.partition("=")[0]) == "token"]
+    if tokens:
+        scope["query_string"] = "&".join(part for part in parts if part not in tokens).encode("latin-1")
+    return [unquote_plus(part.partition("=")[2]) for part in tokens]
+
+
+def _sent(headers: Sequence[str], in_url: Sequence[str]) -> tuple[Way, str]:
+    """Where a token is sent, and the token; empty if it is not written as it must be, or sent twice."""
+    if in_url:
+        return Way.URL, in_url[0].strip() if len(in_url) == 1 and not headers else ""
+    scheme, _, content = headers[0].partition(" ")
+    if len(headers) > 1 or scheme.lower() != "basic":
+        return Way.BEARER, credentials(headers)
+    try:
+        _, _, password = base64.b64decode(content, validate=True).decode().partition(":")
+    except (binascii.Error, UnicodeDecodeError):
+        password = ""
+    return Way.PASSWORD, password
+
+
+def _in_its_place(token: ApiToken, way: Way, path: str) -> ApiToken:
+    """The token, if it may be sent in this way to this path. Raises Refused."""
+    if token.is_feed and not is_feed(path):
+        raise _only_feed(token)
+    if not token.is_feed and way is not Way.BEARER:
+        exposed = (
+            f". Whoever keeps URLs may have it now: `pricing-pipeline token remove {token.name}` ends it"
+            if way is Way.URL
+            else ""
+        )
+        raise Refused(
+            403,
+            "not-a-feed",
+            f"the token {token.name!r} is refused {way.value}, which many programs keep, because it opens more than "
+            "one feed does. Send it as `Authorization: Bearer TOKEN`, or make one for this: `pricing-pipeline token "
+            f"add NAME --feed --symbols AAPL,MSFT`{exposed}",
+        )
+    return token
+
+
+def _only_feed(token: ApiToken) -> Refused:
+    return Refused(
+        403,
+        "feed-only",
+        f"the token {token.name!r} is of a feed: it reads /v1/prices and /v1/history of its own symbols, and nothing "
+        "else. `pricing-pipeline token add --help` shows how to make another kind",
+    )
 
 
 def credentials(headers: Sequence[str]) -> str:
@@ -193,8 +280,8 @@ def credentials(headers: Sequence[str]) -> str:
     return token.strip() if scheme.lower() == "bearer" else ""
 
 
-def _no_token(kind: str, detail: str, error: str = ' error="invalid_token"') -> Refused:
-    return Refused(401, kind, detail, {"WWW-Authenticate": f"Bearer{error}"})
+def _no_token(kind: str, detail: str, challenge: str = 'Bearer error="invalid_token"') -> Refused:
+    return Refused(401, kind, detail, {"WWW-Authenticate": challenge})
 
 
 @dataclass(frozen=True, slots=True)
@@ -241,26 +328,32 @@ def _command_for(token: ApiToken, scope: Scope) -> str:
     return f"pricing-pipeline token add {name} {' '.join(scopes)} {user}"
 
 
-def caller_with(token: ApiToken, scope: Scope, user: str | None) -> Caller:
-    """Who sends a request that needs a scope and may name a user. Raises Refused if the token does not allow it."""
-    if not token.allows(scope):
+def caller_with(token: ApiToken, scope: Scope, user: str | None, *, takes_feeds: bool = False) -> Caller:
+    """Who sends a request that needs a scope, or a feed if it `takes_feeds`, and may name a user.
+
+    Raises Refused if the token does not allow it.
+    """
+    if token.is_feed:
+        if not takes_feeds:
+            raise _only_feed(token)
+    elif not token.allows(scope):
         raise Refused(
             403,
             "scope-missing",
             f"the token {token.name!r} does not allow {scope.value}. "
             f"`{_command_for(token, scope)}` makes one that does",
         )
-    if token.user_id is not None and user not in (None, token.user_id):
-        raise Refused(
-            403,
-            "other-user",
-            f"the token {token.name!r} acts for {token.user_id!r} only. Leave out the user",
-        )
+    if (token.user_id is not None or token.is_feed) and user not in (None, token.user_id):
+        whom = "nobody" if token.user_id is None else f"{token.user_id!r} only"
+        raise Refused(403, "other-user", f"the token {token.name!r} acts for {whom}. Leave out the user")
     return Caller(token, user)
 
 
-def allowed(scope: Scope) -> Callable[..., Coroutine[Any, Any, Caller]]:
-    """A dependency that lets through tokens with a scope, and is the Caller. A route may need several scopes."""
+def allowed(scope: Scope, *, takes_feeds: bool = False) -> Callable[..., Coroutine[Any, Any, Caller]]:
+    """A dependency that lets through tokens with a scope, and is the Caller. A route may need several scopes.
+
+    A route that takes feeds reads only what feeds.py leaves of a request.
+    """
 
     async def caller(
         request: Request,
@@ -275,8 +368,17 @@ def allowed(scope: Scope) -> Callable[..., Coroutine[Any, Any, Caller]]:
             ),
         ] = None,
     ) -> Caller:
-        return caller_with(request.state.token, scope, user)
+        return caller_with(request.state.token, scope, user, takes_feeds=takes_feeds)
 
+    return caller
+
+
+_reader_or_feed = allowed(Scope.READ, takes_feeds=True)
+
+
+async def _feed_reader(
+    caller: Annotated[Caller, Depends(_reader_or_feed)], _: Annotated[str | None, Depends(_IN_URL)]
+) -> Caller:
     return caller
 
 
@@ -299,5 +401,7 @@ Database = Annotated[Engine, Depends(_engine)]
 Sessions = Annotated[LoopSessions, Depends(_sessions)]
 ReadReplica = Annotated[Replica | None, Depends(_replica)]
 Reader = Annotated[Caller, Depends(allowed(Scope.READ))]
+FeedReader = Annotated[Caller, Depends(_feed_reader)]
+"""Who may read, or a feed."""
 Watcher = Annotated[Caller, Depends(allowed(Scope.WATCH))]
 Operator = Annotated[Caller, Depends(allowed(Scope.OPERATE))]

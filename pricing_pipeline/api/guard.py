@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import secrets
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import nullcontext
 
 from starlette.datastructures import MutableHeaders
@@ -16,7 +16,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from pricing_pipeline.api.access import STREAM_PATH, Gate
+from pricing_pipeline.api.access import STREAM_PATH, Gate, taken_from
 from pricing_pipeline.api.limits import Shares
 from pricing_pipeline.api.problems import Refused, answer, is_feed, response_to
 from pricing_pipeline.processes.connections import LONGEST_BODY, in_time
@@ -46,7 +46,9 @@ class Guard:
             await self._app(scope, receive, send)
             return
         request_id = secrets.token_hex(8)
-        scope.setdefault("state", {})["request_id"] = request_id
+        state = scope.setdefault("state", {})
+        state["request_id"] = request_id
+        in_url = taken_from(scope)
         has_begun = False
 
         async def send_marked(message: Message) -> None:
@@ -56,12 +58,15 @@ class Guard:
                 headers = MutableHeaders(scope=message)
                 headers["X-Request-Id"] = request_id
                 headers["X-Content-Type-Options"] = "nosniff"
+                headers.setdefault("Referrer-Policy", "no-referrer")
+                if "token" in state and state["token"].is_feed:
+                    headers["Cache-Control"] = "private, no-store"  # who keeps it keeps its URL
                 headers.setdefault("Cache-Control", "no-store")
             await send(message)
 
         request = Request(scope)
         try:
-            await self._handle(request, receive, send_marked)
+            await self._handle(request, in_url, receive, send_marked)
         except Exception as error:
             if has_begun:
                 # The server ends the connection. Raised on, the error would be in the log twice.
@@ -70,7 +75,7 @@ class Guard:
             response = await response_to(request, error)
             await response(scope, receive, send_marked)
 
-    async def _handle(self, request: Request, receive: Receive, send: Send) -> None:
+    async def _handle(self, request: Request, in_url: Sequence[str], receive: Receive, send: Send) -> None:
         refusal = self._refusal(request)
         if refusal is not None:
             await refusal(request.scope, receive, send)
@@ -79,17 +84,20 @@ class Guard:
         if not f"{request.scope['path']}/".startswith(_GUARDED):
             await self._app(request.scope, receive, send)
             return
-        token = await self._gate.admit(request)
+        token = await self._gate.admit(request, in_url)
         request.state.token = token
         scope = request.scope
+        share = self._shares.of(token.token_id)
+        if token.is_feed:
+            share.take_round(f"{scope['path']}?{scope['query_string']!r}", request.method)
         if is_feed(scope["path"]):
             if request.method == "OPTIONS":
                 await Response(status_code=204, headers={"Allow": "GET, HEAD, OPTIONS"})(scope, receive, send)
                 return
             if request.method == "HEAD":  # the server leaves the body out
                 scope = {**scope, "method": "GET"}
-        share = self._shares.of(token.token_id)
-        share.take(_length(request))
+        if not token.is_feed:
+            share.take(_length(request))
 
         async def send_parts(message: Message) -> None:
             for part in _parts(message):

@@ -23,14 +23,15 @@ from sqlalchemy import Connection, Engine
 from sqlalchemy.exc import DBAPIError
 from starlette.types import Receive, Scope, Send
 
-from pricing_pipeline.api.access import Database, Reader, ReadReplica
+from pricing_pipeline.api import feeds
+from pricing_pipeline.api.access import Caller, Database, FeedReader, ReadReplica
 from pricing_pipeline.api.bodies import Shape
 from pricing_pipeline.api.formats import MEDIA_TYPES, NOT_ACCEPTABLE, Decimal, Format, Wanted, chosen
 from pricing_pipeline.api.parameters import (
     Day,
     Moment,
+    SomeSymbols,
     SymbolName,
-    Symbols,
     TypeName,
     each_of,
     require_instrument,
@@ -119,9 +120,9 @@ async def read_histories(
     request: Request,
     database: Database,
     replica: ReadReplica,
-    caller: Reader,
+    caller: FeedReader,
     data_type: TypeName,
-    symbols: Symbols,
+    symbols: SomeSymbols = None,
     first: First = None,
     last: Last = None,
     as_of: AsOf = None,
@@ -129,9 +130,13 @@ async def read_histories(
     format: Wanted = None,
     decimal: Decimal = Decimals.POINT,
 ) -> Response:
-    """The histories of up to 50 symbols in one answer, as of one symbol. It queues nothing."""
+    """The histories of up to 50 symbols in one answer, as of one symbol. It queues nothing. With the token of a feed,
+    which may be in the URL, those of the feed may be left out.
+    """
     wanted = chosen(request.headers.get("accept", ""), format, MEDIA_TYPES)
-    each = each_of(symbols)
+    if symbols is None and not caller.token.is_feed:
+        raise invalid("parameter symbols: it is missing")
+    each = await _readable(database, caller, data_type, None if symbols is None else each_of(symbols))
     if len(each) > MOST_HISTORIES:
         raise invalid(
             f"the parameter symbols: these are {len(each)}, and a request may name {MOST_HISTORIES} histories"
@@ -145,7 +150,7 @@ async def read_history(
     request: Request,
     database: Database,
     replica: ReadReplica,
-    caller: Reader,
+    caller: FeedReader,
     data_type: TypeName,
     symbol: SymbolName,
     first: First = None,
@@ -160,8 +165,20 @@ async def read_history(
     The header Accept, or `format`, chooses JSON, CSV, an Arrow IPC stream or Parquet. It queues nothing.
     """
     wanted = chosen(request.headers.get("accept", ""), format, MEDIA_TYPES)
-    selection = _Selection(data_type, [symbol], False, first, last, as_of, adjust, wanted, decimal)
+    each = await _readable(database, caller, data_type, [symbol])
+    selection = _Selection(data_type, each, False, first, last, as_of, adjust, wanted, decimal)
     return await _answered(request, database, replica, selection)
+
+
+async def _readable(
+    database: Engine, caller: Caller, data_type: str, symbols: Sequence[str] | None
+) -> Sequence[str]:
+    """The symbols that a request names; of a feed, its own. Raises Refused for others."""
+    if not caller.token.is_feed:
+        return symbols or ()
+    named = None if symbols is None else [(data_type, symbol) for symbol in symbols]
+    pairs = await to_thread.run_sync(feeds.narrowed, database, caller.token, named, data_type)
+    return [symbol for _, symbol in pairs]
 
 
 async def _answered(

@@ -19,6 +19,12 @@ _MOST_UNDER_WAY = 32
 """Requests of one token that are read, wait for their turn, or whose answer is not read yet."""
 _MOST_BYTES_UNDER_WAY = 4_000_000
 """Bytes of the bodies of these."""
+_ROUND = {"OPTIONS": 1, "HEAD": 1, "GET": 2}
+"""What a spreadsheet sends for one cell."""
+_ROUND_SECONDS = 10.0
+"""So long a round lasts."""
+_MOST_ROUNDS = 1_000
+"""Rounds of one token that are remembered."""
 _BYTES_OF_ONE = 2_000
 """A body counts as one more request for each of these bytes: they take about as long to read."""
 
@@ -52,6 +58,8 @@ class Share:
         self._bucket = Bucket(rate, max(rate, 1), clock)
         self._requests = 0
         self._bytes = 0
+        self._clock = clock
+        self._rounds: dict[int, tuple[float, dict[str, int]]] = {}
         self.threads = asyncio.Semaphore(threads)
 
     def take(self, body_bytes: int) -> None:
@@ -59,6 +67,19 @@ class Share:
         wait = self._bucket.take(1 + body_bytes / _BYTES_OF_ONE)
         if wait:
             raise _too_many("this token sends more requests than PRICING_API_REQUESTS_PER_SECOND", wait)
+
+    def take_round(self, url: str, method: str) -> None:
+        """Count what a spreadsheet sends for one URL as one request. Raises Refused when there are too many."""
+        now, key = self._clock(), hash(url)
+        until, left = self._rounds.get(key, (now, _ROUND))
+        if now >= until or not left.get(method):
+            self.take(0)
+            until, left = now + _ROUND_SECONDS, dict(_ROUND)
+            self._rounds.pop(key, None)
+            self._rounds[key] = until, left
+            if len(self._rounds) > _MOST_ROUNDS:
+                del self._rounds[next(iter(self._rounds))]
+        left[method] = left.get(method, 1) - 1
 
     @contextmanager
     def under_way(self, body_bytes: int) -> Iterator[None]:

@@ -43,12 +43,12 @@ class PriceReads:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request, or have the application do so."""
         parameters = _usual_read(scope)
-        if parameters is None:
+        token: ApiToken | None = scope.get("state", {}).get("token")
+        if parameters is None or token is None or token.is_feed:
             await self._app(scope, receive, send)
             return
         scope["route"] = self._route  # as the times of requests are counted by it
         accept = ",".join(value.decode("latin-1") for name, value in scope["headers"] if name == b"accept")
-        token: ApiToken = scope["state"]["token"]
         async with self._shares.of(token.token_id).threads:
             caller = caller_with(token, TokenScope.READ, parameters.user)
             wanted = prices.wanted_pairs(parameters.symbols, parameters.pairs, parameters.data_type)

@@ -12,7 +12,8 @@ from fastapi import APIRouter, Query, Request, Response
 from pydantic import Field
 from sqlalchemy import Engine
 
-from pricing_pipeline.api.access import Caller, Database, Reader, Sessions
+from pricing_pipeline.api import feeds
+from pricing_pipeline.api.access import Caller, Database, FeedReader, Reader, Sessions
 from pricing_pipeline.api.bodies import Shape
 from pricing_pipeline.api.formats import MEDIA_TYPES, NOT_ACCEPTABLE, Decimal, Format, Wanted, chosen
 from pricing_pipeline.api.parameters import (
@@ -76,7 +77,7 @@ class Reasons(Shape):
 async def read_prices(
     request: Request,
     sessions: Sessions,
-    caller: Reader,
+    caller: FeedReader,
     symbols: SomeSymbols = None,
     pairs: SomePairs = None,
     data_type: DataType = None,
@@ -88,9 +89,15 @@ async def read_prices(
     A price that is not fresh says why. An unknown symbol is listed as missing.
 
     The header Accept, or `format`, chooses JSON or CSV, which has a line for each price and each missing pair.
+    With the token of a feed, which may be in the URL, it reads the pairs of the feed: all, or those that are named.
     """
     wanted = chosen(request.headers.get("accept", ""), format, OFFERED)
-    return await stored(sessions, caller, wanted_pairs(symbols, pairs, data_type), data_type, wanted, decimal)
+    if not caller.token.is_feed:
+        each = wanted_pairs(symbols, pairs, data_type)
+        return await stored(sessions, caller, each, data_type, wanted, decimal)
+    named = None if symbols is None and pairs is None else wanted_pairs(symbols, pairs, data_type)
+    own = await to_thread.run_sync(feeds.narrowed, sessions.engine, caller.token, named, data_type)
+    return await stored(sessions, caller, own, None, wanted, decimal)
 
 
 @router.get("/why")

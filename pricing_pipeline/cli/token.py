@@ -7,15 +7,21 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from pricing_pipeline.cli.arguments import seconds
 from pricing_pipeline.cli.database import open_connection, open_owner
 from pricing_pipeline.cli.options import Json
 from pricing_pipeline.cli.output import moment, print_json, print_table
 from pricing_pipeline.cli.program import hint
 from pricing_pipeline.cli.style import in_zone, listing, zone, zoned
+from pricing_pipeline.demand import instruments
+from pricing_pipeline.domain.data_types import Contents
 from pricing_pipeline.domain.scopes import Scope
 from pricing_pipeline.keys import api_tokens
+from pricing_pipeline.registry import data_type_registry
 
 if TYPE_CHECKING:
+    from sqlalchemy import Connection
+
     from pricing_pipeline.keys.api_tokens import ApiToken
 
 noun = typer.Typer()
@@ -28,23 +34,40 @@ Name = Annotated[str, typer.Argument(metavar="NAME", help="A name for the token,
 def add(
     name: Name,
     scopes: Annotated[
-        list[Scope],
+        list[Scope] | None,
         typer.Option("--scope", help="What it allows; repeatable. admin includes the others."),
-    ],
+    ] = None,
     user: Annotated[
         str | None, typer.Option("--user", metavar="USER", help="The user that it acts for.")
     ] = None,
     any_user: Annotated[
         bool, typer.Option("--any-user", help="Each request names a user, as an application's does.")
     ] = False,
-    hours: Annotated[
-        float | None,
+    is_feed: Annotated[
+        bool,
         typer.Option(
-            "--hours",
-            metavar="HOURS",
-            min=0.01,
-            max=87_600,
-            help="How long it lasts; default: until it is removed.",
+            "--feed",
+            help="For programs that cannot send a header: in a URL, it reads prices and histories of --symbols only.",
+        ),
+    ] = False,
+    symbols: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--symbols", metavar="SYMBOLS", help="With --feed: its symbols, with commas; repeatable."
+        ),
+    ] = None,
+    types: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--type", metavar="TYPE", help="With --feed: only this data type; repeatable. Default: all."
+        ),
+    ] = None,
+    expires: Annotated[
+        str | None,
+        typer.Option(
+            "--expires",
+            metavar="SPAN|never",
+            help=f"How long it lasts, such as 8h or 30d; default: never ends, with --feed {api_tokens.FEED_DAYS}d.",
         ),
     ] = None,
     as_json: Json = False,
@@ -54,12 +77,24 @@ def add(
     \b
     Example: pricing-pipeline token add web-shop --scope read --scope watch --any-user
     """
-    if (user is None) != any_user:
+    named = [part.strip() for given in symbols or () for part in given.split(",") if part.strip()]
+    if is_feed and (scopes or any_user or not named):
+        raise typer.BadParameter("a feed has --symbols, and neither --scope nor --any-user")
+    if not is_feed and (named or types):
+        raise typer.BadParameter("--symbols and --type are for a feed: add --feed")
+    if not is_feed and not scopes:
+        raise typer.BadParameter("say --scope: what it allows")
+    if not is_feed and (user is None) != any_user:
         raise typer.BadParameter(
             "say --user USER for whom it acts, or --any-user if it names a user in each request"
         )
+    hours = _hours(expires, api_tokens.FEED_DAYS * 24 if is_feed else None)
     with open_owner() as engine, engine.begin() as connection:
-        token = api_tokens.add(connection, name, set(scopes), user, hours).get_secret_value()
+        if is_feed:
+            made = api_tokens.add_feed(connection, name, _pairs(connection, named, types), user, hours)
+        else:
+            made = api_tokens.add(connection, name, set(scopes or ()), user, hours)
+        token = made.get_secret_value()
         expires_at = next(token.expires_at for token in api_tokens.stored(connection) if token.name == name)
     if as_json:
         print_json({"name": name, "token": token, "expires_at": expires_at})
@@ -67,7 +102,34 @@ def add(
     typer.echo(token)
     if expires_at is not None:
         hint(f"It expires at {moment(expires_at)} {zone()}.")
-    hint("This is shown only now. Send it as: Authorization: Bearer TOKEN")
+    place = (
+        "/v1/prices?format=csv&token=TOKEN, or as a password" if is_feed else "Authorization: Bearer TOKEN"
+    )
+    hint(f"This is shown only now. Send it as: {place}")
+
+
+def _hours(expires: str | None, default: float | None) -> float | None:
+    """How long a token lasts; None for ever."""
+    if expires is None:
+        return default
+    if expires == "never":
+        return None
+    hours = seconds(expires, "--expires") / 3600
+    if not 0.01 <= hours <= 87_600:
+        raise typer.BadParameter(f"--expires {expires!r}: a token lasts from 36s to 3650d, or write never")
+    return hours
+
+
+def _pairs(connection: Connection, symbols: list[str], types: list[str] | None) -> list[tuple[str, str]]:
+    """The pairs that symbols mean, in each data type of prices or in those that are named."""
+    active = data_type_registry.active_data_types(connection)
+    of_prices = [type_.data_type for type_ in active if type_.contents is Contents.PRICES]
+    for name in types or ():
+        data_type_registry.active_data_type(connection, name)
+        if name not in of_prices:
+            raise typer.BadParameter(f"{name} has no prices, so no feed reads it")
+    known = instruments.symbols_by_type(connection, types or of_prices, symbols)
+    return [(data_type, symbol) for data_type, each in known.items() for symbol in each]
 
 
 @noun.command("list")
@@ -80,16 +142,19 @@ def list_(as_json: Json = False) -> None:
     """
     with open_connection() as connection:
         found = api_tokens.stored(connection)
+        feeds = {
+            token.token_id: api_tokens.feed(connection, token.token_id) for token in found if token.is_feed
+        }
     if as_json:
-        print_json({"tokens": [_content(token) for token in found]})
+        print_json({"tokens": [_content(token, feeds.get(token.token_id)) for token in found]})
         return
     print_table(
         ["token", "allows", "acts for", in_zone("made"), in_zone("last used"), in_zone("expires")],
         [
             (
                 token.name,
-                ", ".join(scope for scope in Scope if scope in token.scopes),
-                token.user_id if token.user_id is not None else "any user",
+                _allows(token, feeds.get(token.token_id)),
+                token.user_id or ("nobody" if token.is_feed else "any user"),
                 moment(token.created_at),
                 moment(token.last_used_at) or "never",
                 f"{moment(token.expires_at)}{' (over)' if token.has_expired else ''}"
@@ -125,7 +190,14 @@ def remove(
         typer.echo(f"{name} cannot use the HTTP API any more.")
 
 
-def _content(token: ApiToken) -> dict[str, object]:
+def _allows(token: ApiToken, feed: list[tuple[str, str]] | None) -> str:
+    if feed is not None:
+        return f"feed of {len({symbol for _, symbol in feed})} symbols"
+    return ", ".join(scope for scope in Scope if scope in token.scopes)
+
+
+def _content(token: ApiToken, feed: list[tuple[str, str]] | None) -> dict[str, object]:
     content = asdict(token) | {"scopes": sorted(token.scopes), "has_expired": token.has_expired}
+    content["feed"] = feed and [{"data_type": data_type, "symbol": symbol} for data_type, symbol in feed]
     del content["seconds_left"]
     return content

@@ -94,7 +94,7 @@ BEGIN
             ('(exchanges|symbol_aliases)', 'SELECT'),
             ('(data_collectors|provider_capabilities|provider_limits|provider_key_limits|provider_plans|'
              'provider_declarations|provider_symbols|provider_routing|plausibility_bounds|provider_credentials|'
-             'operation_types|recipients|api_tokens)', 'SELECT'),
+             'operation_types|recipients|api_tokens|feed_pairs)', 'SELECT'),
             -- Which values are in files alone; only functions with the owner's rights move any.
             ('(exported_months|moved_days)', 'SELECT'),
             -- What decides how much may be asked, and from when the clock was set back: functions with the owner's
@@ -110,7 +110,7 @@ BEGIN
         -- Encrypted secrets are nothing for a reader, and neither are messages to others and what they ask for, nor
         -- how far this database has been upgraded.
         hidden_from_readers (pattern) AS (
-            VALUES ('(provider_credentials|api_tokens|recipients|failing_recipients|async_operations(_.*)?|'
+            VALUES ('(provider_credentials|api_tokens|feed_pairs|recipients|failing_recipients|async_operations(_.*)?|'
                     'price_alerts|price_events|alembic_version)')),
         client_functions (name) AS (VALUES
             ('pricing.heartbeat(text[],text[])'), ('pricing.unsubscribe(text[],text[])'),

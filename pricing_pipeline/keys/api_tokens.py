@@ -1,6 +1,7 @@
 """Tokens of the HTTP API: make, find, list and remove them.
 
 A token has 256 random bits and is shown once. The database has its SHA-256, from which nobody can make the token.
+The token of a feed may be in a URL, so it reads the prices of its own pairs and nothing else.
 """
 
 from __future__ import annotations
@@ -24,10 +25,19 @@ if TYPE_CHECKING:
 
 _SHAPE = re.compile("pp_[A-Za-z0-9_-]{43}")
 
+FEED_DAYS = 90
+"""So long the token of a feed lasts, unless somebody says otherwise."""
+MOST_PAIRS = 500
+"""Pairs of a feed: what one request for prices reads."""
+
+Pair = tuple[str, str]
+"""A data type and a symbol."""
+
 
 @dataclass(frozen=True, slots=True)
 class ApiToken:
     """A token without its secret. `user_id` is the user that it acts for; None = it names one in each request.
+    That of a feed has no scopes, and names no user.
 
     Times are UTC; `last_used_at` is exact to a minute, None = never used. `expires_at` None: it lasts until it is
     removed; `seconds_left` until then, when it was read, are negative after it has expired.
@@ -36,6 +46,7 @@ class ApiToken:
     token_id: int
     name: str
     scopes: frozenset[Scope]
+    is_feed: bool
     user_id: str | None
     created_at: datetime
     last_used_at: datetime | None
@@ -64,21 +75,68 @@ def add(
     It takes the place of one of the same name that has expired. Raises PricingError when the name is taken. Tokens that
     expired 30 days ago are removed.
     """
+    _, token = _add(connection, name, scopes, user_id, hours, is_feed=False)
+    return token
+
+
+def add_feed(
+    connection: Connection,
+    name: str,
+    pairs: Collection[Pair],
+    user_id: str | None,
+    hours: float | None = FEED_DAYS * 24,
+) -> SecretStr:
+    """Make a token that reads the prices and histories of these pairs, as `add` makes others; None = for ever.
+
+    Symbols are spelled as their instruments are. What its reads ask for is asked for `user_id`, within the user's caps.
+    """
+    if not 0 < len(pairs) <= MOST_PAIRS:
+        raise PricingError(
+            f"a feed has 1 to {MOST_PAIRS} pairs of a data type and a symbol, not {len(pairs)}"
+        )
+    token_id, token = _add(connection, name, (), user_id, hours, is_feed=True)
+    parameters = {
+        "token_id": token_id,
+        "data_types": [data_type for data_type, _ in pairs],
+        "symbols": [symbol for _, symbol in pairs],
+    }
+    connection.execute(query("api_tokens.fill_feed"), parameters)
+    return token
+
+
+def feed(connection: Connection, token_id: int) -> list[Pair]:
+    """The pairs that the token of a feed reads, by data type and symbol."""
+    rows = connection.execute(query("api_tokens.feed"), {"token_id": token_id})
+    return [(row.data_type, row.symbol) for row in rows]
+
+
+def _add(
+    connection: Connection,
+    name: str,
+    scopes: Collection[Scope],
+    user_id: str | None,
+    hours: float | None,
+    *,
+    is_feed: bool,
+) -> tuple[int, SecretStr]:
     connection.execute(query("api_tokens.forget"))
     token = SecretStr(f"pp_{secrets.token_urlsafe(32)}")
     parameters = {
         "name": name,
         "secret_hash": hash_of(token.get_secret_value()),
         "scopes": sorted(scopes),
+        "is_feed": is_feed,
         "user_id": user_id,
         "seconds": None if hours is None else hours * 3600,
     }
-    if connection.execute(query("api_tokens.add"), parameters).scalar_one_or_none() is None:
+    token_id = connection.execute(query("api_tokens.add"), parameters).scalar_one_or_none()
+    if token_id is None:
         raise PricingError(
             f"a token {name!r} is there already. Choose another name, or remove that one: "
             f"pricing-pipeline token remove {name}"
         )
-    return token
+    connection.execute(query("api_tokens.empty_feed"), {"token_id": token_id})  # of the one that has expired
+    return token_id, token
 
 
 def by_hash(connection: Connection) -> dict[bytes, ApiToken]:

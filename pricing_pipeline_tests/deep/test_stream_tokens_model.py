@@ -102,7 +102,7 @@ class SimulatedTokens(Tokens):
 def _token(case: Case, now: float) -> ApiToken | None:
     """The row of a token as it is then; None if it is removed."""
     scopes = frozenset({Scope.READ, Scope.WATCH})
-    token = ApiToken(1, "a token", scopes, None, datetime.now(UTC), None, None, None)
+    token = ApiToken(1, "a token", scopes, False, None, datetime.now(UTC), None, None, None)
     if case.kind == "expires":
         return replace(token, seconds_left=case.at - now)
     if now < case.at or case.kind == "stays":

@@ -90,6 +90,11 @@ class RunningApi:
             )
         return Caller(self.client, token.get_secret_value())
 
+    def feed(self, *pairs: tuple[str, str], name: str = "sheet", hours: float | None = None) -> str:
+        """A token that reads these pairs and may be in a URL."""
+        with self._owner.begin() as connection:
+            return api_tokens.add_feed(connection, name, pairs, None, hours).get_secret_value()
+
     def stranger(self, token: str | None = None) -> Caller:
         """A program without a token, or with one that is none of ours."""
         return Caller(self.client, token)

@@ -1,0 +1,47 @@
+"""What is left of a request that comes with the token of a feed: the feed's own pairs, or a refusal."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from sqlalchemy import Engine
+
+from pricing_pipeline.api.problems import Refused
+from pricing_pipeline.demand import instruments
+from pricing_pipeline.demand.freshness import AnyPair
+from pricing_pipeline.keys import api_tokens
+from pricing_pipeline.keys.api_tokens import ApiToken, Pair
+
+_SHOWN = 5
+"""How many symbols a refusal names."""
+
+
+def narrowed(
+    database: Engine, token: ApiToken, named: Sequence[AnyPair] | None, data_type: str | None = None
+) -> list[Pair]:
+    """The pairs of a feed that a request names, a symbol without a data type in each of its types.
+
+    With None it names all, of one data type if that is given. Raises Refused if one is not of the feed, known or not.
+    """
+    with database.connect() as connection:
+        feed = api_tokens.feed(connection, token.token_id)
+        if named is None:
+            named = [(data_type, symbol) for type_, symbol in feed if data_type in (None, type_)]
+        symbols = [symbol for _, symbol in named]
+        spelled = instruments.all_spelled_anywhere(connection, symbols) if symbols else []
+    wanted: dict[Pair, None] = {}
+    others = []
+    for (type_, given), symbol in zip(named, spelled, strict=True):
+        own = [pair for pair in feed if pair[1] == symbol and type_ in (None, pair[0])]
+        wanted |= dict.fromkeys(own)
+        if not own:
+            others.append(given if type_ is None else f"{type_}:{given}")
+    if others or not wanted:
+        some = f"{', '.join(others[:_SHOWN])}{' and others' if len(others) > _SHOWN else ''}"
+        raise Refused(
+            403,
+            "not-in-feed",
+            f"the feed {token.name!r} does not read {some or 'anything of this data type'}. "
+            "`pricing-pipeline token add NAME --feed --symbols ...` makes one that does",
+        )
+    return list(wanted)
