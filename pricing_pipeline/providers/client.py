@@ -557,7 +557,7 @@ class ProviderClient:
 
     def hide_keys(self, text: str) -> str:
         """The text without keys: a provider may repeat a refused key, but no message may."""
-        return self._echoes.blot_text(text)
+        return self._echoes.blot_message(text)
 
     def _for_people(self, response: Response) -> Response:
         """The response without any of the keys, short ones too, in body and headers."""

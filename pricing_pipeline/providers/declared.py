@@ -8,6 +8,7 @@ declared_answers.py, and which page follows in declared_pages.py.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from functools import cached_property
 from typing import ClassVar, NamedTuple
@@ -171,9 +172,12 @@ class DeclaredProvider:
             page = self._answers.lines(asked, way, body) if answer is None else answer
             if isinstance(page, Answer):
                 return self._ended(page, at)
-            lines += page
-            at = None if order is None else order.after(at, request, body, page)
-        return self._answers.read(asked, way, lines)
+            if order is None:
+                return self._answers.read(asked, way, page)
+            lines += order.fresh(page)
+            at = order.after(at, request, body, page)
+        answer = self._answers.read(asked, way, lines)
+        return answer if order is None else replace(answer, left_out=answer.left_out + order.repeated)
 
     def _request(self, way: Way, asked: Asked, days: Window | None, at: At) -> Request:
         """The declared request, with each placeholder filled; in the path everything is escaped."""

@@ -7,6 +7,7 @@ and query are used, and the client knows no other address. How many requests a c
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from urllib.parse import parse_qsl, urljoin, urlsplit
 
@@ -60,6 +61,17 @@ class PageOrder:
         self._what = f"{declared.declaration.name}'s answer names as `{paging.path}` ({at})"
         self._seen: set[object] = set()
         self._pages: list[list[Line]] = []
+        self._rows: set[str] = set()
+        self.repeated = 0
+        """How many rows an earlier page had, too."""
+
+    def fresh(self, page: Sequence[Line]) -> list[Line]:
+        """The rows of a page that no earlier page has: services repeat the last ones, or the list grows meanwhile."""
+        texts = list(map(repr, page))
+        found = [line for line, text in zip(page, texts, strict=True) if text not in self._rows]
+        self._rows.update(texts)
+        self.repeated += len(page) - len(found)
+        return found
 
     def after(self, at: At, request: Request, body: object, page: list[Line]) -> At | None:
         """Where the page begins that follows this one, which has these rows; None if it was the last."""
@@ -92,6 +104,10 @@ class PageOrder:
             raise self._torn(total, f"and an earlier page {following.total}")
         if following.offset > total:
             raise self._torn(total, f"and its pages have {following.offset} rows already")
+        if following.offset == total and self.repeated:
+            raise self._torn(
+                total, f"and {self.repeated} of these rows came twice, so that others are missing"
+            )
         return replace(following, total=total)
 
     def _led(self, following: At, request: Request, found: object) -> At | None:

@@ -16,6 +16,8 @@ _WIDE = b"*\0*\0*"
 _UNESCAPED = re.compile("[a-z0-9]*")
 LEAST_UNMISTAKABLE = 16
 """A shorter key could be a part of a price or a name."""
+_LEAST_START = 3
+"""Characters of a key that are hidden where a quotation ends: fewer tell little, and are often a part of a word."""
 
 
 class KeyEchoes:
@@ -27,6 +29,19 @@ class KeyEchoes:
         # By the longest part that nothing escapes, most texts are known to have no key.
         self._all = [(key, max(_UNESCAPED.findall(key.lower()), key=len).encode()) for key in whole]
         self._long = [one for one in self._all if len(one[0]) >= LEAST_UNMISTAKABLE]
+        # Longer keys are out of a body before anything is quoted from it.
+        starts = [
+            key[:length]
+            for key in whole
+            if len(key) < LEAST_UNMISTAKABLE
+            for length in range(len(key) - 1, _LEAST_START - 1, -1)
+        ]
+        ends = (
+            b"(?:"
+            + b"|".join(_pattern(start, b"") for start in starts)
+            + rb")(?=\.\.\.|['\"]|(?<=[^\0]{60})$)"
+        )
+        self._cut = re.compile(ends, re.IGNORECASE) if starts else None
 
     def blot_body(self, body: bytes) -> bytes:
         """An answer without the keys that are too long to be a part of a price. Its prices stay as they are."""
@@ -37,8 +52,15 @@ class KeyEchoes:
         return _blotted(text, self._all)
 
     def blot_text(self, text: str) -> str:
-        """A message without any of the keys."""
+        """A text without any of the keys."""
         return self.blot(text.encode("utf-8", "surrogatepass")).decode("utf-8", "surrogatepass")
+
+    def blot_message(self, text: str) -> str:
+        """A message without any of the keys, nor the beginning of a short one at the end of a quotation."""
+        blotted = self.blot(text.encode("utf-8", "surrogatepass"))
+        return (blotted if self._cut is None else self._cut.sub(BLOT, blotted)).decode(
+            "utf-8", "surrogatepass"
+        )
 
 
 def _blotted(text: bytes, keys: list[tuple[str, bytes]]) -> bytes:

@@ -158,6 +158,22 @@ def _coingecko_quote(asked: Sequence[str], values: Sequence[Value]) -> object:
     return {base: {quote: number(one.close), "last_updated_at": one.stamp}}
 
 
+def _refinitiv(asked: Sequence[str], values: Sequence[Value]) -> object:
+    names = ["DATE", "OPEN_PRC", "HIGH_1", "LOW_1", "TRDPRC_1", "ACVOL_UNS"]
+    rows = [
+        [
+            str(one.day),
+            None if one.close is None else 10,
+            *(number(price) for price in (one.high, one.low, one.close)),
+            100,
+        ]
+        for one in values
+    ]
+    ric = values[-1].symbol if values else asked[0]
+    headers = [{"name": name, "type": "number"} for name in names]
+    return [{"universe": {"ric": ric}, "interval": "P1D", "headers": headers, "data": rows}]
+
+
 def _alphavantage(asked: Sequence[str], values: Sequence[Value]) -> object:
     days = {
         str(one.day): {
@@ -306,6 +322,11 @@ SHAPES = (
         _onvista,
         names_currency=True,
         keeps_text=False,
+    ),
+    Sample(
+        *("refinitiv", _BARS, ("AAPL.O", "VOD.L", "IBM"), ("", "aapl", "A/B", "..", "VOD."), _refinitiv),
+        says_range=True,
+        **_SEVERAL,
     ),
     Sample("kraken", _BARS, _COINS, _NO_PAIRS, _kraken, says_range=True, **_TEXT),
     Sample("binance", _BARS, _COINS, _NO_PAIRS, _binance, says_range=True, **_TEXT, **_UNNAMED),

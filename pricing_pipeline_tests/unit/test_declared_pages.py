@@ -176,6 +176,33 @@ def test_f11_pages_that_are_no_whole_list_are_not_believed(
     assert words in torn(way, instead)
 
 
+@pytest.mark.parametrize("way", ["cursor", "number", "link"])
+def test_f11_rows_that_a_page_repeats_of_the_last_are_left_out_and_counted(way: str) -> None:
+    def overlapping(content: dict[str, Any]) -> object:
+        return content | {"bars": [bars()[1], *content["bars"]]}
+
+    with paged(PagedBars(instead={1: overlapping, 2: overlapping})) as server:
+        answer = fetch(declared(way), server)
+    assert [one.observed_at.date() for one in answer.observations] == DAYS
+    assert answer.left_out == 2
+    broken = bars()
+    broken[1]["close"] = "-5"
+    both = {
+        0: lambda content: content | {"bars": broken[:2]},
+        1: lambda content: content | {"bars": broken[1:4]},
+    }
+    with paged(PagedBars(instead=both)) as server:
+        answer = fetch(declared(way), server)
+    assert [value.text for value in answer.rejected] == ["-5"], "one that is refused is refused once"
+    assert answer.left_out == 1
+
+
+def test_f11_pages_that_reach_their_total_by_rows_that_came_twice_lack_others() -> None:
+    """A list of five that begins a day earlier while it is read: its third page would be its last."""
+    words = "and 1 of these rows came twice, so that others are missing"
+    assert words in torn("offset", {1: lambda content: content | {"bars": bars()[1:3]}})
+
+
 @pytest.mark.parametrize(
     "url",
     [

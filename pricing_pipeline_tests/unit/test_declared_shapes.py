@@ -56,6 +56,12 @@ def values(found: Answer) -> list[tuple[str, str]]:
     ("name", "symbol", "path", "params"),
     [
         ("finnhub", "AAPL", "/stock/candle", {"from": "1793491200", "to": "1796083199"}),
+        (
+            "refinitiv",
+            "VOD.L",
+            "/data/historical-pricing/v1/views/interday-summaries/VOD.L",
+            {"end": "2026-11-30"},
+        ),
         ("binance", "BTC/USDT", "/klines", {"symbol": "BTCUSDT", "endTime": "1796083199999"}),
         ("kraken", "XBT/USD", "/OHLC", {"pair": "XBTUSD", "since": "1793491200"}),
         ("stooq", "^spx", "/q/d/l/", {"d1": "20261101", "d2": "20261130"}),
