@@ -80,7 +80,9 @@ def _header(text: str) -> str:
 
 def _path(text: str) -> str:
     if re.match("([A-Za-z][A-Za-z0-9+.-]*:)?//", text):
-        raise ValueError("write /PART/PART, which is below `base_url`: requests and logins go to no other host")
+        raise ValueError(
+            "write /PART/PART, which is below `base_url`: requests and logins go to no other host"
+        )
     if not _PATH.fullmatch(_without_placeholders(text, _OF_PATH)):
         raise ValueError(
             "write /PART/PART, of letters, digits and ._~@:,- with placeholders; `query` has parameters"

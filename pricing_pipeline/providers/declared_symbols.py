@@ -130,7 +130,8 @@ class NameList:
             ours, theirs = (
                 path.one(row, {}, is_xml=form.format == "xml") for path in (self._ours, self._theirs)
             )
-            if isinstance(ours, str) and isinstance(theirs, str | int) and not isinstance(theirs, bool):
+            is_name = isinstance(theirs, str | int) and not isinstance(theirs, bool) and theirs != ""
+            if isinstance(ours, str) and ours and is_name:
                 found.setdefault(ours.upper(), set()).add(str(theirs))
         if not found:
             raise SchemaDrift(
