@@ -1053,6 +1053,12 @@ CREATE TABLE pricing.exported_months (
     moved_at timestamp with time zone
     -- Files about to replace this one, or at the end of their export: sizes by digest; reads accept them, too.
     coming jsonb NOT NULL DEFAULT '{}'::jsonb
+    -- Digits before the point that the longest price of the type's files had when this one was written.
+    price_whole smallint NOT NULL
+    price_decimals smallint NOT NULL  -- Decimals of the file's prices.
+    -- Digits before the point that the longest volume of the type's files had when this one was written.
+    volume_whole smallint NOT NULL
+    volume_decimals smallint NOT NULL  -- Decimals of the file's volumes.
     CONSTRAINT exported_months_pkey PRIMARY KEY (data_type, month)
     CONSTRAINT data_type_is_registered FOREIGN KEY (data_type) REFERENCES pricing.data_type_registry(data_type) ON
         DELETE CASCADE
@@ -3554,6 +3560,11 @@ GRANT EXECUTE ON FUNCTION pricing.fetch_now(text,text[]) TO pricing_worker;
 -- Ends all back-offs of a type that now fetches another kind of data.
 TRIGGER FUNCTION pricing.fetcher_changed() RETURNS trigger LANGUAGE plpgsql SET search_path=pg_temp;
 
+-- Digits of a file's decimals: 18 are a number of 64 bits, with which every program computes.
+CREATE FUNCTION pricing.file_digits(whole integer, decimals integer) RETURNS integer LANGUAGE sql IMMUTABLE SET
+    search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.file_digits(integer,integer) TO pricing_reader, pricing_worker;
+
 -- Copies latest prices into the user's table for their data type, with the owner's rights; a failure is only a warning.
 CREATE FUNCTION pricing.fill_own_table(wanted_type text, symbols text[]) RETURNS void LANGUAGE plpgsql SECURITY DEFINER
     SET search_path=pg_temp, lock_timeout=100ms;
@@ -4554,10 +4565,12 @@ CREATE FUNCTION pricing.note_duty(name text, failed_at timestamp with time zone,
 GRANT EXECUTE ON FUNCTION pricing.note_duty(text, timestamp with time zone, text, timestamp with time zone) TO
     pricing_worker;
 
--- Records that a month's file has been written.
+-- Records that a month's file has been written, and with how many digits.
 CREATE FUNCTION pricing.note_export(wanted_type text, wanted_month date, in_file bigint, changes bigint, bytes bigint,
-    digest text) RETURNS void LANGUAGE sql SECURITY DEFINER SET search_path=pg_temp;
-GRANT EXECUTE ON FUNCTION pricing.note_export(text,date,bigint,bigint,bigint,text) TO pricing_worker;
+    digest text, price_whole integer, price_decimals integer, volume_whole integer, volume_decimals integer) RETURNS
+    void LANGUAGE sql SECURITY DEFINER SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.note_export(text, date, bigint, bigint, bigint, text, integer, integer, integer,
+    integer) TO pricing_worker;
 
 -- Records a failed attempt to reach a recipient: the third in a row opens its breaker for a minute, each failed probe
 -- for twice as long, up to 16 minutes.

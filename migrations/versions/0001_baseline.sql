@@ -1693,6 +1693,10 @@ CREATE TABLE pricing.exported_months (
     exported_at timestamptz NOT NULL,
     moved_at    timestamptz,
     coming      jsonb NOT NULL DEFAULT '{}',
+    price_whole     smallint NOT NULL,
+    price_decimals  smallint NOT NULL,
+    volume_whole    smallint NOT NULL,
+    volume_decimals smallint NOT NULL,
     PRIMARY KEY (data_type, month)
 );
 COMMENT ON TABLE pricing.exported_months IS 'Months of history with a file outside the database.';
@@ -1708,6 +1712,12 @@ COMMENT ON COLUMN pricing.exported_months.moved_at IS
     'Since when only the file has the values, except each pair''s newest; NULL = the database has all, too.';
 COMMENT ON COLUMN pricing.exported_months.coming IS
     'Files about to replace this one, or at the end of their export: sizes by digest; reads accept them, too.';
+COMMENT ON COLUMN pricing.exported_months.price_whole IS
+    'Digits before the point that the longest price of the type''s files had when this one was written.';
+COMMENT ON COLUMN pricing.exported_months.price_decimals IS 'Decimals of the file''s prices.';
+COMMENT ON COLUMN pricing.exported_months.volume_whole IS
+    'Digits before the point that the longest volume of the type''s files had when this one was written.';
+COMMENT ON COLUMN pricing.exported_months.volume_decimals IS 'Decimals of the file''s volumes.';
 
 CREATE TABLE pricing.moved_days (
     data_type  text NOT NULL

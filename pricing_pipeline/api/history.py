@@ -10,6 +10,7 @@ import hashlib
 import json
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import date, datetime
 from functools import partial
@@ -306,11 +307,15 @@ class _Histories:
             in_digits=self.selection.format in (Format.JSON, Format.CSV),
         )
 
-    def batches(self, columns: Schema) -> Iterator[RecordBatch]:
-        """The same of all, for Arrow."""
-        for head in self.heads:
-            for part in self.parts(head):
-                yield arrow.make_batch(columns, head.symbol, part)
+    @contextmanager
+    def fitted(self) -> Iterator[tuple[Schema, Iterator[RecordBatch]]]:
+        """The same of all for Arrow, with decimals that are known when all values are."""
+        columns = arrow.schema(_metadata(self.heads))
+        batches = (
+            arrow.make_batch(columns, head.symbol, part) for head in self.heads for part in self.parts(head)
+        )
+        with tempfile.SpooledTemporaryFile(max_size=IN_MEMORY) as kept:
+            yield arrow.fitted_batches(columns, batches, kept)
 
 
 def _write_json(file: IO[bytes], histories: _Histories) -> None:
@@ -334,21 +339,21 @@ def _write_csv(file: IO[bytes], histories: _Histories) -> None:
 
 
 def _write_arrow(file: IO[bytes], histories: _Histories) -> None:
-    columns = arrow.schema(_metadata(histories.heads))
-    import pyarrow as pa
+    with histories.fitted() as (columns, batches):
+        import pyarrow as pa
 
-    with pa.ipc.new_stream(file, columns) as writer:
-        for batch in histories.batches(columns):
-            writer.write_batch(batch)
+        with pa.ipc.new_stream(file, columns) as writer:
+            for batch in batches:
+                writer.write_batch(batch)
 
 
 def _write_parquet(file: IO[bytes], histories: _Histories) -> None:
-    columns = arrow.schema(_metadata(histories.heads))
-    from pyarrow import parquet
+    with histories.fitted() as (columns, batches):
+        from pyarrow import parquet
 
-    with parquet.ParquetWriter(file, columns) as writer:
-        for batch in histories.batches(columns):
-            writer.write_batch(batch)
+        with parquet.ParquetWriter(file, columns, store_decimal_as_integer=True) as writer:
+            for batch in batches:
+                writer.write_batch(batch)
 
 
 _WRITERS: Mapping[Format, Callable[[IO[bytes], _Histories], None]] = {

@@ -94,9 +94,8 @@ def run(
             if only_type is not None:
                 reads.any_data_type(connection, only_type)
             names = [only_type] if only_type else exporting.types(connection)
-            due = {name: exporting.due(connection, name) if month is None else [month] for name in names}
-        for name, months in due.items():
-            for wanted in months:
+        for name in names:
+            for wanted in exporting.each_due(engine, name) if month is None else [month]:
                 exported = exporting.export(engine, store, name, wanted)
                 if exported is None:
                     continue

@@ -58,7 +58,7 @@ class Prices:
         return frame
 
     def polars(self) -> "polars.DataFrame":
-        """A frame of polars; its numbers are Decimal(38, 18). Raises PricingError without polars or pyarrow."""
+        """A frame of polars; its numbers are Decimals. Raises PricingError without polars or pyarrow."""
         try:
             import polars
         except ImportError as error:
@@ -69,7 +69,7 @@ class Prices:
         return frame
 
     def arrow(self) -> "pyarrow.Table":
-        """A table of pyarrow; its numbers are decimal128(38, 18). Raises PricingError without pyarrow."""
+        """A table of pyarrow; its numbers are decimal128. Raises PricingError without pyarrow."""
         return self._in(self._as_arrow)
 
 

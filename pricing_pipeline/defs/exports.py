@@ -4,7 +4,7 @@ A run that people start writes the months that they choose. The schedule's run w
 and then moves the months that their types do not keep in the database.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from datetime import date
 
 import dagster as dg
@@ -127,17 +127,19 @@ class _ExportRun:
 
     def export_due(self, data_type: str) -> None:
         """Write all months of a type that are due."""
-        with self._engine.connect() as connection:
-            months = exporting.due(connection, data_type)
-        self.export(data_type, months)
+        self.export(data_type, exporting.each_due(self._engine, data_type))
 
-    def export(self, data_type: str, months: Sequence[date]) -> None:
-        """Write some months of a type."""
+    def export(self, data_type: str, months: Iterable[date]) -> None:
+        """Write some months of a type. One that could not be written is not tried again."""
+        failed = set[date]()
         for month in months:
+            if month in failed:
+                continue
             try:
                 self._report(data_type, month, exporting.export(self._engine, self._store, data_type, month))
             except PricingError as error:
                 self._fail(data_type, month, error)
+                failed.add(month)
 
     def move(self, data_type: str) -> None:
         """Move the months that a type does not keep in the database."""

@@ -1,20 +1,22 @@
 """Years of one symbol's history as Arrow, column by column, for programs that compute with it.
 
-price_reader.py reads the columns. All prices have one type, so that histories of any symbols fit together.
-The import of pyarrow takes a second, so it stands where pyarrow is used.
+price_reader.py reads the columns. Prices and volumes are written as the smallest decimals that hold them: many programs
+compute wrongly, or not at all, with decimals of 38 digits. The import of pyarrow takes a second, so it stands where
+pyarrow is used.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import IO, TYPE_CHECKING, Any
 
 from pricing_pipeline.db import copying
 from pricing_pipeline.errors import PricingError
 from pricing_pipeline.prices.frames import BETWEEN, LATEST, LEAST, MISSING, Columns
 
 if TYPE_CHECKING:
-    from pyarrow import Array, RecordBatch, Schema, Table
+    from pyarrow import Array, ChunkedArray, DataType, RecordBatch, Schema, Table
 
     from pricing_pipeline.domain.bars import Column
     from pricing_pipeline.domain.prices import Price
@@ -24,11 +26,99 @@ NOT_INSTALLED = (
     ".venv/bin/python -m pip install -e '.[parquet]'. CSV needs nothing."
 )
 DIGITS, DECIMALS = 38, 18
-"""Of a price or volume, also in files: enough for any amount of 18 digits at any scale."""
+"""Of a price or volume while it is read: enough for any amount of 18 digits at any scale."""
+PRICE_DECIMALS = 6
+"""Of written prices, at least. Few prices have more, so most answers and files fit together; and programs that keep the
+decimals of the dividend divide prices with enough of them."""
+_PRICES = ("open", "high", "low", "close", "price")
+
+
+@dataclass(slots=True)
+class Digits:
+    """How many digits some numbers have at most, before the point and after it."""
+
+    whole: int
+    decimals: int
+
+    @property
+    def type(self) -> DataType:
+        """The smallest decimal for them: of 18 digits, a number of 64 bits, or else of 38."""
+        import pyarrow as pa
+
+        return pa.decimal128(18 if self.whole + self.decimals <= 18 else DIGITS, self.decimals)
+
+    def count(self, numbers: Array | ChunkedArray) -> None:
+        """Make room for these, which have DECIMALS decimals."""
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        if (largest := pc.max(pc.abs(numbers)).as_py()) is None:
+            return
+        self.whole = max(self.whole, len(str(int(largest))))
+        while self.decimals < DECIMALS:
+            try:
+                numbers.cast(pa.decimal128(DIGITS, self.decimals))
+            except pa.ArrowInvalid:  # digits would be lost
+                self.decimals += 1
+            else:
+                break
+
+
+@dataclass(slots=True)
+class TableDigits:
+    """The digits of the prices of a table, which have one type, and of its volumes."""
+
+    prices: Digits
+    volumes: Digits
+
+    def count(self, table: Table | RecordBatch) -> None:
+        """Make room for the numbers of a table with DECIMALS decimals."""
+        for name in table.schema.names:
+            if name in _PRICES:
+                self.prices.count(table.column(name))
+            elif name == "volume":
+                self.volumes.count(table.column(name))
+
+    def fit(self, columns: Schema) -> Schema:
+        """The same columns with these decimals."""
+        for place, field in enumerate(columns):
+            if field.name in _PRICES:
+                columns = columns.set(place, field.with_type(self.prices.type))
+            elif field.name == "volume":
+                columns = columns.set(place, field.with_type(self.volumes.type))
+        return columns
+
+
+def least_digits() -> TableDigits:
+    """What every table has room for."""
+    return TableDigits(Digits(1, PRICE_DECIMALS), Digits(1, 0))
+
+
+def fitted(table: Table) -> Table:
+    """A table with the smallest decimals that hold its numbers."""
+    digits = least_digits()
+    digits.count(table)
+    return table.cast(digits.fit(table.schema))
+
+
+def fitted_batches(
+    columns: Schema, batches: Iterable[RecordBatch], kept: IO[bytes]
+) -> tuple[Schema, Iterator[RecordBatch]]:
+    """The same for batches that do not fit in memory at once: `kept`, an empty file, has them meanwhile."""
+    import pyarrow as pa
+
+    digits = least_digits()
+    with pa.ipc.new_stream(kept, columns) as writer:
+        for batch in batches:
+            digits.count(batch)
+            writer.write_batch(batch)
+    kept.seek(0)
+    narrow = digits.fit(columns)
+    return narrow, (batch.cast(narrow) for batch in pa.ipc.open_stream(kept))
 
 
 def schema(about: Mapping[str, str]) -> Schema:
-    """The columns of a history, with `about` as their metadata. Raises PricingError without pyarrow."""
+    """The columns of a history as it is read, with `about` as metadata. Raises PricingError without pyarrow."""
     try:
         import pyarrow as pa
     except ImportError as error:
@@ -86,7 +176,9 @@ def joined(parts: Iterable[tuple[str, Columns]]) -> Table:
     columns = schema({})
     import pyarrow as pa
 
-    return pa.Table.from_batches([make_batch(columns, symbol, part) for symbol, part in parts], columns)
+    return fitted(
+        pa.Table.from_batches([make_batch(columns, symbol, part) for symbol, part in parts], columns)
+    )
 
 
 def table_of_latest(prices: Iterable[Price]) -> Table:
@@ -107,9 +199,8 @@ def table_of_latest(prices: Iterable[Price]) -> Table:
     columns = pa.schema(
         [pa.field(name, pa.date32() if name == "date" else kinds[dtype]) for name, dtype in LATEST.items()]
     )
-    return pa.Table.from_pylist(
-        [{name: getattr(price, name) for name in LATEST} for price in prices], schema=columns
-    )
+    rows = [{name: getattr(price, name) for name in LATEST} for price in prices]
+    return fitted(pa.Table.from_pylist(rows, schema=columns))
 
 
 def _prices(sent: bytes | str, scales: Column) -> Array:

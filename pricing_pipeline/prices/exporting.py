@@ -18,10 +18,11 @@ from pricing_pipeline.db.errors import is_conflict, is_locked, statement_error
 from pricing_pipeline.db.query_loader import driver_query, query
 from pricing_pipeline.errors import FilesError, PricingError
 from pricing_pipeline.prices import moved_values
+from pricing_pipeline.prices.arrow import PRICE_DECIMALS, Digits, TableDigits
 from pricing_pipeline.prices.files import ROW_GROUP_ROWS, Known, OtherFile, Store, WrittenFile, schema
 
 if TYPE_CHECKING:
-    from pyarrow import Table
+    from pyarrow import Schema, Table
     from sqlalchemy import Connection, Engine
 
 _LOG = logging.getLogger(__name__)
@@ -87,6 +88,18 @@ def due(connection: Connection, data_type: str) -> list[date]:
     return [month.month for month in months(connection, data_type) if month.is_due]
 
 
+def each_due(engine: Engine, data_type: str) -> Iterator[date]:
+    """The months of a type whose file is missing or old, for a caller who writes each before taking the next.
+
+    At the end come those that were written with fewer digits than a later month has needed; each month comes at most
+    twice, also when its file cannot be written.
+    """
+    for _ in range(2):
+        with engine.connect() as connection:
+            months = due(connection, data_type)
+        yield from months
+
+
 def export(engine: Engine, store: Store, data_type: str, month: date) -> Exported | None:
     """Write the file of a month, as the database has it at one moment; None if there is nothing to write.
 
@@ -97,14 +110,16 @@ def export(engine: Engine, store: Store, data_type: str, month: date) -> Exporte
         about = next(iter(months(connection, data_type, [month])), None)
         if about is None:
             return None
+        digits = _digits(connection, data_type, month)
         stored = _stored(connection, data_type, month)
         known = moved_values.known(connection, data_type, [month]).get(month, {})
         tables = moved_values.merged(store, data_type, month, known, stored) if about.moved_at else stored
-        written = store.write(_row_groups(tables))
+        columns = digits.fit(schema())
+        written = store.write(columns, _row_groups(tables, columns))
     same = {written.sha256: written.file_bytes}
     is_new = written.sha256 not in known or not store.has(data_type, month, same)
     try:
-        _replace(engine, store, about, known, written, is_new=is_new)
+        _replace(engine, store, about, known, written, digits, is_new=is_new)
     except BaseException:
         # What has moved is in one of these files, or nowhere.
         if about.moved_at is None or store.has(data_type, month, {**known, **same}):
@@ -115,7 +130,14 @@ def export(engine: Engine, store: Store, data_type: str, month: date) -> Exporte
 
 
 def _replace(
-    engine: Engine, store: Store, about: Month, known: Known, written: WrittenFile, *, is_new: bool
+    engine: Engine,
+    store: Store,
+    about: Month,
+    known: Known,
+    written: WrittenFile,
+    digits: TableDigits,
+    *,
+    is_new: bool,
 ) -> None:
     """Put a file into its place, unless another export, or a move, has been there since the month was read.
 
@@ -133,7 +155,16 @@ def _replace(
         if (tuple(before) if before else (None, None)) != (about.exported_at, about.moved_at):
             raise _conflict(about.data_type, about.month)
         connection.execute(
-            query("exports.note"), {**noted, "changes": about.changes, "versions": written.rows}
+            query("exports.note"),
+            {
+                **noted,
+                "changes": about.changes,
+                "versions": written.rows,
+                "price_whole": digits.prices.whole,
+                "price_decimals": digits.prices.decimals,
+                "volume_whole": digits.volumes.whole,
+                "volume_decimals": digits.volumes.decimals,
+            },
         )
         if is_new:
             _set_unknown_aside(store, about.data_type, about.month, known)
@@ -198,7 +229,8 @@ def move(engine: Engine, store: Store, data_type: str, month: date) -> int:
         ).scalar_one()
         filed = store.groups(data_type, month, noted)
         try:
-            verified = _compare(_row_groups(_stored(connection, data_type, month)), filed, data_type, month)
+            stored = _row_groups(_stored(connection, data_type, month), schema())
+            verified = _compare(stored, filed, data_type, month)
         except OtherFile as error:
             raise _differs(data_type, month) from error
         store.make_durable(data_type, month)
@@ -213,7 +245,7 @@ def _compare(stored: Iterable[Table], filed: Iterable[Table], data_type: str, mo
     """How many rows there are. Raises PricingError unless both have the same ones, in the same order."""
     compared, others = 0, iter(filed)
     for table in stored:
-        if (other := next(others, None)) is None or not table.equals(other):
+        if (other := next(others, None)) is None or not table.equals(other.cast(table.schema)):
             raise _differs(data_type, month)
         compared += table.num_rows
     if next(others, None) is not None:
@@ -234,6 +266,16 @@ def _snapshot(engine: Engine) -> Iterator[Connection]:
     with engine.execution_options(isolation_level="REPEATABLE READ").connect() as connection:
         connection.execute(query("exports.use_utc"))
         yield connection
+
+
+def _digits(connection: Connection, data_type: str, month: date) -> TableDigits:
+    """The digits that all files of a type have room for, with that of a month."""
+    found = connection.execute(
+        query("exports.digits"), {"data_type": data_type, "month": month, "price_decimals": PRICE_DECIMALS}
+    ).one()
+    return TableDigits(
+        Digits(found.price_whole, found.price_decimals), Digits(found.volume_whole, found.volume_decimals)
+    )
 
 
 def _stored(connection: Connection, data_type: str, month: date) -> Any:
@@ -278,11 +320,10 @@ class _ByteStream(io.RawIOBase):
         return taken
 
 
-def _row_groups(batches: Iterable[Any]) -> Iterator[Table]:
-    """The rows of some batches as tables of ROW_GROUP_ROWS rows; the last table has the rest."""
+def _row_groups(batches: Iterable[Any], columns: Schema) -> Iterator[Table]:
+    """The rows of some batches, with these columns, as tables of ROW_GROUP_ROWS rows; the last one has the rest."""
     import pyarrow as pa
 
-    columns = schema()
     kept: list[Any] = []
     rows = 0
     for batch in batches:

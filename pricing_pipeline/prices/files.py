@@ -79,8 +79,8 @@ class Store:
         """Where the file of a month is, or will be."""
         return f"{self.root}/data_type={data_type}/month={month:%Y-%m}/prices.parquet"
 
-    def write(self, tables: Iterable[Table]) -> WrittenFile:
-        """Write rows to a file that no reader finds."""
+    def write(self, columns: Schema, tables: Iterable[Table]) -> WrittenFile:
+        """Write rows with these columns to a file that no reader finds."""
         from pyarrow import parquet
 
         path = f"{self.root}/{_UNFINISHED}/{uuid.uuid4().hex}.parquet"
@@ -90,7 +90,9 @@ class Store:
             try:
                 with self.filesystem.open_output_stream(path) as stream:
                     hashing = _HashingStream(stream)
-                    with parquet.ParquetWriter(hashing, schema(), compression="zstd") as writer:
+                    with parquet.ParquetWriter(
+                        hashing, columns, compression="zstd", store_decimal_as_integer=True
+                    ) as writer:
                         for table in tables:
                             writer.write_table(table, row_group_size=ROW_GROUP_ROWS)
                             rows += table.num_rows
@@ -444,7 +446,10 @@ def translated_errors(where: str) -> Iterator[None]:
 
 @cache
 def schema() -> Schema:
-    """The columns of a file. A row is a value that is, or was, believed from `recorded_at` until `revised_at`."""
+    """The columns of a file as it is read: it is written with fewer digits, see arrow.TableDigits.
+
+    A row is a value that is, or was, believed from `recorded_at` until `revised_at`.
+    """
     try:
         import pyarrow as pa
     except ImportError as error:
@@ -454,6 +459,7 @@ def schema() -> Schema:
     return pa.schema(
         [
             pa.field("symbol", pa.string(), nullable=False),
+            pa.field("date", pa.date32()),
             pa.field("observed_at", time, nullable=False),
             *(pa.field(name, number) for name in ("open", "high", "low")),
             pa.field("close", number, nullable=False),

@@ -19,7 +19,7 @@ from sqlalchemy.exc import DBAPIError
 from pricing_pipeline.domain.scopes import Scope
 from pricing_pipeline.errors import PricingError
 from pricing_pipeline.prices import exporting, files
-from pricing_pipeline.prices.files import Store, open_store
+from pricing_pipeline.prices.files import Store, open_store, schema
 from pricing_pipeline.settings import load_settings
 from pricing_pipeline_tests.fixtures.core import DAILY, Core
 from pricing_pipeline_tests.fixtures.database import Clock
@@ -199,7 +199,7 @@ def test_f12_nothing_is_written_or_removed_where_a_link_leads(
     with pytest.raises(PricingError, match="is a link"):
         store.drop_abandoned()
     with pytest.raises(PricingError, match="is a link"):
-        store.write([])
+        store.write(schema(), [])
     unfinished.unlink()
     june = Path(store.path(DAILY, date(2020, 6, 1))).parent
     june.symlink_to(elsewhere)
@@ -212,7 +212,7 @@ def test_f12_nothing_is_written_or_removed_where_a_link_leads(
 def test_f12_what_a_worker_can_delete_is_bounded_by_the_owners_policy(core: Core) -> None:
     """A worker says itself what it has compared, so it can delete old months; never those that a type keeps."""
     put(core, *days(MARCH, 70))
-    forge = "SELECT pricing.note_export('equity_daily', :month, 1, 0, 1, 'nothing')::text"
+    forge = "SELECT pricing.note_export('equity_daily', :month, 1, 0, 1, 'nothing', 1, 6, 1, 0)::text"
     months = [date(2020, 3, 1), date(2020, 4, 1), date(2020, 5, 1)]
     for month in months:
         core.call(forge, month=month)

@@ -36,16 +36,35 @@ SELECT exported_at, moved_at FROM pricing.lock_export(:data_type, CAST(:month AS
 
 -- name: copy_month
 -- All values of a month, by symbol and time, as lines of CSV: prices with the decimals that they are stored with.
-COPY (SELECT v.symbol, v.observed_at, v.open_amount * unit.one, v.high_amount * unit.one, v.low_amount * unit.one,
-             v.amount * unit.one, v.scale, v.volume, scale(v.volume), v.currency, v.adjustment, v.quality,
-             v.source_text, v.provider, v.call_id, v.recorded_at, nullif(v.revised_at, 'infinity'), v.revised_by
+COPY (SELECT v.symbol, CASE WHEN r.fetcher IN ('daily_bars', 'nav') THEN v.observed_at::date END, v.observed_at,
+             v.open_amount * unit.one, v.high_amount * unit.one, v.low_amount * unit.one, v.amount * unit.one, v.scale,
+             v.volume, scale(v.volume), v.currency, v.adjustment, v.quality, v.source_text, v.provider, v.call_id,
+             v.recorded_at, nullif(v.revised_at, 'infinity'), v.revised_by
       FROM pricing.month_versions(:data_type, CAST(:month AS date)) v
+      JOIN pricing.data_type_registry r ON r.data_type = v.data_type
       CROSS JOIN LATERAL (SELECT ('1e-' || v.scale)::numeric AS one) unit
       ORDER BY v.symbol COLLATE "C", v.observed_at, v.revised_at) TO STDOUT (FORMAT csv)
 
+-- name: digits
+-- Digits before and after the point that the numbers of a month, and of all files of its type, have at most.
+SELECT max(n.price_whole) AS price_whole, max(n.price_decimals) AS price_decimals,
+       max(n.volume_whole) AS volume_whole, max(n.volume_decimals) AS volume_decimals
+FROM (SELECT greatest(length(max(greatest(abs(v.amount), abs(v.open_amount), abs(v.high_amount),
+                                          abs(v.low_amount)))::text) - v.scale, 1) AS price_whole,
+             v.scale AS price_decimals, length(trunc(max(abs(v.volume)))::text) AS volume_whole,
+             max(scale(v.volume)) AS volume_decimals
+      FROM pricing.month_versions(:data_type, CAST(:month AS date)) v
+      GROUP BY v.scale
+      UNION ALL
+      SELECT e.price_whole, e.price_decimals, e.volume_whole, e.volume_decimals FROM pricing.exported_months e
+      WHERE e.data_type = :data_type
+      UNION ALL
+      SELECT 1, :price_decimals, 1, 0) n;
+
 -- name: note
 -- Note that the file of a month has been written.
-SELECT pricing.note_export(:data_type, CAST(:month AS date), :versions, :changes, :file_bytes, :sha256);
+SELECT pricing.note_export(:data_type, CAST(:month AS date), :versions, :changes, :file_bytes, :sha256,
+                           :price_whole, :price_decimals, :volume_whole, :volume_decimals);
 
 -- name: to_move
 -- Exported months that are older than their type keeps in the database, and what keeps them there for now.

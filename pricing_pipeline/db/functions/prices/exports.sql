@@ -20,14 +20,32 @@ COMMENT ON FUNCTION pricing.month_changes(text, date, date) IS
     'How often values of some months of a type were ever added, changed or taken out, except by a move to a file.';
 
 
+CREATE OR REPLACE FUNCTION pricing.file_digits(whole integer, decimals integer) RETURNS integer
+LANGUAGE sql IMMUTABLE SET search_path = '' AS $$ SELECT CASE WHEN whole + decimals <= 18 THEN 18 ELSE 38 END $$;
+COMMENT ON FUNCTION pricing.file_digits(integer, integer) IS
+    'Digits of a file''s decimals: 18 are a number of 64 bits, with which every program computes.';
+
+
 CREATE OR REPLACE FUNCTION pricing.exports(wanted_type text, first_month date, last_month date)
 RETURNS TABLE (month date, changes bigint, is_due boolean, versions bigint, exported_at timestamptz,
                moved_at timestamptz)
 LANGUAGE sql STABLE SET search_path = '' AS $$
-    SELECT coalesce(c.month, e.month), coalesce(c.changes, 0), coalesce(c.changes, 0) IS DISTINCT FROM e.changes,
+    -- All files of a type have the same decimals: a file that others have outgrown is written again.
+    SELECT coalesce(c.month, e.month), coalesce(c.changes, 0),
+           coalesce(c.changes, 0) IS DISTINCT FROM e.changes OR NOT coalesce(e.is_wide_enough, false),
            e.versions, e.exported_at, e.moved_at
     FROM pricing.month_changes(wanted_type, first_month, last_month) c
-    FULL JOIN (SELECT x.* FROM pricing.exported_months x
+    FULL JOIN (SELECT x.*,
+                      (x.price_decimals, pricing.file_digits(x.price_whole, x.price_decimals),
+                       x.volume_decimals, pricing.file_digits(x.volume_whole, x.volume_decimals))
+                      = (most.price_decimals, pricing.file_digits(most.price_whole, most.price_decimals),
+                         most.volume_decimals, pricing.file_digits(most.volume_whole, most.volume_decimals))
+                          AS is_wide_enough
+               FROM pricing.exported_months x
+               CROSS JOIN (SELECT max(m.price_whole) AS price_whole, max(m.price_decimals) AS price_decimals,
+                                  max(m.volume_whole) AS volume_whole, max(m.volume_decimals) AS volume_decimals
+                           FROM pricing.exported_months m
+                           WHERE m.data_type = wanted_type) most
                WHERE x.data_type = wanted_type AND x.month BETWEEN first_month AND last_month) e ON e.month = c.month
     ORDER BY 1
 $$;
@@ -75,17 +93,24 @@ COMMENT ON FUNCTION pricing.month_versions(text, date) IS
 
 
 CREATE OR REPLACE FUNCTION pricing.note_export(
-    wanted_type text, wanted_month date, in_file bigint, changes bigint, bytes bigint, digest text) RETURNS void
+    wanted_type text, wanted_month date, in_file bigint, changes bigint, bytes bigint, digest text,
+    price_whole integer, price_decimals integer, volume_whole integer, volume_decimals integer) RETURNS void
 -- With the owner's rights: no worker may say which months have moved.
 LANGUAGE sql SECURITY DEFINER SET search_path = '' AS $$
-    INSERT INTO pricing.exported_months AS e (data_type, month, versions, changes, file_bytes, sha256, exported_at)
-    VALUES (wanted_type, wanted_month, in_file, note_export.changes, bytes, digest, pricing.clock())
+    INSERT INTO pricing.exported_months AS e (
+        data_type, month, versions, changes, file_bytes, sha256, exported_at,
+        price_whole, price_decimals, volume_whole, volume_decimals)
+    VALUES (wanted_type, wanted_month, in_file, note_export.changes, bytes, digest, pricing.clock(),
+            note_export.price_whole, note_export.price_decimals, note_export.volume_whole, note_export.volume_decimals)
     ON CONFLICT ON CONSTRAINT exported_months_pkey DO UPDATE
         SET versions = excluded.versions, changes = excluded.changes, file_bytes = excluded.file_bytes,
-            sha256 = excluded.sha256, exported_at = excluded.exported_at, coming = '{}'
+            sha256 = excluded.sha256, exported_at = excluded.exported_at, coming = '{}',
+            price_whole = excluded.price_whole, price_decimals = excluded.price_decimals,
+            volume_whole = excluded.volume_whole, volume_decimals = excluded.volume_decimals
 $$;
-COMMENT ON FUNCTION pricing.note_export(text, date, bigint, bigint, bigint, text) IS
-    'Records that a month''s file has been written.';
+COMMENT ON FUNCTION
+    pricing.note_export(text, date, bigint, bigint, bigint, text, integer, integer, integer, integer) IS
+    'Records that a month''s file has been written, and with how many digits.';
 
 
 CREATE OR REPLACE FUNCTION pricing.announce_export(wanted_type text, wanted_month date, bytes bigint, digest text)
