@@ -1,5 +1,5 @@
 -- Roles and databases of an empty server, as its administrator. The passwords come from the environment of psql.
--- docs/running.md, "A server of your own", says what each part is for.
+-- docs/running.md, "A server of your own", names it.
 \set ON_ERROR_STOP on
 \getenv owner_password PRICING_OWNER_PASSWORD
 \getenv worker_password PRICING_WORKER_PASSWORD

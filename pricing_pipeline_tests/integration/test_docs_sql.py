@@ -55,8 +55,7 @@ def test_b2_what_an_administrator_runs_keeps_people_from_what_harms_the_whole_se
     server: TestServer,
 ) -> None:
     """In a database that nobody has closed, on whatever server."""
-    page = (ROOT / "docs/security.md").read_text()
-    (block,) = (text for text in re.findall(r"```text\n(.*?)```", page, re.DOTALL) if "REVOKE" in text)
+    block = (ROOT / "deploy/rights.sql").read_text()
     database = f"plain_{uuid4().hex[:12]}"
     server.create(database, "template0")
     admin = make_url(server.admin_url).set(database=database).render_as_string(hide_password=False)
