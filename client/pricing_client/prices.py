@@ -1,5 +1,5 @@
 # A copy of pricing_pipeline/domain/prices.py, which `make pages` writes.
-"""The shape of a price: what `/v1/prices`, the live stream, `--json`, CSV, frames and the Python client tell of one.
+"""The shape of a price: what `/v1/prices`, the live stream, `--json`, CSV, frames and the Python client say about one.
 
 The client has a copy of this file, which `make pages` writes. So it imports nothing of ours.
 """

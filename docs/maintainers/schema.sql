@@ -1517,7 +1517,7 @@ CREATE UNIQUE INDEX plausibility_bounds_pair ON pricing.plausibility_bounds USIN
 GRANT SELECT ON TABLE pricing.plausibility_bounds TO pricing_reader;
 GRANT SELECT ON TABLE pricing.plausibility_bounds TO pricing_worker;
 
--- Who is told of which prices, and what was last seen and told.
+-- Price alerts: what each waits for, and what it last saw and told.
 CREATE TABLE pricing.price_alerts (
     price_alert_id bigint NOT NULL GENERATED ALWAYS AS IDENTITY  -- In the order in which they were added.
     recipient text NOT NULL  -- The recipient.
@@ -2730,8 +2730,7 @@ CREATE FUNCTION pricing.answer_pairs(changed integer, accepted integer, answers 
     '{}'::pricing.pair_answer[]) RETURNS jsonb LANGUAGE plpgsql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.answer_pairs(integer,integer,pricing.pair_answer[]) TO pricing_reader, pricing_worker;
 
--- Adds an entry, or an array of them, to a task's history, of which it keeps the first and the last ten and counts the
--- rest.
+-- Adds an entry, or an array of them, to a task's history; keeps the first and the last ten, and counts the rest.
 CREATE FUNCTION pricing.append_errors(errors jsonb, added jsonb) RETURNS jsonb LANGUAGE plpgsql IMMUTABLE SET
     search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.append_errors(jsonb,jsonb) TO pricing_reader, pricing_worker;
@@ -3410,8 +3409,8 @@ CREATE FUNCTION pricing.enqueue(wanted_type text, symbols text[], priorities int
     sql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.enqueue(text,text[],integer[],date[],date[],uuid) TO pricing_worker;
 
--- Queues pairs of which another session is queueing some, by halves, until only those are skipped or time is up;
--- returns how many tasks are new.
+-- Queues pairs by halves while another session queues some of them, until only those are skipped or time is up; returns
+-- how many tasks are new.
 CREATE FUNCTION pricing.enqueue_by_halves(data_types text[], symbols text[], priorities integer[], window_starts date[],
     window_ends date[], until timestamp with time zone) RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.enqueue_by_halves(text[], text[], integer[], date[], date[], timestamp with time zone)
@@ -5939,7 +5938,7 @@ CREATE FUNCTION pricing.values_of_others(wanted_type text, besides text, alike t
 GRANT EXECUTE ON FUNCTION pricing.values_of_others(text, text, text[], text, text, text, timestamp with time zone,
     timestamp with time zone, text, boolean) TO pricing_reader, pricing_worker;
 
--- What everybody is told of a pair: stale (to be fetched), unjudged (its staleness function fails, and it was fetched
+-- What all reports say about a pair: stale (to be fetched), unjudged (its staleness function fails, and it was fetched
 -- within its TTL), source_old (confirmed, but nothing as new as there should be) or fresh.
 CREATE FUNCTION pricing.verdict_on(wanted_type text, wanted_symbol text) RETURNS text LANGUAGE plpgsql STABLE SET
     search_path=pg_temp;

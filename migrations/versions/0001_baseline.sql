@@ -2675,7 +2675,7 @@ CREATE TABLE pricing.price_alerts (
         (seen IS NULL) = (seen_at IS NULL)
         AND (reference IS NULL) = (reference_at IS NULL))
 ) WITH (fillfactor = 70);
-COMMENT ON TABLE pricing.price_alerts IS 'Who is told of which prices, and what was last seen and told.';
+COMMENT ON TABLE pricing.price_alerts IS 'Price alerts: what each waits for, and what it last saw and told.';
 COMMENT ON COLUMN pricing.price_alerts.price_alert_id IS 'In the order in which they were added.';
 COMMENT ON COLUMN pricing.price_alerts.recipient IS 'The recipient.';
 COMMENT ON COLUMN pricing.price_alerts.data_type IS 'The data type of the prices.';

@@ -22,7 +22,7 @@ def refresh_job(snapshot: RegistrySnapshot) -> dg.JobDefinition:
     """The job whose runs drain the queue. A run has one process, which starts in 2 s; one for each step took 7 s.
 
     It selects no assets: it serves all types, whose months differ. And `AutomationCondition.eager` would wait for each
-    drain that selects an asset above and has nothing to tell of it. Dagster's own retries stay off: the queue retries,
+    drain that selects an asset above and has no news about it. Dagster's own retries stay off: the queue retries,
     and two layers of retries would multiply.
     """
     naming = snapshot.naming

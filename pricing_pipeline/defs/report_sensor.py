@@ -54,7 +54,7 @@ def report_prices(snapshot: RegistrySnapshot) -> dg.SensorDefinition:
             told, number = news_reports.tell(
                 context.instance, database.engine, snapshot, kept.news, outlook.now_epoch
             )
-            news = [f"told of {number} changes"] if number else []
+            news = [f"reported {number} changes"] if number else []
             return dg.SensorResult(
                 asset_events=fresh.events,
                 # A tick without requests of runs skips for Dagster, also when it has reported.

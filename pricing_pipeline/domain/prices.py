@@ -1,4 +1,4 @@
-"""The shape of a price: what `/v1/prices`, the live stream, `--json`, CSV, frames and the Python client tell of one.
+"""The shape of a price: what `/v1/prices`, the live stream, `--json`, CSV, frames and the Python client say about one.
 
 The client has a copy of this file, which `make pages` writes. So it imports nothing of ours.
 """

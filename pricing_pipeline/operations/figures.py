@@ -1,7 +1,7 @@
 """Figures of the whole pipeline, read from its database: what `/metrics` gives to Prometheus.
 
-They are the same whichever process reads them, and after each restart. What one process knows of itself, such as how
-long its requests took, is not here. No label is a symbol or a user: the registry, the providers and the code bound how
+Every process reads the same ones, also after a restart. What one process knows about itself, such as how long its
+requests took, is not here. No label is a symbol or a user: the registry, the providers and the code bound how
 many values each has.
 """
 

@@ -98,7 +98,7 @@ def add(connection: Connection, wanted: Wanted, created_by: str) -> PriceAlert:
         recipients.find_for(connection, wanted.user_id, wanted.recipient)
     type_ = data_type_registry.active_data_type(connection, wanted.data_type)
     if type_.fetcher not in _HAVE_PRICES:
-        raise PricingError(f"{wanted.data_type} has no prices, so there is nothing to tell of them.")
+        raise PricingError(f"{wanted.data_type} has no prices, so it takes no price alerts.")
     parameters: dict[str, Any] = {**asdict(wanted), "created_by": created_by}
     if wanted.symbol is not None:
         parameters["symbol"] = _spelled(connection, wanted.data_type, wanted.symbol)

@@ -124,7 +124,7 @@ class OwnKeys(Protocol):
         """The parameters that carry the key. The client adds them last, after everything that is shown."""
 
     def secrets(self, key: str) -> list[str]:
-        """The parts of a key, each of which is hidden wherever it comes back. Raises SettingsError."""
+        """The parts of a key. Each is hidden wherever it comes back. Raises SettingsError."""
 
     @property
     def limit_headers(self) -> Mapping[str, str]:

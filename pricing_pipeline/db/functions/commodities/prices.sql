@@ -76,8 +76,8 @@ LANGUAGE sql STABLE AS $$ -- no SET search_path, so that it is inlined
                          THEN p.game_version
                          ELSE live END),
            s.modified_at,
-           -- A patch starts over: prices of the version that people play now are newer, whenever they are from. Those
-           -- of a patch that is just out come before the list of versions tells of it: their time decides.
+           -- A patch starts over: prices of the live version are newer, whatever their time. Prices of a new patch may
+           -- come before the list of versions names it: then their time decides.
            CASE WHEN s.version <> p.game_version AND live IN (s.version, p.game_version)
                      AND (pricing.version_numbers(other.version) <= pricing.version_numbers(live)
                           OR EXISTS (SELECT FROM pricing.game_versions v

@@ -434,7 +434,7 @@ BEGIN
                 THEN 'source_old' ELSE 'fresh' END;
 END $$;
 COMMENT ON FUNCTION pricing.verdict_on(text, text) IS
-    'What everybody is told of a pair: stale (to be fetched), unjudged (its staleness function fails, and it was '
+    'What all reports say about a pair: stale (to be fetched), unjudged (its staleness function fails, and it was '
     'fetched within its TTL), source_old (confirmed, but nothing as new as there should be) or fresh.';
 
 

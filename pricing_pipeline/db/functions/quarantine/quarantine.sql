@@ -182,7 +182,7 @@ BEGIN
         FROM jsonb_to_recordset(doubted)
             AS h (symbol text, observed_at timestamptz, kind text, value text, reason text, bar jsonb)
         ORDER BY h.symbol, h.observed_at, h.kind, h.value),
-    -- What a person has rejected comes before nobody again: not for another reason, and no quote under a newer time.
+    -- A rejected value is never shown again, even if it fails another check, or as a quote under a newer time.
     judged AS MATERIALIZED (
         SELECT s.*, (
             SELECT q.value_id FROM pricing.quarantined_values q

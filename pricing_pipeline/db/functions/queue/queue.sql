@@ -34,7 +34,7 @@ BEGIN
     PERFORM pricing.reroute_tasks(k.data_type, symbols)
     FROM (SELECT x.data_type FROM pricing.data_type_registry x WHERE x.data_type = ANY (data_types) ORDER BY 1) k
     WHERE pricing.has_detours(k.data_type);
-    -- Only a wake-up, and only when a provider had nothing to do: told of every transaction, it takes most of the
+    -- Wake workers only when a provider had nothing to do: a notification for every transaction costs most of the
     -- speed.
     IF queued.is_news THEN
         PERFORM pricing.wake_workers();
@@ -77,8 +77,8 @@ BEGIN
                        r.est_bytes, now_, backfill
                 FROM routed r WHERE r.provider IS NOT NULL AND r.live_id IS NULL
                 RETURNING provider)
-            -- The statement's snapshot is older than its own rows: what is found pending was so before. In the order of
-            -- the claim's index, of which this reads one entry.
+            -- The statement does not see its own rows, so what it finds pending was so before. In the order of the
+            -- claim's index, this reads one entry.
             SELECT coalesce(sum(news.tasks), 0),
                    bool_or((SELECT q.id FROM pricing.api_call_queue_live q
                             WHERE q.provider = news.provider
@@ -216,7 +216,7 @@ BEGIN
                                  window_starts[middle + 1:], window_ends[middle + 1:], until => until);
 END $$;
 COMMENT ON FUNCTION pricing.enqueue_by_halves(text[], text[], integer[], date[], date[], timestamptz) IS
-    'Queues pairs of which another session is queueing some, by halves, until only those are skipped or time is up; '
+    'Queues pairs by halves while another session queues some of them, until only those are skipped or time is up; '
     'returns how many tasks are new.';
 
 
@@ -511,8 +511,8 @@ BEGIN
     RETURN errors;
 END $$;
 COMMENT ON FUNCTION pricing.append_errors(jsonb, jsonb) IS
-    'Adds an entry, or an array of them, to a task''s history, of which it keeps the first and the last ten and '
-    'counts the rest.';
+    'Adds an entry, or an array of them, to a task''s history; keeps the first and the last ten, and counts the '
+    'rest.';
 
 
 CREATE OR REPLACE FUNCTION pricing.bury(ids bigint[], kind text, entry jsonb, reason text) RETURNS void
