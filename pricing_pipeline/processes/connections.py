@@ -27,8 +27,8 @@ LONGEST_BODY = 2_000_000
 MOST_WAITING = 8
 """Requests of a connection that wait for the answer to an earlier one. A single read may bring 14,000 of them."""
 MOST_CONNECTIONS = 800
-"""With more, the peer that has kept us waiting longest is cut off. A process may often have 1024 files; the database and
-the connections that we are about to accept (_BACKLOG) need some of them."""
+"""With more, the peer that has kept us waiting longest is cut off. A process may often have 1024 files; the database
+and the connections that we are about to accept (_BACKLOG) need some of them."""
 _BACKLOG = 128
 """Connections that the system keeps until we accept them. We accept all of them at once, and only then count them."""
 

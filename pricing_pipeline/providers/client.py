@@ -214,8 +214,8 @@ class ProviderClient:
         the provider could never know fail without being sent. `witness` gets each request and the whole response,
         refusals too, with every key in it blotted out, before anything is read from it. `known` is what storage knows
         of each symbol. Requests after the first are made as `pages` allows, and booked there; without `pages` the
-        caller books them afterwards. Raises SettingsError (for an unknown key, too) or InvalidRange for what cannot be asked,
-        and a ProviderError, with status and the first request's wire bytes, when the call as a whole failed:
+        caller books them afterwards. Raises SettingsError (for an unknown key, too) or InvalidRange for what cannot be
+        asked, and a ProviderError, with status and the first request's wire bytes, when the call as a whole failed:
         Unfinished, if it may not make all its requests; before it is made, Misconfigured for more symbols than the
         provider takes.
         """
