@@ -50,7 +50,7 @@ WITHOUT_DEMO = ("sh", "-c", 'exec "$@" --no-demo', "sh")
 def promised() -> dict[str, set[str]]:
     """Process -> the secrets that the page grants it."""
     section = PAGE.read_text().partition("## What each process knows\n")[2].partition("\n## ")[0]
-    rows = re.findall(r"^\| (`.*?) \| (.*?) \| .+ \|$", section, re.MULTILINE)
+    rows = re.findall(r"^\| (`.*?) \| (.*?) \|$", section, re.MULTILINE)
     return {
         name: set(re.findall("`(PRICING_[A-Z_]+)`", known))
         for names, known in rows

@@ -74,7 +74,7 @@ class Replayed:
 
     @property
     def outcome(self) -> str:
-        """What it leads to, in the words of unit/provider_answers.md."""
+        """What it leads to, in the words of unit/provider_answers.csv."""
         return in_words(self.provider, lambda: (self.symbols, self.answer()))
 
 

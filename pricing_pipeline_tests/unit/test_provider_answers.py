@@ -1,11 +1,21 @@
-"""Every recorded answer leads to the outcome that provider_answers.md gives it (B18, A11, F8).
+"""Every recorded answer leads to the outcome that provider_answers.csv gives it (B18, A11, F8).
 
-The table is the test: a row per file, how it was asked, and what follows. A provider's files are all there or the test
-fails; a new provider gets its rows by writing them. What the parsers are to do in detail stands in their own tests.
+Add a row with each new recording; a file without a row fails. The recordings are not part of this repository. `asked`
+is the request: fetcher, symbols, days. The outcome gives for each symbol one of these:
+
+- its value and time, of several values the first and the last; `splits` marks prices divided by later splits
+- its number of documents
+- `empty`: a valid answer without a value
+- the kind of failure
+
+Refused single days are counted. `call:` and a kind is a failure of the whole call. If an endpoint is never called,
+`asked` is empty, and the outcome says why. Calls for slots take several requests, and lists of commodities are read
+differently: test_octo.py, test_headout.py and test_uex.py read their recordings.
 """
 
 from __future__ import annotations
 
+import csv
 import re
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
@@ -21,38 +31,28 @@ from pricing_pipeline.judging.plausibility import judge
 from pricing_pipeline.providers import PROVIDERS
 from pricing_pipeline_tests.support.recordings import FOLDER, in_words, recorded, recorded_files
 
-PAGE = Path(__file__).with_name("provider_answers.md")
+TABLE = Path(__file__).with_name("provider_answers.csv")
 NOW = datetime(2026, 11, 20, 15, 0, tzinfo=UTC)
 """Later than every recording, so that none of them lies in the future."""
 
 
 @dataclass(frozen=True)
 class Row:
-    """A line of the table. `asked` is None for files of endpoints that are not called."""
+    """A line of the table. `asked` is empty for files of endpoints that are not called."""
 
     provider: str
     file: str
-    asked: str | None
+    asked: str
     outcome: str
 
 
-def table() -> list[Row]:
-    rows, provider = [], ""
-    for line in PAGE.read_text().splitlines():
-        if heading := re.fullmatch(r"## `(\w+)`", line):
-            provider = heading[1]
-        elif cells := re.fullmatch(r"\| `([^`]+)` \| (.+?) \| (.+?) \|", line):
-            asked = None if cells[2] == "not asked" else cells[2].strip("`")
-            rows.append(Row(provider, cells[1], asked, cells[3]))
-    return rows
-
-
-ROWS = table()
+with TABLE.open(newline="") as file:
+    ROWS = [Row(**row) for row in csv.DictReader(file)]
 
 
 def read(row: Row) -> tuple[Fetcher, list[str], Answer]:
     """What was asked for when the row's file was recorded, and its answer. Raises ProviderError."""
-    fetcher, symbols, *days = (row.asked or "").split(" ")
+    fetcher, symbols, *days = row.asked.split(" ")
     window = Window(*map(date.fromisoformat, days[0].split(".."))) if days else None
     provider, asked = PROVIDERS[row.provider], symbols.split(",")
     answer = provider.parse(Fetcher(fetcher), asked, window, recorded(row.provider, row.file), now=NOW)
@@ -60,7 +60,7 @@ def read(row: Row) -> tuple[Fetcher, list[str], Answer]:
 
 
 def outcome(row: Row) -> str:
-    """What the row's file leads to, in the words of the page."""
+    """What the row's file leads to, in the words of the table."""
     return in_words(row.provider, lambda: read(row)[1:])
 
 
@@ -93,13 +93,13 @@ def test_b18_every_provider_with_histories_is_among_them() -> None:
 
 
 @pytest.mark.parametrize("provider", sorted({row.provider for row in ROWS}))
-def test_every_recorded_answer_is_on_the_page(provider: str) -> None:
+def test_every_recorded_answer_is_in_the_table(provider: str) -> None:
     listed = [row.file for row in ROWS if row.provider == provider]
     assert len(listed) == len(set(listed))
     assert set(listed) == recorded_files(provider)
 
 
-def test_every_provider_with_recordings_is_on_the_page() -> None:
+def test_every_provider_with_recordings_is_in_the_table() -> None:
     if not FOLDER.is_dir():
         pytest.skip("the recorded answers (../shared/fixtures) are not on this machine")
     # What is no price and no document has no words here: its tests read the recorded answers themselves.
