@@ -146,6 +146,9 @@ celery-install: install ## Install Celery for `make test-acceptance`, in a folde
 clients-install: install ## Install the clients that `make test-clients` judges the sandbox by, in an environment of their own
 	$(BIN)/python -m venv --clear .venv-clients
 	$(call LOCKED_INTO,.venv-clients,requirements-clients.lock)
+	cp foreign_clients/package.json foreign_clients/package-lock.json .venv-clients
+	@command -v npm >/dev/null || echo "There is no npm here, so the clients in JavaScript are left out." >&2
+	! command -v npm >/dev/null || npm ci --prefix .venv-clients --ignore-scripts --no-audit --no-fund --silent
 
 # Versions that are locked already stay, unless ARGS=--upgrade. What Celery shares with the project comes from its lock.
 SHARED = $$(sed -n 's/^\([a-z0-9._-]*\)==.*/--no-emit-package \1/p' requirements.lock)
@@ -158,6 +161,7 @@ lock: install ## Write the lock files anew from pyproject.toml (ARGS=--upgrade r
 	$(LOCK) $(ARGS) --group celery --constraints requirements.lock $(SHARED) --output-file requirements-celery.lock
 	$(LOCK) $(ARGS) --group bench --output-file requirements-bench.lock
 	$(LOCK) $(ARGS) --group clients --output-file requirements-clients.lock
+	! command -v npm >/dev/null || npm install --prefix foreign_clients --package-lock-only --omit-lockfile-registry-resolved
 
 clean: ## Remove the virtual environment and all caches; data in .pricing stays
 	rm -rf $(VENV) $(NEWEST) .venv-bench .venv-clients .packages-celery build dist htmlcov .coverage .coverage.* .mypy_cache .ruff_cache .pytest_cache \

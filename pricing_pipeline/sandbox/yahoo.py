@@ -10,6 +10,7 @@ import struct
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
+from typing import TypedDict
 from zoneinfo import ZoneInfo
 
 from pricing_pipeline.sandbox import company_events as events
@@ -28,8 +29,10 @@ RANGES = {
 }  # fmt: skip
 """Calendar days of a `range`; the year's first day is that of `ytd`."""
 _CHART, _SPARK, _QUOTE = "v8/finance/chart/", "v7/finance/spark", "v7/finance/quote"
-_GET_CRUMB, _CRUMB, _COOKIE = "v1/test/getcrumb", "sandbox.crumb", "A3=sandbox"
-"""Quotes are for clients that fetched this crumb and its cookie first. Charts are for all."""
+_PAGE, _GET_CRUMB, _CRUMB, _COOKIE = "quote/", "v1/test/getcrumb", "sandbox.crumb", "A3=sandbox"
+"""Quotes are for clients that fetched this crumb and its cookie first, which pages for people bring as well. Charts are
+for all.
+"""
 _GONE = "No data found, symbol may be delisted"
 _TYPES = {
     Kind.EQUITY: "EQUITY",
@@ -38,6 +41,7 @@ _TYPES = {
     Kind.FOREX: "CURRENCY",
     Kind.CRYPTO: "CRYPTOCURRENCY",
 }
+_MARKETS = {Kind.FOREX: "ccy", Kind.CRYPTO: "ccc"}
 _BEFORE, _AFTER = timedelta(hours=5, minutes=30), timedelta(hours=4)
 """How long shares of the United States trade before and after the session."""
 
@@ -62,9 +66,11 @@ class Yahoo(Dialect):
         return ProviderCall(endpoint, params, symbols, None, now, headers=headers)
 
     def answered(self, call: ProviderCall) -> Reply:
+        cookie = {"Set-Cookie": f"{_COOKIE}; Path=/"}
         if call.endpoint == _GET_CRUMB:
-            headers = {"Set-Cookie": f"{_COOKIE}; Path=/"}
-            return Reply(200, _CRUMB.encode(), "text/plain;charset=utf-8", headers)
+            return Reply(200, _CRUMB.encode(), "text/plain;charset=utf-8", cookie)
+        if call.endpoint.startswith(_PAGE):
+            return Reply(200, b"<html></html>", "text/html; charset=utf-8", cookie)
         if call.endpoint == _QUOTE and not (
             call.params.get("crumb") == _CRUMB and _COOKIE in call.headers.get("cookie", "")
         ):
@@ -157,8 +163,18 @@ class _Chart:
     def quoted(self) -> Row:
         """A row of `/v7/finance/quote`."""
         quote = self.quote
+        clock, country = _clock(self.zone, quote.stamped_at), self.instrument.venue.country_code
         return {
             "language": "en-US",
+            "region": "US",
+            "triggerable": True,
+            "tradeable": False,
+            "esgPopulated": False,
+            "sourceInterval": 15,
+            "exchangeDataDelayedBy": 0,
+            "exchangeTimezoneShortName": clock["timezone"],
+            "gmtOffSetMilliseconds": clock["gmtoffset"] * 1000,
+            "market": f"{_MARKETS.get(self.instrument.kind, country.lower() or 'us')}_market",
             "quoteType": _TYPES[self.instrument.kind],
             "currency": self.instrument.currency,
             "exchange": self.instrument.venue.yahoo_code or self.instrument.exchange,
@@ -333,7 +349,12 @@ def _span(params: Mapping[str, str], chart: _Chart) -> tuple[date, date]:
     return first + timedelta(days=late), last - timedelta(days=early)
 
 
-def _clock(zone: ZoneInfo, at: int) -> Row:
+class _Clock(TypedDict):
+    gmtoffset: int
+    timezone: str | None
+
+
+def _clock(zone: ZoneInfo, at: int) -> _Clock:
     """Offset and short name of the zone at a moment."""
     local = datetime.fromtimestamp(at, zone)
     offset = local.utcoffset() or timedelta()

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 from collections.abc import Iterator
 from datetime import UTC, date, datetime, timedelta
@@ -29,8 +30,10 @@ from pricing_pipeline_tests.support.sandbox_server import RunningSandbox, runnin
 NOON = datetime(2026, 11, 18, 17, 0, 5, tzinfo=UTC)
 ROOT = Path(__file__).parents[2]
 SCRIPTS, PYTHON = ROOT / "foreign_clients", ROOT / ".venv-clients" / "bin" / "python"
+NODE_MODULES = ROOT / ".venv-clients" / "node_modules"
 # Nine trading days, with Apple's split of 2005-02-28 among them.
 FIRST, LAST = date(2005, 2, 22), date(2005, 3, 4)
+QUOTED = ("AAPL", "VOD.L", "EURUSD=X", "BTC-USD")
 
 if not PYTHON.exists():
     pytest.skip("the foreign clients are not installed: make clients-install", allow_module_level=True)
@@ -50,8 +53,13 @@ def market() -> Market:
 def read(script: str, *arguments: str) -> Any:
     """What a client reads. It meets no proxy and no settings of the environment."""
     kept = {name: os.environ[name] for name in ("PATH", "HOME", "TMPDIR", "LANG") if name in os.environ}
+    program: list[str | Path] = [PYTHON, "-W", "ignore", SCRIPTS / f"read_{script}.py"]
+    if script.endswith(".cjs"):
+        if shutil.which("node") is None or not NODE_MODULES.exists():
+            pytest.skip("the foreign clients in JavaScript are not installed: make clients-install, with npm")
+        program, kept["NODE_PATH"] = ["node", SCRIPTS / f"read_{script}"], str(NODE_MODULES)
     done = subprocess.run(
-        [PYTHON, "-W", "ignore", SCRIPTS / f"read_{script}.py", *arguments],
+        [*program, *arguments],
         env=kept,
         capture_output=True,
         text=True,
@@ -70,6 +78,11 @@ def twelvedata(sandbox: RunningSandbox) -> Any:
 @pytest.fixture(scope="module")
 def yfinance(sandbox: RunningSandbox) -> Any:
     return read("yfinance", sandbox.yahoo_url)
+
+
+@pytest.fixture(scope="module")
+def yahooquery(sandbox: RunningSandbox) -> Any:
+    return read("yahooquery", sandbox.yahoo_url)
 
 
 @pytest.fixture(scope="module")
@@ -161,6 +174,18 @@ def test_its_own_client_knows_every_refusal(twelvedata: Any) -> None:
     assert twelvedata["usage"]["plan_limit"] == SandboxSettings().credits_per_minute
 
 
+def test_the_client_in_javascript_reads_quotes_and_series(market: Market, sandbox: RunningSandbox) -> None:
+    found = read("twelvedata.cjs", sandbox.twelvedata_url, sandbox.key)
+    assert Decimal(found["quote"]["close"]) == price(market, "AAPL")
+    assert {name: Decimal(one["price"]) for name, one in found["prices"].items()} == {
+        name: price(market, name) for name in ("AAPL", "MSFT")
+    }
+    for name, rows in {"AAPL": found["series"], **found["many"]}.items():
+        assert {row["datetime"]: Decimal(row["close"]) for row in rows["values"]} == closes(name)
+    assert {(row["symbol"], row["currency"]) for row in found["search"]["data"]} == {("VOD", "GBp")}
+    assert found["unknown"] == "A twelve data API error occurred. 404"
+
+
 # Yahoo Finance
 
 
@@ -205,7 +230,62 @@ def test_yfinance_reads_quotes_of_every_kind(market: Market, yfinance: Any) -> N
     assert yfinance["unknown"] == 0
 
 
+def test_yahooquery_reads_bars_and_quotes_with_a_cookie_and_a_crumb(market: Market, yahooquery: Any) -> None:
+    for symbol in ("AAPL", "IBM"):
+        bars = {row[1]: row for row in yahooquery["bars"] if row[0] == symbol}
+        assert list(bars) == list(closes(symbol))
+        expected = [float(one) for one in closes(symbol).values()]
+        assert [row[5] for row in bars.values()] == pytest.approx(expected)
+    assert yahooquery["splits"] == {"2005-02-28": 2}
+    told = {name: one["regularMarketPrice"] for name, one in yahooquery["quotes"].items()}
+    assert numbers(told) == {symbol: price(market, symbol) for symbol in QUOTED}
+    assert yahooquery["unknown"] == 0
+
+
+def test_yahoo_finance2_reads_what_its_schema_accepts(market: Market, sandbox: RunningSandbox) -> None:
+    """It refuses answers that lack a member which Yahoo's always have."""
+    found = read("yahoo_finance2.cjs", sandbox.yahoo_url)
+    bars = {row["date"][:10]: row["close"] for row in found["bars"]}
+    assert bars == pytest.approx({day: float(close) for day, close in closes("AAPL").items()})
+    assert [one["splitRatio"] for one in found["splits"]] == ["2:1"]
+    assert found["zone"] == "America/New_York"
+    told = {one["symbol"]: one["regularMarketPrice"] for one in found["quotes"]}
+    assert numbers(told) == {symbol: price(market, symbol) for symbol in QUOTED}
+    assert found["unknown"] == "Error: No data found, symbol may be delisted"
+
+
+def test_pricehist_writes_prices_for_journals(market: Market, sandbox: RunningSandbox) -> None:
+    found = read("pricehist", sandbox.yahoo_url)
+    code, lines = found["csv"]
+    assert (code, lines[0]) == (0, "date,base,quote,amount,source,type")
+    rows = [line.split(",") for line in lines[1:]]
+    assert {row[0]: float(row[3]) for row in rows} == pytest.approx(
+        {day: float(close) for day, close in closes("AAPL").items()}
+    )
+    assert {(row[1], row[2]) for row in rows} == {("AAPL", "USD")}
+    assert [line[: len("P 2005-02-22")] for line in found["ledger"][1]] == [
+        f"P {day}" for day in closes("IBM")
+    ]
+    ((_, today),) = [found["today"][1]]
+    assert today.startswith("2026-11-18,VOD.L,GBp,")
+    assert float(today.split(",")[3]) == pytest.approx(float(price(market, "VOD.L")))
+    assert found["unknown"] == [1, []]
+
+
 # FMP
+
+
+def test_two_providers_of_openbb_read_bars_and_quotes(market: Market, sandbox: RunningSandbox) -> None:
+    found = read("openbb", sandbox.yahoo_url, sandbox.fmp_url, sandbox.key)
+    yahoo = {row["date"][:10]: row["close"] for row in found["yahoo"]}
+    assert yahoo == pytest.approx({day: float(close) for day, close in closes("AAPL").items()})
+    for symbol in ("AAPL", "IBM"):
+        fmp = {row["date"][:10]: row["close"] for row in found["fmp"] if row["symbol"] == symbol}
+        assert numbers(fmp) == closes(symbol)
+    assert numbers({one["symbol"]: one["last_price"] for one in found["quotes"]}) == {
+        symbol: price(market, symbol) for symbol in ("AAPL", "VOD.L")
+    }
+    assert found["unknown"] == ["EmptyDataError", "EmptyDataError"]
 
 
 def test_fmp_data_reads_quotes_bars_and_events(market: Market, fmp_data: Any) -> None:
