@@ -48,8 +48,11 @@ def draft(response: Response, asked: Asked, ask: Ask, now: datetime) -> Draft:
     marks = [mark for mark in (asked.symbol, *reversed(asked.pair or ())) if mark]
     found = [about(one, marks) for one in answer.candidates]
     usable = [one for one in found if times_in(one.samples, now) and numbers_in(one.samples)]
-    if not usable:  # its day may stand beside its rows
-        usable = [one for one in (about(answer.whole, marks),) if numbers_in(one.samples)]
+    whole = about(answer.whole, marks)
+    if not usable and not times_in(whole.samples, now):  # it has no day at all
+        usable = [one for one in answer.candidates if one.paths_to(asked.symbol) and numbers_in(one.samples)]
+    if not usable and numbers_in(whole.samples):  # its day stands outside of its rows
+        usable = [whole]
     if not usable:
         raise SchemaDrift(
             f"the answer is {NAMES[answer.kind]}, and no part of it has a price"
@@ -76,12 +79,10 @@ class _Writer:
         self._doubts: dict[str, str] = {}
         """A comment to check, by the part of a bar whose number was chosen among several."""
         self._samples = rows.samples
-        symbol = asked.symbol or ""
-        named = [path for path, values in self._samples.items() if symbol and symbol in values]
-        self._of = named[0] if named else None
+        self._of = next((path for path in rows.paths_to(asked.symbol) if "[?" not in path), None)
         """The path to the symbol of each row."""
-        self._is_several = bool(named) and (
-            symbol not in asked.url or len(set(map(str, self._samples[named[0]]))) > 1
+        self._is_several = self._of is not None and (
+            str(asked.symbol) not in asked.url or len(set(map(str, self._samples[self._of]))) > 1
         )
 
     def draft(self) -> Draft:
@@ -249,7 +250,7 @@ class _Writer:
             return 'currency: {code: "{quote}"}'
         for path, values in self._samples.items():
             if all(isinstance(one, str) and one in CURRENCIES | PARTS.keys() for one in values):
-                return f"currency: {{row: {scalar(path)}}} # {values[0]}"
+                return f"currency: {{row: {scalar(self._placed(path))}}} # {values[0]}"
         for path, value in fields_of(self._answer.data):
             if isinstance(value, str) and value in CURRENCIES | PARTS.keys():
                 return f"currency: {{answer: {scalar(path)}}} # {value}"
@@ -275,7 +276,7 @@ class _Writer:
         return []
 
     def _text(self, answer: Sequence[str], fetcher: str, way: str) -> str:
-        request = Template(self._asked, self._now)
+        request = Template(self._asked, self._now, is_several=self._is_several)
         left_out = request.without_days() if way == "latest" else {}
         query = ", ".join(
             f"{name if re.fullmatch('[A-Za-z_]+', name) else json.dumps(name)}: {json.dumps(text)}"
@@ -307,7 +308,8 @@ class _Writer:
                 for text in dict.fromkeys(request.dates.values())
                 if text != "iso_date" and not left_out
             ),
-            *(["      most: 5000"] if self._is_several else []),
+            *([f"      most: {request.most}"] if self._is_several else []),
+            *([f'      separator: "{request.separator}"'] if request.separator != "," else []),
             "      answer:",
             *(f"        {line}" for line in answer),
         ]

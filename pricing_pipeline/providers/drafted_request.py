@@ -66,15 +66,24 @@ class Asked:
 class Template:
     """Path and query with placeholders, how their days are written, and how the key travels."""
 
-    def __init__(self, asked: Asked, now: datetime) -> None:
+    def __init__(self, asked: Asked, now: datetime, *, is_several: bool) -> None:
         self._asked, self._now = asked, now
         url = urlsplit(asked.url)
         self.dates: dict[str, str] = {}
         """The format of {start} and of {end}."""
         self.query: dict[str, str] = {}
         parameters = parse_qsl(url.query, keep_blank_values=True)
+        self.most, self.separator = "5000", ","
+        """Of an answer about several symbols: how many of them a call takes, and what stands between them."""
         for name, value in parameters:
-            if not is_key(name):
+            if is_key(name):
+                continue
+            symbols = re.split("[,;|]", value)
+            if is_several and len(symbols) > 1 and asked.symbol in symbols:
+                self.query[name] = "{symbols}"
+                self.most = f"{len(symbols)} # CHECK: how many it takes in one call"
+                self.separator = value[len(symbols[0])]
+            else:
                 self.query[name] = self._filled(value)
         self.path = self._filled(url.path or "/")
         self.key = [f"key: {{query: {name}}}" for name, _ in parameters if is_key(name)][:1]

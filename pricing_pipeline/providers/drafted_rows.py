@@ -40,6 +40,10 @@ class Rows:
                     found.setdefault(path, []).append(value)
         return found
 
+    def paths_to(self, symbol: str | None) -> list[str]:
+        """The paths that lead to the symbol in some row."""
+        return [path for path, values in self.samples.items() if symbol and symbol in values]
+
 
 @dataclass(frozen=True, slots=True)
 class Decoded:

@@ -341,3 +341,26 @@ def test_f11_a_refusal_is_told_by_the_words_that_a_draft_has_found() -> None:
     window = Window(date(2026, 11, 1), date(2026, 11, 21))
     with pytest.raises(RequestRefused, match="EGeneral:Too many"):
         answered(provider, Fetcher.DAILY_BARS, ["A"], window, Response(200, {}, body, len(body)), now=NOW)
+
+
+TWO = [{"symbol": "AAPL", "price": 1.5, "ccy": "USD"}, {"symbol": "IBM", "price": 2.5, "ccy": "USD"}]
+
+
+@pytest.mark.parametrize(
+    ("body", "sign", "lines"),
+    [
+        (TWO, ",", ["rows: '@'", "symbol: symbol", 'query: {s: "{symbols}"}', "most: 2 # CHECK"]),
+        ({"data": TWO}, "|", ["rows: data", "symbol: symbol", 'separator: "|"']),
+        ({"at": int(NOW.timestamp()), "data": TWO}, ",", ["price: 'data[?symbol==''{symbol}''].price'"]),
+    ],
+)
+def test_f11_a_draft_of_rows_without_a_time_reads_the_row_of_each_symbol(
+    body: object, sign: str, lines: list[str]
+) -> None:
+    found, _ = drafted(body, f"https://api.example.com/q?s=AAPL{sign}IBM", "IBM")
+    assert [line for line in lines if line not in found.text] == []
+    provider = DeclaredProvider(read_text(found.text, "draft.yaml"))
+    raw = json.dumps(body).encode()
+    for symbol, close in (("AAPL", "1.5"), ("IBM", "2.5")):
+        answer = answered(provider, Fetcher.QUOTE, [symbol], None, Response(200, {}, raw, len(raw)), now=NOW)
+        assert [(one.close, one.currency) for one in answer.observations] == [(Decimal(close), "USD")]
