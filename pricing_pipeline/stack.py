@@ -42,6 +42,7 @@ from pricing_pipeline.processes.web_guard import in_url, ui_token
 from pricing_pipeline.providers.configured import configured_keys
 from pricing_pipeline.registry import data_type_registry, declarations, plans, provider_rules
 from pricing_pipeline.registry.prices_from import require_prices_from
+from pricing_pipeline.sample import viewer
 from pricing_pipeline.settings import Settings, keep_kind
 
 ROOT = Path(__file__).parents[1]
@@ -72,7 +73,7 @@ def up(settings: Settings, *, demo: bool, say: Say) -> None:
     _require_addresses(settings)
     last_resort.from_settings(settings)
     token = ui_token(settings)
-    with Supervisor(settings.home) as supervisor:
+    with Supervisor(settings.home) as supervisor, contextlib.ExitStack() as demo_viewer:
         began = time.time()
         web_port, api_port, sandbox_port = _free_ports(settings, with_token=token is not None)
         if (path := env_file()) is not None:
@@ -100,7 +101,7 @@ def up(settings: Settings, *, demo: bool, say: Say) -> None:
             supervisor.start(_sandbox(settings, environment, sandbox_port))
             say(f"Prices come from the sandbox at {urls['sandbox']}, not from real providers")
         if demo:
-            supervisor.start(_module("demo-viewer", "pricing_pipeline.sample.viewer", environment))
+            demo_viewer.enter_context(viewer.watching(worker))
         say("Starting Dagster; this takes about five seconds")
         _start_dagster(settings, supervisor, environment, has_tables=has_tables)
         supervisor.start(_webserver(environment, urls["dagster"], web_port, token))

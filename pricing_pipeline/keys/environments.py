@@ -20,7 +20,6 @@ API_KEYS = frozenset(name for name in SECRETS if re.search("_API_KEYS?$", name))
 
 SECRETS_OF: Mapping[str, frozenset[str]] = {
     "sandbox": frozenset(),
-    "demo-viewer": frozenset({"PRICING_DATABASE_URL"}),
     "api": frozenset({"PRICING_DATABASE_URL", "PRICING_REPLICA_URL", "PRICING_UI_TOKEN"}),
     "code-server": frozenset(
         {"PRICING_DATABASE_URL", "PRICING_LISTEN_URL", "PRICING_DAGSTER_URL", "PRICING_MASTER_KEY"}

@@ -1,15 +1,15 @@
-"""`python -m pricing_pipeline.sample.viewer`: a viewer who looks at the sample's prices, so that there is demand."""
+"""A viewer who looks at the sample's prices, so that there is demand. It lives in threads of `up`."""
 
 from __future__ import annotations
 
-import signal
+import logging
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from pricing_pipeline.db.engine import make_engine
-from pricing_pipeline.db.location import worker_url
+from pricing_pipeline.demand import subscriptions
 from pricing_pipeline.demand.subscriptions import SubscriptionManager
-from pricing_pipeline.processes import process_log
-from pricing_pipeline.settings import load_settings
 
 WATCHED = {
     "equity_quote": ("AAPL", "MSFT", "IBM", "GOOG", "META"),
@@ -22,23 +22,26 @@ WATCHED = {
 USER = "demo"
 
 
-def main() -> None:
-    """Watch until asked to stop, then leave."""
-    process_log.start()
+@contextmanager
+def watching(worker_url: str) -> Iterator[None]:
+    """Watch the sample's pairs for the block, and leave them at its end.
+
+    Nothing is said of heartbeats that fail: they are tried again, and `up` says that the database is away.
+    """
+    logging.getLogger(subscriptions.__name__).setLevel(logging.CRITICAL)
     stop = threading.Event()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: stop.set())
-    engine = make_engine(worker_url(load_settings()), pool_size=1)
+    engine = make_engine(worker_url, pool_size=1)
     pairs = [(data_type, symbol) for data_type, symbols in WATCHED.items() for symbol in symbols]
-    with SubscriptionManager(engine, USER) as manager, manager.watching(*pairs):
-        keep_watching(manager, stop)
+    try:
+        with SubscriptionManager(engine, USER) as manager, manager.watching(*pairs):
+            threading.Thread(target=keep_watching, args=(manager, stop), name=USER, daemon=True).start()
+            yield
+    finally:
+        stop.set()
+        engine.dispose()
 
 
 def keep_watching(manager: SubscriptionManager, stop: threading.Event, every: float = 60.0) -> None:
     """Watch again what was refused, every so many seconds: a data type may be retired for a while."""
     while not stop.wait(every):
         manager.enter(manager.refused)
-
-
-if __name__ == "__main__":
-    main()

@@ -44,7 +44,7 @@ def test_a6_from_a_start_with_a_key_to_prices_without_a_refused_call(
     real: Stack, service: RunningSandbox
 ) -> None:
     assert "Nobody is asked for prices yet" in real.log.read_text()
-    assert "demo-viewer" not in real.state()["processes"]
+    assert real.core.one("SELECT count(*) FROM pricing.active_subscriptions") == 0, "there is no demo viewer"
     real.wait_until(
         "the last line of the start", lambda: "pricing-pipeline provider use NAME\n" in real.log.read_text()
     )
