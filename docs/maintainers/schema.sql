@@ -942,7 +942,7 @@ CREATE TABLE pricing.demand (
 CREATE INDEX demand_due ON pricing.demand USING btree (data_type, due_at);
 CREATE INDEX demand_owed ON pricing.demand USING btree (data_type, due_at) WHERE (owed_since IS NOT NULL);
 CREATE INDEX demand_stretched ON pricing.demand USING btree (data_type) WHERE (stretched_from IS NOT NULL);
-CREATE INDEX demand_watched ON pricing.demand USING btree (data_type) WHERE (NOT is_background);
+CREATE INDEX demand_watched ON pricing.demand USING btree (data_type, due_at) WHERE (NOT is_background);
 GRANT DELETE, INSERT, SELECT, UPDATE ON TABLE pricing.demand TO pricing_worker;
 GRANT SELECT ON TABLE pricing.demand TO pricing_reader;
 

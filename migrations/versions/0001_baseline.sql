@@ -1021,7 +1021,7 @@ COMMENT ON COLUMN pricing.demand.stretched_from IS
 CREATE INDEX demand_due ON pricing.demand (data_type, due_at);
 CREATE INDEX demand_owed ON pricing.demand (data_type, due_at) WHERE owed_since IS NOT NULL;
 CREATE INDEX demand_stretched ON pricing.demand (data_type) WHERE stretched_from IS NOT NULL;
-CREATE INDEX demand_watched ON pricing.demand (data_type) WHERE NOT is_background;
+CREATE INDEX demand_watched ON pricing.demand (data_type, due_at) WHERE NOT is_background;
 
 CREATE TABLE pricing.active_subscriptions (
     user_id       pricing.user_name NOT NULL,
