@@ -116,6 +116,8 @@ def make_app(
         docs_url=None,
         redoc_url=None,
         openapi_url=None,  # description.py serves it
+        # Generated clients name their functions by it.
+        generate_unique_id_function=lambda route: route.name,
         lifespan=_limited,
     )
     app.state.engine = engine

@@ -11,11 +11,13 @@ import gzip
 import hashlib
 import json
 from dataclasses import dataclass
+from typing import Any
 
 from fastapi import FastAPI
 from starlette.requests import Request
 from starlette.responses import Response
 
+from pricing_pipeline.api.problems import RESPONSES, Problem
 from pricing_pipeline.api.tags import is_known, not_modified, tag_of
 
 PATH = "/openapi.json"
@@ -53,5 +55,39 @@ def add_description(app: FastAPI) -> None:
 
 
 def _spelled(app: FastAPI) -> _Description:
-    plain = json.dumps(app.openapi(), ensure_ascii=False, separators=(",", ":")).encode()
+    plain = json.dumps(_document(app), ensure_ascii=False, separators=(",", ":")).encode()
     return _Description(plain, gzip.compress(plain), tag_of(hashlib.sha256(plain).digest()))
+
+
+def _document(app: FastAPI) -> dict[str, Any]:
+    """The description with each problem once, and with titles of its named schemas only: generators of clients take
+    each further title for a class, and two of one name for an error.
+    """
+    document = app.openapi()
+    components = document["components"]
+    components["schemas"]["Problem"] = Problem.model_json_schema()
+    usual = {str(status): response for status, response in RESPONSES.items()}
+    components["responses"] = {f"Refusal{status}": response for status, response in usual.items()}
+    for methods in document["paths"].values():
+        for operation in methods.values():
+            for status, response in operation["responses"].items():
+                if response == usual.get(status):
+                    operation["responses"][status] = {"$ref": f"#/components/responses/Refusal{status}"}
+            for parameter in operation.get("parameters", ()):
+                parameter["schema"].pop("description", None)  # the parameter has it
+            _drop_titles(operation)
+    for schema in components["schemas"].values():
+        for part in schema.values():
+            _drop_titles(part)
+    return document
+
+
+def _drop_titles(part: Any) -> None:
+    if isinstance(part, dict):
+        if isinstance(part.get("title"), str):
+            del part["title"]
+        for inner in part.values():
+            _drop_titles(inner)
+    elif isinstance(part, list):
+        for inner in part:
+            _drop_titles(inner)

@@ -104,7 +104,7 @@ RESPONSES: dict[int | str, dict[str, Any]] = {
     **{
         status: {
             "description": description,
-            "content": {_MEDIA_TYPE: {"schema": Problem.model_json_schema()}},
+            "content": {_MEDIA_TYPE: {"schema": {"$ref": "#/components/schemas/Problem"}}},
         }
         for status, description in (
             (401, "The token is missing, unknown or expired"),

@@ -7,7 +7,7 @@ from datetime import date, datetime
 from typing import Annotated
 
 from fastapi import APIRouter, Depends, Query
-from pydantic import ConfigDict, Field
+from pydantic import ConfigDict, Field, WithJsonSchema
 
 from pricing_pipeline.api.access import Database, Reader
 from pricing_pipeline.api.bodies import Shape
@@ -24,6 +24,10 @@ from pricing_pipeline.inventory.availability import MOST_DAYS, Question
 from pricing_pipeline.inventory.products import StoredProduct
 
 router = APIRouter(prefix="/products", tags=["products"], route_class=TaggedRoute)
+
+
+# Not the format date-time, which has a zone.
+_LocalTime = Annotated[datetime, WithJsonSchema({"type": "string", "examples": ["2026-12-24T09:30:00"]})]
 
 
 class _FromStored(Shape):
@@ -138,9 +142,9 @@ class Slot(_FromStored):
     slot_id: str
     option_id: str
     option: str | None
-    local_start: datetime
+    local_start: _LocalTime
     """By the clock of its place, without a zone."""
-    local_end: datetime
+    local_end: _LocalTime
     starts_at: datetime
     """In UTC."""
     ends_at: datetime

@@ -214,7 +214,7 @@ def download_body(database: Database, _: Operator, value_id: Id) -> Response:
 
 
 @router.post("/ask", status_code=202)
-def ask(database: Database, _: Operator, body: Ids) -> AskedValues:
+def ask_about_values(database: Database, _: Operator, body: Ids) -> AskedValues:
     """Ask the next provider of each value's route about it: all of the values, or none.
 
     The next drain asks, within the limits and behind waiting tasks; it tries four times in all.
@@ -225,13 +225,13 @@ def ask(database: Database, _: Operator, body: Ids) -> AskedValues:
 
 
 @router.post("/release")
-def release(database: Database, caller: Operator, body: Decision) -> ValueOutcomes:
+def release_values(database: Database, caller: Operator, body: Decision) -> ValueOutcomes:
     """Believe values after all: each is stored exactly as its provider sent it. All of them, or none."""
     return _decide(database, caller, body, "released")
 
 
 @router.post("/reject")
-def reject(database: Database, caller: Operator, body: Decision) -> ValueOutcomes:
+def reject_values(database: Database, caller: Operator, body: Decision) -> ValueOutcomes:
     """Keep values out for good. All of them, or none."""
     return _decide(database, caller, body, "rejected")
 

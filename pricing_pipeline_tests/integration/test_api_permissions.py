@@ -14,6 +14,7 @@ from pricing_pipeline.domain.scopes import Scope
 from pricing_pipeline_tests.fixtures.core import QUOTE, Core
 from pricing_pipeline_tests.support.api_routes import ROUTES, request_of
 from pricing_pipeline_tests.support.api_server import RunningApi
+from pricing_pipeline_tests.support.described import with_responses
 from pricing_pipeline_tests.support.patience import PATIENCE
 from pricing_pipeline_tests.support.working import start
 
@@ -34,10 +35,10 @@ def _known(core: Core) -> None:
 
 def documented(api: RunningApi) -> dict[str, dict[str, Any]]:
     """The operations of the OpenAPI document, by method and path."""
-    paths = api.client.get("/openapi.json").json()["paths"]
+    document = api.client.get("/openapi.json").json()
     return {
-        f"{method.upper()} {path}": operation
-        for path, methods in paths.items()
+        f"{method.upper()} {path}": with_responses(document, operation)
+        for path, methods in document["paths"].items()
         for method, operation in methods.items()
     }
 
