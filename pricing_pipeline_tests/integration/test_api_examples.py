@@ -19,12 +19,8 @@ from pricing_pipeline_tests.support.patience import PATIENCE
 
 pytestmark = pytest.mark.usefixtures("still")
 
-PAGE = (Path(__file__).parents[2] / "docs/api.md").read_text()
-
-
-def block(language: str) -> str:
-    (found,) = re.findall(rf"^```{language}\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
-    return found
+PAGE_PATH = Path(__file__).parents[2] / "docs/api.md"
+PAGE = PAGE_PATH.read_text()
 
 
 @pytest.fixture
@@ -47,7 +43,8 @@ def run(command: list[str], environment: dict[str, str]) -> str:
 
 def test_b27_the_example_in_python_runs(environment: dict[str, str], tmp_path: Path) -> None:
     path = tmp_path / "prices.py"
-    path.write_text(block("python"))
+    (example,) = re.findall(r"^```python\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
+    path.write_text(example)
     lines = run([sys.executable, str(path)], environment).splitlines()
     assert lines[0] == "AAPL 189.95 USD True"
     assert lines[1].startswith("unknown-data-type There is no active data type 'no_such_type'")
@@ -55,9 +52,8 @@ def test_b27_the_example_in_python_runs(environment: dict[str, str], tmp_path: P
 
 
 @pytest.mark.skipif(shutil.which("node") is None, reason="needs Node 20 or newer")
-def test_b27_the_example_in_javascript_runs(environment: dict[str, str], tmp_path: Path) -> None:
-    path = tmp_path / "stream.mjs"
-    path.write_text(block("javascript"))
+def test_b27_the_example_in_javascript_runs(environment: dict[str, str]) -> None:
+    path = PAGE_PATH.with_name("examples") / "stream.mjs"
     assert run(["node", str(path)], environment).splitlines() == ["price AAPL 189.95", "ready  "]
 
 
