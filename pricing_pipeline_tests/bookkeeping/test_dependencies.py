@@ -186,12 +186,13 @@ def test_the_environment_has_the_locked_pip_and_no_setuptools_of_its_python() ->
     assert ("setuptools" in installed) == ("setuptools" in locked(LOCKS[0]) | locked(LOCKS[1]))
 
 
-def test_each_direct_dependency_has_its_reason_beside_it() -> None:
-    """On its line, or on the lines above it."""
-    text = (ROOT / "pyproject.toml").read_text()
-    explained = re.findall(r'^    "([\w.-]+)[^"]*",  # \w', text, re.MULTILINE)
-    explained += re.findall(r'^    # .*\n    "([\w.-]+)[^"]*",$', text, re.MULTILINE)
-    assert {r.name for r in DIRECT} <= set(explained)
+def test_the_dependencies_page_names_the_direct_dependencies_and_no_others() -> None:
+    explained = re.findall(
+        r"^- \*\*([A-Za-z0-9_.-]+)\*\*: \S",
+        (ROOT / "docs/maintainers/dependencies.md").read_text(),
+        re.MULTILINE,
+    )
+    assert sorted(explained) == sorted(r.name for r in DIRECT)
 
 
 def _imported(folder: str) -> Iterator[str]:
