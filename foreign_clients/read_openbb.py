@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import re
 import sys
 import tempfile
 from typing import Any
@@ -12,33 +11,22 @@ from typing import Any
 import aiohttp
 import yfinance
 from curl_cffi import requests
+from moved import YAHOO, move, moved
 from openbb_fmp.models.equity_historical import FMPEquityHistoricalFetcher
 from openbb_fmp.models.equity_quote import FMPEquityQuoteFetcher
 from openbb_yfinance.models.equity_historical import YFinanceEquityHistoricalFetcher
 
 yahoo_url, fmp_url, key = sys.argv[1:]
-HOSTS = {r"^https://[a-z0-9.]+\.yahoo\.com": yahoo_url, r"^https://financialmodelingprep\.com": fmp_url}
-ask, ask_later = requests.Session.request, aiohttp.ClientSession._request
+HOSTS = {YAHOO: yahoo_url, r"https://financialmodelingprep\.com": fmp_url}
+move(requests.Session, HOSTS)
+ask = aiohttp.ClientSession._request
 
 
-def moved(url: object) -> str:
-    for host, instead in HOSTS.items():
-        found, count = re.subn(host, instead, str(url))
-        if count:
-            return found
-    raise ValueError(f"{url} is neither Yahoo's nor FMP's")
+async def request(self: Any, method: str, url: Any, **options: Any) -> Any:
+    return await ask(self, method, moved(url, HOSTS), **options)
 
 
-def request(self: Any, method: str, url: str, *args: Any, **options: Any) -> Any:
-    return ask(self, method, moved(url), *args, **options)
-
-
-async def request_later(self: Any, method: str, url: Any, **options: Any) -> Any:
-    return await ask_later(self, method, moved(url), **options)
-
-
-requests.Session.request = request
-aiohttp.ClientSession._request = request_later  # type: ignore[method-assign]
+aiohttp.ClientSession._request = request  # type: ignore[method-assign]
 
 
 async def fetched(fetcher: Any, **params: Any) -> list[dict[str, Any]]:

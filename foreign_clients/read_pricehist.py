@@ -5,25 +5,15 @@ from __future__ import annotations
 import contextlib
 import io
 import json
-import re
 import sys
 from typing import Any
 
 import requests
+from moved import YAHOO, move
 from pricehist.cli import cli
 
 (base_url,) = sys.argv[1:]
-ask = requests.Session.request
-
-
-def moved(self: requests.Session, method: str, url: str, **options: Any) -> Any:
-    found, count = re.subn(r"^https://[a-z0-9.]+\.yahoo\.com", base_url, url)
-    if not count:
-        raise ValueError(f"{url} is not Yahoo's")
-    return ask(self, method, found, **options)
-
-
-requests.Session.request = moved  # type: ignore[method-assign, assignment]
+move(requests.Session, {YAHOO: base_url})
 
 
 def told(*words: str) -> list[Any]:

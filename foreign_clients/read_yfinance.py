@@ -1,30 +1,18 @@
-"""What the package `yfinance` reads: `read_yfinance.py BASE_URL`, JSON to stdout.
-
-It has no setting for another host. A session of its own kind moves its calls there.
-"""
+"""What the package `yfinance` reads: `read_yfinance.py BASE_URL`, JSON to stdout. Its calls are moved."""
 
 from __future__ import annotations
 
 import json
-import re
 import sys
 import tempfile
 from typing import Any
 
 import yfinance
 from curl_cffi import requests
+from moved import YAHOO, move
 
 (base_url,) = sys.argv[1:]
-
-
-class Moved(requests.Session):
-    """A session that asks BASE_URL for what is meant for a host of Yahoo."""
-
-    def request(self, method: str, url: str, *args: Any, **options: Any) -> Any:
-        moved, count = re.subn(r"^https://[a-z0-9.]+\.yahoo\.com", base_url, url)
-        if not count:
-            raise ValueError(f"{url} is not Yahoo's")
-        return super().request(method, moved, *args, **options)
+move(requests.Session, {YAHOO: base_url})
 
 
 def bars(frame: Any) -> list[list[Any]]:
@@ -39,8 +27,7 @@ def events(column: Any) -> dict[str, float]:
 with tempfile.TemporaryDirectory() as folder:
     yfinance.set_tz_cache_location(folder)
     yfinance.config.network.retries = 0
-    session = Moved(impersonate="chrome")
-    apple, ibm = (yfinance.Ticker(symbol, session=session) for symbol in ("AAPL", "IBM"))
+    apple, ibm = (yfinance.Ticker(symbol) for symbol in ("AAPL", "IBM"))
     span = {"start": "2005-02-22", "end": "2005-03-05", "auto_adjust": False}
     found: dict[str, Any] = {
         "bars": bars(apple.history(**span)),
@@ -56,17 +43,15 @@ with tempfile.TemporaryDirectory() as folder:
                 one.quote_type,
             ]
             for symbol in ("AAPL", "VOD.L", "EURUSD=X", "BTC-USD", "BHP.AX")
-            for one in [yfinance.Ticker(symbol, session=session).fast_info]
+            for one in [yfinance.Ticker(symbol).fast_info]
         },
         "meta": {
             name: apple.history_metadata[name]
             for name in ("symbol", "currency", "exchangeTimezoneName", "validRanges", "regularMarketPrice")
         },
-        "days": [
-            at.isoformat() for at in yfinance.Ticker("BHP.AX", session=session).history(period="5d").index
-        ],
+        "days": [at.isoformat() for at in yfinance.Ticker("BHP.AX").history(period="5d").index],
     }
-    several = {"session": session, "progress": False, "threads": False, **span}
+    several = {"progress": False, "threads": False, **span}
     both = yfinance.download(["AAPL", "IBM"], **several)
     found["many"] = {symbol: both["Close"][symbol].tolist() for symbol in ("AAPL", "IBM")}
     # Refused calls make it try other ways of getting cookies, so they come last.

@@ -272,6 +272,19 @@ def test_pricehist_writes_prices_for_journals(market: Market, sandbox: RunningSa
     assert found["unknown"] == [1, []]
 
 
+def test_beanprice_reads_latest_and_daily_prices(market: Market, sandbox: RunningSandbox) -> None:
+    found = read("beanprice", sandbox.yahoo_url)
+    for symbol, (latest, at, _) in found["latest"].items():
+        assert Decimal(latest) == price(market, symbol)
+        assert datetime.fromisoformat(at) == NOON
+    assert found["latest"]["AAPL"][2] == "USD"
+    assert float(found["before"][0]) == pytest.approx(float(closes("IBM")[str(LAST)]))
+    assert {at[:10]: float(close) for close, at, _ in found["daily"]} == pytest.approx(
+        {day: float(close) for day, close in closes("AAPL").items()}
+    )
+    assert "No data returned from Yahoo" in found["unknown"]
+
+
 # FMP
 
 
