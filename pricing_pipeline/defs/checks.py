@@ -278,14 +278,16 @@ CHECKS = (
     ),
     _Check(
         "gaps",
-        "No symbol lacks a trading day of the last year that could still be fetched, by its own calendar.",
+        "No symbol lacks a trading day of the last year that could still be fetched, by its own calendar, and "
+        "providers lack at most 1 % of the days.",
         "a-history-has-gaps",
         _is_daily,
         _gaps,
     ),
     _Check(
         "outliers",
-        "No quarantined value waits for a person's decision, and no price steps like an unreported split.",
+        "No quarantined value waits for a person's decision, no price steps like an unreported split, and each "
+        "payment in another currency has a rate of its day.",
         "values-are-quarantined",
         _is_price,
         _outliers,
