@@ -224,11 +224,17 @@ class Way(Enum):
 
 def taken_from(scope: RequestScope) -> list[str]:
     """The tokens in the URL of a request. They are taken out of it, so that nothing behind this can tell of them."""
-    parts = scope["query_string"].decode("latin-1").split("&")
-    tokens = [part for part in parts if unquote_plus(part.partition("=")[0]) == "token"]
+    tokens: list[str] = []
+    others = []
+    for part in scope["query_string"].decode("latin-1").split("&"):
+        name, _, value = part.partition("=")
+        if unquote_plus(name) == "token":
+            tokens.append(unquote_plus(value))
+        else:
+            others.append(part)
     if tokens:
-        scope["query_string"] = "&".join(part for part in parts if part not in tokens).encode("latin-1")
-    return [unquote_plus(part.partition("=")[2]) for part in tokens]
+        scope["query_string"] = "&".join(others).encode("latin-1")
+    return tokens
 
 
 def _sent(headers: Sequence[str], in_url: Sequence[str]) -> tuple[Way, str]:

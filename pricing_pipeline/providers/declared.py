@@ -255,9 +255,8 @@ class DeclaredProvider:
     def _ended(self, answer: Answer, at: At) -> Answer:
         """An answer without data. Raises SchemaDrift if pages with data came before it."""
         if at.page:
-            raise SchemaDrift(
-                f"page {at.page + 1} contradicts those before it: {answer.failures[0].message} Nothing was stored."
-            )
+            said = answer.failures[0].message if answer.failures else "it says that there is nothing."
+            raise SchemaDrift(f"page {at.page + 1} contradicts those before it: {said} Nothing was stored.")
         return answer
 
     def _ways_of(self, fetcher: Fetcher) -> dict[str, Way]:

@@ -132,19 +132,19 @@ def value_of(
 ) -> Observation | RejectedValue | None:
     """A row's value, or why it cannot be true; None for a row that says that there is none."""
     text, at, time = spelling(row.price), None, reading.time
+    zone = time.zone or asked.fact(symbol, "exchange_zone")
     if amounts.is_blank(row.price):
         return None
     try:
         if asked.fetcher is Fetcher.QUOTE:
             at = asked.now if time.format is None else moment(row.time, time.format, time.zone, asked.now)
         elif time.format is None:
-            at = midnight(asked.now.astimezone(ZoneInfo(time.zone or "UTC")).date())
+            at = midnight(asked.now.astimezone(ZoneInfo(zone or "UTC")).date())
         else:
             of = day(row.time, time.format, time.zone)
             at = midnight(of)
             if is_to_come(of, (row.price, row.open, row.high, row.low), asked.now):
                 return None
-            zone = time.zone or asked.fact(symbol, "exchange_zone")
             check_day(of, asked.now, ZoneInfo(zone) if zone else None)
         currency, power = (None, 0) if reading.currency.unnamed else _unit(row.currency)
 

@@ -134,6 +134,7 @@ def test_b7_a_token_is_sent_once(api: RunningApi) -> None:
         api.client.get("/v1/prices", params={"token": token}, headers=bearer),
         api.client.get("/v1/prices?token="),
         api.client.get("/v1/prices?token"),
+        api.client.get("/v1/prices?" + "&".join(f"token={number}" for number in range(5000))),
     ):
         assert (answer.status_code, answer.json()["type"]) == (401, "urn:pricing-pipeline:no-token")
         assert token not in answer.text
@@ -358,3 +359,11 @@ def test_b7_a_feed_follows_an_instrument_to_its_new_symbol(api: RunningApi, cli:
     assert cli("instrument", "merge", "VOD:XLON", "VODA:XLON").exit_code == 0
     answer = api.client.get("/v1/prices", params={"token": token, "symbols": "VODA:XLON"})
     assert [price["symbol"] for price in answer.json()["prices"]] == ["VODA:XLON"], answer.text
+
+
+def test_b7_a_feed_reads_the_rest_when_an_instrument_is_removed(api: RunningApi, cli: CommandLine) -> None:
+    token = api.feed((DAILY, "AAPL"), (DAILY, "MSFT"))
+    assert "is removed" in cli("instrument", "remove", "MSFT").stdout
+    answer = api.client.get(f"/v1/history/{DAILY}", params={"token": token})
+    assert [history["symbol"] for history in answer.json()["histories"]] == ["AAPL"], answer.text
+    assert api.client.get("/v1/prices", params={"token": token}).json()["missing"] == []

@@ -390,6 +390,16 @@ def test_f11_a_page_about_another_symbol_ends_the_call() -> None:
         fetch(declared("cursor"), server)
 
 
+def test_f11_a_later_page_that_says_there_is_nothing_ends_the_call() -> None:
+    server = PagedBars(instead={2: lambda content: (404, {"error": "no more"})})
+    empty = ("    - means: unknown\n", "    - means: empty\n")
+    with (
+        paged(server),
+        pytest.raises(SchemaDrift, match="page 3 contradicts those before it: it says that there is"),
+    ):
+        fetch(declared("number", empty), server)
+
+
 def test_f11_an_unknown_symbol_is_told_by_the_first_page() -> None:
     server = PagedBars(instead={0: lambda content: (404, {"error": "no such ticker"})})
     with paged(server):

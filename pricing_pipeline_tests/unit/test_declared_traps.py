@@ -253,3 +253,25 @@ def test_f11_a_day_that_has_not_begun_where_it_is_traded_is_not_believed(
     future = [value.observed_at.date() for value in found.rejected if value.observed_at]
     assert min(future) == date.fromisoformat(last) + timedelta(days=1)
     assert all("lies in the future" in value.reason for value in found.rejected)
+
+
+@pytest.mark.parametrize(
+    ("zone", "symbol", "now", "day"),
+    [
+        ("", "7203:XTKS", "2026-11-29T15:00", "2026-11-30"),
+        ("", "RY:XTSE", "2026-11-30T04:59", "2026-11-29"),
+        ("Europe/Berlin", "RY:XTSE", "2026-11-30T04:59", "2026-11-30"),  # the file counts more
+        ("", "A", "2026-11-29T23:59", "2026-11-29"),
+    ],
+)
+def test_f11_a_daily_value_without_a_time_is_of_the_day_where_it_is_traded(
+    monkeypatch: pytest.MonkeyPatch, zone: str, symbol: str, now: str, day: str
+) -> None:
+    at = f", zone: {zone}" if zone else ""
+    reading = f"        time: {{at: fetch{at}}}\n        close: c\n        currency: {{unnamed: true}}\n"
+    frame = FRAME.replace("FETCHER", "daily_bars").replace("WAY", "latest").replace('{from: "{start}"}', "{}")
+    text = f"{frame}{reading}".replace("equity: {}", 'equity: {pattern: "[A-Z0-9:]+"}')
+    one = DeclaredProvider(read_text(text, "zones.yaml"))
+    asked_at = datetime.fromisoformat(f"{now}:00+00:00")
+    _, found = fetched(monkeypatch, one, symbol, "equity", {"c": 5}, now=asked_at)
+    assert [str(value.observed_at.date()) for value in found.observations] == [day]
