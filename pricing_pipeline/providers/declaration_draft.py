@@ -203,7 +203,8 @@ class _Writer:
         ) or "%H" in text
         if is_local:
             zone = ", zone: UTC} # CHECK: the times name no offset; whose clock do they show?"
-        read = moment(sample, text, "UTC" if is_local else None, self._now)
+        # A month or a year stands for its last day, which may be to come.
+        read = moment(sample, text, "UTC" if is_local else None, self._now + timedelta(days=400))
         is_one = len(self._rows.rows) == 1 or self._is_several
         self._is_of_day = text == "iso_date" or ("%d" in text and "%H" not in text)
         self._is_of_now = is_one and read.time() != time() and abs(self._now - read) < timedelta(days=1)
@@ -308,7 +309,7 @@ class _Writer:
                 for text in dict.fromkeys(request.dates.values())
                 if text != "iso_date" and not left_out
             ),
-            *([f"      most: {request.most}"] if self._is_several else []),
+            *([f"      most: {request.most}"] if self._is_several and not request.is_about_one else []),
             *([f'      separator: "{request.separator}"'] if request.separator != "," else []),
             "      answer:",
             *(f"        {line}" for line in answer),

@@ -99,6 +99,11 @@ class Template:
             told = ", ".join(f"{name}: {json.dumps(value)}" for name, value in fixed.items())
             self.key.append(f"headers: {{{told}}}")
 
+    @property
+    def is_about_one(self) -> bool:
+        """Whether it names a single symbol."""
+        return any(re.search("{(symbol|base|quote)}", text) for text in (self.path, *self.query.values()))
+
     def without_days(self) -> dict[str, str]:
         """Take the parameters with days out of the query; returns them."""
         taken = {name: text for name, text in self.query.items() if re.search("{(start|end)}", text)}

@@ -97,7 +97,7 @@ def _decoded_csv(response: Response, now: datetime) -> Decoded:
     lines = lines[:200] + lines[200:][-20:]
     tables = {one: [next(csv.reader([line], delimiter=one), []) for line in lines] for one in ",;|\t"}
     widths = {one: [len(cells) for cells in table] for one, table in tables.items()}
-    sign = max(widths, key=lambda one: (widths[one].count(_commonest(widths[one])), _commonest(widths[one])))
+    sign = max(widths, key=lambda one: _wide_lines(widths[one]))
     table, width = tables[sign], _commonest(widths[sign])
     first = next(
         (
@@ -116,7 +116,10 @@ def _decoded_csv(response: Response, now: datetime) -> Decoded:
     ends = {
         cells[0].strip()[:40]
         for cells in table[first:]
-        if len(cells) == width and cells[0].strip() and not any(is_time(cell, now) for cell in cells)
+        if cells
+        and len(cells) == width
+        and cells[0].strip()
+        and not any(is_time(cell, now) for cell in cells)
     }
     comments = tuple(sorted(ends)) if len(ends) <= 5 else ()
     form = CsvForm(sign, header, skip, comments, encoding)
@@ -129,6 +132,12 @@ def _decoded_csv(response: Response, now: datetime) -> Decoded:
     }
     more = "".join(f", {name}: {value}" for name, value in told.items() if value)
     return Decoded("csv", list(decode_csv("the service", response, form)), f"body: {{format: csv{more}}}")
+
+
+def _wide_lines(counts: Sequence[int]) -> tuple[int, int]:
+    """How many lines have the commonest number of cells, and that number; none if no line has several."""
+    width = _commonest(counts)
+    return (counts.count(width), width) if width else (0, 0)
 
 
 def _commonest(counts: Sequence[int]) -> int:

@@ -364,3 +364,24 @@ def test_f11_a_draft_of_rows_without_a_time_reads_the_row_of_each_symbol(
     for symbol, close in (("AAPL", "1.5"), ("IBM", "2.5")):
         answer = answered(provider, Fetcher.QUOTE, [symbol], None, Response(200, {}, raw, len(raw)), now=NOW)
         assert [(one.close, one.currency) for one in answer.observations] == [(Decimal(close), "USD")]
+
+
+def test_f11_a_year_that_is_not_over_yet_is_a_time_of_a_draft() -> None:
+    found, _ = drafted(
+        [{"date": "2026", "c": 5.5}, {"date": "2025", "c": 5}], "https://api.example.com/A", "A"
+    )
+    assert 'time: {path: date, format: "%Y"} # 2026 is 2026-12-31 00:00' in found.text
+
+
+def test_f11_lines_without_cells_do_not_tell_the_delimiter() -> None:
+    body = b"Code;Name;Value;Date\r\n \r\n\r\nA House\r\n\r\n\r\nA;A fund;10.20;17-Nov-2026\r\n"
+    found, _ = drafted(body, "https://api.example.com/all.txt", "A")
+    assert 'delimiter: ";"' in found.text
+
+
+def test_f11_a_request_for_one_symbol_that_is_answered_with_others_too_asks_for_one() -> None:
+    found, _ = drafted(TWO, "https://api.example.com/q?s=IBM", "IBM")
+    assert "most:" not in found.text
+    assert asked(
+        DeclaredProvider(read_text(found.text, "d")), Fetcher.QUOTE, ["A"], None, now=NOW
+    ).params == (("s", "A"),)
