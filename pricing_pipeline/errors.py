@@ -38,6 +38,7 @@ answer carry what the database needs to settle the call: HTTP status and wire by
     ├── DagsterUnreachable        Dagster's webserver does not answer, or starts no run
     ├── InvalidRange              days are upside down, or a time has no zone
     │   └── SessionsNotKnown      ... or the trading days of a calendar are not known yet
+    ├── InvalidCurrency           there is no such currency to convert into
     ├── InvalidAdjustment         a history cannot be adjusted as asked
     │   └── UncountedPayments     ... because a total return cannot count some payments (carries payments)
     ├── CredentialError           a stored key cannot be opened
@@ -225,6 +226,10 @@ class InvalidRange(PricingError):
 
 class SessionsNotKnown(InvalidRange):
     """The trading days of an instrument's calendar are not known yet; a running pipeline writes them."""
+
+
+class InvalidCurrency(PricingError):
+    """There is no such currency."""
 
 
 class InvalidAdjustment(PricingError):

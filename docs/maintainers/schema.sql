@@ -5054,9 +5054,18 @@ GRANT EXECUTE ON FUNCTION pricing.raise_tasks(text[],text[]) TO pricing_worker;
 
 -- The stored exchange rate of a day, as believed at a time (NULL = now), from either spelling of the pair; NULL = none.
 CREATE FUNCTION pricing.rate_of_day(from_currency text, to_currency text, day date, as_of timestamp with time zone
-    DEFAULT NULL::timestamp with time zone) RETURNS numeric LANGUAGE plpgsql STABLE SET search_path=pg_temp;
+    DEFAULT NULL::timestamp with time zone) RETURNS numeric LANGUAGE sql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.rate_of_day(text, text, date, timestamp with time zone) TO pricing_reader,
     pricing_worker;
+
+-- The stored exchange rates of days, one for each, or every quote, as believed at a time (NULL = now), from either
+-- spelling of the pair.
+CREATE FUNCTION pricing.rates_between(from_currency text, to_currency text, first_day date, last_day date, as_of
+    timestamp with time zone DEFAULT NULL::timestamp with time zone, of_days boolean DEFAULT true) RETURNS
+    TABLE(is_inverse boolean, amount bigint, scale smallint, observed_at timestamp with time zone) LANGUAGE sql STABLE
+    SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.rates_between(text, text, date, date, timestamp with time zone, boolean) TO
+    pricing_reader, pricing_worker;
 
 -- When used bytes reach a step of a quota at this hourly rate, to the hour; NULL = never, because what is used now has
 -- left after 721 hours.

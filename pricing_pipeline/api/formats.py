@@ -41,6 +41,14 @@ Decimal = Annotated[
         description="Of CSV: with `comma` numbers have decimal commas, and cells have semicolons between them."
     ),
 ]
+Currency = Annotated[
+    str | None,
+    Query(
+        max_length=5,
+        description="Prices in this currency, by stored rates; also a part such as GBX.",
+        examples=["EUR"],
+    ),
+]
 
 
 def chosen(accept: str, named: Format | None, offered: Collection[Format]) -> Format:

@@ -27,7 +27,15 @@ from starlette.types import Receive, Scope, Send
 from pricing_pipeline.api import feeds
 from pricing_pipeline.api.access import Caller, Database, FeedReader, ReadReplica
 from pricing_pipeline.api.bodies import Shape
-from pricing_pipeline.api.formats import MEDIA_TYPES, NOT_ACCEPTABLE, Decimal, Format, Wanted, chosen
+from pricing_pipeline.api.formats import (
+    MEDIA_TYPES,
+    NOT_ACCEPTABLE,
+    Currency,
+    Decimal,
+    Format,
+    Wanted,
+    chosen,
+)
 from pricing_pipeline.api.parameters import (
     Day,
     Moment,
@@ -47,7 +55,7 @@ from pricing_pipeline.domain.answers import Adjust
 from pricing_pipeline.domain.cells import Decimals
 from pricing_pipeline.domain.prices import Bar
 from pricing_pipeline.errors import DatabaseError, UnknownDataType, UnknownSymbol
-from pricing_pipeline.prices import arrow, lines, price_reader, untold_splits
+from pricing_pipeline.prices import arrow, conversion, lines, price_reader, untold_splits
 from pricing_pipeline.prices.files import OtherFile
 from pricing_pipeline.prices.frames import Columns
 
@@ -103,6 +111,7 @@ class _Selection:
     adjust: Adjust | None
     format: Format
     decimals: Decimals
+    into: conversion.Target | None = None
 
 
 First = Annotated[Day | None, Query(alias="from", description="First UTC day; 30 days before the last.")]
@@ -130,6 +139,7 @@ async def read_histories(
     adjust: Basis = None,
     format: Wanted = None,
     decimal: Decimal = Decimals.POINT,
+    currency: Currency = None,
 ) -> Response:
     """The histories of up to 50 symbols in one answer, as of one symbol. It queues nothing. With the token of a feed,
     which may be in the URL, those of the feed may be left out.
@@ -142,7 +152,9 @@ async def read_histories(
         raise invalid(
             f"the parameter symbols: these are {len(each)}, and a request may name {MOST_HISTORIES} histories"
         )
-    selection = _Selection(data_type, each, True, first, last, as_of, adjust, wanted, decimal)
+    selection = _Selection(
+        data_type, each, True, first, last, as_of, adjust, wanted, decimal, _target(currency)
+    )
     return await _answered(request, database, replica, selection)
 
 
@@ -160,6 +172,7 @@ async def read_history(
     adjust: Basis = None,
     format: Wanted = None,
     decimal: Decimal = Decimals.POINT,
+    currency: Currency = None,
 ) -> Response:
     """Values of one symbol between two days, with their lineage: as they are, or were believed, or adjusted.
 
@@ -167,8 +180,14 @@ async def read_history(
     """
     wanted = chosen(request.headers.get("accept", ""), format, MEDIA_TYPES)
     each = await _readable(database, caller, data_type, [symbol])
-    selection = _Selection(data_type, each, False, first, last, as_of, adjust, wanted, decimal)
+    selection = _Selection(
+        data_type, each, False, first, last, as_of, adjust, wanted, decimal, _target(currency)
+    )
     return await _answered(request, database, replica, selection)
+
+
+def _target(currency: str | None) -> conversion.Target | None:
+    return None if currency is None else conversion.Target.named(currency)
 
 
 async def _readable(
@@ -305,12 +324,13 @@ class _Histories:
             as_of=head.as_of,
             adjust=head.adjust,
             in_digits=self.selection.format in (Format.JSON, Format.CSV),
+            into=self.selection.into,
         )
 
     @contextmanager
     def fitted(self) -> Iterator[tuple[Schema, Iterator[RecordBatch]]]:
         """The same of all for Arrow, with decimals that are known when all values are."""
-        columns = arrow.schema(_metadata(self.heads))
+        columns = arrow.schema(_metadata(self.heads), is_converted=self.selection.into is not None)
         batches = (
             arrow.make_batch(columns, head.symbol, part) for head in self.heads for part in self.parts(head)
         )
@@ -332,7 +352,8 @@ def _write_json(file: IO[bytes], histories: _Histories) -> None:
 
 def _write_csv(file: IO[bytes], histories: _Histories) -> None:
     decimals = histories.selection.decimals
-    file.write(cells.table([lines.COLUMNS], decimals).encode())
+    names = lines.COLUMNS if histories.selection.into is None else lines.OF_CONVERTED
+    file.write(cells.table([names], decimals).encode())
     for head in histories.heads:
         for columns in histories.parts(head):
             file.write(lines.as_csv(head.symbol, columns, decimals).encode())

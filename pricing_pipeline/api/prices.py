@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Sequence
 from datetime import datetime
-from typing import Annotated
+from typing import Annotated, Any
 
 from anyio import to_thread
 from fastapi import APIRouter, Query, Request, Response
@@ -15,7 +15,15 @@ from sqlalchemy import Engine
 from pricing_pipeline.api import feeds
 from pricing_pipeline.api.access import Caller, Database, FeedReader, Reader, Sessions
 from pricing_pipeline.api.bodies import Shape
-from pricing_pipeline.api.formats import MEDIA_TYPES, NOT_ACCEPTABLE, Decimal, Format, Wanted, chosen
+from pricing_pipeline.api.formats import (
+    MEDIA_TYPES,
+    NOT_ACCEPTABLE,
+    Currency,
+    Decimal,
+    Format,
+    Wanted,
+    chosen,
+)
 from pricing_pipeline.api.parameters import (
     LONGEST_NAME,
     SomePairs,
@@ -30,7 +38,7 @@ from pricing_pipeline.demand import freshness, instruments
 from pricing_pipeline.demand.freshness import AnyPair
 from pricing_pipeline.domain.cells import Decimals
 from pricing_pipeline.domain.prices import Missing, Prices, Reason
-from pricing_pipeline.prices import lines, price_reader
+from pricing_pipeline.prices import conversion, lines, price_reader
 from pricing_pipeline.registry import data_type_registry
 
 router = APIRouter(tags=["prices"])
@@ -83,21 +91,24 @@ async def read_prices(
     data_type: DataType = None,
     format: Wanted = None,
     decimal: Decimal = Decimals.POINT,
+    currency: Currency = None,
 ) -> Response:
     """The stored prices of symbols or of pairs, at once. Missing and stale prices are queued, so a later request has
     them: of pairs, and of symbols with a data type, all; of symbols without one, those that are watched or held.
     A price that is not fresh says why. An unknown symbol is listed as missing.
 
     The header Accept, or `format`, chooses JSON or CSV, which has a line for each price and each missing pair.
+    With `currency` prices are converted by the latest stored rates, which `rate` names; without one they are missing.
     With the token of a feed, which may be in the URL, it reads the pairs of the feed: all, or those that are named.
     """
     wanted = chosen(request.headers.get("accept", ""), format, OFFERED)
+    into = None if currency is None else conversion.Target.named(currency)
     if not caller.token.is_feed:
         each = wanted_pairs(symbols, pairs, data_type)
-        return await stored(sessions, caller, each, data_type, wanted, decimal)
+        return await stored(sessions, caller, each, data_type, wanted, decimal, into)
     named = None if symbols is None and pairs is None else wanted_pairs(symbols, pairs, data_type)
     own = await to_thread.run_sync(feeds.narrowed, sessions.engine, caller.token, named, data_type)
-    return await stored(sessions, caller, own, None, wanted, decimal)
+    return await stored(sessions, caller, own, None, wanted, decimal, into)
 
 
 @router.get("/why")
@@ -157,6 +168,7 @@ async def stored(
     data_type: str | None,
     format: Format,
     decimals: Decimals = Decimals.POINT,
+    into: conversion.Target | None = None,
 ) -> Response:
     """The stored prices of pairs, as `read_prices` answers them.
 
@@ -166,9 +178,27 @@ async def stored(
     if answer is None:
         await to_thread.run_sync(_refuse_type, sessions.engine, data_type or "")
         raise AssertionError(f"{data_type} has become a data type of prices in this moment")
+    if into is not None:
+        told = await to_thread.run_sync(_converted, sessions.engine, json.loads(answer), into)
+        if told[1]:  # rates are asked for where they are stale, as what is read by itself
+            await price_reader.read_as_json(sessions, told[1], None, caller.user_or_none)
+        answer = json.dumps(told[0], separators=(",", ":"), ensure_ascii=False)
     # The database writes the answer: a model of each price would take longer than all the rest.
-    text = answer if format is Format.JSON else lines.prices_as_csv(json.loads(answer), decimals)
+    text = (
+        answer
+        if format is Format.JSON
+        else lines.prices_as_csv(json.loads(answer), decimals, is_converted=into is not None)
+    )
     return Response(text, media_type=MEDIA_TYPES[format], headers={"Vary": "Accept"})
+
+
+def _converted(
+    engine: Engine, told: dict[str, Any], into: conversion.Target
+) -> tuple[dict[str, Any], Sequence[tuple[str, str]]]:
+    """The prices in another currency, and the pairs whose rates were used."""
+    with engine.connect() as connection:
+        pairs = conversion.convert_told(connection, told, into)
+    return told, pairs
 
 
 def _refuse_type(engine: Engine, data_type: str) -> None:

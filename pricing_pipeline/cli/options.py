@@ -29,6 +29,12 @@ Csv = Annotated[bool, typer.Option("--csv", help="Print CSV, with the columns of
 Decimal = Annotated[
     Decimals, typer.Option("--decimal", help="With --csv: point, or comma and semicolons between cells.")
 ]
+Currency = Annotated[
+    str | None,
+    typer.Option(
+        "--currency", metavar="CODE", help="In this currency, by stored rates: EUR, or GBX for pence."
+    ),
+]
 User = Annotated[str | None, typer.Option("--user", metavar="NAME", help="The user; otherwise your login.")]
 Type = Annotated[str, typer.Option("--type", metavar="TYPE", help="A data type of `type list`.")]
 AnyType = Annotated[

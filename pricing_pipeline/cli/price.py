@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, date, datetime, time, timedelta
@@ -12,7 +13,18 @@ import typer
 from pricing_pipeline.cli import price_export, reads
 from pricing_pipeline.cli.arguments import as_of_time, basis, day
 from pricing_pipeline.cli.database import open_connection
-from pricing_pipeline.cli.options import AnyType, AsOf, Csv, Decimal, Json, Last, Symbol, Symbols, Type
+from pricing_pipeline.cli.options import (
+    AnyType,
+    AsOf,
+    Csv,
+    Currency,
+    Decimal,
+    Json,
+    Last,
+    Symbol,
+    Symbols,
+    Type,
+)
 from pricing_pipeline.cli.output import (
     decimal,
     duration,
@@ -30,16 +42,17 @@ from pricing_pipeline.domain import cells
 from pricing_pipeline.domain.answers import Adjust, CapitalGain, CorporateAction, SpinOff, Split
 from pricing_pipeline.domain.cells import Decimals
 from pricing_pipeline.domain.data_types import Contents, DataType
+from pricing_pipeline.domain.prices import Price, shaped
 from pricing_pipeline.domain.windows import last_of
 from pricing_pipeline.errors import UnknownSymbol
-from pricing_pipeline.prices import actions, lines, price_reader, untold_splits
+from pricing_pipeline.prices import actions, conversion, lines, price_reader, untold_splits
 from pricing_pipeline.registry import calendars, data_type_registry
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection
 
     from pricing_pipeline.demand.freshness import Why
-    from pricing_pipeline.domain.prices import Bar, Price
+    from pricing_pipeline.domain.prices import Bar
     from pricing_pipeline.domain.windows import Window
     from pricing_pipeline.errors import UnknownSymbol
     from pricing_pipeline.prices.price_reader import Reading
@@ -85,6 +98,7 @@ class _Found:
 def show(
     symbols: Symbols,
     data_type: AnyType = None,
+    currency: Currency = None,
     as_json: Json = False,
     as_csv: Csv = False,
     decimals: Decimal = Decimals.POINT,
@@ -96,6 +110,7 @@ def show(
     \b
     Example: pricing-pipeline price show AAPL fx_rate:EUR/USD
     """
+    into = None if currency is None else conversion.Target.named(currency)
     with open_connection() as connection:
         if data_type is not None:
             data_type_registry.active_data_type(connection, data_type)
@@ -107,12 +122,21 @@ def show(
             if named is not None:
                 reads.require_instruments(connection, types[named], [symbol])
         told = price_reader.told(connection, pairs)
+        rates = [] if into is None else conversion.convert_told(connection, told, into)
         found = [_find(connection, symbol, named) for named, symbol in pairs]
+        for type_of_rate, pair in rates:
+            price_reader.request(connection, [pair], type_of_rate)
         connection.commit()
     if as_json:
         print_json(told)
     elif as_csv:
-        typer.echo(lines.prices_as_csv(told, decimals), nl=False)
+        typer.echo(lines.prices_as_csv(told, decimals, is_converted=into is not None), nl=False)
+    elif into is not None:
+        _list_prices([shaped(Price, price) for price in told["prices"]])
+        for words in dict.fromkeys(price["rate"] for price in told["prices"] if price["rate"]):
+            hint(f"Converted by {words}.")
+        for sentence in dict.fromkeys(pair["why"]["sentence"] for pair in told["missing"]):
+            hint(sentence)
     elif told["prices"]:
         _list_prices([price for one in found for price in one.reading.prices])
     for one in found:
@@ -283,6 +307,7 @@ def history(
         str | None,
         typer.Option("--adjust", metavar="BASIS", help="raw, splits or total; default: as stored."),
     ] = None,
+    currency: Currency = None,
     as_json: Json = False,
     as_csv: Csv = False,
     decimals: Decimal = Decimals.POINT,
@@ -302,6 +327,7 @@ def history(
     last = None if to is None else day(to, "--to", last=True)
     as_of = as_of_time(believed_at)
     adjust = None if adjusted is None else basis(adjusted, "--adjust")
+    into = None if currency is None else conversion.Target.named(currency)
     if len(symbols) > 1 and not as_csv:
         raise typer.BadParameter("histories of several symbols are told as CSV: add --csv")
     with open_connection() as connection:
@@ -311,17 +337,34 @@ def history(
         symbol, *others = dict.fromkeys(instruments.all_spelled_anywhere(connection, symbols))
         if as_csv:
             reads.require_instruments(connection, type_, [symbol, *others])
-            typer.echo(cells.table([lines.COLUMNS], decimals), nl=False)
+            names = lines.COLUMNS if into is None else lines.OF_CONVERTED
+            typer.echo(cells.table([names], decimals), nl=False)
             span = (type_.data_type, days.start, days.end)
             for each in (symbol, *others):
                 for part in price_reader.history_parts(
-                    connection, each, *span, as_of=as_of, adjust=adjust, in_digits=True
+                    connection, each, *span, as_of=as_of, adjust=adjust, in_digits=True, into=into
                 ):
                     typer.echo(lines.as_csv(each, part, decimals), nl=False)
             return
         bars = price_reader.bars(
             connection, symbol, data_type, days.start, days.end, as_of=as_of, adjust=adjust
         )
+        parts = (
+            ()
+            if into is None
+            else price_reader.history_parts(
+                connection,
+                symbol,
+                data_type,
+                days.start,
+                days.end,
+                as_of=as_of,
+                adjust=adjust,
+                in_digits=True,
+                into=into,
+            )
+        )
+        converted = [row for part in parts for row in json.loads(f"[{lines.as_json(part)}]")]
         if not bars:
             reads.require_instruments(connection, type_, [symbol])
         hints = [] if bars else [_what_is_missing(symbol, type_, days, as_of)]
@@ -339,9 +382,11 @@ def history(
                 "as_of": as_of,
                 "adjust": adjust,
                 "warnings": warnings,
-                "rows": bars,
+                "rows": bars if into is None else converted,
             }
         )
+    elif into is not None:
+        _list_converted(converted)
     elif bars:
         _list_bars(type_, bars)
         if adjust is None and any(bar.adjustment == Adjust.SPLITS for bar in bars):
@@ -367,6 +412,27 @@ def _on_adjustment(
     notes = {bar.quality.partition(_NOT_COUNTED)[2] for bar in bars if bar.quality} - {""}
     sentences = [f"Of these prices some lack payments after them: {note}." for note in sorted(notes)]
     return [*sentences, _what_is_counted(symbol, adjust, bars[0], until, [stored.action for stored in known])]
+
+
+def _list_converted(rows: Sequence[Mapping[str, str | None]]) -> None:
+    numbers = [name for name in ("open", "high", "low", "close") if any(row[name] for row in rows)] or [
+        "close"
+    ]
+    when = "day" if all(row["date"] for row in rows) else "time (UTC)"
+    print_table(
+        [when, *numbers, "", "rate"],
+        [
+            [
+                row["date"] or row["observed_at"],
+                *(row[name] or "" for name in numbers),
+                row["currency"],
+                row["rate"],
+            ]
+            for row in rows
+        ],
+        right=numbers,
+        long="rate",
+    )
 
 
 def _list_bars(type_: DataType, bars: Sequence[Bar]) -> None:

@@ -117,8 +117,11 @@ def fitted_batches(
     return narrow, (batch.cast(narrow) for batch in pa.ipc.open_stream(kept))
 
 
-def schema(about: Mapping[str, str]) -> Schema:
-    """The columns of a history as it is read, with `about` as metadata. Raises PricingError without pyarrow."""
+def schema(about: Mapping[str, str], *, is_converted: bool = False) -> Schema:
+    """The columns of a history as it is read, with `about` as metadata. Raises PricingError without pyarrow.
+
+    Of prices in another currency a `close` may be missing, and `rate` says why, or by which rates it was converted.
+    """
     try:
         import pyarrow as pa
     except ImportError as error:
@@ -131,7 +134,7 @@ def schema(about: Mapping[str, str]) -> Schema:
             pa.field("date", pa.date32()),
             pa.field("observed_at", time, nullable=False),
             *(pa.field(name, number) for name in ("open", "high", "low")),
-            pa.field("close", number, nullable=False),
+            pa.field("close", number, nullable=is_converted),
             pa.field("volume", number),
             pa.field("currency", pa.string()),
             pa.field("adjustment", pa.string(), nullable=False),
@@ -139,6 +142,7 @@ def schema(about: Mapping[str, str]) -> Schema:
             pa.field("call_id", pa.int64(), nullable=False),
             pa.field("fetched_at", time, nullable=False),
             pa.field("quality", pa.string()),
+            *([pa.field("rate", pa.string())] if is_converted else []),
         ],
         metadata=dict(about),
     )
@@ -163,6 +167,7 @@ def make_batch(columns: Schema, symbol: str, sent: Columns) -> RecordBatch:
             pa.array(copying.read_bigints(sent.call_id)),
             pa.array(copying.read_times(sent.fetched_at), type=time),
             _texts(sent.quality, rows),
+            *([] if sent.rate is None else [pa.array(sent.rate, pa.string())]),
         ]
     except pa.ArrowInvalid as error:
         raise PricingError(

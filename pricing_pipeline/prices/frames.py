@@ -5,7 +5,7 @@ price_reader.py reads it. With an object for each row or number, making the fram
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from decimal import Context, Decimal, localcontext
 from operator import mul
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -78,6 +78,8 @@ class Columns(NamedTuple):
     call_id: bytes
     quality: bytes
     is_daily: bool
+    rate: Sequence[str | None] | None = None
+    """Of converted prices: by which rates, or why there is none."""
 
 
 def make_frame(

@@ -19,6 +19,8 @@ from pricing_pipeline.prices.frames import BETWEEN, MISSING, Columns
 
 COLUMNS = ("symbol", *Bar.__slots__)
 """Columns of CSV of a history."""
+OF_CONVERTED = (*COLUMNS, "rate")
+"""The same of prices in another currency."""
 OF_PRICES = tuple(name for name in Price.__slots__ if name != "fresh")
 """Columns of CSV of latest prices."""
 
@@ -37,11 +39,15 @@ def as_json(sent: Columns) -> str:
     def day(time: str) -> str:
         return f'"{time[:10]}"' if sent.is_daily else "null"
 
+    def rate(row: tuple[Any, ...]) -> str:
+        # No word of it needs an escape.
+        return "" if sent.rate is None else f',"rate":{number(row[12] or "")}'
+
     return ",\n".join(
         f'{{"date":{day(row[0])},"observed_at":"{row[0]}","open":{number(row[1])},"high":{number(row[2])},'
-        f'"low":{number(row[3])},"close":"{row[4]}","volume":{number(row[5])},"currency":{text(row[6])},'
+        f'"low":{number(row[3])},"close":{number(row[4])},"volume":{number(row[5])},"currency":{text(row[6])},'
         f'"adjustment":{text(row[7])},"provider":{text(row[8])},"call_id":{row[9]},"fetched_at":"{row[10]}",'
-        f'"quality":{text(row[11])}}}'
+        f'"quality":{text(row[11])}{rate(row)}}}'
         for row in _rows(sent, str)
     )
 
@@ -58,11 +64,13 @@ def as_csv(symbol: str, sent: Columns, decimals: Decimals) -> str:
     return "\r\n".join((*rows, ""))
 
 
-def prices_as_csv(told: Mapping[str, Any], decimals: Decimals) -> str:
+def prices_as_csv(told: Mapping[str, Any], decimals: Decimals, *, is_converted: bool = False) -> str:
     """A line for each price, and one for each missing pair, of a Prices as JSON has it, below the names of the columns.
 
-    In a price `why` is the sentence of its reason. The state of a missing pair is `missing`.
+    In a price `why` is the sentence of its reason. The state of a missing pair is `missing`. With `is_converted` the
+    last column is `rate`.
     """
+    names = (*OF_PRICES, "rate") if is_converted else OF_PRICES
 
     text = cache(lambda value: value and cells.safe(value))
     spelled: dict[str, Callable[[Any], Any]] = {
@@ -74,8 +82,8 @@ def prices_as_csv(told: Mapping[str, Any], decimals: Decimals) -> str:
     }
     rows = [*told["prices"], *({**pair, "state": "missing"} for pair in told["missing"])]
     # Column by column, which takes half as long as cell by cell.
-    columns = (map(spelled.get(name, _same), [row.get(name) for row in rows]) for name in OF_PRICES)
-    return cells.table([OF_PRICES, *zip(*columns, strict=True)], decimals)
+    columns = (map(spelled.get(name, _same), [row.get(name) for row in rows]) for name in names)
+    return cells.table([names, *zip(*columns, strict=True)], decimals)
 
 
 def _rows(sent: Columns, text: Callable[[str], str], missing: str | None = None) -> Iterator[tuple[Any, ...]]:
@@ -94,6 +102,7 @@ def _rows(sent: Columns, text: Callable[[str], str], missing: str | None = None)
         copying.read_bigints(sent.call_id).tolist(),
         _times(sent.fetched_at),
         map(read, sent.quality.split(BETWEEN)),
+        *([] if sent.rate is None else [[missing if told is None else told for told in sent.rate]]),
         strict=True,
     )
 

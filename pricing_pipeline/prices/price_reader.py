@@ -25,7 +25,7 @@ from pricing_pipeline.errors import (
     UncountedPayment,
     UncountedPayments,
 )
-from pricing_pipeline.prices import frames, moved_values
+from pricing_pipeline.prices import conversion, frames, moved_values
 from pricing_pipeline.prices.files import OtherFile
 from pricing_pipeline.registry import calendars
 
@@ -268,18 +268,31 @@ def history_parts(
     as_of: datetime | None = None,
     adjust: Adjust | str | None = None,
     in_digits: bool,
+    into: conversion.Target | None = None,
 ) -> Iterator[frames.Columns]:
     """The values of `bars` as columns, oldest first, some ten thousand rows at a time: what arrow.py and lines.py take.
 
-    With `in_digits` prices are text, else integers with scales where they are not adjusted. All parts are of one
-    moment if the connection's transactions are REPEATABLE READ. Raises what `bars` raises.
+    With `into` they are converted, as conversion.py does, and in digits. With `in_digits` prices are text, else
+    integers with scales where they are not adjusted. All parts are of one moment if the connection's transactions are
+    REPEATABLE READ. Raises what `bars` raises.
     """
     parameters = _span(symbol, data_type, first_day, last_day, as_of)
-    name = "history.adjusted_columns" if in_digits or adjust is not None else "history.columns"
+    is_text = adjust is not None or (in_digits and into is None)
+    name = "history.adjusted_columns" if is_text else "history.columns"
+    rates: conversion.RatesOfTimes | None = None
     for first, last in _parts(connection, parameters):
         row = _columns(connection, name, parameters | {"first_day": first, "last_day": last}, adjust)
-        if row[0] is not None:  # nothing believed may be left
-            yield frames.Columns(*row)
+        if row[0] is None:  # nothing believed may be left
+            continue
+        columns = frames.Columns(*row)
+        if into is not None:
+            if rates is None:
+                rates = conversion.RatesOfTimes(
+                    connection, into, first_day, last_day, as_of, of_days=columns.is_daily
+                )
+                about = connection.execute(query("rates.currency_of"), parameters).scalar_one_or_none()
+            columns = conversion.converted(columns, into, rates, about, in_digits=in_digits)
+        yield columns
 
 
 def _columns(

@@ -1,0 +1,384 @@
+"""E9: prices in another currency, by the stored rates of their time: exactly, rounded once, and never by a guess."""
+
+from __future__ import annotations
+
+import csv
+import io
+from datetime import date, datetime, timedelta
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+from pyarrow import parquet
+
+from pricing_pipeline.domain.scopes import Scope
+from pricing_pipeline.errors import InvalidCurrency
+from pricing_pipeline.prices import conversion
+from pricing_pipeline.prices.conversion import RatesOfTimes, Target
+from pricing_pipeline.prices.frames import BETWEEN, LEAST, Columns
+from pricing_pipeline_tests.fixtures.cli import CommandLine
+from pricing_pipeline_tests.fixtures.core import DAILY, FX, QUOTE, Core, midnight
+from pricing_pipeline_tests.fixtures.database import Clock
+from pricing_pipeline_tests.support.api_server import Caller, RunningApi
+
+still = pytest.mark.usefixtures("still")
+
+THURSDAY, FRIDAY, SATURDAY, MONDAY = (date(2026, 6, day) for day in (11, 12, 13, 15))
+
+
+def fraction_of(price: str, *rates: str, units: int = 1) -> Decimal:
+    """A price times rates, of which those with a slash before them are turned round; rounded half up."""
+    exact = Fraction(price) * units
+    for rate in rates:
+        exact = exact / Fraction(rate[1:]) if rate.startswith("/") else exact * Fraction(rate)
+    return rounded(exact)
+
+
+def rounded(exact: Fraction) -> Decimal:
+    return Decimal(units_of(exact)).scaleb(-8)
+
+
+def units_of(exact: Fraction) -> int:
+    """So many of the last digit."""
+    return (2 * exact.numerator * 10**8 + exact.denominator) // (2 * exact.denominator)
+
+
+# ── Arithmetic ───────────────────────────────────────────────────────────────────────────────────
+
+amounts = st.one_of(st.integers(1, 10**6), st.integers(1, 10**18 - 1))
+scales = st.integers(0, 12)
+rates = st.tuples(st.one_of(st.integers(1, 10**7), st.integers(1, 10**18 - 1)), scales, st.booleans())
+
+
+class Prepared(RatesOfTimes):
+    """Rates that no database has."""
+
+    def __init__(self, legs: list[tuple[int, int, bool]], days: list[int], units: int) -> None:
+        super().__init__(
+            None, Target("X", "X", units), date(2000, 1, 1), date(2000, 1, 1), None, of_days=True
+        )  # type: ignore[arg-type]
+        self._legs = legs
+        times = big_endian([(day - 10_957) * 86_400_000_000 for day in days])
+        for number, (amount, scale, is_inverse) in enumerate(legs):
+            columns = [
+                times,
+                big_endian([amount] * len(days)),
+                small([scale] * len(days)),
+                small([is_inverse] * len(days)),
+            ]
+            self._tables[f"C{number}", f"C{number + 1}"] = conversion._Table("A", "B", columns, of_days=True)
+
+    def _ways(self, currency: str) -> Any:
+        yield [(f"C{number}", f"C{number + 1}") for number in range(len(self._legs))]
+
+
+def big_endian(numbers: list[int]) -> bytes:
+    return np.array(numbers, dtype=">i8").tobytes()
+
+
+def small(numbers: list[Any]) -> bytes:
+    return np.array(numbers, dtype=">i2").tobytes()
+
+
+@given(
+    st.lists(st.tuples(st.one_of(st.just(LEAST), amounts), scales), min_size=1, max_size=5),
+    st.lists(rates, min_size=1, max_size=2),
+    st.sampled_from([1, 100, 1000]),
+    st.booleans(),
+)
+@example([(25, 10)], [(2, 0, False)], 1, True)  # exactly in the middle
+@example([(10**18 - 1, 0)], [(10**18 - 1, 0, False)] * 2, 1000, False)
+@example([(5, 12)], [(1, 0, False)], 1, True)  # a rate of 1
+def test_e9_a_converted_price_is_the_exact_fraction_rounded_once(
+    prices: list[tuple[int, int]], legs: list[tuple[int, int, bool]], units: int, in_digits: bool
+) -> None:
+    """Whether a machine's numbers are wide enough for it or not."""
+    days = [20_000 + 7 * number for number in range(len(prices))]  # all of them Fridays
+    closes = big_endian([amount for amount, _ in prices])
+    rows = len(prices)
+    sent = Columns(
+        observed_at=big_endian([(day - 10_957) * 86_400_000_000 for day in days]),
+        fetched_at=b"",
+        open=closes,
+        high=closes,
+        low=closes,
+        close=closes,
+        scale=small([scale for _, scale in prices]),
+        volume="",
+        currency=BETWEEN.join([b"C0"] * rows),
+        adjustment=b"",
+        provider=b"",
+        call_id=b"",
+        quality=b"",
+        is_daily=True,
+    )
+    told = conversion.converted(
+        sent, Target("X", "X", units), Prepared(legs, days, units), None, in_digits=in_digits
+    )
+    if isinstance(told.close, bytes):
+        found = np.frombuffer(told.close, dtype=">i8").tolist()
+    else:
+        found = [int(text.replace(".", "")) if text else LEAST for text in told.close.split(" ")]
+    for (amount, scale), given_ in zip(prices, found, strict=True):
+        exact = Fraction(amount, 10**scale) * units
+        for rate, rate_scale, is_inverse in legs:
+            worth = Fraction(rate, 10**rate_scale)
+            exact = exact / worth if is_inverse else exact * worth
+        assert given_ == (LEAST if amount == LEAST else units_of(exact))
+
+
+def test_e9_only_currencies_are_targets() -> None:
+    assert Target.named("GBX") == Target("GBX", "GBP", 100)
+    assert Target.named("GBp").units == Target.named("ZAc").units == Target.named("ILA").units == 100
+    assert Target.named("KWF").units == 1000
+    for code in ("EURO", "eur", "", "gbp", "\0"):
+        with pytest.raises(InvalidCurrency, match="no currency that is known"):
+            Target.named(code)
+
+
+def test_e9_a_weekend_belongs_to_its_friday() -> None:
+    first = date(1969, 12, 20)
+    days = np.arange(0, 9000) + (first - date(1970, 1, 1)).days
+    for day, market in zip(days.tolist(), conversion._market_days(days).tolist(), strict=True):
+        on, its = (date(1970, 1, 1) + timedelta(days=one) for one in (day, market))
+        assert its.weekday() < 5
+        assert its == (on if on.weekday() < 5 else on - timedelta(days=on.weekday() - 4))
+
+
+# ── Histories ────────────────────────────────────────────────────────────────────────────────────
+
+
+def put(
+    core: Core, data_type: str, symbol: str, price: str, at: datetime | date, currency: str | None = "USD"
+) -> None:
+    """Store a value as if it had been fetched now."""
+    exact = Decimal(price).as_tuple()
+    core.rows(
+        "INSERT INTO pricing.price_history (data_type, symbol, observed_at, amount, open_amount, scale, currency,"
+        " provider, call_id, fetched_at) VALUES (:type, :symbol, :at, :amount, :amount, :scale, :currency,"
+        " 'twelvedata', 1, pricing.clock())",
+        type=data_type,
+        symbol=symbol,
+        at=at if isinstance(at, datetime) else midnight(at),
+        amount=int("".join(map(str, exact.digits))),
+        scale=-int(exact.exponent),
+        currency=currency,
+    )
+
+
+@pytest.fixture
+def rates_of(core: Core) -> None:
+    core.rows(
+        "INSERT INTO pricing.data_type_registry (data_type, asset_class, fetcher, default_ttl_minutes)"
+        " VALUES ('fx_daily', 'fx', 'daily_bars', 1440)"
+    )
+    for asset_class, symbol, currency in (
+        ("fx", "EUR/USD", "USD"),
+        ("fx", "GBP/USD", "USD"),
+        ("fx", "USD/JPY", "JPY"),
+        ("equity", "VOD:XLON", "GBP"),
+    ):
+        core.rows(
+            "INSERT INTO pricing.instruments (asset_class, symbol, currency) VALUES (:class, :symbol, :currency)"
+            " ON CONFLICT DO NOTHING",
+            **{"class": asset_class, "symbol": symbol, "currency": currency},
+        )
+    for day, rate in ((THURSDAY, "1.0853"), (FRIDAY, "1.1007")):
+        put(core, "fx_daily", "EUR/USD", rate, day)
+        put(core, "fx_daily", "GBP/USD", "1.2719", day)
+        put(core, "fx_daily", "USD/JPY", "151.303", day, "JPY")
+    for day, close in ((THURSDAY, "146.55"), (FRIDAY, "147.125"), (SATURDAY, "148"), (MONDAY, "149.01")):
+        put(core, DAILY, "AAPL", close, day)
+        put(core, DAILY, "VOD:XLON", "0.7338", day, None)
+
+
+def read(caller: Caller, symbol: str, currency: str, **more: str) -> list[dict[str, Any]]:
+    params = {"from": "2026-06-11", "to": "2026-06-15", "currency": currency, **more}
+    rows: list[dict[str, Any]] = caller.ask("GET", f"history/{DAILY}/{symbol}", params=params).json()["rows"]
+    return rows
+
+
+@still
+@pytest.mark.usefixtures("rates_of")
+def test_e9_a_bar_is_converted_by_the_rate_of_its_day_which_is_named(api: RunningApi) -> None:
+    caller = api.caller(Scope.READ)
+    rows = read(caller, "AAPL", "EUR")
+    assert [(row["date"], row["currency"], row["rate"]) for row in rows] == [
+        ("2026-06-11", "EUR", "EUR/USD 1.0853 2026-06-11 inverse"),
+        ("2026-06-12", "EUR", "EUR/USD 1.1007 2026-06-12 inverse"),
+        ("2026-06-13", "EUR", "EUR/USD 1.1007 2026-06-12 inverse"),
+        ("2026-06-15", "EUR", "no rate USD/EUR of 2026-06-15"),
+    ]
+    assert [row["close"] and Decimal(row["close"]) for row in rows] == [
+        fraction_of("146.55", "/1.0853"),
+        fraction_of("147.125", "/1.1007"),
+        fraction_of("148", "/1.1007"),
+        None,
+    ]
+    assert [row["open"] for row in rows] == [row["close"] for row in rows]
+    assert {row["high"] for row in rows} == {None}
+    (direct, *_) = read(caller, "AAPL", "JPY")
+    assert direct["rate"] == "USD/JPY 151.303 2026-06-11"
+    assert Decimal(direct["close"]) == fraction_of("146.55", "151.303")
+    (pivot, *_) = read(caller, "VOD:XLON", "EUR")
+    assert pivot["rate"] == "GBP/USD 1.2719 2026-06-11 * EUR/USD 1.0853 2026-06-11 inverse"
+    assert Decimal(pivot["close"]) == fraction_of("0.7338", "1.2719", "/1.0853")
+    (same, *_) = read(caller, "AAPL", "USD")
+    assert (same["close"], same["currency"], same["rate"]) == ("146.55", "USD", None)
+    (pence, *_) = read(caller, "VOD:XLON", "GBX")
+    assert (pence["close"], pence["currency"]) == ("73.38000000", "GBX")
+    (lacking, *_) = read(caller, "AAPL", "ILA")
+    assert (lacking["close"], lacking["rate"]) == (None, "no rate USD/ILS of 2026-06-11")
+    answer = caller.refusal("GET", f"history/{DAILY}/AAPL", params={"currency": "EURO"})
+    assert (answer["status"], answer["type"]) == (422, "urn:pricing-pipeline:invalid-currency")
+
+
+@still
+@pytest.mark.usefixtures("rates_of")
+@pytest.mark.parametrize("adjust", [None, "splits"])
+def test_e9_every_format_and_the_command_line_convert_alike(
+    api: RunningApi, cli: CommandLine, adjust: str | None
+) -> None:
+    caller = api.caller(Scope.READ)
+    more = {} if adjust is None else {"adjust": adjust}
+    wanted = [
+        (row["date"], row["close"] and Decimal(row["close"]), row["currency"], row["rate"])
+        for row in read(caller, "AAPL", "EUR", **more)
+    ]
+    assert len(wanted) == 4
+    params = {"from": "2026-06-11", "to": "2026-06-15", "currency": "EUR", **more}
+    answers = {
+        format_: caller.ask("GET", f"history/{DAILY}/AAPL", params={**params, "format": format_}).content
+        for format_ in ("csv", "arrow", "parquet")
+    }
+    options = ["--type", DAILY, "--from", "2026-06-11", "--to", "2026-06-15", "--currency", "EUR"]
+    options += [] if adjust is None else ["--adjust", adjust]
+    printed = cli("price", "history", "AAPL", *options, "--csv").stdout
+    assert printed.encode().replace(b"\n", b"\r\n") in (
+        answers["csv"],
+        answers["csv"].replace(b"\r\n", b"\r\r\n"),
+    )
+    tables: list[list[dict[str, Any]]] = [
+        list(csv.DictReader(io.StringIO(answers["csv"].decode()))),
+        pa.ipc.open_stream(answers["arrow"]).read_all().to_pylist(),
+        parquet.read_table(pa.BufferReader(answers["parquet"])).to_pylist(),
+        cli("price", "history", "AAPL", *options, "--json").json["rows"],
+    ]
+    for table in tables:
+        found = [
+            (str(row["date"]), Decimal(row["close"]) if row["close"] else None, row["currency"], row["rate"])
+            for row in table
+        ]
+        assert found == wanted
+    assert "no rate USD/EUR of 2026-06-15" in cli("price", "history", "AAPL", *options, "--wide").stdout
+
+
+@still
+@pytest.mark.usefixtures("rates_of")
+def test_e9_a_read_of_the_past_converts_by_the_rates_known_then(
+    api: RunningApi, core: Core, clock: Clock
+) -> None:
+    caller = api.caller(Scope.READ)
+    before = core.clock()
+    clock.advance(3600)
+    core.rows(
+        "INSERT INTO pricing.price_revisions (data_type, symbol, observed_at, amount, scale, currency, provider,"
+        " call_id, recorded_at, revised_at, revised_by) SELECT data_type, symbol, observed_at, amount, scale, currency,"
+        " provider, call_id, fetched_at, pricing.clock(), 2 FROM pricing.price_history WHERE symbol = 'EUR/USD'"
+    )
+    core.rows(
+        "UPDATE pricing.price_history SET amount = 20000, fetched_at = pricing.clock() WHERE symbol = 'EUR/USD'"
+    )
+    now = read(caller, "AAPL", "EUR")
+    then = read(caller, "AAPL", "EUR", as_of=before.isoformat().replace("+00:00", "Z"))
+    assert now[0]["rate"] == "EUR/USD 2.0000 2026-06-11 inverse"
+    assert Decimal(now[0]["close"]) == fraction_of("146.55", "/2")
+    assert then[0]["rate"] == "EUR/USD 1.0853 2026-06-11 inverse"
+    assert Decimal(then[0]["close"]) == fraction_of("146.55", "/1.0853")
+    assert then[3]["close"] is None
+
+
+@still
+@pytest.mark.usefixtures("rates_of")
+def test_e9_a_quote_is_converted_by_the_last_rate_before_it(api: RunningApi, core: Core) -> None:
+    """Never by a later one, nor by the bar of a day that is not over, nor by one older than the trading day before."""
+    for at, rate in (("2026-06-12T14:00", "1.5"), ("2026-06-12T16:00", "2"), ("2026-06-15T09:00", "4")):
+        put(core, FX, "EUR/USD", rate, datetime.fromisoformat(f"{at}+00:00"))
+    for at in (
+        "2026-06-12T13:59",
+        "2026-06-12T15:00",
+        "2026-06-14T12:00",
+        "2026-06-15T08:00",
+        "2026-06-15T10:00",
+        "2026-06-16T10:00",
+        "2026-06-17T10:00",
+    ):
+        put(core, QUOTE, "AAPL", "100", datetime.fromisoformat(f"{at}+00:00"))
+    params = {"from": "2026-06-11", "to": "2026-06-17", "currency": "EUR"}
+    rows = api.caller(Scope.READ).ask("GET", f"history/{QUOTE}/AAPL", params=params).json()["rows"]
+    assert [row["rate"] for row in rows] == [
+        "no rate USD/EUR of 2026-06-12T13:59:00Z",
+        "EUR/USD 1.5 2026-06-12T14:00:00Z inverse",
+        "EUR/USD 2 2026-06-12T16:00:00Z inverse",
+        "EUR/USD 2 2026-06-12T16:00:00Z inverse",
+        "EUR/USD 4 2026-06-15T09:00:00Z inverse",
+        "EUR/USD 4 2026-06-15T09:00:00Z inverse",
+        "no rate USD/EUR of 2026-06-17T10:00:00Z",
+    ]
+
+
+# ── Latest prices ────────────────────────────────────────────────────────────────────────────────
+
+
+@still
+def test_e9_latest_prices_are_converted_by_the_latest_rates_which_are_asked_for(
+    api: RunningApi, cli: CommandLine, core: Core, clock: Clock
+) -> None:
+    core.heartbeat("ann", (QUOTE, "AAPL"), (FX, "EUR/USD"))
+    core.refresh(price="146.555")
+    core.rows("UPDATE pricing.latest_prices SET amount = 1085300, scale = 6 WHERE data_type = 'fx_rate'")
+    caller = api.caller(Scope.READ)
+    (price,) = caller.get("prices", symbols="AAPL", data_type=QUOTE, currency="EUR")["prices"]
+    assert (Decimal(price["price"]), price["currency"]) == (fraction_of("146.555", "/1.0853"), "EUR")
+    assert price["rate"].startswith("EUR/USD 1.085300 20")
+    assert price["rate"].endswith("Z inverse")
+    text = caller.ask("GET", "prices", params={"symbols": "AAPL", "currency": "EUR", "format": "csv"}).text
+    (row,) = csv.DictReader(io.StringIO(text))
+    assert (Decimal(row["price"]), row["currency"], row["rate"]) == (
+        Decimal(price["price"]),
+        "EUR",
+        price["rate"],
+    )
+    (printed,) = cli("price", "show", "AAPL", "--type", QUOTE, "--currency", "EUR", "--json").json["prices"]
+    assert (printed["price"], printed["rate"]) == (price["price"], price["rate"])
+    assert "Converted by EUR/USD" in cli("price", "show", "AAPL", "--currency", "EUR").stderr
+    core.rows("DELETE FROM pricing.active_subscriptions")
+    clock.advance(86_400)
+    assert "pending" not in {task.status for task in core.tasks("EUR/USD")}
+    caller.get("prices", symbols="AAPL", data_type=QUOTE, currency="EUR")
+    assert "pending" in {task.status for task in core.tasks("EUR/USD")}
+
+
+@still
+def test_e9_a_price_without_a_rate_is_missing_and_the_rate_is_proposed(
+    api: RunningApi, cli: CommandLine, core: Core
+) -> None:
+    core.heartbeat("ann", (QUOTE, "AAPL"))
+    core.refresh(price="146.55")
+    told = api.caller(Scope.READ).get("prices", pairs=f"{QUOTE}:AAPL", currency="SEK")
+    assert told["prices"] == []
+    (missing,) = told["missing"]
+    assert (missing["symbol"], missing["data_type"], missing["why"]["state"]) == ("AAPL", QUOTE, "no_rate")
+    sentence = "No rate USD/SEK is stored, nor two pairs that lead there. Watch USD/SEK of fx_rate, and it is fetched."
+    assert missing["why"]["sentence"] == sentence
+    assert sentence in " ".join(cli("price", "show", "AAPL", "--currency", "SEK").stderr.split())
+
+
+def test_e9_pivots_are_the_usual_currencies_first() -> None:
+    symbols = ["A/C", "C/B", "EUR/A", "B/EUR", "USD/A", "USD/B", "A/D", "A/B"]
+    assert conversion.pivots(symbols, "A", "B") == ["USD", "EUR", "C"]
