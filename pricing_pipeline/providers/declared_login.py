@@ -84,9 +84,11 @@ class TokenLogin:
         found = self._lifetime.search(body, {})
         if isinstance(found, str) and found.isascii() and found.isdigit():
             found = Decimal(found[:12])
-        if not isinstance(found, int | Decimal) or isinstance(found, bool) or not found >= _LEAST_SECONDS:
+        is_number = isinstance(found, int | Decimal) and not isinstance(found, bool)
+        seconds = Decimal(str(found)) if is_number else Decimal()
+        if seconds.is_nan() or seconds < _LEAST_SECONDS:
             raise self._drift("lifetime", str(self._about.lifetime), "a number of seconds")
-        return min(Decimal(found), Decimal(_MOST_SECONDS))
+        return min(seconds, Decimal(_MOST_SECONDS))
 
     def _drift(self, key: str, path: str, wanted: str) -> SchemaDrift:
         at = line_of(self._declared, ("login", key))

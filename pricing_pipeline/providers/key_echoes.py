@@ -39,7 +39,7 @@ class KeyEchoes:
         ends = (
             b"(?:"
             + b"|".join(_pattern(start, b"") for start in starts)
-            + rb")(?=\.\.\.|['\"]|(?<=[^\0]{60})$)"
+            + rb")(?=\[\.\.\.\]|['\"]|(?<=[^\0]{60})$)"
         )
         self._cut = re.compile(ends, re.IGNORECASE) if starts else None
 

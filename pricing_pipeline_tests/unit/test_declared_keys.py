@@ -131,3 +131,16 @@ def test_a4_a_short_key_is_not_quoted_in_part_where_a_quotation_ends(
     with pytest.raises(ProviderError) as caught:
         fetch(DECLARED["alphavantage"], key, echo, [])
     assert key[:3] not in str(caught.value)
+
+
+@pytest.mark.parametrize("words", ["x" * 285, "x" * 290, " " * 985, " " * 994])
+def test_a4_a_short_key_is_not_quoted_in_part_where_the_words_of_a_good_answer_are_cut(words: str) -> None:
+    """The words stand in the middle of a sentence, and the body keeps a key that could be a part of a price."""
+    key = "k3y-5ecret-0123"
+
+    def echo(connection: Connection) -> None:
+        connection.answer(json.dumps({"Error Message": f"no {words}{key} of ours"}).encode())
+
+    (failure,) = fetch(DECLARED["alphavantage"], key, echo, []).answer.failures
+    assert "answered 200: no" in failure.message
+    assert key[:3] not in failure.message

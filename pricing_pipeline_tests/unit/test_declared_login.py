@@ -230,6 +230,7 @@ REFUSED: list[tuple[int, object, type[ProviderError], str]] = [
     (200, {"access_token": "canary-token"}, SchemaDrift, "`expires_in`"),
     (200, {"access_token": "canary-token", "expires_in": True}, SchemaDrift, "`expires_in`"),
     (200, {"access_token": "canary-token", "expires_in": -1}, SchemaDrift, "`expires_in`"),
+    (200, b'{"access_token": "canary-token", "expires_in": NaN}', SchemaDrift, "`expires_in`"),
     (200, b"canary-token-number-1", SchemaDrift, "`access_token`"),
 ]
 
