@@ -127,6 +127,10 @@ class UnknownDemand(NotKnown):
     """The user does not watch this, or has never held it."""
 
 
+class UnknownList(NotKnown):
+    """The user has no list of this name."""
+
+
 class UnknownTask(NotKnown):
     """The queue holds no task of this id."""
 

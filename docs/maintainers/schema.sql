@@ -359,10 +359,12 @@ CREATE TABLE pricing.api_tokens (
     expires_at timestamp with time zone  -- When it expires; NULL = never.
     -- Whether it only reads prices and histories of its feed_pairs, and may be in a URL; it has no scope then.
     is_feed boolean NOT NULL DEFAULT false
+    list text  -- The list of its user that the feed reads, in place of feed_pairs.
     CONSTRAINT api_tokens_pkey PRIMARY KEY (token_id)
     CONSTRAINT api_tokens_name_key UNIQUE (name)
     CONSTRAINT api_tokens_secret_hash_key UNIQUE (secret_hash)
     CONSTRAINT feed_has_no_scope CHECK ((is_feed = (cardinality(scopes) = 0)))
+    CONSTRAINT only_a_users_feed_has_a_list CHECK (((list IS NULL) OR (is_feed AND (user_id IS NOT NULL))))
     CONSTRAINT token_is_hashed CHECK ((octet_length(secret_hash) = 32))
     CONSTRAINT token_name_is_sane CHECK ((name ~ '^[a-z0-9][a-z0-9_-]{0,47}$'::text))
     CONSTRAINT token_scopes_are_known CHECK ((scopes <@ ARRAY['read'::text, 'watch'::text, 'operate'::text,
@@ -1291,6 +1293,26 @@ CREATE TABLE pricing.limit_counts (
 ) WITH (fillfactor=50);
 GRANT SELECT ON TABLE pricing.limit_counts TO pricing_reader;
 GRANT SELECT ON TABLE pricing.limit_counts TO pricing_worker;
+
+-- What lists of users have; whoever reads one watches its pairs.
+CREATE TABLE pricing.listed_pairs (
+    user_id pricing.user_name NOT NULL  -- Whose list it is.
+    list text NOT NULL  -- Name of the list.
+    data_type text NOT NULL  -- Data type of prices.
+    symbol text NOT NULL  -- Symbol of the instrument.
+    CONSTRAINT listed_pairs_pkey PRIMARY KEY (user_id, list, data_type, symbol)
+    CONSTRAINT listed_pairs_data_type_fkey FOREIGN KEY (data_type) REFERENCES pricing.data_type_registry(data_type) ON
+        DELETE CASCADE
+    CONSTRAINT list_name_is_sane CHECK ((list ~ '^[a-z0-9][a-z0-9_-]{0,47}$'::text))
+);
+ALTER TABLE pricing.listed_pairs ENABLE ROW LEVEL SECURITY;
+-- A reader sees no rows of another login.
+CREATE POLICY reader_sees_own ON pricing.listed_pairs FOR SELECT TO pricing_reader USING (((user_id)::text =
+    (SESSION_USER)::text));
+-- A worker acts for every user.
+CREATE POLICY worker_serves_all ON pricing.listed_pairs FOR ALL TO pricing_worker USING (true) WITH CHECK (true);
+GRANT DELETE, INSERT, SELECT, UPDATE ON TABLE pricing.listed_pairs TO pricing_worker;
+GRANT SELECT ON TABLE pricing.listed_pairs TO pricing_reader;
 
 -- Pairs with values that have moved from the database to a file.
 CREATE TABLE pricing.moved_days (

@@ -1064,6 +1064,19 @@ COMMENT ON COLUMN pricing.holdings.closed_at IS 'When it was released.';
 COMMENT ON COLUMN pricing.holdings.active_symbol IS 'The symbol, while the holding is active.';
 CREATE INDEX holdings_active ON pricing.holdings (data_type, active_symbol) WHERE active_symbol IS NOT NULL;
 
+CREATE TABLE pricing.listed_pairs (
+    user_id   pricing.user_name NOT NULL,
+    list      text NOT NULL CONSTRAINT list_name_is_sane CHECK (list ~ '^[a-z0-9][a-z0-9_-]{0,47}$'),
+    data_type text NOT NULL REFERENCES pricing.data_type_registry(data_type) ON DELETE CASCADE,
+    symbol    text NOT NULL,
+    PRIMARY KEY (user_id, list, data_type, symbol)
+);
+COMMENT ON TABLE pricing.listed_pairs IS 'What lists of users have; whoever reads one watches its pairs.';
+COMMENT ON COLUMN pricing.listed_pairs.user_id IS 'Whose list it is.';
+COMMENT ON COLUMN pricing.listed_pairs.list IS 'Name of the list.';
+COMMENT ON COLUMN pricing.listed_pairs.data_type IS 'Data type of prices.';
+COMMENT ON COLUMN pricing.listed_pairs.symbol IS 'Symbol of the instrument.';
+
 CREATE TABLE pricing.pair_views (
     data_type text NOT NULL,
     symbol    text NOT NULL,
@@ -2981,6 +2994,7 @@ CREATE TABLE pricing.api_tokens (
     last_used_at timestamptz,
     expires_at   timestamptz,
     is_feed      boolean NOT NULL DEFAULT false,
+    list         text CONSTRAINT only_a_users_feed_has_a_list CHECK (list IS NULL OR (is_feed AND user_id IS NOT NULL)),
     CONSTRAINT feed_has_no_scope CHECK (is_feed = (cardinality(scopes) = 0)),
     UNIQUE (name),
     UNIQUE (secret_hash)
@@ -2999,6 +3013,8 @@ COMMENT ON COLUMN pricing.api_tokens.last_used_at IS 'When a request last came w
 COMMENT ON COLUMN pricing.api_tokens.expires_at IS 'When it expires; NULL = never.';
 COMMENT ON COLUMN pricing.api_tokens.is_feed IS
     'Whether it only reads prices and histories of its feed_pairs, and may be in a URL; it has no scope then.';
+
+COMMENT ON COLUMN pricing.api_tokens.list IS 'The list of its user that the feed reads, in place of feed_pairs.';
 
 CREATE TABLE pricing.feed_pairs (
     token_id  bigint NOT NULL REFERENCES pricing.api_tokens(token_id) ON DELETE CASCADE,

@@ -3,17 +3,46 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Annotated
 
+from anyio import to_thread
+from fastapi import Query
 from sqlalchemy import Engine
 
-from pricing_pipeline.api.problems import Refused
-from pricing_pipeline.demand import instruments
+from pricing_pipeline.api.access import Caller
+from pricing_pipeline.api.problems import Refused, invalid
+from pricing_pipeline.demand import instruments, lists
 from pricing_pipeline.demand.freshness import AnyPair
 from pricing_pipeline.keys import api_tokens
 from pricing_pipeline.keys.api_tokens import ApiToken, Pair
 
+ListName = Annotated[
+    str | None,
+    Query(
+        min_length=1,
+        max_length=48,
+        alias="list",
+        description="In the place of symbols: a list of the user, whose pairs are watched for five minutes from now.",
+        examples=["mine"],
+    ),
+]
 _SHOWN = 5
 """How many symbols a refusal names."""
+
+
+async def listed(database: Engine, caller: Caller, name: str, data_type: str | None) -> list[Pair]:
+    """The pairs of a list of the caller's user, of one data type if that is given; all of the list are watched now.
+
+    Raises Refused if the token is that of a feed, and UnknownList.
+    """
+    if caller.token.is_feed:
+        raise invalid("parameter list: a feed reads its own symbols. Leave the list out")
+
+    def watch() -> list[Pair]:
+        with database.begin() as connection:
+            return lists.watch(connection, caller.user, name)
+
+    return [pair for pair in await to_thread.run_sync(watch) if data_type in (None, pair[0])]
 
 
 def narrowed(
@@ -23,8 +52,12 @@ def narrowed(
 
     With None it names all, of one data type if that is given. Raises Refused if one is not of the feed, known or not.
     """
-    with database.connect() as connection:
-        feed = api_tokens.feed(connection, token.token_id)
+    with database.begin() as connection:
+        feed = (
+            lists.watch(connection, token.user_id, token.list)
+            if token.list is not None and token.user_id is not None
+            else api_tokens.feed(connection, token.token_id)
+        )
         if named is None:
             named = [(data_type, symbol) for type_, symbol in feed if data_type in (None, type_)]
         symbols = [symbol for _, symbol in named]

@@ -133,6 +133,7 @@ async def read_histories(
     caller: FeedReader,
     data_type: TypeName,
     symbols: SomeSymbols = None,
+    list_: feeds.ListName = None,
     first: First = None,
     last: Last = None,
     as_of: AsOf = None,
@@ -142,12 +143,18 @@ async def read_histories(
     currency: Currency = None,
 ) -> Response:
     """The histories of up to 50 symbols in one answer, as of one symbol. It queues nothing. With the token of a feed,
-    which may be in the URL, those of the feed may be left out.
+    which may be in the URL, those of the feed may be left out. A `list` of the user may name them.
     """
     wanted = chosen(request.headers.get("accept", ""), format, MEDIA_TYPES)
-    if symbols is None and not caller.token.is_feed:
-        raise invalid("parameter symbols: it is missing")
-    each = await _readable(database, caller, data_type, None if symbols is None else each_of(symbols))
+    each: Sequence[str]
+    if list_ is not None:
+        if symbols is not None:
+            raise invalid("name symbols or a list, but not both")
+        each = [symbol for _, symbol in await feeds.listed(database, caller, list_, data_type)]
+    else:
+        if symbols is None and not caller.token.is_feed:
+            raise invalid("parameter symbols: it is missing")
+        each = await _readable(database, caller, data_type, None if symbols is None else each_of(symbols))
     if len(each) > MOST_HISTORIES:
         raise invalid(
             f"the parameter symbols: these are {len(each)}, and a request may name {MOST_HISTORIES} histories"

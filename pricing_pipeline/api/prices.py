@@ -89,12 +89,14 @@ async def read_prices(
     symbols: SomeSymbols = None,
     pairs: SomePairs = None,
     data_type: DataType = None,
+    list_: feeds.ListName = None,
     format: Wanted = None,
     decimal: Decimal = Decimals.POINT,
     currency: Currency = None,
 ) -> Response:
-    """The stored prices of symbols or of pairs, at once. Missing and stale prices are queued, so a later request has
-    them: of pairs, and of symbols with a data type, all; of symbols without one, those that are watched or held.
+    """The stored prices of symbols, of pairs or of a list, at once. Missing and stale prices are queued, so a later
+    request has them: of pairs, of a list, and of symbols with a data type, all; of symbols without one, those that are
+    watched or held.
     A price that is not fresh says why. An unknown symbol is listed as missing.
 
     The header Accept, or `format`, chooses JSON or CSV, which has a line for each price and each missing pair.
@@ -103,6 +105,11 @@ async def read_prices(
     """
     wanted = chosen(request.headers.get("accept", ""), format, OFFERED)
     into = None if currency is None else conversion.Target.named(currency)
+    if list_ is not None:
+        if symbols is not None or pairs is not None:
+            raise invalid("name symbols or pairs, or a list, but not both")
+        found = await feeds.listed(sessions.engine, caller, list_, data_type)
+        return await stored(sessions, caller, found, None, wanted, decimal, into)
     if not caller.token.is_feed:
         each = wanted_pairs(symbols, pairs, data_type)
         return await stored(sessions, caller, each, data_type, wanted, decimal, into)

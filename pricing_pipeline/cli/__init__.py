@@ -18,6 +18,7 @@ from pricing_pipeline.processes.closed_memory import close_memory
 NOUNS = {
     "subscription": "Watch prices, or see who does.",
     "holding": "Say what users hold, or see who holds what.",
+    "list": "Name symbols that are read, and watched, together.",
     "price": "Read prices and their history, and ask why they are as they are.",
     "document": "Read what providers say about companies.",
     "product": "Look at products that are sold in slots, and at their availability; set their time zone.",

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
+import typer
+
 from pricing_pipeline.db.query_loader import query
 from pricing_pipeline.demand import instruments
 from pricing_pipeline.domain.data_types import Contents, DataType
@@ -104,3 +106,22 @@ def first_price(connection: Connection, since: datetime) -> datetime | None:
     """When a call that a run made first stored a latest price, at or after `since`; None when none has."""
     at: datetime | None = connection.execute(query("prices.first_price"), {"since": since}).scalar_one()
     return at
+
+
+def types_of_prices(connection: Connection, names: Sequence[str] | None) -> list[str]:
+    """The active data types of prices, or those of them that are named. Raises UnknownDataType and BadParameter."""
+    active = data_type_registry.active_data_types(connection)
+    of_prices = [type_.data_type for type_ in active if type_.contents is Contents.PRICES]
+    for name in names or ():
+        data_type_registry.active_data_type(connection, name)
+        if name not in of_prices:
+            raise typer.BadParameter(f"{name} has no prices")
+    return list(names or of_prices)
+
+
+def pairs_of_prices(
+    connection: Connection, symbols: Sequence[str], types: Sequence[str] | None
+) -> list[tuple[str, str]]:
+    """The pairs that symbols of known instruments mean, in each data type of prices or in those that are named."""
+    known = instruments.symbols_by_type(connection, types_of_prices(connection, types), symbols)
+    return [(data_type, symbol) for data_type, each in known.items() for symbol in each]

@@ -7,21 +7,18 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from pricing_pipeline.cli import reads
 from pricing_pipeline.cli.arguments import seconds
 from pricing_pipeline.cli.database import open_connection, open_owner
 from pricing_pipeline.cli.options import Json
 from pricing_pipeline.cli.output import moment, print_json, print_table
 from pricing_pipeline.cli.program import hint
 from pricing_pipeline.cli.style import in_zone, listing, zone, zoned
-from pricing_pipeline.demand import instruments
-from pricing_pipeline.domain.data_types import Contents
+from pricing_pipeline.demand import lists
 from pricing_pipeline.domain.scopes import Scope
 from pricing_pipeline.keys import api_tokens
-from pricing_pipeline.registry import data_type_registry
 
 if TYPE_CHECKING:
-    from sqlalchemy import Connection
-
     from pricing_pipeline.keys.api_tokens import ApiToken
 
 noun = typer.Typer()
@@ -47,13 +44,21 @@ def add(
         bool,
         typer.Option(
             "--feed",
-            help="For programs that cannot send a header: in a URL, it reads prices and histories of --symbols only.",
+            help="For programs that send no header: in a URL, it reads prices and histories of --symbols or a --list.",
         ),
     ] = False,
     symbols: Annotated[
         list[str] | None,
         typer.Option(
             "--symbols", metavar="SYMBOLS", help="With --feed: its symbols, with commas; repeatable."
+        ),
+    ] = None,
+    of_list: Annotated[
+        str | None,
+        typer.Option(
+            "--list",
+            metavar="NAME",
+            help="With --feed, in the place of --symbols: a list of --user, as `list show` has it at each read.",
         ),
     ] = None,
     types: Annotated[
@@ -78,10 +83,12 @@ def add(
     Example: pricing-pipeline token add web-shop --scope read --scope watch --any-user
     """
     named = [part.strip() for given in symbols or () for part in given.split(",") if part.strip()]
-    if is_feed and (scopes or any_user or not named):
-        raise typer.BadParameter("a feed has --symbols, and neither --scope nor --any-user")
-    if not is_feed and (named or types):
-        raise typer.BadParameter("--symbols and --type are for a feed: add --feed")
+    if is_feed and (scopes or any_user or bool(named) == (of_list is not None)):
+        raise typer.BadParameter("a feed has --symbols or --list, and neither --scope nor --any-user")
+    if of_list is not None and (user is None or types):
+        raise typer.BadParameter("--list is that of a --user, and has its own data types")
+    if not is_feed and (named or types or of_list is not None):
+        raise typer.BadParameter("--symbols, --list and --type are for a feed: add --feed")
     if not is_feed and not scopes:
         raise typer.BadParameter("say --scope: what it allows")
     if not is_feed and (user is None) != any_user:
@@ -90,8 +97,14 @@ def add(
         )
     hours = _hours(expires, api_tokens.FEED_DAYS * 24 if is_feed else None)
     with open_owner() as engine, engine.begin() as connection:
-        if is_feed:
-            made = api_tokens.add_feed(connection, name, _pairs(connection, named, types), user, hours)
+        if of_list is not None and user is not None:
+            if of_list not in lists.of_user(connection, user):
+                raise lists.unknown(connection, user, of_list)
+            made = api_tokens.add_feed_of_list(connection, name, user, of_list, hours)
+        elif is_feed:
+            made = api_tokens.add_feed(
+                connection, name, reads.pairs_of_prices(connection, named, types), user, hours
+            )
         else:
             made = api_tokens.add(connection, name, set(scopes or ()), user, hours)
         token = made.get_secret_value()
@@ -118,18 +131,6 @@ def _hours(expires: str | None, default: float | None) -> float | None:
     if not 0.01 <= hours <= 87_600:
         raise typer.BadParameter(f"--expires {expires!r}: a token lasts from 36s to 3650d, or write never")
     return hours
-
-
-def _pairs(connection: Connection, symbols: list[str], types: list[str] | None) -> list[tuple[str, str]]:
-    """The pairs that symbols mean, in each data type of prices or in those that are named."""
-    active = data_type_registry.active_data_types(connection)
-    of_prices = [type_.data_type for type_ in active if type_.contents is Contents.PRICES]
-    for name in types or ():
-        data_type_registry.active_data_type(connection, name)
-        if name not in of_prices:
-            raise typer.BadParameter(f"{name} has no prices, so no feed reads it")
-    known = instruments.symbols_by_type(connection, types or of_prices, symbols)
-    return [(data_type, symbol) for data_type, each in known.items() for symbol in each]
 
 
 @noun.command("list")

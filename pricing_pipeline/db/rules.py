@@ -122,6 +122,7 @@ RULES = {
     "thinning_divides_a_day": "thinned history has a value each so many minutes, which divide a day",
     "threshold_is_positive": "a threshold is above 0, at most 10^18, and has at most 12 decimals",
     "token_name_is_sane": f"a token's name {_KEY_NAME}",
+    "list_name_is_sane": f"a list's name {_KEY_NAME}",
     "ttl_is_positive": "a TTL is a whole number of minutes, at least 1",
     "update_mode_is_known": "an instrument is refreshed by api, or left alone as manual",
     "users_are_told_of_no_trouble": "a recipient for users has no severity, because users get no alerts; any "

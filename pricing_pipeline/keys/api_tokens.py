@@ -48,6 +48,8 @@ class ApiToken:
     scopes: frozenset[Scope]
     is_feed: bool
     user_id: str | None
+    list: str | None
+    """Of a feed: the list of its user that it reads; None = it has pairs of its own."""
     created_at: datetime
     last_used_at: datetime | None
     expires_at: datetime | None
@@ -75,7 +77,7 @@ def add(
     It takes the place of one of the same name that has expired. Raises PricingError when the name is taken. Tokens that
     expired 30 days ago are removed.
     """
-    _, token = _add(connection, name, scopes, user_id, hours, is_feed=False)
+    _, token = _add(connection, name, scopes, user_id, None, hours, is_feed=False)
     return token
 
 
@@ -94,13 +96,21 @@ def add_feed(
         raise PricingError(
             f"a feed has 1 to {MOST_PAIRS} pairs of a data type and a symbol, not {len(pairs)}"
         )
-    token_id, token = _add(connection, name, (), user_id, hours, is_feed=True)
+    token_id, token = _add(connection, name, (), user_id, None, hours, is_feed=True)
     parameters = {
         "token_id": token_id,
         "data_types": [data_type for data_type, _ in pairs],
         "symbols": [symbol for _, symbol in pairs],
     }
     connection.execute(query("api_tokens.fill_feed"), parameters)
+    return token
+
+
+def add_feed_of_list(
+    connection: Connection, name: str, user_id: str, list_name: str, hours: float | None = FEED_DAYS * 24
+) -> SecretStr:
+    """Make a token that reads what a list of this user has at the time of each read, and watches it, as `add_feed`."""
+    _, token = _add(connection, name, (), user_id, list_name, hours, is_feed=True)
     return token
 
 
@@ -115,6 +125,7 @@ def _add(
     name: str,
     scopes: Collection[Scope],
     user_id: str | None,
+    list_name: str | None,
     hours: float | None,
     *,
     is_feed: bool,
@@ -127,6 +138,7 @@ def _add(
         "scopes": sorted(scopes),
         "is_feed": is_feed,
         "user_id": user_id,
+        "list": list_name,
         "seconds": None if hours is None else hours * 3600,
     }
     token_id = connection.execute(query("api_tokens.add"), parameters).scalar_one_or_none()

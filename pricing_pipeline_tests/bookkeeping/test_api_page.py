@@ -150,6 +150,7 @@ ONLY_ON_THE_COMMAND_LINE = {
     "db": "upgrade backup restore url psql",
     "status": "",
     "token": "add list remove",
+    "list": "add show remove",
     "key": "set list change remove rotate",
     "recipient": "add list show change remove",
     "notify": "test log",
@@ -165,7 +166,7 @@ ONLY_ON_THE_COMMAND_LINE = {
     "calendar": "list add-session close-day undo",
     "action": "add remove show",
 }
-"""What belongs to the owner of the pipeline, by noun: no token may do it."""
+"""What belongs to the owner of the pipeline, and lists, which are read over HTTP, by noun: no token may do it."""
 
 
 def test_b7_each_command_has_a_route_or_belongs_to_the_owner_alone() -> None:

@@ -82,6 +82,7 @@ def test_every_promised_command_is_there() -> None:
         "": "up status page sandbox",
         "subscription": "watch end list",
         "holding": "open import close list",
+        "list": "add show remove",
         "alert": "list show acknowledge silence unsilence",
         "price-alert": "add list show remove",
         "recipient": "add list show change remove",

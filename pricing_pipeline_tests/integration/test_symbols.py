@@ -260,6 +260,7 @@ def test_g3_while_a_provider_is_not_asked_its_reason_is_told_instead(core: Core,
 # Constraints in words
 
 INTERNAL = {
+    "only_a_users_feed_has_a_list",
     "feed_has_no_scope",
     "hours_are_of_an_open_day",
     "mic_is_code",

@@ -175,7 +175,8 @@ BEGIN
                  ('{provider_symbols}', '{provider}'), ('{provider_routing}', '{}'), ('{confirmed_pairs}', '{}'),
                  ('{history_coverage}', '{}'),
                  ('{absent_days}', '{day}'), ('{provisional_bars}', '{observed_at}'), ('{publish_lags}', '{}'),
-                 ('{thinned}', '{}'), ('{pair_views}', '{}'), ('{feed_pairs}', '{token_id}'))
+                 ('{thinned}', '{}'), ('{pair_views}', '{}'), ('{feed_pairs}', '{token_id}'),
+                 ('{listed_pairs}', '{user_id,list}'))
         AS t (names, key)
     CROSS JOIN LATERAL pricing.move_rows(t.names, t.key, of_class, old_symbol, new_symbol) m;
     -- Before the instrument goes, and they with it.

@@ -1,0 +1,18 @@
+-- name: add
+-- A list of a user has these pairs, too.
+INSERT INTO pricing.listed_pairs (user_id, list, data_type, symbol)
+SELECT :user_id, :list, u.data_type, u.symbol
+FROM unnest(CAST(:data_types AS text[]), CAST(:symbols AS text[])) AS u (data_type, symbol)
+ON CONFLICT DO NOTHING;
+
+-- name: pairs
+-- What the lists of a user, or one of them, have.
+SELECT list, data_type, symbol FROM pricing.listed_pairs
+WHERE user_id = :user_id AND (CAST(:list AS text) IS NULL OR list = :list)
+ORDER BY list, data_type, symbol;
+
+-- name: remove
+-- A list of a user has these symbols no more; without symbols, the user no more this list.
+DELETE FROM pricing.listed_pairs
+WHERE user_id = :user_id AND list = :list
+  AND (CAST(:symbols AS text[]) IS NULL OR symbol = ANY (CAST(:symbols AS text[])));

@@ -1,0 +1,86 @@
+"""Lists: pairs of a user under one name. Whoever reads a list watches its pairs, as by a heartbeat."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from pricing_pipeline.db.query_loader import query
+from pricing_pipeline.demand import instruments, viewers
+from pricing_pipeline.errors import PricingError, UnknownList
+
+if TYPE_CHECKING:
+    from sqlalchemy import Connection
+
+MOST_PAIRS = 500
+"""Pairs of a list: what one request for prices reads."""
+Pair = tuple[str, str]
+"""A data type and a symbol."""
+
+
+def add(connection: Connection, user_id: str, name: str, pairs: Sequence[Pair]) -> list[Pair]:
+    """Put pairs on a list, which begins with its first one, and watch them; all of them, or none.
+
+    Returns all that the list has now, symbols as their instruments are spelled. New symbols become instruments, as by
+    a heartbeat, which also says what is refused: PairsRefused, CapExceeded. Raises PricingError for a list that would
+    be too long; the database refuses a bad name.
+    """
+    taken = viewers.heartbeat(connection, user_id, pairs, all_or_nothing=True).taken(pairs)
+    parameters = {
+        "user_id": user_id,
+        "list": name,
+        "data_types": [data_type for data_type, _ in taken],
+        "symbols": [symbol for _, symbol in taken],
+    }
+    connection.execute(query("lists.add"), parameters)
+    found = of_user(connection, user_id)[name]
+    if len(found) > MOST_PAIRS:
+        raise PricingError(
+            f"the list {name!r} would have {len(found)} pairs of a data type and a symbol, and one read has at most "
+            f"{MOST_PAIRS}. Begin another list"
+        )
+    return found
+
+
+def of_user(connection: Connection, user_id: str) -> dict[str, list[Pair]]:
+    """What each list of a user has, by data type and symbol."""
+    found = defaultdict[str, list[Pair]](list)
+    for row in connection.execute(query("lists.pairs"), {"user_id": user_id, "list": None}):
+        found[row.list].append((row.data_type, row.symbol))
+    return found
+
+
+def watch(connection: Connection, user_id: str, name: str) -> list[Pair]:
+    """What a list has, and note that the user looks at it now. Raises UnknownList.
+
+    The pairs are watched for five minutes, as after a heartbeat, and within the user's caps: others stay unwatched.
+    """
+    rows = connection.execute(query("lists.pairs"), {"user_id": user_id, "list": name}).all()
+    if not rows:
+        raise unknown(connection, user_id, name)
+    pairs = [(row.data_type, row.symbol) for row in rows]
+    viewers.heartbeat(connection, user_id, pairs)
+    return pairs
+
+
+def remove(connection: Connection, user_id: str, name: str, symbols: Sequence[str] | None = None) -> int:
+    """Take symbols off a list, or remove all of it; returns how many pairs these were. Raises UnknownList.
+
+    What is watched because of it is watched until its five minutes are over.
+    """
+    spelled = None if symbols is None else instruments.all_spelled_anywhere(connection, symbols)
+    parameters = {"user_id": user_id, "list": name, "symbols": spelled}
+    known = of_user(connection, user_id)
+    if name not in known:
+        raise unknown(connection, user_id, name)
+    return connection.execute(query("lists.remove"), parameters).rowcount
+
+
+def unknown(connection: Connection, user_id: str, name: str) -> UnknownList:
+    """The error for a list that a user does not have."""
+    names = ", ".join(of_user(connection, user_id)) or "none yet"
+    return UnknownList(
+        f"no list of {user_id} is called {name!r}. There are: {names}. `pricing-pipeline list add NAME SYMBOLS` "
+        "makes one."
+    )

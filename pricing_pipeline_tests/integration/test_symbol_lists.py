@@ -1,0 +1,138 @@
+"""E9: lists: symbols under a name, read together, and watched as one for as long as they are read."""
+
+from __future__ import annotations
+
+import csv
+import io
+
+import pytest
+
+from pricing_pipeline.demand import lists
+from pricing_pipeline.domain.scopes import Scope
+from pricing_pipeline_tests.fixtures.cli import CommandLine
+from pricing_pipeline_tests.fixtures.core import DAILY, QUOTE, Core
+from pricing_pipeline_tests.fixtures.database import Clock
+from pricing_pipeline_tests.support.api_server import RunningApi
+
+pytestmark = pytest.mark.usefixtures("still")
+
+ANN = ("--user", "ann")
+MINE = {(DAILY, "AAPL"), (DAILY, "IBM"), (QUOTE, "AAPL"), (QUOTE, "IBM")}
+
+
+@pytest.fixture(autouse=True)
+def _mine(core: Core, cli: CommandLine) -> None:
+    assert cli("list", "add", "mine", "aapl", "IBM", *ANN).stdout == "mine has AAPL, IBM.\n"
+    core.refresh(price="146.55")
+
+
+def watched(core: Core, user: str = "ann") -> set[tuple[str, str]]:
+    rows = core.rows(
+        "SELECT data_type, symbol FROM pricing.active_subscriptions WHERE user_id = :user", user=user
+    )
+    return {(row.data_type, row.symbol) for row in rows}
+
+
+def forget(core: Core, clock: Clock) -> None:
+    """Let all subscriptions end."""
+    clock.advance(301)
+    core.call("SELECT pricing.clean_subscriptions()")
+    assert watched(core) == set()
+
+
+def test_e9_a_list_is_changed_and_shown(cli: CommandLine, core: Core) -> None:
+    shown = cli("list", "show", *ANN, "--json").json["lists"]
+    assert [one["list"] for one in shown] == ["mine"]
+    assert {(pair["data_type"], pair["symbol"]) for pair in shown[0]["pairs"]} == MINE
+    added = cli("list", "add", "mine", "NEW:XLON", "--type", QUOTE, *ANN, "--json").json["pairs"]
+    assert {(pair["data_type"], pair["symbol"]) for pair in added} == MINE | {(QUOTE, "NEW:XLON")}
+    assert cli("list", "remove", "mine", "ibm", *ANN).stdout == "mine has ibm no more.\n"
+    assert "IBM" not in cli("list", "show", "mine", *ANN).stdout
+    assert cli("list", "remove", "mine", *ANN).stdout == "mine is removed.\n"
+    assert "There are: none yet" in cli("list", "show", "mine", *ANN).error
+    assert "There are: none yet" in cli("list", "remove", "mine", *ANN).error
+    assert "has no list" in cli("list", "show", *ANN).stdout
+
+
+def test_e9_what_a_list_cannot_have_is_refused_whole(
+    cli: CommandLine, core: Core, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert "a list's name has" in cli("list", "add", "My list", "AAPL", *ANN).error
+    assert "NOSUCH" in cli("list", "add", "mine", "MSFT", "NOSUCH", *ANN).error
+    assert "uex_terminal" in cli("list", "add", "mine", "MSFT", "--type", "uex_terminal", *ANN).error
+    monkeypatch.setattr(lists, "MOST_PAIRS", 5)
+    assert "would have 6 pairs" in cli("list", "add", "mine", "MSFT", *ANN).error
+    with core.engine.connect() as connection:
+        assert set(lists.of_user(connection, "ann")["mine"]) == MINE
+
+
+def test_e9_a_read_of_a_list_watches_all_of_it_for_five_minutes(
+    api: RunningApi, core: Core, clock: Clock
+) -> None:
+    assert watched(core) == MINE, "since it was added"
+    forget(core, clock)
+    reader = api.caller(Scope.READ, user="ann")
+    answer = reader.get("prices", list="mine")
+    assert {(price["data_type"], price["symbol"]) for price in answer["prices"]} == MINE
+    assert watched(core) == MINE
+    clock.advance(200)
+    reader.ask("GET", "prices", params={"list": "mine", "format": "csv"})
+    clock.advance(200)
+    core.call("SELECT pricing.clean_subscriptions()")
+    assert watched(core) == MINE, "each read begins the five minutes anew"
+    forget(core, clock)
+    histories = reader.get(f"history/{DAILY}", list="mine")["histories"]
+    assert [history["symbol"] for history in histories] == ["AAPL", "IBM"]
+    assert watched(core) == MINE, "as one"
+
+
+def test_e9_a_list_is_its_users_own(api: RunningApi, core: Core) -> None:
+    anybody = api.caller(Scope.READ)
+    for params, words in (
+        ({"list": "mine"}, "user"),
+        ({"list": "mine", "user": "bob"}, "No list of bob is called 'mine'"),
+    ):
+        problem = anybody.refusal("GET", "prices", params=params)
+        assert words in problem["detail"], problem
+    assert len(anybody.get("prices", list="mine", user="ann", data_type=QUOTE)["prices"]) == 2
+    for path, others in (("prices", {"symbols": "AAPL"}), (f"history/{DAILY}", {"symbols": "AAPL"})):
+        problem = anybody.refusal("GET", path, params={"list": "mine", "user": "ann", **others})
+        assert (problem["status"], "not both" in problem["detail"]) == (422, True)
+    assert watched(core, "bob") == set()
+
+
+def test_e9_a_feed_reads_what_its_list_has_now(
+    api: RunningApi, cli: CommandLine, core: Core, clock: Clock
+) -> None:
+    made = cli("token", "add", "sheet", "--feed", "--list", "mine", *ANN, "--json").json
+    forget(core, clock)
+
+    def symbols(**params: str) -> set[str]:
+        answer = api.client.get("/v1/prices", params={"token": made["token"], "format": "csv", **params})
+        assert answer.status_code == 200, answer.text
+        return {row["symbol"] for row in csv.DictReader(io.StringIO(answer.text))}
+
+    assert symbols() == {"AAPL", "IBM"}
+    assert watched(core) == MINE
+    cli("list", "add", "mine", "MSFT", "--type", QUOTE, *ANN)
+    cli("list", "remove", "mine", "IBM", *ANN)
+    assert symbols(data_type=QUOTE) == {"AAPL", "MSFT"}
+    assert "feed of 2 symbols" in cli("token", "list").stdout
+    problem = api.client.get("/v1/prices", params={"token": made["token"], "list": "mine"})
+    assert (problem.status_code, "Leave the list out" in problem.text) == (422, True)
+    cli("list", "remove", "mine", *ANN)
+    assert api.client.get("/v1/prices", params={"token": made["token"]}).status_code == 404
+    for given, words in (
+        (("--list", "mine"), "--user"),
+        (("--list", "nosuch", *ANN), "no list of ann"),
+        (("--list", "mine", "--symbols", "AAPL", *ANN), "--symbols or --list"),
+    ):
+        assert words in cli("token", "add", "other", "--feed", *given).error
+
+
+def test_e9_a_renamed_symbol_stays_on_its_list(core: Core, cli: CommandLine) -> None:
+    cli("list", "add", "mine", "VODA:XLON", "--type", QUOTE, *ANN)
+    core.rows("INSERT INTO pricing.instruments (asset_class, symbol) VALUES ('equity', 'VOD:XLON')")
+    assert cli("instrument", "merge", "VODA:XLON", "VOD:XLON").exit_code == 0
+    shown = cli("list", "show", "mine", *ANN).stdout
+    assert ("VOD:XLON" in shown, "VODA" in shown) == (True, False)
