@@ -59,6 +59,28 @@ def test_e9_beancount_reads_every_price_as_it_is_stored(tmp_path: Path) -> None:
     }
 
 
+def bean_price(api: RunningApi, home: Path, *arguments: str | Path, zone: str = "UTC") -> str:
+    """What it prints when it asks this API."""
+    done = subprocess.run(
+        [PYTHON.with_name("bean-price"), "--no-cache", *arguments],
+        env={
+            "PATH": os.environ["PATH"],
+            "HOME": str(home),
+            "TZ": zone,
+            "PYTHONPATH": str(ROOT / "client"),
+            "PRICES_URL": api.url,
+            "PRICES_TOKEN": str(api.caller(Scope.READ).token),
+        },
+        capture_output=True,
+        text=True,
+        timeout=3 * PATIENCE,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    assert done.stdout, done.stderr[-3000:]
+    return done.stdout
+
+
 @pytest.mark.parametrize("zone", ["America/Los_Angeles", "UTC", "Pacific/Auckland"])
 @pytest.mark.usefixtures("still")
 def test_e9_bean_price_dates_a_daily_value_by_its_trading_day_in_every_zone(
@@ -73,32 +95,33 @@ def test_e9_bean_price_dates_a_daily_value_by_its_trading_day_in_every_zone(
     core.finish(core.claim_one(), "1.0512")
 
     def quote(ticker: str, *options: str) -> str:
-        variables = {"PRICES_URL": api.url, "PRICES_TOKEN": str(api.caller(Scope.READ).token)}
-        done = subprocess.run(
-            [
-                PYTHON.with_name("bean-price"),
-                "--no-cache",
-                *options,
-                "-e",
-                f"USD:pricing_client.beanprice/{ticker}",
-            ],
-            env={
-                "PATH": os.environ["PATH"],
-                "HOME": str(tmp_path),
-                "TZ": zone,
-                "PYTHONPATH": str(ROOT / "client"),
-            }
-            | variables,
-            capture_output=True,
-            text=True,
-            timeout=3 * PATIENCE,
-            check=False,
-        )
-        assert done.returncode == 0, done.stderr[-3000:]
-        assert done.stdout, done.stderr[-3000:]
-        return done.stdout
+        return bean_price(api, tmp_path, *options, "-e", f"USD:pricing_client.beanprice/{ticker}", zone=zone)
 
     assert quote(f"{DAILY}:AAPL").split() == ["2026-11-04", "price", f"{DAILY}:AAPL", "271.25", "USD"]
     assert quote(f"{DAILY}:AAPL", "--date", "2026-11-03").split()[::3] == ["2026-11-03", "270.50"]
     assert quote(f"{DAILY}:AAPL", "--date", "2026-11-09").split()[::3] == ["2026-11-04", "271.25"]
     assert quote(f"{FX}:EUR-USD").split()[-2:] == ["1.05120", "USD"]
+
+
+@pytest.mark.usefixtures("still")
+def test_e9_bean_price_keeps_every_digit_with_the_journal_of_the_recipe(
+    core: Core, api: RunningApi, tmp_path: Path
+) -> None:
+    """It rounds to the decimals of the journal's amounts, which are cents here, unless the journal has the option."""
+    latest = core.claimed(DAILY, "AAPL")
+    core.store(latest, observation("AAPL", "271.253678", midnight(date(2026, 11, 4))))
+    core.complete(latest)
+    recipe = (ROOT / "docs" / "recipes" / "plain-text-accounting.md").read_text()
+    journal = tmp_path / "main.beancount"
+    journal.write_text(
+        recipe.partition("```beancount\n")[2].partition("```")[0]
+        + "2020-01-01 open Assets:Broker\n2020-01-01 open Equity:Opening\n"
+        + '2020-01-02 * "Opening balance"\n  Assets:Broker  1 AAPL {70.00 USD}\n  Equity:Opening  -70.00 USD\n'
+    )
+    assert bean_price(api, tmp_path, journal).split() == [
+        "2026-11-04",
+        "price",
+        "AAPL",
+        "271.25367800",
+        "USD",
+    ]
