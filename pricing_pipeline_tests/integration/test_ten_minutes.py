@@ -30,7 +30,7 @@ pytestmark = pytest.mark.usefixtures("still")
 
 REAL = "https://api.frankfurter.dev"
 PAGE = (ROOT / "docs" / "adding-a-provider.md").read_text()
-STEPS = PAGE.partition("## By declaration")[2].partition("### Six examples")[0]
+STEPS = PAGE.partition("## By declaration")[2].partition("### Examples")[0]
 COMMANDS = re.findall(r"^ {7}pricing-pipeline (.+)$", STEPS, re.MULTILINE)
 (URL,) = re.findall(r"^ {7}URL='(.+)'$", STEPS, re.MULTILINE)
 TEN_MINUTES = 600.0
