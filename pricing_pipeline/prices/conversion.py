@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, timedelta
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from pricing_pipeline.db import copying
@@ -23,10 +24,9 @@ from pricing_pipeline.providers.currencies import CURRENCIES, PARTS
 if TYPE_CHECKING:
     from sqlalchemy import Connection
 
-DECIMALS = 8
-"""Of a converted price."""
-_HALF_OF_THEM = 10 ** (DECIMALS // 2)
-_ALL_OF_THEM = 10**DECIMALS
+DECIMALS, OF_SMALL = 8, 18
+"""Decimals of a converted price, and of one below 0.01, of which 8 decimals would leave a few digits or none."""
+_SMALL = Fraction(1, 100)
 _MOST = 2.0**62
 """Below this whole numbers are computed by the machine, above it by Python."""
 _FIRST_PIVOTS = ("USD", "EUR")
@@ -240,7 +240,8 @@ def converted(
     if is_same.any():  # and not by a rate of 1
         is_same &= np.array([told is None for told in each.words])
     is_narrow = not (in_digits or is_same.any()) and all(
-        whole.max(initial=0) < _MOST / _ALL_OF_THEM for _, whole, _ in numbers
+        whole.max(initial=0) < _MOST / 10**DECIMALS and (places == DECIMALS).all()
+        for _, whole, _, places in numbers
     )
     write = _packed if is_narrow else _in_digits
     columns = [write(*number) for number in numbers]
@@ -271,25 +272,31 @@ def _amounts(prices: bytes | str, scales: bytes | None) -> tuple[Any, Any]:
     )
 
 
-def _divided(amounts: Any, scales: Any, rates: _Fractions) -> tuple[Any, Any, Any]:
-    """Which prices there are, and of each its whole part and its decimals. Divided twice, digits fit the machine."""
+def _divided(amounts: Any, scales: Any, rates: _Fractions) -> tuple[Any, Any, Any, Any]:
+    """Which prices there are, and of each its whole part, its decimals and how many these are.
+
+    Divided twice, by half of the decimals each time, digits fit the machine.
+    """
     import numpy as np
 
     is_there = rates.is_found & (amounts != LEAST)
     amounts, up = np.where(is_there, amounts, 0), rates.up
     down = _product(rates.down, 10 ** scales.astype("int64"))
     product = _product(amounts, up)
-    if 2.0 * _HALF_OF_THEM * float(down.max(initial=1)) >= _MOST:
+    is_small = is_there & (product.astype(float) < float(_SMALL) * down.astype(float))
+    places = np.where(is_small, OF_SMALL, DECIMALS)
+    half = 10 ** (places // 2)
+    if 2.0 * float(half.max(initial=1)) * float(down.max(initial=1)) >= _MOST:
         down = down.astype(object)
     whole = product // down
-    rest = (product - whole * down) * _HALF_OF_THEM
+    rest = (product - whole * down) * half
     first = rest // down
-    rest = (rest - first * down) * _HALF_OF_THEM
+    rest = (rest - first * down) * half
     second = rest // down
     rest -= second * down
-    decimals = first * _HALF_OF_THEM + second + (2 * rest >= down)
-    is_whole = decimals == _ALL_OF_THEM
-    return is_there, whole + is_whole, np.where(is_whole, 0, decimals)
+    decimals = first * half + second + (2 * rest >= down)
+    is_whole = decimals == half * half
+    return is_there, whole + is_whole, np.where(is_whole, 0, decimals), places
 
 
 def _product(one: Any, other: Any) -> Any:
@@ -299,13 +306,15 @@ def _product(one: Any, other: Any) -> Any:
     return one * other
 
 
-def _in_digits(is_there: Any, whole: Any, decimals: Any) -> str:
+def _in_digits(is_there: Any, whole: Any, decimals: Any, places: Any) -> str:
     import numpy as np
 
     form = f"%d.%0{DECIMALS}d"
-    if not is_there.all():
-        rows = zip(is_there.tolist(), whole.tolist(), decimals.tolist(), strict=True)
-        return " ".join(form % (one, rest) if is_there else "" for is_there, one, rest in rows)
+    if not is_there.all() or (places != DECIMALS).any():
+        rows = zip(*(column.tolist() for column in (is_there, whole, decimals, places)), strict=True)
+        return " ".join(
+            f"{one}.{rest:0{digits}d}" if is_there else "" for is_there, one, rest, digits in rows
+        )
     pairs = np.column_stack((whole, decimals)).ravel().tolist()
     return " ".join([form] * len(whole)) % tuple(pairs)
 
@@ -319,10 +328,10 @@ def _kept(text: Any, amounts: Any, scales: Any, is_same: Any) -> str:
     )
 
 
-def _packed(is_there: Any, whole: Any, decimals: Any) -> bytes:
+def _packed(is_there: Any, whole: Any, decimals: Any, _: Any) -> bytes:
     import numpy as np
 
-    amounts = np.where(is_there, whole * _ALL_OF_THEM + decimals, LEAST)
+    amounts = np.where(is_there, whole * 10**DECIMALS + decimals, LEAST)
     return amounts.astype(">i8").tobytes()
 
 
@@ -362,9 +371,10 @@ class Rate:
         if self.up == self.down:
             return price
         whole, _, fraction = price.partition(".")
-        down = self.down * 10 ** len(fraction)
-        units = (2 * int(whole + fraction) * self.up * _ALL_OF_THEM + down) // (2 * down)
-        return f"{units // _ALL_OF_THEM}.{units % _ALL_OF_THEM:0{DECIMALS}d}"
+        up, down = int(whole + fraction) * self.up, self.down * 10 ** len(fraction)
+        places = OF_SMALL if up < _SMALL * down else DECIMALS
+        ones, rest = divmod((2 * up * 10**places + down) // (2 * down), 10**places)
+        return f"{ones}.{rest:0{places}d}"
 
 
 def _along(legs: Iterable[_Leg], target: Target) -> Rate:
@@ -423,10 +433,10 @@ def _latest(
         found.setdefault(row.symbol, _Leg(row.data_type, row.symbol, row.amount, row.scale, when))
 
     def between(base: str, quote: str) -> _Leg | None:
-        if (direct := found.get(f"{base}/{quote}")) is not None:
+        direct, inverse = found.get(f"{base}/{quote}"), found.get(f"{quote}/{base}")
+        if inverse is None or (direct is not None and direct.when >= inverse.when):
             return direct
-        inverse = found.get(f"{quote}/{base}")
-        return inverse and replace(inverse, is_inverse=True)
+        return replace(inverse, is_inverse=True)
 
     rates: dict[str | None, Rate] = {target.whole: _along((), target)}
     pairs: dict[tuple[str, str], None] = {}

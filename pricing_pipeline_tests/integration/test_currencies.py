@@ -43,9 +43,9 @@ def rounded(exact: Fraction) -> Decimal:
     return Decimal(units_of(exact)).scaleb(-8)
 
 
-def units_of(exact: Fraction) -> int:
+def units_of(exact: Fraction, decimals: int = 8) -> int:
     """So many of the last digit."""
-    return (2 * exact.numerator * 10**8 + exact.denominator) // (2 * exact.denominator)
+    return (2 * exact.numerator * 10**decimals + exact.denominator) // (2 * exact.denominator)
 
 
 # ── Arithmetic ───────────────────────────────────────────────────────────────────────────────────
@@ -94,6 +94,7 @@ def small(numbers: list[Any]) -> bytes:
 @example([(25, 10)], [(2, 0, False)], 1, True)  # exactly in the middle
 @example([(10**18 - 1, 0)], [(10**18 - 1, 0, False)] * 2, 1000, False)
 @example([(5, 12)], [(1, 0, False)], 1, True)  # a rate of 1
+@example([(12_345, 12), (123_450, 3), (99, 4), (1, 2)], [(11, 1, True)], 1, False)  # small ones and others
 def test_e9_a_converted_price_is_the_exact_fraction_rounded_once(
     prices: list[tuple[int, int]], legs: list[tuple[int, int, bool]], units: int, in_digits: bool
 ) -> None:
@@ -121,15 +122,18 @@ def test_e9_a_converted_price_is_the_exact_fraction_rounded_once(
         sent, Target("X", "X", units), Prepared(legs, days, units), None, in_digits=in_digits
     )
     if isinstance(told.close, bytes):
-        found = np.frombuffer(told.close, dtype=">i8").tolist()
+        found = [(one, 8) for one in np.frombuffer(told.close, dtype=">i8").tolist()]
     else:
-        found = [int(text.replace(".", "")) if text else LEAST for text in told.close.split(" ")]
-    for (amount, scale), given_ in zip(prices, found, strict=True):
+        parts = [text.partition(".") for text in told.close.split(" ")]
+        found = [(int(whole + rest) if whole else LEAST, len(rest)) for whole, _, rest in parts]
+    for (amount, scale), (one, decimals) in zip(prices, found, strict=True):
         exact = Fraction(amount, 10**scale) * units
         for rate, rate_scale, is_inverse in legs:
             worth = Fraction(rate, 10**rate_scale)
             exact = exact / worth if is_inverse else exact * worth
-        assert given_ == (LEAST if amount == LEAST else units_of(exact))
+        assert one == (LEAST if amount == LEAST else units_of(exact, decimals))
+        if amount != LEAST and abs(exact * 100 - 1) > Fraction(1, 10**9):  # floats tell them apart
+            assert decimals == (18 if exact * 100 < 1 else 8)
 
 
 def test_e9_only_currencies_are_targets() -> None:
@@ -362,6 +366,64 @@ def test_e9_latest_prices_are_converted_by_the_latest_rates_which_are_asked_for(
     assert "pending" not in {task.status for task in core.tasks("EUR/USD")}
     caller.get("prices", symbols="AAPL", data_type=QUOTE, currency="EUR")
     assert "pending" in {task.status for task in core.tasks("EUR/USD")}
+
+
+@still
+def test_e9_a_latest_price_is_converted_by_the_newest_rate_whatever_its_type_and_spelling(
+    api: RunningApi, core: Core
+) -> None:
+    core.rows(
+        "INSERT INTO pricing.data_type_registry (data_type, asset_class, fetcher, default_ttl_minutes)"
+        " VALUES ('fx_daily', 'fx', 'daily_bars', 1440)"
+    )
+    core.heartbeat("ann", (QUOTE, "AAPL"), (FX, "EUR/USD"), (FX, "USD/EUR"), ("fx_daily", "EUR/USD"))
+    core.refresh(price="100")
+    for data_type, symbol, currency, amount, days in (
+        (FX, "USD/EUR", "EUR", 2, 730),
+        (FX, "EUR/USD", "USD", 4, 365),
+        ("fx_daily", "EUR/USD", "USD", 5, 1),
+    ):
+        core.rows(
+            "UPDATE pricing.latest_prices SET amount = :amount, scale = 0, currency = :currency,"
+            " observed_at = observed_at - :age, changed_at = changed_at - :age"
+            " WHERE (data_type, symbol) = (:type, :symbol)",
+            type=data_type,
+            symbol=symbol,
+            currency=currency,
+            amount=amount,
+            age=timedelta(days=days),
+        )
+    caller = api.caller(Scope.READ)
+    for gone, price in ((None, "20.00000000"), ("fx_daily", "25.00000000"), (FX, None)):
+        core.rows("DELETE FROM pricing.latest_prices WHERE data_type = :gone", gone=gone)
+        told = caller.get("prices", symbols="AAPL", data_type=QUOTE, currency="EUR")["prices"]
+        assert [one["price"] for one in told] == ([] if price is None else [price]), told
+
+
+@still
+@pytest.mark.usefixtures("rates_of")
+@pytest.mark.parametrize("format_", ["json", "arrow"])
+def test_e9_a_small_price_keeps_its_digits(api: RunningApi, core: Core, format_: str) -> None:
+    core.rows(
+        "UPDATE pricing.price_history SET amount = 12345, open_amount = 12345, scale = 12"
+        " WHERE symbol = 'AAPL' AND observed_at = :at",
+        at=midnight(THURSDAY),
+    )
+    caller = api.caller(Scope.READ)
+    params = {"from": "2026-06-11", "to": "2026-06-12", "currency": "EUR", "format": format_}
+    answer = caller.ask("GET", f"history/{DAILY}/AAPL", params=params)
+    rows = (
+        answer.json()["rows"]
+        if format_ == "json"
+        else pa.ipc.open_stream(answer.content).read_all().to_pylist()
+    )
+    exact = Fraction(12345, 10**12) / Fraction("1.0853")
+    assert [Decimal(row["close"]) for row in rows] == [
+        Decimal(units_of(exact, 18)).scaleb(-18),
+        fraction_of("147.125", "/1.1007"),
+    ]
+    rate = conversion.Rate(10_000, 10_853, None)
+    assert Decimal(rate.of("0.000000012345")) == Decimal(rows[0]["close"])
 
 
 @still

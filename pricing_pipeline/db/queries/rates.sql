@@ -15,14 +15,14 @@ WHERE i.asset_class = 'fx'
        OR split_part(i.symbol, '/', 2) = ANY (CAST(:currencies AS text[])));
 
 -- name: latest
--- The latest rates that have one of some currencies, the most trusted spelling of a pair first: quotes, then newest.
+-- The latest rates that have one of some currencies, the newest first; of two of one time the quote.
 SELECT l.data_type, l.symbol, l.amount, l.scale, l.observed_at
 FROM pricing.latest_prices l JOIN pricing.data_type_registry r USING (data_type)
 WHERE r.asset_class = 'fx' AND r.is_active AND l.amount > 0
   AND (l.currency = split_part(l.symbol, '/', 2)) IS NOT FALSE
   AND (split_part(l.symbol, '/', 1) = ANY (CAST(:currencies AS text[]))
        OR split_part(l.symbol, '/', 2) = ANY (CAST(:currencies AS text[])))
-ORDER BY r.fetcher <> 'quote', l.observed_at DESC, l.data_type;
+ORDER BY l.observed_at DESC, r.fetcher <> 'quote', l.data_type;
 
 -- name: currency_of
 -- In which currency an instrument of a data type trades, where its values name none.
