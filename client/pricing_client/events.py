@@ -33,10 +33,13 @@ def lines_of(texts: Iterable[str]) -> Iterator[str]:
 
 
 def read_events(lines: Iterable[str]) -> Iterator[Event]:
-    """The events of a stream. An event that the end of the stream cuts off is left out."""
+    """The events of a stream. An event that the end of the stream cuts off is left out.
+
+    A comment ends an id that stands alone: the API sends both while nothing happens.
+    """
     fields: dict[str, str] = {}
     for line in lines:
-        if line:
+        if line and not (line.startswith(":") and fields.keys() == {"id"}):
             name, _, value = line.partition(":")
             fields[name] = value.removeprefix(" ")
             continue

@@ -23,7 +23,7 @@ _COMMENT_SECONDS = 15
 """Often enough that no proxy ends the stream as idle."""
 _PATIENCE_SECONDS = 60
 """A client that reads nothing for so long is cut off."""
-_BEGINNING = b"retry: 1000\n\n"
+_BEGINNING = b"retry: 1000\n"
 """How long a browser waits before it comes back, in milliseconds."""
 
 Pairs = Annotated[
@@ -110,9 +110,12 @@ class EventStream(Response):
                     text = self._comment()
 
     def _comment(self) -> bytes:
-        """A comment that keeps the connection open, with the id up to which all events are sent."""
+        """A comment that keeps the connection open, behind the id up to which all events are sent.
+
+        No empty line follows: some readers take each for the end of an event.
+        """
         last = self._hub.last_id(self._stream)
-        return b": nothing new\n\n" if last is None else f": nothing new\nid: {last}\n\n".encode()
+        return (b"" if last is None else f"id: {last}\n".encode()) + b": nothing new\n"
 
 
 @router.get(

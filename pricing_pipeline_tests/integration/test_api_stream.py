@@ -7,11 +7,12 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 from sqlalchemy import Engine, text
 
-from pricing_client.events import Event
-from pricing_pipeline.api import access, live_stream, server, stream_hub
+from pricing_client.events import Event, read_events
+from pricing_pipeline.api import access, live_stream, server, stream, stream_hub
 from pricing_pipeline.api.app import AT_ONCE_OF_ONE
 from pricing_pipeline.db import backup
 from pricing_pipeline.demand import stream_log
@@ -20,6 +21,7 @@ from pricing_pipeline.keys import api_tokens
 from pricing_pipeline_tests.fixtures.core import QUOTE, Core
 from pricing_pipeline_tests.fixtures.database import Clock
 from pricing_pipeline_tests.support.api_server import Caller, RunningApi, running_api
+from pricing_pipeline_tests.support.loopback import NO_TLS
 from pricing_pipeline_tests.support.patience import PATIENCE, wait_until
 from pricing_pipeline_tests.support.streams import streaming, tell
 
@@ -101,6 +103,31 @@ def test_b27_a_stream_goes_on_where_it_was_cut_off(ann: Caller, core: Core, cloc
     with streaming(ann, ready.id, pairs=AAPL) as stream:
         kinds = [event.kind for event in stream.until("ready")]
         assert kinds == ["missed", "price", "ready"], "other pairs"
+
+
+def test_e9_an_empty_line_ends_an_event_with_data_and_nothing_else(
+    ann: Caller, core: Core, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """httpx-sse takes each empty line for an event, also one behind a comment, an id or a retry alone."""
+    monkeypatch.setattr(stream, "_COMMENT_SECONDS", 0.05)
+    core.heartbeat("bob", (QUOTE, "AAPL"))
+    core.refresh(price="1")
+    headers = {"Authorization": f"Bearer {ann.token}"}
+    client = httpx.Client(base_url=ann.url, timeout=PATIENCE, verify=NO_TLS)
+    lines: list[str] = []
+    with client, client.stream("GET", "/v1/stream", params={"pairs": AAPL}, headers=headers) as response:
+        for line in response.iter_lines():
+            lines.append(line)
+            if lines.count(": nothing new") == 3:
+                break
+    assert lines[0].startswith("retry: ")
+    *events, rest = "\n".join(lines).split("\n\n")
+    names = [[line.partition(":")[0] for line in event.split("\n")] for event in events]
+    assert names == [["retry", "event", "data"], ["id", "event", "data"]]
+    last_id, *silence = rest.split("\n")
+    assert (set(silence), silence.count(last_id)) == ({": nothing new", last_id}, 2)
+    told = [event.id for event in read_events(lines)]
+    assert told[1:] == [last_id.removeprefix("id: ")] * 4, "an id while nothing happens, too"
 
 
 @pytest.mark.parametrize("what", ["a backup of it", "another one"])
