@@ -92,13 +92,15 @@ class PricingClient:
         """Close the connections."""
         self._transport.client.close()
 
-    def prices(self, *wanted: str | Pair, data_type: str | None = None) -> Prices:
+    def prices(
+        self, *wanted: str | Pair, data_type: str | None = None, currency: str | None = None
+    ) -> Prices:
         """The stored prices of symbols, or of pairs of any data types, at once.
 
         Missing and stale prices are queued: ask again in a moment. Of symbols without a data type, only what is watched
-        or held is.
+        or held is. `currency` converts by the latest stored rates; a price without a rate is missing (`no_rate`).
         """
-        return self._get(partial(shaped, Prices), "/prices", **_wanted(wanted, data_type))
+        return self._get(partial(shaped, Prices), "/prices", currency=currency, **_wanted(wanted, data_type))
 
     def why(self, *wanted: str | Pair, data_type: str | None = None) -> list[Why]:
         """Why the prices of symbols, or of pairs, are as old as they are, and which symbols are unknown."""

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, timedelta
 from fractions import Fraction
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from pricing_pipeline.db import copying
@@ -97,13 +98,16 @@ class RatesOfTimes:
             tables = [self._table(base, quote) for base, quote in way]
             places = [table.places(times) for table in tables]
             here = ~is_found & np.logical_and.reduce([place >= 0 for place in places])
-            told = []
+            if not here.any():
+                continue
             for table, place in zip(tables, places, strict=True):
-                if here.any():
-                    up = np.where(here, _product(up, table.up[place]), up)
-                    down = np.where(here, _product(down, table.down[place]), down)
-                told.append(table.words(place[here]))
-            words[here] = told[0] if len(told) == 1 else list(map(_BESIDE.join, zip(*told, strict=True)))
+                up = np.where(here, _product(up, table.up[place]), up)
+                down = np.where(here, _product(down, table.down[place]), down)
+            told = [table.words(place[here]) for table, place in zip(tables, places, strict=True)]
+            joined = told[0] if len(told) == 1 else list(map(_BESIDE.join, zip(*told, strict=True)))
+            if here.all():
+                return _Fractions(up, down, here, joined)
+            words[here] = joined
             is_found |= here
             if is_found.all():
                 break
@@ -159,16 +163,20 @@ class _Table:
         import numpy as np
 
         told = np.empty(len(places), dtype=object)
-        kinds = self._is_inverse[places], self._scales[places]
-        for is_inverse, scale in set(zip(*(kind.tolist() for kind in kinds), strict=True)):
-            (here,) = np.nonzero((kinds[0] == is_inverse) & (kinds[1] == scale))
-            of = places[here]
+        kinds = self._scales[places].astype("int64") * 2 + self._is_inverse[places]
+        for kind in np.unique(kinds).tolist():
+            (here,) = np.nonzero(kinds == kind)
+            of, scale, is_inverse = places[here], kind // 2, kind % 2
             pair = f"{self._quote}/{self._base}" if is_inverse else f"{self._base}/{self._quote}"
             # Without decimals nothing stands for the second number, which is 0.
             form = f"{pair} %d{f'.%0{scale}d' if scale else '%.0s'} %s{' inverse' * is_inverse}"
             whole, rest = np.divmod(self._amounts[of], 10**scale)
             rows = zip(whole.tolist(), rest.tolist(), _spelled(self._times[of], self._of_days), strict=True)
-            told[here] = list(map(form.__mod__, rows))
+            # All at once, which takes half as long as one by one.
+            text = "\n".join([form] * len(of)) % tuple(chain.from_iterable(rows))
+            if len(of) == len(places):
+                return text.split("\n")
+            told[here] = text.split("\n")
         return told.tolist()
 
 
@@ -179,7 +187,7 @@ class _Fractions:
     up: Any
     down: Any
     is_found: Any
-    words: list[str | None]
+    words: Sequence[str | None]
 
 
 def pivots(symbols: Iterable[str], one: str, other: str) -> list[str]:
@@ -226,14 +234,18 @@ def converted(
         each = rates.at(next(iter(read.values())), times)
     else:
         up, down = (np.ones(len(times), dtype=object) for _ in range(2))
-        each = _Fractions(up, down, np.full(len(times), fill_value=False), [None] * len(times))
+        is_found, words = np.full(len(times), fill_value=False), np.full(len(times), None, dtype=object)
         of = np.array(spelled, dtype=object)
         for one, its_currency in read.items():
-            (here,) = np.nonzero(of == one)
+            here = of == one
             found = rates.at(its_currency, times[here])
-            each.up[here], each.down[here], each.is_found[here] = found.up, found.down, found.is_found
-            for place, told in zip(here.tolist(), found.words, strict=True):
-                each.words[place] = told
+            up[here], down[here], is_found[here], words[here] = (
+                found.up,
+                found.down,
+                found.is_found,
+                found.words,
+            )
+        each = _Fractions(up, down, is_found, words.tolist())
     given = [_amounts(prices, sent.scale) for prices in (sent.open, sent.high, sent.low, sent.close)]
     numbers = [_divided(*prices, each) for prices in given]
     is_same = each.is_found & (each.up == each.down)

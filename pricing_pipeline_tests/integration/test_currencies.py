@@ -16,6 +16,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from pyarrow import parquet
 
+from pricing_client import PricingClient
 from pricing_pipeline.domain.scopes import Scope
 from pricing_pipeline.errors import InvalidCurrency
 from pricing_pipeline.prices import conversion
@@ -361,6 +362,9 @@ def test_e9_latest_prices_are_converted_by_the_latest_rates_which_are_asked_for(
     (printed,) = cli("price", "show", "AAPL", "--type", QUOTE, "--currency", "EUR", "--json").json["prices"]
     assert (printed["price"], printed["rate"]) == (price["price"], price["rate"])
     assert "Converted by EUR/USD" in cli("price", "show", "AAPL", "--currency", "EUR").stderr
+    with PricingClient(api.url, caller.token or "", patience=0) as client:
+        (by_client,) = client.prices("AAPL", data_type=QUOTE, currency="EUR").prices
+    assert (by_client.price, by_client.currency) == (Decimal(price["price"]), "EUR")
     core.rows("DELETE FROM pricing.active_subscriptions")
     clock.advance(86_400)
     assert "pending" not in {task.status for task in core.tasks("EUR/USD")}
@@ -444,3 +448,23 @@ def test_e9_a_price_without_a_rate_is_missing_and_the_rate_is_proposed(
 def test_e9_pivots_are_the_usual_currencies_first() -> None:
     symbols = ["A/C", "C/B", "EUR/A", "B/EUR", "USD/A", "USD/B", "A/D", "A/B"]
     assert conversion.pivots(symbols, "A", "B") == ["USD", "EUR", "C"]
+
+
+@still
+@pytest.mark.usefixtures("rates_of")
+def test_e9_each_row_has_the_currency_that_it_names(api: RunningApi, core: Core) -> None:
+    """A share may have moved to another currency, and one row may name none."""
+    core.rows(
+        "UPDATE pricing.price_history SET currency = 'JPY' WHERE symbol = 'AAPL' AND observed_at < '2026-06-12Z'"
+    )
+    core.rows(
+        "UPDATE pricing.price_history SET currency = NULL WHERE symbol = 'AAPL' AND observed_at > '2026-06-14Z'"
+    )
+    core.rows("UPDATE pricing.instruments SET currency = NULL WHERE symbol = 'AAPL'")
+    rows = read(api.caller(Scope.READ), "AAPL", "USD")
+    assert [(row["close"], row["rate"]) for row in rows] == [
+        (f"{fraction_of('146.55', '/151.303')}", "USD/JPY 151.303 2026-06-11 inverse"),
+        ("147.125", None),
+        ("148", None),
+        (None, "the prices name no currency"),
+    ]
