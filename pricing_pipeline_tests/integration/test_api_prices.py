@@ -198,7 +198,7 @@ def test_b7_a_parameter_that_would_change_nothing_is_refused(api: RunningApi, co
         (
             "prices?symbols=AAPL&datatype=equity_quote",
             "There is no parameter 'datatype' at this path. Did you mean data_type? It takes symbols, pairs, "
-            "data_type, format, decimal, currency, user.",
+            "data_type, list, format, decimal, currency, user.",
         ),
         (
             "why?symbols=AAPL&foo=1",
