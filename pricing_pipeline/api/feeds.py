@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Sequence
 from typing import Annotated
 
@@ -59,13 +60,16 @@ def narrowed(
             else api_tokens.feed(connection, token.token_id)
         )
         if named is None:
-            named = [(data_type, symbol) for type_, symbol in feed if data_type in (None, type_)]
+            named = [pair for pair in feed if data_type in (None, pair[0])]
         symbols = [symbol for _, symbol in named]
         spelled = instruments.all_spelled_anywhere(connection, symbols) if symbols else []
+    of_symbol: defaultdict[str, list[Pair]] = defaultdict(list)
+    for pair in feed:
+        of_symbol[pair[1]].append(pair)
     wanted: dict[Pair, None] = {}
     others = []
     for (type_, given), symbol in zip(named, spelled, strict=True):
-        own = [pair for pair in feed if pair[1] == symbol and type_ in (None, pair[0])]
+        own = [pair for pair in of_symbol[symbol] if type_ in (None, pair[0])]
         wanted |= dict.fromkeys(own)
         if not own:
             others.append(given if type_ is None else f"{type_}:{given}")
