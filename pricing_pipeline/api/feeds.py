@@ -12,7 +12,7 @@ from sqlalchemy import Engine
 
 from pricing_pipeline.api.access import Caller
 from pricing_pipeline.api.problems import Refused, invalid
-from pricing_pipeline.demand import instruments, lists
+from pricing_pipeline.demand import instruments, lists, viewers
 from pricing_pipeline.demand.freshness import AnyPair
 from pricing_pipeline.keys import api_tokens
 from pricing_pipeline.keys.api_tokens import ApiToken, Pair
@@ -54,11 +54,9 @@ def narrowed(
     With None it names all, of one data type if that is given. Raises Refused if one is not of the feed, known or not.
     """
     with database.begin() as connection:
-        feed = (
-            lists.watch(connection, token.user_id, token.list)
-            if token.list is not None and token.user_id is not None
-            else api_tokens.feed(connection, token.token_id)
-        )
+        feed = api_tokens.feed(connection, token.token_id)
+        if feed and token.list is not None and token.user_id is not None:
+            viewers.heartbeat(connection, token.user_id, feed)
         if named is None:
             named = [pair for pair in feed if data_type in (None, pair[0])]
         symbols = [symbol for _, symbol in named]

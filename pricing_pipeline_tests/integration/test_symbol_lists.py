@@ -121,7 +121,8 @@ def test_e9_a_feed_reads_what_its_list_has_now(
     problem = api.client.get("/v1/prices", params={"token": made["token"], "list": "mine"})
     assert (problem.status_code, "Leave the list out" in problem.text) == (422, True)
     cli("list", "remove", "mine", *ANN)
-    assert api.client.get("/v1/prices", params={"token": made["token"]}).status_code == 404
+    problem = api.client.get("/v1/prices", params={"token": made["token"]})
+    assert (problem.status_code, "ann" in problem.text) == (403, False), "a feed tells nothing of its user"
     for given, words in (
         (("--list", "mine"), "--user"),
         (("--list", "nosuch", *ANN), "no list of ann"),
