@@ -43,7 +43,7 @@ from pricing_pipeline.providers.declaration_file import read_file, read_text
 from pricing_pipeline.providers.declaration_texts import is_key
 from pricing_pipeline.providers.declared import DeclaredProvider
 from pricing_pipeline.providers.drafted_request import Asked
-from pricing_pipeline.providers.key_echoes import KeyEchoes
+from pricing_pipeline.providers.key_echoes import LEAST_UNMISTAKABLE, KeyEchoes
 from pricing_pipeline.providers.sent import DEFAULT_KEY_NAME
 from pricing_pipeline.providers.transport import checked_base_url
 from pricing_pipeline.providers.wire import Wire
@@ -286,10 +286,13 @@ def _asked_once(about: Asked) -> Response:
     url = urlsplit(about.url)
     parameters = tuple(parse_qsl(url.query, keep_blank_values=True))
     secrets = [
-        *about.headers.values(),
+        *(value for value in about.headers.values() if len(value) >= LEAST_UNMISTAKABLE),
+        *about.key_headers.values(),
+        *(value.rpartition(" ")[2] for value in about.key_headers.values()),  # after a word such as Bearer
         *(value for name, value in parameters if is_key(name)),
     ]
-    base_url = checked_base_url("the service", f"{url.scheme}://{url.netloc}", sends_key=bool(secrets))
+    sends_key = bool(secrets or about.headers)
+    base_url = checked_base_url("the service", f"{url.scheme}://{url.netloc}", sends_key=sends_key)
     echoes = KeyEchoes([secret for secret in secrets if secret])
     wire = Wire("the service", base_url, deadline=DEADLINE_SECONDS, resolve=None, hide=echoes.blot_text)
     try:

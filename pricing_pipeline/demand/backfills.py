@@ -155,7 +155,7 @@ def checked(
     if type_.history_from is None:
         raise InvalidRange(
             f"data type {name} keeps no history that could be backfilled. "
-            "Set history_from in the registry if its provider has history."
+            f"If its provider has history: pricing-pipeline type change {name} --history-from 2000-01-01"
         )
     if asked.end < type_.history_from or asked.start > today:
         raise InvalidRange(f"there is no history of {name} before {type_.history_from} or after {today}.")

@@ -276,6 +276,22 @@ class _Writer:
                     return [f"errors: {{message: {scalar(path + f'.{inner}' if inner else path)}}}"]
         return []
 
+    def _pages(self) -> list[str]:
+        """Where the answer leads to its next page: by a URL, which is followed, or in a way that a person looks up."""
+        if not self._rows.line or not isinstance(self._answer.data, dict):
+            return []
+        named = [
+            (path, value)
+            for path, value in fields_of(self._answer.data)
+            if "[" not in path and re.search(r"(^|[._])(next|cursor|has_?more|total_?pages)", path, re.I)
+        ]
+        for path, value in named:
+            if isinstance(value, str) and re.match("https?://|[/?]", value):
+                return [f"pages: {{next: {scalar(path)}}}"]
+        return [
+            f"# CHECK: do more pages follow, as {path} may say? Then add `pages`" for path, _ in named[:1]
+        ]
+
     def _text(self, answer: Sequence[str], fetcher: str, way: str) -> str:
         request = Template(self._asked, self._now, is_several=self._is_several)
         left_out = request.without_days() if way == "latest" else {}
@@ -284,6 +300,12 @@ class _Writer:
             for name, text in request.query.items()
         )
         why = f" # CHECK: without {', '.join(left_out)}, so that it asks for the latest" if left_out else ""
+        symbol = self._asked.symbol
+        told = " ".join([request.path, *request.query.values(), *answer])
+        if symbol and self._of is None and not re.search("{(symbols?|base|quote)}", told):
+            why += (
+                f' # CHECK: put "{{symbol}}" for what stands for {safe_words(symbol)}, and add it to `names`'
+            )
         name = self._asked.provider or "my_provider"
         pattern = "[A-Z0-9]{2,10}/[A-Z0-9]{2,10}" if self._asked.pair else "[A-Za-z0-9^][A-Za-z0-9.^-]{0,31}"
         lines = [
@@ -293,7 +315,7 @@ class _Writer:
             *request.key,
             "limits: # CHECK: what its documentation allows, here and in `plans`",
             "  minute: {units: 10, seconds: 60}",
-            *self._plans(name, fetcher),
+            *self._plans(name, fetcher, has_history=way == "span"),
             "symbols:",
             f"  {self._asset_class}: # CHECK: the asset class, here and in `plans`",
             *(['    spelling: "{base}/{quote}"'] if self._asked.pair else []),
@@ -311,6 +333,7 @@ class _Writer:
             ),
             *([f"      most: {request.most}"] if self._is_several and not request.is_about_one else []),
             *([f'      separator: "{request.separator}"'] if request.separator != "," else []),
+            *(f"      {line}" for line in self._pages()),
             "      answer:",
             *(f"        {line}" for line in answer),
         ]
@@ -320,10 +343,11 @@ class _Writer:
     def _asset_class(self) -> str:
         return "fx" if self._asked.pair else "equity"
 
-    def _plans(self, name: str, fetcher: str) -> list[str]:
+    def _plans(self, name: str, fetcher: str, *, has_history: bool) -> list[str]:
         """A plan with one data type, for `provider use`."""
         data_type = f"{name[:40]}_{'daily' if fetcher == 'daily_bars' else 'quote'}"
         at_least = 240 if fetcher == "daily_bars" else 5
+        history = ", history_from: 2000-01-01} # CHECK: the first day of its history" if has_history else "}"
         check = f"    check: {{type: {data_type}, symbol: {json.dumps(self._asked.symbol)}}}"
         return [
             "plans: # what `provider use` writes",
@@ -331,6 +355,6 @@ class _Writer:
             "    title: the free plan",
             "    limits: {minute: {units: 10, seconds: 60}}",
             "    types: # kept as fresh as this many minutes",
-            f"      {data_type}: {{asset_class: {self._asset_class}, fetcher: {fetcher}, at_least: {at_least}}}",
+            f"      {data_type}: {{asset_class: {self._asset_class}, fetcher: {fetcher}, at_least: {at_least}{history}",
             *([check] if self._asked.symbol else []),
         ]

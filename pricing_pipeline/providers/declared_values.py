@@ -86,7 +86,11 @@ class Amounts:
         if self._form.fullmatch(text) is None:
             raise Implausible(
                 f"{spelling(raw)!r} is no number with the decimal sign {self._about.decimal!r}"
-                + (f" and groups parted by {self._about.thousands!r}" if self._about.thousands else "")
+                + (
+                    f" and groups parted by {self._about.thousands!r}"
+                    if self._about.thousands
+                    else ", and the declaration names no sign `thousands`"
+                )
             )
         return text.replace(self._about.thousands or " ", "").replace(self._about.decimal, ".").lstrip("+")
 

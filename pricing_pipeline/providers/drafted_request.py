@@ -43,6 +43,15 @@ class Asked:
         return {"{base}{quote}": base + quote, "{base}": base, "{quote}": quote}
 
     @property
+    def key_headers(self) -> dict[str, str]:
+        """The headers that are called as keys are; the others stand in the file."""
+        return {
+            name: value
+            for name, value in self.headers.items()
+            if is_key(re.sub("^x-", "", name.lower())) or name.lower() == "authorization"
+        }
+
+    @property
     def provider(self) -> str | None:
         """A name for the provider, from its host; None where that is an address."""
         host = (urlsplit(self.url).hostname or "").lower()
@@ -90,7 +99,7 @@ class Template:
         """Lines about the key and about headers that are not secret."""
         fixed = {}
         for name, value in asked.headers.items():
-            if is_key(re.sub("^x-", "", name.lower())) or name.lower() == "authorization":
+            if name in asked.key_headers:
                 word = value.partition(" ")[0]
                 self.key = [f"key: {{header: {name}{f', scheme: {word}' if word in _SCHEMES else ''}}}"]
             else:

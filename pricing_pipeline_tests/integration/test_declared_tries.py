@@ -102,6 +102,21 @@ def test_f11_a_draft_of_a_url_is_a_file_that_try_takes(cli: CommandLine, tmp_pat
     assert b"token=canary-5ecret-0123456789" in asked[1]
 
 
+def test_f11_a_short_header_hides_nothing_of_an_answer_and_a_token_stays_hidden_without_its_word(
+    cli: CommandLine,
+) -> None:
+    def serve(connection: Connection) -> None:
+        connection.answer(b"Date,Close,Note\r\n2026-11-20,211.25,canary-t0k\r\n")
+
+    with ScriptedServer(serve) as server:
+        given = ("--header", "X-Version: 1", "--header", "Authorization: Bearer canary-t0k")
+        said = cli("provider", "draft", f"{server.url}/A.csv", "--symbol", "A", *given)
+    assert said.exit_code == 0, said
+    assert 'headers: {X-Version: "1"}' in said.stdout
+    assert "Close: number, such as 211.25" in said.stderr
+    assert "canary" not in said.stdout + said.stderr
+
+
 def test_f11_a_draft_of_a_saved_answer_asks_nobody_and_tells_what_it_took(
     cli: CommandLine, tmp_path: Path
 ) -> None:

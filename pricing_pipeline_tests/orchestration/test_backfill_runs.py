@@ -350,9 +350,10 @@ def test_g6_b8_a_type_without_history_says_so_and_stops_no_other(
 ) -> None:
     run = stage.backfill(QUOTE, DAILY, FX, first="2010-03-01", last="2010-03-01")
     assert run.success
-    end = "so nothing of it is asked for. Set history_from in the registry if its provider has history."
     assert warnings(stage, run) == [
-        f"{name} keeps no history that could be backfilled, {end}" for name in (QUOTE, FX)
+        f"{name} keeps no history that could be backfilled, so nothing of it is asked for. "
+        f"If its provider has history: pricing-pipeline type change {name} --history-from 2000-01-01"
+        for name in (QUOTE, FX)
     ]
     assert row_counts(stage) == rows_by_month(core) == {"2010-03-01": 4 * 23}
     assert core.statuses() == dict.fromkeys(SYMBOLS, "completed")

@@ -385,3 +385,38 @@ def test_f11_a_request_for_one_symbol_that_is_answered_with_others_too_asks_for_
     assert asked(
         DeclaredProvider(read_text(found.text, "d")), Fetcher.QUOTE, ["A"], None, now=NOW
     ).params == (("s", "A"),)
+
+
+DAYS = [{"d": "2026-11-19", "c": 5.5}, {"d": "2026-11-20", "c": 6.5}]
+
+
+@pytest.mark.parametrize(
+    ("beside", "line"),
+    [
+        ({"links": {"next": "/v1/a?s=A&page=2"}}, "pages: {next: links.next}"),
+        ({"next_url": "https://api.example.com/v1/a?s=A&page=2"}, "pages: {next: next_url}"),
+        ({"meta": {"next_cursor": "x7"}}, "# CHECK: do more pages follow, as meta.next_cursor may say?"),
+        ({"links": {"next": None}}, "# CHECK: do more pages follow, as links.next may say?"),
+        ({"meta": {"count": 2}}, None),
+    ],
+)
+def test_f11_an_answer_that_leads_to_another_page_is_no_whole_one(
+    beside: dict[str, object], line: str | None
+) -> None:
+    found, _ = drafted({"rows": DAYS, **beside}, "https://api.example.com/v1/a?s=A", "A")
+    read_text(found.text, "draft.yaml")
+    assert line in found.text if line else "pages" not in found.text
+
+
+def test_f11_a_draft_says_where_the_symbol_belongs_that_the_service_calls_otherwise() -> None:
+    said = 'put "{symbol}" for what stands for DTE:XETR'
+    found, _ = drafted(DAYS, "https://api.example.com/v1/a?code=KW-5557", "DTE:XETR")
+    (line,) = [line for line in found.text.splitlines() if said in line]
+    assert line.strip().startswith('query: {code: "KW-5557"}')
+    assert said not in drafted(DAYS, "https://api.example.com/v1/a?code=DTE", "DTE")[0].text
+
+
+def test_f11_the_type_of_a_drafted_span_has_a_history_that_can_be_backfilled() -> None:
+    found, _ = drafted(DAYS, "https://api.example.com/v1/a?s=A", "A")
+    (plan,) = read_text(found.text, "draft.yaml").declaration.plans.values()
+    assert [one.history_from for one in plan.types.values()] == [date(2000, 1, 1)]
