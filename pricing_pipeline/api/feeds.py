@@ -10,10 +10,11 @@ from anyio import to_thread
 from fastapi import Query
 from sqlalchemy import Engine
 
-from pricing_pipeline.api.access import Caller
+from pricing_pipeline.api.access import Caller, caller_with
 from pricing_pipeline.api.problems import Refused, invalid
 from pricing_pipeline.demand import instruments, lists, viewers
 from pricing_pipeline.demand.freshness import AnyPair
+from pricing_pipeline.domain.scopes import Scope
 from pricing_pipeline.keys import api_tokens
 from pricing_pipeline.keys.api_tokens import ApiToken, Pair
 
@@ -34,10 +35,11 @@ _SHOWN = 5
 async def listed(database: Engine, caller: Caller, name: str, data_type: str | None) -> list[Pair]:
     """The pairs of a list of the caller's user, of one data type if that is given; all of the list are watched now.
 
-    Raises Refused if the token is that of a feed, and UnknownList.
+    Raises Refused if the token is that of a feed or does not allow to watch, and UnknownList.
     """
     if caller.token.is_feed:
         raise invalid("parameter list: a feed reads its own symbols. Leave the list out")
+    caller_with(caller.token, Scope.WATCH, caller.named_user)
 
     def watch() -> list[Pair]:
         with database.begin() as connection:

@@ -71,7 +71,7 @@ def test_e9_a_read_of_a_list_watches_all_of_it_for_five_minutes(
 ) -> None:
     assert watched(core) == MINE, "since it was added"
     forget(core, clock)
-    reader = api.caller(Scope.READ, user="ann")
+    reader = api.caller(Scope.READ, Scope.WATCH, user="ann")
     answer = reader.get("prices", list="mine")
     assert {(price["data_type"], price["symbol"]) for price in answer["prices"]} == MINE
     assert watched(core) == MINE
@@ -87,7 +87,7 @@ def test_e9_a_read_of_a_list_watches_all_of_it_for_five_minutes(
 
 
 def test_e9_a_list_is_its_users_own(api: RunningApi, core: Core) -> None:
-    anybody = api.caller(Scope.READ)
+    anybody = api.caller(Scope.READ, Scope.WATCH)
     for params, words in (
         ({"list": "mine"}, "user"),
         ({"list": "mine", "user": "bob"}, "No list of bob is called 'mine'"),
@@ -137,3 +137,24 @@ def test_e9_a_renamed_symbol_stays_on_its_list(core: Core, cli: CommandLine) -> 
     assert cli("instrument", "merge", "VODA:XLON", "VOD:XLON").exit_code == 0
     shown = cli("list", "show", "mine", *ANN).stdout
     assert ("VOD:XLON" in shown, "VODA" in shown) == (True, False)
+
+
+def test_b7_who_may_not_watch_reads_no_list(api: RunningApi, core: Core, clock: Clock) -> None:
+    """It says what its user watches, and watches it."""
+    forget(core, clock)
+    for user, params in ((None, {"user": "ann"}), ("ann", {})):
+        reader = api.caller(Scope.READ, user=user)
+        for path in ("prices", f"history/{DAILY}"):
+            for name in ("mine", "nosuch"):
+                problem = reader.refusal("GET", path, params={"list": name, **params})
+                assert (problem["status"], "does not allow watch" in problem["detail"]) == (403, True)
+                assert "mine" not in problem["detail"]
+    assert watched(core) == set()
+
+
+def test_e9_a_removed_instrument_leaves_its_lists(api: RunningApi, core: Core, cli: CommandLine) -> None:
+    cli("list", "add", "mine", "NEW:XLON", "--type", QUOTE, *ANN)
+    assert "is removed" in cli("instrument", "remove", "NEW:XLON").stdout
+    api.caller(Scope.READ, Scope.WATCH, user="ann").get("prices", list="mine")
+    assert watched(core) == MINE
+    assert core.rows("SELECT FROM pricing.instruments WHERE symbol = 'NEW:XLON'") == []

@@ -731,8 +731,9 @@ BEGIN
             PERFORM pricing.note_latest_changes(t, 1) FROM unnest(changed_types) AS t;
         ELSE
             outcome := 'removed';
-            -- The other pairs of a feed stay readable together.
+            -- The other pairs of a feed stay readable together, and no read of a list makes it known again.
             DELETE FROM pricing.feed_pairs f WHERE f.data_type = ANY (types) AND f.symbol = thing.symbol;
+            DELETE FROM pricing.listed_pairs p WHERE p.data_type = ANY (types) AND p.symbol = thing.symbol;
             DELETE FROM pricing.instruments i WHERE (i.asset_class, i.symbol) = (thing.asset_class, thing.symbol);
         END IF;
         RETURN NEXT;
