@@ -39,7 +39,9 @@ def use(
     provider: Provider,
     plan_name: Annotated[
         str | None,
-        typer.Option("--plan", metavar="PLAN", help="Your plan there; left out, the plans are listed."),
+        typer.Option(
+            "--plan", metavar="PLAN", help="Your plan there; left out, the only one, or the plans are listed."
+        ),
     ] = None,
     symbols: Annotated[
         int,
