@@ -79,6 +79,10 @@ GRANT SELECT, USAGE ON SEQUENCE pricing.price_events_event_id_seq TO pricing_wor
 CREATE SEQUENCE pricing.quarantined_values_value_id_seq;
 GRANT SELECT, USAGE ON SEQUENCE pricing.quarantined_values_value_id_seq TO pricing_worker;
 
+-- Rises before tasks come or change their place in the order of claims.
+CREATE SEQUENCE pricing.queue_change_seq;
+GRANT SELECT, USAGE ON SEQUENCE pricing.queue_change_seq TO pricing_worker;
+
 
 CREATE SEQUENCE pricing.restatements_restatement_id_seq;
 GRANT SELECT, USAGE ON SEQUENCE pricing.restatements_restatement_id_seq TO pricing_worker;
@@ -213,6 +217,8 @@ CREATE TABLE pricing.api_call_queue (
     -- Since when nobody needs a dead task: it was cancelled, or its work has succeeded; it is deleted 90 days later.
     resolved_at timestamp with time zone
 ) PARTITION BY LIST (status);
+CREATE TRIGGER note_queue_change BEFORE INSERT OR UPDATE ON pricing.api_call_queue FOR EACH STATEMENT EXECUTE FUNCTION
+    pricing.note_queue_change();
 GRANT DELETE, INSERT, SELECT, UPDATE ON TABLE pricing.api_call_queue TO pricing_worker;
 GRANT SELECT ON TABLE pricing.api_call_queue TO pricing_reader;
 
@@ -327,6 +333,8 @@ CREATE INDEX live_backfill ON pricing.api_call_queue_live USING btree (backfill_
 CREATE INDEX live_claim ON pricing.api_call_queue_live USING btree (provider, ((- priority)), cadence_minutes, id) WHERE
     (run_after IS NULL);
 CREATE INDEX live_scheduled ON pricing.api_call_queue_live USING btree (run_after) WHERE (run_after IS NOT NULL);
+CREATE TRIGGER note_queue_change BEFORE INSERT OR UPDATE OF provider, priority, cadence_minutes, run_after ON
+    pricing.api_call_queue_live FOR EACH STATEMENT EXECUTE FUNCTION pricing.note_queue_change();
 GRANT DELETE, INSERT, SELECT, UPDATE ON TABLE pricing.api_call_queue_live TO pricing_worker;
 GRANT SELECT ON TABLE pricing.api_call_queue_live TO pricing_reader;
 
@@ -1937,6 +1945,14 @@ CREATE TABLE pricing.provider_state (
     page_call bigint  -- The oldest call that waits for its next request, which precedes new and younger calls.
     page_key text  -- The key of that call; calls with another key do not wait for it.
     page_until timestamp with time zone  -- Until when others wait for it, renewed every second.
+    -- The last change of queue_change_seq that a claim has seen; while it is the last, first_urgency holds.
+    queue_change bigint
+    -- Transactions before this one may have made that change, and when all have ended, their tasks are seen; NULL = not
+    -- known.
+    change_horizon xid8
+    first_urgency integer  -- With the next two, where claims begin: no task is before it (-priority); NULL = not known.
+    first_cadence integer  -- See first_urgency; cadence_minutes.
+    first_id bigint  -- See first_urgency; less than the id of the first task.
     CONSTRAINT provider_state_pkey PRIMARY KEY (provider)
     CONSTRAINT provider_state_provider_fkey FOREIGN KEY (provider) REFERENCES pricing.data_collectors(provider) ON
         DELETE CASCADE
@@ -2875,6 +2891,13 @@ CREATE FUNCTION pricing.batch_size(able pricing.provider_capabilities, shown int
 GRANT EXECUTE ON FUNCTION pricing.batch_size(pricing.provider_capabilities, integer, date, date) TO pricing_reader,
     pricing_worker;
 
+-- Lets a claim begin at the first task, as found at most eight claims ago, unless the queue has changed since: what has
+-- finished before it is not read again, which costs much while a snapshot keeps it.
+CREATE FUNCTION pricing.begin_at_first(state pricing.provider_state, change bigint, is_new boolean, allowed
+    pricing.call_allowance) RETURNS pricing.call_allowance LANGUAGE plpgsql SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.begin_at_first(pricing.provider_state, bigint, boolean, pricing.call_allowance) TO
+    pricing_worker;
+
 -- Starts a drain whose run was requested at a time; NULL if wanted_drains are at work, or another session is starting
 -- one.
 CREATE FUNCTION pricing.begin_drain(worker_name text, run text, seconds integer, requested timestamp with time zone
@@ -3714,7 +3737,7 @@ GRANT EXECUTE ON FUNCTION pricing.go_live(text) TO pricing_worker;
 CREATE FUNCTION pricing.group_calls(wanted_provider text, picked pricing.picked_task[], at_most integer) RETURNS
     TABLE(turn bigint, data_type text, fetcher text, asset_class text, window_start date, window_end date,
     units_per_call integer, units_per_symbol integer, spellings jsonb, places tid[], ids bigint[], symbols text[],
-    priorities integer[], attempts smallint[], bytes bigint[]) LANGUAGE plpgsql STABLE SET search_path=pg_temp;
+    priorities integer[], attempts smallint[], bytes bigint[]) LANGUAGE sql STABLE;
 GRANT EXECUTE ON FUNCTION pricing.group_calls(text,pricing.picked_task[],integer) TO pricing_reader, pricing_worker;
 
 -- Whether a provider has ever answered a call, as far as the call log goes back.
@@ -4657,6 +4680,10 @@ GRANT EXECUTE ON FUNCTION pricing.note_price_events(pricing.price_history[], tex
 -- Stores what locked alerts have seen, and which were told.
 CREATE FUNCTION pricing.note_price_looks(looks jsonb) RETURNS void LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.note_price_looks(jsonb) TO pricing_worker;
+
+-- Trigger: tells claims, before tasks come or change their place in the order of claims, that the first one may be
+-- another.
+TRIGGER FUNCTION pricing.note_queue_change() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path=pg_temp;
 
 -- Records how much has changed of what all types of a fetcher share, such as slots.
 CREATE FUNCTION pricing.note_shared_changes(wanted_symbol text, of_fetcher text, changes bigint) RETURNS void LANGUAGE

@@ -680,6 +680,11 @@ CREATE TABLE pricing.provider_state (
     page_call        bigint,
     page_key         text,
     page_until       timestamptz,
+    queue_change     bigint,
+    change_horizon   xid8,
+    first_urgency    integer,
+    first_cadence    integer,
+    first_id         bigint,
     CONSTRAINT breaker_has_end CHECK ((breaker = 'closed') = (breaker_until IS NULL)),
     CONSTRAINT probing_has_call CHECK ((breaker = 'half_open') = (probe_call IS NOT NULL))
 ) WITH (fillfactor = 50);
@@ -705,6 +710,15 @@ COMMENT ON COLUMN pricing.provider_state.page_call IS
     'The oldest call that waits for its next request, which precedes new and younger calls.';
 COMMENT ON COLUMN pricing.provider_state.page_key IS 'The key of that call; calls with another key do not wait for it.';
 COMMENT ON COLUMN pricing.provider_state.page_until IS 'Until when others wait for it, renewed every second.';
+COMMENT ON COLUMN pricing.provider_state.queue_change IS
+    'The last change of queue_change_seq that a claim has seen; while it is the last, first_urgency holds.';
+COMMENT ON COLUMN pricing.provider_state.change_horizon IS
+    'Transactions before this one may have made that change, and when all have ended, their tasks are seen; NULL = not '
+    'known.';
+COMMENT ON COLUMN pricing.provider_state.first_urgency IS
+    'With the next two, where claims begin: no task is before it (-priority); NULL = not known.';
+COMMENT ON COLUMN pricing.provider_state.first_cadence IS 'See first_urgency; cadence_minutes.';
+COMMENT ON COLUMN pricing.provider_state.first_id IS 'See first_urgency; less than the id of the first task.';
 
 CREATE TABLE pricing.provider_routing (
     data_type text NOT NULL REFERENCES pricing.data_type_registry(data_type) ON DELETE CASCADE,
@@ -1235,6 +1249,8 @@ COMMENT ON COLUMN pricing.freshness_samples.oldest_age IS 'Age of the oldest of 
 
 CREATE SEQUENCE pricing.task_id_seq;
 COMMENT ON SEQUENCE pricing.task_id_seq IS 'Numbers tasks.';
+CREATE SEQUENCE pricing.queue_change_seq;
+COMMENT ON SEQUENCE pricing.queue_change_seq IS 'Rises before tasks come or change their place in the order of claims.';
 CREATE TABLE pricing.api_call_queue (
     id              bigint NOT NULL DEFAULT nextval('pricing.task_id_seq'),
     data_type       text NOT NULL,
@@ -3046,6 +3062,9 @@ CREATE TYPE pricing.call_allowance AS (
     before_urgency integer,
     before_cadence integer,
     before_id      bigint,
+    after_urgency  integer,
+    after_cadence  integer,
+    after_id       bigint,
     most_listed    integer,
     claims         bigint,
     at             timestamptz
@@ -3069,6 +3088,10 @@ COMMENT ON COLUMN pricing.call_allowance.before_urgency IS
     'The -priority of the task that units are saved for; only tasks before it are picked.';
 COMMENT ON COLUMN pricing.call_allowance.before_cadence IS 'That task''s cadence in minutes.';
 COMMENT ON COLUMN pricing.call_allowance.before_id IS 'That task''s id.';
+COMMENT ON COLUMN pricing.call_allowance.after_urgency IS
+    'The -priority of a place with no task before it, where picking begins.';
+COMMENT ON COLUMN pricing.call_allowance.after_cadence IS 'That place''s cadence in minutes.';
+COMMENT ON COLUMN pricing.call_allowance.after_id IS 'That place''s id.';
 COMMENT ON COLUMN pricing.call_allowance.most_listed IS
     'Tasks worth locking where lists of latest prices (batch_from) may serve them; 0 = no list.';
 COMMENT ON COLUMN pricing.call_allowance.claims IS 'Claims before this one.';

@@ -54,6 +54,66 @@ def test_b6_ties_go_to_the_shorter_cadence_then_to_the_oldest(core: Core) -> Non
     )
 
 
+def drain(core: Core, claims: int) -> None:
+    """Claim so often, and finish each call before the next claim."""
+    for _ in range(claims):
+        core.finish_call(core.claim_one())
+
+
+def test_a2_what_becomes_more_urgent_during_a_drain_is_claimed_next(core: Core) -> None:
+    """Claims begin where the first task was a few claims ago, and must see what has come before it since."""
+    core.lift_limits(batch_size=1)
+    core.enqueue(QUOTE, *symbols(100), priority=3)
+    drain(core, 20)
+    assert core.one("SELECT first_id FROM pricing.provider_state WHERE provider = 'twelvedata'")
+    core.enqueue(QUOTE, "NEW", priority=9)
+    assert core.claim_one().symbols == ["NEW"]
+    drain(core, 20)
+    core.enqueue(QUOTE, symbols(100)[-1], priority=9)
+    assert core.claim_one().symbols == [symbols(100)[-1]], "its priority was raised"
+    drain(core, 10)
+    first = core.claim_one()
+    drain(core, 10)
+    core.return_tasks(first)
+    assert core.claim_one().symbols == first.symbols, "it was returned"
+    drain(core, 20)
+    core.rows(
+        "UPDATE pricing.api_call_queue SET priority = 9 WHERE symbol = :symbol", symbol=symbols(100)[-2]
+    )
+    assert core.claim_one().symbols == [symbols(100)[-2]], "a person has raised it"
+
+
+def test_a2_what_is_queued_during_many_claims_is_claimed_as_soon_as_it_is_committed(core: Core) -> None:
+    core.lift_limits(batch_size=1)
+    core.enqueue(QUOTE, *symbols(100), priority=3)
+    drain(core, 10)
+    with core.owner.begin() as connection:
+        connection.execute(text("SELECT pricing.enqueue('equity_quote', ARRAY['NEW'], ARRAY[9])"))
+        drain(core, 20)
+    assert core.claim_one().symbols == ["NEW"]
+
+
+def test_a2_a_claim_does_not_read_what_has_finished_while_a_snapshot_keeps_it(core: Core) -> None:
+    core.lift_limits(batch_size=10)
+    core.rows(
+        "SELECT pricing.enqueue('equity_quote', array_agg('S' || n), array_agg(n % 9)) FROM generate_series(1, 1000) n"
+    )
+    claim = "EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) SELECT * FROM pricing.claim_calls('twelvedata', 'a', 1)"
+    with core.owner.connect() as reader, autocommitting(core.owner).connect() as worker:
+        reader.execution_options(isolation_level="REPEATABLE READ")
+        reader.execute(text("SELECT count(*) FROM pricing.api_call_queue_live")).all()
+        pages = []
+        for count in (10, 50):
+            worker.execute(text(claim)).all()  # the first of a session also reads what plans need
+            core.rows(
+                "SELECT pricing.finish_tasks(array_agg(id)) FROM pricing.api_call_queue_live WHERE attempt > 0"
+            )
+            drain(core, count)
+            (plan,) = worker.execute(text(claim)).scalar_one()
+            pages.append(plan["Plan"]["Shared Hit Blocks"])
+    assert pages[1] < pages[0] + 100, pages
+
+
 def test_f1_tasks_share_calls_up_to_the_batch_size(core: Core) -> None:
     core.enqueue(QUOTE, *symbols(250))
     calls = core.claim(max_calls=8)

@@ -393,6 +393,19 @@ MUTANTS = (
         )
     ),
     Mutant(
+        "a claim begins behind a task that another session was queueing",
+        "A2",
+        "the most urgent price waits until the queue changes again",
+        f"{_FUNCTIONS}/queue/claim.sql",
+        "begin_at_first",
+        "pg_snapshot_xmin(pg_current_snapshot()) >= state.change_horizon",
+        "true",
+        (
+            f"{_TESTS}/integration/test_claims.py::"
+            "test_a2_what_is_queued_during_many_claims_is_claimed_as_soon_as_it_is_committed",
+        ),
+    ),
+    Mutant(
         "a call asks for more units than are left",
         "A6",
         "the provider refuses calls that come too fast",
@@ -419,7 +432,7 @@ MUTANTS = (
                 "F1",
                 "megabytes are fetched for one price",
                 "group_calls",
-                "WHEN kind.tasks % size < kind.least_size THEN",
+                "WHEN kind.tasks % kind.size < kind.least_size THEN",
                 "WHEN false THEN",
                 "test_f1_few_do_not_share_a_call_and_no_more_than_it_may_have",
             ),

@@ -114,7 +114,11 @@ DECLARE
     payable bigint;
 BEGIN
     -- The lock makes looking at the allowance and taking from it one step, for all workers.
-    SELECT s AS state, p.quota_bytes, p.max_in_flight, p.request_delay_ms, c.* INTO able
+    SELECT s AS state, p.quota_bytes, p.max_in_flight, p.request_delay_ms, c.*,
+           -- Both are known before the lock, with which this transaction gets its number.
+           (SELECT q.last_value FROM pricing.queue_change_seq q) AS change,
+           (SELECT pg_current_xact_id_if_assigned() IS NULL) AS is_new
+    INTO able
     FROM pricing.provider_state s JOIN pricing.data_collectors p USING (provider)
     CROSS JOIN LATERAL (
         SELECT min(x.units_per_symbol) AS least_units,
@@ -169,11 +173,47 @@ BEGIN
     allowed.before_urgency := 2147483647;
     allowed.before_cadence := 0;
     allowed.before_id := 0;
-    RETURN allowed;
+    RETURN pricing.begin_at_first(state, able.change, able.is_new, allowed);
 END $$;
 COMMENT ON FUNCTION pricing.allowance_of(text, text[], integer) IS
     'Locks a provider''s state and says what it allows now: the key with the most room, its units, the quota''s bytes, '
     'calls and tasks; NULL = no call.';
+
+
+CREATE OR REPLACE FUNCTION pricing.begin_at_first(
+    state pricing.provider_state, change bigint, is_new boolean, allowed pricing.call_allowance)
+RETURNS pricing.call_allowance
+LANGUAGE plpgsql SET search_path = '' AS $$
+BEGIN
+    IF state.queue_change IS DISTINCT FROM change THEN
+        -- Who has made the change may not have ended yet, and then its tasks are not seen. Its number is less than that
+        -- of this transaction if this one had none when it saw the change.
+        UPDATE pricing.provider_state s
+        SET queue_change = change, change_horizon = CASE WHEN is_new THEN pg_current_xact_id() END,
+            first_urgency = NULL, first_cadence = NULL, first_id = NULL
+        WHERE s.provider = state.provider;
+        state.first_urgency := NULL;
+    ELSIF state.claims % 8 = 0 AND pg_snapshot_xmin(pg_current_snapshot()) >= state.change_horizon THEN
+        UPDATE pricing.provider_state s
+        SET first_urgency = first.urgency, first_cadence = first.cadence_minutes, first_id = first.id - 1
+        FROM (SELECT (-q.priority) AS urgency, q.cadence_minutes, q.id FROM pricing.api_call_queue_live q
+              WHERE q.provider = state.provider
+                AND q.run_after IS NULL
+                AND ((-q.priority), q.cadence_minutes, q.id)
+                    > (coalesce(state.first_urgency, -2147483648), coalesce(state.first_cadence, 0),
+                       coalesce(state.first_id, 0))
+              ORDER BY (-q.priority), q.cadence_minutes, q.id LIMIT 1) first
+        WHERE s.provider = state.provider
+        RETURNING s.* INTO state;
+    END IF;
+    allowed.after_urgency := coalesce(state.first_urgency, -2147483648);
+    allowed.after_cadence := coalesce(state.first_cadence, 0);
+    allowed.after_id := coalesce(state.first_id, 0);
+    RETURN allowed;
+END $$;
+COMMENT ON FUNCTION pricing.begin_at_first(pricing.provider_state, bigint, boolean, pricing.call_allowance) IS
+    'Lets a claim begin at the first task, as found at most eight claims ago, unless the queue has changed since: what '
+    'has finished before it is not read again, which costs much while a snapshot keeps it.';
 
 
 CREATE OR REPLACE FUNCTION pricing.free_calls(
@@ -290,7 +330,8 @@ BEGIN
     IF allowed.is_probe THEN
         RETURN pricing.pick_probe(wanted_provider, allowed);
     END IF;
-    tasks := pricing.pick_tasks(wanted_provider, allowed, allowed.most_tasks, -2147483648, 0, 0);
+    tasks := pricing.pick_tasks(wanted_provider, allowed, allowed.most_tasks,
+                                allowed.after_urgency, allowed.after_cadence, allowed.after_id);
     IF allowed.most_listed > allowed.most_tasks THEN
         tasks := pricing.pick_for_list(wanted_provider, allowed, tasks);
     END IF;
@@ -404,72 +445,49 @@ CREATE OR REPLACE FUNCTION pricing.group_calls(wanted_provider text, picked pric
 RETURNS TABLE (turn bigint, data_type text, fetcher text, asset_class text, window_start date, window_end date,
                units_per_call integer, units_per_symbol integer, spellings jsonb, places tid[], ids bigint[],
                symbols text[], priorities integer[], attempts smallint[], bytes bigint[])
-LANGUAGE plpgsql STABLE SET search_path = '' AS $$
-#variable_conflict use_column
-DECLARE
-    kind record;
-    size integer;
-    sharing integer;
-    first integer;
-    last integer;
-BEGIN
-    FOR kind IN
-        SELECT k.*, r.fetcher, r.asset_class, c.units_per_call, c.units_per_symbol,
-               pricing.batch_size(c, shown.shown_size, k.window_start, k.window_end) AS size,
-               CASE WHEN k.window_end = 'infinity' THEN c.batch_from ELSE 1 END AS least_size,
-               (SELECT jsonb_object_agg(s.symbol, s.spelling) FROM pricing.provider_symbols s
-                WHERE s.provider = wanted_provider AND s.asset_class = r.asset_class
-                  AND s.symbol = ANY (k.symbols)) AS spellings
-        FROM (SELECT f.data_type, f.window_start, f.window_end, f.parts, count(*)::integer AS tasks,
-                     array_agg(f.turn ORDER BY f.turn) AS turns,
-                     array_agg(f.place ORDER BY f.turn) AS places,
-                     array_agg(f.id ORDER BY f.turn) AS ids,
-                     array_agg(f.symbol ORDER BY f.turn) AS symbols,
-                     array_agg(f.priority ORDER BY f.turn) AS priorities,
-                     array_agg((f.attempt + 1)::smallint ORDER BY f.turn) AS attempts,
-                     array_agg(f.est_bytes ORDER BY f.turn) AS bytes
-              -- Calls for one symbol are made one after the other.
-              FROM (SELECT DISTINCT ON (t.symbol) t.*
-                    FROM unnest(picked) WITH ORDINALITY
-                         AS t (place, id, data_type, symbol, window_start, window_end, priority, cadence_minutes,
-                               est_bytes, attempt, parts, turn)
-                    ORDER BY t.symbol, t.turn) f
-              GROUP BY 1, 2, 3, 4) k
-        JOIN pricing.data_type_registry r USING (data_type)
-        JOIN pricing.provider_capabilities c ON (c.provider, c.fetcher) = (wanted_provider, r.fetcher)
-        LEFT JOIN pricing.shown_batches shown
-            ON (shown.provider, shown.fetcher, shown.is_of_days) = (c.provider, c.fetcher, k.window_end <> 'infinity')
-           AND shown.shown_at > pricing.clock() - interval '1 day'
-    LOOP
-        data_type := kind.data_type;
-        fetcher := kind.fetcher;
-        asset_class := kind.asset_class;
-        window_start := kind.window_start;
-        window_end := kind.window_end;
-        units_per_call := kind.units_per_call;
-        units_per_symbol := kind.units_per_symbol;
-        spellings := kind.spellings;
-        size := greatest(1, kind.size / kind.parts);
-        -- Those that are too few to share a call (batch_from) are asked for one by one.
-        sharing := CASE WHEN size < kind.least_size THEN 0
-                        WHEN kind.tasks % size < kind.least_size THEN kind.tasks - kind.tasks % size
-                        ELSE kind.tasks END;
-        first := 1;
-        FOR n IN 1..at_most LOOP
-            EXIT WHEN first > kind.tasks;
-            last := CASE WHEN first > sharing THEN first ELSE least(first + size - 1, sharing) END;
-            turn := kind.turns[first];
-            places := kind.places[first:last];
-            ids := kind.ids[first:last];
-            symbols := kind.symbols[first:last];
-            priorities := kind.priorities[first:last];
-            attempts := kind.attempts[first:last];
-            bytes := kind.bytes[first:last];
-            RETURN NEXT;
-            first := last + 1;
-        END LOOP;
-    END LOOP;
-END $$;
+LANGUAGE sql STABLE AS $$ -- no SET search_path, so that it is inlined
+    SELECT kind.turns[call.first], kind.data_type, kind.fetcher, kind.asset_class, kind.window_start, kind.window_end,
+           kind.units_per_call, kind.units_per_symbol,
+           (SELECT jsonb_object_agg(s.symbol, s.spelling) FROM pricing.provider_symbols s
+            WHERE s.provider = wanted_provider AND s.asset_class = kind.asset_class AND s.symbol = ANY (kind.symbols)),
+           kind.places[call.first:call.last], kind.ids[call.first:call.last], kind.symbols[call.first:call.last],
+           kind.priorities[call.first:call.last], kind.attempts[call.first:call.last],
+           kind.bytes[call.first:call.last]
+    FROM (SELECT k.*, r.fetcher, r.asset_class, c.units_per_call, c.units_per_symbol,
+                 greatest(1, pricing.batch_size(c, shown.shown_size, k.window_start, k.window_end) / k.parts) AS size,
+                 CASE WHEN k.window_end = 'infinity' THEN c.batch_from ELSE 1 END AS least_size
+          FROM (SELECT f.data_type, f.window_start, f.window_end, f.parts, count(*)::integer AS tasks,
+                       array_agg(f.turn ORDER BY f.turn) AS turns,
+                       array_agg(f.place ORDER BY f.turn) AS places,
+                       array_agg(f.id ORDER BY f.turn) AS ids,
+                       array_agg(f.symbol ORDER BY f.turn) AS symbols,
+                       array_agg(f.priority ORDER BY f.turn) AS priorities,
+                       array_agg((f.attempt + 1)::smallint ORDER BY f.turn) AS attempts,
+                       array_agg(f.est_bytes ORDER BY f.turn) AS bytes
+                -- Calls for one symbol are made one after the other.
+                FROM (SELECT DISTINCT ON (t.symbol) t.*
+                      FROM unnest(picked) WITH ORDINALITY
+                           AS t (place, id, data_type, symbol, window_start, window_end, priority, cadence_minutes,
+                                 est_bytes, attempt, parts, turn)
+                      ORDER BY t.symbol, t.turn) f
+                GROUP BY 1, 2, 3, 4) k
+          JOIN pricing.data_type_registry r USING (data_type)
+          JOIN pricing.provider_capabilities c ON (c.provider, c.fetcher) = (wanted_provider, r.fetcher)
+          LEFT JOIN pricing.shown_batches shown
+              ON (shown.provider, shown.fetcher, shown.is_of_days) = (c.provider, c.fetcher, k.window_end <> 'infinity')
+             AND shown.shown_at > pricing.clock() - interval '1 day' OFFSET 0) kind
+    -- Those that are too few to share a call (batch_from) are asked for one by one.
+    CROSS JOIN LATERAL (
+        SELECT CASE WHEN kind.size < kind.least_size THEN 0
+                    WHEN kind.tasks % kind.size < kind.least_size THEN kind.tasks - kind.tasks % kind.size
+                    ELSE kind.tasks END AS tasks) sharing
+    CROSS JOIN LATERAL (
+        SELECT n AS first, least(n + kind.size - 1, sharing.tasks) AS last
+        FROM generate_series(1, sharing.tasks, kind.size) AS n
+        UNION ALL
+        SELECT n, n FROM generate_series(sharing.tasks + 1, kind.tasks) AS n
+        LIMIT at_most) call
+$$;
 COMMENT ON FUNCTION pricing.group_calls(text, pricing.picked_task[], integer) IS
     'Groups tasks into calls of one data type and window, each symbol once; turn is the place of a call''s first task '
     'among those picked.';

@@ -55,6 +55,28 @@ COMMENT ON FUNCTION pricing.enqueue_pairs(text[], text[], integer[], date[], dat
     'another session is queueing (a backfill fails instead); returns how many tasks are new.';
 
 
+CREATE OR REPLACE FUNCTION pricing.note_queue_change() RETURNS trigger
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = '' AS $$
+BEGIN
+    PERFORM pg_current_xact_id(); -- first, so that who sees the change sees that it is under way
+    PERFORM nextval('pricing.queue_change_seq');
+    RETURN NULL;
+END $$;
+COMMENT ON FUNCTION pricing.note_queue_change() IS
+    'Trigger: tells claims, before tasks come or change their place in the order of claims, that the first one may be '
+    'another.';
+
+CREATE TRIGGER note_queue_change
+    BEFORE INSERT OR UPDATE OF provider, priority, cadence_minutes, run_after ON pricing.api_call_queue_live
+    FOR EACH STATEMENT
+    EXECUTE FUNCTION pricing.note_queue_change();
+
+CREATE TRIGGER note_queue_change
+    BEFORE INSERT OR UPDATE ON pricing.api_call_queue
+    FOR EACH STATEMENT
+    EXECUTE FUNCTION pricing.note_queue_change();
+
+
 CREATE OR REPLACE FUNCTION pricing.insert_tasks(
     data_types text[], symbols text[], priorities integer[], window_starts date[], window_ends date[],
     backfill uuid, are_new boolean,
