@@ -32,6 +32,7 @@ answer carry what the database needs to settle the call: HTTP status and wire by
     │   ├── UnknownAlertRule      ... a kind of alert that is not there
     │   ├── UnknownPriceAlert     ... a price alert that is not there
     │   ├── UnknownAlert          ... an alert that is not there
+    │   ├── UnknownList           ... a list of symbols that is not there
     │   └── UnknownToken          ... a token of the HTTP API that is not there
     ├── OperationRefused          a side effect has no such type, or not the payload of its type
     ├── OperationFailed           an attempt at a side effect has failed (carries is_permanent, retry_after)

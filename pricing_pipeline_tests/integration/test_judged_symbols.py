@@ -533,8 +533,9 @@ def test_b5_a_merged_history_has_one_value_of_a_time_whenever_it_is_read(
     december = "'{[2019-12-01,2020-01-01)}'"
     core.rows(f"INSERT INTO pricing.moved_days VALUES ('{DAILY}', 'VOD:XLON', {december}, {december})")
     core.rows(
-        "INSERT INTO pricing.exported_months (data_type, month, versions, changes, file_bytes, sha256, exported_at)"
-        f" VALUES ('{DAILY}', '2020-01-01', 5, 0, 1, repeat('0', 64), pricing.clock())"
+        "INSERT INTO pricing.exported_months (data_type, month, versions, changes, file_bytes, sha256, exported_at,"
+        " price_whole, price_decimals, volume_whole, volume_decimals)"
+        f" VALUES ('{DAILY}', '2020-01-01', 5, 0, 1, repeat('0', 64), pricing.clock(), 12, 6, 18, 0)"
     )
     said = cli("instrument", "merge", "VOD.L", "VOD:XLON")
     assert "price_history: 1 moved; 2 dropped" in said.stdout

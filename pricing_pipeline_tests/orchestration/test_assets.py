@@ -132,7 +132,8 @@ def test_g1_months_of_a_type_without_history_begin_with_its_first_price_and_stay
     core.rows("DELETE FROM pricing.price_history WHERE observed_at < '2026-05-01'")
     core.rows(
         "INSERT INTO pricing.exported_months (data_type, month, versions, changes, file_bytes, sha256, exported_at,"
-        " moved_at) VALUES (:t, '2026-03-01', 1, 0, 1, '', pricing.clock(), pricing.clock())",
+        " moved_at, price_whole, price_decimals, volume_whole, volume_decimals)"
+        " VALUES (:t, '2026-03-01', 1, 0, 1, '', pricing.clock(), pricing.clock(), 12, 6, 18, 0)",
         t=QUOTE,
     )
     stage.reload()
