@@ -102,7 +102,18 @@ class SimulatedTokens(Tokens):
 def _token(case: Case, now: float) -> ApiToken | None:
     """The row of a token as it is then; None if it is removed."""
     scopes = frozenset({Scope.READ, Scope.WATCH})
-    token = ApiToken(1, "a token", scopes, False, None, datetime.now(UTC), None, None, None)
+    token = ApiToken(
+        token_id=1,
+        name="a token",
+        scopes=scopes,
+        is_feed=False,
+        user_id=None,
+        list=None,
+        created_at=datetime.now(UTC),
+        last_used_at=None,
+        expires_at=None,
+        seconds_left=None,
+    )
     if case.kind == "expires":
         return replace(token, seconds_left=case.at - now)
     if now < case.at or case.kind == "stays":
