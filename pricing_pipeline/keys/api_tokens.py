@@ -36,8 +36,8 @@ Pair = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class ApiToken:
-    """A token without its secret. `user_id` is the user that it acts for; None = it names one in each request.
-    That of a feed has no scopes, and names no user.
+    """A token without its secret. `user_id` is the user that it acts for; None = each request names one.
+    A feed's token has no scopes; without `user_id` it acts for nobody.
 
     Times are UTC; `last_used_at` is exact to a minute, None = never used. `expires_at` None: it lasts until it is
     removed; `seconds_left` until then, when it was read, are negative after it has expired.
