@@ -1,6 +1,6 @@
--- Takes from people's logins what harms the whole server: advisory locks, messages into the write-ahead log, plpgsql and
--- large objects. An administrator runs it in each database, also in template1, with the names of your roles. It takes
--- these rights from every other login of the server: grant them where they are needed.
+-- Takes from people's logins what harms the whole server: advisory locks, messages into the write-ahead log, plpgsql
+-- and large objects. An administrator runs it in each database, also in template1, with the names of your roles. It
+-- takes these rights from every other login of the server: grant them where they are needed.
 BEGIN;
 DO $$
 DECLARE

@@ -45,7 +45,7 @@ class Price:
     `state` is `fresh` (within its TTL), `stale`, `unjudged` or `source_old`; docs/operations.md explains these words.
     `paused` says that its instrument is not fetched, and `provider_active` is False if the provider that sent it has
     been switched off. Since `frozen_since`, by the source's time, the value has been suspiciously the same. `why`
-    explains why a price is not fresh; it is None for fresh prices.
+    explains why a price is not fresh (None for a fresh price).
     """
 
     symbol: str
@@ -90,7 +90,7 @@ class Bar:
     source's time, for daily values midnight UTC of that day. `volume` is in shares or contracts. `adjustment` is `raw`,
     `splits` or `total`. The value is believed since `fetched_at`, and the call `call_id` brought it. Times are UTC.
     `quality` says which parts of a bar were dropped beside its close, and why, and on the basis of total return, which
-    later payments are not counted; it is None where there is nothing to say.
+    later payments are not counted; None if there is nothing to say.
     """
 
     date: Day | None

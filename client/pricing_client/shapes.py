@@ -252,7 +252,7 @@ class Update:
     """An event of a pair.
 
     `kind` is `price` (a new price), `freshness` (it, or its reason, has changed), `missing` (there is no price, for the
-    reason in `why`) or `left` (the user no longer watches the pair). The last two have no `price`: it is None.
+    reason in `why`) or `left` (the user no longer watches the pair). Of the last two, `price` is None.
     """
 
     kind: Literal["price", "freshness", "missing", "left"]

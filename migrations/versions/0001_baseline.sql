@@ -5,7 +5,7 @@
 COMMENT ON SCHEMA pricing IS
     'Everything of the price-refresh pipeline. Times are timestamptz; money is an integer with its scale.';
 
--- ── The clock, and domains ──────────────────────────────────────────────────────────────────────────────────────
+-- ── The clock, and domains ──
 
 CREATE FUNCTION pricing.clock() RETURNS timestamptz
 LANGUAGE sql PARALLEL SAFE AS $$SELECT pg_catalog.clock_timestamp()$$;
@@ -26,7 +26,7 @@ CREATE DOMAIN pricing.user_name AS text
     CONSTRAINT user_is_sane CHECK (length(VALUE) BETWEEN 1 AND 200);
 COMMENT ON DOMAIN pricing.user_name IS 'Who watches or holds something: 1 to 200 characters.';
 
--- ── Registry: what kinds of data there are ──────────────────────────────────────────────────────────────────────
+-- ── Registry: what kinds of data there are ──
 
 CREATE TABLE pricing.fetchers (
     fetcher       text PRIMARY KEY,
@@ -168,7 +168,7 @@ COMMENT ON COLUMN pricing.registry_state.prices_from IS
 INSERT INTO pricing.registry_state (version) VALUES
     (1);
 
--- ── Calendars: when markets trade ───────────────────────────────────────────────────────────────────────────────
+-- ── Calendars: when markets trade ──
 
 CREATE TABLE pricing.calendars (
     calendar      text PRIMARY KEY CONSTRAINT calendar_is_plain_name CHECK (calendar ~ '^[A-Z0-9][A-Z0-9/]{1,11}$'),
@@ -346,7 +346,7 @@ COMMENT ON COLUMN pricing.publish_lags.data_type IS 'Its data type.';
 COMMENT ON COLUMN pricing.publish_lags.symbol IS 'Its symbol.';
 COMMENT ON COLUMN pricing.publish_lags.lag IS 'From the close until the value is requested.';
 
--- ── Instruments: what can be priced, and what else it is called ─────────────────────────────────────────────────
+-- ── Instruments: what can be priced, and what else it is called ──
 
 CREATE TABLE pricing.instruments (
     asset_class text NOT NULL,
@@ -432,7 +432,7 @@ COMMENT ON COLUMN pricing.plausibility_bounds.jumps_trusted_until IS
     'Until then no value is quarantined as a jump: a person has checked a split or a change of unit.';
 CREATE UNIQUE INDEX plausibility_bounds_pair ON pricing.plausibility_bounds (data_type, symbol) NULLS NOT DISTINCT;
 
--- ── Providers: addresses, keys, limits and routes ───────────────────────────────────────────────────────────────
+-- ── Providers: addresses, keys, limits and routes ──
 
 CREATE TABLE pricing.data_collectors (
     provider               text PRIMARY KEY
@@ -755,7 +755,7 @@ COMMENT ON COLUMN pricing.route_refusals.kind IS 'unknown_symbol, plan_restricte
 COMMENT ON COLUMN pricing.route_refusals.reason IS 'What it said.';
 COMMENT ON COLUMN pricing.route_refusals.refused_until IS 'Until when others are asked first.';
 
--- ── Calls: the memory of limits and quota ───────────────────────────────────────────────────────────────────────
+-- ── Calls: the memory of limits and quota ──
 
 CREATE SEQUENCE pricing.call_id_seq;
 COMMENT ON SEQUENCE pricing.call_id_seq IS 'Numbers calls.';
@@ -994,7 +994,7 @@ COMMENT ON COLUMN pricing.outages.answered_at IS 'When the provider answered aga
 CREATE UNIQUE INDEX one_open_outage ON pricing.outages (provider, data_type) WHERE answered_at IS NULL;
 CREATE INDEX outages_data_type ON pricing.outages (data_type);
 
--- ── Demand: who wants what, and when it is due ──────────────────────────────────────────────────────────────────
+-- ── Demand: who wants what, and when it is due ──
 
 CREATE TABLE pricing.demand (
     data_type      text NOT NULL,
@@ -1245,7 +1245,7 @@ COMMENT ON COLUMN pricing.freshness_samples.fresh IS 'How many of them were with
 COMMENT ON COLUMN pricing.freshness_samples.late IS 'How many were owed a price for more than max(30 s, TTL/4).';
 COMMENT ON COLUMN pricing.freshness_samples.oldest_age IS 'Age of the oldest of their prices; NULL when none has one.';
 
--- ── The queue and its drains ────────────────────────────────────────────────────────────────────────────────────
+-- ── The queue and its drains ──
 
 CREATE SEQUENCE pricing.task_id_seq;
 COMMENT ON SEQUENCE pricing.task_id_seq IS 'Numbers tasks.';
@@ -1432,7 +1432,7 @@ COMMENT ON COLUMN pricing.task_times.total_seconds IS 'How long they took in all
 COMMENT ON COLUMN pricing.task_times.counted_until IS
     'Tasks finished up to then are counted; the latest of all rows applies.';
 
--- ── Backfills: which days were asked for and answered ───────────────────────────────────────────────────────────
+-- ── Backfills: which days were asked for and answered ──
 
 CREATE TABLE pricing.backfills (
     backfill_id  uuid DEFAULT gen_random_uuid() PRIMARY KEY,
@@ -1504,7 +1504,7 @@ COMMENT ON COLUMN pricing.absent_days.asked IS 'How often it was asked for again
 COMMENT ON COLUMN pricing.absent_days.ask_at IS 'When it is requested next, unless an answer brings it before.';
 CREATE INDEX absent_days_due ON pricing.absent_days (ask_at);
 
--- ── Prices, and what was believed before ────────────────────────────────────────────────────────────────────────
+-- ── Prices, and what was believed before ──
 
 CREATE TABLE pricing.latest_prices (
     data_type         text NOT NULL,
@@ -1760,7 +1760,8 @@ COMMENT ON TABLE pricing.moved_days IS 'Pairs with values that have moved from t
 COMMENT ON COLUMN pricing.moved_days.data_type IS 'Whose values.';
 COMMENT ON COLUMN pricing.moved_days.symbol IS 'Whose values.';
 COMMENT ON COLUMN pricing.moved_days.days IS 'UTC days with a believed value that has moved.';
-COMMENT ON COLUMN pricing.moved_days.noted_days IS 'The days of `days`, and days from which only earlier values have moved.';
+COMMENT ON COLUMN pricing.moved_days.noted_days IS
+    'The days of `days`, and days from which only earlier values have moved.';
 
 CREATE TABLE pricing.confirmed_pairs (
     data_type         text NOT NULL,
@@ -1782,7 +1783,7 @@ COMMENT ON COLUMN pricing.confirmed_pairs.call_id IS 'The call; collector_call_l
 COMMENT ON COLUMN pricing.confirmed_pairs.cache_ttl_minutes IS
     'Overrides the registry''s TTL for this pair; refreshes never touch it.';
 
--- ── Revisions of all but prices ─────────────────────────────────────────────────────────────────────────────────
+-- ── Revisions of all but prices ──
 
 CREATE TABLE pricing.revisions (
     kind            text NOT NULL,
@@ -1812,7 +1813,7 @@ CREATE INDEX revisions_by_commodity ON pricing.revisions ((old->>'commodity_id')
     WHERE kind = 'commodity_prices';
 CREATE INDEX revisions_by_key ON pricing.revisions (kind, key, revised_at);
 
--- ── Corporate actions ───────────────────────────────────────────────────────────────────────────────────────────
+-- ── Corporate actions ──
 
 CREATE TABLE pricing.corporate_actions (
     asset_class text NOT NULL,
@@ -1896,7 +1897,7 @@ COMMENT ON COLUMN pricing.corporate_action_pairs.call_id IS 'The call that repor
 COMMENT ON COLUMN pricing.corporate_action_pairs.gains_covered IS
     'The days for which all capital gains are known, which not every provider reports.';
 
--- ── Documents ───────────────────────────────────────────────────────────────────────────────────────────────────
+-- ── Documents ──
 
 CREATE TABLE pricing.documents (
     data_type   text NOT NULL,
@@ -1922,7 +1923,7 @@ COMMENT ON COLUMN pricing.documents.provider IS 'The provider that sent it.';
 COMMENT ON COLUMN pricing.documents.call_id IS 'The call that brought it.';
 COMMENT ON COLUMN pricing.documents.recorded_at IS 'Since when we believe it.';
 
--- ── Inventory: slots of products ────────────────────────────────────────────────────────────────────────────────
+-- ── Inventory: slots of products ──
 
 CREATE TABLE pricing.products (
     symbol        text PRIMARY KEY,
@@ -2125,7 +2126,7 @@ COMMENT ON COLUMN pricing.slot_windows.call_id IS 'The call; an earlier call''s 
 COMMENT ON COLUMN pricing.slot_windows.unread_days IS
     'The days about which the answer says nothing, because a slot''s id cannot be read.';
 
--- ── Commodities of a game ───────────────────────────────────────────────────────────────────────────────────────
+-- ── Commodities of a game ──
 
 CREATE TABLE pricing.game_versions (
     version            text PRIMARY KEY CONSTRAINT game_version_is_short CHECK (length(version) BETWEEN 1 AND 40),
@@ -2254,7 +2255,7 @@ COMMENT ON COLUMN pricing.etl_warnings.message IS 'What happened, and what to do
 COMMENT ON COLUMN pricing.etl_warnings.warned_at IS 'When.';
 CREATE INDEX etl_warnings_by_time ON pricing.etl_warnings (warned_at);
 
--- ── Quarantine: values that are not believed ────────────────────────────────────────────────────────────────────
+-- ── Quarantine: values that are not believed ──
 
 CREATE TABLE pricing.quarantined_values (
     value_id     bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
@@ -2365,7 +2366,7 @@ COMMENT ON COLUMN pricing.second_opinions.ratio IS
 CREATE INDEX second_opinions_call ON pricing.second_opinions (call_id);
 CREATE INDEX second_opinions_recent ON pricing.second_opinions (answered_at) WHERE ratio IS NOT NULL;
 
--- ── Operations: what is to happen outside the database ──────────────────────────────────────────────────────────
+-- ── Operations: what is to happen outside the database ──
 
 CREATE TABLE pricing.operation_types (
     operation_type     text PRIMARY KEY
@@ -2599,7 +2600,7 @@ COMMENT ON COLUMN pricing.notifiers.worker IS 'Host and process.';
 COMMENT ON COLUMN pricing.notifiers.looked_at IS 'When it last looked for trouble by all rules.';
 COMMENT ON COLUMN pricing.notifiers.ran_at IS 'When it last looked for messages to send.';
 
--- ── Alerts of trouble and of prices ─────────────────────────────────────────────────────────────────────────────
+-- ── Alerts of trouble and of prices ──
 
 CREATE TABLE pricing.alerts (
     alert_id        bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
@@ -2769,7 +2770,7 @@ COMMENT ON COLUMN pricing.price_events.provider IS 'The provider that sent it.';
 COMMENT ON COLUMN pricing.price_events.call_id IS 'The call that brought it.';
 COMMENT ON COLUMN pricing.price_events.stored_at IS 'When it was stored.';
 
--- ── Health: duties, warnings, signs of life ─────────────────────────────────────────────────────────────────────
+-- ── Health: duties, warnings, signs of life ──
 
 CREATE TABLE pricing.duties (
     duty            text PRIMARY KEY,
@@ -2868,7 +2869,7 @@ COMMENT ON COLUMN pricing.dagster_failures.reason IS 'The first line of the erro
 COMMENT ON COLUMN pricing.dagster_failures.failed_at IS
     'When the run failed, or when something else was first seen to fail.';
 
--- ── Live streams, and what has changed ──────────────────────────────────────────────────────────────────────────
+-- ── Live streams, and what has changed ──
 
 CREATE TABLE pricing.stream_head (
     is_only   boolean DEFAULT true PRIMARY KEY CONSTRAINT head_is_only_one CHECK (is_only),
@@ -2997,7 +2998,7 @@ COMMENT ON COLUMN pricing.data_versions.version IS
 COMMENT ON COLUMN pricing.data_versions.changes IS 'How many values were ever added, changed or taken out.';
 CREATE INDEX data_versions_in_order ON pricing.data_versions (version);
 
--- ── Tokens of the HTTP API ──────────────────────────────────────────────────────────────────────────────────────
+-- ── Tokens of the HTTP API ──
 
 CREATE TABLE pricing.api_tokens (
     token_id     bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
@@ -3046,7 +3047,7 @@ COMMENT ON COLUMN pricing.feed_pairs.symbol IS 'Symbol of the instrument.';
 COMMENT ON TABLE pricing.alembic_version IS 'Which migrations the database has had.';
 COMMENT ON COLUMN pricing.alembic_version.version_num IS 'The last migration that was run.';
 
--- ── Types and views that functions share ────────────────────────────────────────────────────────────────────────
+-- ── Types and views that functions share ──
 
 CREATE TYPE pricing.call_allowance AS (
     key_name       text,

@@ -24,7 +24,9 @@ FROM unnest(CAST(:data_types AS text[]), CAST(:symbols AS text[])) AS u (data_ty
 -- What the token of a feed reads.
 SELECT data_type, symbol FROM pricing.feed_pairs WHERE token_id = :token_id
 UNION
-SELECT l.data_type, l.symbol FROM pricing.api_tokens t JOIN pricing.listed_pairs l ON (l.user_id, l.list) = (t.user_id, t.list)
+SELECT l.data_type, l.symbol
+FROM pricing.api_tokens t
+JOIN pricing.listed_pairs l ON (l.user_id, l.list) = (t.user_id, t.list)
 WHERE t.token_id = :token_id
 ORDER BY data_type, symbol;
 
