@@ -33,6 +33,7 @@ _MOST = 2.0**62
 _FIRST_PIVOTS = ("USD", "EUR")
 _DAY = 86_400_000_000
 """Microseconds."""
+_DAY_OF_WHEN = len("2026-11-30")
 _BESIDE = " * "
 """Between the rates of two pairs."""
 
@@ -456,7 +457,9 @@ def _latest(
         ways = [[between(currency, target.whole)]]
         for pivot in pivots(found, currency, target.whole):
             ways.append([between(currency, pivot), between(pivot, target.whole)])
-        way = next(([leg for leg in legs if leg is not None] for legs in ways if None not in legs), None)
+        whole = [[leg for leg in legs if leg is not None] for legs in ways if None not in legs]
+        # The first way, such as the pair itself, unless another one's rates are of a newer day.
+        way = max(whole, key=lambda legs: min(leg.when for leg in legs)[:_DAY_OF_WHEN], default=None)
         if way is not None:
             rates[currency] = _along(way, target)
             pairs |= dict.fromkeys((leg.data_type, leg.symbol) for leg in way)

@@ -405,6 +405,28 @@ def test_e9_a_latest_price_is_converted_by_the_newest_rate_whatever_its_type_and
 
 
 @still
+def test_e9_a_latest_price_is_converted_by_way_of_a_third_currency_if_that_is_newer(
+    api: RunningApi, core: Core
+) -> None:
+    core.heartbeat("ann", (QUOTE, "AAPL"), (FX, "EUR/USD"), (FX, "EUR/GBP"), (FX, "GBP/USD"))
+    core.refresh(price="100")
+    core.rows(
+        "UPDATE pricing.latest_prices SET amount = 4, scale = 0, currency = split_part(symbol, '/', 2)"
+        " WHERE data_type = :fx",
+        fx=FX,
+    )
+    caller = api.caller(Scope.READ)
+    for days, price in ((0, "25.00000000"), (2, "6.25000000")):
+        core.rows(
+            "UPDATE pricing.latest_prices SET observed_at = observed_at - :age, changed_at = changed_at - :age"
+            " WHERE symbol = 'EUR/USD'",
+            age=timedelta(days=days),
+        )
+        (told,) = caller.get("prices", symbols="AAPL", data_type=QUOTE, currency="EUR")["prices"]
+        assert told["price"] == price, told["rate"]
+
+
+@still
 @pytest.mark.usefixtures("rates_of")
 @pytest.mark.parametrize("format_", ["json", "arrow"])
 def test_e9_a_small_price_keeps_its_digits(api: RunningApi, core: Core, format_: str) -> None:
