@@ -3863,6 +3863,10 @@ CREATE FUNCTION pricing.is_before_page(call pricing.collector_call_log, now_ tim
 GRANT EXECUTE ON FUNCTION pricing.is_before_page(pricing.collector_call_log, timestamp with time zone) TO
     pricing_reader, pricing_worker;
 
+-- Whether a fetcher brings values of days, whose date is a trading day.
+CREATE FUNCTION pricing.is_daily(fetcher text) RETURNS boolean LANGUAGE sql IMMUTABLE;
+GRANT EXECUTE ON FUNCTION pricing.is_daily(text) TO pricing_reader, pricing_worker;
+
 -- Whether a time is older than the TTL, missing, or more than a minute ahead; refuses a TTL that is not positive.
 CREATE FUNCTION pricing.is_data_stale(stamp timestamp with time zone, ttl_minutes integer) RETURNS boolean LANGUAGE
     plpgsql SET search_path=pg_temp;

@@ -195,6 +195,7 @@ def test_b7_every_function_looks_in_temporary_schemas_last(connection: Login) ->
             "clock",
             "format_iso",
             "about_price",
+            "is_daily",
             "is_past_ttl",
             "stretches_in_force",
             "is_of_level",

@@ -46,7 +46,7 @@ SELECT symbol, ex_on, kind, cash, currency, reason FROM pricing.doubted_payments
 -- Instruments with a known split by which quarantined values were not judged yet: their daily data types, until when.
 SELECT a.asset_class, a.symbol, max(a.recorded_at) AS until,
        (SELECT array_agg(r.data_type ORDER BY r.data_type) FROM pricing.data_type_registry r
-        WHERE r.asset_class = a.asset_class AND r.is_active AND r.fetcher IN ('daily_bars', 'nav')) AS data_types,
+        WHERE r.asset_class = a.asset_class AND r.is_active AND pricing.is_daily(r.fetcher)) AS data_types,
        (array_agg(coalesce(a.entered_by, a.provider) ORDER BY a.recorded_at DESC))[1] AS by_whom,
        (array_agg(pg_catalog.format('judged anew: a split of %s:%s on %s is known', trim_scale(a.new_shares),
                                     trim_scale(a.old_shares), a.ex_on)

@@ -134,7 +134,7 @@ WHERE d.day BETWEEN c.sessions_from AND c.sessions_to AND c.calendar <> 'FX'
 -- name: daily_types
 -- Data types of daily values that apply to a symbol.
 SELECT r.data_type, r.history_from FROM pricing.data_type_registry r JOIN pricing.instruments i USING (asset_class)
-WHERE i.symbol = :symbol AND r.is_active AND r.fetcher IN ('daily_bars', 'nav') ORDER BY 1;
+WHERE i.symbol = :symbol AND r.is_active AND pricing.is_daily(r.fetcher) ORDER BY 1;
 
 -- name: time_zones
 -- The time zone in which the days of each instrument count, if its calendar has one.

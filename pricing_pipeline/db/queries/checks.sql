@@ -17,7 +17,7 @@ WITH pairs AS MATERIALIZED (
                         ORDER BY x.observed_at LIMIT 1) oldest
     CROSS JOIN LATERAL (SELECT (oldest.observed_at AT TIME ZONE 'UTC')::date AS first_on,
                                (newest.observed_at AT TIME ZONE 'UTC')::date AS last_on) e
-    WHERE r.data_type = ANY (CAST(:data_types AS text[])) AND r.fetcher IN ('daily_bars', 'nav')),
+    WHERE r.data_type = ANY (CAST(:data_types AS text[])) AND pricing.is_daily(r.fetcher)),
 -- Only symbols that lack something are worth asking pricing.gaps about. Days and values are grouped, not joined:
 -- whatever the statistics say, that reads each once.
 counted AS MATERIALIZED (
@@ -59,7 +59,7 @@ FROM pricing.data_type_registry r
 LEFT JOIN (SELECT c.data_type, count(c.calendar) AS symbols, count(*) - count(c.calendar) AS unknown,
                   count(*) FILTER (WHERE c.has_ended) AS ended, sum(c.expected)::bigint AS expected
            FROM counted c GROUP BY 1) a USING (data_type)
-WHERE r.data_type = ANY (CAST(:data_types AS text[])) AND r.fetcher IN ('daily_bars', 'nav')
+WHERE r.data_type = ANY (CAST(:data_types AS text[])) AND pricing.is_daily(r.fetcher)
 ORDER BY 1;
 
 -- name: outliers
@@ -83,7 +83,7 @@ SELECT r.data_type, count(q.value_id) AS quarantined, count(DISTINCT q.symbol) A
             AND c.amount IS NOT NULL
             AND c.ex_on BETWEEN n.today - 365 AND n.today
         CROSS JOIN LATERAL pricing.close_before(r.data_type, c.symbol, c.ex_on, NULL, '{}') price
-        WHERE r.fetcher IN ('daily_bars', 'nav') AND c.currency <> price.currency
+        WHERE pricing.is_daily(r.fetcher) AND c.currency <> price.currency
           AND pricing.rate_of_day(c.currency, price.currency, c.ex_on) IS NULL) AS without_rate
 FROM pricing.data_type_registry r
 LEFT JOIN pricing.quarantined_values q ON q.data_type = r.data_type AND q.status = 'quarantined'
@@ -148,7 +148,7 @@ LEFT JOIN LATERAL (
         WHERE x.data_type = k.data_type AND x.symbol = i.symbol
           AND x.observed_at > n.at - interval '365 days' OFFSET 0) h
     WHERE i.asset_class = k.asset_class) v ON true
-WHERE k.data_type = ANY (CAST(:data_types AS text[])) AND k.fetcher IN ('daily_bars', 'nav')
+WHERE k.data_type = ANY (CAST(:data_types AS text[])) AND pricing.is_daily(k.fetcher)
 ORDER BY 1;
 
 -- name: is_anything_stored
@@ -196,7 +196,7 @@ SELECT g.first_day, g.last_day FROM pricing.data_type_registry r
 JOIN pricing.instruments i ON i.asset_class = r.asset_class AND i.symbol = :symbol
 JOIN pricing.calendars c ON c.calendar = i.calendar AND c.sessions_from IS NOT NULL
 LEFT JOIN LATERAL pricing.gaps(r.data_type, i.symbol, CAST(:first_day AS date), CAST(:last_day AS date)) g ON true
-WHERE r.data_type = :data_type AND r.fetcher IN ('daily_bars', 'nav')
+WHERE r.data_type = :data_type AND pricing.is_daily(r.fetcher)
 ORDER BY 1;
 
 -- name: month_rows

@@ -36,7 +36,7 @@ SELECT exported_at, moved_at FROM pricing.lock_export(:data_type, CAST(:month AS
 
 -- name: copy_month
 -- All values of a month, by symbol and time, as lines of CSV: prices with the decimals that they are stored with.
-COPY (SELECT v.symbol, CASE WHEN r.fetcher IN ('daily_bars', 'nav') THEN v.observed_at::date END, v.observed_at,
+COPY (SELECT v.symbol, CASE WHEN pricing.is_daily(r.fetcher) THEN v.observed_at::date END, v.observed_at,
              v.open_amount * unit.one, v.high_amount * unit.one, v.low_amount * unit.one, v.amount * unit.one, v.scale,
              v.volume, scale(v.volume), v.currency, v.adjustment, v.quality, v.source_text, v.provider, v.call_id,
              v.recorded_at, nullif(v.revised_at, 'infinity'), v.revised_by

@@ -71,7 +71,7 @@ SELECT string_agg(timestamptz_send(h.observed_at), '') AS observed_at,
        string_agg(textsend(h.provider), '\x00') AS provider,
        string_agg(int8send(h.call_id), '') AS call_id,
        string_agg(coalesce(textsend(h.quality), '\xff'), '\x00') AS quality,
-       (SELECT r.fetcher IN ('daily_bars', 'nav')
+       (SELECT pricing.is_daily(r.fetcher)
         FROM pricing.data_type_registry r
         WHERE r.data_type = :data_type) AS is_daily
 FROM pricing.prices_as_of(:data_type, :symbol, CAST(:first_day AS date), CAST(:last_day AS date),
@@ -93,7 +93,7 @@ SELECT string_agg(timestamptz_send(h.observed_at), '') AS observed_at,
        string_agg(textsend(h.provider), '\x00') AS provider,
        string_agg(int8send(h.call_id), '') AS call_id,
        string_agg(coalesce(textsend(h.quality), '\xff'), '\x00') AS quality,
-       (SELECT r.fetcher IN ('daily_bars', 'nav')
+       (SELECT pricing.is_daily(r.fetcher)
         FROM pricing.data_type_registry r
         WHERE r.data_type = :data_type) AS is_daily
 FROM pricing.adjusted_prices(:data_type, :symbol, CAST(:first_day AS date), CAST(:last_day AS date),

@@ -104,7 +104,7 @@ WHERE i.symbol = ANY (CAST(:symbols AS text[])) AND r.is_active AND r.contents =
 -- Values of one symbol between two days, both included, oldest first, as stored: now, or as believed at a time.
 SELECT observed_at, amount, open_amount, high_amount, low_amount, scale, currency, volume, adjustment, provider,
        call_id, recorded_at, quality,
-       (SELECT r.fetcher IN ('daily_bars', 'nav')
+       (SELECT pricing.is_daily(r.fetcher)
         FROM pricing.data_type_registry r
         WHERE r.data_type = :data_type) AS is_daily
 FROM pricing.prices_as_of(:data_type, :symbol, CAST(:first_day AS date), CAST(:last_day AS date),
@@ -114,7 +114,7 @@ FROM pricing.prices_as_of(:data_type, :symbol, CAST(:first_day AS date), CAST(:l
 -- name: adjusted
 -- The same on another basis than it may be stored on.
 SELECT observed_at, open, high, low, close, volume, currency, adjustment, provider, call_id, recorded_at, quality,
-       (SELECT r.fetcher IN ('daily_bars', 'nav')
+       (SELECT pricing.is_daily(r.fetcher)
         FROM pricing.data_type_registry r
         WHERE r.data_type = :data_type) AS is_daily
 FROM pricing.adjusted_prices(:data_type, :symbol, CAST(:first_day AS date), CAST(:last_day AS date),

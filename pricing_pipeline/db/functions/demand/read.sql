@@ -12,7 +12,7 @@ COMMENT ON FUNCTION pricing.format_iso(timestamptz) IS
 CREATE OR REPLACE FUNCTION pricing.about_price(wanted_type text, wanted_symbol text, sender text)
 RETURNS TABLE (is_daily boolean, paused boolean, provider_active boolean, frozen_since timestamptz)
 LANGUAGE sql STABLE PARALLEL SAFE AS $$ -- no SET search_path, so that it is inlined
-    SELECT r.fetcher IN ('daily_bars', 'nav'),
+    SELECT pricing.is_daily(r.fetcher),
            EXISTS (SELECT FROM pricing.instruments i
                    WHERE i.asset_class = r.asset_class AND i.symbol = wanted_symbol
                      AND (i.update_mode <> 'api' OR NOT i.is_active)),
@@ -84,7 +84,7 @@ DECLARE
                      HAVING bool_and(u.data_type IS NOT NULL));
 BEGIN
     WITH pairs AS MATERIALIZED (
-        SELECT r.data_type, w.symbol, w.place, r.is_active, r.fetcher IN ('daily_bars', 'nav') AS is_daily,
+        SELECT r.data_type, w.symbol, w.place, r.is_active, pricing.is_daily(r.fetcher) AS is_daily,
                l.amount, l.scale, l.currency, l.observed_at, l.fetched_at, l.provider,
                coalesce(p.is_active, false) AS provider_active, i.update_mode <> 'api' OR NOT i.is_active AS paused,
                CASE WHEN l.observed_at - l.changed_at > pricing.frozen_after(r.fetcher)

@@ -348,7 +348,7 @@ LANGUAGE plpgsql STABLE SET search_path = '' AS $$
 BEGIN
     RETURN wanted_kind IN ('split', 'spin_off') AND EXISTS (
         SELECT FROM pricing.data_type_registry r
-        WHERE r.asset_class = wanted_class AND r.fetcher IN ('daily_bars', 'nav')
+        WHERE r.asset_class = wanted_class AND pricing.is_daily(r.fetcher)
           AND (EXISTS (SELECT FROM pricing.quarantined_values q
                        WHERE q.data_type = r.data_type
                          AND q.symbol = wanted_symbol

@@ -39,7 +39,7 @@ BEGIN
     IF about.symbol IS NULL THEN
         RAISE EXCEPTION 'there is no % of %', wanted_type, wanted_symbol
             USING HINT = 'Name an instrument and a data type that applies to it.', ERRCODE = 'invalid_parameter_value';
-    ELSIF about.fetcher NOT IN ('daily_bars', 'nav') THEN
+    ELSIF NOT pricing.is_daily(about.fetcher) THEN
         RAISE EXCEPTION 'data type % has no gaps: only of daily values is known when there should be one', wanted_type
             USING HINT = 'Name a data type of daily bars or NAVs.', ERRCODE = 'invalid_parameter_value';
     ELSIF about.calendar IS NULL THEN

@@ -160,7 +160,7 @@ BEGIN
     RETURN (SELECT array_agg(t.data_type) FROM pricing.data_type_registry w
             JOIN pricing.data_type_registry t
                 ON t.asset_class = w.asset_class AND t.fetcher = w.fetcher AND t.data_type <> w.data_type
-            WHERE w.data_type = wanted_type AND t.is_active AND w.fetcher IN ('quote', 'daily_bars', 'nav'));
+            WHERE w.data_type = wanted_type AND t.is_active AND w.contents = 'prices');
 END $$;
 COMMENT ON FUNCTION pricing.types_alike(text) IS
     'Other data types with the same values of the same instruments, perhaps of other providers; NULL = none.';

@@ -145,7 +145,7 @@ BEGIN
                count(*) FILTER (WHERE NOT w.is_scheduled) OVER (PARTITION BY p.provider, w.data_type) AS alike,
                CASE WHEN r.staleness_function <> 'is_market_stale' OR t.calendar IS NULL THEN 60.0 / w.ttl
                     WHEN r.fetcher = 'quote' THEN 60.0 / w.ttl * t.share
-                    WHEN r.fetcher IN ('daily_bars', 'nav') THEN t.sessions ELSE 60.0 / w.ttl END AS per_hour
+                    WHEN pricing.is_daily(r.fetcher) THEN t.sessions ELSE 60.0 / w.ttl END AS per_hour
         FROM wanted w JOIN pricing.data_type_registry r USING (data_type)
         LEFT JOIN trading t USING (calendar)
         JOIN broad USING (data_type)

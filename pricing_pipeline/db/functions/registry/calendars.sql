@@ -536,7 +536,7 @@ BEGIN
     FROM pricing.data_type_registry r
     JOIN pricing.instruments i ON (i.asset_class, i.symbol) = (r.asset_class, wanted_symbol)
     WHERE r.data_type = wanted_type;
-    IF market IS NULL OR kind NOT IN ('quote', 'daily_bars', 'nav') THEN
+    IF market IS NULL OR NOT (kind = 'quote' OR pricing.is_daily(kind)) THEN
         RETURN confirmed_at + ttl;
     ELSIF kind = 'quote' THEN
         -- The closing price is there a quarter of an hour after the close, even from a delayed source.

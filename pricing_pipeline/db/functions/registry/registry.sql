@@ -1,4 +1,12 @@
--- Judging staleness. Every function the registry may name takes (timestamptz, integer minutes).
+-- What a data type's values are, and judging staleness. Every staleness function of the registry takes (timestamptz,
+-- integer minutes).
+
+CREATE OR REPLACE FUNCTION pricing.is_daily(fetcher text) RETURNS boolean
+LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$ -- no SET search_path, so that it is inlined
+    SELECT fetcher IN ('daily_bars', 'nav')
+$$;
+COMMENT ON FUNCTION pricing.is_daily(text) IS 'Whether a fetcher brings values of days, whose date is a trading day.';
+
 
 CREATE OR REPLACE FUNCTION pricing.ttl_of(kind pricing.data_type_registry, own_minutes integer,
                                           is_watched boolean DEFAULT true)

@@ -29,7 +29,7 @@ BEGIN
     END IF;
     NEW.contents := asked.contents;
     IF NEW.staleness_function = '' THEN
-        NEW.staleness_function := CASE WHEN NEW.fetcher IN ('daily_bars', 'nav') THEN 'is_market_stale'
+        NEW.staleness_function := CASE WHEN pricing.is_daily(NEW.fetcher) THEN 'is_market_stale'
                                        ELSE 'is_data_stale' END;
     END IF;
     IF TG_OP = 'UPDATE' AND (NEW.fetcher, NEW.asset_class) = (OLD.fetcher, OLD.asset_class) THEN
