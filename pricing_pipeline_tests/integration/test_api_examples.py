@@ -6,7 +6,6 @@ import os
 import re
 import shutil
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -39,16 +38,6 @@ def run(command: list[str], environment: dict[str, str]) -> str:
     )
     assert done.returncode == 0, done.stderr
     return done.stdout
-
-
-def test_b27_the_example_in_python_runs(environment: dict[str, str], tmp_path: Path) -> None:
-    path = tmp_path / "prices.py"
-    (example,) = re.findall(r"^```python\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
-    path.write_text(example)
-    lines = run([sys.executable, str(path)], environment).splitlines()
-    assert lines[0] == "AAPL 189.95 USD True"
-    assert lines[1].startswith("unknown-data-type There is no active data type 'no_such_type'")
-    assert lines[2:] == ["price 189.95", "ready "]
 
 
 @pytest.mark.skipif(shutil.which("node") is None, reason="needs Node 20 or newer")
