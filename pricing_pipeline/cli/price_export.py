@@ -1,4 +1,4 @@
-"""`price export`: prices as lines for plain-text accounting."""
+"""`price export`: prices as lines for plain-text accounting and GnuCash."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _EARLIEST = date(1970, 1, 1)
 def export(
     data_type: Type,
     journal: Annotated[
-        str, typer.Option("--format", metavar="PROGRAM", help="ledger, hledger or beancount.")
+        str, typer.Option("--format", metavar="PROGRAM", help="ledger, hledger, beancount or gnucash.")
     ],
     symbols: AnySymbols = None,
     from_: Annotated[
@@ -51,16 +51,22 @@ def export(
         list[str] | None,
         typer.Option("--name", metavar="SYMBOL=NAME", help="What a symbol is called in your journal."),
     ] = None,
+    namespace: Annotated[
+        str | None,
+        typer.Option(help="For gnucash: the type of the securities there. Exchange rates are CURRENCY."),
+    ] = None,
     has_directives: Annotated[
         bool, typer.Option("--directives", help="Begin with the decimals that each currency shows.")
     ] = False,
 ) -> None:
-    """Print prices as lines for plain-text accounting: the last value of each day of an instrument's market, as traded.
+    """Print prices as lines for accounting programs: the last value of each day of an instrument's market, as traded.
 
     \b
     Example: pricing-pipeline price export AAPL BRK-B --type equity_daily --format ledger --from 2026-11
     """
     program = _program(journal)
+    if bool(namespace) != (program is journals.Journal.GNUCASH):
+        raise typer.BadParameter("--namespace NASDAQ belongs to --format gnucash, and that needs it.")
     names = pairs_of("name", own_names)
     first = None if from_ is None else day(from_, "--from")
     last = None if to is None else day(to, "--to", last=True)
@@ -77,11 +83,13 @@ def export(
         else:
             symbols = price_reader.symbols_between(connection, data_type, days.start, days.end)
         prices = list(_prices(connection, type_, symbols, days, stored_since))
-    written = journals.write(prices, program, names, has_directives=has_directives)
+    written = journals.write(prices, program, names, has_directives=has_directives, namespace=namespace or "")
     for line in written.lines:
         typer.echo(line)
     for symbol, name in written.names.items():
         hint(f"{symbol} is {name} here.")
+    for loss in written.losses:
+        warn(loss)
     for symbol in names.keys() - {price.symbol for price in prices}:
         warn(f"--name: no price is written of {symbol}.")
     if not prices:

@@ -38,6 +38,12 @@ def test_e9_all_symbols_of_a_type_are_written_by_day(cli: CommandLine, core: Cor
     named = cli("price", "export", "aapl", "--type", DAILY, "--format", "beancount", "--name", "AAPL=APPLE")
     assert named.stdout == "2026-11-04 price APPLE 270.50 USD\n"
     assert named.stderr == "hint: AAPL is APPLE here.\n"
+    for asked in (("gnucash",), ("gnucash", "--namespace", ""), ("ledger", "--namespace", "NASDAQ")):
+        refused = cli("price", "export", "AAPL", "--type", DAILY, "--format", *asked)
+        assert refused.exit_code == 2
+        assert "--namespace NASDAQ belongs to --format gnucash, and that needs it." in " ".join(
+            refused.stderr.split()
+        )
     lost = cli("price", "export", "AAPL", "--type", DAILY, "--format", "ledger", "--name", "APPL=A")
     assert lost.stderr == "warning: --name: no price is written of APPL.\n"
 

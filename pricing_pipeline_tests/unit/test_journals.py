@@ -85,13 +85,48 @@ def test_e9_beancount_gets_names_that_it_can_have_and_they_are_told() -> None:
     }
 
 
+def test_e9_gnucash_gets_only_what_its_import_can_store() -> None:
+    """It keeps four decimals more than the currency has, stores 0, and knows no coins as currencies."""
+    prices = [
+        *PRICES,
+        DayPrice(DAY, "ALL", Decimal("210"), "USD"),  # also the lek of Albania
+        DayPrice(DAY, "BTC/USD", Decimal("63000"), "USD"),
+        DayPrice(DAY, "ETH/USDT", Decimal("3000"), "USDT"),
+    ]
+    written = write(prices, Journal.GNUCASH, {"BIG": "B,G"}, has_directives=True, namespace="MINE")
+    assert written.lines == [
+        "2026-11-26,460,BRK-B,MINE,USD",
+        "2026-11-27,2870,7203:XTKS,MINE,JPY",
+        "2026-11-27,210,ALL,MINE,USD",
+        '2026-11-27,100000,"B,G",MINE,USD',
+        "2026-11-27,470.1012,BRK-B,MINE,USD",
+        "2026-11-27,63000,BTC/USD,MINE,USD",
+        "2026-11-27,43.10,D05:XSES,MINE,SGD",
+        "2026-11-27,1.0512345,EUR,CURRENCY,USD",
+    ]
+    assert written.names == {"BIG": "B,G", "EUR/USD": "EUR"}
+    assert written.losses == [
+        "GnuCash rounds prices of EUR/USD to 6 decimals.",
+        "Prices of SHIB/USD that GnuCash would store as 0 are left out.",
+        "ETH/USDT is left out: GnuCash has no currency USDT.",
+    ]
+    with pytest.raises(PricingError, match="is no commodity of gnucash"):
+        write(prices, Journal.GNUCASH, {}, has_directives=False, namespace='MY "OWN"')
+
+
 def test_e9_a_name_of_ones_own_goes_before_ours() -> None:
     vodafone = DayPrice(DAY, "VOD:XLON", Decimal("0.8"), "GBP")
     assert lines(Journal.LEDGER, [vodafone], **{"VOD:XLON": "VOD"}) == ["P 2026-11-27 VOD 0.8 GBP"]
 
 
 @pytest.mark.parametrize(
-    ("name", "journal"), [("vod", Journal.BEANCOUNT), ("VOD.", Journal.BEANCOUNT), ('V"D', Journal.LEDGER)]
+    ("name", "journal"),
+    [
+        ("vod", Journal.BEANCOUNT),
+        ("VOD.", Journal.BEANCOUNT),
+        ('V"D', Journal.LEDGER),
+        ("V\\D", Journal.GNUCASH),
+    ],
 )
 def test_e9_a_name_that_the_journal_cannot_have_is_refused(name: str, journal: Journal) -> None:
     with pytest.raises(PricingError, match="is no commodity of"):
