@@ -17,7 +17,7 @@ from pricing_pipeline.cli.output import print_json
 from pricing_pipeline.cli.program import hint
 from pricing_pipeline.cli.provider_access import access_to
 from pricing_pipeline.cli.recording import Recording
-from pricing_pipeline.db.query_loader import query
+from pricing_pipeline.db.query_loader import call_sql, query
 from pricing_pipeline.domain.calls import Call, Response, Task
 from pricing_pipeline.domain.data_types import Fetcher
 from pricing_pipeline.errors import PricingError, SettingsError, UnknownDataType
@@ -223,16 +223,15 @@ def _claim(engine: Engine, client: ProviderClient, wanted: _Wanted) -> tuple[int
     """Take one call within the provider's limits: its id, its key and its time. Raises PricingError if none is left."""
     with engine.begin() as connection:
         limits.register_keys(connection, client.provider.name, client.key_names)
-        row = connection.execute(
-            query("by_hand.claim"),
-            {
-                "provider": client.provider.name,
-                "data_type": wanted.data_type,
-                "fetcher": wanted.fetcher.value,
-                "symbols": wanted.symbols,
-                "keys": sorted(client.key_names),
-                "who": _WHO,
-            },
+        row = call_sql(
+            connection,
+            "claim_by_hand",
+            client.provider.name,
+            wanted.data_type,
+            wanted.fetcher.value,
+            wanted.symbols,
+            sorted(client.key_names),
+            _WHO,
         ).one()
     if row.refusal is not None:
         raise PricingError(f"{wanted.data_type} is not recorded: {row.refusal}.")

@@ -22,7 +22,7 @@ from pricing_pipeline.commodities import storage
 from pricing_pipeline.commodities.storage import ListStored
 from pricing_pipeline.db.advisory_lock import AdvisoryLock, advisory_lock
 from pricing_pipeline.db.errors import LOCKED_PAGE, is_conflict, is_locked, is_refusal, reason, transact
-from pricing_pipeline.db.query_loader import query
+from pricing_pipeline.db.query_loader import call_sql, query
 from pricing_pipeline.domain.answers import FailureKind
 from pricing_pipeline.domain.commodities import Listed, TerminalPrices
 from pricing_pipeline.errors import LockLost, PricingError, ProviderDown, ProviderError, Throttled
@@ -261,16 +261,17 @@ def _read(run: _Run, wanted: List[RowT]) -> tuple[RowT, int]:
 
 def _claim(run: _Run) -> Any:
     """Take one call, as soon as the provider's limits and delay allow it. Raises _NotAllowed if that is not soon."""
-    parameters = {
-        "provider": run.client.provider.name,
-        "data_type": run.data_types[0],
-        "keys": sorted(run.client.key_names),
-        "who": run.name,
-    }
     while True:
         run.lock.check()
         with run.engine.begin() as connection:
-            claimed = connection.execute(query("commodities.claim"), parameters).one()
+            claimed = call_sql(
+                connection,
+                "claim_etl_call",
+                run.client.provider.name,
+                run.data_types[0],
+                sorted(run.client.key_names),
+                run.name,
+            ).one()
         if claimed.call_id is not None:
             return claimed
         if run.waited + claimed.wait_seconds > LONGEST_WAIT:

@@ -12,7 +12,7 @@ from decimal import Decimal
 
 from sqlalchemy import Connection
 
-from pricing_pipeline.db.query_loader import query
+from pricing_pipeline.db.query_loader import call_sql, query
 from pricing_pipeline.errors import UnknownCommodity, UnknownTerminal
 
 
@@ -128,7 +128,7 @@ def find(connection: Connection, word: str) -> CommodityNames:
 
 def find_terminal(connection: Connection, word: str) -> str:
     """The symbol of the terminal of a symbol, code or name. Raises UnknownTerminal."""
-    symbol = connection.execute(query("commodities.find_terminal"), {"word": word}).scalar_one()
+    symbol = call_sql(connection, "terminal_of", word).scalar_one()
     if symbol is None:
         near = connection.execute(query("commodities.like_terminal"), {"word": word}).scalars().all()
         meant = f" Did you mean {' or '.join(near)}?" if near else ""

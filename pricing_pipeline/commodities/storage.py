@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from sqlalchemy import Connection
 
-from pricing_pipeline.db.query_loader import query
+from pricing_pipeline.db.query_loader import call_sql, query
 from pricing_pipeline.domain.answers import Answer, FailureKind, Stored, SymbolFailure
 from pricing_pipeline.domain.calls import Call
 from pricing_pipeline.domain.commodities import Commodity, Listed, Terminal, TerminalPrices
@@ -99,42 +99,44 @@ def store_versions(connection: Connection, live: str, test: str | None = None) -
     """
     if test is not None:
         connection.execute(query("commodities.note_test_version"), {"version": test})
-    is_new = connection.execute(query("commodities.go_live"), {"version": live}).scalar_one()
+    is_new = call_sql(connection, "go_live", live).scalar_one()
     return ListStored(int(is_new), 0)
 
 
 def store_terminals(connection: Connection, call_id: int, listed: Listed[Terminal]) -> ListStored:
     """Store the list of terminals, which become instruments. What it lacks vanishes if every row could be read."""
     rows = listed.rows
-    parameters = {
-        "call_id": call_id,
-        "is_whole": not listed.faults,
-        "symbols": [row.symbol for row in rows],
-        "names": [row.name for row in rows],
-        "codes": [row.code for row in rows],
-        "systems": [row.system for row in rows],
-        "planets": [row.planet for row in rows],
-        "moons": [row.moon for row in rows],
-        "places": [row.place for row in rows],
-        "available": [row.is_available for row in rows],
-        "stamps": [row.modified_at for row in rows],
-    }
-    row = connection.execute(query("commodities.merge_terminals"), parameters).one()
+    row = call_sql(
+        connection,
+        "merge_terminals",
+        call_id,
+        not listed.faults,
+        [row.symbol for row in rows],
+        [row.name for row in rows],
+        [row.code for row in rows],
+        [row.system for row in rows],
+        [row.planet for row in rows],
+        [row.moon for row in rows],
+        [row.place for row in rows],
+        [row.is_available for row in rows],
+        [row.modified_at for row in rows],
+    ).one()
     return ListStored(row.added, row.revised, row.vanished)
 
 
 def store_commodities(connection: Connection, call_id: int, listed: Listed[Commodity]) -> ListStored:
     """Store the list of commodities. What it lacks vanishes if every row could be read."""
     rows = listed.rows
-    parameters = {
-        "call_id": call_id,
-        "is_whole": not listed.faults,
-        "ids": [row.commodity_id for row in rows],
-        "names": [row.name for row in rows],
-        "codes": [row.code for row in rows],
-        "slugs": [row.slug for row in rows],
-        "kinds": [row.kind for row in rows],
-        "available": [row.is_available for row in rows],
-    }
-    row = connection.execute(query("commodities.merge_commodities"), parameters).one()
+    row = call_sql(
+        connection,
+        "merge_commodities",
+        call_id,
+        not listed.faults,
+        [row.commodity_id for row in rows],
+        [row.name for row in rows],
+        [row.code for row in rows],
+        [row.slug for row in rows],
+        [row.kind for row in rows],
+        [row.is_available for row in rows],
+    ).one()
     return ListStored(row.added, row.revised, row.vanished)

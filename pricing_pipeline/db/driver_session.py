@@ -12,7 +12,7 @@ from typing import Any, NoReturn, TypeVar
 import psycopg
 from psycopg.rows import namedtuple_row
 
-from pricing_pipeline.db.query_loader import Query, driver_query
+from pricing_pipeline.db.query_loader import Query, driver_sql
 
 T = TypeVar("T")
 
@@ -70,7 +70,7 @@ class DriverSession:
 
     def execute(self, statement: Query, parameters: Mapping[str, Any] | None = None) -> Rows[Any]:
         """Run a named query; raises what SQLAlchemy's Connection would raise."""
-        text = driver_query(statement.name)
+        text = driver_sql(statement.sql)
         try:
             # With parameters, even none: a percent sign is written twice.
             cursor = self.driver.cursor(row_factory=namedtuple_row).execute(text, parameters or {})

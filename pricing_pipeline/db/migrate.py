@@ -19,7 +19,7 @@ from sqlalchemy.exc import DBAPIError
 
 from pricing_pipeline.db.engine import make_engine
 from pricing_pipeline.db.errors import is_locked
-from pricing_pipeline.db.query_loader import query
+from pricing_pipeline.db.query_loader import call_sql, query
 from pricing_pipeline.domain.exchanges import corrections, exchanges
 from pricing_pipeline.errors import DatabaseError, LockUnavailable
 
@@ -68,9 +68,9 @@ def upgrade(owner_url: str) -> None:
 def _load_exchanges(connection: Connection) -> None:
     """Store this version's exchanges, and the days on which their calendars are wrong."""
     told = [asdict(exchange) | {"endings": exchange.endings} for exchange in exchanges().values()]
-    connection.execute(query("calendars.load_exchanges"), {"rows": json.dumps(told, default=str)})
+    call_sql(connection, "load_exchanges", json.dumps(told, default=str))
     wrong = [asdict(correction) for correction in corrections()]
-    connection.execute(query("calendars.load_corrections"), {"rows": json.dumps(wrong, default=str)})
+    call_sql(connection, "load_corrections", json.dumps(wrong, default=str))
 
 
 def _failed(error: DBAPIError | psycopg.Error) -> DatabaseError:

@@ -14,7 +14,7 @@ from uuid import UUID
 from psycopg import errors
 
 from pricing_pipeline.db.errors import reason, statement_error
-from pricing_pipeline.db.query_loader import query
+from pricing_pipeline.db.query_loader import call_sql, query
 from pricing_pipeline.demand import instruments
 from pricing_pipeline.domain.data_types import DataType
 from pricing_pipeline.domain.windows import Window, span
@@ -169,13 +169,16 @@ def ask_again(connection: Connection, request: Request) -> int:
 
     In a transaction that is rolled back it serves to estimate such a backfill.
     """
-    parameters = {
-        "data_type": request.type_.data_type,
-        "first_day": request.window.start,
-        "last_day": request.window.end,
-        "symbols": request.symbols,
-    }
-    return int(connection.execute(query("backfill.ask_again"), parameters).scalar_one())
+    return int(
+        call_sql(
+            connection,
+            "ask_again",
+            request.type_.data_type,
+            request.window.start,
+            request.window.end,
+            request.symbols,
+        ).scalar_one()
+    )
 
 
 def estimate(
@@ -185,14 +188,13 @@ def estimate(
 
     The database refuses the same cases as for `plan_backfill`, with a sentence.
     """
-    rows = connection.execute(
-        query("backfill.cost"),
-        {
-            "data_type": data_type,
-            "first_day": window.start,
-            "last_day": window.end,
-            "symbols": None if symbols is None else list(symbols),
-        },
+    rows = call_sql(
+        connection,
+        "cost_backfill",
+        data_type,
+        window.start,
+        window.end,
+        None if symbols is None else list(symbols),
     )
     return [Estimate(**row) for row in rows.mappings()]
 
@@ -253,8 +255,9 @@ def left_out_words(left_out: Mapping[str, int]) -> str | None:
 
 def left_out(connection: Connection, data_type: str, symbols: Sequence[str] | None = None) -> dict[str, int]:
     """How many instruments a backfill of a type, or of some symbols, would leave out, by reason."""
-    parameters = {"data_type": data_type, "symbols": None if symbols is None else list(symbols)}
-    return dict(connection.execute(query("backfill.left_out"), parameters).scalar_one())
+    return dict(
+        call_sql(connection, "left_out", data_type, None if symbols is None else list(symbols)).scalar_one()
+    )
 
 
 _STATE_WORDS = {
@@ -281,13 +284,16 @@ def states(
     connection: Connection, data_type: str, window: Window, symbols: Sequence[str] | None = None
 ) -> dict[str, int]:
     """The states of the instruments in these days, counted, without those that a backfill leaves out."""
-    parameters = {
-        "data_type": data_type,
-        "first_day": window.start,
-        "last_day": window.end,
-        "symbols": None if symbols is None else list(symbols),
-    }
-    return dict(connection.execute(query("backfill.states"), parameters).scalar_one())
+    return dict(
+        call_sql(
+            connection,
+            "history_standing",
+            data_type,
+            window.start,
+            window.end,
+            None if symbols is None else list(symbols),
+        ).scalar_one()
+    )
 
 
 def left_out_by_type(connection: Connection) -> dict[str, dict[str, int]]:
@@ -297,7 +303,7 @@ def left_out_by_type(connection: Connection) -> dict[str, dict[str, int]]:
 
 def waiting_refetches(connection: Connection) -> list[Waiting]:
     """Histories and bars that must be fetched again and cannot be fetched now."""
-    return [Waiting(**row) for row in connection.execute(query("backfill.waiting_refetches")).mappings()]
+    return [Waiting(**row) for row in call_sql(connection, "waiting_refetches").mappings()]
 
 
 def left_out_of(connection: Connection, backfill_id: UUID) -> dict[str, int]:
@@ -354,7 +360,7 @@ def cancelled(connection: Connection, backfill_id: UUID) -> int:
 
 def progress(connection: Connection, backfill_id: UUID) -> Progress:
     """The progress of a backfill; notes in its row when it has ended."""
-    row = connection.execute(query("backfill.progress"), {"backfill_id": backfill_id}).one()
+    row = call_sql(connection, "backfill_progress", backfill_id).one()
     return Progress(row.tasks, row.open, row.failed)
 
 
@@ -375,7 +381,7 @@ def cancel(connection: Connection, backfill_id: UUID) -> int:
     Stored values stay, and so do tasks that a later backfill waits for. Raises UnknownBackfill.
     """
     try:
-        return int(connection.execute(query("backfill.cancel"), {"backfill_id": backfill_id}).scalar_one())
+        return int(call_sql(connection, "cancel_backfill", backfill_id).scalar_one())
     except statement_error() as error:
         if not isinstance(error.orig, errors.InvalidParameterValue):
             raise

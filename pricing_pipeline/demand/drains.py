@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 from uuid import UUID
 
-from pricing_pipeline.db.query_loader import query
+from pricing_pipeline.db.query_loader import call_sql, query
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection
@@ -48,4 +48,4 @@ def drains_begun(connection: Connection, runs: Collection[str]) -> set[str]:
 
 def warn_of_run(connection: Connection, job: str, run_id: str, why: str) -> None:
     """Write a warning that a run has failed; `status` shows it."""
-    connection.execute(query("drains.warn_of_run"), {"job": job, "message": f"run {run_id}: {why}"})
+    call_sql(connection, "warn", "run", job, f"run {run_id}: {why}")

@@ -8,7 +8,7 @@ from datetime import UTC
 from typing import TYPE_CHECKING, Any
 
 from pricing_pipeline.db.engine import driver_rows
-from pricing_pipeline.db.query_loader import driver_query, query
+from pricing_pipeline.db.query_loader import call_sql, driver_query, query
 from pricing_pipeline.domain.exact import to_decimal
 from pricing_pipeline.domain.prices import Missing, Price, Reason
 from pricing_pipeline.errors import UnknownDataType
@@ -90,7 +90,7 @@ def watched(connection: Connection, users: Sequence[str]) -> dict[str, set[Pair]
 
 def renew(connection: Connection, user: str) -> None:
     """Note that a user looks at all that `watched` shows. What the user leaves at the same time is left."""
-    connection.execute(query("stream.take_turn"), {"user": user})
+    call_sql(connection, "lock_allowance", user)
     connection.execute(query("stream.renew"), {"user": user})
 
 
@@ -103,7 +103,7 @@ def spelled(connection: Connection, pairs: Iterable[Pair]) -> set[Pair]:
             f"no active data type of prices is called {odd!r}. `pricing-pipeline type list` shows the data types; "
             "those of other contents, such as documents and slots, are not streamed."
         )
-    symbols = connection.execute(query("stream.spelled"), columns).scalar_one()
+    symbols = call_sql(connection, "spelled", columns["data_types"], columns["symbols"]).scalar_one()
     return set(zip(columns["data_types"], symbols or [], strict=True))
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pricing_pipeline.db.engine import driver_rows
 from pricing_pipeline.db.errors import by_the_way
-from pricing_pipeline.db.query_loader import driver_query, query
+from pricing_pipeline.db.query_loader import call_sql, driver_query, query
 from pricing_pipeline.domain.windows import Window, span
 from pricing_pipeline.errors import InvalidRange
 
@@ -109,7 +109,7 @@ def days_of(
     Raises InvalidRange if they are upside down, or too many.
     """
     if first is None:
-        first = connection.execute(query("inventory.today"), {"symbol": symbol, "at": as_of}).scalar_one()
+        first = call_sql(connection, "product_day", symbol, as_of).scalar_one()
     if last is None:
         last = date.fromordinal(min(first.toordinal() + _DEFAULT_DAYS - 1, date.max.toordinal()))
     days = span(first, last)

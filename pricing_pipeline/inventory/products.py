@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import date, datetime
 from typing import TYPE_CHECKING
 
-from pricing_pipeline.db.query_loader import query
+from pricing_pipeline.db.query_loader import call_sql, query
 from pricing_pipeline.errors import UnknownSymbol
 
 if TYPE_CHECKING:
@@ -113,8 +113,7 @@ def set_zone(connection: Connection, symbol: str, time_zone: str | None) -> int:
     Coming slots without an offset of their own are placed again; returns how many. Raises UnknownSymbol; the database
     refuses a name that is no zone.
     """
-    parameters = {"symbol": symbol, "time_zone": time_zone}
-    moved = connection.execute(query("inventory.set_zone"), parameters).scalar_one()
+    moved = call_sql(connection, "set_product_zone", symbol, time_zone).scalar_one()
     if moved is None:
         raise UnknownSymbol(f"no product is called {symbol!r}. `pricing-pipeline product list` shows all.")
     return int(moved)

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
-from pricing_pipeline.db.query_loader import query
+from pricing_pipeline.db.query_loader import call_sql, query
 from pricing_pipeline.domain.answers import Answer, FailureKind, Stored, SymbolFailure
 from pricing_pipeline.domain.calls import Call, Preparation
 from pricing_pipeline.domain.data_types import Fetcher
@@ -65,41 +65,40 @@ def _store_products(
     """Store products, and confirm the pairs of those that are answered for."""
     if not products and not answered:
         return []
-    merged = connection.execute(
-        query("inventory.merge_products"),
-        {
-            "data_type": call.data_type,
-            "provider": call.provider,
-            "call_id": call.id,
-            "answered": sorted(answered),
-            "products": _json(
-                {"symbol": product.symbol, "name": product.name, "time_zone": product.time_zone}
-                for product in products
-            ),
-            "options": _json(
-                {
-                    "symbol": product.symbol,
-                    "option_id": option.option_id,
-                    "name": option.name,
-                    "is_default": option.is_default,
-                }
-                for product in products
-                for option in product.options
-            ),
-            "categories": _json(
-                {
-                    "symbol": product.symbol,
-                    "category_id": category.category_id,
-                    "name": category.name,
-                    "kind": category.kind,
-                    "age_from": category.age_from,
-                    "age_to": category.age_to,
-                    "pax_count": category.pax_count,
-                }
-                for product in products
-                for category in product.categories
-            ),
-        },
+    merged = call_sql(
+        connection,
+        "merge_products",
+        call.data_type,
+        call.provider,
+        call.id,
+        sorted(answered),
+        _json(
+            {"symbol": product.symbol, "name": product.name, "time_zone": product.time_zone}
+            for product in products
+        ),
+        _json(
+            {
+                "symbol": product.symbol,
+                "option_id": option.option_id,
+                "name": option.name,
+                "is_default": option.is_default,
+            }
+            for product in products
+            for option in product.options
+        ),
+        _json(
+            {
+                "symbol": product.symbol,
+                "category_id": category.category_id,
+                "name": category.name,
+                "kind": category.kind,
+                "age_from": category.age_from,
+                "age_to": category.age_to,
+                "pax_count": category.pax_count,
+            }
+            for product in products
+            for category in product.categories
+        ),
     )
     return [Stored(row.symbol, row.added, row.revised) for row in merged]
 
@@ -116,18 +115,15 @@ def _store_slots(connection: Connection, call: Call, answer: Answer) -> list[Sto
     if not answers:
         return [*confirmed, *failures]
     slots = [(days.symbol, slot) for days in answers for slot in days.slots]
-    merged = connection.execute(
-        query("inventory.merge_slots"),
-        {
-            "data_type": call.data_type,
-            "provider": call.provider,
-            "call_id": call.id,
-            "days": _json(_days(days) for days in answers),
-            "slots": _json(_slot(number, symbol, slot) for number, (symbol, slot) in enumerate(slots)),
-            "offers": _json(
-                _offer(number, offer) for number, (_, slot) in enumerate(slots) for offer in slot.offers
-            ),
-        },
+    merged = call_sql(
+        connection,
+        "merge_slots",
+        call.data_type,
+        call.provider,
+        call.id,
+        _json(_days(days) for days in answers),
+        _json(_slot(number, symbol, slot) for number, (symbol, slot) in enumerate(slots)),
+        _json(_offer(number, offer) for number, (_, slot) in enumerate(slots) for offer in slot.offers),
     )
     return [*(Stored(row.symbol, row.added, row.revised) for row in merged), *confirmed, *failures]
 
@@ -135,13 +131,11 @@ def _store_slots(connection: Connection, call: Call, answer: Answer) -> list[Sto
 def _unlist(connection: Connection, call: Call, failures: Sequence[SymbolFailure]) -> None:
     unknown = sorted(failure.symbol for failure in failures if failure.kind is FailureKind.UNKNOWN_SYMBOL)
     if unknown:
-        parameters = {"symbols": unknown, "provider": call.provider, "call_id": call.id}
-        connection.execute(query("inventory.unlist_products"), parameters)
+        call_sql(connection, "unlist_products", unknown, call.provider, call.id)
 
 
 def _confirm(connection: Connection, call: Call, symbols: Collection[str]) -> None:
-    parameters = {"data_type": call.data_type, "provider": call.provider, "call_id": call.id}
-    connection.execute(query("inventory.confirm"), {**parameters, "symbols": sorted(symbols)})
+    call_sql(connection, "confirm_pairs", call.data_type, sorted(symbols), call.provider, call.id)
 
 
 def _placeless(connection: Connection, answers: Sequence[ProductDays]) -> list[SymbolFailure]:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from pydantic import SecretStr
 
-from pricing_pipeline.db.query_loader import query
+from pricing_pipeline.db.query_loader import call_sql, query
 from pricing_pipeline.domain.scopes import Scope
 from pricing_pipeline.errors import PricingError, UnknownToken
 
@@ -171,7 +171,7 @@ def remove(connection: Connection, name: str) -> None:
 
 def note_uses(connection: Connection, token_ids: Sequence[int]) -> None:
     """Note that requests have just come with these tokens."""
-    connection.execute(query("api_tokens.note_uses"), {"token_ids": token_ids})
+    call_sql(connection, "note_token_uses", token_ids)
 
 
 def hash_of(token: str) -> bytes | None:

@@ -7,13 +7,13 @@ that the database never sees. `sealing` explains how keys are sealed, `master_ke
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, astuple, dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING
 
 from pydantic import SecretStr
 
-from pricing_pipeline.db.query_loader import query
+from pricing_pipeline.db.query_loader import call_sql, query
 from pricing_pipeline.errors import CredentialError, PricingError, UnknownCredential, UnknownProvider
 from pricing_pipeline.keys.sealing import LONGEST_SECRET, Keyring, Sealed
 
@@ -83,7 +83,7 @@ def store(
     `limits` are the units of its own plan, by the name of the provider's limit; others stay. Raises UnknownProvider.
     """
     sealed = keyring.seal(provider, key_name, _next_version(connection, provider), secret)
-    replaced = bool(connection.execute(query("credentials.store"), asdict(sealed)).scalar_one())
+    replaced = bool(call_sql(connection, "store_credential", *astuple(sealed)).scalar_one())
     if limits:
         parameters = {
             "provider": provider,
@@ -97,13 +97,12 @@ def store(
 
 def remove(connection: Connection, provider: str, key_name: str, *, keep_name: bool = False) -> None:
     """Delete a stored key and, unless `keep_name`, make its name inactive. Raises UnknownCredential."""
-    parameters = {"provider": provider, "key_name": key_name}
-    if not connection.execute(query("credentials.remove"), parameters).scalar_one():
+    if not call_sql(connection, "remove_credential", provider, key_name).scalar_one():
         raise UnknownCredential(
             f"no key {key_name!r} of {provider!r} is stored. `pricing-pipeline key list` lists those that are."
         )
     if keep_name:
-        connection.execute(query("credentials.use_name"), parameters)
+        connection.execute(query("credentials.use_name"), {"provider": provider, "key_name": key_name})
 
 
 def stored(connection: Connection, provider: str | None = None) -> list[Stored]:
@@ -150,7 +149,7 @@ def reseal(engine: Engine, keyring: Keyring) -> Resealed:
         with engine.begin() as connection:
             new = keyring.seal(old.provider, old.key_name, _next_version(connection, old.provider), secret)
             parameters = {**asdict(new), "found_version": old.row_version}
-            done += bool(connection.execute(query("credentials.reseal"), parameters).scalar_one())
+            done += bool(connection.execute(query("credentials.reseal"), parameters).scalar_one_or_none())
     with engine.connect() as connection:
         in_use = frozenset(row.sealed.master_key_id for row in stored(connection))
     return Resealed(done, tuple(faults), in_use)
@@ -158,7 +157,7 @@ def reseal(engine: Engine, keyring: Keyring) -> Resealed:
 
 def warn(connection: Connection, about: str, message: str) -> None:
     """Write a warning that a stored key cannot be used; `status` shows it."""
-    connection.execute(query("credentials.warn"), {"about": about, "message": message})
+    call_sql(connection, "warn", "provider key", about, message, "XX001")
 
 
 def hint(secret: SecretStr) -> str:

@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from pricing_pipeline.db.errors import LOCKED_PAGE, reason, statement_error
-from pricing_pipeline.db.query_loader import query
+from pricing_pipeline.db.query_loader import call_sql, query
 from pricing_pipeline.errors import DatabaseError, OperationRefused, UnknownAlert, UnknownAlertRule
 from pricing_pipeline.operations import recipients
 from pricing_pipeline.operations.alert_rules import RULES, AlertRule
@@ -79,7 +79,7 @@ def look(
     look.
     """
     with engine.begin() as connection:
-        if not connection.execute(query("alerts.take_turn")).scalar_one():
+        if not call_sql(connection, "take_turn", "look_for_alerts").scalar_one():
             _require_other_looks(connection)
             return 0
         connection.execute(query("alerts.be_quick"))
@@ -97,10 +97,10 @@ def look(
                 seen.append(_sighting(BROKEN, rule.name, f"The rule {rule.name} fails: {reason(error)}"))
                 continue
             seen += [_sighting(rule, row.subject, row.says, getattr(row, "newest_at", None)) for row in rows]
-        connection.execute(query("alerts.note"), {"failed": failed, "seen": json.dumps(seen)})
+        call_sql(connection, "note_alerts", failed, json.dumps(seen))
         told = _tell(connection, ui_url, asset_prefix)
         if worker is not None:
-            connection.execute(query("alerts.note_look"), {"worker": worker})
+            call_sql(connection, "note_notifier", worker, True)
         return told
 
 

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
-from pricing_pipeline.db.query_loader import query
+from pricing_pipeline.db.query_loader import call_sql, query
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection
@@ -26,9 +26,7 @@ class EndedRun:
 
 def note_runs(connection: Connection, runs: Collection[EndedRun]) -> None:
     """Note how the newest run of each job ended: one that succeeds ends the failure of an earlier one."""
-    connection.execute(
-        query("dagster_failures.note_runs"), {"runs": json.dumps([asdict(run) for run in runs])}
-    )
+    call_sql(connection, "note_dagster_runs", json.dumps([asdict(run) for run in runs]))
 
 
 class Kind(StrEnum):
@@ -50,5 +48,4 @@ def noted(connection: Connection, kind: Kind) -> dict[str, str]:
 
 def note(connection: Connection, kind: Kind, failing: Mapping[str, str]) -> None:
     """Note all that fails now of this kind, with the reasons."""
-    parameters = {"kind": kind.value, "failing": json.dumps(dict(failing))}
-    connection.execute(query("dagster_failures.note"), parameters)
+    call_sql(connection, "note_dagster_failures", json.dumps(dict(failing)), kind.value)

@@ -14,7 +14,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from pricing_pipeline.db.engine import autocommitting
-from pricing_pipeline.db.query_loader import query
+from pricing_pipeline.db.query_loader import call_sql, query
 from pricing_pipeline.errors import ReadReplica
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ class Part:
 
 def measure(connection: Connection) -> list[Part]:
     """All parts, in the order in which they depend on each other. It also works on a read replica."""
-    return [Part(**row) for row in connection.execute(query("health.measure")).mappings()]
+    return [Part(**row) for row in call_sql(connection, "health").mappings()]
 
 
 class Watch:
@@ -80,16 +80,15 @@ def note_start(connection: Connection) -> None:
 
     One that starts again and again before all its parts have worked has that time once.
     """
-    connection.execute(query("health.note_start"))
+    call_sql(connection, "note_start")
 
 
 @contextmanager
 def ticking(engine: Engine, sensor: str) -> Iterator[None]:
     """Note that a sensor begins its tick, and how long it took unless it fails."""
     with autocommitting(engine).connect() as connection:
-        connection.execute(query("health.note_begin"), {"part": sensor})
+        call_sql(connection, "note_life", sensor)
     began = time.monotonic()
     yield
     with autocommitting(engine).connect() as connection:
-        parameters = {"part": sensor, "seconds": time.monotonic() - began}
-        connection.execute(query("health.note_end"), parameters)
+        call_sql(connection, "note_life", sensor, time.monotonic() - began)

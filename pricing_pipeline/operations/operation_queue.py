@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 from pricing_pipeline.db.errors import is_of_values, reason, statement_error
-from pricing_pipeline.db.query_loader import query
+from pricing_pipeline.db.query_loader import call_sql, query
 from pricing_pipeline.errors import OperationRefused, UnknownOperation
 
 if TYPE_CHECKING:
@@ -74,9 +74,9 @@ def enqueue(
     It is kept or rolled back with that transaction. Raises OperationRefused for an unknown type, or for a payload
     unlike its type.
     """
-    parameters = {"operation_type": operation_type, "payload": json.dumps(payload), "due_at": due_at}
     try:
-        return int(connection.execute(query("operations.enqueue"), parameters).scalar_one())
+        queued = call_sql(connection, "enqueue_operation", operation_type, json.dumps(payload), due_at)
+        return int(queued.scalar_one())
     except statement_error() as error:
         if not is_of_values(error):
             raise
@@ -85,15 +85,20 @@ def enqueue(
 
 def claim(connection: Connection, types: Collection[str], most: int, worker: str) -> list[Operation]:
     """Claim operations of these types that are due, by turns for each recipient; each counts an attempt."""
-    parameters = {"types": sorted(types), "most": most, "worker": worker}
-    return [Operation(**row) for row in connection.execute(query("operations.claim"), parameters).mappings()]
+    return [
+        Operation(**row)
+        for row in call_sql(connection, "claim_operations", sorted(types), most, worker).mappings()
+    ]
 
 
 def complete(connection: Connection, token: UUID, results: Mapping[int, str | None]) -> list[int]:
     """Note that operations have happened, with results as JSON by id; returns the ids that the claim still owned."""
     brought = (f'"{id_}": {result}' for id_, result in results.items() if result is not None)
-    parameters = {"ids": list(results), "token": token, "results": f"{{{', '.join(brought)}}}"}
-    return list(connection.execute(query("operations.complete"), parameters).scalar_one())
+    return list(
+        call_sql(
+            connection, "complete_operations", list(results), token, f"{{{', '.join(brought)}}}"
+        ).scalar_one()
+    )
 
 
 def fail(
@@ -124,20 +129,21 @@ def return_(connection: Connection, token: UUID, ids: Sequence[int]) -> list[int
 
     They are due, and the attempt does not count, though the operation may have happened.
     """
-    return list(
-        connection.execute(query("operations.return"), {"ids": list(ids), "token": token}).scalar_one()
-    )
+    return list(call_sql(connection, "return_operations", list(ids), token).scalar_one())
 
 
 def note_run(connection: Connection, worker: str) -> None:
     """Note that a notifier has just looked for messages to send."""
-    connection.execute(query("operations.note_run"), {"worker": worker})
+    call_sql(connection, "note_notifier", worker, False)
 
 
 def complete_recovered(connection: Connection, operation: Operation, result: str | None) -> bool:
     """Complete an operation that has happened and was taken back; False if somebody has begun another attempt."""
-    parameters = {"id": operation.id, "attempt": operation.attempt, "result": result}
-    return bool(connection.execute(query("operations.complete_recovered"), parameters).scalar_one())
+    return bool(
+        call_sql(
+            connection, "complete_recovered_operation", operation.id, operation.attempt, result
+        ).scalar_one()
+    )
 
 
 def recover(connection: Connection, known: Collection[int] = ()) -> int:
@@ -145,13 +151,13 @@ def recover(connection: Connection, known: Collection[int] = ()) -> int:
 
     `known` are those that the caller has in hand.
     """
-    return int(connection.execute(query("operations.recover"), {"known": sorted(known)}).scalar_one())
+    return int(call_sql(connection, "recover_operations", sorted(known)).scalar_one())
 
 
 def cancel(connection: Connection, ids: Sequence[int]) -> list[Outcome]:
     """Cancel operations that wait or are under way."""
     before = _locked_states(connection, ids)
-    cancelled = connection.execute(query("operations.cancel"), {"ids": list(ids)}).scalar_one()
+    cancelled = call_sql(connection, "cancel_operations", list(ids)).scalar_one()
     done = {"processing": "cancelled_under_way"}
     return [
         Outcome(
@@ -166,7 +172,7 @@ def cancel(connection: Connection, ids: Sequence[int]) -> list[Outcome]:
 def retry(connection: Connection, ids: Sequence[int]) -> list[Outcome]:
     """Queue dead operations again, with all their attempts."""
     before = _locked_states(connection, ids)
-    retried = connection.execute(query("operations.retry"), {"ids": list(ids)}).scalar_one()
+    retried = call_sql(connection, "retry_operations", list(ids)).scalar_one()
     return [
         Outcome(id_, _outcome(id_, before, retried, "retried", "not_dead"), before.get(id_))
         for id_ in dict.fromkeys(ids)

@@ -21,7 +21,7 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 from pricing_pipeline.db.errors import reason, statement_error
-from pricing_pipeline.db.query_loader import query
+from pricing_pipeline.db.query_loader import call_sql
 from pricing_pipeline.errors import DatabaseError, OperationRefused
 from pricing_pipeline.operations import price_messages, recipients
 from pricing_pipeline.operations.life import PRICES, SignsOfLife
@@ -70,7 +70,7 @@ def watch(engine: Engine, advance: Callable[[], None] = lambda: None) -> int:
     while True:
         advance()
         with engine.begin() as connection:
-            rows = connection.execute(query("price_alerts.take_events"), {"most": _ALERTS_AT_ONCE}).all()
+            rows = call_sql(connection, "take_price_events", _ALERTS_AT_ONCE).all()
             queued += _look(connection, rows)
         if not rows:
             return queued
@@ -79,7 +79,7 @@ def watch(engine: Engine, advance: Callable[[], None] = lambda: None) -> int:
 def watch_stale(engine: Engine) -> int:
     """Look once which pairs have become stale; returns how many messages are queued."""
     with engine.begin() as connection:
-        rows = connection.execute(query("price_alerts.take_stale")).all()
+        rows = call_sql(connection, "take_stale_pairs").all()
         return sum(_sent(connection, row, price_messages.stale(row)) for row in rows)
 
 
@@ -152,7 +152,7 @@ def _look(connection: Connection, rows: Sequence[Row[Any]]) -> int:
         if first.is_told:
             told += sum(_sent(connection, first, message) for message in messages)
     if looks:
-        connection.execute(query("price_alerts.note_looks"), {"looks": json.dumps(looks, default=str)})
+        call_sql(connection, "note_price_looks", json.dumps(looks, default=str))
     return told
 
 

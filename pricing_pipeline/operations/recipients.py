@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from pydantic import SecretStr
 
 from pricing_pipeline.db.errors import is_of_values, reason, statement_error
-from pricing_pipeline.db.query_loader import query
+from pricing_pipeline.db.query_loader import call_sql, query
 from pricing_pipeline.errors import CredentialError, OperationRefused, PricingError, UnknownRecipient
 from pricing_pipeline.keys.credentials import Resealed
 from pricing_pipeline.keys.sealing import Keyring, Sealed
@@ -224,16 +224,19 @@ def send(
     In the recipient's quiet hours, and while it cannot be reached, a message waits, unless it is urgent. What is urgent
     or `goes_first` is sent before other messages that are due. `data` is for webhooks alone. Raises OperationRefused.
     """
-    parameters = {
-        "recipient": name,
-        "title": title,
-        "body": body,
-        "is_urgent": is_urgent,
-        "goes_first": goes_first,
-        "data": None if data is None else json.dumps(data),
-    }
     try:
-        return int(connection.execute(query("recipients.send"), parameters).scalar_one())
+        return int(
+            call_sql(
+                connection,
+                "enqueue_message",
+                name,
+                title,
+                body,
+                is_urgent,
+                None if data is None else json.dumps(data),
+                goes_first,
+            ).scalar_one()
+        )
     except statement_error() as error:
         # Who takes a refusal as an answer must not take a lock as one: the message would be lost.
         if not is_of_values(error):

@@ -12,7 +12,7 @@ from datetime import date, datetime
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
-from pricing_pipeline.db.query_loader import query
+from pricing_pipeline.db.query_loader import call_sql, query
 from pricing_pipeline.domain.answers import (
     CapitalGain,
     CorporateAction,
@@ -73,16 +73,17 @@ def store(connection: Connection, judged: Judgement) -> list[RejectedValue]:
     wrong = _doubted(connection, call, [action for action in told if isinstance(action, Dividend)])
     rows = [to_row(action) for action in told if action not in wrong]
     if told_since or rows:
-        parameters = {
-            "data_type": call.data_type,
-            "provider": call.provider,
-            "call_id": call.id,
-            "actions": json.dumps(rows),
-            "symbols": list(told_since),
-            "since": list(told_since.values()),
-            "gains_told": sorted(told_since.keys() & answer.gains_told),
-        }
-        connection.execute(query("actions.merge"), parameters)
+        call_sql(
+            connection,
+            "merge_actions",
+            call.data_type,
+            call.provider,
+            call.id,
+            json.dumps(rows),
+            list(told_since),
+            list(told_since.values()),
+            sorted(told_since.keys() & answer.gains_told),
+        )
     return list(wrong.values())
 
 
@@ -94,7 +95,7 @@ def _doubted(
         return {}
     rows = json.dumps([to_row(payment) for payment in payments])
     rejected: dict[CorporateAction, RejectedValue] = {}
-    for row in connection.execute(query("actions.doubted"), {"data_type": call.data_type, "actions": rows}):
+    for row in call_sql(connection, "doubted_payments", call.data_type, rows):
         payment = _PAYMENTS[row.kind](row.symbol, row.ex_on, row.cash, row.currency)
         currency = "" if row.currency is None else f" --currency {row.currency}"
         entered = f"{row.symbol} {row.ex_on} --{row.kind.replace('_', '-')} {row.cash:f}{currency}"
@@ -158,12 +159,7 @@ def unjudged(connection: Connection) -> list[Unjudged]:
 
 def note_judged(connection: Connection, instrument: Unjudged) -> None:
     """Note that quarantined values were judged by known splits; histories divided by one ratio are fetched again."""
-    parameters = {
-        "asset_class": instrument.asset_class,
-        "symbol": instrument.symbol,
-        "until": instrument.until,
-    }
-    connection.execute(query("actions.note_judged"), parameters)
+    call_sql(connection, "note_judged", instrument.asset_class, instrument.symbol, instrument.until)
 
 
 def classes(connection: Connection, symbol: str) -> list[str]:
@@ -231,20 +227,10 @@ def enter(
     `ex_on`, the first trading day without it, is a day of its exchange. The ratio of that day is replaced, or the
     payment of this kind in this currency; a payment that `is_further` is added.
     """
-    parameters = {"new_shares": None, "old_shares": None, "cash": None, "currency": None} | to_row(action)
-    return str(
-        connection.execute(
-            query("actions.enter"),
-            parameters
-            | {
-                "asset_class": asset_class,
-                "ex_on": action.ex_on,
-                "by_whom": by,
-                "why": why,
-                "is_further": is_further,
-            },
-        ).scalar_one()
-    )
+    row = to_row(action)
+    value = [row.get(name) for name in ("new_shares", "old_shares", "cash", "currency")]
+    about = (asset_class, action.symbol, action.ex_on, row["kind"])
+    return str(call_sql(connection, "enter_action", *about, *value, by, why, is_further).scalar_one())
 
 
 def remove(
@@ -262,16 +248,12 @@ def remove(
 
     It stays as a revision, and is not believed if its provider reports the same again.
     """
-    parameters = {
-        "asset_class": asset_class,
-        "symbol": symbol,
-        "ex_on": ex_on,
-        "kind": kind,
-        "by_whom": by,
-        "why": why,
-        "currency": currency,
-    }
-    return bool(connection.execute(query("actions.remove"), parameters).scalar_one() == "removed")
+    return bool(
+        call_sql(
+            connection, "remove_action", asset_class, symbol, ex_on, kind, by, why, currency
+        ).scalar_one()
+        == "removed"
+    )
 
 
 def to_row(action: CorporateAction) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import date
 from typing import TYPE_CHECKING
 
-from pricing_pipeline.db.query_loader import query
+from pricing_pipeline.db.query_loader import call_sql, query
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection, Engine
@@ -48,7 +48,7 @@ def note_latest(connection: Connection, data_type: str, changes: int) -> None:
     Functions that store prices do this themselves.
     """
     if changes:
-        connection.execute(query("changes.note_latest"), {"data_type": data_type, "changes": changes})
+        call_sql(connection, "note_latest_changes", data_type, changes)
 
 
 def note_shared(connection: Connection, fetcher: str, changes: Mapping[str, int]) -> None:
@@ -65,7 +65,7 @@ def is_unnumbered(connection: Connection) -> bool:
 def number(engine: Engine) -> None:
     """Give the committed changes since the last time their versions."""
     with engine.begin() as connection:
-        connection.execute(query("changes.number"))
+        call_sql(connection, "number_changes")
 
 
 @contextmanager

@@ -9,13 +9,13 @@ import io
 import logging
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from datetime import date, datetime
 from typing import TYPE_CHECKING, Any
 
 from pricing_pipeline.db.engine import driver_lines
 from pricing_pipeline.db.errors import is_conflict, is_locked, statement_error
-from pricing_pipeline.db.query_loader import driver_query, query
+from pricing_pipeline.db.query_loader import call_sql, driver_query, query
 from pricing_pipeline.errors import FilesError, PricingError
 from pricing_pipeline.prices import moved_values
 from pricing_pipeline.prices.arrow import PRICE_DECIMALS, Digits, TableDigits
@@ -77,9 +77,7 @@ def types(connection: Connection) -> list[str]:
 def months(connection: Connection, data_type: str, wanted: Sequence[date] = ()) -> list[Month]:
     """Months of a type that ever changed or have a file; with `wanted` only those from its first to its last."""
     first, last = (min(wanted), max(wanted)) if wanted else (_EARLIEST, _LATEST)
-    rows = connection.execute(
-        query("exports.months"), {"data_type": data_type, "first_month": first, "last_month": last}
-    )
+    rows = call_sql(connection, "exports", data_type, first, last)
     return [Month(data_type, **row) for row in rows.mappings()]
 
 
@@ -145,27 +143,17 @@ def _replace(
     no row that could be locked. Of two such exports the second fails at its note, before it moves its file. A file that
     the database did not know (`known`) when the month was read is set aside.
     """
-    place = {"data_type": about.data_type, "month": about.month}
-    noted = {**place, "file_bytes": written.file_bytes, "sha256": written.sha256}
+    place = (about.data_type, about.month)
+    file = (written.file_bytes, written.sha256)
     if is_new:
         with engine.begin() as connection:
-            connection.execute(query("exports.announce"), noted)
+            call_sql(connection, "announce_export", *place, *file)
     with _translated_conflicts(about.data_type, about.month), _snapshot(engine) as connection:
-        before = connection.execute(query("exports.lock"), place).first()
+        before = call_sql(connection, "lock_export", *place).first()
         if (tuple(before) if before else (None, None)) != (about.exported_at, about.moved_at):
             raise _conflict(about.data_type, about.month)
-        connection.execute(
-            query("exports.note"),
-            {
-                **noted,
-                "changes": about.changes,
-                "versions": written.rows,
-                "price_whole": digits.prices.whole,
-                "price_decimals": digits.prices.decimals,
-                "volume_whole": digits.volumes.whole,
-                "volume_decimals": digits.volumes.decimals,
-            },
-        )
+        needed = (*astuple(digits.prices), *astuple(digits.volumes))
+        call_sql(connection, "note_export", *place, written.rows, about.changes, *file, *needed)
         if is_new:
             _set_unknown_aside(store, about.data_type, about.month, known)
             store.publish(written, about.data_type, about.month)
@@ -207,7 +195,7 @@ def _conflict(data_type: str, month: date) -> FilesError:
 
 def movable(connection: Connection, data_type: str | None = None) -> list[Movable]:
     """Exported months that are older than their types keep in the database, oldest first by type."""
-    rows = connection.execute(query("exports.to_move"), {"data_type": data_type})
+    rows = call_sql(connection, "months_to_move", data_type)
     return [Movable(**row) for row in rows.mappings()]
 
 
@@ -234,9 +222,7 @@ def move(engine: Engine, store: Store, data_type: str, month: date) -> int:
         except OtherFile as error:
             raise _differs(data_type, month) from error
         store.make_durable(data_type, month)
-        deleted = connection.execute(
-            query("exports.move"), {"data_type": data_type, "month": month, "verified": verified}
-        ).scalar_one()
+        deleted = call_sql(connection, "move_month", data_type, month, verified).scalar_one()
         connection.commit()
     return int(deleted)
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from pricing_pipeline.db import arrays
 from pricing_pipeline.db.engine import driver_copy, driver_rows
-from pricing_pipeline.db.query_loader import driver_query, query
+from pricing_pipeline.db.query_loader import call_sql, driver_query, query
 from pricing_pipeline.domain.answers import Stored
 from pricing_pipeline.domain.bars import Bars
 from pricing_pipeline.domain.calls import Call, Receipt
@@ -144,7 +144,7 @@ def settle(
 
 def confirm(connection: Connection, data_type: str, symbols: Sequence[str]) -> None:
     """Note a valid but empty answer: the stored values count as confirmed now."""
-    connection.execute(query("prices.confirm"), {"data_type": data_type, "symbols": list(symbols)})
+    call_sql(connection, "confirm_prices", data_type, list(symbols))
 
 
 def cover(
@@ -223,12 +223,13 @@ def _note_overlap(
         for row in verdict.good.after(call.claimed_at - _RECENT)
     ]
     if restated or recent:
-        parameters = {
-            "data_type": call.data_type,
-            "provider": call.provider,
-            "call_id": call.id,
-            "restated": json.dumps(restated),
-            "symbols": [row.symbol for row in recent],
-            "times": [row.observed_at for row in recent],
-        }
-        connection.execute(query("actions.note_overlap"), parameters)
+        call_sql(
+            connection,
+            "note_overlap",
+            call.data_type,
+            call.provider,
+            call.id,
+            json.dumps(restated),
+            [row.symbol for row in recent],
+            [row.observed_at for row in recent],
+        )

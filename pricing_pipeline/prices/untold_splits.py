@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from pricing_pipeline.db.query_loader import query
+from pricing_pipeline.db.query_loader import call_sql
 from pricing_pipeline.domain.answers import Adjust
 from pricing_pipeline.domain.data_types import DataType, Fetcher
 from pricing_pipeline.domain.windows import Window
@@ -28,14 +28,8 @@ def warnings(
     is_adjusted = adjust in (Adjust.SPLITS, Adjust.TOTAL) and as_of is None
     if not is_adjusted or type_.fetcher is not Fetcher.DAILY_BARS:
         return []
-    parameters = {
-        "data_type": type_.data_type,
-        "symbol": symbol,
-        "first_day": days.start,
-        "last_day": days.end,
-    }
     return [
         f"On {row.ex_on} the price steps like a split of {row.new_shares}:{row.old_shares}, and none is known. If it "
         f"was one: pricing-pipeline action add {symbol} {row.ex_on} --split {row.new_shares}:{row.old_shares}"
-        for row in connection.execute(query("actions.untold_splits"), parameters)
+        for row in call_sql(connection, "untold_splits", type_.data_type, symbol, days.start, days.end)
     ]

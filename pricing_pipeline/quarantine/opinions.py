@@ -14,7 +14,7 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
-from pricing_pipeline.db.query_loader import query
+from pricing_pipeline.db.query_loader import call_sql, query
 from pricing_pipeline.domain.calls import Call
 from pricing_pipeline.domain.data_types import Fetcher
 from pricing_pipeline.domain.observations import Observation
@@ -73,7 +73,7 @@ def of(connection: Connection, value_ids: Collection[int]) -> Mapping[int, list[
 
 def due(connection: Connection) -> list[str]:
     """Providers that can be asked about quarantined values now."""
-    return list(connection.execute(query("opinions.due")).scalars())
+    return list(call_sql(connection, "opinions_due").scalars())
 
 
 def claim(
@@ -186,22 +186,21 @@ def _note(engine: Engine, question: Question, fetched: Fetched) -> None:
     reasons = {failure.symbol: failure.message for failure in answer.failures}
     values = [newest.get(symbol) for symbol in question.symbols]
     with engine.begin() as connection:
-        connection.execute(
-            query("opinions.note"),
-            {
-                "call_id": call.id,
-                "symbols": list(question.symbols),
-                "times": [row and row.observed_at for row in values],
-                "amounts": [row and row.close for row in values],
-                "currencies": [row and row.currency for row in values],
-                "adjustments": [row and row.adjustment.value for row in values],
-                "failures": [
-                    None
-                    if row is not None
-                    else reasons.get(symbol, f"{call.provider} has no value of {symbol} for that time")
-                    for symbol, row in zip(question.symbols, values, strict=True)
-                ],
-            },
+        call_sql(
+            connection,
+            "note_opinions",
+            call.id,
+            list(question.symbols),
+            [row and row.observed_at for row in values],
+            [row and row.close for row in values],
+            [row and row.currency for row in values],
+            [row and row.adjustment.value for row in values],
+            [
+                None
+                if row is not None
+                else reasons.get(symbol, f"{call.provider} has no value of {symbol} for that time")
+                for symbol, row in zip(question.symbols, values, strict=True)
+            ],
         )
         limits.settle(connection, call.id, replace(fetched.receipt, kind=None))
 

@@ -13,7 +13,7 @@ from datetime import datetime
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
-from pricing_pipeline.db.query_loader import query
+from pricing_pipeline.db.query_loader import call_sql, query
 from pricing_pipeline.domain.answers import RejectedValue, SymbolFailure, storable
 from pricing_pipeline.domain.calls import Call
 from pricing_pipeline.domain.exact import to_decimal
@@ -135,16 +135,19 @@ def quarantine(
     A SymbolFailure stands for a symbol whose answer was refused before it gave a value. `body` is the answer without
     API keys, or its beginning if `body_size` is more.
     """
-    parameters = {
-        "data_type": call.data_type,
-        "provider": call.provider,
-        "call_id": call.id,
-        "doubted": json.dumps([_row(value) for value in values]),
-        "body": zlib.compress(body) if body else None,
-        "body_size": len(body) if body_size is None else body_size,
-        "http_status": http_status,
-    }
-    return int(connection.execute(query("quarantine.quarantine"), parameters).scalar_one())
+    return int(
+        call_sql(
+            connection,
+            "quarantine",
+            call.data_type,
+            call.provider,
+            call.id,
+            json.dumps([_row(value) for value in values]),
+            zlib.compress(body) if body else None,
+            len(body) if body_size is None else body_size,
+            http_status,
+        ).scalar_one()
+    )
 
 
 def counts(connection: Connection) -> list[Count]:
@@ -203,7 +206,7 @@ def neighbours(connection: Connection, value_id: int) -> list[Neighbour]:
 
 def level(connection: Connection, value_id: int) -> list[int]:
     """The ids of the quarantined values on the level of this one: mostly only its own."""
-    return list(connection.execute(query("quarantine.level"), {"value_id": value_id}).scalar_one())
+    return list(call_sql(connection, "level_of", value_id).scalar_one())
 
 
 def of_level(connection: Connection, data_type: str, symbol: str) -> list[QuarantinedValue]:
@@ -216,8 +219,7 @@ def decide(
     connection: Connection, ids: Sequence[int], decision: str, by: str, why: str | None
 ) -> list[Decision]:
     """Make values `released` or `rejected`, all at once, as a person's decision; returns the outcomes."""
-    parameters = {"ids": list(ids), "decision": decision, "by_whom": by, "why": why}
-    decided = connection.execute(query("quarantine.decide"), parameters).all()
+    decided = call_sql(connection, "decide_quarantined", list(ids), decision, by, why).all()
     rows = connection.execute(query("quarantine.show_some"), {"ids": list(ids)}).mappings()
     values = {row["value_id"]: QuarantinedValue(**row) for row in rows}
     return [

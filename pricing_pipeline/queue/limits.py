@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from pricing_pipeline.db.query_loader import query
+from pricing_pipeline.db.query_loader import call_sql, query
 from pricing_pipeline.domain.answers import FailureKind
 from pricing_pipeline.domain.calls import Receipt
 from pricing_pipeline.errors import (
@@ -279,7 +279,7 @@ def settle(
     The receipt changes the provider's breaker, pauses and units left only if the claim still owns a task.
     """
     if is_owned and not receipt.was_sent:
-        connection.execute(query("limits.settle_unsent"), {"call_id": call_id, "error": receipt.error})
+        call_sql(connection, "settle_unsent", call_id, receipt.error)
         return
     connection.execute(
         query("limits.settle"),
@@ -372,7 +372,7 @@ def throttle(
 
 def heed_batch(connection: Connection, call_id: int, most: int) -> None:
     """Remember that a call had more symbols than its provider takes: the next ones have `most` at most."""
-    connection.execute(query("limits.heed_batch"), {"call_id": call_id, "most": most})
+    call_sql(connection, "heed_batch_size", call_id, most)
 
 
 def message_of(connection: Connection, provider: str, error: PricingError) -> str:
@@ -385,13 +385,12 @@ def message_of(connection: Connection, provider: str, error: PricingError) -> st
 
 def has_answered(connection: Connection, provider: str) -> bool:
     """Whether a provider has answered a call of the last weeks, as long as the log of calls is kept."""
-    return bool(connection.execute(query("limits.has_answered"), {"provider": provider}).scalar_one())
+    return bool(call_sql(connection, "has_answered", provider).scalar_one())
 
 
 def register_keys(connection: Connection, provider: str, names: Collection[str]) -> int:
     """Register the keys of a worker, so that claims can use them; returns how many are new."""
-    parameters = {"provider": provider, "names": sorted(names)}
-    return int(connection.execute(query("limits.register_keys"), parameters).scalar_one())
+    return int(call_sql(connection, "register_keys", provider, sorted(names)).scalar_one())
 
 
 def allowances(connection: Connection) -> list[Allowance]:
@@ -417,9 +416,9 @@ def shown(connection: Connection) -> list[LowerLimit]:
 
 def unqueued(connection: Connection) -> list[Unqueued]:
     """Due pairs that are not queued because a quota is used up."""
-    return [Unqueued(**row) for row in connection.execute(query("limits.unqueued")).mappings()]
+    return [Unqueued(**row) for row in call_sql(connection, "unqueued_pairs").mappings()]
 
 
 def budgets(connection: Connection) -> list[Budget]:
     """The need of watched and held pairs, and the allowance of each active provider."""
-    return [Budget(**row) for row in connection.execute(query("limits.budget")).mappings()]
+    return [Budget(**row) for row in call_sql(connection, "budget").mappings()]

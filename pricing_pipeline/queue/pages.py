@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pricing_pipeline.db.errors import is_locked, statement_error, transact
-from pricing_pipeline.db.query_loader import query
+from pricing_pipeline.db.query_loader import call_sql
 from pricing_pipeline.domain.calls import Call, Receipt, boot_seconds, is_late
 from pricing_pipeline.errors import Unfinished, WorkerStopped
 from pricing_pipeline.providers.dialogue import MAX_REQUESTS
@@ -119,16 +119,21 @@ class ClaimedPages:
 
     def _ask(self, connection: Connection, spent: Sequence[int]) -> _Claimed:
         call = self._call
-        parameters = {
-            "first_call": call.id,
-            "ids": call.task_ids if isinstance(call, Call) and call.tasks else None,
-            "token": call.claim_token if isinstance(call, Call) else None,
-            "first_bytes": spent[0],
-            "page_bytes": max(spent),
-            "most_seconds": self._seconds,
-            "most_requests": MAX_REQUESTS,
-        }
-        return _Claimed(**connection.execute(query("pages.claim"), parameters).mappings().one())
+        return _Claimed(
+            **call_sql(
+                connection,
+                "claim_page",
+                call.id,
+                call.task_ids if isinstance(call, Call) and call.tasks else None,
+                call.claim_token if isinstance(call, Call) else None,
+                spent[0],
+                max(spent),
+                self._seconds,
+                MAX_REQUESTS,
+            )
+            .mappings()
+            .one()
+        )
 
     def _ended_by(self, reason: str, requests: int) -> str:
         made = f"{requests} request{'s' * (requests > 1)}"

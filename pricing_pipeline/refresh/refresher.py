@@ -24,7 +24,7 @@ from sqlalchemy.exc import DBAPIError, OperationalError
 
 from pricing_pipeline.db.engine import KeptSession, autocommitting
 from pricing_pipeline.db.errors import LOCKED_PAGE, is_locked, raise_interruption
-from pricing_pipeline.db.query_loader import query
+from pricing_pipeline.db.query_loader import call_sql
 from pricing_pipeline.db.wakeup import WakeUp
 from pricing_pipeline.demand import backfills, staleness, viewers
 from pricing_pipeline.demand.backfills import Backfill, Progress
@@ -169,14 +169,9 @@ class Refresher:
         """
         # Each statement is its own transaction: a process that freezes between two keeps no lock.
         with self._autocommit.connect() as connection:
-            parameters = {
-                "worker": self._worker,
-                "run_id": self._run_id,
-                "seconds": seconds,
-                "requested_at": requested_at,
-                "most": most,
-            }
-            drain_id = connection.execute(query("drains.begin"), parameters).scalar_one()
+            drain_id = call_sql(
+                connection, "begin_drain", self._worker, self._run_id, seconds, requested_at, most
+            ).scalar_one()
         if drain_id is None:
             return False
         ends = time.monotonic() + seconds
@@ -188,8 +183,7 @@ class Refresher:
             now = time.monotonic()
             if now >= next_extend:
                 with self._autocommit.connect() as connection:
-                    signs = {"drain_id": drain_id, "providers": sorted(self._clients)}
-                    connection.execute(query("drains.extend"), signs)
+                    call_sql(connection, "extend_drain", drain_id, sorted(self._clients))
                     if self._in_flight or task_queue.is_busy(connection):
                         last_busy = now
                 next_extend = now + _IDLE_SECONDS / 2
@@ -199,7 +193,7 @@ class Refresher:
             self._work_until(is_over)
         finally:
             with self._autocommit.connect() as connection:
-                connection.execute(query("drains.end"), {"drain_id": drain_id})
+                call_sql(connection, "end_drain", drain_id)
         return True
 
     def plan_backfill(self, data_type: str, window: Window, symbols: Sequence[str] | None = None) -> Backfill:
@@ -219,15 +213,14 @@ class Refresher:
                     f"{providers[0]} needs an API key, and none is stored or set. {give_key(providers[0])} "
                     "With PRICING_SANDBOX=true the sandbox is asked instead."
                 )
-            row = connection.execute(
-                query("backfill.plan"),
-                {
-                    "data_type": data_type,
-                    "first_day": window.start,
-                    "last_day": window.end,
-                    "symbols": None if symbols is None else list(symbols),
-                    "run_id": self._run_id,
-                },
+            row = call_sql(
+                connection,
+                "plan_backfill",
+                data_type,
+                window.start,
+                window.end,
+                None if symbols is None else list(symbols),
+                self._run_id,
             ).one()
         return Backfill(row.backfill_id, data_type, row.tasks, row.left_out)
 

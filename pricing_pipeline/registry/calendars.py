@@ -17,7 +17,7 @@ from psycopg import errors
 from pricing_pipeline.db import arrays
 from pricing_pipeline.db.engine import driver_rows
 from pricing_pipeline.db.errors import reason, statement_error
-from pricing_pipeline.db.query_loader import driver_query, query
+from pricing_pipeline.db.query_loader import call_sql, driver_query, query
 from pricing_pipeline.domain.windows import span
 from pricing_pipeline.errors import InvalidRange, SessionsNotKnown, UnknownCalendar
 from pricing_pipeline.registry import second_source
@@ -82,14 +82,14 @@ def extend(engine: Engine, *, again: bool = False) -> Extended:
     their TTL beyond them, a warning says so, and the other calendars are written.
     """
     with engine.connect() as connection:
-        wanted = connection.execute(query("calendars.to_extend"), {"again": again}).all()
+        wanted = call_sql(connection, "calendars_to_extend", again).all()
     written: list[str] = []
     failed: dict[str, str] = {}
     for row in wanted:
         try:
             if row.calendar in _OWN:
                 with engine.begin() as connection:
-                    connection.execute(query("calendars.store_own"), dict(row._mapping))
+                    call_sql(connection, "store_own_sessions", row.calendar, row.from_day, row.to_day)
             else:
                 _extend_exchange(engine, row.calendar, row.from_day, row.to_day, row.known_to)
         except statement_error():
@@ -117,26 +117,24 @@ def _words(calendar: str, error: Exception) -> str:
 def _extend_exchange(engine: Engine, calendar: str, start: date, end: date, known_to: date | None) -> None:
     sessions = exchange_sessions(calendar, start, end if known_to is None else min(end, known_to))
     with engine.begin() as connection:
-        connection.execute(
-            query("calendars.store"),
-            {
-                "calendar": calendar,
-                "from_day": sessions.start,
-                "to_day": sessions.end,
-                "days": list(sessions.days),
-                "opens": list(sessions.opens),
-                "closes": list(sessions.closes),
-            },
+        call_sql(
+            connection,
+            "store_sessions",
+            calendar,
+            sessions.start,
+            sessions.end,
+            list(sessions.days),
+            list(sessions.opens),
+            list(sessions.closes),
         )
         doubts = second_source.disagreements(sessions, today(connection))
-        connection.execute(
-            query("calendars.store_disagreements"),
-            {
-                "calendar": calendar,
-                "days": [doubt.day for doubt in doubts],
-                "are_open": [doubt.is_open for doubt in doubts],
-                "reasons": [doubt.reason for doubt in doubts],
-            },
+        call_sql(
+            connection,
+            "store_disagreements",
+            calendar,
+            [doubt.day for doubt in doubts],
+            [doubt.is_open for doubt in doubts],
+            [doubt.reason for doubt in doubts],
         )
 
 
@@ -240,22 +238,25 @@ def correct(
 ) -> str:
     """Enter a person's correction of a day, with hours in the calendar's zone; returns added or replaced."""
     opens_at, closes_at = hours or (None, None)
-    parameters = {
-        "calendar": calendar,
-        "day": day,
-        "is_open": is_open,
-        "opens_at": opens_at,
-        "closes_at": closes_at,
-        "reason": reason,
-        "source": source,
-        "by_whom": by_whom,
-    }
-    return str(connection.execute(query("calendars.correct"), parameters).scalar_one())
+    return str(
+        call_sql(
+            connection,
+            "correct_calendar",
+            calendar,
+            day,
+            is_open,
+            opens_at,
+            closes_at,
+            reason,
+            source,
+            by_whom,
+        ).scalar_one()
+    )
 
 
 def undo(connection: Connection, calendar: str, day: date) -> list[str]:
     """Undo the corrections of a day by a person or from evidence; return their origins. Raises UnknownCalendar."""
-    gone = connection.execute(query("calendars.undo"), {"calendar": calendar, "day": day}).scalar_one()
+    gone = call_sql(connection, "undo_correction", calendar, day).scalar_one()
     if gone is None:
         raise UnknownCalendar(
             f"nobody has corrected {calendar} on {day}. `pricing-pipeline calendar list {calendar}` shows what was "
@@ -266,8 +267,7 @@ def undo(connection: Connection, calendar: str, day: date) -> list[str]:
 
 def weigh_closed_days(connection: Connection, data_type: str, symbols: Sequence[str]) -> int:
     """Make days sessions that quarantined bars of several instruments or providers prove; returns how many."""
-    parameters = {"data_type": data_type, "symbols": list(symbols)}
-    return int(connection.execute(query("calendars.weigh_closed_days"), parameters).scalar_one())
+    return int(call_sql(connection, "weigh_closed_days", data_type, list(symbols)).scalar_one())
 
 
 def opened_days(connection: Connection) -> list[OpenedDay]:
@@ -288,9 +288,8 @@ def gaps(connection: Connection, data_type: str, symbol: str, first_day: date, l
     SessionsNotKnown where the calendar's trading days are not known yet.
     """
     days = span(first_day, last_day)
-    parameters = {"data_type": data_type, "symbol": symbol, "first_day": days.start, "last_day": days.end}
     try:
-        rows = connection.execute(query("calendars.gaps"), parameters).all()
+        rows = call_sql(connection, "gaps", data_type, symbol, days.start, days.end).all()
     except statement_error() as error:
         if isinstance(error.orig, errors.ObjectNotInPrerequisiteState):
             raise SessionsNotKnown(reason(error)) from error

@@ -9,7 +9,7 @@ from datetime import date
 from typing import TYPE_CHECKING, Any
 
 from pricing_pipeline.db.errors import reason, statement_error
-from pricing_pipeline.db.query_loader import query
+from pricing_pipeline.db.query_loader import call_sql, query
 from pricing_pipeline.domain.data_types import DataType, Fetcher
 from pricing_pipeline.errors import PricingError, UnknownDataType, UnknownSymbol
 
@@ -47,8 +47,7 @@ def misfit(
     connection: Connection, symbol: str, *, data_type: str | None = None, asset_class: str | None = None
 ) -> str | None:
     """Why watching does not make a symbol known: how symbols of the data type or class look. None if it does."""
-    parameters = {"symbol": symbol, "data_type": data_type, "asset_class": asset_class}
-    words: str | None = connection.execute(query("registry.misfit"), parameters).scalar_one()
+    words: str | None = call_sql(connection, "describe_misfit", symbol, data_type, asset_class).scalar_one()
     return words
 
 

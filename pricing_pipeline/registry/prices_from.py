@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pricing_pipeline.db.query_loader import query
+from pricing_pipeline.db.query_loader import call_sql
 from pricing_pipeline.errors import SettingsError
 from pricing_pipeline.settings import Settings, kind_asked_for
 
@@ -20,7 +20,7 @@ def require_prices_from(engine: Engine, settings: Settings) -> None:
     """
     wanted = kind_asked_for(settings)
     with engine.begin() as connection:
-        decided = connection.execute(query("registry.decide_prices_from"), {"wanted": wanted}).scalar_one()
+        decided = call_sql(connection, "decide_prices_from", wanted).scalar_one()
     if decided != wanted:
         raise SettingsError(
             f"the prices of this database come from the {decided}, and PRICING_SANDBOX="

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pricing_pipeline.db.engine import make_engine
-from pricing_pipeline.db.query_loader import query
+from pricing_pipeline.db.query_loader import call_sql, query
 from pricing_pipeline.errors import UnknownRule
 from pricing_pipeline.settings import Settings
 
@@ -148,7 +148,7 @@ def providers(connection: Connection, provider: str | None = None) -> list[Provi
 
 def no_provider(connection: Connection) -> str | None:
     """That no provider is in use, and how one is chosen, in words; None while one is."""
-    words: str | None = connection.execute(query("registry.no_provider")).scalar_one()
+    words: str | None = call_sql(connection, "describe_no_provider").scalar_one()
     return words
 
 

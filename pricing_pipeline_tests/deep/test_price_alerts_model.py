@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, precondition, rule, run_state_machine_as_test
 from sqlalchemy import Connection, text
 
-from pricing_pipeline.db.query_loader import query
+from pricing_pipeline.db.query_loader import call_sql
 from pricing_pipeline.operations import price_alerts, price_watch
 from pricing_pipeline.operations.price_alerts import Wanted
 from pricing_pipeline_tests.fixtures.core import QUOTE, Core
@@ -272,7 +272,7 @@ def machine(core: Core, clock: Clock) -> type[RuleBasedStateMachine]:
         @rule()
         def a_notifier_dies(self) -> None:
             with core.engine.connect() as connection:
-                rows = connection.execute(query("price_alerts.take_events"), {"most": 100}).all()
+                rows = call_sql(connection, "take_price_events", 100).all()
                 price_watch._look(connection, rows)
                 connection.rollback()
 

@@ -14,7 +14,7 @@ import pytest
 from sqlalchemy import Connection
 
 from pricing_pipeline.commodities import storage as commodities
-from pricing_pipeline.db.query_loader import query
+from pricing_pipeline.db.query_loader import call_sql
 from pricing_pipeline.defs import checks, samples, verdicts
 from pricing_pipeline.defs.reports import Reporter
 from pricing_pipeline.defs.resources import Allowances, PricingDatabase
@@ -215,7 +215,7 @@ def test_c4_commodities_are_shown_as_routes_and_a_spread(core: Core, kinds: dict
     )
     with core.engine.begin() as connection:
         commodities.store_prices(connection, "uex", 1, terminals)
-        connection.execute(query("commodities.go_live"), {"version": "4.1"})
+        call_sql(connection, "go_live", "4.1")
         first, second = samples.sample(connection, kinds[GOODS])["best_routes"].records
         plot = samples.plot(connection, kinds[GOODS])["spread_plot"]
         verdict = verdicts.game_version(connection, [GOODS])[GOODS]
@@ -224,7 +224,7 @@ def test_c4_commodities_are_shown_as_routes_and_a_spread(core: Core, kinds: dict
     assert "Good 1 at 2 terminals" in plot.value
     assert (verdict.is_fault, verdict.sentence[:9]) == (False, "4 of 4 pr")
     with core.engine.begin() as connection:
-        connection.execute(query("commodities.go_live"), {"version": "4.2"})
+        call_sql(connection, "go_live", "4.2")
         assert verdicts.game_version(connection, [GOODS])[GOODS].is_fault
         assert samples.sample(connection, kinds[GOODS]) == {}, "no route is of the new version"
 

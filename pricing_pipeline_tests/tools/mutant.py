@@ -40,8 +40,14 @@ class Mutant:
 
 def _extent(text: str, function: str) -> tuple[int, int]:
     """Where a function of a SQL or Python file begins and ends."""
-    head = re.search(rf"^(?:CREATE OR REPLACE FUNCTION pricing\.|def ){function}\(", text, re.MULTILINE)
+    head = re.search(
+        rf"^(?:(?:CREATE OR REPLACE FUNCTION pricing\.|def ){function}\(|-- name: {function}$)",
+        text,
+        re.MULTILINE,
+    )
     if head is None:
         raise ValueError(f"there is no function {function}")
-    tail = re.compile(r"^(?:CREATE OR REPLACE FUNCTION |def |class )", re.MULTILINE).search(text, head.end())
+    tail = re.compile(r"^(?:CREATE OR REPLACE FUNCTION |-- name: |def |class )", re.MULTILINE).search(
+        text, head.end()
+    )
     return head.start(), tail.start() if tail else len(text)

@@ -14,7 +14,7 @@ from typing import Any
 from sqlalchemy import Connection, Engine, Row
 
 from pricing_pipeline.api.ids import MOST_IDS
-from pricing_pipeline.db.query_loader import query
+from pricing_pipeline.db.query_loader import call_sql, query
 from pricing_pipeline.demand import backfills, freshness
 from pricing_pipeline.demand.backfills import Listed
 from pricing_pipeline.demand.freshness import Freshness, Why
@@ -189,7 +189,7 @@ class Readings:
 
 def read(connection: Connection) -> Reading:
     """Read everything that the page shows."""
-    now = connection.execute(query("page.now")).scalar_one()
+    now = call_sql(connection, "clock").scalar_one()
     values = quarantined_values.listed(connection, None, None, _MOST)
     watched = _rows(connection, "watched", most=_MOST_WATCHED)
     counts = quarantined_values.counts(connection)

@@ -1,8 +1,3 @@
--- name: merge
--- Store corporate actions of one call.
-SELECT pricing.merge_actions(:data_type, :provider, :call_id, CAST(:actions AS jsonb), CAST(:symbols AS text[]),
-                             CAST(:since AS date[]), CAST(:gains_told AS text[]));
-
 -- name: read
 -- Corporate actions of an instrument, the newest first: now, or as believed at a time.
 SELECT ex_on, kind, new_shares, old_shares, amount * CAST('1e-' || scale AS numeric) AS cash, currency, provider,
@@ -18,29 +13,9 @@ WHERE (r.kind, r.key) = ('corporate_actions', ARRAY[:asset_class, :symbol])
   AND a.ex_on = CAST(:ex_on AS date)
 ORDER BY r.revised_at DESC, a.kind, a.currency, a.amount;
 
--- name: untold_splits
--- Steps of a history that look like a split that no source has reported.
-SELECT ex_on, new_shares, old_shares
-FROM pricing.untold_splits(:data_type, :symbol, CAST(:first_day AS date), CAST(:last_day AS date));
-
 -- name: classes
 -- Asset classes in which there is an instrument of a symbol.
 SELECT asset_class FROM pricing.instruments WHERE symbol = :symbol ORDER BY 1;
-
--- name: enter
--- Enter a corporate action by hand; returns what became of it.
-SELECT pricing.enter_action(:asset_class, :symbol, :ex_on, :kind, CAST(:new_shares AS numeric),
-                            CAST(:old_shares AS numeric), CAST(:cash AS numeric), CAST(:currency AS text), :by_whom,
-                            CAST(:why AS text), :is_further);
-
--- name: remove
--- Take back a corporate action; returns removed or unknown.
-SELECT pricing.remove_action(:asset_class, :symbol, :ex_on, :kind, :by_whom, CAST(:why AS text),
-                             CAST(:currency AS text));
-
--- name: doubted
--- Payments of an answer that are not believed, and why.
-SELECT symbol, ex_on, kind, cash, currency, reason FROM pricing.doubted_payments(:data_type, CAST(:actions AS jsonb));
 
 -- name: unjudged
 -- Instruments with a known split by which quarantined values were not judged yet: their daily data types, until when.
@@ -55,12 +30,3 @@ FROM pricing.corporate_actions a
 WHERE a.judged_at IS NULL
 GROUP BY 1, 2
 ORDER BY 3 LIMIT 20;
-
--- name: note_judged
--- Note that quarantined values of an instrument were judged again with what was known until then.
-SELECT pricing.note_judged(:asset_class, :symbol, CAST(:until AS timestamptz));
-
--- name: note_overlap
--- Record restatements of one call, and which of its bars are not final.
-SELECT pricing.note_overlap(:data_type, :provider, :call_id, CAST(:restated AS jsonb), CAST(:symbols AS text[]),
-                            CAST(:times AS timestamptz[]));

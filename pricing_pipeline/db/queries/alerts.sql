@@ -1,18 +1,6 @@
--- name: take_turn
--- Whether no other session looks for alerts now.
-SELECT pricing.take_turn('look_for_alerts');
-
 -- name: be_quick
 -- A rule that takes long must not hold the others up.
 SET LOCAL statement_timeout = '5s';
-
--- name: note
--- Note what rules have seen.
-SELECT pricing.note_alerts(CAST(:failed AS text[]), CAST(:seen AS jsonb));
-
--- name: note_look
--- A notifier has just looked for trouble.
-SELECT pricing.note_notifier(:worker, true);
 
 -- name: to_tell
 -- Alerts to tell recipients now.

@@ -43,7 +43,3 @@ FROM pricing.api_tokens ORDER BY name;
 -- name: remove
 -- Remove a token; no row for an unknown name.
 DELETE FROM pricing.api_tokens WHERE name = :name RETURNING token_id;
-
--- name: note_uses
--- Requests have just come with these tokens.
-SELECT pricing.note_token_uses(CAST(:token_ids AS bigint[]));

@@ -1,17 +1,3 @@
--- name: plan
--- Queue what is missing between two days; returns the backfill, its number of tasks, and what was left out, by reason.
-SELECT backfill_id, tasks, left_out
-FROM pricing.plan_backfill(:data_type, CAST(:first_day AS date), CAST(:last_day AS date), CAST(:symbols AS text[]),
-                           :run_id);
-
--- name: ask_again
--- Have the next backfill ask for days without a value again; returns for how many pairs.
-SELECT pricing.ask_again(:data_type, CAST(:first_day AS date), CAST(:last_day AS date), CAST(:symbols AS text[]));
-
--- name: progress
--- Tasks of a backfill: all, not finished, failed.
-SELECT tasks, open, failed FROM pricing.backfill_progress(CAST(:backfill_id AS uuid));
-
 -- name: failures
 -- Why tasks that a backfill waited for failed; those that people called off have not.
 SELECT q.symbol, q.failure_kind, q.errors -> -1 ->> 'message' AS message
@@ -28,20 +14,6 @@ ORDER BY q.symbol LIMIT 20;
 -- How many tasks of a backfill were called off.
 SELECT count(*) FROM pricing.api_call_queue_dead
 WHERE backfill_id = CAST(:backfill_id AS uuid) AND status = 'cancelled';
-
--- name: cost
--- What a backfill would ask of each provider.
-SELECT provider, symbols, tasks, calls, units, wire_bytes, seconds, quota_bytes, used_bytes, left_bytes
-FROM pricing.cost_backfill(:data_type, CAST(:first_day AS date), CAST(:last_day AS date), CAST(:symbols AS text[]));
-
--- name: left_out
--- How many instruments a backfill of a whole type, or of some symbols, would leave out, by reason.
-SELECT pricing.left_out(:data_type, CAST(:symbols AS text[]));
-
--- name: states
--- How the instruments that a backfill does not leave out stand between two days, counted.
-SELECT pricing.history_standing(:data_type, CAST(:first_day AS date), CAST(:last_day AS date),
-                                CAST(:symbols AS text[]));
 
 -- name: left_out_of
 -- How many instruments a backfill has left out, by reason.
@@ -81,10 +53,6 @@ CROSS JOIN LATERAL (
         AND q.window_start <= b.window_end AND q.window_end >= b.window_start))) dead
 ORDER BY b.requested_at DESC, b.backfill_id DESC;
 
--- name: cancel
--- Take what is left of a backfill out of the queue.
-SELECT pricing.cancel_backfill(CAST(:backfill_id AS uuid));
-
 -- name: under_way
 -- Backfills of runs that have tasks in the queue: one entry of its index for each, independent of its tasks.
 SELECT b.backfill_id, b.run_id FROM pricing.backfills b
@@ -94,10 +62,6 @@ WHERE b.run_id IS NOT NULL AND b.finished_at IS NULL;
 -- name: ended
 -- When a backfill ended, and when it was called off.
 SELECT finished_at, cancelled_at FROM pricing.backfills WHERE backfill_id = CAST(:backfill_id AS uuid);
-
--- name: waiting_refetches
--- How many histories and bars are to be fetched again, and what they wait for.
-SELECT provider, data_type, waits_for, histories, bars FROM pricing.waiting_refetches();
 
 -- name: of_run
 -- The backfill that a run has planned, of one data type or any.

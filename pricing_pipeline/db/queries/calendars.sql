@@ -1,46 +1,7 @@
--- name: to_extend
--- Calendars in use whose sessions are not known far enough, and the days they are wanted for.
-SELECT calendar, from_day, to_day, known_to FROM pricing.calendars_to_extend(:again);
-
--- name: store
--- Write the sessions of an exchange between two days.
-SELECT pricing.store_sessions(:calendar, CAST(:from_day AS date), CAST(:to_day AS date), CAST(:days AS date[]),
-                              CAST(:opens AS timestamptz[]), CAST(:closes AS timestamptz[]));
-
--- name: store_own
--- Write the sessions of a calendar of our own between two days.
-SELECT pricing.store_own_sessions(:calendar, CAST(:from_day AS date), CAST(:to_day AS date));
-
 -- name: note_failed
 -- Store why the sessions of a calendar cannot be worked out; they are tried again in a week.
 UPDATE pricing.calendars SET filled_at = pricing.clock(), failure = left(:message, 500) WHERE calendar = :calendar
 RETURNING pricing.warn('extend_calendars', calendar, :message, 'P0002');
-
--- name: store_disagreements
--- Store the days on which the second source disagrees.
-SELECT pricing.store_disagreements(:calendar, CAST(:days AS date[]), CAST(:are_open AS boolean[]),
-                                   CAST(:reasons AS text[]));
-
--- name: load_exchanges
--- Store the exchanges that this version knows.
-SELECT pricing.load_exchanges(CAST(:rows AS jsonb));
-
--- name: load_corrections
--- Store the corrections of trading days that come with this version.
-SELECT pricing.load_corrections(CAST(:rows AS jsonb));
-
--- name: correct
--- Enter a person's correction of a day.
-SELECT pricing.correct_calendar(:calendar, CAST(:day AS date), :is_open, CAST(:opens_at AS time),
-                                CAST(:closes_at AS time), :reason, :source, :by_whom);
-
--- name: undo
--- Remove the corrections of a day by a person or from evidence.
-SELECT pricing.undo_correction(:calendar, CAST(:day AS date));
-
--- name: weigh_closed_days
--- Make days sessions if quarantined bars prove that their exchange traded.
-SELECT pricing.weigh_closed_days(:data_type, CAST(:symbols AS text[]));
 
 -- name: listed
 -- Calendars: what is known of each, who uses it, and what is wrong with it.
@@ -104,11 +65,6 @@ FROM pricing.data_type_registry r
 JOIN pricing.instruments i ON (i.asset_class, i.symbol) = (r.asset_class, :symbol)
 JOIN pricing.calendars c USING (calendar)
 WHERE r.data_type = :data_type AND c.sessions_to IS NOT NULL;
-
--- name: gaps
--- Sessions of a pair without a value between two days, joined to gaps with their kinds.
-SELECT first_day, last_day, sessions, kind, detail
-FROM pricing.gaps(:data_type, :symbol, CAST(:first_day AS date), CAST(:last_day AS date));
 
 -- name: closed_days
 -- Holidays of a pair between two days, with the calendar that says so.

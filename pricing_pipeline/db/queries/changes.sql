@@ -1,7 +1,3 @@
--- name: note_latest
--- Note how many of the latest values of a type have changed.
-SELECT pricing.note_latest_changes(:data_type, :changes);
-
 -- name: note_shared
 -- Note how much has changed of what all types of a fetcher share.
 SELECT pricing.note_shared_changes(u.symbol, :fetcher, u.changes)
@@ -12,10 +8,6 @@ FROM unnest(CAST(:symbols AS text[]), CAST(:changes AS bigint[])) AS u (symbol, 
 INSERT INTO pricing.data_changes (data_type, month, changes)
 SELECT :data_type, u.month, u.changes
 FROM unnest(CAST(:months AS date[]), CAST(:changes AS bigint[])) AS u (month, changes);
-
--- name: number
--- Give the changes since the last time their numbers.
-SELECT pricing.number_changes();
 
 -- name: is_unnumbered
 -- Whether anything has changed since the last time.

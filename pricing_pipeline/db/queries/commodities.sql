@@ -16,33 +16,11 @@ SELECT pricing.confirm_pairs(:data_type, CAST(:symbols AS text[]), :provider, :c
 -- The active data types of prices of terminals, by name.
 SELECT data_type FROM pricing.data_type_registry WHERE is_active AND fetcher = 'terminal_prices' ORDER BY data_type;
 
--- name: go_live
--- People now play this version of the game; whether that is new.
-SELECT pricing.go_live(:version);
-
 -- name: note_test_version
 -- The provider says that this version of the game is for tests.
 INSERT INTO pricing.game_versions AS v (version, seen_at, is_test) VALUES (:version, pricing.clock(), true)
 ON CONFLICT (version) DO UPDATE SET is_test = true
     WHERE NOT v.is_test AND (v.live_since IS NULL OR v.live_until IS NOT NULL);
-
--- name: merge_terminals
--- Store the list of terminals.
-SELECT added, revised, vanished FROM pricing.merge_terminals(
-    :call_id, :is_whole, CAST(:symbols AS text[]), CAST(:names AS text[]), CAST(:codes AS text[]),
-    CAST(:systems AS text[]), CAST(:planets AS text[]), CAST(:moons AS text[]), CAST(:places AS text[]),
-    CAST(:available AS boolean[]), CAST(:stamps AS timestamptz[]));
-
--- name: merge_commodities
--- Store the list of commodities.
-SELECT added, revised, vanished FROM pricing.merge_commodities(
-    :call_id, :is_whole, CAST(:ids AS bigint[]), CAST(:names AS text[]), CAST(:codes AS text[]), CAST(:slugs AS text[]),
-    CAST(:kinds AS text[]), CAST(:available AS boolean[]));
-
--- name: claim
--- Take one call for a list, or learn why none may be made now, and for how long.
-SELECT refusal, wait_seconds, key_name, call_id, claimed_at
-FROM pricing.claim_etl_call(:provider, :data_type, CAST(:keys AS text[]), :who);
 
 -- name: warn
 -- Note what went wrong in an ETL.
@@ -71,10 +49,6 @@ ORDER BY lower(c.name), c.commodity_id;
 SELECT c.commodity_id, c.name, c.code, c.slug
 FROM pricing.commodities c
 WHERE c.commodity_id = pricing.commodity_of(:word);
-
--- name: find_terminal
--- The symbol of the terminal with a symbol, code or name; NULL for an unknown one.
-SELECT pricing.terminal_of(:word);
 
 -- name: like_terminal
 -- Names of listed terminals that have a word in them.

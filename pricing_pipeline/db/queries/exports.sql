@@ -11,11 +11,6 @@ SELECT set_config('idle_in_transaction_session_timeout', '10min', true);
 -- Every type of prices that has a history, retired ones too.
 SELECT data_type FROM pricing.data_type_registry WHERE contents = 'prices' ORDER BY 1;
 
--- name: months
--- Months of a type that have ever changed or have a file.
-SELECT month, changes, is_due, versions, exported_at, moved_at
-FROM pricing.exports(:data_type, CAST(:first_month AS date), CAST(:last_month AS date));
-
 -- name: known
 -- The files of months that the pipeline has written, or is about to put into their place: sizes by digest.
 SELECT month, coming || jsonb_build_object(sha256, file_bytes) AS known FROM pricing.exported_months
@@ -25,14 +20,6 @@ WHERE data_type = :data_type AND month = ANY (CAST(:months AS date[]));
 -- The file of a month that the pipeline has written: its size by digest.
 SELECT jsonb_build_object(sha256, file_bytes) FROM pricing.exported_months
 WHERE data_type = :data_type AND month = CAST(:month AS date);
-
--- name: announce
--- Note a file of a month that is about to take the place of another one.
-SELECT pricing.announce_export(:data_type, CAST(:month AS date), :file_bytes, :sha256);
-
--- name: lock
--- Keep other exports of a month waiting; when it was exported, and when it moved.
-SELECT exported_at, moved_at FROM pricing.lock_export(:data_type, CAST(:month AS date));
 
 -- name: copy_month
 -- All values of a month, by symbol and time, as lines of CSV: prices with the decimals that they are stored with.
@@ -60,19 +47,6 @@ FROM (SELECT greatest(length(max(greatest(abs(v.amount), abs(v.open_amount), abs
       WHERE e.data_type = :data_type
       UNION ALL
       SELECT 1, :price_decimals, 1, 0) n;
-
--- name: note
--- Note that the file of a month has been written.
-SELECT pricing.note_export(:data_type, CAST(:month AS date), :versions, :changes, :file_bytes, :sha256,
-                           :price_whole, :price_decimals, :volume_whole, :volume_decimals);
-
--- name: to_move
--- Exported months that are older than their type keeps in the database, and what keeps them there for now.
-SELECT data_type, month, versions, keeps FROM pricing.months_to_move(:data_type);
-
--- name: move
--- Delete the values of a month that its file has; returns how many.
-SELECT pricing.move_month(:data_type, CAST(:month AS date), :verified);
 
 -- name: moved_spans
 -- Days for which a read needs moved values of a pair.

@@ -1,26 +1,7 @@
--- name: merge_slots
--- Store the slots of whole days, and confirm their pairs.
-SELECT symbol, added, revised FROM pricing.merge_slots(
-    :data_type, :provider, :call_id, CAST(:days AS jsonb), CAST(:slots AS jsonb), CAST(:offers AS jsonb));
-
--- name: merge_products
--- Store products, and confirm their pairs.
-SELECT symbol, added, revised FROM pricing.merge_products(
-    :data_type, :provider, :call_id, CAST(:answered AS text[]), CAST(:products AS jsonb), CAST(:options AS jsonb),
-    CAST(:categories AS jsonb));
-
--- name: unlist_products
--- Note which products their provider no longer has.
-SELECT pricing.unlist_products(CAST(:symbols AS text[]), :provider, :call_id);
-
 -- name: placeless
 -- Those of some products whose zone is not known.
 SELECT u.symbol FROM unnest(CAST(:symbols AS text[])) AS u (symbol)
 WHERE NOT EXISTS (SELECT FROM pricing.products p WHERE p.symbol = u.symbol AND pricing.zone_of(p) IS NOT NULL);
-
--- name: confirm
--- Confirm pairs whose answer brings nothing to store.
-SELECT pricing.confirm_pairs(:data_type, CAST(:symbols AS text[]), :provider, :call_id);
 
 -- name: known
 -- What a request for some products needs to know of each: its currency, if a person has set one, its zone and its day.
@@ -76,10 +57,6 @@ WHERE q.symbol = :symbol
   AND q.last_call_id >= coalesce(w.call_id, 0)
 ORDER BY q.last_seen_at DESC, q.value_id DESC LIMIT 100;
 
--- name: today
--- The local day of a product, now or at a time.
-SELECT pricing.product_day(:symbol, CAST(:at AS timestamptz));
-
 -- name: slots
 -- The slots of a product on local days in order, a row for each category: the day, the fields of StoredSlot and Offer.
 SELECT s.local_day, s.slot_id, s.option_id, s.option_name, s.local_start, s.local_end, s.starts_at, s.ends_at,
@@ -108,7 +85,3 @@ WHERE cardinality(w.types) > 0;
 SELECT count(pricing.request_reads(:user_id, w.types, array_fill(CAST(:symbol AS text), ARRAY[cardinality(w.types)])))
 FROM (SELECT pricing.slot_types_to_request(:symbol, CAST(:last_day AS date)) AS types) w
 WHERE cardinality(w.types) > 0;
-
--- name: set_zone
--- Set the time zone of a product by hand, or take it back; returns how many slots it moves, NULL if it is not known.
-SELECT pricing.set_product_zone(:symbol, CAST(:time_zone AS text));

@@ -4,26 +4,10 @@ SELECT pricing.settle_call(:call_id, :outcome, CAST(:http_status AS integer), :w
                            CAST(:kind AS text), :is_owned, CAST(:units_left AS integer), CAST(:shown_units AS integer),
                            CAST(:shown_seconds AS integer), :is_unannounced);
 
--- name: settle_unsent
--- Close a call that never left, and give its units back.
-SELECT pricing.settle_unsent(:call_id, :error);
-
 -- name: throttle
 -- Stop all calls with a key for a while; returns the pause in seconds.
 SELECT extract(epoch FROM pricing.throttle(
     :provider, :key_name, make_interval(secs => CAST(:retry_after AS float8)), :reason))::float8;
-
--- name: heed_batch
--- Remember that a call had more symbols than its provider takes.
-SELECT pricing.heed_batch_size(:call_id, CAST(:most AS integer));
-
--- name: has_answered
--- Whether a provider has ever answered a call.
-SELECT pricing.has_answered(:provider);
-
--- name: register_keys
--- Say which keys a worker holds; returns how many are new.
-SELECT pricing.register_keys(:provider, CAST(:names AS text[]));
 
 -- name: key_states
 -- Whether keys of a provider are used, and until when they pause.
@@ -85,10 +69,6 @@ LEFT JOIN LATERAL (
 WHERE p.is_active
 ORDER BY p.provider;
 
--- name: unqueued
--- Pairs that are due and not queued, because the quota of their provider has no room for them.
-SELECT provider, data_type, pairs FROM pricing.unqueued_pairs();
-
 -- name: keys
 -- The keys of each active provider, with their units and pauses.
 SELECT p.provider, k.key_name, k.is_active, greatest(k.units_left, 0) AS units_left, k.units_limit,
@@ -99,10 +79,6 @@ CROSS JOIN (SELECT pricing.clock() AS at OFFSET 0) n
 CROSS JOIN LATERAL pricing.key_allowances(p.provider, n.at) k
 WHERE p.is_active
 ORDER BY p.provider, k.key_name;
-
--- name: budget
--- What is watched against what its providers allow.
-SELECT provider, pairs, units_needed, units_allowed, bytes_needed, bytes_allowed FROM pricing.budget();
 
 -- name: forecasts
 -- When quotas will be used up, on what basis that is known, and by how much TTLs are stretched.

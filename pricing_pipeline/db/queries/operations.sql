@@ -1,47 +1,11 @@
--- name: enqueue
--- Queue a side effect with the transaction.
-SELECT pricing.enqueue_operation(:operation_type, CAST(:payload AS jsonb), CAST(:due_at AS timestamptz));
-
--- name: claim
--- Claim operations that are due.
-SELECT * FROM pricing.claim_operations(CAST(:types AS text[]), :most, :worker);
-
--- name: complete
--- Operations have happened; returns the ids that the claim still owned.
-SELECT pricing.complete_operations(CAST(:ids AS bigint[]), :token, CAST(:results AS jsonb));
-
--- name: complete_recovered
--- A recovered operation has happened after all; false if another attempt has begun.
-SELECT pricing.complete_recovered_operation(:id, :attempt, CAST(:result AS jsonb));
-
 -- name: fail
 -- An attempt has failed; returns the new status, or NULL if the claim was lost.
 SELECT pricing.fail_operation(:id, :token, :message, :is_permanent,
                               make_interval(secs => CAST(:retry_after AS float8)));
 
--- name: return
--- Return operations to the queue that have not ended; returns the ids that the claim still owned.
-SELECT pricing.return_operations(CAST(:ids AS bigint[]), :token);
-
--- name: note_run
--- A notifier has just looked for messages to send.
-SELECT pricing.note_notifier(:worker, false);
-
 -- name: signs_of_life
 -- When any notifier last looked for trouble and for messages, and what time it is.
 SELECT max(n.looked_at) AS looked_at, max(n.ran_at) AS ran_at, pricing.clock() AS now FROM pricing.notifiers n;
-
--- name: recover
--- Take back what a worker has said nothing about; returns how many.
-SELECT pricing.recover_operations(CAST(:known AS bigint[]));
-
--- name: cancel
--- Cancel operations that wait or are under way.
-SELECT pricing.cancel_operations(CAST(:ids AS bigint[]));
-
--- name: retry
--- Queue dead operations again.
-SELECT pricing.retry_operations(CAST(:ids AS bigint[]));
 
 -- name: list
 -- Side effects in some states: those that wait in claim order, then the newest finished ones; by_id the newest first,

@@ -1,7 +1,3 @@
--- name: due
--- Providers that are to be asked about quarantined values now.
-SELECT provider FROM pricing.opinions_due();
-
 -- name: second_providers
 -- Who is asked about quarantined values besides the provider that sent each; no row of one that there is not.
 SELECT q.value_id, q.status, pricing.second_provider(q.data_type, q.symbol, q.provider) AS provider,
@@ -30,12 +26,6 @@ SELECT c.refusal, c.key_name, c.call_id, c.data_type, c.fetcher, c.day, c.claime
 FROM pricing.claim_opinions(:provider, :worker, CAST(:keys AS text[]), CAST(:run_id AS text),
                             CAST(:only_value AS bigint)) c
 LEFT JOIN pricing.data_type_registry r USING (data_type);
-
--- name: note
--- Keep what another provider said.
-SELECT pricing.note_opinions(:call_id, CAST(:symbols AS text[]), CAST(:times AS timestamptz[]),
-                             CAST(:amounts AS numeric[]), CAST(:currencies AS text[]), CAST(:adjustments AS text[]),
-                             CAST(:failures AS text[]));
 
 -- name: fail
 -- Keep why another provider said nothing.

@@ -2,10 +2,6 @@
 -- All queries of this transaction see the same moment, and change nothing.
 SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY;
 
--- name: now
--- What time it is, by the database's clock.
-SELECT pricing.clock();
-
 -- name: quarters
 -- How each data type served its viewers over the last day, by quarters of an hour: the worst sample of each.
 SELECT s.data_type, date_bin('15 minutes', s.at, '2000-01-01Z') AS at,

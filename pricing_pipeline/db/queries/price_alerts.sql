@@ -48,15 +48,3 @@ DELETE FROM pricing.price_alerts
 WHERE price_alert_id = :id
   AND coalesce(user_id = CAST(:user_id AS text), CAST(:user_id AS text) IS NULL)
 RETURNING price_alert_id;
-
--- name: take_events
--- Take new prices of some alerts.
-SELECT * FROM pricing.take_price_events(:most);
-
--- name: note_looks
--- Note what alerts have seen and told.
-SELECT pricing.note_price_looks(CAST(:looks AS jsonb));
-
--- name: take_stale
--- Take the alerts whose pair has become stale.
-SELECT * FROM pricing.take_stale_pairs();

@@ -37,10 +37,6 @@ FROM pricing.settle_prices(
     CAST(:scales AS smallint[]), CAST(:currencies AS text[]), CAST(:volumes AS numeric[]), CAST(:texts AS text[]),
     CAST(:adjustments AS text[]));
 
--- name: confirm
--- A valid but empty answer confirms what is stored.
-SELECT pricing.confirm_prices(:data_type, CAST(:symbols AS text[]));
-
 -- name: cover
 -- Remember the days for which the provider has answered.
 SELECT pricing.cover(:data_type, CAST(:symbols AS text[]), CAST(:first_day AS date), CAST(:last_day AS date));

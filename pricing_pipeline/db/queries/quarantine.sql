@@ -1,8 +1,3 @@
--- name: quarantine
--- Keep values that are not believed, and the body that brought them; returns how many are new.
-SELECT pricing.quarantine(:data_type, :provider, :call_id, CAST(:doubted AS jsonb), CAST(:body AS bytea),
-                          CAST(:body_size AS integer), CAST(:http_status AS integer));
-
 -- name: counts
 -- Values that wait for a person, by data type, provider and kind: how many, of how many symbols, the last one's time.
 SELECT data_type, provider, kind, count(*) AS quarantined, count(DISTINCT symbol) AS symbols,
@@ -59,15 +54,6 @@ CROSS JOIN LATERAL (
     WHERE l.symbol = v.symbol AND l.data_type <> v.data_type
       AND r.asset_class = (SELECT k.asset_class FROM pricing.data_type_registry k WHERE k.data_type = v.data_type)) n
 ORDER BY n.observed_at, n.place, n.data_type;
-
--- name: level
--- The ids of the values that are quarantined with one.
-SELECT pricing.level_of(:value_id);
-
--- name: decide
--- Release or reject quarantined values; what became of each.
-SELECT value_id, outcome, is_latest, revised
-FROM pricing.decide_quarantined(CAST(:ids AS bigint[]), :decision, :by_whom, CAST(:why AS text));
 
 -- name: show_some
 -- Some values, in any state.

@@ -71,7 +71,3 @@ SELECT pricing.cancel_operations(ARRAY(
 -- name: remove
 -- Remove a recipient; no row for an unknown one.
 DELETE FROM pricing.recipients WHERE recipient = :recipient RETURNING recipient;
-
--- name: send
--- Queue a message with the transaction; returns the operation's id.
-SELECT pricing.enqueue_message(:recipient, :title, :body, :is_urgent, CAST(:data AS jsonb), :goes_first);

@@ -8,10 +8,6 @@ FROM pricing.data_type_registry WHERE is_active ORDER BY data_type;
 -- Changes with every change of the registry.
 SELECT version FROM pricing.registry_state;
 
--- name: decide_prices_from
--- From where prices come: what was decided before, or else what is wanted.
-SELECT pricing.decide_prices_from(:wanted);
-
 -- name: add
 -- One INSERT adds a data type; triggers make its storage and its route.
 INSERT INTO pricing.data_type_registry
@@ -72,10 +68,6 @@ FROM pricing.data_type_registry WHERE NOT is_active ORDER BY data_type;
 SELECT pricing.why_sentence('retired', r.data_type)
 FROM pricing.data_type_registry r
 WHERE r.data_type = :data_type AND NOT r.is_active;
-
--- name: misfit
--- Why watching does not make a symbol known; NULL if it does.
-SELECT pricing.describe_misfit(:symbol, :data_type, :asset_class);
 
 -- name: one
 -- Everything about one data type, active or retired, with how many instruments are of its class.
@@ -204,10 +196,6 @@ SELECT p.provider, p.description, p.base_url, p.is_active, p.max_in_flight, p.re
 FROM pricing.data_collectors p
 WHERE CAST(:provider AS text) IS NULL OR p.provider = :provider
 ORDER BY 1;
-
--- name: no_provider
--- That no provider is in use, in words; NULL while one is.
-SELECT pricing.describe_no_provider();
 
 -- name: put_aside
 -- Nobody is asked until a plan is in use.

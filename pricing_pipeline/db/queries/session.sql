@@ -9,3 +9,7 @@ SELECT set_config('idle_in_transaction_session_timeout', '30s', false), set_conf
 -- name: count_warnings
 -- Add counts of warnings that this program has heard.
 SELECT pricing.count_warnings(CAST(:heard AS jsonb));
+
+-- name: call
+-- Calls a function of ours; call_sql fills in its name and its parameters.
+SELECT * FROM pricing.{function}({arguments});

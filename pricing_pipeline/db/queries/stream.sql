@@ -43,10 +43,6 @@ SELECT a.user_id, a.data_type, a.symbol
 FROM pricing.active_subscriptions a JOIN pricing.data_type_registry r USING (data_type)
 WHERE a.user_id = ANY (CAST(:users AS text[])) AND r.is_active AND r.contents = 'prices';
 
--- name: take_turn
--- Who leaves at the same time takes turns with this transaction.
-SELECT pricing.lock_allowance(:user);
-
 -- name: renew
 -- A user looks at all that is watched. What another session has locked is being renewed or left there.
 UPDATE pricing.active_subscriptions a SET last_seen_at = pricing.clock()
@@ -60,7 +56,3 @@ SELECT u FROM unnest(CAST(:data_types AS text[])) AS u
 WHERE NOT EXISTS (SELECT FROM pricing.data_type_registry r
                   WHERE r.data_type = u AND r.is_active AND r.contents = 'prices')
 ORDER BY 1 LIMIT 1;
-
--- name: spelled
--- Symbols as the instruments of their data types are spelled.
-SELECT pricing.spelled(CAST(:data_types AS text[]), CAST(:symbols AS text[]));

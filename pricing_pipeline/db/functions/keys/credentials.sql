@@ -31,22 +31,6 @@ COMMENT ON FUNCTION pricing.store_credential(text, text, bigint, text, bytea, by
     'Stores a sealed key, new or as a replacement, and activates its name; true = it replaced one.';
 
 
-CREATE OR REPLACE FUNCTION pricing.reseal_credential(
-    wanted_provider text, wanted_key text, found_version bigint, version bigint, master_key_id text,
-    nonce_of_key bytea, key_wrapped bytea, nonce_of_secret bytea, secret_sealed bytea) RETURNS boolean
-LANGUAGE plpgsql SET search_path = '' AS $$
-BEGIN
-    UPDATE pricing.provider_credentials c
-    SET row_version = version, master_key_id = reseal_credential.master_key_id,
-        key_nonce = nonce_of_key, wrapped_key = key_wrapped,
-        secret_nonce = nonce_of_secret, ciphertext = secret_sealed, sealed_at = pricing.clock()
-    WHERE (c.provider, c.key_name) = (wanted_provider, wanted_key) AND c.row_version = found_version;
-    RETURN FOUND;
-END $$;
-COMMENT ON FUNCTION pricing.reseal_credential(text, text, bigint, bigint, text, bytea, bytea, bytea, bytea) IS
-    'Replaces found_version by the same secret, sealed again; false = the row has another version.';
-
-
 CREATE OR REPLACE FUNCTION pricing.remove_credential(wanted_provider text, wanted_key text) RETURNS boolean
 LANGUAGE plpgsql SET search_path = '' AS $$
 BEGIN
