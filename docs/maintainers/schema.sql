@@ -5293,13 +5293,6 @@ GRANT EXECUTE ON FUNCTION pricing.reroute_tasks(text,text[]) TO pricing_worker;
 CREATE FUNCTION pricing.reroute_waiting() RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.reroute_waiting() TO pricing_worker;
 
--- Replaces found_version by the same secret, sealed again; false = the row has another version.
-CREATE FUNCTION pricing.reseal_credential(wanted_provider text, wanted_key text, found_version bigint, version bigint,
-    master_key_id text, nonce_of_key bytea, key_wrapped bytea, nonce_of_secret bytea, secret_sealed bytea) RETURNS
-    boolean LANGUAGE plpgsql SET search_path=pg_temp;
-GRANT EXECUTE ON FUNCTION pricing.reseal_credential(text, text, bigint, bigint, text, bytea, bytea, bytea, bytea) TO
-    pricing_worker;
-
 -- Marks dead tasks as resolved: cancelled, of removed instruments, or followed by a success or the same failure;
 -- returns how many.
 CREATE FUNCTION pricing.resolve_tasks() RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp;
