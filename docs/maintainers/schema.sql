@@ -2809,12 +2809,6 @@ CREATE FUNCTION pricing.asked_by_schedule(wanted_type text, symbols text[]) RETU
     search_path=pg_temp, enable_seqscan=off;
 GRANT EXECUTE ON FUNCTION pricing.asked_by_schedule(text,text[]) TO pricing_worker;
 
--- Locks the quarantined values that one call asks a provider about: the chosen one, and others of its data type and day
--- (NULL = any time).
-CREATE FUNCTION pricing.asked_together(chosen pricing.quarantined_values, wanted_provider text, day date, most integer,
-    OUT value_ids bigint[], OUT symbols text[]) RETURNS record LANGUAGE plpgsql SET search_path=pg_temp;
-GRANT EXECUTE ON FUNCTION pricing.asked_together(pricing.quarantined_values,text,date,integer) TO pricing_worker;
-
 -- The slots of a product on local days (a week from today; at most 366), a row per category, as believed now or at a
 -- time; queues what is missing or stale, and never waits.
 CREATE FUNCTION pricing.availability(wanted_symbol text, first_day date DEFAULT NULL::date, last_day date DEFAULT
@@ -2950,12 +2944,6 @@ GRANT EXECUTE ON FUNCTION pricing.bury_unrouted(text[],text[],integer[],date[],d
 CREATE FUNCTION pricing.bytes_used(wanted_provider text, now_ timestamp with time zone) RETURNS bigint LANGUAGE plpgsql
     STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.bytes_used(text,timestamp with time zone) TO pricing_reader, pricing_worker;
-
--- Calendars in use (again = all) whose sessions are not known to the end of next year, the days wanted, and how far
--- their holidays are announced.
-CREATE FUNCTION pricing.calendars_to_extend(again boolean DEFAULT false) RETURNS TABLE(calendar text, from_day date,
-    to_day date, known_to date) LANGUAGE plpgsql STABLE SET search_path=pg_temp;
-GRANT EXECUTE ON FUNCTION pricing.calendars_to_extend(boolean) TO pricing_reader, pricing_worker;
 
 -- How many calls to a provider since then failed by its fault, and how many there were, a call and its pages counting
 -- once; a call that fails again after others of its type were answered does not count.
@@ -3194,27 +3182,12 @@ CREATE FUNCTION pricing.common_route(wanted_type text, OUT provider text, OUT es
     plpgsql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.common_route(text) TO pricing_reader, pricing_worker;
 
--- A source's prices, each with its version of the game (said_version as the source says it), and whether it is older
--- than the stored price.
-CREATE FUNCTION pricing.compared_prices(live text, symbols text[], commodity_ids bigint[], qualities text[], buys
-    numeric[], sells numeric[], stocks bigint[], demands bigint[], versions text[], stamps timestamp with time zone[])
-    RETURNS TABLE(symbol text, commodity_id bigint, quality text, buy numeric, sell numeric, stock bigint, demand
-    bigint, said_version text, version text, modified_at timestamp with time zone, is_older boolean) LANGUAGE sql
-    STABLE;
-GRANT EXECUTE ON FUNCTION pricing.compared_prices(text, text[], bigint[], text[], numeric[], numeric[], bigint[],
-    bigint[], text[], timestamp with time zone[]) TO pricing_reader, pricing_worker;
-
--- Completes operations with their results; returns the ids that the claim still owned.
-CREATE FUNCTION pricing.complete_operations(ids bigint[], token uuid, results jsonb DEFAULT '{}'::jsonb) RETURNS
-    bigint[] LANGUAGE plpgsql SET search_path=pg_temp, plan_cache_mode=force_generic_plan, enable_seqscan=off,
-    lock_timeout=1s;
-GRANT EXECUTE ON FUNCTION pricing.complete_operations(bigint[],uuid,jsonb) TO pricing_worker;
-
--- Completes an operation taken from a worker that knows that it has happened, unless another attempt has begun; returns
--- whether it did.
-CREATE FUNCTION pricing.complete_recovered_operation(happened bigint, at_attempt integer, result jsonb) RETURNS boolean
-    LANGUAGE plpgsql SET search_path=pg_temp, plan_cache_mode=force_generic_plan, enable_seqscan=off, lock_timeout=1s;
-GRANT EXECUTE ON FUNCTION pricing.complete_recovered_operation(bigint,integer,jsonb) TO pricing_worker;
+-- Completes operations with their results, and closes their recipients' breakers: those that the claim still owns, or
+-- that were taken from it and wait since this attempt; returns their ids.
+CREATE FUNCTION pricing.complete_operations(ids bigint[], token uuid, results jsonb, at_attempt integer DEFAULT
+    NULL::integer) RETURNS bigint[] LANGUAGE plpgsql SET search_path=pg_temp, plan_cache_mode=force_generic_plan,
+    enable_seqscan=off, lock_timeout=1s;
+GRANT EXECUTE ON FUNCTION pricing.complete_operations(bigint[],uuid,jsonb,integer) TO pricing_worker;
 
 -- Finishes claimed tasks and sets when their pairs are due again; returns the ids that the claim still owned.
 CREATE FUNCTION pricing.complete_tasks(ids bigint[], token uuid) RETURNS bigint[] LANGUAGE plpgsql SET
@@ -3243,10 +3216,6 @@ GRANT EXECUTE ON FUNCTION pricing.correct_calendar(text, date, boolean, time wit
 CREATE FUNCTION pricing.correction_of(wanted pricing.provider_limits, key text, shown integer) RETURNS text LANGUAGE
     plpgsql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.correction_of(pricing.provider_limits,text,integer) TO pricing_reader, pricing_worker;
-
--- The rank of a correction's origin: for one day the lowest counts.
-CREATE FUNCTION pricing.correction_rank(origin text) RETURNS integer LANGUAGE sql IMMUTABLE SET search_path=pg_temp;
-GRANT EXECUTE ON FUNCTION pricing.correction_rank(text) TO pricing_reader, pricing_worker;
 
 -- What a backfill would cost at each provider (NULL = no route), without queueing it: calls, units, estimated bytes,
 -- seconds, and the quota left for backfills.
@@ -3288,12 +3257,6 @@ GRANT EXECUTE ON FUNCTION pricing.count_warnings(jsonb) TO pricing_worker;
 CREATE FUNCTION pricing.cover(wanted_type text, symbols text[], from_day date, to_day date) RETURNS void LANGUAGE sql
     SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.cover(text,text[],date,date) TO pricing_worker;
-
--- Records that a provider has reported all splits and dividends of these symbols since a day, and for some also all
--- capital gains.
-CREATE FUNCTION pricing.cover_actions(wanted_class text, from_provider text, from_call bigint, told_symbols text[],
-    told_since date[], gains_told text[]) RETURNS void LANGUAGE plpgsql SET search_path=pg_temp;
-GRANT EXECUTE ON FUNCTION pricing.cover_actions(text,text,bigint,text[],date[],text[]) TO pricing_worker;
 
 -- What is wrong with a cron expression, for its author; NULL = it has a next time.
 CREATE FUNCTION pricing.cron_fault(schedule text) RETURNS text LANGUAGE plpgsql IMMUTABLE SET search_path=pg_temp;
@@ -3627,12 +3590,6 @@ CREATE FUNCTION pricing.finish_call(finished bigint, ids bigint[], token uuid, s
     bigint[] LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.finish_call(bigint, bigint[], uuid, integer, bigint, text, integer, boolean, integer,
     integer, boolean) TO pricing_worker;
-
--- Moves locked operations with their results to the completed ones, and closes their recipients' breakers; returns
--- their ids.
-CREATE FUNCTION pricing.finish_operations(ids bigint[], results jsonb) RETURNS bigint[] LANGUAGE plpgsql SET
-    search_path=pg_temp, plan_cache_mode=force_generic_plan, enable_seqscan=off;
-GRANT EXECUTE ON FUNCTION pricing.finish_operations(bigint[],jsonb) TO pricing_worker;
 
 -- Finishes unclaimed tasks for latest values, because another call's answer has served their pairs; returns their ids.
 CREATE FUNCTION pricing.finish_pending(wanted_type text, symbols text[]) RETURNS bigint[] LANGUAGE plpgsql SET
@@ -4070,10 +4027,6 @@ CREATE FUNCTION pricing.keep_revisions(were pricing.price_history[], until times
 GRANT EXECUTE ON FUNCTION pricing.keep_revisions(pricing.price_history[], timestamp with time zone, bigint) TO
     pricing_worker;
 
--- Stored slots whose new values are not believed: they stay as they are.
-CREATE FUNCTION pricing.kept_slots(from_provider text, days jsonb) RETURNS SETOF bigint LANGUAGE sql STABLE;
-GRANT EXECUTE ON FUNCTION pricing.kept_slots(text,jsonb) TO pricing_reader, pricing_worker;
-
 -- The source's spelling of a price if it differs from the amount with this many decimals; NULL = it does not.
 CREATE FUNCTION pricing.kept_text(source_text text, amount bigint, scale smallint) RETURNS text LANGUAGE sql IMMUTABLE;
 GRANT EXECUTE ON FUNCTION pricing.kept_text(text,bigint,smallint) TO pricing_reader, pricing_worker;
@@ -4248,30 +4201,12 @@ CREATE FUNCTION pricing.lock_export(wanted_type text, wanted_month date) RETURNS
     zone, moved_at timestamp with time zone) LANGUAGE sql SECURITY DEFINER SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.lock_export(text,date) TO pricing_worker;
 
--- Locks and returns the latest prices that the given ones may replace.
-CREATE FUNCTION pricing.lock_latest(given pricing.price_history[]) RETURNS pricing.latest_prices[] LANGUAGE sql SET
-    search_path=pg_temp;
-GRANT EXECUTE ON FUNCTION pricing.lock_latest(pricing.price_history[]) TO pricing_worker;
-
--- Locks products until the transaction ends, adds new ones, and returns the time from which the stored values are
--- believed.
-CREATE FUNCTION pricing.lock_products(answered text[], from_provider text, from_call bigint) RETURNS timestamp with time
-    zone LANGUAGE plpgsql SET search_path=pg_temp;
-GRANT EXECUTE ON FUNCTION pricing.lock_products(text[],text,bigint) TO pricing_worker;
-
 -- The fence: locks the tasks that a claim still owns, of one call or of all, until the transaction ends, and returns
 -- their ids; waits at most a second.
 CREATE FUNCTION pricing.lock_tasks(ids bigint[], token uuid, of_call bigint DEFAULT NULL::bigint) RETURNS bigint[]
     LANGUAGE plpgsql SET search_path=pg_temp, plan_cache_mode=force_generic_plan, enable_seqscan=off, jit=off,
     lock_timeout=1s;
 GRANT EXECUTE ON FUNCTION pricing.lock_tasks(bigint[],uuid,bigint) TO pricing_worker;
-
--- Logs a call about quarantined values as open, and sets when to ask about them again; returns the call.
-CREATE FUNCTION pricing.log_opinions(wanted_provider text, wanted_key text, wanted_type text, wanted_symbols text[], day
-    date, wanted_units integer, needed bigint, run text, worker_name text, asked_ids bigint[], at timestamp with time
-    zone) RETURNS bigint LANGUAGE plpgsql SET search_path=pg_temp;
-GRANT EXECUTE ON FUNCTION pricing.log_opinions(text, text, text, text[], date, integer, bigint, text, text, bigint[],
-    timestamp with time zone) TO pricing_worker;
 
 -- How many days a task of a pair may span so that each of its providers can fetch it in one call; NULL = any number, or
 -- no provider.
@@ -4681,10 +4616,6 @@ CREATE FUNCTION pricing.note_price_events(given pricing.price_history[], shown t
 GRANT EXECUTE ON FUNCTION pricing.note_price_events(pricing.price_history[], text[], pricing.latest_prices[]) TO
     pricing_worker;
 
--- Stores what locked alerts have seen, and which were told.
-CREATE FUNCTION pricing.note_price_looks(looks jsonb) RETURNS void LANGUAGE plpgsql SET search_path=pg_temp;
-GRANT EXECUTE ON FUNCTION pricing.note_price_looks(jsonb) TO pricing_worker;
-
 -- Trigger: tells claims, before tasks come or change their place in the order of claims, that the first one may be
 -- another.
 TRIGGER FUNCTION pricing.note_queue_change() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path=pg_temp;
@@ -4729,14 +4660,6 @@ GRANT EXECUTE ON FUNCTION pricing.note_stretch(pricing.ttl_stretches, text, doub
 CREATE FUNCTION pricing.note_token_uses(used bigint[]) RETURNS void LANGUAGE sql SECURITY DEFINER SET
     search_path=pg_temp, lock_timeout=1s;
 GRANT EXECUTE ON FUNCTION pricing.note_token_uses(bigint[]) TO pricing_worker;
-
--- Stores versions, terminals and commodities that only prices have named so far, locks the terminals, and returns the
--- time from which the stored prices are believed.
-CREATE FUNCTION pricing.note_traded(from_call bigint, terminals text[], terminal_names text[], terminal_codes text[],
-    commodity_ids bigint[], names text[], codes text[], slugs text[], versions text[]) RETURNS timestamp with time zone
-    LANGUAGE plpgsql SET search_path=pg_temp;
-GRANT EXECUTE ON FUNCTION pricing.note_traded(bigint, text[], text[], text[], bigint[], text[], text[], text[], text[])
-    TO pricing_worker;
 
 -- Records that pairs were viewed, at most every ten minutes for each; skips all if another session has locked one of
 -- them.
@@ -4927,20 +4850,6 @@ CREATE FUNCTION pricing.place_slots(wanted_symbol text, from_call bigint, now_ t
     LANGUAGE plpgsql SET search_path=pg_temp, enable_seqscan=off;
 GRANT EXECUTE ON FUNCTION pricing.place_slots(text,bigint,timestamp with time zone) TO pricing_worker;
 
--- The slots of an answer with their instants (without an offset, by the product's zone), and where they are stored
--- already.
-CREATE FUNCTION pricing.placed_slots(from_provider text, slots jsonb) RETURNS TABLE(n integer, symbol text, option_id
-    text, slot_id text, local_start timestamp without time zone, local_end timestamp without time zone, utc_offset
-    integer, end_utc_offset integer, bookable_until timestamp with time zone, status text, remaining integer, capacity
-    integer, currency text, scale smallint, local_day date, slot_key bigint, place tid, time_zone text, starts_at
-    timestamp with time zone, ends_at timestamp with time zone) LANGUAGE sql STABLE;
-GRANT EXECUTE ON FUNCTION pricing.placed_slots(text,jsonb) TO pricing_reader, pricing_worker;
-
--- The products whose slots cannot be placed: no offset from UTC, and no time zone of the product.
-CREATE FUNCTION pricing.placeless(answered text[], slots jsonb) RETURNS text[] LANGUAGE sql STABLE SET
-    search_path=pg_temp;
-GRANT EXECUTE ON FUNCTION pricing.placeless(text[],jsonb) TO pricing_reader, pricing_worker;
-
 -- The asset class that a symbol in capital letters obviously has: fx, crypto, fund or equity; NULL = not obvious.
 CREATE FUNCTION pricing.plain_class(given text) RETURNS text LANGUAGE plpgsql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.plain_class(text) TO pricing_reader, pricing_worker;
@@ -4963,11 +4872,6 @@ CREATE FUNCTION pricing.price(wanted_symbol text) RETURNS TABLE(data_type text, 
     provider_active boolean, frozen_since timestamp with time zone) LANGUAGE plpgsql SECURITY DEFINER SET
     search_path=pg_temp, lock_timeout=1s;
 GRANT EXECUTE ON FUNCTION pricing.price(text) TO pricing_client, pricing_reader, pricing_worker;
-
--- The newest price of the same instrument in another data type, for comparison with a pair's first price.
-CREATE FUNCTION pricing.price_of_kin(wanted_class text, besides_type text, wanted_symbol text, is_first boolean) RETURNS
-    TABLE(observed_at timestamp with time zone, amount bigint, scale smallint) LANGUAGE sql STABLE;
-GRANT EXECUTE ON FUNCTION pricing.price_of_kin(text,text,text,boolean) TO pricing_reader, pricing_worker;
 
 -- A pair's values between two UTC days, both included, oldest first, with their lineage, as believed at a time (NULL =
 -- now); archived has the moved ones.
@@ -5238,10 +5142,6 @@ CREATE FUNCTION pricing.repair_demand(data_types text[] DEFAULT NULL::text[], sy
     RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.repair_demand(text[],text[]) TO pricing_worker;
 
--- How long until recipients are told again of a lasting alert.
-CREATE FUNCTION pricing.repeat_after(severity text) RETURNS interval LANGUAGE sql IMMUTABLE SET search_path=pg_temp;
-GRANT EXECUTE ON FUNCTION pricing.repeat_after(text) TO pricing_reader, pricing_worker;
-
 -- Asks workers to serve pairs once this transaction commits, without a lock that anybody waits for.
 CREATE FUNCTION pricing.request_pairs(wanted_kind text, data_types text[], symbols text[], user_id text DEFAULT
     NULL::text) RETURNS void LANGUAGE plpgsql SET search_path=pg_temp, enable_seqscan=off;
@@ -5383,12 +5283,6 @@ CREATE FUNCTION pricing.said_days(from_call bigint, days jsonb) RETURNS TABLE(sy
     STABLE;
 GRANT EXECUTE ON FUNCTION pricing.said_days(bigint,jsonb) TO pricing_reader, pricing_worker;
 
--- What the slots of an answer offer to whom; a slot without offers has a row without a category.
-CREATE FUNCTION pricing.said_offers(from_provider text, from_call bigint, days jsonb, slots jsonb, offers jsonb) RETURNS
-    TABLE(slot_key bigint, category_key bigint, minimum integer, maximum integer, remaining integer, is_primary boolean,
-    final_price bigint, original_price bigint, has_price boolean, currency text, scale smallint) LANGUAGE sql STABLE;
-GRANT EXECUTE ON FUNCTION pricing.said_offers(text,bigint,jsonb,jsonb,jsonb) TO pricing_reader, pricing_worker;
-
 -- The slots of an answer, numbered; offsets from UTC are in seconds.
 CREATE FUNCTION pricing.said_slots(slots jsonb) RETURNS TABLE(n integer, symbol text, option_id text, slot_id text,
     local_start timestamp without time zone, local_end timestamp without time zone, utc_offset integer, end_utc_offset
@@ -5524,11 +5418,6 @@ GRANT EXECUTE ON FUNCTION pricing.settle_prices(bigint[], uuid, integer, bigint,
 CREATE FUNCTION pricing.settle_unsent(unsent bigint, message text) RETURNS boolean LANGUAGE plpgsql SECURITY DEFINER SET
     search_path=pg_temp, lock_timeout=500ms;
 GRANT EXECUTE ON FUNCTION pricing.settle_unsent(bigint,text) TO pricing_worker;
-
--- Keeps the bases of some histories until the transaction ends; several sessions may do so at once.
-CREATE FUNCTION pricing.share_basis(wanted_type text, symbols text[]) RETURNS void LANGUAGE plpgsql SET
-    search_path=pg_temp;
-GRANT EXECUTE ON FUNCTION pricing.share_basis(text,text[]) TO pricing_worker;
 
 -- Which of these pairs the room suffices for when everything due at a provider is served by the number of viewers; NULL
 -- = none.
@@ -5681,12 +5570,6 @@ GRANT EXECUTE ON FUNCTION pricing.stop_paused_tasks(bigint[]) TO pricing_worker;
 CREATE FUNCTION pricing.stop_tasks(ids bigint[], kind text, message text) RETURNS integer LANGUAGE plpgsql SET
     search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.stop_tasks(bigint[],text,text) TO pricing_worker;
-
--- Routed providers that are not called now or do not answer, whatever their rate limits allow: for which data types,
--- and why.
-CREATE FUNCTION pricing.stopped_providers() RETURNS TABLE(provider text, data_types text[], says text) LANGUAGE sql
-    STABLE SET search_path=pg_temp;
-GRANT EXECUTE ON FUNCTION pricing.stopped_providers() TO pricing_reader, pricing_worker;
 
 -- Stores a sealed key, new or as a replacement, and activates its name; true = it replaced one.
 CREATE FUNCTION pricing.store_credential(wanted_provider text, wanted_key text, version bigint, master_key_id text,
@@ -5885,11 +5768,6 @@ TRIGGER FUNCTION pricing.type_retired() RETURNS trigger LANGUAGE plpgsql SET sea
 CREATE FUNCTION pricing.types_alike(wanted_type text) RETURNS text[] LANGUAGE plpgsql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.types_alike(text) TO pricing_reader, pricing_worker;
 
--- Removes a day's corrections by a person or from evidence; returns their origins, NULL = none.
-CREATE FUNCTION pricing.undo_correction(wanted_calendar text, on_day date) RETURNS text[] LANGUAGE plpgsql SET
-    search_path=pg_temp;
-GRANT EXECUTE ON FUNCTION pricing.undo_correction(text,date) TO pricing_worker;
-
 -- The smallest amount with this many decimals, 0 to 18.
 CREATE FUNCTION pricing.unit_of(scale smallint) RETURNS numeric LANGUAGE sql IMMUTABLE;
 GRANT EXECUTE ON FUNCTION pricing.unit_of(smallint) TO pricing_reader, pricing_worker;
@@ -5984,14 +5862,6 @@ GRANT EXECUTE ON FUNCTION pricing.usual_publish_lag(text) TO pricing_reader, pri
 -- The first day of the UTC month of a time.
 CREATE FUNCTION pricing.utc_month(at timestamp with time zone) RETURNS date LANGUAGE sql IMMUTABLE;
 GRANT EXECUTE ON FUNCTION pricing.utc_month(timestamp with time zone) TO pricing_reader, pricing_worker;
-
--- What other providers say for the same times: of the pair, or of the instrument in a similar data type.
-CREATE FUNCTION pricing.values_of_others(wanted_type text, besides text, alike text[], fetcher text, wanted_class text,
-    wanted_symbol text, first_at timestamp with time zone, last_at timestamp with time zone, wanted_currency text,
-    are_own_of_others boolean) RETURNS TABLE(times timestamp with time zone[], given numeric[], providers text[])
-    LANGUAGE sql STABLE;
-GRANT EXECUTE ON FUNCTION pricing.values_of_others(text, text, text[], text, text, text, timestamp with time zone,
-    timestamp with time zone, text, boolean) TO pricing_reader, pricing_worker;
 
 -- What all reports say about a pair: stale (to be fetched), unjudged (its staleness function fails, and it was fetched
 -- within its TTL), source_old (confirmed, but nothing as new as there should be) or fresh.
@@ -6218,11 +6088,6 @@ GRANT EXECUTE ON FUNCTION pricing.withdraw_payments(pricing.corporate_actions[],
 CREATE FUNCTION pricing.within_quota(wanted_type text, symbols text[], priorities integer[], OUT fitting text[], OUT
     fitting_priorities integer[], OUT left_out text[]) RETURNS record LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.within_quota(text,text[],integer[]) TO pricing_worker;
-
--- As many symbols as these units suffice for, the first one included, and their quarantined values.
-CREATE FUNCTION pricing.within_units(INOUT value_ids bigint[], INOUT symbols text[], first_symbol text, units_left
-    bigint, units_per_symbol integer) RETURNS record LANGUAGE plpgsql STABLE SET search_path=pg_temp;
-GRANT EXECUTE ON FUNCTION pricing.within_units(bigint[],text[],text,bigint,integer) TO pricing_reader, pricing_worker;
 
 -- A message without its final full stop, to be part of a sentence.
 CREATE FUNCTION pricing.without_full_stop(message text) RETURNS text LANGUAGE sql IMMUTABLE SET search_path=pg_temp;

@@ -93,12 +93,7 @@ def claim(connection: Connection, types: Collection[str], most: int, worker: str
 
 def complete(connection: Connection, token: UUID, results: Mapping[int, str | None]) -> list[int]:
     """Note that operations have happened, with results as JSON by id; returns the ids that the claim still owned."""
-    brought = (f'"{id_}": {result}' for id_, result in results.items() if result is not None)
-    return list(
-        call_sql(
-            connection, "complete_operations", list(results), token, f"{{{', '.join(brought)}}}"
-        ).scalar_one()
-    )
+    return _completed(connection, token, results)
 
 
 def fail(
@@ -139,11 +134,15 @@ def note_run(connection: Connection, worker: str) -> None:
 
 def complete_recovered(connection: Connection, operation: Operation, result: str | None) -> bool:
     """Complete an operation that has happened and was taken back; False if somebody has begun another attempt."""
-    return bool(
-        call_sql(
-            connection, "complete_recovered_operation", operation.id, operation.attempt, result
-        ).scalar_one()
-    )
+    return bool(_completed(connection, None, {operation.id: result}, operation.attempt))
+
+
+def _completed(
+    connection: Connection, token: UUID | None, results: Mapping[int, str | None], *taken_at: int
+) -> list[int]:
+    brought = (f'"{id_}": {result}' for id_, result in results.items() if result is not None)
+    arguments = (list(results), token, f"{{{', '.join(brought)}}}", *taken_at)
+    return list(call_sql(connection, "complete_operations", *arguments).scalar_one())
 
 
 def recover(connection: Connection, known: Collection[int] = ()) -> int:

@@ -21,7 +21,7 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 from pricing_pipeline.db.errors import reason, statement_error
-from pricing_pipeline.db.query_loader import call_sql
+from pricing_pipeline.db.query_loader import call_sql, query
 from pricing_pipeline.errors import DatabaseError, OperationRefused
 from pricing_pipeline.operations import price_messages, recipients
 from pricing_pipeline.operations.life import PRICES, SignsOfLife
@@ -152,7 +152,7 @@ def _look(connection: Connection, rows: Sequence[Row[Any]]) -> int:
         if first.is_told:
             told += sum(_sent(connection, first, message) for message in messages)
     if looks:
-        call_sql(connection, "note_price_looks", json.dumps(looks, default=str))
+        connection.execute(query("price_alerts.note_looks"), {"looks": json.dumps(looks, default=str)})
     return told
 
 

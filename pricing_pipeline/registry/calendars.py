@@ -82,7 +82,7 @@ def extend(engine: Engine, *, again: bool = False) -> Extended:
     their TTL beyond them, a warning says so, and the other calendars are written.
     """
     with engine.connect() as connection:
-        wanted = call_sql(connection, "calendars_to_extend", again).all()
+        wanted = connection.execute(query("calendars.to_extend"), {"again": again}).all()
     written: list[str] = []
     failed: dict[str, str] = {}
     for row in wanted:
@@ -256,7 +256,7 @@ def correct(
 
 def undo(connection: Connection, calendar: str, day: date) -> list[str]:
     """Undo the corrections of a day by a person or from evidence; return their origins. Raises UnknownCalendar."""
-    gone = call_sql(connection, "undo_correction", calendar, day).scalar_one()
+    gone = connection.execute(query("calendars.undo"), {"calendar": calendar, "day": day}).scalar_one()
     if gone is None:
         raise UnknownCalendar(
             f"nobody has corrected {calendar} on {day}. `pricing-pipeline calendar list {calendar}` shows what was "

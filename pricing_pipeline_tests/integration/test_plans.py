@@ -416,8 +416,6 @@ def test_b11_judging_and_storing_prices_reads_their_rows_only(reads: Callable[..
     [
         "backfilled('equity_daily', NULL)",
         "longest_window('equity_daily', 'S1', 'daily_bars')",
-        "price_of_kin('equity', 'equity_quote', 'S1', true)",
-        "values_of_others('equity_daily', 'fmp', NULL, 'nav', 'equity', 'S1', now(), now(), 'USD', true)",
         "sessions_to_ask('equity_daily', 'S1', 'XNYS', '2020-01-01', '2020-02-01', now())",
     ],
 )

@@ -1,3 +1,30 @@
+-- name: to_extend
+-- Calendars in use, or again all, whose sessions are not known to the end of next year, the days wanted, and how far
+-- their holidays are announced.
+SELECT c.calendar, date '2000-01-01' AS from_day, year.ends AS to_day, c.known_to
+FROM (SELECT pricing.clock() AS at OFFSET 0) n
+CROSS JOIN LATERAL (
+    SELECT make_date(extract(year FROM n.at AT TIME ZONE 'UTC')::integer + 1, 12, 31) AS ends) year
+CROSS JOIN pricing.calendars c
+WHERE EXISTS (SELECT FROM pricing.instruments i WHERE i.calendar = c.calendar)
+  -- An exchange that has not told next year's holidays is asked about once a week.
+  AND (:again OR c.filled_at IS NULL OR (c.filled_at < n.at - interval '7 days' AND (
+           coalesce(c.sessions_to < year.ends, true) OR c.failure IS NOT NULL
+           -- By now bars may have shown which source was right.
+           OR EXISTS (SELECT FROM pricing.calendar_disagreements d
+                      WHERE d.calendar = c.calendar AND d.day < (n.at AT TIME ZONE 'UTC')::date - 7))))
+ORDER BY 1;
+
+-- name: undo
+-- Remove a day's corrections by a person or from evidence; their origins, NULL = none. What the library says of the day
+-- is not kept: all days of the calendar are written again within a minute.
+WITH deleted AS (
+    DELETE FROM pricing.calendar_corrections
+    WHERE calendar = :calendar AND day = CAST(:day AS date) AND origin <> 'shipped' RETURNING origin),
+anew AS (
+    UPDATE pricing.calendars SET filled_at = NULL WHERE calendar = :calendar AND EXISTS (SELECT FROM deleted))
+SELECT array_agg(origin ORDER BY origin) FROM deleted;
+
 -- name: note_failed
 -- Store why the sessions of a calendar cannot be worked out; they are tried again in a week.
 UPDATE pricing.calendars SET filled_at = pricing.clock(), failure = left(:message, 500) WHERE calendar = :calendar
@@ -14,8 +41,8 @@ FROM pricing.calendars c ORDER BY 1;
 -- name: corrections
 -- The corrections of a calendar between two days, and days about which its two sources disagree.
 SELECT x.day, x.origin, x.is_open, x.opens_at, x.closes_at, x.reason, x.source, x.by_whom, x.recorded_at,
-       pricing.correction_rank(x.origin)
-           > min(pricing.correction_rank(x.origin)) OVER (PARTITION BY x.day) AS is_overruled
+       row_number() OVER (PARTITION BY x.day
+                          ORDER BY array_position(ARRAY['operator', 'evidence'], x.origin)) > 1 AS is_overruled
 FROM pricing.calendar_corrections x
 WHERE x.calendar = :calendar AND x.day BETWEEN CAST(:first_day AS date) AND CAST(:last_day AS date)
 UNION ALL

@@ -33,7 +33,8 @@ WHERE r.data_type = :data_type AND pricing.is_refuted(s);
 
 -- name: share_basis
 -- Keep the bases of some histories as they are until the transaction ends.
-SELECT pricing.share_basis(:data_type, CAST(:symbols AS text[]));
+SELECT 1 FROM pricing.data_type_registry r JOIN pricing.instruments i USING (asset_class)
+WHERE r.data_type = :data_type AND i.symbol = ANY (CAST(:symbols AS text[])) ORDER BY i.symbol FOR KEY SHARE OF i;
 
 -- name: extents
 -- Lock histories that may change their basis: first and last day, whether a provider's own, whether asked for lately.

@@ -42,6 +42,17 @@ WHERE coalesce(a.recipient = CAST(:recipient AS text), true)
   AND coalesce(a.price_alert_id > CAST(:after_id AS bigint), true)
 ORDER BY a.price_alert_id LIMIT :most;
 
+-- name: note_looks
+-- Store what locked alerts have seen, and which were told.
+UPDATE pricing.price_alerts a
+SET (is_beyond, seen, seen_at, reference, reference_at, told_at)
+    = (k.is_beyond, k.seen, k.seen_at, k.reference, k.reference_at,
+       CASE WHEN k.is_told THEN pricing.clock() ELSE a.told_at END)
+FROM jsonb_to_recordset(CAST(:looks AS jsonb))
+    AS k (price_alert_id bigint, is_beyond boolean, seen numeric, seen_at timestamptz, reference numeric,
+          reference_at timestamptz, is_told boolean)
+WHERE a.price_alert_id = k.price_alert_id;
+
 -- name: remove
 -- End a price alert; no row for an unknown one.
 DELETE FROM pricing.price_alerts

@@ -21,13 +21,26 @@ END $$;
 COMMENT ON FUNCTION pricing.go_live(text) IS 'Stores which version of the game is live; false if that was known.';
 
 
-CREATE OR REPLACE FUNCTION pricing.note_traded(
-    from_call bigint, terminals text[], terminal_names text[], terminal_codes text[],
-    commodity_ids bigint[], names text[], codes text[], slugs text[], versions text[]) RETURNS timestamptz
+CREATE OR REPLACE FUNCTION pricing.version_numbers(version text) RETURNS integer[]
+LANGUAGE sql IMMUTABLE PARALLEL SAFE SET search_path = '' AS $$
+    SELECT ARRAY(SELECT left(m[1], 9)::integer FROM pg_catalog.regexp_matches(version, '[0-9]+', 'g') m)
+$$;
+COMMENT ON FUNCTION pricing.version_numbers(text) IS
+    'The numbers in a version of the game, for sorting: 4.10 comes after 4.9.';
+
+
+CREATE OR REPLACE FUNCTION pricing.merge_commodity_prices(
+    from_provider text, from_call bigint, terminals text[], terminal_names text[], terminal_codes text[],
+    whole boolean[], symbols text[], commodity_ids bigint[], qualities text[], names text[], codes text[], slugs text[],
+    buys numeric[], sells numeric[], stocks bigint[], demands bigint[], versions text[], stamps timestamptz[])
+RETURNS TABLE (symbol text, added bigint, revised bigint, is_stale_source boolean)
 LANGUAGE plpgsql SET search_path = '' AS $$
+#variable_conflict use_column
 DECLARE
     now_ timestamptz := pricing.clock();
+    live text;
 BEGIN
+    -- Versions, terminals and commodities that only prices have named so far.
     INSERT INTO pricing.game_versions (version, seen_at)
     SELECT DISTINCT v.version, now_
     FROM unnest(versions) AS v (version)
@@ -46,73 +59,31 @@ BEGIN
     ON CONFLICT DO NOTHING;
     -- One session at a time stores prices of a terminal, or two could keep one old price twice.
     PERFORM FROM pricing.terminals t WHERE t.symbol = ANY (terminals) ORDER BY t.symbol FOR NO KEY UPDATE;
-    RETURN greatest(now_, pricing.clock());
-END $$;
-COMMENT ON FUNCTION pricing.note_traded(bigint, text[], text[], text[], bigint[], text[], text[], text[], text[]) IS
-    'Stores versions, terminals and commodities that only prices have named so far, locks the terminals, and returns '
-    'the time from which the stored prices are believed.';
-
-
-CREATE OR REPLACE FUNCTION pricing.version_numbers(version text) RETURNS integer[]
-LANGUAGE sql IMMUTABLE PARALLEL SAFE SET search_path = '' AS $$
-    SELECT ARRAY(SELECT left(m[1], 9)::integer FROM pg_catalog.regexp_matches(version, '[0-9]+', 'g') m)
-$$;
-COMMENT ON FUNCTION pricing.version_numbers(text) IS
-    'The numbers in a version of the game, for sorting: 4.10 comes after 4.9.';
-
-
-CREATE OR REPLACE FUNCTION pricing.compared_prices(
-    live text, symbols text[], commodity_ids bigint[], qualities text[], buys numeric[], sells numeric[],
-    stocks bigint[], demands bigint[], versions text[], stamps timestamptz[])
-RETURNS TABLE (symbol text, commodity_id bigint, quality text, buy numeric, sell numeric, stock bigint, demand bigint,
-               said_version text, version text, modified_at timestamptz, is_older boolean)
-LANGUAGE sql STABLE AS $$ -- no SET search_path, so that it is inlined
-    SELECT s.symbol, s.commodity_id, s.quality, s.buy, s.sell, s.stock, s.demand, s.version,
-           -- A list that names no version: what the source has not touched since is of the version that it was of.
-           coalesce(s.version,
-                    CASE WHEN p.symbol IS NOT NULL AND s.modified_at IS NOT DISTINCT FROM p.modified_at
-                              AND (s.buy, s.sell, s.stock, s.demand)
-                                  IS NOT DISTINCT FROM (p.buy, p.sell, p.stock, p.demand)
-                         THEN p.game_version
-                         ELSE live END),
-           s.modified_at,
-           -- A patch starts over: prices of the live version are newer, whatever their time. Prices of a new patch may
-           -- come before the list of versions names it: then their time decides.
-           CASE WHEN s.version <> p.game_version AND live IN (s.version, p.game_version)
-                     AND (pricing.version_numbers(other.version) <= pricing.version_numbers(live)
-                          OR EXISTS (SELECT FROM pricing.game_versions v
-                                     WHERE v.version = other.version AND v.is_test))
-                THEN p.game_version = live
-                ELSE coalesce(s.modified_at < p.modified_at, false) END
-    FROM unnest(symbols, commodity_ids, qualities, buys, sells, stocks, demands, versions, stamps)
-        AS s (symbol, commodity_id, quality, buy, sell, stock, demand, version, modified_at)
-    LEFT JOIN pricing.commodity_prices p USING (symbol, commodity_id, quality)
-    CROSS JOIN LATERAL (SELECT CASE live WHEN s.version THEN p.game_version ELSE s.version END AS version) other
-$$;
-COMMENT ON FUNCTION pricing.compared_prices(text, text[], bigint[], text[], numeric[], numeric[], bigint[], bigint[],
-                                            text[], timestamptz[]) IS
-    'A source''s prices, each with its version of the game (said_version as the source says it), and whether it is '
-    'older than the stored price.';
-
-
-CREATE OR REPLACE FUNCTION pricing.merge_commodity_prices(
-    from_provider text, from_call bigint, terminals text[], terminal_names text[], terminal_codes text[],
-    whole boolean[], symbols text[], commodity_ids bigint[], qualities text[], names text[], codes text[], slugs text[],
-    buys numeric[], sells numeric[], stocks bigint[], demands bigint[], versions text[], stamps timestamptz[])
-RETURNS TABLE (symbol text, added bigint, revised bigint, is_stale_source boolean)
-LANGUAGE plpgsql SET search_path = '' AS $$
-#variable_conflict use_column
-DECLARE
-    now_ timestamptz;
-    live text;
-BEGIN
-    now_ := pricing.note_traded(from_call, terminals, terminal_names, terminal_codes, commodity_ids, names, codes,
-                                slugs, versions);
+    now_ := greatest(now_, pricing.clock());
     SELECT v.version INTO live FROM pricing.game_version_in_play v;
     RETURN QUERY
     WITH compared AS MATERIALIZED (
-        SELECT * FROM pricing.compared_prices(live, symbols, commodity_ids, qualities, buys, sells, stocks, demands,
-                                              versions, stamps)),
+        SELECT s.symbol, s.commodity_id, s.quality, s.buy, s.sell, s.stock, s.demand, s.version AS said_version,
+               -- A list that names no version: what the source has not touched since is of the version that it was of.
+               coalesce(s.version,
+                        CASE WHEN p.symbol IS NOT NULL AND s.modified_at IS NOT DISTINCT FROM p.modified_at
+                                  AND (s.buy, s.sell, s.stock, s.demand)
+                                      IS NOT DISTINCT FROM (p.buy, p.sell, p.stock, p.demand)
+                             THEN p.game_version
+                             ELSE live END) AS version,
+               s.modified_at,
+               -- A patch starts over: prices of the live version are newer, whatever their time. Prices of a new patch
+               -- may come before the list of versions names it: then their time decides.
+               CASE WHEN s.version <> p.game_version AND live IN (s.version, p.game_version)
+                         AND (pricing.version_numbers(other.version) <= pricing.version_numbers(live)
+                              OR EXISTS (SELECT FROM pricing.game_versions v
+                                         WHERE v.version = other.version AND v.is_test))
+                    THEN p.game_version = live
+                    ELSE coalesce(s.modified_at < p.modified_at, false) END AS is_older
+        FROM unnest(symbols, commodity_ids, qualities, buys, sells, stocks, demands, versions, stamps)
+            AS s (symbol, commodity_id, quality, buy, sell, stock, demand, version, modified_at)
+        LEFT JOIN pricing.commodity_prices p USING (symbol, commodity_id, quality)
+        CROSS JOIN LATERAL (SELECT CASE live WHEN s.version THEN p.game_version ELSE s.version END AS version) other),
     -- A list that says nothing newer than what is stored is a late one. It is not believed in what it lacks either.
     stale AS MATERIALIZED (SELECT c.symbol FROM compared c GROUP BY c.symbol HAVING bool_and(c.is_older)),
     -- A whole list of a terminal that lacks what it had: it is not traded there any more. What is of another version

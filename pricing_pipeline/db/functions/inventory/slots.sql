@@ -29,78 +29,6 @@ COMMENT ON FUNCTION pricing.said_days(bigint, jsonb) IS
     'The local days that an answer lists in full, except those that a later call has listed already.';
 
 
-CREATE OR REPLACE FUNCTION pricing.kept_slots(from_provider text, days jsonb) RETURNS SETOF bigint
-LANGUAGE sql STABLE AS $$ -- no SET search_path, so that it is inlined
-    SELECT x.slot_key
-    FROM pg_catalog.jsonb_to_recordset(days) AS d (symbol text, kept jsonb)
-    CROSS JOIN LATERAL pg_catalog.jsonb_to_recordset(coalesce(d.kept, '[]')) AS k (option_id text, slot_id text)
-    -- OFFSET: looked up one by one, never joined.
-    CROSS JOIN LATERAL (SELECT y.slot_key FROM pricing.slots y
-                        WHERE (y.symbol, y.provider, y.option_id, y.slot_id)
-                              = (d.symbol, from_provider, k.option_id, k.slot_id) OFFSET 0) x
-$$;
-COMMENT ON FUNCTION pricing.kept_slots(text, jsonb) IS
-    'Stored slots whose new values are not believed: they stay as they are.';
-
-
-CREATE OR REPLACE FUNCTION pricing.placeless(answered text[], slots jsonb) RETURNS text[]
-LANGUAGE sql STABLE SET search_path = '' AS $$
-    SELECT coalesce(array_agg(DISTINCT s.symbol), '{}') FROM pricing.said_slots(slots) s
-    WHERE s.utc_offset IS NULL AND s.symbol = ANY (answered)
-      AND NOT EXISTS (SELECT FROM pricing.products p
-                      WHERE p.symbol = s.symbol AND pricing.zone_of(p) IS NOT NULL OFFSET 0)
-$$;
-COMMENT ON FUNCTION pricing.placeless(text[], jsonb) IS
-    'The products whose slots cannot be placed: no offset from UTC, and no time zone of the product.';
-
-
-CREATE OR REPLACE FUNCTION pricing.placed_slots(from_provider text, slots jsonb)
-RETURNS TABLE (n integer, symbol text, option_id text, slot_id text, local_start timestamp, local_end timestamp,
-               utc_offset integer, end_utc_offset integer, bookable_until timestamptz, status text,
-               remaining integer, capacity integer, currency text, scale smallint, local_day date, slot_key bigint,
-               place tid, time_zone text, starts_at timestamptz, ends_at timestamptz)
-LANGUAGE sql STABLE AS $$ -- no SET search_path, so that it is inlined
-    SELECT s.*, s.local_start::date AS local_day, x.slot_key, x.ctid AS place,
-           CASE WHEN s.utc_offset IS NULL THEN pricing.zone_of(p.product) END AS time_zone,
-           CASE WHEN s.utc_offset IS NULL THEN pricing.instant_of(s.local_start, pricing.zone_of(p.product))
-                ELSE (s.local_start - pg_catalog.make_interval(secs => s.utc_offset))
-                     AT TIME ZONE 'UTC' END AS starts_at,
-           CASE WHEN s.utc_offset IS NULL THEN pricing.instant_of(s.local_end, pricing.zone_of(p.product))
-                ELSE (s.local_end - pg_catalog.make_interval(secs => coalesce(s.end_utc_offset, s.utc_offset)))
-                     AT TIME ZONE 'UTC' END AS ends_at
-    FROM pricing.said_slots(slots) s
-    -- OFFSET: looked up one by one, never joined.
-    CROSS JOIN LATERAL (SELECT y AS product FROM pricing.products y WHERE y.symbol = s.symbol OFFSET 0) p
-    LEFT JOIN LATERAL (SELECT y.slot_key, y.ctid FROM pricing.slots y
-                       WHERE (y.symbol, y.provider, y.option_id, y.slot_id)
-                             = (s.symbol, from_provider, s.option_id, s.slot_id) OFFSET 0) x ON true
-$$;
-COMMENT ON FUNCTION pricing.placed_slots(text, jsonb) IS
-    'The slots of an answer with their instants (without an offset, by the product''s zone), and where they are '
-    'stored already.';
-
-
-CREATE OR REPLACE FUNCTION pricing.lock_products(answered text[], from_provider text, from_call bigint)
-RETURNS timestamptz
-LANGUAGE plpgsql SET search_path = '' AS $$
-BEGIN
-    INSERT INTO pricing.products AS p (symbol, provider, call_id, recorded_at)
-    SELECT u.symbol, from_provider, from_call, pricing.clock() FROM unnest(answered) AS u (symbol)
-    WHERE NOT EXISTS (SELECT FROM pricing.products x WHERE x.symbol = u.symbol)
-    ORDER BY 1
-    ON CONFLICT DO NOTHING;
-    -- Who stores anything of a product has its row: answers about it take turns.
-    PERFORM FROM pricing.products p WHERE p.symbol = ANY (answered) ORDER BY p.symbol FOR NO KEY UPDATE;
-    UPDATE pricing.products p
-    SET is_listed = true, provider = from_provider, call_id = from_call, recorded_at = pricing.clock()
-    WHERE p.symbol = ANY (answered) AND NOT p.is_listed AND coalesce(p.call_id < from_call, true);
-    RETURN pricing.clock();
-END $$;
-COMMENT ON FUNCTION pricing.lock_products(text[], text, bigint) IS
-    'Locks products until the transaction ends, adds new ones, and returns the time from which the stored values are '
-    'believed.';
-
-
 CREATE OR REPLACE FUNCTION pricing.leave_previous_provider(
     answered text[], from_provider text, from_call bigint, now_ timestamptz) RETURNS void
 LANGUAGE plpgsql SET search_path = '' SET enable_seqscan = off AS $$
@@ -132,11 +60,30 @@ LANGUAGE plpgsql SET search_path = ''
 SET plan_cache_mode = force_generic_plan SET enable_seqscan = off SET enable_mergejoin = off AS $$
 BEGIN
     WITH said AS MATERIALIZED (
-        SELECT * FROM pricing.placed_slots(from_provider, slots)),
+        -- OFFSET: looked up one by one, never joined.
+        SELECT s.*, s.local_start::date AS local_day, x.slot_key, x.ctid AS place,
+               -- Without an offset from UTC they are placed by the product's zone.
+               CASE WHEN s.utc_offset IS NULL THEN p.zone END AS time_zone,
+               CASE WHEN s.utc_offset IS NULL THEN pricing.instant_of(s.local_start, p.zone)
+                    ELSE (s.local_start - make_interval(secs => s.utc_offset)) AT TIME ZONE 'UTC' END AS starts_at,
+               CASE WHEN s.utc_offset IS NULL THEN pricing.instant_of(s.local_end, p.zone)
+                    ELSE (s.local_end - make_interval(secs => coalesce(s.end_utc_offset, s.utc_offset)))
+                         AT TIME ZONE 'UTC' END AS ends_at
+        FROM pricing.said_slots(slots) s
+        CROSS JOIN LATERAL (SELECT pricing.zone_of(y) AS zone FROM pricing.products y
+                            WHERE y.symbol = s.symbol OFFSET 0) p
+        LEFT JOIN LATERAL (SELECT y.slot_key, y.ctid FROM pricing.slots y
+                           WHERE (y.symbol, y.provider, y.option_id, y.slot_id)
+                                 = (s.symbol, from_provider, s.option_id, s.slot_id) OFFSET 0) x ON true),
     stored_days AS MATERIALIZED (
         SELECT d.* FROM pricing.said_days(from_call, days) d),
+    -- Stored slots whose new values are not believed: they stay as they are.
     kept AS MATERIALIZED (
-        SELECT k FROM pricing.kept_slots(from_provider, days) k),
+        SELECT x.slot_key FROM jsonb_to_recordset(days) AS d (symbol text, kept jsonb)
+        CROSS JOIN LATERAL jsonb_to_recordset(coalesce(d.kept, '[]')) AS k (option_id text, slot_id text)
+        CROSS JOIN LATERAL (SELECT y.slot_key FROM pricing.slots y
+                            WHERE (y.symbol, y.provider, y.option_id, y.slot_id)
+                                  = (d.symbol, from_provider, k.option_id, k.slot_id) OFFSET 0) x),
     wanted AS MATERIALIZED (
         SELECT s.slot_key, s.place, s.symbol, s.option_id, s.slot_id, s.local_start, s.local_end,
                make_interval(secs => s.utc_offset) AS utc_offset,
@@ -149,7 +96,7 @@ BEGIN
                             WHERE (y.symbol, y.local_day) = (d.symbol, d.day) OFFSET 0) x
         WHERE x.status <> 'vanished'
           AND NOT EXISTS (SELECT FROM said s WHERE s.slot_key = x.slot_key)
-          AND x.slot_key NOT IN (SELECT k FROM kept k)),
+          AND x.slot_key NOT IN (SELECT k.slot_key FROM kept k)),
     news AS MATERIALIZED (
         SELECT w.* FROM wanted w WHERE w.slot_key IS NOT NULL
         UNION ALL
@@ -196,16 +143,30 @@ SET plan_cache_mode = force_generic_plan SET enable_seqscan = off SET enable_mer
 DECLARE
     now_ timestamptz;
     answered text[] := ARRAY(SELECT DISTINCT d->>'symbol' FROM jsonb_array_elements(days) d ORDER BY 1);
-    lost text[] := pricing.placeless(answered, slots);
+    lost text := (
+        SELECT min(s.symbol) FROM pricing.said_slots(slots) s
+        WHERE s.utc_offset IS NULL AND s.symbol = ANY (answered)
+          AND NOT EXISTS (SELECT FROM pricing.products p
+                          WHERE p.symbol = s.symbol AND pricing.zone_of(p) IS NOT NULL OFFSET 0));
     added_slots bigint[];
     changed_slots bigint[];
 BEGIN
-    IF cardinality(lost) > 0 THEN
-        RAISE EXCEPTION 'the slots of % have no offset from UTC, and no time zone of the product is known', lost[1]
-            USING HINT = pg_catalog.format('`pricing-pipeline product set-zone %s ZONE` sets it.', lost[1]),
+    IF lost IS NOT NULL THEN
+        RAISE EXCEPTION 'the slots of % have no offset from UTC, and no time zone of the product is known', lost
+            USING HINT = pg_catalog.format('`pricing-pipeline product set-zone %s ZONE` sets it.', lost),
                   ERRCODE = 'invalid_parameter_value';
     END IF;
-    now_ := pricing.lock_products(answered, from_provider, from_call);
+    INSERT INTO pricing.products (symbol, provider, call_id, recorded_at)
+    SELECT u.symbol, from_provider, from_call, pricing.clock() FROM unnest(answered) AS u (symbol)
+    WHERE NOT EXISTS (SELECT FROM pricing.products x WHERE x.symbol = u.symbol)
+    ORDER BY 1
+    ON CONFLICT DO NOTHING;
+    -- Who stores anything of a product has its row: answers about it take turns.
+    PERFORM FROM pricing.products p WHERE p.symbol = ANY (answered) ORDER BY p.symbol FOR NO KEY UPDATE;
+    UPDATE pricing.products p
+    SET is_listed = true, provider = from_provider, call_id = from_call, recorded_at = pricing.clock()
+    WHERE p.symbol = ANY (answered) AND NOT p.is_listed AND coalesce(p.call_id < from_call, true);
+    now_ := pricing.clock();
     IF EXISTS (SELECT FROM pricing.slot_windows w WHERE w.symbol = ANY (answered) AND w.provider <> from_provider) THEN
         PERFORM pricing.leave_previous_provider(answered, from_provider, from_call, now_);
     END IF;
@@ -283,31 +244,6 @@ COMMENT ON FUNCTION pricing.name_by_slots(text, bigint, timestamptz, jsonb, json
     'lists options again that have slots.';
 
 
-CREATE OR REPLACE FUNCTION pricing.said_offers(
-    from_provider text, from_call bigint, days jsonb, slots jsonb, offers jsonb)
-RETURNS TABLE (slot_key bigint, category_key bigint, minimum integer, maximum integer, remaining integer,
-               is_primary boolean, final_price bigint, original_price bigint, has_price boolean, currency text,
-               scale smallint)
-LANGUAGE sql STABLE AS $$ -- no SET search_path, so that it is inlined
-    SELECT x.slot_key, c.category_key, u.minimum, u.maximum, u.remaining, u.is_primary, u.final_price, u.original_price,
-           c.category_key IS NOT NULL AND coalesce(u.final_price, u.original_price) IS NOT NULL, s.currency, s.scale
-    FROM pricing.said_slots(slots) s
-    JOIN pricing.said_days(from_call, days) d ON (d.symbol, d.day) = (s.symbol, s.local_start::date)
-    -- OFFSET: looked up one by one, never joined.
-    CROSS JOIN LATERAL (SELECT y.slot_key FROM pricing.slots y
-                        WHERE (y.symbol, y.provider, y.option_id, y.slot_id)
-                              = (s.symbol, from_provider, s.option_id, s.slot_id) OFFSET 0) x
-    LEFT JOIN pg_catalog.jsonb_to_recordset(offers)
-        AS u (n integer, category_id text, minimum integer, maximum integer, remaining integer, is_primary boolean,
-              final_price bigint, original_price bigint) USING (n)
-    LEFT JOIN LATERAL (SELECT y.category_key FROM pricing.pax_categories y
-                       WHERE (y.symbol, y.provider, y.category_id) = (s.symbol, from_provider, u.category_id)
-                       OFFSET 0) c ON true
-$$;
-COMMENT ON FUNCTION pricing.said_offers(text, bigint, jsonb, jsonb, jsonb) IS
-    'What the slots of an answer offer to whom; a slot without offers has a row without a category.';
-
-
 CREATE OR REPLACE FUNCTION pricing.merge_offers(
     from_provider text, from_call bigint, now_ timestamptz, days jsonb, slots jsonb, offers jsonb) RETURNS bigint[]
 LANGUAGE plpgsql SET search_path = ''
@@ -316,7 +252,21 @@ DECLARE
     changed_slots bigint[];
 BEGIN
     WITH said AS MATERIALIZED (
-        SELECT * FROM pricing.said_offers(from_provider, from_call, days, slots, offers)),
+        -- A slot without offers has a row without a category. OFFSET: looked up one by one, never joined.
+        SELECT x.slot_key, c.category_key, u.minimum, u.maximum, u.remaining, u.is_primary, u.final_price,
+               u.original_price, s.currency, s.scale,
+               c.category_key IS NOT NULL AND coalesce(u.final_price, u.original_price) IS NOT NULL AS has_price
+        FROM pricing.said_slots(slots) s
+        JOIN pricing.said_days(from_call, days) d ON (d.symbol, d.day) = (s.symbol, s.local_start::date)
+        CROSS JOIN LATERAL (SELECT y.slot_key FROM pricing.slots y
+                            WHERE (y.symbol, y.provider, y.option_id, y.slot_id)
+                                  = (s.symbol, from_provider, s.option_id, s.slot_id) OFFSET 0) x
+        LEFT JOIN jsonb_to_recordset(offers)
+            AS u (n integer, category_id text, minimum integer, maximum integer, remaining integer, is_primary boolean,
+                  final_price bigint, original_price bigint) USING (n)
+        LEFT JOIN LATERAL (SELECT y.category_key FROM pricing.pax_categories y
+                           WHERE (y.symbol, y.provider, y.category_id) = (s.symbol, from_provider, u.category_id)
+                           OFFSET 0) c ON true),
     listed AS MATERIALIZED (
         SELECT DISTINCT s.slot_key FROM said s),
     places AS MATERIALIZED (

@@ -1,12 +1,5 @@
 -- The life of an alert: seen, raised, told and repeated, over. Which alerts there are is in operations/alert_rules.py.
 
-CREATE OR REPLACE FUNCTION pricing.repeat_after(severity text) RETURNS interval
-LANGUAGE sql IMMUTABLE SET search_path = '' AS $$
-    SELECT CASE severity WHEN 'P0' THEN interval '1 hour' ELSE interval '1 day' END
-$$;
-COMMENT ON FUNCTION pricing.repeat_after(text) IS 'How long until recipients are told again of a lasting alert.';
-
-
 CREATE OR REPLACE FUNCTION pricing.note_alerts(failed text[], seen jsonb) RETURNS void
 LANGUAGE plpgsql SET search_path = '' AS $$
 DECLARE
@@ -74,7 +67,7 @@ DECLARE
     now_ timestamptz := pricing.clock();
     is_digest_due boolean := NOT EXISTS (
         SELECT FROM pricing.alerts a
-        WHERE a.severity = 'P2' AND a.told_at > now_ - pricing.repeat_after('P2') AND a.told_at <= now_);
+        WHERE a.severity = 'P2' AND a.told_at > now_ - interval '1 day' AND a.told_at <= now_);
 BEGIN
     RETURN QUERY
     WITH chosen AS (
@@ -95,7 +88,9 @@ BEGIN
                    WHEN a.resolved_at IS NOT NULL THEN a.told_at IS NOT NULL AND a.end_told_at IS NULL
                    ELSE a.told_at IS NULL
                      OR (a.acknowledged_at IS NULL
-                         AND ((a.is_repeated AND a.told_at <= now_ - pricing.repeat_after(a.severity))
+                         AND ((a.is_repeated
+                               AND a.told_at <= now_ - CASE a.severity WHEN 'P0' THEN interval '1 hour'
+                                                            ELSE interval '1 day' END)
                               -- The message about it may itself be the next that dies, so not at once.
                               OR (a.newest_at > a.told_newest_at AND a.told_at <= now_ - interval '1 hour'))) END
         ORDER BY a.alert_id FOR UPDATE OF a SKIP LOCKED)

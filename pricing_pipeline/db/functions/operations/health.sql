@@ -200,23 +200,6 @@ COMMENT ON FUNCTION pricing.silent_notifier(timestamptz) IS
     'A row while no notifier has looked for trouble, or for messages, for two minutes: its last sign and a sentence.';
 
 
-CREATE OR REPLACE FUNCTION pricing.stopped_providers() RETURNS TABLE (provider text, data_types text[], says text)
-LANGUAGE sql STABLE SET search_path = '' AS $$
-    SELECT p.provider, r.data_types, coalesce(w.sentence, pricing.describe_outages(p.provider))
-    FROM pricing.data_collectors p
-    CROSS JOIN LATERAL (SELECT array_agg(x.data_type ORDER BY x.data_type) AS data_types
-                        FROM pricing.provider_routing x
-                        WHERE x.provider = p.provider AND x.is_active) r
-    CROSS JOIN LATERAL pricing.why_not_called(p.provider, 1, 0) w
-    WHERE r.data_types IS NOT NULL
-      AND (w.state <> 'rate_limited'
-           OR EXISTS (SELECT FROM pricing.outages o WHERE o.provider = p.provider AND o.answered_at IS NULL))
-$$;
-COMMENT ON FUNCTION pricing.stopped_providers() IS
-    'Routed providers that are not called now or do not answer, whatever their rate limits allow: for which data '
-    'types, and why.';
-
-
 CREATE OR REPLACE FUNCTION pricing.late_signs(now_ timestamptz, started timestamptz)
 RETURNS TABLE (part text, is_late boolean, since timestamptz, says text)
 LANGUAGE sql STABLE SET search_path = '' AS $$
@@ -318,9 +301,15 @@ BEGIN
     FROM pricing.stalled_providers(started) q;
     RETURN QUERY
     WITH late AS MATERIALIZED (SELECT * FROM pricing.late_types(started)),
+    -- Providers of late types that are not called now or do not answer, whatever their rate limits allow.
     stopped AS (
-        SELECT p.provider, p.says FROM pricing.stopped_providers() p
-        WHERE EXISTS (SELECT FROM late l WHERE l.data_type = ANY (p.data_types)))
+        SELECT p.provider, coalesce(w.sentence, pricing.describe_outages(p.provider)) AS says
+        FROM pricing.data_collectors p
+        CROSS JOIN LATERAL pricing.why_not_called(p.provider, 1, 0) w
+        WHERE EXISTS (SELECT FROM pricing.provider_routing x JOIN late l USING (data_type)
+                      WHERE x.provider = p.provider AND x.is_active)
+          AND (w.state <> 'rate_limited'
+               OR EXISTS (SELECT FROM pricing.outages o WHERE o.provider = p.provider AND o.answered_at IS NULL)))
     SELECT 'providers', count(*) > 0, NULL::timestamptz,
            string_agg(pg_catalog.format('prices have been late for ten minutes, and of their providers %s: %s',
                                         p.provider, p.says), '; '

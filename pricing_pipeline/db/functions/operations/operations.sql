@@ -242,12 +242,20 @@ COMMENT ON FUNCTION pricing.claim_operations(text[], integer, text) IS
     'at most eight at once or half of what is free.';
 
 
-CREATE OR REPLACE FUNCTION pricing.finish_operations(ids bigint[], results jsonb) RETURNS bigint[]
-LANGUAGE plpgsql SET search_path = '' SET plan_cache_mode = force_generic_plan SET enable_seqscan = off AS $$
+CREATE OR REPLACE FUNCTION pricing.complete_operations(
+    ids bigint[], token uuid, results jsonb, at_attempt integer DEFAULT NULL) RETURNS bigint[]
+LANGUAGE plpgsql SET search_path = '' SET plan_cache_mode = force_generic_plan SET enable_seqscan = off
+SET lock_timeout = '1s' AS $$
 DECLARE
+    mine bigint[] := ARRAY(
+        SELECT o.id FROM pricing.async_operations_live o
+        WHERE o.id = ANY (ids)
+          AND CASE WHEN at_attempt IS NULL THEN o.status = 'processing' AND o.claim_token = token
+                   ELSE o.status = 'pending' AND o.attempt = at_attempt END
+        ORDER BY o.id FOR UPDATE);
     finished bigint[];
 BEGIN
-    WITH gone AS (DELETE FROM pricing.async_operations_live o WHERE o.id = ANY (ids) RETURNING o.*),
+    WITH gone AS (DELETE FROM pricing.async_operations_live o WHERE o.id = ANY (mine) RETURNING o.*),
     kept AS (
         INSERT INTO pricing.async_operations_completed
             (id, operation_type, payload, idempotency_key, status, due_at, priority, attempt, max_attempts, claimed_at,
@@ -266,38 +274,9 @@ BEGIN
     SELECT array_agg(g.id ORDER BY g.id) INTO finished FROM gone g;
     RETURN coalesce(finished, '{}');
 END $$;
-COMMENT ON FUNCTION pricing.finish_operations(bigint[], jsonb) IS
-    'Moves locked operations with their results to the completed ones, and closes their recipients'' breakers; '
-    'returns their ids.';
-
-
-CREATE OR REPLACE FUNCTION pricing.complete_operations(ids bigint[], token uuid, results jsonb DEFAULT '{}')
-RETURNS bigint[]
-LANGUAGE plpgsql SET search_path = '' SET plan_cache_mode = force_generic_plan SET enable_seqscan = off
-SET lock_timeout = '1s' AS $$
-BEGIN
-    RETURN pricing.finish_operations(ARRAY(
-        SELECT o.id FROM pricing.async_operations_live o
-        WHERE o.id = ANY (ids) AND o.status = 'processing' AND o.claim_token = token
-        ORDER BY o.id FOR UPDATE), results);
-END $$;
-COMMENT ON FUNCTION pricing.complete_operations(bigint[], uuid, jsonb) IS
-    'Completes operations with their results; returns the ids that the claim still owned.';
-
-
-CREATE OR REPLACE FUNCTION pricing.complete_recovered_operation(happened bigint, at_attempt integer, result jsonb)
-RETURNS boolean
-LANGUAGE plpgsql SET search_path = '' SET plan_cache_mode = force_generic_plan SET enable_seqscan = off
-SET lock_timeout = '1s' AS $$
-BEGIN
-    RETURN cardinality(pricing.finish_operations(ARRAY(
-        SELECT o.id FROM pricing.async_operations_live o
-        WHERE o.id = happened AND o.status = 'pending' AND o.attempt = at_attempt FOR UPDATE),
-        jsonb_build_object(happened::text, result))) > 0;
-END $$;
-COMMENT ON FUNCTION pricing.complete_recovered_operation(bigint, integer, jsonb) IS
-    'Completes an operation taken from a worker that knows that it has happened, unless another attempt has begun; '
-    'returns whether it did.';
+COMMENT ON FUNCTION pricing.complete_operations(bigint[], uuid, jsonb, integer) IS
+    'Completes operations with their results, and closes their recipients'' breakers: those that the claim still owns, '
+    'or that were taken from it and wait since this attempt; returns their ids.';
 
 
 CREATE OR REPLACE FUNCTION pricing.bury_operations(ids bigint[], as_status text, message text) RETURNS bigint[]

@@ -2,18 +2,6 @@
 -- Storing a price only reads alerts, so it never waits for one that is locked. The prices of a pair are stored one
 -- after the other, behind the lock of its latest price, so their events are numbered in that order.
 
-CREATE OR REPLACE FUNCTION pricing.lock_latest(given pricing.price_history[]) RETURNS pricing.latest_prices[]
-LANGUAGE sql SET search_path = '' AS $$
-    -- In the order in which storing locks them.
-    SELECT coalesce(array_agg(b.was), '{}') FROM (
-        SELECT l AS was FROM pricing.latest_prices l
-        WHERE l.data_type = (given[1]).data_type AND l.symbol = ANY (ARRAY(SELECT g.symbol FROM unnest(given) g))
-        ORDER BY l.symbol FOR NO KEY UPDATE) b
-$$;
-COMMENT ON FUNCTION pricing.lock_latest(pricing.price_history[]) IS
-    'Locks and returns the latest prices that the given ones may replace.';
-
-
 CREATE OR REPLACE FUNCTION pricing.admit_price_alert(user_id pricing.user_name) RETURNS bigint
 LANGUAGE plpgsql SET search_path = '' AS $$
 DECLARE
@@ -143,22 +131,6 @@ END $$;
 COMMENT ON FUNCTION pricing.take_price_events(integer) IS
     'Takes this many alerts'' new prices in the order in which they were stored, at most 200 of one, and skips locked '
     'alerts.';
-
-
-CREATE OR REPLACE FUNCTION pricing.note_price_looks(looks jsonb) RETURNS void
-LANGUAGE plpgsql SET search_path = '' AS $$
-DECLARE
-    now_ timestamptz := pricing.clock();
-BEGIN
-    UPDATE pricing.price_alerts a
-    SET is_beyond = k.is_beyond, seen = k.seen, seen_at = k.seen_at, reference = k.reference,
-        reference_at = k.reference_at, told_at = CASE WHEN k.is_told THEN now_ ELSE a.told_at END
-    FROM jsonb_to_recordset(looks)
-        AS k (price_alert_id bigint, is_beyond boolean, seen numeric, seen_at timestamptz, reference numeric,
-              reference_at timestamptz, is_told boolean)
-    WHERE a.price_alert_id = k.price_alert_id;
-END $$;
-COMMENT ON FUNCTION pricing.note_price_looks(jsonb) IS 'Stores what locked alerts have seen, and which were told.';
 
 
 CREATE OR REPLACE FUNCTION pricing.stale_since(wanted_type text, wanted_symbol text, at_least timestamptz)

@@ -151,34 +151,6 @@ $$;
 COMMENT ON FUNCTION pricing.next_part(text, text, date, text) IS 'The part number of one more payment of a day.';
 
 
-CREATE OR REPLACE FUNCTION pricing.cover_actions(
-    wanted_class text, from_provider text, from_call bigint, told_symbols text[], told_since date[],
-    gains_told text[]) RETURNS void
-LANGUAGE plpgsql SET search_path = '' AS $$
-DECLARE
-    now_ timestamptz := pricing.clock();
-    today date := (now_ AT TIME ZONE 'UTC')::date;
-BEGIN
-    INSERT INTO pricing.corporate_action_pairs AS p (asset_class, symbol, covered, gains_covered, fetched_at, provider,
-                                                     call_id)
-    SELECT wanted_class, t.symbol, t.days, CASE WHEN t.has_gains THEN t.days ELSE '{}' END, now_, from_provider,
-           from_call
-    FROM (SELECT u.symbol, datemultirange(daterange(least(u.since, today), today, '[]')) AS days,
-          u.symbol = ANY (gains_told) AS has_gains
-          FROM unnest(told_symbols, told_since) AS u (symbol, since)) t
-    WHERE NOT EXISTS (SELECT FROM pricing.corporate_action_pairs o
-                      WHERE (o.asset_class, o.symbol) = (wanted_class, t.symbol)
-                        AND o.covered @> t.days AND (o.gains_covered @> t.days OR NOT t.has_gains))
-    ORDER BY t.symbol
-    ON CONFLICT (asset_class, symbol) DO UPDATE
-        SET covered = p.covered + excluded.covered, gains_covered = p.gains_covered + excluded.gains_covered,
-            fetched_at = excluded.fetched_at, provider = excluded.provider, call_id = excluded.call_id;
-END $$;
-COMMENT ON FUNCTION pricing.cover_actions(text, text, bigint, text[], date[], text[]) IS
-    'Records that a provider has reported all splits and dividends of these symbols since a day, and for some also '
-    'all capital gains.';
-
-
 CREATE OR REPLACE FUNCTION pricing.merge_actions(
     wanted_type text, from_provider text, from_call bigint, actions jsonb, told_symbols text[], told_since date[],
     gains_told text[] DEFAULT '{}')
@@ -188,6 +160,7 @@ DECLARE
     wanted_class text := (SELECT r.asset_class FROM pricing.data_type_registry r WHERE r.data_type = wanted_type);
     stored integer := pricing.move_actions(wanted_class, from_provider, from_call, actions, told_symbols, told_since);
     pass record;
+    now_ timestamptz;
 BEGIN
     FOR passes IN 1..10 LOOP
         WITH moment AS MATERIALIZED (SELECT pricing.clock() AS at), -- later than all that this statement sees
@@ -279,7 +252,23 @@ BEGIN
         -- Another session has just stored actions of the same days: compare with those.
         EXIT WHEN NOT pass.is_overtaken;
     END LOOP;
-    PERFORM pricing.cover_actions(wanted_class, from_provider, from_call, told_symbols, told_since, gains_told);
+    -- All splits and dividends of these symbols since a day are known now, and for some also all capital gains.
+    now_ := pricing.clock();
+    INSERT INTO pricing.corporate_action_pairs AS p (asset_class, symbol, covered, gains_covered, fetched_at, provider,
+                                                     call_id)
+    SELECT wanted_class, t.symbol, t.days, CASE WHEN t.has_gains THEN t.days ELSE '{}' END, now_, from_provider,
+           from_call
+    FROM (SELECT u.symbol, datemultirange(daterange(least(u.since, d.today), d.today, '[]')) AS days,
+                 u.symbol = ANY (gains_told) AS has_gains
+          FROM unnest(told_symbols, told_since) AS u (symbol, since)
+          CROSS JOIN (SELECT (now_ AT TIME ZONE 'UTC')::date AS today) d) t
+    WHERE NOT EXISTS (SELECT FROM pricing.corporate_action_pairs o
+                      WHERE (o.asset_class, o.symbol) = (wanted_class, t.symbol)
+                        AND o.covered @> t.days AND (o.gains_covered @> t.days OR NOT t.has_gains))
+    ORDER BY t.symbol
+    ON CONFLICT (asset_class, symbol) DO UPDATE
+        SET covered = p.covered + excluded.covered, gains_covered = p.gains_covered + excluded.gains_covered,
+            fetched_at = excluded.fetched_at, provider = excluded.provider, call_id = excluded.call_id;
     RETURN stored;
 END $$;
 COMMENT ON FUNCTION pricing.merge_actions(text, text, bigint, jsonb, text[], date[], text[]) IS

@@ -129,7 +129,10 @@ DECLARE
     were pricing.latest_prices[];
 BEGIN
     IF is_awaited THEN
-        were := pricing.lock_latest(given);
+        were := ARRAY(
+            SELECT l FROM pricing.latest_prices l
+            WHERE l.data_type = (given[1]).data_type AND l.symbol IN (SELECT g.symbol FROM unnest(given) g)
+            ORDER BY l.symbol FOR NO KEY UPDATE); -- in the order in which storing locks them
     END IF;
     WITH latest AS (
         INSERT INTO pricing.latest_prices AS l

@@ -2,16 +2,6 @@
 -- lock on the instrument, and one that changes the basis has it alone: otherwise another could store a day on the old
 -- basis.
 
-CREATE OR REPLACE FUNCTION pricing.share_basis(wanted_type text, symbols text[]) RETURNS void
-LANGUAGE plpgsql SET search_path = '' AS $$
-BEGIN
-    PERFORM FROM pricing.data_type_registry r JOIN pricing.instruments i USING (asset_class)
-    WHERE r.data_type = wanted_type AND i.symbol = ANY (symbols) ORDER BY i.symbol FOR KEY SHARE OF i;
-END $$;
-COMMENT ON FUNCTION pricing.share_basis(text, text[]) IS
-    'Keeps the bases of some histories until the transaction ends; several sessions may do so at once.';
-
-
 CREATE OR REPLACE FUNCTION pricing.lock_basis(wanted_type text, from_provider text, symbols text[])
 RETURNS TABLE (symbol text, first_day date, last_day date, is_own boolean, is_asked boolean)
 LANGUAGE plpgsql SET search_path = '' AS $$

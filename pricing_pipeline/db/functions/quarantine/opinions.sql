@@ -81,30 +81,6 @@ COMMENT ON FUNCTION pricing.next_to_ask(text, bigint) IS
     'Locks the next quarantined value to ask a provider about, or the named one, or says why there is none.';
 
 
-CREATE OR REPLACE FUNCTION pricing.asked_together(
-    chosen pricing.quarantined_values, wanted_provider text, day date, most integer,
-    OUT value_ids bigint[], OUT symbols text[])
-LANGUAGE plpgsql SET search_path = '' AS $$
-DECLARE
-    now_ timestamptz := pricing.clock();
-BEGIN
-    -- For a quote the newest one is asked for, independent of the times of the quarantined ones.
-    SELECT array_agg(s.value_id ORDER BY s.value_id), array_agg(DISTINCT s.symbol)
-    INTO value_ids, symbols
-    FROM (SELECT q.value_id, q.symbol FROM pricing.quarantined_values q
-          WHERE q.value_id = chosen.value_id
-             OR (q.data_type = chosen.data_type AND q.ask_at <= now_ AND q.status = 'quarantined'
-                 AND (day IS NULL OR q.observed_at = chosen.observed_at)
-                 AND pricing.second_provider(q.data_type, q.symbol, q.provider) = wanted_provider
-                 AND NOT pricing.is_in_work(q.symbol))
-          ORDER BY q.value_id = chosen.value_id DESC, q.ask_at, q.value_id
-          LIMIT most FOR UPDATE SKIP LOCKED) s;
-END $$;
-COMMENT ON FUNCTION pricing.asked_together(pricing.quarantined_values, text, date, integer) IS
-    'Locks the quarantined values that one call asks a provider about: the chosen one, and others of its data type '
-    'and day (NULL = any time).';
-
-
 CREATE OR REPLACE FUNCTION pricing.key_to_ask(
     wanted_provider text, keys text[], needed integer, last_call timestamptz, at timestamptz)
 RETURNS TABLE (key_name text, units_left bigint)
@@ -124,58 +100,6 @@ $$;
 COMMENT ON FUNCTION pricing.key_to_ask(text, text[], integer, timestamptz, timestamptz) IS
     'Of these keys of a provider (NULL = all), the one with the most units left, at least as many as needed; no row = '
     'none.';
-
-
-CREATE OR REPLACE FUNCTION pricing.within_units(
-    INOUT value_ids bigint[], INOUT symbols text[], first_symbol text, units_left bigint, units_per_symbol integer)
-LANGUAGE plpgsql STABLE SET search_path = '' AS $$
-#variable_conflict use_column
-BEGIN
-    IF units_per_symbol > 0 AND units_per_symbol * cardinality(symbols) > units_left THEN
-        symbols := (SELECT array_agg(u.symbol ORDER BY u.symbol)
-                    FROM (SELECT x.symbol FROM unnest(symbols) AS x (symbol)
-                          ORDER BY x.symbol <> first_symbol, 1
-                          LIMIT units_left / units_per_symbol) u);
-        value_ids := (SELECT array_agg(q.value_id ORDER BY q.value_id) FROM pricing.quarantined_values q
-                      WHERE q.value_id = ANY (value_ids) AND q.symbol = ANY (symbols));
-    END IF;
-END $$;
-COMMENT ON FUNCTION pricing.within_units(bigint[], text[], text, bigint, integer) IS
-    'As many symbols as these units suffice for, the first one included, and their quarantined values.';
-
-
-CREATE OR REPLACE FUNCTION pricing.log_opinions(
-    wanted_provider text, wanted_key text, wanted_type text, wanted_symbols text[], day date, wanted_units integer,
-    needed bigint, run text, worker_name text, asked_ids bigint[], at timestamptz) RETURNS bigint
-LANGUAGE plpgsql SET search_path = '' AS $$
-DECLARE
-    opened bigint;
-BEGIN
-    INSERT INTO pricing.collector_call_log AS c
-        (provider, key_name, data_type, symbols, window_start, window_end, units, reserved_bytes, run_id, worker,
-         started_at)
-    VALUES (wanted_provider, wanted_key, wanted_type, wanted_symbols, coalesce(day, '-infinity'),
-            coalesce(day, 'infinity'), wanted_units, needed, run, worker_name, at)
-    RETURNING c.call_id INTO opened;
-    UPDATE pricing.provider_state s SET claims = s.claims + 1, last_call_at = at WHERE s.provider = wanted_provider;
-    -- The worker may be lost before the answer comes: until there is one, it is asked again, ever more rarely.
-    UPDATE pricing.quarantined_values q
-    SET asked = least(q.asked + 1, 100),
-        ask_at = CASE WHEN q.asked < 3 AND q.status = 'quarantined'
-                      THEN at + interval '15 minutes' * 2 ^ q.asked END
-    WHERE q.value_id = ANY (asked_ids);
-    INSERT INTO pricing.second_opinions AS o (value_id, provider, call_id, asked_at)
-    SELECT v.value_id, wanted_provider, opened, at
-    FROM unnest(asked_ids) AS v (value_id)
-    ORDER BY 1
-    ON CONFLICT ON CONSTRAINT second_opinions_pkey DO UPDATE
-        SET call_id = excluded.call_id, asked_at = excluded.asked_at, answered_at = NULL, observed_at = NULL,
-            value = NULL, currency = NULL, adjustment = NULL, ratio = NULL, failure = NULL;
-    RETURN opened;
-END $$;
-COMMENT ON FUNCTION pricing.log_opinions(
-    text, text, text, text[], date, integer, bigint, text, text, bigint[], timestamptz) IS
-    'Logs a call about quarantined values as open, and sets when to ask about them again; returns the call.';
 
 
 CREATE OR REPLACE FUNCTION pricing.claim_opinions(
@@ -204,12 +128,20 @@ BEGIN
     SELECT * INTO able FROM pricing.provider_capabilities c
     WHERE c.provider = wanted_provider AND c.fetcher = kind.fetcher;
     day := CASE WHEN kind.fetcher <> 'quote' THEN (first_.observed_at AT TIME ZONE 'UTC')::date END;
-    SELECT t.value_ids, t.symbols INTO value_ids, symbols
-    FROM pricing.asked_together(
-        first_, wanted_provider, day,
-        -- A list of all symbols is too much for an opinion.
-        CASE WHEN only_value IS NOT NULL OR (day IS NULL AND able.batch_from > 1) THEN 1
-             ELSE pricing.batch_of(able, coalesce(day, '-infinity'), coalesce(day, 'infinity')) END) t;
+    now_ := pricing.clock();
+    -- Others of its data type and day go with it. For a quote the newest one is asked for, whatever their times.
+    SELECT array_agg(s.value_id ORDER BY s.value_id), array_agg(DISTINCT s.symbol) INTO value_ids, symbols
+    FROM (SELECT q.value_id, q.symbol FROM pricing.quarantined_values q
+          WHERE q.value_id = first_.value_id
+             OR (q.data_type = first_.data_type AND q.ask_at <= now_ AND q.status = 'quarantined'
+                 AND (day IS NULL OR q.observed_at = first_.observed_at)
+                 AND pricing.second_provider(q.data_type, q.symbol, q.provider) = wanted_provider
+                 AND NOT pricing.is_in_work(q.symbol))
+          ORDER BY q.value_id = first_.value_id DESC, q.ask_at, q.value_id
+          -- A list of all symbols is too much for an opinion.
+          LIMIT CASE WHEN only_value IS NOT NULL OR (day IS NULL AND able.batch_from > 1) THEN 1
+                     ELSE pricing.batch_of(able, coalesce(day, '-infinity'), coalesce(day, 'infinity')) END
+          FOR UPDATE SKIP LOCKED) s;
     -- The lock makes looking at the allowance and taking from it one step, as for claims.
     SELECT s.last_call_at INTO last_call FROM pricing.provider_state s WHERE s.provider = wanted_provider FOR UPDATE;
     now_ := pricing.clock();
@@ -233,16 +165,39 @@ BEGIN
             'calls that it may have are in flight. Try again in a minute', wanted_provider);
         RETURN;
     END IF;
-    SELECT f.value_ids, f.symbols INTO value_ids, symbols
-    FROM pricing.within_units(value_ids, symbols, first_.symbol, allowed.units_left - able.units_per_call,
-                              able.units_per_symbol) f;
+    -- No more symbols than the units suffice for.
+    IF able.units_per_symbol * cardinality(symbols) > allowed.units_left - able.units_per_call THEN
+        symbols := (SELECT array_agg(u.symbol ORDER BY u.symbol)
+                    FROM (SELECT x.symbol FROM unnest(symbols) AS x (symbol)
+                          ORDER BY x.symbol <> first_.symbol, 1
+                          LIMIT (allowed.units_left - able.units_per_call) / able.units_per_symbol) u);
+        value_ids := (SELECT array_agg(q.value_id ORDER BY q.value_id) FROM pricing.quarantined_values q
+                      WHERE q.value_id = ANY (value_ids) AND q.symbol = ANY (symbols));
+    END IF;
     key_name := allowed.key_name;
     data_type := first_.data_type;
     fetcher := kind.fetcher;
     claimed_at := now_;
-    call_id := pricing.log_opinions(
-        wanted_provider, key_name, data_type, symbols, day,
-        able.units_per_call + able.units_per_symbol * cardinality(symbols), bytes_, run, worker_name, value_ids, now_);
+    INSERT INTO pricing.collector_call_log AS c
+        (provider, key_name, data_type, symbols, window_start, window_end, units, reserved_bytes, run_id, worker,
+         started_at)
+    VALUES (wanted_provider, key_name, data_type, symbols, coalesce(day, '-infinity'), coalesce(day, 'infinity'),
+            able.units_per_call + able.units_per_symbol * cardinality(symbols), bytes_, run, worker_name, now_)
+    RETURNING c.call_id INTO call_id;
+    UPDATE pricing.provider_state s SET claims = s.claims + 1, last_call_at = now_ WHERE s.provider = wanted_provider;
+    -- The worker may be lost before the answer comes: until there is one, it is asked again, ever more rarely.
+    UPDATE pricing.quarantined_values q
+    SET asked = least(q.asked + 1, 100),
+        ask_at = CASE WHEN q.asked < 3 AND q.status = 'quarantined'
+                      THEN now_ + interval '15 minutes' * 2 ^ q.asked END
+    WHERE q.value_id = ANY (value_ids);
+    INSERT INTO pricing.second_opinions AS o (value_id, provider, call_id, asked_at)
+    SELECT v.value_id, wanted_provider, claim_opinions.call_id, now_
+    FROM unnest(value_ids) AS v (value_id)
+    ORDER BY 1
+    ON CONFLICT ON CONSTRAINT second_opinions_pkey DO UPDATE
+        SET call_id = excluded.call_id, asked_at = excluded.asked_at, answered_at = NULL, observed_at = NULL,
+            value = NULL, currency = NULL, adjustment = NULL, ratio = NULL, failure = NULL;
 END $$;
 COMMENT ON FUNCTION pricing.claim_opinions(text, text, text[], text, bigint) IS
     'Logs a call of a provider about quarantined values as open, within all limits and behind its waiting tasks '

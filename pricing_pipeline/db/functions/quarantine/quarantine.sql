@@ -1,48 +1,6 @@
 -- Values that are not believed. They are written in the transaction that finishes their tasks, behind the fence, after
 -- prices and before the call is settled.
 
-CREATE OR REPLACE FUNCTION pricing.price_of_kin(
-    wanted_class text, besides_type text, wanted_symbol text, is_first boolean)
-RETURNS TABLE (observed_at timestamptz, amount bigint, scale smallint)
-LANGUAGE sql STABLE AS $$
-    SELECT o.observed_at, o.amount, o.scale FROM pricing.data_type_registry t
-    JOIN pricing.latest_prices o ON o.data_type = t.data_type AND o.symbol = wanted_symbol
-    WHERE is_first AND t.asset_class = wanted_class AND t.data_type <> besides_type
-    ORDER BY o.observed_at DESC LIMIT 1
-$$;
-COMMENT ON FUNCTION pricing.price_of_kin(text, text, text, boolean) IS
-    'The newest price of the same instrument in another data type, for comparison with a pair''s first price.';
-
-
-CREATE OR REPLACE FUNCTION pricing.values_of_others(
-    wanted_type text, besides text, alike text[], fetcher text, wanted_class text, wanted_symbol text,
-    first_at timestamptz, last_at timestamptz, wanted_currency text, are_own_of_others boolean)
-RETURNS TABLE (times timestamptz[], given numeric[], providers text[])
-LANGUAGE sql STABLE AS $$
-    SELECT array_agg(o.at), array_agg(o.given), array_agg(o.provider)
-    FROM (SELECT h.observed_at AS at, h.amount * ('1e-' || h.scale)::numeric AS given, h.provider, h.currency
-          FROM pricing.price_history h
-          WHERE h.data_type = ANY (alike || wanted_type) AND h.symbol = wanted_symbol AND h.provider <> besides
-            AND h.observed_at BETWEEN first_at AND last_at
-            AND fetcher <> 'quote'
-            AND (alike IS NOT NULL OR are_own_of_others)
-          UNION ALL
-          SELECT p.observed_at, p.amount * ('1e-' || p.scale)::numeric, p.provider, p.currency
-          FROM pricing.latest_prices p
-          WHERE p.data_type = ANY (alike) AND p.symbol = wanted_symbol AND p.provider <> besides AND fetcher = 'quote'
-            AND p.observed_at BETWEEN first_at - interval '15 minutes' AND last_at + interval '15 minutes') o
-    WHERE (o.currency = wanted_currency) IS NOT FALSE
-      -- Days before a split are left out, for two sources may have divided by it or not.
-      AND (fetcher <> 'daily_bars' OR NOT EXISTS (
-          SELECT FROM pricing.corporate_actions a
-          WHERE a.asset_class = wanted_class AND a.symbol = wanted_symbol AND a.new_shares IS NOT NULL
-            AND a.ex_on > (o.at AT TIME ZONE 'UTC')::date))
-$$;
-COMMENT ON FUNCTION pricing.values_of_others(
-    text, text, text[], text, text, text, timestamptz, timestamptz, text, boolean) IS
-    'What other providers say for the same times: of the pair, or of the instrument in a similar data type.';
-
-
 CREATE OR REPLACE FUNCTION pricing.known_values(
     wanted_type text, from_provider text, symbols text[], first_times timestamptz[], last_times timestamptz[],
     is_latest boolean)
@@ -91,8 +49,12 @@ BEGIN
         SELECT h.observed_at, h.amount, h.scale, h.adjustment FROM pricing.price_history h
         WHERE h.data_type = wanted_type AND h.symbol = w.symbol AND h.observed_at > w.last_at AND NOT is_latest
         ORDER BY h.observed_at LIMIT 1) later ON true
-    LEFT JOIN LATERAL pricing.price_of_kin(
-        kind.asset_class, wanted_type, w.symbol, l.symbol IS NULL AND is_latest) kin ON true
+    -- A pair's first price is compared with that of the same instrument in another data type.
+    LEFT JOIN LATERAL (
+        SELECT o.observed_at, o.amount, o.scale FROM pricing.data_type_registry t
+        JOIN pricing.latest_prices o ON o.data_type = t.data_type AND o.symbol = w.symbol
+        WHERE l.symbol IS NULL AND is_latest AND t.asset_class = kind.asset_class AND t.data_type <> wanted_type
+        ORDER BY o.observed_at DESC LIMIT 1) kin ON true
     -- Days that come again: what would be revised.
     LEFT JOIN LATERAL (
         SELECT array_agg(h.observed_at) AS times, array_agg(h.amount) AS amounts, array_agg(h.scale) AS scales,
@@ -100,9 +62,27 @@ BEGIN
         FROM pricing.price_history h
         WHERE h.data_type = wanted_type AND h.symbol = w.symbol AND h.observed_at BETWEEN w.first_at AND w.last_at
           AND kind.fetcher <> 'quote') same ON true
-    LEFT JOIN LATERAL pricing.values_of_others(
-        wanted_type, from_provider, alike, kind.fetcher, kind.asset_class, w.symbol, w.first_at, w.last_at,
-        coalesce(i.currency, l.currency), same.is_of_others) other ON true;
+    -- What other providers say for the same times: of the pair, or of the instrument in a similar data type.
+    LEFT JOIN LATERAL (
+        SELECT array_agg(o.at) AS times, array_agg(o.given) AS given, array_agg(o.provider) AS providers
+        FROM (SELECT h.observed_at AS at, h.amount * ('1e-' || h.scale)::numeric AS given, h.provider, h.currency
+              FROM pricing.price_history h
+              WHERE h.data_type = ANY (alike || wanted_type) AND h.symbol = w.symbol AND h.provider <> from_provider
+                AND h.observed_at BETWEEN w.first_at AND w.last_at
+                AND kind.fetcher <> 'quote'
+                AND (alike IS NOT NULL OR same.is_of_others)
+              UNION ALL
+              SELECT p.observed_at, p.amount * ('1e-' || p.scale)::numeric, p.provider, p.currency
+              FROM pricing.latest_prices p
+              WHERE p.data_type = ANY (alike) AND p.symbol = w.symbol AND p.provider <> from_provider
+                AND kind.fetcher = 'quote'
+                AND p.observed_at BETWEEN w.first_at - interval '15 minutes' AND w.last_at + interval '15 minutes') o
+        WHERE (o.currency = coalesce(i.currency, l.currency)) IS NOT FALSE
+          -- Days before a split are left out, for two sources may have divided by it or not.
+          AND (kind.fetcher <> 'daily_bars' OR NOT EXISTS (
+              SELECT FROM pricing.corporate_actions a
+              WHERE a.asset_class = kind.asset_class AND a.symbol = w.symbol AND a.new_shares IS NOT NULL
+                AND a.ex_on > (o.at AT TIME ZONE 'UTC')::date))) other ON true;
 END $$;
 COMMENT ON FUNCTION pricing.known_values(text, text, text[], timestamptz[], timestamptz[], boolean) IS
     'What an answer is judged by, for each symbol and span: scale, currency, basis, bounds, neighbouring and stored '

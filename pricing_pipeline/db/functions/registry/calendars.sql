@@ -119,30 +119,6 @@ COMMENT ON FUNCTION pricing.load_corrections(jsonb) IS
     'Replaces the corrections of trading days that come with the pipeline; those of people stay.';
 
 
-CREATE OR REPLACE FUNCTION pricing.calendars_to_extend(again boolean DEFAULT false)
-RETURNS TABLE (calendar text, from_day date, to_day date, known_to date)
-LANGUAGE plpgsql STABLE SET search_path = '' AS $$
-#variable_conflict use_column
-DECLARE
-    now_ timestamptz := pricing.clock();
-    until date := make_date(extract(year FROM now_ AT TIME ZONE 'UTC')::integer + 1, 12, 31);
-BEGIN
-    RETURN QUERY
-    SELECT c.calendar, date '2000-01-01', until, c.known_to FROM pricing.calendars c
-    WHERE EXISTS (SELECT FROM pricing.instruments i WHERE i.calendar = c.calendar)
-      -- An exchange that has not told next year's holidays is asked about once a week.
-      AND (again OR c.filled_at IS NULL OR (c.filled_at < now_ - interval '7 days' AND (
-               coalesce(c.sessions_to < until, true) OR c.failure IS NOT NULL
-               -- By now bars may have shown which source was right.
-               OR EXISTS (SELECT FROM pricing.calendar_disagreements d
-                          WHERE d.calendar = c.calendar AND d.day < (now_ AT TIME ZONE 'UTC')::date - 7))))
-    ORDER BY 1;
-END $$;
-COMMENT ON FUNCTION pricing.calendars_to_extend(boolean) IS
-    'Calendars in use (again = all) whose sessions are not known to the end of next year, the days wanted, and how '
-    'far their holidays are announced.';
-
-
 CREATE OR REPLACE FUNCTION pricing.store_sessions(
     wanted_calendar text, from_day date, to_day date, days date[], opens timestamptz[],
     closes timestamptz[]) RETURNS integer
@@ -184,14 +160,6 @@ COMMENT ON FUNCTION pricing.store_sessions(text, date, date, date[], timestamptz
     'returns how many.';
 
 
-CREATE OR REPLACE FUNCTION pricing.correction_rank(origin text) RETURNS integer
-LANGUAGE sql IMMUTABLE PARALLEL SAFE SET search_path = '' AS $$
-    SELECT CASE origin WHEN 'operator' THEN 1 WHEN 'evidence' THEN 2 ELSE 3 END
-$$;
-COMMENT ON FUNCTION pricing.correction_rank(text) IS
-    'The rank of a correction''s origin: for one day the lowest counts.';
-
-
 CREATE OR REPLACE FUNCTION pricing.apply_corrections(wanted_calendar text, from_day date, to_day date) RETURNS integer
 LANGUAGE plpgsql SET search_path = '' AS $$
 DECLARE
@@ -206,7 +174,7 @@ BEGIN
         JOIN pricing.calendars k USING (calendar)
         WHERE c.calendar = wanted_calendar
           AND c.day BETWEEN greatest(from_day, k.sessions_from) AND least(to_day, k.sessions_to)
-        ORDER BY c.day, pricing.correction_rank(c.origin)
+        ORDER BY c.day, array_position(ARRAY['operator', 'evidence'], c.origin)
     LOOP
         IF NOT one.is_open THEN
             DELETE FROM pricing.calendar_sessions s WHERE s.calendar = wanted_calendar AND s.session = one.day;
@@ -287,25 +255,6 @@ END $$;
 COMMENT ON FUNCTION pricing.correct_calendar(text, date, boolean, time, time, text, text, text) IS
     'Enters a person''s correction of a day, a session or a closed day, which counts at once; returns added or '
     'replaced.';
-
-
-CREATE OR REPLACE FUNCTION pricing.undo_correction(wanted_calendar text, on_day date) RETURNS text[]
-LANGUAGE plpgsql SET search_path = '' AS $$
-DECLARE
-    gone text[];
-BEGIN
-    WITH deleted AS (
-        DELETE FROM pricing.calendar_corrections c
-        WHERE c.calendar = wanted_calendar AND c.day = on_day AND c.origin <> 'shipped' RETURNING c.origin)
-    SELECT array_agg(d.origin ORDER BY d.origin) INTO gone FROM deleted d;
-    IF gone IS NOT NULL THEN
-        -- What the library says of the day is not kept: all its days are written again within a minute.
-        UPDATE pricing.calendars c SET filled_at = NULL WHERE c.calendar = wanted_calendar;
-    END IF;
-    RETURN gone;
-END $$;
-COMMENT ON FUNCTION pricing.undo_correction(text, date) IS
-    'Removes a day''s corrections by a person or from evidence; returns their origins, NULL = none.';
 
 
 CREATE OR REPLACE FUNCTION pricing.after_correction(wanted_calendar text, on_day date, why text) RETURNS void
