@@ -289,7 +289,7 @@ HAVING count(*) > 0 AND bool_and(coalesce(f.is_dead, false));
 SELECT 'price_alerts' AS subject,
        format('Price alerts that have not looked at a new price for ten minutes: %s, such as price alert %s. '
               'Nobody is told of these prices.', count(*), min(a.price_alert_id)) AS says
-FROM (SELECT pricing.clock() - interval '10 minutes' AS at OFFSET 0) n
+FROM (SELECT pricing.clock() - interval '10 minutes' AS at) n
 CROSS JOIN pricing.price_alerts a
 CROSS JOIN LATERAL (SELECT e.stored_at FROM pricing.price_events e
                     WHERE e.price_alert_id = a.price_alert_id

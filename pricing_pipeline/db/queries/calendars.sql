@@ -2,7 +2,7 @@
 -- Calendars in use, or again all, whose sessions are not known to the end of next year, the days wanted, and how far
 -- their holidays are announced.
 SELECT c.calendar, date '2000-01-01' AS from_day, year.ends AS to_day, c.known_to
-FROM (SELECT pricing.clock() AS at OFFSET 0) n
+FROM (SELECT pricing.clock() AS at) n
 CROSS JOIN LATERAL (
     SELECT make_date(extract(year FROM n.at AT TIME ZONE 'UTC')::integer + 1, 12, 31) AS ends) year
 CROSS JOIN pricing.calendars c

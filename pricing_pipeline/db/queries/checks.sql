@@ -4,7 +4,7 @@
 WITH pairs AS MATERIALIZED (
     SELECT r.data_type, i.symbol, c.calendar, c.sessions_to < (n.at AT TIME ZONE 'UTC')::date AS has_ended,
            e.first_on, e.last_on
-    FROM (SELECT pricing.clock() AS at OFFSET 0) n
+    FROM (SELECT pricing.clock() AS at) n
     CROSS JOIN pricing.data_type_registry r
     JOIN pricing.instruments i USING (asset_class)
     LEFT JOIN pricing.calendars c ON c.calendar = i.calendar AND c.sessions_from IS NOT NULL
@@ -72,13 +72,13 @@ SELECT r.data_type, count(q.value_id) AS quarantined, count(DISTINCT q.symbol) A
          + (SELECT count(*) FROM pricing.confirmed_pairs l WHERE l.data_type = r.data_type) AS priced,
        (SELECT array_agg(pg_catalog.format('%s %s %s:%s', i.symbol, u.ex_on, u.new_shares, u.old_shares)
                          ORDER BY u.ex_on DESC, i.symbol)
-        FROM (SELECT (pricing.clock() AT TIME ZONE 'UTC')::date AS today OFFSET 0) n
+        FROM (SELECT (pricing.clock() AT TIME ZONE 'UTC')::date AS today) n
         CROSS JOIN pricing.instruments i
         CROSS JOIN LATERAL pricing.untold_splits(r.data_type, i.symbol, n.today - 365, n.today) u
         WHERE i.asset_class = r.asset_class AND r.fetcher = 'daily_bars') AS untold_splits,
        (SELECT array_agg(pg_catalog.format('%s %s %s/%s', c.symbol, c.ex_on, c.currency, price.currency)
                          ORDER BY c.ex_on DESC, c.symbol)
-        FROM (SELECT (pricing.clock() AT TIME ZONE 'UTC')::date AS today OFFSET 0) n
+        FROM (SELECT (pricing.clock() AT TIME ZONE 'UTC')::date AS today) n
         JOIN pricing.corporate_actions c ON c.asset_class = r.asset_class
             AND c.amount IS NOT NULL
             AND c.ex_on BETWEEN n.today - 365 AND n.today
@@ -110,7 +110,7 @@ WITH said AS MATERIALIZED (
     UNION ALL
     SELECT q.data_type, q.symbol, q.provider, o.provider, (q.bar ->> 'close')::numeric, o.value,
            greatest(o.ratio, 1 / o.ratio)
-    FROM (SELECT pricing.clock() AS at OFFSET 0) n
+    FROM (SELECT pricing.clock() AS at) n
     JOIN pricing.second_opinions o ON o.ratio IS NOT NULL AND o.answered_at > n.at - interval '7 days'
     JOIN pricing.quarantined_values q USING (value_id)
     WHERE q.data_type = ANY (CAST(:data_types AS text[])) AND q.status = 'quarantined'),
@@ -130,7 +130,7 @@ ORDER BY 1;
 -- Of daily types: values of the last year that were revised in the last 30 days, among all values of the year.
 SELECT k.data_type, coalesce(v.stored, 0) AS stored, coalesce(c.revised, 0) AS revised,
        coalesce(c.symbols, 0) AS symbols, c.examples
-FROM (SELECT pricing.clock() AS at OFFSET 0) n
+FROM (SELECT pricing.clock() AS at) n
 CROSS JOIN pricing.data_type_registry k
 LEFT JOIN LATERAL (
     SELECT count(*) AS revised, count(DISTINCT x.symbol) AS symbols,
@@ -166,7 +166,7 @@ WHERE r.data_type = ANY (CAST(:data_types AS text[]))
 -- name: freshness_samples
 -- How a data type served its viewers over the last day, oldest first; at most 288.
 SELECT s.at, s.watched, s.fresh, s.late
-FROM (SELECT pricing.clock() AS at OFFSET 0) n
+FROM (SELECT pricing.clock() AS at) n
 JOIN pricing.freshness_samples s ON s.data_type = :data_type AND s.at > n.at - interval '24 hours' AND s.at <= n.at
 ORDER BY s.at;
 
@@ -183,7 +183,7 @@ SELECT c.symbol, h.observed_at, h.amount, h.scale, h.currency,
        EXISTS (SELECT FROM pricing.price_revisions v
                WHERE v.data_type = :data_type AND v.symbol = c.symbol
                  AND v.observed_at = h.observed_at) AS is_revised
-FROM (SELECT pricing.clock() AS at OFFSET 0) n CROSS JOIN chosen c
+FROM (SELECT pricing.clock() AS at) n CROSS JOIN chosen c
 JOIN LATERAL (SELECT x.observed_at, x.amount, x.scale, x.currency FROM pricing.price_history x
               WHERE x.data_type = :data_type AND x.symbol = c.symbol AND x.observed_at > n.at - interval '365 days'
               ORDER BY x.observed_at DESC LIMIT 2000) h ON true

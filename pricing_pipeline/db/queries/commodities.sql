@@ -63,7 +63,7 @@ SELECT p.commodity, p.slug, p.symbol, p.terminal, p.code, p.system, p.place, p.i
        extract(epoch FROM n.at - coalesce(p.modified_at, p.recorded_at))::float8 AS age_seconds
 FROM pricing.traded_prices(CAST(:commodity_id AS bigint), CAST(:terminal AS text), CAST(:as_of AS timestamptz))
     WITH ORDINALITY p
-CROSS JOIN (SELECT coalesce(CAST(:as_of AS timestamptz), pricing.clock()) AS at OFFSET 0) n
+CROSS JOIN (SELECT coalesce(CAST(:as_of AS timestamptz), pricing.clock()) AS at) n
 ORDER BY p.ordinality;
 
 -- name: routes

@@ -54,7 +54,7 @@ ORDER BY w.symbol, h.observed_at;
 -- name: witnesses
 -- Values of some symbols that were quarantined because they are far from the last one, within two weeks, oldest first.
 SELECT q.symbol, q.observed_at, (q.bar ->> 'close')::numeric AS value
-FROM (SELECT pricing.clock() AS at OFFSET 0) n
+FROM (SELECT pricing.clock() AS at) n
 JOIN pricing.quarantined_values q ON q.last_seen_at > n.at - interval '14 days'
 WHERE q.data_type = :data_type AND q.provider = :provider AND q.symbol = ANY (CAST(:symbols AS text[]))
   AND q.status = 'quarantined' AND q.kind IN ('jump', 'split', 'spike') AND q.observed_at IS NOT NULL

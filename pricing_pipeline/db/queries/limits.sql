@@ -52,7 +52,7 @@ SELECT p.provider, p.quota_bytes, pricing.bytes_used(p.provider, n.at) AS used_b
         WHERE c.provider = p.provider AND c.is_unannounced
           AND c.started_at > n.at - interval '24 hours') AS unannounced_calls
 FROM pricing.data_collectors p JOIN pricing.provider_state s USING (provider)
-CROSS JOIN (SELECT pricing.clock() AS at OFFSET 0) n
+CROSS JOIN (SELECT pricing.clock() AS at) n
 CROSS JOIN LATERAL (
     -- A provider is blocked if each of its keys is.
     SELECT coalesce(sum(greatest(k.units_left, 0))
@@ -75,7 +75,7 @@ SELECT p.provider, k.key_name, k.is_active, greatest(k.units_left, 0) AS units_l
        CASE WHEN k.blocked_until > n.at THEN extract(epoch FROM k.blocked_until - n.at)::float8 END AS blocked_seconds,
        CASE WHEN k.blocked_until > n.at THEN k.blocked_reason END AS blocked_reason
 FROM pricing.data_collectors p
-CROSS JOIN (SELECT pricing.clock() AS at OFFSET 0) n
+CROSS JOIN (SELECT pricing.clock() AS at) n
 CROSS JOIN LATERAL pricing.key_allowances(p.provider, n.at) k
 WHERE p.is_active
 ORDER BY p.provider, k.key_name;
@@ -116,7 +116,7 @@ SELECT p.provider, w.state,
                       WHERE c.provider = p.provider AND c.counted_at > pricing.limit_start(l, n.at)) AS used
               FROM pricing.provider_limits l WHERE l.provider = p.provider) u
         WHERE u.units IS NOT NULL) AS limits
-FROM (SELECT pricing.clock() AS at OFFSET 0) n
+FROM (SELECT pricing.clock() AS at) n
 CROSS JOIN pricing.data_collectors p
 CROSS JOIN LATERAL pricing.why_not_called(p.provider, 1, 0) w
 WHERE p.provider = ANY (CAST(:providers AS text[]))

@@ -11,12 +11,12 @@ FROM pricing.data_type_registry r WHERE r.is_active;
 -- Tasks by provider and status, and how long the oldest has been ready; dead ones are those that nobody has resolved.
 SELECT coalesce(q.provider, 'none') AS provider, q.status, count(*) AS tasks,
        greatest(extract(epoch FROM n.at - min(coalesce(q.run_after, q.enqueued_at))), 0)::float8 AS oldest_seconds
-FROM (SELECT pricing.clock() AS at OFFSET 0) n CROSS JOIN pricing.api_call_queue_live q
+FROM (SELECT pricing.clock() AS at) n CROSS JOIN pricing.api_call_queue_live q
 GROUP BY 1, 2, n.at
 UNION ALL
 SELECT coalesce(d.provider, 'none'), 'dead', count(*),
        greatest(extract(epoch FROM n.at - min(d.finished_at)), 0)::float8
-FROM (SELECT pricing.clock() AS at OFFSET 0) n CROSS JOIN pricing.api_call_queue_dead d
+FROM (SELECT pricing.clock() AS at) n CROSS JOIN pricing.api_call_queue_dead d
 WHERE d.resolved_at IS NULL
 GROUP BY 1, n.at;
 
@@ -44,7 +44,7 @@ SELECT (SELECT greatest(extract(epoch FROM d.started_at - d.requested_at), 0)::f
 -- Calls of the last five minutes that have ended, by provider and outcome, and how long they took on average.
 SELECT c.provider, c.outcome, count(*) AS calls,
        avg(extract(epoch FROM c.finished_at - c.started_at))::float8 AS seconds
-FROM (SELECT pricing.clock() AS at OFFSET 0) n
+FROM (SELECT pricing.clock() AS at) n
 CROSS JOIN pricing.data_collectors p
 JOIN pricing.collector_call_log c ON c.provider = p.provider
     AND c.moved_to IS NULL
@@ -91,7 +91,7 @@ SELECT CASE WHEN t.operation_type IS NULL THEN 'other' ELSE o.operation_type END
        sum(o.operations)::bigint AS operations, max(o.oldest_seconds)::float8 AS oldest_seconds
 FROM (SELECT l.operation_type, l.status, count(*) AS operations,
              greatest(extract(epoch FROM n.at - min(l.due_at)), 0) AS oldest_seconds
-      FROM (SELECT pricing.clock() AS at OFFSET 0) n CROSS JOIN pricing.async_operations_live l
+      FROM (SELECT pricing.clock() AS at) n CROSS JOIN pricing.async_operations_live l
       GROUP BY 1, 2, n.at
       UNION ALL
       SELECT d.operation_type, d.status, count(*), NULL
@@ -100,7 +100,7 @@ FROM (SELECT l.operation_type, l.status, count(*) AS operations,
       GROUP BY 1, 2
       UNION ALL
       SELECT c.operation_type, 'completed', count(*), NULL
-      FROM (SELECT pricing.clock() AS at OFFSET 0) n
+      FROM (SELECT pricing.clock() AS at) n
       JOIN pricing.async_operations_completed c ON c.finished_at > n.at - interval '1 hour' AND c.finished_at <= n.at
       GROUP BY 1) o
 LEFT JOIN pricing.operation_types t USING (operation_type)

@@ -7,7 +7,7 @@ SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY;
 SELECT s.data_type, date_bin('15 minutes', s.at, '2000-01-01Z') AS at,
        min(CASE WHEN s.watched > 0 THEN s.fresh::float8 / s.watched END) AS fresh,
        max(s.late) AS late
-FROM (SELECT pricing.clock() AS at OFFSET 0) n
+FROM (SELECT pricing.clock() AS at) n
 JOIN pricing.freshness_samples s ON s.at > n.at - interval '24 hours' AND s.at <= n.at
 GROUP BY 1, 2
 ORDER BY 1, 2;
@@ -91,7 +91,7 @@ SELECT f.operation_type, f.recipient, f.since, f.failures, f.last_error,
        (SELECT count(*) FROM pricing.async_operations_live o
         WHERE (o.operation_type, o.recipient, o.status) = (f.operation_type, f.recipient, 'pending')) AS waiting,
        count(*) OVER () AS total
-FROM (SELECT pricing.clock() AS at OFFSET 0) n CROSS JOIN pricing.failing_recipients f
+FROM (SELECT pricing.clock() AS at) n CROSS JOIN pricing.failing_recipients f
 ORDER BY f.breaker_until > n.at DESC NULLS LAST, f.since, f.operation_type, f.recipient LIMIT :most;
 
 -- name: alert_places
@@ -121,7 +121,7 @@ SELECT q.value_id, pricing.level_of(q.value_id) AS level FROM unnest(CAST(:value
 -- name: bytes_by_day
 -- Bytes that providers sent on each of the last 30 days (UTC).
 SELECT u.provider, (u.hour AT TIME ZONE 'UTC')::date AS day, sum(u.bytes)::bigint AS bytes
-FROM (SELECT pricing.clock() AS at OFFSET 0) n
+FROM (SELECT pricing.clock() AS at) n
 JOIN pricing.api_data_usage u ON u.hour > n.at - interval '720 hours'
 GROUP BY 1, 2
 ORDER BY 1, 2;

@@ -116,7 +116,7 @@ RETURNS TABLE (duty text, since timestamptz, last_error text)
 LANGUAGE sql STABLE SET search_path = '' AS $$
     SELECT v.name, CASE WHEN d.last_success_at <= n.at THEN d.last_success_at END,
            CASE WHEN d.last_failure_at > coalesce(d.last_success_at, '-infinity') THEN d.last_error END
-    FROM (SELECT pricing.clock() AS at OFFSET 0) n
+    FROM (SELECT pricing.clock() AS at) n
     CROSS JOIN pricing.duty_intervals() v
     LEFT JOIN pricing.duties d ON d.duty = v.name
     -- One that is to run each hour is late ten minutes after that.
@@ -133,7 +133,7 @@ CREATE OR REPLACE FUNCTION pricing.idle_duties(started timestamptz)
 RETURNS TABLE (duty text, since timestamptz, last_error text)
 LANGUAGE sql STABLE SET search_path = '' AS $$
     SELECT v.name, NULL::timestamptz, d.last_error
-    FROM (SELECT pricing.clock() AS at OFFSET 0) n
+    FROM (SELECT pricing.clock() AS at) n
     CROSS JOIN pricing.duty_intervals() v
     LEFT JOIN pricing.duties d ON d.duty = v.name
     WHERE d.last_success_at IS NULL AND coalesce(d.not_before <= n.at, true)
@@ -153,7 +153,7 @@ RETURNS TABLE (data_type text, watched bigint, late bigint)
 LANGUAGE sql STABLE SET search_path = '' AS $$
     -- Samples are taken every five minutes: three cover ten.
     SELECT f.data_type, max(f.watched), (array_agg(f.late ORDER BY f.at DESC))[1]
-    FROM (SELECT pricing.clock() AS at OFFSET 0) n
+    FROM (SELECT pricing.clock() AS at) n
     CROSS JOIN LATERAL (
         SELECT s.data_type, s.at, s.watched::bigint AS watched, s.late::bigint AS late
         FROM pricing.freshness_samples s

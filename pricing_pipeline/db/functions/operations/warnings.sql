@@ -46,7 +46,7 @@ COMMENT ON FUNCTION pricing.count_warnings(jsonb) IS
 CREATE OR REPLACE FUNCTION pricing.recent_warnings(back interval)
 RETURNS TABLE (source text, subject text, times bigint, last_at timestamptz, sqlstate text, message text)
 LANGUAGE sql STABLE SET search_path = '' AS $$
-    WITH n AS (SELECT pricing.clock() AS at OFFSET 0),
+    WITH n AS (SELECT pricing.clock() AS at),
     kept AS (
         SELECT w.source, w.subject, count(*) AS times, max(w.at) AS last_at,
                (array_agg(w.sqlstate ORDER BY w.at DESC))[1] AS sqlstate,
