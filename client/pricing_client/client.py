@@ -233,12 +233,14 @@ class PricingClient:
         own_names: Mapping[str, str] | None = None,
         data_types: Sequence[str] = (),
         decimal: Literal["point", "comma"] | None = None,
+        list_name: str | None = None,
     ) -> Imported:
         """Preview the holdings in a broker's file. Without `dry_run`, open the new ones as well.
 
         The file's header shows its format. For any other table, name the `columns`: {"symbol": "Ticker"}.
         `own_names` maps an ISIN, ticker or title of the file to a symbol: {"IE00B4L5Y983": "EUNL:XETR"}. If
-        none of `data_types` fits an asset class, its type with the freshest prices is held.
+        none of `data_types` fits an asset class, its type with the freshest prices is held. All that is held or new is
+        put on the list `list_name`, too.
         """
         params = {
             "user": self._user,
@@ -248,6 +250,7 @@ class PricingClient:
             "as": _assigned(own_names),
             "data_type": list(data_types) or None,
             "decimal": decimal,
+            "list": list_name,
         }
         read = partial(shaped, Imported)
         return self._transport.ask(read, "POST", "/holdings/import", params, content)

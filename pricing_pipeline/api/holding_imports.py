@@ -56,7 +56,7 @@ def import_holdings(
     database: Database,
     caller: Watcher,
     content: Annotated[
-        bytes, Body(media_type="application/octet-stream", description="The file as it is, CSV or XML.")
+        bytes, Body(media_type="application/octet-stream", description="The file as it is: CSV, XML or JSON.")
     ],
     dry_run: Annotated[bool, Query(description="Only say what would be held.")] = True,
     format_: Annotated[
@@ -92,15 +92,23 @@ def import_holdings(
         ),
     ] = None,
     decimal: Annotated[Mark | None, Query(description="The decimal mark; else the numbers show it.")] = None,
+    list_: Annotated[
+        str | None,
+        Query(
+            alias="list",
+            max_length=LONGEST_NAME,
+            description="With `dry_run=false`, all that is held or new is put on this list of the user, too.",
+        ),
+    ] = None,
 ) -> Import:
     """Say what each line of a broker's file would become, and with `dry_run=false` hold what is new.
 
-    The body is the file itself. Files of Portfolio Performance, Interactive Brokers (Flex), Trading 212 and Degiro are
-    known by their header. A token that may operate also teaches the instruments the ISINs of the file.
+    The body is the file itself. Files of brokers and trackers are known by their header. A token that may operate also
+    teaches the instruments the ISINs and FIGIs of the file.
     """
     user = caller.user
-    if any("\0" in name for name in data_type or ()):
-        raise invalid("the parameter data_type: no name has a NUL in it")
+    if any("\0" in name for name in (*(data_type or ()), list_ or "")):
+        raise invalid("the parameters data_type and list: no name has a NUL in it")
     file = read_file(content, format_, _pairs("column", column), decimal)
     with database.begin() as connection:
         plan = holding_imports.plan(
@@ -112,7 +120,7 @@ def import_holdings(
         )
         if not dry_run:
             learns = caller.token.allows(Scope.OPERATE)
-            holding_imports.carry_out(connection, user, plan, learns_isins=learns)
+            holding_imports.carry_out(connection, user, plan, learns=learns, list_name=list_)
     return Import(
         format=plan.format,
         dry_run=dry_run,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -21,6 +22,7 @@ from pricing_pipeline.domain.words import printable
 from pricing_pipeline.errors import PricingError
 from pricing_pipeline.holdings_files.formats import read_file
 from pricing_pipeline.holdings_files.numbers import Mark
+from pricing_pipeline.holdings_files.positions import Names
 from pricing_pipeline.holdings_files.text import MOST_BYTES
 
 if TYPE_CHECKING:
@@ -38,7 +40,9 @@ _LONGEST_NAMES = 200
 
 
 def import_(
-    path: Annotated[Path, typer.Argument(metavar="FILE", help="A CSV or XML file; - is standard input.")],
+    path: Annotated[
+        Path, typer.Argument(metavar="FILE", help="A CSV, XML or JSON file; - is standard input.")
+    ],
     user: User = None,
     data_types: Annotated[
         list[str] | None,
@@ -73,16 +77,20 @@ def import_(
     searches: Annotated[
         bool,
         typer.Option(
-            "--find", help="Look up unknown ISINs at a provider, as `instrument find`: a call for each."
+            "--find", help="Look up what is unknown at a provider, as `instrument find`: a call for each."
         ),
     ] = False,
+    list_name: Annotated[
+        str | None,
+        typer.Option("--list", metavar="NAME", help="Put all that is held or new on this list, too."),
+    ] = None,
     yes: Annotated[bool, typer.Option("--yes", help="Hold what is new without asking.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Hold what a broker's file says that a user holds.
+    """Hold what a file of a broker or a tracker says that a user holds.
 
-    It shows first what each line would become, and opens nothing without --yes or a yes at the terminal. Files of
-    Portfolio Performance, Interactive Brokers (Flex), Trading 212 and Degiro are known by their header.
+    It shows first what each line would become, and opens nothing without --yes or a yes at the terminal. The formats
+    in docs/holdings.md are known by their header.
 
     \b
     Example: pricing-pipeline holding import transactions.csv --user alice
@@ -106,18 +114,21 @@ def import_(
                 )
 
         plan = planned(names_here)
-        if searches and plan.unknown_isins:
+        if searches and plan.unknown:
             found = _found(settings, engine, plan, file)
             plan = planned({**found, **names_here})
         if not as_json:
             _print(user, plan)
-            if plan.unknown_isins and not searches:
-                hint("--find looks up ISINs at a provider, in one call for each.")
-        new = plan.of(holding_imports.Outcome.NEW)
-        done = yes or (bool(new) and _is_confirmed(len(new), as_json=as_json))
+            if plan.unknown and not searches:
+                hint("--find looks up what is unknown at a provider, in one call for each.")
+        new, held = plan.of(holding_imports.Outcome.NEW), plan.of(holding_imports.Outcome.HELD)
+        listed = len(new) + len(held) if list_name is not None else 0
+        question = f"Hold {_counted(len(new), 'new pair')}"
+        question += f", and put {_counted(listed, 'pair')} on the list {list_name}?" if listed else "?"
+        done = yes or (bool(new or listed) and _is_confirmed(question, as_json=as_json))
         if done:
             with engine.begin() as connection:
-                holding_imports.carry_out(connection, user, plan, learns_isins=True)
+                holding_imports.carry_out(connection, user, plan, learns=True, list_name=list_name)
     if as_json:
         decisions = [asdict(decision) for decision in plan.decisions]
         print_json({"user": user, "format": plan.format, "dry_run": not done, "decisions": decisions})
@@ -125,6 +136,8 @@ def import_(
         typer.echo(f"{user} holds {_counted(len(new), 'pair')} more. Missing prices are fetched now.")
     elif new:
         hint("nothing is held yet; the same command with --yes holds what is new.")
+    if done and listed and not as_json:
+        typer.echo(f"The list {list_name} has all {listed} of them.")
     if plan.of(holding_imports.Outcome.REFUSED):
         raise typer.Exit(1)
 
@@ -137,27 +150,31 @@ def _content(path: Path) -> bytes:
         return file.read(MOST_BYTES + 1)
 
 
-def _is_confirmed(new: int, *, as_json: bool) -> bool:
+def _is_confirmed(question: str, *, as_json: bool) -> bool:
     if as_json or not (sys.stdin.isatty() and sys.stdout.isatty()):
         return False
-    return typer.confirm(f"Hold {_counted(new, 'new pair')}?")
+    return typer.confirm(question)
 
 
 def _found(settings: Settings, engine: Engine, plan: Plan, file: HoldingsFile) -> dict[str, str]:
-    """The symbols of ISINs for which a provider's search has one listing that fits the file."""
+    """The symbols of ISINs for which a provider's search has one listing that fits the file.
+
+    Of others it tells the candidates; a name alone is never enough.
+    """
     found: dict[str, str] = {}
-    positions = {position.names.isin: position for position in file.positions}
+    by_isin = {position.names.isin: position.names for position in file.positions if position.names.isin}
     with _telling():
-        for isin in plan.unknown_isins:
-            names = positions[isin].names
-            listings = instrument_find.searched(settings, engine, isin)
+        for phrase in plan.unknown:
+            names = by_isin.get(phrase, Names())
+            listings = instrument_find.searched(settings, engine, phrase)
             fits = [one for one in listings if _fits(one, names.exchange, names.currency)]
-            symbols = {one.symbol for one in fits}
-            if len(symbols) == 1:
-                found[isin] = symbols.pop()
-            elif listings:
-                named = list(dict.fromkeys(one.symbol for one in fits or listings))
-                warn(f"{isin} is {', '.join(named)}; if it is the one that you hold: --as {isin}={named[0]}.")
+            symbols = list(dict.fromkeys(one.symbol for one in fits or listings))
+            if phrase in by_isin and fits and len(symbols) == 1:
+                found[phrase] = symbols[0]
+            elif symbols:
+                option = shlex.quote(f"{phrase}={symbols[0]}")
+                candidates = ", ".join(symbols[:_SHOWN_ALONE])
+                warn(f"{phrase} may be {candidates}; if the first is the one that you hold: --as {option}.")
     return found
 
 
@@ -172,7 +189,7 @@ def _telling() -> Iterator[None]:
     try:
         yield
     except PricingError as error:
-        warn(f"not all ISINs are looked up: {error}")
+        warn(f"not all that is unknown is looked up: {error}")
 
 
 def _print(user: str, plan: Plan) -> None:

@@ -13,7 +13,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from pricing_pipeline.db.query_loader import query
-from pricing_pipeline.demand import viewers
+from pricing_pipeline.demand import lists, viewers
 from pricing_pipeline.domain.data_types import Contents
 from pricing_pipeline.errors import UnknownDataType
 from pricing_pipeline.holdings_files.formats import YAHOO_CUSTOM
@@ -59,6 +59,10 @@ class Decision:
     proposal: str | None = None
     isin: str | None = None
     """Its ISIN, if its check digit is right."""
+    figi: str | None = None
+    """Its FIGI, as the file has it."""
+    phrase: str | None = None
+    """What a search may find it by, if nobody knows what is meant."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,13 +77,10 @@ class Plan:
         return [decision for decision in self.decisions if decision.outcome in outcomes]
 
     @property
-    def unknown_isins(self) -> dict[str, str]:
-        """ISINs that a provider's search could find, and the names that the file has for them."""
-        return {
-            decision.isin: decision.name
-            for decision in self.decisions
-            if decision.outcome is Outcome.REFUSED and decision.symbol is None and decision.isin is not None
-        }
+    def unknown(self) -> list[str]:
+        """What a provider's search could find: ISINs, or names where the file has none."""
+        phrases = [one.phrase for one in self.of(Outcome.REFUSED) if one.symbol is None]
+        return list(dict.fromkeys(phrase for phrase in phrases if phrase))
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,25 +167,31 @@ def plan(
     return Plan(file.format, sorted(decisions, key=lambda one: one.lines))
 
 
-def carry_out(connection: Connection, user: str, plan: Plan, *, learns_isins: bool) -> int:
+def carry_out(
+    connection: Connection, user: str, plan: Plan, *, learns: bool, list_name: str | None = None
+) -> int:
     """Hold what a plan has as new; returns how many holdings are new. Raises CapExceeded.
 
-    `learns_isins`: instruments without an ISIN get the one of the file, by which later files of anybody find them. So
-    only who may change instruments should have that.
+    With `list_name`, all that the plan recognises is put on this list of the user, too. `learns`: instruments get the
+    ISIN and the FIGI of the file that they lack, by which later files of anybody find them. So only who may change
+    instruments should have that.
     """
-    new = plan.of(Outcome.NEW)
-    pairs = [(one.data_type, one.symbol) for one in new if one.data_type and one.symbol]
-    viewers.hold(connection, user, pairs, all_or_nothing=True)
-    if learns_isins:
+    new = _pairs(plan.of(Outcome.NEW))
+    viewers.hold(connection, user, new, all_or_nothing=True)
+    recognised = plan.of(Outcome.NEW, Outcome.HELD)
+    if list_name is not None and recognised:
+        lists.add(connection, user, list_name, _pairs(recognised))
+    if learns:
         # What is doubtful may be another instrument.
-        told = [one for one in plan.of(Outcome.NEW, Outcome.HELD) if one.isin and one.reason is None]
+        told = [one for one in recognised if (one.isin or one.figi) and one.reason is None]
         parameters = {
             "data_types": [one.data_type for one in told],
             "symbols": [one.symbol for one in told],
             "isins": [one.isin for one in told],
+            "figis": [one.figi for one in told],
         }
-        connection.execute(query("demand.learn_isins"), parameters)
-    return len(pairs)
+        connection.execute(query("demand.learn_identifiers"), parameters)
+    return len(new)
 
 
 def unused(file: HoldingsFile, own_names: Iterable[str]) -> list[str]:
@@ -196,6 +203,10 @@ def unused(file: HoldingsFile, own_names: Iterable[str]) -> list[str]:
 def major(currency: str) -> str:
     """The whole unit of a currency that a file names: GBP of GBX."""
     return PARTS.get(currency, (currency, 0))[0]
+
+
+def _pairs(decisions: Iterable[Decision]) -> list[tuple[str, str]]:
+    return [(one.data_type, one.symbol) for one in decisions if one.data_type and one.symbol]
 
 
 def _left_out(file: HoldingsFile) -> list[Decision]:
@@ -267,7 +278,7 @@ def _asked(position: Position, known: _Known, *, bare_is_american: bool) -> _Que
 
 def _own_names(names: Names) -> list[str]:
     """The names of a position by which a person may say what it is."""
-    return [name for name in (names.isin, names.ticker, names.wkn, names.title) if name]
+    return [name for name in (names.isin, names.ticker, names.number, names.title) if name]
 
 
 def _is_of_coin(symbol: str) -> bool:
@@ -333,10 +344,21 @@ def _unnamed(position: Position, meant: Meant, known: _Known) -> Decision:
         proposal = f"`pricing-pipeline instrument find {words}{types}`, or {as_option}"
         isin = names.isin
     else:
-        reason, proposal, isin = "the file has neither its ISIN nor its ticker", as_option, None
+        reason, isin = "the file has neither its ISIN nor its ticker", None
+        proposal = f"`pricing-pipeline instrument find {shlex.quote(names.title)}`, or {as_option}"
     return Decision(
-        position.lines, names.in_words, Outcome.REFUSED, reason=reason, proposal=proposal, isin=isin
+        position.lines,
+        names.in_words,
+        Outcome.REFUSED,
+        reason=reason,
+        proposal=proposal,
+        isin=isin,
+        phrase=_phrase(isin, names) if not listings else None,
     )
+
+
+def _phrase(isin: str | None, names: Names) -> str:
+    return isin or names.title or names.ticker
 
 
 def _answered(connection: Connection, questions: Sequence[_Question], known: _Known) -> list[Decision]:
@@ -386,6 +408,7 @@ def _decided(question: _Question, judged: Mapping[tuple[str, str], _Judged], kno
         names.in_words,
         Outcome.REFUSED,
         isin=names.isin if names.isin in known.valid else None,
+        figi=names.figi or None,
     )
     answers = [judged[pair] for pair in question.pairs if pair in judged]
     able = [one for one in answers if one.symbol is not None and one.outcome == "accepted"]
@@ -410,7 +433,7 @@ def _decided(question: _Question, judged: Mapping[tuple[str, str], _Judged], kno
         identifier = names.isin or names.ticker
         proposal = f"--as {shlex.quote(f'{identifier}={worst.proposal}')}" if worst.proposal else None
         reason = worst.reason if worst.given == names.ticker else f"{worst.given}: {worst.reason}"
-        return [replace(base, reason=reason, proposal=proposal)]
+        return [replace(base, reason=reason, proposal=proposal, phrase=_phrase(base.isin, names))]
     doubt = able[0].reason if able[0].outcome == "doubtful" else None
     if base.isin is None and any(map(str.isdigit, names.isin)):  # a dash stands for none
         doubt = f"its ISIN {names.isin} has a wrong check digit; it goes by its ticker"

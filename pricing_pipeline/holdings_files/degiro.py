@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from pricing_pipeline.holdings_files.histories import sortable
 from pricing_pipeline.holdings_files.numbers import Mark
 from pricing_pipeline.holdings_files.positions import Entry, LeftOut, Names, Read
 from pricing_pipeline.holdings_files.shapes import is_isin
@@ -18,7 +19,6 @@ from pricing_pipeline.holdings_files.venues import mic_at
 _TITLE, _ISIN_OF_POSITION, _AMOUNT, _LOCAL = 0, 1, 2, 4
 _DAY, _TIME, _PRODUCT, _ISIN, _VENUE, _QUANTITY, _PRICE_CURRENCY = 0, 1, 2, 3, 4, 6, 8
 _CODE = re.compile(r"\b[A-Z]{3}\b|\bGBX\b|\bGBp\b")
-_DATE = re.compile(r"(\d{2})-(\d{2})-(\d{4})")
 _IN_ENGLISH = ("product", "symbol/isin", "quantity", "amount", "date", "time")
 
 
@@ -75,16 +75,10 @@ def read_transactions(table: Table) -> Iterator[Read]:
     def change(row: Row, names: Names) -> Read:
         if not names.isin:
             return LeftOut(row.line, names.title, "it names no instrument")
-        return Entry(row.line, names, quantity(row), _sortable(row[_DAY], row[_TIME]))
+        return Entry(row.line, names, quantity(row), sortable(f"{row[_DAY]} {row[_TIME]}"))
 
     return lines_of(table, names_of, change)
 
 
 def _usual(header: Header) -> Mark:
     return Mark.POINT if header.names[0] in _IN_ENGLISH and header.names[1] in _IN_ENGLISH else Mark.COMMA
-
-
-def _sortable(day: str, time: str) -> str:
-    """The time as a text that sorts: a day of Degiro has its day of the month first, in every language."""
-    parts = _DATE.fullmatch(day)
-    return f"{parts[3]}-{parts[2]}-{parts[1]} {time}" if parts else ""

@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 
 from pricing_pipeline.errors import HoldingsFileRefused
 from pricing_pipeline.holdings_files import (
     degiro,
+    freetrade,
+    ghostfolio,
     interactive_brokers,
     mapped,
+    parqet,
     portfolio_performance,
+    revolut,
+    trade_republic,
     trading212,
+    xtb,
 )
 from pricing_pipeline.holdings_files.mapped import FIELDS
 from pricing_pipeline.holdings_files.numbers import Mark
@@ -31,6 +38,7 @@ class _Csv:
 
 
 _FLEX = "interactive-brokers"
+_GHOSTFOLIO = "ghostfolio"
 _MAPPED = "columns"
 _CSV: Mapping[str, _Csv] = {
     "portfolio-performance": _Csv(
@@ -44,13 +52,21 @@ _CSV: Mapping[str, _Csv] = {
         "Degiro, transactions", True, degiro.recognises_transactions, degiro.read_transactions
     ),
     "degiro-portfolio": _Csv("Degiro, portfolio", False, degiro.recognises_portfolio, degiro.read_portfolio),
+    "trade-republic": _Csv(
+        "Trade Republic, transactions", True, trade_republic.recognises, trade_republic.read
+    ),
+    "parqet": _Csv("Parqet, activities", True, parqet.recognises, parqet.read),
+    "freetrade": _Csv("Freetrade, activity", True, freetrade.recognises, freetrade.read),
+    "revolut": _Csv("Revolut, statement of shares", True, revolut.recognises, revolut.read),
+    "xtb": _Csv("XTB, cash operations", True, xtb.recognises, xtb.read),
 }
 FORMATS: Mapping[str, str] = {
     **{name: csv.title for name, csv in _CSV.items()},
     _FLEX: "Interactive Brokers, open positions of a Flex query (XML)",
+    _GHOSTFOLIO: "Ghostfolio, export (JSON)",
 }
 """Title by the name of each format that is recognised."""
-YAHOO_CUSTOM = frozenset({"portfolio-performance"})
+YAHOO_CUSTOM = frozenset({"portfolio-performance", _GHOSTFOLIO})
 """Formats whose tickers follow Yahoo's custom: one without a suffix is American."""
 
 
@@ -71,13 +87,18 @@ def read_file(
     text = decoded(content)
     if columns:
         return _read_mapped(text, columns, decimal)
-    if text.lstrip("\ufeff \t\r\n").startswith("<"):
+    begins = text.lstrip("\ufeff \t\r\n")[:1]
+    if begins == "<":
         return _read_flex(text, format_)
+    if begins == "{" and format_ in (None, _GHOSTFOLIO):
+        return summed(_GHOSTFOLIO, ghostfolio.read(text), is_history=True)
     shown: Header | None = None
     for header, below in tables(text):
         for name, csv in _CSV.items():
             if format_ in (None, name) and csv.recognises(header):
-                read = csv.read(below(decimal))
+                joined = below(decimal)
+                _require_alike(joined, csv.recognises)
+                read = chain.from_iterable(map(csv.read, joined))
                 return summed(name, read, is_history=csv.is_history, by_listing=not csv.is_history)
         # What has most columns is shown to people as the header.
         if shown is None or len(header.names) > len(shown.names):
@@ -90,12 +111,22 @@ def _read_mapped(text: str, columns: Mapping[str, str], decimal: Mark | None) ->
     shown: Header | None = None
     for header, below in tables(text):
         if mapped.recognises(header, columns):
-            read = mapped.read(below(decimal), columns)
+            joined = below(decimal)
+            _require_alike(joined, lambda other: mapped.recognises(other, columns))
+            read = chain.from_iterable(mapped.read(table, columns) for table in joined)
             return summed(_MAPPED, read, is_history="action" in columns)
         if shown is None or len(header.names) > len(shown.names):
             shown = header
     named = ", ".join(map(repr, columns.values()))
     raise HoldingsFileRefused(f"no line of the file has all of the columns {named}.{_columns_of(shown)}")
+
+
+def _require_alike(joined: Sequence[Table], recognises: Callable[[Header], bool]) -> None:
+    """Raise HoldingsFileRefused unless all tables of joined files have the format of the first."""
+    if not all(recognises(table.header) for table in joined):
+        raise HoldingsFileRefused(
+            "the file has a second header, of another format. Join files of one format only."
+        )
 
 
 def _read_flex(text: str, format_: str | None) -> HoldingsFile:

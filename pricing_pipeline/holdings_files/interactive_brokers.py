@@ -66,6 +66,8 @@ def _names(row: Mapping[str, str], category: str) -> Names:
         exchange=mic_at("interactive_brokers", row.get("listingExchange", "")),
         currency=row.get("currency", "").strip(),
         title=row.get("description", "").strip(),
+        number=row.get("cusip", "").strip(),
+        figi=row.get("figi", "").strip().upper(),
         kind=_HELD.get(category),
     )
 

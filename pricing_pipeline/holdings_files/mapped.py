@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 
 from pricing_pipeline.domain.exchanges import exchanges
 from pricing_pipeline.errors import HoldingsFileRefused
+from pricing_pipeline.holdings_files.histories import sortable
 from pricing_pipeline.holdings_files.numbers import Mark
 from pricing_pipeline.holdings_files.positions import Entry, LeftOut, Names, Read
 from pricing_pipeline.holdings_files.tables import Header, Row, Table, lines_of
@@ -25,7 +26,6 @@ _IN = (
     "purchase",
     "transfer in",
     "deposit of",
-    "split",
     "b",
 )
 _OUT = (
@@ -85,11 +85,14 @@ def read(table: Table, columns: Mapping[str, str]) -> Iterator[Read]:
             return LeftOut(row.line, names.in_words, "it names no instrument")
         amount = None if quantity is None else quantity(row)
         if "action" in at:
-            way = _way(row[at["action"]])
-            if way == 0:
-                return LeftOut(row.line, names.in_words, f"{row[at['action']]!r} neither buys nor sells")
-            amount = None if amount is None else way * abs(amount)
-        return Entry(row.line, names, amount, row[at.get("time")])
+            said = row[at["action"]]
+            way = _way(said)
+            if way and amount is not None:
+                amount = way * abs(amount)
+            # A split that joins shares takes some away.
+            elif not way and "split" not in said.casefold():
+                return LeftOut(row.line, names.in_words, f"{said!r} neither buys nor sells")
+        return Entry(row.line, names, amount, sortable(row[at.get("time")]))
 
     return lines_of(table, names_of, change)
 

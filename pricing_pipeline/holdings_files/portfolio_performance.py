@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from pricing_pipeline.holdings_files.histories import Kinds, changes
 from pricing_pipeline.holdings_files.numbers import Mark
-from pricing_pipeline.holdings_files.positions import Entry, Fault, LeftOut, Names, Read
-from pricing_pipeline.holdings_files.tables import Header, Row, Table, lines_of
+from pricing_pipeline.holdings_files.positions import Names, Read
+from pricing_pipeline.holdings_files.tables import Header, Row, Table
 
 _DATE = ("Datum", "Date")
 _TYPE = ("Typ", "Type")
@@ -19,33 +20,24 @@ _TICKER = ("Ticker-Symbol", "Ticker Symbol", "Ticker")
 _CURRENCY = ("Buchungswährung", "Transaction Currency")
 _OWN_CURRENCY = ("Währung Bruttobetrag", "Currency Gross Amount")
 
-_IN = frozenset(
-    {"kauf", "buy", "einlieferung", "delivery (inbound)", "umbuchung (eingang)", "transfer (inbound)"}
-)
-_OUT = frozenset(
-    {"verkauf", "sell", "auslieferung", "delivery (outbound)", "umbuchung (ausgang)", "transfer (outbound)"}
-)
-_CASH = frozenset(
-    {
-        "einlage",
-        "deposit",
-        "entnahme",
-        "removal",
-        "zinsen",
-        "interest",
-        "zinsbelastung",
-        "interest charge",
-        "dividende",
-        "dividend",
-        "gebühren",
-        "fees",
-        "gebührenerstattung",
-        "fees refund",
-        "steuern",
-        "taxes",
-        "steuerrückerstattung",
-        "tax refund",
-    }
+_KINDS = Kinds(
+    adds=(
+        "kauf",
+        "buy",
+        "einlieferung",
+        "delivery (inbound)",
+        "umbuchung (eingang)",
+        "transfer (inbound)",
+    ),
+    takes=(
+        "verkauf",
+        "sell",
+        "auslieferung",
+        "delivery (outbound)",
+        "umbuchung (ausgang)",
+        "transfer (outbound)",
+    ),
+    payments=("divid", "zins", "interest", "gebühr", "fee", "steuer", "tax"),
 )
 
 
@@ -57,13 +49,9 @@ def recognises(header: Header) -> bool:
 def read(table: Table) -> Iterator[Read]:
     """Each line as a change of a quantity, or why it has none."""
     header = table.header
-    at, type_, shares = header.position(*_DATE), header.position(*_TYPE), header.position(*_SHARES)
     isin, wkn, ticker = header.position("ISIN"), header.position("WKN"), header.position(*_TICKER)
-    title, currency = header.position(*_TITLE), header.position(*_CURRENCY)
+    type_, title, currency = header.position(*_TYPE), header.position(*_TITLE), header.position(*_CURRENCY)
     own_currency = header.position(*_OWN_CURRENCY)
-    assert shares is not None  # noqa: S101 - recognised by it
-    usual = Mark.COMMA if "Stück" in header else Mark.POINT
-    quantity = table.numbers(shares, usual)
 
     def names_of(row: Row) -> Names:
         return Names(
@@ -72,16 +60,15 @@ def read(table: Table) -> Iterator[Read]:
             # The account's currency; that of the security stands beside it where it is another one.
             currency=(row[own_currency] or row[currency]).upper(),
             title=row[title],
-            wkn=row[wkn],
+            number=row[wkn],
         )
 
-    def change(row: Row, names: Names) -> Read:
-        what, kind = names.in_words or row[type_], row[type_].casefold()
-        if kind in _CASH or not names.in_words:
-            return LeftOut(row.line, what, "cash" if not names.in_words else "a payment")
-        if kind not in _IN | _OUT:
-            return Fault(row.line, what, f"{row[type_]!r} is no type of transaction that is known here")
-        amount = abs(quantity(row))
-        return Entry(row.line, names, amount if kind in _IN else -amount, row[at])
-
-    return lines_of(table, names_of, change)
+    return changes(
+        table,
+        _KINDS,
+        names_of,
+        lambda row: row[type_],
+        shares=header.position(*_SHARES),
+        at=header.position(*_DATE),
+        usual=Mark.COMMA if "Stück" in header else Mark.POINT,
+    )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
-from decimal import Decimal
+from decimal import Decimal, localcontext
 from enum import StrEnum
 
 from pricing_pipeline.errors import HoldingsFileRefused
@@ -31,13 +31,15 @@ class Names:
     exchange: str = ""
     currency: str = ""
     title: str = ""
-    wkn: str = ""
+    number: str = ""
+    """What it is in one country: WKN or CUSIP."""
+    figi: str = ""
     kind: Kind | None = None
 
     @property
     def in_words(self) -> str:
         """The name for people: the title, and the identifier that says which one it is."""
-        identifier = (is_isin(self.isin) and self.isin) or self.ticker or self.wkn or self.isin
+        identifier = (is_isin(self.isin) and self.isin) or self.ticker or self.number or self.isin
         return f"{self.title} ({identifier})" if self.title and identifier else self.title or identifier
 
 
@@ -79,6 +81,8 @@ MOST_INSTRUMENTS = 2_000
 """Instruments of a file. Each is looked up, and no portfolio that we have heard of has half as many."""
 _MOST_FAULTS = 500
 """A file with more of them has another format than its header says."""
+_DIGITS = 100
+"""Digits of a sum. Coins have eighteen decimals, and some are held by the billion."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,6 +117,13 @@ def summed(format_: str, read: Iterable[Read], *, is_history: bool, by_listing: 
     Less than nothing is a fault of a history, which then lacks its beginning. Where a broker reports positions it is
     one that was sold short, and is held. Raises HoldingsFileRefused for a file without a line.
     """
+    with localcontext(prec=_DIGITS):
+        return _summed(format_, read, is_history=is_history, by_listing=by_listing)
+
+
+def _summed(
+    format_: str, read: Iterable[Read], *, is_history: bool, by_listing: bool = False
+) -> HoldingsFile:
     left_out, faults, entries = list[LeftOut](), list[Fault](), list[Entry]()
     for each in read:
         match each:
@@ -142,7 +153,8 @@ def summed(format_: str, read: Iterable[Read], *, is_history: bool, by_listing: 
             sums[key] = _Sum(entry, entry.quantity, [entry.line])
             continue
         known.lines.append(entry.line)
-        if entry.at >= known.newest.at:  # tickers and exchanges change; the last ones count
+        # Tickers and exchanges change; the last ones count. The line of a split may lack the currency.
+        if entry.at >= known.newest.at and (entry.names.currency or not known.newest.names.currency):
             known.newest = entry
         if entry.quantity is not None:
             known.quantity = (known.quantity or Decimal(0)) + entry.quantity
@@ -174,7 +186,7 @@ def _key(names: Names, isins: dict[tuple[str, ...], str], *, by_listing: bool) -
         return ("isin", isin, *(_listing(names) if by_listing else ()))
     if names.ticker:
         return ("ticker", *_listing(names))
-    return ("other", names.isin, names.wkn or names.title)
+    return ("other", names.isin, names.number or names.title)
 
 
 def _listing(names: Names) -> tuple[str, ...]:

@@ -28,12 +28,12 @@ class Row:
 
     def __getitem__(self, position: int | None) -> str:
         """The cell of a column, empty where the line ends before it, and for no column."""
+        if position is None or position >= len(self.cells):
+            return ""
         # A line end in a cell would be one on the terminal.
-        return (
-            " ".join(self.cells[position].split())
-            if position is not None and position < len(self.cells)
-            else ""
-        )
+        text = " ".join(self.cells[position].split())
+        # Some write ="0700" so that a spreadsheet keeps the zeros.
+        return text[2:-1] if text.startswith('="') and text.endswith('"') else text
 
 
 class Header:
@@ -42,6 +42,7 @@ class Header:
     def __init__(self, cells: Sequence[str]) -> None:
         self.shown = [" ".join(cell.split()) for cell in cells]
         self.names = [cell.casefold() for cell in self.shown]
+        self._named = frozenset(filter(None, self.names))
 
     def __contains__(self, name: str) -> bool:
         return name.casefold() in self.names
@@ -52,6 +53,13 @@ class Header:
             if name.casefold() in self.names:
                 return self.names.index(name.casefold())
         return None
+
+    def is_like(self, row: Row) -> bool:
+        """Whether a row has most of these names, and so is a header itself."""
+        if row[0].casefold() not in self._named:  # as nearly all
+            return False
+        common = self._named.intersection(cell.casefold() for cell in row.cells)
+        return 2 * len(common) > len(self._named)
 
     def positions(self, name: str) -> list[int]:
         """All columns of a name."""
@@ -82,10 +90,13 @@ class Table:
         return mark_of(cell for row in self.rows for cell in row.cells)
 
 
-def tables(text: str) -> Iterator[tuple[Header, Callable[[Mark | None], Table]]]:
-    """Each line near the beginning that may be the header, read with each separator, and the table below it."""
+def tables(text: str) -> Iterator[tuple[Header, Callable[[Mark | None], list[Table]]]]:
+    """Each line near the beginning that may be the header, read with each separator, and the tables below it.
+
+    There are several where files are joined, such as those of some years: each begins with its header.
+    """
     named = _named_separator(text)
-    alone = list[tuple[Header, Callable[[Mark | None], Table]]]()
+    alone = list[tuple[Header, Callable[[Mark | None], list[Table]]]]()
     for separator in _SEPARATORS if named is None else (named,):
         try:
             for row in _rows(text, separator, _HEADER_WITHIN):
@@ -101,12 +112,17 @@ def tables(text: str) -> Iterator[tuple[Header, Callable[[Mark | None], Table]]]
     yield from alone  # a table of one column
 
 
-def _below(text: str, separator: str, header: Row) -> Callable[[Mark | None], Table]:
-    def table(decimal: Mark | None) -> Table:
-        _, *rows = _rows(text, separator, first=header.line)
-        return Table(Header(header.cells), [row for row in rows if any(map(str.strip, row.cells))], decimal)
+def _below(text: str, separator: str, header: Row) -> Callable[[Mark | None], list[Table]]:
+    def joined(decimal: Mark | None) -> list[Table]:
+        found = list[Table]()
+        for row in _rows(text, separator, first=header.line):
+            if not found or found[-1].header.is_like(row):
+                found.append(Table(Header(row.cells), [], decimal))
+            elif any(map(str.strip, row.cells)):
+                found[-1].rows.append(row)
+        return found
 
-    return table
+    return joined
 
 
 def lines_of(

@@ -35,7 +35,8 @@ def decoded(content: bytes) -> str:
         if content.startswith(beginning):
             raise HoldingsFileRefused(f"the file is {what}.")
     try:
-        text = content.decode(_encoding(content))
+        # Files that are joined have a mark each.
+        text = content.decode(_encoding(content)).replace("\ufeff", "")
     except UnicodeDecodeError as error:
         raise HoldingsFileRefused(
             f"the file begins like {error.encoding} and then is not. Save it as UTF-8."

@@ -77,6 +77,24 @@ _NAMES: Mapping[str, Mapping[str, str]] = {
         "VSE": "XWBO",
         "WSE": "XWAR",
     },
+    "xtb": {
+        "BE": "XBRU",
+        "CH": "XSWX",
+        "CZ": "XPRA",
+        "DE": "XETR",
+        "DK": "XCSE",
+        "ES": "XMAD",
+        "FI": "XHEL",
+        "FR": "XPAR",
+        "IT": "XMIL",
+        "NL": "XAMS",
+        "NO": "XOSL",
+        "PL": "XWAR",
+        "PT": "XLIS",
+        "SE": "XSTO",
+        "UK": "XLON",
+        "US": _OF_THE_US,
+    },
 }
 """MIC by the broker, and what it calls the exchange."""
 

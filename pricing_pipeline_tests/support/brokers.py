@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import json
 import random
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -208,6 +209,97 @@ def interactive_brokers(portfolio: Sequence[Owned], chance: random.Random, style
         + "\n</OpenPositions>\n</FlexStatement>\n</FlexStatements>\n</FlexQueryResponse>\n"
     )
     return text.encode(style.encoding)
+
+
+def trade_republic(portfolio: Sequence[Owned], chance: random.Random, style: Style) -> bytes:
+    header = "datetime,date,account_type,category,type,asset_class,name,symbol,shares,price,amount,fee,tax,currency"
+    cash = ["2026-01-02T08:00:00Z", "2026-01-02", "DEFAULT", "CASH", "CARD_TRANSACTION", "", "A shop"]
+    rows = [[*cash, "", "", "", "-9.49", "", "", "EUR"]]
+    for owned in portfolio:
+        for quantity in trades(owned, chance):
+            day = f"2026-0{chance.randint(1, 9)}-05"
+            type_ = ["TRADING", "BUY" if quantity > 0 else "SELL"]
+            about = [f"{day}T08:00:00Z", day, "DEFAULT", *type_, "STOCK", owned.title, owned.isin]
+            rows.append([*about, f"{quantity:f}", "10.25", "-10.25", "-1.00", "", "EUR"])
+        paid = ["2026-10-05T08:00:00Z", "2026-10-05", "DEFAULT", "CASH", "DIVIDEND", "STOCK", owned.title]
+        rows.append([*paid, owned.isin, f"{owned.quantity:f}", "", "1.02", "", "-0.15", "EUR"])
+    return _csv(header.split(","), rows, style)
+
+
+def parqet(portfolio: Sequence[Owned], chance: random.Random, style: Style) -> bytes:
+    header = (
+        "datetime,date,time,price,shares,amount,tax,fee,realizedgains,type,broker,assettype,identifier,wkn,"
+        "originalcurrency,currency,fxrate,holding,holdingname,holdingnickname,exchange,avgholdingperiod, "
+    )
+    price, rows = style.number(Decimal("1110.25")), []
+    for owned in portfolio:
+        known = ["", "Security", owned.isin, "", "", "EUR", "", "", owned.title, "", "gettex"]
+        for quantity in trades(owned, chance):
+            month = chance.randint(1, 9)
+            at = [f"2026-0{month}-05T08:00:00.000Z", f"05.0{month}.2026", "10:00:00"]
+            type_ = chance.choice(["Buy", "TransferIn"] if quantity > 0 else ["Sell", "TransferOut"])
+            rows.append([*at, price, style.number(abs(quantity)), price, "0", "0", "", type_, *known])
+    return _csv(header.split(","), rows, style)
+
+
+def freetrade(portfolio: Sequence[Owned], chance: random.Random, style: Style) -> bytes:
+    header = "Title,Type,Timestamp,Total Amount,Buy / Sell,Ticker,ISIN,Quantity,Venue,Instrument Currency"
+    rows = [["Top up", "TOP_UP", "2026-01-02T08:00:00.000Z", "900.00", *[""] * 6]]
+    for owned in portfolio:
+        venue = "London Stock Exchange" if owned.mic == "XLON" else "Multiple"
+        for quantity in trades(owned, chance):
+            at = f"2026-0{chance.randint(1, 9)}-05T08:00:00.000Z"
+            known = [owned.ticker, owned.isin, f"{abs(quantity):f}", venue, owned.currency]
+            rows.append([owned.title, "ORDER", at, "10.25", "BUY" if quantity > 0 else "SELL", *known])
+    return _csv(header.split(","), rows, style)
+
+
+def revolut(portfolio: Sequence[Owned], chance: random.Random, style: Style) -> bytes:
+    """A split brings a part of the shares."""
+    header = "Date,Ticker,Type,Quantity,Price per share,Total Amount,Currency,FX Rate"
+    rows = [["2026-01-02T08:00:00Z", "", "CASH TOP-UP", "", "", "$1,500", "USD", "1.09"]]
+    for owned in portfolio:
+        split, *others = trades(owned, chance)
+        for type_, quantity in [("STOCK SPLIT", split), *(("", other) for other in others)]:
+            at = f"2026-0{chance.randint(1, 9)}-05T08:00:00.100000Z"
+            type_ = type_ or ("BUY - MARKET" if quantity > 0 else "SELL - LIMIT")
+            shown = f"{quantity:f}" if type_ == "STOCK SPLIT" else f"{abs(quantity):f}"
+            rows.append([at, owned.ticker, type_, shown, "$1,052.07", "$85.11", owned.currency, "1.08"])
+        moved = "TRANSFER FROM REVOLUT TRADING LTD TO REVOLUT SECURITIES EUROPE UAB"
+        rows.append(["2026-10-05T08:00:00Z", owned.ticker, moved, "7", "", "$0", owned.currency, "1.08"])
+    return _csv(header.split(","), rows, style)
+
+
+_XTB_ENDINGS = {"": "US", "XLON": "UK", "XETR": "DE", "XPAR": "FR"}
+
+
+def xtb(portfolio: Sequence[Owned], chance: random.Random, style: Style) -> bytes:
+    """An exchange that XTB has not is told by nothing."""
+    rows = [["1", "Deposit", "02.01.2026 08:00:00", "", "a deposit", style.number(Decimal("1500.5"))]]
+    for owned in portfolio:
+        ending = _XTB_ENDINGS.get(owned.mic)
+        symbol = owned.ticker + (f".{ending}" if ending else "")
+        for quantity in trades(owned, chance):
+            way = "OPEN BUY" if quantity > 0 else "CLOSE BUY"
+            part = f"/{2 * abs(quantity):f}" if chance.random() < 0.5 else ""
+            at = f"05.0{chance.randint(1, 9)}.2026 13:01:45"
+            comment = f"{way} {abs(quantity):f}{part} @ 11.7480"
+            rows.append(["2", "Stocks/ETF", at, symbol, comment, style.number(Decimal("-1010.25"))])
+        rows.append(["3", "Dividend", "05.10.2026 13:01:45", symbol, f"{symbol} USD 0.6600/ SHR", "1.21"])
+    return _csv(["ID", "Type", "Time", "Symbol", "Comment", "Amount"], rows, style)
+
+
+def ghostfolio(portfolio: Sequence[Owned], chance: random.Random, style: Style) -> bytes:
+    activities = []
+    for owned in portfolio:
+        known = {"dataSource": "YAHOO", "symbol": owned.ticker.replace(" ", "-") + _YAHOO[owned.mic]}
+        for quantity in trades(owned, chance):
+            activity = {"type": "BUY" if quantity > 0 else "SELL", "quantity": float(abs(quantity))}
+            day = {"date": f"2026-0{chance.randint(1, 9)}-05T00:00:00.000Z", "unitPrice": 10.25}
+            activities.append(known | activity | day)
+        activities.append(known | {"type": "DIVIDEND", "quantity": 5, "date": "2026-10-05T00:00:00.000Z"})
+    content = {"meta": {"date": "2026-11-27T08:00:00.000Z"}, "activities": activities}
+    return json.dumps(content, indent=chance.choice([None, 2])).encode(style.encoding)
 
 
 def own_table(portfolio: Sequence[Owned], chance: random.Random, style: Style) -> bytes:

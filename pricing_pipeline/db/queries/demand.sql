@@ -386,10 +386,13 @@ FROM pricing.data_type_registry r
 WHERE r.is_active AND r.contents = 'prices'
 ORDER BY r.asset_class, r.data_type;
 
--- name: learn_isins
--- Note by which ISINs instruments are known that have none.
-UPDATE pricing.instruments i SET isin = u.isin
-FROM unnest(CAST(:data_types AS text[]), CAST(:symbols AS text[]), CAST(:isins AS text[]))
-    AS u (data_type, symbol, isin)
+-- name: learn_identifiers
+-- Note by which ISIN and which FIGI instruments are known that have none.
+UPDATE pricing.instruments i
+SET isin = coalesce(i.isin, CASE WHEN pricing.is_isin(u.isin) THEN u.isin END),
+    figi = coalesce(i.figi, CASE WHEN pricing.is_figi(u.figi) THEN u.figi END)
+FROM unnest(CAST(:data_types AS text[]), CAST(:symbols AS text[]), CAST(:isins AS text[]), CAST(:figis AS text[]))
+    AS u (data_type, symbol, isin, figi)
 JOIN pricing.data_type_registry r USING (data_type)
-WHERE (i.asset_class, i.symbol) = (r.asset_class, u.symbol) AND i.isin IS NULL AND pricing.is_isin(u.isin);
+WHERE (i.asset_class, i.symbol) = (r.asset_class, u.symbol)
+  AND (i.isin IS NULL AND pricing.is_isin(u.isin) OR i.figi IS NULL AND pricing.is_figi(u.figi));

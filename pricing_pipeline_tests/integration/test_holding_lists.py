@@ -1,0 +1,172 @@
+"""F13: what trackers export becomes holdings and lists, all of it or nothing, and the rest is told with candidates."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from pricing_client import PricingClient
+from pricing_pipeline.domain.scopes import Scope
+from pricing_pipeline_tests.fixtures.cli import CommandLine
+from pricing_pipeline_tests.fixtures.core import DAILY, QUOTE, Core
+from pricing_pipeline_tests.support.api_server import RunningApi
+from pricing_pipeline_tests.support.sandbox_server import RunningSandbox
+
+FILES = Path(__file__).parents[1] / "data/holdings"
+COIN = "crypto_quote"
+SYMBOL = ("--column", "symbol=Ticker")
+
+
+@pytest.fixture(autouse=True)
+def _coins(core: Core) -> None:
+    core.rows(
+        "INSERT INTO pricing.data_type_registry (data_type, asset_class, fetcher, default_ttl_minutes)"
+        f" VALUES ('{COIN}', 'crypto', 'quote', 1)"
+    )
+
+
+def held(core: Core, user: str = "ann") -> set[str]:
+    rows = core.rows(
+        "SELECT symbol FROM pricing.holdings WHERE status = 'active' AND user_id = :user", user=user
+    )
+    return {row.symbol for row in rows}
+
+
+def on_lists(core: Core) -> set[tuple[str, str]]:
+    return {
+        tuple(row) for row in core.rows("SELECT list, symbol FROM pricing.listed_pairs WHERE user_id = 'ann'")
+    }
+
+
+@pytest.mark.usefixtures("still")
+def test_f13_files_of_trackers_become_holdings_and_an_isin_of_one_is_known_in_the_next(
+    api: RunningApi, core: Core
+) -> None:
+    operator = api.caller(Scope.WATCH, Scope.OPERATE, user="ann")
+    assert operator.token is not None
+    expected = {
+        "freetrade.csv": ({"VOD:XLON", "AAPL", "VUSD:XLON", "VWRL:XLON"}, set(), {"NVIDIA (US67066G1040)"}),
+        "trade_republic.csv": ({"BTC/EUR"}, {"AAPL", "VWRL:XLON"}, {"NVIDIA (US67066G1040)"}),
+        "parqet.csv": (set(), {"AAPL", "BTC/EUR"}, {"Deutsche Bank (DE0005140008)"}),
+        "revolut.csv": ({"TSLA", "KO", "MSFT"}, set(), {"GPS"}),
+        "xtb.csv": ({"SAP:XETR"}, {"AAPL", "VOD:XLON"}, {"Microsoft (MSFT)"}),
+        "ghostfolio.json": (
+            {"JSE:XJSE", "BTC/USD"},
+            {"MSFT", "VOD:XLON"},
+            {"Core MSCI World (IE00B4L5Y983)", "Apartment"},
+        ),
+    }
+    with PricingClient(api.url, operator.token, user="ann", patience=0) as client:
+        for name, (new, known, refused) in expected.items():
+            decisions = client.import_holdings((FILES / name).read_bytes(), dry_run=False).decisions
+            told = {
+                outcome: {one.symbol or one.name for one in decisions if one.outcome == outcome}
+                for outcome in ("new", "held", "refused")
+            }
+            assert told == {"new": new, "held": known, "refused": refused}, name
+    assert held(core) == set.union(*(new for new, _, _ in expected.values()))
+    assert core.one("SELECT count(*) FROM pricing.instruments WHERE symbol LIKE 'INTC%'") == 0
+
+
+def test_f13_an_instrument_gets_the_figi_and_the_isin_that_it_lacks_if_their_check_digits_are_right(
+    cli: CommandLine, core: Core, tmp_path: Path
+) -> None:
+    rows = [
+        ("AAPL", "US0378331005", "BBG000B9XRY4"),
+        ("MSFT", "", "BBG000BPH459"),
+        ("IBM", "US4592001014", "BBG000BLNNH7"),
+    ]
+    text = "".join(
+        f'<OpenPosition symbol="{symbol}" isin="{isin}" figi="{figi}" cusip="037833100" assetCategory="STK"'
+        ' position="1" currency="USD" listingExchange="NASDAQ"/>'
+        for symbol, isin, figi in rows
+    )
+    path = tmp_path / "flex.xml"
+    path.write_text(f"<FlexQueryResponse>{text}</FlexQueryResponse>")
+    assert cli("instrument", "add", "AAPL", "--class", "equity", "--figi", "BBG000B9Y5X2").exit_code == 0
+    assert cli("holding", "import", str(path), "--user", "ann", "--yes").exit_code == 0
+    found = core.rows(
+        "SELECT symbol, isin, figi FROM pricing.instruments WHERE symbol IN ('AAPL', 'IBM', 'MSFT') ORDER BY 1"
+    )
+    assert [tuple(row) for row in found] == [
+        ("AAPL", "US0378331005", "BBG000B9Y5X2"),
+        ("IBM", "US4592001014", None),
+        ("MSFT", None, "BBG000BPH459"),
+    ]
+
+
+def test_f13_a_file_becomes_a_list_which_a_second_import_completes(
+    cli: CommandLine, core: Core, tmp_path: Path
+) -> None:
+    path = tmp_path / "some.csv"
+    path.write_text("Ticker\nAAPL\nVOD.L\nGBXYZ!\n")
+    command = ("holding", "import", str(path), "--user", "ann", *SYMBOL)
+    assert "nothing is held yet" in cli(*command, "--list", "mine").stderr
+    assert (held(core), on_lists(core)) == (set(), set())
+    said = cli(*command, "--list", "mine", "--yes")
+    assert "ann holds 2 pairs more." in said.stdout
+    assert "The list mine has all 2 of them." in said.stdout
+    assert on_lists(core) == {("mine", "AAPL"), ("mine", "VOD:XLON")}
+    assert core.one("SELECT count(*) FROM pricing.active_subscriptions WHERE user_id = 'ann'") == 2
+    path.write_text("Ticker\nAAPL\nVOD.L\nKO\n")
+    cli(*command, "--list", "other", "--type", DAILY, "--yes")
+    cli(*command, "--list", "mine", "--yes")
+    assert on_lists(core) >= {("mine", "KO"), ("other", "KO")}
+    assert cli("list", "show", "other", "--user", "ann", "--json").json["lists"][0]["pairs"] == [
+        {"data_type": DAILY, "symbol": symbol} for symbol in ("AAPL", "KO", "VOD:XLON")
+    ]
+
+
+@pytest.mark.parametrize("list_name", ["mine", "No name!"])
+def test_f13_a_failure_in_the_middle_leaves_nothing(
+    cli: CommandLine, core: Core, api: RunningApi, tmp_path: Path, list_name: str
+) -> None:
+    """The holdings are made when the list turns out to be too long, or to have a bad name."""
+    path = tmp_path / "many.csv"
+    count = 501 if list_name == "mine" else 3
+    path.write_text(
+        "Ticker,ISIN\nAAPL,US0378331005\n" + "".join(f"T{number},\n" for number in range(1, count))
+    )
+    tables = ("holdings", "listed_pairs", "instruments", "active_subscriptions", "api_call_queue")
+
+    def rows() -> list[int]:
+        return [core.one(f"SELECT count(*) FROM pricing.{table}") for table in tables]
+
+    before = rows()
+    columns = (*SYMBOL, "--column", "isin=ISIN")
+    said = cli("holding", "import", str(path), "--user", "ann", *columns, "--list", list_name, "--yes")
+    assert said.exit_code == 1
+    assert ("at most 500" if list_name == "mine" else "a list's name") in said.stderr
+    caller = api.caller(Scope.WATCH, Scope.OPERATE, user="ann")
+    params = {"column": ["symbol=Ticker", "isin=ISIN"], "list": list_name, "dry_run": "false"}
+    answer = caller.ask("POST", "holdings/import", content=path.read_bytes(), params=params)
+    assert 400 <= answer.status_code < 500
+    assert rows() == before
+    done = caller.ask(
+        "POST",
+        "holdings/import",
+        content=b"Ticker\nAAPL\n",
+        params=params | {"list": "mine", "column": "symbol=Ticker"},
+    )
+    assert done.json()["new"] == 1
+    assert on_lists(core) == {("mine", "AAPL")}
+
+
+def test_f13_what_has_no_isin_is_listed_with_candidates_and_never_held_by_its_name_alone(
+    cli: CommandLine, core: Core, sandbox: RunningSandbox, tmp_path: Path
+) -> None:
+    own = {"dataSource": "MANUAL", "symbol": "GF_1", "name": "Vodafone", "currency": "GBP"}
+    activity = {"type": "BUY", "quantity": 3, "date": "2026-01-05T00:00:00.000Z"} | own
+    path = tmp_path / "ghostfolio.json"
+    path.write_text(json.dumps({"assetProfiles": [own], "activities": [activity]}))
+    told = cli("holding", "import", str(path), "--user", "ann")
+    assert "Try `pricing-pipeline instrument find Vodafone`, or --as Vodafone=SYMBOL." in told.stdout
+    said = cli("holding", "import", str(path), "--user", "ann", "--find", "--yes", sandbox_url=sandbox.url)
+    assert "Vodafone may be " in said.stderr
+    assert "VOD:XLON" in said.stderr
+    assert held(core) == set()
+    again = cli("holding", "import", str(path), "--user", "ann", "--as", "Vodafone=VOD:XLON", "--yes")
+    assert again.exit_code == 0
+    assert core.rows("SELECT data_type, symbol FROM pricing.holdings") == [(QUOTE, "VOD:XLON")]
