@@ -85,7 +85,9 @@ def test_f13_an_instrument_gets_the_figi_and_the_isin_that_it_lacks_if_their_che
     )
     path = tmp_path / "flex.xml"
     path.write_text(f"<FlexQueryResponse>{text}</FlexQueryResponse>")
-    assert cli("instrument", "add", "AAPL", "--class", "equity", "--figi", "BBG000B9Y5X2").exit_code == 0
+    assert (
+        cli("instrument", "add", "AAPL", "--asset-class", "equity", "--figi", "BBG000B9Y5X2").exit_code == 0
+    )
     assert cli("holding", "import", str(path), "--user", "ann", "--yes").exit_code == 0
     found = core.rows(
         "SELECT symbol, isin, figi FROM pricing.instruments WHERE symbol IN ('AAPL', 'IBM', 'MSFT') ORDER BY 1"
