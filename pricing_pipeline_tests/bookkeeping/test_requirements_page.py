@@ -12,7 +12,7 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 TESTS = ROOT / "pricing_pipeline_tests"
-COUNTS = {"A": 11, "B": 29, "C": 4, "D": 6, "E": 9, "F": 12, "G": 8}
+COUNTS = {"A": 11, "B": 29, "C": 4, "D": 6, "E": 9, "F": 13, "G": 8}
 
 
 @dataclass(frozen=True)
