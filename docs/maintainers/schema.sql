@@ -3045,7 +3045,7 @@ GRANT EXECUTE ON FUNCTION pricing.check_table(pricing.data_type_registry,boolean
 CREATE FUNCTION pricing.check_type(wanted_type text, at_most integer, symbols text[] DEFAULT NULL::text[], queued_until
     timestamp with time zone DEFAULT '-infinity'::timestamp with time zone, until timestamp with time zone DEFAULT
     NULL::timestamp with time zone) RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp,
-    plan_cache_mode=force_generic_plan, enable_seqscan=off, lock_timeout=100ms;
+    plan_cache_mode=force_generic_plan, enable_seqscan=off, enable_memoize=off, lock_timeout=100ms;
 GRANT EXECUTE ON FUNCTION pricing.check_type(text, integer, text[], timestamp with time zone, timestamp with time zone)
     TO pricing_worker;
 
@@ -3375,13 +3375,6 @@ GRANT EXECUTE ON FUNCTION pricing.doubted_payments(text,jsonb) TO pricing_reader
 -- Refuses to delete a data type that has data; otherwise removes its empty storage.
 TRIGGER FUNCTION pricing.drop_storage() RETURNS trigger LANGUAGE plpgsql SET search_path=pg_temp, lock_timeout=1s;
 
--- Locks a data type's due pairs that no other session has locked, and returns them by symbol, with their viewers and
--- what our own table has of them; NULL = none.
-CREATE FUNCTION pricing.due_pairs(kind pricing.data_type_registry, now_ timestamp with time zone, wanted text[], at_most
-    integer, queued_until timestamp with time zone) RETURNS pricing.due_pair[] LANGUAGE plpgsql SET search_path=pg_temp;
-GRANT EXECUTE ON FUNCTION pricing.due_pairs(pricing.data_type_registry, timestamp with time zone, text[], integer,
-    timestamp with time zone) TO pricing_worker;
-
 -- The total duration of some ranges of time.
 CREATE FUNCTION pricing.duration_of(ranges tstzmultirange) RETURNS interval LANGUAGE sql IMMUTABLE SET
     search_path=pg_temp;
@@ -3429,11 +3422,6 @@ GRANT EXECUTE ON FUNCTION pricing.enqueue_by_halves(text[], text[], integer[], d
 CREATE FUNCTION pricing.enqueue_due(at_most integer DEFAULT 10000) RETURNS integer LANGUAGE plpgsql SET
     search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.enqueue_due(integer) TO pricing_worker;
-
--- The staleness check of the pairs in two lists; returns the number queued.
-CREATE FUNCTION pricing.enqueue_due_pairs(data_types text[], symbols text[]) RETURNS integer LANGUAGE plpgsql SET
-    search_path=pg_temp;
-GRANT EXECUTE ON FUNCTION pricing.enqueue_due_pairs(text[],text[]) TO pricing_worker;
 
 -- Queues a message to a recipient in the caller's transaction, and returns the operation's id; in quiet hours it waits
 -- unless it is urgent.
@@ -4000,9 +3988,9 @@ GRANT EXECUTE ON FUNCTION pricing.judge_symbols(text[],text[]) TO pricing_reader
 
 -- Due pairs with times, TTLs and verdicts from a table or function of the user's own; if that fails, all count as
 -- stale.
-CREATE FUNCTION pricing.judged_elsewhere(kind pricing.data_type_registry, pairs pricing.due_pair[]) RETURNS
-    pricing.due_pair[] LANGUAGE plpgsql SET search_path=pg_temp;
-GRANT EXECUTE ON FUNCTION pricing.judged_elsewhere(pricing.data_type_registry,pricing.due_pair[]) TO pricing_worker;
+CREATE FUNCTION pricing.judged_elsewhere(kind pricing.data_type_registry, places tid[]) RETURNS pricing.due_pair[]
+    LANGUAGE plpgsql SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.judged_elsewhere(pricing.data_type_registry,tid[]) TO pricing_worker;
 
 -- Stores actions as revisions that a later call of their provider has replaced, or a person (call 0), with a reason.
 CREATE FUNCTION pricing.keep_actions(were pricing.corporate_actions[], until timestamp with time zone, by_call bigint,
@@ -4424,12 +4412,11 @@ CREATE FUNCTION pricing.move_days(now_ timestamp with time zone, step interval) 
     search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.move_days(timestamp with time zone,interval) TO pricing_worker;
 
--- Decides and writes when each pair locked by due_pairs is due again; returns the stale ones with their viewers.
-CREATE FUNCTION pricing.move_due(kind pricing.data_type_registry, now_ timestamp with time zone, pairs
-    pricing.due_pair[], OUT symbols text[], OUT viewers integer[]) RETURNS record LANGUAGE plpgsql SET
-    search_path=pg_temp;
-GRANT EXECUTE ON FUNCTION pricing.move_due(pricing.data_type_registry, timestamp with time zone, pricing.due_pair[]) TO
-    pricing_worker;
+-- Judges the pairs at these locked places of demand, decides and writes when each is due again, and returns the stale
+-- ones with their viewers.
+CREATE FUNCTION pricing.move_due(kind pricing.data_type_registry, now_ timestamp with time zone, places tid[], OUT
+    symbols text[], OUT viewers integer[]) RETURNS record LANGUAGE plpgsql SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.move_due(pricing.data_type_registry,timestamp with time zone,tid[]) TO pricing_worker;
 
 -- Deletes the values of a month that the caller has compared with its file in this transaction, except the thirty
 -- newest of each pair; returns how many.
@@ -4620,6 +4607,12 @@ GRANT EXECUTE ON FUNCTION pricing.note_price_events(pricing.price_history[], tex
 -- another.
 TRIGGER FUNCTION pricing.note_queue_change() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path=pg_temp;
 
+-- Counts the reader of pairs whose prices are missing or stale as a viewer until the read is served, and makes them
+-- due; returns those pairs.
+CREATE FUNCTION pricing.note_reads(INOUT data_types text[], INOUT symbols text[]) RETURNS record LANGUAGE plpgsql SET
+    search_path=pg_temp, enable_seqscan=off;
+GRANT EXECUTE ON FUNCTION pricing.note_reads(text[],text[]) TO pricing_worker;
+
 -- Records how much has changed of what all types of a fetcher share, such as slots.
 CREATE FUNCTION pricing.note_shared_changes(wanted_symbol text, of_fetcher text, changes bigint) RETURNS void LANGUAGE
     sql SET search_path=pg_temp;
@@ -4777,6 +4770,12 @@ GRANT EXECUTE ON FUNCTION pricing.page_obstacle(pricing.collector_call_log, pric
 CREATE FUNCTION pricing.pair_ttl(wanted_type text, wanted_symbol text, is_watched boolean DEFAULT true) RETURNS integer
     LANGUAGE plpgsql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.pair_ttl(text,text,boolean) TO pricing_reader, pricing_worker;
+
+-- Who wants the pairs at these places of demand: viewers, or else whether somebody holds them, and whether they are
+-- paused.
+CREATE FUNCTION pricing.pairs_at(wanted_type text, wanted_class text, places tid[]) RETURNS TABLE(place tid, symbol
+    text, is_owed boolean, viewers integer, is_paused boolean, is_held boolean) LANGUAGE sql STABLE;
+GRANT EXECUTE ON FUNCTION pricing.pairs_at(text,text,tid[]) TO pricing_reader, pricing_worker;
 
 -- Which of these pairs the user already watches or holds.
 CREATE FUNCTION pricing.pairs_of_user(kind text, user_id text, data_types text[], symbols text[]) RETURNS
@@ -4948,10 +4947,6 @@ CREATE FUNCTION pricing.publish_lag(wanted_type text, wanted_symbol text, fetche
     plpgsql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.publish_lag(text,text,text) TO pricing_reader, pricing_worker;
 
--- Puts off pairs without room in a quota for a minute; they stay owed.
-CREATE FUNCTION pricing.put_off(wanted_type text, symbols text[]) RETURNS void LANGUAGE sql SET search_path=pg_temp;
-GRANT EXECUTE ON FUNCTION pricing.put_off(text,text[]) TO pricing_worker;
-
 -- Stores one call's values that are not believed, and its body if one of them is new; returns how many are new.
 CREATE FUNCTION pricing.quarantine(wanted_type text, from_provider text, from_call bigint, doubted jsonb, packed bytea,
     body_size integer, status_code integer) RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp;
@@ -4979,6 +4974,13 @@ GRANT EXECUTE ON FUNCTION pricing.queue_operation(pricing.operation_types, jsonb
 CREATE FUNCTION pricing.queue_room(wanted_provider text, least_priority integer, more_bytes bigint) RETURNS bigint
     LANGUAGE plpgsql SET search_path=pg_temp, enable_seqscan=off;
 GRANT EXECUTE ON FUNCTION pricing.queue_room(text,integer,bigint) TO pricing_worker;
+
+-- Queues stale pairs whose demand is locked: at the one provider of all of them, or (NULL) each at its own, as far as
+-- quotas have room; returns how many tasks are new.
+CREATE FUNCTION pricing.queue_stale(kind pricing.data_type_registry, symbols text[], viewers integer[], provider text,
+    est_bytes bigint) RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.queue_stale(pricing.data_type_registry, text[], integer[], text, bigint) TO
+    pricing_worker;
 
 -- When a recipient's present quiet hours end; NULL = it has none now.
 CREATE FUNCTION pricing.quiet_end(who pricing.recipients, now_ timestamp with time zone) RETURNS timestamp with time
@@ -5358,23 +5360,11 @@ CREATE FUNCTION pricing.serve_pairs(kind text, data_types text[], symbols text[]
     search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.serve_pairs(text,text[],text[]) TO pricing_worker;
 
--- Queues the pairs whose prices are missing or stale, and counts the reader as a viewer until the read is served;
--- returns the number queued.
-CREATE FUNCTION pricing.serve_reads(data_types text[], symbols text[]) RETURNS integer LANGUAGE plpgsql SET
-    search_path=pg_temp, enable_seqscan=off;
-GRANT EXECUTE ON FUNCTION pricing.serve_reads(text[],text[]) TO pricing_worker;
-
 -- Serves at most this many client requests, reads within their user's caps, and skips those that another session is
 -- serving; returns the number queued.
 CREATE FUNCTION pricing.serve_requests(at_most integer DEFAULT 5000) RETURNS integer LANGUAGE plpgsql SET
     search_path=pg_temp, enable_seqscan=off;
 GRANT EXECUTE ON FUNCTION pricing.serve_requests(integer) TO pricing_worker;
-
--- Serves requests one by one, so that a failing one causes a warning and the others are served; returns the number
--- queued.
-CREATE FUNCTION pricing.serve_singly(kind text, data_types text[], symbols text[]) RETURNS integer LANGUAGE plpgsql SET
-    search_path=pg_temp;
-GRANT EXECUTE ON FUNCTION pricing.serve_singly(text,text[],text[]) TO pricing_worker;
 
 -- Sessions between two days that had ended by a time and have no final value of a pair.
 CREATE FUNCTION pricing.sessions_to_ask(wanted_type text, wanted_symbol text, wanted_calendar text, from_day date,

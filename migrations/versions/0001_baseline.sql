@@ -3127,6 +3127,7 @@ COMMENT ON COLUMN pricing.picked_task.parts IS 'By how much refusals of whole ba
 CREATE TYPE pricing.due_pair AS (
     place     tid,
     symbol    text,
+    is_owed   boolean,
     viewers   integer,
     is_paused boolean,
     is_held   boolean,
@@ -3137,6 +3138,7 @@ CREATE TYPE pricing.due_pair AS (
 COMMENT ON TYPE pricing.due_pair IS 'A due pair whose row of demand a staleness check has locked.';
 COMMENT ON COLUMN pricing.due_pair.place IS 'Where its row of demand is (ctid), by which it is updated.';
 COMMENT ON COLUMN pricing.due_pair.symbol IS 'As in demand.';
+COMMENT ON COLUMN pricing.due_pair.is_owed IS 'Whether trouble keeps its price away.';
 COMMENT ON COLUMN pricing.due_pair.viewers IS 'How many users watch it; a reader counts as one until it is served.';
 COMMENT ON COLUMN pricing.due_pair.is_paused IS 'Whether its instrument is paused.';
 COMMENT ON COLUMN pricing.due_pair.is_held IS 'Whether it is held, unwatched, and not paused.';

@@ -318,7 +318,7 @@ HOSTILE = {
         "'{}'",
         "NULL",
     ],
-    "pricing.due_pair[]": ["ARRAY[json_populate_record(NULL::pricing.due_pair, '{}')]", "'{}'", "NULL"],
+    "tid[]": ["'{\"(0,1)\"}'", "'{}'", "NULL"],
     "timestamp with time zone": [
         "'-infinity'",
         "'infinity'",

@@ -204,6 +204,7 @@ def test_b7_every_function_looks_in_temporary_schemas_last(connection: Login) ->
             "said_slots",
             "exchanges_marked",
             "said_days",
+            "pairs_at",
             "revisions_as_of",
             "slots_as_of",
             "offers_as_of",

@@ -126,8 +126,8 @@ MUTANTS = (
         "after an outage prices wait once more",
         _STALENESS_SQL,
         "move_due",
-        "AND d.owed_since IS NOT NULL)) AS is_queued",
-        "AND false)) AS is_queued",
+        "AND NOT j.is_owed) IS NOT TRUE AS is_queued",
+        ") IS NOT TRUE AS is_queued",
         (f"{_FORECAST}::test_f2_what_is_owed_after_trouble_is_not_delayed",),
     ),
     Mutant(

@@ -268,7 +268,8 @@ BEGIN
             PERFORM pricing.request_reads(user_id, answer.stale_types, answer.stale_symbols)
             WHERE answer.stale_types IS NOT NULL;
         ELSE
-            PERFORM pricing.serve_reads(answer.stale_types, answer.stale_symbols) WHERE answer.stale_types IS NOT NULL;
+            PERFORM pricing.serve_pairs('read', answer.stale_types, answer.stale_symbols)
+            WHERE answer.stale_types IS NOT NULL;
         END IF;
     END IF;
     RETURN pg_catalog.format('{"prices":%s,"missing":%s}', coalesce(answer.prices, '[]'),

@@ -102,6 +102,7 @@ CREATE OR REPLACE FUNCTION pricing.serve_requests(at_most integer DEFAULT 5000) 
 LANGUAGE plpgsql SET search_path = '' SET enable_seqscan = off AS $$
 DECLARE
     asked record;
+    pair record;
     queued integer := 0;
     reads bigint[] := pricing.admitted_reads();
 BEGIN
@@ -124,8 +125,17 @@ BEGIN
     LOOP
         BEGIN
             queued := queued + pricing.serve_pairs(asked.kind, asked.data_types, asked.symbols);
-        EXCEPTION WHEN OTHERS THEN -- one bad request must not cost the others
-            queued := queued + pricing.serve_singly(asked.kind, asked.data_types, asked.symbols);
+        EXCEPTION WHEN OTHERS THEN -- one bad request must not cost the others: one by one
+            FOR pair IN
+                SELECT u.data_type, u.symbol
+                FROM unnest(asked.data_types, asked.symbols) AS u (data_type, symbol) ORDER BY 1, 2
+            LOOP
+                BEGIN
+                    queued := queued + pricing.serve_pairs(asked.kind, ARRAY[pair.data_type], ARRAY[pair.symbol]);
+                EXCEPTION WHEN OTHERS THEN
+                    PERFORM pricing.warn('serve_requests', pair.data_type, SQLERRM, SQLSTATE);
+                END;
+            END LOOP;
         END;
     END LOOP;
     RETURN queued;
@@ -135,40 +145,28 @@ COMMENT ON FUNCTION pricing.serve_requests(integer) IS
     'is serving; returns the number queued.';
 
 
-CREATE OR REPLACE FUNCTION pricing.serve_singly(kind text, data_types text[], symbols text[]) RETURNS integer
-LANGUAGE plpgsql SET search_path = '' AS $$
-DECLARE
-    pair record;
-    queued integer := 0;
-BEGIN
-    FOR pair IN SELECT u.data_type, u.symbol FROM unnest(data_types, symbols) AS u (data_type, symbol)
-        ORDER BY 1, 2 LOOP
-        BEGIN
-            queued := queued + pricing.serve_pairs(kind, ARRAY[pair.data_type], ARRAY[pair.symbol]);
-        EXCEPTION WHEN OTHERS THEN
-            PERFORM pricing.warn('serve_requests', pair.data_type, SQLERRM, SQLSTATE);
-        END;
-    END LOOP;
-    RETURN queued;
-END $$;
-COMMENT ON FUNCTION pricing.serve_singly(text, text[], text[]) IS
-    'Serves requests one by one, so that a failing one causes a warning and the others are served; returns the number '
-    'queued.';
-
-
 CREATE OR REPLACE FUNCTION pricing.serve_pairs(kind text, data_types text[], symbols text[]) RETURNS integer
 LANGUAGE plpgsql SET search_path = '' AS $$
 DECLARE
+    wanted record;
     queued integer := 0;
 BEGIN
     IF kind IN ('watched', 'held') THEN
         PERFORM pricing.add_demand(data_types, symbols);
-        queued := pricing.enqueue_due_pairs(data_types, symbols);
-        PERFORM pricing.raise_tasks(data_types, symbols);
     ELSIF kind = 'read' THEN
-        queued := pricing.serve_reads(data_types, symbols);
+        SELECT r.data_types, r.symbols INTO data_types, symbols FROM pricing.note_reads(data_types, symbols) r;
     ELSE
         PERFORM pricing.note_views(data_types, symbols);
+        RETURN 0;
+    END IF;
+    FOR wanted IN
+        SELECT u.data_type, array_agg(DISTINCT u.symbol) AS symbols
+        FROM unnest(data_types, symbols) AS u (data_type, symbol) GROUP BY 1 ORDER BY 1
+    LOOP
+        queued := queued + pricing.check_type(wanted.data_type, NULL, wanted.symbols);
+    END LOOP;
+    IF kind <> 'read' THEN
+        PERFORM pricing.raise_tasks(data_types, symbols);
     END IF;
     RETURN queued;
 END $$;
@@ -195,23 +193,24 @@ BEGIN
             USING ERRCODE = 'invalid_parameter_value';
     END IF;
     PERFORM pricing.note_views(data_types, symbols);
-    RETURN pricing.serve_reads(data_types, symbols);
+    RETURN pricing.serve_pairs('read', data_types, symbols);
 END $$;
 COMMENT ON FUNCTION pricing.request_prices(text[], text[]) IS
     'Queues, for a worker''s read, the pairs that are missing or stale, as for one viewer, and refuses what names no '
     'active pairs; returns the number queued.';
 
 
-CREATE OR REPLACE FUNCTION pricing.serve_reads(data_types text[], symbols text[]) RETURNS integer
+CREATE OR REPLACE FUNCTION pricing.note_reads(INOUT data_types text[], INOUT symbols text[])
 LANGUAGE plpgsql SET search_path = '' SET enable_seqscan = off AS $$
 DECLARE
     now_ timestamptz := pricing.clock();
     missing record := pricing.missing_prices(data_types, symbols);
     unnoted record := pricing.unnoted_reads(data_types, symbols);
-    noted record;
 BEGIN
     IF missing.symbols IS NULL AND unnoted.symbols IS NULL THEN
-        RETURN 0;
+        data_types := NULL;
+        symbols := NULL;
+        RETURN;
     END IF;
     PERFORM pricing.add_demand(missing.data_types, missing.symbols) WHERE missing.symbols IS NOT NULL;
     missing.data_types := missing.data_types || unnoted.data_types;
@@ -225,17 +224,16 @@ BEGIN
                   ORDER BY x.symbol FOR NO KEY UPDATE SKIP LOCKED) pair
               ORDER BY u.data_type, u.symbol) free
         WHERE d.ctid = free.place RETURNING d.data_type, d.symbol)
-    SELECT array_agg(n.data_type) AS data_types, array_agg(n.symbol) AS symbols INTO noted FROM noted_pairs n;
+    SELECT array_agg(n.data_type), array_agg(n.symbol) INTO data_types, symbols FROM noted_pairs n;
     -- What another session has locked is asked for again.
     PERFORM pricing.request_pairs('read', array_agg(u.data_type), array_agg(u.symbol))
     FROM (SELECT * FROM unnest(missing.data_types, missing.symbols)
-          EXCEPT SELECT * FROM unnest(noted.data_types, noted.symbols)) u (data_type, symbol)
+          EXCEPT SELECT * FROM unnest(data_types, symbols)) u (data_type, symbol)
     HAVING count(*) > 0;
-    RETURN pricing.enqueue_due_pairs(noted.data_types, noted.symbols);
 END $$;
-COMMENT ON FUNCTION pricing.serve_reads(text[], text[]) IS
-    'Queues the pairs whose prices are missing or stale, and counts the reader as a viewer until the read is served; '
-    'returns the number queued.';
+COMMENT ON FUNCTION pricing.note_reads(text[], text[]) IS
+    'Counts the reader of pairs whose prices are missing or stale as a viewer until the read is served, and makes them '
+    'due; returns those pairs.';
 
 
 CREATE OR REPLACE FUNCTION pricing.unnoted_reads(INOUT data_types text[], INOUT symbols text[])

@@ -109,7 +109,6 @@ LANGUAGE plpgsql VOLATILE SET search_path = '' AS $$
 #variable_conflict use_column
 DECLARE
     one record;
-    stop record;
 BEGIN
     FOR one IN
         SELECT DISTINCT p.provider, p.is_active,
@@ -130,11 +129,12 @@ BEGIN
                                         one.provider);
             is_trouble := true;
         ELSIF room = 0 THEN
-            SELECT w.state INTO stop FROM pricing.why_not_called(one.provider, -1, one.est_bytes) w
-            WHERE w.state <> 'rate_limited';
+            is_trouble := coalesce(
+                (SELECT s.breaker <> 'closed' FROM pricing.provider_state s WHERE s.provider = one.provider)
+                OR (SELECT bool_and(NOT k.is_active OR k.blocked_until > pricing.clock()) FROM pricing.provider_keys k
+                    WHERE k.provider = one.provider), false);
             reason := pg_catalog.format('1,000 tasks of %s are live already%s', one.provider,
-                                        coalesce(pg_catalog.format(', and it cannot be called (%s)', stop.state), ''));
-            is_trouble := stop.state IS NOT NULL;
+                                        CASE WHEN is_trouble THEN ', and it cannot be called' ELSE '' END);
         ELSIF pricing.may_fit(one.provider, -1, one.est_bytes) THEN
             room := least(room, pricing.queue_room(one.provider, -1, room * one.est_bytes) / one.est_bytes);
             IF room = 0 THEN

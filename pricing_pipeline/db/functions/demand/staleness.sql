@@ -1,7 +1,7 @@
 -- What of the demand is due: the staleness check, and the duties that keep demand true. The check of a data type finds
--- and locks its due pairs (due_pairs), judges those whose table or function is the user's own (judged_elsewhere),
--- decides and writes (move_due), and queues what is stale. What reads ask for is in requests.sql, who wants what in
--- demand.sql, the TTL of a pair and the functions that judge a time in registry.sql.
+-- and locks its due pairs (check_type), judges them, decides and writes when each is due again (move_due), and queues
+-- what is stale (queue_stale). What reads ask for is in requests.sql, who wants what in demand.sql, the TTL of a pair
+-- and the functions that judge a time in registry.sql.
 
 CREATE OR REPLACE FUNCTION pricing.enqueue_due(at_most integer DEFAULT 10000) RETURNS integer
 LANGUAGE plpgsql SET search_path = '' AS $$
@@ -44,39 +44,20 @@ COMMENT ON FUNCTION pricing.enqueue_due(integer) IS
     'walks, and returns the number queued.';
 
 
-CREATE OR REPLACE FUNCTION pricing.enqueue_due_pairs(data_types text[], symbols text[]) RETURNS integer
-LANGUAGE plpgsql SET search_path = '' AS $$
-DECLARE
-    kind record;
-    queued integer := 0;
-BEGIN
-    FOR kind IN
-        SELECT u.data_type, array_agg(DISTINCT u.symbol) AS symbols
-        FROM unnest(data_types, symbols) AS u (data_type, symbol) GROUP BY 1 ORDER BY 1
-    LOOP
-        queued := queued + pricing.check_type(kind.data_type, NULL, kind.symbols);
-    END LOOP;
-    RETURN queued;
-END $$;
-COMMENT ON FUNCTION pricing.enqueue_due_pairs(text[], text[]) IS
-    'The staleness check of the pairs in two lists; returns the number queued.';
-
-
 CREATE OR REPLACE FUNCTION pricing.check_type(
     wanted_type text, at_most integer, symbols text[] DEFAULT NULL,
     queued_until timestamptz DEFAULT '-infinity', until timestamptz DEFAULT NULL) RETURNS integer
 -- Planned once for a session with all that it calls. A plan that was made while the tables were empty must serve when
 -- they are full, but all indexes of an empty table look alike. So what has several is asked for by a range of one
--- value, in the order that only the right one has; and EXISTS with OFFSET looks each up, where it might have hashed
--- them all.
+-- value, in the order that only the right one has. A pair is looked up once, so nothing is worth remembering.
 LANGUAGE plpgsql SET search_path = '' SET plan_cache_mode = force_generic_plan SET enable_seqscan = off
-SET lock_timeout = '100ms' AS $$
+SET enable_memoize = off SET lock_timeout = '100ms' AS $$
 DECLARE
     now_ timestamptz := pricing.clock();
     kind pricing.data_type_registry;
     route record;
     room bigint;
-    pairs pricing.due_pair[];
+    places tid[];
     stale record;
 BEGIN
     IF until IS NOT NULL THEN
@@ -93,28 +74,34 @@ BEGIN
             END IF;
         END IF;
     END IF;
-    pairs := pricing.due_pairs(kind, now_, symbols, at_most, queued_until);
-    IF kind.table_name <> 'latest_price_' || wanted_type
-       OR kind.staleness_function NOT IN ('is_data_stale', 'is_market_stale') THEN
-        pairs := pricing.judged_elsewhere(kind, pairs);
+    -- Find. NO KEY UPDATE is enough: no key is changed.
+    IF symbols IS NULL THEN
+        places := ARRAY(
+            SELECT d.ctid FROM pricing.demand d
+            WHERE d.data_type = wanted_type
+              AND d.due_at >= queued_until
+              AND d.due_at <= now_
+              AND d.became_due_at IS NULL
+            ORDER BY d.due_at LIMIT at_most FOR NO KEY UPDATE SKIP LOCKED);
+    ELSE
+        -- Of the pairs that a first look or a new holding names, those are judged at once whose due_at dates from when
+        -- nobody watched.
+        places := ARRAY(
+            SELECT named.place FROM unnest(symbols) AS u (symbol) CROSS JOIN LATERAL (
+                SELECT d.ctid AS place FROM pricing.demand d
+                WHERE d.data_type = wanted_type
+                  AND d.symbol BETWEEN u.symbol AND u.symbol
+                  AND d.became_due_at IS NULL
+                  AND (d.due_at <= now_ OR (d.is_background AND coalesce(d.backoff_until, '-infinity') <= now_))
+                ORDER BY d.symbol FOR NO KEY UPDATE SKIP LOCKED) named);
     END IF;
-    stale := pricing.move_due(kind, now_, pairs);
+    stale := pricing.move_due(kind, now_, places);
     -- After queueing all that is due, the next check starts here and does not rescan the backlog.
-    IF cardinality(pairs) < at_most AND stale.symbols IS NOT NULL THEN
+    IF cardinality(places) < at_most AND stale.symbols IS NOT NULL THEN
         INSERT INTO pricing.check_marks AS m (data_type, queued_until) VALUES (wanted_type, now_)
         ON CONFLICT ON CONSTRAINT check_marks_pkey DO UPDATE SET queued_until = excluded.queued_until;
     END IF;
-    IF route.provider IS NULL AND stale.symbols IS NOT NULL THEN
-        SELECT w.symbols, w.viewers, w.left_out INTO stale
-        FROM pricing.within_quota(wanted_type, stale.symbols, stale.viewers) AS w (symbols, viewers, left_out);
-        PERFORM pricing.put_off(wanted_type, stale.left_out);
-    END IF;
-    IF stale.symbols IS NULL THEN
-        RETURN 0;
-    END IF;
-    -- Mostly none of them has a task, or it would not be due.
-    RETURN pricing.enqueue_pairs(array_fill(wanted_type, ARRAY[cardinality(stale.symbols)]), stale.symbols,
-                                 stale.viewers, are_new => true);
+    RETURN pricing.queue_stale(kind, stale.symbols, stale.viewers, route.provider, route.est_bytes);
 EXCEPTION
     WHEN lock_not_available OR deadlock_detected THEN
         RETURN pricing.check_by_halves(
@@ -134,73 +121,29 @@ COMMENT ON FUNCTION pricing.check_type(text, integer, text[], timestamptz, times
     'returns the number queued.';
 
 
-CREATE OR REPLACE FUNCTION pricing.due_pairs(
-    kind pricing.data_type_registry, now_ timestamptz, wanted text[], at_most integer,
-    queued_until timestamptz) RETURNS pricing.due_pair[]
-LANGUAGE plpgsql SET search_path = '' AS $$
-DECLARE
-    -- Mostly none is: looking each up took a twelfth of this function.
-    are_some_paused boolean := (SELECT i.symbol FROM pricing.instruments i
-                                WHERE i.asset_class = kind.asset_class AND (i.update_mode <> 'api' OR NOT i.is_active)
-                                ORDER BY i.asset_class, i.symbol LIMIT 1) IS NOT NULL;
-BEGIN
-    RETURN (
-        WITH due AS (
-            SELECT * FROM (
-                -- NO KEY UPDATE is enough: no key is changed.
-                SELECT d.ctid AS place, d.symbol, d.read_at FROM pricing.demand d
-                WHERE wanted IS NULL
-                  AND d.data_type = kind.data_type
-                  AND d.due_at >= queued_until
-                  AND d.due_at <= now_
-                  AND d.became_due_at IS NULL
-                ORDER BY d.due_at LIMIT at_most FOR NO KEY UPDATE SKIP LOCKED) all_due
-            UNION ALL
-            -- Of the pairs that a first look or a new holding names, those are judged at once whose due_at dates from
-            -- when nobody watched.
-            SELECT named_due.* FROM unnest(wanted) AS u (symbol) CROSS JOIN LATERAL (
-                SELECT d.ctid AS place, d.symbol, d.read_at FROM pricing.demand d
-                WHERE d.data_type = kind.data_type
-                  AND d.symbol BETWEEN u.symbol AND u.symbol
-                  AND d.became_due_at IS NULL
-                  AND (d.due_at <= now_ OR (d.is_background AND coalesce(d.backoff_until, '-infinity') <= now_))
-                ORDER BY d.symbol FOR NO KEY UPDATE SKIP LOCKED) named_due),
-        watched AS (
-            -- A reader counts as a viewer until it is served.
-            SELECT due.*,
-                   greatest((SELECT count(*)::integer FROM (
-                                 SELECT FROM pricing.active_subscriptions a
-                                 WHERE a.data_type = kind.data_type AND a.symbol BETWEEN due.symbol AND due.symbol
-                                 ORDER BY a.symbol) viewer),
-                            (due.read_at IS NOT NULL)::integer) AS viewers,
-                   are_some_paused AND EXISTS (
-                       SELECT FROM pricing.instruments i
-                       WHERE i.asset_class = kind.asset_class AND i.symbol = due.symbol
-                         AND (i.update_mode <> 'api' OR NOT i.is_active) OFFSET 0) AS is_paused
-            FROM due OFFSET 0)
-        SELECT array_agg(ROW(
-                   w.place, w.symbol, w.viewers, w.is_paused,
-                   NOT w.is_paused AND w.viewers = 0 AND w.symbol IS NOT DISTINCT FROM (
-                       SELECT h.active_symbol FROM pricing.holdings h
-                       WHERE h.data_type = kind.data_type AND h.active_symbol >= w.symbol
-                       ORDER BY h.active_symbol LIMIT 1),
-                   coalesce(l.fetched_at, e.fetched_at),
-                   pricing.ttl_of(kind, l.cache_ttl_minutes, w.viewers > 0),
-                   NULL)::pricing.due_pair ORDER BY w.symbol) -- neighbours lie on the same pages of every index
-        FROM watched w
-        LEFT JOIN LATERAL (SELECT x.fetched_at, x.cache_ttl_minutes FROM pricing.latest_prices x
-                           WHERE (x.data_type, x.symbol) = (kind.data_type, w.symbol) OFFSET 0) l ON true
-        -- Where there is no price, the provider may have said so.
-        LEFT JOIN LATERAL (SELECT x.fetched_at FROM pricing.empty_answers x
-                           WHERE l.fetched_at IS NULL
-                             AND (x.data_type, x.symbol) = (kind.data_type, w.symbol) OFFSET 0) e ON true);
-END $$;
-COMMENT ON FUNCTION pricing.due_pairs(pricing.data_type_registry, timestamptz, text[], integer, timestamptz) IS
-    'Locks a data type''s due pairs that no other session has locked, and returns them by symbol, with their viewers '
-    'and what our own table has of them; NULL = none.';
+CREATE OR REPLACE FUNCTION pricing.pairs_at(wanted_type text, wanted_class text, places tid[])
+RETURNS TABLE (place tid, symbol text, is_owed boolean, viewers integer, is_paused boolean, is_held boolean)
+LANGUAGE sql STABLE AS $$ -- no SET search_path, so that it is inlined
+    SELECT d.ctid, d.symbol, d.owed_since IS NOT NULL, v.viewers,
+           EXISTS (SELECT FROM pricing.instruments i
+                   WHERE i.asset_class = wanted_class AND i.symbol = d.symbol
+                     AND (i.update_mode <> 'api' OR NOT i.is_active)),
+           v.viewers = 0 AND d.symbol IS NOT DISTINCT FROM (
+               SELECT h.active_symbol FROM pricing.holdings h
+               WHERE h.data_type = wanted_type AND h.active_symbol >= d.symbol ORDER BY h.active_symbol LIMIT 1)
+    FROM pricing.demand d CROSS JOIN LATERAL (
+        -- A reader counts as a viewer until it is served.
+        SELECT greatest(count(*)::integer, (d.read_at IS NOT NULL)::integer) AS viewers
+        FROM (SELECT FROM pricing.active_subscriptions a
+              WHERE a.data_type = wanted_type AND a.symbol BETWEEN d.symbol AND d.symbol ORDER BY a.symbol) x) v
+    WHERE d.ctid = ANY (places)
+$$;
+COMMENT ON FUNCTION pricing.pairs_at(text, text, tid[]) IS
+    'Who wants the pairs at these places of demand: viewers, or else whether somebody holds them, and whether they are '
+    'paused.';
 
 
-CREATE OR REPLACE FUNCTION pricing.judged_elsewhere(kind pricing.data_type_registry, pairs pricing.due_pair[])
+CREATE OR REPLACE FUNCTION pricing.judged_elsewhere(kind pricing.data_type_registry, places tid[])
 RETURNS pricing.due_pair[]
 LANGUAGE plpgsql SET search_path = '' AS $$
 DECLARE
@@ -208,11 +151,11 @@ DECLARE
 BEGIN
     -- A TTL that is not positive is a fault of its row, which reconcile_demand reports: that pair has the type's.
     EXECUTE pg_catalog.format($query$
-        SELECT array_agg(ROW(p.place, p.symbol, p.viewers, p.is_paused, p.is_held, v.%1$I, ttl.minutes,
-                             %4$s)::pricing.due_pair
-                         ORDER BY p.symbol)
-        FROM unnest($1) p LEFT JOIN pricing.%2$I v ON v.%3$I = p.symbol
-        LEFT JOIN pricing.own_ttls(ARRAY[($2).data_type], ARRAY(SELECT x.symbol FROM unnest($1) x)) o
+        SELECT array_agg(ROW(p.*, v.%1$I, ttl.minutes, %4$s)::pricing.due_pair ORDER BY p.symbol)
+        FROM pricing.pairs_at(($2).data_type, ($2).asset_class, $1) p
+        LEFT JOIN pricing.%2$I v ON v.%3$I = p.symbol
+        LEFT JOIN pricing.own_ttls(ARRAY[($2).data_type],
+                                   ARRAY(SELECT d.symbol FROM pricing.demand d WHERE d.ctid = ANY ($1))) o
             ON o.symbol = p.symbol
         CROSS JOIN LATERAL (SELECT pricing.ttl_of($2, o.ttl_minutes, p.viewers > 0) AS minutes) ttl
         $query$, kind.timestamp_column, kind.table_name, kind.symbol_column,
@@ -221,7 +164,7 @@ BEGIN
              ELSE pg_catalog.format('CASE WHEN NOT p.is_paused AND (p.viewers > 0 OR p.is_held) THEN '
                                     'coalesce(pricing.%I(v.%I, ttl.minutes), true) END',
                                     kind.staleness_function, kind.timestamp_column) END)
-    INTO judged USING pairs, kind;
+    INTO judged USING places, kind;
     RETURN judged;
 EXCEPTION
     WHEN lock_not_available OR deadlock_detected THEN
@@ -231,57 +174,69 @@ EXCEPTION
         PERFORM pricing.warn('enqueue_due', kind.data_type,
                              'staleness cannot be judged, and what is due counts as stale: ' || SQLERRM, SQLSTATE);
         RETURN ARRAY(
-            SELECT ROW(p.place, p.symbol, p.viewers, p.is_paused, p.is_held, l.fetched_at, p.ttl,
-                       p.viewers > 0 OR pricing.is_data_stale(l.fetched_at, p.ttl))::pricing.due_pair
-            FROM unnest(pairs) p
-            LEFT JOIN LATERAL (SELECT a.fetched_at FROM pricing.latest_answers a
-                               WHERE (a.data_type, a.symbol) = (kind.data_type, p.symbol) OFFSET 0) l ON true);
+            SELECT ROW(p.*, l.fetched_at, ttl.minutes,
+                       p.viewers > 0 OR pricing.is_data_stale(l.fetched_at, ttl.minutes))::pricing.due_pair
+            FROM pricing.pairs_at(kind.data_type, kind.asset_class, places) p
+            LEFT JOIN LATERAL (SELECT a.fetched_at, a.cache_ttl_minutes FROM pricing.latest_answers a
+                               WHERE (a.data_type, a.symbol) = (kind.data_type, p.symbol) LIMIT 1) l ON true
+            CROSS JOIN LATERAL (SELECT pricing.ttl_of(kind, l.cache_ttl_minutes, p.viewers > 0) AS minutes) ttl);
 END $$;
-COMMENT ON FUNCTION pricing.judged_elsewhere(pricing.data_type_registry, pricing.due_pair[]) IS
+COMMENT ON FUNCTION pricing.judged_elsewhere(pricing.data_type_registry, tid[]) IS
     'Due pairs with times, TTLs and verdicts from a table or function of the user''s own; if that fails, all count as '
     'stale.';
 
 
 CREATE OR REPLACE FUNCTION pricing.move_due(
-    kind pricing.data_type_registry, now_ timestamptz, pairs pricing.due_pair[], OUT symbols text[],
-    OUT viewers integer[])
+    kind pricing.data_type_registry, now_ timestamptz, places tid[], OUT symbols text[], OUT viewers integer[])
 LANGUAGE plpgsql SET search_path = '' AS $$
 #variable_conflict use_column
 DECLARE
+    is_own_judge boolean := kind.staleness_function NOT IN ('is_data_stale', 'is_market_stale');
+    is_elsewhere boolean := is_own_judge OR kind.table_name <> 'latest_price_' || kind.data_type;
+    elsewhere pricing.due_pair[] := CASE WHEN is_elsewhere THEN pricing.judged_elsewhere(kind, places) END;
     -- Mostly no quota is near its end. What a function of one's own judges is stretched by nobody else.
-    are_stretched boolean := kind.staleness_function IN ('is_data_stale', 'is_market_stale')
-        AND pricing.are_ttls_stretched();
-    are_alike boolean;
-    factors float8[];
+    are_stretched boolean := NOT is_own_judge AND pricing.are_ttls_stretched();
+    -- NULL = each pair has its own.
+    factors float8[] := CASE WHEN are_stretched AND NOT pricing.differs_by_symbol(kind.data_type)
+                             THEN pricing.stretch_of(kind.data_type, NULL, now_) END;
 BEGIN
-    IF are_stretched THEN
-        are_alike := NOT pricing.differs_by_symbol(kind.data_type);
-        factors := pricing.stretch_of(kind.data_type, NULL, now_);
-    END IF;
-    WITH timed AS (
-        -- A stamp of a far future can have no TTL added to it.
-        SELECT p.*, pricing.stale_at(kind, p.symbol, least(p.stamp, now_ + interval '1 minute'), p.ttl) AS next_at
-        FROM unnest(pairs) p OFFSET 0),
+    WITH known AS (
+        SELECT w.*, coalesce(l.fetched_at, e.fetched_at) AS stamp,
+               pricing.ttl_of(kind, l.cache_ttl_minutes, w.viewers > 0) AS ttl, NULL::boolean AS is_stale
+        FROM pricing.pairs_at(kind.data_type, kind.asset_class, places) w
+        LEFT JOIN LATERAL (SELECT x.fetched_at, x.cache_ttl_minutes FROM pricing.latest_prices x
+                           WHERE x.data_type = kind.data_type AND x.symbol = w.symbol LIMIT 1) l ON true
+        -- Where there is no price, the provider may have said so.
+        LEFT JOIN LATERAL (SELECT x.fetched_at FROM pricing.empty_answers x
+                           WHERE l.fetched_at IS NULL AND x.data_type = kind.data_type AND x.symbol = w.symbol
+                           LIMIT 1) e ON true
+        WHERE NOT is_elsewhere
+        UNION ALL
+        SELECT * FROM unnest(elsewhere)),
     judged AS (
-        SELECT t.*, NOT t.is_paused AND (t.viewers > 0 OR t.is_held)
-                    AND coalesce(t.is_stale, t.next_at <= now_ OR t.stamp > now_ + interval '1 minute', true) AS is_late
-        FROM timed t OFFSET 0),
-    -- Held and unwatched: only if somebody looked at it within 48 hours.
-    decided AS (
-        SELECT j.*, j.is_late AND (j.viewers > 0 OR j.stamp IS NULL OR EXISTS (
-            SELECT FROM pricing.pair_views v WHERE (v.data_type, v.symbol) = (kind.data_type, j.symbol)
-                                               AND v.viewed_at > now_ - interval '48 hours' OFFSET 0)) AS is_fetched
-        FROM judged j OFFSET 0),
-    queued AS (
-        SELECT c.*, c.is_fetched AND NOT (
-                   c.ripe_at > now_ AND coalesce(c.stamp <= now_ + interval '1 minute', false)
-                   -- Pairs without a price, or already owed one, do not wait.
-                   AND NOT EXISTS (SELECT FROM pricing.demand d
-                                   WHERE d.ctid = c.place AND d.owed_since IS NOT NULL)) AS is_queued
-        FROM (SELECT x.*, CASE WHEN are_stretched AND x.is_fetched THEN x.next_at + make_interval(secs => x.ttl * 60 * (
-                  (CASE WHEN are_alike THEN factors ELSE pricing.stretch_of(kind.data_type, x.symbol, now_) END)
-                       [CASE WHEN x.viewers > 0 THEN 1 ELSE 2 END] - 1))
-                  ELSE now_ END AS ripe_at FROM decided x OFFSET 0) c OFFSET 0),
+        -- A stamp of a far future can have no TTL added to it.
+        SELECT k.*, pricing.stale_at(kind, k.symbol, least(k.stamp, now_ + interval '1 minute'), k.ttl) AS next_at
+        FROM known k ORDER BY k.symbol), -- neighbours lie on the same pages of every index
+    decided AS MATERIALIZED (
+        SELECT j.*, late.is_late, fetched.is_fetched, ripe.at AS ripe_at,
+               -- Pairs without a price, or already owed one, do not wait until they are ripe.
+               fetched.is_fetched AND (ripe.at > now_ AND j.stamp <= now_ + interval '1 minute'
+                                       AND NOT j.is_owed) IS NOT TRUE AS is_queued
+        FROM judged j
+        CROSS JOIN LATERAL (
+            SELECT NOT j.is_paused AND (j.viewers > 0 OR j.is_held)
+                   AND coalesce(j.is_stale, j.next_at <= now_ OR j.stamp > now_ + interval '1 minute', true)
+                   AS is_late) late
+        -- Held and unwatched: only if somebody looked at it within 48 hours.
+        CROSS JOIN LATERAL (
+            SELECT late.is_late AND (j.viewers > 0 OR j.stamp IS NULL OR EXISTS (
+                       SELECT FROM pricing.pair_views v
+                       WHERE v.data_type = kind.data_type AND v.symbol = j.symbol
+                         AND v.viewed_at > now_ - interval '48 hours')) AS is_fetched) fetched
+        CROSS JOIN LATERAL (
+            SELECT CASE WHEN are_stretched AND late.is_late THEN j.next_at + make_interval(secs => j.ttl * 60 * (
+                       (coalesce(factors, pricing.stretch_of(kind.data_type, j.symbol, now_)))
+                           [CASE WHEN j.viewers > 0 THEN 1 ELSE 2 END] - 1)) END AS at) ripe),
     moved AS (
         -- What is queued stays where it is among what is due: no index has to know.
         UPDATE pricing.demand d
@@ -302,12 +257,59 @@ BEGIN
             stretched_from = CASE WHEN j.is_fetched AND NOT j.is_queued THEN j.next_at END,
             owed_since = CASE WHEN j.is_fetched THEN d.owed_since END,
             read_at = CASE WHEN j.is_fetched OR j.is_paused THEN d.read_at END
-        FROM queued j WHERE d.ctid = j.place
+        FROM decided j WHERE d.ctid = j.place
         RETURNING j.symbol, j.viewers, j.is_queued)
     SELECT array_agg(m.symbol), array_agg(m.viewers) INTO symbols, viewers FROM moved m WHERE m.is_queued;
 END $$;
-COMMENT ON FUNCTION pricing.move_due(pricing.data_type_registry, timestamptz, pricing.due_pair[]) IS
-    'Decides and writes when each pair locked by due_pairs is due again; returns the stale ones with their viewers.';
+COMMENT ON FUNCTION pricing.move_due(pricing.data_type_registry, timestamptz, tid[]) IS
+    'Judges the pairs at these locked places of demand, decides and writes when each is due again, and returns the '
+    'stale ones with their viewers.';
+
+
+CREATE OR REPLACE FUNCTION pricing.queue_stale(
+    kind pricing.data_type_registry, symbols text[], viewers integer[], provider text, est_bytes bigint)
+RETURNS integer
+LANGUAGE plpgsql SET search_path = '' AS $$
+#variable_conflict use_variable
+DECLARE
+    now_ timestamptz := pricing.clock();
+    queued integer;
+    left_out text[];
+    had_work boolean;
+BEGIN
+    IF symbols IS NULL THEN
+        RETURN 0;
+    ELSIF provider IS NOT NULL THEN
+        -- Mostly none of them has a task, or it would not be due, and one provider serves all.
+        BEGIN
+            had_work := (SELECT q.id FROM pricing.api_call_queue_live q
+                         WHERE q.provider = queue_stale.provider AND q.run_after IS NULL AND q.status = 'pending'
+                         ORDER BY (-q.priority), q.cadence_minutes, q.id LIMIT 1) IS NOT NULL;
+            INSERT INTO pricing.api_call_queue_live
+                (data_type, symbol, provider, priority, cadence_minutes, est_bytes, enqueued_at)
+            SELECT kind.data_type, u.symbol, provider, u.viewers, kind.default_ttl_minutes, est_bytes, now_
+            FROM unnest(symbols, viewers) AS u (symbol, viewers);
+            GET DIAGNOSTICS queued = ROW_COUNT;
+            PERFORM pricing.wake_workers() WHERE NOT had_work;
+            RETURN queued;
+        EXCEPTION WHEN unique_violation THEN
+            NULL; -- some have one
+        END;
+    ELSE
+        SELECT w.fitting, w.fitting_priorities, w.left_out INTO symbols, viewers, left_out
+        FROM pricing.within_quota(kind.data_type, symbols, viewers) w;
+        -- What has no room in a quota stays owed.
+        UPDATE pricing.demand d
+        SET due_at = now_ + interval '1 minute', became_due_at = NULL,
+            owed_since = least(d.owed_since, d.became_due_at, d.due_at)
+        WHERE d.data_type = kind.data_type AND d.symbol = ANY (left_out);
+    END IF;
+    RETURN CASE WHEN symbols IS NULL THEN 0 ELSE pricing.enqueue_pairs(
+        array_fill(kind.data_type, ARRAY[cardinality(symbols)]), symbols, viewers) END;
+END $$;
+COMMENT ON FUNCTION pricing.queue_stale(pricing.data_type_registry, text[], integer[], text, bigint) IS
+    'Queues stale pairs whose demand is locked: at the one provider of all of them, or (NULL) each at its own, as far '
+    'as quotas have room; returns how many tasks are new.';
 
 
 CREATE OR REPLACE FUNCTION pricing.most_wanted(
@@ -333,20 +335,6 @@ BEGIN
 END $$;
 COMMENT ON FUNCTION pricing.most_wanted(text, text, bigint, text[], integer, timestamptz) IS
     'The due pairs with the most viewers, as many as their providers'' quotas have room for; NULL = none.';
-
-
-CREATE OR REPLACE FUNCTION pricing.put_off(wanted_type text, symbols text[]) RETURNS void
-LANGUAGE sql SET search_path = '' AS $$
-    UPDATE pricing.demand d
-    SET due_at = pricing.clock() + interval '1 minute', became_due_at = NULL,
-        owed_since = least(d.owed_since, d.became_due_at, d.due_at)
-    FROM (SELECT x.data_type, x.symbol FROM pricing.demand x
-          WHERE x.data_type = wanted_type AND x.symbol = ANY (symbols)
-          ORDER BY x.data_type, x.symbol FOR NO KEY UPDATE SKIP LOCKED) free
-    WHERE (d.data_type, d.symbol) = (free.data_type, free.symbol)
-$$;
-COMMENT ON FUNCTION pricing.put_off(text, text[]) IS
-    'Puts off pairs without room in a quota for a minute; they stay owed.';
 
 
 CREATE OR REPLACE FUNCTION pricing.check_by_halves(wanted_type text, symbols text[], until timestamptz) RETURNS integer
