@@ -68,7 +68,8 @@ def look(
     position, kept_from, log_id = connection.execute(query("stream.look"), pairs).one()
     events = []
     if after is not None and kept_from <= after < position:
-        events = _events(connection, "stream.events", {"after": after, "until": position})
+        of_all = {"data_types": None, "symbols": None}
+        events = _events(connection, "stream.events", {**of_all, "after": after, "until": position})
     if not pairs["symbols"]:
         return Look(log_id, position, kept_from, events, {}, [])
     states = {state.pair: state for state in _events(connection, "stream.states", pairs)}
@@ -76,7 +77,7 @@ def look(
     caught_up = []
     if earliest < position:
         parameters = {**pairs, "after": earliest, "until": position}
-        caught_up = _events(connection, "stream.events_of_pairs", parameters)
+        caught_up = _events(connection, "stream.events", parameters)
     return Look(log_id, position, kept_from, events, states, caught_up)
 
 

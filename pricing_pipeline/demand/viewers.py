@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from psycopg import errors
 
 from pricing_pipeline.db.errors import statement_error
-from pricing_pipeline.db.query_loader import query
+from pricing_pipeline.db.query_loader import call_sql, query
 from pricing_pipeline.errors import CapExceeded, PairsRefused
 
 if TYPE_CHECKING:
@@ -210,10 +210,10 @@ def watching(connection: Connection) -> list[Watching]:
     return [Watching(**row) for row in connection.execute(query("demand.watching")).mappings()]
 
 
-def within_caps(connection: Connection, name: str, parameters: dict[str, object]) -> int:
-    """The number that a query gives which refuses what goes past a user's caps. Raises CapExceeded."""
+def within_caps(connection: Connection, function: str, *arguments: object) -> int:
+    """The number that a function gives which refuses what goes past a user's caps. Raises CapExceeded."""
     try:
-        return int(connection.execute(query(name), parameters).scalar_one())
+        return int(call_sql(connection, function, *arguments).scalar_one())
     except statement_error() as error:
         diagnostics = getattr(error.orig, "diag", None)
         if diagnostics is None or not isinstance(error.orig, errors.ConfigurationLimitExceeded):

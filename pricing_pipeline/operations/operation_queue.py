@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
@@ -108,14 +108,11 @@ def fail(
 
     `retry_after` are the seconds for which the receiver wants to be left alone.
     """
-    parameters = {
-        "id": operation.id,
-        "token": operation.claim_token,
-        "message": message,
-        "is_permanent": is_permanent,
-        "retry_after": retry_after,
-    }
-    status: str | None = connection.execute(query("operations.fail"), parameters).scalar_one()
+    pause = None if retry_after is None else timedelta(seconds=retry_after)
+    attempt = (operation.id, operation.claim_token)
+    status: str | None = call_sql(
+        connection, "fail_operation", *attempt, message, is_permanent, pause
+    ).scalar_one()
     return status
 
 

@@ -109,7 +109,7 @@ def add(connection: Connection, wanted: Wanted, created_by: str) -> PriceAlert:
             f"{wanted.recipient} has this price alert already{f': {same}' if same else ''}. Nothing has changed."
         )
     if wanted.user_id is not None:
-        viewers.within_caps(connection, "price_alerts.admit", {"user_id": wanted.user_id})
+        viewers.within_caps(connection, "admit_price_alert", wanted.user_id)
     return find(connection, added)
 
 

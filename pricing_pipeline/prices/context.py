@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pricing_pipeline.db import arrays
 from pricing_pipeline.db.engine import driver_rows
-from pricing_pipeline.db.query_loader import driver_query
+from pricing_pipeline.db.query_loader import call_sql, driver_query
 from pricing_pipeline.domain.answers import Answer, Split
 from pricing_pipeline.domain.bars import StoredValues
 from pricing_pipeline.domain.calls import Call
@@ -172,9 +172,7 @@ def _changes(connection: Connection, call: Call, symbols: Collection[str]) -> di
     """The histories that may change their basis, if most of each is this provider's; locks them."""
     if not symbols or call.window is None:
         return {}
-    rows = _rows(
-        connection, "context.extents", call, provider=call.provider, symbols=arrays.texts(sorted(symbols))
-    )
+    rows = call_sql(connection, "lock_basis", call.data_type, call.provider, sorted(symbols))
     return {
         symbol: BasisChange(first, last, call.window.start <= first and last <= call.window.end, is_asked)
         for symbol, first, last, is_own, is_asked in rows

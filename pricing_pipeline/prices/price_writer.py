@@ -63,15 +63,9 @@ def _change_basis(
     connection: Connection, call: Call, symbol: str, verdict: Verdict, *, may_leave: bool
 ) -> None:
     """Prepare a history for days as traded; those that did not come leave it."""
-    parameters = {
-        "data_type": call.data_type,
-        "symbol": symbol,
-        "call_id": call.id,
-        "basis": Adjustment.RAW.value,
-        "times": arrays.plain(row.observed_at for row in verdict.good),
-        "may_leave": may_leave,
-    }
-    driver_rows(connection, driver_query("prices.change_basis"), parameters)
+    brought = arrays.plain(row.observed_at for row in verdict.good)
+    basis = Adjustment.RAW.value
+    call_sql(connection, "change_basis", call.data_type, symbol, call.id, basis, brought, may_leave)
 
 
 def store(

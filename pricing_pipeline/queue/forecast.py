@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import TypeAdapter, computed_field
 
-from pricing_pipeline.db.query_loader import query
+from pricing_pipeline.db.query_loader import call_sql, query
 from pricing_pipeline.queue.limits import bytes_words
 
 if TYPE_CHECKING:
@@ -162,15 +162,15 @@ _CONTENT = TypeAdapter(Forecast)
 
 def forecasts(connection: Connection, providers: Collection[str] | None = None) -> list[Forecast]:
     """The forecast of each active provider, or of those that are named, in the order of their names."""
-    parameters = {"providers": None if providers is None else sorted(providers)}
-    rows = connection.execute(query("limits.day_forecasts"), parameters).mappings()
+    named = None if providers is None else sorted(providers)
+    rows = call_sql(connection, "day_forecasts", named).mappings()
     days = {
         row["provider"]: DayForecast(**{name: row[name] for name in row if name != "provider"})
         for row in rows
     }
     return [
         Forecast(**row, day=days.get(row["provider"]))
-        for row in connection.execute(query("limits.forecasts"), parameters).mappings()
+        for row in connection.execute(query("limits.forecasts"), {"providers": named}).mappings()
     ]
 
 

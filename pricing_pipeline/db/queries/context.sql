@@ -36,11 +36,6 @@ WHERE r.data_type = :data_type AND pricing.is_refuted(s);
 SELECT 1 FROM pricing.data_type_registry r JOIN pricing.instruments i USING (asset_class)
 WHERE r.data_type = :data_type AND i.symbol = ANY (CAST(:symbols AS text[])) ORDER BY i.symbol FOR KEY SHARE OF i;
 
--- name: extents
--- Lock histories that may change their basis: first and last day, whether a provider's own, whether asked for lately.
-SELECT symbol, first_day, last_day, is_own, is_asked
-FROM pricing.lock_basis(:data_type, :provider, CAST(:symbols AS text[]));
-
 -- name: trading
 -- Volumes and closes of the twenty stored days before an answer's, for each symbol, the oldest first.
 SELECT w.symbol, h.observed_at, h.amount * ('1e-' || h.scale)::numeric, h.volume

@@ -90,11 +90,6 @@ FROM pricing.quota_forecasts(CAST(:providers AS text[])) f
 LEFT JOIN pricing.stretches_in_force(pricing.clock()) s USING (provider)
 ORDER BY 1;
 
--- name: day_forecasts
--- When the units of this day will be used up, of providers that allow so many in a day.
-SELECT provider, units, used, hour_units, basis, outlook, ends_at, until
-FROM pricing.day_forecasts(CAST(:providers AS text[]));
-
 -- name: standings
 -- What stops some providers from being called for a viewer, in a sentence; how much of each limit and quota is used.
 SELECT p.provider, w.state,

@@ -1,8 +1,3 @@
--- name: fail
--- An attempt has failed; returns the new status, or NULL if the claim was lost.
-SELECT pricing.fail_operation(:id, :token, :message, :is_permanent,
-                              make_interval(secs => CAST(:retry_after AS float8)));
-
 -- name: signs_of_life
 -- When any notifier last looked for trouble and for messages, and what time it is.
 SELECT max(n.looked_at) AS looked_at, max(n.ran_at) AS ran_at, pricing.clock() AS now FROM pricing.notifiers n;

@@ -9,10 +9,6 @@ VALUES (:recipient, :user_id, :data_type, :symbol, :condition, :threshold, :hyst
 ON CONFLICT (recipient, data_type, symbol, condition, threshold, lasts, user_id) DO NOTHING
 RETURNING price_alert_id;
 
--- name: admit
--- Refuse the price alert that was just added, if its user has too many.
-SELECT pricing.admit_price_alert(:user_id);
-
 -- name: same
 -- The price alert that another one would repeat.
 SELECT a.price_alert_id FROM pricing.price_alerts a

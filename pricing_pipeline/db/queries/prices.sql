@@ -127,7 +127,3 @@ WHERE data_type = :data_type ORDER BY fetched_at DESC, symbol LIMIT :at_most;
 -- When the first price was stored by a call that a run made, and since when the database is up.
 SELECT min(l.finished_at) AS first_at FROM pricing.collector_call_log l
 WHERE l.outcome = 'ok' AND l.run_id IS NOT NULL AND l.window_end = 'infinity' AND l.finished_at >= :since;
-
--- name: change_basis
--- Give a history another basis, if an answer brings all of its days, or others may leave it.
-SELECT pricing.change_basis(:data_type, :symbol, :call_id, :basis, CAST(:times AS timestamptz[]), :may_leave);

@@ -6,25 +6,14 @@ FROM pricing.look_for_streams(CAST(:data_types AS text[]), CAST(:symbols AS text
 CROSS JOIN pricing.stream_head h;
 
 -- name: events
--- What changed after a position, in order.
+-- What changed after a position, in order: about some pairs, or about all.
 SELECT e.position, e.is_new_price, e.symbol, e.data_type, e.state, e.sentence, e.since, e.next_at, e.amount, e.scale,
        a.is_daily, e.currency, e.observed_at, e.fetched_at, e.noted_at, e.verdict, a.paused, e.provider,
        a.provider_active, a.frozen_since
 FROM pricing.stream_events e CROSS JOIN LATERAL pricing.about_price(e.data_type, e.symbol, e.provider) a
 WHERE e.position > :after AND e.position <= :until
-ORDER BY e.position;
-
--- name: events_of_pairs
--- What changed about some pairs after a position, in order.
-SELECT e.position, e.is_new_price, e.symbol, e.data_type, e.state, e.sentence, e.since, e.next_at, e.amount, e.scale,
-       a.is_daily, e.currency, e.observed_at, e.fetched_at, e.noted_at, e.verdict, a.paused, e.provider,
-       a.provider_active, a.frozen_since
-FROM pricing.stream_events e
-JOIN (SELECT DISTINCT u.data_type, u.symbol
-      FROM unnest(CAST(:data_types AS text[]), CAST(:symbols AS text[])) AS u (data_type, symbol)) u
-    USING (data_type, symbol)
-CROSS JOIN LATERAL pricing.about_price(e.data_type, e.symbol, e.provider) a
-WHERE e.position > :after AND e.position <= :until
+  AND (CAST(:symbols AS text[]) IS NULL
+       OR (e.data_type, e.symbol) IN (SELECT * FROM unnest(CAST(:data_types AS text[]), CAST(:symbols AS text[]))))
 ORDER BY e.position;
 
 -- name: states

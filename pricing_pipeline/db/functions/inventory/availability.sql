@@ -113,15 +113,12 @@ COMMENT ON FUNCTION pricing.offers_as_of(bigint, timestamptz) IS
 
 
 CREATE OR REPLACE FUNCTION pricing.categories_as_of(wanted_symbol text, as_of timestamptz)
-RETURNS TABLE (category_key bigint, provider text, category_id text, name text, kind text, age_from integer,
-               age_to integer, pax_count integer, is_listed boolean)
+RETURNS SETOF pricing.pax_categories
 LANGUAGE sql STABLE AS $$ -- no SET search_path, so that it is inlined
-    SELECT c.category_key, c.provider, c.category_id, c.name, c.kind, c.age_from, c.age_to, c.pax_count, c.is_listed
-    FROM pricing.pax_categories c
+    SELECT c.* FROM pricing.pax_categories c
     WHERE c.symbol = wanted_symbol AND (as_of IS NULL OR c.recorded_at <= as_of)
     UNION ALL
-    SELECT c.category_key, c.provider, c.category_id, c.name, c.kind, c.age_from, c.age_to, c.pax_count, c.is_listed
-    FROM pricing.revisions_as_of('pax_categories', ARRAY[wanted_symbol], ARRAY[wanted_symbol], as_of) r
+    SELECT c.* FROM pricing.revisions_as_of('pax_categories', ARRAY[wanted_symbol], ARRAY[wanted_symbol], as_of) r
     CROSS JOIN jsonb_populate_record(NULL::pricing.pax_categories, r) c
 $$;
 COMMENT ON FUNCTION pricing.categories_as_of(text, timestamptz) IS
@@ -129,13 +126,12 @@ COMMENT ON FUNCTION pricing.categories_as_of(text, timestamptz) IS
 
 
 CREATE OR REPLACE FUNCTION pricing.options_as_of(wanted_symbol text, as_of timestamptz)
-RETURNS TABLE (provider text, option_id text, name text, is_default boolean, is_listed boolean)
+RETURNS SETOF pricing.product_options
 LANGUAGE sql STABLE AS $$ -- no SET search_path, so that it is inlined
-    SELECT o.provider, o.option_id, o.name, o.is_default, o.is_listed FROM pricing.product_options o
+    SELECT o.* FROM pricing.product_options o
     WHERE o.symbol = wanted_symbol AND (as_of IS NULL OR o.recorded_at <= as_of)
     UNION ALL
-    SELECT o.provider, o.option_id, o.name, o.is_default, o.is_listed
-    FROM pricing.revisions_as_of('product_options', ARRAY[wanted_symbol], ARRAY[wanted_symbol], as_of) r
+    SELECT o.* FROM pricing.revisions_as_of('product_options', ARRAY[wanted_symbol], ARRAY[wanted_symbol], as_of) r
     CROSS JOIN jsonb_populate_record(NULL::pricing.product_options, r) o
 $$;
 COMMENT ON FUNCTION pricing.options_as_of(text, timestamptz) IS

@@ -20,7 +20,7 @@ COMMENT ON FUNCTION pricing.zone_of(pricing.products) IS 'The time zone of a pro
 
 
 CREATE OR REPLACE FUNCTION pricing.doubt_slots(wanted_symbol text, except_of text DEFAULT NULL) RETURNS void
-LANGUAGE plpgsql SET search_path = '' SET enable_seqscan = off AS $$
+LANGUAGE plpgsql SET search_path = '' AS $$
 DECLARE
     doubted text;
 BEGIN

@@ -31,7 +31,7 @@ COMMENT ON FUNCTION pricing.said_days(bigint, jsonb) IS
 
 CREATE OR REPLACE FUNCTION pricing.leave_previous_provider(
     answered text[], from_provider text, from_call bigint, now_ timestamptz) RETURNS void
-LANGUAGE plpgsql SET search_path = '' SET enable_seqscan = off AS $$
+LANGUAGE plpgsql SET search_path = '' AS $$
 DECLARE
     moved text[] := ARRAY(SELECT w.symbol FROM pricing.slot_windows w
                           WHERE w.symbol = ANY (answered) AND w.provider <> from_provider
@@ -56,8 +56,7 @@ COMMENT ON FUNCTION pricing.leave_previous_provider(text[], text, bigint, timest
 CREATE OR REPLACE FUNCTION pricing.write_slots(
     from_provider text, from_call bigint, now_ timestamptz, days jsonb, slots jsonb, OUT added_slots bigint[],
     OUT changed_slots bigint[])
-LANGUAGE plpgsql SET search_path = ''
-SET plan_cache_mode = force_generic_plan SET enable_seqscan = off SET enable_mergejoin = off AS $$
+LANGUAGE plpgsql SET search_path = '' AS $$
 BEGIN
     WITH said AS MATERIALIZED (
         -- OFFSET: looked up one by one, never joined.
@@ -137,7 +136,7 @@ CREATE OR REPLACE FUNCTION pricing.merge_slots(
     wanted_type text, from_provider text, from_call bigint, days jsonb, slots jsonb, offers jsonb)
 RETURNS TABLE (symbol text, added bigint, revised bigint)
 LANGUAGE plpgsql SET search_path = ''
--- Planned once, by keys, however few rows there were then.
+-- Planned once, by keys, with all that it calls, however few rows there were then.
 SET plan_cache_mode = force_generic_plan SET enable_seqscan = off SET enable_mergejoin = off AS $$
 #variable_conflict use_column
 DECLARE
@@ -191,7 +190,7 @@ COMMENT ON FUNCTION pricing.merge_slots(text, text, bigint, jsonb, jsonb, jsonb)
 
 CREATE OR REPLACE FUNCTION pricing.name_by_slots(
     from_provider text, from_call bigint, now_ timestamptz, slots jsonb, offers jsonb) RETURNS void
-LANGUAGE plpgsql SET search_path = '' SET plan_cache_mode = force_generic_plan SET enable_seqscan = off AS $$
+LANGUAGE plpgsql SET search_path = '' AS $$
 BEGIN
     INSERT INTO pricing.product_options (symbol, provider, option_id, call_id, recorded_at)
     SELECT DISTINCT s.symbol, from_provider, s.option_id, from_call, now_ FROM pricing.said_slots(slots) s
@@ -246,8 +245,7 @@ COMMENT ON FUNCTION pricing.name_by_slots(text, bigint, timestamptz, jsonb, json
 
 CREATE OR REPLACE FUNCTION pricing.merge_offers(
     from_provider text, from_call bigint, now_ timestamptz, days jsonb, slots jsonb, offers jsonb) RETURNS bigint[]
-LANGUAGE plpgsql SET search_path = ''
-SET plan_cache_mode = force_generic_plan SET enable_seqscan = off SET enable_mergejoin = off AS $$
+LANGUAGE plpgsql SET search_path = '' AS $$
 DECLARE
     changed_slots bigint[];
 BEGIN

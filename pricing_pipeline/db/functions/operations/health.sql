@@ -173,33 +173,6 @@ COMMENT ON FUNCTION pricing.late_types(timestamptz) IS
     'all watched pairs were late.';
 
 
-CREATE OR REPLACE FUNCTION pricing.silent_notifier(started timestamptz) RETURNS TABLE (since timestamptz, says text)
-LANGUAGE sql STABLE SET search_path = '' AS $$
-    WITH n AS MATERIALIZED (SELECT pricing.clock() AS at),
-    signs AS (
-        SELECT max(x.looked_at) FILTER (WHERE x.looked_at <= n.at) AS looked_at,
-               max(x.ran_at) FILTER (WHERE x.ran_at <= n.at) AS ran_at
-        FROM n LEFT JOIN pricing.notifiers x ON true),
-    lacks AS (
-        SELECT array_agg(l.what || coalesce(' since ' || pricing.format_time(l.at), ' yet') ORDER BY l.place) AS words
-        FROM n
-        CROSS JOIN signs s
-        CROSS JOIN LATERAL (VALUES (1, 'looked for alerts', s.looked_at), (2, 'sent messages', s.ran_at))
-            AS l (place, what, at)
-        WHERE greatest(l.at, started) <= n.at - interval '2 minutes')
-    SELECT least(s.looked_at, s.ran_at),
-           'nobody is told of trouble: '
-           || CASE WHEN s.looked_at IS NULL AND s.ran_at IS NULL
-                   THEN 'no notifier has ever run. `pricing-pipeline up` starts one'
-                   ELSE 'no notifier has ' || array_to_string(l.words, ' or ')
-                        || '. `pricing-pipeline up` keeps one running; its log says what it waits for' END
-    FROM signs s CROSS JOIN lacks l
-    WHERE l.words IS NOT NULL
-$$;
-COMMENT ON FUNCTION pricing.silent_notifier(timestamptz) IS
-    'A row while no notifier has looked for trouble, or for messages, for two minutes: its last sign and a sentence.';
-
-
 CREATE OR REPLACE FUNCTION pricing.late_signs(now_ timestamptz, started timestamptz)
 RETURNS TABLE (part text, is_late boolean, since timestamptz, says text)
 LANGUAGE sql STABLE SET search_path = '' AS $$
@@ -290,9 +263,20 @@ BEGIN
           UNION
           SELECT y.* FROM pricing.idle_duties(started) y) d;
     RETURN QUERY
-    SELECT 'notifier', s.says IS NOT NULL, s.since, s.says
-    FROM (VALUES (1)) one
-    LEFT JOIN pricing.silent_notifier(started) s ON true;
+    SELECT 'notifier', l.words IS NOT NULL, CASE WHEN l.words IS NOT NULL THEN least(s.looked_at, s.ran_at) END,
+           CASE WHEN l.words IS NULL THEN NULL
+                WHEN s.looked_at IS NULL AND s.ran_at IS NULL
+                THEN 'nobody is told of trouble: no notifier has ever run. `pricing-pipeline up` starts one'
+                ELSE pg_catalog.format('nobody is told of trouble: no notifier has %s. `pricing-pipeline up` keeps one '
+                                       'running; its log says what it waits for', l.words) END
+    FROM (SELECT max(x.looked_at) FILTER (WHERE x.looked_at <= now_) AS looked_at,
+                 max(x.ran_at) FILTER (WHERE x.ran_at <= now_) AS ran_at
+          FROM pricing.notifiers x) s
+    CROSS JOIN LATERAL (
+        SELECT string_agg(v.what || coalesce(' since ' || pricing.format_time(v.at), ' yet'), ' or '
+                          ORDER BY v.place) AS words
+        FROM (VALUES (1, 'looked for alerts', s.looked_at), (2, 'sent messages', s.ran_at)) AS v (place, what, at)
+        WHERE greatest(v.at, started) <= now_ - interval '2 minutes') l;
     RETURN QUERY
     SELECT 'queue', count(*) > 0, min(q.since),
            string_agg(pg_catalog.format('nothing was completed at %s for ten minutes, though it may be called and '

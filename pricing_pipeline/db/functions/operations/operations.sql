@@ -280,7 +280,7 @@ COMMENT ON FUNCTION pricing.complete_operations(bigint[], uuid, jsonb, integer) 
 
 
 CREATE OR REPLACE FUNCTION pricing.bury_operations(ids bigint[], as_status text, message text) RETURNS bigint[]
-LANGUAGE plpgsql SET search_path = '' SET plan_cache_mode = force_generic_plan SET enable_seqscan = off AS $$
+LANGUAGE plpgsql SET search_path = '' AS $$
 DECLARE
     now_ timestamptz := pricing.clock();
     buried bigint[];

@@ -26,7 +26,7 @@ COMMENT ON FUNCTION pricing.admit_price_alert(pricing.user_name) IS
 
 CREATE OR REPLACE FUNCTION pricing.note_price_events(
     given pricing.price_history[], shown text[], were pricing.latest_prices[]) RETURNS void
-LANGUAGE plpgsql SET search_path = '' SET plan_cache_mode = force_generic_plan AS $$
+LANGUAGE plpgsql SET search_path = '' AS $$
 BEGIN
     INSERT INTO pricing.price_events
         (price_alert_id, symbol, amount, scale, currency, observed_at, provider, call_id, stored_at)

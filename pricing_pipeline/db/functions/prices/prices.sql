@@ -44,7 +44,7 @@ COMMENT ON FUNCTION pricing.same_bar(
 
 CREATE OR REPLACE FUNCTION pricing.keep_revisions(
     were pricing.price_history[], until timestamptz, by_call bigint) RETURNS void
-LANGUAGE plpgsql SET search_path = '' SET plan_cache_mode = force_generic_plan AS $$
+LANGUAGE plpgsql SET search_path = '' AS $$
 BEGIN
     INSERT INTO pricing.price_revisions
         (data_type, symbol, observed_at, amount, open_amount, high_amount, low_amount, scale, currency, volume,
@@ -65,7 +65,7 @@ COMMENT ON FUNCTION pricing.keep_revisions(pricing.price_history[], timestamptz,
 CREATE OR REPLACE FUNCTION pricing.store_rows(
     wanted_type text, from_call bigint, given pricing.price_history[],
     OUT stored_at timestamptz, OUT added text[], OUT revised text[], OUT is_overtaken boolean)
-LANGUAGE plpgsql SET search_path = '' SET plan_cache_mode = force_generic_plan AS $$
+LANGUAGE plpgsql SET search_path = '' AS $$
 #variable_conflict use_column
 DECLARE
     were pricing.price_history[];
@@ -121,7 +121,7 @@ COMMENT ON FUNCTION pricing.store_rows(text, bigint, pricing.price_history[]) IS
 
 
 CREATE OR REPLACE FUNCTION pricing.show_latest(given pricing.price_history[], confirmed_at timestamptz) RETURNS text[]
-LANGUAGE plpgsql SET search_path = '' SET plan_cache_mode = force_generic_plan AS $$
+LANGUAGE plpgsql SET search_path = '' AS $$
 DECLARE
     shown text[];
     -- While no price alert is about this type, this look is all that alerts cost.
@@ -241,7 +241,7 @@ CREATE OR REPLACE FUNCTION pricing.revise_bars(
     times timestamptz[], amounts bigint[], open_amounts bigint[], high_amounts bigint[], low_amounts bigint[],
     scales smallint[], volumes numeric[], texts text[], qualities text[], OUT added bigint, OUT revised bigint)
 -- By one pass over what is given and what is stored, never by a look into the index for each of thousands of bars.
-LANGUAGE plpgsql SET search_path = '' SET plan_cache_mode = force_generic_plan SET enable_nestloop = off AS $$
+LANGUAGE plpgsql SET search_path = '' SET enable_nestloop = off AS $$
 #variable_conflict use_column
 DECLARE
     first_at timestamptz := times[1];
