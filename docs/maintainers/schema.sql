@@ -2931,7 +2931,7 @@ GRANT EXECUTE ON FUNCTION pricing.bury_by_trouble(bigint[],jsonb,text) TO pricin
 
 -- Moves locked operations to the dead ones, failed or cancelled, with a last error; returns their ids.
 CREATE FUNCTION pricing.bury_operations(ids bigint[], as_status text, message text) RETURNS bigint[] LANGUAGE plpgsql
-    SET search_path=pg_temp, plan_cache_mode=force_generic_plan, enable_seqscan=off;
+    SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.bury_operations(bigint[],text,text) TO pricing_worker;
 
 -- Adds a dead task for each pair that no provider serves, and makes the pair back off, so that people see why it has no
@@ -2971,9 +2971,8 @@ CREATE FUNCTION pricing.capital(given text) RETURNS text LANGUAGE sql IMMUTABLE 
 GRANT EXECUTE ON FUNCTION pricing.capital(text) TO pricing_reader, pricing_worker;
 
 -- The categories of a product, as believed at a time (NULL = now).
-CREATE FUNCTION pricing.categories_as_of(wanted_symbol text, as_of timestamp with time zone) RETURNS TABLE(category_key
-    bigint, provider text, category_id text, name text, kind text, age_from integer, age_to integer, pax_count integer,
-    is_listed boolean) LANGUAGE sql STABLE;
+CREATE FUNCTION pricing.categories_as_of(wanted_symbol text, as_of timestamp with time zone) RETURNS SETOF
+    pricing.pax_categories LANGUAGE sql STABLE;
 GRANT EXECUTE ON FUNCTION pricing.categories_as_of(text,timestamp with time zone) TO pricing_reader, pricing_worker;
 
 -- Prepares a history for a call on another basis: other days become revisions, quarantined values on the old basis are
@@ -3364,7 +3363,7 @@ GRANT EXECUTE ON FUNCTION pricing.documents_as_of(text,text,timestamp with time 
 -- Makes confirmed slots of a product stale, except those that one provider confirmed, after its provider or its time
 -- zone changed.
 CREATE FUNCTION pricing.doubt_slots(wanted_symbol text, except_of text DEFAULT NULL::text) RETURNS void LANGUAGE plpgsql
-    SET search_path=pg_temp, enable_seqscan=off;
+    SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.doubt_slots(text,text) TO pricing_worker;
 
 -- New dividends and capital gains that are too large to believe beside the price or earlier payments, and why.
@@ -4011,7 +4010,7 @@ TRIGGER FUNCTION pricing.keep_revision() RETURNS trigger LANGUAGE plpgsql SET se
 
 -- Stores values that a call has changed or removed as revisions, and records the change.
 CREATE FUNCTION pricing.keep_revisions(were pricing.price_history[], until timestamp with time zone, by_call bigint)
-    RETURNS void LANGUAGE plpgsql SET search_path=pg_temp, plan_cache_mode=force_generic_plan;
+    RETURNS void LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.keep_revisions(pricing.price_history[], timestamp with time zone, bigint) TO
     pricing_worker;
 
@@ -4101,7 +4100,7 @@ GRANT EXECUTE ON FUNCTION pricing.learn_size(pricing.collector_call_log,timestam
 -- Ends what a product's previous provider listed: its coming slots have vanished, its options and categories are
 -- unlisted, and its days are requested again.
 CREATE FUNCTION pricing.leave_previous_provider(answered text[], from_provider text, from_call bigint, now_ timestamp
-    with time zone) RETURNS void LANGUAGE plpgsql SET search_path=pg_temp, enable_seqscan=off;
+    with time zone) RETURNS void LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.leave_previous_provider(text[], text, bigint, timestamp with time zone) TO
     pricing_worker;
 
@@ -4308,8 +4307,7 @@ GRANT EXECUTE ON FUNCTION pricing.merge_instruments(text,text,text) TO pricing_w
 
 -- Stores categories, places and prices of slots that are stored already, and returns the changed slots.
 CREATE FUNCTION pricing.merge_offers(from_provider text, from_call bigint, now_ timestamp with time zone, days jsonb,
-    slots jsonb, offers jsonb) RETURNS bigint[] LANGUAGE plpgsql SET search_path=pg_temp,
-    plan_cache_mode=force_generic_plan, enable_seqscan=off, enable_mergejoin=off;
+    slots jsonb, offers jsonb) RETURNS bigint[] LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.merge_offers(text, bigint, timestamp with time zone, jsonb, jsonb, jsonb) TO
     pricing_worker;
 
@@ -4444,8 +4442,7 @@ GRANT EXECUTE ON FUNCTION pricing.moved_spans(text, text, date, date, timestamp 
 -- Adds options and categories that only slots have named so far, corrects names and ages of such categories, and lists
 -- options again that have slots.
 CREATE FUNCTION pricing.name_by_slots(from_provider text, from_call bigint, now_ timestamp with time zone, slots jsonb,
-    offers jsonb) RETURNS void LANGUAGE plpgsql SET search_path=pg_temp, plan_cache_mode=force_generic_plan,
-    enable_seqscan=off;
+    offers jsonb) RETURNS void LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.name_by_slots(text,bigint,timestamp with time zone,jsonb,jsonb) TO pricing_worker;
 
 -- A symbol as somebody typed it, quoted if it cannot be one.
@@ -4599,7 +4596,7 @@ GRANT EXECUTE ON FUNCTION pricing.note_overlap(text, text, bigint, jsonb, text[]
 
 -- Records latest prices with a later time or another value for the alerts that want them.
 CREATE FUNCTION pricing.note_price_events(given pricing.price_history[], shown text[], were pricing.latest_prices[])
-    RETURNS void LANGUAGE plpgsql SET search_path=pg_temp, plan_cache_mode=force_generic_plan;
+    RETURNS void LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.note_price_events(pricing.price_history[], text[], pricing.latest_prices[]) TO
     pricing_worker;
 
@@ -4692,8 +4689,8 @@ CREATE FUNCTION pricing.opinions_due() RETURNS TABLE(provider text) LANGUAGE plp
 GRANT EXECUTE ON FUNCTION pricing.opinions_due() TO pricing_worker;
 
 -- The options of a product, as believed at a time (NULL = now).
-CREATE FUNCTION pricing.options_as_of(wanted_symbol text, as_of timestamp with time zone) RETURNS TABLE(provider text,
-    option_id text, name text, is_default boolean, is_listed boolean) LANGUAGE sql STABLE;
+CREATE FUNCTION pricing.options_as_of(wanted_symbol text, as_of timestamp with time zone) RETURNS SETOF
+    pricing.product_options LANGUAGE sql STABLE;
 GRANT EXECUTE ON FUNCTION pricing.options_as_of(text,timestamp with time zone) TO pricing_reader, pricing_worker;
 
 -- Whether each task of a failed call had failed before while the provider answered others of the data type, so that the
@@ -5237,8 +5234,7 @@ GRANT EXECUTE ON FUNCTION pricing.return_waiting(pricing.outages) TO pricing_wor
 CREATE FUNCTION pricing.revise_bars(wanted_type text, from_provider text, from_call bigint, wanted_symbol text,
     named_currency text, basis text, times timestamp with time zone[], amounts bigint[], open_amounts bigint[],
     high_amounts bigint[], low_amounts bigint[], scales smallint[], volumes numeric[], texts text[], qualities text[],
-    OUT added bigint, OUT revised bigint) RETURNS record LANGUAGE plpgsql SET search_path=pg_temp,
-    plan_cache_mode=force_generic_plan, enable_nestloop=off;
+    OUT added bigint, OUT revised bigint) RETURNS record LANGUAGE plpgsql SET search_path=pg_temp, enable_nestloop=off;
 GRANT EXECUTE ON FUNCTION pricing.revise_bars(text, text, bigint, text, text, text, timestamp with time zone[],
     bigint[], bigint[], bigint[], bigint[], smallint[], numeric[], text[], text[]) TO pricing_worker;
 
@@ -5428,7 +5424,7 @@ GRANT EXECUTE ON FUNCTION pricing.short_word(text) TO pricing_reader, pricing_wo
 -- Makes each symbol's newest value its latest price unless a newer one is stored, records it for price alerts, and
 -- returns these symbols.
 CREATE FUNCTION pricing.show_latest(given pricing.price_history[], confirmed_at timestamp with time zone) RETURNS text[]
-    LANGUAGE plpgsql SET search_path=pg_temp, plan_cache_mode=force_generic_plan;
+    LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.show_latest(pricing.price_history[],timestamp with time zone) TO pricing_worker;
 
 -- Makes the newest released value its pair's latest price if no other is newer, and returns its id; NULL = it is not.
@@ -5441,11 +5437,6 @@ CREATE FUNCTION pricing.shown_units(wanted pricing.provider_limits, key text, no
     integer LANGUAGE plpgsql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.shown_units(pricing.provider_limits, text, timestamp with time zone) TO
     pricing_reader, pricing_worker;
-
--- A row while no notifier has looked for trouble, or for messages, for two minutes: its last sign and a sentence.
-CREATE FUNCTION pricing.silent_notifier(started timestamp with time zone) RETURNS TABLE(since timestamp with time zone,
-    says text) LANGUAGE sql STABLE SET search_path=pg_temp;
-GRANT EXECUTE ON FUNCTION pricing.silent_notifier(timestamp with time zone) TO pricing_reader, pricing_worker;
 
 -- Local days of a product: when their slots were last confirmed, and whether that is within the TTL of the most
 -- frequent data type that covers them.
@@ -5587,7 +5578,7 @@ GRANT EXECUTE ON FUNCTION pricing.store_released(bigint[]) TO pricing_worker;
 -- whether another session changed some meanwhile.
 CREATE FUNCTION pricing.store_rows(wanted_type text, from_call bigint, given pricing.price_history[], OUT stored_at
     timestamp with time zone, OUT added text[], OUT revised text[], OUT is_overtaken boolean) RETURNS record LANGUAGE
-    plpgsql SET search_path=pg_temp, plan_cache_mode=force_generic_plan;
+    plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.store_rows(text,bigint,pricing.price_history[]) TO pricing_worker;
 
 -- Replaces a calendar's sessions between two days by corrected ones, and warns if they end within a fortnight; returns
@@ -6092,7 +6083,7 @@ GRANT EXECUTE ON FUNCTION pricing.without_products(jsonb,text[]) TO pricing_read
 -- both.
 CREATE FUNCTION pricing.write_slots(from_provider text, from_call bigint, now_ timestamp with time zone, days jsonb,
     slots jsonb, OUT added_slots bigint[], OUT changed_slots bigint[]) RETURNS record LANGUAGE plpgsql SET
-    search_path=pg_temp, plan_cache_mode=force_generic_plan, enable_seqscan=off, enable_mergejoin=off;
+    search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.write_slots(text,bigint,timestamp with time zone,jsonb,jsonb) TO pricing_worker;
 
 -- The time zone of a product; NULL = unknown.
