@@ -174,9 +174,14 @@ def _changes(connection: Connection, call: Call, symbols: Collection[str]) -> di
         return {}
     rows = call_sql(connection, "lock_basis", call.data_type, call.provider, sorted(symbols))
     return {
-        symbol: BasisChange(first, last, call.window.start <= first and last <= call.window.end, is_asked)
-        for symbol, first, last, is_own, is_asked in rows
-        if is_own
+        row.symbol: BasisChange(
+            row.first_day,
+            row.last_day,
+            call.window.start <= row.first_day and row.last_day <= call.window.end,
+            row.is_asked,
+        )
+        for row in rows
+        if row.is_own
     }
 
 
