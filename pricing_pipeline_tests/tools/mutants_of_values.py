@@ -51,7 +51,7 @@ MUTANTS = (
         "two providers change the basis of a history back and forth",
         "pricing_pipeline/prices/context.py",
         "_changes",
-        "if is_own",
+        "if row.is_own",
         "if True",
         (_REBASING,),
     ),
