@@ -37,7 +37,7 @@ def _kept_context(
 
 # FastAPI works out anew for each application what its routes need, which takes longer than most tests; they are those
 # of the modules, for ever. The names are internal, hence the exact pin.
-routing._EffectiveRouteContext.from_api_route = _kept_context  # type: ignore[method-assign,assignment]
+routing._EffectiveRouteContext.from_api_route = _kept_context  # type: ignore[method-assign]
 
 
 class Caller:

@@ -190,7 +190,10 @@ def _given(pipe: IO[str] | None) -> IO[str]:
 
 def main() -> None:
     """Be the drain on a host."""
-    say = lambda word: print(word, flush=True)  # noqa: E731
+
+    def say(word: str) -> None:
+        print(word, flush=True)
+
     arguments = json.loads(sys.argv[1])
     say("ready")
     sys.stdin.readline()

@@ -144,7 +144,7 @@ def versions(core: Core, symbol: str = TOUR) -> dict[str, set[tuple[str, str]]]:
     for table in TABLES:
         which = by_slot if table in ("slot_prices", "pax_availability") else "WHERE t.symbol = :symbol"
         rows = core.rows(f"SELECT t.ctid::text, t.xmin::text FROM pricing.{table} t {which}", symbol=symbol)
-        found[table] = {(row[0], row[1]) for row in rows}
+        found[table] = {(row.ctid, row.xmin) for row in rows}
     return found
 
 

@@ -446,16 +446,20 @@ _SCHEMES = ("118632", "119551", "125497")
 _NO_SCHEMES = ("", "AAPL", "0", "1/../2", "-1")
 _PAIRS = ("EUR/USD", "GBP/USD", "CHF/USD")
 _NO_PAIRS = ("", "EURUSD", "EUR/US", "eur/usd", "EUR/USD\n", "EUR/../USD", "EUR/USD/CHF")
-_SAID = {"names_currency": True}
-_RANGED = {"says_range": True}
 SAMPLES = (
     Sample(
-        "twelvedata", Fetcher.QUOTE, _SHARES, _NO_SHARES, _twelvedata(_twelvedata_quote), **_SAID, **_RANGED
+        "twelvedata",
+        Fetcher.QUOTE,
+        _SHARES,
+        _NO_SHARES,
+        _twelvedata(_twelvedata_quote),
+        names_currency=True,
+        says_range=True,
     ),
     Sample(
         *("twelvedata", Fetcher.DAILY_BARS, _SHARES, _NO_SHARES, _twelvedata(_twelvedata_series)),
-        **_SAID,
-        **_RANGED,
+        names_currency=True,
+        says_range=True,
     ),
     Sample(
         *("mfapi", Fetcher.NAV, _SCHEMES, _NO_SCHEMES, _mfapi),
@@ -468,10 +472,18 @@ SAMPLES = (
         writes_text=True,
         is_latest=True,
     ),
-    Sample("yahoo", Fetcher.QUOTE, _SHARES, (*_NO_SHARES, "..", "A/B"), _yahoo, **_SAID),
-    Sample("yahoo", Fetcher.DAILY_BARS, _SHARES, (*_NO_SHARES, "..", "A/B"), _yahoo, **_SAID, **_RANGED),
-    Sample("fmp", Fetcher.QUOTE, _SHARES, _NO_SHARES, _fmp_quote, **_RANGED),
-    Sample("fmp", Fetcher.DAILY_BARS, _SHARES, _NO_SHARES, _fmp_bars, currency=None, **_RANGED),
+    Sample("yahoo", Fetcher.QUOTE, _SHARES, (*_NO_SHARES, "..", "A/B"), _yahoo, names_currency=True),
+    Sample(
+        "yahoo",
+        Fetcher.DAILY_BARS,
+        _SHARES,
+        (*_NO_SHARES, "..", "A/B"),
+        _yahoo,
+        names_currency=True,
+        says_range=True,
+    ),
+    Sample("fmp", Fetcher.QUOTE, _SHARES, _NO_SHARES, _fmp_quote, says_range=True),
+    Sample("fmp", Fetcher.DAILY_BARS, _SHARES, _NO_SHARES, _fmp_bars, currency=None, says_range=True),
     Sample("fmp", Fetcher.PROFILE, _SHARES, _NO_SHARES, _fmp_profile),
     Sample("fmp", Fetcher.EARNINGS, _SHARES, _NO_SHARES, _fmp_earnings),
     Sample("fmp", Fetcher.INCOME_STATEMENT, _SHARES, _NO_SHARES, _fmp_income),
@@ -501,9 +513,27 @@ SAMPLES = (
         writes_text=True,
         is_latest=True,
     ),
-    Sample("shares", Fetcher.QUOTE, _SHARES, (*_NO_SHARES, ".."), _declared_quotes, **_SAID, **_RANGED),
-    Sample("shares", Fetcher.DAILY_BARS, _SHARES, (*_NO_SHARES, ".."), _declared_bars, **_SAID, **_RANGED),
-    Sample("example_pages", Fetcher.DAILY_BARS, _SHARES, (*_NO_SHARES, ".."), _declared_bars, **_RANGED),
+    Sample(
+        "shares",
+        Fetcher.QUOTE,
+        _SHARES,
+        (*_NO_SHARES, ".."),
+        _declared_quotes,
+        names_currency=True,
+        says_range=True,
+    ),
+    Sample(
+        "shares",
+        Fetcher.DAILY_BARS,
+        _SHARES,
+        (*_NO_SHARES, ".."),
+        _declared_bars,
+        names_currency=True,
+        says_range=True,
+    ),
+    Sample(
+        "example_pages", Fetcher.DAILY_BARS, _SHARES, (*_NO_SHARES, ".."), _declared_bars, says_range=True
+    ),
     Sample("frankfurter", Fetcher.DAILY_BARS, _PAIRS, _NO_PAIRS, _frankfurter_span, is_keyed_by_day=True),
     Sample("frankfurter", Fetcher.DAILY_BARS, _PAIRS, _NO_PAIRS, _frankfurter_latest, is_latest=True),
 )

@@ -17,7 +17,7 @@ WINDOW, MOST, MARGIN = 720, 16.0, 50
 def leaving(hours: Sequence[int]) -> list[int]:
     """What will have left in 1, 2, ... 721 hours, of bytes by hour of which the last is the current one."""
     padded = [0] * (WINDOW + 1 - len(hours)) + list(hours)[-(WINDOW + 1) :]
-    left = []
+    left: list[int] = []
     for count in padded:
         left.append((left[-1] if left else 0) + count)
     return left

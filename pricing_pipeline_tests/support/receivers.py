@@ -135,6 +135,7 @@ class MailServer:
     async def handle_DATA(self, server: SMTP, session: Any, envelope: Any) -> str:
         if "DATA" not in self.answers:
             self.messages.append(envelope.content)
+            assert server.transport is not None
             self.was_tls = server.transport.get_extra_info("ssl_object") is not None
         return self.answers.get("DATA", "250 OK")
 

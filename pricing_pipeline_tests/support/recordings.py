@@ -22,6 +22,7 @@ from pricing_pipeline.domain.observations import Adjustment
 from pricing_pipeline.errors import ProviderError, SettingsError
 from pricing_pipeline.providers import PROVIDERS
 from pricing_pipeline.providers.base import check_answer
+from pricing_pipeline.providers.dialogue import OneRequest
 from pricing_pipeline.sandbox.recordings import RecordedFile, checked
 from pricing_pipeline.sandbox.recordings import recorded_files as recorded_files_of
 
@@ -69,6 +70,7 @@ class Replayed:
     def answer(self) -> Answer:
         """What its provider's parser makes of it. Raises ProviderError."""
         provider = PROVIDERS[self.provider]
+        assert isinstance(provider, OneRequest)
         answer = provider.parse(self.fetcher, self.symbols, None, self.response, now=self.at)
         return check_answer(self.provider, self.symbols, answer)
 

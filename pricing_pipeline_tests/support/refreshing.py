@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
-from typing import Any, cast
+from typing import Any
 
 from pydantic import SecretStr
 from sqlalchemy import Engine, event, text
@@ -132,8 +132,7 @@ def run_worker(
     point = Point(engine, halt, say)
     reports = Reports()
     try:
-        client = cast(Callable[..., ProviderClient], point.client)
-        with refreshing(engine, sandbox_url, worker=name, reports=reports, client=client) as refresher:
+        with refreshing(engine, sandbox_url, worker=name, reports=reports, client=point.client) as refresher:
             refresher.drain(int(seconds), most=most)
     finally:
         engine.dispose()

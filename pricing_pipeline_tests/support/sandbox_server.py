@@ -41,10 +41,12 @@ class RunningSandbox:
     ) -> list[dict[str, Any]]:
         """The log, oldest call first."""
         params: dict[str, str | int] = {"provider": provider or "", "since": since, "limit": limit}
-        return self._answer("GET", "calls", params=params)
+        calls: list[dict[str, Any]] = self._answer("GET", "calls", params=params)
+        return calls
 
     def stats(self) -> dict[str, dict[str, Any]]:
-        return self._answer("GET", "stats")
+        stats: dict[str, dict[str, Any]] = self._answer("GET", "stats")
+        return stats
 
     def behave(self, kind: str, **fields: object) -> None:
         """Commit a fault from now on: see `pricing_pipeline.sandbox.faults.Behaviour`."""
@@ -119,7 +121,9 @@ class Asked:
     def bars(self, symbol: str, **params: str) -> list[dict[str, str]]:
         """Daily bars, oldest first; all that one page holds, unadjusted, unless told otherwise."""
         asked = {"interval": "1day", "order": "ASC", "outputsize": "5000", "adjust": "none"} | params
-        return parsed(self.twelvedata("time_series", symbol=symbol, **asked))["values"]
+        reply = self.twelvedata("time_series", headers=None, symbol=symbol, **asked)
+        values: list[dict[str, str]] = parsed(reply)["values"]
+        return values
 
     def ask(
         self, name: str, endpoint: str, params: dict[str, str], headers: dict[str, str], method: str = "GET"

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from datetime import UTC, date, datetime, time
 from decimal import Decimal
-from typing import Any
 from xml.sax.saxutils import escape, quoteattr
 from zoneinfo import ZoneInfo
 
@@ -299,9 +298,6 @@ _NO_PAIRS = ("", "EURUSD", "EUR/US", "EUR/USD\n", "EUR/../USD", "EUR/USD/CHF")
 _EUROS = ("EUR/USD", "EUR/GBP", "EUR/CHF")
 _DOLLARS = ("EUR/USD", "GBP/USD", "CHF/USD")
 _COINS = ("ETH/USD", "SOL/USD", "XBT/USD")
-_SEVERAL: Mapping[str, Any] = {"currency": None}
-_TEXT: Mapping[str, Any] = {"writes_text": True}
-_UNNAMED: Mapping[str, Any] = {"names_symbol": False}
 
 _LINES = csv_of(";", "".join(f'"";line {n};\r\n' for n in range(9)), "Kommentar;Quelle;\r\n", header=False)
 _SECTION = "\r\nOpen Ended Schemes(Debt Scheme - Banking and PSU Fund)\r\n \r\nA House\r\n\r\n"
@@ -313,7 +309,9 @@ def _amfi_lines(body: object) -> bytes:
 
 
 SHAPES = (
-    Sample("finnhub", _BARS, _SHARES, _NO_SHARES, _finnhub, says_range=True, **_SEVERAL, **_UNNAMED),
+    Sample(
+        "finnhub", _BARS, _SHARES, _NO_SHARES, _finnhub, says_range=True, currency=None, names_symbol=False
+    ),
     Sample(
         "onvista",
         _BARS,
@@ -326,17 +324,19 @@ SHAPES = (
     Sample(
         *("refinitiv", _BARS, ("AAPL.O", "VOD.L", "IBM"), ("", "aapl", "A/B", "..", "VOD."), _refinitiv),
         says_range=True,
-        **_SEVERAL,
+        currency=None,
     ),
-    Sample("kraken", _BARS, _COINS, _NO_PAIRS, _kraken, says_range=True, **_TEXT),
-    Sample("binance", _BARS, _COINS, _NO_PAIRS, _binance, says_range=True, **_TEXT, **_UNNAMED),
+    Sample("kraken", _BARS, _COINS, _NO_PAIRS, _kraken, says_range=True, writes_text=True),
+    Sample(
+        "binance", _BARS, _COINS, _NO_PAIRS, _binance, says_range=True, writes_text=True, names_symbol=False
+    ),
     Sample(
         "coingecko",
         _BARS,
         ("bitcoin/usd", "ethereum/usd", "binance-coin/usd"),
         _NO_PAIRS,
         _coingecko,
-        **_UNNAMED,
+        names_symbol=False,
     ),
     Sample(
         "coingecko", _QUOTE, ("bitcoin/usd", "ethereum/usd", "binance-coin/usd"), _NO_PAIRS, _coingecko_quote
@@ -345,9 +345,9 @@ SHAPES = (
         *("alphavantage", _BARS, _SHARES, _NO_SHARES, _alphavantage),
         says_range=True,
         is_keyed_by_day=True,
-        **_TEXT,
+        writes_text=True,
     ),
-    Sample("bankofcanada", _BARS, _DOLLARS, _NO_PAIRS, _bankofcanada, **_TEXT),
+    Sample("bankofcanada", _BARS, _DOLLARS, _NO_PAIRS, _bankofcanada, writes_text=True),
     Sample("exchangerate_host", _BARS, _DOLLARS, _NO_PAIRS, _exchangerate, is_keyed_by_day=True),
     Sample("exchangerate_host", _QUOTE, _DOLLARS, _NO_PAIRS, _exchangerate_live),
     Sample(
@@ -356,36 +356,36 @@ SHAPES = (
         is_latest=True,
         encode=_amfi_lines,
         is_csv=True,
-        **_TEXT,
+        writes_text=True,
     ),
     Sample(
         *("stooq", _BARS, ("^spx", "aapl.us", "cdr"), ("", " ", "a b", "AAPL", "..", "a\n"), _stooq),
         says_range=True,
         encode=csv_of(),
         is_csv=True,
-        **_TEXT,
-        **_SEVERAL,
-        **_UNNAMED,
+        writes_text=True,
+        currency=None,
+        names_symbol=False,
     ),
     Sample(
         *("ecb", _BARS, _EUROS, _NO_PAIRS, _ecb),
         encode=csv_of(),
         is_csv=True,
-        **_TEXT,
-        **_UNNAMED,
+        writes_text=True,
+        names_symbol=False,
     ),
     Sample(
         *("ecb_xml", _BARS, _EUROS, _NO_PAIRS, _ecb_xml),
         encode=xml_of("Envelope"),
         also_prices=frozenset({"[1]"}),  # a child that stands once is written so, and read as itself
-        **_TEXT,
+        writes_text=True,
     ),
     Sample(
         *("cbr", _BARS, ("R01235/RUB", "R01239/RUB", "R01820/RUB"), _NO_PAIRS, _cbr),
         currency="RUB",
         keeps_text=False,
         encode=xml_of("ValCurs", "windows-1251"),
-        **_TEXT,
+        writes_text=True,
     ),
     Sample(
         *("bundesbank", _BARS, _EUROS, _NO_PAIRS, _bundesbank),
@@ -393,13 +393,13 @@ SHAPES = (
         encode=_LINES,
         is_csv=True,
         is_positional=True,
-        **_TEXT,
-        **_UNNAMED,
+        writes_text=True,
+        names_symbol=False,
     ),
     Sample(
         *("rapidapi", _QUOTE, _SHARES, _NO_SHARES, _rapidapi),
         names_currency=True,
         also_prices=frozenset({"1,000.00"}),
-        **_TEXT,
+        writes_text=True,
     ),
 )

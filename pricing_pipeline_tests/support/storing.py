@@ -51,7 +51,7 @@ def bars_of(
         | {"close": close, "volume": volume}
         for number, (close, volume) in enumerate(zip_longest(closes, volumes, fillvalue="7"))
     ]
-    rows[1:2] = [row | second for row in rows[1:2]]
+    rows[1:2] = [{**row, **second} for row in rows[1:2]]
     read = flat.read(json.dumps({"bars": rows}, separators=(",", ":")).encode(), "bars")
     found = read and plain_bars(symbol, "USD", read[1], Window(*MARCH))
     assert found is not None

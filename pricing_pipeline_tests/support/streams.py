@@ -50,7 +50,7 @@ class OpenStream:
 
     def until(self, kind: str, patience: float = PATIENCE) -> list[Event]:
         """The events up to the first of a kind."""
-        found = []
+        found: list[Event] = []
         while True:
             event = self.next(patience)
             assert event is not None, f"the stream ended before {kind}: {found}"
@@ -60,7 +60,7 @@ class OpenStream:
 
     def so_far(self, silence: float = 1.2) -> list[Event]:
         """The events until nothing comes for so long."""
-        found = []
+        found: list[Event] = []
         while True:
             try:
                 event = self.next(silence)

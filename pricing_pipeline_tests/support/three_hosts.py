@@ -57,15 +57,18 @@ def want_three_drains(core: Core) -> None:
 
 def at_once(calls: list[dict[str, Any]]) -> int:
     """How many calls the provider had at the same time at most. Of a caller that left, the end is not known."""
-    spans = [(call["monotonic"], call["monotonic"] + (call["milliseconds"] or 0) / 1000) for call in calls]
+    spans: list[tuple[float, float]] = [
+        (call["monotonic"], call["monotonic"] + (call["milliseconds"] or 0) / 1000) for call in calls
+    ]
     return max(sum(begin <= other[0] < end for begin, end in spans) for other in spans)
 
 
 def most_units(calls: list[dict[str, Any]], seconds: float) -> int:
-    return max(
-        sum(other["units"] for other in calls if 0 <= other["monotonic"] - call["monotonic"] < seconds)
+    at_each = (
+        [other["units"] for other in calls if 0 <= other["monotonic"] - call["monotonic"] < seconds]
         for call in calls
     )
+    return max(map(sum, at_each))
 
 
 def lateness(core: Core, calls: list[dict[str, Any]]) -> float:
@@ -78,7 +81,7 @@ def lateness(core: Core, calls: list[dict[str, Any]]) -> float:
         " WHERE provider = :provider",
         provider=TWELVEDATA,
     )
-    journeys = [
+    journeys: list[float] = [
         min((call["epoch"] - row.at) % LEASE for row in logged if row.symbols == list(call["symbols"]))
         for call in calls
     ]

@@ -130,16 +130,17 @@ def _headout_slot(tour: Tour, slot: Slot, place: int) -> StoredSlot:
     offers = []
     for n, price in enumerate(slot.prices):
         unit = units[price.unit_id]
-        amounts = [
+        retail, original = (
             converted(one, tour.place.currency, DEFAULT_CURRENCY) for one in (price.retail, price.original)
-        ]
+        )
         group = (f"GROUP_{unit.pax}", f"Group of up to {unit.pax}")
         named = group if tour.is_by_group else (unit.kind, unit.name)
         if tour.is_by_group:
-            offers.append(PaxOffer(*named, *amounts, 1, 1, pax_count=unit.pax))
+            offers.append(PaxOffer(*named, retail, original, 1, 1, pax_count=unit.pax))
         else:
-            ages = {"age_from": unit.ages[0], "age_to": unit.ages[1]}
-            offers.append(replace(PaxOffer(*named, *amounts, is_primary=n == 0), **ages))
+            youngest, oldest = unit.ages
+            offer = PaxOffer(*named, retail, original, is_primary=n == 0)
+            offers.append(replace(offer, age_from=youngest, age_to=oldest))
     if slot.is_closed:
         status = SlotStatus.CLOSED
     elif slot.left is None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import date, timedelta
 
+from pricing_pipeline.domain.answers import FailureKind
 from pricing_pipeline.domain.windows import Window
 from pricing_pipeline.operations import alerts, operation_queue
 from pricing_pipeline.refresh.refresher import Refresher
@@ -75,7 +76,7 @@ def be_ill(core: Core, clock: Clock) -> None:
     core.heartbeat("ann", (QUOTE, "NVDA"), (FX, "EUR/USD"))
     alert_causes.kill_message(core, clock)
     while calls := core.claim(max_calls=1):
-        core.fail(calls[0], alert_causes.FailureKind.UNKNOWN_SYMBOL, "the provider knows no such symbol")
+        core.fail(calls[0], FailureKind.UNKNOWN_SYMBOL, "the provider knows no such symbol")
     core.heartbeat("ann", (QUOTE, "GOOG"))
     alert_causes.open_breaker(core, clock)
     begin_backfill(core)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import Any
 
 import typer
 from typer.cli import get_docs_for_click
@@ -30,15 +31,15 @@ names another one is then left out.
 """
 
 
-def leaves(group: TyperGroup, *path: str) -> dict[str, typer.core.TyperCommand]:
+def leaves(group: TyperGroup, *path: str) -> dict[str, Any]:
     """Each command by its words, such as `task list`."""
-    found = {}
+    found: dict[str, Any] = {}
     for name, command in group.commands.items():
         if isinstance(command, TyperGroup):
             found |= leaves(command, *path, name)
         else:
             found[" ".join((*path, name))] = command
-    return found  # type: ignore[return-value]
+    return found
 
 
 def written() -> str:
@@ -49,7 +50,8 @@ def written() -> str:
         f"| [`{words}`](#pricing-pipeline-{words.replace(' ', '-')}) | {_first_sentence(command.help or '')} |"
         for words, command in leaves(program).items()
     ]
-    with program.make_context("pricing-pipeline", [], resilient_parsing=True) as context:
+    context = typer.Context(program, info_name="pricing-pipeline")
+    with context:
         text = get_docs_for_click(obj=program, ctx=context, name="pricing-pipeline")
     _, *sections = re.split(r"(?m)^###? (?=`)", text)
     # A group's own section only lists its commands again.

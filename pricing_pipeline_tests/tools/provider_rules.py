@@ -150,7 +150,7 @@ def _faults(tree: ast.Module, name: str) -> Iterator[tuple[int, str]]:
     }
     for node in ast.walk(tree):
         made = ast.unparse(node.func) if isinstance(node, ast.Call) else ""
-        if made in _VALUES and id(node) not in checked:
+        if isinstance(node, ast.Call) and made in _VALUES and id(node) not in checked:
             yield node.lineno, f"{made} is made where no response model is at hand; pass it one"
 
 
