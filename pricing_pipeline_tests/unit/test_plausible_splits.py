@@ -16,7 +16,6 @@ from pricing_pipeline.domain.observations import Adjustment, Observation
 from pricing_pipeline.judging.knowledge import Doubt, Known
 from pricing_pipeline.judging.plausibility import judge
 from pricing_pipeline.sandbox.recorded import SYMBOLS
-from pricing_pipeline_tests.support.examples import examples
 from pricing_pipeline_tests.support.real_histories import bars, daily, quarantined, times
 
 
@@ -116,7 +115,7 @@ def test_f5_no_true_day_around_a_split_that_was_applied_is_quarantined(symbol: s
     by = Decimal(str(ratio))
     after = [replace(row, adjustment=Adjustment.RAW) for row in rows]
     before = [replace(times(row, by), volume=(row.volume or 0) / by) for row in after]
-    for first in range(0, len(rows), 42 // examples(2)):
+    for first in range(0, len(rows), 42):
         ex_on = rows[first].observed_at.date()
         undone = before[max(0, first - 60) : first] + after[first : first + 60]
         known = Known(splits=((ex_on, ratio),), are_splits_told=True)
