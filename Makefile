@@ -88,11 +88,15 @@ test-clients: install-test ## Let clients that others wrote for the providers re
 	@test -x .venv-clients/bin/python || { echo "The clients are not installed. Run: make clients-install" >&2; exit 1; }
 	$(BIN)/pytest $(CLIENTS) $(ARGS)
 
-# What needs the wheel's server, no database at all, or only many examples, is left to the targets above.
-NOT_OF_DATABASE := embedded* own_files supervisor sandbox_* channels_* cli_program
-OF_DATABASE := $(NOT_OF_DATABASE:%=--ignore-glob='*/test_%.py') $(ALL)/integration
+# What needs the wheel's server or no database at all is left to the targets above.
+NOT_OF_DATABASE := channels_* cli_program own_files read_replica sandbox_* watchdogs
+OF_DATABASE := $(NOT_OF_DATABASE:%=--ignore-glob='*/test_%.py') $(ALL)/integration $(ACCEPTANCE)/test_backup.py
+# These are about HTTP, files and programs, and have no statements of their own.
+NOT_OF_SQL := api_access api_examples api_limits api_pipelining api_strangers calendars cli_watch computing \
+	connection_budget declared_* description finding forged_files hostile_answers python_client recipes recording \
+	threads threats
 test-pg15: install-test ## Run the tests of the database on PostgreSQL 15 (PG15=folder of its programs)
-	PRICING_TEST_POSTGRES_BIN=$(PG15) $(PYTEST) $(ARGS) $(OF_DATABASE) $(BOOKKEEPING)/test_schema.py
+	PRICING_TEST_POSTGRES_BIN=$(PG15) $(PYTEST) $(ARGS) $(NOT_OF_SQL:%=--ignore-glob='*/test_%.py') $(OF_DATABASE) $(BOOKKEEPING)/test_schema.py
 
 test-pgbouncer: install-test ## Run the tests of the database through PgBouncer in transaction mode
 	PRICING_TEST_PGBOUNCER=1 $(PYTEST) $(ARGS) $(OF_DATABASE)

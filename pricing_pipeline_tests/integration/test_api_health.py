@@ -19,7 +19,7 @@ from pricing_pipeline.domain.scopes import Scope
 from pricing_pipeline_tests.fixtures.cli import CommandLine
 from pricing_pipeline_tests.fixtures.core import Core
 from pricing_pipeline_tests.fixtures.database import Clock
-from pricing_pipeline_tests.fixtures.replica import Pair
+from pricing_pipeline_tests.fixtures.replica import ON_PAIR, Pair
 from pricing_pipeline_tests.support.api_server import RunningApi, running_api
 from pricing_pipeline_tests.support.frozen_server import frozen
 from pricing_pipeline_tests.support.patience import PATIENCE, wait_until
@@ -85,6 +85,7 @@ def test_b23_a_database_that_lacks_a_migration_is_late(api: RunningApi, core: Co
     assert health(api) == (503, {"status": "late", "late": ["database"]})
 
 
+@ON_PAIR
 def test_b20_b23_a_read_replica_is_late(pair: Pair) -> None:
     with running_api(pair.standby, pair.primary.owner) as api:
         status, content = health(api)

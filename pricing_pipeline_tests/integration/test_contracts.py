@@ -33,7 +33,7 @@ from pricing_pipeline_tests.fixtures.core import (
 )
 from pricing_pipeline_tests.fixtures.database import Clock, TestServer
 from pricing_pipeline_tests.fixtures.logins import a_session
-from pricing_pipeline_tests.fixtures.replica import Pair
+from pricing_pipeline_tests.fixtures.replica import ON_PAIR, Pair
 from pricing_pipeline_tests.support.sessions import joined, meanwhile, wait_for_locks
 
 DAY = 86_400
@@ -184,6 +184,7 @@ def test_contract_09_a_schedule_walks_by_key_and_misses_nobody(core: Core) -> No
     assert served == [f"{number:05}" for number in range(1, 1301)], "each once, and none left to luck"
 
 
+@ON_PAIR
 def test_contract_10_a_read_replica_is_refused(pair: Pair) -> None:
     work = [
         staleness.enqueue_due,

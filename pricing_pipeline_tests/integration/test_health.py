@@ -10,7 +10,7 @@ import pytest
 from pricing_pipeline.operations import alerts, health
 from pricing_pipeline_tests.fixtures.core import NAV, QUOTE, TWELVEDATA, Core
 from pricing_pipeline_tests.fixtures.database import Clock
-from pricing_pipeline_tests.fixtures.replica import Pair
+from pricing_pipeline_tests.fixtures.replica import ON_PAIR, Pair
 from pricing_pipeline_tests.support.alert_causes import close_breaker, open_breaker
 from pricing_pipeline_tests.support.working import PAIR, go_on, late, let_pass, start, words
 
@@ -267,6 +267,7 @@ def test_b23_who_watches_notices_a_step_of_the_clock_before_anything_else_does(
     assert late(working) >= {"daemon", "drain"}, "each part had its time"
 
 
+@ON_PAIR
 def test_b20_b23_a_read_replica_is_late(pair: Pair) -> None:
     with pair.standby.connect() as connection:
         parts = health.late(health.measure(connection))

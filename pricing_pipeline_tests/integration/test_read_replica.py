@@ -11,10 +11,11 @@ from pricing_pipeline.errors import ReadReplica
 from pricing_pipeline.queue import task_queue
 from pricing_pipeline.refresh.refresher import Refresher
 from pricing_pipeline_tests.fixtures.core import QUOTE, TWELVEDATA, Core
-from pricing_pipeline_tests.fixtures.replica import Pair
+from pricing_pipeline_tests.fixtures.replica import ON_PAIR, Pair
 from pricing_pipeline_tests.support.patience import wait_until
 
 
+@ON_PAIR
 def test_b20_a_read_replica_shows_prices_and_refuses_the_queue(pair: Pair) -> None:
     core = pair.primary
     core.heartbeat("ann", (QUOTE, "AAPL"))
