@@ -167,12 +167,11 @@ def test_db_upgrade_makes_an_empty_database_usable_and_may_be_repeated(
     try:
         url, owner = server.url(name), server.url_of_owner(name)
         assert "Run `pricing-pipeline db upgrade`." in cli("type", "list", database_url=url).error
-        for _ in range(2):
-            said = cli("db", "upgrade", "--json", database_url=url, owner_url=owner)
-            assert said.exit_code == 0
-            assert said.json["revision"] == max(path.name[:4] for path in MIGRATIONS.glob("*.sql"))
-            assert "***" in said.json["database"]
-            assert said.json["role_faults"] == []
+        said = cli("db", "upgrade", "--json", database_url=url, owner_url=owner)
+        assert said.exit_code == 0
+        assert said.json["revision"] == max(path.name[:4] for path in MIGRATIONS.glob("*.sql"))
+        assert "***" in said.json["database"]
+        assert said.json["role_faults"] == []
         assert cli("type", "list", "--json", database_url=url).json == {"data_types": []}
         assert "is empty" in cli("type", "list", database_url=url).stdout
         (line,) = cli("db", "upgrade", database_url=url, owner_url=owner).stdout.splitlines()

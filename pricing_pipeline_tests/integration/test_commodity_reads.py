@@ -250,7 +250,6 @@ def test_c1_the_environment_sets_the_delay_of_every_worker(
     cli: CommandLine, core: Core, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     delay = "SELECT request_delay_ms FROM pricing.data_collectors WHERE provider = 'uex'"
-    cli("db", "upgrade")
     assert core.one(delay) == 500
     assert cli("db", "upgrade", uex_request_delay_ms="1200").exit_code == 0
     assert core.one(delay) == 1200

@@ -15,11 +15,11 @@ DAY = 86400
 
 
 def keep_looking(core: Core, clock: Clock, seconds: float) -> None:
-    """Look every two minutes for so long, and at the end."""
+    """Look every four minutes for so long, and at the end: what is not seen for five is over."""
     while seconds > 0:
         alerts.look(core.engine)
-        clock.advance(min(seconds, 120))
-        seconds -= 120
+        clock.advance(min(seconds, 240))
+        seconds -= 240
     alerts.look(core.engine)
 
 
