@@ -51,7 +51,8 @@ ACCEPTANCE := $(ALL)/acceptance
 FAULTS := $(ALL)/faults
 BENCHMARKS := $(ALL)/benchmarks
 CLIENTS := $(ALL)/foreign_clients
-TESTS := $(ALL)/unit $(ALL)/integration $(ALL)/orchestration
+# The slow ones first: at the end, no process waits long for the last.
+TESTS := $(ALL)/orchestration $(ALL)/integration $(ALL)/unit
 
 check: install-test ## Check format, lint, types, architecture, new migrations, pages and bookkeeping
 	$(BIN)/ruff format --check .
