@@ -214,7 +214,8 @@ def test_g2_it_is_said_about_every_half_ttl_and_30_s_apart(
     clock.advance(quiet_for)
     quiet = stage.tick(SENSOR, first.cursor)
     assert told(quiet) == []
-    assert quiet.skip_message == "nobody watches: 3 data types"
+    # In the last hours of a month, its end has passed meanwhile, which is reported too.
+    assert str(quiet.skip_message).startswith("nobody watches: 3 data types")
     clock.advance(told_by - quiet_for)
     assert told(stage.tick(SENSOR, quiet.cursor)) == [QUOTE]
     clock.advance(-told_by - 3600)
