@@ -7,8 +7,9 @@ times as long.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache, partial
+from itertools import repeat, starmap
 from typing import Any
 
 from pricing_pipeline.db import copying
@@ -23,6 +24,9 @@ OF_CONVERTED = (*COLUMNS, "rate")
 """The same of prices in another currency."""
 OF_PRICES = tuple(name for name in Price.__slots__ if name != "fresh")
 """Columns of CSV of latest prices."""
+_NUMBERS = ("open", "high", "low", "close", "volume")
+_WIDTH = 8
+"""Bytes of a number or a time, as they are sent."""
 
 
 def _same(value: Any) -> Any:
@@ -31,36 +35,37 @@ def _same(value: Any) -> Any:
 
 def as_json(sent: Columns) -> str:
     """Rows as JSON objects, with commas between them: prices and volumes are strings, times ISO 8601."""
-    text = cache(json.dumps)
 
     def number(spelled: str) -> str:
         return f'"{spelled}"' if spelled else "null"
 
-    def day(time: str) -> str:
-        return f'"{time[:10]}"' if sent.is_daily else "null"
+    def ended(
+        currency: str, adjustment: str, provider: str, call: str, fetched: str, quality: str, *rate: str
+    ) -> str:
+        told = f',"rate":{rate[0]}' if rate else ""
+        return (
+            f'"currency":{currency},"adjustment":{adjustment},"provider":{provider},"call_id":{call},'
+            f'"fetched_at":"{fetched}","quality":{quality}{told}}}'
+        )
 
-    def rate(row: tuple[Any, ...]) -> str:
-        # No word of it needs an escape.
-        return "" if sent.rate is None else f',"rate":{number(row[12] or "")}'
-
+    numbers = [getattr(sent, name).split(" ") for name in _NUMBERS]
+    rows = zip(_times(sent.observed_at), *numbers, _ends(sent, json.dumps, "null", ended), strict=True)
     return ",\n".join(
-        f'{{"date":{day(row[0])},"observed_at":"{row[0]}","open":{number(row[1])},"high":{number(row[2])},'
-        f'"low":{number(row[3])},"close":{number(row[4])},"volume":{number(row[5])},"currency":{text(row[6])},'
-        f'"adjustment":{text(row[7])},"provider":{text(row[8])},"call_id":{row[9]},"fetched_at":"{row[10]}",'
-        f'"quality":{text(row[11])}{rate(row)}}}'
-        for row in _rows(sent, str)
+        f'{{"date":{number(time[:10]) if sent.is_daily else "null"},"observed_at":"{time}","open":{number(open_)},'
+        f'"high":{number(high)},"low":{number(low)},"close":{number(close)},"volume":{number(volume)},{end}'
+        for time, open_, high, low, close, volume, end in rows
     )
 
 
 def as_csv(symbol: str, sent: Columns, decimals: Decimals) -> str:
-    """Rows as lines of CSV, without a head. Joined, which costs less than csv.writer."""
-    named = ("open", "high", "low", "close", "volume")
-    numbers: dict[str, Any] = {name: cells.number(getattr(sent, name), decimals) for name in named}
-    name, between = cells.cell(symbol, decimals), cells.between(decimals)
-    rows = (
-        between.join((name, row[0][:10] if sent.is_daily else "", *row[:9], str(row[9]), *row[10:]))
-        for row in _rows(sent._replace(**numbers), partial(cells.cell, decimals=decimals), missing="")
-    )
+    """Rows as lines of CSV, without a head. Joined, which costs less than csv.writer, and without code for each row."""
+    times = _times(sent.observed_at)
+    days = [time[:10] for time in times] if sent.is_daily else [""] * len(times)
+    numbers = [cells.number(getattr(sent, name), decimals).split(" ") for name in _NUMBERS]
+    join = cells.between(decimals).join
+    ends = _ends(sent, partial(cells.cell, decimals=decimals), "", lambda *end: join(end))
+    symbols = repeat(cells.cell(symbol, decimals), len(times))
+    rows = map(join, zip(symbols, days, times, *numbers, ends, strict=True))
     return "\r\n".join((*rows, ""))
 
 
@@ -86,30 +91,61 @@ def prices_as_csv(told: Mapping[str, Any], decimals: Decimals, *, is_converted: 
     return cells.table([names, *zip(*columns, strict=True)], decimals)
 
 
-def _rows(sent: Columns, text: Callable[[str], str], missing: str | None = None) -> Iterator[tuple[Any, ...]]:
-    """Rows of the `COLUMNS` after `symbol` and `date`: strings, `missing` for a missing text, and numbers of calls."""
+def _ends(
+    sent: Columns, text: Callable[[str], str], missing: str, ended: Callable[..., str]
+) -> Iterable[str]:
+    """How each row ends: with currency, adjustment, provider, call, time of it, quality and, if there is one, rate.
 
+    One call has brought most histories, so this is mostly the same in all rows, and then it is spelled once.
+    """
+    rows = len(sent.call_id) // _WIDTH
+    texts = (sent.currency, sent.adjustment, sent.provider, sent.quality)
+    firsts = [column.partition(BETWEEN)[0] for column in texts]
+    call_id, fetched_at = sent.call_id[:_WIDTH], sent.fetched_at[:_WIDTH]
+    if (
+        sent.rate is None
+        and sent.call_id == call_id * rows
+        and sent.fetched_at == fetched_at * rows
+        and all(column == BETWEEN.join([first] * rows) for column, first in zip(texts, firsts, strict=True))
+    ):
+        currency, adjustment, provider, quality = firsts
+        one = sent._replace(
+            currency=currency,
+            adjustment=adjustment,
+            provider=provider,
+            call_id=call_id,
+            fetched_at=fetched_at,
+            quality=quality,
+        )
+        return list(_each_end(one, text, missing, ended)) * rows
+    return _each_end(sent, text, missing, ended)
+
+
+def _each_end(
+    sent: Columns, text: Callable[[str], str], missing: str, ended: Callable[..., str]
+) -> Iterator[str]:
     @cache
-    def read(spelled: bytes) -> str | None:
+    def read(spelled: bytes) -> str:
         return missing if spelled == MISSING else text(spelled.decode())
 
-    numbers = (column.split(" ") for column in (sent.open, sent.high, sent.low, sent.close, sent.volume))
-    texts = (map(read, column.split(BETWEEN)) for column in (sent.currency, sent.adjustment, sent.provider))
-    return zip(
-        _times(sent.observed_at),
-        *numbers,
-        *texts,
-        copying.read_bigints(sent.call_id).tolist(),
-        _times(sent.fetched_at),
-        map(read, sent.quality.split(BETWEEN)),
-        *([] if sent.rate is None else [[missing if told is None else told for told in sent.rate]]),
-        strict=True,
+    currencies, adjustments, providers, qualities = (
+        map(read, column.split(BETWEEN))
+        for column in (sent.currency, sent.adjustment, sent.provider, sent.quality)
     )
+    calls = map(str, copying.read_bigints(sent.call_id).tolist())
+    rates = [] if sent.rate is None else [[missing if told is None else text(told) for told in sent.rate]]
+    rows = zip(
+        currencies, adjustments, providers, calls, _times(sent.fetched_at), qualities, *rates, strict=True
+    )
+    return starmap(ended, rows)
 
 
 def _times(sent: bytes) -> list[str]:
     """ISO 8601 in UTC with a final Z; with microseconds only where there are any."""
     import numpy as np
 
-    exact = np.datetime_as_string(copying.read_times(sent).view("datetime64[us]"), unit="us")
+    times = copying.read_times(sent)
+    if not (times % 1_000_000).any():
+        return list(np.datetime_as_string(times.view("datetime64[us]"), unit="s", timezone="UTC").tolist())
+    exact = np.datetime_as_string(times.view("datetime64[us]"), unit="us")
     return [f"{time.removesuffix('.000000')}Z" for time in exact.tolist()]
