@@ -33,7 +33,11 @@ def number(spelled: str, decimals: Decimals) -> str:
     """A number in fixed point, or several with spaces between them. With three decimals after a point a number gets a
     zero: where the point parts thousands, a spreadsheet takes 1.234 for a whole number.
     """
-    return spelled.replace(".", ",") if decimals is Decimals.COMMA else _THREE.sub(r"\g<0>0", spelled)
+    return (
+        spelled.replace(".", ",")
+        if decimals is Decimals.COMMA
+        else _THREE.sub(lambda found: f"{found[0]}0", spelled)
+    )
 
 
 def cell(text: str, decimals: Decimals) -> str:
