@@ -7,7 +7,7 @@ import re
 import shutil
 import subprocess
 from datetime import UTC, date
-from decimal import Decimal
+from decimal import Context, Decimal
 from pathlib import Path
 from typing import Any
 
@@ -144,27 +144,48 @@ def test_e9_grafana(api: RunningApi, feed: str, reader: tuple[str, Login]) -> No
     assert len(lines) == 2
 
 
-def test_e9_spreadsheets(api: RunningApi, feed: str, tmp_path: Path) -> None:
-    """LibreOffice takes days as days and prices as numbers, as its import of text does."""
+@pytest.mark.parametrize("decimal", ["point", "comma"])
+def test_e9_spreadsheets(api: RunningApi, feed: str, tmp_path: Path, decimal: str) -> None:
+    """LibreOffice takes days as days and prices as numbers, as its import of text does, and computes with them."""
     program = shutil.which("soffice")
     if program is None:
         pytest.skip("LibreOffice is not installed: apt-get install libreoffice-calc-nogui")
     now, history = urls(addressed(block("spreadsheets", "text"), api, feed))
-    for name, url in (("now", now), ("history", history.replace("2026-01-01", "2026-10-01"))):
-        (tmp_path / f"{name}.csv").write_bytes(httpx.get(url).content)
+    between, language = (
+        (",", 1033) if decimal == "point" else (";", 1031)
+    )  # of the United States, and of Germany
+    for name, url, column, formulas in (
+        ("now", now, "price", ("={0}2*12345.678",)),
+        ("history", history.replace("2026-01-01", "2026-10-01"), "close", ("=SUM({0}2:{0}3)", "={0}2*{0}3")),
+    ):
+        content = httpx.get(f"{url}&decimal={decimal}").text
+        place = content.splitlines()[0].split(between).index(column)
+        below = (f"{between * place}{formula.format('ABCDEFGHIJ'[place])}\r\n" for formula in formulas)
+        (tmp_path / f"{name}.csv").write_text(content + "".join(below), newline="")
     subprocess.run(
         [
             *(program, "--headless", f"-env:UserInstallation=file://{tmp_path}/profile"),
-            *("--infilter=CSV:44,34,76,1,,1033,false,true", "--convert-to", "fods", "--outdir", tmp_path),
-            *(tmp_path / "now.csv", tmp_path / "history.csv"),
+            f"--infilter=CSV:{ord(between)},34,76,1,,{language},false,true,false,false,false,0,true",  # with formulas
+            *("--convert-to", "fods", "--outdir", tmp_path, tmp_path / "now.csv", tmp_path / "history.csv"),
         ],
         check=True,
         capture_output=True,
         timeout=4 * PATIENCE,
     )
-    cells = {
-        name: re.findall(r'office:(?:date-)?value="([^"]+)"', (tmp_path / f"{name}.fods").read_text())
-        for name in ("now", "history")
-    }
-    assert "146.55" in cells["now"]
-    assert {"411.23", "1409.4", "2026-10-01", "2026-10-02"} <= set(cells["history"])
+
+    def cells(name: str) -> tuple[set[str], list[Decimal]]:
+        """Days and numbers, and the results of formulas."""
+        text = (tmp_path / f"{name}.fods").read_text()
+        results = re.findall(r'table:formula="[^"]+" office:value-type="float" office:value="([^"]+)"', text)
+        return set(re.findall(r'office:(?:date-)?value="([^"]+)"', text)), [
+            digits(Decimal(result)) for result in results
+        ]
+
+    digits = Context(prec=15).create_decimal  # as many as a spreadsheet keeps
+    values, results = cells("now")
+    assert "146.55" in values
+    assert results == [digits(Decimal("146.55") * Decimal("12345.678"))]
+    values, results = cells("history")
+    assert {"411.23", "1409.4", "2026-10-01", "2026-10-02"} <= values
+    first, second = (Decimal(close) for _, close in CLOSES)
+    assert results == [digits(first + second), digits(first * second)]
