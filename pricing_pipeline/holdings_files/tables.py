@@ -55,11 +55,18 @@ class Header:
         return None
 
     def is_like(self, row: Row) -> bool:
-        """Whether a row has most of these names, and so is a header itself."""
-        if row[0].casefold() not in self._named:  # as nearly all
+        """Whether a row has most of these names, and so is a header itself. Raises HoldingsFileRefused."""
+        begins = row[0].casefold() in self._named
+        if not begins and len(row.cells) <= len(self.names):  # as nearly all
             return False
         common = self._named.intersection(cell.casefold() for cell in row.cells)
-        return 2 * len(common) > len(self._named)
+        if 2 * len(common) <= len(self._named):
+            return False
+        if not begins:
+            raise HoldingsFileRefused(
+                f"line {row.line} has a header behind other text. Join files that end with a line break."
+            )
+        return True
 
     def positions(self, name: str) -> list[int]:
         """All columns of a name."""

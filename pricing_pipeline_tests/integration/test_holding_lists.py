@@ -116,6 +116,8 @@ def test_f13_a_file_becomes_a_list_which_a_second_import_completes(
     cli(*command, "--list", "other", "--type", DAILY, "--yes")
     cli(*command, "--list", "mine", "--yes")
     assert on_lists(core) >= {("mine", "KO"), ("other", "KO")}
+    assert "The list third has all 3 of them." in cli(*command, "--list", "third", "--yes").stdout
+    assert {symbol for name, symbol in on_lists(core) if name == "third"} == held(core)
     assert cli("list", "show", "other", "--user", "ann", "--json").json["lists"][0]["pairs"] == [
         {"data_type": DAILY, "symbol": symbol} for symbol in ("AAPL", "KO", "VOD:XLON")
     ]

@@ -291,6 +291,7 @@ def test_f13_a_file_of_each_tracker_sums_to_its_holdings(
 ) -> None:
     file = read_file((SAMPLES / name).read_bytes())
     assert quantities(file) == held
+    assert {one.names.currency for one in file.positions if one.names.isin == "US67066G1040"} <= {"EUR"}
     assert {one.what for one in file.left_out if one.reason == "all of it was sold"} == (
         {sold} if sold else set()
     )
@@ -324,6 +325,8 @@ def test_f13_the_files_of_some_years_may_be_joined_even_if_their_columns_differ(
     )
     with pytest.raises(HoldingsFileRefused, match="a second header, of another format"):
         read_file((first + other).encode())
+    with pytest.raises(HoldingsFileRefused, match="line 2 has a header behind other text"):
+        read_file((first.rstrip() + second).encode())
 
 
 @pytest.mark.parametrize(
