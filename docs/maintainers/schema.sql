@@ -1950,9 +1950,10 @@ CREATE TABLE pricing.provider_state (
     -- Transactions before this one may have made that change, and when all have ended, their tasks are seen; NULL = not
     -- known.
     change_horizon xid8
-    first_urgency integer  -- With the next two, where claims begin: no task is before it (-priority); NULL = not known.
+    -- With the next two, where claims begin: no pending task is before it (-priority); NULL = not known.
+    first_urgency integer
     first_cadence integer  -- See first_urgency; cadence_minutes.
-    first_id bigint  -- See first_urgency; less than the id of the first task.
+    first_id bigint  -- See first_urgency; less than the id of the first pending task.
     CONSTRAINT provider_state_pkey PRIMARY KEY (provider)
     CONSTRAINT provider_state_provider_fkey FOREIGN KEY (provider) REFERENCES pricing.data_collectors(provider) ON
         DELETE CASCADE
@@ -2885,13 +2886,6 @@ CREATE FUNCTION pricing.batch_size(able pricing.provider_capabilities, shown int
 GRANT EXECUTE ON FUNCTION pricing.batch_size(pricing.provider_capabilities, integer, date, date) TO pricing_reader,
     pricing_worker;
 
--- Lets a claim begin at the first task, as found at most eight claims ago, unless the queue has changed since: what has
--- finished before it is not read again, which costs much while a snapshot keeps it.
-CREATE FUNCTION pricing.begin_at_first(state pricing.provider_state, change bigint, is_new boolean, allowed
-    pricing.call_allowance) RETURNS pricing.call_allowance LANGUAGE plpgsql SET search_path=pg_temp;
-GRANT EXECUTE ON FUNCTION pricing.begin_at_first(pricing.provider_state, bigint, boolean, pricing.call_allowance) TO
-    pricing_worker;
-
 -- Starts a drain whose run was requested at a time; NULL if wanted_drains are at work, or another session is starting
 -- one.
 CREATE FUNCTION pricing.begin_drain(worker_name text, run text, seconds integer, requested timestamp with time zone
@@ -3654,13 +3648,6 @@ GRANT EXECUTE ON FUNCTION pricing.format_time(timestamp with time zone) TO prici
 CREATE FUNCTION pricing.format_time_ahead(at timestamp with time zone) RETURNS text LANGUAGE sql STABLE SET
     search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.format_time_ahead(timestamp with time zone) TO pricing_reader, pricing_worker;
-
--- How many more calls a provider may get at once from all workers: max_in_flight less those in flight and one for a
--- call that waits for a page (except the named one); exact only under the lock of provider_state.
-CREATE FUNCTION pricing.free_calls(state pricing.provider_state, now_ timestamp with time zone, own_call bigint DEFAULT
-    NULL::bigint) RETURNS integer LANGUAGE plpgsql STABLE SET search_path=pg_temp;
-GRANT EXECUTE ON FUNCTION pricing.free_calls(pricing.provider_state, timestamp with time zone, bigint) TO
-    pricing_reader, pricing_worker;
 
 -- How long a value may stay the same, by its source's times, before it is suspected to be frozen.
 CREATE FUNCTION pricing.frozen_after(fetcher text) RETURNS interval LANGUAGE sql IMMUTABLE SET search_path=pg_temp;
@@ -4511,7 +4498,8 @@ CREATE FUNCTION pricing.note_changes(changed_type text, times timestamp with tim
     search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.note_changes(text,timestamp with time zone[]) TO pricing_worker;
 
--- Records that a claim has opened calls of a provider, the newest as its breaker's probe if it is one.
+-- Records that a claim has opened calls of a provider, the newest as its breaker's probe if it is one, and where the
+-- next claim begins.
 CREATE FUNCTION pricing.note_claim(wanted_provider text, allowed pricing.call_allowance, newest_call bigint) RETURNS
     void LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.note_claim(text,pricing.call_allowance,bigint) TO pricing_worker;
@@ -4918,6 +4906,13 @@ GRANT EXECUTE ON FUNCTION pricing.provider_obstacle(pricing.collector_call_log, 
 
 -- Forgets refusals for the pairs routed to a changed provider, ends their back-off, and reroutes waiting tasks.
 TRIGGER FUNCTION pricing.provider_switched() RETURNS trigger LANGUAGE plpgsql SET search_path=pg_temp;
+
+-- How much of a provider is used, exact only under the lock of its state: calls in flight of all workers, with one for
+-- a call that waits for a page (except the named one), and bytes as in bytes_used.
+CREATE FUNCTION pricing.provider_use(state pricing.provider_state, now_ timestamp with time zone, own_call bigint
+    DEFAULT NULL::bigint) RETURNS TABLE(calls integer, bytes bigint) LANGUAGE sql STABLE;
+GRANT EXECUTE ON FUNCTION pricing.provider_use(pricing.provider_state, timestamp with time zone, bigint) TO
+    pricing_reader, pricing_worker;
 
 -- Deletes what is past its retention, and skips what is in use; returns how many rows outside leaves.
 CREATE FUNCTION pricing.prune() RETURNS integer LANGUAGE plpgsql SECURITY DEFINER SET search_path=pg_temp;

@@ -716,9 +716,9 @@ COMMENT ON COLUMN pricing.provider_state.change_horizon IS
     'Transactions before this one may have made that change, and when all have ended, their tasks are seen; NULL = not '
     'known.';
 COMMENT ON COLUMN pricing.provider_state.first_urgency IS
-    'With the next two, where claims begin: no task is before it (-priority); NULL = not known.';
+    'With the next two, where claims begin: no pending task is before it (-priority); NULL = not known.';
 COMMENT ON COLUMN pricing.provider_state.first_cadence IS 'See first_urgency; cadence_minutes.';
-COMMENT ON COLUMN pricing.provider_state.first_id IS 'See first_urgency; less than the id of the first task.';
+COMMENT ON COLUMN pricing.provider_state.first_id IS 'See first_urgency; less than the id of the first pending task.';
 
 CREATE TABLE pricing.provider_routing (
     data_type text NOT NULL REFERENCES pricing.data_type_registry(data_type) ON DELETE CASCADE,
@@ -3068,7 +3068,9 @@ CREATE TYPE pricing.call_allowance AS (
     after_id       bigint,
     most_listed    integer,
     claims         bigint,
-    at             timestamptz
+    at             timestamptz,
+    change         bigint,
+    horizon        xid8
 );
 COMMENT ON TYPE pricing.call_allowance IS
     'What a provider allows a claim: the key, its units and bytes, how many calls and tasks.';
@@ -3097,6 +3099,8 @@ COMMENT ON COLUMN pricing.call_allowance.most_listed IS
     'Tasks worth locking where lists of latest prices (batch_from) may serve them; 0 = no list.';
 COMMENT ON COLUMN pricing.call_allowance.claims IS 'Claims before this one.';
 COMMENT ON COLUMN pricing.call_allowance.at IS 'When this was found, the time of the claim.';
+COMMENT ON COLUMN pricing.call_allowance.change IS 'As queue_change of provider_state.';
+COMMENT ON COLUMN pricing.call_allowance.horizon IS 'As change_horizon of provider_state.';
 
 CREATE TYPE pricing.picked_task AS (
     place           tid,

@@ -231,6 +231,7 @@ def test_b7_every_function_looks_in_temporary_schemas_last(connection: Login) ->
             "is_symbol_fault",
             "batch_size",
             "group_calls",
+            "provider_use",
             "await_disk",
         )
         if not name.startswith(tuple(f"pricing.{word}(" for word in inlined)):

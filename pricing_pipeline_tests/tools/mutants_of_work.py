@@ -70,10 +70,10 @@ MUTANTS = (
         "bytes in flight are not reserved",
         "6",
         "two batches pass a quota with room for one",
-        f"{_FUNCTIONS}/queue/quota.sql",
-        "bytes_used",
-        "SELECT sum(c.reserved_bytes)",
-        "SELECT 0 * sum(c.reserved_bytes)",
+        f"{_FUNCTIONS}/queue/claim.sql",
+        "provider_use",
+        "sum(c.reserved_bytes)",
+        "0 * sum(c.reserved_bytes)",
         (_LIMITS,),
     ),
     Mutant(
@@ -162,8 +162,8 @@ MUTANTS = (
         "workers together exceed a limit",
         f"{_FUNCTIONS}/queue/claim.sql",
         "allowance_of",
-        "p.is_active FOR UPDATE OF s;",
-        "p.is_active;",
+        "s.provider = wanted_provider FOR UPDATE;",
+        "s.provider = wanted_provider;",
         (_FENCE,),
     ),
     Mutant(
@@ -397,8 +397,8 @@ MUTANTS = (
         "A2",
         "the most urgent price waits until the queue changes again",
         f"{_FUNCTIONS}/queue/claim.sql",
-        "begin_at_first",
-        "pg_snapshot_xmin(pg_current_snapshot()) >= state.change_horizon",
+        "note_claim",
+        "pg_snapshot_xmin(pg_current_snapshot()) >= allowed.horizon",
         "true",
         (
             f"{_TESTS}/integration/test_claims.py::"

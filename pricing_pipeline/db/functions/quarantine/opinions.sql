@@ -91,7 +91,7 @@ LANGUAGE sql STABLE SET search_path = '' AS $$
     JOIN pricing.provider_state s ON s.provider = wanted_provider
     WHERE r.is_usable AND r.units_left >= needed AND (keys IS NULL OR r.key_name = ANY (keys))
       AND NOT pricing.is_kept_for_page(s, r.key_name, at)
-      AND pricing.free_calls(s, at) > 0
+      AND p.max_in_flight > (SELECT used.calls FROM pricing.provider_use(s, at) used)
       AND NOT coalesce(
           last_call > at - make_interval(
               secs => p.request_delay_ms / 1000.0 * CASE WHEN r.is_nearly_used_up THEN 2 ELSE 1 END), false)

@@ -94,32 +94,54 @@ BEGIN
         breaker = CASE WHEN allowed.is_probe THEN 'half_open' ELSE s.breaker END,
         -- Not the lease, which the caller chooses: a probe is one probe.
         breaker_until = CASE WHEN allowed.is_probe THEN allowed.at + interval '60 seconds' ELSE s.breaker_until END,
-        probe_call = CASE WHEN allowed.is_probe THEN newest_call ELSE s.probe_call END
+        probe_call = CASE WHEN allowed.is_probe THEN newest_call ELSE s.probe_call END,
+        queue_change = allowed.change, change_horizon = allowed.horizon,
+        -- What has finished before the first task is not read again, which costs much while a snapshot keeps it. Who
+        -- has made the last change must have ended: until then its tasks are not seen.
+        (first_urgency, first_cadence, first_id) = (
+            SELECT (-q.priority), q.cadence_minutes, q.id - 1 FROM pricing.api_call_queue_live q
+            WHERE pg_snapshot_xmin(pg_current_snapshot()) >= allowed.horizon
+              AND q.provider = wanted_provider
+              AND q.run_after IS NULL
+              AND q.status = 'pending'
+              AND ((-q.priority), q.cadence_minutes, q.id)
+                  > (allowed.after_urgency, allowed.after_cadence, allowed.after_id)
+            ORDER BY (-q.priority), q.cadence_minutes, q.id LIMIT 1)
     WHERE s.provider = wanted_provider;
 END $$;
 COMMENT ON FUNCTION pricing.note_claim(text, pricing.call_allowance, bigint) IS
-    'Records that a claim has opened calls of a provider, the newest as its breaker''s probe if it is one.';
+    'Records that a claim has opened calls of a provider, the newest as its breaker''s probe if it is one, and where '
+    'the next claim begins.';
 
 
 CREATE OR REPLACE FUNCTION pricing.allowance_of(wanted_provider text, keys text[], max_calls integer)
 RETURNS pricing.call_allowance
 LANGUAGE plpgsql SET search_path = '' AS $$
 DECLARE
+    known record;
     state pricing.provider_state;
     able record;
     now_ timestamptz;
-    free_calls integer;
     room record;
     allowed pricing.call_allowance;
     payable bigint;
 BEGIN
     -- The lock makes looking at the allowance and taking from it one step, for all workers.
-    SELECT s AS state, p.quota_bytes, p.max_in_flight, p.request_delay_ms, c.*,
+    SELECT s AS state,
            -- Both are known before the lock, with which this transaction gets its number.
            (SELECT q.last_value FROM pricing.queue_change_seq q) AS change,
            (SELECT pg_current_xact_id_if_assigned() IS NULL) AS is_new
+    INTO known FROM pricing.provider_state s WHERE s.provider = wanted_provider FOR UPDATE;
+    state := known.state;
+    now_ := pricing.clock();
+    IF state.breaker_until > now_ AND NOT pricing.may_probe_early(state, now_) THEN
+        RETURN NULL;
+    END IF;
+    SELECT p.quota_bytes, p.max_in_flight, p.request_delay_ms, p.max_in_flight - used.calls AS free_calls,
+           used.bytes AS bytes_used, c.*
     INTO able
-    FROM pricing.provider_state s JOIN pricing.data_collectors p USING (provider)
+    FROM pricing.data_collectors p
+    CROSS JOIN pricing.provider_use(state, now_) used
     CROSS JOIN LATERAL (
         SELECT min(x.units_per_symbol) AS least_units,
                max(x.units_per_call + x.units_per_symbol) AS most_units,
@@ -127,15 +149,8 @@ BEGIN
                    AS most_tasks,
                max(CASE WHEN x.batch_from = 1 THEN 0 ELSE x.batch_size END) AS most_listed
         FROM pricing.provider_capabilities x WHERE x.provider = wanted_provider) c
-    WHERE s.provider = wanted_provider AND p.is_active FOR UPDATE OF s;
-    state := able.state;
-    now_ := pricing.clock();
-    IF NOT FOUND
-       OR (coalesce(state.breaker_until > now_, false) AND NOT pricing.may_probe_early(state, now_)) THEN
-        RETURN NULL;
-    END IF;
-    free_calls := pricing.free_calls(state, now_);
-    IF free_calls <= 0 THEN
+    WHERE p.provider = state.provider AND p.is_active;
+    IF coalesce(able.free_calls, 0) <= 0 THEN
         RETURN NULL;
     END IF;
     -- Counting thousands of calls in a window takes a millisecond, so the counts are kept for 32 claims.
@@ -159,12 +174,12 @@ BEGIN
     allowed.key_name := room.key_name;
     allowed.units_left := room.units_left;
     allowed.units_limit := room.units_limit;
-    allowed.bytes_used := pricing.bytes_used(state.provider, now_);
+    allowed.bytes_used := able.bytes_used;
     allowed.quota_bytes := able.quota_bytes;
     allowed.is_probe := state.breaker <> 'closed';
     allowed.is_single := allowed.is_probe OR room.is_after_refusal OR able.request_delay_ms > 0
                          OR able.max_in_flight = 1;
-    allowed.most_calls := least(CASE WHEN allowed.is_single THEN 1 ELSE max_calls END, free_calls);
+    allowed.most_calls := least(CASE WHEN allowed.is_single THEN 1 ELSE max_calls END, able.free_calls);
     -- Locking more rows than the units can pay for would be wasted. Whether a list serves any is not known yet.
     payable := least(5000, CASE WHEN able.least_units > 0 THEN greatest(room.units_left / able.least_units, 1) END);
     allowed.most_tasks := least(allowed.most_calls * able.most_tasks, payable);
@@ -173,74 +188,49 @@ BEGIN
     allowed.before_urgency := 2147483647;
     allowed.before_cadence := 0;
     allowed.before_id := 0;
-    RETURN pricing.begin_at_first(state, able.change, able.is_new, allowed);
+    -- A claim begins at the first pending task, unless the queue has changed since the last claim found it.
+    IF state.queue_change = known.change THEN
+        allowed.horizon := state.change_horizon;
+    ELSE
+        -- The number of whoever has made the change is less than that of this transaction, if this one had none then.
+        allowed.horizon := CASE WHEN known.is_new THEN pg_current_xact_id() END;
+        state.first_urgency := NULL;
+    END IF;
+    allowed.change := known.change;
+    allowed.after_urgency := coalesce(state.first_urgency, -2147483648);
+    allowed.after_cadence := coalesce(state.first_cadence, 0);
+    allowed.after_id := coalesce(state.first_id, 0);
+    RETURN allowed;
 END $$;
 COMMENT ON FUNCTION pricing.allowance_of(text, text[], integer) IS
     'Locks a provider''s state and says what it allows now: the key with the most room, its units, the quota''s bytes, '
     'calls and tasks; NULL = no call.';
 
 
-CREATE OR REPLACE FUNCTION pricing.begin_at_first(
-    state pricing.provider_state, change bigint, is_new boolean, allowed pricing.call_allowance)
-RETURNS pricing.call_allowance
-LANGUAGE plpgsql SET search_path = '' AS $$
-BEGIN
-    IF state.queue_change IS DISTINCT FROM change THEN
-        -- Who has made the change may not have ended yet, and then its tasks are not seen. Its number is less than that
-        -- of this transaction if this one had none when it saw the change.
-        UPDATE pricing.provider_state s
-        SET queue_change = change, change_horizon = CASE WHEN is_new THEN pg_current_xact_id() END,
-            first_urgency = NULL, first_cadence = NULL, first_id = NULL
-        WHERE s.provider = state.provider;
-        state.first_urgency := NULL;
-    ELSIF state.claims % 8 = 0 AND pg_snapshot_xmin(pg_current_snapshot()) >= state.change_horizon THEN
-        UPDATE pricing.provider_state s
-        SET first_urgency = first.urgency, first_cadence = first.cadence_minutes, first_id = first.id - 1
-        FROM (SELECT (-q.priority) AS urgency, q.cadence_minutes, q.id FROM pricing.api_call_queue_live q
-              WHERE q.provider = state.provider
-                AND q.run_after IS NULL
-                AND ((-q.priority), q.cadence_minutes, q.id)
-                    > (coalesce(state.first_urgency, -2147483648), coalesce(state.first_cadence, 0),
-                       coalesce(state.first_id, 0))
-              ORDER BY (-q.priority), q.cadence_minutes, q.id LIMIT 1) first
-        WHERE s.provider = state.provider
-        RETURNING s.* INTO state;
-    END IF;
-    allowed.after_urgency := coalesce(state.first_urgency, -2147483648);
-    allowed.after_cadence := coalesce(state.first_cadence, 0);
-    allowed.after_id := coalesce(state.first_id, 0);
-    RETURN allowed;
-END $$;
-COMMENT ON FUNCTION pricing.begin_at_first(pricing.provider_state, bigint, boolean, pricing.call_allowance) IS
-    'Lets a claim begin at the first task, as found at most eight claims ago, unless the queue has changed since: what '
-    'has finished before it is not read again, which costs much while a snapshot keeps it.';
-
-
-CREATE OR REPLACE FUNCTION pricing.free_calls(
-    state pricing.provider_state, now_ timestamptz, own_call bigint DEFAULT NULL) RETURNS integer
-LANGUAGE plpgsql STABLE SET search_path = '' AS $$
-DECLARE
-    most integer;
-    in_flight bigint[];
-BEGIN
-    -- A request ends within 10 s, and begins when its claim is on the disk. So what a lost worker has begun is soon
-    -- over, too. By the index of open calls: of the last 15 s there may be thousands that have ended.
-    SELECT p.max_in_flight, ARRAY(
-        SELECT DISTINCT coalesce(c.page_of, c.call_id) FROM pricing.collector_call_log c
-        WHERE c.provider = state.provider AND c.finished_at IS NULL
-          AND coalesce(c.moved_to, c.started_at) > now_ - interval '15 seconds'
-          AND coalesce(c.page_of, c.call_id) IS DISTINCT FROM own_call)
-    INTO most, in_flight FROM pricing.data_collectors p WHERE p.provider = state.provider;
-    -- A call that waits for its next request is not in flight. The next free place is for the oldest such call.
-    IF own_call IS NULL AND pricing.is_kept_for_page(state, state.page_key, now_)
-       AND NOT coalesce(state.page_call = ANY (in_flight), false) THEN
-        most := most - 1;
-    END IF;
-    RETURN most - cardinality(in_flight);
-END $$;
-COMMENT ON FUNCTION pricing.free_calls(pricing.provider_state, timestamptz, bigint) IS
-    'How many more calls a provider may get at once from all workers: max_in_flight less those in flight and one for '
-    'a call that waits for a page (except the named one); exact only under the lock of provider_state.';
+CREATE OR REPLACE FUNCTION pricing.provider_use(
+    state pricing.provider_state, now_ timestamptz, own_call bigint DEFAULT NULL)
+RETURNS TABLE (calls integer, bytes bigint)
+LANGUAGE sql STABLE AS $$ -- no SET search_path, so that it is inlined
+    SELECT cardinality(o.in_flight)
+           -- A call that waits for its next request is not in flight. The next free place is for the oldest such call.
+           + (own_call IS NULL AND pricing.is_kept_for_page(state, state.page_key, now_)
+              AND NOT coalesce(state.page_call = ANY (o.in_flight), false))::integer,
+           (o.reserved + booked.bytes)::bigint
+    -- By the index of open calls: of the last 15 s there may be thousands that have ended.
+    FROM (SELECT coalesce(sum(c.reserved_bytes), 0) AS reserved,
+                 -- A request ends within 10 s, and begins when its claim is on the disk. So what a lost worker has
+                 -- begun is soon over, too.
+                 coalesce(array_agg(DISTINCT coalesce(c.page_of, c.call_id)) FILTER (
+                     WHERE coalesce(c.moved_to, c.started_at) > now_ - interval '15 seconds'
+                       AND coalesce(c.page_of, c.call_id) IS DISTINCT FROM own_call), '{}') AS in_flight
+          FROM pricing.collector_call_log c
+          WHERE c.provider = state.provider AND c.finished_at IS NULL) o
+    CROSS JOIN (SELECT coalesce(sum(u.bytes), 0) AS bytes FROM pricing.api_data_usage u
+                WHERE u.provider = state.provider AND u.hour > now_ - pg_catalog.make_interval(hours => 721)) booked
+$$;
+COMMENT ON FUNCTION pricing.provider_use(pricing.provider_state, timestamptz, bigint) IS
+    'How much of a provider is used, exact only under the lock of its state: calls in flight of all workers, with one '
+    'for a call that waits for a page (except the named one), and bytes as in bytes_used.';
 
 
 CREATE OR REPLACE FUNCTION pricing.save_units(wanted_provider text, allowed pricing.call_allowance)
@@ -354,8 +344,6 @@ RETURNS pricing.picked_task[]
 LANGUAGE plpgsql SET search_path = '' AS $$
 BEGIN
     RETURN ARRAY(
-        WITH asked AS MATERIALIZED (
-            SELECT unnest(c.symbols) AS symbol FROM pricing.collector_call_log c WHERE c.finished_at IS NULL)
         SELECT ROW(
                    q.ctid, q.id, q.data_type, q.symbol, q.window_start, q.window_end,
                    q.priority, q.cadence_minutes, q.est_bytes, q.attempt,
@@ -381,7 +369,8 @@ BEGIN
                 AND c.units_per_call + c.units_per_symbol <= allowed.units_left))
           AND allowed.bytes_used + q.est_bytes <= pricing.quota_for(allowed.quota_bytes, q.priority)
           -- Only what an open call has asked for can be in work, and little of what is pending is.
-          AND (q.symbol NOT IN (SELECT a.symbol FROM asked a) OR NOT pricing.is_in_work(q.symbol))
+          AND (q.symbol NOT IN (SELECT unnest(c.symbols) FROM pricing.collector_call_log c WHERE c.finished_at IS NULL)
+               OR NOT pricing.is_in_work(q.symbol))
         ORDER BY (-q.priority), q.cadence_minutes, q.id LIMIT at_most FOR UPDATE OF q SKIP LOCKED);
 END $$;
 COMMENT ON FUNCTION pricing.pick_tasks(text, pricing.call_allowance, integer, integer, integer, bigint) IS

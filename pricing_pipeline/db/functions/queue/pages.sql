@@ -218,7 +218,7 @@ BEGIN
     ELSIF key_.throttles > 0 AND pricing.is_before_page(call, now_) THEN
         refusal := pg_catalog.format('%s has refused the key, and is asked by one request at a time', call.provider);
         next_at := now_ + interval '1 second';
-    ELSIF pricing.free_calls(state, now_, call.call_id) <= 0 THEN
+    ELSIF (SELECT used.calls FROM pricing.provider_use(state, now_, call.call_id) used) >= collector.max_in_flight THEN
         refusal := pg_catalog.format('as many calls to %s are in flight as it may have', call.provider);
         next_at := now_ + interval '1 second';
     ELSIF state.page_call < call.call_id AND pricing.is_kept_for_page(state, call.key_name, now_) THEN

@@ -659,7 +659,7 @@ BEGIN
         WHERE q.id = ANY (asked) AND q.status = 'processing' AND q.lease_until < now_
         ORDER BY q.id FOR UPDATE SKIP LOCKED) x;
     UPDATE pricing.api_call_queue_live q
-    SET status = 'pending', claim_token = NULL, lease_until = NULL,
+    SET status = 'pending', run_after = NULL, claim_token = NULL, lease_until = NULL,
         errors = pricing.append_errors(q.errors, entry || jsonb_build_object('attempt', q.attempt))
     WHERE q.id = ANY (stuck) AND q.attempt < q.max_attempts;
     PERFORM pricing.bury(

@@ -3,10 +3,8 @@
 CREATE OR REPLACE FUNCTION pricing.bytes_used(wanted_provider text, now_ timestamptz) RETURNS bigint
 LANGUAGE plpgsql STABLE SET search_path = '' AS $$
 BEGIN
-    RETURN (coalesce((SELECT sum(u.bytes) FROM pricing.api_data_usage u
-                      WHERE u.provider = wanted_provider AND u.hour > now_ - make_interval(hours => 721)), 0)
-          + coalesce((SELECT sum(c.reserved_bytes) FROM pricing.collector_call_log c
-                      WHERE c.provider = wanted_provider AND c.finished_at IS NULL), 0))::bigint;
+    RETURN (SELECT used.bytes FROM pricing.provider_state s CROSS JOIN pricing.provider_use(s, now_) used
+            WHERE s.provider = wanted_provider);
 END $$;
 COMMENT ON FUNCTION pricing.bytes_used(text, timestamptz) IS
     'Bytes of the last 720 hours (partial hours count whole), including the estimates of calls in flight.';
