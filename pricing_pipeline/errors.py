@@ -26,7 +26,7 @@ answer carry what the database needs to settle the call: HTTP status and wire by
     │   ├── UnknownPlan           ... a provider's plan that is not there
     │   ├── UnknownProvider       ... a provider that is not there
     │   ├── UnknownCredential     ... a stored key that is not there
-    │   ├── UnknownRecipient      ... somebody to be told who is not there
+    │   ├── UnknownRecipient      ... a recipient that is not there
     │   ├── UnknownOperation      ... a side effect that is not there
     │   ├── UnknownOperationType  ... a kind of side effect that is not there
     │   ├── UnknownAlertRule      ... a kind of alert that is not there
@@ -43,25 +43,25 @@ answer carry what the database needs to settle the call: HTTP status and wire by
     ├── InvalidAdjustment         a history cannot be adjusted as asked
     │   └── UncountedPayments     ... because a total return cannot count some payments (carries payments)
     ├── CredentialError           a stored key cannot be opened
-    │   ├── UnknownMasterKey      the master key that sealed it is not here
-    │   └── SealBroken            its row is not as it was sealed
-    ├── DeclarationRefused        the declaration of a provider is not as it must be
+    │   ├── UnknownMasterKey      the master key that sealed it is not set
+    │   └── SealBroken            its row was changed after sealing
+    ├── DeclarationRefused        the declaration of a provider cannot be used
     ├── HoldingsFileRefused       a file of holdings cannot be read
     ├── PairsRefused              some pairs of a request are refused (carries pairs)
     ├── CapExceeded               a user asks for more pairs or price alerts than one user may have
-    ├── LockUnavailable           another session has the lock: its work is going on already
+    ├── LockUnavailable           another session has the lock and does the work
     ├── LockLost                  the lock's session ended during the work
     └── ProviderError             one call to a provider went wrong
         ├── Throttled             the provider says: too fast (carries retry_after)
         ├── Unfinished            it may not make all its requests (carries retry_after)
-        │   └── WorkerStopped     its worker was told to stop between two of them
+        │   └── WorkerStopped     its worker was stopped between two of them
         │       └── NotMade       its worker stood still before the first of them
         ├── KeyRefused            the provider does not accept the key
         ├── PlanRestricted        the key's plan does not include this
         ├── RequestRefused        the provider calls the request itself invalid
         ├── SchemaDrift           the answer is not what the provider promised
         ├── ProviderDown          no usable answer: timeout, connection, 5xx
-        ├── Misconfigured         the call cannot be asked as things are set up
+        ├── Misconfigured         the setup allows no such call
         └── ClientFault           our own code failed on the call
 """
 
@@ -89,7 +89,7 @@ class DatabaseError(PricingError):
 
 
 class ReadReplica(DatabaseError):
-    """The database takes no writes: a read replica, where neither staleness nor the queue may be worked on."""
+    """The database takes no writes: a read replica, which cannot judge staleness or change the queue."""
 
 
 class EmbeddedServerError(DatabaseError):
@@ -181,15 +181,15 @@ class SealBroken(CredentialError):
 
 
 class UnknownRecipient(NotKnown):
-    """Nobody who can be told is called so."""
+    """No recipient has this name."""
 
 
 class UnknownToken(NotKnown):
-    """No token of the HTTP API is called so."""
+    """No token of the HTTP API has this name."""
 
 
 class UnknownAlertRule(NotKnown):
-    """No kind of alert is called so."""
+    """No kind of alert has this name."""
 
 
 class UnknownPriceAlert(NotKnown):
@@ -197,7 +197,7 @@ class UnknownPriceAlert(NotKnown):
 
 
 class UnknownAlert(NotKnown):
-    """There is no alert of this id that was raised."""
+    """No alert of this id was raised."""
 
 
 class UnknownOperation(NotKnown):
@@ -205,15 +205,15 @@ class UnknownOperation(NotKnown):
 
 
 class UnknownOperationType(NotKnown):
-    """No kind of side effect is called so."""
+    """No kind of side effect has this name."""
 
 
 class OperationRefused(PricingError):
-    """A side effect is not queued: its type is unknown, or its payload is not that of its type."""
+    """A side effect is not queued: its type is unknown, or its payload does not fit."""
 
 
 class OperationFailed(PricingError):
-    """An attempt at a side effect has failed. `retry_after` are the seconds that the receiver asks to wait."""
+    """An attempt at a side effect has failed. `retry_after` is how many seconds the receiver asks to wait."""
 
     def __init__(self, message: str, *, is_permanent: bool = False, retry_after: float | None = None) -> None:
         super().__init__(message)
@@ -222,7 +222,7 @@ class OperationFailed(PricingError):
 
 
 class DagsterUnreachable(PricingError):
-    """The webserver does not answer, or not in its language, or it does not start a run."""
+    """The webserver does not answer, answers in an unknown form, or does not start a run."""
 
 
 class InvalidRange(PricingError):
@@ -274,7 +274,7 @@ class HoldingsFileRefused(PricingError):
 
 
 class PairsRefused(PricingError):
-    """Some pairs of a request are refused. `pairs` has the answer to each that is not accepted as it is written."""
+    """Some pairs of a request are refused. `pairs` has the answer to each that is not accepted as written."""
 
     def __init__(self, message: str, pairs: Sequence[Mapping[str, object]]) -> None:
         super().__init__(message)
@@ -295,7 +295,7 @@ class CapExceeded(PricingError):
 
 
 class LockUnavailable(PricingError):
-    """Another session has the advisory lock: its work is going on already."""
+    """Another session has the advisory lock and does the work."""
 
 
 class LockLost(PricingError):
@@ -344,7 +344,7 @@ class Throttled(ProviderError):
 class Unfinished(ProviderError):
     """A call has made requests, and may not make the others that it needs: nothing of it is stored.
 
-    `retry_after` is in seconds; before, another try would end alike.
+    `retry_after` is in seconds; an earlier try would end the same way.
     """
 
     def __init__(
@@ -360,11 +360,11 @@ class Unfinished(ProviderError):
 
 
 class WorkerStopped(Unfinished):
-    """The worker was told to stop between two requests of a call, which says nothing about what was asked for."""
+    """The worker was stopped between two requests of a call, which says nothing about its symbols."""
 
 
 class NotMade(WorkerStopped):
-    """The worker stood still between the claim of a call and the call: its units may not count any more."""
+    """The worker stood still between the claim and the call, so its units may no longer count."""
 
 
 class KeyRefused(ProviderError):
@@ -374,7 +374,7 @@ class KeyRefused(ProviderError):
 class PlanRestricted(ProviderError):
     """The key's plan does not include what was asked for.
 
-    `is_whole_endpoint`: no symbol has it there, so none of the call deserves another try.
+    `is_whole_endpoint`: the plan includes no symbol there, so none of the call is tried again.
     """
 
     def __init__(
@@ -402,7 +402,7 @@ class ProviderDown(ProviderError):
 
 
 class Misconfigured(ProviderError):
-    """The call cannot be asked as things are set up: a missing setting, a span that no provider takes."""
+    """The setup allows no such call: a missing setting, a span that no provider takes."""
 
 
 class ClientFault(ProviderError):

@@ -57,7 +57,7 @@ def _hosts(value: object) -> object:
     hosts = tuple(filter(None, (part.strip() for part in value.split(","))))
     for host in hosts:
         if not re.fullmatch(r"([A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*|\[[0-9A-Fa-f:.]+\])(:[0-9]{1,5})?", host):
-            raise ValueError("write names as they stand in a URL after http://, like prices.example.com:3000")
+            raise ValueError("write names as in a URL after http://, like prices.example.com:3000")
     return hosts
 
 
@@ -228,7 +228,7 @@ def load_settings(complain: Callable[[str], object] = refuse, variables: str = _
 
     Raises SettingsError that names each wrong variable, its fault and where the right values are listed. Also raises it
     if the home was made for the sandbox and real providers are set, or the reverse. `complain` gets messages about
-    things that may belong to other programs: a variable with our prefix that is no setting, a meaningless line of
+    things that may belong to other programs: a variable with our prefix that is not a setting, a meaningless line of
     `.env`.
     """
     read_env_file(complain)

@@ -247,7 +247,7 @@ def _say_who_is_asked(settings: Settings, worker: str, say: Say) -> None:
 
 
 def _next_step(worker: str) -> str:
-    """The command that leads on: to a price, or first to a provider."""
+    """The next command to type: for a price, or first for a provider."""
     engine = make_engine(worker, pool_size=1)
     try:
         with engine.connect() as connection:
@@ -501,7 +501,7 @@ def _notes(settings: Settings) -> Path:
 
 
 def _notifier(folder: Path, environment: dict[str, str]) -> Child:
-    """The process that tells people. It hangs when one of its threads no longer changes its file."""
+    """The notifier. It counts as frozen when one of its threads no longer changes its file."""
     return _module(
         "notifier",
         "pricing_pipeline.operations.notifier",

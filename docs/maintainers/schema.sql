@@ -3318,7 +3318,7 @@ GRANT EXECUTE ON FUNCTION pricing.describe_sane_symbol() TO pricing_reader, pric
 CREATE FUNCTION pricing.describe_shape(asset_class text) RETURNS text LANGUAGE sql IMMUTABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.describe_shape(text) TO pricing_reader, pricing_worker;
 
--- What the HTTP API says of a symbol that is no instrument, has no prices, or does not fit the data type.
+-- The HTTP API's answer for a symbol that is not an instrument, has no prices, or does not fit the data type.
 CREATE FUNCTION pricing.describe_stranger(symbol text, wanted_type text) RETURNS text LANGUAGE sql STABLE SET
     search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.describe_stranger(text,text) TO pricing_reader, pricing_worker;
@@ -3936,7 +3936,7 @@ CREATE FUNCTION pricing.is_traded_by_others(wanted_type text, wanted_symbol text
     STABLE;
 GRANT EXECUTE ON FUNCTION pricing.is_traded_by_others(text,text,date) TO pricing_reader, pricing_worker;
 
--- Whether a quarantined value has nothing that could be stored: it is no price, or two contradict each other.
+-- Whether a quarantined value has nothing that could be stored: it is not a price, or two contradict each other.
 CREATE FUNCTION pricing.is_unreadable(kind text, bar jsonb) RETURNS boolean LANGUAGE sql IMMUTABLE;
 GRANT EXECUTE ON FUNCTION pricing.is_unreadable(text,jsonb) TO pricing_reader, pricing_worker;
 
@@ -4142,7 +4142,7 @@ CREATE FUNCTION pricing.limits_shown(only_provider text DEFAULT NULL::text) RETU
 GRANT EXECUTE ON FUNCTION pricing.limits_shown(text) TO pricing_reader, pricing_worker;
 
 -- The first day on which a pair can have values, set by a person, or the first value if the fortnight before was
--- requested in vain; NULL = unknown.
+-- requested without result; NULL = unknown.
 CREATE FUNCTION pricing.listed_from(wanted_type text, wanted_symbol text) RETURNS date LANGUAGE plpgsql STABLE SET
     search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.listed_from(text,text) TO pricing_reader, pricing_worker;
@@ -4471,7 +4471,7 @@ CREATE FUNCTION pricing.next_probe_at(state pricing.provider_state) RETURNS time
     SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.next_probe_at(pricing.provider_state) TO pricing_reader, pricing_worker;
 
--- Locks the next quarantined value to ask a provider about, or the named one, or says why there is none.
+-- Locks the next quarantined value to ask a provider about, or the named one, or says why not.
 CREATE FUNCTION pricing.next_to_ask(wanted_provider text, only_value bigint, OUT chosen pricing.quarantined_values, OUT
     refusal text) RETURNS record LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.next_to_ask(text,bigint) TO pricing_worker;
@@ -5036,13 +5036,13 @@ CREATE FUNCTION pricing.read_pair(given text, OUT base text, OUT quote text) RET
 GRANT EXECUTE ON FUNCTION pricing.read_pair(text) TO pricing_reader, pricing_worker;
 
 -- The complete JSON answer to a read of pairs or symbols; requests what is missing or stale within the user's caps
--- (NULL = as a worker); NULL if only_type is no active data type of prices.
+-- (NULL = as a worker); NULL if only_type is not an active data type of prices.
 CREATE FUNCTION pricing.read_prices(symbols text[], data_types text[], only_type text, user_id text) RETURNS text
     LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.read_prices(text[],text[],text,text) TO pricing_worker;
 
 -- The canonical spelling of a share from any spelling in capital letters that our table of exchanges knows, with
--- doubts; or why there is none, with a proposal.
+-- doubts; or why it has none, with a proposal.
 CREATE FUNCTION pricing.read_share(given text, OUT symbol text, OUT doubt text, OUT fault text, OUT proposal text)
     RETURNS record LANGUAGE plpgsql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.read_share(text) TO pricing_reader, pricing_worker;
@@ -5088,7 +5088,7 @@ CREATE FUNCTION pricing.refetches() RETURNS TABLE(data_type text, symbol text, f
     SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.refetches() TO pricing_reader, pricing_worker;
 
--- Wanted symbols that a provider refuses, by data type; is_fault if so many are suddenly refused that the provider must
+-- Wanted symbols that a provider refuses, by data type; is_fault if enough are suddenly refused that the provider must
 -- be wrong.
 CREATE FUNCTION pricing.refused_symbols() RETURNS TABLE(provider text, data_type text, refused bigint, vanished bigint,
     is_fault boolean, example text, reason text) LANGUAGE sql STABLE SET search_path=pg_temp;
@@ -5363,8 +5363,8 @@ CREATE FUNCTION pricing.sessions_to_ask(wanted_type text, wanted_symbol text, wa
 GRANT EXECUTE ON FUNCTION pricing.sessions_to_ask(text, text, text, date, date, timestamp with time zone) TO
     pricing_reader, pricing_worker;
 
--- Sets a product's time zone by hand (NULL undoes it) and places its coming slots anew; returns how many, NULL if there
--- is no such product.
+-- Sets a product's time zone by hand (NULL undoes it) and moves its coming slots; returns how many, NULL if there is no
+-- such product.
 CREATE FUNCTION pricing.set_product_zone(wanted_symbol text, zone text) RETURNS integer LANGUAGE plpgsql SET
     search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.set_product_zone(text,text) TO pricing_worker;

@@ -223,7 +223,7 @@ class Way(Enum):
 
 
 def taken_from(scope: RequestScope) -> list[str]:
-    """The tokens in the URL of a request. They are taken out of it, so that nothing behind this can tell of them."""
+    """The tokens in the URL of a request. They are removed from it, so that nothing downstream sees them."""
     tokens: list[str] = []
     others = []
     for part in scope["query_string"].decode("latin-1").split("&"):
@@ -257,7 +257,7 @@ def _in_its_place(token: ApiToken, way: Way, path: str) -> ApiToken:
         raise _only_feed(token)
     if not token.is_feed and way is not Way.BEARER:
         exposed = (
-            f". Whoever keeps URLs may have it now: `pricing-pipeline token remove {token.name}` ends it"
+            f". It may be stored wherever URLs are logged: `pricing-pipeline token remove {token.name}` ends it"
             if way is Way.URL
             else ""
         )
@@ -316,7 +316,7 @@ class Caller:
 
 
 async def _turn(request: Request) -> AsyncIterator[None]:
-    """A turn for as long as a route works: only so many routes of one token work at once."""
+    """A turn for as long as a route works: a token has a limited number of turns."""
     if request.scope["path"] == STREAM_PATH:
         # It waits for a look that all who begin share. After a restart hundreds do, and nothing else waits for them.
         yield

@@ -123,7 +123,7 @@ class Unsilenced(Shape):
     ended: int
     silenced_until: datetime | None
     """Until when the subject stays silent because its whole kind is silenced."""
-    sentence: str = Field(examples=["people are told of it again."])
+    sentence: str = Field(examples=["people are notified again."])
 
 
 _ALERTS: Keyset[dict[str, Any]] = Keyset("alerts", (int,), lambda row: (row["alert_id"],))

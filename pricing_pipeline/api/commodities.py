@@ -208,7 +208,7 @@ def list_trade_routes(
             examples=["UEX:79"],
         ),
     ] = None,
-    limit: Annotated[int, Query(ge=1, le=MOST_ROUTES, description="At most so many routes.")] = USUAL_ROUTES,
+    limit: Annotated[int, Query(ge=1, le=MOST_ROUTES, description="The most routes to list.")] = USUAL_ROUTES,
 ) -> TradeRoutes:
     """What to buy where, and where to sell it: the routes that earn most."""
     with database.connect() as connection:

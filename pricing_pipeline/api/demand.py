@@ -76,7 +76,7 @@ class PairAnswer(Shape):
     proposal: str | None
     """Another spelling or data type that would do."""
     retry_after: int | None
-    """After so many seconds the same pair may be accepted; null if waiting does not help."""
+    """Seconds after which the same pair may be accepted; null if waiting does not help."""
 
 
 class Fault(Shape):

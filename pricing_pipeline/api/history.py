@@ -247,7 +247,7 @@ def _read(database: Engine, replica: Replica | None, selection: _Selection) -> _
             pass  # the primary may know it already
     try:
         return _write(database, selection)
-    except OtherFile:  # a month may have been written anew since the read began
+    except OtherFile:  # a month may have been rewritten since the read began
         return _write(database, selection)
 
 

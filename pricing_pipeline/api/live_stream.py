@@ -59,7 +59,7 @@ class Stream:
     def begin(self, look: Look, wanted: frozenset[Pair]) -> None:
         """Send the states of its pairs; or, if the stream resumes, the events since its client's last one.
 
-        A stream that has begun before is told of the pairs that it has gained and lost, or, if it has dropped events,
+        A stream that has begun before learns which pairs it has gained and lost, or, if it has dropped events,
         `missed` and all states. `wanted` are its pairs when the look began: pairs that came later wait for the next.
         """
         self.fingerprint = fingerprint(look.log_id, wanted)

@@ -30,7 +30,7 @@ _SPELLED_SECONDS = 1.0
 _PATIENCE_SECONDS = 8.0
 """Prometheus gives up after ten seconds."""
 _KNOWN_SECONDS = 300.0
-"""How long figures that cannot be read anew are still answered: as long as Prometheus itself uses an old sample."""
+"""How long old figures are served when they cannot be read again: as long as Prometheus itself uses an old sample."""
 _PREFIX = "/v1"
 _BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 

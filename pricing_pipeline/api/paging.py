@@ -24,7 +24,7 @@ MOST_ROWS = 1000
 USUAL_ROWS = 100
 _LONGEST_CURSOR = 1000
 
-Limit = Annotated[int, Query(ge=1, le=MOST_ROWS, description="At most so many rows in this page.")]
+Limit = Annotated[int, Query(ge=1, le=MOST_ROWS, description="The most rows in this page.")]
 Cursor = Annotated[
     str | None,
     Query(

@@ -128,8 +128,8 @@ def each_of(symbols: Iterable[str]) -> list[str]:
     odd = next((symbol for symbol in each if len(symbol) > LONGEST_SYMBOL or "\0" in symbol), "")
     if odd or not each:
         raise invalid(
-            f"the parameter symbols: {odd[:60]!r} is no symbol; each has 1 to {LONGEST_SYMBOL} characters, with commas "
-            "between them"
+            f"the parameter symbols: {odd[:60]!r} is not a symbol; each has 1 to {LONGEST_SYMBOL} characters, with "
+            "commas between them"
         )
     if len(each) > MOST_SYMBOLS:
         raise invalid(f"the parameter symbols: these are {len(each)}, and a request may name {MOST_SYMBOLS}")
@@ -152,7 +152,7 @@ def each_pair(values: Iterable[str], most: int = MOST_SYMBOLS) -> list[Pair]:
     )
     if odd or not pairs:
         raise invalid(
-            f"the parameter pairs: {odd[:60]!r} is no pair; write each as data_type:symbol, the symbol with 1 to "
+            f"the parameter pairs: {odd[:60]!r} is not a pair; write each as data_type:symbol, the symbol with 1 to "
             f"{LONGEST_SYMBOL} characters, separated by commas, as in equity_quote:AAPL,fx_rate:EUR/USD"
         )
     if len(pairs) > most:

@@ -27,8 +27,8 @@ _HIGHEST = 10**18
 
 
 class NewPriceAlert(Body):
-    """What a user wants to be told: when a price goes above or below the threshold, has moved by so many percent or has
-    been stale for so long, or each price.
+    """What a user wants to be told: when a price goes above or below the threshold, has moved by a percentage or has
+    been stale for a time, or each price.
     """
 
     recipient: str = Field(max_length=LONGEST_NAME, examples=["shop"])

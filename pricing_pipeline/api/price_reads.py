@@ -1,6 +1,6 @@
 """The short way of `GET /v1/prices`, which applications send hundreds of times a second.
 
-FastAPI takes longer to find the route and its parameters than all the rest takes. What a read is stands in prices.py.
+FastAPI takes longer to find the route and its parameters than the whole read. prices.py defines what a read returns.
 """
 
 from __future__ import annotations

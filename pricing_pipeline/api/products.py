@@ -216,11 +216,11 @@ def read_availability(
         Day | None,
         Query(alias="to", description=f"Last local day; a week from the first. At most {MOST_DAYS} days."),
     ] = None,
-    pax: Annotated[int, Query(ge=1, le=MAX_PLACES, description="For so many people.")] = 1,
+    pax: Annotated[int, Query(ge=1, le=MAX_PLACES, description="How many people to book for.")] = 1,
     currency: Annotated[
         Currency | None, Query(description="Only what has prices in it.", examples=["EUR"])
     ] = None,
-    sellable: Annotated[bool, Query(description="Only slots that so many people can book.")] = False,
+    sellable: Annotated[bool, Query(description="Only slots that this number of people can book.")] = False,
     as_of: Annotated[Moment | None, Query(description="As it was believed at this time.")] = None,
 ) -> Availability:
     """The slots of a product on local days: times, places, and prices for each category.

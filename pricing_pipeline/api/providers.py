@@ -33,7 +33,7 @@ class ProviderSummary(Shape):
     """Its own address."""
     call_url: str | None
     """Where calls go: to its own address, or to the sandbox that answers in its place; null if the sandbox has nobody
-    in the place of a declared provider, which is not called then."""
+    instead of a declared provider, which is then not called."""
     is_sandbox: bool
     is_active: bool
     fetchers: list[str]

@@ -22,7 +22,7 @@ _MOST_PAIRS = 1000
 _COMMENT_SECONDS = 15
 """Often enough that no proxy ends the stream as idle."""
 _PATIENCE_SECONDS = 60
-"""A client that reads nothing for so long is cut off."""
+"""A client that reads nothing for this long is cut off."""
 _BEGINNING = b"retry: 1000\n"
 """How long a browser waits before it comes back, in milliseconds."""
 

@@ -17,7 +17,7 @@ _ID = re.compile(r"(\d{1,18})-([0-9a-f]{12})")
 
 
 class Ready(Shape):
-    """Of `ready`: the state of so many pairs is sent; only changes follow."""
+    """Of `ready`: the number of pairs whose state was sent; only changes follow."""
 
     pairs: int
 

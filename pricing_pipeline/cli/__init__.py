@@ -37,7 +37,7 @@ NOUNS = {
     "action": "Look at splits, spin-offs, dividends and capital gains, or enter what no source reports.",
     "alert": "See what is in trouble, and say who looks after it.",
     "price-alert": "Be told when a price crosses a value, moves, grows stale, or is new.",
-    "recipient": "Manage who is told of trouble and prices, by which channel, and when.",
+    "recipient": "Manage who is notified of trouble and prices, how, and when.",
     "notify": "Try a recipient's channel, and read the messages of the channel log.",
     "operation": "Look at side effects such as messages, and step in.",
     "operation-type": "Say which side effects there are, such as those that a program of yours does.",

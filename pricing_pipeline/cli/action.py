@@ -324,7 +324,7 @@ def ratio(given: str, option: str) -> tuple[Decimal, Decimal]:
         if new > 0 and old > 0 and new != old:
             return new, old
     raise typer.BadParameter(
-        f"{option} {given!r} is no ratio. Write new shares for old ones, like 4:1; 1:10 is a reverse split"
+        f"{option} {given!r} is not a ratio. Write new shares for old ones, like 4:1; 1:10 is a reverse split"
     )
 
 
@@ -335,7 +335,7 @@ def cash(given: str, option: str) -> Decimal:
     except InvalidOperation:
         amount = Decimal(0)
     if not amount.is_finite() or amount <= 0 or amount.adjusted() > 8 or len(amount.as_tuple().digits) > 15:
-        raise typer.BadParameter(f"{option} {given!r} is no amount for a share. Write it like 0.25")
+        raise typer.BadParameter(f"{option} {given!r} is not an amount for a share. Write it like 0.25")
     return amount
 
 

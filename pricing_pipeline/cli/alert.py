@@ -171,7 +171,7 @@ def silence(
         )
         return
     about = f" about {subject}" if subject else ""
-    typer.echo(f"Nobody is told of {rule}{about} until {moment(until)}.")
+    typer.echo(f"Silenced: {rule}{about} until {moment(until)}.")
     if subject and not is_open:
         others = ", ".join(open_subjects) or "none"
         typer.echo(f"No open alert of {rule} is about {subject}. Subjects of its open alerts: {others}.")

@@ -68,7 +68,7 @@ def byte_count(given: str, option: str) -> int:
     """Bytes: a whole number, or one with a unit such as 40GB. Else a usage error."""
     found = _SIZE.fullmatch(given)
     if found is None:
-        raise typer.BadParameter(f"{option} {given!r} is no number of bytes. Write it like 40GB, or 500MB")
+        raise typer.BadParameter(f"{option} {given!r} is not a number of bytes. Write it like 40GB, or 500MB")
     return int(Decimal(found[1]) * _UNITS[found[2].upper()])
 
 
@@ -85,7 +85,7 @@ def identifier(given: str, source: str) -> UUID:
         return UUID(given)
     except ValueError:
         raise typer.BadParameter(
-            f"{given!r} is no id. Copy a whole one of `pricing-pipeline {source}`"
+            f"{given!r} is not an id. Copy a whole one of `pricing-pipeline {source}`"
         ) from None
 
 
@@ -96,7 +96,7 @@ def number(given: str, option: str) -> Decimal:
     except InvalidOperation:
         found = Decimal("NaN")
     if not found.is_finite():
-        raise typer.BadParameter(f"{option} {given!r} is no number. Write it like 0.5")
+        raise typer.BadParameter(f"{option} {given!r} is not a number. Write it like 0.5")
     return found
 
 
@@ -104,7 +104,9 @@ def seconds(given: str, option: str) -> float:
     """A span in seconds: a number with s, m, h or d. Else a usage error."""
     found = _SPAN.fullmatch(given)
     if found is None:
-        raise typer.BadParameter(f"{option} {given!r} is no span of time. Write it like 30m, 90s, 4h or 2d")
+        raise typer.BadParameter(
+            f"{option} {given!r} is not a span of time. Write it like 30m, 90s, 4h or 2d"
+        )
     return int(found[1]) * _SECONDS[found[2]]
 
 
@@ -113,7 +115,7 @@ def currency_code(given: str, option: str) -> str:
     from pricing_pipeline.providers.currencies import CURRENCIES
 
     if given.upper() not in CURRENCIES:
-        raise typer.BadParameter(f"{option} {given!r} is no currency that is known. Write a code like USD")
+        raise typer.BadParameter(f"{option} {given!r} is not a known currency. Write a code like USD")
     return given.upper()
 
 
@@ -122,7 +124,7 @@ def basis(given: str, option: str) -> Adjust:
     try:
         return Adjust(given.lower())
     except ValueError:
-        raise typer.BadParameter(f"{option} {given!r} is none of: {', '.join(Adjust)}") from None
+        raise typer.BadParameter(f"{option} {given!r} is not one of: {', '.join(Adjust)}") from None
 
 
 def chosen(option: str, given: str | None, known: Iterable[str]) -> str:

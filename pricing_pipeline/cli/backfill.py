@@ -1,6 +1,6 @@
 """`backfill start|list|show|cancel`: history that a person asks for, and what it would cost.
 
-What is missing is decided by the database (`pricing.plan_backfill`). It is fetched by a run of Dagster that is followed
+The database decides what is missing (`pricing.plan_backfill`). It is fetched by a run of Dagster that is followed
 from here, or in this process: both fetch the same, and only once.
 """
 
@@ -56,7 +56,7 @@ _EXPLAINED_AFTER_SECONDS = 3.0
 _ENDED = frozenset({"SUCCESS", "FAILURE", "CANCELED"})
 
 Show = Callable[[str, "Progress"], None]
-"""Shows what goes on, and how far it is."""
+"""Shows the work and its progress."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +83,7 @@ class Outcome:
 
 
 class Pauses:
-    """Tells, once for each reason, why a backfill gets no further: its providers may not be called."""
+    """Prints each reason once why a backfill waits: its providers may not be called."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
@@ -92,7 +92,7 @@ class Pauses:
         self._told: set[str] = set()
 
     def explain(self, backfill_id: UUID, progress: Progress) -> None:
-        """Look for a reason when as many tasks are open as some seconds ago."""
+        """Look for a reason when no task has ended for some seconds."""
         now = time.monotonic()
         if progress.open == 0 or progress.open != self._open:
             self._open, self._since = progress.open, now
@@ -137,7 +137,7 @@ def _in_process(settings: Settings, engine: Engine, request: Request, show: Show
 def _in_dagster(
     webserver: Webserver, where: Location, engine: Engine, request: Request, show: Show
 ) -> Outcome:
-    """Have Dagster do it, and follow until everything is fetched. Raises DagsterUnreachable when it refuses."""
+    """Have Dagster do it, and wait until everything is fetched. Raises DagsterUnreachable when it refuses."""
     name = request.type_.data_type
     run_id = webserver.launch(where, name, request.window, request.symbols)
     show("starting", backfills.Progress(0, 0, 0))
@@ -207,7 +207,7 @@ def _phase(status: str | None, is_planned: bool) -> str:
 
 
 def _require_sandbox(settings: Settings) -> None:
-    # Without this each task would be tried four times over minutes before it told that nobody listens there.
+    # Without this each task would be tried four times over minutes before it reported that nothing listens there.
     from pricing_pipeline.providers.configured import sandbox_url
 
     address = urlsplit(sandbox_url(settings))
@@ -535,7 +535,7 @@ def list_(
     ] = 20,
     as_json: Json = False,
 ) -> None:
-    """List backfills and how far they are, the newest first; those of the Dagster UI too.
+    """List backfills and their progress, the newest first, also those of the Dagster UI.
 
     \b
     Example: pricing-pipeline backfill list --limit 5
@@ -570,7 +570,7 @@ def list_(
 @noun.command()
 @zoned
 def show(id_: BackfillId, as_json: Json = False) -> None:
-    """Show one backfill: how far it is, what it cost, what failed, and what it waits for.
+    """Show one backfill: its progress, cost and failures, and what it waits for.
 
     \b
     Example: pricing-pipeline backfill show 2f1c1f6e-8a0f-4a51-9a5b-1d2e3f405162
@@ -629,7 +629,7 @@ def cancel(id_: BackfillId, as_json: Json = False) -> None:
         print_json({"backfill_id": backfill_id, "cancelled": count})
     elif count or not finished_at:
         typer.echo(
-            f"{count} tasks are cancelled. What was fetched stays, and another backfill goes on from there."
+            f"{count} tasks are cancelled. Fetched values stay, and another backfill continues from there."
         )
     elif cancelled_at:
         typer.echo(f"nothing to do: it was cancelled at {moment(cancelled_at)} {zone()}.")

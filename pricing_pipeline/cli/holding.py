@@ -147,7 +147,7 @@ def list_(
         spare=[in_zone("since")],
     )
     if not holdings:
-        typer.echo("nobody holds anything of that.")
+        typer.echo("no such holdings.")
     elif len(holdings) > at_most:
         hint(f"There are more; --limit shows more than {at_most}.")
 

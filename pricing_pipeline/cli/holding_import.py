@@ -96,7 +96,7 @@ def import_(
     Example: pricing-pipeline holding import transactions.csv --user alice
     """
     if decimal not in (None, *Mark):
-        raise typer.BadParameter(f"{decimal!r} is no decimal mark: point or comma")
+        raise typer.BadParameter(f"{decimal!r} is not a decimal mark: point or comma")
     user = login() if user is None else user
     names_here = pairs_of("--as", own_names)
     file = read_file(

@@ -412,7 +412,7 @@ def spell(
         hint(
             f"{before.values} {'value' if one else 'values'} ({', '.join(before.data_types)}) that {provider} sent for "
             f"{before.spelling} {'stays' if one else 'stay'} stored as {symbol}'s. If {before.spelling} is another "
-            f"instrument, take {'it' if one else 'them'} away: docs/providers.md#values-of-a-wrong-spelling"
+            f"instrument, delete {'it' if one else 'them'}: docs/providers.md#values-of-a-wrong-spelling"
         )
 
 
@@ -460,7 +460,7 @@ def merge(
     if as_json:
         print_json({"old": old, "into": into, "rows": [asdict(rows) for rows in merged]})
         return
-    typer.echo(f"{old} is {into} now, and means it wherever somebody writes it.")
+    typer.echo(f"{old} is {into} now; both names mean it.")
     for rows in merged:
         dropped = f"; {rows.dropped} dropped, because {into} has its own" if rows.dropped else ""
         typer.echo(f"{rows.rows_of}: {rows.moved} moved{dropped}")
@@ -563,7 +563,7 @@ def _read(table: Path, asset_class: str | None, currency: str | None) -> list[Ne
         since, scale = given.get("listed_on"), given.get("scale")
         if scale is not None and not (scale.isascii() and scale.isdigit() and len(scale) < 3):
             raise typer.BadParameter(
-                f"line {rows.line_num}: scale {scale!r} is no number of decimals, such as 2"
+                f"line {rows.line_num}: scale {scale!r} is not a number of decimals, such as 2"
             )
         read.append(
             instruments.NewInstrument(

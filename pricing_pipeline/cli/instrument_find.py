@@ -130,7 +130,7 @@ def _search(
 def _numbers(text: str) -> list[int]:
     parts = [part.strip() for part in text.split(",") if part.strip()]
     if not all(part.isascii() and part.isdigit() and len(part) < 6 for part in parts):
-        raise typer.BadParameter(f"{text!r} is no list of numbers, such as 1,3")
+        raise typer.BadParameter(f"{text!r} is not a list of numbers, such as 1,3")
     return [int(part) for part in parts]
 
 
@@ -214,7 +214,7 @@ def _add(
     strange = [str(number) for number in numbers if not 1 <= number <= len(listings)]
     if strange:
         raise PricingError(
-            f"{listed(strange)} is no number of this search, which has found {len(listings)}. Nothing is added."
+            f"{listed(strange)} is not a number of this search, which has found {len(listings)}. Nothing is added."
         )
     chosen = [listings[number - 1] for number in dict.fromkeys(numbers)]
     if not chosen:

@@ -234,7 +234,7 @@ def rotate(
     ] = False,
     as_json: Json = False,
 ) -> None:
-    """Encrypt all stored API keys anew, with the newest master key. It may run at any time, and be repeated.
+    """Encrypt all stored API keys again, with the newest master key. It may run at any time, and be repeated.
 
     The exit code is 1 when some could not be opened.
 
@@ -263,7 +263,7 @@ def rotate(
         )
     else:
         typer.echo(
-            f"{done} stored keys and addresses were encrypted anew; the newest master key is {keyring.newest}."
+            f"{done} stored keys and addresses were encrypted again; the newest master key is {keyring.newest}."
         )
         if unused:
             typer.echo(
@@ -349,7 +349,7 @@ def _units(words: Sequence[str]) -> dict[str, int]:
     for limit in words:
         name, _, units = limit.partition("=")
         if not name or not units.isascii() or not units.isdigit() or int(units) > 2**31 - 1:
-            raise typer.BadParameter(f"--limit {limit!r} is no limit. Write it like minute=55")
+            raise typer.BadParameter(f"--limit {limit!r} is not a limit. Write it like minute=55")
         units_of[name] = int(units)
     return units_of
 

@@ -98,7 +98,7 @@ def remove(name: Name, symbols: AnySymbols = None, user: User = None, as_json: J
     if as_json:
         print_json({"user": user, "list": name, "removed": removed})
     elif symbols:
-        typer.echo(f"{name} has {listed(symbols)} no more." if removed else f"{name} had none of these.")
+        typer.echo(f"{name} no longer has {listed(symbols)}." if removed else f"{name} had none of these.")
     else:
         typer.echo(f"{name} is removed.")
 

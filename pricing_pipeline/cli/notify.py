@@ -111,7 +111,7 @@ def _try_last_resort(*, as_json: bool) -> bool:
     resort = last_resort.from_settings(load_settings())
     if resort is None:
         raise SettingsError(
-            "PRICING_LAST_RESORT_URL is not set, so nobody is told when the database is away. See .env.example."
+            "PRICING_LAST_RESORT_URL is not set, so nothing reports that the database is away. See .env.example."
         )
     why = None
     try:

@@ -88,7 +88,7 @@ def pairs_of(option: str, texts: list[str] | None) -> dict[str, str]:
     for text in texts or ():
         name, equals, value = text.strip().partition("=")
         if not (equals and name.strip() and value.strip()):
-            raise typer.BadParameter(f"{text!r} is no {option}: write NAME=VALUE")
+            raise typer.BadParameter(f"{text!r} is not a {option}: write NAME=VALUE")
         pairs[name.strip()] = value.strip()
     return pairs
 

@@ -64,7 +64,7 @@ _IS_FETCHED = "A newer price is asked for; a running pipeline fetches it in a mo
 _FAULTS = frozenset(
     {"unknown_symbol", "plan_restricted", "failed", "misconfigured", "endpoint_restricted", "quarantined"}
 )
-"""States of `why` in which no price comes until somebody does something."""
+"""States of `why` in which no price comes until a person acts."""
 _MOST_CLASSES = 100
 """Asset classes that may have one symbol."""
 
@@ -190,7 +190,7 @@ def _find(connection: Connection, symbol: str, data_type: str | None) -> _Found:
 
 
 def _hint_of_old(found: Sequence[_Found]) -> None:
-    """Say what comes of prices that are shown and old."""
+    """Say what happens to old prices that are shown."""
     with_prices = [one for one in found if one.reading.prices]
     for one in with_prices:
         if one.stops:
@@ -203,7 +203,7 @@ def _hint_of_old(found: Sequence[_Found]) -> None:
     if unexplained:
         verb = "is" if len(unexplained) == 1 else "are"
         hint(
-            f"{listed(unexplained)} {verb} not fresh. This tells why: pricing-pipeline price why {unexplained[0]}"
+            f"{listed(unexplained)} {verb} not fresh. This says why: pricing-pipeline price why {unexplained[0]}"
         )
 
 
@@ -280,7 +280,7 @@ def _what_will_come(found: _Found) -> str:
         return sentences_of(found.stops)
     if found.reading.requested:
         return _IS_FETCHED
-    return f"It is on its way, or its provider has none: pricing-pipeline price why {symbol} tells which"
+    return f"It is on its way, or its provider has none: pricing-pipeline price why {symbol} says which"
 
 
 def _remedy(symbol: str) -> str:
@@ -329,7 +329,7 @@ def history(
     adjust = None if adjusted is None else basis(adjusted, "--adjust")
     into = None if currency is None else conversion.Target.named(currency)
     if len(symbols) > 1 and not as_csv:
-        raise typer.BadParameter("histories of several symbols are told as CSV: add --csv")
+        raise typer.BadParameter("histories of several symbols are printed as CSV: add --csv")
     with open_connection() as connection:
         today = calendars.today(connection)
         days = price_reader.days(connection, first, last, _DEFAULT_DAYS)
@@ -406,11 +406,11 @@ def _on_adjustment(
     as_of: datetime | None,
     today: date,
 ) -> list[str]:
-    """What adjusted values rest on."""
+    """What adjusted values are based on."""
     known = actions.read(connection, type_.asset_class, symbol, as_of)
     until = today if as_of is None else as_of.astimezone(UTC).date()
     notes = {bar.quality.partition(_NOT_COUNTED)[2] for bar in bars if bar.quality} - {""}
-    sentences = [f"Of these prices some lack payments after them: {note}." for note in sorted(notes)]
+    sentences = [f"Some of these prices lack later payments: {note}." for note in sorted(notes)]
     return [*sentences, _what_is_counted(symbol, adjust, bars[0], until, [stored.action for stored in known])]
 
 
@@ -461,7 +461,7 @@ def _list_bars(type_: DataType, bars: Sequence[Bar]) -> None:
 def _what_is_counted(
     symbol: str, adjust: Adjust, first: Bar, until: date, known: Sequence[CorporateAction]
 ) -> str:
-    """What an adjusted history rests on: the actions that a provider or a person has named, and no more."""
+    """What an adjusted history is based on: the actions that a provider or a person has entered."""
     since = first.observed_at.astimezone(UTC).date()
     later = [action for action in known if since < action.ex_on <= until]
     ratios = [action for action in later if isinstance(action, Split)]
@@ -478,7 +478,7 @@ def _what_is_counted(
     if ratios and (adjust is Adjust.SPLITS or len(ratios) < len(later)):
         return f"{sentence} `pricing-pipeline action list {symbol}` shows them."
     return (
-        f"{sentence} How sources come to tell them: docs/documents.md#dividends-and-splits; `pricing-pipeline "
+        f"{sentence} Where they come from: docs/documents.md#dividends-and-splits; `pricing-pipeline "
         f"action add {symbol}` enters what you know."
     )
 
@@ -494,7 +494,7 @@ def _what_is_missing(symbol: str, type_: DataType, days: Window, as_of: datetime
     if type_.contents is not Contents.PRICES:
         return f"{sentence} It has {reads.read_by(type_, symbol)}"
     if type_.history_from is None:
-        return f"{sentence} Its provider has no history; values gather while somebody watches it."
+        return f"{sentence} Its provider has no history; values accumulate while someone watches it."
     if days.end < type_.history_from:
         return f"{sentence} Its history begins on {type_.history_from}."
     return (
@@ -563,9 +563,7 @@ def gaps(
         hint(_advice(symbol, name, gaps_, is_paused=name in paused))
         until = known[name]
         if until is not None and until[1] < last_day:
-            hint(
-                f"Trading days of {until[0]} are known to {until[1]} only: what lacks after that is not known."
-            )
+            hint(f"Trading days of {until[0]} are known only to {until[1]}: later gaps are unknown.")
 
 
 def _list_gaps(gaps_of_type: Mapping[str, Sequence[Gap]]) -> None:
@@ -580,7 +578,7 @@ def _list_gaps(gaps_of_type: Mapping[str, Sequence[Gap]]) -> None:
 
 
 def _holidays(data_type: str, days: Sequence[date]) -> str:
-    """A holiday lacks no value; listed with the gaps, it explains why its day has none."""
+    """A holiday is not a gap; the list of gaps names it to explain why its day has no value."""
     newest = ", ".join(day.isoformat() for day in days[-_HOLIDAYS_TOLD:])
     if len(days) <= _HOLIDAYS_TOLD:
         return f"{data_type}: the market was closed on {newest}"
@@ -616,7 +614,7 @@ def _gap_row(data_type: str, gap: Gap) -> dict[str, object]:
 
 def _advice(symbol: str, data_type: str, gaps: Sequence[Gap], *, is_paused: bool) -> str:
     if not gaps:
-        return f"{data_type} of {symbol} has a value for every trading day that is known."
+        return f"{data_type} of {symbol} has a value for every known trading day."
     kinds = calendars.GapKind
     fetchable = {kinds.NOT_ASKED, kinds.FAILED, kinds.UNREADABLE}
     wanted = [gap for gap in gaps if gap.kind in fetchable]

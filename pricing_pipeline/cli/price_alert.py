@@ -1,4 +1,4 @@
-"""`price-alert add|list|show|remove`: who is told of which prices."""
+"""`price-alert add|list|show|remove`: who is notified of which prices."""
 
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ def add(
         print_json(added.content)
         return
     typer.echo(
-        f"{recipient} is told {_rule(added)} (price alert {added.price_alert_id}). "
+        f"{recipient} is notified {_rule(added)} (price alert {added.price_alert_id}). "
         f"To end it: pricing-pipeline price-alert remove {added.price_alert_id}"
     )
     if not added.recipient_is_active:
@@ -139,7 +139,7 @@ def list_(
     at_most: Limit = 50,
     as_json: Json = False,
 ) -> None:
-    """List who is told of which prices.
+    """List price alerts.
 
     \b
     Example: pricing-pipeline price-alert list --recipient mailbox
@@ -182,7 +182,7 @@ def list_(
         long="state",
     )
     if not found:
-        typer.echo("nobody is told of prices. `pricing-pipeline price-alert add --help` shows how.")
+        typer.echo("there are no price alerts. `pricing-pipeline price-alert add --help` shows how.")
     elif len(found) > at_most:
         hint(f"There are more; --limit shows more than {at_most}.")
 
@@ -229,7 +229,7 @@ def remove(id_: Id, as_json: Json = False) -> None:
     if as_json:
         print_json({"price_alert": id_, "removed": True})
     else:
-        typer.echo(f"{was.recipient} is not told any more {_rule(was)}.")
+        typer.echo(f"{was.recipient} is no longer notified {_rule(was)}.")
 
 
 def _condition(typed: TypedOptions) -> tuple[str, Decimal | None, float | None]:

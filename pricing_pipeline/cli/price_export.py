@@ -100,7 +100,9 @@ def _program(name: str) -> journals.Journal:
     try:
         return journals.Journal(name)
     except ValueError:
-        raise typer.BadParameter(f"{name!r} is no format: use one of {', '.join(journals.Journal)}") from None
+        raise typer.BadParameter(
+            f"{name!r} is not a format: use one of {', '.join(journals.Journal)}"
+        ) from None
 
 
 def _beginning(since: str) -> datetime:

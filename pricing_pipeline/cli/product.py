@@ -193,7 +193,7 @@ def set_zone(
         print_json({"symbol": symbol, "time_zone": time_zone, "moved": moved})
         return
     outcome = f"is in {time_zone}" if time_zone else "is where its provider says"
-    typer.echo(f"{symbol} {outcome}; {moved} coming slots were placed anew.")
+    typer.echo(f"{symbol} {outcome}; {moved} coming slots were moved.")
 
 
 def _content(day: Day) -> dict[str, Any]:

@@ -83,7 +83,7 @@ class Program(TyperGroup):
 
 
 class Noun(TyperGroup):
-    """A noun whose commands stand in the module of its name, which is imported when one of them is asked for."""
+    """A noun whose commands are in the module of its name, imported when one of them runs."""
 
     @property
     def commands(self) -> MutableMapping[str, Any]:

@@ -48,13 +48,13 @@ def access_to(engine: Engine, settings: Settings, provider: str) -> Access:
     rows = [row for row in known if row.is_active]
     if known and not rows and not settings.sandbox:
         use_again = f"pricing-pipeline key change {provider} --name {known[0].key_name} --active"
-        raise PricingError(f"no key of {provider} is active. `{use_again}` has it used again.")
+        raise PricingError(f"no key of {provider} is active. `{use_again}` activates it again.")
     _check_agent(engine, settings)
     needs_key = service.needs_key
     address = call_url(with_sandbox(settings), service, about.base_url)
     if address is None:
         raise PricingError(
-            f"PRICING_SANDBOX is on, and the sandbox does not know {provider}: nobody can be asked. Its "
+            f"PRICING_SANDBOX is on, and the sandbox does not know {provider}: nothing can be asked. Its "
             "declaration may name a dialect of the sandbox; `provider try` asks the real service."
         )
     if settings.sandbox:

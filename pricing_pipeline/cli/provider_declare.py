@@ -135,7 +135,7 @@ def undeclare(name: Provider, as_json: Json = False) -> None:
     if as_json:
         print_json({"provider": name, "undeclared": True})
     else:
-        typer.echo(f"{name} is declared no more. Its limits and stored keys are gone; its prices stay.")
+        typer.echo(f"{name} is no longer declared. Its limits and stored keys are gone; its prices stay.")
 
 
 @listing
@@ -203,7 +203,7 @@ def draft(
     ] = None,
     body: Annotated[
         Path | None,
-        typer.Option("--body", metavar="FILE", help="A saved answer, which is read; nobody is asked."),
+        typer.Option("--body", metavar="FILE", help="A saved answer to read; no call is made."),
     ] = None,
     symbol: Annotated[
         str | None,
@@ -223,7 +223,7 @@ def draft(
 
     The shape of the answer, questions, and what would be stored of it are written to standard error. Where the answer
     can be read in two ways, you are asked; without a terminal the first way is taken, and told. A key in the URL or in
-    a header is sent, and does not stand in the file.
+    a header is sent, but not written to the file.
 
     \b
     Example: pricing-pipeline provider draft 'https://api.frankfurter.dev/v1/latest?base=EUR' --symbol EUR/USD
@@ -418,7 +418,7 @@ def _print_seen(provider: DeclaredProvider, seen: list[_AnsweredRequest]) -> Non
 
 
 def _places_of_key(provider: DeclaredProvider) -> dict[str, str]:
-    """Where the key stands in a request, without it."""
+    """Where a request has its key, without the key."""
     own = "(your key)" if provider.log_in is None else "(a token for your key)"
     match provider.declared.declaration.key:
         case Key(headers=list() as names):

@@ -266,7 +266,7 @@ def _outcome_in_words(decision: Decision, *, release: bool) -> str:
     match decision.outcome:
         case "released" if value is not None:
             where = "and is the latest price" if decision.is_latest else "in the history"
-            how = ", in the place of another value, which is kept as a revision" if decision.revised else ""
+            how = ", replacing another value, which is kept as a revision" if decision.revised else ""
             return f"{value.value} of {value.symbol} is stored, {where}{how}"
         case "rejected":
             return "stays out; when it comes again nobody is asked"

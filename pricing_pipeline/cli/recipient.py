@@ -108,7 +108,7 @@ def add(
     if user is not None and any_user:
         raise typer.BadParameter("give either --user or --any-user")
     if is_for_users and severity is not None:
-        raise typer.BadParameter("leave out --severity: a recipient for users is not told of trouble")
+        raise typer.BadParameter("leave out --severity: a recipient for users gets no alerts about trouble")
     recipient = Recipient(
         name,
         channel,
@@ -167,7 +167,7 @@ def list_(as_json: Json = False) -> None:
         ],
     )
     if not found:
-        typer.echo("nobody is told. `pricing-pipeline recipient add --help` shows how to add somebody.")
+        typer.echo("there is no recipient. `pricing-pipeline recipient add --help` shows how to add one.")
 
 
 @noun.command()
@@ -256,7 +256,7 @@ def change(
             if address is not None:
                 keyring, key_file = keyring_to_seal(connection, settings)
                 if not recipients.readdress(connection, keyring, before, address):
-                    raise PricingError(f"somebody else has just changed {name}. Nothing has changed.")
+                    raise PricingError(f"another session has just changed {name}. Nothing was changed here.")
     after = replace(before, **changes)
     if as_json:
         print_json(

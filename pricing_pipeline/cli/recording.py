@@ -66,7 +66,7 @@ class Recording:
         for path in () if is_forced else (self.meta, *self._bodies()):
             if os.path.lexists(path):
                 raise PricingError(
-                    f"there is a file {path} already, so nobody was asked. --force replaces it, and --out names "
+                    f"there is a file {path} already, so no call was made. --force replaces it, and --out names "
                     "another folder."
                 )
 

@@ -120,7 +120,7 @@ def remove(provider: Provider, data_type: Type, symbol: AnySymbol = None, as_jso
     if as_json:
         print_json({"provider": provider, "data_type": data_type, "symbol": symbol, "removed": True})
         return
-    typer.echo(f"{provider} serves {_scope(data_type, symbol)} no more by a rule.")
+    typer.echo(f"{provider} no longer has a route for {_scope(data_type, symbol)}.")
     if not any(route.symbol is None and route.is_active and route.provider_active for route in left):
         typer.echo(f"No provider is left for {data_type}: what is due of it fails until a route is added.")
 

@@ -79,7 +79,7 @@ def _chosen(name: str, wide: bool) -> Iterator[None]:
     try:
         chosen = UTC if name.upper() == "UTC" else ZoneInfo(name)
     except (ZoneInfoNotFoundError, ValueError, OSError):
-        raise typer.BadParameter(f"--zone {name!r} is no time zone. Write it like Europe/Berlin") from None
+        raise typer.BadParameter(f"--zone {name!r} is not a time zone. Write it like Europe/Berlin") from None
     before = _zone.set(chosen), _wide.set(wide)
     try:
         yield

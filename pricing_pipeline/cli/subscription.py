@@ -61,7 +61,7 @@ noun = typer.Typer()
 HEARTBEAT_SECONDS = 60.0
 POLL_SECONDS = 2.0
 SILENCE_SECONDS = 5.0
-"""For so long a pair may be without a fresh price before it is told why. The reason is asked for as often."""
+"""How long a pair may lack a fresh price before the reason is printed, and how often it is looked up."""
 _FIGURES = re.compile(r"\d[\d:.,-]*(st|nd|rd|th)?( (s|min|h|days)\b)?")
 """What changes in a sentence although its reason stays."""
 _NO_WAITS = frozenset({"fresh", "not_due"})
@@ -74,7 +74,7 @@ T = TypeVar("T")
 class Watch:
     """One viewer of some symbols of one data type, until `leave` is set or the time is up.
 
-    An outage of the database ends it no more than it ends a person's interest: it warns, tries again, and the
+    An outage of the database does not end it: it warns, tries again, and the
     first heartbeat that gets through restores what was forgotten meanwhile.
     """
 
@@ -398,7 +398,7 @@ def list_(
         spare=[in_zone("since")],
     )
     if not subscriptions:
-        typer.echo("nobody watches anything of that now.")
+        typer.echo("no such subscriptions.")
     elif len(subscriptions) > at_most:
         hint(f"There are more; --limit shows more than {at_most}.")
 

@@ -58,7 +58,7 @@ def add(
         typer.Option(
             "--list",
             metavar="NAME",
-            help="With --feed, in the place of --symbols: a list of --user, as `list show` has it at each read.",
+            help="With --feed, instead of --symbols: a list of --user, read anew each time.",
         ),
     ] = None,
     types: Annotated[

@@ -55,8 +55,8 @@ class PriceHistoryIOManager(dg.ConfigurableIOManager):
         asset, path = context.asset_key.to_user_string(), context.asset_key.path
         if path[-2:-1] != [_HISTORY]:
             raise PricingError(
-                f"the input {context.name} is {asset}, which is no price history. PriceHistoryIOManager loads assets "
-                f"whose key ends with {_HISTORY}/<data type>."
+                f"the input {context.name} is {asset}, which is not a price history. PriceHistoryIOManager loads "
+                f"assets whose key ends with {_HISTORY}/<data type>."
             )
         options = context.definition_metadata or {}
         if unknown := sorted(options.keys() - {*_OPTIONS}):

@@ -285,7 +285,7 @@ def parsed_url(url: str | URL) -> URL:
 
     The hosts are written as libpq writes them (`host1:5432,host2:5432`) or as parameters (`?host=h1,h2&port=p1,p2`).
     Unless the URL says otherwise, `target_session_attrs` is read-write: without it, libpq takes the first host that
-    answers, which after a failover may be a standby. Raises ArgumentError or ValueError if it is no URL, also if a
+    answers, which after a failover may be a standby. Raises ArgumentError or ValueError if it is not a URL, also if a
     part of its password would be taken for a host: a host's name is looked up, and shown in messages.
     """
     from sqlalchemy import URL, make_url
@@ -300,7 +300,7 @@ def parsed_url(url: str | URL) -> URL:
             re.fullmatch(r"(\[[^]]*\]|[^:]*)(?::([0-9]*))?", place) for place in several["hosts"].split(",")
         ]
         if not all(places):
-            raise ValueError("a port is no number")
+            raise ValueError("a port is not a number")
         hosts = ",".join(place[1].strip("[]") for place in places if place)
         ports = ",".join(place[2] or "" for place in places if place)
         rest = url[several.end() :]

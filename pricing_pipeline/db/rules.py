@@ -119,7 +119,7 @@ RULES = {
     "month_begins_on_its_first": "a month is given by its first day",
     "data_type_is_registered": "there is no such data type",
     "thin_after_is_positive": "history is thinned after at least one day",
-    "thinning_divides_a_day": "thinned history has a value each so many minutes, which divide a day",
+    "thinning_divides_a_day": "thinned history has a value at each interval of minutes, which divides a day",
     "threshold_is_positive": "a threshold is above 0, at most 10^18, and has at most 12 decimals",
     "token_name_is_sane": f"a token's name {_KEY_NAME}",
     "list_name_is_sane": f"a list's name {_KEY_NAME}",

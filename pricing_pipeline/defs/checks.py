@@ -261,7 +261,7 @@ def _is_daily(type_: DataType) -> bool:
 
 ALERTS = _Check(
     "alerts",
-    "No alert that people are told of at once (P0, P1) is open about this type or a provider of it.",
+    "No alert that is sent at once (P0, P1) is open about this type or a provider of it.",
     "an-alert-is-open",
     lambda type_: True,
     _alerts,

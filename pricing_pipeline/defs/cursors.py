@@ -21,7 +21,7 @@ def read(context: dg.SensorEvaluationContext, kind: type[Kept]) -> Kept | None:
         (fault, *_) = error.errors()
         where = "".join(f" {part}:" for part in fault["loc"])
         context.log.warning(
-            f"the cursor {context.cursor[:200]} cannot be read, so this tick begins anew:{where} {fault['msg']}"
+            f"the cursor {context.cursor[:200]} cannot be read, so this tick starts over:{where} {fault['msg']}"
         )
         return None
 

@@ -165,7 +165,7 @@ def tick_when_there_is_work(work: threading.Event) -> None:
 class _Pause:
     """The pause between two rounds of ticks: it ends when Dagster is stopped, and early when there is work.
 
-    It ends early at most once in five seconds, so that work that never ceases causes no more ticks than Dagster's own.
+    It ends early at most once in five seconds, so that endless work causes no more ticks than Dagster's own daemon.
     """
 
     def __init__(self, shutdown: threading.Event, work: threading.Event) -> None:

@@ -1,6 +1,6 @@
 """Hand a text on from the process that loads a code location to the workers of its runs.
 
-Dagster puts it into each run's plan. It has this for loaders of its own (`StateBackedDefinitionsLoader`), each of which
+Dagster puts it into each run's plan. Its own loaders (`StateBackedDefinitionsLoader`) use this; each
 needs it at one place; what it offers to others, components with state, is no help to a project that calls a function.
 """
 

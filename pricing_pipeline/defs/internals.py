@@ -6,7 +6,7 @@ Each group says why there is no public way, and which tests notice a change. pyp
 # isort: off
 # fmt: off
 
-# To know in a sensor which code server loads our definitions, and have it load them anew; to tell runs of our code
+# To know in a sensor which code server loads our definitions, and reload them; to tell runs of our code
 # location from those of others, for which the filter of runs has no field, only Dagster's own tag.
 # orchestration/test_shared_instance.py, acceptance/test_code_server.py
 from dagster._core.remote_origin import (

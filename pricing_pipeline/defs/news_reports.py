@@ -29,7 +29,7 @@ from pricing_pipeline.prices.changes import DataVersion
 _AT_ONCE = 200
 """Versions reported in a tick. A new instance reports all that is stored, step by step."""
 _JUDGED_SECONDS = 15.0
-"""After so long in a tick, the months of further types are left to the next one: a code server answers in a minute."""
+"""After this time a tick leaves the months of further types to the next one: a code server answers within a minute."""
 _LOOK_AGAIN_SECONDS = 600.0
 """How often months that are not complete are looked at again: a day may turn out to have no value."""
 _THIS_MONTH_SECONDS = 300.0
@@ -180,7 +180,7 @@ class _Teller:
         A month that lacks days is observed once; `observed` are those that were before.
         """
         versions = changes.current(self.connection, name, sorted(months))
-        # A type that was deleted and made anew has not all of them.
+        # A type that was deleted and made again has not all of them.
         wanted = sorted(month for month in months if month in versions)
         lacking = quality.lacking(self.connection, name, wanted)
         told = [month for month in wanted if not (lacking[month].symbols and month in observed)]

@@ -100,7 +100,7 @@ class Watch:
         """What does not work now."""
         now = time.time()
         if abs(now - time.monotonic() - self._ahead) > _CLOCK_STEP_SECONDS:
-            # The clock was set, or the machine slept: each sensor has its time anew.
+            # The clock was set, or the machine slept: each sensor starts a new interval.
             self._ahead = now - time.monotonic()
             self._loaded_at.clear()
         known = self._workspace.create_request_context().get_code_location_entries()
@@ -154,7 +154,7 @@ def _why_idle(instance: dg.DagsterInstance, sensor: RemoteSensor, since: float, 
     """Why a sensor does not work; None while it may still begin, and after a single failure among successes."""
     ticks = instance.get_ticks(sensor.get_remote_origin_id(), sensor.selector_id, limit=3)
     own = [tick for tick in ticks if tick.timestamp >= since]
-    # One that succeeded before it was loaded anew may fail once, too.
+    # One that succeeded before the reload may fail once, too.
     ended: list[InstigatorTick] = [tick for tick in ticks if tick.status is not TickStatus.STARTED][:2]
     if ended and ended[0] in own and all(tick.status is TickStatus.FAILURE for tick in ended):
         return f"fails: {first_line(ended[0].error)}"

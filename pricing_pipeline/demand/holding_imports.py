@@ -137,7 +137,7 @@ def plan(
     """
     for name in data_types:
         if data_type_registry.active_data_type(connection, name).contents is not Contents.PRICES:
-            raise UnknownDataType(f"{name} is no type of prices, which is what a file's instruments have.")
+            raise UnknownDataType(f"{name} is not a type of prices, which is what a file's instruments have.")
     known = _known(connection, file.positions, data_types, own_names or {})
     if not known.types:
         raise UnknownDataType(
@@ -332,7 +332,7 @@ def _unnamed(position: Position, meant: Meant, known: _Known) -> Decision:
     listings = [symbol for _, symbol, _ in known.by_isin.get(names.isin, ())]
     as_option = f"--as {shlex.quote(f'{names.isin or names.title}=SYMBOL')}"
     if names.isin and names.isin not in known.valid:
-        reason, proposal, isin = f"{names.isin} is no ISIN: its check digit is wrong", as_option, None
+        reason, proposal, isin = f"{names.isin} is not an ISIN: its check digit is wrong", as_option, None
     elif listings:
         reason = f"{names.isin} is the ISIN of {', '.join(listings)}, and the file does not say which"
         proposal, isin = f"--as {names.isin}={listings[0]}", None

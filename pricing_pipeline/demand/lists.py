@@ -1,4 +1,4 @@
-"""Lists: pairs of a user under one name. Whoever reads a list watches its pairs, as by a heartbeat."""
+"""Lists: pairs of a user under one name. Reading a list watches its pairs, like a heartbeat."""
 
 from __future__ import annotations
 

@@ -49,7 +49,9 @@ class SubscriptionManager:
     def __init__(self, engine: Engine, user_id: str, *, every: float = HEARTBEAT_SECONDS) -> None:
         """Raises PricingError for a user name that the database cannot store."""
         if not is_storable(user_id):
-            raise PricingError(f"{user_id!r:.60} is no user's name: it holds a NUL or half a surrogate pair.")
+            raise PricingError(
+                f"{user_id!r:.60} is not a user's name: it holds a NUL or half a surrogate pair."
+            )
         self._engine = engine
         self._user_id = user_id
         self._every = every

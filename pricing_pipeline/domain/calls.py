@@ -33,7 +33,7 @@ class Response:
 
 
 ShownLimit = tuple[int, int | None]
-"""How many units a key may use in so many seconds, as its provider says; None if it does not name the window."""
+"""How many units a key may use in how many seconds, as its provider says; None if it does not name the window."""
 
 
 @dataclass(frozen=True, slots=True)

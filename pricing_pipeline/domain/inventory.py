@@ -99,7 +99,7 @@ class Product:
         _check_name("product", self.name)
         if self.time_zone is not None and not is_time_zone(self.time_zone):
             raise ValueError(
-                f"product {self.symbol}: {self.time_zone!r} is no time zone, such as Europe/London"
+                f"product {self.symbol}: {self.time_zone!r} is not a time zone, such as Europe/London"
             )
         _check_once(f"product {self.symbol}", "option", (option.option_id for option in self.options))
         _check_once(
@@ -184,7 +184,7 @@ class Slot:
         if self.currency is None and any(offer.has_price for offer in self.offers):
             raise ValueError(f"{of}: it has prices and no currency")
         if self.currency is not None and not _is_currency(self.currency):
-            raise ValueError(f"{of}: {self.currency!r} is no currency, such as EUR")
+            raise ValueError(f"{of}: {self.currency!r} is not a currency, such as EUR")
         if not 0 <= self.currency_scale <= MAX_DIGITS:
             raise ValueError(f"{of}: the scale of its currency is {self.currency_scale}")
         _check_once(of, "category", (offer.category_id for offer in self.offers))

@@ -141,7 +141,7 @@ def _unknown(header: Header | None, format_: str | None) -> str:
     wanted = (
         f"the file is not of the format {format_}"
         if format_
-        else "the header of the file is of no known format"
+        else "the header of the file has no known format"
     )
     return (
         f"{wanted}.{_columns_of(header)} Name the columns yourself, such as symbol=Ticker and quantity=Shares; "

@@ -93,7 +93,7 @@ def _positions(text: str) -> list[tuple[int, Mapping[str, str]]]:
         nonlocal depth
         depth += 1
         if depth > _DEEPEST:
-            raise HoldingsFileRefused("the file is no Flex query: its elements are nested too deep.")
+            raise HoldingsFileRefused("the file is not a Flex query: its elements are nested too deep.")
         if name == "OpenPosition":
             found.append((parser.CurrentLineNumber + skipped, attributes))
 

@@ -47,12 +47,12 @@ def number(text: str, mark: Mark | None) -> Decimal:
             )
         mark = Mark.POINT
     if not _fits(digits, mark):
-        raise NotANumber(f"{text.strip()!r} is no number")
+        raise NotANumber(f"{text.strip()!r} is not a number")
     if mark is Mark.COMMA:
         digits = digits.translate(_SWAPPED)
     value = Decimal(f"{sign}{digits.replace(',', '')}{power}")
     if abs(value.adjusted()) > 30:
-        raise NotANumber(f"{text.strip()!r} is no quantity of anything")
+        raise NotANumber(f"{text.strip()!r} is not a quantity of anything")
     return value
 
 
@@ -65,7 +65,7 @@ def _parts(text: str) -> tuple[str, str, str]:
         bare = f"-{bare[:-1]}"
     parts = _SIGNED.fullmatch(bare)
     if parts is None or len(text.strip()) > _MOST_CHARACTERS:
-        raise NotANumber(f"{text.strip()[:_MOST_CHARACTERS]!r} is no number")
+        raise NotANumber(f"{text.strip()[:_MOST_CHARACTERS]!r} is not a number")
     return parts["sign"], parts["digits"], parts["power"] or ""
 
 

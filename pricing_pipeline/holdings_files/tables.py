@@ -139,7 +139,7 @@ def lines_of(
     for row in table.rows:
         names = names_of(row)
         try:
-            # A separator stands in a text without quotes, so nothing is in its column.
+            # A text without quotes contains a separator, so every later column is off.
             if any(cell.strip() for cell in row.cells[len(table.header.names) :]):
                 reason = "the line has more cells than the header"
                 yield Fault(row.line, names.in_words or row[0], reason, "put quotes around its texts")
@@ -169,7 +169,7 @@ def _rows(text: str, separator: str, at_most: int = _MOST_LINES, first: int | No
             line = (first or 1) + reader.line_num
     except csv.Error as error:
         raise HoldingsFileRefused(
-            f"line {line} is no line of a table: {error}. Close its quotes; one within a text is written twice."
+            f"line {line} is not a line of a table: {error}. Close its quotes; one within a text is written twice."
         ) from error
 
 

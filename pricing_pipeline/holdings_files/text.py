@@ -42,7 +42,7 @@ def decoded(content: bytes) -> str:
             f"the file begins like {error.encoding} and then is not. Save it as UTF-8."
         ) from error
     if "\0" in text:
-        raise HoldingsFileRefused("the file is no text: it has NUL characters in it. Export CSV or XML.")
+        raise HoldingsFileRefused("the file is not text: it has NUL characters in it. Export CSV or XML.")
     if not text.strip():
         raise HoldingsFileRefused("the file is empty.")
     return text

@@ -79,7 +79,7 @@ class StoredSlot(NamedTuple):
     remaining: int | None
     capacity: int | None
     sellable: bool
-    """Whether so many people as were asked for can book it."""
+    """Whether the requested number of people can book it."""
     provider: str
     recorded_at: datetime
     offers: tuple[Offer, ...]

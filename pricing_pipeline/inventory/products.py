@@ -111,7 +111,7 @@ def set_zone(connection: Connection, symbol: str, time_zone: str | None) -> int:
     """Set the time zone of a product by hand, which counts instead of what its provider says; None takes it back.
 
     Coming slots without an offset of their own are placed again; returns how many. Raises UnknownSymbol; the database
-    refuses a name that is no zone.
+    refuses a name that is not a zone.
     """
     moved = call_sql(connection, "set_product_zone", symbol, time_zone).scalar_one()
     if moved is None:

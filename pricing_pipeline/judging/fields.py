@@ -20,7 +20,7 @@ from pricing_pipeline.judging.knowledge import Known
 _FARTHEST = 5
 """The largest factor between the close and another price of its day."""
 _CALM = 2
-"""The smallest such limit, for an answer with calm days. An answer needs so many days to count as calm:"""
+"""The smallest such limit, for an answer with calm days. An answer needs this number of days to count as calm:"""
 _MANY = 20
 _WIDE = 25
 """How many times the usual width a day of a long answer may have, unless its close has moved as far."""

@@ -39,7 +39,7 @@ ENOUGH_STEPS = 20
 _LIMITS = {Fetcher.QUOTE: QUOTE_LIMIT, Fetcher.DAILY_BARS: log(2.5), Fetcher.NAV: log(1.5)}
 """How far one new value may be from the last; a larger step is quarantined until others confirm it."""
 _TYPICAL = 25.0
-"""A step is judged if it is larger than so many typical steps (the median of the answer's steps)."""
+"""A step is judged if it is larger than this number of typical steps (the median of the answer's steps)."""
 _PATIENCE = timedelta(days=7)
 """Values further apart in time may have larger steps: the limit grows with the square root of the time."""
 _LONGEST_SPIKE = 10

@@ -32,7 +32,7 @@ One of the two is not enough: after a split more shares are traded, and a wrong 
 also be at least half the factor of the price's move: a busy day is no proof of a hundredfold price.
 """
 _BELIEVABLE = 10_000
-"""More than so many times the usual shares are a wrong volume, and prove nothing."""
+"""A volume of more than this multiple of the usual is wrong, and proves nothing."""
 _USUAL, _FEWEST_USUAL = 20, 3
 """How many earlier days show what is usual, at most and at least."""
 _SPLITS = (2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 14, 15, 16, 18)

@@ -72,7 +72,7 @@ def add(
     user_id: str | None,
     hours: float | None = None,
 ) -> SecretStr:
-    """Make a token that lasts so many hours, or until it is removed. Return it: it cannot be shown again.
+    """Make a token that lasts a number of hours, or until it is removed. Return it: it cannot be shown again.
 
     It takes the place of one of the same name that has expired. Raises PricingError when the name is taken. Tokens that
     expired 30 days ago are removed.

@@ -172,7 +172,7 @@ def _follow_declarations(
 
     So does one whose client could not be made before. Where it still cannot, the client of the older declaration stays.
     A client that is replaced is closed with the others, at the end: calls may be under way. That of a provider that is
-    declared no more stays, because nothing claims calls of it.
+    no longer declared stays, because nothing claims calls of it.
     """
     for name in seen.providers.keys() & seen.base_urls.keys():
         provider = seen.providers[name]

@@ -55,7 +55,7 @@ _PASSED_ON = re.compile(
 def environment_of_children(environment: Mapping[str, str], settings: Settings) -> dict[str, str]:
     """The part of the caller's environment for all children: settings, and variables that programs need to run.
 
-    With the sandbox on nobody needs a real API key. Keys of the same names stand in: each has limits of its own.
+    The sandbox needs no real API key. Keys of the same names replace them, each with its own limits.
     """
     passed = {
         name: value

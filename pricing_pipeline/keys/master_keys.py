@@ -92,7 +92,7 @@ def _file_to_write(settings: Settings) -> Path:
     path = master_key_file(settings)
     if path is None:
         raise SettingsError(
-            f"the master keys stand in {_SETTING} itself, where nothing can be added. Put a new id:base64 before the "
+            f"the master keys are in {_SETTING} itself, where nothing can be added. Put a new id:base64 before the "
             "others yourself, or move them all into a file and set PRICING_MASTER_KEY=file:/PATH."
         )
     if settings.master_key is None:
@@ -129,7 +129,7 @@ def _lines(path: Path) -> list[str]:
             f"the master keys in {path} cannot be read ({error.strerror}). Run this as the user who runs the pipeline."
         ) from None
     except UnicodeError:
-        raise _damaged(path, "it is no text") from None  # Python's own words repeat a byte of it
+        raise _damaged(path, "it is not text") from None  # Python's own words repeat a byte of it
     lines = (line.strip() for line in text.splitlines())
     return [line for line in lines if line and not line.startswith("#")]
 

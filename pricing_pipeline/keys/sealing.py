@@ -27,7 +27,7 @@ LONGEST_SECRET = 4096
 """In bytes of UTF-8."""
 
 _BLOCK = 64
-"""Secrets are padded to a multiple of so many bytes: a length would tell one provider's keys from another's."""
+"""Secrets are padded to a multiple of this length, which would otherwise tell one provider's keys from another's."""
 _ID = re.compile(r"[a-z0-9][a-z0-9_-]{0,47}")
 
 

@@ -311,7 +311,7 @@ def _tell(connection: Connection, ui_url: str | None, asset_prefix: str | None) 
                     )
                 told += 1
             except OperationRefused as error:  # the others are still told
-                _LOG.error("%s is not told of alerts: %s", recipient.recipient, error)
+                _LOG.error("%s cannot be sent alerts: %s", recipient.recipient, error)
     return told
 
 

@@ -81,7 +81,7 @@ def from_settings(settings: Settings) -> LastResort | None:
     channel = next((name for name, schemes in channels.items() if scheme in schemes), None)
     if channel is None:
         known = ", ".join(f"{scheme}://" for scheme in ("https", *E_MAIL, *CHAT, *SMS))
-        raise SettingsError(f"PRICING_LAST_RESORT_URL is no address: it begins with one of {known}.")
+        raise SettingsError(f"PRICING_LAST_RESORT_URL is not an address: it begins with one of {known}.")
     try:
         check_address(channel, url, allow_private=settings.last_resort_allow_private)
     except OperationFailed as error:
@@ -197,7 +197,7 @@ class Watch:
         except OperationFailed as error:
             pause = max(self._pauses[name], error.retry_after or 0)
             _LOG.error(
-                "%s is not told of the %s, tried again in %.0f s: %s",
+                "%s could not be sent the %s, trying again in %.0f s: %s",
                 self._last_resort.place,
                 name,
                 pause,
@@ -216,14 +216,14 @@ class Watch:
         if name == _RECIPIENTS:
             if trouble.over_at is not None:
                 return (
-                    "[over] Recipients can be told of trouble again",
+                    "[over] Recipients can be reached again",
                     f"A recipient of alerts of {host} can be reached again. None could be {lasted}. Messages that "
                     "waited are being sent. `pricing-pipeline operation retry --all-failed` sends those that were "
                     "given up.",
                     f"{key} over",
                 )
             return (
-                "[P0] Nobody can be told of trouble",
+                "[P0] No recipient can be reached",
                 f"{trouble.says} {host} says so since {trouble.since}.\n"
                 "What to do: docs/runbook.md, section nobody_told. You are told when a recipient can be reached again.",
                 key,
@@ -237,8 +237,8 @@ class Watch:
             )
         return (
             "[P0] The pricing database does not answer",
-            f"The pricing database {self._database} has not done what {host} asked since {trouble.since}: nobody is "
-            f"told of other trouble, and prices are not refreshed if it does nothing else either. {trouble.says}\n"
+            f"The pricing database {self._database} has not done what {host} asked since {trouble.since}: no other "
+            f"trouble is reported, and prices are not refreshed if it does nothing else either. {trouble.says}\n"
             "What to do: docs/runbook.md, section The database is away. You are told when it answers again.",
             key,
         )

@@ -57,7 +57,7 @@ def require_channel(connection: Connection, name: str) -> None:
     channels = [each.operation_type for each in stored(connection) if each.takes_messages]
     if name not in channels:
         raise PricingError(
-            f"{name!r} is no channel. There are: {', '.join(channels)}. One of your own is an operation type that "
+            f"{name!r} is not a channel. There are: {', '.join(channels)}. One of your own is an operation type that "
             "takes the strings recipient, title and body, and needs nothing else."
         )
 

@@ -90,7 +90,7 @@ def add(connection: Connection, wanted: Wanted, created_by: str) -> PriceAlert:
     """Add a price alert. Its symbol is stored as its instrument is spelled.
 
     Raises UnknownRecipient, also for one that is not for its user; UnknownDataType; PricingError if there are no prices
-    to tell of, or the recipient has the same one already; and CapExceeded.
+    to watch, or the recipient has the same one already; and CapExceeded.
     """
     if wanted.user_id is None:
         recipients.find(connection, wanted.recipient)

@@ -89,7 +89,7 @@ def moved(
     reference_at: datetime,
     splits: Sequence[Split],
 ) -> Message:
-    """A price is so many percent above or below its reference, which is not divided by the splits since then."""
+    """A price is a percentage above or below its reference, which is not divided by the splits since then."""
     way = "risen" if percent > 0 else "fallen"
     title = f"{price.symbol} has {way} by {_percent(abs(percent))} %: {_amount(price)}"
     since = f"It was {_plain(reference)} at {_time(reference_at)}."

@@ -208,6 +208,6 @@ def _sent(connection: Connection, alert: Row[Any], message: Message) -> int:
         with connection.begin_nested():
             recipients.send(connection, alert.recipient, message.title, message.body, data=message.data)
     except OperationRefused as error:  # the others are still told
-        _LOG.error("%s is not told of price alert %d: %s", alert.recipient, alert.price_alert_id, error)
+        _LOG.error("%s cannot be sent price alert %d: %s", alert.recipient, alert.price_alert_id, error)
         return 0
     return 1

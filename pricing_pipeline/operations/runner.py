@@ -38,7 +38,7 @@ _RECOVER_EVERY = 10.0
 _LAST_SECONDS = 3.0
 """For attempts that are under way when the worker is stopped. A supervisor kills what lives two seconds longer."""
 _MOST_STUCK = 32
-"""So many handlers may take longer than their time limit before no more operations are begun."""
+"""When this many handlers exceed their time limit, no more operations are begun."""
 _MOST_REMEMBERED = 10_000
 """Operations that have happened, though the database could not be told so."""
 _LONGEST_RESULT = 65_536

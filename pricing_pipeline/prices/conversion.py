@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from sqlalchemy import Connection
 
 DECIMALS, OF_SMALL = 8, 18
-"""Decimals of a converted price, and of one below 0.01, of which 8 decimals would leave a few digits or none."""
+"""Decimals of a converted price, and of one below 0.01, where 8 decimals would leave few digits."""
 _SMALL = Fraction(1, 100)
 _MOST = 2.0**62
 """Below this whole numbers are computed by the machine, above it by Python."""
@@ -40,7 +40,7 @@ _BESIDE = " * "
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """The currency that prices are wanted in: its code as it was given, and as so many of a whole currency."""
+    """The currency that prices are wanted in: its code as given, and its size in a whole currency."""
 
     code: str
     whole: str
@@ -51,7 +51,7 @@ class Target:
         """That of a code, also of one for a part, such as GBX. Raises InvalidCurrency."""
         if code not in CURRENCIES and code not in PARTS:
             raise InvalidCurrency(
-                f"{code[:12]!r} is no currency that is known. Write a code like USD, or GBX for pence"
+                f"{code[:12]!r} is not a known currency. Write a code like USD, or GBX for pence"
             )
         whole, power = PARTS.get(code, (code, 0))
         return cls(code, whole, 10**-power)
@@ -183,7 +183,7 @@ class _Table:
 
 @dataclass(frozen=True, slots=True)
 class _Fractions:
-    """A rate for each row: up / down where it is found, and in words which, or why there is none."""
+    """A rate for each row: up / down where it is found, and in words which rate it is, or why it is missing."""
 
     up: Any
     down: Any

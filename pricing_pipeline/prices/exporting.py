@@ -273,7 +273,7 @@ def _stored(connection: Connection, data_type: str, month: date) -> Any:
     parameters = {"data_type": data_type, "month": month}
     lines = driver_lines(connection, driver_query("exports.copy_month"), parameters)
     source = io.BufferedReader(_ByteStream(lines), _BLOCK_BYTES)
-    if not source.peek(1):  # which is no CSV to pyarrow
+    if not source.peek(1):  # which is not CSV to pyarrow
         return pa.RecordBatchReader.from_batches(columns, [])
     return csv.open_csv(
         source,

@@ -34,7 +34,7 @@ ROW_GROUP_ROWS = 100_000
 _UNFINISHED = "_unfinished"
 """Folder of files that are being written. Readers of partitioned folders pass over names that begin with _."""
 _SET_ASIDE = "_set_aside"
-"""Folder for unknown files that were found in the place of a month."""
+"""Folder for unknown files that were found where a month belongs."""
 _NAMES_OF_UNFINISHED = re.compile(r"[0-9a-f]{32}\.parquet")
 _ABANDONED = timedelta(days=2)
 _MOST_COPIES = 3
@@ -135,7 +135,7 @@ class Store:
         )
 
     def set_aside(self, data_type: str, month: date) -> str | None:
-        """Move the file in the place of a month elsewhere, and return where; None if there is no file.
+        """Move a file that occupies a month's place, and return where; None if there is no file.
 
         It may be the file of another database that was given the same place, and the only one with its moved values.
         """
@@ -437,7 +437,7 @@ def translated_errors(where: str) -> Iterator[None]:
             f"a file of history is not where it was written, under {where}: {error}. PRICING_EXPORT_URL must name the "
             "place with all files; bring back those that are missing from a backup."
         ) from error
-    except (OSError, ValueError) as error:  # ValueError: a file that is no Parquet any more
+    except (OSError, ValueError) as error:  # ValueError: a file that is not Parquet any more
         raise FilesError(
             f"the files of history under {where} cannot be read or written: {error}. Check PRICING_EXPORT_URL, that "
             "the folder or bucket exists, and what its key may do."

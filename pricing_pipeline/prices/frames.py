@@ -55,7 +55,7 @@ LATEST = {
 _ENOUGH = Context(prec=30)
 """Enough digits for any amount at any scale, independent of the caller's precision of decimal."""
 LEAST = -(2**63)
-"""Means a missing amount: no amount has so many digits."""
+"""Stands for a missing amount: no amount has this many digits."""
 MISSING, BETWEEN = b"\xff", b"\0"
 """A missing text, and what stands between two."""
 
@@ -79,7 +79,7 @@ class Columns(NamedTuple):
     quality: bytes
     is_daily: bool
     rate: Sequence[str | None] | None = None
-    """Of converted prices: by which rates, or why there is none."""
+    """The rates of converted prices, or why a rate is missing."""
 
 
 def make_frame(

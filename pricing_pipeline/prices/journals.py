@@ -126,12 +126,12 @@ def _commodity(price: DayPrice, journal: Journal, own_names: Mapping[str, str]) 
 def _require_name(name: str, journal: Journal) -> None:
     if journal is Journal.BEANCOUNT and not _BEANCOUNT.fullmatch(name):
         raise PricingError(
-            f"{name!r} is no commodity of beancount: write capital letters, digits and '._-, a letter first, and a "
+            f"{name!r} is not a commodity of beancount: write capital letters, digits and '._-, a letter first, and a "
             "letter or digit last."
         )
     if '"' in name or "\\" in name or not name.isprintable():
         raise PricingError(
-            f"{name!r} is no commodity of {journal}: write it without quotation marks and backslashes."
+            f"{name!r} is not a commodity of {journal}: write it without quotation marks and backslashes."
         )
 
 

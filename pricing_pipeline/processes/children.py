@@ -27,7 +27,7 @@ LOG = logging.getLogger(__name__)
 FIRST_PAUSE, LONGEST_PAUSE = 0.5, 30.0
 """Seconds before a process that died is started again: the first time, doubling up to the longest."""
 STEADY_AFTER = 60.0
-"""A process that lived so many seconds starts over with the first pause."""
+"""A process that lived this many seconds starts over with the first pause."""
 ASKED_EVERY = 10.0
 """Seconds between two questions whether a process still answers."""
 LONGEST_SILENCE = 60.0
@@ -135,7 +135,7 @@ class Command:
         self.send(signal.SIGTERM)
 
     def wait(self, seconds: float = 15) -> None:
-        """Wait for its end. What does not die of SIGKILL for so long hangs in the kernel."""
+        """Wait for its end. A process that survives SIGKILL for this long hangs in the kernel."""
         if self._process is not None:
             with contextlib.suppress(subprocess.TimeoutExpired):
                 self._process.wait(seconds)

@@ -55,7 +55,7 @@ def _require_firm_path(home: Path) -> None:
             mode = folder.stat().st_mode
             if mode & stat.S_IWOTH and not mode & stat.S_ISVTX:
                 raise SupervisorError(
-                    f"everybody may put another folder in the place of the home {home}: {folder} may be written by "
+                    f"everybody may replace the home {home} with another folder: {folder} may be written by "
                     f"others. Run `chmod o-w '{folder}'`, or set PRICING_HOME to a folder elsewhere."
                 )
 

@@ -62,7 +62,7 @@ def listens(socket_path: str) -> bool:
 
 
 def still_change(paths: Sequence[Path], seconds: float) -> Callable[[], bool]:
-    """A question whether all these files have changed within so many seconds, whatever the clock of this machine says.
+    """Whether all these files have changed within a number of seconds, whatever the clock of this machine says.
 
     Each change is noticed when the question is asked; before the first one the answer is no.
     """

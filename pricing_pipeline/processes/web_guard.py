@@ -185,7 +185,7 @@ class Guard:
             return _refused(411, "Say how long the body is: Content-Length.")
         if int(connection.headers.get("content-length", 0)) > LONGEST_BODY:
             return _refused(413, f"A body may have {LONGEST_BODY} bytes at most.")
-        # Dagster runs what stands in the address, unless a browser asks for a page. The path makes no difference here:
+        # Dagster runs what the address says, unless a browser asks for a page. The path makes no difference here:
         # there are more ways to write it than to read it.
         if "query" in connection.query_params and not _wants_page(connection):
             return _refused(405, "Send GraphQL by POST, as JSON.")
@@ -257,7 +257,7 @@ def _configured_token(settings: Settings) -> tuple[str | None, str]:
     except NotPrivate as fault:
         raise SettingsError(f"the token in {path} {fault}.") from None
     except (OSError, UnicodeError) as error:
-        why = error.strerror if isinstance(error, OSError) else "it is no text"
+        why = error.strerror if isinstance(error, OSError) else "it is not text"
         raise SettingsError(f"the token in {path} cannot be read ({why}). Write it again.") from None
 
 

@@ -54,7 +54,7 @@ MAX_DOCUMENTS = 2000
 class Request:
     """What a provider is asked: a path below its base URL, its query, and for a POST a body. It never has a key.
 
-    `json` is what JSON can say, and is sent with a POST; `form` is sent as a form; None of both sends no body.
+    `json` is what JSON can say, and is sent with a POST; `form` is sent as a form; without either no body is sent.
     `headers` are those that the API needs beside the client's own.
     """
 
@@ -158,7 +158,7 @@ def decode_json(provider: str, response: Response) -> object:
 
 
 def decode_if_json(provider: str, response: Response) -> object:
-    """The JSON body like `decode_json`; None for a refusal by its status whose body is no JSON."""
+    """The JSON body like `decode_json`; None for a refusal by its status whose body is not JSON."""
     try:
         return decode_json(provider, response)
     except SchemaDrift:
@@ -358,7 +358,7 @@ def refusal(provider: str, response: Response, *, now: datetime, detail: str = "
     if 300 <= status < 400:
         return ProviderDown(f"{message} Redirects are never followed; check the base URL.")
     if response.body[:200].lstrip()[:1] == b"<":
-        return ProviderDown(f"{message} This is no answer of its API; check the base URL and proxies.")
+        return ProviderDown(f"{message} This is not an answer of its API; check the base URL and proxies.")
     if status == 401:
         return KeyRefused(f"{message} {check_key(provider)}")
     if status in (402, 403):

@@ -95,8 +95,8 @@ def decode_csv(provider: str, response: Response, form: CsvForm) -> Table:
         ) from None
     except csv.Error as error:
         raise SchemaDrift(
-            f"{provider} answered HTTP {response.status} with a body that is no CSV ({safe_words(str(error))}). "
-            "Nothing was stored."
+            f"{provider} answered HTTP {response.status} with a body that we cannot read as CSV "
+            f"({safe_words(str(error))}). Nothing was stored."
         ) from None
     cells = [[cell.strip() for cell in row] for row in rows]
     if not form.header or not cells:
@@ -136,7 +136,7 @@ class _Refused(ValueError):
 class _Tree:
     """Builds data from the events of a parser: an element is an object of its attributes and its children.
 
-    Children stand in lists under their names, one or many. An element with nothing but text is its text; beside
+    Children are in lists under their names, even a single one. An element with nothing but text is its text; beside
     attributes or children, text stands under `_text`. Prefixes of names are left out.
     """
 
@@ -195,7 +195,7 @@ def decode_xml(provider: str, response: Response) -> object:
         parser.Parse(response.body, True)
     except (expat.ExpatError, _Refused, ValueError, LookupError) as error:
         raise SchemaDrift(
-            f"{provider} answered HTTP {response.status} with a body that is no XML for us "
+            f"{provider} answered HTTP {response.status} with a body that we cannot read as XML "
             f"({safe_words(str(error))}). Nothing was stored."
         ) from None
     return tree.root

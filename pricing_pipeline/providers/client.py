@@ -89,7 +89,7 @@ _MOST_OF_AN_ERROR = 64 * 1024
 
 _UNAUTHORIZED = 401
 _TOKENS_HIDDEN = 16
-"""How many tokens that are used no more are still hidden, for the calls in flight that have them."""
+"""How many old tokens are still hidden, for the calls in flight that use them."""
 _TOO_LARGE = (413, 414)  # the request, or its URL
 _LARGE_BODY = 256 * 1024
 """A larger body of a provider is parsed alone, because a hostile one takes fifty times its size in memory."""
@@ -271,7 +271,7 @@ class ProviderClient:
         most_bytes: int | None = None,
         pages: Pages | None = None,
     ) -> tuple[T, Receipt]:
-        """One call for something that is of no symbol, such as a search or a list; what `reader` reads, and its cost.
+        """One call that concerns no symbol, such as a search or a list: what `reader` reads, and its cost.
 
         Where the provider has a login, the call may be two requests, the second a page. Raises ProviderError as `fetch`
         does.
@@ -534,7 +534,7 @@ class ProviderClient:
         )
 
     def _scrubbed(self, answer: Answer) -> Answer:
-        """The answer without keys in its texts. Bars in columns have no texts of the provider."""
+        """The answer without keys in its texts. Bars in columns contain no provider text."""
         observations = answer.observations
         faulty = [row for row in observations if row.quality] if observations.trimmed() else []
         rejected = capped(answer.rejected)

@@ -107,7 +107,7 @@ class Login(Part):
 
 
 class DeclaredLimit(Part):
-    """Units that the provider allows to a key: in so many seconds, or in a calendar day of a time zone."""
+    """Units that the provider allows a key: in a number of seconds, or in a calendar day of a time zone."""
 
     units: int = Field(ge=1, le=2_000_000_000, description="Units allowed in the window.")
     seconds: int | None = Field(None, ge=1, le=100_000_000, description="Length of a sliding window.")
@@ -121,7 +121,7 @@ class DeclaredLimit(Part):
 
 
 class DeclaredType(Part):
-    """A data type that a plan serves; it is added if there is none of this name."""
+    """A data type that a plan serves; it is added if the name is new."""
 
     asset_class: Name = Field(description="One of `symbols`.")
     fetcher: Literal["quote", "daily_bars", "nav"] = Field(description="One of `fetchers`.")
@@ -626,7 +626,8 @@ class Declaration(Part):
     )
     limit_headers: LimitHeaders = LimitHeaders()
     sandbox: Name | None = Field(
-        None, description="Whose dialect of the sandbox stands in for it; without one it is not asked there."
+        None,
+        description="The provider whose sandbox dialect answers in its place; without one its tasks wait.",
     )
     limits: dict[Name, DeclaredLimit] = Field(min_length=1, max_length=10)
     plans: dict[Name, DeclaredPlan] = Field(
@@ -644,7 +645,7 @@ class Declaration(Part):
 
 
 Place = tuple[str | int, ...]
-"""Where something stands in a declaration: its keys, and its numbers in lists."""
+"""A place in a declaration: its keys, and its indexes in lists."""
 
 
 def texts_of(node: JsonValue, place: Place = ()) -> Iterator[tuple[Place, JsonValue]]:

@@ -83,7 +83,7 @@ def _faults_of_login(declaration: Declaration) -> Iterator[tuple[Place, str]]:
                 yield ("login", "form" if login.post is None else "post", *place), str(fault)
     for number, name in enumerate(login.parts or ()):
         if name in (named or {}) or name in (login.parts or ())[:number]:
-            yield ("login", "parts", number), f"`{name}` stands in the login twice"
+            yield ("login", "parts", number), f"`{name}` is in the login twice"
 
 
 def _faults_of_plans(declaration: Declaration) -> Iterator[tuple[Place, str]]:

@@ -104,7 +104,7 @@ def _composed(text: str) -> yaml.Node | None:
 
 def _fault_of_yaml(error: yaml.YAMLError, text: str) -> Fault:
     reason = getattr(error, "problem", None) or getattr(error, "reason", None) or str(error)
-    what = f"it is no YAML: {safe_words(reason)}"
+    what = f"it is not YAML: {safe_words(reason)}"
     if isinstance(error, yaml.reader.ReaderError):
         return Fault(text.count("\n", 0, error.position) + 1, what)
     mark = getattr(error, "problem_mark", None)
@@ -160,7 +160,7 @@ class _Builder:
         return content
 
     def _check_text(self, node: yaml.Node) -> None:
-        """Refuse what steers a terminal or turns a line around: every text may stand in a message."""
+        """Refuse what steers a terminal or turns a line around: any text may appear in a message."""
         hidden = next((char for char in str(node.value) if not char.isprintable()), None)
         if hidden is not None:
             self._refuse(

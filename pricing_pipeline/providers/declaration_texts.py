@@ -134,7 +134,7 @@ def _spelling(text: str) -> str:
 def _without_placeholders(text: str, allowed: frozenset[str]) -> str:
     for name in PLACEHOLDER.findall(text):
         if name[1:-1] not in allowed:
-            raise ValueError(f"{name} is no placeholder here; there are {_names(allowed)}")
+            raise ValueError(f"{name} is not a placeholder here; there are {_names(allowed)}")
     bare = PLACEHOLDER.sub("x", text)
     if "{" in bare or "}" in bare:
         raise ValueError(f"braces stand for placeholders only: {_names(allowed)}")
@@ -170,7 +170,7 @@ def matcher(pattern: str) -> Callable[[str], bool]:
     except Exception as error:  # a SchemaError, which pydantic does not export
         words = " ".join(str(error).split())
         raise ValueError(
-            f"it is no regular expression without look-around and back references: {words[-80:]}"
+            f"it is not a regular expression without look-around and back references: {words[-80:]}"
         ) from None
 
     def matches(text: str) -> bool:
@@ -189,7 +189,7 @@ def _json_path(text: str) -> str:
     except UnreadablePath as fault:
         raise ValueError(str(fault)) from None
     for name in sorted(path.placeholders - OF_SYMBOL):
-        raise ValueError(f"{{{name}}} is no placeholder here; there are {_names(OF_SYMBOL)}")
+        raise ValueError(f"{{{name}}} is not a placeholder here; there are {_names(OF_SYMBOL)}")
     return text
 
 
@@ -201,7 +201,7 @@ def _plain_path(text: str) -> str:
 
 def _zone(name: str) -> str:
     if not is_time_zone(name):
-        raise ValueError("it is no time zone; write UTC or a name such as America/New_York")
+        raise ValueError("it is not a time zone; write UTC or a name such as America/New_York")
     return name
 
 
@@ -251,7 +251,7 @@ def _fixed(headers: dict[str, str]) -> dict[str, str]:
 def _currency(code: str) -> str:
     if code != "{quote}" and code not in CURRENCIES and code not in PARTS:
         raise ValueError(
-            "it is no ISO 4217 code, coin or part of a currency; {quote} is the second of a pair"
+            "it is not ISO 4217 code, coin or part of a currency; {quote} is the second of a pair"
         )
     return code
 

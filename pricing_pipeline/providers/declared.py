@@ -63,7 +63,7 @@ class DeclaredProvider:
     """A day more than today is asked for, because Sydney's day begins before UTC's."""
 
     def __init__(self, declared: Declared, at: str | None = None) -> None:
-        """`at` is asked in the place of the declared base URL, by `provider try`: links may lead there, too."""
+        """`provider try` uses `at` instead of the declared base URL: links may lead there, too."""
         self.declared = declared
         self._at = at or declared.declaration.base_url
         self.needs_key = self._about.key is not None
@@ -95,7 +95,7 @@ class DeclaredProvider:
 
     @property
     def sandbox(self) -> str | None:
-        """Whose dialect of the sandbox stands in for it; None if nobody's does."""
+        """The provider whose sandbox dialect answers in its place, or None."""
         return self._about.sandbox
 
     @cached_property
@@ -274,7 +274,7 @@ class DeclaredProvider:
     def _way(
         self, fetcher: Fetcher, count: int, window: Window | None, now: datetime
     ) -> tuple[Way, Window | None]:
-        """The request for so many symbols, and the days that it asks for. Raises as `OneRequest.build`."""
+        """The request for this number of symbols, and the days that it asks for. Raises as `OneRequest.build`."""
         ways, limit = self._ways[fetcher], self.batch_limit(fetcher, window)
         if not 0 < count <= limit:
             raise ValueError(f"{self.name} takes 1 to {limit} symbols in such a call, not {count}")

@@ -359,7 +359,7 @@ _PARTS_OF_BAR = 6
 
 
 def _alike(rows: list[object]) -> list[object]:
-    """Rows by index: one with fewer or more entries than the others is none, because its entries may be others."""
+    """Rows by index: one with fewer or more entries than the others is skipped, because its entries may be shifted."""
     lengths = Counter(len(row) for row in rows if isinstance(row, list))
     if len(lengths) < 2:
         return rows

@@ -99,7 +99,7 @@ class PageOrder:
         if self._is_xml and isinstance(total, str) and re.fullmatch("[0-9]{1,9}", total):
             total = int(total)
         if not isinstance(total, int) or isinstance(total, bool) or total < 0:
-            raise self._torn(total, "which is no number of rows")
+            raise self._torn(total, "which is not a number of rows")
         if following.total not in (None, total):
             raise self._torn(total, f"and an earlier page {following.total}")
         if following.offset > total:

@@ -165,7 +165,7 @@ def _iso(raw: object, zone: ZoneInfo | None, *, is_day: bool) -> datetime:
         try:
             at = datetime.fromisoformat(re.sub(r"(\.[0-9]{6})[0-9]+", r"\1", raw))
         except ValueError:
-            raise Implausible(f"{spelling(raw)!r} is no time of the calendar") from None
+            raise Implausible(f"{spelling(raw)!r} is not a time of the calendar") from None
         if at.tzinfo is not None:
             return at if zone is None else _moved(at, zone)
         if zone is not None or is_day:
@@ -173,7 +173,7 @@ def _iso(raw: object, zone: ZoneInfo | None, *, is_day: bool) -> datetime:
         raise Implausible(
             f"{spelling(raw)!r} has no offset from UTC, and no `zone` says which clock it is of"
         )
-    raise Implausible(f"{spelling(raw)!r} is no time such as 2026-11-23T20:00:00Z")
+    raise Implausible(f"{spelling(raw)!r} is not a time such as 2026-11-23T20:00:00Z")
 
 
 def _offset_of(raw: object) -> tzinfo:
@@ -188,11 +188,11 @@ def _epoch(raw: object, text: str) -> int:
     if text == "dotnet":
         match = _DOTNET.fullmatch(spelled)
         if match is None:
-            raise Implausible(f"{spelled!r} is no time such as /Date(1780344000000)/")
+            raise Implausible(f"{spelled!r} is not a time such as /Date(1780344000000)/")
         return int(match[1]) * 1000
     is_number = isinstance(raw, str | int | Decimal) and not isinstance(raw, bool)
     if not is_number or _SECONDS.fullmatch(spelled) is None:
-        raise Implausible(f"time stamp {spelled!r} is no number")
+        raise Implausible(f"time stamp {spelled!r} is not a number")
     micros = Decimal(spelled) * (1000 if text == "epoch_milliseconds" else 1_000_000)
     return int(micros.to_integral_value(ROUND_FLOOR))
 
@@ -207,4 +207,4 @@ def _parsed(raw: object, pattern: Pattern) -> datetime:
         except ValueError:
             pass
     example = datetime(2026, 11, 23, 20, tzinfo=UTC).strftime(pattern.text)
-    raise Implausible(f"{spelled!r} is no {'time' if pattern.has_clock else 'day'} such as {example}")
+    raise Implausible(f"{spelled!r} is not a {'time' if pattern.has_clock else 'day'} such as {example}")

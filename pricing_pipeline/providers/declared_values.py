@@ -75,7 +75,7 @@ class Amounts:
         return isinstance(raw, str) and raw in self._about.blank
 
     def plain(self, raw: object) -> object:
-        """A text with its signs as Python has them; whatever is none stays as it is, to be refused."""
+        """A text with its signs as Python has them; anything else is unchanged, and refused later."""
         if self._is_plain or not isinstance(raw, str):
             return raw
         text = raw.strip()
@@ -85,7 +85,7 @@ class Amounts:
             text = text.replace("\u2019", "'")
         if self._form.fullmatch(text) is None:
             raise Implausible(
-                f"{spelling(raw)!r} is no number with the decimal sign {self._about.decimal!r}"
+                f"{spelling(raw)!r} is not a number with the decimal sign {self._about.decimal!r}"
                 + (
                     f" and groups parted by {self._about.thousands!r}"
                     if self._about.thousands
@@ -134,7 +134,7 @@ def _quotient(value: Decimal, by: Decimal, what: str) -> Decimal:
 def value_of(
     asked: Asked, reading: AnyReading, amounts: Amounts, symbol: str, row: Row
 ) -> Observation | RejectedValue | None:
-    """A row's value, or why it cannot be true; None for a row that says that there is none."""
+    """A row's value, or why it cannot be true; None for a row that says that there is no value."""
     text, at, time = spelling(row.price), None, reading.time
     zone = time.zone or asked.fact(symbol, "exchange_zone")
     if amounts.is_blank(row.price):

@@ -1,4 +1,4 @@
-"""What the values of an answer may be, for whoever drafts a declaration: times, numbers, and the parts of a bar."""
+"""What the values of an answer may be, for a drafted declaration: times, numbers, and the parts of a bar."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class Signs:
     thousands: str | None = None
 
     def number(self, raw: object) -> Decimal | None:
-        """What a text is with these signs; None if it is no number."""
+        """What a text is with these signs; None if it is not a number."""
         text = raw
         if isinstance(raw, str):
             text = raw.strip()
@@ -157,7 +157,7 @@ def named_prices(paths: Iterable[str]) -> dict[str, list[str]]:
 
 
 def prices_by_order(samples: Samples, paths: Sequence[str]) -> dict[str, str]:
-    """Four numbers in a row of which the second is the highest and the third the lowest: a bar, by its parts."""
+    """A bar by its parts: four numbers in a row, the second the highest, the third the lowest."""
     values = [[Signs().number(one) or Decimal(0) for one in samples[path]] for path in paths]
     for at in range(len(paths) - 3):
         bars = list(zip(*values[at : at + 4], strict=False))

@@ -44,7 +44,7 @@ class Asked:
 
     @property
     def key_headers(self) -> dict[str, str]:
-        """The headers that are called as keys are; the others stand in the file."""
+        """The headers whose names look like keys; the file has the others."""
         return {
             name: value
             for name, value in self.headers.items()
@@ -64,7 +64,7 @@ class Asked:
 
     @property
     def base_url(self) -> str | None:
-        """What all requests are below; None where that is no public host."""
+        """The address below which all requests go; None if its host is not public."""
         url = urlsplit(self.url)
         is_public = url.scheme == "https" and re.fullmatch(
             r"([a-z0-9-]+\.)+[a-z][a-z0-9-]+", url.hostname or ""

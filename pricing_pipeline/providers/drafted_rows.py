@@ -1,4 +1,4 @@
-"""What an answer looks like to whoever drafts a declaration: its kind, and which parts of it may be rows.
+"""What a drafted declaration sees in an answer: its kind, and which parts may be rows.
 
 What their values may be is told by drafted_readings.py.
 """
@@ -146,7 +146,7 @@ def _commonest(counts: Sequence[int]) -> int:
 
 
 class _Path(str):
-    """A part of a path that is no plain name."""
+    """A part of a path that is not a plain name."""
 
 
 def about(rows: Rows, marks: Sequence[str]) -> Rows:
@@ -163,7 +163,7 @@ def about(rows: Rows, marks: Sequence[str]) -> Rows:
                 if isinstance(one, dict)
                 for key, text in one.items()
                 for mark in marks
-                if text in (mark, [mark])  # a child in XML stands in a list
+                if text in (mark, [mark])  # a child in XML is in a list
             ]
             if len(named) == 1:
                 key, mark, one = named[0]

@@ -46,7 +46,7 @@ def _offset(epoch_seconds: int, zone: ZoneInfo) -> int:
 def day_of(stamp: object, zone: tzinfo) -> date:
     """The exchange's day of a bar or an event. Raises Implausible for an impossible stamp."""
     if not isinstance(stamp, int) or isinstance(stamp, bool):
-        raise Implausible(f"time stamp {spelling(stamp)!r} is no whole number of seconds")
+        raise Implausible(f"time stamp {spelling(stamp)!r} is not a whole number of seconds")
     if stamp in _NO_TIME:
         raise Implausible(f"time stamp {stamp} says that there is no time")
     return local_day(stamp, zone)

@@ -66,11 +66,11 @@ class FlatRows:
         return Texts(self._body, self._starts[:, place], self._ends[:, place])
 
     def count(self, letter: str) -> int:
-        """How often a letter stands in all figures together."""
+        """How often a letter occurs in all figures together."""
         return int((self._letters == ord(letter)).sum())
 
     def have(self, name: str, letter: str, behind: int) -> bool:
-        """Whether each figure has this letter with so many behind it; each must be longer than that."""
+        """Whether each figure has this letter at this distance from its end; each must be longer."""
         return bool((self._letters[self._ends[:, self.names.index(name)] - behind - 1] == ord(letter)).all())
 
 

@@ -273,7 +273,7 @@ class Fmp:
         raise (
             refusal(self.name, response, now=now, detail=words)
             or drift
-            or SchemaDrift(f"{message} That is no answer of its API that we know; nothing was stored.")
+            or SchemaDrift(f"{message} That is not an answer of its API that we know; nothing was stored.")
         )
 
 
@@ -384,7 +384,7 @@ def _strange(symbol: str, row: object) -> RejectedValue:
 def _unclear(symbol: str) -> Answer:
     message = (
         f"fmp names no currency, and {symbol} may be quoted in hundredths or thousandths of one, so what it says "
-        "could be so many times too high; nothing was stored. Route it to a provider that names the currency."
+        "could be that many times too high; nothing was stored. Route it to a provider that names the currency."
     )
     return Answer(failures=(SymbolFailure(symbol, FailureKind.MISCONFIGURED, message),))
 

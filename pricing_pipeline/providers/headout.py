@@ -280,8 +280,8 @@ def _currency_of(symbol: str, facts: Facts) -> str:
     currency = str(facts.get("currency") or DEFAULT_CURRENCY)
     if currency not in CURRENCIES:
         raise Misconfigured(
-            f"headout cannot be asked for prices of {symbol} in {safe_words(currency)}, which is no code of ISO 4217. "
-            f"Change it: pricing-pipeline instrument change {symbol} --currency {DEFAULT_CURRENCY}."
+            f"headout cannot be asked for prices of {symbol} in {safe_words(currency)}, which is not a code of "
+            f"ISO 4217. Change it: pricing-pipeline instrument change {symbol} --currency {DEFAULT_CURRENCY}."
         )
     return currency
 
@@ -372,7 +372,7 @@ def _groups(groups: Sequence[_Group], currency: str) -> list[PaxOffer]:
     least = 1
     for group in sorted(groups, key=lambda group: group.size):
         if group.size < least:
-            raise Implausible(f"a group of {group.size} comes twice, or is of nobody")
+            raise Implausible(f"a group of {group.size} comes twice, or has no people")
         # By its size alone: the next smaller group may be another one on each slot.
         name = f"Group of up to {group.size}"
         amounts = _amounts(group, currency, f"price of a group of {group.size}")

@@ -226,18 +226,18 @@ def local_time(raw: str) -> tuple[datetime, timedelta | None]:
     found = _LOCAL.match(raw)
     rest = raw[found.end() :] if found else ""
     if found is None or (rest and not _OFFSET.fullmatch(rest)):
-        raise Implausible(f"{spelling(raw)!r} is no local time, such as 2026-11-23T09:00:00+01:00")
+        raise Implausible(f"{spelling(raw)!r} is not a local time, such as 2026-11-23T09:00:00+01:00")
     try:
         at = datetime.fromisoformat(raw)
     except ValueError:
-        raise Implausible(f"{spelling(raw)!r} is no time of the calendar") from None
+        raise Implausible(f"{spelling(raw)!r} is not a time of the calendar") from None
     return at.replace(tzinfo=None), at.utcoffset()
 
 
 def known_currency(code: str) -> str:
     """The code, if it is a currency's. Raises Implausible."""
     if code not in CURRENCIES:
-        raise Implausible(f"currency {spelling(code)!r} is no code of ISO 4217")
+        raise Implausible(f"currency {spelling(code)!r} is not a code of ISO 4217")
     return code
 
 
@@ -247,7 +247,7 @@ def minor_units(raw: object, currency: str, what: str) -> int:
     scaled = value.scaleb(digits_of(currency))
     amount = int(scaled)
     if amount != scaled or value < 0:
-        raise Implausible(f"{what} {spelling(raw)!r} is no amount of {currency}")
+        raise Implausible(f"{what} {spelling(raw)!r} is not an amount of {currency}")
     return amount
 
 

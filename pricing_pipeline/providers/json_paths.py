@@ -20,7 +20,7 @@ MAX_LENGTH = 200
 """Characters of a path."""
 
 PLACEHOLDER = re.compile(r"\{[a-z]+\}")
-"""A name in braces; in a path it stands in a key or a text: `rates."{quote}"`, `"FX{base}{quote}".v`."""
+"""A name in braces, in a key or a text of a path: `rates."{quote}"`, `"FX{base}{quote}".v`."""
 
 _FUNCTIONS = frozenset(
     {"contains", "ends_with", "join", "keys", "length", "not_null", "reverse", "starts_with", "values"}
@@ -32,7 +32,7 @@ _PROJECTIONS = frozenset({"projection", "filter_projection", "value_projection",
 
 
 class UnreadablePath(ValueError):
-    """A path that is no JMESPath, or has a part that computes with floats."""
+    """A path that is not JMESPath, or that computes with floats."""
 
 
 class JsonPath:
@@ -113,14 +113,14 @@ def _checked(text: str) -> Any:
         raise UnreadablePath(f"it has {len(text)} characters, more than {MAX_LENGTH}")
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("error")  # a literal that is no JSON is taken for a text, in vain
+            warnings.simplefilter("error")  # a literal that is not JSON would be taken for a text
             tree = jmespath.compile(text).parsed
     except Warning:
-        raise UnreadablePath("a literal in backquotes is JSON; a text stands in single quotes") from None
+        raise UnreadablePath("a literal in backquotes is JSON; put a text into single quotes") from None
     except JMESPathError as error:
-        raise UnreadablePath(f"it is no JMESPath: {' '.join(str(error).splitlines()[0].split())}") from None
+        raise UnreadablePath(f"it is not JMESPath: {' '.join(str(error).splitlines()[0].split())}") from None
     except (RecursionError, ValueError, TypeError, AttributeError, KeyError, IndexError):
-        raise UnreadablePath("it is no JMESPath") from None
+        raise UnreadablePath("it is not JMESPath") from None
     for node in _nodes(tree):
         _check(node)
     return tree

@@ -159,7 +159,7 @@ class _BoundedBackend(httpcore.NetworkBackend):
         timeout: float | None = None,
         socket_options: Iterable[httpcore.SOCKET_OPTION] | None = None,
     ) -> httpcore.NetworkStream:
-        raise AddressRefused("nobody is asked through unix sockets")
+        raise AddressRefused("no provider is reached through a unix socket")
 
     def _addresses(self, host: str, port: int, exchange: Exchange) -> Sequence[str]:
         if is_literal(host):
@@ -175,7 +175,7 @@ class _BoundedBackend(httpcore.NetworkBackend):
 class BoundedTransport:
     """Pooled HTTP connections on which every exchange is bounded.
 
-    `ssl_context` is needed for https; a verifying one is read anew for each connection without it. `allow_private`
+    `ssl_context` is needed for https; without it a verifying one is made for each connection. `allow_private`
     lets host names lead to private addresses; an address that is written in the URL is always meant.
     """
 
@@ -333,7 +333,7 @@ def checked_base_url(provider: str, base_url: str, *, sends_key: bool) -> str:
         url = httpx.URL(base_url)
         host = url.host  # a ValueError, if it begins with xn-- and stands for no name
     except (httpx.InvalidURL, ValueError):
-        raise SettingsError(f"the base URL of {provider} is no URL. Write https://HOST/PATH.") from None
+        raise SettingsError(f"the base URL of {provider} is not a URL. Write https://HOST/PATH.") from None
     if url.scheme not in ("http", "https") or not host:
         raise SettingsError(f"the base URL of {provider} must begin with https://HOST or http://HOST.")
     if url.userinfo or url.query or url.fragment:

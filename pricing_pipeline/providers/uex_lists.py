@@ -144,7 +144,7 @@ def _refused(body: dict[object, object], response: Response, now: datetime) -> o
 
 
 def _error(status: str, message: str | None, response: Response, now: datetime) -> ProviderError:
-    """The error of a refusal whose reason stands in the envelope."""
+    """The error of a refusal whose reason is in the envelope."""
     words = safe_words(f"{status} {message or ''}") or "no reason"
     told = f"uex answered {response.status}: {words.rstrip('.')}."
     if re.search("token|key|auth", status):
@@ -168,7 +168,7 @@ def whole(raw: object, what: str) -> int:
     """A whole number of 0 or more. Raises Implausible."""
     value = decimal_of(raw, what)
     if value < 0 or value != value.to_integral_value() or value > _LARGEST:
-        raise Implausible(f"{what} {spelling(raw)!r} is no whole number from 0 to {_LARGEST}")
+        raise Implausible(f"{what} {spelling(raw)!r} is not a whole number from 0 to {_LARGEST}")
     return int(value)
 
 
@@ -176,7 +176,7 @@ def _money(raw: object, what: str) -> Decimal | None:
     """A price at the scale that it has; None for 0. Raises Implausible."""
     value = decimal_of(raw, what)
     if not 0 <= value <= _LARGEST:
-        raise Implausible(f"{what} {spelling(raw)!r} is no price from 0 to {_LARGEST}")
+        raise Implausible(f"{what} {spelling(raw)!r} is not a price from 0 to {_LARGEST}")
     return value or None
 
 

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from pricing_pipeline.providers.flat import FlatRows
 
 Number = str | int | Annotated[Decimal, Field(allow_inf_nan=True)]
-"""How a number may stand in a decoded answer: providers send strings, JSON numbers, or both.
+"""A number in a decoded answer: providers send strings, JSON numbers, or both.
 
 NaN is let through to `decimal_of`, which refuses that one value and not the whole answer.
 """
@@ -218,7 +218,7 @@ def plain_bars(
 
     Days are ISO dates in the column `day`; the others are named open, high, low, `close` and `volume`. What it gives
     has passed every check of `price_of`, `volume_of`, `calendar_day` and `check_day` (the window must be over), and
-    stands in order, once a day. With nine digits on either side of the point, the four fit 18 at any scale. One odd
+    is in order, one a day. With nine digits on either side of the point, the four fit 18 at any scale. One odd
     value, and all go the long way.
     """
     import numpy as np
@@ -375,7 +375,7 @@ def calendar_day(raw: object) -> date:
             return date.fromisoformat(text)
     except ValueError:
         pass
-    raise Implausible(f"{text!r} is no day of the calendar")
+    raise Implausible(f"{text!r} is not a day of the calendar")
 
 
 def check_day(day: date, now: datetime, zone: tzinfo | None = None) -> None:

@@ -235,7 +235,7 @@ def _fault(body: object) -> tuple[bool, _Fault | None]:
 
 
 def _batch(symbols: Sequence[str], answer: _SparkAnswer, now: datetime) -> Answer:
-    """Members in any order. One that is missing is unknown, unless strangers or wrecks stand in the answer.
+    """Members in any order. One that is missing is unknown, unless the answer has unrequested or broken rows.
 
     No more than twice as many as were asked for are looked at: that shows which come twice.
     """

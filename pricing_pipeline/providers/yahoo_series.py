@@ -375,7 +375,7 @@ def _check_events(meta: _Meta, series: Series) -> None:
     if any(_differ(close, other) for close, other in zip(closes, adjusted, strict=False)):
         raise Implausible(
             "it names neither a split nor a dividend, though its adjusted closes differ from its closes: its list "
-            "of events is missing, and nobody knows by which splits its prices are divided"
+            "of events is missing, so it is unknown by which splits its prices are divided"
         )
 
 

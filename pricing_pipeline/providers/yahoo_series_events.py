@@ -30,7 +30,7 @@ from pricing_pipeline.providers.values import (
 )
 
 _MOST_SPLITS = 200
-"""No company splits so often; an answer of more has another form than ours."""
+"""No company splits this often; an answer with more has another form than ours."""
 
 
 class _Split(Schema):

@@ -170,7 +170,9 @@ def ask_soon(connection: Connection, value_ids: Collection[int]) -> Mapping[int,
         elif not rows[value_id].has_day:
             refusal = "it names no day that another provider could be asked about"
         if refusal is not None:
-            raise PricingError(f"nobody is asked about value {value_id}: {refusal}. Nothing has changed.")
+            raise PricingError(
+                f"no provider was asked about value {value_id}: {refusal}. Nothing has changed."
+            )
     return {value_id: rows[value_id].provider for value_id in value_ids}
 
 

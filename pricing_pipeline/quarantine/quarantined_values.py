@@ -231,7 +231,7 @@ def decide(
 def body(connection: Connection, value_id: int) -> bytes | None:
     """The answer that first brought a quarantined value, cut at MAX_EVIDENCE; None if it is not kept (any more)."""
     row = connection.execute(query("quarantine.body"), {"value_id": value_id}).one_or_none()
-    # However it was packed, it unpacks to no more.
+    # It never unpacks to more than this.
     return None if row is None else zlib.decompressobj().decompress(row.body, MAX_EVIDENCE)
 
 

@@ -231,7 +231,7 @@ class Refresher:
     def follow(
         self, ask: Callable[[Connection], Progress], on_progress: OnProgress = lambda progress: None
     ) -> Progress:
-        """Work at the common queue, live work first, until `ask` says that all is finished, or it is enough."""
+        """Work at the common queue, live work first, until `ask` says to stop."""
         progress, asked_at = Progress(0, 0, 0), -_POLL_SECONDS
 
         def is_over() -> bool:

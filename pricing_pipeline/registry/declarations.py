@@ -180,14 +180,14 @@ def _write_capabilities(connection: Connection, provider: DeclaredProvider) -> N
 
 
 def _keep_plan(connection: Connection, about: Declaration) -> bool:
-    """Whether a plan is in use, whose limits and batches stay. Raises DeclarationRefused if the file has it no more."""
+    """Whether a plan is in use; its limits and batches stay. Raises DeclarationRefused if the file no longer has it."""
     name = connection.execute(query("declarations.plan"), {"provider": about.name}).scalar_one_or_none()
     if name is None:
         return False
     if name not in about.plans:
         raise DeclarationRefused(
-            f"the plan {name} of {about.name} is in use, and the file has it no more. Undo it first: pricing-pipeline "
-            f"provider undo {about.name}. Nothing has changed."
+            f"the plan {name} of {about.name} is in use, and the file no longer has it. Undo it first: "
+            f"pricing-pipeline provider undo {about.name}. Nothing has changed."
         )
     for fetcher, size in about.plans[name].batch.items():
         provider_rules.change_batch(connection, about.name, fetcher, {"batch_size": size})

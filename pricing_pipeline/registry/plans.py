@@ -44,7 +44,7 @@ class _Strict(BaseModel):
 
 
 class PlannedLimit(_Strict):
-    """Units in so many seconds, or in a calendar day of a time zone."""
+    """Units in a number of seconds, or in a calendar day of a time zone."""
 
     name: str
     units: _Positive
@@ -83,7 +83,7 @@ class QuoteCost(_Strict):
     batch: _Positive = 1
 
     def units(self, symbols: int) -> int:
-        """What a quote of each of so many symbols costs."""
+        """What a quote of each of this number of symbols costs."""
         return math.ceil(symbols / self.batch) * self.per_call + symbols * self.per_symbol
 
 
@@ -133,7 +133,7 @@ class Plan(_Strict):
         return [name for name in self.asks if name not in {limit.name for limit in self.limits}]
 
     def refresh_minutes(self, symbols: int) -> int:
-        """How often, in minutes, a quote of each of so many symbols can be fetched while its market trades."""
+        """How often, in minutes, a quote of each of this number of symbols can be fetched while its market trades."""
         units = self.quotes.units(symbols)
         pace = max((units / _units_a_minute(limit) for limit in self.limits), default=0.0)
         return max(1, math.ceil(pace))
@@ -295,7 +295,7 @@ def plan_of(connection: Connection, provider: str, name: str | None) -> tuple[st
 
 
 def target_of(plan: Plan, symbols: int) -> Settings:
-    """The settings of a plan when so many symbols are watched."""
+    """The settings of a plan when this number of symbols is watched."""
     pace = plan.refresh_minutes(symbols)
     return Settings(
         is_active=True,
@@ -313,7 +313,7 @@ def target_of(plan: Plan, symbols: int) -> Settings:
 
 
 def use(connection: Connection, provider: str, name: str, plan: Plan, symbols: int) -> list[Change]:
-    """Write a plan for so many symbols and switch its provider on, as the owner; returns what changed.
+    """Write a plan for this number of symbols and switch its provider on, as the owner; returns what changed.
 
     Limits that the plan does not have are removed. A type that another plan in use serves, too, keeps the longer TTL.
     `undo` restores what was before the first plan.

@@ -42,6 +42,6 @@ def watching(worker_url: str) -> Iterator[None]:
 
 
 def keep_watching(manager: SubscriptionManager, stop: threading.Event, every: float = 60.0) -> None:
-    """Watch again what was refused, every so many seconds: a data type may be retired for a while."""
+    """Watch refused pairs again at this interval in seconds: a data type may be retired for a while."""
     while not stop.wait(every):
         manager.enter(manager.refused)

@@ -34,7 +34,7 @@ class ProviderCall:
 
 
 def fields_of(body: str | bytes) -> dict[str, str]:
-    """The parameters in the body of a POST; none if it is no JSON object."""
+    """The parameters in the body of a POST; none if it is not a JSON object."""
     try:
         fields = json.loads(body)
     except (ValueError, RecursionError):

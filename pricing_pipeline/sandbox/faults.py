@@ -71,7 +71,7 @@ class Behaviour(BaseModel):
     seed: int = 0
     """Of the draw that `probability` decides by."""
     count: int | None = Field(None, ge=1)
-    """Ends after so many calls; never when unset."""
+    """Ends after this number of calls; never when unset."""
 
     seconds: float | None = Field(None, ge=0)
     status: int | None = Field(None, ge=200, le=599)

@@ -13,7 +13,7 @@ from pricing_pipeline.sandbox.instruments import Instrument, pick
 FIRST_YEAR = 2010
 _REPORTED_AFTER = timedelta(days=30)
 _MOVES = timedelta(days=45)
-"""A report's day is only guessed until so many days before it."""
+"""A report's day is a guess until this number of days before it."""
 _FILED_AFTER = timedelta(days=40)
 _TRADES = ("Software", "Semiconductors", "Banks", "Insurance", "Retail", "Pharmaceuticals")
 _CITIES = (("Springfield", "IL"), ("Riverside", "CA"), ("Salem", "OR"), ("Madison", "WI"))

@@ -26,7 +26,7 @@ class CalendarWindow:
 
 
 class SlidingWindow:
-    """Units in the last so many seconds, and the most there ever were. Times must not go back."""
+    """Units in the last seconds of a window, and the most there ever were. Times must not go back."""
 
     def __init__(self, seconds: int) -> None:
         self._seconds = seconds

@@ -67,7 +67,7 @@ class NoWebPages:
     """Middleware that answers programs and refuses pages in a browser, because any web site could have one open.
 
     Browsers name the page's origin, or say that it is another site's. A name that was made to point here (DNS
-    rebinding) is no loopback name.
+    rebinding) is not a loopback name.
     """
 
     def __init__(self, app: ASGIApp) -> None:

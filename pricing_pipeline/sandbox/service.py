@@ -127,7 +127,7 @@ async def _drops(body: bytes, seconds: float) -> AsyncIterator[bytes]:
 async def _part(body: bytes) -> AsyncIterator[bytes]:
     """Half of the body, in a transfer of pieces that breaks off: the connection is dropped."""
     yield body[: len(body) // 2]
-    raise ConnectionAbortedError("the sandbox breaks off, as it was told to")
+    raise ConnectionAbortedError("the sandbox breaks the connection, as configured")
 
 
 async def _client_leaves(request: Request) -> None:

@@ -15,7 +15,7 @@ DEFAULT_KEY = "sandbox-key"
 
 @dataclass(frozen=True, slots=True)
 class SandboxSettings:
-    """One sandbox: where it listens, which plans it enforces, how it behaves. A limit of None is none.
+    """One sandbox: where it listens, which plans it enforces, how it behaves. None means no limit.
 
     The free plan of Twelve Data is `credits_per_minute=8, credits_per_day=800`.
     Raises SettingsError for a value that cannot work.
@@ -55,10 +55,13 @@ class SandboxSettings:
                 )
         if self.recordings is not None and not self.recordings.is_dir():
             raise SettingsError(
-                f"sandbox setting recordings={self.recordings} is no folder; give one with a folder for each provider."
+                f"sandbox setting recordings={self.recordings} is not a folder; give one with a folder "
+                "for each provider."
             )
         if not 0 <= self.port <= 65535:
-            raise SettingsError(f"sandbox setting port={self.port} is no TCP port; give one from 0 to 65535.")
+            raise SettingsError(
+                f"sandbox setting port={self.port} is not a TCP port; give one from 0 to 65535."
+            )
         if not self.key:
             raise SettingsError("sandbox setting key is empty; give the key that clients will send.")
         if not _is_loopback(self.host):

@@ -93,7 +93,7 @@ class TourChange(BaseModel):
     @classmethod
     def _is_a_zone(cls, zone: str | None) -> str | None:
         if zone is not None and zone not in available_timezones():
-            raise ValueError(f"{zone} is no time zone, such as Europe/London")
+            raise ValueError(f"{zone} is not a time zone, such as Europe/London")
         return zone
 
     def applied(self, tour: Tour) -> Tour:
@@ -215,7 +215,7 @@ def _starts(tour: Tour, option: Option, day: date) -> Iterator[datetime]:
 
 
 def _taken(fate: bytes, seats: int, ahead: int) -> int:
-    """How many places are booked so many hours before the start. A few are cancelled after half of the time."""
+    """How many places are booked this many hours before the start. A few are cancelled after half of the time."""
     demand = 60 + fate[4]
     taken = 0
     for place in range(seats):

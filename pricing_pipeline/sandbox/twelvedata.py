@@ -104,7 +104,7 @@ class TwelveData(Dialect):
             )
         dp = call.params.get("dp", "-1")
         if dp not in map(str, range(-1, _MOST_DECIMALS + 1)):
-            return _refusal(400, f"dp={dp} is no number from -1 to {_MOST_DECIMALS}")
+            return _refusal(400, f"dp={dp} is not a number from -1 to {_MOST_DECIMALS}")
         if len(call.symbols) > 1:
             members = {symbol: self._member(symbol, call) for symbol in call.symbols}
             # By this header its own client knows an answer whose members may be errors.
@@ -285,7 +285,7 @@ def _row(instrument: Instrument, bar: Bar, *, is_adjusted: bool) -> Member:
 
 
 def _rounded(text: str, decimals: int) -> str:
-    """The answer with its decimal numbers in so many decimals; -1, the default, leaves them."""
+    """The answer with its numbers rounded to `dp` decimals; -1, the default, leaves them."""
     if decimals < 0:
         return text
     place = Decimal(1).scaleb(-decimals)

@@ -164,6 +164,6 @@ def _full_row(offer: Offer, version: str) -> Row:
 def _envelope(
     status: int = 200, reason: str = "ok", data: object = None, headers: Mapping[str, str] | None = None
 ) -> Reply:
-    """Reasons of refusals stand in the status, and the message is empty."""
+    """The status has the reason of a refusal, and the message is empty."""
     body = {"status": reason, "http_code": status, "message": "", "data": data}
     return json_reply(body, status, headers)

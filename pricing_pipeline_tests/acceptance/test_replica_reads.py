@@ -92,7 +92,7 @@ def test_b20_reads_use_a_replica_that_follows_and_the_primary_whenever_it_does_n
     assert {task.data_type for task in core.tasks("AAPL")} == {QUOTE}
     assert api.caller(Scope.READ).get("prices", pairs=f"{DAILY}:AAPL")["missing"], "of another type"
     assert DAILY in {task.data_type for task in core.tasks("AAPL") if task.status == "pending"}
-    assert replica.is_used, "a read that has to write is no fault of the replica"
+    assert replica.is_used, "a read that has to write is not a fault of the replica"
 
     # What a user has just written is known at once, whatever the replica knows of it.
     servers.on_standby("SELECT pg_wal_replay_pause()")

@@ -165,11 +165,11 @@ def test_b21_a_file_that_stands_still_is_no_answer(tmp_path: Path, monkeypatch: 
 def test_b21_status_says_when_nobody_looks(cli: CommandLine, core: Core, clock: Clock) -> None:
     clock.stop()
     clock.advance(120)
-    assert "nobody is told of trouble: no notifier has ever run" in cli("status").stdout
+    assert "no recipient is notified: no notifier has ever run" in cli("status").stdout
     alerts.look(core.engine, worker="here")
     with core.engine.begin() as connection:
         operation_queue.note_run(connection, "here")
-    assert "nobody is told" not in cli("status").stdout
+    assert "no recipient is notified" not in cli("status").stdout
     clock.advance(119)
     assert cli("status", "--json").json["notifier"]["warning"] is None
     with core.engine.begin() as connection:

@@ -148,12 +148,12 @@ def test_b21_that_no_recipient_can_be_reached_is_told_once_and_again_when_it_is_
     with receiving(accept) as receiver:
         for nobody_told, title in (
             (None, None),
-            ("Nobody can be told of trouble: ops is gone.", "[P0] Nobody can be told of trouble"),
-            ("Nobody can be told of trouble: ops is gone.", None),
+            ("No recipient can be reached: ops is gone.", "[P0] No recipient can be reached"),
+            ("No recipient can be reached: ops is gone.", None),
             (None, None),
-            ("", "[over] Recipients can be told of trouble again"),
+            ("", "[over] Recipients can be reached again"),
             ("", None),
-            ("Nobody can be told of trouble: it is gone again.", "[P0] Nobody can be told of trouble"),
+            ("No recipient can be reached: it is gone again.", "[P0] No recipient can be reached"),
         ):
             told = len(receiver.posted)
             # Each look is that of a notifier that has just been started again.
@@ -183,8 +183,8 @@ def test_b21_a_short_silence_and_a_damaged_file_tell_nobody(
 @pytest.mark.parametrize(
     ("url", "words"),
     [
-        ("fire", "PRICING_LAST_RESORT_URL is no address: it begins with one of https://, mailto://"),
-        ("file:///etc/passwd", "PRICING_LAST_RESORT_URL is no address"),
+        ("fire", "PRICING_LAST_RESORT_URL is not an address: it begins with one of https://, mailto://"),
+        ("file:///etc/passwd", "PRICING_LAST_RESORT_URL is not an address"),
         ("http://example.com/canary", "PRICING_LAST_RESORT_URL cannot be used: .* must begin with https://"),
         ("http://example.com/canary", "PRICING_LAST_RESORT_ALLOW_PRIVATE=true allows it"),
         (

@@ -182,7 +182,7 @@ def test_b21_people_list_acknowledge_and_silence_alerts(cli: CommandLine, core: 
     look_after(core, clock, OVER_AFTER)
     assert len(messages(core)) == 2, "its end is told"
     said = cli("alert", "silence", "breaker_open", "--hours", "2", "--subject", TWELVEDATA).stdout
-    assert said.startswith("Nobody is told of breaker_open about twelvedata until ")
+    assert said.startswith("Silenced: breaker_open about twelvedata until ")
     open_breaker(core, clock)
     look(core)
     assert len(messages(core)) == 2

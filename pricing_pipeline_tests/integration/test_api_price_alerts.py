@@ -80,12 +80,14 @@ def test_b27_a_hysteresis_is_added_and_shown_over_http_and_at_the_command_line(
     assert shop.post("price-alerts", ABOVE, user="bob")["hysteresis"] == "0"
     arguments = ("price-alert", "add", "mailbox", "AAPL", "--type", QUOTE)
     said = cli(*arguments, "--below", "150", "--hysteresis", "1%")
-    assert "is told when equity_quote AAPL goes below 150, again after it came back by 1 % (" in said.stdout
+    assert (
+        "is notified when equity_quote AAPL goes below 150, again after it came back by 1 % (" in said.stdout
+    )
     one = cli(*arguments, "--below", "140", "--hysteresis", "0.5", "--json").json
     assert (one["hysteresis"], one["hysteresis_in"]) == ("0.5", "amount")
     assert "below 150, again after it came back by 1 %" in cli("price-alert", "list").stdout.replace("\n", "")
     assert "belongs to --above and --below" in cli(*arguments, "--moved", "5", "--hysteresis", "1").error
-    assert "is no number" in cli(*arguments, "--above", "5", "--hysteresis", "%").error
+    assert "is not a number" in cli(*arguments, "--above", "5", "--hysteresis", "%").error
     assert "is below 0" in cli(*arguments, "--above", "5", "--hysteresis", "-1%").error
     assert "of above less than the threshold" in cli(*arguments, "--above", "5", "--hysteresis", "5").error
 
@@ -147,7 +149,7 @@ def test_b27_only_recipients_for_users_are_written_to_and_no_other_is_named(api:
 
 def test_b27_a_recipient_for_users_hears_of_no_trouble(cli: CommandLine, core: Core) -> None:
     refused = cli("recipient", "add", "phone", "log", "--user", "ann", "--severity", "P2")
-    assert "not told of trouble" in refused.error
+    assert "no alerts about trouble" in refused.error
     assert (
         "either --user or --any-user"
         in cli("recipient", "add", "x", "log", "--user", "a", "--any-user").error

@@ -234,7 +234,7 @@ def test_d6_the_same_by_command(cli: CommandLine, core: Core, clock: Clock) -> N
     none = cli("product", "availability", TOUR, *CLI_DAY, "--pax", "99", "--sellable", "--currency", "EUR")
     assert "there may be slots, and none that 99 can book with a price in EUR" in none.stderr
     odd = cli("product", "availability", TOUR, *CLI_DAY, "--currency", "EURO")
-    assert "'EURO' is no currency that is known" in odd.stderr
+    assert "'EURO' is not a known currency" in odd.stderr
     far = cli("product", "availability", TOUR, "--from", "2032-01-01", "--to", "2032-01-02", "--sellable")
     assert "there may be slots" not in far.stderr, "nothing is known of them"
     assert "nothing is known of 2 of 2 days, and no data type asks for them" in far.stderr
@@ -255,7 +255,7 @@ def test_d6_reads_of_prices_say_what_reads_slots(cli: CommandLine, caller: Calle
         for one in caller.get("prices", symbols=f"{TOUR},NOSUCH")["missing"]
     }
     assert missing[TOUR] == (
-        f"no active data type of prices applies to the instrument {TOUR}; GET /v1/why tells of its other data types"
+        f"no active data type of prices applies to the instrument {TOUR}; see GET /v1/why for its other data types"
     )
     assert missing["NOSUCH"] == "no instrument is called NOSUCH; watching it makes it known"
     refusal = caller.refusal("GET", f"prices?symbols={TOUR}&data_type={WEEK}")
@@ -266,14 +266,14 @@ def test_d4_a_zone_is_set_by_command(cli: CommandLine, core: Core, clock: Clock)
     store(core, days(naive(slot(MONDAY, 9))))
     clock.advance(60)
     said = cli("product", "set-zone", TOUR, "Asia/Tokyo")
-    assert said.stdout == "TOUR-1 is in Asia/Tokyo; 1 coming slots were placed anew.\n"
+    assert said.stdout == "TOUR-1 is in Asia/Tokyo; 1 coming slots were moved.\n"
     assert "Asia/Tokyo, set by hand" in cli("product", "show", TOUR).stdout
     assert cli("product", "set-zone", TOUR, "none", "--json").json == {
         "symbol": TOUR,
         "time_zone": None,
         "moved": 1,
     }
-    assert "Nowhere is no time zone" in cli("product", "set-zone", TOUR, "Nowhere").error
+    assert "Nowhere is not a time zone" in cli("product", "set-zone", TOUR, "Nowhere").error
 
 
 # Paused products

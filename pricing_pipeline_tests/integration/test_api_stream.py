@@ -284,7 +284,7 @@ def test_b27_a_stream_that_cannot_be_is_refused(ann: Caller) -> None:
         ({"pairs": f"{QUOTE}:"}, 422, "data_type:symbol"),
         ({"pairs": "nosuch:AAPL"}, 404, "active data type of prices is called 'nosuch'"),
         ({"pairs": "company_profile:AAPL"}, 404, "such as documents and slots, are not streamed"),
-        ({"pairs": f"{QUOTE}:BTC/USD"}, 422, "no symbol of"),
+        ({"pairs": f"{QUOTE}:BTC/USD"}, 422, "not a symbol of"),
         ({"pairs": ",".join(f"{QUOTE}:S{i}" for i in range(1001))}, 422, "1001"),
     ):
         problem = ann.refusal("GET", "stream", params=params)

@@ -426,7 +426,7 @@ def test_b9_a_failed_span_is_resolved_though_a_day_of_it_came_unreadable(core: C
     core.fail(call, FailureKind.UNKNOWN_SYMBOL)
     core.rows("SELECT pricing.cover('equity_daily', '{AAPL}', '2010-03-02', '2010-12-31')")
     with core.engine.begin() as connection:
-        broken = RejectedValue("AAPL", datetime(2010, 3, 1, tzinfo=UTC), "close 'NaN' is no number", "NaN")
+        broken = RejectedValue("AAPL", datetime(2010, 3, 1, tzinfo=UTC), "close 'NaN' is not a number", "NaN")
         quarantined_values.quarantine(connection, call, [broken], b"", 200)
     assert core.one("SELECT pricing.resolve_tasks()") == 1
 

@@ -449,7 +449,7 @@ def test_f7_when_the_days_of_a_calendar_are_over_the_ttl_counts_and_no_gap_is_ma
 
     told = cli("price", "gaps", FUND, "--type", NAV, "--from", "2027-01-01", "--to", "2027-01-10")
     assert told.stdout == "", "no day is called missing that nobody knows to be one"
-    assert "Trading days of XBOM are known to 2026-12-31 only" in told.stderr
+    assert "Trading days of XBOM are known only to 2026-12-31" in told.stderr
     windows = core.rows(
         "SELECT first_day, last_day FROM pricing.missing_windows(:t, '2027-02-01', '2027-02-10', ARRAY[:s])",
         t=NAV,

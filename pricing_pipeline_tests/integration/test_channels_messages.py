@@ -198,8 +198,8 @@ def test_e8_no_chat_or_sms_lets_its_user_name_a_host() -> None:
         ("chat", "discord://1234567890", "not complete"),
         ("chat", "slack://nonsense", "not complete"),
         ("chat", "tgram://123456789:abcdefg_hijklmnop/1234/5678", "one receiver"),
-        ("webhook", "https://xn--/hook/path", "is no URL"),  # its host cannot be decoded
-        ("webhook", "https://[::1/hook", "is no URL"),
+        ("webhook", "https://xn--/hook/path", "is not a URL"),  # its host cannot be decoded
+        ("webhook", "https://[::1/hook", "is not a URL"),
         ("webhook", "https:///hook", "begin with https://HOST"),
     ],
 )

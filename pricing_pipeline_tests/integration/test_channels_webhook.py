@@ -328,9 +328,9 @@ def test_e8_the_address_that_was_judged_is_the_one_that_is_reached(
         ("//93.184.215.14/", "must begin with https://HOST"),
         ("https:///path", "must begin with https://HOST"),
         ("https://ann:pa55@93.184.215.14/", "no user or password"),
-        ("https://[::1", "no URL"),
-        ("https://host:port/", "no URL"),
-        ("https://host/\r\nX: y", "no URL"),
+        ("https://[::1", "not a URL"),
+        ("https://host:port/", "not a URL"),
+        ("https://host/\r\nX: y", "not a URL"),
         ("", "must begin with https://HOST"),
     ],
 )

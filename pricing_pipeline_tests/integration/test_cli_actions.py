@@ -130,9 +130,9 @@ def test_f5_a_dividend_by_hand_counts_for_total_return(cli: CommandLine, core: C
         "total",
     )
     known = "hint: These prices count what is known of AAPL since 2020-08-27: "
-    assert f"{known}no splits and no dividends. How sources come to tell them" in cli(*read).stderr
+    assert f"{known}no splits and no dividends. Where they come from" in cli(*read).stderr
     cli("action", "add", "AAPL", "2020-08-31", "--dividend", "12.5", "--currency", "usd")
-    assert f"{known}no splits and 1 dividend. How" in cli(*read).stderr
+    assert f"{known}no splits and 1 dividend. Where" in cli(*read).stderr
     assert closes(core, Adjust.TOTAL) == ["390", "487.5", "129"]
     assert "dividend 12.5 USD" in cli("action", "list", "AAPL").stdout
 
@@ -164,13 +164,13 @@ def test_errors_are_one_sentence(cli: CommandLine, core: Core) -> None:
     add = ("action", "add", "AAPL", "2020-08-31")
     for arguments, said, code in (
         ((*add,), "give one of --split, --spin-off, --dividend, --capital-gain", 2),
-        ((*add, "--split", "4"), "--split '4' is no ratio", 2),
-        ((*add, "--split", "1:1"), "is no ratio", 2),
-        ((*add, "--split", "0:1"), "is no ratio", 2),
-        ((*add, "--dividend", "NaN"), "is no amount", 2),
-        ((*add, "--dividend", "-1"), "is no amount", 2),
-        ((*add, "--dividend", "1", "--currency", "dollars"), "is no currency", 2),
-        ((*add, "--dividend", "1", "--currency", "XXZ"), "is no currency that is known", 2),
+        ((*add, "--split", "4"), "--split '4' is not a ratio", 2),
+        ((*add, "--split", "1:1"), "is not a ratio", 2),
+        ((*add, "--split", "0:1"), "is not a ratio", 2),
+        ((*add, "--dividend", "NaN"), "is not an amount", 2),
+        ((*add, "--dividend", "-1"), "is not an amount", 2),
+        ((*add, "--dividend", "1", "--currency", "dollars"), "is not a known currency", 2),
+        ((*add, "--dividend", "1", "--currency", "XXZ"), "is not a known currency", 2),
         ((*add, "--split", "4:1", "--currency", "USD"), "leave them out with --split", 2),
         (("action", "add", "AAPL", "yesterday", "--split", "4:1"), "is not a day", 2),
         (("action", "add", "NOPE", "2020-08-31", "--split", "4:1"), "no instrument is called 'NOPE'", 1),

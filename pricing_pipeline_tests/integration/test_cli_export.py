@@ -46,7 +46,7 @@ def test_times_are_in_the_zone_of_the_reader(cli: CommandLine, core: Core) -> No
     for zone in ("Berlin", "../etc", ""):
         said = cli("price", "show", "AAPL", "--zone", zone)
         assert said.exit_code == 2
-        assert "is no time zone. Write it like Europe/Berlin" in said.error
+        assert "is not a time zone. Write it like Europe/Berlin" in said.error
 
 
 LISTINGS = [

@@ -128,7 +128,7 @@ def test_a_table_that_makes_no_sense_is_refused_in_words(cli: CommandLine, core:
         ("symbol,asset_class\n,equity\n", 2, "line 2 of - has no symbol"),
         ("symbol,asset_class\nTSLA,equity,more\n", 2, "line 2 of - has more values than there are columns"),
         ("symbol,asset_class,listed_on\nTSLA,equity,soon\n", 2, "line 2: listed_on 'soon' is not a day"),
-        ("symbol,asset_class,scale\nTSLA,equity,-1\n", 2, "scale '-1' is no number of decimals"),
+        ("symbol,asset_class,scale\nTSLA,equity,-1\n", 2, "scale '-1' is not a number of decimals"),
         ("symbol,asset_class,scale\nTSLA,equity,13\n", 1, "a price has 0 to 12 decimals"),
         ("symbol,asset_class\n", 2, "- names no instrument"),
         (

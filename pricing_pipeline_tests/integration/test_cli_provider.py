@@ -187,7 +187,7 @@ def test_f9_rotate_makes_a_master_key_and_seals_everything_with_it(core: Core, c
     one = listed(cli)["default", "database"]
     assert (one["master_key_id"], one["hint"]) == (done["newest"], "…89")
     told = cli("key", "rotate")
-    assert told.stdout.startswith("0 stored keys and addresses were encrypted anew")
+    assert told.stdout.startswith("0 stored keys and addresses were encrypted again")
     assert f"No stored key needs {first} any more" in told.stdout
 
 

@@ -239,7 +239,7 @@ def test_nothing_stored_is_no_error_and_names_the_command_that_fetches(cli: Comm
     assert "backfill start AAPL --type equity_daily --from 2000-01-01 --to 2000-01-31" in said.stderr
     early = cli("price", "history", "AAPL", "--type", DAILY, "--from", "1999-01", "--to", "1999-02")
     assert "begins on 2000-01-01" in early.stderr
-    assert "gather while somebody watches" in cli("price", "history", "AAPL", "--type", QUOTE).stderr
+    assert "accumulate while someone watches" in cli("price", "history", "AAPL", "--type", QUOTE).stderr
 
 
 # document

@@ -336,7 +336,7 @@ def test_b5_small_letters_watch_the_instrument_that_is_known(cli: CommandLine, c
 
 def test_b5_a_symbol_that_fits_no_such_type_is_refused_with_what_is_meant(cli: CommandLine) -> None:
     said = cli("subscription", "watch", "EURUSD", "--type", QUOTE, "--user", "ann", "--minutes", "0.001")
-    assert "EURUSD is no symbol of equity_quote: shares have tickers without a slash" in said.error
+    assert "EURUSD is not a symbol of equity_quote: shares have tickers without a slash" in said.error
     assert said.error.endswith("Did you mean EUR/USD of the data type fx_rate?")
 
 

@@ -174,7 +174,7 @@ def test_b5_a_symbol_no_provider_could_know_is_refused(core: Core) -> None:
         "-A",
         "A\n",
     ):
-        with pytest.raises(PairsRefused, match="is no symbol of equity_quote: "):
+        with pytest.raises(PairsRefused, match="is not a symbol of equity_quote: "):
             core.heartbeat("ann", (QUOTE, symbol))
 
 

@@ -139,13 +139,13 @@ def test_what_cannot_be_searched_or_added_is_refused(
         (["vod", "--provider", "yahoo"], 1, "yahoo has no search; twelvedata, fmp, mfapi have one"),
         (["vod", "--provider", "nobody"], 1, "no provider is called 'nobody'"),
         (["vod", "--type", "nothing"], 1, "no data type is called 'nothing'"),
-        (["vod", "--add", "one"], 2, "'one' is no list of numbers, such as 1,3"),
+        (["vod", "--add", "one"], 2, "'one' is not a list of numbers, such as 1,3"),
         (
             ["vod", "--add", "0", "--json"],
             1,
-            "0 is no number of this search, which has found 2. Nothing is added.",
+            "0 is not a number of this search, which has found 2. Nothing is added.",
         ),
-        (["vod", "--add", "1,9", "--json"], 1, "9 is no number of this search, which has found 2"),
+        (["vod", "--add", "1,9", "--json"], 1, "9 is not a number of this search, which has found 2"),
         ([" "], 2, "name what to search for"),
         (["x" * 101], 2, "in at most 100 characters"),
     ):

@@ -129,7 +129,7 @@ def test_f8_a_day_whose_value_could_not_be_read_can_be_asked_for_again(core: Cor
     week = Window(date(2026, 3, 9), date(2026, 3, 13))
     bad = date(2026, 3, 11)
     good = [observation("AAPL", "10.00", midnight(week.start + timedelta(days=n))) for n in (0, 1, 3, 4)]
-    broken = RejectedValue("AAPL", midnight(bad) if is_named else None, "close 'NaN' is no number", "NaN")
+    broken = RejectedValue("AAPL", midnight(bad) if is_named else None, "close 'NaN' is not a number", "NaN")
     answer_with(core, week, *good, broken)
     assert gaps(core, window=week) == [("03-11", "03-11", 1, "unreadable" if is_named else "not_asked")]
     assert plan(core, week) == [("03-11", "03-11")]
@@ -412,7 +412,7 @@ def test_g6_backfills_are_listed_and_called_off(cli: CommandLine, core: Core) ->
     said = cli("backfill", "cancel", "999")
     assert (said.exit_code, said.error.partition(".")[0]) == (
         2,
-        "Invalid value: '999' is no id",
+        "Invalid value: '999' is not an id",
     )
 
 

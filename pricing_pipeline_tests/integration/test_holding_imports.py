@@ -179,11 +179,9 @@ def test_a7_an_import_shows_lines_for_people_and_asks_for_yes(
     said = cli("holding", "import", str(path), "--user", "ann", *columns, "--type", DAILY, "--yes")
     assert "ann holds 1 pair more." in said.stdout
     assert held(core) == {(DAILY, "VOD:XLON")}
-    assert cli("holding", "import", str(path)).error.startswith(
-        "the header of the file is of no known format"
-    )
+    assert cli("holding", "import", str(path)).error.startswith("the header of the file has no known format")
     assert "is no --column" in cli("holding", "import", str(path), "--column", "symbol").error
-    assert "is no decimal mark" in cli("holding", "import", str(path), "--decimal", ";").error
+    assert "is not a decimal mark" in cli("holding", "import", str(path), "--decimal", ";").error
 
 
 @pytest.mark.parametrize(("typed", "is_held"), [(b"y\n", True), (b"n\n", False)])
@@ -384,7 +382,7 @@ def test_a7_the_client_imports_a_file_and_only_operators_teach_isins(
     )
     for params, words in (
         ({"column": "symbol"}, "has no NAME=VALUE"),
-        ({"data_type": "company_profile"}, "company_profile is no type of prices"),
+        ({"data_type": "company_profile"}, "company_profile is not a type of prices"),
         ({"data_type": "nosuch"}, "There is no active data type 'nosuch'"),
         ({"data_type": "\0"}, "no name has a NUL in it"),
         ({"format": "degiro"}, "There is no format 'degiro'"),

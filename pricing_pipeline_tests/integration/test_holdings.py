@@ -179,7 +179,7 @@ def test_a7_what_is_held_or_watched_and_has_no_demand_is_given_it(core: Core) ->
     [
         (("equity_qoute", "AAPL"), "no data type is called equity_qoute"),
         ((FX, "EUR/USD"), "the data type fx_rate is retired, so nothing is fetched of it. This revives it: "),
-        ((QUOTE, "A;B"), "is no symbol of equity_quote: a symbol has 1 to 40"),
+        ((QUOTE, "A;B"), "is not a symbol of equity_quote: a symbol has 1 to 40"),
     ],
 )
 def test_a7_what_cannot_be_fetched_cannot_be_held(core: Core, pair: tuple[str, str], words: str) -> None:

@@ -100,7 +100,7 @@ def test_b5_spellings_of_one_instrument_are_read_as_one(
         (QUOTE, "7203", "as in 7203:XTKS", None),
         (QUOTE, "TCS:FOO", "there is no exchange FOO", None),
         (QUOTE, "FOO:TCS", "there is no exchange TCS", None),
-        (QUOTE, "TCS ZZ", "ZZ is no code of an exchange", None),
+        (QUOTE, "TCS ZZ", "ZZ is not a code of an exchange", None),
         (QUOTE, "VOD.L:XNSE", "names two exchanges", None),
         (QUOTE, "TATASTEEL:BSE", "names several exchanges: XBOM, XBUD", "TATASTEEL:XBOM"),
         (QUOTE, "ASX:JSE", "both names of exchanges", "JSE:XASX"),
@@ -394,7 +394,7 @@ def test_b5_an_identifier_is_given_to_an_instrument_and_leads_to_it(core: Core, 
     assert [(one["symbol"], one["isin"]) for one in shown] == [("VOD:XLON", "GB00BH4HKS39")]
     assert core.heartbeat("ann", (QUOTE, "GB00BH4HKS39")) == 0
     wrong = cli("instrument", "add", "AAPL", "--asset-class", "equity", "--isin", "US0378331006")
-    assert "'US0378331006' is no ISIN: its form or its check digit is wrong" in wrong.error
+    assert "'US0378331006' is not a valid ISIN: its form or its check digit is wrong" in wrong.error
     other = cli("instrument", "add", "VOD.L", "--asset-class", "equity", "--isin", "US0378331005")
     assert "`pricing-pipeline instrument change VOD:XLON --isin US0378331005` corrects it" in other.error
     changed = cli("instrument", "change", "VOD.L", "--isin", "US0378331005", "--json")
@@ -647,7 +647,7 @@ def test_b5_what_are_two_instruments_is_not_merged(core: Core, cli: CommandLine)
     core.rows("UPDATE pricing.instruments SET isin = 'US0378331005' WHERE symbol = 'AAPL'")
     assert "is one instrument already" in cli("instrument", "merge", "AAPL", "US0378331005").error
     assert "no instrument is called NOPE" in cli("instrument", "merge", "NOPE", "AAPL").error
-    assert "AAPL is no symbol of fx_rate" in cli("instrument", "merge", "EUR/USD", "AAPL").error
+    assert "AAPL is not a symbol of fx_rate" in cli("instrument", "merge", "EUR/USD", "AAPL").error
 
 
 def test_b5_an_instrument_of_another_spelling_or_ticker_is_renamed(core: Core, cli: CommandLine) -> None:

@@ -121,7 +121,7 @@ def test_f5_one_action_that_is_entered_settles_the_level(cli: CommandLine, core:
     assert quarantined(core) == 0
     assert stored(core) == {row.observed_at.date(): row.close for row in rows}
     (why,) = {row.resolution for row in core.rows("SELECT resolution FROM pricing.quarantined_values")}
-    assert why == "judged anew: a split of 100:1 on 2015-08-30 is known"
+    assert why == "judged again: a split of 100:1 on 2015-08-30 is known"
     with core.engine.connect() as connection:
         found = bars(connection, SCHEME, NAV, FIRST, LAST, adjust=Adjust.SPLITS)
     assert max(abs(b.close / a.close - 1) for a, b in pairwise(found)) < Decimal("0.001")

@@ -136,7 +136,7 @@ def test_e8_a_type_that_takes_messages_can_be_a_channel(
     assert cli("operation-type", "show", "desk", "--json").json["is_channel"] == is_channel
     added = cli("recipient", "add", "ann", "desk")
     if not is_channel:
-        assert "'desk' is no channel. There are: chat, email, log, sms, webhook." in added.error
+        assert "'desk' is not a channel. There are: chat, email, log, sms, webhook." in added.error
         with pytest.raises(DBAPIError, match="channel_takes_messages"):
             core.rows(
                 "INSERT INTO pricing.recipients (recipient, channel, created_at) VALUES ('ann', 'desk', now())"

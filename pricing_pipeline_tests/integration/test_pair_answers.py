@@ -278,7 +278,7 @@ def test_b5_refusals_of_one_kind_are_told_once(core: Core) -> None:
     assert (answer.changed, answer.accepted, answer.refused) == (1, 1, 8)
     pair, exchange = answer.faults
     assert (pair.pairs, exchange.pairs) == (1, 7)
-    assert pair.sentence.startswith("EURUSD is no symbol of equity_quote: ")
+    assert pair.sentence.startswith("EURUSD is not a symbol of equity_quote: ")
     assert pair.sentence.endswith(" Did you mean EUR/USD of the data type fx_rate?")
     assert exchange.sentence.startswith("7 pairs are no symbols of equity_quote: there is no exchange FOO; ")
     assert exchange.sentence.endswith(" (A:FOO, B:FOO, C:FOO, D:FOO, E:FOO and 2 more).")
@@ -291,10 +291,10 @@ def test_b5_a_watch_watches_what_is_good_and_names_what_is_not(core: Core, cli: 
     assert said.exit_code == 0
     assert said.stdout.startswith("Watching equity_quote AAPL, MSFT as ann")
     assert "hint: aapl is spelled AAPL here." in said.stderr
-    assert "warning: TCS:FOO is no symbol of equity_quote: there is no exchange FOO" in said.stderr
+    assert "warning: TCS:FOO is not a symbol of equity_quote: there is no exchange FOO" in said.stderr
     assert core.statuses() == {"AAPL": "pending", "MSFT": "pending"}
     refused = cli(*watch, "--all-or-nothing").error
-    assert refused.startswith("nothing was changed: TCS:FOO is no symbol of equity_quote")
+    assert refused.startswith("nothing was changed: TCS:FOO is not a symbol of equity_quote")
     nothing = cli("subscription", "watch", "TCS:FOO", "A;B", "--type", QUOTE).error
-    assert "TCS:FOO is no symbol" in nothing
-    assert "'A;B' is no symbol" in nothing
+    assert "TCS:FOO is not a symbol" in nothing
+    assert "'A;B' is not a symbol" in nothing

@@ -171,7 +171,7 @@ def test_f5_the_command_names_what_it_cannot_count(core: Core, cli: CommandLine)
     refused = cli(*read, "--from", "2010-03-01", "--to", "2010-03-03").error
     assert "capital gain of 2 EUR on 2010-03-02: no rate EUR/USD of that day is stored" in refused
     said = cli(*read, "--from", "2010-03-01", "--to", "2010-03-01")
-    assert "some lack payments after them: capital gain of 2 EUR on 2010-03-02" in said.stderr
+    assert "lack later payments: capital gain of 2 EUR on 2010-03-02" in said.stderr
     assert "dropped" not in said.stdout
     assert "no splits, 1 spin-off, 2 dividends and 1 capital gain" in said.stderr
     taken = cli("action", "remove", "AAPL", "2010-03-02", "--kind", "dividend").stdout

@@ -404,7 +404,7 @@ def test_d4_a_zone_set_by_hand_counts_until_it_is_taken_back(core: Core, clock: 
     assert starts(core) == ["03 12:00"]
     with core.engine.begin() as connection, pytest.raises(UnknownSymbol, match="no product is called"):
         products.set_zone(connection, "NOSUCH", "Asia/Tokyo")
-    with core.engine.begin() as connection, pytest.raises(DBAPIError, match="Nowhere is no time zone"):
+    with core.engine.begin() as connection, pytest.raises(DBAPIError, match="Nowhere is not a time zone"):
         products.set_zone(connection, TOUR, "Nowhere")
 
 

@@ -99,7 +99,7 @@ def test_f6_what_a_parser_refuses_is_kept_as_it_was_spelled(core: Core) -> None:
     day = midnight(date(2010, 3, 2))
     rejected = (
         RejectedValue("AAPL", day, "close 'NaN' is not a finite decimal number", "NaN"),
-        RejectedValue("AAPL", None, "2010-02-31 is no day of the calendar", "30.1"),
+        RejectedValue("AAPL", None, "2010-02-31 is not a day of the calendar", "30.1"),
     )
     good = observation("AAPL", "30.00", midnight(date(2010, 3, 1)))
     tally = bring(core, one_call(core, DAILY, "AAPL", days=MARCH), good, rejected=rejected)
@@ -309,7 +309,7 @@ def test_b18_f6_another_unit_from_a_real_server_is_quarantined_with_its_real_bod
 
 
 def test_b18_no_release_is_recommended_that_would_be_refused(core: Core, cli: CommandLine) -> None:
-    rejected = (RejectedValue("AAPL", None, "2010-02-31 is no day of the calendar", "30.1"),)
+    rejected = (RejectedValue("AAPL", None, "2010-02-31 is not a day of the calendar", "30.1"),)
     bring(core, one_call(core, DAILY, "AAPL", days=MARCH), rejected=rejected)
     bring(core, one_call(core, QUOTE, "AAPL"), quote(core, "72.50"))
     bring(core, one_call(core, QUOTE, "AAPL"), quote(core, "7250"))

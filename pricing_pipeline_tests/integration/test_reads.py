@@ -209,7 +209,7 @@ def test_a10_the_command_asks_for_what_it_does_not_find(cli: CommandLine, core: 
     assert cli("price", "show", "AAPL").stderr == ""
     clock.advance(DAY)
     assert cli("price", "show", "AAPL").stderr == (
-        "hint: AAPL is not fresh. This tells why: pricing-pipeline price why AAPL\n"
+        "hint: AAPL is not fresh. This says why: pricing-pipeline price why AAPL\n"
     )
     assert waiting(core) == {}
     core.heartbeat("ann", AAPL)

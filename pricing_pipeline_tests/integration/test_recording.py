@@ -364,7 +364,7 @@ def test_a6_a_file_is_replaced_only_when_that_is_asked_for(
     assert record(cli, folder, *words).exit_code == 0
     before = {name: path.read_bytes() for name, path in files(folder).items()}
     error = record(cli, folder, *words).error
-    assert "equity_quote_AAPL.meta.json already, so nobody was asked. --force replaces it" in error
+    assert "equity_quote_AAPL.meta.json already, so no call was made. --force replaces it" in error
     (folder / "twelvedata/equity_quote_AAPL.meta.json").unlink()
     assert "equity_quote_AAPL.json already" in record(cli, folder, *words).error
     assert len(service.calls(TWELVEDATA)) == 1

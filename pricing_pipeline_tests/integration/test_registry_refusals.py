@@ -194,7 +194,7 @@ def test_b2_a_table_of_ones_own_has_the_right_shape(core: Core, columns: str, mi
 @pytest.mark.parametrize("made", ["SEQUENCE pricing.mine", "TYPE pricing.mine AS (symbol text)"])
 def test_b2_what_is_no_table_is_not_taken_for_one(core: Core, made: str) -> None:
     core.rows(f"CREATE {made}")
-    with pytest.raises(DBAPIError, match="no table or view that a data type may name"):
+    with pytest.raises(DBAPIError, match="not a table or view that a data type may name"):
         add(core, table_name="mine")
 
 
@@ -208,7 +208,7 @@ def test_b2_what_somebody_else_made_in_the_schema_is_not_taken(core: Core, serve
         admin.execute(
             "CREATE FUNCTION pricing.is_old(timestamptz, integer) RETURNS boolean LANGUAGE sql AS 'SELECT true'"
         )
-    with pytest.raises(DBAPIError, match="no table or view that a data type may name"):
+    with pytest.raises(DBAPIError, match="not a table or view that a data type may name"):
         add(core, table_name="my_prices")
     with pytest.raises(DBAPIError, match=r"staleness function pricing\.is_old"):
         add(core, staleness_function="is_old")

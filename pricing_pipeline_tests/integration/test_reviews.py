@@ -194,7 +194,7 @@ def test_f6_a_day_that_was_rejected_says_nothing_about_other_days(core: Core) ->
 
 
 def test_f6_what_cannot_be_stored_is_refused_with_its_reason(cli: CommandLine, core: Core) -> None:
-    rejected = (RejectedValue("AAPL", midnight(date(2010, 3, 2)), "close 'NaN' is no number", "NaN"),)
+    rejected = (RejectedValue("AAPL", midnight(date(2010, 3, 2)), "close 'NaN' is not a number", "NaN"),)
     good = observation("AAPL", "30", midnight(date(2010, 3, 3)))
     bring(core, one_call(core, DAILY, "AAPL", MARCH), good, rejected=rejected)
     value_id = str(core.one("SELECT value_id FROM pricing.quarantined_values"))
@@ -257,7 +257,7 @@ def test_f6_what_a_later_answer_has_confirmed_waits_no_more(
 def test_f6_an_action_that_was_entered_by_hand_waits_no_more(core: Core, kind: str, said: str) -> None:
     day = date(2010, 3, 2)
     doubted = RejectedValue("AAPL", midnight(day), f"the {kind} of {day}: it is larger than any", said)
-    other = RejectedValue("AAPL", midnight(day), "close '29.00' is no price", "29.00")
+    other = RejectedValue("AAPL", midnight(day), "close '29.00' is not a price", "29.00")
     good = observation("AAPL", "100", midnight(date(2010, 3, 1)))
     bring(core, one_call(core, DAILY, "AAPL", MARCH), good, rejected=(doubted, other))
     entered: CorporateAction = Dividend("AAPL", day, Decimal(30), "USD")

@@ -75,7 +75,7 @@ def test_b29_a_client_reads_documents_as_they_are_and_were(
     read = "SELECT period, body->>'eps', fresh FROM pricing.document('earned', 'AAPL'"
     assert session.execute(f"{read})").fetchall() == [(date(2026, 10, 29), "1.86", True)]
     assert session.execute(f"{read}, %s)", [then]).fetchall() == [(date(2026, 10, 29), "1.850", True)]
-    with pytest.raises(errors.InvalidParameterValue, match="no data type of documents"):
+    with pytest.raises(errors.InvalidParameterValue, match="not a data type of documents"):
         session.execute("SELECT * FROM pricing.document('equity_quote', 'AAPL')")
 
 

@@ -395,6 +395,6 @@ def test_a_client_who_asks_for_anothers_spelling_holds_nobody_up(core: Core) -> 
     symbols = {row.symbol for row in core.rows("SELECT symbol FROM pricing.demand")}
     assert symbols == {"IBM", "TSLA", "MSFT"}
     assert core.one("SELECT count(*) FROM pricing.instruments WHERE symbol = 'I-B-M'") == 0
-    assert "I-B-M is no instrument" in core.one(
+    assert "I-B-M is not an instrument" in core.one(
         "SELECT max(message) FROM pricing.warnings WHERE source = 'add_demand'"
     )

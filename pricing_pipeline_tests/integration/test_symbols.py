@@ -63,7 +63,7 @@ def test_b5_of_an_instrument_of_another_class_its_type_is_named(
     core: Core, data_type: str, symbol: str, meant: str
 ) -> None:
     said = f"Did you mean {symbol.upper()} of the data type {meant}?"
-    with pytest.raises(PairsRefused, match=f"is no symbol of {data_type}") as refused:
+    with pytest.raises(PairsRefused, match=f"is not a symbol of {data_type}") as refused:
         core.heartbeat("ann", (data_type, symbol))
     assert said in str(refused.value)
     with pytest.raises(DBAPIError) as unknown:
@@ -178,7 +178,7 @@ def test_b5_an_instrument_without_history_is_removed_and_one_with_it_is_retired(
     assert core.one("SELECT count(*) FROM pricing.instruments WHERE symbol = 'AAPL'") == 1, (
         "of the other class"
     )
-    with pytest.raises(PairsRefused, match="is no symbol of fx_rate"):
+    with pytest.raises(PairsRefused, match="is not a symbol of fx_rate"):
         core.heartbeat("ann", (FX, "AAPL"))
 
     said = cli("instrument", "remove", "IBM")

@@ -203,7 +203,7 @@ def test_b21_the_last_resort_tells_that_nobody_can_look_though_messages_go_out(
         for thread in threads:
             thread.start()
         wait_until(lambda: len(receiver.posted) == 1)
-        assert b"nobody is told of other trouble" in receiver.posted[0].body
+        assert b"no other trouble is reported" in receiver.posted[0].body
         person.rollback()
         wait_until(lambda: len(receiver.posted) == 2)
         stop.set()

@@ -1,4 +1,4 @@
-"""A wrong symbol is no fault of the pipeline; many at once are, and a symbol that vanishes is worth a word."""
+"""A wrong symbol is not a fault of the pipeline; many at once are, and a symbol that vanishes is worth a word."""
 
 from __future__ import annotations
 

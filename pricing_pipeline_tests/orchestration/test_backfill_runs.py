@@ -403,7 +403,7 @@ def test_g6_a_watched_symbol_that_cannot_be_fetched_fails_the_run_in_words(
         " `pricing-pipeline task list --status failed` shows why."
     )
     assert core.latest("AAPL") is not None
-    # It backs off now, and is no fault of the next run.
+    # It backs off now, and is not a fault of the next run.
     assert stage.backfill(QUOTE, first=month, last=month).success
 
 

@@ -152,9 +152,9 @@ def test_g8_what_it_cannot_load_is_told_in_a_sentence(manager: PriceHistoryIOMan
         (
             an_asset(key=["latest_price", DAILY]),
             dg.AssetSpec(["latest_price", DAILY]),
-            "which is no price history",
+            "which is not a price history",
         ),
-        (an_asset(key=["price_history"]), dg.AssetSpec("price_history"), "which is no price history"),
+        (an_asset(key=["price_history"]), dg.AssetSpec("price_history"), "which is not a price history"),
         (an_asset(annotation=dict[str, int]), UPSTREAM, "Annotate it as pandas.DataFrame, polars"),
         (an_asset(metadata={"symbol": "AAPL"}), UPSTREAM, "has symbol; it may have symbols and adjust"),
         (

@@ -223,7 +223,7 @@ def test_g3_g2_b1_a_cursor_that_cannot_be_read_counts_as_none_and_is_told_of(
         core.heartbeat("ann", (QUOTE, "AAPL"))
         core.rows("UPDATE pricing.registry_state SET version = version + 1")
         assert stage.tick(sensor, junk).skip_message == stage.tick(sensor).skip_message
-        assert f"the cursor {junk} cannot be read, so this tick begins anew" in capfd.readouterr().err
+        assert f"the cursor {junk} cannot be read, so this tick starts over" in capfd.readouterr().err
 
 
 def test_g3_two_sensors_at_once_queue_nothing_twice(stage: Stage, core: Core) -> None:

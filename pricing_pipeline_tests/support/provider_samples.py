@@ -64,7 +64,7 @@ class Sample:
     is_keyed_by_day: bool = False
     """Its days are the keys of an object, which has each of them once."""
     encode: Callable[[object], bytes] = lambda body: encoded(body)
-    """How a body becomes bytes, where it is no JSON."""
+    """How a body becomes bytes, where it is not JSON."""
     is_csv: bool = False
     """A part of its body is a body, too: no line knows how many there are."""
     is_positional: bool = False

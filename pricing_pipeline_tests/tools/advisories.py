@@ -120,7 +120,7 @@ def audit_from(packages: Locked, source: Path) -> int:
                         known += 1
                         _tell(name, version, advisory["id"], _fixed_in(affected), advisory.get("summary", ""))
     except (OSError, ValueError, TypeError, KeyError, AttributeError, zipfile.BadZipFile) as error:
-        print(f"{source} is no file of advisories in the format of OSV: {error!r}", file=sys.stderr)
+        print(f"{source} is not a file of advisories in the format of OSV: {error!r}", file=sys.stderr)
         return 2
     if not looked_at:
         print(f"{source} has no advisory about a package of PyPI", file=sys.stderr)

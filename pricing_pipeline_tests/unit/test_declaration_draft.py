@@ -178,7 +178,7 @@ def test_f11_a_key_of_a_header_does_not_stand_in_the_file() -> None:
         (b"No data", "the answer is text"),
         ({"message": "not found"}, "no part of it has a price"),
         (b"[1,", "not JSON"),
-        (b"<a><b/>", "no XML"),
+        (b"<a><b/>", "cannot read as XML"),
         (b"a,b\nc,d\n", "no part of it has a price"),
     ],
 )

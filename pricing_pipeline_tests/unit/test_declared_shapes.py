@@ -192,7 +192,7 @@ def test_f11_headings_and_short_lines_of_a_table_cost_no_other_line() -> None:
         ("stooq", "cdr", b"Date,Close,Close\n1,2,3\n", "has the column 'Close' twice"),
         ("stooq", "cdr", b"\xff,\xff\n", "is not utf-8. Correct `encoding`"),
         ("finnhub", "AAPL", b'{"s": "ok", "t": [1, 2], "c": [1]}', "lists of different lengths (t: 2, c: 1)"),
-        ("ecb_xml", "EUR/USD", b"<a><b></a>", "is no XML for us (mismatched tag"),
+        ("ecb_xml", "EUR/USD", b"<a><b></a>", "that we cannot read as XML (mismatched tag"),
         ("ecb_xml", "EUR/USD", b"<a b='1'><b/></a>", "an attribute and a child 'b'"),
         ("ecb_xml", "EUR/USD", b"<a>" * 99, "too many within each other"),
         ("ecb_xml", "EUR/USD", b'<!DOCTYPE a [<!ENTITY x "y">]><a>&x;</a>', "it has a document type"),

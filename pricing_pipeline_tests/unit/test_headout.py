@@ -455,5 +455,5 @@ def test_d4_prices_are_in_the_currency_of_the_instrument(
 
 
 def test_d4_a_currency_that_is_none_is_refused_before_a_call() -> None:
-    with pytest.raises(Misconfigured, match=r"no code of ISO 4217.*instrument change 512 --currency USD"):
+    with pytest.raises(Misconfigured, match=r"not a code of ISO 4217.*instrument change 512 --currency USD"):
         slots(known={SYMBOL: {"currency": "XXZ"}})

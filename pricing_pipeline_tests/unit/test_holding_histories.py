@@ -263,7 +263,7 @@ def quantities(file: HoldingsFile) -> dict[str, str]:
             "revolut.csv",
             {"TSLA": "4.75", "KO": "10.5", "MSFT": "0.76672417"},
             "SPCE",
-            [(16, "'' is no number")],
+            [(16, "'' is not a number")],
         ),
         (
             "xtb.csv",
@@ -340,7 +340,7 @@ def test_f13_zeros_stay_and_no_formula_is_computed(cell: str, ticker: str | None
     assert position.names.ticker == (ticker or cell)
     assert meant_by(position.names).symbols == [f"{ticker or cell}:XHKG"]
     (fault,) = read_file(b"Ticker,At,Shares\nAAPL,,=3+4\n", columns=columns).faults
-    assert fault.reason == "'=3+4' is no number"
+    assert fault.reason == "'=3+4' is not a number"
 
 
 @pytest.mark.parametrize(
@@ -372,7 +372,7 @@ def test_f13_a_split_that_joins_shares_takes_some_away_and_a_ratio_is_no_number_
     columns = {"symbol": "Ticker", "action": "What", "quantity": "Shares"}
     file = read_file("\n".join(rows).encode(), columns=columns)
     assert quantities(file) == {"SPCE": "5", "IBM": "3"}
-    assert [(fault.line, fault.reason) for fault in file.faults] == [(5, "'2:1' is no number")]
+    assert [(fault.line, fault.reason) for fault in file.faults] == [(5, "'2:1' is not a number")]
 
 
 def test_f13_thousands_are_read_by_the_marks_of_their_column_and_what_may_be_two_numbers_is_refused() -> None:
@@ -387,11 +387,11 @@ def test_f13_thousands_are_read_by_the_marks_of_their_column_and_what_may_be_two
 @pytest.mark.parametrize(
     ("quantity", "reason"),
     [
-        ('"5,5,5"', "'5,5,5' is no number"),
-        ("1e400", "'1e400' is no quantity of anything"),
-        ("NaN", "'' is no number"),
-        ("true", "'' is no number"),
-        ("null", "'' is no number"),
+        ('"5,5,5"', "'5,5,5' is not a number"),
+        ("1e400", "'1e400' is not a quantity of anything"),
+        ("NaN", "'' is not a number"),
+        ("true", "'' is not a number"),
+        ("null", "'' is not a number"),
         ("1.10000000000000000000000000001", None),
     ],
 )

@@ -263,12 +263,12 @@ def test_a7_lots_do_not_double_a_position_and_what_has_no_price_is_left_out_by_n
         (b"", "is empty"),
         (b"PK\x03\x04abc", "Excel workbook"),
         (b"%PDF-1.7", "a PDF"),
-        (b"a\0b\0\0\0\0c", "no text"),
+        (b"a\0b\0\0\0\0c", "not text"),
         (
             b"one,two\n1,2\n",
-            "of no known format. Its columns seem to be 'one', 'two'. Name the columns yourself",
+            "no known format. Its columns seem to be 'one', 'two'. Name the columns yourself",
         ),
-        (b"hello", "of no known format"),
+        (b"hello", "no known format"),
         (b"<html></html>", "no Flex query"),
         (b"<FlexQueryResponse></FlexQueryResponse>", "no OpenPosition"),
         (b"<FlexQueryResponse>", "no valid XML at line 1"),
@@ -348,8 +348,8 @@ def test_a7_a_line_whose_name_has_a_separator_without_quotes_is_refused_and_the_
 @pytest.mark.parametrize(
     ("note", "later", "said"),
     [
-        ('"good', "", "line 3 is no line of a table.*Close its quotes"),
-        ('"good', '"better"', "line 3 is no line of a table.*Close its quotes"),
+        ('"good', "", "line 3 is not a line of a table.*Close its quotes"),
+        ('"good', '"better"', "line 3 is not a line of a table.*Close its quotes"),
     ],
 )
 def test_a7_a_quote_that_nobody_closes_takes_no_lines_away(note: str, later: str, said: str) -> None:
@@ -421,7 +421,7 @@ def test_a7_a_purchase_without_a_number_of_shares_is_a_fault_and_a_dividend_is_a
             + "Lending interest,2026-01-05,US0378331005,AAPL,Apple,,1,USD\n"
         ).encode()
     )
-    assert [(one.line, one.reason) for one in file.faults] == [(2, "'' is no number")]
+    assert [(one.line, one.reason) for one in file.faults] == [(2, "'' is not a number")]
     assert [(one.line, one.reason) for one in file.left_out] == [(3, "a payment")]
 
 

@@ -73,7 +73,7 @@ def test_d4_what_looks_odd_and_may_be_true_is_believed(change: dict[str, Any]) -
         ({"capacity": 2**31}, "capacity is 2147483648"),
         ({"status": SlotStatus.VANISHED}, "lists no vanished slots"),
         ({"currency": None, "offers": (ADULT,)}, "prices and no currency"),
-        ({"currency": "eur"}, "'eur' is no currency"),
+        ({"currency": "eur"}, "'eur' is not a currency"),
         ({"currency_scale": 19}, "scale of its currency"),
         ({"offers": (ADULT, ADULT)}, "'ADULT' comes twice"),
         ({"slot_id": ""}, "1 to 255 printable characters"),
@@ -104,7 +104,7 @@ def test_d4_a_product_that_cannot_be_true_is_refused() -> None:
     option, adult = Option("A", "Morning"), PaxCategory("ADULT", "Adult", age_from=18, age_to=99)
     assert Product("TOUR", "Tour", None, (option,), (adult,)).time_zone is None
     for wrong, words in (
-        (lambda: Product("TOUR", "Tour", "Europe/Nowhere"), "no time zone"),
+        (lambda: Product("TOUR", "Tour", "Europe/Nowhere"), "not a time zone"),
         (lambda: Product("TOUR", "Tour", None, (option, option)), "option 'A' comes twice"),
         (lambda: Product("TOUR", "Tour", None, (), (adult, adult)), "category 'ADULT' comes twice"),
         (lambda: replace(adult, age_to=17), "age_from 18 is above age_to 17"),

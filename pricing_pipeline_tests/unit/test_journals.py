@@ -110,7 +110,7 @@ def test_e9_gnucash_gets_only_what_its_import_can_store() -> None:
         "Prices of SHIB/USD that GnuCash would store as 0 are left out.",
         "ETH/USDT is left out: GnuCash has no currency USDT.",
     ]
-    with pytest.raises(PricingError, match="is no commodity of gnucash"):
+    with pytest.raises(PricingError, match="is not a commodity of gnucash"):
         write(prices, Journal.GNUCASH, {}, has_directives=False, namespace='MY "OWN"')
 
 
@@ -129,7 +129,7 @@ def test_e9_a_name_of_ones_own_goes_before_ours() -> None:
     ],
 )
 def test_e9_a_name_that_the_journal_cannot_have_is_refused(name: str, journal: Journal) -> None:
-    with pytest.raises(PricingError, match="is no commodity of"):
+    with pytest.raises(PricingError, match="is not a commodity of"):
         lines(journal, [DayPrice(DAY, "VOD", Decimal("0.8"), "GBP")], VOD=name)
 
 

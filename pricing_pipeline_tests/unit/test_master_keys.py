@@ -123,7 +123,7 @@ def test_f9_a_file_that_is_no_text_is_refused_and_no_byte_of_it_repeated(tmp_pat
     (tmp_path / "master.key").write_bytes(b"\x9f" * 32)
     (tmp_path / "master.key").chmod(0o600)
     for attempt in (master_keys.load, master_keys.add):
-        with pytest.raises(SettingsError, match="it is no text") as refused:
+        with pytest.raises(SettingsError, match="it is not text") as refused:
             attempt(settings)
         assert "9f" not in str(refused.value)
 

@@ -102,7 +102,7 @@ def test_every_recorded_answer_is_in_the_table(provider: str) -> None:
 def test_every_provider_with_recordings_is_in_the_table() -> None:
     if not FOLDER.is_dir():
         pytest.skip("the recorded answers (../shared/fixtures) are not on this machine")
-    # What is no price and no document has no words here: its tests read the recorded answers themselves.
+    # What is neither a price nor a document has no words here: its tests read the recorded answers themselves.
     told = {
         name
         for name, provider in PROVIDERS.items()

@@ -49,7 +49,7 @@ def portfolio_value(prices: PricingReader) -> dg.MaterializeResult[None]:
 
 @dg.asset_check(asset=portfolio_value)
 def every_price_is_fresh(prices: PricingReader) -> dg.AssetCheckResult:
-    """A value of old prices is no value of today."""
+    """A value of old prices is not a value of today."""
     quotes = prices.latest("equity_quote", list(SHARES)).pandas()
     fresh = set(quotes.loc[quotes["state"] == "fresh", "symbol"])
     return dg.AssetCheckResult(

@@ -37,11 +37,11 @@ _LATE_OF_EACH_TYPE = 3
 _NEIGHBOURS = 20
 _SHORTEST_SECONDS = 2.0
 _OUTDATED_SECONDS = 10.0
-"""For so long a reading is shown beyond its time while another page reads."""
+"""How long an old reading is shown while another page reads."""
 _PATIENCE_SECONDS = 5.0
-"""For so long a page waits for the reading of another one."""
+"""How long a page waits for the reading of another one."""
 _SHARE = 20
-"""A reading is used for so many times as long as it took: all open pages together take a twentieth of one session."""
+"""A reading is used for this multiple of the time it took: all open pages together take a twentieth of one session."""
 
 
 @dataclass(frozen=True, slots=True)

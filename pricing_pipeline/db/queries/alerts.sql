@@ -196,7 +196,7 @@ WHERE NOT pricing.is_symbol_fault(d.failure_kind)
 GROUP BY d.provider;
 
 -- name: symbols_unknown
--- A provider refuses so many symbols of a data type at once that the symbols are hardly to blame.
+-- A provider refuses too many symbols of a data type at once for the symbols to be at fault.
 SELECT r.provider || ' ' || r.data_type AS subject,
        format('%s refuses many symbols of %s at once: %s, of which %s had a price before, such as %s: %s',
               r.provider, r.data_type, r.refused, r.vanished, r.example, r.reason) AS says
@@ -275,7 +275,7 @@ GROUP BY coalesce(o.payload ->> 'recipient', o.operation_type), o.payload ->> 'r
 -- name: nobody_told
 -- Recipients of alerts, if none of them can be reached; the channel `log` does not count.
 SELECT 'recipients' AS subject,
-       format('Nobody can be told of trouble: %s.',
+       format('No recipient can be reached: %s.',
               string_agg(format('messages to %s by %s have failed since %s (%s)', r.recipient, r.channel,
                                 pricing.format_time(f.since), f.last_error), '; ' ORDER BY r.recipient)) AS says
 FROM pricing.recipients r JOIN pricing.operation_types t ON t.operation_type = r.channel
@@ -288,7 +288,7 @@ HAVING count(*) > 0 AND bool_and(coalesce(f.is_dead, false));
 -- New prices have waited for ten minutes for an alert that may be told now.
 SELECT 'price_alerts' AS subject,
        format('Price alerts that have not looked at a new price for ten minutes: %s, such as price alert %s. '
-              'Nobody is told of these prices.', count(*), min(a.price_alert_id)) AS says
+              'These price alerts are not sent.', count(*), min(a.price_alert_id)) AS says
 FROM (SELECT pricing.clock() - interval '10 minutes' AS at) n
 CROSS JOIN pricing.price_alerts a
 CROSS JOIN LATERAL (SELECT e.stored_at FROM pricing.price_events e
@@ -337,7 +337,7 @@ SELECT d.name AS subject,
 FROM pricing.dagster_failures d WHERE d.kind = 'tick';
 
 -- name: concerning
--- Open alerts that people are told of at once (P0, P1), and the data types that they concern, also by a provider.
+-- Open alerts that are sent at once (P0, P1), and the data types that they concern, also by a provider.
 SELECT t.data_type, a.alert_id, a.rule, a.subject, a.severity, a.says, a.since, a.acknowledged_by
 FROM pricing.alerts a
 JOIN pricing.data_type_registry t

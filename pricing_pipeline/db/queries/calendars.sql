@@ -70,7 +70,7 @@ CROSS JOIN LATERAL (
             AND q.status = 'quarantined'
             AND q.observed_at = CAST(o.day AS timestamp) AT TIME ZONE 'UTC'
             AND i.calendar = o.calendar
-            -- Where a session has no trading, a repeated close is no price of it.
+            -- Where a session has no trading, a repeated close is not a price of it.
             AND coalesce(CAST(q.bar ->> 'volume' AS numeric) > 0, true)
             AND NOT EXISTS (SELECT FROM pricing.quarantined_values newer
                             WHERE newer.kind = 'closed_day'

@@ -4,7 +4,7 @@ SELECT pricing.note_shared_changes(u.symbol, :fetcher, u.changes)
 FROM unnest(CAST(:symbols AS text[]), CAST(:changes AS bigint[])) AS u (symbol, changes);
 
 -- name: note
--- Note that so many values of these months have changed in the history of a type.
+-- Notes how many values of these months have changed in the history of a type.
 INSERT INTO pricing.data_changes (data_type, month, changes)
 SELECT :data_type, u.month, u.changes
 FROM unnest(CAST(:months AS date[]), CAST(:changes AS bigint[])) AS u (month, changes);

@@ -200,7 +200,7 @@ WHERE r.data_type = :data_type AND pricing.is_daily(r.fetcher)
 ORDER BY 1;
 
 -- name: month_rows
--- Rows that a price type holds of some UTC months, by their first days; of none if that is more to count than so many.
+-- Rows of a price type in some UTC months, by their first days; nothing if that is too much to count.
 WITH wanted AS MATERIALIZED (SELECT w.month FROM unnest(CAST(:months AS date[])) AS w (month)),
 seen AS MATERIALIZED (
     SELECT h.observed_at
@@ -220,7 +220,7 @@ WHERE (SELECT count(*) FROM seen) BETWEEN 1 AND :at_most
 GROUP BY 1;
 
 -- name: total_rows
--- Rows of the history of a type, or its documents, counted as far as one more than so many.
+-- Rows of the history of a type, or its documents, counted up to one more than a bound.
 SELECT count(*)
 FROM (SELECT FROM pricing.price_history h WHERE h.data_type = :data_type
       UNION ALL
@@ -229,7 +229,7 @@ FROM (SELECT FROM pricing.price_history h WHERE h.data_type = :data_type
 
 -- name: lacking
 -- Of UTC months of a type, by their first days: how many of its instruments lack days that can be fetched by now, and
--- of how many. Of a type without history none lacks anything: it has what came.
+-- of how many. A type without history has no gaps.
 WITH kind AS (
     SELECT r.data_type, r.history_from, (pricing.clock() AT TIME ZONE 'UTC')::date - 1 AS yesterday
     FROM pricing.data_type_registry r

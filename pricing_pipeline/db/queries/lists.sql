@@ -12,7 +12,7 @@ WHERE user_id = :user_id AND (CAST(:list AS text) IS NULL OR list = :list)
 ORDER BY list, data_type, symbol;
 
 -- name: remove
--- A list of a user has these symbols no more; without symbols, the user no more this list.
+-- Removes symbols from a list of a user; without symbols, removes the list.
 DELETE FROM pricing.listed_pairs
 WHERE user_id = :user_id AND list = :list
   AND (CAST(:symbols AS text[]) IS NULL OR symbol = ANY (CAST(:symbols AS text[])));

@@ -21,7 +21,7 @@ WHERE d.resolved_at IS NULL
 GROUP BY 1, n.at;
 
 -- name: task_times
--- How long completed tasks took from queueing to stored, as numbers of those that took up to so many seconds.
+-- How long completed tasks took from queueing to stored, counted by upper bounds in seconds.
 SELECT t.data_type, t.wanted_by, pricing.task_time_bounds() AS bounds, t.buckets, t.times, t.total_seconds
 FROM pricing.task_times t JOIN pricing.data_type_registry r USING (data_type);
 

@@ -1,5 +1,5 @@
 -- name: all
--- Operation types by name, with what stands in the way of removing each.
+-- Operation types by name, with what prevents removing each.
 SELECT t.operation_type, t.description, t.payload_fields, t.max_attempts, t.time_limit_seconds, t.first_pause,
        t.is_active, t.is_built_in, t.takes_messages,
        (SELECT count(*) FROM pricing.async_operations_live o WHERE o.operation_type = t.operation_type) AS live,

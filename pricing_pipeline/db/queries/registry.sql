@@ -137,7 +137,7 @@ SET rank = coalesce(CAST(:rank AS smallint), provider_routing.rank), is_active =
 RETURNING rank;
 
 -- name: remove_route
--- A provider serves a data type, or a symbol of it, no more.
+-- Ends a provider's route to a data type, or to a symbol of it.
 DELETE FROM pricing.provider_routing
 WHERE data_type = :data_type AND provider = :provider AND symbol IS NOT DISTINCT FROM CAST(:symbol AS text)
 RETURNING rank;
@@ -173,7 +173,7 @@ ON CONFLICT (provider, key_name, name) DO UPDATE SET units = EXCLUDED.units
 RETURNING name;
 
 -- name: remove_limit
--- A limit holds no more.
+-- Removes a limit.
 DELETE FROM pricing.provider_limits WHERE provider = :provider AND name = :name RETURNING name;
 
 -- name: remove_key_limit

@@ -2,7 +2,7 @@
 
 Messages repeat the words of providers and users. In them a chat service could find a mention, which alarms a whole
 channel (`@everyone`, `<!channel>`, `<users/all>`), or markup that hides where a link leads (`[bank](https://...)`,
-`<https://...|bank>`). An address that stands in the text remains a link, which shows where it leads.
+`<https://...|bank>`). An address in the text remains a link, which shows where it leads.
 """
 
 from __future__ import annotations

@@ -88,7 +88,7 @@ def checked_url(url: str, *, allow_private: bool) -> httpx.URL:
         address = httpx.URL(url)
         host = address.host
     if address is None or (not host and address.netloc):
-        raise OperationFailed("the webhook's address is no URL", is_permanent=True)
+        raise OperationFailed("the webhook's address is not a URL", is_permanent=True)
     if address.scheme not in ("https", "http") or not host:
         raise OperationFailed("the webhook's address must begin with https://HOST", is_permanent=True)
     if address.userinfo:
@@ -134,7 +134,7 @@ def _broken(name: str, fault: Exception, seconds: float) -> OperationFailed:
         case WireBudgetSpent():
             return OperationFailed(f"{name} sent headers or interim answers without end")
         case AddressRefused():
-            return OperationFailed(f"{name} is not told: {fault}", is_permanent=True)
+            return OperationFailed(f"{name} was not sent: {fault}", is_permanent=True)
         case httpcore.ConnectError():
             return OperationFailed(f"{name} cannot be reached: {safe_words(str(fault))}")
         case _:  # what a server sent instead of HTTP is not repeated: it may hold our secrets

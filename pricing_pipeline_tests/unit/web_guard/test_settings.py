@@ -85,5 +85,5 @@ def test_a_server_is_called_by_loopback_its_address_and_the_names_of_the_setting
     "hosts", ["*", "*.example.com", "http://prices.example.com", "a b", "prices/", "fd00::1"]
 )
 def test_what_no_browser_sends_as_host_is_refused(hosts: str) -> None:
-    with pytest.raises(ValueError, match="as they stand in a URL"):
+    with pytest.raises(ValueError, match="write names as in a URL"):
         Settings(ui_hosts=hosts)  # type: ignore[arg-type]

@@ -84,7 +84,7 @@ BEGIN
             AS s (symbol, commodity_id, quality, buy, sell, stock, demand, version, modified_at)
         LEFT JOIN pricing.commodity_prices p USING (symbol, commodity_id, quality)
         CROSS JOIN LATERAL (SELECT CASE live WHEN s.version THEN p.game_version ELSE s.version END AS version) other),
-    -- A list that says nothing newer than what is stored is a late one. It is not believed in what it lacks either.
+    -- A list without anything newer than what is stored is a late one, and what is missing from it proves nothing.
     stale AS MATERIALIZED (SELECT c.symbol FROM compared c GROUP BY c.symbol HAVING bool_and(c.is_older)),
     -- A whole list of a terminal that lacks what it had: it is not traded there any more. What is of another version
     -- of the game stays as it was.

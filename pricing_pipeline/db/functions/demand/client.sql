@@ -89,7 +89,7 @@ LANGUAGE plpgsql SECURITY DEFINER SET search_path = '' SET lock_timeout = '1s' A
 BEGIN
     IF NOT EXISTS (SELECT FROM pricing.data_type_registry r
                    WHERE r.data_type = wanted_type AND r.contents = 'documents') THEN
-        RAISE EXCEPTION '% is no data type of documents', left(wanted_type, 60)
+        RAISE EXCEPTION '% is not a data type of documents', left(wanted_type, 60)
             USING HINT = 'pricing.price and pricing.history read prices; pricing-pipeline type list shows all types.',
                   ERRCODE = 'invalid_parameter_value';
     END IF;

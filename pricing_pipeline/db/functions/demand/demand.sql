@@ -138,7 +138,7 @@ COMMENT ON FUNCTION pricing.name_for_people(text) IS 'A symbol as somebody typed
 CREATE OR REPLACE FUNCTION pricing.say_answer(answer pricing.pair_answer) RETURNS text
 LANGUAGE sql IMMUTABLE SET search_path = '' AS $$
     SELECT pg_catalog.format(
-               CASE answer.code WHEN 'symbol_refused' THEN '%s is no symbol of %s: %s.'
+               CASE answer.code WHEN 'symbol_refused' THEN '%s is not a symbol of %s: %s.'
                                 WHEN 'symbol_doubtful' THEN '%s of %s is accepted, but doubtful: %s.'
                                 ELSE '%s of %s is refused: %s.' END,
                pricing.name_for_people(answer.given), left(answer.data_type, 60), answer.reason)
@@ -344,7 +344,7 @@ BEGIN
       AND NOT EXISTS (SELECT FROM pricing.instruments i WHERE (i.asset_class, i.symbol) = (s.asset_class, s.spelling));
     IF taken IS NOT NULL THEN
         PERFORM pricing.warn('add_demand', taken[1], pg_catalog.format(
-            '%s is no instrument: a provider is asked for another one under this name, so nothing is fetched for it. '
+            '%s is not an instrument: a provider is asked for another one under this name, so nothing is fetched. '
             '`pricing-pipeline instrument spell` gives and takes back such spellings',
             array_to_string(taken[:5], ', ')), '01000');
     END IF;
@@ -539,7 +539,7 @@ BEGIN
     PERFORM pricing.check_lengths(data_types, symbols);
     symbols := pricing.spelled(data_types, symbols);
     -- A heartbeat of the same pairs in another session of the user waits for the end of this transaction, and then
-    -- enters them anew: it found them locked, and would else take them for known.
+    -- enters them again: it found them locked, and would otherwise take them for known.
     PERFORM pricing.lock_allowance(user_id);
     WITH gone AS (
         -- What another session of the user is looking at in this moment stays: it has not left.

@@ -207,13 +207,13 @@ LANGUAGE sql STABLE SET search_path = '' AS $$
                      || CASE WHEN EXISTS (SELECT FROM pricing.instruments i
                                           JOIN pricing.data_type_registry r USING (asset_class)
                                           WHERE i.symbol = describe_stranger.symbol)
-                             THEN '; GET /v1/why tells of its other data types' ELSE '' END
+                             THEN '; see GET /v1/why for its other data types' ELSE '' END
                 ELSE pg_catalog.format('no instrument%s is called %s; %s', ' of ' || wanted_type, symbol,
                                        coalesce(pricing.describe_misfit(symbol, wanted_type),
                                                 'watching it makes it known')) END
 $$;
 COMMENT ON FUNCTION pricing.describe_stranger(text, text) IS
-    'What the HTTP API says of a symbol that is no instrument, has no prices, or does not fit the data type.';
+    'The HTTP API''s answer for a symbol that is not an instrument, has no prices, or does not fit the data type.';
 
 
 CREATE OR REPLACE FUNCTION pricing.read_prices(symbols text[], data_types text[], only_type text, user_id text)
@@ -277,4 +277,4 @@ BEGIN
 END $$;
 COMMENT ON FUNCTION pricing.read_prices(text[], text[], text, text) IS
     'The complete JSON answer to a read of pairs or symbols; requests what is missing or stale within the user''s '
-    'caps (NULL = as a worker); NULL if only_type is no active data type of prices.';
+    'caps (NULL = as a worker); NULL if only_type is not an active data type of prices.';

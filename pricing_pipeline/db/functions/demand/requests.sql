@@ -38,7 +38,7 @@ BEGIN
     WHERE NOT EXISTS (SELECT FROM pricing.pair_requests x
                       WHERE (x.data_type, x.symbol) = (u.data_type, u.symbol) AND x.kind = 'read' OFFSET 0);
     IF news.pairs > 0 THEN
-        -- What other sessions of the user ask for in this moment is not seen; workers serve no more than the caps allow
+        -- Concurrent requests of the user's other sessions are not seen; workers serve no more than the caps allow
         -- (admitted_reads).
         admitted := least(news.pairs, pricing.room_for_reads(user_id, (
             SELECT count(*) FROM pricing.pair_requests x WHERE x.kind = 'read' AND x.user_id = request_reads.user_id)));
@@ -50,7 +50,7 @@ BEGIN
                 USING HINT = 'Read it again a little later, or raise the caps with `pricing-pipeline limit set-caps`.';
         END IF;
     END IF;
-    -- Those cost no more than others want already, so no cap keeps them out.
+    -- Others want them already, so they cost nothing and no cap refuses them.
     PERFORM pricing.request_pairs('read', unnoted.data_types, unnoted.symbols) WHERE unnoted.symbols IS NOT NULL;
     PERFORM pricing.request_views(data_types, symbols);
 EXCEPTION WHEN lock_not_available THEN

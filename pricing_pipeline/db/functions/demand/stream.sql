@@ -79,7 +79,7 @@ DECLARE
     grace interval := interval '5 seconds'; -- a price that is refreshed on time is never told to be stale
     -- other changes of a judgement (a TTL, the clock) are noticed by then
     at_most interval := interval '1 minute';
-    most CONSTANT integer := 1000; -- so many new prices of a pair, beside its newest one
+    most CONSTANT integer := 1000; -- new prices of a pair, beside its newest one
     noted bigint;
 BEGIN
     -- To say why takes a millisecond for each pair: of those that only wait for that, some at a time.

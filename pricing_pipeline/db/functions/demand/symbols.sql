@@ -187,7 +187,7 @@ BEGIN
             mics := behind;
             named := btrim(parts[2], '. ');
         ELSIF mics IS NULL AND parts[2] LIKE ' %' THEN
-            fault := format('%s is no code of an exchange that we know', btrim(parts[2]));
+            fault := format('%s is not a code of an exchange that we know', btrim(parts[2]));
             RETURN;
         ELSIF mics IS NULL AND place IS NULL THEN
             doubt := format('no exchange in our table is marked by %s', parts[2]);
@@ -237,7 +237,7 @@ BEGIN
 END $$;
 COMMENT ON FUNCTION pricing.read_share(text) IS
     'The canonical spelling of a share from any spelling in capital letters that our table of exchanges knows, with '
-    'doubts; or why there is none, with a proposal.';
+    'doubts; or why it has none, with a proposal.';
 
 
 CREATE OR REPLACE FUNCTION pricing.plain_class(given text) RETURNS text
@@ -367,7 +367,7 @@ CREATE OR REPLACE FUNCTION pricing.check_identifiers(isin text, figi text) RETUR
 LANGUAGE plpgsql IMMUTABLE SET search_path = '' AS $$
 BEGIN
     IF NOT pricing.is_isin(isin) OR NOT pricing.is_figi(figi) THEN
-        RAISE EXCEPTION '% is no %: its form or its check digit is wrong',
+        RAISE EXCEPTION '% is not a valid %: its form or its check digit is wrong',
             quote_literal(left(CASE WHEN pricing.is_isin(isin) IS FALSE THEN isin ELSE figi END, 60)),
             CASE WHEN pricing.is_isin(isin) IS FALSE THEN 'ISIN' ELSE 'FIGI' END
             USING HINT = 'Compare it with the document that it is from.', ERRCODE = 'invalid_parameter_value';
@@ -564,7 +564,7 @@ BEGIN
     SELECT j.*, count(*) OVER () AS times INTO odd FROM pricing.judge_symbols(data_types, symbols) j
     WHERE j.outcome <> 'accepted' ORDER BY j.outcome = 'doubtful', j.given, j.data_type LIMIT 1;
     IF odd.outcome = 'refused' THEN
-        RAISE EXCEPTION '% is no symbol of %: %', left(odd.given, 60), odd.data_type, odd.reason
+        RAISE EXCEPTION '% is not a symbol of %: %', left(odd.given, 60), odd.data_type, odd.reason
             USING HINT = coalesce(
                       pricing.say_meant(odd.proposal),
                       '`pricing-pipeline type list` shows the data types; another one may be meant.'),

@@ -72,7 +72,7 @@ DECLARE
     route text;
 BEGIN
     IF zone IS NOT NULL AND NOT pricing.is_time_zone(zone) THEN
-        RAISE EXCEPTION '% is no time zone', left(zone, 60)
+        RAISE EXCEPTION '% is not a time zone', left(zone, 60)
             USING HINT = 'Give a name of the IANA database, such as Europe/London.',
                   ERRCODE = 'invalid_parameter_value';
     END IF;
@@ -98,5 +98,5 @@ BEGIN
     RETURN pricing.place_slots(wanted_symbol, NULL, now_);
 END $$;
 COMMENT ON FUNCTION pricing.set_product_zone(text, text) IS
-    'Sets a product''s time zone by hand (NULL undoes it) and places its coming slots anew; returns how many, NULL if '
+    'Sets a product''s time zone by hand (NULL undoes it) and moves its coming slots; returns how many, NULL if '
     'there is no such product.';

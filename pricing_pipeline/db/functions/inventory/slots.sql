@@ -44,7 +44,7 @@ BEGIN
     WHERE o.symbol = ANY (moved) AND o.provider <> from_provider AND o.is_listed;
     UPDATE pricing.pax_categories c SET is_listed = false, call_id = from_call, recorded_at = now_
     WHERE c.symbol = ANY (moved) AND c.provider <> from_provider AND c.is_listed;
-    -- Else its days would count as fresh again as soon as it is asked for some of them.
+    -- Otherwise its days would count as fresh again after a request for some of them.
     DELETE FROM pricing.slot_windows w WHERE w.symbol = ANY (moved) AND w.provider <> from_provider;
     PERFORM pricing.doubt_slots(m.symbol, from_provider) FROM unnest(moved) AS m (symbol) ORDER BY m.symbol;
 END $$;

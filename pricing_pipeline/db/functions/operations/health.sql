@@ -266,8 +266,8 @@ BEGIN
     SELECT 'notifier', l.words IS NOT NULL, CASE WHEN l.words IS NOT NULL THEN least(s.looked_at, s.ran_at) END,
            CASE WHEN l.words IS NULL THEN NULL
                 WHEN s.looked_at IS NULL AND s.ran_at IS NULL
-                THEN 'nobody is told of trouble: no notifier has ever run. `pricing-pipeline up` starts one'
-                ELSE pg_catalog.format('nobody is told of trouble: no notifier has %s. `pricing-pipeline up` keeps one '
+                THEN 'no recipient is notified: no notifier has ever run. `pricing-pipeline up` starts one'
+                ELSE pg_catalog.format('no recipient is notified: no notifier has %s. `pricing-pipeline up` keeps one '
                                        'running; its log says what it waits for', l.words) END
     FROM (SELECT max(x.looked_at) FILTER (WHERE x.looked_at <= now_) AS looked_at,
                  max(x.ran_at) FILTER (WHERE x.ran_at <= now_) AS ran_at

@@ -38,5 +38,5 @@ LANGUAGE sql STABLE SET search_path = '' AS $$
     FROM kinds k
 $$;
 COMMENT ON FUNCTION pricing.refused_symbols() IS
-    'Wanted symbols that a provider refuses, by data type; is_fault if so many are suddenly refused that the provider '
+    'Wanted symbols that a provider refuses, by data type; is_fault if enough are suddenly refused that the provider '
     'must be wrong.';

@@ -21,7 +21,7 @@ BEGIN
 END $$;
 COMMENT ON FUNCTION pricing.listed_from(text, text) IS
     'The first day on which a pair can have values, set by a person, or the first value if the fortnight before was '
-    'requested in vain; NULL = unknown.';
+    'requested without result; NULL = unknown.';
 
 
 CREATE OR REPLACE FUNCTION pricing.require_sessions(

@@ -78,7 +78,7 @@ BEGIN
     END IF;
 END $$;
 COMMENT ON FUNCTION pricing.next_to_ask(text, bigint) IS
-    'Locks the next quarantined value to ask a provider about, or the named one, or says why there is none.';
+    'Locks the next quarantined value to ask a provider about, or the named one, or says why not.';
 
 
 CREATE OR REPLACE FUNCTION pricing.key_to_ask(
@@ -185,7 +185,7 @@ BEGIN
             able.units_per_call + able.units_per_symbol * cardinality(symbols), bytes_, run, worker_name, now_)
     RETURNING c.call_id INTO call_id;
     UPDATE pricing.provider_state s SET claims = s.claims + 1, last_call_at = now_ WHERE s.provider = wanted_provider;
-    -- The worker may be lost before the answer comes: until there is one, it is asked again, ever more rarely.
+    -- The worker may be lost before the answer comes: until then the question is repeated, ever more rarely.
     UPDATE pricing.quarantined_values q
     SET asked = least(q.asked + 1, 100),
         ask_at = CASE WHEN q.asked < 3 AND q.status = 'quarantined'
@@ -224,7 +224,7 @@ BEGIN
                           AND coalesce(q.bar ->> 'currency' = s.currency, true)
                           AND q.observed_at BETWEEN s.at - interval '36 hours' AND s.at + interval '36 hours'
                           AND coalesce(split.shares, 1) < 'Infinity'
-                     -- On one basis: prices as traded are so many times those that splits have divided.
+                     -- On one basis: prices as traded are a multiple of those that splits have divided.
                      THEN round((q.bar ->> 'close')::numeric / s.amount
                           * CASE WHEN q.bar ->> 'adjustment' = s.adjustment THEN 1
                                  WHEN s.adjustment = 'splits' THEN 1 / split.shares ELSE split.shares END, 12) END

@@ -222,7 +222,7 @@ LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
     SELECT kind = 'refused' AND bar IS NULL
 $$;
 COMMENT ON FUNCTION pricing.is_unreadable(text, jsonb) IS
-    'Whether a quarantined value has nothing that could be stored: it is no price, or two contradict each other.';
+    'Whether a quarantined value has nothing that could be stored: it is not a price, or two contradict each other.';
 
 
 CREATE OR REPLACE FUNCTION pricing.level_of(wanted bigint) RETURNS bigint[]
@@ -470,7 +470,7 @@ DECLARE
     now_ timestamptz := pricing.clock();
     pruned integer;
 BEGIN
-    -- A source that is wrong at each refresh, in a new way each time, fills a thousand rows and no more.
+    -- A source that is wrong in a new way at each refresh fills at most a thousand rows.
     DELETE FROM pricing.quarantined_values q
     WHERE q.value_id IN (
         SELECT x.value_id FROM pricing.quarantined_values x

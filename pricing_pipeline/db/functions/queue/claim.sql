@@ -348,7 +348,7 @@ BEGIN
                    q.ctid, q.id, q.data_type, q.symbol, q.window_start, q.window_end,
                    q.priority, q.cadence_minutes, q.est_bytes, q.attempt,
                    CASE WHEN q.attempt = 0 THEN 1
-                        -- What a list lacks, it lacks again; and one that does not load must stop nobody.
+                        -- A missing entry of a list stays missing, and a list that does not load must not stop work.
                         WHEN q.window_end = 'infinity' AND EXISTS (
                             SELECT FROM pricing.data_type_registry r
                             JOIN pricing.provider_capabilities c USING (fetcher)

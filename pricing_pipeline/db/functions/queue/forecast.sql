@@ -62,7 +62,7 @@ DECLARE
     most float8 := pricing.most_stretched();
     room float8 := sustained - watched;
 BEGIN
-    -- What nobody looks at gives way until it can give no more. Only then what people watch does.
+    -- Unwatched demand is stretched to the limit first, and only then watched demand.
     background_factor := CASE WHEN background <= room THEN 1
                               WHEN room * most <= background THEN most
                               ELSE background / room END;
@@ -407,7 +407,7 @@ LANGUAGE plpgsql IMMUTABLE SET search_path = '' AS $$
 BEGIN
     -- Who looks in for some minutes must not slow down all others.
     wanted := least(wanted, before * 2 ^ (elapsed / 3600));
-    -- Two percent are noise, and each fall has what waits judged anew.
+    -- Two percent are noise, and each fall has the waiting pairs judged again.
     RETURN CASE WHEN wanted > 1 AND abs(wanted - before) <= 0.02 * before THEN before ELSE wanted END;
 END $$;
 COMMENT ON FUNCTION pricing.next_factor(float8, float8, float8) IS

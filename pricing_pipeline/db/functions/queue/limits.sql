@@ -285,7 +285,7 @@ BEGIN
     IF NOT FOUND THEN
         RETURN false;
     END IF;
-    -- What was counted with it is counted anew.
+    -- What was counted with it is counted again.
     DELETE FROM pricing.limit_counts n
     WHERE (n.provider, n.key_name) = (call.provider, call.key_name)
       AND coalesce(call.moved_to, call.started_at) <= n.counted_to;
@@ -322,7 +322,7 @@ BEGIN
         unit := 'day';
         each := greatest(each - 1000, 1) / (call.window_end - call.window_start + 1);
     END IF;
-    -- What is known well is not written anew by every call: all workers would wait for this one row.
+    -- A well-known size is not written by every call: all workers would wait for this one row.
     IF NOT overrun AND EXISTS (
         SELECT FROM pricing.size_estimates s
         WHERE (s.provider, s.data_type, s.per) = (call.provider, call.data_type, unit)

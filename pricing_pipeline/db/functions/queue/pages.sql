@@ -124,7 +124,7 @@ DECLARE
     quota bigint;
 BEGIN
     SELECT * INTO before FROM pricing.used_in_vain(call, now_);
-    -- If it ends now, it has been in vain once more.
+    -- If it ends now, one more call was wasted.
     again_at := CASE WHEN before.own > call.units THEN now_ + pricing.pause_after(before.tries + 1)
                      ELSE before.again_at END;
     IF until <= now_ THEN
@@ -158,8 +158,9 @@ BEGIN
             'a call for the same has made %s requests, as many as one may, and was not done', before.requests);
         next_at := now_ + interval '1 hour';
     ELSIF before.own = call.units AND before.again_at > now_ THEN
-        refusal := pg_catalog.format('a call for the same has made %s requests in vain, and the next one is made at %s',
-                                     before.requests, pricing.format_time(before.again_at));
+        refusal := pg_catalog.format('a call for the same symbols used %s requests without success; '
+                                     'the next one is made at %s', before.requests,
+                                     pricing.format_time(before.again_at));
         next_at := 'infinity';
     ELSIF reach.units < needed - before.own THEN
         refusal := pg_catalog.format(

@@ -209,7 +209,7 @@ BEGIN
     -- Who counts calls has its provider's row.
     PERFORM FROM pricing.provider_state s ORDER BY s.provider FOR UPDATE;
     DELETE FROM pricing.limit_counts;
-    -- What counted goes on counting for as long as it would have. What counted no more must not come back: its time
+    -- What counted continues to count for as long as it would have. What no longer counted must not return: its time
     -- does.
     UPDATE pricing.collector_call_log c
     SET moved_to = CASE WHEN coalesce(c.moved_to, c.started_at) > reach.before

@@ -167,7 +167,7 @@ BEGIN
         WHERE c.call_id IN (SELECT u.call_id FROM usual u UNION ALL SELECT m.call_id FROM moved m)
         RETURNING c.*),
     kept AS (
-        -- Prices name the call that brought them for as long as they are.
+        -- Prices name the call that brought them as long as they exist.
         INSERT INTO pricing.past_calls
             (call_id, provider, key_name, data_type, window_start, window_end, symbols, run_id, worker, started_at,
              finished_at, http_status, wire_bytes)

@@ -507,7 +507,7 @@ BEGIN
     ELSIF expected > confirmed_at THEN
         RETURN expected;
     END IF;
-    -- It was asked for in vain: again after a quarter of an hour, then ever more rarely, at least once in a TTL.
+    -- A request brought nothing: try again after a quarter of an hour, then ever more rarely, at least once in a TTL.
     RETURN confirmed_at + least(ttl, greatest(interval '15 minutes', (confirmed_at - expected) / 2));
 END $$;
 COMMENT ON FUNCTION pricing.next_value_at(text, text, timestamptz, interval) IS
@@ -535,7 +535,7 @@ BEGIN
         -- Nobody knows when it trades, or only until an earlier day: five days are longer than most holidays.
         RETURN asked_at - greatest(make_interval(mins => ttl_minutes), interval '5 days');
     ELSIF kind.fetcher = 'quote' THEN
-        -- Exchanges give their quotes away only when they are 15 to 20 minutes old, and some pause at noon, of which
+        -- Exchanges give their quotes away only when they are 15 to 20 minutes old, and some pause at noon, which
         -- calendar_sessions says nothing: Jakarta for two and a half hours on Fridays.
         expected := asked_at - greatest(
             make_interval(mins => ttl_minutes),

@@ -74,7 +74,7 @@ BEGIN
                        WHERE n.nspname = 'pricing' AND c.relname::text = kind.table_name AND c.relowner = n.nspowner
                          AND c.relkind IN ('r', 'p', 'v', 'm', 'f')
                          AND kind.table_name NOT IN ('latest_prices', 'confirmed_pairs', 'latest_answers')) THEN
-            RAISE EXCEPTION 'data type %: pricing.% is no table or view that a data type may name',
+            RAISE EXCEPTION 'data type %: pricing.% is not a table or view that a data type may name',
                 kind.data_type, kind.table_name
                 USING HINT = 'Name a table or view of your own that the owner of the schema made.',
                       ERRCODE = 'wrong_object_type';
