@@ -3433,12 +3433,11 @@ GRANT EXECUTE ON FUNCTION pricing.enqueue_operation(text,jsonb,timestamp with ti
 -- Queues pairs for now or for spans of days, or raises the priority of live tasks; skips inactive types and what
 -- another session is queueing (a backfill fails instead); returns how many tasks are new.
 CREATE FUNCTION pricing.enqueue_pairs(data_types text[], symbols text[], priorities integer[], window_starts date[]
-    DEFAULT NULL::date[], window_ends date[] DEFAULT NULL::date[], backfill uuid DEFAULT NULL::uuid, are_new boolean
-    DEFAULT false, until timestamp with time zone DEFAULT NULL::timestamp with time zone) RETURNS integer LANGUAGE
-    plpgsql SET search_path=pg_temp, plan_cache_mode=force_generic_plan, enable_seqscan=off, jit=off,
-    lock_timeout=100ms;
-GRANT EXECUTE ON FUNCTION pricing.enqueue_pairs(text[], text[], integer[], date[], date[], uuid, boolean, timestamp with
-    time zone) TO pricing_worker;
+    DEFAULT NULL::date[], window_ends date[] DEFAULT NULL::date[], backfill uuid DEFAULT NULL::uuid, until timestamp
+    with time zone DEFAULT NULL::timestamp with time zone) RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp,
+    plan_cache_mode=force_generic_plan, enable_seqscan=off, jit=off, lock_timeout=100ms;
+GRANT EXECUTE ON FUNCTION pricing.enqueue_pairs(text[], text[], integer[], date[], date[], uuid, timestamp with time
+    zone) TO pricing_worker;
 
 -- Serves a slot of a scheduled type (NULL = now) by starting to queue its instruments; returns how many so far, NULL if
 -- the slot was served already or the type has no schedule.
@@ -3769,10 +3768,9 @@ GRANT EXECUTE ON FUNCTION pricing.in_words(jsonb) TO pricing_reader, pricing_wor
 -- Adds a task for each pair that has a provider and no live task; returns how many, whether a provider had none
 -- pending, whether pairs have no provider, and the live tasks with the wanted priorities.
 CREATE FUNCTION pricing.insert_tasks(data_types text[], symbols text[], priorities integer[], window_starts date[],
-    window_ends date[], backfill uuid, are_new boolean, OUT added integer, OUT is_news boolean, OUT are_unrouted
-    boolean, OUT live_ids bigint[], OUT live_priorities integer[]) RETURNS record LANGUAGE plpgsql SET
-    search_path=pg_temp;
-GRANT EXECUTE ON FUNCTION pricing.insert_tasks(text[],text[],integer[],date[],date[],uuid,boolean) TO pricing_worker;
+    window_ends date[], backfill uuid, OUT added integer, OUT is_news boolean, OUT are_unrouted boolean, OUT live_ids
+    bigint[], OUT live_priorities integer[]) RETURNS record LANGUAGE plpgsql SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.insert_tasks(text[],text[],integer[],date[],date[],uuid) TO pricing_worker;
 
 -- The instant of a local time by RFC 5545: the first of two, and for a skipped one the time after the jump.
 CREATE FUNCTION pricing.instant_of(local timestamp without time zone, zone text) RETURNS timestamp with time zone
@@ -5258,14 +5256,11 @@ GRANT EXECUTE ON FUNCTION pricing.route(text,text) TO pricing_reader, pricing_wo
 -- Ends the back-off of the pairs of a changed rule, and reroutes their waiting tasks.
 TRIGGER FUNCTION pricing.route_changed() RETURNS trigger LANGUAGE plpgsql SET search_path=pg_temp;
 
--- Pairs of active data types, each once, with the provider to ask (NULL = none), the bytes of the answer, and the
--- pair's live task if wanted.
+-- Pairs of active data types, each once, with the provider to ask (NULL = none) and the bytes of the answer.
 CREATE FUNCTION pricing.routed_pairs(data_types text[], symbols text[], priorities integer[], window_starts date[],
-    window_ends date[], are_looked_for boolean) RETURNS TABLE(data_type text, symbol text, window_start date, window_end
-    date, priority integer, cadence_minutes integer, provider text, est_bytes bigint, live_id bigint) LANGUAGE plpgsql
-    STABLE SET search_path=pg_temp;
-GRANT EXECUTE ON FUNCTION pricing.routed_pairs(text[], text[], integer[], date[], date[], boolean) TO pricing_reader,
-    pricing_worker;
+    window_ends date[]) RETURNS TABLE(data_type text, symbol text, window_start date, window_end date, priority integer,
+    cadence_minutes integer, provider text, est_bytes bigint) LANGUAGE plpgsql STABLE SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.routed_pairs(text[],text[],integer[],date[],date[]) TO pricing_reader, pricing_worker;
 
 -- Runs overdue duties, one process at a time, and returns the names of those that succeeded.
 CREATE FUNCTION pricing.run_duties() RETURNS text[] LANGUAGE plpgsql SECURITY DEFINER SET search_path=pg_temp;

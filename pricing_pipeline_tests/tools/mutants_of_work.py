@@ -129,11 +129,11 @@ MUTANTS = (
     Mutant(
         "a check that meets a live task never looks for it",
         "12",
-        "if symbols have routes of their own, such a pair stops the check of its type",
-        f"{_FUNCTIONS}/queue/queue.sql",
-        "insert_tasks",
-        "NOT (are_new AND try = 1)",
-        "NOT are_new",
+        "such a pair stops the check of its type",
+        f"{_FUNCTIONS}/demand/staleness.sql",
+        "queue_stale",
+        "EXCEPTION WHEN unique_violation THEN",
+        "EXCEPTION WHEN division_by_zero THEN",
         (_DEMAND,),
     ),
     Mutant(

@@ -12,7 +12,7 @@
 CREATE OR REPLACE FUNCTION pricing.enqueue_pairs(
     data_types text[], symbols text[], priorities integer[],
     window_starts date[] DEFAULT NULL, window_ends date[] DEFAULT NULL, backfill uuid DEFAULT NULL,
-    are_new boolean DEFAULT false, until timestamptz DEFAULT NULL)
+    until timestamptz DEFAULT NULL)
 RETURNS integer
 -- Planned once for a session with all that it calls: a plan takes longer than a hundred tasks. It may be made while the
 -- queue is empty, and must serve when it is full. (Older servers reckon that what reads a table all the same is worth
@@ -27,7 +27,7 @@ BEGIN
     ELSIF until IS NOT NULL THEN
         PERFORM set_config('lock_timeout', '20ms', true); -- part of a batch that has met a lock
     END IF;
-    queued := pricing.insert_tasks(data_types, symbols, priorities, window_starts, window_ends, backfill, are_new);
+    queued := pricing.insert_tasks(data_types, symbols, priorities, window_starts, window_ends, backfill);
     IF queued.live_ids IS NOT NULL THEN
         PERFORM pricing.raise_priorities(queued.live_ids, queued.live_priorities);
     END IF;
@@ -50,7 +50,7 @@ EXCEPTION WHEN lock_not_available OR deadlock_detected THEN
     RETURN pricing.enqueue_by_halves(data_types, symbols, priorities, window_starts, window_ends,
                                      coalesce(until, clock_timestamp() + interval '1 second'));
 END $$;
-COMMENT ON FUNCTION pricing.enqueue_pairs(text[], text[], integer[], date[], date[], uuid, boolean, timestamptz) IS
+COMMENT ON FUNCTION pricing.enqueue_pairs(text[], text[], integer[], date[], date[], uuid, timestamptz) IS
     'Queues pairs for now or for spans of days, or raises the priority of live tasks; skips inactive types and what '
     'another session is queueing (a backfill fails instead); returns how many tasks are new.';
 
@@ -79,7 +79,7 @@ CREATE TRIGGER note_queue_change
 
 CREATE OR REPLACE FUNCTION pricing.insert_tasks(
     data_types text[], symbols text[], priorities integer[], window_starts date[], window_ends date[],
-    backfill uuid, are_new boolean,
+    backfill uuid,
     OUT added integer, OUT is_news boolean, OUT are_unrouted boolean,
     OUT live_ids bigint[], OUT live_priorities integer[])
 LANGUAGE plpgsql SET search_path = '' AS $$
@@ -89,8 +89,13 @@ BEGIN
     FOR try IN 1..100 LOOP
         BEGIN
             WITH routed AS MATERIALIZED (
-                SELECT * FROM pricing.routed_pairs(
-                    data_types, symbols, priorities, window_starts, window_ends, NOT (are_new AND try = 1))),
+                SELECT r.*, live.id AS live_id
+                FROM pricing.routed_pairs(data_types, symbols, priorities, window_starts, window_ends) r
+                LEFT JOIN LATERAL (
+                    SELECT q.id FROM pricing.api_call_queue_live q
+                    WHERE (q.data_type, q.symbol, q.window_start, q.window_end)
+                          = (r.data_type, r.symbol, r.window_start, r.window_end)
+                    OFFSET 0) live ON true),
             inserted AS (
                 INSERT INTO pricing.api_call_queue_live
                     (data_type, symbol, window_start, window_end, provider, priority, cadence_minutes, est_bytes,
@@ -121,17 +126,15 @@ BEGIN
         END;
     END LOOP;
 END $$;
-COMMENT ON FUNCTION pricing.insert_tasks(text[], text[], integer[], date[], date[], uuid, boolean) IS
+COMMENT ON FUNCTION pricing.insert_tasks(text[], text[], integer[], date[], date[], uuid) IS
     'Adds a task for each pair that has a provider and no live task; returns how many, whether a provider had none '
     'pending, whether pairs have no provider, and the live tasks with the wanted priorities.';
 
 
 CREATE OR REPLACE FUNCTION pricing.routed_pairs(
-    data_types text[], symbols text[], priorities integer[], window_starts date[], window_ends date[],
-    are_looked_for boolean)
+    data_types text[], symbols text[], priorities integer[], window_starts date[], window_ends date[])
 RETURNS TABLE (data_type text, symbol text, window_start date, window_end date,
-               priority integer, cadence_minutes integer,
-               provider text, est_bytes bigint, live_id bigint)
+               priority integer, cadence_minutes integer, provider text, est_bytes bigint)
 LANGUAGE plpgsql STABLE SET search_path = '' AS $$
 #variable_conflict use_column
 BEGIN
@@ -156,8 +159,7 @@ BEGIN
            coalesce(own.provider, broad.provider),
            CASE WHEN s.window_end = 'infinity' THEN coalesce(own.latest_bytes, broad.latest_bytes)
                 ELSE 1000 + ceil((s.window_end - s.window_start + 1)
-                                 * coalesce(own.day_bytes, broad.day_bytes)) END::bigint,
-           live.id
+                                 * coalesce(own.day_bytes, broad.day_bytes)) END::bigint
     FROM unnest(data_types, symbols, priorities, window_starts, window_ends)
              AS w (data_type, symbol, priority, window_start, window_end)
     CROSS JOIN LATERAL (SELECT coalesce(w.window_start, '-infinity') AS window_start,
@@ -165,17 +167,10 @@ BEGIN
     JOIN kinds k USING (data_type)
     LEFT JOIN routes own ON (own.data_type, own.symbol) = (w.data_type, w.symbol)
     LEFT JOIN routes broad ON broad.data_type = w.data_type AND broad.symbol IS NULL
-    LEFT JOIN LATERAL (
-        SELECT q.id FROM pricing.api_call_queue_live q
-        WHERE are_looked_for
-          AND (q.data_type, q.symbol, q.window_start, q.window_end)
-            = (w.data_type, w.symbol, s.window_start, s.window_end)
-        OFFSET 0) live ON true
     ORDER BY 1, 2, 3, 4, w.priority DESC;
 END $$;
-COMMENT ON FUNCTION pricing.routed_pairs(text[], text[], integer[], date[], date[], boolean) IS
-    'Pairs of active data types, each once, with the provider to ask (NULL = none), the bytes of the answer, and the '
-    'pair''s live task if wanted.';
+COMMENT ON FUNCTION pricing.routed_pairs(text[], text[], integer[], date[], date[]) IS
+    'Pairs of active data types, each once, with the provider to ask (NULL = none) and the bytes of the answer.';
 
 
 CREATE OR REPLACE FUNCTION pricing.bury_unrouted(
@@ -196,7 +191,7 @@ BEGIN
                    jsonb_build_array(jsonb_build_object(
                        'at', now_, 'attempt', 0, 'kind', 'misconfigured',
                        'message', pricing.describe_no_route(r.data_type, r.symbol)))
-            FROM pricing.routed_pairs(data_types, symbols, priorities, window_starts, window_ends, false) r
+            FROM pricing.routed_pairs(data_types, symbols, priorities, window_starts, window_ends) r
             WHERE r.provider IS NULL
             RETURNING data_type, symbol)
         SELECT b.data_type, array_agg(DISTINCT b.symbol) AS symbols
