@@ -181,6 +181,7 @@ def forbid(core: Core, clock: Clock) -> None:
 
 RECOVER = later(61, "SELECT pricing.recover_tasks()")
 TAKEN: dict[tuple[str, str, str], Step] = {
+    ("[*]", "pending", "queue_stale"): pending,
     ("[*]", "pending", "enqueue_pairs"): lambda core, clock: core.enqueue(QUOTE, "AAPL"),
     ("[*]", "failed", "enqueue_pairs"): unroute,
     ("pending", "processing", "claim_calls"): lambda core, clock: core.claim_one(),
