@@ -50,6 +50,19 @@ ROOT = Path(__file__).parents[1]
 _SITECUSTOMIZE = Path(__file__).parent / "processes" / "site"
 """The folder of the code that Python runs first in each process."""
 
+_IMPORTED_ONCE = (
+    "pricing_pipeline.defs.daemon",
+    "pricing_pipeline.defs.webserver",
+    "pricing_pipeline.api.server",
+    "pricing_pipeline.operations.notifier",
+    "pricing_pipeline.cli.program",
+    "pricing_pipeline.sandbox.server",
+    # The program of the code server.
+    "dagster._cli",
+    "dagster._grpc.proxy_server",
+)
+"""What the processes of `up` import, and share. A module that is missing here costs memory and time alone."""
+
 _PING_SECONDS = 3.0
 _SLOWEST_STEP = 20.0
 """Seconds after which a thread of the notifier no longer answers. Looks for trouble are 15 s apart."""
@@ -78,9 +91,11 @@ def up(settings: Settings, *, demo: bool, say: Say) -> None:
         web_port, api_port, sandbox_port = _free_ports(settings, with_token=token is not None)
         if (path := env_file()) is not None:
             say(f"Settings that the environment lacks come from {path}")
+        environment = _environment(settings)
+        supervisor.import_once(_IMPORTED_ONCE, given_to("sandbox", environment), _folder(environment))
         worker, owner, dagster = _databases(settings, supervisor, say)
         supervisor.check()
-        environment = _environment(settings, worker, dagster, sandbox_port)
+        environment |= _addresses(worker, dagster, sandbox_port)
         has_tables = _settle(settings, environment)
         is_storage_ours = _is_storage_ours(settings, environment)
         if not is_storage_ours:
@@ -287,18 +302,15 @@ def _databases(settings: Settings, supervisor: Supervisor, say: Say) -> tuple[st
     return worker, owner, dagster
 
 
-def _environment(settings: Settings, worker: str, dagster: str, sandbox_port: int | None) -> dict[str, str]:
-    """The environment for all children; each gets the part that it needs."""
+def _environment(settings: Settings) -> dict[str, str]:
+    """The environment for all children but for addresses; each gets the part that it needs."""
     home = settings.home.absolute()
     folder = home / "dagster"
     dagster_home.write(folder, ROOT)
     environment = environment_of_children(os.environ, settings)
-    environment |= {
+    return environment | {
         "PRICING_HOME": str(home),
         "PRICING_SANDBOX": str(settings.sandbox).lower(),
-        "PRICING_DATABASE_URL": worker,
-        # SQLAlchemy's own default driver is psycopg 3, with which Dagster's LISTEN fails.
-        "PRICING_DAGSTER_URL": libpq_url(parsed_url(dagster).set(drivername="postgresql+psycopg2")),
         "PRICING_CODE_SOCKET": str(code_socket(home)),
         "DAGSTER_HOME": str(folder),
         "PYTHONUNBUFFERED": "1",
@@ -309,9 +321,18 @@ def _environment(settings: Settings, worker: str, dagster: str, sandbox_port: in
             filter(None, [str(ROOT), environment.get("PYTHONPATH"), str(_SITECUSTOMIZE)])
         ),
     }
+
+
+def _addresses(worker: str, dagster: str, sandbox_port: int | None) -> dict[str, str]:
+    """Where the databases and the sandbox are, as settings."""
+    addresses = {
+        "PRICING_DATABASE_URL": worker,
+        # SQLAlchemy's own default driver is psycopg 3, with which Dagster's LISTEN fails.
+        "PRICING_DAGSTER_URL": libpq_url(parsed_url(dagster).set(drivername="postgresql+psycopg2")),
+    }
     if sandbox_port is not None:
-        environment["PRICING_SANDBOX_URL"] = f"http://{LOOPBACK}:{sandbox_port}"
-    return environment
+        addresses["PRICING_SANDBOX_URL"] = f"http://{LOOPBACK}:{sandbox_port}"
+    return addresses
 
 
 def _start_dagster(
@@ -384,8 +405,8 @@ def _code_server(environment: dict[str, str]) -> Child:
     return Child(
         "code-server",
         [
-            Path(sys.executable).parent / "dagster",
-            *("code-server", "start", "-m", "pricing_pipeline.definitions", "-a", "definitions"),
+            *(sys.executable, "-m", "dagster", "code-server", "start"),
+            *("-m", "pricing_pipeline.definitions", "-a", "definitions"),
             *("-s", path, "--location-name", "pricing_pipeline", "--log-level", "warning"),
         ],
         given_to("code-server", environment),

@@ -10,6 +10,7 @@ import logging
 import os
 import signal
 import subprocess
+import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -19,6 +20,7 @@ from typing import Protocol
 
 from pricing_pipeline.errors import PricingError, SupervisorError
 from pricing_pipeline.processes import guardian
+from pricing_pipeline.processes.fork_server import Forked, ForkServer
 from pricing_pipeline.processes.home import temporary_folder
 from pricing_pipeline.processes.os_processes import child_setup, last_lines, open_log
 
@@ -74,10 +76,11 @@ class Service(Protocol):
 class Command:
     """Runs a Child."""
 
-    def __init__(self, child: Child, home: Path) -> None:
+    def __init__(self, child: Child, home: Path, fork_server: ForkServer | None = None) -> None:
         self._child = child
         self._home = home
-        self._process: subprocess.Popen[bytes] | None = None
+        self._fork_server = fork_server
+        self._process: subprocess.Popen[bytes] | Forked | None = None
         self._log_start = 0
         self.log_path = child.log_path or home / "logs" / f"{child.name}.log"
 
@@ -88,21 +91,13 @@ class Command:
     def launch(self) -> None:
         log = open_log(self.log_path)
         self._log_start = os.fstat(log).st_size
+        environment = {
+            **self._child.env,
+            guardian.MARK: str(self._home),
+            "TMPDIR": str(temporary_folder(self._home)),
+        }
         try:
-            self._process = subprocess.Popen(
-                self._child.argv,
-                env={
-                    **self._child.env,
-                    guardian.MARK: str(self._home),
-                    "TMPDIR": str(temporary_folder(self._home)),
-                },
-                cwd=self._child.folder,
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
-                start_new_session=True,
-                preexec_fn=child_setup(self._child.death_signal),
-            )
+            self._process = self._fork(environment, log) or self._start(environment, log)
         except OSError as error:
             raise SupervisorError(
                 f"{self._child.name} cannot be started: {self._child.argv[0]}: {error.strerror}. "
@@ -110,6 +105,30 @@ class Command:
             ) from None
         finally:
             os.close(log)
+
+    def _fork(self, environment: dict[str, str], log: int) -> Forked | None:
+        python, *arguments = map(str, self._child.argv)
+        if self._fork_server is None or [python, *arguments[:1]] != [sys.executable, "-m"]:
+            return None
+        request = {
+            "arguments": arguments[1:],
+            "environment": environment,
+            "folder": str(self._child.folder or Path.cwd()),
+            "death_signal": self._child.death_signal,
+        }
+        return self._fork_server.fork(request, log)
+
+    def _start(self, environment: dict[str, str], log: int) -> subprocess.Popen[bytes]:
+        return subprocess.Popen(
+            self._child.argv,
+            env=environment,
+            cwd=self._child.folder,
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            start_new_session=True,
+            preexec_fn=child_setup(self._child.death_signal),
+        )
 
     def poll(self) -> int | None:
         return self._process.poll() if self._process is not None else None
@@ -127,7 +146,7 @@ class Command:
         if self._process is None or self._process.poll() is not None:
             return
         self._process.send_signal(number)
-        if number is signal.SIGKILL:
+        if number is signal.SIGKILL and self._process.pid is not None:
             with contextlib.suppress(OSError):
                 os.killpg(self._process.pid, number)
 

@@ -14,7 +14,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from types import FrameType, TracebackType
@@ -23,7 +23,8 @@ from typing import Any, Self
 from pricing_pipeline.errors import PricingError
 from pricing_pipeline.processes import guardian
 from pricing_pipeline.processes.children import Child, Command, Pulse, Service, Watched
-from pricing_pipeline.processes.home import lock_home, prepare_home, tidy_home, write_state
+from pricing_pipeline.processes.fork_server import ForkServer
+from pricing_pipeline.processes.home import lock_home, prepare_home, temporary_folder, tidy_home, write_state
 from pricing_pipeline.processes.os_processes import rotate_log
 
 LOG = logging.getLogger(__name__)
@@ -61,6 +62,8 @@ class Supervisor:
         self._guardian: subprocess.Popen[bytes] | None = None
         self._undo = contextlib.ExitStack()
         self._bell = -1
+        self._fork_server: ForkServer | None = None
+        self._saved_pids: dict[str, int | None] = {}
 
     # ── Beginning and end ────────────────────────────────────────────────────────────────────────
 
@@ -107,10 +110,22 @@ class Supervisor:
 
     # ── What runs ────────────────────────────────────────────────────────────────────────────────
 
+    def import_once(self, modules: Sequence[str], environment: Mapping[str, str], folder: Path) -> None:
+        """Import modules for all Python processes that are started from now on (Linux); others import them alone."""
+        if sys.platform == "linux":
+            marked = {
+                **environment,
+                guardian.MARK: str(self.home),
+                "TMPDIR": str(temporary_folder(self.home)),
+            }
+            log_path = self.home / "logs" / "fork-server.log"
+            self._fork_server = ForkServer(modules, marked, folder, log_path)
+            self._fork_server.start()
+
     def start(self, child: Child) -> None:
         """Start a command and look after it from now on. Raises SupervisorError when it cannot be run."""
         self.check()
-        command = Command(child, self.home)
+        command = Command(child, self.home, self._fork_server)
         command.launch()
         pulse = Pulse(child.answers, command.end_group) if child.answers is not None else None
         self._add(Watched(child.name, command, child.restart, pulse))
@@ -170,7 +185,7 @@ class Supervisor:
         """Restart what died or fell silent and is due; return how many seconds nothing needs doing."""
         now = time.monotonic()
         changes = [watched.look_after(now) for watched in self._watched.values()]
-        if any(changes):
+        if any(changes) or self._pids() != self._saved_pids:
             self._save()
         if self._guardian is not None and self._guardian.poll() is not None:
             self._start_guardian()
@@ -189,6 +204,8 @@ class Supervisor:
         commands = [w.service for w in watched if isinstance(w.service, Command)]
         services = {w.name: w.service for w in watched if not isinstance(w.service, Command)}
         self._end_commands(commands)
+        if self._fork_server is not None:
+            self._fork_server.stop()
         guardian.kill_marked(str(self.home), grace=0)
         for name, service in services.items():
             try:
@@ -268,14 +285,19 @@ class Supervisor:
             self._guardian.stdin.close()
         self._guardian.wait()
 
+    def _pids(self) -> dict[str, int | None]:
+        """The processes by name; one that is about to be forked has no id yet."""
+        return {watched.name: watched.service.pid for watched in self._watched.values()}
+
     def _save(self) -> None:
+        self._saved_pids = self._pids()
         state = {
             **self._facts,
             "pid": os.getpid(),
             "started_at": self._started_at.isoformat(),
             "processes": {
                 watched.name: {
-                    "pid": watched.service.pid,
+                    "pid": self._saved_pids[watched.name],
                     "restarts": watched.restarts,
                     "silent_since": _since(watched),
                     "log": str(watched.service.log_path),

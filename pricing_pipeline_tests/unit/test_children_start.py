@@ -17,8 +17,7 @@ SHOW = "import gc, pricing_pipeline; print(gc.get_threshold()[0])"
 
 def shown_by_a_child(home: Path) -> str:
     """What a process of `up` prints that shows its threshold of garbage collection."""
-    url = "postgresql://worker@localhost/pricing"
-    environment = stack._environment(Settings(home=home, database_url=url), url, url, sandbox_port=None)
+    environment = stack._environment(Settings(home=home))
     child = [sys.executable, "-c", SHOW]
     return subprocess.run(child, env=environment, cwd=home, capture_output=True, text=True, check=True).stdout
 

@@ -44,8 +44,7 @@ kill_marked(sys.argv[1], 0)
 @linux
 def test_a4_processes_of_up_and_what_they_start_are_closed(tmp_path: Path) -> None:
     """Runs are started by the code server: whatever it starts is closed as well."""
-    url = "postgresql://worker@localhost/pricing"
-    environment = stack._environment(Settings(home=tmp_path, database_url=url), url, url, sandbox_port=None)
+    environment = stack._environment(Settings(home=tmp_path))
     both = f"{SHOW}\nimport subprocess, sys; subprocess.run([sys.executable, '-c', {SHOW!r}], check=True)"
     command = [sys.executable, "-c", both]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)

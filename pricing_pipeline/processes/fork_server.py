@@ -1,0 +1,258 @@
+"""Starts our Python processes by forking one that has imported what they use (Linux).
+
+They start without importing it again, and share its memory. Elsewhere, and while the server is away, a process starts
+as any other does: some libraries of macOS do not work in a process that was forked.
+
+The server knows no secret, because each process would inherit it: a request is in a file that only the new process
+reads.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import gc
+import importlib
+import json
+import os
+import runpy
+import select
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from pricing_pipeline.processes.os_processes import child_setup, is_alive, open_log
+
+_LONGEST_MESSAGE = 1024
+_ARGUMENTS_BEGIN, _ARGUMENTS_END = 45, 46
+"""Where /proc/self/stat has them, counted from the state of the process."""
+
+
+class ForkServer:
+    """The supervisor's end: starts the server, and asks it for processes."""
+
+    def __init__(
+        self, modules: Sequence[str], environment: Mapping[str, str], folder: Path, log_path: Path
+    ) -> None:
+        """It imports the modules, in the folder that the first process works in."""
+        self._modules = modules
+        self._environment = environment
+        self._folder = folder
+        self._log_path = log_path
+        self._processes: list[Forked] = []
+        self._server: subprocess.Popen[bytes] | None = None
+        self._channel: socket.socket | None = None
+
+    def start(self) -> None:
+        """Start the server; it imports while others work."""
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        log = open_log(self._log_path)
+        try:
+            self._server = subprocess.Popen(
+                [sys.executable, "-m", __name__, str(theirs.fileno()), *self._modules],
+                env=self._environment,
+                cwd=self._folder,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                pass_fds=(theirs.fileno(),),
+                start_new_session=True,
+                preexec_fn=child_setup(signal.SIGTERM),
+            )
+        finally:
+            os.close(log)
+            theirs.close()
+        ours.setblocking(False)
+        self._channel = ours
+
+    def fork(self, request: Mapping[str, Any], log: int) -> Forked | None:
+        """Ask for a process, which writes to a log; None if there is no server.
+
+        The request has its `arguments` after `python -m`, and its `environment`, `folder` and `death_signal`.
+        """
+        self.listen()
+        if self._channel is None:
+            return None
+        number, death_signal = len(self._processes), request["death_signal"]
+        with os.fdopen(os.memfd_create("request"), "r+b") as file:
+            file.write(json.dumps(request).encode())
+            file.seek(0)
+            try:
+                message = json.dumps({"number": number, "death_signal": death_signal})
+                socket.send_fds(self._channel, [message.encode()], [log, file.fileno()])
+            except OSError:
+                return None
+        forked = Forked(self)
+        self._processes.append(forked)
+        return forked
+
+    def listen(self) -> None:
+        """Note which processes were started, and which have ended."""
+        while self._channel is not None:
+            try:
+                answer = self._channel.recv(_LONGEST_MESSAGE)
+            except BlockingIOError:
+                return
+            except OSError:
+                answer = b""
+            if answer:
+                said = json.loads(answer)
+                self._processes[said["number"]].note(said)
+            else:
+                self.stop()
+
+    def stop(self) -> None:
+        """End the server, if it still runs; what it has started ends with it."""
+        if self._channel is not None:
+            self._channel.close()
+            self._channel = None
+        if self._server is not None:
+            self._server.kill()
+            self._server.wait()
+            self._server = None
+        for process in self._processes:
+            process.note_end_of_server()
+        self._processes = []
+
+
+class Forked:
+    """A process that the server has started, or is about to; the part of `subprocess.Popen` that we need."""
+
+    def __init__(self, server: ForkServer) -> None:
+        self._server = server
+        self._status: int | None = None
+        self._is_orphan = False
+        self.pid: int | None = None
+        """None until the server has started it."""
+
+    def note(self, said: Mapping[str, int]) -> None:
+        """Take what the server says: that it was started, or how it ended."""
+        self.pid = said["pid"]
+        self._status = said.get("status")
+
+    def note_end_of_server(self) -> None:
+        """The server has ended, and nobody will say how this one does."""
+        self._is_orphan = True
+
+    def poll(self) -> int | None:
+        """How it ended; None while it runs, or is about to."""
+        self._server.listen()
+        if self._status is None and self._is_orphan and (self.pid is None or not is_alive(self.pid)):
+            self._status = -signal.SIGTERM
+        return self._status
+
+    def wait(self, seconds: float) -> None:
+        """Wait for its end. Raises subprocess.TimeoutExpired."""
+        deadline = time.monotonic() + seconds
+        while self.poll() is None:
+            if time.monotonic() >= deadline:
+                raise subprocess.TimeoutExpired("a forked process", seconds)
+            time.sleep(0.01)
+
+    def send_signal(self, number: signal.Signals) -> None:
+        """Signal it if it runs. One that does not run yet ends with the server."""
+        if self.poll() is not None:
+            return
+        if self.pid is None:
+            self._server.stop()
+        else:
+            os.kill(self.pid, number)
+
+
+def main() -> None:
+    """Import modules, and fork until the supervisor closes the channel; the arguments name the channel and modules."""
+    channel, *modules = sys.argv[1:]
+    gc.disable()
+    for module in modules:
+        # The process that needs it says in its own log what it lacks.
+        with suppress(ImportError):
+            importlib.import_module(module)
+    gc.collect()
+    # A collector that marks an object writes to its page, which is then shared no longer.
+    gc.freeze()
+    gc.enable()
+    with socket.socket(fileno=int(channel)) as requests:
+        child = _serve(requests)
+    if child is not None:
+        _become(*child)
+
+
+def _serve(channel: socket.socket) -> tuple[int, int] | None:
+    """Fork for each request. Returns None when there are no more, and in a forked process its log and request."""
+    bell, ringer = os.pipe()
+    for end in (bell, ringer):
+        os.set_blocking(end, False)
+    signal.signal(signal.SIGCHLD, lambda number, frame: None)
+    signal.set_wakeup_fd(ringer, warn_on_full_buffer=False)
+    numbers: dict[int, int] = {}
+    while True:
+        ready, _, _ = select.select([channel.fileno(), bell], [], [])
+        if bell in ready:
+            os.read(bell, 512)
+            _tell_ends(channel, numbers)
+        if channel.fileno() not in ready:
+            continue
+        message, files, _, _ = socket.recv_fds(channel, _LONGEST_MESSAGE, 2)
+        if not message:
+            return None
+        log, file = files
+        asked = json.loads(message)
+        prepare = child_setup(signal.Signals(asked["death_signal"]))
+        if (pid := os.fork()) == 0:
+            signal.set_wakeup_fd(-1)
+            os.close(bell)
+            os.close(ringer)
+            prepare()
+            return log, file
+        os.close(log)
+        os.close(file)
+        numbers[pid] = asked["number"]
+        channel.send(json.dumps({"number": asked["number"], "pid": pid}).encode())
+
+
+def _tell_ends(channel: socket.socket, numbers: dict[int, int]) -> None:
+    """Say which processes have ended, and wake the supervisor, whose children they are not."""
+    while numbers:
+        pid, status = os.waitpid(-1, os.WNOHANG)
+        if pid == 0:
+            return
+        ended = {"number": numbers.pop(pid), "pid": pid, "status": os.waitstatus_to_exitcode(status)}
+        channel.send(json.dumps(ended).encode())
+        os.kill(os.getppid(), signal.SIGCHLD)
+
+
+def _become(log: int, file: int) -> None:
+    """Do what `python -m MODULE ARGUMENT...` would do in the requested environment and folder."""
+    with os.fdopen(file, "rb") as requested:
+        request = json.load(requested)
+    os.setsid()
+    os.dup2(log, 1)
+    os.dup2(log, 2)
+    os.close(log)
+    os.environ.clear()
+    os.environ.update(request["environment"])
+    time.tzset()
+    os.chdir(request["folder"])
+    module, *arguments = request["arguments"]
+    sys.argv = [module, *arguments]
+    _show(f"{sys.executable} -m {' '.join(request['arguments'])}")
+    # It was imported by its name; now it runs as a program does.
+    sys.modules.pop(module, None)
+    runpy.run_module(module, run_name="__main__", alter_sys=True)
+
+
+def _show(command: str) -> None:
+    """Have `ps` show a command in place of the server's."""
+    fields = Path("/proc/self/stat").read_text().rpartition(")")[2].split()
+    begin, end = int(fields[_ARGUMENTS_BEGIN]), int(fields[_ARGUMENTS_END])
+    if begin:
+        ctypes.memmove(begin, os.fsencode(command)[: end - begin - 1].ljust(end - begin, b"\0"), end - begin)
+
+
+if __name__ == "__main__":
+    main()
