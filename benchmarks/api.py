@@ -1,8 +1,10 @@
-"""How fast are reads of 20 prices over HTTP at 500 requests a second, and twenty years of history as Arrow?
+"""How fast are reads of 20 prices over HTTP at 500 requests a second, twenty years of history as Arrow, those of fifty
+symbols as CSV, and a feed of 500 prices as CSV?
 
 Ours is the product's own server in a process of its own, on a migrated database. Peers of a read are the same
 libraries with nothing else: `bare_sql` reads the columns of one table and checks nothing, `constant` reads nothing at
-all. The peer of a history is the bare query of the same rows.
+all. The peer of a history is the bare query of the same rows, that of many histories COPY, and that of a feed the same
+prices as JSON.
 
 A request is sent when its time has come, whether the one before is answered or not, and its time counts from when it
 should have been sent: a server that stalls cannot hide it. How late the generator itself is counts in that time, too,
@@ -20,6 +22,7 @@ import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -29,7 +32,7 @@ from fastapi import FastAPI, Response
 
 from benchmarks import crew, history_write
 from benchmarks.api_load import SYMBOLS_READ, TOKEN
-from benchmarks.report import Row, percentile
+from benchmarks.report import Row, medians, percentile
 from benchmarks.server import BenchmarkServer, statement
 from pricing_pipeline.db.engine import make_engine
 from pricing_pipeline.domain.scopes import Scope
@@ -49,12 +52,14 @@ class Size:
     per_second: int
     seconds: float
     days: int
+    histories: int
     reads: int
 
 
-FULL = Size(rounds=5, symbols=500, per_second=500, seconds=20, days=history_write.DAYS_OF_20_YEARS, reads=30)
-QUICK = Size(rounds=2, symbols=500, per_second=500, seconds=4, days=history_write.DAYS_OF_20_YEARS, reads=15)
-TINY = Size(rounds=1, symbols=40, per_second=50, seconds=0.4, days=60, reads=2)
+_DAYS = history_write.DAYS_OF_20_YEARS
+FULL = Size(rounds=5, symbols=500, per_second=500, seconds=20, days=_DAYS, histories=50, reads=30)
+QUICK = Size(rounds=2, symbols=500, per_second=500, seconds=4, days=_DAYS, histories=10, reads=15)
+TINY = Size(rounds=1, symbols=40, per_second=50, seconds=0.4, days=60, histories=2, reads=2)
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,8 +81,9 @@ def measure(server: BenchmarkServer, size: Size) -> list[Row]:
     with engine.begin() as owner:
         token = api_tokens.add(owner, "benchmark", [Scope.READ], None).get_secret_value()
     with psycopg.connect(url, autocommit=True) as connection:
-        connection.execute(statement("history_write.instruments"), {"symbols": 1})
-        history_write.store_all(engine, {"H0": history_write.bars("H0", size.days, 0)})
+        connection.execute(statement("history_write.instruments"), {"symbols": size.histories})
+        stored = {f"H{n}": history_write.bars(f"H{n}", size.days, n) for n in range(size.histories)}
+        history_write.store_all(engine, stored)
         engine.dispose()
         connection.execute(statement("api.instruments"), {"symbols": size.symbols})
         for name in ("long_ttl", "prices", "analyze"):
@@ -93,9 +99,11 @@ def measure(server: BenchmarkServer, size: Size) -> list[Row]:
             for _ in range(size.rounds):
                 for name, (place, path) in places.items():
                     loads.setdefault(name, []).append(_load(connection, place, path, token, size))
-            arrow = _arrow_ms(ours.port, token, size.reads)
-        bare = _bare_query_ms(connection, size.reads)
-    return [*_load_rows(loads), *_history_rows(arrow, bare)]
+            tables = [
+                *_history_rows(connection, ours, token, list(stored), size),
+                _feed_row(ours, token, size),
+            ]
+    return [*_load_rows(loads), *tables]
 
 
 def _load_rows(loads: dict[str, list[Load]]) -> list[Row]:
@@ -116,10 +124,44 @@ def _load_rows(loads: dict[str, list[Load]]) -> list[Row]:
     return rows
 
 
-def _history_rows(arrow: float, bare: float) -> list[Row]:
+def _history_rows(
+    connection: psycopg.Connection[Any], ours: _Place, token: str, symbols: list[str], size: Size
+) -> list[Row]:
+    """Many histories first, because Arrow's modules stay in the server's memory."""
+    path = f"/v1/history/{history_write.TYPE}?from=1990-01-01&to=2030-01-01&format=csv&symbols={','.join(symbols)}"
+    bars = len(symbols) * size.days
+    before = _peak_mb(ours.process.pid)
+    taken = medians(
+        {
+            "ours": lambda: _timed(lambda: _get(ours.port, token, path)),
+            "copy": lambda: _timed(lambda: _copy(connection, symbols)),
+        },
+        size.rounds + 1,
+    )
+    grown = _peak_mb(ours.process.pid) - before
+    arrow = _median_ms(lambda: _get(ours.port, token, f"{_HISTORY}&format=arrow"), size.reads)
+    bare = _median_ms(
+        lambda: connection.execute(statement("history_write.bare_query")).fetchall(), size.reads
+    )
+    unit = f"bars/s, {len(symbols)} symbols as CSV"
     return [
+        Row("csv_bars_per_second", unit, bars / taken["ours"], {"copy": bars / taken["copy"]}),
+        Row("csv_megabytes", "MB that the server grows by", grown),
         Row("arrow_ms", "ms for 20 years as Arrow", arrow, {"bare_query": bare}, lower_is_better=True),
     ]
+
+
+def _feed_row(ours: _Place, token: str, size: Size) -> Row:
+    path = f"/v1/prices?data_type={TYPE}&symbols={','.join(f'R{n}' for n in range(size.symbols))}&format="
+
+    def took(format_: str) -> float:
+        return 1000 * _timed(lambda: _get(ours.port, token, path + format_))
+
+    formats = {format_: partial(took, format_) for format_ in ("csv", "json")}
+    medians(formats, 1)  # the first one loads what the others use
+    taken = medians(formats, size.reads)
+    unit = f"ms for {size.symbols} prices as CSV"
+    return Row("feed_csv_ms", unit, taken["csv"], {"json": taken["json"]}, lower_is_better=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,31 +235,38 @@ def _cpu_ms_of_sessions(connection: psycopg.Connection[Any]) -> dict[int, float]
     return {pid: _cpu_ms(pid) for (pid,) in connection.execute(statement("api.sessions"))}
 
 
-def _arrow_ms(port: int, token: str, reads: int) -> float:
-    request = urllib.request.Request(
-        f"http://127.0.0.1:{port}{_HISTORY}",
-        headers={"Authorization": f"Bearer {token}", "Accept": "application/vnd.apache.arrow.stream"},
+def _get(port: int, token: str, path: str) -> None:
+    """Read an answer, and keep none of it."""
+    url = f"http://127.0.0.1:{port}{path}"
+    request = urllib.request.Request(url, headers={"Authorization": f"Bearer {token}"})
+    with urllib.request.urlopen(request) as answer:  # noqa: S310 - of ours
+        while answer.read(1 << 18):
+            pass
+
+
+def _copy(connection: psycopg.Connection[Any], symbols: list[str]) -> None:
+    with connection.cursor() as cursor, cursor.copy(statement("api.copy"), {"symbols": symbols}) as copy:
+        for _ in copy:
+            pass
+
+
+def _peak_mb(pid: int) -> float:
+    """The most memory that a process has had so far."""
+    (line,) = (
+        line for line in Path(f"/proc/{pid}/status").read_text().splitlines() if line.startswith("VmHWM")
     )
-
-    def read() -> None:
-        with urllib.request.urlopen(request) as answer:  # noqa: S310 - of ours
-            answer.read()
-
-    return _median_ms(read, reads)
+    return int(line.split()[1]) / 1024
 
 
-def _bare_query_ms(connection: psycopg.Connection[Any], reads: int) -> float:
-    return _median_ms(lambda: connection.execute(statement("history_write.bare_query")).fetchall(), reads)
+def _timed(work: Callable[[], object]) -> float:
+    began = time.perf_counter()
+    work()
+    return time.perf_counter() - began
 
 
 def _median_ms(work: Callable[[], object], times: int) -> float:
     work()  # the first one loads what the others use
-    taken = []
-    for _ in range(times):
-        began = time.perf_counter()
-        work()
-        taken.append((time.perf_counter() - began) * 1000)
-    return median(taken)
+    return 1000 * median(_timed(work) for _ in range(times))
 
 
 def plain_app(url: str) -> FastAPI:

@@ -27,3 +27,14 @@ WHERE symbol = ANY (%(symbols)s) AND data_type = %(data_type)s;
 -- The processes of the other sessions of this database.
 SELECT pid FROM pg_stat_activity
 WHERE datname = current_database() AND backend_type = 'client backend' AND pid <> pg_backend_pid();
+
+-- name: copy
+-- The columns of a history as CSV, with prices as decimals.
+COPY (SELECT symbol, (observed_at AT TIME ZONE 'UTC')::date, observed_at,
+             round(open_amount / 10::numeric ^ scale, scale), round(high_amount / 10::numeric ^ scale, scale),
+             round(low_amount / 10::numeric ^ scale, scale), round(amount / 10::numeric ^ scale, scale),
+             volume, currency, adjustment, provider, call_id, fetched_at, quality
+      FROM pricing.price_history
+      WHERE data_type = 'equity_daily' AND symbol = ANY (%(symbols)s)
+        AND observed_at >= '1990-01-01' AND observed_at < '2030-01-01'
+      ORDER BY symbol, observed_at) TO STDOUT (FORMAT csv, HEADER);

@@ -9,8 +9,9 @@ from __future__ import annotations
 import hashlib
 import json
 import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from datetime import date, datetime
 from functools import partial
@@ -334,14 +335,21 @@ class _Histories:
             into=self.selection.into,
         )
 
+    def all_parts(self) -> Generator[tuple[History, Columns], None, None]:
+        """The parts of all: each is read from the database while the one before is written. It must be closed."""
+        parts = ((head, part) for head in self.heads for part in self.parts(head))
+        with ThreadPoolExecutor(1, "history") as ahead:
+            coming = ahead.submit(next, parts, None)
+            while (part := coming.result()) is not None:
+                coming = ahead.submit(next, parts, None)
+                yield part
+
     @contextmanager
     def fitted(self) -> Iterator[tuple[Schema, Iterator[RecordBatch]]]:
         """The same of all for Arrow, with decimals that are known when all values are."""
         columns = arrow.schema(_metadata(self.heads), is_converted=self.selection.into is not None)
-        batches = (
-            arrow.make_batch(columns, head.symbol, part) for head in self.heads for part in self.parts(head)
-        )
-        with tempfile.SpooledTemporaryFile(max_size=IN_MEMORY) as kept:
+        with closing(self.all_parts()) as parts, tempfile.SpooledTemporaryFile(max_size=IN_MEMORY) as kept:
+            batches = (arrow.make_batch(columns, head.symbol, part) for head, part in parts)
             yield arrow.fitted_batches(columns, batches, kept)
 
 
@@ -361,8 +369,8 @@ def _write_csv(file: IO[bytes], histories: _Histories) -> None:
     decimals = histories.selection.decimals
     names = lines.COLUMNS if histories.selection.into is None else lines.OF_CONVERTED
     file.write(cells.table([names], decimals).encode())
-    for head in histories.heads:
-        for columns in histories.parts(head):
+    with closing(histories.all_parts()) as parts:
+        for head, columns in parts:
             file.write(lines.as_csv(head.symbol, columns, decimals).encode())
 
 

@@ -38,6 +38,9 @@ METRICS = {
             for which in ("", "_all_types")
         },
         "arrow_ms": {"bare_query"},
+        "csv_bars_per_second": {"copy"},
+        "csv_megabytes": set(),
+        "feed_csv_ms": {"json"},
     },
     "stream": {
         "prices_per_second": set(),
