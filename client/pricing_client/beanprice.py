@@ -45,7 +45,7 @@ class Source:
         data_type, symbol = _pair(ticker)
         with _client() as client:
             bars = client.history(data_type, symbol, first, last, adjust="raw")
-        return [_priced(bar, bar.close) for bar in bars]
+        return [_priced(bar, bar.close) for bar in bars if bar.close is not None]
 
 
 def _client() -> PricingClient:

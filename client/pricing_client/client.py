@@ -115,14 +115,16 @@ class PricingClient:
         *,
         as_of: datetime | None = None,
         adjust: Adjust | None = None,
+        currency: str | None = None,
     ) -> list[Bar]:
         """Values of a symbol between two UTC days, both included, oldest first; by default of the last thirty days.
 
         A day is a date or its text, such as 2026-11-27. `as_of` (an aware time) reads what was believed then.
         Without `adjust` each value is as stored. With `splits` or `total`, and without `as_of`, a HistoryWarning names
-        each step of daily bars that looks like a split that is not known.
+        each step of daily bars that looks like a split that is not known. `currency` converts by the rates of their
+        time, which each bar names as `rate`; a bar without a rate has no prices.
         """
-        return self._bars(data_type, symbol, first, last, as_of, adjust)
+        return self._bars(data_type, symbol, first, last, as_of, adjust, currency)
 
     def histories(
         self,
@@ -132,9 +134,10 @@ class PricingClient:
         last: Day | None = None,
         as_of: datetime | None = None,
         adjust: Adjust | None = None,
+        currency: str | None = None,
     ) -> dict[str, list[Bar]]:
         """The histories of up to 50 symbols in one answer, by symbol as its instrument is spelled; as `history`."""
-        params = {**_days(first, last), "as_of": _time(as_of), "adjust": adjust}
+        params = {**_days(first, last), "as_of": _time(as_of), "adjust": adjust, "currency": currency}
         path = f"/history/{_in_path(data_type)}"
         found = self._get(_histories, path, symbols=",".join(symbols), **params)
         for told, _ in found.values():
@@ -151,12 +154,16 @@ class PricingClient:
         *,
         as_of: datetime | None = None,
         adjust: Adjust | None = None,
+        currency: str | None = None,
     ) -> DataFrame:
-        """The history as a pandas frame with the index `observed_at` and exact Decimals. It needs pandas."""
+        """The history as a pandas frame with the index `observed_at` and exact Decimals. It needs pandas.
+
+        With `currency` it has the column `rate`.
+        """
         from pandas import DataFrame  # optional: only this method needs it
 
-        bars = self._bars(data_type, symbol, first, last, as_of, adjust)
-        names = [field.name for field in fields(Bar)]
+        bars = self._bars(data_type, symbol, first, last, as_of, adjust, currency)
+        names = [field.name for field in fields(Bar) if currency is not None or field.name != "rate"]
         rows = [[getattr(bar, name) for name in names] for bar in bars]
         return DataFrame(rows, columns=names).set_index("observed_at")
 
@@ -296,7 +303,7 @@ class PricingClient:
         ids = {"ids": price_alert_ids}
         return self._send(lambda content: list(map(int, content["removed"])), "/price-alerts/remove", ids)
 
-    def watch(self, *pairs: Pair) -> Iterator[Update | Notice]:
+    def watch(self, *pairs: Pair, currency: str | None = None) -> Iterator[Update | Notice]:
         """New prices and changes of freshness, as they come; without pairs, for those that the user watches.
 
         The state of each pair comes first, and then a Notice `ready`. From then on, also after a lost connection, no
@@ -304,11 +311,15 @@ class PricingClient:
         Close the iterator to end it. Raises ApiError when the API refuses the stream. If that is because too many
         streams are open (TooMuch), or if nothing has ever answered (Unavailable), it tries again for `patience` seconds
         first. Once it has begun, it waits while the API is away, after a Notice `lost`.
+
+        `currency` converts each price by the latest stored rates of its time; without one, the pair is `missing`
+        (`no_rate`) until it comes. The user watches these rates, too; a new rate alone brings no update.
         """
         params = without_none(
             {
                 "pairs": _pairs(pairs) or None,
                 "user": self._user,
+                "currency": currency,
             }
         )
         last: str | None = None
@@ -373,8 +384,9 @@ class PricingClient:
         last: Day | None,
         as_of: datetime | None,
         adjust: Adjust | None,
+        currency: str | None,
     ) -> list[Bar]:
-        params = {**_days(first, last), "as_of": _time(as_of), "adjust": adjust}
+        params = {**_days(first, last), "as_of": _time(as_of), "adjust": adjust, "currency": currency}
         told, bars = self._get(_history, f"/history/{_in_path(data_type)}/{_in_path(symbol)}", **params)
         for warning in told:
             warnings.warn(warning, HistoryWarning, stacklevel=3)

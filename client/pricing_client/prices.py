@@ -7,7 +7,7 @@ The client has a copy of this file, which `make pages` writes. So it imports not
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, is_dataclass
+from dataclasses import dataclass, field, is_dataclass
 from datetime import date, datetime
 from decimal import Decimal
 from functools import cache
@@ -18,6 +18,9 @@ T = TypeVar("T")
 
 Day = date
 """A trading day of an exchange."""
+
+OF_CONVERTED = {"of": "converted"}
+"""Marks what only prices in another currency have: it is left out where it is None."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +48,8 @@ class Price:
     `state` is `fresh` (within its TTL), `stale`, `unjudged` or `source_old`; docs/operations.md explains these words.
     `paused` says that its instrument is not fetched, and `provider_active` is False if the provider that sent it has
     been switched off. Since `frozen_since`, by the source's time, the value has been suspiciously the same. `why`
-    explains why a price is not fresh (None for a fresh price).
+    explains why a price is not fresh (None for a fresh price). `rate` names the stored rates, and their times, by which
+    a price was converted into another currency.
     """
 
     symbol: str
@@ -63,6 +67,7 @@ class Price:
     provider_active: bool
     frozen_since: datetime | None
     why: Reason | None
+    rate: str | None = field(default=None, metadata=OF_CONVERTED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +95,8 @@ class Bar:
     source's time, for daily values midnight UTC of that day. `volume` is in shares or contracts. `adjustment` is `raw`,
     `splits` or `total`. The value is believed since `fetched_at`, and the call `call_id` brought it. Times are UTC.
     `quality` says which parts of a bar were dropped beside its close, and why, and on the basis of total return, which
-    later payments are not counted; None if there is nothing to say.
+    later payments are not counted; None if there is nothing to say. `rate` names the stored rates, and their times, by
+    which a value was converted into another currency; where none is stored, it says so, and there is no `close`.
     """
 
     date: Day | None
@@ -98,7 +104,7 @@ class Bar:
     open: Decimal | None
     high: Decimal | None
     low: Decimal | None
-    close: Decimal
+    close: Decimal | None
     volume: Decimal | None
     currency: str | None
     adjustment: str
@@ -106,6 +112,7 @@ class Bar:
     call_id: int
     fetched_at: datetime
     quality: str | None
+    rate: str | None = field(default=None, metadata=OF_CONVERTED)
 
 
 def shaped(shape: Callable[..., T], content: Mapping[str, Any]) -> T:

@@ -4073,6 +4073,12 @@ CREATE FUNCTION pricing.late_types(started timestamp with time zone) RETURNS TAB
     bigint) LANGUAGE sql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.late_types(timestamp with time zone) TO pricing_reader, pricing_worker;
 
+-- The latest rate between two currencies as a fraction, the stored rates that it is made of in words, and their pairs;
+-- NULL = none.
+CREATE FUNCTION pricing.latest_rate(from_currency text, to_currency text, OUT up numeric, OUT down numeric, OUT words
+    text, OUT data_types text[], OUT symbols text[]) RETURNS record LANGUAGE sql STABLE SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.latest_rate(text,text) TO pricing_reader, pricing_worker;
+
 -- Learns from a daily value's first appearance how long after the close to look for it.
 TRIGGER FUNCTION pricing.learn_publish_lag() RETURNS trigger LANGUAGE plpgsql SET search_path=pg_temp;
 
@@ -4827,6 +4833,10 @@ CREATE FUNCTION pricing.pick_tasks(wanted_provider text, allowed pricing.call_al
 GRANT EXECUTE ON FUNCTION pricing.pick_tasks(text, pricing.call_allowance, integer, integer, integer, bigint) TO
     pricing_worker;
 
+-- The currencies that known exchange rates have together with each of two others, the most usual first.
+CREATE FUNCTION pricing.pivots(one text, other text) RETURNS SETOF text LANGUAGE sql STABLE SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.pivots(text,text) TO pricing_reader, pricing_worker;
+
 -- Places a product's slots without an offset by its zone, from today on, as revisions; returns how many.
 CREATE FUNCTION pricing.place_slots(wanted_symbol text, from_call bigint, now_ timestamp with time zone) RETURNS integer
     LANGUAGE plpgsql SET search_path=pg_temp, enable_seqscan=off;
@@ -5007,14 +5017,15 @@ CREATE FUNCTION pricing.rate_of_day(from_currency text, to_currency text, day da
 GRANT EXECUTE ON FUNCTION pricing.rate_of_day(text, text, date, timestamp with time zone) TO pricing_reader,
     pricing_worker;
 
--- The stored exchange rates of days, one for each, or every quote, as believed at a time (NULL = now), from either
--- spelling of the pair.
-CREATE FUNCTION pricing.rates_between(from_currency text, to_currency text, first_day date, last_day date, as_of
-    timestamp with time zone DEFAULT NULL::timestamp with time zone, of_days boolean DEFAULT true) RETURNS
-    TABLE(is_inverse boolean, amount bigint, scale smallint, observed_at timestamp with time zone) LANGUAGE sql STABLE
-    SET search_path=pg_temp;
-GRANT EXECUTE ON FUNCTION pricing.rates_between(text, text, date, date, timestamp with time zone, boolean) TO
-    pricing_reader, pricing_worker;
+-- The stored exchange rates of a pair in either spelling, oldest first: one for each of the 'days', those of all
+-- 'times', or the 'latest' ones, with their pairs; as believed at a time (NULL = now); archived has the moved ones.
+CREATE FUNCTION pricing.rates_between(from_currency text, to_currency text, of text, first_day date DEFAULT NULL::date,
+    last_day date DEFAULT NULL::date, as_of timestamp with time zone DEFAULT NULL::timestamp with time zone, archived
+    pricing.price_revisions[] DEFAULT NULL::pricing.price_revisions[]) RETURNS TABLE(at timestamp with time zone, amount
+    bigint, scale smallint, is_inverse boolean, words text, data_type text, symbol text) LANGUAGE plpgsql STABLE SET
+    search_path=pg_temp, TimeZone=UTC, DateStyle=ISO;
+GRANT EXECUTE ON FUNCTION pricing.rates_between(text, text, text, date, date, timestamp with time zone,
+    pricing.price_revisions[]) TO pricing_reader, pricing_worker;
 
 -- When used bytes reach a step of a quota at this hourly rate, to the hour; NULL = never, because what is used now has
 -- left after 721 hours.
@@ -5027,6 +5038,11 @@ GRANT EXECUTE ON FUNCTION pricing.reached_at(bigint[], bigint, double precision,
 CREATE FUNCTION pricing.read_archived(wanted_type text, wanted_symbol text, found jsonb) RETURNS
     pricing.price_revisions[] LANGUAGE sql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.read_archived(text,text,jsonb) TO pricing_reader, pricing_worker;
+
+-- Values of several pairs from files, as read_archived has those of one.
+CREATE FUNCTION pricing.read_moved(found jsonb) RETURNS pricing.price_revisions[] LANGUAGE sql STABLE SET
+    search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.read_moved(jsonb) TO pricing_reader, pricing_worker;
 
 -- The two sides of an obvious pair, in capital letters: EUR/USD, EURUSD, EUR.USD, EURUSD=X, BTC-USD; NULL = not a pair.
 CREATE FUNCTION pricing.read_pair(given text, OUT base text, OUT quote text) RETURNS record LANGUAGE plpgsql IMMUTABLE

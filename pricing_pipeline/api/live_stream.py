@@ -17,6 +17,7 @@ from pricing_pipeline.api.stream_events import (
     spell_pair_event,
 )
 from pricing_pipeline.demand.stream_log import Look, Pair
+from pricing_pipeline.prices.conversion import Target
 
 MOST_PENDING = 1000
 """The most events that wait for a slow client, apart from the first ones of its stream."""
@@ -25,8 +26,22 @@ MOST_PENDING = 1000
 class Stream:
     """One client's stream: its pairs, and what waits to be sent. `follows` says that it shows what its user watches."""
 
-    def __init__(self, token: str, owner: str, user: str, follows: bool, last: EventId | None) -> None:
+    def __init__(
+        self,
+        token: str,
+        owner: str,
+        user: str,
+        follows: bool,
+        last: EventId | None,
+        into: Target | None = None,
+    ) -> None:
         self.token, self.owner, self.user, self.follows, self.last = token, owner, user, follows, last
+        self.into = into
+        """The currency that its prices are in; None for their own."""
+        self.rates: frozenset[Pair] = frozenset()
+        """The exchange rates that it needs for that, which its user watches."""
+        self.has_new_rates = False
+        """Whether rates have come that were missing: all its pairs are told anew."""
         self.wanted: frozenset[Pair] = frozenset()
         self.pairs: frozenset[Pair] = frozenset()
         self.fingerprint = ""
@@ -62,19 +77,19 @@ class Stream:
         A stream that has begun before learns which pairs it has gained and lost, or, if it has dropped events,
         `missed` and all states. `wanted` are its pairs when the look began: pairs that came later wait for the next.
         """
-        self.fingerprint = fingerprint(look.log_id, wanted)
+        self.fingerprint = fingerprint(look.log_id, wanted, None if self.into is None else self.into.code)
         gone = self.pairs - wanted
         if self.is_overrun:
             self._tell_missed(self.dropped or None, "this stream was read too slowly, or the log had a gap")
             self.is_overrun, self.dropped, to_tell = False, 0, wanted
         elif self.pairs:
-            to_tell = wanted - self.pairs
+            to_tell = wanted if self.has_new_rates else wanted - self.pairs
         elif self._can_go_on(look, wanted):
             to_tell = frozenset()
             self._catch_up(look, wanted)
         else:
             to_tell = wanted
-        self.last = None
+        self.last, self.has_new_rates = None, False
         self.pairs = wanted
         for data_type, symbol in sorted(gone):
             self._put(None, spell("left", Left(data_type=data_type, symbol=symbol)))

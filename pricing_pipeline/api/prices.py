@@ -34,10 +34,11 @@ from pricing_pipeline.api.parameters import (
 )
 from pricing_pipeline.api.problems import invalid
 from pricing_pipeline.db.loop_sessions import LoopSessions
-from pricing_pipeline.demand import freshness, instruments
+from pricing_pipeline.demand import freshness, instruments, viewers
 from pricing_pipeline.demand.freshness import AnyPair
 from pricing_pipeline.domain.cells import Decimals
 from pricing_pipeline.domain.prices import Missing, Prices, Reason
+from pricing_pipeline.domain.scopes import Scope
 from pricing_pipeline.prices import conversion, lines, price_reader
 from pricing_pipeline.registry import data_type_registry
 
@@ -186,10 +187,11 @@ async def stored(
         await to_thread.run_sync(_refuse_type, sessions.engine, data_type or "")
         raise AssertionError(f"{data_type} has become a data type of prices in this moment")
     if into is not None:
-        told = await to_thread.run_sync(_converted, sessions.engine, json.loads(answer), into)
-        if told[1]:  # rates are asked for where they are stale, as what is read by itself
-            await price_reader.read_as_json(sessions, told[1], None, caller.user_or_none)
-        answer = json.dumps(told[0], separators=(",", ":"), ensure_ascii=False)
+        told = json.loads(answer)
+        rates = await to_thread.run_sync(_convert, sessions.engine, caller, told, into)
+        if rates:  # they are asked for where they are stale, as what is read by itself
+            await price_reader.read_as_json(sessions, rates, None, caller.user_or_none)
+        answer = json.dumps(told, separators=(",", ":"), ensure_ascii=False)
     # The database writes the answer: a model of each price would take longer than all the rest.
     text = (
         answer
@@ -199,13 +201,15 @@ async def stored(
     return Response(text, media_type=MEDIA_TYPES[format], headers={"Vary": "Accept"})
 
 
-def _converted(
-    engine: Engine, told: dict[str, Any], into: conversion.Target
-) -> tuple[dict[str, Any], Sequence[tuple[str, str]]]:
-    """The prices in another currency, and the pairs whose rates were used."""
-    with engine.connect() as connection:
-        pairs = conversion.convert_told(connection, told, into)
-    return told, pairs
+def _convert(
+    engine: Engine, caller: Caller, told: dict[str, Any], into: conversion.Target
+) -> Sequence[tuple[str, str]]:
+    """Convert prices, in place, and watch what is missing for it, if the caller may; returns the pairs of the rates."""
+    with engine.begin() as connection:
+        rates = conversion.convert_told(connection, told, into)
+        if rates.missing and caller.token.allows(Scope.WATCH) and caller.user_or_none is not None:
+            viewers.heartbeat(connection, caller.user, rates.missing)
+        return rates.pairs
 
 
 def _refuse_type(engine: Engine, data_type: str) -> None:

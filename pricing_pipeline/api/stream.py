@@ -11,10 +11,12 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from pricing_pipeline.api.access import Reader, Watcher
+from pricing_pipeline.api.formats import Currency
 from pricing_pipeline.api.live_stream import Stream
 from pricing_pipeline.api.parameters import LONGEST_PAIRS, MOST_SYMBOLS, each_pair
 from pricing_pipeline.api.stream_events import read_id
 from pricing_pipeline.api.stream_hub import StreamHub
+from pricing_pipeline.prices.conversion import Target
 
 router = APIRouter(tags=["watching"])
 
@@ -124,12 +126,19 @@ class EventStream(Response):
     responses={200: {"description": _EVENTS, "content": {"text/event-stream": {"schema": _EVENT}}}},
 )
 async def stream(
-    request: Request, caller: Watcher, _: Reader, pairs: Pairs = None, last_event_id: LastEventId = None
+    request: Request,
+    caller: Watcher,
+    _: Reader,
+    pairs: Pairs = None,
+    currency: Currency = None,
+    last_event_id: LastEventId = None,
 ) -> EventStream:
-    """New prices and changes of freshness of pairs, as they come. As long as it is open, its user watches them."""
+    """New prices and changes of freshness of pairs, as they come. As long as it is open, its user watches them, and
+    with `currency` also the exchange rates that they are converted by.
+    """
     hub: StreamHub = request.app.state.streams
     token = request.headers["authorization"].split(" ", 1)[1].strip()
     wanted = set(each_pair(pairs, _MOST_PAIRS)) if pairs is not None else None
-    return EventStream(
-        hub, await hub.open(token, caller.token.name, caller.user, wanted, read_id(last_event_id))
-    )
+    into = None if currency is None else Target.named(currency)
+    last = read_id(last_event_id)
+    return EventStream(hub, await hub.open(token, caller.token.name, caller.user, wanted, last, into))

@@ -54,9 +54,13 @@ def read_id(text: str | None) -> EventId | None:
     return EventId(int(parts[1]), parts[2]) if parts else None
 
 
-def fingerprint(log: str, pairs: Iterable[Pair]) -> str:
-    """Tells logs, and sets of pairs, apart."""
-    lines = [log, *(f"{data_type}:{symbol}" for data_type, symbol in sorted(pairs))]
+def fingerprint(log: str, pairs: Iterable[Pair], currency: str | None = None) -> str:
+    """Tells logs, sets of pairs, and currencies apart."""
+    lines = [
+        log,
+        *(f"{data_type}:{symbol}" for data_type, symbol in sorted(pairs)),
+        *filter(None, [currency]),
+    ]
     return sha256("\n".join(lines).encode()).hexdigest()[:12]
 
 

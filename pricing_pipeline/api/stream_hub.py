@@ -28,6 +28,8 @@ from pricing_pipeline.demand.stream_log import Look, Pair, PairEvent
 from pricing_pipeline.domain.scopes import Scope
 from pricing_pipeline.errors import PricingError
 from pricing_pipeline.keys.api_tokens import ApiToken
+from pricing_pipeline.prices import conversion
+from pricing_pipeline.prices.conversion import Target
 
 _LOG = logging.getLogger(__name__)
 
@@ -65,6 +67,8 @@ class StreamHub:
         self._streams: set[Stream] = set()
         self._of_pair: defaultdict[Pair, set[Stream]] = defaultdict(set)
         self._since: dict[Pair, int] = {}
+        self._lacking: dict[Target, set[str]] = {}
+        """The currencies of prices that could not be converted, for want of a rate."""
         self._beginning: list[Stream] = []
         self._position: int | None = None
         self._log_id = ""
@@ -79,22 +83,30 @@ class StreamHub:
         self._unanswered_since: float | None = None
 
     async def open(
-        self, token: str, owner: str, user: str, pairs: Collection[Pair] | None, last: EventId | None
+        self,
+        token: str,
+        owner: str,
+        user: str,
+        pairs: Collection[Pair] | None,
+        last: EventId | None,
+        into: Target | None = None,
     ) -> Stream:
         """A stream of these pairs, or of what the user watches, opened; its opener must leave it.
 
         Raises Refused if there are too many, and what a heartbeat for the pairs raises.
         """
         self._require_room(owner, user)
-        stream = Stream(token, owner, user, pairs is None, last)
+        stream = Stream(token, owner, user, pairs is None, last, into)
         self._streams.add(stream)
         try:
             with anyio.move_on_after(_OUTAGE_SECONDS) as waiting:
                 async with self._turn_of(owner, user), self._turn_of(owner):
-                    wanted = await anyio.to_thread.run_sync(self._watch, user, pairs, limiter=self._opening)
+                    watched = await anyio.to_thread.run_sync(
+                        self._watch, user, pairs, into, limiter=self._opening
+                    )
             if waiting.cancelled_caught:
                 raise _no_answer()
-            stream.wanted = frozenset(wanted)
+            stream.wanted, stream.rates = watched
             self.request_states(stream)
             self._keep_working()
             await stream.opened
@@ -206,32 +218,50 @@ class StreamHub:
         after = self._position
         opened = {pair for wanted in beginning.values() for pair in wanted}
         resume_from = [stream.last.position for stream in beginning if stream.last is not None]
+        lacking = {
+            stream.into: self._lacking.get(stream.into, set()) for stream in self._streams if stream.into
+        }
         try:
-            look = await anyio.to_thread.run_sync(
-                _look, session, after, opened, resume_from, limiter=self._looking
+            looks = await anyio.to_thread.run_sync(
+                _look, session, after, opened, resume_from, lacking, limiter=self._looking
             )
         except BaseException:
             self._beginning = list(dict.fromkeys([*beginning, *self._beginning]))
             raise
+        look = looks[None]
         if after is not None and (
             look.log_id != self._log_id or not look.kept_from <= after <= look.position
         ):
             self._overrun(stream for stream in self._streams if stream.opened.done())
-        for event in look.events:
-            self._hand_out(event)
+        for into, its_look in looks.items():
+            for event in its_look.events:
+                self._hand_out(event, into)
         self._position, self._log_id = look.position, look.log_id
         since = {pair: state.position for pair, state in look.states.items()}
         self._note_since(since)
         for stream, wanted in beginning.items():
             if stream in self._streams:
                 self._forget_pairs(stream)
-                stream.begin(look, wanted)
+                stream.begin(looks[stream.into], wanted)
                 for pair in stream.pairs:
                     self._of_pair[pair].add(stream)
         self._note_since(since)
+        self._note_rates(lacking)
 
-    def _hand_out(self, event: PairEvent) -> None:
-        streams = self._of_pair.get(event.pair)
+    def _note_rates(self, lacking: dict[Target, set[str]]) -> None:
+        """Have streams whose missing rates have come told their pairs anew."""
+        for stream in self._streams:
+            if (
+                stream.into is not None
+                and stream.pairs
+                and self._lacking.get(stream.into, set()) - lacking[stream.into]
+            ):
+                stream.has_new_rates = True
+                self.request_states(stream)
+        self._lacking = lacking
+
+    def _hand_out(self, event: PairEvent, into: Target | None) -> None:
+        streams = [stream for stream in self._of_pair.get(event.pair, ()) if stream.into == into]
         if streams:
             text = spell_pair_event(event)
             for stream in streams:
@@ -280,15 +310,20 @@ class StreamHub:
 
     # Subscriptions
 
-    def _watch(self, user: str, pairs: Collection[Pair] | None) -> set[Pair]:
-        """The pairs of a stream, each watched by its user from now on."""
+    def _watch(
+        self, user: str, pairs: Collection[Pair] | None, into: Target | None
+    ) -> tuple[frozenset[Pair], frozenset[Pair]]:
+        """The pairs of a stream, and the rates that convert their prices, each watched by its user from now on."""
         with self._engine.begin() as connection:
             if pairs is None:
                 stream_log.renew(connection, user)
-                return stream_log.watched(connection, [user])[user]
-            wanted = stream_log.spelled(connection, pairs)
-            _beat_all(connection, user, wanted, all_or_nothing=True)
-        return wanted
+                wanted = stream_log.watched(connection, [user])[user]
+            else:
+                wanted = stream_log.spelled(connection, pairs)
+                _beat_all(connection, user, wanted, all_or_nothing=True)
+            rates = frozenset() if into is None else conversion.pairs_of_rates(connection, into, wanted)
+            _beat_all(connection, user, rates)
+        return frozenset(wanted), rates
 
     async def _keep_up(self) -> None:
         beat_at = time.monotonic()
@@ -322,11 +357,19 @@ class StreamHub:
             wanted = frozenset(found[stream.user])
             if wanted != stream.wanted:
                 stream.wanted = wanted
+                if stream.into is not None:
+                    stream.rates = await anyio.to_thread.run_sync(
+                        self._rates, stream.into, wanted, limiter=self._keeping
+                    )
                 self.request_states(stream)
 
     def _watched(self, users: list[str]) -> dict[str, set[Pair]]:
         with self._engine.connect() as connection:
             return stream_log.watched(connection, users)
+
+    def _rates(self, into: Target, wanted: frozenset[Pair]) -> frozenset[Pair]:
+        with self._engine.connect() as connection:
+            return conversion.pairs_of_rates(connection, into, wanted)
 
     async def _beat(self) -> None:
         """Send heartbeats for the users of streams, and keep their pairs streamed."""
@@ -334,6 +377,7 @@ class StreamHub:
         followed: defaultdict[str, set[Pair]] = defaultdict(set)
         for stream in self._streams:
             (followed if stream.follows else named)[stream.user] |= stream.wanted
+            named[stream.user] |= stream.rates
         since = await anyio.to_thread.run_sync(
             self._send_beats, dict(named), dict(followed), limiter=self._keeping
         )
@@ -405,7 +449,9 @@ def _rest_after(took: float) -> float:
     return max(PACE_SECONDS, min(_REST * took, _LONGEST_REST_SECONDS))
 
 
-def _beat_all(connection: Connection, user: str, pairs: set[Pair], *, all_or_nothing: bool = False) -> str:
+def _beat_all(
+    connection: Connection, user: str, pairs: Collection[Pair], *, all_or_nothing: bool = False
+) -> str:
     """One heartbeat, or several where they are too many for one; returns why pairs are refused."""
     ordered = sorted(pairs)
     answers = [
@@ -417,9 +463,23 @@ def _beat_all(connection: Connection, user: str, pairs: set[Pair], *, all_or_not
     return " ".join(answer.refusals for answer in answers if answer.refused)
 
 
-def _look(session: KeptSession, after: int | None, opened: set[Pair], resume_from: list[int]) -> Look:
+def _look(
+    session: KeptSession,
+    after: int | None,
+    opened: set[Pair],
+    resume_from: list[int],
+    lacking: dict[Target, set[str]],
+) -> dict[Target | None, Look]:
+    """A look at the log, and the same in other currencies; `lacking` has those without a rate, before and after."""
     with session.use() as connection:
-        return stream_log.look(connection, after, opened, resume_from)
+        look = stream_log.look(connection, after, opened, resume_from)
+        looks: dict[Target | None, Look] = {None: look}
+        for target, currencies in lacking.items():
+            rates = conversion.LatestRates(connection, target)
+            rates.of(*currencies)
+            looks[target] = look.told_as(rates.converted)
+            lacking[target] = rates.lacking
+    return looks
 
 
 def _ends() -> Refused:

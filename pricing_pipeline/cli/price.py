@@ -122,7 +122,7 @@ def show(
             if named is not None:
                 reads.require_instruments(connection, types[named], [symbol])
         told = price_reader.told(connection, pairs)
-        rates = [] if into is None else conversion.convert_told(connection, told, into)
+        rates = [] if into is None else conversion.convert_told(connection, told, into).pairs
         found = [_find(connection, symbol, named) for named, symbol in pairs]
         for type_of_rate, pair in rates:
             price_reader.request(connection, [pair], type_of_rate)

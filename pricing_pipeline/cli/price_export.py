@@ -124,5 +124,5 @@ def _prices(
         last_bars = {bar.observed_at.astimezone(zone).date(): bar for bar in bars}
         for on, bar in last_bars.items():
             is_new = stored_since is None or bar.fetched_at >= stored_since
-            if is_new and bar.currency is not None:
+            if is_new and bar.currency is not None and bar.close is not None:
                 yield journals.DayPrice(on, symbol, bar.close, bar.currency)

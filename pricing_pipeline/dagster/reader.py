@@ -24,6 +24,7 @@ from pricing_pipeline.domain.prices import Price
 from pricing_pipeline.domain.windows import Window
 from pricing_pipeline.errors import InvalidRange, PricingError, SettingsError, UnknownDataType
 from pricing_pipeline.prices import arrow, frames, price_reader
+from pricing_pipeline.prices.conversion import LatestRates, Target
 from pricing_pipeline.prices.files import OtherFile
 from pricing_pipeline.registry import calendars, data_type_registry
 from pricing_pipeline.settings import load_settings_as_guest
@@ -119,23 +120,30 @@ class PricingReader(dg.ConfigurableResource[Any]):
                 )
         return super().get_resource_definition()
 
-    def latest(self, data_type: str, symbols: Sequence[str] | None = None) -> Prices:
+    def latest(
+        self, data_type: str, symbols: Sequence[str] | None = None, *, currency: str | None = None
+    ) -> Prices:
         """The latest prices of a data type, by symbol: of some symbols, or of all that have one.
 
-        `state` says whether a price is fresh. Reading the result raises UnknownDataType, and PricingError for a
-        symbol that no instrument of the type has.
+        `state` says whether a price is fresh. With `currency` prices are converted by the latest stored rates, and
+        `rate` names them; a price without a rate is None, and `rate` says so. Reading the result raises
+        UnknownDataType, and PricingError for a symbol that no instrument of the type has.
         """
+        into = None if currency is None else Target.named(currency)
 
         def found(connection: Connection) -> list[Price]:
             wanted = _wanted(connection, data_type, symbols)
             if wanted is None:
-                return price_reader.latest_of_type(connection, data_type)
-            return price_reader.latest(connection, *wanted, data_type=data_type)
+                prices = price_reader.latest_of_type(connection, data_type)
+            else:
+                prices = price_reader.latest(connection, *wanted, data_type=data_type)
+            return prices if into is None else LatestRates(connection, into).in_place(prices)
 
+        is_converted = into is not None
         return Prices(
             self._read,
-            lambda connection: frames.frame_of_latest(found(connection)),
-            lambda connection: arrow.table_of_latest(found(connection)),
+            lambda connection: frames.frame_of_latest(found(connection), is_converted=is_converted),
+            lambda connection: arrow.table_of_latest(found(connection), is_converted=is_converted),
         )
 
     def history(
@@ -147,16 +155,23 @@ class PricingReader(dg.ConfigurableResource[Any]):
         last_day: date | None = None,
         as_of: datetime | None = None,
         adjust: Adjust | str | None = None,
+        currency: str | None = None,
     ) -> Prices:
         """Values between two UTC days, both included, by symbol and time: of some symbols, or of all that have any.
 
         Without a first day they begin with the first value, without a last day they end today. `as_of` (with a zone)
         reads what was believed then. `adjust` is `raw`, `splits` or `total`; without it each value is as stored.
-        Reading the result raises UnknownDataType, InvalidRange, InvalidAdjustment, UncountedPayments, and PricingError
-        for a symbol that no instrument of the type has.
+        `currency` converts prices by the rates of their time, which `rate` names. Reading the result raises
+        UnknownDataType, InvalidRange, InvalidAdjustment, UncountedPayments, and PricingError for a symbol that no
+        instrument of the type has.
         """
         return self.history_of_spans(
-            data_type, symbols, [(first_day or _FIRST_DAY, last_day)], as_of=as_of, adjust=adjust
+            data_type,
+            symbols,
+            [(first_day or _FIRST_DAY, last_day)],
+            as_of=as_of,
+            adjust=adjust,
+            currency=currency,
         )
 
     def history_of_spans(
@@ -167,8 +182,10 @@ class PricingReader(dg.ConfigurableResource[Any]):
         *,
         as_of: datetime | None = None,
         adjust: Adjust | str | None = None,
+        currency: str | None = None,
     ) -> Prices:
         """The same of several spans of days, which must be in order and apart; the last may end today (None)."""
+        into = None if currency is None else Target.named(currency)
 
         def reads(connection: Connection) -> Iterator[tuple[str, Window]]:
             for day in (day for span in spans for day in span if day is not None):
@@ -189,28 +206,42 @@ class PricingReader(dg.ConfigurableResource[Any]):
         def as_pandas(connection: Connection) -> "DataFrame":
             return frames.joined(
                 (
-                    symbol,
-                    price_reader.history(
-                        connection, symbol, data_type, days.start, days.end, as_of=as_of, adjust=adjust
-                    ),
-                )
-                for symbol, days in reads(connection)
+                    (
+                        symbol,
+                        price_reader.history(
+                            connection,
+                            symbol,
+                            data_type,
+                            days.start,
+                            days.end,
+                            as_of=as_of,
+                            adjust=adjust,
+                            currency=currency,
+                        ),
+                    )
+                    for symbol, days in reads(connection)
+                ),
+                is_converted=into is not None,
             )
 
         def as_arrow(connection: Connection) -> "pyarrow.Table":
             return arrow.joined(
-                (symbol, part)
-                for symbol, days in reads(connection)
-                for part in price_reader.history_parts(
-                    connection,
-                    symbol,
-                    data_type,
-                    days.start,
-                    days.end,
-                    as_of=as_of,
-                    adjust=adjust,
-                    in_digits=False,
-                )
+                (
+                    (symbol, part)
+                    for symbol, days in reads(connection)
+                    for part in price_reader.history_parts(
+                        connection,
+                        symbol,
+                        data_type,
+                        days.start,
+                        days.end,
+                        as_of=as_of,
+                        adjust=adjust,
+                        in_digits=False,
+                        into=into,
+                    )
+                ),
+                is_converted=into is not None,
             )
 
         return Prices(self._read, as_pandas, as_arrow)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import UTC
 from typing import TYPE_CHECKING, Any
 
@@ -54,6 +54,20 @@ class Look:
     events: list[PairEvent]
     states: Mapping[Pair, PairEvent]
     caught_up: list[PairEvent]
+
+    def told_as(self, form: Callable[[Price], Price | Missing]) -> Look:
+        """The same with each price in another form."""
+
+        def each(event: PairEvent) -> PairEvent:
+            return event if isinstance(event.told, Missing) else replace(event, told=form(event.told))
+
+        states = {pair: each(event) for pair, event in self.states.items()}
+        return replace(
+            self,
+            events=[*map(each, self.events)],
+            states=states,
+            caught_up=[*map(each, self.caught_up)],
+        )
 
 
 def look(

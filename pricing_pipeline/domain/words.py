@@ -26,9 +26,12 @@ def plain(value: object) -> object:
 
 
 def as_json(value: object) -> object:
-    """What JSON has no type for: a dataclass as an object, all else as `plain` spells it. For json.dumps."""
+    """What JSON has no type for: a dataclass as an object, without fields of OF_CONVERTED that are None; all else as
+    `plain` spells it. For json.dumps.
+    """
     if is_dataclass(value):
-        return {field.name: getattr(value, field.name) for field in fields(value)}
+        named = ((field, getattr(value, field.name)) for field in fields(value))
+        return {field.name: part for field, part in named if part is not None or not field.metadata}
     return str(plain(value))
 
 

@@ -13,7 +13,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 from pricing_pipeline.db import copying
 from pricing_pipeline.errors import PricingError
-from pricing_pipeline.prices.frames import BETWEEN, LATEST, LEAST, MISSING, Columns
+from pricing_pipeline.prices.frames import BETWEEN, LEAST, MISSING, Columns, latest_columns
 
 if TYPE_CHECKING:
     from pyarrow import Array, ChunkedArray, DataType, RecordBatch, Schema, Table
@@ -176,9 +176,9 @@ def make_batch(columns: Schema, symbol: str, sent: Columns) -> RecordBatch:
     return pa.RecordBatch.from_arrays(arrays, schema=columns)
 
 
-def joined(parts: Iterable[tuple[str, Columns]]) -> Table:
+def joined(parts: Iterable[tuple[str, Columns]], *, is_converted: bool = False) -> Table:
     """The columns of several symbols as one table."""
-    columns = schema({})
+    columns = schema({}, is_converted=is_converted)
     import pyarrow as pa
 
     return fitted(
@@ -186,7 +186,7 @@ def joined(parts: Iterable[tuple[str, Columns]]) -> Table:
     )
 
 
-def table_of_latest(prices: Iterable[Price]) -> Table:
+def table_of_latest(prices: Iterable[Price], *, is_converted: bool = False) -> Table:
     """Latest prices as a table, one row a price. Raises PricingError without pyarrow."""
     try:
         import pyarrow as pa
@@ -201,10 +201,11 @@ def table_of_latest(prices: Iterable[Price]) -> Table:
         "float64": pa.float64(),
         "bool": pa.bool_(),
     }
+    dtypes = latest_columns(is_converted=is_converted)
     columns = pa.schema(
-        [pa.field(name, pa.date32() if name == "date" else kinds[dtype]) for name, dtype in LATEST.items()]
+        [pa.field(name, pa.date32() if name == "date" else kinds[dtype]) for name, dtype in dtypes.items()]
     )
-    rows = [{name: getattr(price, name) for name in LATEST} for price in prices]
+    rows = [{name: getattr(price, name) for name in dtypes} for price in prices]
     return fitted(pa.Table.from_pylist(rows, schema=columns))
 
 

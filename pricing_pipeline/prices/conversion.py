@@ -1,24 +1,28 @@
 """Prices in another currency, by stored exchange rates: exactly, and rounded once, half up.
 
-A rate is a fraction of whole numbers: of the pair itself, of the pair the other way round, or of two pairs that share a
-currency. It is never guessed: where none of that time is stored, there is no price, and a sentence says which rate is
-missing.
+A rate is a fraction of whole numbers: of a pair, as db/functions/prices/rates.sql chooses it, or of two pairs that
+share a currency. It is never guessed: where none of that time is stored, there is no price, and a sentence says which
+rate is missing.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from datetime import UTC, date, datetime, timedelta
+from dataclasses import asdict, dataclass, replace
+from datetime import date, datetime, timedelta
+from decimal import Decimal
 from fractions import Fraction
-from itertools import chain
-from typing import TYPE_CHECKING, Any
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, cast
 
 from pricing_pipeline.db import copying
 from pricing_pipeline.db.engine import driver_rows
 from pricing_pipeline.db.query_loader import driver_query, query
 from pricing_pipeline.domain.exact import to_decimal
+from pricing_pipeline.domain.prices import Missing, Price, Reason
 from pricing_pipeline.errors import InvalidCurrency
+from pricing_pipeline.prices import moved_values
 from pricing_pipeline.prices.frames import BETWEEN, LEAST, MISSING, Columns
 from pricing_pipeline.providers.currencies import CURRENCIES, PARTS
 
@@ -30,10 +34,8 @@ DECIMALS, OF_SMALL = 8, 18
 _SMALL = Fraction(1, 100)
 _MOST = 2.0**62
 """Below this whole numbers are computed by the machine, above it by Python."""
-_FIRST_PIVOTS = ("USD", "EUR")
 _DAY = 86_400_000_000
 """Microseconds."""
-_DAY_OF_WHEN = len("2026-11-30")
 _BESIDE = " * "
 """Between the rates of two pairs."""
 
@@ -79,7 +81,6 @@ class RatesOfTimes:
             "first_day": max(first_day, date.min + timedelta(days=4)) - timedelta(days=4),
             "last_day": last_day,
             "as_of": as_of,
-            "of_days": of_days,
         }
         self._tables: dict[tuple[str, str], _Table] = {}
 
@@ -94,7 +95,7 @@ class RatesOfTimes:
         is_found, words = np.full(rows, fill_value=False), np.full(rows, None, dtype=object)
         if currency is None:
             return _Fractions(up, down, is_found, ["the prices name no currency"] * rows)
-        times = _market_days(microseconds // _DAY) if self._of_days else microseconds
+        times = _market_days(microseconds // _DAY) * _DAY if self._of_days else microseconds
         for way in self._ways(currency):
             tables = [self._table(base, quote) for base, quote in way]
             places = [table.places(times) for table in tables]
@@ -104,11 +105,8 @@ class RatesOfTimes:
             for table, place in zip(tables, places, strict=True):
                 up = np.where(here, _product(up, table.up[place]), up)
                 down = np.where(here, _product(down, table.down[place]), down)
-            told = [table.words(place[here]) for table, place in zip(tables, places, strict=True)]
-            joined = told[0] if len(told) == 1 else list(map(_BESIDE.join, zip(*told, strict=True)))
-            if here.all():
-                return _Fractions(up, down, here, joined)
-            words[here] = joined
+            told = [table.words[place[here]].tolist() for table, place in zip(tables, places, strict=True)]
+            words[here] = told[0] if len(told) == 1 else list(map(_BESIDE.join, zip(*told, strict=True)))
             is_found |= here
             if is_found.all():
                 break
@@ -121,33 +119,57 @@ class RatesOfTimes:
     def _ways(self, currency: str) -> Iterable[list[tuple[str, str]]]:
         whole = self._target.whole
         yield [(currency, whole)]
-        symbols = self._connection.execute(query("rates.pairs"), {"currencies": [currency, whole]}).scalars()
-        for pivot in pivots(symbols, currency, whole):
+        between = {"from_currency": currency, "to_currency": whole}
+        for (pivot,) in driver_rows(self._connection, driver_query("rates.pivots"), between):
             yield [(currency, pivot), (pivot, whole)]
 
     def _table(self, base: str, quote: str) -> _Table:
         if (base, quote) not in self._tables:
-            parameters = self._span | {"from_currency": base, "to_currency": quote}
-            (row,) = driver_rows(self._connection, driver_query("rates.between"), parameters, is_binary=True)
-            self._tables[base, quote] = _Table(base, quote, row, of_days=self._of_days)
+            moved = [self._span | pair for pair in self._moved if pair["symbol"] in _spellings(base, quote)]
+
+            def read(archived: list[Any]) -> _Table:
+                values = [
+                    {"data_type": pair["data_type"], "symbol": pair["symbol"], "rows": rows}
+                    for pair, rows in zip(moved, archived, strict=True)
+                    if rows is not None
+                ]
+                parameters = self._span | {
+                    "from_currency": base,
+                    "to_currency": quote,
+                    "of": "days" if self._of_days else "times",
+                    "archived": json.dumps(values) if values else None,
+                }
+                (row,) = driver_rows(
+                    self._connection, driver_query("rates.between"), parameters, is_binary=True
+                )
+                return _Table(row, of_days=self._of_days)
+
+            self._tables[base, quote] = moved_values.complete(self._connection, moved, read)
         return self._tables[base, quote]
+
+    @cached_property
+    def _moved(self) -> list[dict[str, Any]]:
+        """The rates of which some values are in files."""
+        rows = driver_rows(self._connection, driver_query("rates.moved"), self._span)
+        return [{"data_type": data_type, "symbol": symbol, "adjust": None} for data_type, symbol in rows]
+
+
+def _spellings(base: str, quote: str) -> tuple[str, str]:
+    return f"{base}/{quote}", f"{quote}/{base}"
 
 
 class _Table:
-    """The stored rates of one pair of currencies, by day or by time, each as a fraction."""
+    """The stored rates of one pair of currencies, by day or by time, each as a fraction and in words."""
 
-    def __init__(self, base: str, quote: str, row: Sequence[bytes | None], *, of_days: bool) -> None:
+    def __init__(self, row: Sequence[Any], *, of_days: bool) -> None:
         import numpy as np
 
-        self._base, self._quote, self._of_days = base, quote, of_days
-        times, amounts, scales, inverse = (column or b"" for column in row)
-        at = copying.read_times(times).view("datetime64[us]").astype("int64")
-        self._times = at // _DAY if of_days else at
-        self._amounts, self._scales = copying.read_bigints(amounts), copying.read_smallints(scales)
-        self._is_inverse = copying.read_smallints(inverse) == 1
-        one = 10 ** self._scales.astype("int64")
-        self.up = np.where(self._is_inverse, one, self._amounts)
-        self.down = np.where(self._is_inverse, self._amounts, one)
+        times, amounts, kinds, words = row
+        self._times, self._of_days = copying.read_times(times or b""), of_days
+        exact, kinds = copying.read_bigints(amounts or b""), copying.read_smallints(kinds or b"")
+        one, is_inverse = 10 ** (kinds // 2), kinds % 2 == 1
+        self.up, self.down = np.where(is_inverse, one, exact), np.where(is_inverse, exact, one)
+        self.words = np.array(words.split("\n") if words else [], dtype=object)
 
     def places(self, times: Any) -> Any:
         """Which rate each time has: that of the day, or the last one before it; -1 for none, or one too old."""
@@ -158,27 +180,6 @@ class _Table:
         places = np.searchsorted(self._times, times, "right") - 1
         earliest = times if self._of_days else _market_days(times // _DAY - 1) * _DAY
         return np.where(self._times[places] >= earliest, places, -1)
-
-    def words(self, places: Any) -> list[str]:
-        """Each rate for people and programs: the pair, the rate, its time, and whether it is turned round."""
-        import numpy as np
-
-        told = np.empty(len(places), dtype=object)
-        kinds = self._scales[places].astype("int64") * 2 + self._is_inverse[places]
-        for kind in np.unique(kinds).tolist():
-            (here,) = np.nonzero(kinds == kind)
-            of, scale, is_inverse = places[here], kind // 2, kind % 2
-            pair = f"{self._quote}/{self._base}" if is_inverse else f"{self._base}/{self._quote}"
-            # Without decimals nothing stands for the second number, which is 0.
-            form = f"{pair} %d{f'.%0{scale}d' if scale else '%.0s'} %s{' inverse' * is_inverse}"
-            whole, rest = np.divmod(self._amounts[of], 10**scale)
-            rows = zip(whole.tolist(), rest.tolist(), _spelled(self._times[of], self._of_days), strict=True)
-            # All at once, which takes half as long as one by one.
-            text = "\n".join([form] * len(of)) % tuple(chain.from_iterable(rows))
-            if len(of) == len(places):
-                return text.split("\n")
-            told[here] = text.split("\n")
-        return told.tolist()
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,18 +192,6 @@ class _Fractions:
     words: Sequence[str | None]
 
 
-def pivots(symbols: Iterable[str], one: str, other: str) -> list[str]:
-    """The currencies that some pairs have together with one and with another; the most usual first."""
-    beside: dict[str, set[str]] = {one: set(), other: set()}
-    for symbol in symbols:
-        base, _, quote = symbol.partition("/")
-        for currency, second in ((base, quote), (quote, base)):
-            if currency in beside:
-                beside[currency].add(second)
-    common = sorted(beside[one] & beside[other])
-    return sorted(common, key=lambda currency: (currency not in _FIRST_PIVOTS, currency != _FIRST_PIVOTS[0]))
-
-
 def _market_days(days: Any) -> Any:
     """Days as the calendar FX has them, since 1970: those of a weekend belong to its Friday."""
     import numpy as np
@@ -213,10 +202,8 @@ def _market_days(days: Any) -> Any:
 def _spelled(times: Any, of_days: bool) -> list[str]:
     import numpy as np
 
-    if of_days:
-        return np.datetime_as_string(times.view("datetime64[D]")).tolist()  # type: ignore[no-any-return]
-    spelled = np.datetime_as_string(times.view("datetime64[us]"), unit="s").tolist()
-    return [f"{time}Z" for time in spelled]
+    spelled = np.datetime_as_string(times.view("datetime64[us]"), unit="D" if of_days else "s").tolist()
+    return spelled if of_days else [f"{time}Z" for time in spelled]
 
 
 def converted(
@@ -352,36 +339,17 @@ def _packed(is_there: Any, whole: Any, decimals: Any, _: Any) -> bytes:
 
 
 @dataclass(frozen=True, slots=True)
-class _Leg:
-    data_type: str
-    symbol: str
-    amount: int
-    scale: int
-    when: str
-    is_inverse: bool = False
-
-    @property
-    def fraction(self) -> tuple[int, int]:
-        exact = self.amount, 10**self.scale
-        return (exact[1], exact[0]) if self.is_inverse else exact
-
-    def __str__(self) -> str:
-        return (
-            f"{self.symbol} {to_decimal(self.amount, self.scale)} {self.when}{' inverse' * self.is_inverse}"
-        )
-
-
-@dataclass(frozen=True, slots=True)
 class Rate:
-    """What one of a currency is worth, as a fraction, and by which stored rates."""
+    """What one of a currency is worth, as a fraction, by which stored rates, and the pairs that these are of."""
 
     up: int
     down: int
-    words: str | None
+    words: str | None = None
+    pairs: Sequence[tuple[str, str]] = ()
 
     def of(self, price: str) -> str:
         """A price in digits, converted; as it is where nothing is to do."""
-        if self.up == self.down:
+        if self.words is None and self.up == self.down:
             return price
         whole, _, fraction = price.partition(".")
         up, down = int(whole + fraction) * self.up, self.down * 10 ** len(fraction)
@@ -390,77 +358,107 @@ class Rate:
         return f"{ones}.{rest:0{places}d}"
 
 
-def _along(legs: Iterable[_Leg], target: Target) -> Rate:
-    up, down, words = target.units, 1, []
-    for leg in legs:
-        up, down = up * leg.fraction[0], down * leg.fraction[1]
-        words.append(str(leg))
-    return Rate(up, down, _BESIDE.join(words) or None)
+class LatestRates:
+    """The latest rates into one currency, each read once."""
+
+    def __init__(self, connection: Connection, target: Target) -> None:
+        self._connection, self._target = connection, target
+        self._rates: dict[str | None, Rate | None] = {None: None, target.whole: Rate(target.units, 1)}
+
+    def of(self, *currencies: str | None) -> list[Rate | None]:
+        """The rate of each currency; None where there is none."""
+        unknown = sorted({one for one in currencies if one is not None} - self._rates.keys())
+        if unknown:
+            self._rates |= dict.fromkeys(unknown)
+            wanted = {"currencies": unknown, "to_currency": self._target.whole}
+            for row in self._connection.execute(query("rates.latest"), wanted):
+                pairs = list(zip(row.data_types, row.symbols, strict=True))
+                up, down = int(row.up) * self._target.units, int(row.down)
+                self._rates[row.currency] = Rate(up, down, row.words, pairs)
+        return [self._rates[one] for one in currencies]
+
+    @property
+    def pairs(self) -> list[tuple[str, str]]:
+        """The pairs of the rates that were asked for."""
+        return [pair for rate in self._rates.values() if rate is not None for pair in rate.pairs]
+
+    @property
+    def lacking(self) -> set[str]:
+        """The currencies that were asked for, and have no rate."""
+        return {currency for currency, rate in self._rates.items() if currency is not None and rate is None}
+
+    @property
+    def missing(self) -> list[tuple[str, str]]:
+        """The pairs to watch for the rates that are missing."""
+        if not self.lacking or self._type is None:
+            return []
+        return [(self._type, f"{currency}/{self._target.whole}") for currency in sorted(self.lacking)]
+
+    @cached_property
+    def _type(self) -> str | None:
+        data_type: str | None = self._connection.execute(query("rates.type_of_rates")).scalar_one()
+        return data_type
+
+    def converted(self, price: Price) -> Price | Missing:
+        """A price in this currency, or why there is none."""
+        currency = price.currency or own_currency(self._connection, asdict(price))
+        (rate,) = self.of(currency)
+        if rate is None:
+            return Missing(price.symbol, price.data_type, Reason("no_rate", self.lack(currency)))
+        exact = Decimal(rate.of(f"{price.price:f}"))
+        return replace(price, price=exact, currency=self._target.code, rate=rate.words)
+
+    def in_place(self, prices: Iterable[Price]) -> list[Price]:
+        """The same for tables: a price without a rate is None, and `rate` says why."""
+        found = [(price, self.converted(price)) for price in prices]
+        return [
+            replace(price, price=cast(Decimal, None), currency=self._target.code, rate=told.why.sentence)
+            if isinstance(told, Missing)
+            else told
+            for price, told in found
+        ]
+
+    def lack(self, currency: str | None) -> str:
+        """Why a currency has no rate, and what to do."""
+        if currency is None:
+            return "The price names no currency, so it cannot be converted."
+        pair = f"{currency}/{self._target.whole}"
+        way = "" if self._type is None else f" Watch {pair} of {self._type}, and it is fetched."
+        return f"No rate {pair} is stored, nor two pairs that lead there.{way}"
 
 
-def convert_told(connection: Connection, told: dict[str, Any], target: Target) -> list[tuple[str, str]]:
-    """Convert a Prices as JSON has it, in place, by the latest stored rates; returns the pairs that these are of.
+def convert_told(connection: Connection, told: dict[str, Any], target: Target) -> LatestRates:
+    """Convert a Prices as JSON has it, in place, by the latest stored rates, which it returns.
 
     A price gets the field `rate`. Without a rate it becomes a missing one, which says so.
     """
+    rates = LatestRates(connection, target)
     prices = [
-        price | {"currency": price["currency"] or _own_currency(connection, price)}
-        for price in told["prices"]
+        price | {"currency": price["currency"] or own_currency(connection, price)} for price in told["prices"]
     ]
-    rates, pairs = _latest(connection, target, {price["currency"] for price in prices if price["currency"]})
     told["prices"] = []
-    for price in prices:
-        rate = rates.get(price["currency"])
+    for price, rate in zip(prices, rates.of(*(price["currency"] for price in prices)), strict=True):
         if rate is not None:
             converted = {"price": rate.of(price["price"]), "currency": target.code, "rate": rate.words}
             told["prices"].append(price | converted)
             continue
-        sentence = _lack(connection, price["currency"], target.whole)
-        why = {"state": "no_rate", "sentence": sentence, "since": None, "next_at": None}
+        why = {"state": "no_rate", "sentence": rates.lack(price["currency"]), "since": None, "next_at": None}
         told["missing"].append({"symbol": price["symbol"], "data_type": price["data_type"], "why": why})
-    return pairs
+    return rates
 
 
-def _own_currency(connection: Connection, of: Mapping[str, Any]) -> str | None:
+def pairs_of_rates(
+    connection: Connection, target: Target, pairs: Iterable[tuple[str, str]]
+) -> frozenset[tuple[str, str]]:
+    """The exchange rates that the prices of some pairs are converted by; a missing one is the pair to watch."""
+    rates = LatestRates(connection, target)
+    ordered = list(pairs)
+    named = {"data_types": [pair[0] for pair in ordered], "symbols": [pair[1] for pair in ordered]}
+    rates.of(*connection.execute(query("rates.currencies"), named).scalars())
+    return frozenset([*rates.pairs, *rates.missing])
+
+
+def own_currency(connection: Connection, of: Mapping[str, Any]) -> str | None:
     """The currency of an instrument whose prices name none."""
     currency: str | None = connection.execute(query("rates.currency_of"), of).scalar_one_or_none()
     return currency
-
-
-def _lack(connection: Connection, currency: str | None, whole: str) -> str:
-    """Why a currency has no rate, and what to do."""
-    if currency is None:
-        return "The price names no currency, so it cannot be converted."
-    data_type = connection.execute(query("rates.type_of_rates")).scalar_one()
-    way = "" if data_type is None else f" Watch {currency}/{whole} of {data_type}, and it is fetched."
-    return f"No rate {currency}/{whole} is stored, nor two pairs that lead there.{way}"
-
-
-def _latest(
-    connection: Connection, target: Target, currencies: set[str]
-) -> tuple[dict[str | None, Rate], list[tuple[str, str]]]:
-    """The latest rates of some currencies, and the pairs that these are of."""
-    found: dict[str, _Leg] = {}
-    for row in connection.execute(query("rates.latest"), {"currencies": [*currencies, target.whole]}):
-        when = f"{row.observed_at.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}"
-        found.setdefault(row.symbol, _Leg(row.data_type, row.symbol, row.amount, row.scale, when))
-
-    def between(base: str, quote: str) -> _Leg | None:
-        direct, inverse = found.get(f"{base}/{quote}"), found.get(f"{quote}/{base}")
-        if inverse is None or (direct is not None and direct.when >= inverse.when):
-            return direct
-        return replace(inverse, is_inverse=True)
-
-    rates: dict[str | None, Rate] = {target.whole: _along((), target)}
-    pairs: dict[tuple[str, str], None] = {}
-    for currency in sorted(currencies - {target.whole}):
-        ways = [[between(currency, target.whole)]]
-        for pivot in pivots(found, currency, target.whole):
-            ways.append([between(currency, pivot), between(pivot, target.whole)])
-        whole = [[leg for leg in legs if leg is not None] for legs in ways if None not in legs]
-        # The first way, such as the pair itself, unless another one's rates are of a newer day.
-        way = max(whole, key=lambda legs: min(leg.when for leg in legs)[:_DAY_OF_WHEN], default=None)
-        if way is not None:
-            rates[currency] = _along(way, target)
-            pairs |= dict.fromkeys((leg.data_type, leg.symbol) for leg in way)
-    return rates, list(pairs)

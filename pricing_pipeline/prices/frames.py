@@ -97,9 +97,13 @@ def make_frame(
     call_ids: bytes | None,
     qualities: bytes | None,
     is_daily: bool,
+    rates: Sequence[str | None] | None = None,
 ) -> DataFrame:
-    """The frame of the columns of a query in `db/queries/history.sql`; each column is None if there are no rows."""
-    from pandas import DataFrame
+    """The frame of the columns of a query in `db/queries/history.sql`; each column is None if there are no rows.
+
+    With `rates`, those of converted prices, it has the column `rate`.
+    """
+    from pandas import DataFrame, array
 
     index = _times(observed_at).rename("observed_at")
     rows, places = len(index), copying.read_smallints(scales or b"")
@@ -117,10 +121,12 @@ def make_frame(
         "fetched_at": _times(fetched_at),
         "quality": _texts(qualities, rows),
     }
+    if rates is not None:
+        columns["rate"] = array(rates, dtype="str")
     return DataFrame(columns, index=index, copy=False)
 
 
-def joined(histories: Iterable[tuple[str, DataFrame]]) -> DataFrame:
+def joined(histories: Iterable[tuple[str, DataFrame]], *, is_converted: bool = False) -> DataFrame:
     """The frames of several symbols as one, with the symbol and the time as its first columns."""
     from pandas import concat
 
@@ -130,18 +136,23 @@ def joined(histories: Iterable[tuple[str, DataFrame]]) -> DataFrame:
         frame.insert(0, "symbol", _texts(BETWEEN.join([symbol.encode()] * rows) if rows else None, rows))
         return frame
 
-    found = [frame_of("", make_frame(*(None,) * 13, False))]
+    found = [frame_of("", make_frame(*(None,) * 13, False, [] if is_converted else None))]
     found += [frame_of(symbol, history) for symbol, history in histories if len(history)]
     return concat(found[1:] or found, ignore_index=True)
 
 
-def frame_of_latest(prices: Iterable[Price]) -> DataFrame:
+def latest_columns(*, is_converted: bool) -> dict[str, str]:
+    """The columns of a frame of latest prices."""
+    return LATEST | {"rate": "str"} if is_converted else LATEST
+
+
+def frame_of_latest(prices: Iterable[Price], *, is_converted: bool = False) -> DataFrame:
     """Latest prices as a frame, one row a price."""
     from pandas import DataFrame
 
-    rows = list(prices)
-    columns = {name: [getattr(price, name) for price in rows] for name in LATEST}
-    return DataFrame(columns, dtype="object").astype(LATEST)
+    rows, dtypes = list(prices), latest_columns(is_converted=is_converted)
+    columns = {name: [getattr(price, name) for price in rows] for name in dtypes}
+    return DataFrame(columns, dtype="object").astype(dtypes)
 
 
 def _times(sent: bytes | None) -> DatetimeIndex:

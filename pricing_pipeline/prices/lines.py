@@ -18,11 +18,11 @@ from pricing_pipeline.domain.cells import Decimals
 from pricing_pipeline.domain.prices import Bar, Price
 from pricing_pipeline.prices.frames import BETWEEN, MISSING, Columns
 
-COLUMNS = ("symbol", *Bar.__slots__)
-"""Columns of CSV of a history."""
-OF_CONVERTED = (*COLUMNS, "rate")
-"""The same of prices in another currency."""
-OF_PRICES = tuple(name for name in Price.__slots__ if name != "fresh")
+OF_CONVERTED = ("symbol", *Bar.__slots__)
+"""Columns of CSV of a history in another currency."""
+COLUMNS = OF_CONVERTED[:-1]
+"""The same of prices as they are: without `rate`."""
+OF_PRICES = tuple(name for name in Price.__slots__ if name not in ("fresh", "rate"))
 """Columns of CSV of latest prices."""
 _NUMBERS = ("open", "high", "low", "close", "volume")
 _WIDTH = 8

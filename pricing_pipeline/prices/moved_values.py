@@ -6,24 +6,25 @@ was believed when, and how it is adjusted.
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import date, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from pricing_pipeline.db.query_loader import named, query
 from pricing_pipeline.domain.windows import Window, months_of
 from pricing_pipeline.errors import PricingError
 from pricing_pipeline.prices import files
-from pricing_pipeline.prices.files import ROW_GROUP_ROWS, Known, Store
+from pricing_pipeline.prices.files import ROW_GROUP_ROWS, Known, OtherFile, Store
 from pricing_pipeline.settings import load_settings_as_guest
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
     from pyarrow import NativeFile
     from sqlalchemy import Connection, Row
+
+T = TypeVar("T")
 
 _NOT_INSTALLED = (
     "old months of this history are in files, and reading them needs DuckDB, which is not installed. The extra parquet "
@@ -50,8 +51,38 @@ def needed(connection: Connection, wanted: Mapping[str, Any]) -> Needed | None:
     return Needed(spans, {month: written.get(month, {}) for month in months})
 
 
-def load(wanted: Mapping[str, Any], needed: Needed) -> str:
-    """The moved values of a read, as JSON for `pricing.read_archived`.
+def complete(
+    connection: Connection, wanted: Sequence[Mapping[str, Any]], read: Callable[[list[Any]], T]
+) -> T:
+    """What `read` finds with the moved values of some pairs, of each a list for `pricing.read_archived`, or None.
+
+    It reads again if a file was written or a month was moved in the meantime: the files that it read may lack what the
+    database no longer has. Where nothing had moved before, the database refuses such a read.
+    """
+
+    def look() -> list[Needed | None]:
+        return [needed(connection, one) for one in wanted]
+
+    now = look()
+    if any(now):
+        connection.execute(query("exports.wait_for_files"))
+    while True:
+        before = now
+        try:
+            archived = [
+                None if files is None else load(one, files) for one, files in zip(wanted, before, strict=True)
+            ]
+            found = read(archived)
+        except OtherFile:
+            if (now := look()) == before:
+                raise
+        else:
+            if not any(before) or (now := look()) == before:
+                return found
+
+
+def load(wanted: Mapping[str, Any], needed: Needed) -> list[dict[str, Any]]:
+    """The moved values of a read, for `pricing.read_archived`.
 
     Raises OtherFile if a file was replaced in the meantime, and another PricingError if one cannot be read: the result
     would lack its values.
@@ -72,7 +103,7 @@ def load(wanted: Mapping[str, Any], needed: Needed) -> str:
                 names = [column[0] for column in rows.description]
                 values += [dict(zip(names, row, strict=True)) for row in rows.fetchall()]
                 session.unregister("filed")
-    return json.dumps(values)
+    return values
 
 
 def known(connection: Connection, data_type: str, months: list[date]) -> dict[date, Known]:

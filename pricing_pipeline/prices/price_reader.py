@@ -26,7 +26,6 @@ from pricing_pipeline.errors import (
     UncountedPayments,
 )
 from pricing_pipeline.prices import conversion, frames, moved_values
-from pricing_pipeline.prices.files import OtherFile
 from pricing_pipeline.registry import calendars
 
 if TYPE_CHECKING:
@@ -152,29 +151,15 @@ def _complete(
     adjust: Adjust | str | None,
     read: Callable[[dict[str, Any]], T],
 ) -> T:
-    """What `read` finds with these parameters and with the moved values.
-
-    It reads again if a file was written or a month was moved in the meantime: the files that it read may lack what the
-    database no longer has. Where nothing had moved before, the database refuses such a read.
-    """
+    """What `read` finds with these parameters and with the moved values."""
     wanted = parameters | {"adjust": None if adjust is None else _basis(adjust)}
-    needed = moved_values.needed(connection, wanted)
-    if needed is not None:
-        connection.execute(query("exports.wait_for_files"))
-    while True:
-        before = needed
-        try:
-            archived = None if before is None else moved_values.load(wanted, before)
-            with (
-                nullcontext() if adjust is None else _refusals(parameters["symbol"], parameters["data_type"])
-            ):
-                found = read(wanted | {"archived": archived})
-        except OtherFile:
-            if (needed := moved_values.needed(connection, wanted)) == before:
-                raise
-        else:
-            if before is None or (needed := moved_values.needed(connection, wanted)) == before:
-                return found
+
+    def with_moved(archived: list[Any]) -> T:
+        (values,) = archived
+        with nullcontext() if adjust is None else _refusals(parameters["symbol"], parameters["data_type"]):
+            return read(wanted | {"archived": None if values is None else json.dumps(values)})
+
+    return moved_values.complete(connection, [wanted], with_moved)
 
 
 def _basis(adjust: Adjust | str) -> str:
@@ -248,14 +233,40 @@ def history(
     *,
     as_of: datetime | None = None,
     adjust: Adjust | str | None = None,
+    currency: str | None = None,
 ) -> DataFrame:
     """The result of `bars` as a pandas frame, one row a value; docs/prices.md lists the dtype of each column.
 
-    Its index is `observed_at` (UTC). Prices and volumes are Decimals with every digit, never floats. Raises what
-    `bars` raises.
+    Its index is `observed_at` (UTC). Prices and volumes are Decimals with every digit, never floats. With `currency`
+    prices are converted, and `rate` names the rates, or says which is missing. Raises what `bars` raises, and
+    InvalidCurrency.
     """
     name = "history.columns" if adjust is None else "history.adjusted_columns"
-    return frames.make_frame(*_columns(connection, name, _span(symbol, data_type, start, end, as_of), adjust))
+    parameters = _span(symbol, data_type, start, end, as_of)
+    columns = frames.Columns(*_columns(connection, name, parameters, adjust))
+    if currency is not None:
+        into = conversion.Target.named(currency)
+        has_rows = columns.observed_at is not None
+        columns = (
+            _converted(connection, columns, parameters, into, in_digits=False)
+            if has_rows
+            else columns._replace(rate=[])
+        )
+    return frames.make_frame(*columns)
+
+
+def _converted(
+    connection: Connection,
+    columns: frames.Columns,
+    parameters: Mapping[str, Any],
+    into: conversion.Target,
+    *,
+    in_digits: bool,
+) -> frames.Columns:
+    first, last, as_of = parameters["first_day"], parameters["last_day"], parameters["as_of"]
+    rates = conversion.RatesOfTimes(connection, into, first, last, as_of, of_days=columns.is_daily)
+    own = conversion.own_currency(connection, parameters)
+    return conversion.converted(columns, into, rates, own, in_digits=in_digits)
 
 
 def history_parts(
@@ -279,20 +290,13 @@ def history_parts(
     parameters = _span(symbol, data_type, first_day, last_day, as_of)
     is_text = adjust is not None or (in_digits and into is None)
     name = "history.adjusted_columns" if is_text else "history.columns"
-    rates: conversion.RatesOfTimes | None = None
     for first, last in _parts(connection, parameters):
-        row = _columns(connection, name, parameters | {"first_day": first, "last_day": last}, adjust)
+        part = parameters | {"first_day": first, "last_day": last}
+        row = _columns(connection, name, part, adjust)
         if row[0] is None:  # nothing believed may be left
             continue
         columns = frames.Columns(*row)
-        if into is not None:
-            if rates is None:
-                rates = conversion.RatesOfTimes(
-                    connection, into, first_day, last_day, as_of, of_days=columns.is_daily
-                )
-                about = connection.execute(query("rates.currency_of"), parameters).scalar_one_or_none()
-            columns = conversion.converted(columns, into, rates, about, in_digits=in_digits)
-        yield columns
+        yield columns if into is None else _converted(connection, columns, part, into, in_digits=in_digits)
 
 
 def _columns(

@@ -143,7 +143,7 @@ def as_values(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def as_row(bar: Bar) -> dict[str, Any]:
-    return {name: getattr(bar, name) for name in bar.__slots__}
+    return {name: getattr(bar, name) for name in lines.COLUMNS[1:]}
 
 
 @settings(

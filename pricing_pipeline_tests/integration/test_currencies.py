@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import csv
 import io
-from datetime import date, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from fractions import Fraction
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,16 +17,21 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from pyarrow import parquet
 
-from pricing_client import PricingClient
+from pricing_client import PricingClient, Update
+from pricing_pipeline.api import stream_hub
 from pricing_pipeline.domain.scopes import Scope
 from pricing_pipeline.errors import InvalidCurrency
-from pricing_pipeline.prices import conversion
+from pricing_pipeline.prices import conversion, price_reader
 from pricing_pipeline.prices.conversion import RatesOfTimes, Target
+from pricing_pipeline.prices.files import open_store
 from pricing_pipeline.prices.frames import BETWEEN, LEAST, Columns
+from pricing_pipeline.settings import load_settings
 from pricing_pipeline_tests.fixtures.cli import CommandLine
 from pricing_pipeline_tests.fixtures.core import DAILY, FX, QUOTE, Core, midnight
 from pricing_pipeline_tests.fixtures.database import Clock
 from pricing_pipeline_tests.support.api_server import Caller, RunningApi
+from pricing_pipeline_tests.support.filing import export_all, keep, move_all
+from pricing_pipeline_tests.support.streams import streaming
 
 still = pytest.mark.usefixtures("still")
 
@@ -66,13 +72,13 @@ class Prepared(RatesOfTimes):
         self._legs = legs
         times = big_endian([(day - 10_957) * 86_400_000_000 for day in days])
         for number, (amount, scale, is_inverse) in enumerate(legs):
-            columns = [
+            row = [
                 times,
                 big_endian([amount] * len(days)),
-                small([scale] * len(days)),
-                small([is_inverse] * len(days)),
+                small([2 * scale + is_inverse] * len(days)),
+                "\n".join(["A/B 1"] * len(days)),
             ]
-            self._tables[f"C{number}", f"C{number + 1}"] = conversion._Table("A", "B", columns, of_days=True)
+            self._tables[f"C{number}", f"C{number + 1}"] = conversion._Table(row, of_days=True)
 
     def _ways(self, currency: str) -> Any:
         yield [(f"C{number}", f"C{number + 1}") for number in range(len(self._legs))]
@@ -337,6 +343,45 @@ def test_e9_a_quote_is_converted_by_the_last_rate_before_it(api: RunningApi, cor
     ]
 
 
+@still
+@pytest.mark.parametrize("as_of", [None, datetime(2026, 6, 1, tzinfo=UTC)])
+def test_e9_f12_rates_of_months_that_have_moved_to_files_are_read(
+    core: Core, clock: Clock, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, as_of: datetime | None
+) -> None:
+    monkeypatch.setenv("PRICING_EXPORT_URL", str(tmp_path / "history"))
+    store = open_store(load_settings())
+    core.rows(
+        "INSERT INTO pricing.instruments (asset_class, symbol) VALUES ('fx', 'EUR/USD'), ('fx', 'GBP/USD')"
+        " ON CONFLICT DO NOTHING"
+    )
+    days = [date(2025, 3, 3) + timedelta(days=day) for day in range(70)]
+    clock.set(datetime(2025, 5, 20, tzinfo=UTC))
+    for number, day in enumerate(days):
+        put(core, DAILY, "AAPL", "146.55", day)
+        put(core, DAILY, "MSFT", "146.55", day, "GBP")
+        for symbol in ("EUR/USD", "GBP/USD"):
+            at = midnight(day) + timedelta(hours=16)
+            put(core, FX, symbol, f"1.{number + 10}", at)
+            core.rows("SELECT pricing.note_changes(:type, ARRAY[:at])", type=FX, at=at)
+    clock.set(datetime(2026, 6, 30, tzinfo=UTC))
+
+    def told() -> list[list[Any]]:
+        with core.engine.connect() as connection:
+            return [
+                price_reader.history(
+                    connection, symbol, DAILY, days[0], days[-1], as_of=as_of, currency="EUR"
+                )[["close", "currency", "rate"]].values.tolist()
+                for symbol in ("AAPL", "MSFT")
+            ]
+
+    before = told()
+    assert [close is not None for history in before for close, *_ in history] == [True] * 140
+    keep(core, 3, FX)
+    assert export_all(core, store, FX)
+    assert move_all(core, store, FX) > 0
+    assert told() == before
+
+
 # ── Latest prices ────────────────────────────────────────────────────────────────────────────────
 
 
@@ -467,9 +512,55 @@ def test_e9_a_price_without_a_rate_is_missing_and_the_rate_is_proposed(
     assert sentence in " ".join(cli("price", "show", "AAPL", "--currency", "SEK").stderr.split())
 
 
-def test_e9_pivots_are_the_usual_currencies_first() -> None:
-    symbols = ["A/C", "C/B", "EUR/A", "B/EUR", "USD/A", "USD/B", "A/D", "A/B"]
-    assert conversion.pivots(symbols, "A", "B") == ["USD", "EUR", "C"]
+@still
+def test_e9_b27_a_stream_tells_prices_in_another_currency_and_watches_their_rate(
+    api: RunningApi, core: Core, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(stream_hub, "PACE_SECONDS", 0.05)
+    core.heartbeat("ann", (QUOTE, "AAPL"))
+    core.refresh(price="146.55")
+    caller = api.caller(Scope.READ, Scope.WATCH, user="ann")
+    with PricingClient(api.url, caller.token or "", "ann", patience=0) as client:
+        updates = client.watch((QUOTE, "AAPL"), currency="EUR")
+        missing = next(updates)
+        assert isinstance(missing, Update)
+        assert (missing.kind, missing.why and missing.why.state) == ("missing", "no_rate")
+        assert next(updates).kind == "ready"
+        assert "USD/EUR" in core.one("SELECT string_agg(symbol, ' ') FROM pricing.active_subscriptions")
+        core.refresh(price="2")  # the rate alone is due
+        core.rows("UPDATE pricing.latest_prices SET currency = 'EUR' WHERE symbol = 'USD/EUR'")
+        came = next(updates)
+        assert isinstance(came, Update)
+        assert came.price is not None
+        assert (came.kind, came.price.price, came.price.currency) == ("price", Decimal("293.1"), "EUR")
+        assert (came.price.rate or "").startswith("USD/EUR 2")
+        assert next(updates).kind == "ready"
+        with streaming(caller, pairs=f"{QUOTE}:AAPL") as plain:
+            assert [event.data.get("price") for event in plain.until("ready")] == ["146.55", None]
+        updates.close()  # type: ignore[attr-defined]
+        (bar,) = client.history(QUOTE, "AAPL", currency="EUR")
+        assert (bar.close, bar.rate) == (None, f"no rate USD/EUR of {bar.observed_at:%Y-%m-%dT%H:%M:%SZ}")
+        assert list(client.history_frame(QUOTE, "AAPL", currency="EUR").rate) == [bar.rate]
+        assert "rate" not in client.history_frame(QUOTE, "AAPL")
+        assert client.histories(QUOTE, "AAPL", currency="USD")["AAPL"][0].close == Decimal("146.55")
+
+
+@still
+def test_e9_a_missing_rate_is_watched_by_a_user_who_may(api: RunningApi, core: Core) -> None:
+    core.heartbeat("ann", (QUOTE, "AAPL"))
+    core.refresh(price="146.55")
+    for caller in (api.caller(Scope.READ, user="ann"), api.caller(Scope.READ, Scope.WATCH, user="ann")):
+        assert core.one("SELECT count(*) FROM pricing.active_subscriptions WHERE symbol = 'USD/SEK'") == 0
+        caller.get("prices", pairs=f"{QUOTE}:AAPL", currency="SEK")
+    assert core.one("SELECT count(*) FROM pricing.active_subscriptions WHERE symbol = 'USD/SEK'") == 1
+
+
+def test_e9_pivots_are_the_usual_currencies_first(core: Core) -> None:
+    for symbol in ("A/C", "C/B", "EUR/A", "B/EUR", "USD/A", "USD/B", "A/D", "A/B"):
+        core.rows(
+            "INSERT INTO pricing.instruments (asset_class, symbol) VALUES ('fx', :symbol)", symbol=symbol
+        )
+    assert [row[0] for row in core.rows("SELECT pricing.pivots('A', 'B')")] == ["USD", "EUR", "C"]
 
 
 @still

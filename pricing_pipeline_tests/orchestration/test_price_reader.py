@@ -26,6 +26,7 @@ from pricing_pipeline.dagster import PriceHistoryIOManager, PricingReader
 from pricing_pipeline.errors import (
     DatabaseError,
     InvalidAdjustment,
+    InvalidCurrency,
     InvalidRange,
     PricingError,
     SettingsError,
@@ -34,7 +35,7 @@ from pricing_pipeline.errors import (
 from pricing_pipeline.prices import price_reader
 from pricing_pipeline.prices.files import open_store
 from pricing_pipeline.settings import load_settings
-from pricing_pipeline_tests.fixtures.core import DAILY, QUOTE, Core
+from pricing_pipeline_tests.fixtures.core import DAILY, FX, QUOTE, Core
 from pricing_pipeline_tests.fixtures.database import TestServer
 from pricing_pipeline_tests.fixtures.logins import a_login
 from pricing_pipeline_tests.support.examples import examples
@@ -98,6 +99,24 @@ def test_g8_latest_prices_are_the_same_decimals_in_every_library(core: Core, pri
     core.heartbeat("ann", (QUOTE, "MSFT"))
     core.refresh()
     assert len(found.pandas()) == 3, "each call reads anew"
+
+
+def test_g8_e9_prices_in_another_currency_name_their_rate_in_every_library(
+    core: Core, prices: PricingReader
+) -> None:
+    core.heartbeat("ann", (QUOTE, "AAPL"), (FX, "EUR/USD"))
+    core.refresh(price="4")
+    for found in (prices.latest(QUOTE, currency="EUR"), prices.history(QUOTE, ["AAPL"], currency="EUR")):
+        for rows in (told(found.pandas()), told(found.polars()), told(found.arrow())):
+            (row,) = rows
+            assert (row.get("price") or row["close"], row["currency"]) == (Decimal(1), "EUR")
+            assert row["rate"].startswith("EUR/USD 4")
+    (row,) = told(prices.latest(QUOTE, currency="SEK").arrow())
+    assert row["price"] is None
+    assert row["rate"].startswith("No rate USD/SEK is stored")
+    assert list(prices.history(QUOTE, [], currency="EUR").pandas().columns)[-1] == "rate"
+    with pytest.raises(InvalidCurrency):
+        prices.latest(QUOTE, currency="EURO")
 
 
 def test_g8_where_there_is_nothing_a_frame_has_the_same_columns(core: Core, prices: PricingReader) -> None:

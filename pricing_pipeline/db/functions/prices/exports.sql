@@ -284,6 +284,14 @@ COMMENT ON FUNCTION pricing.read_archived(text, text, jsonb) IS
     'A pair''s values from a file, as revisions; a value that is still believed has no end.';
 
 
+CREATE OR REPLACE FUNCTION pricing.read_moved(found jsonb) RETURNS pricing.price_revisions[]
+LANGUAGE sql STABLE SET search_path = '' AS $$
+    SELECT array_agg(v) FROM jsonb_to_recordset(found) AS p (data_type text, symbol text, rows jsonb)
+    CROSS JOIN LATERAL unnest(pricing.read_archived(p.data_type, p.symbol, p.rows)) v
+$$;
+COMMENT ON FUNCTION pricing.read_moved(jsonb) IS 'Values of several pairs from files, as read_archived has those of one.';
+
+
 CREATE OR REPLACE FUNCTION pricing.require_archived(
     wanted_type text, wanted_symbol text, first_day date, last_day date, archived pricing.price_revisions[])
 RETURNS void

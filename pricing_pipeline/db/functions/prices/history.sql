@@ -8,7 +8,7 @@ LANGUAGE sql STABLE SET search_path = '' AS $$
     -- Since the database has a value of the same time, what the file has of it is no longer believed, or is that very
     -- value.
     SELECT a.* FROM unnest(archived) a
-    WHERE a.observed_at >= since AND a.observed_at < before
+    WHERE (a.data_type, a.symbol) = (wanted_type, wanted_symbol) AND a.observed_at >= since AND a.observed_at < before
       AND CASE WHEN as_of IS NULL THEN a.revised_at = 'infinity'
                ELSE a.recorded_at <= as_of AND a.revised_at > as_of END
       AND NOT EXISTS (SELECT FROM pricing.price_history h
@@ -133,48 +133,6 @@ $$;
 COMMENT ON FUNCTION pricing.basis_day(text, timestamptz, timestamptz) IS
     'The day whose shares a stored value refers to: its own if raw, or the day it was recorded if divided by the '
     'splits until then.';
-
-
-CREATE OR REPLACE FUNCTION pricing.rates_between(
-    from_currency text, to_currency text, first_day date, last_day date, as_of timestamptz DEFAULT NULL,
-    of_days boolean DEFAULT true)
-RETURNS TABLE (is_inverse boolean, amount bigint, scale smallint, observed_at timestamptz)
-LANGUAGE sql STABLE SET search_path = '' AS $$
-    SELECT DISTINCT ON (f.at) f.is_inverse, f.amount, f.scale, f.observed_at
-    FROM (SELECT CASE WHEN of_days THEN date_trunc('day', h.observed_at, 'UTC') ELSE h.observed_at END AS at,
-                 r.fetcher = 'quote' AS is_quote, r.data_type, pair.is_inverse, h.amount, h.scale, h.observed_at
-          FROM pricing.data_type_registry r
-          CROSS JOIN (VALUES (from_currency || '/' || to_currency, to_currency, false),
-                      (to_currency || '/' || from_currency, from_currency, true)) pair (symbol, currency, is_inverse)
-          CROSS JOIN LATERAL (
-              SELECT n.amount, n.scale, n.currency, n.observed_at FROM pricing.price_history n
-              WHERE as_of IS NULL AND n.data_type = r.data_type AND n.symbol = pair.symbol
-                AND n.observed_at >= pricing.start_of(first_day) AND n.observed_at < pricing.start_of(last_day + 1)
-              UNION ALL
-              SELECT p.amount, p.scale, p.currency, p.observed_at
-              FROM pricing.prices_as_of(r.data_type, pair.symbol, first_day, last_day, as_of, '{}') p
-              WHERE as_of IS NOT NULL) h
-          WHERE r.asset_class = 'fx' AND (of_days OR r.fetcher = 'quote') AND h.amount > 0
-            AND (h.currency = pair.currency) IS NOT FALSE) f
-    -- A day's bar before a quote of that day.
-    ORDER BY f.at, f.is_quote, f.is_inverse, f.data_type, f.observed_at DESC
-$$;
-COMMENT ON FUNCTION pricing.rates_between(text, text, date, date, timestamptz, boolean) IS
-    'The stored exchange rates of days, one for each, or every quote, as believed at a time (NULL = now), from either '
-    'spelling of the pair.';
-
-
-CREATE OR REPLACE FUNCTION pricing.rate_of_day(from_currency text, to_currency text, day date,
-                                               as_of timestamptz DEFAULT NULL)
-RETURNS numeric
-LANGUAGE sql STABLE SET search_path = '' AS $$
-    SELECT CASE WHEN r.is_inverse THEN 1.000000000000000000000000000000 / (r.amount * ('1e-' || r.scale)::numeric)
-                ELSE r.amount * ('1e-' || r.scale)::numeric END
-    FROM pricing.rates_between(from_currency, to_currency, day, day, as_of) r
-$$;
-COMMENT ON FUNCTION pricing.rate_of_day(text, text, date, timestamptz) IS
-    'The stored exchange rate of a day, as believed at a time (NULL = now), from either spelling of the pair; NULL = '
-    'none.';
 
 
 CREATE OR REPLACE FUNCTION pricing.left_by_payments(
