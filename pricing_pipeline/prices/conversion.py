@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from pricing_pipeline.db import copying
 from pricing_pipeline.db.engine import driver_rows
-from pricing_pipeline.db.query_loader import driver_query, query
+from pricing_pipeline.db.query_loader import call_sql, driver_query, query
 from pricing_pipeline.domain.exact import to_decimal
 from pricing_pipeline.domain.prices import Missing, Price, Reason
 from pricing_pipeline.errors import InvalidCurrency
@@ -119,8 +119,7 @@ class RatesOfTimes:
     def _ways(self, currency: str) -> Iterable[list[tuple[str, str]]]:
         whole = self._target.whole
         yield [(currency, whole)]
-        between = {"from_currency": currency, "to_currency": whole}
-        for (pivot,) in driver_rows(self._connection, driver_query("rates.pivots"), between):
+        for pivot in call_sql(self._connection, "pivots", currency, whole).scalars():
             yield [(currency, pivot), (pivot, whole)]
 
     def _table(self, base: str, quote: str) -> _Table:

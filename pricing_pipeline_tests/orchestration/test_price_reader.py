@@ -101,6 +101,7 @@ def test_g8_latest_prices_are_the_same_decimals_in_every_library(core: Core, pri
     assert len(found.pandas()) == 3, "each call reads anew"
 
 
+@pytest.mark.usefixtures("still")
 def test_g8_e9_prices_in_another_currency_name_their_rate_in_every_library(
     core: Core, prices: PricingReader
 ) -> None:

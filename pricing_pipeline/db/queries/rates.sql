@@ -7,10 +7,6 @@ SELECT string_agg(timestamptz_send(r.at), '') AS times,
 FROM pricing.rates_between(:from_currency, :to_currency, :of, CAST(:first_day AS date), CAST(:last_day AS date),
                            CAST(:as_of AS timestamptz), pricing.read_moved(CAST(:archived AS jsonb))) r;
 
--- name: pivots
--- The currencies by way of which one may be converted into another, in this order.
-SELECT pricing.pivots(:from_currency, :to_currency);
-
 -- name: moved
 -- The exchange rates of which values of some days have moved to files.
 SELECT m.data_type, m.symbol FROM pricing.moved_days m JOIN pricing.data_type_registry r USING (data_type)
