@@ -27,6 +27,7 @@ from pricing_pipeline.sandbox.units import decimal_text, units_of
 from pricing_pipeline.sandbox.venues import ABROAD
 from pricing_pipeline_tests.support.sandbox_server import Asked, parsed
 
+pytestmark = pytest.mark.xdist_group("calendars")  # a process takes seconds to work them out
 SYMBOLS = ["AAPL", "META", "GOOG", "IBM", "MSFT"]
 WEDNESDAY = datetime(2026, 11, 18, 15, 30, 20, tzinfo=UTC)
 SATURDAY = datetime(2026, 11, 21, 12, 0, 0, tzinfo=UTC)

@@ -20,6 +20,7 @@ from pricing_pipeline.sandbox.spellings import for_fmp, for_yahoo, of_fmp, of_tw
 from pricing_pipeline_tests.support.recordings import recorded_json
 from pricing_pipeline_tests.support.sandbox_server import Asked, parsed
 
+pytestmark = pytest.mark.xdist_group("calendars")  # a process takes seconds to work them out
 NOON = datetime(2026, 11, 18, 17, 0, 5, tzinfo=UTC)
 SHARES = [one for one in known_instruments() if one.kind == "equity"]
 

@@ -19,6 +19,7 @@ from pricing_pipeline_tests.support.recordings import recorded
 from pricing_pipeline_tests.support.sandbox_server import Asked, parsed
 
 CHART, SPARK = "v8/finance/chart/", "v7/finance/spark"
+pytestmark = pytest.mark.xdist_group("calendars")  # a process takes seconds to work them out
 IN_SESSION = datetime(2026, 11, 18, 15, 30, 20, tzinfo=UTC)
 
 
