@@ -20,7 +20,6 @@ def control_routes(sandbox: Sandbox) -> list[Route]:
     GET    health                          {"status": "ok"}
     GET    calls?provider=&since=&limit=   JSON list of calls numbered above `since`, oldest first, at
                                            most `limit` (1000): read on from the last number
-    GET    stats                           by provider: totals, worst sliding windows, limits in force
     POST   reset                           forget calls, faults and charges
     GET    behaviour                       faults in force
     POST   behaviour                       add a fault or a list of them (`faults.Behaviour`)
@@ -39,16 +38,6 @@ def control_routes(sandbox: Sandbox) -> list[Route]:
         except ValueError:
             return JSONResponse({"error": "since and limit are whole numbers"}, 400)
         return JSONResponse(sandbox.log.calls(params.get("provider") or None, since, limit))
-
-    async def stats(request: Request) -> Response:
-        seen = sandbox.log.stats()
-        return JSONResponse(
-            {
-                name: seen.get(name, {"calls": 0, "units": 0})
-                | {"plan": {"per_minute": provider.plan.per_minute, "per_day": provider.plan.per_day}}
-                for name, provider in sandbox.providers.items()
-            }
-        )
 
     async def reset(request: Request) -> Response:
         sandbox.reset()
@@ -85,7 +74,6 @@ def control_routes(sandbox: Sandbox) -> list[Route]:
     return [
         Route("/health", health),
         Route("/calls", calls),
-        Route("/stats", stats),
         Route("/reset", reset, methods=["POST"]),
         Route("/behaviour", behaviour, methods=["GET", "POST", "DELETE"]),
         Route("/slots", slots, methods=["POST"]),

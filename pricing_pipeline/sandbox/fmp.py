@@ -11,7 +11,6 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
-from functools import lru_cache
 
 from pricing_pipeline.sandbox import company_events as events
 from pricing_pipeline.sandbox import fmp_company as company
@@ -52,7 +51,6 @@ class Fmp(Dialect):
         per_minute, per_day = settings.fmp_calls_per_minute, settings.fmp_calls_per_day
         super().__init__(Plan(settings.key, per_minute, per_day, is_sliding=True))
         self._market = market
-        self._average = lru_cache(10_000)(self._average_close)
         self._is_free = settings.fmp_plan == "free"
         self._makers: dict[str, Callable[[Instrument, ProviderCall], list[Row]]] = {
             "quote": self._quote,
@@ -147,20 +145,14 @@ class Fmp(Dialect):
                 "dayHigh": number(quote.high),
                 "yearHigh": number(quote.year_high),
                 "yearLow": number(quote.year_low),
-                "priceAvg50": number(self._average(instrument, quote.day, 50)),
-                "priceAvg200": number(self._average(instrument, quote.day, 200)),
+                "priceAvg50": number(quote.previous_close),
+                "priceAvg200": number(quote.previous_close),
                 "exchange": instrument.exchange,
                 "open": number(quote.open),
                 "previousClose": number(quote.previous_close),
                 "timestamp": quote.stamped_at,
             }
         ]
-
-    def _average_close(self, instrument: Instrument, day: date, days: int) -> int:
-        """The mean of the last days before a day, divided by later splits; of a first day, its own value."""
-        bars = self._market.final_bars(instrument, day - timedelta(days=2 * days), day)
-        before = [bar for bar in bars if bar.day < day][-days:] or bars
-        return sum(bar.prices.close // events.divisor(bar) for bar in before) // max(len(before), 1)
 
     def _bars(self, instrument: Instrument, call: ProviderCall) -> list[Row]:
         """Days that are over, newest first and adjusted for splits; both ends are included."""

@@ -26,12 +26,12 @@ class CalendarWindow:
 
 
 class SlidingWindow:
-    """Units in the last seconds of a window, and the most there ever were. Times must not go back."""
+    """Units in the last seconds of a window. Times must not go back."""
 
     def __init__(self, seconds: int) -> None:
         self._seconds = seconds
         self._charges: deque[tuple[float, int]] = deque()
-        self._used = self.worst = 0
+        self._used = 0
 
     def charge(self, units: int, now: float) -> int:
         """Likewise."""
@@ -39,7 +39,6 @@ class SlidingWindow:
             self._used -= self._charges.popleft()[1]
         self._charges.append((now, units))
         self._used += units
-        self.worst = max(self.worst, self._used)
         return self._used
 
 

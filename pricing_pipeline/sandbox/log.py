@@ -1,4 +1,4 @@
-"""The log of every provider call: the evidence that limits were kept. It holds no key, only fingerprints.
+"""The log of every provider call: the evidence that limits were kept. It has no keys.
 
 Calls are numbered as they arrive and are in the log from then on; status, bytes and duration follow when
 they end.
@@ -6,17 +6,14 @@ they end.
 
 from __future__ import annotations
 
-import hashlib
 import threading
 import time
 from collections import deque
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
-from datetime import datetime
 from itertools import takewhile
 
 from pricing_pipeline.sandbox.calls import ProviderCall
-from pricing_pipeline.sandbox.limits import SlidingWindow
 
 _DAYS = (
     ("start_date", "end_date"),
@@ -35,10 +32,8 @@ class CallRecord:
     """One call. `status` stays None while it runs, and for ever when the client left before an answer."""
 
     seq: int
-    at: str
-    """Arrival by the sandbox's clock, ISO 8601 in UTC."""
     epoch: float
-    """The same in epoch seconds."""
+    """Arrival by the sandbox's clock, in epoch seconds."""
     monotonic: float
     """Arrival in seconds of the machine's monotonic clock: what windows are measured by."""
     provider: str
@@ -47,8 +42,6 @@ class CallRecord:
     days: tuple[str, str] | None
     """First and last day asked for, as the client spelt them; None when it did not name both."""
     units: int
-    key: str | None
-    """First 12 hex digits of the key's SHA-256."""
     key_name: str | None = None
     """Name of the key whose plan was charged."""
     refused: bool = False
@@ -61,33 +54,8 @@ class CallRecord:
     milliseconds: float | None = None
 
 
-class _Totals:
-    """Sums over all calls of a provider, and the most units in any sliding window of 1 s and 60 s."""
-
-    def __init__(self) -> None:
-        self.calls = self.units = self.refused = self.bytes = 0
-        self.second, self.minute = SlidingWindow(1), SlidingWindow(60)
-
-    def add(self, record: CallRecord) -> None:
-        self.calls += 1
-        self.units += record.units
-        self.refused += record.refused
-        for window in (self.second, self.minute):
-            window.charge(record.units, record.monotonic)
-
-    def shown(self) -> dict[str, int]:
-        return {
-            "calls": self.calls,
-            "units": self.units,
-            "refused": self.refused,
-            "bytes": self.bytes,
-            "worst_units_in_1s": self.second.worst,
-            "worst_units_in_60s": self.minute.worst,
-        }
-
-
 class CallLog:
-    """Keeps the last `memory` calls, and totals over all."""
+    """Keeps the last `memory` calls."""
 
     def __init__(self, memory: int = _MOST_CALLS, monotonic: Callable[[], float] = time.monotonic) -> None:
         self._monotonic = monotonic
@@ -96,11 +64,10 @@ class CallLog:
         self.reset()
 
     def reset(self) -> None:
-        """Forget all calls and totals. Numbers begin at 1 again."""
+        """Forget all calls. Numbers begin at 1 again."""
         with self._lock:
             self._calls.clear()
             self._seq = 0
-            self._totals: dict[str, _Totals] = {}
 
     def begin(
         self, provider: str, call: ProviderCall, units: int, *, refused: bool, key_name: str | None = None
@@ -110,7 +77,6 @@ class CallLog:
             self._seq += 1
             record = CallRecord(
                 seq=self._seq,
-                at=_iso(call.now),
                 epoch=call.now.timestamp(),
                 monotonic=self._monotonic(),
                 provider=provider,
@@ -118,21 +84,16 @@ class CallLog:
                 symbols=call.symbols,
                 days=_days(call),
                 units=units,
-                key=fingerprint(call.key),
                 key_name=key_name,
                 refused=refused,
             )
             self._calls.append(record)
-            self._totals.setdefault(provider, _Totals()).add(record)
         return record
 
     def end(self, record: CallRecord, status: int | None, sent: int) -> None:
         """Complete a call: its status (None when the client left) and the bytes of the body sent."""
         record.status, record.bytes = status, sent
         record.milliseconds = round((self._monotonic() - record.monotonic) * 1000, 3)
-        with self._lock:
-            if totals := self._totals.get(record.provider):
-                totals.bytes += sent
 
     def calls(
         self, provider: str | None = None, since: int = 0, limit: int = 1000
@@ -143,16 +104,6 @@ class CallLog:
             records = [record for record in newer if provider in (None, record.provider)]
         return [asdict(record) for record in records[::-1][:limit]]
 
-    def stats(self) -> dict[str, dict[str, int]]:
-        """Totals by provider."""
-        with self._lock:
-            return {provider: totals.shown() for provider, totals in self._totals.items()}
-
-
-def fingerprint(key: str | None) -> str | None:
-    """A fingerprint that tells keys apart without revealing them."""
-    return None if key is None else hashlib.sha256(key.encode()).hexdigest()[:12]
-
 
 def _days(call: ProviderCall) -> tuple[str, str] | None:
     named = (
@@ -161,7 +112,3 @@ def _days(call: ProviderCall) -> tuple[str, str] | None:
         if {first, last} <= call.params.keys()
     )
     return next(named, None)
-
-
-def _iso(at: datetime) -> str:
-    return at.isoformat(timespec="milliseconds").replace("+00:00", "Z")

@@ -44,10 +44,6 @@ class RunningSandbox:
         calls: list[dict[str, Any]] = self._answer("GET", "calls", params=params)
         return calls
 
-    def stats(self) -> dict[str, dict[str, Any]]:
-        stats: dict[str, dict[str, Any]] = self._answer("GET", "stats")
-        return stats
-
     def behave(self, kind: str, **fields: object) -> None:
         """Commit a fault from now on: see `pricing_pipeline.sandbox.faults.Behaviour`."""
         self._answer("POST", "behaviour", json={"kind": kind, **fields})
