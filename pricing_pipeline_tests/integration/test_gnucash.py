@@ -117,10 +117,10 @@ def feed(core: Core, api: RunningApi) -> str:
 @needs_quotes
 @pytest.mark.parametrize("zone", ZONES)
 def test_e9_finance_quote_has_every_digit_and_the_day_of_each_price(
-    feed: str, quotes: Callable[..., dict[str, dict[str, str]]], zone: str
+    api: RunningApi, feed: str, quotes: Callable[..., dict[str, dict[str, str]]], zone: str
 ) -> None:
     """GnuCash takes `date` and `time` for this machine's, and `isodate` alone for now."""
-    found = quotes(feed, "AAPL", "VOD:XLON", "EUR/USD", "MSFT", "TSLA", zone=zone)
+    found = quotes(feed, "AAPL", "VOD:XLON", "EUR/USD", "MSFT", "TSLA", url=f"{api.url}/", zone=zone)
     at = {"date": "11/04/2026", "isodate": "2026-11-04"}
     at_local = {
         "America/Los_Angeles": {**at, "time": "07:30:07"},

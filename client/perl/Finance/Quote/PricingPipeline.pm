@@ -45,7 +45,7 @@ sub fetch {
 # The newest price by symbol, why others are missing, and what is wrong if nothing could be read.
 sub _read_feed {
     my $token = $ENV{PRICES_TOKEN} or return ({}, {}, 'PRICES_TOKEN is not set: `pricing-pipeline token add` makes one');
-    my $url = ($ENV{PRICES_URL} || 'http://127.0.0.1:8000') . '/v1/prices';
+    my $url = (($ENV{PRICES_URL} || 'http://127.0.0.1:8000') =~ s{/+$}{}r) . '/v1/prices';
     # No redirection is followed: it could carry the token to another server.
     my $agent = LWP::UserAgent->new(timeout => 30, max_redirect => 0, env_proxy => 1);
     my $answer = $agent->get($url, Accept => 'application/json', Authorization => "Bearer $token");
