@@ -2590,16 +2590,6 @@ COMMENT ON COLUMN pricing.failing_recipients.is_dead IS
     'Whether the recipient counts as unreachable: a message was given up, or three attempts failed.';
 COMMENT ON COLUMN pricing.failing_recipients.last_error IS 'Why the last attempt failed.';
 
-CREATE TABLE pricing.notifiers (
-    worker    text PRIMARY KEY,
-    looked_at timestamptz,
-    ran_at    timestamptz
-) WITH (fillfactor = 50);
-COMMENT ON TABLE pricing.notifiers IS 'Signs of life of notifiers, deleted after a silent day.';
-COMMENT ON COLUMN pricing.notifiers.worker IS 'Host and process.';
-COMMENT ON COLUMN pricing.notifiers.looked_at IS 'When it last looked for trouble by all rules.';
-COMMENT ON COLUMN pricing.notifiers.ran_at IS 'When it last looked for messages to send.';
-
 -- ── Alerts of trouble and of prices ──
 
 CREATE TABLE pricing.alerts (
@@ -2839,8 +2829,8 @@ CREATE TABLE pricing.signs_of_life (
 COMMENT ON TABLE pricing.signs_of_life IS
     'Parts that work again and again, such as sensors and the staleness check, and the start of the pipeline.';
 COMMENT ON COLUMN pricing.signs_of_life.part IS
-    'A sensor''s name; enqueue_due = the staleness check; start = the last start of the pipeline, or the end of a '
-    'time when nothing ran.';
+    'A sensor''s name; enqueue_due = the staleness check; look_for_alerts and send_messages = the notifiers; start = '
+    'the last start of the pipeline, or the end of a time when nothing ran.';
 COMMENT ON COLUMN pricing.signs_of_life.began_at IS 'When it last began.';
 COMMENT ON COLUMN pricing.signs_of_life.ended_at IS 'When it last succeeded; NULL = never yet.';
 COMMENT ON COLUMN pricing.signs_of_life.seconds IS 'How long that took.';

@@ -69,14 +69,14 @@ def look(
     *,
     ui_url: str | None = None,
     asset_prefix: str | None = None,
-    worker: str | None = None,
+    is_noted: bool = False,
     advance: Callable[[], None] = lambda: None,
 ) -> int:
     """Look for trouble once, and queue messages about it; returns how many. Nothing, while another session looks.
 
-    Messages link to the Dagster UI when people open it at `ui_url`, where our assets may have a prefix. It notes that
-    this worker has looked, and calls `advance` before each rule. Raises DatabaseError if that other session does not
-    look.
+    Messages link to the Dagster UI when people open it at `ui_url`, where our assets may have a prefix. It calls
+    `advance` before each rule, and notes the look if it `is_noted`. Raises DatabaseError if that other session does
+    not look.
     """
     with engine.begin() as connection:
         if not call_sql(connection, "take_turn", "look_for_alerts").scalar_one():
@@ -99,8 +99,8 @@ def look(
             seen += [_sighting(rule, row.subject, row.says, getattr(row, "newest_at", None)) for row in rows]
         call_sql(connection, "note_alerts", failed, json.dumps(seen))
         told = _tell(connection, ui_url, asset_prefix)
-        if worker is not None:
-            call_sql(connection, "note_notifier", worker, True)
+        if is_noted:
+            call_sql(connection, "note_life", "look_for_alerts", 0)
         return told
 
 
@@ -111,7 +111,6 @@ def keep_looking(
     every_seconds: float = 15.0,
     ui_url: str | None = None,
     asset_prefix: str | None = None,
-    worker: str | None = None,
     signs: SignsOfLife | None = None,
 ) -> None:
     """Look for trouble until `stop` is set. While the database is away there is nothing to look at."""
@@ -123,7 +122,7 @@ def keep_looking(
     while not stop.is_set():
         advance()
         try:
-            look(engine, ui_url=ui_url, asset_prefix=asset_prefix, worker=worker, advance=advance)
+            look(engine, ui_url=ui_url, asset_prefix=asset_prefix, is_noted=True, advance=advance)
             with engine.connect() as connection:
                 signs.nobody_told = (
                     connection.execute(query("alerts.nobody_told_now")).scalar_one_or_none() or ""

@@ -67,7 +67,6 @@ def main() -> None:
             engine,
             ui_url=settings.ui_url,
             asset_prefix=settings.asset_prefix,
-            worker=worker,
             signs=signs,
         ),
         partial(price_watch.keep_watching, engine, signs=signs),

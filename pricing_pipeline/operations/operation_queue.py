@@ -124,9 +124,9 @@ def return_(connection: Connection, token: UUID, ids: Sequence[int]) -> list[int
     return list(call_sql(connection, "return_operations", list(ids), token).scalar_one())
 
 
-def note_run(connection: Connection, worker: str) -> None:
+def note_run(connection: Connection) -> None:
     """Note that a notifier has just looked for messages to send."""
-    call_sql(connection, "note_notifier", worker, False)
+    call_sql(connection, "note_life", "send_messages", 0)
 
 
 def complete_recovered(connection: Connection, operation: Operation, result: str | None) -> bool:

@@ -164,7 +164,7 @@ class OperationRunner:
     def _recover(self) -> None:
         if time.monotonic() >= self._recovered_at + _RECOVER_EVERY:
             self._take_back()
-            transact(self._engine, partial(operation_queue.note_run, worker=self._worker))
+            transact(self._engine, operation_queue.note_run)
             self._recovered_at = time.monotonic()
 
     def _begin(self) -> int:

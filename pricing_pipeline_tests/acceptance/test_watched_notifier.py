@@ -105,10 +105,11 @@ def test_b21_a_frozen_notifier_is_started_again(
     notifier.look_until(lambda: notifier.has_answered)
     first = notifier.pid
     os.kill(first, signal.SIGSTOP)
+    stopped_at = core.one("SELECT pricing.clock()")
     notifier.look_until(lambda: notifier.watched.restarts >= 1 and notifier.command.pid is not None)
     assert notifier.pid != first
-    looked = "SELECT FROM pricing.notifiers WHERE worker LIKE :who AND looked_at IS NOT NULL"
-    notifier.look_until(lambda: core.rows(looked, who=f"%:{notifier.command.pid}") != [])
+    looked = "SELECT FROM pricing.signs_of_life WHERE part = 'look_for_alerts' AND ended_at > :at"
+    notifier.look_until(lambda: core.rows(looked, at=stopped_at) != [])
 
 
 def test_b21_a_notifier_whose_queries_hang_is_started_again(
@@ -166,38 +167,37 @@ def test_b21_status_says_when_nobody_looks(cli: CommandLine, core: Core, clock: 
     clock.stop()
     clock.advance(120)
     assert "no recipient is notified: no notifier has ever run" in cli("status").stdout
-    alerts.look(core.engine, worker="here")
+    alerts.look(core.engine, is_noted=True)
     with core.engine.begin() as connection:
-        operation_queue.note_run(connection, "here")
+        operation_queue.note_run(connection)
     assert "no recipient is notified" not in cli("status").stdout
     clock.advance(119)
     assert cli("status", "--json").json["notifier"]["warning"] is None
     with core.engine.begin() as connection:
-        operation_queue.note_run(connection, "there")
+        operation_queue.note_run(connection)
     clock.advance(1)
     assert "no notifier has looked for alerts since" in cli("status").stdout
-    alerts.look(core.engine, worker="here")
+    alerts.look(core.engine, is_noted=True)
     clock.advance(119)
     assert "no notifier has sent messages since" in cli("status").stdout
-    clock.advance(2 * 86400)
-    core.call("SELECT pricing.prune()")
-    assert core.rows("SELECT FROM pricing.notifiers") == []
 
 
 def test_b21_a_locked_sign_of_life_holds_nobody_up(core: Core) -> None:
-    alerts.look(core.engine, worker="here")
+    alerts.look(core.engine, is_noted=True)
+    looks = "SELECT times FROM pricing.signs_of_life WHERE part = 'look_for_alerts'"
     with core.engine.begin() as holder:
-        holder.execute(text("SELECT FROM pricing.notifiers FOR UPDATE"))
-        alerts.look(core.engine, worker="here")
-        alerts.look(core.engine, worker="there")
-    assert core.one("SELECT count(*) FROM pricing.notifiers WHERE looked_at IS NOT NULL") == 2
+        holder.execute(text("SELECT FROM pricing.signs_of_life FOR UPDATE"))
+        alerts.look(core.engine, is_noted=True)
+        assert core.one(looks) == 1
+    alerts.look(core.engine, is_noted=True)
+    assert core.one(looks) == 2
 
 
 def test_b21_a_look_whose_turn_another_has_is_no_look(core: Core) -> None:
     with core.engine.begin() as other:
         other.exec_driver_sql("SELECT pricing.take_turn('look_for_alerts')")
-        alerts.look(core.engine, worker="here")
-    assert core.rows("SELECT FROM pricing.notifiers") == []
+        alerts.look(core.engine, is_noted=True)
+    assert core.rows("SELECT FROM pricing.signs_of_life WHERE part = 'look_for_alerts'") == []
 
 
 def test_b21_each_thread_gives_its_own_sign(core: Core, tmp_path: Path) -> None:
@@ -232,7 +232,7 @@ def test_e7_what_is_under_way_when_the_notifier_is_stopped_returns_to_the_queue(
         for name in ("slow", "quick"):
             payload = {"recipient": name, "title": "t", "body": "b"}
             operation_queue.enqueue(connection, "log", payload)
-    runner = OperationRunner(core.engine, {"log": handler}, worker="here")
+    runner = OperationRunner(core.engine, {"log": handler}, is_noted=True)
     stop = threading.Event()
     thread = threading.Thread(
         target=runner.run, args=(stop,), kwargs={"every_seconds": 0.05, "last_seconds": 0.5}
@@ -257,7 +257,7 @@ def test_e7_what_is_under_way_when_the_notifier_is_stopped_returns_to_the_queue(
     assert rows[1].errors[-1]["message"] == "its worker was stopped meanwhile; it may have happened"
     release.set()
     runner.close()
-    again = OperationRunner(core.engine, {"log": lambda operation: None}, worker="there")
+    again = OperationRunner(core.engine, {"log": lambda operation: None}, is_noted=True)
     assert again.run_due() == 1, "it is due at once"
     again.close()
 

@@ -58,7 +58,6 @@ def machine(core: Core, clock: Clock) -> type[RuleBasedStateMachine]:
             for table in (
                 "signs_of_life",
                 "drains",
-                "notifiers",
                 "active_subscriptions",
                 "holdings",
                 "pair_requests",
@@ -108,7 +107,8 @@ def machine(core: Core, clock: Clock) -> type[RuleBasedStateMachine]:
 
         @rule(has_looked=st.booleans())
         def a_notifier_works(self, has_looked: bool) -> None:
-            core.call("SELECT count(pricing.note_notifier('n', :has_looked))", has_looked=has_looked)
+            part = "look_for_alerts" if has_looked else "send_messages"
+            core.call("SELECT count(pricing.note_life(:part, 0))", part=part)
             self.note("looked" if has_looked else "sent")
 
         @rule(user=st.sampled_from(["ann", "bob"]))

@@ -397,7 +397,7 @@ def test_e4_what_waits_says_why(cli: CommandLine, core: Core, clock: Clock) -> N
 
     assert "the pipeline runs; does it?" in waits()
     with core.engine.begin() as connection:
-        operation_queue.note_run(connection, "here")
+        operation_queue.note_run(connection)
     assert waits() == "it waits for its turn, and 0 operations go before it"
     core.rows(
         "INSERT INTO pricing.operation_types (operation_type, payload_fields)"
@@ -407,7 +407,7 @@ def test_e4_what_waits_says_why(cli: CommandLine, core: Core, clock: Clock) -> N
         own = operation_queue.enqueue(connection, "sheet_row", {"symbol": "AAPL"})
     clock.advance(61)
     with core.engine.begin() as connection:
-        operation_queue.note_run(connection, "here")
+        operation_queue.note_run(connection)
     assert (
         "Does one have a handler for sheet_row?" in cli("operation", "show", str(own), "--json").json["waits"]
     )

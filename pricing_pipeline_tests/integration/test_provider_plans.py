@@ -209,7 +209,7 @@ def test_a6_limits_of_single_keys_come_back_with_undo(core: Core, cli: CommandLi
 @pytest.mark.usefixtures("service")
 def notifier_works(core: Core) -> None:
     """Else `status` warns that nobody is told of trouble."""
-    core.rows("SELECT pricing.note_notifier('here', true), pricing.note_notifier('here', false)")
+    core.rows("SELECT pricing.note_life('look_for_alerts', 0), pricing.note_life('send_messages', 0)")
 
 
 def test_a6_what_the_advice_sets_up_gets_no_warning(core: Core, cli: CommandLine, clock: Clock) -> None:

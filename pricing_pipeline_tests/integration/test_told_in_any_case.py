@@ -213,13 +213,13 @@ def test_b21_the_last_resort_tells_that_nobody_can_look_though_messages_go_out(
 
 
 def test_b21_a_turn_that_nobody_uses_is_told(core: Core, clock: Clock) -> None:
-    alerts.look(core.engine, worker="here")
+    alerts.look(core.engine, is_noted=True)
     with core.engine.begin() as other:
         other.exec_driver_sql("SELECT pricing.take_turn('look_for_alerts')")
-        assert alerts.look(core.engine, worker="here") == 0
+        assert alerts.look(core.engine, is_noted=True) == 0
         clock.advance(121)
         with pytest.raises(DatabaseError, match="another session has the turn to look for alerts"):
-            alerts.look(core.engine, worker="here")
+            alerts.look(core.engine, is_noted=True)
 
 
 def test_b21_a_notifier_that_was_frozen_blames_no_database(

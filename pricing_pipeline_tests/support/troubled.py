@@ -22,8 +22,8 @@ def be_fresh(core: Core) -> None:
     """A pipeline that has just started, three watched pairs with prices, and a notifier at work."""
     start(core)
     with core.engine.begin() as connection:
-        operation_queue.note_run(connection, "here")
-    alerts.look(core.engine, worker="here")
+        operation_queue.note_run(connection)
+    alerts.look(core.engine, is_noted=True)
     core.heartbeat("ann", (QUOTE, "AAPL"), (QUOTE, "MSFT"), (QUOTE, "IBM"))
     core.heartbeat("bob", (QUOTE, "AAPL"))
     price(core, "AAPL", "72.50")
@@ -82,8 +82,8 @@ def be_ill(core: Core, clock: Clock) -> None:
     begin_backfill(core)
     clock.advance(95)
     for _ in range(2):
-        alerts.look(core.engine, worker="here")
+        alerts.look(core.engine, is_noted=True)
         clock.advance(61)
     with core.engine.begin() as connection:
-        operation_queue.note_run(connection, "here")
-    alerts.look(core.engine, worker="here")
+        operation_queue.note_run(connection)
+    alerts.look(core.engine, is_noted=True)

@@ -54,7 +54,7 @@ def go_on(core: Core, but: Collection[str] = ()) -> None:
         core.rows("UPDATE pricing.schedule_walks SET next_slot = pricing.clock() + interval '1 hour'")
     if "notifier" not in but:
         core.call(
-            "SELECT count(pricing.note_notifier('n', has_looked)) FROM unnest('{true,false}'::boolean[]) AS has_looked"
+            "SELECT count(pricing.note_life(part, 0)) FROM unnest(ARRAY['look_for_alerts', 'send_messages']) part"
         )
     if "queue" not in but:
         core.refresh()

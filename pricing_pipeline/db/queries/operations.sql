@@ -1,6 +1,8 @@
 -- name: signs_of_life
 -- When any notifier last looked for trouble and for messages, and what time it is.
-SELECT max(n.looked_at) AS looked_at, max(n.ran_at) AS ran_at, pricing.clock() AS now FROM pricing.notifiers n;
+SELECT max(s.ended_at) FILTER (WHERE s.part = 'look_for_alerts') AS looked_at,
+       max(s.ended_at) FILTER (WHERE s.part = 'send_messages') AS ran_at, pricing.clock() AS now
+FROM pricing.signs_of_life s;
 
 -- name: list
 -- Side effects in some states: those that wait in claim order, then the newest finished ones; by_id the newest first,

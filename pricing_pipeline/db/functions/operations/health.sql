@@ -36,10 +36,10 @@ DECLARE
 BEGIN
     -- Else a pipeline that ends and starts again every two minutes would be well for ever, and do nothing.
     IF given_at IS NULL OR (
-        (SELECT count(*) = 2 FROM pricing.signs_of_life s
-         WHERE s.part IN ('refresh_watched', 'enqueue_due') AND s.ended_at > given_at)
-        AND EXISTS (SELECT FROM pricing.drains d WHERE d.started_at > given_at)
-        AND (SELECT max(n.looked_at) > given_at AND max(n.ran_at) > given_at FROM pricing.notifiers n)) THEN
+        (SELECT count(*) = 4 FROM pricing.signs_of_life s
+         WHERE s.part IN ('refresh_watched', 'enqueue_due', 'look_for_alerts', 'send_messages')
+           AND s.ended_at > given_at)
+        AND EXISTS (SELECT FROM pricing.drains d WHERE d.started_at > given_at)) THEN
         PERFORM pricing.note_life('start');
     END IF;
     PERFORM pricing.note_life('start', 0);
@@ -269,9 +269,9 @@ BEGIN
                 THEN 'no recipient is notified: no notifier has ever run. `pricing-pipeline up` starts one'
                 ELSE pg_catalog.format('no recipient is notified: no notifier has %s. `pricing-pipeline up` keeps one '
                                        'running; its log says what it waits for', l.words) END
-    FROM (SELECT max(x.looked_at) FILTER (WHERE x.looked_at <= now_) AS looked_at,
-                 max(x.ran_at) FILTER (WHERE x.ran_at <= now_) AS ran_at
-          FROM pricing.notifiers x) s
+    FROM (SELECT max(x.ended_at) FILTER (WHERE x.part = 'look_for_alerts') AS looked_at,
+                 max(x.ended_at) FILTER (WHERE x.part = 'send_messages') AS ran_at
+          FROM pricing.signs_of_life x WHERE x.ended_at <= now_) s
     CROSS JOIN LATERAL (
         SELECT string_agg(v.what || coalesce(' since ' || pricing.format_time(v.at), ' yet'), ' or '
                           ORDER BY v.place) AS words

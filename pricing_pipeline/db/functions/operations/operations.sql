@@ -120,7 +120,8 @@ BEGIN
             'the operation type %1$s is switched off. '
             'This switches it on: pricing-pipeline operation-type change %1$s --active',
             kind.operation_type);
-    ELSIF NOT EXISTS (SELECT FROM pricing.notifiers n WHERE n.ran_at > now_ - interval '2 minutes') THEN
+    ELSIF NOT EXISTS (SELECT FROM pricing.signs_of_life s
+                      WHERE s.part = 'send_messages' AND s.ended_at > now_ - interval '2 minutes') THEN
         RETURN 'nobody sends messages now. The notifier does while the pipeline runs; does it? pricing-pipeline status';
     ELSIF why = 'failing' THEN
         SELECT * INTO failing FROM pricing.failing_recipients f

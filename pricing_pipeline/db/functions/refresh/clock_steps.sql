@@ -159,7 +159,6 @@ BEGIN
             ('alerts', 'alert_id', 'now', 'since, last_seen_at, told_at, newest_at, told_newest_at', ''),
             ('alert_silences', 'silence_id', 'step', 'until', ''),
             ('price_alerts', 'price_alert_id', 'now', 'told_at', 'SKIP LOCKED'),
-            ('notifiers', 'worker', 'now', 'looked_at, ran_at', ''),
             ('signs_of_life', 'part', 'now', 'began_at, ended_at', ''),
             ('dagster_failures', 'kind, name', 'now', 'failed_at', 'SKIP LOCKED'),
             -- Slots are times of the day, not pauses: those that come again are owed again.

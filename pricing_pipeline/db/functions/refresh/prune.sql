@@ -219,7 +219,6 @@ BEGIN
             ('drains', 'x.lease_until < $1 - interval ''7 days'''),
             ('failing_recipients', 'x.failed_at < $1 - interval ''90 days'''),
             ('freshness_samples', 'x.at < $1 - interval ''7 days'''),
-            ('notifiers', 'coalesce(greatest(x.looked_at, x.ran_at), ''-infinity'') < $1 - interval ''1 day'''),
             -- New prices that no alert has looked at, or whose alert is gone.
             ('price_events', 'x.stored_at < $1 - interval ''7 days'' OR NOT EXISTS ('
                              'SELECT FROM pricing.price_alerts a WHERE a.price_alert_id = x.price_alert_id)'),

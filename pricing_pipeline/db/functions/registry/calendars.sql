@@ -54,28 +54,18 @@ CREATE TRIGGER choose_calendar
     EXECUTE FUNCTION pricing.choose_calendar();
 
 
-CREATE OR REPLACE FUNCTION pricing.exchange_rows(given jsonb)
-RETURNS TABLE (mic text, name text, calendar text, zone text, currency text, minor_unit text, known_to date,
-               endings text[])
-LANGUAGE sql IMMUTABLE SET search_path = '' AS $$
-    SELECT * FROM jsonb_to_recordset(given)
-        AS x (mic text, name text, calendar text, zone text, currency text, minor_unit text, known_to date,
-              endings text[])
-$$;
-COMMENT ON FUNCTION pricing.exchange_rows(jsonb) IS
-    'The rows of domain/exchanges.toml in the form that load_exchanges gets.';
-
-
 CREATE OR REPLACE FUNCTION pricing.load_exchanges(given jsonb) RETURNS void
 LANGUAGE plpgsql SET search_path = '' AS $$
 BEGIN
     INSERT INTO pricing.calendars AS c (calendar, description, time_zone, known_to)
-    SELECT DISTINCT ON (t.calendar) t.calendar, t.name, t.zone, t.known_to FROM pricing.exchange_rows(given) t
+    SELECT DISTINCT ON (t.calendar) t.calendar, t.name, t.zone, t.known_to
+    FROM jsonb_to_recordset(given) AS t (mic text, name text, calendar text, zone text, known_to date)
     WHERE t.calendar IS NOT NULL ORDER BY t.calendar, t.mic <> t.calendar
     ON CONFLICT (calendar) DO UPDATE SET time_zone = excluded.time_zone, known_to = excluded.known_to
         WHERE (c.time_zone, c.known_to) IS DISTINCT FROM (excluded.time_zone, excluded.known_to);
     INSERT INTO pricing.exchanges AS e (mic, name, calendar, currency, minor_unit, endings)
-    SELECT t.mic, t.name, t.calendar, t.currency, t.minor_unit, t.endings FROM pricing.exchange_rows(given) t
+    SELECT t.mic, t.name, t.calendar, t.currency, t.minor_unit, t.endings
+    FROM jsonb_populate_recordset(NULL::pricing.exchanges, given) t
     ORDER BY t.mic
     ON CONFLICT (mic) DO UPDATE SET name = excluded.name, calendar = excluded.calendar, currency = excluded.currency,
         minor_unit = excluded.minor_unit, endings = excluded.endings
@@ -83,9 +73,9 @@ BEGIN
               (excluded.name, excluded.calendar, excluded.currency, excluded.minor_unit, excluded.endings);
     -- An exchange that is no longer in the file stays while an instrument refers to it, and no symbol names it.
     UPDATE pricing.exchanges e SET endings = '{}'
-    WHERE e.endings <> '{}' AND NOT EXISTS (SELECT FROM pricing.exchange_rows(given) t WHERE t.mic = e.mic);
+    WHERE e.endings <> '{}' AND NOT EXISTS (SELECT FROM jsonb_array_elements(given) t WHERE t ->> 'mic' = e.mic);
     DELETE FROM pricing.exchanges e
-    WHERE NOT EXISTS (SELECT FROM pricing.exchange_rows(given) t WHERE t.mic = e.mic)
+    WHERE NOT EXISTS (SELECT FROM jsonb_array_elements(given) t WHERE t ->> 'mic' = e.mic)
       AND NOT EXISTS (SELECT FROM pricing.instruments i WHERE i.exchange = e.mic);
     -- The trigger gives instruments without a calendar that of their exchange, if it is known now.
     UPDATE pricing.instruments i SET currency = i.currency
@@ -183,7 +173,19 @@ BEGIN
                 opened := (one.day + one.opens_at) AT TIME ZONE one.time_zone;
                 closed := (one.day + one.closes_at) AT TIME ZONE one.time_zone;
             ELSE
-                SELECT u.opens_at, u.closes_at INTO opened, closed FROM pricing.usual_hours(wanted_calendar, one.day) u;
+                -- The hours of the longest of the ten sessions before, or else after, so that half days do not count.
+                -- The zone handles summer time.
+                SELECT (one.day + (s.opens_at AT TIME ZONE k.zone - s.session)) AT TIME ZONE k.zone,
+                       (one.day + (s.closes_at AT TIME ZONE k.zone - s.session)) AT TIME ZONE k.zone
+                INTO opened, closed
+                FROM (SELECT coalesce(one.time_zone, 'UTC') AS zone) k
+                CROSS JOIN (
+                    (SELECT x.* FROM pricing.calendar_sessions x
+                     WHERE x.calendar = wanted_calendar AND x.session < one.day ORDER BY x.session DESC LIMIT 10)
+                    UNION ALL
+                    (SELECT x.* FROM pricing.calendar_sessions x
+                     WHERE x.calendar = wanted_calendar AND x.session > one.day ORDER BY x.session LIMIT 10)) s
+                ORDER BY s.session < one.day DESC, s.closes_at - s.opens_at DESC, s.session DESC LIMIT 1;
             END IF;
             CONTINUE WHEN opened IS NULL;
             INSERT INTO pricing.calendar_sessions AS s (calendar, session, opens_at, closes_at)
@@ -199,27 +201,6 @@ BEGIN
 END $$;
 COMMENT ON FUNCTION pricing.apply_corrections(text, date, date) IS
     'Applies a calendar''s corrections to its sessions between two days; returns how many days.';
-
-
-CREATE OR REPLACE FUNCTION pricing.usual_hours(wanted_calendar text, on_day date, OUT opens_at timestamptz,
-                                               OUT closes_at timestamptz)
-LANGUAGE sql STABLE SET search_path = '' AS $$
-    -- The longest of the ten sessions before, or else after, so that half days do not count. The zone handles summer
-    -- time.
-    SELECT (on_day + (s.opens_at AT TIME ZONE k.zone - s.session)) AT TIME ZONE k.zone,
-           (on_day + (s.closes_at AT TIME ZONE k.zone - s.session)) AT TIME ZONE k.zone
-    FROM (SELECT coalesce(c.time_zone, 'UTC') AS zone FROM pricing.calendars c WHERE c.calendar = wanted_calendar) k
-    CROSS JOIN LATERAL (
-        SELECT n.* FROM (
-            (SELECT x.* FROM pricing.calendar_sessions x
-             WHERE x.calendar = wanted_calendar AND x.session < on_day ORDER BY x.session DESC LIMIT 10)
-            UNION ALL
-            (SELECT x.* FROM pricing.calendar_sessions x
-             WHERE x.calendar = wanted_calendar AND x.session > on_day ORDER BY x.session LIMIT 10)) n
-        ORDER BY n.session < on_day DESC, n.closes_at - n.opens_at DESC, n.session DESC LIMIT 1) s
-$$;
-COMMENT ON FUNCTION pricing.usual_hours(text, date) IS 'When a calendar would open and close on a day, by the hours of '
-                                                       'a full session near it.';
 
 
 CREATE OR REPLACE FUNCTION pricing.correct_calendar(
