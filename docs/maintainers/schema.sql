@@ -1335,16 +1335,6 @@ CREATE TABLE pricing.moved_days (
 GRANT SELECT ON TABLE pricing.moved_days TO pricing_reader;
 GRANT SELECT ON TABLE pricing.moved_days TO pricing_worker;
 
--- Signs of life of notifiers, deleted after a silent day.
-CREATE TABLE pricing.notifiers (
-    worker text NOT NULL  -- Host and process.
-    looked_at timestamp with time zone  -- When it last looked for trouble by all rules.
-    ran_at timestamp with time zone  -- When it last looked for messages to send.
-    CONSTRAINT notifiers_pkey PRIMARY KEY (worker)
-) WITH (fillfactor=50);
-GRANT DELETE, INSERT, SELECT, UPDATE ON TABLE pricing.notifiers TO pricing_worker;
-GRANT SELECT ON TABLE pricing.notifiers TO pricing_reader;
-
 -- Days that became sessions while bars of them were quarantined, which a worker releases within a second.
 CREATE TABLE pricing.opened_days (
     calendar text NOT NULL  -- The calendar.
@@ -2294,8 +2284,8 @@ GRANT SELECT ON TABLE pricing.shown_limits TO pricing_worker;
 
 -- Parts that work again and again, such as sensors and the staleness check, and the start of the pipeline.
 CREATE TABLE pricing.signs_of_life (
-    -- A sensor's name; enqueue_due = the staleness check; start = the last start of the pipeline, or the end of a time
-    -- when nothing ran.
+    -- A sensor's name; enqueue_due = the staleness check; look_for_alerts and send_messages = the notifiers; start =
+    -- the last start of the pipeline, or the end of a time when nothing ran.
     part text NOT NULL
     began_at timestamp with time zone NOT NULL  -- When it last began.
     ended_at timestamp with time zone  -- When it last succeeded; NULL = never yet.
@@ -3468,11 +3458,6 @@ CREATE FUNCTION pricing.exchange_of(of_class text, of_symbol text, in_currency t
     SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.exchange_of(text,text,text) TO pricing_reader, pricing_worker;
 
--- The rows of domain/exchanges.toml in the form that load_exchanges gets.
-CREATE FUNCTION pricing.exchange_rows(given jsonb) RETURNS TABLE(mic text, name text, calendar text, zone text, currency
-    text, minor_unit text, known_to date, endings text[]) LANGUAGE sql IMMUTABLE SET search_path=pg_temp;
-GRANT EXECUTE ON FUNCTION pricing.exchange_rows(jsonb) TO pricing_reader, pricing_worker;
-
 -- The MICs of the exchanges that this ending in capital letters means, such as .L, :LSE, :XLON, or LN after a space;
 -- NULL = none.
 CREATE FUNCTION pricing.exchanges_marked(ending text) RETURNS text[] LANGUAGE sql STABLE;
@@ -4556,11 +4541,6 @@ GRANT EXECUTE ON FUNCTION pricing.note_latest_changes(text,bigint) TO pricing_wo
 CREATE FUNCTION pricing.note_life(of_part text, took double precision DEFAULT NULL::double precision) RETURNS void
     LANGUAGE plpgsql SET search_path=pg_temp, lock_timeout=500ms;
 GRANT EXECUTE ON FUNCTION pricing.note_life(text,double precision) TO pricing_worker;
-
--- Records that a notifier has just looked for trouble or messages; skips a locked row.
-CREATE FUNCTION pricing.note_notifier(by_worker text, has_looked boolean) RETURNS void LANGUAGE plpgsql SET
-    search_path=pg_temp, lock_timeout=500ms;
-GRANT EXECUTE ON FUNCTION pricing.note_notifier(text,boolean) TO pricing_worker;
 
 -- Records sessions between two days with bars quarantined as closed_day, so that workers release these.
 CREATE FUNCTION pricing.note_opened_days(wanted_calendar text, from_day date, to_day date, why text) RETURNS void
@@ -5836,11 +5816,6 @@ GRANT EXECUTE ON FUNCTION pricing.used_in_vain(pricing.collector_call_log, times
 CREATE FUNCTION pricing.used_since(wanted_provider text, key text, since timestamp with time zone, OUT units bigint, OUT
     last_at timestamp with time zone) RETURNS record LANGUAGE sql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.used_since(text,text,timestamp with time zone) TO pricing_reader, pricing_worker;
-
--- When a calendar would open and close on a day, by the hours of a full session near it.
-CREATE FUNCTION pricing.usual_hours(wanted_calendar text, on_day date, OUT opens_at timestamp with time zone, OUT
-    closes_at timestamp with time zone) RETURNS record LANGUAGE sql STABLE SET search_path=pg_temp;
-GRANT EXECUTE ON FUNCTION pricing.usual_hours(text,date) TO pricing_reader, pricing_worker;
 
 -- How long after the close to look for a daily value before anything was learned.
 CREATE FUNCTION pricing.usual_publish_lag(fetcher text) RETURNS interval LANGUAGE sql IMMUTABLE SET search_path=pg_temp;
