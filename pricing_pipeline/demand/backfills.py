@@ -308,7 +308,7 @@ def waiting_refetches(connection: Connection) -> list[Waiting]:
 
 def left_out_of(connection: Connection, backfill_id: UUID) -> dict[str, int]:
     """How many instruments a backfill has left out, by reason."""
-    return dict(connection.execute(query("backfill.left_out_of"), {"backfill_id": backfill_id}).scalar_one())
+    return dict(connection.execute(query("backfill.outcome"), {"backfill_id": backfill_id}).scalar_one())
 
 
 def recent(connection: Connection, at_most: int, after: tuple[datetime, UUID] | None = None) -> list[Listed]:
@@ -366,7 +366,7 @@ def progress(connection: Connection, backfill_id: UUID) -> Progress:
 
 def ended(connection: Connection, backfill_id: UUID) -> tuple[datetime | None, datetime | None]:
     """When a backfill ended, and when it was cancelled; None = not (yet)."""
-    row = connection.execute(query("backfill.ended"), {"backfill_id": backfill_id}).one()
+    row = connection.execute(query("backfill.outcome"), {"backfill_id": backfill_id}).one()
     return row.finished_at, row.cancelled_at
 
 

@@ -209,7 +209,7 @@ def lacking(connection: Connection, data_type: str, months: Sequence[date]) -> d
 
 def is_anything_stored(connection: Connection) -> bool:
     """True once there is a price."""
-    return bool(connection.execute(query("checks.is_anything_stored")).scalar_one())
+    return bool(connection.execute(query("databases.has_prices")).scalar_one())
 
 
 def fetched(connection: Connection, data_types: Sequence[str]) -> set[str]:

@@ -184,7 +184,7 @@ def listed(
 
 def show(connection: Connection, value_id: int) -> QuarantinedValue | None:
     """One value in any state; None for an unknown id."""
-    row = connection.execute(query("quarantine.show"), {"value_id": value_id}).mappings().one_or_none()
+    row = connection.execute(query("quarantine.show_some"), {"ids": [value_id]}).mappings().one_or_none()
     return None if row is None else QuarantinedValue(**row)
 
 

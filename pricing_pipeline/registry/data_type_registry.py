@@ -19,13 +19,13 @@ if TYPE_CHECKING:
 
 def active_data_types(connection: Connection) -> list[DataType]:
     """Every active data type, by name."""
-    rows = connection.execute(query("registry.active")).mappings()
+    rows = connection.execute(query("registry.types"), {"is_active": True}).mappings()
     return [DataType(**{**row, "fetcher": Fetcher(row["fetcher"])}) for row in rows]
 
 
 def retired_data_types(connection: Connection) -> list[DataType]:
     """Every retired data type, by name."""
-    rows = connection.execute(query("registry.retired")).mappings()
+    rows = connection.execute(query("registry.types"), {"is_active": False}).mappings()
     return [DataType(**{**row, "fetcher": Fetcher(row["fetcher"])}) for row in rows]
 
 

@@ -1,7 +1,3 @@
--- name: be_quick
--- A rule that takes long must not hold the others up.
-SET LOCAL statement_timeout = '5s';
-
 -- name: to_tell
 -- Alerts to tell recipients now.
 SELECT t.alert_id, t.rule, t.subject, t.severity, t.says, t.since, t.is_over, t.is_repeated, t.has_news,

@@ -15,9 +15,9 @@ ORDER BY q.symbol LIMIT 20;
 SELECT count(*) FROM pricing.api_call_queue_dead
 WHERE backfill_id = CAST(:backfill_id AS uuid) AND status = 'cancelled';
 
--- name: left_out_of
--- How many instruments a backfill has left out, by reason.
-SELECT left_out FROM pricing.backfills WHERE backfill_id = CAST(:backfill_id AS uuid);
+-- name: outcome
+-- How many instruments a backfill has left out, by reason; when it ended, and when it was called off.
+SELECT left_out, finished_at, cancelled_at FROM pricing.backfills WHERE backfill_id = CAST(:backfill_id AS uuid);
 
 -- name: recent
 -- The newest backfills after one, or one, and how far they are.
@@ -58,10 +58,6 @@ ORDER BY b.requested_at DESC, b.backfill_id DESC;
 SELECT b.backfill_id, b.run_id FROM pricing.backfills b
 CROSS JOIN LATERAL (SELECT FROM pricing.api_call_queue_live q WHERE q.backfill_id = b.backfill_id LIMIT 1) open
 WHERE b.run_id IS NOT NULL AND b.finished_at IS NULL;
-
--- name: ended
--- When a backfill ended, and when it was called off.
-SELECT finished_at, cancelled_at FROM pricing.backfills WHERE backfill_id = CAST(:backfill_id AS uuid);
 
 -- name: of_run
 -- The backfill that a run has planned, of one data type or any.

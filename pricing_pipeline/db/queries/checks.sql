@@ -151,10 +151,6 @@ LEFT JOIN LATERAL (
 WHERE k.data_type = ANY (CAST(:data_types AS text[])) AND pricing.is_daily(k.fetcher)
 ORDER BY 1;
 
--- name: is_anything_stored
--- Whether there is a price, or a past one, to be checked.
-SELECT EXISTS (SELECT FROM pricing.latest_prices) OR EXISTS (SELECT FROM pricing.price_history);
-
 -- name: fetched_types
 -- Those of some data types for which anything was ever fetched, quarantined values included.
 SELECT r.data_type FROM pricing.data_type_registry r

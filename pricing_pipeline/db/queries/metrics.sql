@@ -112,7 +112,3 @@ SELECT a.rule, a.severity, count(*) AS alerts
 FROM pricing.alerts a
 WHERE a.raised_at IS NOT NULL AND a.resolved_at IS NULL
 GROUP BY 1, 2;
-
--- name: be_quick
--- A figure that takes long must not hold the others up.
-SET LOCAL statement_timeout = '2s';

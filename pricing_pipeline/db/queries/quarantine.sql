@@ -19,14 +19,6 @@ WHERE q.status = coalesce(CAST(:status AS text), q.status)
   AND (CAST(:after_id AS bigint) IS NULL OR q.value_id < :after_id)
 ORDER BY CASE WHEN NOT :by_id THEN q.last_seen_at END DESC, q.value_id DESC LIMIT :at_most;
 
--- name: show
--- One value, in any state.
-SELECT value_id, data_type, symbol, provider, observed_at, kind, value, reason, times, recorded_at, last_seen_at,
-       call_id, EXISTS (SELECT FROM pricing.quarantined_bodies b WHERE b.call_id = q.call_id) AS has_body,
-       status, resolved_at, resolved_by, resolution, bar
-FROM pricing.quarantined_values q
-WHERE q.value_id = :value_id;
-
 -- name: neighbours
 -- What is believed of the same pair just before, at and after the time of a quarantined value, and what other data
 -- types last said.

@@ -1,8 +1,8 @@
--- name: active
--- Every active data type.
+-- name: types
+-- Every active data type, or every retired one.
 SELECT data_type, description, fetcher, asset_class, table_name, default_ttl_minutes, refresh_strategy,
        refresh_schedule, schedule_timezone, history_from, background_ttl_minutes, owner, days_ahead, has_own_table
-FROM pricing.data_type_registry WHERE is_active ORDER BY data_type;
+FROM pricing.data_type_registry WHERE is_active = :is_active ORDER BY data_type;
 
 -- name: version
 -- Changes with every change of the registry.
@@ -56,12 +56,6 @@ ORDER BY 1;
 INSERT INTO pricing.instruments (asset_class, symbol, name, currency, scale, verified_at)
 VALUES (:asset_class, :symbol, :name, :currency, CAST(:scale AS smallint), pricing.clock())
 ON CONFLICT DO NOTHING;
-
--- name: retired
--- Every retired data type.
-SELECT data_type, description, fetcher, asset_class, table_name, default_ttl_minutes, refresh_strategy,
-       refresh_schedule, schedule_timezone, history_from, background_ttl_minutes, owner, days_ahead, has_own_table
-FROM pricing.data_type_registry WHERE NOT is_active ORDER BY data_type;
 
 -- name: said_of_retired
 -- What is known of a retired data type; no row for another one.

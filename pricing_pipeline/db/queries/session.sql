@@ -13,3 +13,7 @@ SELECT pricing.count_warnings(CAST(:heard AS jsonb));
 -- name: call
 -- Calls a function of ours; call_sql fills in its name and its parameters.
 SELECT * FROM pricing.{function}({arguments});
+
+-- name: limit
+-- How long each statement of this transaction may take.
+SELECT set_config('statement_timeout', :limit, true);
