@@ -24,31 +24,6 @@ COMMENT ON FUNCTION pricing.admit_price_alert(pricing.user_name) IS
     'user has.';
 
 
-CREATE OR REPLACE FUNCTION pricing.note_price_events(
-    given pricing.price_history[], shown text[], were pricing.latest_prices[]) RETURNS void
-LANGUAGE plpgsql SET search_path = '' AS $$
-BEGIN
-    INSERT INTO pricing.price_events
-        (price_alert_id, symbol, amount, scale, currency, observed_at, provider, call_id, stored_at)
-    SELECT asking.price_alert_id, n.symbol, n.amount, n.scale, n.currency, n.observed_at, n.provider, n.call_id,
-           pricing.clock()
-    FROM (SELECT DISTINCT ON (g.symbol) g.* FROM unnest(given) g ORDER BY g.symbol, g.observed_at DESC) n
-    LEFT JOIN unnest(were) w ON w.symbol = n.symbol
-    CROSS JOIN LATERAL (
-        SELECT a.price_alert_id FROM pricing.price_alerts a
-        WHERE a.data_type = n.data_type AND a.symbol = n.symbol AND a.condition <> 'stale'
-        UNION ALL
-        SELECT a.price_alert_id FROM pricing.price_alerts a
-        WHERE a.data_type = n.data_type AND a.symbol IS NULL) asking
-    WHERE n.symbol = ANY (shown)
-      AND (w.symbol IS NULL
-           OR w.observed_at < n.observed_at
-           OR NOT pricing.same_amount(w.amount, w.scale, n.amount, n.scale));
-END $$;
-COMMENT ON FUNCTION pricing.note_price_events(pricing.price_history[], text[], pricing.latest_prices[]) IS
-    'Records latest prices with a later time or another value for the alerts that want them.';
-
-
 CREATE OR REPLACE FUNCTION pricing.take_price_events(most integer)
 RETURNS TABLE (price_alert_id bigint, recipient text, user_id text, is_told boolean, data_type text, condition text,
                threshold numeric, hysteresis numeric, hysteresis_in text, told_at timestamptz, is_beyond boolean,

@@ -24,11 +24,12 @@ COMMENT ON FUNCTION pricing.listed_from(text, text) IS
     'requested without result; NULL = unknown.';
 
 
-CREATE OR REPLACE FUNCTION pricing.require_sessions(
-    wanted_type text, wanted_symbol text, OUT history_from date, OUT fetcher text, OUT calendar text)
+CREATE OR REPLACE FUNCTION pricing.missing_sessions(wanted_type text, wanted_symbol text, from_day date, to_day date)
+RETURNS TABLE (session date, nth bigint, kind text, detail text)
 LANGUAGE plpgsql STABLE SET search_path = '' AS $$
 #variable_conflict use_column
 DECLARE
+    now_ timestamptz := pricing.clock();
     about record;
 BEGIN
     SELECT r.history_from, r.fetcher, i.symbol, i.calendar, c.sessions_from INTO about
@@ -51,23 +52,6 @@ BEGIN
             USING HINT = 'A running pipeline writes them within two minutes. So does pricing-pipeline db upgrade.',
                   ERRCODE = 'object_not_in_prerequisite_state';
     END IF;
-    history_from := about.history_from;
-    fetcher := about.fetcher;
-    calendar := about.calendar;
-END $$;
-COMMENT ON FUNCTION pricing.require_sessions(text, text) IS
-    'Since when a pair should have values, its fetcher and its calendar; refuses pairs without these.';
-
-
-CREATE OR REPLACE FUNCTION pricing.missing_sessions(wanted_type text, wanted_symbol text, from_day date, to_day date)
-RETURNS TABLE (session date, nth bigint, kind text, detail text)
-LANGUAGE plpgsql STABLE SET search_path = '' AS $$
-#variable_conflict use_column
-DECLARE
-    now_ timestamptz := pricing.clock();
-    about record;
-BEGIN
-    SELECT * INTO about FROM pricing.require_sessions(wanted_type, wanted_symbol);
     RETURN QUERY
     WITH known AS MATERIALIZED (
         SELECT pricing.listed_from(wanted_type, wanted_symbol) AS listed_from, p.lag,

@@ -162,7 +162,23 @@ BEGIN
         HAVING count(*) > 0)
     SELECT array_agg(l.symbol) INTO shown FROM latest l;
     IF is_awaited AND shown IS NOT NULL THEN
-        PERFORM pricing.note_price_events(given, shown, were);
+        -- Latest prices with a later time or another value, for the alerts that want them.
+        INSERT INTO pricing.price_events
+            (price_alert_id, symbol, amount, scale, currency, observed_at, provider, call_id, stored_at)
+        SELECT asking.price_alert_id, n.symbol, n.amount, n.scale, n.currency, n.observed_at, n.provider, n.call_id,
+               pricing.clock()
+        FROM (SELECT DISTINCT ON (g.symbol) g.* FROM unnest(given) g ORDER BY g.symbol, g.observed_at DESC) n
+        LEFT JOIN unnest(were) w ON w.symbol = n.symbol
+        CROSS JOIN LATERAL (
+            SELECT a.price_alert_id FROM pricing.price_alerts a
+            WHERE a.data_type = n.data_type AND a.symbol = n.symbol AND a.condition <> 'stale'
+            UNION ALL
+            SELECT a.price_alert_id FROM pricing.price_alerts a
+            WHERE a.data_type = n.data_type AND a.symbol IS NULL) asking
+        WHERE n.symbol = ANY (shown)
+          AND (w.symbol IS NULL
+               OR w.observed_at < n.observed_at
+               OR NOT pricing.same_amount(w.amount, w.scale, n.amount, n.scale));
     END IF;
     PERFORM pricing.fill_own_table(r.data_type, shown) FROM pricing.data_type_registry r
     WHERE r.data_type = (given[1]).data_type AND r.has_own_table AND shown IS NOT NULL;
