@@ -100,7 +100,8 @@ PLAIN: dict[str, tuple[tuple[str, ...], str]] = {
     ),
     "pricing_ticks_total": (
         ("part",),
-        "SELECT part, times FROM pricing.signs_of_life WHERE part <> 'start'",
+        "SELECT part, times FROM pricing.signs_of_life"
+        " WHERE part NOT IN ('start', 'look_for_alerts', 'send_messages')",
     ),
     "pricing_run_start_seconds": ((), "SELECT 7"),
     "pricing_drains": ((), "SELECT 0"),
