@@ -4566,12 +4566,6 @@ CREATE FUNCTION pricing.note_overlap(wanted_type text, from_provider text, from_
 GRANT EXECUTE ON FUNCTION pricing.note_overlap(text, text, bigint, jsonb, text[], timestamp with time zone[]) TO
     pricing_worker;
 
--- Records latest prices with a later time or another value for the alerts that want them.
-CREATE FUNCTION pricing.note_price_events(given pricing.price_history[], shown text[], were pricing.latest_prices[])
-    RETURNS void LANGUAGE plpgsql SET search_path=pg_temp;
-GRANT EXECUTE ON FUNCTION pricing.note_price_events(pricing.price_history[], text[], pricing.latest_prices[]) TO
-    pricing_worker;
-
 -- Trigger: tells claims, before tasks come or change their place in the order of claims, that the first one may be
 -- another.
 TRIGGER FUNCTION pricing.note_queue_change() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path=pg_temp;
@@ -5165,11 +5159,6 @@ GRANT EXECUTE ON FUNCTION pricing.require_payments(text,date,date,jsonb) TO pric
 -- Refuses a read replica before anything is half done.
 CREATE FUNCTION pricing.require_primary() RETURNS void LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.require_primary() TO pricing_worker;
-
--- Since when a pair should have values, its fetcher and its calendar; refuses pairs without these.
-CREATE FUNCTION pricing.require_sessions(wanted_type text, wanted_symbol text, OUT history_from date, OUT fetcher text,
-    OUT calendar text) RETURNS record LANGUAGE plpgsql STABLE SET search_path=pg_temp;
-GRANT EXECUTE ON FUNCTION pricing.require_sessions(text,text) TO pricing_reader, pricing_worker;
 
 -- Gives a data type's waiting tasks to the provider that their route names now, with a note in their history; returns
 -- how many.
