@@ -105,7 +105,7 @@ def test_b21_a_frozen_notifier_is_started_again(
     notifier.look_until(lambda: notifier.has_answered)
     first = notifier.pid
     os.kill(first, signal.SIGSTOP)
-    looks = "SELECT times FROM pricing.signs_of_life WHERE part = 'look_for_alerts'"
+    looks = "SELECT coalesce(sum(times), 0) FROM pricing.signs_of_life WHERE part = 'look_for_alerts'"
     before = core.one(looks)
     notifier.look_until(lambda: notifier.watched.restarts >= 1 and notifier.command.pid is not None)
     assert notifier.pid != first
@@ -232,7 +232,7 @@ def test_e7_what_is_under_way_when_the_notifier_is_stopped_returns_to_the_queue(
         for name in ("slow", "quick"):
             payload = {"recipient": name, "title": "t", "body": "b"}
             operation_queue.enqueue(connection, "log", payload)
-    runner = OperationRunner(core.engine, {"log": handler}, is_noted=True)
+    runner = OperationRunner(core.engine, {"log": handler}, worker="here")
     stop = threading.Event()
     thread = threading.Thread(
         target=runner.run, args=(stop,), kwargs={"every_seconds": 0.05, "last_seconds": 0.5}
@@ -257,7 +257,7 @@ def test_e7_what_is_under_way_when_the_notifier_is_stopped_returns_to_the_queue(
     assert rows[1].errors[-1]["message"] == "its worker was stopped meanwhile; it may have happened"
     release.set()
     runner.close()
-    again = OperationRunner(core.engine, {"log": lambda operation: None}, is_noted=True)
+    again = OperationRunner(core.engine, {"log": lambda operation: None}, worker="here")
     assert again.run_due() == 1, "it is due at once"
     again.close()
 
