@@ -35,17 +35,17 @@ def as_json(sent: Columns) -> str:
     def number(spelled: str) -> str:
         return f'"{spelled}"' if spelled else "null"
 
-    def ended(
-        currency: str, adjustment: str, provider: str, call: str, fetched: str, quality: str, *rate: str
-    ) -> str:
-        told = f',"rate":{rate[0]}' if rate else ""
+    def ended(currency: str, adjustment: str, provider: str, call: str, fetched: str, quality: str) -> str:
         return (
             f'"currency":{currency},"adjustment":{adjustment},"provider":{provider},"call_id":{call},'
-            f'"fetched_at":"{fetched}","quality":{quality}{told}}}'
+            f'"fetched_at":"{fetched}","quality":{quality}{"}" if sent.rate is None else ""}'
         )
 
     numbers = [getattr(sent, name).split(" ") for name in _NUMBERS]
-    rows = zip(_times(sent.observed_at), *numbers, _ends(sent, json.dumps, "null", ended), strict=True)
+    ends = _ends(sent, json.dumps, "null", ended)
+    if sent.rate is not None:  # no word of it needs an escape
+        ends = [f'{end},"rate":{number(rate or "")}}}' for end, rate in zip(ends, sent.rate, strict=True)]
+    rows = zip(_times(sent.observed_at), *numbers, ends, strict=True)
     return ",\n".join(
         f'{{"date":{number(time[:10]) if sent.is_daily else "null"},"observed_at":"{time}","open":{number(open_)},'
         f'"high":{number(high)},"low":{number(low)},"close":{number(close)},"volume":{number(volume)},{end}'
@@ -61,7 +61,10 @@ def as_csv(symbol: str, sent: Columns, decimals: Decimals) -> str:
     join = cells.between(decimals).join
     ends = _ends(sent, partial(cells.cell, decimals=decimals), "", lambda *end: join(end))
     symbols = repeat(cells.cell(symbol, decimals), len(times))
-    rows = map(join, zip(symbols, days, times, *numbers, ends, strict=True))
+    rates = (
+        [] if sent.rate is None else [[rate or "" for rate in sent.rate]]
+    )  # as they are: no word needs quotes
+    rows = map(join, zip(symbols, days, times, *numbers, ends, *rates, strict=True))
     return "\r\n".join((*rows, ""))
 
 
@@ -95,7 +98,7 @@ def prices_as_csv(told: Mapping[str, Any], decimals: Decimals, *, is_converted: 
 def _ends(
     sent: Columns, text: Callable[[str], str], missing: str, ended: Callable[..., str]
 ) -> Iterable[str]:
-    """How each row ends: with currency, adjustment, provider, call, time of it, quality and, if there is one, rate.
+    """How each row ends: with currency, adjustment, provider, call, time of it and quality.
 
     One call has brought most histories, so this is mostly the same in all rows, and then it is spelled once.
     """
@@ -104,8 +107,7 @@ def _ends(
     firsts = [column.partition(BETWEEN)[0] for column in texts]
     call_id, fetched_at = sent.call_id[:_WIDTH], sent.fetched_at[:_WIDTH]
     if (
-        sent.rate is None
-        and sent.call_id == call_id * rows
+        sent.call_id == call_id * rows
         and sent.fetched_at == fetched_at * rows
         and all(column == BETWEEN.join([first] * rows) for column, first in zip(texts, firsts, strict=True))
     ):
@@ -134,10 +136,7 @@ def _each_end(
         for column in (sent.currency, sent.adjustment, sent.provider, sent.quality)
     )
     calls = map(str, copying.read_bigints(sent.call_id).tolist())
-    rates = [] if sent.rate is None else [[missing if told is None else text(told) for told in sent.rate]]
-    rows = zip(
-        currencies, adjustments, providers, calls, _times(sent.fetched_at), qualities, *rates, strict=True
-    )
+    rows = zip(currencies, adjustments, providers, calls, _times(sent.fetched_at), qualities, strict=True)
     return starmap(ended, rows)
 
 
