@@ -291,11 +291,21 @@ def test_f13_a_file_of_each_tracker_sums_to_its_holdings(
 ) -> None:
     file = read_file((SAMPLES / name).read_bytes())
     assert quantities(file) == held
-    assert {one.names.currency for one in file.positions if one.names.isin == "US67066G1040"} <= {"EUR"}
     assert {one.what for one in file.left_out if one.reason == "all of it was sold"} == (
         {sold} if sold else set()
     )
     assert [(fault.line, fault.reason) for fault in file.faults] == refused
+
+
+def test_f13_the_line_of_a_split_takes_no_currency_away() -> None:
+    rows = [
+        "datetime;category;type;asset_class;name;symbol;shares;currency",
+        "2026-01-05T10:00:00Z;TRADING;BUY;STOCK;Old name;US67066G1040;2;EUR",
+        "2026-01-06T10:00:00Z;TRADING;BUY;STOCK;New name;US67066G1040;1;EUR",
+        "2026-01-07T10:00:00Z;CORPORATE_ACTION;SPLIT;STOCK;A split;US67066G1040;27;",
+    ]
+    (position,) = read_file("\n".join(rows).encode()).positions
+    assert (position.quantity, position.names.currency, position.names.title) == (30, "EUR", "New name")
 
 
 def test_f13_a_bond_a_draft_and_what_moves_within_a_broker_are_left_out_by_name() -> None:
