@@ -230,6 +230,7 @@ class ImportedLines:
     outcome: Literal["new", "held", "refused", "left_out"]
     data_type: str | None
     symbol: str | None
+    quantity: Decimal | None
     reason: str | None
     proposal: str | None
 

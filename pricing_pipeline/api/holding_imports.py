@@ -8,6 +8,7 @@ from fastapi import APIRouter, Body, Query
 
 from pricing_pipeline.api.access import Database, Watcher
 from pricing_pipeline.api.bodies import Shape
+from pricing_pipeline.api.numbers import Exact
 from pricing_pipeline.api.parameters import LONGEST_NAME
 from pricing_pipeline.api.problems import invalid
 from pricing_pipeline.demand import holding_imports
@@ -33,6 +34,8 @@ class Imported(Shape):
     outcome: Literal["new", "held", "refused", "left_out"]
     data_type: str | None
     symbol: str | None
+    quantity: Exact | None
+    """How much of it the file says is held. It is not kept."""
     reason: str | None
     """Why it is refused or left out; of one that is new, what is doubtful about it."""
     proposal: str | None

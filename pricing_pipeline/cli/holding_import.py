@@ -196,11 +196,12 @@ def _print(user: str, plan: Plan) -> None:
     held = plan.of(holding_imports.Outcome.NEW, holding_imports.Outcome.HELD)
     if held:
         print_table(
-            ["lines", "in the file", "symbol", "data type", ""],
+            ["lines", "in the file", "quantity", "symbol", "data type", ""],
             [
                 (
                     _lines(one.lines, ""),
                     printable(one.name),
+                    None if one.quantity is None else f"{one.quantity:f}",
                     one.symbol,
                     one.data_type,
                     "held already"
@@ -211,6 +212,7 @@ def _print(user: str, plan: Plan) -> None:
                 )
                 for one in held
             ],
+            right=["quantity"],
             long="in the file",
         )
     for one in held:

@@ -9,6 +9,7 @@ import re
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from decimal import Decimal
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
@@ -17,7 +18,7 @@ from pricing_pipeline.demand import lists, viewers
 from pricing_pipeline.domain.data_types import Contents
 from pricing_pipeline.errors import UnknownDataType
 from pricing_pipeline.holdings_files.formats import YAHOO_CUSTOM
-from pricing_pipeline.holdings_files.positions import HoldingsFile, Names, Position
+from pricing_pipeline.holdings_files.positions import EXACT, HoldingsFile, Names, Position
 from pricing_pipeline.holdings_files.venues import Meant, meant_by
 from pricing_pipeline.providers.currencies import COINS, CURRENCIES, PARTS
 from pricing_pipeline.registry import data_type_registry
@@ -57,6 +58,8 @@ class Decision:
     symbol: str | None = None
     reason: str | None = None
     proposal: str | None = None
+    quantity: Decimal | None = None
+    """How much of it the file says is held. It is shown and not kept."""
     isin: str | None = None
     """Its ISIN, if its check digit is right."""
     figi: str | None = None
@@ -299,7 +302,12 @@ def _question(
     options = f"--fetcher {fetcher} --ttl {ttl} --asset-class {classes[0]}"
     proposal = f"`pricing-pipeline type add {classes[0]}_{fetcher} {options}`"
     return Decision(
-        position.lines, position.names.in_words, Outcome.REFUSED, reason=reason, proposal=proposal
+        position.lines,
+        position.names.in_words,
+        Outcome.REFUSED,
+        reason=reason,
+        proposal=proposal,
+        quantity=position.quantity,
     )
 
 
@@ -352,6 +360,7 @@ def _unnamed(position: Position, meant: Meant, known: _Known) -> Decision:
         Outcome.REFUSED,
         reason=reason,
         proposal=proposal,
+        quantity=position.quantity,
         isin=isin,
         phrase=_phrase(isin, names) if not listings else None,
     )
@@ -407,6 +416,7 @@ def _decided(question: _Question, judged: Mapping[tuple[str, str], _Judged], kno
         question.position.lines,
         names.in_words,
         Outcome.REFUSED,
+        quantity=question.position.quantity,
         isin=names.isin if names.isin in known.valid else None,
         figi=names.figi or None,
     )
@@ -456,8 +466,13 @@ def _each_once(decisions: Iterable[Decision]) -> list[Decision]:
             others.append(one)
         elif key in once:
             first = once[key]
+            quantities = [each.quantity for each in (first, one) if each.quantity is not None]
             once[key] = replace(
-                first, lines=tuple(sorted({*first.lines, *one.lines})), isin=first.isin or one.isin
+                first,
+                lines=tuple(sorted({*first.lines, *one.lines})),
+                quantity=EXACT.add(*quantities) if len(quantities) == 2 else None,
+                isin=first.isin or one.isin,
+                figi=first.figi or one.figi,
             )
         else:
             once[key] = one

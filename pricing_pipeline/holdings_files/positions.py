@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
-from decimal import Decimal, localcontext
+from decimal import Context, Decimal, localcontext
 from enum import StrEnum
 
 from pricing_pipeline.errors import HoldingsFileRefused
@@ -81,8 +81,8 @@ MOST_INSTRUMENTS = 2_000
 """Instruments of a file. Each is looked up, and no portfolio that we have heard of has half as many."""
 _MOST_FAULTS = 500
 """A file with more of them has another format than its header says."""
-_DIGITS = 100
-"""Digits of a sum. Coins have eighteen decimals, and some are held by the billion."""
+EXACT = Context(prec=100)
+"""For sums: coins have eighteen decimals, and some are held by the billion."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +117,7 @@ def summed(format_: str, read: Iterable[Read], *, is_history: bool, by_listing: 
     Less than nothing is a fault of a history, which then lacks its beginning. Where a broker reports positions it is
     one that was sold short, and is held. Raises HoldingsFileRefused for a file without a line.
     """
-    with localcontext(prec=_DIGITS):
+    with localcontext(EXACT):
         return _summed(format_, read, is_history=is_history, by_listing=by_listing)
 
 
@@ -176,7 +176,9 @@ def _summed(
                 )
             )
         else:
-            positions.append(Position(names, lines, one.quantity))
+            positions.append(
+                Position(names, lines, None if one.quantity is None else one.quantity.normalize())
+            )
     return HoldingsFile(format_, positions, left_out, sorted(faults, key=lambda fault: fault.line))
 
 

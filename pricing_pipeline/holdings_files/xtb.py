@@ -34,7 +34,7 @@ def read(table: Table) -> Iterator[Read]:
     def names_of(row: Row) -> Names:
         ticker, _, ending = row[symbol].rpartition(".")
         exchange = mic_at("xtb", ending)
-        if exchange not in exchanges():
+        if not ticker or exchange not in exchanges():
             return Names(ticker=row[symbol], title=row[title])
         return Names(ticker=ticker, exchange=exchange, title=row[title])
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from decimal import Decimal
 from pathlib import Path
 
 import pytest
@@ -58,6 +59,7 @@ def test_f13_files_of_trackers_become_holdings_and_an_isin_of_one_is_known_in_th
             {"Core MSCI World (IE00B4L5Y983)", "Apartment"},
         ),
     }
+    amounts = list[dict[str | None, Decimal | None]]()
     with PricingClient(api.url, operator.token, user="ann", patience=0) as client:
         for name, (new, known, refused) in expected.items():
             decisions = client.import_holdings((FILES / name).read_bytes(), dry_run=False).decisions
@@ -66,6 +68,8 @@ def test_f13_files_of_trackers_become_holdings_and_an_isin_of_one_is_known_in_th
                 for outcome in ("new", "held", "refused")
             }
             assert told == {"new": new, "held": known, "refused": refused}, name
+            amounts.append({one.symbol: one.quantity for one in decisions if one.symbol})
+    assert amounts[1] == {"AAPL": Decimal("4.5"), "VWRL:XLON": Decimal("12.25"), "BTC/EUR": Decimal("0.0042")}
     assert held(core) == set.union(*(new for new, _, _ in expected.values()))
     assert core.one("SELECT count(*) FROM pricing.instruments WHERE symbol LIKE 'INTC%'") == 0
 
@@ -107,6 +111,10 @@ def test_f13_a_file_becomes_a_list_which_a_second_import_completes(
     command = ("holding", "import", str(path), "--user", "ann", *SYMBOL)
     assert "nothing is held yet" in cli(*command, "--list", "mine").stderr
     assert (held(core), on_lists(core)) == (set(), set())
+    path.write_text("Ticker;Shares\nAAPL;0,5\nVOD.L;1,25\nVOD:LSE;1.000,5\nGBXYZ!;1\n")
+    shown = cli(*command, "--column", "quantity=Shares", "--list", "mine", "--json").json["decisions"]
+    assert [one["quantity"] for one in shown] == ["0.5", "1001.75", "1"], "two spellings are one holding"
+    assert "1001.75  VOD:XLON" in cli(*command, "--column", "quantity=Shares").stdout
     said = cli(*command, "--list", "mine", "--yes")
     assert "ann holds 2 pairs more." in said.stdout
     assert "The list mine has all 2 of them." in said.stdout

@@ -234,10 +234,10 @@ def quantities(file: HoldingsFile) -> dict[str, str]:
         (
             "trade_republic.csv",
             {
-                "US0378331005": "4.5000000000",
-                "US67066G1040": "15.0000000000",
-                "IE00B3RBWM25": "12.2500000000",
-                "BTC": "0.0042000000",
+                "US0378331005": "4.5",
+                "US67066G1040": "15",
+                "IE00B3RBWM25": "12.25",
+                "BTC": "0.0042",
             },
             "Intel (US4581401001)",
             [],
@@ -251,10 +251,10 @@ def quantities(file: HoldingsFile) -> dict[str, str]:
         (
             "freetrade.csv",
             {
-                "GB00BH4HKS39": "100.00000000",
-                "US0378331005": "1.50000000",
-                "IE00B3XXRP09": "4.00000000",
-                "IE00B3RBWM25": "1.00000000",
+                "GB00BH4HKS39": "100",
+                "US0378331005": "1.5",
+                "IE00B3XXRP09": "4",
+                "IE00B3RBWM25": "1",
             },
             None,
             [(12, "'STOCK_SPLIT' is no kind of transaction that is known here")],
@@ -295,6 +295,16 @@ def test_f13_a_file_of_each_tracker_sums_to_its_holdings(
         {sold} if sold else set()
     )
     assert [(fault.line, fault.reason) for fault in file.faults] == refused
+
+
+def test_f13_a_name_that_looks_like_an_ending_is_a_name() -> None:
+    rows = ["ID;Type;Time;Symbol;Comment;Amount"]
+    rows += [
+        f"1;Stock purchase;05.01.2026 10:00:00;{symbol};OPEN BUY 3 @ 2.5;-7.5" for symbol in ("FI", "FI.FI")
+    ]
+    bare, at_helsinki = read_file("\n".join(rows).encode()).positions
+    assert (bare.names.ticker, bare.names.exchange) == ("FI", "")
+    assert (at_helsinki.names.ticker, at_helsinki.names.exchange) == ("FI", "XHEL")
 
 
 def test_f13_the_line_of_a_split_takes_no_currency_away() -> None:
