@@ -180,7 +180,7 @@ def test_a7_an_import_shows_lines_for_people_and_asks_for_yes(
     assert "ann holds 1 pair more." in said.stdout
     assert held(core) == {(DAILY, "VOD:XLON")}
     assert cli("holding", "import", str(path)).error.startswith("the header of the file has no known format")
-    assert "is no --column" in cli("holding", "import", str(path), "--column", "symbol").error
+    assert "is not a --column" in cli("holding", "import", str(path), "--column", "symbol").error
     assert "is not a decimal mark" in cli("holding", "import", str(path), "--decimal", ";").error
 
 
