@@ -93,9 +93,8 @@ test-clients: install-test ## Let clients that others wrote for the providers re
 NOT_OF_DATABASE := channels_* cli_program own_files read_replica sandbox_* watchdogs
 OF_DATABASE := $(NOT_OF_DATABASE:%=--ignore-glob='*/test_%.py') $(ALL)/integration $(ACCEPTANCE)/test_backup.py
 # These are about HTTP, files and programs, and have no statements of their own.
-NOT_OF_SQL := api_access api_examples api_limits api_pipelining api_strangers calendars cli_watch computing \
-	connection_budget declared_* description finding forged_files hostile_answers python_client recipes recording \
-	threads threats
+NOT_OF_SQL := api_examples api_pipelining api_strangers computing declared_* description forged_files hostile_answers \
+	python_client recipes threads threats
 test-pg15: install-test ## Run the tests of the database on PostgreSQL 15 (PG15=folder of its programs)
 	PRICING_TEST_POSTGRES_BIN=$(PG15) $(PYTEST) $(ARGS) $(NOT_OF_SQL:%=--ignore-glob='*/test_%.py') $(OF_DATABASE) $(BOOKKEEPING)/test_schema.py
 
