@@ -12,10 +12,11 @@ DECLARE
     direct text := from_currency || '/' || to_currency;
     inverse text := to_currency || '/' || from_currency;
     is_stored boolean := as_of IS NULL AND coalesce(cardinality(archived), 0) = 0;
+    units numeric[] := ARRAY(SELECT ('1e-' || scale)::numeric FROM generate_series(0, 18) scale ORDER BY scale);
 BEGIN
     RETURN QUERY
     SELECT c.at, c.amount, c.scale, c.is_inverse,
-           concat(c.symbol, ' ', c.amount * ('1e-' || c.scale)::numeric, ' ',
+           concat(c.symbol, ' ', c.amount * units[c.scale + 1], ' ',
                   CASE of WHEN 'days' THEN c.at::date::text ELSE to_char(c.at, 'YYYY-MM-DD"T"HH24:MI:SS"Z"') END,
                   CASE WHEN c.is_inverse THEN ' inverse' END),
            CASE of WHEN 'latest' THEN c.data_type END, CASE of WHEN 'latest' THEN c.symbol END
