@@ -117,7 +117,7 @@ def up(settings: Settings, *, demo: bool, say: Say) -> None:
             say(f"Prices come from the sandbox at {urls['sandbox']}, not from real providers")
         if demo:
             demo_viewer.enter_context(viewer.watching(worker))
-        say("Starting Dagster; this takes about five seconds")
+        say("Starting Dagster; this takes some seconds")
         _start_dagster(settings, supervisor, environment, has_tables=has_tables)
         supervisor.start(_webserver(environment, urls["dagster"], web_port, token))
         supervisor.wait_until_ready("dagster-webserver")

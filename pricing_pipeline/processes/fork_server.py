@@ -78,13 +78,16 @@ class ForkServer:
         self.listen()
         if self._channel is None:
             return None
-        number, death_signal = len(self._processes), request["death_signal"]
+        asked = {
+            "number": len(self._processes),
+            "module": request["arguments"][0],
+            "death_signal": request["death_signal"],
+        }
         with os.fdopen(os.memfd_create("request"), "r+b") as file:
             file.write(json.dumps(request).encode())
             file.seek(0)
             try:
-                message = json.dumps({"number": number, "death_signal": death_signal})
-                socket.send_fds(self._channel, [message.encode()], [log, file.fileno()])
+                socket.send_fds(self._channel, [json.dumps(asked).encode()], [log, file.fileno()])
             except OSError:
                 return None
         forked = Forked(self)
@@ -168,22 +171,17 @@ def main() -> None:
     """Import modules, and fork until the supervisor closes the channel; the arguments name the channel and modules."""
     channel, *modules = sys.argv[1:]
     gc.disable()
-    for module in modules:
-        # The process that needs it says in its own log what it lacks.
-        with suppress(ImportError):
-            importlib.import_module(module)
-    gc.collect()
-    # A collector that marks an object writes to its page, which is then shared no longer.
-    gc.freeze()
-    gc.enable()
     with socket.socket(fileno=int(channel)) as requests:
-        child = _serve(requests)
+        child = _serve(requests, modules)
     if child is not None:
         _become(*child)
 
 
-def _serve(channel: socket.socket) -> tuple[int, int] | None:
-    """Fork for each request. Returns None when there are no more, and in a forked process its log and request."""
+def _serve(channel: socket.socket, modules: list[str]) -> tuple[int, int] | None:
+    """Import modules, and fork for each request once its module and those before are imported.
+
+    Returns None when there are no more requests, and in a forked process its log and request.
+    """
     bell, ringer = os.pipe()
     for end in (bell, ringer):
         os.set_blocking(end, False)
@@ -191,7 +189,9 @@ def _serve(channel: socket.socket) -> tuple[int, int] | None:
     signal.set_wakeup_fd(ringer, warn_on_full_buffer=False)
     numbers: dict[int, int] = {}
     while True:
-        ready, _, _ = select.select([channel.fileno(), bell], [], [])
+        ready, _, _ = select.select([channel.fileno(), bell], [], [], 0 if modules else None)
+        if not ready:
+            _import_next(modules)
         if bell in ready:
             os.read(bell, 512)
             _tell_ends(channel, numbers)
@@ -202,6 +202,8 @@ def _serve(channel: socket.socket) -> tuple[int, int] | None:
             return None
         log, file = files
         asked = json.loads(message)
+        while asked["module"] in modules:
+            _import_next(modules)
         prepare = child_setup(signal.Signals(asked["death_signal"]))
         if (pid := os.fork()) == 0:
             signal.set_wakeup_fd(-1)
@@ -213,6 +215,12 @@ def _serve(channel: socket.socket) -> tuple[int, int] | None:
         os.close(file)
         numbers[pid] = asked["number"]
         channel.send(json.dumps({"number": asked["number"], "pid": pid}).encode())
+
+
+def _import_next(modules: list[str]) -> None:
+    # The process that needs it says in its own log what it lacks.
+    with suppress(ImportError):
+        importlib.import_module(modules.pop(0))
 
 
 def _tell_ends(channel: socket.socket, numbers: dict[int, int]) -> None:
@@ -228,6 +236,9 @@ def _tell_ends(channel: socket.socket, numbers: dict[int, int]) -> None:
 
 def _become(log: int, file: int) -> None:
     """Do what `python -m MODULE ARGUMENT...` would do in the requested environment and folder."""
+    # A collector that looks at what was imported would write to its memory, which is then shared no longer.
+    gc.freeze()
+    gc.enable()
     with os.fdopen(file, "rb") as requested:
         request = json.load(requested)
     os.setsid()

@@ -44,7 +44,8 @@ class Stage:
         self.folder = folder
         (folder / "program.py").write_text(PROGRAM)
         environment = {"PATH": os.environ["PATH"], "PYTHONPATH": os.pathsep.join([str(folder), *sys.path])}
-        self.server = ForkServer(["colorsys", "no_such_module"], environment, folder, folder / "server.log")
+        modules = ["colorsys", "no_such_module", "program"]
+        self.server = ForkServer(modules, environment, folder, folder / "server.log")
         self.server.start()
 
     def fork(self, *arguments: str, **environment: str) -> Forked:
@@ -132,7 +133,7 @@ def test_a_process_that_does_not_run_yet_ends_with_the_server(tmp_path: Path) ->
     (tmp_path / "slow.py").write_text("import time; time.sleep(600)")
     stage = Stage(tmp_path)
     stage.server.stop()
-    stage.server._modules = ["slow"]
+    stage.server._modules = ["slow", "program"]
     stage.server.start()
     forked = stage.fork("sleep")
     with pytest.raises(subprocess.TimeoutExpired):
