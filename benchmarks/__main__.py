@@ -26,17 +26,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     parser.add_argument("names", nargs="+", choices=[*_QUESTIONS, "all"], metavar="NAME")
     parser.add_argument("--quick", action="store_true", help="smaller, under 50 seconds")
-    parser.add_argument(
-        "--tiny", action="store_true", help="only to see that it runs; its figures mean nothing"
-    )
+    parser.add_argument("--tiny", action="store_true", help="only to see that it runs; its figures mean nothing")
     parser.add_argument("--json", action="store_true", help="one line of JSON for each name")
     arguments = parser.parse_args()
     size = "TINY" if arguments.tiny else "QUICK" if arguments.quick else "FULL"
     names = list(_QUESTIONS) if "all" in arguments.names else arguments.names
     if {"queue", "backfill"} & set(names) and not peers.are_installed():
-        sys.stderr.write(
-            "The peers are not installed, so they are left out; `make bench-install` installs them.\n"
-        )
+        sys.stderr.write("The peers are not installed, so they are left out; `make bench-install` installs them.\n")
     show: Callable[..., str] = (
         (lambda *answer: json.dumps(report.to_json(*answer))) if arguments.json else report.to_text
     )

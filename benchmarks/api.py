@@ -140,9 +140,7 @@ def _history_rows(
     )
     grown = _peak_mb(ours.process.pid) - before
     arrow = _median_ms(lambda: _get(ours.port, token, f"{_HISTORY}&format=arrow"), size.reads)
-    bare = _median_ms(
-        lambda: connection.execute(statement("history_write.bare_query")).fetchall(), size.reads
-    )
+    bare = _median_ms(lambda: connection.execute(statement("history_write.bare_query")).fetchall(), size.reads)
     unit = f"bars/s, {len(symbols)} symbols as CSV"
     return [
         Row("csv_bars_per_second", unit, bars / taken["ours"], {"copy": bars / taken["copy"]}),
@@ -252,9 +250,7 @@ def _copy(connection: psycopg.Connection[Any], symbols: list[str]) -> None:
 
 def _peak_mb(pid: int) -> float:
     """The most memory that a process has had so far."""
-    (line,) = (
-        line for line in Path(f"/proc/{pid}/status").read_text().splitlines() if line.startswith("VmHWM")
-    )
+    (line,) = (line for line in Path(f"/proc/{pid}/status").read_text().splitlines() if line.startswith("VmHWM"))
     return int(line.split()[1]) / 1024
 
 

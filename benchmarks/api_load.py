@@ -76,9 +76,7 @@ class _Load:
     async def connect(self, port: int) -> None:
         """Open the connections."""
         for _ in range(_CONNECTIONS):
-            _, connection = await self._loop.create_connection(
-                lambda: _Connection(self._fail), "127.0.0.1", port
-            )
+            _, connection = await self._loop.create_connection(lambda: _Connection(self._fail), "127.0.0.1", port)
             self._free.append(connection)
 
     def _fail(self, why: str) -> None:

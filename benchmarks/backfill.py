@@ -121,9 +121,7 @@ def work_ours(provider_url: str, symbols: int, years: int, database_url: str) ->
     return backfill
 
 
-def work_unchecked_ceiling(
-    provider_url: str, symbols: int, years: int, database_url: str
-) -> Callable[[], list[float]]:
+def work_unchecked_ceiling(provider_url: str, symbols: int, years: int, database_url: str) -> Callable[[], list[float]]:
     """Eight calls at once; each answer goes into the table as it is."""
     connections = [psycopg.connect(database_url, autocommit=True) for _ in range(AT_ONCE)]
     client = httpx.Client(base_url=provider_url, trust_env=False, timeout=30.0)

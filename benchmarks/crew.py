@@ -51,9 +51,7 @@ def module(name: str, *arguments: object) -> list[str]:
     return [sys.executable, "-m", f"benchmarks.{name}", *map(str, arguments)]
 
 
-def run(
-    commands: Sequence[Sequence[str]], database_url: str, *, meanwhile: Callable[[], None] | None = None
-) -> Work:
+def run(commands: Sequence[Sequence[str]], database_url: str, *, meanwhile: Callable[[], None] | None = None) -> Work:
     """Run workers together until all have answered. `meanwhile` runs once, right after `go`.
 
     Raises WorkerError with what the worker wrote when one of them dies.
@@ -92,9 +90,7 @@ def megabytes() -> float:
 
 
 class _Worker:
-    def __init__(
-        self, stack: contextlib.ExitStack, command: Sequence[str], environment: Mapping[str, str]
-    ) -> None:
+    def __init__(self, stack: contextlib.ExitStack, command: Sequence[str], environment: Mapping[str, str]) -> None:
         self._command = command
         self._complaints = stack.enter_context(tempfile.TemporaryFile("w+"))  # noqa: SIM115 - the stack closes it
         self._process = stack.enter_context(

@@ -68,9 +68,7 @@ def measure(_: BenchmarkServer, size: tuple[int, int]) -> list[Row]:
     response = Response(200, {}, json_body, len(json_body))
     peer = rate(lambda: coded.parse(Fetcher.DAILY_BARS, ["AAPL"], window, response, now=_NOW))
     return [
-        Row(
-            "json_rows_per_second", "rows/s", rate(lambda: _read(in_json, json_body, window)), {"coded": peer}
-        ),
+        Row("json_rows_per_second", "rows/s", rate(lambda: _read(in_json, json_body, window)), {"coded": peer}),
         Row("csv_rows_per_second", "rows/s", rate(lambda: _read(in_csv, csv_body, window)), {"coded": peer}),
     ]
 
@@ -110,8 +108,7 @@ def _row(day: date, number: int) -> tuple[str, ...]:
 
 def _json(rows: list[tuple[str, ...]]) -> bytes:
     bars = ",".join(
-        "{" + ",".join(f'"{name}":"{cell}"' for name, cell in zip(_NAMES, row, strict=True)) + "}"
-        for row in rows
+        "{" + ",".join(f'"{name}":"{cell}"' for name, cell in zip(_NAMES, row, strict=True)) + "}" for row in rows
     )
     meta = '{"symbol":"AAPL","interval":"1day","currency":"USD","exchange":"NASDAQ"}'
     return f'{{"meta":{meta},"values":[{bars}],"status":"ok"}}'.encode()

@@ -32,9 +32,7 @@ Number = TypeVar("Number", int, float)
 def main(arguments: Sequence[str]) -> int:
     """Run, print the table, and return 1 if anything was wrong."""
     if missing := [name for name in _NEEDED if find_spec(name) is None]:
-        sys.stderr.write(
-            f"The run needs {', '.join(missing)}, which are not installed; run: make install-test\n"
-        )
+        sys.stderr.write(f"The run needs {', '.join(missing)}, which are not installed; run: make install-test\n")
         return 2
     # Sub-processes are forked off one that has loaded all this, and load this module's caller once more.
     from pricing_pipeline_tests.fault_run.run import KINDS, Options, run

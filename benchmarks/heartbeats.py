@@ -97,9 +97,7 @@ def _number(connection: psycopg.Connection[Any], name: str) -> int:
     return int(row[0]) if row else 0
 
 
-def work(
-    way: str, users: int, seconds: float, calls_per_second: float, database_url: str
-) -> Callable[[], int]:
+def work(way: str, users: int, seconds: float, calls_per_second: float, database_url: str) -> Callable[[], int]:
     """A client: prepared heartbeats of random users for so long, at a pace if one is given; counts pairs."""
     connection = psycopg.connect(database_url, autocommit=True, prepare_threshold=0)
     query = statement(f"heartbeats.{way}")

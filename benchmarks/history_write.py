@@ -100,9 +100,7 @@ def measure(server: BenchmarkServer, size: Size) -> list[Row]:
             rates["ours"],
             {k: rates[k] for k in ("copy", "pandas_to_sql")},
         ),
-        Row(
-            "rows_per_second_again", "bars/s, nothing to write", median(again), {"first_load": rates["ours"]}
-        ),
+        Row("rows_per_second_again", "bars/s, nothing to write", median(again), {"first_load": rates["ours"]}),
         Row(
             "read_ms",
             "ms for 20 years as a frame",
@@ -163,9 +161,7 @@ def store_all(engine: Engine, answers: dict[str, Bars]) -> None:
             judged = judge(contexts.load(connection, call, answer, {symbol}))
             good = judged.verdicts[symbol].good
             if len(good) != len(rows):
-                raise RuntimeError(
-                    f"of {symbol} {len(rows) - len(good)} bars were quarantined; none should be"
-                )
+                raise RuntimeError(f"of {symbol} {len(rows) - len(good)} bars were quarantined; none should be")
             price_writer.store(connection, call, good, judged.known)
 
 
@@ -187,9 +183,7 @@ def to_sql(engine: Engine, rows: Sequence[tuple[object, ...]]) -> None:
 
 
 def _as_tuple(row: Observation) -> tuple[object, ...]:
-    cents = [
-        None if price is None else int(price.scaleb(2)) for price in (row.close, row.open, row.high, row.low)
-    ]
+    cents = [None if price is None else int(price.scaleb(2)) for price in (row.close, row.open, row.high, row.low)]
     return (
         TYPE,
         row.symbol,
@@ -204,9 +198,7 @@ def _as_tuple(row: Observation) -> tuple[object, ...]:
     )
 
 
-def _reads(
-    engine: Engine, connection: psycopg.Connection[tuple[object, ...]], times: int
-) -> dict[str, float]:
+def _reads(engine: Engine, connection: psycopg.Connection[tuple[object, ...]], times: int) -> dict[str, float]:
     """Milliseconds of each way to read; medians."""
     last = FIRST + timedelta(days=30 * 366)
     now = datetime.now(UTC)

@@ -73,9 +73,7 @@ def _cold(started: pipeline.Pipeline, starts: int, pairs: int) -> list[Row]:
     stored: list[float] = []
     steps: list[dict[str, float]] = []
     for number in range(starts):
-        pipeline.wait_until(
-            lambda: bool(pipeline.value(connection, "latency.is_idle")), "the drain did not end"
-        )
+        pipeline.wait_until(lambda: bool(pipeline.value(connection, "latency.is_idle")), "the drain did not end")
         time.sleep(_QUIET_SECONDS)
         symbols = [f"C{number * pairs + n}" for n in range(1, pairs + 1)]
         since = pipeline.value(connection, "latency.now")
@@ -110,10 +108,7 @@ def _cold(started: pipeline.Pipeline, starts: int, pairs: int) -> list[Row]:
 def _event_times(home: Path, run_id: str, *kinds: str) -> list[float]:
     """When the first event of each kind of a Dagster run was, in Unix seconds."""
     events = _ask_dagster(home, _RUN_EVENTS, run=run_id)["runOrError"]["eventConnection"]["events"]
-    return [
-        min(float(event["timestamp"]) for event in events if event["__typename"] == kind) / 1000
-        for kind in kinds
-    ]
+    return [min(float(event["timestamp"]) for event in events if event["__typename"] == kind) / 1000 for kind in kinds]
 
 
 def _warm(connection: psycopg.Connection[Any], pairs: int, size: Size) -> list[Row]:
@@ -162,9 +157,7 @@ def _viewers(
     def stay() -> None:
         began = time.monotonic()
         try:
-            with psycopg.connect(
-                connection.info.dsn, password=connection.info.password, autocommit=True
-            ) as own:
+            with psycopg.connect(connection.info.dsn, password=connection.info.password, autocommit=True) as own:
                 minute = 0
                 while True:
                     for number, group in enumerate(groups):

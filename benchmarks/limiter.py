@@ -142,9 +142,7 @@ class _Sandbox:
         return sorted((call["monotonic"], call["units"]) for call in self._client("GET", "calls"))
 
     def _client(self, method: str, path: str) -> Any:
-        answer = httpx.request(
-            method, f"{self.url}/_sandbox/{path}", params={"limit": 200_000}, trust_env=False
-        )
+        answer = httpx.request(method, f"{self.url}/_sandbox/{path}", params={"limit": 200_000}, trust_env=False)
         answer.raise_for_status()
         return answer.json()
 
@@ -199,9 +197,7 @@ def work_ours(seconds: float, sandbox_url: str, database_url: str) -> Callable[[
             if not calls:
                 time.sleep(_POLL)
             for claimed in calls:
-                fetched = client.fetch(
-                    claimed.fetcher, claimed.symbols, claimed.window, now=claimed.claimed_at
-                )
+                fetched = client.fetch(claimed.fetcher, claimed.symbols, claimed.window, now=claimed.claimed_at)
                 made += 1
                 with connection.begin():
                     product.complete(connection, claimed.task_ids, claimed.claim_token)

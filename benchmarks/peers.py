@@ -25,6 +25,4 @@ def command(script: str, *arguments: object) -> list[str]:
 
 def run(script: str, *arguments: object, database_url: str) -> None:
     """Run a peer's script to its end: installing and filling, which is not measured."""
-    subprocess.run(
-        command(script, *arguments), env=os.environ | {crew.DATABASE_URL: database_url}, check=True
-    )
+    subprocess.run(command(script, *arguments), env=os.environ | {crew.DATABASE_URL: database_url}, check=True)

@@ -116,9 +116,7 @@ def app(latency: float) -> Starlette:
         asked = request.query_params
         bars = _bars(asked["start_date"], asked["end_date"])
         symbols = asked["symbol"].split(",")
-        body = _together(
-            {symbol: f'{_SERIES.replace("@", symbol)}{bars}],"status":"ok"}}' for symbol in symbols}
-        )
+        body = _together({symbol: f'{_SERIES.replace("@", symbol)}{bars}],"status":"ok"}}' for symbol in symbols})
         await asyncio.sleep(latency)
         return Response(body, media_type="application/json")
 

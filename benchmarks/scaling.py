@@ -182,9 +182,7 @@ def _points(connection: Connection, size: Size, kind: str, number: int, names: t
     return [_point(connection, size, kind, number, name, {}) for name in names]
 
 
-def _point(
-    connection: Connection, size: Size, kind: str, number: int, name: str, parameters: Mapping[str, Any]
-) -> Row:
+def _point(connection: Connection, size: Size, kind: str, number: int, name: str, parameters: Mapping[str, Any]) -> Row:
     _timed(connection, name, parameters)
     return _row(name, kind, number, median(_timed(connection, name, parameters) for _ in range(size.times)))
 

@@ -145,9 +145,7 @@ def _store(engine: Engine, symbol: str, chance: random.Random, changes: int = A_
         claimed_at=datetime.now(UTC),
     )
     with engine.begin() as connection:
-        done = storage.store(
-            connection, call, Answer(records=(ProductDays(symbol, Window(day, day), slots),))
-        )
+        done = storage.store(connection, call, Answer(records=(ProductDays(symbol, Window(day, day), slots),)))
     if done != [Stored(symbol, 0, changes)]:
         raise RuntimeError(f"{done} was stored, and {changes} slots had changed")
 
@@ -176,9 +174,7 @@ def _slot(day: date, hour: int, left: int) -> Slot:
 def _upsert(connection: psycopg.Connection[Any], symbol: str, chance: random.Random) -> None:
     """The same day into plain tables: every row is written, whatever has changed."""
     day = FIRST + timedelta(days=chance.randrange(DAYS))
-    starts: Sequence[datetime] = [
-        datetime(day.year, day.month, day.day, hour) for hour in range(8, 8 + A_DAY)
-    ]
+    starts: Sequence[datetime] = [datetime(day.year, day.month, day.day, hour) for hour in range(8, 8 + A_DAY)]
     asked = {"symbol": symbol, "starts": starts, "remaining": [chance.randint(0, _PLACES) for _ in starts]}
     with connection.transaction():
         keys = [key for (key,) in connection.execute(statement("slots.upsert_slots"), asked).fetchall()]

@@ -283,8 +283,7 @@ async def read(place: str, streams: int, pairs: int, cut: bool) -> None:
     token = sys.stdin.readline().strip()
     ready = asyncio.Semaphore(0)
     readers = [
-        _Reader(place, token, f"user{number}", _symbols(number, streams, pairs), cut)
-        for number in range(streams)
+        _Reader(place, token, f"user{number}", _symbols(number, streams, pairs), cut) for number in range(streams)
     ]
     tasks = [asyncio.create_task(reader.read(ready)) for reader in readers]
     for task in tasks:

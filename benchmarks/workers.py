@@ -57,9 +57,7 @@ def measure(server: BenchmarkServer, size: Size) -> list[Row]:
         command = crew.module("workers", url, max(size.workers))
         work = crew.run([command] * workers, server.worker_url("workers"))
         if work.total != workers * size.calls:
-            raise crew.WorkerError(
-                f"{work.total} of {workers * size.calls} prices were stored: {work.answers}"
-            )
+            raise crew.WorkerError(f"{work.total} of {workers * size.calls} prices were stored: {work.answers}")
         return work.rate / workers
 
     with provider.running(LATENCY_MS) as url:

@@ -29,8 +29,4 @@ def with_datafusion(path: str) -> list[Decimal]:
 
 
 programs = {"clickhouse": with_clickhouse, "datafusion": with_datafusion}
-print(
-    json.dumps(
-        {name: {path: list(map(str, of(path))) for path in sys.argv[1:]} for name, of in programs.items()}
-    )
-)
+print(json.dumps({name: {path: list(map(str, of(path))) for path in sys.argv[1:]} for name, of in programs.items()}))

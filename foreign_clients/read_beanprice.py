@@ -26,9 +26,7 @@ try:
 except ValueError as error:
     unknown = str(error)
 found = {
-    "latest": {
-        symbol: told(source.get_latest_price(symbol)) for symbol in ("AAPL", "VOD.L", "EURUSD=X", "BTC-USD")
-    },
+    "latest": {symbol: told(source.get_latest_price(symbol)) for symbol in ("AAPL", "VOD.L", "EURUSD=X", "BTC-USD")},
     "before": told(source.get_historical_price("IBM", last)),
     "daily": [told(one) for one in source.get_daily_prices("AAPL", first, last)],
     "unknown": unknown,

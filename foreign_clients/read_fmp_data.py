@@ -16,9 +16,7 @@ base_url, key = sys.argv[1:]
 
 def client(api_key: str) -> FMPDataClient:
     calm = RateLimitConfig(daily_limit=10_000, requests_per_second=1000, requests_per_minute=10_000)
-    return FMPDataClient(
-        config=ClientConfig(api_key=api_key, base_url=base_url, rate_limit=calm, max_retries=1)
-    )
+    return FMPDataClient(config=ClientConfig(api_key=api_key, base_url=base_url, rate_limit=calm, max_retries=1))
 
 
 def plain(value: Any) -> Any:
@@ -40,9 +38,7 @@ with client(key) as fmp, client("wrong") as stranger:
         "abroad": plain(fmp.company.get_quote("VOD.L")),
         "quotes": plain(fmp.batch.get_quotes(["AAPL", "IBM", "NOPE"])),
         "profile": plain(fmp.company.get_profile("AAPL")),
-        "bars": plain(
-            fmp.company.get_historical_prices("AAPL", from_date=date(2005, 2, 22), to_date=date(2005, 3, 4))
-        ),
+        "bars": plain(fmp.company.get_historical_prices("AAPL", from_date=date(2005, 2, 22), to_date=date(2005, 3, 4))),
         "statements": plain(fmp.fundamental.get_income_statement("IBM", limit=3)),
         "dividends": plain(fmp.company.get_dividends("IBM")),
         "splits": plain(fmp.company.get_stock_splits("AAPL")),

@@ -27,7 +27,6 @@ class Moved(mftool.Mftool):
 
 tool = Moved()
 found: dict[str, Any] = {
-    code: {"details": tool.get_scheme_details(code), "history": tool.get_scheme_historical_nav(code)}
-    for code in codes
+    code: {"details": tool.get_scheme_details(code), "history": tool.get_scheme_historical_nav(code)} for code in codes
 }
 print(json.dumps(found))

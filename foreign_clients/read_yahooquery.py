@@ -16,9 +16,7 @@ move(requests.Session, {YAHOO: base_url})
 
 def bars(frame: Any) -> list[list[Any]]:
     names = ["open", "high", "low", "close", "adjclose", "volume"]
-    return [
-        [symbol, str(at), *(float(row[name]) for name in names)] for (symbol, at), row in frame.iterrows()
-    ]
+    return [[symbol, str(at), *(float(row[name]) for name in names)] for (symbol, at), row in frame.iterrows()]
 
 
 history = Ticker("AAPL IBM").history(start="2005-02-22", end="2005-03-05")

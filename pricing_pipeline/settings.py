@@ -43,9 +43,7 @@ def _named_secrets(value: object) -> object:
     for part in filter(None, (part.strip() for part in value.split(","))):
         name, equals, secret = (word.strip() for word in part.partition("="))
         if not (equals and secret and re.fullmatch("[a-z0-9][a-z0-9_-]{0,47}", name)) or name in keys:
-            raise ValueError(
-                f"part {len(keys) + 1} must be name=secret, with a name of its own in a-z, 0-9, _ and -"
-            )
+            raise ValueError(f"part {len(keys) + 1} must be name=secret, with a name of its own in a-z, 0-9, _ and -")
         keys[name] = secret
     return keys
 
@@ -255,11 +253,7 @@ def load_settings(complain: Callable[[str], object] = refuse, variables: str = _
 @lru_cache(maxsize=8)
 def _settings_of(environment: frozenset[tuple[str, str]], variables: str) -> Settings:
     """The settings of an environment; an empty variable is one that is not set. Each tick of a sensor asks."""
-    values = {
-        name.removeprefix(variables).lower(): value
-        for name, value in environment
-        if name.startswith(variables)
-    }
+    values = {name.removeprefix(variables).lower(): value for name, value in environment if name.startswith(variables)}
     given = dict(environment)
     for name in _BARE_NAMES:
         values[name] = values.get(name) or given.get(name.upper(), "")
@@ -366,9 +360,7 @@ def _require_kind(settings: Settings, kept: Kind) -> None:
         )
 
 
-def _look_for_unknown(
-    environment: Mapping[str, str], complain: Callable[[str], object], variables: str
-) -> None:
+def _look_for_unknown(environment: Mapping[str, str], complain: Callable[[str], object], variables: str) -> None:
     """Report mistyped names: otherwise the default would be used silently."""
     known = {f"{variables}{name.upper()}" for name in Settings.model_fields}
     for name in environment:

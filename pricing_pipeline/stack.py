@@ -223,9 +223,7 @@ def missing_keys(settings: Settings, worker: str) -> list[str]:
     engine = make_engine(worker, pool_size=1)
     try:
         with engine.connect() as connection:
-            routed = {
-                name for providers in data_type_registry.routes(connection).values() for name in providers
-            }
+            routed = {name for providers in data_type_registry.routes(connection).values() for name in providers}
             stored = {row.provider for row in credentials.stored(connection) if row.is_active}
             known = declarations.known_providers(connection)
     finally:
@@ -254,9 +252,7 @@ def _say_who_is_asked(settings: Settings, worker: str, say: Say) -> None:
             "pricing-pipeline provider use twelvedata --plan free"
         )
     for name in unplanned:
-        say(
-            f"{name} is asked without a plan: `limit list {name}` shows its limits, `provider use` writes a plan's"
-        )
+        say(f"{name} is asked without a plan: `limit list {name}` shows its limits, `provider use` writes a plan's")
     for name in missing_keys(settings, worker):
         say(f"{name} has no API key yet, so it is not asked: pricing-pipeline key set {name}")
 
@@ -317,9 +313,7 @@ def _environment(settings: Settings) -> dict[str, str]:
         # Children work in another folder and run this code nevertheless. No PYTHONSAFEPATH: while Dagster loads the
         # definitions, it takes out the first entry of sys.path, which would then be this code's. Ours comes last: of
         # several files `sitecustomize.py` Python runs the first one, and a tool may have brought one.
-        "PYTHONPATH": os.pathsep.join(
-            filter(None, [str(ROOT), environment.get("PYTHONPATH"), str(_SITECUSTOMIZE)])
-        ),
+        "PYTHONPATH": os.pathsep.join(filter(None, [str(ROOT), environment.get("PYTHONPATH"), str(_SITECUSTOMIZE)])),
     }
 
 
@@ -463,9 +457,7 @@ def _beside(
     return locations
 
 
-def _start_beside(
-    supervisor: Supervisor, environment: dict[str, str], locations: list[CodeLocation], say: Say
-) -> None:
+def _start_beside(supervisor: Supervisor, environment: dict[str, str], locations: list[CodeLocation], say: Say) -> None:
     for location in locations:
         say(f"Beside ours, Dagster serves the code location {location.name} of {location.path}")
         if location.command:

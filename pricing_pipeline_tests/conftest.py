@@ -70,9 +70,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if os.environ.get(POOLED):
         for item in items:
             if item.get_closest_marker("own_sessions"):
-                item.add_marker(
-                    pytest.mark.skip(reason="needs sessions of its own, and PgBouncer shares them")
-                )
+                item.add_marker(pytest.mark.skip(reason="needs sessions of its own, and PgBouncer shares them"))
     if getattr(config.option, "loadgroup", False):
         name_groups(items)
 

@@ -27,13 +27,9 @@ def main(url: str, symbols: int, first: str, last: str) -> None:
     def names():  # type: ignore[no-untyped-def]
         yield from (f"S{number}" for number in range(1, symbols + 1))
 
-    @dlt.transformer(
-        data_from=names, name="bars", parallelized=True, write_disposition="append", columns=columns
-    )
+    @dlt.transformer(data_from=names, name="bars", parallelized=True, write_disposition="append", columns=columns)
     def bars(symbol):  # type: ignore[no-untyped-def]
-        answer = client.get(
-            "/time_series", params={"symbol": symbol, "start_date": first, "end_date": last}
-        ).json()
+        answer = client.get("/time_series", params={"symbol": symbol, "start_date": first, "end_date": last}).json()
         yield [{"symbol": symbol, **bar} for bar in answer["values"]]
 
     with tempfile.TemporaryDirectory() as folder:

@@ -35,9 +35,7 @@ class Source:
         series = self._series(ticker, until - timedelta(days=_DAYS_BACK), until)
         return series[-1] if series else None
 
-    def get_prices_series(
-        self, ticker: str, time_begin: datetime, time_end: datetime
-    ) -> list[SourcePrice] | None:
+    def get_prices_series(self, ticker: str, time_begin: datetime, time_end: datetime) -> list[SourcePrice] | None:
         """All prices between the days of two times, oldest first."""
         return self._series(ticker, time_begin.astimezone().date(), time_end.astimezone().date())
 

@@ -92,9 +92,7 @@ class PricingClient:
         """Close the connections."""
         self._transport.client.close()
 
-    def prices(
-        self, *wanted: str | Pair, data_type: str | None = None, currency: str | None = None
-    ) -> Prices:
+    def prices(self, *wanted: str | Pair, data_type: str | None = None, currency: str | None = None) -> Prices:
         """The stored prices of symbols, or of pairs of any data types, at once.
 
         Missing and stale prices are queued: ask again in a moment. Of symbols without a data type, only what is watched
@@ -351,9 +349,7 @@ class PricingClient:
             self._pause(wait_seconds(retry_after, failures))
             failures += 1
 
-    def _stream(
-        self, params: dict[str, Any], last: str | None
-    ) -> Iterator[tuple[str | None, Update | Notice | None]]:
+    def _stream(self, params: dict[str, Any], last: str | None) -> Iterator[tuple[str | None, Update | Notice | None]]:
         client = self._transport.client
         headers = {"Accept": "text/event-stream"} | ({"Last-Event-ID": last} if last is not None else {})
         timeout = httpx.Timeout(client.timeout.connect, read=_SILENCE_SECONDS)
@@ -396,9 +392,7 @@ class PricingClient:
         return self._transport.ask(read, "GET", path, {**params, "user": self._user})
 
     def _post(self, read: Callable[[Any], T], path: str, pairs: Iterable[Pair], **options: bool) -> T:
-        content = {
-            "pairs": [{"data_type": data_type, "symbol": symbol} for data_type, symbol in _each(pairs)]
-        }
+        content = {"pairs": [{"data_type": data_type, "symbol": symbol} for data_type, symbol in _each(pairs)]}
         return self._send(read, path, content | options)
 
     def _send(self, read: Callable[[Any], T], path: str, content: object) -> T:
@@ -427,9 +421,7 @@ def _rows(name: str, shape: Callable[..., T]) -> Callable[[Any], list[T]]:
 
 
 def _reasons(content: Any) -> list[Why]:
-    unknown = [
-        {**pair, **pair["why"], "observed_at": None, "fetched_at": None} for pair in content["missing"]
-    ]
+    unknown = [{**pair, **pair["why"], "observed_at": None, "fetched_at": None} for pair in content["missing"]]
     return [shaped(Why, reason) for reason in [*content["reasons"], *unknown]]
 
 
@@ -477,9 +469,7 @@ def _assigned(pairs: Mapping[str, str] | None) -> list[str] | None:
 def _each(pairs: Iterable[Pair]) -> Iterator[Pair]:
     for pair in pairs:
         if isinstance(pair, str) or len(pair) != 2:
-            raise TypeError(
-                f"a pair has a data type and a symbol, such as ('equity_quote', 'AAPL'), not {pair!r}"
-            )
+            raise TypeError(f"a pair has a data type and a symbol, such as ('equity_quote', 'AAPL'), not {pair!r}")
         yield pair
 
 

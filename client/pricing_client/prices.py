@@ -125,9 +125,7 @@ def shaped(shape: Callable[..., T], content: Mapping[str, Any]) -> T:
 def _types(shape: Callable[..., Any]) -> Mapping[str, Any]:
     """The type of each field, without its None."""
     return {
-        name: next(part for part in get_args(hint) if part is not NoneType)
-        if get_origin(hint) is UnionType
-        else hint
+        name: next(part for part in get_args(hint) if part is not NoneType) if get_origin(hint) is UnionType else hint
         for name, hint in get_type_hints(shape).items()
     }
 

@@ -73,14 +73,10 @@ def problem_of(response: httpx.Response) -> ApiError:
         content = None
     problem: Mapping[str, object] = content if isinstance(content, dict) else {}
     kind = str(problem.get("type", "")).removeprefix("urn:pricing-pipeline:") or "no-problem"
-    detail = str(
-        problem.get("detail") or f"{response.url} answered {response.status_code} and did not say why"
-    )
+    detail = str(problem.get("detail") or f"{response.url} answered {response.status_code} and did not say why")
     request_id = str(problem.get("request_id", ""))
     error = _CLASSES.get(response.status_code, Unavailable if response.status_code >= 500 else RequestRefused)
-    return error(
-        detail, response.status_code, kind, request_id, _seconds(response.headers.get("Retry-After"))
-    )
+    return error(detail, response.status_code, kind, request_id, _seconds(response.headers.get("Retry-After")))
 
 
 _CLASSES: Mapping[int, type[ApiError]] = {401: NotAllowed, 403: NotAllowed, 404: NotFound, 429: TooMuch}

@@ -43,9 +43,7 @@ class Transport:
         except httpx.InvalidURL as error:
             raise ValueError(f"this is not a valid URL: {error}") from None
         if has_user:  # it would replace the token, and appear in the message of each error
-            raise ValueError(
-                "the url has a user or a password before its host. Leave it out: the token says who asks"
-            )
+            raise ValueError("the url has a user or a password before its host. Leave it out: the token says who asks")
         token = token.strip()  # a file ends with a line end
         if not _TOKEN.fullmatch(token):
             raise ValueError("the token is empty, or has signs in it that no token of `token add` has")

@@ -171,9 +171,7 @@ def acknowledge(database: Database, caller: Operator, body: Ids) -> Acknowledged
 def silence(database: Database, caller: Operator, body: SilenceRule) -> Silenced:
     """Silence a kind of alert for some hours."""
     with database.begin() as connection:
-        until = alerts.silence(
-            connection, body.alert, body.subject, 3600 * body.hours, caller.token.name, body.reason
-        )
+        until = alerts.silence(connection, body.alert, body.subject, 3600 * body.hours, caller.token.name, body.reason)
         open_subjects = alerts.open_subjects(connection, body.alert)
     return Silenced(
         alert=body.alert,

@@ -123,15 +123,11 @@ def make_app(
     app.state.engine = engine
     app.state.settings = settings
     app.state.replica = replica
-    app.state.sessions = (
-        LoopSessions(engine, AT_ONCE) if replica is None else ReplicaSessions(engine, replica, AT_ONCE)
-    )
+    app.state.sessions = LoopSessions(engine, AT_ONCE) if replica is None else ReplicaSessions(engine, replica, AT_ONCE)
     app.state.tokens = Tokens(engine)
     app.state.streams = StreamHub(engine, app.state.tokens)
     app.state.shares = Shares(rate, AT_ONCE_OF_ONE)
-    app.state.page = page.Page(
-        engine, page.ui_url(settings), None if settings is None else settings.asset_prefix
-    )
+    app.state.page = page.Page(engine, page.ui_url(settings), None if settings is None else settings.asset_prefix)
     app.state.health = health.cached_health(engine)
     app.state.figures = metrics.cached_figures(engine)
     app.state.request_times = metrics.RequestTimes()
@@ -150,9 +146,7 @@ def make_app(
         compresslevel=_GZIP_LEVEL,
         exclude_content_types=(*DEFAULT_EXCLUDED_CONTENT_TYPES, *formats.BINARY),
     )
-    app.add_middleware(
-        Guard, hosts=list(hosts), gate=Gate(app.state.tokens, app.state.shares), shares=app.state.shares
-    )
+    app.add_middleware(Guard, hosts=list(hosts), gate=Gate(app.state.tokens, app.state.shares), shares=app.state.shares)
     app.add_middleware(metrics.Measured, times=app.state.request_times)
     return app
 

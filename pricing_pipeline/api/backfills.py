@@ -145,9 +145,7 @@ class CancelledBackfill(Shape):
     sentence: str = Field(examples=["2 tasks are cancelled, and what was fetched stays."])
 
 
-_BACKFILLS: Keyset[Listed] = Keyset(
-    "backfills", (datetime, UUID), lambda row: (row.requested_at, row.backfill_id)
-)
+_BACKFILLS: Keyset[Listed] = Keyset("backfills", (datetime, UUID), lambda row: (row.requested_at, row.backfill_id))
 
 
 @router.get("/cost")
@@ -184,9 +182,7 @@ def estimate_backfill(
 
 
 @router.post("", status_code=202)
-async def start_backfill(
-    database: Database, request: Request, caller: Operator, body: NewBackfill
-) -> BackfillRun:
+async def start_backfill(database: Database, request: Request, caller: Operator, body: NewBackfill) -> BackfillRun:
     """Have Dagster fetch what is missing between two days. What is stored already costs no call.
 
     The answer names the run; ask for it until it names the backfill, or has failed. 503 while Dagster does not run.
@@ -200,9 +196,7 @@ async def show_run(
     database: Database,
     request: Request,
     _: Reader,
-    run_id: Annotated[
-        str, Path(pattern="^[0-9a-f-]{8,64}$", examples=["0b5e2f7a-8a0f-4a51-9a5b-1d2e3f405162"])
-    ],
+    run_id: Annotated[str, Path(pattern="^[0-9a-f-]{8,64}$", examples=["0b5e2f7a-8a0f-4a51-9a5b-1d2e3f405162"])],
 ) -> BackfillRun:
     """The status of a run of Dagster, and the backfill that it has planned. 503 while Dagster does not run."""
     return await to_thread.run_sync(_run, database, request.app.state.settings, run_id, limiter=_limiter)
@@ -219,9 +213,7 @@ def _start(database: Engine, settings: Settings | None, body: NewBackfill, asked
                 f"Dagster at {webserver.url} has no asset {webserver.history(name)} yet. Try again in a minute."
             )
         if request.window.start < asset.first_day:
-            raise InvalidRange(
-                f"Dagster's partitions of {name} begin on {asset.first_day}. Ask for no day before."
-            )
+            raise InvalidRange(f"Dagster's partitions of {name} begin on {asset.first_day}. Ask for no day before.")
         if body.again:
             with database.begin() as connection:
                 backfills.ask_again(connection, request)
@@ -254,9 +246,7 @@ def list_backfills(database: Database, _: Reader, page: Annotated[Page, Depends(
     with database.connect() as connection:
         rows = backfills.recent(connection, page.at_most, page.after)
     shown, following = page.cut(rows)
-    return Backfills(
-        backfills=[Backfill.model_validate(row, from_attributes=True) for row in shown], next=following
-    )
+    return Backfills(backfills=[Backfill.model_validate(row, from_attributes=True) for row in shown], next=following)
 
 
 @router.get("/{backfill_id:uuid}")
@@ -305,6 +295,4 @@ def _webserver(settings: Settings | None) -> Webserver:
 
 def _provider_cost(estimate: Estimate) -> ProviderCost:
     share = estimate.quota_share
-    return ProviderCost(
-        **asdict(estimate), quota_share=None if share is None else round(share, 6), fits=estimate.fits
-    )
+    return ProviderCost(**asdict(estimate), quota_share=None if share is None else round(share, 6), fits=estimate.fits)

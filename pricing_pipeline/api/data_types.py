@@ -86,9 +86,7 @@ def list_types(
         old = data_type_registry.retired_data_types(connection) if retired else None
     return Types(
         data_types=[TypeSummary(**data_type_registry.content_of(type_)) for type_ in active],
-        retired=None
-        if old is None
-        else [TypeSummary(**data_type_registry.content_of(type_)) for type_ in old],
+        retired=None if old is None else [TypeSummary(**data_type_registry.content_of(type_)) for type_ in old],
     )
 
 
@@ -98,9 +96,7 @@ def show_type(database: Database, caller: Reader, data_type: TypeName) -> TypeDe
     with database.connect() as connection:
         about = data_type_registry.about(connection, data_type)
         if about is None:
-            raise UnknownDataType(
-                f"no data type is called {data_type!r}. GET /v1/types?retired=true lists them."
-            )
+            raise UnknownDataType(f"no data type is called {data_type!r}. GET /v1/types?retired=true lists them.")
         bounds = instruments.bounds_of_type(connection, data_type)
         routes = provider_rules.routes(connection, data_type)
     return TypeDetails.model_validate({**about, **bounds, "routes": routes})

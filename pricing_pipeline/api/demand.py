@@ -209,10 +209,6 @@ def list_holdings(
     """What a user holds, by data type and symbol."""
     user = caller.user
     with database.connect() as connection:
-        rows = viewers.holdings(
-            connection, user, None, None, page.at_most, closed_too=closed_too, after=page.after
-        )
+        rows = viewers.holdings(connection, user, None, None, page.at_most, closed_too=closed_too, after=page.after)
     shown, following = page.cut(rows)
-    return Holdings(
-        holdings=[Holding.model_validate(row, from_attributes=True) for row in shown], next=following
-    )
+    return Holdings(holdings=[Holding.model_validate(row, from_attributes=True) for row in shown], next=following)

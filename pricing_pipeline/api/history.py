@@ -160,9 +160,7 @@ async def read_histories(
         raise invalid(
             f"the parameter symbols: these are {len(each)}, and a request may name {MOST_HISTORIES} histories"
         )
-    selection = _Selection(
-        data_type, each, True, first, last, as_of, adjust, wanted, decimal, _target(currency)
-    )
+    selection = _Selection(data_type, each, True, first, last, as_of, adjust, wanted, decimal, _target(currency))
     return await _answered(request, database, replica, selection)
 
 
@@ -188,9 +186,7 @@ async def read_history(
     """
     wanted = chosen(request.headers.get("accept", ""), format, MEDIA_TYPES)
     each = await _readable(database, caller, data_type, [symbol])
-    selection = _Selection(
-        data_type, each, False, first, last, as_of, adjust, wanted, decimal, _target(currency)
-    )
+    selection = _Selection(data_type, each, False, first, last, as_of, adjust, wanted, decimal, _target(currency))
     return await _answered(request, database, replica, selection)
 
 
@@ -198,9 +194,7 @@ def _target(currency: str | None) -> conversion.Target | None:
     return None if currency is None else conversion.Target.named(currency)
 
 
-async def _readable(
-    database: Engine, caller: Caller, data_type: str, symbols: Sequence[str] | None
-) -> Sequence[str]:
+async def _readable(database: Engine, caller: Caller, data_type: str, symbols: Sequence[str] | None) -> Sequence[str]:
     """The symbols that a request names; of a feed, its own. Raises Refused for others."""
     if not caller.token.is_feed:
         return symbols or ()
@@ -209,9 +203,7 @@ async def _readable(
     return [symbol for _, symbol in pairs]
 
 
-async def _answered(
-    request: Request, database: Engine, replica: Replica | None, selection: _Selection
-) -> Response:
+async def _answered(request: Request, database: Engine, replica: Replica | None, selection: _Selection) -> Response:
     written = await to_thread.run_sync(_read, database, replica, selection, limiter=_limiter)
     headers = {"Vary": "Accept, Accept-Encoding"}
     if written.warnings:
@@ -402,9 +394,7 @@ _WRITERS: Mapping[Format, Callable[[IO[bytes], _Histories], None]] = {
 
 def _metadata(heads: Sequence[History]) -> dict[str, str]:
     """What a file says of itself; with one symbol, also which."""
-    about = json.loads(
-        heads[0].model_dump_json(by_alias=True, exclude={"rows", "warnings"}, exclude_none=True)
-    )
+    about = json.loads(heads[0].model_dump_json(by_alias=True, exclude={"rows", "warnings"}, exclude_none=True))
     if len(heads) > 1:
         del about["symbol"]
     warnings = "\n".join(warning for head in heads for warning in head.warnings)

@@ -67,9 +67,7 @@ class AboutSymbol(Shape):
     instruments: list[InstrumentDetails]
 
 
-_INSTRUMENTS: Keyset[Instrument] = Keyset(
-    "instruments", (str, str), lambda row: (row.asset_class, row.symbol)
-)
+_INSTRUMENTS: Keyset[Instrument] = Keyset("instruments", (str, str), lambda row: (row.asset_class, row.symbol))
 
 
 @router.get("")
@@ -96,9 +94,7 @@ def show_instruments(
         stored = instruments.about(connection, symbol, asset_class)
         if not stored:
             raise data_type_registry.unknown_symbol(connection, symbol, asset_class=asset_class)
-        listed = {
-            row.asset_class: row for row in instruments.listed(connection, [symbol], asset_class, len(stored))
-        }
+        listed = {row.asset_class: row for row in instruments.listed(connection, [symbol], asset_class, len(stored))}
         return AboutSymbol(
             instruments=[
                 InstrumentDetails.model_validate(
@@ -152,9 +148,7 @@ def resume(database: Database, _: Operator, body: PauseSymbols) -> PausedInstrum
 def _pause(database: Database, body: PauseSymbols, *, paused: bool) -> PausedInstruments:
     with database.begin() as connection:
         symbols = instruments.all_spelled_anywhere(connection, body.symbols)
-        states = instruments.pause_instruments(
-            connection, symbols, paused=paused, asset_class=body.asset_class
-        )
+        states = instruments.pause_instruments(connection, symbols, paused=paused, asset_class=body.asset_class)
         known = {state.symbol for state in states}
         unknown = [symbol for symbol in dict.fromkeys(symbols) if symbol not in known]
         if unknown:

@@ -84,9 +84,7 @@ class Share:
     @contextmanager
     def under_way(self, body_bytes: int) -> Iterator[None]:
         """Count a request until it is over. Raises Refused when there are too many, or too many bytes of them."""
-        if self._requests >= _MOST_UNDER_WAY or (
-            self._bytes and self._bytes + body_bytes > _MOST_BYTES_UNDER_WAY
-        ):
+        if self._requests >= _MOST_UNDER_WAY or (self._bytes and self._bytes + body_bytes > _MOST_BYTES_UNDER_WAY):
             raise _too_many(
                 f"{self._requests} requests of this token are under way. Send the next when one is answered",
                 1,

@@ -241,9 +241,7 @@ def _family(source: Source, metric: Metric, rows: Sequence[Row]) -> Family:
 def _histogram(source: Source, metric: Metric, rows: Iterable[Row]) -> Family:
     family = HistogramMetricFamily(metric.name, metric.says, labels=source.labels)
     for row in rows:
-        buckets = [
-            (repr(float(bound)), count) for bound, count in zip(row["bounds"], row["buckets"], strict=True)
-        ]
+        buckets = [(repr(float(bound)), count) for bound, count in zip(row["bounds"], row["buckets"], strict=True)]
         family.add_metric(_labels(source, row), [*buckets, ("+Inf", row["times"])], row["total_seconds"])
     return family
 

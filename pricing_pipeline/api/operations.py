@@ -123,15 +123,11 @@ def list_operations(
         ByCommas,
         Query(min_length=1, description="Only these states, separated by commas; may be repeated."),
     ] = LIVE_AND_FAILED_OPERATIONS,
-    operation_type: Annotated[
-        str | None, Query(max_length=LONGEST_NAME, description="Only this type.")
-    ] = None,
+    operation_type: Annotated[str | None, Query(max_length=LONGEST_NAME, description="Only this type.")] = None,
 ) -> Operations:
     """Side effects, the newest first. One whose state changes between two pages keeps its place."""
     with database.connect() as connection:
-        rows = operation_queue.listed(
-            connection, status, operation_type, page.at_most, by_id=True, after=page.after_id
-        )
+        rows = operation_queue.listed(connection, status, operation_type, page.at_most, by_id=True, after=page.after_id)
     shown, following = page.cut(rows)
     return Operations(operations=[ListedOperation(**row) for row in shown], next=following)
 

@@ -43,9 +43,7 @@ def _moment(value: object) -> object:
 
 def _in_utc(value: datetime) -> datetime:
     if value.tzinfo is None:
-        raise ValueError(
-            "give the time its zone, such as the Z of 2026-11-20T15:00:00Z; in a URL a plus is %2B"
-        )
+        raise ValueError("give the time its zone, such as the Z of 2026-11-20T15:00:00Z; in a URL a plus is %2B")
     try:
         return value.astimezone(UTC)
     except OverflowError:
@@ -139,9 +137,7 @@ def each_of(symbols: Iterable[str]) -> list[str]:
 def each_pair(values: Iterable[str], most: int = MOST_SYMBOLS) -> list[Pair]:
     """The pairs of a request, each once. Raises Refused."""
     each = separated(values)
-    pairs = [
-        (data_type.strip(), symbol.strip()) for data_type, _, symbol in (part.partition(":") for part in each)
-    ]
+    pairs = [(data_type.strip(), symbol.strip()) for data_type, _, symbol in (part.partition(":") for part in each)]
     odd = next(
         (
             part
@@ -169,9 +165,7 @@ def type_of_prices(connection: Connection, name: str) -> DataType:
             Contents.INVENTORY: "products/SYMBOL/availability",
             Contents.COMMODITIES: "terminals/SYMBOL/prices",
         }[type_.contents]
-        raise UnknownDataType(
-            f"{name} is a type of {type_.contents}, not of prices: GET /v1/{where} reads them."
-        )
+        raise UnknownDataType(f"{name} is a type of {type_.contents}, not of prices: GET /v1/{where} reads them.")
     return type_
 
 

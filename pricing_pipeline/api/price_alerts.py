@@ -96,9 +96,7 @@ class Removed(Shape):
     removed: list[int]
 
 
-_PRICE_ALERTS: Keyset[price_alerts.PriceAlert] = Keyset(
-    "price_alerts", (int,), lambda row: (row.price_alert_id,)
-)
+_PRICE_ALERTS: Keyset[price_alerts.PriceAlert] = Keyset("price_alerts", (int,), lambda row: (row.price_alert_id,))
 
 
 @router.get("")

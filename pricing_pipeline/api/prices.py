@@ -154,14 +154,10 @@ def explain(
     )
 
 
-def wanted_pairs(
-    symbols: Iterable[str] | None, pairs: Iterable[str] | None, data_type: str | None
-) -> list[AnyPair]:
+def wanted_pairs(symbols: Iterable[str] | None, pairs: Iterable[str] | None, data_type: str | None) -> list[AnyPair]:
     """What a request is about: pairs, or symbols, each of the data type or of all. Raises Refused."""
     if (symbols is None) == (pairs is None):
-        raise invalid(
-            "name symbols or pairs, as in symbols=AAPL,MSFT or pairs=equity_quote:AAPL,fx_rate:EUR/USD"
-        )
+        raise invalid("name symbols or pairs, as in symbols=AAPL,MSFT or pairs=equity_quote:AAPL,fx_rate:EUR/USD")
     if pairs is None:
         return [(data_type, symbol) for symbol in each_of(symbols or ())]
     if data_type is not None:

@@ -236,9 +236,7 @@ async def _invalid(request: Request, error: Exception) -> JSONResponse:
     errors = error.errors()
     faults = [_words_of(fault) for fault in errors[:_SHOWN]]
     more = len(errors) - _SHOWN
-    return answer(
-        request, 422, "invalid-request", "; ".join(faults) + (f"; and {more} more" if more > 0 else "")
-    )
+    return answer(request, 422, "invalid-request", "; ".join(faults) + (f"; and {more} more" if more > 0 else ""))
 
 
 def _words_of(fault: Mapping[str, Any]) -> str:
@@ -279,10 +277,7 @@ def _methods_of(request: Request) -> list[str]:
         method
         for method in _METHODS
         if (is_read and method in ("HEAD", "OPTIONS"))
-        or any(
-            route.matches({**request.scope, "method": method})[0] is Match.FULL
-            for route in request.app.routes
-        )
+        or any(route.matches({**request.scope, "method": method})[0] is Match.FULL for route in request.app.routes)
     ]
 
 

@@ -217,9 +217,7 @@ def read_availability(
         Query(alias="to", description=f"Last local day; a week from the first. At most {MOST_DAYS} days."),
     ] = None,
     pax: Annotated[int, Query(ge=1, le=MAX_PLACES, description="How many people to book for.")] = 1,
-    currency: Annotated[
-        Currency | None, Query(description="Only what has prices in it.", examples=["EUR"])
-    ] = None,
+    currency: Annotated[Currency | None, Query(description="Only what has prices in it.", examples=["EUR"])] = None,
     sellable: Annotated[bool, Query(description="Only slots that this number of people can book.")] = False,
     as_of: Annotated[Moment | None, Query(description="As it was believed at this time.")] = None,
 ) -> Availability:
@@ -269,6 +267,4 @@ def show_product(database: Database, caller: Reader, symbol: SymbolName) -> Prod
         categories = products.categories(connection, symbol)
         doubts = products.doubts(connection, symbol)
     about = Product.model_validate(product).model_dump()
-    return ProductDetails.model_validate(
-        {**about, "options": options, "categories": categories, "doubts": doubts}
-    )
+    return ProductDetails.model_validate({**about, "options": options, "categories": categories, "doubts": doubts})

@@ -102,9 +102,7 @@ def show_provider(
         )
 
 
-def _providers(
-    connection: Connection, settings: Settings | None, provider: str | None
-) -> list[dict[str, Any]]:
+def _providers(connection: Connection, settings: Settings | None, provider: str | None) -> list[dict[str, Any]]:
     known = provider_rules.providers(connection, provider)
     names = [rules.provider for rules in known]
     standings = {standing.provider: standing for standing in limits.standings(connection, names)}

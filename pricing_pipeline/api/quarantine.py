@@ -182,9 +182,7 @@ def show_value(database: Database, _: Reader, value_id: Id) -> WholeValue:
         return WholeValue(
             **content,
             level=quarantined_values.level(connection, value_id),
-            around=[
-                Neighbour(**asdict(near)) for near in quarantined_values.neighbours(connection, value_id)
-            ],
+            around=[Neighbour(**asdict(near)) for near in quarantined_values.neighbours(connection, value_id)],
             body=None if body is None else body.decode("utf-8", "replace"),
         )
 
@@ -249,9 +247,7 @@ def _decide(database: Database, caller: Caller, body: Decision, decision: str) -
 def _find(connection: Connection, value_id: int) -> QuarantinedValue:
     value = quarantined_values.show(connection, value_id)
     if value is None:
-        raise UnknownValue(
-            f"there is no quarantined value {value_id}. The list with status=all shows all of them."
-        )
+        raise UnknownValue(f"there is no quarantined value {value_id}. The list with status=all shows all of them.")
     return value
 
 

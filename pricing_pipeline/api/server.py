@@ -61,9 +61,7 @@ def make_replica(engine: Engine, settings: Settings) -> Replica | None:
     url = replica_url(settings)
     if url is None:
         return None
-    return Replica(
-        engine, url, max_lag=settings.replica_max_lag_seconds, pool_size=(MOST_OF_REPLICA + 1) // 2
-    )
+    return Replica(engine, url, max_lag=settings.replica_max_lag_seconds, pool_size=(MOST_OF_REPLICA + 1) // 2)
 
 
 class Server(uvicorn.Server):
@@ -81,9 +79,7 @@ class Server(uvicorn.Server):
 
 def make_server(app: FastAPI) -> Server:
     """A server for the application, to be run with sockets that listen."""
-    config = server_config(
-        app, loop="uvloop", lifespan="on", ws="none", timeout_graceful_shutdown=_ENDING_SECONDS
-    )
+    config = server_config(app, loop="uvloop", lifespan="on", ws="none", timeout_graceful_shutdown=_ENDING_SECONDS)
     return Server(config, app.state.streams)
 
 

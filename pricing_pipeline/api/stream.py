@@ -29,8 +29,7 @@ _BEGINNING = b"retry: 1000\n"
 """How long a browser waits before it comes back, in milliseconds."""
 
 Pairs = Annotated[
-    list[Annotated[str, Field(min_length=1, max_length=_MOST_PAIRS * (LONGEST_PAIRS // MOST_SYMBOLS))]]
-    | None,
+    list[Annotated[str, Field(min_length=1, max_length=_MOST_PAIRS * (LONGEST_PAIRS // MOST_SYMBOLS))]] | None,
     Query(
         min_length=1,
         max_length=_MOST_PAIRS,
@@ -41,9 +40,7 @@ Pairs = Annotated[
 ]
 LastEventId = Annotated[
     str | None,
-    Header(
-        max_length=200, description="The id of the last event that was read: the stream resumes after it."
-    ),
+    Header(max_length=200, description="The id of the last event that was read: the stream resumes after it."),
 ]
 
 _EVENTS = """Server-Sent Events. `price` is a new price, `freshness` a change of whether the latest price is fresh or of

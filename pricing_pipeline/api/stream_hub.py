@@ -101,9 +101,7 @@ class StreamHub:
         try:
             with anyio.move_on_after(_OUTAGE_SECONDS) as waiting:
                 async with self._turn_of(owner, user), self._turn_of(owner):
-                    watched = await anyio.to_thread.run_sync(
-                        self._watch, user, pairs, into, limiter=self._opening
-                    )
+                    watched = await anyio.to_thread.run_sync(self._watch, user, pairs, into, limiter=self._opening)
             if waiting.cancelled_caught:
                 raise _no_answer()
             stream.wanted, stream.rates = watched
@@ -218,9 +216,7 @@ class StreamHub:
         after = self._position
         opened = {pair for wanted in beginning.values() for pair in wanted}
         resume_from = [stream.last.position for stream in beginning if stream.last is not None]
-        lacking = {
-            stream.into: self._lacking.get(stream.into, set()) for stream in self._streams if stream.into
-        }
+        lacking = {stream.into: self._lacking.get(stream.into, set()) for stream in self._streams if stream.into}
         try:
             looks = await anyio.to_thread.run_sync(
                 _look, session, after, opened, resume_from, lacking, limiter=self._looking
@@ -229,9 +225,7 @@ class StreamHub:
             self._beginning = list(dict.fromkeys([*beginning, *self._beginning]))
             raise
         look = looks[None]
-        if after is not None and (
-            look.log_id != self._log_id or not look.kept_from <= after <= look.position
-        ):
+        if after is not None and (look.log_id != self._log_id or not look.kept_from <= after <= look.position):
             self._overrun(stream for stream in self._streams if stream.opened.done())
         for into, its_look in looks.items():
             for event in its_look.events:
@@ -378,9 +372,7 @@ class StreamHub:
         for stream in self._streams:
             (followed if stream.follows else named)[stream.user] |= stream.wanted
             named[stream.user] |= stream.rates
-        since = await anyio.to_thread.run_sync(
-            self._send_beats, dict(named), dict(followed), limiter=self._keeping
-        )
+        since = await anyio.to_thread.run_sync(self._send_beats, dict(named), dict(followed), limiter=self._keeping)
         self._note_since(since)
 
     def _send_beats(self, named: dict[str, set[Pair]], followed: dict[str, set[Pair]]) -> dict[Pair, int]:
@@ -420,12 +412,8 @@ class StreamHub:
             look = asyncio.create_task(self._attempt(self._require_tokens))
             while not look.done() and not self._ending.is_set():
                 await asyncio.wait([look], timeout=1.0)
-                if now() - known_at > _OUTAGE_SECONDS and not all(
-                    s.scope.cancel_called for s in self._streams
-                ):
-                    _LOG.warning(
-                        "live streams end, because nobody can tell whether their tokens are still valid"
-                    )
+                if now() - known_at > _OUTAGE_SECONDS and not all(s.scope.cancel_called for s in self._streams):
+                    _LOG.warning("live streams end, because nobody can tell whether their tokens are still valid")
                     self._end_streams(_no_answer())
             if look.done() and look.result():
                 known_at = began
@@ -449,15 +437,11 @@ def _rest_after(took: float) -> float:
     return max(PACE_SECONDS, min(_REST * took, _LONGEST_REST_SECONDS))
 
 
-def _beat_all(
-    connection: Connection, user: str, pairs: Collection[Pair], *, all_or_nothing: bool = False
-) -> str:
+def _beat_all(connection: Connection, user: str, pairs: Collection[Pair], *, all_or_nothing: bool = False) -> str:
     """One heartbeat, or several where they are too many for one; returns why pairs are refused."""
     ordered = sorted(pairs)
     answers = [
-        viewers.heartbeat(
-            connection, user, ordered[first : first + _MOST_BEATEN], all_or_nothing=all_or_nothing
-        )
+        viewers.heartbeat(connection, user, ordered[first : first + _MOST_BEATEN], all_or_nothing=all_or_nothing)
         for first in range(0, len(ordered), _MOST_BEATEN)
     ]
     return " ".join(answer.refusals for answer in answers if answer.refused)

@@ -22,16 +22,12 @@ def tag_of(digest: bytes) -> str:
 def is_known(request: Request, tag: str) -> bool:
     """Whether the client has said that it has this answer."""
     client_tags = [entry.strip() for entry in request.headers.get("if-none-match", "").split(",")]
-    return tag.removeprefix("W/") in {entry.removeprefix("W/") for entry in client_tags} or client_tags == [
-        "*"
-    ]
+    return tag.removeprefix("W/") in {entry.removeprefix("W/") for entry in client_tags} or client_tags == ["*"]
 
 
 def not_modified(tag: str, headers: dict[str, str] | None = None) -> Response:
     """The answer to a client that has it."""
-    return Response(
-        status_code=304, headers={"ETag": tag, "Cache-Control": "private, no-cache", **(headers or {})}
-    )
+    return Response(status_code=304, headers={"ETag": tag, "Cache-Control": "private, no-cache", **(headers or {})})
 
 
 class TaggedRoute(APIRoute):

@@ -88,16 +88,12 @@ def list_(symbol: Symbol, asset_class: Class = None, believed_at: AsOf = None, a
             long="why",
         )
     else:
-        typer.echo(
-            f"no split, spin-off or payment of {symbol} is known{'' if as_of is None else ' of that time'}."
-        )
+        typer.echo(f"no split, spin-off or payment of {symbol} is known{'' if as_of is None else ' of that time'}.")
 
 
 @noun.command()
 @zoned
-def show(
-    symbol: Symbol, ex_day: Day, kind: AnyKind = None, asset_class: Class = None, as_json: Json = False
-) -> None:
+def show(symbol: Symbol, ex_day: Day, kind: AnyKind = None, asset_class: Class = None, as_json: Json = False) -> None:
     """Show the corporate actions of a day: who reported them, when, why, and what was believed before.
 
     \b
@@ -107,14 +103,10 @@ def show(
     with open_connection() as connection:
         symbol = instruments.spelled_anywhere(connection, symbol)
         of_class = actions.class_of(connection, symbol, asset_class)
-        known = [
-            stored for stored in actions.read(connection, of_class, symbol) if stored.action.ex_on == ex_on
-        ]
+        known = [stored for stored in actions.read(connection, of_class, symbol) if stored.action.ex_on == ex_on]
         revisions = actions.revisions(connection, of_class, symbol, ex_on)
     known = [stored for stored in known if kind in (None, actions.kind_of(stored.action))]
-    revisions = [
-        revision for revision in revisions if kind in (None, actions.kind_of(revision.stored.action))
-    ]
+    revisions = [revision for revision in revisions if kind in (None, actions.kind_of(revision.stored.action))]
     if not (known or revisions):
         raise UnknownAction(
             f"no {_spelled(kind)} of {symbol} on {ex_on} was ever known. "
@@ -126,9 +118,7 @@ def show(
                 "symbol": symbol,
                 "asset_class": of_class,
                 "actions": [actions.content_of(stored) for stored in known],
-                "revisions": [
-                    actions.content_of(revision.stored) | _ending(revision) for revision in revisions
-                ],
+                "revisions": [actions.content_of(revision.stored) | _ending(revision) for revision in revisions],
             }
         )
         return
@@ -167,21 +157,15 @@ def add(
     ] = None,
     capital_gain: Annotated[
         str | None,
-        typer.Option(
-            "--capital-gain", metavar="CASH", help="Cash for one share that a fund paid out of its gains."
-        ),
+        typer.Option("--capital-gain", metavar="CASH", help="Cash for one share that a fund paid out of its gains."),
     ] = None,
     currency: Annotated[
         str | None,
-        typer.Option(
-            "--currency", metavar="CODE", help="Currency of the payment; default: that of the prices."
-        ),
+        typer.Option("--currency", metavar="CODE", help="Currency of the payment; default: that of the prices."),
     ] = None,
     further: Annotated[
         bool,
-        typer.Option(
-            "--further", help="Add to a payment of the same kind, day and currency, instead of replacing it."
-        ),
+        typer.Option("--further", help="Add to a payment of the same kind, day and currency, instead of replacing it."),
     ] = False,
     reason: Reason = None,
     user: User = None,
@@ -246,12 +230,8 @@ def add(
     if outcomes["released"]:
         typer.echo(f"{outcomes['released']} quarantined values are explained by it, and are prices now.")
     if outcomes["rejected"]:
-        typer.echo(
-            f"{outcomes['rejected']} quarantined values are what is stored, divided by it; they stay out."
-        )
-    hint(
-        f"Is something still quarantined? `pricing-pipeline quarantine list --symbol {entered.symbol}` shows them."
-    )
+        typer.echo(f"{outcomes['rejected']} quarantined values are what is stored, divided by it; they stay out.")
+    hint(f"Is something still quarantined? `pricing-pipeline quarantine list --symbol {entered.symbol}` shows them.")
 
 
 @noun.command()

@@ -19,9 +19,7 @@ from pricing_pipeline.processes import home
 noun = typer.Typer()
 
 Rule = Annotated[str, typer.Argument(metavar="ALERT", help="A kind of alert, such as breaker_open.")]
-Subject = Annotated[
-    str | None, typer.Option("--subject", metavar="TEXT", help="Only about this, as in `alert list`.")
-]
+Subject = Annotated[str | None, typer.Option("--subject", metavar="TEXT", help="Only about this, as in `alert list`.")]
 
 
 @noun.command("list")
@@ -131,9 +129,7 @@ def acknowledge(
         print_json({"acknowledged": acknowledged, "not_open": sorted(set(ids) - set(acknowledged))})
     else:
         for id_ in ids:
-            outcome = (
-                "acknowledged: it is not repeated" if id_ in acknowledged else "there is no such open alert"
-            )
+            outcome = "acknowledged: it is not repeated" if id_ in acknowledged else "there is no such open alert"
             typer.echo(f"alert {id_}: {outcome}.")
     if not set(ids) <= set(acknowledged):
         raise typer.Exit(1)
@@ -143,9 +139,7 @@ def acknowledge(
 @zoned
 def silence(
     rule: Rule,
-    hours: Annotated[
-        float, typer.Option("--hours", min=0.1, max=24 * 365, help="For how long; at most a year.")
-    ],
+    hours: Annotated[float, typer.Option("--hours", min=0.1, max=24 * 365, help="For how long; at most a year.")],
     subject: Subject = None,
     reason: Reason = None,
     as_json: Json = False,

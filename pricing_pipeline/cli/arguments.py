@@ -84,9 +84,7 @@ def identifier(given: str, source: str) -> UUID:
     try:
         return UUID(given)
     except ValueError:
-        raise typer.BadParameter(
-            f"{given!r} is not an id. Copy a whole one of `pricing-pipeline {source}`"
-        ) from None
+        raise typer.BadParameter(f"{given!r} is not an id. Copy a whole one of `pricing-pipeline {source}`") from None
 
 
 def number(given: str, option: str) -> Decimal:
@@ -104,9 +102,7 @@ def seconds(given: str, option: str) -> float:
     """A span in seconds: a number with s, m, h or d. Else a usage error."""
     found = _SPAN.fullmatch(given)
     if found is None:
-        raise typer.BadParameter(
-            f"{option} {given!r} is not a span of time. Write it like 30m, 90s, 4h or 2d"
-        )
+        raise typer.BadParameter(f"{option} {given!r} is not a span of time. Write it like 30m, 90s, 4h or 2d")
     return int(found[1]) * _SECONDS[found[2]]
 
 

@@ -128,15 +128,11 @@ def _in_process(settings: Settings, engine: Engine, request: Request, show: Show
 
             end = refresher.backfill(plan, look)
         except KeyboardInterrupt as stop:
-            raise KeyboardInterrupt(
-                "stopped. What is not fetched yet stays queued for the next worker."
-            ) from stop
+            raise KeyboardInterrupt("stopped. What is not fetched yet stays queued for the next worker.") from stop
     return Outcome(plan.id, end.tasks, end.open, end.failed)
 
 
-def _in_dagster(
-    webserver: Webserver, where: Location, engine: Engine, request: Request, show: Show
-) -> Outcome:
+def _in_dagster(webserver: Webserver, where: Location, engine: Engine, request: Request, show: Show) -> Outcome:
     """Have Dagster do it, and wait until everything is fetched. Raises DagsterUnreachable when it refuses."""
     name = request.type_.data_type
     run_id = webserver.launch(where, name, request.window, request.symbols)
@@ -224,16 +220,12 @@ def _require_sandbox(settings: Settings) -> None:
 @listing
 def start(
     data_type: Type,
-    first: Annotated[
-        str, typer.Option("--from", metavar="DATE", help="First day, like 2000-03-01 or 2000-03.")
-    ],
+    first: Annotated[str, typer.Option("--from", metavar="DATE", help="First day, like 2000-03-01 or 2000-03.")],
     symbols: Annotated[
         list[str] | None, symbols_argument("Only these; default: every instrument that is not paused.")
     ] = None,
     last: Last = None,
-    again: Annotated[
-        bool, typer.Option("--again", help="Also ask for days that had no value before.")
-    ] = False,
+    again: Annotated[bool, typer.Option("--again", help="Also ask for days that had no value before.")] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show the cost; queue nothing.")] = False,
     as_json: Json = False,
 ) -> None:
@@ -294,9 +286,7 @@ def _fetch_and_tell(
                 cancelled = backfills.cancelled(connection, outcome.backfill_id)
                 left_out = backfills.left_out_of(connection, outcome.backfill_id)
                 states = backfills.states(connection, data_type, request.window, request.symbols)
-        outcome = replace(
-            outcome, failed=max(outcome.failed - cancelled, 0), cancelled=cancelled, left_out=left_out
-        )
+        outcome = replace(outcome, failed=max(outcome.failed - cancelled, 0), cancelled=cancelled, left_out=left_out)
     if as_json:
         print_json(
             {
@@ -530,9 +520,7 @@ def _complain_of_estimate(data_type: str, estimate: Estimate) -> None:
 @noun.command("list")
 @listing
 def list_(
-    at_most: Annotated[
-        int, typer.Option("--limit", min=1, help="Show at most this many rows, the newest first.")
-    ] = 20,
+    at_most: Annotated[int, typer.Option("--limit", min=1, help="Show at most this many rows, the newest first.")] = 20,
     as_json: Json = False,
 ) -> None:
     """List backfills and their progress, the newest first, also those of the Dagster UI.
@@ -628,9 +616,7 @@ def cancel(id_: BackfillId, as_json: Json = False) -> None:
     if as_json:
         print_json({"backfill_id": backfill_id, "cancelled": count})
     elif count or not finished_at:
-        typer.echo(
-            f"{count} tasks are cancelled. Fetched values stay, and another backfill continues from there."
-        )
+        typer.echo(f"{count} tasks are cancelled. Fetched values stay, and another backfill continues from there.")
     elif cancelled_at:
         typer.echo(f"nothing to do: it was cancelled at {moment(cancelled_at)} {zone()}.")
     else:

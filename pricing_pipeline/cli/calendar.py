@@ -28,28 +28,18 @@ AnyCalendar = Annotated[
 Day = Annotated[str, typer.Argument(metavar="DAY", help="The day at the exchange, like 2026-11-08.")]
 Opens = Annotated[
     str | None,
-    typer.Option(
-        "--opens", metavar="HH:MM", help="When trading begins, local time; default: the usual hours."
-    ),
+    typer.Option("--opens", metavar="HH:MM", help="When trading begins, local time; default: the usual hours."),
 ]
-Closes = Annotated[
-    str | None, typer.Option("--closes", metavar="HH:MM", help="When trading ends, local time.")
-]
-Source = Annotated[
-    str | None, typer.Option("--source", metavar="TEXT", help="Where this is published, such as a URL.")
-]
-Who = Annotated[
-    str | None, typer.Option("--user", metavar="NAME", help="Who enters it; default: your login.")
-]
+Closes = Annotated[str | None, typer.Option("--closes", metavar="HH:MM", help="When trading ends, local time.")]
+Source = Annotated[str | None, typer.Option("--source", metavar="TEXT", help="Where this is published, such as a URL.")]
+Who = Annotated[str | None, typer.Option("--user", metavar="NAME", help="Who enters it; default: your login.")]
 
 
 @noun.command("list")
 @listing
 def list_(
     calendar: AnyCalendar = None,
-    from_: Annotated[
-        str | None, typer.Option("--from", metavar="DATE", help="First day; default: a year ago.")
-    ] = None,
+    from_: Annotated[str | None, typer.Option("--from", metavar="DATE", help="First day; default: a year ago.")] = None,
     to: Annotated[
         str | None, typer.Option("--to", metavar="DATE", help="Last day; default: all that are known.")
     ] = None,
@@ -143,9 +133,7 @@ def add_session(
     if (opens is None) != (closes is None):
         raise typer.BadParameter("give --opens and --closes, or neither")
     hours = (
-        None
-        if opens is None or closes is None
-        else (time_of_day(opens, "--opens"), time_of_day(closes, "--closes"))
+        None if opens is None or closes is None else (time_of_day(opens, "--opens"), time_of_day(closes, "--closes"))
     )
     if hours is not None and hours[0] >= hours[1]:
         raise typer.BadParameter("--opens must be before --closes")

@@ -42,9 +42,7 @@ def sync(as_json: Json = False) -> None:
     settings = load_settings()
     with open_engine(settings) as engine:
         access = access_to(engine, settings, NAME)
-        with ProviderClient(
-            PROVIDERS[NAME], access.base_url, access.keys, user_agent=settings.user_agent
-        ) as client:
+        with ProviderClient(PROVIDERS[NAME], access.base_url, access.keys, user_agent=settings.user_agent) as client:
             report = etl.sync(engine, client)
     if as_json:
         print_json({**asdict(report), "is_complete": report.is_complete})
@@ -171,9 +169,7 @@ def terminal(
 def routes(
     terminal: Annotated[
         str | None,
-        typer.Option(
-            "--from", metavar="TERMINAL", help="Only from here: a symbol, code or name; default: all."
-        ),
+        typer.Option("--from", metavar="TERMINAL", help="Only from here: a symbol, code or name; default: all."),
     ] = None,
     limit: Limit = 20,
     as_json: Json = False,
@@ -211,9 +207,7 @@ def routes(
         spare=["quality", "age", "%", "buy", "sell"],
     )
     if not found:
-        hint(
-            "no route earns anything by the prices that are stored; `pricing-pipeline commodity sync` reads them."
-        )
+        hint("no route earns anything by the prices that are stored; `pricing-pipeline commodity sync` reads them.")
 
 
 def _tell(report: SyncReport) -> None:

@@ -43,9 +43,7 @@ if TYPE_CHECKING:
 
 DaysAhead = Annotated[
     int | None,
-    typer.Option(
-        metavar="DAYS", help="For how many days slots are requested, today included; only for slots."
-    ),
+    typer.Option(metavar="DAYS", help="For how many days slots are requested, today included; only for slots."),
 ]
 noun = typer.Typer()
 
@@ -80,9 +78,7 @@ def list_(
         old = data_type_registry.retired_data_types(connection) if retired else []
         no_provider = provider_rules.no_provider(connection)
     if as_json:
-        retired_types = (
-            {"retired": [data_type_registry.content_of(type_) for type_ in old]} if retired else {}
-        )
+        retired_types = {"retired": [data_type_registry.content_of(type_) for type_ in old]} if retired else {}
         print_json({"data_types": [data_type_registry.content_of(type_) for type_ in types], **retired_types})
         return
     print_table(
@@ -128,9 +124,7 @@ def add(
         bool | None,
         typer.Option(help="Make no call while a market is closed; the default for daily values."),
     ] = None,
-    owner: Annotated[
-        str | None, typer.Option(metavar="EMAIL", help="Who is responsible; a team as team:NAME.")
-    ] = None,
+    owner: Annotated[str | None, typer.Option(metavar="EMAIL", help="Who is responsible; a team as team:NAME.")] = None,
     days_ahead: DaysAhead = None,
     as_json: Json = False,
 ) -> None:
@@ -161,9 +155,7 @@ def add(
         except PricingError as error:
             refusal = error.__cause__
             if isinstance(refusal, database_errors.statement_error()):
-                raise PricingError(
-                    f"{data_type!r} is not added: {database_errors.sentence(refusal)}"
-                ) from refusal
+                raise PricingError(f"{data_type!r} is not added: {database_errors.sentence(refusal)}") from refusal
             raise
     if as_json:
         print_json(data_type_registry.content_of(type_))
@@ -199,18 +191,14 @@ def show(name: TypeName, as_json: Json = False) -> None:
             "refreshed": _refreshed(type_["schedule"], type_["timezone"]),
             "judged by": type_["staleness_function"],
             "history": f"from {type_['history_from']}" if type_["history_from"] else "none to backfill",
-            "thinned": f"to one for {duration(type_['thin_to_minutes'] * 60)} after {thinned} days"
-            if thinned
-            else "",
+            "thinned": f"to one for {duration(type_['thin_to_minutes'] * 60)} after {thinned} days" if thinned else "",
             "kept": f"{type_['keep_months']} months in the database, older ones in files"
             if type_["keep_months"]
             else "",
             "bounds": bounds_words(**bounds),
             "owner": type_["owner"],
             "served by": ", ".join(route.provider for route in counting if route.symbol is None),
-            "symbols by": ", ".join(
-                f"{route.symbol} by {route.provider}" for route in counting if route.symbol
-            ),
+            "symbols by": ", ".join(f"{route.symbol} by {route.provider}" for route in counting if route.symbol),
         }
     )
 
@@ -218,9 +206,7 @@ def show(name: TypeName, as_json: Json = False) -> None:
 @noun.command("set-ttl")
 def set_ttl(
     name: TypeName,
-    symbols: Annotated[
-        list[str] | None, symbols_argument("Only these symbols; default: the whole type.")
-    ] = None,
+    symbols: Annotated[list[str] | None, symbols_argument("Only these symbols; default: the whole type.")] = None,
     ttl: Annotated[
         int | None, typer.Option(metavar="MINUTES", help="Age at which a watched price is due again.")
     ] = None,
@@ -252,9 +238,7 @@ def set_ttl(
 def change(
     name: TypeName,
     description: Annotated[str | None, typer.Option(metavar="TEXT", help="One sentence for people.")] = None,
-    owner: Annotated[
-        str | None, typer.Option(metavar="EMAIL", help="Who is responsible; a team as team:NAME.")
-    ] = None,
+    owner: Annotated[str | None, typer.Option(metavar="EMAIL", help="Who is responsible; a team as team:NAME.")] = None,
     follow_market: Annotated[bool | None, typer.Option(help="Make no call while a market is closed.")] = None,
     schedule: Annotated[
         str | None, typer.Option(metavar="CRON", help="Refresh all its instruments at these times.")
@@ -395,9 +379,7 @@ def _set_own_ttl(name: str, symbols: Sequence[str], ttl: int | None, *, as_json:
         print_json({"data_type": name, "symbols": symbols, "ttl_minutes": ttl})
         return
     how = "as its type's do" if ttl is None else "by a TTL of its own"
-    typer.echo(
-        f"{name} {listed(symbols)} grows at most {duration((ttl or type_['ttl_minutes']) * 60)} old, {how}."
-    )
+    typer.echo(f"{name} {listed(symbols)} grows at most {duration((ttl or type_['ttl_minutes']) * 60)} old, {how}.")
 
 
 def _settings(connection: Connection, name: str) -> dict[str, Any]:
@@ -417,6 +399,4 @@ def _set_active(name: str, *, is_active: bool, as_json: bool) -> None:
     elif is_active:
         typer.echo(f"{name} is active again; what is watched of it is due.")
     else:
-        typer.echo(
-            f"{name} is retired: nothing is fetched of it, and its prices stay. `type revive` takes it back."
-        )
+        typer.echo(f"{name} is retired: nothing is fetched of it, and its prices stay. `type revive` takes it back.")

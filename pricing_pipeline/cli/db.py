@@ -145,9 +145,7 @@ def restore(
     if as_json:
         print_json({"file": str(path.absolute()), "database": masked(url)})
         return
-    typer.echo(
-        f"{_named(settings)} holds what {path} contains. Start it with `pricing-pipeline up --no-demo`."
-    )
+    typer.echo(f"{_named(settings)} holds what {path} contains. Start it with `pricing-pipeline up --no-demo`.")
     hint(
         "start it with the PRICING_SANDBOX of the home that the backup is of, and with a copy of its master.key if API "
         "keys were stored."

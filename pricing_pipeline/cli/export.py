@@ -155,9 +155,7 @@ def move(
             )
             if not as_json:
                 how = _KEPT[month.keeps] if moved is None else f"moved {moved} rows"
-                typer.echo(
-                    f"{month.data_type} {month.month:%Y-%m}: {month.versions} values in the file, {how}"
-                )
+                typer.echo(f"{month.data_type} {month.month:%Y-%m}: {month.versions} values in the file, {how}")
     if as_json:
         print_json({"months": done})
     elif not done:

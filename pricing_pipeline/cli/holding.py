@@ -154,7 +154,5 @@ def list_(
 
 def _priced(price: Price | None) -> tuple[str, str | None, str]:
     return (
-        ("none yet", None, "")
-        if price is None
-        else (decimal(price.price), price.currency, duration(price.age_seconds))
+        ("none yet", None, "") if price is None else (decimal(price.price), price.currency, duration(price.age_seconds))
     )

@@ -40,9 +40,7 @@ _LONGEST_NAMES = 200
 
 
 def import_(
-    path: Annotated[
-        Path, typer.Argument(metavar="FILE", help="A CSV, XML or JSON file; - is standard input.")
-    ],
+    path: Annotated[Path, typer.Argument(metavar="FILE", help="A CSV, XML or JSON file; - is standard input.")],
     user: User = None,
     data_types: Annotated[
         list[str] | None,
@@ -66,9 +64,7 @@ def import_(
     ] = None,
     own_names: Annotated[
         list[str] | None,
-        typer.Option(
-            "--as", metavar="NAME=SYMBOL", help="What an ISIN, ticker or title of the file is here."
-        ),
+        typer.Option("--as", metavar="NAME=SYMBOL", help="What an ISIN, ticker or title of the file is here."),
     ] = None,
     decimal: Annotated[
         str | None,
@@ -76,9 +72,7 @@ def import_(
     ] = None,
     searches: Annotated[
         bool,
-        typer.Option(
-            "--find", help="Look up what is unknown at a provider, as `instrument find`: a call for each."
-        ),
+        typer.Option("--find", help="Look up what is unknown at a provider, as `instrument find`: a call for each."),
     ] = False,
     list_name: Annotated[
         str | None,
@@ -99,9 +93,7 @@ def import_(
         raise typer.BadParameter(f"{decimal!r} is not a decimal mark: point or comma")
     user = login() if user is None else user
     names_here = pairs_of("--as", own_names)
-    file = read_file(
-        _content(path), format_, pairs_of("--column", columns), None if decimal is None else Mark(decimal)
-    )
+    file = read_file(_content(path), format_, pairs_of("--column", columns), None if decimal is None else Mark(decimal))
     for name in holding_imports.unused(file, names_here):
         warn(f"--as: nothing in the file is called {name}.")
     settings = load_settings()
@@ -109,9 +101,7 @@ def import_(
 
         def planned(names: Mapping[str, str]) -> Plan:
             with engine.connect() as connection:
-                return holding_imports.plan(
-                    connection, user, file, data_types=data_types or [], own_names=names
-                )
+                return holding_imports.plan(connection, user, file, data_types=data_types or [], own_names=names)
 
         plan = planned(names_here)
         if searches and plan.unknown:

@@ -83,9 +83,7 @@ NewExchange = Annotated[
 ]
 NewIsin = Annotated[str | None, typer.Option("--isin", metavar="ISIN", help="Another name for it.")]
 NewFigi = Annotated[str | None, typer.Option("--figi", metavar="FIGI", help="Another name for it.")]
-NewListedOn = Annotated[
-    str | None, typer.Option("--listed-on", metavar="DATE", help="Its first day of trading.")
-]
+NewListedOn = Annotated[str | None, typer.Option("--listed-on", metavar="DATE", help="Its first day of trading.")]
 NewScale = Annotated[
     int | None,
     typer.Option("--scale", metavar="DECIMALS", help="Least number of decimals stored with each price."),
@@ -167,9 +165,7 @@ def show(symbol: Symbol, asset_class: Class = None, as_json: Json = False) -> No
         prices = {price.data_type: price for price in price_reader.latest(connection, symbol)}
         types = data_type_registry.active_data_types(connection)
         priced = {type_.data_type for type_ in types if type_.contents is Contents.PRICES}
-        bounds = {
-            row["asset_class"]: instruments.bounds(connection, row["asset_class"], symbol) for row in stored
-        }
+        bounds = {row["asset_class"]: instruments.bounds(connection, row["asset_class"], symbol) for row in stored}
         spelled = {row["asset_class"]: spellings.of(connection, row["asset_class"], symbol) for row in stored}
     states = ("state", "viewers", "holders")
     if as_json:
@@ -224,17 +220,13 @@ noun.command()(find)
 @noun.command()
 def add(
     symbols: Annotated[list[str] | None, symbols_argument("Symbols of new instruments.")] = None,
-    asset_class: Annotated[
-        str | None, typer.Option("--asset-class", metavar="CLASS", help="Their class.")
-    ] = None,
+    asset_class: Annotated[str | None, typer.Option("--asset-class", metavar="CLASS", help="Their class.")] = None,
     name: Annotated[
         str | None, typer.Option("--name", metavar="TEXT", help="A name for people; only with one symbol.")
     ] = None,
     currency: Annotated[
         str | None,
-        typer.Option(
-            "--currency", metavar="CODE", help="Currency of their prices; default: that of the first answer."
-        ),
+        typer.Option("--currency", metavar="CODE", help="Currency of their prices; default: that of the first answer."),
     ] = None,
     isin: NewIsin = None,
     figi: NewFigi = None,
@@ -285,9 +277,7 @@ def add(
         return
     known = [instrument.symbol for instrument, is_new in added if not is_new]
     if new:
-        typer.echo(
-            f"{listed([instrument.symbol for instrument in new])} {'is' if len(new) == 1 else 'are'} known now."
-        )
+        typer.echo(f"{listed([instrument.symbol for instrument in new])} {'is' if len(new) == 1 else 'are'} known now.")
     if known:
         was, stays = ("was", "stays") if len(known) == 1 else ("were", "stay")
         numbered = any(instrument.isin or instrument.figi for instrument in wanted)
@@ -365,10 +355,7 @@ def change(
     names = {"symbol": symbol, "asset_class": of_class, "data_type": data_type}
     print_change(names, before, after, as_json=as_json)
     if before != after and ("currency" in known or data_type is not None) and not as_json:
-        hint(
-            "what is quarantined of it stays there: "
-            f"`pricing-pipeline quarantine list --symbol {symbol}` shows it."
-        )
+        hint(f"what is quarantined of it stays there: `pricing-pipeline quarantine list --symbol {symbol}` shows it.")
 
 
 @noun.command()
@@ -533,9 +520,7 @@ def _settings(connection: Connection, asset_class: str, symbol: str, data_type: 
     (known,) = instruments.about(connection, symbol, asset_class)
     settings = {name: known[name] for name in _KNOWN}
     if data_type is not None:
-        rows = [
-            row for row in instruments.bounds(connection, asset_class, symbol) if row.data_type == data_type
-        ]
+        rows = [row for row in instruments.bounds(connection, asset_class, symbol) if row.data_type == data_type]
         settings |= {name: getattr(rows[0], name) if rows else None for name in _BOUNDS}
     return settings
 
@@ -551,20 +536,14 @@ def _read(table: Path, asset_class: str | None, currency: str | None) -> list[Ne
     read = []
     for row in rows:
         if None in row:
-            raise typer.BadParameter(
-                f"line {rows.line_num} of {table} has more values than there are columns"
-            )
+            raise typer.BadParameter(f"line {rows.line_num} of {table} has more values than there are columns")
         given = {key: value.strip() or None for key, value in row.items() if value is not None}
         symbol, of_class = given.get("symbol"), given.get("asset_class") or asset_class
         if symbol is None or of_class is None:
-            raise typer.BadParameter(
-                f"line {rows.line_num} of {table} has no {'asset_class' if symbol else 'symbol'}"
-            )
+            raise typer.BadParameter(f"line {rows.line_num} of {table} has no {'asset_class' if symbol else 'symbol'}")
         since, scale = given.get("listed_on"), given.get("scale")
         if scale is not None and not (scale.isascii() and scale.isdigit() and len(scale) < 3):
-            raise typer.BadParameter(
-                f"line {rows.line_num}: scale {scale!r} is not a number of decimals, such as 2"
-            )
+            raise typer.BadParameter(f"line {rows.line_num}: scale {scale!r} is not a number of decimals, such as 2")
         read.append(
             instruments.NewInstrument(
                 of_class,

@@ -39,9 +39,7 @@ if TYPE_CHECKING:
 
 @listing
 def find(
-    words: Annotated[
-        list[str], typer.Argument(metavar="WORD", help="Parts of a name, a ticker, an ISIN or a FIGI.")
-    ],
+    words: Annotated[list[str], typer.Argument(metavar="WORD", help="Parts of a name, a ticker, an ISIN or a FIGI.")],
     provider: Annotated[
         str | None,
         typer.Option("--provider", metavar="PROVIDER", help="The provider to ask: twelvedata, fmp or mfapi."),
@@ -80,9 +78,7 @@ def find(
         if not as_json:
             _print(name, listings, known)
             if numbers is None and listings and sys.stdin.isatty() and sys.stdout.isatty():
-                numbers = _numbers(
-                    typer.prompt("Numbers to add, such as 1,3", default="", show_default=False)
-                )
+                numbers = _numbers(typer.prompt("Numbers to add, such as 1,3", default="", show_default=False))
         added = _add(engine, listings, numbers or [], phrase)
     if as_json:
         print_json(
@@ -118,9 +114,7 @@ def searched(settings: Settings, engine: Engine, phrase: str) -> list[Listing]:
         return remembered[0] if remembered else _search(settings, engine, clients[name], type_, phrase)
 
 
-def _search(
-    settings: Settings, engine: Engine, client: ProviderClient, type_: str, phrase: str
-) -> list[Listing]:
+def _search(settings: Settings, engine: Engine, client: ProviderClient, type_: str, phrase: str) -> list[Listing]:
     """Search at the provider in one counted call, and remember the rows for a while."""
     listings = searches.search(engine, client, type_, phrase, f"{socket.gethostname()}:{os.getpid()}")
     remember(settings.home, client.base_url, phrase, listings)
@@ -166,9 +160,7 @@ def _served(connection: Connection, provider: str) -> str | None:
     """A data type that a provider serves, or at least could."""
     (about,) = provider_rules.providers(connection, provider)
     able = [
-        type_.data_type
-        for type_ in data_type_registry.active_data_types(connection)
-        if type_.fetcher in about.fetchers
+        type_.data_type for type_ in data_type_registry.active_data_types(connection) if type_.fetcher in about.fetchers
     ]
     return next(iter((*about.data_types, *able)), None)
 

@@ -64,9 +64,7 @@ def set_(
     name: KeyName = "default",
     limits: Annotated[
         list[str] | None,
-        typer.Option(
-            "--limit", metavar="LIMIT=UNITS", help="What its own plan allows, such as minute=55; repeatable."
-        ),
+        typer.Option("--limit", metavar="LIMIT=UNITS", help="What its own plan allows, such as minute=55; repeatable."),
     ] = None,
     as_json: Json = False,
 ) -> None:
@@ -108,9 +106,7 @@ def set_(
     if key_file is not None:
         hint_of_master_key(key_file)
     if name in configured_keys(settings, provider):
-        warn(
-            f"{key_setting(provider)} or {key_setting(provider)}S holds a key {name} too; the stored one is used."
-        )
+        warn(f"{key_setting(provider)} or {key_setting(provider)}S holds a key {name} too; the stored one is used.")
     _hint_of_sandbox(settings)
 
 
@@ -215,9 +211,7 @@ def remove(provider: Provider, name: KeyName = "default", as_json: Json = False)
     if as_json:
         print_json({"provider": provider, "key_name": name, "removed": True})
     else:
-        typer.echo(
-            f"Key {name} of {provider} is forgotten. Take it back at the provider, too, if others know it."
-        )
+        typer.echo(f"Key {name} of {provider} is forgotten. Take it back at the provider, too, if others know it.")
     if settings.sandbox:
         hint("with PRICING_SANDBOX on, only the sandbox is asked, which goes on without it.")
     elif name in configured_keys(settings, provider):
@@ -262,9 +256,7 @@ def rotate(
             }
         )
     else:
-        typer.echo(
-            f"{done} stored keys and addresses were encrypted again; the newest master key is {keyring.newest}."
-        )
+        typer.echo(f"{done} stored keys and addresses were encrypted again; the newest master key is {keyring.newest}.")
         if unused:
             typer.echo(
                 f"No stored key needs {', '.join(unused)} any more. Earlier backups still do: keep these master "
@@ -319,9 +311,7 @@ def read(provider: str, name: str, host: str | None = None) -> str:
     return first.strip()
 
 
-def store_new(
-    connection: Connection, settings: Settings, provider: str, secret: SecretStr
-) -> tuple[str, Path | None]:
+def store_new(connection: Connection, settings: Settings, provider: str, secret: SecretStr) -> tuple[str, Path | None]:
     """Store the first key of a provider. Returns the master key's id, and its file if it was made for this."""
     keyring, key_file = keyring_to_seal(connection, settings)
     credentials.store(connection, keyring, provider, DEFAULT_KEY_NAME, secret)
@@ -364,9 +354,7 @@ def keyring_to_seal(connection: Connection, settings: Settings) -> tuple[Keyring
     return master_keys.load_or_make(settings)
 
 
-def _stored(
-    settings: Settings, rows: Sequence[credentials.Stored]
-) -> tuple[list[_Listed], list[str], str | None]:
+def _stored(settings: Settings, rows: Sequence[credentials.Stored]) -> tuple[list[_Listed], list[str], str | None]:
     """What is stored, the ids of the master keys, and what is wrong with those."""
     opened: Mapping[tuple[str, str], SecretStr] = {}
     faults: Mapping[tuple[str, str], PricingError] = {}
@@ -400,9 +388,7 @@ def _stored(
     return listed, ids, fault
 
 
-def _set(
-    settings: Settings, provider: str, stored: Collection[str], inactive: Collection[str]
-) -> list[_Listed]:
+def _set(settings: Settings, provider: str, stored: Collection[str], inactive: Collection[str]) -> list[_Listed]:
     """Keys of the environment; `stored` are the names of stored keys that go before them."""
     return [
         _Listed(

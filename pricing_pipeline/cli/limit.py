@@ -25,9 +25,7 @@ if TYPE_CHECKING:
 noun = typer.Typer()
 
 Name = Annotated[str, typer.Argument(metavar="LIMIT", help="Its name, such as minute or day.")]
-Key = Annotated[
-    str | None, typer.Option("--key", metavar="NAME", help="Only this key; default: each of its keys.")
-]
+Key = Annotated[str | None, typer.Option("--key", metavar="NAME", help="Only this key; default: each of its keys.")]
 
 
 @noun.command("list")
@@ -64,9 +62,7 @@ def set_(
     provider: Provider,
     name: Name,
     units: Annotated[int, typer.Argument(metavar="UNITS", help="In its own units: credits or calls.")],
-    seconds: Annotated[
-        int | None, typer.Option("--seconds", help="Length of the window of a new limit.")
-    ] = None,
+    seconds: Annotated[int | None, typer.Option("--seconds", help="Length of the window of a new limit.")] = None,
     day: Annotated[
         str | None,
         typer.Option("--day", metavar="ZONE", help="In a calendar day of this time zone, such as UTC."),
@@ -84,9 +80,7 @@ def set_(
     if seconds is not None and day is not None:
         raise typer.BadParameter("give either --seconds or --day")
     if key is not None and (seconds is not None or day is not None):
-        raise typer.BadParameter(
-            "a key has the window of the provider's limit; leave out --seconds and --day"
-        )
+        raise typer.BadParameter("a key has the window of the provider's limit; leave out --seconds and --day")
     limit = provider_rules.Limit(provider, name, key, units, seconds, day)
     with open_owner() as engine, engine.begin() as connection:
         credentials.require_provider(connection, provider)
@@ -95,9 +89,7 @@ def set_(
                 f"{provider} has no limit {name!r} yet. For a new one give --seconds, or --day with a time zone."
             )
         (limit,) = [
-            row
-            for row in provider_rules.limits(connection, provider)
-            if (row.name, row.key_name) == (name, key)
+            row for row in provider_rules.limits(connection, provider) if (row.name, row.key_name) == (name, key)
         ]
     if as_json:
         print_json(asdict(limit))
@@ -170,15 +162,10 @@ def print_limits(limits: list[Limit]) -> None:
     if limits:
         print_table(
             ["provider", "limit", "key", "units", "in"],
-            [
-                (limit.provider, limit.name, limit.key_name or "each", limit.units, _window(limit))
-                for limit in limits
-            ],
+            [(limit.provider, limit.name, limit.key_name or "each", limit.units, _window(limit)) for limit in limits],
             right=["units"],
         )
 
 
 def _window(limit: Limit) -> str:
-    return (
-        f"a day of {limit.day_timezone}" if limit.window_seconds is None else duration(limit.window_seconds)
-    )
+    return f"a day of {limit.day_timezone}" if limit.window_seconds is None else duration(limit.window_seconds)

@@ -24,9 +24,7 @@ def add(
     symbols: Symbols,
     types: Annotated[
         list[str] | None,
-        typer.Option(
-            "--type", metavar="TYPE", help="Only this data type; repeatable. Default: all of its prices."
-        ),
+        typer.Option("--type", metavar="TYPE", help="Only this data type; repeatable. Default: all of its prices."),
     ] = None,
     user: User = None,
     as_json: Json = False,

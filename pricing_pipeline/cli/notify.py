@@ -27,9 +27,7 @@ _LOOK_EVERY = 0.2
 
 @noun.command("test")
 def try_(
-    name: Annotated[
-        str | None, typer.Argument(metavar="[RECIPIENT]", help="A recipient of `recipient list`.")
-    ] = None,
+    name: Annotated[str | None, typer.Argument(metavar="[RECIPIENT]", help="A recipient of `recipient list`.")] = None,
     last_resort: Annotated[
         bool,
         typer.Option("--last-resort", help="Send to PRICING_LAST_RESORT_URL instead, without a database."),

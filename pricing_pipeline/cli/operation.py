@@ -44,9 +44,7 @@ def list_(
     Example: pricing-pipeline operation list --status failed
     """
     with open_connection() as connection:
-        operations = operation_queue.listed(
-            connection, [status.value for status in statuses], operation_type, at_most
-        )
+        operations = operation_queue.listed(connection, [status.value for status in statuses], operation_type, at_most)
     if as_json:
         print_json({"operations": operations})
         return
@@ -150,13 +148,9 @@ def status(as_json: Json = False) -> None:
 def retry(
     ids: Annotated[
         list[int] | None,
-        typer.Argument(
-            metavar="ID", min=1, help="Ids of failed or cancelled operations.", show_default=False
-        ),
+        typer.Argument(metavar="ID", min=1, help="Ids of failed or cancelled operations.", show_default=False),
     ] = None,
-    all_failed: Annotated[
-        bool, typer.Option("--all-failed", help="All operations that have failed for good.")
-    ] = False,
+    all_failed: Annotated[bool, typer.Option("--all-failed", help="All operations that have failed for good.")] = False,
     as_json: Json = False,
 ) -> None:
     """Queue failed or cancelled side effects again, with all their attempts and the same idempotency key.

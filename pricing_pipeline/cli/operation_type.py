@@ -47,9 +47,7 @@ TimeLimit = Annotated[
 ]
 FirstPause = Annotated[
     int | None,
-    typer.Option(
-        "--first-pause", metavar="SECONDS", help="Pause after the first failed attempt; later ones double."
-    ),
+    typer.Option("--first-pause", metavar="SECONDS", help="Pause after the first failed attempt; later ones double."),
 ]
 
 

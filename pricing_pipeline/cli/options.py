@@ -31,15 +31,11 @@ Decimal = Annotated[
 ]
 Currency = Annotated[
     str | None,
-    typer.Option(
-        "--currency", metavar="CODE", help="In this currency, by stored rates: EUR, or GBX for pence."
-    ),
+    typer.Option("--currency", metavar="CODE", help="In this currency, by stored rates: EUR, or GBX for pence."),
 ]
 User = Annotated[str | None, typer.Option("--user", metavar="NAME", help="The user; otherwise your login.")]
 Type = Annotated[str, typer.Option("--type", metavar="TYPE", help="A data type of `type list`.")]
-AnyType = Annotated[
-    str | None, typer.Option("--type", metavar="TYPE", help="Only this data type; default: all.")
-]
+AnyType = Annotated[str | None, typer.Option("--type", metavar="TYPE", help="Only this data type; default: all.")]
 TypeName = Annotated[str, typer.Argument(metavar="TYPE", help="A data type of `type list`.")]
 Symbol = Annotated[str, typer.Argument(metavar="SYMBOL", help="An instrument's symbol.")]
 Symbols = Annotated[list[str], symbols_argument("Symbols of instruments.")]
@@ -50,9 +46,7 @@ AnySymbol = Annotated[
 AllOrNothing = Annotated[
     bool, typer.Option("--all-or-nothing", help="Change nothing if one of the symbols is refused.")
 ]
-Class = Annotated[
-    str | None, typer.Option("--asset-class", metavar="CLASS", help="Only this class; default: all.")
-]
+Class = Annotated[str | None, typer.Option("--asset-class", metavar="CLASS", help="Only this class; default: all.")]
 Last = Annotated[str | None, typer.Option("--to", metavar="DATE", help="Last day; default: today.")]
 AsOf = Annotated[
     str | None, typer.Option("--as-of", metavar="TIME", help="As it was believed then; a day means its end.")
@@ -66,12 +60,8 @@ AnyProvider = Annotated[
 KeyName = Annotated[str, typer.Option("--name", metavar="NAME", help="The name of the key.")]
 AnyUser = Annotated[str | None, typer.Option("--user", metavar="NAME", help="Only this user; default: all.")]
 Limit = Annotated[int, typer.Option("--limit", min=1, help="Show at most this many rows.")]
-Lowest = Annotated[
-    str | None, typer.Option("--lowest", metavar="PRICE", help="Lower prices are quarantined.")
-]
-Highest = Annotated[
-    str | None, typer.Option("--highest", metavar="PRICE", help="Higher prices are quarantined.")
-]
+Lowest = Annotated[str | None, typer.Option("--lowest", metavar="PRICE", help="Lower prices are quarantined.")]
+Highest = Annotated[str | None, typer.Option("--highest", metavar="PRICE", help="Higher prices are quarantined.")]
 TrustJumpsUntil = Annotated[
     str | None,
     typer.Option(

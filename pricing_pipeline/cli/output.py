@@ -114,9 +114,7 @@ def print_table(
     # rich has decided on colours already.
     typer.echo(_PADDING.sub(_without_spaces, printed.get()), nl=False, color=True)
     if left_out:
-        hint(
-            f"not shown for want of room: {', '.join(left_out)}. --wide shows all columns, --json all there is."
-        )
+        hint(f"not shown for want of room: {', '.join(left_out)}. --wide shows all columns, --json all there is.")
 
 
 def _cell(value: object) -> str:
@@ -192,9 +190,7 @@ def moment(value: datetime | None) -> str:
     return "" if value is None else value.astimezone(zone()).strftime("%Y-%m-%d %H:%M:%S")
 
 
-def bounds_words(
-    lowest: Decimal | None, highest: Decimal | None, jumps_trusted_until: datetime | None
-) -> str:
+def bounds_words(lowest: Decimal | None, highest: Decimal | None, jumps_trusted_until: datetime | None) -> str:
     """Bounds of prices for people: `0.5 to any, jumps trusted until ...`, or `none`."""
     words = []
     if lowest is not None or highest is not None:
@@ -223,9 +219,7 @@ def print_change(
         if before[name] != value
     ]
     if rows:
-        print_table(
-            [" ".join(str(name) for name in names.values() if name), "before", "after"], rows, long="after"
-        )
+        print_table([" ".join(str(name) for name in names.values() if name), "before", "after"], rows, long="after")
     else:
         typer.echo("it was so already; nothing has changed.")
 

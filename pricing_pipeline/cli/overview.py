@@ -139,9 +139,7 @@ def _content(
         "budget": {budget.provider: _budget(budget) for budget in overview.budgets},
         "shown_limits": [asdict(shown) for shown in overview.shown_limits],
         "unqueued": [asdict(pairs) for pairs in overview.unqueued],
-        "waiting_schedules": [
-            {**asdict(schedule), "words": schedule.words} for schedule in overview.waiting_schedules
-        ],
+        "waiting_schedules": [{**asdict(schedule), "words": schedule.words} for schedule in overview.waiting_schedules],
         "left_out": overview.left_out,
         "refetches": [asdict(refetch) | {"words": refetch.words} for refetch in overview.refetches],
         "warnings": [asdict(warning) for warning in overview.warnings],
@@ -152,9 +150,7 @@ def _content(
         ],
         "health": [asdict(part) for part in overview.health] if known else _unreachable(error),
         "notifier": _notifier(overview),
-        "recipients_unreached": [
-            asdict(recipient) | {"words": recipient.words} for recipient in overview.unreached
-        ],
+        "recipients_unreached": [asdict(recipient) | {"words": recipient.words} for recipient in overview.unreached],
         "urls": state.get("urls", {}),
         "processes": state.get("processes", {}),
         "home": str(settings.home.absolute()),
@@ -312,16 +308,13 @@ def _say_processes(processes: Mapping[str, Mapping[str, Any]]) -> None:
     if processes:
         typer.echo()
         rows = [
-            (name, process["pid"] or "-", process["restarts"], process["log"])
-            for name, process in processes.items()
+            (name, process["pid"] or "-", process["restarts"], process["log"]) for name, process in processes.items()
         ]
         print_table(["process", "pid", "restarts", "log"], rows, right=["pid", "restarts"], spare=["log"])
         for name, process in processes.items():
             if process.get("silent_since"):
                 since = datetime.fromisoformat(process["silent_since"])
-                typer.echo(
-                    f"warning:     {name} runs and does not answer since {moment(since)}; it is started again"
-                )
+                typer.echo(f"warning:     {name} runs and does not answer since {moment(since)}; it is started again")
 
 
 def _say_types(content: Mapping[str, Any]) -> None:
@@ -409,9 +402,7 @@ def _units(allowance: Mapping[str, Any]) -> str:
     if not _has_key(allowance):
         return "none"
     return (
-        "no limit"
-        if allowance["units_limit"] is None
-        else f"{allowance['units_left']} of {allowance['units_limit']}"
+        "no limit" if allowance["units_limit"] is None else f"{allowance['units_left']} of {allowance['units_limit']}"
     )
 
 

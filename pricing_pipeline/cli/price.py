@@ -197,14 +197,10 @@ def _hint_of_old(found: Sequence[_Found]) -> None:
             hint(f"no newer price of {one.symbol} comes now. {sentences_of(one.stops)}")
     if any(one.reading.requested and not one.stops for one in with_prices):
         hint(_IS_FETCHED)
-    unexplained = [
-        one.symbol for one in with_prices if one.is_stale and not one.reading.requested and not one.stops
-    ]
+    unexplained = [one.symbol for one in with_prices if one.is_stale and not one.reading.requested and not one.stops]
     if unexplained:
         verb = "is" if len(unexplained) == 1 else "are"
-        hint(
-            f"{listed(unexplained)} {verb} not fresh. This says why: pricing-pipeline price why {unexplained[0]}"
-        )
+        hint(f"{listed(unexplained)} {verb} not fresh. This says why: pricing-pipeline price why {unexplained[0]}")
 
 
 def _list_prices(prices: Sequence[Price]) -> None:
@@ -346,9 +342,7 @@ def history(
                 ):
                     typer.echo(lines.as_csv(each, part, decimals), nl=False)
             return
-        bars = price_reader.bars(
-            connection, symbol, data_type, days.start, days.end, as_of=as_of, adjust=adjust
-        )
+        bars = price_reader.bars(connection, symbol, data_type, days.start, days.end, as_of=as_of, adjust=adjust)
         parts = (
             ()
             if into is None
@@ -415,9 +409,7 @@ def _on_adjustment(
 
 
 def _list_converted(rows: Sequence[Mapping[str, str | None]]) -> None:
-    numbers = [name for name in ("open", "high", "low", "close") if any(row[name] for row in rows)] or [
-        "close"
-    ]
+    numbers = [name for name in ("open", "high", "low", "close") if any(row[name] for row in rows)] or ["close"]
     when = "day" if all(row["date"] for row in rows) else "time (UTC)"
     print_table(
         [when, *numbers, "", "rate"],
@@ -458,9 +450,7 @@ def _list_bars(type_: DataType, bars: Sequence[Bar]) -> None:
     print_table(headings, map(cells, bars), right=shown)
 
 
-def _what_is_counted(
-    symbol: str, adjust: Adjust, first: Bar, until: date, known: Sequence[CorporateAction]
-) -> str:
+def _what_is_counted(symbol: str, adjust: Adjust, first: Bar, until: date, known: Sequence[CorporateAction]) -> str:
     """What an adjusted history is based on: the actions that a provider or a person has entered."""
     since = first.observed_at.astimezone(UTC).date()
     later = [action for action in known if since < action.ex_on <= until]
@@ -536,13 +526,8 @@ def gaps(
             name: first or min(since or last_day, last_day)
             for name, since in _daily_types(connection, symbol, data_type)
         }
-        gaps_of_type = {
-            name: calendars.gaps(connection, name, symbol, day, last_day) for name, day in begins.items()
-        }
-        closed = {
-            name: calendars.closed_days(connection, name, symbol, day, last_day)
-            for name, day in begins.items()
-        }
+        gaps_of_type = {name: calendars.gaps(connection, name, symbol, day, last_day) for name, day in begins.items()}
+        closed = {name: calendars.closed_days(connection, name, symbol, day, last_day) for name, day in begins.items()}
         known = {name: calendars.known_to(connection, name, symbol) for name in gaps_of_type}
         paused = {name for name in gaps_of_type if "paused" in backfills.left_out(connection, name, [symbol])}
     if as_json:
@@ -585,9 +570,7 @@ def _holidays(data_type: str, days: Sequence[date]) -> str:
     return f"{data_type}: the market was closed on {len(days)} days; the last were {newest} (--json has all)"
 
 
-def _daily_types(
-    connection: Connection, symbol: str, wanted: str | None
-) -> Sequence[tuple[str, date | None]]:
+def _daily_types(connection: Connection, symbol: str, wanted: str | None) -> Sequence[tuple[str, date | None]]:
     if wanted is not None:
         type_ = data_type_registry.active_data_type(connection, wanted)
         reads.require_instruments(connection, type_, [symbol])
@@ -620,11 +603,7 @@ def _advice(symbol: str, data_type: str, gaps: Sequence[Gap], *, is_paused: bool
     wanted = [gap for gap in gaps if gap.kind in fetchable]
     if not wanted:
         return f"Nothing of {data_type} is worth asking for again."
-    first = (
-        f"{symbol} is paused; first resume it: pricing-pipeline instrument resume {symbol}. "
-        if is_paused
-        else ""
-    )
+    first = f"{symbol} is paused; first resume it: pricing-pipeline instrument resume {symbol}. " if is_paused else ""
     return first + (
         f"This fetches what was not asked for or failed: pricing-pipeline backfill start {symbol} "
         f"--type {data_type} --from {wanted[0].first_day} --to {wanted[-1].last_day}"

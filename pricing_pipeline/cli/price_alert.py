@@ -50,15 +50,11 @@ class TypedOptions:
 
 @noun.command()
 def add(
-    recipient: Annotated[
-        str, typer.Argument(metavar="RECIPIENT", help="Who is told; one of `recipient list`.")
-    ],
+    recipient: Annotated[str, typer.Argument(metavar="RECIPIENT", help="Who is told; one of `recipient list`.")],
     data_type: Type,
     symbol: Annotated[
         str | None,
-        typer.Argument(
-            metavar="SYMBOL", help="Whose price; left out with --all-symbols.", show_default=False
-        ),
+        typer.Argument(metavar="SYMBOL", help="Whose price; left out with --all-symbols.", show_default=False),
     ] = None,
     above: Annotated[
         str | None, typer.Option("--above", metavar="PRICE", help="When the price goes above this.")
@@ -84,9 +80,7 @@ def add(
     each: Annotated[bool, typer.Option("--each", help="For each new price.")] = False,
     pace: Annotated[
         str | None,
-        typer.Option(
-            "--pace", metavar="SPAN", help="With --each, at most one message in this time; default: 1m."
-        ),
+        typer.Option("--pace", metavar="SPAN", help="With --each, at most one message in this time; default: 1m."),
     ] = None,
     all_symbols: Annotated[
         bool, typer.Option("--all-symbols", help="With --each, for all symbols of the data type.")
@@ -122,9 +116,7 @@ def add(
         f"To end it: pricing-pipeline price-alert remove {added.price_alert_id}"
     )
     if not added.recipient_is_active:
-        hint(
-            f"{recipient} is inactive: nothing is sent. `recipient change {recipient} --active` changes that."
-        )
+        hint(f"{recipient} is inactive: nothing is sent. `recipient change {recipient} --active` changes that.")
     if not added.is_fetched:
         hint(_not_fetched(added))
 
@@ -270,9 +262,7 @@ def _pace(typed: TypedOptions, symbol: str | None) -> float | None:
     if not typed.each and (typed.pace or typed.all_symbols):
         raise typer.BadParameter(f"{'--pace' if typed.pace else '--all-symbols'} belongs to --each")
     if (symbol is None) != typed.all_symbols:
-        raise typer.BadParameter(
-            "name a SYMBOL" if symbol is None else "leave out the SYMBOL, or --all-symbols"
-        )
+        raise typer.BadParameter("name a SYMBOL" if symbol is None else "leave out the SYMBOL, or --all-symbols")
     if not typed.each:
         return None
     return price_alerts.USUAL_PACE if typed.pace is None else seconds(typed.pace, "--pace")

@@ -33,9 +33,7 @@ _EARLIEST = date(1970, 1, 1)
 
 def export(
     data_type: Type,
-    journal: Annotated[
-        str, typer.Option("--format", metavar="PROGRAM", help="ledger, hledger, beancount or gnucash.")
-    ],
+    journal: Annotated[str, typer.Option("--format", metavar="PROGRAM", help="ledger, hledger, beancount or gnucash.")],
     symbols: AnySymbols = None,
     from_: Annotated[
         str | None, typer.Option("--from", metavar="DATE", help="First day; default: of all that is stored.")
@@ -43,9 +41,7 @@ def export(
     to: Last = None,
     since: Annotated[
         str | None,
-        typer.Option(
-            "--since", metavar="TIME", help="Only what was stored since then; a day means its beginning."
-        ),
+        typer.Option("--since", metavar="TIME", help="Only what was stored since then; a day means its beginning."),
     ] = None,
     own_names: Annotated[
         list[str] | None,
@@ -100,9 +96,7 @@ def _program(name: str) -> journals.Journal:
     try:
         return journals.Journal(name)
     except ValueError:
-        raise typer.BadParameter(
-            f"{name!r} is not a format: use one of {', '.join(journals.Journal)}"
-        ) from None
+        raise typer.BadParameter(f"{name!r} is not a format: use one of {', '.join(journals.Journal)}") from None
 
 
 def _beginning(since: str) -> datetime:

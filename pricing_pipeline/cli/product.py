@@ -63,9 +63,7 @@ def list_(at_most: Limit = 100, as_json: Json = False) -> None:
     if len(known) > at_most:
         hint("there are more; --limit shows them.")
     if not known:
-        hint(
-            "no product is known yet. `pricing-pipeline instrument add SYMBOL --asset-class inventory` adds one."
-        )
+        hint("no product is known yet. `pricing-pipeline instrument add SYMBOL --asset-class inventory` adds one.")
 
 
 @noun.command()
@@ -100,9 +98,7 @@ def show(symbol: Symbol, as_json: Json = False) -> None:
             "time zone": zone if product.time_zone else "not known",
             "known since": moment(product.recorded_at),
             "slots confirmed": moment(product.fetched_at),
-            "options": ", ".join(
-                f"{o.option_id} ({o.name or 'unnamed'}){_listed(o.is_listed)}" for o in options
-            ),
+            "options": ", ".join(f"{o.option_id} ({o.name or 'unnamed'}){_listed(o.is_listed)}" for o in options),
             "categories": ", ".join(f"{c.category_id} ({c.name}){_listed(c.is_listed)}" for c in categories),
         }
     )
@@ -126,9 +122,7 @@ def availability(
     currency: Annotated[
         str | None, typer.Option("--currency", metavar="CODE", help="Only what has prices in it.")
     ] = None,
-    sellable: Annotated[
-        bool, typer.Option("--sellable", help="Only slots that this many people can book.")
-    ] = False,
+    sellable: Annotated[bool, typer.Option("--sellable", help="Only slots that this many people can book.")] = False,
     believed_at: AsOf = None,
     as_json: Json = False,
 ) -> None:
@@ -173,9 +167,7 @@ def availability(
 @noun.command("set-zone")
 def set_zone(
     symbol: Symbol,
-    zone: Annotated[
-        str, typer.Argument(metavar="ZONE", help="Its time zone, such as Europe/London, or none.")
-    ],
+    zone: Annotated[str, typer.Argument(metavar="ZONE", help="Its time zone, such as Europe/London, or none.")],
     as_json: Json = False,
 ) -> None:
     """Set the time zone of a product, instead of its provider's; none undoes this.
@@ -234,9 +226,7 @@ def _line(slot: StoredSlot, offer: Offer | None) -> tuple[Any, ...]:
     return (*about, offer.category, original if original != price else "", price, offer.currency, bookable)
 
 
-def _hint_at(
-    days: Sequence[Day], product: products.StoredProduct, is_requested: bool, as_of: datetime | None
-) -> None:
+def _hint_at(days: Sequence[Day], product: products.StoredProduct, is_requested: bool, as_of: datetime | None) -> None:
     """Say how old this is, and what will come."""
     if as_of is not None:
         if not any(day.slots for day in days):

@@ -181,9 +181,7 @@ noun.command()(provider_record.record)
 @listing
 def change(
     provider: Provider,
-    is_active: Annotated[
-        bool | None, typer.Option("--active/--inactive", help="Whether it is called at all.")
-    ] = None,
+    is_active: Annotated[bool | None, typer.Option("--active/--inactive", help="Whether it is called at all.")] = None,
     max_in_flight: Annotated[
         int | None,
         typer.Option(metavar="CALLS", help="Calls of all workers together that may be in flight at once."),
@@ -195,9 +193,7 @@ def change(
         int | None,
         typer.Option(metavar="SECONDS", help="First pause after a refusal for speed that names no time."),
     ] = None,
-    quota: Annotated[
-        str | None, typer.Option(metavar="SIZE", help="Bytes allowed in 30 days, such as 40GB.")
-    ] = None,
+    quota: Annotated[str | None, typer.Option(metavar="SIZE", help="Bytes allowed in 30 days, such as 40GB.")] = None,
     batch_sizes: BatchSizes = None,
     batch_froms: BatchFroms = None,
     window_batch_sizes: WindowBatchSizes = None,

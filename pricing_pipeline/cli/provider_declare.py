@@ -152,9 +152,7 @@ def try_(
     ] = None,
     first: Annotated[
         str | None,
-        typer.Option(
-            "--from", metavar="DATE", help="First day of a span; default: ask for the latest value."
-        ),
+        typer.Option("--from", metavar="DATE", help="First day of a span; default: ask for the latest value."),
     ] = None,
     last: Last = None,
     at: Annotated[
@@ -179,9 +177,7 @@ def try_(
     secret = None
     if provider.needs_key:
         address = checked_base_url(provider.name, at or provider.base_url, sends_key=True)
-        secret = credentials.checked_secret(
-            key.read(provider.name, DEFAULT_KEY_NAME, urlsplit(address).netloc)
-        )
+        secret = credentials.checked_secret(key.read(provider.name, DEFAULT_KEY_NAME, urlsplit(address).netloc))
     seen: list[_AnsweredRequest] = []
     answer, error = _call(provider, at, secret, wanted, symbol, of_class, window, seen)
     if as_json:
@@ -323,13 +319,9 @@ def _would_store(provider: DeclaredProvider, about: Asked, response: Response, n
         answer: Answer = end.value
         rows = list(answer.observations)
         told = [
-            f"would be stored: {len(rows)} values of the last 360 days"
-            if window
-            else f"would be stored: {len(rows)}"
+            f"would be stored: {len(rows)} values of the last 360 days" if window else f"would be stored: {len(rows)}"
         ]
-        told += [
-            f"  {one.observed_at:%Y-%m-%d %H:%M}  {one.close:f} {one.currency or ''}" for one in rows[-3:]
-        ]
+        told += [f"  {one.observed_at:%Y-%m-%d %H:%M}  {one.close:f} {one.currency or ''}" for one in rows[-3:]]
         told += [f"  left out: {answer.left_out} rows of other days"] if answer.left_out else []
         return [*told, *(f"  refused: {one.text}: {one.reason}" for one in answer.rejected[:5])]
     except PricingError as error:
@@ -341,13 +333,9 @@ def _hints(settings: Settings, provider: DeclaredProvider, *, is_new: bool) -> N
     name = provider.name
     plans = list(provider.declared.declaration.plans)
     if is_new and plans:
-        hint(
-            f"to use it, with its key and data types: pricing-pipeline provider use {name} --plan {plans[0]}"
-        )
+        hint(f"to use it, with its key and data types: pricing-pipeline provider use {name} --plan {plans[0]}")
     elif is_new:
-        hint(
-            f"nothing is fetched from it before it has a route: pricing-pipeline route add {name} --type TYPE"
-        )
+        hint(f"nothing is fetched from it before it has a route: pricing-pipeline route add {name} --type TYPE")
         if provider.needs_key:
             hint(f"its calls need a key: pricing-pipeline key set {name}")
     if settings.sandbox and provider.sandbox is None:
@@ -474,9 +462,7 @@ def _content(
 ) -> dict[str, object]:
     return {
         "provider": provider.name,
-        "requests": [
-            {"method": request.method, "url": request.url, "post": request.post} for request in seen
-        ],
+        "requests": [{"method": request.method, "url": request.url, "post": request.post} for request in seen],
         "answers": [
             {
                 "http_status": request.response.status,

@@ -45,9 +45,7 @@ def use(
     ] = None,
     symbols: Annotated[
         int,
-        typer.Option(
-            "--symbols", metavar="N", min=1, help="How many quotes will be watched; sets their TTL."
-        ),
+        typer.Option("--symbols", metavar="N", min=1, help="How many quotes will be watched; sets their TTL."),
     ] = 20,
     minute: Annotated[
         int | None,
@@ -103,9 +101,7 @@ def use(
                 "key_stored": access.new_key is not None,
                 "is_checked": fetched is not None,
                 "changes": [change._asdict() for change in changes],
-                "refresh_minutes": {
-                    str(count): plan.refresh_minutes(count) for count in {*_EXAMPLES, symbols}
-                },
+                "refresh_minutes": {str(count): plan.refresh_minutes(count) for count in {*_EXAMPLES, symbols}},
             }
         )
         return
@@ -172,9 +168,7 @@ def _chosen(
     plan = plan.with_limits(minute=minute, day=day)
     if plan.missing:
         options = " and ".join(f"--{limit} UNITS" for limit in plan.missing)
-        raise PricingError(
-            f"the plan {name} of {provider} needs {options}. Your account at {provider} shows them."
-        )
+        raise PricingError(f"the plan {name} of {provider} needs {options}. Your account at {provider} shows them.")
     return name, plan
 
 
@@ -194,9 +188,7 @@ def _has_worked(engine: Engine, provider: str, access: Access) -> bool:
         return access.new_key is None and about.is_active and limits.has_answered(connection, provider)
 
 
-def _try(
-    engine: Engine, settings: Settings, provider: str, plan: Plan, check: Check, access: Access
-) -> Fetched:
+def _try(engine: Engine, settings: Settings, provider: str, plan: Plan, check: Check, access: Access) -> Fetched:
     """Make the one call that tries the key. Raises PricingError with what the provider says."""
     service, agent = access.service, settings.user_agent
     with ProviderClient(service, access.base_url, access.keys, user_agent=agent) as client:
@@ -223,9 +215,7 @@ def _try(
     return fetched
 
 
-def _count(
-    connection: Connection, provider: str, key_name: str, plan: Plan, check: Check, fetched: Fetched
-) -> None:
+def _count(connection: Connection, provider: str, key_name: str, plan: Plan, check: Check, fetched: Fetched) -> None:
     parameters = {
         "provider": provider,
         "key_name": key_name,
@@ -252,9 +242,7 @@ def _print_changes(changes: list[Change]) -> None:
     if not changes:
         typer.echo("Nothing had to change.")
         return
-    print_table(
-        ["setting", "before", "now"], [(c.setting, c.before or "none", c.after or "none") for c in changes]
-    )
+    print_table(["setting", "before", "now"], [(c.setting, c.before or "none", c.after or "none") for c in changes])
 
 
 def _slower_types(connection: Connection, plan: Plan, symbols: int) -> dict[str, int]:

@@ -53,9 +53,7 @@ class _Wanted:
 def record(
     provider: Provider,
     symbols: Symbols,
-    types: Annotated[
-        list[str], typer.Option("--type", metavar="TYPE", help="A data type of `type list`; repeatable.")
-    ],
+    types: Annotated[list[str], typer.Option("--type", metavar="TYPE", help="A data type of `type list`; repeatable.")],
     folder: Annotated[
         Path, typer.Option("--out", metavar="FOLDER", help="Where the files go, in a folder of the provider.")
     ] = Path("recordings"),
@@ -73,22 +71,17 @@ def record(
     settings = load_settings()
     with open_owner(settings) as engine:
         wanted = [
-            _wanted(engine, provider, name, list(dict.fromkeys(symbols)), folder)
-            for name in dict.fromkeys(types)
+            _wanted(engine, provider, name, list(dict.fromkeys(symbols)), folder) for name in dict.fromkeys(types)
         ]
         for request in wanted:
             request.recording.check_room(is_forced=is_forced)
         access = access_to(engine, settings, provider)
         if access.service.needs_key and not access.keys:
-            raise SettingsError(
-                f"{provider} needs an API key, and none is stored or set. {give_key(provider)}"
-            )
+            raise SettingsError(f"{provider} needs an API key, and none is stored or set. {give_key(provider)}")
         service, agent = access.service, settings.user_agent
         # Each answer is searched for keys in every form.
         most = MAX_DOCUMENT_BYTES if service.needs_key else MAX_BYTES
-        with ProviderClient(
-            service, access.base_url, access.keys, max_bytes=most, user_agent=agent
-        ) as client:
+        with ProviderClient(service, access.base_url, access.keys, max_bytes=most, user_agent=agent) as client:
             if client.hide_keys(" ".join(symbols)) != " ".join(symbols):
                 raise PricingError("a symbol contains the API key. Nobody was asked.")
             for request in wanted:
@@ -109,9 +102,7 @@ def record(
 
 def _tell(provider: str, facts: Mapping[str, object]) -> None:
     requests = f" to {facts['requests']} requests" if facts["requests"] != 1 else ""
-    typer.echo(
-        f"{provider} answered HTTP {facts['http_status']}, {facts['bytes']} bytes{requests}: {facts['file']}"
-    )
+    typer.echo(f"{provider} answered HTTP {facts['http_status']}, {facts['bytes']} bytes{requests}: {facts['file']}")
     if facts["error"]:
         typer.echo(f"It reads as a failure: {facts['error']}")
 
@@ -128,9 +119,7 @@ def _wanted(engine: Engine, name: str, data_type: str, symbols: list[str], folde
         provider = provider_named(connection, name)
         if provider is None:
             raise PricingError(f"this version has no client of {name}.")
-        batch = connection.execute(
-            query("by_hand.batch"), {"provider": name, "fetcher": fetcher.value}
-        ).one_or_none()
+        batch = connection.execute(query("by_hand.batch"), {"provider": name, "fetcher": fetcher.value}).one_or_none()
         # As the provider spells them, since that is what its answer and the replay name.
         symbols = [spellings.at(connection, name, asset_class, symbol) for symbol in symbols]
     if batch is None or fetcher not in provider.fetchers:

@@ -81,9 +81,7 @@ def symbols(
     if len(filled.left) > _MOST_LEFT:
         typer.echo(f"and {len(filled.left) - _MOST_LEFT} more")
     if filled.left:
-        hint(
-            f"to choose yourself: pricing-pipeline instrument spell {next(iter(filled.left))} --at {name} --as NAME"
-        )
+        hint(f"to choose yourself: pricing-pipeline instrument spell {next(iter(filled.left))} --at {name} --as NAME")
 
 
 def _served(engine: Engine, asset_class: str, service: DeclaredProvider) -> str:

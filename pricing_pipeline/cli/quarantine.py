@@ -43,12 +43,8 @@ _PLACES = {"before": "before it", "same": "at its time", "after": "after it", "o
 def list_(
     symbol: AnySymbol = None,
     data_type: AnyType = None,
-    state: Annotated[
-        Decided, typer.Option("--status", help="Only values in this state.")
-    ] = Decided.QUARANTINED,
-    at_most: Annotated[
-        int, typer.Option("--limit", min=1, help="Show at most this many rows, the newest first.")
-    ] = 50,
+    state: Annotated[Decided, typer.Option("--status", help="Only values in this state.")] = Decided.QUARANTINED,
+    at_most: Annotated[int, typer.Option("--limit", min=1, help="Show at most this many rows, the newest first.")] = 50,
     as_json: Json = False,
 ) -> None:
     """List values that a provider sent and that are not believed, the latest first.
@@ -147,9 +143,7 @@ def show(
         neighbours = quarantined_values.neighbours(connection, value_id)
         brought = quarantined_values.body(connection, value_id)
         level = quarantined_values.level(connection, value_id)
-        is_active = value.data_type in {
-            type_.data_type for type_ in data_type_registry.active_data_types(connection)
-        }
+        is_active = value.data_type in {type_.data_type for type_ in data_type_registry.active_data_types(connection)}
     answer = None if brought is None else brought.decode("utf-8", "replace")
     if as_json:
         print_json(
@@ -170,9 +164,7 @@ def show(
 
 @noun.command()
 @zoned
-def release(
-    ids: Ids, level: Level = False, reason: Reason = None, user: User = None, as_json: Json = False
-) -> None:
+def release(ids: Ids, level: Level = False, reason: Reason = None, user: User = None, as_json: Json = False) -> None:
     """Release quarantined values: each is stored exactly as its provider sent it.
 
     Each enters the history, and becomes the latest price if none is newer. The exit code is 1 if one could not.
@@ -187,9 +179,7 @@ def release(
 
 @noun.command()
 @zoned
-def reject(
-    ids: Ids, level: Level = False, reason: Reason = None, user: User = None, as_json: Json = False
-) -> None:
+def reject(ids: Ids, level: Level = False, reason: Reason = None, user: User = None, as_json: Json = False) -> None:
     """Reject quarantined values for good. If one comes again it is only counted.
 
     \b
@@ -223,9 +213,7 @@ def _write_answer(value_id: int) -> None:
     sys.stdout.buffer.flush()
 
 
-def _decide(
-    ids: Sequence[int], by: str | None, why: str | None, *, release: bool, level: bool, as_json: bool
-) -> bool:
+def _decide(ids: Sequence[int], by: str | None, why: str | None, *, release: bool, level: bool, as_json: bool) -> bool:
     """Release or reject values, or the whole levels that they are of; False when one could not be."""
     by_whom = by or login()
     decision = "released" if release else "rejected"
@@ -252,9 +240,7 @@ def _decide(
         )
     elif len(decisions) > _MANY:
         for outcome, some in Counter(decided.outcome for decided in decisions).items():
-            typer.echo(
-                f"{some} values on the level of {', '.join(map(str, ids))}: {outcome.replace('_', ' ')}."
-            )
+            typer.echo(f"{some} values on the level of {', '.join(map(str, ids))}: {outcome.replace('_', ' ')}.")
     else:
         for decided in decisions:
             typer.echo(f"value {decided.value_id}: {_outcome_in_words(decided, release=release)}.")
@@ -307,9 +293,7 @@ def _say(
 ) -> None:
     bar = {name: given for name, given in (value.bar or {}).items() if name != "adjustment"}
     decided = (
-        None
-        if value.resolved_at is None
-        else f"{value.status} by {value.resolved_by} at {moment(value.resolved_at)}"
+        None if value.resolved_at is None else f"{value.status} by {value.resolved_by} at {moment(value.resolved_at)}"
     )
     lines = {
         "value": value.value_id,
@@ -323,9 +307,7 @@ def _say(
     }
     for opinion in second_opinions:
         when = moment(opinion.observed_at) or moment(opinion.asked_at)
-        price = (
-            None if opinion.value is None else f"{decimal(opinion.value)} {opinion.currency or ''}".strip()
-        )
+        price = None if opinion.value is None else f"{decimal(opinion.value)} {opinion.currency or ''}".strip()
         verdict = f": {_VERDICTS[opinion.verdict]}" if opinion.verdict else ""
         lines[f"{opinion.provider} says"] = f"{price or opinion.failure or 'nothing yet'}, of {when}{verdict}"
     for name, words in lines.items():

@@ -58,9 +58,7 @@ def any_data_type(connection: Connection, name: str) -> Mapping[str, Any]:
     """Everything about the data type of this name, active or retired. Raises UnknownDataType."""
     about = data_type_registry.about(connection, name)
     if about is None:
-        raise UnknownDataType(
-            f"no data type is called {name!r}. `pricing-pipeline type list --retired` lists them."
-        )
+        raise UnknownDataType(f"no data type is called {name!r}. `pricing-pipeline type list --retired` lists them.")
     return about
 
 

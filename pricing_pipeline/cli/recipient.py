@@ -68,9 +68,7 @@ def add(
     name: Annotated[str, typer.Argument(metavar="RECIPIENT", help="A name, such as ops.")],
     channel: Annotated[
         str,
-        typer.Argument(
-            metavar="CHANNEL", help="email, sms, chat, webhook, log, or an operation type of your own."
-        ),
+        typer.Argument(metavar="CHANNEL", help="email, sms, chat, webhook, log, or an operation type of your own."),
     ],
     severity: Annotated[
         Severity | None,
@@ -123,9 +121,7 @@ def add(
     with open_owner(settings) as engine:
         with engine.connect() as connection:
             if recipients.stored(connection, name):
-                raise PricingError(
-                    f"a recipient {name!r} is there already. `recipient change {name}` changes it."
-                )
+                raise PricingError(f"a recipient {name!r} is there already. `recipient change {name}` changes it.")
             operation_types.require_channel(connection, channel)
         address = _asked_address(recipient, address_file)
         with engine.begin() as connection:
@@ -210,9 +206,7 @@ def change(
     quiet_zone: QuietZone = None,
     allow_private: Annotated[
         bool | None,
-        typer.Option(
-            "--allow-private/--refuse-private", help="Whether the address may be in a private network."
-        ),
+        typer.Option("--allow-private/--refuse-private", help="Whether the address may be in a private network."),
     ] = None,
     is_active: Annotated[
         bool | None, typer.Option("--active/--inactive", help="Whether anything is sent at all.")
@@ -245,9 +239,7 @@ def change(
         with engine.connect() as connection:
             before = recipients.find(connection, name)
         if new_address and before.channel not in ADDRESSED:
-            raise PricingError(
-                f"{name} has no address: the channel {before.channel} wants none. Nothing has changed."
-            )
+            raise PricingError(f"{name} has no address: the channel {before.channel} wants none. Nothing has changed.")
         address = _asked_address(replace(before, **changes), address_file) if new_address else None
         key_file = None
         with engine.begin() as connection:

@@ -75,9 +75,7 @@ class Recording:
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
-            raise PricingError(
-                f"{self.folder} cannot be made: {error.strerror}. Nobody was asked."
-            ) from error
+            raise PricingError(f"{self.folder} cannot be made: {error.strerror}. Nobody was asked.") from error
         if not os.access(self.folder, os.W_OK | os.X_OK):
             raise PricingError(f"{self.folder} cannot be written. Nobody was asked.")
 

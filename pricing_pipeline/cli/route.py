@@ -26,9 +26,7 @@ noun = typer.Typer()
 
 RoutedSymbol = Annotated[
     str | None,
-    typer.Argument(
-        metavar="SYMBOL", help="The route of this symbol; default: that of its type.", show_default=False
-    ),
+    typer.Argument(metavar="SYMBOL", help="The route of this symbol; default: that of its type.", show_default=False),
 ]
 
 

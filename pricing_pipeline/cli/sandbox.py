@@ -30,17 +30,13 @@ class FmpPlan(StrEnum):
 
 CreditsPerMinute = Annotated[
     int,
-    typer.Option(
-        min=0, envvar="PRICING_SANDBOX_CREDITS_PER_MINUTE", help="Twelve Data's plan; 0 for no cap."
-    ),
+    typer.Option(min=0, envvar="PRICING_SANDBOX_CREDITS_PER_MINUTE", help="Twelve Data's plan; 0 for no cap."),
 ]
 CreditsPerDay = Annotated[
     int,
     typer.Option(min=0, envvar="PRICING_SANDBOX_CREDITS_PER_DAY", help="Twelve Data's plan; 0 for no cap."),
 ]
-Key = Annotated[
-    str, typer.Option(help="The key that clients of Twelve Data, FMP, OCTO, Headout and UEX must send.")
-]
+Key = Annotated[str, typer.Option(help="The key that clients of Twelve Data, FMP, OCTO, Headout and UEX must send.")]
 Recordings = Annotated[
     Path | None, typer.Option(help="Replay recorded answers of this folder where a request matches one.")
 ]
@@ -49,24 +45,18 @@ Recordings = Annotated[
 def sandbox(
     port: Annotated[
         int,
-        typer.Option(
-            min=0, max=65_535, envvar="PRICING_SANDBOX_PORT", help="Port on 127.0.0.1; 0 takes any free one."
-        ),
+        typer.Option(min=0, max=65_535, envvar="PRICING_SANDBOX_PORT", help="Port on 127.0.0.1; 0 takes any free one."),
     ] = 8100,
     credits_per_minute: CreditsPerMinute = 2000,
     credits_per_day: CreditsPerDay = 0,
     fmp_calls_per_minute: Annotated[int, typer.Option(min=0, help="FMP's plan; 0 for no cap.")] = 300,
-    fmp_calls_per_day: Annotated[
-        int, typer.Option(min=0, help="FMP's plan; 250 is the free one, 0 for no cap.")
-    ] = 0,
+    fmp_calls_per_day: Annotated[int, typer.Option(min=0, help="FMP's plan; 250 is the free one, 0 for no cap.")] = 0,
     fmp_plan: Annotated[FmpPlan, typer.Option(help="Everything, or what the free plan has.")] = FmpPlan.FULL,
     uex_calls_per_minute: Annotated[int, typer.Option(min=0, help="UEX's plan; 0 for no cap.")] = 10,
     uex_calls_per_day: Annotated[int, typer.Option(min=0, help="UEX's plan; 0 for no cap.")] = 14_400,
     key: Key = "sandbox-key",
     seed: Annotated[int, typer.Option(help="Of all prices that are not recorded ones.")] = 2013,
-    market_hours: Annotated[
-        Hours, typer.Option(help="Open round the clock, or real sessions.")
-    ] = Hours.ALWAYS,
+    market_hours: Annotated[Hours, typer.Option(help="Open round the clock, or real sessions.")] = Hours.ALWAYS,
     recordings: Recordings = None,
     as_json: Json = False,
 ) -> None:

@@ -214,18 +214,14 @@ class Watch:
 
         self._tell_reasons(reasons)
 
-    def _reasons(
-        self, connection: Connection, latest: Sequence[Price], failed: Collection[str]
-    ) -> list[freshness.Why]:
+    def _reasons(self, connection: Connection, latest: Sequence[Price], failed: Collection[str]) -> list[freshness.Why]:
         """Why pairs have been without a fresh price for some seconds, except those whose failure says it."""
         now = time.monotonic()
         fresh = {price.symbol for price in latest if price.fresh}
         self._waits_since = {
             symbol: self._waits_since.get(symbol, now) for symbol in self._symbols if symbol not in fresh
         }
-        self._waits_for = {
-            symbol: why for symbol, why in self._waits_for.items() if symbol in self._waits_since
-        }
+        self._waits_for = {symbol: why for symbol, why in self._waits_for.items() if symbol in self._waits_since}
         waiting = [
             (self._data_type, symbol)
             for symbol, since in self._waits_since.items()
@@ -248,9 +244,7 @@ class Watch:
             if self._as_json:
                 content = {"event": "waiting", "data_type": self._data_type, "symbol": reason.symbol}
                 next_at = None if reason.next_at is None else iso(reason.next_at)
-                print_event(
-                    content | {"state": reason.state, "sentence": reason.sentence, "next_at": next_at}
-                )
+                print_event(content | {"state": reason.state, "sentence": reason.sentence, "next_at": next_at})
         for first, *others in [] if self._as_json else alike.values():
             who = listed([reason.symbol for reason in (first, *others)])
             words = f"{first.sentence[:1].upper()}{first.sentence[1:]}."
@@ -315,9 +309,7 @@ def watch(
     symbols: Symbols,
     data_type: Type,
     user: User = None,
-    minutes: Annotated[
-        float | None, typer.Option(help="Leave after this many minutes; default: at Ctrl-C.")
-    ] = None,
+    minutes: Annotated[float | None, typer.Option(help="Leave after this many minutes; default: at Ctrl-C.")] = None,
     all_or_nothing: AllOrNothing = False,
     as_json: Json = False,
 ) -> None:

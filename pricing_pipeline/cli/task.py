@@ -24,16 +24,12 @@ if TYPE_CHECKING:
 
 noun = typer.Typer()
 
-Ids = Annotated[
-    list[int], typer.Argument(metavar="ID", min=1, help="Ids of tasks, as `task list` shows them.")
-]
+Ids = Annotated[list[int], typer.Argument(metavar="ID", min=1, help="Ids of tasks, as `task list` shows them.")]
 DeadIds = Annotated[
     list[int] | None, typer.Argument(metavar="ID", min=1, help="Ids of dead tasks.", show_default=False)
 ]
 AllFailed = Annotated[bool, typer.Option("--all-failed", help="All failed tasks that are not resolved.")]
-OfType = Annotated[
-    str | None, typer.Option("--type", metavar="TYPE", help="Of --all-failed: only this data type.")
-]
+OfType = Annotated[str | None, typer.Option("--type", metavar="TYPE", help="Of --all-failed: only this data type.")]
 OfProvider = Annotated[
     str | None, typer.Option("--provider", metavar="PROVIDER", help="Of --all-failed: only this provider.")
 ]
@@ -201,11 +197,7 @@ def _report(outcomes: Sequence[Outcome], *, as_json: bool, nothing: str) -> bool
 
 
 def _say(task: Mapping[str, Any]) -> None:
-    days = (
-        "the latest price"
-        if task["window_start"] is None
-        else f"{task['window_start']} to {task['window_end']}"
-    )
+    days = "the latest price" if task["window_start"] is None else f"{task['window_start']} to {task['window_end']}"
     call = f"{task['call_id']}: {task['call_outcome']}" if task["call_id"] else None
     lines = {
         "task": task["id"],

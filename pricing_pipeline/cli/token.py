@@ -34,9 +34,7 @@ def add(
         list[Scope] | None,
         typer.Option("--scope", help="What it allows; repeatable. admin includes the others."),
     ] = None,
-    user: Annotated[
-        str | None, typer.Option("--user", metavar="USER", help="The user that it acts for.")
-    ] = None,
+    user: Annotated[str | None, typer.Option("--user", metavar="USER", help="The user that it acts for.")] = None,
     any_user: Annotated[
         bool, typer.Option("--any-user", help="Each request names a user, as an application's does.")
     ] = False,
@@ -49,9 +47,7 @@ def add(
     ] = False,
     symbols: Annotated[
         list[str] | None,
-        typer.Option(
-            "--symbols", metavar="SYMBOLS", help="With --feed: its symbols, with commas; repeatable."
-        ),
+        typer.Option("--symbols", metavar="SYMBOLS", help="With --feed: its symbols, with commas; repeatable."),
     ] = None,
     of_list: Annotated[
         str | None,
@@ -63,9 +59,7 @@ def add(
     ] = None,
     types: Annotated[
         list[str] | None,
-        typer.Option(
-            "--type", metavar="TYPE", help="With --feed: only this data type; repeatable. Default: all."
-        ),
+        typer.Option("--type", metavar="TYPE", help="With --feed: only this data type; repeatable. Default: all."),
     ] = None,
     expires: Annotated[
         str | None,
@@ -92,9 +86,7 @@ def add(
     if not is_feed and not scopes:
         raise typer.BadParameter("say --scope: what it allows")
     if not is_feed and (user is None) != any_user:
-        raise typer.BadParameter(
-            "say --user USER for whom it acts, or --any-user if it names a user in each request"
-        )
+        raise typer.BadParameter("say --user USER for whom it acts, or --any-user if it names a user in each request")
     hours = _hours(expires, api_tokens.FEED_DAYS * 24 if is_feed else None)
     with open_owner() as engine, engine.begin() as connection:
         if of_list is not None and user is not None:
@@ -102,9 +94,7 @@ def add(
                 raise lists.unknown(connection, user, of_list)
             made = api_tokens.add_feed_of_list(connection, name, user, of_list, hours)
         elif is_feed:
-            made = api_tokens.add_feed(
-                connection, name, reads.pairs_of_prices(connection, named, types), user, hours
-            )
+            made = api_tokens.add_feed(connection, name, reads.pairs_of_prices(connection, named, types), user, hours)
         else:
             made = api_tokens.add(connection, name, set(scopes or ()), user, hours)
         token = made.get_secret_value()
@@ -115,9 +105,7 @@ def add(
     typer.echo(token)
     if expires_at is not None:
         hint(f"It expires at {moment(expires_at)} {zone()}.")
-    place = (
-        "/v1/prices?format=csv&token=TOKEN, or as a password" if is_feed else "Authorization: Bearer TOKEN"
-    )
+    place = "/v1/prices?format=csv&token=TOKEN, or as a password" if is_feed else "Authorization: Bearer TOKEN"
     hint(f"This is shown only now. Send it as: {place}")
 
 
@@ -143,9 +131,7 @@ def list_(as_json: Json = False) -> None:
     """
     with open_connection() as connection:
         found = api_tokens.stored(connection)
-        feeds = {
-            token.token_id: api_tokens.feed(connection, token.token_id) for token in found if token.is_feed
-        }
+        feeds = {token.token_id: api_tokens.feed(connection, token.token_id) for token in found if token.is_feed}
     if as_json:
         print_json({"tokens": [_content(token, feeds.get(token.token_id)) for token in found]})
         return
@@ -158,9 +144,7 @@ def list_(as_json: Json = False) -> None:
                 token.user_id or ("nobody" if token.is_feed else "any user"),
                 moment(token.created_at),
                 moment(token.last_used_at) or "never",
-                f"{moment(token.expires_at)}{' (over)' if token.has_expired else ''}"
-                if token.expires_at
-                else "never",
+                f"{moment(token.expires_at)}{' (over)' if token.has_expired else ''}" if token.expires_at else "never",
             )
             for token in found
         ],

@@ -105,9 +105,7 @@ class _Run:
     steps: list[Step] = field(default_factory=list)
 
 
-def sync(
-    engine: Engine, client: ProviderClient, *, run: str | None = None, wait: Wait = time.sleep
-) -> SyncReport:
+def sync(engine: Engine, client: ProviderClient, *, run: str | None = None, wait: Wait = time.sleep) -> SyncReport:
     """Read all lists of the provider and store them. Takes some seconds, and minutes where limits are in the way.
 
     Raises LockUnavailable at once if a sync is at work, LockLost as soon as the lock is lost (what was stored before
@@ -162,9 +160,7 @@ def _in_words(step: Callable[[], T]) -> T:
         return step()
     except DBAPIError as error:
         if is_locked(error) or is_conflict(error):
-            raise _Locked(
-                f"another session has locked a row of it: {reason(error)}; {LOCKED_PAGE}"
-            ) from error
+            raise _Locked(f"another session has locked a row of it: {reason(error)}; {LOCKED_PAGE}") from error
         if is_refusal(error):
             raise _NotStorable(f"the database does not take it: {reason(error)}") from error
         raise
@@ -196,16 +192,12 @@ def _commodities(run: _Run) -> tuple[ListStored, Sequence[str]]:
 
 def _prices(run: _Run) -> tuple[ListStored, Sequence[str]]:
     if any(step.failure for step in run.steps if step.name == GAME_VERSIONS.name):
-        raise _NotAllowed(
-            "the live version of the game could not be read, and the list of prices names none."
-        )
+        raise _NotAllowed("the live version of the game could not be read, and the list of prices names none.")
     listed, call_id = _read(run, ALL_PRICES)
     return _commit(run, partial(_store_all, run=run, call_id=call_id, listed=listed)), listed.faults
 
 
-def _store_all(
-    connection: Connection, *, run: _Run, call_id: int, listed: Listed[TerminalPrices]
-) -> ListStored:
+def _store_all(connection: Connection, *, run: _Run, call_id: int, listed: Listed[TerminalPrices]) -> ListStored:
     provider = run.client.provider.name
     stored = storage.store_prices(connection, provider, call_id, listed.rows)
     confirmed = sorted(row.symbol for row in stored if not row.is_stale_source)

@@ -157,9 +157,7 @@ def _prices(connection: Connection, parameters: dict[str, object]) -> list[Price
 def trade_routes(connection: Connection, from_symbol: str | None, at_most: int) -> list[TradeRoute]:
     """The best routes, or those that begin at one terminal: the highest total first."""
     parameters = {"from_symbol": from_symbol, "at_most": at_most}
-    return [
-        TradeRoute(**row) for row in connection.execute(query("commodities.routes"), parameters).mappings()
-    ]
+    return [TradeRoute(**row) for row in connection.execute(query("commodities.routes"), parameters).mappings()]
 
 
 def state(connection: Connection) -> State:

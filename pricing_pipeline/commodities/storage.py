@@ -38,10 +38,7 @@ def store(connection: Connection, call: Call, answer: Answer) -> list[Stored | S
     confirm(connection, call.data_type, call.provider, call.id, sorted(confirmed))
     older = "the provider's time is older than the stored one"
     return [
-        *(
-            SymbolFailure(row.symbol, FailureKind.STALE_SOURCE, older) if row.is_stale_source else row
-            for row in stored
-        ),
+        *(SymbolFailure(row.symbol, FailureKind.STALE_SOURCE, older) if row.is_stale_source else row for row in stored),
         *(Stored(symbol, 0, 0) for symbol in sorted(answer.empty)),
     ]
 
@@ -79,9 +76,7 @@ def store_prices(
     return [Stored(row.symbol, row.added, row.revised, row.is_stale_source) for row in merged]
 
 
-def confirm(
-    connection: Connection, data_type: str, provider: str, call_id: int, symbols: Sequence[str]
-) -> None:
+def confirm(connection: Connection, data_type: str, provider: str, call_id: int, symbols: Sequence[str]) -> None:
     """Note that the provider has answered for these terminals."""
     if symbols:
         parameters = {"data_type": data_type, "symbols": symbols, "provider": provider, "call_id": call_id}

@@ -74,9 +74,7 @@ class PriceHistoryIOManager(dg.ConfigurableIOManager):
             )
         else:
             spans = [(date(1, 1, 1), None)]
-        return self.prices.history_of_spans(
-            path[-1], options.get("symbols"), spans, adjust=options.get("adjust")
-        )
+        return self.prices.history_of_spans(path[-1], options.get("symbols"), spans, adjust=options.get("adjust"))
 
 
 def _spans(months: Iterable[date]) -> list[tuple[date, date | None]]:

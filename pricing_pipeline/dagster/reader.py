@@ -120,9 +120,7 @@ class PricingReader(dg.ConfigurableResource[Any]):
                 )
         return super().get_resource_definition()
 
-    def latest(
-        self, data_type: str, symbols: Sequence[str] | None = None, *, currency: str | None = None
-    ) -> Prices:
+    def latest(self, data_type: str, symbols: Sequence[str] | None = None, *, currency: str | None = None) -> Prices:
         """The latest prices of a data type, by symbol: of some symbols, or of all that have one.
 
         `state` says whether a price is fresh. With `currency` prices are converted by the latest stored rates, and
@@ -191,9 +189,7 @@ class PricingReader(dg.ConfigurableResource[Any]):
             for day in (day for span in spans for day in span if day is not None):
                 # A datetime is a date to the type checker, and cannot be compared with one.
                 if type(day) is not date:
-                    raise InvalidRange(
-                        f"{day!r} is not a day. Give a datetime.date, such as date(2020, 1, 31)."
-                    )
+                    raise InvalidRange(f"{day!r} is not a day. Give a datetime.date, such as date(2020, 1, 31).")
             today = calendars.today(connection)
             windows = [Window(first, max(first, today) if last is None else last) for first, last in spans]
             wanted = _wanted(connection, data_type, symbols)
@@ -263,9 +259,7 @@ class PricingReader(dg.ConfigurableResource[Any]):
         engine = make_engine(url, pool_size=1, setting=_SETTING)
         try:
             with engine.connect() as connection:
-                yield connection.execution_options(
-                    isolation_level="REPEATABLE READ", postgresql_readonly=True
-                )
+                yield connection.execution_options(isolation_level="REPEATABLE READ", postgresql_readonly=True)
         except DBAPIError as error:
             if not is_refusal(error):
                 raise

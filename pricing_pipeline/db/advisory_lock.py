@@ -49,9 +49,7 @@ def advisory_lock(engine: Engine, name: str) -> Iterator[AdvisoryLock]:
     with engine.connect() as connection:
         connection.begin()
         if not connection.execute(query("advisory_lock.take"), {"name": name}).scalar_one():
-            raise LockUnavailable(
-                f"{name} is at work already, in this process or another; wait until it has ended."
-            )
+            raise LockUnavailable(f"{name} is at work already, in this process or another; wait until it has ended.")
         lock = AdvisoryLock(name, connection)
         lock.check()  # a second statement ends the snapshot of the first one
         try:

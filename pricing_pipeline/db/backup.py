@@ -122,9 +122,7 @@ def _replace_schema(programs: Path, url: str, path: Path) -> None:
     of August 2025 and later forbid that by the command `\\restrict`; this is as safe with older ones.
     """
     address, environment = address_and_password(url)
-    with psycopg.connect(
-        address, password=environment.get("PGPASSWORD"), application_name=_RESTORE
-    ) as connection:
+    with psycopg.connect(address, password=environment.get("PGPASSWORD"), application_name=_RESTORE) as connection:
         for name in ("set_up", "make_run", "drop"):
             connection.execute(driver_query(f"backup.{name}"))
         for section in _SECTIONS:
@@ -263,9 +261,7 @@ def _reason(error: psycopg.Error) -> str:
 def _failure(program: str, output: bytes) -> str:
     """A message with the first error of a program."""
     lines = output.decode(errors="replace").splitlines()
-    first = next(
-        (line for line in lines if "rror:" in line or "ERROR:" in line), (lines or ["no reason given"])[0]
-    )
+    first = next((line for line in lines if "rror:" in line or "ERROR:" in line), (lines or ["no reason given"])[0])
     reason = re.sub("^.*?(error|ERROR): *([0-9A-Z]{5}: )?", "", first).strip().rstrip(".")
     return f"{program} failed: {reason}. Nothing has changed."
 
@@ -279,9 +275,7 @@ def address_and_password(url: str) -> tuple[str, dict[str, str]]:
     # Written by libpq's own rules: it reads SQLAlchemy's spelling of a space as another folder.
     named = parsed.translate_connect_args(username="user", database="dbname")
     named.pop("password", None)
-    several = {
-        name: value if isinstance(value, str) else ",".join(value) for name, value in parsed.query.items()
-    }
+    several = {name: value if isinstance(value, str) else ",".join(value) for name, value in parsed.query.items()}
     return make_conninfo("", **named, **several), environment
 
 

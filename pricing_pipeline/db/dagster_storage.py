@@ -68,9 +68,7 @@ def settle(url: str, home: str, *, is_owner: bool) -> bool:
         with engine.begin() as connection:
             if not inspect(connection).has_table(_KEYS_AND_VALUES):
                 return False
-            settled = connection.execute(
-                query("dagster.settle"), {"home": home, "is_owner": is_owner}
-            ).scalar_one()
+            settled = connection.execute(query("dagster.settle"), {"home": home, "is_owner": is_owner}).scalar_one()
     finally:
         engine.dispose()
     if settled != home:

@@ -61,9 +61,7 @@ class Rows(list[T]):
 class DriverSession:
     """One session in a transaction, which `commit` ends. `explain` raises an error of the driver as a clear one."""
 
-    def __init__(
-        self, driver: psycopg.Connection[Any], explain: Callable[[str, psycopg.Error], NoReturn]
-    ) -> None:
+    def __init__(self, driver: psycopg.Connection[Any], explain: Callable[[str, psycopg.Error], NoReturn]) -> None:
         self.driver = driver
         self.info: dict[str, Any] = {}
         self.explain = explain

@@ -237,8 +237,7 @@ class EmbeddedServer:
             descriptor = os.open(self.home / "postgres.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         except OSError as error:
             raise EmbeddedServerError(
-                f"the home {self.home} cannot be written: {error.strerror}. "
-                "Set PRICING_HOME to a folder of yours."
+                f"the home {self.home} cannot be written: {error.strerror}. Set PRICING_HOME to a folder of yours."
             ) from None
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -288,9 +287,7 @@ class EmbeddedServer:
             os.close(cluster_lock)  # from here on only the server's processes hold it
 
     def _remove_socket_folder(self) -> None:
-        with contextlib.suppress(
-            EmbeddedServerError
-        ):  # its record is damaged or gone, and the server has ended anyhow
+        with contextlib.suppress(EmbeddedServerError):  # its record is damaged or gone, and the server has ended anyhow
             remembered = places.Remembered.load(self._memory)
             if remembered is not None:
                 places.remove_socket_folder(self.home, remembered)
@@ -298,9 +295,7 @@ class EmbeddedServer:
     def _data_of(self, remembered: places.Remembered) -> Path:
         return (Path(remembered.cluster) if remembered.cluster else self.home / "postgres") / "data"
 
-    def _spawn(
-        self, programs: Path, sockets: Path, user: places.ServerUser | None, cluster_lock: int
-    ) -> None:
+    def _spawn(self, programs: Path, sockets: Path, user: places.ServerUser | None, cluster_lock: int) -> None:
         settings = _FIXED | (_FOR_TESTS if self._for_tests else {})
         settings["unix_socket_directories"] = '"' + str(sockets).replace('"', '""') + '"'
         log = open_log(self.log_path)

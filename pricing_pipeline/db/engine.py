@@ -85,9 +85,7 @@ def driver_session(url: str, *, setting: str = "PRICING_DATABASE_URL") -> Iterat
     """Open one session of the driver (a DriverSession), set as those of `make_engine` are. Raises what they raise."""
     address = url if _PLAIN.fullmatch(url) else libpq_url(checked_url(url, setting))
 
-    def explain(
-        statement: str, error: psycopg.Error, driver: psycopg.Connection[Any] | None = None
-    ) -> NoReturn:
+    def explain(statement: str, error: psycopg.Error, driver: psycopg.Connection[Any] | None = None) -> NoReturn:
         _raise_clear(address, setting, error, is_disconnect=driver is None or driver.broken)
         _raise_as_sqlalchemys(statement, error)
 
@@ -296,9 +294,7 @@ def parsed_url(url: str | URL) -> URL:
         raise ValueError("a part of the password would be taken for a host")
     several = _SEVERAL_HOSTS.match(url)
     if several is not None:
-        places = [
-            re.fullmatch(r"(\[[^]]*\]|[^:]*)(?::([0-9]*))?", place) for place in several["hosts"].split(",")
-        ]
+        places = [re.fullmatch(r"(\[[^]]*\]|[^:]*)(?::([0-9]*))?", place) for place in several["hosts"].split(",")]
         if not all(places):
             raise ValueError("a port is not a number")
         hosts = ",".join(place[1].strip("[]") for place in places if place)
@@ -316,9 +312,7 @@ def parsed_url(url: str | URL) -> URL:
 _SEVERAL_HOSTS = re.compile(
     r"(?P<before>[a-z0-9+]+://(?P<user_and_password>[^@/?#]*@)?)(?P<hosts>[^@/?#,]+(?:,[^@/?#,]+)+)(?=[/?#]|$)"
 )
-_UNCLEAR = re.compile(
-    r"@.*@|[/?&](user|password|sslpassword|host)=[^@]*@|://[^@/?#]*,[^@/?#]*[/?#][^@]*@", re.DOTALL
-)
+_UNCLEAR = re.compile(r"@.*@|[/?&](user|password|sslpassword|host)=[^@]*@|://[^@/?#]*,[^@/?#]*[/?#][^@]*@", re.DOTALL)
 """An @ that is not written as %40, or a password with a comma and a slash beside it: read in one of two ways."""
 
 

@@ -122,9 +122,7 @@ def is_outdated(error: DBAPIError) -> bool:
 def sentence(error: DBAPIError) -> str:
     """What an error of the database means to its caller."""
     if is_outdated(error):
-        return (
-            f"the database is not up to date: {reason(error).rstrip('.')}. Run `pricing-pipeline db upgrade`."
-        )
+        return f"the database is not up to date: {reason(error).rstrip('.')}. Run `pricing-pipeline db upgrade`."
     if isinstance(error.orig, errors.NumericValueOutOfRange):
         return f"a number is larger than the database can hold: {reason(error)}."
     # These are PostgreSQL's words; functions of ours that wait have their own.

@@ -54,9 +54,7 @@ class LoopSessions:
                     self.close()  # the server has ended them all
             return await self._ask(await to_thread.run_sync(self.engine.connect), statement, parameters)
 
-    async def _ask(
-        self, connection: Connection, statement: str, parameters: tuple[str | None, ...]
-    ) -> str | None:
+    async def _ask(self, connection: Connection, statement: str, parameters: tuple[str | None, ...]) -> str | None:
         driver: psycopg.Connection[Any] = connection.connection.driver_connection  # type: ignore[assignment]
         try:
             return await _value(driver, statement, parameters)
@@ -106,14 +104,10 @@ class ReplicaSessions(LoopSessions):
         self._of_replica.close()
 
 
-async def _value(
-    driver: psycopg.Connection[Any], statement: str, parameters: tuple[str | None, ...]
-) -> str | None:
+async def _value(driver: psycopg.Connection[Any], statement: str, parameters: tuple[str | None, ...]) -> str | None:
     pgconn, encoding = driver.pgconn, driver.info.encoding
     texts = StrDumper(str, driver)  # refuses what no text of the database can be
-    pgconn.send_query_params(
-        statement.encode(), [None if text is None else texts.dump(text) for text in parameters]
-    )
+    pgconn.send_query_params(statement.encode(), [None if text is None else texts.dump(text) for text in parameters])
     *_, result = await wait_async(execute(pgconn), pgconn.socket, interval=_LOOK_EVERY)
     if result.status != ExecStatus.TUPLES_OK:
         raise error_from_result(result, encoding)

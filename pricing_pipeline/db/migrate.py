@@ -145,9 +145,7 @@ def _run_migrations(connection: Connection) -> None:
     def steps(at: tuple[str, ...], context: MigrationContext) -> list[MigrationStep]:
         _require_known_revision(at, scripts)
         missing = list(scripts.iterate_revisions("head", at))
-        return [
-            MigrationStep.upgrade_from_script(scripts.revision_map, script) for script in reversed(missing)
-        ]
+        return [MigrationStep.upgrade_from_script(scripts.revision_map, script) for script in reversed(missing)]
 
     options = {"fn": steps, "version_table_schema": "pricing"}
     MigrationContext.configure(connection, opts=options).run_migrations()

@@ -54,9 +54,7 @@ def source_assets(snapshot: RegistrySnapshot) -> list[dg.AssetSpec]:
             naming.provider_key(name),
             group_name=naming.name("sources"),
             kinds={"python"},
-            description=escaped(
-                f"The provider {name}; every call to it is a row of pricing.collector_call_log."
-            ),
+            description=escaped(f"The provider {name}; every call to it is a row of pricing.collector_call_log."),
             metadata={
                 "dagster/table_name": "pricing.collector_call_log",
                 **url_metadata(base_url, snapshot.called_at.get(name), is_sandbox=settings.sandbox),
@@ -198,9 +196,7 @@ def _stored_spec(
             "dagster/table_name": shown(type_).table.format(type_.data_type),
             **_columns(shown(type_).stored_columns),
             **_schedule(naming, type_),
-            **page_link(
-                page, "backfills" if type_.contents is Contents.PRICES else f"type-{type_.data_type}"
-            ),
+            **page_link(page, "backfills" if type_.contents is Contents.PRICES else f"type-{type_.data_type}"),
             **code_links("refresh/refresher.py", "refresh/settling.py"),
         },
         tags={"strategy": type_.refresh_strategy},

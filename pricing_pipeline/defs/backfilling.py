@@ -49,9 +49,7 @@ class BackfillConfig(dg.Config):
         """The symbols to fetch; None = all."""
         chosen = sorted({symbol.strip() for symbol in self.symbols})
         if "" in chosen:
-            raise dg.Failure(
-                "symbols has an empty name. Leave symbols out to ask for all, or name some, such as AAPL."
-            )
+            raise dg.Failure("symbols has an empty name. Leave symbols out to ask for all, or name some, such as AAPL.")
         return chosen or None
 
     def window(self, first: date, last: date) -> Window:
@@ -148,9 +146,7 @@ def _wanted(
             raise
         raise dg.Failure(f"{reason(error)}. Nothing was asked for.") from None
     if without := [name for name in names if not known[name]]:
-        context.log.info(
-            f"{', '.join(without)}: none of the symbols is of this type, so nothing is asked for."
-        )
+        context.log.info(f"{', '.join(without)}: none of the symbols is of this type, so nothing is asked for.")
     return {name: spelled for name, spelled in known.items() if spelled}
 
 
@@ -173,9 +169,7 @@ def _fetch_now(
         is_lacking = not is_price and (symbols or not tasks)
         unasked = staleness.unasked(connection, name, symbols, tasks) if is_lacking else None
     steps = reporter.steps(name, lambda asking: staleness.waits_for(asking, name))
-    done = refresher.follow(
-        lambda connection: Progress(*staleness.progress(connection, tasks)), steps.is_stopped
-    )
+    done = refresher.follow(lambda connection: Progress(*staleness.progress(connection, tasks)), steps.is_stopped)
     if done.open:
         return (
             f"{done.open} of {done.tasks} watched or held pairs of {name} wait: {'; '.join(steps.stops)}. "
@@ -240,9 +234,7 @@ def _window(context: dg.AssetExecutionContext, config: BackfillConfig) -> Window
     tags = context.run.tags
     first, last = (tags.get(tag, tags.get("dagster/partition")) for tag in _RANGE_TAGS)
     if first is None or last is None:
-        raise dg.Failure(
-            "This run names no partitions, so it does not say which days to fetch. Choose months."
-        )
+        raise dg.Failure("This run names no partitions, so it does not say which days to fetch. Choose months.")
     after = months_after(date.fromisoformat(last), 1)
     return config.window(date.fromisoformat(first), after - timedelta(days=1))
 

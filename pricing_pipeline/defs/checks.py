@@ -177,9 +177,7 @@ def _agreement(connection: Connection, names: Sequence[str]) -> dict[str, Verdic
                 numbers,
             )
         if not row.apart:
-            return Verdict(
-                f"{row.compared} of the symbols have prices of two providers, and they agree.", numbers
-            )
+            return Verdict(f"{row.compared} of the symbols have prices of two providers, and they agree.", numbers)
         sentence = (
             f"{row.compared} of the symbols have prices of two providers, and {row.apart} of them are more than a "
             f"tenth apart, the worst by a factor of {row.worst:.3g}."
@@ -195,8 +193,7 @@ def _revisions(connection: Connection, names: Sequence[str]) -> dict[str, Verdic
         numbers = numbers_of(stored=row.stored, revised=row.revised, symbols=row.symbols)
         numbers |= {"rate": dg.MetadataValue.float(round(rate, 6)), **examples_of(row.examples)}
         sentence = (
-            f"{row.revised} of {row.stored} values of the last year were revised in the last 30 days "
-            f"({rate:.2%})."
+            f"{row.revised} of {row.stored} values of the last year were revised in the last 30 days ({rate:.2%})."
         )
         return Verdict(sentence, numbers, rate > 0.01, rate > 0.1)
 
@@ -325,9 +322,7 @@ CHECKS = (
 )
 
 
-def _evaluation(
-    check: _Check, snapshot: RegistrySnapshot, data_type: str, verdict: Verdict
-) -> dg.AssetCheckEvaluation:
+def _evaluation(check: _Check, snapshot: RegistrySnapshot, data_type: str, verdict: Verdict) -> dg.AssetCheckEvaluation:
     page = page_address(snapshot.source.settings()) if verdict.place else None
     grave = dg.AssetCheckSeverity.ERROR if verdict.is_grave else dg.AssetCheckSeverity.WARN
     return dg.AssetCheckEvaluation(
@@ -361,9 +356,7 @@ def _evaluations(
         if name in fetched:
             yield _evaluation(check, snapshot, name, verdict)
         elif verdict.is_fault or has_result(dg.AssetCheckKey(snapshot.naming.latest_key(name), check.name)):
-            yield _evaluation(
-                check, snapshot, name, _never_fetched(verdict) if check.needs_values else verdict
-            )
+            yield _evaluation(check, snapshot, name, _never_fetched(verdict) if check.needs_values else verdict)
 
 
 def _never_fetched(verdict: Verdict) -> Verdict:
@@ -415,9 +408,7 @@ def _report_idle(
     fetched = quality.fetched(connection, data_types)
     for row in freshness.measure(connection, data_types):
         if row.is_idle:
-            instance.report_runless_asset_event(
-                idle(naming, row, *(() if row.data_type in fetched else (_NEVER,)))
-            )
+            instance.report_runless_asset_event(idle(naming, row, *(() if row.data_type in fetched else (_NEVER,))))
 
 
 @cache
@@ -504,9 +495,7 @@ def check_schedule(snapshot: RegistrySnapshot) -> dg.ScheduleDefinition:
     naming = snapshot.naming
     job = dg.define_asset_job(
         naming.name(CHECKS_JOB),
-        selection=dg.AssetSelection.checks_for_assets(
-            *(naming.latest_key(name) for name in snapshot.names())
-        ),
+        selection=dg.AssetSelection.checks_for_assets(*(naming.latest_key(name) for name in snapshot.names())),
         description="Evaluates the checks of latest prices and of the histories behind them.",
         executor_def=dg.in_process_executor,
     )

@@ -20,8 +20,4 @@ def code_links(*files: str) -> Metadata:
             for path in map(_PACKAGE.joinpath, files)
             if path.is_file()
         ]
-        return (
-            {"dagster/code_references": dg.CodeReferencesMetadataValue(code_references=links)}
-            if links
-            else {}
-        )
+        return {"dagster/code_references": dg.CodeReferencesMetadataValue(code_references=links)} if links else {}

@@ -10,12 +10,8 @@ from pricing_pipeline.domain.data_types import Contents, DataType, Fetcher
 _HISTORY_COLUMNS = dg.TableSchema(
     columns=[
         dg.TableColumn("symbol", "text", description="The instrument's symbol."),
-        dg.TableColumn(
-            "observed_at", "timestamptz", description="Source's time; midnight UTC for daily values."
-        ),
-        dg.TableColumn(
-            "amount", "bigint", description="Close, NAV or quote in minor units: price x 10^scale."
-        ),
+        dg.TableColumn("observed_at", "timestamptz", description="Source's time; midnight UTC for daily values."),
+        dg.TableColumn("amount", "bigint", description="Close, NAV or quote in minor units: price x 10^scale."),
         dg.TableColumn("open_amount", "bigint", description="Open, where the source has bars."),
         dg.TableColumn("high_amount", "bigint", description="High, where the source has bars."),
         dg.TableColumn("low_amount", "bigint", description="Low, where the source has bars."),
@@ -25,17 +21,13 @@ _HISTORY_COLUMNS = dg.TableSchema(
         dg.TableColumn("provider", "text", description="Who said so."),
         dg.TableColumn("call_id", "bigint", description="The call that brought it, in pricing.calls."),
         dg.TableColumn("fetched_at", "timestamptz", description="When it was stored."),
-        dg.TableColumn(
-            "adjustment", "text", description="raw = as traded; splits = divided by later splits."
-        ),
+        dg.TableColumn("adjustment", "text", description="raw = as traded; splits = divided by later splits."),
         dg.TableColumn(
             "quality",
             "text",
             description="The parts of the bar that cannot be true and were dropped, and why.",
         ),
-        dg.TableColumn(
-            "source_text", "text", description="The source's spelling, where it is not the stored digits."
-        ),
+        dg.TableColumn("source_text", "text", description="The source's spelling, where it is not the stored digits."),
     ]
 )
 _LATEST_COLUMNS = dg.TableSchema(

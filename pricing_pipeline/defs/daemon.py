@@ -107,9 +107,7 @@ def main() -> None:
         with (
             closing(WakeUp(make_engine(listen_url(settings), pool_size=1), work.set, changes.is_unnumbered)),
             # At its usual level it logs each look of each sensor, 20 MB a day. The UI shows the same as ticks.
-            internals.controller.daemon_controller_from_instance(
-                instance, target, log_level="warning"
-            ) as controller,
+            internals.controller.daemon_controller_from_instance(instance, target, log_level="warning") as controller,
         ):
             context = cast("WorkspaceProcessContext", controller._workspace_process_context)
             beside.look_at(context)
@@ -154,9 +152,7 @@ def tick_when_there_is_work(work: threading.Event) -> None:
     """
     loop = internals.sensor.execute_sensor_iteration_loop
 
-    def until_work(
-        workspace: Any, logger: logging.Logger, shutdown: threading.Event, **options: Any
-    ) -> Iterator[Any]:
+    def until_work(workspace: Any, logger: logging.Logger, shutdown: threading.Event, **options: Any) -> Iterator[Any]:
         return loop(workspace, logger, _Pause(shutdown, work), **options)  # type: ignore[arg-type]
 
     internals.daemon.execute_sensor_iteration_loop = until_work  # type: ignore[assignment,attr-defined]
@@ -189,10 +185,7 @@ class _Pause:
 def served(workspace: Path) -> Mapping[str, str | None]:
     """The code locations that such a workspace.yaml of `up` names: the socket of each that `up` itself starts."""
     entries = [entry["grpc_server"] for entry in yaml.safe_load(workspace.read_text())["load_from"]]
-    return {
-        entry["location_name"]: path if isinstance(path := entry.get("socket"), str) else None
-        for entry in entries
-    }
+    return {entry["location_name"]: path if isinstance(path := entry.get("socket"), str) else None for entry in entries}
 
 
 def prepare(sockets: Iterable[str | None] = ()) -> None:

@@ -49,9 +49,7 @@ def ahead(instance: dg.DagsterInstance, priority: int) -> dict[str, str]:
 
 
 @contextmanager
-def refreshing(
-    run_id: str, database: PricingDatabase, providers: Providers, reporter: Reporter
-) -> Iterator[Refresher]:
+def refreshing(run_id: str, database: PricingDatabase, providers: Providers, reporter: Reporter) -> Iterator[Refresher]:
     """The refresher of a run: its drain or its backfill."""
     with (
         providers.clients() as clients,

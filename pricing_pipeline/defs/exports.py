@@ -70,9 +70,7 @@ def export_schedule(snapshot: RegistrySnapshot) -> dg.ScheduleDefinition:
     naming = snapshot.naming
 
     # Not EXPORT_JOB: in a code location, an op and a job cannot share a name.
-    @dg.op(
-        name=naming.name("write_due_history_files"), required_resource_keys=needed(naming, PricingDatabase)
-    )
+    @dg.op(name=naming.name("write_due_history_files"), required_resource_keys=needed(naming, PricingDatabase))
     def write_due_history_files(context: dg.OpExecutionContext) -> None:
         run = _ExportRun(context, given(context, naming, PricingDatabase), naming)
         for name in sorted(_names(snapshot)):

@@ -129,9 +129,7 @@ def _name(run: dg.DagsterRun) -> str:
     if not run.job_name.startswith("__"):
         return run.job_name
     keys = sorted(key.to_user_string() for key in run.asset_selection or ())
-    keys += sorted(
-        f"{check.asset_key.to_user_string()}:{check.name}" for check in run.asset_check_selection or ()
-    )
+    keys += sorted(f"{check.asset_key.to_user_string()}:{check.name}" for check in run.asset_check_selection or ())
     return (", ".join(keys) or run.job_name)[:_NAME_LENGTH]
 
 

@@ -67,11 +67,7 @@ def report(
         turned = sorted(_turned(reported, late, [*idle_rows], paused) & types.keys())
         judged = on_time_evaluations(connection, snapshot, turned) if turned else []
     ready = [row for row in rows if row.is_calm]
-    calm = [
-        row
-        for row in ready
-        if not 0 <= now - reported.at.get(row.data_type, 0.0) < _pause(types[row.data_type])
-    ]
+    calm = [row for row in ready if not 0 <= now - reported.at.get(row.data_type, 0.0) < _pause(types[row.data_type])]
     # One in a tick: a type may come with years of history.
     first = [row.data_type for row in ready if row.data_type not in reported.checked][:1]
     for name in first:
@@ -101,9 +97,7 @@ def report(
     )
 
 
-def _turned(
-    reported: Reported, late: Sequence[str], idle_types: Sequence[str], paused: Mapping[str, int]
-) -> set[str]:
+def _turned(reported: Reported, late: Sequence[str], idle_types: Sequence[str], paused: Mapping[str, int]) -> set[str]:
     """The types whose check on_time would say something else than at the last tick."""
     resumed_or_paused = {name for name, _ in paused.items() ^ reported.paused.items()}
     return ({*late} ^ {*reported.late}) | ({*idle_types} ^ {*reported.idle}) | resumed_or_paused
@@ -134,18 +128,14 @@ def _calm(database: PricingDatabase, naming: Naming, row: freshness.Freshness) -
         with database.engine.connect() as connection:
             shown |= freshness_plot(quality.served(connection, row.data_type))
     except DBAPIError as error:  # a failed plot must not stop the report of this type or another
-        shown["not_shown"] = dg.MetadataValue.text(
-            f"the database cannot show the plot now: {error.orig}"[:500]
-        )
+        shown["not_shown"] = dg.MetadataValue.text(f"the database cannot show the plot now: {error.orig}"[:500])
     return dg.AssetMaterialization(
         naming.freshness_key(row.data_type),
         metadata={"reason": describe_service(row), **serving(row), **shown},
     )
 
 
-def _describe_tick(
-    calm: Sequence[freshness.Freshness], troubled: Sequence[freshness.Freshness], unwatched: int
-) -> str:
+def _describe_tick(calm: Sequence[freshness.Freshness], troubled: Sequence[freshness.Freshness], unwatched: int) -> str:
     late = [f"{row.data_type} ({row.late})" for row in troubled if row.late]
     waiting = [f"{row.data_type} ({row.due})" for row in troubled if row.due and not row.late]
     refused = [row.data_type for row in troubled if not (row.late or row.due)]
@@ -156,7 +146,4 @@ def _describe_tick(
         "none can be fetched, so nothing is said": refused,
         "nobody watches": [f"{unwatched} data type{'s' if unwatched > 1 else ''}"] if unwatched else [],
     }
-    return (
-        "; ".join(f"{state}: {', '.join(names)}" for state, names in states.items() if names)
-        or "nothing to say yet"
-    )
+    return "; ".join(f"{state}: {', '.join(names)}" for state, names in states.items() if names) or "nothing to say yet"

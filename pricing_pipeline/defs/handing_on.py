@@ -18,11 +18,7 @@ def handed_on(key: str, make: Callable[[], str]) -> str:
     """
     load = DefinitionsLoadContext.get()
     # A starting code server also counts as reconstructing, but has nothing yet.
-    known = (
-        load.reconstruction_metadata.get(key)
-        if load.load_type is DefinitionsLoadType.RECONSTRUCTION
-        else None
-    )
+    known = load.reconstruction_metadata.get(key) if load.load_type is DefinitionsLoadType.RECONSTRUCTION else None
     text = known or make()
     # From here it goes into every run's plan. (`Definitions.with_reconstruction_metadata` alone reaches nobody.)
     load.add_to_pending_reconstruction_metadata(key, text)

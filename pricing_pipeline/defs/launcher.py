@@ -35,9 +35,7 @@ class PricingRunLauncher(dg.DefaultRunLauncher):
         except DagsterUserCodeUnreachableError as error:
             if _is_away(error) or not self._begins(context):
                 raise
-            self._instance.report_engine_event(
-                f"The code server began this run, and its answer was lost: {error}", run
-            )
+            self._instance.report_engine_event(f"The code server began this run, and its answer was lost: {error}", run)
 
     def _begins(self, context: LaunchRunContext) -> bool:
         """Whether a launch that was not answered has begun the run, as soon as that is known."""
@@ -49,9 +47,7 @@ class PricingRunLauncher(dg.DefaultRunLauncher):
     def _is_at_work(self, context: LaunchRunContext) -> bool:
         """Whether a run has begun, or its process begins. A run that waits in the queue meanwhile works again."""
         run = context.dagster_run
-        started = self._instance.get_records_for_run(
-            run.run_id, of_type=dg.DagsterEventType.RUN_START, limit=1
-        ).records
+        started = self._instance.get_records_for_run(run.run_id, of_type=dg.DagsterEventType.RUN_START, limit=1).records
         if not started:
             return _has_process(context)
         stored = self._instance.get_run_by_id(run.run_id)

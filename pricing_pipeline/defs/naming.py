@@ -48,9 +48,7 @@ class Naming:
         Raises SettingsError for one that Dagster could not use in the name of a job.
         """
         parts = prefix.split("/") if isinstance(prefix, str) else list(prefix or ())
-        if unfit := [
-            part for part in parts if not (isinstance(part, str) and re.fullmatch(PREFIX_PART, part))
-        ]:
+        if unfit := [part for part in parts if not (isinstance(part, str) and re.fullmatch(PREFIX_PART, part))]:
             raise SettingsError(
                 f"The prefix {prefix!r} cannot be used because of {unfit[0]!r}: Dagster's names of jobs and sensors "
                 "begin with it. Write parts of letters, digits and underscores that begin with a letter, such as "

@@ -149,9 +149,7 @@ class _Teller:
     def judged(self, months: Months, told: Told) -> tuple[list[Event], Told]:
         """The news about months; those for which it is too early are kept for later."""
         filling, known = changes.filling(self.connection), self.snapshot.names()
-        looked_at = {
-            name: at for name, at in told.this_month_at.items() if 0 <= self.now - at < _THIS_MONTH_SECONDS
-        }
+        looked_at = {name: at for name, at in told.this_month_at.items() if 0 <= self.now - at < _THIS_MONTH_SECONDS}
         later: dict[str, set[date]] = {}
         incomplete = dict(told.incomplete)
         events: list[Event] = []
@@ -172,9 +170,7 @@ class _Teller:
         kept = replace(told, incomplete=_filled(incomplete), later=_filled(later), this_month_at=looked_at)
         return events, kept
 
-    def _month_events(
-        self, name: str, months: Set[date], observed: Set[date]
-    ) -> tuple[list[Event], set[date]]:
+    def _month_events(self, name: str, months: Set[date], observed: Set[date]) -> tuple[list[Event], set[date]]:
         """The news about months of a type, and those of them that lack days.
 
         A month that lacks days is observed once; `observed` are those that were before.

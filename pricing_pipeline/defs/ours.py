@@ -68,9 +68,7 @@ class Ours:
         location = context.code_location_origin
         label = label_of(location.location_name, str(context.repository_name)) if location else LABEL
         prices = tuple(type_.data_type for type_ in data_types if type_.contents is Contents.PRICES)
-        records = tuple(
-            naming.stored_key(type_) for type_ in data_types if type_.contents is not Contents.PRICES
-        )
+        records = tuple(naming.stored_key(type_) for type_ in data_types if type_.contents is not Contents.PRICES)
         return cls(label, prices, records, tuple(providers), naming)
 
     @property

@@ -36,9 +36,7 @@ def price_plot(series: PlotSeries | None) -> dict[str, dg.MetadataValue]:
     if series is None or len(series.values) < 2:
         return {}
     gaps = _gaps(series)
-    return _shortest(
-        "price_plot", _about(series, len(gaps)), lambda columns: _price_svg(series.values, gaps, columns)
-    )
+    return _shortest("price_plot", _about(series, len(gaps)), lambda columns: _price_svg(series.values, gaps, columns))
 
 
 def freshness_plot(samples: Sequence[FreshnessSample]) -> dict[str, dg.MetadataValue]:
@@ -99,9 +97,7 @@ def _about(series: PlotSeries, gaps: int) -> str:
     first, last = series.values[0], series.values[-1]
     revised = sum(value.is_revised for value in series.values)
     marks = [
-        f"{count} {name}{'s' if count > 1 else ''}"
-        for count, name in ((gaps, "gap"), (revised, "revision"))
-        if count
+        f"{count} {name}{'s' if count > 1 else ''}" for count, name in ((gaps, "gap"), (revised, "revision")) if count
     ]
     price = f"{last.price} {series.currency or ''}".strip()
     return "; ".join([f"{series.symbol} {price}, {_when(first.at, last.at)}", *marks])
@@ -126,8 +122,7 @@ def _gaps(series: PlotSeries) -> list[Span]:
     """Spans with missing values: by the calendar, or else much longer than usual between two values."""
     if series.gaps is not None:
         return [
-            (datetime.combine(first, time(), UTC), datetime.combine(last, time(), UTC))
-            for first, last in series.gaps
+            (datetime.combine(first, time(), UTC), datetime.combine(last, time(), UTC)) for first, last in series.gaps
         ]
     values = series.values
     usual = median((b.at - a.at).total_seconds() for a, b in pairwise(values))
@@ -148,11 +143,7 @@ def _price_svg(values: Sequence[PlotValue], gaps: Sequence[Span], columns: int) 
     low, high = min(prices), max(prices)
 
     def y(value: PlotValue) -> int:
-        return (
-            round(float((high - value.price) / (high - low)) * (_HEIGHT - 4) + 2)
-            if high > low
-            else _HEIGHT // 2
-        )
+        return round(float((high - value.price) / (high - low)) * (_HEIGHT - 4) + 2) if high > low else _HEIGHT // 2
 
     bands = "".join(f"M{x(a)},0h{max(x(b) - x(a), 1)}v{_HEIGHT}H{x(a)}" for a, b in gaps[-_MARKS:])
     path = ""
@@ -227,11 +218,7 @@ def _occupancy_svg(days: Sequence[Day]) -> str:
     path = ""
     for index, day in enumerate(days):
         if day.lowest is not None:
-            y = (
-                round(float((high - day.lowest) / (high - low)) * (_HEIGHT - 4) + 2)
-                if high > low
-                else _HEIGHT // 2
-            )
+            y = round(float((high - day.lowest) / (high - low)) * (_HEIGHT - 4) + 2) if high > low else _HEIGHT // 2
             path += f"{'L' if path else 'M'}{index * width + width // 2},{y}"
     currency = next((f" {day.currency}" for day in days if day.currency), "")
     return _svg(
@@ -282,9 +269,7 @@ def _columns(
         start = index + 1
 
 
-def _svg(
-    prices: tuple[str, str], ends: tuple[str, str], legend: Sequence[tuple[str, str]], *parts: str
-) -> str:
+def _svg(prices: tuple[str, str], ends: tuple[str, str], legend: Sequence[tuple[str, str]], *parts: str) -> str:
     """A picture with a scale at its left, times and a legend at its foot, on white whatever the theme is."""
     low, high, begin, end = map(escape, (*prices, *ends))
     texts = f"<text x='-3' y='60'>{low}</text><text x='-3' y='8'>{high}</text>"

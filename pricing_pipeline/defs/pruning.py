@@ -142,9 +142,7 @@ def _old_runs(instance: dg.DagsterInstance, ours: Ours, now: datetime) -> Iterat
 
 
 def _partitions_of(instance: dg.DagsterInstance, run_id: str) -> Iterator[Partition]:
-    for record in instance.get_records_for_run(
-        run_id, of_type=dg.DagsterEventType.ASSET_MATERIALIZATION
-    ).records:
+    for record in instance.get_records_for_run(run_id, of_type=dg.DagsterEventType.ASSET_MATERIALIZATION).records:
         event = record.event_log_entry.asset_materialization
         if event is not None and event.partition is not None:
             yield event.asset_key, event.partition
@@ -161,6 +159,4 @@ def _report_again(instance: dg.DagsterInstance, engine: Engine, orphans: set[Par
                 stored = price_reader.months(connection, key.path[-1], window.start, window.end)
                 size = asset_size(connection, key.path[-1]) if partition == months[-1] else {}
             metadata = month_metadata(*stored.get(first, (0, 0))) | size
-            instance.report_runless_asset_event(
-                dg.AssetMaterialization(key, partition=partition, metadata=metadata)
-            )
+            instance.report_runless_asset_event(dg.AssetMaterialization(key, partition=partition, metadata=metadata))

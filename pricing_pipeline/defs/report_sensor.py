@@ -51,9 +51,7 @@ def report_prices(snapshot: RegistrySnapshot) -> dg.SensorDefinition:
             with database.engine.connect() as connection:
                 outlook = drains.outlook(connection)
             fresh = freshness_reports.report(context, database, snapshot, kept.freshness, outlook)
-            told, number = news_reports.tell(
-                context.instance, database.engine, snapshot, kept.news, outlook.now_epoch
-            )
+            told, number = news_reports.tell(context.instance, database.engine, snapshot, kept.news, outlook.now_epoch)
             news = [f"reported {number} changes"] if number else []
             return dg.SensorResult(
                 asset_events=fresh.events,

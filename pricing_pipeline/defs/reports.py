@@ -56,17 +56,11 @@ class Reporter:
     def report(self, tallies: Sequence[Tally]) -> None:
         """Report the work since the last report, one data type after the other."""
         with self._engine.connect() as connection:
-            served = {
-                row.data_type: row for row in freshness.measure(connection, [t.data_type for t in tallies])
-            }
+            served = {row.data_type: row for row in freshness.measure(connection, [t.data_type for t in tallies])}
             self._learn(connection, [tally.data_type for tally in tallies])
             late = {name: why_late(connection, row) for name, row in served.items()}
             months = {t.data_type: self._months_to_report(t) for t in tallies}
-            stored = {
-                name: quality.month_rows(connection, name, wanted)
-                for name, wanted in months.items()
-                if wanted
-            }
+            stored = {name: quality.month_rows(connection, name, wanted) for name, wanted in months.items() if wanted}
         for tally in tallies:
             name, work = tally.data_type, self._work(tally)
             self._observe_months(tally, months[name], work, stored.get(name, {}))
@@ -79,9 +73,7 @@ class Reporter:
                 metadata = {**work, **serving(served.get(name)), **late.get(name, {})}
                 self._context.log_event(dg.AssetObservation(self._naming.latest_key(name), metadata=metadata))
 
-    def _observe_months(
-        self, tally: Tally, months: Sequence[date], work: Metadata, stored: Mapping[date, int]
-    ) -> None:
+    def _observe_months(self, tally: Tally, months: Sequence[date], work: Metadata, stored: Mapping[date, int]) -> None:
         newest = max(tally.months, default=None)
         for month in months:
             self._reported.add((tally.data_type, month))
@@ -165,17 +157,13 @@ class Reporter:
             metadata = month_metadata(*stored.get(month, (0, 0))) | (last if month == months[-1] else {})
             if lacking[month].symbols:
                 metadata |= lacking_metadata(lacking[month])
-                self._context.log_event(
-                    dg.AssetObservation(key, partition=month.isoformat(), metadata=metadata)
-                )
+                self._context.log_event(dg.AssetObservation(key, partition=month.isoformat(), metadata=metadata))
             else:
                 complete[month] = metadata
         self._materialize(key, backfill.data_type, complete)
         self._to_report.discard(backfill.data_type)
 
-    def _materialize(
-        self, key: dg.AssetKey, data_type: str, metadata: Mapping[date | None, Metadata]
-    ) -> None:
+    def _materialize(self, key: dg.AssetKey, data_type: str, metadata: Mapping[date | None, Metadata]) -> None:
         """Report that months, or what is latest (None), are as a person asked.
 
         Also what the sensor has just told: Dagster counts for a backfill what its own runs have told.
@@ -238,9 +226,7 @@ class Reporter:
         """Why tasks of a backfill failed, as a table."""
         with self._engine.connect() as connection:
             rows = connection.execute(query("backfill.failures"), {"backfill_id": backfill.id}).mappings()
-            return table(
-                ["symbol", "kind", "reason"], [[r["symbol"], r["failure_kind"], r["message"]] for r in rows]
-            )
+            return table(["symbol", "kind", "reason"], [[r["symbol"], r["failure_kind"], r["message"]] for r in rows])
 
     def _work(self, tally: Tally) -> Metadata:
         allowances = self._allowances.now()

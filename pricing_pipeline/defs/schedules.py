@@ -81,17 +81,12 @@ def _schedule(type_: DataType, naming: Naming) -> dg.ScheduleDefinition:
         slot = context.scheduled_execution_time
         with database.engine.begin() as connection:
             queued = schedules.enqueue_scheduled(connection, type_.data_type, slot)
-            waiting = [
-                w.words for w in schedules.waiting_schedules(connection) if w.data_type == type_.data_type
-            ]
+            waiting = [w.words for w in schedules.waiting_schedules(connection) if w.data_type == type_.data_type]
         if queued is None:
-            return dg.SkipReason(
-                f"the slot {slot:%Y-%m-%d %H:%M %Z} was served before, or the type is retired"
-            )
+            return dg.SkipReason(f"the slot {slot:%Y-%m-%d %H:%M %Z} was served before, or the type is retired")
         if not queued:
             return dg.SkipReason(
-                "; ".join(waiting)
-                or "every instrument of the type is queued or fetched already, or there is none"
+                "; ".join(waiting) or "every instrument of the type is queued or fetched already, or there is none"
             )
         return dg.SkipReason(f"queued {queued}; a drain takes them")
 

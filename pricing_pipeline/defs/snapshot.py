@@ -62,9 +62,7 @@ class RegistrySnapshot:
             providers=content["providers"],
             routes=content["routes"],
             called_at=content.get("called_at", {}),
-            first_months={
-                name: date.fromisoformat(month) for name, month in content.get("first_months", {}).items()
-            },
+            first_months={name: date.fromisoformat(month) for name, month in content.get("first_months", {}).items()},
         )
 
     def first_month(self, data_type: str) -> date:
@@ -99,9 +97,7 @@ def _read(settings: Settings) -> RegistrySnapshot:
         with engine.connect() as connection:
             base_urls = data_type_registry.addresses(connection)
             known = declarations.known_providers(connection)
-            called_at = {
-                name: call_url(settings, known[name], base_urls[name]) for name in base_urls if name in known
-            }
+            called_at = {name: call_url(settings, known[name], base_urls[name]) for name in base_urls if name in known}
             version = data_type_registry.version(connection)
             types = tuple(data_type_registry.active_data_types(connection))
             return RegistrySnapshot(

@@ -133,10 +133,7 @@ def watching_metadata(watching: Sequence[Watching]) -> Metadata:
         **named_table(
             "biggest_clients",
             ["client", "subscriptions", "last heartbeat (UTC)"],
-            [
-                [row.user_id, row.subscriptions, f"{row.seen_at:%Y-%m-%d %H:%M:%S}"]
-                for row in _biggest(watching)
-            ],
+            [[row.user_id, row.subscriptions, f"{row.seen_at:%Y-%m-%d %H:%M:%S}"] for row in _biggest(watching)],
         ),
     }
 
@@ -159,9 +156,7 @@ def _words(standing: ProviderState, *, is_asked: bool) -> str:
     return standing.words if is_asked or is_stopped else NOT_ASKED
 
 
-def availability(
-    naming: Naming, standing: ProviderState, *, is_asked: bool = True
-) -> dg.AssetCheckEvaluation:
+def availability(naming: Naming, standing: ProviderState, *, is_asked: bool = True) -> dg.AssetCheckEvaluation:
     """The check of a provider now. It passes if nothing stops the provider that is not meant to, and it answers."""
     is_stopped = is_asked and standing.state is not None and standing.state not in _NO_FAULT
     is_passing = standing.state == _PASSES_SOON and standing.outages is None

@@ -114,9 +114,7 @@ def _make(engine: Engine, *, noted: bool) -> bool:
 
 def _is_unfinished(connection: Connection) -> bool:
     revision = MigrationContext.configure(connection).get_current_revision()
-    missing = {name for tables in _TABLES for name in tables.tables} - set(
-        inspect(connection).get_table_names()
-    )
+    missing = {name for tables in _TABLES for name in tables.tables} - set(inspect(connection).get_table_names())
     # An earlier version of this project could leave out tables of the newest revision.
     return revision is None or (revision == _revisions().get_current_head() and bool(missing))
 

@@ -18,13 +18,9 @@ def table(header: Sequence[str], rows: Sequence[Sequence[object]]) -> dg.TableMe
     def shown(cell: object) -> str | int | float:
         return cell if isinstance(cell, (int, float)) else str(cell)
 
-    numeric = [
-        bool(rows) and all(isinstance(row[place], (int, float)) for row in rows)
-        for place in range(len(header))
-    ]
+    numeric = [bool(rows) and all(isinstance(row[place], (int, float)) for row in rows) for place in range(len(header))]
     columns = [
-        dg.TableColumn(name, "number" if is_number else "text")
-        for name, is_number in zip(header, numeric, strict=True)
+        dg.TableColumn(name, "number" if is_number else "text") for name, is_number in zip(header, numeric, strict=True)
     ]
     return dg.MetadataValue.table(
         records=[dg.TableRecord(dict(zip(header, map(shown, row), strict=True))) for row in rows],

@@ -39,9 +39,7 @@ def end_silent_runs(naming: Naming) -> dg.SensorDefinition:
             )
         left = [run.run_id for run in silent if run not in hanging]
         context.update_cursor(" ".join(left))
-        return dg.SkipReason(
-            f"ended {len(hanging)} silent runs; {len(left)} more have five minutes to report"
-        )
+        return dg.SkipReason(f"ended {len(hanging)} silent runs; {len(left)} more have five minutes to report")
 
     return sensor
 

@@ -44,9 +44,7 @@ def vanished_slots(connection: Connection, names: Sequence[str]) -> dict[str, Ve
         if emptied:
             sentence += f" More than half vanished of {len(emptied)} products, such as {emptied[0]}."
         numbers = numbers_of(listed=row.listed, vanished=row.vanished, products_emptied=len(emptied))
-        verdicts[row.data_type] = Verdict(
-            sentence, numbers | examples_of(emptied[:8]), is_fault=bool(emptied)
-        )
+        verdicts[row.data_type] = Verdict(sentence, numbers | examples_of(emptied[:8]), is_fault=bool(emptied))
     return verdicts
 
 

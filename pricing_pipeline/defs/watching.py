@@ -106,9 +106,7 @@ class Watch:
         known = self._workspace.create_request_context().get_code_location_entries()
         # Of others nobody is told at night; the UI shows what does not load.
         entries = {name: entry for name, entry in known.items() if name not in self._others}
-        locations = {
-            name: first_line(entry.load_error) for name, entry in entries.items() if entry.load_error
-        }
+        locations = {name: first_line(entry.load_error) for name, entry in entries.items() if entry.load_error}
         sensors = [
             sensor
             for entry in entries.values()
@@ -122,8 +120,7 @@ class Watch:
         """The sensors that are switched on and have not worked since they were loaded, and why."""
         instance = self._workspace.instance
         states = {
-            state.selector_id: state
-            for state in instance.all_instigator_state(instigator_type=InstigatorType.SENSOR)
+            state.selector_id: state for state in instance.all_instigator_state(instigator_type=InstigatorType.SENSOR)
         }
         running = [
             sensor

@@ -142,9 +142,7 @@ class Failure:
     message: str | None
 
 
-def checked(
-    connection: Connection, name: str, first: date, last: date | None, symbols: list[str] | None
-) -> Request:
+def checked(connection: Connection, name: str, first: date, last: date | None, symbols: list[str] | None) -> Request:
     """Refuse here, in a sentence, what a run would fail on a while later. Days without history are cut off.
 
     The last day None is today, by the database's clock in UTC. Raises UnknownDataType and InvalidRange.
@@ -214,9 +212,7 @@ class Waiting:
         """Their number and the reason of their wait, in a sentence."""
         counts = ((self.histories, "histor", "y", "ies"), (self.bars, "bar", "", "s"))
         counted = [
-            f"{count} {noun}{singular if count == 1 else plural}"
-            for count, noun, singular, plural in counts
-            if count
+            f"{count} {noun}{singular if count == 1 else plural}" for count, noun, singular, plural in counts if count
         ]
         is_one = self.histories + self.bars == 1
         return (
@@ -255,9 +251,7 @@ def left_out_words(left_out: Mapping[str, int]) -> str | None:
 
 def left_out(connection: Connection, data_type: str, symbols: Sequence[str] | None = None) -> dict[str, int]:
     """How many instruments a backfill of a type, or of some symbols, would leave out, by reason."""
-    return dict(
-        call_sql(connection, "left_out", data_type, None if symbols is None else list(symbols)).scalar_one()
-    )
+    return dict(call_sql(connection, "left_out", data_type, None if symbols is None else list(symbols)).scalar_one())
 
 
 _STATE_WORDS = {
@@ -323,9 +317,7 @@ def find(connection: Connection, backfill_id: UUID) -> Listed:
     parameters = {"backfill_id": backfill_id, "at_most": 1, "after_at": None, "after_id": None}
     row = connection.execute(query("backfill.recent"), parameters).mappings().one_or_none()
     if row is None:
-        raise UnknownBackfill(
-            f"there is no backfill {backfill_id}. `pricing-pipeline backfill list` shows them."
-        )
+        raise UnknownBackfill(f"there is no backfill {backfill_id}. `pricing-pipeline backfill list` shows them.")
     return Listed(**row)
 
 

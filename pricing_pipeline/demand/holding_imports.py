@@ -170,9 +170,7 @@ def plan(
     return Plan(file.format, sorted(decisions, key=lambda one: one.lines))
 
 
-def carry_out(
-    connection: Connection, user: str, plan: Plan, *, learns: bool, list_name: str | None = None
-) -> int:
+def carry_out(connection: Connection, user: str, plan: Plan, *, learns: bool, list_name: str | None = None) -> int:
     """Hold what a plan has as new; returns how many holdings are new. Raises CapExceeded.
 
     With `list_name`, all that the plan recognises is put on this list of the user, too. `learns`: instruments get the
@@ -253,11 +251,7 @@ def _asked(position: Position, known: _Known, *, bare_is_american: bool) -> _Que
     """What to ask the judge of symbols about a position; a decision where nothing can be asked."""
     names = position.names
     own = next(
-        (
-            known.own_names[name.casefold()]
-            for name in _own_names(names)
-            if name.casefold() in known.own_names
-        ),
+        (known.own_names[name.casefold()] for name in _own_names(names) if name.casefold() in known.own_names),
         None,
     )
     if own is not None:
@@ -405,9 +399,7 @@ def _answered(connection: Connection, questions: Sequence[_Question], known: _Kn
 
 def _judge(connection: Connection, pairs: Sequence[tuple[str, str]]) -> list[_Judged]:
     parameters = {"data_types": [name for name, _ in pairs], "symbols": [symbol for _, symbol in pairs]}
-    return [
-        _Judged(**row) for row in connection.execute(query("demand.judge_symbols"), parameters).mappings()
-    ]
+    return [_Judged(**row) for row in connection.execute(query("demand.judge_symbols"), parameters).mappings()]
 
 
 def _decided(question: _Question, judged: Mapping[tuple[str, str], _Judged], known: _Known) -> list[Decision]:
@@ -432,9 +424,7 @@ def _decided(question: _Question, judged: Mapping[tuple[str, str], _Judged], kno
                 base,
                 symbol=symbols[0],
                 reason=question.doubt or unsaid,
-                proposal=" or ".join(
-                    f"--as {shlex.quote(f'{identifier}={symbol}')}" for symbol in symbols[:3]
-                ),
+                proposal=" or ".join(f"--as {shlex.quote(f'{identifier}={symbol}')}" for symbol in symbols[:3]),
             )
         ]
     if not able:

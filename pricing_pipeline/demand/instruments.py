@@ -105,16 +105,12 @@ def add(
         for instrument, symbol in zip(of_class, symbols, strict=True):
             spelled_[asset_class, symbol] = replace(instrument, symbol=symbol)
     for instrument in spelled_.values():
-        connection.execute(
-            query("demand.check_identifiers"), {"isin": instrument.isin, "figi": instrument.figi}
-        )
+        connection.execute(query("demand.check_identifiers"), {"isin": instrument.isin, "figi": instrument.figi})
     rows = json.dumps([asdict(instrument) for instrument in spelled_.values()], default=str)
     made = connection.execute(query("demand.add_instruments"), {"rows": rows})
     new = {(row.asset_class, row.symbol) for row in made}
     for asset_class in {asset_class for asset_class, _ in new}:
-        spellings.require_free(
-            connection, asset_class, [symbol for name, symbol in new if name == asset_class]
-        )
+        spellings.require_free(connection, asset_class, [symbol for name, symbol in new if name == asset_class])
     for instrument in spelled_.values():
         _identify(connection, instrument)
     return [(instrument, key in new) for key, instrument in spelled_.items()]
@@ -145,9 +141,7 @@ def doubts(connection: Connection, wanted: Sequence[NewInstrument]) -> list[str]
             "data_type": _type_of(connection, instrument.asset_class),
             "symbols": [instrument.symbol],
         }
-        found += [
-            f"{row.symbol}: {row.reason}" for row in connection.execute(query("demand.doubts"), parameters)
-        ]
+        found += [f"{row.symbol}: {row.reason}" for row in connection.execute(query("demand.doubts"), parameters)]
     return found
 
 
@@ -183,15 +177,11 @@ def bounds(connection: Connection, asset_class: str, symbol: str) -> list[Bounds
 
 def bounds_of_type(connection: Connection, data_type: str) -> dict[str, Any]:
     """The lowest and highest price, and until when jumps are trusted, of symbols without bounds of their own."""
-    row = (
-        connection.execute(query("demand.bounds_of_type"), {"data_type": data_type}).mappings().one_or_none()
-    )
+    row = connection.execute(query("demand.bounds_of_type"), {"data_type": data_type}).mappings().one_or_none()
     return dict.fromkeys(("lowest", "highest", "jumps_trusted_until")) if row is None else dict(row)
 
 
-def change_bounds(
-    connection: Connection, data_type: str, symbol: str | None, changes: Mapping[str, Any]
-) -> None:
+def change_bounds(connection: Connection, data_type: str, symbol: str | None, changes: Mapping[str, Any]) -> None:
     """Give a symbol bounds of its own, or with None all symbols of the type that have none of their own.
 
     What is not named stays as it counted before: for a symbol without bounds, by those of its type.
@@ -234,9 +224,7 @@ def listed(
         "after_class": after_class,
         "after_symbol": after_symbol,
     }
-    return [
-        Instrument(**row) for row in connection.execute(query("demand.instruments"), parameters).mappings()
-    ]
+    return [Instrument(**row) for row in connection.execute(query("demand.instruments"), parameters).mappings()]
 
 
 def exists(connection: Connection, asset_class: str, symbol: str) -> bool:
@@ -245,9 +233,7 @@ def exists(connection: Connection, asset_class: str, symbol: str) -> bool:
     return bool(connection.execute(query("demand.is_instrument"), parameters).scalar_one())
 
 
-def remove_instruments(
-    connection: Connection, symbols: Sequence[str], asset_class: str | None = None
-) -> list[Removed]:
+def remove_instruments(connection: Connection, symbols: Sequence[str], asset_class: str | None = None) -> list[Removed]:
     """Remove instruments of these symbols that have no history, and retire the others; returns those that exist.
 
     Their subscriptions and holdings end, and their tasks are cancelled.
@@ -269,9 +255,7 @@ class Merged:
 def merge(connection: Connection, asset_class: str, old: str, new: str) -> list[Merged]:
     """Make two instruments of a class one, as the owner. The database refuses, in a sentence, what cannot be one."""
     parameters = {"asset_class": asset_class, "old": old, "new": new}
-    return [
-        Merged(**row) for row in connection.execute(query("demand.merge_instruments"), parameters).mappings()
-    ]
+    return [Merged(**row) for row in connection.execute(query("demand.merge_instruments"), parameters).mappings()]
 
 
 def name_for(connection: Connection, asset_class: str, old: str, wanted: str) -> str:
@@ -296,9 +280,7 @@ def spelled(connection: Connection, data_type: str, symbols: Sequence[str]) -> l
     return list(connection.execute(query("demand.spelled"), parameters).scalar_one())
 
 
-def symbols_by_type(
-    connection: Connection, data_types: Sequence[str], symbols: Sequence[str]
-) -> dict[str, list[str]]:
+def symbols_by_type(connection: Connection, data_types: Sequence[str], symbols: Sequence[str]) -> dict[str, list[str]]:
     """The symbols that each data type has, in the spelling of its instruments; empty for types that have none of them.
 
     The database refuses, with a sentence, a symbol that none of the data types has.

@@ -51,9 +51,7 @@ def refresh(connection: Connection, data_type: str) -> int:
         )
     queued = enqueue_scheduled(connection, data_type)
     if queued is None:
-        raise PricingError(
-            f"another session is queueing {data_type} at this moment. Try again in some seconds."
-        )
+        raise PricingError(f"another session is queueing {data_type} at this moment. Try again in some seconds.")
     return queued
 
 
@@ -64,9 +62,7 @@ def note_next_slot(connection: Connection, data_type: str, slot: datetime) -> No
 
 def waiting_schedules(connection: Connection) -> list[WaitingSchedule]:
     """The schedules that cannot queue some of their instruments now, and why."""
-    return [
-        WaitingSchedule(**row) for row in connection.execute(query("demand.waiting_schedules")).mappings()
-    ]
+    return [WaitingSchedule(**row) for row in connection.execute(query("demand.waiting_schedules")).mappings()]
 
 
 def served_slots(connection: Connection) -> dict[str, datetime]:

@@ -49,9 +49,7 @@ class SubscriptionManager:
     def __init__(self, engine: Engine, user_id: str, *, every: float = HEARTBEAT_SECONDS) -> None:
         """Raises PricingError for a user name that the database cannot store."""
         if not is_storable(user_id):
-            raise PricingError(
-                f"{user_id!r:.60} is not a user's name: it holds a NUL or half a surrogate pair."
-            )
+            raise PricingError(f"{user_id!r:.60} is not a user's name: it holds a NUL or half a surrogate pair.")
         self._engine = engine
         self._user_id = user_id
         self._every = every
@@ -193,15 +191,11 @@ class SubscriptionManager:
             else:
                 must_wait += 1
         if must_wait:
-            _LOG.warning(
-                "%d of the pairs that %s enters have to wait: %s", must_wait, self._user_id, answer.refusals
-            )
+            _LOG.warning("%d of the pairs that %s enters have to wait: %s", must_wait, self._user_id, answer.refusals)
         return not must_wait
 
     def _warn(self, error: Exception) -> bool:
-        _LOG.warning(
-            "the heartbeats of %s could not be sent, trying again soon: %s", self._user_id, _words(error)
-        )
+        _LOG.warning("the heartbeats of %s could not be sent, trying again soon: %s", self._user_id, _words(error))
         return False
 
     def _drop(self, pair: Pair, reason: str) -> None:

@@ -118,9 +118,7 @@ class Answer:
         """Why pairs are refused, in a sentence for each of the first kinds."""
         told = [fault.sentence for fault in self.faults if fault.outcome == "refused"]
         more = len(told) - _TOLD_FAULTS
-        return " ".join(
-            told[:_TOLD_FAULTS] + ([f"{more} more kinds of faults are not listed."] if more > 0 else [])
-        )
+        return " ".join(told[:_TOLD_FAULTS] + ([f"{more} more kinds of faults are not listed."] if more > 0 else []))
 
 
 def heartbeat(
@@ -137,9 +135,7 @@ def heartbeat(
 
 def unsubscribe(connection: Connection, user_id: str, pairs: Sequence[tuple[str, str]]) -> int:
     """End a user's subscriptions to these pairs; returns how many ended."""
-    return int(
-        connection.execute(query("demand.unsubscribe"), _lists(user_id, sorted(set(pairs)))).scalar_one()
-    )
+    return int(connection.execute(query("demand.unsubscribe"), _lists(user_id, sorted(set(pairs)))).scalar_one())
 
 
 def hold(

@@ -205,6 +205,4 @@ class StoredValues(Mapping[datetime, Decimal]):
         if times == self.microseconds:
             return closes == stored
         brought = dict(zip(times, closes, strict=True))
-        return all(
-            brought.get(at, amount) == amount for at, amount in zip(self.microseconds, stored, strict=True)
-        )
+        return all(brought.get(at, amount) == amount for at, amount in zip(self.microseconds, stored, strict=True))

@@ -34,9 +34,7 @@ def number(spelled: str, decimals: Decimals) -> str:
     zero: where the point parts thousands, a spreadsheet takes 1.234 for a whole number.
     """
     return (
-        spelled.replace(".", ",")
-        if decimals is Decimals.COMMA
-        else _THREE.sub(lambda found: f"{found[0]}0", spelled)
+        spelled.replace(".", ",") if decimals is Decimals.COMMA else _THREE.sub(lambda found: f"{found[0]}0", spelled)
     )
 
 

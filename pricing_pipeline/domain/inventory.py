@@ -63,9 +63,7 @@ class PaxCategory:
         _check_name("category", self.name)
         _check_order(f"category {self.category_id}", "age_from", self.age_from, "age_to", self.age_to)
         if not 1 <= self.pax_count <= MAX_PLACES:
-            raise ValueError(
-                f"category {self.category_id}: pax_count is {self.pax_count}, at least 1 is expected"
-            )
+            raise ValueError(f"category {self.category_id}: pax_count is {self.pax_count}, at least 1 is expected")
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,13 +96,9 @@ class Product:
         _check_id("product", self.symbol)
         _check_name("product", self.name)
         if self.time_zone is not None and not is_time_zone(self.time_zone):
-            raise ValueError(
-                f"product {self.symbol}: {self.time_zone!r} is not a time zone, such as Europe/London"
-            )
+            raise ValueError(f"product {self.symbol}: {self.time_zone!r} is not a time zone, such as Europe/London")
         _check_once(f"product {self.symbol}", "option", (option.option_id for option in self.options))
-        _check_once(
-            f"product {self.symbol}", "category", (category.category_id for category in self.categories)
-        )
+        _check_once(f"product {self.symbol}", "category", (category.category_id for category in self.categories))
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,9 +129,7 @@ class PaxOffer:
         _check_order(of, "age_from", self.age_from, "age_to", self.age_to)
         for name, amount in (("final", self.final), ("original", self.original)):
             if amount is not None and not 0 <= amount < 10**MAX_DIGITS:
-                raise ValueError(
-                    f"{of}: the {name} price is {amount}, from 0 to {MAX_DIGITS} digits are expected"
-                )
+                raise ValueError(f"{of}: the {name} price is {amount}, from 0 to {MAX_DIGITS} digits are expected")
         _check_order(of, "minimum", self.minimum, "maximum", self.maximum)
         _check_places(of, "remaining", self.remaining)
 
@@ -229,9 +221,7 @@ class ProductDays:
         _check_id("product", self.symbol)
         of = f"product {self.symbol}"
         if self.window.end < self.window.start:
-            raise ValueError(
-                f"{of}: its days end on {self.window.end}, before they start on {self.window.start}"
-            )
+            raise ValueError(f"{of}: its days end on {self.window.end}, before they start on {self.window.start}")
         for slot in self.slots:
             if not self.window.start <= slot.local_start.date() <= self.window.end:
                 raise ValueError(
@@ -239,9 +229,7 @@ class ProductDays:
                     f"outside of {self.window.start} to {self.window.end}"
                 )
             if slot.local_start.date() in self.unread:
-                raise ValueError(
-                    f"{of}: slot {slot.slot_id} is on {slot.local_start.date()}, which is not read"
-                )
+                raise ValueError(f"{of}: slot {slot.slot_id} is on {slot.local_start.date()}, which is not read")
         names = [(slot.option_id, slot.slot_id) for slot in self.slots]
         _check_once(of, "slot", names)
         if not self.kept.isdisjoint(names):
@@ -266,9 +254,7 @@ def _is_currency(text: str) -> bool:
 
 def _check_id(noun: str, text: str) -> None:
     if not can_be_id(text):
-        raise ValueError(
-            f"a {noun} has the id {text[:60]!r}: 1 to {MAX_ID} printable characters are expected"
-        )
+        raise ValueError(f"a {noun} has the id {text[:60]!r}: 1 to {MAX_ID} printable characters are expected")
 
 
 def _check_name(noun: str, text: str) -> None:

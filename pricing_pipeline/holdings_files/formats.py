@@ -48,13 +48,9 @@ _CSV: Mapping[str, _Csv] = {
         portfolio_performance.read,
     ),
     "trading212": _Csv("Trading 212, history", True, trading212.recognises, trading212.read),
-    "degiro-transactions": _Csv(
-        "Degiro, transactions", True, degiro.recognises_transactions, degiro.read_transactions
-    ),
+    "degiro-transactions": _Csv("Degiro, transactions", True, degiro.recognises_transactions, degiro.read_transactions),
     "degiro-portfolio": _Csv("Degiro, portfolio", False, degiro.recognises_portfolio, degiro.read_portfolio),
-    "trade-republic": _Csv(
-        "Trade Republic, transactions", True, trade_republic.recognises, trade_republic.read
-    ),
+    "trade-republic": _Csv("Trade Republic, transactions", True, trade_republic.recognises, trade_republic.read),
     "parqet": _Csv("Parqet, activities", True, parqet.recognises, parqet.read),
     "freetrade": _Csv("Freetrade, activity", True, freetrade.recognises, freetrade.read),
     "revolut": _Csv("Revolut, statement of shares", True, revolut.recognises, revolut.read),
@@ -124,9 +120,7 @@ def _read_mapped(text: str, columns: Mapping[str, str], decimal: Mark | None) ->
 def _require_alike(joined: Sequence[Table], recognises: Callable[[Header], bool]) -> None:
     """Raise HoldingsFileRefused unless all tables of joined files have the format of the first."""
     if not all(recognises(table.header) for table in joined):
-        raise HoldingsFileRefused(
-            "the file has a second header, of another format. Join files of one format only."
-        )
+        raise HoldingsFileRefused("the file has a second header, of another format. Join files of one format only.")
 
 
 def _read_flex(text: str, format_: str | None) -> HoldingsFile:
@@ -138,11 +132,7 @@ def _read_flex(text: str, format_: str | None) -> HoldingsFile:
 
 
 def _unknown(header: Header | None, format_: str | None) -> str:
-    wanted = (
-        f"the file is not of the format {format_}"
-        if format_
-        else "the header of the file has no known format"
-    )
+    wanted = f"the file is not of the format {format_}" if format_ else "the header of the file has no known format"
     return (
         f"{wanted}.{_columns_of(header)} Name the columns yourself, such as symbol=Ticker and quantity=Shares; "
         f"a column can be: {', '.join(FIELDS)}. Known formats: {', '.join(FORMATS)}."
@@ -152,7 +142,5 @@ def _unknown(header: Header | None, format_: str | None) -> str:
 def _columns_of(header: Header | None) -> str:
     if header is None:
         return ""
-    names = ", ".join(
-        repr(name[:40]) if name else f"#{place}" for place, name in enumerate(header.shown[:40], 1)
-    )
+    names = ", ".join(repr(name[:40]) if name else f"#{place}" for place, name in enumerate(header.shown[:40], 1))
     return f" Its columns seem to be {names}."

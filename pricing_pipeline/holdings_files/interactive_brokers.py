@@ -102,9 +102,7 @@ def _positions(text: str) -> list[tuple[int, Mapping[str, str]]]:
         depth -= 1
 
     def doctype(*_: object) -> None:
-        raise HoldingsFileRefused(
-            "the file declares a document type, which no Flex query does. It is not read."
-        )
+        raise HoldingsFileRefused("the file declares a document type, which no Flex query does. It is not read.")
 
     parser.StartElementHandler, parser.EndElementHandler = begin, end
     parser.StartDoctypeDeclHandler = doctype
@@ -115,7 +113,5 @@ def _positions(text: str) -> list[tuple[int, Mapping[str, str]]]:
             f"the file is no valid XML at line {error.lineno + skipped}: {expat.ErrorString(error.code)}."
         ) from error
     if not found:
-        raise HoldingsFileRefused(
-            "the Flex query has no OpenPosition. Add the section Open Positions to the query."
-        )
+        raise HoldingsFileRefused("the Flex query has no OpenPosition. Add the section Open Positions to the query.")
     return found

@@ -48,9 +48,7 @@ def require_fields(columns: Mapping[str, str]) -> None:
     """Raise HoldingsFileRefused unless these name fields that there are, and one that says what is held."""
     odd = [name for name in columns if name not in FIELDS]
     if odd:
-        raise HoldingsFileRefused(
-            f"{odd[0]!r} is nothing that a column can be; there are: {', '.join(FIELDS)}."
-        )
+        raise HoldingsFileRefused(f"{odd[0]!r} is nothing that a column can be; there are: {', '.join(FIELDS)}.")
     if not columns.keys() & {"symbol", "isin"}:
         raise HoldingsFileRefused("name the column that says what is held: symbol or isin.")
 
@@ -114,7 +112,5 @@ def _one(header: Header, name: str) -> int:
     places = _positions(header, name)
     if len(places) > 1:
         numbers = ", ".join(f"#{place + 1}" for place in places)
-        raise HoldingsFileRefused(
-            f"{len(places)} columns are called {name!r}. Name one by its number: {numbers}."
-        )
+        raise HoldingsFileRefused(f"{len(places)} columns are called {name!r}. Name one by its number: {numbers}.")
     return places[0]

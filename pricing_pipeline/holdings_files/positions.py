@@ -121,9 +121,7 @@ def summed(format_: str, read: Iterable[Read], *, is_history: bool, by_listing: 
         return _summed(format_, read, is_history=is_history, by_listing=by_listing)
 
 
-def _summed(
-    format_: str, read: Iterable[Read], *, is_history: bool, by_listing: bool = False
-) -> HoldingsFile:
+def _summed(format_: str, read: Iterable[Read], *, is_history: bool, by_listing: bool = False) -> HoldingsFile:
     left_out, faults, entries = list[LeftOut](), list[Fault](), list[Entry]()
     for each in read:
         match each:
@@ -139,9 +137,7 @@ def _summed(
                 f"Line {faults[0].line}, for one: {faults[0].reason}."
             )
     if not (entries or left_out or faults):
-        raise HoldingsFileRefused(
-            "the file has a header, and nothing below it. Export it again, from the first day."
-        )
+        raise HoldingsFileRefused("the file has a header, and nothing below it. Export it again, from the first day.")
     isins = _isins_of_tickers(entries)
     sums: dict[tuple[str, ...], _Sum] = {}
     for entry in entries:
@@ -176,9 +172,7 @@ def _summed(
                 )
             )
         else:
-            positions.append(
-                Position(names, lines, None if one.quantity is None else one.quantity.normalize())
-            )
+            positions.append(Position(names, lines, None if one.quantity is None else one.quantity.normalize()))
     return HoldingsFile(format_, positions, left_out, sorted(faults, key=lambda fault: fault.line))
 
 

@@ -18,9 +18,7 @@ _KINDS = Kinds(
 
 def recognises(header: Header) -> bool:
     """Whether a header is that of its statement."""
-    return all(
-        name in header for name in ("Date", "Ticker", "Type", "Quantity", "Price per share", "FX Rate")
-    )
+    return all(name in header for name in ("Date", "Ticker", "Type", "Quantity", "Price per share", "FX Rate"))
 
 
 def read(table: Table) -> Iterator[Read]:

@@ -132,9 +132,7 @@ def _below(text: str, separator: str, header: Row) -> Callable[[Mark | None], li
     return joined
 
 
-def lines_of(
-    table: Table, names_of: Callable[[Row], Names], read: Callable[[Row, Names], Read]
-) -> Iterator[Read]:
+def lines_of(table: Table, names_of: Callable[[Row], Names], read: Callable[[Row, Names], Read]) -> Iterator[Read]:
     """Each line as `read` reads it. It is a fault if it has more cells than the header, or `read` raises NotANumber."""
     for row in table.rows:
         names = names_of(row)

@@ -231,10 +231,7 @@ def _says_where(ticker: str) -> bool:
     _, _, suffix = ticker.rpartition(".")
     return (
         any(sign in ticker for sign in ":=/^")
-        or (
-            suffix not in ("", ticker)
-            and any(suffix.upper() == exchange.suffix for exchange in exchanges().values())
-        )
+        or (suffix not in ("", ticker) and any(suffix.upper() == exchange.suffix for exchange in exchanges().values()))
         or (len(ticker.split()) == 2 and len(ticker.split()[1]) == 2)
         or ticker.upper().endswith(("-USD", "-EUR", "-GBP", "-USDT"))
     )

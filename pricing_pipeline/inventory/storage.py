@@ -72,10 +72,7 @@ def _store_products(
         call.provider,
         call.id,
         sorted(answered),
-        _json(
-            {"symbol": product.symbol, "name": product.name, "time_zone": product.time_zone}
-            for product in products
-        ),
+        _json({"symbol": product.symbol, "name": product.name, "time_zone": product.time_zone} for product in products),
         _json(
             {
                 "symbol": product.symbol,

@@ -147,9 +147,7 @@ def judge(context: Context) -> Judgement:
     """Judge an answer."""
     call = context.call
     answer = _in_known_currency(call, context.answer, context.known)
-    verdicts = plausibility.judge_all(
-        context.known, answer.observations, call.fetcher, is_latest=call.window is None
-    )
+    verdicts = plausibility.judge_all(context.known, answer.observations, call.fetcher, is_latest=call.window is None)
     _note_unconfirmed(answer, verdicts)
     changes = {symbol: change for symbol, change in context.changes.items() if symbol in verdicts}
     refetched = set()
@@ -159,9 +157,7 @@ def judge(context: Context) -> Judgement:
             verdicts[symbol] = _not_rebased(answer, symbol, verdict, change)
             refetched |= set() if change.is_asked else {symbol}
     answer, taken, known_of_taken = _take_unasked(context, answer, verdicts)
-    return Judgement(
-        call, answer, context.known, verdicts, changes, frozenset(refetched), taken, known_of_taken
-    )
+    return Judgement(call, answer, context.known, verdicts, changes, frozenset(refetched), taken, known_of_taken)
 
 
 def _in_known_currency(call: Call, answer: Answer, known: Mapping[str, Known]) -> Answer:
@@ -221,9 +217,7 @@ def _not_rebased(answer: Answer, symbol: str, verdict: Verdict, change: BasisCha
     if change.is_asked:
         return refused
     times = frozenset(row.observed_at for row in answer.observations.of({symbol}))
-    return replace(
-        refused, restatement=Restatement(RestatementKind.BASIS, times, Decimal(0), ratio=Decimal(1))
-    )
+    return replace(refused, restatement=Restatement(RestatementKind.BASIS, times, Decimal(0), ratio=Decimal(1)))
 
 
 def _take_unasked(
@@ -243,9 +237,7 @@ def _take_unasked(
             points = tuple(Point(row.observed_at, row.close) for row in verdict.good if row.close)
             known[symbol] = replace(about, anchors=about.anchors + points)
     asked = {(row.symbol, row.observed_at) for verdict in verdicts.values() for row in verdict.good}
-    rows = Rows(
-        row for row in context.unasked if row.symbol in known and (row.symbol, row.observed_at) not in asked
-    )
+    rows = Rows(row for row in context.unasked if row.symbol in known and (row.symbol, row.observed_at) not in asked)
     judged = plausibility.judge_all(known, rows, context.call.fetcher, is_latest=False)
     taken = Rows(row for verdict in judged.values() if verdict.restatement is None for row in verdict.good)
     if not taken:

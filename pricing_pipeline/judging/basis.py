@@ -121,9 +121,7 @@ def refined(known: Known, basis: Basis, call: Call, answer: Answer, *, is_rebase
         if isinstance(action, Split) and action.symbol == symbol
     }
     believed = basis.ratios
-    applied = _merge_splits(
-        believed, {day: shares for day, shares in named.items() if day not in basis.refuted}
-    )
+    applied = _merge_splits(believed, {day: shares for day, shares in named.items() if day not in basis.refuted})
     about = replace(
         known,
         adjustment=basis.adjustment,
@@ -179,17 +177,13 @@ def _as_traded(about: Known, splits: Sequence[tuple[date, float]], rows: Collect
     )
 
 
-def _merge_splits(
-    believed: Mapping[date, float], named: Mapping[date, float]
-) -> tuple[tuple[date, float], ...]:
+def _merge_splits(believed: Mapping[date, float], named: Mapping[date, float]) -> tuple[tuple[date, float], ...]:
     """Believed splits and those that the answer names; the same split counts once, on its believed day."""
     new = {
         day: shares
         for day, shares in named.items()
         if day in believed
-        or not any(
-            _are_same_split(*known, day, shares) for known in believed.items() if known[0] not in named
-        )
+        or not any(_are_same_split(*known, day, shares) for known in believed.items() if known[0] not in named)
     }
     return tuple(sorted({**believed, **new}.items()))
 

@@ -87,9 +87,7 @@ def _judged(known: Known, rows: Rows, fetcher: Fetcher, *, is_latest: bool) -> V
     )
 
 
-def _narrowed(
-    known: Known, rows: Observations, *rules: Callable[[Known, Observations], Verdict | None]
-) -> Verdict:
+def _narrowed(known: Known, rows: Observations, *rules: Callable[[Known, Observations], Verdict | None]) -> Verdict:
     """What the rules leave of the values, one after the other. A rule without a verdict leaves all of them."""
     verdict = Verdict(rows)
     for rule in rules:
@@ -198,9 +196,7 @@ def _on_known_basis(known: Known, rows: Observations, *, is_latest: bool) -> Ver
         return None
     newest = max(row.observed_at for row in rows)
     is_news = is_latest and known.newest_at is not None and newest >= known.newest_at
-    kept = Rows(
-        row for row in rows if row.adjustment is known.adjustment or (is_news and row.observed_at == newest)
-    )
+    kept = Rows(row for row in rows if row.adjustment is known.adjustment or (is_news and row.observed_at == newest))
     return Verdict(kept, other_basis=len(rows) - len(kept))
 
 
@@ -254,9 +250,7 @@ def _is_traded_through(
     far = min((point for point in points if point.at.date() >= ex_on), key=lambda p: p.at, default=None)
     if far is None or far.at - near.observed_at > SOON:
         return False
-    step = log(
-        known.of_todays_shares(near.close, near.observed_at) / known.of_todays_shares(far.value, far.at)
-    )
+    step = log(known.of_todays_shares(near.close, near.observed_at) / known.of_todays_shares(far.value, far.at))
     return abs(step) < abs(step + log(shares))
 
 
@@ -264,9 +258,7 @@ def _is_stored_divided(known: Known, row: Observation) -> bool:
     """Whether a value is the stored one, divided by the splits that its answer does not name."""
     before = known.stored.get(row.observed_at)
     shares = prod(shares for ex_on, shares in known.unnamed if ex_on > row.observed_at.date())
-    return (
-        before is not None and shares != 1 and abs(float(row.close) * shares / float(before) - 1) < ROUNDING
-    )
+    return before is not None and shares != 1 and abs(float(row.close) * shares / float(before) - 1) < ROUNDING
 
 
 def _without_restated(known: Known, rows: Observations) -> Verdict | None:
@@ -288,9 +280,7 @@ def _without_restated(known: Known, rows: Observations) -> Verdict | None:
         f"it is one of {len(restatement.times)} days from {restatement.first_at:%Y-%m-%d} to "
         f"{restatement.last_at:%Y-%m-%d} that come divided by {restatement.ratio.normalize():f}: as if {cause}"
     )
-    again = sorted(
-        (row for row in rows if row.observed_at in restatement.times), key=lambda row: row.observed_at
-    )
+    again = sorted((row for row in rows if row.observed_at in restatement.times), key=lambda row: row.observed_at)
     doubted = tuple(Doubted(row, kind, reason) for row in again[-_SHOWN:])
     rows = Rows(row for row in rows if row.observed_at not in restatement.times)
     return Verdict(rows, doubted, confirmed=confirmed, restatement=restatement)
@@ -302,9 +292,7 @@ def _is_rounded(known: Known, row: Observation) -> bool:
 
 def _without_doubtful(known: Known, rows: Observations, *, fetcher: Fetcher) -> Verdict | None:
     """The values that can be believed one by one."""
-    is_strange = known.currency is not None and any(
-        row.currency not in (None, known.currency) for row in rows
-    )
+    is_strange = known.currency is not None and any(row.currency not in (None, known.currency) for row in rows)
     stranger = _words_for_stranger(known, rows) if is_strange else ""
     passed: list[Observation] = []
     doubts: list[Doubted] = []
@@ -435,9 +423,7 @@ def _step(known: Known, row: Observation, fetcher: Fetcher) -> Step:
     step = step_of(known, row.observed_at, row.close, row.volume)
     step.row = row
     # A value that equals the stored one is believed, so that more wrong days beside it cannot outvote it.
-    step.is_anchor = known.stored.get(row.observed_at) == row.close or _is_confirmed_by_rival(
-        known, row, fetcher
-    )
+    step.is_anchor = known.stored.get(row.observed_at) == row.close or _is_confirmed_by_rival(known, row, fetcher)
     return step
 
 

@@ -93,9 +93,7 @@ def add_feed(
     Symbols are spelled as their instruments are. What its reads ask for is asked for `user_id`, within the user's caps.
     """
     if not 0 < len(pairs) <= MOST_PAIRS:
-        raise PricingError(
-            f"a feed has 1 to {MOST_PAIRS} pairs of a data type and a symbol, not {len(pairs)}"
-        )
+        raise PricingError(f"a feed has 1 to {MOST_PAIRS} pairs of a data type and a symbol, not {len(pairs)}")
     token_id, token = _add(connection, name, (), user_id, None, hours, is_feed=True)
     parameters = {
         "token_id": token_id,

@@ -88,9 +88,7 @@ class StoredKeys:
         """The active ones of the stored keys, by provider and name. Only changed keys are opened."""
         rows = [row for row in stored if row.is_active]
         known = {place: self._opened.get(place) for place in ((row.provider, row.key_name) for row in rows)}
-        changed = [
-            row for row in rows if (known[row.provider, row.key_name] or (0,))[0] != row.sealed.row_version
-        ]
+        changed = [row for row in rows if (known[row.provider, row.key_name] or (0,))[0] != row.sealed.row_version]
         opened, faults = self._open(changed)
         versions = {(row.provider, row.key_name): row.sealed.row_version for row in rows}
         opened_keys = {place: key for place, key in known.items() if key is not None}

@@ -167,9 +167,7 @@ def hint(secret: SecretStr) -> str:
 
 
 def _next_version(connection: Connection, provider: str) -> int:
-    version = connection.execute(
-        query("credentials.next_version"), {"provider": provider}
-    ).scalar_one_or_none()
+    version = connection.execute(query("credentials.next_version"), {"provider": provider}).scalar_one_or_none()
     if version is None:
         require_provider(connection, provider)
     return int(version or 0)

@@ -39,9 +39,7 @@ def master_key_file(settings: Settings) -> Path | None:
         return None
     path = Path(setting.removeprefix(_IN_FILE))
     if not path.is_absolute():
-        raise SettingsError(
-            f"{_SETTING} must name its file by a whole path, like file:/etc/pricing/master.key."
-        )
+        raise SettingsError(f"{_SETTING} must name its file by a whole path, like file:/etc/pricing/master.key.")
     return path
 
 

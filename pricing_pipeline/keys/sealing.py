@@ -98,9 +98,7 @@ class Keyring:
         return Sealed(
             *place,
             key_nonce=key_nonce,
-            wrapped_key=AESGCM(self._key(self.newest)).encrypt(
-                key_nonce, data_key, _bound("data key", *place)
-            ),
+            wrapped_key=AESGCM(self._key(self.newest)).encrypt(key_nonce, data_key, _bound("data key", *place)),
             secret_nonce=secret_nonce,
             ciphertext=AESGCM(data_key).encrypt(secret_nonce, framed, _bound("secret", *place)),
         )
@@ -121,9 +119,7 @@ class Keyring:
         try:
             master = AESGCM(self._key(sealed.master_key_id))
             data_key = master.decrypt(sealed.key_nonce, sealed.wrapped_key, _bound("data key", *place))
-            framed = AESGCM(data_key).decrypt(
-                sealed.secret_nonce, sealed.ciphertext, _bound("secret", *place)
-            )
+            framed = AESGCM(data_key).decrypt(sealed.secret_nonce, sealed.ciphertext, _bound("secret", *place))
         except (InvalidTag, ValueError):  # ValueError: a nonce of a length that cannot be
             raise SealBroken(
                 f"{key} does not open: its row in pricing.provider_credentials was changed or copied from another "

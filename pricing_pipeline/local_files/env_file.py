@@ -50,15 +50,11 @@ def read_env_file(complain: Callable[[str], object] = refuse) -> None:
             lines = [line for line in parse_stream(file) if _IS_OURS.match(line.original.string)]
             if lines:  # otherwise it belongs to another program
                 if path.is_symlink() and path.lstat().st_uid not in (os.geteuid(), 0):
-                    complain(
-                        f"{path} is a link of another user's. Put the settings into the environment instead."
-                    )
+                    complain(f"{path} is a link of another user's. Put the settings into the environment instead.")
                     return
                 close_to_group(file.fileno())
                 if (fault := who_else_may_change(path, file.fileno())) is not None:
-                    complain(
-                        f"{path} holds settings, and {fault}. Or put them into the environment and move it away."
-                    )
+                    complain(f"{path} holds settings, and {fault}. Or put them into the environment and move it away.")
                     return
     except OSError as error:
         complain(f"{path} cannot be read: {error.strerror}. It holds settings; mend it or move it away.")

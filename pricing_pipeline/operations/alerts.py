@@ -125,9 +125,7 @@ def keep_looking(
         try:
             look(engine, ui_url=ui_url, asset_prefix=asset_prefix, is_noted=True, advance=advance)
             with engine.connect() as connection:
-                signs.nobody_told = (
-                    connection.execute(query("alerts.nobody_told_now")).scalar_one_or_none() or ""
-                )
+                signs.nobody_told = connection.execute(query("alerts.nobody_told_now")).scalar_one_or_none() or ""
             signs.answered(LOOKS)
         except statement_error() as error:
             signs.failed(LOOKS, reason(error))
@@ -306,9 +304,7 @@ def _tell(connection: Connection, ui_url: str | None, asset_prefix: str | None) 
                         goes_first=True,
                     )
                     ids = [alert.alert_id for alert in some]
-                    connection.execute(
-                        query("alerts.note_message"), {"operation_id": operation_id, "alert_ids": ids}
-                    )
+                    connection.execute(query("alerts.note_message"), {"operation_id": operation_id, "alert_ids": ids})
                 told += 1
             except OperationRefused as error:  # the others are still told
                 _LOG.error("%s cannot be sent alerts: %s", recipient.recipient, error)

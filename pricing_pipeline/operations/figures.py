@@ -125,9 +125,7 @@ SOURCES = (
         ("provider", "status"),
         (
             Metric("pricing_tasks", "tasks", "tasks in the queue, and dead ones that are not resolved"),
-            Metric(
-                "pricing_oldest_task_seconds", "oldest_seconds", "how long the oldest task has been ready"
-            ),
+            Metric("pricing_oldest_task_seconds", "oldest_seconds", "how long the oldest task has been ready"),
         ),
     ),
     Source(
@@ -178,31 +176,21 @@ SOURCES = (
         "providers",
         ("provider",),
         (
-            Metric(
-                "pricing_provider_units", "units_limit", "units that the tightest limits allow, over all keys"
-            ),
-            Metric(
-                "pricing_provider_units_left", "units_left", "units that the tightest limits still allow now"
-            ),
-            Metric(
-                "pricing_provider_quota_bytes", "quota_bytes", "bytes that the provider may send in 30 days"
-            ),
+            Metric("pricing_provider_units", "units_limit", "units that the tightest limits allow, over all keys"),
+            Metric("pricing_provider_units_left", "units_left", "units that the tightest limits still allow now"),
+            Metric("pricing_provider_quota_bytes", "quota_bytes", "bytes that the provider may send in 30 days"),
             Metric(
                 "pricing_provider_quota_used_bytes",
                 "used_bytes",
                 "bytes that the provider has sent in 30 days",
             ),
-            Metric(
-                "pricing_provider_quota_left_bytes", "quota_left_bytes", "bytes of the quota that are left"
-            ),
+            Metric("pricing_provider_quota_left_bytes", "quota_left_bytes", "bytes of the quota that are left"),
             Metric(
                 "pricing_provider_paused_seconds",
                 "paused_seconds",
                 "how long all keys of the provider still pause",
             ),
-            Metric(
-                "pricing_provider_unannounced_calls", "unannounced_calls", "answers in 24 h without a length"
-            ),
+            Metric("pricing_provider_unannounced_calls", "unannounced_calls", "answers in 24 h without a length"),
         ),
         _providers,
     ),
@@ -262,11 +250,7 @@ SOURCES = (
     Source(
         "warnings",
         ("source",),
-        (
-            Metric(
-                "pricing_warnings", "warnings", "warnings of the last hour, by the function that gave them"
-            ),
-        ),
+        (Metric("pricing_warnings", "warnings", "warnings of the last hour, by the function that gave them"),),
     ),
     Source(
         "operations",

@@ -98,9 +98,7 @@ def make_own_runners(
             _LOG.error("the handler for %s (%s) is not used: %s", own.operation_type, own.source, own.fault)
             continue
         handlers = {own.operation_type: for_active_recipients(engine, own.handler)}
-        runners.append(
-            OperationRunner(engine, handlers, worker=worker, at_once=_OF_ONE_OWN_TYPE, in_hand=in_hand)
-        )
+        runners.append(OperationRunner(engine, handlers, worker=worker, at_once=_OF_ONE_OWN_TYPE, in_hand=in_hand))
     return runners
 
 

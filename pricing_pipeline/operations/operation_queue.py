@@ -86,8 +86,7 @@ def enqueue(
 def claim(connection: Connection, types: Collection[str], most: int, worker: str) -> list[Operation]:
     """Claim operations of these types that are due, by turns for each recipient; each counts an attempt."""
     return [
-        Operation(**row)
-        for row in call_sql(connection, "claim_operations", sorted(types), most, worker).mappings()
+        Operation(**row) for row in call_sql(connection, "claim_operations", sorted(types), most, worker).mappings()
     ]
 
 
@@ -110,9 +109,7 @@ def fail(
     """
     pause = None if retry_after is None else timedelta(seconds=retry_after)
     attempt = (operation.id, operation.claim_token)
-    status: str | None = call_sql(
-        connection, "fail_operation", *attempt, message, is_permanent, pause
-    ).scalar_one()
+    status: str | None = call_sql(connection, "fail_operation", *attempt, message, is_permanent, pause).scalar_one()
     return status
 
 

@@ -122,9 +122,7 @@ def listed(
 ) -> list[PriceAlert]:
     """Price alerts in the order in which they were added, after the one of an id; None does not choose."""
     parameters = {"recipient": recipient, "user_id": user_id, "id": None, "most": most, "after_id": after_id}
-    return [
-        PriceAlert(**row) for row in connection.execute(query("price_alerts.list"), parameters).mappings()
-    ]
+    return [PriceAlert(**row) for row in connection.execute(query("price_alerts.list"), parameters).mappings()]
 
 
 def find(connection: Connection, id_: int, user_id: str | None = None) -> PriceAlert:

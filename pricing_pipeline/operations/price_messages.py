@@ -51,9 +51,7 @@ class Message:
         """The message to the recipient of a user, who may be one of many; None: nobody asked over HTTP."""
         if user_id is None:
             return self
-        return Message(
-            self.title, f"{self.body}\n{user_id!r} asked for it.", {**self.data, "user_id": user_id}
-        )
+        return Message(self.title, f"{self.body}\n{user_id!r} asked for it.", {**self.data, "user_id": user_id})
 
 
 def crossed(
@@ -101,11 +99,7 @@ def each(id_: int, data_type: str, prices: Sequence[Price]) -> Iterator[Message]
     """New prices, as many messages as they need."""
     for start in range(0, len(prices), PRICES_PER_MESSAGE):
         some = prices[start : start + PRICES_PER_MESSAGE]
-        title = (
-            f"{some[0].symbol}: {_amount(some[0])}"
-            if len(some) == 1
-            else f"{len(some)} new prices of {data_type}"
-        )
+        title = f"{some[0].symbol}: {_amount(some[0])}" if len(some) == 1 else f"{len(some)} new prices of {data_type}"
         yield _message(id_, "each", title, some, ["Each new price is told."])
 
 
@@ -115,11 +109,7 @@ def stale(row: Row[Any]) -> Message:
     title = f"{row.symbol} has been stale for {span}"
     known = []
     if row.price is not None:
-        known = [
-            Price(
-                row.data_type, row.symbol, row.price, row.currency, row.observed_at, row.provider, row.call_id
-            )
-        ]
+        known = [Price(row.data_type, row.symbol, row.price, row.currency, row.observed_at, row.provider, row.call_id)]
     facts = [] if known else [f"{row.data_type} {row.symbol} has no price."]
     rule = f"It is told once when there is no fresh price for {span}."
     return _message(

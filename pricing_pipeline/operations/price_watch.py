@@ -197,9 +197,7 @@ def _splits_between(splits: Iterable[Split], before: datetime | None, after: dat
 
 
 def _price(row: Row[Any]) -> Price:
-    return Price(
-        row.data_type, row.symbol, row.price, row.currency, row.observed_at, row.provider, row.call_id
-    )
+    return Price(row.data_type, row.symbol, row.price, row.currency, row.observed_at, row.provider, row.call_id)
 
 
 def _sent(connection: Connection, alert: Row[Any], message: Message) -> int:

@@ -88,11 +88,7 @@ class Unreached:
                 f"`pricing-pipeline operation-type change {self.channel} --active` sends them"
             )
         since = f"{self.since:%Y-%m-%d %H:%M}" if self.since is not None else "a while ago"
-        until = (
-            f", the next attempt is at {self.breaker_until:%H:%M:%S} UTC"
-            if self.breaker_until is not None
-            else ""
-        )
+        until = f", the next attempt is at {self.breaker_until:%H:%M:%S} UTC" if self.breaker_until is not None else ""
         return (
             f"{self.recipient} has not been reached by {self.channel} since {since} UTC (failed attempts: "
             f"{self.failures}{until}; waiting messages: {self.waiting}): {self.last_error}"

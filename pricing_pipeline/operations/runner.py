@@ -106,9 +106,7 @@ class OperationRunner:
             begun += self._begin()
         return begun
 
-    def run(
-        self, stop: threading.Event, *, every_seconds: float = 1.0, last_seconds: float = _LAST_SECONDS
-    ) -> None:
+    def run(self, stop: threading.Event, *, every_seconds: float = 1.0, last_seconds: float = _LAST_SECONDS) -> None:
         """Do operations until `stop` is set; looks for new ones every second.
 
         Those under way then have `last_seconds` to end. The others return to the queue, and happen again with the same
@@ -135,9 +133,7 @@ class OperationRunner:
                 self._note_ended(patience=deadline - time.monotonic())
             self._return_unfinished()
         except (DatabaseError, DBAPIError) as error:
-            _LOG.warning(
-                "how %d operations ended is not noted, so they happen again: %s", len(self._under_way), error
-            )
+            _LOG.warning("how %d operations ended is not noted, so they happen again: %s", len(self._under_way), error)
 
     def _go_on(self) -> None:
         # Whatever has ended is noted before anything is taken back: its lease may be over.
@@ -261,9 +257,7 @@ class OperationRunner:
             complete = partial(operation_queue.complete_recovered, operation=operation, result=results[id_])
             if not transact(self._engine, complete):
                 self._remember(operation, results[id_])
-                _LOG.warning(
-                    "operation %d has happened, but its claim was lost: another worker may do it again", id_
-                )
+                _LOG.warning("operation %d has happened, but its claim was lost: another worker may do it again", id_)
 
     def _remember(self, operation: Operation, result: str | None) -> None:
         """If this process claims it again, it does not do it again."""

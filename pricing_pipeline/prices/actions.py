@@ -66,9 +66,7 @@ def store(connection: Connection, judged: Judgement) -> list[RejectedValue]:
     """
     call, answer = judged.call, judged.answer
     off_level = judged.off_level
-    told_since = {
-        symbol: day for symbol, day in sorted(answer.actions_since.items()) if symbol not in off_level
-    }
+    told_since = {symbol: day for symbol, day in sorted(answer.actions_since.items()) if symbol not in off_level}
     told = [action for action in answer.actions if action.symbol not in off_level]
     wrong = _doubted(connection, call, [action for action in told if isinstance(action, Dividend)])
     rows = [to_row(action) for action in told if action not in wrong]
@@ -104,9 +102,7 @@ def _doubted(
     return rejected
 
 
-def read(
-    connection: Connection, asset_class: str, symbol: str, as_of: datetime | None = None
-) -> list[StoredAction]:
+def read(connection: Connection, asset_class: str, symbol: str, as_of: datetime | None = None) -> list[StoredAction]:
     """The corporate actions of an instrument, newest first, as believed at `as_of` (None = now)."""
     parameters = {"asset_class": asset_class, "symbol": symbol, "as_of": as_of}
     return [_stored(symbol, row) for row in connection.execute(query("actions.read"), parameters)]
@@ -249,9 +245,7 @@ def remove(
     It stays as a revision, and is not believed if its provider reports the same again.
     """
     return bool(
-        call_sql(
-            connection, "remove_action", asset_class, symbol, ex_on, kind, by, why, currency
-        ).scalar_one()
+        call_sql(connection, "remove_action", asset_class, symbol, ex_on, kind, by, why, currency).scalar_one()
         == "removed"
     )
 

@@ -181,9 +181,7 @@ def joined(parts: Iterable[tuple[str, Columns]], *, is_converted: bool = False) 
     columns = schema({}, is_converted=is_converted)
     import pyarrow as pa
 
-    return fitted(
-        pa.Table.from_batches([make_batch(columns, symbol, part) for symbol, part in parts], columns)
-    )
+    return fitted(pa.Table.from_batches([make_batch(columns, symbol, part) for symbol, part in parts], columns))
 
 
 def table_of_latest(prices: Iterable[Price], *, is_converted: bool = False) -> Table:

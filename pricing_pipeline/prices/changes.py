@@ -91,9 +91,7 @@ def since(connection: Connection, version: int, at_most: int) -> list[DataVersio
     return [DataVersion(*row) for row in rows]
 
 
-def current(
-    connection: Connection, data_type: str, months: Sequence[date | None]
-) -> dict[date | None, DataVersion]:
+def current(connection: Connection, data_type: str, months: Sequence[date | None]) -> dict[date | None, DataVersion]:
     """The versions of some months (None = the latest values) of a type, without those that never changed."""
     rows = connection.execute(query("changes.current"), {"data_type": data_type, "months": list(months)})
     return {row.month: DataVersion(*row) for row in rows}

@@ -27,10 +27,7 @@ def price_columns(call: Call, rows: Sequence[Observation], about: Mapping[str, K
         if not any(prices):
             return None
         return arrays.plain(
-            [
-                None if value is None else to_amount(value, scale)
-                for value, scale in zip(prices, scales, strict=True)
-            ]
+            [None if value is None else to_amount(value, scale) for value, scale in zip(prices, scales, strict=True)]
         )
 
     return {
@@ -50,9 +47,7 @@ def price_columns(call: Call, rows: Sequence[Observation], about: Mapping[str, K
         "texts": arrays.texts([row.text for row in rows]),
         # A history has one basis for all its values.
         "adjustments": arrays.plain([about[row.symbol].adjustment or row.adjustment for row in rows]),
-        "qualities": arrays.texts([row.quality for row in rows])
-        if any(row.quality for row in rows)
-        else None,
+        "qualities": arrays.texts([row.quality for row in rows]) if any(row.quality for row in rows) else None,
     }
 
 

@@ -79,9 +79,7 @@ def known_values(connection: Connection, call: Call, observations: Observations)
     return {row[0]: _known(_Row(*row), call.asset_class) for row in rows}
 
 
-def evidence(
-    connection: Connection, call: Call, rows: Observations, known: Mapping[str, Known]
-) -> dict[str, Known]:
+def evidence(connection: Connection, call: Call, rows: Observations, known: Mapping[str, Known]) -> dict[str, Known]:
     """The known values of symbols in doubt with what speaks for them. Only symbols that have something.
 
     That are the decisions of people, the trading before the answer, and other values that were doubted: earlier ones of
@@ -157,12 +155,8 @@ def _refined(
         refined[symbol] = basis.refined(known[symbol], own, call, answer.of({symbol}), is_rebased=is_rebased)
     if call.fetcher is Fetcher.DAILY_BARS:
         closed: defaultdict[str, dict[date, str]] = defaultdict(dict)
-        own_days = [
-            (symbol, day) for symbol, rows in answer.observations.by_symbol().items() for day in rows.dates()
-        ]
-        for (symbol, day), calendar in calendars.without_session(
-            connection, call.data_type, own_days
-        ).items():
+        own_days = [(symbol, day) for symbol, rows in answer.observations.by_symbol().items() for day in rows.dates()]
+        for (symbol, day), calendar in calendars.without_session(connection, call.data_type, own_days).items():
             closed[symbol][day] = calendar
         refined |= {symbol: replace(refined[symbol], closed=days) for symbol, days in closed.items()}
     return refined
@@ -282,9 +276,7 @@ def _known(row: _Row, asset_class: str) -> Known:
         row.highest,
         row.newest_at,
         row.are_jumps_trusted,
-        StoredValues(row.same_times, row.same_amounts or (), row.same_scales or ())
-        if row.same_times
-        else _NOTHING,
+        StoredValues(row.same_times, row.same_amounts or (), row.same_scales or ()) if row.same_times else _NOTHING,
         tuple(_anchors(row)),
         others={
             at: Rival(at, value, provider)
@@ -309,11 +301,7 @@ def _anchors(row: _Row) -> Iterator[Point]:
     # On the day of a split, the peer may be in old or new shares: peers.py judges that.
     if not row.peer_splits:
         candidates.append((row.kin_at, row.kin, row.kin_scale))
-    return (
-        Point(at, to_decimal(amount, scale))
-        for at, amount, scale in candidates
-        if at is not None and amount > 0
-    )
+    return (Point(at, to_decimal(amount, scale)) for at, amount, scale in candidates if at is not None and amount > 0)
 
 
 def _peer(row: _Row) -> Peer | None:

@@ -52,9 +52,7 @@ class Target:
     def named(cls, code: str) -> Target:
         """That of a code, also of one for a part, such as GBX. Raises InvalidCurrency."""
         if code not in CURRENCIES and code not in PARTS:
-            raise InvalidCurrency(
-                f"{code[:12]!r} is not a known currency. Write a code like USD, or GBX for pence"
-            )
+            raise InvalidCurrency(f"{code[:12]!r} is not a known currency. Write a code like USD, or GBX for pence")
         whole, power = PARTS.get(code, (code, 0))
         return cls(code, whole, 10**-power)
 
@@ -111,9 +109,7 @@ class RatesOfTimes:
             if is_found.all():
                 break
         lacks = ~is_found
-        words[lacks] = [
-            f"no rate {currency}/{whole} of {when}" for when in _spelled(times[lacks], self._of_days)
-        ]
+        words[lacks] = [f"no rate {currency}/{whole} of {when}" for when in _spelled(times[lacks], self._of_days)]
         return _Fractions(up, down, is_found, words.tolist())
 
     def _ways(self, currency: str) -> Iterable[list[tuple[str, str]]]:
@@ -138,9 +134,7 @@ class RatesOfTimes:
                     "of": "days" if self._of_days else "times",
                     "archived": json.dumps(values) if values else None,
                 }
-                (row,) = driver_rows(
-                    self._connection, driver_query("rates.between"), parameters, is_binary=True
-                )
+                (row,) = driver_rows(self._connection, driver_query("rates.between"), parameters, is_binary=True)
                 return _Table(row, of_days=self._of_days)
 
             self._tables[base, quote] = moved_values.complete(self._connection, moved, read)
@@ -205,9 +199,7 @@ def _spelled(times: Any, of_days: bool) -> list[str]:
     return spelled if of_days else [f"{time}Z" for time in spelled]
 
 
-def converted(
-    sent: Columns, target: Target, rates: RatesOfTimes, currency: str | None, *, in_digits: bool
-) -> Columns:
+def converted(sent: Columns, target: Target, rates: RatesOfTimes, currency: str | None, *, in_digits: bool) -> Columns:
     """Columns, converted row by row. What has no rate is missing, and `rate` says why.
 
     `currency` is that of the instrument, which counts for values that name none.
@@ -239,8 +231,7 @@ def converted(
     if is_same.any():  # and not by a rate of 1
         is_same &= np.array([told is None for told in each.words])
     is_narrow = not (in_digits or is_same.any()) and all(
-        whole.max(initial=0) < _MOST / 10**DECIMALS and (places == DECIMALS).all()
-        for _, whole, _, places in numbers
+        whole.max(initial=0) < _MOST / 10**DECIMALS and (places == DECIMALS).all() for _, whole, _, places in numbers
     )
     write = _packed if is_narrow else _in_digits
     columns = [write(*number) for number in numbers]
@@ -266,9 +257,7 @@ def _amounts(prices: bytes | str, scales: bytes | None) -> tuple[Any, Any]:
         return copying.read_bigints(prices), copying.read_smallints(scales or b"")
     parts = [price.partition(".") for price in prices.split(" ")]
     amounts = [int(whole + fraction) if whole else LEAST for whole, _, fraction in parts]
-    return np.array(amounts, dtype=object), np.array(
-        [len(fraction) for _, _, fraction in parts], dtype="int64"
-    )
+    return np.array(amounts, dtype=object), np.array([len(fraction) for _, _, fraction in parts], dtype="int64")
 
 
 def _divided(amounts: Any, scales: Any, rates: _Fractions) -> tuple[Any, Any, Any, Any]:
@@ -311,9 +300,7 @@ def _in_digits(is_there: Any, whole: Any, decimals: Any, places: Any) -> str:
     form = f"%d.%0{DECIMALS}d"
     if not is_there.all() or (places != DECIMALS).any():
         rows = zip(*(column.tolist() for column in (is_there, whole, decimals, places)), strict=True)
-        return " ".join(
-            f"{one}.{rest:0{digits}d}" if is_there else "" for is_there, one, rest, digits in rows
-        )
+        return " ".join(f"{one}.{rest:0{digits}d}" if is_there else "" for is_there, one, rest, digits in rows)
     pairs = np.column_stack((whole, decimals)).ravel().tolist()
     return " ".join([form] * len(whole)) % tuple(pairs)
 
@@ -432,9 +419,7 @@ def convert_told(connection: Connection, told: dict[str, Any], target: Target) -
     A price gets the field `rate`. Without a rate it becomes a missing one, which says so.
     """
     rates = LatestRates(connection, target)
-    prices = [
-        price | {"currency": price["currency"] or own_currency(connection, price)} for price in told["prices"]
-    ]
+    prices = [price | {"currency": price["currency"] or own_currency(connection, price)} for price in told["prices"]]
     told["prices"] = []
     for price, rate in zip(prices, rates.of(*(price["currency"] for price in prices)), strict=True):
         if rate is not None:

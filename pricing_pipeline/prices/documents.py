@@ -97,9 +97,7 @@ def read(connection: Connection, data_type: str, symbol: str, user_id: str | Non
     request is not possible (on a read replica, by a role that only reads), the result is the same.
     """
     current = _read(connection, data_type, symbol, None)
-    pair = connection.execute(
-        query("documents.pair"), {"data_type": data_type, "symbol": symbol}
-    ).one_or_none()
+    pair = connection.execute(query("documents.pair"), {"data_type": data_type, "symbol": symbol}).one_or_none()
     parameters = {"data_type": data_type, "symbol": symbol, "user_id": user_id}
     name = "documents.request" if user_id is None else "documents.request_for"
     requested = by_the_way(connection, lambda: connection.execute(query(name), parameters).scalar_one())
@@ -136,9 +134,7 @@ def _literal(value: Scalar) -> str:
     return format(value, "f") if isinstance(value, Decimal) else json.dumps(value)
 
 
-def _read(
-    connection: Connection, data_type: str, symbol: str, moment: datetime | None
-) -> list[StoredDocument]:
+def _read(connection: Connection, data_type: str, symbol: str, moment: datetime | None) -> list[StoredDocument]:
     parameters = {"data_type": data_type, "symbol": symbol, "as_of": moment}
     return [
         StoredDocument(row.period, json.loads(row.body, parse_float=Decimal), row.recorded_at, row.provider)

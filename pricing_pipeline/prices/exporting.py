@@ -212,9 +212,7 @@ def move(engine: Engine, store: Store, data_type: str, month: date) -> int:
                 "`pricing-pipeline export move --dry-run` shows which months may move."
             )
         # Not one that an export has announced: the month has one file from now on.
-        noted = connection.execute(
-            query("exports.noted"), {"data_type": data_type, "month": month}
-        ).scalar_one()
+        noted = connection.execute(query("exports.noted"), {"data_type": data_type, "month": month}).scalar_one()
         filed = store.groups(data_type, month, noted)
         try:
             stored = _row_groups(_stored(connection, data_type, month), schema())

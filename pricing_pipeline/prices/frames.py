@@ -183,9 +183,7 @@ def _prices(sent: bytes | str | None, scales: Column, rows: int) -> Any:
 def _decimals(spelled: str | None, rows: int) -> Any:
     """Decimals from a text with single spaces between them; an empty part means a missing one."""
     texts = spelled.split(" ") if rows and spelled is not None else []
-    return _objects(
-        map(Decimal, texts) if all(texts) else (Decimal(text) if text else None for text in texts), rows
-    )
+    return _objects(map(Decimal, texts) if all(texts) else (Decimal(text) if text else None for text in texts), rows)
 
 
 def _objects(items: Iterable[object], rows: int) -> Any:

@@ -61,9 +61,7 @@ def as_csv(symbol: str, sent: Columns, decimals: Decimals) -> str:
     join = cells.between(decimals).join
     ends = _ends(sent, partial(cells.cell, decimals=decimals), "", lambda *end: join(end))
     symbols = repeat(cells.cell(symbol, decimals), len(times))
-    rates = (
-        [] if sent.rate is None else [[rate or "" for rate in sent.rate]]
-    )  # as they are: no word needs quotes
+    rates = [] if sent.rate is None else [[rate or "" for rate in sent.rate]]  # as they are: no word needs quotes
     rows = map(join, zip(symbols, days, times, *numbers, ends, *rates, strict=True))
     return "\r\n".join((*rows, ""))
 
@@ -95,9 +93,7 @@ def prices_as_csv(told: Mapping[str, Any], decimals: Decimals, *, is_converted: 
     return cells.table([names, *zip(*map(column, names), strict=True)], decimals)
 
 
-def _ends(
-    sent: Columns, text: Callable[[str], str], missing: str, ended: Callable[..., str]
-) -> Iterable[str]:
+def _ends(sent: Columns, text: Callable[[str], str], missing: str, ended: Callable[..., str]) -> Iterable[str]:
     """How each row ends: with currency, adjustment, provider, call, time of it and quality.
 
     One call has brought most histories, so this is mostly the same in all rows, and then it is spelled once.
@@ -124,16 +120,13 @@ def _ends(
     return _each_end(sent, text, missing, ended)
 
 
-def _each_end(
-    sent: Columns, text: Callable[[str], str], missing: str, ended: Callable[..., str]
-) -> Iterator[str]:
+def _each_end(sent: Columns, text: Callable[[str], str], missing: str, ended: Callable[..., str]) -> Iterator[str]:
     @cache
     def read(spelled: bytes) -> str:
         return missing if spelled == MISSING else text(spelled.decode())
 
     currencies, adjustments, providers, qualities = (
-        map(read, column.split(BETWEEN))
-        for column in (sent.currency, sent.adjustment, sent.provider, sent.quality)
+        map(read, column.split(BETWEEN)) for column in (sent.currency, sent.adjustment, sent.provider, sent.quality)
     )
     calls = map(str, copying.read_bigints(sent.call_id).tolist())
     rows = zip(currencies, adjustments, providers, calls, _times(sent.fetched_at), qualities, strict=True)

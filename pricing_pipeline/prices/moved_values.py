@@ -51,9 +51,7 @@ def needed(connection: Connection, wanted: Mapping[str, Any]) -> Needed | None:
     return Needed(spans, {month: written.get(month, {}) for month in months})
 
 
-def complete(
-    connection: Connection, wanted: Sequence[Mapping[str, Any]], read: Callable[[list[Any]], T]
-) -> T:
+def complete(connection: Connection, wanted: Sequence[Mapping[str, Any]], read: Callable[[list[Any]], T]) -> T:
     """What `read` finds with the moved values of some pairs, of each a list for `pricing.read_archived`, or None.
 
     It reads again if a file was written or a month was moved in the meantime: the files that it read may lack what the
@@ -69,9 +67,7 @@ def complete(
     while True:
         before = now
         try:
-            archived = [
-                None if files is None else load(one, files) for one, files in zip(wanted, before, strict=True)
-            ]
+            archived = [None if files is None else load(one, files) for one, files in zip(wanted, before, strict=True)]
             found = read(archived)
         except OtherFile:
             if (now := look()) == before:
@@ -138,9 +134,7 @@ def _duckdb(store: Store) -> Iterator[DuckDBPyConnection]:
 
     with (
         files.translated_errors(store.root),
-        duckdb.connect(
-            config={"enable_external_access": "false", "threads": "2", "memory_limit": "256MB"}
-        ) as session,
+        duckdb.connect(config={"enable_external_access": "false", "threads": "2", "memory_limit": "256MB"}) as session,
     ):
         session.execute(named("moved_values.use_utc"))
         try:

@@ -113,9 +113,7 @@ def request(connection: Connection, symbols: Sequence[str], data_type: str | Non
     only reads), nothing happens.
     """
     parameters = {"symbols": list(symbols), "data_type": data_type}
-    queued = by_the_way(
-        connection, lambda: connection.execute(query("prices.request"), parameters).scalar_one()
-    )
+    queued = by_the_way(connection, lambda: connection.execute(query("prices.request"), parameters).scalar_one())
     return int(queued or 0)
 
 
@@ -139,9 +137,7 @@ def bars(
     """
     parameters = _span(symbol, data_type, first_day, last_day, as_of)
     name = "prices.history" if adjust is None else "prices.adjusted"
-    rows = _complete(
-        connection, parameters, adjust, lambda whole: connection.execute(query(name), whole).all()
-    )
+    rows = _complete(connection, parameters, adjust, lambda whole: connection.execute(query(name), whole).all())
     return [_bar(row, is_stored=adjust is None) for row in rows]
 
 
@@ -180,9 +176,7 @@ def _refusals(symbol: str, data_type: str) -> Iterator[None]:
         if not isinstance(error.orig, errors.DataException):
             raise
         diagnosis = getattr(error.orig, "diag", None)
-        words = (
-            f"{getattr(diagnosis, 'message_primary', error.orig)}. {getattr(diagnosis, 'message_hint', '')}"
-        )
+        words = f"{getattr(diagnosis, 'message_primary', error.orig)}. {getattr(diagnosis, 'message_hint', '')}"
         message = f"{symbol} {data_type} cannot be adjusted: {words}"
         detail = getattr(diagnosis, "message_detail", None)
         if detail is None:
@@ -194,16 +188,12 @@ def _refusals(symbol: str, data_type: str) -> Iterator[None]:
         raise UncountedPayments(message, payments) from None
 
 
-def _span(
-    symbol: str, data_type: str, first_day: date, last_day: date, as_of: datetime | None
-) -> dict[str, Any]:
+def _span(symbol: str, data_type: str, first_day: date, last_day: date, as_of: datetime | None) -> dict[str, Any]:
     """The parameters of a query of history."""
     if first_day > last_day:
         raise InvalidRange(f"the range {first_day} to {last_day} is upside down. Give the earlier day first.")
     if as_of is not None and as_of.tzinfo is None:
-        raise InvalidRange(
-            f"the time {as_of} has no zone. Give it one: as_of.replace(tzinfo=UTC), for instance."
-        )
+        raise InvalidRange(f"the time {as_of} has no zone. Give it one: as_of.replace(tzinfo=UTC), for instance.")
     return {
         "data_type": data_type,
         "symbol": symbol,
@@ -336,9 +326,7 @@ def symbols_between(
     return list(connection.execute(query("history.symbols"), parameters).scalars())
 
 
-def months(
-    connection: Connection, data_type: str, first_day: date, last_day: date
-) -> dict[date, tuple[int, int]]:
+def months(connection: Connection, data_type: str, first_day: date, last_day: date) -> dict[date, tuple[int, int]]:
     """Number of rows and of symbols stored in each UTC month between two days; keyed by the month's first day."""
     parameters = {"data_type": data_type, "first_day": first_day, "last_day": last_day}
     rows = connection.execute(query("history.months"), parameters)

@@ -37,9 +37,7 @@ def write(connection: Connection, judged: Judgement) -> list[Stored]:
     call, answer, verdicts = judged.call, judged.answer, judged.verdicts
     for symbol, change in judged.changes.items():
         if verdicts[symbol].good:  # believed days as traded: the history changes to their basis
-            _change_basis(
-                connection, call, symbol, verdicts[symbol], may_leave=change.may_leave(verdicts[symbol])
-            )
+            _change_basis(connection, call, symbol, verdicts[symbol], may_leave=change.may_leave(verdicts[symbol]))
     stored = store(connection, call, judged.good, judged.known)
     if judged.taken:
         store(connection, judged.call_for_taken, judged.taken, judged.known_of_taken)
@@ -59,9 +57,7 @@ def write(connection: Connection, judged: Judgement) -> list[Stored]:
     return stored
 
 
-def _change_basis(
-    connection: Connection, call: Call, symbol: str, verdict: Verdict, *, may_leave: bool
-) -> None:
+def _change_basis(connection: Connection, call: Call, symbol: str, verdict: Verdict, *, may_leave: bool) -> None:
     """Prepare a history for days as traded; those that did not come leave it."""
     brought = arrays.plain(row.observed_at for row in verdict.good)
     basis = Adjustment.RAW.value
@@ -86,15 +82,9 @@ def store(
     if call.window is None:
         latest = columns.price_columns(call, observations, about)
         merged = driver_rows(connection, driver_query("prices.merge"), latest)
-        return [
-            Stored(symbol, added, revised, outcome == "stale_source")
-            for symbol, added, revised, outcome in merged
-        ]
+        return [Stored(symbol, added, revised, outcome == "stale_source") for symbol, added, revised, outcome in merged]
     rows_by_symbol = observations.by_symbol()
-    return [
-        _store_span(connection, call, rows_by_symbol[symbol], about[symbol])
-        for symbol in sorted(rows_by_symbol)
-    ]
+    return [_store_span(connection, call, rows_by_symbol[symbol], about[symbol]) for symbol in sorted(rows_by_symbol)]
 
 
 def _store_span(connection: Connection, call: Call, observations: Observations, about: Known) -> Stored:
@@ -141,9 +131,7 @@ def confirm(connection: Connection, data_type: str, symbols: Sequence[str]) -> N
     call_sql(connection, "confirm_prices", data_type, list(symbols))
 
 
-def cover(
-    connection: Connection, data_type: str, symbols: Sequence[str], first_day: date, last_day: date
-) -> None:
+def cover(connection: Connection, data_type: str, symbols: Sequence[str], first_day: date, last_day: date) -> None:
     """Note that the provider has answered for these days, except today."""
     parameters = {"data_type": data_type, "first_day": first_day, "last_day": last_day}
     driver_rows(connection, driver_query("prices.cover"), parameters | {"symbols": arrays.texts(symbols)})
@@ -190,9 +178,7 @@ def _cover_read(
         connection.execute(query("prices.cover_without"), parameters)
 
 
-def _note_overlap(
-    connection: Connection, call: Call, verdicts: Mapping[str, Verdict], stored: Collection[str]
-) -> None:
+def _note_overlap(connection: Connection, call: Call, verdicts: Mapping[str, Verdict], stored: Collection[str]) -> None:
     """Record how daily bars restated stored days, and which bars stored now are not final.
 
     A duty fetches a history again if it was restated by one ratio, and bars until they are final.

@@ -36,9 +36,7 @@ _ARGUMENTS_BEGIN, _ARGUMENTS_END = 45, 46
 class ForkServer:
     """The supervisor's end: starts the server, and asks it for processes."""
 
-    def __init__(
-        self, modules: Sequence[str], environment: Mapping[str, str], folder: Path, log_path: Path
-    ) -> None:
+    def __init__(self, modules: Sequence[str], environment: Mapping[str, str], folder: Path, log_path: Path) -> None:
         """It imports the modules, in the folder that the first process works in."""
         self._modules = modules
         self._environment = environment

@@ -28,9 +28,7 @@ def name_of(home: str) -> str:
 def marked(home: str) -> list[int]:
     """Return all processes started from `home`, except this one and those it descends from."""
     spared = _ancestors()
-    numbers = (
-        [int(name) for name in os.listdir("/proc") if name.isdigit()] if os.path.isdir("/proc/self") else []
-    )
+    numbers = [int(name) for name in os.listdir("/proc") if name.isdigit()] if os.path.isdir("/proc/self") else []
     return [pid for pid in numbers if pid not in spared and _is_marked(pid, home)]
 
 

@@ -75,9 +75,7 @@ def rotate_log(path: Path, limit: int = LOG_LIMIT) -> bool:
     if _is_of_today(older):
         os.truncate(path, 0)
         with path.open("a") as log:
-            log.write(
-                f"{size:,} bytes are left out here: this log is over its budget of {2 * limit:,} bytes a day\n"
-            )
+            log.write(f"{size:,} bytes are left out here: this log is over its budget of {2 * limit:,} bytes a day\n")
         return True
     older.unlink(missing_ok=True)  # if it is a link, do not write to its target
     shutil.copyfile(path, older)

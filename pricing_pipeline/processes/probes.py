@@ -38,9 +38,7 @@ def answers_http(url: str, token: str | None = None) -> bool:
         return False
 
 
-def answers_grpc(
-    socket_path: str | None, method: str, seconds: float, address: str = "http://localhost"
-) -> bool:
+def answers_grpc(socket_path: str | None, method: str, seconds: float, address: str = "http://localhost") -> bool:
     """Whether the gRPC server on a unix socket, or at an address, answers a call of a method without parameters.
 
     Only a message counts, which begins with five bytes of its own; an error has none. `seconds` bounds each wait.

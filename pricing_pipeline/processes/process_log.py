@@ -82,9 +82,7 @@ class Frugal(logging.Filter):
             message += f" (and {left_out:,} more times since this was last logged)"
         self._spent += _size(record, message)
         if self._spent >= self._bytes_a_day:
-            message = (
-                f"this log has used its {self._bytes_a_day:,} bytes for today. It goes on at midnight UTC"
-            )
+            message = f"this log has used its {self._bytes_a_day:,} bytes for today. It goes on at midnight UTC"
             record.exc_info = record.exc_text = record.stack_info = None
         record.msg, record.args = message, ()
         return True
@@ -111,7 +109,5 @@ def _cause_of(record: logging.LogRecord) -> str:
 def _size(record: logging.LogRecord, message: str) -> int:
     size = _LINE_OVERHEAD + len(message.encode(errors="replace"))
     if record.exc_info and record.exc_info[1] is not None:
-        size += sum(
-            len(line.encode(errors="replace")) for line in traceback.format_exception(record.exc_info[1])
-        )
+        size += sum(len(line.encode(errors="replace")) for line in traceback.format_exception(record.exc_info[1]))
     return size + len((record.stack_info or "").encode(errors="replace"))

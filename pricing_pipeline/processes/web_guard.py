@@ -87,9 +87,7 @@ def own_hosts(address: IPv4Address | IPv6Address, port: int, further: Iterable[s
     return {host for name in names for host in (name, f"{name}:{port}")}
 
 
-def stranger_refusal(
-    connection: HTTPConnection, hosts: Container[str], setting: str
-) -> tuple[int, str] | None:
+def stranger_refusal(connection: HTTPConnection, hosts: Container[str], setting: str) -> tuple[int, str] | None:
     """Status and words for a request that no program of a user and no page of ours sends; None for all others.
 
     `hosts` are the values of Host that are ours, in lower case; `setting` lists further ones.
@@ -156,9 +154,7 @@ class Guard:
         handler: ASGIApp = answer or self._app
         if answer is not None and scope["type"] == "websocket":
             handler = WebSocketClose()  # answered by 403; uvicorn would log other words as an error
-        with suppress(
-            ClientDisconnect
-        ):  # nobody waits for an answer, and the log is not for strangers to fill
+        with suppress(ClientDisconnect):  # nobody waits for an answer, and the log is not for strangers to fill
             await handler(scope, receive, send_unframed)
 
     def _refusal(self, connection: HTTPConnection) -> Response | None:
@@ -201,9 +197,7 @@ class Guard:
 
     # ── The login ────────────────────────────────────────────────────────────────────────────────
 
-    async def _require_login(
-        self, connection: HTTPConnection, token: str, receive: Receive
-    ) -> Response | None:
+    async def _require_login(self, connection: HTTPConnection, token: str, receive: Receive) -> Response | None:
         """None for a session or a request with the token; otherwise the response."""
         if self._is_login(connection):
             return await self._log_in(connection, token, await _guess_of(connection, receive))
@@ -229,9 +223,7 @@ class Guard:
         )
         return response
 
-    async def _refuse_wrong_token(
-        self, connection: HTTPConnection, token: str, guess: str
-    ) -> Response | None:
+    async def _refuse_wrong_token(self, connection: HTTPConnection, token: str, guess: str) -> Response | None:
         """None for the right token, also while others guess. A wrong one is answered late."""
         if hmac.compare_digest(guess.encode(), token.encode()):
             return None

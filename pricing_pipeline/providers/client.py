@@ -137,9 +137,7 @@ class ProviderClient:
         self._all_keys = frozenset(self._keys.values())
         self._echoes = echoes_of(self._all_keys, provider)
         check_agent(self._user_agent, self._echoes)
-        self.base_url = checked_base_url(
-            provider.name, base_url or provider.base_url, sends_key=provider.needs_key
-        )
+        self.base_url = checked_base_url(provider.name, base_url or provider.base_url, sends_key=provider.needs_key)
         self._own_keys = provider if isinstance(provider, OwnKeys) else None
         self._log_in = None if self._own_keys is None else self._own_keys.log_in
         self._tokens: dict[SecretStr, Token] = {}
@@ -147,9 +145,7 @@ class ProviderClient:
         self._one_login = threading.Lock()
         self._large_body = threading.Lock()
         self._deadline, self._max_bytes = deadline, max_bytes
-        self._wire = Wire(
-            provider.name, self.base_url, deadline=deadline, resolve=resolve, hide=self.hide_keys
-        )
+        self._wire = Wire(provider.name, self.base_url, deadline=deadline, resolve=resolve, hide=self.hide_keys)
 
     def __repr__(self) -> str:
         return f"ProviderClient({self.provider.name!r}, {self.base_url!r})"
@@ -230,9 +226,7 @@ class ProviderClient:
             raise
         return replace(fetched, answer=spellings.answer(fetched.answer))
 
-    def make(
-        self, call: Call, symbols: Sequence[str], *, pages: Pages, prepared: Preparation | None = None
-    ) -> Fetched:
+    def make(self, call: Call, symbols: Sequence[str], *, pages: Pages, prepared: Preparation | None = None) -> Fetched:
         """Make a claimed call for `symbols`, as `fetch` does, with the request that storage has prepared."""
         return self.fetch(
             call.fetcher,
@@ -246,20 +240,14 @@ class ProviderClient:
             pages=pages,
         )
 
-    def search(
-        self, words: str, *, now: datetime | None = None, key_name: str = DEFAULT_KEY_NAME
-    ) -> Searched:
+    def search(self, words: str, *, now: datetime | None = None, key_name: str = DEFAULT_KEY_NAME) -> Searched:
         """One call of the provider's search (searches.py). Raises SettingsError, and ProviderError as `fetch` does."""
         if self.provider.name not in SEARCHES:
             raise SettingsError(f"{self.provider.name} has no search; {', '.join(SEARCHES)} have one.")
         search = SEARCHES[self.provider.name]
         most = min(self._max_bytes, MAX_DOCUMENT_BYTES)
-        listings, receipt = self.read(
-            search.build(words), search.read, now=now, key_name=key_name, most_bytes=most
-        )
-        return Searched(
-            [replace(listing, name=self.hide_keys(listing.name)) for listing in listings], receipt
-        )
+        listings, receipt = self.read(search.build(words), search.read, now=now, key_name=key_name, most_bytes=most)
+        return Searched([replace(listing, name=self.hide_keys(listing.name)) for listing in listings], receipt)
 
     def read(
         self,
@@ -290,9 +278,7 @@ class ProviderClient:
                 raise ClientFault(message, http_status=response.status, wire_bytes=spent.first) from error
         shown = shown_limit(response.headers, is_refused=False)
         left = units_left(response.headers)
-        receipt = Receipt(
-            response.status, spent.first, left, shown=shown, is_unannounced=spent.is_unannounced
-        )
+        receipt = Receipt(response.status, spent.first, left, shown=shown, is_unannounced=spent.is_unannounced)
         return content, receipt
 
     def _fetch(
@@ -374,9 +360,7 @@ class ProviderClient:
             response = self._exchange(request, token.secret, max_bytes, pages, spent)
         return response
 
-    def _token(
-        self, key: SecretStr, refused: Token | None, pages: Pages, spent: Spent, now: datetime
-    ) -> Token:
+    def _token(self, key: SecretStr, refused: Token | None, pages: Pages, spent: Spent, now: datetime) -> Token:
         """The token for a key, other than one that was refused: all calls share one login."""
         if not self._one_login.acquire(timeout=2 * self._deadline):
             # It may wait for the room that this call takes.
@@ -424,9 +408,7 @@ class ProviderClient:
             try:
                 response, is_unannounced = self._send(request, key, max_bytes)
             except ProviderError as error:
-                pages.end(
-                    Receipt(error.http_status, error.wire_bytes, error=str(error), was_sent=error.was_sent)
-                )
+                pages.end(Receipt(error.http_status, error.wire_bytes, error=str(error), was_sent=error.was_sent))
                 error.was_sent = True  # the call of this page was
                 raise
         except Unfinished as error:
@@ -466,9 +448,7 @@ class ProviderClient:
             message = self.hide_keys(f"reading the answer of {self.provider.name} failed: {error!r}")
             raise ClientFault(message, http_status=response.status, wire_bytes=spent.first) from error
 
-    def _next(
-        self, dialogue: Dialogue, symbols: Sequence[str], response: Response | None = None
-    ) -> Request | Answer:
+    def _next(self, dialogue: Dialogue, symbols: Sequence[str], response: Response | None = None) -> Request | Answer:
         try:
             return next(dialogue) if response is None else dialogue.send(response)
         except StopIteration as end:
@@ -518,9 +498,7 @@ class ProviderClient:
         response, is_unannounced = self._wire.send(request, headers, max_bytes)
         if own is not None:
             renamed = {
-                usual: response.headers[name]
-                for usual, name in own.limit_headers.items()
-                if name in response.headers
+                usual: response.headers[name] for usual, name in own.limit_headers.items() if name in response.headers
             }
             response = replace(response, headers={**response.headers, **renamed})
         return response, is_unannounced
@@ -543,9 +521,7 @@ class ProviderClient:
         texts += [text for item in rejected for text in (item.reason, item.text)]
         words = map(self.hide_keys, texts)
         if faulty:
-            observations = Rows(
-                replace(row, quality=next(words)) if row.quality else row for row in observations
-            )
+            observations = Rows(replace(row, quality=next(words)) if row.quality else row for row in observations)
         return replace(
             answer,
             observations=observations,

@@ -181,16 +181,14 @@ class Body(Part):
     comments: list[Annotated[str, Field(min_length=1, max_length=40)]] = Field(
         default_factory=list, max_length=20, description="Of csv: how lines begin that are left out."
     )
-    encoding: Literal["utf-8", "utf-16", "iso-8859-1", "windows-1250", "windows-1251", "windows-1252"] = (
-        Field("utf-8", description="Of csv: how letters are written.")
+    encoding: Literal["utf-8", "utf-16", "iso-8859-1", "windows-1250", "windows-1251", "windows-1252"] = Field(
+        "utf-8", description="Of csv: how letters are written."
     )
 
     @model_validator(mode="after")
     def _fits(self) -> Body:
         if self.format != "csv" and self.model_fields_set - {"format"}:
-            raise ValueError(
-                f"{', '.join(sorted(self.model_fields_set - {'format'}))} belongs to `format: csv`"
-            )
+            raise ValueError(f"{', '.join(sorted(self.model_fields_set - {'format'}))} belongs to `format: csv`")
         return self
 
 
@@ -219,16 +217,12 @@ class Spelling(Part):
     spelling: SymbolTemplate = Field(
         "{symbol}", description="Of {symbol}; of a pair also of {base} and {quote}, such as {base}{quote}."
     )
-    names: dict[Annotated[str, Field(max_length=64)], Annotated[str, Field(pattern=f"^{SAFE_SYMBOL}$")]] = (
-        Field(
-            default_factory=dict,
-            max_length=1000,
-            description="The provider's own names of symbols, bases or quotes, such as BTC: bitcoin.",
-        )
+    names: dict[Annotated[str, Field(max_length=64)], Annotated[str, Field(pattern=f"^{SAFE_SYMBOL}$")]] = Field(
+        default_factory=dict,
+        max_length=1000,
+        description="The provider's own names of symbols, bases or quotes, such as BTC: bitcoin.",
     )
-    pattern: Pattern = Field(
-        SAFE_SYMBOL, description="What each whole spelling looks like; others are never sent."
-    )
+    pattern: Pattern = Field(SAFE_SYMBOL, description="What each whole spelling looks like; others are never sent.")
     listed: SymbolList | None = Field(None, alias="list", description="Where the provider lists its names.")
 
     @model_validator(mode="after")
@@ -253,9 +247,7 @@ class ErrorRule(Part):
         min_length=1,
         description="HTTP statuses that it is about; else any of 200 to 499 but 3xx, 408 and 429.",
     )
-    where: PlainPath | None = Field(
-        None, description="A path that leads to something true in such an answer."
-    )
+    where: PlainPath | None = Field(None, description="A path that leads to something true in such an answer.")
     text: Annotated[str, Field(min_length=2, max_length=200)] | None = Field(
         None, description="Words in such an answer, whatever its kind."
     )
@@ -307,16 +299,12 @@ class Numbers(Part):
     """How prices are written, and what they are multiplied by."""
 
     decimal: Literal[".", ","] = Field(".", description="The decimal sign.")
-    thousands: Literal[",", ".", "'", " "] | None = Field(
-        None, description="The sign between groups of digits."
-    )
+    thousands: Literal[",", ".", "'", " "] | None = Field(None, description="The sign between groups of digits.")
     blank: list[Annotated[str, Field(max_length=20)]] = Field(
         default_factory=list, max_length=10, description="Texts that stand for no price: the row is left out."
     )
     factor: Factor = Field(1, description="Prices are multiplied by it, such as 0.01 for percent.")
-    per: AnswerPath | None = Field(
-        None, description="Path in the row to the number of units that the price buys."
-    )
+    per: AnswerPath | None = Field(None, description="Path in the row to the number of units that the price buys.")
     inverse: bool = Field(False, description="The price is 1 divided by what the answer has, to 15 digits.")
 
     @model_validator(mode="after")
@@ -339,9 +327,7 @@ class Currency(Part):
     )
     row: AnswerPath | None = Field(None, description="Path in the row.")
     answer: AnswerPath | None = Field(None, description="Path in the whole answer.")
-    unnamed: Literal[True] | None = Field(
-        None, description="The provider does not say: the instrument's own."
-    )
+    unnamed: Literal[True] | None = Field(None, description="The provider does not say: the instrument's own.")
 
     @model_validator(mode="after")
     def _is_one(self) -> Currency:
@@ -441,15 +427,11 @@ AnyReading = QuoteReading | NavReading | BarsReading
 class Paging(Part):
     """How one page of an answer leads to the next: exactly one of `cursor`, `next`, `more` and `total`."""
 
-    cursor: PlainPath | None = Field(
-        None, description="Path to {cursor} of the next request; the last page has none."
-    )
+    cursor: PlainPath | None = Field(None, description="Path to {cursor} of the next request; the last page has none.")
     next: PlainPath | None = Field(
         None, description="Path to the URL of the next page, below `base_url`; the last page has none."
     )
-    more: PlainPath | None = Field(
-        None, description="Path to something true while another {page} or {offset} follows."
-    )
+    more: PlainPath | None = Field(None, description="Path to something true while another {page} or {offset} follows.")
     total: PlainPath | None = Field(
         None, description="Path to the number of rows of all pages, each asked for by {page} or {offset}."
     )
@@ -543,9 +525,7 @@ class Asking(Part):
 
 class AskingForDays(Asking):
     max_window_days: int = Field(365, ge=1, le=50_000, description="The longest span of one call, in days.")
-    bytes_per_day: int = Field(
-        150, ge=0, le=1_000_000, description="Bytes of a day of history, as an estimate."
-    )
+    bytes_per_day: int = Field(150, ge=0, le=1_000_000, description="Bytes of a day of history, as an estimate.")
     latest_days: int = Field(
         10,
         ge=1,
@@ -569,9 +549,7 @@ class Quotes(Asking):
     """Latest prices, stamped by the source."""
 
     latest: QuoteEndpoint = Field(description="One symbol, or several.")
-    batch: QuoteEndpoint | None = Field(
-        None, description="Several symbols, where they have a path of their own."
-    )
+    batch: QuoteEndpoint | None = Field(None, description="Several symbols, where they have a path of their own.")
     answer: QuoteReading | None = None
 
 
@@ -636,9 +614,7 @@ class Declaration(Part):
     quota_bytes: int = Field(21_474_836_480, ge=1, le=10**15, description="Bytes in any 720 hours.")
     in_flight: int = Field(4, ge=1, le=10, description="Calls at once, of all workers together.")
     delay_ms: int = Field(0, ge=0, le=3_600_000, description="Least time between two calls.")
-    pause_seconds: int = Field(
-        5, ge=1, le=3600, description="First pause after a refusal that names no time."
-    )
+    pause_seconds: int = Field(5, ge=1, le=3600, description="First pause after a refusal that names no time.")
     symbols: dict[Name, Spelling] = Field(min_length=1, max_length=10, description="By asset class.")
     errors: Errors = Errors()
     fetchers: Fetchers

@@ -88,9 +88,7 @@ class _Writer:
     def draft(self) -> Draft:
         times, numbers = times_in(self._samples, self._now), numbers_in(self._samples)
         is_table = bool(self._rows.line) or self._answer.kind == "csv"
-        prices = self._prices(
-            {path: one for path, one in numbers.items() if path not in times or not is_table}
-        )
+        prices = self._prices({path: one for path, one in numbers.items() if path not in times or not is_table})
         time = self._time({path: formats for path, formats in times.items() if path not in prices.values()})
         is_daily = "at: fetch" not in time and not self._is_of_now and (is_table or self._is_of_day)
         answer = [self._answer.line] if self._answer.line else []
@@ -123,17 +121,13 @@ class _Writer:
             texts = {f"{base}{sign}{quote}": f"{{base}}{sign}{{quote}}" for sign in ("/", "-", "_", "")}
             texts[base] = "{base}"
         found = [
-            (path, texts[one])
-            for path, one in fields_of(self._answer.data)
-            if isinstance(one, str) and one in texts
+            (path, texts[one]) for path, one in fields_of(self._answer.data) if isinstance(one, str) and one in texts
         ]
         found.sort(key=lambda one: one[1] == "{base}")
         return [f'expect: {{{json.dumps(path, ensure_ascii=False)}: "{text}"}}' for path, text in found[:1]]
 
     def _shape(self, times: Mapping[str, list[str]], numbers: Mapping[str, object]) -> list[str]:
-        lines = [
-            f"{NAMES[self._answer.kind]}, {len(self._rows.rows)} rows ({self._rows.line or 'the whole'})"
-        ]
+        lines = [f"{NAMES[self._answer.kind]}, {len(self._rows.rows)} rows ({self._rows.line or 'the whole'})"]
         for path, values in self._samples.items():
             what = "time" if path in times else "number" if path in numbers else "text"
             lines.append(f"  {path}: {what}, such as {safe_words(str(values[0]))[:60]}")
@@ -198,9 +192,7 @@ class _Writer:
         text = two[self._ask(f"How are days written in {path}?", two)] if len(two) > 1 else formats[0]
         sample = self._samples[path][0]
         zone = ""
-        is_local = (
-            text == "iso_time" and not re.search(r"(Z|[+-][0-9]{2}:?[0-9]{2})$", str(sample))
-        ) or "%H" in text
+        is_local = (text == "iso_time" and not re.search(r"(Z|[+-][0-9]{2}:?[0-9]{2})$", str(sample))) or "%H" in text
         if is_local:
             zone = ", zone: UTC} # CHECK: the times name no offset; whose clock do they show?"
         # A month or a year stands for its last day, which may be to come.
@@ -215,16 +207,12 @@ class _Writer:
     def _numbers_line(self, signs: Sequence[Sequence[Signs]], prices: Mapping[str, str]) -> list[str]:
         """The signs in which all prices can be read; a person is asked about two."""
         common = [
-            way
-            for way in (signs[0] if signs else [])
-            if all(way in others or Signs() in others for others in signs)
+            way for way in (signs[0] if signs else []) if all(way in others or Signs() in others for others in signs)
         ]
         way = common[0] if common else Signs()
         samples = [one for path in prices.values() for one in self._samples.get(path, ())]
         if len(common) > 1:
-            example = next(
-                (one for one in samples if isinstance(one, str) and re.search("[,.]", one)), samples[0]
-            )
+            example = next((one for one in samples if isinstance(one, str) and re.search("[,.]", one)), samples[0])
             readings = [f"{example} is {way.number(example):f}" for way in common]
             way = common[self._ask("How are numbers written?", readings)]
         words = {str(one) for one in samples if isinstance(one, str) and not re.search("[0-9]", one)}
@@ -233,8 +221,7 @@ class _Writer:
             for path, values in self._samples.items()
             if re.search("nominal|unit|amount|quantity", path, re.I)
             and path not in prices.values()
-            and {str(one) for one in values}
-            & ({"10", "100", "1000", "10000"} | ({"1"} if "ominal" in path else set()))
+            and {str(one) for one in values} & ({"10", "100", "1000", "10000"} | ({"1"} if "ominal" in path else set()))
         ]
         per = units and self._ask("Is a price for so many units?", [f"yes, {units[0]}", "no, for one"]) == 0
         told = [f"per: {scalar(self._placed(units[0]))}"] if per else []
@@ -255,9 +242,7 @@ class _Writer:
         for path, value in fields_of(self._answer.data):
             if isinstance(value, str) and value in CURRENCIES | PARTS.keys():
                 return f"currency: {{answer: {scalar(path)}}} # {value}"
-        return (
-            "currency: {unnamed: true} # CHECK: the answer names none; write {code: USD} if it is always one"
-        )
+        return "currency: {unnamed: true} # CHECK: the answer names none; write {code: USD} if it is always one"
 
     def _errors(self) -> list[str]:
         """Where the answer has a place for the words of a refusal: one that is empty now tells one."""
@@ -266,12 +251,8 @@ class _Writer:
             if re.fullmatch("err(or)?s?([ _]?(message|msg|text|description))?|message|msg", name, re.I):
                 path = quoted(name) + ("[0]" if isinstance(value, list) else "")
                 if value in (None, "", []):
-                    return [
-                        f"errors: {{message: {scalar(path)}, rules: [{{means: refused, where: {scalar(path)}}}]}}"
-                    ]
-                inner = next(
-                    (key for key in ("message", "msg") if isinstance(value, dict) and key in value), None
-                )
+                    return [f"errors: {{message: {scalar(path)}, rules: [{{means: refused, where: {scalar(path)}}}]}}"]
+                inner = next((key for key in ("message", "msg") if isinstance(value, dict) and key in value), None)
                 if isinstance(value, str) or inner:
                     return [f"errors: {{message: {scalar(path + f'.{inner}' if inner else path)}}}"]
         return []
@@ -288,9 +269,7 @@ class _Writer:
         for path, value in named:
             if isinstance(value, str) and re.match("https?://|[/?]", value):
                 return [f"pages: {{next: {scalar(path)}}}"]
-        return [
-            f"# CHECK: do more pages follow, as {path} may say? Then add `pages`" for path, _ in named[:1]
-        ]
+        return [f"# CHECK: do more pages follow, as {path} may say? Then add `pages`" for path, _ in named[:1]]
 
     def _text(self, answer: Sequence[str], fetcher: str, way: str) -> str:
         request = Template(self._asked, self._now, is_several=self._is_several)
@@ -303,9 +282,7 @@ class _Writer:
         symbol = self._asked.symbol
         told = " ".join([request.path, *request.query.values(), *answer])
         if symbol and self._of is None and not re.search("{(symbols?|base|quote)}", told):
-            why += (
-                f' # CHECK: put "{{symbol}}" for what stands for {safe_words(symbol)}, and add it to `names`'
-            )
+            why += f' # CHECK: put "{{symbol}}" for what stands for {safe_words(symbol)}, and add it to `names`'
         name = self._asked.provider or "my_provider"
         pattern = "[A-Z0-9]{2,10}/[A-Z0-9]{2,10}" if self._asked.pair else "[A-Za-z0-9^][A-Za-z0-9.^-]{0,31}"
         lines = [

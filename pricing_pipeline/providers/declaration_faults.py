@@ -100,9 +100,7 @@ def _faults_of_plans(declaration: Declaration) -> Iterator[tuple[Place, str]]:
                 )
         for fetcher, size in plan.batch.items():
             most = (
-                max((one.most for one in endpoints_of(named[fetcher]).values()), default=1)
-                if fetcher in named
-                else 0
+                max((one.most for one in endpoints_of(named[fetcher]).values()), default=1) if fetcher in named else 0
             )
             if size > most:
                 yield (*at, "batch", fetcher), f"no request of this fetcher takes more than {most} symbols"
@@ -165,9 +163,7 @@ def _faults_of_pages(at: Place, endpoint: Endpoint) -> Iterator[tuple[Place, str
         yield (*at, "pages", "next"), "a URL leads to a GET, and this request has `post`"
 
 
-def _faults_of_reading(
-    at: Place, way: str, reading: Reading, endpoint: Endpoint
-) -> Iterator[tuple[Place, str]]:
+def _faults_of_reading(at: Place, way: str, reading: Reading, endpoint: Endpoint) -> Iterator[tuple[Place, str]]:
     if endpoint.most > 1 and reading.symbol is None:
         yield (
             at,
@@ -182,11 +178,7 @@ def _faults_of_reading(
     if endpoint.pages is not None and not reading.is_table:
         yield at, f"the answer of `{way}` has pages, and nothing says which rows each has: `rows` is missing"
     for place, path in paths_of(reading):
-        if (
-            JsonPath(path).placeholders
-            and endpoint.most > 1
-            and place[0] in ("rows", "columns", "symbol", "expect")
-        ):
+        if JsonPath(path).placeholders and endpoint.most > 1 and place[0] in ("rows", "columns", "symbol", "expect"):
             yield (*at, *place), "it is read once for all symbols of a call, so it has no placeholder"
     if reading.time.at is not None and way == "span":
         yield (*at, "time", "at"), "rows of a span have a time each: `path` and `format`"

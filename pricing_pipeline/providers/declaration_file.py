@@ -188,9 +188,7 @@ def _validated(content: object, lines: Mapping[Place, int]) -> tuple[Declaration
         errors = error.errors(include_url=False)
         typed_wrong = {_meant(error["loc"]) for error in errors if error["type"] == "extra_forbidden"}
         return None, [
-            _fault(error, lines)
-            for error in errors
-            if error["type"] != "missing" or error["loc"] not in typed_wrong
+            _fault(error, lines) for error in errors if error["type"] != "missing" or error["loc"] not in typed_wrong
         ]
     return declaration, [
         Fault(_line(lines, place), f"`{_named(place)}`: {words}") for place, words in faults(declaration)
@@ -204,9 +202,7 @@ def _line(lines: Mapping[Place, int], place: Place) -> int:
 
 
 def _named(place: Place) -> str:
-    return (
-        ".".join(map(str, place[-2:] if isinstance(place[-1], int) else place[-1:])) if place else "the file"
-    )
+    return ".".join(map(str, place[-2:] if isinstance(place[-1], int) else place[-1:])) if place else "the file"
 
 
 def _fault(error: Any, lines: Mapping[Place, int]) -> Fault:
@@ -229,11 +225,7 @@ def _fault(error: Any, lines: Mapping[Place, int]) -> Fault:
 
 def _unknown_key(place: Place) -> str:
     key, known, meant = str(place[-1]), keys_at(place[:-1]), _meant(place)
-    hint = (
-        f"there are {', '.join(f'`{name}`' for name in known)}"
-        if meant is None
-        else f"did you mean `{meant[-1]}`?"
-    )
+    hint = f"there are {', '.join(f'`{name}`' for name in known)}" if meant is None else f"did you mean `{meant[-1]}`?"
     return f"unknown key `{safe_words(key)}`; {hint}"
 
 

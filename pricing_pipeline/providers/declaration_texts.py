@@ -47,9 +47,7 @@ _KEY_IN_QUERY = re.compile(
 def _url(text: str) -> str:
     match = _URL.fullmatch(text)
     if match is None:
-        raise ValueError(
-            "write https://HOST or https://HOST/PATH with the name of a host: no address, user, query"
-        )
+        raise ValueError("write https://HOST or https://HOST/PATH with the name of a host: no address, user, query")
     try:
         httpx.URL(text).host  # noqa: B018 - it is worked out only when it is asked for
     except (httpx.InvalidURL, ValueError):
@@ -72,21 +70,15 @@ def host_of(base_url: str) -> str:
 
 def _header(text: str) -> str:
     if _OF_HTTP.fullmatch(text):
-        raise ValueError(
-            "this header belongs to HTTP itself and carries no key; name the provider's header for keys"
-        )
+        raise ValueError("this header belongs to HTTP itself and carries no key; name the provider's header for keys")
     return text
 
 
 def _path(text: str) -> str:
     if re.match("([A-Za-z][A-Za-z0-9+.-]*:)?//", text):
-        raise ValueError(
-            "write /PART/PART, which is below `base_url`: requests and logins go to no other host"
-        )
+        raise ValueError("write /PART/PART, which is below `base_url`: requests and logins go to no other host")
     if not _PATH.fullmatch(_without_placeholders(text, _OF_PATH)):
-        raise ValueError(
-            "write /PART/PART, of letters, digits and ._~@:,- with placeholders; `query` has parameters"
-        )
+        raise ValueError("write /PART/PART, of letters, digits and ._~@:,- with placeholders; `query` has parameters")
     if any(re.fullmatch(r"\.+", part) for part in text.split("/")):
         raise ValueError("a path has no parts `.` and `..`")
     return text
@@ -228,9 +220,7 @@ def _day(text: object) -> date:
 
 def _factor(text: str | int) -> str | int:
     if not re.fullmatch(r"[0-9]{1,12}(\.[0-9]{1,12})?", str(text)) or not float(text):
-        raise ValueError(
-            "write a number above zero with up to 12 digits on each side of the point, such as 0.01"
-        )
+        raise ValueError("write a number above zero with up to 12 digits on each side of the point, such as 0.01")
     return text
 
 
@@ -250,9 +240,7 @@ def _fixed(headers: dict[str, str]) -> dict[str, str]:
 
 def _currency(code: str) -> str:
     if code != "{quote}" and code not in CURRENCIES and code not in PARTS:
-        raise ValueError(
-            "it is not ISO 4217 code, coin or part of a currency; {quote} is the second of a pair"
-        )
+        raise ValueError("it is not ISO 4217 code, coin or part of a currency; {quote} is the second of a pair")
     return code
 
 
@@ -262,9 +250,7 @@ BaseUrl = Annotated[str, Field(max_length=200), AfterValidator(_url)]
 HeaderName = Annotated[str, Field(pattern=f"^{_HEADER.pattern}$"), AfterValidator(_header)]
 UrlPath = Annotated[str, Field(max_length=200), AfterValidator(_path)]
 Template = Annotated[str, Field(max_length=200), AfterValidator(_parameter)]
-Query = Annotated[
-    dict[Annotated[str, Field(pattern=r"^[A-Za-z0-9._\[\]-]{1,64}$")], Template], AfterValidator(_query)
-]
+Query = Annotated[dict[Annotated[str, Field(pattern=r"^[A-Za-z0-9._\[\]-]{1,64}$")], Template], AfterValidator(_query)]
 SymbolTemplate = Annotated[str, Field(max_length=64), AfterValidator(_spelling)]
 Pattern = Annotated[str, Field(max_length=200), AfterValidator(_pattern)]
 AnswerPath = Annotated[str, Field(min_length=1, max_length=200), AfterValidator(_json_path)]

@@ -141,9 +141,7 @@ class DeclaredProvider:
         if isinstance(asked, Quotes):
             return None
         is_whole = asked.span is not None and not asked.span.placeholders & OF_SPAN
-        return (
-            WHOLE if is_whole and "max_window_days" not in asked.model_fields_set else asked.max_window_days
-        )
+        return WHOLE if is_whole and "max_window_days" not in asked.model_fields_set else asked.max_window_days
 
     def ask(
         self,
@@ -194,9 +192,7 @@ class DeclaredProvider:
                 "days": max(1, (today - days.start).days + 1),
             }
         path = filled(endpoint.path, {name: escaped(str(text)) for name, text in parts.items()})
-        query = tuple(
-            (name, filled(text, parts)) for name, text in endpoint.query.items() if not lacks(text, parts)
-        )
+        query = tuple((name, filled(text, parts)) for name, text in endpoint.query.items() if not lacks(text, parts))
         accept = {} if way.reading.form.format == "json" else {"Accept": "*/*"}
         headers = tuple({**accept, **self._about.headers}.items())
         if endpoint.post is None:
@@ -271,9 +267,7 @@ class DeclaredProvider:
             ways[name] = Way(endpoint, (*here, name), reading, place)
         return ways
 
-    def _way(
-        self, fetcher: Fetcher, count: int, window: Window | None, now: datetime
-    ) -> tuple[Way, Window | None]:
+    def _way(self, fetcher: Fetcher, count: int, window: Window | None, now: datetime) -> tuple[Way, Window | None]:
         """The request for this number of symbols, and the days that it asks for. Raises as `OneRequest.build`."""
         ways, limit = self._ways[fetcher], self.batch_limit(fetcher, window)
         if not 0 < count <= limit:

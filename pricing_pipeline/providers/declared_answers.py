@@ -165,9 +165,7 @@ class Answers:
         answers = []
         for symbol, own in rows.items():
             try:
-                answers.append(
-                    self._settled(asked, way, symbol, own, []) if own else self._missing(asked, way, symbol)
-                )
+                answers.append(self._settled(asked, way, symbol, own, []) if own else self._missing(asked, way, symbol))
             except SchemaDrift as drift:
                 answers.append(failed(symbol, FailureKind.SCHEMA_DRIFT, str(drift)))
         if all(_is_drift(answer) for answer in answers):
@@ -214,11 +212,7 @@ class Answers:
     def _beside(self, way: Way, path: str, body: object, parts: Mapping[str, str]) -> list[object]:
         """Rows of columns that stand beside each other."""
         found = self._paths[path].search(body, parts)
-        columns = (
-            {name: one for name, one in found.items() if isinstance(one, list)}
-            if isinstance(found, dict)
-            else {}
-        )
+        columns = {name: one for name, one in found.items() if isinstance(one, list)} if isinstance(found, dict) else {}
         lengths = {name: len(column) for name, column in columns.items()}
         if len(set(lengths.values())) != 1:
             at = line_of(self._declared, (*way.place, "columns"))
@@ -324,13 +318,10 @@ class Answers:
         """What the paths lead to in a row, by the names of Row."""
         reading, parts = way.reading, self._parts(asked, symbol)
         found = dict.fromkeys(Row.model_fields) | {
-            name: self._found(path, line.row, parts, is_xml=way.is_xml)
-            for name, path in reading.prices.items()
+            name: self._found(path, line.row, parts, is_xml=way.is_xml) for name, path in reading.prices.items()
         }
         found["time"] = (
-            ""
-            if reading.time.path is None
-            else self._found(reading.time.path, line.row, parts, is_xml=way.is_xml)
+            "" if reading.time.path is None else self._found(reading.time.path, line.row, parts, is_xml=way.is_xml)
         )
         found["per"] = self._found(reading.numbers.per, line.row, parts, is_xml=way.is_xml)
         found["currency"] = self._currency(asked, way, line, symbol)
@@ -343,13 +334,9 @@ class Answers:
         about, parts = way.reading.currency, self._parts(asked, symbol)
         if about.code is not None:
             return filled(about.code, self._symbols.own_names(parts, asked.fact(symbol, "asset_class")))
-        return (
-            line.currency if about.row is None else self._found(about.row, line.row, parts, is_xml=way.is_xml)
-        )
+        return line.currency if about.row is None else self._found(about.row, line.row, parts, is_xml=way.is_xml)
 
-    def _found(
-        self, path: str | None, data: object, parts: Mapping[str, str], *, is_xml: bool = False
-    ) -> object:
+    def _found(self, path: str | None, data: object, parts: Mapping[str, str], *, is_xml: bool = False) -> object:
         """What a path leads to. If it finds a list of matches or of children in XML, and that has one, the one."""
         return None if path is None else self._paths[path].one(data, parts, is_xml=is_xml)
 
@@ -365,9 +352,7 @@ def _alike(rows: list[object]) -> list[object]:
         return rows
     usual = max(lengths, key=lambda length: (lengths[length], length))
     return [
-        f"a row of {len(row)} entries, and others have {usual}"
-        if isinstance(row, list) and len(row) != usual
-        else row
+        f"a row of {len(row)} entries, and others have {usual}" if isinstance(row, list) and len(row) != usual else row
         for row in rows
     ]
 

@@ -54,9 +54,7 @@ class TokenLogin:
         headers = () if about.basic is None else (("Authorization", f"Basic {_basic(key)}"),)
         if about.form is None:
             return Request(about.path, method="POST", json={**(about.post or {}), **named}, headers=headers)
-        return Request(
-            about.path, method="POST", form=tuple({**about.form, **named}.items()), headers=headers
-        )
+        return Request(about.path, method="POST", form=tuple({**about.form, **named}.items()), headers=headers)
 
     def token(self, response: Response, now: datetime) -> Token:
         """The token in the answer. No message quotes an answer that brings one."""
@@ -73,9 +71,7 @@ class TokenLogin:
         body = decode_hint(self._name, response)
         found = self._token.search(body, {})
         if not isinstance(found, str) or not _is_token(found):
-            raise self._drift(
-                "token", self._about.token, f"a text of 8 to {_LONGEST} characters without spaces"
-            )
+            raise self._drift("token", self._about.token, f"a text of 8 to {_LONGEST} characters without spaces")
         return Token(SecretStr(found), now + timedelta(seconds=float(self._seconds(body) * _USED)))
 
     def _seconds(self, body: object) -> Decimal:

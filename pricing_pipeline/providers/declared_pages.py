@@ -105,9 +105,7 @@ class PageOrder:
         if following.offset > total:
             raise self._torn(total, f"and its pages have {following.offset} rows already")
         if following.offset == total and self.repeated:
-            raise self._torn(
-                total, f"and {self.repeated} of these rows came twice, so that others are missing"
-            )
+            raise self._torn(total, f"and {self.repeated} of these rows came twice, so that others are missing")
         return replace(following, total=total)
 
     def _led(self, following: At, request: Request, found: object) -> At | None:
@@ -118,9 +116,7 @@ class PageOrder:
         if found in self._seen:
             raise self._torn(found, "which it has named before: its pages lead in a circle")
         self._seen.add(found)
-        if isinstance(found, str) and (
-            len(found) > _LONGEST or not (found.isascii() and found.isprintable())
-        ):
+        if isinstance(found, str) and (len(found) > _LONGEST or not (found.isascii() and found.isprintable())):
             raise self._torn(found, f"which is not 1 to {_LONGEST} plain characters")
         if self._paging.kind == "cursor":
             return replace(following, cursor=found)

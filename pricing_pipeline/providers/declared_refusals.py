@@ -40,12 +40,7 @@ class Refusals:
         for number, (rule, where) in enumerate(self._rules):
             if not _fits(rule, where, way, response, body):
                 continue
-            if (
-                rule.means in ("unknown", "empty")
-                and failure
-                and rule.text is None
-                and not isinstance(body, dict)
-            ):
+            if rule.means in ("unknown", "empty") and failure and rule.text is None and not isinstance(body, dict):
                 continue  # an API would explain it
             answer = self._meant(asked, response, body, rule, number)
             if answer is not None:
@@ -56,9 +51,7 @@ class Refusals:
         """Whether any rule is about an answer."""
         return any(_fits(rule, where, way, response, body) for rule, where in self._rules)
 
-    def _meant(
-        self, asked: Asked, response: Response, body: object, rule: ErrorRule, number: int
-    ) -> Answer | None:
+    def _meant(self, asked: Asked, response: Response, body: object, rule: ErrorRule, number: int) -> Answer | None:
         words = self.words(body) or words_of(response) or "no explanation"
         at = line_of(self._declared, ("errors", "rules", number))
         message = f"{self._name} answered {response.status}: {words.rstrip('.')} (by the rule in {at})."
@@ -66,9 +59,7 @@ class Refusals:
             case "limit":
                 raised = throttled(message, response, now=asked.now)
                 if rule.wait is not None:
-                    raised.retry_after = (
-                        _seconds(self._waits[rule.wait].search(body, {})) or raised.retry_after
-                    )
+                    raised.retry_after = _seconds(self._waits[rule.wait].search(body, {})) or raised.retry_after
                 raise raised
             case "key":
                 raise KeyRefused(f"{message} {check_key(self._name)}")
@@ -77,17 +68,13 @@ class Refusals:
             case "empty":
                 return Answer(empty=frozenset(asked.symbols))
             case "plan" if len(asked.symbols) > 1:
-                raise PlanRestricted(
-                    f"{message} It does not say which of {len(asked.symbols)} symbols it means."
-                )
+                raise PlanRestricted(f"{message} It does not say which of {len(asked.symbols)} symbols it means.")
             case "plan":
                 message = f"{message} Change the plan, or route {asked.symbols[0]} to another provider."
                 return failed(asked.symbols[0], FailureKind.PLAN_RESTRICTED, message)
         if len(asked.symbols) > 1:
             return None
-        message = (
-            f"{self._name} knows no {asked.symbols[0]}. {message} Correct the symbol, or route it elsewhere."
-        )
+        message = f"{self._name} knows no {asked.symbols[0]}. {message} Correct the symbol, or route it elsewhere."
         return failed(asked.symbols[0], FailureKind.UNKNOWN_SYMBOL, message)
 
     def words(self, body: object) -> str:

@@ -39,18 +39,14 @@ class Symbols:
         self._declared = declared
         self._patterns = [matcher(symbol.pattern) for symbol in declared.values()]
         self._parted = {
-            name: [_parted(symbol.spelling)]
-            for name, symbol in declared.items()
-            if is_parted(symbol.spelling)
+            name: [_parted(symbol.spelling)] for name, symbol in declared.items() if is_parted(symbol.spelling)
         }
         self._all_parted = [one for parted in self._parted.values() for one in parted]
         self._are_all_pairs = len(self._parted) == len(declared)
         self._own_names = {
             name: {theirs: own for own, theirs in symbol.names.items()} for name, symbol in declared.items()
         }
-        self._all_own_names = {
-            theirs: own for names in self._own_names.values() for theirs, own in names.items()
-        }
+        self._all_own_names = {theirs: own for names in self._own_names.values() for theirs, own in names.items()}
 
     def accepts(self, symbol: str) -> bool:
         """Whether an asset class has symbols spelled so; never what a URL would read as its own."""
@@ -127,9 +123,7 @@ class NameList:
         rows = body if self._rows is None else self._rows.search(body, {})
         found: dict[str, set[str]] = {}
         for row in rows if isinstance(rows, list) else ():
-            ours, theirs = (
-                path.one(row, {}, is_xml=form.format == "xml") for path in (self._ours, self._theirs)
-            )
+            ours, theirs = (path.one(row, {}, is_xml=form.format == "xml") for path in (self._ours, self._theirs))
             is_name = isinstance(theirs, str | int) and not isinstance(theirs, bool) and theirs != ""
             if isinstance(ours, str) and ours and is_name:
                 found.setdefault(ours.upper(), set()).add(str(theirs))

@@ -70,9 +70,7 @@ def pattern_of(text: str) -> Pattern:
         raise ValueError("a pattern with an hour has a day")
     if {"H", "I"} <= set(letters) or ("I" in letters) != ("p" in letters):
         raise ValueError("a pattern has its hour as %H, or as %I with %p")
-    return Pattern(
-        text, has_day, has_month, has_clock, "z" in letters, re.search("%[a-zA-Z]%", text) is not None
-    )
+    return Pattern(text, has_day, has_month, has_clock, "z" in letters, re.search("%[a-zA-Z]%", text) is not None)
 
 
 def needs_zone(text: str) -> bool:
@@ -170,9 +168,7 @@ def _iso(raw: object, zone: ZoneInfo | None, *, is_day: bool) -> datetime:
             return at if zone is None else _moved(at, zone)
         if zone is not None or is_day:
             return at.replace(tzinfo=zone or UTC)
-        raise Implausible(
-            f"{spelling(raw)!r} has no offset from UTC, and no `zone` says which clock it is of"
-        )
+        raise Implausible(f"{spelling(raw)!r} has no offset from UTC, and no `zone` says which clock it is of")
     raise Implausible(f"{spelling(raw)!r} is not a time such as 2026-11-23T20:00:00Z")
 
 

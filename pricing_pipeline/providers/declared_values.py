@@ -65,9 +65,7 @@ class Amounts:
         self._changes = numbers.changes_prices
         self._is_plain = numbers.decimal == "." and numbers.thousands is None
         sign, groups = re.escape(numbers.decimal), re.escape(numbers.thousands or "")
-        whole = (
-            rf"[1-9][0-9]{{0,2}}(?:{groups}[0-9]{{2,3}})*{groups}[0-9]{{3}}|[0-9]+" if groups else "[0-9]+"
-        )
+        whole = rf"[1-9][0-9]{{0,2}}(?:{groups}[0-9]{{2,3}})*{groups}[0-9]{{3}}|[0-9]+" if groups else "[0-9]+"
         self._form = re.compile(rf"[+-]?(?:{whole})(?:{sign}[0-9]+)?(?:[eE][+-]?[0-9]{{1,3}})?")
 
     def is_blank(self, raw: object) -> bool:

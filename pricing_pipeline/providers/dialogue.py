@@ -70,8 +70,7 @@ class Spent:
             too_much = f"{MAX_VALUES} values"
         if too_much and len(self.bodies) > 1:
             raise SchemaDrift(
-                f"{provider} sent more than the {too_much} that all answers of one call may have. "
-                "Nothing was stored.",
+                f"{provider} sent more than the {too_much} that all answers of one call may have. Nothing was stored.",
                 http_status=self.status,
                 wire_bytes=self.first,
             )
@@ -135,9 +134,7 @@ class OwnKeys(Protocol):
 class OneRequest(Provider, Protocol):
     """A provider whose calls are one request each."""
 
-    def build(
-        self, fetcher: Fetcher, symbols: Sequence[str], window: Window | None, *, now: datetime
-    ) -> Request:
+    def build(self, fetcher: Fetcher, symbols: Sequence[str], window: Window | None, *, now: datetime) -> Request:
         """The request for accepted symbols; `now` (UTC) is for APIs whose latest days must be asked by date.
 
         Raises SettingsError for a fetcher that it does not serve, InvalidRange for a window in the wrong order or too

@@ -161,9 +161,7 @@ def prices_by_order(samples: Samples, paths: Sequence[str]) -> dict[str, str]:
     values = [[Signs().number(one) or Decimal(0) for one in samples[path]] for path in paths]
     for at in range(len(paths) - 3):
         bars = list(zip(*values[at : at + 4], strict=False))
-        if bars and all(
-            low <= min(first, last) and max(first, last) <= high for first, high, low, last in bars
-        ):
+        if bars and all(low <= min(first, last) and max(first, last) <= high for first, high, low, last in bars):
             names = dict(zip(("open", "high", "low", "close"), paths[at : at + 4], strict=True))
             return names | ({"volume": paths[at + 4]} if len(paths) == at + 5 else {})
     return {}

@@ -66,9 +66,7 @@ class Asked:
     def base_url(self) -> str | None:
         """The address below which all requests go; None if its host is not public."""
         url = urlsplit(self.url)
-        is_public = url.scheme == "https" and re.fullmatch(
-            r"([a-z0-9-]+\.)+[a-z][a-z0-9-]+", url.hostname or ""
-        )
+        is_public = url.scheme == "https" and re.fullmatch(r"([a-z0-9-]+\.)+[a-z][a-z0-9-]+", url.hostname or "")
         return f"https://{url.netloc}" if is_public else None
 
 

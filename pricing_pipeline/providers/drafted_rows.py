@@ -116,10 +116,7 @@ def _decoded_csv(response: Response, now: datetime) -> Decoded:
     ends = {
         cells[0].strip()[:40]
         for cells in table[first:]
-        if cells
-        and len(cells) == width
-        and cells[0].strip()
-        and not any(is_time(cell, now) for cell in cells)
+        if cells and len(cells) == width and cells[0].strip() and not any(is_time(cell, now) for cell in cells)
     }
     comments = tuple(sorted(ends)) if len(ends) <= 5 else ()
     form = CsvForm(sign, header, skip, comments, encoding)
@@ -196,9 +193,7 @@ def _walk(node: object, path: str, depth: int) -> Iterator[Rows]:
         return
     if isinstance(node, list):
         if node and all(isinstance(one, dict | list) for one in node):
-            if isinstance(node[0], list) or any(
-                not isinstance(one, dict | list) for one in _members(node[0])
-            ):
+            if isinstance(node[0], list) or any(not isinstance(one, dict | list) for one in _members(node[0])):
                 yield Rows(f"rows: {path or '@'}", node)
             flat = [inner for one in node if isinstance(one, dict) for inner in one.items()]
             lists: dict[str, list[object]] = {}
@@ -219,18 +214,12 @@ def _walk(node: object, path: str, depth: int) -> Iterator[Rows]:
         lengths = {len(one) for one in node.values() if isinstance(one, list) and _is_column(one)}
         columns = {name: one for name, one in node.items() if isinstance(one, list) and _is_column(one)}
         if len(columns) > 1 and len(lengths) == 1 and lengths != {0}:
-            rows: list[object] = [
-                dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)
-            ]
+            rows: list[object] = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
             others = any(isinstance(one, list) and name not in columns for name, one in node.items())
-            chosen = (
-                "{" + ", ".join(f"{quoted(name)}: {quoted(name)}" for name in columns) + "}" if others else ""
-            )
+            chosen = "{" + ", ".join(f"{quoted(name)}: {quoted(name)}" for name in columns) + "}" if others else ""
             yield Rows(f"columns: {scalar('.'.join(filter(None, (path, chosen))) or '@')}", rows)
         if node and all(is_day(name) for name in node):
-            yield Rows(
-                f"rows: {scalar(path or '@')}", [{"key": name, "value": one} for name, one in node.items()]
-            )
+            yield Rows(f"rows: {scalar(path or '@')}", [{"key": name, "value": one} for name, one in node.items()])
         else:
             for name, one in node.items():
                 yield from _walk(one, _joined(path, name), depth + 1)

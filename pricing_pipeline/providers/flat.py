@@ -165,10 +165,7 @@ def read_lines(body: bytes, delimiter: str) -> FlatRows | None:
     import numpy as np
 
     head, _, rows = body.replace(b"\r\n", b"\n").partition(b"\n")
-    names = [
-        name.strip()
-        for name in head.removeprefix(b"\xef\xbb\xbf").decode("ascii", "replace").split(delimiter)
-    ]
+    names = [name.strip() for name in head.removeprefix(b"\xef\xbb\xbf").decode("ascii", "replace").split(delimiter)]
     rows = rows.rstrip(b"\n") + b"\n"
     sign = delimiter.encode()
     if rows.translate(None, _FIGURES + sign + b"\n") or len(set(names)) < len(names) or len(sign) != 1:

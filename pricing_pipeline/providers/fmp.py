@@ -165,9 +165,7 @@ class Fmp:
         """Five years of daily bars."""
         return MAX_DAYS if fetcher is Fetcher.DAILY_BARS else None
 
-    def build(
-        self, fetcher: Fetcher, symbols: Sequence[str], window: Window | None, *, now: datetime
-    ) -> Request:
+    def build(self, fetcher: Fetcher, symbols: Sequence[str], window: Window | None, *, now: datetime) -> Request:
         """One symbol by its own path, several quotes by that of batches; bars by their days, both included."""
         require_fetcher(self, fetcher)
         limit = self.batch_limit(fetcher, window)
@@ -210,8 +208,7 @@ class Fmp:
             raise failed
         if not isinstance(body, list):
             raise SchemaDrift(
-                f"fmp's {fetcher!s} is not the list that it promises. It may have changed its API; nothing "
-                "was stored."
+                f"fmp's {fetcher!s} is not the list that it promises. It may have changed its API; nothing was stored."
             )
         return self._read(fetcher, symbols, window, body, now)
 
@@ -317,9 +314,7 @@ def _implausible(symbol: str, fetcher: Fetcher, why: str) -> Answer:
 
 
 def _lost(symbol: str, fetcher: Fetcher, nameless: int) -> Answer:
-    message = (
-        f"fmp's {fetcher!s} has no row of {symbol}, and {nameless} that name no symbol. Nothing was stored."
-    )
+    message = f"fmp's {fetcher!s} has no row of {symbol}, and {nameless} that name no symbol. Nothing was stored."
     return Answer(failures=(SymbolFailure(symbol, FailureKind.SCHEMA_DRIFT, message),))
 
 

@@ -218,9 +218,7 @@ class Headout(InventoryProvider):
             response = yield _inventory(variant, window, currency, offset)
             page = validate(_Page, self._body(response, now), what)
             if page.productId is not None and str(page.productId) != symbol:
-                raise implausible(
-                    what, symbol, Implausible(f"it is of product {safe_words(str(page.productId))}")
-                )
+                raise implausible(what, symbol, Implausible(f"it is of product {safe_words(str(page.productId))}"))
             total = page.total if total is None else total
             rows += page.items
             following = page.nextOffset
@@ -256,9 +254,7 @@ class Headout(InventoryProvider):
 
 def _product_of(read: _Product) -> Product:
     """Raises ValueError for what the domain refuses."""
-    variants = (
-        Option(str(variant.id), variant.name or read.name, n == 0) for n, variant in enumerate(read.variants)
-    )
+    variants = (Option(str(variant.id), variant.name or read.name, n == 0) for n, variant in enumerate(read.variants))
     zone = zone_of(read.city.code) if read.city else None
     return Product(str(read.id), read.name, zone, tuple(variants))
 
@@ -392,9 +388,7 @@ def _amounts(price: _Price, currency: str, what: str) -> tuple[int | None, int |
         raise Implausible(f"{what} is missing")
     return (
         None if final is None else minor_units(final, currency, what),
-        None
-        if price.originalPrice is None
-        else minor_units(price.originalPrice, currency, f"original {what}"),
+        None if price.originalPrice is None else minor_units(price.originalPrice, currency, f"original {what}"),
     )
 
 

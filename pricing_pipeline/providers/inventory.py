@@ -108,9 +108,7 @@ def unknown(provider: str, symbol: str, words: str) -> ProductFailed:
 
 def implausible(what: str, symbol: str, fault: ValueError) -> ProductFailed:
     """Something of the answer cannot be true."""
-    message = (
-        f"{what} cannot be true: {safe_words(str(fault))}. Nothing was stored; compare with another source."
-    )
+    message = f"{what} cannot be true: {safe_words(str(fault))}. Nothing was stored; compare with another source."
     return ProductFailed(symbol, FailureKind.IMPLAUSIBLE, message)
 
 
@@ -132,9 +130,7 @@ class ListedSlots:
     _rejected: list[RejectedValue] = field(default_factory=list)
     _drifts: int = 0
 
-    def read(
-        self, option_id: str, rows: Sequence[object], start: str, make: Callable[[object], Slot]
-    ) -> None:
+    def read(self, option_id: str, rows: Sequence[object], start: str, make: Callable[[object], Slot]) -> None:
         """Read the rows of an option. `start` names the field of the local start; `make` raises ValueError.
 
         Raises SchemaDrift and ProductFailed for a row without a readable day.
@@ -179,9 +175,7 @@ class ListedSlots:
 
     def _check(self, slot: Slot) -> None:
         if not self.window.start <= slot.local_start.date() <= self.window.end:
-            raise Implausible(
-                f"it starts at {slot.local_start}, outside of {self.window.start} to {self.window.end}"
-            )
+            raise Implausible(f"it starts at {slot.local_start}, outside of {self.window.start} to {self.window.end}")
 
     def _doubt(self, option_id: str, row: object, start: str, fault: ValueError | OverflowError) -> None:
         is_drift = isinstance(fault, ValidationError)

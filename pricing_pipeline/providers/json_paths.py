@@ -129,13 +129,9 @@ def _checked(text: str) -> Any:
 def _check(node: Mapping[str, Any]) -> None:
     kind, value = node["type"], node.get("value")
     if kind == "function_expression" and value not in _FUNCTIONS:
-        raise UnreadablePath(
-            f"the function {value} is not allowed; those that are: {', '.join(sorted(_FUNCTIONS))}"
-        )
+        raise UnreadablePath(f"the function {value} is not allowed; those that are: {', '.join(sorted(_FUNCTIONS))}")
     if kind == "literal" and not isinstance(value, str | int | bool | None) and value != []:
-        raise UnreadablePath(
-            "a literal is a text, a whole number, true, false, null or []; no number with a point"
-        )
+        raise UnreadablePath("a literal is a text, a whole number, true, false, null or []; no number with a point")
 
 
 def _nodes(tree: Any) -> Iterator[Mapping[str, Any]]:

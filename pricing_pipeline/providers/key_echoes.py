@@ -36,11 +36,7 @@ class KeyEchoes:
             if len(key) < LEAST_UNMISTAKABLE
             for length in range(len(key) - 1, _LEAST_START - 1, -1)
         ]
-        ends = (
-            b"(?:"
-            + b"|".join(_pattern(start, b"") for start in starts)
-            + rb")(?=\[\.\.\.\]|['\"]|(?<=[^\0]{60})$)"
-        )
+        ends = b"(?:" + b"|".join(_pattern(start, b"") for start in starts) + rb")(?=\[\.\.\.\]|['\"]|(?<=[^\0]{60})$)"
         self._cut = re.compile(ends, re.IGNORECASE) if starts else None
 
     def blot_body(self, body: bytes) -> bytes:
@@ -58,9 +54,7 @@ class KeyEchoes:
     def blot_message(self, text: str) -> str:
         """A message without any of the keys, nor the beginning of a short one at the end of a quotation."""
         blotted = self.blot(text.encode("utf-8", "surrogatepass"))
-        return (blotted if self._cut is None else self._cut.sub(BLOT, blotted)).decode(
-            "utf-8", "surrogatepass"
-        )
+        return (blotted if self._cut is None else self._cut.sub(BLOT, blotted)).decode("utf-8", "surrogatepass")
 
 
 def _blotted(text: bytes, keys: list[tuple[str, bytes]]) -> bytes:

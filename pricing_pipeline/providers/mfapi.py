@@ -124,9 +124,7 @@ class MfApi:
         if window is None:
             return Request(f"/mf/{code}/latest")
         check_window(self.name, window)
-        return Request(
-            f"/mf/{code}", (("startDate", window.start.isoformat()), ("endDate", window.end.isoformat()))
-        )
+        return Request(f"/mf/{code}", (("startDate", window.start.isoformat()), ("endDate", window.end.isoformat())))
 
     def authorize(self, key: str) -> Mapping[str, str]:
         """There is no key."""
@@ -183,9 +181,7 @@ class MfApi:
                 rows_of_scheme.append(row)
         answers = [_listed(code, rows[code], now) for code in codes]
         if all(_is_drift(answer) for answer in answers):
-            raise SchemaDrift(
-                f"of {len(codes)} schemes none was found; of the first: {answers[0].failures[0].message}"
-            )
+            raise SchemaDrift(f"of {len(codes)} schemes none was found; of the first: {answers[0].failures[0].message}")
         return merge(answers)
 
     def _refused(self, codes: Sequence[str], response: Response, now: datetime) -> Answer:
@@ -213,17 +209,13 @@ def _listed(code: str, listed: Sequence[object], now: datetime) -> Answer:
         rows = validate_rows(_Listed, listed, code, f"mfapi's list of all schemes, at {code},", place="rows")
     except SchemaDrift as drift:
         return _drift(code, str(drift))
-    values = [
-        row if isinstance(row, RejectedValue) else _value(code, row, row.scheme_name, now) for row in rows
-    ]
+    values = [row if isinstance(row, RejectedValue) else _value(code, row, row.scheme_name, now) for row in rows]
     good = [value for value in values if isinstance(value, Observation)]
     bad = [value for value in values if isinstance(value, RejectedValue)]
     if len({(value.observed_at, value.close) for value in good}) <= 1:
         return settle_days(code, [*good[:1], *bad])
     reason = f"the list of all schemes has {len(good)} rows of this one, which differ"
-    return settle_days(
-        code, [*(RejectedValue(code, value.observed_at, reason, value.text) for value in good), *bad]
-    )
+    return settle_days(code, [*(RejectedValue(code, value.observed_at, reason, value.text) for value in good), *bad])
 
 
 def _drift(code: str, message: str) -> Answer:
@@ -247,9 +239,7 @@ def _value(code: str, row: _Row, name: object, now: datetime) -> Observation | R
         # A segregated portfolio holds defaulted bonds, and may be written off to 0. A zero of another scheme, as on a
         # Sunday, is an oddity of this source.
         is_written_off = "segregated" in str(name).lower() and decimal_of(row.nav, what) == 0
-        return Observation(
-            code, at, Decimal(0) if is_written_off else price_of(row.nav, what), text, _CURRENCY
-        )
+        return Observation(code, at, Decimal(0) if is_written_off else price_of(row.nav, what), text, _CURRENCY)
     except Implausible as fault:
         return RejectedValue(code, at, str(fault), text)
 

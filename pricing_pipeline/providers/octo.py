@@ -288,8 +288,7 @@ def _slot(row: _Availability, option: _Option, names: Mapping[str, str]) -> Slot
         currency=currency,
         currency_scale=scale,
         offers=with_primary(
-            (_offer(price, unit, names, _bounds(row, option, unit)), kind or unit)
-            for price, unit, kind in priced
+            (_offer(price, unit, names, _bounds(row, option, unit)), kind or unit) for price, unit, kind in priced
         ),
         bookable_until=None if row.utcCutoffAt is None else _instant(row.utcCutoffAt),
     )
@@ -301,9 +300,7 @@ def _status(row: _Availability) -> SlotStatus:
     return SlotStatus.CLOSED if is_over else status
 
 
-def _offer(
-    price: _Price, unit: str, names: Mapping[str, str], bounds: tuple[int | None, int | None]
-) -> PaxOffer:
+def _offer(price: _Price, unit: str, names: Mapping[str, str], bounds: tuple[int | None, int | None]) -> PaxOffer:
     # Some partners send 0 where they have no price before a discount.
     is_without = price.original == 0 < price.retail
     minimum, maximum = bounds

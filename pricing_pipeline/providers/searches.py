@@ -230,7 +230,5 @@ def _with_status(response: Response, code: int) -> Response:
 
 def _rows(provider: str, body: object) -> list[object]:
     if not isinstance(body, list):
-        raise SchemaDrift(
-            f"{provider}'s search is not the list that it promises. It may have changed its API."
-        )
+        raise SchemaDrift(f"{provider}'s search is not the list that it promises. It may have changed its API.")
     return body

@@ -16,9 +16,7 @@ from pricing_pipeline.providers.key_echoes import BLOT, KeyEchoes
 DEFAULT_KEY_NAME = "default"
 
 
-def checked_keys(
-    provider: Provider, keys_given: SecretStr | Mapping[str, SecretStr] | None
-) -> dict[str, SecretStr]:
+def checked_keys(provider: Provider, keys_given: SecretStr | Mapping[str, SecretStr] | None) -> dict[str, SecretStr]:
     """The keys by name, none for a provider without. Raises SettingsError for one that no header can carry."""
     if not provider.needs_key:
         return {}
@@ -57,9 +55,7 @@ def echoes_of(
 def check_agent(agent: str | None, echoes: KeyEchoes) -> None:
     """Raise SettingsError, without the text, for a chosen User-Agent with a key in it: all providers get it."""
     if agent is not None and echoes.blot_text(agent) != agent:
-        raise SettingsError(
-            "PRICING_USER_AGENT contains an API key. Take it out: it is sent to every provider."
-        )
+        raise SettingsError("PRICING_USER_AGENT contains an API key. Take it out: it is sent to every provider.")
 
 
 def holds_key(request: Request, echoes: KeyEchoes) -> bool:

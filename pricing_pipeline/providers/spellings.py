@@ -46,9 +46,7 @@ class Spellings:
         for symbol in dict.fromkeys(symbols):
             spelling = spelling_of(provider, symbol, asset_class, overrides)
             self._symbols.setdefault(spelling, []).append(symbol)
-        self._changed = {
-            spelling: symbols for spelling, symbols in self._symbols.items() if symbols != [spelling]
-        }
+        self._changed = {spelling: symbols for spelling, symbols in self._symbols.items() if symbols != [spelling]}
 
     @property
     def spelled(self) -> list[str]:
@@ -88,9 +86,7 @@ class Spellings:
             ),
             empty=frozenset(symbol for spelling in answer.empty for symbol in self._symbols[spelling]),
             rejected=tuple(
-                self._rejected(value, symbol)
-                for value in answer.rejected
-                for symbol in self._symbols[value.symbol]
+                self._rejected(value, symbol) for value in answer.rejected for symbol in self._symbols[value.symbol]
             ),
             records=tuple(
                 replace(record, symbol=symbol)  # type: ignore[type-var]  # every record is a dataclass
@@ -98,18 +94,14 @@ class Spellings:
                 for symbol in self._symbols[record.symbol]
             ),
             actions=tuple(
-                replace(action, symbol=symbol)
-                for action in answer.actions
-                for symbol in self._symbols[action.symbol]
+                replace(action, symbol=symbol) for action in answer.actions for symbol in self._symbols[action.symbol]
             ),
             actions_since=self._by_symbol(answer.actions_since),
             gains_told=frozenset(
                 symbol for spelling in answer.gains_told for symbol in self._symbols.get(spelling, ())
             ),
             unread=self._by_symbol(answer.unread),
-            unsplit=frozenset(
-                symbol for spelling in answer.unsplit for symbol in self._symbols.get(spelling, ())
-            ),
+            unsplit=frozenset(symbol for spelling in answer.unsplit for symbol in self._symbols.get(spelling, ())),
             unconfirmed=answer.unconfirmed and self._unconfirmed(answer.unconfirmed),
         )
 
@@ -120,9 +112,7 @@ class Spellings:
             error.args = (_renamed(str(error.args[0]), names)[0], *error.args[1:])
 
     def _by_symbol(self, values: Mapping[str, T]) -> dict[str, T]:
-        return {
-            symbol: value for spelling, value in values.items() for symbol in self._symbols.get(spelling, ())
-        }
+        return {symbol: value for spelling, value in values.items() for symbol in self._symbols.get(spelling, ())}
 
     def _failure(self, failure: SymbolFailure, symbol: str) -> SymbolFailure:
         if symbol == failure.symbol:

@@ -343,9 +343,7 @@ def checked_base_url(provider: str, base_url: str, *, sends_key: bool) -> str:
         )
     in_clear = url.scheme == "http" and not (is_literal(host) and _is_private_host(host))
     if sends_key and in_clear:
-        raise SettingsError(
-            f"the base URL of {provider} would send its key unencrypted to {host}. Use https://."
-        )
+        raise SettingsError(f"the base URL of {provider} would send its key unencrypted to {host}. Use https://.")
     return str(url).rstrip("/")
 
 

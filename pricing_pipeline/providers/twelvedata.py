@@ -258,9 +258,7 @@ class TwelveData:
             except Implausible as fault:
                 answers.append(_untrue(fetcher, symbol, fault))
             except SchemaDrift as drift:
-                answers.append(
-                    Answer(failures=(SymbolFailure(symbol, FailureKind.SCHEMA_DRIFT, str(drift)),))
-                )
+                answers.append(Answer(failures=(SymbolFailure(symbol, FailureKind.SCHEMA_DRIFT, str(drift)),)))
         if len(whole_call) == len(symbols):
             raise whole_call[0]
         return merge([Answer(observations=Rows(quotes)), *answers])
@@ -291,9 +289,7 @@ class TwelveData:
         failed = refusal(self.name, replace(response, status=status), now=now, detail=error.message)
         if isinstance(failed, Throttled):
             failed.shown = _named_limit(error.message)
-        return failed or SchemaDrift(
-            f"twelvedata sent an error with code {status}: {safe_words(error.message)}."
-        )
+        return failed or SchemaDrift(f"twelvedata sent an error with code {status}: {safe_words(error.message)}.")
 
 
 def _named_limit(message: str) -> ShownLimit | None:
@@ -438,9 +434,7 @@ def _quoted_at(symbol: str, quote: _Quote, now: datetime) -> datetime:
     return midnight(day)
 
 
-def _bar(
-    symbol: str, bar: _Bar, currency: str | None, power: int, now: datetime
-) -> Observation | RejectedValue | None:
+def _bar(symbol: str, bar: _Bar, currency: str | None, power: int, now: datetime) -> Observation | RejectedValue | None:
     def price(raw: object, what: str) -> Decimal:
         return in_major_unit(price_of(raw, what), power)
 

@@ -101,12 +101,6 @@ class Uex:
 
 
 def _lost(symbol: str, unasked: Sequence[str]) -> SymbolFailure:
-    others = (
-        f"of terminals that were not asked for ({', '.join(unasked[:3])})"
-        if unasked
-        else "without a terminal"
-    )
-    message = (
-        f"uex's answer has no price at terminal {symbol}, and prices {others}. Nothing was stored for it."
-    )
+    others = f"of terminals that were not asked for ({', '.join(unasked[:3])})" if unasked else "without a terminal"
+    message = f"uex's answer has no price at terminal {symbol}, and prices {others}. Nothing was stored for it."
     return SymbolFailure(symbol, FailureKind.IMPLAUSIBLE, message)

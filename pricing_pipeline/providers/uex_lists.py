@@ -328,9 +328,7 @@ def _read_rows(
             made.setdefault(number_of(value), set()).add(value)
     good = [next(iter(values)) for values in made.values() if len(values) == 1]
     faults += [
-        f"{len(values)} different rows have the number {number}"
-        for number, values in made.items()
-        if len(values) > 1
+        f"{len(values)} different rows have the number {number}" for number, values in made.items() if len(values) > 1
     ]
     if not good:
         reason = faults[0] if faults else "it is empty"
@@ -361,9 +359,7 @@ def _commodity(row: _CommodityRow, now: datetime) -> Commodity:
     name = text_of(row.name)
     if name is None or row.id <= 0:
         raise Implausible(f"commodity {row.id} has no name or number")
-    return Commodity(
-        row.id, name, text_of(row.code), text_of(row.slug), text_of(row.kind), row.is_available == 1
-    )
+    return Commodity(row.id, name, text_of(row.code), text_of(row.slug), text_of(row.kind), row.is_available == 1)
 
 
 def _read_terminals(response: Response, now: datetime) -> Listed[Terminal]:

@@ -256,9 +256,7 @@ def _are_decimals(rows: FlatRows, name: str, places: int) -> bool:
     """Whether figures have up to nine digits, and `places` more behind a point; the caller counts points."""
     lengths = rows.lengths(name)
     return bool(
-        lengths.min() > places + 1
-        and lengths.max() <= _MOST_PLACES + 1 + places
-        and rows.have(name, ".", places)
+        lengths.min() > places + 1 and lengths.max() <= _MOST_PLACES + 1 + places and rows.have(name, ".", places)
     )
 
 
@@ -437,9 +435,7 @@ def settle_days(
     unread = _unread(rejected, kept, window)
     rejected += _outside(symbol, outside, window)
     if kept:
-        return Answer(
-            observations=Rows(kept), rejected=tuple(rejected), unread={symbol: unread} if unread else {}
-        )
+        return Answer(observations=Rows(kept), rejected=tuple(rejected), unread={symbol: unread} if unread else {})
     if not rejected:
         return Answer(empty=frozenset({symbol}))
     return _nothing_believed(symbol, rejected)
@@ -467,9 +463,7 @@ def _asked(rows: Sequence[_Row], window: Window | None) -> tuple[Sequence[_Row],
     return asked, outside
 
 
-def _unread(
-    rejected: Sequence[RejectedValue], kept: Sequence[Observation], window: Window | None
-) -> frozenset[date]:
+def _unread(rejected: Sequence[RejectedValue], kept: Sequence[Observation], window: Window | None) -> frozenset[date]:
     """The days of the window without a value that refused ones may be of."""
     if window is None or not rejected:
         return frozenset()
@@ -527,9 +521,7 @@ def _nothing_believed(symbol: str, rejected: Sequence[RejectedValue]) -> Answer:
         # What came unasked may be stored.
         nothing = "" if any(value.unasked for value in rejected) else "Nothing was stored; compare"
         message += f"{nothing or 'Compare'} with another source."
-    return Answer(
-        failures=(SymbolFailure(symbol, FailureKind.IMPLAUSIBLE, message),), rejected=tuple(rejected)
-    )
+    return Answer(failures=(SymbolFailure(symbol, FailureKind.IMPLAUSIBLE, message),), rejected=tuple(rejected))
 
 
 def merge(answers: Sequence[Answer]) -> Answer:

@@ -111,9 +111,7 @@ class Yahoo:
         """None: daily bars reach back to the first one."""
         return None
 
-    def build(
-        self, fetcher: Fetcher, symbols: Sequence[str], window: Window | None, *, now: datetime
-    ) -> Request:
+    def build(self, fetcher: Fetcher, symbols: Sequence[str], window: Window | None, *, now: datetime) -> Request:
         """One symbol by its chart, several quotes by /v7/finance/spark.
 
         A window's days are those of the exchange, whose zone is not known yet, so one day more is asked for at its
@@ -180,9 +178,7 @@ class Yahoo:
         if status == 404 and is_chart:
             return merge([unknown(symbol, words) for symbol in symbols])
         error = self._refusal(replace(response, status=status), now, words)
-        raise error or SchemaDrift(
-            f"yahoo answered with an unknown error ({safe_words(fault.code)}: {words})."
-        )
+        raise error or SchemaDrift(f"yahoo answered with an unknown error ({safe_words(fault.code)}: {words}).")
 
     def _refusal(self, response: Response, now: datetime, words: str = "") -> ProviderError | None:
         """As `base.refusal`; but without a key or a plan, not to be let in is a matter of cookies, and may pass.
@@ -240,9 +236,7 @@ def _batch(symbols: Sequence[str], answer: _SparkAnswer, now: datetime) -> Answe
     No more than twice as many as were asked for are looked at: that shows which come twice.
     """
     answers: dict[str, list[Answer]] = {symbol: [] for symbol in symbols}
-    members = [
-        member for member in answer.spark.result if isinstance(member, dict) and _is_of(member, answers)
-    ]
+    members = [member for member in answer.spark.result if isinstance(member, dict) and _is_of(member, answers)]
     looked_at = members[: 2 * len(symbols)]
     is_doubtful = len(looked_at) < len(answer.spark.result)
     strangers = _strangers(answer.spark.result, answers)
@@ -275,9 +269,7 @@ def _is_of(member: Mapping[str, object], symbols: Container[str]) -> bool:
 def _one(symbol: str, answers: Sequence[Answer], strangers: str, *, is_doubtful: bool) -> Answer:
     if not answers and is_doubtful:
         others = f"is about {strangers}, which nobody asked for" if strangers else "has members of no symbol"
-        message = (
-            f"yahoo's batch of quotes has no member for {symbol}, and {others}. Nothing was stored for it."
-        )
+        message = f"yahoo's batch of quotes has no member for {symbol}, and {others}. Nothing was stored for it."
         return failed(symbol, FailureKind.SCHEMA_DRIFT, message)
     if not answers:
         return unknown(symbol, "it is missing in a batch that was answered for others")

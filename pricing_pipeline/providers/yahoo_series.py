@@ -104,9 +104,7 @@ class _Shell(Schema):
 
 def _kind_of_meta(meta: object) -> str:
     has_price = isinstance(meta, dict) and meta.get("regularMarketPrice")
-    return (
-        "shell" if isinstance(meta, dict) and meta.get("currency") is None and not has_price else "full meta"
-    )
+    return "shell" if isinstance(meta, dict) and meta.get("currency") is None and not has_price else "full meta"
 
 
 class _Columns(Schema):
@@ -126,9 +124,7 @@ class _Indicators(Schema):
 class Series(Schema):
     """One symbol's answer of either endpoint."""
 
-    meta: Annotated[
-        Annotated[_Meta, Tag("full meta")] | Annotated[_Shell, Tag("shell")], Discriminator(_kind_of_meta)
-    ]
+    meta: Annotated[Annotated[_Meta, Tag("full meta")] | Annotated[_Shell, Tag("shell")], Discriminator(_kind_of_meta)]
     timestamp: list[object] | None = None
     events: Events | None = None
     indicators: _Indicators
@@ -233,9 +229,7 @@ def _read(meta: _Meta, series: Series, asked: _Asked) -> _Chart | None:
         return None
     zone = zone_of(meta.zone or "")
     if zone is None:
-        raise SchemaDrift(
-            f"{what} names no known time zone ({safe_words(str(meta.zone))}); nothing was stored."
-        )
+        raise SchemaDrift(f"{what} names no known time zone ({safe_words(str(meta.zone))}); nothing was stored.")
     # The offset is that of the moment: of the newest bar, trade or session, or of the answer.
     moments = [meta.traded_at, int((answered or now).timestamp())]
     moments += [max((bar.at for bar in lines if isinstance(bar.at, int)), default=meta.traded_at)]
@@ -364,9 +358,7 @@ def _check_events(meta: _Meta, series: Series) -> None:
     Funds are not looked at: some of their closes are adjusted by payments that Yahoo names nowhere.
     """
     events, column = series.events, series.indicators.adjclose
-    if meta.instrument != "EQUITY" or (
-        events is not None and (events.splits or events.dividends or events.gains)
-    ):
+    if meta.instrument != "EQUITY" or (events is not None and (events.splits or events.dividends or events.gains)):
         return
     adjusted = column[0].get("adjclose") if isinstance(column, list) and _is_object(column) else None
     closes = series.indicators.quote[0].close
@@ -425,9 +417,7 @@ def _with_actions(
 
 def _bar(day: date, bar: _Bar, meta: _Meta, unit: Unit, splits: Splits | None) -> Observation | RejectedValue:
     """One day; without `splits` its prices stay divided by those that the answer does not reach, or tell."""
-    of_prices, of_volumes = (
-        (None, None) if splits is None else (splits.of_prices(day), splits.of_volumes(day))
-    )
+    of_prices, of_volumes = (None, None) if splits is None else (splits.of_prices(day), splits.of_volumes(day))
 
     def price(raw: object, what: str) -> Decimal:
         return in_major_unit(undivided(meant(raw, what), of_prices), unit[1])

@@ -144,9 +144,7 @@ def ask(engine: Engine, clients: Mapping[str, ProviderClient], value_id: int, wo
         question = claim(connection, row.provider, worker, keys, only_value=value_id)
     if isinstance(question, str):
         return question
-    fetch(
-        engine, clients[row.provider], question, ClaimedPages(engine, question.call, seconds=BY_HAND_SECONDS)
-    )
+    fetch(engine, clients[row.provider], question, ClaimedPages(engine, question.call, seconds=BY_HAND_SECONDS))
     return None
 
 
@@ -170,9 +168,7 @@ def ask_soon(connection: Connection, value_ids: Collection[int]) -> Mapping[int,
         elif not rows[value_id].has_day:
             refusal = "it names no day that another provider could be asked about"
         if refusal is not None:
-            raise PricingError(
-                f"no provider was asked about value {value_id}: {refusal}. Nothing has changed."
-            )
+            raise PricingError(f"no provider was asked about value {value_id}: {refusal}. Nothing has changed.")
     return {value_id: rows[value_id].provider for value_id in value_ids}
 
 

@@ -177,9 +177,7 @@ def listed(
         "by_id": by_id,
         "after_id": after,
     }
-    return [
-        QuarantinedValue(**row) for row in connection.execute(query("quarantine.list"), parameters).mappings()
-    ]
+    return [QuarantinedValue(**row) for row in connection.execute(query("quarantine.list"), parameters).mappings()]
 
 
 def show(connection: Connection, value_id: int) -> QuarantinedValue | None:
@@ -215,16 +213,13 @@ def of_level(connection: Connection, data_type: str, symbol: str) -> list[Quaran
     return [QuarantinedValue(**row) for row in rows.mappings()]
 
 
-def decide(
-    connection: Connection, ids: Sequence[int], decision: str, by: str, why: str | None
-) -> list[Decision]:
+def decide(connection: Connection, ids: Sequence[int], decision: str, by: str, why: str | None) -> list[Decision]:
     """Make values `released` or `rejected`, all at once, as a person's decision; returns the outcomes."""
     decided = call_sql(connection, "decide_quarantined", list(ids), decision, by, why).all()
     rows = connection.execute(query("quarantine.show_some"), {"ids": list(ids)}).mappings()
     values = {row["value_id"]: QuarantinedValue(**row) for row in rows}
     return [
-        Decision(row.value_id, row.outcome, values.get(row.value_id), row.is_latest, row.revised)
-        for row in decided
+        Decision(row.value_id, row.outcome, values.get(row.value_id), row.is_latest, row.revised) for row in decided
     ]
 
 

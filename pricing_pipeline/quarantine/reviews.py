@@ -132,9 +132,7 @@ def release_opened_days(engine: Engine) -> list[Decision]:
 
 
 def _release_opened(opened: OpenedDay, connection: Connection) -> list[Decision]:
-    decisions = quarantined_values.decide(
-        connection, opened.value_ids, "released", "calendars", opened.reason
-    )
+    decisions = quarantined_values.decide(connection, opened.value_ids, "released", "calendars", opened.reason)
     calendars.forget_opened_day(connection, opened)
     return decisions
 
@@ -147,9 +145,7 @@ def _judge_instrument(instrument: actions.Unjudged, connection: Connection) -> l
         for provider in sorted({value.provider for value in values}):
             own = [value for value in values if value.provider == provider]
             believed, repeated = _judged(connection, own, fetchers[data_type], instrument)
-            decisions += quarantined_values.decide(
-                connection, believed, "released", instrument.by_whom, instrument.why
-            )
+            decisions += quarantined_values.decide(connection, believed, "released", instrument.by_whom, instrument.why)
             why = f"{instrument.why}, by which this is what is stored"
             decisions += quarantined_values.decide(connection, repeated, "rejected", instrument.by_whom, why)
     actions.note_judged(connection, instrument)
@@ -203,9 +199,7 @@ def _points(rows: Iterable[Observation]) -> set[tuple[datetime, Decimal]]:
     return {(row.observed_at, row.close) for row in rows}
 
 
-def _call(
-    value: QuarantinedValue, fetcher: Fetcher, rows: Sequence[Observation], instrument: actions.Unjudged
-) -> Call:
+def _call(value: QuarantinedValue, fetcher: Fetcher, rows: Sequence[Observation], instrument: actions.Unjudged) -> Call:
     """A call that could have brought these values, as far as judging needs it: it has no task."""
     days = [row.observed_at.date() for row in rows]
     return Call(

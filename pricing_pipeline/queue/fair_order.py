@@ -54,9 +54,7 @@ class FairOrder:
         self._passed_over[provider] = _PassedOver(time.monotonic() + seconds, seconds)
         # Another worker's claim takes a moment: only a lasting lock is worth a warning.
         if before is not None and before.seconds == _SHORT_SECONDS:
-            _LOG.warning(
-                "%s is passed over, because another session has locked its row; %s", provider, LOCKED_PAGE
-            )
+            _LOG.warning("%s is passed over, because another session has locked its row; %s", provider, LOCKED_PAGE)
 
     def note_unlocked(self, provider: str) -> None:
         """The provider's row is not locked, or no longer."""

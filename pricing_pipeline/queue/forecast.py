@@ -164,10 +164,7 @@ def forecasts(connection: Connection, providers: Collection[str] | None = None) 
     """The forecast of each active provider, or of those that are named, in the order of their names."""
     named = None if providers is None else sorted(providers)
     rows = call_sql(connection, "day_forecasts", named).mappings()
-    days = {
-        row["provider"]: DayForecast(**{name: row[name] for name in row if name != "provider"})
-        for row in rows
-    }
+    days = {row["provider"]: DayForecast(**{name: row[name] for name in row if name != "provider"}) for row in rows}
     return [
         Forecast(**row, day=days.get(row["provider"]))
         for row in connection.execute(query("limits.forecasts"), {"providers": named}).mappings()

@@ -81,9 +81,7 @@ class Allowance:
             return f"{self.provider}: a probe is under way, after {self.breaker_reason}"
         if self.breaker == "open":
             wait = f"within {self.breaker_seconds:.0f} s" if self.breaker_seconds else "with the next task"
-            return (
-                f"{self.provider}: its breaker is open ({self.breaker_reason}); the next probe is made {wait}"
-            )
+            return f"{self.provider}: its breaker is open ({self.breaker_reason}); the next probe is made {wait}"
         if self.blocked_seconds:
             return f"{self.provider} is blocked for {self.blocked_seconds:.0f} s: {self.blocked_reason}"
         if self.is_spent:
@@ -245,9 +243,7 @@ class Budget:
                 f"{_few_digits(self.units_needed)} units a minute, and {_few_digits(self.units_allowed)} are allowed"
             )
         if self.bytes_needed > self.bytes_allowed:
-            faults.append(
-                f"{self.bytes_needed:,} bytes in 30 days, and its quota leaves {self.bytes_allowed:,}"
-            )
+            faults.append(f"{self.bytes_needed:,} bytes in 30 days, and its quota leaves {self.bytes_allowed:,}")
         if not faults:
             return None
         lateness = (
@@ -346,9 +342,7 @@ def add_keys(connection: Connection, provider: str, names: Collection[str]) -> N
     connection.execute(query("limits.add_keys"), {"provider": provider, "names": sorted(names)})
 
 
-def change_key(
-    connection: Connection, provider: str, key_name: str, *, is_active: bool | None, unblock: bool
-) -> None:
+def change_key(connection: Connection, provider: str, key_name: str, *, is_active: bool | None, unblock: bool) -> None:
     """Use a key or stop using it (None = as it is), and end its pause and what was shown of its limits."""
     parameters = {
         "provider": provider,
@@ -362,9 +356,7 @@ def change_key(
         connection.execute(query("limits.forget_shown"), names)
 
 
-def throttle(
-    connection: Connection, provider: str, key_name: str, retry_after: float | None, reason: str
-) -> float:
+def throttle(connection: Connection, provider: str, key_name: str, retry_after: float | None, reason: str) -> float:
     """Stop all workers' calls with a key for a while; returns the pause in seconds."""
     parameters = {"provider": provider, "key_name": key_name, "retry_after": retry_after, "reason": reason}
     return float(connection.execute(query("limits.throttle"), parameters).scalar_one())

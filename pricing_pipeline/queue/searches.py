@@ -63,9 +63,7 @@ def names(
 T = TypeVar("T", Searched, Names)
 
 
-def _asked(
-    engine: Engine, client: ProviderClient, data_type: str, worker: str, make: Callable[[Row[Any]], T]
-) -> T:
+def _asked(engine: Engine, client: ProviderClient, data_type: str, worker: str, make: Callable[[Row[Any]], T]) -> T:
     """Make a call within the provider's limits. `data_type` is one that it serves, for the call log.
 
     The call uses units and bytes, and a refusal pauses its key. Otherwise it says nothing about the provider: its

@@ -198,9 +198,7 @@ def find(connection: Connection, task_id: int) -> Mapping[str, Any]:
     """All about one task: its row, its last call, and its pair's back-off. Raises UnknownTask."""
     row = connection.execute(query("queue.show"), {"id": task_id}).mappings().one_or_none()
     if row is None:
-        raise UnknownTask(
-            f"there is no task {task_id}. Completed ones are kept a week or two; `task list` lists them."
-        )
+        raise UnknownTask(f"there is no task {task_id}. Completed ones are kept a week or two; `task list` lists them.")
     return dict(row)
 
 

@@ -205,9 +205,7 @@ class Refresher:
         # The answers need numpy. Its import takes as long as the plan, so both run at once.
         self._pool.submit(import_module, "numpy")
         with self._autocommit.connect() as connection:
-            providers = [
-                p for p in data_type_registry.routes(connection).get(data_type, []) if p in self._clients
-            ]
+            providers = [p for p in data_type_registry.routes(connection).get(data_type, []) if p in self._clients]
             if providers and not any(self._clients[provider].has_key for provider in providers):
                 raise SettingsError(
                     f"{providers[0]} needs an API key, and none is stored or set. {give_key(providers[0])} "
@@ -319,13 +317,9 @@ class Refresher:
         unfinished, self._in_flight = list(self._in_flight.values()), {}
         for call in (in_flight.call for in_flight in unfinished):
             try:
-                settling.return_tasks(
-                    self._engine, call, FailureKind.WORKER_STOPPED, "the worker was told to stop"
-                )
+                settling.return_tasks(self._engine, call, FailureKind.WORKER_STOPPED, "the worker was told to stop")
             except (DatabaseError, DBAPIError) as error:
-                _LOG.warning(
-                    "the tasks of call %d return to the queue when their lease ends: %s", call.id, error
-                )
+                _LOG.warning("the tasks of call %d return to the queue when their lease ends: %s", call.id, error)
 
     def _keep_leases(self) -> None:
         """Extend leases while the last calls end, which may take minutes if they have pages."""
@@ -378,9 +372,7 @@ class Refresher:
         try:
             helped.result()
         except (DatabaseError, DBAPIError) as error:
-            _LOG.warning(
-                "the second session of the staleness check failed; the next check does its part: %s", error
-            )
+            _LOG.warning("the second session of the staleness check failed; the next check does its part: %s", error)
 
     def _enqueue_due(self, session: KeptSession) -> None:
         with session.use() as connection:
@@ -407,9 +399,7 @@ class Refresher:
         """Ask about quarantined values; runs in a thread of the pool."""
         call = question.call
         wire_bytes = opinions.fetch(self._engine, self._clients[call.provider], question, pages)
-        return with_pages(
-            Tally(call.data_type, calls=1, wire_bytes=wire_bytes, providers={call.provider}), call, pages
-        )
+        return with_pages(Tally(call.data_type, calls=1, wire_bytes=wire_bytes, providers={call.provider}), call, pages)
 
     def _submit(self, call: Call, work: Callable[[ClaimedPages], Tally]) -> None:
         pages = ClaimedPages(self._engine, call, stopping=self._stopping)
@@ -500,7 +490,5 @@ class Refresher:
         outcome = making.make(self._engine, self._clients[call.provider], call, pages)
         if isinstance(outcome, ProviderError):
             return with_pages(settling.settle_failure(self._engine, call, outcome), call, pages)
-        tally = settling.settle_answer(
-            self._engine, call, outcome, autocommit=self._autocommit, turn=self._settling
-        )
+        tally = settling.settle_answer(self._engine, call, outcome, autocommit=self._autocommit, turn=self._settling)
         return with_pages(tally, call, pages)

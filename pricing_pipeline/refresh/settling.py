@@ -171,9 +171,7 @@ def _settle(call: Call, fetched: Fetched, connection: Connection) -> Tally:
     return stored
 
 
-def _store_for(
-    call: Call, fetched: Fetched, owned: set[int], connection: Connection
-) -> tuple[Tally, list[int]]:
+def _store_for(call: Call, fetched: Fetched, owned: set[int], connection: Connection) -> tuple[Tally, list[int]]:
     """Store the answer for the `owned` tasks, which are locked, and fail those without a value.
 
     Returns the ids of the served tasks, which remain to be finished.
@@ -289,9 +287,7 @@ def _return_locked(call: Call, ids: Sequence[int], connection: Connection) -> No
     task_queue.return_tasks(connection, call, kind, message, ids=ids, pause=_LOCKED_PAUSE)
 
 
-def _settle_unless_locked(
-    call: Call, receipt: Receipt, connection: Connection, *, is_owned: bool = True
-) -> bool:
+def _settle_unless_locked(call: Call, receipt: Receipt, connection: Connection, *, is_owned: bool = True) -> bool:
     """Settle a call, unless another session has locked its rows or one of its tasks. Returns whether it is settled.
 
     A task in work needs an open call. That call is settled by its estimate when its tasks are recovered.

@@ -93,9 +93,7 @@ def write(connection: Connection, judged: Judgement, fetched: Fetched) -> Writte
             connection, call, doubts, fetched.evidence, fetched.http_status, len(fetched.body)
         )
     closed = {
-        doubt.observation.symbol
-        for doubt in doubts
-        if isinstance(doubt, Doubted) and doubt.kind is Doubt.CLOSED_DAY
+        doubt.observation.symbol for doubt in doubts if isinstance(doubt, Doubted) and doubt.kind is Doubt.CLOSED_DAY
     }
     if closed:
         calendars.weigh_closed_days(connection, call.data_type, sorted(closed))

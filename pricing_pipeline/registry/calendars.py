@@ -96,9 +96,7 @@ def extend(engine: Engine, *, again: bool = False) -> Extended:
             raise
         # Anything may come out of the rules of sixty countries: NotImplementedError under pandas 3.1, for one.
         except Exception as error:
-            failed[row.calendar] = (
-                str(error) if isinstance(error, LookupError) else _words(row.calendar, error)
-            )
+            failed[row.calendar] = str(error) if isinstance(error, LookupError) else _words(row.calendar, error)
             parameters = {"calendar": row.calendar, "message": failed[row.calendar]}
             with engine.begin() as connection:
                 connection.execute(query("calendars.note_failed"), parameters)
@@ -178,9 +176,7 @@ def known_to(connection: Connection, data_type: str, symbol: str) -> tuple[str, 
     return None if row is None else (row.calendar, row.sessions_to)
 
 
-def closed_days(
-    connection: Connection, data_type: str, symbol: str, first_day: date, last_day: date
-) -> list[date]:
+def closed_days(connection: Connection, data_type: str, symbol: str, first_day: date, last_day: date) -> list[date]:
     """Holidays of a pair's market between two days, both included: they need no value."""
     rows = connection.execute(
         query("calendars.closed_days"),
@@ -217,9 +213,7 @@ def find(connection: Connection, name: str) -> str:
     return str(found)
 
 
-def corrections(
-    connection: Connection, calendar: str, first_day: date, last_day: date
-) -> list[dict[str, Any]]:
+def corrections(connection: Connection, calendar: str, first_day: date, last_day: date) -> list[dict[str, Any]]:
     """The corrections of a calendar between two days, and the days about which its two sources disagree."""
     parameters = {"calendar": calendar, "first_day": first_day, "last_day": last_day}
     return [dict(row) for row in connection.execute(query("calendars.corrections"), parameters).mappings()]
@@ -301,9 +295,7 @@ def gaps(connection: Connection, data_type: str, symbol: str, first_day: date, l
 
 def time_zones(connection: Connection, data_type: str, symbols: Sequence[str]) -> dict[str, str]:
     """The time zone (IANA name) of each symbol's exchange, without those whose exchange or zone is not known."""
-    rows = connection.execute(
-        query("calendars.time_zones"), {"data_type": data_type, "symbols": list(symbols)}
-    )
+    rows = connection.execute(query("calendars.time_zones"), {"data_type": data_type, "symbols": list(symbols)})
     return {row.symbol: row.time_zone for row in rows}
 
 

@@ -100,9 +100,7 @@ def set_ttl(
     return connection.execute(query("registry.set_ttl"), parameters).one_or_none() is not None
 
 
-def set_own_ttl(
-    connection: Connection, data_type: str, symbols: Sequence[str], ttl_minutes: int | None
-) -> list[str]:
+def set_own_ttl(connection: Connection, data_type: str, symbols: Sequence[str], ttl_minutes: int | None) -> list[str]:
     """Give pairs a TTL of their own, or with None that of their type; returns the symbols that have anything stored."""
     parameters = {"data_type": data_type, "symbols": list(symbols), "ttl_minutes": ttl_minutes}
     return list(connection.execute(query("registry.set_own_ttl"), parameters).scalars())

@@ -174,9 +174,7 @@ def _write_capabilities(connection: Connection, provider: DeclaredProvider) -> N
             },
         )
     fetchers = [fetcher.value for fetcher in named]
-    connection.execute(
-        query("declarations.keep_capabilities"), {"provider": provider.name, "fetchers": fetchers}
-    )
+    connection.execute(query("declarations.keep_capabilities"), {"provider": provider.name, "fetchers": fetchers})
 
 
 def _keep_plan(connection: Connection, about: Declaration) -> bool:
@@ -195,9 +193,7 @@ def _keep_plan(connection: Connection, about: Declaration) -> bool:
 
 
 def _write_limits(connection: Connection, about: Declaration) -> None:
-    known = {
-        limit.name: limit for limit in provider_rules.limits(connection, about.name) if limit.key_name is None
-    }
+    known = {limit.name: limit for limit in provider_rules.limits(connection, about.name) if limit.key_name is None}
     for name in known.keys() - about.limits.keys():
         provider_rules.remove_limit(connection, about.name, name, None)
     for name, wanted in about.limits.items():
@@ -216,8 +212,7 @@ def undeclare(connection: Connection, name: str) -> None:
     if row is None or not row.is_declared:
         declared = [row.provider for row in connection.execute(query("declarations.all"))]
         raise UnknownProvider(
-            f"no provider {name!r} is declared; "
-            + (f"declared are {', '.join(declared)}." if declared else "none is.")
+            f"no provider {name!r} is declared; " + (f"declared are {', '.join(declared)}." if declared else "none is.")
         )
     _require_unused(connection, name)
     connection.execute(query("declarations.remove"), {"provider": name})

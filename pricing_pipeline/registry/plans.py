@@ -184,9 +184,7 @@ class Settings(_Strict):
         words |= {f"limit {own.name} of key {own.key_name}": f"{own.units} units" for own in self.key_limits}
         words |= {f"symbols in a call, {fetcher}": str(size) for fetcher, size in self.batch.items()}
         words |= {
-            f"shared calls from, {fetcher}": f"{size} symbols"
-            for fetcher, size in self.batch_from.items()
-            if size > 1
+            f"shared calls from, {fetcher}": f"{size} symbols" for fetcher, size in self.batch_from.items() if size > 1
         }
         for name, type_ in self.types.items():
             if type_ is not None:
@@ -212,8 +210,7 @@ def _read() -> tuple[dict[str, dict[str, Plan]], dict[str, KnownType]]:
     content: dict[str, Any] = tomllib.loads(_FILE.read_text())
     types = {name: KnownType(**facts) for name, facts in content.pop("types").items()}
     plans = {
-        provider: {name: _plan(facts, types) for name, facts in plans.items()}
-        for provider, plans in content.items()
+        provider: {name: _plan(facts, types) for name, facts in plans.items()} for provider, plans in content.items()
     }
     return plans, types
 
@@ -255,9 +252,7 @@ def _quote_cost(about: Declaration, batch: int | None) -> QuoteCost:
     if asked is None:
         return QuoteCost()
     most = max(endpoint.most for endpoint in endpoints_of(asked).values())
-    return QuoteCost(
-        per_call=asked.units_per_call, per_symbol=asked.units_per_symbol, batch=min(batch or most, most)
-    )
+    return QuoteCost(per_call=asked.units_per_call, per_symbol=asked.units_per_symbol, batch=min(batch or most, most))
 
 
 def _planned(name: str, declared: DeclaredType) -> PlannedType:
@@ -355,11 +350,7 @@ def routes_of_symbols(connection: Connection, provider: str) -> list[tuple[str, 
 
 def _types_of_others(connection: Connection, provider: str) -> set[str]:
     """The data types that the plans of other providers serve."""
-    plans = [
-        plans_of(connection, other).get(name)
-        for other, name in in_use(connection).items()
-        if other != provider
-    ]
+    plans = [plans_of(connection, other).get(name) for other, name in in_use(connection).items() if other != provider]
     return {name for plan in plans if plan is not None for name in plan.types}
 
 
@@ -393,9 +384,7 @@ def _settings(connection: Connection, provider: str, wanted: Settings) -> Settin
     )
 
 
-def _apply(
-    connection: Connection, provider: str, target: Settings, known: Mapping[str, KnownType] = _NO_TYPES
-) -> None:
+def _apply(connection: Connection, provider: str, target: Settings, known: Mapping[str, KnownType] = _NO_TYPES) -> None:
     connection.execute(query("plans.activate"), {"provider": provider, "is_active": target.is_active})
     for limit in provider_rules.limits(connection, provider):
         if limit.key_name is None and limit.name not in target.limits:
@@ -424,9 +413,7 @@ def _apply(
             provider_rules.remove_route(connection, provider, name, None)
 
 
-def _apply_type(
-    connection: Connection, name: str, type_: TypeSettings | None, known: KnownType | None
-) -> None:
+def _apply_type(connection: Connection, name: str, type_: TypeSettings | None, known: KnownType | None) -> None:
     if type_ is None:
         data_type_registry.set_active(connection, name, is_active=False)
         return

@@ -94,9 +94,7 @@ def routes(
     return [Route(**row) for row in rows]
 
 
-def add_route(
-    connection: Connection, provider: str, data_type: str, symbol: str | None, rank: int | None
-) -> int:
+def add_route(connection: Connection, provider: str, data_type: str, symbol: str | None, rank: int | None) -> int:
     """Have a provider serve a data type, or a symbol of it; returns its rank, the last unless one is given."""
     parameters = {"provider": provider, "data_type": data_type, "symbol": symbol, "rank": rank}
     return int(connection.execute(query("registry.add_route"), parameters).scalar_one())
@@ -176,9 +174,7 @@ def batches(connection: Connection, provider: str) -> list[Batch]:
     return [Batch(**row) for row in rows]
 
 
-def change_batch(
-    connection: Connection, provider: str, fetcher: str, changes: Mapping[str, int | None]
-) -> bool:
+def change_batch(connection: Connection, provider: str, fetcher: str, changes: Mapping[str, int | None]) -> bool:
     """Change how large a call may be: columns by their names; False when the provider cannot be asked for this.
 
     With a smaller `batch_size`, `batch_from` is lowered to it.
@@ -196,9 +192,7 @@ def caps(connection: Connection) -> Caps:
     """The caps of each user. Raises UnknownRule where somebody has deleted their row."""
     row = connection.execute(query("registry.caps")).mappings().one_or_none()
     if row is None:
-        raise UnknownRule(
-            "pricing.user_caps has no row. Put it back: INSERT INTO pricing.user_caps DEFAULT VALUES."
-        )
+        raise UnknownRule("pricing.user_caps has no row. Put it back: INSERT INTO pricing.user_caps DEFAULT VALUES.")
     return Caps(**row)
 
 

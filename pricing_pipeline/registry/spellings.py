@@ -176,9 +176,7 @@ def _by_rule(known: Provider | None, asset_class: str, symbol: str) -> str:
     return symbol if known is None else spelling_of(known, symbol, asset_class, NO_OVERRIDES)
 
 
-def _spelled(
-    connection: Connection, provider: str, asset_class: str, symbol: str, override: str | None
-) -> Spelled:
+def _spelled(connection: Connection, provider: str, asset_class: str, symbol: str, override: str | None) -> Spelled:
     known = provider_named(connection, provider)
     spelling = override or _by_rule(known, asset_class, symbol)
     is_possible = known is None or known.accepts(spelling)

@@ -94,9 +94,7 @@ class Dialect(ABC):
         self.plan = plan or Plan()
 
     @abstractmethod
-    def read(
-        self, endpoint: str, params: Mapping[str, str], headers: Mapping[str, str], now: datetime
-    ) -> ProviderCall:
+    def read(self, endpoint: str, params: Mapping[str, str], headers: Mapping[str, str], now: datetime) -> ProviderCall:
         """Understand a request; never fails, because a provider charges what it cannot answer too."""
 
     @abstractmethod

@@ -82,6 +82,4 @@ def control_routes(sandbox: Sandbox) -> list[Route]:
 
 
 def _refused(error: ValidationError) -> Response:
-    return JSONResponse(
-        {"error": error.errors(include_url=False, include_context=False, include_input=False)}, 400
-    )
+    return JSONResponse({"error": error.errors(include_url=False, include_context=False, include_input=False)}, 400)

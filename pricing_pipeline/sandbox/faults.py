@@ -25,9 +25,7 @@ PRICE_FIELDS = frozenset(
 )
 STAMP_FIELDS = frozenset({"timestamp", "last_quote_at", "regularMarketTime", "date_modified"})
 _DAYS = frozenset({"date", "datetime"})
-_PAGE = (
-    b"<!DOCTYPE html>\n<html><head><title>Just a moment...</title></head><body>Please wait.</body></html>\n"
-)
+_PAGE = b"<!DOCTYPE html>\n<html><head><title>Just a moment...</title></head><body>Please wait.</body></html>\n"
 
 FaultKind = Literal[
     "delay", "hang", "status", "throttle", "truncate", "html", "other_symbol", "stale", "price", "times",

@@ -63,9 +63,7 @@ class Fmp(Dialect):
             "splits": self._splits,
         }
 
-    def read(
-        self, endpoint: str, params: Mapping[str, str], headers: Mapping[str, str], now: datetime
-    ) -> ProviderCall:
+    def read(self, endpoint: str, params: Mapping[str, str], headers: Mapping[str, str], now: datetime) -> ProviderCall:
         # Its address ends with /stable; ours may, too.
         endpoint = endpoint.removeprefix("stable/")
         key = params.get("apikey") or headers.get("apikey")
@@ -89,9 +87,7 @@ class Fmp(Dialect):
         if make is None:
             return replace(_rows([]), status=404)
         self._check(call)
-        rows = [
-            row for symbol in call.symbols[:MOST_SYMBOLS] for row in self._made(symbol, call, make)[:most]
-        ]
+        rows = [row for symbol in call.symbols[:MOST_SYMBOLS] for row in self._made(symbol, call, make)[:most]]
         return _rows(rows)
 
     def _check(self, call: ProviderCall) -> None:

@@ -47,9 +47,7 @@ class Headout(Dialect):
         super().__init__(Plan(settings.key, settings.partner_calls_per_minute, is_sliding=True))
         self._tours = tours
 
-    def read(
-        self, endpoint: str, params: Mapping[str, str], headers: Mapping[str, str], now: datetime
-    ) -> ProviderCall:
+    def read(self, endpoint: str, params: Mapping[str, str], headers: Mapping[str, str], now: datetime) -> ProviderCall:
         for root in _ROOTS:
             endpoint = endpoint.removeprefix(root)
         product = endpoint.removeprefix(_PRODUCT) if endpoint.startswith(_PRODUCT) else ""
@@ -113,9 +111,7 @@ class Headout(Dialect):
         rest = slots[offset : offset + limit]
         following = offset + len(rest)
         is_last = following >= len(slots)
-        here = (
-            f"https://www.headout.com/api/public/v1/inventory/list-by/variant?variantId={asked}&limit={limit}"
-        )
+        here = f"https://www.headout.com/api/public/v1/inventory/list-by/variant?variantId={asked}&limit={limit}"
         return {
             "items": [_row(tour, slot, currency) for slot in rest],
             "nextUrl": None if is_last else f"{here}&offset={following}",
@@ -177,9 +173,7 @@ def converted(amount: int, currency: str, into: str) -> int:
     """Minor units of a currency in those of another one, half-even."""
     if currency == into:
         return amount
-    return divided(
-        amount * _DOLLARS[currency] * 10 ** _DIGITS[into], _DOLLARS[into] * 10 ** _DIGITS[currency]
-    )
+    return divided(amount * _DOLLARS[currency] * 10 ** _DIGITS[into], _DOLLARS[into] * 10 ** _DIGITS[currency])
 
 
 def _decimal(amount: int, currency: str) -> float:

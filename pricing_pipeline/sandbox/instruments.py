@@ -221,9 +221,7 @@ def _pair(symbol: str, base: str, quote: str) -> Instrument | None:
 def known_instruments() -> tuple[Instrument, ...]:
     """Instruments with a name of their own, which a search can list. Pairs with the dollar stand for all pairs."""
     abroad = WORLD["abroad"]
-    shares = [
-        _equity(ticker) for ticker in (*SYMBOLS, *(ticker for own in abroad.values() for ticker in own))
-    ]
+    shares = [_equity(ticker) for ticker in (*SYMBOLS, *(ticker for own in abroad.values() for ticker in own))]
     foreign = [find_abroad(ticker, venue) for venue in ABROAD for ticker in abroad.get(venue.exchange, ())]
     pairs = [find_instrument(f"{code}/USD") for code in (*_CURRENCIES, *_METALS, *_COINS)]
     return (*shares, *(one for one in (*foreign, *pairs) if one is not None))

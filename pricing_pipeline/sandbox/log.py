@@ -95,9 +95,7 @@ class CallLog:
         record.status, record.bytes = status, sent
         record.milliseconds = round((self._monotonic() - record.monotonic) * 1000, 3)
 
-    def calls(
-        self, provider: str | None = None, since: int = 0, limit: int = 1000
-    ) -> list[dict[str, object]]:
+    def calls(self, provider: str | None = None, since: int = 0, limit: int = 1000) -> list[dict[str, object]]:
         """Calls numbered above `since`, oldest first, the first `limit` of one provider or of all."""
         with self._lock:
             newer = takewhile(lambda record: record.seq > since, reversed(self._calls))
@@ -106,9 +104,5 @@ class CallLog:
 
 
 def _days(call: ProviderCall) -> tuple[str, str] | None:
-    named = (
-        (call.params[first], call.params[last])
-        for first, last in _DAYS
-        if {first, last} <= call.params.keys()
-    )
+    named = ((call.params[first], call.params[last]) for first, last in _DAYS if {first, last} <= call.params.keys())
     return next(named, None)

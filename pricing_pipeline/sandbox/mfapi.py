@@ -49,9 +49,7 @@ class MfApi(Dialect):
         self._histories = lru_cache(64)(self._whole_history)
         self._newest = lru_cache(20_000)(self._newest_row)
 
-    def read(
-        self, endpoint: str, params: Mapping[str, str], headers: Mapping[str, str], now: datetime
-    ) -> ProviderCall:
+    def read(self, endpoint: str, params: Mapping[str, str], headers: Mapping[str, str], now: datetime) -> ProviderCall:
         code = endpoint.removeprefix("mf").strip("/").split("/")[0]
         symbols = (code,) if code and code not in ("latest", "search") else ()
         return ProviderCall(endpoint, params, symbols, None, now)
@@ -114,9 +112,7 @@ def _found(query: str) -> list[dict[str, object]]:
     words = query.lower().split()
     if not words:
         raise _refused("missing q")
-    codes = [
-        code for code in _LISTED if all(word in str(_meta(code)["scheme_name"]).lower() for word in words)
-    ]
+    codes = [code for code in _LISTED if all(word in str(_meta(code)["scheme_name"]).lower() for word in words)]
     return [_listed(code, ("scheme_code", "scheme_name")) for code in codes]
 
 

@@ -33,9 +33,7 @@ class Octo(Dialect):
         super().__init__(Plan(settings.key, settings.partner_calls_per_minute, is_sliding=True))
         self._tours = tours
 
-    def read(
-        self, endpoint: str, params: Mapping[str, str], headers: Mapping[str, str], now: datetime
-    ) -> ProviderCall:
+    def read(self, endpoint: str, params: Mapping[str, str], headers: Mapping[str, str], now: datetime) -> ProviderCall:
         key = headers.get("authorization", "").removeprefix("Bearer ") or None
         parts = endpoint.strip("/").split("/")
         asked = parts[1] if parts[0] == "products" and len(parts) == 2 else params.get("productId")

@@ -115,9 +115,7 @@ def recorded_files(folder: Path) -> Iterator[RecordedFile]:
         try:
             size += sum(file.stat().st_size for file in (meta, *bodies))
             if count > MOST_RECORDINGS or size > MOST_BYTES:
-                raise ValueError(
-                    f"the folder has more than {MOST_RECORDINGS} recordings or {MOST_BYTES} bytes"
-                )
+                raise ValueError(f"the folder has more than {MOST_RECORDINGS} recordings or {MOST_BYTES} bytes")
             facts = json.loads(meta.read_bytes())
             if not isinstance(facts, dict):
                 raise ValueError("its facts are no JSON object")

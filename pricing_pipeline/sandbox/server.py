@@ -52,9 +52,7 @@ def create_app(settings: SandboxSettings, clock: Clock = system_clock) -> Starle
 
         return Route("/{endpoint:path}", answer, methods=["GET", "POST"])
 
-    mounts = [
-        Mount(f"/{name}", routes=[provider_route(provider)]) for name, provider in sandbox.providers.items()
-    ]
+    mounts = [Mount(f"/{name}", routes=[provider_route(provider)]) for name, provider in sandbox.providers.items()]
     app = Starlette(
         routes=[*mounts, Mount("/_sandbox", routes=control_routes(sandbox))],
         middleware=[Middleware(NoWebPages)],

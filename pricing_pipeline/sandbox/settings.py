@@ -53,9 +53,7 @@ class SandboxSettings:
                 "for each provider."
             )
         if not _is_loopback(self.host):
-            raise SettingsError(
-                f"the sandbox does not listen on {self.host}: it stays on this machine. Use 127.0.0.1."
-            )
+            raise SettingsError(f"the sandbox does not listen on {self.host}: it stays on this machine. Use 127.0.0.1.")
 
 
 def _is_loopback(host: str) -> bool:

@@ -104,9 +104,7 @@ class TourChange(BaseModel):
             digits = next((one.digits for one in PLACES if one.currency == self.currency), 2)
             place = replace(place, currency=self.currency, digits=digits)
         named = tuple(replace(unit, name=self.unit_names.get(unit.unit_id, unit.name)) for unit in tour.units)
-        left = tuple(
-            option for option in tour.options if self.options is None or option.option_id in self.options
-        )
+        left = tuple(option for option in tour.options if self.options is None or option.option_id in self.options)
         return replace(tour, place=place, units=named, options=left)
 
 
@@ -192,9 +190,7 @@ class Tours:
                 case kind if kind < 9 and slot.seats:
                     slot = replace(slot, taken=(slot.taken + 1 + draw % slot.seats) % (slot.seats + 1))
                 case _:
-                    slot = replace(
-                        slot, prices=tuple(_dearer(price, 101 + draw % 9) for price in slot.prices)
-                    )
+                    slot = replace(slot, prices=tuple(_dearer(price, 101 + draw % 9) for price in slot.prices))
         yield from ([] if slot is None else [slot])
         yield from added
 
@@ -206,9 +202,7 @@ def _starts(tour: Tour, option: Option, day: date) -> Iterator[datetime]:
         local = datetime.combine(day, time(minutes // 60, minutes % 60), tour.zone)
         for fold in (0, 1):
             start = local.replace(fold=fold)
-            is_real = start.astimezone(UTC).astimezone(tour.zone).replace(tzinfo=None) == local.replace(
-                tzinfo=None
-            )
+            is_real = start.astimezone(UTC).astimezone(tour.zone).replace(tzinfo=None) == local.replace(tzinfo=None)
             if is_real and (fold == 0 or start.utcoffset() != local.utcoffset()):
                 found.append(start)
     yield from sorted(found, key=lambda start: start.astimezone(UTC))
@@ -226,9 +220,7 @@ def _taken(fate: bytes, seats: int, ahead: int) -> int:
     return taken
 
 
-def _prices(
-    tour: Tour, option: Option, start: datetime, ahead: int, luck: int, taken: int
-) -> tuple[Price, ...]:
+def _prices(tour: Tour, option: Option, start: datetime, ahead: int, luck: int, taken: int) -> tuple[Price, ...]:
     percent = _SEASONS[start.month - 1] * _WEEKDAYS[start.weekday()]
     if option.seats and taken * 4 >= option.seats * 3:
         percent = percent * 110 // 100

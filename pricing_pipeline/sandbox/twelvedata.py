@@ -54,9 +54,7 @@ class TwelveData(Dialect):
             "api_usage": self._usage,
         }
 
-    def read(
-        self, endpoint: str, params: Mapping[str, str], headers: Mapping[str, str], now: datetime
-    ) -> ProviderCall:
+    def read(self, endpoint: str, params: Mapping[str, str], headers: Mapping[str, str], now: datetime) -> ProviderCall:
         key = params.get("apikey")
         scheme, _, given = headers.get("authorization", "").partition(" ")
         if key is None and scheme.lower() == "apikey":
@@ -99,9 +97,7 @@ class TwelveData(Dialect):
             return _refusal(404, f"/{call.endpoint} is not served by the sandbox. It serves {served}.")
         if len(call.symbols) > MOST_SYMBOLS:
             # Only the limit is documented, not the wording of its refusal.
-            return _refusal(
-                400, f"{len(call.symbols)} symbols were requested; a batch holds at most {MOST_SYMBOLS}."
-            )
+            return _refusal(400, f"{len(call.symbols)} symbols were requested; a batch holds at most {MOST_SYMBOLS}.")
         dp = call.params.get("dp", "-1")
         if dp not in map(str, range(-1, _MOST_DECIMALS + 1)):
             return _refusal(400, f"dp={dp} is not a number from -1 to {_MOST_DECIMALS}")
@@ -212,9 +208,7 @@ class TwelveData(Dialect):
         interval = call.params.get("interval", "")
         meta = {"symbol": call.params.get("symbol", ""), "interval": interval, "exchange": ""}
         if interval != "1day":
-            return _error(400, f"Invalid **interval** provided: {interval}. Supported intervals: 1day") | {
-                "meta": meta
-            }
+            return _error(400, f"Invalid **interval** provided: {interval}. Supported intervals: 1day") | {"meta": meta}
         try:
             bars = self._bars(instrument, call)
         except Refused as refused:

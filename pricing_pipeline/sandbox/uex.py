@@ -26,9 +26,7 @@ class Uex(Dialect):
         super().__init__(Plan(settings.key, settings.uex_calls_per_minute, settings.uex_calls_per_day))
         self._world = World(settings.seed)
 
-    def read(
-        self, endpoint: str, params: Mapping[str, str], headers: Mapping[str, str], now: datetime
-    ) -> ProviderCall:
+    def read(self, endpoint: str, params: Mapping[str, str], headers: Mapping[str, str], now: datetime) -> ProviderCall:
         # Its address ends with /2.0; ours may, too.
         endpoint = endpoint.removeprefix("2.0/").strip("/")
         scheme, _, key = headers.get("authorization", "").partition(" ")
@@ -60,17 +58,11 @@ class Uex(Dialect):
             case "commodities":
                 return _envelope(data=[_good_row(good) for good in GOODS])
             case "commodities_prices":
-                rows = [
-                    _full_row(offer, live)
-                    for place in _asked(call)
-                    for offer in self._world.offers(place, at)
-                ]
+                rows = [_full_row(offer, live) for place in _asked(call) for offer in self._world.offers(place, at)]
                 return _envelope(data=rows)
             case "commodities_prices_all":
                 places = TRADING.values()
-                return _envelope(
-                    data=[_row(offer) for place in places for offer in self._world.offers(place, at)]
-                )
+                return _envelope(data=[_row(offer) for place in places for offer in self._world.offers(place, at)])
         return _envelope(404, "resource_not_found")
 
 

@@ -91,9 +91,7 @@ _MOONS = [
 ]
 _CITIES = {"Hurston": "Lorville", "Crusader": "Orison", "ArcCorp": "Area 18", "microTech": "New Babbage"}
 _OUTPOSTS = ("Mining Area", "Salvage Yard", "Farm", "Research Outpost", "Shubin Facility")
-GOODS = tuple(
-    Good(number, code, *good) for number, (code, good) in enumerate(WORLD["commodities"].items(), 1)
-)
+GOODS = tuple(Good(number, code, *good) for number, (code, good) in enumerate(WORLD["commodities"].items(), 1))
 
 
 def _places() -> Iterator[Place]:

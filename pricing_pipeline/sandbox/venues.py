@@ -102,9 +102,7 @@ def _calendar(name: str) -> _Calendar | None:
 def _closed_in_new_york() -> frozenset[date]:
     """Kept in a file, because nearly every program asks for shares of the United States."""
     lines = (line.split() for line in _CLOSED_DAYS.read_text(encoding="ascii").splitlines())
-    return frozenset(
-        date.fromisoformat(f"{year}-{day}") for year, *days in lines if year != "#" for day in days
-    )
+    return frozenset(date.fromisoformat(f"{year}-{day}") for year, *days in lines if year != "#" for day in days)
 
 
 def _american(exchange: str, mic_code: str, name: str, yahoo_code: str) -> Venue:
@@ -124,9 +122,7 @@ def _american(exchange: str, mic_code: str, name: str, yahoo_code: str) -> Venue
 NASDAQ = _american("NASDAQ", "XNGS", "NasdaqGS", "NMS")
 NYSE = _american("NYSE", "XNYS", "NYSE", "NYQ")
 _UTC = ZoneInfo("UTC")
-FOREX = Venue(
-    "Forex", _UTC, name="CCY", names=frozenset({"Forex"}), yahoo_code="CCY", yahoo_zone="Europe/London"
-)
+FOREX = Venue("Forex", _UTC, name="CCY", names=frozenset({"Forex"}), yahoo_code="CCY", yahoo_zone="Europe/London")
 COINS = Venue("Coinbase Pro", _UTC, name="CCC", names=frozenset({"Coinbase Pro"}), yahoo_code="CCC")
 FUNDS = Venue("", ZoneInfo("Asia/Kolkata"), currency="INR", country="India", country_code="IN")
 

@@ -41,9 +41,7 @@ class Walk:
     shorter ones.
     """
 
-    def __init__(
-        self, key: str, length: int, *, anchor: int, tick: int, swing: int, bound: int, volume: int
-    ) -> None:
+    def __init__(self, key: str, length: int, *, anchor: int, tick: int, swing: int, bound: int, volume: int) -> None:
         self.length = length
         self._anchor = anchor
         self._tick = tick

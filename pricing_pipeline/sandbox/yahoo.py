@@ -55,9 +55,7 @@ class Yahoo(Dialect):
         super().__init__()
         self._market = market
 
-    def read(
-        self, endpoint: str, params: Mapping[str, str], headers: Mapping[str, str], now: datetime
-    ) -> ProviderCall:
+    def read(self, endpoint: str, params: Mapping[str, str], headers: Mapping[str, str], now: datetime) -> ProviderCall:
         if endpoint in (_SPARK, _QUOTE):
             symbols = listed(params.get("symbols", ""))
         else:
@@ -338,8 +336,7 @@ def _span(params: Mapping[str, str], chart: _Chart) -> tuple[date, date]:
         return date(today.year, 1, 1) if name == "ytd" else today - timedelta(days=RANGES[name] - 1), today
     try:
         since, until = (
-            datetime(1970, 1, 1, tzinfo=UTC) + timedelta(seconds=int(params[name]))
-            for name in ("period1", "period2")
+            datetime(1970, 1, 1, tzinfo=UTC) + timedelta(seconds=int(params[name])) for name in ("period1", "period2")
         )
     except (KeyError, ValueError, OverflowError):
         raise _refused("chart", 400, "Bad Request", "period1 and period2 must be epoch seconds") from None

@@ -29,9 +29,7 @@ from pricing_pipeline_tests.support.sandbox_server import RunningSandbox
 
 pytestmark = pytest.mark.usefixtures("still")
 
-TABLES = (
-    "SELECT relname FROM pg_class WHERE relnamespace = 'pricing'::regnamespace AND relkind = 'r' ORDER BY 1"
-)
+TABLES = "SELECT relname FROM pg_class WHERE relnamespace = 'pricing'::regnamespace AND relkind = 'r' ORDER BY 1"
 RIGHTS = """
 SELECT o.name, a.grantee::regrole::text, a.privilege_type
 FROM (SELECT relname::text AS name, relacl AS acl FROM pg_class WHERE relnamespace = 'pricing'::regnamespace
@@ -59,10 +57,7 @@ def content(url: str) -> dict[str, list[str]]:
 def prices(cli: CommandLine, core: Core, sandbox: RunningSandbox) -> None:
     """A month that was fetched, and more rows than one chunk of a script has."""
     month = ("--from", "2013-01", "--to", "2013-01")
-    assert (
-        cli("backfill", "start", "AAPL", "IBM", "--type", DAILY, *month, sandbox_url=sandbox.url).exit_code
-        == 0
-    )
+    assert cli("backfill", "start", "AAPL", "IBM", "--type", DAILY, *month, sandbox_url=sandbox.url).exit_code == 0
     core.rows(
         "INSERT INTO pricing.instruments (asset_class, symbol)"
         " SELECT 'equity', 'X' || n FROM generate_series(1, 5000) n"
@@ -98,9 +93,7 @@ def test_c3_what_is_restored_is_what_was_backed_up(
     assert len(cli(*history, **there).json["rows"]) == 21
 
 
-def test_c3_a_backup_is_not_written_through_what_others_put_there(
-    cli: CommandLine, core: Core, tmp_path: Path
-) -> None:
+def test_c3_a_backup_is_not_written_through_what_others_put_there(cli: CommandLine, core: Core, tmp_path: Path) -> None:
     """In a folder where others may write: a file of theirs or a link, of any name that they can guess."""
     shared, important = tmp_path / "shared", tmp_path / "important"
     shared.mkdir()
@@ -171,8 +164,7 @@ def test_c3_a_restore_that_is_killed_changes_nothing(
         process.wait()
         reader.rollback()
         ours = (
-            "SELECT FROM pg_stat_activity"
-            " WHERE application_name = 'pricing_restore' AND datname = current_database()"
+            "SELECT FROM pg_stat_activity WHERE application_name = 'pricing_restore' AND datname = current_database()"
         )
         wait_until(lambda: looker.execute(ours).fetchone() is None)
     assert content(owner_url) == before
@@ -304,9 +296,7 @@ def test_c3_rows_and_functions_may_hold_what_psql_would_read_as_commands(
     odd = "a\n\\.\nCOPY pricing.x FROM stdin;\n\\restrict x\n\\! ls\n\\\\ \t\x7f €🂡 %s %%"
     lines = odd.replace("'", "''")
     with psycopg.connect(owner_url) as owner:
-        owner.execute(
-            "INSERT INTO pricing.warnings (at, source, subject, message) VALUES (now(), 'a', 'b', %s)", [odd]
-        )
+        owner.execute("INSERT INTO pricing.warnings (at, source, subject, message) VALUES (now(), 'a', 'b', %s)", [odd])
         body = f"SELECT $x${lines}$x$::text"
         owner.execute(f"CREATE FUNCTION pricing.odd() RETURNS text LANGUAGE sql AS $f${body}$f$".encode())
     before = content(owner_url)
@@ -339,9 +329,7 @@ def test_b2_no_program_is_given_a_password_that_others_can_see(owner_url: str) -
 def programs(folder: Path, version: int) -> Path:
     folder.mkdir()
     for name in ("pg_dump", "pg_restore", "psql"):
-        (folder / name).write_text(
-            f"#!/bin/sh\necho '{name} (PostgreSQL) {version}.3 (Debian {version}.3-1)'\n"
-        )
+        (folder / name).write_text(f"#!/bin/sh\necho '{name} (PostgreSQL) {version}.3 (Debian {version}.3-1)'\n")
         (folder / name).chmod(0o755)
     return folder
 
@@ -368,17 +356,12 @@ def test_c3_a_home_is_backed_up_and_restored_while_nothing_runs(cli: CommandLine
         open_folder / "the second",
         open_folder / "the prices.dump",
     )
-    assert (
-        "does not exist"
-        in cli("db", "backup", str(path), database_url="", owner_url="", home=str(first)).error
-    )
+    assert "does not exist" in cli("db", "backup", str(path), database_url="", owner_url="", home=str(first)).error
     prepare_home(first)
     with EmbeddedServer(first, for_tests=True) as server:
         upgrade(server.url("pricing"))
         with psycopg.connect(server.url("pricing")) as connection:
-            connection.execute(
-                "INSERT INTO pricing.instruments (asset_class, symbol) VALUES ('equity', 'KEPT')"
-            )
+            connection.execute("INSERT INTO pricing.instruments (asset_class, symbol) VALUES ('equity', 'KEPT')")
         # While the pipeline runs.
         lock = lock_home(first, patience=0)
         assert cli("db", "backup", f"{path}.1", database_url="", owner_url="", home=str(first)).exit_code == 0
@@ -390,9 +373,7 @@ def test_c3_a_home_is_backed_up_and_restored_while_nothing_runs(cli: CommandLine
     nothing = cli("db", "restore", f"{path}.2", database_url="", owner_url="", home=str(second))
     assert "there is no backup" in nothing.error
     path.with_suffix(".txt").write_text("-- SQL")
-    other = cli(
-        "db", "restore", str(path.with_suffix(".txt")), database_url="", owner_url="", home=str(second)
-    )
+    other = cli("db", "restore", str(path.with_suffix(".txt")), database_url="", owner_url="", home=str(second))
     assert "is no backup that `db backup` wrote" in other.error
     assert not second.exists(), "a refused restore makes no home"
     said = cli("db", "restore", str(path), database_url="", owner_url="", home=str(second))

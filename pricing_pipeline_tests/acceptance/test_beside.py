@@ -103,9 +103,7 @@ def test_g3_g7_a_location_of_others_works_beside_ours_and_nothing_of_it_is_left(
     stack.wait_until("a run of their condition", lambda: bool(materialized(stack, "eager_one")))
     params = {"assetSelection": [{"path": ["parted"]}], "partitionNames": ["a", "b"]}
     assert "backfillId" in stack.graphql(BACKFILL, params=params)["launchPartitionBackfill"]
-    stack.wait_until(
-        "both partitions", lambda: {e["partition"] for e in materialized(stack, "parted")} == {"a", "b"}
-    )
+    stack.wait_until("both partitions", lambda: {e["partition"] for e in materialized(stack, "parted")} == {"a", "b"})
     stack.wait_until(
         "the end of their backfill",
         lambda: (

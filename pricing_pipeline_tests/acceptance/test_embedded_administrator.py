@@ -28,9 +28,7 @@ def block(language: str, part: str) -> str:
 
 def administrator(home: Path, sql: str) -> str:
     """What psql says to this, opened as the page tells."""
-    (recipe,) = re.findall(
-        r"^    pricing-pipeline (db psql .*administrator)$", PAGES[0].read_text(), re.MULTILINE
-    )
+    (recipe,) = re.findall(r"^    pricing-pipeline (db psql .*administrator)$", PAGES[0].read_text(), re.MULTILINE)
     command = [*recipe.split(), "--", "--no-psqlrc", "-At", "-v", "ON_ERROR_STOP=1", "--command", sql]
     done = subprocess.run(
         [sys.executable, "-m", "pricing_pipeline.cli", *command],

@@ -33,9 +33,7 @@ def test_starts_with_both_databases_and_both_roles(make_server: MakeServer) -> N
     ask(server.url("pricing"), "CREATE TABLE kept (n int)")
     with pytest.raises(psycopg.errors.InsufficientPrivilege):
         ask(server.url("pricing", "worker"), "SELECT count(*) FROM kept")
-    settings = (
-        "SELECT concat_ws(' ', current_setting('timezone'), current_setting('jit'), current_setting('fsync'))"
-    )
+    settings = "SELECT concat_ws(' ', current_setting('timezone'), current_setting('jit'), current_setting('fsync'))"
     assert ask(server.url("pricing"), settings) == "UTC off on"
     assert (
         ask(

@@ -54,8 +54,7 @@ def test_up_works_on_a_server_that_is_not_ours(external_url: str) -> None:
 def _a_second_home_is_refused(url: str) -> None:
     """It would carry out the runs of the first one, whose storage of Dagster's it names."""
     dagster, prices = (
-        make_url(url).set(database=name).render_as_string(hide_password=False)
-        for name in ("dagster", "others_prices")
+        make_url(url).set(database=name).render_as_string(hide_password=False) for name in ("dagster", "others_prices")
     )
     ensure_database(url, "others_prices")
     with new_stack(DATABASE_URL=prices, DAGSTER_URL=dagster) as second:

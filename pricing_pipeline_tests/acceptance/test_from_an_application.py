@@ -60,10 +60,7 @@ def typed(stack: Stack, *later: str) -> list[str]:
 
 
 def test_a10_its_page_brings_thirty_holdings_to_fresh_prices(walked: Stack, tmp_path: Path) -> None:
-    pairs = [
-        tuple(pair.values())
-        for pair in json.loads((ROOT / "docs/examples/portfolio.json").read_text())["pairs"]
-    ]
+    pairs = [tuple(pair.values()) for pair in json.loads((ROOT / "docs/examples/portfolio.json").read_text())["pairs"]]
     assert len(set(pairs)) == 30
     (program,) = blocks(PAGE, "python")
     path = tmp_path / "portfolio.py"

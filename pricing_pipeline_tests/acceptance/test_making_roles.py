@@ -135,6 +135,4 @@ def test_b2_what_an_administrator_upgrades_stays_the_owners(home: EmbeddedServer
         ).fetchall()
         assert owners == [("app",)]
         session.execute("ALTER SCHEMA pricing OWNER TO postgres")
-    assert "postgres, which owns the schema pricing, is a superuser" in [
-        fault.fault for fault in foreign.faults()
-    ]
+    assert "postgres, which owns the schema pricing, is a superuser" in [fault.fault for fault in foreign.faults()]

@@ -39,9 +39,7 @@ def superuser(request: pytest.FixtureRequest, open_folder: Path) -> Iterator[str
             given.start()
             url = given.url("postgres", "postgres")
         else:
-            url = stack.enter_context(EmbeddedServer(open_folder, for_tests=True)).url(
-                "postgres", "superuser"
-            )
+            url = stack.enter_context(EmbeddedServer(open_folder, for_tests=True)).url("postgres", "superuser")
             with psycopg.connect(url, autocommit=True) as admin:  # as other servers have it
                 admin.execute("GRANT CONNECT ON DATABASE postgres TO PUBLIC")
                 admin.execute("UPDATE pg_database SET datistemplate = false WHERE datname = 'template1'")

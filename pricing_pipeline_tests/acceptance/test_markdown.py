@@ -101,9 +101,7 @@ def webserver(folder: Path) -> Iterator[str]:
         except httpx.TransportError:
             return process.poll() is not None
 
-    with subprocess.Popen(
-        command, env={**os.environ, **variables}, cwd=folder, start_new_session=True
-    ) as process:
+    with subprocess.Popen(command, env={**os.environ, **variables}, cwd=folder, start_new_session=True) as process:
         try:
             wait_until(answers)
             assert process.poll() is None

@@ -61,15 +61,11 @@ def asked(stack: Stack, path: str, token: str | None = None) -> Any:
 
 def require_named(stack: Stack, part: str, cause: str, others: str) -> None:
     """All four places name the part and its cause; a stranger learns the name alone."""
-    stack.wait_until(
-        "a line on the console", lambda: f"Does not work: {part.replace('_', ' ')}" in console(stack)
-    )
+    stack.wait_until("a line on the console", lambda: f"Does not work: {part.replace('_', ' ')}" in console(stack))
     (line,) = [line for line in console(stack).splitlines() if cause in line]
     assert "second line" not in line
     status = stack.cli("status").stdout
-    (late,) = [
-        line for line in status.splitlines() if line.startswith(f"late:        {part.replace('_', ' ')}: ")
-    ]
+    (late,) = [line for line in status.splitlines() if line.startswith(f"late:        {part.replace('_', ' ')}: ")]
     assert cause in late
     operator = stack.json("token", "add", "operator", "--scope", "operate", "--scope", "read", "--any-user")
     stranger = asked(stack, "/healthz")

@@ -107,13 +107,9 @@ def test_e4_equal_failures_are_one_row_that_is_retried_or_forgotten_as_a_whole(
     expect(page.locator("#headline")).to_have_text(
         "3 of 31 watched prices are fresh, 28 are refused, and none is late. A point below needs a look."
     )
-    expect(page.locator(".findings")).to_have_text(
-        "28 tasks have failed for good, 28 of them by their symbols"
-    )
+    expect(page.locator(".findings")).to_have_text("28 tasks have failed for good, 28 of them by their symbols")
     expect(page.locator("#tasks .row")).to_have_count(1)
-    expect(page.locator("#tasks .row h3")).to_contain_text(
-        "28 tasks of equity_quote unknown symbol, twelvedata"
-    )
+    expect(page.locator("#tasks .row h3")).to_contain_text("28 tasks of equity_quote unknown symbol, twelvedata")
     expect(page.locator("#tasks .row")).to_contain_text("and 23 more")
     assert page.locator("#tasks").bounding_box()["height"] < 300  # type: ignore[index]
     page.get_by_role("button", name="Retry all").click()
@@ -160,9 +156,7 @@ def test_b5_what_is_said_of_one_product_agrees(core: Core, operator: Caller) -> 
     core.heartbeat("ann", ("tours_today", "TOUR"))
     core.rows("DELETE FROM pricing.api_call_queue_live")
     core.rows("SELECT pricing.confirm_pairs('tours_today', ARRAY['TOUR'], 'octo', 7)")
-    core.rows(
-        "UPDATE pricing.demand SET became_due_at = NULL, owed_since = NULL, due_at = now() + interval '1 hour'"
-    )
+    core.rows("UPDATE pricing.demand SET became_due_at = NULL, owed_since = NULL, due_at = now() + interval '1 hour'")
     html = read_page(operator)
     (row,) = re.findall(r"<tr><th.*?TOUR.*?</tr>", html)
     words = re.sub("<[^>]+>", " ", row).split()
@@ -253,9 +247,7 @@ def test_everything_is_done_by_keys_alone_and_focus_survives_what_changes(
     page.keyboard.press("Enter")
     expect(page.locator(f"#alert-{alert} .outcome")).to_contain_text("Silenced")
     assert page.evaluate("document.activeElement.className") == "outcome"
-    silence = core.rows(
-        "SELECT subject, silenced_by, until - pricing.clock() AS lasts FROM pricing.alert_silences"
-    )
+    silence = core.rows("SELECT subject, silenced_by, until - pricing.clock() AS lasts FROM pricing.alert_silences")
     assert [(one.subject, one.silenced_by, round(one.lasts.total_seconds() / 3600)) for one in silence] == [
         ("twelvedata", core.one("SELECT name FROM pricing.api_tokens"), 8)
     ]
@@ -300,9 +292,7 @@ def test_what_cannot_be_reached_is_said_and_comes_back(
 
 
 @needs_chromium
-def test_what_takes_long_to_answer_is_said(
-    browser: Browser, api: RunningApi, core: Core, operator: Caller
-) -> None:
+def test_what_takes_long_to_answer_is_said(browser: Browser, api: RunningApi, core: Core, operator: Caller) -> None:
     page = opened(browser, api, operator)
     page.route("**/v1/page", lambda _: None)  # as while the database hangs
     expect(page.locator("#connection")).to_contain_text("There is no answer yet")
@@ -330,9 +320,7 @@ def read_page(caller: Caller) -> str:
     return answer.text
 
 
-def test_the_page_itself_needs_no_token_and_trusts_nothing_but_its_own_files(
-    api: RunningApi, core: Core
-) -> None:
+def test_the_page_itself_needs_no_token_and_trusts_nothing_but_its_own_files(api: RunningApi, core: Core) -> None:
     price(core, "AAPL", "72.50")
     for path in (
         "/",

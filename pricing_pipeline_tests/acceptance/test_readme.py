@@ -57,9 +57,7 @@ def tour() -> Iterator[Stack]:
 
 
 @pytest.mark.parametrize(("command", "sample"), SAMPLES, ids=[command for command, _ in SAMPLES])
-def test_a_command_of_the_tour_prints_its_sample(
-    tour: Stack, tmp_path: Path, command: str, sample: str
-) -> None:
+def test_a_command_of_the_tour_prints_its_sample(tour: Stack, tmp_path: Path, command: str, sample: str) -> None:
     tour.wait_until_all_fresh()
     words = shlex.split(WATCHING.sub("--minutes 60", command))
     if "AAPL" in words:

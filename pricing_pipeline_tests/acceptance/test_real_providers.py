@@ -40,9 +40,7 @@ def real(service: RunningSandbox) -> Iterator[Stack]:
         yield stack
 
 
-def test_a6_from_a_start_with_a_key_to_prices_without_a_refused_call(
-    real: Stack, service: RunningSandbox
-) -> None:
+def test_a6_from_a_start_with_a_key_to_prices_without_a_refused_call(real: Stack, service: RunningSandbox) -> None:
     assert "Nobody is asked for prices yet" in real.log.read_text()
     assert real.core.one("SELECT count(*) FROM pricing.active_subscriptions") == 0, "there is no demo viewer"
     real.wait_until(

@@ -69,9 +69,7 @@ def test_b20_reads_use_a_replica_that_follows_and_the_primary_whenever_it_does_n
 
     def stored() -> int:
         return len(
-            core.rows(
-                "SELECT FROM pricing.price_history WHERE symbol = 'AAPL' AND data_type = :type", type=QUOTE
-            )
+            core.rows("SELECT FROM pricing.price_history WHERE symbol = 'AAPL' AND data_type = :type", type=QUOTE)
         )
 
     core.heartbeat("ann", (QUOTE, "AAPL"))
@@ -122,9 +120,7 @@ def test_b20_reads_use_a_replica_that_follows_and_the_primary_whenever_it_does_n
     assert history() == stored()
 
     # A session of it that is lost costs no request.
-    servers.on_standby(
-        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = 'pricing_worker'"
-    )
+    servers.on_standby("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = 'pricing_worker'")
     assert price() == "150.00"
     assert history() > 0
     wait_until(lambda: state() == "used")
@@ -176,9 +172,7 @@ def test_b20_a_replica_of_another_database_is_not_read(server: object, servers: 
         replica.close()
 
 
-def test_b20_a_copy_that_went_its_own_way_is_no_replica(
-    open_folder: Path, servers: Servers, core: Core
-) -> None:
+def test_b20_a_copy_that_went_its_own_way_is_no_replica(open_folder: Path, servers: Servers, core: Core) -> None:
     """One of ours that took writes of its own and is in recovery again: its log is ahead, its prices are not ours."""
     data = open_folder / "copy"
     servers.on_standby("SELECT pg_promote()")

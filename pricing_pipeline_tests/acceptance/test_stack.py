@@ -158,9 +158,7 @@ def test_b1_data_types_added_while_it_runs_appear_and_are_refreshed(stack: Stack
         assert policy == {"warnWindowSeconds": warn, "failWindowSeconds": fail}
         assert nodes[f"price_history/{name}"]["isPartitioned"]
     after = stack.state()["processes"]
-    assert {name: one["pid"] for name, one in after.items()} == {
-        name: one["pid"] for name, one in before.items()
-    }
+    assert {name: one["pid"] for name, one in after.items()} == {name: one["pid"] for name, one in before.items()}
 
 
 def test_g6_a_backfill_brings_the_sources_own_bars_and_a_second_brings_nothing(stack: Stack) -> None:
@@ -180,9 +178,7 @@ def test_g6_a_backfill_brings_the_sources_own_bars_and_a_second_brings_nothing(s
     _backfill(stack, FIRST, LAST)
     assert _history_calls(stack, before, FIRST, LAST) == []
     assert _stored(stack) == stored
-    assert (
-        stack.core.one("SELECT count(*) FROM pricing.price_revisions WHERE data_type = 'equity_daily'") == 0
-    )
+    assert stack.core.one("SELECT count(*) FROM pricing.price_revisions WHERE data_type = 'equity_daily'") == 0
     assert _row_counts(stack, sorted(months)) == months
 
 
@@ -242,9 +238,7 @@ def _bars(stack: Stack) -> Bars:
 
 def _history_calls(stack: Stack, since: int, first: date, last: date) -> list[dict[str, Any]]:
     """Calls for bars of days between two: those of the newest bars, which drains make meanwhile, are none of them."""
-    spans = [
-        (call, call["days"]) for call in stack.calls(since) if call["path"] == "/time_series" and call["days"]
-    ]
+    spans = [(call, call["days"]) for call in stack.calls(since) if call["path"] == "/time_series" and call["days"]]
     return [call for call, days in spans if str(first) <= days[0] and days[1] <= str(last)]
 
 
@@ -270,11 +264,7 @@ def _backfill(stack: Stack, first: date, last: date) -> str:
 
     def ended() -> list[dict[str, Any]] | None:
         runs = stack.runs(tags=[mine])
-        return (
-            runs
-            if runs and all(run["status"] in ("SUCCESS", "FAILURE", "CANCELED") for run in runs)
-            else None
-        )
+        return runs if runs and all(run["status"] in ("SUCCESS", "FAILURE", "CANCELED") for run in runs) else None
 
     (run,) = stack.wait_until("the backfill's end", ended)  # one run for all months
     assert run["status"] == "SUCCESS", stack.logs()

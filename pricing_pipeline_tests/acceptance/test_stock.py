@@ -47,9 +47,7 @@ def stock(server: TestServer, database_url: str, sandbox: RunningSandbox, tmp_pa
         yield stock
 
 
-def test_g7_stock_processes_of_dagster_do_all_of_the_work(
-    stock: Stock, database_url: str, owner_url: str
-) -> None:
+def test_g7_stock_processes_of_dagster_do_all_of_the_work(stock: Stock, database_url: str, owner_url: str) -> None:
     """A first price, a new data type, freshness, checks, a backfill by hand: with nothing of ours around Dagster."""
     engine = make_engine(database_url, pool_size=1)
     with engine.begin() as connection:
@@ -97,9 +95,7 @@ def test_g7_stock_processes_of_dagster_do_all_of_the_work(
 def require_nobody_reaches_the_code_server(stock: Stock) -> None:
     """Fault 36: anyone who reached it would run code. Nothing but the UI listens on a port."""
     processes = stock.processes.all()
-    heard = {
-        place.laddr.port for place in connections(processes, "inet") if place.status == psutil.CONN_LISTEN
-    }
+    heard = {place.laddr.port for place in connections(processes, "inet") if place.status == psutil.CONN_LISTEN}
     assert heard == {httpx.URL(stock.url).port}
     paths = unix_sockets(processes)
     assert stock.environment["PRICING_CODE_SOCKET"] in paths
@@ -111,9 +107,7 @@ def last_ticks(stock: Stock) -> dict[str, str]:
     """How the last tick of each sensor ended; those under way are left out."""
     sensors = stock.ask(TICKS)["sensorsOrError"]["results"]
     ended = {
-        sensor["name"]: [
-            tick["status"] for tick in sensor["sensorState"]["ticks"] if tick["status"] != "STARTED"
-        ]
+        sensor["name"]: [tick["status"] for tick in sensor["sensorState"]["ticks"] if tick["status"] != "STARTED"]
         for sensor in sensors
     }
     return {name: statuses[0] for name, statuses in ended.items() if statuses}

@@ -250,9 +250,7 @@ def test_a_home_that_cannot_be_written_is_told(tmp_path: Path) -> None:
     closed.mkdir(mode=0o500)
     homes = [tmp_path / "file", tmp_path / "file" / "home"] + ([closed] if os.geteuid() else [])
     for home in homes:
-        with pytest.raises(
-            SupervisorError, match=r"^the home .* cannot be written \(.*\); set PRICING_HOME .*\.$"
-        ):
+        with pytest.raises(SupervisorError, match=r"^the home .* cannot be written \(.*\); set PRICING_HOME .*\.$"):
             Supervisor(home).__enter__()
 
 
@@ -385,10 +383,7 @@ def test_fault_24_a_log_keeps_how_the_trouble_of_a_day_began_and_its_end(tmp_pat
         with path.open("a") as writer:
             writer.write("noise\n" * 100)
         assert rotate_log(path, limit=100)
-        assert (
-            path.read_text()
-            == "600 bytes are left out here: this log is over its budget of 200 bytes a day\n"
-        )
+        assert path.read_text() == "600 bytes are left out here: this log is over its budget of 200 bytes a day\n"
         path.write_text("")
     assert older.read_text() == "the cause\n" * 20
     yesterday = time.time() - 86_400

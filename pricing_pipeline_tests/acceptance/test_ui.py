@@ -49,9 +49,7 @@ def test_g6_a_backfill_is_launched_by_clicking_and_its_bars_arrive(stack: Stack,
     _open(stack, page, "/assets/price_history/equity_daily")
     page.get_by_role("button", name="Materialize").first.click()
     dialog = page.get_by_role("dialog")
-    dialog.get_by_role(
-        "button", name="Show all partitions"
-    ).click()  # the dialog begins with the last 90 days
+    dialog.get_by_role("button", name="Show all partitions").click()  # the dialog begins with the last 90 days
     months = dialog.get_by_role("textbox").first
     months.fill("[2013-09-01...2013-10-01]")
     months.press("Enter")

@@ -121,9 +121,7 @@ def test_b21_a_notifier_whose_queries_hang_is_started_again(
     upgrade(server.url("pricing"))
     notifier = supervise(server.url("pricing", "worker"), 25.0)
     sessions = "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'pricing-pipeline'"
-    notifier.look_until(
-        lambda: notifier.has_answered and ask(server.url("pricing", "superuser"), sessions) > 0
-    )
+    notifier.look_until(lambda: notifier.has_answered and ask(server.url("pricing", "superuser"), sessions) > 0)
     first = notifier.pid
     with frozen(server):
         notifier.look_until(lambda: notifier.watched.restarts >= 1 and notifier.command.pid is not None)
@@ -234,15 +232,11 @@ def test_e7_what_is_under_way_when_the_notifier_is_stopped_returns_to_the_queue(
             operation_queue.enqueue(connection, "log", payload)
     runner = OperationRunner(core.engine, {"log": handler}, worker="here")
     stop = threading.Event()
-    thread = threading.Thread(
-        target=runner.run, args=(stop,), kwargs={"every_seconds": 0.05, "last_seconds": 0.5}
-    )
+    thread = threading.Thread(target=runner.run, args=(stop,), kwargs={"every_seconds": 0.05, "last_seconds": 0.5})
     thread.start()
     for _ in range(2):
         assert begun.acquire(timeout=PATIENCE)
-    quick = (
-        "SELECT status = 'completed' FROM pricing.async_operations WHERE payload ->> 'recipient' = 'quick'"
-    )
+    quick = "SELECT status = 'completed' FROM pricing.async_operations WHERE payload ->> 'recipient' = 'quick'"
     wait_until(lambda: core.one(quick))
     stop.set()
     thread.join(PATIENCE)
@@ -276,16 +270,11 @@ def test_e7_a_notifier_that_is_stopped_ends_within_the_grace_and_loses_no_messag
         wait_until(lambda: notifier.command.poll() is not None)
         assert notifier.command.poll() == 0
         (row,) = core.rows("SELECT status, attempt FROM pricing.async_operations WHERE id = :id", id=message)
-        assert (row.status, row.attempt) == ("pending", 0), (
-            "it does not wait for the attempt, which fails in 27 s"
-        )
+        assert (row.status, row.attempt) == ("pending", 0), "it does not wait for the attempt, which fails in 27 s"
         receiver.script = lambda post: post.answer(204)
         supervise(database_url, 60.0, cli.home)
         wait_until(
-            lambda: (
-                core.one("SELECT status FROM pricing.async_operations WHERE id = :id", id=message)
-                == "completed"
-            )
+            lambda: core.one("SELECT status FROM pricing.async_operations WHERE id = :id", id=message) == "completed"
         )
         attempts = [posted for posted in receiver.posted if b"A title" in posted.body]
         assert len({posted.headers["Idempotency-Key"] for posted in attempts}) == 1

@@ -34,9 +34,7 @@ def test_with_a_token_strangers_get_nothing_and_commands_go_on() -> None:
         url = stack.state()["urls"]["dagster"]
         assert url.startswith("http://127.0.0.1:")
         assert httpx.get(f"{url}/server_info", trust_env=False, timeout=PATIENCE).status_code == 401
-        told = stack.json(
-            "backfill", "start", "--type", "equity_daily", "--from", "2013-03-01", "--to", "2013-03-28"
-        )
+        told = stack.json("backfill", "start", "--type", "equity_daily", "--from", "2013-03-01", "--to", "2013-03-28")
         assert told["run_id"] is not None  # so Dagster ran it
         assert TOKEN not in stack.logs()
         for process in stack.processes():

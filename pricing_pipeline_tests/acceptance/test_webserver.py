@@ -59,9 +59,7 @@ REPORT = """mutation {
   }
 }"""
 BY_ADDRESS = f"graphql?{urlencode({'query': REPORT})}"
-EVENTS = (
-    '{ assetOrError(assetKey: {path: ["thing"]}) { ... on Asset { assetMaterializations { timestamp } } } }'
-)
+EVENTS = '{ assetOrError(assetKey: {path: ["thing"]}) { ... on Asset { assetMaterializations { timestamp } } } }'
 LAUNCH = """
 mutation Launch($params: ExecutionParams!) {
   launchRun(executionParams: $params) { __typename ... on LaunchRunSuccess { run { runId } } }
@@ -163,9 +161,7 @@ def command(folder: Path) -> list[str]:
 
 
 def environment(folder: Path, **settings: str) -> dict[str, str]:
-    others = {
-        name: value for name, value in os.environ.items() if not name.startswith(("PRICING_", "DAGSTER_"))
-    }
+    others = {name: value for name, value in os.environ.items() if not name.startswith(("PRICING_", "DAGSTER_"))}
     ours = {f"PRICING_{name}": value for name, value in settings.items()}
     return {
         **others,
@@ -300,9 +296,7 @@ def foreign_page() -> Iterator[int]:
 
 @needs_chromium
 @pytest.mark.parametrize("name", ["evil.example", "127.0.0.1", "localhost"])
-def test_a_foreign_page_neither_reads_nor_changes_anything(
-    ui: UI, browser: BrowserContext, name: str
-) -> None:
+def test_a_foreign_page_neither_reads_nor_changes_anything(ui: UI, browser: BrowserContext, name: str) -> None:
     """Also one from this machine: another account may serve pages at another port."""
     before = ui.events()
     page = browser.new_page()

@@ -202,9 +202,7 @@ def test_versions_are_listed_too(advisory: dict[str, Any], is_known: bool, tmp_p
     st.booleans(),
     st.integers(0, 21),
 )
-def test_ranges_agree_with_a_plain_count(
-    tmp_path_factory: Any, ends: list[int], is_last: bool, at: int
-) -> None:
+def test_ranges_agree_with_a_plain_count(tmp_path_factory: Any, ends: list[int], is_last: bool, at: int) -> None:
     """Ranges [begin, end) or, with `last_affected`, [begin, end]; the last may have no end."""
     events = [
         {("introduced" if number % 2 == 0 else "last_affected" if is_last else "fixed"): str(end)}

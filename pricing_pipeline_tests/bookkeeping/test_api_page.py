@@ -178,9 +178,7 @@ def test_b7_each_command_has_a_route_or_belongs_to_the_owner_alone() -> None:
     }
     assert {route.replace(" ", " /v1/") for route in routes.values()} <= ROUTES.keys()
     alone = [
-        f"{noun} {verb}".strip()
-        for noun, verbs in ONLY_ON_THE_COMMAND_LINE.items()
-        for verb in verbs.split() or [""]
+        f"{noun} {verb}".strip() for noun, verbs in ONLY_ON_THE_COMMAND_LINE.items() for verb in verbs.split() or [""]
     ]
     commands = re.findall(r"^## `pricing-pipeline (.+)`$", (ROOT / "docs/cli.md").read_text(), re.MULTILINE)
     assert sorted([*routes, *alone]) == sorted(commands)
@@ -198,9 +196,7 @@ FIGURES = {
     r"the stored prices of up to (\S+) symbols": parameters.MOST_SYMBOLS,
     r"`pairs` names up to (\S+) pairs": stream._MOST_PAIRS,
     r"the stream follows within (\S+) seconds": stream_hub._UPKEEP_SECONDS,
-    r"A pair counts as stale (\S+) seconds after its TTL": in_sql(
-        r"grace interval := interval '(\d+) seconds'"
-    ),
+    r"A pair counts as stale (\S+) seconds after its TTL": in_sql(r"grace interval := interval '(\d+) seconds'"),
     r"- Events come within about (a) second": 2 * stream_hub.PACE_SECONDS,
     r"The log goes back (\S+) minutes": in_sql(r"o\.noted_at < now_ - interval '(\d+) minutes'"),
     r"The log goes back \S+ minutes, or (\S+) events": in_sql(r"stream_head h\) - (\d+)\)"),
@@ -213,9 +209,7 @@ FIGURES = {
     r"streams with one token, a token \d+, and a server (\d+);": stream_hub.MOST_STREAMS,
     r"database fails or hangs for (\S+) seconds, streams end": stream_hub._OUTAGE_SECONDS,
     r"A stream ends within (\S+) seconds after its token": access.REMEMBERED_SECONDS,
-    r"are sent again for up to (\S+) seconds \(`patience`\)": signature(PricingClient)
-    .parameters["patience"]
-    .default,
+    r"are sent again for up to (\S+) seconds \(`patience`\)": signature(PricingClient).parameters["patience"].default,
     r"A list takes `limit` \((\d+) rows": paging.USUAL_ROWS,
     r"rows, at most (\S+)\) and answers `next`": paging.MOST_ROWS,
     r"the body takes longer than (\S+) s to arrive": connections.BODY_SECONDS,

@@ -60,9 +60,7 @@ def test_forbidden_imports_break_their_contracts(tmp_path: Path) -> None:
     for module, line, contract in FORBIDDEN:
         importer = module.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
         imported = line.split()[1].removesuffix(".request")
-        assert f"pricing_pipeline.{importer} -> {imported} (" in said.rpartition(f"\n{contract}\n---")[2], (
-            line
-        )
+        assert f"pricing_pipeline.{importer} -> {imported} (" in said.rpartition(f"\n{contract}\n---")[2], line
 
 
 def test_a_module_without_a_place_breaks_the_layers(tmp_path: Path) -> None:

@@ -20,8 +20,7 @@ ROOT = Path(__file__).parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
 CLIENT = tomllib.loads((ROOT / "client/pyproject.toml").read_text())["project"]
 OF_CLIENT = [
-    Requirement(line)
-    for line in itertools.chain(CLIENT["dependencies"], *CLIENT["optional-dependencies"].values())
+    Requirement(line) for line in itertools.chain(CLIENT["dependencies"], *CLIENT["optional-dependencies"].values())
 ]
 OURS_IN = {
     "pricing_pipeline": {"pricing_pipeline"},
@@ -31,8 +30,7 @@ OURS_IN = {
 }
 BASE = [Requirement(line) for line in PROJECT["project"]["dependencies"]]
 OPTIONAL = {
-    name: [Requirement(line) for line in lines]
-    for name, lines in PROJECT["project"]["optional-dependencies"].items()
+    name: [Requirement(line) for line in lines] for name, lines in PROJECT["project"]["optional-dependencies"].items()
 }
 RUNTIME = [*BASE, *OPTIONAL["dagster"], *OPTIONAL["parquet"]]
 """What `make install` installs."""
@@ -100,9 +98,7 @@ def commands(text: str) -> Iterator[str]:
 
 def fetches(command: str) -> bool:
     """Whether a command fetches packages: it installs anything but a folder of one's own."""
-    return re.search(
-        r"\b(pip|uv)3?\b.*\s(install|sync|add)\s|\buvx?\s+(tool\s+)?run\b", command
-    ) is not None and not (
+    return re.search(r"\b(pip|uv)3?\b.*\s(install|sync|add)\s|\buvx?\s+(tool\s+)?run\b", command) is not None and not (
         re.search(r"\s(--editable|-e)\s+['\"]?\.|install\s+(--no-deps\s+)?['\"]?\.?/", command)
     )
 
@@ -167,9 +163,7 @@ def test_the_lock_files_are_complete() -> None:
             needed = todo.pop()
             name = canonicalize_name(needed.name)
             assert name in lock, f"{needed} is not locked"
-            assert needed.specifier.contains(lock[name], prereleases=True), (
-                f"{needed}, but {lock[name]} is locked"
-            )
+            assert needed.specifier.contains(lock[name], prereleases=True), f"{needed}, but {lock[name]} is locked"
             if (name, frozenset(needed.extras)) in seen:
                 continue
             seen.add((name, frozenset(needed.extras)))
@@ -230,8 +224,7 @@ def test_all_but_what_dagster_loads_works_without_the_extra() -> None:
     extra = sorted(
         module
         for module, found in packages_distributions().items()
-        if {canonicalize_name(name) for name in found}
-        & pinned([*OPTIONAL["dagster"], *OPTIONAL["parquet"]]).keys()
+        if {canonicalize_name(name) for name in found} & pinned([*OPTIONAL["dagster"], *OPTIONAL["parquet"]]).keys()
     )
     assert {"dagster", "psycopg2", "pyarrow"} <= set(extra)
     code = f"""

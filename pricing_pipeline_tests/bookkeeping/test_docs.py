@@ -169,9 +169,7 @@ def test_the_duties_and_how_often_they_run_are_those_of_the_database() -> None:
     units = {"s": "seconds", "min": "minute", "h": "hour"}
     said = {
         (name, number, units[unit])
-        for number, unit, names in (
-            (*every.split(), names) for every, names in table(section("Drains"), "every")
-        )
+        for number, unit, names in ((*every.split(), names) for every, names in table(section("Drains"), "every"))
         for name in re.findall(r"`(\w+)`", names)
     }
     written = re.findall(r"\(\d+, '(\w+)', interval '(\d+) (\w+)'\)", function_bodies()["duty_intervals"])
@@ -194,21 +192,14 @@ def sql_names() -> frozenset[str]:
 def data_types() -> frozenset[str]:
     """Those of the sample, and those that the pages themselves add."""
     sample = (PACKAGE / "sample/data_types.sql").read_text()
-    added = {
-        words[3]
-        for page in PAGES
-        for words in commands(page)
-        if words[1:3] == ["type", "add"] and len(words) > 3
-    }
+    added = {words[3] for page in PAGES for words in commands(page) if words[1:3] == ["type", "add"] and len(words) > 3}
     return frozenset(re.findall(r"^    \('(\w+)', '", sample, re.MULTILINE)) | added
 
 
 @pytest.mark.parametrize("page", PAGES, ids=relative)
 def test_everything_a_page_names_in_the_schema_exists(page: Path) -> None:
     named = set(re.findall(r"(?<![\w/.-])pricing\.([a-z]\w*)", page.read_text()))
-    by_type = {
-        f"{kind}_{name}" for kind in ("price_history", "latest_price", "document") for name in data_types()
-    }
+    by_type = {f"{kind}_{name}" for kind in ("price_history", "latest_price", "document") for name in data_types()}
     stems = {"price_history_", "latest_price_", "document_", "api_call_queue_completed_"}  # followed by <...>
     assert named - sql_names() - by_type - stems == set()
 
@@ -255,9 +246,7 @@ def definitions(path: Path) -> set[str]:
         if isinstance(node, ast.ClassDef | ast.FunctionDef):
             found.add(node.name)
         if isinstance(node, ast.ClassDef):
-            found |= {
-                f"{node.name}.{inner.name}" for inner in node.body if isinstance(inner, ast.FunctionDef)
-            }
+            found |= {f"{node.name}.{inner.name}" for inner in node.body if isinstance(inner, ast.FunctionDef)}
     return found
 
 

@@ -124,9 +124,7 @@ def test_sigterm_to_make_reaches_the_program(installed: Path) -> None:
     ("newer", "again"),
     [("requirements.lock", True), ("pyproject.toml", True), ("Makefile", False)],
 )
-def test_install_runs_again_when_what_it_installs_has_changed(
-    installed: Path, newer: str, again: bool
-) -> None:
+def test_install_runs_again_when_what_it_installs_has_changed(installed: Path, newer: str, again: bool) -> None:
     later = (installed / ".venv/.project").stat().st_mtime + 10
     os.utime(installed / newer, (later, later))
     script(installed / "python", "exit 9")
@@ -162,9 +160,7 @@ esac""",
     assert first.endswith("--require-hashes -r .venv/installers.lock")
     assert dropped.startswith("uv pip uninstall")
     assert by_uv.startswith("uv pip install")
-    by_pip = [
-        call for call in calls if "pip" in call and call.endswith("-r requirements.lock") and call != by_uv
-    ]
+    by_pip = [call for call in calls if "pip" in call and call.endswith("-r requirements.lock") and call != by_uv]
     assert len(by_pip) == does_uv_fail
     assert all("--require-hashes" in call for call in (by_uv, *by_pip))
     pinned = (clone / ".venv/installers.lock").read_text()

@@ -102,9 +102,7 @@ def test_b22_legends_name_labels_that_the_expression_keeps() -> None:
 
 
 def test_b22_every_metric_is_on_the_dashboard_or_deliberately_not() -> None:
-    shown = {
-        name for panel in DASHBOARD["panels"] for target in panel["targets"] for name in named(target["expr"])
-    }
+    shown = {name for panel in DASHBOARD["panels"] for target in panel["targets"] for name in named(target["expr"])}
     assert shown | NOT_ON_THE_DASHBOARD.keys() == exported().keys()
     assert not shown & NOT_ON_THE_DASHBOARD.keys()
 
@@ -135,10 +133,7 @@ def promtool() -> str:
 
 
 def test_b22_prometheus_reads_the_rules_and_every_expression(promtool: str, tmp_path: Path) -> None:
-    rules = [
-        {"record": f"panel:{number}", "expr": expression}
-        for number, (_, expression) in enumerate(expressions())
-    ]
+    rules = [{"record": f"panel:{number}", "expr": expression} for number, (_, expression) in enumerate(expressions())]
     panels = tmp_path / "panels.yaml"
     panels.write_text(yaml.safe_dump({"groups": [{"name": "panels", "rules": rules}]}))
     subprocess.run([promtool, "check", "rules", ALERTS, panels], check=True)
@@ -169,7 +164,6 @@ def test_b22_links_in_the_rules_find_their_pages() -> None:
             page, _, anchor = rule["annotations"]["runbook"].partition("#")
             text = (ROOT / page).read_text()
             headings = {
-                re.sub(r"[^\w-]", "", h.lower().replace(" ", "-"))
-                for h in re.findall(r"^#+ (.+)$", text, re.MULTILINE)
+                re.sub(r"[^\w-]", "", h.lower().replace(" ", "-")) for h in re.findall(r"^#+ (.+)$", text, re.MULTILINE)
             }
             assert not anchor or anchor in headings, rule["alert"]

@@ -108,9 +108,7 @@ def test_fault_36_on_kubernetes_only_dagster_reaches_the_code_server() -> None:
     """Dagster's chart can have it listen on a port alone. docs/deployment.md says what this leaves to the cluster."""
     values = yaml.safe_load((DEPLOY / "helm/values.yaml").read_text())
     (deployment,) = values["dagster-user-deployments"]["deployments"]
-    policies = {
-        each["metadata"]["name"]: each["spec"] for each in MANIFESTS if each["kind"] == "NetworkPolicy"
-    }
+    policies = {each["metadata"]["name"]: each["spec"] for each in MANIFESTS if each["kind"] == "NetworkPolicy"}
     everything = policies["pricing-nobody-comes-in"]
     assert everything["podSelector"]["matchLabels"].items() <= deployment["labels"].items()
     assert "ingress" not in everything
@@ -166,10 +164,7 @@ def commands_of(page: Path) -> Iterator[list[str]]:
     text = page.read_text()
     lines = [line.strip() for line in text.splitlines() if line.startswith("    ")]
     for code in [*lines, *re.findall(r"`([^`\n]+)`", text)]:
-        if (
-            re.match(r"(\S+=\S+ |env \S+ )*(\S*/)?(dagster|dagster-webserver|dg) ", code + " ")
-            and " " in code
-        ):
+        if re.match(r"(\S+=\S+ |env \S+ )*(\S*/)?(dagster|dagster-webserver|dg) ", code + " ") and " " in code:
             words = code.split()
             yield words[next(n for n, word in enumerate(words) if "dagster" in word or word == "dg") :]
 

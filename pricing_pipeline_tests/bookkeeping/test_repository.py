@@ -20,12 +20,8 @@ _SQL = re.compile(
 )
 _DOCSTRING = re.compile(r'(#.*\n)*"""\S')
 # Spelled in pieces, so that this file does not hold what it looks for.
-_REGISTRY = re.compile(
-    "|".join(["py" + r"pi\.", "python" + "hosted", r"registry\.n" + "pmjs", "find" + "-links"])
-)
-_OTHER_MACHINE = re.compile(
-    r"(?:^|[^\w.-])/(?:" + "|".join(["wo" + "rk", "fa" + "rm", "ro" + "ot"]) + r")/\w"
-)
+_REGISTRY = re.compile("|".join(["py" + r"pi\.", "python" + "hosted", r"registry\.n" + "pmjs", "find" + "-links"]))
+_OTHER_MACHINE = re.compile(r"(?:^|[^\w.-])/(?:" + "|".join(["wo" + "rk", "fa" + "rm", "ro" + "ot"]) + r")/\w")
 
 
 def tracked() -> list[Path]:
@@ -80,9 +76,7 @@ def test_a_module_says_what_it_is_for() -> None:
 
 def test_no_module_is_a_drawer_for_everything() -> None:
     drawers = {"utils", "util", "common", "helpers", "misc"}
-    assert [
-        path for path in [*PACKAGE, *TESTS] if drawers & set(path.relative_to(ROOT).with_suffix("").parts)
-    ] == []
+    assert [path for path in [*PACKAGE, *TESTS] if drawers & set(path.relative_to(ROOT).with_suffix("").parts)] == []
 
 
 @pytest.mark.parametrize(
@@ -169,9 +163,7 @@ def test_what_a_secret_looks_like_is_known(leaked: str) -> None:
 
 def secrets(line: str) -> list[str]:
     """What looks like a secret. Those of tests and pages say that they are none; checksums of packages are none."""
-    return [
-        found[0] for found in _SECRETS.finditer(_CHECKSUM.sub("", line)) if not _PLAINLY_NONE.search(found[0])
-    ]
+    return [found[0] for found in _SECRETS.finditer(_CHECKSUM.sub("", line)) if not _PLAINLY_NONE.search(found[0])]
 
 
 def test_no_file_holds_what_looks_like_a_secret() -> None:
@@ -185,8 +177,7 @@ def test_no_file_holds_what_looks_like_a_secret() -> None:
     named = [
         relative(path)
         for path in tracked()
-        if path.name in _OF_ONE_INSTALLATION
-        or path.suffix in {".pem", ".key", ".p12", ".pfx", ".dump", ".sqlite"}
+        if path.name in _OF_ONE_INSTALLATION or path.suffix in {".pem", ".key", ".p12", ".pfx", ".dump", ".sqlite"}
     ]
     assert named == [], "this belongs to one installation"
 
@@ -201,9 +192,7 @@ def test_only_what_is_started_by_name_is_executable_and_nothing_is_a_link() -> N
     """What git keeps of a mode. An archive, which has no git in it, keeps none."""
     if not (ROOT / ".git").exists():
         pytest.skip("this is not a clone")
-    listed = subprocess.run(
-        ["git", "ls-files", "-s", "-z"], cwd=ROOT, capture_output=True, text=True, check=True
-    )
+    listed = subprocess.run(["git", "ls-files", "-s", "-z"], cwd=ROOT, capture_output=True, text=True, check=True)
     modes = {line.partition("\t")[2]: line[:6] for line in listed.stdout.split("\0") if line}
     odd = {name: mode for name, mode in modes.items() if mode != "100644"}
     findings = {path.relative_to(ROOT).as_posix() for path in (ROOT / "findings").glob("*.sh")}

@@ -63,9 +63,7 @@ def skips(node: ast.stmt) -> bool:
 def test_each_person_of_the_threat_model_has_claims() -> None:
     assert len(PEOPLE) == PAGE.partition("### Other checks")[0].count("\n### ")
     for person, said in PEOPLE.items():
-        assert any("cannot " in claim for claim, _ in said), (
-            f"the page does not say what a {person} cannot do"
-        )
+        assert any("cannot " in claim for claim, _ in said), f"the page does not say what a {person} cannot do"
 
 
 @pytest.mark.parametrize(("whose", "claim", "proof"), CLAIMS, ids=[f"{c[0]}: {c[1][:60]}" for c in CLAIMS])

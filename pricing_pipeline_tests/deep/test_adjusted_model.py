@@ -83,9 +83,7 @@ def worlds(draw: st.DrawFn) -> World:
             max_size=12,
         )
     )
-    stored = {
-        on: Stored(row.close, row.volume, row.basis and max(on, row.basis)) for on, row in closes.items()
-    }
+    stored = {on: Stored(row.close, row.volume, row.basis and max(on, row.basis)) for on, row in closes.items()}
     ratios: dict[date, CorporateAction] = {
         on: (SpinOff if is_spin_off else Split)("AAPL", on, Decimal(new), Decimal(old))
         for on, is_spin_off, (new, old) in draw(
@@ -202,8 +200,7 @@ class Model:
 
 def build(core: Core, world: World) -> None:
     core.rows(
-        "TRUNCATE pricing.price_history, pricing.corporate_actions, pricing.revisions,"
-        " pricing.corporate_action_pairs"
+        "TRUNCATE pricing.price_history, pricing.corporate_actions, pricing.revisions, pricing.corporate_action_pairs"
     )
     insert = (
         "INSERT INTO pricing.price_history (data_type, symbol, observed_at, amount, scale, currency, volume, provider,"
@@ -290,8 +287,7 @@ def test_f5_every_basis_is_what_a_model_of_rational_numbers_says(core: Core, wor
                 assert sorted(
                     (one.ex_on, one.kind, one.amount, one.currency) for one in refused.value.payments
                 ) == sorted(
-                    (one.ex_on, actions.kind_of(one), actions.digits(one.amount), one.currency)
-                    for one in missing
+                    (one.ex_on, actions.kind_of(one), actions.digits(one.amount), one.currency) for one in missing
                 )
                 continue
             bars = price_reader.bars(connection, "AAPL", DAILY, world.first, world.last, adjust=adjust)

@@ -71,9 +71,7 @@ class Model:
         for rule_, subject, _ in told:
             self.untold_ends.pop((rule_, subject), None)
         is_digest_due = self.digest_at is None or self.digest_at <= self.now - DAY
-        for place in [
-            place for place in self.untold_digest if is_digest_due and not self.is_silent(place[0])
-        ]:
+        for place in [place for place in self.untold_digest if is_digest_due and not self.is_silent(place[0])]:
             told.add((*place, "over"))
             self.untold_digest.remove(place)
             self.digest_at = self.now

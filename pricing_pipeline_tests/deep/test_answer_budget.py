@@ -64,9 +64,7 @@ def listed(count: int) -> bytes:
         "nav": "48.56700",
         "date": "26-10-2024",
     }
-    return json.dumps(
-        [{"schemeCode": 100_000 + n} | row for n in range(count)], separators=(",", ":")
-    ).encode()
+    return json.dumps([{"schemeCode": 100_000 + n} | row for n in range(count)], separators=(",", ":")).encode()
 
 
 def test_the_list_of_all_schemes_is_read_also_when_it_has_grown() -> None:
@@ -88,9 +86,7 @@ def test_fault_11_more_values_than_any_answer_has_are_refused_unread(repeated: b
     assert peak < 1_000_000
 
 
-@pytest.mark.parametrize(
-    "read", [decode_json, lambda provider, answer: decode_rows(provider, answer, "values")]
-)
+@pytest.mark.parametrize("read", [decode_json, lambda provider, answer: decode_rows(provider, answer, "values")])
 @pytest.mark.parametrize(
     "made",
     [

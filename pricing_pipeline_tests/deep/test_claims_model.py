@@ -85,9 +85,7 @@ class ClaimMachine(RuleBasedStateMachine):
     @rule(provider=st.sampled_from(PROVIDERS), turns=st.integers(0, 9))
     def turn(self, provider: str, turns: int) -> None:
         """So many claims were made before: every tenth begins with a backfill."""
-        self.connection.execute(
-            "UPDATE pricing.provider_state SET claims = %s WHERE provider = %s", [turns, provider]
-        )
+        self.connection.execute("UPDATE pricing.provider_state SET claims = %s WHERE provider = %s", [turns, provider])
 
     @rule(provider=st.sampled_from(PROVIDERS), mode=st.sampled_from(MODES))
     def set_mode(self, provider: str, mode: str) -> None:
@@ -97,9 +95,7 @@ class ClaimMachine(RuleBasedStateMachine):
             [500 if mode == "delayed" else 0, IN_FLIGHT.get(mode, 10), provider],
         )
         if mode == "refused":
-            self.connection.execute(
-                "SELECT pricing.throttle(%s, 'default', interval '7 s', 'too fast')", [provider]
-            )
+            self.connection.execute("SELECT pricing.throttle(%s, 'default', interval '7 s', 'too fast')", [provider])
         if mode in ("open", "probing"):
             self.connection.execute(
                 "UPDATE pricing.provider_state SET breaker = 'open', breaker_since = %s, breaker_until = %s,"
@@ -109,9 +105,7 @@ class ClaimMachine(RuleBasedStateMachine):
 
     @rule(provider=st.sampled_from(PROVIDERS), units=st.sampled_from([2, 8, 20]))
     def set_limit(self, provider: str, units: int) -> None:
-        self.connection.execute(
-            "UPDATE pricing.provider_limits SET units = %s WHERE provider = %s", [units, provider]
-        )
+        self.connection.execute("UPDATE pricing.provider_limits SET units = %s WHERE provider = %s", [units, provider])
 
     @rule(provider=st.sampled_from(PROVIDERS), used=st.sampled_from([0, 700_000, 800_000, 949_950]))
     def use_quota(self, provider: str, used: int) -> None:
@@ -141,9 +135,7 @@ class ClaimMachine(RuleBasedStateMachine):
         calls = self._rows(CLAIM, [provider, worker, max_calls, worker])
         self.claims += calls
         symbols = [symbol for call in self.claims for symbol in call.symbols]
-        assert len(symbols) == len({*symbols}), (
-            "one call at a time for a symbol, of all workers and providers"
-        )
+        assert len(symbols) == len({*symbols}), "one call at a time for a symbol, of all workers and providers"
         assert bool(calls) == bool(callable_tasks), "what could be called alone is called, and nothing else"
         if not calls:
             return
@@ -155,9 +147,7 @@ class ClaimMachine(RuleBasedStateMachine):
         assert claimed <= {task.id for task in callable_tasks}
         first = callable_tasks[0]
         backfills = [task.id for task in callable_tasks if task.priority == -2]
-        is_backfills_turn = (
-            state.claims % 10 == 9 and backfills and not (single and callable_tasks[0].priority > 0)
-        )
+        is_backfills_turn = state.claims % 10 == 9 and backfills and not (single and callable_tasks[0].priority > 0)
         if state.breaker == "closed":  # a probe asks for what was asked for longest ago
             assert (backfills[0] if is_backfills_turn else first.id) in calls[0].ids, "priority decides"
         units = self._rows(
@@ -217,9 +207,7 @@ class ClaimMachine(RuleBasedStateMachine):
     def clear_out(self) -> None:
         """What can never be called dies in words, and whatever waits then can be called some day."""
         self.connection.execute("SELECT pricing.retire_tasks(), pricing.fail_impossible_tasks()")
-        for task in self._rows(
-            f"SELECT {TASK} FROM pricing.api_call_queue_live WHERE status <> 'processing'"
-        ):
+        for task in self._rows(f"SELECT {TASK} FROM pricing.api_call_queue_live WHERE status <> 'processing'"):
             assert task.data_type in (QUOTE, DAILY)
             assert self._cost(task) <= self._limit(task.provider)
             assert task.est_bytes <= 1_000_000 * SHARES.get(task.priority, 95) // 100
@@ -240,9 +228,7 @@ class ClaimMachine(RuleBasedStateMachine):
             self.connection.execute("DELETE FROM pricing.api_data_usage")
             self.now += timedelta(seconds=61)
             self._set_clock()
-            self.connection.execute(
-                "SELECT pricing.recover_tasks(), pricing.expire_calls(), pricing.promote_tasks()"
-            )
+            self.connection.execute("SELECT pricing.recover_tasks(), pricing.expire_calls(), pricing.promote_tasks()")
             for provider in PROVIDERS:
                 for call in self._rows(CLAIM, [provider, "heir", 10, "heir"]):
                     self.connection.execute(
@@ -262,9 +248,7 @@ class ClaimMachine(RuleBasedStateMachine):
             return []
         busy = {
             task.symbol
-            for task in self._rows(
-                "SELECT symbol FROM pricing.api_call_queue_live WHERE status = 'processing'"
-            )
+            for task in self._rows("SELECT symbol FROM pricing.api_call_queue_live WHERE status = 'processing'")
         }
         pending = self._pending(provider)
         left = self._units_left(provider)
@@ -320,19 +304,13 @@ class ClaimMachine(RuleBasedStateMachine):
         )
 
     def _most_in_flight(self, provider: str) -> int:
-        (row,) = self._rows(
-            "SELECT max_in_flight FROM pricing.data_collectors WHERE provider = %s", [provider]
-        )
+        (row,) = self._rows("SELECT max_in_flight FROM pricing.data_collectors WHERE provider = %s", [provider])
         return int(row.max_in_flight)
 
     def _is_single(self, provider: str, state: Any) -> bool:
         collector = self._rows("SELECT * FROM pricing.data_collectors WHERE provider = %s", [provider])[0]
-        refused = self._rows(
-            "SELECT FROM pricing.provider_keys WHERE provider = %s AND throttles > 0", [provider]
-        )
-        return bool(
-            state.breaker != "closed" or collector.request_delay_ms or collector.max_in_flight == 1 or refused
-        )
+        refused = self._rows("SELECT FROM pricing.provider_keys WHERE provider = %s AND throttles > 0", [provider])
+        return bool(state.breaker != "closed" or collector.request_delay_ms or collector.max_in_flight == 1 or refused)
 
     def _units_left(self, provider: str) -> int:
         since = self.now - timedelta(seconds=60.005)
@@ -362,9 +340,7 @@ class ClaimMachine(RuleBasedStateMachine):
         return 1 if task.data_type == QUOTE else 6
 
     def _limit(self, provider: str) -> int:
-        return int(
-            self._rows("SELECT units FROM pricing.provider_limits WHERE provider = %s", [provider])[0].units
-        )
+        return int(self._rows("SELECT units FROM pricing.provider_limits WHERE provider = %s", [provider])[0].units)
 
     def _pending(self, provider: str) -> list[Any]:
         return self._rows(

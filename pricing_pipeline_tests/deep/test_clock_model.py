@@ -90,11 +90,7 @@ class ClockMachine(RuleBasedStateMachine):
 
     # What happens
 
-    @rule(
-        symbols=st.lists(
-            st.sampled_from(["AAPL", "META", "IBM", "KO", "PEP", "XOM"]), min_size=1, unique=True
-        )
-    )
+    @rule(symbols=st.lists(st.sampled_from(["AAPL", "META", "IBM", "KO", "PEP", "XOM"]), min_size=1, unique=True))
     def watch(self, symbols: list[str]) -> None:
         self._one("SELECT pricing.heartbeat('ann', %s, %s)", [[QUOTE] * len(symbols), symbols])
 
@@ -110,9 +106,7 @@ class ClockMachine(RuleBasedStateMachine):
     @rule()
     def finish(self) -> None:
         claim = self.open.pop(0)
-        self._one(
-            "SELECT pricing.finish_call(%s, %s, %s, 200, 600)", [claim.call_id, list(claim.ids), claim.token]
-        )
+        self._one("SELECT pricing.finish_call(%s, %s, %s, 200, 600)", [claim.call_id, list(claim.ids), claim.token])
 
     @precondition(lambda self: self.open)
     @rule(kind=st.sampled_from(["provider_down", "unknown_symbol"]))
@@ -151,17 +145,13 @@ class ClockMachine(RuleBasedStateMachine):
         for what, left in self._waits().items():
             if what in before:
                 allowed = max(before[what], 0) + GRACE
-                assert left <= allowed, (
-                    f"{what} lasted {before[what]} s more, and lasts {left} s after {seconds} s"
-                )
+                assert left <= allowed, f"{what} lasted {before[what]} s more, and lasts {left} s after {seconds} s"
         assert self._one(
             "SELECT coalesce(max(last_seen_at) <= pricing.clock() + interval '1 minute', true)"
             " FROM pricing.active_subscriptions"
         )
         used = sum(units for at, units in self.calls if at > self.true - WINDOW - GRACE)
-        left = self._one(
-            "SELECT min(units_left) FROM pricing.key_allowances(%s, pricing.clock())", [TWELVEDATA]
-        )
+        left = self._one("SELECT min(units_left) FROM pricing.key_allowances(%s, pricing.clock())", [TWELVEDATA])
         assert left >= UNITS - used, f"{left} units left, {used} used, after {seconds} s"
         if work_goes_on:
             self._expect_work(before)
@@ -199,9 +189,7 @@ class ClockMachine(RuleBasedStateMachine):
             "SELECT pricing.fail_tasks(%s, %s, %s, 'why', %s, make_interval(secs => %s))",
             [list(claim.ids), claim.token, kind, kind == "unknown_symbol", pause],
         )
-        self._one(
-            "SELECT pricing.settle_call(%s, 'failed', 500, 100, 'why', %s, true)", [claim.call_id, kind]
-        )
+        self._one("SELECT pricing.settle_call(%s, 'failed', 500, 100, 'why', %s, true)", [claim.call_id, kind])
 
     def _wait(self, seconds: float) -> None:
         """The time passes, and duties are looked after as a drain does; seldom enough to be quick."""

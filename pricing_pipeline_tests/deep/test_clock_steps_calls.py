@@ -54,9 +54,7 @@ def test_a6_a_limit_that_was_used_up_is_free_a_minute_after_the_clock_was_set_ba
 
 
 @BACK
-def test_a6_a_clock_that_was_ahead_for_a_few_calls_keeps_nobody_waiting(
-    core: Core, clock: Clock, back: int
-) -> None:
+def test_a6_a_clock_that_was_ahead_for_a_few_calls_keeps_nobody_waiting(core: Core, clock: Clock, back: int) -> None:
     """No duty has run meanwhile: only the calls have seen that time."""
     limit(core, 4)
     core.enqueue(QUOTE, *SYMBOLS)

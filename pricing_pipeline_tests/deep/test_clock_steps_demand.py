@@ -37,12 +37,8 @@ def test_g2_prices_of_the_time_that_comes_once_more_are_not_fresh(
     core.heartbeat("ann", *pairs)
     core.refresh()
     # The source's clock was right all the time.
-    core.rows(
-        "UPDATE pricing.latest_prices SET observed_at = observed_at - make_interval(secs => :s)", s=back + 60
-    )
-    core.rows(
-        "UPDATE pricing.price_history SET observed_at = observed_at - make_interval(secs => :s)", s=back + 60
-    )
+    core.rows("UPDATE pricing.latest_prices SET observed_at = observed_at - make_interval(secs => :s)", s=back + 60)
+    core.rows("UPDATE pricing.price_history SET observed_at = observed_at - make_interval(secs => :s)", s=back + 60)
     tick(core)
     clock.advance(-back)
     with core.engine.connect() as connection:
@@ -51,9 +47,7 @@ def test_g2_prices_of_the_time_that_comes_once_more_are_not_fresh(
             DAILY: 0,
         }
     assert not any(row.fresh for row in core.rows("SELECT fresh FROM pricing.price('AAPL')"))
-    assert core.one("SELECT sentence FROM pricing.why_old('equity_daily', 'AAPL')").startswith(
-        "last confirmed at 20"
-    )
+    assert core.one("SELECT sentence FROM pricing.why_old('equity_daily', 'AAPL')").startswith("last confirmed at 20")
     core.rows("DELETE FROM pricing.api_call_queue")  # what the read has queued
     core.rows("UPDATE pricing.demand SET became_due_at = NULL")
     for _ in range(2):
@@ -69,9 +63,7 @@ def test_g2_prices_of_the_time_that_comes_once_more_are_not_fresh(
 
 
 @BACK
-def test_b8_a_pair_that_backs_off_is_asked_for_when_it_would_have_been(
-    core: Core, clock: Clock, back: int
-) -> None:
+def test_b8_a_pair_that_backs_off_is_asked_for_when_it_would_have_been(core: Core, clock: Clock, back: int) -> None:
     core.heartbeat("ann", (QUOTE, "NOPE"))
     core.fail(core.claim_one(), FailureKind.UNKNOWN_SYMBOL)
     step(core, clock, -back)

@@ -34,9 +34,7 @@ def test_b17_a_second_step_soon_after_the_first_is_followed_too(core: Core, cloc
     """Once the time as it would be without the first step hid the second until that time came."""
     core.enqueue(QUOTE, "AAPL")
     core.claim_one()
-    lease = (
-        "SELECT extract(epoch FROM lease_until - pricing.clock())::float8 FROM pricing.api_call_queue_live"
-    )
+    lease = "SELECT extract(epoch FROM lease_until - pricing.clock())::float8 FROM pricing.api_call_queue_live"
     before = core.one(lease)
     for seconds in (-25, -70):
         clock.advance(seconds)
@@ -73,9 +71,7 @@ def test_b15_rows_that_somebody_holds_are_moved_as_soon_as_they_are_free(
         assert not thread.is_alive()
         assert "no other session has their rows locked" in warned(core)[-1]
     tick(core)
-    assert core.one(
-        "SELECT lease_until <= pricing.clock() + interval '1 minute' FROM pricing.api_call_queue_live"
-    )
+    assert core.one("SELECT lease_until <= pricing.clock() + interval '1 minute' FROM pricing.api_call_queue_live")
 
 
 def test_b17_steps_that_cannot_be_followed_yet_add_up(core: Core, clock: Clock) -> None:
@@ -151,9 +147,7 @@ def moved_times() -> set[str]:
     bodies = dict(zip(parts[1::2], parts[2::2], strict=True))
     found = set()
     for table, columns in re.findall(r"\('(\w+)', '[\w, ]+', '\w+',\s+'([\w, ]+)', '", bodies["move_times"]):
-        found |= {
-            f"{re.sub('(?<=queue|tions)_(live|dead)', '', table)}.{name}" for name in columns.split(", ")
-        }
+        found |= {f"{re.sub('(?<=queue|tions)_(live|dead)', '', table)}.{name}" for name in columns.split(", ")}
     for name in ("note_step", "move_times", "move_calls", "move_days"):
         for statement in bodies[name].split(";"):
             if emptied := re.search(r"DELETE FROM pricing\.(\w+)", statement):
@@ -183,9 +177,7 @@ def test_every_time_that_is_stored_is_moved_with_the_clock_or_kept_on_purpose() 
     assert stored - changed == kept
 
 
-def test_b11_a_locked_row_keeps_neither_duties_nor_later_looks_from_going_on(
-    core: Core, clock: Clock
-) -> None:
+def test_b11_a_locked_row_keeps_neither_duties_nor_later_looks_from_going_on(core: Core, clock: Clock) -> None:
     """The step stays noted, and is followed once, as soon as the row is free."""
     core.enqueue(QUOTE, "AAPL")
     core.claim_one()

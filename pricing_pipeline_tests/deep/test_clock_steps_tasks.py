@@ -20,9 +20,7 @@ pytestmark = pytest.mark.usefixtures("still")
 
 
 @BACK
-def test_b11_lost_tasks_come_back_when_their_lease_would_have_run_out(
-    core: Core, clock: Clock, back: int
-) -> None:
+def test_b11_lost_tasks_come_back_when_their_lease_would_have_run_out(core: Core, clock: Clock, back: int) -> None:
     core.enqueue(QUOTE, "AAPL")
     lost = core.claim_one()
     step(core, clock, -back)
@@ -106,9 +104,7 @@ def test_b17_a_drain_that_is_alive_hands_over_when_it_would_have(core: Core, clo
 
 
 @pytest.mark.parametrize("ahead", [3 * DAY, YEAR])
-def test_b14_slots_served_while_the_clock_was_ahead_are_owed_once_more(
-    core: Core, clock: Clock, ahead: int
-) -> None:
+def test_b14_slots_served_while_the_clock_was_ahead_are_owed_once_more(core: Core, clock: Clock, ahead: int) -> None:
     clock.set(datetime(2026, 11, 19, 12, tzinfo=UTC))
     core.rows("UPDATE pricing.schedule_walks SET served_slot = pricing.clock()")
     clock.advance(ahead)
@@ -120,10 +116,7 @@ def test_b14_slots_served_while_the_clock_was_ahead_are_owed_once_more(
 
 
 def test_b14_a_slot_of_a_clock_that_is_far_ahead_swallows_no_other(core: Core, clock: Clock) -> None:
-    assert (
-        core.call("SELECT pricing.enqueue_scheduled('mf_nav', pricing.clock() + interval '3 days')")
-        is not None
-    )
+    assert core.call("SELECT pricing.enqueue_scheduled('mf_nav', pricing.clock() + interval '3 days')") is not None
     clock.advance(60)
     assert core.call("SELECT pricing.enqueue_scheduled('mf_nav', pricing.clock())") is not None
 
@@ -132,9 +125,7 @@ def test_b14_instruments_priced_while_the_clock_was_ahead_are_walked(core: Core,
     core.rows(
         "UPDATE pricing.instruments SET calendar = '24/7', verified_at = pricing.clock() WHERE asset_class = 'fund'"
     )
-    core.rows(
-        "UPDATE pricing.data_type_registry SET staleness_function = 'is_market_stale' WHERE data_type = 'mf_nav'"
-    )
+    core.rows("UPDATE pricing.data_type_registry SET staleness_function = 'is_market_stale' WHERE data_type = 'mf_nav'")
     core.rows("SELECT pricing.store_own_sessions('24/7', '2025-01-01', '2029-01-01')")
     core.enqueue(NAV, "118632")
     clock.advance(YEAR)
@@ -146,18 +137,12 @@ def test_b14_instruments_priced_while_the_clock_was_ahead_are_walked(core: Core,
 
 
 def test_c3_days_that_are_to_come_are_not_covered(core: Core, clock: Clock) -> None:
-    core.rows(
-        "INSERT INTO pricing.history_coverage VALUES ('equity_daily', 'AAPL', '{[2020-01-01,infinity)}')"
-    )
+    core.rows("INSERT INTO pricing.history_coverage VALUES ('equity_daily', 'AAPL', '{[2020-01-01,infinity)}')")
     step(core, clock, -HOUR)
-    assert core.one(
-        "SELECT upper(covered) = (pricing.clock() AT TIME ZONE 'UTC')::date FROM pricing.history_coverage"
-    )
+    assert core.one("SELECT upper(covered) = (pricing.clock() AT TIME ZONE 'UTC')::date FROM pricing.history_coverage")
 
 
-def test_c3_a_duty_whose_row_was_locked_during_a_step_goes_on_when_it_is_free(
-    core: Core, clock: Clock
-) -> None:
+def test_c3_a_duty_whose_row_was_locked_during_a_step_goes_on_when_it_is_free(core: Core, clock: Clock) -> None:
     core.enqueue(QUOTE, "AAPL")
     core.claim_one()
     tick(core)

@@ -79,9 +79,7 @@ daily = st.builds(Rate, st.just(FX_DAILY), st.sampled_from(SYMBOLS), times(True)
 @st.composite
 def worlds(draw: st.DrawFn) -> World:
     of_days = draw(st.booleans())
-    many = st.lists(
-        st.one_of(quoted, daily), max_size=40, unique_by=lambda one: (one.data_type, one.symbol, one.at)
-    )
+    many = st.lists(st.one_of(quoted, daily), max_size=40, unique_by=lambda one: (one.data_type, one.symbol, one.at))
     price = st.tuples(times(of_days), amounts, scales, st.sampled_from(["USD", "GBP", "CHF", None]))
     prices = draw(st.lists(price, min_size=1, max_size=12, unique_by=lambda one: one[0]))
     return World(draw(many), sorted(prices), of_days, draw(st.sampled_from(["EUR", "USD", "GBP"])))
@@ -120,9 +118,7 @@ def ways(base: str, quote: str) -> Iterator[list[tuple[str, str]]]:
             yield [(base, pivot), (pivot, quote)]
 
 
-def expected(
-    world: World, at: datetime, price: Fraction, currency: str
-) -> tuple[Fraction | None, str | None]:
+def expected(world: World, at: datetime, price: Fraction, currency: str) -> tuple[Fraction | None, str | None]:
     """The exact converted price and the rates in words; or why there is none."""
     if currency == world.target:
         return price, None
@@ -141,11 +137,8 @@ def is_rounded(found: Decimal, exact: Fraction) -> bool:
     """Rounded once, half up, to 8 decimals, or to 18 below 0.01; or the stored digits."""
     return any(
         Fraction(found)
-        == Fraction((2 * exact.numerator * 10**places + exact.denominator) // (2 * exact.denominator))
-        / 10**places
-        for places in (
-            (18, 8) if abs(exact * 100 - 1) < Fraction(1, 10**9) else (18,) if exact * 100 < 1 else (8,)
-        )
+        == Fraction((2 * exact.numerator * 10**places + exact.denominator) // (2 * exact.denominator)) / 10**places
+        for places in ((18, 8) if abs(exact * 100 - 1) < Fraction(1, 10**9) else (18,) if exact * 100 < 1 else (8,))
     )
 
 
@@ -166,10 +159,7 @@ def instruments(core: Core) -> None:
 
 def store(core: Core, world: World) -> None:
     data_type = DAILY if world.of_days else QUOTE
-    rows = [
-        (rate.data_type, rate.symbol, rate.at, rate.amount, rate.scale, rate.symbol[4:])
-        for rate in world.rates
-    ]
+    rows = [(rate.data_type, rate.symbol, rate.at, rate.amount, rate.scale, rate.symbol[4:]) for rate in world.rates]
     rows += [(data_type, "X", at, amount, scale, currency) for at, amount, scale, currency in world.prices]
     core.rows("TRUNCATE pricing.price_history, pricing.latest_prices")
     for kind, symbol, at, amount, scale, currency in rows:
@@ -186,14 +176,10 @@ def store(core: Core, world: World) -> None:
         )
 
 
-@settings(
-    max_examples=examples(60), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@settings(max_examples=examples(60), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(world=worlds())
 @pytest.mark.usefixtures("instruments")
-def test_e9_each_converted_price_is_the_stored_one_times_the_rates_that_it_names(
-    core: Core, world: World
-) -> None:
+def test_e9_each_converted_price_is_the_stored_one_times_the_rates_that_it_names(core: Core, world: World) -> None:
     store(core, world)
     first, last = FIRST.date(), (FIRST + DAYS * A_DAY).date()
     data_type = DAILY if world.of_days else QUOTE
@@ -212,9 +198,7 @@ def test_e9_each_converted_price_is_the_stored_one_times_the_rates_that_it_names
             assert Fraction(row.close) == price if words is None else is_rounded(row.close, exact)
 
 
-@settings(
-    max_examples=examples(40), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@settings(max_examples=examples(40), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     stored=st.lists(st.one_of(quoted, daily), max_size=8, unique_by=lambda one: (one.data_type, one.symbol)),
     base=st.sampled_from(["USD", "GBP", "CHF"]),

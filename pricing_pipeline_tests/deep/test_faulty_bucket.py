@@ -125,9 +125,7 @@ def test_f12_a_list_with_files_that_are_gone_stops_no_export(bucket: Bucket, sto
     store.drop_abandoned()
 
 
-def test_f12_a_read_may_wait_for_a_slow_bucket(
-    core: Core, store: Store, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_f12_a_read_may_wait_for_a_slow_bucket(core: Core, store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     """The database ended the session after 30 s, and the read said that the database did not answer."""
     load, waits = moved_values.load, list[str]()
     with core.engine.connect() as connection:

@@ -63,8 +63,7 @@ def test_f2_the_units_of_a_day_go_on_as_in_the_last_hour(core: Core, clock: Cloc
         NOON + timedelta(hours=4),
     )
     words = (
-        "400 of today's 800 units are used, 100 of them in the last hour: at this pace they end at "
-        "2026-06-10 16:00 UTC"
+        "400 of today's 800 units are used, 100 of them in the last hour: at this pace they end at 2026-06-10 16:00 UTC"
     )
     assert busy.words == words
     assert f"forecast:    twelvedata: {words}." in cli("status").stdout
@@ -110,9 +109,7 @@ def test_f2_a_provider_without_a_limit_of_a_day_has_no_such_forecast(core: Core)
     assert ahead(core).day is None
 
 
-@settings(
-    max_examples=examples(25), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@settings(max_examples=examples(25), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     calls=st.lists(st.tuples(st.integers(1, 400), st.integers(1, 719)), max_size=6),
     minute=st.integers(720, 1439),

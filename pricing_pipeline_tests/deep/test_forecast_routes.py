@@ -17,9 +17,7 @@ pytestmark = pytest.mark.usefixtures("still")
 
 @pytest.fixture(autouse=True)
 def other(core: Core) -> None:
-    core.rows(
-        "INSERT INTO pricing.data_collectors (provider, base_url) VALUES ('other', 'https://other.example')"
-    )
+    core.rows("INSERT INTO pricing.data_collectors (provider, base_url) VALUES ('other', 'https://other.example')")
     core.rows(
         "INSERT INTO pricing.provider_capabilities (provider, fetcher, batch_size, units_per_call)"
         " VALUES ('other', 'quote', 1, 1)"
@@ -52,9 +50,7 @@ def refuse(core: Core, *names: str, provider: str = TWELVEDATA) -> None:
 # Who is asked now
 
 
-def test_f2_two_providers_of_a_route_serve_a_month_at_three_times_their_quota(
-    core: Core, clock: Clock
-) -> None:
+def test_f2_two_providers_of_a_route_serve_a_month_at_three_times_their_quota(core: Core, clock: Clock) -> None:
     """Each has a third of what is needed. While one has no room, the other serves all."""
     need = 10 * 60 * 1000
     core.heartbeat("ann", *((QUOTE, name) for name in symbols(10)))
@@ -93,9 +89,7 @@ def test_f2_what_the_first_provider_is_spared_counts_for_the_second(core: Core) 
     assert needed(core).keys() == {TWELVEDATA}
     refuse(core, "S0001")
     assert {provider: pairs for provider, (pairs, _) in needed(core).items()} == {TWELVEDATA: 2, "other": 1}
-    core.rows(
-        "UPDATE pricing.provider_state SET trouble = 'its quota is spent' WHERE provider = 'twelvedata'"
-    )
+    core.rows("UPDATE pricing.provider_state SET trouble = 'its quota is spent' WHERE provider = 'twelvedata'")
     assert {provider: pairs for provider, (pairs, _) in needed(core).items()} == {"other": 3}
 
 
@@ -104,8 +98,7 @@ def test_f2_a_provider_that_has_refused_a_pair_does_not_end_its_stretch(core: Co
     stretch(core, 4)
     refuse(core, "AAPL", provider="other")
     assert core.rows(
-        "SELECT (pricing.stretch_of('equity_quote', s, pricing.clock()))[1]"
-        " FROM unnest('{AAPL,IBM}'::text[]) AS s"
+        "SELECT (pricing.stretch_of('equity_quote', s, pricing.clock()))[1] FROM unnest('{AAPL,IBM}'::text[]) AS s"
     ) == [(4,), (1,)]
     core.heartbeat("ann", AAPL, (QUOTE, "IBM"))
     core.refresh()
@@ -151,9 +144,7 @@ def minutes_until_queued(core: Core, clock: Clock, most: int) -> int:
 @pytest.fixture
 def stretched(core: Core, clock: Clock) -> None:
     """A quote with a TTL of an hour, whose provider would need more than 16 times its quota."""
-    core.rows(
-        "UPDATE pricing.data_type_registry SET default_ttl_minutes = 60 WHERE data_type = 'equity_quote'"
-    )
+    core.rows("UPDATE pricing.data_type_registry SET default_ttl_minutes = 60 WHERE data_type = 'equity_quote'")
     core.heartbeat("ann", AAPL)
     core.refresh()
     measure_size(core)

@@ -87,9 +87,7 @@ def test_a6_a_free_plan_lasts_the_trading_day(core: Core, clock: Clock) -> None:
     after = [symbol for at, symbol in calls if at >= LAST]
 
     assert sorted(before) == symbols(20), "each first price once, and nothing more while the market is closed"
-    assert 640 <= len(during) <= 700, (
-        "what the session may use is used, with what the morning has left of its tenth"
-    )
+    assert 640 <= len(during) <= 700, "what the session may use is used, with what the morning has left of its tenth"
     assert sorted(after) == symbols(25), "the closing prices come out of what was kept for them"
     assert len(calls) <= 800
 
@@ -167,21 +165,15 @@ def test_a6_a_plan_that_is_lowered_at_two_costs_one_refused_call(core: Core, clo
     )
     (told,) = core.rows("SELECT units, shown_units, correction FROM pricing.limits_shown()")
     assert (told.units, told.shown_units) == (8, 4)
-    assert told.correction == (
-        "pricing-pipeline provider use twelvedata --plan free --symbols 20 --minute 4 --day 800"
-    )
+    assert told.correction == ("pricing-pipeline provider use twelvedata --plan free --symbols 20 --minute 4 --day 800")
 
 
-def test_a6_a_limit_that_is_written_too_high_costs_no_calls_after_the_first_hint(
-    core: Core, clock: Clock
-) -> None:
+def test_a6_a_limit_that_is_written_too_high_costs_no_calls_after_the_first_hint(core: Core, clock: Clock) -> None:
     """102 credits a minute are written down, and the plan has 8, later 4."""
     clock.set(DAY)
     free_plan(core)
     core.rows("UPDATE pricing.provider_limits SET units = 102 WHERE name = 'minute'")
-    core.rows(
-        "UPDATE pricing.data_type_registry SET default_ttl_minutes = 15 WHERE data_type = 'equity_quote'"
-    )
+    core.rows("UPDATE pricing.data_type_registry SET default_ttl_minutes = 15 WHERE data_type = 'equity_quote'")
     calendars.extend(core.engine)
     provider = Lowering(core, minute=8, later=4)
     simulate(core, clock, DAY, DAY + timedelta(days=1), provider.refresh)

@@ -120,11 +120,7 @@ class PairMachine(RuleBasedStateMachine):
         """
         waiting = {
             symbol
-            for symbol in set(PAIRS)
-            - self.paused
-            - self.world.poisoned
-            - self.world.unknown
-            - self.world.refused
+            for symbol in set(PAIRS) - self.paused - self.world.poisoned - self.world.unknown - self.world.refused
             if self.world.outcomes[symbol] not in ("unknown_symbol", "throttled", "endpoint_restricted")
             and self.world.failing_since.get(symbol, self.world.now) > self.world.answered_at
         }
@@ -160,9 +156,7 @@ class PairMachine(RuleBasedStateMachine):
         )
         for symbol in set(PAIRS) - self.paused - self.at_fault():
             owed = max(self.world.confirmed[symbol] + TTL, self.owed_at_the_earliest[symbol])
-            assert self.world.now <= owed + GRACE + SECOND, (
-                f"{symbol} is owed since {owed} and called on time"
-            )
+            assert self.world.now <= owed + GRACE + SECOND, f"{symbol} is owed since {owed} and called on time"
 
 
 def test_g2_green_means_fresh_whatever_happens(core: Core) -> None:

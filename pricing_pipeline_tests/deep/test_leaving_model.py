@@ -95,9 +95,7 @@ class LeavingMachine(RuleBasedStateMachine):
         assert wanted <= demanded
         kept = {pair for pair in PAIRS if self.now - self.wanted_at[pair] <= 2 * ROUND}
         assert demanded <= wanted | kept
-        waiting = {
-            tuple(row) for row in self.core.rows("SELECT data_type, symbol FROM pricing.api_call_queue_live")
-        }
+        waiting = {tuple(row) for row in self.core.rows("SELECT data_type, symbol FROM pricing.api_call_queue_live")}
         assert waiting <= demanded
 
     def _watched(self) -> set[tuple[str, tuple[str, str]]]:

@@ -149,9 +149,7 @@ class Machine(RuleBasedStateMachine):
         zone, begins, ends = self.hours[name] or ("UTC", None, None)
         with self.core.owner.begin() as connection:
             before = recipients.find(connection, name)
-            recipients.change(
-                connection, replace(before, quiet_from=begins, quiet_until=ends, time_zone=zone)
-            )
+            recipients.change(connection, replace(before, quiet_from=begins, quiet_until=ends, time_zone=zone))
 
     def new_process(self) -> Process:
         return Process(self.core.engine, self.begins)
@@ -254,12 +252,8 @@ class Machine(RuleBasedStateMachine):
         for name in NAMES:
             of_name = [row for row in rows if row.recipient == name]
             for priority in (0, 2):
-                waits = any(
-                    row.status == "pending" and row.is_due and row.priority <= priority for row in of_name
-                )
-                goes = sum(
-                    row.number for row in of_name if row.status == "processing" and row.priority <= priority
-                )
+                waits = any(row.status == "pending" and row.is_due and row.priority <= priority for row in of_name)
+                goes = sum(row.number for row in of_name if row.status == "processing" and row.priority <= priority)
                 must_wait = priority > 0 and (
                     self.is_quiet(name, self.now)
                     or self.is_quiet(name, self.now + LIMIT)
@@ -392,9 +386,7 @@ class Machine(RuleBasedStateMachine):
 
     @invariant()
     def each_message_is_somewhere(self) -> None:
-        rows = self.core.rows(
-            "SELECT id, status, attempt FROM pricing.async_operations WHERE operation_type = 'page'"
-        )
+        rows = self.core.rows("SELECT id, status, attempt FROM pricing.async_operations WHERE operation_type = 'page'")
         attempts = {row.id: row.attempt for row in rows}
         states = {row.id: row.status for row in rows}
         assert len(rows) == len(states), "one message is in two places"
@@ -403,9 +395,7 @@ class Machine(RuleBasedStateMachine):
             if states[id_] == "completed":
                 assert about.arrivals, "what counts as sent has arrived"
             if states[id_] == "failed":
-                assert about.is_refused or attempts[id_] == ATTEMPTS, (
-                    "it was given up before its last attempt"
-                )
+                assert about.is_refused or attempts[id_] == ATTEMPTS, "it was given up before its last attempt"
             assert (states[id_] == "cancelled") == about.is_cancelled
 
     def teardown(self) -> None:

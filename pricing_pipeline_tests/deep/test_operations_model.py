@@ -97,9 +97,7 @@ class OperationsMachine(RuleBasedStateMachine):
         about = self.known[data.draw(st.sampled_from(self.under_way()))]
         claim = about.claim
         assert claim is not None
-        done = self.run(
-            lambda connection: operation_queue.complete(connection, claim.claim_token, {claim.id: None})
-        )
+        done = self.run(lambda connection: operation_queue.complete(connection, claim.claim_token, {claim.id: None}))
         assert done == [claim.id]
         about.status = "completed"
         self.late.append(claim)
@@ -173,20 +171,14 @@ class OperationsMachine(RuleBasedStateMachine):
 
     @rule()
     def what_is_stuck_is_taken_back(self) -> None:
-        stuck = [
-            about
-            for about in self.known.values()
-            if about.status == "processing" and about.lost_at <= self.now
-        ]
+        stuck = [about for about in self.known.values() if about.status == "processing" and about.lost_at <= self.now]
         assert self.run(operation_queue.recover) == len(stuck)
         for about in stuck:
             assert about.claim is not None
             self.late.append(about.claim)
             about.errors += 1
             about.status, about.due_at = (
-                ("failed", about.due_at)
-                if about.attempt == TYPES[about.operation_type]
-                else ("pending", self.now)
+                ("failed", about.due_at) if about.attempt == TYPES[about.operation_type] else ("pending", self.now)
             )
 
     @precondition(lambda self: self.known)
@@ -224,9 +216,7 @@ class OperationsMachine(RuleBasedStateMachine):
             id_: (about.status, about.attempt, about.errors) for id_, about in self.known.items()
         }
         waiting = {row.id: row.due_at for row in rows if row.status == "pending"}
-        assert waiting == {
-            id_: about.due_at for id_, about in self.known.items() if about.status == "pending"
-        }
+        assert waiting == {id_: about.due_at for id_, about in self.known.items() if about.status == "pending"}
 
 
 def test_e1_e3_e7_side_effects_are_as_a_plain_model_says(core: Core, clock: Clock) -> None:

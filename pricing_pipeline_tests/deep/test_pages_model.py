@@ -113,8 +113,7 @@ class PageMachine(RuleBasedStateMachine):
         calls = self._rows(CLAIM)
         assert not (kept and calls), "who waits for a page goes before new calls"
         self.works += [
-            Work(call.call_id, call.claim_token, call.ids, call.symbols, self.now, call.call_id)
-            for call in calls
+            Work(call.call_id, call.claim_token, call.ids, call.symbols, self.now, call.call_id) for call in calls
         ]
         self._check_windows()
 
@@ -170,9 +169,7 @@ class PageMachine(RuleBasedStateMachine):
         if outcome != "ok":
             self._fail(work, outcome, 7 if outcome == "throttled" else None)
             if outcome == "throttled":
-                self.connection.execute(
-                    "SELECT pricing.throttle('alpha', 'default', interval '7 s', 'too fast')"
-                )
+                self.connection.execute("SELECT pricing.throttle('alpha', 'default', interval '7 s', 'too fast')")
 
     @precondition(lambda self: any(work.is_done for work in self.works))
     @rule(data=st.data())
@@ -208,9 +205,7 @@ class PageMachine(RuleBasedStateMachine):
             for work in self.works:
                 if self.now - work.began < timedelta(seconds=300):
                     self.connection.execute("SELECT pricing.extend_tasks(%s, %s)", [work.ids, work.token])
-            self.connection.execute(
-                "SELECT pricing.recover_tasks(), pricing.expire_calls(), pricing.promote_tasks()"
-            )
+            self.connection.execute("SELECT pricing.recover_tasks(), pricing.expire_calls(), pricing.promote_tasks()")
 
     @rule(mode=st.sampled_from(["free", "delayed", "open", "probing"]))
     def set_mode(self, mode: str) -> None:
@@ -265,9 +260,7 @@ class PageMachine(RuleBasedStateMachine):
             self._set_clock()
             for work in self.works:
                 self.connection.execute("SELECT pricing.extend_tasks(%s, %s)", [work.ids, work.token])
-            self.connection.execute(
-                "SELECT pricing.recover_tasks(), pricing.expire_calls(), pricing.promote_tasks()"
-            )
+            self.connection.execute("SELECT pricing.recover_tasks(), pricing.expire_calls(), pricing.promote_tasks()")
             if not self.works:
                 self.claim()
             for work in list(self.works):
@@ -377,9 +370,7 @@ class PageMachine(RuleBasedStateMachine):
 
     def _free(self, charges: list[datetime], at: datetime) -> int:
         return min(
-            units
-            - sum(charge > at - window for charge in charges)
-            - (self._late(window) if at == self.now else 0)
+            units - sum(charge > at - window for charge in charges) - (self._late(window) if at == self.now else 0)
             for units, window in ((4, MINUTE), (20, HOUR))
         )
 

@@ -120,9 +120,7 @@ class Model:
                 seen = [cents for _, cents in alert.waiting]
                 if alert.symbol in self.latest:  # whenever the alert was made, and however long that took
                     seen.append(self.latest[alert.symbol][1])
-                told += [
-                    (id_, frozenset({(alert.symbol, words(cents))})) for cents in seen if alert.sees(cents)
-                ]
+                told += [(id_, frozenset({(alert.symbol, words(cents))})) for cents in seen if alert.sees(cents)]
             alert.waiting = []
         return told if self.is_active else []
 
@@ -232,9 +230,7 @@ def machine(core: Core, clock: Clock) -> type[RuleBasedStateMachine]:
             if condition not in ("above", "below"):
                 way_back = "0"
             of = None if condition == "each" and is_of_all else symbol
-            if any(
-                (a.symbol, a.condition, a.value) == (of, condition, value) for a in self.model.alerts.values()
-            ):
+            if any((a.symbol, a.condition, a.value) == (of, condition, value) for a in self.model.alerts.values()):
                 return
             wanted = (
                 Wanted("hook", QUOTE, of, condition, pace=60)
@@ -289,9 +285,7 @@ def machine(core: Core, clock: Clock) -> type[RuleBasedStateMachine]:
             expected = self.model.look()
             assert sorted(told, key=repr) == sorted(expected, key=repr)
             for id_ in self.model.alerts:
-                assert [one for one in told if one[0] == id_] == [one for one in expected if one[0] == id_], (
-                    "in order"
-                )
+                assert [one for one in told if one[0] == id_] == [one for one in expected if one[0] == id_], "in order"
             assert queued == len(told)
 
     return Machine

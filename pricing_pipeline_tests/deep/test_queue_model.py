@@ -128,9 +128,7 @@ class QueueMachine(RuleBasedStateMachine):
     )
     def enqueue(self, data_type: str, symbols: list[str], priority: int) -> None:
         self.advance(0.001)  # what is new is told by its time
-        added = self._one(
-            "SELECT pricing.enqueue(%s, %s, %s)", [data_type, symbols, [priority] * len(symbols)]
-        )
+        added = self._one("SELECT pricing.enqueue(%s, %s, %s)", [data_type, symbols, [priority] * len(symbols)])
         new = 0
         live = {task.pair: task for task in self.tasks.values() if task.is_live}
         for symbol in set(symbols):
@@ -171,20 +169,14 @@ class QueueMachine(RuleBasedStateMachine):
 
     @rule()
     def promote(self) -> None:
-        ripe = [
-            task for task in self.tasks.values() if task.run_after is not None and task.run_after <= self.now
-        ]
+        ripe = [task for task in self.tasks.values() if task.run_after is not None and task.run_after <= self.now]
         assert self._one("SELECT pricing.promote_tasks()") == len(ripe)
         for task in ripe:
             task.status, task.run_after = "pending", None
 
     @rule()
     def recover(self) -> None:
-        stuck = [
-            task
-            for task in self.tasks.values()
-            if task.lease_until is not None and task.lease_until < self.now
-        ]
+        stuck = [task for task in self.tasks.values() if task.lease_until is not None and task.lease_until < self.now]
         assert self._one("SELECT pricing.recover_tasks()") == len(stuck)
         for task in stuck:
             self._lose(task, "worker_lost", "pending" if task.attempt < 4 else "failed")
@@ -202,9 +194,7 @@ class QueueMachine(RuleBasedStateMachine):
     def complete(self, data: st.DataObject) -> None:
         claim = self._any_claim(data)
         owned = self._owned(claim)
-        assert set(self._one("SELECT pricing.complete_tasks(%s, %s)", [list(claim.ids), claim.token])) == set(
-            owned
-        )
+        assert set(self._one("SELECT pricing.complete_tasks(%s, %s)", [list(claim.ids), claim.token])) == set(owned)
         for task in owned.values():
             task.status, task.token, task.lease_until, task.finished_at = "completed", None, None, self.now
             self.demand[task.pair].forget(self.now + timedelta(minutes=CADENCES[task.pair[0]]))
@@ -258,9 +248,7 @@ class QueueMachine(RuleBasedStateMachine):
     def cancel(self, data: st.DataObject) -> None:
         ids = self._any_tasks(data)
         outcomes = dict(self._rows("SELECT task_id, outcome FROM pricing.cancel_tasks(%s)", [ids]))
-        assert outcomes == {
-            number: "cancelled" if self.tasks[number].is_live else "finished" for number in ids
-        }
+        assert outcomes == {number: "cancelled" if self.tasks[number].is_live else "finished" for number in ids}
         for task in (self.tasks[number] for number in ids if outcomes[number] == "cancelled"):
             self._withdraw(task, "cancelled")
             self.demand[task.pair].rest(self.now + timedelta(hours=1))
@@ -339,11 +327,8 @@ class QueueMachine(RuleBasedStateMachine):
             "SELECT data_type, symbol, CASE WHEN became_due_at IS NULL THEN due_at END AS due_at, failures,"
             " backoff_until FROM pricing.demand"
         )
-        assert {
-            (row.data_type, row.symbol): (row.due_at, row.failures, row.backoff_until) for row in rows
-        } == {
-            pair: (wanted.due_at, wanted.failures, wanted.backoff_until)
-            for pair, wanted in self.demand.items()
+        assert {(row.data_type, row.symbol): (row.due_at, row.failures, row.backoff_until) for row in rows} == {
+            pair: (wanted.due_at, wanted.failures, wanted.backoff_until) for pair, wanted in self.demand.items()
         }
 
     @invariant()
@@ -402,11 +387,7 @@ class QueueMachine(RuleBasedStateMachine):
     def _cut(self, numbers: list[int], size: int) -> list[list[int]]:
         """Calls of so many tasks; too few to share one go alone."""
         calls = [numbers[at : at + size] for at in range(0, len(numbers), size)]
-        return [
-            part
-            for call in calls
-            for part in ([call] if len(call) >= self.batch_from else [[n] for n in call])
-        ]
+        return [part for call in calls for part in ([call] if len(call) >= self.batch_from else [[n] for n in call])]
 
     def _owned(self, claim: Claim) -> dict[int, Expected]:
         known = {number: self.tasks[number] for number in claim.ids if number in self.tasks}

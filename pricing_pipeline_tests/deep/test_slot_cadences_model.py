@@ -123,9 +123,7 @@ class CadenceMachine(RuleBasedStateMachine):
     def claim(self) -> None:
         claimed = self.core.claim("octo")
         in_work = {pair[1] for pair, wanted in self.wanted.items() if wanted.call}
-        free = [
-            pair for pair, wanted in self.wanted.items() if pair[1] not in in_work and wanted.again_at is None
-        ]
+        free = [pair for pair, wanted in self.wanted.items() if pair[1] not in in_work and wanted.again_at is None]
         assert bool(claimed) == bool(free)
         for call in claimed:
             (symbol,) = call.symbols
@@ -169,9 +167,7 @@ class CadenceMachine(RuleBasedStateMachine):
         assert wanted.call is not None
         if self.now - wanted.since >= timedelta(hours=24):
             return  # it would die of its age, which is of no matter here
-        settling.settle_failure(
-            self.core.engine, wanted.call, Unfinished("no", retry_after=SNOOZE.total_seconds())
-        )
+        settling.settle_failure(self.core.engine, wanted.call, Unfinished("no", retry_after=SNOOZE.total_seconds()))
         wanted.call, wanted.again_at = None, self.now + 1.2 * SNOOZE
 
     # What always holds
@@ -193,9 +189,7 @@ class CadenceMachine(RuleBasedStateMachine):
             types=list(DAYS),
             symbols=self.products,
         )
-        assert {(row[0], row[1]): row[2] for row in told} == {
-            pair: self._is_stale(pair) for pair in self._pairs()
-        }
+        assert {(row[0], row[1]): row[2] for row in told} == {pair: self._is_stale(pair) for pair in self._pairs()}
 
     # The model
 

@@ -106,9 +106,7 @@ def steps(draw: st.DrawFn) -> Step:
     length = draw(st.integers(1, SPAN - first))
     places = st.tuples(st.integers(first, first + length - 1), st.sampled_from(HOURS))
     slots = draw(st.dictionaries(places, tellings(), max_size=4))
-    return Step(
-        first, length, slots, draw(st.sampled_from([TODAY, WEEK, MONTH])), draw(st.integers(0, 4)) == 0
-    )
+    return Step(first, length, slots, draw(st.sampled_from([TODAY, WEEK, MONTH])), draw(st.integers(0, 4)) == 0)
 
 
 Slots = dict[Place, Told]
@@ -145,9 +143,7 @@ def changed_rows(before: Slots, after: Slots) -> Counter[str]:
         old = before[place].rows() if place in before else {}
         new = told.rows()
         changes.update(
-            table
-            for table, category in old | new
-            if old.get((table, category), 0) != new.get((table, category), 0)
+            table for table, category in old | new if old.get((table, category), 0) != new.get((table, category), 0)
         )
     return changes
 

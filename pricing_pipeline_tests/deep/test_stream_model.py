@@ -197,9 +197,7 @@ def machine(core: Core, clock: Clock, loop: asyncio.Runner) -> type[RuleBasedSta
                 viewer.stream = None
 
         @rule(
-            values=st.lists(
-                st.tuples(st.sampled_from(SYMBOLS), st.integers(100, 105)), min_size=1, max_size=4
-            ),
+            values=st.lists(st.tuples(st.sampled_from(SYMBOLS), st.integers(100, 105)), min_size=1, max_size=4),
             kind=st.sampled_from(["new", "new", "correction"]),
             is_left_open=st.booleans(),
         )
@@ -277,9 +275,7 @@ def machine(core: Core, clock: Clock, loop: asyncio.Runner) -> type[RuleBasedSta
                 loop.run(self.hub._beat())
                 self.model.is_seen()
 
-        @rule(
-            kind=st.sampled_from(["restart", "another process looks", "all come back", "a session is lost"])
-        )
+        @rule(kind=st.sampled_from(["restart", "another process looks", "all come back", "a session is lost"]))
         def something_happens(self, kind: str) -> None:
             if kind == "restart":
                 self.restart()

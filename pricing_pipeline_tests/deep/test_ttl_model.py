@@ -87,9 +87,7 @@ class World:
         core.rows("DELETE FROM pricing.provider_routing WHERE symbol IS NOT NULL")
         clock.set(START)
         days = [START.replace(day=day) for day in range(1, 31) if day not in holidays]
-        self.sessions = [
-            (day.replace(hour=13, minute=30), day.replace(hour=20)) for day in days if day.weekday() < 5
-        ]
+        self.sessions = [(day.replace(hour=13, minute=30), day.replace(hour=20)) for day in days if day.weekday() < 5]
         for opens, closes in self.sessions:
             core.rows(
                 "INSERT INTO pricing.calendar_sessions (calendar, session, opens_at, closes_at)"
@@ -203,9 +201,7 @@ class World:
             else:
                 assert pair.data_type not in queued, about
                 assert why.state in (["source_old"] if is_old else ["fresh", "market_closed"]), about
-            stale_since = core.one(
-                "SELECT pricing.stale_since(:t, :s, :at)", t=pair.data_type, s=symbol, at=START
-            )
+            stale_since = core.one("SELECT pricing.stale_since(:t, :s, :at)", t=pair.data_type, s=symbol, at=START)
             assert stale_since == (stale_at if verdict == "stale" else None), about
             if not stale_at <= now < stale_at + 5 * SECOND:  # which a stream lets pass
                 assert streamed[pair.data_type] == (verdict == "fresh"), about
@@ -227,10 +223,7 @@ class World:
             types=[*SYMBOLS],
             symbols=[*SYMBOLS.values()],
         )
-        return {
-            row.data_type: row.verdict == "fresh"
-            for row in self.core.rows("SELECT * FROM pricing.streamed_pairs")
-        }
+        return {row.data_type: row.verdict == "fresh" for row in self.core.rows("SELECT * FROM pricing.streamed_pairs")}
 
     def moments(self) -> list[datetime]:
         """When something changes, by the model."""
@@ -268,9 +261,7 @@ def types(core: Core) -> None:
 
 
 @pytest.mark.usefixtures("still", "types")
-def test_b3_g2_fresh_due_and_late_are_by_the_ttl_of_the_pair_in_every_answer(
-    core: Core, clock: Clock
-) -> None:
+def test_b3_g2_fresh_due_and_late_are_by_the_ttl_of_the_pair_in_every_answer(core: Core, clock: Clock) -> None:
     four = len(SYMBOLS)
 
     @settings(

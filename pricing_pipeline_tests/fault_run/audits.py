@@ -94,9 +94,7 @@ class Auditor:
 
     # --- tasks and prices -------------------------------------------------------------------------
 
-    def _judge_tasks(
-        self, findings: Findings, snapshot: Snapshot, keys: dict[Key, str], taken_back: set[Key]
-    ) -> None:
+    def _judge_tasks(self, findings: Findings, snapshot: Snapshot, keys: dict[Key, str], taken_back: set[Key]) -> None:
         open_keys = [key for key in keys if key not in self._finished]
         rows = snapshot.rows(
             "SELECT q.data_type, q.symbol, count(*) AS count, min(q.status) AS status"
@@ -162,9 +160,7 @@ class Auditor:
         twice = [body for body, found in keys.items() if len(found) > 1]
         findings.note("doubled", len(twice), f"a message came under several keys: {twice[:5]}")
         strange = [
-            messages[one]
-            for one in messages
-            if one in there and keys.get(messages[one], {there[one]}) != {there[one]}
+            messages[one] for one in messages if one in there and keys.get(messages[one], {there[one]}) != {there[one]}
         ]
         findings.note("doubled", len(strange), f"a message came under another's key: {strange[:5]}")
 
@@ -256,9 +252,7 @@ class Auditor:
                 last=max(times),
             )
             missing = {row.observed_at for row in rows} - {datetime.fromisoformat(time) for time in times}
-            findings.note(
-                "lost", len(missing), f"a stream was not told prices of {symbol}: {sorted(missing)[:3]}"
-            )
+            findings.note("lost", len(missing), f"a stream was not told prices of {symbol}: {sorted(missing)[:3]}")
 
 
 def _units_in(window: Iterable[dict[str, Any]], seconds: float) -> int:

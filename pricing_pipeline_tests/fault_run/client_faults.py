@@ -141,9 +141,7 @@ def _decide(session: psycopg.Connection) -> None:
         "SELECT value_id FROM pricing.quarantined_values WHERE decided_at IS NULL ORDER BY random() LIMIT 3"
     ).fetchall()
     for decision in ("released", "rejected"):
-        session.execute(
-            "SELECT pricing.decide_quarantined(%s, %s, 'ann')", [[row[0] for row in rows], decision]
-        )
+        session.execute("SELECT pricing.decide_quarantined(%s, %s, 'ann')", [[row[0] for row in rows], decision])
 
 
 @kind("hands_at_once", "people cancel, retry, release and reject at once, while duties run", weight=5)
@@ -182,9 +180,7 @@ def _two_producers(scene: Scene) -> None:
         symbols = symbols[number * 5 :] + symbols[: number * 5]
         try:
             with psycopg.connect(scene.stage.worker_url, connect_timeout=5) as session:
-                row = session.execute(
-                    "SELECT pricing.enqueue(%s, %s, %s)", [QUOTE, symbols, [1] * 20]
-                ).fetchone()
+                row = session.execute("SELECT pricing.enqueue(%s, %s, %s)", [QUOTE, symbols, [1] * 20]).fetchone()
                 session.commit()
                 told.append(row[0] if row else 0)
         except psycopg.Error as error:
@@ -205,13 +201,9 @@ def _two_producers(scene: Scene) -> None:
 
 @kind("type_retired", "a data type is retired with work in flight, and revived", weight=3)
 def _type_retired(scene: Scene) -> None:
-    scene.stage.core.rows(
-        "UPDATE pricing.data_type_registry SET is_active = false WHERE data_type = 'equity_daily'"
-    )
+    scene.stage.core.rows("UPDATE pricing.data_type_registry SET is_active = false WHERE data_type = 'equity_daily'")
     time.sleep(scene.dice.uniform(0.4, 1.2))
-    scene.stage.core.rows(
-        "UPDATE pricing.data_type_registry SET is_active = true WHERE data_type = 'equity_daily'"
-    )
+    scene.stage.core.rows("UPDATE pricing.data_type_registry SET is_active = true WHERE data_type = 'equity_daily'")
 
 
 @kind("type_deleted", "a data type is deleted with work in the queue", weight=3)

@@ -53,9 +53,7 @@ def _cut(scene: Scene) -> None:
 @kind("all_sessions_cut", "all sessions are cut off at once")
 def _all_cut(scene: Scene) -> None:
     with scene.stage.admin() as admin:
-        admin.execute(
-            "SELECT pg_terminate_backend(pid) FROM unnest(%s::int[]) AS pid", [scene.stage.backends()]
-        )
+        admin.execute("SELECT pg_terminate_backend(pid) FROM unnest(%s::int[]) AS pid", [scene.stage.backends()])
 
 
 @kind(

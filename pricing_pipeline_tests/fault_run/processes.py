@@ -26,9 +26,7 @@ from pricing_pipeline_tests.support.refreshing import Point, refreshing, shorten
 from pricing_pipeline_tests.support.workers import Say
 
 PROGRAMS = {"api": "pricing_pipeline.api.server", "notifier": "pricing_pipeline.operations.notifier"}
-workers.import_once(
-    __name__, *PROGRAMS.values(), "benchmarks.faults", "benchmarks.peers", "benchmarks.server"
-)
+workers.import_once(__name__, *PROGRAMS.values(), "benchmarks.faults", "benchmarks.peers", "benchmarks.server")
 
 CALL_SECONDS = 3.0
 """The deadline of a call, of the product's ten: a provider that hangs must not cost the run ten seconds each time."""
@@ -88,9 +86,7 @@ def run_program(say: Say, name: str, environment: dict[str, str], log: str) -> d
 
 def unlimited(port: int) -> SandboxSettings:
     """A sandbox that refuses nobody for speed."""
-    return SandboxSettings(
-        port=port, credits_per_minute=None, fmp_calls_per_minute=None, partner_calls_per_minute=None
-    )
+    return SandboxSettings(port=port, credits_per_minute=None, fmp_calls_per_minute=None, partner_calls_per_minute=None)
 
 
 def _be_quiet_and_end_with_parent() -> None:

@@ -24,10 +24,7 @@ def _behaves(name: str, words: str, of: str = QUOTE, **behaviour: Any) -> None:
 
 def _misbehave(scene: Scene, behaviour: dict[str, Any], of: str = QUOTE, most: int = _CALLS) -> None:
     """Let some calls suffer a fault, and make sure that there are calls."""
-    chosen = {
-        name: scene.dice.choice(value) if isinstance(value, list) else value
-        for name, value in behaviour.items()
-    }
+    chosen = {name: scene.dice.choice(value) if isinstance(value, list) else value for name, value in behaviour.items()}
     path = {QUOTE: "quote", DAILY: "time_series"}[of]
     seconds, count = scene.dice.uniform(0.4, 1.2), scene.dice.randint(1, most)
     scene.stage.sandbox.behave(**chosen, provider="twelvedata", path=path, count=count)
@@ -46,12 +43,8 @@ _behaves("answer_truncated", "half of an answer is missing, under a length that 
 _behaves("answer_cut", "an answer ends before its announced length", kind="cut")
 _behaves("answer_gzip_bomb", "an answer of some kB unpacks to many MB", kind="bomb", factor=[20, 200])
 _behaves("answer_is_a_page", "an answer is a web page with status 200", kind="html")
-_behaves(
-    "answer_too_long", "an answer is far longer than predicted", kind="status", status=200, body="x" * 400_000
-)
-_behaves(
-    "provider_fails", "the provider answers 500, 502, 503 or 504", kind="status", status=[500, 502, 503, 504]
-)
+_behaves("answer_too_long", "an answer is far longer than predicted", kind="status", status=200, body="x" * 400_000)
+_behaves("provider_fails", "the provider answers 500, 502, 503 or 504", kind="status", status=[500, 502, 503, 504])
 _behaves(
     "price_no_number",
     "a price is NaN, infinite, or no number",
@@ -66,9 +59,7 @@ _behaves(
 )
 _behaves("price_times_100", "a price is a hundred times too high", kind="times", factor=100)
 _behaves("answer_of_another_symbol", "an answer is about another symbol", kind="other_symbol", answer="ZM")
-_behaves(
-    "answer_stale", "the stamps of an answer are hours or days old", kind="stale", seconds=[7200, 864_000]
-)
+_behaves("answer_stale", "the stamps of an answer are hours or days old", kind="stale", seconds=[7200, 864_000])
 _behaves(
     "answer_of_the_future",
     "the stamps of an answer are hours or days ahead",

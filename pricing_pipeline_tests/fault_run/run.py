@@ -178,9 +178,7 @@ class _Run:
         state = "; ".join(words) or ("ok" if scene.happened else "it hit nothing; ok")
         self._say(f"{step} {kind.name} {ended - began:.1f} s, back in {back:.1f} s: {state}")
         if not is_well:
-            self._outcome.faults.append(
-                f"seed {self._options.seed}, step {step}, {kind.name}: {'; '.join(words)}"
-            )
+            self._outcome.faults.append(f"seed {self._options.seed}, step {step}, {kind.name}: {'; '.join(words)}")
         return is_well
 
     @staticmethod
@@ -201,9 +199,7 @@ class _Run:
         waits: dict[str, Callable[[], bool]] = {
             "a price": lambda: self._has_price(connect, key[1]),
             "the API": self._stage.api_answers,
-            "a message": lambda: any(
-                str(text).encode() in one.body for one in self._stage.receiver.posted[-200:]
-            ),
+            "a message": lambda: any(str(text).encode() in one.body for one in self._stage.receiver.posted[-200:]),
         }
         while waits and time.monotonic() - since < _PATIENCE:
             self._last_back = " and ".join(waits)

@@ -241,9 +241,7 @@ class Stage:
             "UPDATE pricing.provider_keys SET blocked_until = NULL, blocked_reason = NULL, throttles = 0"
             " WHERE blocked_until IS NOT NULL OR throttles > 0"
         )
-        self.core.rows(
-            "UPDATE pricing.provider_state SET breaker_until = pricing.clock() WHERE breaker = 'open'"
-        )
+        self.core.rows("UPDATE pricing.provider_state SET breaker_until = pricing.clock() WHERE breaker = 'open'")
 
     # --- the server -------------------------------------------------------------------------------
 

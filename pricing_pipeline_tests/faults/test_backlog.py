@@ -89,11 +89,7 @@ def test_b16_what_waits_for_a_throttled_provider_does_not_delay_a_free_one(core:
                     assert call.provider == MFAPI
                     task_queue.complete(connection, call.task_ids, call.claim_token)
                     limits.settle(connection, call.id, Receipt(200, 100))
-    waiting = core.rows(
-        "SELECT status, attempt, errors FROM pricing.api_call_queue WHERE data_type = 'equity_quote'"
-    )
-    assert Counter((row.status, row.attempt, len(row.errors)) for row in waiting) == {
-        ("pending", 0, 0): 20_000
-    }
+    waiting = core.rows("SELECT status, attempt, errors FROM pricing.api_call_queue WHERE data_type = 'equity_quote'")
+    assert Counter((row.status, row.attempt, len(row.errors)) for row in waiting) == {("pending", 0, 0): 20_000}
     assert core.one("SELECT count(*) FROM pricing.api_call_queue_completed") == 2_000
     audit(core, acknowledged=22_000)

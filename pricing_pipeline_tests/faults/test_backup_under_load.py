@@ -18,9 +18,7 @@ from pricing_pipeline_tests.support.patience import wait_until
 
 pytestmark = pytest.mark.usefixtures("still")
 
-TABLES = (
-    "SELECT relname FROM pg_class WHERE relnamespace = 'pricing'::regnamespace AND relkind = 'r' ORDER BY 1"
-)
+TABLES = "SELECT relname FROM pg_class WHERE relnamespace = 'pricing'::regnamespace AND relkind = 'r' ORDER BY 1"
 WRITERS = 3
 NAMES = "SELECT symbol FROM pricing.instruments WHERE symbol LIKE 'W%'"
 TOLD = "SELECT subject FROM pricing.warnings WHERE source = 'a writer'"
@@ -32,10 +30,7 @@ def content(url: str) -> dict[str, list[str]]:
         tables = [table for (table,) in connection.execute(TABLES.encode())]
         return {
             table: [
-                text
-                for (text,) in connection.execute(
-                    f"SELECT t::text FROM pricing.{table} t ORDER BY 1".encode()
-                )
+                text for (text,) in connection.execute(f"SELECT t::text FROM pricing.{table} t ORDER BY 1".encode())
             ]
             for table in tables
         }

@@ -229,17 +229,13 @@ class Home:
 
     def connect(self, database: str) -> psycopg.Connection[Any]:
         url = make_url(EmbeddedServer(self.stack.home).url(database, "superuser"))
-        return psycopg.connect(
-            url.set(drivername="postgresql").render_as_string(hide_password=False), autocommit=True
-        )
+        return psycopg.connect(url.set(drivername="postgresql").render_as_string(hide_password=False), autocommit=True)
 
     def look_into_databases(self) -> None:
         """Every row of every table of every database as text, and what is packed in them unpacked."""
         with self.connect("postgres") as connection:
             connection.execute("CHECKPOINT")
-            names = [
-                row[0] for row in connection.execute("SELECT datname FROM pg_database WHERE datallowconn")
-            ]
+            names = [row[0] for row in connection.execute("SELECT datname FROM pg_database WHERE datallowconn")]
         for name in names:
             with self.connect(name) as connection:
                 tables = connection.execute(
@@ -350,18 +346,16 @@ def test_a4_no_secret_is_found_in_any_byte_that_is_left(tmp_path: Path) -> None:
         def is_asked(*keys: str) -> bool:
             home.clear_the_way()
             asked = echo.asked.copy()  # the server's threads add to it
-            return {symbol for _, symbol in asked} >= {*symbols, "BARS", "DOCUMENT"} and {
-                key for key, _ in asked
-            } >= {*keys}
+            return {symbol for _, symbol in asked} >= {*symbols, "BARS", "DOCUMENT"} and {key for key, _ in asked} >= {
+                *keys
+            }
 
         stack.wait_until("all answers", lambda: is_asked(DOTENV, FMP, *STORED.values()))
         home.run("key", "rotate", "--new-master-key")
         home.run("key", "set", "twelvedata", "--name", "second", given=REPLACED)
         home.add_own_secrets()
         stack.watch(QUOTE, *symbols, user="bob")
-        stack.core.rows(
-            "UPDATE pricing.demand SET due_at = pricing.clock(), failures = 0, backoff_until = NULL"
-        )
+        stack.core.rows("UPDATE pricing.demand SET due_at = pricing.clock(), failures = 0, backoff_until = NULL")
         stack.wait_until("the new key", lambda: is_asked(REPLACED))
         stack.wait_until(
             "quarantined values",

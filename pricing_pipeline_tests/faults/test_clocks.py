@@ -54,9 +54,7 @@ def test_b11_workers_an_hour_ahead_and_an_hour_behind_change_nothing(
                 environment.setenv("LD_PRELOAD", str(faketime()))
                 environment.setenv("FAKETIME", offset)
                 environment.setenv("FAKETIME_DONT_FAKE_MONOTONIC", "1")
-                worker = Worker(
-                    "drain", anew=True, url=database_url, sandbox=sandbox.url, seconds=6, number=number
-                )
+                worker = Worker("drain", anew=True, url=database_url, sandbox=sandbox.url, seconds=6, number=number)
                 workers.append(stack.enter_context(worker))
         for worker in workers:
             worker.says("ready")
@@ -94,14 +92,10 @@ def test_b11_workers_an_hour_ahead_and_an_hour_behind_change_nothing(
 
 
 @pytest.mark.parametrize("ahead", [3600, 3 * 86_400, 365 * 86_400], ids=["an hour", "three days", "a year"])
-def test_b17_a_drain_goes_on_when_the_clock_jumps_ahead_and_back(
-    core: Core, clock: Clock, ahead: int
-) -> None:
+def test_b17_a_drain_goes_on_when_the_clock_jumps_ahead_and_back(core: Core, clock: Clock, ahead: int) -> None:
     """A minute of its work at most is lost. (The providers' clock is right: values of the future would be refused.)"""
     core.lift_limits(batch_size=1)
-    core.rows(
-        "UPDATE pricing.provider_limits SET units = 20, window_seconds = 2 WHERE provider = 'twelvedata'"
-    )
+    core.rows("UPDATE pricing.provider_limits SET units = 20, window_seconds = 2 WHERE provider = 'twelvedata'")
 
     def is_fetched(count: int) -> Callable[[], bool]:
         stored = "SELECT count(*) FROM pricing.latest_prices WHERE fetched_at <= pricing.clock()"
@@ -117,9 +111,7 @@ def test_b17_a_drain_goes_on_when_the_clock_jumps_ahead_and_back(
         began = core.clock()
         core.enqueue(QUOTE, *(f"C{number}" for number in range(15)))
         work_until(refresher, lambda: core.one(NOTHING_IS_LEFT))
-        assert core.clock() - began < timedelta(seconds=PATIENCE), (
-            "it did not wait for the time that has gone"
-        )
+        assert core.clock() - began < timedelta(seconds=PATIENCE), "it did not wait for the time that has gone"
     assert len(core.tasks()) == 45
     assert {task.status for task in core.tasks()} == {"completed"}
     audit(core)

@@ -52,9 +52,7 @@ def test_b17_two_providers_are_never_asked_for_one_symbol_at_once(core: Core, da
             for _ in range(rounds):
                 together.wait(PATIENCE)
                 with suppress(psycopg.errors.LockNotAvailable):
-                    connection.execute(
-                        "SELECT pricing.claim_calls(%s, 'w', 3)", [(TWELVEDATA, MFAPI)[number]]
-                    )
+                    connection.execute("SELECT pricing.claim_calls(%s, 'w', 3)", [(TWELVEDATA, MFAPI)[number]])
                 if together.wait(PATIENCE) == 0:
                     doubled.extend(
                         row.symbol
@@ -67,9 +65,7 @@ def test_b17_two_providers_are_never_asked_for_one_symbol_at_once(core: Core, da
                         "SELECT pricing.return_tasks(array_agg(id), claim_token) FROM pricing.api_call_queue_live"
                         " WHERE status = 'processing' GROUP BY claim_token"
                     )
-                    core.rows(
-                        "SELECT pricing.settle_call(call_id, 'ok', 200, 1) FROM pricing.collector_call_log"
-                    )
+                    core.rows("SELECT pricing.settle_call(call_id, 'ok', 200, 1) FROM pricing.collector_call_log")
                 together.wait(PATIENCE)
 
     assert at_once(2, claim) == []
@@ -128,9 +124,7 @@ def clean_at_once(database_url: str, rounds: int) -> None:
 
 
 @pytest.mark.parametrize("turn", range(3))
-def test_b5_the_last_leave_against_a_new_heartbeat_loses_no_demand(
-    core: Core, database_url: str, turn: int
-) -> None:
+def test_b5_the_last_leave_against_a_new_heartbeat_loses_no_demand(core: Core, database_url: str, turn: int) -> None:
     """Viewers come and go while the clean-up runs; anyone who looks in the end is served."""
     pairs = [(QUOTE, symbol) for symbol in symbols(5)]
     core.rows("SELECT pricing.heartbeat('ann', '{}', '{}')")
@@ -169,9 +163,7 @@ def test_b6_thousands_of_first_heartbeats_on_one_pair(core: Core, database_url: 
     def look(number: int) -> None:
         with psycopg.connect(database_url, autocommit=True) as connection:
             for turn in range(125):
-                connection.execute(
-                    "SELECT pricing.heartbeat(%s, %s, %s)", [f"user {number}.{turn}", [QUOTE], ["AAPL"]]
-                )
+                connection.execute("SELECT pricing.heartbeat(%s, %s, %s)", [f"user {number}.{turn}", [QUOTE], ["AAPL"]])
 
     assert at_once(16, look) == []
     assert core.one("SELECT count(*) FROM pricing.active_subscriptions") == 2000
@@ -179,9 +171,7 @@ def test_b6_thousands_of_first_heartbeats_on_one_pair(core: Core, database_url: 
     assert task.status == "pending"
 
 
-def test_a7_the_last_leave_and_release_against_new_holders_lose_no_demand(
-    core: Core, database_url: str
-) -> None:
+def test_a7_the_last_leave_and_release_against_new_holders_lose_no_demand(core: Core, database_url: str) -> None:
     """Who holds in the end has demand, whatever the clean-up did meanwhile."""
     arguments = [[QUOTE] * 5, symbols(5)]
     rounds = 30
@@ -264,17 +254,14 @@ def test_b19_everything_at_once_without_a_deadlock(core: Core, database_url: str
 
     def act(number: int, turn: int, connection: Connection[Any]) -> None:
         connection.execute(acts[(number + turn) % len(acts)])
-        connection.execute(
-            "SELECT pricing.heartbeat(%s, %s, %s)", [f"user {number}.{turn % 5}", kinds, names]
-        )
+        connection.execute("SELECT pricing.heartbeat(%s, %s, %s)", [f"user {number}.{turn % 5}", kinds, names])
 
     def work(number: int, turn: int, connection: Connection[Any]) -> None:
         provider = (TWELVEDATA, MFAPI)[turn % 2]
         rows: list[tuple[int, UUID, int]] = []
         with suppress(psycopg.errors.LockNotAvailable):  # a claim waits for a moment, as workers know
             rows = connection.execute(
-                "SELECT unnest(ids) AS id, claim_token, call_id"
-                " FROM pricing.claim_calls(%s, %s, 2, lease => '20 ms')",
+                "SELECT unnest(ids) AS id, claim_token, call_id FROM pricing.claim_calls(%s, %s, 2, lease => '20 ms')",
                 [provider, f"w{number}"],
             ).fetchall()
         if not rows:
@@ -293,9 +280,7 @@ def test_b19_everything_at_once_without_a_deadlock(core: Core, database_url: str
             connection.execute("SELECT pricing.lock_tasks(%s, %s)", claim)
             kind = "schema_drift" if turn % 10 == 9 else None
             for call in sorted({row[2] for row in rows}):
-                connection.execute(
-                    "SELECT pricing.settle_call(%s, 'ok', 200, 9, NULL, %s, true, 2000)", [call, kind]
-                )
+                connection.execute("SELECT pricing.settle_call(%s, 'ok', 200, 9, NULL, %s, true, 2000)", [call, kind])
             if turn % 3 == 0:
                 connection.execute("SELECT pricing.throttle(%s, 'default', interval '1 ms', 'x')", [provider])
             connection.execute(ends[turn // 2 % len(ends)], claim)
@@ -318,14 +303,10 @@ def test_b19_everything_at_once_without_a_deadlock(core: Core, database_url: str
 def test_a6_eight_processes_never_go_past_a_sliding_window(core: Core, database_url: str) -> None:
     """The seed's look-then-call made 155 calls a second where 20 were allowed."""
     core.lift_limits(batch_size=1)
-    core.rows(
-        "UPDATE pricing.provider_limits SET units = 20, window_seconds = 1 WHERE provider = 'twelvedata'"
-    )
+    core.rows("UPDATE pricing.provider_limits SET units = 20, window_seconds = 1 WHERE provider = 'twelvedata'")
     core.enqueue(QUOTE, *symbols(500))
     results = crowd(8, "claim_for", url=database_url, provider=TWELVEDATA, max_calls=3, logged=50)
-    calls = [
-        tuple(row) for row in core.rows("SELECT started_at, units FROM pricing.collector_call_log ORDER BY 1")
-    ]
+    calls = [tuple(row) for row in core.rows("SELECT started_at, units FROM pricing.collector_call_log ORDER BY 1")]
     assert sum(units for _, units in calls) == sum(result["claimed"] for result in results)
     assert len(calls) >= 50, "the limit is used, not only kept"
     for began, _ in calls:

@@ -94,9 +94,7 @@ def test_b11_a_late_finish_changes_nothing_while_the_heir_works(core: Core, cloc
     late, heir = taken_over(core, clock)
     changes_nothing(core, late)
     core.finish(heir, "100.00")
-    assert [str(price.price) for price in (core.latest("AAPL"), core.latest("IBM")) if price] == [
-        "100.00"
-    ] * 2
+    assert [str(price.price) for price in (core.latest("AAPL"), core.latest("IBM")) if price] == ["100.00"] * 2
     audit(core)
 
 
@@ -262,9 +260,7 @@ def test_a6_two_claims_at_once_do_not_spend_one_allowance_twice(core: Core) -> N
     taken: list[Call] = []
     with core.engine.begin() as first:
         taken += task_queue.claim(first, TWELVEDATA, "first", 1, None)
-        other = meanwhile(
-            core.engine, lambda c: taken.extend(task_queue.claim(c, TWELVEDATA, "second", 1, None))
-        )
+        other = meanwhile(core.engine, lambda c: taken.extend(task_queue.claim(c, TWELVEDATA, "second", 1, None)))
     joined(*other)
     assert sum(len(call.tasks) for call in taken) == 8
 
@@ -354,9 +350,7 @@ def test_e4_a_finish_waits_for_a_cancel_and_is_refused(core: Core) -> None:
     with core.engine.begin() as person:
         assert [one.outcome for one in task_queue.cancel(person, call.task_ids)] == ["cancelled"]
         done: list[set[int]] = []
-        finish = meanwhile(
-            core.engine, lambda c: done.append(task_queue.complete(c, call.task_ids, call.claim_token))
-        )
+        finish = meanwhile(core.engine, lambda c: done.append(task_queue.complete(c, call.task_ids, call.claim_token)))
         assert finish[0].is_alive()
     joined(*finish)
     assert done == [set()]

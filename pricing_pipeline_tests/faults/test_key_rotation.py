@@ -42,9 +42,7 @@ def opened(engine: Engine, *lines: str) -> dict[str, str]:
 
 
 def under(core: Core) -> dict[str, int]:
-    rows = core.rows(
-        "SELECT master_key_id AS id, count(*) AS rows FROM pricing.provider_credentials GROUP BY 1"
-    )
+    rows = core.rows("SELECT master_key_id AS id, count(*) AS rows FROM pricing.provider_credentials GROUP BY 1")
     return {row.id: row.rows for row in rows}
 
 

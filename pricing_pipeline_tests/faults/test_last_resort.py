@@ -166,9 +166,7 @@ def test_b21_that_no_recipient_can_be_reached_is_told_once_and_again_when_it_is_
         assert began != ended
 
 
-def test_b21_a_short_silence_and_a_damaged_file_tell_nobody(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_b21_a_short_silence_and_a_damaged_file_tell_nobody(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     (tmp_path / "last-resort.json").write_text("{")
     (tmp_path / "last-resort.json").chmod(0o600)
     signs = SignsOfLife()

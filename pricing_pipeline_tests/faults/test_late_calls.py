@@ -59,9 +59,7 @@ def test_a6_claims_that_a_slow_disk_has_kept_waiting_are_not_called_all_at_once(
     audit(core)
 
 
-def test_b16_a_probe_that_was_not_made_shows_nothing_of_its_provider(
-    core: Core, sandbox: RunningSandbox
-) -> None:
+def test_b16_a_probe_that_was_not_made_shows_nothing_of_its_provider(core: Core, sandbox: RunningSandbox) -> None:
     """Its tasks wait for nobody, and the breaker does not close."""
     core.enqueue(QUOTE, "AAPL")
     core.rows(
@@ -82,9 +80,7 @@ def test_b19_a_call_that_cannot_be_prepared_fails_at_once(core: Core, sandbox: R
     """What is stored does not change by waiting: the end of the lease would only repeat it, four times."""
     load_types(core)
     (product,) = sell(core, "octo", [1])
-    core.rows(
-        "INSERT INTO pricing.products (symbol, provider, recorded_at) VALUES (:p, 'octo', now())", p=product
-    )
+    core.rows("INSERT INTO pricing.products (symbol, provider, recorded_at) VALUES (:p, 'octo', now())", p=product)
     core.rows("UPDATE pricing.products SET time_zone = 'Mars/Phobos'")
     core.enqueue(WEEK, product)
     with refreshing(core.engine, sandbox.url) as refresher:

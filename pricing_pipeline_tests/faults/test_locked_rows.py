@@ -50,9 +50,7 @@ def test_fault_27_an_answer_is_stored_but_for_what_is_locked_and_that_waits_ten_
     audit(core)
 
 
-def test_fault_27_an_answer_that_meets_locks_is_stored_out_of_turn(
-    core: Core, clock: Clock, sessions: Any
-) -> None:
+def test_fault_27_an_answer_that_meets_locks_is_stored_out_of_turn(core: Core, clock: Clock, sessions: Any) -> None:
     """Four answers are stored at a time. Eight with locked rows kept all others waiting for eight seconds."""
     names = [f"S{number}" for number in range(60)]
     call = asked_again(core, clock, names)
@@ -77,9 +75,7 @@ def test_fault_27_an_answer_that_meets_locks_is_stored_out_of_turn(
     assert {task.status for task in core.tasks() if task.status != "completed"} == {"scheduled"}
 
 
-def test_fault_27_a_call_that_brought_prices_is_settled_once_its_provider_is_free(
-    core: Core, sessions: Any
-) -> None:
+def test_fault_27_a_call_that_brought_prices_is_settled_once_its_provider_is_free(core: Core, sessions: Any) -> None:
     """Its prices were stored, and it stayed open until it counted as lost."""
     core.heartbeat("ann", AAPL)
     call = core.claim_one("twelvedata")
@@ -93,15 +89,11 @@ def test_fault_27_a_call_that_brought_prices_is_settled_once_its_provider_is_fre
     assert core.one("SELECT call_id FROM pricing.latest_prices WHERE symbol = 'AAPL'") == call.id
 
 
-def test_fault_27_a_locked_row_of_duties_stops_no_duty_and_no_look(
-    core: Core, clock: Clock, sessions: Any
-) -> None:
+def test_fault_27_a_locked_row_of_duties_stops_no_duty_and_no_look(core: Core, clock: Clock, sessions: Any) -> None:
     """After a pause of five minutes each look wanted to note something there, waited for two seconds and failed."""
     core.call("SELECT pricing.run_duties()")
     holder = sessions("owner")
-    holder.execute(
-        "UPDATE pricing.duties SET last_error = NULL WHERE duty IN ('clean_subscriptions', 'follow_clock')"
-    )
+    holder.execute("UPDATE pricing.duties SET last_error = NULL WHERE duty IN ('clean_subscriptions', 'follow_clock')")
     for step in (300, -3600, 86400 * 2):
         clock.advance(step)
         for _ in range(3):

@@ -231,7 +231,5 @@ def test_fault_27_whatever_a_session_keeps_locked_nobody_else_waits_and_nothing_
 
 def test_fault_27_each_table_that_everybody_needs_is_among_those_that_are_locked(core: Core) -> None:
     """What is not named changes by people, and by rarer kinds of answers: no claim, check or heartbeat meets it."""
-    there = core.rows(
-        "SELECT relname FROM pg_class WHERE relnamespace = 'pricing'::regnamespace AND relkind = 'r'"
-    )
+    there = core.rows("SELECT relname FROM pg_class WHERE relnamespace = 'pricing'::regnamespace AND relkind = 'r'")
     assert set(TABLES) <= {row.relname for row in there}

@@ -92,10 +92,7 @@ def test_g2_a8_an_outage_is_late_in_time_bounded_and_over_within_a_minute(
     assert there.freshness().is_calm
     there.pass_by(20)
     assert there.core.one("SELECT count(*) FROM pricing.outages") == 0
-    assert (
-        there.core.one("SELECT count(*) FROM pricing.demand WHERE owed_since IS NOT NULL OR failures > 0")
-        == 0
-    )
+    assert there.core.one("SELECT count(*) FROM pricing.demand WHERE owed_since IS NOT NULL OR failures > 0") == 0
 
 
 def test_g2_a8_the_finding_two_pairs_and_a_provider_that_answers_503(core: Core) -> None:
@@ -313,9 +310,7 @@ def test_f4_why_says_that_a_pair_in_trouble_is_late_and_what_it_waits_for(world:
 
 
 @pytest.mark.parametrize("back", [3600, 3 * 86_400])
-def test_a8_an_outage_during_which_the_clock_was_set_back_ends_for_all_pairs_at_once(
-    world: Make, back: int
-) -> None:
+def test_a8_an_outage_during_which_the_clock_was_set_back_ends_for_all_pairs_at_once(world: Make, back: int) -> None:
     """Deaths of the time ahead hid the later ones, and pairs stayed old for minutes."""
     there = world(4, batch_size=1)
     there.trouble = "provider_down"

@@ -162,9 +162,7 @@ COMMANDS = {
     "db upgrade": [],
     "db url": [],
 }
-ANSWERED = (
-    "SELECT count(*) FROM pricing.collector_call_log WHERE 'IBM' = ANY (symbols) AND finished_at IS NOT NULL"
-)
+ANSWERED = "SELECT count(*) FROM pricing.collector_call_log WHERE 'IBM' = ANY (symbols) AND finished_at IS NOT NULL"
 ELSEWHERE = {"up", "backfill start", "sandbox", "db backup", "db restore", "db psql", "notify test"}
 """These start processes or Dagster, or wait for one: tests of theirs look into what those write."""
 
@@ -189,9 +187,7 @@ def canaries(server: TestServer, database_url: str) -> Iterator[dict[str, str]]:
     here = make_url(server.admin_url).set(database=make_url(database_url).database)
     with psycopg.connect(here.render_as_string(hide_password=False), autocommit=True) as admin:
         for role, name in names.items():
-            admin.execute(
-                f"CREATE ROLE {name} LOGIN PASSWORD '{CANARY}-{role}' IN ROLE pricing_{role}".encode()
-            )
+            admin.execute(f"CREATE ROLE {name} LOGIN PASSWORD '{CANARY}-{role}' IN ROLE pricing_{role}".encode())
         yield {
             role: make_url(database_url)
             .set(username=name, password=f"{CANARY}-{role}")
@@ -214,9 +210,7 @@ def test_no_command_tells_a_secret(core: Core, line: CommandLine, caplog: pytest
     core.refresh()
     for command, arguments in COMMANDS.items():
         for more in ([], ["--json"]):
-            said = line(
-                *command.split(), *arguments, *more, stdin=STORED, twelvedata_api_key=KEY, dagster_url=""
-            )
+            said = line(*command.split(), *arguments, *more, stdin=STORED, twelvedata_api_key=KEY, dagster_url="")
             assert CANARY not in said.stdout + said.stderr, command
             assert "canary" not in said.stdout + said.stderr, command
     assert "canary" not in caplog.text
@@ -234,15 +228,11 @@ def test_no_command_tells_a_secret(core: Core, line: CommandLine, caplog: pytest
         "postgresql://ann:{canary}@127.0.0.1:9/pricing?no_such_option=1",
     ],
 )
-def test_no_broken_address_tells_its_password(
-    line: CommandLine, broken: str, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_no_broken_address_tells_its_password(line: CommandLine, broken: str, caplog: pytest.LogCaptureFixture) -> None:
     url = broken.format(canary=CANARY)
     for command in ("status", "price show", "db upgrade", "type add"):
         for more in ([], ["--json"]):
-            said = line(
-                *command.split(), *COMMANDS[command], *more, database_url=url, owner_url=url, dagster_url=url
-            )
+            said = line(*command.split(), *COMMANDS[command], *more, database_url=url, owner_url=url, dagster_url=url)
             assert said.exit_code != 0
             assert CANARY not in said.stdout + said.stderr
     with pytest.raises(PricingError) as failed:
@@ -280,9 +270,7 @@ def told_by_the_database(core: Core) -> str:
         shown += [found.shown for found in core.rows(f"SELECT t::text AS shown FROM pricing.{row.relname} t")]
     shown += [
         found.shown
-        for found in core.rows(
-            "SELECT encode(ciphertext, 'escape') AS shown FROM pricing.provider_credentials"
-        )
+        for found in core.rows("SELECT encode(ciphertext, 'escape') AS shown FROM pricing.provider_credentials")
     ]
     return "\n".join(shown)
 
@@ -305,9 +293,7 @@ def test_a4_a_stored_key_is_seen_nowhere_from_its_setting_to_its_use(
     def look(*arguments: Any) -> None:
         activity.extend(
             row.shown
-            for row in core.rows(
-                "SELECT a::text AS shown FROM pg_stat_activity a WHERE datname = current_database()"
-            )
+            for row in core.rows("SELECT a::text AS shown FROM pg_stat_activity a WHERE datname = current_database()")
         )
 
     def put(secret: str) -> None:

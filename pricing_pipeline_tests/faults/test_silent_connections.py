@@ -82,9 +82,7 @@ def _with_few_files() -> None:
 @contextmanager
 def running(listener: Listener, folder: Path) -> Iterator[Running]:
     port = require_free_port(0, "the listener", "the port")
-    environment = {
-        name: value for name, value in os.environ.items() if not name.startswith(("PRICING_", "DAGSTER_"))
-    }
+    environment = {name: value for name, value in os.environ.items() if not name.startswith(("PRICING_", "DAGSTER_"))}
     environment |= {f"PRICING_{name}_PORT": str(port) for name in ("WEB", "API", "SANDBOX")}
     environment |= {
         "PYTHONPATH": str(ROOT),

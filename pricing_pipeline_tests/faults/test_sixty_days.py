@@ -38,9 +38,7 @@ WATCHED = [(QUOTE, "AAPL"), (QUOTE, "IBM"), (DAILY, "AAPL"), (FX, "EUR/USD")]
 def row_counts(core: Core) -> Counter[str]:
     """The rows of each table; those of the ring of finished tasks together, and those of a type's history too."""
     counts: Counter[str] = Counter()
-    names = core.rows(
-        "SELECT relname FROM pg_class WHERE relnamespace = 'pricing'::regnamespace AND relkind = 'r'"
-    )
+    names = core.rows("SELECT relname FROM pg_class WHERE relnamespace = 'pricing'::regnamespace AND relkind = 'r'")
     for (name,) in names:
         whole = re.sub("(_completed|price_history)_.*", r"\1", name)
         counts[whole] += int(core.one(f"SELECT count(*) FROM pricing.{name}"))

@@ -31,9 +31,7 @@ LATER_CALLS = """
 
 def lateness(core: Core, calls: list[dict[str, Any]]) -> float:
     """By how many seconds the journey of one call to the sandbox was longer than another's."""
-    logged = core.rows(
-        "SELECT symbols, extract(epoch FROM started_at)::float8 AS at FROM pricing.collector_call_log"
-    )
+    logged = core.rows("SELECT symbols, extract(epoch FROM started_at)::float8 AS at FROM pricing.collector_call_log")
     began = {tuple(row.symbols): row.at for row in logged}
     journeys = [call["epoch"] - began[tuple(call["symbols"])] for call in calls]
     return max(journeys) - min(journeys)
@@ -64,9 +62,7 @@ def test_a6_eight_processes_with_real_clients_stay_within_the_limit(
     assert most_units(calls, 1.0 - excess) <= units
 
 
-def test_c1_a_storm_of_refusals_stops_eight_processes_and_ends_without_a_wave(
-    core: Core, database_url: str
-) -> None:
+def test_c1_a_storm_of_refusals_stops_eight_processes_and_ends_without_a_wave(core: Core, database_url: str) -> None:
     """0 calls inside a block; after it, one call at a time feels the way, for all processes together."""
     core.lift_limits(batch_size=1)
     core.rows("UPDATE pricing.data_collectors SET max_in_flight = 1")
@@ -89,9 +85,7 @@ def test_c1_a_storm_of_refusals_stops_eight_processes_and_ends_without_a_wave(
     assert {task.attempt for task in core.tasks()} == {0}
 
 
-def test_b16_a_provider_that_is_down_gets_one_probe_from_four_processes(
-    core: Core, database_url: str
-) -> None:
+def test_b16_a_provider_that_is_down_gets_one_probe_from_four_processes(core: Core, database_url: str) -> None:
     core.lift_limits(batch_size=1)
     core.rows("UPDATE pricing.data_collectors SET max_in_flight = 2")
     core.enqueue(QUOTE, *symbols(400))

@@ -33,9 +33,7 @@ def why(core: Core, symbol: str) -> freshness.Why:
 # A few bad symbols
 
 
-@pytest.mark.parametrize(
-    ("bad", "minutes"), [(2, 20), (5, 11), *([(5, 20)] if is_thorough() else []), (10, 15)]
-)
+@pytest.mark.parametrize(("bad", "minutes"), [(2, 20), (5, 11), *([(5, 20)] if is_thorough() else []), (10, 15)])
 def test_a8_bad_symbols_keep_a_well_provider_from_nobody(world: Make, bad: int, minutes: int) -> None:
     """The invariant: the good are fresh soon after the provider's return, and stay so.
 
@@ -69,9 +67,7 @@ def test_b16_symbols_that_fail_again_and_again_open_no_breaker(world: Make) -> N
 def test_b16_one_bad_symbol_of_a_type_that_is_seldom_asked_for_delays_nobody(world: Make) -> None:
     """Where prices are asked for every 15 minutes, one bad symbol makes most of all calls."""
     there = world(20)
-    there.core.rows(
-        "UPDATE pricing.data_type_registry SET default_ttl_minutes = 15 WHERE data_type = 'equity_quote'"
-    )
+    there.core.rows("UPDATE pricing.data_type_registry SET default_ttl_minutes = 15 WHERE data_type = 'equity_quote'")
     there.poisoned = {"S0003"}
     for _ in range(180):
         there.pass_by(30, step=10)
@@ -119,23 +115,16 @@ def test_a8_a_400_to_one_symbol_alone_is_its_fault(world: Make) -> None:
     assert there.states() == {"S0000": "fresh", "S0001": "refused", "S0002": "fresh"}
     dead = there.core.tasks("S0001")[-1]
     assert dead.failure_kind == "unknown_symbol"
-    assert (
-        "it is refused alone, while others are answered: twelvedata answered 400"
-        in dead.errors[-1]["message"]
-    )
+    assert "it is refused alone, while others are answered: twelvedata answered 400" in dead.errors[-1]["message"]
     assert sum("S0001" in asked for _, asked in there.asked) <= 5
     assert there.freshness().is_calm
 
 
-def test_a8_a_symbol_that_the_second_provider_does_not_know_waits_for_the_first(
-    core: Core, clock: Clock
-) -> None:
+def test_a8_a_symbol_that_the_second_provider_does_not_know_waits_for_the_first(core: Core, clock: Clock) -> None:
     """Only if nobody who could be asked serves it is a symbol at fault."""
     clock.stop()
     core.rows("DELETE FROM pricing.provider_routing WHERE rank > 1")
-    core.rows(
-        "INSERT INTO pricing.provider_routing (data_type, provider, rank) VALUES ('equity_quote', 'yahoo', 2)"
-    )
+    core.rows("INSERT INTO pricing.provider_routing (data_type, provider, rank) VALUES ('equity_quote', 'yahoo', 2)")
     core.rows("UPDATE pricing.data_collectors SET is_active = true")
     core.heartbeat("ann", (QUOTE, "AAPL"))
     core.refresh()
@@ -148,9 +137,7 @@ def test_a8_a_symbol_that_the_second_provider_does_not_know_waits_for_the_first(
     assert pair.state == "late"
     found = why(core, "AAPL")
     assert found.state == "endpoint_restricted"
-    assert (
-        "twelvedata cannot be asked (403: your plan has ended), and yahoo does not serve it" in found.sentence
-    )
+    assert "twelvedata cannot be asked (403: your plan has ended), and yahoo does not serve it" in found.sentence
     assert ".." not in found.sentence
     clock.advance(60)
     core.enqueue_due()
@@ -160,9 +147,7 @@ def test_a8_a_symbol_that_the_second_provider_does_not_know_waits_for_the_first(
 def test_a8_a_symbol_that_no_provider_knows_is_at_fault(core: Core, clock: Clock) -> None:
     clock.stop()
     core.rows("DELETE FROM pricing.provider_routing WHERE rank > 1")
-    core.rows(
-        "INSERT INTO pricing.provider_routing (data_type, provider, rank) VALUES ('equity_quote', 'yahoo', 2)"
-    )
+    core.rows("INSERT INTO pricing.provider_routing (data_type, provider, rank) VALUES ('equity_quote', 'yahoo', 2)")
     core.rows("UPDATE pricing.data_collectors SET is_active = true")
     core.heartbeat("ann", (QUOTE, "NOPE"))
     core.fail(core.claim_one(), FailureKind.UNKNOWN_SYMBOL, "twelvedata has no NOPE")
@@ -213,9 +198,7 @@ def test_b6_a_viewer_sees_a_held_pair_as_its_own_judge_does(core: Core, clock: C
     assert [row.state for row in core.rows("SELECT state FROM pricing.watched_pairs()")] == ["due"]
 
 
-def test_b6_a_held_pair_that_was_locked_at_the_first_look_is_judged_within_a_minute(
-    core: Core, clock: Clock
-) -> None:
+def test_b6_a_held_pair_that_was_locked_at_the_first_look_is_judged_within_a_minute(core: Core, clock: Clock) -> None:
     old_and_held(core, clock)
     with core.engine.connect() as other:
         other.execute(text("SELECT FROM pricing.demand FOR UPDATE"))
@@ -251,9 +234,7 @@ def test_a8_an_answer_brings_back_all_that_died_of_trouble_of_ours(world: Make, 
     there.trouble = trouble
     there.pass_by(1900, step=10)
     assert set(there.states().values()) == {"late"}
-    there.core.rows(
-        "UPDATE pricing.demand SET due_at = pricing.clock() + interval '2 min' WHERE symbol = 'S0004'"
-    )
+    there.core.rows("UPDATE pricing.demand SET due_at = pricing.clock() + interval '2 min' WHERE symbol = 'S0004'")
     there.trouble = None
     there.pass_by(135, step=5)
     assert set(there.states().values()) == {"fresh"}
@@ -327,10 +308,7 @@ def test_f4_an_open_breaker_is_said_to_be_probed_when_it_is(world: Make) -> None
 
 
 def test_f4_attempts_are_counted_in_english(core: Core) -> None:
-    said = [
-        core.one("SELECT pricing.format_ordinal(:n)", n=n)
-        for n in (1, 2, 3, 4, 10, 11, 12, 13, 21, 22, 23, 101)
-    ]
+    said = [core.one("SELECT pricing.format_ordinal(:n)", n=n) for n in (1, 2, 3, 4, 10, 11, 12, 13, 21, 22, 23, 101)]
     assert said == [
         "1st",
         "2nd",

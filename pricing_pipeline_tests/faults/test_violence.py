@@ -85,9 +85,7 @@ def test_b11_a_worker_killed_in_mid_call_costs_nothing(running: Stack) -> None:
     assert [error["kind"] for error in task.errors] == ["worker_lost"]
     assert [seen["status"] for seen in _asked_for(running, before, "ORPHAN")][:2] == [None, 200]
     running.wait_until("the lost call's books", lambda: _outcome(running, call.call_id) == "unknown")
-    running.wait_until(
-        "the killed run's end", lambda: running.runs(runIds=[call.run_id])[0]["status"] == "FAILURE"
-    )
+    running.wait_until("the killed run's end", lambda: running.runs(runIds=[call.run_id])[0]["status"] == "FAILURE")
     running.wait_until_all_fresh()
     with running.core.owner.connect().execution_options(isolation_level="REPEATABLE READ") as connection:
         audit(Snapshot(connection))
@@ -294,9 +292,7 @@ def _asked_for(stack: Stack, since: int, symbol: str) -> list[dict[str, Any]]:
 
 
 def _outcome(stack: Stack, call_id: int) -> str:
-    outcome: str = stack.core.one(
-        "SELECT outcome FROM pricing.collector_call_log WHERE call_id = :id", id=call_id
-    )
+    outcome: str = stack.core.one("SELECT outcome FROM pricing.collector_call_log WHERE call_id = :id", id=call_id)
     return outcome
 
 

@@ -131,9 +131,7 @@ def test_b11_a_worker_that_slept_through_its_lease_is_refused(
         wait_until(lambda: len(sandbox.calls()) == 2)
         worker.signal(signal.SIGSTOP)
         clock.advance(LEASE)
-        core.rows(
-            "UPDATE pricing.data_type_registry SET default_ttl_minutes = 600"
-        )  # nothing becomes due meanwhile
+        core.rows("UPDATE pricing.data_type_registry SET default_ttl_minutes = 600")  # nothing becomes due meanwhile
         finish(core, sandbox)
         core.refresh(MFAPI)
         before = {
@@ -153,12 +151,8 @@ def test_b11_a_worker_that_slept_through_its_lease_is_refused(
     assert (made["calls"], made["added"], made["symbols"]) == (2, 0, [])
     for table, rows in before.items():
         assert core.rows(f"SELECT t::text FROM pricing.{table} t ORDER BY 1") == rows
-    assert {row.worker for row in core.rows("SELECT worker FROM pricing.api_call_queue_completed")} == {
-        "heir"
-    }
-    assert core.rows("SELECT sum(bytes) FROM pricing.api_data_usage") == usage, (
-        "their estimate was booked before"
-    )
+    assert {row.worker for row in core.rows("SELECT worker FROM pricing.api_call_queue_completed")} == {"heir"}
+    assert core.rows("SELECT sum(bytes) FROM pricing.api_data_usage") == usage, "their estimate was booked before"
     audit(core)
 
 

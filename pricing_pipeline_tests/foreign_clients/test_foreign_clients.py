@@ -263,9 +263,7 @@ def test_pricehist_writes_prices_for_journals(market: Market, sandbox: RunningSa
         {day: float(close) for day, close in closes("AAPL").items()}
     )
     assert {(row[1], row[2]) for row in rows} == {("AAPL", "USD")}
-    assert [line[: len("P 2005-02-22")] for line in found["ledger"][1]] == [
-        f"P {day}" for day in closes("IBM")
-    ]
+    assert [line[: len("P 2005-02-22")] for line in found["ledger"][1]] == [f"P {day}" for day in closes("IBM")]
     ((_, today),) = [found["today"][1]]
     assert today.startswith("2026-11-18,VOD.L,GBp,")
     assert float(today.split(",")[3]) == pytest.approx(float(price(market, "VOD.L")))

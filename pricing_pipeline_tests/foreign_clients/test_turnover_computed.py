@@ -43,9 +43,7 @@ def test_e9_clickhouse_and_datafusion_compute_a_year_of_turnover(
         " WHERE extract(isodow FROM day) < 6"
         " RETURNING (observed_at AT TIME ZONE 'UTC')::date, amount / 100.0, open_amount / 100.0, volume"
     )
-    core.rows(
-        "SELECT pricing.note_changes('equity_daily', (SELECT array_agg(observed_at) FROM pricing.price_history))"
-    )
+    core.rows("SELECT pricing.note_changes('equity_daily', (SELECT array_agg(observed_at) FROM pricing.price_history))")
     export_all(core, store)
     asked = {"from": "2025-01-01", "to": "2025-12-31", "format": "parquet"}
     answer = api.caller(Scope.READ).ask("GET", f"history/{DAILY}/AAPL", params=asked)

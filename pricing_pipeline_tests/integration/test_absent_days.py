@@ -97,9 +97,7 @@ def test_f10_a_day_that_comes_with_the_next_days_is_stored(core: Core) -> None:
     assert core.rows("SELECT FROM pricing.quarantined_values") == []
 
 
-def test_f10_a_day_that_an_answer_for_latest_prices_lacked_is_asked_for_again(
-    core: Core, clock: Clock
-) -> None:
+def test_f10_a_day_that_an_answer_for_latest_prices_lacked_is_asked_for_again(core: Core, clock: Clock) -> None:
     late = SESSIONS[12]
     core.enqueue(DAILY, "AAPL")
     call = core.claim_one()
@@ -120,9 +118,7 @@ def test_f10_what_comes_unasked_changes_nothing_that_is_stored_and_is_no_other_l
     assert stored(core) == set(SESSIONS[:13]) - {SESSIONS[3]} | {SESSIONS[14]}
     assert core.rows("SELECT FROM pricing.price_revisions") == []
     (row,) = core.rows("SELECT reason FROM pricing.quarantined_values")
-    assert row.reason.startswith(
-        "2 value(s) came unasked, and were not stored; the first: 10.10 of 2026-03-04"
-    )
+    assert row.reason.startswith("2 value(s) came unasked, and were not stored; the first: 10.10 of 2026-03-04")
 
 
 def test_f10_an_answer_about_other_days_fails_and_says_what_is_true(core: Core) -> None:

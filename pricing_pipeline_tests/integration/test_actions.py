@@ -83,9 +83,7 @@ def test_f5_a_split_and_a_dividend_of_one_day(core: Core) -> None:
     assert closes(core, Adjust.TOTAL) == {1: "49", 2: "49.00"}
 
 
-def test_f5_prices_divided_by_their_source_stay_comparable_over_later_splits(
-    core: Core, clock: Clock
-) -> None:
+def test_f5_prices_divided_by_their_source_stay_comparable_over_later_splits(core: Core, clock: Clock) -> None:
     """A source that divides by every split since sends its whole past anew. Known splits make that no revision."""
     clock.set(datetime.fromisoformat("2010-03-05T12:00:00+00:00"))
     adjusted = Adjustment.SPLITS
@@ -139,9 +137,7 @@ def test_f5_it_is_known_of_which_days_actions_were_told(core: Core) -> None:
         (dividend(2, "100"), "payments of 2010-03-02 that are not below the last price"),
     ],
 )
-def test_f5_a_dividend_that_cannot_be_taken_off_is_an_error_that_says_so(
-    core: Core, told: Dividend, said: str
-) -> None:
+def test_f5_a_dividend_that_cannot_be_taken_off_is_an_error_that_says_so(core: Core, told: Dividend, said: str) -> None:
     bring(core, bar(1, "100.00"), bar(2, "99.00"), told=[])
     with core.engine.begin() as connection:
         actions.enter(connection, "equity", told, "ann")
@@ -244,9 +240,7 @@ def test_f5_a_split_that_a_person_refuted_does_not_explain_its_own_step(core: Co
     days = {1: "100.00", 2: "101.00", 3: "100.50", 5: "101.00", 8: "102.00", 9: "101.50"}
     high = [bar(on, str(Decimal(close) * 4) if on < 5 else close) for on, close in days.items()]
     bring(core, bar(9, "101.50"), told=[split(5)])
-    core.rows(
-        "SELECT pricing.remove_action('equity', 'AAPL', '2010-03-05', 'split', 'ann', 'there was none')"
-    )
+    core.rows("SELECT pricing.remove_action('equity', 'AAPL', '2010-03-05', 'split', 'ann', 'there was none')")
     tally = bring(core, *high, told=[split(5)])
     assert (tally.quarantined, sorted(closes(core)), stored(core)) == (3, [5, 8, 9], [])
     assert {row.kind for row in core.rows("SELECT kind FROM pricing.quarantined_values")} == {"split"}

@@ -53,9 +53,7 @@ def test_f5_a_dividend_of_100_times_the_last_ones_is_quarantined(core: Core) -> 
     tally = bring(core, bar(1, "100.00"), bar(2, "100.00"), bar(3, "100.00"), bar(4, "100.00"), told=usual)
     assert (tally.quarantined, len(stored(core))) == (1, 3)
     reason = core.one("SELECT reason FROM pricing.quarantined_values")
-    assert (
-        "more than 100 times each of the last ones before it, which were up to 0.02. If it is true" in reason
-    )
+    assert "more than 100 times each of the last ones before it, which were up to 0.02. If it is true" in reason
     bring(core, bar(5, "100.00"), told=[dividend(5, "2"), dividend(8, "2.5")])
     assert stored(core)[0] == dividend(8, "2.5"), "100 times is not more; then it is one of the last ones"
 
@@ -75,9 +73,7 @@ def test_f5_yfinance_a_missing_split_is_quarantined_and_nothing_is_repaired(core
     assert tally.quarantined == 4
     assert {row.kind for row in core.rows("SELECT kind FROM pricing.quarantined_values")} == {"split"}
     assert set(closes(core)) in ({1, 2, 3, 4}, {5, 8, 9, 10})
-    assert core.rows("SELECT FROM pricing.corporate_action_pairs") == [], (
-        "nor is it known that there was none"
-    )
+    assert core.rows("SELECT FROM pricing.corporate_action_pairs") == [], "nor is it known that there was none"
 
 
 DIVIDED = {1: "100.00", 2: "101.00", 3: "100.50", 5: "101.00", 8: "102.00"}

@@ -59,9 +59,7 @@ def look_after(core: Core, clock: Clock, seconds: float) -> None:
 
 def open_alerts(core: Core) -> dict[str, str]:
     """Rules of open alerts, and what each is about."""
-    rows = core.rows(
-        "SELECT rule, subject FROM pricing.alerts WHERE raised_at IS NOT NULL AND resolved_at IS NULL"
-    )
+    rows = core.rows("SELECT rule, subject FROM pricing.alerts WHERE raised_at IS NOT NULL AND resolved_at IS NULL")
     return {row.rule: row.subject for row in rows}
 
 
@@ -191,8 +189,7 @@ def test_b21_people_list_acknowledge_and_silence_alerts(cli: CommandLine, core: 
     look(core)
     assert len(messages(core)) == 3
     assert (
-        "no alert is called 'fire'. There are: breaker_open,"
-        in cli("alert", "silence", "fire", "--hours", "1").error
+        "no alert is called 'fire'. There are: breaker_open," in cli("alert", "silence", "fire", "--hours", "1").error
     )
 
 
@@ -309,10 +306,7 @@ def test_a8_a_fetch_that_failed_is_told_once_an_episode(core: Core, clock: Clock
         look_after(core, clock, DAY)
     told = [body for _, body in messages(core) if "section price_fetch_failed" in body]
     assert len(told) == 1
-    assert (
-        "Pairs that could not be fetched from twelvedata: 1, such as equity_quote AAPL: no such address"
-        in told[0]
-    )
+    assert "Pairs that could not be fetched from twelvedata: 1, such as equity_quote AAPL: no such address" in told[0]
     resolve_task(core, clock)
     look_after(core, clock, 1)
     look_after(core, clock, OVER_AFTER)
@@ -324,12 +318,8 @@ def test_a8_a_fetch_that_failed_is_told_once_an_episode(core: Core, clock: Clock
     assert len(told) == 2, "another episode is told anew"
 
 
-@pytest.mark.parametrize(
-    "kind", [FailureKind.REQUEST_REFUSED, FailureKind.NOT_STORABLE, FailureKind.PROVIDER_DOWN]
-)
-def test_a8_what_only_a_schedule_wants_is_told_when_it_fails(
-    core: Core, clock: Clock, kind: FailureKind
-) -> None:
+@pytest.mark.parametrize("kind", [FailureKind.REQUEST_REFUSED, FailureKind.NOT_STORABLE, FailureKind.PROVIDER_DOWN])
+def test_a8_what_only_a_schedule_wants_is_told_when_it_fails(core: Core, clock: Clock, kind: FailureKind) -> None:
     """Nobody watches it, so nobody else would notice."""
     core.lift_limits()
     core.rows(

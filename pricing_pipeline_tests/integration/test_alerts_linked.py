@@ -65,12 +65,8 @@ def test_b21_a_message_links_to_what_it_is_about(
     assert cli("alert", "show", str(alert_id), "--json").json["link"] is None, "nobody knows where the UI is"
 
 
-@pytest.mark.parametrize(
-    ("rule", "place"), [("run_fails", f"runs/{RUN}"), ("breaker_open", "assets/eu/prices/{}")]
-)
-def test_g8_a_message_links_to_an_asset_under_its_prefix(
-    core: Core, cli: CommandLine, rule: str, place: str
-) -> None:
+@pytest.mark.parametrize(("rule", "place"), [("run_fails", f"runs/{RUN}"), ("breaker_open", "assets/eu/prices/{}")])
+def test_g8_a_message_links_to_an_asset_under_its_prefix(core: Core, cli: CommandLine, rule: str, place: str) -> None:
     subject = "refresh" if rule == "run_fails" else TWELVEDATA
     alert_id = raise_alert(core, rule, subject, f"Run {RUN} of refresh failed at 10:00: odd")
     alerts.look(core.engine, (), ui_url=UI, asset_prefix="eu/prices")
@@ -90,9 +86,7 @@ def test_b21_without_an_address_of_the_ui_a_message_has_no_link(core: Core) -> N
     assert "http" not in body
 
 
-def test_b21_one_alert_is_shown_with_all_that_is_known_of_it(
-    cli: CommandLine, core: Core, clock: Clock
-) -> None:
+def test_b21_one_alert_is_shown_with_all_that_is_known_of_it(cli: CommandLine, core: Core, clock: Clock) -> None:
     id_ = str(raise_alert(core, "breaker_open", TWELVEDATA, "all calls fail"))
     alerts.look(core.engine, ())
     cli("alert", "acknowledge", id_)
@@ -127,9 +121,7 @@ def test_b21_a_failed_run_that_nobody_repeats_is_forgotten_after_a_week(core: Co
     failed_at = core.one("SELECT failed_at FROM pricing.dagster_failures WHERE kind = 'run'")
     assert (core.clock() - failed_at).total_seconds() == 5
     core.rows("SELECT pricing.move_times(pricing.clock() - interval '1 hour', interval '1 hour')")
-    assert core.one(
-        "SELECT max(failed_at) <= pricing.clock() - interval '1 hour' FROM pricing.dagster_failures"
-    )
+    assert core.one("SELECT max(failed_at) <= pricing.clock() - interval '1 hour' FROM pricing.dagster_failures")
     clock.advance(7 * DAY - 3700)
     core.call("SELECT pricing.prune()")
     assert core.one("SELECT count(*) FROM pricing.dagster_failures") == 2
@@ -143,8 +135,6 @@ def test_b21_an_alert_keeps_its_last_fifty_messages(core: Core, clock: Clock, cl
     for _ in range(52):
         core.rows("UPDATE pricing.alerts SET told_at = NULL, last_seen_at = pricing.clock()")
         alerts.look(core.engine, ())
-    newest = [
-        row.id for row in core.rows("SELECT id FROM pricing.async_operations ORDER BY id DESC LIMIT 50")
-    ]
+    newest = [row.id for row in core.rows("SELECT id FROM pricing.async_operations ORDER BY id DESC LIMIT 50")]
     shown = cli("alert", "show", str(alert_id), "--json").json["messages"]
     assert [message["id"] for message in shown] == sorted(newest)

@@ -54,9 +54,7 @@ def kill_message(core: Core) -> None:
 
 def test_b21_a_silence_of_what_is_not_open_says_what_is(cli: CommandLine, core: Core, clock: Clock) -> None:
     said = cli("alert", "silence", "breaker_open", "--hours", "1", "--subject", "yahooo").stdout
-    assert said.endswith(
-        "No open alert of breaker_open is about yahooo. Subjects of its open alerts: none.\n"
-    )
+    assert said.endswith("No open alert of breaker_open is about yahooo. Subjects of its open alerts: none.\n")
     open_breaker(core)
     look(core)
     said = cli("alert", "silence", "breaker_open", "--hours", "1", "--subject", "yahooo").stdout

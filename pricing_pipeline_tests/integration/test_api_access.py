@@ -25,9 +25,7 @@ PAIR = {"pairs": [{"data_type": QUOTE, "symbol": "AAPL"}]}
 
 
 def test_b7_a_token_opens_what_its_scopes_allow(api: RunningApi) -> None:
-    reader, watcher, admin = (
-        api.caller(scope, user="ann") for scope in (Scope.READ, Scope.WATCH, Scope.ADMIN)
-    )
+    reader, watcher, admin = (api.caller(scope, user="ann") for scope in (Scope.READ, Scope.WATCH, Scope.ADMIN))
     reader.get("prices", symbols="AAPL")
     watcher.post("heartbeat", PAIR)
     admin.get("prices", symbols="AAPL")
@@ -252,9 +250,7 @@ def test_b7_what_is_not_there_is_a_problem_too(api: RunningApi) -> None:
     [("prices", "GET, HEAD, OPTIONS"), ("backfills", "GET, POST"), ("tasks/retry", "POST")],
 )
 def test_b7_a_wrong_method_is_told_the_right_ones(api: RunningApi, path: str, methods: str) -> None:
-    answer = httpx.delete(
-        f"{api.url}/v1/{path}", headers={"Authorization": f"Bearer {api.caller(Scope.READ).token}"}
-    )
+    answer = httpx.delete(f"{api.url}/v1/{path}", headers={"Authorization": f"Bearer {api.caller(Scope.READ).token}"})
     assert (answer.status_code, answer.headers["Allow"]) == (405, methods)
 
 

@@ -33,9 +33,7 @@ def environment(api: RunningApi, core: Core, monkeypatch: pytest.MonkeyPatch) ->
 
 
 def run(command: list[str], environment: dict[str, str]) -> str:
-    done = subprocess.run(
-        command, env=environment, capture_output=True, text=True, timeout=PATIENCE, check=False
-    )
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=PATIENCE, check=False)
     assert done.returncode == 0, done.stderr
     return done.stdout
 

@@ -150,9 +150,7 @@ def test_b23_check_calls_a_database_late_that_cannot_say_how_the_parts_are(
         connection.rollback()
 
 
-def test_b23_status_says_what_is_late_and_check_exits_with_it(
-    cli: CommandLine, core: Core, clock: Clock
-) -> None:
+def test_b23_status_says_what_is_late_and_check_exits_with_it(cli: CommandLine, core: Core, clock: Clock) -> None:
     start(core)
     core.heartbeat("ann", PAIR)
     go_on(core)

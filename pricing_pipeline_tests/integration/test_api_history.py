@@ -56,9 +56,7 @@ def stored_rows(draw: st.DrawFn) -> list[dict[str, Any]]:
     """Rows of the history table, with whatever it can have, a day each."""
     rows = []
     for day in range(draw(st.integers(0, 12))):
-        at = datetime(2010, 3, 1, tzinfo=UTC) + timedelta(
-            days=day, microseconds=draw(st.sampled_from([0, 1, 500_000]))
-        )
+        at = datetime(2010, 3, 1, tzinfo=UTC) + timedelta(days=day, microseconds=draw(st.sampled_from([0, 1, 500_000])))
         rows.append(
             {
                 "at": at,
@@ -67,8 +65,7 @@ def stored_rows(draw: st.DrawFn) -> list[dict[str, Any]]:
                 "scale": draw(st.sampled_from([0, 2, 5, 18])),
                 "currency": draw(st.sampled_from(["USD", None, "EUR"])),
                 "volume": draw(
-                    st.none()
-                    | st.decimals("0", "99999999999999999999", places=draw(st.sampled_from([0, 2, 8])))
+                    st.none() | st.decimals("0", "99999999999999999999", places=draw(st.sampled_from([0, 2, 8])))
                 ),
                 "provider": draw(texts),
                 "quality": draw(st.none() | texts),
@@ -105,9 +102,7 @@ def read(
     caller: Caller, format_: Format, symbol: str = "AAPL", data_type: str = DAILY, **params: Any
 ) -> list[dict[str, Any]]:
     """The rows of a history as Python values: Decimals, times, None."""
-    answer = caller.ask(
-        "GET", f"history/{data_type}/{symbol}", params={**SPAN, "format": format_.value, **params}
-    )
+    answer = caller.ask("GET", f"history/{data_type}/{symbol}", params={**SPAN, "format": format_.value, **params})
     assert answer.status_code == 200, answer.text
     match format_:
         case Format.JSON:
@@ -146,9 +141,7 @@ def as_row(bar: Bar) -> dict[str, Any]:
     return {name: getattr(bar, name) for name in lines.COLUMNS[1:]}
 
 
-@settings(
-    max_examples=examples(12), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@settings(max_examples=examples(12), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(rows=stored_rows(), adjust=st.sampled_from([None, *Adjust]))
 def test_f3_every_format_has_what_the_bars_have(
     api: RunningApi, core: Core, rows: list[dict[str, Any]], adjust: Adjust | None
@@ -156,9 +149,7 @@ def test_f3_every_format_has_what_the_bars_have(
     core.rows("DELETE FROM pricing.price_history")
     insert(core, rows)
     with core.engine.connect() as connection:
-        bars = [
-            as_row(bar) for bar in price_reader.bars(connection, "AAPL", DAILY, FIRST, LAST, adjust=adjust)
-        ]
+        bars = [as_row(bar) for bar in price_reader.bars(connection, "AAPL", DAILY, FIRST, LAST, adjust=adjust)]
     assert len(bars) == len(rows)
     caller = api.caller(Scope.READ)
     params = {} if adjust is None else {"adjust": adjust.value}
@@ -352,9 +343,7 @@ def test_f3_history_does_not_wait_for_tables_of_demand(api: RunningApi, core: Co
     caller = api.caller(Scope.READ)
     with core.owner.begin() as connection:
         tables = "active_subscriptions, pricing.holdings, pricing.demand, pricing.latest_prices"
-        connection.execute(
-            text(f"LOCK TABLE pricing.{tables}, pricing.api_call_queue IN ACCESS EXCLUSIVE MODE")
-        )
+        connection.execute(text(f"LOCK TABLE pricing.{tables}, pricing.api_call_queue IN ACCESS EXCLUSIVE MODE"))
         assert len(read(caller, Format.JSON)) == 1
         connection.rollback()
 
@@ -383,9 +372,7 @@ def test_f3_a_slow_reader_keeps_no_session(api: RunningApi, core: Core) -> None:
 
 
 @pytest.mark.parametrize("adjust", ["splits", "total"])
-def test_f5_an_adjusted_history_says_where_a_split_may_be_missing(
-    api: RunningApi, core: Core, adjust: str
-) -> None:
+def test_f5_an_adjusted_history_says_where_a_split_may_be_missing(api: RunningApi, core: Core, adjust: str) -> None:
     first = datetime(2010, 3, 1, tzinfo=UTC)
     insert(core, [{"at": first, "amount": 9000}, {"at": first + timedelta(days=1), "amount": 4500}])
     caller = api.caller(Scope.READ)
@@ -406,9 +393,7 @@ def test_f5_a_total_return_names_the_payments_that_it_cannot_count(api: RunningA
     core.heartbeat("ann", (DAILY, "AAPL"))
     insert(core, [{"at": first + timedelta(days=day), "amount": 5000} for day in range(3)])
     core.rows("UPDATE pricing.price_history SET currency = 'GBP'")
-    core.rows(
-        "SELECT pricing.enter_action('equity', 'AAPL', '2010-03-02', 'dividend', NULL, NULL, 0.1, 'USD', 'ann')"
-    )
+    core.rows("SELECT pricing.enter_action('equity', 'AAPL', '2010-03-02', 'dividend', NULL, NULL, 0.1, 'USD', 'ann')")
     caller, where = api.caller(Scope.READ), f"history/{DAILY}/AAPL"
     for format_ in Format:
         answer = caller.ask("GET", where, params={**SPAN, "adjust": "total", "format": format_.value})
@@ -449,9 +434,7 @@ def test_f3_whoever_goes_away_leaves_no_file_behind(
     gc.disable()  # it would close them some time
     try:
         for _ in range(3):
-            with api.client.stream(
-                "GET", f"/v1/history/{DAILY}/AAPL", params=span, headers=headers
-            ) as answer:
+            with api.client.stream("GET", f"/v1/history/{DAILY}/AAPL", params=span, headers=headers) as answer:
                 assert answer.status_code == 200
                 assert next(answer.iter_raw())
         wait_until(lambda: all(file.closed for file in files))
@@ -466,9 +449,7 @@ def test_f3_an_answer_that_the_client_has_is_not_sent_again(api: RunningApi, cor
     tags = {}
     for format_ in Format:
         params = {**SPAN, "format": format_.value}
-        first = caller.ask(
-            "GET", f"history/{DAILY}/AAPL", params=params, headers={"Accept-Encoding": "identity"}
-        )
+        first = caller.ask("GET", f"history/{DAILY}/AAPL", params=params, headers={"Accept-Encoding": "identity"})
         tags[format_] = first.headers["etag"]
         assert int(first.headers["content-length"]) > 0
         again = caller.ask(

@@ -60,9 +60,7 @@ def answer_of(sock: socket.socket) -> bytes:
     return received
 
 
-@given(
-    st.lists(st.tuples(st.floats(0, 3), st.floats(1, 5)), max_size=60), st.integers(1, 20), st.integers(5, 30)
-)
+@given(st.lists(st.tuples(st.floats(0, 3), st.floats(1, 5)), max_size=60), st.integers(1, 20), st.integers(5, 30))
 def test_b7_a_bucket_gives_no_more_than_its_rate_and_its_burst(
     asks: list[tuple[float, float]], rate: int, burst: int
 ) -> None:
@@ -83,9 +81,7 @@ def test_b7_a_bucket_gives_no_more_than_its_rate_and_its_burst(
             assert total <= burst + rate * (taken[last][0] - began) + 5
 
 
-def test_b7_a_token_sends_so_many_requests_a_second_and_others_go_on(
-    engine: Engine, owner_engine: Engine
-) -> None:
+def test_b7_a_token_sends_so_many_requests_a_second_and_others_go_on(engine: Engine, owner_engine: Engine) -> None:
     with running_api(engine, owner_engine, rate=0.1) as api:
         busy, other = api.caller(Scope.WATCH, user="ann"), api.caller(Scope.WATCH, user="bob")
         statuses = [busy.ask("GET", "subscriptions") for _ in range(30)]
@@ -204,9 +200,7 @@ def test_b7_one_slow_caller_leaves_threads_for_the_others(api: RunningApi, core:
     assert slow.get("subscriptions")["subscriptions"] is not None
 
 
-def test_b7_requests_under_way_of_one_token_are_bounded(
-    api: RunningApi, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_b7_requests_under_way_of_one_token_are_bounded(api: RunningApi, monkeypatch: pytest.MonkeyPatch) -> None:
     """Bodies that do not come: 32 are waited for, further requests of this token are refused, others answered."""
     monkeypatch.setattr(connections, "BODY_SECONDS", PATIENCE)
     slow, other = api.caller(Scope.WATCH, user="ann"), api.caller(Scope.READ)
@@ -241,9 +235,7 @@ def _head(api: RunningApi, caller: Caller, length: int, path: str = "/v1/heartbe
     ).encode()
 
 
-def test_b7_a_body_that_does_not_come_ends_its_request(
-    api: RunningApi, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_b7_a_body_that_does_not_come_ends_its_request(api: RunningApi, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(connections, "BODY_SECONDS", 0.2)
     with connected(api) as sock:
         sock.sendall(_head(api, api.caller(Scope.WATCH, user="ann"), 100) + b'{"pairs"')
@@ -276,9 +268,7 @@ def test_b7_a_head_that_does_not_end_is_not_waited_for(
 
 
 @pytest.mark.parametrize("part", ["head", "body", "end"])
-def test_b7_a_request_without_end_is_cut_off(
-    api: RunningApi, monkeypatch: pytest.MonkeyPatch, part: str
-) -> None:
+def test_b7_a_request_without_end_is_cut_off(api: RunningApi, monkeypatch: pytest.MonkeyPatch, part: str) -> None:
     """Its head is kept before the sender is known, and a body in chunks says nowhere how long it is."""
     monkeypatch.setattr(connections, "LONGEST_BODY", 500_000)
     host = api.url.removeprefix("http://")
@@ -291,9 +281,7 @@ def test_b7_a_request_without_end_is_cut_off(
     assert api.client.get("/livez").text == "ok\n"
 
 
-def test_b7_a_body_that_is_too_long_is_answered_once(
-    api: RunningApi, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_b7_a_body_that_is_too_long_is_answered_once(api: RunningApi, monkeypatch: pytest.MonkeyPatch) -> None:
     """A second answer would be taken for that to the next request of the connection."""
     monkeypatch.setattr(connections, "LONGEST_BODY", 500_000)
     head = _head(api, api.caller(Scope.WATCH), 3_000_000)
@@ -309,9 +297,7 @@ def test_b7_a_body_that_is_too_long_is_answered_once(
         assert answer_of(sock) == b""
 
 
-def test_b7_a_body_that_nobody_reads_is_not_waited_for(
-    api: RunningApi, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_b7_a_body_that_nobody_reads_is_not_waited_for(api: RunningApi, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(connections, "HEAD_SECONDS", 0.3)
     with connected(api) as sock:
         sock.sendall(_head(api, api.stranger("x"), 1_000_000))
@@ -333,9 +319,7 @@ def test_b7_a_peer_that_does_not_read_is_not_waited_for(
 ) -> None:
     monkeypatch.setattr(connections, "READ_SECONDS", 0.3)
     lose, lost = connections.BoundedProtocol.connection_lost, threading.Event()
-    monkeypatch.setattr(
-        connections.BoundedProtocol, "connection_lost", lambda *given: (lose(*given), lost.set())
-    )
+    monkeypatch.setattr(connections.BoundedProtocol, "connection_lost", lambda *given: (lose(*given), lost.set()))
     request = _of_ten_megabytes(api, core, api.caller(Scope.READ))
     with connected(api) as sock:
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 262_144)
@@ -472,9 +456,7 @@ def test_b7_what_two_servers_could_read_in_two_ways_is_refused(api: RunningApi) 
                 f"GET /v1/subscriptions HTTP/1.1\r\n{head}Connection: close\r\n\r\n".encode()
             )
             statuses = [
-                int(line.split()[1])
-                for line in answer_of(sock).split(b"\r\n")
-                if line.startswith(b"HTTP/1.1 ")
+                int(line.split()[1]) for line in answer_of(sock).split(b"\r\n") if line.startswith(b"HTTP/1.1 ")
             ]
         assert statuses
         assert statuses[0] in (400, 403, 411, 413, 421, 431)

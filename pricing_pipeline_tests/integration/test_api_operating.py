@@ -61,9 +61,7 @@ def test_e4_tasks_are_listed_by_state_shown_cancelled_and_retried(operator: Call
     first = listed[-1]
     outcome = operator.post("tasks/cancel", {"ids": [first["id"]]})
     assert outcome == {
-        "tasks": [
-            {"task_id": first["id"], "outcome": "cancelled", "live_id": None, "sentence": "cancelled."}
-        ],
+        "tasks": [{"task_id": first["id"], "outcome": "cancelled", "live_id": None, "sentence": "cancelled."}],
         "counts": {"cancelled": 1},
     }
     assert [task["id"] for task in operator.get("tasks", status="cancelled")["tasks"]] == [first["id"]]
@@ -83,22 +81,14 @@ def test_e4_all_failed_tasks_of_a_type_are_retried_together(operator: Caller, co
     call = core.claimed(QUOTE, "AAPL", "MSFT")
     core.fail(call, FailureKind.UNKNOWN_SYMBOL)
     assert operator.post("tasks/retry", {"all_failed": True, "data_type": DAILY})["tasks"] == []
-    assert (
-        operator.refusal("POST", "tasks/retry", json={"all_failed": True, "data_type": "nosuch"})["status"]
-        == 404
-    )
-    assert (
-        operator.refusal("POST", "tasks/retry", json={"all_failed": True, "provider": "nosuch"})["status"]
-        == 404
-    )
+    assert operator.refusal("POST", "tasks/retry", json={"all_failed": True, "data_type": "nosuch"})["status"] == 404
+    assert operator.refusal("POST", "tasks/retry", json={"all_failed": True, "provider": "nosuch"})["status"] == 404
     told = operator.post("tasks/retry", {"all_failed": True, "data_type": QUOTE, "provider": "twelvedata"})
     assert told["counts"] == {"retried": 2}
     assert statuses(core, "AAPL", "MSFT") == ["pending", "pending"]
 
 
-def test_e4_forgotten_tasks_count_no_longer_and_their_pairs_back_off_as_before(
-    operator: Caller, core: Core
-) -> None:
+def test_e4_forgotten_tasks_count_no_longer_and_their_pairs_back_off_as_before(operator: Caller, core: Core) -> None:
     core.heartbeat("ann", (QUOTE, "AAPL"), (QUOTE, "MSFT"))
     core.fail(core.claim_one(), FailureKind.UNKNOWN_SYMBOL)
     ids = [core.task("AAPL").id, core.task("MSFT").id]
@@ -112,10 +102,7 @@ def test_e4_forgotten_tasks_count_no_longer_and_their_pairs_back_off_as_before(
             "sentence": "forgotten: it counts no longer.",
         }
     ]
-    assert (
-        operator.post("tasks/forget", {"all_failed": True, "data_type": QUOTE})["tasks"][0]["task_id"]
-        == ids[1]
-    )
+    assert operator.post("tasks/forget", {"all_failed": True, "data_type": QUOTE})["tasks"][0]["task_id"] == ids[1]
     assert operator.post("tasks/forget", {"ids": ids})["counts"] == {"settled": 2}
     assert operator.post("tasks/retry", {"all_failed": True})["tasks"] == []
     assert core.demand_of(QUOTE, "AAPL") == backoff
@@ -149,9 +136,7 @@ def test_e4_what_names_no_tasks_is_refused(operator: Caller) -> None:
 
 def test_e4_side_effects_are_listed_shown_counted_cancelled_and_retried(operator: Caller, core: Core) -> None:
     with core.owner.begin() as connection:
-        core.rows(
-            "INSERT INTO pricing.recipients (recipient, channel, created_at) VALUES ('ann', 'log', now())"
-        )
+        core.rows("INSERT INTO pricing.recipients (recipient, channel, created_at) VALUES ('ann', 'log', now())")
         payload = {"recipient": "ann", "title": "AAPL", "body": "late"}
         ids = [operation_queue.enqueue(connection, "log", payload) for _ in range(2)]
     assert [row["id"] for row in operator.get("operations")["operations"]] == ids[::-1]
@@ -238,9 +223,7 @@ def test_f6_another_provider_is_asked_by_the_next_drain_and_again_if_it_failed(
         return str(operator.refusal("POST", "quarantine/ask", json={"ids": ids})["detail"])
 
     assert "no other provider than twelvedata is routed to equity_quote" in problem(doubted)
-    core.rows(
-        "INSERT INTO pricing.provider_routing (data_type, provider, rank) VALUES ('equity_quote', 'yahoo', 2)"
-    )
+    core.rows("INSERT INTO pricing.provider_routing (data_type, provider, rank) VALUES ('equity_quote', 'yahoo', 2)")
     core.rows("UPDATE pricing.quarantined_values SET ask_at = NULL, asked = 4")
     assert "no quarantined value 999999" in problem(doubted, 999_999)
     assert due() == [], "nobody is asked about one if not about all"
@@ -309,9 +292,7 @@ def test_b21_an_alert_is_looked_after_under_the_name_of_the_token(
     shown = operator.get(f"alerts/{alert_id}")
     assert shown["acknowledged_by"] == core.one("SELECT name FROM pricing.api_tokens")
     assert (shown["runbook"], shown["messages"]) == ("docs/runbook.md#breaker_open", [])
-    assert api.caller(Scope.READ).get(f"alerts/{alert_id}")["messages"] is None, (
-        "who was told is for operators"
-    )
+    assert api.caller(Scope.READ).get(f"alerts/{alert_id}")["messages"] is None, "who was told is for operators"
     problem = operator.refusal("POST", "alerts/acknowledge", json={"ids": [alert_id, 999_999]})
     assert (problem["status"], "999999" in problem["detail"]) == (404, True)
 
@@ -360,9 +341,7 @@ def test_d5_instruments_are_paused_and_resumed_together_or_not_at_all(operator: 
     modes = core.rows("SELECT update_mode FROM pricing.instruments WHERE symbol IN ('AAPL', 'MSFT')")
     assert len(modes) == 2
     assert "api" not in {row.update_mode for row in modes}
-    (resumed,) = operator.post("instruments/resume", {"symbols": ["AAPL"], "asset_class": "equity"})[
-        "instruments"
-    ]
+    (resumed,) = operator.post("instruments/resume", {"symbols": ["AAPL"], "asset_class": "equity"})["instruments"]
     assert resumed["changed"] is True
 
 
@@ -376,9 +355,7 @@ def dagster() -> Iterator[FakeDagster]:
 
 
 @pytest.fixture
-def with_dagster(
-    engine: Engine, owner_engine: Engine, cli: CommandLine, dagster: FakeDagster
-) -> Iterator[RunningApi]:
+def with_dagster(engine: Engine, owner_engine: Engine, cli: CommandLine, dagster: FakeDagster) -> Iterator[RunningApi]:
     """The API in a home where Dagster runs."""
     with (
         cli.running(urls={"dagster": dagster.url}),
@@ -424,9 +401,7 @@ def test_g6_a_backfill_is_started_and_followed_from_its_run_to_its_tasks(
     assert operator.post(f"backfills/{plan}/cancel")["cancelled"] == 0
 
 
-def test_g6_a_run_that_fails_before_it_has_planned_says_why(
-    with_dagster: RunningApi, dagster: FakeDagster
-) -> None:
+def test_g6_a_run_that_fails_before_it_has_planned_says_why(with_dagster: RunningApi, dagster: FakeDagster) -> None:
     operator = with_dagster.caller(Scope.OPERATE, Scope.READ)
     operator.ask("POST", "backfills", json=WINTER)
     dagster.statuses[RUN], dagster.failure = "FAILURE", "dagster.Failure: 5 bytes are left."
@@ -436,9 +411,7 @@ def test_g6_a_run_that_fails_before_it_has_planned_says_why(
     assert (problem["status"], problem["type"]) == (404, "urn:pricing-pipeline:unknown-run")
 
 
-def test_g6_a_backfill_that_makes_no_sense_starts_no_run(
-    with_dagster: RunningApi, dagster: FakeDagster
-) -> None:
+def test_g6_a_backfill_that_makes_no_sense_starts_no_run(with_dagster: RunningApi, dagster: FakeDagster) -> None:
     operator = with_dagster.caller(Scope.OPERATE, Scope.READ)
     for more, words in (
         ({"first_day": "2013-03-01"}, "upside down"),
@@ -461,9 +434,7 @@ def test_g6_a_dagster_that_hangs_keeps_nobody_else_waiting(
     other = with_dagster.caller(Scope.READ)
     dagster.answers.clear()
     with ThreadPoolExecutor(16) as threads:
-        waiting = [
-            threads.submit(asker.ask, "GET", f"backfills/runs/{RUN}") for asker in askers for _ in range(4)
-        ]
+        waiting = [threads.submit(asker.ask, "GET", f"backfills/runs/{RUN}") for asker in askers for _ in range(4)]
         wait_until(lambda: len(dagster.authorizations) == backfills.AT_ONCE)
         assert other.get("backfills")["backfills"] == []
         assert not any(asked.done() for asked in waiting)

@@ -52,9 +52,7 @@ class Listing:
     def rise(self, core: Core, numbers: set[int]) -> None:
         if self.change:
             names = [f"S{n}" for n in numbers]
-            core.rows(
-                f"UPDATE {self.table} SET {self.change} WHERE {self.column} = ANY (:names)", names=names
-            )
+            core.rows(f"UPDATE {self.table} SET {self.change} WHERE {self.column} = ANY (:names)", names=names)
 
 
 _TYPE = "CASE n % 2 WHEN 0 THEN 'equity_quote' ELSE 'equity_daily' END"
@@ -129,9 +127,7 @@ LISTINGS = (
 
 
 @pytest.mark.parametrize("listing", LISTINGS, ids=lambda listing: listing.plural)
-def test_b7_paging_neither_repeats_nor_skips_a_row_that_stays(
-    api: RunningApi, core: Core, listing: Listing
-) -> None:
+def test_b7_paging_neither_repeats_nor_skips_a_row_that_stays(api: RunningApi, core: Core, listing: Listing) -> None:
     caller = api.caller(Scope.ADMIN, user="ann")
 
     @settings(max_examples=examples(30), deadline=None)
@@ -141,9 +137,7 @@ def test_b7_paging_neither_repeats_nor_skips_a_row_that_stays(
         risen=st.lists(st.sets(ROWS, max_size=4), min_size=1),
         limits=st.lists(st.integers(1, 5), min_size=1),
     )
-    def page_through(
-        at_first: set[int], changes: list[set[int]], risen: list[set[int]], limits: list[int]
-    ) -> None:
+    def page_through(at_first: set[int], changes: list[set[int]], risen: list[set[int]], limits: list[int]) -> None:
         rows, stayed = set(at_first), set(at_first)
         listing.add(core, rows)
         told: list[str] = []

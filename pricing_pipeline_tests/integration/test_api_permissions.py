@@ -28,9 +28,7 @@ def _known(core: Core) -> None:
         "INSERT INTO pricing.active_subscriptions (user_id, data_type, symbol, subscribed_at, last_seen_at)"
         " VALUES ('bob', 'equity_quote', 'AAPL', pricing.clock(), pricing.clock())"
     )
-    core.rows(
-        "INSERT INTO pricing.holdings (user_id, data_type, symbol) VALUES ('bob', 'equity_quote', 'MSFT')"
-    )
+    core.rows("INSERT INTO pricing.holdings (user_id, data_type, symbol) VALUES ('bob', 'equity_quote', 'MSFT')")
 
 
 def documented(api: RunningApi) -> dict[str, dict[str, Any]]:
@@ -182,9 +180,7 @@ def test_b7_no_other_method_does_anything(api: RunningApi, core: Core, method: s
         name = f"{next(iter(methods))} {path}"
         _, place, _ = request_of(name)
         for token in (None, admin):
-            answer = api.client.request(
-                method, place, headers={"Authorization": f"Bearer {token}"} if token else {}
-            )
+            answer = api.client.request(method, place, headers={"Authorization": f"Bearer {token}"} if token else {})
 
             wanted = (405,) if token or ROUTES[name].needs is None else (401,)
             if token and method == "GET" and path.startswith("/v1/instruments/"):
@@ -230,11 +226,7 @@ def raw(api: RunningApi, request: str) -> tuple[int, str]:
             received += part
         head, _, body = received.partition(b"\r\n\r\n")
         length = next(
-            (
-                int(line.split(b":")[1])
-                for line in head.split(b"\r\n")
-                if line.lower().startswith(b"content-length")
-            ),
+            (int(line.split(b":")[1]) for line in head.split(b"\r\n") if line.lower().startswith(b"content-length")),
             0,
         )
         while len(body) < length and (part := sock.recv(65536)):

@@ -71,18 +71,14 @@ def test_b27_an_alert_is_added_told_with_its_user_and_removed(shop: Caller, core
     assert listed(shop, "ann") == []
 
 
-def test_b27_a_hysteresis_is_added_and_shown_over_http_and_at_the_command_line(
-    shop: Caller, cli: CommandLine
-) -> None:
+def test_b27_a_hysteresis_is_added_and_shown_over_http_and_at_the_command_line(shop: Caller, cli: CommandLine) -> None:
     added = shop.post("price-alerts", {**ABOVE, "hysteresis": "1.5", "hysteresis_in": "percent"}, user="ann")
     seen = shop.get(f"price-alerts/{added['price_alert_id']}", user="ann")
     assert (seen["hysteresis"], seen["hysteresis_in"]) == ("1.5", "percent")
     assert shop.post("price-alerts", ABOVE, user="bob")["hysteresis"] == "0"
     arguments = ("price-alert", "add", "mailbox", "AAPL", "--type", QUOTE)
     said = cli(*arguments, "--below", "150", "--hysteresis", "1%")
-    assert (
-        "is notified when equity_quote AAPL goes below 150, again after it came back by 1 % (" in said.stdout
-    )
+    assert "is notified when equity_quote AAPL goes below 150, again after it came back by 1 % (" in said.stdout
     one = cli(*arguments, "--below", "140", "--hysteresis", "0.5", "--json").json
     assert (one["hysteresis"], one["hysteresis_in"]) == ("0.5", "amount")
     assert "below 150, again after it came back by 1 %" in cli("price-alert", "list").stdout.replace("\n", "")
@@ -150,10 +146,7 @@ def test_b27_only_recipients_for_users_are_written_to_and_no_other_is_named(api:
 def test_b27_a_recipient_for_users_hears_of_no_trouble(cli: CommandLine, core: Core) -> None:
     refused = cli("recipient", "add", "phone", "log", "--user", "ann", "--severity", "P2")
     assert "no alerts about trouble" in refused.error
-    assert (
-        "either --user or --any-user"
-        in cli("recipient", "add", "x", "log", "--user", "a", "--any-user").error
-    )
+    assert "either --user or --any-user" in cli("recipient", "add", "x", "log", "--user", "a", "--any-user").error
     assert cli("recipient", "add", "phone", "log", "--user", "ann").exit_code == 0
     assert "prices, for ann" in cli("recipient", "show", "phone").stdout
     assert "prices, for any user" in cli("recipient", "list").stdout
@@ -169,9 +162,7 @@ def test_b27_a_recipient_for_users_hears_of_no_trouble(cli: CommandLine, core: C
 def test_b27_the_same_alert_is_had_once_by_each_user(shop: Caller) -> None:
     first = shop.post("price-alerts", ABOVE, user="ann")["price_alert_id"]
     assert shop.post("price-alerts", ABOVE, user="bob")["price_alert_id"] > first
-    problem = shop.refusal(
-        "POST", "price-alerts", json={**ABOVE, "threshold": "200.0"}, params={"user": "ann"}
-    )
+    problem = shop.refusal("POST", "price-alerts", json={**ABOVE, "threshold": "200.0"}, params={"user": "ann"})
     assert problem["status"] == 422
     assert f"has this price alert already: {first}" in problem["detail"]
 
@@ -247,9 +238,7 @@ STEPS = st.lists(
 )
 
 
-@settings(
-    max_examples=examples(15), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@settings(max_examples=examples(15), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(steps=STEPS)
 def test_b27_alerts_of_users_are_as_a_simple_model_says(
     shop: Caller, core: Core, steps: Sequence[tuple[str, tuple[str, Any, int]]]

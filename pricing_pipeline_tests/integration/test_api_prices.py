@@ -32,9 +32,7 @@ def asked_for(core: Core) -> set[tuple[str, str]]:
 
 
 @pytest.mark.parametrize("user", [None, "ann"])
-def test_a10_a_read_says_what_is_missing_and_asks_for_it(
-    api: RunningApi, core: Core, user: str | None
-) -> None:
+def test_a10_a_read_says_what_is_missing_and_asks_for_it(api: RunningApi, core: Core, user: str | None) -> None:
     caller = api.caller(Scope.READ, user=user)
     answer = caller.get("prices", symbols="AAPL,NOSUCH")
     assert answer["prices"] == []
@@ -75,10 +73,7 @@ def test_a10_a_read_costs_what_is_watched_held_or_named(api: RunningApi, core: C
         for table in ("api_call_queue_live", "pair_requests", "demand", "pair_views"):
             core.rows(f"DELETE FROM pricing.{table}")
         caller = api.caller(Scope.READ, user=user)
-        told = {
-            (pair["data_type"], pair["symbol"])
-            for pair in caller.get("prices", symbols=",".join(bare))["missing"]
-        }
+        told = {(pair["data_type"], pair["symbol"]) for pair in caller.get("prices", symbols=",".join(bare))["missing"]}
         wanted = {pair for pair in watched | held if pair[1] in bare}
         assert asked_for(core) == wanted
         assert told >= wanted
@@ -89,9 +84,9 @@ def test_a10_a_read_costs_what_is_watched_held_or_named(api: RunningApi, core: C
             answer = caller.get("prices", pairs=text)
             assert {(pair["data_type"], pair["symbol"]) for pair in answer["missing"]} == named
             assert asked_for(core) == wanted | named
-            assert [
-                (why["data_type"], why["symbol"]) for why in caller.get("why", pairs=text)["reasons"]
-            ] == [tuple(pair.split(":")) for pair in text.split(",")]
+            assert [(why["data_type"], why["symbol"]) for why in caller.get("why", pairs=text)["reasons"]] == [
+                tuple(pair.split(":")) for pair in text.split(",")
+            ]
 
     check()
 
@@ -163,9 +158,7 @@ VALUES = st.sampled_from(
     ]
 )
 QUERIES = st.one_of(
-    st.builds(
-        lambda more: urlencode([("symbols", "AAPL"), *more]), st.lists(st.tuples(NAMES, VALUES), max_size=3)
-    ),
+    st.builds(lambda more: urlencode([("symbols", "AAPL"), *more]), st.lists(st.tuples(NAMES, VALUES), max_size=3)),
     st.builds(
         lambda values, more: urlencode([*(("symbols", value) for value in values), *more]),
         st.lists(VALUES, min_size=2, max_size=4),
@@ -180,9 +173,7 @@ QUERIES = st.one_of(
 )
 
 
-@pytest.mark.parametrize(
-    "query", ["symbols=AAPL&symbols=MSFT,IBM", "symbols=AAPL,MSFT&symbols=IBM&symbols=AAPL"]
-)
+@pytest.mark.parametrize("query", ["symbols=AAPL&symbols=MSFT,IBM", "symbols=AAPL,MSFT&symbols=IBM&symbols=AAPL"])
 def test_b7_a_list_may_be_repeated_and_have_commas(api: RunningApi, core: Core, query: str) -> None:
     caller = api.caller(Scope.READ)
     for path, names in (("prices", ("prices", "missing")), ("why", ("reasons", "missing"))):
@@ -277,9 +268,7 @@ def test_a10_a_read_of_what_is_fresh_writes_nothing(
     assert versions(core) == before
     clock.advance(11 * MINUTE)
     caller.get("prices", symbols="AAPL", data_type=QUOTE)
-    viewed = core.one(
-        f"SELECT viewed_at FROM pricing.pair_views WHERE (data_type, symbol) = ('{QUOTE}', 'AAPL')"
-    )
+    viewed = core.one(f"SELECT viewed_at FROM pricing.pair_views WHERE (data_type, symbol) = ('{QUOTE}', 'AAPL')")
     assert viewed == core.clock()
 
 
@@ -292,18 +281,14 @@ def versions(core: Core) -> list[object]:
 def test_a10_a_read_says_why_before_it_asks(api: RunningApi, core: Core) -> None:
     """What nobody has asked for is not told to be on its way; the next read knows."""
     caller = api.caller(Scope.READ)
-    states = [
-        caller.get("prices", symbols="AAPL", data_type=QUOTE)["missing"][0]["why"]["state"] for _ in range(2)
-    ]
+    states = [caller.get("prices", symbols="AAPL", data_type=QUOTE)["missing"][0]["why"]["state"] for _ in range(2)]
     assert states[0] != states[1]
     with core.engine.connect() as connection:
         (now,) = freshness.why(connection, "AAPL", QUOTE)
     assert states[1] == now.state
 
 
-def test_a10_a_table_of_ones_own_is_judged_by_its_own_times(
-    api: RunningApi, core: Core, clock: Clock
-) -> None:
+def test_a10_a_table_of_ones_own_is_judged_by_its_own_times(api: RunningApi, core: Core, clock: Clock) -> None:
     """A read asks for what `missing_prices` finds missing, whatever our own price says."""
     core.read("AAPL")
     core.refresh(price="146.55")
@@ -315,13 +300,9 @@ def test_a10_a_table_of_ones_own_is_judged_by_its_own_times(
     asked = []
     for minutes in (0, 2):
         clock.advance(minutes * MINUTE)
-        expected = core.call(
-            "SELECT symbols FROM pricing.missing_prices(ARRAY[:type], ARRAY['AAPL'])", type=QUOTE
-        )
+        expected = core.call("SELECT symbols FROM pricing.missing_prices(ARRAY[:type], ARRAY['AAPL'])", type=QUOTE)
         api.caller(Scope.READ).get("prices", symbols="AAPL", data_type=QUOTE)
-        asked.append(
-            [task.symbol for task in core.tasks() if (task.data_type, task.status) == (QUOTE, "pending")]
-        )
+        asked.append([task.symbol for task in core.tasks() if (task.data_type, task.status) == (QUOTE, "pending")])
         assert asked[-1] == (expected or [])
     assert asked == [[], ["AAPL"]]
 
@@ -391,9 +372,7 @@ def test_f4_why_of_one_data_type_tells_an_instrument_that_no_provider_knows_from
 ) -> None:
     refuse_new("APPL")(core, clock)
     answer = api.caller(Scope.READ).get("why", symbols="APPL,EUR/USD,NOSUCH", data_type=QUOTE)
-    assert [(reason["symbol"], reason["state"]) for reason in answer["reasons"]] == [
-        ("APPL", "unknown_symbol")
-    ]
+    assert [(reason["symbol"], reason["state"]) for reason in answer["reasons"]] == [("APPL", "unknown_symbol")]
     assert [(pair["symbol"], pair["why"]["sentence"]) for pair in answer["missing"]] == [
         ("EUR/USD", f"no instrument of {QUOTE} is called EUR/USD; {TICKER}. EUR/USD is of the class fx"),
         ("NOSUCH", f"no instrument of {QUOTE} is called NOSUCH; watching it makes it known"),

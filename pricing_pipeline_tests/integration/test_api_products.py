@@ -119,9 +119,7 @@ def test_d6_who_has_the_answer_already_is_told_so(caller: Caller, core: Core) ->
     assert caller.ask("GET", path, params=DAY, headers={"If-None-Match": tag}).status_code == 200
 
 
-def test_d6_the_past_is_read_as_it_was_believed_and_asks_for_nothing(
-    caller: Caller, core: Core, clock: Clock
-) -> None:
+def test_d6_the_past_is_read_as_it_was_believed_and_asks_for_nothing(caller: Caller, core: Core, clock: Clock) -> None:
     then = clock.now()
     clock.advance(7200)
     store(core, days(), data_type=TODAY)
@@ -139,9 +137,7 @@ def test_d6_what_is_missing_is_asked_for(api: RunningApi, core: Core, user: str 
     answer = api.caller(Scope.READ, user=user).get("products/TOUR-2/availability")
     assert [(day["slots"], day["fresh"]) for day in answer["days"]] == [([], False)] * 7
     assert {reason["data_type"] for reason in answer["reasons"]} <= {TODAY, WEEK}
-    assert all("nothing was ever fetched" in reason["sentence"] for reason in answer["reasons"]), answer[
-        "reasons"
-    ]
+    assert all("nothing was ever fetched" in reason["sentence"] for reason in answer["reasons"]), answer["reasons"]
     asked = core.rows("SELECT data_type, symbol FROM pricing.pair_requests WHERE kind = 'read'")
     found = {(row.data_type, row.symbol) for row in [*asked, *core.tasks()]}
     assert found == {(PRODUCT, "TOUR-2"), (WEEK, "TOUR-2")}
@@ -251,8 +247,7 @@ def test_d6_reads_of_prices_say_what_reads_slots(cli: CommandLine, caller: Calle
     shown = cli("instrument", "show", TOUR).stdout
     assert (WEEK in shown, f"{WEEK} (none)" in shown) == (True, False)
     missing = {
-        one["symbol"]: one["why"]["sentence"]
-        for one in caller.get("prices", symbols=f"{TOUR},NOSUCH")["missing"]
+        one["symbol"]: one["why"]["sentence"] for one in caller.get("prices", symbols=f"{TOUR},NOSUCH")["missing"]
     }
     assert missing[TOUR] == (
         f"no active data type of prices applies to the instrument {TOUR}; see GET /v1/why for its other data types"
@@ -337,9 +332,7 @@ def test_d4_a_product_with_slots_is_retired_and_not_removed(cli: CommandLine, ca
     assert len(caller.get(f"products/{TOUR}/availability", **DAY)["days"][0]["slots"]) == 2
 
 
-def test_d5_a_paused_product_is_read_and_says_so(
-    caller: Caller, core: Core, clock: Clock, cli: CommandLine
-) -> None:
+def test_d5_a_paused_product_is_read_and_says_so(caller: Caller, core: Core, clock: Clock, cli: CommandLine) -> None:
     clock.advance(86_400)
     core.pause(TOUR)
     core.rows("DELETE FROM pricing.pair_requests")

@@ -39,16 +39,12 @@ def add_earnings(core: Core) -> None:
 
 def bring(core: Core, eps: str) -> None:
     core.enqueue(EARNINGS, "AAPL")
-    report = Document(
-        "AAPL", date(2026, 7, 30), {"symbol": "AAPL", "eps": Decimal(eps), "is_estimate": False}
-    )
+    report = Document("AAPL", date(2026, 7, 30), {"symbol": "AAPL", "eps": Decimal(eps), "is_estimate": False})
     settling.settle_answer(core.engine, core.claim_one("fmp"), Fetched(Answer(records=[report]), 200, 700))
 
 
 @pytest.mark.parametrize("user", [None, "ann"])
-def test_b29_documents_are_read_and_asked_for(
-    api: RunningApi, core: Core, clock: Clock, user: str | None
-) -> None:
+def test_b29_documents_are_read_and_asked_for(api: RunningApi, core: Core, clock: Clock, user: str | None) -> None:
     add_earnings(core)
     caller = api.caller(Scope.READ, user=user)
     answer = caller.get(f"documents/{EARNINGS}/aapl")
@@ -68,18 +64,14 @@ def test_b29_documents_are_read_and_asked_for(
     assert (past["fresh"], past["fetched_at"]) == (None, None)
 
 
-def test_f3_actions_are_read_as_they_were_believed(
-    api: RunningApi, core: Core, clock: Clock, cli: CommandLine
-) -> None:
+def test_f3_actions_are_read_as_they_were_believed(api: RunningApi, core: Core, clock: Clock, cli: CommandLine) -> None:
     before = core.clock()
     clock.advance(60)
     with core.owner.begin() as connection:
         actions.enter(
             connection, "equity", Split("AAPL", date(2010, 3, 2), Decimal(4), Decimal(1)), "ann", "it says so"
         )
-        actions.enter(
-            connection, "equity", Dividend("AAPL", date(2010, 3, 3), Decimal("0.250"), "USD"), "ann"
-        )
+        actions.enter(connection, "equity", Dividend("AAPL", date(2010, 3, 3), Decimal("0.250"), "USD"), "ann")
     caller = api.caller(Scope.READ)
     answer = caller.get("actions/AAPL")
     told = [{name: value for name, value in one.items() if value is not None} for one in answer["actions"]]
@@ -97,9 +89,7 @@ def test_f8_gaps_are_those_of_the_command(api: RunningApi, core: Core, cli: Comm
     core.rows("UPDATE pricing.instruments SET calendar = '24/7' WHERE symbol = 'AAPL'")
     days = {"from": "2010-03-01", "to": "2010-03-31"}
     answer = api.caller(Scope.READ).get(f"gaps/{DAILY}/AAPL", **days)
-    said = cli(
-        "price", "gaps", "AAPL", "--type", DAILY, "--from", days["from"], "--to", days["to"], "--json"
-    ).json
+    said = cli("price", "gaps", "AAPL", "--type", DAILY, "--from", days["from"], "--to", days["to"], "--json").json
     assert [{"data_type": DAILY, **gap} for gap in answer["gaps"]] == said["gaps"] != []
     assert (answer["from"], answer["to"]) == (days["from"], days["to"])
     assert answer["market_closed"] == said["market_closed"][DAILY]
@@ -129,9 +119,7 @@ def test_where_calls_go_is_told_as_they_go(core: Core, is_sandbox: bool) -> None
     with running_api(core.engine, core.owner, settings=settings) as api:
         told = api.caller(Scope.READ).get("providers/twelvedata")
         (listed,) = [
-            one
-            for one in api.caller(Scope.READ).get("providers")["providers"]
-            if one["provider"] == "twelvedata"
+            one for one in api.caller(Scope.READ).get("providers")["providers"] if one["provider"] == "twelvedata"
         ]
     with configured_clients(settings, {"twelvedata": told["base_url"]}) as clients:
         assert told["call_url"] == listed["call_url"] == clients["twelvedata"].base_url
@@ -234,15 +222,11 @@ def test_b7_a_token_without_read_sees_nothing(api: RunningApi, core: Core) -> No
         assert stranger.refusal("GET", path)["type"].endswith("no-token")
     known = api.client.get("/openapi.json").json()["paths"]
     reads = ("prices", "why", "history", "documents", "actions", "gaps", "types", "providers", "instruments")
-    described = {
-        path for path, methods in known.items() if "get" in methods and f"{path}/".split("/")[2] in reads
-    }
+    described = {path for path, methods in known.items() if "get" in methods and f"{path}/".split("/")[2] in reads}
     assert len(described) == len(paths), "a route that is not tried here"
 
 
-def test_b14_a_type_with_a_schedule_is_queued_at_once_by_operators(
-    api: RunningApi, core: Core, clock: Clock
-) -> None:
+def test_b14_a_type_with_a_schedule_is_queued_at_once_by_operators(api: RunningApi, core: Core, clock: Clock) -> None:
     core.rows("DELETE FROM pricing.instruments WHERE asset_class = 'fund' AND symbol <> '119551'")
     operator = api.caller(Scope.OPERATE)
     assert operator.post(f"types/{NAV}/refresh") == {"data_type": NAV, "queued": 1}

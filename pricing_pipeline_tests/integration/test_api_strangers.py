@@ -21,9 +21,7 @@ from pricing_pipeline_tests.support.patience import PATIENCE
 
 pytestmark = pytest.mark.usefixtures("still")
 
-METHODS = st.sampled_from(
-    [b"GET", b"HEAD", b"POST", b"PUT", b"OPTIONS", b"TRACE", b"CONNECT", b"BREW", b"\xff"]
-)
+METHODS = st.sampled_from([b"GET", b"HEAD", b"POST", b"PUT", b"OPTIONS", b"TRACE", b"CONNECT", b"BREW", b"\xff"])
 PATHS = st.sampled_from(
     [
         *(
@@ -71,9 +69,7 @@ HEADERS = st.sampled_from(
         b"Authorization: Bearer pp_" + b"a" * 43,
     ]
 )
-BODIES = st.sampled_from(
-    [b"", b"hello", b"5\r\nhello\r\n0\r\n\r\n", b"zz\r\n", b"\x16\x03\x01\x02", b"{" * 5000]
-)
+BODIES = st.sampled_from([b"", b"hello", b"5\r\nhello\r\n0\r\n\r\n", b"zz\r\n", b"\x16\x03\x01\x02", b"{" * 5000])
 ENDS = st.sampled_from(["read", "close", "reset", "half"])
 
 
@@ -83,14 +79,10 @@ def requests(draw: st.DrawFn) -> bytes:
     host = b"Host: " + draw(st.sampled_from([b"HOST"] * 4 + [b"x", b"\xff"]))
     headers = b"\r\n".join([host, *draw(st.lists(HEADERS, max_size=3))])
     version = draw(st.sampled_from([b"HTTP/1.1"] * 4 + [b"HTTP/1.0", b"HTTP/9.9", b"x"]))
-    return (
-        draw(METHODS) + b" " + draw(PATHS) + b" " + version + b"\r\n" + headers + b"\r\n\r\n" + draw(BODIES)
-    )
+    return draw(METHODS) + b" " + draw(PATHS) + b" " + version + b"\r\n" + headers + b"\r\n\r\n" + draw(BODIES)
 
 
-CONVERSATIONS = st.tuples(
-    st.lists(requests(), min_size=1, max_size=3), st.integers(1, 2 * MOST_WAITING), ENDS
-)
+CONVERSATIONS = st.tuples(st.lists(requests(), min_size=1, max_size=3), st.integers(1, 2 * MOST_WAITING), ENDS)
 
 
 class Lines(logging.Handler):

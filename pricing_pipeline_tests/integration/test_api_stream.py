@@ -315,9 +315,7 @@ def test_b27_streams_are_capped_for_a_user_and_for_the_server(
         stream.until("ready")
 
 
-def test_b27_an_application_leaves_streams_to_others(
-    api: RunningApi, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_b27_an_application_leaves_streams_to_others(api: RunningApi, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its token may name any user, so the cap of a user does not bound it."""
     monkeypatch.setattr(stream_hub, "MOST_OF_TOKEN", 2)
     shop, other = (api.caller(Scope.READ, Scope.WATCH) for _ in range(2))
@@ -350,8 +348,7 @@ def test_b7_b27_streams_that_begin_leave_the_turns_of_their_token_to_other_reque
     hub: stream_hub.StreamHub = api.app.state.streams
     began: list[int] = []
     opening = [
-        threading.Thread(target=lambda: began.append(len(opened(ann))), daemon=True)
-        for _ in range(2 * AT_ONCE_OF_ONE)
+        threading.Thread(target=lambda: began.append(len(opened(ann))), daemon=True) for _ in range(2 * AT_ONCE_OF_ONE)
     ]
     for thread in opening:
         thread.start()

@@ -92,14 +92,10 @@ def test_d6_a_slot_is_sellable_to_so_many(
     fewest = 2 if offers and offers[0].minimum == 2 else 1
     assert takes == asked & set(range(fewest, most + 1))
     for pax in (1, 3, 4, 99):
-        assert [one.sellable for one in read(core, pax=pax)[0].slots] == [pax in takes], (
-            "it is told all the same"
-        )
+        assert [one.sellable for one in read(core, pax=pax)[0].slots] == [pax in takes], "it is told all the same"
 
 
-def test_d6_a_vanished_slot_is_not_sellable_and_the_past_is_judged_by_its_own_time(
-    core: Core, clock: Clock
-) -> None:
+def test_d6_a_vanished_slot_is_not_sellable_and_the_past_is_judged_by_its_own_time(core: Core, clock: Clock) -> None:
     store(core, days(slot()))
     then = clock.now()
     clock.advance(60)
@@ -124,10 +120,7 @@ def test_d6_each_day_tells_when_it_was_confirmed_and_whether_that_is_fresh(core:
     clock.advance(3600)
     store(core, days(slot(), length=7), data_type=WEEK)
     clock.advance(1800)
-    found = {
-        day.day: (day.age_seconds, day.fresh)
-        for day in read(core, first=MONDAY - timedelta(days=1), length=33)
-    }
+    found = {day.day: (day.age_seconds, day.fresh) for day in read(core, first=MONDAY - timedelta(days=1), length=33)}
     assert found[MONDAY - timedelta(days=1)] == (None, None), "no type asks for the past"
     assert found[MONDAY] == (1800, False), "today it may be 15 minutes old"
     assert found[MONDAY + timedelta(days=1)] == (1800, True)
@@ -203,9 +196,7 @@ def test_d6_a_plain_login_reads_availability_and_asks_for_what_is_stale(
     assert login.execute(f"{BY_HAND})").fetchall() == [
         (datetime(2031, 3, 3, 9, 0), "adult", Decimal("25.50"), "EUR", True, True)
     ]
-    asked = {
-        row.data_type for row in core.rows("SELECT data_type FROM pricing.pair_requests WHERE kind = 'read'")
-    }
+    asked = {row.data_type for row in core.rows("SELECT data_type FROM pricing.pair_requests WHERE kind = 'read'")}
     assert asked == {PRODUCT, WEEK}, "a week is read"
     then = clock.now()
     clock.advance(60)
@@ -220,9 +211,7 @@ def test_d6_a_plain_login_reads_availability_and_asks_for_what_is_stale(
 def test_b7_a_client_reads_as_many_days_as_the_api_gives_and_no_more(client: tuple[str, Login]) -> None:
     """Each day costs a look-up, whether it has slots or not."""
     ask = "SELECT * FROM pricing.availability('tour-1', %s, %s)"
-    assert (
-        client[1].execute(ask, [MONDAY, MONDAY + timedelta(days=availability.MOST_DAYS - 1)]).fetchall() == []
-    )
+    assert client[1].execute(ask, [MONDAY, MONDAY + timedelta(days=availability.MOST_DAYS - 1)]).fetchall() == []
     with pytest.raises(errors.InvalidParameterValue, match="is more than 366 days") as refused:
         client[1].execute(ask, [MONDAY, MONDAY + timedelta(days=availability.MOST_DAYS)])
     assert "Ask for fewer days" in str(refused.value.diag.message_hint)
@@ -308,9 +297,7 @@ def test_d4_a_changed_day_is_stored_by_reading_its_own_rows_alone(core: Core) ->
         connection.rollback()
         fill(core, products=200)
         before = scans(connection), rows_read(connection)
-        assert storage.store(connection, call_of(TODAY, "P7"), Answer(records=(said,))) == [
-            Stored("P7", 2, 4)
-        ]
+        assert storage.store(connection, call_of(TODAY, "P7"), Answer(records=(said,))) == [Stored("P7", 2, 4)]
         scanned = {table: count - before[0].get(table, 0) for table, count in scans(connection).items()}
         assert {table for table, count in scanned.items() if count} == set()
         assert rows_read(connection) - before[1] < 300

@@ -55,9 +55,7 @@ def listed(core: Core, backfill: Backfill) -> Listed:
 
 
 def spans(core: Core, symbol: str) -> list[tuple[str, str]]:
-    return sorted(
-        (str(task.first_day), str(task.last_day)) for task in core.tasks(symbol) if task.status == "pending"
-    )
+    return sorted((str(task.first_day), str(task.last_day)) for task in core.tasks(symbol) if task.status == "pending")
 
 
 def cover(core: Core, first: str, last: str, *symbols: str) -> None:
@@ -71,9 +69,7 @@ def work(core: Core, provider: str = TWELVEDATA) -> None:
         for call in calls:
             assert call.window
             with core.engine.begin() as connection:
-                price_writer.cover(
-                    connection, call.data_type, call.symbols, call.window.start, call.window.end
-                )
+                price_writer.cover(connection, call.data_type, call.symbols, call.window.start, call.window.end)
             core.complete(call)
             core.settle(call, 100)
 
@@ -122,9 +118,7 @@ def test_g6_a_long_span_is_asked_for_in_pieces_that_fit_one_call(
     tasks = core.tasks("AAPL")
     assert all((task.last_day - task.first_day).days < most for task in tasks)
     asked = [
-        task.first_day + number * DAY
-        for task in tasks
-        for number in range((task.last_day - task.first_day).days + 1)
+        task.first_day + number * DAY for task in tasks for number in range((task.last_day - task.first_day).days + 1)
     ]
     assert sorted(asked) == [first + number * DAY for number in range(days)]
 
@@ -197,9 +191,7 @@ def test_g6_today_is_asked_for_and_never_covered(core: Core, clock: Clock, refre
     assert plan(refresher, "2026-03-01", "2026-03-10", "AAPL").tasks == 0
 
 
-def test_g6_what_is_queued_already_is_waited_for_and_not_asked_twice(
-    core: Core, refresher: Refresher
-) -> None:
+def test_g6_what_is_queued_already_is_waited_for_and_not_asked_twice(core: Core, refresher: Refresher) -> None:
     """Two people ask at once, for days that overlap."""
     core.rows("UPDATE pricing.provider_capabilities SET window_batch_size = 1")
     first = plan(refresher, "2010-01-01", "2010-06-30", "AAPL", "IBM")
@@ -215,9 +207,7 @@ def test_g6_what_is_queued_already_is_waited_for_and_not_asked_twice(
     assert [progress(core, one).open for one in (first, second, third)] == [0, 0, 0]
 
 
-def test_g6_a_backfill_does_not_wait_for_one_that_was_asked_for_later(
-    core: Core, refresher: Refresher
-) -> None:
+def test_g6_a_backfill_does_not_wait_for_one_that_was_asked_for_later(core: Core, refresher: Refresher) -> None:
     first = plan(refresher, "2010-01-01", "2010-06-30", "AAPL")
     work(core)
     core.rows("DELETE FROM pricing.history_coverage")
@@ -225,9 +215,7 @@ def test_g6_a_backfill_does_not_wait_for_one_that_was_asked_for_later(
     assert progress(core, first).is_finished
 
 
-def test_g6_what_another_backfill_waits_for_stays_when_one_is_cancelled(
-    core: Core, refresher: Refresher
-) -> None:
+def test_g6_what_another_backfill_waits_for_stays_when_one_is_cancelled(core: Core, refresher: Refresher) -> None:
     first = plan(refresher, "2010-01-01", "2010-06-30", "AAPL", "IBM")
     second = plan(refresher, "2010-04-01", "2010-09-30", "AAPL")
     assert core.call("SELECT pricing.cancel_backfill(:id)", id=first.id) == 1
@@ -239,14 +227,10 @@ def test_g6_what_another_backfill_waits_for_stays_when_one_is_cancelled(
     assert core.one("SELECT count(*) FROM pricing.api_call_queue_live") == 0
 
 
-@settings(
-    max_examples=examples(25), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@settings(max_examples=examples(25), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     asked=st.lists(
-        st.tuples(
-            st.integers(1, 12), st.integers(0, 5), st.sets(st.sampled_from(FIVE), max_size=3), st.booleans()
-        ),
+        st.tuples(st.integers(1, 12), st.integers(0, 5), st.sets(st.sampled_from(FIVE), max_size=3), st.booleans()),
         min_size=1,
         max_size=6,
     ),
@@ -260,8 +244,7 @@ def test_g6_whatever_is_cancelled_all_others_get_their_days(
     core.rows("DELETE FROM pricing.backfills")
     windows = [(f"2010-{month:02}-01", f"2010-{min(month + more, 12):02}-28") for month, more, *_ in asked]
     planned = [
-        plan(refresher, *window, *sorted(symbols))
-        for window, (*_, symbols, _) in zip(windows, asked, strict=True)
+        plan(refresher, *window, *sorted(symbols)) for window, (*_, symbols, _) in zip(windows, asked, strict=True)
     ]
     for _ in range(worked):
         for call in core.claim(max_calls=1):
@@ -311,9 +294,7 @@ def test_g6_a_second_backfill_of_the_same_days_is_shown_as_far_as_its_days_are(
         failures = backfills.failures(connection, shared.id)
     assert [failure.symbol for failure in failures] == ["AAPL", "IBM"]
     again = plan(refresher, "2010-04-01", "2010-06-30", "AAPL", "IBM")
-    assert (listed(core, again).open, listed(core, again).failed) == (2, 0), (
-        "what failed before is not its own"
-    )
+    assert (listed(core, again).open, listed(core, again).failed) == (2, 0), "what failed before is not its own"
 
 
 def test_g6_a_cancelled_backfill_whose_task_is_retried_runs_again(core: Core, refresher: Refresher) -> None:
@@ -354,9 +335,7 @@ def refusal(refresher: Refresher, *asked: Any, **more: Any) -> str:
     return reason(refused.value)
 
 
-def test_g6_ranges_that_make_no_sense_are_refused_in_a_sentence(
-    core: Core, clock: Clock, refresher: Refresher
-) -> None:
+def test_g6_ranges_that_make_no_sense_are_refused_in_a_sentence(core: Core, clock: Clock, refresher: Refresher) -> None:
     clock.set(datetime(2026, 3, 10, 12, tzinfo=UTC))
     assert "the range 2010-02-01 to 2010-01-31 is upside down. Give the earlier day first." in refusal(
         refresher, "2010-02-01", "2010-01-31"
@@ -364,9 +343,7 @@ def test_g6_ranges_that_make_no_sense_are_refused_in_a_sentence(
     before = "no history of equity_daily to fetch before 2000-01-01 or after 2026-03-10"
     assert before in refusal(refresher, "1980-01-01", "1999-12-31")
     assert before in refusal(refresher, "2026-03-11", "2027-01-01")
-    assert "unknown data type equity_dayly" in refusal(
-        refresher, "2010-01-01", "2010-01-31", data_type="equity_dayly"
-    )
+    assert "unknown data type equity_dayly" in refusal(refresher, "2010-01-01", "2010-01-31", data_type="equity_dayly")
     assert "equity_quote keeps no history" in refusal(refresher, "2010-01-01", "2010-01-31", data_type=QUOTE)
     assert core.rows("SELECT FROM pricing.backfills") == []
     assert core.tasks() == []

@@ -39,17 +39,13 @@ def test_f3_columns_are_stored_as_single_bars_are(core: Core, clock: Clock) -> N
     assert versions(core) == before
     clock.advance(60)
     assert store(bars_of("10.53000", "10.51250", "10.52000", "10.60000")) == (1, 1)
-    assert list(map(Decimal, closes(core).values())) == list(
-        map(Decimal, ("10.53", "10.5125", "10.52", "10.6"))
-    )
+    assert list(map(Decimal, closes(core).values())) == list(map(Decimal, ("10.53", "10.5125", "10.52", "10.6")))
     (kept,) = core.rows("SELECT amount, scale FROM pricing.price_revisions")
     assert tuple(kept) == (1050, 2)
 
 
 @pytest.mark.parametrize("others", [(), ("MSFT",)], ids=["by columns", "one by one with another symbol"])
-def test_f3_a_bar_is_corrected_in_each_of_its_parts(
-    core: Core, clock: Clock, others: tuple[str, ...]
-) -> None:
+def test_f3_a_bar_is_corrected_in_each_of_its_parts(core: Core, clock: Clock, others: tuple[str, ...]) -> None:
     """Of the second of three days another part is corrected each time: it alone is revised, and stands as it came."""
 
     def store(bars: Bars) -> list[Stored]:

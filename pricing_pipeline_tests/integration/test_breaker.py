@@ -94,9 +94,7 @@ def test_b16_retries_are_seen_and_not_only_the_last_attempt(core: Core, clock: C
         clock.advance(150)
         core.promote()
     assert breaker(core) == "open"
-    assert set(core.statuses().values()) == {"failed", "scheduled"} or set(core.statuses().values()) == {
-        "failed"
-    }
+    assert set(core.statuses().values()) == {"failed", "scheduled"} or set(core.statuses().values()) == {"failed"}
 
 
 def test_b8_other_providers_go_on(core: Core) -> None:
@@ -112,16 +110,11 @@ def test_b16_b21_a_breaker_is_told_since_it_opened_first(core: Core, clock: Cloc
     for pause in (61, 121):
         clock.advance(pause)
         calls(core, DOWN)
-    state = core.rows(
-        "SELECT breaker_began_at, breaker_since FROM pricing.provider_state WHERE breaker = 'open'"
-    )[0]
+    state = core.rows("SELECT breaker_began_at, breaker_since FROM pricing.provider_state WHERE breaker = 'open'")[0]
     assert state.breaker_since > state.breaker_began_at == began
     alerts.look(core.engine)
     says = core.one("SELECT says FROM pricing.alerts WHERE rule = 'breaker_open'")
-    assert (
-        f"are stopped since {core.one('SELECT pricing.format_time(:at)', at=began)}: the last probe failed"
-        in says
-    )
+    assert f"are stopped since {core.one('SELECT pricing.format_time(:at)', at=began)}: the last probe failed" in says
     clock.advance(241)
     calls(core, None)
     assert core.rows("SELECT FROM pricing.provider_state WHERE breaker_began_at IS NOT NULL") == []
@@ -212,9 +205,7 @@ def test_b16_a_lost_probe_does_not_keep_it_half_open(core: Core, clock: Clock) -
     assert breaker(core) == "closed"
 
 
-def test_b16_even_without_recovery_a_lost_probe_counts_no_longer_than_its_lease(
-    core: Core, clock: Clock
-) -> None:
+def test_b16_even_without_recovery_a_lost_probe_counts_no_longer_than_its_lease(core: Core, clock: Clock) -> None:
     opened(core)
     clock.advance(61)
     lost = core.claim_one()

@@ -30,9 +30,7 @@ def estimate(core: Core, per: str = "symbol", data_type: str = QUOTE) -> float |
     return found[0].bytes if found else None
 
 
-def fetched(
-    core: Core, wire_bytes: int, *symbols: str, outcome: str = "ok", kind: FailureKind | None = None
-) -> None:
+def fetched(core: Core, wire_bytes: int, *symbols: str, outcome: str = "ok", kind: FailureKind | None = None) -> None:
     core.enqueue(QUOTE, *symbols)
     call = core.claim_one()
     core.complete(call)
@@ -81,9 +79,7 @@ def test_b13_history_is_measured_by_the_day(core: Core) -> None:
 def test_b13_an_answer_of_more_than_twice_its_estimate_is_recorded(core: Core) -> None:
     fetched(core, 600, "AAPL")
     fetched(core, 1200, "AAPL")
-    assert core.one("SELECT overruns FROM pricing.size_estimates") == 0, (
-        "660 had become its estimate, or less"
-    )
+    assert core.one("SELECT overruns FROM pricing.size_estimates") == 0, "660 had become its estimate, or less"
     fetched(core, 1400, "AAPL")
     (row,) = core.rows("SELECT overruns, last_overrun_ratio, last_overrun_at FROM pricing.size_estimates")
     assert row.overruns == 1
@@ -114,9 +110,7 @@ def test_b10_a_backfill_that_cannot_fit_is_refused_with_figures(core: Core) -> N
     said = str(caught.value.orig)
     assert "needs about 44920 bytes from twelvedata, but 5080 are left" in said
     assert "75 % of its quota of 1000000 bytes" in said
-    assert getattr(caught.value.orig, "sqlstate", None) == "22023", (
-        "what commands and runs tell in a sentence"
-    )
+    assert getattr(caught.value.orig, "sqlstate", None) == "22023", "what commands and runs tell in a sentence"
     assert [task.symbol for task in core.tasks()] == ["AAPL"], "nothing of it is queued"
     assert core.one("SELECT count(*) FROM pricing.backfills") == 1
 
@@ -145,9 +139,7 @@ def test_b10_real_bytes_beyond_the_estimate_stop_admissions(core: Core, clock: C
 def test_b10_a_schedules_slot_is_postponed_visibly_while_its_quota_is_spent(core: Core) -> None:
     core.rows("UPDATE pricing.instruments SET verified_at = pricing.clock()")
     core.rows("UPDATE pricing.data_collectors SET quota_bytes = 100000 WHERE provider = 'mfapi'")
-    core.rows(
-        "INSERT INTO pricing.api_data_usage (provider, hour, bytes) VALUES ('mfapi', pricing.clock(), 90000)"
-    )
+    core.rows("INSERT INTO pricing.api_data_usage (provider, hour, bytes) VALUES ('mfapi', pricing.clock(), 90000)")
     with core.engine.begin() as connection:
         assert schedules.enqueue_scheduled(connection, NAV) == 0
     assert core.tasks() == []
@@ -200,9 +192,7 @@ def test_f2_a_pairs_own_ttl_and_the_tightest_window_count(core: Core) -> None:
     core.heartbeat("ann", (QUOTE, "AAPL"), (QUOTE, "IBM"))
     core.refresh()
     core.rows("UPDATE pricing.latest_prices SET cache_ttl_minutes = 4 WHERE symbol = 'IBM'")
-    core.rows(
-        "UPDATE pricing.calendars SET filled_at = pricing.clock()"
-    )  # it has no sessions, so it may trade all day
+    core.rows("UPDATE pricing.calendars SET filled_at = pricing.clock()")  # it has no sessions, so it may trade all day
     ours = budget(core)
     assert ours.units_needed == pytest.approx(1.25)
     assert ours.units_allowed == pytest.approx(1), "1,440 a day are one a minute"
@@ -247,9 +237,7 @@ def test_f2_what_is_held_counts_at_its_background_ttl_and_what_is_paused_not(cor
 
 
 def test_a5_a_symbol_of_a_provider_that_is_switched_off_is_served_by_the_types(core: Core) -> None:
-    core.rows(
-        "INSERT INTO pricing.data_collectors (provider, base_url) VALUES ('other', 'https://other.example')"
-    )
+    core.rows("INSERT INTO pricing.data_collectors (provider, base_url) VALUES ('other', 'https://other.example')")
     core.rows(
         "INSERT INTO pricing.provider_capabilities (provider, fetcher, batch_size, units_per_call)"
         " VALUES ('other', 'quote', 1, 1), ('other', 'daily_bars', 1, 1)"

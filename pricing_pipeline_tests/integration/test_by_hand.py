@@ -151,9 +151,7 @@ def test_a5_a_retry_follows_the_route_of_today(core: Core) -> None:
 
 
 def test_a5_a_retry_asks_those_again_who_had_refused_it(core: Core) -> None:
-    core.rows(
-        "INSERT INTO pricing.provider_routing (data_type, provider, rank) VALUES ('equity_quote', 'yahoo', 2)"
-    )
+    core.rows("INSERT INTO pricing.provider_routing (data_type, provider, rank) VALUES ('equity_quote', 'yahoo', 2)")
     core.enqueue(QUOTE, "AAPL")
     core.fail(core.claim_one(), FailureKind.UNKNOWN_SYMBOL)
     core.fail(core.claim_one("yahoo"), FailureKind.UNKNOWN_SYMBOL)
@@ -260,9 +258,7 @@ def test_e4_nothing_else_starts_what_was_cancelled_within_the_hour(core: Core, c
     cancel(core, core.task("AAPL").id)
     clock.advance(120)
     core.read("AAPL")
-    core.rows(
-        "UPDATE pricing.data_type_registry SET default_ttl_minutes = 2 WHERE data_type = 'equity_quote'"
-    )
+    core.rows("UPDATE pricing.data_type_registry SET default_ttl_minutes = 2 WHERE data_type = 'equity_quote'")
     core.unsubscribe("ann", (QUOTE, "AAPL"))
     core.clean()
     core.heartbeat("ann", (QUOTE, "AAPL"))
@@ -356,9 +352,7 @@ def test_b1_a_task_that_slipped_in_while_its_type_was_retired_is_found(core: Cor
 
 
 def resolved(core: Core, symbol: str) -> object:
-    return core.one(
-        "SELECT resolved_at FROM pricing.api_call_queue WHERE symbol = :symbol LIMIT 1", symbol=symbol
-    )
+    return core.one("SELECT resolved_at FROM pricing.api_call_queue WHERE symbol = :symbol LIMIT 1", symbol=symbol)
 
 
 def days_kept(core: Core, clock: Clock, symbol: str) -> int:

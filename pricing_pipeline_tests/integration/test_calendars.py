@@ -91,9 +91,7 @@ def test_f7_a_calendar_follows_when_the_currency_is_learned_and_what_a_person_se
         " VALUES ('fund', 'A', NULL), ('fund', 'B', 'XLON')"
     )
     core.rows("UPDATE pricing.instruments SET currency = 'INR' WHERE symbol IN ('A', 'B')")
-    found = core.rows(
-        "SELECT symbol, calendar FROM pricing.instruments WHERE symbol IN ('A', 'B') ORDER BY 1"
-    )
+    found = core.rows("SELECT symbol, calendar FROM pricing.instruments WHERE symbol IN ('A', 'B') ORDER BY 1")
     assert [tuple(row) for row in found] == [("A", "XBOM"), ("B", "XLON")]
 
 
@@ -103,9 +101,7 @@ def test_f7_sessions_are_known_from_2000_to_the_end_of_next_year(core: Core, clo
     core.rows("INSERT INTO pricing.instruments (asset_class, symbol) VALUES ('crypto', 'BTC/USD')")
     core.rows("UPDATE pricing.instruments SET calendar = NULL WHERE asset_class = 'fund'")
     assert calendars.extend(core.engine).written == ["24/7", "FX", "XNYS"]
-    spans = core.rows(
-        "SELECT calendar, sessions_from, sessions_to FROM pricing.calendars WHERE filled_at IS NOT NULL"
-    )
+    spans = core.rows("SELECT calendar, sessions_from, sessions_to FROM pricing.calendars WHERE filled_at IS NOT NULL")
     assert {tuple(span)[1:] for span in spans} == {(date(2000, 1, 1), date(2027, 12, 31))}
 
     def session(calendar: str, day: str) -> tuple[datetime, datetime] | None:
@@ -141,9 +137,7 @@ def test_f7_what_the_library_knows_no_further_or_not_at_all_is_asked_about_once_
     assert (extended.written, list(extended.failed)) == (["XBOM"], ["XXXX"])
     assert calendars.extend(core.engine).written == []
     assert "knows no exchange XXXX" in core.one("SELECT message FROM pricing.warnings WHERE subject = 'XXXX'")
-    first, last = core.rows(
-        "SELECT sessions_from, sessions_to FROM pricing.calendars WHERE calendar = 'XBOM'"
-    )[0]
+    first, last = core.rows("SELECT sessions_from, sessions_to FROM pricing.calendars WHERE calendar = 'XBOM'")[0]
     assert first == date(2000, 1, 1)
     assert last >= date(2026, 12, 31)
     clock.advance(8 * 86400)
@@ -155,9 +149,7 @@ def test_f7_db_upgrade_fills_the_calendars_in_use_and_writes_anew_what_was_known
 ) -> None:
     """An upgrade may bring a library that knows more: unlike the sensor, it does not wait for a week."""
     clock.set(utc("2026-03-10 12:00"))
-    core.rows(
-        "UPDATE pricing.instruments SET calendar = NULL WHERE asset_class <> 'fx'"
-    )  # no exchange, no library
+    core.rows("UPDATE pricing.instruments SET calendar = NULL WHERE asset_class <> 'fx'")  # no exchange, no library
     sessions = "SELECT count(*) FROM pricing.calendar_sessions WHERE calendar = 'FX'"
     assert core.one(sessions) == 0
     assert cli("db", "upgrade", "--json").exit_code == 0
@@ -176,8 +168,7 @@ def test_f7_a_session_that_is_called_off_goes_away(core: Core) -> None:
         " ARRAY['2026-03-10 14:30Z'::timestamptz], ARRAY['2026-03-10 18:00Z'::timestamptz])"
     )
     found = core.rows(
-        "SELECT session, closes_at FROM pricing.calendar_sessions"
-        " WHERE session > '2026-03-06' ORDER BY 1 LIMIT 2"
+        "SELECT session, closes_at FROM pricing.calendar_sessions WHERE session > '2026-03-06' ORDER BY 1 LIMIT 2"
     )
     assert [tuple(row) for row in found] == [
         (date(2026, 3, 10), utc("2026-03-10 18:00")),
@@ -277,9 +268,7 @@ def test_f7_when_values_appear_is_learned_per_instrument(core: Core, clock: Cloc
     store(core, NAV, FUND, "2026-03-02", "2026-03-04 05:00", clock)  # asked for, not there yet
     store(core, NAV, FUND, "2026-03-03", "2026-03-04 06:00", clock)
     assert abs(lag(core) - timedelta(hours=9)) < timedelta(seconds=1)
-    store(
-        core, NAV, FUND, "2026-03-04", "2026-03-05 06:01", clock
-    )  # there at the first look: a little earlier
+    store(core, NAV, FUND, "2026-03-04", "2026-03-05 06:01", clock)  # there at the first look: a little earlier
     assert abs(lag(core) - timedelta(hours=9) * 0.95) < timedelta(seconds=1)
     store(core, NAV, FUND, "2026-03-05", "2026-03-06 20:00", clock)  # nobody looked until long after
     assert abs(lag(core) - timedelta(hours=9) * 0.95) < timedelta(seconds=1)
@@ -392,9 +381,7 @@ def test_f7_a_daily_value_is_due_when_it_should_be_published(core: Core, clock: 
     clock.set(utc("2026-03-10 21:15:01"))
     look(core)
     answer(core, DAILY, "AAPL", utc("2026-03-10 00:00"))
-    assert abs(due(core, DAILY, "AAPL") - utc("2026-03-11 21:14:15")) < timedelta(seconds=2), (
-        "a little earlier"
-    )
+    assert abs(due(core, DAILY, "AAPL") - utc("2026-03-11 21:14:15")) < timedelta(seconds=2), "a little earlier"
 
 
 def test_f7_a_schedule_asks_for_no_fund_that_can_have_nothing_newer(core: Core, clock: Clock) -> None:

@@ -31,9 +31,7 @@ def pairs(count: int, prefix: str = "S") -> list[tuple[str, str]]:
 
 
 def watched(core: Core, user: str = "ann") -> int:
-    count: int = core.one(
-        "SELECT count(*) FROM pricing.active_subscriptions WHERE user_id = :user", user=user
-    )
+    count: int = core.one("SELECT count(*) FROM pricing.active_subscriptions WHERE user_id = :user", user=user)
     return count
 
 
@@ -47,9 +45,7 @@ def test_b7_a_user_may_watch_so_many_pairs_at_once(core: Core, clock: Clock) -> 
     core.cap(10, 1000)
     core.heartbeat("ann", *pairs(8))
     clock.advance(1)
-    with pytest.raises(
-        CapExceeded, match="user ann may watch or hold 10 pairs at once; leave some"
-    ) as refused:
+    with pytest.raises(CapExceeded, match="user ann may watch or hold 10 pairs at once; leave some") as refused:
         core.heartbeat("ann", *pairs(11))
     assert (refused.value.room, refused.value.retry_after) == (2, None)
     assert watched(core) == 8
@@ -64,9 +60,7 @@ def test_b7_a_user_may_watch_so_many_pairs_at_once(core: Core, clock: Clock) -> 
 def test_b7_a_user_may_begin_so_many_pairs_a_minute(core: Core, clock: Clock) -> None:
     core.cap(1000, 60)
     core.heartbeat("ann", *pairs(50))
-    with pytest.raises(
-        CapExceeded, match="pairs are refused: user ann may begin 60 new pairs a minute"
-    ) as refused:
+    with pytest.raises(CapExceeded, match="pairs are refused: user ann may begin 60 new pairs a minute") as refused:
         core.heartbeat("ann", *pairs(20, "T"))
     assert 10 <= refused.value.room <= 12
     assert refused.value.retry_after is not None
@@ -110,14 +104,9 @@ def test_b7_holdings_have_the_same_caps(core: Core, cli: CommandLine) -> None:
     as_ann = ("--type", QUOTE, "--user", "ann")
     said = cli("holding", "open", "IBM", "MSFT", *as_ann)
     assert said.stdout.startswith("ann holds equity_quote IBM. ")
-    assert (
-        "MSFT of equity_quote is refused: user ann may watch or hold 2 pairs at once; leave some"
-        in said.stderr
-    )
+    assert "MSFT of equity_quote is refused: user ann may watch or hold 2 pairs at once; leave some" in said.stderr
     watch = cli("subscription", "watch", "A", "B", "C", *as_ann, "--all-or-nothing")
-    assert (
-        "nothing was changed: C of equity_quote is refused: user ann may watch or hold 2 pairs" in watch.error
-    )
+    assert "nothing was changed: C of equity_quote is refused: user ann may watch or hold 2 pairs" in watch.error
     core.cap(100, 2)
     said = cli("holding", "open", "A", "B", "C", "D", "--type", QUOTE, "--user", "bob", "--json")
     assert [(pair["given"], pair["code"], pair["retry_after"]) for pair in said.json["pairs"]] == [
@@ -217,14 +206,7 @@ def test_b7_the_server_stamps_the_time(core: Core) -> None:
     )
     assert taken == []
     for column in ("subscribed_at", "last_seen_at"):
-        assert (
-            abs(
-                (
-                    core.one(f"SELECT {column} FROM pricing.active_subscriptions") - core.clock()
-                ).total_seconds()
-            )
-            < 10
-        )
+        assert abs((core.one(f"SELECT {column} FROM pricing.active_subscriptions") - core.clock()).total_seconds()) < 10
 
 
 def test_b7_a_user_touches_nobody_elses_subscriptions(core: Core) -> None:
@@ -247,9 +229,7 @@ def test_b5_lists_that_make_no_pairs_are_refused_on_leaving_too(core: Core, func
 
 def test_b7_caps_that_were_deleted_are_named_with_the_way_back(core: Core) -> None:
     core.rows("DELETE FROM pricing.user_caps")
-    with pytest.raises(
-        DBAPIError, match=r"pricing\.user_caps has no row(.|\n)*INSERT INTO pricing\.user_caps"
-    ):
+    with pytest.raises(DBAPIError, match=r"pricing\.user_caps has no row(.|\n)*INSERT INTO pricing\.user_caps"):
         core.heartbeat("ann", (QUOTE, "AAPL"))
 
 
@@ -275,9 +255,7 @@ def listed(core: Core, count: int) -> list[str]:
 
 
 @pytest.mark.parametrize(("per_user", "per_minute"), [(5, 5), (5, 5000), (10_000, 5)])
-def test_b7_reads_are_capped(
-    core: Core, owner_url: str, clock: Clock, per_user: int, per_minute: int
-) -> None:
+def test_b7_reads_are_capped(core: Core, owner_url: str, clock: Clock, per_user: int, per_minute: int) -> None:
     """Two thousand reads of a client with caps of 5 made four thousand tasks; a part of them shows it as well."""
     core.cap(per_user, per_minute)
     symbols = listed(core, 400 if is_thorough() else 100)
@@ -420,9 +398,7 @@ def test_a10_an_open_heartbeat_keeps_no_read_of_its_login_from_being_asked_for(
         slow.rollback()
 
 
-@pytest.mark.parametrize(
-    "level", [psycopg.IsolationLevel.REPEATABLE_READ, psycopg.IsolationLevel.SERIALIZABLE]
-)
+@pytest.mark.parametrize("level", [psycopg.IsolationLevel.REPEATABLE_READ, psycopg.IsolationLevel.SERIALIZABLE])
 def test_a10_a_read_of_an_older_snapshot_answers_and_asks(
     core: Core, owner_url: str, level: psycopg.IsolationLevel
 ) -> None:
@@ -442,9 +418,7 @@ def test_a10_a_read_of_an_older_snapshot_answers_and_asks(
 
 
 @pytest.mark.parametrize("seconds", [120, 7200])
-def test_b7_an_old_snapshot_does_not_get_past_the_caps(
-    core: Core, owner_url: str, clock: Clock, seconds: int
-) -> None:
+def test_b7_an_old_snapshot_does_not_get_past_the_caps(core: Core, owner_url: str, clock: Clock, seconds: int) -> None:
     """The allowance that another session had used was forgotten, and an old snapshot saw neither it nor the pairs."""
     core.cap(10, 1000)
     user = core.one("SELECT session_user::text")

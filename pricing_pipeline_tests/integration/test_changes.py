@@ -84,9 +84,7 @@ STEPS = (store_quote, store_quote, store_bars, store_columns, store_columns, ret
 
 
 @pytest.mark.parametrize("seed", range(8 if is_thorough() else 3))
-def test_g8_versions_rise_when_stored_values_change_and_only_then(
-    core: Core, clock: Clock, seed: int
-) -> None:
+def test_g8_versions_rise_when_stored_values_change_and_only_then(core: Core, clock: Clock, seed: int) -> None:
     random = Random(seed)
     before, known = stored(core), versions(core)
     for _ in range(40):
@@ -96,9 +94,7 @@ def test_g8_versions_rise_when_stored_values_change_and_only_then(
         differing = {key for key in before.keys() | after.keys() if before.get(key) != after.get(key)}
         raised = {key for key in now if now[key] != known.get(key)}
         assert raised == differing
-        assert all(now[key] > max(known.values(), default=0) for key in raised), (
-            "above all that were told before"
-        )
+        assert all(now[key] > max(known.values(), default=0) for key in raised), "above all that were told before"
         before, known = after, now
 
 
@@ -115,10 +111,7 @@ def test_g8_a_change_is_numbered_after_its_commit_whatever_came_first(core: Core
     last = versions(core)
     assert last[QUOTE, None] > second[DAILY, None] > first[DAILY, None]
     counted = Counter(
-        {
-            row.data_type: row.changes
-            for row in core.rows("SELECT data_type, changes FROM pricing.data_versions")
-        }
+        {row.data_type: row.changes for row in core.rows("SELECT data_type, changes FROM pricing.data_versions")}
     )
     assert counted == {DAILY: 2, QUOTE: 2}
 

@@ -47,9 +47,7 @@ def test_e6_a_chat_message_arrives_with_the_sign_of_its_operation(monkeypatch: p
     assert "for an hour" in text
 
 
-MENTIONS = (
-    "@everyone @here <@1> <@&2> <#3> <!channel> <!here|here> <users/all> <@all> <@personEmail:a@b.example>"
-)
+MENTIONS = "@everyone @here <@1> <@&2> <#3> <!channel> <!here|here> <users/all> <@all> <@personEmail:a@b.example>"
 DISGUISES = (
     "[bank](https://evil.example/) <https://evil.example/|bank> [bank][1] [1]: https://evil.example/"
     " <a href='https://evil.example/'>bank</a> https://bank.example/\u202egpj.exe"
@@ -72,9 +70,7 @@ PINGS_AND_DISGUISES = {
 
 
 @pytest.mark.parametrize("scheme", CHAT)
-def test_e8_words_of_a_provider_ping_nobody_and_disguise_no_link(
-    monkeypatch: pytest.MonkeyPatch, scheme: str
-) -> None:
+def test_e8_words_of_a_provider_ping_nobody_and_disguise_no_link(monkeypatch: pytest.MonkeyPatch, scheme: str) -> None:
     assert CHAT_ADDRESSES.keys() == set(CHAT)
     posted: list[str] = []
 
@@ -85,9 +81,7 @@ def test_e8_words_of_a_provider_ping_nobody_and_disguise_no_link(
         return answer
 
     monkeypatch.setattr(requests.Session, "request", request)
-    operation = an_operation(
-        key=KEY, title=MENTIONS, body=f"{MENTIONS}\n{DISGUISES}\nhttps://ui.example/runs/17?a=1"
-    )
+    operation = an_operation(key=KEY, title=MENTIONS, body=f"{MENTIONS}\n{DISGUISES}\nhttps://ui.example/runs/17?a=1")
     send_message(operation, SecretStr(CHAT_ADDRESSES[scheme]), seconds=20)
     texts = list(_strings(json.loads(posted[-1])))
     assert any("everyone" in text for text in texts)
@@ -95,9 +89,7 @@ def test_e8_words_of_a_provider_ping_nobody_and_disguise_no_link(
         shown = text.replace("\\", "")
         assert not re.search(PINGS_AND_DISGUISES[scheme], shown), shown
         assert "\u202e" not in shown
-    assert "https://ui.example/runs/17" in "".join(texts).replace("\\", ""), (
-        "a link that shows where it leads stays"
-    )
+    assert "https://ui.example/runs/17" in "".join(texts).replace("\\", ""), "a link that shows where it leads stays"
 
 
 def _strings(value: object) -> Iterator[str]:
@@ -122,9 +114,7 @@ def test_e8_a_text_that_is_too_long_is_cut_off_and_sent_once(monkeypatch: pytest
     assert len(posted.body) < 4_000
 
 
-def test_e8_a_password_of_netrc_is_not_sent_to_a_service(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_e8_a_password_of_netrc_is_not_sent_to_a_service(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     netrc = tmp_path / ".netrc"
     netrc.write_text("default login ann password canary\n")
     netrc.chmod(0o600)
@@ -203,9 +193,7 @@ def test_e8_no_chat_or_sms_lets_its_user_name_a_host() -> None:
         ("webhook", "https:///hook", "begin with https://HOST"),
     ],
 )
-def test_e8_an_address_that_cannot_work_is_refused_before_it_is_stored(
-    channel: str, url: str, words: str
-) -> None:
+def test_e8_an_address_that_cannot_work_is_refused_before_it_is_stored(channel: str, url: str, words: str) -> None:
     with pytest.raises(OperationFailed, match=words) as caught:
         check_address(channel, url, allow_private=False)
     assert caught.value.is_permanent

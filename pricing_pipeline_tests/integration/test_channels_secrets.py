@@ -42,9 +42,7 @@ def test_e8_a_webhook_tells_no_secret(script: Callable[[Post], None]) -> None:
         def holds(secret: str) -> None:
             safe = quote(secret, safe="")
             url = SecretStr(f"{receiver.url}/{safe}?key={safe}")
-            said = told(
-                lambda: send_webhook(an_operation(), url, SecretStr(secret), allow_private=True, seconds=20)
-            )
+            said = told(lambda: send_webhook(an_operation(), url, SecretStr(secret), allow_private=True, seconds=20))
             assert not is_in(secret, said)
 
         holds()
@@ -102,9 +100,7 @@ def test_e8_an_e_mail_tells_no_password(tls: Tls, answers: dict[str, str]) -> No
             server.answers = {command: answer.format(words) for command, answer in answers.items()}
             where = f"example.com:{server.port}?smtp=127.0.0.1&to=bob%40example.com"
             url = SecretStr(f"mailtos://ann:{quote(secret, safe='')}@{where}")
-            said = told(
-                lambda: send_message(an_operation(), url, allow_private=True, seconds=20, ssl_context=tls[1])
-            )
+            said = told(lambda: send_message(an_operation(), url, allow_private=True, seconds=20, ssl_context=tls[1]))
             assert not is_in(secret, said)
 
         holds()
@@ -115,14 +111,10 @@ def test_e8_an_e_mail_tells_no_password(tls: Tls, answers: dict[str, str]) -> No
     [lambda post: post.answer(204), lambda post: post.answer(401), echo, garbage, lambda post: None],
     ids=["done", "401", "echo", "garbage", "nothing"],
 )
-def test_e8_a_chat_message_tells_no_token(
-    monkeypatch: pytest.MonkeyPatch, script: Callable[[Post], None]
-) -> None:
+def test_e8_a_chat_message_tells_no_token(monkeypatch: pytest.MonkeyPatch, script: Callable[[Post], None]) -> None:
     token = "secretTOKENabcdef0123456789"
     with receiving(script) as receiver:
         monkeypatch.setattr(NotifyDiscord, "notify_url", receiver.url)
-        said = told(
-            lambda: send_message(an_operation(), SecretStr(f"discord://1234567890/{token}"), seconds=20)
-        )
+        said = told(lambda: send_message(an_operation(), SecretStr(f"discord://1234567890/{token}"), seconds=20))
         assert token in receiver.posted[0].path
     assert not is_in(token, said)

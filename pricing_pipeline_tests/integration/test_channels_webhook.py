@@ -289,16 +289,10 @@ def test_e8_disguised_addresses_are_refused(host: str) -> None:
         port = receiver.server_port
         error = failure(f"https://{host}:{port}/", allow_private=False)
         assert receiver.posted == []
-    assert (
-        "private address" in str(error)
-        or "public internet" in str(error)
-        or "cannot be reached" in str(error)
-    )
+    assert "private address" in str(error) or "public internet" in str(error) or "cannot be reached" in str(error)
 
 
-def test_e8_the_address_that_was_judged_is_the_one_that_is_reached(
-    monkeypatch: pytest.MonkeyPatch, tls: Tls
-) -> None:
+def test_e8_the_address_that_was_judged_is_the_one_that_is_reached(monkeypatch: pytest.MonkeyPatch, tls: Tls) -> None:
     """The resolver changes its mind at once: what it says later is never asked for."""
     monkeypatch.setattr(transport, "is_public", lambda address: address == "127.0.0.1")
     asked = []

@@ -49,9 +49,7 @@ def test_b6_ties_go_to_the_shorter_cadence_then_to_the_oldest(core: Core) -> Non
     assert claimed(calls) == [[symbol] for symbol in order]
     for call in calls:
         core.return_tasks(call)
-    assert [core.claim_one().symbols[0] for _ in range(4)] == order, (
-        "also where each claim looks at one task only"
-    )
+    assert [core.claim_one().symbols[0] for _ in range(4)] == order, "also where each claim looks at one task only"
 
 
 def drain(core: Core, claims: int) -> None:
@@ -77,9 +75,7 @@ def test_a2_what_becomes_more_urgent_during_a_drain_is_claimed_next(core: Core) 
     core.return_tasks(first)
     assert core.claim_one().symbols == first.symbols, "it was returned"
     drain(core, 20)
-    core.rows(
-        "UPDATE pricing.api_call_queue SET priority = 9 WHERE symbol = :symbol", symbol=symbols(100)[-2]
-    )
+    core.rows("UPDATE pricing.api_call_queue SET priority = 9 WHERE symbol = :symbol", symbol=symbols(100)[-2])
     assert core.claim_one().symbols == [symbols(100)[-2]], "a person has raised it"
 
 
@@ -105,9 +101,7 @@ def test_a2_a_claim_does_not_read_what_has_finished_while_a_snapshot_keeps_it(co
         pages = []
         for count in (10, 50):
             worker.execute(text(claim)).all()  # the first of a session also reads what plans need
-            core.rows(
-                "SELECT pricing.finish_tasks(array_agg(id)) FROM pricing.api_call_queue_live WHERE attempt > 0"
-            )
+            core.rows("SELECT pricing.finish_tasks(array_agg(id)) FROM pricing.api_call_queue_live WHERE attempt > 0")
             drain(core, count)
             (plan,) = worker.execute(text(claim)).scalar_one()
             pages.append(plan["Plan"]["Shared Hit Blocks"])

@@ -67,9 +67,7 @@ def test_b8_a_task_that_costs_more_than_a_limit_allows_dies_in_words_and_stops_n
     )
 
 
-def test_a2_units_are_saved_for_a_task_that_needs_more_than_come_free_at_a_time(
-    core: Core, clock: Clock
-) -> None:
+def test_a2_units_are_saved_for_a_task_that_needs_more_than_come_free_at_a_time(core: Core, clock: Clock) -> None:
     """A viewer waited for ever behind cheap backfills: each of eight units a minute went to one of them."""
     core.rows("UPDATE pricing.provider_limits SET units = 8 WHERE provider = 'twelvedata'")
     core.rows("UPDATE pricing.data_collectors SET request_delay_ms = 7500")
@@ -157,18 +155,14 @@ def test_b8_a_key_with_more_room_saves_what_is_too_dear_for_the_others(core: Cor
 
 def test_b10_what_is_larger_than_the_quota_ever_allows_dies_in_words(core: Core) -> None:
     core.rows("UPDATE pricing.data_collectors SET quota_bytes = 10000")
-    core.rows(
-        "UPDATE pricing.data_type_registry SET estimated_data_size_bytes = 9600 WHERE data_type = 'equity_quote'"
-    )
+    core.rows("UPDATE pricing.data_type_registry SET estimated_data_size_bytes = 9600 WHERE data_type = 'equity_quote'")
     core.enqueue(QUOTE, "HUGE")
     assert core.claim() == []
     assert core.call("SELECT pricing.fail_impossible_tasks()") == 1
     assert (
         core.task("HUGE")
         .errors[-1]["message"]
-        .startswith(
-            "it needs about 9600 bytes, and the quota of twelvedata allows such work 9500 in 30 days."
-        )
+        .startswith("it needs about 9600 bytes, and the quota of twelvedata allows such work 9500 in 30 days.")
     )
 
 
@@ -187,13 +181,9 @@ def test_b8_leftovers_of_what_was_changed_hide_nothing_and_are_cleared_away(core
     assert {"retire_tasks", "fail_impossible_tasks"} <= set(ran)
     ends = {
         (row.data_type, row.status, row.provider)
-        for row in core.rows(
-            "SELECT data_type, status, provider FROM pricing.api_call_queue WHERE symbol LIKE 'S%'"
-        )
+        for row in core.rows("SELECT data_type, status, provider FROM pricing.api_call_queue WHERE symbol LIKE 'S%'")
     }
-    assert ends == {("gone", "cancelled", "twelvedata"), ("mf_nav", "pending", "mfapi")}, (
-        "another provider has it"
-    )
+    assert ends == {("gone", "cancelled", "twelvedata"), ("mf_nav", "pending", "mfapi")}, "another provider has it"
 
 
 def test_b1_deleting_a_type_retires_its_tasks(core: Core) -> None:
@@ -220,9 +210,7 @@ def test_b16_a_probe_is_one_task(core: Core, clock: Clock, claims: int) -> None:
     assert core.claim(max_calls=5) == []
 
 
-def test_b17_a_symbol_that_another_provider_gives_an_opinion_on_is_not_asked_for(
-    core: Core, clock: Clock
-) -> None:
+def test_b17_a_symbol_that_another_provider_gives_an_opinion_on_is_not_asked_for(core: Core, clock: Clock) -> None:
     """Nor for longer than a lost worker's call counts."""
     value = core.one(
         "INSERT INTO pricing.quarantined_values"

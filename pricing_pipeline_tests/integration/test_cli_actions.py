@@ -27,10 +27,7 @@ def stored(core: Core) -> None:
     core.lift_limits()
     core.enqueue(DAILY, "AAPL", days=(DAYS[0], EX))
     call = a_call(core.claim_one(), fetcher=Fetcher.DAILY_BARS, window=Window(DAYS[0], EX))
-    rows = [
-        observation("AAPL", price, midnight(day))
-        for price, day in zip(("400", "500", "129"), DAYS, strict=True)
-    ]
+    rows = [observation("AAPL", price, midnight(day)) for price, day in zip(("400", "500", "129"), DAYS, strict=True)]
     with core.engine.begin() as connection:
         price_writer.store(connection, call, Rows(rows))
 
@@ -42,9 +39,7 @@ def closes(core: Core, adjust: Adjust, **more: object) -> list[str]:
 
 
 @pytest.mark.usefixtures("stored")
-def test_f5_a_forgotten_split_is_entered_read_and_taken_back(
-    cli: CommandLine, core: Core, clock: Clock
-) -> None:
+def test_f5_a_forgotten_split_is_entered_read_and_taken_back(cli: CommandLine, core: Core, clock: Clock) -> None:
     before = core.clock()
     clock.advance(60)
     assert "no split, spin-off or payment of AAPL is known" in cli("action", "list", "AAPL").stdout
@@ -190,10 +185,7 @@ def test_errors_are_one_sentence(cli: CommandLine, core: Core) -> None:
     )
     both = cli("action", "remove", "AAPL", "2020-08-31").error
     assert "a dividend and a split of AAPL on 2020-08-31 are known. Say which by --kind." in both
-    assert (
-        cli("action", "remove", "AAPL", "2020-08-31", "--kind", "dividend", "--json").json["kind"]
-        == "dividend"
-    )
+    assert cli("action", "remove", "AAPL", "2020-08-31", "--kind", "dividend", "--json").json["kind"] == "dividend"
 
 
 def test_b2_a_worker_can_take_nothing_back(core: Core) -> None:

@@ -159,9 +159,7 @@ def test_b2_what_the_registry_refuses_is_said_in_one_sentence(cli: CommandLine) 
 # db upgrade
 
 
-def test_db_upgrade_makes_an_empty_database_usable_and_may_be_repeated(
-    cli: CommandLine, server: TestServer
-) -> None:
+def test_db_upgrade_makes_an_empty_database_usable_and_may_be_repeated(cli: CommandLine, server: TestServer) -> None:
     name = f"pricing_empty_{uuid4().hex[:12]}"
     server.create(name, "template1")
     try:

@@ -24,9 +24,7 @@ WINTER = ["--from", "2013-01-10", "--to", "2013-02"]
 
 def test_g6_missing_history_is_fetched_once(cli: CommandLine, core: Core, sandbox: RunningSandbox) -> None:
     def backfill() -> dict[str, object]:
-        said = cli(
-            "backfill", "start", "AAPL", "IBM", "--type", DAILY, *WINTER, "--json", sandbox_url=sandbox.url
-        )
+        said = cli("backfill", "start", "AAPL", "IBM", "--type", DAILY, *WINTER, "--json", sandbox_url=sandbox.url)
         assert said.exit_code == 0
         content: dict[str, object] = said.json
         return content
@@ -66,9 +64,7 @@ def test_g6_missing_history_is_fetched_once(cli: CommandLine, core: Core, sandbo
     assert len(sandbox.calls("twelvedata")) == 1
 
 
-def test_g6_what_is_stored_is_what_the_source_says(
-    cli: CommandLine, core: Core, sandbox: RunningSandbox
-) -> None:
+def test_g6_what_is_stored_is_what_the_source_says(cli: CommandLine, core: Core, sandbox: RunningSandbox) -> None:
     said = cli("backfill", "start", "IBM", "--type", DAILY, *WINTER, sandbox_url=sandbox.url)
     assert said.exit_code == 0
     assert "equity_daily of IBM, 2013-01-10 to 2013-02-28: 1 of 1 tasks done, 34 values stored" in said.stdout
@@ -82,20 +78,13 @@ def test_g6_what_is_stored_is_what_the_source_says(
         if "2013-01-10" <= str(day) <= "2013-02-28"
     }
     rows = cli("price", "history", "IBM", "--type", DAILY, *WINTER, "--json").json["rows"]
-    stored = {
-        row["date"]: [Decimal(row[name]) for name in ("open", "high", "low", "close", "volume")]
-        for row in rows
-    }
+    stored = {row["date"]: [Decimal(row[name]) for name in ("open", "high", "low", "close", "volume")] for row in rows}
     assert stored == {str(day): numbers for day, numbers in source.items()}
 
 
-def test_b8_what_fails_is_named_and_the_rest_is_stored(
-    cli: CommandLine, core: Core, sandbox: RunningSandbox
-) -> None:
+def test_b8_what_fails_is_named_and_the_rest_is_stored(cli: CommandLine, core: Core, sandbox: RunningSandbox) -> None:
     core.rows("INSERT INTO pricing.instruments (asset_class, symbol) VALUES ('equity', 'NOPE1')")
-    said = cli(
-        "backfill", "start", "AAPL", "NOPE1", "--type", DAILY, *WINTER, "--json", sandbox_url=sandbox.url
-    )
+    said = cli("backfill", "start", "AAPL", "NOPE1", "--type", DAILY, *WINTER, "--json", sandbox_url=sandbox.url)
     assert said.exit_code == 1
     assert {name: said.json[name] for name in ("tasks", "failed", "rows_stored")} == {
         "tasks": 2,
@@ -207,9 +196,7 @@ def test_a_missing_key_is_said_at_once(cli: CommandLine, core: Core) -> None:
     assert core.tasks() == []
 
 
-def test_g6_a_backfill_that_waits_says_for_what(
-    cli: CommandLine, core: Core, sandbox: RunningSandbox
-) -> None:
+def test_g6_a_backfill_that_waits_says_for_what(cli: CommandLine, core: Core, sandbox: RunningSandbox) -> None:
     core.rows(
         "INSERT INTO pricing.provider_keys (provider, key_name, is_active) VALUES ('twelvedata', 'default', false)"
     )
@@ -235,9 +222,7 @@ def test_a_webserver_that_does_not_answer_is_done_without(cli: CommandLine, sand
     )
 
 
-def test_g6_ctrl_c_of_a_backfill_says_what_stays(
-    cli: CommandLine, core: Core, sandbox: RunningSandbox
-) -> None:
+def test_g6_ctrl_c_of_a_backfill_says_what_stays(cli: CommandLine, core: Core, sandbox: RunningSandbox) -> None:
     core.rows(
         "INSERT INTO pricing.provider_keys (provider, key_name, is_active) VALUES ('twelvedata', 'default', false)"
     )

@@ -105,9 +105,7 @@ def test_prices_of_an_instrument_are_bounded_until_it_goes_by_its_type(cli: Comm
     change = ("instrument", "change", PAIR, "--type", FX)
     told = cli(*change, "--highest", "2.5", "--json").json
     assert (told["before"]["highest"], told["after"]["highest"]) == (None, "2.5")
-    assert bounds(core, FX, PAIR) == (Decimal("0.001"), Decimal("2.5"), None), (
-        "what its type has still counts"
-    )
+    assert bounds(core, FX, PAIR) == (Decimal("0.001"), Decimal("2.5"), None), "what its type has still counts"
     assert cli(*change, "--lowest", "0.5", "--trust-jumps-until", "2013-02-28").exit_code == 0
     assert bounds(core, FX, PAIR) == (Decimal("0.5"), Decimal("2.5"), datetime(2013, 3, 1, tzinfo=UTC))
     shown = cli("instrument", "show", PAIR).stdout
@@ -164,14 +162,10 @@ def test_what_no_instrument_can_be_is_refused(cli: CommandLine, core: Core) -> N
         assert core.rows("SELECT FROM pricing.plausibility_bounds") == []
 
 
-def test_a_symbol_of_several_classes_is_changed_in_the_one_that_is_named(
-    cli: CommandLine, core: Core
-) -> None:
+def test_a_symbol_of_several_classes_is_changed_in_the_one_that_is_named(cli: CommandLine, core: Core) -> None:
     core.rows("INSERT INTO pricing.instruments (asset_class, symbol) VALUES ('fx', 'AAPL')")
     refused = cli("instrument", "change", "AAPL", "--scale", "6").error
-    assert refused.startswith(
-        "AAPL names instruments of several classes: equity, fx. Say which by --asset-class"
-    )
+    assert refused.startswith("AAPL names instruments of several classes: equity, fx. Say which by --asset-class")
     assert cli("instrument", "change", "AAPL", "--asset-class", "fx", "--scale", "6").exit_code == 0
     assert cli("instrument", "change", "AAPL", "--type", DAILY, "--lowest", "1").exit_code == 0
     scales = core.rows("SELECT asset_class, scale FROM pricing.instruments WHERE symbol = 'AAPL' ORDER BY 1")
@@ -205,17 +199,13 @@ def test_caps_that_let_nobody_watch_are_refused(cli: CommandLine, core: Core) ->
 def test_the_size_of_a_call_is_changed(cli: CommandLine, core: Core) -> None:
     told = cli("provider", "change", TWELVEDATA, "--batch-size", "quote=1", "--json").json
     assert (told["before"]["batch_size_quote"], told["after"]["batch_size_quote"]) == (100, 1)
-    assert {name for name, was in told["before"].items() if was != told["after"][name]} == {
-        "batch_size_quote"
-    }
+    assert {name for name, was in told["before"].items() if was != told["after"][name]} == {"batch_size_quote"}
     core.enqueue(QUOTE, "AAPL", "IBM")
     assert sorted(len(call.symbols) for call in core.claim(max_calls=5)) == [1, 1]
 
 
 def test_a_smaller_batch_takes_down_from_how_many_symbols_it_is_worth(cli: CommandLine, core: Core) -> None:
-    core.rows(
-        "UPDATE pricing.provider_capabilities SET batch_size = 5000, batch_from = 500 WHERE provider = 'mfapi'"
-    )
+    core.rows("UPDATE pricing.provider_capabilities SET batch_size = 5000, batch_from = 500 WHERE provider = 'mfapi'")
     told = cli("provider", "change", "mfapi", "--batch-size", "nav=20", "--json").json
     assert (told["before"]["batch_from_nav"], told["after"]["batch_from_nav"]) == (500, 20)
     both = ("--batch-size", "nav=40", "--batch-from", "nav=30")
@@ -283,9 +273,7 @@ def test_a_size_that_no_call_can_have_is_refused(cli: CommandLine, core: Core) -
         ("nav=3", 1, "twelvedata cannot be asked for 'nav'"),
     ],
 )
-def test_what_no_call_can_have_is_refused(
-    cli: CommandLine, core: Core, size: str, code: int, sentence: str
-) -> None:
+def test_what_no_call_can_have_is_refused(cli: CommandLine, core: Core, size: str, code: int, sentence: str) -> None:
     before = core.rows("SELECT * FROM pricing.provider_capabilities ORDER BY 1, 2")
     said = cli("provider", "change", TWELVEDATA, "--max-in-flight", "3", "--batch-size", size)
     assert said.exit_code == code
@@ -361,9 +349,7 @@ def test_a_stored_key_in_the_user_agent_reaches_no_provider(cli: CommandLine, co
     assert "one-of-ours" not in error
 
 
-def test_a_key_of_the_environment_is_switched_off_before_a_worker_registers_it(
-    cli: CommandLine, core: Core
-) -> None:
+def test_a_key_of_the_environment_is_switched_off_before_a_worker_registers_it(cli: CommandLine, core: Core) -> None:
     switch_off = ("key", "change", TWELVEDATA, "--name", "second", "--inactive", "--json")
     assert "no key 'second' of 'twelvedata'" in cli(*switch_off).error
     told = cli(*switch_off, twelvedata_api_keys="second=secret-of-the-second").json
@@ -389,13 +375,9 @@ def test_a_data_type_is_changed(cli: CommandLine, core: Core) -> None:
         ["owner", "team:prices", "none"],
         ["thin", "after", "days", "30", "none"],
     ]
-    told = cli(
-        "type", "change", QUOTE, "--schedule", "30 23 * * *", "--timezone", "Asia/Kolkata", "--json"
-    ).json
+    told = cli("type", "change", QUOTE, "--schedule", "30 23 * * *", "--timezone", "Asia/Kolkata", "--json").json
     assert (told["after"]["schedule"], told["after"]["timezone"]) == ("30 23 * * *", "Asia/Kolkata")
-    (row,) = core.rows(
-        "SELECT refresh_strategy FROM pricing.data_type_registry WHERE data_type = 'equity_quote'"
-    )
+    (row,) = core.rows("SELECT refresh_strategy FROM pricing.data_type_registry WHERE data_type = 'equity_quote'")
     assert row.refresh_strategy == "scheduled"
     assert cli("type", "change", QUOTE, "--schedule", "none", "--json").json["after"]["schedule"] is None
 
@@ -433,23 +415,16 @@ def test_prices_of_a_whole_type_are_bounded(cli: CommandLine, core: Core) -> Non
 
 
 def test_all_instruments_of_a_scheduled_type_are_queued_now(cli: CommandLine, core: Core) -> None:
-    instruments = core.call(
-        "SELECT count(*) FROM pricing.instruments WHERE asset_class = 'fund' AND is_active"
-    )
+    instruments = core.call("SELECT count(*) FROM pricing.instruments WHERE asset_class = 'fund' AND is_active")
     assert instruments > 0
     assert cli("type", "refresh", NAV, "--json").json == {"data_type": NAV, "queued": instruments}
-    assert (
-        core.call("SELECT count(*) FROM pricing.api_call_queue_live WHERE data_type = 'mf_nav'")
-        == instruments
-    )
+    assert core.call("SELECT count(*) FROM pricing.api_call_queue_live WHERE data_type = 'mf_nav'") == instruments
     assert "Nothing new of mf_nav is queued" in cli("type", "refresh", NAV).stdout
     assert "equity_quote has no schedule" in cli("type", "refresh", QUOTE).error
     assert "there is no active data type 'nothing'" in cli("type", "refresh", "nothing").error
 
 
-def test_a_type_that_another_session_is_queueing_is_not_refreshed_and_says_so(
-    cli: CommandLine, core: Core
-) -> None:
+def test_a_type_that_another_session_is_queueing_is_not_refreshed_and_says_so(cli: CommandLine, core: Core) -> None:
     with core.owner.begin() as other:
         other.execute(text("SELECT FROM pricing.schedule_walks WHERE data_type = 'mf_nav' FOR UPDATE"))
         said = cli("type", "refresh", NAV)

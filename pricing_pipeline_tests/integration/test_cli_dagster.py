@@ -106,9 +106,7 @@ def failure(*messages: str) -> str:
     ("logs", "sentence"),
     [
         (
-            failure(
-                "dagster._core.definitions.events.Failure: the backfill needs 5 bytes, but 0 are left.\n"
-            ),
+            failure("dagster._core.definitions.events.Failure: the backfill needs 5 bytes, but 0 are left.\n"),
             "the backfill needs 5 bytes, but 0 are left.",
         ),
         (failure(), "the run ended as FAILURE before anything was planned: {url}/runs/0b5e"),
@@ -168,9 +166,7 @@ def test_g6_a_backfill_that_was_cancelled_meanwhile_is_told_as_that(cli: Command
 
 
 def test_days_before_the_first_partition_are_fetched_here(cli: CommandLine, core: Core) -> None:
-    core.rows(
-        "UPDATE pricing.data_type_registry SET history_from = '1990-01-01' WHERE data_type = :t", t=DAILY
-    )
+    core.rows("UPDATE pricing.data_type_registry SET history_from = '1990-01-01' WHERE data_type = :t", t=DAILY)
     with (
         running_sandbox() as sandbox,
         Answering(FOUND) as server,
@@ -190,9 +186,7 @@ def test_days_before_the_first_partition_are_fetched_here(cli: CommandLine, core
         )
     assert said.exit_code == 0
     assert said.json["from"] == "1999-12-20"
-    assert said.stderr == (
-        "warning: Dagster's partitions begin on 2000-01-01; the backfill runs in this process.\n"
-    )
+    assert said.stderr == ("warning: Dagster's partitions begin on 2000-01-01; the backfill runs in this process.\n")
 
 
 def test_a_type_that_dagster_has_not_loaded_yet_is_fetched_here(cli: CommandLine, core: Core) -> None:

@@ -49,9 +49,7 @@ def test_who_holds_what_is_listed_closed_holdings_on_request(cli: CommandLine, c
     assert "closed" in cli("holding", "list", "--closed").stdout
 
 
-def test_a_user_is_the_login_where_none_is_named(
-    cli: CommandLine, core: Core, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_user_is_the_login_where_none_is_named(cli: CommandLine, core: Core, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LOGNAME", "carol")
     assert cli("holding", "open", "AAPL", "--type", QUOTE, "--json").json["user"] == "carol"
     assert core.one("SELECT user_id FROM pricing.holdings") == "carol"
@@ -74,10 +72,7 @@ def test_instruments_are_added_by_symbol(cli: CommandLine, core: Core) -> None:
     said = cli("instrument", "add", "tsla", "AAPL", "--asset-class", "equity", "--json").json["instruments"]
     assert [(one["symbol"], one["new"]) for one in said] == [("TSLA", True), ("AAPL", False)]
     assert core.one("SELECT verified_at FROM pricing.instruments WHERE symbol = 'TSLA'") is None
-    assert (
-        "NVDA is known now"
-        in cli("instrument", "add", "NVDA", "--asset-class", "equity", "--name", "Nvidia").stdout
-    )
+    assert "NVDA is known now" in cli("instrument", "add", "NVDA", "--asset-class", "equity", "--name", "Nvidia").stdout
     assert core.one("SELECT name FROM pricing.instruments WHERE symbol = 'NVDA'") == "Nvidia"
     again = cli("instrument", "add", "NVDA US", "tsla", "--asset-class", "equity").stdout
     assert again == "NVDA, TSLA were known already, and stay as before.\n"
@@ -86,20 +81,13 @@ def test_instruments_are_added_by_symbol(cli: CommandLine, core: Core) -> None:
 
 def test_instruments_are_added_from_a_table_all_or_none(cli: CommandLine, core: Core, tmp_path: Path) -> None:
     table = tmp_path / "new.csv"
-    table.write_text(
-        "symbol,asset_class,name,currency,listed_on\nTSLA,,Tesla,USD,2010-06-29\nGBP/CHF,fx,,,\n"
-    )
-    added = cli("instrument", "add", "--csv", str(table), "--asset-class", "equity", "--json").json[
-        "instruments"
-    ]
+    table.write_text("symbol,asset_class,name,currency,listed_on\nTSLA,,Tesla,USD,2010-06-29\nGBP/CHF,fx,,,\n")
+    added = cli("instrument", "add", "--csv", str(table), "--asset-class", "equity", "--json").json["instruments"]
     assert {(one["asset_class"], one["symbol"]) for one in added} == {("equity", "TSLA"), ("fx", "GBP/CHF")}
     row = core.rows("SELECT name, currency, listed_on FROM pricing.instruments WHERE symbol = 'TSLA'")[0]
     assert (row.name, row.currency, str(row.listed_on)) == ("Tesla", "USD", "2010-06-29")
     table.write_text("symbol,asset_class\nNVDA,equity\nEURUSD,equity\n")
-    assert (
-        "Did you mean EUR/USD of the data type fx_rate?"
-        in cli("instrument", "add", "--csv", str(table)).error
-    )
+    assert "Did you mean EUR/USD of the data type fx_rate?" in cli("instrument", "add", "--csv", str(table)).error
     assert core.rows("SELECT FROM pricing.instruments WHERE symbol = 'NVDA'") == []
     assert cli("instrument", "add", "--csv", "-", stdin="symbol,asset_class\nNVDA,equity\n").exit_code == 0
     assert core.one("SELECT count(*) FROM pricing.instruments WHERE symbol = 'NVDA'") == 1
@@ -171,16 +159,12 @@ def test_the_address_has_no_password(cli: CommandLine, database_url: str) -> Non
 
 
 def test_libpq_reads_the_address_of_a_home_whose_folder_has_a_space(cli: CommandLine) -> None:
-    told = cli(
-        "db", "url", "--role", "worker", database_url="postgresql://ann@/pricing?host=/tmp/new%20comer"
-    ).stdout
+    told = cli("db", "url", "--role", "worker", database_url="postgresql://ann@/pricing?host=/tmp/new%20comer").stdout
     assert conninfo_to_dict(told.strip()) == {"user": "ann", "dbname": "pricing", "host": "/tmp/new comer"}
 
 
 def test_psql_runs_with_the_rights_of_a_role(cli: CommandLine, database_url: str, owner_url: str) -> None:
     for role, address in (("worker", database_url), ("owner", owner_url)):
-        psql = cli.start(
-            "db", "psql", "--role", role, "--", "--no-psqlrc", "-At", "-c", "SELECT current_user"
-        )
+        psql = cli.start("db", "psql", "--role", role, "--", "--no-psqlrc", "-At", "-c", "SELECT current_user")
         said, errors = psql.communicate(timeout=PATIENCE)
         assert (said.strip(), errors) == (make_url(address).username, "")

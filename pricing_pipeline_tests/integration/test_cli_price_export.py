@@ -41,9 +41,7 @@ def test_e9_all_symbols_of_a_type_are_written_by_day(cli: CommandLine, core: Cor
     for asked in (("gnucash",), ("gnucash", "--namespace", ""), ("ledger", "--namespace", "NASDAQ")):
         refused = cli("price", "export", "AAPL", "--type", DAILY, "--format", *asked)
         assert refused.exit_code == 2
-        assert "--namespace NASDAQ belongs to --format gnucash, and that needs it." in " ".join(
-            refused.stderr.split()
-        )
+        assert "--namespace NASDAQ belongs to --format gnucash, and that needs it." in " ".join(refused.stderr.split())
     lost = cli("price", "export", "AAPL", "--type", DAILY, "--format", "ledger", "--name", "APPL=A")
     assert lost.stderr == "warning: --name: no price is written of APPL.\n"
 
@@ -65,9 +63,7 @@ def test_e9_since_writes_what_was_stored_since_and_corrections_with_it(
     assert nothing.stderr == f"hint: no price of {DAILY} is stored from 2026-11-05 to 2026-11-06.\n"
 
 
-def test_e9_a_day_has_one_line_and_counts_where_the_market_is(
-    cli: CommandLine, core: Core, clock: Clock
-) -> None:
+def test_e9_a_day_has_one_line_and_counts_where_the_market_is(cli: CommandLine, core: Core, clock: Clock) -> None:
     """Sydney opens at 23:00 UTC of the day before."""
     with core.engine.begin() as connection:
         instruments.add(connection, [instruments.NewInstrument("equity", "BHP:XASX", "BHP")])

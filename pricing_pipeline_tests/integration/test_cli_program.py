@@ -61,9 +61,7 @@ COMMANDS = all_commands()
     "words", [["--home", "two", "status"], ["status", "--json", "--home", "two"], ["status", "--home=two"]]
 )
 def test_c3_a_command_may_name_its_home_anywhere(tmp_path: Path, words: list[str]) -> None:
-    (tmp_path / ".env").write_text(
-        "PRICING_HOME=one\nPRICING_DATABASE_URL=postgresql://one.example/pricing\n"
-    )
+    (tmp_path / ".env").write_text("PRICING_HOME=one\nPRICING_DATABASE_URL=postgresql://one.example/pricing\n")
     environment = {name: value for name, value in os.environ.items() if not name.startswith("PRICING_")}
     done = subprocess.run(
         [sys.executable, "-m", "pricing_pipeline.cli", *words],
@@ -113,9 +111,7 @@ def test_every_promised_command_is_there() -> None:
 
 
 @pytest.mark.parametrize("path", COMMANDS, ids=" ".join)
-def test_every_command_has_json_and_an_example_that_can_be_typed(
-    path: tuple[str, ...], tmp_path: Path
-) -> None:
+def test_every_command_has_json_and_an_example_that_can_be_typed(path: tuple[str, ...], tmp_path: Path) -> None:
     nowhere = "postgresql://nobody@127.0.0.1:9/pricing"
     said = CommandLine(nowhere, nowhere, tmp_path / "home")(*path, "--help")
     assert said.exit_code == 0
@@ -143,9 +139,7 @@ def test_every_command_has_json_and_an_example_that_can_be_typed(
         (["db"], "Missing command. See `pricing-pipeline db --help`."),
     ],
 )
-def test_wrong_usage_is_one_sentence_and_exit_code_2(
-    cli: CommandLine, words: list[str], sentence: str
-) -> None:
+def test_wrong_usage_is_one_sentence_and_exit_code_2(cli: CommandLine, words: list[str], sentence: str) -> None:
     said = cli(*words)
     assert said.exit_code == 2
     assert said.error.replace("--yaml.", "--yaml") == sentence
@@ -210,15 +204,11 @@ def test_a_database_that_does_not_exist_is_named(cli: CommandLine, database_url:
 
 
 @pytest.mark.parametrize("words", [["db", "upgrade"], ["status"], ["price", "show", "AAPL"]])
-def test_a_database_of_another_encoding_is_one_sentence(
-    cli: CommandLine, server: TestServer, words: list[str]
-) -> None:
+def test_a_database_of_another_encoding_is_one_sentence(cli: CommandLine, server: TestServer, words: list[str]) -> None:
     """It names encoding, database and the way out; there were 50 lines of traceback."""
     name = f"ascii_{uuid4().hex[:12]}"
     with server.admin() as admin:
-        admin.execute(
-            f"CREATE DATABASE {name} ENCODING 'SQL_ASCII' LOCALE_PROVIDER libc LOCALE 'C' TEMPLATE template0"
-        )
+        admin.execute(f"CREATE DATABASE {name} ENCODING 'SQL_ASCII' LOCALE_PROVIDER libc LOCALE 'C' TEMPLATE template0")
     try:
         said = cli(*words, database_url=server.url(name), owner_url=server.url_of_owner(name))
         assert said.exit_code == 1
@@ -282,9 +272,7 @@ def test_the_sandbox_says_where_it_listens_and_ends_on_a_signal(cli: CommandLine
 
 
 @pytest.mark.parametrize("words", [["task", "list"], ["backfill", "list", "--json"]])
-def test_ctrl_c_ends_a_command_that_waits_in_one_line(
-    cli: CommandLine, owner_url: str, words: list[str]
-) -> None:
+def test_ctrl_c_ends_a_command_that_waits_in_one_line(cli: CommandLine, owner_url: str, words: list[str]) -> None:
     with psycopg.connect(owner_url, autocommit=True) as watching, psycopg.connect(owner_url) as session:
         session.execute("LOCK TABLE pricing.api_call_queue, pricing.backfills IN ACCESS EXCLUSIVE MODE")
         process = cli.start(*words)

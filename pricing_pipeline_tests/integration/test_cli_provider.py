@@ -29,9 +29,7 @@ def listed(cli: CommandLine, *names: str, **settings: str) -> dict[tuple[str, st
     return {(one["key_name"], one["source"]): one for one in told.json["keys"]}
 
 
-def test_a4_a_key_is_read_from_standard_input_and_the_first_makes_the_master_key(
-    core: Core, cli: CommandLine
-) -> None:
+def test_a4_a_key_is_read_from_standard_input_and_the_first_makes_the_master_key(core: Core, cli: CommandLine) -> None:
     said = cli("key", "set", TWELVEDATA, stdin=f"{CANARY}\n", sandbox="false")
     path = cli.home / "master.key"
     assert said.exit_code == 0, said
@@ -162,19 +160,14 @@ def test_a4_the_sandbox_goes_on_with_its_own_key_when_a_stored_one_is_removed(
         cli("key", "set", TWELVEDATA, "--name", name, stdin=CANARY)
         assert cli("key", "remove", TWELVEDATA, "--name", name).exit_code == 0
     days = ("--from", "2013-01-02", "--to", "2013-01-31")
-    said = cli(
-        "backfill", "start", "AAPL", "--type", "equity_daily", *days, "--json", sandbox_url=sandbox.url
-    )
+    said = cli("backfill", "start", "AAPL", "--type", "equity_daily", *days, "--json", sandbox_url=sandbox.url)
     assert said.exit_code == 0, said
     assert said.json["calls"] == 1
     assert "no key is active" not in cli("status").stdout
 
 
 def test_a4_a_key_that_is_not_there_cannot_be_removed(core: Core, cli: CommandLine) -> None:
-    assert (
-        "no key 'second' of 'twelvedata' is stored"
-        in cli("key", "remove", TWELVEDATA, "--name", "second").error
-    )
+    assert "no key 'second' of 'twelvedata' is stored" in cli("key", "remove", TWELVEDATA, "--name", "second").error
     assert "no provider is called 'nobody'" in cli("key", "list", "nobody").error
 
 
@@ -191,9 +184,7 @@ def test_f9_rotate_makes_a_master_key_and_seals_everything_with_it(core: Core, c
     assert f"No stored key needs {first} any more" in told.stdout
 
 
-def test_f9_master_keys_in_the_setting_rotate_by_putting_a_new_one_first(
-    core: Core, cli: CommandLine
-) -> None:
+def test_f9_master_keys_in_the_setting_rotate_by_putting_a_new_one_first(core: Core, cli: CommandLine) -> None:
     cli("key", "set", TWELVEDATA, stdin=CANARY, master_key=ONE)
     assert not (cli.home / "master.key").exists()
     assert "before the others yourself" in cli("key", "rotate", "--new-master-key", master_key=ONE).error

@@ -87,9 +87,7 @@ def test_a8_all_failed_tasks_are_retried_or_those_of_a_type_or_provider(cli: Com
         "tasks": [],
         "counts": {},
     }
-    assert cli("task", "retry", "--all-failed", "--provider", "mfapi", "--json").json["counts"] == {
-        "retried": 1
-    }
+    assert cli("task", "retry", "--all-failed", "--provider", "mfapi", "--json").json["counts"] == {"retried": 1}
     said = cli("task", "retry", "--all-failed").stdout
     assert f"task {first}: pending again" in said
     assert f"task {second}: pending again" in said

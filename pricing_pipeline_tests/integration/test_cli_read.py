@@ -131,9 +131,7 @@ def test_a_known_symbol_without_a_price_is_no_error(cli: CommandLine) -> None:
 def test_a9_history_tells_bars_exactly(cli: CommandLine, core: Core) -> None:
     rest = {"open": "0.128348", "high": "0.13", "low": "0.1200", "volume": "117258400"}
     store_bars(core, "AAPL", (date(2013, 2, 4), "0.128300", rest), (date(2013, 2, 5), "12.30", {}))
-    said = cli(
-        "price", "history", "AAPL", "--type", DAILY, "--from", "2013-02-01", "--to", "2013-02-28", "--json"
-    )
+    said = cli("price", "history", "AAPL", "--type", DAILY, "--from", "2013-02-01", "--to", "2013-02-28", "--json")
     content = said.json
     rows = content.pop("rows")
     span = {"from": "2013-02-01", "to": "2013-02-28", "as_of": None, "adjust": None, "warnings": []}
@@ -171,9 +169,7 @@ def test_a9_a_volume_has_every_digit(cli: CommandLine, core: Core) -> None:
     assert said.json["rows"][0]["volume"] == "0.12345678901234567890"
 
 
-def test_g6_both_days_of_a_range_are_included_and_a_month_is_all_its_days(
-    cli: CommandLine, core: Core
-) -> None:
+def test_g6_both_days_of_a_range_are_included_and_a_month_is_all_its_days(cli: CommandLine, core: Core) -> None:
     days = [date(2013, 1, 31), date(2013, 2, 1), date(2013, 2, 28), date(2013, 3, 1)]
     store_bars(core, "AAPL", *((day, "1.00", {}) for day in days))
 
@@ -195,9 +191,7 @@ def test_a_quote_is_dated_to_the_second(cli: CommandLine, core: Core, clock: Clo
     assert said["rows"][0]["close"] == "146.55"
 
 
-def test_the_range_is_the_last_thirty_days_by_the_clock_of_the_database(
-    cli: CommandLine, clock: Clock
-) -> None:
+def test_the_range_is_the_last_thirty_days_by_the_clock_of_the_database(cli: CommandLine, clock: Clock) -> None:
     clock.set(datetime(2031, 3, 31, 12, tzinfo=UTC))
     said = cli("price", "history", "AAPL", "--type", DAILY, "--json").json
     assert (said["from"], said["to"]) == ("2031-03-01", "2031-03-31")
@@ -259,9 +253,7 @@ def store_documents(core: Core, data_type: str, *found: Document) -> None:
     settling.settle_answer(core.engine, core.claim_one("fmp"), Fetched(Answer(records=found), 200, 700))
 
 
-def test_a10_document_tells_what_is_stored_with_every_digit(
-    cli: CommandLine, core: Core, profiles: str
-) -> None:
+def test_a10_document_tells_what_is_stored_with_every_digit(cli: CommandLine, core: Core, profiles: str) -> None:
     body: dict[str, Scalar] = {"companyName": "Apple", "lastDividend": Decimal("1.050"), "isEtf": False}
     store_documents(core, profiles, Document("AAPL", None, body))
     said = cli("document", "show", "AAPL", "--type", profiles, "--json")

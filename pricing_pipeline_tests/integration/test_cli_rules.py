@@ -15,10 +15,7 @@ def test_ttls_are_changed_one_at_a_time_or_both(cli: CommandLine, core: Core) ->
         "background_ttl_minutes": 1440,
     }
     said = cli("type", "set-ttl", QUOTE, "--background-ttl", "720").stdout
-    assert (
-        said
-        == f"{QUOTE} grows at most 15 min old while it is watched, and 12 h while it is held and not watched.\n"
-    )
+    assert said == f"{QUOTE} grows at most 15 min old while it is watched, and 12 h while it is held and not watched.\n"
     row = core.rows(
         "SELECT default_ttl_minutes, background_ttl_minutes FROM pricing.data_type_registry WHERE data_type = :name",
         name=QUOTE,
@@ -39,9 +36,7 @@ def test_what_is_no_ttl_or_no_type_is_refused(cli: CommandLine, core: Core) -> N
         assert sentence in said.error
 
 
-def test_b3_symbols_have_a_ttl_of_their_own_until_they_go_by_their_types(
-    cli: CommandLine, core: Core
-) -> None:
+def test_b3_symbols_have_a_ttl_of_their_own_until_they_go_by_their_types(cli: CommandLine, core: Core) -> None:
     core.heartbeat("ann", (QUOTE, "AAPL"))
     core.refresh()
     assert "AAPL grows at most 5 min old" in cli("type", "set-ttl", QUOTE, "aapl", "--ttl", "5").stdout
@@ -63,9 +58,7 @@ def test_a_type_is_retired_and_revived(cli: CommandLine, core: Core) -> None:
     assert cli("type", "retire", "fx_rate", "--json").json["changed"] is False
     assert "fx_rate" not in cli("type", "list").stdout
     assert "retired" in cli("type", "list", "--retired").stdout
-    assert [one["data_type"] for one in cli("type", "list", "--retired", "--json").json["retired"]] == [
-        "fx_rate"
-    ]
+    assert [one["data_type"] for one in cli("type", "list", "--retired", "--json").json["retired"]] == ["fx_rate"]
     assert "fx_rate (retired)" in cli("type", "show", "fx_rate").stdout
     assert cli("type", "revive", "fx_rate", "--json").json == {
         "data_type": "fx_rate",
@@ -91,10 +84,7 @@ def test_f4_what_reads_a_retired_type_says_so_and_how_it_is_revived(cli: Command
     assert shown.stdout.count("fx_rate") == 1
     assert shown.stderr.startswith("hint: no newer price of EUR/USD comes now. fx_rate: last confirmed ")
     assert shown.stderr.endswith(f"{retired}.\n")
-    assert (
-        f"has no price yet. fx_rate: nothing was ever fetched: {retired}."
-        in cli("price", "show", "GBP/USD").stderr
-    )
+    assert f"has no price yet. fx_rate: nothing was ever fetched: {retired}." in cli("price", "show", "GBP/USD").stderr
     for command in (
         ("price", "show", "EUR/USD"),
         ("price", "why", "EUR/USD"),
@@ -120,8 +110,7 @@ def test_a_route_is_added_moved_and_removed(cli: CommandLine, core: Core) -> Non
     unable = cli("route", "add", "mfapi", "--type", QUOTE).error
     assert "mfapi cannot serve equity_quote: it can be asked for nav, and equity_quote needs quote" in unable
     assert (
-        "another provider has this rank"
-        in cli("route", "add", "yahoo", "AAPL", "--type", QUOTE, "--rank", "2").error
+        "another provider has this rank" in cli("route", "add", "yahoo", "AAPL", "--type", QUOTE, "--rank", "2").error
     )
     assert cli("route", "add", "yahoo", "AAPL", "--type", QUOTE, "--rank", "3", "--json").json["rank"] == 3
     routes = cli("route", "list", "AAPL", "--json").json["routes"]
@@ -130,10 +119,7 @@ def test_a_route_is_added_moved_and_removed(cli: CommandLine, core: Core) -> Non
     core.enqueue(QUOTE, "AAPL")
     assert core.task("AAPL").provider == TWELVEDATA
     assert "no more" in cli("route", "remove", "yahoo", "AAPL", "--type", QUOTE).stdout
-    assert (
-        "no route says that yahoo serves AAPL"
-        in cli("route", "remove", "yahoo", "AAPL", "--type", QUOTE).error
-    )
+    assert "no route says that yahoo serves AAPL" in cli("route", "remove", "yahoo", "AAPL", "--type", QUOTE).error
     gone = cli("route", "remove", TWELVEDATA, "--type", QUOTE).stdout
     assert f"No provider is left for {QUOTE}" in gone
 
@@ -159,10 +145,7 @@ def test_a_limit_is_set_and_removed(cli: CommandLine, core: Core) -> None:
     day = cli("limit", "set", TWELVEDATA, "day", "800", "--day", "UTC", "--json").json
     assert (day["units"], day["day_timezone"], day["window_seconds"]) == (800, "UTC", None)
     core.rows("INSERT INTO pricing.provider_keys (provider, key_name) VALUES ('twelvedata', 'second')")
-    assert (
-        "allows key second 55 units"
-        in cli("limit", "set", TWELVEDATA, "minute", "55", "--key", "second").stdout
-    )
+    assert "allows key second 55 units" in cli("limit", "set", TWELVEDATA, "minute", "55", "--key", "second").stdout
     limits = cli("limit", "list", TWELVEDATA, "--json").json["limits"]
     assert [(one["name"], one["key_name"], one["units"]) for one in limits] == [
         ("day", None, 800),

@@ -59,9 +59,7 @@ def test_b21_status_says_how_many_alerts_are_open(cli: CommandLine, core: Core) 
     assert [alert["rule"] for alert in cli("status", "--json").json["alerts"]][-1] == "limit_near"
 
 
-def test_g3_watched_pairs_are_counted_as_fresh_due_and_late(
-    cli: CommandLine, core: Core, clock: Clock
-) -> None:
+def test_g3_watched_pairs_are_counted_as_fresh_due_and_late(cli: CommandLine, core: Core, clock: Clock) -> None:
     clock.set(datetime(2026, 3, 2, 15, tzinfo=UTC))
     core.heartbeat("ann", (QUOTE, "AAPL"), (QUOTE, "IBM"), (DAILY, "AAPL"))
     core.refresh()
@@ -266,12 +264,8 @@ def test_it_tells_what_it_can_while_the_database_is_away(cli: CommandLine) -> No
     assert "secret" not in said.stdout + said.stderr
 
 
-@pytest.mark.parametrize(
-    "command", [["status"], ["price", "show", "AAPL"], ["db", "upgrade"], ["task", "list"]]
-)
-def test_a_home_without_a_database_says_how_to_start_one(
-    cli: CommandLine, tmp_path: Path, command: list[str]
-) -> None:
+@pytest.mark.parametrize("command", [["status"], ["price", "show", "AAPL"], ["db", "upgrade"], ["task", "list"]])
+def test_a_home_without_a_database_says_how_to_start_one(cli: CommandLine, tmp_path: Path, command: list[str]) -> None:
     said = cli(*command, database_url="", owner_url="", home=str(tmp_path / "no such home"))
     assert said.exit_code == 1
     (line,) = said.stderr.splitlines()

@@ -267,9 +267,7 @@ def test_b5_a_heartbeat_that_meets_the_last_leave_is_made_again(engine: Engine) 
             met.append(True)
             # What a heartbeat runs into when clean-up has just removed the demand.
             connection.execute(
-                text(
-                    "INSERT INTO pricing.active_subscriptions (user_id, data_type, symbol) VALUES ('a', 'b', 'c')"
-                )
+                text("INSERT INTO pricing.active_subscriptions (user_id, data_type, symbol) VALUES ('a', 'b', 'c')")
             )
         return 7
 
@@ -302,14 +300,9 @@ def test_b5_unsubscribe_ends_what_is_watched(cli: CommandLine, core: Core) -> No
     said = cli("subscription", "end", "AAPL", "IBM", "META", "--type", QUOTE, "--user", "ann", "--json")
     assert said.json == {"user": "ann", "data_type": QUOTE, "symbols": ["AAPL", "IBM", "META"], "ended": 2}
     assert watchers(core) == [("bob", QUOTE, "AAPL")]
-    assert (
-        "nothing has changed" in cli("subscription", "end", "AAPL", "--type", QUOTE, "--user", "ann").stdout
-    )
+    assert "nothing has changed" in cli("subscription", "end", "AAPL", "--type", QUOTE, "--user", "ann").stdout
     assert "no longer watches" in cli("subscription", "end", "AAPL", "--type", QUOTE, "--user", "bob").stdout
-    assert (
-        "no active data type 'nope'"
-        in cli("subscription", "end", "AAPL", "--type", "nope", "--user", "ann").error
-    )
+    assert "no active data type 'nope'" in cli("subscription", "end", "AAPL", "--type", "nope", "--user", "ann").error
 
 
 def test_b5_who_watches_is_told_that_a_symbol_failed_and_why(engine: Engine, core: Core) -> None:
@@ -327,9 +320,7 @@ def test_b5_who_watches_is_told_that_a_symbol_failed_and_why(engine: Engine, cor
 
 
 def test_b5_small_letters_watch_the_instrument_that_is_known(cli: CommandLine, core: Core) -> None:
-    said = cli(
-        "subscription", "watch", "aapl", "--type", QUOTE, "--user", "ann", "--minutes", "0.001", "--json"
-    )
+    said = cli("subscription", "watch", "aapl", "--type", QUOTE, "--user", "ann", "--minutes", "0.001", "--json")
     assert said.events[0]["symbols"] == ["AAPL"]
     assert core.statuses() == {"AAPL": "pending"}
 
@@ -356,9 +347,7 @@ def test_d1_slots_that_were_confirmed_are_told(core: Core) -> None:
     assert (first["symbol"], first["provider"]) == ("TOUR", "octo")
 
 
-def test_f4_who_watches_is_told_why_a_price_does_not_come_and_when_that_changes(
-    engine: Engine, core: Core
-) -> None:
+def test_f4_who_watches_is_told_why_a_price_does_not_come_and_when_that_changes(engine: Engine, core: Core) -> None:
     core.rows("UPDATE pricing.registry_state SET prices_from = 'sandbox'")
 
     def work(*providers: str) -> None:
@@ -367,8 +356,7 @@ def test_f4_who_watches_is_told_why_a_price_does_not_come_and_when_that_changes(
             connection.execute(text("UPDATE pricing.drains SET finished_at = pricing.clock()"))
             connection.execute(
                 text(
-                    "SELECT pricing.extend_drain(d.drain, :asked)"
-                    " FROM pricing.begin_drain('w', NULL, 600) AS d (drain)"
+                    "SELECT pricing.extend_drain(d.drain, :asked) FROM pricing.begin_drain('w', NULL, 600) AS d (drain)"
                 ),
                 {"asked": list(providers)},
             )

@@ -129,15 +129,11 @@ def test_f6_a_second_instrument_opens_the_day_for_all(core: Core) -> None:
     assert release(core) == 2
     assert stored(core) == [9, 10, 11, 12, 13, 14]
     assert stored(core, "MSFT") == [9, 10, 11, 12, 13, 14]
-    (row,) = core.rows(
-        "SELECT day, origin, is_open, reason FROM pricing.calendar_corrections WHERE calendar = 'XNYS'"
-    )
+    (row,) = core.rows("SELECT day, origin, is_open, reason FROM pricing.calendar_corrections WHERE calendar = 'XNYS'")
     assert (row.day, row.origin, row.is_open) == (SATURDAY, "evidence", True)
     assert row.reason == "bars of AAPL, MSFT, from twelvedata"
     bring(core, symbol="TSLA", closes=["70.00"] * 7)
-    assert stored(core, "TSLA") == [9, 10, 11, 12, 13, 14], (
-        "a third one is believed at once; Sunday stays closed"
-    )
+    assert stored(core, "TSLA") == [9, 10, 11, 12, 13, 14], "a third one is believed at once; Sunday stays closed"
     assert core.rows("TABLE pricing.opened_days") == []
     (opened,) = core.rows(
         "SELECT opens_at, closes_at FROM pricing.calendar_sessions WHERE calendar = 'XNYS' AND session = :d",
@@ -165,9 +161,7 @@ def test_f6_a_bar_that_was_judged_before_a_person_opened_its_day_is_released(cor
     trade(core)
     bring(core, closes=["100.00"] * 6)
     with core.engine.begin() as connection:
-        calendars.correct(
-            connection, "XNYS", SATURDAY, None, is_open=True, reason="test", source=None, by_whom="ann"
-        )
+        calendars.correct(connection, "XNYS", SATURDAY, None, is_open=True, reason="test", source=None, by_whom="ann")
     core.rows("DELETE FROM pricing.opened_days")  # as if the bar had not been there yet
     assert release(core) == 0
     with core.engine.begin() as connection:
@@ -244,9 +238,7 @@ def test_f6_a_persons_session_is_believed_at_once_and_their_closed_day_beats_evi
     assert date(2026, 3, 15) not in sessions(core, "2026-03-13", "2026-03-16")
 
 
-def test_f7_quotes_are_asked_for_on_a_day_that_evidence_has_opened(
-    core: Core, clock: Clock, cli: CommandLine
-) -> None:
+def test_f7_quotes_are_asked_for_on_a_day_that_evidence_has_opened(core: Core, clock: Clock, cli: CommandLine) -> None:
     trade(core)
     core.rows(
         "UPDATE pricing.data_type_registry SET staleness_function = 'is_market_stale' WHERE data_type = :t",
@@ -261,9 +253,7 @@ def test_f7_quotes_are_asked_for_on_a_day_that_evidence_has_opened(
     assert core.one(due, t=QUOTE) == utc("2026-03-16 14:30")
     clock.set(utc("2026-03-14 14:40"))
     core.heartbeat("ann", (QUOTE, "AAPL"))
-    assert (
-        cli("calendar", "add-session", "XNYS", "2026-03-14", "--reason", "a test of systems").exit_code == 0
-    )
+    assert cli("calendar", "add-session", "XNYS", "2026-03-14", "--reason", "a test of systems").exit_code == 0
     core.call("SELECT pricing.enqueue_due()")
     assert [task.data_type for task in core.tasks("AAPL") if task.status == "pending"] == [QUOTE]
 

@@ -131,9 +131,7 @@ def test_b26_every_column_is_filled_by_an_answer_or_is_ours(core: Core) -> None:
             said = COLUMNS[name]
             if not found[name]:
                 assert not may_be_missing(said), f"{table}.{name} is NOT NULL, but {said} may be missing"
-    assert set(COLUMNS) <= columns(core, "pricing.latest_prices").keys() | columns(
-        core, "pricing.price_history"
-    )
+    assert set(COLUMNS) <= columns(core, "pricing.latest_prices").keys() | columns(core, "pricing.price_history")
 
 
 def test_b26_every_field_of_an_observation_has_its_column_in_staging_and_table(core: Core) -> None:

@@ -173,9 +173,7 @@ A_LATE_LIST = [
 ]
 
 
-@settings(
-    max_examples=examples(40), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@settings(max_examples=examples(40), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(steps=STEPS)
 @example(A_LATE_LIST)
 def test_c4_the_store_is_what_a_plain_model_says_now_and_as_of_every_time(
@@ -266,9 +264,7 @@ def test_c4_older_prices_of_the_source_change_nothing_and_confirm_nothing(core: 
     assert core.one("SELECT fetched_at FROM pricing.confirmed_pairs") == confirmed
 
 
-def test_c4_a_new_version_leaves_older_prices_as_they_are_and_new_ones_begin_anew(
-    core: Core, clock: Clock
-) -> None:
+def test_c4_a_new_version_leaves_older_prices_as_they_are_and_new_ones_begin_anew(core: Core, clock: Clock) -> None:
     live(core, "4.1")
     settle(core, terminal("UEX:12", GOLD, STEEL))
     clock.advance(3600)

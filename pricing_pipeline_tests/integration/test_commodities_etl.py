@@ -96,9 +96,7 @@ def test_c4_a_sync_brings_the_world_of_the_provider_and_a_second_one_writes_noth
         for place in TRADING.values()
         for offer in world.offers(place, at)
     }
-    rows = table.core.rows(
-        "SELECT symbol, commodity_id, buy, sell, game_version FROM pricing.commodity_prices"
-    )
+    rows = table.core.rows("SELECT symbol, commodity_id, buy, sell, game_version FROM pricing.commodity_prices")
     assert {(row.symbol, row.commodity_id): tuple(row)[2:] for row in rows} == offers
     assert len(offers) > 400
     assert table.count("terminals") == len(TRADING)
@@ -123,9 +121,7 @@ def test_c4_prices_on_demand_are_those_of_the_list(table: Table) -> None:
     table.wait(60)
     call = table.core.claim_one("uex")
     assert sorted(call.symbols) == ["UEX:15", "UEX:6"]
-    fetched = table.client.fetch(
-        call.fetcher, call.symbols, now=call.claimed_at, asset_class=call.asset_class
-    )
+    fetched = table.client.fetch(call.fetcher, call.symbols, now=call.claimed_at, asset_class=call.asset_class)
     tally = settling.settle_answer(table.core.engine, call, fetched)
     assert (tally.failed, tally.added, tally.revised) == (0, 0, 0)
     assert table.rows() == before
@@ -135,9 +131,7 @@ def test_c4_a_patch_of_the_game_begins_anew_and_forgets_nothing(table: Table) ->
     table.sync()
     known = table.count("commodity_prices")
     world, first = World(2013), int(table.now.timestamp())
-    patch = next(
-        at for at in range(first, first + 91 * 86400, 3600) if world.version(at) != world.version(first)
-    )
+    patch = next(at for at in range(first, first + 91 * 86400, 3600) if world.version(at) != world.version(first))
     table.clock.advance(patch - first)
     table.now += timedelta(seconds=patch - first)
     table.sync()
@@ -161,9 +155,7 @@ def test_c1_calls_keep_their_distance_and_stay_within_the_limits(table: Table) -
     assert len(starts) == 16
     for start in starts:
         assert sum(start <= other < start + timedelta(seconds=60) for other in starts) <= 10
-    assert all(call["status"] == 200 for call in table.sandbox.calls("uex")), (
-        "the provider has refused a call"
-    )
+    assert all(call["status"] == 200 for call in table.sandbox.calls("uex")), "the provider has refused a call"
 
 
 def test_c1_the_delay_doubles_while_few_calls_are_left_and_recovers(table: Table) -> None:
@@ -206,9 +198,7 @@ def test_c4_prices_are_not_stored_while_nobody_knows_their_version(table: Table)
     """After a patch they would be of the version before, for good."""
     table.sync()
     world, first = World(2013), int(table.now.timestamp())
-    patch = next(
-        at for at in range(first, first + 91 * 86400, 3600) if world.version(at) != world.version(first)
-    )
+    patch = next(at for at in range(first, first + 91 * 86400, 3600) if world.version(at) != world.version(first))
     table.wait(patch + 20 * 3600 - first)
     table.sandbox.behave("status", provider="uex", path="game_versions", status=503)
     report = table.sync()
@@ -260,9 +250,7 @@ def test_c1_a_sync_does_not_wait_for_a_key_that_is_refused(table: Table) -> None
         ("UPDATE pricing.data_collectors SET quota_bytes = 1 WHERE provider = 'uex'", "is spent"),
     ],
 )
-def test_c1_a_sync_does_not_wait_for_what_only_a_person_can_end(
-    table: Table, change: str, reason: str
-) -> None:
+def test_c1_a_sync_does_not_wait_for_what_only_a_person_can_end(table: Table, change: str, reason: str) -> None:
     table.core.rows(change)
     report = table.sync()
     assert [kind for _, kind in table.warnings()] == ["refused"] * 4
@@ -288,9 +276,7 @@ def test_b8_a_server_that_fails_is_asked_again_after_growing_waits(table: Table)
     assert [round(gap) for gap in table.gaps()[2:4]] == [5, 10]
 
 
-def test_c4_a_terminal_that_vanishes_stays_and_is_marked(
-    table: Table, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_c4_a_terminal_that_vanishes_stays_and_is_marked(table: Table, monkeypatch: pytest.MonkeyPatch) -> None:
     table.sync()
     fewer = tuple(place for place in PLACES if place.number != 6)
     monkeypatch.setattr("pricing_pipeline.sandbox.uex.PLACES", fewer)
@@ -343,9 +329,7 @@ def test_c2_a_lock_that_is_lost_stops_the_sync_at_once(table: Table) -> None:
     assert table.sync().is_complete
 
 
-def test_c2_a_lock_lost_while_a_list_is_stored_undoes_the_list(
-    table: Table, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_c2_a_lock_lost_while_a_list_is_stored_undoes_the_list(table: Table, monkeypatch: pytest.MonkeyPatch) -> None:
     whole = storage.store_prices
 
     def and_lose_it(*arguments: Any) -> Any:
@@ -406,9 +390,7 @@ def test_b19_a_deadlock_costs_a_sync_nothing(table: Table, monkeypatch: pytest.M
     assert (len(tries), table.count("commodities")) == (2, len(GOODS))
 
 
-def test_d2_a_stop_in_mid_run_leaves_nothing_half_stored(
-    table: Table, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_d2_a_stop_in_mid_run_leaves_nothing_half_stored(table: Table, monkeypatch: pytest.MonkeyPatch) -> None:
     whole = storage.confirm
 
     def and_stop(*arguments: Any) -> None:
@@ -425,9 +407,7 @@ def test_d2_a_stop_in_mid_run_leaves_nothing_half_stored(
 
 
 def test_c4_without_a_data_type_nothing_is_asked(table: Table) -> None:
-    table.core.rows(
-        "UPDATE pricing.data_type_registry SET is_active = false WHERE fetcher = 'terminal_prices'"
-    )
+    table.core.rows("UPDATE pricing.data_type_registry SET is_active = false WHERE fetcher = 'terminal_prices'")
     with pytest.raises(PricingError, match="type add commodity_price"):
         table.sync()
     assert table.calls() == []

@@ -71,9 +71,7 @@ def test_c4_the_past_is_judged_by_the_version_that_was_played_then(
     assert [are_of_others(**when) for when in moments] == [[False, False], [True, True], [False, False]]
 
 
-def test_c4_the_command_line_tells_what_is_traded_and_what_it_earns(
-    cli: CommandLine, core: Core, traded: str
-) -> None:
+def test_c4_the_command_line_tells_what_is_traded_and_what_it_earns(cli: CommandLine, core: Core, traded: str) -> None:
     (line,) = cli("commodity", "list", "--json").json["commodities"]
     assert (line["name"], line["sold_at"], line["cheapest"], line["bought_at"], line["dearest"]) == (
         *("Gold", 1, "5000", 1, "6000"),
@@ -136,9 +134,7 @@ def test_c4_http_tells_the_same_in_exact_numbers(api: RunningApi, core: Core, tr
 
 def test_c4_a_name_may_have_a_slash(api: RunningApi, owner_engine: Engine, traded: str) -> None:
     with owner_engine.begin() as owner:
-        owner.exec_driver_sql(
-            "UPDATE pricing.terminals SET name = 'Pyro/Stanton Gateway' WHERE symbol = 'UEX:1'"
-        )
+        owner.exec_driver_sql("UPDATE pricing.terminals SET name = 'Pyro/Stanton Gateway' WHERE symbol = 'UEX:1'")
         owner.exec_driver_sql("UPDATE pricing.commodities SET name = 'Gold/Raw'")
     with PricingClient(api.url, api.caller(Scope.READ).token or "", patience=0) as client:
         (price,) = client.terminal_prices("Pyro/Stanton Gateway")

@@ -39,9 +39,7 @@ def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Store:
     return open_store(load_settings())
 
 
-def put(
-    core: Core, day: str, open_: str | None, close: str, volume: str | None, data_type: str = DAILY
-) -> None:
+def put(core: Core, day: str, open_: str | None, close: str, volume: str | None, data_type: str = DAILY) -> None:
     """Store a bar, with as many decimals as its close is written with."""
     scale = len(close.partition(".")[2])
     core.rows(
@@ -148,9 +146,7 @@ def test_e9_files_of_a_type_stay_readable_together(core: Core, store: Store, cli
         expected += [Decimal(close)] * (close > "9")
         pattern = f"{store.root}/data_type={DAILY}/*/*.parquet"
         read = (
-            dataset.dataset(f"{store.root}/data_type={DAILY}", partitioning="hive")
-            .to_table()["close"]
-            .to_pylist(),
+            dataset.dataset(f"{store.root}/data_type={DAILY}", partitioning="hive").to_table()["close"].to_pylist(),
             [row[0] for row in ask_duckdb("SELECT close FROM read_parquet(?)", pattern)],
             pl.scan_parquet(pattern).collect()["close"].to_list(),
             list(pd.read_parquet(f"{store.root}/data_type={DAILY}")["close"]),

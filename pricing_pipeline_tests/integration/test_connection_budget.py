@@ -25,10 +25,7 @@ from pricing_pipeline_tests.support.sandbox_server import RunningSandbox
 from pricing_pipeline_tests.support.sessions import at_once
 
 PAGE = (ROOT / "docs/deployment.md").read_text()
-BUDGET = {
-    process: int(most)
-    for process, most in re.findall(r"^\| (?:`|)(.+?)(?:`|) \| (\d+) \|", PAGE, re.MULTILINE)
-}
+BUDGET = {process: int(most) for process, most in re.findall(r"^\| (?:`|)(.+?)(?:`|) \| (\d+) \|", PAGE, re.MULTILINE)}
 WARNINGS = 1
 """The session that writes the counts of warnings."""
 

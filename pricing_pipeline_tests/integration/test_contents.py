@@ -24,11 +24,7 @@ def test_b1_a_type_of_slots_has_a_view_and_is_judged_by_it(core: Core) -> None:
         data_type_registry.add_data_type(
             connection, "slots_week", fetcher="slots", asset_class="inventory", ttl_minutes=240, days_ahead=7
         )
-        (kind,) = [
-            kind
-            for kind in data_type_registry.active_data_types(connection)
-            if kind.data_type == "slots_week"
-        ]
+        (kind,) = [kind for kind in data_type_registry.active_data_types(connection) if kind.data_type == "slots_week"]
     assert (kind.contents, kind.table_name, kind.has_own_table, kind.days_ahead) == (
         Contents.INVENTORY,
         "inventory_slots_week",
@@ -61,9 +57,7 @@ def test_d1_what_another_answer_has_served_is_not_asked_for_again(core: Core) ->
     core.rows("SELECT pricing.confirm_pairs('company_profile', ARRAY['AAPL'], 'fmp', 7)")
     assert core.statuses() == {"AAPL": "completed", "MSFT": "pending"}
     assert core.enqueue_due() == 0
-    (task,) = core.rows(
-        "SELECT symbol, status, call_id FROM pricing.api_call_queue WHERE status = 'completed'"
-    )
+    (task,) = core.rows("SELECT symbol, status, call_id FROM pricing.api_call_queue WHERE status = 'completed'")
     assert (task.symbol, task.call_id) == ("AAPL", None)
     assert core.due_in(PROFILE, "AAPL") > 0
 

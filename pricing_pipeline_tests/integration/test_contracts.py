@@ -56,9 +56,7 @@ def contents(core: Core, *but: str) -> dict[str, str]:
         "SELECT relname FROM pg_class WHERE relnamespace = 'pricing'::regnamespace AND relkind = 'r' ORDER BY 1"
     )
     return {
-        table.relname: core.one(
-            f"SELECT md5(string_agg(t::text, '' ORDER BY t::text)) FROM pricing.{table.relname} t"
-        )
+        table.relname: core.one(f"SELECT md5(string_agg(t::text, '' ORDER BY t::text)) FROM pricing.{table.relname} t")
         for table in tables
         if table.relname not in but
     }
@@ -77,9 +75,7 @@ def test_contract_01_two_claims_at_once_never_take_the_same_task(core: Core) -> 
     assert core.lock_owned(mine[0]) == set(mine[0].task_ids)
 
 
-def test_contract_02_recovery_passes_over_what_is_being_finished(
-    core: Core, clock: Clock, patient: Connection
-) -> None:
+def test_contract_02_recovery_passes_over_what_is_being_finished(core: Core, clock: Clock, patient: Connection) -> None:
     core.lift_limits(batch_size=1)
     core.enqueue(QUOTE, "AAPL", "IBM")
     slow, _ = core.claim(max_calls=2)

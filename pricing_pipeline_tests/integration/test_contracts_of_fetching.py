@@ -82,9 +82,7 @@ def test_contract_05_only_what_has_shape_sense_and_the_asked_name_is_stored(core
 
 
 def test_contract_06a_usage_is_counted_on_the_wire(core: Core) -> None:
-    body = gzip.compress(
-        json.dumps(fund(CODE, {"date": day(core), "nav": "10.5"}) | {"pad": "x" * 9000}).encode()
-    )
+    body = gzip.compress(json.dumps(fund(CODE, {"date": day(core), "nav": "10.5"}) | {"pad": "x" * 9000}).encode())
     head = b"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nTransfer-Encoding: chunked\r\n\r\n"
 
     def unannounced(connection: Connection) -> None:
@@ -97,9 +95,7 @@ def test_contract_06a_usage_is_counted_on_the_wire(core: Core) -> None:
         assert core.allowance(MFAPI).used_bytes == server.sent < 9000
         assert core.allowance(MFAPI).unannounced_calls == 1, "an operator sees it in status"
     with ScriptedServer(unannounced) as server, ProviderClient(PROVIDERS[MFAPI], server.url) as client:
-        assert client.fetch(Fetcher.NAV, [CODE]).content_length_missing, (
-            "and a size that is kept back is noticed"
-        )
+        assert client.fetch(Fetcher.NAV, [CODE]).content_length_missing, "and a size that is kept back is noticed"
     plain = json.dumps(fund(CODE, {"date": day(core), "nav": "10.5"})).encode()
     with (
         ScriptedServer(lambda connection: connection.answer(plain)) as server,
@@ -183,9 +179,7 @@ def test_contract_19_one_process_and_one_pool_make_all_calls(core: Core) -> None
 
         processes.update(before := {child.pid for child in psutil.Process().children()})
         work_until(refresher, is_done)
-        spans = [
-            (call["monotonic"], call["monotonic"] + call["milliseconds"] / 1000) for call in sandbox.calls()
-        ]
+        spans = [(call["monotonic"], call["monotonic"] + call["milliseconds"] / 1000) for call in sandbox.calls()]
     assert len(spans) == 40
     assert 1 < max(sum(begin <= at < end for begin, end in spans) for at, _ in spans) <= 10
     assert busiest <= 12, "ten calls, the drain, and what looks on"
@@ -220,9 +214,7 @@ def test_contract_21_a_slow_answer_is_a_failure_and_soon(core: Core, pace: str) 
         work_until(refresher, is_idle(core))
     task = core.task(CODE)
     assert (task.status, task.attempt, task.errors[0]["kind"]) == ("scheduled", 1, "provider_down")
-    assert core.one("SELECT failure_kind FROM pricing.collector_call_log") == "provider_down", (
-        "the breaker sees it"
-    )
+    assert core.one("SELECT failure_kind FROM pricing.collector_call_log") == "provider_down", "the breaker sees it"
     took = core.one("SELECT finished_at - started_at FROM pricing.collector_call_log")
     assert took < timedelta(seconds=60), "0.4 s were allowed; all bytes take longer, and silence does not end"
 
@@ -246,9 +238,7 @@ def test_contract_22_every_fetcher_fills_every_column_from_answer_to_table(core:
             empty = {name for name, value in row.items() if value is None}
             if table == "price_history":
                 empty -= {"source_text"}  # where the stored digits are the spelling
-            assert empty - by_people - of_faults == (
-                set() if row["data_type"] == DAILY else bars_only & row.keys()
-            )
+            assert empty - by_people - of_faults == (set() if row["data_type"] == DAILY else bars_only & row.keys())
     assert {row.provider for row in core.rows("SELECT provider FROM pricing.latest_prices")} == {
         TWELVEDATA,
         MFAPI,

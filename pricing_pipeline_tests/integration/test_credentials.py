@@ -31,9 +31,7 @@ BEFORE, AFTER = Keyring.parse([OLD]), Keyring.parse([NEW, OLD])
 SEALED = ("key_nonce", "wrapped_key", "secret_nonce", "ciphertext")
 
 
-def put(
-    engine: Engine, name: str = "default", secret: str = CANARY, keyring: Keyring = BEFORE, **limits: int
-) -> bool:
+def put(engine: Engine, name: str = "default", secret: str = CANARY, keyring: Keyring = BEFORE, **limits: int) -> bool:
     with engine.begin() as connection:
         return credentials.store(connection, keyring, TWELVEDATA, name, SecretStr(secret), limits)
 
@@ -42,9 +40,7 @@ def opened(engine: Engine, keyring: Keyring = BEFORE) -> tuple[dict[str, str], d
     """What opens, and why the rest does not, by the key's name; read as the worker reads."""
     with engine.begin() as connection:
         good, bad = credentials.open_all(keyring, credentials.stored(connection))
-    return {n: s.get_secret_value() for (_, n), s in good.items()}, {
-        n: error for (_, n), error in bad.items()
-    }
+    return {n: s.get_secret_value() for (_, n), s in good.items()}, {n: error for (_, n), error in bad.items()}
 
 
 def test_a4_a_stored_key_is_opened_by_a_worker_and_by_nobody_without_the_master_key(core: Core) -> None:
@@ -69,9 +65,7 @@ def test_a4_what_is_swapped_between_rows_does_not_open(core: Core) -> None:
     for group in sorted(groups):
         # The version is unique at any moment, so a thief would free it first.
         swap = ", ".join(f"{column} = o.{column}" for column in group)
-        core.rows(
-            "ALTER TABLE pricing.provider_credentials DROP CONSTRAINT IF EXISTS credential_version_is_unique"
-        )
+        core.rows("ALTER TABLE pricing.provider_credentials DROP CONSTRAINT IF EXISTS credential_version_is_unique")
         exchange = (
             f"UPDATE pricing.provider_credentials c SET {swap} FROM pricing.provider_credentials o"
             " WHERE o.provider = c.provider AND o.key_name <> c.key_name"
@@ -112,9 +106,7 @@ def test_a4_a_bit_flipped_in_the_database_is_noticed(core: Core, column: str) ->
         ("master_key_id = 'unheard-of'", UnknownMasterKey),
     ],
 )
-def test_a4_a_row_that_is_called_otherwise_does_not_open(
-    core: Core, change: str, fault: type[Exception]
-) -> None:
+def test_a4_a_row_that_is_called_otherwise_does_not_open(core: Core, change: str, fault: type[Exception]) -> None:
     core.rows(
         "INSERT INTO pricing.provider_keys (provider, key_name) VALUES ('twelvedata', 'mine'), ('mfapi', 'default')"
     )
@@ -255,9 +247,7 @@ def test_a4_an_unknown_provider_is_told_with_those_that_are_known(core: Core) ->
 
 
 def test_a4_a_provider_takes_its_keys_along(core: Core) -> None:
-    core.rows(
-        "INSERT INTO pricing.data_collectors (provider, base_url) VALUES ('short', 'https://short.example')"
-    )
+    core.rows("INSERT INTO pricing.data_collectors (provider, base_url) VALUES ('short', 'https://short.example')")
     with core.owner.begin() as connection:
         credentials.store(connection, BEFORE, "short", "default", SecretStr(CANARY))
     core.rows("DELETE FROM pricing.data_collectors WHERE provider = 'short'")
@@ -276,9 +266,7 @@ def test_f9_reseal_puts_every_key_under_the_newest_master_key(core: Core) -> Non
     for name, row in {row.key_name: row for row in _stored(core.owner)}.items():
         assert row.sealed.row_version > before[name].sealed.row_version
         for part in SEALED:
-            assert getattr(row.sealed, part) != getattr(before[name].sealed, part), (
-                "nothing of before is left"
-            )
+            assert getattr(row.sealed, part) != getattr(before[name].sealed, part), "nothing of before is left"
         assert row.replaced_at is None, "the secret is the same"
     newest_alone = Keyring.parse([NEW])
     assert opened(core.engine, newest_alone)[0] == {

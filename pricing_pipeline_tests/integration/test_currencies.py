@@ -66,9 +66,7 @@ class Prepared(RatesOfTimes):
     """Rates that no database has."""
 
     def __init__(self, legs: list[tuple[int, int, bool]], days: list[int], units: int) -> None:
-        super().__init__(
-            None, Target("X", "X", units), date(2000, 1, 1), date(2000, 1, 1), None, of_days=True
-        )  # type: ignore[arg-type]
+        super().__init__(None, Target("X", "X", units), date(2000, 1, 1), date(2000, 1, 1), None, of_days=True)  # type: ignore[arg-type]
         self._legs = legs
         times = big_endian([(day - 10_957) * 86_400_000_000 for day in days])
         for number, (amount, scale, is_inverse) in enumerate(legs):
@@ -125,9 +123,7 @@ def test_e9_a_converted_price_is_the_exact_fraction_rounded_once(
         quality=b"",
         is_daily=True,
     )
-    told = conversion.converted(
-        sent, Target("X", "X", units), Prepared(legs, days, units), None, in_digits=in_digits
-    )
+    told = conversion.converted(sent, Target("X", "X", units), Prepared(legs, days, units), None, in_digits=in_digits)
     if isinstance(told.close, bytes):
         found = [(one, 8) for one in np.frombuffer(told.close, dtype=">i8").tolist()]
     else:
@@ -164,9 +160,7 @@ def test_e9_a_weekend_belongs_to_its_friday() -> None:
 # ── Histories ────────────────────────────────────────────────────────────────────────────────────
 
 
-def put(
-    core: Core, data_type: str, symbol: str, price: str, at: datetime | date, currency: str | None = "USD"
-) -> None:
+def put(core: Core, data_type: str, symbol: str, price: str, at: datetime | date, currency: str | None = "USD") -> None:
     """Store a value as if it had been fetched now."""
     exact = Decimal(price).as_tuple()
     core.rows(
@@ -291,9 +285,7 @@ def test_e9_every_format_and_the_command_line_convert_alike(
 
 @still
 @pytest.mark.usefixtures("rates_of")
-def test_e9_a_read_of_the_past_converts_by_the_rates_known_then(
-    api: RunningApi, core: Core, clock: Clock
-) -> None:
+def test_e9_a_read_of_the_past_converts_by_the_rates_known_then(api: RunningApi, core: Core, clock: Clock) -> None:
     caller = api.caller(Scope.READ)
     before = core.clock()
     clock.advance(3600)
@@ -302,9 +294,7 @@ def test_e9_a_read_of_the_past_converts_by_the_rates_known_then(
         " call_id, recorded_at, revised_at, revised_by) SELECT data_type, symbol, observed_at, amount, scale, currency,"
         " provider, call_id, fetched_at, pricing.clock(), 2 FROM pricing.price_history WHERE symbol = 'EUR/USD'"
     )
-    core.rows(
-        "UPDATE pricing.price_history SET amount = 20000, fetched_at = pricing.clock() WHERE symbol = 'EUR/USD'"
-    )
+    core.rows("UPDATE pricing.price_history SET amount = 20000, fetched_at = pricing.clock() WHERE symbol = 'EUR/USD'")
     now = read(caller, "AAPL", "EUR")
     then = read(caller, "AAPL", "EUR", as_of=before.isoformat().replace("+00:00", "Z"))
     assert now[0]["rate"] == "EUR/USD 2.0000 2026-06-11 inverse"
@@ -368,9 +358,9 @@ def test_e9_f12_rates_of_months_that_have_moved_to_files_are_read(
     def told() -> list[list[Any]]:
         with core.engine.connect() as connection:
             return [
-                price_reader.history(
-                    connection, symbol, DAILY, days[0], days[-1], as_of=as_of, currency="EUR"
-                )[["close", "currency", "rate"]].values.tolist()
+                price_reader.history(connection, symbol, DAILY, days[0], days[-1], as_of=as_of, currency="EUR")[
+                    ["close", "currency", "rate"]
+                ].values.tolist()
                 for symbol in ("AAPL", "MSFT")
             ]
 
@@ -483,11 +473,7 @@ def test_e9_a_small_price_keeps_its_digits(api: RunningApi, core: Core, format_:
     caller = api.caller(Scope.READ)
     params = {"from": "2026-06-11", "to": "2026-06-12", "currency": "EUR", "format": format_}
     answer = caller.ask("GET", f"history/{DAILY}/AAPL", params=params)
-    rows = (
-        answer.json()["rows"]
-        if format_ == "json"
-        else pa.ipc.open_stream(answer.content).read_all().to_pylist()
-    )
+    rows = answer.json()["rows"] if format_ == "json" else pa.ipc.open_stream(answer.content).read_all().to_pylist()
     exact = Fraction(12345, 10**12) / Fraction("1.0853")
     assert [Decimal(row["close"]) for row in rows] == [
         Decimal(units_of(exact, 18)).scaleb(-18),
@@ -557,9 +543,7 @@ def test_e9_a_missing_rate_is_watched_by_a_user_who_may(api: RunningApi, core: C
 
 def test_e9_pivots_are_the_usual_currencies_first(core: Core) -> None:
     for symbol in ("A/C", "C/B", "EUR/A", "B/EUR", "USD/A", "USD/B", "A/D", "A/B"):
-        core.rows(
-            "INSERT INTO pricing.instruments (asset_class, symbol) VALUES ('fx', :symbol)", symbol=symbol
-        )
+        core.rows("INSERT INTO pricing.instruments (asset_class, symbol) VALUES ('fx', :symbol)", symbol=symbol)
     assert [row[0] for row in core.rows("SELECT pricing.pivots('A', 'B')")] == ["USD", "EUR", "C"]
 
 
@@ -567,12 +551,8 @@ def test_e9_pivots_are_the_usual_currencies_first(core: Core) -> None:
 @pytest.mark.usefixtures("rates_of")
 def test_e9_each_row_has_the_currency_that_it_names(api: RunningApi, core: Core) -> None:
     """A share may have moved to another currency, and one row may name none."""
-    core.rows(
-        "UPDATE pricing.price_history SET currency = 'JPY' WHERE symbol = 'AAPL' AND observed_at < '2026-06-12Z'"
-    )
-    core.rows(
-        "UPDATE pricing.price_history SET currency = NULL WHERE symbol = 'AAPL' AND observed_at > '2026-06-14Z'"
-    )
+    core.rows("UPDATE pricing.price_history SET currency = 'JPY' WHERE symbol = 'AAPL' AND observed_at < '2026-06-12Z'")
+    core.rows("UPDATE pricing.price_history SET currency = NULL WHERE symbol = 'AAPL' AND observed_at > '2026-06-14Z'")
     core.rows("UPDATE pricing.instruments SET currency = NULL WHERE symbol = 'AAPL'")
     rows = read(api.caller(Scope.READ), "AAPL", "USD")
     assert [(row["close"], row["rate"]) for row in rows] == [

@@ -58,9 +58,7 @@ def rows(core: Core) -> dict[str, object]:
         "SELECT data_type, default_ttl_minutes, staleness_function, history_from FROM pricing.data_type_registry "
         "WHERE data_type LIKE 'share\\_%' AND is_active"
     )
-    routed = core.rows(
-        "SELECT data_type FROM pricing.provider_routing WHERE provider = 'shares' AND is_active"
-    )
+    routed = core.rows("SELECT data_type FROM pricing.provider_routing WHERE provider = 'shares' AND is_active")
     batch = core.one(
         "SELECT batch_size FROM pricing.provider_capabilities WHERE (provider, fetcher) = ('shares', 'quote')"
     )
@@ -198,9 +196,7 @@ def test_a6_partners_of_tours_are_used_by_their_contract(core: Core, cli: Comman
     }
     for name in ("octo", "headout"):
         assert cli("provider", "undo", name, sandbox="false").exit_code == 0
-    assert (
-        core.one("SELECT count(*) FROM pricing.data_type_registry WHERE fetcher = 'slots' AND is_active") == 0
-    )
+    assert core.one("SELECT count(*) FROM pricing.data_type_registry WHERE fetcher = 'slots' AND is_active") == 0
 
 
 FAULTS = [

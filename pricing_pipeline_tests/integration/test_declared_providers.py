@@ -72,9 +72,7 @@ def test_f11_a_declaration_writes_the_rows_that_code_providers_have(core: Core) 
             row.window_batch_size,
             row.routes_new_types,
         )
-        for row in core.rows(
-            "SELECT * FROM pricing.provider_capabilities WHERE provider IN ('shares', 'funds')"
-        )
+        for row in core.rows("SELECT * FROM pricing.provider_capabilities WHERE provider IN ('shares', 'funds')")
     }
     assert sizes == {
         ("funds", "nav"): (5000, 20, 1, False),
@@ -148,14 +146,12 @@ def test_b2_a_stored_key_never_goes_to_another_host(core: Core, cli: CommandLine
     assert everything(core) == before
     declare(core, SHARES, ("https://shares.example.com/v2", "https://shares.example.com/v3"))
     # A base URL or a text that no declaration has written leads nowhere.
-    core.rows(
-        "UPDATE pricing.data_collectors SET base_url = 'https://evil.example' WHERE provider = 'shares'"
-    )
+    core.rows("UPDATE pricing.data_collectors SET base_url = 'https://evil.example' WHERE provider = 'shares'")
     with core.engine.connect() as connection:
         service = known_providers(connection)["shares"]
-    with client_of(
-        Settings(home=tmp_path, sandbox=False), service, "https://evil.example", {}
-    ) or pytest.fail("nobody") as client:
+    with client_of(Settings(home=tmp_path, sandbox=False), service, "https://evil.example", {}) or pytest.fail(
+        "nobody"
+    ) as client:
         assert client.base_url == "https://shares.example.com/v3"
     core.rows(
         "UPDATE pricing.provider_declarations SET content = replace(content, 'shares.example.com', 'evil.example')"
@@ -207,9 +203,7 @@ def test_b2_a_declaration_that_a_worker_cannot_follow_gives_no_key_to_the_older_
         client = clients["shares"]
         assert client.key_names == {"default"}
         move(core, settings, "new-5ecret-0123456789", content="of: a later version")
-        wait_until(
-            lambda: [key.get_secret_value() for key in client._keys.values()] != ["old-5ecret-0123456789"]
-        )
+        wait_until(lambda: [key.get_secret_value() for key in client._keys.values()] != ["old-5ecret-0123456789"])
         assert not client._keys
 
 
@@ -224,9 +218,7 @@ def test_b2_only_the_owner_declares(core: Core) -> None:
             connection.execute(text(statement))
 
 
-def test_f11_undeclare_is_refused_while_it_is_used_and_takes_everything_with_it(
-    core: Core, cli: CommandLine
-) -> None:
+def test_f11_undeclare_is_refused_while_it_is_used_and_takes_everything_with_it(core: Core, cli: CommandLine) -> None:
     before = everything(core)
     declare(core, FUNDS)
     with core.owner.begin() as connection:
@@ -296,18 +288,14 @@ def test_f11_a_copy_refreshes_from_the_sandbox_through_the_queue(
         days = Window(today - timedelta(days=400), today - timedelta(days=30))
         refresher.backfill(refresher.plan_backfill(NAV, days, ["118632"]))
         assert "shares" not in clients
-    (price,) = core.rows(
-        "SELECT * FROM pricing.latest_prices WHERE symbol = '118632' AND data_type = :t", t=NAV
-    )
+    (price,) = core.rows("SELECT * FROM pricing.latest_prices WHERE symbol = '118632' AND data_type = :t", t=NAV)
     assert price.currency == "INR"
     calls = core.rows(
         "SELECT provider, units, http_status, outcome FROM pricing.collector_call_log WHERE provider = 'funds'"
     )
     assert len(calls) >= 2
     assert {(call.units, call.http_status, call.outcome) for call in calls} == {(1, 200, "ok")}
-    bars = core.one(
-        "SELECT count(*) FROM pricing.price_history WHERE symbol = '118632' AND data_type = :t", t=NAV
-    )
+    bars = core.one("SELECT count(*) FROM pricing.price_history WHERE symbol = '118632' AND data_type = :t", t=NAV)
     assert bars > 100
     assert {call["provider"] for call in sandbox.calls("mfapi")} <= {"mfapi"}
 
@@ -380,18 +368,14 @@ def test_f11_try_shows_every_page_that_is_posted(cli: CommandLine) -> None:
 
 
 @pytest.mark.parametrize("key", ["demo5", "canary-5ecret-0123456789"])
-def test_b2_try_shows_no_key_that_a_provider_names_as_the_place_of_its_next_page(
-    cli: CommandLine, key: str
-) -> None:
+def test_b2_try_shows_no_key_that_a_provider_names_as_the_place_of_its_next_page(cli: CommandLine, key: str) -> None:
     server = PagedBars(instead={1: lambda content: content | {"meta": {"next": key}}})
     said = paging(cli, server, key=key)
     assert "names a next page with its API key" in said.stderr
     assert key not in said.stdout + said.stderr
 
 
-def test_f11_try_makes_no_more_requests_than_the_declared_limits_allow(
-    cli: CommandLine, tmp_path: Path
-) -> None:
+def test_f11_try_makes_no_more_requests_than_the_declared_limits_allow(cli: CommandLine, tmp_path: Path) -> None:
     path = tmp_path / "pages.yaml"
     path.write_text(PAGES.read_text().replace("units: 30", "units: 2"))
     server = PagedBars()
@@ -425,10 +409,7 @@ def test_f11_declare_tells_the_lines_of_faults_and_what_comes_next(
     assert "frankfurter is declared" in said.stdout
     assert "route add frankfurter" in said.stderr
     assert "the sandbox does not know frankfurter" in said.stderr
-    assert (
-        "not asked while PRICING_SANDBOX is on"
-        in cli("provider", "show", "frankfurter", sandbox="true").stdout
-    )
+    assert "not asked while PRICING_SANDBOX is on" in cli("provider", "show", "frankfurter", sandbox="true").stdout
     assert "api.frankfurter.dev" in cli("provider", "show", "frankfurter", sandbox="false").stdout
 
 

@@ -56,9 +56,7 @@ def symbols(cli: CommandLine, *words: str) -> Said:
     return cli("provider", "symbols", "coingecko", *words, sandbox="false")
 
 
-def test_f11_names_of_a_list_are_used_where_they_are_plain(
-    core: Core, cli: CommandLine, asked: list[str]
-) -> None:
+def test_f11_names_of_a_list_are_used_where_they_are_plain(core: Core, cli: CommandLine, asked: list[str]) -> None:
     known = ["DOGE/USD", "XRP/EUR", "LUNA/USD", "BTC/USD", "WEIRD/USD", "NONE/USD"]
     coins = ("--fetcher", "quote", "--ttl", "5", "--asset-class", "crypto")
     assert cli("type", "add", "coin_quote", *coins).exit_code == 0
@@ -75,9 +73,7 @@ def test_f11_names_of_a_list_are_used_where_they_are_plain(
     assert "coingecko has no symbols spelled like 'weird coin/../x/usd'" in left["WEIRD/USD"]
     assert "XRP/EUR" not in left, "what a person has said counts more"
     assert "BTC/USD" not in left, "and so does the file"
-    assert asked == [
-        "https://api.coingecko.com/api/v3/coins/markets {'vs_currency': 'usd', 'per_page': '250'} True"
-    ]
+    assert asked == ["https://api.coingecko.com/api/v3/coins/markets {'vs_currency': 'usd', 'per_page': '250'} True"]
     assert core.one("SELECT sum(units) FROM pricing.collector_call_log WHERE provider = 'coingecko'") == 1
     again = symbols(cli)
     assert "0 instruments of crypto are asked for by names of the list, which has 5" in again.stdout
@@ -105,9 +101,7 @@ def test_f11_lists_come_in_every_kind_of_text() -> None:
     assert names(xml, as_xml) == {"X": ["a"], "Y": ["b"]}
 
 
-@pytest.mark.parametrize(
-    "rows", [[], {}, {"error": "no"}, [{"id": "a"}], [[1, 2]], [{"symbol": 5, "id": "a"}]]
-)
+@pytest.mark.parametrize("rows", [[], {}, {"error": "no"}, [{"id": "a"}], [[1, 2]], [{"symbol": 5, "id": "a"}]])
 def test_f11_a_list_without_names_is_an_error(rows: object) -> None:
     with pytest.raises(SchemaDrift, match=r"answered without names: `symbol` and `id` .*Nothing has changed"):
         names(rows)
@@ -117,9 +111,7 @@ def test_f11_a_list_without_names_is_an_error(rows: object) -> None:
 
 _JSON: st.SearchStrategy[Any] = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(max_size=8),
-    lambda inner: (
-        st.lists(inner, max_size=4) | st.dictionaries(st.sampled_from(["id", "symbol", "x"]), inner)
-    ),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.sampled_from(["id", "symbol", "x"]), inner),
     max_leaves=20,
 )
 
@@ -130,9 +122,7 @@ def test_f11_no_list_brings_anything_but_texts_or_an_error(rows: object) -> None
         found = names(rows)
     except ProviderError:
         return
-    assert all(
-        one == one.upper() and all(isinstance(name, str) for name in named) for one, named in found.items()
-    )
+    assert all(one == one.upper() and all(isinstance(name, str) for name in named) for one, named in found.items())
 
 
 FAULTS = [

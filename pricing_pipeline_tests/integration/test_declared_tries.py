@@ -32,9 +32,7 @@ def prompts(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return asked
 
 
-def test_a4_try_asks_for_no_key_of_a_provider_of_the_code(
-    cli: CommandLine, tmp_path: Path, prompts: list[str]
-) -> None:
+def test_a4_try_asks_for_no_key_of_a_provider_of_the_code(cli: CommandLine, tmp_path: Path, prompts: list[str]) -> None:
     """Anyone who wrote the file would get the key of the real service."""
     path = tmp_path / "rates.yaml"
     path.write_text(PAGES.read_text().replace("name: example_pages", "name: twelvedata"))
@@ -117,9 +115,7 @@ def test_f11_a_short_header_hides_nothing_of_an_answer_and_a_token_stays_hidden_
     assert "canary" not in said.stdout + said.stderr
 
 
-def test_f11_a_draft_of_a_saved_answer_asks_nobody_and_tells_what_it_took(
-    cli: CommandLine, tmp_path: Path
-) -> None:
+def test_f11_a_draft_of_a_saved_answer_asks_nobody_and_tells_what_it_took(cli: CommandLine, tmp_path: Path) -> None:
     body = tmp_path / "answer.json"
     body.write_text('[{"d": "03/04/2026", "c": "1,234"}]')
     said = cli("provider", "draft", "https://api.example.com/v1/A", "--body", str(body), "--symbol", "A")
@@ -153,9 +149,7 @@ def test_f11_a_refusal_is_told_with_what_the_file_or_the_user_can_change(
 
     with ScriptedServer(serve) as server:
         file = str(ROOT / "docs/examples/finnhub.yaml")
-        tried = cli(
-            "provider", "try", file, "AAPL", "--at", server.url, stdin="canary-5ecret-0123456789"
-        ).stderr
+        tried = cli("provider", "try", file, "AAPL", "--at", server.url, stdin="canary-5ecret-0123456789").stderr
         drafted = cli("provider", "draft", f"{server.url}/A?apikey=canary-5ecret-0123456789").stderr
     assert words in tried
     assert "key list" not in tried + drafted

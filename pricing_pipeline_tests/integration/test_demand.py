@@ -105,9 +105,7 @@ def test_b7_later_heartbeats_write_nothing_but_when_the_viewer_was_seen(core: Co
 
     def versions() -> list[Any]:
         return [
-            core.rows(
-                f"SELECT tableoid::regclass::text, ctid::text, xmin::text FROM pricing.{table} ORDER BY 1, 2"
-            )
+            core.rows(f"SELECT tableoid::regclass::text, ctid::text, xmin::text FROM pricing.{table} ORDER BY 1, 2")
             for table in ("demand", "api_call_queue", "instruments", "latest_prices", "collector_call_log")
         ]
 
@@ -121,9 +119,7 @@ def test_b7_later_heartbeats_write_nothing_but_when_the_viewer_was_seen(core: Co
 @pytest.mark.own_database  # whether a page has room depends on what was there before
 def test_b5_heartbeats_stay_heap_only(core: Core, clock: Clock) -> None:
     """An index on last_seen_at would make every heartbeat write to all indexes."""
-    counts = (
-        "SELECT n_tup_hot_upd, n_tup_upd FROM pg_stat_xact_user_tables WHERE relname = 'active_subscriptions'"
-    )
+    counts = "SELECT n_tup_hot_upd, n_tup_upd FROM pg_stat_xact_user_tables WHERE relname = 'active_subscriptions'"
     core.heartbeat("ann", AAPL)
     with core.engine.begin() as connection:
         # The session may still count updates of the transactions before.

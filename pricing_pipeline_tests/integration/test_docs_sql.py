@@ -83,9 +83,7 @@ def test_the_runbooks_command_lets_a_blocked_provider_be_called(core: Core, cli:
     core.enqueue(QUOTE, "AAPL")
     core.throttle("twelvedata", 600)
     assert core.claim() == []
-    (command,) = re.findall(
-        r"^ *pricing-pipeline (key change .* --unblock)$", RUNBOOK.read_text(), re.MULTILINE
-    )
+    (command,) = re.findall(r"^ *pricing-pipeline (key change .* --unblock)$", RUNBOOK.read_text(), re.MULTILINE)
     assert cli(*command.split()).exit_code == 0
     assert core.claim_one().symbols == ["AAPL"]
 

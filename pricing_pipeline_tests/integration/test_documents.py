@@ -120,13 +120,9 @@ def test_b1_a_document_type_with_data_is_not_deleted_and_an_empty_one_goes_with_
 
 def test_b2_what_a_type_is_cannot_change_and_documents_have_no_backfill(core: Core) -> None:
     with pytest.raises(DBAPIError, match="cannot become one of prices"):
-        core.rows(
-            "UPDATE pricing.data_type_registry SET fetcher = 'quote' WHERE data_type = :name", name=PROFILE
-        )
+        core.rows("UPDATE pricing.data_type_registry SET fetcher = 'quote' WHERE data_type = :name", name=PROFILE)
     with pytest.raises(DBAPIError, match="cannot become one of documents"):
-        core.rows(
-            "UPDATE pricing.data_type_registry SET fetcher = 'profile' WHERE data_type = :name", name=QUOTE
-        )
+        core.rows("UPDATE pricing.data_type_registry SET fetcher = 'profile' WHERE data_type = :name", name=QUOTE)
     with pytest.raises(IntegrityError, match="only_prices_have_backfill"):
         core.rows(
             "UPDATE pricing.data_type_registry SET history_from = '2000-01-01' WHERE data_type = :name",
@@ -189,9 +185,7 @@ def test_f3_a_changed_document_leaves_the_old_one_and_its_neighbours_alone(core:
     audit(core)
 
 
-def test_f3_what_is_no_longer_listed_is_withdrawn_and_what_is_out_of_reach_stays(
-    core: Core, clock: Clock
-) -> None:
+def test_f3_what_is_no_longer_listed_is_withdrawn_and_what_is_out_of_reach_stays(core: Core, clock: Clock) -> None:
     settle(core, report(SPRING, eps=1), report(SUMMER, eps=2), report(AUTUMN, eps=None))
     then = core.clock()
     clock.advance(61 * 60)
@@ -264,9 +258,7 @@ def test_b6_a_document_is_due_a_ttl_after_it_was_fetched(core: Core, clock: Cloc
 
 def test_b3_a_pair_may_have_a_ttl_of_its_own(core: Core, clock: Clock) -> None:
     core.heartbeat("ann", (EARNINGS, "AAPL"))
-    settling.settle_answer(
-        core.engine, core.claim_one(FMP), Fetched(Answer(records=(report(SPRING),)), 200, 700)
-    )
+    settling.settle_answer(core.engine, core.claim_one(FMP), Fetched(Answer(records=(report(SPRING),)), 200, 700))
     core.rows("UPDATE pricing.confirmed_pairs SET cache_ttl_minutes = 5")
     clock.advance(6 * 60)
     core.heartbeat("ann", (EARNINGS, "AAPL"))
@@ -274,9 +266,7 @@ def test_b3_a_pair_may_have_a_ttl_of_its_own(core: Core, clock: Clock) -> None:
 
 
 def test_a10_a_read_answers_at_once_and_asks_once(core: Core, clock: Clock) -> None:
-    core.rows(
-        "INSERT INTO pricing.instruments (asset_class, symbol) VALUES ('equity', 'AAPL') ON CONFLICT DO NOTHING"
-    )
+    core.rows("INSERT INTO pricing.instruments (asset_class, symbol) VALUES ('equity', 'AAPL') ON CONFLICT DO NOTHING")
 
     def read() -> documents.Reading:
         with core.engine.begin() as connection:
@@ -289,9 +279,7 @@ def test_a10_a_read_answers_at_once_and_asks_once(core: Core, clock: Clock) -> N
         True,
         False,
     )
-    settling.settle_answer(
-        core.engine, core.claim_one(FMP), Fetched(Answer(records=(report(SPRING),)), 200, 700)
-    )
+    settling.settle_answer(core.engine, core.claim_one(FMP), Fetched(Answer(records=(report(SPRING),)), 200, 700))
     found = read()
     assert (found.fresh, found.is_requested, len(found.documents)) == (True, False, 1)
     clock.advance(61 * 60)
@@ -300,9 +288,7 @@ def test_a10_a_read_answers_at_once_and_asks_once(core: Core, clock: Clock) -> N
 
 
 def test_b4_when_staleness_cannot_be_judged_a_read_asks_at_most_once_a_ttl(core: Core) -> None:
-    core.rows(
-        "CREATE FUNCTION pricing.broken(timestamptz, integer) RETURNS boolean LANGUAGE sql AS 'SELECT 1 / 0 > 0'"
-    )
+    core.rows("CREATE FUNCTION pricing.broken(timestamptz, integer) RETURNS boolean LANGUAGE sql AS 'SELECT 1 / 0 > 0'")
     core.rows(
         "UPDATE pricing.data_type_registry SET staleness_function = 'broken' WHERE data_type = :name",
         name=EARNINGS,

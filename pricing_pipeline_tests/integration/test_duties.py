@@ -26,9 +26,7 @@ def run(core: Core) -> set[str]:
 
 
 def failed(core: Core) -> set[str]:
-    return {
-        row.duty for row in core.rows("SELECT duty FROM pricing.duties WHERE last_failure_at IS NOT NULL")
-    }
+    return {row.duty for row in core.rows("SELECT duty FROM pricing.duties WHERE last_failure_at IS NOT NULL")}
 
 
 def break_duty(core: Core, name: str) -> None:
@@ -87,9 +85,7 @@ def test_b8_one_failing_duty_does_not_stop_the_others(core: Core, clock: Clock) 
     tried = "SELECT last_failure_at FROM pricing.duties WHERE duty = 'clean_subscriptions'"
     assert core.one(tried) == failed.last_failure_at
     clock.advance(60)
-    core.rows(
-        "CREATE OR REPLACE FUNCTION pricing.clean_subscriptions() RETURNS integer LANGUAGE sql AS 'SELECT 1'"
-    )
+    core.rows("CREATE OR REPLACE FUNCTION pricing.clean_subscriptions() RETURNS integer LANGUAGE sql AS 'SELECT 1'")
     assert "clean_subscriptions" in run(core)
     (after,) = core.rows("SELECT * FROM pricing.duties WHERE duty = 'clean_subscriptions'")
     assert after.last_success_at > after.last_failure_at
@@ -97,9 +93,7 @@ def test_b8_one_failing_duty_does_not_stop_the_others(core: Core, clock: Clock) 
 
 @pytest.mark.parametrize("end", ["success", "a duty that fails", "rollback", "a session that is cut off"])
 @pytest.mark.parametrize("work", ["run_duties", "enqueue_due"])
-def test_b15_the_lock_is_free_afterwards_whatever_happened(
-    core: Core, database_url: str, work: str, end: str
-) -> None:
+def test_b15_the_lock_is_free_afterwards_whatever_happened(core: Core, database_url: str, work: str, end: str) -> None:
     if end == "a duty that fails":
         break_duty(core, "repair_demand")
     with core.engine.connect() as other:
@@ -146,9 +140,7 @@ def test_b9_a_duty_that_waits_for_a_lock_gives_up_after_a_second(core: Core, dat
 # Warnings
 
 
-def test_b8_a_type_whose_check_fails_is_seen_and_stops_no_other(
-    core: Core, clock: Clock, cli: CommandLine
-) -> None:
+def test_b8_a_type_whose_check_fails_is_seen_and_stops_no_other(core: Core, clock: Clock, cli: CommandLine) -> None:
     core.heartbeat("ann", (FX, "EUR/USD"), (QUOTE, "AAPL"))
     core.refresh()
     core.break_judge(FX)
@@ -190,9 +182,7 @@ def test_b22_warnings_are_kept_thirty_days(core: Core, clock: Clock) -> None:
     assert warnings(core) == []
 
 
-@pytest.mark.parametrize(
-    ("table", "days"), [("collector_call_log", 35), ("drains", 7), ("api_data_usage", 400)]
-)
+@pytest.mark.parametrize(("table", "days"), [("collector_call_log", 35), ("drains", 7), ("api_data_usage", 400)])
 def test_b9_what_is_past_its_keeping_time_is_forgotten_and_no_earlier(
     core: Core, clock: Clock, table: str, days: int
 ) -> None:

@@ -61,9 +61,7 @@ def test_b4_four_reads_of_what_its_provider_has_not_are_one_call(core: Core, clo
     assert calls == 1
     found = why(core)
     assert found.state == "provider_has_none"
-    assert found.sentence.startswith(
-        "last confirmed 40 s ago: its provider answered that it has no price of AAPL"
-    )
+    assert found.sentence.startswith("last confirmed 40 s ago: its provider answered that it has no price of AAPL")
     assert found.fetched_at is not None
     clock.advance(30)
     assert (core.read("AAPL").requested, answer(core)) == (1, 1), "its TTL is over"
@@ -121,9 +119,7 @@ def test_b4_a_pair_is_asked_once_per_ttl_whatever_it_is_answered(core: Core, clo
             assert answer(core, price) == is_due
             if is_due:
                 answered = core.clock()
-            stored = core.one(
-                "SELECT fetched_at FROM pricing.latest_answers WHERE data_type = 'equity_quote'"
-            )
+            stored = core.one("SELECT fetched_at FROM pricing.latest_answers WHERE data_type = 'equity_quote'")
             assert stored == answered
 
     asked()

@@ -67,9 +67,7 @@ def stored(core: Core) -> dict[date, Decimal]:
 
 
 @pytest.mark.parametrize("factor", ["0.01", "100", "1000"])
-def test_f5_the_days_before_a_change_of_face_value_are_released_by_themselves(
-    core: Core, factor: str
-) -> None:
+def test_f5_the_days_before_a_change_of_face_value_are_released_by_themselves(core: Core, factor: str) -> None:
     rows = navs(100, 200, Decimal(factor))
     bring(core, rows)
     assert quarantined(core) == 100

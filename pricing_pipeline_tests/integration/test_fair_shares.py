@@ -64,12 +64,8 @@ def test_e7_a_webhook_that_hangs_holds_up_no_other(core: Core, cli: CommandLine)
         for name, receiver in (("hangs", hanging), ("works", good)):
             cli("recipient", "add", name, "webhook", "--allow-private", stdin=f"{receiver.url}/\n")
         send(core, "hangs", 200)
-        runner = OperationRunner(
-            core.engine, make_handlers(core.engine, Settings(home=cli.home)), worker="here"
-        )
-        thread = threading.Thread(
-            target=runner.run, args=(stop,), kwargs={"every_seconds": 0.05, "last_seconds": 0}
-        )
+        runner = OperationRunner(core.engine, make_handlers(core.engine, Settings(home=cli.home)), worker="here")
+        thread = threading.Thread(target=runner.run, args=(stop,), kwargs={"every_seconds": 0.05, "last_seconds": 0})
         thread.start()
         wait_until(lambda: len(hanging.posted) == SLOTS)
         for number in range(1, 21):
@@ -189,9 +185,7 @@ def test_e7_quiet_hours_that_leave_less_time_than_an_attempt_may_take_let_messag
     clock.stop()
     core.rows("UPDATE pricing.operation_types SET time_limit_seconds = 240 WHERE operation_type = 'log'")
     add(core, "ann")
-    core.rows(
-        "UPDATE pricing.recipients SET quiet_from = '08:00', quiet_until = '07:59' WHERE recipient = 'ann'"
-    )
+    core.rows("UPDATE pricing.recipients SET quiet_from = '08:00', quiet_until = '07:59' WHERE recipient = 'ann'")
     send(core, "ann")
     assert claim(core) == []
     clock.advance(60)

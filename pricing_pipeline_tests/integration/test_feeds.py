@@ -176,9 +176,7 @@ def test_b7_an_expired_feed_an_unknown_and_a_removed_one_are_answered_alike(
             answer = api.client.get("/v1/prices", **request)  # type: ignore[arg-type]
             assert answer.status_code == 401
             content = {name: value for name, value in answer.json().items() if name != "request_id"}
-            headers = {
-                name: value for name, value in answer.headers.items() if name not in ("x-request-id", "date")
-            }
+            headers = {name: value for name, value in answer.headers.items() if name not in ("x-request-id", "date")}
             told[way].add((str(content), str(headers), looks - before))
     assert {way: len(answers) for way, answers in told.items()} == {"url": 1, "password": 1, "header": 1}
     assert all(answer[2] == 1 for answers in told.values() for answer in answers)

@@ -212,9 +212,7 @@ def test_f12_a_file_is_on_the_disk_before_it_takes_the_place_of_the_only_one(
     assert not any(is_old for _, is_old in places)
 
 
-def test_f12_readers_see_every_correction_while_months_are_exported_and_leave(
-    core: Core, store: Store
-) -> None:
+def test_f12_readers_see_every_correction_while_months_are_exported_and_leave(core: Core, store: Store) -> None:
     """The model: the last amount of each day that was committed before a read began, or one that came during it."""
     first = date(2020, 1, 1)
     original = dict(days(first, 366))
@@ -303,10 +301,7 @@ def test_f12_a_month_moves_to_the_file_that_is_noted_and_to_no_other(
     Path(store.path(DAILY, MARCH)).write_bytes(older)
     with pytest.raises(FilesError, match="is not the file that the pipeline has written"):
         closes(core)
-    assert (
-        core.one("SELECT DISTINCT coming::text FROM pricing.exported_months WHERE moved_at IS NOT NULL")
-        == "{}"
-    )
+    assert core.one("SELECT DISTINCT coming::text FROM pricing.exported_months WHERE moved_at IS NOT NULL") == "{}"
 
 
 def _die() -> None:

@@ -36,9 +36,7 @@ def test_what_is_found_is_numbered_and_what_is_chosen_is_added(
     assert "LSE GBP equity" in line
     assert "--add 1,3 adds what has these numbers" in said.stderr
     assert core.rows("SELECT FROM pricing.instruments WHERE symbol = 'VOD:XLON'") == []
-    told = cli(
-        "instrument", "find", "Vodafone", "Group", "--add", "1", "--json", sandbox_url=sandbox.url
-    ).json
+    told = cli("instrument", "find", "Vodafone", "Group", "--add", "1", "--json", sandbox_url=sandbox.url).json
     assert told["provider"] == "twelvedata"
     assert [(one["number"], one["symbol"], one["known"]) for one in told["found"]] == [(1, "VOD:XLON", False)]
     assert [(one["symbol"], one["new"]) for one in told["added"]] == [("VOD:XLON", True)]
@@ -58,9 +56,7 @@ def test_what_is_found_is_numbered_and_what_is_chosen_is_added(
     audit(core, acknowledged=0)
 
 
-def test_adding_what_was_just_found_makes_no_second_call(
-    cli: CommandLine, core: Core, sandbox: RunningSandbox
-) -> None:
+def test_adding_what_was_just_found_makes_no_second_call(cli: CommandLine, core: Core, sandbox: RunningSandbox) -> None:
     def add(*words: str) -> bool:
         told = cli("instrument", "find", *words, "--add", "1", "--json", sandbox_url=sandbox.url).json
         assert [one["symbol"] for one in told["added"]] == ["VOD:XLON"]
@@ -132,9 +128,7 @@ def test_each_provider_with_a_search_is_asked_by_name_or_by_the_route_of_a_type(
     assert found("S", "--limit", "1")[1] == ["equity S"]
 
 
-def test_what_cannot_be_searched_or_added_is_refused(
-    cli: CommandLine, core: Core, sandbox: RunningSandbox
-) -> None:
+def test_what_cannot_be_searched_or_added_is_refused(cli: CommandLine, core: Core, sandbox: RunningSandbox) -> None:
     for words, code, sentence in (
         (["vod", "--provider", "yahoo"], 1, "yahoo has no search; twelvedata, fmp, mfapi have one"),
         (["vod", "--provider", "nobody"], 1, "no provider is called 'nobody'"),
@@ -156,15 +150,10 @@ def test_what_cannot_be_searched_or_added_is_refused(
 
 
 def test_nothing_found_is_said(cli: CommandLine, core: Core, sandbox: RunningSandbox) -> None:
-    assert (
-        "twelvedata has found nothing"
-        in cli("instrument", "find", "nopenope", sandbox_url=sandbox.url).stdout
-    )
+    assert "twelvedata has found nothing" in cli("instrument", "find", "nopenope", sandbox_url=sandbox.url).stdout
 
 
-def test_a_search_keeps_to_limits_breaker_and_quota(
-    cli: CommandLine, core: Core, sandbox: RunningSandbox
-) -> None:
+def test_a_search_keeps_to_limits_breaker_and_quota(cli: CommandLine, core: Core, sandbox: RunningSandbox) -> None:
     def refused() -> str:
         return cli("instrument", "find", "vod", sandbox_url=sandbox.url).error
 
@@ -185,18 +174,14 @@ def test_a_search_that_is_refused_pauses_the_key_as_any_call(
 ) -> None:
     sandbox.behave("throttle", retry_after="90")
     assert "429" in cli("instrument", "find", "vod", sandbox_url=sandbox.url).error
-    assert core.one(
-        "SELECT blocked_until > pricing.clock() FROM pricing.provider_keys WHERE provider = 'twelvedata'"
-    )
+    assert core.one("SELECT blocked_until > pricing.clock() FROM pricing.provider_keys WHERE provider = 'twelvedata'")
     assert core.one("SELECT outcome FROM pricing.collector_call_log") == "failed"
     sandbox.behave_well()
     assert "twelvedata is not asked" in cli("instrument", "find", "vod", sandbox_url=sandbox.url).error
     assert len(sandbox.calls()) == 1
 
 
-def test_a_search_that_is_refused_for_its_key_says_so(
-    cli: CommandLine, core: Core, sandbox: RunningSandbox
-) -> None:
+def test_a_search_that_is_refused_for_its_key_says_so(cli: CommandLine, core: Core, sandbox: RunningSandbox) -> None:
     core.rows(
         "INSERT INTO pricing.collector_call_log (provider, data_type, symbols, window_start, window_end, units,"
         " reserved_bytes, worker, started_at, finished_at, outcome)"
@@ -231,9 +216,7 @@ def test_a_search_neither_begins_nor_ends_an_outage_of_prices(
     core.enqueue(QUOTE, "AAPL")
     core.fail(core.claim_one(), FailureKind.PROVIDER_DOWN)
     call = core.one("SELECT max(call_id) FROM pricing.collector_call_log")
-    core.call(
-        f"SELECT pricing.settle_call({call}, 'failed', 503, 9, 'down', 'provider_down', is_owned => true)"
-    )
+    core.call(f"SELECT pricing.settle_call({call}, 'failed', 503, 9, 'down', 'provider_down', is_owned => true)")
     outage = "SELECT count(*) FROM pricing.outages WHERE answered_at IS NULL"
     assert core.one(outage) == 1
     sandbox.behave_well()

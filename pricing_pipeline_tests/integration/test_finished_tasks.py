@@ -39,9 +39,7 @@ def test_b9_finished_tasks_are_kept_seven_to_fifteen_days_and_dead_ones_until_th
     ids = {task.symbol: task.id for task in good.tasks}
     with core.engine.begin() as connection:
         task_queue.complete(connection, [ids["GOOD"]], good.claim_token)
-        task_queue.fail(
-            connection, [ids["BAD"]], good.claim_token, FailureKind.UNKNOWN_SYMBOL, "no such symbol"
-        )
+        task_queue.fail(connection, [ids["BAD"]], good.claim_token, FailureKind.UNKNOWN_SYMBOL, "no such symbol")
     day = 86_400
 
     def kept() -> dict[str, str]:
@@ -67,15 +65,11 @@ def test_b9_the_ring_of_finished_tasks_goes_round(core: Core, clock: Clock) -> N
         core.complete(core.claim_one())
         core.one("SELECT pricing.prune()")
         newest = {f"W{number}" for number in (week, week - 1) if number >= 0}
-        assert (
-            newest <= set(core.statuses()) <= {f"W{number}" for number in range(max(0, week - 2), week + 1)}
-        )
+        assert newest <= set(core.statuses()) <= {f"W{number}" for number in range(max(0, week - 2), week + 1)}
         clock.advance(7 * 86_400)
 
 
-def test_b9_a_clock_that_is_set_back_over_the_end_of_a_week_costs_no_finished_task(
-    core: Core, clock: Clock
-) -> None:
+def test_b9_a_clock_that_is_set_back_over_the_end_of_a_week_costs_no_finished_task(core: Core, clock: Clock) -> None:
     """Weeks are those since 1970, so one begins on a Thursday. The leaf of the next week is the oldest of the ring."""
     clock.set(datetime(2026, 11, 26, 0, 0, 1, tzinfo=UTC))
     core.enqueue(QUOTE, "AAPL")
@@ -111,9 +105,7 @@ def test_b9_a_missing_leaf_keeps_no_task_from_finishing(core: Core, clock: Clock
     pauses=st.lists(st.integers(0, 90), min_size=1, max_size=8),
     missing=st.frozensets(st.integers(0, 7), max_size=3),
 )
-@settings(
-    max_examples=examples(20), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@settings(max_examples=examples(20), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_b9_after_pruning_finished_tasks_are_at_most_fifteen_days_old(
     core: Core, clock: Clock, pauses: list[int], missing: frozenset[int]
 ) -> None:

@@ -153,9 +153,7 @@ def test_f4_after_an_answer_a_429_is_a_429(
     assert {call["status"] for call in service.calls("yahoo")} == {200}
     core.heartbeat("ann", (QUOTE, "IBM"))
     work(core, database_url, calls=2)
-    error = core.one(
-        "SELECT error FROM pricing.collector_call_log WHERE provider = 'yahoo' AND outcome = 'failed'"
-    )
+    error = core.one("SELECT error FROM pricing.collector_call_log WHERE provider = 'yahoo' AND outcome = 'failed'")
     assert error == "yahoo answered 429: Edge: Too Many Requests."
     assert OF_SPEED in " ".join(cli("price", "why", "IBM", "--type", QUOTE).stdout.split())
     assert "User-Agent" not in cli("status").stdout

@@ -56,16 +56,12 @@ def test_b29_a_report_comes_out_and_what_was_believed_before_is_kept(
 
         # The next report is announced, and then it is there.
         said = cli("document", "show", "IBM", "--type", EARNINGS, "--json").json
-        ahead = min(
-            date.fromisoformat(one["period"]) for one in said["documents"] if one["body"]["epsActual"] is None
-        )
+        ahead = min(date.fromisoformat(one["period"]) for one in said["documents"] if one["body"]["epsActual"] is None)
         assert ahead > date(2026, 11, 18)
         clock.set(datetime.combine(ahead - timedelta(days=20), time(12), UTC))
         core.heartbeat("ann", (EARNINGS, "IBM"))
         work_until(refresher, lambda: len(sandbox.calls("fmp")) == 2 and all_done(core)())
-        announced = min(
-            one.period for one in _read(core) if one.period is not None and one.body["epsActual"] is None
-        )
+        announced = min(one.period for one in _read(core) if one.period is not None and one.body["epsActual"] is None)
         before = core.clock()
         clock.set(datetime.combine(announced, time(23), UTC))
         core.heartbeat("ann", (EARNINGS, "IBM"))
@@ -75,10 +71,7 @@ def test_b29_a_report_comes_out_and_what_was_believed_before_is_kept(
     past = cli("document", "show", "IBM", "--type", EARNINGS, "--as-of", before.isoformat(), "--json").json
     (then,) = (one["body"] for one in past["documents"] if one["period"] == str(announced))
     assert then["epsActual"] is None
-    assert (
-        core.one("SELECT count(*) FROM pricing.revisions WHERE old->>'period' = :day", day=f"{announced}")
-        == 1
-    )
+    assert core.one("SELECT count(*) FROM pricing.revisions WHERE old->>'period' = :day", day=f"{announced}") == 1
 
 
 def _read(core: Core) -> list[documents.StoredDocument]:
@@ -130,14 +123,11 @@ def test_f5_lists_of_dividends_and_splits_make_total_return_of_another_providers
         core.heartbeat("ann", ("dividends", "AAPL"), ("splits", "AAPL"), ("dividends", "GOOG"))
         work_until(refresher, all_done(core))
     assert {call["path"] for call in sandbox.calls("fmp")} == {"/dividends", "/splits"}
-    assert (
-        core.one("SELECT count(*) FROM pricing.corporate_actions WHERE symbol = 'AAPL' AND kind = 'split'")
-        == 2
-    )
+    assert core.one("SELECT count(*) FROM pricing.corporate_actions WHERE symbol = 'AAPL' AND kind = 'split'") == 2
     assert core.one("SELECT count(*) FROM pricing.corporate_actions WHERE symbol = 'GOOG'") == 0
-    assert core.one(
-        "SELECT bool_and(fetched_at IS NOT NULL) AND count(*) = 3 FROM pricing.confirmed_pairs"
-    ), "an empty list is an answer, too"
+    assert core.one("SELECT bool_and(fetched_at IS NOT NULL) AND count(*) = 3 FROM pricing.confirmed_pairs"), (
+        "an empty list is an answer, too"
+    )
     raw, splits, total = (_closes(core, days, adjust) for adjust in (Adjust.RAW, Adjust.SPLITS, Adjust.TOTAL))
     assert raw[0] == 2 * splits[0]
     assert raw[-1] == splits[-1]

@@ -122,9 +122,7 @@ def test_f9_a_running_drain_takes_up_new_keys_and_lets_removed_ones_go(
         put(core, settings, "default", f"{BASE}-first")
         put(core, settings, "second", f"{BASE}-other")
         wait_until(lambda: client.key_names == {"default", "second"})
-        core.rows(
-            "UPDATE pricing.api_call_queue_live SET run_after = pricing.clock() WHERE status = 'scheduled'"
-        )
+        core.rows("UPDATE pricing.api_call_queue_live SET run_after = pricing.clock() WHERE status = 'scheduled'")
         work_until(refresher, lambda: completed(core, "AAPL"))
         remove(core, "default")
         wait_until(lambda: client.key_names == {"second"})
@@ -204,9 +202,7 @@ def test_a4_a_key_that_does_not_open_is_left_out_and_told(
     put(core, settings, "bad", "secret-of-the-bad-one")
     keys = StoredKeys(settings, core.engine)
     assert look(core, keys)[TWELVEDATA].keys() == {"good", "bad"}
-    core.rows(
-        "UPDATE pricing.provider_credentials SET row_version = row_version + 100 WHERE key_name = 'bad'"
-    )
+    core.rows("UPDATE pricing.provider_credentials SET row_version = row_version + 100 WHERE key_name = 'bad'")
     assert look(core, keys)[TWELVEDATA].keys() == {"good"}
     look(core, keys)
     (row,) = core.rows("SELECT source, subject, message FROM pricing.warnings")

@@ -55,9 +55,7 @@ def test_f2_a_quota_that_lasts_has_no_end_in_sight(core: Core) -> None:
     found = ahead(core)
     assert (found.outlook, found.basis, found.bytes_an_hour) == ("lasts", "measured", 1000)
     assert found.words == "it lasts"
-    assert "24.0 kB came in the last day, 168.0 kB in the last week: that is 720.0 kB in 30 days" in (
-        found.basis_words
-    )
+    assert "24.0 kB came in the last day, 168.0 kB in the last week: that is 720.0 kB in 30 days" in (found.basis_words)
 
 
 def test_f2_the_steps_are_projected_by_what_came_every_day(core: Core) -> None:
@@ -155,9 +153,7 @@ def test_f2_the_alert_begins_a_week_before_and_ends_ten_days_before(core: Core, 
 
     def is_open(days: float) -> bool:
         stretch(core, 2)
-        core.rows(
-            "UPDATE pricing.ttl_stretches SET ends_at = pricing.clock() + interval '1 day' * :days", days=days
-        )
+        core.rows("UPDATE pricing.ttl_stretches SET ends_at = pricing.clock() + interval '1 day' * :days", days=days)
         for _ in range(3):  # how long it lasts until it is raised, or over
             keep_looking(core, clock, 5 * MINUTE)
             core.rows("UPDATE pricing.ttl_stretches SET noted_at = pricing.clock()")
@@ -261,13 +257,9 @@ def test_f2_what_is_held_only_is_stretched_by_the_factor_of_the_background(core:
     core.hold("ann", AAPL)
     core.heartbeat("bob", IBM)
     core.refresh()
-    core.rows(
-        "INSERT INTO pricing.pair_views VALUES ('equity_quote', 'AAPL', pricing.clock()) ON CONFLICT DO NOTHING"
-    )
+    core.rows("INSERT INTO pricing.pair_views VALUES ('equity_quote', 'AAPL', pricing.clock()) ON CONFLICT DO NOTHING")
     stretch(core, 1, 3)
-    core.rows(
-        "UPDATE pricing.demand SET due_at = pricing.clock() + interval '10 minutes' WHERE symbol = 'AAPL'"
-    )
+    core.rows("UPDATE pricing.demand SET due_at = pricing.clock() + interval '10 minutes' WHERE symbol = 'AAPL'")
     assert later(core, clock, 11) == 1
     assert {task.symbol for task in core.tasks() if task.status == "pending"} == {"IBM"}
     assert why(core).state == "stretched"
@@ -295,9 +287,7 @@ def test_f2_a_schedule_leaves_out_what_was_fetched_lately(core: Core, clock: Clo
 
 
 def test_f2_a_pair_that_another_provider_could_serve_is_not_stretched(core: Core, clock: Clock) -> None:
-    core.rows(
-        "INSERT INTO pricing.data_collectors (provider, base_url) VALUES ('other', 'https://other.example')"
-    )
+    core.rows("INSERT INTO pricing.data_collectors (provider, base_url) VALUES ('other', 'https://other.example')")
     core.rows(
         "INSERT INTO pricing.provider_capabilities (provider, fetcher, batch_size, units_per_call)"
         " VALUES ('other', 'quote', 1, 1)"
@@ -309,9 +299,7 @@ def test_f2_a_pair_that_another_provider_could_serve_is_not_stretched(core: Core
     core.heartbeat("ann", AAPL)
     core.refresh()
     stretch(core, 4)
-    core.rows(
-        "UPDATE pricing.provider_state SET trouble = 'its breaker is open: odd' WHERE provider = 'other'"
-    )
+    core.rows("UPDATE pricing.provider_state SET trouble = 'its breaker is open: odd' WHERE provider = 'other'")
     assert later(core, clock, 1.1) == 0, "the other one is in trouble"
     core.call("SELECT pricing.look_again('equity_quote')")
     core.rows("UPDATE pricing.provider_state SET trouble = NULL")
@@ -319,9 +307,7 @@ def test_f2_a_pair_that_another_provider_could_serve_is_not_stretched(core: Core
 
 
 def test_f2_a_symbol_with_rules_of_its_own_goes_by_them(core: Core, clock: Clock) -> None:
-    core.rows(
-        "INSERT INTO pricing.data_collectors (provider, base_url) VALUES ('other', 'https://other.example')"
-    )
+    core.rows("INSERT INTO pricing.data_collectors (provider, base_url) VALUES ('other', 'https://other.example')")
     core.rows(
         "INSERT INTO pricing.provider_capabilities (provider, fetcher, batch_size, units_per_call)"
         " VALUES ('other', 'quote', 1, 1)"
@@ -361,9 +347,7 @@ def press(core: Core) -> None:
     core.refresh()
     allow(core, 10 * 60 * size(core) * 720 // 2)
     core.rows("DELETE FROM pricing.api_data_usage")
-    core.use_quota(
-        core.one("SELECT quota_bytes / 10 FROM pricing.data_collectors WHERE provider = 'twelvedata'")
-    )
+    core.use_quota(core.one("SELECT quota_bytes / 10 FROM pricing.data_collectors WHERE provider = 'twelvedata'"))
 
 
 def size(core: Core) -> int:
@@ -372,9 +356,7 @@ def size(core: Core) -> int:
 
 def test_f2_a_quota_of_which_little_is_used_is_looked_at_no_further(core: Core) -> None:
     press(core)
-    core.use_quota(
-        core.one("SELECT quota_bytes / 21 FROM pricing.data_collectors WHERE provider = 'twelvedata'")
-    )
+    core.use_quota(core.one("SELECT quota_bytes / 21 FROM pricing.data_collectors WHERE provider = 'twelvedata'"))
     assert duty(core) is None
     with core.owner.begin() as connection:
         before = rows_read(connection)
@@ -436,10 +418,7 @@ def test_f2_a_step_of_the_clock_delays_no_stretched_pair(core: Core, clock: Cloc
     pair = core.demand_of(*AAPL)
     assert pair is not None
     assert pair.due_at <= core.clock() + timedelta(minutes=16)
-    assert (
-        core.one("SELECT stretched_from <= pricing.clock() + interval '1 minute' FROM pricing.demand")
-        is not False
-    )
+    assert core.one("SELECT stretched_from <= pricing.clock() + interval '1 minute' FROM pricing.demand") is not False
     clock.advance(16 * MINUTE)
     core.rows("UPDATE pricing.active_subscriptions SET last_seen_at = pricing.clock()")
     core.enqueue_due()

@@ -162,8 +162,7 @@ def test_f12_reads_go_on_while_a_month_is_written_anew_and_after_an_export_that_
     clock.advance(60)
     put(core, (date(2020, 3, 2), 9999))
     threads = [
-        threading.Thread(target=_try_to_export, args=(core, store), name=f"export-{number}")
-        for number in range(3)
+        threading.Thread(target=_try_to_export, args=(core, store), name=f"export-{number}") for number in range(3)
     ]
     for thread in threads:
         thread.start()
@@ -179,9 +178,7 @@ def _try_to_export(core: Core, store: Store) -> None:
         exporting.export(core.engine, store, DAILY, MARCH)
 
 
-def test_f12_nothing_is_written_or_removed_where_a_link_leads(
-    core: Core, store: Store, tmp_path: Path
-) -> None:
+def test_f12_nothing_is_written_or_removed_where_a_link_leads(core: Core, store: Store, tmp_path: Path) -> None:
     """Who may write to the folder could make the pipeline remove its own home, or write elsewhere."""
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()

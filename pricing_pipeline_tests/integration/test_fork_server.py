@@ -94,9 +94,7 @@ def test_a_forked_process_is_what_python_m_would_be(stage: Stage) -> None:
 
 def test_the_system_shows_the_command_and_no_secret(stage: Stage) -> None:
     process = stage.process(stage.fork("sleep", SECRET="s3cret"))
-    assert [part for part in process.cmdline() if part] == [
-        f"{sys.executable} -m program sleep"[: _room(stage)]
-    ]
+    assert [part for part in process.cmdline() if part] == [f"{sys.executable} -m program sleep"[: _room(stage)]]
     assert "SECRET" not in process.environ()
 
 
@@ -107,9 +105,7 @@ def _room(stage: Stage) -> int:
 
 
 @pytest.mark.parametrize(("arguments", "number", "status"), [(["exit"], None, 7), (["sleep"], "SIGKILL", -9)])
-def test_how_a_process_ended_is_known(
-    stage: Stage, arguments: Sequence[str], number: str | None, status: int
-) -> None:
+def test_how_a_process_ended_is_known(stage: Stage, arguments: Sequence[str], number: str | None, status: int) -> None:
     forked = stage.fork(*arguments)
     if number is not None:
         stage.process(forked)

@@ -53,9 +53,7 @@ def gaps(core: Core, symbol: str = "AAPL", window: Window = MARCH) -> list[tuple
 
 def cover(core: Core, first: str, last: str, *symbols: str) -> None:
     with core.engine.begin() as connection:
-        price_writer.cover(
-            connection, DAILY, symbols or ["AAPL"], date.fromisoformat(first), date.fromisoformat(last)
-        )
+        price_writer.cover(connection, DAILY, symbols or ["AAPL"], date.fromisoformat(first), date.fromisoformat(last))
 
 
 def store(core: Core, *days: str, symbol: str = "AAPL") -> None:
@@ -116,9 +114,7 @@ def test_f8_every_kind_of_gap_is_told_apart(core: Core) -> None:
         ("03-31", "03-31", 1, "not_published"),
     ]
     with core.engine.connect() as connection:
-        details = {
-            g.kind: g.detail for g in calendars.gaps(connection, DAILY, "AAPL", MARCH.start, MARCH.end)
-        }
+        details = {g.kind: g.detail for g in calendars.gaps(connection, DAILY, "AAPL", MARCH.start, MARCH.end)}
     assert details[calendars.GapKind.FAILED] == "unknown_symbol: no such symbol"
     assert details[calendars.GapKind.QUARANTINED] == "up and back"
 
@@ -159,9 +155,7 @@ def test_f8_two_values_of_one_day_are_none_and_the_next_word_counts(core: Core) 
 
 def test_f8_a_gap_goes_on_over_weekends_and_holidays(core: Core) -> None:
     store(core, "03-11", "03-24")
-    assert gaps(core, window=Window(date(2026, 3, 11), date(2026, 3, 24))) == [
-        ("03-12", "03-23", 7, "not_asked")
-    ]
+    assert gaps(core, window=Window(date(2026, 3, 11), date(2026, 3, 24))) == [("03-12", "03-23", 7, "not_asked")]
 
 
 def test_f8_the_latest_price_that_failed_is_a_gap_of_its_day_only(core: Core, clock: Clock) -> None:
@@ -228,9 +222,7 @@ def test_f8_a_holiday_shows_as_such(cli: CommandLine, core: Core) -> None:
 def test_f8_of_many_holidays_the_last_are_told(cli: CommandLine, core: Core) -> None:
     """They must not hide the gaps, which somebody can act on."""
     store(core, "03-17", "03-19")
-    core.rows(
-        "DELETE FROM pricing.calendar_sessions WHERE opens_at::date BETWEEN '2026-03-05' AND '2026-03-13'"
-    )
+    core.rows("DELETE FROM pricing.calendar_sessions WHERE opens_at::date BETWEEN '2026-03-05' AND '2026-03-13'")
     said = cli("price", "gaps", "AAPL", "--from", "2026-03-01", "--to", "2026-03-22").stdout
     (line,) = [line for line in said.splitlines() if "the market was closed" in line]
     assert line == (
@@ -297,9 +289,7 @@ def test_f8_a_value_that_may_only_be_late_is_not_given_up(core: Core, clock: Clo
 # Costs
 
 
-def estimate(
-    core: Core, window: Window = MARCH, symbols: Sequence[str] | None = None
-) -> list[backfills.Estimate]:
+def estimate(core: Core, window: Window = MARCH, symbols: Sequence[str] | None = None) -> list[backfills.Estimate]:
     with core.engine.connect() as connection:
         return backfills.estimate(connection, DAILY, window, symbols)
 
@@ -312,9 +302,7 @@ def test_f10_a_backfill_is_costed_before_it_runs(core: Core) -> None:
     assert one.fits
     assert one.seconds == pytest.approx(5 * 0.5 / 8)
     assert core.tasks() == []
-    planned = core.call(
-        "SELECT tasks FROM pricing.plan_backfill(:t, :a, :b)", t=DAILY, a=MARCH.start, b=MARCH.end
-    )
+    planned = core.call("SELECT tasks FROM pricing.plan_backfill(:t, :a, :b)", t=DAILY, a=MARCH.start, b=MARCH.end)
     assert planned == one.tasks
     assert core.one("SELECT sum(est_bytes) FROM pricing.api_call_queue_live") == one.wire_bytes
     assert estimate(core) == [], "what is queued costs nothing more"
@@ -377,12 +365,8 @@ def test_f10_what_would_be_refused_is_said(cli: CommandLine, core: Core) -> None
     assert "no active provider serves equity_daily of 5 symbols" in said.stderr
     assert core.tasks() == []
     cover(core, "2026-03-01", "2026-03-31", "AAPL", "IBM", "MSFT", "GOOG", "META")
-    said = cli(
-        "backfill", "start", "--type", DAILY, "--from", "2026-03-02", "--to", "2026-03-20", "--dry-run"
-    )
-    assert (
-        "nothing from 2026-03-02 to 2026-03-20 is to be asked for: 5 known to have no values." in said.stdout
-    )
+    said = cli("backfill", "start", "--type", DAILY, "--from", "2026-03-02", "--to", "2026-03-20", "--dry-run")
+    assert "nothing from 2026-03-02 to 2026-03-20 is to be asked for: 5 known to have no values." in said.stdout
 
 
 # Following and calling off

@@ -40,12 +40,8 @@ for (keys %found) { my ($symbol, $field) = split /$;/; $fields{$symbol}{$field} 
 print encode_json(\\%fields);
 """
 PERL = shutil.which("perl")
-HAS_QUOTES = (
-    PERL is not None and not subprocess.run([PERL, "-MFinance::Quote", "-e1"], check=False).returncode
-)
-needs_quotes = pytest.mark.skipif(
-    not HAS_QUOTES, reason="needs Finance::Quote (Debian: libfinance-quote-perl)"
-)
+HAS_QUOTES = PERL is not None and not subprocess.run([PERL, "-MFinance::Quote", "-e1"], check=False).returncode
+needs_quotes = pytest.mark.skipif(not HAS_QUOTES, reason="needs Finance::Quote (Debian: libfinance-quote-perl)")
 needs_gnucash = pytest.mark.skipif(PROGRAM is None, reason="needs GnuCash (Debian: gnucash)")
 
 
@@ -100,9 +96,7 @@ def feed(core: Core, api: RunningApi) -> str:
     ):
         core.enqueue(data_type, symbol)
         call = core.claim_one()
-        core.store(
-            call, observation(symbol, price, datetime(2026, 11, 4, 15, 30, 7, tzinfo=UTC), currency=currency)
-        )
+        core.store(call, observation(symbol, price, datetime(2026, 11, 4, 15, 30, 7, tzinfo=UTC), currency=currency))
         core.complete(call)
     return api.feed(
         (DAILY, "AAPL"),
@@ -186,9 +180,7 @@ def process_lines() -> bytes:
 
 @needs_gnucash
 @pytest.mark.parametrize("zone", ZONES)
-def test_e9_gnucash_stores_the_quotes_of_a_feed(
-    feed: str, api: RunningApi, tmp_path: Path, zone: str
-) -> None:
+def test_e9_gnucash_stores_the_quotes_of_a_feed(feed: str, api: RunningApi, tmp_path: Path, zone: str) -> None:
     """It ends with 0 whatever it has stored, so the book is read."""
     book, home = tmp_path / "main.gnucash", tmp_path / "home"
     home.mkdir()
@@ -244,9 +236,7 @@ def test_e9_gnucash_imports_what_price_export_writes(cli: CommandLine, core: Cor
     file.write_text("".join(one.stdout for one in said))
     write_book(book, [Commodity("NASDAQ", "AAPL", None)])
     assert import_prices(book, file, environment("", "", tmp_path)) == ""
-    found = {
-        (one.namespace, one.symbol, one.currency, one.at.date(), one.value) for one in stored_prices(book)
-    }
+    found = {(one.namespace, one.symbol, one.currency, one.at.date(), one.value) for one in stored_prices(book)}
     today = core.clock().date()
     assert found == {
         ("NASDAQ", "AAPL", "USD", DAY, Fraction("1270.123")),

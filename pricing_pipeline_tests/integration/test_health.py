@@ -117,13 +117,9 @@ def test_b23_a_provider_that_is_stopped_is_late_once_its_prices_are(working: Cor
     until_on_time(working, clock)
 
 
-def test_b23_the_service_level_is_late_while_prices_are_late_for_ten_minutes(
-    working: Core, clock: Clock
-) -> None:
+def test_b23_the_service_level_is_late_while_prices_are_late_for_ten_minutes(working: Core, clock: Clock) -> None:
     """A spent rate limit is not trouble of the provider: more is wanted than it allows."""
-    working.rows(
-        "UPDATE pricing.provider_limits SET units = 1, window_seconds = 86400 WHERE provider = 'twelvedata'"
-    )
+    working.rows("UPDATE pricing.provider_limits SET units = 1, window_seconds = 86400 WHERE provider = 'twelvedata'")
     began = clock.now()
     until_late(working, clock, "freshness")
     assert clock.now() - began > timedelta(minutes=10)
@@ -206,9 +202,7 @@ def test_b23_what_has_never_run_is_late(core: Core, clock: Clock) -> None:
     assert all(" yet" in said or "not be read" in said or "ever" in said for said in words(core).values())
 
 
-def test_b23_a_pipeline_that_has_just_started_is_well_however_long_it_was_off(
-    working: Core, clock: Clock
-) -> None:
+def test_b23_a_pipeline_that_has_just_started_is_well_however_long_it_was_off(working: Core, clock: Clock) -> None:
     clock.advance(7 * 86_400)
     assert late(working) >= DAGSTER - {"schedules"}
     start(working)
@@ -218,9 +212,7 @@ def test_b23_a_pipeline_that_has_just_started_is_well_however_long_it_was_off(
 
 
 @pytest.mark.parametrize("but", [{*DAGSTER, "notifier", "queue"}, {"drain", "queue"}, {"notifier"}])
-def test_b23_a_pipeline_that_starts_again_every_100_seconds_is_late(
-    working: Core, clock: Clock, but: set[str]
-) -> None:
+def test_b23_a_pipeline_that_starts_again_every_100_seconds_is_late(working: Core, clock: Clock, but: set[str]) -> None:
     """Each start gave every part two minutes: for hours no price was new, and nobody was told."""
     for restarts in range(6):
         start(working)
@@ -233,9 +225,7 @@ def test_b23_a_pipeline_that_starts_again_every_100_seconds_is_late(
     assert late(working) == set(), words(working)
 
 
-def test_b23_a_pipeline_that_works_between_its_starts_has_its_time_after_each(
-    working: Core, clock: Clock
-) -> None:
+def test_b23_a_pipeline_that_works_between_its_starts_has_its_time_after_each(working: Core, clock: Clock) -> None:
     for _ in range(6):
         start(working)
         let_pass(working, clock, 100, but={*DAGSTER, "notifier", "queue"})
@@ -256,9 +246,7 @@ def test_b23_nothing_is_late_when_the_clock_is_set_and_the_pipeline_goes_on(
     assert late(working) == {"drain"}, words(working)
 
 
-def test_b23_who_watches_notices_a_step_of_the_clock_before_anything_else_does(
-    working: Core, clock: Clock
-) -> None:
+def test_b23_who_watches_notices_a_step_of_the_clock_before_anything_else_does(working: Core, clock: Clock) -> None:
     watch = health.Watch(working.engine)
     assert health.late(watch.measure()) == []
     clock.advance(7200)
@@ -285,9 +273,7 @@ def test_b21_recipients_are_told_once_that_the_pipeline_is_unhealthy(working: Co
         "SELECT severity, says FROM pricing.alerts WHERE rule = 'unhealthy' AND raised_at IS NOT NULL"
     )
     assert severity == "P0"
-    assert says.startswith(
-        "Late: daemon, sensor, drain, staleness check. Dagster's daemon has ticked no sensor since"
-    )
+    assert says.startswith("Late: daemon, sensor, drain, staleness check. Dagster's daemon has ticked no sensor since")
     go_on(working)
     for _ in range(2):
         let_pass(working, clock, 301)

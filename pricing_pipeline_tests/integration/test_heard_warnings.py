@@ -68,9 +68,7 @@ def test_b22_a_program_that_ends_writes_what_it_has_heard_first(core: Core, engi
     assert counts(core) == [("a test", "AAPL", "22012", 1, "odd")]
 
 
-def test_b22_a_process_that_ends_without_a_word_writes_what_it_has_heard(
-    core: Core, database_url: str
-) -> None:
+def test_b22_a_process_that_ends_without_a_word_writes_what_it_has_heard(core: Core, database_url: str) -> None:
     program = (
         "import sys; from sqlalchemy import text; from pricing_pipeline.db.engine import make_engine\n"
         "connection = make_engine(sys.argv[1]).connect()\n"
@@ -84,8 +82,7 @@ def test_b22_a_process_that_ends_without_a_word_writes_what_it_has_heard(
 def test_b22_several_sessions_are_counted_together(core: Core, engine: Engine, database_url: str) -> None:
     other = make_engine(database_url)
     threads = [
-        threading.Thread(target=warn_and_roll_back, args=(each, "odd", "AAPL", 20))
-        for each in (engine, engine, other)
+        threading.Thread(target=warn_and_roll_back, args=(each, "odd", "AAPL", 20)) for each in (engine, engine, other)
     ]
     for thread in threads:
         thread.start()
@@ -98,9 +95,7 @@ def test_b22_several_sessions_are_counted_together(core: Core, engine: Engine, d
 
 def test_b22_postgresqls_own_warnings_and_notices_are_counted_by_code(core: Core, engine: Engine) -> None:
     with engine.connect() as connection:
-        connection.execute(
-            text("DO $$ BEGIN RAISE WARNING 'mind' USING ERRCODE = '01007'; RAISE INFO 'so'; END $$")
-        )
+        connection.execute(text("DO $$ BEGIN RAISE WARNING 'mind' USING ERRCODE = '01007'; RAISE INFO 'so'; END $$"))
         connection.execute(text("DROP TABLE IF EXISTS pg_temp.nothing"))
         connection.rollback()
     engine.dispose()

@@ -48,9 +48,7 @@ def test_f3_history_is_read_as_it_was_believed_at_any_moment(core: Core, clock: 
     believed: dict[date, str] = {}
     moments: list[tuple[datetime, dict[date, str]]] = []
     for _ in range(12):
-        brought = {
-            date(2010, 3, dice.randint(1, 6)): dice.choice(("10.50", "10.51", "10.52")) for _ in range(4)
-        }
+        brought = {date(2010, 3, dice.randint(1, 6)): dice.choice(("10.50", "10.51", "10.52")) for _ in range(4)}
         clock.advance(60)
         store(core, *brought.items())
         believed = dict(sorted((believed | brought).items()))
@@ -156,9 +154,7 @@ def test_f3_a_frame_has_what_the_bars_have_whatever_is_stored(core: Core) -> Non
             assert list(map(str, told)) == list(map(str, asked)), (symbol, adjust, column)
 
 
-def test_f3_in_sql_history_is_read_as_of_a_time(
-    core: Core, clock: Clock, connection: psycopg.Connection[Any]
-) -> None:
+def test_f3_in_sql_history_is_read_as_of_a_time(core: Core, clock: Clock, connection: psycopg.Connection[Any]) -> None:
     store(core, (date(2010, 3, 1), "10.50"))
     then = core.clock()
     clock.advance(60)

@@ -167,9 +167,7 @@ def test_f12_a_file_has_every_digit_and_its_lineage_for_pandas_and_duckdb(
     assert found.fetchall() == [(DAILY, "2020-03", "10.500000")]
 
 
-def test_f12_nothing_leaves_the_database_that_the_file_does_not_have(
-    core: Core, clock: Clock, store: Store
-) -> None:
+def test_f12_nothing_leaves_the_database_that_the_file_does_not_have(core: Core, clock: Clock, store: Store) -> None:
     """Neither by default, nor from a file that is damaged, missing or older, nor what comes meanwhile."""
     put(core, *days(MARCH, 70))
     export_all(core, store)
@@ -181,9 +179,7 @@ def test_f12_nothing_leaves_the_database_that_the_file_does_not_have(
     path = Path(store.path(DAILY, MARCH))
     clock.advance(60)
     put(core, (MARCH, 999))
-    with pytest.raises(
-        PricingError, match=r"does not have what the database has.*export run --type equity_daily"
-    ):
+    with pytest.raises(PricingError, match=r"does not have what the database has.*export run --type equity_daily"):
         exporting.move(core.engine, store, DAILY, MARCH)
     export_all(core, store)
     newer = path.read_bytes()
@@ -248,9 +244,7 @@ def test_f12_a_worker_moves_no_month_that_its_type_keeps(core: Core, store: Stor
             connection.exec_driver_sql(statement)
 
 
-def test_f12_a_correction_of_a_month_that_has_left_is_read_and_exported(
-    core: Core, clock: Clock, store: Store
-) -> None:
+def test_f12_a_correction_of_a_month_that_has_left_is_read_and_exported(core: Core, clock: Clock, store: Store) -> None:
     """What is believed since is the new value; what was believed until then is the one in the file."""
     put(core, *days(MARCH, 70))
     keep(core, 3)
@@ -289,15 +283,11 @@ def test_f12_what_rests_on_old_values_goes_on_after_they_have_left(core: Core, s
         "standing": "SELECT pricing.history_standing('equity_daily', :first, :last, ARRAY['AAPL'])::text",
         "listed": "SELECT pricing.listed_from('equity_daily', 'AAPL')::text",
     }
-    core.rows(
-        "INSERT INTO pricing.history_coverage VALUES ('equity_daily', 'AAPL', '{[2019-12-01,2020-01-05)}')"
-    )
+    core.rows("INSERT INTO pricing.history_coverage VALUES ('equity_daily', 'AAPL', '{[2019-12-01,2020-01-05)}')")
 
     def answers() -> dict[str, Any]:
         return {
-            name: core.one(
-                sql, **(dict(zip(("first", "last"), span, strict=True)) if ":first" in sql else {})
-            )
+            name: core.one(sql, **(dict(zip(("first", "last"), span, strict=True)) if ":first" in sql else {}))
             for name, sql in asked.items()
         }
 
@@ -311,9 +301,7 @@ def test_f12_what_rests_on_old_values_goes_on_after_they_have_left(core: Core, s
     assert [at.date() for at in newest] == [day for day in sessions if day.day != 7][-30:]
 
 
-def test_f12_a_read_that_would_lack_values_fails(
-    core: Core, store: Store, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_f12_a_read_that_would_lack_values_fails(core: Core, store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     """In SQL alone, without the place of the files, or without a file: a sentence, never a shorter history."""
     put(core, *days(MARCH, 70))
     keep(core, 3)
@@ -321,9 +309,7 @@ def test_f12_a_read_that_would_lack_values_fails(
     move_all(core, store)
     with pytest.raises(DBAPIError, match="have moved to files"):
         core.rows("SELECT FROM pricing.history('equity_daily', 'AAPL', '2020-03-01', '2020-05-31')")
-    assert (
-        len(core.rows("SELECT FROM pricing.history('equity_daily', 'AAPL', '2020-05-01', '2020-05-31')")) == 9
-    )
+    assert len(core.rows("SELECT FROM pricing.history('equity_daily', 'AAPL', '2020-05-01', '2020-05-31')")) == 9
     Path(store.path(DAILY, MARCH)).unlink()
     with pytest.raises(PricingError, match="not where it was written"):
         closes(core)
@@ -394,9 +380,7 @@ def parquet_rows(body: bytes) -> list[dict[str, Any]]:
         "https://bucket/prefix",
     ],
 )
-def test_f12_a_place_with_a_key_in_it_is_refused_and_not_repeated(
-    monkeypatch: pytest.MonkeyPatch, url: str
-) -> None:
+def test_f12_a_place_with_a_key_in_it_is_refused_and_not_repeated(monkeypatch: pytest.MonkeyPatch, url: str) -> None:
     """Settings are shown; a key is not."""
     monkeypatch.setenv("PRICING_EXPORT_URL", url)
     with pytest.raises(SettingsError, match="PRICING_EXPORT_URL") as refused:

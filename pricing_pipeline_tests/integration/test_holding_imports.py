@@ -80,9 +80,7 @@ def imported(cli: CommandLine, name: str, *options: str) -> dict[str, list[dict[
 
 
 def held(core: Core) -> set[tuple[str, str]]:
-    rows = core.rows(
-        "SELECT data_type, symbol FROM pricing.holdings WHERE status = 'active' AND user_id = 'ann'"
-    )
+    rows = core.rows("SELECT data_type, symbol FROM pricing.holdings WHERE status = 'active' AND user_id = 'ann'")
     return {tuple(row) for row in rows}
 
 
@@ -91,9 +89,7 @@ def pairs(symbols: set[str]) -> set[tuple[str, str]]:
     return {(types.get(symbol, QUOTE), symbol) for symbol in symbols}
 
 
-def test_a7_files_of_four_brokers_become_one_holding_for_each_instrument(
-    cli: CommandLine, core: Core
-) -> None:
+def test_a7_files_of_four_brokers_become_one_holding_for_each_instrument(cli: CommandLine, core: Core) -> None:
     named = 0
     for name, symbols in IN_FILE.items():
         own_names = [word for isin, symbol in UNSAID.items() for word in ("--as", f"{isin}={symbol}")]
@@ -120,9 +116,7 @@ def test_a7_files_of_four_brokers_become_one_holding_for_each_instrument(
     assert core.one("SELECT count(*) FROM pricing.instruments WHERE symbol LIKE 'INTC%'") == 0
 
 
-def test_a7_what_a_file_does_not_say_is_refused_with_a_proposal_that_would_do(
-    cli: CommandLine, core: Core
-) -> None:
+def test_a7_what_a_file_does_not_say_is_refused_with_a_proposal_that_would_do(cli: CommandLine, core: Core) -> None:
     would = imported(cli, "trading212.csv")
     expected = IN_FILE["trading212.csv"] - set(UNSAID.values())
     assert {one["symbol"] for one in would["new"]} == expected
@@ -135,24 +129,18 @@ def test_a7_what_a_file_does_not_say_is_refused_with_a_proposal_that_would_do(
         assert f"instrument find {one['isin']}" in one["proposal"]
     said = cli("holding", "import", str(FILES / "degiro_portfolio.csv"))
     (told,) = [line for line in said.stdout.splitlines() if line.startswith("refused:")]
-    assert told.startswith(
-        "refused: 30 instruments, because no instrument is known by its ISIN. line 3: Apple Inc."
-    )
+    assert told.startswith("refused: 30 instruments, because no instrument is known by its ISIN. line 3: Apple Inc.")
     assert "--find looks up what is unknown" in said.stderr
     assert held(core) == set(), "nothing is done without --yes"
 
 
-def test_a7_the_options_for_many_refused_lines_can_be_copied(
-    cli: CommandLine, core: Core, tmp_path: Path
-) -> None:
+def test_a7_the_options_for_many_refused_lines_can_be_copied(cli: CommandLine, core: Core, tmp_path: Path) -> None:
     path = tmp_path / "funds.csv"
     isins = ["US0378331005", "US5949181045", "US67066G1040", "US0846707026", "US1912161007", "US9229087690"]
     tickers = ["AAPL", "MSFT", "NVDA", "BRK-B", "KO", "VTI"]
     rows = [f"{ticker};{isin};EUR" for ticker, isin in zip(tickers, isins, strict=True)]
     path.write_text("\n".join(["Ticker;ISIN;Currency", *rows]) + "\n")
-    columns = [
-        word for field in ("symbol=Ticker", "isin=ISIN", "currency=Currency") for word in ("--column", field)
-    ]
+    columns = [word for field in ("symbol=Ticker", "isin=ISIN", "currency=Currency") for word in ("--column", field)]
     said = cli("holding", "import", str(path), "--user", "ann", *columns)
     assert "refused: 6 instruments" in said.stdout
     hints = said.stderr.partition("the likeliest of each, to check: ")[2].splitlines()[0]
@@ -161,9 +149,7 @@ def test_a7_the_options_for_many_refused_lines_can_be_copied(
     assert len(held(core)) == 6
 
 
-def test_a7_an_import_shows_lines_for_people_and_asks_for_yes(
-    cli: CommandLine, core: Core, tmp_path: Path
-) -> None:
+def test_a7_an_import_shows_lines_for_people_and_asks_for_yes(cli: CommandLine, core: Core, tmp_path: Path) -> None:
     path = tmp_path / "some.csv"
     path.write_text("Ticker;Shares\nVOD.L;3\nGBXYZ!;1\nVOD:LSE;4,5\nTCS:FOO;2\n")
     columns = ("--column", "symbol=Ticker", "--column", "quantity=Shares")
@@ -185,9 +171,7 @@ def test_a7_an_import_shows_lines_for_people_and_asks_for_yes(
 
 
 @pytest.mark.parametrize(("typed", "is_held"), [(b"y\n", True), (b"n\n", False)])
-def test_a7_at_a_terminal_it_asks(
-    cli: CommandLine, core: Core, tmp_path: Path, typed: bytes, is_held: bool
-) -> None:
+def test_a7_at_a_terminal_it_asks(cli: CommandLine, core: Core, tmp_path: Path, typed: bytes, is_held: bool) -> None:
     path = tmp_path / "some.csv"
     path.write_text("Ticker,Shares\nAAPL,3\n")
     leader, follower = pty.openpty()
@@ -220,9 +204,7 @@ def test_a7_an_isin_with_a_wrong_check_digit_is_named_and_never_kept(
     path = tmp_path / "some.csv"
     path.write_text("Ticker,ISIN\nAAPL,US0378331006\n,GB00BH4HKS38\nABCDEF,US5949181045\n")
     columns = ("--column", "symbol=Ticker", "--column", "isin=ISIN", "--json", "--yes")
-    doubtful, refused, vague = cli("holding", "import", str(path), "--user", "ann", *columns).json[
-        "decisions"
-    ]
+    doubtful, refused, vague = cli("holding", "import", str(path), "--user", "ann", *columns).json["decisions"]
     assert (doubtful["symbol"], doubtful["outcome"]) == ("AAPL", "new")
     assert "wrong check digit" in doubtful["reason"]
     assert "its check digit is wrong" in refused["reason"]
@@ -230,9 +212,7 @@ def test_a7_an_isin_with_a_wrong_check_digit_is_named_and_never_kept(
     assert "at most five letters" in vague["reason"], "and so its ISIN may be that of another one"
     assert core.one("SELECT count(*) FROM pricing.instruments WHERE isin IS NOT NULL") == 0
     path.write_text("Ticker,ISIN\nMSFT,-\n")
-    assert cli("holding", "import", str(path), *columns).json["decisions"][0]["reason"] is None, (
-        "a dash is none"
-    )
+    assert cli("holding", "import", str(path), *columns).json["decisions"][0]["reason"] is None, "a dash is none"
 
 
 def test_a7_unknown_isins_are_looked_up_where_that_is_asked_for(
@@ -340,10 +320,7 @@ def test_a7_what_is_imported_is_fresh_soon_and_no_call_is_refused(
     refresher.drain(3600)
     prices = core.rows("SELECT data_type, symbol FROM pricing.latest_prices")
     assert {(row.data_type, row.symbol) for row in prices} >= wanted
-    assert (
-        core.rows("SELECT outcome, count(*) FROM pricing.collector_call_log WHERE outcome <> 'ok' GROUP BY 1")
-        == []
-    )
+    assert core.rows("SELECT outcome, count(*) FROM pricing.collector_call_log WHERE outcome <> 'ok' GROUP BY 1") == []
 
 
 @pytest.fixture

@@ -29,16 +29,12 @@ def _coins(core: Core) -> None:
 
 
 def held(core: Core, user: str = "ann") -> set[str]:
-    rows = core.rows(
-        "SELECT symbol FROM pricing.holdings WHERE status = 'active' AND user_id = :user", user=user
-    )
+    rows = core.rows("SELECT symbol FROM pricing.holdings WHERE status = 'active' AND user_id = :user", user=user)
     return {row.symbol for row in rows}
 
 
 def on_lists(core: Core) -> set[tuple[str, str]]:
-    return {
-        tuple(row) for row in core.rows("SELECT list, symbol FROM pricing.listed_pairs WHERE user_id = 'ann'")
-    }
+    return {tuple(row) for row in core.rows("SELECT list, symbol FROM pricing.listed_pairs WHERE user_id = 'ann'")}
 
 
 @pytest.mark.usefixtures("still")
@@ -89,9 +85,7 @@ def test_f13_an_instrument_gets_the_figi_and_the_isin_that_it_lacks_if_their_che
     )
     path = tmp_path / "flex.xml"
     path.write_text(f"<FlexQueryResponse>{text}</FlexQueryResponse>")
-    assert (
-        cli("instrument", "add", "AAPL", "--asset-class", "equity", "--figi", "BBG000B9Y5X2").exit_code == 0
-    )
+    assert cli("instrument", "add", "AAPL", "--asset-class", "equity", "--figi", "BBG000B9Y5X2").exit_code == 0
     assert cli("holding", "import", str(path), "--user", "ann", "--yes").exit_code == 0
     found = core.rows(
         "SELECT symbol, isin, figi FROM pricing.instruments WHERE symbol IN ('AAPL', 'IBM', 'MSFT') ORDER BY 1"
@@ -138,9 +132,7 @@ def test_f13_a_failure_in_the_middle_leaves_nothing(
     """The holdings are made when the list turns out to be too long, or to have a bad name."""
     path = tmp_path / "many.csv"
     count = 501 if list_name == "mine" else 3
-    path.write_text(
-        "Ticker,ISIN\nAAPL,US0378331005\n" + "".join(f"T{number},\n" for number in range(1, count))
-    )
+    path.write_text("Ticker,ISIN\nAAPL,US0378331005\n" + "".join(f"T{number},\n" for number in range(1, count)))
     tables = ("holdings", "listed_pairs", "instruments", "active_subscriptions", "api_call_queue")
 
     def rows() -> list[int]:

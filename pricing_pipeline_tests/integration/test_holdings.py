@@ -45,9 +45,7 @@ def test_a7_a_held_pair_nobody_looks_at_is_not_fetched_again(core: Core, clock: 
     assert core.due_in(*AAPL) <= HOUR
 
 
-def test_a7_a_held_pair_is_refreshed_by_the_background_ttl_while_somebody_looks(
-    core: Core, clock: Clock
-) -> None:
+def test_a7_a_held_pair_is_refreshed_by_the_background_ttl_while_somebody_looks(core: Core, clock: Clock) -> None:
     core.hold("ann", AAPL)
     core.heartbeat("bob", AAPL)
     core.refresh()
@@ -118,9 +116,7 @@ def test_a7_what_is_released_is_forgotten(core: Core, clock: Clock) -> None:
     (task,) = core.tasks("AAPL")
     assert (task.status, task.failure_kind) == ("cancelled", "unwatched")
     assert pending(core) == {"IBM": 0}
-    kept = core.rows(
-        "SELECT status, closed_at IS NULL AS open FROM pricing.holdings ORDER BY user_id, symbol"
-    )
+    kept = core.rows("SELECT status, closed_at IS NULL AS open FROM pricing.holdings ORDER BY user_id, symbol")
     assert [tuple(row) for row in kept] == [("closed", False), ("closed", False), ("active", True)]
 
 
@@ -143,9 +139,7 @@ def test_a8_a_held_pair_whose_task_died_backs_off(core: Core, clock: Clock) -> N
     assert tick(core, clock, 31 * MINUTE) == 1
 
 
-def test_a7_what_cannot_be_judged_is_refreshed_by_the_background_ttl_at_most(
-    core: Core, clock: Clock
-) -> None:
+def test_a7_what_cannot_be_judged_is_refreshed_by_the_background_ttl_at_most(core: Core, clock: Clock) -> None:
     core.hold("ann", AAPL)
     core.heartbeat("bob", AAPL)
     core.refresh()
@@ -154,9 +148,7 @@ def test_a7_what_cannot_be_judged_is_refreshed_by_the_background_ttl_at_most(
         "CREATE FUNCTION pricing.broken(stamp timestamptz, ttl_minutes integer) RETURNS boolean LANGUAGE plpgsql"
         " AS 'BEGIN RAISE EXCEPTION ''no such calendar''; END'"
     )
-    core.rows(
-        "UPDATE pricing.data_type_registry SET staleness_function = 'broken' WHERE data_type = 'equity_quote'"
-    )
+    core.rows("UPDATE pricing.data_type_registry SET staleness_function = 'broken' WHERE data_type = 'equity_quote'")
     assert tick(core, clock, HOUR) == 0
     assert tick(core, clock, DAY) == 1
 
@@ -232,17 +224,9 @@ def test_a7_the_commands_hold_and_release(cli: CommandLine, core: Core) -> None:
         "faults": [],
     }
     assert pending(core) == {"AAPL": 0, "TSLA": 0}
-    assert (
-        "holds equity_quote AAPL already"
-        in cli("holding", "open", "AAPL", "--type", QUOTE, "--user", "ann").stdout
-    )
-    assert (
-        "bob holds equity_quote AAPL. "
-        in cli("holding", "open", "AAPL", "--type", QUOTE, "--user", "bob").stdout
-    )
-    assert (
-        cli("holding", "close", "AAPL", "META", "--type", QUOTE, "--user", "ann", "--json").json["ended"] == 1
-    )
+    assert "holds equity_quote AAPL already" in cli("holding", "open", "AAPL", "--type", QUOTE, "--user", "ann").stdout
+    assert "bob holds equity_quote AAPL. " in cli("holding", "open", "AAPL", "--type", QUOTE, "--user", "bob").stdout
+    assert cli("holding", "close", "AAPL", "META", "--type", QUOTE, "--user", "ann", "--json").json["ended"] == 1
     assert "was not holding" in cli("holding", "close", "AAPL", "--type", QUOTE, "--user", "ann").stdout
     assert (
         "ann no longer holds equity_quote TSLA"
@@ -250,18 +234,12 @@ def test_a7_the_commands_hold_and_release(cli: CommandLine, core: Core) -> None:
     )
 
 
-@pytest.mark.parametrize(
-    ("begin", "end"), [("hold", ["holding", "close"]), ("heartbeat", ["subscription", "end"])]
-)
-def test_b1_what_is_of_a_retired_type_can_be_ended(
-    cli: CommandLine, core: Core, begin: str, end: list[str]
-) -> None:
+@pytest.mark.parametrize(("begin", "end"), [("hold", ["holding", "close"]), ("heartbeat", ["subscription", "end"])])
+def test_b1_what_is_of_a_retired_type_can_be_ended(cli: CommandLine, core: Core, begin: str, end: list[str]) -> None:
     getattr(core, begin)("ann", (QUOTE, "AAPL"))
     core.rows("UPDATE pricing.data_type_registry SET is_active = false WHERE data_type = 'equity_quote'")
     assert cli(*end, "AAPL", "--type", QUOTE, "--user", "ann", "--json").json["ended"] == 1
-    assert (
-        "the data type equity_quote is retired" in cli(*end, "AAPL", "--type", QUOTE, "--user", "ann").error
-    )
+    assert "the data type equity_quote is retired" in cli(*end, "AAPL", "--type", QUOTE, "--user", "ann").error
     assert "no active data type 'nope'" in cli(*end, "AAPL", "--type", "nope", "--user", "ann").error
 
 

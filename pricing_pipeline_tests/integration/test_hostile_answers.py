@@ -55,9 +55,7 @@ ANSWERS: dict[str, Rows] = {
 
 def count_rows(core: Core) -> int:
     """Rows of all tables, those that are written when a worker starts left out."""
-    tables = core.rows(
-        "SELECT relname FROM pg_class WHERE relnamespace = 'pricing'::regnamespace AND relkind = 'r'"
-    )
+    tables = core.rows("SELECT relname FROM pg_class WHERE relnamespace = 'pricing'::regnamespace AND relkind = 'r'")
     return sum(core.one(f"SELECT count(*) FROM pricing.{row.relname}") for row in tables)
 
 
@@ -89,9 +87,7 @@ def test_fault_11_what_an_answer_writes_is_bounded_by_what_was_asked_for(
     assert core.one("SELECT coalesce(max(length(reason)), 0) FROM pricing.quarantined_values") <= 500
 
 
-def test_fault_11_what_is_not_kept_one_by_one_is_counted_where_people_look(
-    core: Core, engine: Engine
-) -> None:
+def test_fault_11_what_is_not_kept_one_by_one_is_counted_where_people_look(core: Core, engine: Engine) -> None:
     meta = {"symbol": "AAPL", "interval": "1day", "currency": "USD"}
     values: list[Any] = [bar("2024-01-02", str(1 + n / 1000)) for n in range(ROWS)]
     ask(core, engine, json.dumps({"meta": meta, "values": values, "status": "ok"}).encode())
@@ -100,9 +96,7 @@ def test_fault_11_what_is_not_kept_one_by_one_is_counted_where_people_look(
     assert core.one("SELECT size FROM pricing.quarantined_bodies") > ROWS * 60
 
 
-def test_fault_11_a_storm_of_interim_answers_books_what_came_and_is_tried_again(
-    core: Core, engine: Engine
-) -> None:
+def test_fault_11_a_storm_of_interim_answers_books_what_came_and_is_tried_again(core: Core, engine: Engine) -> None:
     core.enqueue(DAILY, "AAPL", days=WINDOW)
 
     def storm(c: Any) -> None:
@@ -110,12 +104,8 @@ def test_fault_11_a_storm_of_interim_answers_books_what_came_and_is_tried_again(
             c.send(b"HTTP/1.1 100 Continue\r\n\r\n" * 1000)
 
     with ScriptedServer(storm) as server, refreshing(engine, server.url) as refresher:
-        work_until(
-            refresher, lambda: core.one("SELECT count(finished_at) FROM pricing.collector_call_log") > 0
-        )
-    call = core.rows(
-        "SELECT wire_bytes, outcome, failure_kind FROM pricing.collector_call_log ORDER BY call_id"
-    )[0]
+        work_until(refresher, lambda: core.one("SELECT count(finished_at) FROM pricing.collector_call_log") > 0)
+    call = core.rows("SELECT wire_bytes, outcome, failure_kind FROM pricing.collector_call_log ORDER BY call_id")[0]
     assert (call.outcome, call.failure_kind) == ("failed", "schema_drift")
     assert 256 * 1024 < call.wire_bytes <= 256 * 1024 + 65536
     assert core.one("SELECT count(*) FROM pricing.price_history") == 0

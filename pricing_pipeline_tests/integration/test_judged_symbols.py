@@ -191,9 +191,7 @@ def test_b5_a_proposal_is_accepted(core: Core) -> None:
     proposed = [row.proposal for row in rows if row.outcome == "refused" and row.proposal]
     assert len(proposed) > len(asked)
     for proposal in proposed:
-        data_type, _, symbol = (
-            proposal.partition(":") if re.match("[a-z]", proposal) else (QUOTE, "", proposal)
-        )
+        data_type, _, symbol = proposal.partition(":") if re.match("[a-z]", proposal) else (QUOTE, "", proposal)
         assert judged(core, data_type, symbol) == [(symbol, "accepted")]
 
 
@@ -256,12 +254,8 @@ def shares(draw: st.DrawFn) -> tuple[str, list[str]]:
     if exchange.mic == "XHKG" and ticker.isdigit():
         ticker = (ticker.lstrip("0") or "1").rjust(4, "0")
     share_class = draw(st.sampled_from(["", "A", "B", "C"]))
-    symbol = (
-        ticker + (f".{share_class}" if share_class else "") + (f":{exchange.mic}" if exchange.suffix else "")
-    )
-    names = [
-        ending for ending in exchange.endings if ending[1:].upper() not in map(str.upper, exchange.shared)
-    ]
+    symbol = ticker + (f".{share_class}" if share_class else "") + (f":{exchange.mic}" if exchange.suffix else "")
+    names = [ending for ending in exchange.endings if ending[1:].upper() not in map(str.upper, exchange.shared)]
     tickers = [f"{ticker}{sign}{share_class}" if share_class else ticker for sign in ".-/ "]
     spellings = [f"{one}{ending}" for one in tickers for ending in names]
     spellings += [f"{name[1:]}:{one}" for one in tickers for name in names if name.startswith(":")]
@@ -354,10 +348,7 @@ def test_b5_an_instrument_is_found_by_its_identifiers(core: Core) -> None:
         " ('equity', 'RELIANCE:XNSE', 'INE002A01018', 'BBG000BLNNH6'), ('equity', 'VOD:XLON', 'GB00BH4HKS39', NULL),"
         " ('equity', 'VOD:XETR', 'GB00BH4HKS39', NULL)"
     )
-    assert (
-        judged(core, QUOTE, "INE002A01018", "ine002a01018", " BBG000BLNNH6")
-        == [("RELIANCE:XNSE", "accepted")] * 3
-    )
+    assert judged(core, QUOTE, "INE002A01018", "ine002a01018", " BBG000BLNNH6") == [("RELIANCE:XNSE", "accepted")] * 3
     (row,) = core.rows(JUDGED, types=[QUOTE], symbols=["GB00BH4HKS39"])
     assert (row.outcome, row.reason) == (
         "refused",
@@ -387,8 +378,7 @@ def test_b5_an_identifier_is_given_to_an_instrument_and_leads_to_it(core: Core, 
     core.heartbeat("ann", (QUOTE, "VOD.L"))
     added = cli("instrument", "add", "VOD LN", "--asset-class", "equity", "--isin", "GB00BH4HKS39")
     assert (
-        added.stdout
-        == "VOD:XLON was known already, and stays as before, but for an ISIN or FIGI that was not known.\n"
+        added.stdout == "VOD:XLON was known already, and stays as before, but for an ISIN or FIGI that was not known.\n"
     )
     shown = cli("instrument", "show", "gb00bh4hks39", "--json").json["instruments"]
     assert [(one["symbol"], one["isin"]) for one in shown] == [("VOD:XLON", "GB00BH4HKS39")]
@@ -433,15 +423,11 @@ def test_b5_twins_are_merged_with_the_histories_of_both(core: Core, cli: Command
         "SELECT symbol, amount FROM pricing.price_history WHERE symbol LIKE 'VOD%' ORDER BY observed_at"
     )
     assert [(row.symbol, row.amount % 100) for row in history] == [("VOD:XLON", 10), ("VOD:XLON", 20)]
-    assert core.rows(
-        "SELECT user_id FROM pricing.active_subscriptions WHERE symbol = 'VOD:XLON' ORDER BY 1"
-    ) == [
+    assert core.rows("SELECT user_id FROM pricing.active_subscriptions WHERE symbol = 'VOD:XLON' ORDER BY 1") == [
         ("ann",),
         ("bob",),
     ]
-    held = core.rows(
-        "SELECT user_id FROM pricing.holdings WHERE symbol = 'VOD:XLON' AND status = 'active' ORDER BY 1"
-    )
+    held = core.rows("SELECT user_id FROM pricing.holdings WHERE symbol = 'VOD:XLON' AND status = 'active' ORDER BY 1")
     assert held == [("ann",), ("bob",)]
     tables = core.rows(
         "SELECT c.relname FROM pg_attribute a JOIN pg_class c ON c.oid = a.attrelid"
@@ -456,28 +442,20 @@ def test_b5_twins_are_merged_with_the_histories_of_both(core: Core, cli: Command
     assert judged(core, QUOTE, "VOD.L", "VOD LN", "GB00BH4HKS39") == [("VOD:XLON", "accepted")] * 3
 
 
-def test_b5_a_symbol_that_was_merged_leads_to_the_other_and_a_chain_to_its_end(
-    core: Core, cli: CommandLine
-) -> None:
-    core.rows(
-        "INSERT INTO pricing.instruments (asset_class, symbol) VALUES ('equity', 'FB'), ('equity', 'METX')"
-    )
-    core.rows(
-        "INSERT INTO pricing.instruments (asset_class, symbol, currency) VALUES ('equity', 'MVRS', 'USD')"
-    )
+def test_b5_a_symbol_that_was_merged_leads_to_the_other_and_a_chain_to_its_end(core: Core, cli: CommandLine) -> None:
+    core.rows("INSERT INTO pricing.instruments (asset_class, symbol) VALUES ('equity', 'FB'), ('equity', 'METX')")
+    core.rows("INSERT INTO pricing.instruments (asset_class, symbol, currency) VALUES ('equity', 'MVRS', 'USD')")
     assert cli("instrument", "merge", "FB", "MVRS").exit_code == 0
     assert cli("instrument", "merge", "MVRS", "METX").exit_code == 0
     assert judged(core, QUOTE, "FB", "fb", "MVRS") == [("METX", "accepted")] * 3
     assert core.heartbeat("ann", (QUOTE, "FB")) == 1
-    assert core.rows(
-        "SELECT symbol, currency FROM pricing.instruments WHERE symbol IN ('FB', 'MVRS', 'METX')"
-    ) == [("METX", "USD")]
+    assert core.rows("SELECT symbol, currency FROM pricing.instruments WHERE symbol IN ('FB', 'MVRS', 'METX')") == [
+        ("METX", "USD")
+    ]
 
 
 def test_b5_a_merged_symbol_leads_to_the_other_in_every_spelling(core: Core, cli: CommandLine) -> None:
-    core.rows(
-        "INSERT INTO pricing.instruments (asset_class, symbol) VALUES ('equity', 'FB'), ('equity', 'OLD:XLON')"
-    )
+    core.rows("INSERT INTO pricing.instruments (asset_class, symbol) VALUES ('equity', 'FB'), ('equity', 'OLD:XLON')")
     assert cli("instrument", "merge", "FB", "METX").exit_code == 0
     assert cli("instrument", "merge", "OLD:XLON", "NEW:XLON").exit_code == 0
     for spelling, symbol in [
@@ -489,9 +467,7 @@ def test_b5_a_merged_symbol_leads_to_the_other_in_every_spelling(core: Core, cli
         assert judged(core, QUOTE, spelling) == [(symbol, "accepted")]
 
 
-def test_b5_who_watches_while_two_are_merged_watches_what_remains(
-    core: Core, engine: Engine, cli: CommandLine
-) -> None:
+def test_b5_who_watches_while_two_are_merged_watches_what_remains(core: Core, engine: Engine, cli: CommandLine) -> None:
     core.rows(
         "INSERT INTO pricing.instruments (asset_class, symbol) VALUES ('equity', 'VOD.L'), ('equity', 'VOD:XLON')"
     )
@@ -510,9 +486,7 @@ def test_b5_who_watches_while_two_are_merged_watches_what_remains(
     assert set(core.rows("SELECT symbol FROM pricing.active_subscriptions")) == {("VOD:XLON",)}
 
 
-def test_b5_a_merged_history_has_one_value_of_a_time_whenever_it_is_read(
-    core: Core, cli: CommandLine
-) -> None:
+def test_b5_a_merged_history_has_one_value_of_a_time_whenever_it_is_read(core: Core, cli: CommandLine) -> None:
     """INTO's days stay as they were believed at each moment; the other one's days come with all their revisions."""
     core.rows(
         "INSERT INTO pricing.instruments (asset_class, symbol) VALUES ('equity', 'VOD.L'), ('equity', 'VOD:XLON')"
@@ -556,12 +530,10 @@ def test_b5_a_merged_history_has_one_value_of_a_time_whenever_it_is_read(
         [200, 111],
         [200, 112],
     ]
-    assert core.one(
-        "SELECT min(observed_at) >= '2020-01-01Z' FROM pricing.price_history WHERE symbol = 'VOD:XLON'"
-    ), "a day whose value is in a file has that value"
-    assert core.one(f"SELECT is_due FROM pricing.exports('{DAILY}', '2020-01-01', '2020-01-01')"), (
-        "it names VOD.L"
+    assert core.one("SELECT min(observed_at) >= '2020-01-01Z' FROM pricing.price_history WHERE symbol = 'VOD:XLON'"), (
+        "a day whose value is in a file has that value"
     )
+    assert core.one(f"SELECT is_due FROM pricing.exports('{DAILY}', '2020-01-01', '2020-01-01')"), "it names VOD.L"
 
 
 def test_b5_a_merge_looks_each_value_up_once(core: Core) -> None:
@@ -575,9 +547,7 @@ def test_b5_a_merge_looks_each_value_up_once(core: Core) -> None:
     )
     with core.owner.begin() as connection:
         before = rows_read(connection)
-        merged = connection.execute(
-            text("SELECT * FROM pricing.merge_instruments('equity', 'VOD.L', 'VOD:XLON')")
-        )
+        merged = connection.execute(text("SELECT * FROM pricing.merge_instruments('equity', 'VOD.L', 'VOD:XLON')"))
         assert merged.all() == [("price_history", 500, 500)]
         assert rows_read(connection) - before < 20_000
 
@@ -606,17 +576,12 @@ def test_b5_a_merge_keeps_the_newer_price_and_what_is_active(core: Core, cli: Co
     assert core.one("SELECT is_active FROM pricing.instruments WHERE symbol = 'VOD:XLON'"), "ann watches it"
 
 
-def test_b5_what_cannot_be_merged_stays_as_it_was_and_the_way_out_is_said(
-    core: Core, cli: CommandLine
-) -> None:
-    core.rows(
-        "INSERT INTO pricing.instruments (asset_class, symbol) VALUES ('equity', 'A.L'), ('equity', 'A:XLON')"
-    )
+def test_b5_what_cannot_be_merged_stays_as_it_was_and_the_way_out_is_said(core: Core, cli: CommandLine) -> None:
+    core.rows("INSERT INTO pricing.instruments (asset_class, symbol) VALUES ('equity', 'A.L'), ('equity', 'A:XLON')")
     days = "'{[2020-01-01,2020-02-01)}'"
     core.rows(f"INSERT INTO pricing.moved_days VALUES ('{DAILY}', 'A.L', {days}, {days})")
     assert (
-        "`pricing-pipeline instrument merge A:XLON A.L`. Nothing"
-        in cli("instrument", "merge", "A.L", "A:XLON").error
+        "`pricing-pipeline instrument merge A:XLON A.L`. Nothing" in cli("instrument", "merge", "A.L", "A:XLON").error
     )
     assert "It has to keep its name. Nothing" in cli("instrument", "merge", "A.L", "ANEW:XLON").error
     core.rows(f"INSERT INTO pricing.moved_days VALUES ('{DAILY}', 'A:XLON', {days}, {days})")
@@ -630,8 +595,7 @@ def test_b5_what_cannot_be_merged_stays_as_it_was_and_the_way_out_is_said(
     assert "one history has one basis" in cli("instrument", "merge", "A:XLON", "A.L").error
     core.rows("UPDATE pricing.price_history SET adjustment = 'raw'")
     assert core.rows(
-        "SELECT symbol, update_mode FROM pricing.instruments WHERE symbol LIKE 'A%' AND symbol <> 'AAPL'"
-        " ORDER BY 1"
+        "SELECT symbol, update_mode FROM pricing.instruments WHERE symbol LIKE 'A%' AND symbol <> 'AAPL' ORDER BY 1"
     ) == [("A.L", "api"), ("A:XLON", "api")]
     assert cli("instrument", "merge", "A:XLON", "A.L").exit_code == 0, "as it was told"
     assert judged(core, QUOTE, "A LN") == [("A.L", "accepted")]
@@ -651,9 +615,7 @@ def test_b5_what_are_two_instruments_is_not_merged(core: Core, cli: CommandLine)
 
 
 def test_b5_an_instrument_of_another_spelling_or_ticker_is_renamed(core: Core, cli: CommandLine) -> None:
-    core.rows(
-        "INSERT INTO pricing.instruments (asset_class, symbol, name) VALUES ('equity', 'VOD.L', 'Vodafone')"
-    )
+    core.rows("INSERT INTO pricing.instruments (asset_class, symbol, name) VALUES ('equity', 'VOD.L', 'Vodafone')")
     core.heartbeat("ann", (QUOTE, "VOD:XLON"))
     assert core.one("SELECT symbol FROM pricing.active_subscriptions") == "VOD.L", "it is known so"
     assert cli("instrument", "merge", "VOD.L", "VOD LN").exit_code == 0

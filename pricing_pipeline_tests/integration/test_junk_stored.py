@@ -23,9 +23,7 @@ PROFILE = {"symbol": "AAPL", "companyName": "Apple", "currency": "USD", "exchang
 
 
 @pytest.mark.parametrize(("bad", "kept"), [("a\0b", "a\\x00b"), ("a\ud800b", "a\\ud800b")])
-def test_b18_a_document_with_text_that_no_database_holds_is_stored_escaped(
-    core: Core, bad: str, kept: str
-) -> None:
+def test_b18_a_document_with_text_that_no_database_holds_is_stored_escaped(core: Core, bad: str, kept: str) -> None:
     core.rows(
         "INSERT INTO pricing.data_type_registry (data_type, fetcher, default_ttl_minutes)"
         " VALUES ('equity_profile', 'profile', 1440)"
@@ -33,9 +31,7 @@ def test_b18_a_document_with_text_that_no_database_holds_is_stored_escaped(
     core.enqueue("equity_profile", "AAPL")
     call = core.claim_one("fmp")
     body = json.dumps([PROFILE | {"description": bad}]).encode()
-    answer = Fmp().parse(
-        Fetcher.PROFILE, ["AAPL"], None, Response(200, {}, body, len(body)), now=core.clock()
-    )
+    answer = Fmp().parse(Fetcher.PROFILE, ["AAPL"], None, Response(200, {}, body, len(body)), now=core.clock())
     tally = settling.settle_answer(core.engine, call, Fetched(answer, 200, len(body), body=body))
     assert (tally.added, tally.failed) == (1, 0)
     assert core.one("SELECT body ->> 'description' FROM pricing.documents") == kept
@@ -46,18 +42,11 @@ def test_f6_a_flood_of_absurd_dividends_fills_a_hundred_rows_and_one(core: Core)
     call = core.claim_one()
     today = midnight(core.clock().date())
     bars = [observation("AAPL", "100", today - timedelta(days=n)) for n in range(3, 0, -1)]
-    paid = [
-        Dividend("AAPL", date(2009, 1, 1) + timedelta(days=n), Decimal(10**6 + n), "USD") for n in range(5000)
-    ]
+    paid = [Dividend("AAPL", date(2009, 1, 1) + timedelta(days=n), Decimal(10**6 + n), "USD") for n in range(5000)]
     since = {"AAPL": date(2009, 1, 1)}
-    old = [
-        observation("AAPL", "100", datetime(2008, 12, 31, tzinfo=UTC) + timedelta(days=n))
-        for n in range(5002)
-    ]
+    old = [observation("AAPL", "100", datetime(2008, 12, 31, tzinfo=UTC) + timedelta(days=n)) for n in range(5002)]
     answer = Answer(observations=Rows([*old, *bars]), actions=tuple(paid), actions_since=since)
     settling.settle_answer(core.engine, call, Fetched(answer, 200, 2, body=b"{}"))
     assert core.one("SELECT count(*) FROM pricing.quarantined_values") == 101
-    assert core.one("SELECT reason FROM pricing.quarantined_values WHERE value = 'more values'").startswith(
-        "4900 more"
-    )
+    assert core.one("SELECT reason FROM pricing.quarantined_values WHERE value = 'more values'").startswith("4900 more")
     assert core.one("SELECT count(*) FROM pricing.corporate_actions") == 0

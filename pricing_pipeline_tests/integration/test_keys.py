@@ -80,9 +80,7 @@ def test_b28_the_key_with_the_most_room_goes_first(core: Core) -> None:
 def test_b28_a_refusal_blocks_only_its_key(core: Core, clock: Clock) -> None:
     two_keys(core)
     core.enqueue(QUOTE, *symbols(60))
-    assert core.throttle(TWELVEDATA, 120, "second") == 0, (
-        "what was refused need not wait: another key is free"
-    )
+    assert core.throttle(TWELVEDATA, 120, "second") == 0, "what was refused need not wait: another key is free"
     assert core.allowance().blocked_seconds is None
     assert core.allowance().units_left == 8
     assert taken(core) == {"default": 8}
@@ -92,9 +90,7 @@ def test_b28_a_refusal_blocks_only_its_key(core: Core, clock: Clock) -> None:
     assert taken(core) == {"default": 8}
 
 
-def test_b28_a_refusal_of_the_only_key_after_it_was_taken_out_still_snoozes_its_tasks(
-    core: Core, clock: Clock
-) -> None:
+def test_b28_a_refusal_of_the_only_key_after_it_was_taken_out_still_snoozes_its_tasks(core: Core, clock: Clock) -> None:
     """Anyone who sees that a key is refused takes it out, while calls with it are under way."""
     core.enqueue(QUOTE, "AAPL")
     call = core.claim_one()
@@ -220,9 +216,7 @@ def test_b28_a_malformed_list_of_keys_is_refused_without_showing_them(
 
 def test_b28_an_unknown_key_is_an_error_that_says_what_to_do(sandbox: RunningSandbox) -> None:
     with (
-        ProviderClient(
-            PROVIDERS[TWELVEDATA], sandbox.twelvedata_url, {"a": SecretStr("sandbox-key-a")}
-        ) as client,
+        ProviderClient(PROVIDERS[TWELVEDATA], sandbox.twelvedata_url, {"a": SecretStr("sandbox-key-a")}) as client,
         pytest.raises(KeyRefused, match=r"no key 'b' of twelvedata.*PRICING_TWELVEDATA_API_KEYS"),
     ):
         client.fetch(Fetcher.QUOTE, ["AAPL"], key_name="b")
@@ -247,9 +241,7 @@ def test_f1_the_sandbox_has_a_plan_for_each_key_and_its_log_says_which(sandbox: 
     assert "sandbox-key" not in str(log)
 
 
-def test_b28_two_keys_are_twice_the_allowance_and_nothing_is_refused(
-    core: Core, sandbox: RunningSandbox
-) -> None:
+def test_b28_two_keys_are_twice_the_allowance_and_nothing_is_refused(core: Core, sandbox: RunningSandbox) -> None:
     """Through the real client: a worker that holds two keys of 8 credits fetches 16 symbols at once."""
     core.rows("UPDATE pricing.provider_limits SET units = 8 WHERE provider = 'twelvedata'")
     core.enqueue(QUOTE, *symbols(40))

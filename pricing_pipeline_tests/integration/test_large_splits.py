@@ -67,13 +67,9 @@ def test_f5_a_person_confirms_a_split_of_2500_to_1_and_nothing_more_is_needed(co
     since(core)
     bring(core, YAHOO, (1, 2500))
     assert min(stored(core)) == SPLIT
-    (failure,) = core.rows(
-        "SELECT failure_kind, errors -> -1 ->> 'message' AS said FROM pricing.api_call_queue_dead"
-    )
+    (failure,) = core.rows("SELECT failure_kind, errors -> -1 ->> 'message' AS said FROM pricing.api_call_queue_dead")
     assert failure.failure_kind == "misconfigured"
-    assert (
-        "if it is true, enter it: pricing-pipeline action add AAPL 2026-11-02 --split 1:2500" in failure.said
-    )
+    assert "if it is true, enter it: pricing-pipeline action add AAPL 2026-11-02 --split 1:2500" in failure.said
     assert "asked for again" in failure.said
     core.rows("DELETE FROM pricing.api_call_queue_live")
     core.call("SELECT pricing.refetch_history()")
@@ -88,9 +84,7 @@ def test_f5_a_person_confirms_a_split_of_2500_to_1_and_nothing_more_is_needed(co
 
 
 @pytest.mark.parametrize("entered", [None, (1, 2400), (2500, 1)])
-def test_f5_a_split_that_nobody_has_confirmed_undoes_nothing(
-    core: Core, entered: tuple[int, int] | None
-) -> None:
+def test_f5_a_split_that_nobody_has_confirmed_undoes_nothing(core: Core, entered: tuple[int, int] | None) -> None:
     since(core)
     if entered is not None:
         enter(core, *entered)

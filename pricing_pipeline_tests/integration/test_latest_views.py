@@ -12,14 +12,10 @@ from pricing_pipeline_tests.support.examples import examples
 MOST = 10**18 - 1
 
 
-def test_g8_the_price_is_the_amount_at_its_scale_to_the_last_digit(
-    core: Core, reader: tuple[str, Login]
-) -> None:
+def test_g8_the_price_is_the_amount_at_its_scale_to_the_last_digit(core: Core, reader: tuple[str, Login]) -> None:
     dice = random.Random(8)
     amounts = [(1, 18), (MOST, 18), (MOST, 0), (-1, 12), (1250, 3)]
-    amounts += [
-        (dice.randint(1, 10 ** dice.randint(1, 18) - 1), dice.randint(0, 18)) for _ in range(examples(50))
-    ]
+    amounts += [(dice.randint(1, 10 ** dice.randint(1, 18) - 1), dice.randint(0, 18)) for _ in range(examples(50))]
     for number, (amount, scale) in enumerate(amounts):
         core.rows(
             "INSERT INTO pricing.latest_prices (data_type, symbol, amount, scale, observed_at, fetched_at, changed_at,"

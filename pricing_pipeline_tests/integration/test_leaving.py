@@ -34,9 +34,7 @@ def test_a7_what_waits_for_a_pair_nobody_watches_any_more_is_not_fetched(
     clock.advance(61)
     connection.execute("SELECT pricing.clean_subscriptions()")
     assert statuses(connection) == [("AAPL", "cancelled"), ("MSFT", "pending")]
-    claimed = connection.execute(
-        "SELECT unnest(symbols) FROM pricing.claim_calls('twelvedata', 'w', 5)"
-    ).fetchall()
+    claimed = connection.execute("SELECT unnest(symbols) FROM pricing.claim_calls('twelvedata', 'w', 5)").fetchall()
     assert claimed == [("MSFT",)]
 
 
@@ -73,9 +71,7 @@ def test_b8_a_heartbeat_of_nothing_but_unknown_types_says_so(connection: psycopg
         connection.execute("SELECT pricing.all_or_nothing(pricing.heartbeat('ann', '{no_such}', '{AAPL}'))")
 
 
-def test_b5_a_heartbeat_beside_an_open_leaving_is_not_lost(
-    engine: Engine, connection: psycopg.Connection[Any]
-) -> None:
+def test_b5_a_heartbeat_beside_an_open_leaving_is_not_lost(engine: Engine, connection: psycopg.Connection[Any]) -> None:
     """It found the row locked and took it for known; the leaving then took that away, for a minute."""
     with engine.begin() as session:
         viewers.heartbeat(session, "ann", PAIR)
@@ -94,9 +90,7 @@ def _beat(engine: Engine) -> int:
 
 
 @pytest.mark.own_sessions
-def test_b5_what_a_client_that_died_had_asked_for_ends_and_locks_nothing(
-    engine: Engine, server: TestServer
-) -> None:
+def test_b5_what_a_client_that_died_had_asked_for_ends_and_locks_nothing(engine: Engine, server: TestServer) -> None:
     with engine.connect() as client, server.admin() as admin, ThreadPoolExecutor(1) as beside:
         driver: Any = client.connection.dbapi_connection
         pid = driver.info.backend_pid

@@ -145,8 +145,7 @@ GROWING = """
     FROM pricing.provider_keys k WHERE k.foreign_until > pricing.clock()
 """
 FINGERPRINT = " UNION ALL ".join(
-    f"SELECT '{name}', md5(string_agg(t::text, ' ' ORDER BY t::text)) FROM pricing.{name} t"
-    for name in LEDGERS
+    f"SELECT '{name}', md5(string_agg(t::text, ' ' ORDER BY t::text)) FROM pricing.{name} t" for name in LEDGERS
 )
 
 
@@ -194,15 +193,11 @@ def test_b10_a_task_reserves_at_least_a_byte(used: Core, worker: Session) -> Non
     """A worker writes tasks: one that takes less than nothing would give the quota back."""
     for size in (0, -1, -(2**62)):
         with pytest.raises(errors.CheckViolation, match="estimate_is_positive"):
-            worker.execute(
-                "UPDATE pricing.api_call_queue_live SET est_bytes = %s WHERE status = 'pending'", [size]
-            )
+            worker.execute("UPDATE pricing.api_call_queue_live SET est_bytes = %s WHERE status = 'pending'", [size])
 
 
 @pytest.mark.parametrize("said", [-1, -(2**62), 2**30 + 1, 2**63 - 1, None])
-def test_b12_an_answer_takes_bytes_that_an_answer_can_take(
-    used: Core, worker: Session, said: int | None
-) -> None:
+def test_b12_an_answer_takes_bytes_that_an_answer_can_take(used: Core, worker: Session, said: int | None) -> None:
     open_call = used.one("SELECT min(call_id) FROM pricing.collector_call_log WHERE finished_at IS NULL")
     before = used.rows(FINGERPRINT)
     with pytest.raises(errors.InvalidParameterValue, match="an answer does not take"):
@@ -236,9 +231,7 @@ def test_b10_what_is_given_a_time_is_not_for_a_worker(used: Core, worker: Sessio
 
 def test_b10_the_page_names_what_writes_or_locks_ledgers() -> None:
     page = (ROOT / "docs/security.md").read_text()
-    (told,) = re.findall(
-        r"These functions write or lock it, with the owner's rights: (.*?)\. They", page, re.DOTALL
-    )
+    (told,) = re.findall(r"These functions write or lock it, with the owner's rights: (.*?)\. They", page, re.DOTALL)
     assert set(re.findall(r"`(\w+)`", told)) == WRITERS
 
 

@@ -62,9 +62,7 @@ def one_quarantined(core: Core) -> int:
 
 
 def stored(core: Core, symbol: str = SCHEME, data_type: str = NAV) -> dict[date, Decimal]:
-    return {
-        bar.observed_at.date(): bar.close for bar in core.history(symbol, data_type, date(1990, 1, 1), LAST)
-    }
+    return {bar.observed_at.date(): bar.close for bar in core.history(symbol, data_type, date(1990, 1, 1), LAST)}
 
 
 def test_f6_one_decision_releases_805_days_of_another_face_value(core: Core) -> None:
@@ -78,9 +76,7 @@ def test_f6_one_decision_releases_805_days_of_another_face_value(core: Core) -> 
     assert {one.outcome for one in made} == {"released"}
     assert quarantined(core) == 0
     assert stored(core) == {row.observed_at.date(): row.close for row in rows}
-    assert {row.resolved_by for row in core.rows("SELECT resolved_by FROM pricing.quarantined_values")} == {
-        "ann"
-    }
+    assert {row.resolved_by for row in core.rows("SELECT resolved_by FROM pricing.quarantined_values")} == {"ann"}
     tally = bring(core, NAV, SCHEME, rows)
     assert (tally.quarantined, tally.revised) == (0, 0), "when they come again they are believed"
     audit(core)
@@ -188,9 +184,7 @@ def test_f5_a_step_that_is_explained_is_stored(core: Core) -> None:
 def test_f5_a_split_that_a_source_tells_has_quarantined_values_judged_anew_too(core: Core) -> None:
     bring(core, DAILY, "AAPL", daily(PAST), actions_since={"AAPL": day(1)})
     said = '[{"symbol": "AAPL", "ex_on": "2010-03-05", "kind": "split", "new_shares": 4, "old_shares": 1}]'
-    core.call(
-        "SELECT pricing.merge_actions('equity_daily', 'fmp', 1, CAST(:said AS jsonb), '{}', '{}')", said=said
-    )
+    core.call("SELECT pricing.merge_actions('equity_daily', 'fmp', 1, CAST(:said AS jsonb), '{}', '{}')", said=said)
     assert {one.outcome for one in reviews.judge_anew(core.engine)} == {"released"}
     assert quarantined(core) == 0
 

@@ -58,9 +58,7 @@ def test_a6_a_call_that_began_as_late_as_it_may_counts_until_its_provider_has_fo
     core: Core, clock: Clock
 ) -> None:
     """A worker stood still for four seconds between claim and call: the provider counts from the call on."""
-    core.rows(
-        "UPDATE pricing.provider_limits SET units = 4, window_seconds = 10 WHERE provider = 'twelvedata'"
-    )
+    core.rows("UPDATE pricing.provider_limits SET units = 4, window_seconds = 10 WHERE provider = 'twelvedata'")
     clock.set(NOON)
     core.enqueue(QUOTE, *symbols(20))
     (call,) = core.claim(max_calls=1)
@@ -87,9 +85,7 @@ def test_a6_a_call_counts_from_when_it_may_have_arrived(core: Core) -> None:
     for units, ago, took in [(1, 60.2, 0.1), (2, 60.2, 0.3), (4, 64.9, 9), (8, 65.1, 9)]:
         charged(core, units, NOON - timedelta(seconds=ago), seconds=took)
     core.rows("UPDATE pricing.provider_limits SET units = 100 WHERE provider = 'twelvedata'")
-    assert (
-        core.one("SELECT units_left FROM pricing.key_allowances('twelvedata', :now)", now=NOON) == 100 - 2 - 4
-    )
+    assert core.one("SELECT units_left FROM pricing.key_allowances('twelvedata', :now)", now=NOON) == 100 - 2 - 4
 
 
 def test_a6_the_free_plans_day_holds_until_midnight(core: Core, clock: Clock) -> None:
@@ -216,9 +212,7 @@ def test_b17_a_refusal_stops_every_worker_for_as_long_as_it_says(core: Core, clo
     assert core.allowance().blocked_seconds is None
 
 
-def test_c1_a_refusal_without_a_time_pauses_for_growing_times_up_to_a_minute(
-    core: Core, clock: Clock
-) -> None:
+def test_c1_a_refusal_without_a_time_pauses_for_growing_times_up_to_a_minute(core: Core, clock: Clock) -> None:
     for pause in (5, 10, 20, 40, 60, 60):
         assert core.throttle(TWELVEDATA, None) == pytest.approx(pause)
         clock.advance(pause + 1)
@@ -261,12 +255,8 @@ def used(core: Core, count: int, at: datetime = NOON) -> None:
     )
 
 
-@pytest.mark.parametrize(
-    ("priority", "stops_at"), [(9, 95_000), (1, 95_000), (0, 95_000), (-1, 90_000), (-2, 75_000)]
-)
-def test_b10_each_kind_of_work_stops_at_its_share_of_the_quota(
-    small_quota: Core, priority: int, stops_at: int
-) -> None:
+@pytest.mark.parametrize(("priority", "stops_at"), [(9, 95_000), (1, 95_000), (0, 95_000), (-1, 90_000), (-2, 75_000)])
+def test_b10_each_kind_of_work_stops_at_its_share_of_the_quota(small_quota: Core, priority: int, stops_at: int) -> None:
     used(small_quota, 70_000)
     small_quota.enqueue(QUOTE, *symbols(100), priority=priority)
     assert admitted(small_quota) == (stops_at - 70_000) / 1000
@@ -355,9 +345,7 @@ def test_b12_bytes_are_booked_in_the_hour_of_their_answer(core: Core, clock: Clo
 
 @pytest.mark.own_sessions
 @pytest.mark.parametrize("zone", ZONES)
-@pytest.mark.parametrize(
-    "now", [datetime(2026, 3, 20, 12, 30, tzinfo=UTC), datetime(2026, 11, 10, 12, 30, tzinfo=UTC)]
-)
+@pytest.mark.parametrize("now", [datetime(2026, 3, 20, 12, 30, tzinfo=UTC), datetime(2026, 11, 10, 12, 30, tzinfo=UTC)])
 def test_b10_thirty_days_are_720_hours_in_every_session(
     core: Core, clock: Clock, database_url: str, zone: str, now: datetime
 ) -> None:

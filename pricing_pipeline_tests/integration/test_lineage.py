@@ -114,12 +114,8 @@ def test_f3_a_call_of_which_nothing_could_be_stored_has_failed(core: Core) -> No
 
 
 @given(steps=st.lists(st.sampled_from(["fetch", "fail", "wait", "wait long", "prune"]), max_size=15))
-@settings(
-    max_examples=examples(25), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
-def test_f3_every_price_names_exactly_one_call_that_is_known(
-    core: Core, clock: Clock, steps: list[str]
-) -> None:
+@settings(max_examples=examples(25), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_f3_every_price_names_exactly_one_call_that_is_known(core: Core, clock: Clock, steps: list[str]) -> None:
     """Invariant: whatever is pruned and whenever, each stored price, old or new, has its one call with its run."""
     core.rows("TRUNCATE pricing.api_call_queue")
     for number, step in enumerate(steps):

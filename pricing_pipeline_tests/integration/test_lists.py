@@ -61,9 +61,7 @@ def test_f1_seven_hundred_watched_navs_are_one_call_and_what_the_list_lacks_is_a
     work_until(refresher, is_idle(core))
     assert paths(sandbox) == [LIST]
     assert core.one("SELECT count(*) FROM pricing.latest_prices WHERE data_type = 'mf_nav'") == 690
-    failed = core.rows(
-        "SELECT symbol, failure_kind, errors FROM pricing.api_call_queue WHERE status = 'scheduled'"
-    )
+    failed = core.rows("SELECT symbol, failure_kind, errors FROM pricing.api_call_queue WHERE status = 'scheduled'")
     assert sorted(task.symbol for task in failed) == lacking
     assert {task.errors[0]["kind"] for task in failed} == {"schema_drift"}
     assert "asked for alone next" in failed[0].errors[0]["message"]
@@ -122,9 +120,7 @@ def test_b8_a_list_that_does_not_load_stops_nobody(
     ("waiting", "expected"),
     [(19, [1] * 10), (20, [20]), (35, [35]), (50, [50]), (61, [50] + [1] * 9), (70, [50, 20])],
 )
-def test_f1_few_do_not_share_a_call_and_no_more_than_it_may_have(
-    core: Core, waiting: int, expected: list[int]
-) -> None:
+def test_f1_few_do_not_share_a_call_and_no_more_than_it_may_have(core: Core, waiting: int, expected: list[int]) -> None:
     lift(core, batch_from=20)
     core.rows("UPDATE pricing.provider_capabilities SET batch_size = 50 WHERE provider = 'mfapi'")
     core.enqueue(NAV, *codes(waiting))
@@ -149,9 +145,7 @@ def test_f1_a_claim_over_a_deep_backfill_locks_few_tasks(core: Core) -> None:
 
     def locked() -> int:
         # The server leaves the number of the transaction that locked a row.
-        return core.one(
-            "SELECT count(*) FROM pricing.api_call_queue_live WHERE status = 'pending' AND xmax <> '0'"
-        )
+        return core.one("SELECT count(*) FROM pricing.api_call_queue_live WHERE status = 'pending' AND xmax <> '0'")
 
     core.lift_in_flight()
     assert sizes(core, max_calls=3) == [1, 1, 1]

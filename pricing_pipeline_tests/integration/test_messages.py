@@ -36,9 +36,7 @@ def add(core: Core, name: str, **columns: object) -> None:
     columns = {"recipient": name, "channel": "log", **columns}
     names = ", ".join(columns)
     values = ", ".join(f":{column}" for column in columns)
-    core.rows(
-        f"INSERT INTO pricing.recipients ({names}, created_at) VALUES ({values}, pricing.clock())", **columns
-    )
+    core.rows(f"INSERT INTO pricing.recipients ({names}, created_at) VALUES ({values}, pricing.clock())", **columns)
 
 
 def send(core: Core, name: str, *, is_urgent: bool = False) -> int:
@@ -90,9 +88,7 @@ def test_e8_a_message_to_nobody_is_refused_in_the_callers_transaction(core: Core
     assert core.rows("SELECT FROM pricing.async_operations") == []
 
 
-def test_e8_a_recipient_who_is_removed_gets_nothing_and_the_message_is_dead(
-    core: Core, tmp_path: Path
-) -> None:
+def test_e8_a_recipient_who_is_removed_gets_nothing_and_the_message_is_dead(core: Core, tmp_path: Path) -> None:
     add(core, "ann", channel="log")
     core.rows("UPDATE pricing.operation_types SET max_attempts = 5 WHERE operation_type = 'chat'")
     with core.engine.begin() as connection:
@@ -125,9 +121,7 @@ def test_e8_messages_that_wait_for_quiet_hours_follow_a_change_of_them(core: Cor
 
 
 @pytest.mark.parametrize("way", ["retry", "lease", "stopped", "late"])
-def test_e8_whatever_makes_a_message_wait_it_does_not_arrive_in_quiet_hours(
-    core: Core, clock: Clock, way: str
-) -> None:
+def test_e8_whatever_makes_a_message_wait_it_does_not_arrive_in_quiet_hours(core: Core, clock: Clock, way: str) -> None:
     """A retry, an attempt whose worker died or stopped, and a notifier that was down when the hours began."""
     clock.set(datetime(2026, 3, 2, 21, 50, tzinfo=UTC))
     clock.stop()
@@ -184,9 +178,7 @@ def test_e8_quiet_hours_end_when_the_clock_on_the_wall_says(
     ends = (datetime.combine(at.date(), begins) + timedelta(minutes=length)).time()
     with core.engine.connect() as connection:
         quiet_end = connection.execute(
-            text(
-                "SELECT pricing.quiet_end(jsonb_populate_record(NULL::pricing.recipients, CAST(:who AS jsonb)), :at)"
-            ),
+            text("SELECT pricing.quiet_end(jsonb_populate_record(NULL::pricing.recipients, CAST(:who AS jsonb)), :at)"),
             {
                 "who": json.dumps({"quiet_from": str(begins), "quiet_until": str(ends), "time_zone": zone}),
                 "at": at,
@@ -197,9 +189,7 @@ def test_e8_quiet_hours_end_when_the_clock_on_the_wall_says(
         assert at < quiet_end <= at + timedelta(hours=26)
         wall = quiet_end.astimezone(ZoneInfo(zone))
         # In spring an hour is left out: a time within it is the same time an hour later.
-        assert wall.time() == ends or wall - timedelta(hours=1) == datetime.combine(
-            wall.date(), ends, wall.tzinfo
-        )
+        assert wall.time() == ends or wall - timedelta(hours=1) == datetime.combine(wall.date(), ends, wall.tzinfo)
 
 
 def test_e8_in_quiet_hours_only_what_is_urgent_is_sent(core: Core, clock: Clock, tmp_path: Path) -> None:
@@ -261,9 +251,7 @@ def test_e8_a_test_message_says_how_it_ended(cli: CommandLine, core: Core, tmp_p
     assert "Test of the pricing pipeline" in cli("notify", "log", "--wide").stdout
 
 
-def test_e4_e5_a_person_sees_retries_and_cancels_side_effects(
-    cli: CommandLine, core: Core, tmp_path: Path
-) -> None:
+def test_e4_e5_a_person_sees_retries_and_cancels_side_effects(cli: CommandLine, core: Core, tmp_path: Path) -> None:
     with core.engine.begin() as connection:
         dead = operation_queue.enqueue(connection, "chat", {"recipient": "bob", "title": "t", "body": "b"})
     run_due(core, tmp_path)
@@ -301,9 +289,7 @@ def test_b8_pruning_forgets_side_effects(core: Core, clock: Clock, tmp_path: Pat
 
 
 @pytest.mark.usefixtures("still")
-def test_b15_a_message_waits_no_longer_when_the_clock_is_set_back(
-    core: Core, clock: Clock, tmp_path: Path
-) -> None:
+def test_b15_a_message_waits_no_longer_when_the_clock_is_set_back(core: Core, clock: Clock, tmp_path: Path) -> None:
     tick(core)
     with core.engine.begin() as connection:
         operation_queue.enqueue(
@@ -314,9 +300,7 @@ def test_b15_a_message_waits_no_longer_when_the_clock_is_set_back(
         )
     clock.advance(-24 * HOUR)
     tick(core)
-    assert core.one("SELECT due_at - pricing.clock() FROM pricing.async_operations_live") <= timedelta(
-        minutes=31
-    )
+    assert core.one("SELECT due_at - pricing.clock() FROM pricing.async_operations_live") <= timedelta(minutes=31)
 
 
 def test_e8_what_is_urgent_is_claimed_before_what_waits_longer(core: Core) -> None:
@@ -377,9 +361,7 @@ def test_e2_no_message_is_too_long_to_be_shown(core: Core, cli: CommandLine, tmp
     (message,) = cli("notify", "log", "--json").json["messages"]
     assert (len(message["title"]), len(message["body"])) == (200, 20_000)
     with pytest.raises(OperationRefused, match="longer than 64 kB"), core.engine.begin() as connection:
-        operation_queue.enqueue(
-            connection, "log", {"recipient": "mailbox", "title": "t", "body": "b" * 10**6}
-        )
+        operation_queue.enqueue(connection, "log", {"recipient": "mailbox", "title": "t", "body": "b" * 10**6})
 
 
 def test_e4_what_waits_says_why(cli: CommandLine, core: Core, clock: Clock) -> None:
@@ -408,17 +390,13 @@ def test_e4_what_waits_says_why(cli: CommandLine, core: Core, clock: Clock) -> N
     clock.advance(61)
     with core.engine.begin() as connection:
         operation_queue.note_run(connection)
-    assert (
-        "Does one have a handler for sheet_row?" in cli("operation", "show", str(own), "--json").json["waits"]
-    )
+    assert "Does one have a handler for sheet_row?" in cli("operation", "show", str(own), "--json").json["waits"]
     core.rows("DELETE FROM pricing.async_operations WHERE id = :own", own=own)
     clock.set(datetime(2026, 3, 10, 12, tzinfo=UTC))
     core.rows("UPDATE pricing.async_operations SET due_at = pricing.clock() + interval '1 hour', attempt = 1")
     assert waits() == "it is tried again at 2026-03-10 13:00:00 UTC"
     core.rows("UPDATE pricing.async_operations SET due_at = pricing.clock(), attempt = 0")
-    core.rows(
-        "UPDATE pricing.recipients SET quiet_from = '11:00', quiet_until = '14:30' WHERE recipient = 'ann'"
-    )
+    core.rows("UPDATE pricing.recipients SET quiet_from = '11:00', quiet_until = '14:30' WHERE recipient = 'ann'")
     assert waits() == "ann has quiet hours until 2026-03-10 14:30:00 UTC"
     for _ in range(3):
         core.rows("SELECT pricing.note_failing('log', 'ann', 'no answer.', false, true, NULL)")

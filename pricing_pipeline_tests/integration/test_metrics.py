@@ -89,8 +89,7 @@ PLAIN: dict[str, tuple[tuple[str, ...], str]] = {
     ),
     "pricing_task_seconds_count": (
         ("data_type", "wanted_by"),
-        f"SELECT data_type, {WANTED_BY},"
-        " count(*) FROM pricing.api_call_queue WHERE status = 'completed' GROUP BY 1, 2",
+        f"SELECT data_type, {WANTED_BY}, count(*) FROM pricing.api_call_queue WHERE status = 'completed' GROUP BY 1, 2",
     ),
     "pricing_task_seconds_sum": (
         ("data_type", "wanted_by"),
@@ -100,8 +99,7 @@ PLAIN: dict[str, tuple[tuple[str, ...], str]] = {
     ),
     "pricing_ticks_total": (
         ("part",),
-        "SELECT part, times FROM pricing.signs_of_life"
-        " WHERE part NOT IN ('start', 'look_for_alerts', 'send_messages')",
+        "SELECT part, times FROM pricing.signs_of_life WHERE part NOT IN ('start', 'look_for_alerts', 'send_messages')",
     ),
     "pricing_run_start_seconds": ((), "SELECT 7"),
     "pricing_drains": ((), "SELECT 0"),
@@ -157,9 +155,7 @@ PLAIN: dict[str, tuple[tuple[str, ...], str]] = {
 def test_b22_figures_are_those_of_the_tables(busy: Core, api: RunningApi) -> None:
     samples = scrape(api)
     for name, (labels, sql) in PLAIN.items():
-        expected = {
-            frozenset(zip(labels, map(str, row[:-1]), strict=True)): float(row[-1]) for row in busy.rows(sql)
-        }
+        expected = {frozenset(zip(labels, map(str, row[:-1]), strict=True)): float(row[-1]) for row in busy.rows(sql)}
         found = {key[1]: number for key, number in samples.items() if key[0] == name}
         assert found == pytest.approx(expected), name
         assert expected, name
@@ -169,9 +165,7 @@ def test_b22_how_pairs_are_served_is_what_status_says(busy: Core, api: RunningAp
     samples = scrape(api)
     for data_type, watched in ((QUOTE, 2), (FX, 1)):
         states = ("fresh", "due", "late", "refused", "paused")
-        counts = [
-            value(samples, "pricing_watched_pairs", data_type=data_type, state=state) for state in states
-        ]
+        counts = [value(samples, "pricing_watched_pairs", data_type=data_type, state=state) for state in states]
         assert sum(count or 0 for count in counts) == watched
 
 
@@ -190,9 +184,7 @@ def test_b22_ages_are_those_of_the_oldest(core: Core, api: RunningApi, clock: Cl
         assert value(samples, "pricing_tick_age_seconds", part=part) == pytest.approx(30, abs=0.1)
 
 
-def test_b22_the_histogram_only_grows_and_counts_each_task_once(
-    core: Core, clock: Clock, api: RunningApi
-) -> None:
+def test_b22_the_histogram_only_grows_and_counts_each_task_once(core: Core, clock: Clock, api: RunningApi) -> None:
     bounds = core.one("SELECT pricing.task_time_bounds()")
     before = [0] * len(bounds)
     for waited in (0, 4, 61, 100_000):

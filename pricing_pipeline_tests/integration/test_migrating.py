@@ -38,9 +38,7 @@ def test_a_later_migration_runs_once_and_keeps_what_is_stored(
         upgrade(owner_url)
     assert core.one("SELECT version_num FROM pricing.alembic_version") == "9001"
     assert core.one("SELECT count(*) FROM pricing.warnings WHERE source = 'test'") == 1
-    assert (
-        core.rows("SELECT data_type, symbol, amount, scale, observed_at FROM pricing.latest_prices") == stored
-    )
+    assert core.rows("SELECT data_type, symbol, amount, scale, observed_at FROM pricing.latest_prices") == stored
     core.heartbeat("ann", (QUOTE, "IBM"))
 
 
@@ -48,9 +46,7 @@ def test_a_later_migration_runs_once_and_keeps_what_is_stored(
 @pytest.mark.parametrize("revision", ["0031", "9001"])
 def test_a_database_of_another_version_is_refused_in_words(core: Core, owner_url: str, revision: str) -> None:
     core.rows("UPDATE pricing.alembic_version SET version_num = :r", r=revision)
-    with pytest.raises(
-        DatabaseError, match=f"is at migration {revision}, and this version knows .* to {newest()}"
-    ):
+    with pytest.raises(DatabaseError, match=f"is at migration {revision}, and this version knows .* to {newest()}"):
         upgrade(owner_url)
     assert core.one("SELECT version_num FROM pricing.alembic_version") == revision
 
@@ -65,9 +61,7 @@ def test_an_upgrade_that_fails_names_what_is_in_the_way_and_changes_nothing(
     core: Core, owner_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     core.rows("CREATE VIEW pricing.of_mine AS SELECT symbol, source_text FROM pricing.latest_prices")
-    core.rows(
-        "INSERT INTO pricing.warnings (at, source, subject, message) SELECT pricing.clock(), 'test', '', 'x'"
-    )
+    core.rows("INSERT INTO pricing.warnings (at, source, subject, message) SELECT pricing.clock(), 'test', '', 'x'")
     later = shutil.copytree(MIGRATIONS, tmp_path / "migrations")
     (later / "versions/9001_next.sql").write_text(IN_THE_WAY)
     monkeypatch.setattr(migrate, "_MIGRATIONS", later)

@@ -45,10 +45,7 @@ TRANSPORT: dict[str, dict[str, Any]] = {
     "retry never": {"kind": "throttle", "retry_after": "1000000000"},
 }
 VALUES: dict[str, dict[str, Any]] = {
-    **{
-        value: {"kind": "price", "value": value}
-        for value in ("NaN", "Infinity", "1e308", "1e400", "-1.0", "0")
-    },
+    **{value: {"kind": "price", "value": value} for value in ("NaN", "Infinity", "1e308", "1e400", "-1.0", "0")},
     "x100": {"kind": "times", "factor": 100},
     "x1000": {"kind": "times", "factor": 1000},
     "ahead": {"kind": "ahead", "seconds": 30 * 86_400},
@@ -103,9 +100,7 @@ def test_b18_f6_no_fault_of_transport_or_value_writes_a_row(core: Core, sandbox:
         assert stored(core) == before, name
         assert kinds, f"{name} went unnoticed"
         sandbox.behave_well()
-        core.rows(
-            "UPDATE pricing.provider_state SET breaker = 'closed', breaker_until = NULL, probe_call = NULL"
-        )
+        core.rows("UPDATE pricing.provider_state SET breaker = 'closed', breaker_until = NULL, probe_call = NULL")
     quarantined = {row.kind for row in core.rows("SELECT DISTINCT kind FROM pricing.quarantined_values")}
     assert {"refused", "unit"} <= quarantined
     audit(core)
@@ -130,9 +125,7 @@ def test_b18_f6_what_belongs_to_something_else_is_quarantined(
     assert kind in {row.kind for row in core.rows("SELECT kind FROM pricing.quarantined_values")}
 
 
-def test_b18_f6_a_low_above_the_high_costs_both_and_nothing_that_is_stored(
-    core: Core, sandbox: RunningSandbox
-) -> None:
+def test_b18_f6_a_low_above_the_high_costs_both_and_nothing_that_is_stored(core: Core, sandbox: RunningSandbox) -> None:
     """The close of such a bar is stored, and what it says otherwise of a stored day changes nothing."""
     # The day lasts until midnight in New York, which may come during the test.
     today = core.clock().astimezone(ZoneInfo("America/New_York")).date()
@@ -162,9 +155,7 @@ def test_b18_f6_a_day_that_comes_twice_is_refused_and_the_others_are_stored(
     assert any("different values" in reason for reason in reasons)
 
 
-def test_b18_f6_a_split_that_was_not_applied_is_noticed_in_the_latest_days(
-    core: Core, sandbox: RunningSandbox
-) -> None:
+def test_b18_f6_a_split_that_was_not_applied_is_noticed_in_the_latest_days(core: Core, sandbox: RunningSandbox) -> None:
     ask(core, sandbox)
     before = daily_bars(core)
     sandbox.behave("split", factor=2, path="time_series")
@@ -218,9 +209,7 @@ def test_what_nobody_recorded_is_made_up(replaying: RunningSandbox) -> None:
 
 
 def test_a_replayed_answer_goes_through_the_real_client(replaying: RunningSandbox) -> None:
-    with ProviderClient(
-        PROVIDERS["twelvedata"], replaying.twelvedata_url, SecretStr(replaying.key)
-    ) as client:
+    with ProviderClient(PROVIDERS["twelvedata"], replaying.twelvedata_url, SecretStr(replaying.key)) as client:
         (quote,) = client.fetch(Fetcher.QUOTE, ["IBM"]).answer.observations
     body = json.loads((FOLDER / "twelvedata/quote_IBM_2021_07_01.json").read_text())
     assert quote.text == body["close"]

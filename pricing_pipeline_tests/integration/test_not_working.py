@@ -31,16 +31,12 @@ def test_b23_a_code_location_that_does_not_load_is_late_until_it_loads(core: Cor
     start(core)
     assert late(core) == set()
     note(core, Kind.LOCATION, pricing_pipeline=REASON)
-    assert words(core) == {
-        "code_location": f"Dagster cannot load the definitions, so nothing is refreshed: {REASON}"
-    }
+    assert words(core) == {"code_location": f"Dagster cannot load the definitions, so nothing is refreshed: {REASON}"}
     note(core, Kind.LOCATION)
     assert late(core) == set()
 
 
-def test_b23_a_sensor_that_succeeds_later_shows_that_the_code_location_loads(
-    core: Core, clock: Clock
-) -> None:
+def test_b23_a_sensor_that_succeeds_later_shows_that_the_code_location_loads(core: Core, clock: Clock) -> None:
     """Another Dagster may have taken over: the daemon that noted the failure never looks again."""
     start(core)
     clock.advance(5)
@@ -55,9 +51,7 @@ def test_b23_each_sensor_that_has_not_worked_is_named_and_other_kinds_stay(core:
     start(core)
     note(core, Kind.TICK, report_alerts="it failed")
     note(core, Kind.SENSOR, report_sources="has not ticked", prune_dagster="fails: odd")
-    assert words(core) == {
-        "sensor": "the sensor prune_dagster fails: odd; the sensor report_sources has not ticked"
-    }
+    assert words(core) == {"sensor": "the sensor prune_dagster fails: odd; the sensor report_sources has not ticked"}
     note(core, Kind.SENSOR, report_sources="fails: it was passed over")
     assert words(core) == {"sensor": "the sensor report_sources fails: it was passed over"}
     start(core)  # the daemon of the new start has seen nothing yet
@@ -76,9 +70,7 @@ def test_b23_a_duty_that_has_never_run_is_late_with_its_error(core: Core) -> Non
     }
 
 
-def test_b23_a_duty_that_is_never_begun_is_late_once_others_have_run_for_20_seconds(
-    core: Core, clock: Clock
-) -> None:
+def test_b23_a_duty_that_is_never_begun_is_late_once_others_have_run_for_20_seconds(core: Core, clock: Clock) -> None:
     clock.stop()
     start(core)
     core.rows("DELETE FROM pricing.duties")
@@ -111,9 +103,7 @@ def test_b23_only_who_may_operate_learns_why(api: RunningApi, core: Core) -> Non
     assert asked(tokens[Scope.READ]) == asked("x" * 43) == stranger
     assert asked(tokens[Scope.OPERATE]) == {
         **stranger,
-        "causes": {
-            "code_location": f"Dagster cannot load the definitions, so nothing is refreshed: {REASON}"
-        },
+        "causes": {"code_location": f"Dagster cannot load the definitions, so nothing is refreshed: {REASON}"},
     }
 
 
@@ -165,9 +155,7 @@ def test_b23_the_notifier_writes_for_the_console_what_is_late(core: Core, tmp_pa
         for engine, seen in ((core.engine, '{"code_location": '), (away, '{"database": ')):
             stop = threading.Event()
             note(core, Kind.LOCATION, pricing_pipeline=REASON)
-            thread = threading.Thread(
-                target=console.keep_writing, args=(engine, stop), kwargs={"folder": tmp_path}
-            )
+            thread = threading.Thread(target=console.keep_writing, args=(engine, stop), kwargs={"folder": tmp_path})
             thread.start()
             threads.append((stop, thread))
             wait_until(lambda seen=seen: written.exists() and written.read_text().startswith(seen))  # type: ignore[misc]

@@ -31,9 +31,7 @@ def is_old(core: Core, data_type: str, symbol: str, observed_at: datetime, asked
 
 def trade(core: Core, calendar: str, opens: timedelta, closes: timedelta) -> None:
     """Two sessions, in which all equities trade."""
-    core.rows(
-        "UPDATE pricing.instruments SET calendar = :calendar WHERE asset_class = 'equity'", calendar=calendar
-    )
+    core.rows("UPDATE pricing.instruments SET calendar = :calendar WHERE asset_class = 'equity'", calendar=calendar)
     for day in (DAY_1, DAY_2):
         core.rows(
             "INSERT INTO pricing.calendar_sessions (calendar, session, opens_at, closes_at)"

@@ -95,17 +95,14 @@ FIELDS = st.recursive(
 )
 
 
-@settings(
-    max_examples=examples(150), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@settings(max_examples=examples(150), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(fields=FIELDS | st.dictionaries(st.sampled_from(["a", "aB_9"]), st.sampled_from([*KINDS, "url?"])))
 def test_e2_a_raw_insert_cannot_store_nonsense_fields(core: Core, fields: object) -> None:
     def is_name(name: str) -> bool:
         return name.isascii() and name.replace("_", "a").isalnum() and not name[0].isdigit()
 
     is_good = isinstance(fields, dict) and all(
-        is_name(name) and isinstance(kind, str) and kind.removesuffix("?") in KINDS
-        for name, kind in fields.items()
+        is_name(name) and isinstance(kind, str) and kind.removesuffix("?") in KINDS for name, kind in fields.items()
     )
     refusal = None
     try:
@@ -138,9 +135,7 @@ def test_e8_a_type_that_takes_messages_can_be_a_channel(
     if not is_channel:
         assert "'desk' is not a channel. There are: chat, email, log, sms, webhook." in added.error
         with pytest.raises(DBAPIError, match="channel_takes_messages"):
-            core.rows(
-                "INSERT INTO pricing.recipients (recipient, channel, created_at) VALUES ('ann', 'desk', now())"
-            )
+            core.rows("INSERT INTO pricing.recipients (recipient, channel, created_at) VALUES ('ann', 'desk', now())")
         return
     assert added.exit_code == 0
     with core.engine.begin() as connection:

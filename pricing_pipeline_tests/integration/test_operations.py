@@ -67,9 +67,7 @@ def test_e1_what_is_rolled_back_never_happens_and_all_else_does(core: Core, post
 
     runners = [runner(core, handler) for _ in range(2)]
     stop = threading.Event()
-    threads = [
-        threading.Thread(target=each.run, args=(stop,), kwargs={"every_seconds": 0.01}) for each in runners
-    ]
+    threads = [threading.Thread(target=each.run, args=(stop,), kwargs={"every_seconds": 0.01}) for each in runners]
     for thread in threads:
         thread.start()
     with ThreadPoolExecutor(8) as sessions:
@@ -84,9 +82,7 @@ def test_e1_what_is_rolled_back_never_happens_and_all_else_does(core: Core, post
     assert len(committed) == 20 * (transactions - len(range(0, transactions, 3)))
 
 
-def test_e3_e6_a_failed_attempt_is_repeated_later_with_the_same_key(
-    core: Core, post: str, clock: Clock
-) -> None:
+def test_e3_e6_a_failed_attempt_is_repeated_later_with_the_same_key(core: Core, post: str, clock: Clock) -> None:
     clock.stop()
     keys = []
 
@@ -156,9 +152,7 @@ def test_e7_a_handler_that_hangs_holds_nobody_up(core: Core, post: str) -> None:
     assert row.pause > timedelta(minutes=4)
     release.set()
     hung.close()
-    assert states(core)[hanging] == "pending", (
-        "that it happened after all is known to the receiver, by the key"
-    )
+    assert states(core)[hanging] == "pending", "that it happened after all is known to the receiver, by the key"
 
 
 def test_e7_a_worker_that_dies_leaves_nothing_undone(core: Core, post: str, clock: Clock) -> None:
@@ -258,9 +252,7 @@ def test_e3_whatever_a_handler_brings_or_says_is_kept(core: Core, post: str) -> 
     working = runner(core, handler)
     assert working.run_due() == 3
     working.close()
-    rows = {
-        row.id: row for row in core.rows("SELECT id, status, result, errors FROM pricing.async_operations")
-    }
+    rows = {row.id: row for row in core.rows("SELECT id, status, result, errors FROM pricing.async_operations")}
     assert rows[nul].status == "completed"
     assert rows[nul].result["answer"] == "a\ufffdb\\u0000?"
     assert (rows[odd].status, rows[failed].status) == ("pending", "pending")
@@ -293,9 +285,7 @@ def test_e7_a_handler_that_forks_or_ends_all_it_can_stops_no_other(core: Core, p
     assert working.run_due() == 4
     working.close()
     assert [states(core)[id_] for id_ in ids] == ["completed", "pending", "pending", "completed"]
-    assert (
-        core.one("SELECT result FROM pricing.async_operations WHERE id = :id", id=ids[0]) == "from the parent"
-    )
+    assert core.one("SELECT result FROM pricing.async_operations WHERE id = :id", id=ids[0]) == "from the parent"
     wait_until(lambda: os.waitpid(children[0], os.WNOHANG)[0])
 
 

@@ -81,9 +81,7 @@ def test_f6_a_second_provider_is_asked_and_its_word_kept(
     shown = cli("quarantine", "show", value_id).stdout
     assert f"yahoo says:   {opinion['value']} USD, of " in shown
     assert ": it disagrees" in shown
-    (call,) = core.rows(
-        "SELECT outcome, units, wire_bytes FROM pricing.collector_call_log WHERE provider = 'yahoo'"
-    )
+    (call,) = core.rows("SELECT outcome, units, wire_bytes FROM pricing.collector_call_log WHERE provider = 'yahoo'")
     assert (call.outcome, call.units) == ("ok", 1)
     assert call.wire_bytes > 0
     assert core.one("SELECT calls FROM pricing.api_data_usage WHERE provider = 'yahoo'") == 1
@@ -121,14 +119,10 @@ def test_f6_a_provider_that_refuses_is_paused_as_by_any_call(
     cli: CommandLine, core: Core, sandbox: RunningSandbox, value_id: str
 ) -> None:
     sandbox.behave("throttle", retry_after="90")
-    (opinion,) = cli("quarantine", "show", value_id, "--ask", "--json", sandbox_url=sandbox.url).json[
-        "opinions"
-    ]
+    (opinion,) = cli("quarantine", "show", value_id, "--ask", "--json", sandbox_url=sandbox.url).json["opinions"]
     assert opinion["value"] is None
     assert "429" in opinion["failure"]
-    assert core.one(
-        "SELECT blocked_until > pricing.clock() FROM pricing.provider_keys WHERE provider = 'yahoo'"
-    )
+    assert core.one("SELECT blocked_until > pricing.clock() FROM pricing.provider_keys WHERE provider = 'yahoo'")
     told = cli("quarantine", "show", value_id, "--ask", "--json", sandbox_url=sandbox.url).json
     assert "yahoo has answered none of our calls so far" in told["not_asked"]
     core.rows("UPDATE pricing.collector_call_log SET outcome = 'ok' WHERE provider = 'yahoo'")
@@ -159,18 +153,14 @@ def test_f6_workers_ask_about_all_that_is_quarantined_in_one_call_and_once(
         return rounds > 3
 
     work_until(refresher, after_some_more)
-    assert [len(call["path"]) > 0 for call in sandbox.calls(YAHOO)] == [True], (
-        "one call for both, and no second one"
-    )
+    assert [len(call["path"]) > 0 for call in sandbox.calls(YAHOO)] == [True], "one call for both, and no second one"
     (call,) = core.rows(
         "SELECT outcome, units, run_id, data_type, symbols FROM pricing.collector_call_log WHERE provider = 'yahoo'"
     )
     assert tuple(call) == ("ok", 1, "run 7", QUOTE, ["AAPL", "IBM"])
     told = cli("quarantine", "list", "--json").json["values"]
     assert {one["value_id"] for one in told} == set(quarantined)
-    assert {(word["provider"], word["verdict"]) for one in told for word in one["opinions"]} == {
-        (YAHOO, "disagrees")
-    }
+    assert {(word["provider"], word["verdict"]) for one in told for word in one["opinions"]} == {(YAHOO, "disagrees")}
     assert "disagrees" in cli("quarantine", "show", str(quarantined[0])).stdout
     assert str(core.latest("AAPL").price) == "72.50", "a person decides, and no opinion is a price"  # type: ignore[union-attr]
     audit(core)
@@ -226,8 +216,7 @@ def test_f6_an_opinion_takes_of_the_limits_what_is_left(core: Core) -> None:
     """Of three values two fit into the units; nothing is asked past the quota's part for backfills."""
     core.lift_limits()
     core.rows(
-        "UPDATE pricing.provider_capabilities SET units_per_call = 0, units_per_symbol = 1"
-        " WHERE provider = 'yahoo'"
+        "UPDATE pricing.provider_capabilities SET units_per_call = 0, units_per_symbol = 1 WHERE provider = 'yahoo'"
     )
     route_to_yahoo(core)
     quarantine(core, "AAPL", "GOOG", "IBM")
@@ -238,9 +227,7 @@ def test_f6_an_opinion_takes_of_the_limits_what_is_left(core: Core) -> None:
     question = claim(core)
     assert isinstance(question, Question)
     assert (len(question.symbols), len(question.value_ids)) == (2, 2)
-    assert (
-        core.one("SELECT units FROM pricing.collector_call_log WHERE call_id = :id", id=question.call.id) == 2
-    )
+    assert core.one("SELECT units FROM pricing.collector_call_log WHERE call_id = :id", id=question.call.id) == 2
     assert "yahoo allows 2 units in 60 s, and 2 are used" in str(claim(core))
 
 
@@ -336,17 +323,13 @@ def test_f6_days_are_compared_with_what_another_provider_says_of_the_same_days(c
     def brought(data_type: str, provider: str, *prices: str) -> set[date]:
         core.enqueue(data_type, "IBM", days=(days[0], days[-1]))
         call = windowed(a_call(core.claim_one(provider)), days[0], days[-1])
-        rows = tuple(
-            observation("IBM", price, midnight(day)) for price, day in zip(prices, days, strict=True)
-        )
+        rows = tuple(observation("IBM", price, midnight(day)) for price, day in zip(prices, days, strict=True))
         settling.settle_answer(core.engine, call, Fetched(Answer(observations=Rows(rows)), 200, 4, body=b"x"))
         return {bar.observed_at.date() for bar in core.history("IBM", data_type, days[0], days[-1])}
 
     assert brought("yahoo_daily", YAHOO, "200", "201", "202", "203", "204") == set(days)
     assert brought(DAILY, "twelvedata", "200", "201", "240", "203", "205") == set(days) - {days[2]}
-    (row,) = core.rows(
-        "SELECT kind, reason FROM pricing.quarantined_values WHERE data_type = :type", type=DAILY
-    )
+    (row,) = core.rows("SELECT kind, reason FROM pricing.quarantined_values WHERE data_type = :type", type=DAILY)
     assert (row.kind, row.reason) == (
         "disagreement",
         "240 comes, and yahoo says 202 of 2012-03-07: more than a tenth apart",

@@ -29,9 +29,7 @@ def patient(core: Core) -> None:
 
 
 def store(call: Call, price: str, *others: str) -> Callable[[Connection], Any]:
-    rows = [
-        observation("AAPL", one, midnight(date(2010, 3, 2 + n))) for n, one in enumerate((price, *others))
-    ]
+    rows = [observation("AAPL", one, midnight(date(2010, 3, 2 + n))) for n, one in enumerate((price, *others))]
     return lambda connection: price_writer.store(connection, call, Rows(rows))
 
 
@@ -92,22 +90,16 @@ def test_f3_four_sessions_at_once_leave_one_chain(core: Core) -> None:
 
 
 @pytest.mark.parametrize("days", [None, MARCH], ids=["latest", "past"])
-def test_f3_of_a_time_that_comes_twice_in_one_answer_both_are_kept(
-    core: Core, days: tuple[date, date] | None
-) -> None:
+def test_f3_of_a_time_that_comes_twice_in_one_answer_both_are_kept(core: Core, days: tuple[date, date] | None) -> None:
     call = next_call(core, DAILY, "AAPL", days=days)
     with core.engine.begin() as connection:
-        price_writer.store(
-            connection, call, Rows([observation("AAPL", price, AT) for price in ("100.00", "101.00")])
-        )
+        price_writer.store(connection, call, Rows([observation("AAPL", price, AT) for price in ("100.00", "101.00")]))
     found = beliefs(core)
     assert sorted(price for price, _, _ in found) == ["100.00", "101.00"]
     assert is_chain(found)
 
 
-ENTER = text(
-    "SELECT pricing.enter_action('equity', 'AAPL', DATE '2010-03-02', 'split', :new, 1, NULL, NULL, :who)"
-)
+ENTER = text("SELECT pricing.enter_action('equity', 'AAPL', DATE '2010-03-02', 'split', :new, 1, NULL, NULL, :who)")
 MERGE = text("SELECT pricing.merge_actions('equity_daily', 'yahoo', :call, CAST(:said AS jsonb), '{}', '{}')")
 
 

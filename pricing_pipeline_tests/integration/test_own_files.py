@@ -103,9 +103,7 @@ def test_passwords_that_a_group_may_read_are_refused_and_master_keys_are_not(tmp
     assert master_keys.load(Settings(master_key=SecretStr(f"file:{keys}"))).ids == ("k1",)
 
 
-def test_what_is_written_to_stay_is_on_the_disk_with_its_name(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_is_written_to_stay_is_on_the_disk_with_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     synced: list[int] = []
     monkeypatch.setattr(os, "fsync", lambda file: synced.append(os.fstat(file).st_ino))
     Remembered().save(tmp_path / "postgres.json")
@@ -122,9 +120,7 @@ def test_a_home_below_a_folder_that_all_may_write_is_refused(tmp_path: Path, lin
     if linked:
         (tmp_path / "elsewhere").mkdir()
         (shared / "one").symlink_to(tmp_path / "elsewhere")
-    with pytest.raises(
-        SupervisorError, match=rf"{shared} may be written by others\. Run `chmod o-w .*PRICING_HOME"
-    ):
+    with pytest.raises(SupervisorError, match=rf"{shared} may be written by others\. Run `chmod o-w .*PRICING_HOME"):
         prepare_home(home)
     assert not home.exists()
     shared.chmod(0o1777)  # like /tmp: nobody moves what is somebody else's
@@ -201,9 +197,7 @@ def test_what_others_put_where_a_long_home_has_its_sockets_is_not_touched(
 
 
 @needs_root
-def test_a_folder_of_somebody_else_is_no_place_for_sockets(
-    open_folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_folder_of_somebody_else_is_no_place_for_sockets(open_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tempfile.tempdir", str(open_folder))
     home = open_folder / ("x" * 200)
     home.mkdir()

@@ -139,13 +139,8 @@ def test_e2_e7_a_notifier_does_operations_by_installed_handlers_whatever_others_
     assert status(core, bad["refuses"]) == "failed"
     assert len((packages / "notes").read_text().splitlines()) == 20
     assert (status(core, waits), last_error(core, waits)) == ("pending", None)
-    assert (
-        "broken_one (broken:handle of broken 1.0) is not used: it cannot be imported: ModuleNotFoundError"
-        in said
-    )
-    assert (
-        "leaving_one (leaving:handle of leaving 1.0) is not used: it cannot be imported: SystemExit" in said
-    )
+    assert "broken_one (broken:handle of broken 1.0) is not used: it cannot be imported: ModuleNotFoundError" in said
+    assert "leaving_one (leaving:handle of leaving 1.0) is not used: it cannot be imported: SystemExit" in said
     assert "email (shadow:handle of shadow 1.0) is not used: email is built in" in said
 
 
@@ -170,9 +165,7 @@ def test_e2_a_handler_that_cannot_be_used_says_why(
     (own,) = own_handlers.load(make_handlers(core.engine, Settings(home=tmp_path)))
     assert (own.handler is None) == (fault is not None)
     assert (own.fault or "").startswith(fault or "")
-    own_runners = notifier.make_own_runners(
-        core.engine, make_handlers(core.engine, Settings(home=tmp_path)), "here"
-    )
+    own_runners = notifier.make_own_runners(core.engine, make_handlers(core.engine, Settings(home=tmp_path)), "here")
     assert len(own_runners) == (fault is None)
     for runner in own_runners:
         assert runner.close()
@@ -216,9 +209,7 @@ def test_e7_a_type_whose_handlers_never_return_is_not_begun_any_more_and_says_so
     release.set()
 
 
-def test_e2_two_handlers_for_one_type_are_both_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_e2_two_handlers_for_one_type_are_both_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     install(tmp_path, "desk_a", "def handle(operation): ...", {"post": "desk_a:handle"})
     install(tmp_path, "desk_b", "def handle(operation): ...", {"post": "desk_b:handle"})
     monkeypatch.syspath_prepend(str(tmp_path))
@@ -237,10 +228,7 @@ def test_e2_commands_say_who_does_a_type_and_why_not(
     listed = cli("operation-type", "list", "--json").json["operation_types"]
     assert {each["operation_type"]: each["handler"] for each in listed}["note"] == "desk:note of desk 1.0"
     said = cli("operation-type", "list")
-    assert (
-        "a handler for 'nobody' is installed (desk:note of desk 1.0), but there is no such type"
-        in said.stderr
-    )
+    assert "a handler for 'nobody' is installed (desk:note of desk 1.0), but there is no such type" in said.stderr
     shown = cli("operation-type", "show", "post", "--json").json
     assert shown["fault"] == "it cannot be imported: ModuleNotFoundError: No module named 'no_such_module'"
     assert "cannot be imported" in cli("operation-type", "show", "post").stdout
@@ -259,9 +247,7 @@ def test_e8_an_own_channel_tells_no_recipient_who_has_become_inactive(
         assert cli("recipient", "add", name, "desk").exit_code == 0
         core.rows(f"SELECT pricing.enqueue_message('{name}', 'A title', 'A body')")
     assert cli("recipient", "change", "bob", "--inactive").exit_code == 0
-    (runner,) = notifier.make_own_runners(
-        core.engine, make_handlers(core.engine, Settings(home=tmp_path)), "here"
-    )
+    (runner,) = notifier.make_own_runners(core.engine, make_handlers(core.engine, Settings(home=tmp_path)), "here")
     assert runner.run_due() == 2
     runner.close()
     states = core.rows("SELECT payload ->> 'recipient' AS name, status, errors FROM pricing.async_operations")
@@ -287,9 +273,7 @@ def test_e2_the_handler_of_the_page_does_what_the_page_queues(
             assert said.exit_code == 0, said
     assert "sheet_rows:handle of sheet_rows 1.0" in cli("operation-type", "show", "sheet_row").stdout
     core.rows(blocks(page, "sql")[-1].rstrip(";\n").replace('": "', '" : "'))
-    (runner,) = notifier.make_own_runners(
-        core.engine, make_handlers(core.engine, Settings(home=tmp_path)), "here"
-    )
+    (runner,) = notifier.make_own_runners(core.engine, make_handlers(core.engine, Settings(home=tmp_path)), "here")
     assert runner.run_due() == 1
     runner.close()
     assert core.one("SELECT result FROM pricing.async_operations") == {"symbol": "AAPL"}

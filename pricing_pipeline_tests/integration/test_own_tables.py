@@ -49,9 +49,7 @@ def test_b1_what_is_fetched_fills_a_table_of_ones_own_and_makes_it_fresh(core: C
         assert core.enqueue_due() == 1
 
 
-def test_f2_a_stretched_ttl_in_a_table_of_ones_own_is_not_judged_again_and_again(
-    core: Core, clock: Clock
-) -> None:
+def test_f2_a_stretched_ttl_in_a_table_of_ones_own_is_not_judged_again_and_again(core: Core, clock: Clock) -> None:
     """That TTL is not known where it is asked what waits too long: else each minute would write."""
     made(core)
     core.heartbeat("ann", COIN)
@@ -69,9 +67,7 @@ def test_f2_a_stretched_ttl_in_a_table_of_ones_own_is_not_judged_again_and_again
 
 
 @pytest.mark.parametrize("price", ["146.55", None])
-def test_b1_an_empty_answer_counts_for_a_table_of_ones_own(
-    core: Core, clock: Clock, price: str | None
-) -> None:
+def test_b1_an_empty_answer_counts_for_a_table_of_ones_own(core: Core, clock: Clock, price: str | None) -> None:
     """It confirms the row that is there; where none is, nothing is written, and the pair is asked for once per TTL."""
     made(core)
     core.heartbeat("ann", COIN)
@@ -80,9 +76,7 @@ def test_b1_an_empty_answer_counts_for_a_table_of_ones_own(
         clock.advance(2 * MINUTE)
         core.enqueue_due()
     call = core.claim_one()
-    settling.settle_answer(
-        core.engine, call, Fetched(Answer(empty=frozenset(call.symbols)), 200, 4, body=b"[]")
-    )
+    settling.settle_answer(core.engine, call, Fetched(Answer(empty=frozenset(call.symbols)), 200, 4, body=b"[]"))
     filled = core.rows("SELECT price::text, loaded_at FROM pricing.my_prices")
     assert filled == ([] if price is None else [(price, core.clock())])
     assert core.enqueue_due() == 0
@@ -91,14 +85,10 @@ def test_b1_an_empty_answer_counts_for_a_table_of_ones_own(
 
 
 @pytest.mark.parametrize("is_empty", [True, False])
-def test_b7_what_no_answer_has_filled_is_asked_for_once_per_ttl(
-    core: Core, clock: Clock, *, is_empty: bool
-) -> None:
+def test_b7_what_no_answer_has_filled_is_asked_for_once_per_ttl(core: Core, clock: Clock, *, is_empty: bool) -> None:
     """The provider has no price, or the table refuses it: the duty that looks for old rows changes nothing."""
     made(core, FULL if is_empty else FULL.replace("price numeric", "price numeric CHECK (price < 1)"))
-    core.rows(
-        "UPDATE pricing.data_type_registry SET default_ttl_minutes = 60 WHERE data_type = :t", t=COIN[0]
-    )
+    core.rows("UPDATE pricing.data_type_registry SET default_ttl_minutes = 60 WHERE data_type = :t", t=COIN[0])
     core.heartbeat("ann", COIN)
     call = core.claim_one()
     if is_empty:

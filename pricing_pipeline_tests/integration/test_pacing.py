@@ -175,9 +175,7 @@ def test_a6_what_trades_around_the_clock_has_its_share_of_every_hour(core: Core,
 @pytest.mark.usefixtures("plan")
 def test_a6_what_is_watched_at_another_provider_does_not_count(core: Core, clock: Clock) -> None:
     core.rows("DELETE FROM pricing.provider_routing WHERE data_type = 'fx_rate'")
-    core.rows(
-        "INSERT INTO pricing.provider_routing (data_type, provider, rank) VALUES ('fx_rate', 'yahoo', 1)"
-    )
+    core.rows("INSERT INTO pricing.provider_routing (data_type, provider, rank) VALUES ('fx_rate', 'yahoo', 1)")
     core.heartbeat("ann", (FX, "EUR/USD"))
     assert units_left(core, clock, SUMMER_DAY + timedelta(hours=12)) == 800
 
@@ -192,18 +190,13 @@ def test_a6_a_limit_of_seconds_is_not_paced(core: Core, clock: Clock) -> None:
 
 
 @pytest.mark.usefixtures("plan")
-def test_f4_why_names_the_limit_that_is_used_up_and_when_the_next_unit_comes(
-    core: Core, clock: Clock
-) -> None:
+def test_f4_why_names_the_limit_that_is_used_up_and_when_the_next_unit_comes(core: Core, clock: Clock) -> None:
     core.heartbeat("ann", *((QUOTE, symbol) for symbol in symbols(100)))
     clock.set(OPEN + timedelta(minutes=1))
     core.claim(max_calls=10)
     paced = why(core, symbols(100)[-1])
     assert paced.state == "rate_limited"
-    assert (
-        "allows 800 units in a day: 81 are used, and the others are spread over the rest of the"
-        in paced.sentence
-    )
+    assert "allows 800 units in a day: 81 are used, and the others are spread over the rest of the" in paced.sentence
     assert paced.next_at is not None
     assert paced.next_at is not None
     assert timedelta(seconds=30) < paced.next_at - OPEN - timedelta(minutes=1) < timedelta(minutes=1)
@@ -211,8 +204,7 @@ def test_f4_why_names_the_limit_that_is_used_up_and_when_the_next_unit_comes(
     core.rows("UPDATE pricing.provider_limits SET units = 81 WHERE provider = 'twelvedata'")
     spent = why(core, symbols(100)[-1])
     assert (
-        "twelvedata allows 81 units in a day, and 81 are used; the next come at 2026-03-11 00:00:00"
-        in spent.sentence
+        "twelvedata allows 81 units in a day, and 81 are used; the next come at 2026-03-11 00:00:00" in spent.sentence
     )
     assert spent.next_at == SUMMER_DAY + timedelta(days=1)
 
@@ -254,9 +246,7 @@ minutes = st.integers(0, 1440)
     units=st.integers(1, 2000),
     used=st.integers(0, 2000),
 )
-@settings(
-    max_examples=examples(150), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@settings(max_examples=examples(150), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_a6_units_come_evenly_with_any_sessions(
     core: Core, clock: Clock, cuts: list[int], at: int, units: int, used: int
 ) -> None:
@@ -309,9 +299,7 @@ def test_a6_units_come_evenly_with_any_sessions(
 
     now = SUMMER_DAY + timedelta(minutes=at)
     exact, paced_now = paced(sessions, units, now), units_at(now)
-    assert math.floor(exact - 1e-6) <= paced_now <= math.floor(exact + 1e-6), (
-        "rounded down, but for errors of doubles"
-    )
+    assert math.floor(exact - 1e-6) <= paced_now <= math.floor(exact + 1e-6), "rounded down, but for errors of doubles"
     if used:
         charged(core, used, SUMMER_DAY)
     if used >= paced_now:

@@ -42,18 +42,14 @@ WAITS = "SELECT page_until IS NOT NULL FROM pricing.provider_state WHERE provide
 @pytest.fixture
 def paged(core: Core) -> Iterator[PagedServer]:
     """A provider with one symbol a page that serves all quotes, without limits yet."""
-    core.rows(
-        "INSERT INTO pricing.data_collectors (provider, base_url) VALUES ('paged', 'https://paged.example')"
-    )
+    core.rows("INSERT INTO pricing.data_collectors (provider, base_url) VALUES ('paged', 'https://paged.example')")
     core.rows(
         "INSERT INTO pricing.provider_capabilities"
         " (provider, fetcher, batch_size, window_batch_size, units_per_call, units_per_symbol)"
         " VALUES ('paged', 'quote', 100, 1, 1, 0)"
     )
     core.rows("DELETE FROM pricing.provider_routing WHERE data_type = :type", type=QUOTE)
-    core.rows(
-        "INSERT INTO pricing.provider_routing (data_type, provider) VALUES (:type, 'paged')", type=QUOTE
-    )
+    core.rows("INSERT INTO pricing.provider_routing (data_type, provider) VALUES (:type, 'paged')", type=QUOTE)
     with paged_server() as server:
         server.at = core.clock() - timedelta(minutes=5)
         yield server
@@ -118,9 +114,7 @@ def test_a6_each_request_is_a_call_of_its_own(core: Core, paged: PagedServer) ->
     audit(core, acknowledged=3)
 
 
-def test_a6_a_page_waits_for_its_limit_and_goes_before_new_calls(
-    core: Core, clock: Clock, paged: PagedServer
-) -> None:
+def test_a6_a_page_waits_for_its_limit_and_goes_before_new_calls(core: Core, clock: Clock, paged: PagedServer) -> None:
     clock.stop()  # else a waiter that a busy machine holds up for some seconds would seem to wait no more
     limit(core, "minute", 2, 60)
     core.enqueue(QUOTE, *THREE)
@@ -136,9 +130,7 @@ def test_a6_a_page_waits_for_its_limit_and_goes_before_new_calls(
                 )
                 assert not held, "nobody waits in a transaction"
                 core.enqueue(QUOTE, "DDD", priority=100)
-                core.rows(
-                    "UPDATE pricing.api_call_queue_live SET lease_until = lease_until + interval '1 minute'"
-                )
+                core.rows("UPDATE pricing.api_call_queue_live SET lease_until = lease_until + interval '1 minute'")
                 clock.advance(54)
             elif core.one(WAITS_NOW):
                 clock.advance(2)  # step by step: who waits has to say so again
@@ -173,9 +165,7 @@ def test_b17_calls_that_wait_for_their_next_request_hold_nobody_up(
                 core.enqueue("mf_nav", "118632")
             elif core.statuses().get("118632") == "completed" and not served_beside:
                 served_beside.append(are_waiting)
-                core.rows(
-                    "UPDATE pricing.api_call_queue_live SET lease_until = lease_until + interval '2 minutes'"
-                )
+                core.rows("UPDATE pricing.api_call_queue_live SET lease_until = lease_until + interval '2 minutes'")
                 clock.advance(54)
             elif served_beside and core.one(WAITS_NOW):
                 clock.advance(2)  # step by step: who waits has to say so again
@@ -218,9 +208,7 @@ def test_c1_a_refusal_on_a_later_page_stops_the_key_as_long_as_it_says(
     core.enqueue(QUOTE, *THREE)
     with working(core, paged) as refresher:
         work_until(refresher, statuses_are(core, "scheduled"))
-    blocked = core.one(
-        "SELECT blocked_until - pricing.clock() FROM pricing.provider_keys WHERE provider = 'paged'"
-    )
+    blocked = core.one("SELECT blocked_until - pricing.clock() FROM pricing.provider_keys WHERE provider = 'paged'")
     assert timedelta(seconds=20) < blocked <= timedelta(seconds=40)
     for task in core.tasks():
         assert task.attempt == 0, "it costs no attempt"
@@ -228,9 +216,7 @@ def test_c1_a_refusal_on_a_later_page_stops_the_key_as_long_as_it_says(
     assert paged.pages == [1, 2]
 
 
-def test_b11_a_worker_lost_between_two_requests_costs_nothing(
-    core: Core, clock: Clock, paged: PagedServer
-) -> None:
+def test_b11_a_worker_lost_between_two_requests_costs_nothing(core: Core, clock: Clock, paged: PagedServer) -> None:
     core.enqueue(QUOTE, *THREE)
     call = core.claim_one(NAME, worker="lost")
     ClaimedPages(core.engine, call).begin([600])  # and nobody hears of it again
@@ -338,9 +324,7 @@ def test_b23_the_pages_of_a_call_that_ends_in_vain_complete_nothing(
     assert core.rows("SELECT * FROM pricing.stalled_providers()") == []
 
 
-def test_a_person_waits_a_minute_for_a_page_and_no_longer(
-    core: Core, clock: Clock, paged: PagedServer
-) -> None:
+def test_a_person_waits_a_minute_for_a_page_and_no_longer(core: Core, clock: Clock, paged: PagedServer) -> None:
     limit(core, "minute", 2, 60)
     row = core.rows(
         "SELECT call_id FROM pricing.claim_by_hand('paged', :type, 'quote', '{AAA}', NULL, 'a person')",
@@ -360,9 +344,7 @@ def test_a_person_waits_a_minute_for_a_page_and_no_longer(
         pages.begin([600, 600])
 
 
-def test_a6_a_call_by_hand_stands_back_for_a_page_that_waits(
-    core: Core, clock: Clock, paged: PagedServer
-) -> None:
+def test_a6_a_call_by_hand_stands_back_for_a_page_that_waits(core: Core, clock: Clock, paged: PagedServer) -> None:
     """A person who calls again and again does not starve a call that has begun."""
     clock.stop()
     limit(core, "minute", 2, 60)
@@ -412,9 +394,7 @@ def test_a6_a_page_keeps_the_delay_between_two_calls(core: Core, clock: Clock, p
     pages = ClaimedPages(core.engine, core.claim_one(NAME))
     asking = threading.Thread(target=pages.begin, args=([600],))
     asking.start()
-    wait_until(
-        lambda: core.one("SELECT page_until IS NOT NULL FROM pricing.provider_state WHERE provider = 'paged'")
-    )
+    wait_until(lambda: core.one("SELECT page_until IS NOT NULL FROM pricing.provider_state WHERE provider = 'paged'"))
     assert pages.made == 0
     clock.advance(5)
     asking.join(PATIENCE)

@@ -32,10 +32,7 @@ GOOD: dict[Pair, str] = {
 """Pairs and their symbols as they are spelled."""
 RESPELLED: dict[Pair, str] = {(QUOTE, "aapl"): "AAPL", (QUOTE, "Msft"): "MSFT", (FX, "eur/usd"): "EUR/USD"}
 BAD: dict[Pair, str] = {
-    **{
-        (QUOTE, symbol): "symbol_refused"
-        for symbol in ("A;B", "", "A\nB", "x" * 41, "^A B", "<b>", "Ä", "A,B")
-    },
+    **{(QUOTE, symbol): "symbol_refused" for symbol in ("A;B", "", "A\nB", "x" * 41, "^A B", "<b>", "Ä", "A,B")},
     (FX, "EUR/EUR"): "symbol_refused",
     ("equity_qoute", "AAPL"): "unknown_type",
     ("equity_qoute", "MSFT"): "unknown_type",
@@ -68,9 +65,7 @@ class Model:
             wanted = (pair[0], (GOOD | RESPELLED)[pair])
             if wanted not in self.had and wanted not in new:
                 place = len(new)
-                new[wanted] = (
-                    "pairs_per_user" if place >= room else "new_pairs_per_minute" if place >= left else None
-                )
+                new[wanted] = "pairs_per_user" if place >= room else "new_pairs_per_minute" if place >= left else None
             code = new.get(wanted)
             answers[pair] = ("refused", code, None) if code else ("accepted", None, wanted[1])
         entered = {pair for pair, code in new.items() if code is None}
@@ -139,9 +134,7 @@ def without_user(answer: Any, user: str) -> Any:
 def test_b5_b8_a_mix_of_good_and_bad_pairs_is_answered_pair_by_pair_the_same_every_way(
     core: Core, ways: dict[str, Callable[..., Any]], function: str
 ) -> None:
-    @settings(
-        max_examples=examples(120), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-    )
+    @settings(max_examples=examples(120), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
     @given(requests=st.lists(Requests, min_size=1, max_size=3), caps=Caps)
     def judge(requests: list[list[Pair]], caps: tuple[int, int]) -> None:
         forget(core)
@@ -156,9 +149,7 @@ def test_b5_b8_a_mix_of_good_and_bad_pairs_is_answered_pair_by_pair_the_same_eve
             assert answer["accepted"] + answer["doubtful"] + answer["refused"] == len(expected)
             told = {(each["data_type"], each["given"]): each for each in answer["pairs"]}
             assert list(told) == [
-                pair
-                for pair, (outcome, _, symbol) in expected.items()
-                if outcome == "refused" or symbol != pair[1]
+                pair for pair, (outcome, _, symbol) in expected.items() if outcome == "refused" or symbol != pair[1]
             ], "in the order given, and no other"
             for pair, each in told.items():
                 assert (each["outcome"], each["code"], each["symbol"]) == expected[pair]
@@ -177,9 +168,7 @@ def test_b5_the_command_answers_as_the_function_does(
 ) -> None:
     of_quotes = [pair for pair in [*GOOD, *RESPELLED, *BAD] if pair[0] == QUOTE and "," not in pair[1]]
 
-    @settings(
-        max_examples=examples(40), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-    )
+    @settings(max_examples=examples(40), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
     @given(pairs=st.lists(st.sampled_from(of_quotes), min_size=1, max_size=12), caps=Caps)
     def judge(pairs: list[Pair], caps: tuple[int, int]) -> None:
         forget(core)
@@ -245,9 +234,7 @@ def test_b5_all_or_nothing_leaves_nothing_half_written(
     refusals = (PairsRefused, CapExceeded, RequestRefused, TooMuch, psycopg.errors.InvalidParameterValue)
     asks = [by_sql, by_api, by_client, in_python]
 
-    @settings(
-        max_examples=examples(80), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-    )
+    @settings(max_examples=examples(80), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
     @given(before=Requests, pairs=Requests, caps=Caps, ask=st.sampled_from(asks))
     def judge(
         before: list[Pair], pairs: list[Pair], caps: tuple[int, int], ask: Callable[[Sequence[Pair]], int]

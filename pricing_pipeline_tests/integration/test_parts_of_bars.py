@@ -55,9 +55,7 @@ def stored(core: Core, table: str = "price_history") -> list[tuple[Any, ...]]:
 
 
 @pytest.mark.parametrize("latest", [False, True], ids=["span", "latest"])
-def test_b18_a_close_outside_its_range_is_stored_without_what_contradicts_it(
-    core: Core, latest: bool
-) -> None:
+def test_b18_a_close_outside_its_range_is_stored_without_what_contradicts_it(core: Core, latest: bool) -> None:
     """As Yahoo sends a third of the days of ELCO.L; the bar before it is whole."""
     tally = bring(
         core,
@@ -76,9 +74,7 @@ def test_b18_a_close_outside_its_range_is_stored_without_what_contradicts_it(
     audit(core)
 
 
-def test_b18_what_was_dropped_is_told_by_history_frames_and_why(
-    cli: CommandLine, core: Core, clock: Clock
-) -> None:
+def test_b18_what_was_dropped_is_told_by_history_frames_and_why(cli: CommandLine, core: Core, clock: Clock) -> None:
     note = "open 104 is far from the close 10.40"
     bring(
         core,
@@ -106,9 +102,7 @@ def test_b18_what_was_dropped_is_told_by_history_frames_and_why(
             assert [row.quality for row in rows] == [None, told]
             assert [one if isinstance(one, str) else None for one in frame["quality"]] == [None, told]
             assert (rows[1].open is None) == (told is not None)
-    (row,) = core.rows(
-        "SELECT quality FROM pricing.history('equity_daily', 'AAPL', '2010-03-02', '2010-03-02')"
-    )
+    (row,) = core.rows("SELECT quality FROM pricing.history('equity_daily', 'AAPL', '2010-03-02', '2010-03-02')")
     assert row.quality is None
 
 
@@ -133,9 +127,7 @@ TEXTS = st.sampled_from(("9.80", "10.00", "10.20", "10.40", "104.00", "0.01"))
 BARS = st.tuples(st.sampled_from(("10.00", "10.20")), *[st.none() | TEXTS] * 3)
 
 
-@settings(
-    max_examples=examples(25), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@settings(max_examples=examples(25), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(said=st.lists(BARS, min_size=1, max_size=6), is_latest=st.booleans())
 def test_b18_f5_whatever_comes_again_a_day_stays_consistent_and_no_belief_is_lost(
     core: Core, clock: Clock, said: list[tuple[Any, ...]], is_latest: bool
@@ -163,9 +155,7 @@ def test_b18_f5_whatever_comes_again_a_day_stays_consistent_and_no_belief_is_los
         assert amounts[0] == Decimal(close)
         sent = [one[1:] for one in said[: number + 1] if one[0] == close]
         for place, value in enumerate(amounts[1:]):
-            assert value is None or any(
-                one[place] is not None and Decimal(one[place]) == value for one in sent
-            )
+            assert value is None or any(one[place] is not None and Decimal(one[place]) == value for one in sent)
         high, low = amounts[2] or Decimal("Infinity"), amounts[3] or Decimal(0)
         assert low <= Decimal(close) <= high
         assert amounts[1] is None or low <= amounts[1] <= high

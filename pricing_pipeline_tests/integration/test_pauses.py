@@ -52,9 +52,7 @@ def test_a7_what_waits_for_its_next_try_is_cancelled_too(core: Core) -> None:
 
 
 def test_a7_what_is_resumed_is_active_again(core: Core) -> None:
-    core.rows(
-        "UPDATE pricing.instruments SET is_active = false, update_mode = 'manual' WHERE symbol = 'AAPL'"
-    )
+    core.rows("UPDATE pricing.instruments SET is_active = false, update_mode = 'manual' WHERE symbol = 'AAPL'")
     assert [one.changed for one in core.pause("AAPL", paused=False)] == [True]
     (row,) = core.rows("SELECT is_active, update_mode FROM pricing.instruments WHERE symbol = 'AAPL'")
     assert (row.is_active, row.update_mode) == (True, "api")
@@ -97,16 +95,10 @@ def test_a7_what_a_worker_gives_back_of_a_paused_instrument_is_stopped(core: Cor
     assert states(core) == {(QUOTE, "AAPL", "cancelled", "paused")}
 
 
-@pytest.mark.parametrize(
-    "kind", [FailureKind.PROVIDER_DOWN, FailureKind.THROTTLED, FailureKind.UNKNOWN_SYMBOL]
-)
-def test_d5_what_fails_after_the_pause_is_not_claimed_again(
-    core: Core, clock: Clock, kind: FailureKind
-) -> None:
+@pytest.mark.parametrize("kind", [FailureKind.PROVIDER_DOWN, FailureKind.THROTTLED, FailureKind.UNKNOWN_SYMBOL])
+def test_d5_what_fails_after_the_pause_is_not_claimed_again(core: Core, clock: Clock, kind: FailureKind) -> None:
     """It was asked for again after seven seconds, or at once of the next provider of its route."""
-    core.rows(
-        "INSERT INTO pricing.provider_routing (data_type, provider, rank) VALUES ('equity_quote', 'yahoo', 2)"
-    )
+    core.rows("INSERT INTO pricing.provider_routing (data_type, provider, rank) VALUES ('equity_quote', 'yahoo', 2)")
     core.heartbeat("ann", AAPL, IBM)
     calls = core.claim()
     core.pause("AAPL")
@@ -118,9 +110,7 @@ def test_d5_what_fails_after_the_pause_is_not_claimed_again(
     audit(core, acknowledged=2)
 
 
-def test_d5_what_a_lost_worker_had_of_a_paused_instrument_is_not_claimed_again(
-    core: Core, clock: Clock
-) -> None:
+def test_d5_what_a_lost_worker_had_of_a_paused_instrument_is_not_claimed_again(core: Core, clock: Clock) -> None:
     core.heartbeat("ann", AAPL)
     core.claim_one()
     core.pause("AAPL")
@@ -180,9 +170,7 @@ def test_a7_the_command_pauses_and_resumes(cli: CommandLine, core: Core, clock: 
 
 def test_a7_the_command_names_what_it_does_not_know(cli: CommandLine, core: Core) -> None:
     assert "no instrument is called NOPE, NOPE2" in cli("instrument", "pause", "AAPL", "NOPE", "NOPE2").error
-    assert (
-        "no fx instrument is called AAPL" in cli("instrument", "pause", "AAPL", "--asset-class", "fx").error
-    )
+    assert "no fx instrument is called AAPL" in cli("instrument", "pause", "AAPL", "--asset-class", "fx").error
     assert core.rows("SELECT FROM pricing.instruments WHERE update_mode <> 'api'") == []
     cli("instrument", "pause", "GBP/USD")
     assert "GBP/USD has no price yet. It is paused" in cli("price", "show", "GBP/USD").stderr
@@ -219,9 +207,7 @@ def test_b1_what_a_worker_gives_back_of_a_retired_type_is_stopped(core: Core) ->
     assert states(core) == {(QUOTE, "AAPL", "cancelled", "retired")}
 
 
-def test_d5_who_retries_a_task_of_a_paused_instrument_is_told_to_resume_it(
-    api: RunningApi, core: Core
-) -> None:
+def test_d5_who_retries_a_task_of_a_paused_instrument_is_told_to_resume_it(api: RunningApi, core: Core) -> None:
     operator = api.caller(Scope.OPERATE, Scope.READ)
     core.fail(core.claimed(QUOTE, "AAPL", "MSFT"), FailureKind.UNKNOWN_SYMBOL)
     core.pause("AAPL")

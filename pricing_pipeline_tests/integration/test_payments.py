@@ -97,16 +97,12 @@ def test_f5_a_payment_outside_the_days_that_are_read_spoils_no_return(core: Core
             read(*days)
 
 
-def test_f5_what_is_read_in_parts_is_refused_like_the_whole(
-    core: Core, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_f5_what_is_read_in_parts_is_refused_like_the_whole(core: Core, monkeypatch: pytest.MonkeyPatch) -> None:
     """A payment of a part's first day is in no part: after the one before it, and not after that day."""
     monkeypatch.setattr(price_reader, "_ROWS_OF_A_PART", 1)
     bring(core, *(bar(on, "100.00") for on in (1, 2, 3)), told=[dividend(2, "1", "EUR")])
     with core.engine.connect() as connection, pytest.raises(UncountedPayments):
-        list(
-            price_reader.history_parts(connection, "AAPL", DAILY, *MARCH, adjust=Adjust.TOTAL, in_digits=True)
-        )
+        list(price_reader.history_parts(connection, "AAPL", DAILY, *MARCH, adjust=Adjust.TOTAL, in_digits=True))
 
 
 def test_f5_what_its_provider_says_of_a_day_replaces_what_it_said(core: Core, clock: Clock) -> None:
@@ -120,9 +116,7 @@ def test_f5_what_its_provider_says_of_a_day_replaces_what_it_said(core: Core, cl
     assert set(stored(core, then)) == {dividend(1, "0.001", "GBP"), gain(1, "2")}
     clock.advance(60)
     bring(core, bar(1, "100.00"), told=[dividend(1, "0.35")])
-    assert set(stored(core)) == {dividend(1, "0.35"), gain(1, "2")}, (
-        "nothing is told of gains of that day now"
-    )
+    assert set(stored(core)) == {dividend(1, "0.35"), gain(1, "2")}, "nothing is told of gains of that day now"
     assert core.one("SELECT count(*) FROM pricing.revisions") == 4
     core.rows("UPDATE pricing.corporate_actions SET provider = 'another'")
     bring(core, bar(1, "100.00"), told=[dividend(1, "0.35"), dividend(1, "0.4", "CHF")])
@@ -151,9 +145,7 @@ def test_f5_what_a_person_enters_stands_for_its_kind_and_currency(core: Core, cl
     with pytest.raises(DBAPIError, match="AAPL has 2 payments in USD on 2010-03-01"):
         enter(dividend(1, "3"))
     clock.advance(60)
-    core.rows(
-        "SELECT pricing.remove_action('equity', 'AAPL', '2010-03-01', 'dividend', 'ann', of_currency => 'USD')"
-    )
+    core.rows("SELECT pricing.remove_action('equity', 'AAPL', '2010-03-01', 'dividend', 'ann', of_currency => 'USD')")
     assert set(stored(core)) == {dividend(1, "0.95", "CAD"), dividend(1, "0.5", "EUR"), gain(1, "1", "EUR")}
 
 

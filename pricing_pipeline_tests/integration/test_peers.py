@@ -37,9 +37,7 @@ def times(bar: Observation, factor: int) -> Observation:
 
 
 @pytest.mark.parametrize("factor", [4, 200])
-def test_b18_a_daily_bar_that_contradicts_the_quote_of_its_day_is_quarantined(
-    core: Core, factor: int
-) -> None:
+def test_b18_a_daily_bar_that_contradicts_the_quote_of_its_day_is_quarantined(core: Core, factor: int) -> None:
     """A history until 2013 lets a first new day step by any factor."""
     days = (date(2010, 3, 1), date(2010, 3, 31))
     bring(

@@ -136,11 +136,7 @@ def reads(filled: Connection[Any]) -> Iterator[Callable[..., Reads]]:
             filled.execute(statement, parameters)
         after = counters()
         rows = {name: (after[name, kind][1] - count) / TURNS for (name, kind), (_, count) in before.items()}
-        scanned = {
-            name
-            for (name, kind), (scans, _) in before.items()
-            if kind == "r" and after[name, kind][0] > scans
-        }
+        scanned = {name for (name, kind), (scans, _) in before.items() if kind == "r" and after[name, kind][0] > scans}
         return Reads({name: count for name, count in rows.items() if count}, scanned & GROWING)
 
     with filled.transaction(force_rollback=True):
@@ -235,9 +231,7 @@ def test_b6_a_check_reads_what_is_due_and_not_what_is_watched(
     seen = reads("SELECT pricing.enqueue_due()")
     assert seen.scanned == set()
     assert seen.total < 200, seen.rows
-    row = filled.execute(
-        "SELECT count(*) FROM pricing.api_call_queue_live WHERE symbol LIKE 'S1_'"
-    ).fetchone()
+    row = filled.execute("SELECT count(*) FROM pricing.api_call_queue_live WHERE symbol LIKE 'S1_'").fetchone()
     assert row == (10,)
 
 
@@ -308,9 +302,7 @@ def test_b11_each_step_of_a_worker_reads_little(reads: Callable[..., Reads], ste
 
 
 @pytest.mark.own_database
-def test_b11_finishing_reads_its_own_pairs_by_a_plan_of_when_none_were_wanted(
-    core: Core, database_url: str
-) -> None:
+def test_b11_finishing_reads_its_own_pairs_by_a_plan_of_when_none_were_wanted(core: Core, database_url: str) -> None:
     read = (
         "SELECT sum(pg_stat_get_xact_tuples_returned(oid))::integer FROM pg_class"
         " WHERE relname IN ('demand', 'demand_pkey', 'demand_due')"
@@ -462,9 +454,7 @@ def test_b6_a_backlog_is_passed_by_once(reads: Callable[..., Reads], filled: Con
     assert reads("SELECT pricing.enqueue_due()").total < 200
 
 
-def test_a7_held_pairs_cost_nothing_until_they_are_due(
-    reads: Callable[..., Reads], filled: Connection[Any]
-) -> None:
+def test_a7_held_pairs_cost_nothing_until_they_are_due(reads: Callable[..., Reads], filled: Connection[Any]) -> None:
     filled.execute(
         "INSERT INTO pricing.holdings (user_id, data_type, symbol)"
         " SELECT 'holder ' || n % 20, 'equity_daily', 'S' || n FROM generate_series(1, 10000) AS n"
@@ -512,9 +502,7 @@ def test_b7_leaving_and_holding_read_their_own_pairs(reads: Callable[..., Reads]
         assert seen.total < 300, (function, seen.rows)
 
 
-def test_b14_a_walk_reads_its_chunk_and_counts_by_index(
-    reads: Callable[..., Reads], filled: Connection[Any]
-) -> None:
+def test_b14_a_walk_reads_its_chunk_and_counts_by_index(reads: Callable[..., Reads], filled: Connection[Any]) -> None:
     filled.execute("DELETE FROM pricing.api_call_queue_live WHERE priority >= -1")
     filled.execute(
         "INSERT INTO pricing.api_call_queue_live (data_type, symbol, provider, priority, window_start, window_end)"
@@ -526,7 +514,5 @@ def test_b14_a_walk_reads_its_chunk_and_counts_by_index(
     seen = reads("SELECT pricing.walk_schedules()")
     assert filled.execute("SELECT pricing.queue_depth('mfapi', 2000)").fetchone() == (1000,)
     assert "instruments" not in seen.scanned, "by key, not by a scan"
-    assert seen.rows["instruments_pkey"] < 500, (
-        "one chunk of 500 in eight turns: then the queue is deep enough"
-    )
+    assert seen.rows["instruments_pkey"] < 500, "one chunk of 500 in eight turns: then the queue is deep enough"
     assert seen.rows.get("api_call_queue_live", 0) == 0, "backfills are not waded through"

@@ -65,8 +65,7 @@ def storing(core: Core, amount: int, symbol: str = "AAPL") -> Iterator[Connectio
 
 def titles(core: Core) -> list[str]:
     return [
-        row.title
-        for row in core.rows("SELECT payload ->> 'title' AS title FROM pricing.async_operations ORDER BY id")
+        row.title for row in core.rows("SELECT payload ->> 'title' AS title FROM pricing.async_operations ORDER BY id")
     ]
 
 
@@ -170,9 +169,7 @@ def test_b27_a_known_split_is_no_move_and_a_crossing_by_it_says_so(core: Core, c
     clock.advance(DAY)
     priced(core, clock, "101")
     price_watch.watch(core.engine)
-    (body,) = [
-        row.body for row in core.rows("SELECT payload ->> 'body' AS body FROM pricing.async_operations")
-    ]
+    (body,) = [row.body for row in core.rows("SELECT payload ->> 'body' AS body FROM pricing.async_operations")]
     assert "A split of 2 for 1 on" in body
     assert "below 150" in body
     core.rows("DELETE FROM pricing.async_operations")
@@ -233,9 +230,7 @@ def test_b27_many_prices_are_several_messages_that_fit(core: Core, clock: Clock)
     call = next_call(core, QUOTE, "AAPL")
     core.store(call, *(observation(name, "123456789012.123456", core.clock()) for name in names))
     assert price_watch.watch(core.engine) == 3
-    rows = core.rows(
-        "SELECT payload -> 'data' -> 'prices' AS prices FROM pricing.async_operations ORDER BY id"
-    )
+    rows = core.rows("SELECT payload -> 'data' -> 'prices' AS prices FROM pricing.async_operations ORDER BY id")
     assert [len(row.prices) for row in rows] == [100, 100, 50]
     assert sorted(price["symbol"] for row in rows for price in row.prices) == names
 
@@ -243,9 +238,7 @@ def test_b27_many_prices_are_several_messages_that_fit(core: Core, clock: Clock)
 def test_b27_a_stale_pair_is_told_once_and_again_after_it_was_fresh(core: Core, clock: Clock) -> None:
     priced(core, clock, "200")
     asked(core, "stale", "1800")
-    ttl = 60 * core.one(
-        "SELECT default_ttl_minutes FROM pricing.data_type_registry WHERE data_type = 'equity_quote'"
-    )
+    ttl = 60 * core.one("SELECT default_ttl_minutes FROM pricing.data_type_registry WHERE data_type = 'equity_quote'")
     clock.advance(ttl + 1799)
     assert price_watch.watch_stale(core.engine) == 0
     clock.advance(1)
@@ -309,9 +302,7 @@ def test_b27_whoever_cannot_be_told_stops_nobody(core: Core, clock: Clock) -> No
     assert told(core) == [], "what happened while somebody was away is not told later"
 
 
-def test_b27_a_rolled_back_price_is_told_to_nobody_and_a_late_one_is_not_lost(
-    core: Core, clock: Clock
-) -> None:
+def test_b27_a_rolled_back_price_is_told_to_nobody_and_a_late_one_is_not_lost(core: Core, clock: Clock) -> None:
     asked(core, "each", "1", symbol=None)
     with pytest.raises(ZeroDivisionError), storing(core, 20000):
         raise ZeroDivisionError
@@ -347,9 +338,7 @@ def test_b27_a_price_that_was_being_stored_when_its_alert_was_made_is_told_howev
     wait_until(lambda: not told(core) and core.one("SELECT bool_and(is_caught_up) FROM pricing.price_alerts"))
 
 
-def test_b27_an_alert_that_somebody_has_locked_delays_nobody_and_loses_nothing(
-    core: Core, clock: Clock
-) -> None:
+def test_b27_an_alert_that_somebody_has_locked_delays_nobody_and_loses_nothing(core: Core, clock: Clock) -> None:
     locked = asked(core, "above", "200")
     asked(core, "above", "201")
     with core.owner.begin() as other:
@@ -368,9 +357,7 @@ def test_b27_an_alert_added_while_a_price_is_being_stored_sees_that_price(core: 
     assert told(core) == []
 
 
-def test_b27_a_step_that_fails_changes_nothing(
-    core: Core, clock: Clock, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_b27_a_step_that_fails_changes_nothing(core: Core, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
     asked(core, "above", "200")
     priced(core, clock, "201")
     with monkeypatch.context() as patch:
@@ -407,9 +394,7 @@ def test_b27_alerts_of_other_pairs_cost_nothing_when_a_price_is_stored(core: Cor
         assert rows_read(connection) - before < 40
 
 
-def test_b27_new_prices_that_nobody_takes_are_pruned_and_the_pace_follows_the_clock(
-    core: Core, clock: Clock
-) -> None:
+def test_b27_new_prices_that_nobody_takes_are_pruned_and_the_pace_follows_the_clock(core: Core, clock: Clock) -> None:
     alert = asked(core, "each", "60")
     priced(core, clock, "200")
     clock.advance(8 * DAY)

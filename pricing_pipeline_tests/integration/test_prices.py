@@ -98,9 +98,7 @@ def test_a9_all_prices_of_a_bar_share_the_finest_scale(core: Core) -> None:
         observation("AAPL", "10.5", day, open="10.125", high="11", low="9.99999", volume="1234567890123"),
     )
     (bar,) = core.history("AAPL", DAILY, *MARCH)
-    assert (bar.open, bar.high, bar.low, bar.close) == tuple(
-        map(Decimal, ("10.125", "11", "9.99999", "10.5"))
-    )
+    assert (bar.open, bar.high, bar.low, bar.close) == tuple(map(Decimal, ("10.125", "11", "9.99999", "10.5")))
     assert bar.volume == Decimal("1234567890123")
     assert core.one("SELECT scale FROM pricing.price_history") == 5
 
@@ -119,9 +117,7 @@ def test_a9_any_price_comes_back_as_it_came(core: Core) -> None:
     call = next_call(core, QUOTE, "AAPL")
 
     @given(st.lists(spellings(), min_size=1, max_size=50, unique=True))
-    @settings(
-        max_examples=examples(15), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-    )
+    @settings(max_examples=examples(15), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
     def comes_back(texts: list[str]) -> None:
         symbols = {f"S{number}": text for number, text in enumerate(texts)}
         core.rows("TRUNCATE pricing.latest_prices, pricing.price_history, pricing.price_revisions")
@@ -224,9 +220,7 @@ def test_b4_an_empty_answer_confirms_and_erases_nothing(core: Core, clock: Clock
     ],
     ids=str,
 )
-def test_f3_a_changed_value_leaves_the_old_one_behind(
-    core: Core, clock: Clock, change: dict[str, Any]
-) -> None:
+def test_f3_a_changed_value_leaves_the_old_one_behind(core: Core, clock: Clock, change: dict[str, Any]) -> None:
     day = midnight(date(2010, 3, 1))
     old = {"price": "10.50", **BAR}
     first = next_call(core, DAILY, "AAPL", days=MARCH)
@@ -264,9 +258,7 @@ def test_f3_revisions_form_an_unbroken_chain(core: Core, clock: Clock) -> None:
     for close in ("10.00", "11.00", "11.00", "10.00", "12.00"):
         core.store(next_call(core, DAILY, "AAPL", days=MARCH), observation("AAPL", close, day))
         clock.advance(60)
-    chain = core.rows(
-        "SELECT amount, recorded_at, revised_at FROM pricing.price_revisions ORDER BY revised_at"
-    )
+    chain = core.rows("SELECT amount, recorded_at, revised_at FROM pricing.price_revisions ORDER BY revised_at")
     assert [row.amount for row in chain] == [1000, 1100, 1000]
     ends = [row.revised_at for row in chain]
     (current,) = core.history("AAPL", DAILY, *MARCH)
@@ -277,15 +269,11 @@ def test_f3_a_restatement_of_twenty_years_reads_each_day_a_few_times(core: Core)
     """Its cost must not grow with the square of its rows."""
     days = [midnight(date(2000, 1, 1) + timedelta(days=number)) for number in range(5000)]
     span = (days[0].date(), days[-1].date())
-    core.store(
-        next_call(core, DAILY, "AAPL", days=span), *(observation("AAPL", "10.00", day) for day in days)
-    )
+    core.store(next_call(core, DAILY, "AAPL", days=span), *(observation("AAPL", "10.00", day) for day in days))
     call = next_call(core, DAILY, "AAPL", days=span)
     with core.engine.begin() as connection:
         before = rows_read(connection)
-        (stored,) = price_writer.store(
-            connection, call, Rows([observation("AAPL", "5.00", day) for day in days])
-        )
+        (stored,) = price_writer.store(connection, call, Rows([observation("AAPL", "5.00", day) for day in days]))
         assert (stored.added, stored.revised) == (0, 5000)
         assert rows_read(connection) - before < 20 * 5000
 
@@ -310,9 +298,7 @@ def test_a9_storing_reads_what_it_stores_and_not_the_history(core: Core) -> None
     now = core.clock()
     with core.engine.begin() as connection:
         before = rows_read(connection)
-        stored = price_writer.store(
-            connection, call, Rows([observation(symbol, "1.01", now) for symbol in symbols])
-        )
+        stored = price_writer.store(connection, call, Rows([observation(symbol, "1.01", now) for symbol in symbols]))
         assert sum(row.added for row in stored) == 100
         assert rows_read(connection) - before < 1000
 
@@ -324,9 +310,7 @@ def test_f3_an_older_answer_is_refused_whole(core: Core) -> None:
     """It neither replaces the latest price nor rewrites history, and the others of its call are stored."""
     at = stamp(core)
     for minutes, price in ((10, "5.00"), (5, "5.10")):
-        core.store(
-            next_call(core, QUOTE, "AAPL"), observation("AAPL", price, at - timedelta(minutes=minutes))
-        )
+        core.store(next_call(core, QUOTE, "AAPL"), observation("AAPL", price, at - timedelta(minutes=minutes)))
     history, latest = versions(core), core.latest("AAPL")
     stored = core.store(
         next_call(core, QUOTE, "AAPL", "IBM"),
@@ -420,9 +404,7 @@ def test_a10_reading_the_latest_says_how_old_and_how_fresh_it_is(core: Core, clo
 @pytest.mark.parametrize("zone", ["UTC", "America/New_York", "Asia/Kolkata"])
 def test_g6_history_is_read_by_utc_days_both_included(core: Core, zone: str) -> None:
     days = [midnight(date(2010, 3, 1) + timedelta(days=number)) for number in range(-2, 40)]
-    core.store(
-        next_call(core, DAILY, "AAPL", days=MARCH), *(observation("AAPL", "1.00", day) for day in days)
-    )
+    core.store(next_call(core, DAILY, "AAPL", days=MARCH), *(observation("AAPL", "1.00", day) for day in days))
     with core.engine.connect() as connection:
         connection.exec_driver_sql(f"SET timezone = '{zone}'")
         found = price_reader.bars(connection, "AAPL", DAILY, *MARCH)
@@ -450,9 +432,7 @@ def test_b10_two_stores_of_one_session_do_not_mix(core: Core) -> None:
         for symbol in ("AAPL", "IBM"):
             call = next_call(core, QUOTE, symbol)
             with connection.begin():
-                stored = price_writer.store(
-                    connection, call, Rows([observation(symbol, "5.00", stamp(core))])
-                )
+                stored = price_writer.store(connection, call, Rows([observation(symbol, "5.00", stamp(core))]))
             assert [row.symbol for row in stored] == [symbol]
 
 

@@ -43,8 +43,7 @@ def waiting(core: Core, provider: str = TWELVEDATA) -> int:
 
 def unqueued(core: Core) -> dict[str, int]:
     return dict(
-        tuple(row)
-        for row in core.rows("SELECT provider, sum(pairs)::integer FROM pricing.unqueued_pairs() GROUP BY 1")
+        tuple(row) for row in core.rows("SELECT provider, sum(pairs)::integer FROM pricing.unqueued_pairs() GROUP BY 1")
     )
 
 
@@ -54,12 +53,8 @@ def test_b10_a_heartbeat_queues_nothing_where_the_quota_is_spent(core: Core, cli
     assert waiting(core) == 0
     assert core.enqueue_due() == 0
     assert unqueued(core) == {TWELVEDATA: 2000}
-    assert (
-        "2000 pairs of equity_quote are due and not queued: the quota of twelvedata" in cli("status").stdout
-    )
-    assert cli("status", "--json").json["unqueued"] == [
-        {"provider": TWELVEDATA, "data_type": QUOTE, "pairs": 2000}
-    ]
+    assert "2000 pairs of equity_quote are due and not queued: the quota of twelvedata" in cli("status").stdout
+    assert cli("status", "--json").json["unqueued"] == [{"provider": TWELVEDATA, "data_type": QUOTE, "pairs": 2000}]
     why = core.rows("SELECT state, sentence FROM pricing.why_old('equity_quote', 'S0001')")[0]
     assert why.state == "quota_spent"
     assert "not queued" in why.sentence
@@ -139,15 +134,11 @@ def test_b10_many_sessions_together_queue_no_more_than_fits(core: Core) -> None:
 @given(
     used=st.integers(0, 100_000),
     steps=st.lists(
-        st.tuples(
-            st.sampled_from(["look", "hold", "read", "schedule", "check", "claim"]), st.integers(1, 40)
-        ),
+        st.tuples(st.sampled_from(["look", "hold", "read", "schedule", "check", "claim"]), st.integers(1, 40)),
         max_size=8,
     ),
 )
-@settings(
-    max_examples=examples(25), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@settings(max_examples=examples(25), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_b10_what_waits_and_what_is_used_fit_the_share_of_their_priority(
     core: Core, clock: Clock, used: int, steps: list[tuple[str, int]]
 ) -> None:
@@ -157,9 +148,7 @@ def test_b10_what_waits_and_what_is_used_fit_the_share_of_their_priority(
         "TRUNCATE pricing.api_call_queue, pricing.demand, pricing.active_subscriptions, pricing.holdings,"
         " pricing.check_marks, pricing.collector_call_log, pricing.latest_prices CASCADE"
     )
-    core.rows(
-        "UPDATE pricing.schedule_walks SET served_slot = '2000-01-01', walk_slot = NULL, walk_after = ''"
-    )
+    core.rows("UPDATE pricing.schedule_walks SET served_slot = '2000-01-01', walk_slot = NULL, walk_after = ''")
     core.rows("DELETE FROM pricing.size_estimates")
     for provider in (TWELVEDATA, MFAPI):
         core.use_quota(used, provider)

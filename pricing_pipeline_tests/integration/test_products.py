@@ -191,9 +191,7 @@ def sellable(core: Core, **question: Any) -> list[bool]:
     return [one.sellable for one in read(core, **question)[0].slots]
 
 
-def test_d4_slots_of_a_product_that_its_provider_does_not_know_cannot_be_booked(
-    core: Core, clock: Clock
-) -> None:
+def test_d4_slots_of_a_product_that_its_provider_does_not_know_cannot_be_booked(core: Core, clock: Clock) -> None:
     store(core, days(slot()))
     rows = versions(core)
     listed_at = clock.now()
@@ -202,9 +200,7 @@ def test_d4_slots_of_a_product_that_its_provider_does_not_know_cannot_be_booked(
     assert (sellable(core), read(core, sellable=True)[0].slots) == ([False], ())
     assert sellable(core, as_of=listed_at) == [True], "it was for sale then"
     changed = versions(core)
-    assert {name for name in rows if rows[name] != changed[name]} == {"products"}, (
-        "its slots stay as they were"
-    )
+    assert {name for name in rows if rows[name] != changed[name]} == {"products"}, "its slots stay as they were"
     refuse(core)
     assert (versions(core), revisions(core)["products"]) == (changed, 1), "the same again"
     gone_at = clock.now()
@@ -233,9 +229,7 @@ def test_d4_a_product_that_its_provider_never_had_is_not_listed(core: Core) -> N
         assert products.product(connection, TOUR).is_listed
 
 
-@pytest.mark.parametrize(
-    "kind", [kind for kind in FailureKind if kind is not FailureKind.UNKNOWN_SYMBOL], ids=str
-)
+@pytest.mark.parametrize("kind", [kind for kind in FailureKind if kind is not FailureKind.UNKNOWN_SYMBOL], ids=str)
 def test_d4_only_an_unknown_product_is_no_longer_listed(core: Core, kind: FailureKind) -> None:
     store(core, days(slot()))
     refuse(core, kind=kind)
@@ -340,9 +334,7 @@ def test_d4_the_hour_that_comes_twice_and_the_one_that_never_comes(core: Core) -
     store(core, days(*never, first=spring))
     assert starts(core, autumn) == ["25 23:00", "26 00:00", "26 02:00"], "of 01:00 the first"
     assert starts(core, spring) == ["28 00:00", "28 01:00", "28 01:00"], "01:00 is skipped: it is 02:00"
-    assert all(
-        one.ends_at >= one.starts_at for day in (autumn, spring) for one in read(core, first=day)[0].slots
-    )
+    assert all(one.ends_at >= one.starts_at for day in (autumn, spring) for one in read(core, first=day)[0].slots)
 
 
 def test_d4_an_offset_places_a_slot_whatever_the_zone_is(core: Core) -> None:

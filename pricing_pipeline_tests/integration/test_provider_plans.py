@@ -149,9 +149,7 @@ def test_a6_two_plans_are_undone_in_any_order(core: Core, cli: CommandLine, orde
 
 
 @pytest.mark.usefixtures("service")
-def test_a6_undo_names_the_routes_of_symbols_and_restores_all_of_a_batch(
-    core: Core, cli: CommandLine
-) -> None:
+def test_a6_undo_names_the_routes_of_symbols_and_restores_all_of_a_batch(core: Core, cli: CommandLine) -> None:
     """The free plan has batches of eight, so batch_from could not stay 40."""
     batch = "SELECT batch_size, batch_from FROM pricing.provider_capabilities WHERE provider = :p AND fetcher = 'quote'"
     core.rows(
@@ -179,9 +177,7 @@ def test_a6_two_providers_in_use_serve_the_same_types(core: Core, cli: CommandLi
     """The second is asked after the first; the longer TTL stays; undoing one leaves what the other serves."""
     use(cli, TWELVEDATA, "--plan", "free", stdin=KEY)
     use(cli, "yahoo")
-    order = core.rows(
-        "SELECT provider FROM pricing.provider_routing WHERE data_type = 'fx_rate' ORDER BY rank"
-    )
+    order = core.rows("SELECT provider FROM pricing.provider_routing WHERE data_type = 'fx_rate' ORDER BY rank")
     assert [row.provider for row in order] == [TWELVEDATA, "yahoo"]
     assert types(core)[QUOTE][0] == 13
     cli("provider", "undo", TWELVEDATA, sandbox="false")
@@ -221,15 +217,11 @@ def test_a6_what_the_advice_sets_up_gets_no_warning(core: Core, cli: CommandLine
         "SELECT units_needed, units_allowed FROM pricing.budget() WHERE provider = 'twelvedata'"
     )[0]
     assert needed <= allowed
-    assert "warning" not in cli("status", sandbox="false").stdout, (
-        "nor before the first answers tell the calendars"
-    )
+    assert "warning" not in cli("status", sandbox="false").stdout, "nor before the first answers tell the calendars"
 
 
 @pytest.mark.usefixtures("service")
-def test_a6_nothing_is_warned_of_until_the_sessions_of_a_new_calendar_are_known(
-    core: Core, cli: CommandLine
-) -> None:
+def test_a6_nothing_is_warned_of_until_the_sessions_of_a_new_calendar_are_known(core: Core, cli: CommandLine) -> None:
     notifier_works(core)
     use(cli, TWELVEDATA, "--plan", "free", stdin=KEY)
     core.heartbeat("ann", *((QUOTE, symbol) for symbol in symbols(12)))

@@ -405,8 +405,7 @@ def price_as_json(number: int) -> str:
 def test_b27_watching_goes_on_where_it_was_cut_off() -> None:
     """Cut off between events, in the middle of one, refused for a while, and told to begin anew."""
     second, third = (
-        f"id: {number}-aaaaaaaaaaaa\nevent: price\ndata: {price_as_json(number)}\n\n".encode()
-        for number in (2, 3)
+        f"id: {number}-aaaaaaaaaaaa\nevent: price\ndata: {price_as_json(number)}\n\n".encode() for number in (2, 3)
     )
     missed = b'id\nevent: missed\ndata: {"events": null, "detail": "late"}\n\n'
     pauses: list[float] = []

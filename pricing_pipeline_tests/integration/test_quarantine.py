@@ -46,9 +46,7 @@ def test_f6_b18_a_value_in_another_unit_is_kept_and_its_neighbours_are_stored(co
     audit(core)
 
 
-def test_f6_a_symbol_of_which_nothing_is_believed_is_asked_for_again_after_its_ttl(
-    core: Core, clock: Clock
-) -> None:
+def test_f6_a_symbol_of_which_nothing_is_believed_is_asked_for_again_after_its_ttl(core: Core, clock: Clock) -> None:
     bring(core, one_call(core, QUOTE, "AAPL"), quote(core, "72.50"))
     for minutes in (1, 2, 4):
         if minutes == 1:
@@ -165,9 +163,7 @@ def test_b18_a_level_that_quotes_keep_for_an_hour_is_believed(core: Core, clock:
     bring(core, one_call(core, QUOTE, "AAPL", "IBM"), quote(core, "1000"), quote(core, "1000", "IBM"))
     for minute in range(0, 75, 15):
         core.rows("DELETE FROM pricing.api_call_queue_live")
-        bring(
-            core, one_call(core, QUOTE, "AAPL", "IBM"), quote(core, f"100.{minute}"), quote(core, "10", "IBM")
-        )
+        bring(core, one_call(core, QUOTE, "AAPL", "IBM"), quote(core, f"100.{minute}"), quote(core, "10", "IBM"))
         clock.advance(900)
     assert str(core.latest("AAPL").price) == "100.60"  # type: ignore[union-attr]
     assert str(core.latest("IBM").price) == "1000.00"  # type: ignore[union-attr]

@@ -97,9 +97,7 @@ def test_a1_each_span_of_days_is_a_task_of_its_own(core: Core) -> None:
 
 
 def test_a5_a_symbol_may_be_routed_elsewhere_than_its_type(core: Core) -> None:
-    core.rows(
-        "INSERT INTO pricing.data_collectors (provider, base_url) VALUES ('other', 'http://127.0.0.1:1')"
-    )
+    core.rows("INSERT INTO pricing.data_collectors (provider, base_url) VALUES ('other', 'http://127.0.0.1:1')")
     core.rows(
         "INSERT INTO pricing.provider_capabilities (provider, fetcher, batch_size, units_per_call)"
         " VALUES ('other', 'quote', 1, 1)"

@@ -62,9 +62,7 @@ def test_a8_one_trial_is_enough_for_an_instrument_that_was_never_priced(core: Co
 
 
 @pytest.mark.parametrize("kind", TRANSIENT)
-def test_a8_transient_failures_are_tried_four_times_and_then_dead(
-    core: Core, clock: Clock, kind: FailureKind
-) -> None:
+def test_a8_transient_failures_are_tried_four_times_and_then_dead(core: Core, clock: Clock, kind: FailureKind) -> None:
     """The pauses are 5 s, 30 s and 2 min, a fifth longer at most, so that retries do not come in waves.
 
     What a source says by mistake it says again at once: there the first pause is the TTL.
@@ -74,9 +72,7 @@ def test_a8_transient_failures_are_tried_four_times_and_then_dead(
     for attempt, pause in enumerate(pauses, start=1):
         core.fail(core.claim_one(), kind, f"failure {attempt}")
         task = core.task("AAPL")
-        failed_at = core.one(
-            "SELECT CAST(errors -> -1 ->> 'at' AS timestamptz) FROM pricing.api_call_queue_live"
-        )
+        failed_at = core.one("SELECT CAST(errors -> -1 ->> 'at' AS timestamptz) FROM pricing.api_call_queue_live")
         assert (task.status, task.attempt) == ("scheduled", attempt)
         assert pause <= (task.run_after - failed_at).total_seconds() <= pause * 1.2
         clock.advance(pause * 0.9)
@@ -134,9 +130,7 @@ def test_a8_success_ends_the_backoff(core: Core, clock: Clock) -> None:
     core.fail(core.claim_one(), FailureKind.UNKNOWN_SYMBOL)
     pair = core.demand_of(QUOTE, "AAPL")
     assert pair is not None
-    assert (pair.backoff_until - core.clock()).total_seconds() <= 3600, (
-        "the next episode begins with an hour again"
-    )
+    assert (pair.backoff_until - core.clock()).total_seconds() <= 3600, "the next episode begins with an hour again"
 
 
 def test_a8_a_backoff_outlives_its_viewers(core: Core, clock: Clock) -> None:
@@ -152,9 +146,7 @@ def test_a8_a_backoff_outlives_its_viewers(core: Core, clock: Clock) -> None:
 
 
 @pytest.mark.parametrize("kind", [FailureKind.THROTTLED, FailureKind.KEY_REFUSED])
-def test_c1_what_is_not_the_tasks_fault_costs_no_attempt_for_a_day(
-    core: Core, clock: Clock, kind: FailureKind
-) -> None:
+def test_c1_what_is_not_the_tasks_fault_costs_no_attempt_for_a_day(core: Core, clock: Clock, kind: FailureKind) -> None:
     core.enqueue(QUOTE, "AAPL")
     for _ in range(9):
         core.fail(core.claim_one(), kind, "not now", retry_after=40)
@@ -189,9 +181,7 @@ def test_b19_a_release_costs_no_attempt_and_is_at_once(core: Core) -> None:
     core.enqueue(QUOTE, "AAPL", "IBM")
     call = core.claim_one()
     assert core.return_tasks(call) == 2
-    assert [(task.status, task.attempt, task.claim_token) for task in core.tasks()] == [
-        ("pending", 0, None)
-    ] * 2
+    assert [(task.status, task.attempt, task.claim_token) for task in core.tasks()] == [("pending", 0, None)] * 2
     assert core.return_tasks(call) == 0
     assert [(error["kind"], error["attempt"]) for error in core.task("IBM").errors] == [("worker_stopped", 1)]
     assert sorted(core.claim_one().symbols) == ["AAPL", "IBM"]
@@ -259,9 +249,7 @@ def test_b11_a_task_that_kills_its_worker_every_time_dies(core: Core, clock: Clo
 # History
 
 
-def test_b11_a_history_keeps_the_first_and_the_last_entries_and_counts_the_others(
-    core: Core, clock: Clock
-) -> None:
+def test_b11_a_history_keeps_the_first_and_the_last_entries_and_counts_the_others(core: Core, clock: Clock) -> None:
     """A task that is snoozed all day must not grow with each snooze: 1,500 made failing fifty times as slow."""
     core.enqueue(QUOTE, "AAPL")
     for number in range(1, 41):

@@ -30,9 +30,7 @@ def refreshed(core: Core, price: str, at: datetime) -> None:
     """AAPL and IBM have a price."""
     call = core.claimed(QUOTE, "AAPL", "IBM")
     with core.engine.begin() as connection:
-        price_writer.store(
-            connection, call, Rows([observation(symbol, price, at) for symbol in call.symbols])
-        )
+        price_writer.store(connection, call, Rows([observation(symbol, price, at) for symbol in call.symbols]))
         task_queue.finish(connection, call, call.task_ids, ANSWERED)
 
 
@@ -65,9 +63,7 @@ def test_b8_quotes_are_stored_finished_and_booked(core: Core) -> None:
 
 def test_b8_the_first_quote_of_an_instrument_verifies_it(core: Core) -> None:
     core.rows("UPDATE pricing.instruments SET verified_at = NULL, currency = NULL")
-    assert (
-        settle(core, call := core.claimed(QUOTE, "AAPL"), observation("AAPL", "0.128348", core.clock())) == 1
-    )
+    assert settle(core, call := core.claimed(QUOTE, "AAPL"), observation("AAPL", "0.128348", core.clock())) == 1
     assert core.one("SELECT currency FROM pricing.instruments WHERE symbol = 'AAPL'") == "USD"
     assert core.one("SELECT verified_at IS NOT NULL FROM pricing.instruments WHERE symbol = 'AAPL'")
     latest = core.latest("AAPL")
@@ -107,9 +103,7 @@ def test_b8_of_a_call_that_lost_a_task_only_the_other_quotes_are_stored(core: Co
 @pytest.mark.parametrize(
     ("price", "currency"), [("1000.00", "USD"), ("10.00", "USD"), ("10000.00", "USD"), ("100.50", "EUR")]
 )
-def test_b18_a_quote_that_is_not_believed_leaves_its_neighbour_alone(
-    core: Core, price: str, currency: str
-) -> None:
+def test_b18_a_quote_that_is_not_believed_leaves_its_neighbour_alone(core: Core, price: str, currency: str) -> None:
     now = core.clock()
     refreshed(core, "100.00", now - timedelta(minutes=5))
     call = core.claimed(QUOTE, "AAPL", "IBM")

@@ -53,9 +53,7 @@ def test_a10_a_read_neither_writes_nor_locks_while_the_price_is_on_its_way(core:
         with core.engine.begin() as connection:
             for data_type in (QUOTE, DAILY):
                 price_reader.read(connection, "AAPL", data_type)
-            found: bool = connection.exec_driver_sql(
-                "SELECT pg_current_xact_id_if_assigned() IS NOT NULL"
-            ).scalar_one()
+            found: bool = connection.exec_driver_sql("SELECT pg_current_xact_id_if_assigned() IS NOT NULL").scalar_one()
         return found
 
     assert not any(writes() for _ in range(20)), "queued"
@@ -79,9 +77,7 @@ def test_a10_a_crowd_of_readers_waits_for_nobody(core: Core, database_url: str) 
             with psycopg.connect(database_url, autocommit=True) as connection:
                 connection.execute("SET lock_timeout = '1ms'")
                 for _ in range(25):
-                    connection.execute(
-                        "SELECT pricing.request_prices(%s, %s)", [[QUOTE, DAILY], ["AAPL", "AAPL"]]
-                    )
+                    connection.execute("SELECT pricing.request_prices(%s, %s)", [[QUOTE, DAILY], ["AAPL", "AAPL"]])
         except BaseException as fault:
             faults.append(fault)
 
@@ -104,9 +100,7 @@ def test_a10_readers_at_once_queue_one_task(core: Core, database_url: str) -> No
         try:
             with psycopg.connect(database_url, autocommit=True) as connection:
                 barrier.wait(PATIENCE)
-                row = connection.execute(
-                    "SELECT pricing.request_prices('{equity_quote}', '{AAPL}')"
-                ).fetchone()
+                row = connection.execute("SELECT pricing.request_prices('{equity_quote}', '{AAPL}')").fetchone()
                 counts.append(row[0] if row else None)
         except BaseException as fault:
             faults.append(fault)
@@ -121,9 +115,7 @@ def test_a10_readers_at_once_queue_one_task(core: Core, database_url: str) -> No
     assert waiting(core) == {AAPL: 1}
 
 
-def test_a10_what_a_read_has_queued_waits_for_its_turn_however_long_that_takes(
-    core: Core, clock: Clock
-) -> None:
+def test_a10_what_a_read_has_queued_waits_for_its_turn_however_long_that_takes(core: Core, clock: Clock) -> None:
     core.read("AAPL")
     clock.advance(DAY)
     core.clean()
@@ -156,9 +148,7 @@ def test_a10_what_cannot_be_judged_is_read_and_asked_for_once_per_ttl(core: Core
         "CREATE FUNCTION pricing.broken(stamp timestamptz, ttl_minutes integer) RETURNS boolean LANGUAGE plpgsql"
         " AS 'BEGIN RAISE EXCEPTION ''no such calendar''; END'"
     )
-    core.rows(
-        "UPDATE pricing.data_type_registry SET staleness_function = 'broken' WHERE data_type = 'fx_rate'"
-    )
+    core.rows("UPDATE pricing.data_type_registry SET staleness_function = 'broken' WHERE data_type = 'fx_rate'")
     reading = core.read("EUR/USD")
     assert ([one.fresh for one in reading.prices], reading.requested) == ([False], 0)
     core.unsubscribe("ann", (FX, "EUR/USD"))
@@ -170,9 +160,7 @@ def test_a10_what_cannot_be_judged_is_read_and_asked_for_once_per_ttl(core: Core
 
 
 def test_a10_a_table_of_ones_own_is_what_a_read_judges_by(core: Core) -> None:
-    core.rows(
-        "CREATE TABLE pricing.mine (ticker text PRIMARY KEY, loaded_at timestamptz, cache_ttl_minutes integer)"
-    )
+    core.rows("CREATE TABLE pricing.mine (ticker text PRIMARY KEY, loaded_at timestamptz, cache_ttl_minutes integer)")
     core.rows(
         "INSERT INTO pricing.data_type_registry (data_type, fetcher, default_ttl_minutes, asset_class, table_name,"
         " symbol_column, timestamp_column) VALUES ('coin', 'quote', 5, 'coin', 'mine', 'ticker', 'loaded_at')"

@@ -88,9 +88,7 @@ def asked(core: Core, clock: Clock) -> tuple[date, date] | None:
     """The days of a history that is asked for as a whole."""
     if core.call("SELECT pricing.refetch_history()") == 0:
         return None
-    (task,) = core.rows(
-        "SELECT min(window_start) AS first, max(window_end) AS last FROM pricing.api_call_queue_live"
-    )
+    (task,) = core.rows("SELECT min(window_start) AS first, max(window_end) AS last FROM pricing.api_call_queue_live")
     return task.first, task.last
 
 
@@ -100,15 +98,11 @@ def failure(core: Core) -> str | None:
 
 
 @pytest.mark.parametrize("lie", [(1e12, 1.0), (0.0, 1.0)])
-def test_f5_a_broken_split_of_the_first_answer_does_not_decide_for_good(
-    core: Core, lie: tuple[float, float]
-) -> None:
+def test_f5_a_broken_split_of_the_first_answer_does_not_decide_for_good(core: Core, lie: tuple[float, float]) -> None:
     """The mended source's days failed as misconfigured, at each backfill."""
     closes = {f"{day}T09:30": float(close) for day, close in TODAYS.items()}
     window = Window(DAYS[0], DAYS[-1])
-    settle(
-        core, parse(chart(closes, splits=[(f"{DAYS[20]}T09:30", *lie)]), window=window), *(DAYS[0], DAYS[-1])
-    )
+    settle(core, parse(chart(closes, splits=[(f"{DAYS[20]}T09:30", *lie)]), window=window), *(DAYS[0], DAYS[-1]))
     assert {basis for _, basis in belief(core).values()} == {SPLITS}
     settle(core, parse(chart(closes), window=window), *(DAYS[0], DAYS[-1]))
     assert belief(core) == {day: (close, RAW) for day, close in TODAYS.items()}
@@ -121,10 +115,7 @@ def test_f5_of_a_part_as_traded_the_whole_history_is_asked_for(core: Core, clock
     bring(core, RAW, 0, 10)
     assert (belief(core), failure(core)) == (of(SPLITS, 5, 20), None)
     assert (
-        core.one(
-            "SELECT count(*) FROM pricing.history_coverage WHERE covered @> CAST(:day AS date)", day=DAYS[0]
-        )
-        == 0
+        core.one("SELECT count(*) FROM pricing.history_coverage WHERE covered @> CAST(:day AS date)", day=DAYS[0]) == 0
     )
     first, last = asked(core, clock) or (None, None)
     assert (first, last and last >= DAYS[20]) == (DAYS[0], True)
@@ -194,9 +185,7 @@ def test_f5_what_is_quarantined_on_the_old_basis_cannot_be_released_into_the_new
     query = "SELECT bar ->> 'adjustment' AS basis, value FROM pricing.quarantined_values WHERE status = 'quarantined'"
     assert [tuple(row) for row in core.rows(query)] == [("splits", "900")]
     settle(core, answer_of({**AS_TRADED, DAYS[8]: Decimal(3600)}, RAW, DAYS[0]), DAYS[0], DAYS[-1])
-    assert {basis for _, basis in belief(core).values()} == {SPLITS}, (
-        "a stored day came with a doubtful value"
-    )
+    assert {basis for _, basis in belief(core).values()} == {SPLITS}, "a stored day came with a doubtful value"
     bring(core, RAW, 0, 29)
     assert belief(core) == of(RAW, 0, 29)
     assert {row.basis for row in core.rows(query)} <= {"raw"}
@@ -251,9 +240,7 @@ spans = st.tuples(st.integers(0, 29), st.integers(0, 29)).map(lambda ends: (min(
 told = st.tuples(st.sampled_from([RAW, SPLITS]), spans | st.just((0, 29)))
 
 
-@settings(
-    max_examples=examples(25), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@settings(max_examples=examples(25), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(told, min_size=1, max_size=6))
 def test_f5_a_history_has_one_basis_at_any_time_and_ends_as_traded_if_its_source_does(
     core: Core, clock: Clock, answers: list[tuple[Adjustment, tuple[int, int]]]

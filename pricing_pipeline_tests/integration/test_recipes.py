@@ -100,9 +100,7 @@ def test_e9_home_assistant(api: RunningApi, feed: str) -> None:
     (sensor,) = rest["sensor"]
     assert jinja2.Template(sensor["value_template"]).render(value_json=answer) == "146.55"
     assert jinja2.Template(sensor["availability"]).render(value_json=answer) == "True"
-    (several,) = re.findall(
-        r"`(value_json[^`]*)`", (RECIPES / "home-assistant.md").read_text().replace("\n", " ")
-    )
+    (several,) = re.findall(r"`(value_json[^`]*)`", (RECIPES / "home-assistant.md").read_text().replace("\n", " "))
     environment = jinja2.Environment()
     environment.tests["eq"] = lambda one, other: one == other
     assert environment.from_string(f"{{{{ {several} }}}}").render(value_json=answer) == "146.55"
@@ -136,9 +134,7 @@ def test_e9_grafana(api: RunningApi, feed: str, reader: tuple[str, Login]) -> No
         (day, "AAPL", Decimal(close)) for day, close in CLOSES
     ]
     text = addressed(block("grafana", "text"), api, feed)
-    text = text.replace("${__from:date:YYYY-MM-DD}", "2026-10-01").replace(
-        "${__to:date:YYYY-MM-DD}", "2026-10-31"
-    )
+    text = text.replace("${__from:date:YYYY-MM-DD}", "2026-10-01").replace("${__to:date:YYYY-MM-DD}", "2026-10-31")
     header, *lines = httpx.get(text.strip()).text.splitlines()
     assert {"date", "symbol", "close"} <= set(header.split(","))
     assert len(lines) == 2
@@ -151,9 +147,7 @@ def test_e9_spreadsheets(api: RunningApi, feed: str, tmp_path: Path, decimal: st
     if program is None:
         pytest.skip("LibreOffice is not installed: apt-get install libreoffice-calc-nogui")
     now, history = urls(addressed(block("spreadsheets", "text"), api, feed))
-    between, language = (
-        (",", 1033) if decimal == "point" else (";", 1031)
-    )  # of the United States, and of Germany
+    between, language = (",", 1033) if decimal == "point" else (";", 1031)  # of the United States, and of Germany
     for name, url, column, formulas in (
         ("now", now, "price", ("={0}2*12345.678",)),
         ("history", history.replace("2026-01-01", "2026-10-01"), "close", ("=SUM({0}2:{0}3)", "={0}2*{0}3")),

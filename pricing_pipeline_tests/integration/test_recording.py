@@ -50,9 +50,7 @@ def service(core: Core) -> Iterator[RunningSandbox]:
     """A sandbox in the place of the real providers, with Twelve Data's free plan and a key."""
     with running_sandbox(key=KEY, credits_per_minute=8, credits_per_day=800) as sandbox:
         ask_at(core, sandbox.url)
-        core.rows(
-            "UPDATE pricing.provider_limits SET units = 8 WHERE (provider, name) = ('twelvedata', 'minute')"
-        )
+        core.rows("UPDATE pricing.provider_limits SET units = 8 WHERE (provider, name) = ('twelvedata', 'minute')")
         yield sandbox
 
 
@@ -134,9 +132,7 @@ def test_b18_what_is_recorded_reads_as_the_answer_did_and_so_does_its_replay(
             assert other.fetch(Fetcher.QUOTE, ["MSFT"]).http_status == 200
 
 
-def test_b18_posts_are_recorded_and_replayed(
-    cli: CommandLine, core: Core, folder: Path, read: list[Answer]
-) -> None:
+def test_b18_posts_are_recorded_and_replayed(cli: CommandLine, core: Core, folder: Path, read: list[Answer]) -> None:
     load_types(core)
     words = ("provider", "record", "octo", "OCT-1001", "--type", "slots_week", "--out")
     with running_sandbox(clock=core.clock) as sandbox:
@@ -158,9 +154,7 @@ def test_b18_posts_are_recorded_and_replayed(
     assert live.records
 
 
-def test_a4_the_files_are_ours_alone_and_have_no_key(
-    cli: CommandLine, service: RunningSandbox, folder: Path
-) -> None:
+def test_a4_the_files_are_ours_alone_and_have_no_key(cli: CommandLine, service: RunningSandbox, folder: Path) -> None:
     said = record(cli, folder, TWELVEDATA, "AAPL", "--type", QUOTE, "--type", DAILY)
     assert said.exit_code == 0, said
     written = files(folder)
@@ -199,9 +193,7 @@ def test_b18_a_replay_has_no_header_about_limits_that_was_not_recorded(
             assert client.fetch(Fetcher.QUOTE, ["IBM"]).headers["api-credits-left"] == "1998"
 
 
-def test_a4_a_hostile_answer_that_echoes_the_key_is_blotted(
-    cli: CommandLine, core: Core, folder: Path
-) -> None:
+def test_a4_a_hostile_answer_that_echoes_the_key_is_blotted(cli: CommandLine, core: Core, folder: Path) -> None:
     echo = " ".join(FORMS.values())
     body = json.dumps({"message": echo, "deep": [{KEY: FORMS["in a URL"]}]}).encode()
 
@@ -218,9 +210,7 @@ def test_a4_a_hostile_answer_that_echoes_the_key_is_blotted(
     content = [path.read_bytes() for path in files(folder).values()]
     assert_no_key(said.stdout, said.stderr, *(one.replace(b"\0", b"").decode("latin-1") for one in content))
     assert all(b"***" in one for one in content)
-    row = core.rows("SELECT error, outcome FROM pricing.collector_call_log WHERE worker = 'provider record'")[
-        0
-    ]
+    row = core.rows("SELECT error, outcome FROM pricing.collector_call_log WHERE worker = 'provider record'")[0]
     assert row.outcome == "failed"
     assert_no_key(row.error)
 
@@ -253,10 +243,7 @@ def test_a6_each_call_is_counted_and_none_is_made_beyond_the_limit(
         "equity_quote is not recorded: twelvedata allows 8 units in 60 s, and 8 are used; the next comes at "
     )
     assert core.one(CALLS) == len(service.calls(TWELVEDATA)) == 8
-    assert (
-        core.one("SELECT count(*) FROM pricing.collector_call_log WHERE outcome = 'ok' AND wire_bytes > 0")
-        == 8
-    )
+    assert core.one("SELECT count(*) FROM pricing.collector_call_log WHERE outcome = 'ok' AND wire_bytes > 0") == 8
     assert core.one("SELECT count(*) FROM pricing.price_history") == 0
 
 
@@ -348,9 +335,7 @@ def test_a6_without_an_answer_nothing_is_recorded_and_the_call_counts(
     error = record(cli, folder, TWELVEDATA, "AAPL", "--type", QUOTE).error
     assert error.endswith("Nothing was recorded.")
     assert files(folder) == {}
-    row = core.rows(
-        "SELECT outcome, failure_kind FROM pricing.collector_call_log WHERE worker = 'provider record'"
-    )[0]
+    row = core.rows("SELECT outcome, failure_kind FROM pricing.collector_call_log WHERE worker = 'provider record'")[0]
     assert tuple(row) == ("failed", "provider_down")
 
 
@@ -401,9 +386,7 @@ def test_a6_what_cannot_be_asked_is_refused_before_any_call(
 
 
 def test_a6_without_a_key_nobody_is_asked(cli: CommandLine, service: RunningSandbox, folder: Path) -> None:
-    said = cli(
-        "provider", "record", TWELVEDATA, "AAPL", "--type", QUOTE, "--out", str(folder), sandbox="false"
-    )
+    said = cli("provider", "record", TWELVEDATA, "AAPL", "--type", QUOTE, "--out", str(folder), sandbox="false")
     assert said.error.startswith("twelvedata needs an API key, and none is stored or set")
     assert service.calls() == []
 

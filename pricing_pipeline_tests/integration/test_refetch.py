@@ -149,9 +149,7 @@ def test_f5_a_pair_that_was_restated_twice_is_planned_once(core: Core, clock: Cl
     assert core.call("SELECT pricing.refetch_history()") == 0
 
 
-def test_f5_paused_and_retired_ones_wait_without_using_attempts(
-    core: Core, clock: Clock, cli: CommandLine
-) -> None:
+def test_f5_paused_and_retired_ones_wait_without_using_attempts(core: Core, clock: Clock, cli: CommandLine) -> None:
     """Six attempts were used up while nothing could be asked for."""
     core.use_quota(0)
     core.pause("S1", "S2")
@@ -169,9 +167,7 @@ def test_f5_paused_and_retired_ones_wait_without_using_attempts(
     }
     said = cli("status").stdout
     assert "1 history and 1 bar of equity_daily are to be fetched again, and wait: paused (`pricing" in said
-    assert (
-        "1 history and 1 bar of yahoo_daily are to be fetched again, and wait: the data type is ret" in said
-    )
+    assert "1 history and 1 bar of yahoo_daily are to be fetched again, and wait: the data type is ret" in said
     core.pause("S1", "S2", paused=False)
     core.rows("UPDATE pricing.data_type_registry SET is_active = true")
     go_on(core, clock, 1)

@@ -42,9 +42,7 @@ def test_f1_what_is_watched_is_stored_by_one_call_a_type(
     core: Core, sandbox: RunningSandbox, refresher: Refresher, reports: Reports
 ) -> None:
     core.heartbeat("ann", *((QUOTE, symbol) for symbol in symbols(50)))
-    core.heartbeat(
-        "bob", (QUOTE, "S0001"), (FX, "EUR/USD"), (FX, "USD/JPY"), (NAV, "118632"), (NAV, "119551")
-    )
+    core.heartbeat("bob", (QUOTE, "S0001"), (FX, "EUR/USD"), (FX, "USD/JPY"), (NAV, "118632"), (NAV, "119551"))
     work_until(refresher, is_idle(core))
 
     assert sorted(calls(sandbox, TWELVEDATA)) == [("/quote", 2, 200), ("/quote", 50, 200)]
@@ -290,25 +288,19 @@ def test_g6_a_backfill_equals_its_source_to_the_last_digit(
     assert core.rows("SELECT FROM pricing.price_revisions") == []
 
 
-def test_g6_a_backfill_costs_symbols_times_pages(
-    core: Core, sandbox: RunningSandbox, refresher: Refresher
-) -> None:
+def test_g6_a_backfill_costs_symbols_times_pages(core: Core, sandbox: RunningSandbox, refresher: Refresher) -> None:
     core.rows("UPDATE pricing.provider_capabilities SET max_window_days = 1000 WHERE fetcher = 'daily_bars'")
     planned = refresher.plan_backfill(DAILY, THIRTEEN_YEARS, ["AAPL", "META"])
     assert planned.tasks == 2 * 5
     assert refresher.backfill(planned).failed == 0
-    assert (len(sandbox.calls()), sum(call["units"] for call in sandbox.calls())) == (5, 10), (
-        "both in each call"
-    )
+    assert (len(sandbox.calls()), sum(call["units"] for call in sandbox.calls())) == (5, 10), "both in each call"
     source = recorded()
     for symbol in ("AAPL", "META"):
         bars = core.history(symbol, DAILY, THIRTEEN_YEARS.start, THIRTEEN_YEARS.end)
         assert {bar.observed_at.date(): bar.close for bar in bars} == {
             day: Decimal(row["Close"]) for day, row in source[symbol].items()
         }
-    assert core.one("SELECT count(*) FROM pricing.price_history WHERE symbol = 'META'") < 250, (
-        "listed in 2012"
-    )
+    assert core.one("SELECT count(*) FROM pricing.price_history WHERE symbol = 'META'") < 250, "listed in 2012"
 
 
 def test_g6_a_backfill_reports_what_failed_and_fetches_the_rest(
@@ -348,8 +340,7 @@ def test_a6_the_providers_own_log_never_shows_more_than_the_free_plan(core: Core
         ThreadPoolExecutor(3) as pool,
     ):
         workers = [
-            stack.enter_context(refreshing(core.engine, sandbox.url, worker=f"w{number}"))
-            for number in range(3)
+            stack.enter_context(refreshing(core.engine, sandbox.url, worker=f"w{number}")) for number in range(3)
         ]
 
         def units() -> int:

@@ -34,16 +34,12 @@ def test_b16_a_throttled_provider_delays_no_other_and_is_left_alone(
     core.enqueue(NAV, *(str(118_000 + number) for number in range(200)))
     free = "SELECT count(*) FROM pricing.api_call_queue_completed WHERE data_type = 'mf_nav'"
     work_until(refresher, lambda: core.one(free) == 200)
-    assert 1 <= len(sandbox.calls(TWELVEDATA)) <= 5, (
-        "only those that were on their way before the first refusal"
-    )
+    assert 1 <= len(sandbox.calls(TWELVEDATA)) <= 5, "only those that were on their way before the first refusal"
     waiting = [task for task in core.tasks() if task.data_type == QUOTE]
     assert Counter(task.status for task in waiting)["pending"] >= 1500, "the rest was not even touched"
     assert [(task.status, task.errors) for task in waiting if task.attempt] == [], "and no attempt was lost"
     snoozed = [task.run_after for task in waiting if task.status == "scheduled"]
-    refused = core.one(
-        "SELECT min(finished_at) FROM pricing.collector_call_log WHERE provider = 'twelvedata'"
-    )
+    refused = core.one("SELECT min(finished_at) FROM pricing.collector_call_log WHERE provider = 'twelvedata'")
     assert min(snoozed) >= refused + timedelta(seconds=119)
     assert 0 < (core.allowance().blocked_seconds or 0) <= 120
 
@@ -117,9 +113,7 @@ def test_b8_a_refused_batch_does_not_condemn_its_symbols(
     assert {task.errors[0]["kind"] for task in core.tasks()} == {"request_refused"}
 
 
-def test_b8_a_refusal_of_a_whole_batch_is_narrowed_down_to_the_symbol_it_means(
-    core: Core, clock: Clock
-) -> None:
+def test_b8_a_refusal_of_a_whole_batch_is_narrowed_down_to_the_symbol_it_means(core: Core, clock: Clock) -> None:
     """FMP answers 402 to a batch with one restricted symbol, and does not name it."""
     core.lift_limits(batch_size=100)
     core.enqueue(QUOTE, *symbols(40))
@@ -237,9 +231,7 @@ def test_b19_a_mishap_while_storing_costs_no_attempt_and_no_call(
 def test_b8_one_value_the_database_refuses_costs_its_batch_nothing(
     core: Core, sandbox: RunningSandbox, refresher: Refresher, reports: Reports
 ) -> None:
-    core.rows(
-        "ALTER TABLE pricing.latest_prices ADD CONSTRAINT never CHECK (symbol NOT IN ('S0003', 'S0011'))"
-    )
+    core.rows("ALTER TABLE pricing.latest_prices ADD CONSTRAINT never CHECK (symbol NOT IN ('S0003', 'S0011'))")
     core.heartbeat("ann", *((QUOTE, symbol) for symbol in symbols(14)))
     work_until(refresher, is_idle(core))
     assert Counter(core.statuses().values()) == {"completed": 12, "scheduled": 2}
@@ -289,17 +281,13 @@ def test_b8_a_batch_beyond_the_providers_limit_says_at_once_where_it_is_set(
     core.enqueue(NAV, "118632")
     work_until(refresher, is_idle(core))
     tasks = [task for task in core.tasks() if task.data_type == QUOTE]
-    assert {(task.status, task.attempt, task.errors[0]["kind"]) for task in tasks} == {
-        ("failed", 1, "misconfigured")
-    }
+    assert {(task.status, task.attempt, task.errors[0]["kind"]) for task in tasks} == {("failed", 1, "misconfigured")}
     assert tasks[0].errors[0]["message"] == (
         "twelvedata takes at most 120 symbols in such a call for quote, and 300 were to share one."
         " `pricing-pipeline provider change twelvedata --batch-size quote=120` lowers it."
     )
     assert core.task("118632").status == "completed"
-    outcomes = core.rows(
-        "SELECT provider, outcome, wire_bytes > 0 AS arrived FROM pricing.collector_call_log"
-    )
+    outcomes = core.rows("SELECT provider, outcome, wire_bytes > 0 AS arrived FROM pricing.collector_call_log")
     assert sorted(tuple(row) for row in outcomes) == [(MFAPI, "ok", True), (TWELVEDATA, "failed", False)]
     audit(core)
 
@@ -351,9 +339,7 @@ def test_b19_a_conflict_that_stays_gives_the_tasks_back_at_no_cost(
     task = core.task("AAPL")
     assert task.attempt == 1
     assert [error["kind"] for error in task.errors] == ["database_conflict"]
-    assert [
-        row.outcome for row in core.rows("SELECT outcome FROM pricing.collector_call_log ORDER BY 1")
-    ] == [
+    assert [row.outcome for row in core.rows("SELECT outcome FROM pricing.collector_call_log ORDER BY 1")] == [
         "failed",
         "ok",
     ]

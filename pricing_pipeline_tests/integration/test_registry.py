@@ -29,10 +29,7 @@ def test_b1_one_insert_makes_partition_view_and_route(core: Core) -> None:
         )
         == "pricing.price_history"
     )
-    assert (
-        core.one("SELECT provider FROM pricing.provider_routing WHERE data_type = 'crypto_quote'")
-        == "twelvedata"
-    )
+    assert core.one("SELECT provider FROM pricing.provider_routing WHERE data_type = 'crypto_quote'") == "twelvedata"
     assert core.one("SELECT version FROM pricing.registry_state") > version
 
 
@@ -92,9 +89,7 @@ def test_b1_python_adds_and_lists_types(core: Core) -> None:
 
 def test_b1_python_says_why_a_type_is_refused(core: Core) -> None:
     with (
-        pytest.raises(
-            PricingError, match=r"refused data type 'gold': data type gold: there is no fetcher alchemy"
-        ),
+        pytest.raises(PricingError, match=r"refused data type 'gold': data type gold: there is no fetcher alchemy"),
         core.owner.begin() as c,
     ):
         data_type_registry.add_data_type(c, "gold", fetcher="alchemy", ttl_minutes=5)
@@ -153,13 +148,9 @@ def test_b1_a_table_of_ones_own_is_judged_by_its_own_columns(core: Core, clock: 
 
 
 def test_b1_a_staleness_function_must_exist(core: Core) -> None:
-    with pytest.raises(
-        DBAPIError, match=r"staleness function pricing.is_old\(timestamptz, integer\) does not exist"
-    ):
+    with pytest.raises(DBAPIError, match=r"staleness function pricing.is_old\(timestamptz, integer\) does not exist"):
         add(core, staleness_function="is_old")
-    core.rows(
-        "CREATE FUNCTION pricing.is_old(timestamptz, integer) RETURNS boolean LANGUAGE sql AS 'SELECT true'"
-    )
+    core.rows("CREATE FUNCTION pricing.is_old(timestamptz, integer) RETURNS boolean LANGUAGE sql AS 'SELECT true'")
     add(core, staleness_function="is_old")
 
 
@@ -242,9 +233,7 @@ def test_b1_a_type_whose_table_has_vanished_can_be_retired_and_not_revived(core:
         ("splits", "index"),
     ],
 )
-def test_b18_a_type_whose_fetcher_does_not_fit_its_class_is_refused(
-    core: Core, fetcher: str, asset_class: str
-) -> None:
+def test_b18_a_type_whose_fetcher_does_not_fit_its_class_is_refused(core: Core, fetcher: str, asset_class: str) -> None:
     """Seed contract 5: an equity fed by NAVs."""
     with pytest.raises(DBAPIError) as caught:
         add(core, fetcher=fetcher, asset_class=asset_class)
@@ -254,13 +243,9 @@ def test_b18_a_type_whose_fetcher_does_not_fit_its_class_is_refused(
     add(core)
     if fetcher == "nav":
         with pytest.raises(DBAPIError, match="does not fit"):
-            core.rows(
-                "UPDATE pricing.data_type_registry SET fetcher = 'nav' WHERE data_type = 'crypto_quote'"
-            )
+            core.rows("UPDATE pricing.data_type_registry SET fetcher = 'nav' WHERE data_type = 'crypto_quote'")
         with pytest.raises(DBAPIError, match="does not fit"):
-            core.rows(
-                "UPDATE pricing.data_type_registry SET asset_class = 'equity' WHERE data_type = 'mf_nav'"
-            )
+            core.rows("UPDATE pricing.data_type_registry SET asset_class = 'equity' WHERE data_type = 'mf_nav'")
 
 
 def test_b18_a_type_that_stands_can_be_changed_and_retired(core: Core) -> None:
@@ -281,17 +266,13 @@ def test_b18_a_type_that_stands_can_be_changed_and_retired(core: Core) -> None:
         ("profile", "is_data_stale"),
     ],
 )
-def test_f7_daily_values_follow_their_market_unless_told_otherwise(
-    core: Core, fetcher: str, judge: str
-) -> None:
+def test_f7_daily_values_follow_their_market_unless_told_otherwise(core: Core, fetcher: str, judge: str) -> None:
     insert = (
         "INSERT INTO pricing.data_type_registry (data_type, fetcher, default_ttl_minutes, asset_class{more})"
         " VALUES (:name, :fetcher, 5, 'fund'{value})"
     )
     core.rows(insert.format(more="", value=""), name="plain", fetcher=fetcher)
-    core.rows(
-        insert.format(more=", staleness_function", value=", 'is_data_stale'"), name="told", fetcher=fetcher
-    )
+    core.rows(insert.format(more=", staleness_function", value=", 'is_data_stale'"), name="told", fetcher=fetcher)
     judges = dict(
         tuple(row)
         for row in core.rows(

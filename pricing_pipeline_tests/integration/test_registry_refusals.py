@@ -63,12 +63,8 @@ def test_b2_a_weird_name_is_refused_wherever_it_stands(core: Core, column: str) 
 def test_b2_a_name_that_would_be_cut_is_not_taken_for_what_it_is_cut_to(core: Core, column: str) -> None:
     """PostgreSQL cuts identifiers at 63 bytes without a word."""
     cut = "a" * 63
-    core.rows(
-        f"CREATE FUNCTION pricing.{cut}(timestamptz, integer) RETURNS boolean LANGUAGE sql AS 'SELECT true'"
-    )
-    core.rows(
-        f"CREATE TABLE pricing.{cut} ({cut} text PRIMARY KEY, at timestamptz, cache_ttl_minutes integer)"
-    )
+    core.rows(f"CREATE FUNCTION pricing.{cut}(timestamptz, integer) RETURNS boolean LANGUAGE sql AS 'SELECT true'")
+    core.rows(f"CREATE TABLE pricing.{cut} ({cut} text PRIMARY KEY, at timestamptz, cache_ttl_minutes integer)")
     names = {"table_name": cut, "symbol_column": cut, "timestamp_column": "at", "staleness_function": cut}
     with pytest.raises(DBAPIError):
         add(core, **{**names, column: cut + "a"})
@@ -81,9 +77,7 @@ def test_b2_the_longest_name_still_fits_its_storage(core: Core, length: int) -> 
     names = ["a" * length, "a" * (length - 1) + "b"]
     for name in names:
         add(core, data_type=name)
-    assert {f"{kind}_{name}" for kind in ("price_history", "latest_price") for name in names} <= relations(
-        core
-    )
+    assert {f"{kind}_{name}" for kind in ("price_history", "latest_price") for name in names} <= relations(core)
     core.heartbeat("ann", *((name, "BTC/USD") for name in names))
     assert core.refresh() == 2
 
@@ -107,9 +101,7 @@ def test_b1_a_row_that_cannot_work_is_refused(core: Core, column: str, value: ob
 @pytest.mark.parametrize(
     ("strategy", "schedule"), [("scheduled", None), ("on-demand", "0 0 * * *"), ("sometimes", None)]
 )
-def test_b14_a_scheduled_type_has_a_schedule_and_no_other_has(
-    core: Core, strategy: str, schedule: str | None
-) -> None:
+def test_b14_a_scheduled_type_has_a_schedule_and_no_other_has(core: Core, strategy: str, schedule: str | None) -> None:
     with pytest.raises(DBAPIError, match=r"scheduled_types_have_a_schedule|strategy_is_known"):
         core.rows(
             "INSERT INTO pricing.data_type_registry"
@@ -202,9 +194,7 @@ def test_b2_what_somebody_else_made_in_the_schema_is_not_taken(core: Core, serve
     database = core.owner.url.database or ""
     admin_url = make_url(server.admin_url).set(database=database)
     with psycopg.connect(admin_url.render_as_string(hide_password=False), autocommit=True) as admin:
-        admin.execute(
-            "CREATE TABLE pricing.my_prices (symbol text, fetched_at timestamptz, cache_ttl_minutes integer)"
-        )
+        admin.execute("CREATE TABLE pricing.my_prices (symbol text, fetched_at timestamptz, cache_ttl_minutes integer)")
         admin.execute(
             "CREATE FUNCTION pricing.is_old(timestamptz, integer) RETURNS boolean LANGUAGE sql AS 'SELECT true'"
         )

@@ -98,9 +98,7 @@ def test_f6_a_rejected_quote_is_not_stored_on_the_short_way(core: Core) -> None:
     wrong = at(60, "330")
     bring(core, wrong, data_type=QUOTE)
     reject(core)
-    core.rows(
-        "UPDATE pricing.latest_prices SET amount = 33100 WHERE symbol = 'AAPL' AND data_type = :t", t=QUOTE
-    )
+    core.rows("UPDATE pricing.latest_prices SET amount = 33100 WHERE symbol = 'AAPL' AND data_type = :t", t=QUOTE)
     bring(core, wrong, data_type=QUOTE)
     assert stored(core, QUOTE) == ["100"]
     assert states(core) == [("330", "rejected", 2)]

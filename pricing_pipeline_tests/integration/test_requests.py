@@ -42,9 +42,7 @@ def requests(core: Core) -> list[tuple[str, str]]:
     ]
 
 
-def test_b7_reads_of_names_that_are_no_instruments_ask_for_nothing(
-    core: Core, client: psycopg.Connection[Any]
-) -> None:
+def test_b7_reads_of_names_that_are_no_instruments_ask_for_nothing(core: Core, client: psycopg.Connection[Any]) -> None:
     """A client's reads of long invented names stopped all checks: their request came first again each time."""
     core.heartbeat("ann", (QUOTE, "AAPL"))
     for symbol in ("INVENTED", "x" * 200_000, ""):
@@ -54,8 +52,7 @@ def test_b7_reads_of_names_that_are_no_instruments_ask_for_nothing(
     assert ("seen", "AAPL") in requests(core)
     with pytest.raises(DBAPIError, match="symbol_is_sane"):
         core.rows(
-            "INSERT INTO pricing.pair_requests (data_type, symbol, kind)"
-            " VALUES ('earned', repeat('x', 41), 'seen')"
+            "INSERT INTO pricing.pair_requests (data_type, symbol, kind) VALUES ('earned', repeat('x', 41), 'seen')"
         )
 
 

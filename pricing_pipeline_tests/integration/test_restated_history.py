@@ -29,10 +29,7 @@ def test_f5_a_past_that_comes_by_one_ratio_is_recorded_and_fetched_again_once(
     core: Core, clock: Clock, ratio: str, kind: str
 ) -> None:
     bring(core, *(bar(on, close) for on, close in PAST.items()))
-    again = [
-        bar(on, str(round(Decimal(close) / (Decimal(ratio) if on < 5 else 1), 2)))
-        for on, close in PAST.items()
-    ]
+    again = [bar(on, str(round(Decimal(close) / (Decimal(ratio) if on < 5 else 1), 2))) for on, close in PAST.items()]
     bring(core, *again)
     assert closes(core) == PAST, "nothing is rewritten"
     assert core.rows("SELECT FROM pricing.price_revisions") == []

@@ -144,9 +144,7 @@ def test_f3_thinning_is_a_duty(core: Core) -> None:
     assert len(kept(core)) == 4 + 10
 
 
-def test_b22_freshness_is_noted_for_what_is_watched_and_forgotten_after_a_week(
-    core: Core, clock: Clock
-) -> None:
+def test_b22_freshness_is_noted_for_what_is_watched_and_forgotten_after_a_week(core: Core, clock: Clock) -> None:
     core.heartbeat("ann", (QUOTE, "AAPL"), (QUOTE, "IBM"))
     core.refresh()
     clock.advance(10)

@@ -228,9 +228,7 @@ def test_f6_a_decision_has_a_name(core: Core) -> None:
         core.call("SELECT pricing.decide_quarantined(ARRAY[1]::bigint[], 'deleted', 'ann')")
 
 
-def test_f6_what_a_later_answer_has_confirmed_waits_no_more(
-    cli: CommandLine, core: Core, clock: Clock
-) -> None:
+def test_f6_what_a_later_answer_has_confirmed_waits_no_more(cli: CommandLine, core: Core, clock: Clock) -> None:
     """A jump that later days confirmed stayed quarantined, and could be rejected while it was the price."""
     days = [midnight(date(2010, 3, day)) for day in range(1, 13)]
     rows = [observation("AAPL", "100" if n < 8 else "300", at) for n, at in enumerate(days)]

@@ -30,13 +30,9 @@ CLIENTS_FUNCTIONS = [
 
 def test_b7_a_client_watches_and_reads_by_functions(core: Core, client: tuple[str, Login]) -> None:
     name, session = client
-    row = session.execute(
-        "SELECT pricing.heartbeat(ARRAY['equity_quote'], ARRAY['AAPL']) -> 'changed'"
-    ).fetchone()
+    row = session.execute("SELECT pricing.heartbeat(ARRAY['equity_quote'], ARRAY['AAPL']) -> 'changed'").fetchone()
     assert row == (1,)
-    assert core.rows("SELECT user_id, data_type, symbol FROM pricing.active_subscriptions") == [
-        (name, QUOTE, "AAPL")
-    ]
+    assert core.rows("SELECT user_id, data_type, symbol FROM pricing.active_subscriptions") == [(name, QUOTE, "AAPL")]
     core.enqueue_due()
     core.refresh(price="146.5500")
     (price,) = session.execute(
@@ -47,15 +43,11 @@ def test_b7_a_client_watches_and_reads_by_functions(core: Core, client: tuple[st
         "SELECT close, open, currency FROM pricing.history('equity_quote', 'AAPL', current_date - 1, current_date + 1)"
     ).fetchall()
     assert bar == (Decimal("146.55"), None, "USD")
-    assert session.execute("SELECT pricing.unsubscribe(ARRAY['equity_quote'], ARRAY['AAPL'])").fetchone() == (
-        1,
-    )
+    assert session.execute("SELECT pricing.unsubscribe(ARRAY['equity_quote'], ARRAY['AAPL'])").fetchone() == (1,)
     assert core.rows("SELECT FROM pricing.active_subscriptions") == []
 
 
-def test_b29_a_client_reads_documents_as_they_are_and_were(
-    core: Core, client: tuple[str, Login], clock: Clock
-) -> None:
+def test_b29_a_client_reads_documents_as_they_are_and_were(core: Core, client: tuple[str, Login], clock: Clock) -> None:
     session = client[1]
     core.rows(
         "INSERT INTO pricing.data_type_registry (data_type, fetcher, default_ttl_minutes)"
@@ -105,9 +97,7 @@ def test_a9_a_client_gets_every_digit(core: Core, client: tuple[str, Login]) -> 
     core.heartbeat("ann", (QUOTE, "AAPL"))
     core.refresh()
     core.rows("UPDATE pricing.latest_prices SET amount = 123456789012345678, scale = 17")
-    assert client[1].execute("SELECT price FROM pricing.price('AAPL')").fetchone() == (
-        Decimal("1.23456789012345678"),
-    )
+    assert client[1].execute("SELECT price FROM pricing.price('AAPL')").fetchone() == (Decimal("1.23456789012345678"),)
 
 
 def test_b5_a_client_is_its_login_whatever_it_says(core: Core, client: tuple[str, Login]) -> None:
@@ -117,9 +107,7 @@ def test_b5_a_client_is_its_login_whatever_it_says(core: Core, client: tuple[str
     refuses(session, "SELECT pricing.heartbeat('ann', ARRAY['equity_quote'], ARRAY['MSFT'])")
     refuses(session, "SELECT pricing.unsubscribe('ann', ARRAY['equity_quote'], ARRAY['AAPL'])")
     refuses(session, "SET SESSION AUTHORIZATION pricing_worker")
-    assert session.execute("SELECT pricing.unsubscribe(ARRAY['equity_quote'], ARRAY['AAPL'])").fetchone() == (
-        0,
-    )
+    assert session.execute("SELECT pricing.unsubscribe(ARRAY['equity_quote'], ARRAY['AAPL'])").fetchone() == (0,)
     session.execute("SET ROLE pricing_client")
     session.execute("SELECT pricing.heartbeat(ARRAY['equity_quote'], ARRAY['AAPL'])")
     seen = core.rows("SELECT user_id FROM pricing.active_subscriptions ORDER BY 1")
@@ -127,9 +115,7 @@ def test_b5_a_client_is_its_login_whatever_it_says(core: Core, client: tuple[str
 
 
 @pytest.mark.own_database  # a lent one has a clock that can be moved
-def test_b7_a_client_may_call_these_functions_and_nothing_else(
-    client: tuple[str, Login], connection: Login
-) -> None:
+def test_b7_a_client_may_call_these_functions_and_nothing_else(client: tuple[str, Login], connection: Login) -> None:
     name, session = client
     for relation in relations(connection, "rpvS"):
         refuses(session, f"SELECT * FROM pricing.{relation}")
@@ -158,31 +144,24 @@ def test_b7_no_definer_function_runs_what_its_caller_brought(
     for table in relations(connection, "rp"):
         session.execute(f"CREATE TEMP TABLE IF NOT EXISTS {table} (data_type pg_catalog.text)")
     for function in ("clock()", "is_stale(text, timestamptz, integer)", "unnest(text[])"):
-        session.execute(
-            f"CREATE FUNCTION pg_temp.{function} RETURNS boolean LANGUAGE sql AS 'SELECT pg_temp.evil()'"
-        )
+        session.execute(f"CREATE FUNCTION pg_temp.{function} RETURNS boolean LANGUAGE sql AS 'SELECT pg_temp.evil()'")
     for name in ("text", "timestamptz", "date", "uuid", "jsonb", "numeric", "bool", "int4"):
         session.execute(f"CREATE DOMAIN pg_temp.{name} AS pg_catalog.{name} CHECK (pg_temp.evil())")
-    session.execute(
-        "SELECT pricing.heartbeat('{equity_quote}'::pg_catalog._text, '{AAPL}'::pg_catalog._text)"
-    )
+    session.execute("SELECT pricing.heartbeat('{equity_quote}'::pg_catalog._text, '{AAPL}'::pg_catalog._text)")
     core.enqueue_due()
     core.refresh()
     assert session.execute("SELECT pg_catalog.count(*) FROM pricing.price('AAPL')").fetchone() == (1,)
     session.execute(
         "SELECT pg_catalog.count(*) FROM pricing.history('equity_quote', 'AAPL', '2020-01-01', '2030-01-01')"
     )
-    session.execute(
-        "SELECT pricing.unsubscribe('{equity_quote}'::pg_catalog._text, '{AAPL}'::pg_catalog._text)"
-    )
+    session.execute("SELECT pricing.unsubscribe('{equity_quote}'::pg_catalog._text, '{AAPL}'::pg_catalog._text)")
     assert session.execute("SELECT who FROM loot").fetchall() == []
 
 
 def test_b7_every_function_looks_in_temporary_schemas_last(connection: Login) -> None:
     """What has the owner's rights is listed in test_ledgers.py."""
     functions = connection.execute(
-        "SELECT p.oid::regprocedure::text, p.proconfig FROM pg_proc p"
-        " WHERE p.pronamespace = 'pricing'::regnamespace"
+        "SELECT p.oid::regprocedure::text, p.proconfig FROM pg_proc p WHERE p.pronamespace = 'pricing'::regnamespace"
     ).fetchall()
     assert functions
     for name, config in functions:

@@ -92,9 +92,7 @@ def test_f3_what_a_worker_withdraws_of_payments_stays_as_revisions(core: Core, w
         " ('equity', 'AAPL', '2010-03-01', 'dividend', 1, NULL, NULL, 5, 1, 'USD', 'yahoo', 1, '2010-03-02', NULL),"
         " ('equity', 'AAPL', '2010-03-01', 'dividend', 2, NULL, NULL, 6, 1, 'USD', 'by hand', 0, '2010-03-02', 'ann')"
     )
-    worker.execute(
-        "SELECT pricing.withdraw_payments(array_agg(c), now(), 1) FROM pricing.corporate_actions c"
-    )
+    worker.execute("SELECT pricing.withdraw_payments(array_agg(c), now(), 1) FROM pricing.corporate_actions c")
     parts = "SELECT array_agg(ROW(kind, part)::text ORDER BY kind, part) FROM pricing.corporate_action"
     assert core.one(f"{parts}s") == ["(dividend,2)", "(split,1)"]
     kept = "SELECT array_agg(ROW(old->>'kind', old->'part')::text) FROM pricing.revisions"
@@ -103,12 +101,8 @@ def test_f3_what_a_worker_withdraws_of_payments_stays_as_revisions(core: Core, w
 
 def test_b2_a_new_type_needs_no_grant_by_hand(core: Core, worker: Login, reader: tuple[str, Login]) -> None:
     """What the registry's trigger makes, and what an owner makes for it, can be read and judged at once."""
-    core.rows(
-        "CREATE TABLE pricing.my_prices (symbol text PRIMARY KEY, at timestamptz, cache_ttl_minutes integer)"
-    )
-    core.rows(
-        "CREATE FUNCTION pricing.is_old(timestamptz, integer) RETURNS boolean LANGUAGE sql AS 'SELECT true'"
-    )
+    core.rows("CREATE TABLE pricing.my_prices (symbol text PRIMARY KEY, at timestamptz, cache_ttl_minutes integer)")
+    core.rows("CREATE FUNCTION pricing.is_old(timestamptz, integer) RETURNS boolean LANGUAGE sql AS 'SELECT true'")
     core.rows(
         "INSERT INTO pricing.data_type_registry (data_type, fetcher, default_ttl_minutes, asset_class,"
         " table_name, timestamp_column, staleness_function)"
@@ -119,9 +113,7 @@ def test_b2_a_new_type_needs_no_grant_by_hand(core: Core, worker: Login, reader:
     assert core.refresh() == 2
     for session in (worker, reader[1]):
         assert session.execute("SELECT symbol FROM pricing.latest_price_metal_quote").fetchall() == [("XAU",)]
-        assert session.execute("SELECT symbol FROM pricing.price_history_metal_quote").fetchall() == [
-            ("XAU",)
-        ]
+        assert session.execute("SELECT symbol FROM pricing.price_history_metal_quote").fetchall() == [("XAU",)]
         assert session.execute("SELECT pricing.is_stale('metal_quote', NULL, 1)").fetchone() == (True,)
     refuses(worker, "DELETE FROM pricing.price_history_metal_quote")
 
@@ -129,9 +121,7 @@ def test_b2_a_new_type_needs_no_grant_by_hand(core: Core, worker: Login, reader:
 # ── Nobody in particular ─────────────────────────────────────────────────────────────────────────────────
 
 
-def test_whoever_has_no_role_of_ours_gets_nothing(
-    server: TestServer, database_url: str, connection: Login
-) -> None:
+def test_whoever_has_no_role_of_ours_gets_nothing(server: TestServer, database_url: str, connection: Login) -> None:
     with a_session(server, database_url) as (_, session):
         refuses(session, "SELECT * FROM pricing.latest_prices")
         refuses(session, "SELECT pricing.clock()")
@@ -156,9 +146,7 @@ WORDS = {"read": "SELECT", "add": "INSERT", "change": "UPDATE", "delete": "DELET
 
 def test_the_page_tells_every_right(connection: Login) -> None:
     page = (ROOT / "docs/security.md").read_text()
-    (table,) = re.findall(
-        r"^\| table \| worker \| client \| reader \|\n.*\n((?:\|.*\n)+)", page, re.MULTILINE
-    )
+    (table,) = re.findall(r"^\| table \| worker \| client \| reader \|\n.*\n((?:\|.*\n)+)", page, re.MULTILINE)
     told: dict[str, list[set[str]]] = {}
     for line in table.splitlines():
         names, *cells = (cell.strip() for cell in line.strip("|").split("|"))
@@ -172,9 +160,7 @@ def test_the_page_tells_every_right(connection: Login) -> None:
     assert {name for name in told if name != "every other table"} <= {name for (name,) in tables}
     for (name,) in tables:
         rights = told.get(name, told["every other table"])
-        for role, expected in zip(
-            ("pricing_worker", "pricing_client", "pricing_reader"), rights, strict=True
-        ):
+        for role, expected in zip(("pricing_worker", "pricing_client", "pricing_reader"), rights, strict=True):
             row = connection.execute(
                 "SELECT coalesce(array_agg(p), '{}') FROM unnest(%s::text[]) p WHERE has_table_privilege(%s, %s, p)",
                 [

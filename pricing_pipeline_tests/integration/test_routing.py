@@ -110,9 +110,7 @@ def test_a5_what_waits_goes_where_the_route_says_now(core: Core) -> None:
     core.fail(core.claim_one(), FailureKind.PROVIDER_DOWN)
     core.enqueue(QUOTE, "MSFT")
     assert core.statuses() == {"AAPL": "scheduled", "IBM": "scheduled", "MSFT": "pending"}
-    core.rows(
-        "DELETE FROM pricing.provider_routing WHERE data_type = 'equity_quote' AND provider = 'twelvedata'"
-    )
+    core.rows("DELETE FROM pricing.provider_routing WHERE data_type = 'equity_quote' AND provider = 'twelvedata'")
     assert {(task.provider, task.status) for task in core.tasks()} == {(SECOND, "pending")}
     core.rows("UPDATE pricing.data_collectors SET is_active = false WHERE provider = 'second'")
     assert {task.provider for task in core.tasks()} == {THIRD}
@@ -124,9 +122,7 @@ def test_a5_what_waits_goes_where_the_route_says_now(core: Core) -> None:
 def test_a5_a_call_in_work_stays_with_its_provider(core: Core) -> None:
     core.enqueue(QUOTE, "AAPL")
     call = core.claim_one()
-    core.rows(
-        "DELETE FROM pricing.provider_routing WHERE data_type = 'equity_quote' AND provider = 'twelvedata'"
-    )
+    core.rows("DELETE FROM pricing.provider_routing WHERE data_type = 'equity_quote' AND provider = 'twelvedata'")
     assert core.task("AAPL").provider == TWELVEDATA
     core.finish(call)
     assert core.task("AAPL").status == "completed"
@@ -144,9 +140,7 @@ def test_a5_b16_a_provider_whose_breaker_stays_open_is_stood_in_for_until_it_clo
         core.one("SELECT pricing.watch_providers()")
         core.call("SELECT pricing.reroute_waiting()")
         assert core.task("AAPL").provider == provider
-    assert kinds(core, "AAPL") == [
-        ("passed_over", "twelvedata was passed over: its breaker is open: timeouts")
-    ]
+    assert kinds(core, "AAPL") == [("passed_over", "twelvedata was passed over: its breaker is open: timeouts")]
     core.rows(
         "UPDATE pricing.provider_state SET breaker = 'closed', breaker_openings = 0, breaker_until = NULL"
         " WHERE provider = 'twelvedata'"
@@ -185,9 +179,7 @@ def test_a5_when_all_are_in_trouble_the_first_is_asked(core: Core) -> None:
 
 
 def test_a5_spans_of_a_backfill_fit_every_provider_that_may_be_asked(core: Core) -> None:
-    core.call(
-        "SELECT count(*) FROM pricing.plan_backfill('equity_daily', '2010-03-01', '2010-03-31', ARRAY['AAPL'])"
-    )
+    core.call("SELECT count(*) FROM pricing.plan_backfill('equity_daily', '2010-03-01', '2010-03-31', ARRAY['AAPL'])")
     spans = [(task.last_day - task.first_day).days + 1 for task in core.tasks("AAPL")]
     assert (sorted(spans), {task.provider for task in core.tasks()}) == ([11, 20], {TWELVEDATA})
 

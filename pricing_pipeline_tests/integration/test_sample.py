@@ -47,9 +47,7 @@ def test_the_sample_is_loaded_once_and_never_over_what_is_there(
     assert limit == (8,)
 
 
-def test_a_registry_of_ones_own_gets_no_sample_types(
-    owner_url: str, connection: psycopg.Connection[Any]
-) -> None:
+def test_a_registry_of_ones_own_gets_no_sample_types(owner_url: str, connection: psycopg.Connection[Any]) -> None:
     sample.load(owner_url, demo=False)
     connection.execute(
         "INSERT INTO pricing.data_type_registry (data_type, fetcher, default_ttl_minutes) VALUES ('shares', 'quote', 5)"

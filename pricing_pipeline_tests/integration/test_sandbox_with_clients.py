@@ -24,9 +24,7 @@ NOON = datetime(2026, 11, 18, 17, 0, 5, tzinfo=UTC)
 
 
 @contextmanager
-def clients(
-    sandbox: RunningSandbox, key: str | None = None
-) -> Iterator[tuple[ProviderClient, ProviderClient]]:
+def clients(sandbox: RunningSandbox, key: str | None = None) -> Iterator[tuple[ProviderClient, ProviderClient]]:
     with ExitStack() as stack:
         yield (
             stack.enter_context(
@@ -49,9 +47,7 @@ def test_f1_clients_read_the_sandbox(hours):
         (coin,) = twelvedata.fetch(Fetcher.QUOTE, ["BTC/USDT"], None).answer.observations
         assert coin.currency == "USDT"
         assert all(0 <= (NOON - one.observed_at).total_seconds() < 60 for one in seen.values())
-        assert [(one.symbol, one.kind) for one in quotes.answer.failures] == [
-            ("NOPE", FailureKind.UNKNOWN_SYMBOL)
-        ]
+        assert [(one.symbol, one.kind) for one in quotes.answer.failures] == [("NOPE", FailureKind.UNKNOWN_SYMBOL)]
         weekend = Window(date(2026, 11, 14), date(2026, 11, 15))
         assert twelvedata.fetch(Fetcher.DAILY_BARS, ["AAPL"], weekend).answer.empty == {"AAPL"}
         navs = mfapi.fetch(Fetcher.NAV, ["118632"], None).answer.observations
@@ -98,17 +94,12 @@ def test_a11_yahoos_client_reads_the_sandbox(hours):
     with running_sandbox(clock=lambda: NOON, market_hours=hours) as sandbox, yahoo_client(sandbox) as yahoo:
         for symbols in (["AAPL", "EURUSD=X", "BTC-USD", "NOPE"], ["^NOPE"], ["EURUSD=X"]):
             answer = yahoo.fetch(Fetcher.QUOTE, symbols, now=NOON).answer
-            assert {one.symbol for one in answer.observations} == {
-                one for one in symbols if "NOPE" not in one
-            }
+            assert {one.symbol for one in answer.observations} == {one for one in symbols if "NOPE" not in one}
             assert {one.kind for one in answer.failures} <= {FailureKind.UNKNOWN_SYMBOL}
             assert all(0 <= (NOON - one.observed_at).total_seconds() < 60 for one in answer.observations)
         (coin,) = yahoo.fetch(Fetcher.QUOTE, ["BTC-USDT"], now=NOON).answer.observations
         assert coin.currency == "USDT"
-        days = [
-            one.observed_at.day
-            for one in yahoo.fetch(Fetcher.DAILY_BARS, ["AAPL"], now=NOON).answer.observations
-        ]
+        days = [one.observed_at.day for one in yahoo.fetch(Fetcher.DAILY_BARS, ["AAPL"], now=NOON).answer.observations]
         assert days == [12, 13, 16, 17], "today's session is in progress"
         for nothing in (date(2026, 11, 14), date(1990, 1, 1)):
             window = Window(nothing, nothing)
@@ -156,18 +147,14 @@ def test_b29_the_client_reads_the_sandboxs_fmp() -> None:
             assert kinds == [(symbol, FailureKind.UNKNOWN_SYMBOL) for symbol in symbols[2:]]
         assert [call["path"] for call in sandbox.calls("fmp")] == ["/quote", "/batch-quote"]
 
-        bars = fmp.fetch(
-            Fetcher.DAILY_BARS, ["IBM"], Window(date(2009, 1, 1), date(2009, 12, 31)), now=NOON
-        ).answer
-        whole = other.fetch(
-            Fetcher.DAILY_BARS, ["IBM"], Window(date(2009, 1, 1), date(2009, 12, 31)), now=NOON
-        ).answer
+        bars = fmp.fetch(Fetcher.DAILY_BARS, ["IBM"], Window(date(2009, 1, 1), date(2009, 12, 31)), now=NOON).answer
+        whole = other.fetch(Fetcher.DAILY_BARS, ["IBM"], Window(date(2009, 1, 1), date(2009, 12, 31)), now=NOON).answer
         assert [(one.observed_at, one.close, one.volume) for one in bars.observations] == [
             (one.observed_at, one.close, one.volume) for one in whole.observations
         ]
-        assert fmp.fetch(Fetcher.DAILY_BARS, ["IBM"], now=NOON).answer.observations[
-            -1
-        ].observed_at.date() == date(2026, 11, 17)
+        assert fmp.fetch(Fetcher.DAILY_BARS, ["IBM"], now=NOON).answer.observations[-1].observed_at.date() == date(
+            2026, 11, 17
+        )
         weekend = Window(date(2026, 11, 14), date(2026, 11, 15))
         assert fmp.fetch(Fetcher.DAILY_BARS, ["IBM"], weekend, now=NOON).answer.empty == {"IBM"}
 

@@ -210,9 +210,7 @@ def test_b10_scarce_room_goes_to_the_most_viewers_of_all_types(core: Core, clock
     core.use_quota(95_000, TWELVEDATA)
     core.heartbeat("eve", *((QUOTE, f"Q{n}") for n in range(10)))
     for user in range(3):
-        core.heartbeat(
-            f"user{user}", *((FX, f"{currency}/USD") for currency in ("EUR", "GBP", "CHF", "JPY", "INR"))
-        )
+        core.heartbeat(f"user{user}", *((FX, f"{currency}/USD") for currency in ("EUR", "GBP", "CHF", "JPY", "INR")))
     core.use_quota(92_000, TWELVEDATA)
     assert core.enqueue_due() == 3
     assert {task.data_type for task in core.tasks()} == {FX}
@@ -242,9 +240,7 @@ def test_b10_a_plan_is_not_checked_beside_another_one(core: Core) -> None:
         "INSERT INTO pricing.data_type_registry (data_type, asset_class, fetcher, default_ttl_minutes, history_from)"
         " VALUES ('equity_daily2', 'equity', 'daily_bars', 1440, '2000-01-01')"
     )
-    core.rows(
-        "UPDATE pricing.provider_routing SET provider = 'twelvedata' WHERE data_type LIKE 'equity_daily%'"
-    )
+    core.rows("UPDATE pricing.provider_routing SET provider = 'twelvedata' WHERE data_type LIKE 'equity_daily%'")
     core.rows("DELETE FROM pricing.instruments WHERE asset_class = 'equity'")
     core.rows(
         "INSERT INTO pricing.instruments (asset_class, symbol)"
@@ -271,9 +267,7 @@ def test_b10_a_plan_is_not_checked_beside_another_one(core: Core) -> None:
         max_size=14,
     ),
 )
-@settings(
-    max_examples=examples(20), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@settings(max_examples=examples(20), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_b14_each_fund_is_asked_for_once_by_its_last_slot_as_soon_as_its_provider_can(
     core: Core, clock: Clock, routes: list[str], steps: list[tuple[str, str]]
 ) -> None:
@@ -307,9 +301,7 @@ def test_b14_each_fund_is_asked_for_once_by_its_last_slot_as_soon_as_its_provide
         core.use_quota(0, provider)
 
     def answer() -> None:
-        done = [
-            symbol for symbol in live(core) if symbol in provider_of and provider_of[symbol] not in stopped
-        ]
+        done = [symbol for symbol in live(core) if symbol in provider_of and provider_of[symbol] not in stopped]
         asked.update(done)
         fetch(core, *done)
         assert set(done) <= owed, "nothing is asked for that is not owed"
@@ -332,9 +324,7 @@ def test_b14_each_fund_is_asked_for_once_by_its_last_slot_as_soon_as_its_provide
             elif step == "spent":
                 core.use_quota(91_000, provider)
             else:
-                core.rows(
-                    "UPDATE pricing.data_collectors SET is_active = false WHERE provider = :p", p=provider
-                )
+                core.rows("UPDATE pricing.data_collectors SET is_active = false WHERE provider = :p", p=provider)
         for _ in range(3):
             clock.advance(61)
             core.enqueue_due()

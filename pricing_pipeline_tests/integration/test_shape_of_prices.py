@@ -44,11 +44,7 @@ def old_by(request: pytest.FixtureRequest, core: Core, clock: Clock) -> int:
 def without_age(told: Any) -> Any:
     """What stays the same from one read to the next: ages grow, and so do those in sentences."""
     if isinstance(told, dict):
-        return {
-            name: without_age(value)
-            for name, value in told.items()
-            if name not in ("age_seconds", "sentence")
-        }
+        return {name: without_age(value) for name, value in told.items() if name not in ("age_seconds", "sentence")}
     return list(map(without_age, told)) if isinstance(told, list) else told
 
 
@@ -221,9 +217,7 @@ def test_e9_f3_no_text_of_a_table_is_a_formula(symbol: str, sentence: str, decim
 
 
 @given(st.decimals(allow_nan=False, allow_infinity=False), st.sampled_from(Decimals))
-def test_e9_f3_a_number_in_a_cell_is_exact_and_never_of_three_decimals(
-    value: Any, decimals: Decimals
-) -> None:
+def test_e9_f3_a_number_in_a_cell_is_exact_and_never_of_three_decimals(value: Any, decimals: Decimals) -> None:
     cell = number(format(value, "f"), decimals)
     assert type(value)(cell.replace(",", ".")) == value
     if decimals is Decimals.POINT:

@@ -73,9 +73,7 @@ def test_a6_latest_values_and_days_have_sizes_of_their_own(roomy: Core) -> None:
     refuse(roomy, 3)
     roomy.rows("DELETE FROM pricing.api_call_queue_live")
     roomy.rows("UPDATE pricing.provider_capabilities SET window_days_per_call = 100000")
-    roomy.rows(
-        "INSERT INTO pricing.shown_batches VALUES ('twelvedata', 'daily_bars', false, 1, pricing.clock())"
-    )
+    roomy.rows("INSERT INTO pricing.shown_batches VALUES ('twelvedata', 'daily_bars', false, 1, pricing.clock())")
     roomy.enqueue(DAILY, *symbols(60), days=(date(2026, 1, 1), date(2026, 1, 31)))
     assert sizes(roomy)[0] > 3
 
@@ -140,9 +138,7 @@ def test_b29_a_plan_without_batches_is_asked_for_one_symbol_at_a_time(core: Core
         core.enqueue(QUOTE, "TSLA", "AMZN", "NVDA")
         work_until(refresher, is_idle(core))
         assert [len(call["symbols"]) for call in sandbox.calls(FMP)][4:] == [1, 1, 1]
-    assert (
-        core.rows("SELECT FROM pricing.api_call_queue_dead WHERE failure_kind = 'endpoint_restricted'") == []
-    )
+    assert core.rows("SELECT FROM pricing.api_call_queue_dead WHERE failure_kind = 'endpoint_restricted'") == []
 
 
 @pytest.mark.parametrize("status", [413, 414])

@@ -32,9 +32,7 @@ def small(core: Core, clock: Clock) -> Core:
     return core
 
 
-def show(
-    core: Core, shown: ShownLimit | None, units_left: int | None = None, call: Call | None = None
-) -> None:
+def show(core: Core, shown: ShownLimit | None, units_left: int | None = None, call: Call | None = None) -> None:
     """A call is answered, and the answer shows a limit."""
     call = call or core.claim_one()
     with core.engine.begin() as connection:
@@ -59,9 +57,7 @@ def test_a6_a_shown_limit_is_kept_to_in_later_windows(small: Core, clock: Clock)
 
 
 @pytest.mark.parametrize("units_left", [0, 50])
-def test_a6_units_left_are_those_of_a_minute_whatever_a_day_allows(
-    small: Core, clock: Clock, units_left: int
-) -> None:
+def test_a6_units_left_are_those_of_a_minute_whatever_a_day_allows(small: Core, clock: Clock, units_left: int) -> None:
     """Taken for those of the longer window, they would stop nearly all work for a day."""
     small.rows(
         "INSERT INTO pricing.provider_limits (provider, name, units, window_seconds)"
@@ -215,9 +211,7 @@ def test_f4_the_command_names_the_key_where_there_are_several(small: Core, cli: 
     assert small.allowance().units_limit == 8 + 102
 
 
-def test_f4_a_plan_in_use_is_used_anew(
-    small: Core, cli: CommandLine, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_f4_a_plan_in_use_is_used_anew(small: Core, cli: CommandLine, monkeypatch: pytest.MonkeyPatch) -> None:
     with small.owner.begin() as connection:
         name, free = plans.plan_of(connection, TWELVEDATA, "free")
         plans.use(connection, TWELVEDATA, name, free, 30)

@@ -147,15 +147,11 @@ def test_d2_a_storm_of_refusals_loses_nothing(
     with refreshing(core.engine, standing.url) as refresher, moving(clock, 5):
         work_until(refresher, lambda: set(core.statuses().values()) == {"completed"})
     assert [call["status"] for call in standing.calls(provider)].count(429) == 9
-    assert database(core, standing, numbers, provider, 7).fields == partner(
-        core, standing, provider, numbers, 7
-    )
+    assert database(core, standing, numbers, provider, 7).fields == partner(core, standing, provider, numbers, 7)
     audit(core)
 
 
-def test_d3_thirty_requests_a_minute_whatever_is_queued(
-    core: Core, sandbox: RunningSandbox, clock: Clock
-) -> None:
+def test_d3_thirty_requests_a_minute_whatever_is_queued(core: Core, sandbox: RunningSandbox, clock: Clock) -> None:
     """No minute has a thirty-first, and each minute is used.
 
     When a request was allowed decides, not when it arrived: the clock leaps by more than the limits' margin, and it may
@@ -170,9 +166,7 @@ def test_d3_thirty_requests_a_minute_whatever_is_queued(
     allowed = core.rows("SELECT started_at FROM pricing.collector_call_log ORDER BY started_at")
     times = [moment for (moment,) in allowed]
     assert len(times) == len(sandbox.calls("octo")) >= 2 * len(symbols)
-    assert all(
-        later - earlier >= timedelta(minutes=1) for earlier, later in zip(times, times[30:], strict=False)
-    )
+    assert all(later - earlier >= timedelta(minutes=1) for earlier, later in zip(times, times[30:], strict=False))
     minutes = (times[-1] - times[0]) / timedelta(minutes=1)
     assert len(times) / 30 - 1 <= minutes <= len(times) / 30 + 1
     assert database(core, sandbox, numbers, "octo", 1).fields
@@ -196,9 +190,7 @@ def test_d6_what_is_sold_to_groups_can_be_booked_by_each_of_them(core: Core, san
     assert slots[4:] == [0, 0]
 
 
-def test_d2_a_product_that_is_gone_fails_alone_and_keeps_what_was_believed(
-    core: Core, sandbox: RunningSandbox
-) -> None:
+def test_d2_a_product_that_is_gone_fails_alone_and_keeps_what_was_believed(core: Core, sandbox: RunningSandbox) -> None:
     symbols = sell(core, "octo", [1, 2])
     sync(core, sandbox, WEEK, symbols)
     before = database(core, sandbox, [1, 2], "octo", 7)
@@ -239,9 +231,7 @@ def test_d4_zone_currency_and_names_follow_the_partner(core: Core, sandbox: Runn
     symbols = sell(core, "octo", [1])
     sync(core, sandbox, PRODUCT, symbols)
     sync(core, sandbox, WEEK, symbols)
-    sandbox.change_tour(
-        1, zone="Asia/Tokyo", currency="JPY", unit_names={"adult": "Grown-up"}, options=["OPTION_1"]
-    )
+    sandbox.change_tour(1, zone="Asia/Tokyo", currency="JPY", unit_names={"adult": "Grown-up"}, options=["OPTION_1"])
     sync(core, sandbox, WEEK, symbols)
     # Its slots tell of an option that is gone, so the same call has asked for the product.
     product = core.rows("SELECT time_zone FROM pricing.products")

@@ -246,13 +246,9 @@ def test_d4_a_category_that_slots_rename_keeps_its_id_and_its_past(core: Core, c
 
 
 def test_d4_ages_that_only_slots_tell_describe_a_category(core: Core, clock: Clock) -> None:
-    def ages_after(
-        *told: tuple[int | None, int | None], name: str = "Child"
-    ) -> tuple[int | None, int | None]:
+    def ages_after(*told: tuple[int | None, int | None], name: str = "Child") -> tuple[int | None, int | None]:
         clock.advance(60)
-        of_ages = [
-            replace(offer("C", name=name), age_from=age_from, age_to=age_to) for age_from, age_to in told
-        ]
+        of_ages = [replace(offer("C", name=name), age_from=age_from, age_to=age_to) for age_from, age_to in told]
         store(core, days(*(slot(MONDAY, 9 + n, of_age) for n, of_age in enumerate(of_ages))))
         with core.engine.begin() as connection:
             (found,) = products.categories(connection, TOUR)
@@ -269,9 +265,7 @@ def test_d4_ages_that_only_slots_tell_describe_a_category(core: Core, clock: Clo
     assert ages_after((None, None)) == (None, None)
 
 
-def test_d4_a_category_and_a_price_that_are_no_longer_offered_are_kept_in_the_past(
-    core: Core, clock: Clock
-) -> None:
+def test_d4_a_category_and_a_price_that_are_no_longer_offered_are_kept_in_the_past(core: Core, clock: Clock) -> None:
     both = slot(MONDAY, 9, offer("ADULT"), offer("CHILD", 1000))
     store(core, days(both))
     then = clock.now()
@@ -374,9 +368,7 @@ def test_d4_slots_that_nothing_can_place_are_misconfigured_and_cost_others_nothi
 def test_d2_a_task_whose_slots_cannot_be_placed_fails_for_good_with_the_way_out(core: Core) -> None:
     core.enqueue(TODAY, TOUR)
     call = core.claim_one(PARTNER)
-    tally = settling.settle_answer(
-        core.engine, call, Fetched(Answer(records=(days(naive(slot())),)), 200, 700)
-    )
+    tally = settling.settle_answer(core.engine, call, Fetched(Answer(records=(days(naive(slot())),)), 200, 700))
     assert (tally.failed, tally.symbols) == (1, set())
     task = core.task(TOUR)
     assert (task.status, task.failure_kind) == ("failed", "misconfigured")

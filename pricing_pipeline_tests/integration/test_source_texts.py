@@ -77,9 +77,7 @@ def test_a9_columns_that_are_copied_or_compared_keep_it_too(core: Core) -> None:
         price_writer.store(connection, next_call(core, DAILY, "AAPL", days=MARCH), bars_of(*texts[:2]))
     assert [row.spelled for row in core.rows(SPELLED)] == texts[:2]
     with core.engine.begin() as connection:
-        price_writer.store(
-            connection, next_call(core, DAILY, "AAPL", days=MARCH), bars_of(texts[3], *texts[1:2])
-        )
+        price_writer.store(connection, next_call(core, DAILY, "AAPL", days=MARCH), bars_of(texts[3], *texts[1:2]))
     assert [row.spelled for row in core.rows(SPELLED)] == [texts[3], texts[1]]
     assert core.one("SELECT source_text FROM pricing.price_revisions") == texts[0], "and so does a revision"
     assert len(bars) == 3

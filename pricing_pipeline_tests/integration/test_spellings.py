@@ -89,9 +89,7 @@ def test_an_override_wins_over_the_rule_until_it_is_taken_back(
 
 
 @pytest.mark.usefixtures("yahoo_stands_in")
-def test_a_new_spelling_makes_what_failed_due_at_once(
-    core: Core, cli: CommandLine, refresher: Refresher
-) -> None:
+def test_a_new_spelling_makes_what_failed_due_at_once(core: Core, cli: CommandLine, refresher: Refresher) -> None:
     core.heartbeat("ann", (QUOTE, "NOPE.A"))
     work_until(refresher, is_idle(core))
     task = core.task("NOPE.A")
@@ -229,9 +227,7 @@ def test_a_name_of_several_exchanges_is_told_by_the_currency_or_not_at_all(
     assert core.one("SELECT calendar FROM pricing.instruments WHERE symbol = :s", s=symbol) == calendar
 
 
-def test_the_exchange_of_an_instrument_can_be_set_and_brings_its_calendar(
-    core: Core, cli: CommandLine
-) -> None:
+def test_the_exchange_of_an_instrument_can_be_set_and_brings_its_calendar(core: Core, cli: CommandLine) -> None:
     core.rows("INSERT INTO pricing.instruments (asset_class, symbol) VALUES ('equity', 'X:BSE')")
     said = " ".join(cli("instrument", "show", "X:BSE").stdout.split())
     assert "exchange: one of XBOM, XBUD; `instrument change --exchange` says which" in said
@@ -325,9 +321,7 @@ def test_an_instrument_is_not_added_under_a_spelling_that_another_one_has(
         cli("instrument", "add", "--csv", "-", stdin=table),
     ):
         assert said.exit_code == 1
-        assert (
-            f"yahoo is asked for IBM {'(equity) ' if symbol == spelling else ''}as {spelling}" in said.error
-        )
+        assert f"yahoo is asked for IBM {'(equity) ' if symbol == spelling else ''}as {spelling}" in said.error
         assert "instrument spell IBM --at yahoo --undo" in said.error
     assert core.rows("SELECT FROM pricing.instruments WHERE symbol IN ('NFLX', 'I-B-M', 'BRK.A')") == []
     cli("instrument", "spell", "IBM", "--at", "yahoo", "--undo")
@@ -339,9 +333,7 @@ def test_plain_sql_cannot_add_an_instrument_under_anothers_spelling(core: Core, 
     cli("instrument", "spell", "IBM", "--at", "yahoo", "--as", "I-B-M")
     with pytest.raises(DBAPIError, match=r"yahoo is asked for IBM \(equity\) as I-B-M, so no other"):
         core.rows("INSERT INTO pricing.instruments (asset_class, symbol) VALUES ('equity', 'I-B-M')")
-    core.rows(
-        "INSERT INTO pricing.instruments (asset_class, symbol) VALUES ('etf', 'I-B-M'), ('equity', 'NFLX')"
-    )
+    core.rows("INSERT INTO pricing.instruments (asset_class, symbol) VALUES ('etf', 'I-B-M'), ('equity', 'NFLX')")
 
 
 def test_a_spelling_and_an_instrument_of_two_sessions_exclude_each_other(core: Core) -> None:

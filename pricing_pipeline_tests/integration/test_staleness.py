@@ -59,14 +59,10 @@ def test_b1_a_new_ttl_takes_effect_at_the_next_check(core: Core, clock: Clock) -
     core.refresh()
     clock.advance(10 * MINUTE)
     assert core.enqueue_due() == 0
-    core.rows(
-        "UPDATE pricing.data_type_registry SET default_ttl_minutes = 5 WHERE data_type = 'equity_daily'"
-    )
+    core.rows("UPDATE pricing.data_type_registry SET default_ttl_minutes = 5 WHERE data_type = 'equity_daily'")
     assert core.enqueue_due() == 1
     core.refresh()
-    core.rows(
-        "UPDATE pricing.data_type_registry SET default_ttl_minutes = 60 WHERE data_type = 'equity_daily'"
-    )
+    core.rows("UPDATE pricing.data_type_registry SET default_ttl_minutes = 60 WHERE data_type = 'equity_daily'")
     assert core.enqueue_due() == 0
     assert core.due_in(DAILY, "AAPL") == pytest.approx(60 * MINUTE)
 
@@ -79,9 +75,7 @@ def test_b3_a_row_may_have_a_ttl_of_its_own_which_no_refresh_touches(core: Core,
         clock.advance(5 * MINUTE + 1)
         assert core.enqueue_due() == 1, "only the one with the shorter TTL"
         assert core.refresh(price=price) == 1
-    ttls = dict(
-        map(tuple, core.rows("SELECT symbol, cache_ttl_minutes FROM pricing.latest_price_equity_daily"))
-    )
+    ttls = dict(map(tuple, core.rows("SELECT symbol, cache_ttl_minutes FROM pricing.latest_price_equity_daily")))
     assert ttls == {"AAPL": 5, "IBM": None}
     with pytest.raises(DBAPIError, match="cache_ttl_is_positive"):
         core.rows("UPDATE pricing.latest_prices SET cache_ttl_minutes = 0")
@@ -109,9 +103,7 @@ def test_b6_what_a_calendar_calls_fresh_is_not_judged_every_second(core: Core, c
     assert core.due_in(DAILY, "AAPL") == pytest.approx(60)
 
 
-def test_b8_one_broken_type_does_not_stop_the_others(
-    core: Core, clock: Clock, connection: Connection[Any]
-) -> None:
+def test_b8_one_broken_type_does_not_stop_the_others(core: Core, clock: Clock, connection: Connection[Any]) -> None:
     core.heartbeat("ann", AAPL, (FX, "EUR/USD"), (NAV, "118632"))
     core.refresh()
     core.refresh(MFAPI)
@@ -284,9 +276,7 @@ def test_b8_a_check_is_not_waited_for_until_it_is_on_disk_but_what_people_say_is
 def test_b7_a_renewal_does_not_wait_for_the_disk_but_new_demand_does(core: Core) -> None:
     """The next heartbeat restores a renewal that a crash takes back. What else the transaction writes is kept."""
     core.heartbeat("ann", AAPL)
-    renew, begin = (
-        f"SELECT pricing.heartbeat('ann', '{{equity_quote}}', '{{{name}}}')" for name in ("AAPL", "IBM")
-    )
+    renew, begin = (f"SELECT pricing.heartbeat('ann', '{{equity_quote}}', '{{{name}}}')" for name in ("AAPL", "IBM"))
     other = "SELECT pricing.warn('test', '', 'x', '01000')"
     for statements, expected in (((renew,), "off"), ((renew, begin), "on"), ((other, renew), "on")):
         with core.engine.begin() as connection:
@@ -305,9 +295,7 @@ def test_b7_a_renewal_does_not_wait_for_the_disk_but_new_demand_does(core: Core)
     ],
     ids=["held", "made due"],
 )
-def test_b8_a_pair_that_a_check_passes_by_is_queued_seconds_later(
-    core: Core, clock: Clock, work: str
-) -> None:
+def test_b8_a_pair_that_a_check_passes_by_is_queued_seconds_later(core: Core, clock: Clock, work: str) -> None:
     """Somebody else's transaction is at it, so the check cannot take it, or cannot see that it is due."""
     core.heartbeat("ann", AAPL, IBM)
     core.refresh()

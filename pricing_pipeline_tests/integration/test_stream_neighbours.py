@@ -40,9 +40,7 @@ def test_b27_after_any_look_the_next_one_comes_soon(took: float, rest: float) ->
     assert stream_hub._rest_after(took) == pytest.approx(rest)
 
 
-def test_b27_whoever_waits_for_a_lock_holds_up_no_other_user(
-    api: RunningApi, ann: Caller, core: Core
-) -> None:
+def test_b27_whoever_waits_for_a_lock_holds_up_no_other_user(api: RunningApi, ann: Caller, core: Core) -> None:
     """Mallory has begun a pair in a transaction that stays open, and opens streams, each of which waits for it."""
     mallory = api.caller(Scope.READ, Scope.WATCH, user="mallory")
     core.heartbeat("bob", (QUOTE, "AAPL"))
@@ -52,9 +50,7 @@ def test_b27_whoever_waits_for_a_lock_holds_up_no_other_user(
         headers = {"Authorization": f"Bearer {mallory.token}"}
         params = {"pairs": f"{QUOTE}:N{number}"}
         where = f"{mallory.url}/v1/stream"
-        with httpx.stream(
-            "GET", where, params=params, headers=headers, timeout=PATIENCE, verify=NO_TLS
-        ) as answer:
+        with httpx.stream("GET", where, params=params, headers=headers, timeout=PATIENCE, verify=NO_TLS) as answer:
             return answer.status_code
 
     with (
@@ -90,9 +86,7 @@ def test_b27_a_flood_of_new_prices_is_told_to_be_one(ann: Caller, core: Core, cl
     core.store(
         call,
         *(
-            observation(
-                "AAPL", f"{100 + number / 1000:.3f}", start - timedelta(seconds=30, milliseconds=-number)
-            )
+            observation("AAPL", f"{100 + number / 1000:.3f}", start - timedelta(seconds=30, milliseconds=-number))
             for number in range(1500)
         ),
     )
@@ -128,9 +122,7 @@ def test_b5_b27_a_beat_begins_nothing_that_its_user_has_left(api: RunningApi, co
     assert core.rows(f"{watched} ORDER BY 1") == [("AAPL",), ("IBM",)]
 
 
-def test_b5_b27_a_pair_beyond_the_cap_ends_no_other_subscription(
-    api: RunningApi, core: Core, clock: Clock
-) -> None:
+def test_b5_b27_a_pair_beyond_the_cap_ends_no_other_subscription(api: RunningApi, core: Core, clock: Clock) -> None:
     """Its user has left it for another one, while a stream still names it."""
     core.heartbeat("ann", (QUOTE, "MSFT"), (QUOTE, "IBM"))
     core.cap(2, 1000)

@@ -30,9 +30,7 @@ def manager(engine: Engine) -> Iterator[SubscriptionManager]:
 
 
 def subscribed(connection: psycopg.Connection[Any]) -> set[tuple[str, str]]:
-    rows = connection.execute(
-        "SELECT data_type, symbol FROM pricing.active_subscriptions WHERE user_id = 'ann'"
-    )
+    rows = connection.execute("SELECT data_type, symbol FROM pricing.active_subscriptions WHERE user_id = 'ann'")
     return set(rows.fetchall())
 
 

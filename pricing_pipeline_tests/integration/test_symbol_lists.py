@@ -27,9 +27,7 @@ def _mine(core: Core, cli: CommandLine) -> None:
 
 
 def watched(core: Core, user: str = "ann") -> set[tuple[str, str]]:
-    rows = core.rows(
-        "SELECT data_type, symbol FROM pricing.active_subscriptions WHERE user_id = :user", user=user
-    )
+    rows = core.rows("SELECT data_type, symbol FROM pricing.active_subscriptions WHERE user_id = :user", user=user)
     return {(row.data_type, row.symbol) for row in rows}
 
 
@@ -66,9 +64,7 @@ def test_e9_what_a_list_cannot_have_is_refused_whole(
         assert set(lists.of_user(connection, "ann")["mine"]) == MINE
 
 
-def test_e9_a_read_of_a_list_watches_all_of_it_for_five_minutes(
-    api: RunningApi, core: Core, clock: Clock
-) -> None:
+def test_e9_a_read_of_a_list_watches_all_of_it_for_five_minutes(api: RunningApi, core: Core, clock: Clock) -> None:
     assert watched(core) == MINE, "since it was added"
     forget(core, clock)
     reader = api.caller(Scope.READ, Scope.WATCH, user="ann")
@@ -101,9 +97,7 @@ def test_e9_a_list_is_its_users_own(api: RunningApi, core: Core) -> None:
     assert watched(core, "bob") == set()
 
 
-def test_e9_a_feed_reads_what_its_list_has_now(
-    api: RunningApi, cli: CommandLine, core: Core, clock: Clock
-) -> None:
+def test_e9_a_feed_reads_what_its_list_has_now(api: RunningApi, cli: CommandLine, core: Core, clock: Clock) -> None:
     made = cli("token", "add", "sheet", "--feed", "--list", "mine", *ANN, "--json").json
     forget(core, clock)
 

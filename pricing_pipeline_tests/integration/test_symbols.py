@@ -35,10 +35,7 @@ def types_of_other_classes(core: Core) -> None:
 
 
 def watched(core: Core) -> list[tuple[str, str]]:
-    return [
-        tuple(row)
-        for row in core.rows("SELECT data_type, symbol FROM pricing.active_subscriptions ORDER BY 1, 2")
-    ]
+    return [tuple(row) for row in core.rows("SELECT data_type, symbol FROM pricing.active_subscriptions ORDER BY 1, 2")]
 
 
 def test_f4_a_symbol_that_cannot_be_watched_is_told_how_it_should_look(core: Core) -> None:
@@ -111,9 +108,7 @@ def test_b5_a_sign_in_a_symbol_comes_through_cli_and_api(
     missing = caller.get("prices", symbols=symbol, data_type=QUOTE)["missing"]
     assert [pair["symbol"] for pair in missing] == [symbol]
     calendar = {"XNSE": "XBOM"}.get(symbol.partition(":")[2], symbol.partition(":")[2])
-    assert (
-        core.one("SELECT calendar FROM pricing.instruments WHERE symbol = :symbol", symbol=symbol) == calendar
-    )
+    assert core.one("SELECT calendar FROM pricing.instruments WHERE symbol = :symbol", symbol=symbol) == calendar
 
 
 def test_b5_an_instrument_that_is_known_may_be_watched_however_it_is_spelled(core: Core) -> None:
@@ -136,9 +131,7 @@ def test_b5_a_heartbeat_in_small_letters_keeps_its_subscription(core: Core) -> N
     core.heartbeat("ann", (QUOTE, "nvda"))
     core.rows("UPDATE pricing.active_subscriptions SET last_seen_at = pricing.clock() - interval '4 minutes'")
     core.heartbeat("ann", (QUOTE, "nvda"))
-    assert core.one("SELECT pricing.clock() - last_seen_at FROM pricing.active_subscriptions") < timedelta(
-        minutes=1
-    )
+    assert core.one("SELECT pricing.clock() - last_seen_at FROM pricing.active_subscriptions") < timedelta(minutes=1)
 
 
 def test_b5_of_a_class_of_ones_own_small_letters_are_kept_unless_only_the_large_ones_are_known(
@@ -151,17 +144,13 @@ def test_b5_of_a_class_of_ones_own_small_letters_are_kept_unless_only_the_large_
 
 
 def test_b5_the_currencies_of_exchange_rates_are_those_of_prices(core: Core) -> None:
-    assert set(core.one("SELECT pricing.known_currencies()")) == {
-        code for code in CURRENCIES if len(code) == 3
-    }
+    assert set(core.one("SELECT pricing.known_currencies()")) == {code for code in CURRENCIES if len(code) == 3}
 
 
 # Taking out
 
 
-def test_b5_an_instrument_without_history_is_removed_and_one_with_it_is_retired(
-    core: Core, cli: CommandLine
-) -> None:
+def test_b5_an_instrument_without_history_is_removed_and_one_with_it_is_retired(core: Core, cli: CommandLine) -> None:
     core.rows("INSERT INTO pricing.instruments (asset_class, symbol) VALUES ('fx', 'AAPL')")
     core.heartbeat("ann", (FX, "AAPL"), (QUOTE, "IBM"))
     core.hold("bob", (QUOTE, "IBM"))
@@ -171,13 +160,9 @@ def test_b5_an_instrument_without_history_is_removed_and_one_with_it_is_retired(
     core.complete(call)
 
     said = cli("instrument", "remove", "aapl", "--asset-class", "fx")
-    assert (
-        "AAPL (fx) is removed: it had no history. What 1 user watched or held of it has ended." in said.stdout
-    )
+    assert "AAPL (fx) is removed: it had no history. What 1 user watched or held of it has ended." in said.stdout
     assert core.rows("SELECT FROM pricing.instruments WHERE asset_class = 'fx' AND symbol = 'AAPL'") == []
-    assert core.one("SELECT count(*) FROM pricing.instruments WHERE symbol = 'AAPL'") == 1, (
-        "of the other class"
-    )
+    assert core.one("SELECT count(*) FROM pricing.instruments WHERE symbol = 'AAPL'") == 1, "of the other class"
     with pytest.raises(PairsRefused, match="is not a symbol of fx_rate"):
         core.heartbeat("ann", (FX, "AAPL"))
 
@@ -353,9 +338,7 @@ def test_every_check_that_a_person_can_meet_is_put_into_words(core: Core) -> Non
 def test_no_rule_outlives_its_constraint(core: Core) -> None:
     names = {
         row.conname
-        for row in core.rows(
-            "SELECT conname FROM pg_constraint UNION SELECT relname FROM pg_class WHERE relkind = 'i'"
-        )
+        for row in core.rows("SELECT conname FROM pg_constraint UNION SELECT relname FROM pg_class WHERE relkind = 'i'")
     }
     assert RULES.keys() - names == {"symbol_fits_class", "spelling_is_free"}, "these two are functions'"
 
@@ -378,11 +361,7 @@ def test_no_name_of_a_constraint_reaches_a_person(core: Core) -> None:
 
 @pytest.mark.parametrize("function", ["heartbeat", "hold", "unsubscribe"])
 def test_a_user_who_cannot_be_is_refused_in_words_in_sql_too(core: Core, function: str) -> None:
-    with psycopg.connect(
-        core.owner.url.set(drivername="postgresql").render_as_string(hide_password=False)
-    ) as owner:
-        with pytest.raises(
-            psycopg.errors.CheckViolation, match="a user's name has 1 to 200 characters"
-        ) as refused:
+    with psycopg.connect(core.owner.url.set(drivername="postgresql").render_as_string(hide_password=False)) as owner:
+        with pytest.raises(psycopg.errors.CheckViolation, match="a user's name has 1 to 200 characters") as refused:
             owner.execute(f"SELECT pricing.{function}('', '{{equity_quote}}', '{{AAPL}}')")
         assert "user_is_sane" not in str(refused.value)

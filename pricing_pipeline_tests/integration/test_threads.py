@@ -106,9 +106,7 @@ def test_a2_a_viewer_behind_three_busy_providers_gets_the_next_free_threads(
         end_one(refresher, clients[busy])
         assert in_flight(refresher)["omega"] == served
     end_one(refresher, clients["beta"])
-    assert in_flight(refresher) == {"alpha": 2, "beta": 2, "gamma": 2, "omega": 4}, (
-        "the others keep their share"
-    )
+    assert in_flight(refresher) == {"alpha": 2, "beta": 2, "gamma": 2, "omega": 4}, "the others keep their share"
 
 
 def test_b17_background_work_of_a_provider_has_its_share_beside_viewers_of_others(

@@ -110,9 +110,7 @@ def test_f6_no_word_of_a_provider_steers_a_terminal(core: Core, cli: CommandLine
     for price in ("1.1", "110"):
         core.lift_limits()
         core.enqueue(FX, "EUR/USD")
-        answer = Answer(
-            observations=Rows([observation("EUR/USD", price, core.clock() - timedelta(seconds=1))])
-        )
+        answer = Answer(observations=Rows([observation("EUR/USD", price, core.clock() - timedelta(seconds=1))]))
         body = f'{{"price": "{price}", "name": "{STEERING}"}}'.encode()
         settle_answer(core.engine, core.claim_one(), Fetched(answer, 200, len(body), body=body))
     (value,) = cli("quarantine", "list", "--json").json["values"]
@@ -166,9 +164,7 @@ def is_used(cli: CommandLine, master_key: str) -> bool:
     return bool(one["is_used"])
 
 
-def test_f6_no_word_of_a_provider_steers_the_terminal_of_up(
-    cli: CommandLine, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_f6_no_word_of_a_provider_steers_the_terminal_of_up(cli: CommandLine, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(stack, "up", lambda settings, *, demo, say: say(f"Does not work: {STEERING}"))
     said = cli("up")
     assert "\\x1b" in said.stdout

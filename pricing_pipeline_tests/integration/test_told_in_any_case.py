@@ -44,9 +44,7 @@ def watch_of(receiver: Receiver, signs: SignsOfLife, home: Path, away_after: flo
     return Watch(resort, signs, home, "postgresql://here", away_after=away_after)
 
 
-def test_b21_an_alert_that_a_person_has_locked_keeps_no_other_from_being_told(
-    core: Core, clock: Clock
-) -> None:
+def test_b21_an_alert_that_a_person_has_locked_keeps_no_other_from_being_told(core: Core, clock: Clock) -> None:
     use_quota(0.95)(core, clock)
     alerts.look(core.engine)
     with core.owner.connect() as person:
@@ -156,9 +154,7 @@ def test_b21_what_no_channel_takes_is_told_when_one_does(core: Core, clock: Cloc
         "REVOKE INSERT ON pricing.async_operations_live FROM pricing_worker",
     ],
 )
-def test_b21_b27_what_cannot_be_queued_now_is_not_noted_as_told(
-    core: Core, clock: Clock, obstacle: str
-) -> None:
+def test_b21_b27_what_cannot_be_queued_now_is_not_noted_as_told(core: Core, clock: Clock, obstacle: str) -> None:
     """As while an index is made, or before the database is upgraded."""
     core.rows(
         "INSERT INTO pricing.price_alerts (recipient, data_type, symbol, condition, threshold, created_at, created_by)"
@@ -180,9 +176,7 @@ def test_b21_b27_what_cannot_be_queued_now_is_not_noted_as_told(
         assert (alerts.look(core.engine), price_watch.watch(core.engine)) == (1, 1)
 
 
-def test_b21_the_last_resort_tells_that_nobody_can_look_though_messages_go_out(
-    core: Core, tmp_path: Path
-) -> None:
+def test_b21_the_last_resort_tells_that_nobody_can_look_though_messages_go_out(core: Core, tmp_path: Path) -> None:
     signs, stop = SignsOfLife(), threading.Event()
     runner = OperationRunner(core.engine, {}, worker="here", signs=signs)
     with receiving(lambda post: post.answer(204)) as receiver, core.owner.connect() as person:
@@ -222,9 +216,7 @@ def test_b21_a_turn_that_nobody_uses_is_told(core: Core, clock: Clock) -> None:
             alerts.look(core.engine, is_noted=True)
 
 
-def test_b21_a_notifier_that_was_frozen_blames_no_database(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_b21_a_notifier_that_was_frozen_blames_no_database(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     now = time.monotonic()
     monkeypatch.setattr(time, "monotonic", lambda: now)
 

@@ -75,9 +75,7 @@ def test_f7_each_shipped_correction_changes_what_the_library_says() -> None:
         own = [correction for correction in corrections() if correction.calendar == calendar]
         assert len({correction.day for correction in own}) == len(own)
         first, last = min(one.day for one in own), max(one.day for one in own)
-        sessions = calendars.exchange_sessions(
-            calendar, first.replace(month=1, day=1), last.replace(month=12, day=31)
-        )
+        sessions = calendars.exchange_sessions(calendar, first.replace(month=1, day=1), last.replace(month=12, day=31))
         hours = {
             day: tuple(at.astimezone(ZONES[calendar]).time() for at in pair)
             for day, *pair in zip(sessions.days, sessions.opens, sessions.closes, strict=True)
@@ -129,9 +127,7 @@ def test_f7_a_calendar_without_bounds_ends_where_its_holidays_are_announced(core
     clock.set(utc("2026-11-28 12:00"))
     follow(core, "XIDX", "XKAR", "XIST", "XNYS")
     calendars.extend(core.engine)
-    ends = core.rows(
-        "SELECT calendar, sessions_to FROM pricing.calendars WHERE filled_at IS NOT NULL ORDER BY 1"
-    )
+    ends = core.rows("SELECT calendar, sessions_to FROM pricing.calendars WHERE filled_at IS NOT NULL ORDER BY 1")
     assert [tuple(row) for row in ends] == [
         ("XIDX", date(2026, 12, 31)),
         ("XIST", date(2026, 12, 31)),
@@ -170,9 +166,9 @@ def test_f7_a_calendar_that_cannot_be_built_keeps_its_days_and_stops_no_other(
     assert told.exit_code == 0, "an upgrade does not fail for it"
     assert "XLON: the trading days of XLON could not be worked out" in told.stderr
     assert "the trading days of XLON could not be worked out" in cli("status").stdout
-    assert [
-        one["calendar"] for one in cli("calendar", "list", "--json").json["calendars"] if one["failure"]
-    ] == ["XLON"]
+    assert [one["calendar"] for one in cli("calendar", "list", "--json").json["calendars"] if one["failure"]] == [
+        "XLON"
+    ]
     monkeypatch.undo()
     clock.advance(8 * 86400)
     assert calendars.extend(core.engine).written == ["XLON"], "it is tried again in a week"
@@ -195,14 +191,10 @@ def test_f7_the_second_source_tells_where_it_contradicts_the_first() -> None:
 def disagree(core: Core, day: str, *, is_open: bool) -> list[date]:
     with core.engine.begin() as connection:
         connection.execute(
-            text(
-                "SELECT pricing.store_disagreements('XNYS', ARRAY[CAST(:d AS date)], ARRAY[:o], ARRAY['a day'])"
-            ),
+            text("SELECT pricing.store_disagreements('XNYS', ARRAY[CAST(:d AS date)], ARRAY[:o], ARRAY['a day'])"),
             {"d": day, "o": is_open},
         )
-    return [
-        row.day for row in core.rows("SELECT day FROM pricing.calendar_disagreements WHERE calendar = 'XNYS'")
-    ]
+    return [row.day for row in core.rows("SELECT day FROM pricing.calendar_disagreements WHERE calendar = 'XNYS'")]
 
 
 def trade(core: Core, *days: str) -> None:
@@ -248,9 +240,7 @@ def test_f7_commands_correct_a_calendar_and_take_it_back(core: Core, clock: Cloc
     listed = cli("calendar", "list", "XNSE", "--from", "2025-01-01", "--json").json
     assert listed["calendar"] == "XBOM", "by the MIC of an exchange that follows it"
     assert {row["origin"] for row in listed["corrections"]} >= {"shipped"}
-    told = cli(
-        "calendar", "add-session", "XNSE", "2026-11-08", "--opens", "18:00", "--closes", "19:00", "--json"
-    )
+    told = cli("calendar", "add-session", "XNSE", "2026-11-08", "--opens", "18:00", "--closes", "19:00", "--json")
     assert (told.exit_code, told.json["outcome"], told.json["calendar"]) == (0, "added", "XBOM")
     assert did(core, "XBOM", "2026-11-08") == "18:00-19:00", "an operator's row comes before the shipped one"
     assert cli("calendar", "close-day", "XBOM", "2026-12-24", "--user", "ann").exit_code == 0

@@ -101,9 +101,7 @@ def last_attempt(step: Step) -> Step:
 
 
 def release(core: Core, _: Clock) -> None:
-    core.rows(
-        "UPDATE pricing.api_call_queue_live SET errors = jsonb_set(errors, '{-1,kind}', '\"implausible\"')"
-    )
+    core.rows("UPDATE pricing.api_call_queue_live SET errors = jsonb_set(errors, '{-1,kind}', '\"implausible\"')")
     core.call("SELECT pricing.end_waits(:type, '{AAPL}')", type=QUOTE)
 
 
@@ -145,9 +143,7 @@ def refuse(core: Core, clock: Clock) -> None:
 def reroute(core: Core, clock: Clock) -> None:
     for sql in SECOND:
         core.rows(sql)
-    core.rows(
-        "UPDATE pricing.provider_state SET trouble = 'its quota is spent' WHERE provider = 'twelvedata'"
-    )
+    core.rows("UPDATE pricing.provider_state SET trouble = 'its quota is spent' WHERE provider = 'twelvedata'")
     core.call("SELECT pricing.reroute_waiting()")
 
 
@@ -197,9 +193,7 @@ TAKEN: dict[tuple[str, str, str], Step] = {
     ("scheduled", "pending", "reroute_tasks"): reroute,
     ("processing", "processing", "extend_tasks"): by_claim("extend_tasks(ARRAY[id], claim_token)"),
     ("processing", "pending", "return_tasks"): by_claim("return_tasks(ARRAY[id], claim_token)"),
-    ("processing", "scheduled", "return_tasks"): by_claim(
-        "return_tasks(ARRAY[id], claim_token, pause => '10 s')"
-    ),
+    ("processing", "scheduled", "return_tasks"): by_claim("return_tasks(ARRAY[id], claim_token, pause => '10 s')"),
     ("processing", "pending", "recover_tasks"): RECOVER,
     ("processing", "failed", "recover_tasks"): last_attempt(RECOVER),
     ("scheduled", "pending", "promote_tasks"): later(7, "SELECT pricing.promote_tasks()"),
@@ -208,10 +202,7 @@ TAKEN: dict[tuple[str, str, str], Step] = {
     ("scheduled", "pending", "probe_outage"): outage(is_over=False),
     ("pending", "cancelled", "stop_tasks"): leave,
     ("scheduled", "cancelled", "stop_tasks"): leave,
-    **{
-        (state, "cancelled", "cancel_tasks"): by_id("cancel_tasks")
-        for state in ("pending", "scheduled", "processing")
-    },
+    **{(state, "cancelled", "cancel_tasks"): by_id("cancel_tasks") for state in ("pending", "scheduled", "processing")},
     **{(state, "cancelled", "retire_tasks"): retire for state in ("pending", "scheduled", "processing")},
     **{(state, "failed", "fail_impossible_tasks"): forbid for state in ("pending", "scheduled")},
     **{(state, "pending", "retry_tasks"): by_id("retry_tasks") for state in ("failed", "cancelled")},
@@ -224,9 +215,7 @@ def test_every_transition_of_the_page_is_taken_here() -> None:
 
 
 @pytest.mark.parametrize(("start", "end", "function"), TAKEN)
-def test_a_transition_ends_where_the_page_says(
-    core: Core, clock: Clock, start: str, end: str, function: str
-) -> None:
+def test_a_transition_ends_where_the_page_says(core: Core, clock: Clock, start: str, end: str, function: str) -> None:
     def state() -> str:
         tasks = core.tasks("AAPL")
         return tasks[0].status if tasks else "[*]"

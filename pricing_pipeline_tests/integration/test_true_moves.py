@@ -53,9 +53,7 @@ def test_f6_a_crash_is_proved_by_the_trading_of_stored_days_where_its_answer_has
 ) -> None:
     """The workers were away for two days: of the five days of the answer only two came before the crash."""
     assert brought(core, bars(["100.00"] * 20, [1_000_000] * 20), is_latest=False) == 20
-    answer = bars(
-        ["100.00", "100.00", "50.00", "50.10", "49.90"], [1_000_000] * 2 + [volume] + [1_000_000] * 2, 18
-    )
+    answer = bars(["100.00", "100.00", "50.00", "50.10", "49.90"], [1_000_000] * 2 + [volume] + [1_000_000] * 2, 18)
     assert brought(core, answer, is_latest=True) == stored
 
 
@@ -102,9 +100,7 @@ def test_f6_two_providers_that_see_one_move_confirm_each_other(core: Core) -> No
     assert said("second_quote", "yahoo", "260.00", now) == Decimal("100.00"), "they differ"
     assert said("second_quote", "yahoo", "351.00", now + timedelta(seconds=2)) == Decimal("351.00")
     assert said(QUOTE, "twelvedata", "352.00", now + timedelta(seconds=4)) == Decimal("352.00")
-    assert said("second_quote", "yahoo", "100.00", now + timedelta(seconds=6)) == Decimal("351.00"), (
-        "alone again"
-    )
+    assert said("second_quote", "yahoo", "100.00", now + timedelta(seconds=6)) == Decimal("351.00"), "alone again"
 
 
 @pytest.mark.parametrize(("volume", "outcomes"), [(1_000_000, ["released"]), (150_000, [])])
@@ -114,7 +110,5 @@ def test_f6_what_is_judged_anew_is_proved_by_trading_as_it_would_have_been_at_fi
     """A share triples on the day of its reverse split, which nobody told: ten times the usual trading proves it."""
     assert brought(core, bars(["10.00"] * 20, [1_000_000] * 20), is_latest=False) == 20
     assert brought(core, bars(["10.00", "300.00"], [1_000_000, volume], 19), is_latest=True) == 20
-    core.rows(
-        "SELECT pricing.enter_action('equity', 'IBM', :day, 'split', 1, 10, NULL, NULL, 'ann')", day=day(20)
-    )
+    core.rows("SELECT pricing.enter_action('equity', 'IBM', :day, 'split', 1, 10, NULL, NULL, 'ann')", day=day(20))
     assert [one.outcome for one in reviews.judge_anew(core.engine)] == outcomes

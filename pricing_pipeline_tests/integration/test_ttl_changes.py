@@ -36,9 +36,7 @@ def judge_by(core: Core, name: str, data_type: str = FX) -> None:
 @pytest.fixture
 def own(core: Core) -> None:
     """A data type whose table is filled by somebody else, with a watched pair that is fresh for five minutes."""
-    core.rows(
-        "CREATE TABLE pricing.mine (ticker text PRIMARY KEY, loaded_at timestamptz, cache_ttl_minutes integer)"
-    )
+    core.rows("CREATE TABLE pricing.mine (ticker text PRIMARY KEY, loaded_at timestamptz, cache_ttl_minutes integer)")
     core.rows(
         "INSERT INTO pricing.data_type_registry (data_type, fetcher, default_ttl_minutes, asset_class, table_name,"
         " symbol_column, timestamp_column) VALUES ('coin', 'quote', 5, 'coin', 'mine', 'ticker', 'loaded_at')"
@@ -84,9 +82,7 @@ def test_b4_a_judge_that_says_nothing_says_stale_once_per_ttl(core: Core, clock:
         "DELETE FROM pricing.mine",
     ],
 )
-def test_b1_what_others_do_to_a_table_of_ones_own_counts_within_a_minute(
-    core: Core, clock: Clock, change: str
-) -> None:
+def test_b1_what_others_do_to_a_table_of_ones_own_counts_within_a_minute(core: Core, clock: Clock, change: str) -> None:
     clock.advance(90)
     core.rows("SELECT pricing.reconcile_demand()")
     assert core.enqueue_due() == 0
@@ -134,9 +130,7 @@ def test_b1_a_types_ttl_that_meets_a_worker_waits_for_it(core: Core, clock: Cloc
     changed = threading.Event()
 
     def change() -> None:
-        core.rows(
-            "UPDATE pricing.data_type_registry SET default_ttl_minutes = 1 WHERE data_type = 'equity_quote'"
-        )
+        core.rows("UPDATE pricing.data_type_registry SET default_ttl_minutes = 1 WHERE data_type = 'equity_quote'")
         changed.set()
 
     with psycopg.connect(database_url) as worker:

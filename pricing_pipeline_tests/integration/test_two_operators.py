@@ -98,9 +98,7 @@ def test_f6_a_page_that_is_not_anew_decides_on_what_it_shows(
 
     doubt("7260")
     page = operator.ask("GET", "page").text
-    (label, content) = re.findall(r'id="release-all-\d+".*? data-content="(.*?)".*?>(.*?)</button>', page)[0][
-        ::-1
-    ]
+    (label, content) = re.findall(r'id="release-all-\d+".*? data-content="(.*?)".*?>(.*?)</button>', page)[0][::-1]
     assert label == "Release all 2"
     for value in ("8900", "11000", "14000"):
         doubt(value)
@@ -116,9 +114,7 @@ def message(core: Core) -> int:
     """A message that waits."""
     core.rows("INSERT INTO pricing.recipients (recipient, channel, created_at) VALUES ('ann', 'log', now())")
     with core.owner.begin() as connection:
-        return operation_queue.enqueue(
-            connection, "log", {"recipient": "ann", "title": "AAPL", "body": "late"}
-        )
+        return operation_queue.enqueue(connection, "log", {"recipient": "ann", "title": "AAPL", "body": "late"})
 
 
 def claim(connection: Connection) -> operation_queue.Operation:
@@ -227,9 +223,7 @@ def test_b21_who_is_told_again_of_one_subject_leaves_the_silences_of_others(
 # Backfills
 
 
-def test_g6_who_cancels_a_backfill_is_told_what_has_become_of_it(
-    operator: Caller, core: Core, clock: Clock
-) -> None:
+def test_g6_who_cancels_a_backfill_is_told_what_has_become_of_it(operator: Caller, core: Core, clock: Clock) -> None:
     core.lift_limits()
 
     def plan(symbols: str) -> str:

@@ -117,9 +117,7 @@ def test_g6_who_names_a_symbol_has_it_asked_for_once_more(core: Core) -> None:
         "fetch_now('equity_daily', {})",
     ],
 )
-def test_g6_who_names_what_is_no_instrument_is_refused_before_anything_is_queued(
-    core: Core, call: str
-) -> None:
+def test_g6_who_names_what_is_no_instrument_is_refused_before_anything_is_queued(core: Core, call: str) -> None:
     only(core, "AAPL")
     called = f"SELECT * FROM pricing.{call.format('CAST(:names AS text[])')}"
     for names in (["AAPL", "NONE"], ["none"]):
@@ -137,9 +135,7 @@ def test_g6_of_many_unknown_symbols_some_are_named(core: Core) -> None:
     only(core, "AAPL")
     known = "SELECT * FROM pricing.symbols_by_type(ARRAY['fx_rate', 'equity_daily'], ARRAY['aapl', {}])"
     assert core.rows(known.format("'AAPL'")) == [("equity_daily", "AAPL")]
-    with pytest.raises(
-        DBAPIError, match="no equity or fx instrument is called A, B, C, D, E and 2 more"
-    ) as refused:
+    with pytest.raises(DBAPIError, match="no equity or fx instrument is called A, B, C, D, E and 2 more") as refused:
         core.rows(known.format("'G', 'F', 'E', 'D', 'C', 'B', 'A'"))
     assert "subscription watch A --type equity_daily" in str(refused.value)
     with pytest.raises(DBAPIError, match="Did you mean EUR/USD of the data type fx_rate"):
@@ -153,17 +149,11 @@ def test_g6_of_many_unknown_symbols_some_are_named(core: Core) -> None:
         max_size=12,
     )
 )
-@settings(
-    max_examples=examples(15), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
-def test_b14_what_is_asked_for_and_what_is_left_out_are_the_whole_universe(
-    core: Core, kinds: list[str]
-) -> None:
+@settings(max_examples=examples(15), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_b14_what_is_asked_for_and_what_is_left_out_are_the_whole_universe(core: Core, kinds: list[str]) -> None:
     """Invariant: each instrument of a type is asked for, by schedule and by backfill, or counted with a reason."""
     core.rows("TRUNCATE pricing.api_call_queue; DELETE FROM pricing.instruments WHERE asset_class = 'fund'")
-    core.rows(
-        "UPDATE pricing.schedule_walks SET served_slot = '2000-01-01', walk_slot = NULL, walk_after = ''"
-    )
+    core.rows("UPDATE pricing.schedule_walks SET served_slot = '2000-01-01', walk_slot = NULL, walk_after = ''")
     symbols = {f"{100_001 + number}": kind for number, kind in enumerate(kinds)}
     add(core, *symbols, asset_class="fund")
     for symbol, kind in symbols.items():
@@ -196,9 +186,7 @@ def test_b14_what_is_asked_for_and_what_is_left_out_are_the_whole_universe(
 def test_g6_a_backfill_over_no_instrument_is_refused(core: Core, cli: CommandLine) -> None:
     """It said that everything was stored already."""
     core.rows("DELETE FROM pricing.instruments WHERE asset_class = 'equity'")
-    said = cli(
-        "backfill", "start", "--type", DAILY, "--from", "2012-01-02", "--to", "2012-12-28", "--dry-run"
-    )
+    said = cli("backfill", "start", "--type", DAILY, "--from", "2012-01-02", "--to", "2012-12-28", "--dry-run")
     assert "there is no instrument of the asset class equity" in said.error
 
 
@@ -214,9 +202,7 @@ def test_g6_what_is_left_out_is_said_with_the_way_out(core: Core) -> None:
 def test_g6_a_dry_run_says_what_would_be_left_out(core: Core, cli: CommandLine) -> None:
     only(core, "AAPL", "IBM")
     core.pause("AAPL")
-    said = cli(
-        "backfill", "start", "--type", DAILY, "--from", "2012-01-02", "--to", "2012-12-28", "--dry-run"
-    )
+    said = cli("backfill", "start", "--type", DAILY, "--from", "2012-01-02", "--to", "2012-12-28", "--dry-run")
     assert "1 instrument is left out: 1 paused" in said.stderr
 
 
@@ -236,9 +222,7 @@ def test_g6_a_backfill_that_leaves_out_all_says_so_and_fails(
     assert "1 instrument is left out: 1 paused" in said.stderr
 
 
-def test_g6_a_backfill_counts_why_it_asks_for_nothing(
-    core: Core, cli: CommandLine, sandbox: RunningSandbox
-) -> None:
+def test_g6_a_backfill_counts_why_it_asks_for_nothing(core: Core, cli: CommandLine, sandbox: RunningSandbox) -> None:
     only(core, "AAPL", "GOOG", "IBM", "MSFT", "TSLA")
     core.pause("TSLA")
     core.rows("UPDATE pricing.instruments SET listed_on = '2020-01-01' WHERE symbol = 'AAPL'")

@@ -27,9 +27,7 @@ def bring(core: Core, clock: Clock, price: str, *, is_named: bool) -> Tally:
     if not is_named:
         row = without_currency(observation("AAPL", price, row.observed_at, currency=None))
     call = core.claim_one()
-    return settling.settle_answer(
-        core.engine, call, Fetched(Answer(observations=Rows([row])), 200, 2, body=b"{}")
-    )
+    return settling.settle_answer(core.engine, call, Fetched(Answer(observations=Rows([row])), 200, 2, body=b"{}"))
 
 
 def test_a9_a_null_currency_is_that_of_a_known_instrument_and_is_noted(core: Core, clock: Clock) -> None:
@@ -40,9 +38,7 @@ def test_a9_a_null_currency_is_that_of_a_known_instrument_and_is_noted(core: Cor
         " JOIN pricing.latest_prices l USING (data_type, symbol, observed_at)"
     )
     assert row.currency == "USD"
-    assert row.quality == (
-        "its answer names no currency, so it is taken to be in USD, that of its instrument"
-    )
+    assert row.quality == ("its answer names no currency, so it is taken to be in USD, that of its instrument")
     assert row.amount == Decimal(7260)
 
 

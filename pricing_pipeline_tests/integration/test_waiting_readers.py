@@ -28,9 +28,7 @@ def small(core: Core, clock: Clock, still: None) -> None:
     core.lift_limits()
     core.rows("UPDATE pricing.data_collectors SET quota_bytes = 100000")
     core.rows("UPDATE pricing.data_type_registry SET estimated_data_size_bytes = 1000")
-    core.rows(
-        "INSERT INTO pricing.instruments (asset_class, symbol) VALUES ('fund', '120503') ON CONFLICT DO NOTHING"
-    )
+    core.rows("INSERT INTO pricing.instruments (asset_class, symbol) VALUES ('fund', '120503') ON CONFLICT DO NOTHING")
 
 
 def read(core: Core, pair: Pair) -> int:
@@ -43,15 +41,12 @@ def read(core: Core, pair: Pair) -> int:
 
 def live(core: Core) -> set[Pair]:
     return {
-        (row.data_type, row.symbol)
-        for row in core.rows("SELECT data_type, symbol FROM pricing.api_call_queue_live")
+        (row.data_type, row.symbol) for row in core.rows("SELECT data_type, symbol FROM pricing.api_call_queue_live")
     }
 
 
 def why(core: Core, pair: Pair) -> str:
-    state: str = core.one(
-        "SELECT state FROM pricing.why_old(:data_type, :symbol)", data_type=pair[0], symbol=pair[1]
-    )
+    state: str = core.one("SELECT state FROM pricing.why_old(:data_type, :symbol)", data_type=pair[0], symbol=pair[1])
     return state
 
 
@@ -88,9 +83,7 @@ def test_b10_a_read_that_the_quota_refused_is_served_when_there_is_room(
     assert live(core) == set(), "one read is one fetch"
 
 
-def test_b10_a_client_s_read_that_the_quota_refused_is_served_when_there_is_room(
-    core: Core, clock: Clock
-) -> None:
+def test_b10_a_client_s_read_that_the_quota_refused_is_served_when_there_is_room(core: Core, clock: Clock) -> None:
     core.use_quota(95_000)
     core.rows("SELECT pricing.request_reads('ann', '{equity_quote}', '{AAPL}')")
     work(core, clock)
@@ -143,21 +136,15 @@ def test_a10_a_read_that_failed_for_good_is_told_so_and_not_repeated(core: Core,
     own_route=st.booleans(),
     steps=st.lists(
         st.one_of(
-            st.tuples(
-                st.sampled_from(["read", "read", "client", "watch", "leave", "pause"]), st.sampled_from(PAIRS)
-            ),
+            st.tuples(st.sampled_from(["read", "read", "client", "watch", "leave", "pause"]), st.sampled_from(PAIRS)),
             st.tuples(st.sampled_from(["spent", "free"]), st.sampled_from([TWELVEDATA, MFAPI])),
             st.tuples(st.sampled_from(["answer", "night", "work"]), st.none()),
         ),
         max_size=16,
     ),
 )
-@settings(
-    max_examples=examples(15), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
-def test_a10_no_read_is_forgotten(
-    core: Core, clock: Clock, own_route: bool, steps: list[tuple[str, object]]
-) -> None:
+@settings(max_examples=examples(15), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_a10_no_read_is_forgotten(core: Core, clock: Clock, own_route: bool, steps: list[tuple[str, object]]) -> None:
     """Model: a read of what is stale is owed an answer until one has come. All the while a task of it is live or `why`
     names what stands in its way; when nothing does, it is queued within a minute."""
     core.rows(

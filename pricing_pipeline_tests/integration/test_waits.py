@@ -52,9 +52,7 @@ def use_up_the_limit(core: Core) -> None:
 Cause = Callable[[Core], object]
 CAUSES: dict[str, tuple[Cause, str, str]] = {
     "the provider is switched off": (
-        lambda core: core.rows(
-            "UPDATE pricing.data_collectors SET is_active = false WHERE provider = 'twelvedata'"
-        ),
+        lambda core: core.rows("UPDATE pricing.data_collectors SET is_active = false WHERE provider = 'twelvedata'"),
         "provider_off",
         "`pricing-pipeline provider change twelvedata --active`",
     ),

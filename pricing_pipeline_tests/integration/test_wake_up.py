@@ -46,9 +46,7 @@ def heard(database_url: str, always_waking: None) -> Iterator[Callable[[], int]]
 
 
 @pytest.mark.usefixtures("always_waking")
-def test_b28_new_work_wakes_a_waiting_drain(
-    core: Core, refresher: Refresher, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_b28_new_work_wakes_a_waiting_drain(core: Core, refresher: Refresher, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("pricing_pipeline.refresh.refresher._POLL_SECONDS", PATIENCE)
     assert delay(refresher, core, "AAPL") < timedelta(seconds=PATIENCE / 2)
 

@@ -46,9 +46,7 @@ def test_b17_thirty_calls_at_once_are_work_for_three_drains(core: Core) -> None:
         ("UPDATE pricing.collector_call_log SET units = 0, symbols = '{}'", 3),
     ],
 )
-def test_b17_a_drain_is_wanted_only_for_what_providers_would_take(
-    core: Core, change: str, drains: int
-) -> None:
+def test_b17_a_drain_is_wanted_only_for_what_providers_would_take(core: Core, change: str, drains: int) -> None:
     """max_in_flight, switched off, limits, backlog, what waits for later, quick calls, failed calls, no call yet."""
     backlogs.work_for_three(core)
     core.rows(change)
@@ -74,13 +72,9 @@ def test_b17_as_many_drains_begin_as_have_work_however_many_try(core: Core) -> N
 def test_b17_a_drain_that_died_or_is_about_to_end_makes_room_for_one(core: Core, clock: Clock) -> None:
     backlogs.work_for_three(core)
     died, ending, well = (str(begin(core, 3)) for _ in range(3))
-    core.rows(
-        "UPDATE pricing.drains SET ends_at = ends_at - interval '1 minute' WHERE drain_id = :id", id=ending
-    )
+    core.rows("UPDATE pricing.drains SET ends_at = ends_at - interval '1 minute' WHERE drain_id = :id", id=ending)
     clock.advance(14)
-    core.call(
-        "SELECT count(pricing.extend_drain(d)) FROM unnest(CAST(:ids AS uuid[])) AS d", ids=[ending, well]
-    )
+    core.call("SELECT count(pricing.extend_drain(d)) FROM unnest(CAST(:ids AS uuid[])) AS d", ids=[ending, well])
     assert begin(core, 3) is None
     clock.advance(2)
     assert core.one("SELECT pricing.lasting_drains()") == 2, died

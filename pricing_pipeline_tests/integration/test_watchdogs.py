@@ -45,9 +45,7 @@ def run(command: str, url: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(shell, capture_output=True, text=True, timeout=60, check=False)
 
 
-def test_b23_watchdogs_are_content_with_a_pipeline_that_works(
-    core: Core, engine: Engine, owner_engine: Engine
-) -> None:
+def test_b23_watchdogs_are_content_with_a_pipeline_that_works(core: Core, engine: Engine, owner_engine: Engine) -> None:
     start(core)
     core.heartbeat("ann", PAIR)
     go_on(core)
@@ -57,9 +55,7 @@ def test_b23_watchdogs_are_content_with_a_pipeline_that_works(
     assert (said.returncode, said.stdout, said.stderr) == (0, "", "")
 
 
-def test_b23_watchdogs_say_what_is_late(
-    core: Core, clock: Clock, engine: Engine, owner_engine: Engine
-) -> None:
+def test_b23_watchdogs_say_what_is_late(core: Core, clock: Clock, engine: Engine, owner_engine: Engine) -> None:
     start(core)
     core.heartbeat("ann", PAIR)
     clock.advance(700)
@@ -82,8 +78,6 @@ def test_b23_systemd_reads_the_units() -> None:
     if checker is None:
         pytest.skip("systemd-analyze is not installed")
     units = sorted(SYSTEMD.glob("pricing-pipeline-watchdog.*"))
-    checked = subprocess.run(
-        [checker, "verify", "--man=no", *units], capture_output=True, text=True, check=False
-    )
+    checked = subprocess.run([checker, "verify", "--man=no", *units], capture_output=True, text=True, check=False)
     said = [line for line in checked.stderr.splitlines() if "pricing-pipeline-watchdog" in line]
     assert (checked.returncode, said) == (0, []), checked.stderr

@@ -146,9 +146,7 @@ def test_f4_a_source_that_has_nothing_newer(core: Core) -> None:
     assert "twelvedata has nothing newer than" in found.sentence
 
 
-def test_f4_a_fund_whose_nav_stands_for_a_month_is_told_alike_everywhere(
-    core: Core, cli: CommandLine
-) -> None:
+def test_f4_a_fund_whose_nav_stands_for_a_month_is_told_alike_everywhere(core: Core, cli: CommandLine) -> None:
     """`price show` called it fresh, and `price why` said that its source is old."""
     core.heartbeat("ann", (NAV, "118632"))
     core.finish(core.claim_one(MFAPI), seconds_old=30 * 86400)
@@ -198,9 +196,7 @@ def test_f4_f7_a_source_without_the_close_is_old_all_the_same(core: Core, clock:
     assert why(core).state == "source_old"
 
 
-def test_f4_f7_a_daily_value_is_as_new_as_the_last_session_that_was_published(
-    core: Core, clock: Clock
-) -> None:
+def test_f4_f7_a_daily_value_is_as_new_as_the_last_session_that_was_published(core: Core, clock: Clock) -> None:
     sessions(core)
     core.lift_limits()
     core.heartbeat("ann", (DAILY, "AAPL"))
@@ -245,9 +241,7 @@ def test_f4_what_is_only_held_has_the_slow_ttl_and_must_be_looked_at(core: Core,
 
 
 def test_f4_a_scheduled_type_waits_for_its_schedule(core: Core, clock: Clock) -> None:
-    core.rows(
-        "INSERT INTO pricing.instruments (asset_class, symbol) VALUES ('fund', '100001') ON CONFLICT DO NOTHING"
-    )
+    core.rows("INSERT INTO pricing.instruments (asset_class, symbol) VALUES ('fund', '100001') ON CONFLICT DO NOTHING")
     found = why(core, NAV, "100001")
     assert (found.state, "30 23 * * *, Asia/Kolkata" in found.sentence) == ("scheduled", True)
     assert found.sentence == (
@@ -416,9 +410,7 @@ def test_f4_refusals_for_speed_or_of_the_key(core: Core, clock: Clock, kind: Fai
 
 def test_f4_without_an_active_key(core: Core, clock: Clock) -> None:
     queued(core, clock)
-    core.rows(
-        "INSERT INTO pricing.provider_keys (provider, key_name, is_active) VALUES ('twelvedata', 'a', false)"
-    )
+    core.rows("INSERT INTO pricing.provider_keys (provider, key_name, is_active) VALUES ('twelvedata', 'a', false)")
     found = why(core)
     assert (found.state, "key set twelvedata" in found.sentence) == ("key_refused", True)
 

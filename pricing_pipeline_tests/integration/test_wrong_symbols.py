@@ -25,9 +25,7 @@ FOUR, FIVE = ("A", "B", "C", "D"), ("A", "B", "C", "D", "E")
 def raised(core: Core) -> dict[str, str]:
     """Severity and rule of the open alerts about symbols or tasks."""
     alerts.look(core.engine)
-    rows = core.rows(
-        "SELECT rule, severity FROM pricing.alerts WHERE raised_at IS NOT NULL AND resolved_at IS NULL"
-    )
+    rows = core.rows("SELECT rule, severity FROM pricing.alerts WHERE raised_at IS NOT NULL AND resolved_at IS NULL")
     return {row.rule: row.severity for row in rows if row.rule.startswith(("symbol", "price_fetch"))}
 
 
@@ -45,9 +43,7 @@ def test_b21_a_wrong_symbol_of_a_user_is_no_alert(core: Core, clock: Clock, wron
 
 
 @pytest.mark.parametrize("kind", [FailureKind.UNKNOWN_SYMBOL, FailureKind.PLAN_RESTRICTED])
-def test_b21_many_wrong_symbols_beside_good_ones_are_no_alert(
-    core: Core, clock: Clock, kind: FailureKind
-) -> None:
+def test_b21_many_wrong_symbols_beside_good_ones_are_no_alert(core: Core, clock: Clock, kind: FailureKind) -> None:
     priced(core, "AAPL")
     core.heartbeat("ann", *((QUOTE, symbol) for symbol in FIVE))
     core.fail(core.claim_one(), kind, "no such symbol")
@@ -62,9 +58,9 @@ def test_b23_a_wrong_symbol_of_a_user_is_counted_and_makes_nobody_ill(core: Core
     alerts.look(core.engine)
     with core.engine.begin() as connection:
         judged = verdict.judge(read(connection))
-    assert [
-        finding.words for finding in judged.findings if finding.section in ("tasks", "alerts", "old")
-    ] == ["1 task has failed for good, by its symbol"]
+    assert [finding.words for finding in judged.findings if finding.section in ("tasks", "alerts", "old")] == [
+        "1 task has failed for good, by its symbol"
+    ]
     assert judged.state is not verdict.State.ILL
 
 
@@ -79,9 +75,7 @@ def test_b21_a_provider_that_knows_no_symbol_any_more_is_an_alert(core: Core, cl
     )
 
 
-def test_b21_a_provider_that_knows_neither_of_two_symbols_any_more_is_an_alert(
-    core: Core, clock: Clock
-) -> None:
+def test_b21_a_provider_that_knows_neither_of_two_symbols_any_more_is_an_alert(core: Core, clock: Clock) -> None:
     """Where little is watched, all of it is many."""
     refuse_known("A", "B")(core, clock)
     assert raised(core) == {"symbols_unknown": "P1"}

@@ -163,9 +163,7 @@ def test_b21_a_hundred_looks_without_a_change_say_nothing(stage: Stage, core: Co
         assert tick.asset_events == []
 
 
-def test_b21_dagsters_daemon_writes_one_result_for_each_change(
-    environment: None, core: Core, tmp_path: Path
-) -> None:
+def test_b21_dagsters_daemon_writes_one_result_for_each_change(environment: None, core: Core, tmp_path: Path) -> None:
     """The whole way: the daemon ticks the sensor and stores what it says, and nothing more."""
     logger = logging.getLogger("daemon")
     key = dg.AssetCheckKey(dg.AssetKey(["latest_price", QUOTE]), "alerts")
@@ -193,9 +191,7 @@ def test_b21_dagsters_daemon_writes_one_result_for_each_change(
         assert results() == [False, True]
 
 
-def test_b21_the_checks_of_all_have_it_too_and_heal_what_a_lost_cursor_leaves(
-    stage: Stage, core: Core
-) -> None:
+def test_b21_the_checks_of_all_have_it_too_and_heal_what_a_lost_cursor_leaves(stage: Stage, core: Core) -> None:
     def evaluated() -> dict[str, bool]:
         run = stage.definitions.resolve_job_def("check_prices").execute_in_process(instance=stage.instance)
         return {

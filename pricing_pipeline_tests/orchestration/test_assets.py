@@ -25,8 +25,7 @@ from pricing_pipeline_tests.fixtures.home import running_in
 
 TYPES = (DAILY, QUOTE, FX, NAV)
 PROVIDERS = {
-    dg.AssetKey(["provider", name])
-    for name in ("mfapi", "twelvedata", "yahoo", "fmp", "uex", "octo", "headout")
+    dg.AssetKey(["provider", name]) for name in ("mfapi", "twelvedata", "yahoo", "fmp", "uex", "octo", "headout")
 }
 SUBSCRIPTIONS = dg.AssetKey("active_subscriptions")
 
@@ -144,9 +143,7 @@ def test_g1_months_of_a_type_without_history_begin_with_its_first_price_and_stay
     assert first_month(stage, QUOTE) == "2026-03-01"
 
 
-def test_g1_a_history_that_begins_in_the_future_keeps_no_definitions_from_loading(
-    stage: Stage, core: Core
-) -> None:
+def test_g1_a_history_that_begins_in_the_future_keeps_no_definitions_from_loading(stage: Stage, core: Core) -> None:
     core.rows("UPDATE pricing.data_type_registry SET history_from = '2999-12-31' WHERE data_type = :t", t=NAV)
     stage.reload()
     assert first_month(stage, NAV) == f"{datetime.now(UTC):%Y-%m-01}"
@@ -256,9 +253,7 @@ def test_g1_every_table_that_an_asset_names_exists(stage: Stage, core: Core) -> 
 
 
 def test_g1_a_table_of_the_users_own_is_not_given_our_columns(stage: Stage, core: Core) -> None:
-    core.rows(
-        "CREATE TABLE pricing.own (ticker text PRIMARY KEY, seen_at timestamptz, cache_ttl_minutes integer)"
-    )
+    core.rows("CREATE TABLE pricing.own (ticker text PRIMARY KEY, seen_at timestamptz, cache_ttl_minutes integer)")
     core.rows(
         "INSERT INTO pricing.data_type_registry (data_type, fetcher, default_ttl_minutes, table_name,"
         " symbol_column, timestamp_column) VALUES ('own_quote', 'quote', 5, 'own', 'ticker', 'seen_at')"
@@ -292,15 +287,11 @@ def test_g1_the_owner_of_a_type_owns_its_assets(stage: Stage, core: Core, owner:
         assert stage.spec(group, QUOTE).owners == []
 
 
-@pytest.mark.parametrize(
-    "owner", ["", "ann", "team:", "ann@", "@x.org", "two words@x.org", "ann@x.org, bob@x.org"]
-)
+@pytest.mark.parametrize("owner", ["", "ann", "team:", "ann@", "@x.org", "two words@x.org", "ann@x.org, bob@x.org"])
 def test_g1_who_can_be_no_owner_is_refused(core: Core, owner: str) -> None:
     """One bad row must not take all others down: Dagster would load nothing."""
     with pytest.raises(DBAPIError, match="owner_is_email_or_team"):
-        core.rows(
-            "UPDATE pricing.data_type_registry SET owner = :owner WHERE data_type = 'fx_rate'", owner=owner
-        )
+        core.rows("UPDATE pricing.data_type_registry SET owner = :owner WHERE data_type = 'fx_rate'", owner=owner)
 
 
 @pytest.fixture
@@ -324,9 +315,7 @@ def test_g5_each_asset_leads_to_the_code_that_makes_it(whole_stage: Stage) -> No
 
 def test_g5_the_tables_that_assets_name_exist(whole_stage: Stage, core: Core) -> None:
     for spec in whole_stage.definitions.resolve_all_asset_specs():
-        named = {spec.metadata["dagster/table_name"]} | set(
-            re.findall(r"pricing\.\w+", spec.description or "")
-        )
+        named = {spec.metadata["dagster/table_name"]} | set(re.findall(r"pricing\.\w+", spec.description or ""))
         for table in named:
             assert core.one("SELECT to_regclass(:name)", name=table) is not None, (spec.key, table)
 

@@ -159,9 +159,7 @@ def test_g6_progress_is_told_in_tenths_and_not_too_often() -> None:
     assert not is_step(told(1000, 0.0), Progress(1000, 0, 0), 3600.0)
 
 
-def test_g6_one_month_alone_is_chosen_by_its_partition(
-    stage: Stage, core: Core, sandbox: RunningSandbox
-) -> None:
+def test_g6_one_month_alone_is_chosen_by_its_partition(stage: Stage, core: Core, sandbox: RunningSandbox) -> None:
     job = stage.definitions.resolve_implicit_global_asset_job_def()
     run = job.execute_in_process(
         instance=stage.instance,
@@ -242,9 +240,7 @@ def test_g6_a_configuration_that_makes_no_sense_is_refused_in_a_sentence(stage: 
         ),
         ({"symbols": ["IBM", "ZZZZ", "AAPL"]}, "no equity instrument is called ZZZZ."),
     ):
-        run = stage.backfill(
-            DAILY, first="2010-03-01", last="2010-04-01", config=config, raise_on_error=False
-        )
+        run = stage.backfill(DAILY, first="2010-03-01", last="2010-04-01", config=config, raise_on_error=False)
         assert reason in why(run)
         assert core.tasks() == []
 
@@ -283,10 +279,7 @@ def test_g6_symbols_are_spelled_as_their_instruments_and_meant_for_the_types_tha
 def test_g6_the_launchpad_says_what_can_be_configured(stage: Stage) -> None:
     job = stage.definitions.resolve_implicit_global_asset_job_def()
     fields = job.run_config_schema.config_type.fields["ops"].config_type.fields["refresh_prices"]
-    told = {
-        name: field.description
-        for name, field in fields.config_type.fields["config"].config_type.fields.items()
-    }
+    told = {name: field.description for name, field in fields.config_type.fields["config"].config_type.fields.items()}
     assert told.keys() == {"symbols", "from_day", "to_day"}
     assert all(told.values())
 
@@ -330,9 +323,7 @@ def test_g6_one_run_fills_types_whose_months_begin_differently(
     stage: Stage, core: Core, sandbox: RunningSandbox
 ) -> None:
     """Each in its own months: what lies before them is no partition of a type."""
-    core.rows(
-        "UPDATE pricing.data_type_registry SET history_from = '2010-04-01' WHERE data_type = 'equity_daily'"
-    )
+    core.rows("UPDATE pricing.data_type_registry SET history_from = '2010-04-01' WHERE data_type = 'equity_daily'")
     stage.reload()
     assert stage.backfill(DAILY, NAV, first="2010-03-01", last="2010-04-01").success
     told = {name: filled(stage, name) for name in (DAILY, NAV)}
@@ -363,9 +354,7 @@ def test_g6_months_before_the_history_of_one_type_are_no_fault(stage: Stage) -> 
     """A run may select another type, too, that has them."""
     run = stage.backfill(NAV, first="2000-01-01", last="2001-01-01")
     assert run.success
-    assert warnings(stage, run) == [
-        "there is no history of mf_nav before 2006-04-01, so nothing of it is asked for."
-    ]
+    assert warnings(stage, run) == ["there is no history of mf_nav before 2006-04-01, so nothing of it is asked for."]
 
 
 def test_g3_g6_the_current_month_means_what_is_watched_or_held_now(
@@ -407,9 +396,7 @@ def test_g6_a_watched_symbol_that_cannot_be_fetched_fails_the_run_in_words(
     assert stage.backfill(QUOTE, first=month, last=month).success
 
 
-def test_g6_materialize_all_is_green_with_the_sample(
-    stage: Stage, core: Core, sandbox: RunningSandbox
-) -> None:
+def test_g6_materialize_all_is_green_with_the_sample(stage: Stage, core: Core, sandbox: RunningSandbox) -> None:
     """All types and all months, as the button offers them; where somebody waits, those of two years."""
     months = stage.spec("price_history", DAILY).partitions_def
     assert isinstance(months, dg.MonthlyPartitionsDefinition)
@@ -449,8 +436,7 @@ def test_g6_b8_a_failed_symbol_fails_the_run_and_costs_the_others_nothing(
     stage: Stage, core: Core, sandbox: RunningSandbox
 ) -> None:
     core.rows(
-        "INSERT INTO pricing.instruments (asset_class, symbol, verified_at)"
-        " VALUES ('equity', 'NOPE', pricing.clock())"
+        "INSERT INTO pricing.instruments (asset_class, symbol, verified_at) VALUES ('equity', 'NOPE', pricing.clock())"
     )
     run = stage.backfill(DAILY, first="2010-03-01", last="2010-03-01", raise_on_error=False)
     assert why(run) == (
@@ -484,9 +470,7 @@ def test_g6_a_run_whose_backfill_was_cancelled_says_so(
     assert sandbox.calls() == []
 
 
-def test_g6_a2_live_work_goes_first_and_is_reported_too(
-    stage: Stage, core: Core, sandbox: RunningSandbox
-) -> None:
+def test_g6_a2_live_work_goes_first_and_is_reported_too(stage: Stage, core: Core, sandbox: RunningSandbox) -> None:
     core.rows("UPDATE pricing.data_collectors SET max_in_flight = 1")  # one call after the other
     core.heartbeat("ann", (QUOTE, "AAPL"))
     assert stage.backfill(DAILY, first="2010-03-01", last="2010-04-01").success
@@ -499,9 +483,7 @@ def test_g6_a2_live_work_goes_first_and_is_reported_too(
     assert datetime.now(UTC) - latest.fetched_at < timedelta(minutes=10)
 
 
-def test_g7_what_fails_in_words_is_not_tried_again_where_runs_are(
-    stage: Stage, core: Core, tmp_path: Path
-) -> None:
+def test_g7_what_fails_in_words_is_not_tried_again_where_runs_are(stage: Stage, core: Core, tmp_path: Path) -> None:
     """Dagster asks this of a run's tags as it fails. It would go on asking for a day that there is not."""
     overrides = {"run_retries": {"enabled": True, "max_retries": 2}, "telemetry": {"enabled": False}}
     with dg.DagsterInstance.local_temp(str(tmp_path), overrides=overrides) as instance:

@@ -62,9 +62,7 @@ def workspace(instance: dg.DagsterInstance, tmp_path: Path) -> Iterator[Workspac
 
 def origin(location: str) -> RemoteRepositoryOrigin:
     target = LoadableTargetOrigin(module_name=location, attribute="definitions")
-    return RemoteRepositoryOrigin(
-        InProcessCodeLocationOrigin(target, location_name=location), "__repository__"
-    )
+    return RemoteRepositoryOrigin(InProcessCodeLocationOrigin(target, location_name=location), "__repository__")
 
 
 def test_g7_runs_of_the_workspace_are_seen_whatever_their_repository_is_named(
@@ -103,8 +101,7 @@ def test_g7_states_of_the_workspace_are_seen_and_those_of_others_are_not(
         instance.add_instigator_state(state)
     leave_others_alone(instance, tuple, beside=Beside({"theirs"}))
     seen = {
-        state.origin.repository_origin.code_location_origin.location_name
-        for state in instance.all_instigator_state()
+        state.origin.repository_origin.code_location_origin.location_name for state in instance.all_instigator_state()
     }
     assert seen == {"pricing_pipeline", "theirs"}
 
@@ -146,9 +143,7 @@ def test_g7_a_start_fails_runs_of_others_that_its_last_stop_ended_and_no_more(
         {"socket": "/home/code-1.sock", "location_name": "theirs"},
         {"host": "elsewhere", "port": 1, "location_name": "far"},
     ]
-    (tmp_path / "workspace.yaml").write_text(
-        yaml.safe_dump({"load_from": [{"grpc_server": e} for e in entries]})
-    )
+    (tmp_path / "workspace.yaml").write_text(yaml.safe_dump({"load_from": [{"grpc_server": e} for e in entries]}))
     sockets = served(tmp_path / "workspace.yaml")
     assert sockets == {"pricing_pipeline": None, "theirs": "/home/code-1.sock", "far": None}
     runs = {}
@@ -159,9 +154,7 @@ def test_g7_a_start_fails_runs_of_others_that_its_last_stop_ended_and_no_more(
     ):
         server = GrpcServerCodeLocationOrigin(host="localhost", location_name=name, **where)  # type: ignore[arg-type]
         job = RemoteRepositoryOrigin(server, "__repository__").get_job_origin("x")
-        runs[name] = create_run_for_test(
-            instance, job_name="x", status=Status.STARTED, remote_job_origin=job
-        ).run_id
+        runs[name] = create_run_for_test(instance, job_name="x", status=Status.STARTED, remote_job_origin=job).run_id
     monkeypatch.setenv("PRICING_CODE_SOCKET", "/home/code.sock")
     monkeypatch.setattr(dg.DagsterInstance, "get", lambda: instance)
     monkeypatch.setattr(type(instance), "__exit__", lambda *_: None)

@@ -77,14 +77,10 @@ def test_g8_the_example_makes_what_it_says(core: Core, theirs: ModuleType) -> No
             at=midnight(day),
             amount=amount,
         )
-    definitions = dg.Definitions.merge(
-        theirs.defs, dg.Definitions(resources={"io_manager": dg.mem_io_manager})
-    )
+    definitions = dg.Definitions.merge(theirs.defs, dg.Definitions(resources={"io_manager": dg.mem_io_manager}))
     everything = definitions.resolve_implicit_global_asset_job_def()
     with dg.DagsterInstance.ephemeral() as instance:
-        value = everything.execute_in_process(
-            instance=instance, asset_selection=[dg.AssetKey("portfolio_value")]
-        )
+        value = everything.execute_in_process(instance=instance, asset_selection=[dg.AssetKey("portfolio_value")])
         (made,) = value.asset_materializations_for_node("portfolio_value")
         assert made.metadata["value"].value == str(14 * Decimal("146.5500001"))
         (check,) = value.get_asset_check_evaluations()
@@ -108,18 +104,14 @@ def test_g8_one_asset_graph_has_both_code_locations(
     with (
         newly_loading(),
         an_instance(tmp_path / "dagster") as instance,
-        create_test_daemon_workspace_context(
-            InProcessWorkspaceLoadTarget([ORIGIN, origin]), instance
-        ) as process,
+        create_test_daemon_workspace_context(InProcessWorkspaceLoadTarget([ORIGIN, origin]), instance) as process,
     ):
         context = process.create_request_context()
         assert [entry.load_error for entry in context.get_code_location_entries().values()] == [None, None]
         graph = context.asset_graph
         bars = graph.get(PLAIN.history_key(DAILY))
         assert bars.is_materializable
-        assert (
-            bars.resolve_to_singular_repo_scoped_node().repository_handle.location_name == "pricing_pipeline"
-        )
+        assert bars.resolve_to_singular_repo_scoped_node().repository_handle.location_name == "pricing_pipeline"
         assert bars.child_keys >= {PLAIN.latest_key(DAILY), dg.AssetKey("month_ends")}
         assert graph.get(PLAIN.latest_key(QUOTE)).child_keys >= {dg.AssetKey("portfolio_value")}
 
@@ -169,9 +161,7 @@ class Beside:
             with context:
                 data = self.theirs.get_sensor_def("on_new_quotes").evaluate_tick(context)
         self.sensor_cursor = data.cursor or self.sensor_cursor
-        names = [
-            f"{key.to_user_string()} {part}" if part else key.to_user_string() for key, part in requested
-        ]
+        names = [f"{key.to_user_string()} {part}" if part else key.to_user_string() for key, part in requested]
         return sorted([*names, *("asset_sensor" for _ in data.run_requests or ())])
 
     def requested(self) -> list[tuple[dg.AssetKey, str | None]]:
@@ -214,9 +204,7 @@ class Beside:
     def run(self, asset: dg.AssetKey, partition: str) -> dg.DagsterRun:
         """A run that is on the way to an asset."""
         with freeze_time(self.now):
-            run = create_run_for_test(
-                self.instance, asset_selection={asset}, tags={"dagster/partition": partition}
-            )
+            run = create_run_for_test(self.instance, asset_selection={asset}, tags={"dagster/partition": partition})
             planned = AssetMaterializationPlannedData(asset, partition=partition)
             self._report(run, "ASSET_MATERIALIZATION_PLANNED", planned)
             self._report(run, "PIPELINE_START")
@@ -267,9 +255,7 @@ def test_g8_heartbeats_and_confirmations_start_nothing(stage: Stage, core: Core,
 
 
 @pytest.mark.parametrize("seed", range(examples(2)))
-def test_g8_runs_downstream_are_the_real_changes(
-    stage: Stage, core: Core, theirs: ModuleType, seed: int
-) -> None:
+def test_g8_runs_downstream_are_the_real_changes(stage: Stage, core: Core, theirs: ModuleType, seed: int) -> None:
     """Whatever comes in which order: a run for each change of a quote, of each month, and one an hour on a cron."""
     dice = random.Random(seed)
     beside = Beside(stage, theirs)

@@ -23,9 +23,7 @@ Status = dg.DagsterRunStatus
 
 
 def plan(core: Core, run_id: str | None, data_type: str = DAILY) -> None:
-    core.call(
-        "SELECT pricing.plan_backfill(:t, '2010-03-01', '2010-03-31', NULL, :run)", t=data_type, run=run_id
-    )
+    core.call("SELECT pricing.plan_backfill(:t, '2010-03-01', '2010-03-31', NULL, :run)", t=data_type, run=run_id)
 
 
 @pytest.mark.parametrize(

@@ -28,11 +28,7 @@ NAMES = ("on_time", "gaps", "outliers", "agreement", "revisions", "alerts")
 def evaluated(stage: Stage, name: str = "on_time") -> dict[str, dg.AssetCheckEvaluation]:
     run = stage.definitions.resolve_job_def("check_prices").execute_in_process(instance=stage.instance)
     assert run.success
-    return {
-        check.asset_key.path[1]: check
-        for check in run.get_asset_check_evaluations()
-        if check.check_name == name
-    }
+    return {check.asset_key.path[1]: check for check in run.get_asset_check_evaluations() if check.check_name == name}
 
 
 def facts(check: dg.AssetCheckEvaluation) -> dict[str, Any]:
@@ -40,9 +36,7 @@ def facts(check: dg.AssetCheckEvaluation) -> dict[str, Any]:
 
 
 @pytest.mark.usefixtures("still")
-def test_g2_a_check_for_each_type_fails_where_viewers_wait_too_long(
-    stage: Stage, core: Core, clock: Clock
-) -> None:
+def test_g2_a_check_for_each_type_fails_where_viewers_wait_too_long(stage: Stage, core: Core, clock: Clock) -> None:
     core.heartbeat("ann", (QUOTE, "AAPL"), (QUOTE, "IBM"))
     core.rows("DELETE FROM pricing.api_call_queue_live WHERE symbol = 'IBM'")
     clock.advance(5)
@@ -52,9 +46,7 @@ def test_g2_a_check_for_each_type_fails_where_viewers_wait_too_long(
     clock.advance(26)
     checks = evaluated(stage)
     assert {name: check.passed for name, check in checks.items()} == {QUOTE: False, FX: True, NAV: True}
-    assert {name for name, check in checks.items() if check.severity is dg.AssetCheckSeverity.ERROR} == {
-        QUOTE
-    }
+    assert {name for name, check in checks.items() if check.severity is dg.AssetCheckSeverity.ERROR} == {QUOTE}
     assert str(checks[QUOTE].description).startswith("2 watched prices: 2 late. 2 were never fetched. ")
     assert checks[FX].description == "1 watched price: 1 due. 1 was never fetched."
     assert checks[NAV].description == "Nobody watches this type."
@@ -73,9 +65,7 @@ def test_g2_what_was_never_fetched_is_not_green(stage: Stage, core: Core, clock:
     """Nothing is said of it while nothing is wrong; what was said before is said anew, and does not pass."""
 
     def health() -> AssetHealthStatus:
-        keys = {
-            dg.AssetCheckKey(dg.AssetKey(["latest_price", QUOTE]), name) for name in ("on_time", "outliers")
-        }
+        keys = {dg.AssetCheckKey(dg.AssetKey(["latest_price", QUOTE]), name) for name in ("on_time", "outliers")}
         context = LoadingContextForTest(stage.instance)
         return asyncio.run(AssetCheckHealthState.compute_for_asset_checks(keys, context)).health_status
 
@@ -98,15 +88,11 @@ def test_g2_what_was_never_fetched_is_not_green(stage: Stage, core: Core, clock:
     assert health() is AssetHealthStatus.HEALTHY
 
 
-def test_g2_the_page_of_an_asset_says_each_hour_that_all_that_is_watched_is_paused(
-    stage: Stage, core: Core
-) -> None:
+def test_g2_the_page_of_an_asset_says_each_hour_that_all_that_is_watched_is_paused(stage: Stage, core: Core) -> None:
     core.heartbeat("ann", (QUOTE, "AAPL"))
     put(core, QUOTE, "AAPL", 1)
     core.pause("AAPL")
-    assert str(evaluated(stage)[QUOTE].description).startswith(
-        "1 watched price: 1 paused. None can be fetched"
-    )
+    assert str(evaluated(stage)[QUOTE].description).startswith("1 watched price: 1 paused. None can be fetched")
     (event,) = stage.observations("freshness", QUOTE)
     assert said(event)["reason"].startswith("1 watched price: 1 paused. None can be fetched")
 
@@ -134,9 +120,7 @@ def test_g2_the_backfill_of_the_tour_turns_no_check_red(
 def test_g2_checks_belong_to_latest_prices_and_providers(stage: Stage) -> None:
     graph = stage.definitions.resolve_asset_graph()
     assert {key.asset_key.path[0] for key in graph.asset_check_keys} == {"latest_price", "provider"}
-    found = {
-        name: {key.asset_key.path[1] for key in graph.asset_check_keys if key.name == name} for name in NAMES
-    }
+    found = {name: {key.asset_key.path[1] for key in graph.asset_check_keys if key.name == name} for name in NAMES}
     assert found == {
         "on_time": {DAILY, QUOTE, FX, NAV},
         "gaps": {DAILY, NAV},
@@ -147,9 +131,7 @@ def test_g2_checks_belong_to_latest_prices_and_providers(stage: Stage) -> None:
     }
 
 
-def test_g2_what_a_check_found_stays_in_sight_when_its_prices_are_materialized_again(
-    stage: Stage, core: Core
-) -> None:
+def test_g2_what_a_check_found_stays_in_sight_when_its_prices_are_materialized_again(stage: Stage, core: Core) -> None:
     """Dagster calls a check not evaluated when that is so by this function of its own."""
     put(core, QUOTE, "AAPL", 1)
     found = evaluated(stage)[QUOTE]
@@ -174,9 +156,7 @@ def test_every_check_names_what_to_do_on_a_page_that_has_it(stage: Stage) -> Non
     assert {check.name for check in CHECKS} == {*NAMES, "vanished_slots", "game_version"}
 
 
-def put(
-    core: Core, data_type: str, symbol: str, *days: int, amount: int = 3000, provider: str = "twelvedata"
-) -> None:
+def put(core: Core, data_type: str, symbol: str, *days: int, amount: int = 3000, provider: str = "twelvedata") -> None:
     """Daily values so many days ago, as they are stored."""
     core.rows(
         "INSERT INTO pricing.price_history (data_type, symbol, observed_at, amount, scale, currency, provider,"
@@ -248,17 +228,13 @@ def test_f8_the_check_knows_what_pricing_gaps_knows(stage: Stage, core: Core) ->
     check = evaluated(stage, "gaps")[DAILY]
     assert (check.passed, check.severity) == (False, dg.AssetCheckSeverity.WARN)
     told = facts(check)
-    assert {
-        name: told[name] for name in ("missing", "not_asked", "symbols_with_gaps", "provider_has_none")
-    } == {
+    assert {name: told[name] for name in ("missing", "not_asked", "symbols_with_gaps", "provider_has_none")} == {
         "missing": 2,
         "not_asked": 2,
         "symbols_with_gaps": 1,
         "provider_has_none": 0,
     }
-    assert [(gap["symbol"], gap["trading days"], gap["kind"]) for gap in told["gaps"]] == [
-        ("IBM", 2, "not_asked")
-    ]
+    assert [(gap["symbol"], gap["trading days"], gap["kind"]) for gap in told["gaps"]] == [("IBM", 2, "not_asked")]
 
     core.rows(
         "INSERT INTO pricing.history_coverage (data_type, symbol, covered)"
@@ -279,9 +255,7 @@ def test_f8_a_wrong_calendar_and_many_gaps_are_told(stage: Stage, core: Core) ->
         " SELECT 'equity_daily', 'AAPL', datemultirange(daterange(d - 110, d)) FROM CAST(pricing.clock() AS date) AS d"
     )
     check = evaluated(stage, "gaps")[DAILY]
-    assert (check.passed, check.severity) == (False, dg.AssetCheckSeverity.WARN), (
-        "3 of 98, which is no accident"
-    )
+    assert (check.passed, check.severity) == (False, dg.AssetCheckSeverity.WARN), "3 of 98, which is no accident"
     assert "has a wrong calendar" in str(check.description)
     core.rows("DELETE FROM pricing.history_coverage")
     core.rows("DELETE FROM pricing.price_history WHERE observed_at < pricing.clock() - interval '90 days'")
@@ -330,9 +304,7 @@ def test_f6_two_providers_that_disagree_fail_a_check(stage: Stage, core: Core) -
         latest(core, DAILY, symbol, theirs, "yahoo")
     check = evaluated(stage, "agreement")[QUOTE]
     assert (check.passed, facts(check)["compared"]) == (True, 2)
-    core.rows(
-        "UPDATE pricing.latest_prices SET amount = 725000 WHERE data_type = 'equity_daily' AND symbol = 'AAPL'"
-    )
+    core.rows("UPDATE pricing.latest_prices SET amount = 725000 WHERE data_type = 'equity_daily' AND symbol = 'AAPL'")
     check = evaluated(stage, "agreement")[QUOTE]
     assert (check.passed, check.severity) == (False, dg.AssetCheckSeverity.ERROR)
     assert facts(check)["examples"] == "AAPL: 72.50 twelvedata, 7250.00 yahoo"
@@ -353,15 +325,11 @@ def test_f6_what_a_second_provider_says_of_a_quarantined_value_fails_the_check_u
     check = evaluated(stage, "agreement")[QUOTE]
     assert (check.passed, facts(check)["compared"], facts(check)["worst_factor"]) == (False, 1, 100.0)
     assert facts(check)["examples"] == "AAPL: 7250 twelvedata, 72.5 yahoo"
-    core.rows(
-        "SELECT pricing.decide_quarantined(ARRAY[value_id], 'rejected', 'ann') FROM pricing.quarantined_values"
-    )
+    core.rows("SELECT pricing.decide_quarantined(ARRAY[value_id], 'rejected', 'ann') FROM pricing.quarantined_values")
     assert evaluated(stage, "agreement")[QUOTE].passed
 
 
-def test_f5_yfinance_a_split_that_nobody_told_fails_a_check_and_a_crash_does_not(
-    stage: Stage, core: Core
-) -> None:
+def test_f5_yfinance_a_split_that_nobody_told_fails_a_check_and_a_crash_does_not(stage: Stage, core: Core) -> None:
     known(core, "AAPL")
     known(core, "IBM")
     for symbol, volume in (("AAPL", 900), ("IBM", 9000)):
@@ -457,9 +425,7 @@ def test_g5_plots_are_shown_where_people_look(stage: Stage, core: Core, clock: C
     assert plots["price_plot"].startswith("AAPL 73.10 USD, ")
 
 
-def test_g6_rows_of_months_are_counted_as_far_as_that_is_cheap(
-    core: Core, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_g6_rows_of_months_are_counted_as_far_as_that_is_cheap(core: Core, monkeypatch: pytest.MonkeyPatch) -> None:
     """What drains tell Dagster of a partition: all that it holds, or nothing rather than a guess."""
     known(core, "AAPL", "IBM")
     core.rows(

@@ -142,9 +142,7 @@ def test_b1_every_combination_of_settings_and_registry_loads_whole(
     faults = {}
     for combination in pairwise(FACTORS):
         put(core, monkeypatch, combination)
-        types = {
-            name: contents for name, contents in all_types.items() if combination["types"] in ("all", name)
-        }
+        types = {name: contents for name, contents in all_types.items() if combination["types"] in ("all", name)}
         try:
             if lacks := missing(stage, combination, types):
                 faults[str(combination)] = str(sorted(lacks)[:10])

@@ -126,9 +126,7 @@ def test_g1_a_type_of_products_is_shown_as_products(stage: Stage) -> None:
     assert "options and categories of each symbol" in (latest.description or "")
 
 
-def test_d4_slots_are_shown_as_a_table_and_a_plot(
-    core: Core, kinds: dict[str, DataType], tour: datetime
-) -> None:
+def test_d4_slots_are_shown_as_a_table_and_a_plot(core: Core, kinds: dict[str, DataType], tour: datetime) -> None:
     with core.engine.connect() as connection:
         (row,) = samples.sample(connection, kinds[WEEK])["latest_slots"].records
         (described,) = samples.sample(connection, kinds[PRODUCTS])["products"].records
@@ -244,20 +242,14 @@ def test_c4_the_lists_of_commodities_are_an_asset_with_a_schedule(
     assert lists["terminals"]["added"] == terminals > 0
     assert said(event)["calls"] == 4
     (check,) = run.get_asset_check_evaluations()
-    assert (check.check_name, check.passed, check.description) == (
-        *("unread_lists", True, "All 4 lists were read."),
-    )
+    assert (check.check_name, check.passed, check.description) == (*("unread_lists", True, "All 4 lists were read."),)
     assert (
-        core.one(
-            "SELECT count(*) FROM pricing.collector_call_log WHERE provider = 'uex' AND finished_at IS NOT NULL"
-        )
+        core.one("SELECT count(*) FROM pricing.collector_call_log WHERE provider = 'uex' AND finished_at IS NOT NULL")
         == 4
     )
 
 
-def test_c4_a_list_that_could_not_be_read_fails_its_check(
-    stage: Stage, core: Core, sandbox: RunningSandbox
-) -> None:
+def test_c4_a_list_that_could_not_be_read_fails_its_check(stage: Stage, core: Core, sandbox: RunningSandbox) -> None:
     """The others are stored, so the run succeeds and the asset is materialized."""
     sandbox.behave("html", provider="uex", path="terminals")
     run = stage.definitions.resolve_job_def("sync_commodities").execute_in_process(instance=stage.instance)

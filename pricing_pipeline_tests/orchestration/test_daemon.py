@@ -42,9 +42,7 @@ class Pauses(threading.Event):
         return False
 
 
-def test_g6_backfills_are_looked_for_every_five_seconds(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_g6_backfills_are_looked_for_every_five_seconds(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(controller, "DEFAULT_DAEMON_INTERVAL_SECONDS", 30)  # and put back at the end
     waits = []
     with (
@@ -105,9 +103,7 @@ def test_g3_work_that_comes_all_the_time_causes_no_more_ticks_than_dagsters_own(
     assert shutdown.now - 100 >= 20 * 5 - 5
 
 
-def test_g3_dagsters_own_loop_pauses_until_there_is_work(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_g3_dagsters_own_loop_pauses_until_there_is_work(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(interval_daemons, "execute_sensor_iteration_loop", None)  # and put back at the end
     work, shutdown = threading.Event(), threading.Event()
     tick_when_there_is_work(work)

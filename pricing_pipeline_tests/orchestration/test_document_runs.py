@@ -96,9 +96,7 @@ def test_g3_past_months_of_prices_fetch_documents_now_and_no_past_of_them(
     core.rows("DELETE FROM pricing.api_call_queue_live")
     run = stage.backfill(DAILY, PROFILE, first="2010-03-01", last="2010-03-01")
     assert run.success
-    assert not [
-        entry for entry in stage.instance.all_logs(run.run_id) if "keeps no history" in entry.user_message
-    ]
+    assert not [entry for entry in stage.instance.all_logs(run.run_id) if "keeps no history" in entry.user_message]
     assert len(stage.materializations("document", PROFILE)) == 1
     assert {event.partition for event in stage.materializations("price_history", DAILY)} == {"2010-03-01"}
 
@@ -108,9 +106,7 @@ def test_g3_documents_that_nobody_watches_are_no_fault(stage: Stage, core: Core)
     assert core.rows("SELECT FROM pricing.api_call_queue") == []
 
 
-def test_g3_dagsters_daemon_launches_a_drain_for_documents_alone(
-    environment: None, core: Core, tmp_path: Path
-) -> None:
+def test_g3_dagsters_daemon_launches_a_drain_for_documents_alone(environment: None, core: Core, tmp_path: Path) -> None:
     core.heartbeat("ann", (PROFILE, "AAPL"))
     with an_instance(tmp_path) as instance, a_daemon(instance, "refresh_watched") as daemon:
         list(execute_sensor_iteration(daemon, get_dagster_logger("daemon"), None, None))

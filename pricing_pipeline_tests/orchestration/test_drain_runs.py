@@ -31,9 +31,7 @@ def observed(stage: Stage, data_type: str) -> list[tuple[str | None, dict[str, A
     return [(event.partition, said(event)) for event in events]
 
 
-def test_g5_b17_a_drain_stores_prices_and_tells_their_story(
-    stage: Stage, core: Core, sandbox: RunningSandbox
-) -> None:
+def test_g5_b17_a_drain_stores_prices_and_tells_their_story(stage: Stage, core: Core, sandbox: RunningSandbox) -> None:
     quotes = [(QUOTE, symbol) for symbol in ("AAPL", "NOPE", *OTHERS)]
     core.heartbeat("ann", (FX, "EUR/USD"), *quotes)
     (request,) = stage.tick("refresh_watched").run_requests or ()
@@ -81,9 +79,7 @@ def test_g5_b17_a_drain_stores_prices_and_tells_their_story(
             "rows": symbols,
             "dagster/partition_row_count": symbols,
         }
-        oldest = core.one(
-            "SELECT min(fetched_at) FROM pricing.latest_prices WHERE data_type = :name", name=data_type
-        )
+        oldest = core.one("SELECT min(fetched_at) FROM pricing.latest_prices WHERE data_type = :name", name=data_type)
         assert seen["oldest_price"] == oldest.timestamp()
         assert {name: seen[name] for name in work} == work
         assert (seen["watched"], seen["late"]) == (symbols + failed, 0)

@@ -113,9 +113,7 @@ class DrainMachine(RuleBasedStateMachine):
         self.clock.advance(11)
         self.the_sensor_ticks()
         at_work = self.core.one("SELECT pricing.lasting_drains()")
-        assert len(self.starting()) + at_work >= self.core.one(
-            "SELECT pricing.wanted_drains(:most)", most=self.most
-        )
+        assert len(self.starting()) + at_work >= self.core.one("SELECT pricing.wanted_drains(:most)", most=self.most)
 
     @invariant()
     def no_more_are_queued_starting_or_at_work(self) -> None:

@@ -101,9 +101,7 @@ def names(definitions: dg.Definitions) -> dict[str, set[str]]:
     }
 
 
-def tick(
-    definitions: dg.Definitions, instance: dg.DagsterInstance, sensor: str, cursor: str | None = None
-) -> Any:
+def tick(definitions: dg.Definitions, instance: dg.DagsterInstance, sensor: str, cursor: str | None = None) -> Any:
     """Evaluate a sensor; nothing of its outcome is carried out."""
     repository = definitions.get_repository_def()
     with dg.build_sensor_context(
@@ -197,9 +195,7 @@ def test_g8_it_merges_with_a_project_that_has_all_that_it_has(environment: None,
 def test_g8_every_name_begins_with_the_prefix(environment: None) -> None:
     plain, prefixed = names(embedded()), names(embedded(prefix="eu/prices"))
     for kind in ("jobs", "sensors", "schedules", "groups", "ops", "resources"):
-        assert prefixed[kind] == {f"eu_prices_{name}" for name in plain[kind]} - {"eu_prices_io_manager"}, (
-            kind
-        )
+        assert prefixed[kind] == {f"eu_prices_{name}" for name in plain[kind]} - {"eu_prices_io_manager"}, kind
     # One op of the lists of commodities is named by Dagster, by its key.
     for kind in ("assets", "checks"):
         assert prefixed[kind] == {f"eu/prices/{name}" for name in plain[kind]}, kind
@@ -207,13 +203,9 @@ def test_g8_every_name_begins_with_the_prefix(environment: None) -> None:
 
 
 def test_g8_what_the_ui_says_names_things_as_they_are_called_there(environment: None, core: Core) -> None:
-    core.rows(
-        "UPDATE pricing.data_type_registry SET refresh_schedule = '0 9 * * *' WHERE data_type = 'mf_nav'"
-    )
+    core.rows("UPDATE pricing.data_type_registry SET refresh_schedule = '0 9 * * *' WHERE data_type = 'mf_nav'")
     repository = embedded(prefix="eu").get_repository_def()
-    called = {
-        one.name for one in (*repository.sensor_defs, *repository.schedule_defs, *repository.get_all_jobs())
-    }
+    called = {one.name for one in (*repository.sensor_defs, *repository.schedule_defs, *repository.get_all_jobs())}
     said = [one.description or "" for one in (*repository.sensor_defs, *repository.get_all_jobs())]
     for key in repository.asset_graph.get_all_asset_keys():
         node = repository.asset_graph.get(key)
@@ -236,9 +228,7 @@ def test_g8_drains_and_ticks_work_under_a_prefix_in_a_project_of_others(
     core.heartbeat("ann", (FX, "EUR/USD"), (QUOTE, "AAPL"))
     with dg.DagsterInstance.ephemeral() as instance:
         (request,) = tick(merged, instance, "prices_refresh_watched").run_requests
-        run = merged.resolve_job_def("prices_refresh").execute_in_process(
-            instance=instance, tags=request.tags
-        )
+        run = merged.resolve_job_def("prices_refresh").execute_in_process(instance=instance, tags=request.tags)
         assert run.success
         assert core.rows("SELECT data_type FROM pricing.latest_prices ORDER BY 1") == [(QUOTE,), (FX,)]
         for name in (QUOTE, FX):
@@ -256,9 +246,7 @@ def test_g8_drains_and_ticks_work_under_a_prefix_in_a_project_of_others(
 
 
 def test_g8_two_databases_stand_in_one_project(asked: RunningSandbox, core: Core, second: str) -> None:
-    merged = dg.Definitions.merge(
-        embedded(prefix="us"), embedded(prefix="eu", variables="EU_PRICING_"), a_project()
-    )
+    merged = dg.Definitions.merge(embedded(prefix="us"), embedded(prefix="eu", variables="EU_PRICING_"), a_project())
     dg.Definitions.validate_loadable(merged)
     with dg.DagsterInstance.ephemeral() as instance:
         assert backfill(merged, instance, "eu").success
@@ -365,9 +353,7 @@ def test_g8_our_upkeep_leaves_a_neighbour_in_the_same_location_alone(
         Ours(label, (DAILY,), (dg.AssetKey([name, "document", "news"]),), naming=Naming.under(name))
         for name in ("us", "eu")
     )
-    runs = {
-        name: a_run(instance, dg.DagsterRunStatus.SUCCESS, job=f"{name}_refresh") for name in ("us", "eu")
-    }
+    runs = {name: a_run(instance, dg.DagsterRunStatus.SUCCESS, job=f"{name}_refresh") for name in ("us", "eu")}
     chosen = a_run(
         instance,
         dg.DagsterRunStatus.SUCCESS,
@@ -400,9 +386,7 @@ def test_g8_the_prefix_of_the_settings_counts_and_must_be_the_one_of_the_code(
         build_defs(prefix="prices")
     with monkeypatch.context() as wrong:
         wrong.setenv("PRICING_ASSET_PREFIX", "eu-prices")
-        with pytest.raises(
-            SettingsError, match=r"PRICING_ASSET_PREFIX='eu-prices': .*such as prices or eu/prices"
-        ):
+        with pytest.raises(SettingsError, match=r"PRICING_ASSET_PREFIX='eu-prices': .*such as prices or eu/prices"):
             build_defs()
 
 
@@ -428,11 +412,7 @@ def test_g8_a_mistake_in_other_variables_is_told_by_their_names(
             try:
                 definitions = embedded(prefix="eu", variables="EU_PRICING_")
                 told.append(caplog.text)  # it loads without a database
-                database = (
-                    definitions.get_repository_def()
-                    .get_top_level_resources()["eu_database"]
-                    .resource_fn(None)
-                )
+                database = definitions.get_repository_def().get_top_level_resources()["eu_database"].resource_fn(None)
                 with database.engine.connect():
                     raise AssertionError
             except PricingError as error:
@@ -444,9 +424,7 @@ def test_g8_a_mistake_in_other_variables_is_told_by_their_names(
 
 
 def test_g8_the_component_is_found_by_dagsters_tools() -> None:
-    (entry,) = importlib.metadata.entry_points(
-        group="dagster_dg_cli.registry_modules", name="pricing_pipeline"
-    )
+    (entry,) = importlib.metadata.entry_points(group="dagster_dg_cli.registry_modules", name="pricing_pipeline")
     assert entry.load().PricingPipelineComponent is PricingPipelineComponent
     fields = PricingPipelineComponent.get_model_cls().model_json_schema()["properties"]
     assert fields.keys() == {"prefix", "variables"}

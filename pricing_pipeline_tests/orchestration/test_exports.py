@@ -49,15 +49,11 @@ def export(stage: Stage, data_type: str, month: str) -> dg.ExecuteInProcessResul
 
 def test_f12_without_a_place_there_are_no_assets_of_files(stage: Stage) -> None:
     """Who does not export sees nothing of it."""
-    assert not [
-        key for key in stage.repository.asset_graph.get_all_asset_keys() if key.path[0] == "exported_history"
-    ]
+    assert not [key for key in stage.repository.asset_graph.get_all_asset_keys() if key.path[0] == "exported_history"]
     assert not stage.repository.has_schedule_def("export_history")
 
 
-def test_f12_the_schedule_writes_what_is_due_and_moves_what_is_not_kept(
-    folder: Path, stage: Stage, core: Core
-) -> None:
+def test_f12_the_schedule_writes_what_is_due_and_moves_what_is_not_kept(folder: Path, stage: Stage, core: Core) -> None:
     """All types, all months, each reported with its rows; a second run has nothing to do."""
     put(core, DAILY, "2020-03-01", 70)
     put(core, QUOTE, "2020-05-01", 3)
@@ -74,22 +70,17 @@ def test_f12_the_schedule_writes_what_is_due_and_moves_what_is_not_kept(
     ]
     assert len(stage.materializations("exported_history", QUOTE)) == 1
     moved = {
-        event.partition: said(event)["rows_left_database"]
-        for event in stage.observations("exported_history", DAILY)
+        event.partition: said(event)["rows_left_database"] for event in stage.observations("exported_history", DAILY)
     }
     assert moved == {"2020-03-01": 31, "2020-04-01": 9, "2020-05-01": 0}
     assert core.one("SELECT count(*) FROM pricing.price_history WHERE data_type = :t", t=DAILY) == 30
     assert len(list(folder.glob("data_type=*/month=*/prices.parquet"))) == 4
     assert run(stage).success
     assert len(stage.materializations("exported_history", DAILY)) == 3
-    assert {"exported_history"} == {
-        key.path[0] for key in Ours("", (DAILY,))._assets if key.path[0].startswith("exp")
-    }
+    assert {"exported_history"} == {key.path[0] for key in Ours("", (DAILY,))._assets if key.path[0].startswith("exp")}
 
 
-def test_f12_a_chosen_month_is_written_and_reported_whatever_it_has(
-    folder: Path, stage: Stage, core: Core
-) -> None:
+def test_f12_a_chosen_month_is_written_and_reported_whatever_it_has(folder: Path, stage: Stage, core: Core) -> None:
     """A backfill of months without values succeeds, too; and nothing moves when a person exports."""
     put(core, DAILY, "2020-03-01", 31)
     put(core, QUOTE, "2020-01-31", 1)
@@ -97,10 +88,6 @@ def test_f12_a_chosen_month_is_written_and_reported_whatever_it_has(
     stage.reload()
     assert export(stage, DAILY, "2020-03-01").success
     assert export(stage, QUOTE, "2020-03-01").success
-    assert [
-        said(e)["dagster/partition_row_count"] for e in stage.materializations("exported_history", DAILY)
-    ] == [31]
-    assert [
-        said(e)["dagster/partition_row_count"] for e in stage.materializations("exported_history", QUOTE)
-    ] == [0]
+    assert [said(e)["dagster/partition_row_count"] for e in stage.materializations("exported_history", DAILY)] == [31]
+    assert [said(e)["dagster/partition_row_count"] for e in stage.materializations("exported_history", QUOTE)] == [0]
     assert core.one("SELECT count(*) FROM pricing.price_history WHERE data_type = :t", t=DAILY) == 31

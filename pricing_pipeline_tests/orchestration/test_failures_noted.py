@@ -100,9 +100,7 @@ def test_g5_b21_a_failed_run_is_an_alert_until_a_later_one_succeeds(daemon: Daem
     assert noted(core) == []
 
 
-def test_b21_the_newest_run_of_a_job_decides_in_whatever_order_they_are_seen(
-    daemon: Daemon, core: Core
-) -> None:
+def test_b21_the_newest_run_of_a_job_decides_in_whatever_order_they_are_seen(daemon: Daemon, core: Core) -> None:
     fail(daemon.instance, a_run(daemon.instance, STARTED), "odd")
     a_run(daemon.instance, SUCCESS)
     daemon.tick()
@@ -198,9 +196,7 @@ def test_b21_more_runs_than_one_look_takes_are_noted_by_the_next(
         assert [row[2] for row in noted(core)] == [last.run_id]
     for run in runs:
         stage.instance.add_run_tags(run.run_id, {"looked": "at"})
-    newest = move(
-        stage.instance, create_run_for_test(stage.instance, job_name="refresh", tags=OF_OURS), STARTED
-    )
+    newest = move(stage.instance, create_run_for_test(stage.instance, job_name="refresh", tags=OF_OURS), STARTED)
     move(stage.instance, newest, SUCCESS)
     for _ in range(4):
         tick = stage.tick("note_failures", tick.cursor)
@@ -209,9 +205,7 @@ def test_b21_more_runs_than_one_look_takes_are_noted_by_the_next(
 
 def test_b21_a_step_that_fails_is_named_by_the_error_that_began_it(stage: Stage, core: Core) -> None:
     before = stage.tick("note_failures")
-    core.rows(
-        "ALTER FUNCTION pricing.begin_drain(text, text, integer, timestamptz, integer) RENAME TO begin_nothing"
-    )
+    core.rows("ALTER FUNCTION pricing.begin_drain(text, text, integer, timestamptz, integer) RENAME TO begin_nothing")
     run = stage.backfill(DAILY, raise_on_error=False)
     assert not run.success
     stage.tick("note_failures", before.cursor)
@@ -274,9 +268,7 @@ def fail_tick(
     if origin.get_id() in states:
         state = states[origin.get_id()].with_status(status)
         if isinstance(state.instigator_data, SensorInstigatorData):
-            data = state.instigator_data._replace(
-                last_tick_success_timestamp=None, last_tick_timestamp=time.time()
-            )
+            data = state.instigator_data._replace(last_tick_success_timestamp=None, last_tick_timestamp=time.time())
             state = state.with_data(data)  # it is not due again
         instance.update_instigator_state(state)
     else:

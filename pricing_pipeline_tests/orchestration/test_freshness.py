@@ -110,9 +110,7 @@ def test_g2_a_type_that_was_late_when_its_last_viewer_left_stays_red_for_nobody(
     assert told(tick) == []
     assert stage.materializations("freshness", QUOTE), "late, and red"
     if is_retired:
-        core.rows(
-            "UPDATE pricing.data_type_registry SET is_active = false WHERE data_type = :name", name=QUOTE
-        )
+        core.rows("UPDATE pricing.data_type_registry SET is_active = false WHERE data_type = :name", name=QUOTE)
         stage.reload()
     core.unsubscribe("ann", (QUOTE, "AAPL"))
     clock.advance(31)
@@ -160,9 +158,7 @@ def test_g2_all_checks_are_evaluated_once_after_the_first_prices_a_type_in_a_tic
     assert sorted(map(sorted, seen)) == [[DAILY], [QUOTE], [FX]]
 
 
-def test_g2_a_new_pair_silences_its_type_once_it_waits_for_30_s(
-    stage: Stage, core: Core, clock: Clock
-) -> None:
+def test_g2_a_new_pair_silences_its_type_once_it_waits_for_30_s(stage: Stage, core: Core, clock: Clock) -> None:
     """Where viewers come all the time, some pair always waits for its first price. That alone is no trouble."""
     core.heartbeat("ann", (FX, "EUR/USD"))
     core.refresh()
@@ -233,9 +229,7 @@ def test_g2_no_word_while_a_watched_pair_is_late(
     core.refresh()
     told_at_first = stage.tick(SENSOR)
     assert told(told_at_first) == [data_type]
-    ttl = core.one(
-        "SELECT default_ttl_minutes * 60 FROM pricing.data_type_registry WHERE data_type = :t", t=data_type
-    )
+    ttl = core.one("SELECT default_ttl_minutes * 60 FROM pricing.data_type_registry WHERE data_type = :t", t=data_type)
     clock.advance(ttl + bound - 2)
     due = stage.tick(SENSOR, told_at_first.cursor)
     assert (told(due), judged(due), cursor(due)) == ([], {}, cursor(told_at_first)), "merely due"
@@ -301,9 +295,7 @@ def test_g2_a_minutes_pair_that_is_fetched_in_time_stays_green(
     assert events <= 22
 
 
-def test_g2_no_event_before_the_first_answer_to_a_viewer_who_comes_back(
-    stage: Stage, core: Core, clock: Clock
-) -> None:
+def test_g2_no_event_before_the_first_answer_to_a_viewer_who_comes_back(stage: Stage, core: Core, clock: Clock) -> None:
     """An event means a confirmed price: last night's is none, and nor is one of a pair that others look at."""
     core.heartbeat("ann", (NAV, "118632"), (NAV, "120503"))
     core.refresh(MFAPI)
@@ -359,9 +351,7 @@ def test_g2_on_time_fails_when_nothing_at_all_is_served(stage: Stage, core: Core
     assert (told(paused), judged(paused)) == ([], {QUOTE: True}), "all are paused by a person"
 
 
-def test_g2_a_type_whose_watched_pairs_are_all_paused_says_so_at_once(
-    stage: Stage, core: Core, clock: Clock
-) -> None:
+def test_g2_a_type_whose_watched_pairs_are_all_paused_says_so_at_once(stage: Stage, core: Core, clock: Clock) -> None:
     """The asset turned red while its page and its check went on saying that all was fresh."""
     core.heartbeat("ann", (QUOTE, "AAPL"), (QUOTE, "IBM"))
     core.refresh()
@@ -496,9 +486,7 @@ def test_g2_dagster_warns_and_fails_when_it_stays_silent(
         assert state_after(5, tick=True) is FreshnessState.PASS
         # What runs report meanwhile is no word on freshness.
         instance.report_runless_asset_event(dg.AssetObservation(key))
-        instance.report_runless_asset_event(
-            dg.AssetMaterialization(["price_history", QUOTE], partition="2010-03-01")
-        )
+        instance.report_runless_asset_event(dg.AssetMaterialization(["price_history", QUOTE], partition="2010-03-01"))
         clock.advance(91)
         core.enqueue_due()
         assert state_after(96, tick=True) is FreshnessState.WARN

@@ -61,9 +61,7 @@ def loaded(
         assets=[upstream, asset], resources={"history": manager, "io_manager": dg.mem_io_manager}
     )
     with dg.DagsterInstance.ephemeral() as instance:
-        return definitions.resolve_implicit_global_asset_job_def().execute_in_process(
-            instance=instance, **how
-        )
+        return definitions.resolve_implicit_global_asset_job_def().execute_in_process(instance=instance, **how)
 
 
 def days_of(frame: pd.DataFrame) -> list[tuple[str, date, Decimal]]:
@@ -108,9 +106,7 @@ def test_g8_several_months_and_all_are_loaded_at_once(manager: PriceHistoryIOMan
     run = loaded(manager, by_month, tags={RANGE_START: "2020-02-01", RANGE_END: "2020-05-01"})
     assert days_of(run.output_for_node("made")) == stored(*DAYS[1:5])
     assert days_of(loaded(manager, an_asset()).output_for_node("made")) == stored(*DAYS[:5]), "all there are"
-    apart = an_asset(
-        mapping=dg.SpecificPartitionsPartitionMapping(["2020-01-01", "2020-03-01", "2020-05-01"])
-    )
+    apart = an_asset(mapping=dg.SpecificPartitionsPartitionMapping(["2020-01-01", "2020-03-01", "2020-05-01"]))
     assert days_of(loaded(manager, apart).output_for_node("made")) == stored(DAYS[0], *DAYS[3:5])
     last = an_asset(mapping=dg.LastPartitionMapping())
     assert days_of(loaded(manager, last).output_for_node("made")) == stored()
@@ -119,9 +115,7 @@ def test_g8_several_months_and_all_are_loaded_at_once(manager: PriceHistoryIOMan
 
 
 @pytest.mark.parametrize("annotation", [None, Any, pd.DataFrame, pl.DataFrame, pa.Table])
-def test_g8_an_input_is_the_frame_that_it_is_annotated_as(
-    manager: PriceHistoryIOManager, annotation: Any
-) -> None:
+def test_g8_an_input_is_the_frame_that_it_is_annotated_as(manager: PriceHistoryIOManager, annotation: Any) -> None:
     found = loaded(manager, an_asset(annotation=annotation)).output_for_node("made")
     assert isinstance(found, pd.DataFrame if annotation in (None, Any) else annotation)
     assert len(found) == 10
@@ -134,10 +128,7 @@ def test_g8_an_input_may_name_symbols_and_a_basis(core: Core, manager: PriceHist
     )
     asked = an_asset(metadata={"symbols": ["aapl"], "adjust": "splits"})
     found = loaded(manager, asked).output_for_node("made")
-    halved = [
-        (symbol, day, close / 2 if day < date(2020, 3, 1) else close)
-        for symbol, day, close in stored(*DAYS[:5])
-    ]
+    halved = [(symbol, day, close / 2 if day < date(2020, 3, 1) else close) for symbol, day, close in stored(*DAYS[:5])]
     assert days_of(found) == halved[:5]
 
 
@@ -170,9 +161,7 @@ def test_g8_what_it_cannot_load_is_told_in_a_sentence(manager: PriceHistoryIOMan
 def test_g8_a_month_is_not_made_of_all_months_unnoticed(manager: PriceHistoryIOManager) -> None:
     """A code location that does not know our months cannot ask for one of them."""
     with pytest.raises(PricingError, match="has no months here, so all of it would be loaded") as refused:
-        loaded(
-            manager, an_asset(partitions_def=MONTHS), dg.AssetSpec(UPSTREAM.key), partition_key="2020-02-01"
-        )
+        loaded(manager, an_asset(partitions_def=MONTHS), dg.AssetSpec(UPSTREAM.key), partition_key="2020-02-01")
     assert "dg.MonthlyPartitionsDefinition(" in str(refused.value)
 
 
@@ -183,8 +172,6 @@ def test_g8_nobody_writes_prices_through_it(core: Core, manager: PriceHistoryIOM
     def forged() -> int:
         return 1
 
-    with pytest.raises(
-        PricingError, match=r"^price_history/equity_daily cannot be stored as price history: the pipe"
-    ):
+    with pytest.raises(PricingError, match=r"^price_history/equity_daily cannot be stored as price history: the pipe"):
         dg.materialize([forged], resources={"history": manager})
     assert core.one("SELECT count(*) FROM pricing.price_history") == rows

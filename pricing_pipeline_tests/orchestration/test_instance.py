@@ -86,9 +86,7 @@ def test_g7_g6_the_instance_on_postgresql(
     assert kept[TickStatus.SKIPPED] == 1
 
     # A stop cut runs off; at the next start they count as failed and take no place in the run queue.
-    cut_off = create_run_for_test(
-        instance, job_name="refresh", status=dg.DagsterRunStatus.STARTED, tags=OF_OURS
-    )
+    cut_off = create_run_for_test(instance, job_name="refresh", status=dg.DagsterRunStatus.STARTED, tags=OF_OURS)
     prepare()
     run = instance.get_run_by_id(cut_off.run_id)
     assert run is not None

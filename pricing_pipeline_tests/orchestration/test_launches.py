@@ -54,9 +54,7 @@ FAILED = {dg.DagsterEventType.RUN_FAILURE, dg.DagsterEventType.STEP_FAILURE}
 class Launches:
     """A queue with the launcher of dagster.yaml, a code server, and one run of it that ends when it may."""
 
-    def __init__(
-        self, instance: dg.DagsterInstance, workspace: WorkspaceProcessContext, folder: Path
-    ) -> None:
+    def __init__(self, instance: dg.DagsterInstance, workspace: WorkspaceProcessContext, folder: Path) -> None:
         self.instance, self._workspace, self._folder = instance, workspace, folder
         self._queue = QueuedRunCoordinatorDaemon(interval_seconds=0)
         self._ahead = 0.0

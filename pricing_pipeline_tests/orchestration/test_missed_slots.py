@@ -32,9 +32,7 @@ def finish_all(core: Core, clock: Clock) -> None:
 
 
 def missed(cron: str, timezone: str) -> MissedSlots:
-    kind = DataType(
-        NAV, "", Fetcher.NAV, "fund", "latest_price_mf_nav", 1440, "scheduled", cron, timezone, None
-    )
+    kind = DataType(NAV, "", Fetcher.NAV, "fund", "latest_price_mf_nav", 1440, "scheduled", cron, timezone, None)
     return MissedSlots(RegistrySnapshot(1, (kind,), {}, {}))
 
 
@@ -71,9 +69,7 @@ def test_b14_of_many_missed_slots_the_latest_is_served(stage: Stage, core: Core,
 def test_b14_slots_before_the_schedule_was_there_are_not_owed(stage: Stage, core: Core, clock: Clock) -> None:
     clock.set(utc("2026-11-19 12:00"))
     core.rows("UPDATE pricing.schedule_walks SET served_slot = '2026-11-18 18:00Z'")
-    core.rows(
-        "UPDATE pricing.data_type_registry SET refresh_schedule = '0 9 * * *' WHERE data_type = 'mf_nav'"
-    )
+    core.rows("UPDATE pricing.data_type_registry SET refresh_schedule = '0 9 * * *' WHERE data_type = 'mf_nav'")
     core.rows(
         "INSERT INTO pricing.data_type_registry (data_type, fetcher, default_ttl_minutes, asset_class,"
         " refresh_strategy, refresh_schedule) VALUES ('new_nav', 'nav', 5, 'fund', 'scheduled', '0 11 * * *')"
@@ -132,9 +128,7 @@ def test_b14_a_clock_that_is_ahead_cannot_swallow_slots(core: Core) -> None:
     assert served(core) <= core.clock()
 
 
-def test_b23_the_next_slot_is_written_down_so_that_its_lateness_shows(
-    stage: Stage, core: Core, clock: Clock
-) -> None:
+def test_b23_the_next_slot_is_written_down_so_that_its_lateness_shows(stage: Stage, core: Core, clock: Clock) -> None:
     def late() -> bool:
         return bool(core.one("SELECT is_late FROM pricing.health() WHERE part = 'schedules'"))
 

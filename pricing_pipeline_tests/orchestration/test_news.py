@@ -55,9 +55,7 @@ class Follower:
             tell(event)
             if isinstance(event, dg.AssetMaterialization):
                 assert event.tags
-                self.told.append(
-                    (event.asset_key.to_user_string(), event.partition, event.tags[DATA_VERSION])
-                )
+                self.told.append((event.asset_key.to_user_string(), event.partition, event.tags[DATA_VERSION]))
 
         with pytest.MonkeyPatch.context() as patched:
             patched.setattr(instance, "report_runless_asset_event", telling)
@@ -205,9 +203,7 @@ def test_g8_no_month_that_lacks_days_is_forgotten_over_another(
     assert follower.news() == [(f"price_history/{DAILY}", f"2010-0{month}-01") for month in (1, 2)]
 
 
-def test_g8_a_month_in_which_nothing_came_is_told_when_it_is_over(
-    follower: Follower, core: Core, clock: Clock
-) -> None:
+def test_g8_a_month_in_which_nothing_came_is_told_when_it_is_over(follower: Follower, core: Core, clock: Clock) -> None:
     """Else what depends on all months of a type without history would wait for ever."""
     core.rows(
         "INSERT INTO pricing.data_type_registry (data_type, asset_class, fetcher, default_ttl_minutes)"
@@ -224,8 +220,7 @@ def test_g8_a_month_in_which_nothing_came_is_told_when_it_is_over(
     assert [asset for asset, _ in told] == ["price_history/rare"] * 4
     assert len({month for _, month in told}) == 4
     sizes = Counter(
-        said(event)["dagster/partition_row_count"]
-        for event in follower.stage.materializations("price_history", "rare")
+        said(event)["dagster/partition_row_count"] for event in follower.stage.materializations("price_history", "rare")
     )
     assert sizes == {0: 2, 1: 2}
     clock.advance(601)
@@ -326,9 +321,7 @@ def test_g8_what_was_stored_before_a_type_is_loaded_is_told_once_it_is(
     assert told == [(f"price_history/{DAILY}", "2010-01-01")]
 
 
-def test_g8_a_type_that_is_deleted_and_made_anew_stops_no_news(
-    follower: Follower, core: Core, clock: Clock
-) -> None:
+def test_g8_a_type_that_is_deleted_and_made_anew_stops_no_news(follower: Follower, core: Core, clock: Clock) -> None:
     core.rows("INSERT INTO pricing.data_changes VALUES (:name, '2010-01-01', 1)", name=DAILY)
     assert follower.news() == [], "its days are missing"
     core.rows("DELETE FROM pricing.data_versions WHERE data_type = :name", name=DAILY)

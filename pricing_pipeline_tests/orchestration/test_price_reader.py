@@ -102,9 +102,7 @@ def test_g8_latest_prices_are_the_same_decimals_in_every_library(core: Core, pri
 
 
 @pytest.mark.usefixtures("still")
-def test_g8_e9_prices_in_another_currency_name_their_rate_in_every_library(
-    core: Core, prices: PricingReader
-) -> None:
+def test_g8_e9_prices_in_another_currency_name_their_rate_in_every_library(core: Core, prices: PricingReader) -> None:
     core.heartbeat("ann", (QUOTE, "AAPL"), (FX, "EUR/USD"))
     core.refresh(price="4")
     for found in (prices.latest(QUOTE, currency="EUR"), prices.history(QUOTE, ["AAPL"], currency="EUR")):
@@ -135,9 +133,7 @@ def test_g8_where_there_is_nothing_a_frame_has_the_same_columns(core: Core, pric
     core.heartbeat("ann", (QUOTE, "AAPL"))
     core.refresh()
     assert len(reads[0].pandas()) == len(reads[1].pandas()) == len(reads[2].pandas()) == 1
-    assert before == [
-        (dict(read.pandas().dtypes), read.arrow().schema, read.polars().schema) for read in reads
-    ]
+    assert before == [(dict(read.pandas().dtypes), read.arrow().schema, read.polars().schema) for read in reads]
 
 
 @pytest.mark.parametrize("is_moved", [False, True])
@@ -243,9 +239,7 @@ def test_g8_what_cannot_be_read_is_refused_in_a_sentence(core: Core, prices: Pri
     assert prices.history(DAILY).pandas().empty, "of a retired type the past is there"
 
 
-@pytest.mark.parametrize(
-    ("missing", "form"), [("polars", "polars"), ("pyarrow", "polars"), ("pyarrow", "arrow")]
-)
+@pytest.mark.parametrize(("missing", "form"), [("polars", "polars"), ("pyarrow", "polars"), ("pyarrow", "arrow")])
 def test_g8_a_library_that_is_not_there_is_named(
     core: Core, prices: PricingReader, monkeypatch: pytest.MonkeyPatch, missing: str, form: str
 ) -> None:
@@ -302,17 +296,13 @@ def test_g8_the_address_is_nowhere_in_what_dagster_shows_and_keeps(core: Core, u
         kept = "".join(serialize_value(entry) for entry in instance.all_logs(run.run_id))
         kept += serialize_value(instance.get_run_by_id(run.run_id))
         assert run.output_for_node("theirs") == 1
-    assert password not in shown + kept + repr(reader) + repr(PricingReader(url=url)) + str(
-        PricingReader(url=url)
-    )
+    assert password not in shown + kept + repr(reader) + repr(PricingReader(url=url)) + str(PricingReader(url=url))
 
 
 def test_g8_an_address_with_a_password_is_refused_where_dagster_would_keep_it(url: str) -> None:
     for spelled in (url, url + "&password=canary" if "?" in url else url + "?password=canary"):
         with pytest.raises(SettingsError, match="has a password in it") as refused:
-            dg.Definitions(
-                assets=[theirs], resources={"prices": PricingReader(url=spelled)}
-            ).get_repository_def()
+            dg.Definitions(assets=[theirs], resources={"prices": PricingReader(url=spelled)}).get_repository_def()
         assert str(make_url(url).password) not in str(refused.value)
     bare = PricingReader(url="postgresql://ann@127.0.0.1/prices")
     assert dg.Definitions(assets=[theirs], resources={"prices": bare}).get_repository_def()
@@ -342,9 +332,7 @@ def test_g8_an_error_about_the_address_shows_no_password(core: Core) -> None:
     with pytest.raises(SettingsError, match="the url of PricingReader is not a database URL") as refused:
         PricingReader(url="postgresql://ann:canary@db:x/prices").latest(QUOTE).pandas()
     assert "canary" not in str(refused.value)
-    with pytest.raises(
-        DatabaseError, match=r"does not answer.*that the url of PricingReader is right"
-    ) as lost:
+    with pytest.raises(DatabaseError, match=r"does not answer.*that the url of PricingReader is right") as lost:
         PricingReader(url="postgresql://ann:canary@127.0.0.1:9/prices").latest(QUOTE).pandas()
     assert "canary" not in "".join(map(str, [lost.value, lost.value.__cause__]))
 

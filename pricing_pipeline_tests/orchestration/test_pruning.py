@@ -79,9 +79,7 @@ def test_g5_the_sensor_says_what_it_removed(stage: Stage) -> None:
     assert stage.tick("prune_dagster").skip_message == f"removed 0 old runs; {left}"
 
 
-def test_g6_a_month_whose_last_event_goes_is_reported_again(
-    stage: Stage, core: Core, sandbox: RunningSandbox
-) -> None:
+def test_g6_a_month_whose_last_event_goes_is_reported_again(stage: Stage, core: Core, sandbox: RunningSandbox) -> None:
     old = stage.backfill(DAILY, first="2010-03-01", last="2010-05-01")
     with freeze_time(in_(50 * DAY)):
         stage.backfill(DAILY, first="2010-04-01", last="2010-04-01")
@@ -94,8 +92,7 @@ def test_g6_a_month_whose_last_event_goes_is_reported_again(
     events = stage.materializations("price_history", DAILY)
     # April is known from the later run. March and May come back, with what the database holds now.
     assert sorted(
-        (event.partition, said(event)["dagster/partition_row_count"], said(event)["symbols"])
-        for event in events
+        (event.partition, said(event)["dagster/partition_row_count"], said(event)["symbols"]) for event in events
     ) == [
         ("2010-03-01", 3 * 23, 3),
         ("2010-04-01", 4 * 21, 4),
@@ -161,9 +158,7 @@ def test_g2_what_the_check_of_lists_found_goes_after_a_month_too(stage: Stage) -
     """Each sync has one, whose run may be gone long before."""
     for _ in range(3):
         stage.instance.report_runless_asset_event(
-            dg.AssetCheckEvaluation(
-                asset_key=PLAIN.commodity_lists, check_name=UNREAD_LISTS, passed=True, metadata={}
-            )
+            dg.AssetCheckEvaluation(asset_key=PLAIN.commodity_lists, check_name=UNREAD_LISTS, passed=True, metadata={})
         )
     assert prune_reports(stage.instance, OURS, in_(31 * DAY)) >= 2
     storage = stage.instance.event_log_storage

@@ -84,8 +84,7 @@ def test_g4_each_active_provider_has_a_client_that_is_asked_where_the_settings_s
     providers = Providers(PricingDatabase())
     with providers.clients() as clients:
         assert {name: client.base_url for name, client in clients.items()} == {
-            name: f"{sandbox.url}/{name}"
-            for name in (TWELVEDATA, MFAPI, "yahoo", "fmp", "uex", "octo", "headout")
+            name: f"{sandbox.url}/{name}" for name in (TWELVEDATA, MFAPI, "yahoo", "fmp", "uex", "octo", "headout")
         }
         answer = clients[TWELVEDATA].fetch(Fetcher.QUOTE, ["AAPL"]).answer
         assert [observation.symbol for observation in answer.observations] == ["AAPL"]
@@ -141,9 +140,7 @@ def test_g4_a_run_cannot_be_pointed_elsewhere(stage: Stage) -> None:
         assert {place.rpartition(".")[2] for place in ours} <= {"config", "symbols", "from_day", "to_day"}
     elsewhere = {"database": {"config": {"url": "postgresql://thief@127.0.0.1/loot"}}}
     with pytest.raises(dg.DagsterInvalidConfigError, match='unexpected config entry "url"'):
-        dg.validate_run_config(
-            stage.definitions.resolve_implicit_global_asset_job_def(), {"resources": elsewhere}
-        )
+        dg.validate_run_config(stage.definitions.resolve_implicit_global_asset_job_def(), {"resources": elsewhere})
 
 
 def test_g4_no_resource_shows_its_password(stage: Stage, database_url: str, password: str) -> None:
@@ -158,9 +155,7 @@ def test_g4_what_the_ui_is_told_of_our_definitions_holds_no_password(stage: Stag
     assert "The pricing database of the settings" in told
 
 
-def test_g4_a_run_that_fails_deep_in_the_database_betrays_no_password(
-    stage: Stage, core: Core, password: str
-) -> None:
+def test_g4_a_run_that_fails_deep_in_the_database_betrays_no_password(stage: Stage, core: Core, password: str) -> None:
     core.rows("DROP FUNCTION pricing.plan_backfill")
     run = stage.backfill(DAILY, first="2010-03-01", last="2010-03-01", raise_on_error=False)
     assert not run.success
@@ -169,9 +164,7 @@ def test_g4_a_run_that_fails_deep_in_the_database_betrays_no_password(
     assert password not in events
 
 
-def test_g4_a_run_without_a_database_betrays_no_password(
-    stage: Stage, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_g4_a_run_without_a_database_betrays_no_password(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PRICING_DATABASE_URL", f"postgresql://worker:{CANARY}@127.0.0.1:9/pricing")
     run = stage.backfill(DAILY, first="2010-03-01", last="2010-03-01", raise_on_error=False)
     assert not run.success

@@ -81,9 +81,7 @@ def test_g3_g6_whatever_people_start_two_runs_of_theirs_work_and_a_drain_never_w
     waiting = {queue.queued(tags, job).run_id for job, tags in BY_HAND * 2}
     check = queue.queued({"dagster/priority": "5"}, "check_prices")
     # Materialize of the lists, and Execute of a check.
-    lists = a_run(
-        queue.instance, NOT_STARTED, job=ALL_ASSETS, asset_selection=frozenset([PLAIN.commodity_lists])
-    )
+    lists = a_run(queue.instance, NOT_STARTED, job=ALL_ASSETS, asset_selection=frozenset([PLAIN.commodity_lists]))
     one_check = frozenset([dg.AssetCheckKey(PLAIN.latest_key(QUOTE), "late_prices")])
     checked = a_run(queue.instance, NOT_STARTED, job=ALL_ASSETS, asset_check_selection=one_check)
     short = [queue.submit(run) for run in (lists, checked)]
@@ -101,9 +99,7 @@ def test_g3_g6_whatever_people_start_two_runs_of_theirs_work_and_a_drain_never_w
     assert marked.isdisjoint(run.run_id for run in (drain, check, stranger, *short))
 
 
-def test_g8_runs_of_people_are_told_apart_under_a_prefix_too(
-    queue: Queue, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_g8_runs_of_people_are_told_apart_under_a_prefix_too(queue: Queue, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PRICING_ASSET_PREFIX", "eu/prices")
     chosen = frozenset([Naming.under("eu/prices").commodity_lists])
     lists = queue.submit(a_run(queue.instance, NOT_STARTED, job=ALL_ASSETS, asset_selection=chosen))
@@ -123,9 +119,7 @@ def test_g3_ten_runs_of_others_work_and_a_drain_never_waits(queue: Queue) -> Non
     assert drain.run_id in queue.launched()
 
 
-def test_g3_a_launch_that_takes_long_keeps_no_other_run_waiting(
-    queue: Queue, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_g3_a_launch_that_takes_long_keeps_no_other_run_waiting(queue: Queue, monkeypatch: pytest.MonkeyPatch) -> None:
     """A launch takes seconds, and minutes where a code server hangs."""
     slow = queue.queued({}, ALL_ASSETS).run_id
     drain = queue.queued({**DRAIN, "dagster/priority": "10"}, "refresh")

@@ -251,9 +251,7 @@ def test_b14_b17_what_is_queued_has_the_sensor_request_a_drain(stage: Stage, cor
 def test_b14_a_tick_that_can_queue_nothing_says_why(stage: Stage, core: Core) -> None:
     """It said that every instrument was queued."""
     core.rows("UPDATE pricing.data_collectors SET quota_bytes = 1000 WHERE provider = 'mfapi'")
-    core.rows(
-        "INSERT INTO pricing.api_data_usage (provider, hour, bytes) VALUES ('mfapi', pricing.clock(), 910)"
-    )
+    core.rows("INSERT INTO pricing.api_data_usage (provider, hour, bytes) VALUES ('mfapi', pricing.clock(), 910)")
     core.rows("UPDATE pricing.data_type_registry SET estimated_data_size_bytes = 10")
     tick = evaluated(stage, "mf_nav_schedule")
     assert not tick.run_requests

@@ -108,9 +108,7 @@ def test_g3_b17_a_run_that_has_begun_nothing_for_long_keeps_no_drain_away(stage:
     requested(stage.tick(SENSOR))
 
 
-def test_g3_a_clock_that_was_set_back_keeps_no_drain_from_starting(
-    stage: Stage, core: Core, clock: Clock
-) -> None:
+def test_g3_a_clock_that_was_set_back_keeps_no_drain_from_starting(stage: Stage, core: Core, clock: Clock) -> None:
     core.heartbeat("ann", (QUOTE, "AAPL"))
     cursor = stage.tick(SENSOR).cursor
     clock.advance(-3600)
@@ -154,9 +152,7 @@ def test_g3_b17_an_ending_drain_hands_over_to_one_successor(stage: Stage, core: 
     assert "at work for another 1" in str(stage.tick(SENSOR, handed_over.cursor).skip_message)
 
 
-def test_g3_b17_a_dead_drain_is_replaced_when_its_lease_is_out(
-    stage: Stage, core: Core, clock: Clock
-) -> None:
+def test_g3_b17_a_dead_drain_is_replaced_when_its_lease_is_out(stage: Stage, core: Core, clock: Clock) -> None:
     core.heartbeat("ann", (QUOTE, "AAPL"))
     first = stage.tick(SENSOR)
     clock.advance(1)
@@ -267,18 +263,12 @@ def test_g3_two_daemons_that_read_the_same_cursor_launch_one_run(
             instance.update_instigator_state(before)
             list(execute_sensor_iteration(other, logger, None, None))
         assert len(instance.get_runs()) == 2
-        (skipped,) = instance.get_ticks(
-            before.instigator_origin_id, before.selector_id, statuses=[TickStatus.SKIPPED]
-        )
+        (skipped,) = instance.get_ticks(before.instigator_origin_id, before.selector_id, statuses=[TickStatus.SKIPPED])
         assert skipped.skip_reason == "a drain is queued or starting"
 
 
-def test_f7_trading_days_are_written_by_a_sensor_that_lets_the_first_prices_pass(
-    stage: Stage, core: Core
-) -> None:
-    core.rows(
-        "UPDATE pricing.instruments SET calendar = NULL WHERE asset_class <> 'fx'"
-    )  # no exchange, no library
+def test_f7_trading_days_are_written_by_a_sensor_that_lets_the_first_prices_pass(stage: Stage, core: Core) -> None:
+    core.rows("UPDATE pricing.instruments SET calendar = NULL WHERE asset_class <> 'fx'")  # no exchange, no library
     sessions = "SELECT count(*) FROM pricing.calendar_sessions WHERE calendar = 'FX'"
     first = stage.tick("extend_calendars")
     assert (first.skip_message, core.one(sessions)) == ("calendars are checked from the next tick on", 0)
@@ -292,9 +282,7 @@ def test_f7_trading_days_are_written_by_a_sensor_that_lets_the_first_prices_pass
     assert sensor.default_status is dg.DefaultSensorStatus.RUNNING
 
 
-def test_b22_b23_ticks_are_noted_and_those_that_fail_only_begin(
-    stage: Stage, core: Core, clock: Clock
-) -> None:
+def test_b22_b23_ticks_are_noted_and_those_that_fail_only_begin(stage: Stage, core: Core, clock: Clock) -> None:
     def signs() -> dict[str, tuple[int, bool]]:
         rows = core.rows(
             "SELECT part, times, coalesce(ended_at = began_at, false) AS is_done FROM pricing.signs_of_life"

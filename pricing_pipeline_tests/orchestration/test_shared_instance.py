@@ -87,10 +87,7 @@ def tables(url: str) -> Tables:
         names = connection.execute("SELECT tablename FROM pg_tables WHERE schemaname = 'public'").fetchall()
         return {
             name: Counter(
-                row
-                for (row,) in connection.execute(
-                    sql.SQL("SELECT t::text FROM {} t").format(sql.Identifier(name))
-                )
+                row for (row,) in connection.execute(sql.SQL("SELECT t::text FROM {} t").format(sql.Identifier(name)))
             )
             for (name,) in names
         }
@@ -130,11 +127,7 @@ def live_strangely(instance: dg.DagsterInstance) -> None:
         )
         assert done.success
     for _ in range(3):
-        assert (
-            THEIRS.resolve_job_def("check_prices")
-            .execute_in_process(instance=instance, tags=OF_THEIRS)
-            .success
-        )
+        assert THEIRS.resolve_job_def("check_prices").execute_in_process(instance=instance, tags=OF_THEIRS).success
         key = dg.AssetKey(["latest_price", QUOTE])
         instance.report_runless_asset_event(dg.AssetMaterialization(key))
         instance.report_runless_asset_event(
@@ -153,9 +146,7 @@ def live_strangely(instance: dg.DagsterInstance) -> None:
         launched(instance, "pricing_pipeline", "report", status, tags=DRAIN)
         other = frozenset({dg.AssetKey(["price_history", "theirs"])})
         launched(instance, "pricing_pipeline", "__ASSET_JOB", status, asset_selection=other)
-    create_run_for_test(
-        instance, job_name="refresh", status=Status.SUCCESS, tags=DRAIN
-    )  # by a script of theirs
+    create_run_for_test(instance, job_name="refresh", status=Status.SUCCESS, tags=DRAIN)  # by a script of theirs
     instance.add_backfill(
         PartitionBackfill(
             backfill_id="theirs",
@@ -236,13 +227,9 @@ def test_g7_in_a_shared_storage_a_start_fails_what_was_cut_off_of_its_own_home(
     """It would take a place in our run queue for ever. Another home may serve the same code there, and is at work."""
     runs = {}
     for socket in ("/nowhere/code.sock", "/elsewhere/code.sock"):
-        origin = GrpcServerCodeLocationOrigin(
-            host="localhost", socket=socket, location_name="pricing_pipeline"
-        )
+        origin = GrpcServerCodeLocationOrigin(host="localhost", socket=socket, location_name="pricing_pipeline")
         job_origin = RemoteJobOrigin(RemoteRepositoryOrigin(origin, "__repository__"), "refresh")
-        run = create_run_for_test(
-            shared, job_name="refresh", status=Status.STARTED, remote_job_origin=job_origin
-        )
+        run = create_run_for_test(shared, job_name="refresh", status=Status.STARTED, remote_job_origin=job_origin)
         runs[socket] = run.run_id
     launched(shared, "theirs", "refresh", Status.STARTED)
     prepare()
@@ -398,9 +385,7 @@ def test_g7_drains_go_ahead_only_where_nobody_waits_for_a_place(
 def test_g7_a_storage_has_one_home_of_ours_at_most(
     shared: dg.DagsterInstance, dagster_url: str, database_url: str, tmp_path: Path
 ) -> None:
-    mine, others = (
-        name_of_home(tmp_path / name, database_url, is_embedded=True) for name in ("mine", "others")
-    )
+    mine, others = (name_of_home(tmp_path / name, database_url, is_embedded=True) for name in ("mine", "others"))
     for _ in range(2):
         settle(dagster_url, mine, is_owner=False)
     with pytest.raises(SettingsError, match=f"the runs of another home, .*{tmp_path}/mine; this"):
@@ -428,26 +413,20 @@ def test_g7_a_storage_without_tables_is_nobodys_yet(dagster_url: str) -> None:
         settle(dagster_url, home, is_owner=False)
 
 
-@settings(
-    max_examples=examples(20), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@settings(max_examples=examples(20), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     st.lists(
         st.tuples(
             st.sampled_from(["pricing_pipeline", "theirs"]),
             st.sampled_from([{}, DRAIN]),
             st.sampled_from(["refresh", "check_prices", "report", "__ASSET_JOB"]),
-            st.sampled_from(
-                [None, frozenset({dg.AssetKey(["price_history", DAILY])}), frozenset({dg.AssetKey("x")})]
-            ),
+            st.sampled_from([None, frozenset({dg.AssetKey(["price_history", DAILY])}), frozenset({dg.AssetKey("x")})]),
             st.sampled_from([Status.QUEUED, Status.STARTED, Status.SUCCESS, Status.CANCELED, Status.FAILURE]),
         ),
         max_size=12,
     )
 )
-def test_g7_whatever_runs_there_are_only_ours_that_have_ended_go(
-    stage: Stage, core: Core, runs: list[Any]
-) -> None:
+def test_g7_whatever_runs_there_are_only_ours_that_have_ended_go(stage: Stage, core: Core, runs: list[Any]) -> None:
     with dg.DagsterInstance.ephemeral() as instance:
         kept = set()
         for location, drain, job, selection, status in runs:

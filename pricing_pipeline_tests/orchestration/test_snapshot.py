@@ -49,9 +49,7 @@ def statements() -> Iterator[list[str]]:
 
 def types(stage: Stage) -> set[str]:
     return {
-        spec.key.path[1]
-        for spec in stage.definitions.resolve_all_asset_specs()
-        if spec.key.path[0] == "price_history"
+        spec.key.path[1] for spec in stage.definitions.resolve_all_asset_specs() if spec.key.path[0] == "price_history"
     }
 
 
@@ -87,9 +85,7 @@ def test_b1_the_copy_is_the_registry_and_nothing_else(
     assert [path.name for path in tmp_path.iterdir()] == ["registry.json"]
 
 
-def test_b1_500_data_types_cost_as_many_statements_as_four(
-    stage: Stage, core: Core, statements: list[str]
-) -> None:
+def test_b1_500_data_types_cost_as_many_statements_as_four(stage: Stage, core: Core, statements: list[str]) -> None:
     """Nothing is asked of the database for each type. How long it takes is a matter of the machine."""
     stage.reload()
     of_four = len(statements)
@@ -146,9 +142,7 @@ def test_b1_g7_where_nobody_can_tell_a_webserver_to_reload_the_follower_says_so_
     later = stage.tick("follow_registry", first.cursor)
     assert first.skip_message == later.skip_message
     assert "is unchanged (version" in str(later.skip_message)
-    assert f"A webserver that was started before that may show an older one {reload}" in str(
-        later.skip_message
-    )
+    assert f"A webserver that was started before that may show an older one {reload}" in str(later.skip_message)
 
     core.rows("UPDATE pricing.data_type_registry SET is_active = false WHERE data_type = 'mf_nav'")
     changed = stage.tick("follow_registry", later.cursor)
@@ -207,9 +201,7 @@ def test_b1_a_run_worker_has_the_definitions_of_its_code_location(
     assert core.one("SELECT count(*) FROM pricing.price_history WHERE data_type = 'equity_daily'") == 4 * 23
 
 
-def test_b1_a_code_server_that_starts_reads_the_registry(
-    environment: None, core: Core, load_context: None
-) -> None:
+def test_b1_a_code_server_that_starts_reads_the_registry(environment: None, core: Core, load_context: None) -> None:
     """To Dagster it reconstructs, too, yet nothing was handed to it."""
     core.rows("UPDATE pricing.data_type_registry SET is_active = false WHERE data_type = 'mf_nav'")
     repository = reconstruct_repository_def_from_pointer(DEFINITIONS, RepositoryLoadData())
@@ -241,9 +233,7 @@ def test_b1_an_unchanged_registry_needs_no_reload(stage: Stage, core: Core) -> N
     ],
 )
 def test_b1_who_has_no_code_server_is_told_to_reload(stage: Stage, core: Core, change: str) -> None:
-    core.rows(
-        "INSERT INTO pricing.data_collectors (provider, base_url) VALUES ('idle', 'https://idle.example.com')"
-    )
+    core.rows("INSERT INTO pricing.data_collectors (provider, base_url) VALUES ('idle', 'https://idle.example.com')")
     core.rows(
         "INSERT INTO pricing.provider_declarations (provider, host, content)"
         " VALUES ('idle', 'idle.example.com', 'name: idle')"
@@ -256,10 +246,7 @@ def test_b1_who_has_no_code_server_is_told_to_reload(stage: Stage, core: Core, c
     changed = core.one("SELECT version FROM pricing.registry_state")
     assert changed > loaded
     assert said.startswith(f"the registry has version {changed} since about ")
-    assert (
-        f"loaded is {loaded}: the daemon loads it within a minute, and a webserver shows the old one until"
-        in said
-    )
+    assert f"loaded is {loaded}: the daemon loads it within a minute, and a webserver shows the old one until" in said
     stage.reload()
     assert "is unchanged" in str(stage.tick("follow_registry").skip_message)
 

@@ -276,9 +276,7 @@ def test_g5_a_declared_provider_says_whether_the_sandbox_stands_for_it(
     assert "sandbox" not in stage.spec("provider", "frankfurter").metadata
 
 
-def test_g5_provider_assets_name_the_sandbox_where_it_answers(
-    stage: Stage, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_g5_provider_assets_name_the_sandbox_where_it_answers(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
     metadata = stage.spec("provider", MFAPI).metadata
     assert metadata["url"] == dg.MetadataValue.url("http://127.0.0.1:9/mfapi")
     assert metadata["sandbox"].value == "The sandbox answers in place of https://api.mfapi.in."

@@ -83,8 +83,4 @@ def test_g6_a_backfill_waits_for_a_provider_that_is_stopped_and_says_so(
     monkeypatch.setattr(backfills, "waits_for", ending)
     run = stage.backfill(DAILY, first="2010-03-01", last="2010-03-01", config={"symbols": ["AAPL"]})
     said = [entry.user_message for entry in stage.instance.all_logs(run.run_id)]
-    assert [
-        words
-        for words in said
-        if words.startswith(f"{DAILY}: 0 of 1 tasks done, 0 failed; it waits: {stopped}")
-    ]
+    assert [words for words in said if words.startswith(f"{DAILY}: 0 of 1 tasks done, 0 failed; it waits: {stopped}")]

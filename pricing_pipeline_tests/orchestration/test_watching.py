@@ -41,9 +41,7 @@ ONLY = "extend_calendars"
 class Watched:
     """A watch whose time the test has in its hands, and the daemon that it watches."""
 
-    def __init__(
-        self, workspace: WorkspaceProcessContext, core: Core, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
+    def __init__(self, workspace: WorkspaceProcessContext, core: Core, monkeypatch: pytest.MonkeyPatch) -> None:
         self._workspace, self._core = workspace, core
         self._ahead = 0.0
         monkeypatch.setattr(watching, "time", self)

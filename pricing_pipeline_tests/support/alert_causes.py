@@ -39,9 +39,7 @@ def want_nothing(core: Core, clock: Clock) -> None:
 
 
 def break_duty(core: Core, clock: Clock) -> None:
-    core.rows(
-        "INSERT INTO pricing.duties (duty, last_failure_at, last_error) VALUES ('prune', pricing.clock(), 'odd')"
-    )
+    core.rows("INSERT INTO pricing.duties (duty, last_failure_at, last_error) VALUES ('prune', pricing.clock(), 'odd')")
 
 
 def mend_duty(core: Core, clock: Clock) -> None:
@@ -168,9 +166,7 @@ def resolve_task(core: Core, _: Clock) -> None:
 
 
 def use_limit(core: Core, _: Clock) -> None:
-    core.rows(
-        "UPDATE pricing.provider_limits SET units = 6, window_seconds = 3600 WHERE provider = 'twelvedata'"
-    )
+    core.rows("UPDATE pricing.provider_limits SET units = 6, window_seconds = 3600 WHERE provider = 'twelvedata'")
     core.enqueue(QUOTE, "A", "B", "C", "D", "E", "F")
     core.refresh()
 

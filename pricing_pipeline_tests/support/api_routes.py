@@ -73,9 +73,7 @@ ROUTES: Mapping[str, Route] = {
     "GET /v1/providers/{provider}": Route(READ, 404),
     "GET /v1/instruments": Route(READ),
     "GET /v1/instruments/{symbol}": Route(READ, 404),
-    "GET /v1/stream": Route(
-        WATCH, params={"pairs": f"{QUOTE}:AAPL"}, of_user=True, needs_too=READ, is_endless=True
-    ),
+    "GET /v1/stream": Route(WATCH, params={"pairs": f"{QUOTE}:AAPL"}, of_user=True, needs_too=READ, is_endless=True),
     "POST /v1/heartbeat": Route(WATCH, body=PAIR, of_user=True),
     "POST /v1/unsubscribe": Route(WATCH, body=PAIR, of_user=True),
     "POST /v1/hold": Route(WATCH, body=PAIR, of_user=True),

@@ -85,9 +85,7 @@ class RunningApi:
         """A program with a new token; for any user if none is named."""
         self._callers += 1
         with self._owner.begin() as connection:
-            token = api_tokens.add(
-                connection, f"caller-{self.url.rpartition(':')[2]}-{self._callers}", scopes, user
-            )
+            token = api_tokens.add(connection, f"caller-{self.url.rpartition(':')[2]}-{self._callers}", scopes, user)
         return Caller(self.client, token.get_secret_value())
 
     def feed(self, *pairs: tuple[str, str], name: str = "sheet", hours: float | None = None) -> str:

@@ -79,9 +79,7 @@ _PP = {
 _YAHOO = {"": "", "XLON": ".L", "XETR": ".DE", "XNSE": ".NS", "XPAR": ".PA"}
 
 
-def portfolio_performance(
-    portfolio: Sequence[Owned], chance: random.Random, style: Style, language: str
-) -> bytes:
+def portfolio_performance(portfolio: Sequence[Owned], chance: random.Random, style: Style, language: str) -> bytes:
     header, (buy, sell, deposit, dividend) = _PP[language]
     rows = [["2026-01-02T00:00", deposit, style.number(Decimal("5000.50")), "EUR", *[""] * 11]]
     for owned in portfolio:
@@ -110,9 +108,7 @@ def portfolio_performance(
                 ]
             )
         paid = style.number(Decimal("12.40"))
-        rows.append(
-            ["2026-10-05T00:00", dividend, paid, "EUR", *[""] * 6, owned.isin, "", ticker, owned.title, ""]
-        )
+        rows.append(["2026-10-05T00:00", dividend, paid, "EUR", *[""] * 6, owned.isin, "", ticker, owned.title, ""])
     return _csv(header.split(","), rows, style)
 
 
@@ -143,9 +139,7 @@ _DEGIRO = {
 }
 
 
-def degiro_transactions(
-    portfolio: Sequence[Owned], chance: random.Random, style: Style, language: str
-) -> bytes:
+def degiro_transactions(portfolio: Sequence[Owned], chance: random.Random, style: Style, language: str) -> bytes:
     header = _DEGIRO[language].split(",")
     rows = []
     for owned in portfolio:
@@ -198,9 +192,7 @@ def interactive_brokers(portfolio: Sequence[Owned], chance: random.Random, style
         for level, quantity in quantities:
             row = about | {"position": f"{quantity:,f}", "levelOfDetail": level}
             lines.append(
-                "<OpenPosition "
-                + " ".join(f"{name}={quoteattr(value)}" for name, value in row.items())
-                + " />"
+                "<OpenPosition " + " ".join(f"{name}={quoteattr(value)}" for name, value in row.items()) + " />"
             )
     text = (
         '<FlexQueryResponse queryName="all" type="AF">\n<FlexStatements count="1">\n'

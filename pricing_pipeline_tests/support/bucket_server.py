@@ -117,9 +117,7 @@ def serving(bucket: Bucket) -> Iterator[str]:
             """Keep the bytes of a request and answer it, as well as its fault lets that happen."""
             fault = self.fault(kind)
             if fault in ("busy", "late error"):
-                self.refuse(
-                    503 if fault == "busy" else 200, "SlowDown" if fault == "busy" else "InternalError"
-                )
+                self.refuse(503 if fault == "busy" else 200, "SlowDown" if fault == "busy" else "InternalError")
                 return
             if fault != "ignored":
                 keep(body[: len(body) // 2] if fault == "half" else body)

@@ -58,9 +58,7 @@ class Machine:
         self.name = name
 
     @contextmanager
-    def reaching(
-        self, environment: Mapping[str, str], broker: Address, sandbox_url: str
-    ) -> Iterator[dict[str, str]]:
+    def reaching(self, environment: Mapping[str, str], broker: Address, sandbox_url: str) -> Iterator[dict[str, str]]:
         """The settings of a process on this host, which reaches the same servers by other addresses."""
         host, there = self.host, make_url(sandbox_url)
         with ExitStack() as stack:
@@ -93,9 +91,7 @@ def main(arguments: Sequence[str]) -> None:
     address = json.loads(os.environ.pop("OF_TEST_PROVIDER"))
     with forwarded("127.0.0.1", tuple(address)) as port:
         environment = {**os.environ, "PRICING_SANDBOX_URL": f"http://127.0.0.1:{port}"}
-        subprocess.run(
-            [sys.executable, "-m", "celery", *COMMAND, f"--hostname={name}"], env=environment, check=True
-        )
+        subprocess.run([sys.executable, "-m", "celery", *COMMAND, f"--hostname={name}"], env=environment, check=True)
 
 
 if __name__ == "__main__":

@@ -44,9 +44,7 @@ def self_signed(folder: Path, *names: str) -> Path:
     )
     path = folder / "server.pem"
     path.write_bytes(
-        key.private_bytes(
-            serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
-        )
+        key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
         + cert.public_bytes(serialization.Encoding.PEM)
     )
     return path

@@ -46,11 +46,7 @@ class FakeDagster:
             return {"launchRun": {"__typename": "LaunchRunSuccess", "run": {"runId": RUN}}}
         if "runOrError" in query:
             status = self.statuses.get(variables["run"])
-            return {
-                "runOrError": {"__typename": "Run", "status": status}
-                if status
-                else {"__typename": "RunNotFound"}
-            }
+            return {"runOrError": {"__typename": "Run", "status": status} if status else {"__typename": "RunNotFound"}}
         events = [] if self.failure is None else [{"error": {"message": self.failure}}]
         return {"logsForRun": {"events": events}}
 

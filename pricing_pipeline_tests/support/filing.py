@@ -17,9 +17,7 @@ FIRST, LAST = date(2020, 1, 1), date(2020, 12, 31)
 VOLUMES = (None, "0", "123456", "1000.50", "0.000000000000000001")
 
 
-def fill(
-    core: Core, dice: random.Random, symbols: Sequence[str], data_type: str = "equity_daily"
-) -> list[datetime]:
+def fill(core: Core, dice: random.Random, symbols: Sequence[str], data_type: str = "equity_daily") -> list[datetime]:
     """Random values and revisions of a year, splits and dividends; returns moments to read them as of."""
     base = datetime(2021, 1, 4, 12, tzinfo=UTC)
     moments = [base + timedelta(hours=hour) for hour in range(6)]
@@ -69,9 +67,7 @@ def fill(
                         **row,
                         until=end,
                     )
-            core.rows(
-                "SELECT pricing.note_changes(:data_type, ARRAY[:at])", data_type=data_type, at=observed_at
-            )
+            core.rows("SELECT pricing.note_changes(:data_type, ARRAY[:at])", data_type=data_type, at=observed_at)
         for _ in range(dice.randint(0, 4)):
             is_split = dice.random() < 0.5
             core.rows(

@@ -31,17 +31,13 @@ class GivenPostgres:
     Unless it is `durable`, its data is lost when the machine crashes. It dies with the thread that started it.
     """
 
-    def __init__(
-        self, programs: Path, home: Path, *, tcp_port: int | None = None, durable: bool = False
-    ) -> None:
+    def __init__(self, programs: Path, home: Path, *, tcp_port: int | None = None, durable: bool = False) -> None:
         """`programs` are those of a PostgreSQL. With `tcp_port` it listens there, too, and has no roles but its own."""
         self._programs = programs
         self._home = home
         self._tcp_port = tcp_port
         self._is_durable = durable
-        self._passwords = {
-            name: secrets.token_urlsafe(24) for name in (places.SUPERUSER, places.OWNER, places.WORKER)
-        }
+        self._passwords = {name: secrets.token_urlsafe(24) for name in (places.SUPERUSER, places.OWNER, places.WORKER)}
         self._user = places.server_user(home / "data")
         self._process: subprocess.Popen[bytes] | None = None
 

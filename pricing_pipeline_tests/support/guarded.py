@@ -76,9 +76,7 @@ class Answer:
         self.text = b"".join(m.get("body", b"") for m in messages if m["type"].endswith("body")).decode()
 
 
-async def asked(
-    app: ASGIApp, method: str, path: str, headers: Headers, body: bytes, scheme: str = "http"
-) -> Answer:
+async def asked(app: ASGIApp, method: str, path: str, headers: Headers, body: bytes, scheme: str = "http") -> Answer:
     path, _, query = path.partition("?")
     scope: Scope = {
         "type": "http",

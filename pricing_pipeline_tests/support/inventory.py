@@ -61,9 +61,7 @@ def add_partner(core: Core, *products: str) -> None:
 
 
 def add_product(core: Core, symbol: str) -> None:
-    core.rows(
-        "INSERT INTO pricing.instruments (asset_class, symbol) VALUES ('inventory', :symbol)", symbol=symbol
-    )
+    core.rows("INSERT INTO pricing.instruments (asset_class, symbol) VALUES ('inventory', :symbol)", symbol=symbol)
 
 
 def offer(category: str = "ADULT", final: int | None = 2500, **more: Any) -> PaxOffer:

@@ -107,9 +107,7 @@ def _work(line: dict[str, Any], told: int) -> None:
     os._exit(0)
 
 
-def _announced(
-    original: Callable[..., Any], name: str, about_to: Callable[[str], None]
-) -> Callable[..., Any]:
+def _announced(original: Callable[..., Any], name: str, about_to: Callable[[str], None]) -> Callable[..., Any]:
     def announced(*args: Any, **options: Any) -> Any:
         about_to(name)
         return original(*args, **options)

@@ -13,9 +13,7 @@ from pricing_pipeline_tests.support.pages import ROOT
 
 
 @contextmanager
-def notifier_process(
-    database_url: str, home: Path, packages: Path | None = None
-) -> Iterator[subprocess.Popen[str]]:
+def notifier_process(database_url: str, home: Path, packages: Path | None = None) -> Iterator[subprocess.Popen[str]]:
     """A real notifier that sees the packages of a folder."""
     home.mkdir(exist_ok=True)
     environment = {

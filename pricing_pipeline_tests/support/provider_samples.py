@@ -240,8 +240,7 @@ def _fmp_bars(asked: Sequence[str], values: Sequence[Value]) -> object:
 
 def _fmp_profile(asked: Sequence[str], values: Sequence[Value]) -> object:
     return [
-        {"symbol": one.symbol, "companyName": "A company", "currency": "USD", "exchange": "NASDAQ"}
-        for one in values
+        {"symbol": one.symbol, "companyName": "A company", "currency": "USD", "exchange": "NASDAQ"} for one in values
     ]
 
 
@@ -531,9 +530,7 @@ SAMPLES = (
         names_currency=True,
         says_range=True,
     ),
-    Sample(
-        "example_pages", Fetcher.DAILY_BARS, _SHARES, (*_NO_SHARES, ".."), _declared_bars, says_range=True
-    ),
+    Sample("example_pages", Fetcher.DAILY_BARS, _SHARES, (*_NO_SHARES, ".."), _declared_bars, says_range=True),
     Sample("frankfurter", Fetcher.DAILY_BARS, _PAIRS, _NO_PAIRS, _frankfurter_span, is_keyed_by_day=True),
     Sample("frankfurter", Fetcher.DAILY_BARS, _PAIRS, _NO_PAIRS, _frankfurter_latest, is_latest=True),
 )

@@ -37,9 +37,7 @@ def _bars(symbol: str, adjustment: Adjustment) -> tuple[Observation, ...]:
 
 def times(row: Observation, factor: Decimal) -> Observation:
     shifted = {
-        name: value * factor
-        for name in ("close", "open", "high", "low")
-        if (value := getattr(row, name)) is not None
+        name: value * factor for name in ("close", "open", "high", "low") if (value := getattr(row, name)) is not None
     }
     return replace(row, **shifted)
 

@@ -112,9 +112,7 @@ class MailServer:
     was_tls: bool = False
     port: int = 0
 
-    def authenticate(
-        self, server: SMTP, session: Any, envelope: Any, mechanism: str, data: Any
-    ) -> AuthResult:
+    def authenticate(self, server: SMTP, session: Any, envelope: Any, mechanism: str, data: Any) -> AuthResult:
         assert isinstance(data, LoginPassword)
         login = data.login.decode(), data.password.decode()
         self.logins.append(login)
@@ -141,9 +139,7 @@ class MailServer:
 
 
 @contextmanager
-def mail_server(
-    tls: ssl.SSLContext | None = None, *, implicit: bool = False, **answers: str
-) -> Iterator[MailServer]:
+def mail_server(tls: ssl.SSLContext | None = None, *, implicit: bool = False, **answers: str) -> Iterator[MailServer]:
     """A mail server while the block lasts; with a context it wants STARTTLS, or TLS from the first byte on."""
     known = MailServer(answers=answers)
     loop = asyncio.new_event_loop()

@@ -36,9 +36,7 @@ class RunningSandbox:
         self.sandbox = sandbox
         self._client = client
 
-    def calls(
-        self, provider: str | None = None, *, since: int = 0, limit: int = 200_000
-    ) -> list[dict[str, Any]]:
+    def calls(self, provider: str | None = None, *, since: int = 0, limit: int = 200_000) -> list[dict[str, Any]]:
         """The log, oldest call first."""
         params: dict[str, str | int] = {"provider": provider or "", "since": since, "limit": limit}
         calls: list[dict[str, Any]] = self._answer("GET", "calls", params=params)
@@ -110,9 +108,7 @@ class Asked:
     def fmp(self, endpoint: str, *, headers: dict[str, str] | None = None, **params: str) -> Reply:
         """Likewise for FMP. `from_` asks for `from`."""
         params = {name.rstrip("_"): value for name, value in params.items()}
-        return self.ask(
-            "fmp", endpoint, params, {"apikey": self.settings.key} if headers is None else headers
-        )
+        return self.ask("fmp", endpoint, params, {"apikey": self.settings.key} if headers is None else headers)
 
     def bars(self, symbol: str, **params: str) -> list[dict[str, str]]:
         """Daily bars, oldest first; all that one page holds, unadjusted, unless told otherwise."""

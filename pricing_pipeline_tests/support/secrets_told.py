@@ -18,9 +18,7 @@ from pricing_pipeline_tests.support.receivers import Post
 SECRETS = st.text(st.sampled_from("ABCxyz019-_~!$ %/?#[]@:;&=+'\"\\é"), min_size=8, max_size=24).map(
     lambda text: f"5ecret{text}"
 )
-FEW = settings(
-    max_examples=examples(12), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+FEW = settings(max_examples=examples(12), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
 class _Kept(logging.Handler):

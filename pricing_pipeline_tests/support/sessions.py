@@ -38,9 +38,7 @@ def waiting_for_locks(core: Core) -> int:
     return count
 
 
-def meanwhile(
-    engine: Engine, work: Callable[[Connection], object]
-) -> tuple[threading.Thread, list[BaseException]]:
+def meanwhile(engine: Engine, work: Callable[[Connection], object]) -> tuple[threading.Thread, list[BaseException]]:
     """Start `work` in a session of its own; returns once it waits for a lock or is done."""
     faults: list[BaseException] = []
     pid: list[int] = []

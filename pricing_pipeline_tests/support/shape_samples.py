@@ -42,8 +42,7 @@ def csv_of(
     def line(cells: Sequence[object]) -> str:
         texts = [_cell(cell) for cell in cells]
         return delimiter.join(
-            f'"{text.replace(chr(34), chr(34) * 2)}"' if set(text) & {delimiter, '"', "\n"} else text
-            for text in texts
+            f'"{text.replace(chr(34), chr(34) * 2)}"' if set(text) & {delimiter, '"', "\n"} else text for text in texts
         )
 
     def write(body: object) -> bytes:
@@ -66,9 +65,7 @@ def xml_of(root: str, encoding: str = "utf-8") -> Callable[[object], bytes]:
         if not isinstance(value, dict):
             return f"<{name}>{escape(_cell(value))}</{name}>"
         lists = {key: inner for key, inner in value.items() if isinstance(inner, list)}
-        attributes = "".join(
-            f" {key}={quoteattr(_cell(inner))}" for key, inner in value.items() if key not in lists
-        )
+        attributes = "".join(f" {key}={quoteattr(_cell(inner))}" for key, inner in value.items() if key not in lists)
         children = "".join(element(key, one) for key, inner in lists.items() for one in inner)
         return f"<{name}{attributes}>{children}</{name}>"
 
@@ -94,18 +91,12 @@ def _finnhub(asked: Sequence[str], values: Sequence[Value]) -> object:
         "v": [100 for _ in values],
     }
     named = {"h": "high", "l": "low", "c": "close"}
-    return (
-        {"s": "ok"}
-        | columns
-        | {key: [number(getattr(one, name)) for one in values] for key, name in named.items()}
-    )
+    return {"s": "ok"} | columns | {key: [number(getattr(one, name)) for one in values] for key, name in named.items()}
 
 
 def _onvista(asked: Sequence[str], values: Sequence[Value]) -> object:
     names = {"last": "close", "high": "high", "low": "low"}
-    prices = {
-        name: [number(times(getattr(one, part), 100)) for one in values] for name, part in names.items()
-    }
+    prices = {name: [number(times(getattr(one, part), 100)) for one in values] for name, part in names.items()}
     last = values[-1] if values else Value(asked[0])
     return {
         "idInstrument": last.symbol,
@@ -272,9 +263,7 @@ def _cbr(asked: Sequence[str], values: Sequence[Value]) -> object:
 
 
 def _bundesbank(asked: Sequence[str], values: Sequence[Value]) -> object:
-    rows: list[dict[str, object]] = [
-        {"day": str(one.day), "rate": comma(one.close), "flag": ""} for one in values
-    ]
+    rows: list[dict[str, object]] = [{"day": str(one.day), "rate": comma(one.close), "flag": ""} for one in values]
     return [*rows, {"day": "2026-11-18", "rate": ".", "flag": "Kein Wert vorhanden"}]
 
 
@@ -282,9 +271,7 @@ def _rapidapi(asked: Sequence[str], values: Sequence[Value]) -> object:
     one = values[-1] if values else Value(asked[0])
     is_time = isinstance(one.stamp, int) and not isinstance(one.stamp, bool) and 86_400 < one.stamp < 10**11
     at = (
-        f"{datetime.fromtimestamp(one.stamp, ZoneInfo('America/New_York')):%Y-%m-%d %H:%M:%S}"
-        if is_time
-        else one.stamp
+        f"{datetime.fromtimestamp(one.stamp, ZoneInfo('America/New_York')):%Y-%m-%d %H:%M:%S}" if is_time else one.stamp
     )
     return {"symbol": one.symbol, "price": one.close, "time": at, "currency": one.currency}
 
@@ -309,9 +296,7 @@ def _amfi_lines(body: object) -> bytes:
 
 
 SHAPES = (
-    Sample(
-        "finnhub", _BARS, _SHARES, _NO_SHARES, _finnhub, says_range=True, currency=None, names_symbol=False
-    ),
+    Sample("finnhub", _BARS, _SHARES, _NO_SHARES, _finnhub, says_range=True, currency=None, names_symbol=False),
     Sample(
         "onvista",
         _BARS,
@@ -327,9 +312,7 @@ SHAPES = (
         currency=None,
     ),
     Sample("kraken", _BARS, _COINS, _NO_PAIRS, _kraken, says_range=True, writes_text=True),
-    Sample(
-        "binance", _BARS, _COINS, _NO_PAIRS, _binance, says_range=True, writes_text=True, names_symbol=False
-    ),
+    Sample("binance", _BARS, _COINS, _NO_PAIRS, _binance, says_range=True, writes_text=True, names_symbol=False),
     Sample(
         "coingecko",
         _BARS,
@@ -338,9 +321,7 @@ SHAPES = (
         _coingecko,
         names_symbol=False,
     ),
-    Sample(
-        "coingecko", _QUOTE, ("bitcoin/usd", "ethereum/usd", "binance-coin/usd"), _NO_PAIRS, _coingecko_quote
-    ),
+    Sample("coingecko", _QUOTE, ("bitcoin/usd", "ethereum/usd", "binance-coin/usd"), _NO_PAIRS, _coingecko_quote),
     Sample(
         *("alphavantage", _BARS, _SHARES, _NO_SHARES, _alphavantage),
         says_range=True,

@@ -59,9 +59,7 @@ def sell(core: Core, provider: str, numbers: Sequence[int]) -> list[str]:
         symbols=symbols,
         provider=provider,
     )
-    core.rows(
-        "UPDATE pricing.provider_limits SET units = 1000000 WHERE provider = :provider", provider=provider
-    )
+    core.rows("UPDATE pricing.provider_limits SET units = 1000000 WHERE provider = :provider", provider=provider)
     return symbols
 
 
@@ -82,9 +80,7 @@ def window_of(sandbox: RunningSandbox, number: int, days: int, now: datetime) ->
     return Window(today, today + timedelta(days=days - 1))
 
 
-def partner(
-    core: Core, sandbox: RunningSandbox, provider: str, numbers: Sequence[int], days: int
-) -> dict[Row, Row]:
+def partner(core: Core, sandbox: RunningSandbox, provider: str, numbers: Sequence[int], days: int) -> dict[Row, Row]:
     """What the partner has now, row by row, as the tables should have it."""
     now = sandbox.sandbox.now()
     rows: dict[Row, Row] = {}
@@ -136,9 +132,7 @@ def database(core: Core, sandbox: RunningSandbox, numbers: Sequence[int], provid
         " AND s.status <> 'vanished'"
     )
     key = "s.symbol, s.option_id, s.slot_id"
-    offers = (
-        f"JOIN pricing.slots s USING (slot_key) JOIN pricing.pax_categories c USING (category_key) {asked}"
-    )
+    offers = f"JOIN pricing.slots s USING (slot_key) JOIN pricing.pax_categories c USING (category_key) {asked}"
     queries = {
         "slots": (
             3,
@@ -167,9 +161,7 @@ def database(core: Core, sandbox: RunningSandbox, numbers: Sequence[int], provid
 def all_versions(core: Core) -> set[Row]:
     """Every row version of current belief: each write makes another one."""
     return {
-        (table, *row)
-        for table in TABLES
-        for row in core.rows(f"SELECT ctid::text, xmin::text FROM pricing.{table}")
+        (table, *row) for table in TABLES for row in core.rows(f"SELECT ctid::text, xmin::text FROM pricing.{table}")
     }
 
 

@@ -43,9 +43,7 @@ class Stock:
         """The webserver's answer; None while it does not answer."""
         self.processes.require_running()
         try:
-            answer = httpx.post(
-                f"{self.url}/graphql", json={"query": query, "variables": variables}, timeout=PATIENCE
-            )
+            answer = httpx.post(f"{self.url}/graphql", json={"query": query, "variables": variables}, timeout=PATIENCE)
         except httpx.TransportError:
             return None
         return answer.json()["data"]

@@ -76,9 +76,7 @@ class Running:
         self.home = home
         settings = [str(home), str(grace), str(one_press), POLITE, STUBBORN if stubborn else ""]
         argv = [sys.executable, "-c", SUPERVISE, *settings]
-        self.process = subprocess.Popen(
-            argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **options
-        )
+        self.process = subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **options)
         assert self.process.stdout is not None
         self.answer = self.process.stdout.readline().strip()
         below = set(psutil.Process(self.process.pid).children(recursive=True)) if self.answer else set()

@@ -27,9 +27,7 @@ def arrange(core: Core, most: Mapping[str, int], count: int) -> int:
         window=WINDOW,
     )
     core.rows("DELETE FROM pricing.provider_routing WHERE data_type = 'equity_daily'")
-    core.rows(
-        "INSERT INTO pricing.provider_routing (data_type, provider, rank) VALUES ('equity_daily', 'yahoo', 1)"
-    )
+    core.rows("INSERT INTO pricing.provider_routing (data_type, provider, rank) VALUES ('equity_daily', 'yahoo', 1)")
     core.rows(
         "UPDATE pricing.data_collectors p SET max_in_flight = m.most"
         " FROM unnest(CAST(:names AS text[]), CAST(:mosts AS integer[])) AS m (name, most) WHERE p.provider = m.name",
@@ -65,8 +63,7 @@ def at_once(calls: list[dict[str, Any]]) -> int:
 
 def most_units(calls: list[dict[str, Any]], seconds: float) -> int:
     at_each = (
-        [other["units"] for other in calls if 0 <= other["monotonic"] - call["monotonic"] < seconds]
-        for call in calls
+        [other["units"] for other in calls if 0 <= other["monotonic"] - call["monotonic"] < seconds] for call in calls
     )
     return max(map(sum, at_each))
 
@@ -146,13 +143,9 @@ def check_books(core: Core, made: list[list[str]], tasks: int, lost_by: tuple[st
     core.rows("DELETE FROM pricing.api_call_queue WHERE starts_with(symbol, 'W')")
     audit(core, acknowledged=tasks)
     assert {task.status for task in core.tasks()} == {"completed"}
-    logged = core.rows(
-        "SELECT symbols, outcome, worker FROM pricing.collector_call_log WHERE worker <> 'old'"
-    )
+    logged = core.rows("SELECT symbols, outcome, worker FROM pricing.collector_call_log WHERE worker <> 'old'")
     assert {row.outcome for row in logged} == {"ok", "unknown"}, "every call is completed, or marked as lost"
-    seen, claimed = (
-        Counter(tuple(call) for call in calls) for calls in (made, [row.symbols for row in logged])
-    )
+    seen, claimed = (Counter(tuple(call) for call in calls) for calls in (made, [row.symbols for row in logged]))
     assert seen <= claimed, "no call is made that was not logged"
     assert all(row.worker.startswith(lost_by) for row in logged if row.outcome == "unknown")
     assert core.one("SELECT count(*) FROM pricing.latest_prices") == tasks

@@ -47,9 +47,7 @@ def bring(
     core.enqueue(DAILY, "AAPL", days=None if latest else MARCH)
     call = core.claim_one()
     since = {} if told is None else {"AAPL": day(1)}
-    answer = Answer(
-        observations=Rows(bars), actions=tuple(told or ()), actions_since=since, gains_told=gains_told
-    )
+    answer = Answer(observations=Rows(bars), actions=tuple(told or ()), actions_since=since, gains_told=gains_told)
     return settling.settle_answer(core.engine, call, Fetched(answer, 200, 100, body=b"{}"))
 
 

@@ -63,9 +63,7 @@ def answering(asked: Asked, provider: Octo | Headout, key: str | None = None) ->
         reply = asked.ask(
             provider.name, request.path.strip("/"), {**dict(request.params), **body}, headers, request.method
         )
-        return Response(
-            reply.status, {k.lower(): v for k, v in reply.headers.items()}, reply.body, len(reply.body)
-        )
+        return Response(reply.status, {k.lower(): v for k, v in reply.headers.items()}, reply.body, len(reply.body))
 
     return answer
 

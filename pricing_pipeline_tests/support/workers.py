@@ -165,9 +165,7 @@ def claim_all(
         with psycopg.connect(url, autocommit=True) as connection:
             while True:
                 try:
-                    calls = connection.execute(
-                        _CLAIM, [provider, f"w{number}.{session}", max_calls]
-                    ).fetchall()
+                    calls = connection.execute(_CLAIM, [provider, f"w{number}.{session}", max_calls]).fetchall()
                     if not calls and connection.execute(_IS_ANYTHING_LEFT).fetchone() == (True,):
                         time.sleep(0.01)
                     elif not calls:
@@ -211,9 +209,7 @@ def enqueue_due(say: Say, url: str, number: int, rounds: int) -> dict[str, Any]:
     return {"queued": queued, "errors": errors}
 
 
-def enqueue(
-    say: Say, url: str, number: int, data_type: str, symbols: list[str], rounds: int
-) -> dict[str, Any]:
+def enqueue(say: Say, url: str, number: int, data_type: str, symbols: list[str], rounds: int) -> dict[str, Any]:
     """Queue the same symbols again and again, in an order of one's own."""
     added, errors = 0, []
     mine = symbols[number * 37 % len(symbols) :] + symbols[: number * 37 % len(symbols)]

@@ -60,9 +60,7 @@ def go_on(core: Core, but: Collection[str] = ()) -> None:
         core.refresh()
 
 
-def let_pass(
-    core: Core, clock: Clock, seconds: float, but: Collection[str] = (), viewers: bool = True
-) -> None:
+def let_pass(core: Core, clock: Clock, seconds: float, but: Collection[str] = (), viewers: bool = True) -> None:
     """Let time pass, in which somebody watches and every part works but those that are named."""
     left = timedelta(seconds=seconds)
     while left > timedelta():

@@ -34,9 +34,7 @@ def meta(symbol: str = "AAPL", **changes: Any) -> dict[str, Any]:
         "exchangeTimezoneName": "America/New_York",
         "regularMarketPrice": 244.87,
         "priceHint": 2,
-        "currentTradingPeriod": {
-            "regular": {"start": stamp("2026-11-20T09:30"), "end": stamp("2026-11-20T16:00")}
-        },
+        "currentTradingPeriod": {"regular": {"start": stamp("2026-11-20T09:30"), "end": stamp("2026-11-20T16:00")}},
         "dataGranularity": "1d",
     }
     return {name: value for name, value in {**full, **changes}.items() if value is not ...}
@@ -56,22 +54,18 @@ def chart(
         "meta": meta(**changes),
         "timestamp": [stamp(at, zone) for at in closes],
         "indicators": {
-            "quote": [
-                dict.fromkeys(("open", "high", "low", "close"), values) | {"volume": [400] * len(values)}
-            ]
+            "quote": [dict.fromkeys(("open", "high", "low", "close"), values) | {"volume": [400] * len(values)}]
         },
     }
     events: dict[str, Any] = {}
     if splits is not None:
         events["splits"] = {
-            str(stamp(day)): {"date": stamp(day), "numerator": new, "denominator": old}
-            for day, new, old in splits
+            str(stamp(day)): {"date": stamp(day), "numerator": new, "denominator": old} for day, new, old in splits
         }
     for name, payments in (("dividends", dividends), ("capitalGains", gains)):
         if payments is not None:
             events[name] = {
-                str(stamp(day) + n): {"date": stamp(day), "amount": cash}
-                | dict.fromkeys(["currency"], *named)
+                str(stamp(day) + n): {"date": stamp(day), "amount": cash} | dict.fromkeys(["currency"], *named)
                 if named
                 else {"date": stamp(day), "amount": cash}
                 for n, (day, cash, *named) in enumerate(payments)

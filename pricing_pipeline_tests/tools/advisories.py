@@ -58,12 +58,9 @@ def lock_of_uv(packages: Locked) -> str:
         f'{{ name = "{name}", version = "{version}", source = {{ registry = "." }} }}'
         for name, version in sorted(packages)
     )
-    ours = (
-        f'name = "all-that-is-locked"\nversion = "0"\nsource = {{ virtual = "." }}\ndependencies = [{needed}]'
-    )
+    ours = f'name = "all-that-is-locked"\nversion = "0"\nsource = {{ virtual = "." }}\ndependencies = [{needed}]'
     others = [
-        f'name = "{name}"\nversion = "{version}"\nsource = {{ registry = "." }}'
-        for name, version in sorted(packages)
+        f'name = "{name}"\nversion = "{version}"\nsource = {{ registry = "." }}' for name, version in sorted(packages)
     ]
     return "\n\n[[package]]\n".join(['version = 1\nrevision = 3\nrequires-python = ">=3.11"', ours, *others])
 
@@ -188,9 +185,7 @@ def _told(report: dict[str, Any]) -> int:
         package = found["dependency"]
         _tell(package["name"], package["version"], found["id"], found["fix_versions"], found["summary"])
         print(f"    {found['link']}")
-    print(
-        f"{len(report['vulnerabilities'])} known in {report['summary']['audited_packages']} locked packages"
-    )
+    print(f"{len(report['vulnerabilities'])} known in {report['summary']['audited_packages']} locked packages")
     return 1 if report["vulnerabilities"] else 0
 
 
@@ -206,9 +201,7 @@ def _skipped(reason: str) -> int:
 def main(arguments: list[str]) -> int:
     """Look at all locked packages."""
     parser = argparse.ArgumentParser(prog="make audit", description=__doc__)
-    parser.add_argument(
-        "--from", dest="source", type=Path, help="a file, folder or zip archive of advisories"
-    )
+    parser.add_argument("--from", dest="source", type=Path, help="a file, folder or zip archive of advisories")
     source = parser.parse_args(arguments).source
     return audit(locked()) if source is None else audit_from(locked(), source)
 

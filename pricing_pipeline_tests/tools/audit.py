@@ -53,9 +53,7 @@ def audit(core: Core, acknowledged: int | None = None) -> None:
         " coalesce(sum(c.reserved_bytes) FILTER (WHERE c.finished_at IS NULL), 0) AS reserved"
         " FROM pricing.data_collectors p LEFT JOIN pricing.collector_call_log c USING (provider) GROUP BY 1"
     ):
-        assert books.used == books.settled + books.reserved, (
-            f"the quota's books of {books.provider} are wrong"
-        )
+        assert books.used == books.settled + books.reserved, f"the quota's books of {books.provider} are wrong"
 
 
 def _orphans(core: Core, table: str) -> list[object]:

@@ -44,18 +44,14 @@ def {EVERY_CHANGE}() -> None: ...
 defs = dg.Definitions.merge(defs, dg.Definitions(assets=[{EVERY_CHANGE}]))
 """
 WORKSPACE = "load_from: [{python_file: {relative_path: definitions.py, location_name: example}}]"
-MERGED = (
-    "from pricing_pipeline.dagster import build_defs\n\ndefs = dg.Definitions.merge(defs, build_defs())\n"
-)
+MERGED = "from pricing_pipeline.dagster import build_defs\n\ndefs = dg.Definitions.merge(defs, build_defs())\n"
 INSTANCE = """
 freshness: {enabled: true}
 sensors: {use_threads: true, num_workers: 4}
 run_monitoring: {enabled: true, start_timeout_seconds: 600}
 telemetry: {enabled: false}
 """
-RELOAD = (
-    "mutation R($name: String!) { reloadRepositoryLocation(repositoryLocationName: $name) { __typename } }"
-)
+RELOAD = "mutation R($name: String!) { reloadRepositoryLocation(repositoryLocationName: $name) { __typename } }"
 FOLLOWED = (QUOTES.to_user_string(), f"price_history/{QUOTE}")
 STARTED_WITHIN = 1200.0
 SETTLED_WITHIN = 400.0
@@ -87,8 +83,7 @@ class Told:
         records = [
             record
             for record in self.instance.get_run_records()
-            if record.dagster_run.job_name == name
-            or dg.AssetKey(name) in (record.dagster_run.asset_selection or ())
+            if record.dagster_run.job_name == name or dg.AssetKey(name) in (record.dagster_run.asset_selection or ())
         ]
         ends = Counter(record.dagster_run.status.value for record in records)
         first = [record for record in records if record.dagster_run.parent_run_id is None]
@@ -208,20 +203,14 @@ def judge(stack: Stack, told: Told) -> bool:
                 seen.setdefault((key.to_user_string(), str(event.partition)), []).append(version)
     twice = sum(len(each) - len({*each}) for each in seen.values())
     disordered = sum(each != sorted(each) for each in seen.values())
-    behind = [
-        name
-        for name, version in versions.items()
-        if name[0] in FOLLOWED and seen.get(name, [0])[-1] != version
-    ]
+    behind = [name for name, version in versions.items() if name[0] in FOLLOWED and seen.get(name, [0])[-1] != version]
     quotes = told.events(QUOTES)
     ever = quotes[-1][1].metadata[EVER].value
     sums = sum(int(str(event.metadata["changes"].value)) for _, event in quotes)
     print(f"\n{told.name}: told {sum(map(len, seen.values()))} versions of {len(seen)} assets and months")
     print(f"  told twice {twice}, out of order {disordered}, behind {behind}")
     real = changes_of(stack)
-    print(
-        f"  {QUOTE}: {len(quotes)} events about {sums} changed values; counted ever {ever}; really changed {real}"
-    )
+    print(f"  {QUOTE}: {len(quotes)} events about {sums} changed values; counted ever {ever}; really changed {real}")
     waits = [at - int((event.tags or {})[DATA_VERSION]) / 1000 for at, event in quotes]
     print(f"  from a version's number to its event: {spread(waits)}")
     is_right = not (twice or disordered or behind) and sums == ever == real
@@ -231,9 +220,7 @@ def judge(stack: Stack, told: Told) -> bool:
         # Conditions and sensors of others begin with what comes after them.
         since = min(requested, default=0.0) - TOGETHER
         missed, spurious, delays = accounted([at for at in times if at >= since], requested)
-        print(
-            f"  {name}: {len(requested)} runs {dict(ends)}; missed {missed}, spurious {spurious}; {spread(delays)}"
-        )
+        print(f"  {name}: {len(requested)} runs {dict(ends)}; missed {missed}, spurious {spurious}; {spread(delays)}")
         is_right = is_right and not spurious and (not missed or name == NEWEST)
     return is_right
 
@@ -251,9 +238,7 @@ def stored(url: str) -> dict[str, dict[str, Any]]:
         ).fetchall()
     return {
         "ticks": {
-            name: [int(n), int(size)]
-            for name, n, size in ticks
-            if name not in ("on_new_quotes", "follow_prices")
+            name: [int(n), int(size)] for name, n, size in ticks if name not in ("on_new_quotes", "follow_prices")
         },
         "events": {name: [int(n), int(size)] for name, n, size in events},
     }
@@ -293,9 +278,7 @@ def main() -> None:
             (folder / name).write_text(text)
             (folder / name).chmod(0o600)
         stack.start()
-        stack.wait_until(
-            "a first price", lambda: stack.core.rows("SELECT FROM pricing.latest_prices"), STARTED_WITHIN
-        )
+        stack.wait_until("a first price", lambda: stack.core.rows("SELECT FROM pricing.latest_prices"), STARTED_WITHIN)
         stack.wait_until("the webserver", stack.location, STARTED_WITHIN)
         daemon = psutil.Process(stack.pid_of("dagster-daemon")).environ()
         os.environ["PRICING_DAGSTER_URL"] = url = daemon["PRICING_DAGSTER_URL"]

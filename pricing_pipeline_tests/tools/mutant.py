@@ -47,7 +47,5 @@ def _extent(text: str, function: str) -> tuple[int, int]:
     )
     if head is None:
         raise ValueError(f"there is no function {function}")
-    tail = re.compile(r"^(?:CREATE OR REPLACE FUNCTION |-- name: |def |class )", re.MULTILINE).search(
-        text, head.end()
-    )
+    tail = re.compile(r"^(?:CREATE OR REPLACE FUNCTION |-- name: |def |class )", re.MULTILINE).search(text, head.end())
     return head.start(), tail.start() if tail else len(text)

@@ -56,8 +56,7 @@ def tested(tree: Path, server: TestServer, tests: Sequence[str], seconds: int) -
         run = subprocess.run(
             command,
             cwd=tree,
-            env=environment
-            | {"PYTHONPATH": str(tree), "PRICING_TEST_EXAMPLES": "all", SHARED: " ".join(urls)},
+            env=environment | {"PYTHONPATH": str(tree), "PRICING_TEST_EXAMPLES": "all", SHARED: " ".join(urls)},
             capture_output=True,
             text=True,
             timeout=seconds,

@@ -56,9 +56,7 @@ MUTANTS = (
         "is_past_ttl",
         " OR stamp > now_ + interval '1 minute'",
         "",
-        (
-            f"{_TESTS}/deep/test_clock_steps_demand.py::test_g2_prices_of_the_time_that_comes_once_more_are_not_fresh",
-        ),
+        (f"{_TESTS}/deep/test_clock_steps_demand.py::test_g2_prices_of_the_time_that_comes_once_more_are_not_fresh",),
     ),
     Mutant(
         "a check begins at the beginning each time",
@@ -100,9 +98,7 @@ MUTANTS = (
         "enqueue_by_halves",
         "IF middle = 0 OR",
         "IF middle >= 0 OR",
-        (
-            f"{_TESTS}/faults/test_locked_rows.py::test_fault_27_a_check_passes_over_the_one_task_that_is_not_committed",
-        ),
+        (f"{_TESTS}/faults/test_locked_rows.py::test_fault_27_a_check_passes_over_the_one_task_that_is_not_committed",),
     ),
     Mutant(
         "a check queues beyond the quota",
@@ -112,9 +108,7 @@ MUTANTS = (
         "check_type",
         "IF room IS NOT NULL THEN",
         "IF false THEN",
-        (
-            f"{_TESTS}/integration/test_producers.py::test_b10_what_fits_is_queued_by_the_number_of_its_viewers",
-        ),
+        (f"{_TESTS}/integration/test_producers.py::test_b10_what_fits_is_queued_by_the_number_of_its_viewers",),
     ),
     Mutant(
         "a read asks for whatever it likes",
@@ -372,8 +366,6 @@ MUTANTS = (
         "cancel_with_runs",
         "if run_id in called_off:",
         "if not run_id:",
-        (
-            f"{_TESTS}/orchestration/test_cancelling.py::test_g6_the_sensor_cancels_the_backfills_of_cancelled_runs",
-        ),
+        (f"{_TESTS}/orchestration/test_cancelling.py::test_g6_the_sensor_cancels_the_backfills_of_cancelled_runs",),
     ),
 )

@@ -178,9 +178,7 @@ MUTANTS = (
         "take_price_events",
         "<= pg_snapshot_xmin(pg_current_snapshot())\n        WHERE",
         "IS NOT NULL\n        WHERE",
-        (
-            f"{_PRICES}::test_b27_a_price_that_was_being_stored_when_its_alert_was_made_is_told_however_long_that_takes",
-        ),
+        (f"{_PRICES}::test_b27_a_price_that_was_being_stored_when_its_alert_was_made_is_told_however_long_that_takes",),
     ),
     Mutant(
         "an alert is over as soon as it is not seen",

@@ -133,9 +133,7 @@ MUTANTS = (
         "",
         "            with turn:\n                tally.add(_settle_whole",
         "            with _ANY_TIME:\n                tally.add(_settle_whole",
-        (
-            f"{_TESTS}/faults/test_locked_rows.py::test_fault_27_an_answer_that_meets_locks_is_stored_out_of_turn",
-        ),
+        (f"{_TESTS}/faults/test_locked_rows.py::test_fault_27_an_answer_that_meets_locks_is_stored_out_of_turn",),
     ),
     Mutant(
         "usage is the unpacked body",

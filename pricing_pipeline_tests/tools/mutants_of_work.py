@@ -264,9 +264,7 @@ MUTANTS = (
         "quota_for",
         "ELSE 95 END",
         "ELSE 100 END",
-        (
-            f"{_CONTRACTS}::test_contract_06_the_quota_is_checked_ahead_with_a_margin_by_consumer_and_producer",
-        ),
+        (f"{_CONTRACTS}::test_contract_06_the_quota_is_checked_ahead_with_a_margin_by_consumer_and_producer",),
     ),
     Mutant(
         "a producer waits for nobody who fills the same room",
@@ -464,9 +462,7 @@ MUTANTS = (
         "await_claims",
         "FOR UPDATE SKIP LOCKED",
         "",
-        (
-            f"{_TESTS}/faults/test_contention.py::test_b17_two_providers_are_never_asked_for_one_symbol_at_once",
-        ),
+        (f"{_TESTS}/faults/test_contention.py::test_b17_two_providers_are_never_asked_for_one_symbol_at_once",),
     ),
     Mutant(
         "a task's history grows with each snooze",
@@ -476,9 +472,7 @@ MUTANTS = (
         "append_errors",
         "jsonb_array_length(errors) >= 12",
         "false",
-        (
-            f"{_QUEUE_FAILURES}::test_b11_a_history_keeps_the_first_and_the_last_entries_and_counts_the_others",
-        ),
+        (f"{_QUEUE_FAILURES}::test_b11_a_history_keeps_the_first_and_the_last_entries_and_counts_the_others",),
     ),
     Mutant(
         "a read replica is not refused",

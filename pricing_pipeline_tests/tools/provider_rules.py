@@ -94,9 +94,7 @@ _NAMES = {
         "makes a model that need not be strict; derive response models from base.Schema",
     ),
     "model_config": "loosens a response model; base.Schema says how strict it is",
-    **dict.fromkeys(
-        ("eval", "exec", "compile", "open", "getattr", "globals", "vars", "__import__"), _REACHES
-    ),
+    **dict.fromkeys(("eval", "exec", "compile", "open", "getattr", "globals", "vars", "__import__"), _REACHES),
 }
 _ATTRIBUTES = {
     **dict.fromkeys(("model_construct", "model_copy"), "gives a model values that its schema never saw"),
@@ -126,17 +124,13 @@ def _faults(tree: ast.Module, name: str) -> Iterator[tuple[int, str]]:
             case ast.ImportFrom(module=module, level=level, names=names):
                 if level or (module not in _IMPORTS and not (module or "").startswith(own)):
                     yield node.lineno, _import(module or ".")
-                yield from (
-                    (node.lineno, f"{one.name} {_NAMES[one.name]}") for one in names if one.name in _NAMES
-                )
+                yield from ((node.lineno, f"{one.name} {_NAMES[one.name]}") for one in names if one.name in _NAMES)
                 yield from (
                     (node.lineno, f"{one.name} goes by another name, under which it is not recognised")
                     for one in names
                     if one.name in _VALUES and one.asname
                 )
-            case ast.Name(id=name, ctx=use) if name in _NAMES and (
-                isinstance(use, ast.Load) or name == "model_config"
-            ):
+            case ast.Name(id=name, ctx=use) if name in _NAMES and (isinstance(use, ast.Load) or name == "model_config"):
                 yield node.lineno, f"{name} {_NAMES[name]}"
             case ast.Attribute(attr=name) if name in _ATTRIBUTES:
                 yield node.lineno, f".{name} {_ATTRIBUTES[name]}"
@@ -174,8 +168,5 @@ def _import(name: str) -> str:
 
 if __name__ == "__main__":
     wrong = faults()
-    print(
-        "\n".join(wrong)
-        or f"No provider goes around the transport or the schema ({PROVIDERS.name}/ is clean)."
-    )
+    print("\n".join(wrong) or f"No provider goes around the transport or the schema ({PROVIDERS.name}/ is clean).")
     sys.exit(bool(wrong))

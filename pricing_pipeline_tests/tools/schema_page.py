@@ -45,9 +45,7 @@ def written(owner_url: str) -> str:
 
 def _wrapped(line: str) -> str:
     """A line of the dump within 120 columns: a comment that does not fit beside its column stands above it."""
-    code, _, comment = (
-        line.partition("-- ") if len(line) > _WIDTH or line.startswith("-- ") else (line, "", "")
-    )
+    code, _, comment = line.partition("-- ") if len(line) > _WIDTH or line.startswith("-- ") else (line, "", "")
     indent = code[: len(code) - len(code.lstrip())]
     marked = f"{indent}-- "
     lines = _broken(comment, marked, marked) if comment else []

@@ -38,9 +38,7 @@ def test_b7_every_body_is_bounded() -> None:
         model
         for module in modules
         for model in vars(module).values()
-        if isinstance(model, type)
-        and issubclass(model, BaseModel)
-        and model.model_config.get("extra") == "forbid"
+        if isinstance(model, type) and issubclass(model, BaseModel) and model.model_config.get("extra") == "forbid"
     }
     assert {model for model in closed if not issubclass(model, Body)} == {demand.Pair}
 

@@ -79,9 +79,7 @@ def test_b18_the_short_way_gives_what_the_long_one_gives(rows: list[Row]) -> Non
     long = list(starmap(one_by_one, rows))
     assert list(bars) == long
     assert (bars[0], bars[-1], list(bars[:1]), len(bars)) == (long[0], long[-1], long[:1], len(long))
-    assert [format(one, "f") for one in (bars[0].open, bars[0].high, bars[0].low) if one] == list(
-        rows[0][1:4]
-    )
+    assert [format(one, "f") for one in (bars[0].open, bars[0].high, bars[0].low) if one] == list(rows[0][1:4])
     assert bars.spans() == Rows(long).spans()
     assert bars.months() == Rows(long).months()
 
@@ -89,17 +87,11 @@ def test_b18_the_short_way_gives_what_the_long_one_gives(rows: list[Row]) -> Non
 @pytest.mark.parametrize(
     ("place", "value"),
     [
-        *(
-            (0, day)
-            for day in ("2026-02-30", "2026-3-1", "20260310", "2026-W11-2", "2025-12-31", "2027-01-01")
-        ),
+        *((0, day) for day in ("2026-02-30", "2026-3-1", "20260310", "2026-W11-2", "2025-12-31", "2027-01-01")),
         *((0, day) for day in ("2026-03-1\u0661", "2026-03-10T00:00", 20260310, None)),
         *((3, low) for low in ("0.00000", "-1.4000", "+1.40000", "1_0.00000", " 1.40000")),
         *((place, "0.00000") for place in (1, 2, 4)),
-        *(
-            (4, close)
-            for close in ("NaN", "2e3", "2", "2.0", "2.0000000000", "1234567890.50000", "2.00000\n")
-        ),
+        *((4, close) for close in ("NaN", "2e3", "2", "2.0", "2.0000000000", "1234567890.50000", "2.00000\n")),
         *((4, close) for close in ("\u0661.50000", "2,00000", "2.0.0000", "200000.", ".200000", "", None)),
         *((4, close) for close in (Decimal("2.00000"), 2, True)),
         *((5, volume) for volume in ("-1", "10.5", "", "1,000", "1_000", "9" * 19, None, 1000)),
@@ -189,13 +181,9 @@ def with_odd_part(bars: Bars, dice: random.Random) -> Bars:
     """The same with one price of one day multiplied or divided, so that it contradicts its close, or nearly does."""
     prices = [bars.opens.copy(), bars.highs.copy(), bars.lows.copy(), bars.closes.copy()]
     which, place = dice.randrange(3), dice.randrange(len(bars))
-    up, down = dice.choice(
-        ((10, 1), (1, 10), (2, 1), (1, 2), (5, 1), (1, 5), (101, 100), (100, 101), (10**6, 1))
-    )
+    up, down = dice.choice(((10, 1), (1, 10), (2, 1), (1, 2), (5, 1), (1, 5), (101, 100), (100, 101), (10**6, 1)))
     prices[which][place] = max(int(prices[which][place]) * up // down, 1)
-    return Bars(
-        *("A", bars.currency, bars.adjustment, bars.ordinals, bars.scale), prices, bars.volumes, bars.texts
-    )
+    return Bars(*("A", bars.currency, bars.adjustment, bars.ordinals, bars.scale), prices, bars.volumes, bars.texts)
 
 
 def stored(bars: Bars, days: range, scale: int = 5, by: int = 1) -> StoredValues:
@@ -216,9 +204,7 @@ def knowns(bars: Bars, dice: random.Random) -> Known:
         highest=dice.choice((None, None, max(row.high or row.close for row in bars), Decimal("90"))),
         newest_at=newest.observed_at,
         are_jumps_trusted=dice.random() < 0.2,
-        stored=dice.choice(
-            (StoredValues(), stored(bars, days), stored(bars, days, 7), stored(bars, days, by=2))
-        ),
+        stored=dice.choice((StoredValues(), stored(bars, days), stored(bars, days, 7), stored(bars, days, by=2))),
         anchors=tuple(
             Point(at, newest.close * dice.choice((1, 1, 1, Decimal("1.2"), 3)))
             for at in (
@@ -285,17 +271,13 @@ def test_f5_one_stored_day_that_comes_otherwise_is_seen() -> None:
 
 @given(
     st.integers(1, 9).flatmap(
-        lambda scale: st.tuples(
-            st.just(scale), st.lists(st.integers(1, 10 ** (9 + scale) - 1), min_size=4, max_size=4)
-        )
+        lambda scale: st.tuples(st.just(scale), st.lists(st.integers(1, 10 ** (9 + scale) - 1), min_size=4, max_size=4))
     ),
     st.integers(0, 12),
     st.integers(0, 8),
 )
 @settings(max_examples=examples(200), deadline=None)
-def test_a9_amounts_of_columns_are_those_of_each_bar(
-    price: tuple[int, list[int]], at_least: int, zeros: int
-) -> None:
+def test_a9_amounts_of_columns_are_those_of_each_bar(price: tuple[int, list[int]], at_least: int, zeros: int) -> None:
     scale, amounts = price
     low, open_, close, high = sorted(max(amount // 10**zeros, 1) * 10**zeros for amount in amounts)
     prices = [column([amount, 10**scale]) for amount in (open_, high, low, close)]

@@ -51,9 +51,7 @@ def test_a8_no_line_of_a_table_ends_with_a_space(
     print_table(["id", "status"], [(1, "failed"), (2, ""), (3, "x "), (4, "ok")])
     printed = capsys.readouterr().out
     assert ("\x1b[" in printed) == is_terminal
-    assert re.sub(r"\x1b\[[0-9;]*m", "", printed) == (
-        "id  status\n──────────\n1   failed\n2\n3   x\n4   ok\n"
-    )
+    assert re.sub(r"\x1b\[[0-9;]*m", "", printed) == ("id  status\n──────────\n1   failed\n2\n3   x\n4   ok\n")
 
 
 def test_f6_a_line_end_in_a_cell_makes_no_row(capsys: pytest.CaptureFixture[str]) -> None:

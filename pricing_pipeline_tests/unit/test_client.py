@@ -76,9 +76,7 @@ def test_c3_the_user_agent_of_the_settings_goes_out_and_never_with_a_key() -> No
     assert f"User-Agent: {agent}\r\n".encode() in server.requests[0]
     with pytest.raises(SettingsError) as early:
         ProviderClient(PROVIDERS["twelvedata"], server.url, SecretStr(KEY), user_agent=f"a {KEY.upper()}")
-    ProviderClient(
-        PROVIDERS["twelvedata"], server.url, SecretStr("pipeline")
-    ).close()  # in our own, by chance
+    ProviderClient(PROVIDERS["twelvedata"], server.url, SecretStr("pipeline")).close()  # in our own, by chance
     for refusal in (early, late):
         assert str(refusal.value).startswith("PRICING_USER_AGENT contains an API key")
         assert KEY not in str(refusal.value).lower()
@@ -87,9 +85,7 @@ def test_c3_the_user_agent_of_the_settings_goes_out_and_never_with_a_key() -> No
 def test_a_provider_without_key_is_sent_none() -> None:
     with ScriptedServer(lambda c: c.answer(NAV)) as server:
         with ProviderClient(PROVIDERS["mfapi"], server.url, SecretStr(KEY)) as client:
-            fetched = client.fetch(
-                Fetcher.NAV, ["125497"], Window(date(2026, 11, 1), date(2026, 11, 30)), now=NOW
-            )
+            fetched = client.fetch(Fetcher.NAV, ["125497"], Window(date(2026, 11, 1), date(2026, 11, 30)), now=NOW)
         (request,) = server.requests
     assert request.startswith(b"GET /mf/125497?startDate=2026-11-01&endDate=2026-11-30 HTTP/1.1")
     assert KEY.encode() not in request
@@ -135,9 +131,7 @@ def test_symbols_that_no_provider_could_know_cost_no_call() -> None:
         ProviderClient(PROVIDERS["mfapi"], server.url) as client,
     ):
         fetched = client.fetch(Fetcher.NAV, ["../secret"], now=NOW)
-        assert [(f.symbol, f.kind) for f in fetched.answer.failures] == [
-            ("../secret", FailureKind.UNKNOWN_SYMBOL)
-        ]
+        assert [(f.symbol, f.kind) for f in fetched.answer.failures] == [("../secret", FailureKind.UNKNOWN_SYMBOL)]
         assert (fetched.http_status, fetched.wire_bytes, server.requests) == (None, 0, [])
 
 
@@ -398,9 +392,7 @@ def test_an_encoding_that_was_not_offered_is_drift() -> None:
         ("200 OK", b"<html>We value your privacy</html>", SchemaDrift),
     ],
 )
-def test_each_refusal_has_its_type_status_and_bytes(
-    status: str, body: bytes, kind: type[ProviderError]
-) -> None:
+def test_each_refusal_has_its_type_status_and_bytes(status: str, body: bytes, kind: type[ProviderError]) -> None:
     error, sent = refused(lambda c: c.answer(body, status), kind)
     assert error.http_status == int(status.split()[0])
     assert error.wire_bytes == sent

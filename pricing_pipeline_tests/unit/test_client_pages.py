@@ -80,9 +80,7 @@ def test_b18_one_call_asks_page_after_page_by_post() -> None:
         ("B", "EUR"),
         ("C", "USD"),
     }
-    assert [one.body for one in server.asked] == [
-        {"symbols": ["a", "b", "c"], "page": page} for page in (1, 2, 3)
-    ]
+    assert [one.body for one in server.asked] == [{"symbols": ["a", "b", "c"], "page": page} for page in (1, 2, 3)]
     for one in server.asked:
         assert (one.method, one.path) == ("POST", "/prices")
         assert one.headers["Content-Type"] == "application/json"

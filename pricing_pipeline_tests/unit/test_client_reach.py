@@ -196,9 +196,7 @@ def echo(c: Connection) -> str:
     [
         lambda c: c.answer(QUOTE),
         lambda c: c.answer(b"key " + echo(c).encode(), "401 Unauthorized"),
-        lambda c: c.answer(
-            json.dumps({"code": 401, "message": f"bad {echo(c)}", "status": "error"}).encode()
-        ),
+        lambda c: c.answer(json.dumps({"code": 401, "message": f"bad {echo(c)}", "status": "error"}).encode()),
         lambda c: c.answer(
             json.dumps({"code": 404, "message": f"no symbol for {echo(c)}", "status": "error"}).encode()
         ),

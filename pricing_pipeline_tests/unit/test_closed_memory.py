@@ -61,9 +61,7 @@ def test_a4_a_command_is_closed(tmp_path: Path) -> None:
         "sys.argv = ['pricing-pipeline', '--help']\n"
         "cli.main()\n"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", script], capture_output=True, text=True, check=True, cwd=tmp_path
-    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, cwd=tmp_path)
     assert done.stdout.splitlines()[-1] == "(0, 0) 0"
 
 

@@ -170,9 +170,7 @@ def test_b2_a_file_that_others_may_change_runs_no_code(folder: Path) -> None:
     assert f"{folder}/theirs.yaml is not safe: " in fault
 
 
-WORKER, OWNER, OTHER = (
-    f"postgresql+psycopg2://{login}@127.0.0.1:9/dagster" for login in ("worker", "owner", "other")
-)
+WORKER, OWNER, OTHER = (f"postgresql+psycopg2://{login}@127.0.0.1:9/dagster" for login in ("worker", "owner", "other"))
 
 
 @pytest.mark.parametrize(

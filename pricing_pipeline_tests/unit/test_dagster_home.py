@@ -23,8 +23,6 @@ def test_the_folder_has_a_storage_and_one_code_server(tmp_path: Path) -> None:
 def test_settings_that_would_go_before_ours_are_refused(tmp_path: Path) -> None:
     """Dagster reads a `.env` of its working folder, and lets it go before the environment."""
     (tmp_path / ".env").write_text("PRICING_SANDBOX=false\n")
-    with pytest.raises(
-        SettingsError, match=r"Dagster would read .*/\.env before the settings\. Move its lines"
-    ):
+    with pytest.raises(SettingsError, match=r"Dagster would read .*/\.env before the settings\. Move its lines"):
         write(tmp_path, ROOT)
     assert not (tmp_path / "dagster.yaml").exists()

@@ -29,9 +29,7 @@ PERCENT = "onvista"
 """Nothing in its answer says that a price is in percent."""
 
 
-def drafted(
-    body: object, url: str, symbol: str | None, *answers: int, **more: object
-) -> tuple[Draft, list[str]]:
+def drafted(body: object, url: str, symbol: str | None, *answers: int, **more: object) -> tuple[Draft, list[str]]:
     """The draft, and the questions that were asked; each is answered by its number, or by 0."""
     raw = body if isinstance(body, bytes) else json.dumps(body).encode()
     questions: list[str] = []
@@ -125,9 +123,7 @@ def test_f11_the_parts_of_a_bar_are_known_by_their_usual_names(names: tuple[str,
         ({"close": 5, "high": 6, "dayHigh": 7}, "high: high # CHECK: or is it one of these? dayHigh"),
     ],
 )
-def test_f11_a_number_chosen_among_several_is_to_be_checked_in_the_file(
-    row: dict[str, object], line: str
-) -> None:
+def test_f11_a_number_chosen_among_several_is_to_be_checked_in_the_file(row: dict[str, object], line: str) -> None:
     found, questions = drafted([{"d": "2026-04-03", **row}], "https://api.example.com/A", "A")
     assert line in found.text
     assert len(questions) == 1
@@ -145,16 +141,12 @@ def test_f11_the_request_becomes_a_template() -> None:
     window = Window(date(2025, 1, 1), date(2025, 2, 3))
     (fetcher,) = provider.fetchers
     query = (("from", "2025-01-01"), ("to", "2025-02-03"), ("n", "100"))
-    assert asked(provider, fetcher, ["IBM"], window, now=NOW) == Request(
-        "/v1/IBM", query, headers=(("X-Host", "a b"),)
-    )
+    assert asked(provider, fetcher, ["IBM"], window, now=NOW) == Request("/v1/IBM", query, headers=(("X-Host", "a b"),))
     found, _ = drafted([{"d": "2026-04-03", "c": 5}], url, "AAPL", start=date(2026, 4, 30))
     assert 'from: "2026-04-01"' in found.text
 
 
-@pytest.mark.parametrize(
-    "name", ["apikey", "password", "private_key", "x-secret.token", "signature", "appid"]
-)
+@pytest.mark.parametrize("name", ["apikey", "password", "private_key", "x-secret.token", "signature", "appid"])
 def test_a4_no_parameter_that_a_declaration_would_refuse_as_a_key_stands_in_a_draft(name: str) -> None:
     url = f"https://api.example.com/A?{name}=canary-5ecret&n=1"
     found, _ = drafted([{"d": "2026-04-03", "c": 5}], url, "A")
@@ -194,9 +186,7 @@ def test_f11_a_quote_without_a_time_is_of_its_call() -> None:
     (fetcher,) = provider.fetchers
     now = datetime(2026, 11, 20, 15, tzinfo=UTC)
     body = json.dumps({"p": {"price": "5.25", "currency": "EUR"}}).encode()
-    (one,) = answered(
-        provider, fetcher, ["A"], None, Response(200, {}, body, len(body)), now=now
-    ).observations
+    (one,) = answered(provider, fetcher, ["A"], None, Response(200, {}, body, len(body)), now=now).observations
     assert (one.close, one.currency, one.observed_at) == (Decimal("5.25"), "EUR", now)
 
 
@@ -277,9 +267,7 @@ def test_f11_a_day_that_stands_outside_of_the_rows_is_found(
     response = Response(200, {}, body.encode(), len(body))
     for symbol, close in zip(symbols, closes, strict=True):
         answer = answered(provider, Fetcher.DAILY_BARS, [symbol], None, response, now=NOW)
-        assert [f"{one.observed_at.date()} {one.close:f}" for one in answer.observations] == [
-            f"2026-11-20 {close}"
-        ]
+        assert [f"{one.observed_at.date()} {one.close:f}" for one in answer.observations] == [f"2026-11-20 {close}"]
 
 
 def test_f11_a_draft_of_many_rates_without_a_symbol_says_what_is_missing() -> None:
@@ -367,9 +355,7 @@ def test_f11_a_draft_of_rows_without_a_time_reads_the_row_of_each_symbol(
 
 
 def test_f11_a_year_that_is_not_over_yet_is_a_time_of_a_draft() -> None:
-    found, _ = drafted(
-        [{"date": "2026", "c": 5.5}, {"date": "2025", "c": 5}], "https://api.example.com/A", "A"
-    )
+    found, _ = drafted([{"date": "2026", "c": 5.5}, {"date": "2025", "c": 5}], "https://api.example.com/A", "A")
     assert 'time: {path: date, format: "%Y"} # 2026 is 2026-12-31 00:00' in found.text
 
 
@@ -382,9 +368,9 @@ def test_f11_lines_without_cells_do_not_tell_the_delimiter() -> None:
 def test_f11_a_request_for_one_symbol_that_is_answered_with_others_too_asks_for_one() -> None:
     found, _ = drafted(TWO, "https://api.example.com/q?s=IBM", "IBM")
     assert "most:" not in found.text
-    assert asked(
-        DeclaredProvider(read_text(found.text, "d")), Fetcher.QUOTE, ["A"], None, now=NOW
-    ).params == (("s", "A"),)
+    assert asked(DeclaredProvider(read_text(found.text, "d")), Fetcher.QUOTE, ["A"], None, now=NOW).params == (
+        ("s", "A"),
+    )
 
 
 DAYS = [{"d": "2026-11-19", "c": 5.5}, {"d": "2026-11-20", "c": 6.5}]
@@ -400,9 +386,7 @@ DAYS = [{"d": "2026-11-19", "c": 5.5}, {"d": "2026-11-20", "c": 6.5}]
         ({"meta": {"count": 2}}, None),
     ],
 )
-def test_f11_an_answer_that_leads_to_another_page_is_no_whole_one(
-    beside: dict[str, object], line: str | None
-) -> None:
+def test_f11_an_answer_that_leads_to_another_page_is_no_whole_one(beside: dict[str, object], line: str | None) -> None:
     found, _ = drafted({"rows": DAYS, **beside}, "https://api.example.com/v1/a?s=A", "A")
     read_text(found.text, "draft.yaml")
     assert line in found.text if line else "pages" not in found.text

@@ -280,9 +280,7 @@ def test_f11_any_mutation_is_refused_with_a_line_or_is_still_a_declaration(data:
     at: Any = content
     for part in place[:-1]:
         at = at[part]
-    match data.draw(
-        st.sampled_from(["rename", "drop", "replace"] if isinstance(at, dict) else ["drop", "replace"])
-    ):
+    match data.draw(st.sampled_from(["rename", "drop", "replace"] if isinstance(at, dict) else ["drop", "replace"])):
         case "rename":
             at[data.draw(st.text(max_size=8) | st.just(f"{place[-1]}x"))] = at.pop(place[-1])
         case "drop":

@@ -45,11 +45,7 @@ NOW = datetime(2026, 6, 2, 4, 0, tzinfo=UTC)
 CODED, COPY = MfApi(), DECLARED["funds"]
 SPANS = [Window(date(2006, 1, 1), date(2026, 6, 2)), Window(date(2024, 1, 1), date(2024, 6, 2))]
 QUESTIONS = [
-    *(
-        ([code], window)
-        for code in ("125497", "118632", "119551", "120841", "100051")
-        for window in (None, *SPANS)
-    ),
+    *(([code], window) for code in ("125497", "118632", "119551", "120841", "100051") for window in (None, *SPANS)),
     (["118632", "125497"], None),
     (["100027", "125497", "100051"], None),
 ]
@@ -86,9 +82,7 @@ def test_f11_a_copy_reads_all_recorded_answers_as_the_coded_provider_does() -> N
 
 
 def test_f11_a_copy_reads_our_own_recordings_as_the_coded_provider_does() -> None:
-    ours = [
-        one for one in replayed(ROOT / "pricing_pipeline_tests" / "recordings") if one.provider == "mfapi"
-    ]
+    ours = [one for one in replayed(ROOT / "pricing_pipeline_tests" / "recordings") if one.provider == "mfapi"]
     assert ours
     for one in ours:
         told = outcome(COPY, one.symbols, None, one.response)
@@ -137,9 +131,7 @@ def test_f11_pairs_are_asked_by_base_and_quote() -> None:
     provider, span = DECLARED["frankfurter"], Window(date(2020, 1, 1), date(2020, 1, 31))
     pairs = (("base", "EUR"), ("symbols", "USD"))
     assert asked(provider, Fetcher.DAILY_BARS, ["EUR/USD"], None, now=NOW) == Request("/latest", pairs)
-    assert asked(provider, Fetcher.DAILY_BARS, ["EUR/USD"], span, now=NOW) == Request(
-        "/2020-01-01..2020-01-31", pairs
-    )
+    assert asked(provider, Fetcher.DAILY_BARS, ["EUR/USD"], span, now=NOW) == Request("/2020-01-01..2020-01-31", pairs)
     assert provider.spell("EUR/USD", "fx") == "EUR/USD"
 
 
@@ -161,9 +153,7 @@ def test_f11_an_objects_members_are_rows() -> None:
 
 
 def test_f11_an_unknown_pair_is_an_unknown_symbol_with_the_line_of_the_rule() -> None:
-    (failure,) = read(
-        "frankfurter", Fetcher.DAILY_BARS, {"message": "not found"}, "EUR/XXX", status=404
-    ).failures
+    (failure,) = read("frankfurter", Fetcher.DAILY_BARS, {"message": "not found"}, "EUR/XXX", status=404).failures
     assert failure.kind is FailureKind.UNKNOWN_SYMBOL
     line = FRANKFURTER.read_text()[: FRANKFURTER.read_text().index("- means: unknown")].count("\n") + 1
     assert f"not found (by the rule in line {line} of its declaration)" in failure.message
@@ -176,9 +166,7 @@ ERRORS = [("bad_key", KeyRefused), ("slow_down", Throttled), ("plan", PlanRestri
 
 @pytest.mark.parametrize(("code", "kind"), ERRORS)
 @pytest.mark.parametrize("status", [200, 400, 403])
-def test_f11_errors_in_a_body_mean_what_is_declared(
-    code: str, kind: type[ProviderError], status: int
-) -> None:
+def test_f11_errors_in_a_body_mean_what_is_declared(code: str, kind: type[ProviderError], status: int) -> None:
     body = {"error": {"code": code, "text": "no, no"}}
     with pytest.raises(kind, match=r"no, no \(by the rule in line [0-9]+"):
         read("shares", Fetcher.QUOTE, body, "AAPL", "IBM", status=status)
@@ -193,9 +181,7 @@ def test_f11_no_rule_changes_what_a_server_in_trouble_means(status: int) -> None
 
 def test_f11_one_unknown_symbol_is_told_by_its_own_answer_only() -> None:
     body = {"error": {"code": "no_such_share", "text": "no"}}
-    assert [one.kind for one in read("shares", Fetcher.QUOTE, body, "X").failures] == [
-        FailureKind.UNKNOWN_SYMBOL
-    ]
+    assert [one.kind for one in read("shares", Fetcher.QUOTE, body, "X").failures] == [FailureKind.UNKNOWN_SYMBOL]
     with pytest.raises(SchemaDrift):
         read("shares", Fetcher.QUOTE, body, "X", "Y")
 
@@ -289,14 +275,10 @@ def test_f11_a_daily_value_with_a_time_is_of_the_day_that_it_names(time: str, zo
     assert one.observed_at.date() == date(2026, 5, day)
 
 
-@pytest.mark.parametrize(
-    "time", ["9999-12-31T23:59:59Z", "0001-01-01T00:00:00+14:00", "0001-01-02T00:00:00Z"]
-)
+@pytest.mark.parametrize("time", ["9999-12-31T23:59:59Z", "0001-01-01T00:00:00+14:00", "0001-01-02T00:00:00Z"])
 def test_f11_a_day_beyond_the_calendar_costs_no_other_day(time: str) -> None:
     provider = DeclaredProvider(
-        changed(
-            SHARES, ("{path: day, format: iso_date}", "{path: day, format: iso_time, zone: Australia/Sydney}")
-        )
+        changed(SHARES, ("{path: day, format: iso_date}", "{path: day, format: iso_time, zone: Australia/Sydney}"))
     )
     bars = [{"day": at, "close": 5} for at in (time, "2026-05-29T06:00:00Z")]
     body = json.dumps({"ticker": "A", "currency": "AUD", "bars": bars}).encode()
@@ -326,9 +308,7 @@ def test_f11_a_wrong_path_is_told_with_its_line() -> None:
     text = FUNDS.read_text()
     provider = DeclaredProvider(changed(FUNDS, ("rows: data", "rows: dta")))
     body = json.dumps({"meta": {"scheme_code": 1}, "data": [], "status": "SUCCESS"}).encode()
-    with pytest.raises(
-        SchemaDrift, match=rf"`dta` \(line {text[: text.index('rows: data')].count(chr(10)) + 1} of"
-    ):
+    with pytest.raises(SchemaDrift, match=rf"`dta` \(line {text[: text.index('rows: data')].count(chr(10)) + 1} of"):
         answered(provider, Fetcher.NAV, ["1"], None, Response(200, {}, body, len(body)), now=NOW)
 
 

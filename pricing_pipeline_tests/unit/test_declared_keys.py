@@ -38,9 +38,7 @@ def fetch(provider: DeclaredProvider, key: str, answer: Any, seen: list[bytes], 
         try:
             is_quote = Fetcher.QUOTE in provider.fetchers and Fetcher.DAILY_BARS not in provider.fetchers
             fetcher, window = (Fetcher.QUOTE, None) if is_quote else (Fetcher.DAILY_BARS, WINDOW)
-            return one.fetch(
-                fetcher, [symbol], window, now=NOW, witness=lambda *told: witnessed.append(repr(told))
-            )
+            return one.fetch(fetcher, [symbol], window, now=NOW, witness=lambda *told: witnessed.append(repr(told)))
         finally:
             assert not [told for told in witnessed if key in told or "canary" in told]
 
@@ -105,9 +103,7 @@ def test_a6_limits_are_read_from_headers_of_any_name() -> None:
 
 
 def test_a6_how_long_to_wait_is_read_from_a_header_of_any_name() -> None:
-    changed_file = changed(
-        EXAMPLES / "finnhub.yaml", ("limits:", "limit_headers: {wait: X-Retry-In}\nlimits:")
-    )
+    changed_file = changed(EXAMPLES / "finnhub.yaml", ("limits:", "limit_headers: {wait: X-Retry-In}\nlimits:"))
 
     def serve(connection: Connection) -> None:
         connection.send(b"HTTP/1.1 429 No\r\nX-Retry-In: 7\r\nContent-Length: 2\r\n\r\nno")
@@ -120,9 +116,7 @@ def test_a6_how_long_to_wait_is_read_from_a_header_of_any_name() -> None:
 @pytest.mark.parametrize("key", ["k3y-5ec", "k3y5ec", "k3y-5ecret-0123"])
 @pytest.mark.parametrize("status", ["200 OK", "404 Not Found"])
 @pytest.mark.parametrize("before", [60, 71, 74, 77, 290, 294])
-def test_a4_a_short_key_is_not_quoted_in_part_where_a_quotation_ends(
-    key: str, status: str, before: int
-) -> None:
+def test_a4_a_short_key_is_not_quoted_in_part_where_a_quotation_ends(key: str, status: str, before: int) -> None:
     """A body that is not what was declared is quoted by its beginning, which may end within a key."""
 
     def echo(connection: Connection) -> None:

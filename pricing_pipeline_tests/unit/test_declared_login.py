@@ -120,9 +120,7 @@ def test_f11_calls_share_one_login_until_its_token_ends() -> None:
 
 
 def test_f11_a_login_may_be_json_or_basic_and_name_its_lifetime_nowhere() -> None:
-    json_login = FORM.replace("form: {grant_type", "post: {scope").replace(
-        "lifetime: expires_in", "seconds: 60"
-    )
+    json_login = FORM.replace("form: {grant_type", "post: {scope").replace("lifetime: expires_in", "seconds: 60")
     basic = FORM.replace("parts: [client_id, client_secret]", "basic: true")
     server = Guarded()
     with serving(server):
@@ -315,9 +313,7 @@ def test_f11_what_is_read_of_no_symbol_is_asked_with_the_token_too() -> None:
     server, booked = Guarded(), Booked()
     with serving(server), client(server) as one:
         for _ in range(2):
-            body, receipt = one.read(
-                Request("/list"), lambda response, _: response.body, now=NOW, pages=booked
-            )
+            body, receipt = one.read(Request("/list"), lambda response, _: response.body, now=NOW, pages=booked)
             assert b"10.50" in body
         assert receipt.wire_bytes + sum(page.wire_bytes for page in booked.receipts) < server.sent
     assert (server.logins, len(booked.receipts)) == (1, 1)

@@ -159,9 +159,7 @@ def page(number: int) -> bytes:
 
 
 @given(data=st.data(), at=st.integers(0, 3))
-def test_b18_mutated_pages_of_xml_end_and_store_no_day_twice_or_beside_the_span(
-    data: st.DataObject, at: int
-) -> None:
+def test_b18_mutated_pages_of_xml_end_and_store_no_day_twice_or_beside_the_span(data: st.DataObject, at: int) -> None:
     bodies = [page(number) for number in range(4)]
     bodies[at] = data.draw(mutated(bodies[at]))
     dialogue = PROVIDER.ask(Fetcher.DAILY_BARS, ["bitcoin/USD"], WINDOW, NOTHING_KNOWN, now=NOW)

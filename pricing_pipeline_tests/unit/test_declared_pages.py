@@ -170,9 +170,7 @@ def first_again(**values: object) -> Any:
         ("offset", {1: lambda content: content | {"bars": []}}, "its page 2 has no rows"),
     ],
 )
-def test_f11_pages_that_are_no_whole_list_are_not_believed(
-    way: str, instead: dict[int, Any], words: str
-) -> None:
+def test_f11_pages_that_are_no_whole_list_are_not_believed(way: str, instead: dict[int, Any], words: str) -> None:
     assert words in torn(way, instead)
 
 
@@ -285,9 +283,7 @@ def test_a4_what_has_replaced_a_key_is_asked_for_nowhere(way: str) -> None:
 
 
 def test_f11_pages_by_link_are_asked_for_with_the_declared_headers() -> None:
-    provider = declared(
-        "link", ("key: {header: X-Api-Key}", "key: {header: X-Api-Key}\nheaders: {X-Version: '3'}")
-    )
+    provider = declared("link", ("key: {header: X-Api-Key}", "key: {header: X-Api-Key}\nheaders: {X-Version: '3'}"))
     with paged() as server:
         fetch(provider, server)
     assert [one.headers["X-Version"] for one in server.asked] == ["3"] * 3
@@ -295,9 +291,7 @@ def test_f11_pages_by_link_are_asked_for_with_the_declared_headers() -> None:
         Response(200, {}, f"<all><bar day='{DAYS[0]}' close='1'/>{follows}</all>".encode(), 50)
         for follows in ("<next>/v2/bars?after=1</next>", "")
     ]
-    dialogue = in_xml("{next: next}", "a: b").ask(
-        Fetcher.DAILY_BARS, ["AAPL"], WINDOW, NOTHING_KNOWN, now=NOW
-    )
+    dialogue = in_xml("{next: next}", "a: b").ask(Fetcher.DAILY_BARS, ["AAPL"], WINDOW, NOTHING_KNOWN, now=NOW)
     assert next(dialogue).headers == dialogue.send(responses[0]).headers == (("Accept", "*/*"),)
 
 
@@ -368,9 +362,7 @@ def test_f11_pages_of_xml_are_followed(pages: str, query: str, follows: str) -> 
     bodies = []
     for number, day in enumerate(DAYS, 1):
         more = follows.format(number) if number < len(DAYS) else ""
-        bodies.append(
-            f"<all><count>{len(DAYS)}</count><bar day='{day}' close='{number}.5'/>{more}</all>".encode()
-        )
+        bodies.append(f"<all><count>{len(DAYS)}</count><bar day='{day}' close='{number}.5'/>{more}</all>".encode())
     responses = [Response(200, {}, body, len(body)) for body in bodies]
     answer = answered(in_xml(pages, query), Fetcher.DAILY_BARS, ["AAPL"], WINDOW, *responses, now=NOW)
     assert [one.observed_at.date() for one in answer.observations] == DAYS
@@ -456,9 +448,7 @@ NUMBER, CURSOR = WAYS["number"][1], WAYS["cursor"][1]
         ),
     ],
 )  # fmt: skip
-def test_f11_a_fault_of_pages_and_bodies_is_told_with_its_line(
-    way: str, change: tuple[str, str], words: str
-) -> None:
+def test_f11_a_fault_of_pages_and_bodies_is_told_with_its_line(way: str, change: tuple[str, str], words: str) -> None:
     def read() -> Declared:
         return changed(PAGES, WAYS[way], change)
 

@@ -199,9 +199,7 @@ def test_f11_headings_and_short_lines_of_a_table_cost_no_other_line() -> None:
         ("ecb_xml", "EUR/USD", b'<!DOCTYPE a SYSTEM "file:///etc/passwd"><a/>', "it has a document type"),
     ],
 )  # fmt: skip
-def test_f11_a_body_of_another_kind_is_told_by_its_kind(
-    name: str, symbol: str, body: bytes, words: str
-) -> None:
+def test_f11_a_body_of_another_kind_is_told_by_its_kind(name: str, symbol: str, body: bytes, words: str) -> None:
     with pytest.raises(SchemaDrift) as caught:
         answer(name, body, symbol)
     assert words in str(caught.value)
@@ -223,9 +221,7 @@ def test_f11_a_year_stands_for_its_last_day_and_pages_follow() -> None:
         return Response(200, {}, raw, len(raw))
 
     window = Window(date(2024, 1, 1), date(2025, 12, 31))
-    found = answered(
-        DECLARED["worldbank"], Fetcher.NAV, ["JPN"], window, page(1, "2025"), page(2, "2024"), now=NOW
-    )
+    found = answered(DECLARED["worldbank"], Fetcher.NAV, ["JPN"], window, page(1, "2025"), page(2, "2024"), now=NOW)
     assert values(found) == [("2024-12-31", "149.5"), ("2025-12-31", "149.5")]
     found = answer("worldbank", [{"page": 1, "pages": 1}, None], "JPN", window, fetcher=Fetcher.NAV)
     assert found.empty
@@ -251,9 +247,7 @@ fetchers:
 
 
 def quoted(price: object, numbers: str = "{}", time: str = "{at: fetch}", **more: object) -> Any:
-    provider = DeclaredProvider(
-        read_text(QUOTE.replace("TIME", time).replace("NUMBERS", numbers), "one.yaml")
-    )
+    provider = DeclaredProvider(read_text(QUOTE.replace("TIME", time).replace("NUMBERS", numbers), "one.yaml"))
     found = answer(provider, {"p": price, **more}, "EUR/USD", None, fetcher=Fetcher.QUOTE)
     return found.observations[0] if found.observations else found
 
@@ -435,9 +429,7 @@ def test_f11_a_symbol_that_is_not_in_a_list_of_rates_is_unknown_and_nothing_is_q
 
 def test_a6_a_limit_told_in_a_body_says_how_long_to_wait() -> None:
     rule = "    - {means: limit, where: Note, wait: seconds}"
-    provider = DeclaredProvider(
-        changed(EXAMPLES / "alphavantage.yaml", ("    - {means: limit, where: Note}", rule))
-    )
+    provider = DeclaredProvider(changed(EXAMPLES / "alphavantage.yaml", ("    - {means: limit, where: Note}", rule)))
     for told, wait in ((7, 7.0), ("99999", 3600.0), ("soon", None), (None, None)):
         with pytest.raises(Throttled) as caught:
             answer(provider, {"Note": "slow down", "seconds": told}, "IBM")

@@ -106,11 +106,7 @@ def written(form: str, rows: Sequence[Row], how: Writing) -> tuple[bytes, str]:
             text, paths = lines([("x",) * 3, *cells], ",").encode("utf-16"), ('"[0]"', '"[1]"', '"[2]"')
             body = "body: {format: csv, header: false, skip: 1, encoding: utf-16}"
         case "attributes":
-            text = (
-                "".join(f'<r d="{d}" c="{c}" v="{v}"/>' for d, c, v in cells)
-                .join(("<a><b>", "</b></a>"))
-                .encode()
-            )
+            text = "".join(f'<r d="{d}" c="{c}" v="{v}"/>' for d, c, v in cells).join(("<a><b>", "</b></a>")).encode()
             body = "body: {format: xml}\n        rows: b[].r[]"
         case "elements":
             inner = "".join(f"<n:r><d>{d}</d><c>{c}</c><v> {v}\n</v></n:r>" for d, c, v in cells)
@@ -149,9 +145,7 @@ WRITINGS = st.builds(
     st.sampled_from(["iso_date", "%d.%m.%Y", "%Y%m%d", "%d-%b-%Y", "%m/%d/%y"]),
     st.just("."),
     st.sampled_from([None, ",", "'", " "]),
-) | st.builds(
-    Writing, st.sampled_from(["iso_date", "%d.%m.%Y"]), st.just(","), st.sampled_from([None, ".", " "])
-)
+) | st.builds(Writing, st.sampled_from(["iso_date", "%d.%m.%Y"]), st.just(","), st.sampled_from([None, ".", " "]))
 
 
 def read(provider: DeclaredProvider, body: bytes) -> Answer:
@@ -176,9 +170,7 @@ def test_b18_a_mutated_table_is_read_without_a_crash_or_a_lie(data: st.DataObjec
     body, text = written(data.draw(st.sampled_from(FORMS)), rows, how)
     at = data.draw(st.integers(0, len(body) - 1))
     length = data.draw(st.integers(0, 6))
-    put = data.draw(
-        st.binary(max_size=4) | st.sampled_from([b",", b";", b'"', b"\n", b"<", b"}", b"\0", b"1e9", body])
-    )
+    put = data.draw(st.binary(max_size=4) | st.sampled_from([b",", b";", b'"', b"\n", b"<", b"}", b"\0", b"1e9", body]))
     try:
         answer = read(DeclaredProvider(read_text(text, "tables.yaml")), body[:at] + put + body[at + length :])
     except ProviderError:

@@ -83,9 +83,7 @@ def test_f11_thousands_of_columns_with_one_name_twice_are_refused_at_once(
 ) -> None:
     names = ",".join([f"c{number}" for number in range(3000)] + ["c2999"])
     read = csv.reader
-    monkeypatch.setattr(
-        csv, "reader", lambda *a, **k: [[Name(cell) for cell in row] for row in read(*a, **k)]
-    )
+    monkeypatch.setattr(csv, "reader", lambda *a, **k: [[Name(cell) for cell in row] for row in read(*a, **k)])
     Name.compared = 0
     with pytest.raises(SchemaDrift, match="has the column 'c2999' twice"):
         answer(provider(f"        body: {{format: csv}}{BARS}"), f"{names}\n1,2\n".encode())
@@ -132,15 +130,11 @@ def test_f11_a_time_of_dotnet_is_of_the_day_where_it_was_written(offset: str, zo
     """As of every time with an offset: `zone` says which day is meant, else the offset."""
     reading = f'        rows: "@"\n        time: {{path: t, format: dotnet{zone}}}\n        close: c\n'
     millis = int(datetime(2026, 11, 19, 22, tzinfo=UTC).timestamp()) * 1000
-    found = answer(
-        provider(reading + "        currency: {code: EUR}"), [{"t": f"/Date({millis}{offset})/", "c": 5}]
-    )
+    found = answer(provider(reading + "        currency: {code: EUR}"), [{"t": f"/Date({millis}{offset})/", "c": 5}])
     assert days(found) == [f"{day} 5"]
 
 
-@pytest.mark.parametrize(
-    ("day", "kind"), [("2026-10-30", "empty"), ("2026-09-02", "empty"), ("2026-09-01", "fault")]
-)
+@pytest.mark.parametrize(("day", "kind"), [("2026-10-30", "empty"), ("2026-09-02", "empty"), ("2026-09-01", "fault")])
 def test_f11_nothing_but_days_of_long_before_is_a_fault(day: str, kind: str) -> None:
     one = provider(f'        rows: "@"{BARS}')
     rows = [{"date": one_, "close": 5} for one_ in ("2015-01-02", day)]

@@ -73,9 +73,7 @@ def test_b18_a_day_that_crashed_or_soared_began_near_the_last_close() -> None:
     assert kept(bar("0.00017", "1.07", "1.07", "0.00010"), believing("1.05"))[1] is None
     assert "open 1.05 is far" in str(kept(bar("14.60", "1.05", "46.67", "1.05"))[1])
     first = bar("1.02", "1.00", "1.05", "0.99", DAY - timedelta(days=1))
-    assert [
-        row.quality for row in with_sound_parts(Known(), [first, bar("14.60", "1.05", "46.67", "1.05")])
-    ] == [
+    assert [row.quality for row in with_sound_parts(Known(), [first, bar("14.60", "1.05", "46.67", "1.05")])] == [
         None,
         None,
     ]
@@ -124,9 +122,7 @@ def test_b18_a_part_outside_its_symbols_bounds_is_dropped_and_a_close_outside_is
 
 def test_b18_the_close_is_judged_as_always() -> None:
     """It stands alone where its parts contradict it, and is quarantined where its neighbours do."""
-    verdict = judge(
-        believing("10.4"), [bar("1040", "10.4", "10.6", "10.1")], Fetcher.DAILY_BARS, is_latest=True
-    )
+    verdict = judge(believing("10.4"), [bar("1040", "10.4", "10.6", "10.1")], Fetcher.DAILY_BARS, is_latest=True)
     (doubt,) = verdict.doubted
     assert doubt.kind is Doubt.UNIT
     assert not verdict.good
@@ -176,9 +172,7 @@ def test_fault_14_whatever_comes_what_is_stored_is_consistent_and_the_close_is_a
         anchors=() if last is None else (Point(DAY - timedelta(days=1), last),),
     )
     (found,) = with_sound_parts(known, [row])
-    assert replace(found, open=None, high=None, low=None, quality=None) == replace(
-        row, open=None, high=None, low=None
-    )
+    assert replace(found, open=None, high=None, low=None, quality=None) == replace(row, open=None, high=None, low=None)
     left = {name: value for name in PARTS if (value := getattr(found, name)) is not None}
     assert all(value == getattr(row, name) for name, value in left.items())
     assert (found.quality is None) == (found == row)

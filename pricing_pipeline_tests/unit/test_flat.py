@@ -96,9 +96,7 @@ def test_b18_a_list_of_the_name_elsewhere_is_not_taken_for_it() -> None:
 @given(
     st.lists(st.sampled_from((ROW, OTHER)), min_size=1, max_size=4),
     st.lists(
-        st.tuples(
-            st.integers(0, 400), st.sampled_from('0123456789.-",:{}[]\\ ab\u00e9\n'), st.integers(0, 2)
-        ),
+        st.tuples(st.integers(0, 400), st.sampled_from('0123456789.-",:{}[]\\ ab\u00e9\n'), st.integers(0, 2)),
         max_size=3,
     ),
 )

@@ -174,9 +174,7 @@ def test_symbols_that_would_corrupt_a_request_are_not_sent(symbol: str) -> None:
         ),
         (
             200,
-            {
-                "Error Message": "The values for 'limit' must be between 0 and 5 under your current subscription"
-            },
+            {"Error Message": "The values for 'limit' must be between 0 and 5 under your current subscription"},
             raises(PlanRestricted, "parameter limit", whole=False),
         ),
         (402, "Special Endpoint : The values for 'symbol'", fails(FailureKind.PLAN_RESTRICTED)),

@@ -224,9 +224,7 @@ def test_b18_what_cannot_be_paid_or_split_costs_only_itself() -> None:
     assert listed(SPLITS, {"date": "2020-01-02", "numerator": 2, "denominator": 1}, symbol="VOD.L").actions
 
 
-@pytest.mark.parametrize(
-    "junk", [{"date": None}, {"date": ""}, {"date": "2014-06-09T00:00:00"}, {"symbol": None}]
-)
+@pytest.mark.parametrize("junk", [{"date": None}, {"date": ""}, {"date": "2014-06-09T00:00:00"}, {"symbol": None}])
 @pytest.mark.parametrize("fetcher", [EARNINGS, INCOME, DIVIDENDS, SPLITS])
 def test_b18_one_row_unlike_its_schema_costs_itself_alone(fetcher: Fetcher, junk: dict[str, Any]) -> None:
     given: dict[Fetcher, Callable[[str], dict[str, Any]]] = {

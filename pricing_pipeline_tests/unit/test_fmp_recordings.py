@@ -80,9 +80,7 @@ def one_fiscal_year(call: Callable[[], Answer]) -> None:
 def one_dividend(call: Callable[[], Answer]) -> None:
     answer = call()
     assert answer.actions == (Dividend("AAPL", date(2025, 8, 11), Decimal("0.26")),)
-    assert [(one.period, one.body["paymentDate"]) for one in answer.records] == [
-        (date(2025, 8, 11), "2025-08-14")
-    ]
+    assert [(one.period, one.body["paymentDate"]) for one in answer.records] == [(date(2025, 8, 11), "2025-08-14")]
     assert "yield" not in answer.records[0].body, "that is the market's"
 
 

@@ -72,9 +72,7 @@ def page(items: Sequence[object], total: int | None = None, following: int | Non
 ONE_VARIANT = PRODUCT | {"variants": [{"id": 647, "name": "Rear Orchestra"}]}
 
 
-def slots(
-    *answers: Response, product: object = ONE_VARIANT, known: Any = KNOWN
-) -> tuple[Answer, list[Request]]:
+def slots(*answers: Response, product: object = ONE_VARIANT, known: Any = KNOWN) -> tuple[Answer, list[Request]]:
     """A call for slots whose first answer is the product, and these the further ones."""
     dialogue = HEADOUT.ask(Fetcher.SLOTS, [SYMBOL], WINDOW, known, now=NOW)
     return driven(dialogue, scripted(responded(200, product), *answers))
@@ -106,9 +104,7 @@ def test_d4_a_slot_is_read_as_the_partner_has_it() -> None:
         datetime(2026, 11, 20, 15, 30),
         datetime(2026, 11, 20, 16, 30),
     )
-    assert (slot.status, slot.remaining, slot.currency, slot.currency_scale) == (
-        *(SlotStatus.AVAILABLE, 5, "USD", 2),
-    )
+    assert (slot.status, slot.remaining, slot.currency, slot.currency_scale) == (*(SlotStatus.AVAILABLE, 5, "USD", 2),)
     assert [(one.category_id, one.name, one.final, one.original, one.is_primary) for one in slot.offers] == [
         ("CHILD", "Child", 5000, 6000, False),
         ("ADULT", "Adult", 10000, 11000, True),
@@ -134,9 +130,7 @@ def test_d4_states(availability: str, remaining: int | None, status: SlotStatus,
 def test_d4_a_group_is_sold_as_one_unit() -> None:
     groups = [{"size": 7, "price": 120, "originalPrice": 120}, {"size": 4, "price": literal("99.5")}]
     slot = one_slot(pricing={"persons": [], "groups": groups})
-    assert [
-        (one.category_id, one.name, one.final, one.original, one.minimum, one.maximum) for one in slot.offers
-    ] == [
+    assert [(one.category_id, one.name, one.final, one.original, one.minimum, one.maximum) for one in slot.offers] == [
         ("GROUP_4", "Group of up to 4", 9950, None, 1, 1),
         ("GROUP_7", "Group of up to 7", 12000, 12000, 1, 1),
     ]
@@ -242,9 +236,7 @@ def items(count: int) -> list[dict[str, Any]]:
     return [ITEM | {"id": str(n)} for n in range(count)]
 
 
-def paged(
-    rows: Sequence[object], size: int, *, lost: range = range(0), gives_last: bool = False
-) -> Answering:
+def paged(rows: Sequence[object], size: int, *, lost: range = range(0), gives_last: bool = False) -> Answering:
     """A partner with pages of a size; rows of `lost` are on none. `gives_last`: the last page names an offset, too."""
 
     def answer(request: Request) -> Response:
@@ -271,9 +263,7 @@ def test_d4_pages_of_any_size_make_one_list(count: int, size: int, *, gives_last
 
 
 @given(count=st.integers(2, 30), size=st.integers(1, 9), data=st.data())
-def test_d4_rows_that_are_on_no_page_cost_the_whole_answer(
-    count: int, size: int, data: st.DataObject
-) -> None:
+def test_d4_rows_that_are_on_no_page_cost_the_whole_answer(count: int, size: int, data: st.DataObject) -> None:
     first = data.draw(st.integers(0, count - 1))
     lost = range(first, data.draw(st.integers(first + 1, count)))
     dialogue = HEADOUT.ask(Fetcher.SLOTS, [SYMBOL], WINDOW, KNOWN, now=NOW)
@@ -366,9 +356,7 @@ REFUSALS: list[tuple[Response, type[ProviderError]]] = [
 ]
 
 
-@pytest.mark.parametrize(
-    ("response", "error"), REFUSALS, ids=lambda one: getattr(one, "status", None) or one.__name__
-)
+@pytest.mark.parametrize(("response", "error"), REFUSALS, ids=lambda one: getattr(one, "status", None) or one.__name__)
 @pytest.mark.parametrize("before", [(), (page([ITEM], 2, 1),)], ids=["first", "second"])
 def test_d2_a_refusal_ends_the_call_wherever_it_comes(
     response: Response, error: type[ProviderError], before: tuple[Response, ...]

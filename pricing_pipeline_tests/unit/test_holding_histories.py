@@ -45,9 +45,7 @@ _QUANTITIES = st.one_of(
     st.integers(1, 9_000).map(Decimal),
     st.decimals("0.000001", "99999999999", places=6),
     # Coins have eighteen decimals, and some of them are held by the billion.
-    st.builds("{}.{:018}".format, st.sampled_from([0, 98_765_432_109]), st.integers(1, 10**18 - 1)).map(
-        Decimal
-    ),
+    st.builds("{}.{:018}".format, st.sampled_from([0, 98_765_432_109]), st.integers(1, 10**18 - 1)).map(Decimal),
 )
 _SPLITS = st.sampled_from([Decimal(2), Decimal(10), Decimal("1.5"), Decimal("0.5"), Decimal("0.1")])
 
@@ -204,11 +202,7 @@ def test_f13_a_history_sums_to_what_a_ledger_holds_in_any_order_of_the_lines_of_
         WRITERS[format_](told, before), columns=COLUMNS if format_ == "columns" else None, decimal=Mark.POINT
     )
     assert (file.format, file.faults) == (format_, [])
-    name = (
-        (lambda isin: isin)
-        if format_ in ("trading212", "trade-republic", "columns")
-        else (lambda isin: isin[-4:])
-    )
+    name = (lambda isin: isin) if format_ in ("trading212", "trade-republic", "columns") else (lambda isin: isin[-4:])
     touched = {one.isin for one in bookings}
     assert {one.names.isin or one.names.ticker: one.quantity for one in file.positions} == {
         name(isin): quantity for isin, quantity in held.items() if quantity
@@ -223,9 +217,7 @@ def test_f13_a_history_sums_to_what_a_ledger_holds_in_any_order_of_the_lines_of_
 
 
 def quantities(file: HoldingsFile) -> dict[str, str]:
-    return {
-        one.names.isin or one.names.ticker or one.names.title: f"{one.quantity:f}" for one in file.positions
-    }
+    return {one.names.isin or one.names.ticker or one.names.title: f"{one.quantity:f}" for one in file.positions}
 
 
 @pytest.mark.parametrize(
@@ -291,17 +283,13 @@ def test_f13_a_file_of_each_tracker_sums_to_its_holdings(
 ) -> None:
     file = read_file((SAMPLES / name).read_bytes())
     assert quantities(file) == held
-    assert {one.what for one in file.left_out if one.reason == "all of it was sold"} == (
-        {sold} if sold else set()
-    )
+    assert {one.what for one in file.left_out if one.reason == "all of it was sold"} == ({sold} if sold else set())
     assert [(fault.line, fault.reason) for fault in file.faults] == refused
 
 
 def test_f13_a_name_that_looks_like_an_ending_is_a_name() -> None:
     rows = ["ID;Type;Time;Symbol;Comment;Amount"]
-    rows += [
-        f"1;Stock purchase;05.01.2026 10:00:00;{symbol};OPEN BUY 3 @ 2.5;-7.5" for symbol in ("FI", "FI.FI")
-    ]
+    rows += [f"1;Stock purchase;05.01.2026 10:00:00;{symbol};OPEN BUY 3 @ 2.5;-7.5" for symbol in ("FI", "FI.FI")]
     bare, at_helsinki = read_file("\n".join(rows).encode()).positions
     assert (bare.names.ticker, bare.names.exchange) == ("FI", "")
     assert (at_helsinki.names.ticker, at_helsinki.names.exchange) == ("FI", "XHEL")
@@ -340,9 +328,7 @@ def test_f13_the_files_of_some_years_may_be_joined_even_if_their_columns_differ(
         "Market sell,2025-01-05,US0378331005,AAPL,Apple,,EOF1,4,1,USD\n"
     )
     assert quantities(read_file((first + second + first).encode())) == {"US0378331005": "16"}
-    other = (
-        "Action,Time,ISIN,Ticker,Name,Currency (Price / share)\nMarket sell,x,US0378331005,AAPL,Apple,USD\n"
-    )
+    other = "Action,Time,ISIN,Ticker,Name,Currency (Price / share)\nMarket sell,x,US0378331005,AAPL,Apple,USD\n"
     with pytest.raises(HoldingsFileRefused, match="a second header, of another format"):
         read_file((first + other).encode())
     with pytest.raises(HoldingsFileRefused, match="line 2 has a header behind other text"):
@@ -416,9 +402,7 @@ def test_f13_thousands_are_read_by_the_marks_of_their_column_and_what_may_be_two
     ],
 )
 def test_f13_numbers_of_json_are_exact_or_refused(quantity: str, reason: str | None) -> None:
-    activity = (
-        f'{{"type": "BUY", "quantity": {quantity}, "dataSource": "YAHOO", "symbol": "A\\u0000\\ud800"}}'
-    )
+    activity = f'{{"type": "BUY", "quantity": {quantity}, "dataSource": "YAHOO", "symbol": "A\\u0000\\ud800"}}'
     file = read_file(f'{{"activities": [{activity}]}}'.encode())
     if reason is None:
         assert quantities(file) == {"A\ufffd\ufffd": quantity}

@@ -53,9 +53,7 @@ _WRITERS: Mapping[str, tuple[str, Writer]] = {
 _NO_TICKERS = ("degiro-transactions", "degiro-portfolio", "trade-republic", "parqet")
 _NO_ISINS = ("columns", "revolut", "xtb", "ghostfolio")
 
-_EXCHANGES = st.sampled_from(
-    [("", "US", "USD"), ("XLON", "GB", "GBP"), ("XETR", "DE", "EUR"), ("XNSE", "IN", "INR")]
-)
+_EXCHANGES = st.sampled_from([("", "US", "USD"), ("XLON", "GB", "GBP"), ("XETR", "DE", "EUR"), ("XNSE", "IN", "INR")])
 _TICKERS = st.from_regex(r"[A-Z]{2,5}", fullmatch=True)
 _QUANTITIES = st.one_of(
     st.integers(0, 2_000_000).map(Decimal), st.decimals("0.0001", 90_000, places=4), st.just(Decimal(0))
@@ -219,9 +217,7 @@ def test_a7_a_split_changes_the_shares_and_the_newest_ticker_counts() -> None:
         (Names(ticker="AAPL"), ["AAPL"]),
     ],
 )
-def test_a7_the_symbol_follows_from_ticker_exchange_country_and_currency(
-    names: Names, symbols: list[str]
-) -> None:
+def test_a7_the_symbol_follows_from_ticker_exchange_country_and_currency(names: Names, symbols: list[str]) -> None:
     assert list(meant_by(names).symbols) == symbols
     assert not meant_by(names).doubt
 
@@ -304,9 +300,7 @@ def test_a7_a_name_of_a_column_that_repeats_is_asked_for_by_number() -> None:
     content = b"Amount,Currency,What,Amount\nApple,USD,AAPL,3\n"
     with pytest.raises(HoldingsFileRefused, match=r"2 columns are called 'Amount'.*#1, #4"):
         read_file(content, columns={"symbol": "What", "quantity": "Amount"})
-    with pytest.raises(
-        HoldingsFileRefused, match=r"'Ticker'.*Its columns seem to be 'Amount', 'Currency', 'What'"
-    ):
+    with pytest.raises(HoldingsFileRefused, match=r"'Ticker'.*Its columns seem to be 'Amount', 'Currency', 'What'"):
         read_file(content, columns={"symbol": "Ticker"})
     with pytest.raises(HoldingsFileRefused, match="'ticker' is nothing that a column can be"):
         read_file(content, columns={"ticker": "What"})
@@ -317,9 +311,7 @@ def test_a7_a_name_of_a_column_that_repeats_is_asked_for_by_number() -> None:
 def test_a7_a_named_format_is_not_guessed() -> None:
     with pytest.raises(HoldingsFileRefused, match="not of the format degiro-portfolio"):
         read_file(_T212.encode(), "degiro-portfolio")
-    with pytest.raises(
-        HoldingsFileRefused, match="there is no format 'degiro'; there are: portfolio-performance"
-    ):
+    with pytest.raises(HoldingsFileRefused, match="there is no format 'degiro'; there are: portfolio-performance"):
         read_file(_T212.encode(), "degiro")
     assert set(FORMATS) >= {format_ for format_, _ in _WRITERS.values() if format_ != "columns"}
 
@@ -382,11 +374,7 @@ def test_a7_what_has_no_isin_is_told_apart_by_its_ticker_whatever_stands_for_non
 
 def test_a7_an_action_is_known_in_the_words_of_many_brokers() -> None:
     words = ["BOT,SLD", "Acquisto,Vendita", "Compra,Venda", "Kauf,Verkauf", "B,S"]
-    rows = [
-        f"T{place},{word},2"
-        for place, pair in enumerate(words)
-        for word in (pair.split(",")[0], *pair.split(","))
-    ]
+    rows = [f"T{place},{word},2" for place, pair in enumerate(words) for word in (pair.split(",")[0], *pair.split(","))]
     columns = {"symbol": "Ticker", "action": "Side", "quantity": "Shares"}
     file = read_file("\n".join(["Ticker,Side,Shares", *rows]).encode(), columns=columns)
     assert [one.quantity for one in file.positions] == [2] * len(words)
@@ -432,9 +420,7 @@ def test_a7_no_text_of_a_file_is_told_at_length_or_in_several_lines() -> None:
     for column in ("#\u00b2", "#0", "#" + "9" * 200):
         with pytest.raises(HoldingsFileRefused, match="no line of the file has all of the columns"):
             read_file(b"Ticker,Shares\nAAPL,1\n", columns={"symbol": column})
-    (position,) = read_file(
-        (_T212 + 'Market buy,2026-01-05,,AAPL,"Apple\nInc.",1,1,USD\n').encode()
-    ).positions
+    (position,) = read_file((_T212 + 'Market buy,2026-01-05,,AAPL,"Apple\nInc.",1,1,USD\n').encode()).positions
     assert position.names.in_words == "Apple Inc. (AAPL)"
 
 

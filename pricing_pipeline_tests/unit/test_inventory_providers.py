@@ -138,9 +138,7 @@ def test_d4_a_night_when_clocks_change_has_each_slot_once(asked: Asked) -> None:
     asked.sandbox.tours.reset()
     for day, first in ((date(2026, 11, 1), 8), (date(2027, 3, 14), 3)):
         window = Window(day, day)
-        got, _ = driven(
-            OCTO.ask(Fetcher.SLOTS, [symbol_of("octo", 12)], window, {}, now=NOW), answering(asked, OCTO)
-        )
+        got, _ = driven(OCTO.ask(Fetcher.SLOTS, [symbol_of("octo", 12)], window, {}, now=NOW), answering(asked, OCTO))
         days = got.records[1]
         assert isinstance(days, ProductDays)
         assert days == true_days(asked.sandbox, "octo", 12, window, NOW)
@@ -153,9 +151,7 @@ def test_d4_a_night_when_clocks_change_has_each_slot_once(asked: Asked) -> None:
 def test_d4_octo_is_asked_for_each_option_by_post_with_prices(asked: Asked) -> None:
     symbol, window = symbol_of("octo", 1), Window(date(2026, 11, 20), date(2026, 11, 26))
     known = {symbol: {"time_zone": "Europe/London"}}
-    _, (_, *requests) = driven(
-        OCTO.ask(Fetcher.SLOTS, [symbol], window, known, now=NOW), answering(asked, OCTO)
-    )
+    _, (_, *requests) = driven(OCTO.ask(Fetcher.SLOTS, [symbol], window, known, now=NOW), answering(asked, OCTO))
     assert [(one.method, one.path, one.headers) for one in requests] == [
         ("POST", "/availability", (("Octo-Capabilities", "octo/pricing"),))
     ] * 2

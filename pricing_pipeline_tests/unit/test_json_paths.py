@@ -19,9 +19,7 @@ def found(path: str, data: object, **parts: str) -> Any:
     return JsonPath(path).search(data, parts)
 
 
-@pytest.mark.parametrize(
-    "text", ["1.10", "0.1", "123456789012345678", "1e-7", "0.30000000000000004", "100", "5E+2"]
-)
+@pytest.mark.parametrize("text", ["1.10", "0.1", "123456789012345678", "1e-7", "0.30000000000000004", "100", "5E+2"])
 @pytest.mark.parametrize("path", ["a.b", "a.*|[0]", "a.b || c", "values(a)[-1]", "not_null(c, a.b)"])
 def test_a9_a_number_passes_a_path_without_a_change(text: str, path: str) -> None:
     body = f'{{"a": {{"b": {text}}}}}'.encode()

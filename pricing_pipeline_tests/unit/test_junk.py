@@ -35,9 +35,7 @@ class Row(Schema):
 
 
 JUNK = [1, None, "x", [], {}, {"close": 1}, {"day": 5}, {"day": None, "close": "x"}]
-rows = st.lists(
-    st.one_of(st.builds(lambda n: {"day": str(n)}, st.integers()), st.sampled_from(JUNK)), max_size=12
-)
+rows = st.lists(st.one_of(st.builds(lambda n: {"day": str(n)}, st.integers()), st.sampled_from(JUNK)), max_size=12)
 
 
 @settings(max_examples=examples(200), deadline=None)
@@ -91,9 +89,7 @@ def test_b18_a_page_of_junk_is_explained_a_hundred_times_and_not_a_million(
     monkeypatch.setattr(base, "_faults", lambda *given_: explained.append(given_) or ["a fault"])
     many = 1999 if fetcher is Fetcher.EARNINGS else 20_000  # more documents than that are refused
     listed: Any = [junk] * many + [good]
-    body = {"twelvedata": SERIES | {"values": listed}, "mfapi": SCHEME | {"data": listed}}.get(
-        provider, listed
-    )
+    body = {"twelvedata": SERIES | {"values": listed}, "mfapi": SCHEME | {"data": listed}}.get(provider, listed)
     raw = json.dumps(body).encode()
     window = None if fetcher is Fetcher.EARNINGS else SPAN
     answer = PROVIDERS[provider].parse(fetcher, [symbol], window, Response(200, {}, raw, len(raw)), now=NOW)
@@ -109,9 +105,7 @@ def test_b18_of_a_batch_of_yahoo_no_more_members_are_looked_at_than_can_be_asked
     monkeypatch.setattr(base, "_faults", lambda *given_: explained.append(given_) or ["a fault"])
     for junk in (1, {"symbol": "A"}, {"symbol": []}, {"symbol": "X"}):
         raw = json.dumps({"spark": {"result": [junk] * 20_000}}).encode()
-        answer = PROVIDERS["yahoo"].parse(
-            Fetcher.QUOTE, ["A", "B"], None, Response(200, {}, raw, len(raw)), now=NOW
-        )
+        answer = PROVIDERS["yahoo"].parse(Fetcher.QUOTE, ["A", "B"], None, Response(200, {}, raw, len(raw)), now=NOW)
         assert {one.kind.value for one in answer.failures} == {"schema_drift"}, "nobody is unknown for that"
     assert len(explained) <= 4
 

@@ -49,9 +49,7 @@ FORMS: dict[str, Callable[[str], str]] = {
 
 @pytest.mark.parametrize("form", FORMS.values(), ids=FORMS)
 @given(key=long_keys, before=around, after=around)
-def test_a4_no_form_of_a_key_passes(
-    form: Callable[[str], str], key: str, before: bytes, after: bytes
-) -> None:
+def test_a4_no_form_of_a_key_passes(form: Callable[[str], str], key: str, before: bytes, after: bytes) -> None:
     echo = form(key).encode()
     for blot in (KeyEchoes([key]).blot, KeyEchoes([key]).blot_body):
         blotted = blot(before + echo + after)

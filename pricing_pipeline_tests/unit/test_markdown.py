@@ -108,9 +108,7 @@ def test_the_same_texts_are_not_shown_as_they_are_unless_they_are_escaped(text: 
 
 
 def test_ordinary_words_stay_as_they_are_where_descriptions_are_shown_without_rendering() -> None:
-    text = (
-        "Prices of type equity_daily (raw; S&P 500): due again 5 minutes after 10:30, up to -3.5 % - or < 3!"
-    )
+    text = "Prices of type equity_daily (raw; S&P 500): due again 5 minutes after 10:30, up to -3.5 % - or < 3!"
     assert escaped(text) == text
 
 
@@ -156,9 +154,7 @@ def _is_safe(text: ast.expr) -> bool:
 def test_nobody_else_makes_markdown() -> None:
     """Only these modules know Dagster, as test_architecture.py holds."""
     folders = (PACKAGE / "defs", PACKAGE / "dagster")
-    modules = {PACKAGE / "definitions.py", *(path for folder in folders for path in folder.rglob("*.py"))} - {
-        MAKER
-    }
+    modules = {PACKAGE / "definitions.py", *(path for folder in folders for path in folder.rglob("*.py"))} - {MAKER}
     found = {path.name: faults(path.read_text()) for path in modules}
     assert {name: said for name, said in found.items() if said} == {}
     assert faults(MAKER.read_text()), "the maker itself is found"

@@ -51,9 +51,7 @@ def parse_list(body: object, *codes: str, status: int = 200) -> Answer:
     return read_list(Response(status, {}, raw, len(raw)), *codes)
 
 
-def listed(
-    code: object, nav: object = "48.56700", day: object = "01-06-2026", **more: object
-) -> dict[str, object]:
+def listed(code: object, nav: object = "48.56700", day: object = "01-06-2026", **more: object) -> dict[str, object]:
     return {
         "schemeCode": code,
         "schemeName": f"Scheme {code}",
@@ -324,9 +322,7 @@ def test_b8_who_is_missing_is_told_in_one_sentence_for_all() -> None:
     """What many tasks fail of by one reason is one statement to the database."""
     answer = parse_list([listed(1)], *map(str, range(1, 1000)))
     (message,) = {one.message for one in answer.failures}
-    assert message == (
-        "mfapi's list of all schemes does not name it. Nothing was stored; it is asked for alone next."
-    )
+    assert message == ("mfapi's list of all schemes does not name it. Nothing was stored; it is asked for alone next.")
 
 
 @pytest.mark.parametrize(
@@ -339,9 +335,7 @@ def test_b8_who_is_missing_is_told_in_one_sentence_for_all() -> None:
         ([listed(2), listed(2, "N.A.")], "48.56700", ["N.A."]),
     ],
 )
-def test_b18_a_scheme_that_the_list_names_twice(
-    rows: list[object], outcome: str, rejected: list[str]
-) -> None:
+def test_b18_a_scheme_that_the_list_names_twice(rows: list[object], outcome: str, rejected: list[str]) -> None:
     answer = parse_list([listed(1), *rows], "1", "2")
     assert told(answer) == {"1": "48.56700", "2": outcome}
     assert [(one.symbol, one.text) for one in answer.rejected] == [("2", text) for text in rejected]
@@ -364,9 +358,7 @@ def test_b18_a_scheme_that_the_list_names_twice(
         (502, b"<html>bad gateway</html>", ProviderDown),
     ],
 )
-def test_b18_what_is_no_list_of_schemes_is_no_answer(
-    status: int, body: object, kind: type[ProviderError]
-) -> None:
+def test_b18_what_is_no_list_of_schemes_is_no_answer(status: int, body: object, kind: type[ProviderError]) -> None:
     with pytest.raises(kind):
         parse_list(body, "1", "2", status=status)
 
@@ -383,9 +375,7 @@ _ROWS = st.lists(
 
 
 @given(rows=_ROWS, codes=st.sets(st.integers(1, 6), min_size=2))
-def test_b8_whatever_the_list_holds_each_asked_scheme_has_one_outcome(
-    rows: list[object], codes: set[int]
-) -> None:
+def test_b8_whatever_the_list_holds_each_asked_scheme_has_one_outcome(rows: list[object], codes: set[int]) -> None:
     try:
         answer = parse_list(rows, *map(str, sorted(codes)))
     except SchemaDrift:

@@ -56,9 +56,7 @@ def test_a9_what_is_left_would_make_the_same_float(price: Decimal) -> None:
     assert as_binary32(without_noise(spelled)) == spelled
 
 
-@pytest.mark.parametrize(
-    "text", ["NaN", "Infinity", "1E+400", "1E-400", "0", "1234567890123456789012345678901"]
-)
+@pytest.mark.parametrize("text", ["NaN", "Infinity", "1E+400", "1E-400", "0", "1234567890123456789012345678901"])
 def test_what_is_no_price_is_left_to_be_refused(text: str) -> None:
     assert str(without_noise(Decimal(text))) == text
 

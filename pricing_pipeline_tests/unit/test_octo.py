@@ -164,9 +164,7 @@ def test_d4_the_first_offer_of_adults_is_primary() -> None:
 
 
 def test_d4_a_tour_over_the_change_of_clocks_has_both_offsets() -> None:
-    slot = one_slot(
-        localDateTimeStart="2026-11-22T01:30:00-04:00", localDateTimeEnd="2026-11-22T01:15:00-05:00"
-    )
+    slot = one_slot(localDateTimeStart="2026-11-22T01:30:00-04:00", localDateTimeEnd="2026-11-22T01:15:00-05:00")
     assert (slot.utc_offset, slot.end_utc_offset) == (timedelta(hours=-4), timedelta(hours=-5))
 
 
@@ -245,8 +243,7 @@ JUNK = st.sampled_from([None, "", "x", [], {}, True, -1, 10**30])
 def test_d4_whatever_is_spoiled_no_other_slot_is_changed_or_lost(data: st.DataObject) -> None:
     """A node of one of three slots is another one: the call fails, or the two others are as they were."""
     rows = [
-        copy.deepcopy(SLOT) | {"id": str(n), "localDateTimeStart": f"2026-11-20T0{n}:00:00+01:00"}
-        for n in range(1, 4)
+        copy.deepcopy(SLOT) | {"id": str(n), "localDateTimeStart": f"2026-11-20T0{n}:00:00+01:00"} for n in range(1, 4)
     ]
     true = days_of(slots(responded(200, rows), EMPTY)[0]).slots
     spoiled = copy.deepcopy(rows)
@@ -273,9 +270,7 @@ def test_d4_a_slot_that_comes_twice_is_not_believed() -> None:
     assert days_of(answer).kept == {("A", SLOT["id"])}
     assert "it comes twice" in answer.rejected[0].reason
     both_options, _ = slots(responded(200, [SLOT]), responded(200, [SLOT]))
-    assert [slot.option_id for slot in days_of(both_options).slots] == ["A", "B"], (
-        "ids are those of an option"
-    )
+    assert [slot.option_id for slot in days_of(both_options).slots] == ["A", "B"], "ids are those of an option"
 
 
 def test_d4_no_slots_at_all_is_an_answer() -> None:
@@ -325,9 +320,7 @@ def test_d2_an_unknown_product_is_the_symbols_own_fault(status: int) -> None:
     assert kinds(product(responded(status, UNKNOWN))) == [FailureKind.UNKNOWN_SYMBOL]
     dialogue = OCTO.ask(Fetcher.SLOTS, [SYMBOL], WINDOW, KNOWN, now=NOW)
     assert kinds(driven(dialogue, scripted(responded(status, UNKNOWN)))[0]) == [FailureKind.UNKNOWN_SYMBOL]
-    assert kinds(slots(EMPTY, responded(status, UNKNOWN))[0]) == [FailureKind.UNKNOWN_SYMBOL], (
-        "it went meanwhile"
-    )
+    assert kinds(slots(EMPTY, responded(status, UNKNOWN))[0]) == [FailureKind.UNKNOWN_SYMBOL], "it went meanwhile"
 
 
 REFUSALS: list[tuple[Response, type[ProviderError]]] = [
@@ -346,9 +339,7 @@ REFUSALS: list[tuple[Response, type[ProviderError]]] = [
 ]
 
 
-@pytest.mark.parametrize(
-    ("response", "error"), REFUSALS, ids=lambda one: getattr(one, "status", None) or one.__name__
-)
+@pytest.mark.parametrize(("response", "error"), REFUSALS, ids=lambda one: getattr(one, "status", None) or one.__name__)
 @pytest.mark.parametrize("before", [(), (responded(200, [SLOT]),)], ids=["first", "second"])
 def test_d2_a_refusal_ends_the_call_wherever_it_comes(
     response: Response, error: type[ProviderError], before: tuple[Response, ...]

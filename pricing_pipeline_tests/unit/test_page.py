@@ -235,9 +235,7 @@ def test_e4_equal_failures_are_one_row_and_one_click() -> None:
     assert "3 tasks of <bdi>plain</bdi>" in html
     assert "[2, 3, 4]" in html
     verdict = judge(reading)
-    assert "4 tasks have failed for good, 3 of them by their symbols" in {
-        finding.words for finding in verdict.findings
-    }
+    assert "4 tasks have failed for good, 3 of them by their symbols" in {finding.words for finding in verdict.findings}
     # What one request cannot name is left to the command.
     too_many = many._replace(tasks=1001)  # type: ignore[attr-defined]
     html = sections(replace(reading, dead_tasks=[too_many]), ui_url=None, may_operate=True)
@@ -248,9 +246,7 @@ def test_e4_equal_failures_are_one_row_and_one_click() -> None:
 def test_e8_recipients_that_are_not_reached_are_shown_to_those_who_may_know() -> None:
     recipient = told("plain").failing_recipients[0]._replace(breaker_until=NOW)  # type: ignore[attr-defined]
     reading = replace(CALM, failing_recipients=[recipient])
-    assert "Messages wait for a recipient that is not reached" in judge(reading).words + str(
-        judge(reading).findings
-    )
+    assert "Messages wait for a recipient that is not reached" in judge(reading).words + str(judge(reading).findings)
     html = sections(reading, ui_url=None, may_operate=True)
     assert ("breaker open" in html, "2 messages wait" in html, "rplain" in html) == (True, True, True)
     assert "rplain" not in sections(reading, ui_url=None, may_operate=False)
@@ -325,9 +321,7 @@ def test_charts_of_freshness_stay_in_their_frame(quarters: list[Quarter]) -> Non
     st.decimals("0.00000001", "99999999999", places=8),
     st.integers(0, 41),
 )
-def test_charts_of_quarantined_values_stay_in_their_frame(
-    prices: list[Decimal], price: Decimal, place: int
-) -> None:
+def test_charts_of_quarantined_values_stay_in_their_frame(prices: list[Decimal], price: Decimal, place: int) -> None:
     quarantined = told("plain").quarantined[0]
     around = [(NOW + timedelta(minutes=number - place), stored) for number, stored in enumerate(prices)]
     value = replace(quarantined.value, bar={"close": str(price), "adjustment": "raw"})

@@ -32,9 +32,7 @@ def bar_of(symbol: str, number: int, currency: str | None = "USD") -> Observatio
     return Observation(symbol, at, close, bar.close, currency, open_, high, low, Decimal(bar.volume))
 
 
-def quote_of(
-    bar: Observation, price: Decimal, hours: float = 15, currency: str | None = "USD"
-) -> Observation:
+def quote_of(bar: Observation, price: Decimal, hours: float = 15, currency: str | None = "USD") -> Observation:
     return Observation(bar.symbol, bar.observed_at + timedelta(hours=hours), price, str(price), currency)
 
 
@@ -119,9 +117,7 @@ def test_b18_a_fault_is_quarantined_also_where_the_last_stored_day_is_so_long_ag
     old = Point(FIRST.observed_at - timedelta(days=13 * 365), FIRST.close)
     quote = quote_of(FIRST, FIRST.close)
     known = beside(quote, anchors=(old, Point(quote.observed_at, quote.close)))
-    assert [one.kind for one in judge(known, [bar], Fetcher.DAILY_BARS, is_latest=True).doubted] == [
-        Doubt.JUMP
-    ]
+    assert [one.kind for one in judge(known, [bar], Fetcher.DAILY_BARS, is_latest=True).doubted] == [Doubt.JUMP]
 
 
 def test_b18_another_currency_another_day_and_what_is_stored_are_not_compared() -> None:

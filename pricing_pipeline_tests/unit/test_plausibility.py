@@ -34,9 +34,7 @@ def test_f6_days_on_which_another_provider_differs_by_more_than_a_tenth_are_quar
     known = Known(currency="USD", others=told)
     assert not daily(known, rows).doubted
     odd, unfinished = rows[10], rows[20]
-    told |= {
-        row.observed_at: replace(told[row.observed_at], value=row.close / 2) for row in (odd, unfinished)
-    }
+    told |= {row.observed_at: replace(told[row.observed_at], value=row.close / 2) for row in (odd, unfinished)}
     known = replace(known, provisional=frozenset({unfinished.observed_at}))
     assert quarantined(daily(known, rows)) == {odd.observed_at: Doubt.DISAGREEMENT}
     assert odd.observed_at not in {row.observed_at for row in daily(known, rows).good}
@@ -115,9 +113,7 @@ def witnesses(prices: Sequence[str], apart: timedelta) -> tuple[Point, ...]:
 
 
 def test_b18_quotes_that_stay_on_a_level_for_an_hour_are_believed() -> None:
-    known = replace(
-        believing("20", timedelta(hours=3)), witnesses=witnesses(["100", "101"], timedelta(minutes=31))
-    )
+    known = replace(believing("20", timedelta(hours=3)), witnesses=witnesses(["100", "101"], timedelta(minutes=31)))
     assert not judge(known, [quote("102")], Fetcher.QUOTE, is_latest=True).doubted
     known = replace(known, witnesses=witnesses(["100", "101"], timedelta(minutes=20)))
     assert judge(known, [quote("102")], Fetcher.QUOTE, is_latest=True).doubted, "not yet an hour"
@@ -141,9 +137,7 @@ def test_b18_a_history_has_one_basis() -> None:
     span = judge(known, rows, Fetcher.DAILY_BARS, is_latest=False)
     assert (span.good, span.doubted, span.other_basis) == (Rows(), (), 5)
     newest = judge(known, rows, Fetcher.DAILY_BARS, is_latest=True)
-    assert (list(newest.good), newest.other_basis) == (rows[-1:], 4), (
-        "no split has come after the answer's newest day"
-    )
+    assert (list(newest.good), newest.other_basis) == (rows[-1:], 4), "no split has come after the answer's newest day"
 
 
 def test_b18_a_gap_is_not_filled_with_days_of_another_basis() -> None:

@@ -49,9 +49,7 @@ def test_b18_f6_of_real_navs_only_a_mistake_of_the_source_is_refused(code: str) 
     assert quarantined(verdict) == expected
 
 
-def lived(
-    rows: Sequence[Observation], fetcher: Fetcher, a_time: int
-) -> Iterator[tuple[Observation, Verdict]]:
+def lived(rows: Sequence[Observation], fetcher: Fetcher, a_time: int) -> Iterator[tuple[Observation, Verdict]]:
     """The verdict of each day as it would have come: with the days before it, beside what was believed by then."""
     believed: dict[datetime, Observation] = {}
     doubted: dict[datetime, Observation] = {}
@@ -158,11 +156,7 @@ def test_b18_f6_a_split_that_was_not_applied_is_quarantined(symbol: str, factor:
     for _ in range(5):
         rows = stretch(bars(symbol, Adjustment.SPLITS), draw)
         split = draw.choice(
-            [
-                n
-                for n in range(10, len(rows) - 30)
-                if abs(rows[n].close / rows[n - 1].close - 1) < Decimal("0.08")
-            ]
+            [n for n in range(10, len(rows) - 30) if abs(rows[n].close / rows[n - 1].close - 1) < Decimal("0.08")]
         )
         mixed = [times(row, Decimal(factor)) if n < split else row for n, row in enumerate(rows)]
         newest = rows[-1]

@@ -38,9 +38,7 @@ def test_f5_nothing_divided_by_a_split_that_is_not_named_is_believed_as_traded(
     ex_on, ratio = date(2026, 3, 2) + timedelta(days=split_at), Decimal(str(shares))
     todays = [Decimal(10000 + sum(steps[: number + 1])) / 100 for number in range(len(steps))]
     at = [datetime(2026, 3, 2, tzinfo=UTC) + timedelta(days=number) for number in range(len(steps))]
-    traded = {
-        day: price * ratio if day.date() < ex_on else price for day, price in zip(at, todays, strict=True)
-    }
+    traded = {day: price * ratio if day.date() < ex_on else price for day, price in zip(at, todays, strict=True)}
     sent = dict(zip(at, todays, strict=True)) if is_divided else traded
     rows = [Observation("AAPL", day, sent[day], "", "USD") for day in at[:cut]]
     known = Known(

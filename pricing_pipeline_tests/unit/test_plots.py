@@ -44,9 +44,7 @@ def drawn(markdown: str) -> dict[str, str]:
     for path in picture(markdown).iter(f"{SVG}path"):
         colour = path.get("stroke") or path.get("fill")
         found[str(colour)] = str(path.get("d"))
-        assert re.fullmatch(r"(?:M-?\d+,-?\d+|[hHvV]-?\d+|l(?:-?\d+,-?\d+,?)+)+", str(path.get("d"))), (
-            path.get("d")
-        )
+        assert re.fullmatch(r"(?:M-?\d+,-?\d+|[hHvV]-?\d+|l(?:-?\d+,-?\d+,?)+)+", str(path.get("d"))), path.get("d")
     assert found.pop("#999") == "M0,0V60H240", "the axes"
     return found
 
@@ -81,9 +79,7 @@ def test_a_price_is_a_line_from_its_first_to_its_last_value() -> None:
 
 
 def test_prices_of_one_day_are_told_by_their_minutes() -> None:
-    assert said(values([2, 3], timedelta(minutes=1))).startswith(
-        "AAPL 3 USD, 01-01 00:00 to 01-01 00:01 UTC\n"
-    )
+    assert said(values([2, 3], timedelta(minutes=1))).startswith("AAPL 3 USD, 01-01 00:00 to 01-01 00:01 UTC\n")
 
 
 def test_gaps_are_bands_and_the_line_does_not_cross_them() -> None:
@@ -103,10 +99,7 @@ def test_gaps_are_those_of_the_calendar_where_there_is_one() -> None:
     missing = [((START + 20 * DAY).date(), (START + 22 * DAY).date())]
     text = str(price_plot(PlotSeries("AAPL", "USD", found, missing))["price_plot"].value)
     assert "; 1 gap\n" in text
-    assert (
-        drawn(text)["#f80"]
-        == f"M{round(240 * 20 / 42)},0h{round(240 * 22 / 42) - round(240 * 20 / 42)}v60H114"
-    )
+    assert drawn(text)["#f80"] == f"M{round(240 * 20 / 42)},0h{round(240 * 22 / 42) - round(240 * 20 / 42)}v60H114"
     assert len(points(drawn(text)["#36c"])) == 2
     holidays = values([10] * 20 + [None] * 20 + [20] * 20)
     assert "#f80" not in drawn(str(price_plot(PlotSeries("AAPL", "USD", holidays, []))["price_plot"].value))
@@ -148,9 +141,7 @@ def test_one_value_is_no_plot() -> None:
 
 def test_freshness_is_drawn_at_its_worst_and_late_times_are_marked() -> None:
     step = timedelta(minutes=5)
-    samples = [
-        FreshnessSample(START + step * i, 10, 0 if i == 100 else 10, int(i == 100)) for i in range(288)
-    ]
+    samples = [FreshnessSample(START + step * i, 10, 0 if i == 100 else 10, int(i == 100)) for i in range(288)]
     text = str(freshness_plot(samples)["freshness_plot"].value)
     assert text.startswith("fresh 10 of 10 at 01-01 23:55 UTC\n")
     assert len(text) <= MOST_CHARACTERS

@@ -43,9 +43,7 @@ def test_a_port_that_is_promised_is_given_to_nobody_else() -> None:
     chosen = require_free_port(0, "the sandbox", "PRICING_SANDBOX_PORT", promised)
     assert chosen == promised.offered[-1] != promised.offered[0]
     free = require_free_port(0, "the Dagster UI", "PRICING_WEB_PORT")
-    with pytest.raises(
-        SupervisorError, match=f"port {free} for the sandbox is wanted twice; set PRICING_SANDBOX_PORT"
-    ):
+    with pytest.raises(SupervisorError, match=f"port {free} for the sandbox is wanted twice; set PRICING_SANDBOX_PORT"):
         require_free_port(free, "the sandbox", "PRICING_SANDBOX_PORT", {free})
 
 

@@ -70,11 +70,7 @@ SETTINGS = bytes.fromhex("000000040000000000")
         SETTINGS,
         SETTINGS + bytes.fromhex("0000080700000000000000000000000000"),  # GOAWAY
         SETTINGS + bytes.fromhex("000001010500000001") + b"\x88",  # 200, and no message
-        SETTINGS
-        + bytes.fromhex("000001010400000001")
-        + b"\x88"
-        + bytes.fromhex("000003000100000001")
-        + b"abc",
+        SETTINGS + bytes.fromhex("000001010400000001") + b"\x88" + bytes.fromhex("000003000100000001") + b"abc",
         SETTINGS + bytes.fromhex("000003010500000001") + b"\xff\xff\xff",  # headers that nobody can read
     ],
     ids=lambda says: ascii(says[:30]),

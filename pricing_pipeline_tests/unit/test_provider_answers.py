@@ -64,9 +64,7 @@ def outcome(row: Row) -> str:
     return in_words(row.provider, lambda: read(row)[1:])
 
 
-@pytest.mark.parametrize(
-    "row", [row for row in ROWS if row.asked], ids=lambda row: f"{row.provider}-{row.file}"
-)
+@pytest.mark.parametrize("row", [row for row in ROWS if row.asked], ids=lambda row: f"{row.provider}-{row.file}")
 def test_b18_every_recorded_answer_has_its_outcome(row: Row) -> None:
     recorded_files(row.provider)
     assert outcome(row) == row.outcome

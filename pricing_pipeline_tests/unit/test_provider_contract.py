@@ -159,9 +159,7 @@ def test_the_order_of_members_and_fields_does_not_matter(sample: Sample) -> None
     whole = sample.encode(body)
     there, back = parse(sample, sample.encode(turned), asked), parse(sample, whole, tuple(reversed(asked)))
     for answer in (there, back):
-        assert sorted(map(repr, answer.observations)) == sorted(
-            map(repr, parse(sample, whole, asked).observations)
-        )
+        assert sorted(map(repr, answer.observations)) == sorted(map(repr, parse(sample, whole, asked).observations))
 
 
 # --- bad answers --------------------------------------------------------------------------------
@@ -211,9 +209,7 @@ def bodies(sample: Sample) -> Iterator[bytes]:
         b"error code: 520",
     )
     for key in (b"chart", b"spark", b"finance", b"meta", b"values", b"result", b"Error Message", b"code"):
-        yield from (
-            b'{"' + key + b'":' + value + b"}" for value in (b"null", b"[]", b"{}", b"1", b'""', b"[null]")
-        )
+        yield from (b'{"' + key + b'":' + value + b"}" for value in (b"null", b"[]", b"{}", b"1", b'""', b"[null]"))
 
 
 @every
@@ -310,9 +306,7 @@ def test_fault_14_the_price_decides_and_nothing_is_stored_that_contradicts_it(
     symbol = sample.symbols[0]
     odd = Value(symbol, MONDAY, "10.25", high=high, low=low)
     good_one = Value(symbol, TUESDAY, "10.25")
-    result = outcome(
-        sample, sample.encoded([symbol], [odd, good_one][: 2 if sample.is_daily else 1]), [symbol]
-    )
+    result = outcome(sample, sample.encoded([symbol], [odd, good_one][: 2 if sample.is_daily else 1]), [symbol])
     if not sample.is_daily:
         assert {one.close for one in getattr(result, "observations", ())} <= {Decimal("10.25")}
         return
@@ -328,9 +322,7 @@ def test_fault_14_the_price_decides_and_nothing_is_stored_that_contradicts_it(
     assert lowest <= first.close <= min(highest, 5 * first.close)
     assert first.open is None or lowest <= first.open <= highest
     assert all(one is None or 5 * one >= first.close for one in (first.open, first.low))
-    is_lacking = (first.high is None and high not in (None, "")) or (
-        first.low is None and low not in (None, "")
-    )
+    is_lacking = (first.high is None and high not in (None, "")) or (first.low is None and low not in (None, ""))
     assert (first.quality is not None) == (is_lacking or first.open is None)
 
 
@@ -381,9 +373,7 @@ def test_fault_14_the_first_day_of_the_calendar_is_refused_as_any_other_day_with
 )
 def test_fault_14_no_value_in_a_currency_that_is_none(sample: Sample, currency: Any) -> None:
     asked = batch(sample)
-    values = [
-        replace(one, currency=currency if one.symbol == asked[0] else "USD") for one in good(sample, *asked)
-    ]
+    values = [replace(one, currency=currency if one.symbol == asked[0] else "USD") for one in good(sample, *asked)]
     result = outcome(sample, sample.encoded(asked, values), asked)
     found = [one for one in getattr(result, "observations", ()) if one.symbol == asked[0]]
     if currency is None:
@@ -393,13 +383,9 @@ def test_fault_14_no_value_in_a_currency_that_is_none(sample: Sample, currency: 
 
 
 @quotes
-@pytest.mark.parametrize(
-    "stamp", [0, -1, 10**12, 10**15, literal("1e400"), literal("NaN"), "", "now", True, 1.5]
-)
+@pytest.mark.parametrize("stamp", [0, -1, 10**12, 10**15, literal("1e400"), literal("NaN"), "", "now", True, 1.5])
 def test_fault_14_no_quote_without_a_time_that_can_be(sample: Sample, stamp: Any) -> None:
     asked = batch(sample)
-    values = [
-        replace(one, stamp=stamp) if one.symbol == asked[0] else one for one in widened(good(sample, *asked))
-    ]
+    values = [replace(one, stamp=stamp) if one.symbol == asked[0] else one for one in widened(good(sample, *asked))]
     stored = {symbol for symbol, _ in values_of(outcome(sample, sample.encoded(asked, values), asked))}
     assert stored == set(asked[1:])

@@ -29,9 +29,7 @@ from pricing_pipeline_tests.support.provider_samples import (
 )
 
 NOTHING = re.compile("nothing was stored", re.IGNORECASE)
-JUNK = st.sampled_from(
-    [None, "", "x", [], {}, [None], True, -1, 10**30, *map(literal, ("NaN", "1e400", "-0.5"))]
-)
+JUNK = st.sampled_from([None, "", "x", [], {}, [None], True, -1, 10**30, *map(literal, ("NaN", "1e400", "-0.5"))])
 ANYTHING = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8),
     lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=8), inner, max_size=4),
@@ -85,10 +83,7 @@ def test_b18_a_spoiled_node_never_changes_another_price(sample: Sample, data: st
     """Any node of a good answer is dropped or replaced: what is still stored is what was good before."""
     asked = batch(sample)
     body = sample.body(asked, widened(good(sample, *asked)))
-    true = {
-        (one.symbol, one.observed_at.date()): one
-        for one in parse(sample, sample.encode(body), asked).observations
-    }
+    true = {(one.symbol, one.observed_at.date()): one for one in parse(sample, sample.encode(body), asked).observations}
     path = data.draw(st.sampled_from(sorted(paths(body), key=repr)))
     junk = data.draw(st.none() | JUNK.map(lambda value: (value,)))
     if junk is None:
@@ -100,9 +95,7 @@ def test_b18_a_spoiled_node_never_changes_another_price(sample: Sample, data: st
     if isinstance(result, Answer):
         assert {one.symbol for one in result.records} <= set(asked)
         stored = {one.symbol for one in (*result.observations, *result.records)}
-        untrue = [
-            one.reason for one in result.rejected if one.symbol in stored and NOTHING.search(one.reason)
-        ]
+        untrue = [one.reason for one in result.rejected if one.symbol in stored and NOTHING.search(one.reason)]
         assert not untrue, "one bad row among good ones is one bad row"
         for one in result.observations:
             assert _agrees(one, true[one.symbol, one.observed_at.date()]), (path, junk)

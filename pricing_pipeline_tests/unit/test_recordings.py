@@ -129,9 +129,7 @@ def test_b18_facts_that_are_no_json_object_are_refused(tmp_path: Path, content: 
     assert words in refused(tmp_path)
 
 
-def test_b18_the_files_of_a_folder_are_bounded_together(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_b18_the_files_of_a_folder_are_bounded_together(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write(tmp_path, body=b" " * 600)
     write(tmp_path, body=b" " * 600, name="y")
     assert len(list(recorded_files(tmp_path))) == 2

@@ -36,8 +36,7 @@ def stored(values: list[Decimal]) -> dict[datetime, Decimal]:
 
 def rows(values: list[Decimal], adjustment: Adjustment = Adjustment.SPLITS) -> list[Observation]:
     return [
-        Observation("AAPL", at(number), value, str(value), adjustment=adjustment)
-        for number, value in enumerate(values)
+        Observation("AAPL", at(number), value, str(value), adjustment=adjustment) for number, value in enumerate(values)
     ]
 
 

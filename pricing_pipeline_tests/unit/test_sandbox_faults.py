@@ -44,9 +44,7 @@ def test_prices_are_replaced_where_they_are_meant(asked, value):
 def test_yahoos_prices_and_stamps_are_reached_in_batches_and_columns(asked):
     batch = asked.yahoo("v7/finance/spark", symbols="AAPL,IBM")
     changed = after(batch, a_call("AAPL", "IBM"), kind="times", factor=100, symbols="AA")
-    for before, now in zip(
-        *(body["spark"]["result"] for body in (json.loads(batch.body), changed)), strict=True
-    ):
+    for before, now in zip(*(body["spark"]["result"] for body in (json.loads(batch.body), changed)), strict=True):
         times = 100 if now["symbol"] == "AAPL" else 1
         there, here = (member["response"][0]["meta"]["regularMarketPrice"] for member in (before, now))
         assert here == there * times
@@ -56,8 +54,7 @@ def test_yahoos_prices_and_stamps_are_reached_in_batches_and_columns(asked):
         ("timestamp", {"kind": "stale", "seconds": 60}),
     ):
         (before,), (now,) = (
-            body["chart"]["result"]
-            for body in (json.loads(chart.body), after(chart, a_call("AAPL"), **fault))
+            body["chart"]["result"] for body in (json.loads(chart.body), after(chart, a_call("AAPL"), **fault))
         )
         if name == "close":
             assert set(now["indicators"]["quote"][0]["close"]) == {0.0}
@@ -67,9 +64,7 @@ def test_yahoos_prices_and_stamps_are_reached_in_batches_and_columns(asked):
 
 
 def test_times_100_multiplies_the_text_exactly(asked):
-    reply = Reply(
-        200, b'{"close":"0.07","open":"12.345","nav":"186.70090","rate":1.5,"volume":"7","high":"3"}'
-    )
+    reply = Reply(200, b'{"close":"0.07","open":"12.345","nav":"186.70090","rate":1.5,"volume":"7","high":"3"}')
     changed = after(reply, a_call("X"), kind="times", factor=100)
     assert changed == {
         "close": "7.00",
@@ -109,9 +104,7 @@ def test_another_symbols_data_comes_under_the_name_asked_for():
     provider = asked.sandbox.providers["twelvedata"]
     call = provider.read("quote", {"symbol": "AAPL,IBM"}, {}, NOON)
     answers = swapped([Behaviour(kind="other_symbol", answer="MSFT", symbols="AAPL")], call.symbols)
-    body = json.loads(
-        provider.answer(ProviderCall("quote", call.params, call.symbols, None, NOON, answers)).body
-    )
+    body = json.loads(provider.answer(ProviderCall("quote", call.params, call.symbols, None, NOON, answers)).body)
     assert (body["AAPL"]["symbol"], body["IBM"]["symbol"]) == ("MSFT", "IBM")
 
 

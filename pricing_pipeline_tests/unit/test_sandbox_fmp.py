@@ -68,9 +68,7 @@ def test_bars_are_of_days_that_are_over_and_of_five_years_at_most() -> None:
     found = rows(Asked(NOW, market_hours="exchange"), "historical-price-eod/full", symbol="IBM")
     assert found[0]["date"] == "2026-11-17"
     assert date.fromisoformat(found[-1]["date"]) >= date(2021, 11, 15)
-    assert (
-        rows(Asked(NOW), "historical-price-eod/full", symbol="IBM", from_="2026-11-14", to="2026-11-15") == []
-    )
+    assert rows(Asked(NOW), "historical-price-eod/full", symbol="IBM", from_="2026-11-14", to="2026-11-15") == []
 
 
 def test_reports_that_lie_ahead_have_no_figures_and_get_them_on_their_day() -> None:
@@ -121,9 +119,7 @@ def test_a6_the_key_goes_into_header_or_query_and_each_has_limits_of_its_own() -
         ("historical-price-eod/full", {"symbol": "AAPL", "to": "soon"}, 400, "parameter - to"),
     ],
 )
-def test_the_free_plan_refuses_in_plain_text(
-    endpoint: str, params: dict[str, str], status: int, words: str
-) -> None:
+def test_the_free_plan_refuses_in_plain_text(endpoint: str, params: dict[str, str], status: int, words: str) -> None:
     reply = Asked(NOW, fmp_plan="free").fmp(endpoint, **params)
     assert (reply.status, reply.content_type.split(";")[0]) == (status, "text/plain")
     assert words in reply.body.decode()

@@ -98,9 +98,7 @@ def test_windows_agree_with_a_plain_count(steps, seconds):
         seen.append((now, units))
         held = sum(held for at, held in seen if at > now - seconds)
         assert sliding.charge(units, now) == held
-        assert calendar.charge(units, now) == sum(
-            held for at, held in seen if at // seconds == now // seconds
-        )
+        assert calendar.charge(units, now) == sum(held for at, held in seen if at // seconds == now // seconds)
 
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "example.org"])

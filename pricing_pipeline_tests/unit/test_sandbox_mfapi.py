@@ -56,9 +56,7 @@ def test_bulk_pages_follow_each_other_and_end():
     second = parsed(asked.mfapi("mf", limit="1000", offset="1000"))
     codes = [item["schemeCode"] for item in first + second]
     assert codes == sorted(set(codes))
-    assert {118632, 125497} <= set(codes) | {
-        item["schemeCode"] for item in parsed(asked.mfapi("mf", offset="2000"))
-    }
+    assert {118632, 125497} <= set(codes) | {item["schemeCode"] for item in parsed(asked.mfapi("mf", offset="2000"))}
     assert parsed(asked.mfapi("mf", offset="50000")) == []
 
 

@@ -138,9 +138,9 @@ def test_a5_any_ticker_has_one_price_in_the_unit_of_its_exchange_at_every_provid
     symbol = f"{ticker}:{exchange.mic}"
     asked = Asked(NOON)
     quote = twelvedata(asked, symbol=TwelveData().spell(symbol, "equity"))
-    (series,) = parsed(asked.yahoo(f"v8/finance/chart/{Yahoo().spell(symbol, 'equity')}", range="1d"))[
-        "chart"
-    ]["result"]
+    (series,) = parsed(asked.yahoo(f"v8/finance/chart/{Yahoo().spell(symbol, 'equity')}", range="1d"))["chart"][
+        "result"
+    ]
     (row,) = parsed(asked.fmp("quote", symbol=Fmp().spell(symbol, "equity")))
     assert quote["mic_code"] == exchange.mic
     assert quote["currency"] == series["meta"]["currency"]
@@ -234,9 +234,7 @@ def test_searches_find_by_ticker_and_by_name(asked: Asked) -> None:
         ("VOD", "LSE"),
     }
     (apple,) = (
-        row
-        for row in twelvedata(asked, "symbol_search", symbol="apple inc")["data"]
-        if row["symbol"] == "AAPL"
+        row for row in twelvedata(asked, "symbol_search", symbol="apple inc")["data"] if row["symbol"] == "AAPL"
     )
     theirs = recorded_json("twelvedata", "symbol_search_IBM_multi_exchange.json")["data"][0]
     assert apple.keys() - {"mic_code"} == theirs.keys()
@@ -246,9 +244,7 @@ def test_searches_find_by_ticker_and_by_name(asked: Asked) -> None:
 
     shares = parsed(asked.fmp("search-symbol", query="VOD"))
     assert {(row["symbol"], row["currency"]) for row in shares} == {("VOD", "USD"), ("VOD.L", "GBp")}
-    assert [row["symbol"] for row in parsed(asked.fmp("search-symbol", query="VOD", exchange="LSE"))] == [
-        "VOD.L"
-    ]
+    assert [row["symbol"] for row in parsed(asked.fmp("search-symbol", query="VOD", exchange="LSE"))] == ["VOD.L"]
     assert len(parsed(asked.fmp("search-symbol", query="S", limit="2"))) == 2
     assert asked.fmp("search-symbol").status == 400
 

@@ -27,9 +27,7 @@ NOON = datetime(2026, 11, 18, 17, 0, 5, tzinfo=UTC)
         ("uex", "commodities", {}),
     ],
 )
-def test_parameters_that_no_service_knows_change_nothing(
-    provider: str, endpoint: str, params: dict[str, str]
-) -> None:
+def test_parameters_that_no_service_knows_change_nothing(provider: str, endpoint: str, params: dict[str, str]) -> None:
     asked = Asked(NOON)
     headers = {"apikey": asked.settings.key, "authorization": f"Bearer {asked.settings.key}"}
     params = params | {"apikey": asked.settings.key}
@@ -55,9 +53,7 @@ def test_a_page_brings_the_cookie_with_which_quotes_are_answered_whole() -> None
         "exchangeDataDelayedBy",
     }
     assert all(members <= row.keys() for row in rows)
-    assert [
-        (row["market"], row["exchangeTimezoneShortName"], row["gmtOffSetMilliseconds"]) for row in rows
-    ] == [
+    assert [(row["market"], row["exchangeTimezoneShortName"], row["gmtOffSetMilliseconds"]) for row in rows] == [
         ("us_market", "EST", -18_000_000),
         ("gb_market", "GMT", 0),
         ("ccy_market", "GMT", 0),

@@ -92,9 +92,7 @@ def test_a_tour_changes_on_request_and_no_other() -> None:
     tours = Tours(7)
     others = all_slots(tours, NOW, range(2, 4))
     tours.change_tour(
-        TourChange(
-            number=1, zone="Asia/Tokyo", currency="JPY", unit_names={"adult": "Grown-up"}, options=["DEFAULT"]
-        )
+        TourChange(number=1, zone="Asia/Tokyo", currency="JPY", unit_names={"adult": "Grown-up"}, options=["DEFAULT"])
     )
     tour = tours.tour(1)
     assert tour is not None

@@ -93,15 +93,10 @@ def test_a6_free_plan_counts_and_refuses_as_recorded():
 def test_a_key_may_come_as_a_parameter_or_a_header():
     asked = Asked()
     assert asked.twelvedata("quote", symbol="AAPL").status == 200
-    assert (
-        asked.twelvedata("quote", symbol="AAPL", headers={"authorization": "apikey sandbox-key"}).status
-        == 200
-    )
+    assert asked.twelvedata("quote", symbol="AAPL", headers={"authorization": "apikey sandbox-key"}).status == 200
 
 
-@pytest.mark.parametrize(
-    "headers", [{}, {"authorization": "apikey other"}, {"authorization": "Bearer sandbox-key"}]
-)
+@pytest.mark.parametrize("headers", [{}, {"authorization": "apikey other"}, {"authorization": "Bearer sandbox-key"}])
 def test_a_missing_or_wrong_key_is_401_and_costs_nothing(headers):
     asked = Asked()
     reply = asked.twelvedata("quote", symbol="AAPL", headers=headers)
@@ -233,9 +228,7 @@ def test_a6_credits_return_with_the_next_calendar_minute():
 
 
 def test_a6_the_sliding_window_is_stricter():
-    asked = Asked(
-        datetime(2026, 11, 18, 17, 0, 59, tzinfo=UTC), credits_per_minute=2, credit_window="sliding"
-    )
+    asked = Asked(datetime(2026, 11, 18, 17, 0, 59, tzinfo=UTC), credits_per_minute=2, credit_window="sliding")
     assert asked.twelvedata("quote", symbol="AAPL,IBM").status == 200
     asked.now += timedelta(seconds=59)
     assert asked.twelvedata("api_usage").headers["Api-Credits-Used"] == "2"

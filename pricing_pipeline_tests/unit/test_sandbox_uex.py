@@ -19,9 +19,7 @@ def uex(**settings: Any) -> Uex:
     return Uex(SandboxSettings(**settings))
 
 
-def asked(
-    provider: Uex, endpoint: str, at: datetime = NOON, key: dict[str, str] = KEY, **params: str
-) -> Reply:
+def asked(provider: Uex, endpoint: str, at: datetime = NOON, key: dict[str, str] = KEY, **params: str) -> Reply:
     call = provider.read(endpoint, params, key, at)
     return provider.admit(call).refusal or provider.answer(call)
 
@@ -55,9 +53,7 @@ def test_c4_the_list_of_all_prices_says_less_than_that_of_a_terminal() -> None:
 def test_a6_ten_calls_a_minute_and_a_key() -> None:
     provider = uex()
     assert asked(provider, "terminals", key={}).status == 401
-    statuses = [
-        asked(provider, "game_versions", NOON + timedelta(seconds=second)).status for second in range(11)
-    ]
+    statuses = [asked(provider, "game_versions", NOON + timedelta(seconds=second)).status for second in range(11)]
     assert statuses == [200] * 10 + [429]
     assert asked(provider, "game_versions", NOON + timedelta(seconds=60)).status == 200
     of_day = uex(uex_calls_per_minute=None, uex_calls_per_day=3)
@@ -72,9 +68,7 @@ def test_c4_where_there_is_much_it_is_cheap_and_all_of_it_moves() -> None:
             for offer in world.offers(place, at + hour * 3600):
                 assert (offer.buy == 0) != (offer.sell == 0)
                 pair = (place.number, offer.good.number)
-                seen.setdefault(pair, set()).add(
-                    (offer.stock, offer.buy) if offer.buy else (-offer.demand, offer.sell)
-                )
+                seen.setdefault(pair, set()).add((offer.stock, offer.buy) if offer.buy else (-offer.demand, offer.sell))
     assert len(seen) > 100
     for offers in seen.values():
         by_amount = sorted(offers)
@@ -84,9 +78,7 @@ def test_c4_where_there_is_much_it_is_cheap_and_all_of_it_moves() -> None:
 
 def test_c4_a_patch_makes_all_prices_others_and_unknown_at_first() -> None:
     world, at = World(2013), int(NOON.timestamp())
-    patch = next(
-        moment for moment in range(at, at + 91 * 86400, 60) if world.version(moment) != world.version(at)
-    )
+    patch = next(moment for moment in range(at, at + 91 * 86400, 60) if world.version(moment) != world.version(at))
     places = list(TRADING.values())
     before = sum(len(world.offers(place, patch - 60)) for place in places)
     assert sum(len(world.offers(place, patch)) for place in places) < before / 10

@@ -41,15 +41,10 @@ def bars(asked: Asked, first: str, last: str, symbol: str = "AAPL") -> list[tupl
 
 
 def test_a_chart_has_the_recorded_shape() -> None:
-    theirs = json.loads(recorded("yahoo", "chart_AAPL_split_and_dividend_2020.json").body)["chart"]["result"][
-        0
-    ]
+    theirs = json.loads(recorded("yahoo", "chart_AAPL_split_and_dividend_2020.json").body)["chart"]["result"][0]
     ours = series(Asked(), "AAPL", period1=epoch("2005-01-01"), period2=epoch("2006-01-01"), events="split")
     assert ours["meta"].keys() <= theirs["meta"].keys()
-    assert (
-        next(iter(ours["events"]["splits"].values())).keys()
-        == theirs["events"]["splits"]["1598880600"].keys()
-    )
+    assert next(iter(ours["events"]["splits"].values())).keys() == theirs["events"]["splits"]["1598880600"].keys()
     assert ours["indicators"].keys() == theirs["indicators"].keys()
     assert ours["indicators"]["quote"][0].keys() == theirs["indicators"]["quote"][0].keys()
 
@@ -172,10 +167,7 @@ def test_a_day_before_its_session_has_the_time_of_the_newest_trade() -> None:
     now = datetime(2026, 11, 18, 8, tzinfo=UTC)
     chart = series(Asked(now), "AAPL", range="5d")
     assert chart["timestamp"][-1] == chart["meta"]["regularMarketTime"] == int(now.timestamp())
-    assert (
-        series(Asked(now, market_hours="exchange"), "AAPL", range="5d")["timestamp"][-1]
-        < now.timestamp() - 3600
-    )
+    assert series(Asked(now, market_hours="exchange"), "AAPL", range="5d")["timestamp"][-1] < now.timestamp() - 3600
 
 
 def test_sessions_name_their_zone_and_follow_its_clock() -> None:
@@ -207,9 +199,9 @@ def test_quotes_are_for_those_who_fetched_a_crumb_and_its_cookie() -> None:
     told = parsed(quotes(cookie, crumb=crumb))["quoteResponse"]["result"]
     assert [(one["symbol"], one["currency"]) for one in told] == [("AAPL", "USD"), ("VOD.L", "GBp")]
     meta = series(asked, "AAPL", range="1d")["meta"]
-    assert {
-        name: told[0][name] for name in ("regularMarketPrice", "regularMarketTime", "fiftyTwoWeekHigh")
-    } == {name: meta[name] for name in ("regularMarketPrice", "regularMarketTime", "fiftyTwoWeekHigh")}
+    assert {name: told[0][name] for name in ("regularMarketPrice", "regularMarketTime", "fiftyTwoWeekHigh")} == {
+        name: meta[name] for name in ("regularMarketPrice", "regularMarketTime", "fiftyTwoWeekHigh")
+    }
 
 
 @pytest.mark.parametrize("hours", ["always", "exchange"])

@@ -15,9 +15,7 @@ OLD, NEW = new_key("old"), new_key("new")
 KEYRING = Keyring.parse([NEW, OLD])
 
 
-def sealed(
-    secret: str = CANARY, provider: str = "twelvedata", name: str = "default", version: int = 7
-) -> Sealed:
+def sealed(secret: str = CANARY, provider: str = "twelvedata", name: str = "default", version: int = 7) -> Sealed:
     return KEYRING.seal(provider, name, version, SecretStr(secret))
 
 
@@ -37,9 +35,7 @@ def test_a4_a_length_tells_nothing_of_a_secret() -> None:
 
 
 def test_a4_nothing_of_the_secret_or_of_a_master_key_is_in_a_sealed_row() -> None:
-    shown = repr(sealed()).encode() + b"".join(
-        bytes(str(value), "utf-8") for value in parts(sealed()).values()
-    )
+    shown = repr(sealed()).encode() + b"".join(bytes(str(value), "utf-8") for value in parts(sealed()).values())
     assert b"canary" not in shown
     assert NEW.partition(":")[2] not in f"{KEYRING!r} {KEYRING.__dict__!r}"
     assert repr(KEYRING) == "Keyring(new, old)"
@@ -101,9 +97,7 @@ def test_a4_two_rows_do_not_lend_each_other_anything() -> None:
 
 def test_a4_an_earlier_ciphertext_of_the_same_row_does_not_open_in_its_place() -> None:
     before, now = sealed("before", version=7), sealed("now", version=8)
-    old_parts = {
-        name: getattr(before, name) for name in ("ciphertext", "secret_nonce", "wrapped_key", "key_nonce")
-    }
+    old_parts = {name: getattr(before, name) for name in ("ciphertext", "secret_nonce", "wrapped_key", "key_nonce")}
     with pytest.raises(SealBroken):
         KEYRING.open(replace(now, **old_parts))
 

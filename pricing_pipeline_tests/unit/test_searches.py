@@ -45,9 +45,7 @@ def read(provider: str, reply: Response | Reply) -> list[Listing]:
 
 def test_each_instrument_of_the_sandbox_is_found_under_its_canonical_symbol() -> None:
     asked = Asked(NOW)
-    expected = {
-        (asset_class, symbol) for asset_class, symbols in canonical_symbols().items() for symbol in symbols
-    }
+    expected = {(asset_class, symbol) for asset_class, symbols in canonical_symbols().items() for symbol in symbols}
     for one in known_instruments():
         mic = f":{one.venue.mic_code}" if one.venue.suffix else ""
         own = (CLASSES[one.kind], f"{one.symbol}{mic}")
@@ -79,9 +77,7 @@ def test_what_is_found_is_spelled_as_it_was_listed() -> None:
     for query in ("S", "VOD", "B"):
         rows = json.loads(asked.fmp("search-symbol", query=query).body)
         found = read("fmp", asked.fmp("search-symbol", query=query))
-        assert [PROVIDERS["fmp"].spell(one.symbol, one.asset_class) for one in found] == [
-            row["symbol"] for row in rows
-        ]
+        assert [PROVIDERS["fmp"].spell(one.symbol, one.asset_class) for one in found] == [row["symbol"] for row in rows]
 
 
 def test_recorded_searches_are_read() -> None:

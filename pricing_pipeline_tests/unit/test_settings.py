@@ -43,9 +43,7 @@ def test_c3_a_file_env_adds_to_the_environment_which_goes_before_it(folder: Path
 
 
 @pytest.mark.parametrize(("home", "is_read"), [("one", True), ("./one", True), ("two", False), (None, True)])
-def test_c3_a_file_env_that_names_a_home_is_about_no_other(
-    folder: Path, home: str | None, is_read: bool
-) -> None:
+def test_c3_a_file_env_that_names_a_home_is_about_no_other(folder: Path, home: str | None, is_read: bool) -> None:
     """Its database and its kind of prices are those of that home."""
     (folder / ".env").write_text("PRICING_HOME=one\nPRICING_SANDBOX=false\nPRICING_WEB_PORT=3001\n")
     if home is not None:
@@ -96,9 +94,7 @@ def test_c3_a_file_of_another_user_is_refused_unless_it_says_nothing_of_ours(
     file = folder / ".env"
     file.write_text("PRICING_WEB_PORT=3001\n")
     os.chown(file, 65534, 65534)
-    with pytest.raises(
-        SettingsError, match=rf"{file} holds settings, and belongs to nobody, and this runs as root"
-    ):
+    with pytest.raises(SettingsError, match=rf"{file} holds settings, and belongs to nobody, and this runs as root"):
         load_settings()
     assert load_settings_as_guest().web_port == 3000
     assert "belongs to nobody" in caplog.text
@@ -149,9 +145,7 @@ def test_c3_g7_what_may_be_a_strangers_is_warned_of_once_where_dagster_loads_us(
 
 
 @pytest.mark.parametrize("variable", [("PRICING_WEB_PORT", "soon"), ("pricing_home", "/nowhere")])
-def test_c3_g7_what_is_ours_beyond_doubt_is_refused_there_too(
-    folder: Path, variable: tuple[str, str]
-) -> None:
+def test_c3_g7_what_is_ours_beyond_doubt_is_refused_there_too(folder: Path, variable: tuple[str, str]) -> None:
     os.environ[variable[0]] = variable[1]
     with pytest.raises(SettingsError, match=variable[0]):
         load_settings_as_guest()
@@ -190,9 +184,7 @@ def test_c3_a_mistyped_setting_is_refused(folder: Path, name: str, meant: str, i
         ("", ".pricing"),
     ],
 )
-def test_c3_a_home_is_the_folder_that_was_meant(
-    folder: Path, home_variable: Path, written: str, meant: str
-) -> None:
+def test_c3_a_home_is_the_folder_that_was_meant(folder: Path, home_variable: Path, written: str, meant: str) -> None:
     (folder / ".env").write_text(f"PRICING_HOME={written}\n")
     assert load_settings().home == Path(meant.format(me=home_variable))
 
@@ -206,9 +198,7 @@ def test_c3_a_home_that_cannot_be_meant_is_refused(folder: Path, written: str) -
 
 
 @pytest.mark.parametrize(("made_for", "asked_for"), [("true", "false"), ("false", "true")])
-def test_c3_a_home_keeps_to_the_sandbox_or_to_real_providers(
-    folder: Path, made_for: str, asked_for: str
-) -> None:
+def test_c3_a_home_keeps_to_the_sandbox_or_to_real_providers(folder: Path, made_for: str, asked_for: str) -> None:
     home = folder / ".pricing"
     home.mkdir()
     os.environ["PRICING_SANDBOX"] = made_for
@@ -222,9 +212,7 @@ def test_c3_a_home_keeps_to_the_sandbox_or_to_real_providers(
     with pytest.raises(SettingsError) as caught:
         load_settings()
     sentence = str(caught.value)
-    assert [
-        word for word in (str(home), "sandbox", "real providers", "PRICING_HOME") if word not in sentence
-    ] == []
+    assert [word for word in (str(home), "sandbox", "real providers", "PRICING_HOME") if word not in sentence] == []
     # A start that had read its settings before another one decided is refused, too.
     with pytest.raises(SettingsError, match="made for the"):
         keep_kind(first.model_copy(update={"sandbox": not first.sandbox}))
@@ -248,9 +236,7 @@ def test_c3_the_user_agent_is_a_setting() -> None:
     assert load_settings().user_agent == "prices-of-ann/1.0 (ann@example.com)"
 
 
-@pytest.mark.parametrize(
-    "agent", ["a" * 201, "a\nX-Other: b", "a\rb", "a\tb", " agent7", "préis", "a\x7fb", "a\x00b"]
-)
+@pytest.mark.parametrize("agent", ["a" * 201, "a\nX-Other: b", "a\rb", "a\tb", " agent7", "préis", "a\x7fb", "a\x00b"])
 def test_c3_a_user_agent_that_no_header_can_carry_is_refused(agent: str) -> None:
     os.environ["PRICING_USER_AGENT"] = agent
     with pytest.raises(SettingsError) as caught:
@@ -273,8 +259,6 @@ def test_c3_a_user_agent_that_no_header_can_carry_is_refused(agent: str) -> None
 )
 def test_c3_a_user_agent_with_a_secret_is_refused_without_being_shown(name: str, value: str) -> None:
     os.environ |= {f"PRICING_{name}": value, "PRICING_USER_AGENT": "prices (CANARY-0123)"}
-    with pytest.raises(
-        SettingsError, match=f"PRICING_USER_AGENT contains a secret of PRICING_{name}"
-    ) as caught:
+    with pytest.raises(SettingsError, match=f"PRICING_USER_AGENT contains a secret of PRICING_{name}") as caught:
         load_settings()
     assert "canary-0123" not in str(caught.value).lower()

@@ -68,9 +68,7 @@ def test_a6_credits_of_a_refused_call_show_no_limit() -> None:
         ("the current hour", "8", None),
     ],
 )
-def test_a6_the_words_of_a_refusal_show_a_limit(
-    status: int, when: str, units: str, shown: ShownLimit | None
-) -> None:
+def test_a6_the_words_of_a_refusal_show_a_limit(status: int, when: str, units: str, shown: ShownLimit | None) -> None:
     body = f'{{"status": "error", "code": 429, "message": "{WORDS.format(when, units)}"}}'.encode()
     headers = {"api-credits-used": "9", "api-credits-left": "0"}
     response = Response(status, headers, body, len(body))

@@ -104,10 +104,7 @@ def test_a5_a_sign_of_a_symbol_never_parts_a_url(name: str, target: bytes) -> No
 @pytest.mark.parametrize(
     ("symbol", "asset_class"),
     [
-        *(
-            (symbol, "equity")
-            for symbol in ("VOD.L", "7203.T", "SAP.DE", "SAP.F", "SHOP.V", "^GSPC", "BRK-B")
-        ),
+        *((symbol, "equity") for symbol in ("VOD.L", "7203.T", "SAP.DE", "SAP.F", "SHOP.V", "^GSPC", "BRK-B")),
         *((symbol, "equity") for symbol in ("ALD:TASE", "VOD:LSE", "EURUSD=X", "GC=F", "000001.SS", "X.AB")),
         ("EURUSD=X", "fx"),
         ("118632", "fund"),
@@ -167,10 +164,7 @@ def test_exchanges_are_named_by_their_mic() -> None:
         assert (exchange.mic, len(mic)) == (mic, 4)
         assert exchange.currency is None or exchange.currency in CURRENCIES
         assert exchange.minor_unit is None or exchange.minor_unit in PARTS
-        assert (
-            not (exchange.minor_unit and exchange.currency)
-            or PARTS[exchange.minor_unit][0] == exchange.currency
-        )
+        assert not (exchange.minor_unit and exchange.currency) or PARTS[exchange.minor_unit][0] == exchange.currency
         ZoneInfo(exchange.zone)
     for names in (
         Counter(name for one in exchanges().values() if (name := one.twelvedata)),
@@ -179,9 +173,9 @@ def test_exchanges_are_named_by_their_mic() -> None:
         assert set(names.values()) == {1}, "two exchanges have one name"
     shared = Counter(name for one in exchanges().values() for name in one.shared)
     assert min(shared.values()) > 1, "a name that only one exchange has is not shared"
-    assert [
-        currency_of("equity", symbol) for symbol in ("SAP:XETR", "NPN:XJSE", "VOD:XLON", "AAPL", "X:NONE")
-    ] == [*("EUR", "ZAR", None, None, None)]
+    assert [currency_of("equity", symbol) for symbol in ("SAP:XETR", "NPN:XJSE", "VOD:XLON", "AAPL", "X:NONE")] == [
+        *("EUR", "ZAR", None, None, None)
+    ]
     assert (currency_of("fx", "EUR/USD"), currency_of("crypto", "BTC/USDT")) == ("USD", "USDT")
     assert currency_of("fund", "118632") is None
 
@@ -200,9 +194,7 @@ def full_answer(spelling: str) -> Answer:
         gains_told=frozenset({spelling}),
         unread={spelling: frozenset({date(2026, 1, 2)})},
         unsplit=frozenset({spelling}),
-        unconfirmed=Unconfirmed(
-            (split,), Answer(observations=Rows([Observation(spelling, AT, Decimal(8), "8")]))
-        ),
+        unconfirmed=Unconfirmed((split,), Answer(observations=Rows([Observation(spelling, AT, Decimal(8), "8")]))),
     )
 
 
@@ -245,22 +237,17 @@ def test_symbols_with_one_spelling_share_its_answer() -> None:
 
 
 @given(st.data(), st.sampled_from(sorted(CLASSES.values())), st.sampled_from(sorted(PROVIDERS)))
-def test_an_answer_named_back_has_exactly_what_was_asked(
-    data: st.DataObject, asset_class: str, name: str
-) -> None:
+def test_an_answer_named_back_has_exactly_what_was_asked(data: st.DataObject, asset_class: str, name: str) -> None:
     known = sorted(set(canonical_symbols()[asset_class]))
     symbols = data.draw(st.lists(st.sampled_from(known), min_size=1, unique=True))
     spellings = Spellings(PROVIDERS[name], symbols, asset_class, NO_OVERRIDES)
     kinds = data.draw(st.lists(st.sampled_from("vfe"), min_size=len(symbols), max_size=len(symbols)))
     of_kind = {
-        kind: [one for one, mine in zip(spellings.spelled, kinds, strict=True) if mine == kind]
-        for kind in "vfe"
+        kind: [one for one, mine in zip(spellings.spelled, kinds, strict=True) if mine == kind] for kind in "vfe"
     }
     answer = Answer(
         observations=Rows(Observation(one, AT, Decimal(n + 1), one) for n, one in enumerate(of_kind["v"])),
-        failures=tuple(
-            SymbolFailure(one, FailureKind.UNKNOWN_SYMBOL, f"{name} has no {one}.") for one in of_kind["f"]
-        ),
+        failures=tuple(SymbolFailure(one, FailureKind.UNKNOWN_SYMBOL, f"{name} has no {one}.") for one in of_kind["f"]),
         empty=frozenset(of_kind["e"]),
     )
     check_answer(name, spellings.spelled, answer)
@@ -292,9 +279,7 @@ def test_without_a_class_symbols_are_the_providers_own() -> None:
 def test_a_sentence_names_the_symbol_and_its_spelling(message: str, told: str) -> None:
     spellings = Spellings(PROVIDERS["yahoo"], ["BRK.B"], "equity", NO_OVERRIDES)
     failure = SymbolFailure("BRK-B", FailureKind.UNKNOWN_SYMBOL, message)
-    assert spellings.answer(Answer(failures=(failure,))).failures == (
-        replace(failure, symbol="BRK.B", message=told),
-    )
+    assert spellings.answer(Answer(failures=(failure,))).failures == (replace(failure, symbol="BRK.B", message=told),)
 
 
 def test_an_error_of_the_whole_call_names_symbols_too() -> None:

@@ -17,8 +17,7 @@ PRICES = ("72.50", "72.60", "71.90", "73.10", "73.40", "72.80")
 
 def rows(prices: Sequence[str], currency: str) -> Rows:
     return Rows(
-        Observation("ABC", START + timedelta(days=n), Decimal(price), price, currency)
-        for n, price in enumerate(prices)
+        Observation("ABC", START + timedelta(days=n), Decimal(price), price, currency) for n, price in enumerate(prices)
     )
 
 

@@ -82,9 +82,7 @@ def test_b18_a_json_number_that_is_none_costs_its_own_day_only() -> None:
 
 def test_f6_thousands_of_days_that_nobody_asked_for_are_one_rejection() -> None:
     """Whatever comes of them: values are counted, with the first of them, and the days that were asked for are kept."""
-    strangers = [
-        bar(str(date(2015, 1, 1) + timedelta(days=n)), close=f"{10 + n / 1000:.5f}") for n in range(3500)
-    ]
+    strangers = [bar(str(date(2015, 1, 1) + timedelta(days=n)), close=f"{10 + n / 1000:.5f}") for n in range(3500)]
     answer = parse(series(*strangers, bar("2026-11-18")), ["AAPL"], BARS, NOVEMBER)
     assert [o.observed_at.day for o in answer.observations] == [18]
     (rejected,) = answer.rejected

@@ -60,9 +60,7 @@ def test_errors_mean_the_same_with_either_status(
         assert [(f.symbol, f.kind) for f in answer.failures] == [("AAPL", outcome)]
         # Our words for what it does not know; its own where they say more.
         said = (
-            "twelvedata does not know AAPL."
-            if outcome is FailureKind.UNKNOWN_SYMBOL
-            else "has no value for AAPL: This"
+            "twelvedata does not know AAPL." if outcome is FailureKind.UNKNOWN_SYMBOL else "has no value for AAPL: This"
         )
         assert said in answer.failures[0].message
 

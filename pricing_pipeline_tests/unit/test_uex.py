@@ -283,9 +283,7 @@ def test_b8_what_a_list_has_twice_is_believed_only_if_both_agree() -> None:
     good = {"id": 1, "name": "Gold", "code": "GOLD", "slug": "gold", "kind": "Metal", "is_available": 1}
     other = good | {"id": 2, "name": "Iron"}
     listed = COMMODITIES.read(response([good, other, good, other | {"name": "Steel"}]), NOW)
-    assert ([one.name for one in listed.rows], listed.faults) == (
-        *(["Gold"], ["2 different rows have the number 2"]),
-    )
+    assert ([one.name for one in listed.rows], listed.faults) == (*(["Gold"], ["2 different rows have the number 2"]),)
 
 
 @pytest.mark.parametrize("number", [None, "1", 0, 1.5])

@@ -116,17 +116,13 @@ def test_b18_what_is_no_storable_price_is_refused(raw: object) -> None:
 
 def test_b18_a_price_below_zero_is_refused_in_words() -> None:
     """Oil closed at -37.63 on 2020-04-20: anyone who looks for it reads why it is not there."""
-    with pytest.raises(
-        Implausible, match=r"^price '-37.63' is not above zero; prices below it are not supported$"
-    ):
+    with pytest.raises(Implausible, match=r"^price '-37.63' is not above zero; prices below it are not supported$"):
         price_of("-37.63")
     with pytest.raises(Implausible, match=r"^price '0' is not above zero$"):
         price_of("0")
 
 
-@pytest.mark.parametrize(
-    ("raw", "value"), [("1e-5", "0.00001"), ("1.5E3", "1500"), ("0012.50", "12.50"), (7, "7")]
-)
+@pytest.mark.parametrize(("raw", "value"), [("1e-5", "0.00001"), ("1.5E3", "1500"), ("0012.50", "12.50"), (7, "7")])
 def test_other_spellings_of_true_prices(raw: str | int, value: str) -> None:
     assert price_of(raw) == Decimal(value)
 
@@ -215,10 +211,7 @@ def test_an_answer_accounts_for_each_symbol_exactly_once() -> None:
 
 
 def test_b18_days_that_come_in_order_are_kept_as_they_are_and_others_sorted() -> None:
-    rows = [
-        Observation("A", midnight(calendar_day(f"2026-03-{day}")), Decimal(day), day)
-        for day in ("10", "11", "12")
-    ]
+    rows = [Observation("A", midnight(calendar_day(f"2026-03-{day}")), Decimal(day), day) for day in ("10", "11", "12")]
     assert settle_days("A", iter(rows)).observations == tuple(rows)
     assert settle_days("A", reversed(rows)).observations == tuple(rows)
     assert settle_days("A", [*rows, rows[0]]).rejected
@@ -235,9 +228,7 @@ def test_b18_the_latest_days_reach_no_further_than_two_months(day: str) -> None:
     assert [str(row.observed_at.date()) for row in answer.observations] == ["2026-03-09", "2026-03-10"]
     (rejected,) = answer.rejected
     assert (rejected.observed_at, rejected.count) == (None, 1)
-    assert rejected.reason.endswith(
-        f"outside the asked 60 days until the newest; the first: 5000.00 of {day}"
-    )
+    assert rejected.reason.endswith(f"outside the asked 60 days until the newest; the first: 5000.00 of {day}")
 
 
 def test_b18_holidays_and_thin_trading_are_within_reach_and_a_single_value_may_be_of_any_day() -> None:

@@ -62,9 +62,7 @@ def test_a11_a_window_is_asked_from_a_day_earlier_until_now() -> None:
         PROVIDER.build(Fetcher.DAILY_BARS, ["AAPL"], Window(window.end, window.start), now=NOW)
 
 
-@pytest.mark.parametrize(
-    "symbol", ["", "aapl", "..", "../x", "A/B", "A,B", "A?b", "A%2F", "A B", "Ä", "A" * 33]
-)
+@pytest.mark.parametrize("symbol", ["", "aapl", "..", "../x", "A/B", "A,B", "A?b", "A%2F", "A B", "Ä", "A" * 33])
 def test_only_its_own_spelling_reaches_the_path(symbol: str) -> None:
     assert not PROVIDER.accepts(symbol)
 
@@ -104,9 +102,7 @@ def test_a9_hundredths_become_their_major_unit(said: str, currency: str, price: 
 def test_the_trading_day_is_the_exchanges_on_both_sides_of_a_change_of_clocks() -> None:
     """In Sydney clocks went forward on 2026-10-04: opening at 10:00 is midnight UTC before, 23:00 after."""
     days = {"2026-10-02T10:00": 1.5, "2026-10-05T10:00": 2.5}
-    session = {
-        "regular": {"start": stamp("2026-11-20T10:00", SYDNEY), "end": stamp("2026-11-20T16:00", SYDNEY)}
-    }
+    session = {"regular": {"start": stamp("2026-11-20T10:00", SYDNEY), "end": stamp("2026-11-20T16:00", SYDNEY)}}
     body = chart(days, SYDNEY, exchangeTimezoneName="Australia/Sydney", currentTradingPeriod=session)
     assert closes(parse(body)) == {"2026-10-02": "1.5", "2026-10-05": "2.5"}
     assert body["chart"]["result"][0]["timestamp"][1] % 86400 == 23 * 3600
@@ -144,9 +140,7 @@ def test_b18_one_bad_day_costs_no_other(close: Any) -> None:
 
 OPEN = {
     "regularMarketTime": stamp("2026-11-20T09:58"),
-    "currentTradingPeriod": {
-        "regular": {"start": stamp("2026-11-20T09:30"), "end": stamp("2026-11-20T16:00")}
-    },
+    "currentTradingPeriod": {"regular": {"start": stamp("2026-11-20T09:30"), "end": stamp("2026-11-20T16:00")}},
 }
 DAYS = {"2026-11-19T09:30": 1.5, "2026-11-20T09:30": 2.5}
 
@@ -364,9 +358,7 @@ def test_a_shell_is_a_symbol_that_it_does_not_know() -> None:
         assert kinds(answer) == {"AAPL": FailureKind.UNKNOWN_SYMBOL}
 
 
-@pytest.mark.parametrize(
-    ("status", "code"), [(400, "Bad Request"), (422, "Unprocessable"), (200, "Bad Request")]
-)
+@pytest.mark.parametrize(("status", "code"), [(400, "Bad Request"), (422, "Unprocessable"), (200, "Bad Request")])
 def test_a_window_before_its_first_day_is_empty(status: int, code: str) -> None:
     assert parse(error(code, BEFORE), status=status) == Answer(empty=frozenset({"AAPL"}))
 

@@ -47,9 +47,7 @@ def test_b18_splits_on_the_way_to_the_present_are_undone() -> None:
 def test_splits_multiply_and_may_be_fractions_or_go_backwards() -> None:
     days = {"2026-11-16T09:30": 10.008230209350586, "2026-11-19T09:30": 11.0}
     splits = [("2026-11-17T09:30", 21, 20), ("2026-11-18T09:30", 1, 8), ("2026-11-19T09:30", 1.0125, 1)]
-    assert (
-        closes(parse(chart(days, splits=splits)))["2026-11-16"] == "1.33"
-    )  # 10 * 1.05 / 8 * 1.0125 = 1.32890625
+    assert closes(parse(chart(days, splits=splits)))["2026-11-16"] == "1.33"  # 10 * 1.05 / 8 * 1.0125 = 1.32890625
 
 
 @pytest.mark.parametrize(
@@ -84,9 +82,7 @@ def test_f5_the_basis_of_a_share_that_trades_no_more_never_turns(gone: int, stal
         )
     )
     is_whole = behind == 0 or (behind <= 4 and gone < 14)
-    assert {one.adjustment for one in answer.observations} == {
-        Adjustment.RAW if is_whole else Adjustment.SPLITS
-    }
+    assert {one.adjustment for one in answer.observations} == {Adjustment.RAW if is_whole else Adjustment.SPLITS}
     assert bool(answer.actions_since) == is_whole
 
 
@@ -220,9 +216,7 @@ def test_f5_capital_gains_are_asked_for_and_are_actions_of_their_own() -> None:
     assert answer.gains_told == {"AAPL"}
 
 
-@pytest.mark.parametrize(
-    "ratio", [(1253, 1000), (1.253, 1), (1281, 1000), (10000, 9607), (1998, 1000), (1046, 1000)]
-)
+@pytest.mark.parametrize("ratio", [(1253, 1000), (1.253, 1), (1281, 1000), (10000, 9607), (1998, 1000), (1046, 1000)])
 def test_f5_a_spin_off_that_is_told_as_a_split_divides_prices_and_no_volume(ratio: tuple[Any, Any]) -> None:
     new, old = (Decimal(str(part)) for part in ratio)
     days = {"2026-11-17T09:30": float(100 * old / new), "2026-11-19T09:30": 100.0}
@@ -286,9 +280,7 @@ BEFORE_AND_AFTER = {"2026-11-16T09:30": 124.8075, "2026-11-19T09:30": 1.5}
 )
 def test_b18_a_split_that_cannot_be_true_costs_itself_alone(ratio: tuple[Any, Any]) -> None:
     """Bars before it stay as the source has divided them, and say so: nothing that is called raw is guessed."""
-    body = chart(
-        BEFORE_AND_AFTER, splits=[("2026-11-17T09:30", *ratio)], dividends=[("2026-11-19T09:30", 0.5)]
-    )
+    body = chart(BEFORE_AND_AFTER, splits=[("2026-11-17T09:30", *ratio)], dividends=[("2026-11-19T09:30", 0.5)])
     answer = parse(body)
     assert closes(answer) == {"2026-11-16": "124.8075", "2026-11-19": "1.5"}
     assert {one.adjustment for one in answer.observations} == {Adjustment.SPLITS}
@@ -381,9 +373,7 @@ def test_b18_more_splits_than_any_company_has_are_drift() -> None:
     ),
     days=st.lists(st.integers(-10, 4010), max_size=20),
 )
-def test_f5_the_ratio_of_a_day_is_that_of_all_later_splits(
-    splits: list[tuple[int, int, int]], days: list[int]
-) -> None:
+def test_f5_the_ratio_of_a_day_is_that_of_all_later_splits(splits: list[tuple[int, int, int]], days: list[int]) -> None:
     """Computed once for all days, it is the product that each day's own look at every split gives.
 
     Every second one here is a spin-off: it divides prices, and leaves volumes as they are.

@@ -41,9 +41,7 @@ def month_ends(bars: pd.DataFrame) -> pd.DataFrame:
 def portfolio_value(prices: PricingReader) -> dg.MaterializeResult[None]:
     """What the shares are worth, to the last digit."""
     quotes = prices.latest("equity_quote", list(SHARES)).pandas()
-    value = sum(
-        (SHARES[row.symbol] * row.price for row in quotes.itertuples() if row.currency == "USD"), Decimal(0)
-    )
+    value = sum((SHARES[row.symbol] * row.price for row in quotes.itertuples() if row.currency == "USD"), Decimal(0))
     return dg.MaterializeResult(metadata={"value": str(value)})
 
 
@@ -52,9 +50,7 @@ def every_price_is_fresh(prices: PricingReader) -> dg.AssetCheckResult:
     """A value of old prices is not a value of today."""
     quotes = prices.latest("equity_quote", list(SHARES)).pandas()
     fresh = set(quotes.loc[quotes["state"] == "fresh", "symbol"])
-    return dg.AssetCheckResult(
-        passed=fresh == SHARES.keys(), metadata={"not_fresh": sorted(SHARES.keys() - fresh)}
-    )
+    return dg.AssetCheckResult(passed=fresh == SHARES.keys(), metadata={"not_fresh": sorted(SHARES.keys() - fresh)})
 
 
 @dg.op

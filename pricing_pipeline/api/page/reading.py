@@ -281,8 +281,6 @@ def _quarantined(connection: Connection, values: Sequence[QuarantinedValue]) -> 
     for row in _rows(connection, "around", value_ids=ids, most=_NEIGHBOURS):
         around.setdefault(row.value_id, []).append((row.observed_at, to_decimal(row.amount, row.scale)))
     return [
-        Quarantined(
-            value, around.get(value.value_id, []), opinions_of.get(value.value_id, []), levels[value.value_id]
-        )
+        Quarantined(value, around.get(value.value_id, []), opinions_of.get(value.value_id, []), levels[value.value_id])
         for value in values
     ]

@@ -26,9 +26,7 @@ _LONGEST = 700
 """Characters of a text of others; the rest of a longer one is cut off."""
 
 
-def sections(
-    reading: Reading, *, ui_url: str | None, asset_prefix: str | None = None, may_operate: bool
-) -> str:
+def sections(reading: Reading, *, ui_url: str | None, asset_prefix: str | None = None, may_operate: bool) -> str:
     """All sections of the page, with buttons for those who may use them."""
 
     def dagster(place: str | None) -> str | None:
@@ -105,10 +103,7 @@ def text(words: Any) -> Markup:
 
 def _with_commands(words: str) -> Markup:
     parts = _COMMAND.split(words)  # every second one is a command
-    marked = (
-        Markup("<code>{}</code>").format(part) if place % 2 else escape(part)
-        for place, part in enumerate(parts)
-    )
+    marked = (Markup("<code>{}</code>").format(part) if place % 2 else escape(part) for place, part in enumerate(parts))
     return Markup("").join(marked)
 
 

@@ -71,11 +71,7 @@ def _late(reading: Reading) -> Iterator[Finding]:
 
 def _alerts(reading: Reading) -> Iterator[Finding]:
     for is_urgent in (True, False):
-        unheard = [
-            alert
-            for alert in reading.alerts
-            if (alert["severity"] < "P2") is is_urgent and not is_heard(alert)
-        ]
+        unheard = [alert for alert in reading.alerts if (alert["severity"] < "P2") is is_urgent and not is_heard(alert)]
         if unheard:
             kind = "urgent alert" if is_urgent else "alert"
             verb = "is" if len(unheard) == 1 else "are"

@@ -126,9 +126,7 @@ def _message(operation: Operation, mailbox: Mailbox, title: str, body: str) -> E
     return message
 
 
-def _converse(
-    connected: socket.socket, mailbox: Mailbox, context: ssl.SSLContext, message: EmailMessage
-) -> None:
+def _converse(connected: socket.socket, mailbox: Mailbox, context: ssl.SSLContext, message: EmailMessage) -> None:
     if mailbox.security == "ssl":
         connected = context.wrap_socket(connected, server_hostname=mailbox.host)
     with closing(_Conversation(mailbox.host, mailbox.port, connected)) as smtp:

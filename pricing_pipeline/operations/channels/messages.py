@@ -108,20 +108,14 @@ def service_of(address: str, seconds: float = 30.0) -> NotifyBase:
         raise wrong
     if parts["qsd"].keys() - OPTIONS or any(parts.get(f"qsd{sign}") for sign in "+-:"):
         allowed = ", ".join(sorted(OPTIONS))
-        raise OperationFailed(
-            f"the address has options that are not allowed; allowed are {allowed}", is_permanent=True
-        )
+        raise OperationFailed(f"the address has options that are not allowed; allowed are {allowed}", is_permanent=True)
     service = None
     with suppress(Exception):
-        service = apprise.Apprise.instantiate(
-            {**parts, "overflow": "truncate"}, asset=asset, suppress_exceptions=False
-        )
+        service = apprise.Apprise.instantiate({**parts, "overflow": "truncate"}, asset=asset, suppress_exceptions=False)
     if service is None:
         raise wrong
     if len(service) != 1:
-        raise OperationFailed(
-            "an address names one receiver: a repeat would reach the others twice", is_permanent=True
-        )
+        raise OperationFailed("an address names one receiver: a repeat would reach the others twice", is_permanent=True)
     return service
 
 

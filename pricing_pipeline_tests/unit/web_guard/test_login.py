@@ -66,9 +66,7 @@ def test_a_cookie_that_was_changed_or_made_with_another_token_opens_nothing(
 
 
 @pytest.mark.usefixtures("quick")
-@pytest.mark.parametrize(
-    "body", [b"token=wrong", b"", b"token=", f"token={TOKEN}x".encode(), b"token=" + b"x" * 9999]
-)
+@pytest.mark.parametrize("body", [b"token=wrong", b"", b"token=", f"token={TOKEN}x".encode(), b"token=" + b"x" * 9999])
 def test_a_wrong_token_is_answered_by_the_form_again(locked: Guard, body: bytes) -> None:
     answer = ask(locked, "POST", "/login", FORM, HTML, body=body)
     assert answer.status == 401
@@ -89,14 +87,10 @@ def test_forms_are_read_by_the_login_alone(locked: Guard) -> None:
 
 
 @pytest.mark.usefixtures("quick")
-def test_without_the_token_a_browser_gets_the_form_and_a_program_a_sentence(
-    locked: Guard, dagster: Dagster
-) -> None:
+def test_without_the_token_a_browser_gets_the_form_and_a_program_a_sentence(locked: Guard, dagster: Dagster) -> None:
     page = ask(locked, "GET", "/runs", HTML)
     assert (page.status, page.headers["cache-control"]) == (401, "no-store")
-    assert re.search(
-        '<form method="post" action="/login">.*type="password" name="token"', page.text, re.DOTALL
-    )
+    assert re.search('<form method="post" action="/login">.*type="password" name="token"', page.text, re.DOTALL)
     assert "default-src 'none'" in page.headers["content-security-policy"]
     for headers in (
         [],
@@ -119,9 +113,7 @@ def test_wrong_tokens_are_answered_late_and_the_right_one_at_once(locked: Guard)
         return (await asked(locked, "GET", "/runs", headers, b"")).status
 
     async def log_in_beside() -> int:
-        return (
-            await asked(locked, "POST", "/login", [("host", HOST), FORM], f"token={TOKEN}".encode())
-        ).status
+        return (await asked(locked, "POST", "/login", [("host", HOST), FORM], f"token={TOKEN}".encode())).status
 
     async def play() -> None:
         with mock.patch.object(web_guard, "_WRONG_SECONDS", 1000):

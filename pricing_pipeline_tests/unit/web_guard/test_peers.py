@@ -16,9 +16,7 @@ from pricing_pipeline_tests.support.guarded import HOST, HTML, TOKEN, Dagster, a
 
 STRANGER = 12_345
 
-needs_proc = pytest.mark.skipif(
-    not Path("/proc/net/tcp").exists(), reason="only Linux says whose a connection is"
-)
+needs_proc = pytest.mark.skipif(not Path("/proc/net/tcp").exists(), reason="only Linux says whose a connection is")
 
 
 @contextmanager

@@ -50,9 +50,7 @@ BY_ADDRESS = f"/graphql?{urlencode({'query': MUTATION})}"
     [
         pytest.param("POST", "/graphql", [JSON], ACT, id="a program"),
         pytest.param("POST", "/graphql", [JSON, ("origin", OURS)], ACT, id="our own page"),
-        pytest.param(
-            "POST", "/graphql", [("content-type", "application/json; charset=utf-8")], ACT, id="charset"
-        ),
+        pytest.param("POST", "/graphql", [("content-type", "application/json; charset=utf-8")], ACT, id="charset"),
         pytest.param("POST", "/report_asset_materialization/a", [JSON], b"{}", id="a report as JSON"),
     ],
 )
@@ -77,9 +75,7 @@ def test_what_programs_and_our_pages_send_is_run(
         pytest.param("POST", "/graphql", [FORM], b"query=mutation", 415, id="form with a body"),
         pytest.param("POST", BY_ADDRESS, [("content-type", "text/plain")], b"", 415, id="text"),
         pytest.param("POST", "/graphql", [("content-type", "text/plain")], ACT, 415, id="JSON called text"),
-        pytest.param(
-            "POST", BY_ADDRESS, [("content-type", "multipart/form-data; boundary=x")], b"", 415, id="parts"
-        ),
+        pytest.param("POST", BY_ADDRESS, [("content-type", "multipart/form-data; boundary=x")], b"", 415, id="parts"),
         pytest.param("POST", "/graphql", [("content-type", "application/graphql")], ACT, 415, id="GraphQL"),
         pytest.param(
             "POST",
@@ -92,32 +88,20 @@ def test_what_programs_and_our_pages_send_is_run(
         pytest.param("POST", "/graphql", [("content-type", "text/plain"), JSON], ACT, 415, id="two types"),
         # Dagster reads no JSON under this name, but the address.
         pytest.param("POST", BY_ADDRESS, [("content-type", "Application/JSON")], ACT, 415, id="capitals"),
-        pytest.param(
-            "POST", "/graphql", [JSON, ("origin", "https://evil.example")], ACT, 403, id="foreign Origin"
-        ),
+        pytest.param("POST", "/graphql", [JSON, ("origin", "https://evil.example")], ACT, 403, id="foreign Origin"),
         pytest.param("POST", "/graphql", [JSON, ("origin", "null")], ACT, 403, id="null Origin"),
         pytest.param("POST", "/graphql", [JSON, ("origin", "")], ACT, 403, id="empty Origin"),
-        pytest.param(
-            "POST", "/graphql", [JSON, ("origin", "http://localhost:8000")], ACT, 403, id="other port"
-        ),
+        pytest.param("POST", "/graphql", [JSON, ("origin", "http://localhost:8000")], ACT, 403, id="other port"),
         pytest.param("POST", "/graphql", [JSON, ("origin", f"https://{HOST}")], ACT, 403, id="other scheme"),
-        pytest.param(
-            "POST", "/graphql", [JSON, ("origin", f"{OURS}.evil.example")], ACT, 403, id="longer Origin"
-        ),
-        pytest.param(
-            "POST", "/graphql", [JSON, ("origin", OURS), ("origin", "null")], ACT, 403, id="two Origins"
-        ),
+        pytest.param("POST", "/graphql", [JSON, ("origin", f"{OURS}.evil.example")], ACT, 403, id="longer Origin"),
+        pytest.param("POST", "/graphql", [JSON, ("origin", OURS), ("origin", "null")], ACT, 403, id="two Origins"),
         pytest.param("POST", "/graphql", [JSON, ("host", "evil.example")], ACT, 421, id="two Hosts"),
         pytest.param("POST", "/report_asset_materialization/a", [], b"", 415, id="empty report"),
-        pytest.param(
-            "POST", "/report_asset_materialization/a?partition=x", [FORM], b"", 415, id="report by a form"
-        ),
+        pytest.param("POST", "/report_asset_materialization/a?partition=x", [FORM], b"", 415, id="report by a form"),
         pytest.param("POST", "/login", [FORM], b"token=x", 415, id="a form where no login is"),
         pytest.param("OPTIONS", "/graphql", [("origin", OURS)], b"", 405, id="OPTIONS"),
         pytest.param("POST", "/graphql", [JSON, ("content-length", "4000001")], b"", 413, id="a long body"),
-        pytest.param(
-            "POST", "/graphql", [JSON, ("transfer-encoding", "chunked")], ACT, 411, id="no end told"
-        ),
+        pytest.param("POST", "/graphql", [JSON, ("transfer-encoding", "chunked")], ACT, 411, id="no end told"),
         pytest.param("PUT", "/graphql", [JSON], ACT, 405, id="PUT"),
     ],
 )
@@ -128,14 +112,11 @@ def test_what_a_web_page_could_send_is_refused(
         raise AssertionError("it came through")
 
     assert (
-        ask(Guard(never, hosts=[HOST], is_allowed=lambda *_: True), method, path, *headers, body=body).status
-        == status
+        ask(Guard(never, hosts=[HOST], is_allowed=lambda *_: True), method, path, *headers, body=body).status == status
     )
 
 
-@pytest.mark.parametrize(
-    "host", ["evil.example:3000", "localhost:3001", "localhost.", "", "localhost:3000@evil"]
-)
+@pytest.mark.parametrize("host", ["evil.example:3000", "localhost:3001", "localhost.", "", "localhost:3000@evil"])
 def test_another_name_is_refused_for_pages_too(guard: Guard, host: str) -> None:
     """A page whose name points to this machine after it was loaded could read all answers."""
     assert ask(guard, "GET", "/assets", HTML, host=host).status == 421

@@ -29,13 +29,9 @@ def test_on_loopback_no_token_is_needed(tmp_path: Path) -> None:
 @pytest.mark.parametrize("address", ["0.0.0.0", "::", "192.168.1.5", "fd00::1"])
 def test_an_address_that_others_reach_needs_one(tmp_path: Path, address: str) -> None:
     open_to_others = Settings(home=tmp_path, ui_address=address)  # type: ignore[arg-type]
-    with pytest.raises(
-        SettingsError, match=f"{address} opens the Dagster UI .* no login. Set PRICING_UI_TOKEN"
-    ):
+    with pytest.raises(SettingsError, match=f"{address} opens the Dagster UI .* no login. Set PRICING_UI_TOKEN"):
         ui_token(open_to_others)
-    assert (
-        ui_token(open_to_others.model_copy(update={"ui_token": Settings(ui_token=TOKEN).ui_token})) == TOKEN
-    )  # type: ignore[arg-type]
+    assert ui_token(open_to_others.model_copy(update={"ui_token": Settings(ui_token=TOKEN).ui_token})) == TOKEN  # type: ignore[arg-type]
     write_token(tmp_path)
     assert ui_token(open_to_others) == TOKEN
 
@@ -81,9 +77,7 @@ def test_a_server_is_called_by_loopback_its_address_and_the_names_of_the_setting
     assert "0.0.0.0:3000" not in own_hosts(ip_address("0.0.0.0"), 3000, ())
 
 
-@pytest.mark.parametrize(
-    "hosts", ["*", "*.example.com", "http://prices.example.com", "a b", "prices/", "fd00::1"]
-)
+@pytest.mark.parametrize("hosts", ["*", "*.example.com", "http://prices.example.com", "a b", "prices/", "fd00::1"])
 def test_what_no_browser_sends_as_host_is_refused(hosts: str) -> None:
     with pytest.raises(ValueError, match="write names as in a URL"):
         Settings(ui_hosts=hosts)  # type: ignore[arg-type]

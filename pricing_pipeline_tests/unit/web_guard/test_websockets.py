@@ -54,9 +54,7 @@ REFUSED = "websocket.close"
         ([("origin", "http://evil.example:3000")], "evil.example:3000", REFUSED),
     ],
 )
-def test_a_websocket_opens_for_our_pages_and_programs(
-    guard: Guard, headers: Headers, host: str, said: str
-) -> None:
+def test_a_websocket_opens_for_our_pages_and_programs(guard: Guard, headers: Headers, host: str, said: str) -> None:
     assert shake_hands(guard, *headers, host=host) == said
 
 
