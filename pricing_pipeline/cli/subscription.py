@@ -46,6 +46,7 @@ from pricing_pipeline.cli.program import hint, warn
 from pricing_pipeline.cli.style import in_zone, listing, zone, zoned
 from pricing_pipeline.db import errors as database_errors
 from pricing_pipeline.demand import freshness, instruments, viewers
+from pricing_pipeline.domain.words import as_object
 from pricing_pipeline.errors import DatabaseError
 from pricing_pipeline.prices import documents, price_reader
 from pricing_pipeline.processes.leaving import Leave
@@ -274,7 +275,7 @@ class Watch:
         )
 
     def _tell_price(self, price: Price, before: Price | None) -> None:
-        content = {"event": "price", **asdict(price), "previous": before and decimal(before.price)}
+        content = {"event": "price", **as_object(price), "previous": before and decimal(before.price)}
         line = f"{moment(price.observed_at)}  {price.symbol:<8} {decimal(price.price):>12} {price.currency or ''}"
         if before is not None:
             line += f"  {_change(before.price, price.price)}"

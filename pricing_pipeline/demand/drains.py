@@ -48,4 +48,4 @@ def drains_begun(connection: Connection, runs: Collection[str]) -> set[str]:
 
 def warn_of_run(connection: Connection, job: str, run_id: str, why: str) -> None:
     """Write a warning that a run has failed; `status` shows it."""
-    call_sql(connection, "warn", "run", job, f"run {run_id}: {why}")
+    call_sql(connection, "warn", "run", job, f"run {run_id}: {why}", None)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import fields, is_dataclass
 from datetime import UTC, date, datetime
 from decimal import Decimal
+from typing import Any
 from unicodedata import category
 
 
@@ -26,13 +27,14 @@ def plain(value: object) -> object:
 
 
 def as_json(value: object) -> object:
-    """What JSON has no type for: a dataclass as an object, without fields of OF_CONVERTED that are None; all else as
-    `plain` spells it. For json.dumps.
-    """
-    if is_dataclass(value):
-        named = ((field, getattr(value, field.name)) for field in fields(value))
-        return {field.name: part for field, part in named if part is not None or not field.metadata}
-    return str(plain(value))
+    """What JSON has no type for: a dataclass as `as_object`, all else as `plain` spells it. For json.dumps."""
+    return as_object(value) if is_dataclass(value) else str(plain(value))
+
+
+def as_object(value: Any) -> dict[str, object]:
+    """The fields of a dataclass by name, without those of OF_CONVERTED that are None."""
+    named = ((field, getattr(value, field.name)) for field in fields(value))
+    return {field.name: part for field, part in named if part is not None or not field.metadata}
 
 
 def decimal(value: Decimal) -> str:

@@ -15,7 +15,7 @@ from pricing_pipeline_tests.support.patience import PATIENCE
 
 
 def test_who_watches_what_is_listed(cli: CommandLine, core: Core) -> None:
-    assert "nobody watches" in cli("subscription", "list").stdout
+    assert "no such subscriptions" in cli("subscription", "list").stdout
     core.heartbeat("ann", (QUOTE, "AAPL"), (DAILY, "IBM"))
     core.heartbeat("bob", (QUOTE, "AAPL"))
 
@@ -32,7 +32,7 @@ def test_who_watches_what_is_listed(cli: CommandLine, core: Core) -> None:
 
 
 def test_who_holds_what_is_listed_closed_holdings_on_request(cli: CommandLine, core: Core) -> None:
-    assert "nobody holds" in cli("holding", "list").stdout
+    assert "no such holdings" in cli("holding", "list").stdout
     core.hold("ann", (QUOTE, "AAPL"), (QUOTE, "IBM"))
     core.end_holding("ann", (QUOTE, "IBM"))
 

@@ -118,7 +118,7 @@ def test_a_route_is_added_moved_and_removed(cli: CommandLine, core: Core) -> Non
     assert "AAPL" in cli("route", "list", "--provider", "yahoo").stdout
     core.enqueue(QUOTE, "AAPL")
     assert core.task("AAPL").provider == TWELVEDATA
-    assert "no more" in cli("route", "remove", "yahoo", "AAPL", "--type", QUOTE).stdout
+    assert "no longer" in cli("route", "remove", "yahoo", "AAPL", "--type", QUOTE).stdout
     assert "no route says that yahoo serves AAPL" in cli("route", "remove", "yahoo", "AAPL", "--type", QUOTE).error
     gone = cli("route", "remove", TWELVEDATA, "--type", QUOTE).stdout
     assert f"No provider is left for {QUOTE}" in gone

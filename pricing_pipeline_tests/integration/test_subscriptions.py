@@ -207,7 +207,7 @@ def test_b5_a_user_who_cannot_be_is_refused_and_not_tried_for_ever(engine: Engin
 
 def test_b5_a_user_whose_name_is_no_text_is_refused_at_once(engine: Engine) -> None:
     for user in ("a\x00b", "a\ud800"):
-        with pytest.raises(PricingError, match="no user's name"):
+        with pytest.raises(PricingError, match="not a user's name"):
             SubscriptionManager(engine, user)
 
 

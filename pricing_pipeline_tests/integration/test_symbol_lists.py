@@ -44,7 +44,7 @@ def test_e9_a_list_is_changed_and_shown(cli: CommandLine, core: Core) -> None:
     assert {(pair["data_type"], pair["symbol"]) for pair in shown[0]["pairs"]} == MINE
     added = cli("list", "add", "mine", "NEW:XLON", "--type", QUOTE, *ANN, "--json").json["pairs"]
     assert {(pair["data_type"], pair["symbol"]) for pair in added} == MINE | {(QUOTE, "NEW:XLON")}
-    assert cli("list", "remove", "mine", "ibm", *ANN).stdout == "mine has ibm no more.\n"
+    assert cli("list", "remove", "mine", "ibm", *ANN).stdout == "mine no longer has ibm.\n"
     assert "IBM" not in cli("list", "show", "mine", *ANN).stdout
     assert cli("list", "remove", "mine", *ANN).stdout == "mine is removed.\n"
     assert "There are: none yet" in cli("list", "show", "mine", *ANN).error
