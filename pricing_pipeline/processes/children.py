@@ -161,7 +161,9 @@ class Command:
 
     def end_group(self, number: signal.Signals) -> None:
         """Signal the command and what it has started in its group; how it ends is noted as any death."""
-        if self.pid is not None:
+        if isinstance(self._process, Forked):
+            self._process.end_group(number)
+        elif self.pid is not None:
             with contextlib.suppress(OSError):
                 os.killpg(self.pid, number)
 

@@ -99,6 +99,8 @@ class ForkServer:
                 answer = self._channel.recv(_LONGEST_MESSAGE)
             except BlockingIOError:
                 return
+            except ConnectionResetError:  # it died with a request that it had not read; what it said comes first
+                continue
             except OSError:
                 answer = b""
             if answer:
@@ -133,7 +135,7 @@ class Forked:
 
     def note(self, said: Mapping[str, int]) -> None:
         """Take what the server says: that it was started, or how it ended."""
-        self.pid = said["pid"]
+        self.pid = said.get("pid")
         self._status = said.get("status")
 
     def note_end_of_server(self) -> None:
@@ -162,7 +164,18 @@ class Forked:
         if self.pid is None:
             self._server.stop()
         else:
-            os.kill(self.pid, number)
+            with suppress(ProcessLookupError):  # it has just ended
+                os.kill(self.pid, number)
+
+    def end_group(self, number: signal.Signals) -> None:
+        """Signal its group. If the server has not started it, or not told of its end, it hangs, and is ended."""
+        if self.poll() is not None:
+            return
+        if self.pid is None or not is_alive(self.pid):
+            self._server.stop()
+        else:
+            with suppress(ProcessLookupError):
+                os.killpg(self.pid, number)
 
 
 def main() -> None:
@@ -203,7 +216,12 @@ def _serve(channel: socket.socket, modules: list[str]) -> tuple[int, int] | None
         while asked["module"] in modules:
             _import_next(modules)
         prepare = child_setup(signal.Signals(asked["death_signal"]))
-        if (pid := os.fork()) == 0:
+        try:
+            pid = os.fork()
+        except OSError as error:
+            pid = -1
+            os.write(log, f"This process cannot be forked: {error.strerror}\n".encode())
+        if pid == 0:
             signal.set_wakeup_fd(-1)
             os.close(bell)
             os.close(ringer)
@@ -211,13 +229,16 @@ def _serve(channel: socket.socket, modules: list[str]) -> tuple[int, int] | None
             return log, file
         os.close(log)
         os.close(file)
-        numbers[pid] = asked["number"]
-        channel.send(json.dumps({"number": asked["number"], "pid": pid}).encode())
+        if pid > 0:
+            numbers[pid] = asked["number"]
+            channel.send(json.dumps({"number": asked["number"], "pid": pid}).encode())
+        else:
+            _tell(channel, {"number": asked["number"], "status": 1})
 
 
 def _import_next(modules: list[str]) -> None:
     # The process that needs it says in its own log what it lacks.
-    with suppress(ImportError):
+    with suppress(Exception, SystemExit):
         importlib.import_module(modules.pop(0))
 
 
@@ -227,9 +248,12 @@ def _tell_ends(channel: socket.socket, numbers: dict[int, int]) -> None:
         pid, status = os.waitpid(-1, os.WNOHANG)
         if pid == 0:
             return
-        ended = {"number": numbers.pop(pid), "pid": pid, "status": os.waitstatus_to_exitcode(status)}
-        channel.send(json.dumps(ended).encode())
-        os.kill(os.getppid(), signal.SIGCHLD)
+        _tell(channel, {"number": numbers.pop(pid), "pid": pid, "status": os.waitstatus_to_exitcode(status)})
+
+
+def _tell(channel: socket.socket, ended: Mapping[str, int]) -> None:
+    channel.send(json.dumps(ended).encode())
+    os.kill(os.getppid(), signal.SIGCHLD)
 
 
 def _become(log: int, file: int) -> None:
@@ -240,6 +264,8 @@ def _become(log: int, file: int) -> None:
     with os.fdopen(file, "rb") as requested:
         request = json.load(requested)
     os.setsid()
+    # As Python does when it starts: Dagster does on SIGTERM what Python does on SIGINT.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     os.dup2(log, 1)
     os.dup2(log, 2)
     os.close(log)

@@ -29,7 +29,7 @@ if __name__ == "__main__":
         "folder": os.getcwd(),
         "imported": "colorsys" in sys.modules,
         "session": os.getsid(0) == os.getpid(),
-        "interruptible": signal.getsignal(signal.SIGINT) is signal.SIG_DFL,
+        "interruptible": signal.getsignal(signal.SIGINT) is signal.default_int_handler,
         "time_zone": time.tzname[0],
         "main": sys.modules["__main__"].__name__,
     }), flush=True)
@@ -40,11 +40,12 @@ if __name__ == "__main__":
 class Stage:
     """A server, and where its processes work and write."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, *more: str) -> None:
         self.folder = folder
         (folder / "program.py").write_text(PROGRAM)
+        (folder / "leaves.py").write_text("raise SystemExit(5)")
         environment = {"PATH": os.environ["PATH"], "PYTHONPATH": os.pathsep.join([str(folder), *sys.path])}
-        modules = ["colorsys", "no_such_module", "program"]
+        modules = list(dict.fromkeys(["colorsys", "no_such_module", "leaves", *more, "program"]))
         self.server = ForkServer(modules, environment, folder, folder / "server.log")
         self.server.start()
 
@@ -135,4 +136,72 @@ def test_a_process_that_does_not_run_yet_ends_with_the_server(tmp_path: Path) ->
     with pytest.raises(subprocess.TimeoutExpired):
         forked.wait(0.1)
     forked.send_signal(signal.SIGTERM)
+    assert forked.poll() == -signal.SIGTERM
+
+
+NO_FORK = """
+import os
+fork = os.fork
+def refuse():
+    os.fork = fork
+    raise BlockingIOError(11, "Resource temporarily unavailable")
+os.fork = refuse
+"""
+
+
+def test_a_process_that_cannot_be_forked_ends_alone(tmp_path: Path) -> None:
+    (tmp_path / "no_fork.py").write_text(NO_FORK)
+    stage = Stage(tmp_path, "no_fork")
+    refused = stage.fork("sleep")
+    refused.wait(30)
+    assert (refused.poll(), refused.pid) == (1, None)
+    assert stage.said() == "This process cannot be forked: Resource temporarily unavailable\n"
+    forked = stage.fork("exit")
+    forked.wait(30)
+    assert forked.poll() == 7
+    stage.server.stop()
+
+
+def test_a_process_that_has_just_ended_can_be_signalled(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The server waits for it, so its id may be free before we are told."""
+    forked = stage.fork("end")
+    forked.wait(30)
+    monkeypatch.setattr(Forked, "poll", lambda self: None)
+    forked.send_signal(signal.SIGTERM)
+
+
+def test_what_a_killed_server_said_is_heard_although_a_request_was_left(tmp_path: Path) -> None:
+    (tmp_path / "slow.py").write_text("import time; time.sleep(600)")
+    stage = Stage(tmp_path, "program", "slow")
+    server = stage.server._server
+    assert server is not None
+    server.send_signal(signal.SIGSTOP)
+    forked = stage.fork("sleep")
+    slow = {"arguments": ["slow"], "environment": {}, "folder": "", "death_signal": signal.SIGTERM}
+    for _ in range(2):  # it reads one, and then imports for minutes
+        stage.server.fork(slow, 0)
+    server.send_signal(signal.SIGCONT)
+    wait_until(lambda: stage.said() != "")
+    assert forked.pid is None
+    server.kill()
+    server.wait()
+    forked.wait(30)
+    assert forked.pid is not None
+
+
+@pytest.mark.parametrize("has_started", [False, True])
+def test_a_server_that_hangs_is_ended_with_what_it_does_not_tell_of(stage: Stage, has_started: bool) -> None:
+    server = stage.server._server
+    assert server is not None
+    if has_started:
+        forked = stage.fork("sleep")
+        process = stage.process(forked)
+        server.send_signal(signal.SIGSTOP)
+        process.kill()
+        wait_until(lambda: has_ended(process))
+    else:
+        server.send_signal(signal.SIGSTOP)
+        forked = stage.fork("sleep")
+    assert forked.poll() is None
+    forked.end_group(signal.SIGTERM)
     assert forked.poll() == -signal.SIGTERM
