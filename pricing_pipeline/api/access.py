@@ -194,7 +194,9 @@ class Gate:
         if not sent:
             raise _no_token(
                 "no-token",
-                "the header must be `Authorization: Bearer TOKEN`: the word Bearer, a space, the token. Send it once",
+                "send the token once, and with nothing else in its place. The header must be `Authorization: Bearer "
+                "TOKEN`: the word Bearer, a space, the token"
+                + (". A feed may also be ?token=TOKEN in the URL" if is_feed(path) else ""),
                 "Bearer",
             )
         expired = self._tokens.expired(sent) if way is Way.BEARER else None
@@ -206,7 +208,7 @@ class Gate:
         raise _no_token(
             "wrong-token",
             "this token is not known, or that of a feed which has expired. `pricing-pipeline token list` shows the "
-            "known ones",
+            "known ones, `pricing-pipeline token add` makes another",
         )
 
 

@@ -381,6 +381,8 @@ def history(
         )
     elif into is not None:
         _list_converted(converted)
+        if any((row["rate"] or "").startswith(conversion.NO_RATE) for row in converted):
+            hint("A backfill of daily bars of the class fx brings rates of the past; docs/prices.md shows it.")
     elif bars:
         _list_bars(type_, bars)
         if adjust is None and any(bar.adjustment == Adjust.SPLITS for bar in bars):

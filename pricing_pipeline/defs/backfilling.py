@@ -205,8 +205,7 @@ def _no_history(type_: DataType, window: Window) -> str | None:
     if type_.history_from is None:
         return (
             f"{type_.data_type} keeps no history that could be backfilled, so nothing of it is asked for. "
-            "If its provider has history: "
-            f"pricing-pipeline type change {type_.data_type} --history-from 2000-01-01"
+            f"{backfills.way_to_history(type_)}"
         )
     if window.end < type_.history_from:
         return f"there is no history of {type_.data_type} before {type_.history_from}, so nothing of it is asked for."

@@ -16,7 +16,7 @@ from psycopg import errors
 from pricing_pipeline.db.errors import reason, statement_error
 from pricing_pipeline.db.query_loader import call_sql, query
 from pricing_pipeline.demand import instruments
-from pricing_pipeline.domain.data_types import DataType
+from pricing_pipeline.domain.data_types import DataType, Fetcher
 from pricing_pipeline.domain.windows import Window, span
 from pricing_pipeline.errors import InvalidRange, UnknownBackfill
 from pricing_pipeline.registry import calendars, data_type_registry
@@ -151,15 +151,23 @@ def checked(connection: Connection, name: str, first: date, last: date | None, s
     asked = span(first, last or max(today, first))
     type_ = data_type_registry.active_data_type(connection, name)
     if type_.history_from is None:
-        raise InvalidRange(
-            f"data type {name} keeps no history that could be backfilled. "
-            f"If its provider has history: pricing-pipeline type change {name} --history-from 2000-01-01"
-        )
+        raise InvalidRange(f"data type {name} keeps no history that could be backfilled. {way_to_history(type_)}")
     if asked.end < type_.history_from or asked.start > today:
         raise InvalidRange(f"there is no history of {name} before {type_.history_from} or after {today}.")
     if symbols is not None:
         symbols = instruments.symbols_by_type(connection, [name], symbols)[name]
     return Request(type_, Window(max(asked.start, type_.history_from), min(asked.end, today)), symbols)
+
+
+def way_to_history(type_: DataType) -> str:
+    """What to do about a type that keeps no history."""
+    if type_.fetcher is Fetcher.QUOTE:
+        return (
+            "A quote is the price of now. Days of the past are in a data type of daily bars; if `pricing-pipeline type "
+            f"list` has none: pricing-pipeline type add {type_.asset_class}_daily --asset-class {type_.asset_class} "
+            "--fetcher daily_bars --ttl 1440 --history-from 2000-01-01"
+        )
+    return f"If its provider has history: pricing-pipeline type change {type_.data_type} --history-from 2000-01-01"
 
 
 def ask_again(connection: Connection, request: Request) -> int:

@@ -134,8 +134,8 @@ def _read_flex(text: str, format_: str | None) -> HoldingsFile:
 def _unknown(header: Header | None, format_: str | None) -> str:
     wanted = f"the file is not of the format {format_}" if format_ else "the header of the file has no known format"
     return (
-        f"{wanted}.{_columns_of(header)} Name the columns yourself, such as symbol=Ticker and quantity=Shares; "
-        f"a column can be: {', '.join(FIELDS)}. Known formats: {', '.join(FORMATS)}."
+        f"{wanted}.{_columns_of(header)} Name the columns yourself, as in --column symbol=Ticker --column "
+        f"quantity=Shares; a column can be: {', '.join(FIELDS)}. Known formats: {', '.join(FORMATS)}."
     )
 
 

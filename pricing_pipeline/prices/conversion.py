@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 
 DECIMALS, OF_SMALL = 8, 18
 """Decimals of a converted price, and of one below 0.01, where 8 decimals would leave few digits."""
+NO_RATE = "no rate"
+"""How the column `rate` begins where no rate is stored."""
 _SMALL = Fraction(1, 100)
 _MOST = 2.0**62
 """Below this whole numbers are computed by the machine, above it by Python."""
@@ -109,7 +111,7 @@ class RatesOfTimes:
             if is_found.all():
                 break
         lacks = ~is_found
-        words[lacks] = [f"no rate {currency}/{whole} of {when}" for when in _spelled(times[lacks], self._of_days)]
+        words[lacks] = [f"{NO_RATE} {currency}/{whole} of {when}" for when in _spelled(times[lacks], self._of_days)]
         return _Fractions(up, down, is_found, words.tolist())
 
     def _ways(self, currency: str) -> Iterable[list[tuple[str, str]]]:

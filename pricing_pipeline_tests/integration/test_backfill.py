@@ -344,7 +344,8 @@ def test_g6_ranges_that_make_no_sense_are_refused_in_a_sentence(core: Core, cloc
     assert before in refusal(refresher, "1980-01-01", "1999-12-31")
     assert before in refusal(refresher, "2026-03-11", "2027-01-01")
     assert "unknown data type equity_dayly" in refusal(refresher, "2010-01-01", "2010-01-31", data_type="equity_dayly")
-    assert "equity_quote keeps no history" in refusal(refresher, "2010-01-01", "2010-01-31", data_type=QUOTE)
+    quotes = "equity_quote keeps no history that could be backfilled. A quote is the price of now."
+    assert quotes in refusal(refresher, "2010-01-01", "2010-01-31", data_type=QUOTE)
     assert core.rows("SELECT FROM pricing.backfills") == []
     assert core.tasks() == []
 

@@ -280,7 +280,9 @@ def test_e9_every_format_and_the_command_line_convert_alike(
             for row in table
         ]
         assert found == wanted
-    assert "no rate USD/EUR of 2026-06-15" in cli("price", "history", "AAPL", *options, "--wide").stdout
+    shown = cli("price", "history", "AAPL", *options, "--wide")
+    assert "no rate USD/EUR of 2026-06-15" in shown.stdout
+    assert "A backfill of daily bars of the class fx brings rates of the past" in " ".join(shown.stderr.split())
 
 
 @still

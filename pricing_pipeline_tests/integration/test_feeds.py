@@ -138,6 +138,7 @@ def test_b7_a_token_is_sent_once(api: RunningApi) -> None:
     ):
         assert (answer.status_code, answer.json()["type"]) == (401, "urn:pricing-pipeline:no-token")
         assert token not in answer.text
+        assert "A feed may also be ?token=TOKEN" in answer.json()["detail"]
     asked = api.client.get("/v1/prices")
     assert asked.headers["www-authenticate"] == 'Bearer, Basic realm="feed"'
     assert api.client.get("/v1/types").headers["www-authenticate"] == "Bearer"

@@ -343,8 +343,10 @@ def test_g6_b8_a_type_without_history_says_so_and_stops_no_other(
     assert run.success
     assert warnings(stage, run) == [
         f"{name} keeps no history that could be backfilled, so nothing of it is asked for. "
-        f"If its provider has history: pricing-pipeline type change {name} --history-from 2000-01-01"
-        for name in (QUOTE, FX)
+        "A quote is the price of now. Days of the past are in a data type of daily bars; if `pricing-pipeline type "
+        f"list` has none: pricing-pipeline type add {asset_class}_daily --asset-class {asset_class} "
+        "--fetcher daily_bars --ttl 1440 --history-from 2000-01-01"
+        for name, asset_class in ((QUOTE, "equity"), (FX, "fx"))
     ]
     assert row_counts(stage) == rows_by_month(core) == {"2010-03-01": 4 * 23}
     assert core.statuses() == dict.fromkeys(SYMBOLS, "completed")

@@ -262,7 +262,7 @@ def test_a7_lots_do_not_double_a_position_and_what_has_no_price_is_left_out_by_n
         (b"a\0b\0\0\0\0c", "not text"),
         (
             b"one,two\n1,2\n",
-            "no known format. Its columns seem to be 'one', 'two'. Name the columns yourself",
+            "no known format. Its columns seem to be 'one', 'two'. Name the columns yourself, as in --column symbol=",
         ),
         (b"hello", "no known format"),
         (b"<html></html>", "no Flex query"),

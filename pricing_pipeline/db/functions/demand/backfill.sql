@@ -12,8 +12,11 @@ BEGIN
             USING HINT = 'pricing-pipeline type list shows the active ones.', ERRCODE = 'invalid_parameter_value';
     ELSIF kind.history_from IS NULL THEN
         RAISE EXCEPTION 'data type % keeps no history that could be backfilled', wanted_type
-            USING HINT = 'If its provider has history: pricing-pipeline type change ' || wanted_type
-                || ' --history-from 2000-01-01', ERRCODE = 'invalid_parameter_value';
+            USING HINT = CASE kind.fetcher
+                    WHEN 'quote' THEN 'A quote is the price of now. Ask for a data type of daily bars.'
+                    ELSE 'If its provider has history: pricing-pipeline type change ' || wanted_type
+                        || ' --history-from 2000-01-01' END,
+                ERRCODE = 'invalid_parameter_value';
     ELSIF NOT EXISTS (SELECT FROM pricing.instruments i WHERE i.asset_class = kind.asset_class) THEN
         RAISE EXCEPTION 'there is no instrument of the asset class %, so there is nothing of % to backfill',
             kind.asset_class, wanted_type
