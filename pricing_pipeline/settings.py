@@ -30,7 +30,7 @@ _MOST_OF_AN_AGENT = 200
 _BARE_NAMES = frozenset({"uex_request_delay_ms"})
 """Settings that may also be named without the prefix."""
 PREFIX_PART = "[A-Za-z][A-Za-z0-9_]*"
-"""What a part of `asset_prefix` may be."""
+"""The form of a part of `asset_prefix`."""
 _LEAST_SECRET = 6
 """A shorter secret may be a part of a program's name by chance."""
 
@@ -337,7 +337,7 @@ def kind_asked_for(settings: Settings) -> Kind:
 
 
 def _kind_of(home: Path) -> Kind | None:
-    """What a home was made for; None if it was never started, or cannot be read."""
+    """The kind of prices that a home is for; None if it was never started, or cannot be read."""
     try:
         text = (home / _KIND_FILE).read_text().strip()
     except OSError:

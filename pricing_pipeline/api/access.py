@@ -85,7 +85,7 @@ class Tokens:
         return known
 
     async def look_up(self, token: str, at_most_seconds_old: float | None = None) -> ApiToken | None:
-        """What a token allows, as known at most this long ago; otherwise as `find`."""
+        """The rights of a token, as known at most this long ago; otherwise as `find`."""
         secret_hash = api_tokens.hash_of(token)
         if secret_hash is None:
             return None

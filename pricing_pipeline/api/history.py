@@ -393,7 +393,7 @@ _WRITERS: Mapping[Format, Callable[[IO[bytes], _Histories], None]] = {
 
 
 def _metadata(heads: Sequence[History]) -> dict[str, str]:
-    """What a file says of itself; with one symbol, also which."""
+    """A file's metadata; with one symbol, also which one."""
     about = json.loads(heads[0].model_dump_json(by_alias=True, exclude={"rows", "warnings"}, exclude_none=True))
     if len(heads) > 1:
         del about["symbol"]

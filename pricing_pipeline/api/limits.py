@@ -20,7 +20,7 @@ _MOST_UNDER_WAY = 32
 _MOST_BYTES_UNDER_WAY = 4_000_000
 """Bytes of the bodies of these."""
 _ROUND = {"OPTIONS": 1, "HEAD": 1, "GET": 2}
-"""What a spreadsheet sends for one cell."""
+"""The requests that a spreadsheet sends for one cell."""
 _ROUND_SECONDS = 10.0
 """So long a round lasts."""
 _MOST_ROUNDS = 1_000

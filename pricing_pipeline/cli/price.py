@@ -453,7 +453,7 @@ def _list_bars(type_: DataType, bars: Sequence[Bar]) -> None:
 
 
 def _what_is_counted(symbol: str, adjust: Adjust, first: Bar, until: date, known: Sequence[CorporateAction]) -> str:
-    """What an adjusted history is based on: the actions that a provider or a person has entered."""
+    """The basis of an adjusted history: the actions that a provider or a person has entered."""
     since = first.observed_at.astimezone(UTC).date()
     later = [action for action in known if since < action.ex_on <= until]
     ratios = [action for action in later if isinstance(action, Split)]

@@ -255,7 +255,7 @@ def _header(text: str) -> tuple[str, str]:
 
 
 def _ask(question: str, answers: Sequence[str]) -> int:
-    """What a person at a terminal chooses; else the first, which is told."""
+    """The choice of a person at a terminal; without one the first, which is then named."""
     if not sys.stdin.isatty():
         hint(printable(f"{question} Taken: {answers[0]}. Or: {'; '.join(answers[1:])}."))
         return 0

@@ -119,7 +119,7 @@ class Recording:
 
 
 def _posted(request: Request, hide: Callable[[str], str]) -> dict[str, object]:
-    """What a POST has sent; of a GET its path and query say all."""
+    """The body of a POST; a GET has all in its path and query."""
     if request.method == "GET":
         return {}
     return {"method": request.method, "json": hide(json.dumps(request.json, ensure_ascii=False))}

@@ -47,7 +47,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """What a step of a sync brought. `rejected` counts rows that could not be read; `failure` says why it failed."""
+    """The result of a step of a sync. `rejected` counts rows that could not be read; `failure` says why it failed."""
 
     name: str
     added: int = 0
@@ -61,7 +61,7 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class SyncReport:
-    """What a sync did, step by step. `run` is its name in `etl_warnings` and, as the worker, in the call log."""
+    """The result of a sync, step by step. `run` is its name in `etl_warnings` and, as the worker, in the call log."""
 
     run: str
     steps: Sequence[Step]

@@ -18,7 +18,7 @@ T = TypeVar("T")
 
 
 class Rows(list[T]):
-    """What a statement returned, read in the ways of SQLAlchemy's Result."""
+    """The result of a statement, read in the ways of SQLAlchemy's Result."""
 
     def all(self) -> list[T]:
         """All rows."""

@@ -26,7 +26,7 @@ _NO_VERDICT_CLASSES = frozenset({"08", "25", "53", "57", "58", "XX"})
 
 
 def statement_error() -> type[DBAPIError]:
-    """What a statement raises, to be caught: it is imported with the first error, and not with every command."""
+    """The error that a statement raises, imported only when something is caught: SQLAlchemy takes long to import."""
     from sqlalchemy.exc import DBAPIError
 
     return DBAPIError
@@ -66,7 +66,7 @@ def raise_interruption(error: Exception) -> None:
 
 
 def by_the_way(connection: Connection, request: Callable[[], T]) -> T | None:
-    """What a request of a read returns; None if it is not possible: on a read replica, or by a role that only reads."""
+    """The result of a request that a read makes; None where it cannot: on a replica, or by a role that only reads."""
     try:
         with connection.begin_nested():
             return request()
@@ -120,7 +120,7 @@ def is_outdated(error: DBAPIError) -> bool:
 
 
 def sentence(error: DBAPIError) -> str:
-    """What an error of the database means to its caller."""
+    """A database error as the error that its caller understands."""
     if is_outdated(error):
         return f"the database is not up to date: {reason(error).rstrip('.')}. Run `pricing-pipeline db upgrade`."
     if isinstance(error.orig, errors.NumericValueOutOfRange):

@@ -430,7 +430,7 @@ def what_to_do(anchor: str, guide: str = _GUIDE) -> dg.MetadataValue:
 
 
 def as_result(evaluation: dg.AssetCheckEvaluation) -> dg.AssetCheckResult:
-    """What a run yields for an evaluation."""
+    """The event that a run yields for an evaluation."""
     return dg.AssetCheckResult(
         check_name=evaluation.check_name,
         asset_key=evaluation.asset_key,

@@ -34,7 +34,7 @@ def materialization(
 
 @dataclass(frozen=True, slots=True)
 class LastTold:
-    """What an instance last reported of an asset or a partition: the version, and its count of changes.
+    """The last report of an instance about an asset or a partition: the version, and its count of changes.
 
     Both are empty if it was never told.
     """

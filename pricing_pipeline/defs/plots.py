@@ -69,7 +69,7 @@ def occupancy_plot(name: str, days: Sequence[Day]) -> dict[str, dg.MetadataValue
 
 
 class Offer(Protocol):
-    """What a commodity costs (buy) and brings (sell) at a terminal; None = not traded."""
+    """The prices at which a terminal sells a commodity to players (buy) and buys it (sell); None = not traded."""
 
     terminal: str
     buy: float | None

@@ -125,7 +125,7 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """What a backfill has taken and brought. `units` are the provider's own; rows are new or revised ones."""
+    """The cost and the result of a backfill. `units` are the provider's own; rows are new or revised ones."""
 
     calls: int
     units: int
@@ -337,7 +337,7 @@ def of_run(connection: Connection, run_id: str, data_type: str | None = None) ->
 
 
 def cost(connection: Connection, backfill_id: UUID) -> Cost:
-    """What a backfill has taken and brought so far."""
+    """The cost and the result of a backfill so far."""
     row = connection.execute(query("backfill.spent"), {"backfill_id": backfill_id}).one()
     return Cost(row.calls, row.units, row.wire_bytes, row.rows_stored)
 

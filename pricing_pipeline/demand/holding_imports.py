@@ -59,18 +59,18 @@ class Decision:
     reason: str | None = None
     proposal: str | None = None
     quantity: Decimal | None = None
-    """How much of it the file says is held. It is shown and not kept."""
+    """The quantity that the file adds up to. It is shown and not stored."""
     isin: str | None = None
     """Its ISIN, if its check digit is right."""
     figi: str | None = None
     """Its FIGI, as the file has it."""
     phrase: str | None = None
-    """What a search may find it by, if nobody knows what is meant."""
+    """The words to search for, if the symbol is unknown."""
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What an import would do: a decision for each instrument and each other line, in the order of the file."""
+    """A decision for each instrument and each other line, in the order of the file; nothing is done yet."""
 
     format: str
     decisions: list[Decision]
@@ -81,14 +81,14 @@ class Plan:
 
     @property
     def unknown(self) -> list[str]:
-        """What a provider's search could find: ISINs, or names where the file has none."""
+        """The words for a provider's search: ISINs, or names where the file has none."""
         phrases = [one.phrase for one in self.of(Outcome.REFUSED) if one.symbol is None]
         return list(dict.fromkeys(phrase for phrase in phrases if phrase))
 
 
 @dataclass(frozen=True, slots=True)
 class _Known:
-    """What the database knows that concerns a file."""
+    """The facts of the database that a file is judged by."""
 
     types: Mapping[str, Sequence[str]]
     """The data types to hold, by the asset classes that are tried, in this order."""
@@ -99,7 +99,7 @@ class _Known:
     by_isin: Mapping[str, Sequence[tuple[str, str, str | None]]]
     """Class, symbol and currency of the instruments of an ISIN."""
     own_names: Mapping[str, str] = field(default_factory=dict)
-    """What a person says that a name of the file means here."""
+    """Our symbol by a name in the file, as a person says."""
 
 
 @dataclass(frozen=True, slots=True)

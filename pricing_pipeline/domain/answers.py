@@ -111,7 +111,7 @@ CorporateAction = Split | SpinOff | Dividend | CapitalGain
 
 
 class Record(Protocol):
-    """What a provider says about one symbol, other than prices: a frozen dataclass, checked but not yet stored."""
+    """An answer about one symbol, other than prices: a frozen dataclass, checked but not yet stored."""
 
     @property
     def symbol(self) -> str:

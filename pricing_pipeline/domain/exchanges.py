@@ -56,7 +56,7 @@ class Exchange:
 
 @dataclass(frozen=True, slots=True)
 class Correction:
-    """What an exchange does on a day, where its calendar says otherwise.
+    """The session of an exchange on a day, where its calendar says otherwise.
 
     Times are in its zone; a session without them is as long as those before it.
     """

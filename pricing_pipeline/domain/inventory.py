@@ -103,7 +103,7 @@ class Product:
 
 @dataclass(frozen=True, slots=True)
 class PaxOffer:
-    """What a slot costs for one category, and how many of it can be booked.
+    """The price of a slot for one category, and how many of it can be booked.
 
     `final` and `original` are in minor units of the slot's currency, None if the provider names no price. `minimum` and
     `maximum` are units of one booking, `remaining` is how many units are left; None = the provider sets no bound.

@@ -1,4 +1,4 @@
-"""What a token of the HTTP API may allow."""
+"""The scopes of tokens of the HTTP API."""
 
 from __future__ import annotations
 

@@ -63,7 +63,7 @@ FORMATS: Mapping[str, str] = {
 }
 """Title by the name of each format that is recognised."""
 YAHOO_CUSTOM = frozenset({"portfolio-performance", _GHOSTFOLIO})
-"""Formats whose tickers follow Yahoo's custom: one without a suffix is American."""
+"""Formats with Yahoo's tickers: one without a suffix is American."""
 
 
 def read_file(
@@ -96,7 +96,7 @@ def read_file(
                 _require_alike(joined, csv.recognises)
                 read = chain.from_iterable(map(csv.read, joined))
                 return summed(name, read, is_history=csv.is_history, by_listing=not csv.is_history)
-        # What has most columns is shown to people as the header.
+        # The candidate with the most columns is shown to people as the header.
         if shown is None or len(header.names) > len(shown.names):
             shown = header
     raise HoldingsFileRefused(_unknown(shown, format_))

@@ -1,4 +1,4 @@
-"""Freetrade: the activity as CSV. It tells no shares that a split brings, so a line of a split is refused."""
+"""Freetrade: the activity as CSV. It does not say how many shares a split adds, so the line of a split is refused."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _KINDS = Kinds(
 
 
 def recognises(header: Header) -> bool:
-    """Whether a header is that of its activity."""
+    """Whether a file with this header has the activity of Freetrade."""
     return all(name in header for name in ("Title", "Type", "Buy / Sell", "Quantity", "Instrument Currency"))
 
 

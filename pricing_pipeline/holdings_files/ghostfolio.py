@@ -12,16 +12,16 @@ from pricing_pipeline.holdings_files.numbers import Mark, NotANumber, number
 from pricing_pipeline.holdings_files.positions import Entry, Fault, LeftOut, Names, Read
 
 _NO_TEXT = re.compile("[\0\ud800-\udfff]")
-"""What JSON can write and no database can store."""
+"""Characters that JSON can have and the database cannot store."""
 _OWN = ("MANUAL", "COINGECKO")
-"""Sources whose symbols are no tickers."""
+"""Data sources whose symbols are not tickers."""
 _PAYMENTS = ("DIVIDEND", "FEE", "INTEREST", "ITEM", "LIABILITY")
 
 
 def read(text: str) -> Iterator[Read]:
     """Each activity as a change of a quantity, or why it has none. Raises HoldingsFileRefused for other JSON."""
     try:
-        # Numbers stay texts, so that none is rounded.
+        # Numbers stay text, so that none is rounded.
         content = json.loads(text, parse_float=str, parse_int=str)
     except (ValueError, RecursionError) as error:
         raise HoldingsFileRefused(f"the file is no valid JSON: {error}.") from error

@@ -1,6 +1,6 @@
-"""Histories: what each kind of transaction does to the quantity that is held.
+"""Histories: how each kind of transaction changes the quantity that is held.
 
-Sums do not depend on the order of lines: a split is the number of shares that it brings or takes, with its sign.
+Sums do not depend on the order of lines, because the quantity of a split is the change that it makes, with its sign.
 """
 
 from __future__ import annotations
@@ -42,8 +42,8 @@ def changes(
 ) -> Iterator[Read]:
     """Each line as a change of a quantity, or why it has none; `left_out` may know a reason.
 
-    `shares` and `at` are the columns of the quantity and the time. A kind that nobody knows is a payment if its line
-    has no quantity.
+    `shares` and `at` are the columns of the quantity and the time. A line of an unknown kind is a payment if it has
+    no quantity.
     """
     assert shares is not None  # noqa: S101 - a format is recognised by it
     quantity = table.numbers(shares, usual)
@@ -72,7 +72,7 @@ def changes(
 
 
 def sortable(time: str) -> str:
-    """A time as a text that sorts. In 05.11.2026 the day is first, except where only the month can be."""
+    """A time as a text that sorts. In 05.11.2026 the day is first, unless only the month can be."""
     parts = _DATE.fullmatch(time)
     if parts is None:
         return time

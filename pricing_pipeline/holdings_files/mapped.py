@@ -12,7 +12,7 @@ from pricing_pipeline.holdings_files.positions import Entry, LeftOut, Names, Rea
 from pricing_pipeline.holdings_files.tables import Header, Row, Table, lines_of
 
 FIELDS = ("symbol", "isin", "exchange", "currency", "name", "quantity", "action", "time")
-"""What a column can be. One of symbol and isin must be given."""
+"""The fields that a column can have. One of symbol and isin must be given."""
 
 _IN = (
     "buy",
@@ -74,7 +74,7 @@ def read(table: Table, columns: Mapping[str, str]) -> Iterator[Read]:
             title=row[at.get("name")],
         )
         if exchange and not names.exchange and names.ticker:
-            # The door for symbols knows exchanges by many names.
+            # judge_symbols knows exchanges by many names.
             names = Names(names.isin, f"{names.ticker}:{exchange}", "", names.currency, names.title)
         return names
 
@@ -87,7 +87,7 @@ def read(table: Table, columns: Mapping[str, str]) -> Iterator[Read]:
             way = _way(said)
             if way and amount is not None:
                 amount = way * abs(amount)
-            # A split that joins shares takes some away.
+            # The quantity of a split has a sign: a reverse split takes shares away.
             elif not way and "split" not in said.casefold():
                 return LeftOut(row.line, names.in_words, f"{said!r} neither buys nor sells")
         return Entry(row.line, names, amount, sortable(row[at.get("time")]))

@@ -17,7 +17,7 @@ _KINDS = Kinds(
 
 
 def recognises(header: Header) -> bool:
-    """Whether a header is that of its activities."""
+    """Whether a file with this header has the activities of Parqet."""
     return all(name in header for name in ("datetime", "shares", "type", "assettype", "identifier", "wkn"))
 
 

@@ -42,7 +42,7 @@ _KINDS = Kinds(
 
 
 def recognises(header: Header) -> bool:
-    """Whether a header is that of its transactions."""
+    """Whether a file with this header has the transactions of Portfolio Performance."""
     return all(header.position(*names) is not None for names in (_TYPE, _SHARES, _TITLE, _CURRENCY))
 
 

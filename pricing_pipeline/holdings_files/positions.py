@@ -1,4 +1,4 @@
-"""What a file says: positions that are held, and the lines that are not, each with its reason."""
+"""The content of a file: positions that are held, and the lines that are not, each with its reason."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pricing_pipeline.holdings_files.shapes import is_isin
 
 
 class Kind(StrEnum):
-    """What a file says a position is, where it does."""
+    """The kind of a position, where the file names one."""
 
     SHARE = "share"
     FUND = "fund"
@@ -21,7 +21,7 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Names:
-    """How a file names an instrument. What it does not say is empty, or in its ISIN perhaps a dash.
+    """How a file names an instrument. Missing fields are empty; a missing ISIN may also be a dash.
 
     `exchange` is a MIC, or the file's own word for an exchange that is not known.
     """
@@ -32,7 +32,7 @@ class Names:
     currency: str = ""
     title: str = ""
     number: str = ""
-    """What it is in one country: WKN or CUSIP."""
+    """Its national number: WKN or CUSIP."""
     figi: str = ""
     kind: Kind | None = None
 
@@ -45,7 +45,7 @@ class Names:
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A line that changes a quantity, or tells one. `at` is its time as a text that sorts, or empty.
+    """A line that changes a quantity, or states one. `at` is its time as a text that sorts, or empty.
 
     `quantity` is None where the file has no quantities: then the line alone says that something is held.
     """
@@ -78,7 +78,7 @@ class Fault:
 Read = Entry | LeftOut | Fault
 
 MOST_INSTRUMENTS = 2_000
-"""Instruments of a file. Each is looked up, and no portfolio that we have heard of has half as many."""
+"""Instruments of a file. Each is looked up, and no known portfolio has half as many."""
 _MOST_FAULTS = 500
 """A file with more of them has another format than its header says."""
 EXACT = Context(prec=100)
@@ -114,8 +114,8 @@ class _Sum:
 def summed(format_: str, read: Iterable[Read], *, is_history: bool, by_listing: bool = False) -> HoldingsFile:
     """Sum the lines of each instrument, or `by_listing` of each of its exchanges. What sums to nothing is not held.
 
-    Less than nothing is a fault of a history, which then lacks its beginning. Where a broker reports positions it is
-    one that was sold short, and is held. Raises HoldingsFileRefused for a file without a line.
+    A negative sum is a fault of a history, which then lacks its beginning. In a report of positions it is a short
+    position, which is held. Raises HoldingsFileRefused for a file without a line.
     """
     with localcontext(EXACT):
         return _summed(format_, read, is_history=is_history, by_listing=by_listing)

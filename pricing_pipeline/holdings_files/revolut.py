@@ -1,4 +1,4 @@
-"""Revolut: the statement of shares as CSV. A split is the number of shares that it brings or takes, with its sign."""
+"""Revolut: the statement of shares as CSV. The quantity of a split is the change that it makes, with its sign."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _KINDS = Kinds(
 
 
 def recognises(header: Header) -> bool:
-    """Whether a header is that of its statement."""
+    """Whether a file with this header has the statement of Revolut."""
     return all(name in header for name in ("Date", "Ticker", "Type", "Quantity", "Price per share", "FX Rate"))
 
 
@@ -30,7 +30,7 @@ def read(table: Table) -> Iterator[Read]:
         return Names(ticker=row[ticker], currency=row[currency])
 
     def left_out(row: Row) -> str:
-        # All that one of its companies holds, told again by the next one.
+        # One company of Revolut hands all holdings to another; the shares were counted when they were bought.
         return "moved within Revolut" if row[type_].casefold().startswith("transfer from revolut") else ""
 
     return changes(

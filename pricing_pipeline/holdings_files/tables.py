@@ -30,7 +30,7 @@ class Row:
         """The cell of a column, empty where the line ends before it, and for no column."""
         if position is None or position >= len(self.cells):
             return ""
-        # A line end in a cell would be one on the terminal.
+        # A line break in a cell would break the line on the terminal.
         text = " ".join(self.cells[position].split())
         # Some write ="0700" so that a spreadsheet keeps the zeros.
         return text[2:-1] if text.startswith('="') and text.endswith('"') else text
@@ -100,7 +100,7 @@ class Table:
 def tables(text: str) -> Iterator[tuple[Header, Callable[[Mark | None], list[Table]]]]:
     """Each line near the beginning that may be the header, read with each separator, and the tables below it.
 
-    There are several where files are joined, such as those of some years: each begins with its header.
+    There are several tables if files are joined, such as those of several years: each begins with its header.
     """
     named = _named_separator(text)
     alone = list[tuple[Header, Callable[[Mark | None], list[Table]]]]()
@@ -137,7 +137,7 @@ def lines_of(table: Table, names_of: Callable[[Row], Names], read: Callable[[Row
     for row in table.rows:
         names = names_of(row)
         try:
-            # A text without quotes contains a separator, so every later column is off.
+            # A text without quotes has a separator in it, so every later column is shifted.
             if any(cell.strip() for cell in row.cells[len(table.header.names) :]):
                 reason = "the line has more cells than the header"
                 yield Fault(row.line, names.in_words or row[0], reason, "put quotes around its texts")
@@ -153,7 +153,7 @@ def _rows(text: str, separator: str, at_most: int = _MOST_LINES, first: int | No
     line = first or 1
     for _ in range(1, line):
         lines.readline()
-    # In a table, a quote that nobody closes would take in all lines below, and nobody would miss them.
+    # An unclosed quote would swallow all lines below it unnoticed. The lines above a table may have any quotes.
     reader = csv.reader(lines, delimiter=separator, strict=first is not None)
     try:
         for count, cells in enumerate(reader):

@@ -7,7 +7,7 @@ import codecs
 from pricing_pipeline.errors import HoldingsFileRefused
 
 MOST_BYTES = 20_000_000
-"""A history of some ten years has about a hundred bytes a line, and some ten thousand lines."""
+"""Ten years of history have some ten thousand lines of a hundred bytes: 1 MB."""
 
 _MARKS = (  # UTF-32 first: its little-endian mark begins like that of UTF-16
     (codecs.BOM_UTF32_LE, "utf-32"),
@@ -35,7 +35,7 @@ def decoded(content: bytes) -> str:
         if content.startswith(beginning):
             raise HoldingsFileRefused(f"the file is {what}.")
     try:
-        # Files that are joined have a mark each.
+        # Each of several joined files has its own byte order mark.
         text = content.decode(_encoding(content)).replace("\ufeff", "")
     except UnicodeDecodeError as error:
         raise HoldingsFileRefused(

@@ -1,4 +1,4 @@
-"""Trade Republic: the transactions as CSV. Shares have a sign; a split is the number of shares that it brings."""
+"""Trade Republic: the transactions as CSV. Shares have a sign; those of a split are the change that it makes."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _NOT_HELD = {"BOND": "a bond", "DERIVATIVE": "a derivative", "PRIVATE_FUND": "a 
 
 
 def recognises(header: Header) -> bool:
-    """Whether a header is that of its transactions."""
+    """Whether a file with this header has the transactions of Trade Republic."""
     return all(name in header for name in ("datetime", "category", "type", "asset_class", "symbol", "shares"))
 
 
@@ -29,7 +29,7 @@ def read(table: Table) -> Iterator[Read]:
 
     def names_of(row: Row) -> Names:
         if row[class_] == "CRYPTO":
-            # Splits and gifts name no currency, and all of it is kept in euros.
+            # Splits and gifts name no currency. Trade Republic keeps all coins in euros.
             return Names(ticker=row[symbol], currency=row[currency] or "EUR", title=row[name], kind=Kind.COIN)
         return Names(isin=row[symbol].upper(), currency=row[currency], title=row[name])
 

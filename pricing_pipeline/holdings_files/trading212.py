@@ -24,7 +24,7 @@ _KINDS = Kinds(
 
 
 def recognises(header: Header) -> bool:
-    """Whether a header is that of its history."""
+    """Whether a file with this header has the history of Trading 212."""
     return all(name in header for name in ("Action", "ISIN", "Ticker", "No. of shares"))
 
 

@@ -20,7 +20,7 @@ _TRADE = re.compile(r"(OPEN|CLOSE) (BUY|SELL) ([\d.,]+)(?:/[\d.,]+)? @ .*")
 
 
 def recognises(header: Header) -> bool:
-    """Whether a header is that of its cash operations."""
+    """Whether a file with this header has the cash operations of XTB."""
     named = ("ID", "Type", "Time", "Comment", "Amount")
     return all(name in header for name in named) and header.position(*_SYMBOL) is not None
 

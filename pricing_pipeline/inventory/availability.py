@@ -46,7 +46,7 @@ class Question:
 
 
 class Offer(NamedTuple):
-    """What a slot costs for one category, and how many of it can be booked. None = not said, or no bound.
+    """The price of a slot for one category, and how many of it can be booked. None = not said, or no bound.
 
     A tuple, because a month has hundreds.
     """

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from sqlalchemy import Connection
 
 KINDS = ("string", "number", "boolean", "object", "array", "url")
-"""What a field may be; with a `?` at the end it may be left out."""
+"""The types of a payload's fields; a `?` at the end makes a field optional."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -103,7 +103,7 @@ def keep_watching(
 
 
 def judge(watched: Watch, price: Price) -> tuple[Watch, Message | None]:
-    """What an alert of one symbol has seen after a price, and the message to its recipient, if any."""
+    """The state of an alert on one symbol after a price, and the message to its recipient, if any."""
     between = _splits_between(watched.splits, watched.seen_at, price.observed_at)
     after = replace(watched, seen_at=price.observed_at)
     threshold = watched.threshold

@@ -30,12 +30,12 @@ if TYPE_CHECKING:
     from sqlalchemy import Connection
 
 DECIMALS, OF_SMALL = 8, 18
-"""Decimals of a converted price, and of one below 0.01, where 8 decimals would leave few digits."""
+"""Decimals of a converted price, and of one below 0.01, which 8 decimals would leave few digits."""
 NO_RATE = "no rate"
 """How the column `rate` begins where no rate is stored."""
 _SMALL = Fraction(1, 100)
 _MOST = 2.0**62
-"""Below this whole numbers are computed by the machine, above it by Python."""
+"""Below this, whole numbers are computed as 64-bit integers; above it, as Python's."""
 _DAY = 86_400_000_000
 """Microseconds."""
 _BESIDE = " * "
@@ -44,7 +44,7 @@ _BESIDE = " * "
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """The currency that prices are wanted in: its code as given, and its size in a whole currency."""
+    """The currency that prices are wanted in: its code as given, the whole currency, and how many make up one."""
 
     code: str
     whole: str
@@ -52,7 +52,7 @@ class Target:
 
     @classmethod
     def named(cls, code: str) -> Target:
-        """That of a code, also of one for a part, such as GBX. Raises InvalidCurrency."""
+        """The target of a currency code, or of a code for a minor unit such as GBX. Raises InvalidCurrency."""
         if code not in CURRENCIES and code not in PARTS:
             raise InvalidCurrency(f"{code[:12]!r} is not a known currency. Write a code like USD, or GBX for pence")
         whole, power = PARTS.get(code, (code, 0))
@@ -144,7 +144,7 @@ class RatesOfTimes:
 
     @cached_property
     def _moved(self) -> list[dict[str, Any]]:
-        """The rates of which some values are in files."""
+        """The exchange rates of these days that are partly in files."""
         rows = driver_rows(self._connection, driver_query("rates.moved"), self._span)
         return [{"data_type": data_type, "symbol": symbol, "adjust": None} for data_type, symbol in rows]
 
@@ -179,7 +179,7 @@ class _Table:
 
 @dataclass(frozen=True, slots=True)
 class _Fractions:
-    """A rate for each row: up / down where it is found, and in words which rate it is, or why it is missing."""
+    """A rate for each row: up / down where one is found, and in words which one it is, or why there is none."""
 
     up: Any
     down: Any
@@ -188,10 +188,10 @@ class _Fractions:
 
 
 def _market_days(days: Any) -> Any:
-    """Days as the calendar FX has them, since 1970: those of a weekend belong to its Friday."""
+    """Days since 1970 by the calendar FX: those of a weekend become their Friday."""
     import numpy as np
 
-    return days - np.maximum((days + 3) % 7 - 4, 0)  # 1970 began with a Thursday
+    return days - np.maximum((days + 3) % 7 - 4, 0)  # 1970 began on a Thursday
 
 
 def _spelled(times: Any, of_days: bool) -> list[str]:
@@ -202,9 +202,9 @@ def _spelled(times: Any, of_days: bool) -> list[str]:
 
 
 def converted(sent: Columns, target: Target, rates: RatesOfTimes, currency: str | None, *, in_digits: bool) -> Columns:
-    """Columns, converted row by row. What has no rate is missing, and `rate` says why.
+    """Columns, converted row by row. A value without a rate becomes missing, and `rate` says why.
 
-    `currency` is that of the instrument, which counts for values that name none.
+    `currency` is the instrument's, for values that name none.
     """
     import numpy as np
 
@@ -263,9 +263,9 @@ def _amounts(prices: bytes | str, scales: bytes | None) -> tuple[Any, Any]:
 
 
 def _divided(amounts: Any, scales: Any, rates: _Fractions) -> tuple[Any, Any, Any, Any]:
-    """Which prices there are, and of each its whole part, its decimals and how many these are.
+    """Which prices there are, and of each its whole part, its decimals and their number.
 
-    Divided twice, by half of the decimals each time, digits fit the machine.
+    It divides twice, for half of the decimals each time, so that remainders fit 64-bit integers.
     """
     import numpy as np
 
@@ -290,7 +290,7 @@ def _divided(amounts: Any, scales: Any, rates: _Fractions) -> tuple[Any, Any, An
 
 
 def _product(one: Any, other: Any) -> Any:
-    """The products of whole numbers, which are none of the machine's where they may be too large for it."""
+    """The products of whole numbers; Python's where they may exceed 64-bit integers."""
     if float(one.max(initial=1)) * float(other.max(initial=1)) >= _MOST:
         one = one.astype(object)
     return one * other
@@ -308,7 +308,7 @@ def _in_digits(is_there: Any, whole: Any, decimals: Any, places: Any) -> str:
 
 
 def _kept(text: Any, amounts: Any, scales: Any, is_same: Any) -> str:
-    """The text with the digits of those prices that nothing changes."""
+    """The text, with the stored digits of the prices that were in the target currency already."""
     rows = zip(text.split(" "), amounts.tolist(), scales.tolist(), is_same.tolist(), strict=True)
     return " ".join(
         f"{to_decimal(amount, scale):f}" if is_same and amount != LEAST else converted
@@ -328,7 +328,7 @@ def _packed(is_there: Any, whole: Any, decimals: Any, _: Any) -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class Rate:
-    """What one of a currency is worth, as a fraction, by which stored rates, and the pairs that these are of."""
+    """The worth of one of a currency, as a fraction; the stored rates that it comes from, in words and as pairs."""
 
     up: int
     down: int
@@ -336,7 +336,7 @@ class Rate:
     pairs: Sequence[tuple[str, str]] = ()
 
     def of(self, price: str) -> str:
-        """A price in digits, converted; as it is where nothing is to do."""
+        """A price in digits, converted; unchanged if it is in the target currency already."""
         if self.words is None and self.up == self.down:
             return price
         whole, _, fraction = price.partition(".")
@@ -367,12 +367,12 @@ class LatestRates:
 
     @property
     def pairs(self) -> list[tuple[str, str]]:
-        """The pairs of the rates that were asked for."""
+        """The pairs of the rates that were read."""
         return [pair for rate in self._rates.values() if rate is not None for pair in rate.pairs]
 
     @property
     def lacking(self) -> set[str]:
-        """The currencies that were asked for, and have no rate."""
+        """The currencies that were asked for and have no rate."""
         return {currency for currency, rate in self._rates.items() if currency is not None and rate is None}
 
     @property
@@ -397,7 +397,7 @@ class LatestRates:
         return replace(price, price=exact, currency=self._target.code, rate=rate.words)
 
     def in_place(self, prices: Iterable[Price]) -> list[Price]:
-        """The same for tables: a price without a rate is None, and `rate` says why."""
+        """Prices in this currency, for tables: a price without a rate becomes None, and `rate` says why."""
         found = [(price, self.converted(price)) for price in prices]
         return [
             replace(price, price=cast(Decimal, None), currency=self._target.code, rate=told.why.sentence)
@@ -416,9 +416,9 @@ class LatestRates:
 
 
 def convert_told(connection: Connection, told: dict[str, Any], target: Target) -> LatestRates:
-    """Convert a Prices as JSON has it, in place, by the latest stored rates, which it returns.
+    """Convert an answer of prices (JSON) in place by the latest stored rates, and return these.
 
-    A price gets the field `rate`. Without a rate it becomes a missing one, which says so.
+    Each price gets the field `rate`. A price without a rate moves to `missing`, with the reason.
     """
     rates = LatestRates(connection, target)
     prices = [price | {"currency": price["currency"] or own_currency(connection, price)} for price in told["prices"]]
@@ -436,7 +436,7 @@ def convert_told(connection: Connection, told: dict[str, Any], target: Target) -
 def pairs_of_rates(
     connection: Connection, target: Target, pairs: Iterable[tuple[str, str]]
 ) -> frozenset[tuple[str, str]]:
-    """The exchange rates that the prices of some pairs are converted by; a missing one is the pair to watch."""
+    """The pairs of the exchange rates that convert the prices of some pairs; for a missing rate, the pair to watch."""
     rates = LatestRates(connection, target)
     ordered = list(pairs)
     named = {"data_types": [pair[0] for pair in ordered], "symbols": [pair[1] for pair in ordered]}

@@ -48,7 +48,7 @@ class Month:
 
 @dataclass(frozen=True, slots=True)
 class Exported:
-    """What an export has done with a month."""
+    """The outcome of an export for a month."""
 
     month: Month
     versions: int

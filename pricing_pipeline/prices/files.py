@@ -301,7 +301,7 @@ _remembered: dict[tuple[str, _Version], _Contents] = {}
 
 
 def _contents(path: str, version: _Version, source: NativeFile, known: Known) -> _Contents | None:
-    """What a file has; None if it is not a known one.
+    """The digests of a file and its blocks; None if it is not a known one.
 
     Only of a known file it is remembered: a store may give wrong bytes once, and the right ones the next time.
     """
@@ -318,7 +318,7 @@ def _contents(path: str, version: _Version, source: NativeFile, known: Known) ->
 
 
 def _read_contents(source: NativeFile, at_most: int) -> _Contents | None:
-    """What a file has; None for one that is larger than it may be."""
+    """The digests of a file and its blocks; None if it is larger than it may be."""
     digest, blocks, size = hashlib.sha256(), list[bytes](), 0
     while block := source.read(_BLOCK_BYTES):
         digest.update(block)

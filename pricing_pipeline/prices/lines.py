@@ -1,7 +1,7 @@
 """Prices and histories as lines of text, JSON or CSV, with every digit as it is stored.
 
-price_reader.py reads the columns, of `history.adjusted_columns`. With an object for each number it would take many
-times as long.
+They are made from the columns of `history.adjusted_columns`, because an object for each number would take many times
+as long.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from pricing_pipeline.prices.frames import BETWEEN, MISSING, Columns
 OF_CONVERTED = ("symbol", *Bar.__slots__)
 """Columns of CSV of a history in another currency."""
 COLUMNS = OF_CONVERTED[:-1]
-"""The same of prices as they are: without `rate`."""
+"""Columns of CSV of a history that is not converted: without `rate`."""
 OF_PRICES = tuple(name for name in Price.__slots__ if name not in ("fresh", "rate"))
 """Columns of CSV of latest prices."""
 _NUMBERS = ("open", "high", "low", "close", "volume")
 _WIDTH = 8
-"""Bytes of a number or a time, as they are sent."""
+"""Bytes of a number or a time in PostgreSQL's binary form."""
 
 
 def as_json(sent: Columns) -> str:
@@ -54,7 +54,7 @@ def as_json(sent: Columns) -> str:
 
 
 def as_csv(symbol: str, sent: Columns, decimals: Decimals) -> str:
-    """Rows as lines of CSV, without a head. Joined, which costs less than csv.writer, and without code for each row."""
+    """Rows as lines of CSV, without a header. Columns are joined: csv.writer, or code for each row, takes longer."""
     times = _times(sent.observed_at)
     days = [time[:10] for time in times] if sent.is_daily else [""] * len(times)
     numbers = [cells.number(getattr(sent, name), decimals).split(" ") for name in _NUMBERS]
@@ -67,13 +67,12 @@ def as_csv(symbol: str, sent: Columns, decimals: Decimals) -> str:
 
 
 def prices_as_csv(told: Mapping[str, Any], decimals: Decimals, *, is_converted: bool = False) -> str:
-    """A line for each price, and one for each missing pair, of a Prices as JSON has it, below the names of the columns.
+    """An answer of prices (JSON) as CSV: a header, a line for each price, and one for each missing pair.
 
-    In a price `why` is the sentence of its reason. The state of a missing pair is `missing`. With `is_converted` the
-    last column is `rate`.
+    `why` is the sentence of the reason, and the state of a missing pair is `missing`. With `is_converted` the last
+    column is `rate`.
     """
     names = (*OF_PRICES, "rate") if is_converted else OF_PRICES
-
     text = cache(lambda value: value and cells.safe(value))
     spelled: dict[str, Callable[[Any], Any]] = {
         **dict.fromkeys(("symbol", "data_type", "currency", "provider"), text),
@@ -89,14 +88,14 @@ def prices_as_csv(told: Mapping[str, Any], decimals: Decimals, *, is_converted: 
             return cells.number(together, decimals).split(" ")
         return map(spelled[name], found) if name in spelled else found
 
-    # Column by column, which takes a third of the time of cell by cell.
+    # Column by column takes a third of the time that cell by cell does.
     return cells.table([names, *zip(*map(column, names), strict=True)], decimals)
 
 
 def _ends(sent: Columns, text: Callable[[str], str], missing: str, ended: Callable[..., str]) -> Iterable[str]:
-    """How each row ends: with currency, adjustment, provider, call, time of it and quality.
+    """The end of each row: currency, adjustment, provider, call, its time, and quality.
 
-    One call has brought most histories, so this is mostly the same in all rows, and then it is spelled once.
+    One call has brought most histories. Then all rows end alike, and the end is spelled once.
     """
     rows = len(sent.call_id) // _WIDTH
     texts = (sent.currency, sent.adjustment, sent.provider, sent.quality)

@@ -34,7 +34,7 @@ _NOT_INSTALLED = (
 
 @dataclass(frozen=True)
 class Needed:
-    """What a read needs of the files: spans of days with moved values, and the files of their months."""
+    """The part of a read that is in files: spans of days with moved values, and the files of their months."""
 
     spans: Sequence[Row[Any]]
     """By `first_day` and `last_day`."""
@@ -42,7 +42,7 @@ class Needed:
 
 
 def needed(connection: Connection, wanted: Mapping[str, Any]) -> Needed | None:
-    """What a read needs of the files now; None if it needs nothing."""
+    """The part of a read that is in files now; None if nothing is."""
     spans = connection.execute(query("exports.moved_spans"), wanted).all()
     if not spans:
         return None

@@ -1,7 +1,7 @@
-"""Starts our Python processes by forking one that has imported what they use (Linux).
+"""Starts our Python processes by forking a server process that has imported their modules (Linux only).
 
-They start without importing it again, and share its memory. Elsewhere, and while the server is away, a process starts
-as any other does: some libraries of macOS do not work in a process that was forked.
+A forked process need not import them again, and shares their memory. Without a server, `fork` returns None and the
+supervisor starts the process as usual: some libraries of macOS do not work in a forked process.
 
 The server knows no secret, because each process would inherit it: a request is in a file that only the new process
 reads.
@@ -30,14 +30,14 @@ from pricing_pipeline.processes.os_processes import child_setup, is_alive, open_
 
 _LONGEST_MESSAGE = 1024
 _ARGUMENTS_BEGIN, _ARGUMENTS_END = 45, 46
-"""Where /proc/self/stat has them, counted from the state of the process."""
+"""Fields of /proc/self/stat, counted from the state of the process."""
 
 
 class ForkServer:
-    """The supervisor's end: starts the server, and asks it for processes."""
+    """The supervisor's side: starts the server, and asks it for processes."""
 
     def __init__(self, modules: Sequence[str], environment: Mapping[str, str], folder: Path, log_path: Path) -> None:
-        """It imports the modules, in the folder that the first process works in."""
+        """The server imports the modules, in this order and in this folder."""
         self._modules = modules
         self._environment = environment
         self._folder = folder
@@ -47,7 +47,7 @@ class ForkServer:
         self._channel: socket.socket | None = None
 
     def start(self) -> None:
-        """Start the server; it imports while others work."""
+        """Start the server, and return while it imports."""
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         log = open_log(self._log_path)
         try:
@@ -69,9 +69,10 @@ class ForkServer:
         self._channel = ours
 
     def fork(self, request: Mapping[str, Any], log: int) -> Forked | None:
-        """Ask for a process, which writes to a log; None if there is no server.
+        """Ask for a process that writes to `log`; None if there is no server.
 
-        The request has its `arguments` after `python -m`, and its `environment`, `folder` and `death_signal`.
+        The request has the `arguments` after `python -m`, the `environment`, the `folder`, and the `death_signal` that
+        the process gets when the server ends.
         """
         self.listen()
         if self._channel is None:
@@ -110,7 +111,7 @@ class ForkServer:
                 self.stop()
 
     def stop(self) -> None:
-        """End the server, if it still runs; what it has started ends with it."""
+        """Kill the server if it still runs; the processes that it has started get their death signal."""
         if self._channel is not None:
             self._channel.close()
             self._channel = None
@@ -124,7 +125,7 @@ class ForkServer:
 
 
 class Forked:
-    """A process that the server has started, or is about to; the part of `subprocess.Popen` that we need."""
+    """A process that the server has started, or will; it has the part of `subprocess.Popen` that we need."""
 
     def __init__(self, server: ForkServer) -> None:
         self._server = server
@@ -134,16 +135,16 @@ class Forked:
         """None until the server has started it."""
 
     def note(self, said: Mapping[str, int]) -> None:
-        """Take what the server says: that it was started, or how it ended."""
+        """Note a message of the server: that the process was started, or how it ended."""
         self.pid = said.get("pid")
         self._status = said.get("status")
 
     def note_end_of_server(self) -> None:
-        """The server has ended, and nobody will say how this one does."""
+        """Note that the server has ended, so that nobody will say how this process ends."""
         self._is_orphan = True
 
     def poll(self) -> int | None:
-        """How it ended; None while it runs, or is about to."""
+        """Its exit status; None while it runs, or will be started."""
         self._server.listen()
         if self._status is None and self._is_orphan and (self.pid is None or not is_alive(self.pid)):
             self._status = -signal.SIGTERM
@@ -237,13 +238,13 @@ def _serve(channel: socket.socket, modules: list[str]) -> tuple[int, int] | None
 
 
 def _import_next(modules: list[str]) -> None:
-    # The process that needs it says in its own log what it lacks.
+    # The process that needs the module fails by itself, and says so in its own log.
     with suppress(Exception, SystemExit):
         importlib.import_module(modules.pop(0))
 
 
 def _tell_ends(channel: socket.socket, numbers: dict[int, int]) -> None:
-    """Say which processes have ended, and wake the supervisor, whose children they are not."""
+    """Tell the supervisor which processes have ended, and wake it: they are not its children."""
     while numbers:
         pid, status = os.waitpid(-1, os.WNOHANG)
         if pid == 0:
@@ -258,7 +259,7 @@ def _tell(channel: socket.socket, ended: Mapping[str, int]) -> None:
 
 def _become(log: int, file: int) -> None:
     """Do what `python -m MODULE ARGUMENT...` would do in the requested environment and folder."""
-    # A collector that looks at what was imported would write to its memory, which is then shared no longer.
+    # A garbage collection that visits the imported objects would write to their pages, and so unshare them.
     gc.freeze()
     gc.enable()
     with os.fdopen(file, "rb") as requested:
@@ -276,7 +277,7 @@ def _become(log: int, file: int) -> None:
     module, *arguments = request["arguments"]
     sys.argv = [module, *arguments]
     _show(f"{sys.executable} -m {' '.join(request['arguments'])}")
-    # It was imported by its name; now it runs as a program does.
+    # It was imported by its name, and must run again as __main__.
     sys.modules.pop(module, None)
     runpy.run_module(module, run_name="__main__", alter_sys=True)
 

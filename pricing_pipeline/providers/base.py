@@ -52,7 +52,7 @@ MAX_DOCUMENTS = 2000
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What a provider is asked: a path below its base URL, its query, and for a POST a body. It never has a key.
+    """A request to a provider: a path below its base URL, its query, and for a POST a body. It never has a key.
 
     `json` is what JSON can say, and is sent with a POST; `form` is sent as a form; without either no body is sent.
     `headers` are those that the API needs beside the client's own.
@@ -72,7 +72,7 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """What a login has brought, and the time, by the clock of calls, from which on it is not used."""
+    """The token of a login, and the time, by the clock of calls, from which on it is not used."""
 
     secret: SecretStr
     ends_at: datetime

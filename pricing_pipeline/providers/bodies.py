@@ -49,7 +49,7 @@ class CsvForm:
 
 
 def kind_of(response: Response, encoding: str = "utf-8") -> Kind:
-    """What a body looks like by its beginning."""
+    """The kind of a body, judged by its beginning."""
     text = response.body[:4000].decode(encoding, "replace").lstrip("\ufeff \t\r\n")
     lowered = text[:200].lower()
     if not text:

@@ -1,4 +1,4 @@
-"""What a declaration of a provider may say, as models: the one place for its keys, their types and their bounds.
+"""The keys of a provider's declaration, their types and their bounds, as models.
 
 The JSON Schema that editors use is made from these models. What a single text must look like is in
 declaration_texts.py, and what several parts must say together in declaration_faults.py. declaration_file.py reads
@@ -39,7 +39,7 @@ from pricing_pipeline.providers.declaration_texts import (
 )
 
 FETCHERS = (Fetcher.QUOTE, Fetcher.DAILY_BARS, Fetcher.NAV)
-"""What a declared provider can be asked for."""
+"""The fetchers that a declaration can have."""
 
 
 class Part(BaseModel):
@@ -140,7 +140,7 @@ class PlanCheck(Part):
 
 
 class DeclaredPlan(Part):
-    """What an account allows, and what it serves; `provider use` writes it."""
+    """The limits of an account, and what it serves; `provider use` writes them."""
 
     title: ShortText
     limits: dict[Name, DeclaredLimit] = Field(min_length=1, max_length=10)
@@ -236,7 +236,7 @@ Meaning = Literal["empty", "unknown", "limit", "plan", "key", "refused"]
 
 
 class ErrorRule(Part):
-    """What an answer means that brings no data. Rules are tried in their order; the first that fits counts."""
+    """The meaning of an answer without data. Rules are tried in their order; the first that fits counts."""
 
     means: Meaning = Field(
         description="empty: nothing in this span; unknown: no such symbol; limit: asked too often; plan: not paid for; "

@@ -337,7 +337,7 @@ class Answers:
         return line.currency if about.row is None else self._found(about.row, line.row, parts, is_xml=way.is_xml)
 
     def _found(self, path: str | None, data: object, parts: Mapping[str, str], *, is_xml: bool = False) -> object:
-        """What a path leads to. If it finds a list of matches or of children in XML, and that has one, the one."""
+        """The value at a path. From a list of matches, or of children in XML, that has only one, that one."""
         return None if path is None else self._paths[path].one(data, parts, is_xml=is_xml)
 
 

@@ -1,4 +1,4 @@
-"""What an answer without data means: by the rules of the declaration, before its HTTP status is looked at.
+"""The meaning of an answer without data: by the rules of the declaration, before its HTTP status.
 
 base.py says what a status alone means, and declared_answers.py what data means.
 """

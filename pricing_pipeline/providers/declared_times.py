@@ -38,7 +38,7 @@ _YEAR_OF_NO_TIME = 1970
 
 
 class Pattern(NamedTuple):
-    """What a pattern says of a time."""
+    """A pattern of a time, and which parts of a time it has."""
 
     text: str
     has_day: bool

@@ -47,7 +47,7 @@ class Signs:
     thousands: str | None = None
 
     def number(self, raw: object) -> Decimal | None:
-        """What a text is with these signs; None if it is not a number."""
+        """A text read as a number with these signs; None if it is not one."""
         text = raw
         if isinstance(raw, str):
             text = raw.strip()

@@ -379,7 +379,7 @@ def _groups(groups: Sequence[_Group], currency: str) -> list[PaxOffer]:
 
 
 def _amounts(price: _Price, currency: str, what: str) -> tuple[int | None, int | None]:
-    """What a customer pays, and what it was before. Neither is ever what the partner pays."""
+    """The price for a customer, and the one before a discount. Neither is ever the partner's price."""
     if price.headoutSellingPrice is not None:
         final: Number | None = price.headoutSellingPrice
     elif price.price is not None:

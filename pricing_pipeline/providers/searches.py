@@ -48,7 +48,7 @@ class Listing:
 
 @dataclass(frozen=True, slots=True)
 class Searched:
-    """What a search has found, and the cost of its call."""
+    """The results of a search, and the cost of its call."""
 
     listings: list[Listing]
     receipt: Receipt

@@ -50,7 +50,7 @@ _OF_PROVIDER = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Allowance:
-    """What a provider still allows. Bytes are of the last 720 hours; units are the provider's own, over all keys.
+    """The units and bytes that a provider still allows. Bytes are of the last 720 hours; units are of all its keys.
 
     `no_units` says which limit is used up if no unit is left, and `next_unit_at` when the next one comes, if known.
     `blocked_seconds` is set while every key is blocked after a refusal. `breaker` is closed, open or half_open;

@@ -31,7 +31,7 @@ _LOG = logging.getLogger(__name__)
 
 
 class SettingsChange(NamedTuple):
-    """What a declaration has written: the settings of the provider before and after, none before the first."""
+    """The settings of a provider before and after a declaration; none before the first."""
 
     before: Mapping[str, object]
     after: Mapping[str, object]
@@ -234,7 +234,7 @@ def _dialect(about: Declaration) -> dict[str, object]:
 
 
 def _settings(connection: Connection, name: str) -> dict[str, object]:
-    """What a declaration decides, by names for people; empty for a provider that is not there."""
+    """The settings that a declaration decides, by names for people; empty for an unknown provider."""
     row = connection.execute(query("declarations.settings"), {"provider": name}).mappings().one_or_none()
     if row is None:
         return {}

@@ -83,7 +83,7 @@ class QuoteCost(_Strict):
     batch: _Positive = 1
 
     def units(self, symbols: int) -> int:
-        """What a quote of each of this number of symbols costs."""
+        """The cost of quotes of this number of symbols."""
         return math.ceil(symbols / self.batch) * self.per_call + symbols * self.per_symbol
 
 
@@ -147,7 +147,7 @@ def _units_a_minute(limit: PlannedLimit) -> float:
 
 
 class TypeSettings(_Strict):
-    """What a plan decides about a data type."""
+    """A plan's decision about a data type."""
 
     ttl_minutes: _Positive
     staleness_function: str
@@ -163,7 +163,7 @@ class KeyLimit(_Strict):
 
 
 class Settings(_Strict):
-    """What a plan decides about a provider. A type that is None does not exist, or is retired.
+    """A plan's decision about a provider. A type that is None does not exist, or is retired.
 
     `batch_from` stays as it is for fetchers that it does not name. `routes` are those of the `types` that the provider
     serves. A plan is that of each key, so no key has limits of its own beside it.

@@ -86,7 +86,7 @@ def give(connection: Connection, provider: str, asset_class: str, symbol: str, s
 
 @dataclass(frozen=True, slots=True)
 class Filled:
-    """What a provider's list has brought: the spellings given, and why others were not, by symbol."""
+    """The result of reading a provider's list: the spellings given, and why others were not, by symbol."""
 
     given: dict[str, str]
     left: dict[str, str]

@@ -16,7 +16,7 @@ JSON = "application/json"
 
 @dataclass(frozen=True, slots=True)
 class ProviderCall:
-    """What a client asked for, at what time (UTC)."""
+    """A request of a client, and its time (UTC)."""
 
     endpoint: str
     """Path under the provider's root, without the leading slash."""
@@ -74,7 +74,7 @@ class Refused(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Admission:
-    """What a call was charged, and the refusal that ends it, if any. `headers` go on every answer to it."""
+    """The charge for a call, and the refusal that ends it, if any. `headers` go on every answer to it."""
 
     units: int
     refusal: Reply | None = None
@@ -117,7 +117,7 @@ class Dialect(ABC):
         return Admission(charge.units, refusal, self.told(charge), refusal is not None, charge.key_name)
 
     def units(self, call: ProviderCall) -> int:
-        """What a call costs, in the units of the plan."""
+        """The cost of a call, in the units of the plan."""
         return 1
 
     def told(self, charge: Charge) -> Mapping[str, str]:

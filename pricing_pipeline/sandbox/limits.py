@@ -1,4 +1,4 @@
-"""What a provider allows each key in a minute and in a day. What a unit is, the dialects decide."""
+"""The limits of each key in a minute and in a day, in units that the dialects define."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class SlidingWindow:
 
 @dataclass(frozen=True, slots=True)
 class Charge:
-    """What a call cost, what its key has used with it, and which limit that exceeds."""
+    """The cost of a call, what its key has used including it, and the limit that this exceeds, if any."""
 
     key_name: str | None
     units: int

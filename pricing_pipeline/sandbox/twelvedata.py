@@ -120,7 +120,7 @@ class TwelveData(Dialect):
         return self._members[call.endpoint](instrument, call)
 
     def _search(self, call: ProviderCall) -> Member:
-        """What a person gets who types part of a ticker or of a name. Pairs have their quote currency there."""
+        """The matches for part of a ticker or of a name. Pairs have their quote currency there."""
         query = call.params.get("symbol", "").strip()
         if not query:
             raise Refused(_refusal(400, "**symbol** parameter is missing"))

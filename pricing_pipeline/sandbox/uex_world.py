@@ -60,7 +60,7 @@ class Good(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """What a terminal reports about a commodity. 0 stands for nothing, as in the provider's answers."""
+    """A terminal's report about a commodity. 0 stands for nothing, as in the provider's answers."""
 
     place: Place
     good: Good
