@@ -9,7 +9,7 @@ from datetime import date, datetime
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
-from pricing_pipeline.db.query_loader import query
+from pricing_pipeline.db.query_loader import call_sql, query
 from pricing_pipeline.errors import PricingError, UnknownDataType
 
 if TYPE_CHECKING:
@@ -105,7 +105,7 @@ def add(
         for instrument, symbol in zip(of_class, symbols, strict=True):
             spelled_[asset_class, symbol] = replace(instrument, symbol=symbol)
     for instrument in spelled_.values():
-        connection.execute(query("demand.check_identifiers"), {"isin": instrument.isin, "figi": instrument.figi})
+        call_sql(connection, "check_identifiers", instrument.isin, instrument.figi)
     rows = json.dumps([asdict(instrument) for instrument in spelled_.values()], default=str)
     made = connection.execute(query("demand.add_instruments"), {"rows": rows})
     new = {(row.asset_class, row.symbol) for row in made}
@@ -163,8 +163,7 @@ def about(connection: Connection, symbol: str, asset_class: str | None) -> list[
 
 def change(connection: Connection, asset_class: str, symbol: str, changes: Mapping[str, Any]) -> None:
     """Change what is known of an instrument: columns of pricing.instruments by their names; others stay."""
-    identifiers = {name: changes.get(name) for name in ("isin", "figi")}
-    connection.execute(query("demand.check_identifiers"), identifiers)
+    call_sql(connection, "check_identifiers", changes.get("isin"), changes.get("figi"))
     parameters = {"asset_class": asset_class, "symbol": symbol, "changes": json.dumps(changes, default=str)}
     connection.execute(query("demand.change_instrument"), parameters)
 
@@ -202,8 +201,7 @@ def pause_instruments(
 
     A paused instrument is not fetched, and its tasks are cancelled. The watched pairs of a resumed one are due at once.
     """
-    parameters = {"symbols": sorted(set(symbols)), "paused": paused, "asset_class": asset_class}
-    rows = connection.execute(query("demand.pause_instruments"), parameters)
+    rows = call_sql(connection, "pause_instruments", sorted(set(symbols)), paused, asset_class)
     return [Paused(row.asset_class, row.symbol, row.changed) for row in rows]
 
 
@@ -238,9 +236,8 @@ def remove_instruments(connection: Connection, symbols: Sequence[str], asset_cla
 
     Their subscriptions and holdings end, and their tasks are cancelled.
     """
-    parameters = {"symbols": sorted(set(symbols)), "asset_class": asset_class}
-    rows = connection.execute(query("demand.remove_instruments"), parameters).mappings()
-    return [Removed(**row) for row in rows]
+    rows = call_sql(connection, "remove_instruments", sorted(set(symbols)), asset_class)
+    return [Removed(**row) for row in rows.mappings()]
 
 
 @dataclass(frozen=True, slots=True)
@@ -254,8 +251,8 @@ class Merged:
 
 def merge(connection: Connection, asset_class: str, old: str, new: str) -> list[Merged]:
     """Make two instruments of a class one, as the owner. The database refuses, in a sentence, what cannot be one."""
-    parameters = {"asset_class": asset_class, "old": old, "new": new}
-    return [Merged(**row) for row in connection.execute(query("demand.merge_instruments"), parameters).mappings()]
+    rows = call_sql(connection, "merge_instruments", asset_class, old, new)
+    return [Merged(**row) for row in rows.mappings()]
 
 
 def name_for(connection: Connection, asset_class: str, old: str, wanted: str) -> str:
@@ -285,9 +282,8 @@ def symbols_by_type(connection: Connection, data_types: Sequence[str], symbols: 
 
     The database refuses, with a sentence, a symbol that none of the data types has.
     """
-    parameters = {"data_types": list(data_types), "symbols": list(symbols)}
     known: dict[str, list[str]] = {data_type: [] for data_type in data_types}
-    for row in connection.execute(query("demand.symbols_by_type"), parameters):
+    for row in call_sql(connection, "symbols_by_type", list(data_types), list(symbols)):
         known[row.data_type].append(row.symbol)
     return known
 

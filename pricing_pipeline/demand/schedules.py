@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from pricing_pipeline.db.query_loader import query
+from pricing_pipeline.db.query_loader import call_sql, query
 from pricing_pipeline.errors import PricingError
 from pricing_pipeline.registry import data_type_registry
 
@@ -33,8 +33,7 @@ def enqueue_scheduled(connection: Connection, data_type: str, slot: datetime | N
 
     Returns how many tasks of the first chunk are new; None if the slot was served before or there is no such type.
     """
-    parameters = {"data_type": data_type, "slot": slot}
-    queued: int | None = connection.execute(query("demand.enqueue_scheduled"), parameters).scalar_one()
+    queued: int | None = call_sql(connection, "enqueue_scheduled", data_type, slot).scalar_one()
     return queued
 
 
@@ -62,7 +61,7 @@ def note_next_slot(connection: Connection, data_type: str, slot: datetime) -> No
 
 def waiting_schedules(connection: Connection) -> list[WaitingSchedule]:
     """The schedules that cannot queue some of their instruments now, and why."""
-    return [WaitingSchedule(**row) for row in connection.execute(query("demand.waiting_schedules")).mappings()]
+    return [WaitingSchedule(**row) for row in call_sql(connection, "waiting_schedules").mappings()]
 
 
 def served_slots(connection: Connection) -> dict[str, datetime]:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from pricing_pipeline.db.query_loader import query
+from pricing_pipeline.db.query_loader import call_sql, query
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection
@@ -23,12 +23,12 @@ class Unasked:
 
 def enqueue_due(connection: Connection) -> int:
     """Queue every due pair; returns how many. Checks that run at once share the data types between them."""
-    return int(connection.execute(query("demand.enqueue_due")).scalar_one())
+    return int(call_sql(connection, "enqueue_due").scalar_one())
 
 
 def run_duties(connection: Connection) -> list[str]:
     """Run the periodic duties that are overdue; returns their names."""
-    return list(connection.execute(query("demand.run_duties")).scalar_one())
+    return list(call_sql(connection, "run_duties").scalar_one())
 
 
 def fetch_now(connection: Connection, data_type: str, symbols: Sequence[str] | None = None) -> list[int]:
@@ -36,8 +36,8 @@ def fetch_now(connection: Connection, data_type: str, symbols: Sequence[str] | N
 
     It leaves out pairs that are paused, back off or exceed a quota.
     """
-    parameters = {"data_type": data_type, "symbols": None if symbols is None else list(symbols)}
-    return list(connection.execute(query("demand.fetch_now"), parameters).scalar_one())
+    wanted = None if symbols is None else list(symbols)
+    return list(call_sql(connection, "fetch_now", data_type, wanted).scalar_one())
 
 
 def waits_for(connection: Connection, data_type: str) -> list[str]:

@@ -130,12 +130,12 @@ def heartbeat(
     queued in the same transaction. With `all_or_nothing`, a refused pair raises PairsRefused, or CapExceeded if only
     the user's caps refuse any, and nothing is changed.
     """
-    return _begin(connection, "demand.heartbeat", user_id, pairs, all_or_nothing)
+    return _begin(connection, "heartbeat", user_id, pairs, all_or_nothing)
 
 
 def unsubscribe(connection: Connection, user_id: str, pairs: Sequence[tuple[str, str]]) -> int:
     """End a user's subscriptions to these pairs; returns how many ended."""
-    return int(connection.execute(query("demand.unsubscribe"), _lists(user_id, sorted(set(pairs)))).scalar_one())
+    return int(call_sql(connection, "unsubscribe", user_id, *_lists(sorted(set(pairs)))).scalar_one())
 
 
 def hold(
@@ -146,17 +146,17 @@ def hold(
     Held pairs are fetched if they have no price, and kept fresh by the background TTL. Missing instruments are created
     as by a heartbeat.
     """
-    return _begin(connection, "demand.hold", user_id, pairs, all_or_nothing)
+    return _begin(connection, "hold", user_id, pairs, all_or_nothing)
 
 
 def release(connection: Connection, user_id: str, pairs: Sequence[tuple[str, str]]) -> int:
     """Close a user's holdings of these pairs; returns how many were closed."""
-    return int(connection.execute(query("demand.release"), _lists(user_id, sorted(set(pairs)))).scalar_one())
+    return int(call_sql(connection, "release", user_id, *_lists(sorted(set(pairs)))).scalar_one())
 
 
 def serve_requests(connection: Connection) -> int:
     """Serve new requests of clients; returns how many pairs are queued. `enqueue_due` does it, too."""
-    return int(connection.execute(query("demand.serve_requests")).scalar_one())
+    return int(call_sql(connection, "serve_requests").scalar_one())
 
 
 def subscriptions(
@@ -225,14 +225,14 @@ def within_caps(connection: Connection, function: str, *arguments: object) -> in
 
 
 def _begin(
-    connection: Connection, name: str, user_id: str, pairs: Sequence[tuple[str, str]], all_or_nothing: bool
+    connection: Connection, function: str, user_id: str, pairs: Sequence[tuple[str, str]], all_or_nothing: bool
 ) -> Answer:
     # In the order given: that decides which of them a cap refuses.
-    parameters = _lists(user_id, dict.fromkeys(pairs))
+    arguments = (user_id, *_lists(dict.fromkeys(pairs)))
     if not all_or_nothing:
-        return _answer(connection.execute(query(name), parameters).scalar_one())
+        return _answer(call_sql(connection, function, *arguments).scalar_one())
     with connection.begin_nested():
-        answer = _answer(connection.execute(query(name), parameters).scalar_one())
+        answer = _answer(call_sql(connection, function, *arguments).scalar_one())
         if answer.refused:
             raise _refusal(answer)
     return answer
@@ -274,10 +274,6 @@ def _after(key: tuple[str, str, str] | None) -> dict[str, str | None]:
     return dict(zip(("after_user", "after_type", "after_symbol"), key or (None,) * 3, strict=True))
 
 
-def _lists(user_id: str, pairs: Iterable[tuple[str, str]]) -> dict[str, object]:
+def _lists(pairs: Iterable[tuple[str, str]]) -> tuple[list[str], list[str]]:
     listed = [storable(pair) for pair in pairs]
-    return {
-        "user_id": user_id,
-        "data_types": [data_type for data_type, _ in listed],
-        "symbols": [symbol for _, symbol in listed],
-    }
+    return [data_type for data_type, _ in listed], [symbol for _, symbol in listed]

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
-from pricing_pipeline.db.query_loader import query
+from pricing_pipeline.db.query_loader import call_sql
 from pricing_pipeline.domain.calls import Receipt
 from pricing_pipeline.errors import PricingError
 from pricing_pipeline.providers.client import ProviderClient
@@ -90,10 +90,5 @@ def _asked(engine: Engine, client: ProviderClient, data_type: str, worker: str, 
 
 
 def _claim(connection: Connection, client: ProviderClient, data_type: str, worker: str) -> Row[Any]:
-    parameters = {
-        "provider": client.provider.name,
-        "worker": worker,
-        "keys": sorted(client.key_names),
-        "data_type": data_type,
-    }
-    return connection.execute(query("queue.claim_search"), parameters).one()
+    keys = sorted(client.key_names)
+    return call_sql(connection, "claim_search", client.provider.name, worker, keys, data_type).one()

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from uuid import UUID
 
 from pricing_pipeline.db.engine import driver_rows, is_autocommitting
-from pricing_pipeline.db.query_loader import driver_query, query
+from pricing_pipeline.db.query_loader import call_sql, driver_query, query
 from pricing_pipeline.domain.answers import FailureKind
 from pricing_pipeline.domain.calls import Call, Receipt, Task, boot_seconds
 from pricing_pipeline.domain.data_types import Fetcher
@@ -96,8 +96,7 @@ def lock_owned(connection: Connection, call: Call, ids: Iterable[int] | None = N
 
 def complete(connection: Connection, ids: Sequence[int], token: UUID) -> set[int]:
     """Finish tasks; returns those that the claim still owned. A lost claim changes nothing."""
-    completed = connection.execute(query("queue.complete"), {"ids": _array(ids), "token": token}).scalar_one()
-    return set(completed)
+    return set(call_sql(connection, "complete_tasks", _array(ids), token).scalar_one())
 
 
 def finish(
@@ -150,8 +149,7 @@ def fail(
 
 def extend(connection: Connection, call: Call) -> set[int]:
     """Renew the lease of a call's tasks; returns those that the claim still owns."""
-    parameters = {"ids": _array(call.task_ids), "token": call.claim_token}
-    return set(connection.execute(query("queue.extend"), parameters).scalar_one())
+    return set(call_sql(connection, "extend_tasks", _array(call.task_ids), call.claim_token).scalar_one())
 
 
 def return_tasks(
@@ -186,7 +184,7 @@ def is_in_work(connection: Connection, call: Call) -> bool:
 
 def lock_call(connection: Connection, call: Call) -> None:
     """Lock the row of a call, so that values are stored only for a call that can be settled."""
-    connection.execute(query("queue.lock_call"), {"call_id": call.id})
+    call_sql(connection, "lock_call", call.id)
 
 
 def limit_lock_wait(connection: Connection, *, milliseconds: int) -> None:
@@ -195,7 +193,7 @@ def limit_lock_wait(connection: Connection, *, milliseconds: int) -> None:
 
 
 def find(connection: Connection, task_id: int) -> Mapping[str, Any]:
-    """All about one task: its row, its last call, and its pair's back-off. Raises UnknownTask."""
+    """One task: its row, its last call, and its pair's back-off. Raises UnknownTask."""
     row = connection.execute(query("queue.show"), {"id": task_id}).mappings().one_or_none()
     if row is None:
         raise UnknownTask(f"there is no task {task_id}. Completed ones are kept a week or two; `task list` lists them.")
@@ -213,7 +211,7 @@ def retry(connection: Connection, ids: Sequence[int]) -> list[Outcome]:
 
     Outcomes: retried, live_already, not_dead, retired, removed, paused, misconfigured, unknown.
     """
-    rows = connection.execute(query("queue.retry"), {"ids": _array(ids)})
+    rows = call_sql(connection, "retry_tasks", _array(ids))
     return [Outcome(row.task_id, row.outcome, row.live_id) for row in rows]
 
 
@@ -222,7 +220,7 @@ def forget(connection: Connection, ids: Sequence[int]) -> list[Outcome]:
 
     Outcomes: forgotten, settled, not_dead, unknown.
     """
-    rows = connection.execute(query("queue.forget"), {"ids": _array(ids)})
+    rows = call_sql(connection, "forget_tasks", _array(ids))
     return [Outcome(row.task_id, row.outcome, None) for row in rows]
 
 
@@ -231,13 +229,13 @@ def cancel(connection: Connection, ids: Sequence[int]) -> list[Outcome]:
 
     Outcomes: cancelled, finished, unknown.
     """
-    rows = connection.execute(query("queue.cancel"), {"ids": _array(ids)})
+    rows = call_sql(connection, "cancel_tasks", _array(ids))
     return [Outcome(row.task_id, row.outcome, None) for row in rows]
 
 
 def promote(connection: Connection) -> int:
     """Make scheduled tasks pending whose time has come; returns how many."""
-    return int(connection.execute(query("queue.promote")).scalar_one())
+    return int(call_sql(connection, "promote_tasks").scalar_one())
 
 
 def tend_outages(connection: Connection) -> int:
@@ -245,7 +243,7 @@ def tend_outages(connection: Connection) -> int:
 
     Returns how many pairs and tasks wait no longer.
     """
-    return int(connection.execute(query("queue.tend_outages")).scalar_one())
+    return int(call_sql(connection, "tend_outages").scalar_one())
 
 
 class ProviderWithWork(NamedTuple):

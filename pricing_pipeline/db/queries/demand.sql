@@ -1,23 +1,3 @@
--- name: heartbeat
--- A user looks at these pairs now.
-SELECT pricing.heartbeat(:user_id, CAST(:data_types AS text[]), CAST(:symbols AS text[]));
-
--- name: unsubscribe
--- A user stops looking at these pairs.
-SELECT pricing.unsubscribe(:user_id, CAST(:data_types AS text[]), CAST(:symbols AS text[]));
-
--- name: enqueue_due
--- The staleness check over all types.
-SELECT pricing.enqueue_due();
-
--- name: serve_requests
--- Serve what clients have asked for.
-SELECT pricing.serve_requests();
-
--- name: enqueue_scheduled
--- Serve a slot of a scheduled type, or queue its instruments now; NULL when the slot was served before.
-SELECT pricing.enqueue_scheduled(:data_type, CAST(:slot AS timestamptz));
-
 -- name: served_slots
 -- Up to which slot each active scheduled type is served.
 SELECT w.data_type, w.served_slot
@@ -29,32 +9,6 @@ WHERE r.is_active AND r.refresh_strategy = 'scheduled';
 UPDATE pricing.schedule_walks w SET next_slot = CAST(:slot AS timestamptz)
 FROM (SELECT x.data_type FROM pricing.schedule_walks x WHERE x.data_type = :data_type FOR UPDATE SKIP LOCKED) mine
 WHERE w.data_type = mine.data_type AND w.next_slot IS DISTINCT FROM CAST(:slot AS timestamptz);
-
--- name: waiting_schedules
--- Which schedules cannot queue some of their instruments now, and why.
-SELECT data_type, slot, instruments, reason FROM pricing.waiting_schedules();
-
--- name: hold
--- A user holds these pairs from now on.
-SELECT pricing.hold(:user_id, CAST(:data_types AS text[]), CAST(:symbols AS text[]));
-
--- name: release
--- A user no longer holds these pairs.
-SELECT pricing.release(:user_id, CAST(:data_types AS text[]), CAST(:symbols AS text[]));
-
--- name: pause_instruments
--- Pause or resume instruments; returns those that exist.
-SELECT asset_class, symbol, changed
-FROM pricing.pause_instruments(CAST(:symbols AS text[]), :paused, CAST(:asset_class AS text));
-
--- name: remove_instruments
--- Remove instruments without history and retire the others; returns those that exist.
-SELECT asset_class, symbol, outcome, viewers, holders
-FROM pricing.remove_instruments(CAST(:symbols AS text[]), CAST(:asset_class AS text));
-
--- name: merge_instruments
--- Make two instruments of a class one; how many rows of each table were moved and dropped.
-SELECT rows_of, moved, dropped FROM pricing.merge_instruments(:asset_class, :old, :new);
 
 -- name: instruments
 -- Instruments by name, of one class or all, of some symbols or all.
@@ -85,18 +39,10 @@ SELECT EXISTS (SELECT FROM pricing.instruments i WHERE (i.asset_class, i.symbol)
 SELECT pricing.spelled(array_fill(CAST(:data_type AS text), ARRAY[cardinality(CAST(:symbols AS text[]))]),
                        CAST(:symbols AS text[]));
 
--- name: symbols_by_type
--- The instruments that symbols mean, of each data type for which they are named; one that none of them has is refused.
-SELECT data_type, symbol FROM pricing.symbols_by_type(CAST(:data_types AS text[]), CAST(:symbols AS text[]));
-
 -- name: spelled_anywhere
 -- Symbols as their instruments are spelled, in any class.
 SELECT array_agg(pricing.spelled(u.symbol) ORDER BY u.place)
 FROM unnest(CAST(:symbols AS text[])) WITH ORDINALITY AS u (symbol, place);
-
--- name: run_duties
--- Run the duties that are overdue: recover, expire, clean, repair, prune.
-SELECT pricing.run_duties();
 
 -- name: freshness
 -- For each active type, or those named: how many watched pairs are in each state, and when the oldest was fetched.
@@ -176,10 +122,6 @@ LEFT JOIN LATERAL (
     SELECT drain_id, ends_at FROM pricing.drains
     WHERE finished_at IS NULL AND lease_until > n.at
     ORDER BY ends_at DESC LIMIT 1) d ON true;
-
--- name: fetch_now
--- Queue what people watch or hold of a data type, or some of it; returns the tasks.
-SELECT pricing.fetch_now(:data_type, CAST(:symbols AS text[]));
 
 -- name: waits_for
 -- Why the providers of a type's queued pairs may not be called now, except for rate limits, which pass.
@@ -294,10 +236,6 @@ SELECT j.symbol, j.reason
 FROM pricing.judge_symbols(array_fill(CAST(:data_type AS text), ARRAY[cardinality(CAST(:symbols AS text[]))]),
                            CAST(:symbols AS text[])) j
 WHERE j.outcome = 'doubtful' ORDER BY j.place;
-
--- name: check_identifiers
--- Refuses an ISIN or a FIGI with a wrong check digit.
-SELECT pricing.check_identifiers(:isin, :figi);
 
 -- name: identify
 -- Give an instrument identifiers that it has not; returns those that it has then.

@@ -4,18 +4,9 @@ SELECT call_id, key_name, data_type, fetcher, window_start, window_end, claim_to
        ids, symbols, priorities, attempts
 FROM pricing.claim_calls(:provider, :worker, :max_calls, :run_id, CAST(:keys AS text[]), :is_waited_for);
 
--- name: claim_search
--- Take one call of a provider's search, or learn why it may not be asked now.
-SELECT refusal, key_name, call_id, claimed_at
-FROM pricing.claim_search(:provider, :worker, CAST(:keys AS text[]), :data_type);
-
 -- name: await_disk
 -- Wait until all that was committed is on the disk.
 SELECT pricing.await_disk();
-
--- name: complete
--- Finish tasks that this claim still owns; returns their ids.
-SELECT pricing.complete_tasks(CAST(:ids AS bigint[]), CAST(:token AS uuid));
 
 -- name: finish
 -- Finish tasks that this claim still owns and settle their call; returns the tasks' ids.
@@ -39,29 +30,13 @@ SELECT EXISTS (SELECT FROM pricing.api_call_queue_live
                WHERE id = ANY (CAST(:ids AS bigint[])) AND status = 'processing' AND claim_token = CAST(:token AS uuid)
                  AND call_id = :call_id);
 
--- name: lock_call
--- Lock the row of a call, so that what is stored for it can be settled.
-SELECT pricing.lock_call(:call_id);
-
 -- name: limit_lock_wait
 -- How long this transaction waits for a lock of another session.
 SELECT set_config('lock_timeout', CAST(CAST(:milliseconds AS integer) AS text), true);
 
--- name: extend
--- Renew the lease of tasks that this claim still owns; returns their ids.
-SELECT pricing.extend_tasks(CAST(:ids AS bigint[]), CAST(:token AS uuid));
-
 -- name: lock_owned
 -- Lock the tasks that this claim still owns, and return their ids: the fence before anything is stored.
 SELECT pricing.lock_tasks(CAST(:ids AS bigint[]), CAST(:token AS uuid), :call_id);
-
--- name: promote
--- Make pending what has waited long enough.
-SELECT pricing.promote_tasks();
-
--- name: tend_outages
--- Probe providers that do not answer, and bring back what waits for those that answer again.
-SELECT pricing.tend_outages();
 
 -- name: providers_with_work
 -- Providers that have pending tasks, those with the most urgent one first.
@@ -124,15 +99,3 @@ WHERE q.resolved_at IS NULL AND q.status = 'failed'
   AND q.data_type = coalesce(CAST(:data_type AS text), q.data_type)
   AND q.provider IS NOT DISTINCT FROM coalesce(CAST(:provider AS text), q.provider)
 ORDER BY q.id;
-
--- name: retry
--- Make dead tasks pending again by hand.
-SELECT task_id, outcome, live_id FROM pricing.retry_tasks(CAST(:ids AS bigint[]));
-
--- name: forget
--- Settle dead tasks by hand, without another attempt.
-SELECT task_id, outcome FROM pricing.forget_tasks(CAST(:ids AS bigint[]));
-
--- name: cancel
--- Cancel live tasks by hand.
-SELECT task_id, outcome FROM pricing.cancel_tasks(CAST(:ids AS bigint[]));
