@@ -4807,7 +4807,7 @@ CREATE FUNCTION pricing.pick_tasks(wanted_provider text, allowed pricing.call_al
 GRANT EXECUTE ON FUNCTION pricing.pick_tasks(text, pricing.call_allowance, integer, integer, integer, bigint) TO
     pricing_worker;
 
--- The currencies that known exchange rates have together with each of two others, the most usual first.
+-- The currencies that two others have a cross rate through, by the known pairs: USD, EUR, then the rest.
 CREATE FUNCTION pricing.pivots(one text, other text) RETURNS SETOF text LANGUAGE sql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.pivots(text,text) TO pricing_reader, pricing_worker;
 

@@ -11,7 +11,7 @@ DECLARE
     queued integer := 0;
 BEGIN
     PERFORM pricing.require_primary();
-    -- What a crash takes back of it, the next check does again: its commit need not wait for the disk.
+    -- The next check repeats what a crash undoes, so the commit need not wait for the disk.
     PERFORM set_config('synchronous_commit', 'off', true);
     BEGIN
         queued := pricing.serve_requests();
@@ -47,9 +47,9 @@ COMMENT ON FUNCTION pricing.enqueue_due(integer) IS
 CREATE OR REPLACE FUNCTION pricing.check_type(
     wanted_type text, at_most integer, symbols text[] DEFAULT NULL,
     queued_until timestamptz DEFAULT '-infinity', until timestamptz DEFAULT NULL) RETURNS integer
--- Planned once for a session with all that it calls. A plan that was made while the tables were empty must serve when
--- they are full, but all indexes of an empty table look alike. So what has several is asked for by a range of one
--- value, in the order that only the right one has. A pair is looked up once, so nothing is worth remembering.
+-- A session plans this and all that it calls once. A plan made while the tables were empty must serve when they are
+-- full, but all indexes of an empty table look alike. So tables with several indexes are queried by a range of one
+-- value, in the order that only the right index has. Each pair is looked up once, so memoizing would not pay.
 LANGUAGE plpgsql SET search_path = '' SET plan_cache_mode = force_generic_plan SET enable_seqscan = off
 SET enable_memoize = off SET lock_timeout = '100ms' AS $$
 DECLARE
@@ -160,7 +160,7 @@ BEGIN
         CROSS JOIN LATERAL (SELECT pricing.ttl_of($2, o.ttl_minutes, p.viewers > 0) AS minutes) ttl
         $query$, kind.timestamp_column, kind.table_name, kind.symbol_column,
         CASE WHEN kind.staleness_function IN ('is_data_stale', 'is_market_stale') THEN 'NULL'
-             -- What nobody wants is not asked about: a function of one's own may be slow, or fail on what has no price.
+             -- Unwanted pairs are not judged: a user's own function may be slow, or fail where there is no price.
              ELSE pg_catalog.format('CASE WHEN NOT p.is_paused AND (p.viewers > 0 OR p.is_held) THEN '
                                     'coalesce(pricing.%I(v.%I, ttl.minutes), true) END',
                                     kind.staleness_function, kind.timestamp_column) END)
@@ -194,7 +194,7 @@ DECLARE
     is_own_judge boolean := kind.staleness_function NOT IN ('is_data_stale', 'is_market_stale');
     is_elsewhere boolean := is_own_judge OR kind.table_name <> 'latest_price_' || kind.data_type;
     elsewhere pricing.due_pair[] := CASE WHEN is_elsewhere THEN pricing.judged_elsewhere(kind, places) END;
-    -- Mostly no quota is near its end. What a function of one's own judges is stretched by nobody else.
+    -- Mostly no quota is near its end. Pairs that a user's own function judges are never stretched.
     are_stretched boolean := NOT is_own_judge AND pricing.are_ttls_stretched();
     -- NULL = each pair has its own.
     factors float8[] := CASE WHEN are_stretched AND NOT pricing.differs_by_symbol(kind.data_type)
@@ -214,7 +214,7 @@ BEGIN
         UNION ALL
         SELECT * FROM unnest(elsewhere)),
     judged AS (
-        -- A stamp of a far future can have no TTL added to it.
+        -- A TTL added to a stamp in the far future would overflow.
         SELECT k.*, pricing.stale_at(kind, k.symbol, least(k.stamp, now_ + interval '1 minute'), k.ttl) AS next_at
         FROM known k ORDER BY k.symbol), -- neighbours lie on the same pages of every index
     decided AS MATERIALIZED (
@@ -246,8 +246,8 @@ BEGIN
                           WHEN j.viewers = 0 AND NOT j.is_held THEN now_ + interval '1 minute'
                           WHEN j.is_late THEN now_ + interval '1 hour' -- held, and nobody looks: a read would queue it
                           WHEN j.next_at > now_ THEN j.next_at
-                          -- Old, and yet judged fresh by a function of one's own: nobody knows until when, so
-                          -- look again soon.
+                          -- Old, and yet judged fresh by a user's own function, which does not say until when: look
+                          -- again soon.
                           ELSE now_ + least(make_interval(mins => j.ttl) / 4,
                                             CASE WHEN j.viewers > 0 THEN interval '1 minute'
                                                  ELSE interval '15 minutes' END) END,
@@ -362,7 +362,7 @@ COMMENT ON FUNCTION pricing.check_by_halves(text, text[], timestamptz) IS
 
 
 CREATE OR REPLACE FUNCTION pricing.is_pair_stale(data_type text, symbol text) RETURNS boolean
--- It sees what the statement sees that asks: else a price that comes meanwhile would have an old one called fresh.
+-- STABLE, to see what the calling statement sees: else a price that comes meanwhile would make an old one look fresh.
 LANGUAGE plpgsql STABLE SET search_path = '' AS $$
 DECLARE
     kind pricing.data_type_registry;
@@ -373,7 +373,7 @@ BEGIN
     SELECT * INTO STRICT kind FROM pricing.data_type_registry r WHERE r.data_type = is_pair_stale.data_type;
     SELECT l.fetched_at INTO fetched_at FROM pricing.latest_answers l
     WHERE (l.data_type, l.symbol) = (is_pair_stale.data_type, is_pair_stale.symbol);
-    -- As most are judged: without a statement that must be planned each time, and may fail.
+    -- Most pairs are judged here, without a dynamic statement, which is planned each time and may fail.
     IF kind.table_name = 'latest_price_' || kind.data_type AND kind.staleness_function = 'is_data_stale' THEN
         RETURN pricing.is_data_stale(fetched_at, ttl);
     ELSIF kind.table_name = 'latest_price_' || kind.data_type AND kind.staleness_function = 'is_market_stale' THEN
@@ -461,8 +461,8 @@ BEGIN
         WHERE r.is_active ORDER BY r.data_type
     LOOP
         BEGIN
-            -- Others write to a table of one's own: what they made older, gave a shorter TTL or removed may be
-            -- due earlier than was known. Of our own table only TTLs of single pairs can have escaped.
+            -- Other programs write to a user's own table. Rows that they made older, gave a shorter TTL or removed
+            -- may be due earlier than was known. In our own table only TTLs of single pairs can be unnoticed.
             EXECUTE pg_catalog.format($query$
                 UPDATE pricing.demand d SET due_at = greatest(early.stale_at, $2) FROM (
                     SELECT x.data_type, x.symbol, stale.at AS stale_at
@@ -495,7 +495,7 @@ BEGIN
             END IF;
         EXCEPTION
             WHEN lock_not_available THEN
-                RAISE; -- who waits for one lock would wait for each
+                RAISE; -- the other types would wait for a lock, too
             WHEN OTHERS THEN -- one bad table must not stop the others
                 PERFORM pricing.warn('reconcile_demand', kind.data_type, SQLERRM, SQLSTATE);
         END;

@@ -1,5 +1,5 @@
--- Chooses the exchange rate of a pair: that of a day, the last one before a time, or the latest. prices/conversion.py
--- converts by it, or by way of a third currency. Nothing here writes.
+-- Chooses stored exchange rates: those of days, those of times, or the latest, which may be a cross rate. With them
+-- prices/conversion.py converts prices; it makes cross rates of the past itself. Nothing here writes.
 
 CREATE OR REPLACE FUNCTION pricing.rates_between(
     from_currency text, to_currency text, of text, first_day date DEFAULT NULL, last_day date DEFAULT NULL,
@@ -31,7 +31,8 @@ BEGIN
                 CROSS JOIN LATERAL (
                     (SELECT n.amount, n.scale, n.currency, n.observed_at FROM pricing.price_history n
                      WHERE of <> 'latest' AND is_stored AND n.data_type = r.data_type AND n.symbol = pair.symbol
-                       AND n.observed_at >= pricing.start_of(first_day) AND n.observed_at < pricing.start_of(last_day + 1)
+                       AND n.observed_at >= pricing.start_of(first_day)
+                       AND n.observed_at < pricing.start_of(last_day + 1)
                      ORDER BY n.observed_at)
                     UNION ALL
                     SELECT p.amount, p.scale, p.currency, p.observed_at
@@ -68,7 +69,7 @@ LANGUAGE sql STABLE SET search_path = '' AS $$
     ORDER BY b.pivot <> 'USD', b.pivot <> 'EUR', b.pivot COLLATE "C"
 $$;
 COMMENT ON FUNCTION pricing.pivots(text, text) IS
-    'The currencies that known exchange rates have together with each of two others, the most usual first.';
+    'The currencies that two others have a cross rate through, by the known pairs: USD, EUR, then the rest.';
 
 
 CREATE OR REPLACE FUNCTION pricing.rate_of_day(from_currency text, to_currency text, day date,
@@ -104,7 +105,7 @@ LANGUAGE sql STABLE SET search_path = '' AS $$
         SELECT r.* FROM pricing.rates_between(way.pivot, to_currency, 'latest') r
         ORDER BY r.at DESC LIMIT 1) b ON way.pivot IS NOT NULL
     WHERE way.pivot IS NULL OR b.at IS NOT NULL
-    -- The pair itself, unless another way's rates are of a newer day.
+    -- The pair itself, unless a cross rate is of a newer day.
     ORDER BY date_trunc('day', least(a.at, b.at), 'UTC') DESC, way.place LIMIT 1
 $$;
 COMMENT ON FUNCTION pricing.latest_rate(text, text) IS
