@@ -61,7 +61,7 @@ _IMPORTED_ONCE = (
     "dagster._cli",
     "dagster._grpc.proxy_server",
 )
-"""What the processes of `up` import, and share. A module that is missing here costs memory and time alone."""
+"""Modules that the fork server imports for the processes of `up`. A missing one only costs time and memory."""
 
 _PING_SECONDS = 3.0
 _SLOWEST_STEP = 20.0

@@ -20,7 +20,7 @@ Day = date
 """A trading day of an exchange."""
 
 OF_CONVERTED = {"of": "converted"}
-"""Marks what only prices in another currency have: it is left out where it is None."""
+"""Marks a field that only converted prices have; it is left out where it is None."""
 
 
 @dataclass(frozen=True, slots=True)

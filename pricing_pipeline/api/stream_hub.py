@@ -68,7 +68,7 @@ class StreamHub:
         self._of_pair: defaultdict[Pair, set[Stream]] = defaultdict(set)
         self._since: dict[Pair, int] = {}
         self._lacking: dict[Target, set[str]] = {}
-        """The currencies of prices that could not be converted, for want of a rate."""
+        """The currencies without a rate, by the currency that prices are converted into."""
         self._beginning: list[Stream] = []
         self._position: int | None = None
         self._log_id = ""
@@ -243,7 +243,7 @@ class StreamHub:
         self._note_rates(lacking)
 
     def _note_rates(self, lacking: dict[Target, set[str]]) -> None:
-        """Have streams whose missing rates have come told their pairs anew."""
+        """Send the pairs of a stream again if a rate that it lacked has come."""
         for stream in self._streams:
             if (
                 stream.into is not None
@@ -454,7 +454,7 @@ def _look(
     resume_from: list[int],
     lacking: dict[Target, set[str]],
 ) -> dict[Target | None, Look]:
-    """A look at the log, and the same in other currencies; `lacking` has those without a rate, before and after."""
+    """A look at the log, also in the currencies of `lacking`, whose values become the currencies without a rate."""
     with session.use() as connection:
         look = stream_log.look(connection, after, opened, resume_from)
         looks: dict[Target | None, Look] = {None: look}

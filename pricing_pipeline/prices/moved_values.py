@@ -52,10 +52,10 @@ def needed(connection: Connection, wanted: Mapping[str, Any]) -> Needed | None:
 
 
 def complete(connection: Connection, wanted: Sequence[Mapping[str, Any]], read: Callable[[list[Any]], T]) -> T:
-    """What `read` finds with the moved values of some pairs, of each a list for `pricing.read_archived`, or None.
+    """The result of `read` with the moved values of some pairs: for each a list for `pricing.read_archived`, or None.
 
-    It reads again if a file was written or a month was moved in the meantime: the files that it read may lack what the
-    database no longer has. Where nothing had moved before, the database refuses such a read.
+    It reads again if a file was written or a month was moved meanwhile: the files that it read may lack what the
+    database no longer has. If nothing had moved before, the database refuses such a read.
     """
 
     def look() -> list[Needed | None]:
