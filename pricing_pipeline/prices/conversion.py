@@ -122,12 +122,12 @@ class RatesOfTimes:
 
     def _table(self, base: str, quote: str) -> _Table:
         if (base, quote) not in self._tables:
-            moved = [self._span | pair for pair in self._moved if pair["symbol"] in _spellings(base, quote)]
+            moved: list[dict[str, Any]] | None = None
 
             def read(archived: list[Any]) -> _Table:
                 values = [
                     {"data_type": pair["data_type"], "symbol": pair["symbol"], "rows": rows}
-                    for pair, rows in zip(moved, archived, strict=True)
+                    for pair, rows in zip(now, archived, strict=True)
                     if rows is not None
                 ]
                 parameters = self._span | {
@@ -139,18 +139,21 @@ class RatesOfTimes:
                 (row,) = driver_rows(self._connection, driver_query("rates.between"), parameters, is_binary=True)
                 return _Table(row, of_days=self._of_days)
 
-            self._tables[base, quote] = moved_values.complete(self._connection, moved, read)
+            # Read again if the first month of a rate was moved in the meantime.
+            while (now := self._moved(base, quote)) != moved:
+                moved = now
+                self._tables[base, quote] = moved_values.complete(self._connection, now, read)
         return self._tables[base, quote]
 
-    @cached_property
-    def _moved(self) -> list[dict[str, Any]]:
-        """The exchange rates of these days that are partly in files."""
+    def _moved(self, base: str, quote: str) -> list[dict[str, Any]]:
+        """The rates of a pair, in either spelling, that are partly in files."""
         rows = driver_rows(self._connection, driver_query("rates.moved"), self._span)
-        return [{"data_type": data_type, "symbol": symbol, "adjust": None} for data_type, symbol in rows]
-
-
-def _spellings(base: str, quote: str) -> tuple[str, str]:
-    return f"{base}/{quote}", f"{quote}/{base}"
+        spellings = (f"{base}/{quote}", f"{quote}/{base}")
+        return [
+            self._span | {"data_type": data_type, "symbol": symbol, "adjust": None}
+            for data_type, symbol in sorted(rows)
+            if symbol in spellings
+        ]
 
 
 class _Table:
