@@ -68,7 +68,7 @@ def require_instruments(connection: Connection, type_: DataType, symbols: Sequen
 
 
 def read_by(type_: DataType, symbol: str) -> str:
-    """What a symbol has in a data type that is not of prices, and the command that reads it."""
+    """The contents of a symbol in a data type that is not of prices, and the command that reads them."""
     command = {
         Contents.DOCUMENTS: f"document show {symbol} --type {type_.data_type}",
         Contents.INVENTORY: f"product availability {symbol}",

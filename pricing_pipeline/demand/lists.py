@@ -52,7 +52,7 @@ def of_user(connection: Connection, user_id: str) -> dict[str, list[Pair]]:
 
 
 def watch(connection: Connection, user_id: str, name: str) -> list[Pair]:
-    """What a list has, and note that the user looks at it now. Raises UnknownList.
+    """Return the pairs of a list, and note that the user looks at it now. Raises UnknownList.
 
     The pairs are watched for five minutes, as after a heartbeat, and within the user's caps: others stay unwatched.
     """

@@ -124,7 +124,7 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Preparation:
-    """What a request needs of what is stored: the local days to ask for, and by symbol what its provider must know."""
+    """The stored facts that a request needs: the local days to ask for, and by symbol what its provider must know."""
 
     window: Window | None
     known: Mapping[str, Mapping[str, object]]

@@ -8,7 +8,7 @@ from enum import StrEnum
 
 
 class Contents(StrEnum):
-    """What a data type consists of. Each has its own storage (refresh/storages.py) and its own assets in Dagster."""
+    """The contents of a data type. Each has its own storage (refresh/storages.py) and its own assets in Dagster."""
 
     PRICES = "prices"
     DOCUMENTS = "documents"

@@ -6,7 +6,7 @@ from enum import StrEnum
 
 
 class Scope(StrEnum):
-    """What a token allows. `admin` includes the others."""
+    """A right that a token gives. `admin` includes the others."""
 
     READ = "read"
     """Prices, history, and who serves them."""

@@ -320,7 +320,7 @@ def _without_impossible(known: Known, rows: Observations) -> Verdict:
 
 
 def _words_for_stranger(known: Known, rows: Sequence[Observation]) -> str:
-    """What a reason adds if the answer seems to be about another instrument, one that has the symbol now.
+    """The addition to a reason if the answer seems to be about another instrument, one that has the symbol now.
 
     Its days that are stored already are other prices, too, and not by about one ratio, as in another unit or currency.
     """

@@ -111,7 +111,7 @@ class DeclaredProvider:
         return self._symbols.spell(symbol, asset_class)
 
     def listed_part(self, symbol: str, asset_class: str) -> str | None:
-        """What a list has to name of a symbol: its base, or the whole; None where the declaration names it."""
+        """The part of a symbol that a list must name: its base, or the whole; None where the declaration names it."""
         return self._symbols.listed_part(symbol, asset_class)
 
     def spell_listed(self, symbol: str, asset_class: str, listed: str) -> str:

@@ -57,7 +57,7 @@ class Symbols:
         return any(matches(symbol) for matches in self._patterns)
 
     def listed_part(self, symbol: str, asset_class: str) -> str | None:
-        """What a list has to name of a symbol: its base, or the whole; None where the declaration names it."""
+        """The part of a symbol that a list must name: its base, or the whole; None where the declaration names it."""
         pair = pair_of(symbol, asset_class)
         part = symbol if pair is None else pair.base
         return None if part in self._declared[asset_class].names else part

@@ -1,4 +1,4 @@
-"""What a drafted declaration sees in an answer: its kind, and which parts may be rows.
+"""The kind of an answer, and which parts of it may be rows, for a drafted declaration.
 
 What their values may be is told by drafted_readings.py.
 """

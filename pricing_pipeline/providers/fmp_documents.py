@@ -24,7 +24,7 @@ _Exact = int | Annotated[Decimal, Field(max_digits=40, decimal_places=20, allow_
 
 
 class _Profile(Schema):
-    """What a company is. What the market says of it (price, capitalisation, beta) is left out: it is new
+    """The profile of a company. What the market says of it (price, capitalisation, beta) is left out: it is new
     every day, and prices have data types of their own."""
 
     symbol: str

@@ -47,7 +47,7 @@ _LARGEST = 10**15
 _LONGEST_VERSION = 40
 _MOST_NAMED = 200
 _NOTHING = re.compile(r"(?:^|_)(?:not_found|nothing_found|no_[a-z_]*found|empty)$")
-"""What a refusal says when there is only nothing to tell."""
+"""The words of a refusal that only means that there is nothing to list."""
 _OUT_OF_STOCK, _FULL = 1, 7
 """The states of a stock in which an amount of 0 is a fact. In the other five states nobody has counted."""
 

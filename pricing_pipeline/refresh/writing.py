@@ -67,7 +67,7 @@ class Written:
 
 
 def prepare(engine: Engine, call: Call) -> Preparation:
-    """What a call needs from storage; mostly only its own window, without a transaction."""
+    """The stored facts that a call needs; mostly only its own window, without a transaction."""
     storage = _STORAGES.get(call.fetcher.contents)
     if not isinstance(storage, Preparing):
         return Preparation(call.window, {})

@@ -41,7 +41,7 @@ def shares(symbol: str) -> int:
 
 
 def profile(instrument: Instrument) -> Row:
-    """What a company is; what the market says of it is the dialect's."""
+    """The facts of a company; the dialect adds those of the market."""
     symbol = instrument.key
     city, state = _CITIES[pick(f"city:{symbol}", 0, len(_CITIES))]
     trade = _TRADES[pick(f"trade:{symbol}", 0, len(_TRADES))]
