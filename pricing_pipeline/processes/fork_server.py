@@ -13,6 +13,7 @@ import ctypes
 import gc
 import importlib
 import json
+import logging
 import os
 import runpy
 import select
@@ -27,6 +28,8 @@ from pathlib import Path
 from typing import Any
 
 from pricing_pipeline.processes.os_processes import child_setup, is_alive, open_log
+
+LOG = logging.getLogger(__name__)
 
 _LONGEST_MESSAGE = 1024
 _ARGUMENTS_BEGIN, _ARGUMENTS_END = 45, 46
@@ -108,6 +111,10 @@ class ForkServer:
                 said = json.loads(answer)
                 self._processes[said["number"]].note(said)
             else:
+                LOG.warning(
+                    "the fork server has ended, and its processes with it; they start again without it. Its log is %s",
+                    self._log_path,
+                )
                 self.stop()
 
     def stop(self) -> None:

@@ -115,7 +115,9 @@ def test_how_a_process_ended_is_known(stage: Stage, arguments: Sequence[str], nu
     assert forked.poll() == status
 
 
-def test_processes_end_with_their_server_and_the_next_starts_alone(stage: Stage) -> None:
+def test_processes_end_with_their_server_and_the_next_starts_alone(
+    stage: Stage, caplog: pytest.LogCaptureFixture
+) -> None:
     forked = stage.fork("sleep")
     process = stage.process(forked)
     assert stage.server._server is not None
@@ -124,6 +126,8 @@ def test_processes_end_with_their_server_and_the_next_starts_alone(stage: Stage)
     assert has_ended(process)
     assert forked.poll() == -signal.SIGTERM
     assert stage.server.fork({}, 0) is None
+    (warning,) = caplog.messages
+    assert str(stage.folder / "server.log") in warning
 
 
 def test_a_process_that_does_not_run_yet_ends_with_the_server(tmp_path: Path) -> None:
