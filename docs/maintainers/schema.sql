@@ -5013,7 +5013,7 @@ CREATE FUNCTION pricing.read_archived(wanted_type text, wanted_symbol text, foun
     pricing.price_revisions[] LANGUAGE sql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.read_archived(text,text,jsonb) TO pricing_reader, pricing_worker;
 
--- Values of several pairs from files, as read_archived has those of one.
+-- Values of several pairs from files, in the shape in which read_archived returns those of one.
 CREATE FUNCTION pricing.read_moved(found jsonb) RETURNS pricing.price_revisions[] LANGUAGE sql STABLE SET
     search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.read_moved(jsonb) TO pricing_reader, pricing_worker;

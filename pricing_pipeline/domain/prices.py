@@ -19,7 +19,7 @@ Day = date
 """A trading day of an exchange."""
 
 OF_CONVERTED = {"of": "converted"}
-"""Marks a field that only converted prices have; it is left out where it is None."""
+"""Marks a field that only converted prices have. JSON omits it when it is None."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -289,7 +289,8 @@ LANGUAGE sql STABLE SET search_path = '' AS $$
     SELECT array_agg(v) FROM jsonb_to_recordset(found) AS p (data_type text, symbol text, rows jsonb)
     CROSS JOIN LATERAL unnest(pricing.read_archived(p.data_type, p.symbol, p.rows)) v
 $$;
-COMMENT ON FUNCTION pricing.read_moved(jsonb) IS 'Values of several pairs from files, as read_archived has those of one.';
+COMMENT ON FUNCTION pricing.read_moved(jsonb) IS
+    'Values of several pairs from files, in the shape in which read_archived returns those of one.';
 
 
 CREATE OR REPLACE FUNCTION pricing.require_archived(
