@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
+from collections.abc import Collection
 
 import anyio
 
@@ -17,7 +18,8 @@ from pricing_pipeline.api.stream_events import (
     spell_pair_event,
 )
 from pricing_pipeline.demand.stream_log import Look, Pair
-from pricing_pipeline.prices.conversion import Target
+from pricing_pipeline.domain.prices import Price
+from pricing_pipeline.prices.conversion import Target, named_rates
 
 MOST_PENDING = 1000
 """The most events that wait for a slow client, apart from the first ones of its stream."""
@@ -40,8 +42,8 @@ class Stream:
         """The currency that its prices are in; None for their own."""
         self.rates: frozenset[Pair] = frozenset()
         """The exchange rates that it needs for that, which its user watches."""
-        self.has_new_rates = False
-        """Whether rates have come that were missing: all its pairs are told anew."""
+        self.new_rates: frozenset[Pair] = frozenset()
+        """Those that have changed: the prices that they convert are sent again."""
         self.wanted: frozenset[Pair] = frozenset()
         self.pairs: frozenset[Pair] = frozenset()
         self.fingerprint = ""
@@ -74,28 +76,29 @@ class Stream:
     def begin(self, look: Look, wanted: frozenset[Pair]) -> None:
         """Send the states of its pairs; or, if the stream resumes, the events since its client's last one.
 
-        A stream that has begun before learns which pairs it has gained and lost, or, if it has dropped events,
-        `missed` and all states. `wanted` are its pairs when the look began: pairs that came later wait for the next.
+        A stream that has begun before learns which pairs it has gained and lost, and the prices that new rates convert;
+        or, if it has dropped events, `missed` and all states. `wanted` are its pairs when the look began: pairs that
+        came later wait for the next.
         """
         self.fingerprint = fingerprint(look.log_id, wanted, None if self.into is None else self.into.code)
-        gone = self.pairs - wanted
+        gone, has_begun = self.pairs - wanted, bool(self.pairs)
         if self.is_overrun:
             self._tell_missed(self.dropped or None, "this stream was read too slowly, or the log had a gap")
             self.is_overrun, self.dropped, to_tell = False, 0, wanted
-        elif self.pairs:
-            to_tell = wanted if self.has_new_rates else wanted - self.pairs
+        elif has_begun:
+            to_tell = (wanted - self.pairs) | _converted_by(self.new_rates, wanted, look)
         elif self._can_go_on(look, wanted):
-            to_tell = frozenset()
-            self._catch_up(look, wanted)
+            to_tell = _converted_by(self._catch_up(look, wanted), wanted, look)
         else:
             to_tell = wanted
-        self.last, self.has_new_rates = None, False
+        self.last, self.new_rates = None, frozenset()
         self.pairs = wanted
         for data_type, symbol in sorted(gone):
             self._put(None, spell("left", Left(data_type=data_type, symbol=symbol)))
         for pair in sorted(to_tell & look.states.keys()):
             self._put(None, spell_pair_event(look.states[pair]))
-        self._put(look.position, spell("ready", Ready(pairs=len(self.pairs))))
+        if to_tell or gone or not has_begun:
+            self._put(look.position, spell("ready", Ready(pairs=len(self.pairs))))
         self._room = len(self._waiting) + MOST_PENDING
         if not self.opened.done():
             self.opened.set_result(None)
@@ -108,18 +111,21 @@ class Stream:
             return False
         if (
             look.kept_from <= self.last.position <= look.position
-            and wanted <= look.states.keys()
-            and all(look.states[pair].position <= self.last.position for pair in wanted)
+            and wanted | self.rates <= look.states.keys()
+            and all(look.states[pair].position <= self.last.position for pair in wanted | self.rates)
         ):
             return True
         self._tell_missed(None, "the log does not go back to the event that was read last")
         return False
 
-    def _catch_up(self, look: Look, wanted: frozenset[Pair]) -> None:
+    def _catch_up(self, look: Look, wanted: frozenset[Pair]) -> frozenset[Pair]:
+        """Send the events since its client's last one; returns the rates that have changed since."""
         assert self.last is not None  # noqa: S101 - it can go on
-        for event in look.caught_up:
-            if event.position > self.last.position and event.pair in wanted:
+        events = [event for event in look.caught_up if event.position > self.last.position]
+        for event in events:
+            if event.pair in wanted:
                 self._put(event.position, spell_pair_event(event))
+        return self.rates & {event.pair for event in events if event.is_new_price}
 
     def _tell_missed(self, events: int | None, cause: str) -> None:
         detail = f"Some events are missing here: {cause}. The state of each pair follows."
@@ -145,3 +151,13 @@ class Stream:
         """Return when an event waits, or events were dropped."""
         await self._changed.wait()
         self._changed.clear()
+
+
+def _converted_by(rates: Collection[Pair], wanted: frozenset[Pair], look: Look) -> frozenset[Pair]:
+    """The pairs whose prices are converted by one of these rates."""
+    symbols = {symbol for _, symbol in rates}
+    return frozenset(
+        pair
+        for pair in wanted & look.states.keys()
+        if isinstance(told := look.states[pair].told, Price) and not symbols.isdisjoint(named_rates(told.rate))
+    )

@@ -29,7 +29,7 @@ from pricing_pipeline.domain.scopes import Scope
 from pricing_pipeline.errors import PricingError
 from pricing_pipeline.keys.api_tokens import ApiToken
 from pricing_pipeline.prices import conversion
-from pricing_pipeline.prices.conversion import Target
+from pricing_pipeline.prices.conversion import LatestRates, Target
 
 _LOG = logging.getLogger(__name__)
 
@@ -214,11 +214,11 @@ class StreamHub:
     async def _turn(self, session: KeptSession) -> None:
         beginning, self._beginning = {stream: stream.wanted for stream in self._beginning}, []
         after = self._position
-        opened = {pair for wanted in beginning.values() for pair in wanted}
+        opened = {pair for stream, wanted in beginning.items() for pair in wanted | stream.rates}
         resume_from = [stream.last.position for stream in beginning if stream.last is not None]
         lacking = {stream.into: self._lacking.get(stream.into, set()) for stream in self._streams if stream.into}
         try:
-            looks = await anyio.to_thread.run_sync(
+            looks, rates = await anyio.to_thread.run_sync(
                 _look, session, after, opened, resume_from, lacking, limiter=self._looking
             )
         except BaseException:
@@ -240,19 +240,24 @@ class StreamHub:
                 for pair in stream.pairs:
                     self._of_pair[pair].add(stream)
         self._note_since(since)
-        self._note_rates(lacking)
+        self._note_rates({event.pair for event in look.events if event.is_new_price}, lacking, rates)
 
-    def _note_rates(self, lacking: dict[Target, set[str]]) -> None:
-        """Send the pairs of a stream again if a rate that it lacked has come."""
+    def _note_rates(
+        self, changed: set[Pair], lacked: Mapping[Target, set[str]], rates: Mapping[Target, LatestRates]
+    ) -> None:
+        """Send converted prices again after a change of their rate, or when a rate has come that was lacking."""
         for stream in self._streams:
-            if (
-                stream.into is not None
-                and stream.pairs
-                and self._lacking.get(stream.into, set()) - lacking[stream.into]
-            ):
-                stream.has_new_rates = True
+            if stream.into is None or stream.into not in rates or not stream.pairs:
+                continue
+            known = rates[stream.into]
+            if lacked[stream.into] - known.lacking:
+                # It may have come as another pair than the one that is watched.
+                stream.rates |= set(known.pairs)
+                changed = changed | set(known.pairs)
+            if new := stream.rates & changed:
+                stream.new_rates |= new
                 self.request_states(stream)
-        self._lacking = lacking
+        self._lacking = {into: known.lacking for into, known in rates.items()}
 
     def _hand_out(self, event: PairEvent, into: Target | None) -> None:
         streams = [stream for stream in self._of_pair.get(event.pair, ()) if stream.into == into]
@@ -452,18 +457,20 @@ def _look(
     after: int | None,
     opened: set[Pair],
     resume_from: list[int],
-    lacking: dict[Target, set[str]],
-) -> dict[Target | None, Look]:
-    """A look at the log, also in the currencies of `lacking`, whose values become the currencies without a rate."""
+    lacking: Mapping[Target, set[str]],
+) -> tuple[dict[Target | None, Look], dict[Target, LatestRates]]:
+    """A look at the log, also in the currencies of `lacking`, and the rates for that.
+
+    Those of the currencies in the values of `lacking` are looked for, too.
+    """
     with session.use() as connection:
         look = stream_log.look(connection, after, opened, resume_from)
         looks: dict[Target | None, Look] = {None: look}
+        rates = {target: LatestRates(connection, target) for target in lacking}
         for target, currencies in lacking.items():
-            rates = conversion.LatestRates(connection, target)
-            rates.of(*currencies)
-            looks[target] = look.told_as(rates.converted)
-            lacking[target] = rates.lacking
-    return looks
+            rates[target].of(*currencies)
+            looks[target] = look.told_as(rates[target].converted)
+    return looks, rates
 
 
 def _ends() -> Refused:

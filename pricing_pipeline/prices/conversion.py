@@ -447,6 +447,11 @@ def pairs_of_rates(
     return frozenset([*rates.pairs, *rates.missing])
 
 
+def named_rates(words: str | None) -> list[str]:
+    """The symbols of the rates that `rate` of a price names."""
+    return [] if words is None else [rate.split(" ", 1)[0] for rate in words.split(_BESIDE)]
+
+
 def own_currency(connection: Connection, of: Mapping[str, Any]) -> str | None:
     """The currency of an instrument whose prices name none."""
     currency: str | None = connection.execute(query("rates.currency_of"), of).scalar_one_or_none()

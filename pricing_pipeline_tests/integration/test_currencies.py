@@ -33,7 +33,7 @@ from pricing_pipeline_tests.fixtures.core import DAILY, FX, QUOTE, Core, midnigh
 from pricing_pipeline_tests.fixtures.database import Clock
 from pricing_pipeline_tests.support.api_server import Caller, RunningApi
 from pricing_pipeline_tests.support.filing import export_all, keep, move_all
-from pricing_pipeline_tests.support.streams import streaming
+from pricing_pipeline_tests.support.streams import OpenStream, streaming
 
 still = pytest.mark.usefixtures("still")
 
@@ -548,6 +548,52 @@ def test_e9_b27_a_stream_tells_prices_in_another_currency_and_watches_their_rate
         assert list(client.history_frame(QUOTE, "AAPL", currency="EUR").rate) == [bar.rate]
         assert "rate" not in client.history_frame(QUOTE, "AAPL")
         assert client.histories(QUOTE, "AAPL", currency="USD")["AAPL"][0].close == Decimal("146.55")
+
+
+@still
+def test_e9_b27_a_new_rate_sends_the_prices_that_it_converts_again_also_to_a_stream_that_resumes(
+    api: RunningApi, core: Core, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(stream_hub, "PACE_SECONDS", 0.05)
+    caller = api.caller(Scope.READ, Scope.WATCH, user="ann")
+    shown = {"pairs": f"{QUOTE}:AAPL,{QUOTE}:SAP,{QUOTE}:VOD", "currency": "EUR"}
+
+    def told(stream: OpenStream) -> list[tuple[str, ...]]:
+        *prices, _ = stream.until("ready")
+        assert {event.kind for event in prices} <= {"price"}
+        return [(event.data["symbol"], event.data["price"]) for event in prices]
+
+    def set_rate(symbol: str, amount: int) -> None:
+        clock.advance(1)
+        core.rows(
+            "UPDATE pricing.latest_prices SET amount = :amount, scale = 0, observed_at = pricing.clock()"
+            " WHERE data_type = 'fx_rate' AND symbol = :symbol",
+            amount=amount,
+            symbol=symbol,
+        )
+
+    core.heartbeat("ann", (QUOTE, "AAPL"), (QUOTE, "SAP"), (QUOTE, "VOD"), (FX, "USD/EUR"), (FX, "GBP/EUR"))
+    core.refresh(price="8")
+    for symbol, currency in (("AAPL", "USD"), ("SAP", "EUR"), ("VOD", "GBP"), ("USD/EUR", "EUR"), ("GBP/EUR", "EUR")):
+        core.rows(
+            "UPDATE pricing.latest_prices SET currency = :currency WHERE symbol = :symbol",
+            currency=currency,
+            symbol=symbol,
+        )
+    with streaming(caller, **shown) as stream:
+        assert dict(told(stream)) == {"AAPL": "64.00000000", "SAP": "8.00", "VOD": "64.00000000"}
+        set_rate("USD/EUR", 2)
+        assert told(stream) == [("AAPL", "16.00000000")]
+        set_rate("GBP/EUR", 3)
+        assert told(stream) == [("VOD", "24.00000000")]
+        assert stream.so_far() == []
+        last = stream.last_id
+    set_rate("USD/EUR", 4)
+    with streaming(caller, last, **shown) as stream:
+        assert told(stream) == [("AAPL", "32.00000000")]
+        last = stream.last_id
+    with streaming(caller, last, **shown) as stream:
+        assert told(stream) == []
 
 
 @still
