@@ -311,7 +311,8 @@ class PricingClient:
         first. Once it has begun, it waits while the API is away, after a Notice `lost`.
 
         `currency` converts each price by the latest stored rates of its time; without one, the pair is `missing`
-        (`no_rate`) until it comes. The user watches these rates, too; a new rate brings the prices that it converts again.
+        (`no_rate`) until it comes. The user watches these rates, too; a new rate brings the prices that it converts
+        again.
         """
         params = without_none(
             {
