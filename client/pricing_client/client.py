@@ -212,9 +212,19 @@ class PricingClient:
         """Stop watching these pairs; returns how many subscriptions ended."""
         return self._post(_changed, "/unsubscribe", pairs)
 
-    def hold(self, *pairs: Pair, all_or_nothing: bool = False) -> Answer:
-        """Open holdings of these pairs; returns and raises the same as `heartbeat`."""
-        return self._post(partial(shaped, Answer), "/hold", pairs, all_or_nothing=all_or_nothing)
+    def hold(
+        self, *pairs: Pair, quantities: Sequence[Decimal | str | None] = (), all_or_nothing: bool = False
+    ) -> Answer:
+        """Open holdings of these pairs; returns and raises the same as `heartbeat`.
+
+        `quantities`, one for each pair, replace those of before; None leaves one as it is.
+        """
+        content = _content(pairs)
+        if quantities and len(quantities) != len(content):
+            raise ValueError(f"there are {len(quantities)} quantities for {len(content)} pairs")
+        for pair, quantity in zip(content, quantities, strict=False):
+            pair["quantity"] = None if quantity is None else str(quantity)
+        return self._send(partial(shaped, Answer), "/hold", {"pairs": content, "all_or_nothing": all_or_nothing})
 
     def release(self, *pairs: Pair) -> int:
         """Close the user's holdings of these pairs; returns how many were closed."""
@@ -393,8 +403,7 @@ class PricingClient:
         return self._transport.ask(read, "GET", path, {**params, "user": self._user})
 
     def _post(self, read: Callable[[Any], T], path: str, pairs: Iterable[Pair], **options: bool) -> T:
-        content = {"pairs": [{"data_type": data_type, "symbol": symbol} for data_type, symbol in _each(pairs)]}
-        return self._send(read, path, content | options)
+        return self._send(read, path, {"pairs": _content(pairs), **options})
 
     def _send(self, read: Callable[[Any], T], path: str, content: object) -> T:
         return self._transport.ask(read, "POST", path, {"user": self._user}, content)
@@ -472,6 +481,10 @@ def _each(pairs: Iterable[Pair]) -> Iterator[Pair]:
         if isinstance(pair, str) or len(pair) != 2:
             raise TypeError(f"a pair has a data type and a symbol, such as ('equity_quote', 'AAPL'), not {pair!r}")
         yield pair
+
+
+def _content(pairs: Iterable[Pair]) -> list[dict[str, str | None]]:
+    return [{"data_type": data_type, "symbol": symbol} for data_type, symbol in _each(pairs)]
 
 
 def _days(first: Day | None, last: Day | None) -> dict[str, str | None]:

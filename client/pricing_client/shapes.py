@@ -177,11 +177,12 @@ class Subscription:
 
 @dataclass(frozen=True, slots=True)
 class Holding:
-    """A pair that the user holds, or held until `closed_at`."""
+    """A pair that the user holds, or held until `closed_at`. `quantity` is None where it is unknown."""
 
     user_id: str
     data_type: str
     symbol: str
+    quantity: Decimal | None
     status: str
     since: datetime
     closed_at: datetime | None
@@ -223,6 +224,7 @@ class ImportedLines:
     """The result for one instrument of an imported file, or for a line that names none.
 
     `outcome` is `new`, `held` (already), `refused` or `left_out`. `reason` says why, or what is doubtful about it.
+    `quantity` is that of the file, which replaces `held_quantity`, the one that is stored.
     """
 
     lines: list[int]
@@ -231,6 +233,7 @@ class ImportedLines:
     data_type: str | None
     symbol: str | None
     quantity: Decimal | None
+    held_quantity: Decimal | None
     reason: str | None
     proposal: str | None
 

@@ -1180,8 +1180,13 @@ CASE
     WHEN (status = 'active'::text) THEN symbol
     ELSE NULL::text
 END) STORED  -- The symbol, while the holding is active.
+    -- Shares, units of a fund, coins, or of a pair the amount of its first currency; negative if sold short; NULL =
+    -- unknown.
+    quantity numeric
     CONSTRAINT holdings_pkey PRIMARY KEY (user_id, data_type, symbol)
     CONSTRAINT closed_holding_has_time CHECK (((status = 'closed'::text) = (closed_at IS NOT NULL)))
+    CONSTRAINT quantity_is_sane CHECK (((abs(quantity) < '10000000000000000000000000000000000000000'::numeric) AND
+        (scale(quantity) <= 100)))
     CONSTRAINT status_is_known CHECK ((status = ANY (ARRAY['active'::text, 'closed'::text])))
 );
 CREATE INDEX holdings_active ON pricing.holdings USING btree (data_type, active_symbol) WHERE (active_symbol IS NOT
@@ -3724,15 +3729,16 @@ CREATE FUNCTION pricing.history_standing(wanted_type text, from_day date, to_day
 GRANT EXECUTE ON FUNCTION pricing.history_standing(text,date,date,text[]) TO pricing_reader, pricing_worker;
 
 -- Says that a user holds these pairs until released, queues those without a price (at_once or by request), and answers
--- as heartbeat does.
-CREATE FUNCTION pricing.hold(user_id text, data_types text[], symbols text[], at_once boolean DEFAULT true) RETURNS
-    jsonb LANGUAGE sql SET search_path=pg_temp;
-GRANT EXECUTE ON FUNCTION pricing.hold(text,text[],text[],boolean) TO pricing_worker;
+-- as heartbeat does. Quantities replace those of before; NULL leaves one as it is.
+CREATE FUNCTION pricing.hold(user_id text, data_types text[], symbols text[], quantities numeric[] DEFAULT
+    NULL::numeric[], at_once boolean DEFAULT true) RETURNS jsonb LANGUAGE plpgsql SET search_path=pg_temp,
+    lock_timeout=2s;
+GRANT EXECUTE ON FUNCTION pricing.hold(text,text[],text[],numeric[],boolean) TO pricing_worker;
 
--- Says that the session's user holds these pairs from now on, and answers each pair (see answer_pairs).
-CREATE FUNCTION pricing.hold(data_types text[], symbols text[]) RETURNS jsonb LANGUAGE sql SECURITY DEFINER SET
-    search_path=pg_temp;
-GRANT EXECUTE ON FUNCTION pricing.hold(text[],text[]) TO pricing_client, pricing_worker;
+-- Says that the session's user holds these pairs, in these quantities, and answers each pair (see answer_pairs).
+CREATE FUNCTION pricing.hold(data_types text[], symbols text[], quantities numeric[] DEFAULT NULL::numeric[]) RETURNS
+    jsonb LANGUAGE sql SECURITY DEFINER SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.hold(text[],text[],numeric[]) TO pricing_client, pricing_worker;
 
 -- Duties that have never succeeded, and either failed or have not run although others have since the start, at least
 -- twenty seconds ago.

@@ -1064,6 +1064,7 @@ CREATE TABLE pricing.holdings (
     since         timestamptz NOT NULL DEFAULT pricing.clock(),
     closed_at     timestamptz,
     active_symbol text GENERATED ALWAYS AS (CASE WHEN status = 'active' THEN symbol END) STORED,
+    quantity      numeric CONSTRAINT quantity_is_sane CHECK (abs(quantity) < 1e40 AND scale(quantity) <= 100),
     PRIMARY KEY (user_id, data_type, symbol),
     CONSTRAINT closed_holding_has_time CHECK ((status = 'closed') = (closed_at IS NOT NULL))
 );
@@ -1076,6 +1077,9 @@ COMMENT ON COLUMN pricing.holdings.status IS 'active, or closed: kept as a recor
 COMMENT ON COLUMN pricing.holdings.since IS 'Since when it is held; reset when a closed holding is opened again.';
 COMMENT ON COLUMN pricing.holdings.closed_at IS 'When it was released.';
 COMMENT ON COLUMN pricing.holdings.active_symbol IS 'The symbol, while the holding is active.';
+COMMENT ON COLUMN pricing.holdings.quantity IS
+    'Shares, units of a fund, coins, or of a pair the amount of its first currency; negative if sold short; NULL = '
+    'unknown.';
 CREATE INDEX holdings_active ON pricing.holdings (data_type, active_symbol) WHERE active_symbol IS NOT NULL;
 
 CREATE TABLE pricing.listed_pairs (

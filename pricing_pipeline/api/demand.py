@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Annotated, Any, Literal
+from decimal import Decimal
+from typing import Annotated, Any, Literal, get_args
 
 from fastapi import APIRouter, Depends
 from pydantic import ConfigDict, Field, field_validator
 
 from pricing_pipeline.api.access import Database, Watcher
 from pricing_pipeline.api.bodies import Body, Shape
+from pricing_pipeline.api.numbers import Exact
 from pricing_pipeline.api.paging import Keyset, Page
 from pricing_pipeline.demand import viewers
 
@@ -37,8 +39,10 @@ class Pairs(Body):
     @field_validator("pairs", mode="before")
     @classmethod
     def _have_no_more_keys(cls, pairs: Any) -> Any:
-        if isinstance(pairs, list) and any(isinstance(pair, dict) and len(pair) > 2 for pair in pairs):
-            raise ValueError("a pair has a data_type and a symbol, and nothing else")
+        (shape,) = get_args(cls.model_fields["pairs"].annotation)
+        keys = shape.model_fields
+        if isinstance(pairs, list) and any(isinstance(pair, dict) and len(pair) > len(keys) for pair in pairs):
+            raise ValueError(f"a pair has no keys but {', '.join(keys)}")
         return pairs
 
     def as_tuples(self) -> list[tuple[str, str]]:
@@ -51,6 +55,22 @@ class Wanted(Pairs):
 
     all_or_nothing: bool = False
     """Refuse the whole request if one of its pairs is refused."""
+
+
+class HeldPair(Pair):
+    """A data type and a symbol, and how much of it is held."""
+
+    quantity: Decimal | None = Field(
+        None, ge=-viewers.MOST_HELD, le=viewers.MOST_HELD, decimal_places=viewers.MOST_DECIMALS, examples=["12.5"]
+    )
+    """Shares, units of a fund, coins, or of a pair the amount of its first currency. It replaces the one of before;
+    null, or left out, leaves that as it is."""
+
+
+class Held(Wanted):
+    """Pairs that a user holds from now on."""
+
+    pairs: list[HeldPair] = Field(min_length=1, max_length=_MOST_PAIRS, fail_fast=True)  # type: ignore[assignment]
 
 
 class Changed(Shape):
@@ -126,6 +146,8 @@ class Holding(Shape):
     user_id: str
     data_type: str
     symbol: str
+    quantity: Exact | None
+    """Shares, units of a fund, coins, or of a pair the amount of its first currency; null where it is unknown."""
     status: str
     since: datetime
     closed_at: datetime | None
@@ -160,11 +182,17 @@ def unsubscribe(database: Database, caller: Watcher, pairs: Pairs) -> Changed:
 
 
 @router.post("/hold")
-def hold(database: Database, caller: Watcher, pairs: Wanted) -> Answer:
-    """Say that a user holds these pairs from now on. Each pair is accepted or refused separately."""
+def hold(database: Database, caller: Watcher, pairs: Held) -> Answer:
+    """Say that a user holds these pairs from now on, and how much. Each pair is accepted or refused separately."""
     user = caller.user
     with database.begin() as connection:
-        answer = viewers.hold(connection, user, pairs.as_tuples(), all_or_nothing=pairs.all_or_nothing)
+        answer = viewers.hold(
+            connection,
+            user,
+            pairs.as_tuples(),
+            quantities=[pair.quantity for pair in pairs.pairs],
+            all_or_nothing=pairs.all_or_nothing,
+        )
     return Answer.model_validate(answer, from_attributes=True)
 
 

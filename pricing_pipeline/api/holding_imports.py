@@ -35,9 +35,11 @@ class Imported(Shape):
     data_type: str | None
     symbol: str | None
     quantity: Exact | None
-    """How much of it the file says is held. It is not kept."""
+    """How much of it the file says is held; null where the file has no quantities."""
+    held_quantity: Exact | None
+    """How much of it the user holds already, which `quantity` replaces; null where it is not held, or unknown."""
     reason: str | None
-    """Why it is refused or left out; of one that is new, what is doubtful about it."""
+    """Why it is refused or left out; of one that is new or held, what is doubtful about it."""
     proposal: str | None
     """What to try, in the words of the command line; `--as NAME=SYMBOL` is the parameter `as`."""
 
@@ -106,8 +108,9 @@ def import_holdings(
 ) -> Import:
     """Say what each line of a broker's file would become, and with `dry_run=false` hold what is new.
 
-    The body is the file itself. Files of brokers and trackers are known by their header. A token that may operate also
-    teaches the instruments the ISINs and FIGIs of the file.
+    The body is the file itself. Files of brokers and trackers are known by their header. The quantities of the file
+    replace those of before. A token that may operate also teaches the instruments the ISINs and FIGIs of the file,
+    except where something is doubtful.
     """
     user = caller.user
     if any("\0" in name for name in (*(data_type or ()), list_ or "")):

@@ -5,12 +5,15 @@ What that means is decided by the database (db/functions/demand/demand.sql).
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict
+from decimal import Decimal
 from typing import Annotated
 
 import typer
 
 from pricing_pipeline.cli import holding_import, pair_answers, reads
+from pricing_pipeline.cli.arguments import number
 from pricing_pipeline.cli.database import open_connection, open_engine
 from pricing_pipeline.cli.options import (
     AllOrNothing,
@@ -47,6 +50,10 @@ def open_(
     symbols: Symbols,
     data_type: Type,
     user: User = None,
+    quantity: Annotated[
+        str | None,
+        typer.Option("--quantity", metavar="NUMBER", help="How much of one symbol; also of one that is held already."),
+    ] = None,
     all_or_nothing: AllOrNothing = False,
     as_json: Json = False,
 ) -> None:
@@ -61,9 +68,10 @@ def open_(
     """
     user = login() if user is None else user
     pairs = [(data_type, symbol) for symbol in symbols]
+    quantities = None if quantity is None else [_quantity(quantity, symbols)]
     with open_engine() as engine, engine.begin() as connection:
         type_ = data_type_registry.active_data_type(connection, data_type)
-        answer = viewers.hold(connection, user, pairs, all_or_nothing=all_or_nothing)
+        answer = viewers.hold(connection, user, pairs, quantities=quantities, all_or_nothing=all_or_nothing)
     held = [symbol for _, symbol in answer.taken(pairs)]
     if as_json:
         print_json({"user": user, "data_type": data_type, "symbols": held, **pair_answers.content(answer)})
@@ -74,6 +82,8 @@ def open_(
             f"{user} holds {data_type} {listed(held)}. Prices are fetched in the background, "
             f"at most {type_.background_ttl_minutes} minutes old while somebody looks now and then."
         )
+    elif not as_json and held and quantity is not None:
+        typer.echo(f"{user} holds {data_type} {listed(held)} already; its quantity is now {quantity}.")
     elif not as_json and held:
         typer.echo(f"{user} holds {data_type} {listed(held)} already; nothing has changed.")
     pair_answers.require_all(answer)
@@ -114,7 +124,9 @@ def list_(
     at_most: Limit = 100,
     as_json: Json = False,
 ) -> None:
-    """List who holds what, at which price, and since when. `price show` asks for what is stale, `price why` says why.
+    """List who holds how much of what, at which price, and since when.
+
+    `price show` asks for what is stale, `price why` says why it is.
 
     \b
     Example: pricing-pipeline holding list --user alice
@@ -131,25 +143,38 @@ def list_(
         return
     closed = [in_zone("closed")] if closed_too else []
     print_table(
-        ["user", "data type", "symbol", "price", "", "age", in_zone("since"), *closed],
+        ["user", "data type", "symbol", "quantity", "price", "", "age", in_zone("since"), *closed],
         [
             (
                 holding.user_id,
                 holding.data_type,
                 holding.symbol,
+                "" if holding.quantity is None else decimal(holding.quantity),
                 *_priced(prices.get((holding.data_type, holding.symbol))),
                 moment(holding.since),
                 *([moment(holding.closed_at)] if closed_too else []),
             )
             for holding in holdings[:at_most]
         ],
-        right=["price", "age"],
+        right=["quantity", "price", "age"],
         spare=[in_zone("since")],
     )
     if not holdings:
         typer.echo("no such holdings.")
     elif len(holdings) > at_most:
         hint(f"There are more; --limit shows more than {at_most}.")
+
+
+def _quantity(given: str, symbols: Sequence[str]) -> Decimal:
+    if len(symbols) > 1:
+        raise typer.BadParameter(f"--quantity is that of one symbol, and {len(symbols)} are named")
+    found = number(given, "--quantity")
+    exponent = found.as_tuple().exponent
+    if abs(found) > viewers.MOST_HELD or (isinstance(exponent, int) and exponent < -viewers.MOST_DECIMALS):
+        raise typer.BadParameter(
+            f"--quantity {given!r} is more than anybody holds, or has more than {viewers.MOST_DECIMALS} decimals"
+        )
+    return found
 
 
 def _priced(price: Price | None) -> tuple[str, str | None, str]:

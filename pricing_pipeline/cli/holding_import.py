@@ -113,9 +113,11 @@ def import_(
                 hint("--find looks up what is unknown at a provider, in one call for each.")
         new, held = plan.of(holding_imports.Outcome.NEW), plan.of(holding_imports.Outcome.HELD)
         listed = len(new) + len(held) if list_name is not None else 0
-        question = f"Hold {_counted(len(new), 'new pair')}"
-        question += f", and put {_counted(listed, 'pair')} on the list {list_name}?" if listed else "?"
-        done = yes or (bool(new or listed) and _is_confirmed(question, as_json=as_json))
+        steps = [f"hold {_counted(len(new), 'new pair')}"] if new else []
+        steps += [f"change {_counted(len(plan.changed), 'quantity')}"] if plan.changed else []
+        steps += [f"put {_counted(listed, 'pair')} on the list {list_name}"] if listed else []
+        question = f"{', and '.join(steps)}?"
+        done = yes or (bool(steps) and _is_confirmed(question, as_json=as_json))
         if done:
             with engine.begin() as connection:
                 holding_imports.carry_out(connection, user, plan, learns=True, list_name=list_name)
@@ -126,6 +128,10 @@ def import_(
         typer.echo(f"{user} holds {_counted(len(new), 'pair')} more. Missing prices are fetched now.")
     elif new:
         hint("nothing is held yet; the same command with --yes holds what is new.")
+    elif plan.changed and not done:
+        hint("no quantity has changed yet; the same command with --yes changes it.")
+    if done and plan.changed and not as_json:
+        typer.echo(f"{_counted(len(plan.changed), 'quantity')} changed to what the file adds up to.")
     if done and listed and not as_json:
         typer.echo(f"The list {list_name} has all {listed} of them.")
     if plan.of(holding_imports.Outcome.REFUSED):
@@ -143,7 +149,7 @@ def _content(path: Path) -> bytes:
 def _is_confirmed(question: str, *, as_json: bool) -> bool:
     if as_json or not (sys.stdin.isatty() and sys.stdout.isatty()):
         return False
-    return typer.confirm(question)
+    return typer.confirm(question[:1].upper() + question[1:])
 
 
 def _found(settings: Settings, engine: Engine, plan: Plan, file: HoldingsFile) -> dict[str, str]:
@@ -194,11 +200,7 @@ def _print(user: str, plan: Plan) -> None:
                     None if one.quantity is None else f"{one.quantity:f}",
                     one.symbol,
                     one.data_type,
-                    "held already"
-                    if one.outcome is holding_imports.Outcome.HELD
-                    else "doubtful"
-                    if one.reason
-                    else "new",
+                    _state(one, plan),
                 )
                 for one in held
             ],
@@ -207,7 +209,8 @@ def _print(user: str, plan: Plan) -> None:
         )
     for one in held:
         if one.reason:
-            warn(printable(f"{_lines(one.lines)}: {one.symbol}: {one.reason}."))
+            unkept = f" Its ISIN is not kept; `{_told(one)}` keeps it." if one.isin else ""
+            warn(printable(f"{_lines(one.lines)}: {one.symbol}: {one.reason}.{unkept}"))
     for reason, refused in _by_reason(plan.of(holding_imports.Outcome.REFUSED)).items():
         if len(refused) > _SHOWN_ALONE:
             names = "; ".join(f"{_lines(one.lines)}: {one.name}" for one in refused)
@@ -226,11 +229,25 @@ def _print(user: str, plan: Plan) -> None:
         shown = names if len(names) <= _LONGEST_NAMES else f"{names[:_LONGEST_NAMES]}..."
         lines = _lines([line for one in left_out for line in one.lines])
         typer.echo(printable(f"left out: {lines}: {shown}: {reason}."))
+    others = f" ({len(plan.changed)} in another quantity)" if plan.changed else ""
     new, already = len(plan.of(holding_imports.Outcome.NEW)), len(plan.of(holding_imports.Outcome.HELD))
     typer.echo(
-        f"{plan.format}: {_counted(new, 'new pair')} for {user}, {already} held already, "
+        f"{plan.format}: {_counted(new, 'new pair')} for {user}, {already} held already{others}, "
         f"{len(plan.of(holding_imports.Outcome.REFUSED))} refused."
     )
+
+
+def _state(decision: Decision, plan: Plan) -> str:
+    if decision.outcome is holding_imports.Outcome.NEW:
+        return "doubtful" if decision.reason else "new"
+    if decision.held_quantity is not None and decision in plan.changed:
+        return f"held, {decision.held_quantity:f} before"
+    return "held already"
+
+
+def _told(decision: Decision) -> str:
+    """The command by which a person says that an ISIN is that of an instrument."""
+    return f"pricing-pipeline instrument change {shlex.quote(decision.symbol or '')} --isin {decision.isin}"
 
 
 def _by_reason(decisions: Sequence[Decision]) -> dict[str, list[Decision]]:
@@ -247,4 +264,5 @@ def _lines(lines: Sequence[int], noun: str = "line") -> str:
 
 
 def _counted(count: int, noun: str) -> str:
-    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+    several = f"{noun[:-1]}ies" if noun.endswith("y") else f"{noun}s"
+    return f"{count} {noun}" if count == 1 else f"{count} {several}"

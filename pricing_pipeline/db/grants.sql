@@ -114,7 +114,8 @@ BEGIN
                     'price_alerts|price_events|alembic_version)')),
         client_functions (name) AS (VALUES
             ('pricing.heartbeat(text[],text[])'), ('pricing.unsubscribe(text[],text[])'),
-            ('pricing.hold(text[],text[])'), ('pricing.release(text[],text[])'), ('pricing.all_or_nothing(jsonb)'),
+            ('pricing.hold(text[],text[],numeric[])'), ('pricing.release(text[],text[])'),
+            ('pricing.all_or_nothing(jsonb)'),
             ('pricing.price(text)'), ('pricing.history(text,text,date,date,timestamp with time zone,text)'),
             ('pricing.document(text,text,timestamp with time zone)'),
             ('pricing.availability(text,date,date,integer,text,boolean,timestamp with time zone)'),

@@ -40,7 +40,7 @@ class Outcome(StrEnum):
     NEW = "new"
     """It is held from now on. With a reason, that is a doubt."""
     HELD = "held"
-    """The user holds it already."""
+    """The user holds it already, perhaps in another quantity. With a reason, that is a doubt."""
     REFUSED = "refused"
     """Nobody knows what is meant, for a reason, and there may be a proposal."""
     LEFT_OUT = "left_out"
@@ -59,7 +59,9 @@ class Decision:
     reason: str | None = None
     proposal: str | None = None
     quantity: Decimal | None = None
-    """The quantity that the file adds up to. It is shown and not stored."""
+    """The quantity that the file adds up to; None where it has none."""
+    held_quantity: Decimal | None = None
+    """The quantity that is stored of what is held already, which that of the file replaces."""
     isin: str | None = None
     """Its ISIN, if its check digit is right."""
     figi: str | None = None
@@ -78,6 +80,11 @@ class Plan:
     def of(self, *outcomes: Outcome) -> list[Decision]:
         """The decisions with these outcomes."""
         return [decision for decision in self.decisions if decision.outcome in outcomes]
+
+    @property
+    def changed(self) -> list[Decision]:
+        """What is held already, in another quantity than the file adds up to."""
+        return [one for one in self.of(Outcome.HELD) if one.quantity not in (None, one.held_quantity)]
 
     @property
     def unknown(self) -> list[str]:
@@ -141,7 +148,7 @@ def plan(
     for name in data_types:
         if data_type_registry.active_data_type(connection, name).contents is not Contents.PRICES:
             raise UnknownDataType(f"{name} is not a type of prices, which is what a file's instruments have.")
-    known = _known(connection, file.positions, data_types, own_names or {})
+    known = _known(connection, [*file.positions, *file.sold], data_types, own_names or {})
     if not known.types:
         raise UnknownDataType(
             "there is no data type of prices yet, so nothing can be held. `pricing-pipeline provider use` adds those "
@@ -154,32 +161,34 @@ def plan(
         for one in file.faults
     ]
     questions = list[_Question]()
-    for position in file.positions:
+    for position in (*file.positions, *file.sold):
         asked = _asked(position, known, bare_is_american=bare_is_american)
         if isinstance(asked, Decision):
             decisions.append(asked)
         else:
             questions.append(asked)
     decisions += _answered(connection, questions, known)
-    decisions = _each_once(decisions)
-    held = _held(connection, user, decisions)
+    decisions = _marked_as_held(connection, user, _doubted(connection, _each_once(decisions)))
+    # The lines of what was sold are left out already. It matters only where it is still held.
+    sold = {position.lines for position in file.sold}
     decisions = [
-        replace(one, outcome=Outcome.HELD, reason=None) if (one.data_type, one.symbol) in held else one
+        one
         for one in decisions
+        if one.outcome in (Outcome.HELD, Outcome.LEFT_OUT) or one.quantity != 0 or one.lines not in sold
     ]
     return Plan(file.format, sorted(decisions, key=lambda one: one.lines))
 
 
 def carry_out(connection: Connection, user: str, plan: Plan, *, learns: bool, list_name: str | None = None) -> int:
-    """Hold what a plan has as new; returns how many holdings are new. Raises CapExceeded.
+    """Hold what a plan has as new, and store the quantities; returns how many holdings are new. Raises CapExceeded.
 
     With `list_name`, all that the plan recognises is put on this list of the user, too. `learns`: instruments get the
     ISIN and the FIGI of the file that they lack, by which later files of anybody find them. So only who may change
     instruments should have that.
     """
-    new = _pairs(plan.of(Outcome.NEW))
-    viewers.hold(connection, user, new, all_or_nothing=True)
     recognised = plan.of(Outcome.NEW, Outcome.HELD)
+    quantities = [one.quantity for one in recognised]
+    viewers.hold(connection, user, _pairs(recognised), quantities=quantities, all_or_nothing=True)
     if list_name is not None and recognised:
         lists.add(connection, user, list_name, _pairs(recognised))
     if learns:
@@ -192,7 +201,7 @@ def carry_out(connection: Connection, user: str, plan: Plan, *, learns: bool, li
             "figis": [one.figi for one in told],
         }
         connection.execute(query("demand.learn_identifiers"), parameters)
-    return len(new)
+    return len(plan.of(Outcome.NEW))
 
 
 def unused(file: HoldingsFile, own_names: Iterable[str]) -> list[str]:
@@ -469,7 +478,31 @@ def _each_once(decisions: Iterable[Decision]) -> list[Decision]:
     return [*others, *once.values()]
 
 
-def _held(connection: Connection, user: str, decisions: Sequence[Decision]) -> set[tuple[str, str]]:
+def _doubted(connection: Connection, decisions: Sequence[Decision]) -> list[Decision]:
+    """Decisions with the doubts about symbols that are known meanwhile, which the judge no longer tells.
+
+    An import makes a doubtful symbol known, so the next one would take its ISIN for certain.
+    """
+    told = [one for one in decisions if one.outcome is Outcome.NEW and one.reason is None and (one.isin or one.figi)]
+    parameters = {
+        "data_types": [one.data_type for one in told],
+        "symbols": [one.symbol for one in told],
+        "isins": [one.isin for one in told],
+        "figis": [one.figi for one in told],
+    }
+    rows = connection.execute(query("demand.doubtful_identifiers"), parameters)
+    doubts = {(row.data_type, row.symbol): row.doubt for row in rows}
+    return [replace(one, reason=one.reason or doubts.get((one.data_type, one.symbol))) for one in decisions]
+
+
+def _marked_as_held(connection: Connection, user: str, decisions: Sequence[Decision]) -> list[Decision]:
     symbols = sorted({one.symbol for one in decisions if one.outcome is Outcome.NEW and one.symbol})
     rows = viewers.holdings(connection, user, None, symbols, 100_000, closed_too=False)
-    return {(row.data_type, row.symbol) for row in rows}
+    held: dict[tuple[str | None, str | None], Decimal | None]
+    held = {(row.data_type, row.symbol): row.quantity for row in rows}
+    return [
+        replace(one, outcome=Outcome.HELD, held_quantity=held[one.data_type, one.symbol])
+        if (one.data_type, one.symbol) in held
+        else one
+        for one in decisions
+    ]

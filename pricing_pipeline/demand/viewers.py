@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 from psycopg import errors
@@ -22,6 +23,10 @@ _NO_TEXT = re.compile("[\0\ud800-\udfff]")
 """Characters that the database cannot store: a NUL, or half a surrogate pair."""
 _LONGEST_TEXT = 200
 """Characters of a symbol that is too long to be one, as it is answered."""
+MOST_HELD = 10**30
+"""The largest quantity of a holding; nobody mistypes more."""
+MOST_DECIMALS = 30
+"""Decimals of a quantity; coins have eighteen."""
 _TOLD_FAULTS = 5
 """So many kinds of faults are told in a sentence each."""
 
@@ -51,11 +56,12 @@ class Subscription:
 
 @dataclass(frozen=True, slots=True)
 class Holding:
-    """A holder of a pair; `status` is active, or closed since `closed_at`."""
+    """A holder of a pair; `status` is active, or closed since `closed_at`. `quantity` is None where it is unknown."""
 
     user_id: str
     data_type: str
     symbol: str
+    quantity: Decimal | None
     status: str
     since: datetime
     closed_at: datetime | None
@@ -139,14 +145,22 @@ def unsubscribe(connection: Connection, user_id: str, pairs: Sequence[tuple[str,
 
 
 def hold(
-    connection: Connection, user_id: str, pairs: Sequence[tuple[str, str]], *, all_or_nothing: bool = False
+    connection: Connection,
+    user_id: str,
+    pairs: Sequence[tuple[str, str]],
+    *,
+    quantities: Sequence[Decimal | None] | None = None,
+    all_or_nothing: bool = False,
 ) -> Answer:
     """Note that a user holds these pairs from now on; answers and raises as `heartbeat` does.
 
     Held pairs are fetched if they have no price, and kept fresh by the background TTL. Missing instruments are created
-    as by a heartbeat.
+    as by a heartbeat. `quantities`, one for each pair, replace those of before; None leaves one as it is. Those of a
+    pair that comes twice are added.
     """
-    return _begin(connection, "hold", user_id, pairs, all_or_nothing)
+    if quantities is None or all(quantity is None for quantity in quantities):
+        return _begin(connection, "hold", user_id, pairs, all_or_nothing)
+    return _begin(connection, "hold", user_id, pairs, all_or_nothing, quantities)
 
 
 def release(connection: Connection, user_id: str, pairs: Sequence[tuple[str, str]]) -> int:
@@ -225,10 +239,15 @@ def within_caps(connection: Connection, function: str, *arguments: object) -> in
 
 
 def _begin(
-    connection: Connection, function: str, user_id: str, pairs: Sequence[tuple[str, str]], all_or_nothing: bool
+    connection: Connection,
+    function: str,
+    user_id: str,
+    pairs: Sequence[tuple[str, str]],
+    all_or_nothing: bool,
+    *more: Sequence[Decimal | None],
 ) -> Answer:
     # In the order given: that decides which of them a cap refuses.
-    arguments = (user_id, *_lists(dict.fromkeys(pairs)))
+    arguments = (user_id, *_lists(pairs if more else dict.fromkeys(pairs)), *map(list, more))
     if not all_or_nothing:
         return _answer(call_sql(connection, function, *arguments).scalar_one())
     with connection.begin_nested():

@@ -102,6 +102,8 @@ class HoldingsFile:
     positions: list[Position]
     left_out: list[LeftOut]
     faults: list[Fault]
+    sold: list[Position] = field(default_factory=list)
+    """What adds up to 0. Its lines are left out, and it may be held from an earlier file."""
 
 
 @dataclass(slots=True)
@@ -154,7 +156,7 @@ def _summed(format_: str, read: Iterable[Read], *, is_history: bool, by_listing:
             known.newest = entry
         if entry.quantity is not None:
             known.quantity = (known.quantity or Decimal(0)) + entry.quantity
-    positions = list[Position]()
+    positions, sold = list[Position](), list[Position]()
     for (kind, identifier, *_), one in sums.items():
         names, lines = one.newest.names, tuple(one.lines)
         if kind == "isin":  # the newest line may lack it
@@ -162,6 +164,7 @@ def _summed(format_: str, read: Iterable[Read], *, is_history: bool, by_listing:
         if one.quantity == 0:
             reason = "all of it was sold" if len(lines) > 1 else "its quantity is 0"
             left_out += [LeftOut(line, names.in_words, reason) for line in lines]
+            sold.append(Position(names, lines, Decimal(0)))
         elif one.quantity is not None and one.quantity < 0 and is_history:
             faults.append(
                 Fault(
@@ -173,7 +176,7 @@ def _summed(format_: str, read: Iterable[Read], *, is_history: bool, by_listing:
             )
         else:
             positions.append(Position(names, lines, None if one.quantity is None else one.quantity.normalize()))
-    return HoldingsFile(format_, positions, left_out, sorted(faults, key=lambda fault: fault.line))
+    return HoldingsFile(format_, positions, left_out, sorted(faults, key=lambda fault: fault.line), sold)
 
 
 def _key(names: Names, isins: dict[tuple[str, ...], str], *, by_listing: bool) -> tuple[str, ...]:

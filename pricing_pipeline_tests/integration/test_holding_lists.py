@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+import shlex
 from decimal import Decimal
 from pathlib import Path
 
@@ -174,3 +176,95 @@ def test_f13_what_has_no_isin_is_listed_with_candidates_and_never_held_by_its_na
     again = cli("holding", "import", str(path), "--user", "ann", "--as", "Vodafone=VOD:XLON", "--yes")
     assert again.exit_code == 0
     assert core.rows("SELECT data_type, symbol FROM pricing.holdings") == [(QUOTE, "VOD:XLON")]
+
+
+def quantities(core: Core) -> dict[str, Decimal | None]:
+    return {row.symbol: row.quantity for row in core.rows("SELECT symbol, quantity FROM pricing.holdings")}
+
+
+def test_f13_an_import_stores_the_quantities_and_a_later_one_replaces_them(
+    cli: CommandLine, core: Core, tmp_path: Path
+) -> None:
+    path = tmp_path / "some.csv"
+    columns = [f"{field}={name}" for field, name in (("symbol", "Ticker"), ("quantity", "Shares"), ("action", "Way"))]
+    options = [word for column in columns for word in ("--column", column)]
+    command = ("holding", "import", str(path), "--user", "ann", *options)
+    bought = "Ticker,Shares,Way\nAAPL,1.25,buy\nAAPL,0.0000000001,buy\nMSFT,5,buy\nKO,7,buy\n"
+    path.write_text(bought)
+    assert cli(*command, "--yes").exit_code == 0
+    first = {"AAPL": Decimal("1.2500000001"), "MSFT": Decimal(5), "KO": Decimal(7)}
+    assert quantities(core) == first
+    said = cli(*command)
+    assert "0 new pairs for ann, 3 held already, 0 refused" in said.stdout
+    assert said.stderr == "", "nothing would change"
+    path.write_text(f"{bought}AAPL,1,sell\nMSFT,5,sell\nIBM,2,buy\nIBM,2,sell\n")
+    said = cli(*command)
+    assert "0 new pairs for ann, 3 held already (2 in another quantity), 0 refused" in said.stdout
+    assert "held, 1.2500000001 before" in said.stdout
+    assert "held, 5 before" in said.stdout, "all of it was sold, and its price is still fetched"
+    assert "IBM: all of it was sold" in said.stdout
+    assert "no quantity has changed yet; the same command with --yes changes it" in said.stderr
+    assert quantities(core) == first
+    assert "2 quantities changed to what the file adds up to." in cli(*command, "--yes").stdout
+    now = {"AAPL": Decimal("0.2500000001"), "MSFT": Decimal(0), "KO": Decimal(7)}
+    assert quantities(core) == now
+    path.write_text("Ticker\nAAPL\nNVDA\n")
+    assert cli("holding", "import", str(path), "--user", "ann", *SYMBOL, "--yes").exit_code == 0
+    assert quantities(core) == {**now, "NVDA": None}, "a file without quantities changes none"
+
+
+@pytest.mark.usefixtures("still")
+def test_f13_quantities_are_the_same_by_http_and_the_client(api: RunningApi, core: Core) -> None:
+    caller = api.caller(Scope.WATCH, user="ann")
+    assert caller.token is not None
+    with PricingClient(api.url, caller.token, user="ann", patience=0) as client:
+        assert client.hold((QUOTE, "AAPL"), (QUOTE, "IBM"), quantities=["0.10", None]).changed == 2
+        assert [one.quantity for one in client.holdings()] == [Decimal("0.10"), None]
+        file = b"Ticker,Shares\nAAPL,3\nIBM,4\nKO,5\n"
+        columns = {"symbol": "Ticker", "quantity": "Shares"}
+        lines = client.import_holdings(file, columns=columns).decisions
+        assert [(one.quantity, one.held_quantity) for one in lines] == [(3, Decimal("0.10")), (4, None), (5, None)]
+        assert [one.quantity for one in client.holdings()] == [Decimal("0.10"), None], "a dry run"
+        client.import_holdings(file, columns=columns, dry_run=False)
+        assert [one.quantity for one in client.holdings()] == [3, 4, 5]
+        with pytest.raises(ValueError, match="1 quantities for 2 pairs"):
+            client.hold((QUOTE, "AAPL"), (QUOTE, "IBM"), quantities=["1"])
+    pair = {"data_type": QUOTE, "symbol": "AAPL"}
+    for wrong in ("nan", "1e31", "0." + 31 * "1", "x"):
+        refusal = caller.refusal("POST", "hold", json={"pairs": [{**pair, "quantity": wrong}]})
+        assert "quantity" in refusal["detail"]
+    refusal = caller.refusal("POST", "hold", json={"pairs": [{**pair, "quantity": 1, "price": 2}]})
+    assert "a pair has no keys but data_type, symbol, quantity" in refusal["detail"]
+    refusal = caller.refusal("POST", "release", json={"pairs": [{**pair, "quantity": 1}]})
+    assert "a pair has no keys but data_type, symbol" in refusal["detail"]
+
+
+def test_f13_a_doubtful_isin_is_never_learnt_before_a_person_has_said_it(
+    cli: CommandLine, core: Core, tmp_path: Path
+) -> None:
+    """The first import makes the symbol known, so the judge doubts it no longer."""
+    path = tmp_path / "some.csv"
+    path.write_text("Ticker,ISIN\nABCDEF,US5949181045\nAAPL,US0378331005\nIBM,US4592001014\n")
+    cli("instrument", "change", "IBM", "--isin", "US5949181045")
+
+    def imported(user: str) -> list[tuple[str, bool]]:
+        columns = (*SYMBOL, "--column", "isin=ISIN")
+        told = cli("holding", "import", str(path), "--user", user, *columns, "--yes", "--json").json["decisions"]
+        return [(one["outcome"], one["reason"] is not None) for one in told]
+
+    def isins() -> dict[str, str]:
+        rows = core.rows("SELECT symbol, isin FROM pricing.instruments WHERE isin IS NOT NULL")
+        return {row.symbol: row.isin for row in rows}
+
+    known = {"AAPL": "US0378331005", "IBM": "US5949181045"}
+    for user, outcome in (("ann", "new"), ("ann", "held"), ("bob", "new")):
+        assert imported(user) == [(outcome, True), (outcome, False), (outcome, True)]
+        assert isins() == known
+    said = cli("holding", "import", str(path), "--user", "ann", *SYMBOL, "--column", "isin=ISIN")
+    assert "ABCDEF: a ticker of the United States has at most five letters" in said.stderr
+    assert "IBM: its ISIN is US5949181045 here, and US4592001014 in the file." in said.stderr
+    commands = re.findall(r"Its ISIN is not kept; `pricing-pipeline (.*)` keeps it", said.stderr)
+    for command in commands:
+        assert cli(*shlex.split(command)).exit_code == 0
+    assert isins() == {"AAPL": "US0378331005", "IBM": "US4592001014", "ABCDEF": "US5949181045"}
+    assert imported("ann") == [("held", False)] * 3, "which is no doubt any more"

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import re
+from decimal import Decimal
 from typing import Any
 
 import pytest
 from sqlalchemy.exc import DBAPIError
 
+from pricing_pipeline.demand import viewers
 from pricing_pipeline.domain.answers import FailureKind
 from pricing_pipeline.errors import PairsRefused
 from pricing_pipeline_tests.fixtures.cli import CommandLine
@@ -257,3 +260,79 @@ def test_a7_what_cannot_be_held_is_said_in_one_sentence(
 ) -> None:
     assert words in cli("holding", "open", *arguments).error
     assert core.rows("SELECT FROM pricing.holdings") == []
+
+
+def quantities(core: Core, user: str = "ann") -> dict[str, Decimal | None]:
+    rows = core.rows("SELECT symbol, quantity FROM pricing.holdings WHERE user_id = :user", user=user)
+    return {row.symbol: row.quantity for row in rows}
+
+
+def test_a7_a_quantity_is_kept_to_the_digit_until_another_replaces_it(cli: CommandLine, core: Core) -> None:
+    def opened(*words: str) -> str:
+        return cli("holding", "open", *words, "--type", QUOTE, "--user", "ann").stdout
+
+    assert "ann holds equity_quote AAPL. " in opened("aapl", "--quantity", "0.123456789012345678")
+    assert "ann holds equity_quote IBM. " in opened("IBM")
+    assert quantities(core) == {"AAPL": Decimal("0.123456789012345678"), "IBM": None}
+    shown = cli("holding", "list", "--user", "ann").stdout
+    assert re.search(r"AAPL +0.123456789012345678 +none yet", shown) is not None
+    assert re.search(r"IBM +none yet", shown) is not None
+    listed = cli("holding", "list", "--user", "ann", "--json").json["holdings"]
+    assert [one["quantity"] for one in listed] == ["0.123456789012345678", None]
+    assert "already; its quantity is now 3." in opened("AAPL", "--quantity", "3")
+    opened("AAPL")
+    assert quantities(core)["AAPL"] == 3, "it is not said anew"
+    core.end_holding("ann", AAPL)
+    assert quantities(core)["AAPL"] == 3, "a record of what was held"
+    opened("AAPL")
+    assert quantities(core)["AAPL"] is None, "and no more than that"
+
+
+@pytest.mark.parametrize(
+    ("words", "error"),
+    [
+        (["AAPL", "IBM", "--quantity", "1"], "--quantity is that of one symbol, and 2 are named"),
+        (["AAPL", "--quantity", "1,5"], "--quantity '1,5' is not a number. Write it like 0.5"),
+        (["AAPL", "--quantity", "nan"], "is not a number"),
+        (["AAPL", "--quantity", "1e31"], "is more than anybody holds"),
+        (["AAPL", "--quantity", "1e-31"], "has more than 30 decimals"),
+    ],
+)
+def test_a7_what_is_no_quantity_is_refused(cli: CommandLine, core: Core, words: list[str], error: str) -> None:
+    assert error in cli("holding", "open", *words, "--type", QUOTE, "--user", "ann").error
+    assert quantities(core) == {}
+
+
+def test_a7_quantities_of_one_instrument_under_two_spellings_are_added(core: Core) -> None:
+    pairs = [AAPL, (QUOTE, "aapl"), IBM, (QUOTE, "A;B")]
+    with core.engine.begin() as connection:
+        said = [Decimal("1.5"), Decimal(2), None, Decimal(7)]
+        assert viewers.hold(connection, "ann", pairs, quantities=said).refused == 1
+    assert quantities(core) == {"AAPL": Decimal("3.5"), "IBM": None}
+    for said in ("'{1,2}'", "'{{1}}'"):
+        with pytest.raises(DBAPIError, match="a quantity for each pair is needed"):
+            core.rows(f"SELECT pricing.hold('ann', '{{equity_quote}}', '{{AAPL}}', {said})")
+    for said in ("NaN", "Infinity", "1e40"):
+        with pytest.raises(DBAPIError, match="quantity_is_sane"):
+            core.rows(f"SELECT pricing.hold('ann', '{{equity_quote}}', '{{AAPL}}', '{{{said}}}')")
+    assert quantities(core) == {"AAPL": Decimal("3.5"), "IBM": None}
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "remains"),
+    [(("5", True), ("3", True), 3), (("5", True), (None, True), 5), (("5", True), ("3", False), 5),
+     (("5", False), (None, True), None)],
+)  # fmt: skip
+def test_a7_a_merge_keeps_the_quantity_of_what_remains_and_never_adds_the_same_shares_twice(
+    core: Core, old: tuple[str | None, bool], new: tuple[str | None, bool], remains: int | None
+) -> None:
+    for symbol, (quantity, is_active) in (("AAPL", old), ("IBM", new)):
+        with core.engine.begin() as connection:
+            said = [None if quantity is None else Decimal(quantity)]
+            viewers.hold(connection, "ann", [(QUOTE, symbol)], quantities=said)
+        if not is_active:
+            core.end_holding("ann", (QUOTE, symbol))
+    core.rows("DELETE FROM pricing.api_call_queue_live")
+    core.rows("SELECT pricing.merge_instruments('equity', 'AAPL', 'IBM')")
+    assert quantities(core) == {"IBM": remains}
+    assert core.one("SELECT status FROM pricing.holdings") == "active"

@@ -20,7 +20,7 @@ CLIENTS_FUNCTIONS = [
     "pricing.document(text,text,timestamp with time zone)",
     "pricing.heartbeat(text[],text[])",
     "pricing.history(text,text,date,date,timestamp with time zone,text)",
-    "pricing.hold(text[],text[])",
+    "pricing.hold(text[],text[],numeric[])",
     "pricing.price(text)",
     "pricing.release(text[],text[])",
     "pricing.terminal(text,timestamp with time zone)",

@@ -192,7 +192,7 @@ ORDER BY user_id, data_type, symbol LIMIT :at_most;
 
 -- name: holdings
 -- Who holds what: of a user or all, of a data type or all, of some symbols or all; closed ones too, if they are wanted.
-SELECT user_id, data_type, symbol, status, since, closed_at FROM pricing.holdings
+SELECT user_id, data_type, symbol, quantity, status, since, closed_at FROM pricing.holdings
 WHERE (CAST(:user_id AS text) IS NULL OR user_id = :user_id)
   AND (CAST(:data_type AS text) IS NULL OR data_type = :data_type)
   AND (CAST(:symbols AS text[]) IS NULL OR symbol = ANY (CAST(:symbols AS text[])))
@@ -315,6 +315,19 @@ SELECT u.isin, pricing.is_isin(u.isin) AS is_valid, i.asset_class, i.symbol, i.c
 FROM unnest(CAST(:isins AS text[])) AS u (isin)
 LEFT JOIN pricing.instruments i ON i.isin = u.isin AND i.is_active
 ORDER BY u.isin, i.symbol;
+
+-- name: doubtful_identifiers
+-- What is doubtful about symbols of a file that are known or not, unless their instruments have its ISIN or FIGI.
+SELECT d.data_type, d.symbol, d.doubt
+FROM (SELECT u.data_type, u.symbol,
+             CASE WHEN i.isin <> u.isin THEN format('its ISIN is %s here, and %s in the file', i.isin, u.isin)
+                  WHEN coalesce(i.isin = u.isin, i.figi = u.figi) IS NOT TRUE
+                  THEN (pricing.read_symbol(r.asset_class, u.symbol)).doubt END AS doubt
+      FROM unnest(CAST(:data_types AS text[]), CAST(:symbols AS text[]), CAST(:isins AS text[]), CAST(:figis AS text[]))
+          AS u (data_type, symbol, isin, figi)
+      JOIN pricing.data_type_registry r USING (data_type)
+      LEFT JOIN pricing.instruments i ON (i.asset_class, i.symbol) = (r.asset_class, u.symbol)) d
+WHERE d.doubt IS NOT NULL;
 
 -- name: types_to_hold
 -- Each data type of prices, whether it is one of those that are named, and whether its class is held by it if none is.

@@ -19,12 +19,14 @@ COMMENT ON FUNCTION pricing.unsubscribe(text[], text[]) IS
     'Says that the session''s user has left these pairs; returns how many subscriptions ended.';
 
 
-CREATE OR REPLACE FUNCTION pricing.hold(data_types text[], symbols text[]) RETURNS jsonb
+CREATE OR REPLACE FUNCTION pricing.hold(data_types text[], symbols text[], quantities numeric[] DEFAULT NULL)
+RETURNS jsonb
 LANGUAGE sql SECURITY DEFINER SET search_path = '' AS $$
-    SELECT pricing.hold(session_user::pg_catalog.text COLLATE pg_catalog."default", data_types, symbols, false)
+    SELECT pricing.hold(session_user::pg_catalog.text COLLATE pg_catalog."default", data_types, symbols, quantities,
+                        false)
 $$;
-COMMENT ON FUNCTION pricing.hold(text[], text[]) IS
-    'Says that the session''s user holds these pairs from now on, and answers each pair (see answer_pairs).';
+COMMENT ON FUNCTION pricing.hold(text[], text[], numeric[]) IS
+    'Says that the session''s user holds these pairs, in these quantities, and answers each pair (see answer_pairs).';
 
 
 CREATE OR REPLACE FUNCTION pricing.release(data_types text[], symbols text[]) RETURNS integer

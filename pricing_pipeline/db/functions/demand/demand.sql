@@ -284,7 +284,8 @@ BEGIN
         SELECT begin_pairs.user_id, u.data_type, u.symbol, now_
         FROM unnest(wanted.types, wanted.symbols) AS u (data_type, symbol)
         ORDER BY 2, 3 ON CONFLICT ON CONSTRAINT holdings_pkey
-            DO UPDATE SET since = excluded.since, status = 'active', closed_at = NULL WHERE h.status = 'closed';
+            DO UPDATE SET since = excluded.since, status = 'active', closed_at = NULL, quantity = NULL
+            WHERE h.status = 'closed';
     END IF;
     -- The first look queues what is missing or stale; later looks write nothing but the heartbeat.
     IF room.admitted = 0 THEN
@@ -683,14 +684,32 @@ COMMENT ON FUNCTION pricing.clean_subscriptions() IS
     'waiting tasks.';
 
 
-CREATE OR REPLACE FUNCTION pricing.hold(user_id text, data_types text[], symbols text[], at_once boolean DEFAULT true)
+CREATE OR REPLACE FUNCTION pricing.hold(
+    user_id text, data_types text[], symbols text[], quantities numeric[] DEFAULT NULL, at_once boolean DEFAULT true)
 RETURNS jsonb
-LANGUAGE sql SET search_path = '' AS $$
-    SELECT pricing.begin_pairs('held', user_id, data_types, symbols, at_once)
-$$;
-COMMENT ON FUNCTION pricing.hold(text, text[], text[], boolean) IS
+LANGUAGE plpgsql SET search_path = '' SET lock_timeout = '2s' AS $$
+DECLARE
+    answer jsonb := pricing.begin_pairs('held', user_id, data_types, symbols, at_once);
+BEGIN
+    IF quantities IS NULL THEN
+        RETURN answer;
+    ELSIF cardinality(quantities) <> cardinality(symbols) OR array_ndims(quantities) > 1 THEN
+        RAISE EXCEPTION 'a quantity for each pair is needed, not % quantities for % pairs',
+            cardinality(quantities), cardinality(symbols)
+            USING HINT = 'The quantity of a pair that keeps its own is NULL.', ERRCODE = 'invalid_parameter_value';
+    END IF;
+    -- begin_pairs has locked the user's allowance, so its sessions take turns here, too.
+    UPDATE pricing.holdings h SET quantity = said.quantity
+    FROM (SELECT u.data_type, u.symbol, sum(u.quantity) AS quantity
+          FROM unnest(data_types, pricing.spelled(data_types, symbols), quantities) AS u (data_type, symbol, quantity)
+          WHERE u.quantity IS NOT NULL GROUP BY 1, 2) said
+    WHERE (h.user_id, h.data_type, h.symbol) = (hold.user_id, said.data_type, said.symbol) AND h.status = 'active'
+      AND h.quantity IS DISTINCT FROM said.quantity;
+    RETURN answer;
+END $$;
+COMMENT ON FUNCTION pricing.hold(text, text[], text[], numeric[], boolean) IS
     'Says that a user holds these pairs until released, queues those without a price (at_once or by request), and '
-    'answers as heartbeat does.';
+    'answers as heartbeat does. Quantities replace those of before; NULL leaves one as it is.';
 
 
 CREATE OR REPLACE FUNCTION pricing.release(user_id text, data_types text[], symbols text[]) RETURNS integer

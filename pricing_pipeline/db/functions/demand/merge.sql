@@ -130,11 +130,14 @@ BEGIN
         RAISE EXCEPTION '%', obstacle USING HINT = 'Nothing has changed.', ERRCODE = 'invalid_parameter_value';
     END IF;
 
-    -- A holder of one of them holds what remains.
-    UPDATE pricing.holdings h SET since = o.since, closed_at = NULL, status = 'active'
+    -- A holder of one of them holds what remains. Quantities of both may be of the same shares, so they are not added.
+    UPDATE pricing.holdings h
+    SET since = CASE h.status WHEN 'closed' THEN o.since ELSE h.since END, closed_at = NULL, status = 'active',
+        quantity = o.quantity
     FROM pricing.holdings o
     WHERE (o.user_id, o.data_type) = (h.user_id, h.data_type) AND h.data_type = ANY (types)
-      AND o.symbol = old_symbol AND h.symbol = new_symbol AND o.status = 'active' AND h.status = 'closed';
+      AND o.symbol = old_symbol AND h.symbol = new_symbol AND o.status = 'active'
+      AND (h.status = 'closed' OR h.quantity IS NULL);
     -- Days for which either has values, or is known to have none.
     UPDATE pricing.history_coverage c SET covered = c.covered + o.covered
     FROM pricing.history_coverage o
