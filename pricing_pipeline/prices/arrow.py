@@ -12,8 +12,9 @@ from dataclasses import dataclass
 from typing import IO, TYPE_CHECKING, Any
 
 from pricing_pipeline.db import copying
+from pricing_pipeline.domain.exact import to_decimal
 from pricing_pipeline.errors import PricingError
-from pricing_pipeline.prices.frames import BETWEEN, LEAST, MISSING, Columns, latest_columns
+from pricing_pipeline.prices.frames import BETWEEN, LEAST, MISSING, Columns, exact_amounts, latest_columns
 
 if TYPE_CHECKING:
     from pyarrow import Array, ChunkedArray, DataType, RecordBatch, Schema, Table
@@ -27,6 +28,8 @@ NOT_INSTALLED = (
 )
 DIGITS, DECIMALS = 38, 18
 """Of a price or volume while it is read: enough for any amount of 18 digits at any scale."""
+_NARROW = 18
+"""Digits of a decimal that is a number of 64 bits."""
 PRICE_DECIMALS = 6
 """Of written prices, at least. Few prices have more, so most answers and files fit together; and programs that keep the
 decimals of the dividend divide prices with enough of them."""
@@ -42,26 +45,20 @@ class Digits:
 
     @property
     def type(self) -> DataType:
-        """The smallest decimal for them: of 18 digits, a number of 64 bits, or else of 38."""
+        """The smallest decimal for them."""
         import pyarrow as pa
 
-        return pa.decimal128(18 if self.whole + self.decimals <= 18 else DIGITS, self.decimals)
+        return pa.decimal128(_NARROW if self.whole + self.decimals <= _NARROW else DIGITS, self.decimals)
 
     def count(self, numbers: Array | ChunkedArray) -> None:
-        """Make room for these, which have DECIMALS decimals."""
-        import pyarrow as pa
-        import pyarrow.compute as pc
-
-        if (largest := pc.max(pc.abs(numbers)).as_py()) is None:
+        """Make room for these decimals."""
+        amounts, scale = _amounts(numbers), numbers.type.scale
+        if not len(amounts):
             return
-        self.whole = max(self.whole, len(str(int(largest))))
-        while self.decimals < DECIMALS:
-            try:
-                numbers.cast(pa.decimal128(DIGITS, self.decimals))
-            except pa.ArrowInvalid:  # digits would be lost
-                self.decimals += 1
-            else:
-                break
+        largest = max(abs(int(amounts.min())), abs(int(amounts.max())))
+        self.whole = max(self.whole, len(str(largest // 10**scale)))
+        while self.decimals < scale and (amounts % 10 ** (scale - self.decimals)).any():
+            self.decimals += 1
 
 
 @dataclass(slots=True)
@@ -72,7 +69,7 @@ class TableDigits:
     volumes: Digits
 
     def count(self, table: Table | RecordBatch) -> None:
-        """Make room for the numbers of a table with DECIMALS decimals."""
+        """Make room for the numbers of a table."""
         for name in table.schema.names:
             if name in _PRICES:
                 self.prices.count(table.column(name))
@@ -107,18 +104,20 @@ def fitted_batches(
     """The same for batches that do not fit in memory at once: `kept`, an empty file, has them meanwhile."""
     import pyarrow as pa
 
-    digits = least_digits()
-    with pa.ipc.new_stream(kept, columns) as writer:
-        for batch in batches:
-            digits.count(batch)
+    digits, count = least_digits(), 0
+    for batch in batches:
+        digits.count(batch)
+        with pa.ipc.new_stream(kept, batch.schema) as writer:  # one for each: their decimals differ
             writer.write_batch(batch)
+        count += 1
     kept.seek(0)
     narrow = digits.fit(columns)
-    return narrow, (batch.cast(narrow) for batch in pa.ipc.open_stream(kept))
+    tables = (pa.ipc.open_stream(kept).read_all().cast(narrow) for _ in range(count))
+    return narrow, (batch for table in tables for batch in table.to_batches())
 
 
 def schema(about: Mapping[str, str], *, is_converted: bool = False) -> Schema:
-    """The columns of a history as it is read, with `about` as metadata. Raises PricingError without pyarrow.
+    """The columns of a history, with `about` as metadata and the widest decimals. Raises PricingError without pyarrow.
 
     Of prices in another currency a `close` may be missing, and `rate` says why, or by which rates it was converted.
     """
@@ -149,11 +148,14 @@ def schema(about: Mapping[str, str], *, is_converted: bool = False) -> Schema:
 
 
 def make_batch(columns: Schema, symbol: str, sent: Columns) -> RecordBatch:
-    """The rows of some columns of a symbol. Raises PricingError for a number of too many digits."""
+    """The rows of some columns of a symbol; decimals have a type that holds these rows.
+
+    Raises PricingError for a number of too many digits.
+    """
     import pyarrow as pa
 
     times = copying.read_times(sent.observed_at)
-    rows, places = len(times), copying.read_smallints(sent.scale or b"")
+    rows = len(times)
     time = columns.field("observed_at").type
     try:
         at = pa.array(times, type=time)
@@ -161,8 +163,8 @@ def make_batch(columns: Schema, symbol: str, sent: Columns) -> RecordBatch:
             pa.repeat(pa.scalar(symbol), rows),
             at.cast(pa.date32()) if sent.is_daily else pa.nulls(rows, pa.date32()),
             at,
-            *(_prices(column, places) for column in (sent.open, sent.high, sent.low, sent.close)),
-            _decimals(sent.volume),
+            *(_decimals(column, sent.scale) for column in (sent.open, sent.high, sent.low, sent.close)),
+            _decimals(sent.volume, None, 0),
             *(_texts(column, rows) for column in (sent.currency, sent.adjustment, sent.provider)),
             pa.array(copying.read_bigints(sent.call_id)),
             pa.array(copying.read_times(sent.fetched_at), type=time),
@@ -173,7 +175,7 @@ def make_batch(columns: Schema, symbol: str, sent: Columns) -> RecordBatch:
         raise PricingError(
             f"a number of this history does not fit decimal({DIGITS}, {DECIMALS}): {error}. Read it as JSON or CSV."
         ) from error
-    return pa.RecordBatch.from_arrays(arrays, schema=columns)
+    return pa.RecordBatch.from_arrays(arrays, names=columns.names)
 
 
 def joined(parts: Iterable[tuple[str, Columns]], *, is_converted: bool = False) -> Table:
@@ -181,7 +183,11 @@ def joined(parts: Iterable[tuple[str, Columns]], *, is_converted: bool = False) 
     columns = schema({}, is_converted=is_converted)
     import pyarrow as pa
 
-    return fitted(pa.Table.from_batches([make_batch(columns, symbol, part) for symbol, part in parts], columns))
+    batches, digits = [make_batch(columns, symbol, part) for symbol, part in parts], least_digits()
+    for batch in batches:
+        digits.count(batch)
+    narrow = digits.fit(columns)
+    return pa.Table.from_batches([batch.cast(narrow) for batch in batches], narrow)
 
 
 def table_of_latest(prices: Iterable[Price], *, is_converted: bool = False) -> Table:
@@ -207,48 +213,46 @@ def table_of_latest(prices: Iterable[Price], *, is_converted: bool = False) -> T
     return fitted(pa.Table.from_pylist(rows, schema=columns))
 
 
-def _prices(sent: bytes | str, scales: Column) -> Array:
-    """Decimals from amounts with scales, or from text."""
+def _decimals(sent: bytes | str, sent_scales: bytes | None, least: int = PRICE_DECIMALS) -> Array:
+    """Decimals, of at least so many places."""
     import numpy as np
     import pyarrow as pa
-    import pyarrow.compute as pc
 
-    if not isinstance(sent, bytes):
-        return _decimals(sent)
-    amounts = copying.read_bigints(sent)
-    found = None
-    for scale in np.unique(scales).tolist():
-        there = pa.array((scales == scale) & (amounts != LEAST))
-        found = pc.if_else(there, _scaled(amounts, scale), found if found is not None else _none())
-    return found
-
-
-def _none() -> Any:
-    import pyarrow as pa
-
-    return pa.scalar(None, pa.decimal128(DIGITS, DECIMALS))
+    amounts, scales = exact_amounts(sent, sent_scales)
+    is_there = amounts != LEAST
+    finest = max(int(scales.max()), least)
+    exact, units = np.where(is_there, amounts, 0), 10 ** (finest - scales)
+    if float(np.abs(exact).max()) * float(units.max()) < 10**_NARROW:
+        return _scaled(exact * units, finest, is_there)
+    pairs = zip(amounts.tolist(), scales.tolist(), strict=True)
+    decimals = [None if amount == LEAST else to_decimal(amount, scale) for amount, scale in pairs]
+    return pa.array(decimals, pa.decimal128(DIGITS, DECIMALS))
 
 
-def _scaled(amounts: Column, scale: int) -> Array:
+def _scaled(amounts: Column, scale: int, is_there: Column) -> Array:
     """Each amount as a decimal: two numbers of 64 bits side by side are Arrow's one of 128."""
     import numpy as np
     import pyarrow as pa
 
     wide = np.empty((len(amounts), 2), dtype="<i8")
     wide[:, 0], wide[:, 1] = amounts, amounts >> 63
-    exact = pa.Array.from_buffers(
-        pa.decimal128(DIGITS - DECIMALS + scale, scale), len(amounts), [None, pa.py_buffer(wide)]
-    )
-    return exact.cast(pa.decimal128(DIGITS, DECIMALS))
+    known = None if is_there.all() else pa.py_buffer(np.packbits(is_there, bitorder="little"))
+    return pa.Array.from_buffers(pa.decimal128(_NARROW, scale), len(amounts), [known, pa.py_buffer(wide)])
 
 
-def _decimals(spelled: str) -> Array:
-    """Decimals from a text with single spaces between them; an empty part means a missing one."""
+def _amounts(decimals: Array | ChunkedArray) -> Any:
+    """The other way round, without the missing ones; Python's numbers if some exceed 64 bits."""
+    import numpy as np
     import pyarrow as pa
-    import pyarrow.compute as pc
 
-    texts = pa.array(spelled.split(" "))
-    return pc.if_else(pc.equal(texts, ""), None, texts).cast(pa.decimal128(DIGITS, DECIMALS))
+    there = decimals.drop_null()
+    if isinstance(there, pa.ChunkedArray):
+        there = there.combine_chunks()
+    wide = np.frombuffer(there.buffers()[1] or b"", dtype="<i8").reshape(-1, 2)[there.offset :][: len(there)]
+    low, high = wide.T
+    if (high == low >> 63).all():
+        return low
+    return high.astype(object) * 2**64 + low.astype("<u8").astype(object)
 
 
 def _texts(sent: bytes, rows: int) -> Array:

@@ -23,7 +23,7 @@ from pricing_pipeline.domain.exact import to_decimal
 from pricing_pipeline.domain.prices import Missing, Price, Reason
 from pricing_pipeline.errors import InvalidCurrency
 from pricing_pipeline.prices import moved_values
-from pricing_pipeline.prices.frames import BETWEEN, LEAST, MISSING, Columns
+from pricing_pipeline.prices.frames import BETWEEN, LEAST, MISSING, Columns, exact_amounts
 from pricing_pipeline.providers.currencies import CURRENCIES, PARTS
 
 if TYPE_CHECKING:
@@ -230,7 +230,7 @@ def converted(sent: Columns, target: Target, rates: RatesOfTimes, currency: str 
                 found.words,
             )
         each = _Fractions(up, down, is_found, words.tolist())
-    given = [_amounts(prices, sent.scale) for prices in (sent.open, sent.high, sent.low, sent.close)]
+    given = [exact_amounts(prices, sent.scale) for prices in (sent.open, sent.high, sent.low, sent.close)]
     numbers = [_divided(*prices, each) for prices in given]
     is_same = each.is_found & (each.up == each.down)
     if is_same.any():  # and not by a rate of 1
@@ -252,17 +252,6 @@ def converted(sent: Columns, target: Target, rates: RatesOfTimes, currency: str 
         currency=BETWEEN.join([target.code.encode()] * len(times)),
         rate=each.words,
     )
-
-
-def _amounts(prices: bytes | str, scales: bytes | None) -> tuple[Any, Any]:
-    """Whole numbers and their scales; LEAST stands for a missing one."""
-    import numpy as np
-
-    if isinstance(prices, bytes):
-        return copying.read_bigints(prices), copying.read_smallints(scales or b"")
-    parts = [price.partition(".") for price in prices.split(" ")]
-    amounts = [int(whole + fraction) if whole else LEAST for whole, _, fraction in parts]
-    return np.array(amounts, dtype=object), np.array([len(fraction) for _, _, fraction in parts], dtype="int64")
 
 
 def _divided(amounts: Any, scales: Any, rates: _Fractions) -> tuple[Any, Any, Any, Any]:

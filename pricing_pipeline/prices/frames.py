@@ -155,6 +155,28 @@ def frame_of_latest(prices: Iterable[Price], *, is_converted: bool = False) -> D
     return DataFrame(columns, dtype="object").astype(dtypes)
 
 
+def exact_amounts(sent: bytes | str, scales: bytes | None) -> tuple[Any, Any]:
+    """Whole numbers and their scales, from amounts or from text; LEAST stands for a missing one.
+
+    They are Python's numbers if some exceed 64 bits.
+    """
+    import numpy as np
+
+    if isinstance(sent, bytes):
+        return copying.read_bigints(sent), copying.read_smallints(scales or b"")
+    if "." not in sent:  # as volumes: in a fifth of the time
+        whole = np.fromstring(sent, dtype=np.int64, sep=" ")
+        if len(whole) > sent.count(" ") and whole.max() < -LEAST - 1:  # none is missing or too large
+            return whole, np.zeros_like(whole)
+    parts = [number.partition(".") for number in sent.split(" ")]
+    amounts = [int(whole + fraction) if whole else LEAST for whole, _, fraction in parts]
+    places = np.array([len(fraction) for _, _, fraction in parts])
+    try:
+        return np.array(amounts, dtype=np.int64), places
+    except OverflowError:
+        return np.array(amounts, dtype=object), places
+
+
 def _times(sent: bytes | None) -> DatetimeIndex:
     from pandas import DatetimeIndex
 
