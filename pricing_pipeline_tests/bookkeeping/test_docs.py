@@ -367,11 +367,18 @@ def test_messages_in_the_runbook_are_those_of_the_program() -> None:
         for block in re.findall(r"^\| message \|.*\n\|[-|]+\|\n((?:\|.*\n)+)", page, re.MULTILINE)
         for line in block.splitlines()
     ]
-    assert len(rows) > 4
+    assert len(rows) > 5
     known = source_strings() | {FUNCTION_FILES}
     for row in rows:
         for part in re.split(r"\s*…\s*", row.strip("`")):
             assert any(part in text for text in known), f"no code says {part!r}"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=relative)
+def test_every_table_begins_with_its_heads(page: Path) -> None:
+    """An empty line in a table ends it: the rows that follow show as text."""
+    for table in re.findall(r"(?:^\|.*\n)+", without_blocks(page), re.MULTILINE):
+        assert re.match(r"\|.*\n\|[\s:|-]+\n", table), table
 
 
 @pytest.mark.parametrize("page", PAGES, ids=relative)
