@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
 MOST_PAIRS = 500
 """Pairs of a list: what one request for prices reads."""
+MOST_LISTS = 100
+"""Lists of a user."""
 Pair = tuple[str, str]
 """A data type and a symbol."""
 
@@ -24,7 +26,7 @@ def add(connection: Connection, user_id: str, name: str, pairs: Sequence[Pair]) 
 
     Returns all that the list has now, symbols as their instruments are spelled. New symbols become instruments, as by
     a heartbeat, which also says what is refused: PairsRefused, CapExceeded. Raises PricingError for a list that would
-    be too long; the database refuses a bad name.
+    be too long, or one too many; the database refuses a bad name.
     """
     taken = viewers.heartbeat(connection, user_id, pairs, all_or_nothing=True).taken(pairs)
     parameters = {
@@ -34,13 +36,17 @@ def add(connection: Connection, user_id: str, name: str, pairs: Sequence[Pair]) 
         "symbols": [symbol for _, symbol in taken],
     }
     connection.execute(query("lists.add"), parameters)
-    found = of_user(connection, user_id)[name]
-    if len(found) > MOST_PAIRS:
+    known = of_user(connection, user_id)
+    if len(known[name]) > MOST_PAIRS:
         raise PricingError(
-            f"the list {name!r} would have {len(found)} pairs of a data type and a symbol, and one read has at most "
-            f"{MOST_PAIRS}. Begin another list"
+            f"the list {name!r} would have {len(known[name])} pairs of a data type and a symbol, and one read has at "
+            f"most {MOST_PAIRS}. Begin another list"
         )
-    return found
+    if len(known) > MOST_LISTS:
+        raise PricingError(
+            f"the user {user_id} would have {len(known)} lists, and one has at most {MOST_LISTS}. Remove one"
+        )
+    return known[name]
 
 
 def of_user(connection: Connection, user_id: str) -> dict[str, list[Pair]]:
@@ -82,5 +88,5 @@ def unknown(connection: Connection, user_id: str, name: str) -> UnknownList:
     names = ", ".join(of_user(connection, user_id)) or "none yet"
     return UnknownList(
         f"no list of {user_id} is called {name!r}. There are: {names}. `pricing-pipeline list add NAME SYMBOLS` "
-        "makes one."
+        "or POST /v1/lists/add makes one."
     )

@@ -152,3 +152,49 @@ def test_e9_a_removed_instrument_leaves_its_lists(api: RunningApi, core: Core, c
     api.caller(Scope.READ, Scope.WATCH, user="ann").get("prices", list="mine")
     assert watched(core) == MINE
     assert core.rows("SELECT FROM pricing.instruments WHERE symbol = 'NEW:XLON'") == []
+
+
+def test_e9_a_program_changes_and_shows_the_lists_of_its_user(api: RunningApi, core: Core, clock: Clock) -> None:
+    ann = api.caller(Scope.WATCH, user="ann")
+    pairs = [{"data_type": data_type, "symbol": symbol} for data_type, symbol in sorted(MINE)]
+    assert ann.get("lists") == {"lists": [{"list": "mine", "pairs": pairs}]}
+    forget(core, clock)
+    assert ann.get("lists/mine") == {"list": "mine", "pairs": pairs}
+    assert watched(core) == set(), "no read of prices"
+    more = [{"data_type": QUOTE, "symbol": symbol} for symbol in ("vod.l", "AAPL")]
+    added = ann.post("lists/add", {"list": "mine", "pairs": more})
+    assert added["pairs"] == [*pairs, {"data_type": QUOTE, "symbol": "VOD:XLON"}]
+    assert watched(core) == {(QUOTE, "AAPL"), (QUOTE, "VOD:XLON")}
+    assert ann.post("lists/add", {"list": "other", "pairs": more[1:]})["pairs"] == more[1:]
+    assert [one["list"] for one in ann.get("lists")["lists"]] == ["mine", "other"]
+    assert ann.post("lists/remove", {"list": "mine", "symbols": ["aapl", "VOD:LSE"]}) == {"removed": 3}
+    assert [pair["symbol"] for pair in ann.get("lists/mine")["pairs"]] == ["IBM", "IBM"]
+    assert ann.post("lists/remove", {"list": "mine"}) == {"removed": 2}
+    assert ann.refusal("POST", "lists/remove", json={"list": "mine"})["status"] == 404
+    problem = ann.refusal("GET", "lists/mine")
+    assert (problem["status"], problem["type"]) == (404, "urn:pricing-pipeline:unknown-list")
+    assert "There are: other. `pricing-pipeline list add NAME SYMBOLS` or POST /v1/lists/add" in problem["detail"]
+    assert api.caller(Scope.WATCH, user="bob").get("lists") == {"lists": []}
+
+
+def test_e9_a_change_of_a_list_is_refused_whole(api: RunningApi, core: Core, monkeypatch: pytest.MonkeyPatch) -> None:
+    ann = api.caller(Scope.WATCH, user="ann")
+    good = {"data_type": QUOTE, "symbol": "MSFT"}
+    for name, pair, words in (
+        ("My list", good, "list"),
+        ("mine", {"data_type": QUOTE, "symbol": "A;B"}, "A;B"),
+        ("mine", {"data_type": "uex_terminal", "symbol": "X"}, "uex_terminal"),
+        ("mine", {"data_type": "nosuch", "symbol": "AAPL"}, "nosuch"),
+    ):
+        problem = ann.refusal("POST", "lists/add", json={"list": name, "pairs": [good, pair]})
+        assert problem["status"] in (404, 422)
+        assert words in problem["detail"]
+    monkeypatch.setattr(lists, "MOST_LISTS", 1)
+    problem = ann.refusal("POST", "lists/add", json={"list": "second", "pairs": [good]})
+    assert "The user ann would have 2 lists, and one has at most 1" in problem["detail"]
+    with core.engine.connect() as connection:
+        assert {name: set(pairs) for name, pairs in lists.of_user(connection, "ann").items()} == {"mine": MINE}
+    assert (QUOTE, "MSFT") not in watched(core)
+    for scopes in ((Scope.READ,), (Scope.OPERATE,)):
+        refused = api.caller(*scopes, user="ann").refusal("POST", "lists/add", json={"list": "mine", "pairs": [good]})
+        assert refused["status"] == 403
