@@ -1,18 +1,16 @@
 """Finds API keys that a provider repeats, and replaces them by `***`.
 
 Services repeat a key in a sentence ("Invalid API key: ..."), in the address that was asked, or in a page of HTML. So a
-key is looked for as it is and with any of its signs escaped as JSON, URLs and HTML do it, in letters of any case, in
-UTF-8 (or what extends ASCII) and UTF-16.
+key is looked for as it is and with any of its signs escaped as JSON, URLs and HTML do it, in letters of any case.
 """
 
 from __future__ import annotations
 
+import html
 import re
-from collections.abc import Iterable
-from html.entities import html5
+from collections.abc import Iterable, Sequence
 
 BLOT = b"***"
-_WIDE = b"*\0*\0*"
 _UNESCAPED = re.compile("[a-z0-9]*")
 LEAST_UNMISTAKABLE = 16
 """A shorter key could be a part of a price or a name."""
@@ -36,7 +34,7 @@ class KeyEchoes:
             if len(key) < LEAST_UNMISTAKABLE
             for length in range(len(key) - 1, _LEAST_START - 1, -1)
         ]
-        ends = b"(?:" + b"|".join(_pattern(start, b"") for start in starts) + rb")(?=\[\.\.\.\]|['\"]|(?<=[^\0]{60})$)"
+        ends = _any_of(starts) + rb"(?=\[\.\.\.\]|['\"]|(?<=[^\0]{60})$)"
         self._cut = re.compile(ends, re.IGNORECASE) if starts else None
 
     def blot_body(self, body: bytes) -> bytes:
@@ -58,38 +56,20 @@ class KeyEchoes:
 
 
 def _blotted(text: bytes, keys: list[tuple[str, bytes]]) -> bytes:
-    lowered = text.lower().replace(b"\0", b"")
+    lowered = text.lower()
     found = [key for key, unescaped in keys if unescaped in lowered]
-    if not found:
-        return text
-    gap = rb"\0?" if b"\0" in text else b""
-    # Begins and ends at a character, so that what stands around it stays UTF-16.
-    pattern = rb"(?!\0)(?:" + b"|".join(_pattern(key, gap) for key in found) + b")"
-    return re.sub(pattern, lambda match: _WIDE if b"\0" in match[0] else BLOT, text, flags=re.IGNORECASE)
+    return re.sub(_any_of(found), BLOT, text, flags=re.IGNORECASE) if found else text
 
 
-def _pattern(key: str, gap: bytes) -> bytes:
-    """What finds a key, with a gap before each byte."""
-    return b"".join(_spelled(char, gap) for char in key)
+def _any_of(keys: Sequence[str]) -> bytes:
+    return b"(?:" + b"|".join(b"".join(map(_spelled, key)) for key in keys) + b")"
 
 
-def _spelled(char: str, gap: bytes) -> bytes:
-    """The character as it is and escaped; escapes may be escaped once more, by whatever quotes them."""
-
-    def run(text: str) -> bytes:
-        return b"".join(gap + re.escape(bytes([byte])) for byte in text.encode())
-
+def _spelled(char: str) -> bytes:
+    """The character as it is and escaped."""
     if char.isascii() and char.isalnum():
-        return run(char)
-    code, slash = ord(char), gap + rb"\\"
-    again, zeros = b"(?:" + run("amp;") + b")?", b"(?:" + run("0") + b"){0,4}"
-    in_json = [f"u{unit}" for unit in re.findall("....", char.encode("utf-16-be").hex())]
-    forms = [
-        *(run("&") + again + run(name) for name, meant in html5.items() if meant == char and name[-1] == ";"),
-        run("&") + again + run("#") + zeros + run(f"{code};"),
-        run("&") + again + run("#x") + zeros + run(f"{code:x};"),
-        b"".join(b"(?:" + slash + b"){1,4}" + run(unit) for unit in in_json),
-        b"".join(run("%") + b"(?:" + run("25") + b")?" + run(f"{byte:02x}") for byte in char.encode()),
-        b"(?:" + slash + b"){0,3}" + run(char),
-    ]
-    return b"(?:" + b"|".join(forms) + b")"
+        return char.encode()
+    code = ord(char)
+    in_url = "".join(f"%{byte:02x}" for byte in char.encode())
+    forms = {char, f"\\{char}", f"\\u{code:04x}", in_url, html.escape(char), f"&#{code};", f"&#x{code:x};"}
+    return b"(?:" + b"|".join(re.escape(form.encode()) for form in sorted(forms, key=len, reverse=True)) + b")"

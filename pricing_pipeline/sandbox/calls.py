@@ -6,7 +6,7 @@ import json
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import date, datetime
 from typing import ClassVar
 
 from pricing_pipeline.sandbox.limits import Charge, Plan
@@ -31,6 +31,35 @@ class ProviderCall:
     headers: Mapping[str, str] = field(default_factory=dict)
     """By names in small letters."""
     method: str = "GET"
+
+    def day(self, name: str) -> date | None:
+        """A parameter that is a day, if it is given. Raises Invalid."""
+        given = self.params.get(name)
+        try:
+            return None if given is None else datetime.fromisoformat(given).date()
+        except ValueError:
+            raise Invalid(name, given) from None
+
+    def whole(self, name: str, usual: int, most: int, least: int = 0) -> int:
+        """A parameter that is a whole number. Raises Invalid."""
+        given = self.params.get(name, str(usual))
+        if not (given.isascii() and given.isdecimal() and len(given) < 10 and least <= int(given) <= most):
+            raise Invalid(name, given)
+        return int(given)
+
+
+class Invalid(Exception):
+    """A parameter whose value cannot be answered."""
+
+    def __init__(self, name: str, given: str | None = None) -> None:
+        super().__init__(name, given)
+        self.name, self.given = name, "" if given is None else given[:40]
+
+
+def bearer(headers: Mapping[str, str], scheme: str = "Bearer") -> str | None:
+    """What an Authorization header has behind this scheme."""
+    given, _, key = headers.get("authorization", "").partition(" ")
+    return key.strip() if given.lower() == scheme.lower() else None
 
 
 def fields_of(body: str | bytes) -> dict[str, str]:
@@ -72,34 +101,42 @@ class Refused(Exception):
         self.reply = reply
 
 
-@dataclass(frozen=True, slots=True)
-class Admission:
-    """The charge for a call, and the refusal that ends it, if any. `headers` go on every answer to it."""
-
-    units: int
-    refusal: Reply | None = None
-    headers: Mapping[str, str] = field(default_factory=dict)
-    is_over_limit: bool = False
-    """Whether the refusal is for asking too much, and not for a wrong key."""
-    key_name: str | None = None
-    """Name of the key whose plan was charged; None for providers and calls without a key that is known."""
-
-
 class Dialect(ABC):
     """One provider's API, as the accounts behind its keys see it."""
 
     name: ClassVar[str]
+    roots: ClassVar[tuple[str, ...]] = ()
+    """Parts of its real address that may stand before an endpoint here, too."""
 
     def __init__(self, plan: Plan | None = None) -> None:
         self.plan = plan or Plan()
 
-    @abstractmethod
-    def read(self, endpoint: str, params: Mapping[str, str], headers: Mapping[str, str], now: datetime) -> ProviderCall:
+    def read(
+        self,
+        endpoint: str,
+        params: Mapping[str, str],
+        headers: Mapping[str, str],
+        now: datetime,
+        method: str = "GET",
+    ) -> ProviderCall:
         """Understand a request; never fails, because a provider charges what it cannot answer too."""
+        for root in self.roots:
+            endpoint = endpoint.removeprefix(root)
+        endpoint = endpoint.strip("/")
+        symbols, key = self.symbols(endpoint, params), self.key(params, headers)
+        return ProviderCall(endpoint, params, symbols, key, now, headers=headers, method=method)
+
+    @abstractmethod
+    def symbols(self, endpoint: str, params: Mapping[str, str]) -> tuple[str, ...]:
+        """The symbols that a request is about."""
+
+    def key(self, params: Mapping[str, str], headers: Mapping[str, str]) -> str | None:
+        """The key that a request carries."""
+        return None
 
     @abstractmethod
     def answered(self, call: ProviderCall) -> Reply:
-        """Answer an admitted call. Raises Refused."""
+        """Answer an admitted call. Raises Refused and Invalid."""
 
     def answer(self, call: ProviderCall) -> Reply:
         """The answer to an admitted call, or what is said instead."""
@@ -107,21 +144,25 @@ class Dialect(ABC):
             return self.answered(call)
         except Refused as refused:
             return refused.reply
+        except Invalid as invalid:
+            return self.invalid(invalid.name, invalid.given)
 
-    def admit(self, call: ProviderCall) -> Admission:
-        """Check the key and charge the plan."""
-        charge = self.plan.charge(call.key, self.units(call), call.now.timestamp())
+    def charge(self, call: ProviderCall) -> Charge | None:
+        """Charge the plan; None for a wrong key."""
+        return self.plan.charge(call.key, self.units(call), call.now.timestamp())
+
+    def refusal(self, call: ProviderCall, charge: Charge | None) -> Reply | None:
+        """What ends a call before it is answered, if anything does."""
         if charge is None:
-            return Admission(0, self.wrong_key(call))
-        refusal = self.over_limit(charge, call) if charge.exceeds else None
-        return Admission(charge.units, refusal, self.told(charge), refusal is not None, charge.key_name)
+            return self.wrong_key(call)
+        return self.over_limit(charge, call) if charge.exceeds else None
 
     def units(self, call: ProviderCall) -> int:
         """The cost of a call, in the units of the plan."""
         return 1
 
     def told(self, charge: Charge) -> Mapping[str, str]:
-        """Headers that say what was charged."""
+        """Headers that say what was charged. They go on every answer but that to a wrong key."""
         return {}
 
     def wrong_key(self, call: ProviderCall) -> Reply:
@@ -129,3 +170,7 @@ class Dialect(ABC):
 
     def over_limit(self, charge: Charge, call: ProviderCall) -> Reply:
         return Reply(429, b"")
+
+    def invalid(self, name: str, given: str) -> Reply:
+        """What is said to a parameter whose value cannot be answered."""
+        return Reply(400, b"")

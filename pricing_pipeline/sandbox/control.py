@@ -55,20 +55,13 @@ def control_routes(sandbox: Sandbox) -> list[Route]:
                 sandbox.behaviours.add(one)
         return JSONResponse(sandbox.behaviours.listed())
 
-    async def slots(request: Request) -> Response:
+    async def slots_or_tour(request: Request) -> Response:
+        model = SlotChange if request.url.path.endswith("/slots") else TourChange
         try:
-            change = SlotChange.model_validate_json(await request.body())
+            change = model.model_validate_json(await request.body())
         except ValidationError as error:
             return _refused(error)
-        sandbox.tours.change_slots(change)
-        return JSONResponse(change.model_dump())
-
-    async def tour(request: Request) -> Response:
-        try:
-            change = TourChange.model_validate_json(await request.body())
-        except ValidationError as error:
-            return _refused(error)
-        sandbox.tours.change_tour(change)
+        sandbox.tours.change(change)
         return JSONResponse(change.model_dump())
 
     return [
@@ -76,8 +69,8 @@ def control_routes(sandbox: Sandbox) -> list[Route]:
         Route("/calls", calls),
         Route("/reset", reset, methods=["POST"]),
         Route("/behaviour", behaviour, methods=["GET", "POST", "DELETE"]),
-        Route("/slots", slots, methods=["POST"]),
-        Route("/tour", tour, methods=["POST"]),
+        Route("/slots", slots_or_tour, methods=["POST"]),
+        Route("/tour", slots_or_tour, methods=["POST"]),
     ]
 
 

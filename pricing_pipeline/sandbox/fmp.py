@@ -10,11 +10,11 @@ import json
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, timedelta
 
 from pricing_pipeline.sandbox import company_events as events
 from pricing_pipeline.sandbox import fmp_company as company
-from pricing_pipeline.sandbox.calls import Dialect, ProviderCall, Refused, Reply, json_reply, listed
+from pricing_pipeline.sandbox.calls import Dialect, Invalid, ProviderCall, Refused, Reply, json_reply, listed
 from pricing_pipeline.sandbox.fmp_company import Row
 from pricing_pipeline.sandbox.instruments import Instrument, Kind, matching_instruments
 from pricing_pipeline.sandbox.limits import Charge, Plan
@@ -32,7 +32,7 @@ YEARS = 5
 FREE_STATEMENTS = 5
 USUAL_STATEMENTS, USUALLY_FOUND, MOST_ROWS = 5, 50, 1000
 
-_CONTENT_TYPE, _TEXT = "application/json; charset=utf-8", "text/plain; charset=utf-8"
+_CONTENT_TYPE = "application/json; charset=utf-8"
 _HELP = "https://site.financialmodelingprep.com/"
 _UPGRADE = (
     "is not available under your current subscription please visit our subscription page to upgrade your plan "
@@ -46,10 +46,11 @@ _LEGACY = (
 
 class Fmp(Dialect):
     name = "fmp"
+    roots = ("stable/",)
 
     def __init__(self, settings: SandboxSettings, market: Market) -> None:
         per_minute, per_day = settings.fmp_calls_per_minute, settings.fmp_calls_per_day
-        super().__init__(Plan(settings.key, per_minute, per_day, is_sliding=True))
+        super().__init__(Plan(settings.key, per_minute, per_day))
         self._market = market
         self._is_free = settings.fmp_plan == "free"
         self._makers: dict[str, Callable[[Instrument, ProviderCall], list[Row]]] = {
@@ -63,11 +64,14 @@ class Fmp(Dialect):
             "splits": self._splits,
         }
 
-    def read(self, endpoint: str, params: Mapping[str, str], headers: Mapping[str, str], now: datetime) -> ProviderCall:
-        # Its address ends with /stable; ours may, too.
-        endpoint = endpoint.removeprefix("stable/")
-        key = params.get("apikey") or headers.get("apikey")
-        return ProviderCall(endpoint, params, listed(params.get(_asks_by(endpoint), "")), key, now)
+    def symbols(self, endpoint: str, params: Mapping[str, str]) -> tuple[str, ...]:
+        return listed(params.get(_asks_by(endpoint), ""))
+
+    def key(self, params: Mapping[str, str], headers: Mapping[str, str]) -> str | None:
+        return params.get("apikey") or headers.get("apikey")
+
+    def invalid(self, name: str, given: str) -> Reply:
+        return _in_words(400, f"Query Error: Invalid or missing query parameter - {name}")
 
     def wrong_key(self, call: ProviderCall) -> Reply:
         words = "Invalid API KEY. Please retry or visit our documentation to create one FREE"
@@ -93,11 +97,11 @@ class Fmp(Dialect):
     def _check(self, call: ProviderCall) -> None:
         """Refuse a call that names no symbol, and what the free plan does not have."""
         if not call.symbols:
-            raise _invalid(_asks_by(call.endpoint))
+            raise Invalid(_asks_by(call.endpoint))
         if not self._is_free:
             return
         if call.endpoint == "batch-quote":
-            raise _refused(402, f"Restricted Endpoint: This endpoint {_UPGRADE}")
+            raise _refused(f"Restricted Endpoint: This endpoint {_UPGRADE}")
         if call.endpoint == "income-statement" and (_limit(call) or USUAL_STATEMENTS) > FREE_STATEMENTS:
             raise _gate("limit")
         # A list of symbols is a value that the plan does not have, as is each symbol beyond its own.
@@ -116,7 +120,7 @@ class Fmp(Dialect):
         """Shares whose ticker or name fits, of one exchange if it is named."""
         query, exchange = call.params.get("query", "").strip(), call.params.get("exchange")
         if not query:
-            raise _invalid("query")
+            raise Invalid("query")
         shares = [share for share in matching_instruments(query) if share.kind is Kind.EQUITY]
         rows: list[Row] = [
             {
@@ -153,9 +157,9 @@ class Fmp(Dialect):
     def _bars(self, instrument: Instrument, call: ProviderCall) -> list[Row]:
         """Days that are over, newest first and adjusted for splits; both ends are included."""
         final = self._market.last_final_day(instrument, call.now)
-        last = min(_day(call, "to") or final, final)
+        last = min(call.day("to") or final, final)
         earliest = last - timedelta(days=YEARS * 365 + YEARS // 4)
-        first = max(_day(call, "from") or earliest, earliest)
+        first = max(call.day("from") or earliest, earliest)
         return [_bar(bar) for bar in reversed(self._market.final_bars(instrument, first, last))]
 
     def _profile(self, instrument: Instrument, call: ProviderCall) -> list[Row]:
@@ -171,7 +175,7 @@ class Fmp(Dialect):
 
     def _statements(self, instrument: Instrument, call: ProviderCall) -> list[Row]:
         if call.params.get("period", "annual") not in ("annual", "FY"):
-            raise _invalid("period")
+            raise Invalid("period")
         today, most = call.now.astimezone(UTC).date(), _limit(call) or USUAL_STATEMENTS
         return company.statements(for_fmp(instrument), today, most)
 
@@ -242,31 +246,20 @@ def _bar(bar: Bar) -> Row:
 
 def _limit(call: ProviderCall) -> int | None:
     """How many rows are asked for; None if it is not said."""
-    given = call.params.get("limit")
-    if given is not None and (not given.isdecimal() or not 1 <= int(given) <= MOST_ROWS):
-        raise _invalid("limit")
-    return None if given is None else int(given)
+    return call.whole("limit", 0, MOST_ROWS, least=1) if "limit" in call.params else None
 
 
-def _day(call: ProviderCall, name: str) -> date | None:
-    text = call.params.get(name)
-    try:
-        return None if text is None else date.fromisoformat(text)
-    except ValueError:
-        raise _invalid(name) from None
+def _in_words(status: int, words: str) -> Reply:
+    return Reply(status, words.encode(), "text/plain; charset=utf-8")
 
 
-def _refused(status: int, words: str) -> Refused:
-    return Refused(Reply(status, words.encode(), _TEXT))
+def _refused(words: str) -> Refused:
+    return Refused(_in_words(402, words))
 
 
 def _gate(parameter: str) -> Refused:
     words = f"'Special Endpoint : This value set for '{parameter}' {_UPGRADE}"
-    return _refused(402, f"Premium Query Parameter: {words}")
-
-
-def _invalid(name: str) -> Refused:
-    return _refused(400, f"Query Error: Invalid or missing query parameter - {name}")
+    return _refused(f"Premium Query Parameter: {words}")
 
 
 def _error(status: int, words: str) -> Reply:

@@ -7,9 +7,9 @@ is named at its place.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import date, datetime, time, timedelta
+from datetime import datetime, time, timedelta
 
-from pricing_pipeline.sandbox.calls import Dialect, ProviderCall, Refused, Reply, json_reply
+from pricing_pipeline.sandbox.calls import Dialect, Invalid, ProviderCall, Refused, Reply, json_reply
 from pricing_pipeline.sandbox.instruments import pick
 from pricing_pipeline.sandbox.limits import Charge, Plan
 from pricing_pipeline.sandbox.settings import SandboxSettings
@@ -20,8 +20,6 @@ from pricing_pipeline.sandbox.units import divided
 USUAL_PAGE, MOST_ROWS = 20, 100
 """Rows of a page: where none are asked for, and at most. The second is not documented: a guess on the safe side."""
 _FIRST_NUMBER = 5000
-_ROOTS = ("api/public/v1/", "api/v1/", "api/partner/v1/")
-"""Parts of its address; ours may have one, too."""
 _PRODUCT, _INVENTORY = "product/get/", "inventory/list-by/variant"
 _DOLLARS = {"USD": 1000, "GBP": 1270, "EUR": 1080, "JPY": 7, "AUD": 660, "NZD": 610, "KWD": 3260, "NPR": 8}
 """Thousandths of a dollar for one unit of a currency: good enough for a sandbox, and always the same."""
@@ -42,18 +40,23 @@ def variant_id(number: int, place: int) -> int:
 
 class Headout(Dialect):
     name = "headout"
+    roots = ("api/public/v1/", "api/v1/", "api/partner/v1/")
 
     def __init__(self, settings: SandboxSettings, tours: Tours) -> None:
-        super().__init__(Plan(settings.key, settings.partner_calls_per_minute, is_sliding=True))
+        super().__init__(Plan(settings.key, settings.partner_calls_per_minute))
         self._tours = tours
 
-    def read(self, endpoint: str, params: Mapping[str, str], headers: Mapping[str, str], now: datetime) -> ProviderCall:
-        for root in _ROOTS:
-            endpoint = endpoint.removeprefix(root)
+    def symbols(self, endpoint: str, params: Mapping[str, str]) -> tuple[str, ...]:
         product = endpoint.removeprefix(_PRODUCT) if endpoint.startswith(_PRODUCT) else ""
         # A call for a variant is one for its product, so that faults of one product hit both.
         asked = product or params.get("variantId", "")[:-1]
-        return ProviderCall(endpoint, params, (asked,) if asked else (), headers.get("headout-auth"), now)
+        return (asked,) if asked else ()
+
+    def key(self, params: Mapping[str, str], headers: Mapping[str, str]) -> str | None:
+        return headers.get("headout-auth")
+
+    def invalid(self, name: str, given: str) -> Reply:
+        return _refusal(400, "E_INVALID_ARGUMENT", f"Invalid {name}: {given}")
 
     def wrong_key(self, call: ProviderCall) -> Reply:
         return _refusal(401, "E_UNAUTHORIZED", "The api key is missing or invalid.")
@@ -76,7 +79,7 @@ class Headout(Dialect):
         asked = call.endpoint.removeprefix(_PRODUCT)
         tour = self._tour(asked, call)
         if tour is None:
-            raise _invalid(f"Invalid productId: {asked[:40]}")
+            raise Invalid("productId", asked)
         place = tour.place
         return {
             "id": _FIRST_NUMBER + tour.number,
@@ -91,18 +94,18 @@ class Headout(Dialect):
         """One page of a variant's slots. `total` counts the slots of all pages."""
         params = call.params
         if "variantId" not in params:
-            raise _refused("E_MISSING_PARAMETER", "Missing required parameter: variantId")
+            raise Invalid("variantId")
         asked = params["variantId"]
         tour = self._tour(asked[:-1], call)
         place = int(asked[-1]) if asked[-1:].isdecimal() else len(asked)
         if tour is None or place >= len(tour.options):
-            raise _refused("CAL-0121", "This tour is not available anymore.")
-        first, last = _time(params, "startDateTime", call.now), _time(params, "endDateTime", call.now)
-        offset, limit = _whole(params, "offset", 0), _whole(params, "limit", USUAL_PAGE)
-        limit = min(max(limit, 1), MOST_ROWS)
+            raise Refused(_refusal(400, "CAL-0121", "This tour is not available anymore."))
+        first, last = _time(call, "startDateTime", 0), _time(call, "endDateTime", 30)
+        offset = call.whole("offset", 0, 10**6)
+        limit = min(max(call.whole("limit", USUAL_PAGE, 10**6), 1), MOST_ROWS)
         currency = params.get("currencyCode", tour.place.currency)
         if currency not in _DOLLARS:
-            raise _invalid(f"Invalid CurrencyCode code: {currency[:9]}. CurrencyCode doesn't exist.")
+            raise Invalid("CurrencyCode code", currency)
         slots = [
             slot
             for slot in self._tours.slots(tour, tour.options[place], first.date(), last.date(), call.now)
@@ -181,34 +184,18 @@ def _decimal(amount: int, currency: str) -> float:
     return amount // one if amount % one == 0 else amount / one
 
 
-def _time(params: Mapping[str, str], name: str, now: datetime) -> datetime:
-    """A local time without zone; a missing first one is now, and a missing last one 30 days from now."""
-    text = params.get(name)
+def _time(call: ProviderCall, name: str, usual: int) -> datetime:
+    """A local time without zone; a missing one is the midnight so many days from now."""
+    text = call.params.get(name)
     if text is None:
-        today = datetime.combine(now.date(), time())
-        return today if name == "startDateTime" else today + timedelta(days=30)
+        return datetime.combine(call.now.date() + timedelta(days=usual), time())
     try:
         at = datetime.fromisoformat(text)
     except ValueError:
-        at = None
-    if at is None or at.tzinfo is not None or not date(2000, 1, 1) <= at.date() <= date(2100, 1, 1):
-        raise _invalid(f"Invalid {name}: {text[:40]}")
+        raise Invalid(name, text) from None
+    if at.tzinfo is not None:
+        raise Invalid(name, text)
     return at
-
-
-def _whole(params: Mapping[str, str], name: str, usual: int) -> int:
-    text = params.get(name, str(usual))
-    if not (text.isascii() and text.isdecimal() and len(text) < 10):
-        raise _invalid(f"Invalid {name}: {text[:40]}")
-    return int(text)
-
-
-def _invalid(words: str) -> Refused:
-    return _refused("E_INVALID_ARGUMENT", words)
-
-
-def _refused(code: str, words: str) -> Refused:
-    return Refused(_refusal(400, code, words))
 
 
 def _refusal(status: int, code: str, words: str, headers: Mapping[str, str] | None = None) -> Reply:

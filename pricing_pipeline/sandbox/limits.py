@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections import deque
 from dataclasses import dataclass
 from typing import Literal
 
 MINUTE, DAY = 60, 86_400
 
 
-class CalendarWindow:
+class Window:
     """Units in the current minute or day of UTC. Times are epoch seconds."""
 
     def __init__(self, seconds: int) -> None:
@@ -21,23 +20,6 @@ class CalendarWindow:
         """Add units, whether or not they fit, and return what is used with them."""
         if (number := int(now // self._seconds)) != self._number:
             self._number, self._used = number, 0
-        self._used += units
-        return self._used
-
-
-class SlidingWindow:
-    """Units in the last seconds of a window. Times must not go back."""
-
-    def __init__(self, seconds: int) -> None:
-        self._seconds = seconds
-        self._charges: deque[tuple[float, int]] = deque()
-        self._used = 0
-
-    def charge(self, units: int, now: float) -> int:
-        """Likewise."""
-        while self._charges and self._charges[0][0] <= now - self._seconds:
-            self._used -= self._charges.popleft()[1]
-        self._charges.append((now, units))
         self._used += units
         return self._used
 
@@ -56,31 +38,21 @@ class Charge:
 class Plan:
     """Limits for each key: the secret, or the secret with `-NAME` behind it. Without a secret anybody may call."""
 
-    def __init__(
-        self,
-        secret: str | None = None,
-        per_minute: int | None = None,
-        per_day: int | None = None,
-        *,
-        is_sliding: bool = False,
-    ) -> None:
+    def __init__(self, secret: str | None = None, per_minute: int | None = None, per_day: int | None = None) -> None:
         self.per_minute, self.per_day = per_minute, per_day
         self._secret = secret
-        self._window = SlidingWindow if is_sliding else CalendarWindow
         self.reset()
 
     def reset(self) -> None:
         """Forget what was charged."""
-        self._windows: dict[str | None, tuple[CalendarWindow | SlidingWindow, CalendarWindow]] = {}
+        self._windows: dict[str | None, tuple[Window, Window]] = {}
 
     def charge(self, key: str | None, units: int, now: float) -> Charge | None:
         """Charge a call, also one that is then refused. None if the key is wrong."""
         name = None if self._secret is None else key_name(key, self._secret)
         if self._secret is not None and name is None:
             return None
-        if name not in self._windows:
-            self._windows[name] = self._window(MINUTE), CalendarWindow(DAY)
-        minute, day = self._windows[name]
+        minute, day = self._windows.setdefault(name, (Window(MINUTE), Window(DAY)))
         in_minute, in_day = minute.charge(units, now), day.charge(units, now)
         exceeds: Literal["minute", "day"] | None = None
         if units and self.per_day is not None and in_day > self.per_day:

@@ -14,6 +14,7 @@ from dataclasses import asdict, dataclass
 from itertools import takewhile
 
 from pricing_pipeline.sandbox.calls import ProviderCall
+from pricing_pipeline.sandbox.limits import Charge
 
 _DAYS = (
     ("start_date", "end_date"),
@@ -69,10 +70,8 @@ class CallLog:
             self._calls.clear()
             self._seq = 0
 
-    def begin(
-        self, provider: str, call: ProviderCall, units: int, *, refused: bool, key_name: str | None = None
-    ) -> CallRecord:
-        """Write a call down as it arrives, with what it was charged."""
+    def begin(self, provider: str, call: ProviderCall, charge: Charge | None) -> CallRecord:
+        """Write a call down as it arrives, with what it was charged: nothing with a wrong key."""
         with self._lock:
             self._seq += 1
             record = CallRecord(
@@ -83,9 +82,9 @@ class CallLog:
                 path=f"/{call.endpoint}",
                 symbols=call.symbols,
                 days=_days(call),
-                units=units,
-                key_name=key_name,
-                refused=refused,
+                units=0 if charge is None else charge.units,
+                key_name=None if charge is None else charge.key_name,
+                refused=charge is not None and charge.exceeds is not None,
             )
             self._calls.append(record)
         return record

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from datetime import UTC, date, datetime, timedelta
 from functools import lru_cache
 
-from pricing_pipeline.sandbox.calls import Dialect, ProviderCall, Refused, Reply, json_reply
+from pricing_pipeline.sandbox.calls import Dialect, Invalid, ProviderCall, Reply, json_reply
 from pricing_pipeline.sandbox.instruments import Instrument, find_scheme, pick
 from pricing_pipeline.sandbox.prices import Market
 from pricing_pipeline.sandbox.series import Bar
@@ -49,13 +49,15 @@ class MfApi(Dialect):
         self._histories = lru_cache(64)(self._whole_history)
         self._newest = lru_cache(20_000)(self._newest_row)
 
-    def read(self, endpoint: str, params: Mapping[str, str], headers: Mapping[str, str], now: datetime) -> ProviderCall:
+    def symbols(self, endpoint: str, params: Mapping[str, str]) -> tuple[str, ...]:
         code = endpoint.removeprefix("mf").strip("/").split("/")[0]
-        symbols = (code,) if code and code not in ("latest", "search") else ()
-        return ProviderCall(endpoint, params, symbols, None, now)
+        return (code,) if code and code not in ("latest", "search") else ()
+
+    def invalid(self, name: str, given: str) -> Reply:
+        return json_reply({"error": f"invalid {name}"}, 400)
 
     def answered(self, call: ProviderCall) -> Reply:
-        match call.endpoint.strip("/").split("/"):
+        match call.endpoint.split("/"):
             case ["mf"]:
                 names = ("scheme_code", "scheme_name", "isin_growth", "isin_div_reinvestment")
                 return json_reply([_listed(code, names) for code in _page(call)])
@@ -70,7 +72,7 @@ class MfApi(Dialect):
     def _scheme(self, call: ProviderCall, asked: str, *, only_latest: bool) -> dict[str, object]:
         code = call.answers.get(asked, asked)
         if not code.isascii() or not code.isdecimal():
-            raise _refused("invalid scheme_code")
+            raise Invalid("scheme_code")
         scheme = find_scheme(int(code))
         if scheme is None:
             blank = dict.fromkeys(_meta(0), "") | {"scheme_code": 0}
@@ -84,7 +86,7 @@ class MfApi(Dialect):
             newest = self._newest(scheme, published)
             rows = [] if newest is None else [newest]
         else:
-            first, last = _day(call, "startDate") or date.min, _day(call, "endDate") or date.max
+            first, last = call.day("startDate") or date.min, call.day("endDate") or date.max
             rows = [row for day, row in self._histories(scheme, published) if first <= day <= last]
         return {"meta": _meta(int(code)), "data": rows, "status": "SUCCESS"}
 
@@ -111,7 +113,7 @@ def _found(query: str) -> list[dict[str, object]]:
     """Schemes whose name has all words asked for, among those of the bulk lists."""
     words = query.lower().split()
     if not words:
-        raise _refused("missing q")
+        raise Invalid("q")
     codes = [code for code in _LISTED if all(word in str(_meta(code)["scheme_name"]).lower() for word in words)]
     return [_listed(code, ("scheme_code", "scheme_name")) for code in codes]
 
@@ -153,23 +155,8 @@ def _listed(code: int, names: Iterable[str]) -> dict[str, object]:
     return {_CAMEL[name]: meta[name] for name in names}
 
 
-def _day(call: ProviderCall, name: str) -> date | None:
-    text = call.params.get(name)
-    try:
-        return None if text is None else date.fromisoformat(text)
-    except ValueError:
-        raise _refused(f"invalid {name}") from None
-
-
 def _page(call: ProviderCall) -> list[int]:
     """The codes of a page: 1,000 of the list of names, 10,000 of that of NAVs."""
-    most = 1000 if call.endpoint.strip("/") == "mf" else 10_000
-    texts = call.params.get("limit", str(most)), call.params.get("offset", "0")
-    if not all(text.isdecimal() for text in texts):
-        raise _refused("invalid limit or offset")
-    limit, offset = (int(text) for text in texts)
+    most = 1000 if call.endpoint == "mf" else 10_000
+    offset, limit = call.whole("offset", 0, 10**6), call.whole("limit", most, 10**6)
     return _LISTED[offset : offset + min(limit, most)]
-
-
-def _refused(words: str) -> Refused:
-    return Refused(json_reply({"error": words}, 400))

@@ -6,16 +6,14 @@ Charged is one call, refused ones included. Where the standard is silent, the ch
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC
 
-from pricing_pipeline.sandbox.calls import Dialect, ProviderCall, Refused, Reply, json_reply
+from pricing_pipeline.sandbox.calls import Dialect, Invalid, ProviderCall, Refused, Reply, bearer, json_reply
 from pricing_pipeline.sandbox.limits import Charge, Plan
 from pricing_pipeline.sandbox.settings import SandboxSettings
 from pricing_pipeline.sandbox.slots import CUTOFF, Price, Slot, Tours
 from pricing_pipeline.sandbox.tours import MOST_TOURS, Option, Tour, Unit
 
-MOST_DAYS = 370
-"""Most days of one answer. The standard names no bound; systems that follow it do."""
 _FIRST_NUMBER = 1000
 
 Row = dict[str, object]
@@ -30,14 +28,19 @@ class Octo(Dialect):
     name = "octo"
 
     def __init__(self, settings: SandboxSettings, tours: Tours) -> None:
-        super().__init__(Plan(settings.key, settings.partner_calls_per_minute, is_sliding=True))
+        super().__init__(Plan(settings.key, settings.partner_calls_per_minute))
         self._tours = tours
 
-    def read(self, endpoint: str, params: Mapping[str, str], headers: Mapping[str, str], now: datetime) -> ProviderCall:
-        key = headers.get("authorization", "").removeprefix("Bearer ") or None
-        parts = endpoint.strip("/").split("/")
-        asked = parts[1] if parts[0] == "products" and len(parts) == 2 else params.get("productId")
-        return ProviderCall(endpoint, params, (asked,) if asked else (), key, now, headers=headers)
+    def symbols(self, endpoint: str, params: Mapping[str, str]) -> tuple[str, ...]:
+        root, _, product = endpoint.partition("/")
+        asked = product if root == "products" and product else params.get("productId")
+        return (asked,) if asked else ()
+
+    def key(self, params: Mapping[str, str], headers: Mapping[str, str]) -> str | None:
+        return bearer(headers)
+
+    def invalid(self, name: str, given: str) -> Reply:
+        return _refusal(400, "BAD_REQUEST", f"{name} is missing or invalid")
 
     def wrong_key(self, call: ProviderCall) -> Reply:
         if call.key is None:
@@ -50,7 +53,7 @@ class Octo(Dialect):
         return json_reply(body, 429, {"Retry-After": "5"})
 
     def answered(self, call: ProviderCall) -> Reply:
-        match call.method, *call.endpoint.strip("/").split("/"):
+        match call.method, *call.endpoint.split("/"):
             case "GET", "products":
                 tours = (self._tours.tour(number) for number in range(1, MOST_TOURS + 1))
                 return json_reply([_product(tour) for tour in tours if tour is not None])
@@ -71,21 +74,16 @@ class Octo(Dialect):
     def _availability(self, call: ProviderCall) -> list[Row]:
         params = call.params
         if not {"productId", "optionId"} <= params.keys():
-            raise _bad("productId and optionId are required")
+            raise Invalid("productId or optionId")
         tour = self._tour(params["productId"], call)
         option = next((option for option in tour.options if option.option_id == params["optionId"]), None)
         if option is None:
             raise _invalid("INVALID_OPTION_ID", "optionId", params["optionId"])
-        first = params.get("localDateStart") or params.get("localDate", "")
-        last = params.get("localDateEnd") or params.get("localDate", "")
-        try:
-            days = date.fromisoformat(first), date.fromisoformat(last)
-        except ValueError:
-            raise _bad("localDateStart and localDateEnd are required, as YYYY-MM-DD") from None
-        if not timedelta(0) <= days[1] - days[0] < timedelta(days=MOST_DAYS):
-            raise _bad("localDateEnd is before localDateStart, or too far behind it")
+        first, last = call.day("localDateStart"), call.day("localDateEnd")
+        if first is None or last is None:
+            raise Invalid("localDateStart or localDateEnd")
         is_priced = "octo/pricing" in call.headers.get("octo-capabilities", "")
-        slots = self._tours.slots(tour, option, *days, call.now)
+        slots = self._tours.slots(tour, option, first, last, call.now)
         return [_slot(tour, slot, is_priced=is_priced) for slot in slots]
 
 
@@ -171,10 +169,6 @@ def _unit(unit: Unit) -> Row:
             "paxCount": unit.pax,
         },
     }
-
-
-def _bad(words: str) -> Refused:
-    return Refused(_refusal(400, "BAD_REQUEST", words))
 
 
 def _invalid(error: str, name: str, given: str) -> Refused:

@@ -71,20 +71,13 @@ class Sandbox:
         params = dict(request.query_params)
         if request.method == "POST":
             params |= fields_of(await request.body())
-        call = provider.read(request.path_params["endpoint"], params, request.headers, self.now())
-        call = replace(call, method=request.method)
-        admission = provider.admit(call)
-        record = self.log.begin(
-            provider.name,
-            call,
-            admission.units,
-            refused=admission.is_over_limit,
-            key_name=admission.key_name,
-        )
+        call = provider.read(request.path_params["endpoint"], params, request.headers, self.now(), request.method)
+        charge = provider.charge(call)
+        record = self.log.begin(provider.name, call, charge)
         status, sent = None, 0
         faults: list[Behaviour] = []
         try:
-            reply, told = admission.refusal, admission.headers
+            reply, told = provider.refusal(call, charge), {} if charge is None else provider.told(charge)
             if reply is None:
                 faults = self.behaviours.drawn(provider.name, call)
                 if faults:

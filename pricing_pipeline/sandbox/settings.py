@@ -29,8 +29,6 @@ class SandboxSettings:
     credits_per_minute: int | None = 2000
     credits_per_day: int | None = None
     """Counted from midnight UTC, as the provider does."""
-    credit_window: Literal["calendar", "sliding"] = "calendar"
-    """The provider counts per minute of its clock; `sliding` counts the last 60 seconds and is stricter."""
     fmp_plan: Literal["full", "free"] = "full"
     """`free`: the five recorded symbols, no batches, five years of statements; all else is refused with 402."""
     fmp_calls_per_minute: int | None = 300

@@ -123,13 +123,12 @@ class Tours:
         with self._lock:
             self._slot_changes, self._tour_changes = (), {}
 
-    def change_slots(self, change: SlotChange) -> None:
+    def change(self, change: SlotChange | TourChange) -> None:
         with self._lock:
-            self._slot_changes = (*self._slot_changes, change)
-
-    def change_tour(self, change: TourChange) -> None:
-        with self._lock:
-            self._tour_changes = self._tour_changes | {change.number: change}
+            if isinstance(change, SlotChange):
+                self._slot_changes = (*self._slot_changes, change)
+            else:
+                self._tour_changes = self._tour_changes | {change.number: change}
 
     def tour(self, number: int) -> Tour | None:
         """The tour as it is now; None for one that is not sold."""

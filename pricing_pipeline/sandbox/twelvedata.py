@@ -10,10 +10,10 @@ import json
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from datetime import date, datetime, timedelta
+from datetime import date, timedelta
 from decimal import ROUND_HALF_EVEN, Decimal
 
-from pricing_pipeline.sandbox.calls import Dialect, ProviderCall, Refused, Reply, listed
+from pricing_pipeline.sandbox.calls import Dialect, Invalid, ProviderCall, Reply, bearer, listed
 from pricing_pipeline.sandbox.instruments import Instrument, Kind, matching_instruments
 from pricing_pipeline.sandbox.limits import Charge, Plan
 from pricing_pipeline.sandbox.prices import Market
@@ -38,8 +38,7 @@ class TwelveData(Dialect):
 
     def __init__(self, settings: SandboxSettings, market: Market) -> None:
         per_minute, per_day = settings.credits_per_minute, settings.credits_per_day
-        is_sliding = settings.credit_window == "sliding"
-        super().__init__(Plan(settings.key, per_minute, per_day, is_sliding=is_sliding))
+        super().__init__(Plan(settings.key, per_minute, per_day))
         self._market = market
         self._members: dict[str, Callable[[Instrument, ProviderCall], Member]] = {
             "quote": self._quote,
@@ -54,12 +53,14 @@ class TwelveData(Dialect):
             "api_usage": self._usage,
         }
 
-    def read(self, endpoint: str, params: Mapping[str, str], headers: Mapping[str, str], now: datetime) -> ProviderCall:
-        key = params.get("apikey")
-        scheme, _, given = headers.get("authorization", "").partition(" ")
-        if key is None and scheme.lower() == "apikey":
-            key = given.strip()
-        return ProviderCall(endpoint, params, listed(params.get("symbol", "")), key, now)
+    def symbols(self, endpoint: str, params: Mapping[str, str]) -> tuple[str, ...]:
+        return listed(params.get("symbol", ""))
+
+    def key(self, params: Mapping[str, str], headers: Mapping[str, str]) -> str | None:
+        return params.get("apikey") or bearer(headers, "apikey")
+
+    def invalid(self, name: str, given: str) -> Reply:
+        return _refusal(400, f"Invalid **{name}** provided: {given}")
 
     def units(self, call: ProviderCall) -> int:
         return 0 if call.endpoint == "api_usage" else max(len(call.symbols), 1)
@@ -98,9 +99,7 @@ class TwelveData(Dialect):
         if len(call.symbols) > MOST_SYMBOLS:
             # Only the limit is documented, not the wording of its refusal.
             return _refusal(400, f"{len(call.symbols)} symbols were requested; a batch holds at most {MOST_SYMBOLS}.")
-        dp = call.params.get("dp", "-1")
-        if dp not in map(str, range(-1, _MOST_DECIMALS + 1)):
-            return _refusal(400, f"dp={dp} is not a number from -1 to {_MOST_DECIMALS}")
+        dp = -1 if call.params.get("dp", "-1") == "-1" else call.whole("dp", 0, _MOST_DECIMALS)
         if len(call.symbols) > 1:
             members = {symbol: self._member(symbol, call) for symbol in call.symbols}
             # By this header its own client knows an answer whose members may be errors.
@@ -109,7 +108,7 @@ class TwelveData(Dialect):
             member = self._member(call.symbols[0] if call.symbols else "", call)
             code = member.get("code", 200)
             reply = _reply(member, code if isinstance(code, int) else 200)
-        return replace(reply, body=_rounded(reply.body.decode(), int(dp)).encode())
+        return replace(reply, body=_rounded(reply.body.decode(), dp).encode())
 
     def _member(self, symbol: str, call: ProviderCall) -> Member:
         params = call.params
@@ -123,7 +122,7 @@ class TwelveData(Dialect):
         """The matches for part of a ticker or of a name. Pairs have their quote currency there."""
         query = call.params.get("symbol", "").strip()
         if not query:
-            raise Refused(_refusal(400, "**symbol** parameter is missing"))
+            raise Invalid("symbol")
         found = [one for one in matching_instruments(query) if self._market.is_listed(one, call.now)]
         rows = [
             {
@@ -136,7 +135,7 @@ class TwelveData(Dialect):
                 "country": one.venue.country,
                 "currency": one.currency,
             }
-            for one in found[: _count(call, _USUALLY_FOUND, _MOST_FOUND)]
+            for one in found[: call.whole("outputsize", _USUALLY_FOUND, _MOST_FOUND, least=1)]
         ]
         return {"data": rows, "status": "ok"}
 
@@ -206,14 +205,9 @@ class TwelveData(Dialect):
 
     def _time_series(self, instrument: Instrument, call: ProviderCall) -> Member:
         interval = call.params.get("interval", "")
-        meta = {"symbol": call.params.get("symbol", ""), "interval": interval, "exchange": ""}
         if interval != "1day":
-            return _error(400, f"Invalid **interval** provided: {interval}. Supported intervals: 1day") | {"meta": meta}
-        try:
-            bars = self._bars(instrument, call)
-        except Refused as refused:
-            refusal: Member = json.loads(refused.reply.body)
-            return refusal | {"meta": meta}
+            raise Invalid("interval", interval)
+        bars = self._bars(instrument, call)
         if not bars:
             words = "No data is available on the specified dates. Try setting different start/end dates."
             return _error(400, words)
@@ -228,8 +222,9 @@ class TwelveData(Dialect):
 
     def _bars(self, instrument: Instrument, call: ProviderCall) -> list[Bar]:
         """The newest of the days asked for, oldest first. 30 unless a date is given, as documented."""
-        start, end = _day(call, "start_date"), _day(call, "end_date")
-        most = _count(call, _USUAL_ROWS if start is None and end is None else _MOST_ROWS, _MOST_ROWS)
+        start, end = call.day("start_date"), call.day("end_date")
+        usual = _USUAL_ROWS if start is None and end is None else _MOST_ROWS
+        most = call.whole("outputsize", usual, _MOST_ROWS, least=1)
         last = self._market.last_final_day(instrument, call.now)
         last = last if end is None else min(last, end)
         # Enough days for `most` rows: weekends and holidays take less than a third of them.
@@ -289,23 +284,6 @@ def _rounded(text: str, decimals: int) -> str:
         return f'"{number:f}"' if price[1] else f"{number:f}"
 
     return _DECIMAL.sub(spelled, text)
-
-
-def _count(call: ProviderCall, usual: int, most: int) -> int:
-    given = call.params.get("outputsize", str(usual))
-    if not given.isdecimal() or not 1 <= int(given) <= most:
-        words = f"Invalid **outputsize** provided: {given}. Supported values are from 1 to {most}"
-        raise Refused(_refusal(400, words))
-    return int(given)
-
-
-def _day(call: ProviderCall, name: str) -> date | None:
-    given = call.params.get(name)
-    try:
-        return None if given is None else datetime.fromisoformat(given).date()
-    except ValueError:
-        words = f"Invalid **{name}** provided: {given}. Use the format 2006-01-02 or 2006-01-02 15:04:05"
-        raise Refused(_refusal(400, words)) from None
 
 
 def _error(code: int, message: str) -> Member:

@@ -7,9 +7,8 @@ recordings are silent (refusals for too many calls or a wrong key), the choice i
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import datetime
 
-from pricing_pipeline.sandbox.calls import Dialect, ProviderCall, Refused, Reply, json_reply, listed
+from pricing_pipeline.sandbox.calls import Dialect, ProviderCall, Refused, Reply, bearer, json_reply, listed
 from pricing_pipeline.sandbox.limits import MINUTE, Charge, Plan
 from pricing_pipeline.sandbox.settings import SandboxSettings
 from pricing_pipeline.sandbox.uex_world import GOODS, PLACES, TRADING, Good, Offer, Place, World
@@ -21,17 +20,17 @@ Row = dict[str, object]
 
 class Uex(Dialect):
     name = "uex"
+    roots = ("2.0/",)
 
     def __init__(self, settings: SandboxSettings) -> None:
         super().__init__(Plan(settings.key, settings.uex_calls_per_minute, settings.uex_calls_per_day))
         self._world = World(settings.seed)
 
-    def read(self, endpoint: str, params: Mapping[str, str], headers: Mapping[str, str], now: datetime) -> ProviderCall:
-        # Its address ends with /2.0; ours may, too.
-        endpoint = endpoint.removeprefix("2.0/").strip("/")
-        scheme, _, key = headers.get("authorization", "").partition(" ")
-        symbols = listed(params.get("id_terminal", ""))
-        return ProviderCall(endpoint, params, symbols, key if scheme == "Bearer" else None, now)
+    def symbols(self, endpoint: str, params: Mapping[str, str]) -> tuple[str, ...]:
+        return listed(params.get("id_terminal", ""))
+
+    def key(self, params: Mapping[str, str], headers: Mapping[str, str]) -> str | None:
+        return bearer(headers)
 
     def told(self, charge: Charge) -> Mapping[str, str]:
         left = self.plan.left_in_minute(charge)

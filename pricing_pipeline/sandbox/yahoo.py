@@ -55,13 +55,11 @@ class Yahoo(Dialect):
         super().__init__()
         self._market = market
 
-    def read(self, endpoint: str, params: Mapping[str, str], headers: Mapping[str, str], now: datetime) -> ProviderCall:
+    def symbols(self, endpoint: str, params: Mapping[str, str]) -> tuple[str, ...]:
         if endpoint in (_SPARK, _QUOTE):
-            symbols = listed(params.get("symbols", ""))
-        else:
-            symbol = endpoint.removeprefix(_CHART)
-            symbols = (symbol,) if endpoint.startswith(_CHART) and symbol else ()
-        return ProviderCall(endpoint, params, symbols, None, now, headers=headers)
+            return listed(params.get("symbols", ""))
+        symbol = endpoint.removeprefix(_CHART)
+        return (symbol,) if endpoint.startswith(_CHART) and symbol else ()
 
     def answered(self, call: ProviderCall) -> Reply:
         cookie = {"Set-Cookie": f"{_COOKIE}; Path=/"}

@@ -26,7 +26,7 @@ pytestmark = pytest.mark.usefixtures("still")
 
 @pytest.fixture
 def sandbox() -> Iterator[RunningSandbox]:
-    with running_sandbox(credits_per_minute=8, credit_window="sliding") as sandbox:
+    with running_sandbox(credits_per_minute=8) as sandbox:
         yield sandbox
 
 

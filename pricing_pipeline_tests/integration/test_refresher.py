@@ -333,9 +333,7 @@ def test_a6_the_providers_own_log_never_shows_more_than_the_free_plan(core: Core
     core.enqueue(QUOTE, *symbols(40))
     passed = timedelta()
     with (
-        running_sandbox(
-            clock=lambda: datetime.now(UTC) + passed, credits_per_minute=8, credit_window="sliding"
-        ) as sandbox,
+        running_sandbox(clock=lambda: datetime.now(UTC) + passed, credits_per_minute=8) as sandbox,
         ExitStack() as stack,
         ThreadPoolExecutor(3) as pool,
     ):

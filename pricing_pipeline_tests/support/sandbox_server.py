@@ -122,10 +122,11 @@ class Asked:
     ) -> Reply:
         """The reply of any provider, with the headers the server would send; a POST has its body in `params`."""
         provider = self.sandbox.providers[name]
-        call = replace(provider.read(endpoint, params, headers, self.now), method=method)
-        admission = provider.admit(call)
-        reply = admission.refusal or provider.answer(call)
-        return Reply(reply.status, reply.body, reply.content_type, {**admission.headers, **reply.headers})
+        call = provider.read(endpoint, params, headers, self.now, method)
+        charge = provider.charge(call)
+        reply = provider.refusal(call, charge) or provider.answer(call)
+        told = {} if charge is None else provider.told(charge)
+        return replace(reply, headers={**told, **reply.headers})
 
 
 def parsed(reply: Reply) -> Any:

@@ -73,7 +73,7 @@ def test_d4_what_is_read_is_what_the_partner_has(
     is_known: bool,
 ) -> None:
     asked.sandbox.tours.reset()
-    asked.sandbox.tours.change_slots(SlotChange(percent=percent, seed=days))
+    asked.sandbox.tours.change(SlotChange(percent=percent, seed=days))
     symbol, window = symbol_of(provider.name, number), Window(start, start + timedelta(days=days - 1))
     answer = in_pages(answering(asked, provider), page)
     known = {}

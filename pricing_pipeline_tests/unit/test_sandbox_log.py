@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from pricing_pipeline.errors import SettingsError
 from pricing_pipeline.sandbox.calls import ProviderCall
-from pricing_pipeline.sandbox.limits import CalendarWindow, SlidingWindow
+from pricing_pipeline.sandbox.limits import Charge, Window
 from pricing_pipeline.sandbox.log import CallLog
 from pricing_pipeline.sandbox.settings import SandboxSettings
 
@@ -24,7 +24,7 @@ def a_call(*symbols: str, key: str | None = "canary-key") -> ProviderCall:
 
 def test_a6_a_call_is_in_the_log_from_its_arrival():
     log = CallLog(10)
-    record = log.begin("twelvedata", a_call("AAPL", "IBM"), 2, refused=False)
+    record = log.begin("twelvedata", a_call("AAPL", "IBM"), Charge("default", 2, 2, 2, None))
     (running,) = log.calls()
     assert running["status"] is None
     log.end(record, 200, 1234)
@@ -50,14 +50,14 @@ def test_a6_a_call_is_in_the_log_from_its_arrival():
 )
 def test_g6_the_log_tells_which_days_were_asked_for(params, days):
     log = CallLog(10)
-    log.begin("any", ProviderCall("history", params, ("AAPL",), None, NOON), 1, refused=False)
+    log.begin("any", ProviderCall("history", params, ("AAPL",), None, NOON), None)
     (call,) = log.calls()
     assert call["days"] == days
 
 
 def test_the_log_never_holds_a_key():
     log = CallLog(10)
-    log.end(log.begin("twelvedata", a_call("AAPL"), 1, refused=False), 200, 10)
+    log.end(log.begin("twelvedata", a_call("AAPL"), None), 200, 10)
     (call,) = log.calls()
     assert "canary-key" not in json.dumps(call)
     assert "canary-key" not in repr(SandboxSettings(key="canary-key"))
@@ -66,14 +66,14 @@ def test_the_log_never_holds_a_key():
 def test_memory_is_bounded():
     log = CallLog(5)
     for _ in range(12):
-        log.end(log.begin("twelvedata", a_call("AAPL"), 1, refused=False), 200, 100)
+        log.end(log.begin("twelvedata", a_call("AAPL"), None), 200, 100)
     assert [call["seq"] for call in log.calls()] == [8, 9, 10, 11, 12]
 
 
 def test_calls_can_be_read_on_from_where_one_stopped():
     log = CallLog(100)
     for number in range(10):
-        log.begin("mfapi" if number % 2 else "twelvedata", a_call("X"), 1, refused=False)
+        log.begin("mfapi" if number % 2 else "twelvedata", a_call("X"), None)
     assert [call["seq"] for call in log.calls(since=7)] == [8, 9, 10]
     assert [call["seq"] for call in log.calls("mfapi", since=5)] == [6, 8, 10]
     assert [call["seq"] for call in log.calls(since=3, limit=2)] == [4, 5]
@@ -82,23 +82,21 @@ def test_calls_can_be_read_on_from_where_one_stopped():
 
 def test_reset_forgets_everything():
     log = CallLog(10)
-    running = log.begin("twelvedata", a_call("X"), 1, refused=False)
+    running = log.begin("twelvedata", a_call("X"), None)
     log.reset()
     log.end(running, 200, 10)
     assert log.calls() == []
-    assert log.begin("twelvedata", a_call("X"), 1, refused=False).seq == 1
+    assert log.begin("twelvedata", a_call("X"), None).seq == 1
 
 
 @given(st.lists(st.tuples(st.integers(0, 40), st.integers(1, 9)), max_size=60), st.integers(1, 30))
 def test_windows_agree_with_a_plain_count(steps, seconds):
-    sliding, calendar = SlidingWindow(seconds), CalendarWindow(seconds)
+    window = Window(seconds)
     now, seen = 1000.0, []
     for step, units in steps:
         now += step / 4
         seen.append((now, units))
-        held = sum(held for at, held in seen if at > now - seconds)
-        assert sliding.charge(units, now) == held
-        assert calendar.charge(units, now) == sum(held for at, held in seen if at // seconds == now // seconds)
+        assert window.charge(units, now) == sum(held for at, held in seen if at // seconds == now // seconds)
 
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "example.org"])

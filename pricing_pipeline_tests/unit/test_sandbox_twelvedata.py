@@ -227,15 +227,6 @@ def test_a6_credits_return_with_the_next_calendar_minute():
     assert asked.twelvedata("quote", symbol="AAPL,IBM").status == 200
 
 
-def test_a6_the_sliding_window_is_stricter():
-    asked = Asked(datetime(2026, 11, 18, 17, 0, 59, tzinfo=UTC), credits_per_minute=2, credit_window="sliding")
-    assert asked.twelvedata("quote", symbol="AAPL,IBM").status == 200
-    asked.now += timedelta(seconds=59)
-    assert asked.twelvedata("api_usage").headers["Api-Credits-Used"] == "2"
-    asked.now += timedelta(seconds=1)
-    assert asked.twelvedata("quote", symbol="AAPL,IBM").status == 200
-
-
 def test_a6_the_day_ends_at_midnight_utc():
     asked = Asked(datetime(2026, 11, 18, 23, 50, tzinfo=UTC), credits_per_minute=8, credits_per_day=3)
     assert asked.twelvedata("quote", symbol="AAPL,IBM,MSFT").status == 200

@@ -21,7 +21,7 @@ def uex(**settings: Any) -> Uex:
 
 def asked(provider: Uex, endpoint: str, at: datetime = NOON, key: dict[str, str] = KEY, **params: str) -> Reply:
     call = provider.read(endpoint, params, key, at)
-    return provider.admit(call).refusal or provider.answer(call)
+    return provider.refusal(call, provider.charge(call)) or provider.answer(call)
 
 
 def rows(reply: Reply) -> Any:
