@@ -15,7 +15,7 @@ from pricing_pipeline.domain.answers import Answer
 from pricing_pipeline.domain.calls import Response
 from pricing_pipeline.domain.data_types import Fetcher
 from pricing_pipeline.domain.windows import Window
-from pricing_pipeline.providers.base import NOTHING_KNOWN
+from pricing_pipeline.providers.base import Question
 from pricing_pipeline.providers.declaration_file import read_text
 from pricing_pipeline.providers.declared import DeclaredProvider
 from pricing_pipeline.providers.twelvedata import TwelveData
@@ -66,7 +66,7 @@ def measure(_: BenchmarkServer, size: tuple[int, int]) -> list[Row]:
         return days / best
 
     response = Response(200, {}, json_body, len(json_body))
-    peer = rate(lambda: coded.parse(Fetcher.DAILY_BARS, ["AAPL"], window, response, now=_NOW))
+    peer = rate(lambda: coded.parse(Question(Fetcher.DAILY_BARS, ["AAPL"], window, _NOW), response))
     return [
         Row("json_rows_per_second", "rows/s", rate(lambda: _read(in_json, json_body, window)), {"coded": peer}),
         Row("csv_rows_per_second", "rows/s", rate(lambda: _read(in_csv, csv_body, window)), {"coded": peer}),
@@ -84,7 +84,7 @@ def _declared(rows: str, currency: str) -> DeclaredProvider:
 
 
 def _read(provider: DeclaredProvider, body: bytes, window: Window) -> Answer:
-    asked = provider.ask(Fetcher.DAILY_BARS, ["AAPL"], window, NOTHING_KNOWN, now=_NOW)
+    asked = provider.ask(Question(Fetcher.DAILY_BARS, ["AAPL"], window, _NOW))
     next(asked)
     try:
         asked.send(Response(200, {}, body, len(body)))

@@ -36,7 +36,7 @@ from pricing_pipeline.domain.windows import Window, last_of, span
 from pricing_pipeline.errors import PricingError, ProviderError, Unfinished
 from pricing_pipeline.keys import credentials
 from pricing_pipeline.providers import declaration_draft
-from pricing_pipeline.providers.base import NOTHING_KNOWN, Request, check_key, refusal, safe_words
+from pricing_pipeline.providers.base import Question, Request, check_key, refusal, safe_words
 from pricing_pipeline.providers.client import DEADLINE_SECONDS, MAX_BYTES, USER_AGENT, ProviderClient
 from pricing_pipeline.providers.declaration import Key, endpoints_of
 from pricing_pipeline.providers.declaration_file import read_file, read_text
@@ -312,7 +312,7 @@ def _would_store(provider: DeclaredProvider, about: Asked, response: Response, n
     if "span" in endpoints_of(provider.declared.declaration.fetchers.named[fetcher]):
         window = Window(now.date() - timedelta(days=360), now.date())
     try:
-        asked = provider.ask(fetcher, [symbol], window, NOTHING_KNOWN, now=now)
+        asked = provider.ask(Question(fetcher, [symbol], window, now))
         next(asked)
         asked.send(response)
     except StopIteration as end:

@@ -10,7 +10,7 @@ import json
 import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Generator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from itertools import groupby
@@ -18,7 +18,7 @@ from typing import Literal, Protocol, TypeVar
 
 from pydantic import BaseModel, ConfigDict, SecretStr, ValidationError
 
-from pricing_pipeline.domain.answers import Answer, RejectedValue
+from pricing_pipeline.domain.answers import Answer, FailureKind, RejectedValue, SymbolFailure
 from pricing_pipeline.domain.calls import Response, ShownLimit
 from pricing_pipeline.domain.data_types import Fetcher
 from pricing_pipeline.domain.windows import Window
@@ -79,9 +79,36 @@ class Token:
 
 
 Known = Mapping[str, Mapping[str, object]]
-"""What is known of each symbol, by name: its `asset_class`, the `exchange_zone` of a share whose symbol names its
+"""The known facts of each symbol, by name: its `asset_class`, the `exchange_zone` of a share whose symbol names its
 exchange, and what storage knows that a request needs, such as its `time_zone`. Symbols and facts may be missing."""
 NOTHING_KNOWN: Known = {}
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """The symbols of one call, in the provider's spelling and each once, and perhaps days.
+
+    `now` (UTC) is the time against which future stamps are judged. `known` is what storage knows of each symbol.
+    """
+
+    fetcher: Fetcher
+    symbols: Sequence[str]
+    window: Window | None
+    now: datetime
+    known: Known = field(default_factory=dict)
+
+    @property
+    def symbol(self) -> str:
+        """The symbol of a question about only one."""
+        (symbol,) = self.symbols
+        return symbol
+
+    def fact(self, symbol: str, name: str) -> str | None:
+        """Something that is known of a symbol, such as its `asset_class`; None if it is not."""
+        found = self.known.get(symbol, {}).get(name)
+        return None if found is None else str(found)
+
+
 Dialogue = Generator[Request, Response, Answer]
 """The requests of one call, one after the other: each gets its response. The end is the answer of the whole call."""
 Witness = Callable[[Request, Response], object]
@@ -136,6 +163,7 @@ class Schema(BaseModel):
 
 
 SchemaT = TypeVar("SchemaT", bound=Schema)
+T = TypeVar("T")
 
 
 def decode_json(provider: str, response: Response) -> object:
@@ -165,6 +193,14 @@ def decode_if_json(provider: str, response: Response) -> object:
         if 200 <= response.status < 300:
             raise
         return None
+
+
+def decode_unless_refused(provider: str, response: Response, now: datetime) -> object:
+    """The JSON body like `decode_json`; for another body the error of its status, if that is one."""
+    try:
+        return decode_json(provider, response)
+    except SchemaDrift as drift:
+        raise (refusal(provider, response, now=now, detail=words_of(response)) or drift) from None
 
 
 def _read_json(provider: str, body: bytes) -> object:
@@ -309,6 +345,19 @@ def validate_rows(
     return validated
 
 
+def read_rows(
+    model: type[SchemaT],
+    make: Callable[[SchemaT], T | RejectedValue],
+    rows: Sequence[object],
+    symbol: str,
+    what: str,
+    place: str = "rows",
+) -> list[T | RejectedValue]:
+    """Each row as `make` reads it, or as a RejectedValue. Raises SchemaDrift as `validate_rows` does."""
+    validated = validate_rows(model, rows, symbol, what, place=place)
+    return [row if isinstance(row, RejectedValue) else make(row) for row in validated]
+
+
 _MOST_FAULTS = 100
 """How many faulty rows of one list are described."""
 
@@ -366,6 +415,24 @@ def refusal(provider: str, response: Response, *, now: datetime, detail: str = "
     if status in (404, 405, 410):
         return SchemaDrift(f"{message} The endpoint may have moved; check the base URL.")
     return RequestRefused(f"{message} The request must change; asking again will not help.")
+
+
+def check_status(provider: str, response: Response, *, now: datetime, detail: str = "") -> None:
+    """Raise the error of an HTTP status outside 2xx."""
+    failed = refusal(provider, response, now=now, detail=detail)
+    if failed is not None:
+        raise failed
+
+
+def failed(symbol: str, kind: FailureKind, message: str) -> Answer:
+    """The answer that a symbol has failed."""
+    return Answer(failures=(SymbolFailure(symbol, kind, message),))
+
+
+def untrue(symbol: str, what: str, fault: object) -> Answer:
+    """The answer that what was said of a symbol cannot be true."""
+    message = f"{what} cannot be true: {safe_words(str(fault))}. Nothing was stored; compare with another source."
+    return failed(symbol, FailureKind.IMPLAUSIBLE, message)
 
 
 def throttled(message: str, response: Response, *, now: datetime) -> Throttled:
@@ -480,7 +547,7 @@ def words_of(response: Response) -> str:
 
 
 def check_key(provider: str) -> str:
-    """What to do about a refused key, which is stored or from the environment."""
+    """Advice about a refused key, which is stored or from the environment."""
     setting = key_setting(provider)
     where = "" if setting is None else f", stored or in {setting}"
     return f"Check the API key{where}: `pricing-pipeline key list {provider}` lists all."

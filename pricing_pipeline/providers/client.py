@@ -39,6 +39,7 @@ from pricing_pipeline.providers.base import (
     Dialogue,
     Known,
     Provider,
+    Question,
     Request,
     Token,
     Witness,
@@ -103,7 +104,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class _RequestContext:
-    """What all requests of one call share: its key, the witness that sees them, and the permission for further ones."""
+    """The key, the witness and the permission for further requests that all requests of one call share."""
 
     key_name: str
     witness: Witness | None
@@ -220,7 +221,7 @@ class ProviderClient:
         try:
             now = now or datetime.now(UTC)
             context = _RequestContext(key_name, witness, pages or Uncounted())
-            fetched = self._fetch(fetcher, spellings.spelled, window, spellings.known(known), now, context)
+            fetched = self._fetch(Question(fetcher, spellings.spelled, window, now, spellings.known(known)), context)
         except PricingError as error:
             spellings.error(error)
             raise
@@ -281,26 +282,17 @@ class ProviderClient:
         receipt = Receipt(response.status, spent.first, left, shown=shown, is_unannounced=spent.is_unannounced)
         return content, receipt
 
-    def _fetch(
-        self,
-        fetcher: Fetcher,
-        asked: Sequence[str],
-        window: Window | None,
-        known: Known,
-        now: datetime,
-        context: _RequestContext,
-    ) -> Fetched:
-        """One call for symbols in the provider's spelling, each of them once."""
-        sent = [symbol for symbol in asked if self.provider.accepts(symbol)]
-        unknown = tuple(self._never_known(symbol) for symbol in asked if not self.provider.accepts(symbol))
+    def _fetch(self, asked: Question, context: _RequestContext) -> Fetched:
+        sent = [symbol for symbol in asked.symbols if self.provider.accepts(symbol)]
+        unknown = tuple(self._never_known(symbol) for symbol in asked.symbols if not self.provider.accepts(symbol))
         if not sent:
             return Fetched(Answer(failures=unknown))
-        self._check_batch(fetcher, len(sent), window)
-        is_prices = fetcher.contents is Contents.PRICES
+        self._check_batch(asked.fetcher, len(sent), asked.window)
+        is_prices = asked.fetcher.contents is Contents.PRICES
         most = self._max_bytes if is_prices else min(self._max_bytes, MAX_DOCUMENT_BYTES)
         spent = Spent()
-        with closing(dialogue_of(self.provider, fetcher, sent, window, known, now=now)) as dialogue:
-            answer = self._converse(dialogue, sent, most, context, spent, now)
+        with closing(dialogue_of(self.provider, replace(asked, symbols=sent))) as dialogue:
+            answer = self._converse(dialogue, sent, most, context, spent, asked.now)
         answer = self._scrubbed(answer)
         return Fetched(
             answer=replace(answer, failures=answer.failures + unknown),
@@ -436,7 +428,7 @@ class ProviderClient:
     def _step(
         self, dialogue: Dialogue, symbols: Sequence[str], response: Response, spent: Spent, now: datetime
     ) -> Request | Answer:
-        """What the provider makes of a response: its next request, or the answer. An error has the call's cost."""
+        """The provider's next request after a response, or its answer. An error has the call's cost."""
         try:
             self._refuse_redirect(response, now)
             return self._next(dialogue, symbols, response)

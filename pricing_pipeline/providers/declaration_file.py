@@ -32,7 +32,7 @@ _TAGS = {
     f"tag:yaml.org,2002:{name}"
     for name in ("map", "seq", "str", "int", "float", "bool", "null", "timestamp", "merge", "value")
 }
-"""What PyYAML takes nodes without a tag for. Only `_scalar` decides what a scalar is."""
+"""The tags that PyYAML gives to nodes without one. Only `_scalar` decides what a scalar is."""
 _CONSTANTS = {"true": True, "false": False, "null": None, "~": None, "": None}
 
 
@@ -51,7 +51,7 @@ class Declared:
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """What is wrong in a line."""
+    """A fault and its line."""
 
     line: int
     words: str

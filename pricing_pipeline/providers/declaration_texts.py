@@ -20,7 +20,7 @@ from pricing_pipeline.providers.declared_times import NAMED, WRITTEN, pattern_of
 from pricing_pipeline.providers.json_paths import PLACEHOLDER, JsonPath, UnreadablePath
 
 SAFE_SYMBOL = r"[A-Za-z0-9^](?: ?[A-Za-z0-9^.:/=_&'-]){0,63}"
-"""What any spelling must look like: nothing that a URL or a list of symbols reads as its own."""
+"""The form of any spelling: nothing that a URL or a list of symbols reads as its own."""
 OF_SYMBOL = frozenset({"symbol", "base", "quote"})
 OF_NUMBERED_PAGE = frozenset({"page", "offset"})
 OF_SPAN = frozenset({"start", "end", "days"})

@@ -7,9 +7,9 @@ declared_answers.py, and which page follows in declared_pages.py.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, timedelta
 from functools import cached_property
 from typing import ClassVar, NamedTuple
 
@@ -18,20 +18,13 @@ from pricing_pipeline.domain.calls import Response
 from pricing_pipeline.domain.data_types import Fetcher
 from pricing_pipeline.domain.windows import Window
 from pricing_pipeline.errors import InvalidRange, RequestRefused, SchemaDrift
-from pricing_pipeline.providers.base import (
-    Dialogue,
-    Known,
-    Request,
-    check_window,
-    refusal,
-    require_fetcher,
-)
+from pricing_pipeline.providers.base import Dialogue, Question, Request, refusal
 from pricing_pipeline.providers.bodies import decode_hint
 from pricing_pipeline.providers.declaration import Declaration, Key, Place, Quotes, endpoints_of
 from pricing_pipeline.providers.declaration_file import Declared
 from pricing_pipeline.providers.declaration_texts import OF_SPAN
 from pricing_pipeline.providers.declared_answers import Answers
-from pricing_pipeline.providers.declared_calls import Asked, Line, Way
+from pricing_pipeline.providers.declared_calls import Line, Way
 from pricing_pipeline.providers.declared_login import TokenLogin, parts_of_key
 from pricing_pipeline.providers.declared_pages import At, PageOrder
 from pricing_pipeline.providers.declared_refusals import Refusals
@@ -143,19 +136,9 @@ class DeclaredProvider:
         is_whole = asked.span is not None and not asked.span.placeholders & OF_SPAN
         return WHOLE if is_whole and "max_window_days" not in asked.model_fields_set else asked.max_window_days
 
-    def ask(
-        self,
-        fetcher: Fetcher,
-        symbols: Sequence[str],
-        window: Window | None,
-        known: Known,
-        *,
-        now: datetime,
-    ) -> Dialogue:
+    def ask(self, asked: Question) -> Dialogue:
         """See SeveralRequests.ask: one request, or one for each page."""
-        require_fetcher(self, fetcher)
-        way, days = self._way(fetcher, len(symbols), window, now)
-        asked = Asked(fetcher, symbols, window, now, known)
+        way, days = self._way(asked)
         paging = way.endpoint.pages
         order = None if paging is None else PageOrder(self.declared, self._at, way, paging)
         lines: list[Line] = []
@@ -177,7 +160,7 @@ class DeclaredProvider:
         answer = self._answers.read(asked, way, lines)
         return answer if order is None else replace(answer, left_out=answer.left_out + order.repeated)
 
-    def _request(self, way: Way, asked: Asked, days: Window | None, at: At) -> Request:
+    def _request(self, way: Way, asked: Question, days: Window | None, at: At) -> Request:
         """The declared request, with each placeholder filled; in the path everything is escaped."""
         endpoint, symbols = way.endpoint, asked.symbols
         parts: dict[str, str | int] = {}
@@ -227,7 +210,7 @@ class DeclaredProvider:
         """The names of its headers about limits, by the usual ones."""
         return self._about.limit_headers.usual
 
-    def _read(self, asked: Asked, way: Way, response: Response) -> tuple[object, Answer | None]:
+    def _read(self, asked: Question, way: Way, response: Response) -> tuple[object, Answer | None]:
         """The decoded body, and what the rules for errors say of it. Raises ProviderError for a refusal."""
         failed = refusal(self.name, response, now=asked.now)
         body, drift = None, None
@@ -267,24 +250,18 @@ class DeclaredProvider:
             ways[name] = Way(endpoint, (*here, name), reading, place)
         return ways
 
-    def _way(self, fetcher: Fetcher, count: int, window: Window | None, now: datetime) -> tuple[Way, Window | None]:
-        """The request for this number of symbols, and the days that it asks for. Raises as `OneRequest.build`."""
-        ways, limit = self._ways[fetcher], self.batch_limit(fetcher, window)
-        if not 0 < count <= limit:
-            raise ValueError(f"{self.name} takes 1 to {limit} symbols in such a call, not {count}")
-        if window is not None:
-            self._check_window(fetcher, window)
-            return ways["span"], window
-        if count > 1 and "batch" in ways:
+    def _way(self, asked: Question) -> tuple[Way, Window | None]:
+        """The request for a question, and the days that it asks for. Raises InvalidRange where it has no history."""
+        ways = self._ways[asked.fetcher]
+        if asked.window is not None:
+            if "span" not in ways:
+                raise InvalidRange(f"{self.name} has no history of {asked.fetcher!s}: its declaration has no `span`.")
+            return ways["span"], asked.window
+        if len(asked.symbols) > 1 and "batch" in ways:
             return ways["batch"], None
         if "latest" in ways:
             return ways["latest"], None
-        asked = self._about.fetchers.named[fetcher]
-        days = 1 if isinstance(asked, Quotes) else asked.latest_days
-        today = now.astimezone(UTC).date()
+        about = self._about.fetchers.named[asked.fetcher]
+        days = 1 if isinstance(about, Quotes) else about.latest_days
+        today = asked.now.astimezone(UTC).date()
         return ways["span"], Window(today - timedelta(days=days), today + self.latest_day_ahead)
-
-    def _check_window(self, fetcher: Fetcher, window: Window) -> None:
-        if "span" not in self._ways[fetcher]:
-            raise InvalidRange(f"{self.name} has no history of {fetcher!s}: its declaration has no `span`.")
-        check_window(self.name, window, self.max_window_days(fetcher))

@@ -17,11 +17,11 @@ from pricing_pipeline.domain.calls import Response
 from pricing_pipeline.domain.data_types import Fetcher
 from pricing_pipeline.domain.observations import Adjustment, Observation
 from pricing_pipeline.errors import SchemaDrift
-from pricing_pipeline.providers.base import Schema, decode_rows, safe_words, validate, validate_rows
+from pricing_pipeline.providers.base import Question, Schema, decode_rows, failed, read_rows, safe_words, validate
 from pricing_pipeline.providers.bodies import Table, decode, flat_csv
 from pricing_pipeline.providers.declaration import BarsReading, Reading, paths_of
 from pricing_pipeline.providers.declaration_file import Declared
-from pricing_pipeline.providers.declared_calls import Asked, Line, Way, csv_form, failed, line_of
+from pricing_pipeline.providers.declared_calls import Line, Way, csv_form, line_of
 from pricing_pipeline.providers.declared_refusals import Refusals
 from pricing_pipeline.providers.declared_symbols import Symbols, filled
 from pricing_pipeline.providers.declared_values import Amounts, Row, only, value_of
@@ -40,7 +40,7 @@ from pricing_pipeline.providers.values import (
 
 
 class _Unit(Schema):
-    """What all prices of an answer are in."""
+    """The currency of all prices of an answer."""
 
     currency: str
 
@@ -62,7 +62,7 @@ class Answers:
         at = line_of(self._declared, (*way.place, "body", "format"))
         return decode(self._name, response, body.format, csv_form(body), at)
 
-    def plain(self, asked: Asked, way: Way, response: Response, refusals: Refusals) -> Answer | None:
+    def plain(self, asked: Question, way: Way, response: Response, refusals: Refusals) -> Answer | None:
         """The bars of a span that is over, read by columns; None where anything is odd, and rows are read one by one.
 
         Reading value by value takes ten times as long, and is what decides.
@@ -90,7 +90,7 @@ class Answers:
             return None
         return self._by_columns(asked, way, unit, rows.renamed(names))
 
-    def _plain_names(self, asked: Asked, way: Way) -> dict[str, str] | None:
+    def _plain_names(self, asked: Question, way: Way) -> dict[str, str] | None:
         """Our names of the columns of bars by those of the answer, if the declaration changes no figure."""
         reading, numbers = way.reading, way.reading.numbers
         names = {self._paths[path].name: name for name, path in reading.prices.items()}
@@ -111,7 +111,7 @@ class Answers:
         found = {own: name for own, name in names.items() if own is not None}
         return found if is_plain and len(found) == len(names) else None
 
-    def _by_columns(self, asked: Asked, way: Way, unit: _Unit, rows: FlatRows) -> Answer | None:
+    def _by_columns(self, asked: Question, way: Way, unit: _Unit, rows: FlatRows) -> Answer | None:
         try:
             code, power = major_unit(unit.currency)
         except Implausible:
@@ -122,7 +122,7 @@ class Answers:
         bars = plain_bars(asked.symbols[0], code, rows, asked.window, close="price", adjustment=basis)
         return None if bars is None else Answer(observations=bars)
 
-    def lines(self, asked: Asked, way: Way, body: object) -> list[Line] | Answer:
+    def lines(self, asked: Question, way: Way, body: object) -> list[Line] | Answer:
         """The rows of a decoded body, one page of an answer; or the answer that it is about another symbol.
 
         Raises SchemaDrift if it is not as the declaration says.
@@ -136,13 +136,13 @@ class Answers:
         currency = self._found(way.reading.currency.answer, body, {}, is_xml=way.is_xml)
         return [Line(row, currency) for row in _alike(self._rows(asked, way, body, parts))]
 
-    def read(self, asked: Asked, way: Way, lines: Sequence[Line]) -> Answer:
+    def read(self, asked: Question, way: Way, lines: Sequence[Line]) -> Answer:
         """The values of all rows. Raises SchemaDrift if they are not as the declaration says."""
         if len(asked.symbols) == 1:
             return self._one(asked, way, lines)
         return self._several(asked, way, lines)
 
-    def _one(self, asked: Asked, way: Way, rows: Sequence[Line]) -> Answer:
+    def _one(self, asked: Question, way: Way, rows: Sequence[Line]) -> Answer:
         """The answer about one symbol."""
         (symbol,) = asked.symbols
         unasked: list[RejectedValue] = []
@@ -155,7 +155,7 @@ class Answers:
             return self._missing(asked, way, symbol)
         return self._settled(asked, way, symbol, rows, unasked)
 
-    def _several(self, asked: Asked, way: Way, lines: Sequence[Line]) -> Answer:
+    def _several(self, asked: Question, way: Way, lines: Sequence[Line]) -> Answer:
         """The answer about several symbols. Raises SchemaDrift if it holds none of them."""
         rows: dict[str, list[Line]] = {symbol: [] for symbol in asked.symbols}
         for line in lines:
@@ -174,7 +174,7 @@ class Answers:
             )
         return merge(answers)
 
-    def _unlike_expected(self, asked: Asked, way: Way, body: object, parts: Mapping[str, str]) -> str | None:
+    def _unlike_expected(self, asked: Question, way: Way, body: object, parts: Mapping[str, str]) -> str | None:
         """Why the answer is about another symbol; None if it is not. Raises SchemaDrift for one of another kind."""
         for path, text in way.reading.expect.items():
             expected = filled(text, parts)
@@ -188,7 +188,7 @@ class Answers:
             return f"{words}; nothing was stored."
         return None
 
-    def _rows(self, asked: Asked, way: Way, body: object, parts: Mapping[str, str]) -> list[object]:
+    def _rows(self, asked: Question, way: Way, body: object, parts: Mapping[str, str]) -> list[object]:
         if way.reading.columns is not None:
             return self._beside(way, way.reading.columns, body, parts)
         if isinstance(body, Table):
@@ -238,12 +238,12 @@ class Answers:
                     f"{safe_words(', '.join(table.names))}. Nothing was stored."
                 )
 
-    def _symbol(self, asked: Asked, way: Way, row: object) -> str:
+    def _symbol(self, asked: Question, way: Way, row: object) -> str:
         found = self._found(way.reading.symbol, row, {}, is_xml=way.is_xml)
         return spelling(found) if _is_scalar(found) else ""
 
     def _told_apart(
-        self, asked: Asked, way: Way, symbol: str, rows: Sequence[Line]
+        self, asked: Question, way: Way, symbol: str, rows: Sequence[Line]
     ) -> tuple[list[Line], list[RejectedValue]]:
         """The rows of the symbol, and those of others, each refused for itself."""
         own: list[Line] = []
@@ -257,8 +257,8 @@ class Answers:
                 unasked.append(RejectedValue(symbol, None, reason, spelling(line.row)))
         return own, unasked
 
-    def _missing(self, asked: Asked, way: Way, symbol: str, nothing_at: str | None = None) -> Answer:
-        """What it means that a symbol has no row, or that the path of its price finds nothing in all rows."""
+    def _missing(self, asked: Question, way: Way, symbol: str, nothing_at: str | None = None) -> Answer:
+        """The answer about a symbol that has no row, or whose price is in none of its rows."""
         is_daily_of_one = asked.fetcher is not Fetcher.QUOTE and len(asked.symbols) == 1
         usual = "unknown" if nothing_at else "empty" if is_daily_of_one else "refused"
         meaning = way.reading.if_missing or usual
@@ -277,7 +277,7 @@ class Answers:
 
     def _settled(
         self,
-        asked: Asked,
+        asked: Question,
         way: Way,
         symbol: str,
         rows: Sequence[Line],
@@ -292,18 +292,14 @@ class Answers:
         if not fields or (is_of_symbol and fields[0]["price"] is None):
             return self._missing(asked, way, symbol, nothing_at=path.text)
         what = f"{self._name}'s {asked.fetcher!s} of {symbol}, read by {line_of(self._declared, way.place)},"
-        read = validate_rows(Row, fields, symbol, what, place="rows")
-        amounts = self._amounts[id(way.reading)]
-        found = (
-            row if isinstance(row, RejectedValue) else value_of(asked, way.reading, amounts, symbol, row)
-            for row in read
-        )
+        reading, amounts = way.reading, self._amounts[id(way.reading)]
+        found = read_rows(Row, lambda row: value_of(asked, reading, amounts, symbol, row), fields, symbol, what)
         values, left_out = _cut([value for value in found if value is not None], asked, way)
         return replace(self._judged(asked, symbol, values, unasked), left_out=left_out)
 
     def _judged(
         self,
-        asked: Asked,
+        asked: Question,
         symbol: str,
         values: Sequence[Observation | RejectedValue],
         unasked: Sequence[RejectedValue],
@@ -314,8 +310,8 @@ class Answers:
             return settle_days(symbol, values, asked.window)
         return settle_days(symbol, [*only(symbol, values), *unasked])
 
-    def _fields(self, asked: Asked, way: Way, symbol: str, line: Line) -> dict[str, object]:
-        """What the paths lead to in a row, by the names of Row."""
+    def _fields(self, asked: Question, way: Way, symbol: str, line: Line) -> dict[str, object]:
+        """The values at the paths in a row, by the names of Row."""
         reading, parts = way.reading, self._parts(asked, symbol)
         found = dict.fromkeys(Row.model_fields) | {
             name: self._found(path, line.row, parts, is_xml=way.is_xml) for name, path in reading.prices.items()
@@ -327,10 +323,10 @@ class Answers:
         found["currency"] = self._currency(asked, way, line, symbol)
         return found
 
-    def _parts(self, asked: Asked, symbol: str) -> dict[str, str]:
+    def _parts(self, asked: Question, symbol: str) -> dict[str, str]:
         return self._symbols.parts_of(symbol, asked.fact(symbol, "asset_class"))
 
-    def _currency(self, asked: Asked, way: Way, line: Line, symbol: str) -> object:
+    def _currency(self, asked: Question, way: Way, line: Line, symbol: str) -> object:
         about, parts = way.reading.currency, self._parts(asked, symbol)
         if about.code is not None:
             return filled(about.code, self._symbols.own_names(parts, asked.fact(symbol, "asset_class")))
@@ -358,7 +354,7 @@ def _alike(rows: list[object]) -> list[object]:
 
 
 def _cut(
-    values: Sequence[Observation | RejectedValue], asked: Asked, way: Way
+    values: Sequence[Observation | RejectedValue], asked: Question, way: Way
 ) -> tuple[list[Observation | RejectedValue], int]:
     """The values without those that came beside the asked ones, and how many these are.
 

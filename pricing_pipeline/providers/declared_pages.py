@@ -41,7 +41,7 @@ class At:
     """How many rows all pages have, as the first has said."""
 
     def parts(self, endpoint: Endpoint) -> dict[str, str | int]:
-        """What fills the placeholders of a request for this page."""
+        """The values of the placeholders in a request for this page."""
         first = 1 if endpoint.pages is None else endpoint.pages.first
         cursor = {} if self.cursor is None else {"cursor": self.cursor}
         return {"page": self.page + first, "offset": self.offset, **cursor}

@@ -8,17 +8,25 @@ from __future__ import annotations
 from pricing_pipeline.domain.answers import Answer, FailureKind
 from pricing_pipeline.domain.calls import Response
 from pricing_pipeline.errors import KeyRefused, PlanRestricted, ProviderError, RequestRefused
-from pricing_pipeline.providers.base import MAX_RETRY_AFTER, check_key, safe_words, throttled, words_of
+from pricing_pipeline.providers.base import (
+    MAX_RETRY_AFTER,
+    Question,
+    check_key,
+    failed,
+    safe_words,
+    throttled,
+    words_of,
+)
 from pricing_pipeline.providers.bodies import contains, kind_of
 from pricing_pipeline.providers.declaration import ErrorRule
 from pricing_pipeline.providers.declaration_file import Declared
-from pricing_pipeline.providers.declared_calls import Asked, Way, failed, line_of
+from pricing_pipeline.providers.declared_calls import Way, line_of
 from pricing_pipeline.providers.json_paths import JsonPath
 from pricing_pipeline.providers.values import Implausible, decimal_of
 
 
 class Refusals:
-    """What the declaration of a provider says about errors."""
+    """The rules of a declaration about errors."""
 
     def __init__(self, declared: Declared) -> None:
         errors = declared.declaration.errors
@@ -29,9 +37,9 @@ class Refusals:
         self._waits = {rule.wait: JsonPath(rule.wait) for rule in errors.rules if rule.wait is not None}
 
     def meaning(
-        self, asked: Asked, way: Way, response: Response, body: object, failure: ProviderError | None
+        self, asked: Question, way: Way, response: Response, body: object, failure: ProviderError | None
     ) -> Answer | None:
-        """What the rules of the declaration say about an answer; None if none fits. Raises ProviderError."""
+        """The meaning of an answer by the rules of the declaration; None if no rule fits. Raises ProviderError."""
         status = response.status
         if 300 <= status < 400 or status in (408, 429) or status >= 500:
             return None
@@ -51,7 +59,7 @@ class Refusals:
         """Whether any rule is about an answer."""
         return any(_fits(rule, where, way, response, body) for rule, where in self._rules)
 
-    def _meant(self, asked: Asked, response: Response, body: object, rule: ErrorRule, number: int) -> Answer | None:
+    def _meant(self, asked: Question, response: Response, body: object, rule: ErrorRule, number: int) -> Answer | None:
         words = self.words(body) or words_of(response) or "no explanation"
         at = line_of(self._declared, ("errors", "rules", number))
         message = f"{self._name} answered {response.status}: {words.rstrip('.')} (by the rule in {at})."

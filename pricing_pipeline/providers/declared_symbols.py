@@ -79,7 +79,7 @@ class Symbols:
         return filled(declared.spelling, parts) if needed <= parts.keys() else symbol
 
     def parts_of(self, symbol: str, asset_class: str | None) -> dict[str, str]:
-        """What fills a template for this symbol: the symbol, and base and quote where its spelling tells them.
+        """The values of placeholders for this symbol: the symbol, and base and quote where its spelling tells them.
 
         A symbol of no declared asset class is read as any of them would be.
         """
@@ -173,7 +173,7 @@ def escaped(text: str) -> str:
 
 
 def _parted(template: str) -> re.Pattern[str]:
-    """What tells the parts of a spelling: base and quote, where something stands between them."""
+    """A pattern that tells the parts of a spelling: base and quote, where something stands between them."""
     pieces = re.split(f"({PLACEHOLDER.pattern})", template)
     letters = "A-Za-z0-9" if "-" in template else "A-Za-z0-9-"
     known = {"{base}": f"(?P<base>[{letters}]+)", "{quote}": f"(?P<quote>[{letters}]+)"}

@@ -13,9 +13,8 @@ from zoneinfo import ZoneInfo
 from pricing_pipeline.domain.answers import RejectedValue
 from pricing_pipeline.domain.data_types import Fetcher
 from pricing_pipeline.domain.observations import Adjustment, Observation
-from pricing_pipeline.providers.base import Schema
+from pricing_pipeline.providers.base import Question, Schema
 from pricing_pipeline.providers.declaration import AnyReading, BarsReading, Numbers
-from pricing_pipeline.providers.declared_calls import Asked
 from pricing_pipeline.providers.declared_times import day, moment
 from pricing_pipeline.providers.values import (
     MAX_DIGITS,
@@ -44,7 +43,7 @@ _SPACES = re.compile("[\u00a0\u2009\u202f ]")
 
 
 class Row(Schema):
-    """What the paths of a declaration lead to in one row. Prices are read one by one: one may be broken alone."""
+    """The values at the paths of a declaration in one row. Prices are read one by one: one may be broken alone."""
 
     time: str | int | Decimal
     currency: str | None
@@ -130,7 +129,7 @@ def _quotient(value: Decimal, by: Decimal, what: str) -> Decimal:
 
 
 def value_of(
-    asked: Asked, reading: AnyReading, amounts: Amounts, symbol: str, row: Row
+    asked: Question, reading: AnyReading, amounts: Amounts, symbol: str, row: Row
 ) -> Observation | RejectedValue | None:
     """A row's value, or why it cannot be true; None for a row that says that there is no value."""
     text, at, time = spelling(row.price), None, reading.time

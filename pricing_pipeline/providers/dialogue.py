@@ -13,10 +13,18 @@ from typing import Protocol, runtime_checkable
 
 from pricing_pipeline.domain.answers import Answer
 from pricing_pipeline.domain.calls import Receipt, Response
-from pricing_pipeline.domain.data_types import Fetcher
-from pricing_pipeline.domain.windows import Window
 from pricing_pipeline.errors import SchemaDrift, Unfinished
-from pricing_pipeline.providers.base import MAX_VALUES, Dialogue, Known, Provider, Request, Token, values_in
+from pricing_pipeline.providers.base import (
+    MAX_VALUES,
+    Dialogue,
+    Provider,
+    Question,
+    Request,
+    Token,
+    check_window,
+    require_fetcher,
+    values_in,
+)
 
 MAX_REQUESTS = 50
 """The most requests of one call. Whatever needs more must be asked in smaller parts."""
@@ -28,7 +36,7 @@ HOPELESS_SECONDS = 3600.0
 
 @dataclass(slots=True)
 class Spent:
-    """What the requests of one call have cost so far, each in bytes on the wire, and what came."""
+    """The cost so far of the requests of one call, each in bytes on the wire, and their answers."""
 
     wire_bytes: list[int] = field(default_factory=list)
     bodies: list[bytes] = field(default_factory=list)
@@ -46,7 +54,7 @@ class Spent:
 
     @property
     def first(self) -> int:
-        """What is booked to the call itself; the rest is booked to its pages."""
+        """The bytes that are booked to the call itself; the rest is booked to its pages."""
         return self.wire_bytes[0] if self.wire_bytes else 0
 
     def check_requests(self, provider: str) -> None:
@@ -134,23 +142,11 @@ class OwnKeys(Protocol):
 class OneRequest(Provider, Protocol):
     """A provider whose calls are one request each."""
 
-    def build(self, fetcher: Fetcher, symbols: Sequence[str], window: Window | None, *, now: datetime) -> Request:
-        """The request for accepted symbols; `now` (UTC) is for APIs whose latest days must be asked by date.
+    def build(self, question: Question) -> Request:
+        """The request for a question that `dialogue_of` has checked."""
 
-        Raises SettingsError for a fetcher that it does not serve, InvalidRange for a window in the wrong order or too
-        long, ValueError for too many symbols.
-        """
-
-    def parse(
-        self,
-        fetcher: Fetcher,
-        symbols: Sequence[str],
-        window: Window | None,
-        response: Response,
-        *,
-        now: datetime,
-    ) -> Answer:
-        """Read an answer; `now` (UTC) is the time against which future stamps are judged.
+    def parse(self, question: Question, response: Response) -> Answer:
+        """Read an answer.
 
         Raises a ProviderError if the whole call failed. Otherwise every requested symbol is in exactly one of values
         (observations or records), failures and empty. One bad symbol or day never affects another.
@@ -161,42 +157,34 @@ class OneRequest(Provider, Protocol):
 class SeveralRequests(Provider, Protocol):
     """A provider that may need several requests for one call: further pages, or one request for each product."""
 
-    def ask(
-        self,
-        fetcher: Fetcher,
-        symbols: Sequence[str],
-        window: Window | None,
-        known: Known,
-        *,
-        now: datetime,
-    ) -> Dialogue:
-        """Yield the requests for accepted symbols, and return the answer.
+    def ask(self, question: Question) -> Dialogue:
+        """Yield the requests for a question that `dialogue_of` has checked, and return the answer.
 
         Each request after the first is made when limits allow, which may take minutes; nothing is made if one of them
-        brings an error. `known` is what storage knows of each symbol, in the provider's spelling. Raises before its
-        first request as OneRequest.build does, and later a ProviderError if the whole call failed.
+        brings an error. Raises InvalidRange before its first request for days that it has nothing of, and later a
+        ProviderError if the whole call failed.
         """
 
 
-def dialogue_of(
-    provider: Provider,
-    fetcher: Fetcher,
-    symbols: Sequence[str],
-    window: Window | None,
-    known: Known,
-    *,
-    now: datetime,
-) -> Dialogue:
-    """How a provider is asked for symbols, whether that takes one request or several."""
+def dialogue_of(provider: Provider, question: Question) -> Dialogue:
+    """How a provider is asked, whether that takes one request or several.
+
+    Raises SettingsError for a fetcher that it does not serve, ValueError for no symbol or too many, and InvalidRange
+    for days in the wrong order or too many.
+    """
+    require_fetcher(provider, question.fetcher)
+    limit, count = provider.batch_limit(question.fetcher, question.window), len(question.symbols)
+    if not 0 < count <= limit:
+        raise ValueError(f"{provider.name} takes 1 to {limit} symbols in such a call, not {count}")
+    if question.window is not None:
+        check_window(provider.name, question.window, provider.max_window_days(question.fetcher))
     if isinstance(provider, SeveralRequests):
-        return provider.ask(fetcher, symbols, window, known, now=now)
+        return provider.ask(question)
     if isinstance(provider, OneRequest):
-        return _one_request(provider, fetcher, symbols, window, now)
+        return _one_request(provider, question)
     raise TypeError(f"{provider.name} can neither build a request nor ask; see docs/adding-a-provider.md")
 
 
-def _one_request(
-    provider: OneRequest, fetcher: Fetcher, symbols: Sequence[str], window: Window | None, now: datetime
-) -> Dialogue:
-    response = yield provider.build(fetcher, symbols, window, now=now)
-    return provider.parse(fetcher, symbols, window, response, now=now)
+def _one_request(provider: OneRequest, question: Question) -> Dialogue:
+    response = yield provider.build(question)
+    return provider.parse(question, response)

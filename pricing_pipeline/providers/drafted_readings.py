@@ -1,4 +1,4 @@
-"""What the values of an answer may be, for a drafted declaration: times, numbers, and the parts of a bar."""
+"""Readings of the values in an answer, for a drafted declaration: times, numbers, and the parts of a bar."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _PRICES = {
     "low": ("l|low|min|daylow|tief|tiefst|bas|plusbas|minim[ao]|laag|laagste|najnizszy",),
     "volume": ("v|vol|volume|volumen|wolumen",),
 }
-"""What the parts of a bar are called, in a few languages, without accents. Of two lists, the first goes before."""
+"""Names of the parts of a bar in a few languages, without accents. Of two lists, the first goes before."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +91,7 @@ def reads(values: Sequence[object], text: str, now: datetime) -> bool:
 
 
 Samples = Mapping[str, Sequence[object]]
-"""What the rows of an answer have, by path."""
+"""The values in the rows of an answer, by path."""
 
 
 def times_in(samples: Samples, now: datetime) -> dict[str, list[str]]:

@@ -21,7 +21,7 @@ _LONGEST_NAME = 48
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """What was asked, and about whom."""
+    """The request that was made, and the symbol that it is about."""
 
     url: str
     symbol: str | None = None

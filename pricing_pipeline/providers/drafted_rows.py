@@ -32,7 +32,7 @@ class Rows:
 
     @property
     def samples(self) -> dict[str, list[object]]:
-        """What the first and the last rows have, by path."""
+        """The values of the first and the last rows, by path."""
         found: dict[str, list[object]] = {}
         for row in [*self.rows[:_SEEN], *self.rows[-_SEEN:]]:
             for path, value in fields_of(row):
@@ -52,7 +52,7 @@ class Decoded:
     kind: Kind
     data: object
     line: str
-    """What the declaration says of its kind."""
+    """The line of the declaration about its kind."""
 
     @property
     def candidates(self) -> list[Rows]:

@@ -15,22 +15,25 @@ from typing import Annotated
 
 from pydantic import Field
 
-from pricing_pipeline.domain.answers import Answer, FailureKind, RejectedValue, SymbolFailure, storable
+from pricing_pipeline.domain.answers import Answer, FailureKind, RejectedValue, storable
 from pricing_pipeline.domain.calls import Response
 from pricing_pipeline.domain.data_types import Contents, Fetcher
 from pricing_pipeline.domain.observations import Adjustment, Observation, Rows
 from pricing_pipeline.domain.windows import Window
 from pricing_pipeline.errors import KeyRefused, PlanRestricted, SchemaDrift
 from pricing_pipeline.providers.base import (
+    Question,
     Request,
     Schema,
     check_key,
-    check_window,
+    check_status,
     decode_json,
+    failed,
+    read_rows,
     refusal,
-    require_fetcher,
     safe_words,
     throttled,
+    untrue,
     validate,
     validate_rows,
     words_of,
@@ -42,12 +45,10 @@ from pricing_pipeline.providers.fmp_documents import documents_of
 from pricing_pipeline.providers.values import (
     Implausible,
     Number,
-    bar_of,
     calendar_day,
-    check_day,
     check_range,
+    daily_bar,
     instant_of,
-    is_to_come,
     merge,
     midnight,
     plain_price,
@@ -165,17 +166,14 @@ class Fmp:
         """Five years of daily bars."""
         return MAX_DAYS if fetcher is Fetcher.DAILY_BARS else None
 
-    def build(self, fetcher: Fetcher, symbols: Sequence[str], window: Window | None, *, now: datetime) -> Request:
+    def build(self, question: Question) -> Request:
         """One symbol by its own path, several quotes by that of batches; bars by their days, both included."""
-        require_fetcher(self, fetcher)
-        limit = self.batch_limit(fetcher, window)
-        if not 0 < len(symbols) <= limit:
-            raise ValueError(f"fmp takes 1 to {limit} symbols in such a call, not {len(symbols)}")
+        fetcher, symbols = question.fetcher, question.symbols
         if len(symbols) > 1:
             return Request(_BATCH, (("symbols", ",".join(symbols)),))
         params = [("symbol", symbols[0])]
         if fetcher is Fetcher.DAILY_BARS:
-            days = _days_asked(window, now)
+            days = question.window or _latest_days(question.now)
             params += [("from", days.start.isoformat()), ("to", days.end.isoformat())]
         elif fetcher is Fetcher.INCOME_STATEMENT:
             params += [("period", "annual"), ("limit", str(STATEMENTS))]
@@ -185,41 +183,25 @@ class Fmp:
         """The documented header form of the key."""
         return {"apikey": key}
 
-    def parse(
-        self,
-        fetcher: Fetcher,
-        symbols: Sequence[str],
-        window: Window | None,
-        response: Response,
-        *,
-        now: datetime,
-    ) -> Answer:
+    def parse(self, question: Question, response: Response) -> Answer:
         """See OneRequest.parse."""
-        require_fetcher(self, fetcher)
         try:
             body = decode_json(self.name, response)
         except SchemaDrift as drift:
-            return self._refused(fetcher, symbols, response, words_of(response), now, drift)
+            return self._refused(question, response, words_of(response), drift)
         if isinstance(body, dict) and "Error Message" in body:
             words = safe_words(validate(_Error, body, "fmp's error").message)
-            return self._refused(fetcher, symbols, response, words, now)
-        failed = refusal(self.name, response, now=now)
-        if failed is not None:
-            raise failed
+            return self._refused(question, response, words)
+        check_status(self.name, response, now=question.now)
         if not isinstance(body, list):
             raise SchemaDrift(
-                f"fmp's {fetcher!s} is not the list that it promises. It may have changed its API; nothing was stored."
+                f"fmp's {question.fetcher!s} is not the list that it promises. It may have changed its API; nothing "
+                "was stored."
             )
-        return self._read(fetcher, symbols, window, body, now)
+        return self._read(question, body)
 
-    def _read(
-        self,
-        fetcher: Fetcher,
-        symbols: Sequence[str],
-        window: Window | None,
-        body: list[object],
-        now: datetime,
-    ) -> Answer:
+    def _read(self, question: Question, body: list[object]) -> Answer:
+        fetcher, symbols = question.fetcher, question.symbols
         rows: dict[str, list[object]] = {}
         nameless: list[object] = []
         for row in body:
@@ -234,53 +216,48 @@ class Fmp:
         answers = []
         for symbol in symbols:
             if unasked and len(of_others) >= len(rows.get(symbol, ())):
-                answers.append(_implausible(symbol, fetcher, f"it is about {', '.join(unasked[:3])}"))
+                answers.append(untrue(symbol, _what(fetcher, symbol), f"it is about {', '.join(unasked[:3])}"))
             elif symbol in rows:
-                alone = len(symbols) == 1
-                answers.append(_one(fetcher, symbol, rows[symbol], of_others, window, now, alone=alone))
+                answers.append(_one(question, symbol, rows[symbol], of_others))
             elif nameless:
-                answers.append(_lost(symbol, fetcher, len(nameless)))
-            elif window is not None or fetcher in _ACTIONS:
+                message = (
+                    f"{_what(fetcher, symbol)} has no row, and {len(nameless)} rows name no symbol. Nothing was stored."
+                )
+                answers.append(failed(symbol, FailureKind.SCHEMA_DRIFT, message))
+            elif question.window is not None or fetcher in _ACTIONS:
                 # Most shares were never split, and many pay nothing: unknown symbols look the same.
                 answers.append(Answer(empty=frozenset({symbol})))
             else:
-                answers.append(_unknown(symbol, fetcher))
+                message = (
+                    f"fmp has no {fetcher!s} of {symbol}: its answer does not hold it. Correct the symbol, or route it "
+                    "to another provider."
+                )
+                answers.append(failed(symbol, FailureKind.UNKNOWN_SYMBOL, message))
         return merge(answers)
 
-    def _refused(
-        self,
-        fetcher: Fetcher,
-        symbols: Sequence[str],
-        response: Response,
-        words: str,
-        now: datetime,
-        drift: SchemaDrift | None = None,
-    ) -> Answer:
+    def _refused(self, question: Question, response: Response, words: str, drift: SchemaDrift | None = None) -> Answer:
         """The meaning of an answer without data: an Answer about one symbol, or an error for the whole call."""
         status, message = response.status, f"fmp answered {response.status}: {words.rstrip('.')}."
         if status < 500 and not words.startswith("<"):
             if status == 429 or "limit reach" in words.lower():
-                raise throttled(message, response, now=now)
+                raise throttled(message, response, now=question.now)
             if "invalid api key" in words.lower():
                 raise KeyRefused(f"{message} {check_key(self.name)}")
             if gated := _GATED_VALUE.search(words):
-                return _gated(symbols, message, gated[1] or gated[2])
+                return _gated(question.symbols, message, gated[1] or gated[2])
             if _GATED_ENDPOINT.search(words):
-                raise _gated_endpoint(fetcher, symbols, message)
+                raise _gated_endpoint(question.fetcher, question.symbols, message)
         raise (
-            refusal(self.name, response, now=now, detail=words)
+            refusal(self.name, response, now=question.now, detail=words)
             or drift
             or SchemaDrift(f"{message} That is not an answer of its API that we know; nothing was stored.")
         )
 
 
-def _days_asked(window: Window | None, now: datetime) -> Window:
+def _latest_days(now: datetime) -> Window:
+    """A day more than today, because Sydney's day begins before UTC's."""
     today = now.astimezone(UTC).date()
-    if window is None:
-        # A day more than today, because Sydney's day begins before UTC's.
-        return Window(today - timedelta(days=LATEST_DAYS), today + timedelta(days=1))
-    check_window("fmp", window, MAX_DAYS)
-    return window
+    return Window(today - timedelta(days=LATEST_DAYS), today + timedelta(days=1))
 
 
 def _gated(symbols: Sequence[str], message: str, parameter: str) -> Answer:
@@ -289,7 +266,7 @@ def _gated(symbols: Sequence[str], message: str, parameter: str) -> Answer:
     if len(symbols) > 1:
         raise PlanRestricted(f"{message} It does not say which of {len(symbols)} symbols it means.")
     text = f"{message} Change the plan, or route {symbols[0]} to another provider."
-    return Answer(failures=(SymbolFailure(symbols[0], FailureKind.PLAN_RESTRICTED, text),))
+    return failed(symbols[0], FailureKind.PLAN_RESTRICTED, text)
 
 
 def _gated_endpoint(fetcher: Fetcher, symbols: Sequence[str], message: str) -> PlanRestricted:
@@ -305,65 +282,43 @@ def _gated_endpoint(fetcher: Fetcher, symbols: Sequence[str], message: str) -> P
     return error
 
 
-def _implausible(symbol: str, fetcher: Fetcher, why: str) -> Answer:
-    message = (
-        f"fmp's {fetcher!s} of {symbol} cannot be true: {safe_words(why)}. Nothing was stored; compare with "
-        "another source."
-    )
-    return Answer(failures=(SymbolFailure(symbol, FailureKind.IMPLAUSIBLE, message),))
+def _what(fetcher: Fetcher, symbol: str) -> str:
+    return f"fmp's {fetcher!s} of {symbol}"
 
 
-def _lost(symbol: str, fetcher: Fetcher, nameless: int) -> Answer:
-    message = f"fmp's {fetcher!s} has no row of {symbol}, and {nameless} that name no symbol. Nothing was stored."
-    return Answer(failures=(SymbolFailure(symbol, FailureKind.SCHEMA_DRIFT, message),))
-
-
-def _unknown(symbol: str, fetcher: Fetcher) -> Answer:
-    message = (
-        f"fmp has no {fetcher!s} of {symbol}: its answer does not hold it. Correct the symbol, or route it "
-        "to another provider."
-    )
-    return Answer(failures=(SymbolFailure(symbol, FailureKind.UNKNOWN_SYMBOL, message),))
-
-
-def _one(
-    fetcher: Fetcher,
-    symbol: str,
-    rows: Sequence[object],
-    of_others: Sequence[object],
-    window: Window | None,
-    now: datetime,
-    *,
-    alone: bool,
-) -> Answer:
-    """One symbol's rows. Raises SchemaDrift when it was asked `alone`; else the symbol fails with it.
+def _one(question: Question, symbol: str, rows: Sequence[object], of_others: Sequence[object]) -> Answer:
+    """One symbol's rows. Raises SchemaDrift when it was asked alone; else the symbol fails with it.
 
     Rows `of_others` that came among them are refused, each for itself.
     """
+    fetcher, now = question.fetcher, question.now
     is_money = fetcher.contents is Contents.PRICES or fetcher is Fetcher.DIVIDENDS
     if is_money and _IN_PARTS.search(symbol):
-        return _unclear(symbol)
-    what = f"fmp's {fetcher!s} of {symbol}"
+        message = (
+            f"fmp names no currency, and {symbol} may be quoted in hundredths or thousandths of one, so what it says "
+            "could be that many times too high; nothing was stored. Route it to a provider that names the currency."
+        )
+        return failed(symbol, FailureKind.MISCONFIGURED, message)
+    what = _what(fetcher, symbol)
     strange = tuple(_strange(symbol, row) for row in of_others)
     try:
         match fetcher:
             case Fetcher.QUOTE:
                 answer = _quotes(validate_rows(_Quote, rows, symbol, what, place="rows"), now)
             case Fetcher.DAILY_BARS:
-                bars = validate_rows(_Bar, rows, symbol, what, place="rows")
-                read = (bar if isinstance(bar, RejectedValue) else _bar(bar, now) for bar in bars)
-                return settle_days(symbol, (*read, *strange), window)
+                bars = read_rows(_Bar, lambda bar: _bar(bar, now), rows, symbol, what)
+                return settle_days(symbol, (*bars, *strange), question.window)
             case Fetcher.DIVIDENDS | Fetcher.SPLITS:
                 answer = actions_of(fetcher, symbol, [_storable(row) for row in rows], what, now)
             case _:
                 answer = documents_of(fetcher, symbol, [_storable(row) for row in rows], what, now)
         return replace(answer, rejected=(*answer.rejected, *strange))
     except Implausible as fault:
-        return _implausible(symbol, fetcher, str(fault))
+        return untrue(symbol, what, fault)
     except SchemaDrift as drift:
-        if alone:
+        if len(question.symbols) == 1:
             raise
-        return Answer(failures=(SymbolFailure(symbol, FailureKind.SCHEMA_DRIFT, str(drift)),))
+        return failed(symbol, FailureKind.SCHEMA_DRIFT, str(drift))
 
 
 def _strange(symbol: str, row: object) -> RejectedValue:
@@ -374,14 +329,6 @@ def _strange(symbol: str, row: object) -> RejectedValue:
     except Implausible:
         at = None
     return RejectedValue(symbol, at, f"it is about {safe_words(str(fields.get('symbol')))}", spelling(row))
-
-
-def _unclear(symbol: str) -> Answer:
-    message = (
-        f"fmp names no currency, and {symbol} may be quoted in hundredths or thousandths of one, so what it says "
-        "could be that many times too high; nothing was stored. Route it to a provider that names the currency."
-    )
-    return Answer(failures=(SymbolFailure(symbol, FailureKind.MISCONFIGURED, message),))
 
 
 def _storable(row: object) -> object:
@@ -423,14 +370,5 @@ def _quoted_in(symbol: str) -> str | None:
 
 
 def _bar(bar: _Bar, now: datetime) -> Observation | RejectedValue | None:
-    at = None
-    try:
-        day = calendar_day(bar.date)
-        at = midnight(day)
-        if is_to_come(day, (bar.open, bar.high, bar.low, bar.close), now):
-            return None
-        check_day(day, now)
-        currency = _quoted_in(bar.symbol)
-        return bar_of(bar.symbol, at, bar.model_dump(), currency, adjustment=Adjustment.SPLITS)
-    except Implausible as fault:
-        return RejectedValue(bar.symbol, at, str(fault), spelling(bar.close))
+    currency = _quoted_in(bar.symbol)
+    return daily_bar(bar.symbol, bar.date, bar.model_dump(), currency, now, adjustment=Adjustment.SPLITS)

@@ -8,24 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from typing import Annotated
 
 from pydantic import Field
 
 from pricing_pipeline.domain.answers import Answer, CorporateAction, Dividend, Document, RejectedValue
 from pricing_pipeline.domain.data_types import Fetcher
-from pricing_pipeline.providers.base import Schema, check_count, validate_rows
-from pricing_pipeline.providers.values import (
-    Implausible,
-    Number,
-    calendar_day,
-    midnight,
-    price_of,
-    settle_documents,
-    spelling,
-    split_of,
-)
+from pricing_pipeline.providers.base import Schema, check_count, read_rows
+from pricing_pipeline.providers.values import Number, of_day, price_of, settle_documents, split_of
 
 _Day = Annotated[str, Field(pattern=r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$")]
 
@@ -65,13 +56,14 @@ def actions_of(fetcher: Fetcher, symbol: str, rows: Sequence[object], what: str,
     Raises SchemaDrift if none is one, or for too many.
     """
     check_count(len(rows), what)
-    model = _Dividend if fetcher is Fetcher.DIVIDENDS else _Split
-    read = [_read(row) for row in validate_rows(model, rows, symbol, what, place="rows")]
+    read: list[_Found]
+    if fetcher is Fetcher.DIVIDENDS:
+        read = read_rows(_Dividend, _dividend, rows, symbol, what)
+    else:
+        read = read_rows(_Split, _split, rows, symbol, what)
     answer = settle_documents(symbol, [row if isinstance(row, RejectedValue) else row[0] for row in read])
-    today, kept = (
-        now.astimezone(UTC).date(),
-        {record.period for record in answer.records if isinstance(record, Document)},
-    )
+    today = now.astimezone(UTC).date()
+    kept = {record.period for record in answer.records if isinstance(record, Document)}
     actions = {
         row[1].ex_on: row[1]
         for row in read
@@ -80,36 +72,18 @@ def actions_of(fetcher: Fetcher, symbol: str, rows: Sequence[object], what: str,
     return replace(answer, actions=tuple(actions[day] for day in sorted(actions)))
 
 
-def _read(row: Schema | RejectedValue) -> _Found:
-    match row:
-        case _Dividend():
-            return _dividend(row)
-        case _Split():
-            return _split(row)
-        case _:
-            assert isinstance(row, RejectedValue)  # noqa: S101 - for the type checker
-            return row
-
-
 def _dividend(row: _Dividend) -> _Found:
-    at = None
-    try:
-        day = calendar_day(row.date)
-        at = midnight(day)
+    def read(day: date) -> tuple[Document, CorporateAction]:
         # It names no currency: it is taken to be that of the prices.
         paid = Dividend(row.symbol, day, price_of(row.dividend, "dividend"))
-    except Implausible as fault:
-        return RejectedValue(row.symbol, at, str(fault), spelling(row.dividend))
-    return Document(row.symbol, day, row.model_dump(exclude_unset=True)), paid
+        return Document(row.symbol, day, row.model_dump(exclude_unset=True)), paid
+
+    return of_day(row.symbol, row.date, row.dividend, read)
 
 
 def _split(row: _Split) -> _Found:
-    at = None
-    try:
-        day = calendar_day(row.date)
-        at = midnight(day)
+    def read(day: date) -> tuple[Document, CorporateAction]:
         new, old = price_of(row.numerator, "numerator"), price_of(row.denominator, "denominator")
-        split = split_of(row.symbol, day, new, old)
-    except Implausible as fault:
-        return RejectedValue(row.symbol, at, str(fault), spelling(row.numerator))
-    return Document(row.symbol, day, row.model_dump(exclude_unset=True)), split
+        return Document(row.symbol, day, row.model_dump(exclude_unset=True)), split_of(row.symbol, day, new, old)
+
+    return of_day(row.symbol, row.date, row.numerator, read)

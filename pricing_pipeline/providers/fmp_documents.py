@@ -6,8 +6,8 @@ provider's own digits.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from datetime import datetime
+from collections.abc import Sequence
+from datetime import date, datetime
 from decimal import Decimal
 from typing import Annotated
 
@@ -15,8 +15,8 @@ from pydantic import Field
 
 from pricing_pipeline.domain.answers import Answer, Document, RejectedValue
 from pricing_pipeline.domain.data_types import Fetcher
-from pricing_pipeline.providers.base import Schema, SchemaT, check_count, validate_rows
-from pricing_pipeline.providers.values import Implausible, calendar_day, check_day, midnight, settle_documents
+from pricing_pipeline.providers.base import Schema, check_count, read_rows
+from pricing_pipeline.providers.values import Implausible, check_day, of_day, settle_documents
 
 _Day = Annotated[str, Field(pattern=r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$")]
 _Currency = Annotated[str, Field(pattern=r"^[A-Z]{3}$")]
@@ -116,46 +116,38 @@ class _IncomeStatement(Schema):
 def documents_of(fetcher: Fetcher, symbol: str, rows: Sequence[object], what: str, now: datetime) -> Answer:
     """One symbol's rows as documents. Raises SchemaDrift when every row is unlike its model, or for too many."""
     check_count(len(rows), what)
-
-    def read(
-        model: type[SchemaT], of: Callable[[SchemaT, datetime], Document | RejectedValue]
-    ) -> list[Document | RejectedValue]:
-        validated = validate_rows(model, rows, symbol, what, place="rows")
-        return [row if isinstance(row, RejectedValue) else of(row, now) for row in validated]
-
+    read: list[Document | RejectedValue]
     match fetcher:
         case Fetcher.PROFILE:
-            return settle_documents(symbol, read(_Profile, _profile))
+            read = read_rows(_Profile, _profile, rows, symbol, what)
         case Fetcher.EARNINGS:
-            return settle_documents(symbol, read(_Earnings, _report))
+            read = read_rows(_Earnings, lambda row: _report(row, now), rows, symbol, what)
         case _:
-            return settle_documents(symbol, read(_IncomeStatement, _statement))
+            read = read_rows(_IncomeStatement, lambda row: _statement(row, now), rows, symbol, what)
+    return settle_documents(symbol, read)
 
 
-def _profile(profile: _Profile, _: datetime) -> Document:
+def _profile(profile: _Profile) -> Document | RejectedValue:
     return Document(profile.symbol, None, profile.model_dump(exclude_unset=True))
 
 
 def _report(report: _Earnings, now: datetime) -> Document | RejectedValue:
-    at = None
-    try:
-        day = calendar_day(report.date)
-        at = midnight(day)
-        if report.epsActual is not None or report.revenueActual is not None:
-            check_day(day, now)
-    except Implausible as fault:
-        return RejectedValue(report.symbol, at, f"its figures cannot be actual: {fault}", report.date)
-    return Document(report.symbol, day, report.model_dump(exclude_unset=True))
+    def read(day: date) -> Document:
+        try:
+            if report.epsActual is not None or report.revenueActual is not None:
+                check_day(day, now)
+        except Implausible as fault:
+            raise Implausible(f"its figures cannot be actual: {fault}") from None
+        return Document(report.symbol, day, report.model_dump(exclude_unset=True))
+
+    return of_day(report.symbol, report.date, report.date, read)
 
 
 def _statement(statement: _IncomeStatement, now: datetime) -> Document | RejectedValue:
-    at = None
-    try:
-        day = calendar_day(statement.date)
-        at = midnight(day)
+    def read(day: date) -> Document:
         check_day(day, now)
         if statement.period != "FY":
             raise Implausible(f"a statement of {statement.period} where whole years were asked for")
-    except Implausible as fault:
-        return RejectedValue(statement.symbol, at, str(fault), statement.date)
-    return Document(statement.symbol, day, statement.model_dump(exclude_unset=True))
+        return Document(statement.symbol, day, statement.model_dump(exclude_unset=True))
+
+    return of_day(statement.symbol, statement.date, statement.date, read)

@@ -20,7 +20,6 @@ from typing import Literal
 
 from pydantic import AliasChoices, Field
 
-from pricing_pipeline.domain.answers import Answer
 from pricing_pipeline.domain.calls import Response
 from pricing_pipeline.domain.data_types import Fetcher
 from pricing_pipeline.domain.inventory import Option, PaxOffer, Product, Slot, SlotStatus
@@ -28,11 +27,11 @@ from pricing_pipeline.domain.windows import Window
 from pricing_pipeline.errors import Misconfigured, SchemaDrift
 from pricing_pipeline.providers.base import (
     Dialogue,
-    Known,
+    Question,
     Request,
     Schema,
+    check_status,
     decode_if_json,
-    refusal,
     safe_words,
     validate,
 )
@@ -43,9 +42,6 @@ from pricing_pipeline.providers.inventory import (
     Facts,
     InventoryProvider,
     ListedSlots,
-    ProductFailed,
-    check_ask,
-    days_where,
     implausible,
     local_time,
     minor_units,
@@ -137,15 +133,12 @@ class _Error(Schema):
     error: _Fault
 
 
-class _Gone(Exception):
-    """What was asked for is not sold, in the provider's words."""
-
-
-class Headout(InventoryProvider):
+class Headout(InventoryProvider[_Product]):
     """Provider `headout`. Symbols are the numbers of its products; their options are its variants."""
 
     name = "headout"
     base_url = "https://www.headout.com/api/public/v1"
+    product_path = "/product/get/"
 
     def accepts(self, symbol: str) -> bool:
         """Numbers of products."""
@@ -155,53 +148,22 @@ class Headout(InventoryProvider):
         """The documented header."""
         return {"Headout-Auth": key}
 
-    def ask(
-        self,
-        fetcher: Fetcher,
-        symbols: Sequence[str],
-        window: Window | None,
-        known: Known,
-        *,
-        now: datetime,
-    ) -> Dialogue:
-        """See SeveralRequests.ask. The product is asked for first: its inventory is that of its variants."""
-        check_ask(self, fetcher, symbols, window)
-        return self._asked(symbols[0], window if fetcher is Fetcher.SLOTS else None, known, now)
+    def ask(self, question: Question) -> Dialogue:
+        """See SeveralRequests.ask. Nothing is asked for in a currency that is none."""
+        if question.fetcher is Fetcher.SLOTS:
+            _currency_of(question.symbol, question.known.get(question.symbol, {}))
+        return super().ask(question)
 
-    def _asked(self, symbol: str, window: Window | None, known: Known, now: datetime) -> Dialogue:
-        facts = known.get(symbol, {})
-        currency = DEFAULT_CURRENCY if window is None else _currency_of(symbol, facts)
-        try:
-            product = yield from self._product(symbol, now)
-            if window is None:
-                return Answer(records=(product,))
-            listed = ListedSlots(product, days_where(product, facts, window, now), self.name)
-            yield from self._days(listed, currency, now)
-            return listed.answer()
-        except ProductFailed as failed:
-            return failed.answer
-        except _Gone as gone:
-            raise SchemaDrift(
-                f"headout refuses a variant of {symbol} that it has just named: {gone}. Nothing was stored."
-            ) from None
+    def read_product(self, symbol: str, response: Response, now: datetime) -> _Product:
+        return validate(_Product, self._body(symbol, response, now, is_product=True), f"headout's product {symbol}")
 
-    def _product(self, symbol: str, now: datetime) -> Generator[Request, Response, Product]:
-        response = yield Request(f"/product/get/{symbol}")
-        try:
-            body = self._body(response, now)
-        except _Gone as gone:
-            raise unknown(self.name, symbol, str(gone)) from None
-        what = f"headout's product {symbol}"
-        read = validate(_Product, body, what)
-        if str(read.id) != symbol:
-            raise implausible(what, symbol, Implausible(f"it is product {safe_words(str(read.id))}"))
-        try:
-            return _product_of(read)
-        except ValueError as fault:
-            raise implausible(what, symbol, fault) from None
+    def product_of(self, read: _Product) -> Product:
+        return _product_of(read)
 
-    def _days(self, listed: ListedSlots, currency: str, now: datetime) -> Generator[Request, Response, None]:
-        """The slots of all variants of a product."""
+    def ask_slots(
+        self, read: _Product, listed: ListedSlots, facts: Facts, now: datetime
+    ) -> Generator[Request, Response, None]:
+        currency = _currency_of(listed.product.symbol, facts)
         symbol = listed.product.symbol
         for variant in (option.option_id for option in listed.product.options):
             what = f"headout's slots of {symbol}, variant {safe_words(variant)}"
@@ -216,7 +178,7 @@ class Headout(InventoryProvider):
         offset, total = 0, None
         while True:
             response = yield _inventory(variant, window, currency, offset)
-            page = validate(_Page, self._body(response, now), what)
+            page = validate(_Page, self._body(symbol, response, now, is_product=False), what)
             if page.productId is not None and str(page.productId) != symbol:
                 raise implausible(what, symbol, Implausible(f"it is of product {safe_words(str(page.productId))}"))
             total = page.total if total is None else total
@@ -237,16 +199,19 @@ class Headout(InventoryProvider):
             raise _torn(what, f"its pages have {len(rows)} slots together, and its total is {total}")
         return rows
 
-    def _body(self, response: Response, now: datetime) -> object:
-        """The body of an answer without an error. Raises ProviderError, and _Gone for what is not sold."""
+    def _body(self, symbol: str, response: Response, now: datetime, *, is_product: bool) -> object:
+        """The body of an answer without an error. Raises ProviderError and ProductFailed."""
         body = decode_if_json(self.name, response)
         is_error = isinstance(body, dict) and isinstance(body.get("error"), dict)
         error = validate(_Error, body, "headout's error").error if is_error else None
         words = safe_words(f"{error.code}: {error.message or ''}") if error else ""
         if error is not None and response.status in (200, 400, 404) and _means_gone(error):
-            raise _Gone(words)
-        if failed := refusal(self.name, response, now=now, detail=words):
-            raise failed
+            if is_product:
+                raise unknown(self.name, symbol, words)
+            raise SchemaDrift(
+                f"headout refuses a variant of {symbol} that it has just named: {words}. Nothing was stored."
+            )
+        check_status(self.name, response, now=now, detail=words)
         if error is not None:
             raise SchemaDrift(f"headout answered {response.status}: {words}. Nothing was stored.")
         return body

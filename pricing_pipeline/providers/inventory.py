@@ -1,4 +1,4 @@
-"""What providers of products and slots share: checks before a call, failures of a product, prices in minor units.
+"""The common part of providers of products and slots: calls, failures of a product, prices in minor units.
 
 A slot that cannot be believed costs that slot alone (ListedSlots). Requests and shapes of answers are in octo.py and
 headout.py.
@@ -7,25 +7,22 @@ headout.py.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime, timedelta
+from typing import ClassVar, Generic, Protocol, TypeVar
 from zoneinfo import ZoneInfo
 
 from pydantic import ValidationError
 
 from pricing_pipeline.domain.answers import Answer, FailureKind, RejectedValue, SymbolFailure
+from pricing_pipeline.domain.calls import Response
 from pricing_pipeline.domain.data_types import Fetcher
 from pricing_pipeline.domain.inventory import PaxOffer, Product, ProductDays, Slot, SlotName, can_be_id
 from pricing_pipeline.domain.windows import Window
 from pricing_pipeline.errors import InvalidRange, SchemaDrift
-from pricing_pipeline.providers.base import (
-    Provider,
-    check_window,
-    require_fetcher,
-    safe_words,
-    unlike_schema,
-)
+from pricing_pipeline.providers.base import Dialogue, Question, Request, safe_words, unlike_schema
 from pricing_pipeline.providers.currencies import CURRENCIES, digits_of
 from pricing_pipeline.providers.values import Implausible, decimal_of, spelling
 
@@ -35,7 +32,7 @@ MAX_SLOTS = 20_000
 """The most slots of a product in one answer."""
 
 Facts = Mapping[str, object]
-"""What is stored of a product: the `currency` of its instrument, its `time_zone`, and whether a person has set that
+"""The stored facts of a product: the `currency` of its instrument, its `time_zone`, and whether a person has set that
 (`is_zone_set`).
 """
 
@@ -52,9 +49,24 @@ class ProductFailed(Exception):
         self.answer = Answer(failures=(SymbolFailure(symbol, kind, message),))
 
 
-class InventoryProvider:
-    """What the providers of products and slots have in common: a key, and one product in a call."""
+class ReadProduct(Protocol):
+    """A product as its provider describes it."""
 
+    @property
+    def id(self) -> int | str:
+        """The provider's id."""
+
+
+ProductT = TypeVar("ProductT", bound=ReadProduct)
+
+
+class InventoryProvider(ABC, Generic[ProductT]):
+    """A provider of products and slots: it has a key, and a call is about one product.
+
+    The product is asked for first, because slots name neither options nor bounds of units.
+    """
+
+    name: ClassVar[str]
     needs_key = True
     fetchers = frozenset({Fetcher.PRODUCT, Fetcher.SLOTS})
 
@@ -70,22 +82,57 @@ class InventoryProvider:
         """A year of slots."""
         return MAX_DAYS if fetcher is Fetcher.SLOTS else None
 
+    def ask(self, question: Question) -> Dialogue:
+        """See SeveralRequests.ask."""
+        if question.fetcher is Fetcher.SLOTS and question.window is None:
+            raise InvalidRange(f"{self.name} has slots of days only. Say which.")
+        return self._asked(question, question.window if question.fetcher is Fetcher.SLOTS else None)
+
+    def _asked(self, question: Question, window: Window | None) -> Dialogue:
+        symbol, now = question.symbol, question.now
+        facts = question.known.get(symbol, {})
+        try:
+            response = yield Request(f"{self.product_path}{symbol}")
+            read = self.read_product(symbol, response, now)
+            product = self._product(symbol, read)
+            if window is None:
+                return Answer(records=(product,))
+            listed = ListedSlots(product, days_where(product, facts, window, now), self.name)
+            yield from self.ask_slots(read, listed, facts, now)
+            return listed.answer()
+        except ProductFailed as failed:
+            return failed.answer
+
+    def _product(self, symbol: str, read: ProductT) -> Product:
+        what = f"{self.name}'s product {symbol}"
+        if str(read.id) != symbol:
+            raise implausible(what, symbol, Implausible(f"it is product {safe_words(str(read.id))}"))
+        try:
+            return self.product_of(read)
+        except ValueError as fault:
+            raise implausible(what, symbol, fault) from None
+
+    product_path: ClassVar[str]
+    """The path of a product, before its id."""
+
+    @abstractmethod
+    def read_product(self, symbol: str, response: Response, now: datetime) -> ProductT:
+        """The product in an answer. Raises ProviderError and ProductFailed."""
+
+    @abstractmethod
+    def product_of(self, read: ProductT) -> Product:
+        """The product as we store it. Raises ValueError for what the domain refuses."""
+
+    @abstractmethod
+    def ask_slots(
+        self, read: ProductT, listed: ListedSlots, facts: Facts, now: datetime
+    ) -> Generator[Request, Response, None]:
+        """Ask for the slots of all options of a product. Raises ProviderError and ProductFailed."""
+
 
 def is_id(symbol: str) -> bool:
     """Whether a symbol can be the id of a product: letters, digits, `_`, `.`, `:` and `-`; it may stand in a path."""
     return _ID.fullmatch(symbol) is not None
-
-
-def check_ask(provider: Provider, fetcher: Fetcher, symbols: Sequence[str], window: Window | None) -> None:
-    """Raise SettingsError, ValueError or InvalidRange for what cannot be asked: one product, and slots of its days."""
-    require_fetcher(provider, fetcher)
-    if len(symbols) != 1:
-        raise ValueError(f"{provider.name} takes 1 product in a call, not {len(symbols)}")
-    if fetcher is not Fetcher.SLOTS:
-        return
-    if window is None:
-        raise InvalidRange(f"{provider.name} has slots of days only. Say which.")
-    check_window(provider.name, window, MAX_DAYS)
 
 
 def days_where(product: Product, facts: Facts, window: Window, now: datetime) -> Window:

@@ -50,7 +50,7 @@ class JsonPath:
         """Whether it leads to a list of all that it finds."""
 
     def search(self, answer: object, parts: Mapping[str, str]) -> object:
-        """What the path leads to; None if to nothing. `parts` are the texts for placeholders, by their names."""
+        """The value at the path; None if there is none. `parts` are the texts for placeholders, by their names."""
         if self.name is not None:  # nearly all paths in a row are one key
             return answer.get(self.name) if isinstance(answer, dict) else None
         if self._index is not None:
@@ -67,7 +67,7 @@ class JsonPath:
             return None
 
     def one(self, answer: object, parts: Mapping[str, str], *, is_xml: bool) -> object:
-        """What the path leads to. If that is a list of matches, or of children in XML, and has one, the one."""
+        """The value at the path; of a list of matches, or of children in XML, that has only one, that one."""
         found = self.search(answer, parts)
         if self.is_projection:
             found = _alone(found)

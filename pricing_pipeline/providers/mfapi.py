@@ -9,39 +9,38 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from datetime import datetime
+from datetime import date, datetime
 from decimal import Decimal
 from typing import Annotated, Literal
 
 from pydantic import Field
 
-from pricing_pipeline.domain.answers import Answer, FailureKind, RejectedValue, SymbolFailure
+from pricing_pipeline.domain.answers import Answer, FailureKind, RejectedValue
 from pricing_pipeline.domain.calls import Response
 from pricing_pipeline.domain.data_types import Fetcher
 from pricing_pipeline.domain.observations import Observation
 from pricing_pipeline.domain.windows import Window
 from pricing_pipeline.errors import SchemaDrift
 from pricing_pipeline.providers.base import (
+    Question,
     Request,
     Schema,
-    check_window,
+    check_status,
     decode_if_json,
     decode_json,
-    refusal,
-    require_fetcher,
+    failed,
+    read_rows,
     safe_words,
     validate,
-    validate_rows,
     words_of,
 )
 from pricing_pipeline.providers.values import (
-    Implausible,
-    calendar_day,
     check_day,
     decimal_of,
     is_to_come,
     merge,
     midnight,
+    of_day,
     price_of,
     settle_days,
     spelling,
@@ -105,42 +104,22 @@ class MfApi:
         """None: an answer holds the whole history if asked."""
         return None
 
-    def build(
-        self,
-        fetcher: Fetcher,
-        symbols: Sequence[str],
-        window: Window | None,
-        *,
-        now: datetime | None = None,
-    ) -> Request:
+    def build(self, question: Question) -> Request:
         """The latest value without a window, of several by the list of all; else all values of the window's days."""
-        require_fetcher(self, fetcher)
-        limit = self.batch_limit(fetcher, window)
-        if not 0 < len(symbols) <= limit:
-            raise ValueError(f"mfapi takes 1 to {limit} symbols in such a call, not {len(symbols)}")
-        if len(symbols) > 1:
+        if len(question.symbols) > 1:
             return Request("/mf/latest")
-        (code,) = symbols
+        code, window = question.symbol, question.window
         if window is None:
             return Request(f"/mf/{code}/latest")
-        check_window(self.name, window)
         return Request(f"/mf/{code}", (("startDate", window.start.isoformat()), ("endDate", window.end.isoformat())))
 
     def authorize(self, key: str) -> Mapping[str, str]:
         """There is no key."""
         return {}
 
-    def parse(
-        self,
-        fetcher: Fetcher,
-        symbols: Sequence[str],
-        window: Window | None,
-        response: Response,
-        *,
-        now: datetime,
-    ) -> Answer:
+    def parse(self, question: Question, response: Response) -> Answer:
         """Values at midnight UTC of their day, in INR. See OneRequest.parse."""
-        require_fetcher(self, fetcher)
+        symbols, now = question.symbols, question.now
         if not 200 <= response.status < 300:
             return self._refused(symbols, response, now)
         if len(symbols) > 1:
@@ -155,16 +134,10 @@ class MfApi:
                 f"mfapi answered with scheme {history.meta.scheme_code} "
                 f"({safe_words(history.meta.scheme_name)}) when asked for {code}; nothing was stored."
             )
-            return Answer(failures=(SymbolFailure(code, FailureKind.IMPLAUSIBLE, message),))
-        rows = validate_rows(_Row, history.data, code, f"mfapi's answer for {code}", place="data")
-        return settle_days(
-            code,
-            (
-                row if isinstance(row, RejectedValue) else _value(code, row, history.meta.scheme_name, now)
-                for row in rows
-            ),
-            window,
-        )
+            return failed(code, FailureKind.IMPLAUSIBLE, message)
+        name, what = history.meta.scheme_name, f"mfapi's answer for {code}"
+        values = read_rows(_Row, lambda row: _value(code, row, name, now), history.data, code, what, "data")
+        return settle_days(code, values, question.window)
 
     def _from_list(self, codes: Sequence[str], response: Response, now: datetime) -> Answer:
         """The list's rows of the requested schemes; faults of other rows do not matter."""
@@ -193,23 +166,20 @@ class MfApi:
             is_unknown = response.status == 404 or (response.status == 400 and "scheme" in words.lower())
             if is_unknown and len(codes) == 1:
                 return _unknown(codes[0], f"it answers HTTP {response.status}: {words or 'no explanation'}")
-        error = refusal(self.name, response, now=now, detail=words)
-        assert error is not None  # noqa: S101 - for the type checker
-        raise error
+        check_status(self.name, response, now=now, detail=words)
+        raise AssertionError("a refusal has a status of its own")
 
 
 def _listed(code: str, listed: Sequence[object], now: datetime) -> Answer:
     """The answer about one scheme from its rows in the list."""
     if not listed:
-        return _drift(
-            code,
-            "mfapi's list of all schemes does not name it. Nothing was stored; it is asked for alone next.",
-        )
+        message = "mfapi's list of all schemes does not name it. Nothing was stored; it is asked for alone next."
+        return failed(code, FailureKind.SCHEMA_DRIFT, message)
+    what = f"mfapi's list of all schemes, at {code},"
     try:
-        rows = validate_rows(_Listed, listed, code, f"mfapi's list of all schemes, at {code},", place="rows")
+        values = read_rows(_Listed, lambda row: _value(code, row, row.scheme_name, now), listed, code, what)
     except SchemaDrift as drift:
-        return _drift(code, str(drift))
-    values = [row if isinstance(row, RejectedValue) else _value(code, row, row.scheme_name, now) for row in rows]
+        return failed(code, FailureKind.SCHEMA_DRIFT, str(drift))
     good = [value for value in values if isinstance(value, Observation)]
     bad = [value for value in values if isinstance(value, RejectedValue)]
     if len({(value.observed_at, value.close) for value in good}) <= 1:
@@ -218,20 +188,12 @@ def _listed(code: str, listed: Sequence[object], now: datetime) -> Answer:
     return settle_days(code, [*(RejectedValue(code, value.observed_at, reason, value.text) for value in good), *bad])
 
 
-def _drift(code: str, message: str) -> Answer:
-    return Answer(failures=(SymbolFailure(code, FailureKind.SCHEMA_DRIFT, message),))
-
-
 def _is_drift(answer: Answer) -> bool:
     return [failure.kind for failure in answer.failures] == [FailureKind.SCHEMA_DRIFT]
 
 
 def _value(code: str, row: _Row, name: object, now: datetime) -> Observation | RejectedValue | None:
-    text, at = spelling(row.nav), None
-    try:
-        # 23-11-2026 is 2026-11-23.
-        on = calendar_day("-".join(reversed(row.date.split("-"))))
-        at = midnight(on)
+    def read(on: date) -> Observation | None:
         if is_to_come(on, (row.nav,), now):
             return None
         check_day(on, now)
@@ -239,11 +201,13 @@ def _value(code: str, row: _Row, name: object, now: datetime) -> Observation | R
         # A segregated portfolio holds defaulted bonds, and may be written off to 0. A zero of another scheme, as on a
         # Sunday, is an oddity of this source.
         is_written_off = "segregated" in str(name).lower() and decimal_of(row.nav, what) == 0
-        return Observation(code, at, Decimal(0) if is_written_off else price_of(row.nav, what), text, _CURRENCY)
-    except Implausible as fault:
-        return RejectedValue(code, at, str(fault), text)
+        nav = Decimal(0) if is_written_off else price_of(row.nav, what)
+        return Observation(code, midnight(on), nav, spelling(row.nav), _CURRENCY)
+
+    # 23-11-2026 is 2026-11-23.
+    return of_day(code, "-".join(reversed(row.date.split("-"))), row.nav, read)
 
 
 def _unknown(code: str, why: str) -> Answer:
     message = f"mfapi knows no scheme {code}: {why}. Look the code up at its /mf/search, or correct it."
-    return Answer(failures=(SymbolFailure(code, FailureKind.UNKNOWN_SYMBOL, message),))
+    return failed(code, FailureKind.UNKNOWN_SYMBOL, message)

@@ -7,14 +7,12 @@ is not asked: it costs a request for each option and tells only on which days sl
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Generator, Mapping
 from datetime import UTC, datetime
 from functools import partial
 from typing import Literal
 
-from pricing_pipeline.domain.answers import Answer
 from pricing_pipeline.domain.calls import Response
-from pricing_pipeline.domain.data_types import Fetcher
 from pricing_pipeline.domain.inventory import (
     Option,
     PaxCategory,
@@ -26,24 +24,19 @@ from pricing_pipeline.domain.inventory import (
 from pricing_pipeline.domain.windows import Window
 from pricing_pipeline.errors import KeyRefused, SchemaDrift
 from pricing_pipeline.providers.base import (
-    Dialogue,
-    Known,
     Request,
     Schema,
     check_key,
+    check_status,
     decode_if_json,
-    refusal,
     safe_words,
     validate,
 )
 from pricing_pipeline.providers.inventory import (
     MAX_SLOTS,
+    Facts,
     InventoryProvider,
     ListedSlots,
-    ProductFailed,
-    check_ask,
-    days_where,
-    implausible,
     is_id,
     known_currency,
     local_time,
@@ -128,11 +121,12 @@ class _Error(Schema):
     errorMessage: str | None = None
 
 
-class Octo(InventoryProvider):
+class Octo(InventoryProvider[_Product]):
     """Provider `octo`: one partner that follows the standard. Symbols are the ids of its products."""
 
     name = "octo"
     base_url = "https://api.ventrata.com/octo"
+    product_path = "/products/"
 
     def accepts(self, symbol: str) -> bool:
         """Ids as in URLs: letters, digits, `_`, `.`, `:` and `-`."""
@@ -142,43 +136,15 @@ class Octo(InventoryProvider):
         """The header that the standard names."""
         return {"Authorization": f"Bearer {key}"}
 
-    def ask(
-        self,
-        fetcher: Fetcher,
-        symbols: Sequence[str],
-        window: Window | None,
-        known: Known,
-        *,
-        now: datetime,
-    ) -> Dialogue:
-        """See SeveralRequests.ask. The product is asked for first: slots name neither options nor bounds of units."""
-        check_ask(self, fetcher, symbols, window)
-        return self._asked(symbols[0], window if fetcher is Fetcher.SLOTS else None, known, now)
+    def read_product(self, symbol: str, response: Response, now: datetime) -> _Product:
+        return validate(_Product, self._body(symbol, response, now), f"octo's product {symbol}")
 
-    def _asked(self, symbol: str, window: Window | None, known: Known, now: datetime) -> Dialogue:
-        try:
-            read, product = yield from self._product(symbol, now)
-            if window is None:
-                return Answer(records=(product,))
-            listed = ListedSlots(product, days_where(product, known.get(symbol, {}), window, now), self.name)
-            yield from self._days(read, listed, now)
-            return listed.answer()
-        except ProductFailed as failed:
-            return failed.answer
+    def product_of(self, read: _Product) -> Product:
+        return _product_of(read)
 
-    def _product(self, symbol: str, now: datetime) -> Generator[Request, Response, tuple[_Product, Product]]:
-        response = yield Request(f"/products/{symbol}")
-        what = f"octo's product {symbol}"
-        read = validate(_Product, self._body(symbol, response, now), what)
-        if read.id != symbol:
-            raise implausible(what, symbol, Implausible(f"it is product {safe_words(read.id)}"))
-        try:
-            return read, _product_of(read)
-        except ValueError as fault:
-            raise implausible(what, symbol, fault) from None
-
-    def _days(self, read: _Product, listed: ListedSlots, now: datetime) -> Generator[Request, Response, None]:
-        """The slots of all options of a product."""
+    def ask_slots(
+        self, read: _Product, listed: ListedSlots, facts: Facts, now: datetime
+    ) -> Generator[Request, Response, None]:
         symbol = listed.product.symbol
         names = {category.category_id: category.name for category in listed.product.categories}
         count = 0
@@ -208,8 +174,7 @@ class Octo(InventoryProvider):
                 )
             if response.status in (401, 403):
                 raise KeyRefused(f"octo answered {response.status}: {words}. {check_key(self.name)}")
-        if failed := refusal(self.name, response, now=now, detail=words):
-            raise failed
+        check_status(self.name, response, now=now, detail=words)
         if error is not None:
             raise SchemaDrift(f"octo answered {response.status}: {words}. Nothing was stored.")
         return body

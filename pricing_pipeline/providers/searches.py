@@ -17,20 +17,20 @@ from pricing_pipeline.providers.base import (
     Request,
     Schema,
     SchemaT,
-    decode_json,
+    check_status,
+    decode_unless_refused,
     name_of,
     refusal,
     safe_words,
     throttled,
     validate,
     validate_rows,
-    words_of,
 )
 from pricing_pipeline.providers.canonical import CRYPTO, EQUITY, FX, exchange_named
 from pricing_pipeline.providers.values import Implausible, major_unit
 
 _SYMBOL = re.compile(r"[A-Z0-9^](?: ?[A-Z0-9./:=^_&'-]){0,39}")
-"""What can be the symbol of an instrument here."""
+"""The form of an instrument's symbol here."""
 _SUFFIXED = re.compile(r"([A-Z0-9]+(?:[&'-][A-Z0-9]+)*?)(?:-([ABC]))?(?:\.([A-Z]+))?")
 _US = "United States"
 
@@ -61,7 +61,7 @@ class Search(Protocol):
         """The request for some words."""
 
     def read(self, response: Response, now: datetime) -> list[Listing]:
-        """What was found, the best first. Rows that cannot be instruments here are left out. Raises ProviderError."""
+        """The instruments, the best first. Rows that cannot be one here are left out. Raises ProviderError."""
 
 
 class _TwelveDataRow(Schema):
@@ -90,13 +90,13 @@ class _TwelveDataSearch:
         return Request("/symbol_search", (("symbol", words),))
 
     def read(self, response: Response, now: datetime) -> list[Listing]:
-        body = _decoded("twelvedata", response, now)
+        body = decode_unless_refused("twelvedata", response, now)
         if isinstance(body, dict) and body.get("status") == "error":
             error = validate(_TwelveDataError, body, "twelvedata's error")
             raise refusal(
                 "twelvedata", _with_status(response, error.code), now=now, detail=error.message
             ) or SchemaDrift(f"twelvedata sent an error with code {error.code}: {safe_words(error.message)}.")
-        _raise_refusal("twelvedata", response, now)
+        check_status("twelvedata", response, now=now)
         found = validate(_TwelveDataFound, body, "twelvedata's search")
         return _listings(_TwelveDataRow, found.data, "twelvedata's search", _of_twelvedata)
 
@@ -119,14 +119,14 @@ class _FmpSearch:
         return Request("/search-symbol", (("query", words),))
 
     def read(self, response: Response, now: datetime) -> list[Listing]:
-        body = _decoded("fmp", response, now)
+        body = decode_unless_refused("fmp", response, now)
         if isinstance(body, dict) and "Error Message" in body:
             words = safe_words(validate(_FmpError, body, "fmp's error").message)
             message = f"fmp answered {response.status}: {words.rstrip('.')}."
             if "limit reach" in words.lower():
                 raise throttled(message, response, now=now)
             raise refusal("fmp", response, now=now, detail=words) or RequestRefused(message)
-        _raise_refusal("fmp", response, now)
+        check_status("fmp", response, now=now)
         return _listings(_FmpRow, _rows("fmp", body), "fmp's search", _of_fmp)
 
 
@@ -142,8 +142,8 @@ class _MfApiSearch:
         return Request("/mf/search", (("q", words),))
 
     def read(self, response: Response, now: datetime) -> list[Listing]:
-        body = _decoded("mfapi", response, now)
-        _raise_refusal("mfapi", response, now)
+        body = decode_unless_refused("mfapi", response, now)
+        check_status("mfapi", response, now=now)
         return _listings(_MfApiRow, _rows("mfapi", body), "mfapi's search", _of_mfapi)
 
 
@@ -207,19 +207,6 @@ def _listings(
         if listing is not None:
             found.setdefault((listing.asset_class, listing.symbol), listing)
     return list(found.values())
-
-
-def _decoded(provider: str, response: Response, now: datetime) -> object:
-    try:
-        return decode_json(provider, response)
-    except SchemaDrift as drift:
-        raise (refusal(provider, response, now=now, detail=words_of(response)) or drift) from None
-
-
-def _raise_refusal(provider: str, response: Response, now: datetime) -> None:
-    failed = refusal(provider, response, now=now)
-    if failed is not None:
-        raise failed
 
 
 def _with_status(response: Response, code: int) -> Response:

@@ -45,7 +45,7 @@ def _check_key(provider: Provider, secret: str) -> None:
 def echoes_of(
     keys: Iterable[SecretStr], provider: Provider | None = None, tokens: Iterable[SecretStr] = ()
 ) -> KeyEchoes:
-    """What finds these keys, and each part of them, in a text; and the tokens that they have brought."""
+    """A finder of these keys, of each part of them, and of the tokens that they have brought."""
     whole = [key.get_secret_value() for key in keys]
     own = provider if isinstance(provider, OwnKeys) else None
     parts: list[str] = [] if own is None else [part for key in whole for part in own.secrets(key)]

@@ -54,7 +54,7 @@ class Spellings:
         return list(self._symbols)
 
     def known(self, known: Mapping[str, Mapping[str, object]]) -> Mapping[str, Mapping[str, object]]:
-        """What is known of symbols by their spellings: what a canonical one tells itself, and the facts of storage."""
+        """The known facts of symbols by their spellings: those that a symbol tells itself, and those of storage."""
         return {
             spelling: {**self._told_by(symbols[0]), **known.get(symbols[0], {})}
             for spelling, symbols in self._symbols.items()

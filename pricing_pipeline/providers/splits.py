@@ -16,7 +16,7 @@ _WIDE = Context(prec=60, rounding=ROUND_HALF_EVEN)
 
 
 class Splits:
-    """What all splits after a day divide prices by, and multiply volumes with; computed once, for all days."""
+    """The ratio by which all splits after a day divide prices and multiply volumes; computed once, for all days."""
 
     def __init__(self, splits: Sequence[Split]) -> None:
         self.all = tuple(sorted(splits, key=lambda split: split.ex_on))

@@ -7,7 +7,7 @@ code in the body until about 2025, and come with their true status since: both a
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -15,36 +15,37 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from pricing_pipeline.domain.answers import Answer, FailureKind, RejectedValue, SymbolFailure
+from pricing_pipeline.domain.answers import Answer, FailureKind, RejectedValue
 from pricing_pipeline.domain.calls import Response, ShownLimit
 from pricing_pipeline.domain.data_types import Fetcher
 from pricing_pipeline.domain.observations import Observation, Rows
 from pricing_pipeline.domain.windows import Window
 from pricing_pipeline.errors import ProviderError, SchemaDrift, Throttled
 from pricing_pipeline.providers.base import (
+    Question,
     Request,
     Schema,
-    check_window,
-    decode_json,
+    check_status,
     decode_rows,
+    decode_unless_refused,
+    failed,
+    read_rows,
     refusal,
-    require_fetcher,
     safe_words,
+    untrue,
     validate,
-    validate_rows,
 )
 from pricing_pipeline.providers.canonical import share_of
 from pricing_pipeline.providers.flat import FlatRows
 from pricing_pipeline.providers.values import (
     Implausible,
     Number,
-    bar_of,
     calendar_day,
     check_day,
     check_range,
+    daily_bar,
     in_major_unit,
     instant_of,
-    is_to_come,
     major_unit,
     merge,
     midnight,
@@ -166,26 +167,14 @@ class TwelveData:
         """5000 days of bars: calendar days, since some markets trade on all."""
         return MAX_BARS if fetcher is Fetcher.DAILY_BARS else None
 
-    def build(
-        self,
-        fetcher: Fetcher,
-        symbols: Sequence[str],
-        window: Window | None,
-        *,
-        now: datetime | None = None,
-    ) -> Request:
+    def build(self, question: Question) -> Request:
         """Quotes, or daily bars as traded (`adjust=none`): of a window, or the latest few."""
-        require_fetcher(self, fetcher)
-        limit = self.batch_limit(fetcher, window)
-        if not 0 < len(symbols) <= limit:
-            raise ValueError(f"twelvedata takes 1 to {limit} symbols in such a call, not {len(symbols)}")
-        joined = ("symbol", ",".join(symbols))
-        if fetcher is Fetcher.QUOTE:
+        joined, window = ("symbol", ",".join(question.symbols)), question.window
+        if question.fetcher is Fetcher.QUOTE:
             return Request("/quote", (joined,))
         fixed = (joined, ("interval", "1day"), ("order", "ASC"), ("timezone", "UTC"), ("adjust", "none"))
         if window is None:
             return Request("/time_series", (*fixed, ("outputsize", str(LATEST_BARS))))
-        check_window(self.name, window, MAX_BARS)
         span = (("start_date", window.start.isoformat()), ("end_date", window.end.isoformat()))
         return Request("/time_series", (*fixed, ("outputsize", str(MAX_BARS)), *span))
 
@@ -193,56 +182,30 @@ class TwelveData:
         """The documented header form of the key."""
         return {"Authorization": f"apikey {key}"}
 
-    def parse(
-        self,
-        fetcher: Fetcher,
-        symbols: Sequence[str],
-        window: Window | None,
-        response: Response,
-        *,
-        now: datetime,
-    ) -> Answer:
+    def parse(self, question: Question, response: Response) -> Answer:
         """See OneRequest.parse. One symbol is answered bare, several as members of an object."""
-        require_fetcher(self, fetcher)
-        if fetcher is Fetcher.DAILY_BARS and window is not None and len(symbols) == 1:
-            plain = _plain(symbols[0], window, response, now)
-            if plain is not None:
-                return plain
-        body = self._body(response, now)
+        plain = _plain(question, response)
+        if plain is not None:
+            return plain
+        body = decode_unless_refused(self.name, response, question.now)
         if isinstance(body, dict) and body.get("status") == "error":
-            return self._refused(symbols, validate(_Error, body, "twelvedata's error"), response, now)
-        failed = refusal(self.name, response, now=now)
-        if failed is not None:
-            raise failed
-        if len(symbols) == 1:
-            return _member(fetcher, symbols[0], body, window, now)
-        if not isinstance(body, dict) or not any(symbol in body for symbol in symbols):
+            return self._refused(question, validate(_Error, body, "twelvedata's error"), response)
+        check_status(self.name, response, now=question.now)
+        if len(question.symbols) == 1:
+            return _member(question, question.symbol, body)
+        if not isinstance(body, dict) or not any(symbol in body for symbol in question.symbols):
             raise SchemaDrift(
                 "twelvedata answered a batch without a member for any of its symbols. "
                 "The provider may have changed its API; nothing was stored."
             )
-        return self._batch(fetcher, symbols, body, window, response, now)
+        return self._batch(question, body, response)
 
-    def _body(self, response: Response, now: datetime) -> object:
-        try:
-            return decode_json(self.name, response)
-        except SchemaDrift as error:
-            drift = error
-        raise refusal(self.name, response, now=now) or drift
-
-    def _batch(
-        self,
-        fetcher: Fetcher,
-        symbols: Sequence[str],
-        body: Mapping[str, object],
-        window: Window | None,
-        response: Response,
-        now: datetime,
-    ) -> Answer:
+    def _batch(self, question: Question, body: Mapping[str, object], response: Response) -> Answer:
+        fetcher, now = question.fetcher, question.now
         answers: list[Answer] = []
         quotes: list[Observation] = []
         whole_call: list[ProviderError] = []
-        for symbol in symbols:
+        for symbol in question.symbols:
             member = body.get(symbol)
             try:
                 if isinstance(member, dict) and member.get("status") == "error":
@@ -254,17 +217,18 @@ class TwelveData:
                 elif fetcher is Fetcher.QUOTE and member is not None:
                     quotes.append(_quote(symbol, validate(_Quote, member, _what(fetcher, symbol)), now))
                 else:
-                    answers.append(_member(fetcher, symbol, member, window, now))
+                    answers.append(_member(question, symbol, member))
             except Implausible as fault:
-                answers.append(_untrue(fetcher, symbol, fault))
+                answers.append(untrue(symbol, _what(fetcher, symbol), fault))
             except SchemaDrift as drift:
-                answers.append(Answer(failures=(SymbolFailure(symbol, FailureKind.SCHEMA_DRIFT, str(drift)),)))
-        if len(whole_call) == len(symbols):
+                answers.append(failed(symbol, FailureKind.SCHEMA_DRIFT, str(drift)))
+        if len(whole_call) == len(question.symbols):
             raise whole_call[0]
         return merge([Answer(observations=Rows(quotes)), *answers])
 
-    def _refused(self, symbols: Sequence[str], error: _Error, response: Response, now: datetime) -> Answer:
+    def _refused(self, question: Question, error: _Error, response: Response) -> Answer:
         """An error object as the whole body, with the true HTTP status or, as in older days, with 200."""
+        symbols = question.symbols
         code = response.status if response.status >= 400 else error.code
         kind = _kind(code, error.message)
         if kind is None:
@@ -280,16 +244,16 @@ class TwelveData:
                 f"twelvedata refused a batch of {len(symbols)} as a whole ({safe_words(error.message)}), where "
                 "it promises an answer for each. Nothing was stored; ask for its symbols one by one."
             )
-        raise self._whole(error, response, now)
+        raise self._whole(error, response, question.now)
 
     def _whole(self, error: _Error, response: Response, now: datetime) -> ProviderError:
         status = response.status if response.status >= 400 else error.code
         if _kind(status, error.message) is FailureKind.PLAN_RESTRICTED:
             status = 403  # plan gates came with other codes too
-        failed = refusal(self.name, replace(response, status=status), now=now, detail=error.message)
-        if isinstance(failed, Throttled):
-            failed.shown = _named_limit(error.message)
-        return failed or SchemaDrift(f"twelvedata sent an error with code {status}: {safe_words(error.message)}.")
+        refused = refusal(self.name, replace(response, status=status), now=now, detail=error.message)
+        if isinstance(refused, Throttled):
+            refused.shown = _named_limit(error.message)
+        return refused or SchemaDrift(f"twelvedata sent an error with code {status}: {safe_words(error.message)}.")
 
 
 def _named_limit(message: str) -> ShownLimit | None:
@@ -334,7 +298,7 @@ def _failed(symbol: str, kind: FailureKind | None, message: str) -> Answer:
     else:
         told = f"twelvedata has no value for {symbol}: {safe_words(message).rstrip('.')}."
     text = f"{told} {_ADVICE.get(kind, '')}"
-    return Answer(failures=(SymbolFailure(symbol, kind, text.rstrip()),))
+    return failed(symbol, kind, text.rstrip())
 
 
 _ADVICE = {
@@ -348,44 +312,36 @@ def _what(fetcher: Fetcher, symbol: str) -> str:
     return f"twelvedata's {fetcher.value} of {symbol}"
 
 
-def _untrue(fetcher: Fetcher, symbol: str, fault: Implausible) -> Answer:
-    message = (
-        f"{_what(fetcher, symbol)} cannot be true: {safe_words(str(fault))}. "
-        "Nothing was stored; compare with another source."
-    )
-    return Answer(failures=(SymbolFailure(symbol, FailureKind.IMPLAUSIBLE, message),))
-
-
-def _member(fetcher: Fetcher, symbol: str, data: object, window: Window | None, now: datetime) -> Answer:
+def _member(question: Question, symbol: str, data: object) -> Answer:
     """One symbol's data. Raises SchemaDrift."""
     if data is None:
         raise SchemaDrift(f"twelvedata's batch answer has no member for {symbol}; nothing was stored.")
-    what = _what(fetcher, symbol)
+    what, now = _what(question.fetcher, symbol), question.now
     try:
-        if fetcher is Fetcher.QUOTE:
+        if question.fetcher is Fetcher.QUOTE:
             quote = validate(_Quote, data, what)
             return Answer(observations=Rows([_quote(symbol, quote, now)]))
         series = validate(_Series, data, what)
         _check_same(symbol, series.meta.symbol, series.meta.exchange, series.meta.mic_code)
         currency, power = _currency(symbol, series.meta)
     except Implausible as fault:
-        return _untrue(fetcher, symbol, fault)
-    bars = validate_rows(_Bar, series.values, symbol, what, place="values")
-    return settle_days(
-        symbol,
-        (bar if isinstance(bar, RejectedValue) else _bar(symbol, bar, currency, power, now) for bar in bars),
-        window,
-    )
+        return untrue(symbol, what, fault)
+    rows = series.values
+    bars = read_rows(_Bar, lambda bar: _bar(symbol, bar, currency, power, now), rows, symbol, what, "values")
+    return settle_days(symbol, bars, question.window)
 
 
-def _plain(symbol: str, window: Window, response: Response, now: datetime) -> Answer | None:
-    """Bars of a span that is over, if every value of theirs is there and plain; None where anything is odd."""
-    if response.status != 200 or window.end >= now.astimezone(UTC).date():
+def _plain(question: Question, response: Response) -> Answer | None:
+    """Bars of one symbol in a span that is over, if every value is there and plain; None where anything is odd."""
+    window = question.window
+    if question.fetcher is not Fetcher.DAILY_BARS or window is None or len(question.symbols) > 1:
+        return None
+    if response.status != 200 or window.end >= question.now.astimezone(UTC).date():
         return None
     parts = decode_rows(TwelveData.name, response, "values")
     if parts is None:
         return None
-    body, rows = parts
+    (body, rows), symbol = parts, question.symbol
     try:
         return _columns(symbol, validate(_Series, body, _what(Fetcher.DAILY_BARS, symbol)), rows, window)
     except (SchemaDrift, Implausible):
@@ -438,17 +394,8 @@ def _bar(symbol: str, bar: _Bar, currency: str | None, power: int, now: datetime
     def price(raw: object, what: str) -> Decimal:
         return in_major_unit(price_of(raw, what), power)
 
-    at = None
-    try:
-        day = calendar_day(bar.datetime)
-        at = midnight(day)
-        if is_to_come(day, (bar.open, bar.high, bar.low, bar.close), now):
-            return None
-        check_day(day, now)
-        value = bar_of(symbol, at, bar.model_dump(), currency, price=price)
-        return value if currency else without_currency(value)
-    except Implausible as fault:
-        return RejectedValue(symbol, at, str(fault), spelling(bar.close))
+    value = daily_bar(symbol, bar.datetime, bar.model_dump(), currency, now, price=price)
+    return without_currency(value) if isinstance(value, Observation) and currency is None else value
 
 
 def _check_same(asked: str, symbol: str, exchange: str | None, mic_code: str | None) -> None:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from datetime import datetime
 
 from pricing_pipeline.domain.answers import Answer, FailureKind, SymbolFailure
 from pricing_pipeline.domain.calls import Response
@@ -17,7 +16,7 @@ from pricing_pipeline.domain.commodities import PREFIX
 from pricing_pipeline.domain.data_types import Fetcher
 from pricing_pipeline.domain.windows import Window
 from pricing_pipeline.errors import SchemaDrift
-from pricing_pipeline.providers.base import Request, require_fetcher
+from pricing_pipeline.providers.base import Question, Request
 from pricing_pipeline.providers.uex_lists import NAME, by_terminal, content_of, rows_of, terminal_of
 
 MAX_TERMINALS = 10
@@ -48,35 +47,17 @@ class Uex:
         """None: prices are the latest ones, without a span."""
         return None
 
-    def build(
-        self,
-        fetcher: Fetcher,
-        symbols: Sequence[str],
-        window: Window | None,
-        *,
-        now: datetime | None = None,
-    ) -> Request:
+    def build(self, question: Question) -> Request:
         """All prices of these terminals."""
-        require_fetcher(self, fetcher)
-        if not 0 < len(symbols) <= MAX_TERMINALS:
-            raise ValueError(f"uex takes 1 to {MAX_TERMINALS} terminals in a call, not {len(symbols)}")
-        return Request("/commodities_prices", (("id_terminal", ",".join(symbols)),))
+        return Request("/commodities_prices", (("id_terminal", ",".join(question.symbols)),))
 
     def authorize(self, key: str) -> Mapping[str, str]:
         """The key as a bearer token."""
         return {"Authorization": f"Bearer {key}"}
 
-    def parse(
-        self,
-        fetcher: Fetcher,
-        symbols: Sequence[str],
-        window: Window | None,
-        response: Response,
-        *,
-        now: datetime,
-    ) -> Answer:
+    def parse(self, question: Question, response: Response) -> Answer:
         """A record for each terminal that trades. See OneRequest.parse."""
-        require_fetcher(self, fetcher)
+        symbols, now = question.symbols, question.now
         grouped, nameless = by_terminal(rows_of(content_of(response, now), "list of prices"))
         if nameless and not grouped:
             raise SchemaDrift(

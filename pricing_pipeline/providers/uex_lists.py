@@ -32,13 +32,13 @@ from pricing_pipeline.providers.base import (
     Schema,
     SchemaT,
     check_key,
-    decode_json,
+    check_status,
+    decode_unless_refused,
     name_of,
     refusal,
     safe_words,
     throttled,
     validate,
-    words_of,
 )
 from pricing_pipeline.providers.values import Implausible, Number, decimal_of, instant_of, spelling
 
@@ -113,10 +113,7 @@ class GameVersions(Schema):
 
 def content_of(response: Response, now: datetime) -> object:
     """The data of an answer; an empty list where it says that it has found nothing. Raises ProviderError."""
-    try:
-        body = decode_json(NAME, response)
-    except SchemaDrift as drift:
-        raise refusal(NAME, response, now=now, detail=words_of(response)) or drift from None
+    body = decode_unless_refused(NAME, response, now)
     if not isinstance(body, dict) or "data" not in body:
         raise refusal(NAME, response, now=now) or SchemaDrift(
             "uex answered without the envelope that it promises (status, data). Nothing was stored."
@@ -138,9 +135,8 @@ def _refused(body: dict[object, object], response: Response, now: datetime) -> o
         return []
     if response.status == 400 and body["data"] is None:
         raise _error(status, message, response, now)
-    error = refusal(NAME, response, now=now, detail=f"{status} {message}".strip())
-    assert error is not None  # noqa: S101 - for the type checker
-    raise error
+    check_status(NAME, response, now=now, detail=f"{status} {message}".strip())
+    raise AssertionError("a refusal has a status of its own")
 
 
 def _error(status: str, message: str | None, response: Response, now: datetime) -> ProviderError:
@@ -195,7 +191,7 @@ def _amount(raw: object, status: object, real_zero: int, what: str) -> int | Non
 
 
 def _price(row: PriceRow, now: datetime) -> CommodityPrice:
-    """What the row says. Raises Implausible."""
+    """The price in a row. Raises Implausible."""
     name = text_of(row.commodity_name)
     if name is None or row.id_commodity <= 0:
         raise Implausible(f"commodity {row.id_commodity} has no name or number")
@@ -219,7 +215,7 @@ def _price(row: PriceRow, now: datetime) -> CommodityPrice:
 
 @dataclass(frozen=True, slots=True)
 class ReadTerminal:
-    """What rows say about one terminal: its prices, or why there are none, and the rows that could not be read."""
+    """The rows of one terminal as read: its prices, or why there are none, and the rows that could not be read."""
 
     prices: TerminalPrices | None
     failure: SymbolFailure | None

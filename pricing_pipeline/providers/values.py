@@ -15,7 +15,7 @@ from datetime import UTC, date, datetime, time, timedelta, tzinfo
 from decimal import Decimal, InvalidOperation
 from fractions import Fraction
 from itertools import pairwise
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, TypeVar
 
 from pydantic import Field
 
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from pricing_pipeline.domain.bars import Column
     from pricing_pipeline.providers.flat import FlatRows
 
+T = TypeVar("T")
 Number = str | int | Annotated[Decimal, Field(allow_inf_nan=True)]
 """A number in a decoded answer: providers send strings, JSON numbers, or both.
 
@@ -403,6 +404,38 @@ def without_currency(row: Observation) -> Observation:
 def is_to_come(day: date, values: Iterable[object], now: datetime) -> bool:
     """Whether a row is a place for a day that is not over yet, without a value. Some providers send such rows."""
     return day >= now.astimezone(UTC).date() and all(value in (None, "") for value in values)
+
+
+def of_day(symbol: str, raw_day: object, raw: object, make: Callable[[date], T]) -> T | RejectedValue:
+    """The value that `make` reads on an ISO day; the row as rejected where either cannot be true."""
+    at = None
+    try:
+        day = calendar_day(raw_day)
+        at = midnight(day)
+        return make(day)
+    except Implausible as fault:
+        return RejectedValue(symbol, at, str(fault), spelling(raw))
+
+
+def daily_bar(
+    symbol: str,
+    raw_day: object,
+    fields: Mapping[str, object],
+    currency: str | None,
+    now: datetime,
+    *,
+    price: Reader = price_of,
+    adjustment: Adjustment = Adjustment.RAW,
+) -> Observation | RejectedValue | None:
+    """The bar of an ISO day as `bar_of` reads it; None for a day that is not over and has no value."""
+
+    def read(day: date) -> Observation | None:
+        if is_to_come(day, [fields[name] for name in ("open", "high", "low", "close")], now):
+            return None
+        check_day(day, now)
+        return bar_of(symbol, midnight(day), fields, currency, price=price, adjustment=adjustment)
+
+    return of_day(symbol, raw_day, fields["close"], read)
 
 
 def settle_days(

@@ -20,20 +20,20 @@ from pricing_pipeline.domain.data_types import Fetcher
 from pricing_pipeline.domain.windows import Window
 from pricing_pipeline.errors import KeyRefused, PlanRestricted, ProviderError, SchemaDrift
 from pricing_pipeline.providers.base import (
+    Question,
     Request,
     Schema,
     answered_at,
-    check_window,
     decode_json,
+    failed,
     refusal,
-    require_fetcher,
     safe_words,
     validate,
     words_of,
 )
 from pricing_pipeline.providers.canonical import FX, pair_of, share_of, with_suffix
 from pricing_pipeline.providers.values import merge
-from pricing_pipeline.providers.yahoo_series import Series, failed, read_series, unknown
+from pricing_pipeline.providers.yahoo_series import Series, read_series, unknown
 
 MAX_SYMBOLS = 20
 """The most that /v7/finance/spark answers."""
@@ -111,16 +111,13 @@ class Yahoo:
         """None: daily bars reach back to the first one."""
         return None
 
-    def build(self, fetcher: Fetcher, symbols: Sequence[str], window: Window | None, *, now: datetime) -> Request:
+    def build(self, question: Question) -> Request:
         """One symbol by its chart, several quotes by /v7/finance/spark.
 
         A window's days are those of the exchange, whose zone is not known yet, so one day more is asked for at its
         start; and everything until `now`, because the splits after it are needed.
         """
-        require_fetcher(self, fetcher)
-        limit = self.batch_limit(fetcher, window)
-        if not 0 < len(symbols) <= limit:
-            raise ValueError(f"yahoo takes 1 to {limit} symbols in such a call, not {len(symbols)}")
+        fetcher, symbols, window = question.fetcher, question.symbols, question.window
         daily = ("interval", "1d")
         if fetcher is Fetcher.QUOTE and len(symbols) > 1:
             return Request("/v7/finance/spark", (("symbols", ",".join(symbols)), ("range", "1d"), daily))
@@ -129,43 +126,34 @@ class Yahoo:
             return Request(path, (("range", "1d"), daily))
         if window is None:
             return Request(path, (("range", _LATEST_RANGE), daily, _EVENTS))
-        check_window(self.name, window)
         # Before the calendar's first day there is no day to step back to.
         begin = window.start - timedelta(days=window.start > date.min)
         since = int(datetime.combine(begin, time(), tzinfo=UTC).timestamp())
-        span = (("period1", str(since)), ("period2", str(int(now.timestamp()))))
+        span = (("period1", str(since)), ("period2", str(int(question.now.timestamp()))))
         return Request(path, (*span, daily, _EVENTS))
 
     def authorize(self, key: str) -> Mapping[str, str]:
         """There is no key."""
         return {}
 
-    def parse(
-        self,
-        fetcher: Fetcher,
-        symbols: Sequence[str],
-        window: Window | None,
-        response: Response,
-        *,
-        now: datetime,
-    ) -> Answer:
+    def parse(self, question: Question, response: Response) -> Answer:
         """Quotes at the source's second, bars at midnight UTC of their day. See OneRequest.parse."""
-        require_fetcher(self, fetcher)
+        now = question.now
         try:
             body = decode_json(self.name, response)
             is_chart, fault = _fault(body)
         except SchemaDrift as drift:
             raise (self._refusal(response, now) or drift) from None
         if fault is not None:
-            return self._refused(symbols, fault, response, now, is_chart=is_chart)
-        failed = self._refusal(response, now)
-        if failed is not None:
-            raise failed
-        if len(symbols) > 1:
-            return _batch(symbols, validate(_SparkAnswer, body, "yahoo's batch of quotes"), now)
-        (symbol,) = symbols
+            return self._refused(question.symbols, fault, response, now, is_chart=is_chart)
+        refused = self._refusal(response, now)
+        if refused is not None:
+            raise refused
+        if len(question.symbols) > 1:
+            return _batch(question, validate(_SparkAnswer, body, "yahoo's batch of quotes"))
+        symbol = question.symbol
         answer = validate(_ChartAnswer, body, f"yahoo's chart of {symbol}")
-        return read_series(fetcher, symbol, answer.chart.result[0], window, answered_at(response), now)
+        return read_series(question, symbol, answer.chart.result[0], answered_at(response))
 
     def _refused(
         self, symbols: Sequence[str], fault: _Fault, response: Response, now: datetime, *, is_chart: bool
@@ -230,14 +218,14 @@ def _fault(body: object) -> tuple[bool, _Fault | None]:
     return False, None
 
 
-def _batch(symbols: Sequence[str], answer: _SparkAnswer, now: datetime) -> Answer:
+def _batch(question: Question, answer: _SparkAnswer) -> Answer:
     """Members in any order. One that is missing is unknown, unless the answer has unrequested or broken rows.
 
     No more than twice as many as were asked for are looked at: that shows which come twice.
     """
-    answers: dict[str, list[Answer]] = {symbol: [] for symbol in symbols}
+    answers: dict[str, list[Answer]] = {symbol: [] for symbol in question.symbols}
     members = [member for member in answer.spark.result if isinstance(member, dict) and _is_of(member, answers)]
-    looked_at = members[: 2 * len(symbols)]
+    looked_at = members[: 2 * len(answers)]
     is_doubtful = len(looked_at) < len(answer.spark.result)
     strangers = _strangers(answer.spark.result, answers)
     for member in looked_at:
@@ -248,7 +236,7 @@ def _batch(symbols: Sequence[str], answer: _SparkAnswer, now: datetime) -> Answe
             continue
         try:
             series = validate(Series, spark.response[0], f"yahoo's quote of {spark.symbol}")
-            answers[spark.symbol].append(read_series(Fetcher.QUOTE, spark.symbol, series, None, None, now))
+            answers[spark.symbol].append(read_series(question, spark.symbol, series, None))
         except SchemaDrift as drift:
             answers[spark.symbol].append(failed(spark.symbol, FailureKind.SCHEMA_DRIFT, str(drift)))
     return merge([_one(symbol, own, strangers, is_doubtful=is_doubtful) for symbol, own in answers.items()])

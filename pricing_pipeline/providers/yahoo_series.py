@@ -25,14 +25,13 @@ from pricing_pipeline.domain.answers import (
     FailureKind,
     RejectedValue,
     Split,
-    SymbolFailure,
     Unconfirmed,
 )
 from pricing_pipeline.domain.data_types import Fetcher
 from pricing_pipeline.domain.observations import Adjustment, Observation, Rows
 from pricing_pipeline.domain.windows import Window
 from pricing_pipeline.errors import SchemaDrift
-from pricing_pipeline.providers.base import MAX_DAYS, Schema, check_count, safe_words
+from pricing_pipeline.providers.base import MAX_DAYS, Question, Schema, check_count, failed, safe_words, untrue
 from pricing_pipeline.providers.exchange_days import check_offset, day_of, local_day, zone_of
 from pricing_pipeline.providers.splits import Splits, undivided, unmultiplied
 from pricing_pipeline.providers.values import (
@@ -96,7 +95,7 @@ class _Meta(Schema):
 
 
 class _Shell(Schema):
-    """What Yahoo sends instead of `_Meta` for an unknown symbol."""
+    """Yahoo's answer about an unknown symbol, in place of `_Meta`."""
 
     symbol: str
     price: object = Field(None, alias="regularMarketPrice")
@@ -141,36 +140,28 @@ class _Bar(Schema):
     volume: object
 
 
-def read_series(
-    fetcher: Fetcher,
-    symbol: str,
-    series: Series,
-    window: Window | None,
-    answered: datetime | None,
-    now: datetime,
-) -> Answer:
+def read_series(question: Question, symbol: str, series: Series, answered: datetime | None) -> Answer:
     """The quote, or the finished bars of the window's days, or why it has none. Raises SchemaDrift.
 
     `answered` is when the answer was made, by the provider's own clock.
     """
-    meta, what = series.meta, f"yahoo's {fetcher!s} of {symbol}"
+    meta, what, now = series.meta, f"yahoo's {question.fetcher!s} of {symbol}", question.now
     try:
         if meta.symbol != symbol:
             raise Implausible(f"it is about {meta.symbol}")
         if isinstance(meta, _Shell):
             return unknown(symbol, "it answers with an empty shell")
         unit = (None, 0) if meta.currency is None else major_unit(meta.currency)
-        if fetcher is Fetcher.QUOTE:
+        if question.fetcher is Fetcher.QUOTE:
             return Answer(observations=Rows([_quote(meta, unit, now)]))
-        asked = _Asked(window, answered, now, what)
+        asked = _Asked(question.window, answered, now, what)
         answer, unconfirmed = _days(meta, series, unit, asked)
         if unconfirmed:
             confirmed, _ = _days(meta, series, unit, replace(asked, are_confirmed=True))
             answer = replace(answer, unconfirmed=Unconfirmed(tuple(unconfirmed), confirmed))
         return answer
     except Implausible as fault:
-        message = f"{what} cannot be true: {safe_words(str(fault))}. Nothing was stored; compare with another source."
-        return failed(symbol, FailureKind.IMPLAUSIBLE, message)
+        return untrue(symbol, what, fault)
 
 
 @dataclass(frozen=True, slots=True)
@@ -438,10 +429,6 @@ def _bar(day: date, bar: _Bar, meta: _Meta, unit: Unit, splits: Splits | None) -
         return without_currency(value) if meta.currency is None else value
     except Implausible as fault:
         return RejectedValue(meta.symbol, midnight(day), str(fault), spelling(bar.close))
-
-
-def failed(symbol: str, kind: FailureKind, message: str) -> Answer:
-    return Answer(failures=(SymbolFailure(symbol, kind, message),))
 
 
 def unknown(symbol: str, why: str) -> Answer:

@@ -57,7 +57,7 @@ class Invalid(Exception):
 
 
 def bearer(headers: Mapping[str, str], scheme: str = "Bearer") -> str | None:
-    """What an Authorization header has behind this scheme."""
+    """The credential behind this scheme in an Authorization header."""
     given, _, key = headers.get("authorization", "").partition(" ")
     return key.strip() if given.lower() == scheme.lower() else None
 
@@ -80,7 +80,7 @@ def listed(text: str) -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """What goes back: status, body and the headers that are the provider's own."""
+    """An answer: status, body and the headers that are the provider's own."""
 
     status: int
     body: bytes
@@ -152,7 +152,7 @@ class Dialect(ABC):
         return self.plan.charge(call.key, self.units(call), call.now.timestamp())
 
     def refusal(self, call: ProviderCall, charge: Charge | None) -> Reply | None:
-        """What ends a call before it is answered, if anything does."""
+        """The refusal of a call for its key or its cost, if there is one."""
         if charge is None:
             return self.wrong_key(call)
         return self.over_limit(charge, call) if charge.exceeds else None
@@ -172,5 +172,5 @@ class Dialect(ABC):
         return Reply(429, b"")
 
     def invalid(self, name: str, given: str) -> Reply:
-        """What is said to a parameter whose value cannot be answered."""
+        """The refusal of a parameter's value."""
         return Reply(400, b"")

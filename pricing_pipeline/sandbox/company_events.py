@@ -37,7 +37,7 @@ class Payment(NamedTuple):
 
 
 def divisor(bar: Bar) -> int:
-    """What later splits divide the day's prices by."""
+    """The number by which later splits divide the day's prices."""
     return bar.recorded.split if bar.recorded else 1
 
 
@@ -60,7 +60,7 @@ def all_splits(market: Market, instrument: Instrument, last: date) -> list[Split
 
 
 def dividends(market: Market, instrument: Instrument, first: date, last: date) -> list[Payment]:
-    """What it pays from `first` to `last`, both included, oldest first."""
+    """The payments from `first` to `last`, both included, oldest first."""
     symbol = instrument.key
     pays = symbol not in _PAYS_NOTHING if symbol in SYMBOLS else pick(f"pays:{symbol}", 0, 4) > 0
     if instrument.kind is not Kind.EQUITY or not pays:

@@ -217,7 +217,7 @@ def _asks_by(endpoint: str) -> str:
 
 
 def _changes(instrument: Instrument, quote: Quote) -> Row:
-    """What quotes and profiles say alike."""
+    """The fields that quotes and profiles share."""
     change = quote.close - quote.previous_close
     return {
         "price": number(quote.close),

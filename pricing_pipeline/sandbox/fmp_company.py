@@ -1,4 +1,4 @@
-"""What companies of the sandbox are and report: profiles, quarterly earnings, annual statements, all made up.
+"""The companies of the sandbox: profiles, quarterly earnings, annual statements, all made up.
 
 A pure function of the symbol and of the day it is asked on, so that two processes agree. Reports that lie ahead
 have estimates only, and get their figures on their day. How they are asked for is not decided here.

@@ -24,7 +24,7 @@ _DAYS = (
     ("localDateStart", "localDateEnd"),
     ("startDateTime", "endDateTime"),
 )
-"""What the dialects call the first and the last day of a history."""
+"""The parameters of the first and the last day of a history, in all dialects."""
 _MOST_CALLS = 200_000
 
 

@@ -1,4 +1,4 @@
-"""What every instrument costs at a given second: quotes, the day that is forming, and bars within a day.
+"""The price of every instrument at a given second: quotes, the day that is forming, and bars within a day.
 
 The market is a pure function of its seed and of the time it is asked about, so that two processes agree.
 How a provider writes these numbers is not decided here. All prices are integers in units of 10^-5, times
@@ -43,7 +43,7 @@ class Quote(NamedTuple):
 
 
 class _State(NamedTuple):
-    """What all quotes of one instrument on one day need.
+    """The day of an instrument, from which all its quotes are made.
 
     Its price moves from `open` over two extremes to `close`; times are in seconds since opening.
     """

@@ -48,7 +48,7 @@ class RecordedFile:
 
 
 class _Facts(BaseModel):
-    """What the sandbox reads of a recording's facts."""
+    """The facts of a recording that the sandbox reads."""
 
     model_config = ConfigDict(strict=True)
 
@@ -154,7 +154,7 @@ def checked(sent: Mapping[str, object]) -> dict[str, str]:
 
 
 def _unreadable(path: Path, error: Exception) -> SettingsError:
-    """What is wrong with a recording as a sentence for people."""
+    """The fault of a recording as a sentence for people."""
     fault = str(error)
     if isinstance(error, ValidationError):
         fault = "; ".join(f"{'.'.join(map(str, one['loc']))}: {one['msg']}" for one in error.errors())

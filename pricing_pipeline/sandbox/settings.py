@@ -1,4 +1,4 @@
-"""What can be set about one sandbox, checked when it is made. The environment is not read here."""
+"""The settings of one sandbox, checked when it is made. The environment is not read here."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What can be booked of the tours at a moment: places, prices and states, by seed, clock and changes on request.
+"""The slots of the tours at a moment: places, prices and states, by seed, clock and changes on request.
 
 People book over the weeks before a slot and some cancel; prices follow season, weekday and demand; slots sell out,
 close, are withdrawn, and new ones are added. The same moment brings the same slots, in every process. Nothing here
@@ -63,7 +63,7 @@ class Slot:
 
 
 class SlotChange(BaseModel):
-    """What somebody asks for: about `percent` of all slots are other ones from now on, which ones by `seed`."""
+    """A request to change about `percent` of all slots from now on; `seed` decides which ones."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -71,13 +71,13 @@ class SlotChange(BaseModel):
     seed: int = 0
 
     def draw(self, slot: str) -> int | None:
-        """What happens to a slot, as a number from 0 to 255; None if nothing does."""
+        """The change of a slot, as a number from 0 to 255; None if it does not change."""
         first, second, third = hashlib.blake2b(f"{self.seed}:{slot}".encode(), digest_size=3).digest()
         return third if (first << 8 | second) * 100 < self.percent << 16 else None
 
 
 class TourChange(BaseModel):
-    """What somebody asks for about one tour: it is gone, or has another zone, currency, unit name or fewer options."""
+    """A request to take a tour away, or to give it another zone, currency, unit name or fewer options."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 

@@ -126,7 +126,7 @@ class World:
         return f"4.{number // 3}.{number % 3}" if number % 3 else f"4.{number // 3}"
 
     def offers(self, place: Place, at: int) -> list[Offer]:
-        """What is known of a terminal's trade at a time, by number of the commodity."""
+        """The known offers of a terminal at a time, by number of the commodity."""
         found = (self._offer(place, good, at) for good in GOODS)
         return [offer for offer in found if offer is not None]
 

@@ -41,7 +41,7 @@ class Venue:
     calendar: str = ""
     """Of its trading days; empty if none is known."""
     names: frozenset[str] = frozenset()
-    """What it is called at Twelve Data beside its MIC; others may be called so, too."""
+    """Its names at Twelve Data beside its MIC; others may have the same."""
     yahoo_code: str = ""
     """Where Yahoo calls it otherwise than Twelve Data."""
     yahoo_zone: str = ""

@@ -116,7 +116,7 @@ class Yahoo(Dialect):
 
 @dataclass(frozen=True, slots=True)
 class _Chart:
-    """What Yahoo has to say of one instrument at a moment."""
+    """One instrument at a moment, as Yahoo shows it."""
 
     market: Market
     instrument: Instrument

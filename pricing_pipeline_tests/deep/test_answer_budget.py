@@ -17,7 +17,7 @@ from pricing_pipeline.domain.data_types import Fetcher
 from pricing_pipeline.domain.windows import Window
 from pricing_pipeline.errors import ProviderError, SchemaDrift
 from pricing_pipeline.providers import PROVIDERS
-from pricing_pipeline.providers.base import MAX_ROWS, MAX_VALUES, decode_json, decode_rows
+from pricing_pipeline.providers.base import MAX_ROWS, MAX_VALUES, Question, decode_json, decode_rows
 from pricing_pipeline.providers.client import MAX_BYTES
 
 NOW = datetime(2026, 11, 20, 12, tzinfo=UTC)
@@ -39,7 +39,7 @@ def peak_of(body: bytes) -> int:
     response = Response(status=200, headers={}, body=body, wire_bytes=len(body))
     tracemalloc.start()
     with contextlib.suppress(ProviderError):
-        PROVIDERS["twelvedata"].parse(Fetcher.DAILY_BARS, ["AAPL"], WINDOW, response, now=NOW)
+        PROVIDERS["twelvedata"].parse(Question(Fetcher.DAILY_BARS, ["AAPL"], WINDOW, NOW), response)
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     return peak
@@ -70,7 +70,7 @@ def listed(count: int) -> bytes:
 def test_the_list_of_all_schemes_is_read_also_when_it_has_grown() -> None:
     body = listed(55_000)
     response = Response(status=200, headers={}, body=body, wire_bytes=len(body))
-    answer = PROVIDERS["mfapi"].parse(Fetcher.NAV, ["100001", "154999"], None, response, now=NOW)
+    answer = PROVIDERS["mfapi"].parse(Question(Fetcher.NAV, ["100001", "154999"], None, NOW), response)
     assert [one.symbol for one in answer.observations] == ["100001", "154999"]
 
 

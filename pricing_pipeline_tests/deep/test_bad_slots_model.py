@@ -15,6 +15,7 @@ from pricing_pipeline.domain.data_types import Fetcher
 from pricing_pipeline.domain.windows import Window
 from pricing_pipeline.errors import ProviderError
 from pricing_pipeline.inventory import products, storage
+from pricing_pipeline.providers.base import Question
 from pricing_pipeline.providers.fetched import Fetched
 from pricing_pipeline.refresh import settling
 from pricing_pipeline_tests.fixtures.core import Core
@@ -119,7 +120,7 @@ def expected(before: Believed, answer: Sequence[Row]) -> Believed:
 def asked(symbol: str, listed: Sequence[Row]) -> Answer | None:
     """The answer as OCTO's parser reads it; None if it refuses all of it."""
     product = {"id": symbol, "internalName": "A walk", "options": [{"id": "A", "units": []}]}
-    dialogue = OCTO.ask(Fetcher.SLOTS, [symbol], WINDOW, {}, now=NOW)
+    dialogue = OCTO.ask(Question(Fetcher.SLOTS, [symbol], WINDOW, NOW))
     said = scripted(responded(200, product), responded(200, [body(row) for row in listed]))
     try:
         return driven(dialogue, said)[0]

@@ -13,6 +13,7 @@ from sqlalchemy import Engine
 from pricing_pipeline.domain.calls import Call, Response
 from pricing_pipeline.errors import ProviderError
 from pricing_pipeline.providers import PROVIDERS
+from pricing_pipeline.providers.base import Question
 from pricing_pipeline.providers.fetched import Fetched
 from pricing_pipeline.refresh.settling import settle_answer, settle_failure
 from pricing_pipeline.registry import calendars, plans
@@ -135,7 +136,7 @@ class Lowering:
         headers = {name.lower(): value for name, value in reply.headers.items()}
         response = Response(reply.status, headers, reply.body, len(reply.body))
         try:
-            answer = PROVIDERS[TWELVEDATA].parse(call.fetcher, call.symbols, None, response, now=at)
+            answer = PROVIDERS[TWELVEDATA].parse(Question(call.fetcher, call.symbols, None, at), response)
         except ProviderError as error:
             assert reply.status == 429
             self.refused.append(at)

@@ -12,6 +12,7 @@ from pricing_pipeline.domain.answers import Answer, Dividend
 from pricing_pipeline.domain.calls import Response
 from pricing_pipeline.domain.data_types import Fetcher
 from pricing_pipeline.domain.observations import Rows
+from pricing_pipeline.providers.base import Question
 from pricing_pipeline.providers.fetched import Fetched
 from pricing_pipeline.providers.fmp import Fmp
 from pricing_pipeline.refresh import settling
@@ -31,7 +32,7 @@ def test_b18_a_document_with_text_that_no_database_holds_is_stored_escaped(core:
     core.enqueue("equity_profile", "AAPL")
     call = core.claim_one("fmp")
     body = json.dumps([PROFILE | {"description": bad}]).encode()
-    answer = Fmp().parse(Fetcher.PROFILE, ["AAPL"], None, Response(200, {}, body, len(body)), now=core.clock())
+    answer = Fmp().parse(Question(Fetcher.PROFILE, ["AAPL"], None, core.clock()), Response(200, {}, body, len(body)))
     tally = settling.settle_answer(core.engine, call, Fetched(answer, 200, len(body), body=body))
     assert (tally.added, tally.failed) == (1, 0)
     assert core.one("SELECT body ->> 'description' FROM pricing.documents") == kept

@@ -10,7 +10,7 @@ from pricing_pipeline.domain.answers import Answer
 from pricing_pipeline.domain.calls import Response
 from pricing_pipeline.domain.data_types import Fetcher
 from pricing_pipeline.domain.windows import Window
-from pricing_pipeline.providers.base import NOTHING_KNOWN, Provider, Request
+from pricing_pipeline.providers.base import Provider, Question, Request
 from pricing_pipeline.providers.declaration_file import Declared, read_file, read_text
 from pricing_pipeline.providers.declared import DeclaredProvider
 from pricing_pipeline.providers.dialogue import dialogue_of
@@ -41,7 +41,7 @@ def asked(
     provider: Provider, fetcher: Fetcher, symbols: Sequence[str], window: Window | None, *, now: datetime
 ) -> Request:
     """The first request of a call."""
-    return next(dialogue_of(provider, fetcher, symbols, window, NOTHING_KNOWN, now=now))
+    return next(dialogue_of(provider, Question(fetcher, symbols, window, now)))
 
 
 def answered(
@@ -53,7 +53,7 @@ def answered(
     now: datetime,
 ) -> Answer:
     """The answer of a call, made of these responses."""
-    dialogue = dialogue_of(provider, fetcher, symbols, window, NOTHING_KNOWN, now=now)
+    dialogue = dialogue_of(provider, Question(fetcher, symbols, window, now))
     next(dialogue)
     for response in responses:
         try:

@@ -15,7 +15,7 @@ from pricing_pipeline.errors import (
     PlanRestricted,
     ProviderError,
 )
-from pricing_pipeline.providers.base import check_answer
+from pricing_pipeline.providers.base import Question, check_answer
 from pricing_pipeline.providers.fmp import Fmp
 
 NOW = datetime(2026, 11, 20, 15, 0, tzinfo=UTC)
@@ -32,7 +32,7 @@ def read(
     fetcher: Fetcher = QUOTE,
     window: Window | None = None,
 ) -> Answer:
-    answer = PROVIDER.parse(fetcher, symbols, window, response, now=NOW)
+    answer = PROVIDER.parse(Question(fetcher, symbols, window, NOW), response)
     return check_answer("fmp", symbols, answer)
 
 

@@ -18,10 +18,10 @@ from pricing_pipeline.domain.calls import Response
 from pricing_pipeline.domain.data_types import Fetcher
 from pricing_pipeline.domain.observations import Observation, Rows
 from pricing_pipeline.domain.windows import Window
-from pricing_pipeline.errors import SettingsError
 from pricing_pipeline.providers.base import (
     Dialogue,
     Known,
+    Question,
     Request,
     Schema,
     decode_json,
@@ -68,27 +68,16 @@ class Paged:
     def authorize(self, key: str) -> Mapping[str, str]:
         return {"X-Key": key}
 
-    def ask(
-        self,
-        fetcher: Fetcher,
-        symbols: Sequence[str],
-        window: Window | None,
-        known: Known,
-        *,
-        now: datetime,
-    ) -> Dialogue:
-        if fetcher is not Fetcher.QUOTE:
-            raise SettingsError(f"{self.name} cannot fetch {fetcher}")
-        if not 0 < len(symbols) <= 100:
-            raise ValueError(f"{len(symbols)} symbols are not 1 to 100")
+    def ask(self, question: Question) -> Dialogue:
+        symbols = question.symbols
         rows: list[_Row] = []
         page: int | None = 1
         while page is not None:
             response = yield Request("/prices", method="POST", json={"symbols": list(symbols), "page": page})
-            answered = self._page(response, now)
+            answered = self._page(response, question.now)
             rows += answered.rows
             page = answered.next
-        return _answer(symbols, rows, known)
+        return _answer(symbols, rows, question.known)
 
     def _page(self, response: Response, now: datetime) -> _Page:
         error = refusal(self.name, response, now=now, detail=words_of(response))

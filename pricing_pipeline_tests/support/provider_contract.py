@@ -16,7 +16,7 @@ from pricing_pipeline.domain.inventory import ProductDays
 from pricing_pipeline.domain.windows import Window
 from pricing_pipeline.errors import ProviderError, Unfinished
 from pricing_pipeline.providers import PROVIDERS
-from pricing_pipeline.providers.base import NOTHING_KNOWN, Provider, Request, check_answer
+from pricing_pipeline.providers.base import Provider, Question, Request, check_answer
 from pricing_pipeline.providers.dialogue import MAX_REQUESTS, OneRequest, dialogue_of
 from pricing_pipeline_tests.support.declarations import DECLARED
 from pricing_pipeline_tests.support.provider_samples import (
@@ -73,7 +73,7 @@ def parse(
 
 def request(provider: Provider, fetcher: Fetcher, asked: Sequence[str], window: Window | None) -> Request:
     """The first request of a call."""
-    return next(dialogue_of(provider, fetcher, asked, window, NOTHING_KNOWN, now=NOW))
+    return next(dialogue_of(provider, Question(fetcher, asked, window, NOW)))
 
 
 def read(
@@ -86,8 +86,8 @@ def read(
 ) -> Answer:
     """The answer of a call whose requests get these responses first, and then each this one."""
     if isinstance(provider, OneRequest):
-        return provider.parse(fetcher, asked, window, response, now=NOW)
-    dialogue = dialogue_of(provider, fetcher, asked, window, NOTHING_KNOWN, now=NOW)
+        return provider.parse(Question(fetcher, asked, window, NOW), response)
+    dialogue = dialogue_of(provider, Question(fetcher, asked, window, NOW))
     next(dialogue)
     for sent in islice(chain(first, repeat(response)), MAX_REQUESTS):
         try:

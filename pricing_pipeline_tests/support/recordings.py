@@ -21,7 +21,7 @@ from pricing_pipeline.domain.data_types import Fetcher
 from pricing_pipeline.domain.observations import Adjustment
 from pricing_pipeline.errors import ProviderError, SettingsError
 from pricing_pipeline.providers import PROVIDERS
-from pricing_pipeline.providers.base import check_answer
+from pricing_pipeline.providers.base import Question, check_answer
 from pricing_pipeline.providers.dialogue import OneRequest
 from pricing_pipeline.sandbox.recordings import RecordedFile, checked
 from pricing_pipeline.sandbox.recordings import recorded_files as recorded_files_of
@@ -71,7 +71,7 @@ class Replayed:
         """What its provider's parser makes of it. Raises ProviderError."""
         provider = PROVIDERS[self.provider]
         assert isinstance(provider, OneRequest)
-        answer = provider.parse(self.fetcher, self.symbols, None, self.response, now=self.at)
+        answer = provider.parse(Question(self.fetcher, self.symbols, None, self.at), self.response)
         return check_answer(self.provider, self.symbols, answer)
 
     @property

@@ -10,7 +10,7 @@ from pricing_pipeline.domain.answers import Answer
 from pricing_pipeline.domain.calls import Response
 from pricing_pipeline.domain.data_types import Fetcher
 from pricing_pipeline.domain.windows import Window
-from pricing_pipeline.providers.base import check_answer
+from pricing_pipeline.providers.base import Question, check_answer
 from pricing_pipeline.providers.twelvedata import TwelveData
 
 NOW = datetime(2026, 11, 20, 15, 0, tzinfo=UTC)
@@ -29,7 +29,7 @@ def parse(
 ) -> Answer:
     raw = body if isinstance(body, bytes) else json.dumps(body).encode()
     response = Response(status, headers or {}, raw, len(raw))
-    answer = PROVIDER.parse(fetcher, symbols, window, response, now=NOW)
+    answer = PROVIDER.parse(Question(fetcher, symbols, window, NOW), response)
     return check_answer("twelvedata", symbols, answer)
 
 

@@ -11,7 +11,7 @@ from pricing_pipeline.domain.answers import Answer, FailureKind
 from pricing_pipeline.domain.calls import Response
 from pricing_pipeline.domain.data_types import Fetcher
 from pricing_pipeline.domain.windows import Window
-from pricing_pipeline.providers.base import check_answer
+from pricing_pipeline.providers.base import Question, check_answer
 from pricing_pipeline.providers.yahoo import Yahoo
 
 PROVIDER = Yahoo()
@@ -85,7 +85,7 @@ def parse(
     headers: dict[str, str] | None = None,
 ) -> Answer:
     raw = body if isinstance(body, bytes) else json.dumps(body).encode()
-    answer = PROVIDER.parse(fetcher, symbols, window, Response(status, headers or {}, raw, len(raw)), now=NOW)
+    answer = PROVIDER.parse(Question(fetcher, symbols, window, NOW), Response(status, headers or {}, raw, len(raw)))
     return check_answer("yahoo", symbols, answer)
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import ast
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -21,11 +22,10 @@ from pricing_pipeline.errors import (
     ProviderDown,
     ProviderError,
     SchemaDrift,
-    SettingsError,
     Throttled,
     Unfinished,
 )
-from pricing_pipeline.providers.base import MAX_VALUES, Dialogue, Request
+from pricing_pipeline.providers.base import MAX_VALUES, Dialogue, Question, Request
 from pricing_pipeline.providers.client import ProviderClient
 from pricing_pipeline.providers.dialogue import MAX_REQUESTS, Uncounted
 from pricing_pipeline_tests.support.paged_provider import Paged, PagedServer, paged_server, status
@@ -177,19 +177,9 @@ def test_a_key_in_any_answer_is_blotted_out() -> None:
     assert "bad key" in str(error)
 
 
-def test_what_cannot_be_asked_raises_before_the_first_request() -> None:
-    class Wider(Paged):
-        fetchers = frozenset({Fetcher.QUOTE, Fetcher.NAV})
-
-    with paged_server() as server, client_of(server, Wider()) as client:
-        with pytest.raises(SettingsError):
-            client.fetch(Fetcher.NAV, THREE, now=NOW)
-        assert server.asked == []
-
-
 def test_a_fault_of_the_providers_own_code_is_named_and_its_bytes_are_booked() -> None:
     class Broken(Paged):
-        def ask(self, *arguments: object, **more: object) -> Dialogue:
+        def ask(self, question: Question) -> Dialogue:
             yield Request("/prices", method="POST", json={"page": 1, "symbols": ["a", "b"]})
             raise KeyError("no such field")
 
@@ -212,9 +202,8 @@ def test_b18_all_answers_of_a_call_have_no_more_values_than_one() -> None:
 
 def test_a_lost_symbol_is_noticed_at_the_end() -> None:
     class Forgetful(Paged):
-        def ask(self, fetcher: Fetcher, symbols: Sequence[str], *rest: object, **more: object) -> Dialogue:  # type: ignore[override]
-            answer = yield from super().ask(fetcher, symbols[:1], None, {}, now=NOW)
-            return answer
+        def ask(self, question: Question) -> Dialogue:
+            return super().ask(replace(question, symbols=question.symbols[:1]))
 
     with (
         paged_server() as server,

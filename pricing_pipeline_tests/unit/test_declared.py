@@ -25,7 +25,7 @@ from pricing_pipeline.errors import (
     SettingsError,
     Throttled,
 )
-from pricing_pipeline.providers.base import Provider, Request
+from pricing_pipeline.providers.base import Provider, Question, Request
 from pricing_pipeline.providers.client import ProviderClient
 from pricing_pipeline.providers.declared import DeclaredProvider
 from pricing_pipeline.providers.mfapi import MfApi
@@ -109,7 +109,9 @@ def test_f11_a_copy_reads_refusals_as_the_coded_provider_does(status: int) -> No
 
 def test_f11_a_copy_asks_as_the_coded_provider_does() -> None:
     for codes, window in QUESTIONS:
-        assert asked(COPY, Fetcher.NAV, codes, window, now=NOW) == CODED.build(Fetcher.NAV, codes, window)
+        assert asked(COPY, Fetcher.NAV, codes, window, now=NOW) == CODED.build(
+            Question(Fetcher.NAV, codes, window, NOW)
+        )
     for window in (None, SPANS[1]):
         assert COPY.batch_limit(Fetcher.NAV, window) == CODED.batch_limit(Fetcher.NAV, window)
     for symbol in ("1", "0", "125497", "-1", "12345678901", "1/2", "", "1\n"):

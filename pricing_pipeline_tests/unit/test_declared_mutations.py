@@ -14,7 +14,7 @@ from pricing_pipeline.domain.calls import Response
 from pricing_pipeline.domain.data_types import Fetcher
 from pricing_pipeline.domain.windows import Window
 from pricing_pipeline.errors import DeclarationRefused, ProviderError
-from pricing_pipeline.providers.base import NOTHING_KNOWN, Request
+from pricing_pipeline.providers.base import Question, Request
 from pricing_pipeline.providers.declaration_file import read_text
 from pricing_pipeline.providers.declared import DeclaredProvider
 from pricing_pipeline.providers.dialogue import MAX_REQUESTS
@@ -162,7 +162,7 @@ def page(number: int) -> bytes:
 def test_b18_mutated_pages_of_xml_end_and_store_no_day_twice_or_beside_the_span(data: st.DataObject, at: int) -> None:
     bodies = [page(number) for number in range(4)]
     bodies[at] = data.draw(mutated(bodies[at]))
-    dialogue = PROVIDER.ask(Fetcher.DAILY_BARS, ["bitcoin/USD"], WINDOW, NOTHING_KNOWN, now=NOW)
+    dialogue = PROVIDER.ask(Question(Fetcher.DAILY_BARS, ["bitcoin/USD"], WINDOW, NOW))
     request, asked = next(dialogue), 1
     assert isinstance(request, Request)
     try:

@@ -20,7 +20,7 @@ from pricing_pipeline.domain.calls import Response
 from pricing_pipeline.domain.data_types import Fetcher
 from pricing_pipeline.domain.windows import Window
 from pricing_pipeline.errors import DeclarationRefused, ProviderDown, SchemaDrift, Unfinished
-from pricing_pipeline.providers.base import NOTHING_KNOWN, Request
+from pricing_pipeline.providers.base import Question, Request
 from pricing_pipeline.providers.client import ProviderClient
 from pricing_pipeline.providers.declaration_file import Declared, read_file, read_text
 from pricing_pipeline.providers.declared import DeclaredProvider
@@ -111,7 +111,7 @@ def test_b2_neither_symbol_nor_cursor_changes_anything_of_a_body_but_its_own_val
     provider = DeclaredProvider(changed(PAGES, ('pattern: "[A-Z0-9^][A-Z0-9.^-]{0,31}"', 'pattern: ".*"')))
     if not provider.accepts(symbol):
         return
-    dialogue = provider.ask(Fetcher.DAILY_BARS, [symbol], WINDOW, NOTHING_KNOWN, now=NOW)
+    dialogue = provider.ask(Question(Fetcher.DAILY_BARS, [symbol], WINDOW, NOW))
     first = next(dialogue)
     body = json.dumps({"ticker": symbol, "bars": [], "meta": {"next": cursor}}).encode()
     try:
@@ -291,7 +291,7 @@ def test_f11_pages_by_link_are_asked_for_with_the_declared_headers() -> None:
         Response(200, {}, f"<all><bar day='{DAYS[0]}' close='1'/>{follows}</all>".encode(), 50)
         for follows in ("<next>/v2/bars?after=1</next>", "")
     ]
-    dialogue = in_xml("{next: next}", "a: b").ask(Fetcher.DAILY_BARS, ["AAPL"], WINDOW, NOTHING_KNOWN, now=NOW)
+    dialogue = in_xml("{next: next}", "a: b").ask(Question(Fetcher.DAILY_BARS, ["AAPL"], WINDOW, NOW))
     assert next(dialogue).headers == dialogue.send(responses[0]).headers == (("Accept", "*/*"),)
 
 

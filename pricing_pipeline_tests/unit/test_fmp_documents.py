@@ -17,7 +17,7 @@ from pricing_pipeline.domain.data_types import Fetcher
 from pricing_pipeline.errors import (
     SchemaDrift,
 )
-from pricing_pipeline.providers.base import check_answer
+from pricing_pipeline.providers.base import Question, check_answer
 from pricing_pipeline.providers.fmp import Fmp
 
 NOW = datetime(2026, 11, 20, 15, 0, tzinfo=UTC)
@@ -28,7 +28,7 @@ DIVIDENDS, SPLITS = Fetcher.DIVIDENDS, Fetcher.SPLITS
 
 def parse(body: object, *, fetcher: Fetcher, symbol: str = "AAPL") -> Answer:
     raw = body.encode() if isinstance(body, str) else json.dumps(body).encode()
-    answer = PROVIDER.parse(fetcher, [symbol], None, Response(200, {}, raw, len(raw)), now=NOW)
+    answer = PROVIDER.parse(Question(fetcher, [symbol], None, NOW), Response(200, {}, raw, len(raw)))
     return check_answer("fmp", [symbol], answer)
 
 

@@ -1,23 +1,20 @@
-"""FMP's recorded answers: each has one right outcome (B29)."""
+"""FMP's recorded answers, in more detail than provider_answers.csv tells (B29)."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import UTC, date, datetime
+from datetime import date
 from decimal import Decimal
 
 import pytest
 
-from pricing_pipeline.domain.answers import Answer, Dividend, FailureKind
+from pricing_pipeline.domain.answers import Answer, Dividend
 from pricing_pipeline.domain.data_types import Fetcher
 from pricing_pipeline.domain.observations import Adjustment
 from pricing_pipeline.domain.windows import Window
 from pricing_pipeline.errors import (
     KeyRefused,
     PlanRestricted,
-    RequestRefused,
-    SchemaDrift,
-    Throttled,
 )
 from pricing_pipeline_tests.support.fmp_answers import (
     BARS,
@@ -27,18 +24,10 @@ from pricing_pipeline_tests.support.fmp_answers import (
     JANUARY,
     QUOTE,
     Check,
-    fails,
     raises,
     read,
 )
-from pricing_pipeline_tests.support.recordings import recorded, recorded_files
-
-
-def the_recorded_quote(call: Callable[[], Answer]) -> None:
-    (observation,) = call().observations
-    assert (str(observation.close), observation.text, observation.currency) == ("256.08", "256.08", "USD")
-    assert observation.observed_at == datetime(2025, 9, 22, 20, 0, 1, tzinfo=UTC)
-    assert observation.open is observation.volume is None
+from pricing_pipeline_tests.support.recordings import recorded
 
 
 def six_days_of_january(call: Callable[[], Answer]) -> None:
@@ -84,43 +73,24 @@ def one_dividend(call: Callable[[], Answer]) -> None:
     assert "yield" not in answer.records[0].body, "that is the market's"
 
 
-RECORDED: dict[str, tuple[Fetcher, str, Window | None, Check]] = {
-    "stable_quote_AAPL.json": (QUOTE, "AAPL", None, the_recorded_quote),
-    "stable_historical_price_eod_full_AAPL_2023_01.json": (BARS, "AAPL", JANUARY, six_days_of_january),
-    "stable_earnings_AAPL.json": (EARNINGS, "AAPL", None, six_reports_of_which_three_are_to_come),
-    "stable_income_statement_AAPL.json": (INCOME, "AAPL", None, one_fiscal_year),
-    "stable_dividends_AAPL_limit1.json": (DIVIDENDS, "AAPL", None, one_dividend),
-    "stable_quote_unknown_symbol_empty200.json": (QUOTE, "NOPE", None, fails(FailureKind.UNKNOWN_SYMBOL)),
-    "error_400_query_text.txt": (
-        BARS,
-        "AAPL",
-        None,
-        raises(RequestRefused, "missing query parameter - from"),
-    ),
-    "error_401_invalid_key.json": (QUOTE, "AAPL", None, raises(KeyRefused, "PRICING_FMP_API_KEY")),
-    "error_402_endpoint_gate.txt": (QUOTE, "AAPL", None, raises(PlanRestricted, "Restricted", whole=True)),
-    "error_402_symbol_gate.txt": (QUOTE, "AVGO", None, fails(FailureKind.PLAN_RESTRICTED)),
-    "error_403_legacy_endpoint.json": (QUOTE, "AAPL", None, raises(PlanRestricted, "base URL", whole=True)),
-    "error_429_limit_reach.json": (QUOTE, "AAPL", None, raises(Throttled, "Limit Reach")),
-    # Answers of other endpoints, and of the old API, are never taken for what was asked.
-    "stable_intraday_5min_docs.json": (BARS, "AAPL", None, raises(SchemaDrift, "symbol")),
-    "v3_historical_price_full_AAPL_2023_01.json": (BARS, "AAPL", JANUARY, raises(SchemaDrift, "list")),
-    "v3_stock_split_AAPL.json": (BARS, "AAPL", JANUARY, raises(SchemaDrift, "list")),
+RECORDED: dict[str, tuple[Fetcher, Window | None, Check]] = {
+    "stable_historical_price_eod_full_AAPL_2023_01.json": (BARS, JANUARY, six_days_of_january),
+    "stable_earnings_AAPL.json": (EARNINGS, None, six_reports_of_which_three_are_to_come),
+    "stable_income_statement_AAPL.json": (INCOME, None, one_fiscal_year),
+    "stable_dividends_AAPL_limit1.json": (DIVIDENDS, None, one_dividend),
+    "error_401_invalid_key.json": (QUOTE, None, raises(KeyRefused, "PRICING_FMP_API_KEY")),
+    "error_402_endpoint_gate.txt": (QUOTE, None, raises(PlanRestricted, "Restricted", whole=True)),
+    "error_403_legacy_endpoint.json": (QUOTE, None, raises(PlanRestricted, "base URL", whole=True)),
 }
-OLD_QUOTE = "v3_quote_AAPL.json"
-
-
-def test_every_recording_has_an_expected_outcome() -> None:
-    assert recorded_files("fmp") == RECORDED.keys() | {OLD_QUOTE}
 
 
 @pytest.mark.parametrize("file", RECORDED)
 def test_b29_recorded_answers(file: str) -> None:
-    fetcher, symbol, window, check = RECORDED[file]
+    fetcher, window, check = RECORDED[file]
     response = recorded("fmp", file)
-    check(lambda: read(response, [symbol], fetcher, window))
+    check(lambda: read(response, ["AAPL"], fetcher, window))
 
 
 def test_the_old_apis_quote_says_the_same_of_its_price() -> None:
-    (observation,) = read(recorded("fmp", OLD_QUOTE), ["AAPL"]).observations
+    (observation,) = read(recorded("fmp", "v3_quote_AAPL.json"), ["AAPL"]).observations
     assert (observation.text, observation.observed_at.date()) == ("191.31", date(2023, 11, 22))

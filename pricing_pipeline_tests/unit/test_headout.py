@@ -26,7 +26,7 @@ from pricing_pipeline.errors import (
     Throttled,
 )
 from pricing_pipeline.providers import headout, headout_cities
-from pricing_pipeline.providers.base import Request
+from pricing_pipeline.providers.base import Question, Request
 from pricing_pipeline.providers.currencies import CURRENCIES, digits_of
 from pricing_pipeline.providers.inventory import minor_units
 from pricing_pipeline.providers.values import Implausible
@@ -74,7 +74,7 @@ ONE_VARIANT = PRODUCT | {"variants": [{"id": 647, "name": "Rear Orchestra"}]}
 
 def slots(*answers: Response, product: object = ONE_VARIANT, known: Any = KNOWN) -> tuple[Answer, list[Request]]:
     """A call for slots whose first answer is the product, and these the further ones."""
-    dialogue = HEADOUT.ask(Fetcher.SLOTS, [SYMBOL], WINDOW, known, now=NOW)
+    dialogue = HEADOUT.ask(Question(Fetcher.SLOTS, [SYMBOL], WINDOW, NOW, known))
     return driven(dialogue, scripted(responded(200, product), *answers))
 
 
@@ -94,7 +94,7 @@ def kinds(answer: Answer) -> list[FailureKind]:
 
 
 def product(answer: Response) -> Answer:
-    return driven(HEADOUT.ask(Fetcher.PRODUCT, [SYMBOL], None, {}, now=NOW), scripted(answer))[0]
+    return driven(HEADOUT.ask(Question(Fetcher.PRODUCT, [SYMBOL], None, NOW)), scripted(answer))[0]
 
 
 def test_d4_a_slot_is_read_as_the_partner_has_it() -> None:
@@ -255,7 +255,7 @@ def paged(rows: Sequence[object], size: int, *, lost: range = range(0), gives_la
 def test_d4_pages_of_any_size_make_one_list(count: int, size: int, *, gives_last: bool) -> None:
     rows = items(count)
     read, requests = driven(
-        HEADOUT.ask(Fetcher.SLOTS, [SYMBOL], WINDOW, KNOWN, now=NOW), paged(rows, size, gives_last=gives_last)
+        HEADOUT.ask(Question(Fetcher.SLOTS, [SYMBOL], WINDOW, NOW, KNOWN)), paged(rows, size, gives_last=gives_last)
     )
     assert [slot.slot_id for slot in days_of(read).slots] == [row["id"] for row in rows]
     assert len(requests) == 1 + max(-(-count // size), 1)
@@ -266,7 +266,7 @@ def test_d4_pages_of_any_size_make_one_list(count: int, size: int, *, gives_last
 def test_d4_rows_that_are_on_no_page_cost_the_whole_answer(count: int, size: int, data: st.DataObject) -> None:
     first = data.draw(st.integers(0, count - 1))
     lost = range(first, data.draw(st.integers(first + 1, count)))
-    dialogue = HEADOUT.ask(Fetcher.SLOTS, [SYMBOL], WINDOW, KNOWN, now=NOW)
+    dialogue = HEADOUT.ask(Question(Fetcher.SLOTS, [SYMBOL], WINDOW, NOW, KNOWN))
     with pytest.raises(SchemaDrift, match="no whole list"):
         driven(dialogue, paged(items(count), size, lost=lost))
 
@@ -341,7 +341,7 @@ def test_d4_a_variant_that_goes_in_the_middle_of_a_call_costs_the_answer() -> No
 def test_d2_an_unknown_product_is_the_symbols_own_fault() -> None:
     for body in (INVALID, GONE):
         assert kinds(product(responded(400, body))) == [FailureKind.UNKNOWN_SYMBOL]
-    dialogue = HEADOUT.ask(Fetcher.SLOTS, [SYMBOL], WINDOW, KNOWN, now=NOW)
+    dialogue = HEADOUT.ask(Question(Fetcher.SLOTS, [SYMBOL], WINDOW, NOW, KNOWN))
     assert kinds(driven(dialogue, scripted(responded(400, GONE)))[0]) == [FailureKind.UNKNOWN_SYMBOL]
     assert kinds(product(responded(200, PRODUCT | {"id": 513}))) == [FailureKind.IMPLAUSIBLE]
 

@@ -8,18 +8,19 @@ import threading
 import tracemalloc
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from datetime import date, datetime, timedelta
+from datetime import date, timedelta
 from typing import Any
 
 import pytest
 from pydantic import SecretStr
 
 from pricing_pipeline.domain.answers import Answer
+from pricing_pipeline.domain.calls import Response
 from pricing_pipeline.domain.data_types import Fetcher
 from pricing_pipeline.domain.windows import Window
 from pricing_pipeline.errors import ProviderDown, ProviderError, SchemaDrift
 from pricing_pipeline.providers import PROVIDERS
-from pricing_pipeline.providers.base import MAX_DAYS, MAX_DOCUMENTS, MAX_ROWS
+from pricing_pipeline.providers.base import MAX_DAYS, MAX_DOCUMENTS, MAX_ROWS, Question
 from pricing_pipeline.providers.client import MAX_BYTES, MAX_DOCUMENT_BYTES, ProviderClient
 from pricing_pipeline.providers.fetched import MAX_EVIDENCE
 from pricing_pipeline.providers.transport import MAX_HEAD_BYTES
@@ -152,14 +153,14 @@ class _Slow(TwelveData):
         self.may_end, self.begun = threading.Event(), threading.Event()
         self.inside, self.most = 0, 0
 
-    def parse(self, *args: Any, now: datetime) -> Answer:
-        if len(args[3].body) > 1_000_000:
+    def parse(self, question: Question, response: Response) -> Answer:
+        if len(response.body) > 1_000_000:
             self.inside += 1
             self.most = max(self.most, self.inside)
             self.begun.set()
             assert self.may_end.wait(PATIENCE)
             self.inside -= 1
-        return super().parse(*args, now=now)
+        return super().parse(question, response)
 
 
 def test_fault_11_large_answers_of_a_provider_are_read_one_at_a_time_and_nothing_else_waits() -> None:

@@ -16,7 +16,7 @@ from pricing_pipeline.domain.calls import Response
 from pricing_pipeline.domain.data_types import Fetcher
 from pricing_pipeline.domain.inventory import Product, ProductDays
 from pricing_pipeline.domain.windows import Window
-from pricing_pipeline.providers.base import Request
+from pricing_pipeline.providers.base import Question, Request
 from pricing_pipeline.providers.headout import Headout
 from pricing_pipeline.providers.inventory import days_where
 from pricing_pipeline.providers.octo import Octo
@@ -78,10 +78,10 @@ def test_d4_what_is_read_is_what_the_partner_has(
     answer = in_pages(answering(asked, provider), page)
     known = {}
     if is_known:
-        (product,) = driven(provider.ask(Fetcher.PRODUCT, [symbol], None, {}, now=NOW), answer)[0].records
+        (product,) = driven(provider.ask(Question(Fetcher.PRODUCT, [symbol], None, NOW)), answer)[0].records
         assert isinstance(product, Product)
         known[symbol] = {"time_zone": product.time_zone}
-    got, requests = driven(provider.ask(Fetcher.SLOTS, [symbol], window, known, now=NOW), answer)
+    got, requests = driven(provider.ask(Question(Fetcher.SLOTS, [symbol], window, NOW, known)), answer)
     assert not got.failures
     first, read = got.records
     if not is_known:
@@ -120,7 +120,7 @@ def test_d4_every_product_is_read(asked: Asked, provider: Octo | Headout) -> Non
         symbol, tour = symbol_of(provider.name, number), asked.sandbox.tours.tour(number)
         assert tour is not None
         answer, requests = driven(
-            provider.ask(Fetcher.PRODUCT, [symbol], None, {}, now=NOW), answering(asked, provider)
+            provider.ask(Question(Fetcher.PRODUCT, [symbol], None, NOW)), answering(asked, provider)
         )
         (product,) = answer.records
         assert isinstance(product, Product)
@@ -138,7 +138,7 @@ def test_d4_a_night_when_clocks_change_has_each_slot_once(asked: Asked) -> None:
     asked.sandbox.tours.reset()
     for day, first in ((date(2026, 11, 1), 8), (date(2027, 3, 14), 3)):
         window = Window(day, day)
-        got, _ = driven(OCTO.ask(Fetcher.SLOTS, [symbol_of("octo", 12)], window, {}, now=NOW), answering(asked, OCTO))
+        got, _ = driven(OCTO.ask(Question(Fetcher.SLOTS, [symbol_of("octo", 12)], window, NOW)), answering(asked, OCTO))
         days = got.records[1]
         assert isinstance(days, ProductDays)
         assert days == true_days(asked.sandbox, "octo", 12, window, NOW)
@@ -151,7 +151,7 @@ def test_d4_a_night_when_clocks_change_has_each_slot_once(asked: Asked) -> None:
 def test_d4_octo_is_asked_for_each_option_by_post_with_prices(asked: Asked) -> None:
     symbol, window = symbol_of("octo", 1), Window(date(2026, 11, 20), date(2026, 11, 26))
     known = {symbol: {"time_zone": "Europe/London"}}
-    _, (_, *requests) = driven(OCTO.ask(Fetcher.SLOTS, [symbol], window, known, now=NOW), answering(asked, OCTO))
+    _, (_, *requests) = driven(OCTO.ask(Question(Fetcher.SLOTS, [symbol], window, NOW, known)), answering(asked, OCTO))
     assert [(one.method, one.path, one.headers) for one in requests] == [
         ("POST", "/availability", (("Octo-Capabilities", "octo/pricing"),))
     ] * 2

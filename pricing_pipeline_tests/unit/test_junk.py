@@ -21,7 +21,7 @@ from pricing_pipeline.domain.windows import Window
 from pricing_pipeline.errors import SchemaDrift
 from pricing_pipeline.judging import answers
 from pricing_pipeline.providers import PROVIDERS, base
-from pricing_pipeline.providers.base import Schema, validate_rows
+from pricing_pipeline.providers.base import Question, Schema, validate_rows
 from pricing_pipeline_tests.support.examples import examples
 
 NOW = datetime(2026, 11, 20, 15, 0, tzinfo=UTC)
@@ -92,7 +92,7 @@ def test_b18_a_page_of_junk_is_explained_a_hundred_times_and_not_a_million(
     body = {"twelvedata": SERIES | {"values": listed}, "mfapi": SCHEME | {"data": listed}}.get(provider, listed)
     raw = json.dumps(body).encode()
     window = None if fetcher is Fetcher.EARNINGS else SPAN
-    answer = PROVIDERS[provider].parse(fetcher, [symbol], window, Response(200, {}, raw, len(raw)), now=NOW)
+    answer = PROVIDERS[provider].parse(Question(fetcher, [symbol], window, NOW), Response(200, {}, raw, len(raw)))
     assert len(answer.observations) + len(answer.records) == 1
     assert sum(one.count for one in answer.rejected) == many
     assert len(explained) <= MOST
@@ -105,7 +105,9 @@ def test_b18_of_a_batch_of_yahoo_no_more_members_are_looked_at_than_can_be_asked
     monkeypatch.setattr(base, "_faults", lambda *given_: explained.append(given_) or ["a fault"])
     for junk in (1, {"symbol": "A"}, {"symbol": []}, {"symbol": "X"}):
         raw = json.dumps({"spark": {"result": [junk] * 20_000}}).encode()
-        answer = PROVIDERS["yahoo"].parse(Fetcher.QUOTE, ["A", "B"], None, Response(200, {}, raw, len(raw)), now=NOW)
+        answer = PROVIDERS["yahoo"].parse(
+            Question(Fetcher.QUOTE, ["A", "B"], None, NOW), Response(200, {}, raw, len(raw))
+        )
         assert {one.kind.value for one in answer.failures} == {"schema_drift"}, "nobody is unknown for that"
     assert len(explained) <= 4
 

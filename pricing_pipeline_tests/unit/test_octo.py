@@ -26,7 +26,7 @@ from pricing_pipeline.errors import (
     SchemaDrift,
     Throttled,
 )
-from pricing_pipeline.providers.base import Request
+from pricing_pipeline.providers.base import Question, Request
 from pricing_pipeline_tests.support.provider_samples import literal
 from pricing_pipeline_tests.support.recordings import recorded
 from pricing_pipeline_tests.support.tours import OCTO, driven, responded, scripted
@@ -81,7 +81,7 @@ EMPTY = responded(200, [])
 
 def slots(*answers: Response, product: object = PRODUCT) -> tuple[Answer, list[Request]]:
     """A call for slots whose first answer is the product, and these the further ones."""
-    dialogue = OCTO.ask(Fetcher.SLOTS, [SYMBOL], WINDOW, KNOWN, now=NOW)
+    dialogue = OCTO.ask(Question(Fetcher.SLOTS, [SYMBOL], WINDOW, NOW, KNOWN))
     return driven(dialogue, scripted(responded(200, product), *answers))
 
 
@@ -96,7 +96,7 @@ def one_slot(**changes: object) -> Slot:
 
 
 def product(answer: Response) -> Answer:
-    return driven(OCTO.ask(Fetcher.PRODUCT, [SYMBOL], None, {}, now=NOW), scripted(answer))[0]
+    return driven(OCTO.ask(Question(Fetcher.PRODUCT, [SYMBOL], None, NOW)), scripted(answer))[0]
 
 
 def kinds(answer: Answer) -> list[FailureKind]:
@@ -318,7 +318,7 @@ def test_d4_the_tightest_bounds_of_slot_option_and_unit_hold(
 @pytest.mark.parametrize("status", [400, 404, 200])
 def test_d2_an_unknown_product_is_the_symbols_own_fault(status: int) -> None:
     assert kinds(product(responded(status, UNKNOWN))) == [FailureKind.UNKNOWN_SYMBOL]
-    dialogue = OCTO.ask(Fetcher.SLOTS, [SYMBOL], WINDOW, KNOWN, now=NOW)
+    dialogue = OCTO.ask(Question(Fetcher.SLOTS, [SYMBOL], WINDOW, NOW, KNOWN))
     assert kinds(driven(dialogue, scripted(responded(status, UNKNOWN)))[0]) == [FailureKind.UNKNOWN_SYMBOL]
     assert kinds(slots(EMPTY, responded(status, UNKNOWN))[0]) == [FailureKind.UNKNOWN_SYMBOL], "it went meanwhile"
 
@@ -389,9 +389,8 @@ def test_d4_a_product_that_cannot_be_is_refused(change: dict[str, object]) -> No
 
 
 def test_d4_what_cannot_be_asked_is_not() -> None:
-    for window in (None, Window(WINDOW.end, WINDOW.start), Window(date(2026, 1, 1), date(2027, 1, 2))):
-        with pytest.raises(InvalidRange):
-            OCTO.ask(Fetcher.SLOTS, [SYMBOL], window, KNOWN, now=NOW)
+    with pytest.raises(InvalidRange, match="of days only"):
+        OCTO.ask(Question(Fetcher.SLOTS, [SYMBOL], None, NOW, KNOWN))
 
 
 # --- recorded answers ---------------------------------------------------------------------------
@@ -401,7 +400,7 @@ def test_d4_the_standards_own_example() -> None:
     window = Window(date(2022, 5, 23), date(2022, 5, 23))
     answer = recorded("inventory", "octo_availability_spec_example.json")
     body = PRODUCT | {"options": [{"id": "DEFAULT", "units": []}]}
-    dialogue = OCTO.ask(Fetcher.SLOTS, [SYMBOL], window, KNOWN, now=NOW)
+    dialogue = OCTO.ask(Question(Fetcher.SLOTS, [SYMBOL], window, NOW, KNOWN))
     read, _ = driven(dialogue, scripted(responded(200, body), answer))
     (slot,) = days_of(read).slots
     assert (slot.local_start, slot.local_end) == (datetime(2022, 5, 23), datetime(2022, 5, 24))
@@ -413,7 +412,7 @@ def test_d4_the_standards_own_example() -> None:
 def test_d4_a_recorded_product() -> None:
     symbol = "6b903d44-dc24-4ca4-ae71-6bde6c4f4854"
     answer = recorded("inventory", "octo_product_units.json")
-    read, _ = driven(OCTO.ask(Fetcher.PRODUCT, [symbol], None, {}, now=NOW), scripted(answer))
+    read, _ = driven(OCTO.ask(Question(Fetcher.PRODUCT, [symbol], None, NOW)), scripted(answer))
     (found,) = read.records
     assert isinstance(found, Product)
     assert (found.name, found.time_zone) == ("Amazon River Tour", "Europe/London")

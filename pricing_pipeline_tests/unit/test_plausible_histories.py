@@ -15,6 +15,7 @@ from pricing_pipeline.domain.windows import Window
 from pricing_pipeline.judging.knowledge import Doubt, Known, Point, Verdict
 from pricing_pipeline.judging.plausibility import judge
 from pricing_pipeline.providers import PROVIDERS
+from pricing_pipeline.providers.base import Question
 from pricing_pipeline.sandbox.recorded import SYMBOLS
 from pricing_pipeline_tests.support.real_histories import NOON, bars, daily, quarantined, times
 from pricing_pipeline_tests.support.recordings import recorded
@@ -25,7 +26,7 @@ SCHEMES = ("118632", "119551", "120841", "125497")
 def navs(code: str) -> list[Observation]:
     answer = recorded("mfapi", f"mf_{code}_full_history.json")
     window = Window(date(2006, 1, 1), NOON.date())
-    parsed = PROVIDERS["mfapi"].parse(Fetcher.NAV, [code], window, answer, now=NOON)
+    parsed = PROVIDERS["mfapi"].parse(Question(Fetcher.NAV, [code], window, NOON), answer)
     return list(parsed.observations)
 
 

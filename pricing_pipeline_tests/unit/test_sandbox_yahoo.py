@@ -13,6 +13,7 @@ from pricing_pipeline.domain.calls import Response
 from pricing_pipeline.domain.data_types import Fetcher
 from pricing_pipeline.domain.windows import Window
 from pricing_pipeline.providers import PROVIDERS
+from pricing_pipeline.providers.base import Question
 from pricing_pipeline.sandbox.prices import Market
 from pricing_pipeline.sandbox.spellings import of_yahoo
 from pricing_pipeline_tests.support.recordings import recorded
@@ -216,15 +217,12 @@ def test_our_client_reads_the_same_days_while_clocks_change(change: str, hours: 
         now = asked.now = start + timedelta(minutes=120 * step + 7)
         window = Window(now.date() - timedelta(days=6), now.date())
         for symbol in ("AAPL", "SAP.DE", "BHP.AX", "EURUSD=X"):
-            request = client.build(Fetcher.DAILY_BARS, [symbol], window, now=now)
+            request = client.build(Question(Fetcher.DAILY_BARS, [symbol], window, now))
             reply = asked.yahoo(request.path.lstrip("/"), **dict(request.params))
             made = {"date": format_datetime(now, usegmt=True)}
             answer = client.parse(
-                Fetcher.DAILY_BARS,
-                [symbol],
-                window,
+                Question(Fetcher.DAILY_BARS, [symbol], window, now),
                 Response(reply.status, made, reply.body, len(reply.body)),
-                now=now,
             )
             assert (answer.rejected, answer.failures) == ((), ())
             one = of_yahoo(symbol)

@@ -11,7 +11,7 @@ from pricing_pipeline.domain.calls import Response, ShownLimit
 from pricing_pipeline.domain.data_types import Fetcher
 from pricing_pipeline.errors import Throttled
 from pricing_pipeline.providers import PROVIDERS
-from pricing_pipeline.providers.base import shown_limit
+from pricing_pipeline.providers.base import Question, shown_limit
 from pricing_pipeline.providers.fetched import Fetched
 
 NOW = datetime(2026, 3, 10, 14, tzinfo=UTC)
@@ -73,12 +73,12 @@ def test_a6_the_words_of_a_refusal_show_a_limit(status: int, when: str, units: s
     headers = {"api-credits-used": "9", "api-credits-left": "0"}
     response = Response(status, headers, body, len(body))
     with pytest.raises(Throttled) as caught:
-        PROVIDERS["twelvedata"].parse(Fetcher.QUOTE, ["AAPL"], None, response, now=NOW)
+        PROVIDERS["twelvedata"].parse(Question(Fetcher.QUOTE, ["AAPL"], None, NOW), response)
     assert caught.value.shown == shown
 
 
 def test_a6_a_refusal_shows_the_limit_that_its_header_names() -> None:
     response = Response(429, {"x-ratelimit-limit": "60"}, b"too fast", 8)
     with pytest.raises(Throttled) as caught:
-        PROVIDERS["fmp"].parse(Fetcher.QUOTE, ["AAPL"], None, response, now=NOW)
+        PROVIDERS["fmp"].parse(Question(Fetcher.QUOTE, ["AAPL"], None, NOW), response)
     assert caught.value.shown == (60, None)

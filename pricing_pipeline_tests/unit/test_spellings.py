@@ -28,7 +28,7 @@ from pricing_pipeline.domain.exchanges import currency_of, exchanges
 from pricing_pipeline.domain.observations import Observation, Rows
 from pricing_pipeline.errors import ProviderDown, Throttled
 from pricing_pipeline.providers import PROVIDERS, wire
-from pricing_pipeline.providers.base import check_answer
+from pricing_pipeline.providers.base import Question, check_answer
 from pricing_pipeline.providers.currencies import CURRENCIES, PARTS
 from pricing_pipeline.providers.spellings import NO_OVERRIDES, Spellings
 from pricing_pipeline.providers.values import to_enter
@@ -87,6 +87,34 @@ def test_a5_each_provider_has_its_own_spelling(
 
 
 @pytest.mark.parametrize(
+    ("name", "known", "strangers"),
+    [
+        (
+            "twelvedata",
+            ["AAPL", "BRK.A", "BTC/USD", "ALD:TASE", "^GSPC", "7203:XTKS"],
+            ["", "A,B", "A B", "A\nB", "A\x00", "\u0410APL", "A" * 65],
+        ),
+        (
+            "fmp",
+            ["AAPL", "BRK-B", "SAP.DE", "^GSPC", "EURUSD", "0700.HK"],
+            ["", "A,B", "A B", "EUR/USD", "A&limit=1", "A\n", "aapl", "A" * 33, "-A"],
+        ),
+        (
+            "yahoo",
+            ["AAPL", "BRK-B", "VOD.L", "EURUSD=X", "^GSPC", "M&M.NS", "0P000071W8.TO"],
+            ["", "aapl", "..", "../x", "A/B", "A,B", "A?b", "A%2F", "A B", "\u00c4", "A" * 33],
+        ),
+        ("mfapi", ["1"], ["", "AAPL", "12/../latest", "0123", "-1", "1" * 11, "\u0661\u0662\u0663", "1 ", "1\n"]),
+    ],
+    ids=["twelvedata", "fmp", "yahoo", "mfapi"],
+)
+def test_a5_only_what_a_provider_could_know_is_sent_to_it(name: str, known: list[str], strangers: list[str]) -> None:
+    accepts = PROVIDERS[name].accepts
+    assert all(map(accepts, known))
+    assert not any(map(accepts, strangers))
+
+
+@pytest.mark.parametrize(
     ("name", "target"),
     [
         ("yahoo", b"/v8/finance/chart/M%26M.NS?"),
@@ -98,7 +126,7 @@ def test_a5_a_sign_of_a_symbol_never_parts_a_url(name: str, target: bytes) -> No
     provider: Any = PROVIDERS[name]
     symbol = provider.spell("M&M:XNSE", "equity")
     assert provider.accepts(symbol)
-    assert target in wire._target(provider.build(Fetcher.QUOTE, [symbol], None, now=AT))
+    assert target in wire._target(provider.build(Question(Fetcher.QUOTE, [symbol], None, AT)))
 
 
 @pytest.mark.parametrize(

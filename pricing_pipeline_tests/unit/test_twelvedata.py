@@ -10,13 +10,11 @@ from typing import Any
 import pytest
 
 from pricing_pipeline.domain.answers import FailureKind
-from pricing_pipeline.domain.data_types import Fetcher
 from pricing_pipeline.domain.windows import Window
 from pricing_pipeline.errors import (
-    InvalidRange,
     SchemaDrift,
-    SettingsError,
 )
+from pricing_pipeline.providers.base import Question
 from pricing_pipeline_tests.support.twelvedata_answers import BARS, NOW, PROVIDER, QUOTE, parse
 
 STAMP = int(NOW.timestamp())
@@ -45,12 +43,12 @@ def quote(symbol: str = "AAPL", **changes: Any) -> dict[str, Any]:
 
 
 def test_quotes_are_asked_in_one_batch() -> None:
-    request = PROVIDER.build(QUOTE, ["AAPL", "EUR/USD"], None)
+    request = PROVIDER.build(Question(QUOTE, ["AAPL", "EUR/USD"], None, NOW))
     assert (request.path, dict(request.params)) == ("/quote", {"symbol": "AAPL,EUR/USD"})
 
 
 def test_daily_bars_are_asked_unadjusted_and_whole() -> None:
-    request = PROVIDER.build(BARS, ["AAPL", "MSFT"], Window(date(2000, 3, 1), date(2013, 2, 28)))
+    request = PROVIDER.build(Question(BARS, ["AAPL", "MSFT"], Window(date(2000, 3, 1), date(2013, 2, 28)), NOW))
     assert request.path == "/time_series"
     assert dict(request.params) == {
         "symbol": "AAPL,MSFT",
@@ -65,20 +63,9 @@ def test_daily_bars_are_asked_unadjusted_and_whole() -> None:
 
 
 def test_the_latest_bars_are_asked_without_dates() -> None:
-    params = dict(PROVIDER.build(BARS, ["AAPL"], None).params)
+    params = dict(PROVIDER.build(Question(BARS, ["AAPL"], None, NOW)).params)
     assert params["outputsize"] == "5"
     assert not {"start_date", "end_date"} & params.keys()
-
-
-def test_a_window_that_would_be_cut_off_is_refused() -> None:
-    start = date(2000, 1, 1)
-    longest = Window(start, start + timedelta(days=4999))
-    assert PROVIDER.max_window_days(BARS) == 5000
-    PROVIDER.build(BARS, ["AAPL"], longest)
-    with pytest.raises(InvalidRange, match="in parts"):
-        PROVIDER.build(BARS, ["AAPL"], Window(start, start + timedelta(days=5000)))
-    with pytest.raises(InvalidRange, match="ends before it starts"):
-        PROVIDER.build(BARS, ["AAPL"], Window(start, start - timedelta(days=1)))
 
 
 def test_batches_are_limited_in_symbols_and_in_bars() -> None:
@@ -87,24 +74,7 @@ def test_batches_are_limited_in_symbols_and_in_bars() -> None:
     assert PROVIDER.batch_limit(BARS, None) == 120
     assert PROVIDER.batch_limit(BARS, Window(start, start)) == 120
     assert PROVIDER.batch_limit(BARS, Window(start, start + timedelta(days=4999))) == 10
-    PROVIDER.build(QUOTE, [f"S{n}" for n in range(120)], None)
-    with pytest.raises(ValueError, match="120"):
-        PROVIDER.build(QUOTE, [f"S{n}" for n in range(121)], None)
-
-
-def test_b18_the_data_type_must_match_the_fetcher() -> None:
-    with pytest.raises(SettingsError, match="twelvedata cannot fetch nav"):
-        PROVIDER.build(Fetcher.NAV, ["125497"], None)
-
-
-@pytest.mark.parametrize("symbol", ["AAPL", "BRK.A", "BTC/USD", "ALD:TASE", "^GSPC", "7203:XTKS"])
-def test_symbols_it_could_know(symbol: str) -> None:
-    assert PROVIDER.accepts(symbol)
-
-
-@pytest.mark.parametrize("symbol", ["", "A,B", "A B", "A\nB", "A\x00", "\u0410APL", "A" * 65])
-def test_symbols_that_would_corrupt_a_batch_are_not_sent(symbol: str) -> None:
-    assert not PROVIDER.accepts(symbol)
+    assert PROVIDER.max_window_days(BARS) == 5000
 
 
 # --- quotes -------------------------------------------------------------------------------------
@@ -197,14 +167,6 @@ def test_b18_of_a_quote_the_price_is_needed_and_no_more(changes: dict[str, Any])
     (price,) = answer.observations
     assert price.text == changes.get("close", quote()["close"])
     assert (price.open, price.high, price.low, price.quality) == (None, None, None, None)
-
-
-@pytest.mark.parametrize("literal", ["NaN", "-Infinity", "1e400", "-5", "0", "9" * 5000, "1e999999999999"])
-def test_b18_json_numbers_that_are_no_price_fail_alone(literal: str) -> None:
-    body = json.dumps({"AAPL": quote(close="@"), "IBM": quote("IBM")}).replace('"@"', literal).encode()
-    answer = parse(body, ["AAPL", "IBM"])
-    assert [(f.symbol, f.kind) for f in answer.failures] == [("AAPL", FailureKind.IMPLAUSIBLE)]
-    assert [observation.symbol for observation in answer.observations] == ["IBM"]
 
 
 def test_b18_a_stamp_may_run_five_minutes_ahead() -> None:

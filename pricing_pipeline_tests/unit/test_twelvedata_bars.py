@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import re
 from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal
 from typing import Any
 
 import pytest
@@ -14,7 +14,9 @@ from pricing_pipeline.errors import (
     SchemaDrift,
 )
 from pricing_pipeline.judging import answers
-from pricing_pipeline_tests.support.twelvedata_answers import BARS, NOVEMBER, bar, parse, series
+from pricing_pipeline.providers.base import Question
+from pricing_pipeline_tests.support.recordings import recorded
+from pricing_pipeline_tests.support.twelvedata_answers import BARS, NOVEMBER, NOW, PROVIDER, bar, parse, series
 
 
 def test_bars_are_midnight_utc_oldest_first() -> None:
@@ -73,13 +75,6 @@ def test_b18_of_a_bar_the_close_is_needed_and_no_more(part: str, raw: object, wo
     assert [getattr(row, name) for name in others] == [getattr(whole, name) for name in others]
 
 
-def test_b18_a_json_number_that_is_none_costs_its_own_day_only() -> None:
-    body = json.dumps(series(bar("2026-11-18"), bar(close="@"))).replace('"@"', "NaN").encode()
-    answer = parse(body, ["AAPL"], BARS, NOVEMBER)
-    assert [o.observed_at.day for o in answer.observations] == [18]
-    assert [r.observed_at for r in answer.rejected] == [datetime(2026, 11, 19, tzinfo=UTC)]
-
-
 def test_f6_thousands_of_days_that_nobody_asked_for_are_one_rejection() -> None:
     """Whatever comes of them: values are counted, with the first of them, and the days that were asked for are kept."""
     strangers = [bar(str(date(2015, 1, 1) + timedelta(days=n)), close=f"{10 + n / 1000:.5f}") for n in range(3500)]
@@ -105,13 +100,6 @@ def test_b18_tomorrow_is_a_day_somewhere_and_the_day_after_is_not() -> None:
     answer = parse(series(bar("2026-11-21"), bar("2026-11-22")), ["AAPL"], BARS, None)
     assert [o.observed_at.day for o in answer.observations] == [21]
     assert [r.observed_at for r in answer.rejected] == [datetime(2026, 11, 22, tzinfo=UTC)]
-
-
-def test_b18_a_day_sent_twice_is_kept_once_and_a_contradiction_not_at_all() -> None:
-    body = series(bar("2026-11-17"), bar("2026-11-17"), bar("2026-11-18"), bar("2026-11-18", close="11"))
-    answer = parse(body, ["AAPL"], BARS, NOVEMBER)
-    assert [o.observed_at.day for o in answer.observations] == [17]
-    assert sorted(r.observed_at.day for r in answer.rejected if r.observed_at) == [17, 18, 18]
 
 
 def test_b18_a_symbol_without_one_good_day_has_failed() -> None:
@@ -142,3 +130,13 @@ def test_a_pairs_bars_have_no_volume() -> None:
     body = series(forex, symbol="EUR/USD", currency=..., currency_base="Euro", currency_quote="US Dollar")
     (observation,) = parse(body, ["EUR/USD"], BARS, NOVEMBER).observations
     assert (observation.volume, observation.currency) == (None, "USD")
+
+
+def test_a9_recorded_bars_are_read_to_the_last_digit() -> None:
+    answer = PROVIDER.parse(
+        Question(BARS, ["IBM"], None, NOW), recorded("twelvedata", "time_series_IBM_1day_default30.json")
+    )
+    last = answer.observations[-1]
+    assert (last.open, last.high, last.low, last.close) == tuple(
+        map(Decimal, ("146.96001", "147.50000", "146.55000", "146.84000"))
+    )

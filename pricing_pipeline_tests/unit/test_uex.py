@@ -15,7 +15,7 @@ from pricing_pipeline.domain.calls import Response
 from pricing_pipeline.domain.commodities import CommodityPrice, TerminalPrices
 from pricing_pipeline.domain.data_types import Fetcher
 from pricing_pipeline.errors import KeyRefused, ProviderDown, RequestRefused, SchemaDrift, Throttled
-from pricing_pipeline.providers.base import check_answer
+from pricing_pipeline.providers.base import Question, check_answer
 from pricing_pipeline.providers.uex import Uex
 from pricing_pipeline.providers.uex_lists import ALL_PRICES, COMMODITIES, GAME_VERSIONS, TERMINALS
 
@@ -60,7 +60,7 @@ def row(**changes: Any) -> dict[str, object]:
 
 def parse(answer: Response, *symbols: str) -> Answer:
     asked = symbols or ("12",)
-    return check_answer("uex", asked, Uex().parse(Fetcher.TERMINAL_PRICES, asked, None, answer, now=NOW))
+    return check_answer("uex", asked, Uex().parse(Question(Fetcher.TERMINAL_PRICES, asked, None, NOW), answer))
 
 
 def only(answer: Answer) -> CommodityPrice:
@@ -71,7 +71,7 @@ def only(answer: Answer) -> CommodityPrice:
 
 
 def test_c4_terminals_are_asked_by_their_numbers_and_the_key_is_a_bearer() -> None:
-    request = Uex().build(Fetcher.TERMINAL_PRICES, ["12", "89"], None)
+    request = Uex().build(Question(Fetcher.TERMINAL_PRICES, ["12", "89"], None, NOW))
     assert (request.path, request.params) == ("/commodities_prices", (("id_terminal", "12,89"),))
     assert Uex().authorize("secret") == {"Authorization": "Bearer secret"}
     assert (Uex().spell("UEX:12", "commodity"), Uex().spell("UEX:12", "equity")) == ("12", "UEX:12")
