@@ -323,7 +323,6 @@ class _Histories:
             head.to,
             as_of=head.as_of,
             adjust=head.adjust,
-            in_digits=self.selection.format in (Format.JSON, Format.CSV),
             into=self.selection.into,
         )
 

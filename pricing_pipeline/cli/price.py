@@ -337,9 +337,7 @@ def history(
             typer.echo(cells.table([names], decimals), nl=False)
             span = (type_.data_type, days.start, days.end)
             for each in (symbol, *others):
-                for part in price_reader.history_parts(
-                    connection, each, *span, as_of=as_of, adjust=adjust, in_digits=True, into=into
-                ):
+                for part in price_reader.history_parts(connection, each, *span, as_of=as_of, adjust=adjust, into=into):
                     typer.echo(lines.as_csv(each, part, decimals), nl=False)
             return
         bars = price_reader.bars(connection, symbol, data_type, days.start, days.end, as_of=as_of, adjust=adjust)
@@ -354,7 +352,6 @@ def history(
                 days.end,
                 as_of=as_of,
                 adjust=adjust,
-                in_digits=True,
                 into=into,
             )
         )

@@ -233,7 +233,6 @@ class PricingReader(dg.ConfigurableResource[Any]):
                         days.end,
                         as_of=as_of,
                         adjust=adjust,
-                        in_digits=False,
                         into=into,
                     )
                 ),

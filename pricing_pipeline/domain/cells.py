@@ -5,12 +5,14 @@ from __future__ import annotations
 import csv
 import io
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from enum import StrEnum
 
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 """A spreadsheet takes a text that begins so for a formula, and runs it."""
 
+_SPECIAL = (*'",;\r\n', *(f"\0{sign}" for sign in _FORMULA))
+"""In words with NUL before each: what must be quoted, or would be a formula."""
 _THREE = re.compile(r"\.\d{3}(?!\d)")
 
 
@@ -38,6 +40,19 @@ def number(spelled: str, decimals: Decimals) -> str:
     )
 
 
+def numbers(spelled: Sequence[str], decimals: Decimals) -> list[str]:
+    """A column of numbers; a missing one is empty."""
+    return number(" ".join(spelled), decimals).split(" ")[: len(spelled)]
+
+
+def texts(words: Sequence[str], decimals: Decimals) -> Sequence[str]:
+    """A column of words of others, as `cell` writes each. It looks at all at once, because few are special."""
+    each = set(words)
+    if any(map("\0".join(("", *each)).__contains__, _SPECIAL)):
+        return list(map({word: cell(word, decimals) for word in each}.__getitem__, words))
+    return words
+
+
 def cell(text: str, decimals: Decimals) -> str:
     """Words of others as `table` writes them: safe, and quoted where they must be."""
     return table([[safe(text), None]], decimals)[: -len(",\r\n")]
@@ -46,6 +61,11 @@ def cell(text: str, decimals: Decimals) -> str:
 def between(decimals: Decimals) -> str:
     """What stands between two cells."""
     return ";" if decimals is Decimals.COMMA else ","
+
+
+def lines(rows: Iterable[Iterable[str]], decimals: Decimals) -> str:
+    """Rows whose cells are spelled as above, without the time that `table` takes to look at each."""
+    return "\r\n".join((*map(between(decimals).join, rows), ""))
 
 
 def table(rows: Iterable[Iterable[object]], decimals: Decimals) -> str:

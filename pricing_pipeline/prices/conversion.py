@@ -204,7 +204,7 @@ def _spelled(times: Any, of_days: bool) -> list[str]:
     return spelled if of_days else [f"{time}Z" for time in spelled]
 
 
-def converted(sent: Columns, target: Target, rates: RatesOfTimes, currency: str | None, *, in_digits: bool) -> Columns:
+def converted(sent: Columns, target: Target, rates: RatesOfTimes, currency: str | None) -> Columns:
     """Columns, converted row by row. A value without a rate becomes missing, and `rate` says why.
 
     `currency` is the instrument's, for values that name none.
@@ -235,7 +235,7 @@ def converted(sent: Columns, target: Target, rates: RatesOfTimes, currency: str 
     is_same = each.is_found & (each.up == each.down)
     if is_same.any():  # and not by a rate of 1
         is_same &= np.array([told is None for told in each.words])
-    is_narrow = not (in_digits or is_same.any()) and all(
+    is_narrow = not is_same.any() and all(
         whole.max(initial=0) < _MOST / 10**DECIMALS and (places == DECIMALS).all() for _, whole, _, places in numbers
     )
     write = _packed if is_narrow else _in_digits
@@ -289,14 +289,8 @@ def _product(one: Any, other: Any) -> Any:
 
 
 def _in_digits(is_there: Any, whole: Any, decimals: Any, places: Any) -> str:
-    import numpy as np
-
-    form = f"%d.%0{DECIMALS}d"
-    if not is_there.all() or (places != DECIMALS).any():
-        rows = zip(*(column.tolist() for column in (is_there, whole, decimals, places)), strict=True)
-        return " ".join(f"{one}.{rest:0{digits}d}" if is_there else "" for is_there, one, rest, digits in rows)
-    pairs = np.column_stack((whole, decimals)).ravel().tolist()
-    return " ".join([form] * len(whole)) % tuple(pairs)
+    rows = zip(*(column.tolist() for column in (is_there, whole, decimals, places)), strict=True)
+    return " ".join(f"{one}.{rest:0{digits}d}" if is_there else "" for is_there, one, rest, digits in rows)
 
 
 def _kept(text: Any, amounts: Any, scales: Any, is_same: Any) -> str:

@@ -237,11 +237,7 @@ def history(
     if currency is not None:
         into = conversion.Target.named(currency)
         has_rows = columns.observed_at is not None
-        columns = (
-            _converted(connection, columns, parameters, into, in_digits=False)
-            if has_rows
-            else columns._replace(rate=[])
-        )
+        columns = _converted(connection, columns, parameters, into) if has_rows else columns._replace(rate=[])
     return frames.make_frame(*columns)
 
 
@@ -250,13 +246,11 @@ def _converted(
     columns: frames.Columns,
     parameters: Mapping[str, Any],
     into: conversion.Target,
-    *,
-    in_digits: bool,
 ) -> frames.Columns:
     first, last, as_of = parameters["first_day"], parameters["last_day"], parameters["as_of"]
     rates = conversion.RatesOfTimes(connection, into, first, last, as_of, of_days=columns.is_daily)
     own = conversion.own_currency(connection, parameters)
-    return conversion.converted(columns, into, rates, own, in_digits=in_digits)
+    return conversion.converted(columns, into, rates, own)
 
 
 def history_parts(
@@ -268,25 +262,22 @@ def history_parts(
     *,
     as_of: datetime | None = None,
     adjust: Adjust | str | None = None,
-    in_digits: bool,
     into: conversion.Target | None = None,
 ) -> Iterator[frames.Columns]:
     """The values of `bars` as columns, oldest first, some ten thousand rows at a time: what arrow.py and lines.py take.
 
-    With `into` they are converted, as conversion.py does, and in digits. With `in_digits` prices are text, else
-    integers with scales where they are not adjusted. All parts are of one moment if the connection's transactions are
-    REPEATABLE READ. Raises what `bars` raises.
+    With `into` they are converted, as conversion.py does. All parts are of one moment if the connection's transactions
+    are REPEATABLE READ. Raises what `bars` raises.
     """
     parameters = _span(symbol, data_type, first_day, last_day, as_of)
-    is_text = adjust is not None or (in_digits and into is None)
-    name = "history.adjusted_columns" if is_text else "history.columns"
+    name = "history.columns" if adjust is None else "history.adjusted_columns"
     for first, last in _parts(connection, parameters):
         part = parameters | {"first_day": first, "last_day": last}
         row = _columns(connection, name, part, adjust)
         if row[0] is None:  # nothing believed may be left
             continue
         columns = frames.Columns(*row)
-        yield columns if into is None else _converted(connection, columns, part, into, in_digits=in_digits)
+        yield columns if into is None else _converted(connection, columns, part, into)
 
 
 def _columns(

@@ -62,7 +62,7 @@ def stored_rows(draw: st.DrawFn) -> list[dict[str, Any]]:
                 "at": at,
                 "amount": draw(amounts),
                 **{name: draw(st.none() | amounts) for name in ("open", "high", "low")},
-                "scale": draw(st.sampled_from([0, 2, 5, 18])),
+                "scale": draw(st.sampled_from([0, 2, 3, 5, 18])),
                 "currency": draw(st.sampled_from(["USD", None, "EUR"])),
                 "volume": draw(
                     st.none() | st.decimals("0", "99999999999999999999", places=draw(st.sampled_from([0, 2, 8])))

@@ -102,7 +102,7 @@ def test_f5_what_is_read_in_parts_is_refused_like_the_whole(core: Core, monkeypa
     monkeypatch.setattr(price_reader, "_ROWS_OF_A_PART", 1)
     bring(core, *(bar(on, "100.00") for on in (1, 2, 3)), told=[dividend(2, "1", "EUR")])
     with core.engine.connect() as connection, pytest.raises(UncountedPayments):
-        list(price_reader.history_parts(connection, "AAPL", DAILY, *MARCH, adjust=Adjust.TOTAL, in_digits=True))
+        list(price_reader.history_parts(connection, "AAPL", DAILY, *MARCH, adjust=Adjust.TOTAL))
 
 
 def test_f5_what_its_provider_says_of_a_day_replaces_what_it_said(core: Core, clock: Clock) -> None:
