@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import closing, nullcontext
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager, nullcontext
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from types import TracebackType
@@ -103,12 +103,15 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
-class _RequestContext:
-    """The key, the witness and the permission for further requests that all requests of one call share."""
+class _Call:
+    """The key, the clock, the bound and the permission of all requests of one call, and their cost so far."""
 
     key_name: str
-    witness: Witness | None
+    now: datetime
+    max_bytes: int
     pages: Pages
+    witness: Witness | None = None
+    spent: Spent = field(default_factory=Spent)
 
 
 class ProviderClient:
@@ -220,8 +223,11 @@ class ProviderClient:
         spellings = Spellings(self.provider, symbols, asset_class, overrides)
         try:
             now = now or datetime.now(UTC)
-            context = _RequestContext(key_name, witness, pages or Uncounted())
-            fetched = self._fetch(Question(fetcher, spellings.spelled, window, now, spellings.known(known)), context)
+            most = self._max_bytes
+            if fetcher.contents is not Contents.PRICES:
+                most = min(most, MAX_DOCUMENT_BYTES)
+            call = _Call(key_name, now, most, pages or Uncounted(), witness)
+            fetched = self._fetch(Question(fetcher, spellings.spelled, window, now, spellings.known(known)), call)
         except PricingError as error:
             spellings.error(error)
             raise
@@ -265,35 +271,26 @@ class ProviderClient:
         Where the provider has a login, the call may be two requests, the second a page. Raises ProviderError as `fetch`
         does.
         """
-        now, spent = now or datetime.now(UTC), Spent()
-        most = most_bytes or self._max_bytes
-        response = self._ask(request, self._key(key_name), most, pages or Uncounted(), spent, now)
-        with self._large_body if len(response.body) > _LARGE_BODY else nullcontext():
+        now = now or datetime.now(UTC)
+        call = _Call(key_name, now, most_bytes or self._max_bytes, pages or Uncounted())
+        response = self._ask(request, self._key(key_name), call)
+        with self._reading(response, call.spent):
             response = self._without_key(response)
-            try:
-                content = reader(response, now)
-            except ProviderError as error:
-                raise self._settled(error, response.status, spent.first) from None
-            except Exception as error:  # the reader's own fault; the received bytes are booked anyway
-                message = self.hide_keys(f"reading the answer of {self.provider.name} failed: {error!r}")
-                raise ClientFault(message, http_status=response.status, wire_bytes=spent.first) from error
-        shown = shown_limit(response.headers, is_refused=False)
+            content = reader(response, now)
+        spent, shown = call.spent, shown_limit(response.headers, is_refused=False)
         left = units_left(response.headers)
         receipt = Receipt(response.status, spent.first, left, shown=shown, is_unannounced=spent.is_unannounced)
         return content, receipt
 
-    def _fetch(self, asked: Question, context: _RequestContext) -> Fetched:
+    def _fetch(self, asked: Question, call: _Call) -> Fetched:
         sent = [symbol for symbol in asked.symbols if self.provider.accepts(symbol)]
         unknown = tuple(self._never_known(symbol) for symbol in asked.symbols if not self.provider.accepts(symbol))
         if not sent:
             return Fetched(Answer(failures=unknown))
         self._check_batch(asked.fetcher, len(sent), asked.window)
-        is_prices = asked.fetcher.contents is Contents.PRICES
-        most = self._max_bytes if is_prices else min(self._max_bytes, MAX_DOCUMENT_BYTES)
-        spent = Spent()
         with closing(dialogue_of(self.provider, replace(asked, symbols=sent))) as dialogue:
-            answer = self._converse(dialogue, sent, most, context, spent, asked.now)
-        answer = self._scrubbed(answer)
+            answer = self._scrubbed(self._converse(dialogue, sent, call))
+        spent = call.spent
         return Fetched(
             answer=replace(answer, failures=answer.failures + unknown),
             http_status=spent.status,
@@ -305,100 +302,98 @@ class ProviderClient:
             hide_keys=self._echoes.blot,
         )
 
-    def _converse(
-        self,
-        dialogue: Dialogue,
-        symbols: Sequence[str],
-        max_bytes: int,
-        context: _RequestContext,
-        spent: Spent,
-        now: datetime,
-    ) -> Answer:
+    def _converse(self, dialogue: Dialogue, symbols: Sequence[str], call: _Call) -> Answer:
         """Make each request that the provider asks for, until it has the answer."""
         step = self._next(dialogue, symbols)
-        key = self._key(context.key_name)
+        key, spent = self._key(call.key_name), call.spent
         # A short key may be part of a symbol that is asked for.
         is_plain = isinstance(step, Request) and not holds_key(step, self._echoes)
         while isinstance(step, Request):
             request = step
-            response = self._ask(request, key, max_bytes, context.pages, spent, now)
-            if context.witness is not None:
-                context.witness(request, self._for_people(response))
-            with self._large_body if len(response.body) > _LARGE_BODY else nullcontext():
+            response = self._ask(request, key, call)
+            if call.witness is not None:
+                call.witness(request, self._for_people(response))
+            with self._reading(response, spent, len(symbols)):
                 response = self._without_key(response)
-                spent.keep(self.provider.name, response.body, max_bytes)
-                step = self._step(dialogue, symbols, response, spent, now)
+                spent.keep(self.provider.name, response.body, call.max_bytes)
+                self._refuse_redirect(response, call.now)
+                step = self._next(dialogue, symbols, response)
             if is_plain and isinstance(step, Request) and holds_key(step, self._echoes):
                 raise self._settled(lured(self.provider.name), response.status, spent.first)
         return step
 
-    def _ask(
-        self,
-        request: Request,
-        key: SecretStr | None,
-        max_bytes: int,
-        pages: Pages,
-        spent: Spent,
-        now: datetime,
-    ) -> Response:
+    @contextmanager
+    def _reading(self, response: Response, spent: Spent, count: int = 1) -> Iterator[None]:
+        """Errors of reading a response have the call's cost, and no keys. Of large responses one is read at a time."""
+        with self._large_body if len(response.body) > _LARGE_BODY else nullcontext():
+            try:
+                yield
+            except ProviderError as error:
+                if response.status in _TOO_LARGE and count > 1:
+                    error.most_symbols = count // 2
+                raise self._settled(error, response.status, spent.first) from None
+            except Exception as error:  # the parser's own fault; the received bytes are booked anyway
+                message = self.hide_keys(f"reading the answer of {self.provider.name} failed: {error!r}")
+                raise ClientFault(message, http_status=response.status, wire_bytes=spent.first) from error
+
+    def _ask(self, request: Request, key: SecretStr | None, call: _Call) -> Response:
         """Make a request of the provider, with the token for the key where it has a login."""
         if self._log_in is None or key is None:
-            return self._exchange(request, key, max_bytes, pages, spent)
+            return self._exchange(request, key, call)
         known = self._tokens.get(key)
-        token = self._token(key, None, pages, spent, now)
-        response = self._exchange(request, token.secret, max_bytes, pages, spent)
+        token = self._token(key, None, call)
+        response = self._exchange(request, token.secret, call)
         if response.status == _UNAUTHORIZED and token is known:  # it has ended early
-            token = self._token(key, token, pages, spent, now)
-            response = self._exchange(request, token.secret, max_bytes, pages, spent)
+            token = self._token(key, token, call)
+            response = self._exchange(request, token.secret, call)
         return response
 
-    def _token(self, key: SecretStr, refused: Token | None, pages: Pages, spent: Spent, now: datetime) -> Token:
+    def _token(self, key: SecretStr, refused: Token | None, call: _Call) -> Token:
         """The token for a key, other than one that was refused: all calls share one login."""
         if not self._one_login.acquire(timeout=2 * self._deadline):
             # It may wait for the room that this call takes.
             message = f"another call logs in to {self.provider.name} and is not done yet."
-            error = ProviderDown(message, http_status=spent.status, wire_bytes=spent.first)
-            error.was_sent = bool(spent.wire_bytes)
+            error = ProviderDown(message, http_status=call.spent.status, wire_bytes=call.spent.first)
+            error.was_sent = bool(call.spent.wire_bytes)
             raise error
         try:
             known = self._tokens.get(key)
-            if known is not None and known is not refused and now < known.ends_at:
+            if known is not None and known is not refused and call.now < known.ends_at:
                 return known
-            return self._logged_in(key, pages, spent, now)
+            return self._logged_in(key, call)
         finally:
             self._one_login.release()
 
-    def _logged_in(self, key: SecretStr, pages: Pages, spent: Spent, now: datetime) -> Token:
+    def _logged_in(self, key: SecretStr, call: _Call) -> Token:
         assert self._log_in is not None  # noqa: S101 - for the type checker
         login = self._log_in.request(key.get_secret_value())
         # A login carries the key itself, and its answer may bring a token that is hidden already.
-        response = self._exchange(login, None, _MOST_OF_AN_ERROR, pages, spent)
+        response = self._exchange(login, None, replace(call, max_bytes=_MOST_OF_AN_ERROR))
         if not 200 <= response.status < 300:
             response = self._without_key(response)
         try:
-            self._refuse_redirect(response, now)
-            token = self._log_in.token(response, now)
+            self._refuse_redirect(response, call.now)
+            token = self._log_in.token(response, call.now)
         except ProviderError as error:
-            raise self._settled(error, response.status, spent.first) from None
+            raise self._settled(error, response.status, call.spent.first) from None
         if (old := self._tokens.pop(key, None)) is not None:
             self._old_tokens.append(old)
         self._tokens[key] = token
         self._hide_all()
         return token
 
-    def _exchange(
-        self, request: Request, key: SecretStr | None, max_bytes: int, pages: Pages, spent: Spent
-    ) -> Response:
+    def _exchange(self, request: Request, key: SecretStr | None, call: _Call) -> Response:
         """Make a request: the first one as the call, each other one as a page of it."""
+        spent, pages = call.spent, call.pages
         if not spent.wire_bytes:
-            response, is_unannounced = self._send(request, key, max_bytes)
+            response, is_unannounced = self._send(request, key, call.max_bytes)
             spent.count(response, is_unannounced=is_unannounced)
             return response
         try:
             spent.check_requests(self.provider.name)
             pages.begin(spent.wire_bytes)
             try:
-                response, is_unannounced = self._send(request, key, max_bytes)
+                response, is_unannounced = self._send(request, key, call.max_bytes)
             except ProviderError as error:
                 pages.end(Receipt(error.http_status, error.wire_bytes, error=str(error), was_sent=error.was_sent))
                 error.was_sent = True  # the call of this page was
@@ -424,21 +419,6 @@ class ProviderClient:
             )
         )
         return response
-
-    def _step(
-        self, dialogue: Dialogue, symbols: Sequence[str], response: Response, spent: Spent, now: datetime
-    ) -> Request | Answer:
-        """The provider's next request after a response, or its answer. An error has the call's cost."""
-        try:
-            self._refuse_redirect(response, now)
-            return self._next(dialogue, symbols, response)
-        except ProviderError as error:
-            if response.status in _TOO_LARGE and len(symbols) > 1:
-                error.most_symbols = len(symbols) // 2
-            raise self._settled(error, response.status, spent.first) from None
-        except Exception as error:  # the parser's own fault; the received bytes are booked anyway
-            message = self.hide_keys(f"reading the answer of {self.provider.name} failed: {error!r}")
-            raise ClientFault(message, http_status=response.status, wire_bytes=spent.first) from error
 
     def _next(self, dialogue: Dialogue, symbols: Sequence[str], response: Response | None = None) -> Request | Answer:
         try:

@@ -24,15 +24,16 @@ from pricing_pipeline.providers.declaration_file import Declared
 from pricing_pipeline.providers.declared_calls import Line, Way, csv_form, line_of
 from pricing_pipeline.providers.declared_refusals import Refusals
 from pricing_pipeline.providers.declared_symbols import Symbols, filled
-from pricing_pipeline.providers.declared_values import Amounts, Row, only, value_of
+from pricing_pipeline.providers.declared_values import Amounts, Row, value_of
 from pricing_pipeline.providers.flat import FlatRows
 from pricing_pipeline.providers.json_paths import JsonPath
 from pricing_pipeline.providers.values import (
     LATEST_REACH,
     Implausible,
     major_unit,
-    merge,
+    merge_found,
     midnight,
+    only,
     plain_bars,
     settle_days,
     spelling,
@@ -168,11 +169,7 @@ class Answers:
                 answers.append(self._settled(asked, way, symbol, own, []) if own else self._missing(asked, way, symbol))
             except SchemaDrift as drift:
                 answers.append(failed(symbol, FailureKind.SCHEMA_DRIFT, str(drift)))
-        if all(_is_drift(answer) for answer in answers):
-            raise SchemaDrift(
-                f"of {len(answers)} symbols none was found; of the first: {answers[0].failures[0].message}"
-            )
-        return merge(answers)
+        return merge_found(answers)
 
     def _unlike_expected(self, asked: Question, way: Way, body: object, parts: Mapping[str, str]) -> str | None:
         """Why the answer is about another symbol; None if it is not. Raises SchemaDrift for one of another kind."""
@@ -398,10 +395,6 @@ def _cut(
             seen.add(bar)
         kept.append(value)
     return kept, len(values) - len(kept)
-
-
-def _is_drift(answer: Answer) -> bool:
-    return [failure.kind for failure in answer.failures] == [FailureKind.SCHEMA_DRIFT]
 
 
 def _is_scalar(value: object) -> bool:

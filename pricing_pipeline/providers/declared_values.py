@@ -6,7 +6,6 @@ Which rows an answer has, and what the paths of the declaration lead to in them,
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from decimal import ROUND_HALF_EVEN, Context, Decimal
 from zoneinfo import ZoneInfo
 
@@ -177,16 +176,6 @@ def _plain(amounts: Amounts, raw: object) -> Decimal | None:
         return plain_price(amounts.plain(raw))
     except Implausible:
         return None
-
-
-def only(symbol: str, values: Sequence[Observation | RejectedValue]) -> list[Observation | RejectedValue]:
-    """The one latest value of a symbol. Of several that differ none is believed: nothing tells which is true."""
-    good = [value for value in values if isinstance(value, Observation)]
-    bad = [value for value in values if isinstance(value, RejectedValue)]
-    if len({(value.observed_at, value.close, value.currency) for value in good}) <= 1:
-        return [*good[:1], *bad]
-    reason = f"the answer has {len(good)} rows of this symbol, which differ"
-    return [*(RejectedValue(symbol, value.observed_at, reason, value.text) for value in good), *bad]
 
 
 def _unit(currency: str | None) -> tuple[str | None, int]:

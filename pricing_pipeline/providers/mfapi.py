@@ -38,9 +38,10 @@ from pricing_pipeline.providers.values import (
     check_day,
     decimal_of,
     is_to_come,
-    merge,
+    merge_found,
     midnight,
     of_day,
+    only,
     price_of,
     settle_days,
     spelling,
@@ -152,10 +153,7 @@ class MfApi:
             code = row.get("schemeCode") if isinstance(row, dict) else None
             if isinstance(code, int | str) and (rows_of_scheme := rows.get(str(code))) is not None:
                 rows_of_scheme.append(row)
-        answers = [_listed(code, rows[code], now) for code in codes]
-        if all(_is_drift(answer) for answer in answers):
-            raise SchemaDrift(f"of {len(codes)} schemes none was found; of the first: {answers[0].failures[0].message}")
-        return merge(answers)
+        return merge_found([_listed(code, rows[code], now) for code in codes])
 
     def _refused(self, codes: Sequence[str], response: Response, now: datetime) -> Answer:
         body = decode_if_json(self.name, response)
@@ -180,16 +178,7 @@ def _listed(code: str, listed: Sequence[object], now: datetime) -> Answer:
         values = read_rows(_Listed, lambda row: _value(code, row, row.scheme_name, now), listed, code, what)
     except SchemaDrift as drift:
         return failed(code, FailureKind.SCHEMA_DRIFT, str(drift))
-    good = [value for value in values if isinstance(value, Observation)]
-    bad = [value for value in values if isinstance(value, RejectedValue)]
-    if len({(value.observed_at, value.close) for value in good}) <= 1:
-        return settle_days(code, [*good[:1], *bad])
-    reason = f"the list of all schemes has {len(good)} rows of this one, which differ"
-    return settle_days(code, [*(RejectedValue(code, value.observed_at, reason, value.text) for value in good), *bad])
-
-
-def _is_drift(answer: Answer) -> bool:
-    return [failure.kind for failure in answer.failures] == [FailureKind.SCHEMA_DRIFT]
+    return settle_days(code, only(code, [value for value in values if value is not None]))
 
 
 def _value(code: str, row: _Row, name: object, now: datetime) -> Observation | RejectedValue | None:

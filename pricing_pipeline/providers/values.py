@@ -31,6 +31,7 @@ from pricing_pipeline.domain.answers import (
 from pricing_pipeline.domain.bars import Bars
 from pricing_pipeline.domain.observations import Adjustment, Observation, Rows
 from pricing_pipeline.domain.windows import Window
+from pricing_pipeline.errors import SchemaDrift
 from pricing_pipeline.providers.currencies import CURRENCIES, PARTS
 
 if TYPE_CHECKING:
@@ -521,6 +522,16 @@ def unasked(symbol: str, rows: Sequence[Observation], why: str) -> RejectedValue
     return RejectedValue(symbol, None, reason, "values outside", len(rows), Rows(rows))
 
 
+def only(symbol: str, values: Sequence[_Row]) -> list[_Row]:
+    """The one latest value of a symbol. Of several that differ none is believed: nothing tells which is true."""
+    good = [value for value in values if isinstance(value, Observation)]
+    bad = [value for value in values if isinstance(value, RejectedValue)]
+    if len({(value.observed_at, value.close, value.currency) for value in good}) <= 1:
+        return [*good[:1], *bad]
+    reason = f"the answer has {len(good)} rows of this symbol, which differ"
+    return [*(RejectedValue(symbol, value.observed_at, reason, value.text) for value in good), *bad]
+
+
 def settle_documents(symbol: str, rows: Sequence[Document | RejectedValue]) -> Answer:
     """One symbol's documents as an Answer, oldest period first, by the rules of `settle_days`."""
     by_period: defaultdict[date | None, list[Document]] = defaultdict(list)
@@ -555,6 +566,13 @@ def _nothing_believed(symbol: str, rejected: Sequence[RejectedValue]) -> Answer:
         nothing = "" if any(value.unasked for value in rejected) else "Nothing was stored; compare"
         message += f"{nothing or 'Compare'} with another source."
     return Answer(failures=(SymbolFailure(symbol, FailureKind.IMPLAUSIBLE, message),), rejected=tuple(rejected))
+
+
+def merge_found(answers: Sequence[Answer]) -> Answer:
+    """The answers of several symbols as one. Raises SchemaDrift if none of them was found."""
+    if all([failure.kind for failure in answer.failures] == [FailureKind.SCHEMA_DRIFT] for answer in answers):
+        raise SchemaDrift(f"of {len(answers)} symbols none was found; of the first: {answers[0].failures[0].message}")
+    return merge(answers)
 
 
 def merge(answers: Sequence[Answer]) -> Answer:

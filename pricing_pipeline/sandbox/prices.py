@@ -45,29 +45,23 @@ class Quote(NamedTuple):
 class _State(NamedTuple):
     """The day of an instrument, from which all its quotes are made.
 
-    Its price moves from `open` over two extremes to `close`; times are in seconds since opening.
+    Its price moves from the open over two extremes to the close; times are in seconds since opening.
     """
 
-    day: date
+    whole: Quote
+    """The quote at the end of the day, with high and low of the year before it."""
     opened_at: int
     length: int
-    open: int
     first: int
     first_at: int
     second: int
     second_at: int
-    close: int
-    high: int
-    low: int
-    noise: int
     tick: int
     salt: int
-    volume: int
-    previous_close: int
-    week_ago_close: int
-    average_volume: int
-    year_low: int
-    year_high: int
+
+    @property
+    def noise(self) -> int:
+        return (self.whole.high - self.whole.low) // 16
 
 
 class Market:
@@ -119,23 +113,18 @@ class Market:
         """The latest price and the day around it. The instrument must be listed."""
         state = self._day(instrument, now)
         elapsed = int(now.timestamp()) - state.opened_at
-        is_open = elapsed < state.length
+        is_open, whole = elapsed < state.length, state.whole
         elapsed = min(elapsed, state.length)
         high, low = _extremes(state, elapsed)
-        return Quote(
-            day=state.day,
+        return whole._replace(
             stamped_at=state.opened_at + elapsed,
             is_open=is_open,
-            open=state.open,
             high=high,
             low=low,
             close=_price(state, elapsed),
-            volume=state.volume * elapsed // state.length,
-            previous_close=state.previous_close,
-            week_ago_close=state.week_ago_close,
-            average_volume=state.average_volume,
-            year_low=min(state.year_low, low),
-            year_high=max(state.year_high, high),
+            volume=whole.volume * elapsed // state.length,
+            year_low=min(whole.year_low, low),
+            year_high=max(whole.year_high, high),
         )
 
     def _day(self, instrument: Instrument, now: datetime) -> _State:
@@ -172,27 +161,31 @@ class Market:
         first, second = (low, high) if close >= opened else (high, low)
         before = [bar.close for bar in earlier[-7:]] or [opened]
         volumes = [bar.volume for bar in earlier[-_VOLUME_DAYS:]] or [volume]
-        return _State(
+        whole = Quote(
             day=day,
-            opened_at=int(opening.timestamp()),
-            length=length,
+            stamped_at=int(closing.timestamp()),
+            is_open=False,
             open=opened,
-            first=first,
-            first_at=length * pick(f"{key}:first", 15, 45) // 100,
-            second=second,
-            second_at=length * pick(f"{key}:second", 55, 85) // 100,
-            close=close,
             high=high,
             low=low,
-            noise=(high - low) // 16,
-            tick=instrument.tick,
-            salt=pick(key, 0, 1 << 32),
+            close=close,
             volume=volume,
             previous_close=before[-1],
             week_ago_close=before[0],
             average_volume=sum(volumes) // len(volumes),
             year_low=min([bar.low for bar in earlier], default=opened),
             year_high=max([bar.high for bar in earlier], default=opened),
+        )
+        return _State(
+            whole,
+            opened_at=int(opening.timestamp()),
+            length=length,
+            first=first,
+            first_at=length * pick(f"{key}:first", 15, 45) // 100,
+            second=second,
+            second_at=length * pick(f"{key}:second", 55, 85) // 100,
+            tick=instrument.tick,
+            salt=pick(key, 0, 1 << 32),
         )
 
     def session(self, instrument: Instrument, day: date) -> tuple[datetime, datetime]:
@@ -222,32 +215,32 @@ def _whole_day(zone: ZoneInfo, day: date) -> tuple[datetime, datetime]:
 def _line(state: _State, elapsed: int) -> int:
     """The price without noise: straight lines between opening, the two extremes and close."""
     if elapsed < state.first_at:
-        return state.open + (state.first - state.open) * elapsed // state.first_at
+        return state.whole.open + (state.first - state.whole.open) * elapsed // state.first_at
     if elapsed < state.second_at:
         done, whole = elapsed - state.first_at, state.second_at - state.first_at
         return state.first + (state.second - state.first) * done // whole
     done, whole = elapsed - state.second_at, state.length - state.second_at
-    return state.second + (state.close - state.second) * done // whole
+    return state.second + (state.whole.close - state.second) * done // whole
 
 
 def _price(state: _State, elapsed: int) -> int:
     """The price `elapsed` seconds after opening; the last one of a day is its close."""
     if elapsed >= state.length:
-        return state.close
+        return state.whole.close
     noise = state.noise
     shake = crc32((state.opened_at + elapsed).to_bytes(6, "big"), state.salt) % (2 * noise + 1) - noise
-    price = max(state.low, min(state.high, _line(state, elapsed) + shake))
+    price = max(state.whole.low, min(state.whole.high, _line(state, elapsed) + shake))
     return price - price % state.tick
 
 
 def _extremes(state: _State, elapsed: int) -> tuple[int, int]:
     """High and low of the day so far: they never shrink, always hold the price, and end at the bar's own."""
     if elapsed >= state.length:
-        return state.high, state.low
-    seen = [state.open, _line(state, elapsed)]
+        return state.whole.high, state.whole.low
+    seen = [state.whole.open, _line(state, elapsed)]
     if elapsed >= state.first_at:
         seen.append(state.first)
     if elapsed >= state.second_at:
         seen.append(state.second)
-    high, low = min(state.high, max(seen) + state.noise), max(state.low, min(seen) - state.noise)
+    high, low = min(state.whole.high, max(seen) + state.noise), max(state.whole.low, min(seen) - state.noise)
     return high - high % state.tick, low - low % state.tick

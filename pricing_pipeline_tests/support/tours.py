@@ -8,7 +8,7 @@ from dataclasses import replace
 from datetime import UTC
 from typing import Any
 
-from pricing_pipeline.domain.answers import Answer
+from pricing_pipeline.domain.answers import Answer, FailureKind
 from pricing_pipeline.domain.calls import Response
 from pricing_pipeline.domain.inventory import PaxOffer, ProductDays, SlotStatus
 from pricing_pipeline.domain.inventory import Slot as StoredSlot
@@ -44,6 +44,18 @@ def driven(dialogue: Dialogue, answer: Answering) -> tuple[Answer, list[Request]
             request = dialogue.send(answer(request))
     except StopIteration as end:
         return end.value, asked
+
+
+def days_of(answer: Answer) -> ProductDays:
+    """The slots in an answer."""
+    (days,) = (one for one in answer.records if isinstance(one, ProductDays))
+    return days
+
+
+def kinds(answer: Answer) -> list[FailureKind]:
+    """The failures of an answer that has nothing else."""
+    assert not answer.records
+    return [one.kind for one in answer.failures]
 
 
 def scripted(*answers: Response) -> Answering:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from pricing_pipeline.domain.answers import Answer, FailureKind
 from pricing_pipeline.domain.calls import Response
 from pricing_pipeline.domain.data_types import Fetcher
-from pricing_pipeline.domain.inventory import Product, ProductDays, Slot, SlotStatus
+from pricing_pipeline.domain.inventory import Product, Slot, SlotStatus
 from pricing_pipeline.domain.time_zones import is_time_zone
 from pricing_pipeline.domain.windows import Window
 from pricing_pipeline.errors import (
@@ -32,7 +32,7 @@ from pricing_pipeline.providers.inventory import minor_units
 from pricing_pipeline.providers.values import Implausible
 from pricing_pipeline_tests.support.provider_samples import encoded, literal
 from pricing_pipeline_tests.support.recordings import recorded
-from pricing_pipeline_tests.support.tours import HEADOUT, Answering, driven, responded, scripted
+from pricing_pipeline_tests.support.tours import HEADOUT, Answering, days_of, driven, kinds, responded, scripted
 
 NOW = datetime(2026, 11, 20, 15, 0, tzinfo=UTC)
 SYMBOL, WINDOW = "512", Window(date(2026, 11, 20), date(2026, 11, 22))
@@ -78,19 +78,9 @@ def slots(*answers: Response, product: object = ONE_VARIANT, known: Any = KNOWN)
     return driven(dialogue, scripted(responded(200, product), *answers))
 
 
-def days_of(answer: Answer) -> ProductDays:
-    (days,) = (one for one in answer.records if isinstance(one, ProductDays))
-    return days
-
-
 def one_slot(**changes: object) -> Slot:
     (slot,) = days_of(slots(page([ITEM | changes]))[0]).slots
     return slot
-
-
-def kinds(answer: Answer) -> list[FailureKind]:
-    assert not answer.records
-    return [one.kind for one in answer.failures]
 
 
 def product(answer: Response) -> Answer:
@@ -393,18 +383,6 @@ def test_d4_a_slot_that_is_not_believed_is_kept_as_it_was_and_costs_no_other(
     assert (days.kept, days.unread) == (frozenset({("647", ITEM["id"])}), frozenset())
     (told,) = answer.rejected
     assert "slot 1212121 of option 647 on 2026-11-2" in told.reason
-
-
-def test_d4_a_slot_without_a_readable_id_costs_its_day() -> None:
-    days = days_of(slots(page([GOOD, ITEM | {"id": 7}]))[0])
-    assert [slot.slot_id for slot in days.slots] == ["good"]
-    assert days.unread == {WINDOW.start}
-
-
-def test_d4_a_slot_without_a_readable_day_costs_the_product() -> None:
-    assert kinds(slots(page([GOOD, ITEM | {"startDateTime": "soon"}]))[0]) == [FailureKind.IMPLAUSIBLE]
-    with pytest.raises(SchemaDrift, match="no readable day"):
-        slots(page([GOOD, {"id": "1"}]))
 
 
 # --- recorded answers ---------------------------------------------------------------------------

@@ -29,7 +29,7 @@ from pricing_pipeline.errors import (
 from pricing_pipeline.providers.base import Question, Request
 from pricing_pipeline_tests.support.provider_samples import literal
 from pricing_pipeline_tests.support.recordings import recorded
-from pricing_pipeline_tests.support.tours import OCTO, driven, responded, scripted
+from pricing_pipeline_tests.support.tours import OCTO, days_of, driven, kinds, responded, scripted
 
 NOW = datetime(2026, 11, 20, 15, 0, tzinfo=UTC)
 SYMBOL, WINDOW = "OCT-7", Window(date(2026, 11, 20), date(2026, 11, 22))
@@ -85,11 +85,6 @@ def slots(*answers: Response, product: object = PRODUCT) -> tuple[Answer, list[R
     return driven(dialogue, scripted(responded(200, product), *answers))
 
 
-def days_of(answer: Answer) -> ProductDays:
-    (days,) = (one for one in answer.records if isinstance(one, ProductDays))
-    return days
-
-
 def one_slot(**changes: object) -> Slot:
     (slot,) = days_of(slots(responded(200, [SLOT | changes]), EMPTY)[0]).slots
     return slot
@@ -97,11 +92,6 @@ def one_slot(**changes: object) -> Slot:
 
 def product(answer: Response) -> Answer:
     return driven(OCTO.ask(Question(Fetcher.PRODUCT, [SYMBOL], None, NOW)), scripted(answer))[0]
-
-
-def kinds(answer: Answer) -> list[FailureKind]:
-    assert not answer.records
-    return [one.kind for one in answer.failures]
 
 
 def test_d4_a_slot_is_read_as_the_partner_has_it() -> None:
