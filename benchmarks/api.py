@@ -19,13 +19,13 @@ import sys
 import tempfile
 import time
 import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from statistics import median
-from typing import Any
+from typing import Any, NamedTuple
 
 import psycopg
 from fastapi import FastAPI, Response
@@ -33,7 +33,7 @@ from sqlalchemy import create_engine
 
 from benchmarks import crew, history_write
 from benchmarks.api_load import SYMBOLS_READ, TOKEN
-from benchmarks.report import Row, medians, percentile
+from benchmarks.report import Row, percentile
 from benchmarks.server import BenchmarkServer, statement
 from pricing_pipeline.db.engine import make_engine
 from pricing_pipeline.domain.scopes import Scope
@@ -102,7 +102,7 @@ def measure(server: BenchmarkServer, size: Size) -> list[Row]:
                     loads.setdefault(name, []).append(_load(connection, place, path, token, size))
             tables = [
                 *_history_rows(connection, ours, token, list(stored), size),
-                _feed_row(ours, token, size),
+                *_feed_rows(connection, ours, token, size),
             ]
     return [*_load_rows(loads), *tables]
 
@@ -132,35 +132,64 @@ def _history_rows(
     path = f"/v1/history/{history_write.TYPE}?from=1990-01-01&to=2030-01-01&format=csv&symbols={','.join(symbols)}"
     bars = len(symbols) * size.days
     before = _peak_mb(ours.process.pid)
-    taken = medians(
-        {
-            "ours": lambda: _timed(lambda: _get(ours.port, token, path)),
-            "copy": lambda: _timed(lambda: _copy(connection, symbols)),
-        },
-        size.rounds + 1,
-    )
+    ways = [partial(_get, ours.port, token, path), partial(_copy, connection, symbols)]
+    csv, copied = _taken(connection, ours, ways, 2 * size.rounds + 1)
     grown = _peak_mb(ours.process.pid) - before
     arrow = _median_ms(lambda: _get(ours.port, token, f"{_HISTORY}&format=arrow"), size.reads)
     bare = _median_ms(lambda: connection.execute(statement("history_write.bare_query")).fetchall(), size.reads)
     unit = f"bars/s, {len(symbols)} symbols as CSV"
     return [
-        Row("csv_bars_per_second", unit, bars / taken["ours"], {"copy": bars / taken["copy"]}),
+        Row("csv_bars_per_second", unit, bars / csv.seconds, {"copy": bars / copied.seconds}),
+        Row(
+            "csv_cpu_us",
+            "µs of the CPU for a bar, of all processes",
+            1000 * csv.cpu_ms / bars,
+            {"copy": 1000 * copied.cpu_ms / bars},
+            lower_is_better=True,
+        ),
         Row("csv_megabytes", "MB that the server grows by", grown),
         Row("arrow_ms", "ms for 20 years as Arrow", arrow, {"bare_query": bare}, lower_is_better=True),
     ]
 
 
-def _feed_row(ours: _Place, token: str, size: Size) -> Row:
+def _feed_rows(connection: psycopg.Connection[Any], ours: _Place, token: str, size: Size) -> list[Row]:
     path = f"/v1/prices?data_type={TYPE}&symbols={','.join(f'R{n}' for n in range(size.symbols))}&format="
+    ways = [partial(_get, ours.port, token, path + format_) for format_ in ("csv", "json")]
+    csv, json = _taken(connection, ours, ways, size.reads)
+    what = f"for {size.symbols} prices as CSV"
+    return [
+        Row("feed_csv_ms", f"ms {what}", 1000 * csv.seconds, {"json": 1000 * json.seconds}, lower_is_better=True),
+        Row("feed_csv_cpu_ms", f"ms of the CPU {what}", csv.cpu_ms, {"json": json.cpu_ms}, lower_is_better=True),
+    ]
 
-    def took(format_: str) -> float:
-        return 1000 * _timed(lambda: _get(ours.port, token, path + format_))
 
-    formats = {format_: partial(took, format_) for format_ in ("csv", "json")}
-    medians(formats, 1)  # the first one loads what the others use
-    taken = medians(formats, size.reads)
-    unit = f"ms for {size.symbols} prices as CSV"
-    return Row("feed_csv_ms", unit, taken["csv"], {"json": taken["json"]}, lower_is_better=True)
+class _Took(NamedTuple):
+    """Seconds in the middle of some rounds, and milliseconds of the CPU on average."""
+
+    seconds: float
+    cpu_ms: float
+
+
+def _taken(
+    connection: psycopg.Connection[Any], ours: _Place, ways: Sequence[Callable[[], None]], rounds: int
+) -> list[_Took]:
+    """Go each way in turns. The CPU time is that of our server, of all sessions and of this process, the client: unlike
+    seconds it hardly depends on what else the machine does.
+    """
+
+    def used() -> float:
+        return _cpu_ms(ours.process.pid) + _cpu_ms_of_sessions(connection) + 1000 * time.process_time()
+
+    for way in ways:  # the first one loads what the others use
+        way()
+    seconds: list[list[float]] = [[] for _ in ways]
+    cpu = [0.0 for _ in ways]
+    for _ in range(rounds):
+        for place, way in enumerate(ways):
+            before = used()
+            seconds[place].append(_timed(way))
+            cpu[place] += used() - before
+    return [_Took(median(each), total / rounds) for each, total in zip(seconds, cpu, strict=True)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -240,7 +269,7 @@ def _cpu_ms(pid: int, times: slice = _OWN) -> float:
 
 
 def _cpu_ms_of_sessions(connection: psycopg.Connection[Any]) -> float:
-    """What all other sessions have used so far. Ended ones count, too: a server may open one for a few requests."""
+    """What all sessions have used so far. Ended ones count, too: a server may open one for a few requests."""
     postmaster = _fields(connection.info.backend_pid)[_PARENT]
     sessions = connection.execute(statement("api.sessions"))
     return _cpu_ms(postmaster, _OF_ENDED) + sum(_cpu_ms(pid) for (pid,) in sessions)

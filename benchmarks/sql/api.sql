@@ -24,9 +24,8 @@ SELECT data_type, symbol, amount, scale, currency, observed_at, fetched_at, prov
 WHERE symbol = ANY (%(symbols)s) AND data_type = %(data_type)s;
 
 -- name: sessions
--- The processes of the other sessions of this database.
-SELECT pid FROM pg_stat_activity
-WHERE datname = current_database() AND backend_type = 'client backend' AND pid <> pg_backend_pid();
+-- The processes of the sessions of this database.
+SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND backend_type = 'client backend';
 
 -- name: copy
 -- The columns of a history as CSV, with prices as decimals.

@@ -39,8 +39,10 @@ METRICS = {
         },
         "arrow_ms": {"bare_query"},
         "csv_bars_per_second": {"copy"},
+        "csv_cpu_us": {"copy"},
         "csv_megabytes": set(),
         "feed_csv_ms": {"json"},
+        "feed_csv_cpu_ms": {"json"},
     },
     "stream": {
         "prices_per_second": set(),
