@@ -88,7 +88,8 @@ class Stream:
         elif has_begun:
             to_tell = (wanted - self.pairs) | _converted_by(self.new_rates, wanted, look)
         elif self._can_go_on(look, wanted):
-            to_tell = _converted_by(self._catch_up(look, wanted), wanted, look)
+            self._catch_up(look, wanted)
+            to_tell = _converted_by(self.rates, wanted, look)  # a rate may have changed meanwhile
         else:
             to_tell = wanted
         self.last, self.new_rates = None, frozenset()
@@ -111,21 +112,18 @@ class Stream:
             return False
         if (
             look.kept_from <= self.last.position <= look.position
-            and wanted | self.rates <= look.states.keys()
-            and all(look.states[pair].position <= self.last.position for pair in wanted | self.rates)
+            and wanted <= look.states.keys()
+            and all(look.states[pair].position <= self.last.position for pair in wanted)
         ):
             return True
         self._tell_missed(None, "the log does not go back to the event that was read last")
         return False
 
-    def _catch_up(self, look: Look, wanted: frozenset[Pair]) -> frozenset[Pair]:
-        """Send the events since its client's last one; returns the rates that have changed since."""
+    def _catch_up(self, look: Look, wanted: frozenset[Pair]) -> None:
         assert self.last is not None  # noqa: S101 - it can go on
-        events = [event for event in look.caught_up if event.position > self.last.position]
-        for event in events:
-            if event.pair in wanted:
+        for event in look.caught_up:
+            if event.position > self.last.position and event.pair in wanted:
                 self._put(event.position, spell_pair_event(event))
-        return self.rates & {event.pair for event in events if event.is_new_price}
 
     def _tell_missed(self, events: int | None, cause: str) -> None:
         detail = f"Some events are missing here: {cause}. The state of each pair follows."

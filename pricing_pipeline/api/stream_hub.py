@@ -67,8 +67,6 @@ class StreamHub:
         self._streams: set[Stream] = set()
         self._of_pair: defaultdict[Pair, set[Stream]] = defaultdict(set)
         self._since: dict[Pair, int] = {}
-        self._lacking: dict[Target, set[str]] = {}
-        """The currencies without a rate, by the currency that prices are converted into."""
         self._beginning: list[Stream] = []
         self._position: int | None = None
         self._log_id = ""
@@ -216,10 +214,10 @@ class StreamHub:
         after = self._position
         opened = {pair for stream, wanted in beginning.items() for pair in wanted | stream.rates}
         resume_from = [stream.last.position for stream in beginning if stream.last is not None]
-        lacking = {stream.into: self._lacking.get(stream.into, set()) for stream in self._streams if stream.into}
+        targets = {stream.into for stream in self._streams if stream.into is not None}
         try:
-            looks, rates = await anyio.to_thread.run_sync(
-                _look, session, after, opened, resume_from, lacking, limiter=self._looking
+            looks = await anyio.to_thread.run_sync(
+                _look, session, after, opened, resume_from, targets, limiter=self._looking
             )
         except BaseException:
             self._beginning = list(dict.fromkeys([*beginning, *self._beginning]))
@@ -240,24 +238,14 @@ class StreamHub:
                 for pair in stream.pairs:
                     self._of_pair[pair].add(stream)
         self._note_since(since)
-        self._note_rates({event.pair for event in look.events if event.is_new_price}, lacking, rates)
+        self._note_rates({event.pair for event in look.events if event.is_new_price})
 
-    def _note_rates(
-        self, changed: set[Pair], lacked: Mapping[Target, set[str]], rates: Mapping[Target, LatestRates]
-    ) -> None:
-        """Send converted prices again after a change of their rate, or when a rate has come that was lacking."""
+    def _note_rates(self, changed: set[Pair]) -> None:
+        """Have streams send the prices again that changed rates convert."""
         for stream in self._streams:
-            if stream.into is None or stream.into not in rates or not stream.pairs:
-                continue
-            known = rates[stream.into]
-            if lacked[stream.into] - known.lacking:
-                # It may have come as another pair than the one that is watched.
-                stream.rates |= set(known.pairs)
-                changed = changed | set(known.pairs)
             if new := stream.rates & changed:
                 stream.new_rates |= new
                 self.request_states(stream)
-        self._lacking = {into: known.lacking for into, known in rates.items()}
 
     def _hand_out(self, event: PairEvent, into: Target | None) -> None:
         streams = [stream for stream in self._of_pair.get(event.pair, ()) if stream.into == into]
@@ -335,6 +323,7 @@ class StreamHub:
             if now >= beat_at + _BEAT_SECONDS and await self._attempt(self._beat):
                 beat_at = now
                 await self._attempt(self._note_uses)
+                await self._attempt(self._follow_all_rates)
 
     async def _attempt(self, work: Callable[[], Awaitable[None]]) -> bool:
         """Do some upkeep; False if it fails. The other kinds must go on."""
@@ -356,15 +345,26 @@ class StreamHub:
             wanted = frozenset(found[stream.user])
             if wanted != stream.wanted:
                 stream.wanted = wanted
-                if stream.into is not None:
-                    stream.rates = await anyio.to_thread.run_sync(
-                        self._rates, stream.into, wanted, limiter=self._keeping
-                    )
+                await self._follow_rates(stream)
                 self.request_states(stream)
 
     def _watched(self, users: list[str]) -> dict[str, set[Pair]]:
         with self._engine.connect() as connection:
             return stream_log.watched(connection, users)
+
+    async def _follow_all_rates(self) -> None:
+        for stream in list(self._streams):
+            await self._follow_rates(stream)
+
+    async def _follow_rates(self, stream: Stream) -> None:
+        """Go by the rates that convert the prices of a stream now: another pair may have a newer one."""
+        if stream.into is None:
+            return
+        rates = await anyio.to_thread.run_sync(self._rates, stream.into, stream.wanted, limiter=self._keeping)
+        if rates != stream.rates:
+            stream.new_rates |= rates - stream.rates
+            stream.rates = rates
+            self.request_states(stream)
 
     def _rates(self, into: Target, wanted: frozenset[Pair]) -> frozenset[Pair]:
         with self._engine.connect() as connection:
@@ -457,20 +457,15 @@ def _look(
     after: int | None,
     opened: set[Pair],
     resume_from: list[int],
-    lacking: Mapping[Target, set[str]],
-) -> tuple[dict[Target | None, Look], dict[Target, LatestRates]]:
-    """A look at the log, also in the currencies of `lacking`, and the rates for that.
-
-    Those of the currencies in the values of `lacking` are looked for, too.
-    """
+    targets: Collection[Target],
+) -> dict[Target | None, Look]:
+    """A look at the log, also in other currencies."""
     with session.use() as connection:
         look = stream_log.look(connection, after, opened, resume_from)
         looks: dict[Target | None, Look] = {None: look}
-        rates = {target: LatestRates(connection, target) for target in lacking}
-        for target, currencies in lacking.items():
-            rates[target].of(*currencies)
-            looks[target] = look.told_as(rates[target].converted)
-    return looks, rates
+        for target in targets:
+            looks[target] = look.told_as(LatestRates(connection, target).converted)
+    return looks
 
 
 def _ends() -> Refused:
