@@ -380,7 +380,7 @@ def test_e4_what_waits_says_why(cli: CommandLine, core: Core, clock: Clock) -> N
     assert "the pipeline runs; does it?" in waits()
     with core.engine.begin() as connection:
         operation_queue.note_run(connection)
-    assert waits() == "it waits for its turn, and 0 operations go before it"
+    assert waits() == "it waits for its turn, as number 1 in the queue"
     core.rows(
         "INSERT INTO pricing.operation_types (operation_type, payload_fields)"
         " VALUES ('sheet_row', '{\"symbol\": \"string\"}')"

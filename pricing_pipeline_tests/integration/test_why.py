@@ -334,7 +334,7 @@ def test_f4_waiting_in_the_queue(core: Core, clock: Clock) -> None:
         "queued",
         core.one("SELECT enqueued_at FROM pricing.api_call_queue_live WHERE symbol = 'AAPL'"),
     )
-    assert "2 tasks of twelvedata go before it" in found.sentence
+    assert "as number 3 in the queue of twelvedata" in found.sentence
 
 
 def test_f4_being_asked_for(core: Core, clock: Clock) -> None:

@@ -95,7 +95,7 @@ LANGUAGE sql STABLE SET search_path = '' AS $$
                      'failures: pricing-pipeline task show %s'),
         ('no_worker', 'it waits since %s, and no worker is at the queue. One starts within seconds while the pipeline '
                       'runs; does it? pricing-pipeline status'),
-        ('queued', 'it waits since %s, and %s tasks of %s go before it. The queue: pricing-pipeline task list'),
+        ('queued', 'it waits since %s, as number %s in the queue of %s. The queue: pricing-pipeline task list'),
         ('left_alone', '%s, so it is left alone until %s. %s'),
         ('owed_and_stopped', 'owed since %s, it is tried again at %s; %s, and %s'),
         ('owed', 'owed since %s, it is tried again at %s%s; %s%s. %s'),

@@ -465,7 +465,7 @@ BEGIN
         state := 'queued';
         sentence := pricing.why_sentence(
             'queued', pricing.format_time(since),
-            (SELECT count(*)::text FROM (SELECT FROM pricing.api_call_queue_live q
+            (SELECT (count(*) + 1)::text FROM (SELECT FROM pricing.api_call_queue_live q
                                    WHERE q.provider = task.provider AND q.status = 'pending'
                                      AND (-q.priority, q.cadence_minutes, q.id)
                                          < (-task.priority, task.cadence_minutes, task.id)

@@ -147,8 +147,8 @@ BEGIN
             pricing.format_time(operation.due_at), kind.operation_type);
     END IF;
     RETURN pg_catalog.format(
-        'it waits for its turn, and %s operations go before it',
-        (SELECT count(*) FROM (SELECT FROM pricing.async_operations_live o
+        'it waits for its turn, as number %s in the queue',
+        (SELECT count(*) + 1 FROM (SELECT FROM pricing.async_operations_live o
                                WHERE o.status = 'pending' AND o.due_at <= now_
                                  AND (o.priority, o.due_at, o.id) < (operation.priority, operation.due_at, operation.id)
                                LIMIT 100000) ahead));
