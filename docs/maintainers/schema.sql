@@ -866,7 +866,8 @@ CREATE TABLE pricing.data_type_registry (
     CONSTRAINT months_are_thinned_before_they_leave CHECK ((thin_after_days < (keep_months * 28)))
     CONSTRAINT names_are_not_cut CHECK ((63 >= ALL (ARRAY[octet_length(table_name), octet_length(symbol_column),
         octet_length(timestamp_column), octet_length(staleness_function)])))
-    CONSTRAINT only_prices_have_backfill CHECK (((contents = 'prices'::text) OR (history_from IS NULL)))
+    CONSTRAINT only_prices_have_backfill CHECK ((((contents = 'prices'::text) AND (fetcher <> 'quote'::text)) OR
+        (history_from IS NULL)))
     CONSTRAINT only_quotes_are_thinned CHECK (((thin_after_days IS NULL) OR (fetcher = 'quote'::text)))
     CONSTRAINT owner_is_email_or_team CHECK ((owner ~ '^(team:[A-Za-z0-9_-]{1, 100}|[A-Za-z0-9._%+-]{1,
         64}@[A-Za-z0-9-]+(\.[A-Za-z0-9-]+)*\.[A-Za-z]{2, 24})$'::text))

@@ -99,7 +99,8 @@ CREATE TABLE pricing.data_type_registry (
     CONSTRAINT names_are_not_cut CHECK (
         63 >= ALL (ARRAY[octet_length(table_name), octet_length(symbol_column), octet_length(timestamp_column),
                          octet_length(staleness_function)])),
-    CONSTRAINT only_prices_have_backfill CHECK (contents = 'prices' OR history_from IS NULL),
+    CONSTRAINT only_prices_have_backfill CHECK (
+        (contents = 'prices' AND fetcher <> 'quote') OR history_from IS NULL),
     CONSTRAINT only_quotes_are_thinned CHECK (thin_after_days IS NULL OR fetcher = 'quote'),
     CONSTRAINT scheduled_types_have_a_schedule
         CHECK ((refresh_strategy = 'scheduled') = (refresh_schedule IS NOT NULL)),

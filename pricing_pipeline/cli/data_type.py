@@ -114,7 +114,7 @@ def add(
     ] = None,
     timezone: Annotated[str, typer.Option(help="Of the schedule, such as Asia/Kolkata.")] = "UTC",
     history_from: Annotated[
-        str | None, typer.Option(metavar="DATE", help="First day that a backfill may ask for.")
+        str | None, typer.Option(metavar="DATE", help="First day that a backfill may ask for; not of quotes.")
     ] = None,
     background_ttl: Annotated[
         int, typer.Option(metavar="MINUTES", help="Age at which a held, unwatched price is due again.")
@@ -245,7 +245,7 @@ def change(
     ] = None,
     timezone: Annotated[str | None, typer.Option(help="Of the schedule, such as Asia/Kolkata.")] = None,
     history_from: Annotated[
-        str | None, typer.Option(metavar="DATE", help="First day that a backfill may ask for.")
+        str | None, typer.Option(metavar="DATE", help="First day that a backfill may ask for; not of quotes.")
     ] = None,
     thin_after: Annotated[
         str | None,

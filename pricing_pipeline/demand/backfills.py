@@ -150,7 +150,7 @@ def checked(connection: Connection, name: str, first: date, last: date | None, s
     today = calendars.today(connection)
     asked = span(first, last or max(today, first))
     type_ = data_type_registry.active_data_type(connection, name)
-    if type_.history_from is None or type_.fetcher is Fetcher.QUOTE:
+    if type_.history_from is None:
         raise InvalidRange(f"data type {name} keeps no history that could be backfilled. {way_to_history(type_)}")
     if asked.end < type_.history_from or asked.start > today:
         raise InvalidRange(f"there is no history of {name} before {type_.history_from} or after {today}.")

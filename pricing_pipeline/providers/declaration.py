@@ -131,6 +131,12 @@ class DeclaredType(Part):
     description: ShortText = ""
     history_from: Day | None = Field(None, description="The first day of its history, such as 2000-01-01.")
 
+    @model_validator(mode="after")
+    def _has_days_to_backfill(self) -> DeclaredType:
+        if self.fetcher == "quote" and self.history_from is not None:
+            raise ValueError("a quote is the price of now, so it has no `history_from`")
+        return self
+
 
 class PlanCheck(Part):
     """The one call that tries the key."""

@@ -95,7 +95,7 @@ def test_b1_the_registry_is_listed(cli: CommandLine) -> None:
 def test_b1_a_data_type_is_added_with_its_storage(cli: CommandLine, core: Core) -> None:
     said = cli(
         *("type", "add", "crypto_quote", "--fetcher", "quote", "--ttl", "5", "--asset-class", "crypto"),
-        *("--schedule", "0 6 * * 1-5", "--timezone", "Europe/Berlin", "--history-from", "2015-01"),
+        *("--schedule", "0 6 * * 1-5", "--timezone", "Europe/Berlin"),
         *("--description", "Coins.", "--background-ttl", "720"),
         *("--owner", "team:quants", "--json"),
     )
@@ -106,7 +106,7 @@ def test_b1_a_data_type_is_added_with_its_storage(cli: CommandLine, core: Core) 
         "fetcher": "quote",
         "asset_class": "crypto",
         "table_name": "latest_price_crypto_quote",
-        "history_from": "2015-01-01",
+        "history_from": None,
         "ttl_minutes": 5,
         "strategy": "scheduled",
         "schedule": "0 6 * * 1-5",
@@ -148,12 +148,20 @@ def test_b2_what_the_registry_refuses_is_said_in_one_sentence(cli: CommandLine) 
         ("new", {"--schedule": "0 0 31 4,6 *"}, 1, "a day that never comes"),
         ("new", {"--schedule": "0 0 30 2 1"}, 1, "a day that never comes"),
         ("new", {"--history-from": "then"}, 2, "--history-from"),
+        ("new", {"--history-from": "2015-01"}, 1, "a quote is the price of now, and a data type of daily bars has the"),
     ):
         given = {"--fetcher": "quote", "--ttl": "1"} | options
         said = cli("type", "add", name, *(word for pair in given.items() for word in pair))
         assert said.exit_code == code
         assert words in said.error
         assert [kind["data_type"] for kind in cli("type", "list", "--json").json["data_types"]] == NAMES
+
+
+def test_b2_a_quote_gets_no_first_day_that_no_backfill_would_take(cli: CommandLine) -> None:
+    said = cli("type", "change", "fx_rate", "--history-from", "2015-01-01")
+    assert said.exit_code == 1
+    assert "a quote is the price of now" in said.error
+    assert cli("type", "change", "mf_nav", "--history-from", "2015-01-01").exit_code == 0
 
 
 # db upgrade

@@ -156,7 +156,6 @@ def test_g6_b5_a_symbol_in_small_letters_is_its_instrument_also_when_nothing_is_
 
 
 def test_what_makes_no_sense_is_refused_before_anything_starts(cli: CommandLine, core: Core) -> None:
-    core.rows("UPDATE pricing.data_type_registry SET history_from = '2000-01-01' WHERE data_type = 'fx_rate'")
     for arguments, code, words in (
         (["--type", "nope", *WINTER], 1, "no active data type 'nope'"),
         (["--type", QUOTE, *WINTER], 1, "type add equity_daily --asset-class equity --fetcher daily_bars"),

@@ -288,7 +288,11 @@ def test_g6_types_whose_months_begin_differently_are_one_backfill_of_the_ui(
     stage: Stage, core: Core, tmp_path: Path
 ) -> None:
     """The UI offers all their months then. Each first month gets a run, which holds all types that begin with it."""
-    core.rows("UPDATE pricing.data_type_registry SET history_from = '2000-01-15' WHERE data_type = :t", t=FX)
+    core.rows(
+        "UPDATE pricing.data_type_registry SET fetcher = 'daily_bars', history_from = '2000-01-15'"
+        " WHERE data_type = :t",
+        t=FX,
+    )
     names = (DAILY, FX, NAV)
     with an_instance(tmp_path) as instance, a_daemon(instance) as daemon:
         graph = daemon.create_request_context().asset_graph

@@ -170,7 +170,7 @@ def test_b1_the_utmost_that_the_registry_takes_loads(
     put(core, monkeypatch, everything)
     core.rows(
         "UPDATE pricing.data_type_registry SET default_ttl_minutes = 2147483647,"
-        " history_from = CASE WHEN contents = 'prices' THEN CAST(:first AS date) END,"
+        " history_from = CASE WHEN contents = 'prices' AND fetcher <> 'quote' THEN CAST(:first AS date) END,"
         " description = repeat(chr(1) || '<b>{}%s', 1000)",
         first=first,
     )
@@ -180,4 +180,4 @@ def test_b1_the_utmost_that_the_registry_takes_loads(
 @pytest.mark.parametrize("first", ["0999-12-31", "1799-12-31", "-infinity", "infinity", "3000-01-01"])
 def test_b1_the_registry_refuses_history_from_a_day_that_does_not_load(core: Core, first: str) -> None:
     with pytest.raises(DBAPIError, match="history_begins_within_reason"):
-        core.rows(f"UPDATE pricing.data_type_registry SET history_from = '{first}' WHERE contents = 'prices'")
+        core.rows(f"UPDATE pricing.data_type_registry SET history_from = '{first}' WHERE fetcher = 'nav'")
