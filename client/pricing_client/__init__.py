@@ -30,6 +30,7 @@ from pricing_client.shapes import (
     Subscription,
     TradeRoute,
     Update,
+    VagueNumber,
     Why,
 )
 
@@ -62,5 +63,6 @@ __all__ = [
     "TradeRoute",
     "Unavailable",
     "Update",
+    "VagueNumber",
     "Why",
 ]

@@ -224,7 +224,9 @@ class ImportedLines:
     """The result for one instrument of an imported file, or for a line that names none.
 
     `outcome` is `new`, `held` (already), `refused` or `left_out`. `reason` says why, or what is doubtful about it.
-    `quantity` is that of the file, which replaces `held_quantity`, the one that is stored.
+    `quantity` is that of the file, which replaces `held_quantity`, the one that is stored. `own_names` of
+    `import_holdings` takes `identifier`, and as its symbol one of the `candidates`. `lacks_type_of` is an asset class
+    without a data type of prices, `advice` what to do about a line that cannot be read.
     """
 
     lines: list[int]
@@ -235,7 +237,20 @@ class ImportedLines:
     quantity: Decimal | None
     held_quantity: Decimal | None
     reason: str | None
-    proposal: str | None
+    identifier: str | None
+    candidates: list[str]
+    lacks_type_of: str | None
+    advice: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class VagueNumber:
+    """A number that counts as one, and is another with the other decimal mark; name the one that the file has."""
+
+    line: int
+    text: str
+    counted: Decimal
+    otherwise: Decimal
 
 
 @dataclass(frozen=True, slots=True)
@@ -249,6 +264,7 @@ class Imported:
     refused: int
     left_out: int
     decisions: list[ImportedLines]
+    vague_numbers: list[VagueNumber]
 
 
 @dataclass(frozen=True, slots=True)

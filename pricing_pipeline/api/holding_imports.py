@@ -21,6 +21,7 @@ router = APIRouter(tags=["watching"])
 
 _LONGEST_PAIR = 300
 _MOST_PAIRS = 1_000
+_MOST_VAGUE = 100
 _Texts = list[Annotated[str, Query(max_length=_LONGEST_PAIR)]]
 
 
@@ -40,8 +41,25 @@ class Imported(Shape):
     """How much of it the user holds already, which `quantity` replaces; null where it is not held, or unknown."""
     reason: str | None
     """Why it is refused or left out; of one that is new or held, what is doubtful about it."""
-    proposal: str | None
-    """What to try, in the words of the command line; `--as NAME=SYMBOL` is the parameter `as`."""
+    identifier: str | None
+    """Its name in the file. The parameter `as` takes it, as in `as=IE00B4L5Y983=EUNL:XETR`, to say which symbol it is;
+    null if that would not help."""
+    candidates: list[str]
+    """What it may be, the likeliest first, as `as` takes it: a symbol, or `data_type:symbol`."""
+    lacks_type_of: str | None
+    """The asset class that no data type of prices is for, which is why it is refused."""
+    advice: str | None
+    """What to do about a line that cannot be read."""
+
+
+class VagueNumber(Shape):
+    """A number that is another one with the other decimal mark, and the file does not show which it has."""
+
+    line: int
+    text: str
+    counted: Exact
+    """What it counts as; the parameter `decimal` decides."""
+    otherwise: Exact
 
 
 class Import(Shape):
@@ -54,6 +72,8 @@ class Import(Shape):
     refused: int
     left_out: int
     decisions: list[Imported]
+    vague_numbers: list[VagueNumber]
+    """The first hundred."""
 
 
 @router.post("/holdings/import")
@@ -135,6 +155,7 @@ def import_holdings(
         refused=len(plan.of(Outcome.REFUSED)),
         left_out=len(plan.of(Outcome.LEFT_OUT)),
         decisions=[Imported.model_validate(one, from_attributes=True) for one in plan.decisions],
+        vague_numbers=[VagueNumber.model_validate(one, from_attributes=True) for one in file.vague[:_MOST_VAGUE]],
     )
 
 

@@ -96,6 +96,7 @@ def import_(
     file = read_file(_content(path), format_, pairs_of("--column", columns), None if decimal is None else Mark(decimal))
     for name in holding_imports.unused(file, names_here):
         warn(f"--as: nothing in the file is called {name}.")
+    _warn_of_vague(file)
     settings = load_settings()
     with open_engine(settings) as engine:
 
@@ -136,6 +137,17 @@ def import_(
         typer.echo(f"The list {list_name} has all {listed} of them.")
     if plan.of(holding_imports.Outcome.REFUSED):
         raise typer.Exit(1)
+
+
+def _warn_of_vague(file: HoldingsFile) -> None:
+    """Warn where the file does not show whether a sign stands before decimals or between thousands."""
+    if file.vague:
+        first = file.vague[0]
+        more = f", and {_counted(len(file.vague) - 1, 'more line')} like it" if len(file.vague) > 1 else ""
+        warn(
+            f"line {first.line}{more}: {first.text} counts as {first.counted.normalize():f}. "
+            f"If it is {first.otherwise.normalize():f}, name the decimal mark: --decimal comma; else --decimal point."
+        )
 
 
 def _content(path: Path) -> bytes:
@@ -215,15 +227,16 @@ def _print(user: str, plan: Plan) -> None:
         if len(refused) > _SHOWN_ALONE:
             names = "; ".join(f"{_lines(one.lines)}: {one.name}" for one in refused)
             typer.echo(printable(f"refused: {len(refused)} instruments, because {reason}. {names}."))
-            likeliest = [(one.proposal or "").partition(" or ")[0] for one in refused]
-            if all(option.startswith("--as ") for option in likeliest):
+            if all(one.candidates for one in refused):
+                likeliest = [_as_option(one, one.candidates[0]) for one in refused]
                 hint(printable(f"the likeliest of each, to check: {' '.join(likeliest)}"))
-            elif refused[0].proposal:
-                hint(printable(f"for the first of them, try {refused[0].proposal}."))
+            elif proposal := _proposal(refused[0]):
+                hint(printable(f"for the first of them, try {proposal}."))
             continue
         for one in refused:
-            proposal = f" Try {one.proposal}." if one.proposal else ""
-            typer.echo(printable(f"refused: {_lines(one.lines)}: {one.name}: {reason}.{proposal}"))
+            proposal = _proposal(one)
+            way_out = f" Try {proposal}." if proposal else ""
+            typer.echo(printable(f"refused: {_lines(one.lines)}: {one.name}: {reason}.{way_out}"))
     for reason, left_out in _by_reason(plan.of(holding_imports.Outcome.LEFT_OUT)).items():
         names = ", ".join(dict.fromkeys(one.name for one in left_out if one.name))
         shown = names if len(names) <= _LONGEST_NAMES else f"{names[:_LONGEST_NAMES]}..."
@@ -243,6 +256,27 @@ def _state(decision: Decision, plan: Plan) -> str:
     if decision.held_quantity is not None and decision in plan.changed:
         return f"held, {decision.held_quantity:f} before"
     return "held already"
+
+
+def _proposal(decision: Decision) -> str | None:
+    """What to try, in words of the command line."""
+    if decision.lacks_type_of is not None:
+        fetcher, ttl = ("nav", 1440) if decision.lacks_type_of == "fund" else ("quote", 5)
+        name, options = f"{decision.lacks_type_of}_{fetcher}", f"--fetcher {fetcher} --ttl {ttl}"
+        return f"`pricing-pipeline type add {name} {options} --asset-class {decision.lacks_type_of}`"
+    if decision.advice is not None or decision.identifier is None:
+        return decision.advice
+    if decision.candidates:
+        return " or ".join(_as_option(decision, symbol) for symbol in decision.candidates[:3])
+    if decision.search is None:
+        return _as_option(decision, "SYMBOL")
+    of_type = f" --type {decision.search_type}" if decision.search_type else ""
+    search = f"`pricing-pipeline instrument find {shlex.quote(decision.search)}{of_type}`"
+    return f"{search}, or {_as_option(decision, 'SYMBOL')}"
+
+
+def _as_option(decision: Decision, symbol: str) -> str:
+    return f"--as {shlex.quote(f'{decision.identifier}={symbol}')}"
 
 
 def _told(decision: Decision) -> str:

@@ -6,7 +6,6 @@ Reading the file is done before (holdings_files/). Symbols are judged by the dat
 from __future__ import annotations
 
 import re
-import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
@@ -42,7 +41,7 @@ class Outcome(StrEnum):
     HELD = "held"
     """The user holds it already, perhaps in another quantity. With a reason, that is a doubt."""
     REFUSED = "refused"
-    """Nobody knows what is meant, for a reason, and there may be a proposal."""
+    """Nobody knows what is meant, for a reason, and there may be candidates."""
     LEFT_OUT = "left_out"
     """It cannot have a price: cash, an option, something sold."""
 
@@ -57,7 +56,18 @@ class Decision:
     data_type: str | None = None
     symbol: str | None = None
     reason: str | None = None
-    proposal: str | None = None
+    identifier: str | None = None
+    """Its name in the file by which a person may say which symbol it is."""
+    candidates: tuple[str, ...] = ()
+    """What it may be, the likeliest first: a symbol, or data_type:symbol."""
+    lacks_type_of: str | None = None
+    """The asset class that no data type of prices is for."""
+    advice: str | None = None
+    """What to do about a line that cannot be read."""
+    search: str | None = None
+    """The words by which a provider may know it, and nothing else does."""
+    search_type: str | None = None
+    """The data type to search in, where that is not the usual one."""
     quantity: Decimal | None = None
     """The quantity that the file adds up to; None where it has none."""
     held_quantity: Decimal | None = None
@@ -157,7 +167,7 @@ def plan(
     bare_is_american = file.format in YAHOO_CUSTOM
     decisions = _left_out(file)
     decisions += [
-        Decision((one.line,), one.what, Outcome.REFUSED, reason=one.reason, proposal=one.proposal or None)
+        Decision((one.line,), one.what, Outcome.REFUSED, reason=one.reason, advice=one.proposal or None)
         for one in file.faults
     ]
     questions = list[_Question]()
@@ -300,16 +310,12 @@ def _question(
     types = [name for asset_class in classes for name in known.types.get(asset_class, ())]
     if types:
         return _Question(position, [(name, symbol) for symbol in symbols for name in types], symbols, doubt)
-    reason = f"no data type is for instruments of class {' or '.join(classes)}"
-    fetcher, ttl = ("nav", 1440) if classes[0] == "fund" else ("quote", 5)
-    options = f"--fetcher {fetcher} --ttl {ttl} --asset-class {classes[0]}"
-    proposal = f"`pricing-pipeline type add {classes[0]}_{fetcher} {options}`"
     return Decision(
         position.lines,
         position.names.in_words,
         Outcome.REFUSED,
-        reason=reason,
-        proposal=proposal,
+        reason=f"no data type is for instruments of class {' or '.join(classes)}",
+        lacks_type_of=classes[0],
         quantity=position.quantity,
     )
 
@@ -341,31 +347,28 @@ def _unnamed(position: Position, meant: Meant, known: _Known) -> Decision:
     """A position without a ticker, whose ISIN does not say which instrument it is."""
     names = position.names
     listings = [symbol for _, symbol, _ in known.by_isin.get(names.isin, ())]
-    as_option = f"--as {shlex.quote(f'{names.isin or names.title}=SYMBOL')}"
-    if names.isin and names.isin not in known.valid:
-        reason, proposal, isin = f"{names.isin} is not an ISIN: its check digit is wrong", as_option, None
-    elif listings:
-        reason = f"{names.isin} is the ISIN of {', '.join(listings)}, and the file does not say which"
-        proposal, isin = f"--as {names.isin}={listings[0]}", None
-    elif names.isin:
-        of_fund = meant.classes == ["fund"]
-        words = shlex.quote(names.title) if of_fund and names.title else names.isin
-        types = "".join(f" --type {name}" for name in known.types.get("fund", ())[:1]) if of_fund else ""
-        reason = "no instrument is known by its ISIN"
-        proposal = f"`pricing-pipeline instrument find {words}{types}`, or {as_option}"
-        isin = names.isin
-    else:
-        reason, isin = "the file has neither its ISIN nor its ticker", None
-        proposal = f"`pricing-pipeline instrument find {shlex.quote(names.title)}`, or {as_option}"
-    return Decision(
+    is_valid = names.isin in known.valid
+    base = Decision(
         position.lines,
         names.in_words,
         Outcome.REFUSED,
-        reason=reason,
-        proposal=proposal,
+        identifier=names.isin or names.title or None,
         quantity=position.quantity,
-        isin=isin,
-        phrase=_phrase(isin, names) if not listings else None,
+        isin=names.isin if is_valid and not listings else None,
+    )
+    if names.isin and not is_valid:
+        reason = f"{names.isin} is not an ISIN: its check digit is wrong"
+        return replace(base, reason=reason, phrase=_phrase(None, names))
+    if listings:
+        reason = f"{names.isin} is the ISIN of {', '.join(listings)}, and the file does not say which"
+        return replace(base, reason=reason, candidates=tuple(listings))
+    of_fund = meant.classes == ["fund"]
+    return replace(
+        base,
+        reason="no instrument is known by its ISIN" if names.isin else "the file has neither its ISIN nor its ticker",
+        search=(names.title if of_fund else None) or names.isin or names.title,
+        search_type=next(iter(known.types.get("fund", ())), None) if of_fund else None,
+        phrase=_phrase(base.isin, names),
     )
 
 
@@ -417,6 +420,7 @@ def _decided(question: _Question, judged: Mapping[tuple[str, str], _Judged], kno
         question.position.lines,
         names.in_words,
         Outcome.REFUSED,
+        identifier=names.isin or names.ticker or None,
         quantity=question.position.quantity,
         isin=names.isin if names.isin in known.valid else None,
         figi=names.figi or None,
@@ -426,23 +430,14 @@ def _decided(question: _Question, judged: Mapping[tuple[str, str], _Judged], kno
     able = able or [one for one in answers if one.symbol is not None]
     if len({one.given for one in able}) > 1 or (able and question.doubt):
         symbols = list(dict.fromkeys(one.symbol for one in able if one.symbol))
-        identifier = names.isin or names.ticker
         unsaid = f"the file does not say on which exchange it trades; {names.currency} is paid on several"
-        return [
-            replace(
-                base,
-                symbol=symbols[0],
-                reason=question.doubt or unsaid,
-                proposal=" or ".join(f"--as {shlex.quote(f'{identifier}={symbol}')}" for symbol in symbols[:3]),
-            )
-        ]
+        return [replace(base, symbol=symbols[0], reason=question.doubt or unsaid, candidates=tuple(symbols))]
     if not able:
         # The answer that proposes something helps most.
         worst = next((one for one in answers if one.proposal), answers[0])
-        identifier = names.isin or names.ticker
-        proposal = f"--as {shlex.quote(f'{identifier}={worst.proposal}')}" if worst.proposal else None
         reason = worst.reason if worst.given == names.ticker else f"{worst.given}: {worst.reason}"
-        return [replace(base, reason=reason, proposal=proposal, phrase=_phrase(base.isin, names))]
+        candidates = (worst.proposal,) if worst.proposal else ()
+        return [replace(base, reason=reason, candidates=candidates, phrase=_phrase(base.isin, names))]
     doubt = able[0].reason if able[0].outcome == "doubtful" else None
     if base.isin is None and any(map(str.isdigit, names.isin)):  # a dash stands for none
         doubt = f"its ISIN {names.isin} has a wrong check digit; it goes by its ticker"

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping
 from pricing_pipeline.domain.exchanges import exchanges
 from pricing_pipeline.errors import HoldingsFileRefused
 from pricing_pipeline.holdings_files.histories import sortable
-from pricing_pipeline.holdings_files.numbers import Mark
-from pricing_pipeline.holdings_files.positions import Entry, LeftOut, Names, Read
+from pricing_pipeline.holdings_files.numbers import Mark, is_vague, number
+from pricing_pipeline.holdings_files.positions import Entry, LeftOut, Names, Read, VagueNumber
 from pricing_pipeline.holdings_files.tables import Header, Row, Table, lines_of
 
 FIELDS = ("symbol", "isin", "exchange", "currency", "name", "quantity", "action", "time")
@@ -63,6 +63,7 @@ def read(table: Table, columns: Mapping[str, str]) -> Iterator[Read]:
     at = {field: _one(table.header, name) for field, name in columns.items()}
     shares = at.get("quantity")
     quantity = table.numbers(shares, Mark.POINT) if shares is not None else None
+    is_guessed = shares is not None and not table.shows_mark(shares)
 
     def names_of(row: Row) -> Names:
         exchange, currency = row[at.get("exchange")], row[at.get("currency")]
@@ -90,7 +91,11 @@ def read(table: Table, columns: Mapping[str, str]) -> Iterator[Read]:
             # The quantity of a split has a sign: a reverse split takes shares away.
             elif not way and "split" not in said.casefold():
                 return LeftOut(row.line, names.in_words, f"{said!r} neither buys nor sells")
-        return Entry(row.line, names, amount, sortable(row[at.get("time")]))
+        text = row[shares]
+        vague = None
+        if is_guessed and is_vague(text):
+            vague = VagueNumber(row.line, text, number(text, Mark.POINT), number(text, Mark.COMMA))
+        return Entry(row.line, names, amount, sortable(row[at.get("time")]), vague)
 
     return lines_of(table, names_of, change)
 

@@ -56,6 +56,15 @@ def number(text: str, mark: Mark | None) -> Decimal:
     return value
 
 
+def is_vague(text: str) -> bool:
+    """Whether a number is another one with the other decimal mark: 1.500 is, 1.50 and 0.500 are not."""
+    try:
+        _, digits, _ = _parts(text)
+    except NotANumber:
+        return False
+    return ("." in digits or "," in digits) and _shown(text) is None
+
+
 def _parts(text: str) -> tuple[str, str, str]:
     bare = _CURRENCY.sub("", text.strip()[: _MOST_CHARACTERS + 1].replace("\u2212", "-"))
     bare = _SPACES.sub("", bare)

@@ -44,6 +44,16 @@ class Names:
 
 
 @dataclass(frozen=True, slots=True)
+class VagueNumber:
+    """A number that counts as one, and is another with the other decimal mark; the file does not show which it has."""
+
+    line: int
+    text: str
+    counted: Decimal
+    otherwise: Decimal
+
+
+@dataclass(frozen=True, slots=True)
 class Entry:
     """A line that changes a quantity, or states one. `at` is its time as a text that sorts, or empty.
 
@@ -54,6 +64,7 @@ class Entry:
     names: Names
     quantity: Decimal | None
     at: str = ""
+    vague: VagueNumber | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +115,7 @@ class HoldingsFile:
     faults: list[Fault]
     sold: list[Position] = field(default_factory=list)
     """What adds up to 0. Its lines are left out, and it may be held from an earlier file."""
+    vague: list[VagueNumber] = field(default_factory=list)
 
 
 @dataclass(slots=True)
@@ -176,7 +188,8 @@ def _summed(format_: str, read: Iterable[Read], *, is_history: bool, by_listing:
             )
         else:
             positions.append(Position(names, lines, None if one.quantity is None else one.quantity.normalize()))
-    return HoldingsFile(format_, positions, left_out, sorted(faults, key=lambda fault: fault.line), sold)
+    vague = [entry.vague for entry in entries if entry.vague is not None]
+    return HoldingsFile(format_, positions, left_out, sorted(faults, key=lambda fault: fault.line), sold, vague)
 
 
 def _key(names: Names, isins: dict[tuple[str, ...], str], *, by_listing: bool) -> tuple[str, ...]:

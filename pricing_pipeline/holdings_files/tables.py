@@ -88,9 +88,16 @@ class Table:
         if self.decimal is not None:
             mark: Mark | None = self.decimal
         else:
-            own = {mark_of([row[column]]) for row in self.rows} - {None}
+            own = self._marks(column)
             mark = None if len(own) > 1 else next(iter(own), None) or self._mark or usual
         return lambda row: number(row[column], mark)
+
+    def shows_mark(self, column: int) -> bool:
+        """Whether the decimal mark of a column's numbers is known, and not only the usual one."""
+        return self.decimal is not None or bool(self._marks(column)) or self._mark is not None
+
+    def _marks(self, column: int) -> set[Mark | None]:
+        return {mark_of([row[column]]) for row in self.rows} - {None}
 
     @property
     def _mark(self) -> Mark | None:

@@ -122,11 +122,12 @@ def test_a7_what_a_file_does_not_say_is_refused_with_a_proposal_that_would_do(cl
     assert {one["symbol"] for one in would["new"]} == expected
     assert {one["isin"] for one in would["refused"]} == UNSAID.keys()
     for one in would["refused"]:
-        assert f"--as {one['isin']}={UNSAID[one['isin']]}" in one["proposal"]
+        assert one["identifier"] == one["isin"]
+        assert UNSAID[one["isin"]] in one["candidates"]
     unknown = imported(cli, "degiro_portfolio.csv")
     assert len(unknown["refused"]) == 30
     for one in unknown["refused"]:
-        assert f"instrument find {one['isin']}" in one["proposal"]
+        assert (one["identifier"], one["search"], one["candidates"]) == (one["isin"], one["isin"], [])
     said = cli("holding", "import", str(FILES / "degiro_portfolio.csv"))
     (told,) = [line for line in said.stdout.splitlines() if line.startswith("refused:")]
     assert told.startswith("refused: 30 instruments, because no instrument is known by its ISIN. line 3: Apple Inc.")
@@ -268,7 +269,9 @@ def test_a7_what_no_data_type_is_for_is_refused_with_the_way_out(cli: CommandLin
         (coin,) = imported(cli, name)["refused"]
         assert "Bitcoin" in coin["name"].title() or "BTC" in coin["name"]
         assert coin["reason"] == "no data type is for instruments of class crypto"
-        assert "`pricing-pipeline type add crypto_quote --fetcher quote" in coin["proposal"]
+        assert (coin["lacks_type_of"], coin["identifier"]) == ("crypto", None)
+    said = cli("holding", "import", str(FILES / "portfolio_performance.csv"))
+    assert "Try `pricing-pipeline type add crypto_quote --fetcher quote --ttl 5 --asset-class crypto`." in said.stdout
     core.rows("UPDATE pricing.data_type_registry SET is_active = false")
     said = cli("holding", "import", str(FILES / "trading212.csv"), "--yes")
     assert said.exit_code == 1
@@ -339,6 +342,9 @@ def test_a7_the_client_imports_a_file_and_only_operators_teach_isins(
     would = client.import_holdings(content)
     assert (would.format, would.dry_run) == ("trading212", True)
     assert (would.new, would.held, would.refused) == (26, 0, 4)
+    unsaid = {one.identifier: one.candidates for one in would.decisions if one.outcome == "refused"}
+    assert unsaid.keys() == UNSAID.keys()
+    assert all(UNSAID[str(isin)] in candidates for isin, candidates in unsaid.items())
     (sold,) = [one for one in would.decisions if one.name.startswith("Intel") and one.reason != "a payment"]
     assert (len(sold.lines), sold.reason) == (3, "all of it was sold"), "one decision for equal lines"
     assert held(core) == set()

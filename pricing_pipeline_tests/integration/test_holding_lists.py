@@ -268,3 +268,40 @@ def test_f13_a_doubtful_isin_is_never_learnt_before_a_person_has_said_it(
         assert cli(*shlex.split(command)).exit_code == 0
     assert isins() == {"AAPL": "US0378331005", "IBM": "US4592001014", "ABCDEF": "US5949181045"}
     assert imported("ann") == [("held", False)] * 3, "which is no doubt any more"
+
+
+@pytest.mark.parametrize(
+    ("text", "counted", "otherwise"), [("1.000", "1", "1000"), ("2,500", "2500", "2.5"), ('"1,234"', "1234", "1.234")]
+)
+def test_f13_a_number_that_may_be_in_thousands_is_told_with_its_line_and_the_way_out(
+    cli: CommandLine, core: Core, api: RunningApi, tmp_path: Path, text: str, counted: str, otherwise: str
+) -> None:
+    path = tmp_path / "some.csv"
+    path.write_text(f"Ticker;Shares\nMSFT;7\nAAPL;{text}\nKO;3.000\n")
+    command = ("holding", "import", str(path), "--user", "ann", *SYMBOL, "--column", "quantity=Shares", "--yes")
+    shown = text.strip('"')
+    said = cli(*command)
+    assert (
+        f"warning: line 3, and 1 more line like it: {shown} counts as {counted}. If it is {otherwise}, name the "
+        "decimal mark: --decimal comma; else --decimal point." in said.stderr
+    )
+    assert quantities(core)["AAPL"] == Decimal(counted)
+    params = {"column": ["symbol=Ticker", "quantity=Shares"]}
+    caller = api.caller(Scope.WATCH, user="ann")
+    told = caller.ask("POST", "holdings/import", content=path.read_bytes(), params=params).json()["vague_numbers"]
+    assert [(one["line"], one["text"]) for one in told] == [(3, shown), (4, "3.000")]
+    assert [Decimal(told[0][name]) for name in ("counted", "otherwise")] == [Decimal(counted), Decimal(otherwise)]
+    for mark, quantity in (("comma", otherwise), ("point", counted)):
+        said = cli(*command, "--decimal", mark)
+        assert "counts as" not in said.stderr
+        assert quantities(core)["AAPL"] == Decimal(quantity)
+
+
+def test_f13_a_number_that_shows_its_decimal_mark_here_or_in_another_line_is_no_riddle(
+    cli: CommandLine, core: Core, tmp_path: Path
+) -> None:
+    path = tmp_path / "some.csv"
+    for other in ("0.5", "1.50", "1,234.5", "12", "0.125"):
+        path.write_text(f"Ticker;Shares\nMSFT;{other}\nAAPL;{'1.000' if other != '12' else '3'}\n")
+        said = cli("holding", "import", str(path), "--user", "ann", *SYMBOL, "--column", "quantity=Shares")
+        assert "counts as" not in said.stderr, other
