@@ -25,8 +25,6 @@ from pricing_pipeline.sandbox.settings import SandboxSettings
 from pricing_pipeline.sandbox.spellings import for_fmp, of_fmp
 from pricing_pipeline.sandbox.units import divided, number
 
-MOST_SYMBOLS = 100
-"""Most symbols of a batch; more are left out. Not documented: a cautious guess."""
 YEARS = 5
 """Years of daily bars in one answer, up to its last day."""
 FREE_STATEMENTS = 5
@@ -37,10 +35,6 @@ _HELP = "https://site.financialmodelingprep.com/"
 _UPGRADE = (
     "is not available under your current subscription please visit our subscription page to upgrade your plan "
     "at https://financialmodelingprep.com/"
-)
-_LEGACY = (
-    "Legacy Endpoint : Due to Legacy endpoints being no longer supported - This endpoint is only available for "
-    "legacy users who have valid subscriptions prior August 31, 2025."
 )
 
 
@@ -82,16 +76,13 @@ class Fmp(Dialect):
         return _error(429, f"{words} {_HELP}")
 
     def answered(self, call: ProviderCall) -> Reply:
-        # The address of before 2025 is below another root, but is what people try.
-        if call.endpoint.startswith("api/v"):
-            return _error(403, _LEGACY)
         if call.endpoint == "search-symbol":
             return _rows(self._search(call))
         make, most = self._makers.get(call.endpoint), _limit(call)
         if make is None:
             return replace(_rows([]), status=404)
         self._check(call)
-        rows = [row for symbol in call.symbols[:MOST_SYMBOLS] for row in self._made(symbol, call, make)[:most]]
+        rows = [row for symbol in call.symbols for row in self._made(symbol, call, make)[:most]]
         return _rows(rows)
 
     def _check(self, call: ProviderCall) -> None:

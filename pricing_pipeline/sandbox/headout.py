@@ -113,14 +113,10 @@ class Headout(Dialect):
         ]
         rest = slots[offset : offset + limit]
         following = offset + len(rest)
-        is_last = following >= len(slots)
-        here = f"https://www.headout.com/api/public/v1/inventory/list-by/variant?variantId={asked}&limit={limit}"
         return {
             "items": [_row(tour, slot, currency) for slot in rest],
-            "nextUrl": None if is_last else f"{here}&offset={following}",
-            "prevUrl": None if offset == 0 else f"{here}&offset={max(offset - limit, 0)}",
             "total": len(slots),
-            "nextOffset": None if is_last else following,
+            "nextOffset": None if following >= len(slots) else following,
         }
 
 

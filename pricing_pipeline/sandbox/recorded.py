@@ -9,15 +9,17 @@ from __future__ import annotations
 import csv
 import gzip
 import io
+import math
 from dataclasses import dataclass
 from datetime import date
-from decimal import Decimal
 from functools import cache
 from importlib.resources import files
 
 SYMBOLS = ("AAPL", "GOOG", "IBM", "META", "MSFT")
 _TODAY = {"FB": "META"}
 """Symbols of shares that were called otherwise when they were recorded."""
+_SPLITS = {"AAPL": (("2000-06-21", 2), ("2005-02-28", 2)), "MSFT": (("2003-02-18", 2),)}
+"""Splits within the recording, by their first day. Later ones do not count: the walk that follows knows none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,37 +42,20 @@ def recorded_bars() -> dict[str, tuple[RecordedBar, ...]]:
     rows: dict[str, list[dict[str, str]]] = {symbol: [] for symbol in SYMBOLS}
     for row in csv.DictReader(io.StringIO(gzip.decompress(packed).decode("ascii"), newline="")):
         rows[_TODAY.get(row["Ticker"], row["Ticker"])].append(row)
-    return {symbol: _with_splits(own) for symbol, own in rows.items()}
+    return {symbol: _with_splits(symbol, own) for symbol, own in rows.items()}
 
 
-def _with_splits(rows: list[dict[str, str]]) -> tuple[RecordedBar, ...]:
-    """Find the splits within the recording and give each bar the product of those that came after it.
-
-    A split shows as a jump of close / adjusted close by a whole factor. Dividends make it move too, though
-    never by a whole factor (the largest, Microsoft's of 2004-11-15, is 1.11). Splits after the recording
-    scale all its adjusted closes alike, so they do not show, which is right: the walk that follows knows
-    nothing of them.
-    """
-    later = 1
-    bars = []
-    following: Decimal | None = None
-    for row in reversed(rows):
-        ratio = Decimal(row["Close"]) / Decimal(row["Adj Close"])
-        if following is not None:
-            jump = ratio / following
-            whole = round(jump)
-            if whole >= 2 and abs(jump - whole) < Decimal("0.01"):
-                later *= whole
-        following = ratio
-        bars.append(
-            RecordedBar(
-                day=date.fromisoformat(row["Date"]),
-                open=row["Open"],
-                high=row["High"],
-                low=row["Low"],
-                close=row["Close"],
-                volume=int(row["Volume"]),
-                split=later,
-            )
+def _with_splits(symbol: str, rows: list[dict[str, str]]) -> tuple[RecordedBar, ...]:
+    """Each bar with the product of the splits that came after it."""
+    return tuple(
+        RecordedBar(
+            day=date.fromisoformat(row["Date"]),
+            open=row["Open"],
+            high=row["High"],
+            low=row["Low"],
+            close=row["Close"],
+            volume=int(row["Volume"]),
+            split=math.prod(ratio for day, ratio in _SPLITS.get(symbol, ()) if row["Date"] < day),
         )
-    return tuple(reversed(bars))
+        for row in rows
+    )

@@ -22,7 +22,6 @@ from pricing_pipeline.sandbox.settings import SandboxSettings
 from pricing_pipeline.sandbox.spellings import TYPES, of_twelvedata
 from pricing_pipeline.sandbox.units import CENT, UNITS, decimal_text, divided
 
-MOST_SYMBOLS = 120
 _MOST_ROWS, _USUAL_ROWS = 5000, 30
 _MOST_FOUND, _USUALLY_FOUND = 120, 30
 _MOST_DECIMALS = 11
@@ -96,9 +95,6 @@ class TwelveData(Dialect):
         if call.endpoint not in self._members:
             served = ", ".join(f"/{name}" for name in (*self._members, *self._services))
             return _refusal(404, f"/{call.endpoint} is not served by the sandbox. It serves {served}.")
-        if len(call.symbols) > MOST_SYMBOLS:
-            # Only the limit is documented, not the wording of its refusal.
-            return _refusal(400, f"{len(call.symbols)} symbols were requested; a batch holds at most {MOST_SYMBOLS}.")
         dp = -1 if call.params.get("dp", "-1") == "-1" else call.whole("dp", 0, _MOST_DECIMALS)
         if len(call.symbols) > 1:
             members = {symbol: self._member(symbol, call) for symbol in call.symbols}

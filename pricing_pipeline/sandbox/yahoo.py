@@ -21,8 +21,6 @@ from pricing_pipeline.sandbox.series import Bar
 from pricing_pipeline.sandbox.spellings import of_yahoo
 from pricing_pipeline.sandbox.units import UNITS, number
 
-MOST_SYMBOLS = 20
-"""Of `spark`."""
 RANGES = {
     "1d": 1, "5d": 7, "1mo": 31, "3mo": 92, "6mo": 183, "1y": 366, "2y": 731, "5y": 1827, "10y": 3653,
     "ytd": 0, "max": 36_525,
@@ -92,9 +90,6 @@ class Yahoo(Dialect):
         ]
 
     def _spark(self, call: ProviderCall) -> Row:
-        if len(call.symbols) > MOST_SYMBOLS:
-            # A wording of our own: what is answered to too many symbols is not recorded.
-            raise _refused("spark", 400, "Bad Request", f"more than {MOST_SYMBOLS} symbols")
         members = [{"symbol": chart.symbol, "response": [chart.spark()]} for chart in self._charts(call)]
         if not members:
             raise _refused("spark", 404, "Not Found", "No data found for spark symbols")

@@ -142,7 +142,6 @@ def test_what_the_free_plan_has() -> None:
 
 def test_paths_it_does_not_have() -> None:
     assert Asked(NOW).fmp("news").status == 404
-    assert "Legacy" in parsed(Asked(NOW).fmp("api/v3/quote/AAPL"))["Error Message"]
 
 
 def test_f5_dividends_and_splits_are_listed_newest_first() -> None:

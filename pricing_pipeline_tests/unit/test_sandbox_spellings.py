@@ -190,14 +190,6 @@ def test_london_is_in_pence_and_sydney_on_its_own_day(asked: Asked) -> None:
     assert (opening.hour, opening.minute) == (23, 0), "it opens at ten, which is the day before in UTC"
 
 
-def test_parameters_that_are_not_known_change_nothing(asked: Asked) -> None:
-    assert twelvedata(asked, symbol="AAPL", figi="X", prepost="true") == twelvedata(asked, symbol="AAPL")
-    assert parsed(asked.mfapi("mf/118632", since="2026")) == parsed(asked.mfapi("mf/118632"))
-    assert parsed(asked.fmp("quote", symbol="AAPL", of="IBM")) == parsed(asked.fmp("quote", symbol="AAPL"))
-    chart = asked.yahoo("v8/finance/chart/AAPL", range="1d")
-    assert asked.yahoo("v8/finance/chart/AAPL", range="1d", lang="en-US").body == chart.body
-
-
 @pytest.mark.parametrize(
     ("endpoint", "params"),
     [
