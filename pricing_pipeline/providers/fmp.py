@@ -11,7 +11,6 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from typing import Annotated
 
 from pydantic import Field
 
@@ -44,6 +43,7 @@ from pricing_pipeline.providers.fmp_actions import actions_of
 from pricing_pipeline.providers.fmp_documents import documents_of
 from pricing_pipeline.providers.values import (
     Implausible,
+    IsoDay,
     Number,
     calendar_day,
     check_range,
@@ -92,9 +92,6 @@ _PAIR = re.compile(r"[A-Z0-9]{6,}")
 """Longer than the ticker of any share without a suffix: `EURUSD`, `BTCUSDT`, `DOGEUSD`."""
 
 
-_Day = Annotated[str, Field(pattern=r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$")]
-
-
 class _Named(Schema):
     """The fields that every row of every answer has."""
 
@@ -123,7 +120,7 @@ class _Quote(_Named):
 class _Bar(_Named):
     """One day. Each value is read separately: a broken one must not cost the other days."""
 
-    date: _Day
+    date: IsoDay
     open: object
     high: object
     low: object

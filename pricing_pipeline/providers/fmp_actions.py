@@ -9,16 +9,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, date, datetime
-from typing import Annotated
-
-from pydantic import Field
 
 from pricing_pipeline.domain.answers import Answer, CorporateAction, Dividend, Document, RejectedValue
 from pricing_pipeline.domain.data_types import Fetcher
 from pricing_pipeline.providers.base import Schema, check_count, read_rows
-from pricing_pipeline.providers.values import Number, of_day, price_of, settle_documents, split_of
-
-_Day = Annotated[str, Field(pattern=r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$")]
+from pricing_pipeline.providers.values import IsoDay, Number, of_day, price_of, settle_documents, split_of
 
 
 class _Dividend(Schema):
@@ -28,7 +23,7 @@ class _Dividend(Schema):
     """
 
     symbol: str
-    date: _Day
+    date: IsoDay
     dividend: Number | None
     adjDividend: Number | None = None
     recordDate: str | None = None
@@ -41,7 +36,7 @@ class _Split(Schema):
     """From `date` on, `numerator` shares are what `denominator` were."""
 
     symbol: str
-    date: _Day
+    date: IsoDay
     numerator: Number
     denominator: Number
 

@@ -16,9 +16,8 @@ from pydantic import Field
 from pricing_pipeline.domain.answers import Answer, Document, RejectedValue
 from pricing_pipeline.domain.data_types import Fetcher
 from pricing_pipeline.providers.base import Schema, check_count, read_rows
-from pricing_pipeline.providers.values import Implausible, check_day, of_day, settle_documents
+from pricing_pipeline.providers.values import Implausible, IsoDay, check_day, of_day, settle_documents
 
-_Day = Annotated[str, Field(pattern=r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$")]
 _Currency = Annotated[str, Field(pattern=r"^[A-Z]{3}$")]
 _Exact = int | Annotated[Decimal, Field(max_digits=40, decimal_places=20, allow_inf_nan=False)]
 
@@ -61,19 +60,19 @@ class _Earnings(Schema):
     """One report: `date` is its day. What is still to come has estimates only, or nothing."""
 
     symbol: str
-    date: _Day
+    date: IsoDay
     epsActual: _Exact | None
     epsEstimated: _Exact | None
     revenueActual: _Exact | None
     revenueEstimated: _Exact | None
-    lastUpdated: _Day | None = None
+    lastUpdated: IsoDay | None = None
 
 
 class _IncomeStatement(Schema):
     """One fiscal year, `date` its last day. `acceptedDate` is New York's time."""
 
     symbol: str
-    date: _Day
+    date: IsoDay
     reportedCurrency: _Currency
     cik: str | None = None
     filingDate: str | None = None

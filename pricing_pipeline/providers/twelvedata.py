@@ -11,9 +11,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
 from decimal import Decimal
-from typing import Annotated, Literal
-
-from pydantic import Field
+from typing import Literal
 
 from pricing_pipeline.domain.answers import Answer, FailureKind, RejectedValue
 from pricing_pipeline.domain.calls import Response, ShownLimit
@@ -38,7 +36,9 @@ from pricing_pipeline.providers.base import (
 from pricing_pipeline.providers.canonical import share_of
 from pricing_pipeline.providers.flat import FlatRows
 from pricing_pipeline.providers.values import (
+    ISO_DAY,
     Implausible,
+    IsoDay,
     Number,
     calendar_day,
     check_day,
@@ -62,7 +62,6 @@ MAX_BARS = 5000
 """Bars of one symbol in one answer. More are cut off without a word, so windows never hold more days."""
 LATEST_BARS = 5
 """Bars asked for without a window: the forming day and enough before it to see a correction."""
-_DAY = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$"
 # About 135 bytes a bar: 7 MB at most, well inside the client's cap and deadline.
 _MAX_BARS_PER_CALL = 50_000
 
@@ -116,7 +115,7 @@ class _SeriesMeta(Schema):
 class _Bar(Schema):
     """One day. Each value is read separately: a broken one must not cost the other days."""
 
-    datetime: Annotated[str, Field(pattern=_DAY)]
+    datetime: IsoDay
     open: object
     high: object
     low: object
@@ -380,7 +379,7 @@ def _quoted_at(symbol: str, quote: _Quote, now: datetime) -> datetime:
     if quote.timestamp is not None:
         return instant_of(quote.timestamp, now)
     # Answers of before 2023 have neither; a bare day is still a time that can only be too early.
-    if not re.fullmatch(_DAY, quote.datetime):
+    if not re.fullmatch(ISO_DAY, quote.datetime):
         raise SchemaDrift(
             f"twelvedata's quote of {symbol} has no time stamp, and its datetime {safe_words(quote.datetime)!r} "
             "names no time zone; nothing was stored."

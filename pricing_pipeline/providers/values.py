@@ -67,7 +67,8 @@ _NUMBER = re.compile(_PLAIN.pattern + r"(?:[eE][+-]?[0-9]{1,6})?")
 # Longer spellings are refused before any arithmetic: Decimal keeps every digit, and a provider
 # could make us hold and print a billion of them.
 _MAX_SPELLING = 64
-_ISO_DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
+ISO_DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
+IsoDay = Annotated[str, Field(pattern=f"^{ISO_DAY.pattern}$")]
 
 
 class Implausible(ValueError):
@@ -371,7 +372,7 @@ def calendar_day(raw: object) -> date:
     """The day of an ISO date. Raises Implausible for one that is not in the calendar."""
     text = spelling(raw)
     try:
-        if isinstance(raw, str) and _ISO_DAY.fullmatch(text):
+        if isinstance(raw, str) and ISO_DAY.fullmatch(text):
             return date.fromisoformat(text)
     except ValueError:
         pass
