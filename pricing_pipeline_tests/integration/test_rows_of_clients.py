@@ -46,7 +46,7 @@ def test_b7_what_nobody_knows_leaves_nothing_when_it_is_read(
     )
     before = counted(core)
     with a_session(server, database_url, role) as (_, session):
-        session.execute(f"SELECT {read} FROM generate_series(1, 500) AS n")
+        session.execute(f"SELECT {read} FROM generate_series(1, 50) AS n")
     core.enqueue_due()
     assert counted(core) == before
 

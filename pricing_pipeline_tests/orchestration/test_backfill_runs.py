@@ -288,12 +288,10 @@ def test_g6_types_whose_months_begin_differently_are_one_backfill_of_the_ui(
     stage: Stage, core: Core, tmp_path: Path
 ) -> None:
     """The UI offers all their months then. Each first month gets a run, which holds all types that begin with it."""
-    core.rows(
-        "UPDATE pricing.data_type_registry SET fetcher = 'daily_bars', history_from = '2000-01-15'"
-        " WHERE data_type = :t",
-        t=FX,
-    )
     names = (DAILY, FX, NAV)
+    core.rows("UPDATE pricing.data_type_registry SET fetcher = 'daily_bars' WHERE data_type = :t", t=FX)
+    for name, first in zip(names, ("2026-01-01", "2026-01-15", "2026-04-01"), strict=True):
+        core.rows("UPDATE pricing.data_type_registry SET history_from = :day WHERE data_type = :t", t=name, day=first)
     with an_instance(tmp_path) as instance, a_daemon(instance) as daemon:
         graph = daemon.create_request_context().asset_graph
         instance.add_backfill(
@@ -320,7 +318,7 @@ def test_g6_types_whose_months_begin_differently_are_one_backfill_of_the_ui(
             for run in instance.get_runs()
         }
         month = datetime.now(UTC).strftime("%Y-%m-01")
-        assert asked == {(DAILY, FX): ("2000-01-01", month), (NAV,): ("2006-04-01", month)}
+        assert asked == {(DAILY, FX): ("2026-01-01", month), (NAV,): ("2026-04-01", month)}
 
 
 def test_g6_one_run_fills_types_whose_months_begin_differently(
