@@ -5,11 +5,8 @@ from __future__ import annotations
 import errno
 import hashlib
 import os
-import random
 import threading
-import time
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from datetime import date, timedelta
 from decimal import Decimal
@@ -19,7 +16,6 @@ from typing import Any
 import pandas as pd
 import pytest
 from sqlalchemy import Engine
-from sqlalchemy.exc import DBAPIError
 
 from pricing_pipeline.errors import FilesError, PricingError
 from pricing_pipeline.prices import exporting, moved_values, price_reader
@@ -210,56 +206,6 @@ def test_f12_a_file_is_on_the_disk_before_it_takes_the_place_of_the_only_one(
     own_and_folders = [str(file), str(file.parent), str(file.parent.parent), store.root]
     assert [place for place, _ in places[-4:]] == own_and_folders
     assert not any(is_old for _, is_old in places)
-
-
-def test_f12_readers_see_every_correction_while_months_are_exported_and_leave(core: Core, store: Store) -> None:
-    """The model: the last amount of each day that was committed before a read began, or one that came during it."""
-    first = date(2020, 1, 1)
-    original = dict(days(first, 366))
-    begun = dict(original)
-    put(core, *begun.items())
-    keep(core, 3)
-    committed, stop, faults = dict(begun), time.monotonic() + 6, list[str]()
-    dice = random.Random(7)
-
-    def correct() -> None:
-        day = dice.choice(sorted(begun))
-        begun[day] = committed[day] + 1000  # once more, if the last try was refused
-        put(core, (day, begun[day]))
-        committed[day] = begun[day]
-
-    def export() -> None:
-        exporting.export(core.engine, store, DAILY, date(2020, dice.randint(1, 12), 1))
-
-    def leave() -> None:
-        exporting.move(core.engine, store, DAILY, date(2020, dice.randint(1, 12), 1))
-
-    def read() -> None:
-        least = dict(committed)
-        found = {day: int(close * 100) for day, close in dice.choice((closes, frame))(core).items()}
-        most = dict(begun)
-        for day, amount in least.items():
-            if not amount <= found.get(day, -1) <= most[day]:
-                faults.append(f"{day}: {found.get(day)} is not from {amount} to {most[day]}")
-
-    def again_and_again(work: Callable[[], None]) -> None:
-        while time.monotonic() < stop:
-            with suppress(PricingError, DBAPIError):  # refused, because another one came between
-                work()
-
-    with ThreadPoolExecutor(6) as crowd:
-        list(crowd.map(again_and_again, (correct, export, export, leave, read, read)))
-    assert faults == []
-    export_all(core, store)
-    assert {day: int(close * 100) for day, close in closes(core).items()} == committed
-    filed = pd.concat(
-        pd.read_parquet(path, partitioning=None) for path in Path(store.root).glob("data_type=*/*/*.parquet")
-    )
-    for at, versions in filed.groupby("observed_at"):
-        amounts = sorted(int(close * 100) for close in versions["close"])
-        newest = committed[at.date()]
-        assert amounts == list(range(original[at.date()], newest + 1, 1000)), "each version is there once"
-        assert versions["revised_at"].isna().sum() == 1
 
 
 def test_f12_what_was_stored_before_the_clock_was_set_back_stays_in_the_file(

@@ -5,7 +5,6 @@ from __future__ import annotations
 import errno
 import hashlib
 import os
-import random
 import socket
 import subprocess
 import sys
@@ -29,17 +28,13 @@ from pricing_pipeline.settings import load_settings
 from pricing_pipeline_tests.fixtures.cli import CommandLine
 from pricing_pipeline_tests.fixtures.core import DAILY, Core, midnight
 from pricing_pipeline_tests.fixtures.database import Clock
-from pricing_pipeline_tests.support.examples import examples
 from pricing_pipeline_tests.support.filing import (
     FIRST,
     LAST,
     export_all,
-    fill,
     keep,
     lose,
     move_all,
-    readings,
-    reads_of,
 )
 from pricing_pipeline_tests.support.patience import wait_until
 
@@ -95,23 +90,6 @@ def due(core: Core) -> list[date]:
 def is_there(store: Store, month: date) -> bytes | None:
     path = Path(store.path(DAILY, month))
     return path.read_bytes() if path.exists() else None
-
-
-@pytest.mark.parametrize("seed", range(examples(4)))
-def test_f12_every_read_is_the_same_after_months_have_left(core: Core, store: Store, seed: int) -> None:
-    """Random histories with revisions, splits and dividends, as of any time, on any basis: digit for digit."""
-    dice = random.Random(seed)
-    reads = reads_of(dice, SYMBOLS, fill(core, dice, SYMBOLS), 40)
-    before = readings(core, reads)
-    rows = core.one("SELECT count(*) FROM pricing.price_history WHERE data_type = 'equity_daily'")
-    keep(core, 3)
-    assert export_all(core, store)
-    assert move_all(core, store) > 0
-    left = core.one("SELECT count(*) FROM pricing.price_history WHERE data_type = 'equity_daily'")
-    assert left <= min(rows, len(SYMBOLS) * 30)
-    assert core.one("SELECT count(*) FROM pricing.price_revisions") == 0
-    for read, bars, again in zip(reads, before, readings(core, reads), strict=True):
-        assert again == bars, read
 
 
 def test_f12_an_unchanged_month_is_left_alone_and_a_changed_one_is_due_again(

@@ -1,12 +1,7 @@
-"""Slots end to end: the queue asks real clients, these the sandbox, and the database is what the partner has (D1-D4).
-
-PRICING_TEST_PRODUCTS=100 compares 100 products on 30 days with 10 slots each, which takes minutes; else there are
-fewer products.
-"""
+"""Slots end to end: the queue asks real clients, these the sandbox; the database is what the partner has (D1-D4)."""
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from datetime import timedelta
 
@@ -14,7 +9,6 @@ import pytest
 
 from pricing_pipeline_tests.fixtures.core import Core
 from pricing_pipeline_tests.fixtures.database import Clock
-from pricing_pipeline_tests.support.examples import is_thorough
 from pricing_pipeline_tests.support.refreshing import is_idle, refreshing, work_until
 from pricing_pipeline_tests.support.sandbox_server import RunningSandbox, running_sandbox
 from pricing_pipeline_tests.support.slots_synced import (
@@ -33,9 +27,6 @@ from pricing_pipeline_tests.support.slots_synced import (
     sync,
 )
 from pricing_pipeline_tests.tools.audit import audit
-
-CADENCES = ((MONTH, 30), (WEEK, 7), (TODAY, 1))
-COUNT = int(os.environ.get("PRICING_TEST_PRODUCTS", 15 if is_thorough() else 5))
 
 
 @pytest.fixture(autouse=True)
@@ -62,39 +53,6 @@ def standing() -> Iterator[RunningSandbox]:
     """A sandbox for which it is always noon: while the tests move the database's clock, its slots stay as they are."""
     with running_sandbox(clock=lambda: NOON, **UNLIMITED) as sandbox:
         yield sandbox
-
-
-@pytest.mark.parametrize("provider", ["octo", "headout"])
-def test_d1_d4_after_each_cadence_the_database_is_what_the_partner_has(
-    core: Core, sandbox: RunningSandbox, clock: Clock, provider: str
-) -> None:
-    """Between two cadences 5 % of all slots change, and a quarter of an hour passes."""
-    numbers = range(1, COUNT + 1)
-    symbols = sell(core, provider, numbers)
-    sync(core, sandbox, PRODUCT, symbols)
-    sync(core, sandbox, MONTH, symbols)
-    believed = partner(core, sandbox, provider, numbers, 30)
-    assert database(core, sandbox, numbers, provider, 30).fields == believed
-    for turn, (data_type, days) in enumerate(CADENCES * 2):
-        clock.advance(900)
-        sandbox.change_slots(5, seed=turn)
-        was, truth = (
-            database(core, sandbox, numbers, provider, days),
-            partner(core, sandbox, provider, numbers, days),
-        )
-        changed = {key for key in was.fields.keys() | truth.keys() if was.fields.get(key) != truth.get(key)}
-        before = all_versions(core)
-        sync(core, sandbox, data_type, symbols)
-        now = database(core, sandbox, numbers, provider, days)
-        assert now.fields == truth
-        untouched = now.versions.keys() - changed
-        assert {key: now.versions[key] for key in untouched} == {key: was.versions[key] for key in untouched}
-        writes = len(all_versions(core) - before)
-        assert len(changed) > 0
-        assert writes <= 1.2 * len(changed), (data_type, writes, len(changed))
-    assert core.statuses().keys() == set(symbols)
-    assert set(core.statuses().values()) == {"completed"}
-    audit(core)
 
 
 def test_d4_slots_of_a_product_that_was_never_fetched_bring_the_product_along(

@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from pricing_pipeline.domain.data_types import Fetcher
-from pricing_pipeline.domain.observations import Adjustment, Observation
+from pricing_pipeline.domain.observations import Observation
 from pricing_pipeline.judging.knowledge import Doubt, Known
 from pricing_pipeline.judging.plausibility import judge
-from pricing_pipeline.sandbox.recorded import SYMBOLS
-from pricing_pipeline_tests.support.real_histories import bars, daily, quarantined, times
+from pricing_pipeline_tests.support.real_histories import daily, quarantined
 
 
 @given(
@@ -103,21 +100,6 @@ def test_f5_a_known_split_is_applied_to_each_day_that_is_believed(
         missing = set(at[:split_at])
         assert not good & missing
         assert good >= {day for day in at[split_at:] if day.date() >= told_on}
-
-
-@pytest.mark.parametrize("symbol", SYMBOLS)
-@pytest.mark.parametrize("ratio", [1.25, 1.4, 1.5, 2.0, 3.0])
-def test_f5_no_true_day_around_a_split_that_was_applied_is_quarantined(symbol: str, ratio: float) -> None:
-    """A split in every month of thirteen real years makes no move of these years doubtful, not even a crash."""
-    rows = bars(symbol, Adjustment.SPLITS)
-    by = Decimal(str(ratio))
-    after = [replace(row, adjustment=Adjustment.RAW) for row in rows]
-    before = [replace(times(row, by), volume=(row.volume or 0) / by) for row in after]
-    for first in range(0, len(rows), 21):
-        ex_on = rows[first].observed_at.date()
-        undone = before[max(0, first - 60) : first] + after[first : first + 60]
-        known = Known(splits=((ex_on, ratio),), are_splits_told=True)
-        assert daily(known, undone).doubted == (), (symbol, ratio, ex_on)
 
 
 JAPAN = (

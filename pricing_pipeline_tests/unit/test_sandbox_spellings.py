@@ -7,14 +7,8 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
-from hypothesis import example, given
-from hypothesis import strategies as st
 
-from pricing_pipeline.domain.exchanges import Exchange, exchanges
-from pricing_pipeline.providers.canonical import TICKER
-from pricing_pipeline.providers.fmp import Fmp
-from pricing_pipeline.providers.twelvedata import TwelveData
-from pricing_pipeline.providers.yahoo import Yahoo
+from pricing_pipeline.domain.exchanges import exchanges
 from pricing_pipeline.sandbox.instruments import find_instrument, known_instruments
 from pricing_pipeline.sandbox.spellings import for_fmp, for_yahoo, of_fmp, of_twelvedata, of_yahoo
 from pricing_pipeline_tests.support.recordings import recorded_json
@@ -120,34 +114,6 @@ def test_one_ticker_on_two_markets_is_two_shares(asked: Asked) -> None:
     ):
         assert twelvedata(asked, symbol="VOD", **told)["code"] == 404
     assert list(twelvedata(asked, symbol="VOD:LSE,VOD")) == ["VOD:LSE", "VOD"]
-
-
-TICKERS = st.from_regex(TICKER, fullmatch=True, alphabet=st.characters(codec="ascii")).filter(
-    lambda ticker: len(ticker) <= 12 and not ticker.startswith("NOPE")
-)
-
-
-@given(TICKERS, st.sampled_from([one for one in exchanges().values() if one.suffix]))
-@example("7203", exchanges()["XTKS"])
-@example("VOLV B", exchanges()["XSTO"])
-@example("BRK-A", exchanges()["XETR"])
-def test_a5_any_ticker_has_one_price_in_the_unit_of_its_exchange_at_every_provider(
-    ticker: str, exchange: Exchange
-) -> None:
-    """By the spelling that the pipeline asks with, and stable: this is a sandbox of its own for each example."""
-    symbol = f"{ticker}:{exchange.mic}"
-    asked = Asked(NOON)
-    quote = twelvedata(asked, symbol=TwelveData().spell(symbol, "equity"))
-    (series,) = parsed(asked.yahoo(f"v8/finance/chart/{Yahoo().spell(symbol, 'equity')}", range="1d"))["chart"][
-        "result"
-    ]
-    (row,) = parsed(asked.fmp("quote", symbol=Fmp().spell(symbol, "equity")))
-    assert quote["mic_code"] == exchange.mic
-    assert quote["currency"] == series["meta"]["currency"]
-    assert quote["currency"] == (exchange.minor_unit or exchange.currency or quote["currency"])
-    assert series["meta"]["exchangeTimezoneName"] == exchange.zone
-    assert Decimal(quote["close"]) == Decimal(str(series["meta"]["regularMarketPrice"]))
-    assert Decimal(quote["close"]) == Decimal(str(row["price"])) > 0
 
 
 def test_exchanges_of_one_name_at_twelvedata_have_prices_of_their_own(asked: Asked) -> None:
