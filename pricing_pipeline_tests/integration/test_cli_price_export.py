@@ -49,6 +49,7 @@ def test_e9_all_symbols_of_a_type_are_written_by_day(cli: CommandLine, core: Cor
 def test_e9_since_writes_what_was_stored_since_and_corrections_with_it(
     cli: CommandLine, core: Core, clock: Clock
 ) -> None:
+    clock.set(core.clock().replace(hour=12))  # two hours later it is the same day
     store_days(core, "IBM", (FIRST, "300.25"), (SECOND, "301.00"))
     clock.advance(3600)
     since = core.clock().isoformat()
