@@ -7,9 +7,8 @@ observation, a heartbeat of freshness as a materialization of the asset behind t
 from __future__ import annotations
 
 import ast
-import random
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from importlib.util import module_from_spec, spec_from_file_location
@@ -30,7 +29,6 @@ from pricing_pipeline_tests.fixtures.core import DAILY, QUOTE, Core, midnight
 from pricing_pipeline_tests.fixtures.dagster import ORIGIN, Stage, an_instance, newly_loading
 from pricing_pipeline_tests.fixtures.database import TestServer
 from pricing_pipeline_tests.fixtures.logins import a_login
-from pricing_pipeline_tests.support.examples import examples
 from pricing_pipeline_tests.support.pages import ROOT
 
 EXAMPLE = Path(ROOT) / "docs/examples/dagster_location/definitions.py"
@@ -252,42 +250,6 @@ def test_g8_heartbeats_and_confirmations_start_nothing(stage: Stage, core: Core,
         quiet()
         assert beside.tick() == []
         beside.hour()
-
-
-@pytest.mark.parametrize("seed", range(examples(2)))
-def test_g8_runs_downstream_are_the_real_changes(stage: Stage, core: Core, theirs: ModuleType, seed: int) -> None:
-    """Whatever comes in which order: a run for each change of a quote, of each month, and one an hour on a cron."""
-    dice = random.Random(seed)
-    beside = Beside(stage, theirs)
-    quotes, bars = PLAIN.latest_key(QUOTE), PLAIN.history_key(DAILY)
-    had_cron = False
-    steps: list[tuple[int, Callable[[], list[str]]]] = []
-
-    def told(what: Callable[[], object], *runs: str) -> Callable[[], list[str]]:
-        def step() -> list[str]:
-            what()
-            return list(runs)
-
-        return step
-
-    steps = [
-        (6, told(beside.beat)),
-        (1, told(lambda: beside.instance.wipe_assets([BEAT]))),
-        (2, told(lambda: beside.work(quotes))),
-        (3, told(lambda: beside.news(quotes), *QUOTE_RUNS)),
-        *((1, told(lambda month=month: beside.work(bars, month))) for month in MONTHS),
-        *((1, told(lambda month=month: beside.news(bars, month), f"month_ends {month}")) for month in MONTHS),
-    ]
-    for _ in range(30):
-        (step,) = dice.choices([step for _, step in steps], [weight for weight, _ in steps])
-        runs = step()
-        if runs == QUOTE_RUNS and not had_cron:
-            runs, had_cron = [*runs, "on_cron"], True
-        assert beside.tick() == sorted(runs)
-        assert beside.tick() == []
-        if dice.random() < 0.2:
-            beside.hour()
-            had_cron = False
 
 
 def test_g8_a_change_that_comes_while_a_run_is_on_the_way_is_not_forgotten(

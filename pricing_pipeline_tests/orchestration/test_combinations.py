@@ -22,7 +22,7 @@ KINDS = {
     "commodity": ("terminal_prices", "commodity", None),
 }
 """Fetcher, asset class and days ahead of data types of each kind of contents."""
-SOME, MANY = 40, 500
+SOME, MANY = 40, 120
 FACTORS: dict[str, list[Any]] = {
     "types": ["none", *(f"{kind}_1" for kind in KINDS), "all"],
     "off": [None, "twelvedata", "mfapi", "fmp", "octo", "headout", "uex", "yahoo"],
@@ -151,7 +151,7 @@ def test_b1_every_combination_of_settings_and_registry_loads_whole(
     assert not faults, "\n".join(f"{combination}: {fault}" for combination, fault in faults.items())
 
 
-def test_b1_500_data_types_load_whole_with_all_that_can_be_switched_on(
+def test_b1_many_data_types_load_whole_with_all_that_can_be_switched_on(
     quiet: None, stage: Stage, core: Core, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     types = add_types(core, MANY)

@@ -11,11 +11,12 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_state_machine_as_test
 
 from pricing_pipeline_tests.fixtures.core import NAV, QUOTE, Core
-from pricing_pipeline_tests.fixtures.dagster import RANGE_START, Stage, a_run, an_instance, move
+from pricing_pipeline_tests.fixtures.dagster import RANGE_START, Stage, a_run, an_instance, environment, move, stage
 from pricing_pipeline_tests.fixtures.database import Clock
 from pricing_pipeline_tests.support import backlogs
-from pricing_pipeline_tests.support.examples import examples
 
+__all__ = ["environment", "stage"]
+pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning:dagster")
 DRAIN = {"pricing/drain": "true"}
 QUEUED, STARTING, STARTED, SUCCESS, FAILURE = (
     dg.DagsterRunStatus[name] for name in ("QUEUED", "STARTING", "STARTED", "SUCCESS", "FAILURE")
@@ -141,7 +142,7 @@ def test_g3_b17_so_many_drains_are_on_their_way_whatever_happens(
         run_state_machine_as_test(
             Machine,
             settings=settings(
-                max_examples=examples(10),
+                max_examples=5,
                 stateful_step_count=15,
                 deadline=None,
                 suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
