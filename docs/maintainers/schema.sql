@@ -2682,7 +2682,7 @@ TRIGGER FUNCTION pricing.add_provider_state() RETURNS trigger LANGUAGE plpgsql S
 -- A pair's values between two UTC days, oldest first, as believed at a time (NULL = now): raw, adjusted for splits or
 -- total return (rounded to 10 decimals), or as stored (NULL).
 CREATE FUNCTION pricing.adjusted_prices(wanted_type text, wanted_symbol text, first_day date, last_day date, as_of
-    timestamp with time zone DEFAULT NULL::timestamp with time zone, adjust text DEFAULT NULL::text, archived
+    timestamp with time zone DEFAULT NULL::timestamp with time zone, adjust text DEFAULT NULL::text, moved
     pricing.price_revisions[] DEFAULT NULL::pricing.price_revisions[], read_until date DEFAULT NULL::date) RETURNS
     TABLE(observed_at timestamp with time zone, open numeric, high numeric, low numeric, close numeric, volume numeric,
     currency text, adjustment text, provider text, call_id bigint, recorded_at timestamp with time zone, quality text)
@@ -2693,7 +2693,7 @@ GRANT EXECUTE ON FUNCTION pricing.adjusted_prices(text, text, date, date, timest
 -- What divides and multiplies prices and volumes of each span of days because of later splits and payments, and which
 -- payments could not be counted.
 CREATE FUNCTION pricing.adjustment_steps(wanted_type text, wanted_symbol text, with_payments boolean, first_day date,
-    last_day date, as_of timestamp with time zone, archived pricing.price_revisions[]) RETURNS TABLE(from_day date,
+    last_day date, as_of timestamp with time zone, moved pricing.price_revisions[]) RETURNS TABLE(from_day date,
     until_day date, new_shares numeric, old_shares numeric, more_volume numeric, less_volume numeric, kept numeric,
     not_counted text) LANGUAGE plpgsql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.adjustment_steps(text, text, boolean, date, date, timestamp with time zone,
@@ -2778,13 +2778,6 @@ GRANT EXECUTE ON FUNCTION pricing.apply_corrections(text,date,date) TO pricing_w
 -- Refuses a data type whose fetcher is unknown or does not fit its asset class, and fills in its contents and staleness
 -- function.
 TRIGGER FUNCTION pricing.apply_fetcher() RETURNS trigger LANGUAGE plpgsql SET search_path=pg_temp;
-
--- Moved values as believed at a time (NULL = now), unless stored ones had replaced them by then.
-CREATE FUNCTION pricing.archived_as_of(wanted_type text, wanted_symbol text, since timestamp with time zone, before
-    timestamp with time zone, as_of timestamp with time zone, archived pricing.price_revisions[]) RETURNS SETOF
-    pricing.price_revisions LANGUAGE sql STABLE SET search_path=pg_temp;
-GRANT EXECUTE ON FUNCTION pricing.archived_as_of(text, text, timestamp with time zone, timestamp with time zone,
-    timestamp with time zone, pricing.price_revisions[]) TO pricing_reader, pricing_worker;
 
 -- Whether any provider's TTLs are stretched; stretch_of says by how much.
 CREATE FUNCTION pricing.are_ttls_stretched() RETURNS boolean LANGUAGE plpgsql STABLE SET search_path=pg_temp;
@@ -3115,7 +3108,7 @@ GRANT EXECUTE ON FUNCTION pricing.clock() TO pricing_reader, pricing_worker;
 -- A pair's last value in the two weeks before a day, as believed at a time (NULL = now), and the day of its shares;
 -- NULL = none.
 CREATE FUNCTION pricing.close_before(wanted_type text, wanted_symbol text, day date, as_of timestamp with time zone,
-    archived pricing.price_revisions[], OUT amount bigint, OUT scale smallint, OUT currency text, OUT basis_day date)
+    moved pricing.price_revisions[], OUT amount bigint, OUT scale smallint, OUT currency text, OUT basis_day date)
     RETURNS record LANGUAGE plpgsql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.close_before(text, text, date, timestamp with time zone, pricing.price_revisions[]) TO
     pricing_reader, pricing_worker;
@@ -4065,12 +4058,6 @@ CREATE FUNCTION pricing.late_types(started timestamp with time zone) RETURNS TAB
     bigint) LANGUAGE sql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.late_types(timestamp with time zone) TO pricing_reader, pricing_worker;
 
--- The latest rate between two currencies as a fraction, the stored rates that it is made of in words, and their pairs;
--- NULL = none.
-CREATE FUNCTION pricing.latest_rate(from_currency text, to_currency text, OUT up numeric, OUT down numeric, OUT words
-    text, OUT data_types text[], OUT symbols text[]) RETURNS record LANGUAGE sql STABLE SET search_path=pg_temp;
-GRANT EXECUTE ON FUNCTION pricing.latest_rate(text,text) TO pricing_reader, pricing_worker;
-
 -- Learns from a daily value's first appearance how long after the close to look for it.
 TRIGGER FUNCTION pricing.learn_publish_lag() RETURNS trigger LANGUAGE plpgsql SET search_path=pg_temp;
 
@@ -4095,7 +4082,7 @@ GRANT EXECUTE ON FUNCTION pricing.leaving_bytes(text,timestamp with time zone) T
 -- The part of a price left after a day's dividends and capital gains, 1 if unknown, and why in lacks: no_close, no_rate
 -- or not_below_close.
 CREATE FUNCTION pricing.left_by_payments(wanted_type text, wanted_class text, wanted_symbol text, day date, as_of
-    timestamp with time zone, archived pricing.price_revisions[], OUT kept numeric, OUT lacks jsonb) RETURNS record
+    timestamp with time zone, moved pricing.price_revisions[], OUT kept numeric, OUT lacks jsonb) RETURNS record
     LANGUAGE plpgsql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.left_by_payments(text, text, text, date, timestamp with time zone,
     pricing.price_revisions[]) TO pricing_reader, pricing_worker;
@@ -4414,6 +4401,13 @@ GRANT EXECUTE ON FUNCTION pricing.move_rows(text[],text[],text,text,text) TO pri
 CREATE FUNCTION pricing.move_times(now_ timestamp with time zone, step interval) RETURNS void LANGUAGE plpgsql SET
     search_path=pg_temp, lock_timeout=1s;
 GRANT EXECUTE ON FUNCTION pricing.move_times(timestamp with time zone,interval) TO pricing_worker;
+
+-- Moved values as believed at a time (NULL = now), unless stored ones had replaced them by then.
+CREATE FUNCTION pricing.moved_as_of(wanted_type text, wanted_symbol text, since timestamp with time zone, before
+    timestamp with time zone, as_of timestamp with time zone, moved pricing.price_revisions[]) RETURNS SETOF
+    pricing.price_revisions LANGUAGE sql STABLE SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.moved_as_of(text, text, timestamp with time zone, timestamp with time zone, timestamp
+    with time zone, pricing.price_revisions[]) TO pricing_reader, pricing_worker;
 
 -- Days between two days for which a read needs a pair's moved values.
 CREATE FUNCTION pricing.moved_spans(wanted_type text, wanted_symbol text, first_day date, last_day date, as_of timestamp
@@ -4814,10 +4808,6 @@ CREATE FUNCTION pricing.pick_tasks(wanted_provider text, allowed pricing.call_al
 GRANT EXECUTE ON FUNCTION pricing.pick_tasks(text, pricing.call_allowance, integer, integer, integer, bigint) TO
     pricing_worker;
 
--- The currencies that two others have a cross rate through, by the known pairs: USD, EUR, then the rest.
-CREATE FUNCTION pricing.pivots(one text, other text) RETURNS SETOF text LANGUAGE sql STABLE SET search_path=pg_temp;
-GRANT EXECUTE ON FUNCTION pricing.pivots(text,text) TO pricing_reader, pricing_worker;
-
 -- Places a product's slots without an offset by its zone, from today on, as revisions; returns how many.
 CREATE FUNCTION pricing.place_slots(wanted_symbol text, from_call bigint, now_ timestamp with time zone) RETURNS integer
     LANGUAGE plpgsql SET search_path=pg_temp, enable_seqscan=off;
@@ -4847,9 +4837,9 @@ CREATE FUNCTION pricing.price(wanted_symbol text) RETURNS TABLE(data_type text, 
 GRANT EXECUTE ON FUNCTION pricing.price(text) TO pricing_client, pricing_reader, pricing_worker;
 
 -- A pair's values between two UTC days, both included, oldest first, with their lineage, as believed at a time (NULL =
--- now); archived has the moved ones.
+-- now); those of files are in moved.
 CREATE FUNCTION pricing.prices_as_of(wanted_type text, wanted_symbol text, first_day date, last_day date, as_of
-    timestamp with time zone DEFAULT NULL::timestamp with time zone, archived pricing.price_revisions[] DEFAULT
+    timestamp with time zone DEFAULT NULL::timestamp with time zone, moved pricing.price_revisions[] DEFAULT
     NULL::pricing.price_revisions[]) RETURNS TABLE(observed_at timestamp with time zone, amount bigint, open_amount
     bigint, high_amount bigint, low_amount bigint, scale smallint, currency text, volume numeric, adjustment text,
     provider text, call_id bigint, recorded_at timestamp with time zone, quality text) LANGUAGE plpgsql STABLE SET
@@ -4993,19 +4983,20 @@ CREATE FUNCTION pricing.raise_tasks(data_types text[], symbols text[]) RETURNS v
 GRANT EXECUTE ON FUNCTION pricing.raise_tasks(text[],text[]) TO pricing_worker;
 
 -- The stored exchange rate of a day, as believed at a time (NULL = now), from either spelling of the pair; NULL = none.
+-- Moved rates are in moved.
 CREATE FUNCTION pricing.rate_of_day(from_currency text, to_currency text, day date, as_of timestamp with time zone
-    DEFAULT NULL::timestamp with time zone) RETURNS numeric LANGUAGE sql STABLE SET search_path=pg_temp;
-GRANT EXECUTE ON FUNCTION pricing.rate_of_day(text, text, date, timestamp with time zone) TO pricing_reader,
-    pricing_worker;
+    DEFAULT NULL::timestamp with time zone, moved pricing.price_revisions[] DEFAULT '{}'::pricing.price_revisions[])
+    RETURNS numeric LANGUAGE sql STABLE SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.rate_of_day(text, text, date, timestamp with time zone, pricing.price_revisions[]) TO
+    pricing_reader, pricing_worker;
 
--- The stored exchange rates of a pair in either spelling, oldest first: one for each of the 'days', those of all
--- 'times', or the 'latest' ones, with their pairs; as believed at a time (NULL = now); archived has the moved ones.
-CREATE FUNCTION pricing.rates_between(from_currency text, to_currency text, of text, first_day date DEFAULT NULL::date,
-    last_day date DEFAULT NULL::date, as_of timestamp with time zone DEFAULT NULL::timestamp with time zone, archived
-    pricing.price_revisions[] DEFAULT NULL::pricing.price_revisions[]) RETURNS TABLE(at timestamp with time zone, amount
-    bigint, scale smallint, is_inverse boolean, words text, data_type text, symbol text) LANGUAGE plpgsql STABLE SET
-    search_path=pg_temp, TimeZone=UTC, DateStyle=ISO;
-GRANT EXECUTE ON FUNCTION pricing.rates_between(text, text, text, date, date, timestamp with time zone,
+-- The rates of some days by source, in columns without an order, as believed at a time (NULL = now), and whether some
+-- have moved to files; those are in moved.
+CREATE FUNCTION pricing.rates_between(from_currency text, to_currency text, of_days boolean, first_day date, last_day
+    date, as_of timestamp with time zone, moved pricing.price_revisions[]) RETURNS TABLE(data_type text, symbol text,
+    has_moved boolean, is_inverse boolean, times bytea, amounts bytea, scales bytea) LANGUAGE plpgsql STABLE SET
+    search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.rates_between(text, text, boolean, date, date, timestamp with time zone,
     pricing.price_revisions[]) TO pricing_reader, pricing_worker;
 
 -- When used bytes reach a step of a quota at this hourly rate, to the hour; NULL = never, because what is used now has
@@ -5015,12 +5006,7 @@ CREATE FUNCTION pricing.reached_at(leaving bigint[], used bigint, per_hour doubl
 GRANT EXECUTE ON FUNCTION pricing.reached_at(bigint[], bigint, double precision, bigint, timestamp with time zone) TO
     pricing_reader, pricing_worker;
 
--- A pair's values from a file, as revisions; a value that is still believed has no end.
-CREATE FUNCTION pricing.read_archived(wanted_type text, wanted_symbol text, found jsonb) RETURNS
-    pricing.price_revisions[] LANGUAGE sql STABLE SET search_path=pg_temp;
-GRANT EXECUTE ON FUNCTION pricing.read_archived(text,text,jsonb) TO pricing_reader, pricing_worker;
-
--- Values of several pairs from files, in the shape in which read_archived returns those of one.
+-- Values of some pairs from files, as revisions; a value that is still believed has no end.
 CREATE FUNCTION pricing.read_moved(found jsonb) RETURNS pricing.price_revisions[] LANGUAGE sql STABLE SET
     search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.read_moved(jsonb) TO pricing_reader, pricing_worker;
@@ -5153,9 +5139,9 @@ CREATE FUNCTION pricing.request_views(data_types text[], symbols text[]) RETURNS
 GRANT EXECUTE ON FUNCTION pricing.request_views(text[],text[]) TO pricing_worker;
 
 -- Refuses a read of days with moved values if the caller did not supply these.
-CREATE FUNCTION pricing.require_archived(wanted_type text, wanted_symbol text, first_day date, last_day date, archived
+CREATE FUNCTION pricing.require_moved(wanted_type text, wanted_symbol text, first_day date, last_day date, moved
     pricing.price_revisions[]) RETURNS void LANGUAGE plpgsql STABLE SET search_path=pg_temp;
-GRANT EXECUTE ON FUNCTION pricing.require_archived(text, text, date, date, pricing.price_revisions[]) TO pricing_reader,
+GRANT EXECUTE ON FUNCTION pricing.require_moved(text, text, date, date, pricing.price_revisions[]) TO pricing_reader,
     pricing_worker;
 
 -- Refuses a total return between two days if payments between them cannot be counted, and lists these.
@@ -5454,6 +5440,12 @@ GRANT EXECUTE ON FUNCTION pricing.slots_to_read(text, date, date, integer, text,
 -- A name as it is written in a URL: Medical Supplies is medical-supplies.
 CREATE FUNCTION pricing.slug_of(name text) RETURNS text LANGUAGE sql IMMUTABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.slug_of(text) TO pricing_reader, pricing_worker;
+
+-- Where rates between two currencies of the past may be stored, and in which currency. Of a day the first place counts:
+-- a bar before a quote, then the pair itself before its inverse.
+CREATE FUNCTION pricing.sources_of_rates(from_currency text, to_currency text) RETURNS TABLE(place bigint, data_type
+    text, symbol text, currency text, is_inverse boolean, is_quote boolean) LANGUAGE sql STABLE SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.sources_of_rates(text,text) TO pricing_reader, pricing_worker;
 
 -- Ends the waiting tasks of instruments that nobody has ever priced and that a provider does not know, as their claimed
 -- tasks end: one trial is enough.

@@ -169,7 +169,7 @@ def make_batch(columns: Schema, symbol: str, sent: Columns) -> RecordBatch:
             pa.array(copying.read_bigints(sent.call_id)),
             pa.array(copying.read_times(sent.fetched_at), type=time),
             _texts(sent.quality, rows),
-            *([] if sent.rate is None else [pa.array(sent.rate, pa.string())]),
+            *([] if sent.rate is None else [_texts(sent.rate, rows)]),
         ]
     except pa.ArrowInvalid as error:
         raise PricingError(
@@ -257,13 +257,16 @@ def _amounts(decimals: Array | ChunkedArray) -> Any:
 
 def _texts(sent: bytes, rows: int) -> Array:
     """A column of texts, which are mostly the same in all rows."""
+    import numpy as np
     import pyarrow as pa
+    import pyarrow.compute as pc
 
     first, *_ = sent.split(BETWEEN, 1)
     if sent == BETWEEN.join([first] * rows):
-        return pa.repeat(pa.scalar(_text(first), pa.string()), rows)
-    return pa.array([_text(text) for text in sent.split(BETWEEN)], type=pa.string())
-
-
-def _text(sent: bytes) -> str | None:
-    return None if sent == MISSING else sent.decode()
+        return pa.repeat(pa.scalar(None if first == MISSING else first.decode(), pa.string()), rows)
+    characters = np.frombuffer(sent + BETWEEN, dtype="u1")
+    is_between = characters == ord(BETWEEN)
+    offsets = np.append(0, np.flatnonzero(is_between) - np.arange(rows)).astype("<i4")
+    buffers = [None, pa.py_buffer(offsets), pa.py_buffer(characters[~is_between])]
+    texts = pa.Array.from_buffers(pa.binary(), rows, buffers)
+    return pc.if_else(pc.equal(texts, MISSING), None, texts).cast(pa.string())

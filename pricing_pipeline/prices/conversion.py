@@ -1,28 +1,26 @@
 """Prices in another currency, by stored exchange rates: exactly, and rounded once, half up.
 
-A rate is a fraction of whole numbers: of a pair, as db/functions/prices/rates.sql chooses it, or of two pairs that
-share a currency. It is never guessed: where none of that time is stored, there is no price, and a sentence says which
-rate is missing.
+A rate is a fraction of whole numbers: of a pair, in either spelling, or of two pairs that share a currency. It is never
+guessed: where none of that time is stored, there is no price, and a sentence says which rate is missing.
 """
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from datetime import date, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from fractions import Fraction
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 from pricing_pipeline.db import copying
 from pricing_pipeline.db.engine import driver_rows
-from pricing_pipeline.db.query_loader import call_sql, driver_query, query
+from pricing_pipeline.db.query_loader import driver_query, query
 from pricing_pipeline.domain.exact import to_decimal
 from pricing_pipeline.domain.prices import Missing, Price, Reason
 from pricing_pipeline.errors import InvalidCurrency
-from pricing_pipeline.prices import moved_values
+from pricing_pipeline.prices import digits, moved_values
 from pricing_pipeline.prices.frames import BETWEEN, LEAST, MISSING, Columns, exact_amounts
 from pricing_pipeline.providers.currencies import CURRENCIES, PARTS
 
@@ -91,11 +89,12 @@ class RatesOfTimes:
         rows, whole = len(microseconds), self._target.whole
         up, down = np.full(rows, self._target.units), np.ones(rows, dtype="int64")
         if currency == whole:
-            return _Fractions(up, down, np.full(rows, fill_value=True), [None] * rows)
-        is_found, words = np.full(rows, fill_value=False), np.full(rows, None, dtype=object)
+            return _Fractions(up, down, np.full(rows, fill_value=True), np.full(rows, MISSING))
+        is_found = np.full(rows, fill_value=False)
         if currency is None:
-            return _Fractions(up, down, is_found, ["the prices name no currency"] * rows)
+            return _Fractions(up, down, is_found, np.full(rows, b"the prices name no currency"))
         times = _market_days(microseconds // _DAY) * _DAY if self._of_days else microseconds
+        words, when = np.zeros(rows, "S1"), _spelled_times(times, self._of_days)
         for way in self._ways(currency):
             tables = [self._table(base, quote) for base, quote in way]
             places = [table.places(times) for table in tables]
@@ -105,69 +104,81 @@ class RatesOfTimes:
             for table, place in zip(tables, places, strict=True):
                 up = np.where(here, _product(up, table.up[place]), up)
                 down = np.where(here, _product(down, table.down[place]), down)
-            told = [table.words[place[here]].tolist() for table, place in zip(tables, places, strict=True)]
-            words[here] = told[0] if len(told) == 1 else list(map(_BESIDE.join, zip(*told, strict=True)))
+            told = [
+                table.spelled(place[here], when[here] if self._of_days else None)
+                for table, place in zip(tables, places, strict=True)
+            ]
+            words = _replaced(words, here, told[0] if len(told) == 1 else _beside(told[0], _BESIDE.encode(), told[1]))
             is_found |= here
             if is_found.all():
-                break
-        lacks = ~is_found
-        words[lacks] = [f"{NO_RATE} {currency}/{whole} of {when}" for when in _spelled(times[lacks], self._of_days)]
-        return _Fractions(up, down, is_found, words.tolist())
+                return _Fractions(up, down, is_found, words)
+        lacks = _beside(f"{NO_RATE} {currency}/{whole} of ".encode(), when[~is_found])
+        return _Fractions(up, down, is_found, _replaced(words, ~is_found, lacks))
 
-    def _ways(self, currency: str) -> Iterable[list[tuple[str, str]]]:
-        whole = self._target.whole
-        yield [(currency, whole)]
-        for pivot in call_sql(self._connection, "pivots", currency, whole).scalars():
-            yield [(currency, pivot), (pivot, whole)]
+    def _ways(self, currency: str) -> Iterator[Way]:
+        wanted = {"currencies": [currency, self._target.whole]}
+        return ways(
+            currency,
+            self._target.whole,
+            lambda: (pair.split("/") for pair in self._connection.execute(query("rates.pairs"), wanted).scalars()),
+        )
 
     def _table(self, base: str, quote: str) -> _Table:
         if (base, quote) not in self._tables:
+            wanted = self._span | {"from_currency": base, "to_currency": quote, "of_days": self._of_days}
             moved: list[dict[str, Any]] | None = None
+            now: list[dict[str, Any]] = []
 
-            def read(archived: list[Any]) -> _Table:
-                values = [
-                    {"data_type": pair["data_type"], "symbol": pair["symbol"], "rows": rows}
-                    for pair, rows in zip(now, archived, strict=True)
-                    if rows is not None
-                ]
-                parameters = self._span | {
-                    "from_currency": base,
-                    "to_currency": quote,
-                    "of": "days" if self._of_days else "times",
-                    "archived": json.dumps(values) if values else None,
-                }
-                (row,) = driver_rows(self._connection, driver_query("rates.between"), parameters, is_binary=True)
-                return _Table(row, of_days=self._of_days)
+            def read(values: str | None) -> list[Any]:
+                parameters = wanted | {"moved": values}
+                return driver_rows(self._connection, driver_query("rates.between"), parameters, is_binary=True)
 
-            # Read again if the first month of a rate was moved in the meantime.
-            while (now := self._moved(base, quote)) != moved:
+            # Read again with what has moved to files, also in the meantime.
+            while now != moved:
                 moved = now
-                self._tables[base, quote] = moved_values.complete(self._connection, now, read)
+                sources = moved_values.complete(self._connection, moved, read)
+                now = [
+                    self._span | {"data_type": data_type, "symbol": symbol, "adjust": None}
+                    for data_type, symbol, has_moved, *_ in sources
+                    if has_moved
+                ]
+            self._tables[base, quote] = _Table(sources, of_days=self._of_days)
         return self._tables[base, quote]
 
-    def _moved(self, base: str, quote: str) -> list[dict[str, Any]]:
-        """The rates of a pair, in either spelling, that are partly in files."""
-        rows = driver_rows(self._connection, driver_query("rates.moved"), self._span)
-        spellings = (f"{base}/{quote}", f"{quote}/{base}")
-        return [
-            self._span | {"data_type": data_type, "symbol": symbol, "adjust": None}
-            for data_type, symbol in sorted(rows)
-            if symbol in spellings
-        ]
+
+Way: TypeAlias = list[tuple[str, str]]
+"""The pairs of currencies that lead from one to another."""
+
+
+def ways(one: str, other: str, pairs: Callable[[], Iterable[Iterable[str]]]) -> Iterator[Way]:
+    """The pair itself, then two of the known pairs, by way of USD, EUR and the rest."""
+    yield [(one, other)]
+    known = [set(pair) for pair in pairs()]
+    to_one, to_other = ({end for pair in known if one in pair for end in pair} for one in (one, other))
+    pivots = (to_one & to_other) - {one, other}
+    for pivot in sorted(pivots, key=lambda currency: (currency != "USD", currency != "EUR", currency)):
+        yield [(one, pivot), (pivot, other)]
 
 
 class _Table:
     """The stored rates of one pair of currencies, by day or by time, each as a fraction and in words."""
 
-    def __init__(self, row: Sequence[Any], *, of_days: bool) -> None:
+    def __init__(self, sources: Sequence[Sequence[Any]], *, of_days: bool) -> None:
+        """`sources` are the rows of the query rates.between: of one day, the last rate of the first source counts."""
         import numpy as np
 
-        times, amounts, kinds, words = row
-        self._times, self._of_days = copying.read_times(times or b""), of_days
-        exact, kinds = copying.read_bigints(amounts or b""), copying.read_smallints(kinds or b"")
-        one, is_inverse = 10 ** (kinds // 2), kinds % 2 == 1
-        self.up, self.down = np.where(is_inverse, one, exact), np.where(is_inverse, exact, one)
-        self.words = np.array(words.split("\n") if words else [], dtype=object)
+        _, symbols, _, is_inverse, *columns = zip(*sources, strict=True) if sources else ((),) * 7
+        times, amounts, scales = (b"".join(filter(None, column)) for column in columns)
+        of = np.repeat(np.arange(len(symbols)), [len(one or b"") // 8 for one in columns[0]])
+        exact = copying.read_times(times)
+        at = exact - exact % _DAY if of_days else exact
+        order = np.lexsort((-exact, of, at))
+        chosen = order[np.unique(at[order], return_index=True)[1]]
+        self._of_days, self._symbols, self._is_inverse = of_days, symbols, np.array(is_inverse, dtype=bool)
+        self._times, self._of = at[chosen], of[chosen]
+        self._amounts, self._scales = copying.read_bigints(amounts)[chosen], copying.read_smallints(scales)[chosen]
+        one, is_turned = 10**self._scales, self._is_inverse[self._of]
+        self.up, self.down = np.where(is_turned, one, self._amounts), np.where(is_turned, self._amounts, one)
 
     def places(self, times: Any) -> Any:
         """Which rate each time has: that of the day, or the last one before it; -1 for none, or one too old."""
@@ -179,15 +190,31 @@ class _Table:
         earliest = times if self._of_days else _market_days(times // _DAY - 1) * _DAY
         return np.where(self._times[places] >= earliest, places, -1)
 
+    def spelled(self, places: Any, days: Any) -> Any:
+        """These rates in words, such as EUR/USD 1.0853 2026-06-11 inverse; rates of days are of these."""
+        import numpy as np
+
+        of = self._of[places]
+        return _beside(
+            np.array([f"{symbol} ".encode() for symbol in self._symbols])[of],
+            _texts(digits.characters(self._amounts[places], self._scales[places])),
+            b" ",
+            days if self._of_days else _spelled_times(self._times[places], self._of_days),
+            np.where(self._is_inverse[of], b" inverse", b""),
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class _Fractions:
-    """A rate for each row: up / down where one is found, and in words which one it is, or why there is none."""
+    """A rate for each row: up / down where one is found, and in words which one it is, or why there is none.
+
+    Words are MISSING where no rate is needed.
+    """
 
     up: Any
     down: Any
     is_found: Any
-    words: Sequence[str | None]
+    words: Any
 
 
 def _market_days(days: Any) -> Any:
@@ -197,52 +224,92 @@ def _market_days(days: Any) -> Any:
     return days - np.maximum((days + 3) % 7 - 4, 0)  # 1970 began on a Thursday
 
 
-def _spelled(times: Any, of_days: bool) -> list[str]:
+# Texts are columns of bytes of one width. A zero byte anywhere in a text is none of its characters: thousands of them
+# are made and joined in the time of a few hundred strings.
+
+
+def _beside(*columns: Any) -> Any:
+    """Columns of texts, or single ones, put together row by row."""
     import numpy as np
 
-    spelled = np.datetime_as_string(times.view("datetime64[us]"), unit="D" if of_days else "s").tolist()
-    return spelled if of_days else [f"{time}Z" for time in spelled]
+    rows = max(len(column) for column in columns if not isinstance(column, bytes))
+    wide = [np.full(rows, column) if isinstance(column, bytes) else column for column in columns]
+    return _texts(np.hstack([column.view("u1").reshape(rows, -1) for column in wide]))
 
 
-def converted(sent: Columns, target: Target, rates: RatesOfTimes, currency: str | None) -> Columns:
+def _texts(characters: Any) -> Any:
+    return characters.view(f"S{characters.shape[1]}").ravel()
+
+
+def _replaced(texts: Any, here: Any, others: Any) -> Any:
+    """A column of texts, with others in some of its rows."""
+    if here.all():
+        return others
+    width = max(texts.itemsize, others.itemsize)
+    texts = texts.astype(f"S{width}")
+    texts[here] = others
+    return texts
+
+
+def _joined(texts: Any, between: bytes) -> bytes:
+    """A column of texts as one, which has none of these bytes, without the zero bytes."""
+    joined: bytes = _beside(texts, b"\n").tobytes()
+    return joined.translate(None, b"\0")[:-1].replace(b"\n", between)
+
+
+def _spelled_times(microseconds: Any, of_days: bool) -> Any:
+    """Times since 1970 as ISO 8601 has them: days, or UTC with seconds."""
+    import numpy as np
+
+    days = microseconds // _DAY
+    months = days.astype("M8[D]").astype("M8[M]")
+    month, day = months.astype(int), days - months.astype("M8[D]").astype(int)
+    numbers, form = (month // 12 + 1970) * 10_000 + (month % 12 + 1) * 100 + day + 1, b"0000-00-00"
+    if not of_days:
+        seconds = microseconds // 1_000_000 % 86_400
+        clock = seconds // 3600 * 10_000 + seconds // 60 % 60 * 100 + seconds % 60
+        numbers, form = numbers * 1_000_000 + clock, b"0000-00-00T00:00:00Z"
+    characters = np.tile(np.frombuffer(form, dtype="u1"), (len(days), 1))
+    places = [place for place, character in enumerate(form) if character == ord("0")]
+    characters[:, places] = digits.characters(numbers, np.zeros_like(numbers))[:, 1:]
+    return _texts(characters)
+
+
+def converted(sent: Columns, target: Target, rates: RatesOfTimes, own_currency: Callable[[], str | None]) -> Columns:
     """Columns, converted row by row. A value without a rate becomes missing, and `rate` says why.
 
-    `currency` is the instrument's, for values that name none.
+    `own_currency` returns the instrument's, for values that name none.
     """
     import numpy as np
 
-    times = copying.read_times(sent.observed_at).view("datetime64[us]").astype("int64")
+    times = copying.read_times(sent.observed_at)
     spelled = sent.currency.split(BETWEEN)
-    read = {one: currency if one == MISSING else one.decode() for one in dict.fromkeys(spelled)}
+    read = {one: own_currency() if one == MISSING else one.decode() for one in dict.fromkeys(spelled)}
     if len(read) == 1:
         each = rates.at(next(iter(read.values())), times)
     else:
         up, down = (np.ones(len(times), dtype=object) for _ in range(2))
-        is_found, words = np.full(len(times), fill_value=False), np.full(len(times), None, dtype=object)
+        is_found, words = np.full(len(times), fill_value=False), np.full(len(times), b"")
         of = np.array(spelled, dtype=object)
         for one, its_currency in read.items():
             here = of == one
             found = rates.at(its_currency, times[here])
-            up[here], down[here], is_found[here], words[here] = (
-                found.up,
-                found.down,
-                found.is_found,
-                found.words,
-            )
-        each = _Fractions(up, down, is_found, words.tolist())
-    given = [exact_amounts(prices, sent.scale) for prices in (sent.open, sent.high, sent.low, sent.close)]
-    numbers = [_divided(*prices, each) for prices in given]
-    is_same = each.is_found & (each.up == each.down)
-    if is_same.any():  # and not by a rate of 1
-        is_same &= np.array([told is None for told in each.words])
-    is_narrow = not is_same.any() and all(
-        whole.max(initial=0) < _MOST / 10**DECIMALS and (places == DECIMALS).all() for _, whole, _, places in numbers
-    )
-    write = _packed if is_narrow else _in_digits
-    columns = [write(*number) for number in numbers]
+            up[here], down[here], is_found[here] = found.up, found.down, found.is_found
+            words = _replaced(words, here, found.words)
+        each = _Fractions(up, down, is_found, words)
+    numbers = [exact_amounts(prices, sent.scale) for prices in (sent.open, sent.high, sent.low, sent.close)]
+    amounts, scales = (np.concatenate(column) for column in zip(*numbers, strict=True))
+    up, down, is_found = (np.tile(column, 4) for column in (each.up, each.down, each.is_found))
+    is_there = is_found & (amounts != LEAST)
+    whole, decimals, places = _divided(np.where(is_there, amounts, 0), scales, up, down)
+    kind: Any = "int64" if whole.max(initial=0) < _MOST / 10**DECIMALS else object
+    exact = whole.astype(kind) * 10**places + decimals.astype(kind)
+    is_same = is_there & np.tile((each.up == each.down) & (each.words == MISSING), 4)  # and not by a rate of 1
     if is_same.any():
-        columns = [_kept(text, *prices, is_same) for text, prices in zip(columns, given, strict=True)]
-    opens, highs, lows, closes = columns
+        exact, places = np.where(is_same, amounts, exact), np.where(is_same, scales, places)
+    exact, is_narrow = np.where(is_there, exact, LEAST), exact.dtype != object and (places == DECIMALS).all()
+    write = _packed if is_narrow else _in_many_digits if exact.dtype == object else digits.in_digits
+    opens, highs, lows, closes = map(write, exact.reshape(4, -1), places.reshape(4, -1))
     return sent._replace(
         open=opens,
         high=highs,
@@ -250,22 +317,20 @@ def converted(sent: Columns, target: Target, rates: RatesOfTimes, currency: str 
         close=closes,
         scale=np.full(len(times), DECIMALS, dtype=">i2").tobytes() if is_narrow else None,
         currency=BETWEEN.join([target.code.encode()] * len(times)),
-        rate=each.words,
+        rate=_joined(each.words, BETWEEN),
     )
 
 
-def _divided(amounts: Any, scales: Any, rates: _Fractions) -> tuple[Any, Any, Any, Any]:
-    """Which prices there are, and of each its whole part, its decimals and their number.
+def _divided(amounts: Any, scales: Any, up: Any, down: Any) -> tuple[Any, Any, Any]:
+    """Of each converted price its whole part, its decimals and their number.
 
     It divides twice, for half of the decimals each time, so that remainders fit 64-bit integers.
     """
     import numpy as np
 
-    is_there = rates.is_found & (amounts != LEAST)
-    amounts, up = np.where(is_there, amounts, 0), rates.up
-    down = _product(rates.down, 10 ** scales.astype("int64"))
+    down = _product(down, 10 ** scales.astype("int64"))
     product = _product(amounts, up)
-    is_small = is_there & (product.astype(float) < float(_SMALL) * down.astype(float))
+    is_small = (product != 0) & (product.astype(float) < float(_SMALL) * down.astype(float))
     places = np.where(is_small, OF_SMALL, DECIMALS)
     half = 10 ** (places // 2)
     if 2.0 * float(half.max(initial=1)) * float(down.max(initial=1)) >= _MOST:
@@ -278,7 +343,7 @@ def _divided(amounts: Any, scales: Any, rates: _Fractions) -> tuple[Any, Any, An
     rest -= second * down
     decimals = first * half + second + (2 * rest >= down)
     is_whole = decimals == half * half
-    return is_there, whole + is_whole, np.where(is_whole, 0, decimals), places
+    return whole + is_whole, np.where(is_whole, 0, decimals), places
 
 
 def _product(one: Any, other: Any) -> Any:
@@ -288,25 +353,15 @@ def _product(one: Any, other: Any) -> Any:
     return one * other
 
 
-def _in_digits(is_there: Any, whole: Any, decimals: Any, places: Any) -> str:
-    rows = zip(*(column.tolist() for column in (is_there, whole, decimals, places)), strict=True)
-    return " ".join(f"{one}.{rest:0{digits}d}" if is_there else "" for is_there, one, rest, digits in rows)
+def _packed(amounts: Any, _: Any) -> bytes:
+    packed: bytes = amounts.astype(">i8").tobytes()
+    return packed
 
 
-def _kept(text: Any, amounts: Any, scales: Any, is_same: Any) -> str:
-    """The text, with the stored digits of the prices that were in the target currency already."""
-    rows = zip(text.split(" "), amounts.tolist(), scales.tolist(), is_same.tolist(), strict=True)
-    return " ".join(
-        f"{to_decimal(amount, scale):f}" if is_same and amount != LEAST else converted
-        for converted, amount, scale, is_same in rows
-    )
-
-
-def _packed(is_there: Any, whole: Any, decimals: Any, _: Any) -> bytes:
-    import numpy as np
-
-    amounts = np.where(is_there, whole * 10**DECIMALS + decimals, LEAST)
-    return amounts.astype(">i8").tobytes()
+def _in_many_digits(amounts: Any, scales: Any) -> str:
+    """The same as digits.in_digits of Python's numbers."""
+    pairs = zip(amounts.tolist(), scales.tolist(), strict=True)
+    return " ".join("" if amount == LEAST else f"{Decimal(f'{amount}e-{scale}'):f}" for amount, scale in pairs)
 
 
 # ── Latest prices ────────────────────────────────────────────────────────────────────────────────
@@ -343,13 +398,32 @@ class LatestRates:
         """The rate of each currency; None where there is none."""
         unknown = sorted({one for one in currencies if one is not None} - self._rates.keys())
         if unknown:
-            self._rates |= dict.fromkeys(unknown)
-            wanted = {"currencies": unknown, "to_currency": self._target.whole}
-            for row in self._connection.execute(query("rates.latest"), wanted):
-                pairs = list(zip(row.data_types, row.symbols, strict=True))
-                up, down = int(row.up) * self._target.units, int(row.down)
-                self._rates[row.currency] = Rate(up, down, row.words, pairs)
+            wanted = {"currencies": [*unknown, self._target.whole]}
+            found = self._connection.execute(query("rates.latest"), wanted)
+            rates = {(row.base, row.quote): row for row in found}
+            self._rates |= {one: self._newest(rates, one) for one in unknown}
         return [self._rates[one] for one in currencies]
+
+    def _newest(self, rates: Mapping[tuple[str, str], Any], currency: str) -> Rate | None:
+        """The pair itself, unless two others are of a newer day."""
+        each = [
+            [rates[pair] for pair in way]
+            for way in ways(currency, self._target.whole, lambda: rates)
+            if rates.keys() >= set(way)
+        ]
+        if not each:
+            return None
+        legs = max(each, key=lambda legs: min(leg.observed_at.astimezone(UTC) for leg in legs).date())
+        up, down = self._target.units, 1
+        for leg in legs:
+            one = 10**leg.scale
+            up, down = (up * one, down * leg.amount) if leg.is_inverse else (up * leg.amount, down * one)
+        words = [
+            f"{leg.symbol} {to_decimal(leg.amount, leg.scale):f} {leg.observed_at.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}"
+            f"{' inverse' if leg.is_inverse else ''}"
+            for leg in legs
+        ]
+        return Rate(up, down, _BESIDE.join(words), [(leg.data_type, leg.symbol) for leg in legs])
 
     @property
     def pairs(self) -> list[tuple[str, str]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pricing_pipeline.db import copying
 from pricing_pipeline.prices.frames import LEAST
@@ -22,11 +22,20 @@ def in_digits(amounts: Column, scales: Column) -> str:
     """Amounts with as many decimals as their scales say, with spaces between them; LEAST stands for a missing one."""
     import numpy as np
 
+    text = characters(amounts, scales)
+    spaced = np.hstack((text, np.full((len(text), 1), ord(" "), dtype=np.uint8)))
+    return spaced.tobytes().translate(None, b"\0").decode()[:-1]
+
+
+def characters(amounts: Column, scales: Column) -> Any:
+    """The characters of each of these amounts as a row, the first one its sign; NUL is none."""
+    import numpy as np
+
     is_there = amounts != LEAST
     rest = sizes = np.abs(np.where(is_there, amounts, 0))
     fewest, most = int(scales.min()), int(scales.max())
-    # What stands at each place of a text, from its end. NUL is left out.
-    places = [np.full(len(amounts), ord(" "), dtype=np.uint8)]
+    # What stands at each place of a text, from its end.
+    places = []
     for power in range(max(len(str(sizes.max())), most + 1)):
         if power > 0 and fewest <= power <= most:
             places.append(np.where(scales == power, ord("."), 0).astype(np.uint8))
@@ -35,5 +44,5 @@ def in_digits(amounts: Column, scales: Column) -> str:
         places.append(np.where(is_shown, above - rest * 10 + ord("0"), 0).astype(np.uint8))
     places.append(np.where(amounts < 0, ord("-"), 0).astype(np.uint8))
     text = np.stack(places[::-1], axis=1)
-    text[~is_there, :-1] = 0
-    return text.tobytes().translate(None, b"\0").decode()[:-1]
+    text[~is_there] = 0
+    return text

@@ -5,7 +5,7 @@ price_reader.py reads it. With an object for each row or number, making the fram
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from decimal import Context, Decimal, localcontext
 from operator import mul
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -78,7 +78,7 @@ class Columns(NamedTuple):
     call_id: bytes
     quality: bytes
     is_daily: bool
-    rate: Sequence[str | None] | None = None
+    rate: bytes | None = None
     """The rates of converted prices, or why a rate is missing."""
 
 
@@ -97,13 +97,13 @@ def make_frame(
     call_ids: bytes | None,
     qualities: bytes | None,
     is_daily: bool,
-    rates: Sequence[str | None] | None = None,
+    rates: bytes | None = None,
 ) -> DataFrame:
     """The frame of the columns of a query in `db/queries/history.sql`; each column is None if there are no rows.
 
     With `rates`, those of converted prices, it has the column `rate`.
     """
-    from pandas import DataFrame, array
+    from pandas import DataFrame
 
     index = _times(observed_at).rename("observed_at")
     rows, places = len(index), copying.read_smallints(scales or b"")
@@ -122,7 +122,7 @@ def make_frame(
         "quality": _texts(qualities, rows),
     }
     if rates is not None:
-        columns["rate"] = array(rates, dtype="str")
+        columns["rate"] = _texts(rates or None, rows)
     return DataFrame(columns, index=index, copy=False)
 
 
@@ -136,7 +136,7 @@ def joined(histories: Iterable[tuple[str, DataFrame]], *, is_converted: bool = F
         frame.insert(0, "symbol", _texts(BETWEEN.join([symbol.encode()] * rows) if rows else None, rows))
         return frame
 
-    found = [frame_of("", make_frame(*(None,) * 13, False, [] if is_converted else None))]
+    found = [frame_of("", make_frame(*(None,) * 13, False, b"" if is_converted else None))]
     found += [frame_of(symbol, history) for symbol, history in histories if len(history)]
     return concat(found[1:] or found, ignore_index=True)
 

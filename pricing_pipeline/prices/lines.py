@@ -46,7 +46,9 @@ def as_json(sent: Columns) -> str:
     numbers = [spelled.split(" ") for spelled in _numbers(sent)]
     ends = _ends(sent, json.dumps, "null", ended)
     if sent.rate is not None:  # no word of it needs an escape
-        ends = [f'{end},"rate":{number(rate or "")}}}' for end, rate in zip(ends, sent.rate, strict=True)]
+        rates = sent.rate.replace(BETWEEN, b'"\0"').decode("latin-1")
+        each = f'"{rates}"'.replace(f'"{MISSING.decode("latin-1")}"', "null").split("\0")
+        ends = [f'{end},"rate":{rate}}}' for end, rate in zip(ends, each, strict=True)]
     rows = zip(_times(sent.observed_at), *numbers, ends, strict=True)
     return ",\n".join(
         f'{{"date":{number(time[:10]) if sent.is_daily else "null"},"observed_at":"{time}","open":{number(open_)},'
@@ -63,7 +65,8 @@ def as_csv(symbol: str, sent: Columns, decimals: Decimals) -> str:
     join = cells.between(decimals).join
     ends = _ends(sent, partial(cells.cell, decimals=decimals), "", lambda *end: join(end))
     symbols = repeat(cells.cell(symbol, decimals), len(times))
-    rates = [] if sent.rate is None else [[rate or "" for rate in sent.rate]]  # as they are: no word needs quotes
+    # Rates as they are: no word of them needs quotes.
+    rates = [] if sent.rate is None else [sent.rate.replace(MISSING, b"").decode().split(BETWEEN.decode())]
     return cells.lines(zip(symbols, days, times, *numbers, ends, *rates, strict=True), decimals)
 
 

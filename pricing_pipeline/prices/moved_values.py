@@ -6,6 +6,7 @@ was believed when, and how it is adjusted.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -51,8 +52,8 @@ def needed(connection: Connection, wanted: Mapping[str, Any]) -> Needed | None:
     return Needed(spans, {month: written.get(month, {}) for month in months})
 
 
-def complete(connection: Connection, wanted: Sequence[Mapping[str, Any]], read: Callable[[list[Any]], T]) -> T:
-    """The result of `read` with the moved values of some pairs: for each a list for `pricing.read_archived`, or None.
+def complete(connection: Connection, wanted: Sequence[Mapping[str, Any]], read: Callable[[str | None], T]) -> T:
+    """The result of `read` with the moved values of some pairs, for `pricing.read_moved`; None if nothing has moved.
 
     It reads again if a file was written or a month was moved meanwhile: the files that it read may lack what the
     database no longer has. If nothing had moved before, the database refuses such a read.
@@ -67,8 +68,12 @@ def complete(connection: Connection, wanted: Sequence[Mapping[str, Any]], read: 
     while True:
         before = now
         try:
-            archived = [None if files is None else load(one, files) for one, files in zip(wanted, before, strict=True)]
-            found = read(archived)
+            moved = [
+                {"data_type": one["data_type"], "symbol": one["symbol"], "rows": load(one, files)}
+                for one, files in zip(wanted, before, strict=True)
+                if files is not None
+            ]
+            found = read(json.dumps(moved) if moved else None)
         except OtherFile:
             if (now := look()) == before:
                 raise
@@ -78,7 +83,7 @@ def complete(connection: Connection, wanted: Sequence[Mapping[str, Any]], read: 
 
 
 def load(wanted: Mapping[str, Any], needed: Needed) -> list[dict[str, Any]]:
-    """The moved values of a read, for `pricing.read_archived`.
+    """The moved values of a read.
 
     Raises OtherFile if a file was replaced in the meantime, and another PricingError if one cannot be read: the result
     would lack its values.

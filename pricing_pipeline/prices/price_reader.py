@@ -8,6 +8,7 @@ from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from psycopg import errors
@@ -149,13 +150,16 @@ def _complete(
 ) -> T:
     """What `read` finds with these parameters and with the moved values."""
     wanted = parameters | {"adjust": None if adjust is None else _basis(adjust)}
+    rates: Sequence[Row[Any]] = []
+    if adjust == Adjust.TOTAL:
+        rates = connection.execute(query("rates.moved_of_payments"), parameters).all()
 
-    def with_moved(archived: list[Any]) -> T:
-        (values,) = archived
+    def with_moved(moved: str | None) -> T:
         with nullcontext() if adjust is None else _refusals(parameters["symbol"], parameters["data_type"]):
-            return read(wanted | {"archived": None if values is None else json.dumps(values)})
+            return read(wanted | {"moved": moved})
 
-    return moved_values.complete(connection, [wanted], with_moved)
+    each = [wanted, *(parameters | rate._asdict() | {"adjust": None} for rate in rates)]
+    return moved_values.complete(connection, each, with_moved)
 
 
 def _basis(adjust: Adjust | str) -> str:
@@ -237,7 +241,7 @@ def history(
     if currency is not None:
         into = conversion.Target.named(currency)
         has_rows = columns.observed_at is not None
-        columns = _converted(connection, columns, parameters, into) if has_rows else columns._replace(rate=[])
+        columns = _converted(connection, columns, parameters, into) if has_rows else columns._replace(rate=b"")
     return frames.make_frame(*columns)
 
 
@@ -249,7 +253,7 @@ def _converted(
 ) -> frames.Columns:
     first, last, as_of = parameters["first_day"], parameters["last_day"], parameters["as_of"]
     rates = conversion.RatesOfTimes(connection, into, first, last, as_of, of_days=columns.is_daily)
-    own = conversion.own_currency(connection, parameters)
+    own = partial(conversion.own_currency, connection, parameters)
     return conversion.converted(columns, into, rates, own)
 
 

@@ -18,12 +18,15 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from pyarrow import parquet
 from sqlalchemy import Connection
+from sqlalchemy.exc import DBAPIError
 
 from pricing_client import PricingClient, Update
 from pricing_pipeline.api import stream_hub
+from pricing_pipeline.db.query_loader import query
+from pricing_pipeline.domain.answers import Adjust, CapitalGain
 from pricing_pipeline.domain.scopes import Scope
 from pricing_pipeline.errors import InvalidCurrency
-from pricing_pipeline.prices import conversion, digits, moved_values, price_reader
+from pricing_pipeline.prices import actions, conversion, digits, moved_values, price_reader
 from pricing_pipeline.prices.conversion import RatesOfTimes, Target
 from pricing_pipeline.prices.files import open_store
 from pricing_pipeline.prices.frames import BETWEEN, LEAST, Columns
@@ -73,12 +76,11 @@ class Prepared(RatesOfTimes):
         times = big_endian([(day - 10_957) * 86_400_000_000 for day in days])
         for number, (amount, scale, is_inverse) in enumerate(legs):
             row = [
-                times,
+                *("fx_daily", "A/B", False, is_inverse, times),
                 big_endian([amount] * len(days)),
-                small([2 * scale + is_inverse] * len(days)),
-                "\n".join(["A/B 1"] * len(days)),
+                small([scale] * len(days)),
             ]
-            self._tables[f"C{number}", f"C{number + 1}"] = conversion._Table(row, of_days=True)
+            self._tables[f"C{number}", f"C{number + 1}"] = conversion._Table([row], of_days=True)
 
     def _ways(self, currency: str) -> Any:
         yield [(f"C{number}", f"C{number + 1}") for number in range(len(self._legs))]
@@ -124,7 +126,7 @@ def test_e9_a_converted_price_is_the_exact_fraction_rounded_once(
         quality=b"",
         is_daily=True,
     )
-    told = conversion.converted(sent, Target("X", "X", units), Prepared(legs, days, units), None)
+    told = conversion.converted(sent, Target("X", "X", units), Prepared(legs, days, units), lambda: None)
     parts = [text.partition(".") for text in digits.spelled(told.close, told.scale).split(" ")]
     found = [(int(whole + rest) if whole else LEAST, len(rest)) for whole, _, rest in parts]
     for (amount, scale), (one, decimals) in zip(prices, found, strict=True):
@@ -387,6 +389,41 @@ def test_e9_f12_rates_of_months_that_have_moved_to_files_are_read(
     assert told() == before
 
 
+@still
+def test_f5_f12_a_payment_is_converted_by_a_rate_that_has_moved_to_a_file(
+    core: Core, clock: Clock, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It was refused for want of a rate. SQL alone reads no files, and says so."""
+    monkeypatch.setenv("PRICING_EXPORT_URL", str(tmp_path / "history"))
+    store = open_store(load_settings())
+    core.rows("INSERT INTO pricing.instruments (asset_class, symbol) VALUES ('fx', 'EUR/USD') ON CONFLICT DO NOTHING")
+    days = [date(2025, 3, 3) + timedelta(days=day) for day in range(70)]
+    clock.set(datetime(2025, 5, 20, tzinfo=UTC))
+    for day in days:
+        put(core, DAILY, "AAPL", "146.55", day)
+        put(core, FX, "EUR/USD", "1.1", at := midnight(day) + timedelta(hours=16))
+        core.rows("SELECT pricing.note_changes(:type, ARRAY[:at])", type=FX, at=at)
+    with core.engine.begin() as connection:
+        actions.enter(connection, "equity", CapitalGain("AAPL", days[7], Decimal(1), "EUR"), "ann")
+    clock.set(datetime(2025, 12, 30, tzinfo=UTC))
+
+    def told() -> tuple[list[Decimal | None], Any]:
+        with core.engine.connect() as connection:
+            bars = price_reader.bars(connection, "AAPL", DAILY, days[0], days[20], adjust=Adjust.TOTAL)
+            (checked,) = connection.execute(query("checks.outliers"), {"data_types": [DAILY]})
+        return [bar.close for bar in bars], checked.without_rate
+
+    closes, without_rate = before = told()
+    assert (closes[0], closes[7], without_rate) == (Decimal("145.45"), Decimal("146.55"), None)
+    keep(core, 3, FX)
+    assert export_all(core, store, FX)
+    assert move_all(core, store, FX) > 0
+    assert told() == before
+    asked = "SELECT * FROM pricing.history(:type, 'AAPL', :first_day, :last_day, adjust => 'total')"
+    with pytest.raises(DBAPIError, match="EUR/USD fx_rate between 2025-03-10 and 2025-03-10 have moved to files"):
+        core.rows(asked, type=DAILY, first_day=days[0], last_day=days[20])
+
+
 # ── Latest prices ────────────────────────────────────────────────────────────────────────────────
 
 
@@ -599,10 +636,11 @@ def test_e9_a_missing_rate_is_watched_by_a_user_who_may(api: RunningApi, core: C
     assert core.one("SELECT count(*) FROM pricing.active_subscriptions WHERE symbol = 'USD/SEK'") == 1
 
 
-def test_e9_pivots_are_the_usual_currencies_first(core: Core) -> None:
-    for symbol in ("A/C", "C/B", "EUR/A", "B/EUR", "USD/A", "USD/B", "A/D", "A/B"):
-        core.rows("INSERT INTO pricing.instruments (asset_class, symbol) VALUES ('fx', :symbol)", symbol=symbol)
-    assert [row[0] for row in core.rows("SELECT pricing.pivots('A', 'B')")] == ["USD", "EUR", "C"]
+def test_e9_pivots_are_the_usual_currencies_first() -> None:
+    known = ("A/C", "C/B", "EUR/A", "B/EUR", "USD/A", "USD/B", "A/D", "A/B")
+    direct, *others = conversion.ways("A", "B", lambda: (pair.split("/") for pair in known))
+    assert direct == [("A", "B")]
+    assert others == [[("A", pivot), (pivot, "B")] for pivot in ("USD", "EUR", "C")]
 
 
 @still

@@ -347,7 +347,7 @@ def test_a8_looking_after_an_outage_reads_what_waits_for_its_time_only(
 def test_g6_reading_history_touches_its_own_partition_only(reads: Callable[..., Reads]) -> None:
     statement = named("prices.history").replace(":data_type", "'equity_daily'").replace(":symbol", "'S7'")
     statement = statement.replace(":first_day", "'2010-03-01'").replace(":last_day", "'2010-03-31'")
-    statement = statement.replace(":as_of", "NULL").replace(":archived", "NULL")
+    statement = statement.replace(":as_of", "NULL").replace(":moved", "NULL")
     seen = reads(statement)
     assert seen.scanned == set()
     assert {name: count for name, count in seen.rows.items() if name.startswith("price_history")} == {

@@ -84,7 +84,9 @@ SELECT r.data_type, count(q.value_id) AS quarantined, count(DISTINCT q.symbol) A
             AND c.ex_on BETWEEN n.today - 365 AND n.today
         CROSS JOIN LATERAL pricing.close_before(r.data_type, c.symbol, c.ex_on, NULL, '{}') price
         WHERE pricing.is_daily(r.fetcher) AND c.currency <> price.currency
-          AND pricing.rate_of_day(c.currency, price.currency, c.ex_on) IS NULL) AS without_rate
+          AND pricing.rate_of_day(c.currency, price.currency, c.ex_on) IS NULL
+          AND NOT EXISTS (SELECT FROM pricing.sources_of_rates(c.currency, price.currency) s
+                          WHERE pricing.has_moved(s.data_type, s.symbol, c.ex_on))) AS without_rate
 FROM pricing.data_type_registry r
 LEFT JOIN pricing.quarantined_values q ON q.data_type = r.data_type AND q.status = 'quarantined'
 WHERE r.data_type = ANY (CAST(:data_types AS text[]))

@@ -76,7 +76,7 @@ SELECT string_agg(timestamptz_send(h.observed_at), '') AS observed_at,
         WHERE r.data_type = :data_type) AS is_daily
 FROM pricing.prices_as_of(:data_type, :symbol, CAST(:first_day AS date), CAST(:last_day AS date),
                           CAST(:as_of AS timestamptz),
-                          pricing.read_archived(:data_type, :symbol, CAST(:archived AS jsonb))) h;
+                          pricing.read_moved(CAST(:moved AS jsonb))) h;
 
 -- name: adjusted_columns
 -- The same on another basis than it may be stored on: prices are decimals, so there is no scale.
@@ -98,5 +98,5 @@ SELECT string_agg(timestamptz_send(h.observed_at), '') AS observed_at,
         WHERE r.data_type = :data_type) AS is_daily
 FROM pricing.adjusted_prices(:data_type, :symbol, CAST(:first_day AS date), CAST(:last_day AS date),
                              CAST(:as_of AS timestamptz), :adjust,
-                             pricing.read_archived(:data_type, :symbol, CAST(:archived AS jsonb)),
+                             pricing.read_moved(CAST(:moved AS jsonb)),
                              CAST(:read_until AS date)) h;

@@ -105,7 +105,7 @@ SELECT observed_at, amount, open_amount, high_amount, low_amount, scale, currenc
         WHERE r.data_type = :data_type) AS is_daily
 FROM pricing.prices_as_of(:data_type, :symbol, CAST(:first_day AS date), CAST(:last_day AS date),
                           CAST(:as_of AS timestamptz),
-                          pricing.read_archived(:data_type, :symbol, CAST(:archived AS jsonb)));
+                          pricing.read_moved(CAST(:moved AS jsonb)));
 
 -- name: adjusted
 -- The same on another basis than it may be stored on.
@@ -115,7 +115,7 @@ SELECT observed_at, open, high, low, close, volume, currency, adjustment, provid
         WHERE r.data_type = :data_type) AS is_daily
 FROM pricing.adjusted_prices(:data_type, :symbol, CAST(:first_day AS date), CAST(:last_day AS date),
                              CAST(:as_of AS timestamptz), :adjust,
-                             pricing.read_archived(:data_type, :symbol, CAST(:archived AS jsonb)),
+                             pricing.read_moved(CAST(:moved AS jsonb)),
                              CAST(:read_until AS date));
 
 -- name: sample

@@ -264,41 +264,30 @@ COMMENT ON FUNCTION pricing.moved_spans(text, text, date, date, timestamptz, tex
     'Days between two days for which a read needs a pair''s moved values.';
 
 
-CREATE OR REPLACE FUNCTION pricing.read_archived(wanted_type text, wanted_symbol text, found jsonb)
-RETURNS pricing.price_revisions[]
-LANGUAGE sql STABLE SET search_path = '' AS $$
+CREATE OR REPLACE FUNCTION pricing.read_moved(found jsonb) RETURNS pricing.price_revisions[]
+LANGUAGE sql STABLE STRICT SET search_path = '' AS $$
     SELECT coalesce(array_agg(ROW(
-        wanted_type, wanted_symbol, v.observed_at, v.close * unit.one, v.open * unit.one, v.high * unit.one,
+        p.data_type, p.symbol, v.observed_at, v.close * unit.one, v.open * unit.one, v.high * unit.one,
         v.low * unit.one, v.scale, v.currency, round(v.volume, v.volume_scale), v.provider, v.call_id, v.recorded_at,
         coalesce(v.revised_at, 'infinity'), v.revised_by, v.adjustment, v.quality,
         v.source_text)::pricing.price_revisions), '{}')
-    FROM jsonb_to_recordset(found) AS v (
+    FROM jsonb_to_recordset(found) AS p (data_type text, symbol text, rows jsonb)
+    CROSS JOIN LATERAL jsonb_to_recordset(p.rows) AS v (
         observed_at timestamptz, open numeric, high numeric, low numeric, close numeric, scale smallint, volume numeric,
         volume_scale integer, currency text, adjustment text, quality text, source_text text, provider text,
         call_id bigint, recorded_at timestamptz, revised_at timestamptz, revised_by bigint)
     CROSS JOIN LATERAL (SELECT ('1e' || v.scale)::numeric AS one) unit
-    WHERE found IS NOT NULL
-    HAVING found IS NOT NULL
-$$;
-COMMENT ON FUNCTION pricing.read_archived(text, text, jsonb) IS
-    'A pair''s values from a file, as revisions; a value that is still believed has no end.';
-
-
-CREATE OR REPLACE FUNCTION pricing.read_moved(found jsonb) RETURNS pricing.price_revisions[]
-LANGUAGE sql STABLE SET search_path = '' AS $$
-    SELECT array_agg(v) FROM jsonb_to_recordset(found) AS p (data_type text, symbol text, rows jsonb)
-    CROSS JOIN LATERAL unnest(pricing.read_archived(p.data_type, p.symbol, p.rows)) v
 $$;
 COMMENT ON FUNCTION pricing.read_moved(jsonb) IS
-    'Values of several pairs from files, in the shape in which read_archived returns those of one.';
+    'Values of some pairs from files, as revisions; a value that is still believed has no end.';
 
 
-CREATE OR REPLACE FUNCTION pricing.require_archived(
-    wanted_type text, wanted_symbol text, first_day date, last_day date, archived pricing.price_revisions[])
+CREATE OR REPLACE FUNCTION pricing.require_moved(
+    wanted_type text, wanted_symbol text, first_day date, last_day date, moved pricing.price_revisions[])
 RETURNS void
 LANGUAGE plpgsql STABLE SET search_path = '' AS $$
 BEGIN
-    IF archived IS NULL AND EXISTS (
+    IF moved IS NULL AND EXISTS (
             SELECT FROM pricing.moved_days m
             WHERE (m.data_type, m.symbol) = (wanted_type, wanted_symbol)
               AND m.noted_days && daterange(first_day, last_day, '[]')) THEN
@@ -309,5 +298,5 @@ BEGIN
                   ERRCODE = 'object_not_in_prerequisite_state';
     END IF;
 END $$;
-COMMENT ON FUNCTION pricing.require_archived(text, text, date, date, pricing.price_revisions[]) IS
+COMMENT ON FUNCTION pricing.require_moved(text, text, date, date, pricing.price_revisions[]) IS
     'Refuses a read of days with moved values if the caller did not supply these.';

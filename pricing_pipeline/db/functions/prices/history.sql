@@ -1,13 +1,13 @@
 -- Reads history as believed now or at a time, and as traded or adjusted. Nothing here writes.
 
-CREATE OR REPLACE FUNCTION pricing.archived_as_of(
+CREATE OR REPLACE FUNCTION pricing.moved_as_of(
     wanted_type text, wanted_symbol text, since timestamptz, before timestamptz, as_of timestamptz,
-    archived pricing.price_revisions[])
+    moved pricing.price_revisions[])
 RETURNS SETOF pricing.price_revisions
 LANGUAGE sql STABLE SET search_path = '' AS $$
     -- Since the database has a value of the same time, what the file has of it is no longer believed, or is that very
     -- value.
-    SELECT a.* FROM unnest(archived) a
+    SELECT a.* FROM unnest(moved) a
     WHERE (a.data_type, a.symbol) = (wanted_type, wanted_symbol) AND a.observed_at >= since AND a.observed_at < before
       AND CASE WHEN as_of IS NULL THEN a.revised_at = 'infinity'
                ELSE a.recorded_at <= as_of AND a.revised_at > as_of END
@@ -18,14 +18,14 @@ LANGUAGE sql STABLE SET search_path = '' AS $$
                       WHERE r.data_type = wanted_type AND r.symbol = wanted_symbol AND r.observed_at = a.observed_at
                         AND (as_of IS NULL OR r.recorded_at <= as_of))
 $$;
-COMMENT ON FUNCTION pricing.archived_as_of(
+COMMENT ON FUNCTION pricing.moved_as_of(
     text, text, timestamptz, timestamptz, timestamptz, pricing.price_revisions[]) IS
     'Moved values as believed at a time (NULL = now), unless stored ones had replaced them by then.';
 
 
 CREATE OR REPLACE FUNCTION pricing.prices_as_of(
     wanted_type text, wanted_symbol text, first_day date, last_day date, as_of timestamptz DEFAULT NULL,
-    archived pricing.price_revisions[] DEFAULT NULL)
+    moved pricing.price_revisions[] DEFAULT NULL)
 RETURNS TABLE (observed_at timestamptz, amount bigint, open_amount bigint, high_amount bigint, low_amount bigint,
                scale smallint, currency text, volume numeric, adjustment text, provider text, call_id bigint,
                recorded_at timestamptz, quality text)
@@ -35,8 +35,8 @@ DECLARE
     since timestamptz := first_day::timestamp AT TIME ZONE 'UTC';
     before timestamptz := (last_day + 1)::timestamp AT TIME ZONE 'UTC';
 BEGIN
-    PERFORM pricing.require_archived(wanted_type, wanted_symbol, first_day, last_day, archived);
-    IF as_of IS NULL AND coalesce(cardinality(archived), 0) = 0 THEN
+    PERFORM pricing.require_moved(wanted_type, wanted_symbol, first_day, last_day, moved);
+    IF as_of IS NULL AND coalesce(cardinality(moved), 0) = 0 THEN
         RETURN QUERY
         SELECT h.observed_at, h.amount, h.open_amount, h.high_amount, h.low_amount, h.scale, h.currency,
                h.volume, h.adjustment, h.provider, h.call_id, h.fetched_at, h.quality
@@ -62,12 +62,12 @@ BEGIN
     UNION ALL
     SELECT a.observed_at, a.amount, a.open_amount, a.high_amount, a.low_amount, a.scale, a.currency,
            a.volume, a.adjustment, a.provider, a.call_id, a.recorded_at, a.quality
-    FROM pricing.archived_as_of(wanted_type, wanted_symbol, since, before, as_of, archived) a
+    FROM pricing.moved_as_of(wanted_type, wanted_symbol, since, before, as_of, moved) a
     ORDER BY 1;
 END $$;
 COMMENT ON FUNCTION pricing.prices_as_of(text, text, date, date, timestamptz, pricing.price_revisions[]) IS
     'A pair''s values between two UTC days, both included, oldest first, with their lineage, as believed at a time '
-    '(NULL = now); archived has the moved ones.';
+    '(NULL = now); those of files are in moved.';
 
 
 CREATE OR REPLACE FUNCTION pricing.actions_as_of(wanted_class text, wanted_symbol text, as_of timestamptz DEFAULT NULL)
@@ -92,7 +92,7 @@ COMMENT ON FUNCTION pricing.actions_as_of(text, text, timestamptz) IS
 
 
 CREATE OR REPLACE FUNCTION pricing.close_before(
-    wanted_type text, wanted_symbol text, day date, as_of timestamptz, archived pricing.price_revisions[],
+    wanted_type text, wanted_symbol text, day date, as_of timestamptz, moved pricing.price_revisions[],
     OUT amount bigint, OUT scale smallint, OUT currency text, OUT basis_day date)
 LANGUAGE plpgsql STABLE SET search_path = '' AS $$
 #variable_conflict use_column
@@ -100,7 +100,7 @@ DECLARE
     before timestamptz := day::timestamp AT TIME ZONE 'UTC';
     since timestamptz := before - interval '14 days';
 BEGIN
-    PERFORM pricing.require_archived(wanted_type, wanted_symbol, day - 14, day - 1, archived);
+    PERFORM pricing.require_moved(wanted_type, wanted_symbol, day - 14, day - 1, moved);
     SELECT b.amount, b.scale, b.currency, pricing.basis_day(b.adjustment, b.observed_at, b.recorded_at)
     INTO amount, scale, currency, basis_day FROM (
         (SELECT h.observed_at, h.amount, h.scale, h.currency, h.adjustment, h.fetched_at AS recorded_at
@@ -115,7 +115,7 @@ BEGIN
          ORDER BY r.observed_at DESC LIMIT 1)
         UNION ALL
         (SELECT a.observed_at, a.amount, a.scale, a.currency, a.adjustment, a.recorded_at
-         FROM pricing.archived_as_of(wanted_type, wanted_symbol, since, before, as_of, archived) a
+         FROM pricing.moved_as_of(wanted_type, wanted_symbol, since, before, as_of, moved) a
          ORDER BY a.observed_at DESC LIMIT 1)) b
     ORDER BY b.observed_at DESC LIMIT 1;
 END $$;
@@ -137,12 +137,12 @@ COMMENT ON FUNCTION pricing.basis_day(text, timestamptz, timestamptz) IS
 
 CREATE OR REPLACE FUNCTION pricing.left_by_payments(
     wanted_type text, wanted_class text, wanted_symbol text, day date, as_of timestamptz,
-    archived pricing.price_revisions[],
+    moved pricing.price_revisions[],
     OUT kept numeric, OUT lacks jsonb)
 LANGUAGE plpgsql STABLE SET search_path = '' AS $$
 DECLARE
     -- The price just before the payments says what they took off; one from another year would not.
-    last_close record := pricing.close_before(wanted_type, wanted_symbol, day, as_of, archived);
+    last_close record := pricing.close_before(wanted_type, wanted_symbol, day, as_of, moved);
     last_price numeric := last_close.amount * ('1e-' || last_close.scale)::numeric;
     its_currency text := coalesce(last_close.currency, (
         SELECT i.currency FROM pricing.instruments i WHERE (i.asset_class, i.symbol) = (wanted_class, wanted_symbol)));
@@ -154,7 +154,7 @@ BEGIN
         SELECT a.kind, a.currency, a.amount * ('1e-' || a.scale)::numeric AS cash,
                CASE WHEN (a.currency = its_currency) IS NOT FALSE
                          AND (a.currency IS NULL OR its_currency IS NOT NULL) THEN 1
-                    ELSE pricing.rate_of_day(a.currency, its_currency, day, as_of) END AS rate
+                    ELSE pricing.rate_of_day(a.currency, its_currency, day, as_of, moved) END AS rate
         FROM pricing.actions_as_of(wanted_class, wanted_symbol, as_of) a WHERE a.ex_on = day AND a.amount IS NOT NULL)
     SELECT sum(p.cash * p.rate),
            jsonb_agg(jsonb_build_object(
@@ -250,7 +250,7 @@ COMMENT ON FUNCTION pricing.require_payments(text, date, date, jsonb) IS
 
 CREATE OR REPLACE FUNCTION pricing.adjustment_steps(
     wanted_type text, wanted_symbol text, with_payments boolean, first_day date, last_day date, as_of timestamptz,
-    archived pricing.price_revisions[])
+    moved pricing.price_revisions[])
 RETURNS TABLE (from_day date, until_day date, new_shares numeric, old_shares numeric, more_volume numeric,
                less_volume numeric, kept numeric, not_counted text)
 LANGUAGE plpgsql STABLE SET search_path = '' AS $$
@@ -285,7 +285,7 @@ BEGIN
             until_day := happened.ex_on;
         END IF;
         IF happened.kind = 'payments' THEN
-            paid := pricing.left_by_payments(wanted_type, wanted_class, wanted_symbol, happened.ex_on, as_of, archived);
+            paid := pricing.left_by_payments(wanted_type, wanted_class, wanted_symbol, happened.ex_on, as_of, moved);
             kept := round(kept * paid.kept, 20);
             lacks := lacks || coalesce(paid.lacks, '[]');
             not_counted := 'not counted: ' || (SELECT string_agg(pricing.in_words(l), '; ' ORDER BY n)
@@ -313,7 +313,7 @@ COMMENT ON FUNCTION pricing.adjustment_steps(text, text, boolean, date, date, ti
 
 CREATE OR REPLACE FUNCTION pricing.adjusted_prices(
     wanted_type text, wanted_symbol text, first_day date, last_day date, as_of timestamptz DEFAULT NULL,
-    adjust text DEFAULT NULL, archived pricing.price_revisions[] DEFAULT NULL, read_until date DEFAULT NULL)
+    adjust text DEFAULT NULL, moved pricing.price_revisions[] DEFAULT NULL, read_until date DEFAULT NULL)
 RETURNS TABLE (observed_at timestamptz, open numeric, high numeric, low numeric, close numeric, volume numeric,
                currency text, adjustment text, provider text, call_id bigint, recorded_at timestamptz, quality text)
 LANGUAGE plpgsql STABLE SET search_path = '' AS $$
@@ -329,7 +329,7 @@ BEGIN
         -- Multiplied by a power of ten, not divided: a quotient is rounded to 16 digits.
         SELECT h.observed_at, h.open_amount * one.unit, h.high_amount * one.unit, h.low_amount * one.unit,
                h.amount * one.unit, h.volume, h.currency, h.adjustment, h.provider, h.call_id, h.recorded_at, h.quality
-        FROM pricing.prices_as_of(wanted_type, wanted_symbol, first_day, last_day, as_of, archived) h
+        FROM pricing.prices_as_of(wanted_type, wanted_symbol, first_day, last_day, as_of, moved) h
         CROSS JOIN LATERAL (SELECT ('1e-' || h.scale)::numeric AS unit) one
         ORDER BY h.observed_at;
         RETURN;
@@ -339,11 +339,11 @@ BEGIN
         SELECT s.*
         FROM pricing.adjustment_steps(wanted_type, wanted_symbol, adjust = 'total', first_day,
                                       coalesce(read_until, last_day),
-                                      as_of, archived) s),
+                                      as_of, moved) s),
     stored AS (
         SELECT h.*, ('1e-' || h.scale)::numeric AS unit, (h.observed_at AT TIME ZONE 'UTC')::date AS day,
                pricing.basis_day(h.adjustment, h.observed_at, h.recorded_at) AS basis_day
-        FROM pricing.prices_as_of(wanted_type, wanted_symbol, first_day, last_day, as_of, archived) h),
+        FROM pricing.prices_as_of(wanted_type, wanted_symbol, first_day, last_day, as_of, moved) h),
     factored AS (
         SELECT h.*,
                basis.old_shares * CASE adjust WHEN 'raw' THEN own.new_shares ELSE 1 END AS shares_up,
