@@ -1,10 +1,10 @@
-"""How fast are reads of 20 prices over HTTP at 500 requests a second, twenty years of history as Arrow, those of fifty
-symbols as CSV, and a feed of 500 prices as CSV?
+"""How fast are reads of 20 prices over HTTP at 500 requests a second, twenty years of history as Arrow and in another
+currency, those of fifty symbols as CSV, and a feed of 500 prices as CSV?
 
 Ours is the product's own server in a process of its own, on a migrated database. Peers of a read are the same
 libraries with nothing else: `bare_sql` reads the columns of one table and checks nothing, `constant` reads nothing at
-all. The peer of a history is the bare query of the same rows, that of many histories COPY, and that of a feed the same
-prices as JSON.
+all. The peer of a history is the bare query of the same rows, that of a converted one the same without conversion, that
+of many histories COPY, and that of a feed the same prices as JSON.
 
 A request is sent when its time has come, whether the one before is answered or not, and its time counts from when it
 should have been sent: a server that stalls cannot hide it. How late the generator itself is counts in that time, too,
@@ -87,7 +87,7 @@ def measure(server: BenchmarkServer, size: Size) -> list[Row]:
         history_write.store_all(engine, stored)
         engine.dispose()
         connection.execute(statement("api.instruments"), {"symbols": size.symbols})
-        for name in ("long_ttl", "prices", "analyze"):
+        for name in ("long_ttl", "prices", "rates", "analyze"):
             connection.execute(statement(f"api.{name}"))
         loads: dict[str, list[Load]] = {}
         with _product(url) as ours, _plain(url) as plain:
@@ -102,6 +102,7 @@ def measure(server: BenchmarkServer, size: Size) -> list[Row]:
                     loads.setdefault(name, []).append(_load(connection, place, path, token, size))
             tables = [
                 *_history_rows(connection, ours, token, list(stored), size),
+                *_converted_rows(connection, ours, token, size),
                 *_feed_rows(connection, ours, token, size),
             ]
     return [*_load_rows(loads), *tables]
@@ -135,9 +136,12 @@ def _history_rows(
     ways = [partial(_get, ours.port, token, path), partial(_copy, connection, symbols)]
     csv, copied = _taken(connection, ours, ways, 2 * size.rounds + 1)
     grown = _peak_mb(ours.process.pid) - before
-    arrow = _median_ms(lambda: _get(ours.port, token, f"{_HISTORY}&format=arrow"), size.reads)
-    bare = _median_ms(lambda: connection.execute(statement("history_write.bare_query")).fetchall(), size.reads)
-    unit = f"bars/s, {len(symbols)} symbols as CSV"
+    ways = [
+        partial(_get, ours.port, token, f"{_HISTORY}&format=arrow"),
+        partial(_bare, connection),
+    ]
+    arrow, bare = _taken(connection, ours, ways, size.reads)
+    unit, what = f"bars/s, {len(symbols)} symbols as CSV", "for 20 years as Arrow"
     return [
         Row("csv_bars_per_second", unit, bars / csv.seconds, {"copy": bars / copied.seconds}),
         Row(
@@ -148,8 +152,23 @@ def _history_rows(
             lower_is_better=True,
         ),
         Row("csv_megabytes", "MB that the server grows by", grown),
-        Row("arrow_ms", "ms for 20 years as Arrow", arrow, {"bare_query": bare}, lower_is_better=True),
+        Row("arrow_ms", f"ms {what}", 1000 * arrow.seconds, {"bare_query": 1000 * bare.seconds}, lower_is_better=True),
+        Row("arrow_cpu_ms", f"ms of the CPU {what}", arrow.cpu_ms, {"bare_query": bare.cpu_ms}, lower_is_better=True),
     ]
+
+
+def _converted_rows(connection: psycopg.Connection[Any], ours: _Place, token: str, size: Size) -> list[Row]:
+    """A history in dollars, in euros by one rate a day, and in pounds by two."""
+    rows = []
+    for format_ in ("json", "csv", "arrow"):
+        path = f"{_HISTORY}&format={format_}"
+        ways = [partial(_get, ours.port, token, path + more) for more in ("", "&currency=EUR", "&currency=GBP")]
+        plain, *converted = _taken(connection, ours, ways, size.reads)
+        for rates, took in zip(("one", "two"), converted, strict=True):
+            unit = f"ms of the CPU for 20 years as {format_}, converted by {rates} a day"
+            peers = {"plain": plain.cpu_ms}
+            rows.append(Row(f"{format_}_by_{rates}_cpu_ms", unit, took.cpu_ms, peers, lower_is_better=True))
+    return rows
 
 
 def _feed_rows(connection: psycopg.Connection[Any], ours: _Place, token: str, size: Size) -> list[Row]:
@@ -284,6 +303,10 @@ def _get(port: int, token: str, path: str) -> None:
             pass
 
 
+def _bare(connection: psycopg.Connection[Any]) -> None:
+    connection.execute(statement("history_write.bare_query")).fetchall()
+
+
 def _copy(connection: psycopg.Connection[Any], symbols: list[str]) -> None:
     with connection.cursor() as cursor, cursor.copy(statement("api.copy"), {"symbols": symbols}) as copy:
         for _ in copy:
@@ -300,11 +323,6 @@ def _timed(work: Callable[[], object]) -> float:
     began = time.perf_counter()
     work()
     return time.perf_counter() - began
-
-
-def _median_ms(work: Callable[[], object], times: int) -> float:
-    work()  # the first one loads what the others use
-    return 1000 * median(_timed(work) for _ in range(times))
 
 
 def plain_app(url: str) -> FastAPI:

@@ -11,6 +11,18 @@ FROM pricing.instruments i JOIN pricing.data_type_registry r USING (asset_class)
 WHERE r.is_active AND r.contents = 'prices' AND i.symbol ~ '^R[0-9]+$'
 ON CONFLICT (data_type, symbol) DO UPDATE SET fetched_at = excluded.fetched_at, observed_at = excluded.observed_at, changed_at = excluded.changed_at;
 
+-- name: rates
+-- A rate a day of two pairs that lead from dollars to pounds by way of euros.
+INSERT INTO pricing.data_type_registry (data_type, asset_class, fetcher, default_ttl_minutes)
+VALUES ('fx_daily', 'fx', 'daily_bars', 1440);
+INSERT INTO pricing.instruments (asset_class, symbol, currency)
+VALUES ('fx', 'EUR/USD', 'USD'), ('fx', 'EUR/GBP', 'GBP') ON CONFLICT DO NOTHING;
+INSERT INTO pricing.price_history (data_type, symbol, observed_at, amount, scale, currency, provider, call_id, fetched_at)
+SELECT 'fx_daily', 'EUR/' || p.currency, d.day, p.amount + extract(doy FROM d.day)::bigint * 37, 5, p.currency, 'twelvedata', 1, pricing.clock()
+FROM (VALUES ('USD', 108530), ('GBP', 84120)) p (currency, amount)
+CROSS JOIN generate_series('2003-12-29Z'::timestamptz, '2024-01-01Z', '1 day') d (day)
+WHERE extract(isodow FROM d.day) < 6;
+
 -- name: long_ttl
 -- What is fresh now stays so while it is read.
 UPDATE pricing.data_type_registry SET default_ttl_minutes = 600;

@@ -38,6 +38,12 @@ METRICS = {
             for which in ("", "_all_types")
         },
         "arrow_ms": {"bare_query"},
+        "arrow_cpu_ms": {"bare_query"},
+        **{
+            f"{format_}_by_{rates}_cpu_ms": {"plain"}
+            for format_ in ("json", "csv", "arrow")
+            for rates in ("one", "two")
+        },
         "csv_bars_per_second": {"copy"},
         "csv_cpu_us": {"copy"},
         "csv_megabytes": set(),
