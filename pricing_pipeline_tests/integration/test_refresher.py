@@ -29,6 +29,7 @@ from pricing_pipeline_tests.fixtures.database import Clock
 from pricing_pipeline_tests.support.patience import PATIENCE
 from pricing_pipeline_tests.support.refreshing import Reports, calls, holding, is_idle, refreshing, work_until
 from pricing_pipeline_tests.support.sandbox_server import RunningSandbox, running_sandbox
+from pricing_pipeline_tests.support.three_hosts import most_units
 from pricing_pipeline_tests.tools.audit import audit
 
 FIVE = ("AAPL", "META", "GOOG", "IBM", "MSFT")
@@ -361,4 +362,5 @@ def test_a6_the_providers_own_log_never_shows_more_than_the_free_plan(core: Core
             passed += timedelta(seconds=61)
             clock.advance(61)
         assert not any(call["refused"] for call in sandbox.calls())
+        assert most_units(sandbox.calls(TWELVEDATA), 60, "epoch") == 8
     assert Counter(core.statuses().values()) == {"completed": 24, "pending": 16}

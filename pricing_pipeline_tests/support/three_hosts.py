@@ -61,10 +61,9 @@ def at_once(calls: list[dict[str, Any]]) -> int:
     return max(sum(begin <= other[0] < end for begin, end in spans) for other in spans)
 
 
-def most_units(calls: list[dict[str, Any]], seconds: float) -> int:
-    at_each = (
-        [other["units"] for other in calls if 0 <= other["monotonic"] - call["monotonic"] < seconds] for call in calls
-    )
+def most_units(calls: list[dict[str, Any]], seconds: float, clock: str = "monotonic") -> int:
+    """The most units in any span of so many seconds, by the machine's clock or the sandbox's (`epoch`)."""
+    at_each = ([other["units"] for other in calls if 0 <= other[clock] - call[clock] < seconds] for call in calls)
     return max(map(sum, at_each))
 
 
