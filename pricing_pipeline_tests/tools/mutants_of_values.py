@@ -497,7 +497,7 @@ MUTANTS = (
         "a provider that allows few logins refuses all calls",
         "pricing_pipeline/providers/client.py",
         "",
-        "known is not refused and now < known.ends_at",
+        "known is not refused and call.now < known.ends_at",
         "False",
         (f"{_TESTS}/unit/test_declared_login.py",),
     ),
