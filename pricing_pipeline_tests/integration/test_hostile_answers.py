@@ -22,8 +22,8 @@ pytestmark = pytest.mark.usefixtures("still")
 
 FIRST, DAYS = date(2024, 1, 1), 31
 WINDOW = (FIRST, FIRST + timedelta(days=DAYS - 1))
-ROWS = 600_000 // 75
-"""As many bars as make an answer of 600 kB."""
+ROWS = 200_000 // 75
+"""As many bars as make an answer of 200 kB."""
 CONSTANT = 20
 
 Rows = Callable[[int], dict[str, object]]

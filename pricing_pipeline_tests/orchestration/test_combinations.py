@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-from itertools import combinations
 from typing import Any
 
 import dagster as dg
@@ -43,14 +42,6 @@ SENSORS = {
     "end_silent_runs",
     "note_failures",
 }
-
-
-def test_every_two_values_of_different_factors_meet() -> None:
-    made = pairwise(FACTORS)
-    for one, other in combinations(FACTORS, 2):
-        met = {(combination[one], combination[other]) for combination in made}
-        assert met == {(a, b) for a in FACTORS[one] for b in FACTORS[other]}
-    assert len(made) < 60
 
 
 def add_types(core: Core, count: int) -> dict[str, Contents]:
