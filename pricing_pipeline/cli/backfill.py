@@ -36,6 +36,7 @@ from pricing_pipeline.cli.output import (
 from pricing_pipeline.cli.program import hint, warn
 from pricing_pipeline.cli.style import in_zone, listing, zone, zoned
 from pricing_pipeline.demand import backfills, dagster_runs
+from pricing_pipeline.domain.words import counted
 from pricing_pipeline.errors import DagsterUnreachable, DatabaseError, ProviderDown
 from pricing_pipeline.keys import clients as provider_clients
 from pricing_pipeline.refresh import refresher as refreshers
@@ -372,8 +373,8 @@ def _say(request: Request, outcome: Outcome, cost: backfills.Cost, states: Mappi
     done = outcome.tasks - outcome.open - outcome.failed - outcome.cancelled
     typer.echo(
         f"{name}{whose}, {window.start} to {window.end}: {done} of {outcome.tasks} tasks done, "
-        f"{cost.rows_stored} values stored with {cost.calls} calls "
-        f"({cost.units} units, {size(cost.wire_bytes)})."
+        f"{counted(cost.rows_stored, 'value')} stored with {counted(cost.calls, 'call')} "
+        f"({counted(cost.units, 'unit')}, {size(cost.wire_bytes)})."
     )
     _say_left_out(outcome.left_out)
 
@@ -587,8 +588,8 @@ def show(id_: BackfillId, as_json: Json = False) -> None:
             "symbols": "all" if backfill.symbols is None else listed(backfill.symbols),
             "state": backfill.state,
             "tasks": f"{backfill.tasks}: {tasks}" if tasks else backfill.tasks,
-            "cost": f"{spent.calls} calls, {spent.units} units, {size(spent.wire_bytes)}",
-            "stored": f"{spent.rows_stored} values",
+            "cost": f"{counted(spent.calls, 'call')}, {counted(spent.units, 'unit')}, {size(spent.wire_bytes)}",
+            "stored": counted(spent.rows_stored, "value"),
             "asked at": moment(backfill.requested_at),
             "ended at": moment(backfill.finished_at),
             "cancelled": moment(backfill.cancelled_at),
@@ -616,7 +617,9 @@ def cancel(id_: BackfillId, as_json: Json = False) -> None:
     if as_json:
         print_json({"backfill_id": backfill_id, "cancelled": count})
     elif count or not finished_at:
-        typer.echo(f"{count} tasks are cancelled. Fetched values stay, and another backfill continues from there.")
+        typer.echo(
+            f"cancelled {counted(count, 'task')}. Fetched values stay, and another backfill continues from there."
+        )
     elif cancelled_at:
         typer.echo(f"nothing to do: it was cancelled at {moment(cancelled_at)} {zone()}.")
     else:

@@ -34,6 +34,7 @@ from pricing_pipeline.cli.style import listing
 from pricing_pipeline.db import errors as database_errors
 from pricing_pipeline.demand import instruments, schedules
 from pricing_pipeline.domain.data_types import Fetcher
+from pricing_pipeline.domain.words import counted
 from pricing_pipeline.errors import PricingError, UnknownSymbol
 from pricing_pipeline.registry import data_type_registry, provider_rules
 
@@ -185,7 +186,7 @@ def show(name: TypeName, as_json: Json = False) -> None:
             "what": type_["description"],
             "fetcher": type_["fetcher"],
             "days ahead": type_["days_ahead"],
-            "of": f"{type_['asset_class']}, {type_['instruments']} instruments",
+            "of": f"{type_['asset_class']}, {counted(type_['instruments'], 'instrument')}",
             "TTL": duration(type_["ttl_minutes"] * 60),
             "held": f"{duration(type_['background_ttl_minutes'] * 60)} while nobody watches",
             "refreshed": _refreshed(type_["schedule"], type_["timezone"]),
@@ -313,7 +314,7 @@ def refresh(name: TypeName, as_json: Json = False) -> None:
     if as_json:
         print_json({"data_type": name, "queued": queued})
     elif queued:
-        typer.echo(f"{queued} tasks of {name} are queued; if there are more instruments, they follow.")
+        typer.echo(f"queued {counted(queued, 'task')} of {name}; if there are more instruments, they follow.")
     else:
         typer.echo(
             f"Nothing new of {name} is queued: its instruments are fresh, back off or wait in the queue, or its "

@@ -12,6 +12,7 @@ from pricing_pipeline.cli.database import load_settings, open_connection, open_e
 from pricing_pipeline.cli.options import Json
 from pricing_pipeline.cli.output import moment, print_json, print_table
 from pricing_pipeline.cli.style import listing
+from pricing_pipeline.domain.words import counted
 from pricing_pipeline.prices import exporting, files
 
 noun = typer.Typer()
@@ -110,7 +111,7 @@ def run(
                 )
                 if not as_json:
                     how = "written" if exported.is_new else "unchanged"
-                    typer.echo(f"{name} {wanted:%Y-%m}: {exported.versions} values, {how}")
+                    typer.echo(f"{name} {wanted:%Y-%m}: {counted(exported.versions, 'value')}, {how}")
     if as_json:
         print_json({"months": done})
     elif not done:
@@ -154,8 +155,10 @@ def move(
                 }
             )
             if not as_json:
-                how = _KEPT[month.keeps] if moved is None else f"moved {moved} rows"
-                typer.echo(f"{month.data_type} {month.month:%Y-%m}: {month.versions} values in the file, {how}")
+                how = _KEPT[month.keeps] if moved is None else f"moved {counted(moved, 'row')}"
+                typer.echo(
+                    f"{month.data_type} {month.month:%Y-%m}: {counted(month.versions, 'value')} in the file, {how}"
+                )
     if as_json:
         print_json({"months": done})
     elif not done:

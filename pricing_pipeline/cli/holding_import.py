@@ -18,7 +18,7 @@ from pricing_pipeline.cli.options import Json, User, pairs_of
 from pricing_pipeline.cli.output import login, print_json, print_table
 from pricing_pipeline.cli.program import hint, warn
 from pricing_pipeline.demand import holding_imports
-from pricing_pipeline.domain.words import printable
+from pricing_pipeline.domain.words import counted, printable
 from pricing_pipeline.errors import PricingError
 from pricing_pipeline.holdings_files.formats import read_file
 from pricing_pipeline.holdings_files.numbers import Mark
@@ -114,9 +114,9 @@ def import_(
                 hint("--find looks up what is unknown at a provider, in one call for each.")
         new, held = plan.of(holding_imports.Outcome.NEW), plan.of(holding_imports.Outcome.HELD)
         listed = len(new) + len(held) if list_name is not None else 0
-        steps = [f"hold {_counted(len(new), 'new pair')}"] if new else []
-        steps += [f"change {_counted(len(plan.changed), 'quantity')}"] if plan.changed else []
-        steps += [f"put {_counted(listed, 'pair')} on the list {list_name}"] if listed else []
+        steps = [f"hold {counted(len(new), 'new pair')}"] if new else []
+        steps += [f"change {counted(len(plan.changed), 'quantity')}"] if plan.changed else []
+        steps += [f"put {counted(listed, 'pair')} on the list {list_name}"] if listed else []
         question = f"{', and '.join(steps)}?"
         done = yes or (bool(steps) and _is_confirmed(question, as_json=as_json))
         if done:
@@ -126,13 +126,13 @@ def import_(
         decisions = [asdict(decision) for decision in plan.decisions]
         print_json({"user": user, "format": plan.format, "dry_run": not done, "decisions": decisions})
     elif done and new:
-        typer.echo(f"{user} holds {_counted(len(new), 'pair')} more. Missing prices are fetched now.")
+        typer.echo(f"{user} holds {counted(len(new), 'pair')} more. Missing prices are fetched now.")
     elif new:
         hint("nothing is held yet; the same command with --yes holds what is new.")
     elif plan.changed and not done:
         hint("no quantity has changed yet; the same command with --yes changes it.")
     if done and plan.changed and not as_json:
-        typer.echo(f"{_counted(len(plan.changed), 'quantity')} changed to what the file adds up to.")
+        typer.echo(f"{counted(len(plan.changed), 'quantity')} changed to what the file adds up to.")
     if done and listed and not as_json:
         typer.echo(f"The list {list_name} has all {listed} of them.")
     if plan.of(holding_imports.Outcome.REFUSED):
@@ -143,7 +143,7 @@ def _warn_of_vague(file: HoldingsFile) -> None:
     """Warn where the file does not show whether a sign stands before decimals or between thousands."""
     if file.vague:
         first = file.vague[0]
-        more = f", and {_counted(len(file.vague) - 1, 'more line')} like it" if len(file.vague) > 1 else ""
+        more = f", and {counted(len(file.vague) - 1, 'more line')} like it" if len(file.vague) > 1 else ""
         warn(
             f"line {first.line}{more}: {first.text} counts as {first.counted.normalize():f}. "
             f"If it is {first.otherwise.normalize():f}, name the decimal mark: --decimal comma; else --decimal point."
@@ -245,7 +245,7 @@ def _print(user: str, plan: Plan) -> None:
     others = f" ({len(plan.changed)} in another quantity)" if plan.changed else ""
     new, already = len(plan.of(holding_imports.Outcome.NEW)), len(plan.of(holding_imports.Outcome.HELD))
     typer.echo(
-        f"{plan.format}: {_counted(new, 'new pair')} for {user}, {already} held already{others}, "
+        f"{plan.format}: {counted(new, 'new pair')} for {user}, {already} held already{others}, "
         f"{len(plan.of(holding_imports.Outcome.REFUSED))} refused."
     )
 
@@ -295,8 +295,3 @@ def _lines(lines: Sequence[int], noun: str = "line") -> str:
     shown = ", ".join(map(str, sorted(lines)[:_SHOWN_LINES]))
     more = f" and {len(lines) - _SHOWN_LINES} more" if len(lines) > _SHOWN_LINES else ""
     return f"{noun}{'s' * bool(noun and len(lines) > 1)} {shown}{more}".strip()
-
-
-def _counted(count: int, noun: str) -> str:
-    several = f"{noun[:-1]}ies" if noun.endswith("y") else f"{noun}s"
-    return f"{count} {noun}" if count == 1 else f"{count} {several}"

@@ -47,6 +47,7 @@ from pricing_pipeline.cli.program import hint, warn
 from pricing_pipeline.cli.style import listing, zoned
 from pricing_pipeline.demand import instruments
 from pricing_pipeline.domain.data_types import Contents
+from pricing_pipeline.domain.words import counted
 from pricing_pipeline.errors import UnknownSymbol
 from pricing_pipeline.keys import credentials
 from pricing_pipeline.prices import price_reader
@@ -201,7 +202,7 @@ def show(symbol: Symbol, asset_class: Class = None, as_json: Json = False) -> No
                 "listed": row["listed_on"],
                 "known since": moment(row["created_at"]),
                 "verified": moment(row["verified_at"]),
-                "wanted by": f"{counts.viewers} viewers, {counts.holders} holders",
+                "wanted by": f"{counted(counts.viewers, 'viewer')}, {counted(counts.holders, 'holder')}",
                 "data types": ", ".join(
                     f"{name} ({duration(prices[name].age_seconds)} old)"
                     if name in prices

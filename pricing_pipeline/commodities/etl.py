@@ -25,6 +25,7 @@ from pricing_pipeline.db.errors import LOCKED_PAGE, is_conflict, is_locked, is_r
 from pricing_pipeline.db.query_loader import call_sql, query
 from pricing_pipeline.domain.answers import FailureKind
 from pricing_pipeline.domain.commodities import Listed, TerminalPrices
+from pricing_pipeline.domain.words import counted
 from pricing_pipeline.errors import LockLost, PricingError, ProviderDown, ProviderError, Throttled
 from pricing_pipeline.prices import changes
 from pricing_pipeline.providers.client import ProviderClient
@@ -141,7 +142,7 @@ def _attempt(run: _Run, name: str, step: Callable[[_Run], tuple[ListStored, Sequ
         _warn(run, name, _kind_of(error), str(error))
         return Step(name, calls=run.calls - calls, wire_bytes=run.wire_bytes - wire_bytes, failure=str(error))
     if faults:
-        message = f"{len(faults)} rows could not be read; the first: {faults[0]}"
+        message = f"{counted(len(faults), 'row')} could not be read; the first: {faults[0]}"
         _warn(run, name, "rejected_rows", message)
     return Step(
         name,

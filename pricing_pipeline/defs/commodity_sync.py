@@ -24,6 +24,7 @@ from pricing_pipeline.defs.resources import PricingDatabase, Providers, given, n
 from pricing_pipeline.defs.snapshot import RegistrySnapshot
 from pricing_pipeline.defs.tables import Metadata, named_table
 from pricing_pipeline.domain.data_types import Contents
+from pricing_pipeline.domain.words import counted
 from pricing_pipeline.errors import LockUnavailable
 from pricing_pipeline.providers.uex import Uex
 from pricing_pipeline.queue import limits
@@ -119,7 +120,7 @@ def _verdict(report: SyncReport) -> dg.AssetCheckResult:
     if not report.is_complete:
         sentence = _failures(report)
     elif rejected:
-        sentence = f"{rejected} rows could not be read."
+        sentence = f"{counted(rejected, 'row')} could not be read."
     return dg.AssetCheckResult(
         check_name=UNREAD_LISTS,
         passed=report.is_complete and not rejected,

@@ -42,6 +42,12 @@ def decimal(value: Decimal) -> str:
     return format(value, "f")
 
 
+def counted(count: int, noun: str) -> str:
+    """A number of things: 1 task, 2 tasks, 2 quantities."""
+    several = f"{noun[:-1]}ies" if noun.endswith("ty") else f"{noun}s"
+    return f"{count} {noun if count == 1 else several}"
+
+
 def printable(text: str) -> str:
     """Words of others as people may have them: what would steer a terminal or turn a line around is spelled, as in
     `\\x1b`.

@@ -431,4 +431,4 @@ def test_a_type_that_another_session_is_queueing_is_not_refreshed_and_says_so(cl
     assert said.exit_code == 1
     assert "another session is queueing mf_nav at this moment. Try again in some seconds." in said.error
     assert core.tasks() == []
-    assert "tasks of mf_nav are queued" in cli("type", "refresh", NAV).stdout
+    assert "queued 4 tasks of mf_nav;" in cli("type", "refresh", NAV).stdout

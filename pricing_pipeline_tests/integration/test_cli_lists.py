@@ -60,7 +60,7 @@ def test_an_instrument_is_shown_with_what_its_types_have(cli: CommandLine, core:
     core.refresh()
     said = cli("instrument", "show", "aapl").stdout
     assert "AAPL (equity)" in said
-    assert "1 viewers, 0 holders" in said
+    assert "1 viewer, 0 holders" in said
     assert f"{DAILY} (none)" in said
     assert re.search(rf"{QUOTE} \(\d+ s old\)", said)
     (told,) = cli("instrument", "show", "AAPL", "--json").json["instruments"]
