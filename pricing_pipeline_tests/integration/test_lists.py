@@ -124,7 +124,7 @@ def test_f1_few_do_not_share_a_call_and_no_more_than_it_may_have(core: Core, wai
     lift(core, batch_from=20)
     core.rows("UPDATE pricing.provider_capabilities SET batch_size = 50 WHERE provider = 'mfapi'")
     core.enqueue(NAV, *codes(waiting))
-    core.lift_in_flight()
+    core.rows("UPDATE pricing.data_collectors SET max_in_flight = 10")
     assert sizes(core) == expected
 
 
@@ -133,7 +133,7 @@ def test_f1_who_failed_is_alone_and_the_others_share_their_call(core: Core) -> N
     lift(core, batch_from=2)
     core.enqueue(NAV, *codes(5))
     core.rows("UPDATE pricing.api_call_queue_live SET attempt = 1 WHERE symbol <= '118002'")
-    core.lift_in_flight()
+    core.rows("UPDATE pricing.data_collectors SET max_in_flight = 10")
     assert sizes(core) == [1, 1, 1, 2]
 
 
@@ -147,7 +147,7 @@ def test_f1_a_claim_over_a_deep_backfill_locks_few_tasks(core: Core) -> None:
         # The server leaves the number of the transaction that locked a row.
         return core.one("SELECT count(*) FROM pricing.api_call_queue_live WHERE status = 'pending' AND xmax <> '0'")
 
-    core.lift_in_flight()
+    core.rows("UPDATE pricing.data_collectors SET max_in_flight = 10")
     assert sizes(core, max_calls=3) == [1, 1, 1]
     assert locked() == 0
     core.enqueue(NAV, *codes(10, first=300_000))
