@@ -89,7 +89,7 @@ def note_failures(
                 dagster_failures.note(connection, Kind.TICK, failing)
         failed = sum(run.reason is not None for run in ended)
         return dg.SensorResult(
-            skip_reason=f"{len(ended)} runs ended, {failed} of them failed; {len(failing)} sensors and schedules fail",
+            skip_reason=f"runs that ended: {len(ended)}, failed: {failed}; failing sensors and schedules: {len(failing)}",
             cursor=cursors.dump(after),
         )
 

@@ -198,7 +198,7 @@ def test_g5_a_run_that_judges_a_provider_is_ours(stage: Stage) -> None:
     """Otherwise it is kept for ever, and nobody is told that it fails."""
     checks = frozenset([dg.AssetCheckKey(PLAIN.provider_key(TWELVEDATA), "available")])
     a_run(stage.instance, dg.DagsterRunStatus.FAILURE, job="__ASSET_JOB", asset_check_selection=checks)
-    assert "1 runs ended, 1 of them failed" in str(stage.tick("note_failures").skip_message)
+    assert "runs that ended: 1, failed: 1" in str(stage.tick("note_failures").skip_message)
 
 
 def test_g5_what_sources_said_is_pruned_but_for_the_last(stage: Stage) -> None:
