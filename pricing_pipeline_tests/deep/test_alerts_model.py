@@ -5,14 +5,14 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 
-from hypothesis import settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_state_machine_as_test
+from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 from sqlalchemy import text
 
 from pricing_pipeline_tests.fixtures.core import Core
 from pricing_pipeline_tests.fixtures.database import Clock
 from pricing_pipeline_tests.support.examples import examples
+from pricing_pipeline_tests.support.machines import run_machine
 
 HOUR, DAY = 3600, 86400
 OVER_AFTER = 300
@@ -192,7 +192,4 @@ def machine(core: Core, clock: Clock) -> type[RuleBasedStateMachine]:
 
 def test_b21_alerts_are_told_as_a_plain_model_says(core: Core, clock: Clock) -> None:
     clock.stop()
-    run_state_machine_as_test(
-        machine(core, clock),
-        settings=settings(max_examples=examples(40), stateful_step_count=25, deadline=None),
-    )
+    run_machine(machine(core, clock), examples(40), steps=25)

@@ -16,14 +16,14 @@ from typing import Any
 
 import psycopg
 import pytest
-from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, precondition, rule, run_state_machine_as_test
+from hypothesis.stateful import RuleBasedStateMachine, precondition, rule
 from psycopg import Connection
 from psycopg.rows import namedtuple_row
 
 from pricing_pipeline_tests.fixtures.core import DAILY, QUOTE
 from pricing_pipeline_tests.support.examples import examples
+from pricing_pipeline_tests.support.machines import run_machine
 
 START = datetime(2026, 3, 10, 12, tzinfo=UTC)
 PROVIDERS = ("alpha", "beta")
@@ -394,16 +394,4 @@ def test_b10_b17_a_claim_returns_a_call_if_one_task_alone_could_be_called(world:
     class Machine(ClaimMachine):
         connection = world
 
-    run_state_machine_as_test(
-        Machine,
-        settings=settings(
-            max_examples=examples(60),
-            stateful_step_count=30,
-            deadline=None,
-            suppress_health_check=[
-                HealthCheck.too_slow,
-                HealthCheck.data_too_large,
-                HealthCheck.filter_too_much,
-            ],
-        ),
-    )
+    run_machine(Machine, examples(60), steps=30)

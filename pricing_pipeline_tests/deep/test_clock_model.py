@@ -16,14 +16,14 @@ from uuid import UUID
 
 import psycopg
 import pytest
-from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, precondition, rule, run_state_machine_as_test
+from hypothesis.stateful import RuleBasedStateMachine, precondition, rule
 from psycopg import Connection
 from psycopg.rows import namedtuple_row
 
 from pricing_pipeline_tests.fixtures.core import QUOTE, TWELVEDATA
 from pricing_pipeline_tests.support.examples import examples
+from pricing_pipeline_tests.support.machines import run_machine
 
 START = datetime(2026, 3, 10, 12, tzinfo=UTC)
 HOUR, DAY = 3600, 86_400
@@ -248,12 +248,4 @@ def test_b17_after_any_step_of_the_clock_work_goes_on_and_no_limit_is_passed_by_
     class Machine(ClockMachine):
         connection = jumping
 
-    run_state_machine_as_test(
-        Machine,
-        settings=settings(
-            max_examples=examples(40),
-            stateful_step_count=25,
-            deadline=None,
-            suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
-        ),
-    )
+    run_machine(Machine, examples(40), steps=25)

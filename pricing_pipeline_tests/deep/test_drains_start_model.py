@@ -6,14 +6,14 @@ from pathlib import Path
 
 import dagster as dg
 import pytest
-from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_state_machine_as_test
+from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from pricing_pipeline_tests.fixtures.core import NAV, QUOTE, Core
 from pricing_pipeline_tests.fixtures.dagster import RANGE_START, Stage, a_run, an_instance, environment, move, stage
 from pricing_pipeline_tests.fixtures.database import Clock
 from pricing_pipeline_tests.support import backlogs
+from pricing_pipeline_tests.support.machines import run_machine
 
 __all__ = ["environment", "stage"]
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning:dagster")
@@ -139,12 +139,4 @@ def test_g3_b17_so_many_drains_are_on_their_way_whatever_happens(
     Machine.core, Machine.clock, Machine.stage, Machine.most = core, clock, stage, most
     with an_instance(tmp_path) as instance:
         stage.instance = instance
-        run_state_machine_as_test(
-            Machine,
-            settings=settings(
-                max_examples=5,
-                stateful_step_count=15,
-                deadline=None,
-                suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
-            ),
-        )
+        run_machine(Machine, 5, steps=15)

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from pricing_pipeline_tests.fixtures.core import QUOTE, Core
 from pricing_pipeline_tests.support.examples import examples
+from pricing_pipeline_tests.support.machines import run_machine
 from pricing_pipeline_tests.support.outage_world import GRACE, START, TROUBLE, TTL, OutageWorld, freeze
 
 PAIRS = ("AAPL", "META", "IBM")
@@ -167,12 +167,4 @@ def test_g2_green_means_fresh_whatever_happens(core: Core) -> None:
         pass
 
     Machine.core = core
-    run_state_machine_as_test(
-        Machine,
-        settings=settings(
-            max_examples=examples(15),
-            stateful_step_count=12,
-            deadline=None,
-            suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
-        ),
-    )
+    run_machine(Machine, examples(15), steps=12)

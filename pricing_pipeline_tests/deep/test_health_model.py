@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from hypothesis import settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_state_machine_as_test
+from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from pricing_pipeline_tests.fixtures.core import QUOTE, Core
 from pricing_pipeline_tests.fixtures.database import Clock
 from pricing_pipeline_tests.support.examples import examples
+from pricing_pipeline_tests.support.machines import run_machine
 from pricing_pipeline_tests.support.working import late, start, tick
 
 AFTER = {"daemon": 120, "sensor": 120, "drain": 120, "staleness_check": 180, "notifier": 120}
@@ -144,7 +144,4 @@ def test_b23_parts_are_late_as_a_plain_model_says(core: Core, clock: Clock) -> N
     clock.stop()
     core.rows("UPDATE pricing.data_type_registry SET refresh_strategy = 'on-demand', refresh_schedule = NULL")
     core.rows("UPDATE pricing.user_caps SET new_pairs_per_minute = 1000000")
-    run_state_machine_as_test(
-        machine(core, clock),
-        settings=settings(max_examples=examples(15), stateful_step_count=30, deadline=None),
-    )
+    run_machine(machine(core, clock), examples(15), steps=30)

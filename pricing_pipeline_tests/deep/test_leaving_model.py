@@ -11,15 +11,15 @@ from typing import Any
 
 import psycopg
 import pytest
-from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_state_machine_as_test
+from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 from sqlalchemy import create_engine, text
 
 from pricing_pipeline.db.engine import make_engine
 from pricing_pipeline_tests.fixtures.core import QUOTE, Core, rows_read
 from pricing_pipeline_tests.fixtures.database import Clock
 from pricing_pipeline_tests.support.examples import examples
+from pricing_pipeline_tests.support.machines import run_machine
 
 USERS = ("ann", "bob")
 PAIRS = tuple((QUOTE, symbol) for symbol in ("AAPL", "META", "IBM"))
@@ -116,15 +116,7 @@ def test_b5_b8_after_a_client_has_left_or_died_nothing_of_it_stays_watched(core:
         pass
 
     Machine.core, Machine.clock = core, clock
-    run_state_machine_as_test(
-        Machine,
-        settings=settings(
-            max_examples=examples(20),
-            stateful_step_count=15,
-            deadline=None,
-            suppress_health_check=[HealthCheck.too_slow],
-        ),
-    )
+    run_machine(Machine, examples(20), steps=15)
 
 
 MANY = 2000

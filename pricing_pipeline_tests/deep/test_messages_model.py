@@ -17,7 +17,6 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 import pytest
-from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import (
     RuleBasedStateMachine,
@@ -25,7 +24,6 @@ from hypothesis.stateful import (
     invariant,
     precondition,
     rule,
-    run_state_machine_as_test,
 )
 from sqlalchemy import Engine
 
@@ -36,6 +34,7 @@ from pricing_pipeline.operations.operation_queue import Operation
 from pricing_pipeline_tests.fixtures.core import Core
 from pricing_pipeline_tests.fixtures.database import Clock
 from pricing_pipeline_tests.support.examples import examples
+from pricing_pipeline_tests.support.machines import run_machine
 
 LIMIT, LEASE, ATTEMPTS = timedelta(seconds=240), timedelta(minutes=5), 3
 SLOTS = 8
@@ -443,12 +442,4 @@ def test_e3_e7_e8_messages_arrive_as_a_plain_model_says(
         pass
 
     OnThisDatabase.core, OnThisDatabase.clock, OnThisDatabase.database = core, clock, database
-    run_state_machine_as_test(
-        OnThisDatabase,
-        settings=settings(
-            max_examples=examples(60),
-            stateful_step_count=50,
-            deadline=None,
-            suppress_health_check=[HealthCheck.too_slow],
-        ),
-    )
+    run_machine(OnThisDatabase, examples(60), steps=50)

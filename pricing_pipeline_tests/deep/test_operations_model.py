@@ -6,14 +6,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import (
     RuleBasedStateMachine,
     invariant,
     precondition,
     rule,
-    run_state_machine_as_test,
 )
 from sqlalchemy import Connection
 
@@ -22,6 +20,7 @@ from pricing_pipeline.operations.operation_queue import Operation
 from pricing_pipeline_tests.fixtures.core import Core
 from pricing_pipeline_tests.fixtures.database import Clock
 from pricing_pipeline_tests.support.examples import examples
+from pricing_pipeline_tests.support.machines import run_machine
 
 TYPES = {"post": 5, "mail": 3}
 """Operation types and their attempts."""
@@ -233,12 +232,4 @@ def test_e1_e3_e7_side_effects_are_as_a_plain_model_says(core: Core, clock: Cloc
         pass
 
     Machine.core, Machine.clock = core, clock
-    run_state_machine_as_test(
-        Machine,
-        settings=settings(
-            max_examples=examples(60),
-            stateful_step_count=40,
-            deadline=None,
-            suppress_health_check=[HealthCheck.too_slow],
-        ),
-    )
+    run_machine(Machine, examples(60), steps=40)

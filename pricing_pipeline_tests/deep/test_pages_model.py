@@ -14,20 +14,19 @@ from typing import Any
 
 import psycopg
 import pytest
-from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import (
     RuleBasedStateMachine,
     invariant,
     precondition,
     rule,
-    run_state_machine_as_test,
 )
 from psycopg import Connection
 from psycopg.rows import namedtuple_row
 
 from pricing_pipeline_tests.fixtures.core import QUOTE
 from pricing_pipeline_tests.support.examples import examples
+from pricing_pipeline_tests.support.machines import run_machine
 
 START = datetime(2026, 3, 10, 12, tzinfo=UTC)
 NEEDED = {"A": 1, "B": 2, "C": 5, "D": 8, "E": 40}
@@ -443,16 +442,4 @@ def test_a6_pages_keep_to_limits_and_none_stands_still(world: Connection[Any]) -
     class Machine(PageMachine):
         connection = world
 
-    run_state_machine_as_test(
-        Machine,
-        settings=settings(
-            max_examples=examples(10),
-            stateful_step_count=30,
-            deadline=None,
-            suppress_health_check=[
-                HealthCheck.too_slow,
-                HealthCheck.data_too_large,
-                HealthCheck.filter_too_much,
-            ],
-        ),
-    )
+    run_machine(Machine, examples(10), steps=30)

@@ -7,9 +7,8 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from fractions import Fraction
 
-from hypothesis import settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, precondition, rule, run_state_machine_as_test
+from hypothesis.stateful import RuleBasedStateMachine, precondition, rule
 from sqlalchemy import Connection, text
 
 from pricing_pipeline.db.query_loader import call_sql
@@ -18,6 +17,7 @@ from pricing_pipeline.operations.price_alerts import Wanted
 from pricing_pipeline_tests.fixtures.core import QUOTE, Core
 from pricing_pipeline_tests.fixtures.database import Clock
 from pricing_pipeline_tests.support.examples import examples
+from pricing_pipeline_tests.support.machines import run_machine
 
 SYMBOLS = ("AAPL", "IBM")
 CENTS = (5000, 9900, 10000, 10001, 10999, 11000, 12100)
@@ -297,7 +297,4 @@ def test_b27_prices_are_told_as_a_plain_model_says(core: Core, clock: Clock) -> 
         "INSERT INTO pricing.recipients (recipient, channel, created_at, master_key_id, key_nonce, wrapped_key,"
         " secret_nonce, ciphertext) VALUES ('hook', 'webhook', pricing.clock(), 'one', '', '', '', '')"
     )
-    run_state_machine_as_test(
-        machine(core, clock),
-        settings=settings(max_examples=examples(60), stateful_step_count=40, deadline=None),
-    )
+    run_machine(machine(core, clock), examples(60), steps=40)

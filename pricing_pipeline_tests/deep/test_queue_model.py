@@ -10,7 +10,6 @@ from uuid import UUID
 
 import psycopg
 import pytest
-from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import (
     RuleBasedStateMachine,
@@ -18,13 +17,13 @@ from hypothesis.stateful import (
     invariant,
     precondition,
     rule,
-    run_state_machine_as_test,
 )
 from psycopg import Connection
 from psycopg.rows import namedtuple_row
 
 from pricing_pipeline_tests.fixtures.core import DAILY, QUOTE, TWELVEDATA
 from pricing_pipeline_tests.support.examples import examples
+from pricing_pipeline_tests.support.machines import run_machine
 
 CADENCES = {QUOTE: 1, DAILY: 1440}
 SYMBOLS = ("AAPL", "META", "IBM")
@@ -456,12 +455,4 @@ def test_b11_the_queue_behaves_like_its_model(frozen: Connection[Any], fewest: i
         connection = frozen
         batch_from = fewest
 
-    run_state_machine_as_test(
-        Machine,
-        settings=settings(
-            max_examples=examples(50),
-            stateful_step_count=35,
-            deadline=None,
-            suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
-        ),
-    )
+    run_machine(Machine, examples(50), steps=35)

@@ -12,14 +12,12 @@ from typing import Any
 
 import psycopg
 import pytest
-from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import (
     RuleBasedStateMachine,
     invariant,
     precondition,
     rule,
-    run_state_machine_as_test,
 )
 from psycopg import Connection
 from psycopg.rows import namedtuple_row
@@ -27,6 +25,7 @@ from psycopg.rows import namedtuple_row
 from pricing_pipeline.providers.base import shown_limit
 from pricing_pipeline_tests.fixtures.core import QUOTE, symbols
 from pricing_pipeline_tests.support.examples import examples
+from pricing_pipeline_tests.support.machines import run_machine
 
 START = datetime(2026, 3, 10, 12, tzinfo=UTC)
 DAY = timedelta(days=1)
@@ -203,16 +202,4 @@ def test_a6_claims_keep_to_the_lesser_of_what_is_written_and_shown(world: Connec
     class Machine(HintMachine):
         connection = world
 
-    run_state_machine_as_test(
-        Machine,
-        settings=settings(
-            max_examples=examples(100),
-            stateful_step_count=40,
-            deadline=None,
-            suppress_health_check=[
-                HealthCheck.too_slow,
-                HealthCheck.data_too_large,
-                HealthCheck.filter_too_much,
-            ],
-        ),
-    )
+    run_machine(Machine, examples(100), steps=40)

@@ -12,14 +12,12 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 import pytest
-from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import (
     RuleBasedStateMachine,
     invariant,
     precondition,
     rule,
-    run_state_machine_as_test,
 )
 
 from pricing_pipeline.domain.answers import Answer
@@ -33,6 +31,7 @@ from pricing_pipeline_tests.fixtures.core import Core
 from pricing_pipeline_tests.fixtures.database import Clock
 from pricing_pipeline_tests.support.examples import examples
 from pricing_pipeline_tests.support.inventory import slot
+from pricing_pipeline_tests.support.machines import run_machine
 from pricing_pipeline_tests.support.slots_synced import MONTH, NOON, TODAY, WEEK, load_types, sell
 
 DAYS = {TODAY: 1, WEEK: 7, MONTH: 30}
@@ -248,12 +247,4 @@ def test_d1_the_faster_cadence_goes_first_and_what_a_wider_one_has_brought_is_no
         pass
 
     Machine.core, Machine.clock, Machine.products = core, clock, products
-    run_state_machine_as_test(
-        Machine,
-        settings=settings(
-            max_examples=examples(30),
-            stateful_step_count=30,
-            deadline=None,
-            suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
-        ),
-    )
+    run_machine(Machine, examples(30), steps=30)

@@ -8,9 +8,8 @@ from datetime import timedelta
 from decimal import Decimal
 from fractions import Fraction
 
-from hypothesis import settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, rule, run_state_machine_as_test
+from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 from sqlalchemy import text
 
 from pricing_client.events import read_events
@@ -23,6 +22,7 @@ from pricing_pipeline.prices.conversion import Target
 from pricing_pipeline_tests.fixtures.core import FX, QUOTE, Core
 from pricing_pipeline_tests.fixtures.database import Clock
 from pricing_pipeline_tests.support.examples import examples
+from pricing_pipeline_tests.support.machines import run_machine
 
 CURRENCIES = {"AAPL": "USD", "IBM": "USD", "VOD": "GBP", "SAP": "EUR"}
 # Each in one spelling only, so that the newest rate is the stored one. Dollars come straight or by pounds.
@@ -167,7 +167,4 @@ def test_e9_b27_a_converted_stream_ends_with_the_newest_prices_by_the_newest_rat
     core.heartbeat("ann", *((QUOTE, symbol) for symbol in CURRENCIES), *((FX, symbol) for symbol in RATES))
     core.rows("UPDATE pricing.instruments SET calendar = NULL")
     with asyncio.Runner() as loop:
-        run_state_machine_as_test(
-            machine(core, clock, loop),
-            settings=settings(max_examples=examples(24), stateful_step_count=15, deadline=None),
-        )
+        run_machine(machine(core, clock, loop), examples(24), steps=15)

@@ -8,14 +8,12 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 import pytest
-from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import (
     RuleBasedStateMachine,
     initialize,
     precondition,
     rule,
-    run_state_machine_as_test,
 )
 from sqlalchemy import Connection, text
 
@@ -31,6 +29,7 @@ from pricing_pipeline.errors import DatabaseError
 from pricing_pipeline_tests.fixtures.core import QUOTE, Core
 from pricing_pipeline_tests.fixtures.database import Clock
 from pricing_pipeline_tests.support.examples import examples
+from pricing_pipeline_tests.support.machines import run_machine
 
 SYMBOLS = ("AAPL", "IBM", "MSFT")
 TTL, GRACE, RECHECK = 60, 5, 60
@@ -314,7 +313,4 @@ def test_b27_streams_tell_each_price_once_as_a_plain_model_says(
     # By a calendar, a price would be old or not by the day on which the test runs.
     core.rows("UPDATE pricing.instruments SET calendar = NULL")
     with asyncio.Runner() as loop:
-        run_state_machine_as_test(
-            machine(core, clock, loop),
-            settings=settings(max_examples=examples(50), stateful_step_count=30, deadline=None),
-        )
+        run_machine(machine(core, clock, loop), examples(50), steps=30)

@@ -1,0 +1,17 @@
+"""How models are run: none fails for a busy machine, for much data, or for steps that it has to leave out."""
+
+from __future__ import annotations
+
+from hypothesis import HealthCheck, settings
+from hypothesis.stateful import RuleBasedStateMachine, run_state_machine_as_test
+
+
+def run_machine(machine: type[RuleBasedStateMachine], examples: int, steps: int) -> None:
+    """Try so many histories of at most so many steps."""
+    ignored = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much]
+    run_state_machine_as_test(
+        machine,
+        settings=settings(
+            max_examples=examples, stateful_step_count=steps, deadline=None, suppress_health_check=ignored
+        ),
+    )
