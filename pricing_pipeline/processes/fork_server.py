@@ -13,7 +13,6 @@ import ctypes
 import gc
 import importlib
 import json
-import logging
 import os
 import runpy
 import select
@@ -29,30 +28,35 @@ from typing import Any
 
 from pricing_pipeline.processes.os_processes import child_setup, is_alive, open_log
 
-LOG = logging.getLogger(__name__)
-
 _LONGEST_MESSAGE = 1024
 _ARGUMENTS_BEGIN, _ARGUMENTS_END = 45, 46
 """Fields of /proc/self/stat, counted from the state of the process."""
 
 
 class ForkServer:
-    """The supervisor's side: starts the server, and asks it for processes."""
+    """The supervisor's side: a service that starts the server, and asks it for processes."""
 
     def __init__(self, modules: Sequence[str], environment: Mapping[str, str], folder: Path, log_path: Path) -> None:
         """The server imports the modules, in this order and in this folder."""
         self._modules = modules
         self._environment = environment
         self._folder = folder
-        self._log_path = log_path
+        self.log_path = log_path
         self._processes: list[Forked] = []
         self._server: subprocess.Popen[bytes] | None = None
+        self._status: int | None = None
         self._channel: socket.socket | None = None
 
-    def start(self) -> None:
+    @property
+    def pid(self) -> int | None:
+        """The id of the server that runs."""
+        return self._server.pid if self._server is not None else None
+
+    def launch(self) -> None:
         """Start the server, and return while it imports."""
+        self._status = None
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        log = open_log(self._log_path)
+        log = open_log(self.log_path)
         try:
             self._server = subprocess.Popen(
                 [sys.executable, "-m", __name__, str(theirs.fileno()), *self._modules],
@@ -111,11 +115,16 @@ class ForkServer:
                 said = json.loads(answer)
                 self._processes[said["number"]].note(said)
             else:
-                LOG.warning(
-                    "the fork server has ended, and its processes with it; they start again without it. Its log is %s",
-                    self._log_path,
-                )
                 self.stop()
+
+    def poll(self) -> int | None:
+        """How the server has ended; None while it runs."""
+        self.listen()
+        return self._status
+
+    def is_ready(self) -> bool:
+        """It takes requests from the beginning."""
+        return True
 
     def stop(self) -> None:
         """Kill the server if it still runs; the processes that it has started get their death signal."""
@@ -124,7 +133,7 @@ class ForkServer:
             self._channel = None
         if self._server is not None:
             self._server.kill()
-            self._server.wait()
+            self._status = self._server.wait()
             self._server = None
         for process in self._processes:
             process.note_end_of_server()
@@ -283,13 +292,13 @@ def _become(log: int, file: int) -> None:
     os.chdir(request["folder"])
     module, *arguments = request["arguments"]
     sys.argv = [module, *arguments]
-    _show(f"{sys.executable} -m {' '.join(request['arguments'])}")
+    show(f"{sys.executable} -m {' '.join(request['arguments'])}")
     # It was imported by its name, and must run again as __main__.
     sys.modules.pop(module, None)
     runpy.run_module(module, run_name="__main__", alter_sys=True)
 
 
-def _show(command: str) -> None:
+def show(command: str) -> None:
     """Have `ps` show a command in place of the server's."""
     fields = Path("/proc/self/stat").read_text().rpartition(")")[2].split()
     begin, end = int(fields[_ARGUMENTS_BEGIN]), int(fields[_ARGUMENTS_END])

@@ -120,7 +120,8 @@ class Supervisor:
             }
             log_path = self.home / "logs" / "fork-server.log"
             self._fork_server = ForkServer(modules, marked, folder, log_path)
-            self._fork_server.start()
+            self._fork_server.launch()
+            self.watch("fork-server", self._fork_server)
 
     def start(self, child: Child) -> None:
         """Start a command and look after it from now on. Raises SupervisorError when it cannot be run."""

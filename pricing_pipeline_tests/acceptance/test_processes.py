@@ -111,7 +111,7 @@ def test_a4_each_process_knows_the_secrets_that_it_needs_and_no_others(careless:
 def test_the_page_grants_what_the_code_does() -> None:
     granted = promised()
     assert {name: granted[name] for name in SECRETS_OF} == SECRETS_OF
-    assert granted.keys() - SECRETS_OF.keys() == {"postgresql", "guardian", "fork_server"}
+    assert granted.keys() - SECRETS_OF.keys() == {"postgresql", "guardian", "fork-server"}
 
 
 @GROUP

@@ -47,7 +47,7 @@ class Stage:
         environment = {"PATH": os.environ["PATH"], "PYTHONPATH": os.pathsep.join([str(folder), *sys.path])}
         modules = list(dict.fromkeys(["colorsys", "no_such_module", "leaves", *more, "program"]))
         self.server = ForkServer(modules, environment, folder, folder / "server.log")
-        self.server.start()
+        self.server.launch()
 
     def fork(self, *arguments: str, **environment: str) -> Forked:
         log = open_log(self.folder / "program.log")
@@ -115,19 +115,27 @@ def test_how_a_process_ended_is_known(stage: Stage, arguments: Sequence[str], nu
     assert forked.poll() == status
 
 
-def test_processes_end_with_their_server_and_the_next_starts_alone(
-    stage: Stage, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_processes_end_with_their_server_and_the_next_starts_alone(stage: Stage) -> None:
     forked = stage.fork("sleep")
     process = stage.process(forked)
+    assert (stage.server.poll(), stage.server.pid is None) == (None, False)
     assert stage.server._server is not None
     stage.server._server.kill()
     forked.wait(30)
     assert has_ended(process)
     assert forked.poll() == -signal.SIGTERM
     assert stage.server.fork({}, 0) is None
-    (warning,) = caplog.messages
-    assert str(stage.folder / "server.log") in warning
+    assert (stage.server.poll(), stage.server.pid) == (-signal.SIGKILL, None)
+
+
+def test_a_server_that_was_started_again_forks_again(stage: Stage) -> None:
+    before = stage.fork("sleep")
+    stage.process(before)
+    stage.server.stop()
+    stage.server.launch()
+    forked = stage.fork("exit")
+    forked.wait(30)
+    assert (before.poll(), forked.poll()) == (-signal.SIGTERM, 7)
 
 
 def test_a_process_that_does_not_run_yet_ends_with_the_server(tmp_path: Path) -> None:
@@ -135,7 +143,7 @@ def test_a_process_that_does_not_run_yet_ends_with_the_server(tmp_path: Path) ->
     stage = Stage(tmp_path)
     stage.server.stop()
     stage.server._modules = ["slow", "program"]
-    stage.server.start()
+    stage.server.launch()
     forked = stage.fork("sleep")
     with pytest.raises(subprocess.TimeoutExpired):
         forked.wait(0.1)
