@@ -11,6 +11,7 @@ import os
 import shutil
 import signal
 import subprocess
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -120,7 +121,7 @@ def make_cluster(programs: Path, cluster: Path, user: ServerUser | None, passwor
                 "--locale-provider=builtin",
                 "--builtin-locale=C.UTF-8",
                 *(f"--set={name}={value}" for name, value in _TUNING.items()),
-                *([] if sync else ["--no-sync"]),
+                *_how_to_sync(sync=sync),
             ],
             cwd=cluster,
             env=environment(),
@@ -137,6 +138,13 @@ def make_cluster(programs: Path, cluster: Path, user: ServerUser | None, passwor
     if result.returncode != 0:
         raise EmbeddedServerError(f"the database could not be made in {cluster}. initdb said:\n{result.stdout.strip()}")
     unfinished.rename(data)
+
+
+def _how_to_sync(*, sync: bool) -> list[str]:
+    if not sync:
+        return ["--no-sync"]
+    # One call for the file system took 0.1 to 0.4 s, and one for each of a thousand files 1.5 to 2 s (November 2026).
+    return ["--sync-method=syncfs"] if sys.platform == "linux" else []
 
 
 def lock_file(data: Path) -> list[str]:
