@@ -52,16 +52,24 @@ _SITECUSTOMIZE = Path(__file__).parent / "processes" / "site"
 
 _IMPORTED_ONCE = (
     "pricing_pipeline.defs.daemon",
+    "pricing_pipeline.dagster",
+    # Dagster imports them when it starts a code server and loads definitions.
+    "dagster._grpc.proxy_server",
+    "psycopg2.extras",
+    "upath.core",
+    "pricing_pipeline.defs.code_server",
     "pricing_pipeline.defs.webserver",
     "pricing_pipeline.api.server",
     "pricing_pipeline.operations.notifier",
     "pricing_pipeline.cli.program",
     "pricing_pipeline.sandbox.server",
-    # The program of the code server.
-    "dagster._cli",
-    "dagster._grpc.proxy_server",
+    # So that the sandbox is forked after both.
+    "pricing_pipeline.cli",
 )
 """Modules that the fork server imports for the processes of `up`. A missing one only costs time and memory."""
+
+_FRUGAL = {"MALLOC_ARENA_MAX": "1"}
+"""What the fork server is started with: otherwise each thread has memory of its own, of which most stays empty."""
 
 _PING_SECONDS = 3.0
 _SLOWEST_STEP = 20.0
@@ -92,7 +100,7 @@ def up(settings: Settings, *, demo: bool, say: Say) -> None:
         if (path := env_file()) is not None:
             say(f"Settings that the environment lacks come from {path}")
         environment = _environment(settings)
-        supervisor.import_once(_IMPORTED_ONCE, given_to("sandbox", environment), _folder(environment))
+        supervisor.import_once(_IMPORTED_ONCE, _FRUGAL | given_to("sandbox", environment), _folder(environment))
         worker, owner, dagster = _databases(settings, supervisor, say)
         supervisor.check()
         environment |= _addresses(worker, dagster, sandbox_port)
@@ -113,13 +121,14 @@ def up(settings: Settings, *, demo: bool, say: Say) -> None:
         supervisor.record(urls=urls, began=began, sandbox=settings.sandbox, demo=demo)
 
         if sandbox_port is not None:
-            supervisor.start(_sandbox(settings, environment, sandbox_port))
             say(f"Prices come from the sandbox at {urls['sandbox']}, not from real providers")
         if demo:
             demo_viewer.enter_context(viewer.watching(worker))
         say("Starting Dagster; this takes some seconds")
         _start_dagster(settings, supervisor, environment, has_tables=has_tables)
         supervisor.start(_webserver(environment, urls["dagster"], web_port, token))
+        if sandbox_port is not None:
+            supervisor.start(_sandbox(settings, environment, sandbox_port))
         supervisor.wait_until_ready("dagster-webserver")
         say(f"Dagster UI: {urls['dagster']}" + (", with a login by token" if token else ""))
         # These start last: the first price does not need them, and they would take its processors.
@@ -396,15 +405,14 @@ def _api(environment: dict[str, str], url: str, port: int) -> Child:
 def _code_server(environment: dict[str, str]) -> Child:
     """One code server for webserver and daemon; left to them, each would start its own."""
     path = environment["PRICING_CODE_SOCKET"]
-    return Child(
+    return _module(
         "code-server",
+        "pricing_pipeline.defs.code_server",
+        environment,
         [
-            *(sys.executable, "-m", "dagster", "code-server", "start"),
             *("-m", "pricing_pipeline.definitions", "-a", "definitions"),
             *("-s", path, "--location-name", "pricing_pipeline", "--log-level", "warning"),
         ],
-        given_to("code-server", environment),
-        _folder(environment),
         ready=lambda: listens(path),
         # A proxy listens, and its child answers. The proxy does not start the child again after it has ended.
         answers=lambda: answers_grpc(path, PING, _PING_SECONDS),

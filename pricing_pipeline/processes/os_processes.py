@@ -37,12 +37,17 @@ def child_setup(death_signal: signal.Signals) -> Callable[[], None]:
         for number in _RESET_SIGNALS:
             signal.signal(number, signal.SIG_DFL)
         signal.pthread_sigmask(signal.SIG_SETMASK, [])
-        if _LIBC is not None:
-            _LIBC.prctl(_PR_SET_PDEATHSIG, int(death_signal), 0, 0, 0)
-            if os.getppid() != parent:  # we died before the death signal was armed
-                os._exit(1)
+        end_with_parent(parent, death_signal)
 
     return prepare
+
+
+def end_with_parent(parent: int, death_signal: signal.Signals) -> None:
+    """Have this process get a signal when its parent dies (Linux)."""
+    if _LIBC is not None:
+        _LIBC.prctl(_PR_SET_PDEATHSIG, int(death_signal), 0, 0, 0)
+        if os.getppid() != parent:  # it died before the death signal was armed
+            os._exit(1)
 
 
 def without_libpq_variables(environment: dict[str, str]) -> dict[str, str]:

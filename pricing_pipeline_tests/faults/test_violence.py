@@ -52,9 +52,9 @@ def _behind(proxy: int) -> list[psutil.Process]:
     """The code servers behind a proxy. After a reload there are two for a while, and one of them ends."""
     found: list[psutil.Process] = []
     with contextlib.suppress(psutil.NoSuchProcess):
-        for child in psutil.Process(proxy).children():
+        for child in psutil.Process(proxy).children(recursive=True):
             with contextlib.suppress(psutil.NoSuchProcess):  # ended meanwhile, perhaps as a zombie
-                if "grpc" in child.cmdline():
+                if "api grpc" in " ".join(child.cmdline()):
                     found.append(child)
     return found
 
