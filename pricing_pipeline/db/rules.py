@@ -87,6 +87,7 @@ RULES = {
     "price_condition_is_known": "the condition of a price alert is above, below, moved, stale or each",
     "provider_is_plain_name": f"a provider's name {_NAME}",
     "provider_routing_order": "another provider has this rank already; give a rank that is free",
+    "quantity_is_sane": "a quantity is less than 10^40 in size, with at most 100 decimals",
     "quota_is_positive": "a quota is at least one byte",
     "quiet_hours_are_whole": "quiet hours have a beginning and another time as their end",
     "rank_is_positive": "a rank is a whole number, at least 1",
