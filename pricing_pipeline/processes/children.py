@@ -32,6 +32,8 @@ STEADY_AFTER = 60.0
 """A process that lived this many seconds starts over with the first pause."""
 ASKED_EVERY = 10.0
 """Seconds between two questions whether a process still answers."""
+ASKED_AT_FIRST = 1.0
+"""The same until its first answer: only then may it be silent for no longer than LONGEST_SILENCE."""
 LONGEST_SILENCE = 60.0
 """Seconds without an answer that end a process. On a busy machine a healthy one misses a few questions."""
 SLOWEST_START = 180.0
@@ -183,7 +185,7 @@ class Pulse:
     @property
     def due_at(self) -> float:
         """When to ask next, on the monotonic clock."""
-        return self.asked_at + ASKED_EVERY
+        return self.asked_at + (ASKED_EVERY if self._has_answered else ASKED_AT_FIRST)
 
     def begin(self, now: float) -> None:
         """Note that the process was started again."""
