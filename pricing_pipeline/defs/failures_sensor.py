@@ -88,8 +88,9 @@ def note_failures(
             if failing.keys() != dagster_failures.noted(connection, Kind.TICK).keys():
                 dagster_failures.note(connection, Kind.TICK, failing)
         failed = sum(run.reason is not None for run in ended)
+        runs = f"runs that ended: {len(ended)}, failed: {failed}"
         return dg.SensorResult(
-            skip_reason=f"runs that ended: {len(ended)}, failed: {failed}; failing sensors and schedules: {len(failing)}",
+            skip_reason=f"{runs}; failing sensors and schedules: {len(failing)}",
             cursor=cursors.dump(after),
         )
 
