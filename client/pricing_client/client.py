@@ -217,7 +217,7 @@ class PricingClient:
     ) -> Answer:
         """Open holdings of these pairs; returns and raises the same as `heartbeat`.
 
-        `quantities`, one for each pair, replace those of before; None leaves one as it is.
+        `quantities`, one for each pair, replace the stored ones; None keeps the stored one.
         """
         content = _content(pairs)
         if quantities and len(quantities) != len(content):
@@ -321,8 +321,8 @@ class PricingClient:
         first. Once it has begun, it waits while the API is away, after a Notice `lost`.
 
         `currency` converts each price by the latest stored rates of its time; without one, the pair is `missing`
-        (`no_rate`) until it comes. The user watches these rates, too; a new rate brings the prices that it converts
-        again.
+        (`no_rate`) until one comes. The user watches these rates, too; when one changes, the prices that it converts
+        come again.
         """
         params = without_none(
             {

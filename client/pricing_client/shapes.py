@@ -224,9 +224,10 @@ class ImportedLines:
     """The result for one instrument of an imported file, or for a line that names none.
 
     `outcome` is `new`, `held` (already), `refused` or `left_out`. `reason` says why, or what is doubtful about it.
-    `quantity` is that of the file, which replaces `held_quantity`, the one that is stored. `own_names` of
-    `import_holdings` takes `identifier`, and as its symbol one of the `candidates`. `lacks_type_of` is an asset class
-    without a data type of prices, `advice` what to do about a line that cannot be read.
+    `quantity` is the total in the file; it replaces the stored `held_quantity`. To name the symbol of a refused line,
+    give `own_names` of `import_holdings` its `identifier` with a symbol, such as one of the `candidates`.
+    `lacks_type_of` is its asset class if no data type has prices of that; `advice` says how to mend a line that cannot
+    be read.
     """
 
     lines: list[int]
@@ -245,7 +246,7 @@ class ImportedLines:
 
 @dataclass(frozen=True, slots=True)
 class VagueNumber:
-    """A number that counts as one, and is another with the other decimal mark; name the one that the file has."""
+    """A number such as 1.000, counted as `counted`. With the other decimal mark it is `otherwise`: name the mark."""
 
     line: int
     text: str

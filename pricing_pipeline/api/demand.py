@@ -42,7 +42,7 @@ class Pairs(Body):
         (shape,) = get_args(cls.model_fields["pairs"].annotation)
         keys = shape.model_fields
         if isinstance(pairs, list) and any(isinstance(pair, dict) and len(pair) > len(keys) for pair in pairs):
-            raise ValueError(f"a pair has no keys but {', '.join(keys)}")
+            raise ValueError(f"a pair has only the keys {', '.join(keys)}")
         return pairs
 
     def as_tuples(self) -> list[tuple[str, str]]:
@@ -63,8 +63,8 @@ class HeldPair(Pair):
     quantity: Decimal | None = Field(
         None, ge=-viewers.MOST_HELD, le=viewers.MOST_HELD, decimal_places=viewers.MOST_DECIMALS, examples=["12.5"]
     )
-    """Shares, units of a fund, coins, or of a pair the amount of its first currency. It replaces the one of before;
-    null, or left out, leaves that as it is."""
+    """Number of shares, fund units or coins, or for a currency pair the amount of its first currency. It replaces the
+    stored quantity; null, or no quantity, keeps the stored one."""
 
 
 class Held(Wanted):
@@ -147,7 +147,7 @@ class Holding(Shape):
     data_type: str
     symbol: str
     quantity: Exact | None
-    """Shares, units of a fund, coins, or of a pair the amount of its first currency; null where it is unknown."""
+    """Number of shares, fund units or coins, or for a pair the amount of its first currency; null if unknown."""
     status: str
     since: datetime
     closed_at: datetime | None
@@ -183,7 +183,7 @@ def unsubscribe(database: Database, caller: Watcher, pairs: Pairs) -> Changed:
 
 @router.post("/hold")
 def hold(database: Database, caller: Watcher, pairs: Held) -> Answer:
-    """Say that a user holds these pairs from now on, and how much. Each pair is accepted or refused separately."""
+    """Say that a user holds these pairs from now on, and in which quantity. Each is accepted or refused separately."""
     user = caller.user
     with database.begin() as connection:
         answer = viewers.hold(

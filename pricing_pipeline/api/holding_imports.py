@@ -36,29 +36,29 @@ class Imported(Shape):
     data_type: str | None
     symbol: str | None
     quantity: Exact | None
-    """How much of it the file says is held; null where the file has no quantities."""
+    """The total in the file; null if the file has no quantities."""
     held_quantity: Exact | None
-    """How much of it the user holds already, which `quantity` replaces; null where it is not held, or unknown."""
+    """The stored quantity, which `quantity` replaces; null if there is no holding, or its quantity is unknown."""
     reason: str | None
-    """Why it is refused or left out; of one that is new or held, what is doubtful about it."""
+    """Why it is refused or left out; if it is new or held, what is doubtful about it."""
     identifier: str | None
     """Its name in the file. The parameter `as` takes it, as in `as=IE00B4L5Y983=EUNL:XETR`, to say which symbol it is;
     null if that would not help."""
     candidates: list[str]
     """What it may be, the likeliest first, as `as` takes it: a symbol, or `data_type:symbol`."""
     lacks_type_of: str | None
-    """The asset class that no data type of prices is for, which is why it is refused."""
+    """Its asset class, if it is refused because no data type has prices of that class."""
     advice: str | None
-    """What to do about a line that cannot be read."""
+    """How to mend a line that cannot be read."""
 
 
 class VagueNumber(Shape):
-    """A number that is another one with the other decimal mark, and the file does not show which it has."""
+    """A number such as 1.000, which may be 1 or 1000: the file does not show which decimal mark it uses."""
 
     line: int
     text: str
     counted: Exact
-    """What it counts as; the parameter `decimal` decides."""
+    """The number that the import uses; the parameter `decimal` decides."""
     otherwise: Exact
 
 
@@ -128,8 +128,8 @@ def import_holdings(
 ) -> Import:
     """Say what each line of a broker's file would become, and with `dry_run=false` hold what is new.
 
-    The body is the file itself. Files of brokers and trackers are known by their header. The quantities of the file
-    replace those of before. A token that may operate also teaches the instruments the ISINs and FIGIs of the file,
+    The body is the file itself. The header shows which broker or tracker wrote it. The quantities in the file replace
+    the stored ones. A token that may operate also teaches the instruments the ISINs and FIGIs of the file,
     except where something is doubtful.
     """
     user = caller.user

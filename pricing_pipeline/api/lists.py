@@ -23,17 +23,17 @@ _Name = Annotated[str, Field(pattern="^[a-z0-9][a-z0-9_-]{0,47}$", examples=["mi
 
 
 class More(Pairs):
-    """Pairs that a list has from now on, too."""
+    """Pairs to put on a list."""
 
     list: _Name
 
 
 class Fewer(Body):
-    """Symbols that a list no longer has."""
+    """Symbols to take off a list."""
 
     list: _Name
     symbols: SymbolList | None = None
-    """Left out: the whole list ends."""
+    """Without symbols, the whole list is removed."""
 
 
 class Listed(Shape):
@@ -50,14 +50,14 @@ class Lists(Shape):
 
 
 class TakenOff(Shape):
-    """How many pairs a list has lost."""
+    """How many pairs were taken off a list."""
 
     removed: int
 
 
 @router.get("")
 def list_lists(database: Database, caller: Watcher) -> Lists:
-    """The lists of a user, by name. This watches nothing; `GET /v1/prices?list=NAME` does."""
+    """The lists of a user, by name. Unlike `GET /v1/prices?list=NAME`, this does not watch their pairs."""
     user = caller.user
     with database.connect() as connection:
         found = lists.of_user(connection, user)
@@ -77,12 +77,12 @@ def show_list(database: Database, caller: Watcher, name: Annotated[str, Path(max
 
 @router.post("/add")
 def add_to_list(database: Database, caller: Watcher, body: More) -> Listed:
-    """Put pairs on a list of a user, which begins with its first one, and watch them: all of them, or none."""
+    """Put pairs on a list of a user, all of them or none, and watch them. A new name makes a new list."""
     user = caller.user
     with database.begin() as connection:
         for name in dict.fromkeys(pair.data_type for pair in body.pairs):
             if data_type_registry.active_data_type(connection, name).contents is not Contents.PRICES:
-                raise UnknownDataType(f"{name} has no prices, which is what a list is read for.")
+                raise UnknownDataType(f"{name} has no prices. A list takes only data types of prices.")
         return _listed(body.list, lists.add(connection, user, body.list, body.as_tuples()))
 
 

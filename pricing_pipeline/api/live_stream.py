@@ -43,7 +43,7 @@ class Stream:
         self.rates: frozenset[Pair] = frozenset()
         """The exchange rates that it needs for that, which its user watches."""
         self.new_rates: frozenset[Pair] = frozenset()
-        """Those that have changed: the prices that they convert are sent again."""
+        """The rates that have changed: the prices that they convert are sent again."""
         self.wanted: frozenset[Pair] = frozenset()
         self.pairs: frozenset[Pair] = frozenset()
         self.fingerprint = ""
@@ -76,9 +76,9 @@ class Stream:
     def begin(self, look: Look, wanted: frozenset[Pair]) -> None:
         """Send the states of its pairs; or, if the stream resumes, the events since its client's last one.
 
-        A stream that has begun before learns which pairs it has gained and lost, and the prices that new rates convert;
-        or, if it has dropped events, `missed` and all states. `wanted` are its pairs when the look began: pairs that
-        came later wait for the next.
+        A stream that has begun before is told which pairs it has gained and lost, and the prices that new rates
+        convert; or, if it has dropped events, `missed` and all states. `wanted` are its pairs when the look began:
+        pairs that came later wait for the next look.
         """
         self.fingerprint = fingerprint(look.log_id, wanted, None if self.into is None else self.into.code)
         gone, has_begun = self.pairs - wanted, bool(self.pairs)

@@ -241,7 +241,7 @@ class StreamHub:
         self._note_rates({event.pair for event in look.events if event.is_new_price})
 
     def _note_rates(self, changed: set[Pair]) -> None:
-        """Have streams send the prices again that changed rates convert."""
+        """Make streams send again the prices that changed rates convert."""
         for stream in self._streams:
             if new := stream.rates & changed:
                 stream.new_rates |= new
@@ -357,7 +357,7 @@ class StreamHub:
             await self._follow_rates(stream)
 
     async def _follow_rates(self, stream: Stream) -> None:
-        """Go by the rates that convert the prices of a stream now: another pair may have a newer one."""
+        """Choose again the rates that convert the prices of a stream: another pair may have a newer rate by now."""
         if stream.into is None:
             return
         rates = await anyio.to_thread.run_sync(self._rates, stream.into, stream.wanted, limiter=self._keeping)
@@ -459,7 +459,7 @@ def _look(
     resume_from: list[int],
     targets: Collection[Target],
 ) -> dict[Target | None, Look]:
-    """A look at the log, also in other currencies."""
+    """A look at the log, in the currencies of the prices and in each target currency."""
     with session.use() as connection:
         look = stream_log.look(connection, after, opened, resume_from)
         looks: dict[Target | None, Look] = {None: look}

@@ -52,7 +52,9 @@ def open_(
     user: User = None,
     quantity: Annotated[
         str | None,
-        typer.Option("--quantity", metavar="NUMBER", help="How much of one symbol; also of one that is held already."),
+        typer.Option(
+            "--quantity", metavar="NUMBER", help="Quantity held of the one symbol named; replaces the stored one."
+        ),
     ] = None,
     all_or_nothing: AllOrNothing = False,
     as_json: Json = False,
@@ -124,9 +126,9 @@ def list_(
     at_most: Limit = 100,
     as_json: Json = False,
 ) -> None:
-    """List who holds how much of what, at which price, and since when.
+    """List holdings: who holds what, its quantity and latest price, and since when.
 
-    `price show` asks for what is stale, `price why` says why it is.
+    `price show` also queues stale prices; `price why` says why they are stale.
 
     \b
     Example: pricing-pipeline holding list --user alice
@@ -167,12 +169,12 @@ def list_(
 
 def _quantity(given: str, symbols: Sequence[str]) -> Decimal:
     if len(symbols) > 1:
-        raise typer.BadParameter(f"--quantity is that of one symbol, and {len(symbols)} are named")
+        raise typer.BadParameter(f"--quantity takes one symbol, but {len(symbols)} are named")
     found = number(given, "--quantity")
     exponent = found.as_tuple().exponent
     if abs(found) > viewers.MOST_HELD or (isinstance(exponent, int) and exponent < -viewers.MOST_DECIMALS):
         raise typer.BadParameter(
-            f"--quantity {given!r} is more than anybody holds, or has more than {viewers.MOST_DECIMALS} decimals"
+            f"--quantity {given!r} is larger than 10^30, or has more than {viewers.MOST_DECIMALS} decimals"
         )
     return found
 

@@ -125,22 +125,21 @@ def import_(
     if as_json:
         decisions = [asdict(decision) for decision in plan.decisions]
         print_json({"user": user, "format": plan.format, "dry_run": not done, "decisions": decisions})
-    elif done and new:
-        typer.echo(f"{user} holds {counted(len(new), 'pair')} more. Missing prices are fetched now.")
-    elif new:
-        hint("nothing is held yet; the same command with --yes holds what is new.")
-    elif plan.changed and not done:
-        hint("no quantity has changed yet; the same command with --yes changes it.")
-    if done and plan.changed and not as_json:
-        typer.echo(f"{counted(len(plan.changed), 'quantity')} changed to what the file adds up to.")
-    if done and listed and not as_json:
-        typer.echo(f"The list {list_name} has all {listed} of them.")
+    elif steps and not done:
+        hint(f"nothing has changed yet. The same command with --yes would {', and '.join(steps)}.")
+    elif done:
+        if new:
+            typer.echo(f"{user} holds {counted(len(new), 'pair')} more. Missing prices are fetched now.")
+        if plan.changed:
+            typer.echo(f"{counted(len(plan.changed), 'quantity')} set to the total in the file.")
+        if listed:
+            typer.echo(f"On the list {list_name}: {counted(listed, 'pair')} of this file.")
     if plan.of(holding_imports.Outcome.REFUSED):
         raise typer.Exit(1)
 
 
 def _warn_of_vague(file: HoldingsFile) -> None:
-    """Warn where the file does not show whether a sign stands before decimals or between thousands."""
+    """Warn of numbers whose point or comma may mark decimals or thousands, where nothing in the file shows which."""
     if file.vague:
         first = file.vague[0]
         more = f", and {counted(len(file.vague) - 1, 'more line')} like it" if len(file.vague) > 1 else ""
@@ -242,7 +241,7 @@ def _print(user: str, plan: Plan) -> None:
         shown = names if len(names) <= _LONGEST_NAMES else f"{names[:_LONGEST_NAMES]}..."
         lines = _lines([line for one in left_out for line in one.lines])
         typer.echo(printable(f"left out: {lines}: {shown}: {reason}."))
-    others = f" ({len(plan.changed)} in another quantity)" if plan.changed else ""
+    others = f" ({len(plan.changed)} with another quantity)" if plan.changed else ""
     new, already = len(plan.of(holding_imports.Outcome.NEW)), len(plan.of(holding_imports.Outcome.HELD))
     typer.echo(
         f"{plan.format}: {counted(new, 'new pair')} for {user}, {already} held already{others}, "
@@ -259,7 +258,7 @@ def _state(decision: Decision, plan: Plan) -> str:
 
 
 def _proposal(decision: Decision) -> str | None:
-    """What to try, in words of the command line."""
+    """What to try, as options or a command."""
     if decision.lacks_type_of is not None:
         fetcher, ttl = ("nav", 1440) if decision.lacks_type_of == "fund" else ("quote", 5)
         name, options = f"{decision.lacks_type_of}_{fetcher}", f"--fetcher {fetcher} --ttl {ttl}"

@@ -29,7 +29,7 @@ def add(
     user: User = None,
     as_json: Json = False,
 ) -> None:
-    """Put symbols on a list: all of them, or none. The list begins with its first symbol.
+    """Put symbols on a list: all of them, or none. A new name makes a new list.
 
     `GET /v1/prices?list=NAME` reads it, and so does a feed of `token add --feed --list NAME`. Each read keeps its
     prices fresh for five minutes. A symbol that is new here needs --type.

@@ -59,8 +59,8 @@ RULES = {
     "master_key_id_is_plain": f"a master key's name {_KEY_NAME}",
     "names_are_not_cut": "the names of a data type's table and its columns have at most 63 bytes",
     "new_pairs_per_minute_is_positive": "a user may begin at least one pair a minute",
-    "only_prices_have_backfill": "only daily prices have a history to fetch, so leave out where it begins; a quote is "
-    "the price of now, and a data type of daily bars has the days before",
+    "only_prices_have_backfill": "only daily prices have a history to fetch, so name no first day; a quote is the "
+    "price of now, and a data type of daily bars has the days before",
     "operation_attempts_are_sane": "an operation is tried 1 to 20 times",
     "operation_time_limit_is_sane": "an attempt may take 1 to 240 seconds",
     "operation_type_is_plain_name": f"an operation type's name {_NAME}",

@@ -1,8 +1,8 @@
 """`python -m pricing_pipeline.defs.code_server OPTION...`: `dagster code-server start`, which forks what it starts.
 
-Dagster starts a new Python to load the definitions, and one for each run, which imports for seconds what is imported
-here. On Linux they are forked instead, by the fork server of `multiprocessing`. This process forks that one itself,
-before it has threads.
+Dagster starts a new Python to load the definitions, and one for each run, and each imports for seconds. On Linux these
+processes are forked instead, with everything imported, by the fork server of `multiprocessing`. This process forks that
+server itself, before it has threads.
 """
 
 import os
@@ -21,11 +21,11 @@ from pricing_pipeline.processes.fork_server import show
 from pricing_pipeline.processes.os_processes import end_with_parent
 
 _forked_by: int | None = None
-"""The fork server, in what it has forked."""
+"""The process id of the fork server, in the processes that it has forked."""
 
 
 class ForkedProcess(ForkServerProcess):
-    """A process that ends with the fork server, as nobody else learns how it ends.
+    """A process that ends with the fork server, because only that learns how the process ends.
 
     It also has the part of `subprocess.Popen` that Dagster needs.
     """
@@ -44,7 +44,7 @@ class ForkedProcess(ForkServerProcess):
 
 
 class ForkingContext(ForkServerContext):
-    """Makes such processes, and what they share with their parent."""
+    """Makes such processes, and the objects that they share with their parent."""
 
     Process = ForkedProcess
 

@@ -37,11 +37,11 @@ class Outcome(StrEnum):
     """What becomes of a position or a line of a file."""
 
     NEW = "new"
-    """It is held from now on. With a reason, that is a doubt."""
+    """It is held from now on. If there is a reason, it is a doubt."""
     HELD = "held"
-    """The user holds it already, perhaps in another quantity. With a reason, that is a doubt."""
+    """The user holds it already, perhaps with another quantity. If there is a reason, it is a doubt."""
     REFUSED = "refused"
-    """Nobody knows what is meant, for a reason, and there may be candidates."""
+    """It is not clear which instrument is meant; the reason says why, and there may be candidates."""
     LEFT_OUT = "left_out"
     """It cannot have a price: cash, an option, something sold."""
 
@@ -57,21 +57,21 @@ class Decision:
     symbol: str | None = None
     reason: str | None = None
     identifier: str | None = None
-    """Its name in the file by which a person may say which symbol it is."""
+    """Its name in the file, to which a person may give a symbol."""
     candidates: tuple[str, ...] = ()
-    """What it may be, the likeliest first: a symbol, or data_type:symbol."""
+    """What it may be, the likeliest first: a symbol, or `data_type:symbol`."""
     lacks_type_of: str | None = None
-    """The asset class that no data type of prices is for."""
+    """Its asset class, if no data type has prices of that class."""
     advice: str | None = None
-    """What to do about a line that cannot be read."""
+    """How to mend a line that cannot be read."""
     search: str | None = None
-    """The words by which a provider may know it, and nothing else does."""
+    """The words by which a provider may find it, if nothing else is known of it."""
     search_type: str | None = None
     """The data type to search in, where that is not the usual one."""
     quantity: Decimal | None = None
-    """The quantity that the file adds up to; None where it has none."""
+    """The total of its lines; None if the file has no quantities."""
     held_quantity: Decimal | None = None
-    """The quantity that is stored of what is held already, which that of the file replaces."""
+    """The stored quantity of a holding, which the total replaces."""
     isin: str | None = None
     """Its ISIN, if its check digit is right."""
     figi: str | None = None
@@ -93,7 +93,7 @@ class Plan:
 
     @property
     def changed(self) -> list[Decision]:
-        """What is held already, in another quantity than the file adds up to."""
+        """Holdings whose stored quantity differs from the total in the file."""
         return [one for one in self.of(Outcome.HELD) if one.quantity not in (None, one.held_quantity)]
 
     @property
@@ -179,7 +179,7 @@ def plan(
             questions.append(asked)
     decisions += _answered(connection, questions, known)
     decisions = _marked_as_held(connection, user, _doubted(connection, _each_once(decisions)))
-    # The lines of what was sold are left out already. It matters only where it is still held.
+    # Lines of an instrument that was sold are left out already. It gets the quantity 0 only if it is still held.
     sold = {position.lines for position in file.sold}
     decisions = [
         one
@@ -190,7 +190,7 @@ def plan(
 
 
 def carry_out(connection: Connection, user: str, plan: Plan, *, learns: bool, list_name: str | None = None) -> int:
-    """Hold what a plan has as new, and store the quantities; returns how many holdings are new. Raises CapExceeded.
+    """Hold the new instruments of a plan and store the quantities; returns how many are new. Raises CapExceeded.
 
     With `list_name`, all that the plan recognises is put on this list of the user, too. `learns`: instruments get the
     ISIN and the FIGI of the file that they lack, by which later files of anybody find them. So only who may change
@@ -474,9 +474,9 @@ def _each_once(decisions: Iterable[Decision]) -> list[Decision]:
 
 
 def _doubted(connection: Connection, decisions: Sequence[Decision]) -> list[Decision]:
-    """Decisions with the doubts about symbols that are known meanwhile, which the judge no longer tells.
+    """Decisions with the doubts about symbols that are known by now, which the judge no longer mentions.
 
-    An import makes a doubtful symbol known, so the next one would take its ISIN for certain.
+    An import makes a doubtful symbol known, so the next import would take its ISIN as certain.
     """
     told = [one for one in decisions if one.outcome is Outcome.NEW and one.reason is None and (one.isin or one.figi)]
     parameters = {

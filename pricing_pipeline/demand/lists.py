@@ -22,11 +22,11 @@ Pair = tuple[str, str]
 
 
 def add(connection: Connection, user_id: str, name: str, pairs: Sequence[Pair]) -> list[Pair]:
-    """Put pairs on a list, which begins with its first one, and watch them; all of them, or none.
+    """Put pairs on a list, all of them or none, and watch them. A new name makes a new list.
 
     Returns all that the list has now, symbols as their instruments are spelled. New symbols become instruments, as by
     a heartbeat, which also says what is refused: PairsRefused, CapExceeded. Raises PricingError for a list that would
-    be too long, or one too many; the database refuses a bad name.
+    be too long, or one list too many; the database refuses a bad name.
     """
     taken = viewers.heartbeat(connection, user_id, pairs, all_or_nothing=True).taken(pairs)
     parameters = {
@@ -39,12 +39,12 @@ def add(connection: Connection, user_id: str, name: str, pairs: Sequence[Pair]) 
     known = of_user(connection, user_id)
     if len(known[name]) > MOST_PAIRS:
         raise PricingError(
-            f"the list {name!r} would have {len(known[name])} pairs of a data type and a symbol, and one read has at "
-            f"most {MOST_PAIRS}. Begin another list"
+            f"the list {name!r} would have {len(known[name])} pairs of a data type and a symbol; a list has "
+            f"at most {MOST_PAIRS}. Put some on another list"
         )
     if len(known) > MOST_LISTS:
         raise PricingError(
-            f"the user {user_id} would have {len(known)} lists, and one has at most {MOST_LISTS}. Remove one"
+            f"the user {user_id} would have {len(known)} lists; a user has at most {MOST_LISTS}. Remove one"
         )
     return known[name]
 

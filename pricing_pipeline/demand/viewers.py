@@ -24,9 +24,9 @@ _NO_TEXT = re.compile("[\0\ud800-\udfff]")
 _LONGEST_TEXT = 200
 """Characters of a symbol that is too long to be one, as it is answered."""
 MOST_HELD = 10**30
-"""The largest quantity of a holding; nobody mistypes more."""
+"""The largest quantity of a holding, far above any real one."""
 MOST_DECIMALS = 30
-"""Decimals of a quantity; coins have eighteen."""
+"""Decimals of a quantity; coins need eighteen."""
 _TOLD_FAULTS = 5
 """So many kinds of faults are told in a sentence each."""
 
@@ -155,8 +155,8 @@ def hold(
     """Note that a user holds these pairs from now on; answers and raises as `heartbeat` does.
 
     Held pairs are fetched if they have no price, and kept fresh by the background TTL. Missing instruments are created
-    as by a heartbeat. `quantities`, one for each pair, replace those of before; None leaves one as it is. Those of a
-    pair that comes twice are added.
+    as by a heartbeat. `quantities`, one for each pair, replace the stored ones; None keeps the stored one. If a pair
+    comes twice, its quantities are added.
     """
     if quantities is None or all(quantity is None for quantity in quantities):
         return _begin(connection, "hold", user_id, pairs, all_or_nothing)

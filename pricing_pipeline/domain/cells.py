@@ -12,7 +12,7 @@ _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 """A spreadsheet takes a text that begins so for a formula, and runs it."""
 
 _SPECIAL = (*'",;\r\n', *(f"\0{sign}" for sign in _FORMULA))
-"""In words with NUL before each: what must be quoted, or would be a formula."""
+"""Marks of texts that must be quoted or would be a formula, where a NUL stands before each text."""
 _THREE = re.compile(r"\.\d{3}(?!\d)")
 
 
@@ -46,7 +46,7 @@ def numbers(spelled: Sequence[str], decimals: Decimals) -> list[str]:
 
 
 def texts(words: Sequence[str], decimals: Decimals) -> Sequence[str]:
-    """A column of words of others, as `cell` writes each. It looks at all at once, because few are special."""
+    """A column of texts from outside, each as `cell` writes it. All are searched at once, because few are special."""
     each = set(words)
     if any(map("\0".join(("", *each)).__contains__, _SPECIAL)):
         return list(map({word: cell(word, decimals) for word in each}.__getitem__, words))
@@ -54,7 +54,7 @@ def texts(words: Sequence[str], decimals: Decimals) -> Sequence[str]:
 
 
 def cell(text: str, decimals: Decimals) -> str:
-    """Words of others as `table` writes them: safe, and quoted where they must be."""
+    """A text from outside as `table` writes it: safe, and quoted if it must be."""
     return table([[safe(text), None]], decimals)[: -len(",\r\n")]
 
 
@@ -64,7 +64,7 @@ def between(decimals: Decimals) -> str:
 
 
 def lines(rows: Iterable[Iterable[str]], decimals: Decimals) -> str:
-    """Rows whose cells are spelled as above, without the time that `table` takes to look at each."""
+    """Rows whose cells are spelled already, so that it takes less time than `table`, which looks at each cell."""
     return "\r\n".join((*map(between(decimals).join, rows), ""))
 
 

@@ -57,7 +57,7 @@ def number(text: str, mark: Mark | None) -> Decimal:
 
 
 def is_vague(text: str) -> bool:
-    """Whether a number is another one with the other decimal mark: 1.500 is, 1.50 and 0.500 are not."""
+    """Whether the other decimal mark would make this another number: of 1.500, but not of 1.50 or 0.500."""
     try:
         _, digits, _ = _parts(text)
     except NotANumber:

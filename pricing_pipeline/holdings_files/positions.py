@@ -45,7 +45,7 @@ class Names:
 
 @dataclass(frozen=True, slots=True)
 class VagueNumber:
-    """A number that counts as one, and is another with the other decimal mark; the file does not show which it has."""
+    """A number whose value depends on the decimal mark, which the file does not show."""
 
     line: int
     text: str
@@ -114,7 +114,7 @@ class HoldingsFile:
     left_out: list[LeftOut]
     faults: list[Fault]
     sold: list[Position] = field(default_factory=list)
-    """What adds up to 0. Its lines are left out, and it may be held from an earlier file."""
+    """Instruments whose lines add up to 0. The lines are left out; an earlier file may have made them holdings."""
     vague: list[VagueNumber] = field(default_factory=list)
 
 

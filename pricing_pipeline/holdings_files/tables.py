@@ -93,7 +93,7 @@ class Table:
         return lambda row: number(row[column], mark)
 
     def shows_mark(self, column: int) -> bool:
-        """Whether the decimal mark of a column's numbers is known, and not only the usual one."""
+        """Whether the decimal mark of a column is known, and not just assumed to be the usual one."""
         return self.decimal is not None or bool(self._marks(column)) or self._mark is not None
 
     def _marks(self, column: int) -> set[Mark | None]:

@@ -29,7 +29,7 @@ NOT_INSTALLED = (
 DIGITS, DECIMALS = 38, 18
 """Of a price or volume while it is read: enough for any amount of 18 digits at any scale."""
 _NARROW = 18
-"""Digits of a decimal that is a number of 64 bits."""
+"""Digits that a decimal of 64 bits can have."""
 PRICE_DECIMALS = 6
 """Of written prices, at least. Few prices have more, so most answers and files fit together; and programs that keep the
 decimals of the dividend divide prices with enough of them."""
@@ -45,7 +45,7 @@ class Digits:
 
     @property
     def type(self) -> DataType:
-        """The smallest decimal for them."""
+        """The smallest type of decimal that holds them."""
         import pyarrow as pa
 
         return pa.decimal128(_NARROW if self.whole + self.decimals <= _NARROW else DIGITS, self.decimals)
@@ -241,7 +241,7 @@ def _scaled(amounts: Column, scale: int, is_there: Column) -> Array:
 
 
 def _amounts(decimals: Array | ChunkedArray) -> Any:
-    """The other way round, without the missing ones; Python's numbers if some exceed 64 bits."""
+    """The whole numbers behind decimals, without missing ones; Python's numbers if some exceed 64 bits."""
     import numpy as np
     import pyarrow as pa
 

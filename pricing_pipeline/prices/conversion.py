@@ -224,12 +224,12 @@ def _market_days(days: Any) -> Any:
     return days - np.maximum((days + 3) % 7 - 4, 0)  # 1970 began on a Thursday
 
 
-# Texts are columns of bytes of one width. A zero byte anywhere in a text is none of its characters: thousands of them
-# are made and joined in the time of a few hundred strings.
+# A column of texts is an array of bytes, all texts of one width. Zero bytes are padding, wherever they stand: so
+# thousands of texts are made and joined in the time of a few hundred strings.
 
 
 def _beside(*columns: Any) -> Any:
-    """Columns of texts, or single ones, put together row by row."""
+    """Columns of texts, or single texts for all rows, joined row by row."""
     import numpy as np
 
     rows = max(len(column) for column in columns if not isinstance(column, bytes))
@@ -242,7 +242,7 @@ def _texts(characters: Any) -> Any:
 
 
 def _replaced(texts: Any, here: Any, others: Any) -> Any:
-    """A column of texts, with others in some of its rows."""
+    """A column of texts, with others in the rows `here`."""
     if here.all():
         return others
     width = max(texts.itemsize, others.itemsize)
@@ -258,7 +258,7 @@ def _joined(texts: Any, between: bytes) -> bytes:
 
 
 def _spelled_times(microseconds: Any, of_days: bool) -> Any:
-    """Times since 1970 as ISO 8601 has them: days, or UTC with seconds."""
+    """Times since 1970 in ISO 8601: days, or UTC with seconds."""
     import numpy as np
 
     days = microseconds // _DAY
@@ -359,7 +359,7 @@ def _packed(amounts: Any, _: Any) -> bytes:
 
 
 def _in_many_digits(amounts: Any, scales: Any) -> str:
-    """The same as digits.in_digits of Python's numbers."""
+    """The same as digits.in_digits, for Python's numbers."""
     pairs = zip(amounts.tolist(), scales.tolist(), strict=True)
     return " ".join("" if amount == LEAST else f"{Decimal(f'{amount}e-{scale}'):f}" for amount, scale in pairs)
 

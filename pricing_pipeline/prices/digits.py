@@ -1,4 +1,4 @@
-"""Amounts of a column in digits, all at once: code for each number would take many times as long."""
+"""Spells the amounts of a column in digits, all at once: one by one would take many times as long."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def in_digits(amounts: Column, scales: Column) -> str:
 
 
 def characters(amounts: Column, scales: Column) -> Any:
-    """The characters of each of these amounts as a row, the first one its sign; NUL is none."""
+    """The characters of each amount as a row, its sign first; NUL stands for no character."""
     import numpy as np
 
     is_there = amounts != LEAST

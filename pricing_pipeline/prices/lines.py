@@ -26,7 +26,7 @@ COLUMNS = OF_CONVERTED[:-1]
 OF_PRICES = tuple(name for name in Price.__slots__ if name not in ("fresh", "rate"))
 """Columns of CSV of latest prices."""
 _OF_WORDS = frozenset({"symbol", "data_type", "currency", "provider", "why", "rate"})
-"""Columns of prices with words of others."""
+"""Columns of prices with texts from outside."""
 _WIDTH = 8
 """Bytes of a number or a time in PostgreSQL's binary form."""
 
@@ -65,7 +65,7 @@ def as_csv(symbol: str, sent: Columns, decimals: Decimals) -> str:
     join = cells.between(decimals).join
     ends = _ends(sent, partial(cells.cell, decimals=decimals), "", lambda *end: join(end))
     symbols = repeat(cells.cell(symbol, decimals), len(times))
-    # Rates as they are: no word of them needs quotes.
+    # Rates stay as they are: none needs quotes.
     rates = [] if sent.rate is None else [sent.rate.replace(MISSING, b"").decode().split(BETWEEN.decode())]
     return cells.lines(zip(symbols, days, times, *numbers, ends, *rates, strict=True), decimals)
 

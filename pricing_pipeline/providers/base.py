@@ -99,12 +99,12 @@ class Question:
 
     @property
     def symbol(self) -> str:
-        """The symbol of a question about only one."""
+        """The symbol, if the question is about only one."""
         (symbol,) = self.symbols
         return symbol
 
     def fact(self, symbol: str, name: str) -> str | None:
-        """Something that is known of a symbol, such as its `asset_class`; None if it is not."""
+        """A known fact about a symbol, such as its `asset_class`; None if it is unknown."""
         found = self.known.get(symbol, {}).get(name)
         return None if found is None else str(found)
 
@@ -430,7 +430,7 @@ def failed(symbol: str, kind: FailureKind, message: str) -> Answer:
 
 
 def untrue(symbol: str, what: str, fault: object) -> Answer:
-    """The answer that what was said of a symbol cannot be true."""
+    """The answer for a symbol whose values cannot be true."""
     message = f"{what} cannot be true: {safe_words(str(fault))}. Nothing was stored; compare with another source."
     return failed(symbol, FailureKind.IMPLAUSIBLE, message)
 

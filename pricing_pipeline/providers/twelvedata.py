@@ -331,7 +331,7 @@ def _member(question: Question, symbol: str, data: object) -> Answer:
 
 
 def _plain(question: Question, response: Response) -> Answer | None:
-    """Bars of one symbol in a span that is over, if every value is there and plain; None where anything is odd."""
+    """Bars of one symbol in a past span, if every value is there and plain; None if anything is unusual."""
     window = question.window
     if question.fetcher is not Fetcher.DAILY_BARS or window is None or len(question.symbols) > 1:
         return None

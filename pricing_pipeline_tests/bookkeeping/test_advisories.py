@@ -1,4 +1,4 @@
-"""`make audit` tells known vulnerabilities of what is locked, by a file where there is no internet."""
+"""`make audit` lists known vulnerabilities of locked packages, from a file where there is no internet."""
 
 from __future__ import annotations
 

@@ -376,7 +376,7 @@ def test_messages_in_the_runbook_are_those_of_the_program() -> None:
 
 @pytest.mark.parametrize("page", PAGES, ids=relative)
 def test_every_table_begins_with_its_heads(page: Path) -> None:
-    """An empty line in a table ends it: the rows that follow show as text."""
+    """An empty line ends a table: the rows after it show as text."""
     for found in re.findall(r"(?:^\|.*\n)+", without_blocks(page), re.MULTILINE):
         assert re.match(r"\|.*\n\|[\s:|-]+\n", found), found
 

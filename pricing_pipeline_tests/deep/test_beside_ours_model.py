@@ -1,4 +1,4 @@
-"""Runs of others beside our code location, whatever comes in which order: they are the real changes of prices."""
+"""Runs of other code locations beside ours, for events in any order: one for each real change of a price."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ pytestmark = [
 
 @pytest.mark.parametrize("seed", range(2))
 def test_g8_runs_downstream_are_the_real_changes(stage: Stage, core: Core, theirs: ModuleType, seed: int) -> None:
-    """Whatever comes in which order: a run for each change of a quote, of each month, and one an hour on a cron."""
+    """Events in any order: a run for each change of a quote and of each month, and one an hour on a cron."""
     dice = random.Random(seed)
     beside = Beside(stage, theirs)
     quotes, bars = PLAIN.latest_key(QUOTE), PLAIN.history_key(DAILY)

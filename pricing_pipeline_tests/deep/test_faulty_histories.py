@@ -1,4 +1,4 @@
-"""Faults that are put into real histories at random: another unit, and splits that were not applied."""
+"""Faults put into real histories at random: another unit, and splits that were not applied."""
 
 from __future__ import annotations
 

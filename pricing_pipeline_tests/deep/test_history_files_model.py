@@ -1,4 +1,4 @@
-"""Months of history leave the database as files, and no read notices: random histories, and reads beside moves."""
+"""Months of history move to files, and no read shows it: random histories, and reads during moves."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def test_f12_every_read_is_the_same_after_months_have_left(core: Core, store: St
 
 
 def test_f12_readers_see_every_correction_while_months_are_exported_and_leave(core: Core, store: Store) -> None:
-    """The model: the last amount of each day that was committed before a read began, or one that came during it."""
+    """The model: of each day the last amount committed before a read began, or one committed during it."""
     first = date(2020, 1, 1)
     original = dict(days(first, 366))
     begun = dict(original)
@@ -82,7 +82,7 @@ def test_f12_readers_see_every_correction_while_months_are_exported_and_leave(co
 
     def again_and_again(work: Callable[[], None]) -> None:
         while time.monotonic() < stop:
-            with suppress(PricingError, DBAPIError):  # refused, because another one came between
+            with suppress(PricingError, DBAPIError):  # refused, because another move came between
                 work()
 
     with ThreadPoolExecutor(6) as crowd:

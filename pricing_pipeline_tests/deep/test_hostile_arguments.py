@@ -1,4 +1,4 @@
-"""Hostile arguments to every function that a worker may execute: no call more is made than the limits allow (B10)."""
+"""Hostile arguments to every function that a worker may execute: no more calls are made than the limits allow (B10)."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ CALLS = [OPEN, SETTLED]
 PROVIDERS = ["'twelvedata'", "'mfapi'"]
 BYTES = ["-1", "-1000000000", "0", "5000", "9223372036854775807"]
 KEYS = ["'{default}'", "'{default,made_up}'", "NULL"]
-# What a function takes by its arguments' names, or else by their types.
+# The values for a function's arguments, by their names or else by their types.
 NAMED = {
     **dict.fromkeys(("wanted_provider", "from_provider", "provider"), PROVIDERS),
     **dict.fromkeys(
@@ -148,9 +148,9 @@ def attacks(chance: random.Random, arguments: list[tuple[str, str]], times: int)
     ]
 
 
-@pytest.mark.usefixtures("still")  # what was called long ago counts no more
+@pytest.mark.usefixtures("still")  # old calls no longer count
 def test_b10_no_function_lets_a_worker_make_more_calls(used: Core, worker: Session, clock: Clock) -> None:
-    """Each that it may execute, with hostile arguments: no count falls, no key gets room, and only known ones write."""
+    """Every function it may execute, with hostile arguments: no count falls, no key gets room, few write."""
     functions = worker.execute(
         "SELECT p.proname, p.oid::regproc::text, coalesce(p.proargnames[:p.pronargs], '{}'),"
         " ARRAY(SELECT format_type(a, NULL) FROM unnest(p.proargtypes) AS a)"
@@ -167,7 +167,7 @@ def test_b10_no_function_lets_a_worker_make_more_calls(used: Core, worker: Sessi
     assert unknown == set(), "say what is hostile of this type"
     chance = random.Random(0)
     before, prints = standing(used), used.rows(FINGERPRINT)
-    worker.execute("SET statement_timeout = '1s'")  # some would count all days there are
+    worker.execute("SET statement_timeout = '1s'")  # some would count every day there is
     ran, writers = set(), set()
     for name, function, names, kinds in functions:
         tried = attacks(chance, list(zip(names, kinds, strict=True)), 40 if name in WRITERS else 8)
@@ -190,7 +190,7 @@ def test_b10_no_function_lets_a_worker_make_more_calls(used: Core, worker: Sessi
     assert ran > WRITERS, "each of them ran"
     assert writers <= WRITERS | CALL_WRITERS
 
-    # Nothing that was left behind lets more through either, now or when the minute is over.
+    # Nor does anything left behind let more calls through, now or when the minute is over.
     used.rows("UPDATE pricing.provider_keys SET blocked_until = NULL, throttles = 0, is_active = true")
     used.rows("UPDATE pricing.provider_state SET breaker = 'closed', breaker_until = NULL, probe_call = NULL")
     for _ in range(3):

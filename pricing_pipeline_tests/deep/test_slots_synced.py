@@ -1,4 +1,4 @@
-"""Slots that change at the partner: after each cadence the database is what the partner has (D1, D4).
+"""Slots that change at the partner: after each cadence the database has the same slots as the partner (D1, D4).
 
 PRICING_TEST_PRODUCTS=100 compares 100 products on 30 days with 10 slots each, which takes minutes; else there are five.
 """

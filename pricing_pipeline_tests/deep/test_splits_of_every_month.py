@@ -16,7 +16,7 @@ from pricing_pipeline_tests.support.real_histories import bars, daily, times
 @pytest.mark.parametrize("symbol", SYMBOLS)
 @pytest.mark.parametrize("ratio", [1.25, 1.4, 1.5, 2.0, 3.0])
 def test_f5_no_true_day_around_a_split_that_was_applied_is_quarantined(symbol: str, ratio: float) -> None:
-    """A split in every month of thirteen real years makes no move of these years doubtful, not even a crash."""
+    """A split in any month of thirteen real years makes no price move of these years doubtful, not even a crash."""
     rows = bars(symbol, Adjustment.SPLITS)
     by = Decimal(str(ratio))
     after = [replace(row, adjustment=Adjustment.RAW) for row in rows]

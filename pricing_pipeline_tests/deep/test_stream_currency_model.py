@@ -1,4 +1,4 @@
-"""Converted live streams against a plain model: what a viewer was sent last is the newest price by the newest rate."""
+"""Converted live streams against a plain model: the last price sent is the newest price at the newest rate."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from pricing_pipeline_tests.support.examples import examples
 from pricing_pipeline_tests.support.machines import run_machine
 
 CURRENCIES = {"AAPL": "USD", "IBM": "USD", "VOD": "GBP", "SAP": "EUR"}
-# Each in one spelling only, so that the newest rate is the stored one. Dollars come straight or by pounds.
+# Each in one spelling only, so that the newest rate is the stored one. Dollars are converted directly or via pounds.
 RATES = {"USD/EUR": "EUR", "GBP/EUR": "EUR", "USD/GBP": "GBP"}
 STORE = text(
     "SELECT pricing.merge_prices(:data_type, 'twelvedata', 1, true, ARRAY[:symbol],"
@@ -75,7 +75,7 @@ def machine(core: Core, clock: Clock, loop: asyncio.Runner) -> type[RuleBasedSta
             return None
 
         def turn(self) -> None:
-            """Two looks: what the first asks for, such as prices by a new rate, the second tells."""
+            """Two looks: the second sends what the first asks for, such as prices at a new rate."""
             for _ in range(2):
                 if self.hub._streams:
                     loop.run(self.hub._turn(self.session))
@@ -139,7 +139,7 @@ def machine(core: Core, clock: Clock, loop: asyncio.Runner) -> type[RuleBasedSta
 
         @rule(place=st.integers(0, 3), most=st.integers(0, 1500))
         def is_cut(self, place: int, most: int) -> None:
-            """A client reads a part of what waits and is cut off."""
+            """A client reads some of the waiting events and is cut off."""
             viewer = self.viewers[place % len(self.viewers)]
             self.read(viewer, most)
             self.cut(viewer)

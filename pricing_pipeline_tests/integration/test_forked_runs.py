@@ -1,4 +1,4 @@
-"""What the code server of `up` starts is forked, and is the same as if a new Python had started it."""
+"""The code server of `up` forks its processes, which are the same as if a new Python had started them."""
 
 from __future__ import annotations
 

@@ -161,7 +161,7 @@ def test_a7_an_import_shows_lines_for_people_and_asks_for_yes(cli: CommandLine, 
     assert "refused: line 3: GBXYZ!: " in said.stdout
     assert "refused: line 5: TCS:FOO: there is no exchange FOO" in said.stdout
     assert "columns: 1 new pair for ann, 0 held already, 2 refused." in said.stdout
-    assert "hint: nothing is held yet" in said.stderr
+    assert "hint: nothing has changed yet" in said.stderr
     assert held(core) == set()
     said = cli("holding", "import", str(path), "--user", "ann", *columns, "--type", DAILY, "--yes")
     assert "ann holds 1 pair more." in said.stdout

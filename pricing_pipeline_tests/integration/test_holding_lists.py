@@ -105,7 +105,7 @@ def test_f13_a_file_becomes_a_list_which_a_second_import_completes(
     path = tmp_path / "some.csv"
     path.write_text("Ticker\nAAPL\nVOD.L\nGBXYZ!\n")
     command = ("holding", "import", str(path), "--user", "ann", *SYMBOL)
-    assert "nothing is held yet" in cli(*command, "--list", "mine").stderr
+    assert "nothing has changed yet" in cli(*command, "--list", "mine").stderr
     assert (held(core), on_lists(core)) == (set(), set())
     path.write_text("Ticker;Shares\nAAPL;0,5\nVOD.L;1,25\nVOD:LSE;1.000,5\nGBXYZ!;1\n")
     shown = cli(*command, "--column", "quantity=Shares", "--list", "mine", "--json").json["decisions"]
@@ -113,14 +113,14 @@ def test_f13_a_file_becomes_a_list_which_a_second_import_completes(
     assert "1001.75  VOD:XLON" in cli(*command, "--column", "quantity=Shares").stdout
     said = cli(*command, "--list", "mine", "--yes")
     assert "ann holds 2 pairs more." in said.stdout
-    assert "The list mine has all 2 of them." in said.stdout
+    assert "On the list mine: 2 pairs of this file." in said.stdout
     assert on_lists(core) == {("mine", "AAPL"), ("mine", "VOD:XLON")}
     assert core.one("SELECT count(*) FROM pricing.active_subscriptions WHERE user_id = 'ann'") == 2
     path.write_text("Ticker\nAAPL\nVOD.L\nKO\n")
     cli(*command, "--list", "other", "--type", DAILY, "--yes")
     cli(*command, "--list", "mine", "--yes")
     assert on_lists(core) >= {("mine", "KO"), ("other", "KO")}
-    assert "The list third has all 3 of them." in cli(*command, "--list", "third", "--yes").stdout
+    assert "On the list third: 3 pairs of this file." in cli(*command, "--list", "third", "--yes").stdout
     assert {symbol for name, symbol in on_lists(core) if name == "third"} == held(core)
     assert cli("list", "show", "other", "--user", "ann", "--json").json["lists"][0]["pairs"] == [
         {"data_type": DAILY, "symbol": symbol} for symbol in ("AAPL", "KO", "VOD:XLON")
@@ -199,13 +199,13 @@ def test_f13_an_import_stores_the_quantities_and_a_later_one_replaces_them(
     assert said.stderr == "", "nothing would change"
     path.write_text(f"{bought}AAPL,1,sell\nMSFT,5,sell\nIBM,2,buy\nIBM,2,sell\n")
     said = cli(*command)
-    assert "0 new pairs for ann, 3 held already (2 in another quantity), 0 refused" in said.stdout
+    assert "0 new pairs for ann, 3 held already (2 with another quantity), 0 refused" in said.stdout
     assert "held, 1.2500000001 before" in said.stdout
     assert "held, 5 before" in said.stdout, "all of it was sold, and its price is still fetched"
     assert "IBM: all of it was sold" in said.stdout
-    assert "no quantity has changed yet; the same command with --yes changes it" in said.stderr
+    assert "nothing has changed yet. The same command with --yes would change 2 quantities." in said.stderr
     assert quantities(core) == first
-    assert "2 quantities changed to what the file adds up to." in cli(*command, "--yes").stdout
+    assert "2 quantities set to the total in the file." in cli(*command, "--yes").stdout
     now = {"AAPL": Decimal("0.2500000001"), "MSFT": Decimal(0), "KO": Decimal(7)}
     assert quantities(core) == now
     path.write_text("Ticker\nAAPL\nNVDA\n")
@@ -234,9 +234,9 @@ def test_f13_quantities_are_the_same_by_http_and_the_client(api: RunningApi, cor
         refusal = caller.refusal("POST", "hold", json={"pairs": [{**pair, "quantity": wrong}]})
         assert "quantity" in refusal["detail"]
     refusal = caller.refusal("POST", "hold", json={"pairs": [{**pair, "quantity": 1, "price": 2}]})
-    assert "a pair has no keys but data_type, symbol, quantity" in refusal["detail"]
+    assert "a pair has only the keys data_type, symbol, quantity" in refusal["detail"]
     refusal = caller.refusal("POST", "release", json={"pairs": [{**pair, "quantity": 1}]})
-    assert "a pair has no keys but data_type, symbol" in refusal["detail"]
+    assert "a pair has only the keys data_type, symbol" in refusal["detail"]
 
 
 def test_f13_a_doubtful_isin_is_never_learnt_before_a_person_has_said_it(

@@ -291,10 +291,10 @@ def test_a7_a_quantity_is_kept_to_the_digit_until_another_replaces_it(cli: Comma
 @pytest.mark.parametrize(
     ("words", "error"),
     [
-        (["AAPL", "IBM", "--quantity", "1"], "--quantity is that of one symbol, and 2 are named"),
+        (["AAPL", "IBM", "--quantity", "1"], "--quantity takes one symbol, but 2 are named"),
         (["AAPL", "--quantity", "1,5"], "--quantity '1,5' is not a number. Write it like 0.5"),
         (["AAPL", "--quantity", "nan"], "is not a number"),
-        (["AAPL", "--quantity", "1e31"], "is more than anybody holds"),
+        (["AAPL", "--quantity", "1e31"], "is larger than 10^30"),
         (["AAPL", "--quantity", "1e-31"], "has more than 30 decimals"),
     ],
 )

@@ -1,4 +1,4 @@
-"""Slots end to end: the queue asks real clients, these the sandbox; the database is what the partner has (D1-D4)."""
+"""Slots end to end: the queue asks real clients, these the sandbox; the database has the partner's slots (D1-D4)."""
 
 from __future__ import annotations
 

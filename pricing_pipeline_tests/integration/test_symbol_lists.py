@@ -191,7 +191,7 @@ def test_e9_a_change_of_a_list_is_refused_whole(api: RunningApi, core: Core, mon
         assert words in problem["detail"]
     monkeypatch.setattr(lists, "MOST_LISTS", 1)
     problem = ann.refusal("POST", "lists/add", json={"list": "second", "pairs": [good]})
-    assert "The user ann would have 2 lists, and one has at most 1" in problem["detail"]
+    assert "The user ann would have 2 lists; a user has at most 1" in problem["detail"]
     with core.engine.connect() as connection:
         assert {name: set(pairs) for name, pairs in lists.of_user(connection, "ann").items()} == {"mine": MINE}
     assert (QUOTE, "MSFT") not in watched(core)

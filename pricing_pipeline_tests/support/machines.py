@@ -1,4 +1,4 @@
-"""How models are run: none fails for a busy machine, for much data, or for steps that it has to leave out."""
+"""How models are run: a busy machine, much data or skipped steps make none fail."""
 
 from __future__ import annotations
 

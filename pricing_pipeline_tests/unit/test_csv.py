@@ -1,4 +1,4 @@
-"""E9: columns that are written at once have the bytes that a writer of single cells would write."""
+"""E9: columns written all at once have the bytes that a writer of single cells would write."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""FMP's recorded answers, in more detail than provider_answers.csv tells (B29)."""
+"""FMP's recorded answers, in more detail than in provider_answers.csv (B29)."""
 
 from __future__ import annotations
 

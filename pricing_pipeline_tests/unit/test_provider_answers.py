@@ -77,7 +77,7 @@ OTHERS = [row for row in ROWS if not row.asked and row.file != "v3_quote_AAPL.js
 
 @pytest.mark.parametrize("row", OTHERS, ids=lambda row: f"{row.provider}-{row.file}")
 def test_b18_answers_of_other_endpoints_are_never_taken_for_what_was_asked(row: Row) -> None:
-    """But for the quote of an older API, which says the same of its price."""
+    """Except the quote of an older API, which says the same about its price."""
     provider, response = PROVIDERS[row.provider], recorded(row.provider, row.file)
     for fetcher in provider.fetchers:
         with pytest.raises(SchemaDrift):

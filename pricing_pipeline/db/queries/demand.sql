@@ -317,7 +317,7 @@ LEFT JOIN pricing.instruments i ON i.isin = u.isin AND i.is_active
 ORDER BY u.isin, i.symbol;
 
 -- name: doubtful_identifiers
--- What is doubtful about symbols of a file that are known or not, unless their instruments have its ISIN or FIGI.
+-- Doubts about symbols of a file, known or not, whose instruments do not have the ISIN or FIGI of the file.
 SELECT d.data_type, d.symbol, d.doubt
 FROM (SELECT u.data_type, u.symbol,
              CASE WHEN i.isin <> u.isin THEN format('its ISIN is %s here, and %s in the file', i.isin, u.isin)

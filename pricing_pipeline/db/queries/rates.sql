@@ -5,13 +5,13 @@ FROM pricing.rates_between(:from_currency, :to_currency, :of_days, CAST(:first_d
                            CAST(:as_of AS timestamptz), pricing.read_moved(CAST(:moved AS jsonb))) r;
 
 -- name: pairs
--- The known pairs of currencies that have one of some.
+-- The known currency pairs that contain any of these currencies.
 SELECT i.symbol FROM pricing.instruments i
 WHERE i.asset_class = 'fx' AND string_to_array(i.symbol, '/') && CAST(:currencies AS text[]);
 
 -- name: latest
--- The latest rates that have one of some currencies, in both directions. The newest counts; of one time a quote before
--- a bar, then the pair itself before its inverse.
+-- The latest rates of pairs that contain any of these currencies, in both directions. The newest counts; of the same
+-- time, a quote before a bar, then the pair itself before its inverse.
 SELECT DISTINCT ON (way.base, way.quote)
        way.base, way.quote, way.is_inverse, l.data_type, l.symbol, l.amount, l.scale, l.observed_at
 FROM pricing.data_type_registry r
@@ -23,8 +23,8 @@ WHERE r.asset_class = 'fx' AND r.is_active AND l.amount > 0 AND (l.currency = pa
 ORDER BY way.base, way.quote, l.observed_at DESC, r.fetcher <> 'quote', way.is_inverse, l.data_type;
 
 -- name: moved_of_payments
--- The exchange rates that a total return may need and that have moved to files, with the days of their payments: those
--- between the currency of a payment and one of the instrument's prices.
+-- The exchange rates, moved to files, that a total return may need, with the days of their payments: rates between the
+-- currency of a payment and one of the instrument's prices.
 WITH own AS (
     SELECT h.currency FROM pricing.price_history h WHERE h.data_type = :data_type AND h.symbol = :symbol
     UNION

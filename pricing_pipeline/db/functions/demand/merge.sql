@@ -130,7 +130,7 @@ BEGIN
         RAISE EXCEPTION '%', obstacle USING HINT = 'Nothing has changed.', ERRCODE = 'invalid_parameter_value';
     END IF;
 
-    -- A holder of one of them holds what remains. Quantities of both may be of the same shares, so they are not added.
+    -- A holder of either holds the one that remains. Both quantities may count the same shares, so they are not added.
     UPDATE pricing.holdings h
     SET since = CASE h.status WHEN 'closed' THEN o.since ELSE h.since END, closed_at = NULL, status = 'active',
         quantity = o.quantity
