@@ -11,11 +11,11 @@ from pydantic import ConfigDict, Field, field_validator
 
 from pricing_pipeline.api.access import Database, Watcher
 from pricing_pipeline.api.bodies import Body, Shape
-from pricing_pipeline.api.numbers import Exact
+from pricing_pipeline.api.numbers import Exact, ExactRoute
 from pricing_pipeline.api.paging import Keyset, Page
 from pricing_pipeline.demand import viewers
 
-router = APIRouter(tags=["watching"])
+router = APIRouter(tags=["watching"], route_class=ExactRoute)
 
 _MOST_PAIRS = 10_000
 _LONGEST_TEXT = 1000

@@ -14,13 +14,13 @@ from pydantic import Field
 from pricing_pipeline.api.access import Database, Watcher
 from pricing_pipeline.api.bodies import Body, Shape
 from pricing_pipeline.api.ids import Id, Ids
-from pricing_pipeline.api.numbers import Exact
+from pricing_pipeline.api.numbers import Exact, ExactRoute
 from pricing_pipeline.api.paging import Keyset, Page
 from pricing_pipeline.api.parameters import LONGEST_NAME, LONGEST_SYMBOL
 from pricing_pipeline.operations import price_alerts
 from pricing_pipeline.operations.price_alerts import USUAL_PACE, Wanted
 
-router = APIRouter(prefix="/price-alerts", tags=["price alerts"])
+router = APIRouter(prefix="/price-alerts", tags=["price alerts"], route_class=ExactRoute)
 
 _DAYS_30 = 30 * 86400
 _HIGHEST = 10**18

@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from pricing_pipeline.db.query_loader import query
+from pricing_pipeline.db.query_loader import call_sql, query
 from pricing_pipeline.demand import instruments, viewers
 from pricing_pipeline.errors import PricingError, UnknownList
 
@@ -29,6 +29,7 @@ def add(connection: Connection, user_id: str, name: str, pairs: Sequence[Pair]) 
     be too long, or one list too many; the database refuses a bad name.
     """
     taken = viewers.heartbeat(connection, user_id, pairs, all_or_nothing=True).taken(pairs)
+    call_sql(connection, "lock_allowance", user_id)  # so that the user's sessions count one after the other
     parameters = {
         "user_id": user_id,
         "list": name,

@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
-from fractions import Fraction
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
@@ -31,7 +30,8 @@ DECIMALS, OF_SMALL = 8, 18
 """Decimals of a converted price, and of one below 0.01, which 8 decimals would leave few digits."""
 NO_RATE = "no rate"
 """How the column `rate` begins where no rate is stored."""
-_SMALL = Fraction(1, 100)
+_SMALL = 100
+"""A price below 1 / 100 is small. Floats cannot say so exactly."""
 _MOST = 2.0**62
 """Below this, whole numbers are computed as 64-bit integers; above it, as Python's."""
 _DAY = 86_400_000_000
@@ -330,7 +330,7 @@ def _divided(amounts: Any, scales: Any, up: Any, down: Any) -> tuple[Any, Any, A
 
     down = _product(down, 10 ** scales.astype("int64"))
     product = _product(amounts, up)
-    is_small = (product != 0) & (product.astype(float) < float(_SMALL) * down.astype(float))
+    is_small = (product != 0) & (product < -(-down // _SMALL))
     places = np.where(is_small, OF_SMALL, DECIMALS)
     half = 10 ** (places // 2)
     if 2.0 * float(half.max(initial=1)) * float(down.max(initial=1)) >= _MOST:
@@ -382,7 +382,7 @@ class Rate:
             return price
         whole, _, fraction = price.partition(".")
         up, down = int(whole + fraction) * self.up, self.down * 10 ** len(fraction)
-        places = OF_SMALL if up < _SMALL * down else DECIMALS
+        places = OF_SMALL if up * _SMALL < down else DECIMALS
         ones, rest = divmod((2 * up * 10**places + down) // (2 * down), 10**places)
         return f"{ones}.{rest:0{places}d}"
 

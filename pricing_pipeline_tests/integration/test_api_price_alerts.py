@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -49,6 +50,13 @@ def shop(api: RunningApi) -> Caller:
 def listed(caller: Caller, user: str | None = None) -> list[int]:
     params = {} if user is None else {"user": user}
     return [alert["price_alert_id"] for alert in caller.get("price-alerts", **params)["price_alerts"]]
+
+
+def test_b27_a_threshold_that_is_a_json_number_keeps_its_digits(shop: Caller) -> None:
+    sent = json.dumps({**ABOVE, "threshold": "?"}).replace('"?"', "123456789012345.123456789012")
+    headers = {"Content-Type": "application/json"}
+    answer = shop.ask("POST", "price-alerts", content=sent, headers=headers, params={"user": "ann"})
+    assert answer.json()["threshold"] == "123456789012345.123456789012"
 
 
 def test_b27_an_alert_is_added_told_with_its_user_and_removed(shop: Caller, core: Core, clock: Clock) -> None:

@@ -103,6 +103,8 @@ def small(numbers: list[Any]) -> bytes:
 @example([(10**18 - 1, 0)], [(10**18 - 1, 0, False)] * 2, 1000)
 @example([(5, 12)], [(1, 0, False)], 1)  # a rate of 1
 @example([(12_345, 12), (123_450, 3), (99, 4), (1, 2)], [(11, 1, True)], 1)  # small ones and others
+@example([(1, 7)], [(10**17 - 1, 12, False)], 1)  # a little below 0.01
+@example([(100, 8)], [(10**17, 12, True), (10**17, 8, False)], 1)  # 0.01, as numbers that no float has
 def test_e9_a_converted_price_is_the_exact_fraction_rounded_once(
     prices: list[tuple[int, int]], legs: list[tuple[int, int, bool]], units: int
 ) -> None:
@@ -135,7 +137,7 @@ def test_e9_a_converted_price_is_the_exact_fraction_rounded_once(
             worth = Fraction(rate, 10**rate_scale)
             exact = exact / worth if is_inverse else exact * worth
         assert one == (LEAST if amount == LEAST else units_of(exact, decimals))
-        if amount != LEAST and abs(exact * 100 - 1) > Fraction(1, 10**9):  # floats tell them apart
+        if amount != LEAST:
             assert decimals == (18 if exact * 100 < 1 else 8)
 
 

@@ -233,6 +233,11 @@ def test_f13_quantities_are_the_same_by_http_and_the_client(api: RunningApi, cor
     for wrong in ("nan", "1e31", "0." + 31 * "1", "x"):
         refusal = caller.refusal("POST", "hold", json={"pairs": [{**pair, "quantity": wrong}]})
         assert "quantity" in refusal["detail"]
+    for number in ("12345678901234567890.123456789", "0.10000000000000000001", "9007199254740993", "1e-30"):
+        sent = json.dumps({"pairs": [{**pair, "quantity": "?"}]}).replace('"?"', number)  # a JSON number
+        answer = caller.ask("POST", "hold", content=sent, headers={"Content-Type": "application/json"})
+        assert answer.status_code == 200, answer.text
+        assert caller.get("holdings")["holdings"][0]["quantity"] == f"{Decimal(number):f}"
     refusal = caller.refusal("POST", "hold", json={"pairs": [{**pair, "quantity": 1, "price": 2}]})
     assert "a pair has only the keys data_type, symbol, quantity" in refusal["detail"]
     refusal = caller.refusal("POST", "release", json={"pairs": [{**pair, "quantity": 1}]})

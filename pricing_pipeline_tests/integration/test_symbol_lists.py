@@ -7,12 +7,14 @@ import io
 
 import pytest
 
-from pricing_pipeline.demand import lists
+from pricing_pipeline.demand import lists, viewers
 from pricing_pipeline.domain.scopes import Scope
+from pricing_pipeline.errors import PricingError
 from pricing_pipeline_tests.fixtures.cli import CommandLine
 from pricing_pipeline_tests.fixtures.core import DAILY, QUOTE, Core
 from pricing_pipeline_tests.fixtures.database import Clock
 from pricing_pipeline_tests.support.api_server import RunningApi
+from pricing_pipeline_tests.support.sessions import joined, meanwhile, wait_for_locks
 
 pytestmark = pytest.mark.usefixtures("still")
 
@@ -62,6 +64,18 @@ def test_e9_what_a_list_cannot_have_is_refused_whole(
     assert "would have 6 pairs" in cli("list", "add", "mine", "MSFT", *ANN).error
     with core.engine.connect() as connection:
         assert set(lists.of_user(connection, "ann")["mine"]) == MINE
+
+
+def test_e9_two_sessions_of_a_user_do_not_make_a_list_too_long(core: Core, monkeypatch: pytest.MonkeyPatch) -> None:
+    wait_for_locks(core)
+    monkeypatch.setattr(lists, "MOST_PAIRS", 5)
+    with core.engine.begin() as connection:  # watched already, so a heartbeat only renews them
+        viewers.heartbeat(connection, "ann", [(QUOTE, "KO"), (QUOTE, "MSFT")])
+    with core.engine.begin() as connection:
+        lists.add(connection, "ann", "mine", [(QUOTE, "KO")])
+        other = meanwhile(core.engine, lambda second: lists.add(second, "ann", "mine", [(QUOTE, "MSFT")]))
+    with pytest.raises(PricingError, match="would have 6 pairs"):
+        joined(*other)
 
 
 def test_e9_a_read_of_a_list_watches_all_of_it_for_five_minutes(api: RunningApi, core: Core, clock: Clock) -> None:
