@@ -7,6 +7,7 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
+from sqlalchemy import text
 from sqlalchemy.exc import DBAPIError
 
 from pricing_pipeline.demand import viewers
@@ -15,6 +16,7 @@ from pricing_pipeline.errors import PairsRefused
 from pricing_pipeline_tests.fixtures.cli import CommandLine
 from pricing_pipeline_tests.fixtures.core import DAILY, FX, QUOTE, Core
 from pricing_pipeline_tests.fixtures.database import Clock
+from pricing_pipeline_tests.support.sessions import joined, meanwhile, wait_for_locks
 
 AAPL, IBM = (QUOTE, "AAPL"), (QUOTE, "IBM")
 MINUTE, HOUR, DAY = 60, 3600, 86_400
@@ -316,6 +318,22 @@ def test_a7_quantities_of_one_instrument_under_two_spellings_are_added(core: Cor
         with pytest.raises(DBAPIError, match="quantity_is_sane"):
             core.rows(f"SELECT pricing.hold('ann', '{{equity_quote}}', '{{AAPL}}', '{{{said}}}')")
     assert quantities(core) == {"AAPL": Decimal("3.5"), "IBM": None}
+
+
+def test_a7_quantities_are_changed_in_the_order_in_which_holdings_are_closed(core: Core) -> None:
+    """So a session that closes some of them and one that changes them never wait for each other."""
+    wait_for_locks(core)
+    pairs = [(QUOTE, f"S{number:02}") for number in range(21)]
+    with core.engine.begin() as connection:
+        viewers.hold(connection, "ann", pairs)
+    free = text("SELECT symbol FROM pricing.holdings ORDER BY symbol FOR UPDATE SKIP LOCKED")
+    with core.engine.begin() as first, core.engine.begin() as watcher:
+        assert viewers.release(first, "ann", pairs[10:11]) == 1
+        quantities = [Decimal(number) for number in range(21)]
+        other = meanwhile(core.engine, lambda second: viewers.hold(second, "ann", pairs[::-1], quantities=quantities))
+        assert list(watcher.execute(free).scalars()) == [symbol for _, symbol in pairs[11:]]
+        watcher.rollback()
+    joined(*other)
 
 
 @pytest.mark.parametrize(

@@ -698,13 +698,17 @@ BEGIN
             cardinality(quantities), cardinality(symbols)
             USING HINT = 'The quantity of a pair that keeps its own is NULL.', ERRCODE = 'invalid_parameter_value';
     END IF;
-    -- begin_pairs has locked the user's allowance, so its sessions take turns here, too.
-    UPDATE pricing.holdings h SET quantity = said.quantity
-    FROM (SELECT u.data_type, u.symbol, sum(u.quantity) AS quantity
-          FROM unnest(data_types, pricing.spelled(data_types, symbols), quantities) AS u (data_type, symbol, quantity)
-          WHERE u.quantity IS NOT NULL GROUP BY 1, 2) said
-    WHERE (h.user_id, h.data_type, h.symbol) = (hold.user_id, said.data_type, said.symbol) AND h.status = 'active'
-      AND h.quantity IS DISTINCT FROM said.quantity;
+    -- In the order in which `release` locks them, too: it does not take turns with the user's other sessions.
+    UPDATE pricing.holdings h SET quantity = mine.quantity
+    FROM (SELECT x.user_id, x.data_type, x.symbol, said.quantity
+          FROM (SELECT u.data_type, u.symbol, sum(u.quantity) AS quantity
+                FROM unnest(data_types, pricing.spelled(data_types, symbols), quantities)
+                    AS u (data_type, symbol, quantity)
+                WHERE u.quantity IS NOT NULL GROUP BY 1, 2) said
+          JOIN pricing.holdings x USING (data_type, symbol)
+          WHERE x.user_id = hold.user_id AND x.status = 'active' AND x.quantity IS DISTINCT FROM said.quantity
+          ORDER BY x.data_type, x.symbol FOR NO KEY UPDATE OF x) mine
+    WHERE (h.user_id, h.data_type, h.symbol) = (mine.user_id, mine.data_type, mine.symbol);
     RETURN answer;
 END $$;
 COMMENT ON FUNCTION pricing.hold(text, text[], text[], numeric[], boolean) IS
