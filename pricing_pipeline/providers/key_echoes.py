@@ -6,11 +6,18 @@ key is looked for as it is and with any of its signs escaped as JSON, URLs and H
 
 from __future__ import annotations
 
-import html
 import re
+from collections import defaultdict
 from collections.abc import Iterable, Sequence
+from html.entities import html5
 
 BLOT = b"***"
+_HTML_NAMES = defaultdict[str, set[str]](set)
+"""In small letters: to try `amp;` and `AMP;` in any case doubles the ways, and so the time, with each character."""
+for _name, _meant in html5.items():
+    if _name[-1] == ";":
+        _HTML_NAMES[_meant].add(_name.lower())
+_PIECES = re.compile(r"\\+|[^\\]", re.DOTALL)
 _UNESCAPED = re.compile("[a-z0-9]*")
 LEAST_UNMISTAKABLE = 16
 """A shorter key could be a part of a price or a name."""
@@ -62,14 +69,20 @@ def _blotted(text: bytes, keys: list[tuple[str, bytes]]) -> bytes:
 
 
 def _any_of(keys: Sequence[str]) -> bytes:
-    return b"(?:" + b"|".join(b"".join(map(_spelled, key)) for key in keys) + b")"
+    spelled = ("".join(map(_spelled, _PIECES.findall(key))) for key in keys)
+    return f"(?:{'|'.join(spelled)})".encode()
 
 
-def _spelled(char: str) -> bytes:
-    """The character as it is and escaped."""
+def _spelled(piece: str) -> str:
+    """A character, or a run of backslashes, as it is and escaped, and perhaps escaped once more by what quotes it."""
+    char, count = piece[0], len(piece)
     if char.isascii() and char.isalnum():
-        return char.encode()
+        return char
     code = ord(char)
-    in_url = "".join(f"%{byte:02x}" for byte in char.encode())
-    forms = {char, f"\\{char}", f"\\u{code:04x}", in_url, html.escape(char), f"&#{code};", f"&#x{code:x};"}
-    return b"(?:" + b"|".join(re.escape(form.encode()) for form in sorted(forms, key=len, reverse=True)) + b")"
+    in_html = "|".join([*sorted(_HTML_NAMES.get(char, ())), f"#0{{0,4}}{code};", f"#x0{{0,4}}{code:x};"])
+    in_url = "".join(f"%(?:25)?{byte:02x}" for byte in char.encode())
+    escaped = rf"&(?:amp;)?(?:{in_html})|{in_url}"
+    if char == "\\":
+        # The run is taken as a whole: to try each backslash alone takes time without end.
+        return rf"(?:(?:{escaped}){{{count}}}|(?>\\{{{count},{4 * count}}}))"
+    return rf"(?:{escaped}|\\{{1,4}}u{code:04x}|\\{{0,3}}{re.escape(char)})"

@@ -16,8 +16,28 @@ from pricing_pipeline.providers.key_echoes import KeyEchoes
 
 KEY = "aB3+xY9/qW7=eR5tZ2uI8oP4"
 
-long_keys = st.text(string.ascii_letters + string.digits + "+/=_-.~%&<", min_size=16, max_size=64)
+long_keys = st.text(string.ascii_letters + string.digits + "+/=_-.~%&<>'\"!:$@", min_size=16, max_size=64)
 around = st.binary(max_size=20)
+
+
+HTML5_OF_PHP = {
+    "&": "&amp;",
+    "<": "&lt;",
+    ">": "&gt;",
+    '"': "&quot;",
+    "'": "&apos;",
+    "+": "&plus;",
+    "/": "&sol;",
+    "=": "&equals;",
+    "_": "&lowbar;",
+    ".": "&period;",
+    "%": "&percnt;",
+    "!": "&excl;",
+    ":": "&colon;",
+    "$": "&dollar;",
+    "@": "&commat;",
+}
+"""As `htmlentities` spells these with ENT_HTML5."""
 
 
 def escaped(signs: str, form: str) -> Callable[[str], str]:
@@ -39,6 +59,13 @@ FORMS: dict[str, Callable[[str], str]] = {
     "in JSON of Gson": escaped("&<=", r"\u{:04x}"),
     "in HTML of .NET": lambda key: html.escape(key).replace("+", "&#x2B;"),
     "in HTML of Go": lambda key: html.escape(key).replace("+", "&#43;"),
+    "in HTML of PHP": lambda key: html.escape(key).replace("&#x27;", "&#039;"),
+    "in HTML5 of PHP": lambda key: "".join(HTML5_OF_PHP.get(char, char) for char in key),
+    "in XML": lambda key: html.escape(key).replace("&#x27;", "&apos;"),
+    "in JSON within JSON": lambda key: json.dumps(json.dumps(key)[1:-1])[1:-1],
+    "in JSON of PHP within JSON": lambda key: json.dumps(key.replace("/", "\\/"))[1:-1],
+    "in a URL within a URL": lambda key: quote(quote(key, safe=""), safe=""),
+    "in HTML within HTML": lambda key: html.escape(html.escape(key)),
 }
 
 
@@ -80,3 +107,12 @@ def test_a4_a_short_key_is_blotted_where_people_read_and_not_where_prices_are() 
 def test_a4_without_keys_nothing_is_blotted() -> None:
     text = b"\x00\\u0041%41" * 10
     assert KeyEchoes([]).blot(text) == text
+
+
+@pytest.mark.parametrize("start", ["\\", "\\/", "&", "&amp;", "%", "%25", "\\u002f", "&#38;"])
+def test_a4_a_token_of_escapes_is_looked_for_in_no_time(start: str) -> None:
+    """A service chooses the token of a login, and its answers: together they must not stop a worker."""
+    echoes = KeyEchoes([start * 40 + "!"])
+    for text in (start, start.replace("\\", "\\" * 4), start.replace("&", "&amp;"), start.replace("%", "%25")):
+        assert echoes.blot_text(text * 39 + "~" * 400).endswith("~")
+    assert echoes.blot_text(f"{start * 40}! {json.dumps(start * 40)[1:-1]}!") == "*** ***"
