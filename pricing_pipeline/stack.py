@@ -69,7 +69,7 @@ _IMPORTED_ONCE = (
 """Modules that the fork server imports for the processes of `up`. A missing one only costs time and memory."""
 
 _FRUGAL = {"MALLOC_ARENA_MAX": "1"}
-"""What the fork server is started with: otherwise each thread has memory of its own, of which most stays empty."""
+"""Environment of the fork server: without it, each thread has memory of its own, most of which stays empty."""
 
 _PING_SECONDS = 3.0
 _SLOWEST_STEP = 20.0

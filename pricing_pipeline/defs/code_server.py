@@ -85,19 +85,19 @@ def _fork(path: bytes, arguments: Sequence[Any], passed: Sequence[int]) -> int:
 def fork_server_of_definitions(
     command: Sequence[str], cwd: str | None = None, env: Mapping[str, str] | None = None
 ) -> ForkedProcess:
-    """Fork what `dagster api grpc` would be."""
+    """Fork a process that does what `dagster api grpc` does."""
     process = ForkedProcess(target=_serve, args=(command, env, key_of_fork_server()))
     process.start()
     return process
 
 
 def key_of_fork_server() -> bytes | None:
-    """What Python 3.14 and newer must show to their fork server."""
+    """The key that Python 3.14 and newer must show to their fork server."""
     return getattr(forkserver._forkserver, "_forkserver_authkey", None)
 
 
 def join_fork_server(key: bytes | None) -> None:
-    """Let a forked process use the fork server. It would start another one, as it is not the parent of this one."""
+    """Let a forked process use the fork server. It would start another, because it is not the parent of this one."""
     forkserver._forkserver.ensure_running = lambda: None  # type: ignore[method-assign]
     forkserver._forkserver._forkserver_authkey = key  # type: ignore[attr-defined]
 

@@ -161,7 +161,7 @@ def tick_when_there_is_work(work: threading.Event) -> None:
 
 
 def tick_the_drains_first(naming: Naming) -> None:
-    """Of each round of sensors, tick first the one that a viewer waits for. Dagster shuffles them."""
+    """Tick the sensor that a viewer waits for first in each round. Dagster shuffles the sensors."""
     shuffled = internals.sensor.shuffled_round_robin_by_key  # type: ignore[attr-defined]
 
     def drains_first(sensors: Iterable[RemoteSensor], **options: Any) -> list[RemoteSensor]:

@@ -91,7 +91,7 @@ from dagster._daemon import (
     sensor as sensor,
 )
 
-# To fork the server of our definitions, and runs (code_server.py): both are started by programs alone.
+# To fork the server of our definitions, and runs (code_server.py): Dagster itself only starts them as new programs.
 # integration/test_forked_runs.py, faults/test_violence.py
 from dagster._cli import ENV_PREFIX as ENV_PREFIX, cli as cli
 from dagster._grpc import server as server

@@ -33,7 +33,7 @@ STEADY_AFTER = 60.0
 ASKED_EVERY = 10.0
 """Seconds between two questions whether a process still answers."""
 ASKED_AT_FIRST = 1.0
-"""The same until its first answer: only then may it be silent for no longer than LONGEST_SILENCE."""
+"""The same before its first answer. LONGEST_SILENCE applies only after that answer."""
 LONGEST_SILENCE = 60.0
 """Seconds without an answer that end a process. On a busy machine a healthy one misses a few questions."""
 SLOWEST_START = 180.0

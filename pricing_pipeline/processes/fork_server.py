@@ -123,7 +123,7 @@ class ForkServer:
         return self._status
 
     def is_ready(self) -> bool:
-        """It takes requests from the beginning."""
+        """True: it takes requests from the start."""
         return True
 
     def stop(self) -> None:

@@ -149,7 +149,7 @@ class Headout(InventoryProvider[_Product]):
         return {"Headout-Auth": key}
 
     def ask(self, question: Question) -> Dialogue:
-        """See SeveralRequests.ask. Nothing is asked for if the currency is not one."""
+        """See SeveralRequests.ask. Nothing is asked for in an unknown currency."""
         if question.fetcher is Fetcher.SLOTS:
             _currency_of(question.symbol, question.known.get(question.symbol, {}))
         return super().ask(question)
