@@ -11,7 +11,7 @@ from pydantic import ConfigDict, Field, field_validator
 
 from pricing_pipeline.api.access import Database, Watcher
 from pricing_pipeline.api.bodies import Body, Shape
-from pricing_pipeline.api.numbers import Exact, ExactRoute
+from pricing_pipeline.api.numbers import Exact, ExactRoute, plain_number
 from pricing_pipeline.api.paging import Keyset, Page
 from pricing_pipeline.demand import viewers
 
@@ -65,6 +65,8 @@ class HeldPair(Pair):
     )
     """Number of shares, fund units or coins, or for a currency pair the amount of its first currency. It replaces the
     stored quantity; null, or no quantity, keeps the stored one."""
+
+    _read = field_validator("quantity", mode="before")(plain_number)
 
 
 class Held(Wanted):

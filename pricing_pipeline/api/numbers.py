@@ -11,7 +11,7 @@ from fastapi import Request, Response
 from fastapi.routing import APIRoute
 from pydantic import PlainSerializer
 
-from pricing_pipeline.domain.words import decimal
+from pricing_pipeline.domain.words import decimal, read_number
 from pricing_pipeline.providers.values import json_number
 
 Exact = Annotated[Decimal, PlainSerializer(decimal, return_type=str)]
@@ -37,3 +37,8 @@ class ExactRoute(APIRoute):
             return await handle(_ExactRequest(request.scope, request.receive))
 
         return exact
+
+
+def plain_number(given: Any) -> Any:
+    """A number that a request gives as text, read exactly; all else as it is. For a validator of fields."""
+    return read_number(given) if isinstance(given, str) else given

@@ -9,12 +9,12 @@ from decimal import Decimal
 from typing import Annotated, Literal
 
 from fastapi import APIRouter, Depends
-from pydantic import Field
+from pydantic import Field, field_validator
 
 from pricing_pipeline.api.access import Database, Watcher
 from pricing_pipeline.api.bodies import Body, Shape
 from pricing_pipeline.api.ids import Id, Ids
-from pricing_pipeline.api.numbers import Exact, ExactRoute
+from pricing_pipeline.api.numbers import Exact, ExactRoute, plain_number
 from pricing_pipeline.api.paging import Keyset, Page
 from pricing_pipeline.api.parameters import LONGEST_NAME, LONGEST_SYMBOL
 from pricing_pipeline.operations import price_alerts
@@ -46,6 +46,8 @@ class NewPriceAlert(Body):
     """Of above and below: how far beyond the threshold a price must come back before a crossing is told again."""
     hysteresis_in: Literal["amount", "percent"] = "amount"
     """Whether hysteresis is an amount of the price, or percent of the threshold."""
+
+    _read = field_validator("threshold", "hysteresis", mode="before")(plain_number)
 
 
 class PriceAlert(Shape):

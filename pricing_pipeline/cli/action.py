@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from dataclasses import replace
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -22,6 +22,7 @@ from pricing_pipeline.cli.program import hint
 from pricing_pipeline.cli.style import in_zone, listing, zoned
 from pricing_pipeline.demand import instruments
 from pricing_pipeline.domain.answers import CapitalGain, CorporateAction, Dividend, SpinOff, Split
+from pricing_pipeline.domain.words import read_number
 from pricing_pipeline.errors import UnknownAction
 from pricing_pipeline.prices import actions
 from pricing_pipeline.quarantine import reviews
@@ -311,10 +312,10 @@ def ratio(given: str, option: str) -> tuple[Decimal, Decimal]:
 def cash(given: str, option: str) -> Decimal:
     """An amount for one share, above zero and exact. Else a usage error."""
     try:
-        amount = Decimal(given)
-    except InvalidOperation:
+        amount = read_number(given)
+    except ValueError:
         amount = Decimal(0)
-    if not amount.is_finite() or amount <= 0 or amount.adjusted() > 8 or len(amount.as_tuple().digits) > 15:
+    if amount <= 0 or amount.adjusted() > 8 or len(amount.as_tuple().digits) > 15:
         raise typer.BadParameter(f"{option} {given!r} is not an amount for a share. Write it like 0.25")
     return amount
 

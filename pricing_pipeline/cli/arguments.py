@@ -5,12 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from datetime import UTC, date, datetime, time, timedelta
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal
 from uuid import UUID
 
 import typer
 
 from pricing_pipeline.domain.answers import Adjust
+from pricing_pipeline.domain.words import read_number
 
 _DAY = re.compile(r"\d{4}-\d{2}-\d{2}")
 _MONTH = re.compile(r"\d{4}-\d{2}")
@@ -90,12 +91,9 @@ def identifier(given: str, source: str) -> UUID:
 def number(given: str, option: str) -> Decimal:
     """An exact number. Else a usage error."""
     try:
-        found = Decimal(given)
-    except InvalidOperation:
-        found = Decimal("NaN")
-    if not found.is_finite():
-        raise typer.BadParameter(f"{option} {given!r} is not a number. Write it like 0.5")
-    return found
+        return read_number(given)
+    except ValueError:
+        raise typer.BadParameter(f"{option} {given!r} is not a number. Write it like 0.5") from None
 
 
 def seconds(given: str, option: str) -> float:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import fields, is_dataclass
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from typing import Any
 from unicodedata import category
+
+_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?", re.ASCII | re.IGNORECASE)
 
 
 def iso(moment: datetime) -> str:
@@ -40,6 +43,13 @@ def as_object(value: Any) -> dict[str, object]:
 def decimal(value: Decimal) -> str:
     """Every stored digit, never an exponent: 1E-8 is 0.00000001."""
     return format(value, "f")
+
+
+def read_number(text: str) -> Decimal:
+    """A number as people write it. Raises ValueError, also for what Decimal takes besides: 1_0, NaN, other digits."""
+    if _NUMBER.fullmatch(text.strip()) is None:
+        raise ValueError(f"{text[:60]!r} is not a number. Write it like 0.5")
+    return Decimal(text.strip())
 
 
 def counted(count: int, noun: str) -> str:

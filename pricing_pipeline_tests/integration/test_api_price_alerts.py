@@ -190,6 +190,7 @@ def test_b27_what_makes_no_sense_is_refused_and_leaves_nothing(shop: Caller, cor
         ({"threshold": "1e999999"}, "threshold"),
         ({"threshold": "1e-999999"}, "12 decimal"),
         ({"threshold": "NaN"}, "threshold"),
+        ({"threshold": "1_0"}, "threshold"),
         ({"threshold": "0.0000000000001"}, "12 decimal"),
         ({"condition": "beside"}, "condition"),
         ({"symbol": None}, "symbol"),

@@ -163,6 +163,7 @@ def test_errors_are_one_sentence(cli: CommandLine, core: Core) -> None:
         ((*add, "--split", "1:1"), "is not a ratio", 2),
         ((*add, "--split", "0:1"), "is not a ratio", 2),
         ((*add, "--dividend", "NaN"), "is not an amount", 2),
+        ((*add, "--dividend", "1_0"), "is not an amount", 2),
         ((*add, "--dividend", "-1"), "is not an amount", 2),
         ((*add, "--dividend", "1", "--currency", "dollars"), "is not a known currency", 2),
         ((*add, "--dividend", "1", "--currency", "XXZ"), "is not a known currency", 2),
