@@ -230,7 +230,7 @@ def test_f13_quantities_are_the_same_by_http_and_the_client(api: RunningApi, cor
         with pytest.raises(ValueError, match="1 quantities for 2 pairs"):
             client.hold((QUOTE, "AAPL"), (QUOTE, "IBM"), quantities=["1"])
     pair = {"data_type": QUOTE, "symbol": "AAPL"}
-    for wrong in ("nan", "1e31", "0." + 31 * "1", "x"):
+    for wrong in ("nan", "1e31", "0." + 31 * "1", "x", "1_0"):
         refusal = caller.refusal("POST", "hold", json={"pairs": [{**pair, "quantity": wrong}]})
         assert "quantity" in refusal["detail"]
     for number in ("12345678901234567890.123456789", "0.10000000000000000001", "9007199254740993", "1e-30"):
