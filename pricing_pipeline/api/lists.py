@@ -19,7 +19,7 @@ from pricing_pipeline.registry import data_type_registry
 
 router = APIRouter(prefix="/lists", tags=["watching"])
 
-_Name = Annotated[str, Field(pattern="^[a-z0-9][a-z0-9_-]{0,47}$", examples=["mine"])]
+_Name = Annotated[str, Field(min_length=1, max_length=48, examples=["mine"])]
 
 
 class More(Pairs):

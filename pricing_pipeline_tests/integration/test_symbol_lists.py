@@ -195,7 +195,7 @@ def test_e9_a_change_of_a_list_is_refused_whole(api: RunningApi, core: Core, mon
     ann = api.caller(Scope.WATCH, user="ann")
     good = {"data_type": QUOTE, "symbol": "MSFT"}
     for name, pair, words in (
-        ("My list", good, "list"),
+        ("My list", good, "name has 1 to 48 small letters"),
         ("mine", {"data_type": QUOTE, "symbol": "A;B"}, "A;B"),
         ("mine", {"data_type": "uex_terminal", "symbol": "X"}, "uex_terminal"),
         ("mine", {"data_type": "nosuch", "symbol": "AAPL"}, "nosuch"),
