@@ -16,6 +16,7 @@ import pytest
 from pricing_pipeline.keys.environments import API_KEYS, SECRETS, SECRETS_OF
 from pricing_pipeline.keys.sealing import new_key
 from pricing_pipeline_tests.fixtures.stack import GROUP, Stack, new_stack
+from pricing_pipeline_tests.support.descendants import below
 from pricing_pipeline_tests.support.strangers import needs_root
 
 PAGE = Path(__file__).parents[2] / "docs/security.md"
@@ -133,12 +134,10 @@ def test_temporary_files_of_a_home_with_a_long_path_are_in_a_private_folder(stac
 
 def _processes(stack: Stack) -> list[tuple[str, psutil.Process]]:
     """All that `up` has started, each by the name of what it is or belongs to."""
-    supervisor = psutil.Process(stack.state()["pid"])
     names: dict[int, str] = {}
     for name, one in stack.state()["processes"].items():
-        above = psutil.Process(one["pid"])
-        names |= {process.pid: name for process in (above, *above.children(recursive=True))}
-    found = [(names.get(process.pid, "guardian"), process) for process in supervisor.children(recursive=True)]
+        names |= dict.fromkeys((one["pid"], *(process.pid for process in below(one["pid"]))), name)
+    found = [(names.get(process.pid, "guardian"), process) for process in below(stack.state()["pid"])]
     assert {name for name, _ in found} >= {"postgresql", "code-server", "dagster-daemon", "dagster-webserver"}
     return [(name, process) for name, process in found if process.is_running()]
 

@@ -23,6 +23,7 @@ from sqlalchemy import Row, make_url
 from pricing_pipeline.processes.home import read_state
 from pricing_pipeline_tests.fixtures.database import TestServer
 from pricing_pipeline_tests.fixtures.stack import GROUP, Stack, new_stack
+from pricing_pipeline_tests.support.descendants import below
 from pricing_pipeline_tests.support.stock_dagster import dagster_database
 from pricing_pipeline_tests.tools.audit import Snapshot, audit
 
@@ -51,11 +52,10 @@ def kill(pid: int) -> None:
 def _behind(proxy: int) -> list[psutil.Process]:
     """The code servers behind a proxy. After a reload there are two for a while, and one of them ends."""
     found: list[psutil.Process] = []
-    with contextlib.suppress(psutil.NoSuchProcess):
-        for child in psutil.Process(proxy).children(recursive=True):
-            with contextlib.suppress(psutil.NoSuchProcess):  # ended meanwhile, perhaps as a zombie
-                if "api grpc" in " ".join(child.cmdline()):
-                    found.append(child)
+    for child in below(proxy):
+        with contextlib.suppress(psutil.NoSuchProcess):  # ended meanwhile, perhaps as a zombie
+            if "api grpc" in " ".join(child.cmdline()):
+                found.append(child)
     return found
 
 

@@ -12,6 +12,7 @@ import psutil
 
 from pricing_pipeline.processes.home import read_state
 from pricing_pipeline.processes.supervisor import ONE_PRESS
+from pricing_pipeline_tests.support.descendants import below
 from pricing_pipeline_tests.support.patience import PATIENCE, wait_until
 
 GRACE = 0.5
@@ -79,10 +80,10 @@ class Running:
         self.process = subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **options)
         assert self.process.stdout is not None
         self.answer = self.process.stdout.readline().strip()
-        below = set(psutil.Process(self.process.pid).children(recursive=True)) if self.answer else set()
+        found = set(below(self.process.pid)) if self.answer else set()
         if stubborn and self.answer:
-            below.add(psutil.Process(int((home / "far.pid").read_text())))
-        self.below = [process for process in below if not has_ended(process)]
+            found.add(psutil.Process(int((home / "far.pid").read_text())))
+        self.below = [process for process in found if not has_ended(process)]
 
     def state(self) -> dict[str, Any]:
         """Return what it says about itself."""
