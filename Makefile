@@ -91,7 +91,10 @@ test-clients: install-test ## Let clients that others wrote for the providers re
 
 # What needs the wheel's server or no database at all is left to the targets above.
 NOT_OF_DATABASE := channels_* cli_program own_files read_replica sandbox_* watchdogs
-OF_DATABASE := $(NOT_OF_DATABASE:%=--ignore-glob='*/test_%.py') $(ALL)/integration $(ACCEPTANCE)/test_backup.py
+# Of the models, those of statements that no test of the usual kind tries.
+MODELS_OF_DATABASE := history_files_model slots_synced hostile_arguments
+OF_DATABASE := $(NOT_OF_DATABASE:%=--ignore-glob='*/test_%.py') $(ALL)/integration $(ACCEPTANCE)/test_backup.py \
+	$(MODELS_OF_DATABASE:%=$(DEEP)/test_%.py)
 # These are about HTTP, files and programs, and have no statements of their own.
 NOT_OF_SQL := api_examples api_pipelining api_strangers computing declared_* description forged_files hostile_answers \
 	python_client recipes threads threats

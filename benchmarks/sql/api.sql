@@ -5,11 +5,14 @@ SELECT 'equity', 'R' || n, 2, 'USD', 'XNYS' FROM generate_series(0, %(symbols)s:
 
 -- name: prices
 -- A fresh price of each symbol in each data type of prices, noted as looked at.
-INSERT INTO pricing.latest_prices (data_type, symbol, amount, scale, currency, observed_at, fetched_at, provider, call_id, source_text, changed_at)
-SELECT r.data_type, i.symbol, 10000 + length(i.symbol), 2, 'USD', pricing.clock(), pricing.clock(), 'twelvedata', 1, '100.00', pricing.clock()
+INSERT INTO pricing.latest_prices
+    (data_type, symbol, amount, scale, currency, observed_at, fetched_at, provider, call_id, source_text, changed_at)
+SELECT r.data_type, i.symbol, 10000 + length(i.symbol), 2, 'USD', pricing.clock(), pricing.clock(), 'twelvedata', 1,
+       '100.00', pricing.clock()
 FROM pricing.instruments i JOIN pricing.data_type_registry r USING (asset_class)
 WHERE r.is_active AND r.contents = 'prices' AND i.symbol ~ '^R[0-9]+$'
-ON CONFLICT (data_type, symbol) DO UPDATE SET fetched_at = excluded.fetched_at, observed_at = excluded.observed_at, changed_at = excluded.changed_at;
+ON CONFLICT (data_type, symbol) DO UPDATE
+    SET fetched_at = excluded.fetched_at, observed_at = excluded.observed_at, changed_at = excluded.changed_at;
 
 -- name: rates
 -- A rate a day of two pairs that lead from dollars to pounds by way of euros.
@@ -17,8 +20,10 @@ INSERT INTO pricing.data_type_registry (data_type, asset_class, fetcher, default
 VALUES ('fx_daily', 'fx', 'daily_bars', 1440);
 INSERT INTO pricing.instruments (asset_class, symbol, currency)
 VALUES ('fx', 'EUR/USD', 'USD'), ('fx', 'EUR/GBP', 'GBP') ON CONFLICT DO NOTHING;
-INSERT INTO pricing.price_history (data_type, symbol, observed_at, amount, scale, currency, provider, call_id, fetched_at)
-SELECT 'fx_daily', 'EUR/' || p.currency, d.day, p.amount + extract(doy FROM d.day)::bigint * 37, 5, p.currency, 'twelvedata', 1, pricing.clock()
+INSERT INTO pricing.price_history
+    (data_type, symbol, observed_at, amount, scale, currency, provider, call_id, fetched_at)
+SELECT 'fx_daily', 'EUR/' || p.currency, d.day, p.amount + extract(doy FROM d.day)::bigint * 37, 5, p.currency,
+       'twelvedata', 1, pricing.clock()
 FROM (VALUES ('USD', 108530), ('GBP', 84120)) p (currency, amount)
 CROSS JOIN generate_series('2003-12-29Z'::timestamptz, '2024-01-01Z', '1 day') d (day)
 WHERE extract(isodow FROM d.day) < 6;

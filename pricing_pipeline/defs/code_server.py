@@ -53,7 +53,8 @@ def main() -> None:
     """Serve until a signal."""
     if sys.platform == "linux":
         start_fork_server()
-        internals.server.open_ipc_subprocess = fork_server_of_definitions  # type: ignore
+        # Dagster has no setting for either of the two that are replaced here and in _serve, and exports neither.
+        internals.server.open_ipc_subprocess = fork_server_of_definitions  # type: ignore[attr-defined,assignment]
     internals.cli(["code-server", "start", *sys.argv[1:]], auto_envvar_prefix=internals.ENV_PREFIX)
 
 
@@ -107,7 +108,8 @@ def _serve(command: Sequence[str], environment: Mapping[str, str], key: bytes | 
     os.environ.clear()
     os.environ.update(environment)
     join_fork_server(key)
-    internals.server.multiprocessing = SimpleNamespace(get_context=lambda method: ForkingContext())  # type: ignore
+    forking = SimpleNamespace(get_context=lambda method: ForkingContext())
+    internals.server.multiprocessing = forking  # type: ignore[attr-defined,assignment]
     internals.cli(list(command[command.index("api") :]), auto_envvar_prefix=internals.ENV_PREFIX)
 
 
