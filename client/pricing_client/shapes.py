@@ -177,7 +177,7 @@ class Subscription:
 
 @dataclass(frozen=True, slots=True)
 class Holding:
-    """A pair that the user holds, or held until `closed_at`. `quantity` is None where it is unknown."""
+    """A pair that the user holds, or held until `closed_at`. An unknown `quantity` is None."""
 
     user_id: str
     data_type: str

@@ -56,7 +56,7 @@ class Subscription:
 
 @dataclass(frozen=True, slots=True)
 class Holding:
-    """A holder of a pair; `status` is active, or closed since `closed_at`. `quantity` is None where it is unknown."""
+    """A holder of a pair; `status` is active, or closed since `closed_at`. An unknown `quantity` is None."""
 
     user_id: str
     data_type: str
