@@ -76,7 +76,7 @@ coverage: install-test ## Run them traced, which is slower, and say what they do
 test-deep: install-test ## Run the models, the fuzzing of the API and the tests of clocks that step
 	$(PYTEST) $(DEEP) $(ARGS)
 
-test-acceptance: install-test ## Run the tests of what users start: `up` and all its processes, its database server, Dagster's programs, a browser
+test-acceptance: install-test ## Run the tests of what users start: `up` and all its processes, its database server, Dagster's programs, a browser, programs that read prices
 	$(PYTEST) $(ACCEPTANCE) $(ARGS)
 
 test-faults: install-test ## Run the tests of what it survives: outages, storms, contention, crashes, wrong clocks

@@ -1,4 +1,6 @@
-"""Whole processes as users start them: `up` with all that it runs, Dagster's own programs, a browser."""
+"""Whole processes as users start them: `up` with all that it runs, Dagster's own programs, a browser, and programs of
+others that read prices.
+"""
 
 from pathlib import Path
 

@@ -199,20 +199,16 @@ def test_b7_long_expired_tokens_are_forgotten(owner_engine: Engine, clock: Clock
         assert [token.name for token in api_tokens.stored(connection)] == ["lasting", "new"]
 
 
-@pytest.mark.parametrize(
-    ("headers", "status", "kind"),
-    [
+def test_b7_pages_of_others_are_refused_whatever_token_they_have(api: RunningApi) -> None:
+    """A page under a rebound name, one of another site, and one without a name."""
+    admin = api.caller(Scope.ADMIN)
+    for headers, status, kind in (
         ({"host": "evil.example"}, 421, "wrong-host"),
         ({"origin": "https://evil.example"}, 403, "foreign-origin"),
         ({"origin": "null"}, 403, "foreign-origin"),
-    ],
-    ids=["rebound name", "other page", "no origin"],
-)
-def test_b7_pages_of_others_are_refused_whatever_token_they_have(
-    api: RunningApi, headers: dict[str, str], status: int, kind: str
-) -> None:
-    problem = api.caller(Scope.ADMIN).refusal("GET", "prices?symbols=AAPL", headers=headers)
-    assert (problem["status"], problem["type"]) == (status, f"urn:pricing-pipeline:{kind}")
+    ):
+        problem = admin.refusal("GET", "prices?symbols=AAPL", headers=headers)
+        assert (problem["status"], problem["type"]) == (status, f"urn:pricing-pipeline:{kind}")
 
 
 def test_b7_nobody_learns_where_a_database_is_that_does_not_answer(caplog: pytest.LogCaptureFixture) -> None:
@@ -239,19 +235,13 @@ def test_b7_a_body_that_is_too_long_is_not_read(api: RunningApi) -> None:
     assert answer.status_code == 411
 
 
-def test_b7_what_is_not_there_is_a_problem_too(api: RunningApi) -> None:
+def test_b7_what_is_not_there_is_a_problem_too_and_a_wrong_method_is_told_the_right_ones(api: RunningApi) -> None:
     reader = api.caller(Scope.READ)
     assert reader.refusal("GET", "nosuch")["type"].endswith("no-such-path")
     assert reader.refusal("DELETE", "prices")["type"].endswith("wrong-method")
-
-
-@pytest.mark.parametrize(
-    ("path", "methods"),
-    [("prices", "GET, HEAD, OPTIONS"), ("backfills", "GET, POST"), ("tasks/retry", "POST")],
-)
-def test_b7_a_wrong_method_is_told_the_right_ones(api: RunningApi, path: str, methods: str) -> None:
-    answer = httpx.delete(f"{api.url}/v1/{path}", headers={"Authorization": f"Bearer {api.caller(Scope.READ).token}"})
-    assert (answer.status_code, answer.headers["Allow"]) == (405, methods)
+    for path, methods in (("prices", "GET, HEAD, OPTIONS"), ("backfills", "GET, POST"), ("tasks/retry", "POST")):
+        answer = reader.ask("DELETE", path)
+        assert (answer.status_code, answer.headers["Allow"]) == (405, methods)
 
 
 def test_b7_the_worker_cannot_make_tokens(core: Core) -> None:

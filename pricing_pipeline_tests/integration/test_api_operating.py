@@ -21,7 +21,6 @@ from pricing_pipeline.errors import DagsterUnreachable
 from pricing_pipeline.operations import operation_queue
 from pricing_pipeline.providers.fetched import MAX_EVIDENCE
 from pricing_pipeline.quarantine import opinions
-from pricing_pipeline.quarantine.opinions import Question
 from pricing_pipeline.settings import Settings
 from pricing_pipeline_tests.fixtures.cli import CommandLine
 from pricing_pipeline_tests.fixtures.core import DAILY, QUOTE, Core, observation
@@ -91,24 +90,16 @@ def test_e4_all_failed_tasks_of_a_type_are_retried_together(operator: Caller, co
 def test_e4_forgotten_tasks_count_no_longer_and_their_pairs_back_off_as_before(operator: Caller, core: Core) -> None:
     core.heartbeat("ann", (QUOTE, "AAPL"), (QUOTE, "MSFT"))
     core.fail(core.claim_one(), FailureKind.UNKNOWN_SYMBOL)
-    ids = [core.task("AAPL").id, core.task("MSFT").id]
+    core.enqueue(QUOTE, "IBM")
+    first, second, live = (core.task(symbol).id for symbol in ("AAPL", "MSFT", "IBM"))
     backoff = core.demand_of(QUOTE, "AAPL")
-    told = operator.post("tasks/forget", {"ids": [ids[0]]})
-    assert told["tasks"] == [
-        {
-            "task_id": ids[0],
-            "outcome": "forgotten",
-            "live_id": None,
-            "sentence": "forgotten: it counts no longer.",
-        }
-    ]
-    assert operator.post("tasks/forget", {"all_failed": True, "data_type": QUOTE})["tasks"][0]["task_id"] == ids[1]
-    assert operator.post("tasks/forget", {"ids": ids})["counts"] == {"settled": 2}
+    sentence = "forgotten: it counts no longer."
+    told = operator.post("tasks/forget", {"ids": [first]})
+    assert told["tasks"] == [{"task_id": first, "outcome": "forgotten", "live_id": None, "sentence": sentence}]
+    assert operator.post("tasks/forget", {"all_failed": True, "data_type": QUOTE})["tasks"][0]["task_id"] == second
+    assert operator.post("tasks/forget", {"ids": [first, second, live]})["counts"] == {"settled": 2, "not_dead": 1}
     assert operator.post("tasks/retry", {"all_failed": True})["tasks"] == []
     assert core.demand_of(QUOTE, "AAPL") == backoff
-    core.enqueue(QUOTE, "IBM")
-    live = operator.post("tasks/forget", {"ids": [core.task("IBM").id]})
-    assert live["counts"] == {"not_dead": 1}
     assert statuses(core, "AAPL", "MSFT", "IBM") == ["failed", "failed", "pending"]
 
 
@@ -193,7 +184,7 @@ UNSHOWN = {
 HOSTILE = b"<html><script>alert(1)</script>\x00\xff\r\nSet-Cookie: a=b\r\n\r\n%PDF-1.4 \x1b[2J"
 
 
-@pytest.mark.parametrize("body", [HOSTILE, HOSTILE * 20_000, b"\x1f\x8b\x08", b"\x00" * 3_000_000])
+@pytest.mark.parametrize("body", [HOSTILE, b"\x1f\x8b\x08", b"\x00" * 3_000_000])
 def test_f6_the_answer_is_a_file_that_no_browser_shows_whatever_is_in_it(
     api: RunningApi, operator: Caller, core: Core, body: bytes
 ) -> None:
@@ -212,15 +203,13 @@ def test_f6_the_answer_is_a_file_that_no_browser_shows_whatever_is_in_it(
     assert (problem["status"], "is not kept any more" in problem["detail"]) == (404, True)
 
 
-def test_f6_another_provider_is_asked_by_the_next_drain_and_again_if_it_failed(
-    operator: Caller, core: Core, doubted: int
-) -> None:
+def test_f6_another_provider_is_asked_by_the_next_drain(operator: Caller, core: Core, doubted: int) -> None:
+    def problem(*ids: int) -> str:
+        return str(operator.refusal("POST", "quarantine/ask", json={"ids": ids})["detail"])
+
     def due() -> list[str]:
         with core.engine.begin() as connection:
             return opinions.due(connection)
-
-    def problem(*ids: int) -> str:
-        return str(operator.refusal("POST", "quarantine/ask", json={"ids": ids})["detail"])
 
     assert "no other provider than twelvedata is routed to equity_quote" in problem(doubted)
     core.rows("INSERT INTO pricing.provider_routing (data_type, provider, rank) VALUES ('equity_quote', 'yahoo', 2)")
@@ -231,9 +220,7 @@ def test_f6_another_provider_is_asked_by_the_next_drain_and_again_if_it_failed(
     assert told == {"asked": [{"value_id": doubted, "provider": "yahoo"}]}
     assert due() == ["yahoo"]
     with core.engine.begin() as connection:
-        question = opinions.claim(connection, "yahoo", "worker", ["default"])
-    assert isinstance(question, Question)
-    assert question.value_ids == [doubted]
+        assert opinions.claim(connection, "yahoo", "worker", ["default"])
     (opinion,) = operator.get(f"quarantine/{doubted}")["opinions"]
     assert (opinion["provider"], opinion["answered_at"]) == ("yahoo", None)
     assert core.one("SELECT asked FROM pricing.quarantined_values") == 1, "so a failure is tried again"

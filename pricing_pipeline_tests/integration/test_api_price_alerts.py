@@ -3,13 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
 from pricing_pipeline.domain.scopes import Scope
 from pricing_pipeline.operations import price_watch
@@ -17,7 +13,6 @@ from pricing_pipeline_tests.fixtures.cli import CommandLine
 from pricing_pipeline_tests.fixtures.core import QUOTE, Core, observation
 from pricing_pipeline_tests.fixtures.database import Clock
 from pricing_pipeline_tests.support.api_server import Caller, RunningApi
-from pricing_pipeline_tests.support.examples import examples
 from pricing_pipeline_tests.support.storing import next_call
 
 pytestmark = pytest.mark.usefixtures("still")
@@ -233,51 +228,3 @@ def test_b27_a_user_has_so_many_alerts_however_many_requests_come_at_once(
     assert add(9) == 201
     core.rows("DELETE FROM pricing.user_caps")
     assert ann.refusal("POST", "price-alerts", json={**ABOVE, "threshold": "10"})["status"] in (422, 503)
-
-
-STEPS = st.lists(
-    st.tuples(
-        st.sampled_from(["ann", "bob"]),
-        st.one_of(
-            st.tuples(st.just("add"), st.sampled_from(["shop", "anns", "bobs"]), st.integers(1, 4)),
-            st.tuples(st.just("remove"), st.lists(st.integers(0, 12), min_size=1, max_size=3), st.just(0)),
-        ),
-    ),
-    max_size=25,
-)
-
-
-@settings(max_examples=examples(15), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(steps=STEPS)
-def test_b27_alerts_of_users_are_as_a_simple_model_says(
-    shop: Caller, core: Core, steps: Sequence[tuple[str, tuple[str, Any, int]]]
-) -> None:
-    """Each user has what it added at its recipients and did not remove, three at most, and nobody else's."""
-    core.rows("DELETE FROM pricing.price_alerts")
-    core.rows("UPDATE pricing.user_caps SET price_alerts_per_user = 3")
-    model: dict[int, tuple[str, str, int]] = {}
-    ever: list[int] = []
-    for user, (verb, what, price) in steps:
-        own = {id_ for id_, alert in model.items() if alert[0] == user}
-        if verb == "add":
-            wanted = {**ABOVE, "recipient": what, "threshold": str(price)}
-            answer = shop.ask("POST", "price-alerts", json=wanted, params={"user": user})
-            if what not in ("shop", f"{user}s"):
-                expected = 404
-            elif (user, what, price) in model.values():
-                expected = 422
-            else:
-                expected = 429 if len(own) == 3 else 201
-            if answer.status_code == 201:
-                ever.append(answer.json()["price_alert_id"])
-                model[ever[-1]] = (user, what, price)
-        else:
-            ids = [ever[place] if place < len(ever) else 999_999 for place in what]
-            answer = shop.ask("POST", "price-alerts/remove", json={"ids": ids}, params={"user": user})
-            expected = 200 if own.issuperset(ids) else 404
-            if answer.status_code == 200:
-                for id_ in ids:
-                    model.pop(id_, None)
-        assert answer.status_code == expected, answer.text
-        for other in ("ann", "bob"):
-            assert listed(shop, other) == sorted(id_ for id_, alert in model.items() if alert[0] == other)

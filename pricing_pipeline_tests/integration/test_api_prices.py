@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from itertools import product
 from typing import Any
 from urllib.parse import quote, urlencode
 
 import httpx
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from starlette.types import Scope as AsgiScope
 
@@ -19,6 +18,7 @@ from pricing_pipeline_tests.fixtures.core import DAILY, FX, QUOTE, Core
 from pricing_pipeline_tests.fixtures.database import Clock
 from pricing_pipeline_tests.support.alert_causes import refuse_new
 from pricing_pipeline_tests.support.api_server import Caller, RunningApi
+from pricing_pipeline_tests.support.examples import examples
 
 pytestmark = pytest.mark.usefixtures("still")
 
@@ -31,9 +31,8 @@ def asked_for(core: Core) -> set[tuple[str, str]]:
     return {(row.data_type, row.symbol) for row in [*requests, *core.tasks()]}
 
 
-@pytest.mark.parametrize("user", [None, "ann"])
-def test_a10_a_read_says_what_is_missing_and_asks_for_it(api: RunningApi, core: Core, user: str | None) -> None:
-    caller = api.caller(Scope.READ, user=user)
+def test_a10_a_read_says_what_is_missing_and_asks_for_it(api: RunningApi, core: Core) -> None:
+    caller = api.caller(Scope.READ)
     answer = caller.get("prices", symbols="AAPL,NOSUCH")
     assert answer["prices"] == []
     assert states(answer) == {
@@ -57,38 +56,24 @@ def states(answer: dict[str, Any]) -> dict[tuple[str | None, str], str]:
     return {(pair["data_type"], pair["symbol"]): pair["why"]["state"] for pair in answer["missing"]}
 
 
-def test_a10_a_read_costs_what_is_watched_held_or_named(api: RunningApi, core: Core) -> None:
-    """Of a symbol alone only watched and held pairs are asked for; of a pair that is named, the pair."""
-
-    @given(data=st.data())
-    def check(data: st.DataObject) -> None:
-        core.rows("DELETE FROM pricing.active_subscriptions")
-        core.rows("DELETE FROM pricing.holdings")
-        pairs = st.sets(st.sampled_from([*product((QUOTE, DAILY), ("AAPL", "IBM")), (FX, "EUR/USD")]))
-        watched, held, named = data.draw(pairs), data.draw(pairs), data.draw(pairs)
-        bare = data.draw(st.sets(st.sampled_from(["AAPL", "IBM", "EUR/USD"]), min_size=1))
-        user = data.draw(st.sampled_from([None, "ann"]))
-        core.heartbeat("bob", *sorted(watched))
-        core.hold("carl", *sorted(held))
-        for table in ("api_call_queue_live", "pair_requests", "demand", "pair_views"):
-            core.rows(f"DELETE FROM pricing.{table}")
-        caller = api.caller(Scope.READ, user=user)
-        told = {(pair["data_type"], pair["symbol"]) for pair in caller.get("prices", symbols=",".join(bare))["missing"]}
-        wanted = {pair for pair in watched | held if pair[1] in bare}
-        assert asked_for(core) == wanted
-        assert told >= wanted
-        assert {symbol for _, symbol in told} == bare
-        assert all(pair in wanted or not any(pair[1] == one for _, one in wanted) for pair in told)
-        if named:
-            text = ",".join(f"{data_type}:{symbol}" for data_type, symbol in named)
-            answer = caller.get("prices", pairs=text)
-            assert {(pair["data_type"], pair["symbol"]) for pair in answer["missing"]} == named
-            assert asked_for(core) == wanted | named
-            assert [(why["data_type"], why["symbol"]) for why in caller.get("why", pairs=text)["reasons"]] == [
-                tuple(pair.split(":")) for pair in text.split(",")
-            ]
-
-    check()
+@pytest.mark.parametrize("user", [None, "ann"])
+def test_a10_of_a_symbol_alone_only_watched_and_held_pairs_are_asked_for(
+    api: RunningApi, core: Core, user: str | None
+) -> None:
+    core.heartbeat("bob", (QUOTE, "IBM"))
+    core.hold("carl", (FX, "EUR/USD"))
+    for table in ("api_call_queue_live", "pair_requests", "demand", "pair_views"):
+        core.rows(f"DELETE FROM pricing.{table}")
+    caller = api.caller(Scope.READ, user=user)
+    told = states(caller.get("prices", symbols="IBM,EUR/USD,AAPL")).keys()
+    wanted = {(QUOTE, "IBM"), (FX, "EUR/USD")}
+    assert told == wanted | {(QUOTE, "AAPL"), (DAILY, "AAPL")}
+    assert asked_for(core) == wanted
+    named = f"{FX}:EUR/USD,{DAILY}:IBM"
+    assert states(caller.get("prices", pairs=named)).keys() == {(FX, "EUR/USD"), (DAILY, "IBM")}
+    assert asked_for(core) == wanted | {(DAILY, "IBM")}
+    reasons = caller.get("why", pairs=named)["reasons"]
+    assert [(why["data_type"], why["symbol"]) for why in reasons] == [(FX, "EUR/USD"), (DAILY, "IBM")]
 
 
 def test_a10_f4_a_price_is_exact_and_says_why_it_is_old(api: RunningApi, core: Core, clock: Clock) -> None:
@@ -173,9 +158,9 @@ QUERIES = st.one_of(
 )
 
 
-@pytest.mark.parametrize("query", ["symbols=AAPL&symbols=MSFT,IBM", "symbols=AAPL,MSFT&symbols=IBM&symbols=AAPL"])
-def test_b7_a_list_may_be_repeated_and_have_commas(api: RunningApi, core: Core, query: str) -> None:
+def test_b7_a_list_may_be_repeated_and_have_commas(api: RunningApi) -> None:
     caller = api.caller(Scope.READ)
+    query = "symbols=AAPL,MSFT&symbols=IBM&symbols=AAPL"
     for path, names in (("prices", ("prices", "missing")), ("why", ("reasons", "missing"))):
         answer = caller.ask("GET", f"{path}?{query}&data_type={QUOTE}").json()
         assert {pair["symbol"] for name in names for pair in answer[name]} == {"AAPL", "MSFT", "IBM"}
@@ -232,6 +217,7 @@ def test_b7_reads_of_prices_are_answered_as_fastapi_would(
         ahead += parameters is not None
         return parameters
 
+    @settings(max_examples=examples(60))
     @given(st.sampled_from(callers), QUERIES)
     def check(caller: Caller, query: str) -> None:
         monkeypatch.setattr(price_reads, "_usual_read", lambda scope: None)
@@ -384,14 +370,10 @@ PAIR = "exchange rates are of two known currencies, such as EUR/USD"
 STRANGE = "it looks like a symbol of no data type; `pricing-pipeline type list` lists them"
 
 
-@pytest.mark.parametrize(
-    ("path", "asked", "words"),
-    [
-        (
-            "prices",
-            {"symbols": "EURXYZ", "data_type": "fx_rate"},
-            f"no instrument of fx_rate is called EURXYZ; {PAIR}",
-        ),
+def test_f4_watching_is_no_way_out_for_what_cannot_be_watched(api: RunningApi) -> None:
+    caller = api.caller(Scope.READ)
+    for path, asked, words in (
+        ("prices", {"symbols": "EURXYZ", "data_type": FX}, f"no instrument of fx_rate is called EURXYZ; {PAIR}"),
         ("prices", {"symbols": "AAPL MSFT"}, f"no instrument is called AAPL MSFT; {STRANGE}"),
         (
             "prices",
@@ -407,18 +389,9 @@ STRANGE = "it looks like a symbol of no data type; `pricing-pipeline type list` 
             "--asset-class CLASS --isin US0378331005` tells which instrument it is of",
         ),
         ("prices", {"symbols": "nosuch"}, "no instrument is called nosuch; watching it makes it known"),
-        (
-            "why",
-            {"symbols": "AAPL MSFT", "data_type": QUOTE},
-            f"no instrument of {QUOTE} is called AAPL MSFT; {TICKER}",
-        ),
-    ],
-)
-def test_f4_watching_is_no_way_out_for_what_cannot_be_watched(
-    api: RunningApi, path: str, asked: dict[str, str], words: str
-) -> None:
-    (missing,) = api.caller(Scope.READ).get(path, **asked)["missing"]
-    assert missing["why"]["sentence"] == words
+    ):
+        (missing,) = caller.get(path, **asked)["missing"]
+        assert missing["why"]["sentence"] == words
 
 
 def test_f4_why_of_an_instrument_whose_only_data_type_is_retired_says_so(api: RunningApi, core: Core) -> None:
@@ -430,7 +403,6 @@ def test_f4_why_of_an_instrument_whose_only_data_type_is_retired_says_so(api: Ru
     assert (state, sentence.endswith("pricing-pipeline type revive fx_rate")) == ("retired", True)
 
 
-@pytest.mark.usefixtures("still")
 def test_a10_white_space_and_a_last_comma_are_no_part_of_a_symbol(api: RunningApi, core: Core) -> None:
     core.heartbeat("ann", (QUOTE, "AAPL"), (QUOTE, "MSFT"))
     core.refresh(price="1")

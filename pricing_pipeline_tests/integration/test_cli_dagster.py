@@ -110,10 +110,6 @@ def failure(*messages: str) -> str:
             "the backfill needs 5 bytes, but 0 are left.",
         ),
         (failure(), "the run ended as FAILURE before anything was planned: {url}/runs/0b5e"),
-        (
-            '{"data": {"logsForRun": {}}}',
-            "the run ended as FAILURE before anything was planned: {url}/runs/0b5e",
-        ),
         ("no JSON", "the run ended as FAILURE before anything was planned: {url}/runs/0b5e"),
     ],
 )

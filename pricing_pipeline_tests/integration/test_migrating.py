@@ -73,24 +73,22 @@ def test_an_upgrade_that_fails_names_what_is_in_the_way_and_changes_nothing(
     assert core.one("SELECT count(*) FROM pricing.warnings WHERE source = 'test'") == 1
 
 
-def test_a_function_with_another_signature_takes_the_place_of_the_former(core: Core, owner_url: str) -> None:
+def test_an_upgrade_replaces_functions_of_another_signature_and_makes_only_the_triggers_that_are_missing(
+    core: Core, owner_url: str
+) -> None:
     signature = "SELECT array_agg(oid::regprocedure::text) FROM pg_proc WHERE proname = 'usual_publish_lag'"
     assert core.one(signature) == ["pricing.usual_publish_lag(text)"]
+    triggers = "SELECT tgname, tgrelid::regclass::text, oid FROM pg_trigger WHERE NOT tgisinternal"
+    before = {(row[0], row[1]): row[2] for row in core.rows(triggers)}
     core.rows("DROP FUNCTION pricing.usual_publish_lag(text)")
     core.rows("CREATE FUNCTION pricing.usual_publish_lag(text, date) RETURNS interval RETURN NULL::interval")
     core.rows("CREATE FUNCTION pricing.usual_publish_lag(other text) RETURNS text RETURN other")
     core.rows("CREATE FUNCTION pricing.of_mine() RETURNS text RETURN 'mine'")
+    core.rows("DROP TRIGGER keep_class ON pricing.instruments")
     upgrade(owner_url)
     assert core.one(signature) == ["pricing.usual_publish_lag(text)"]
     assert core.one("SELECT pricing.usual_publish_lag('nav')::text") == "06:00:00"
     assert core.one("SELECT pricing.of_mine()") == "mine", "only functions of our names go"
-
-
-def test_an_upgrade_makes_only_the_triggers_that_are_missing(core: Core, owner_url: str) -> None:
-    numbers = "SELECT tgname, tgrelid::regclass::text, oid FROM pg_trigger WHERE NOT tgisinternal"
-    before = {(row[0], row[1]): row[2] for row in core.rows(numbers)}
-    core.rows("DROP TRIGGER keep_class ON pricing.instruments")
-    upgrade(owner_url)
-    after = {(row[0], row[1]): row[2] for row in core.rows(numbers)}
+    after = {(row[0], row[1]): row[2] for row in core.rows(triggers)}
     assert after.keys() == before.keys()
     assert {key for key in after if after[key] != before[key]} == {("keep_class", "pricing.instruments")}

@@ -76,7 +76,7 @@ def test_a10_a_crowd_of_readers_waits_for_nobody(core: Core, database_url: str) 
         try:
             with psycopg.connect(database_url, autocommit=True) as connection:
                 connection.execute("SET lock_timeout = '1ms'")
-                for _ in range(25):
+                for _ in range(5):
                     connection.execute("SELECT pricing.request_prices(%s, %s)", [[QUOTE, DAILY], ["AAPL", "AAPL"]])
         except BaseException as fault:
             faults.append(fault)

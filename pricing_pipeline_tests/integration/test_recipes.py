@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import json
 import re
-import shutil
-import subprocess
 from datetime import UTC, date
-from decimal import Context, Decimal
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -19,42 +17,19 @@ import yaml
 
 from pricing_pipeline.prices.files import open_store
 from pricing_pipeline.settings import load_settings
-from pricing_pipeline_tests.fixtures.core import DAILY, QUOTE, Core, store_days
+from pricing_pipeline_tests.fixtures.core import DAILY, QUOTE, Core
 from pricing_pipeline_tests.fixtures.logins import Login
 from pricing_pipeline_tests.support.api_server import RunningApi
 from pricing_pipeline_tests.support.filing import export_all
-from pricing_pipeline_tests.support.patience import PATIENCE
+from pricing_pipeline_tests.support.recipes import CLOSES, RECIPES, addressed, block, feed_of_recipes, urls
 
 pytestmark = pytest.mark.usefixtures("still")
-
-RECIPES = Path(__file__).parents[2] / "docs" / "recipes"
-CLOSES = ((date(2026, 10, 1), "411.23"), (date(2026, 10, 2), "1409.4"))
 
 
 @pytest.fixture
 def feed(api: RunningApi, core: Core) -> str:
     """The token of a feed."""
-    store_days(core, "AAPL", *CLOSES)
-    core.heartbeat("ann", (QUOTE, "AAPL"))
-    core.refresh(price="146.55")
-    return api.feed((DAILY, "AAPL"), (QUOTE, "AAPL"))
-
-
-def block(page: str, language: str) -> str:
-    """The first block of a page in a language, which has ten lines at most."""
-    found = re.search(rf"```{language}\n(.*?)```", (RECIPES / f"{page}.md").read_text(), re.DOTALL)
-    assert found, page
-    assert found[1].count("\n") <= 10
-    return found[1]
-
-
-def addressed(text: str, api: RunningApi, token: str) -> str:
-    """A text with the address and the token of this test."""
-    return text.replace("http://127.0.0.1:8000", api.url).replace("FEED", token)
-
-
-def urls(text: str) -> list[str]:
-    return re.findall(r"http://\S+[^\s\",]", text)
+    return feed_of_recipes(api, core)
 
 
 def at(content: Any, path: str) -> list[Any]:
@@ -138,48 +113,3 @@ def test_e9_grafana(api: RunningApi, feed: str, reader: tuple[str, Login]) -> No
     header, *lines = httpx.get(text.strip()).text.splitlines()
     assert {"date", "symbol", "close"} <= set(header.split(","))
     assert len(lines) == 2
-
-
-@pytest.mark.parametrize("decimal", ["point", "comma"])
-def test_e9_spreadsheets(api: RunningApi, feed: str, tmp_path: Path, decimal: str) -> None:
-    """LibreOffice takes days as days and prices as numbers, as its import of text does, and computes with them."""
-    program = shutil.which("soffice")
-    if program is None:
-        pytest.skip("LibreOffice is not installed: apt-get install libreoffice-calc-nogui")
-    now, history = urls(addressed(block("spreadsheets", "text"), api, feed))
-    between, language = (",", 1033) if decimal == "point" else (";", 1031)  # of the United States, and of Germany
-    for name, url, column, formulas in (
-        ("now", now, "price", ("={0}2*12345.678",)),
-        ("history", history.replace("2026-01-01", "2026-10-01"), "close", ("=SUM({0}2:{0}3)", "={0}2*{0}3")),
-    ):
-        content = httpx.get(f"{url}&decimal={decimal}").text
-        place = content.splitlines()[0].split(between).index(column)
-        below = (f"{between * place}{formula.format('ABCDEFGHIJ'[place])}\r\n" for formula in formulas)
-        (tmp_path / f"{name}.csv").write_text(content + "".join(below), newline="")
-    subprocess.run(
-        [
-            *(program, "--headless", f"-env:UserInstallation=file://{tmp_path}/profile"),
-            f"--infilter=CSV:{ord(between)},34,76,1,,{language},false,true,false,false,false,0,true",  # with formulas
-            *("--convert-to", "fods", "--outdir", tmp_path, tmp_path / "now.csv", tmp_path / "history.csv"),
-        ],
-        check=True,
-        capture_output=True,
-        timeout=4 * PATIENCE,
-    )
-
-    def cells(name: str) -> tuple[set[str], list[Decimal]]:
-        """Days and numbers, and the results of formulas."""
-        text = (tmp_path / f"{name}.fods").read_text()
-        results = re.findall(r'table:formula="[^"]+" office:value-type="float" office:value="([^"]+)"', text)
-        return set(re.findall(r'office:(?:date-)?value="([^"]+)"', text)), [
-            digits(Decimal(result)) for result in results
-        ]
-
-    digits = Context(prec=15).create_decimal  # as many as a spreadsheet keeps
-    values, results = cells("now")
-    assert "146.55" in values
-    assert results == [digits(Decimal("146.55") * Decimal("12345.678"))]
-    values, results = cells("history")
-    assert {"411.23", "1409.4", "2026-10-01", "2026-10-02"} <= values
-    first, second = (Decimal(close) for _, close in CLOSES)
-    assert results == [digits(first + second), digits(first * second)]

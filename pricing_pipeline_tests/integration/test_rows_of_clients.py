@@ -31,13 +31,12 @@ def counted(core: Core) -> dict[str, Any]:
     return {table: core.one(f"SELECT count(*) FROM pricing.{table}") for table in TABLES}
 
 
+READS = ("pricing.price('X' || n)", "pricing.document('earned', 'X' || n)", "pricing.price(repeat('x', n))")
+
+
 @pytest.mark.parametrize("role", ["pricing_client", "pricing_reader"])
-@pytest.mark.parametrize(
-    "read",
-    ["pricing.price('X' || n)", "pricing.document('earned', 'X' || n)", "pricing.price(repeat('x', n))"],
-)
 def test_b7_what_nobody_knows_leaves_nothing_when_it_is_read(
-    core: Core, server: TestServer, database_url: str, role: str, read: str
+    core: Core, server: TestServer, database_url: str, role: str
 ) -> None:
     """It was 22,000 views of symbols that do not exist."""
     core.rows(
@@ -46,7 +45,8 @@ def test_b7_what_nobody_knows_leaves_nothing_when_it_is_read(
     )
     before = counted(core)
     with a_session(server, database_url, role) as (_, session):
-        session.execute(f"SELECT {read} FROM generate_series(1, 50) AS n")
+        for read in READS:
+            session.execute(f"SELECT {read} FROM generate_series(1, 50) AS n")
     core.enqueue_due()
     assert counted(core) == before
 

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from datetime import timedelta
+from typing import Any
 
 import httpx
 import pytest
-from sqlalchemy import text
+from sqlalchemy import Connection, text
 
 from pricing_pipeline.api import stream_hub
 from pricing_pipeline.api.live_stream import Stream
 from pricing_pipeline.api.stream_hub import StreamHub
-from pricing_pipeline.demand import stream_log
+from pricing_pipeline.demand import stream_log, viewers
 from pricing_pipeline.demand.stream_log import Look
 from pricing_pipeline.domain.scopes import Scope
 from pricing_pipeline_tests.fixtures.core import QUOTE, Core, observation
@@ -87,7 +89,7 @@ def test_b27_a_flood_of_new_prices_is_told_to_be_one(ann: Caller, core: Core, cl
         call,
         *(
             observation("AAPL", f"{100 + number / 1000:.3f}", start - timedelta(seconds=30, milliseconds=-number))
-            for number in range(1500)
+            for number in range(1001)
         ),
     )
     with streaming(ann, last, pairs=AAPL) as stream:
@@ -97,16 +99,27 @@ def test_b27_a_flood_of_new_prices_is_told_to_be_one(ann: Caller, core: Core, cl
         assert [event.kind for event in stream.until("ready")] == ["ready"], "it has been told once"
 
 
-def test_b5_b27_a_beat_has_no_bound_of_pairs(api: RunningApi, core: Core, clock: Clock) -> None:
+def test_b5_b27_a_beat_has_no_bound_of_pairs(
+    api: RunningApi, core: Core, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """One heartbeat takes 10,000. Beyond, none of the subscriptions was kept alive."""
-    core.rows("UPDATE pricing.user_caps SET pairs_per_user = 20000, new_pairs_per_minute = 20000")
-    pairs = {(QUOTE, f"N{number}") for number in range(10_001)}
+    beat, sizes = viewers.heartbeat, []
+
+    def counted(connection: Connection, user: str, pairs: Sequence[tuple[str, str]], **more: Any) -> Any:
+        sizes.append(len(pairs))
+        return beat(connection, user, pairs, **more)
+
+    assert stream_hub._MOST_BEATEN <= 10_000
+    monkeypatch.setattr(stream_hub, "_MOST_BEATEN", 2)
+    monkeypatch.setattr(viewers, "heartbeat", counted)
+    pairs = {(QUOTE, f"N{number}") for number in range(5)}
     hub: StreamHub = api.app.state.streams
     hub._send_beats({"ann": pairs}, {})
     clock.advance(400)
     hub._send_beats({"ann": pairs}, {})
+    assert sizes == [2, 2, 1] * 2
     assert core.clean() == 0
-    assert core.one("SELECT count(*) FROM pricing.active_subscriptions WHERE user_id = 'ann'") == 10_001
+    assert core.one("SELECT count(*) FROM pricing.active_subscriptions WHERE user_id = 'ann'") == 5
 
 
 def test_b5_b27_a_beat_begins_nothing_that_its_user_has_left(api: RunningApi, core: Core) -> None:

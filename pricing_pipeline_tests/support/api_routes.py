@@ -31,10 +31,6 @@ class Route:
     is_endless: bool = False
     """Whether its answer lasts until the caller goes."""
 
-    def allows(self, scope: Scope) -> bool:
-        """Whether a token with this scope alone opens it."""
-        return scope is Scope.ADMIN or (self.needs in (scope, None) and self.needs_too is None)
-
 
 READ, WATCH, OPERATE = Scope.READ, Scope.WATCH, Scope.OPERATE
 NONE_SUCH = 999_999_999
