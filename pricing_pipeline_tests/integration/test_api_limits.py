@@ -297,7 +297,7 @@ def test_b7_a_body_that_is_too_long_is_answered_once(api: RunningApi, monkeypatc
         sock.sendall(head.replace(b"Host: ", b"Host: not-"))
         assert b"421" in sock.recv(65536).split(b"\r\n")[0]
         sock.sendall(b"x" * 500_001)
-        assert answer_of(sock) == b""
+        assert b"HTTP/1.1" not in answer_of(sock), "but for the rest of the first answer"
 
 
 def test_b7_a_body_that_nobody_reads_is_not_waited_for(api: RunningApi, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,12 +9,9 @@ from decimal import Decimal
 import pytest
 
 from pricing_client import NotFound, PricingClient
-from pricing_pipeline.domain.answers import Answer
 from pricing_pipeline.domain.inventory import Option, PaxCategory, Product
 from pricing_pipeline.domain.scopes import Scope
 from pricing_pipeline.inventory import availability
-from pricing_pipeline.providers.fetched import Fetched
-from pricing_pipeline.refresh import settling
 from pricing_pipeline_tests.fixtures.cli import CommandLine
 from pricing_pipeline_tests.fixtures.core import Core
 from pricing_pipeline_tests.fixtures.database import Clock, bare_template
@@ -291,21 +288,6 @@ def test_d5_a_product_is_paused_and_resumed_at_once(core: Core, clock: Clock, wo
     core.enqueue_due()
     again = {(task.data_type, task.symbol) for task in core.tasks(TOUR) if task.status == "pending"}
     assert again == {(data_type, TOUR) for data_type in DAYS}, "what is watched is due at once"
-
-
-def test_d5_an_answer_under_way_when_its_product_is_paused_is_stored_and_nothing_follows(
-    core: Core, clock: Clock
-) -> None:
-    core.enqueue(TODAY, TOUR)
-    call = core.claim_one(PARTNER)
-    core.pause(TOUR)
-    answer = Answer(records=(days(slot(MONDAY, 9, remaining=2)),))
-    tally = settling.settle_answer(core.engine, call, Fetched(answer, 200, 700))
-    assert tally.symbols == {TOUR}
-    core.heartbeat("ann", (TODAY, TOUR))
-    clock.advance(86_400)
-    core.enqueue_due()
-    assert core.claim(PARTNER, max_calls=9) == []
 
 
 def test_d4_a_product_with_slots_is_retired_and_not_removed(cli: CommandLine, caller: Caller) -> None:

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 from uuid import uuid4
+
+import pytest
 
 import pricing_pipeline
 from pricing_pipeline.domain.answers import FailureKind
+from pricing_pipeline.registry import calendars
 from pricing_pipeline_tests.fixtures.cli import CommandLine
 from pricing_pipeline_tests.fixtures.core import QUOTE, Core
 from pricing_pipeline_tests.fixtures.database import TestServer
@@ -152,7 +156,7 @@ def test_b2_what_the_registry_refuses_is_said_in_one_sentence(cli: CommandLine, 
         said = cli("type", "add", name, *(word for pair in given.items() for word in pair))
         assert said.exit_code == code
         assert words in said.error
-        assert core.one("SELECT array_agg(data_type ORDER BY 1) FROM pricing.data_type_registry") == NAMES
+        assert core.one("SELECT array_agg(data_type ORDER BY data_type) FROM pricing.data_type_registry") == NAMES
 
 
 def test_b2_a_quote_gets_no_first_day_that_no_backfill_would_take(cli: CommandLine) -> None:
@@ -165,13 +169,20 @@ def test_b2_a_quote_gets_no_first_day_that_no_backfill_would_take(cli: CommandLi
 # db upgrade
 
 
-def test_db_upgrade_says_which_database_is_at_which_migration(cli: CommandLine, core: Core) -> None:
-    """That it makes an empty database usable is in test_upgrades.py."""
-    said = cli("db", "upgrade", "--json")
+def test_db_upgrade_says_which_database_is_at_which_migration_and_what_its_roles_lack(
+    cli: CommandLine, owner_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """That it makes an empty database usable is in test_upgrades.py; that it fills calendars, in test_calendars.py."""
+    monkeypatch.setattr(calendars, "extend", lambda *_, **__: SimpleNamespace(failed={}))
+    said = cli("db", "upgrade", "--json", database_url=owner_url)
     assert said.exit_code == 0
     assert said.json["revision"] == max(path.name[:4] for path in MIGRATIONS.glob("*.sql"))
     assert "***" in said.json["database"]
-    assert said.json["role_faults"] == []
+    (fault,) = said.json["role_faults"]
+    assert fault["remedy"].startswith("ALTER ROLE pricing_worker LOGIN PASSWORD")
+
+
+def test_a_registry_without_types_is_said_to_be_empty(cli: CommandLine, core: Core) -> None:
     core.rows("DELETE FROM pricing.data_type_registry")
     assert cli("type", "list", "--json").json == {"data_types": []}
     assert "is empty" in cli("type", "list").stdout

@@ -283,4 +283,3 @@ def test_b2_one_role_for_all_is_said_with_its_remedy(
     said = cli("status", database_url=owner_url).stdout
     assert "not separated. As an administrator" in said
     assert fault["remedy"] in said
-    assert fault["remedy"] in cli("db", "upgrade", database_url=owner_url).stdout
