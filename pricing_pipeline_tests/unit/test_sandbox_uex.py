@@ -41,15 +41,6 @@ def test_c4_answers_are_envelopes_and_the_address_may_have_its_version() -> None
         assert (reply.status, json.loads(reply.body)["data"]) == (status, None)
 
 
-def test_c4_the_list_of_all_prices_says_less_than_that_of_a_terminal() -> None:
-    provider = uex()
-    whole = rows(asked(provider, "commodities_prices_all"))
-    single = rows(asked(provider, "commodities_prices", id_terminal="6"))
-    of_terminal = {row["id"]: row for row in whole if row["id_terminal"] == 6}
-    assert {row["id"] for row in single} == of_terminal.keys()
-    assert all(of_terminal[row["id"]].items() <= row.items() for row in single)
-
-
 def test_a6_ten_calls_a_minute_and_a_key() -> None:
     provider = uex()
     assert asked(provider, "terminals", key={}).status == 401

@@ -204,16 +204,17 @@ def test_quotes_are_for_those_who_fetched_a_crumb_and_its_cookie() -> None:
     }
 
 
-@pytest.mark.parametrize("hours", ["always", "exchange"])
-@pytest.mark.parametrize("change", ["2026-03-08", "2026-03-29", "2026-10-04", "2026-11-01"])
+@pytest.mark.parametrize(
+    ("change", "hours"), [("2026-03-08", "always"), ("2026-03-29", "exchange"), ("2026-10-04", "always")]
+)
 def test_our_client_reads_the_same_days_while_clocks_change(change: str, hours: str) -> None:
-    """In New York, Berlin, Sydney, and New York again. The newest day that is over may come an hour late."""
+    """In New York, Berlin and Sydney. The newest day that is over may come an hour late."""
     start = datetime.fromisoformat(change).replace(tzinfo=UTC) - timedelta(days=2)
     asked, client = Asked(start, market_hours=hours), PROVIDERS["yahoo"]
     market = Market(asked.settings.seed, asked.settings.market_hours)
     read = 0
-    for step in range(48):
-        now = asked.now = start + timedelta(minutes=120 * step + 7)
+    for step in range(16):
+        now = asked.now = start + timedelta(minutes=360 * step + 7)
         window = Window(now.date() - timedelta(days=6), now.date())
         for symbol in ("AAPL", "SAP.DE", "BHP.AX", "EURUSD=X"):
             request = client.build(Question(Fetcher.DAILY_BARS, [symbol], window, now))
@@ -230,4 +231,4 @@ def test_our_client_reads_the_same_days_while_clocks_change(change: str, hours: 
             days = [row.observed_at.date() for row in answer.observations]
             assert days in ([bar.day for bar in over], [bar.day for bar in over[:-1]]), (now, symbol)
             read += len(days)
-    assert read > 500
+    assert read > 150
