@@ -166,20 +166,12 @@ def test_the_key_goes_into_a_header() -> None:
         (403, {"Error Message": "Exclusive Endpoint : no"}, raises(PlanRestricted, "Exclusive", whole=True)),
         (200, {"Error Message": "Limit Reach . Please upgrade"}, raises(Throttled, "Limit Reach")),
         (403, {"Error Message": "Limit Reach . Please upgrade"}, raises(Throttled, "Limit Reach")),
-        (429, "slow down", raises(Throttled, "slow down")),
         (200, {"Error Message": "Invalid API KEY."}, raises(KeyRefused, "PRICING_FMP_API_KEY")),
-        (401, "", raises(KeyRefused, "PRICING_FMP_API_KEY")),
         (200, {"Error Message": "Out of order"}, raises(SchemaDrift, "Out of order")),
         (200, {"Error Message": 7}, raises(SchemaDrift, "Error Message")),
         (400, {"Error Message": "bad"}, raises(RequestRefused, "bad")),
         (404, "[]", raises(SchemaDrift, "404")),
         (500, {"Error Message": "Limit Reach"}, raises(ProviderDown, "500")),
-        (502, "<html>", raises(ProviderDown, "502")),
-        (403, "<html>legacy endpoint</html>", raises(ProviderDown, "proxies")),
-        (200, "<html>", raises(SchemaDrift, "not JSON")),
-        (200, "{}", raises(SchemaDrift, "list")),
-        (200, "[1]", raises(SchemaDrift, "a row")),
-        (200, "", raises(SchemaDrift, "not JSON")),
     ],
 )
 def test_b29_refusals_are_told_apart_by_their_words(status: int, body: object, check: Check) -> None:
@@ -195,15 +187,6 @@ def test_b29_only_the_wording_of_the_endpoint_retires_batches_and_says_how_to_do
     assert (caught.value.is_whole_endpoint, caught.value.most_symbols) == (False, None)
 
 
-def test_c1_a_wait_that_it_asks_for_is_obeyed() -> None:
-    with pytest.raises(Throttled) as caught:
-        parse("slow down", status=429, headers={"retry-after": "30"})
-    assert caught.value.retry_after == 30
-    with pytest.raises(Throttled) as caught:
-        parse("slow down", status=429)
-    assert caught.value.retry_after is None
-
-
 # --- quotes -------------------------------------------------------------------------------------
 
 
@@ -211,15 +194,6 @@ def test_f1_a_batch_is_read_by_symbol_whatever_its_order() -> None:
     answer = parse([quote("MSFT", price=174.5), quote()], ["AAPL", "MSFT", "NOPE"])
     assert {one.symbol: one.text for one in answer.observations} == {"AAPL": "174.83", "MSFT": "174.5"}
     assert [(one.symbol, one.kind) for one in answer.failures] == [("NOPE", FailureKind.UNKNOWN_SYMBOL)]
-
-
-@pytest.mark.parametrize("symbols", [["AAPL"], ["AAPL", "IBM"]])
-def test_b18_another_symbols_answer_is_not_believed(symbols: list[str]) -> None:
-    answer = parse([quote("MSFT"), *(quote(one) for one in symbols[1:])], symbols)
-    (failure,) = answer.failures
-    assert (failure.symbol, failure.kind) == ("AAPL", FailureKind.IMPLAUSIBLE)
-    assert "about MSFT" in failure.message
-    assert [one.symbol for one in answer.observations] == symbols[1:]
 
 
 def test_an_answer_that_is_as_much_about_a_stranger_is_not_believed() -> None:
@@ -237,17 +211,9 @@ def test_b18_a_row_of_a_stranger_costs_itself_alone() -> None:
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({"price": -1.5}, "above zero"),
-        ({"price": 0}, "above zero"),
-        ({"price": float("nan")}, "finite"),
-        ({"price": float("inf")}, "finite"),
-        ({"price": 1e300}, "18 digits"),
         ({"price": 17483}, "far above its high"),
-        ({"price": 1.7483}, "far below its low"),
         ({"dayLow": 180}, "is above its high"),
         ({"timestamp": STAMP + 301}, "future"),
-        ({"timestamp": 0}, "no time"),
-        ({"timestamp": STAMP * 1000}, "future|calendar"),
     ],
 )
 def test_b18_a_quote_that_cannot_be_true_fails_alone(changes: dict[str, Any], words: str) -> None:
@@ -317,14 +283,8 @@ def test_f3_a_window_without_bars_is_empty_and_latest_days_without_any_are_an_un
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({"close": None}, "finite"),
-        ({"close": 0}, "above zero"),
-        ({"close": ""}, "finite"),
-        ({"close": []}, "finite"),
         ({"date": "2026-11"}, r"rows\.1\.date"),
-        ({"date": "2026-02-30"}, "calendar"),
         ({"date": "2026-10-31"}, "outside"),
-        ({"date": "2026-11-22"}, "future"),
     ],
 )
 def test_b18_a_bad_day_costs_no_good_one(changes: dict[str, Any], words: str) -> None:
@@ -332,12 +292,6 @@ def test_b18_a_bad_day_costs_no_good_one(changes: dict[str, Any], words: str) ->
     assert [str(one.observed_at.date()) for one in answer.observations] == ["2026-11-19"]
     (rejected,) = answer.rejected
     assert re.search(words, rejected.reason)
-
-
-def test_bars_of_another_symbol_are_not_believed() -> None:
-    answer = parse([bar(), bar("2026-11-18", symbol="MSFT")], ["AAPL"], BARS, NOVEMBER)
-    assert [one.kind for one in answer.failures] == [FailureKind.IMPLAUSIBLE]
-    assert not answer.observations
 
 
 # --- one bad row --------------------------------------------------------------------------------

@@ -163,7 +163,7 @@ def test_the_order_of_members_and_fields_does_not_matter(sample: Sample) -> None
 def bodies(sample: Sample) -> Iterator[bytes]:
     whole = sample.encoded(sample.symbols[:1], good(sample, sample.symbols[0]))
     if not sample.is_csv:
-        yield from (whole[: len(whole) * part // 8] for part in range(1, 8))
+        yield from (whole[: len(whole) * part // 8] for part in (1, 4, 7))
         yield from (whole + whole, whole + b"]", b"\xef\xbb\xbf" * 2 + whole)
     yield whole[::-1]
     yield from (
@@ -210,18 +210,18 @@ def bodies(sample: Sample) -> Iterator[bytes]:
 @every
 def test_b18_no_garbage_is_a_value_or_a_crash(sample: Sample) -> None:
     for body in bodies(sample):
-        for asked in (sample.symbols[:1], batch(sample)):
+        for asked in {sample.symbols[:1], batch(sample)}:
             assert values_of(outcome(sample, body, asked)) == [], body[:100]
 
 
-REFUSALS = [300, 304, 307, 400, 401, 402, 403, 404, 405, 408, 410, 422, 429, 500, 503, 520, 999]
+REFUSALS = [304, 307, 400, 401, 402, 403, 404, 408, 422, 429, 500, 520, 999]
 
 
 @every
 def test_b18_nothing_is_believed_of_a_refusal(sample: Sample) -> None:
     asked = batch(sample)
     whole = sample.encoded(asked, good(sample, *asked))
-    bodies = (whole, b"", b"<html>refused</html>", b"no", b"{}", b'{"message":"no"}', b"[]")
+    bodies = (whole, b"", b"<html>refused</html>", b'{"message":"no"}')
     for status, body in itertools.product(REFUSALS, bodies):
         result = outcome(sample, body, asked, status)
         assert values_of(result) == [], (status, body)
@@ -342,7 +342,7 @@ def test_fault_14_no_day_of_the_future_or_outside_the_window(sample: Sample) -> 
 
 
 @daily
-@pytest.mark.parametrize("ahead", [0, 1, 40])
+@pytest.mark.parametrize("ahead", [0, 40])
 def test_b18_a_row_without_a_value_of_a_day_that_is_not_over_is_nothing(sample: Sample, ahead: int) -> None:
     """It is no failure and nothing to be told; of a day that is over, it is told."""
     symbol = sample.symbols[0]
@@ -363,9 +363,7 @@ def test_fault_14_the_first_day_of_the_calendar_is_refused_as_any_other_day_with
 
 
 @in_currency
-@pytest.mark.parametrize(
-    "currency", ["", "dollars", "usd", "US", "USDX", "$", 5, None, [], {}, "\uff35\uff33\uff24"], ids=ascii
-)
+@pytest.mark.parametrize("currency", ["", "dollars", "usd", 5, None, "\uff35\uff33\uff24"], ids=ascii)
 def test_fault_14_no_value_in_a_currency_that_is_none(sample: Sample, currency: Any) -> None:
     asked = batch(sample)
     values = [replace(one, currency=currency if one.symbol == asked[0] else "USD") for one in good(sample, *asked)]
@@ -378,7 +376,7 @@ def test_fault_14_no_value_in_a_currency_that_is_none(sample: Sample, currency: 
 
 
 @quotes
-@pytest.mark.parametrize("stamp", [0, -1, 10**12, 10**15, literal("1e400"), literal("NaN"), "", "now", True, 1.5])
+@pytest.mark.parametrize("stamp", [0, -1, 10**12, literal("1e400"), "now", True])
 def test_fault_14_no_quote_without_a_time_that_can_be(sample: Sample, stamp: Any) -> None:
     asked = batch(sample)
     values = [replace(one, stamp=stamp) if one.symbol == asked[0] else one for one in widened(good(sample, *asked))]

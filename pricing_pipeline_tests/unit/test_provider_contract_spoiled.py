@@ -7,13 +7,14 @@ import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pricing_pipeline.domain.answers import Answer
 from pricing_pipeline.domain.observations import Observation
 from pricing_pipeline.errors import ProviderError
 from pricing_pipeline.providers.base import Schema
+from pricing_pipeline_tests.support.examples import examples
 from pricing_pipeline_tests.support.provider_contract import (
     batch,
     every,
@@ -78,6 +79,7 @@ def delete(container: Any, key: Any) -> None:
 
 
 @every
+@settings(max_examples=examples(40), deadline=None)
 @given(data=st.data())
 def test_b18_a_spoiled_node_never_changes_another_price(sample: Sample, data: st.DataObject) -> None:
     """Any node of a good answer is dropped or replaced: what is still stored is what was good before."""
@@ -109,6 +111,7 @@ def _agrees(one: Observation, true: Observation) -> bool:
 
 
 @every
+@settings(max_examples=examples(20), deadline=None)
 @given(body=ANYTHING, status=st.sampled_from([200, 400, 404, 503]))
 def test_b18_no_json_at_all_makes_a_parser_crash(sample: Sample, body: object, status: int) -> None:
     assert values_of(outcome(sample, json.dumps(body).encode(), batch(sample), status)) == []

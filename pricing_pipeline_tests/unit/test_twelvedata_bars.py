@@ -32,15 +32,9 @@ def test_bars_are_midnight_utc_oldest_first() -> None:
 @pytest.mark.parametrize(
     ("bad", "words"),
     [
-        (bar(close="0"), "above zero"),
-        (bar(close=None), "finite"),
-        (bar(close=""), "finite"),
-        (bar(close="\ud800"), "finite"),
         (bar("2026-11-19\0"), r"values\.1\.datetime"),
         (bar("1970-01-01"), "no time"),
         (bar("2026-10-31"), "outside"),
-        (bar("2026-12-01"), "future|outside"),
-        (bar("2026-11-31"), "calendar"),
     ],
 )
 def test_b18_one_bad_day_costs_no_good_one(bad: dict[str, Any], words: str) -> None:
@@ -56,13 +50,11 @@ def test_b18_one_bad_day_costs_no_good_one(bad: dict[str, Any], words: str) -> N
     ("part", "raw", "words"),
     [
         ("open", "-3", "open '-3' is not above zero; prices below it are not supported"),
-        ("open", "0", "open '0' is not above zero"),
         ("high", "NaN", "high 'NaN' is not a finite decimal number"),
-        ("low", {}, "low '{}' is not a finite decimal number"),
-        ("low", "\ud800", "low '\\ud800' is not a finite decimal number"),
         ("volume", "-1", "volume '-1' is negative"),
         ("volume", "many", "volume 'many' is not a finite decimal number"),
-        *((part, raw, None) for part in ("open", "high", "low", "volume") for raw in (None, "")),
+        ("open", None, None),
+        ("volume", "", None),
     ],
 )
 def test_b18_of_a_bar_the_close_is_needed_and_no_more(part: str, raw: object, words: str | None) -> None:
