@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from datetime import UTC, date, datetime, timedelta
+from datetime import date, datetime, timedelta
 from decimal import Decimal
 from urllib.parse import urlencode
 
@@ -12,7 +12,7 @@ import pytest
 from pricing_pipeline.domain.calls import Response
 from pricing_pipeline.domain.data_types import Fetcher
 from pricing_pipeline.domain.windows import Window
-from pricing_pipeline.errors import RequestRefused, SchemaDrift
+from pricing_pipeline.errors import SchemaDrift
 from pricing_pipeline.providers.base import Request
 from pricing_pipeline.providers.declaration import Key
 from pricing_pipeline.providers.declaration_draft import Draft, draft
@@ -93,11 +93,8 @@ def test_f11_what_can_be_read_in_two_ways_is_asked(
 @pytest.mark.parametrize(
     "names",
     [
-        ("Eröffnung", "Hoch", "Tief", "Schluss"),
         ("Eröffnungskurs", "Höchstkurs", "Tiefstkurs", "Schlußkurs"),
-        ("Ouverture", "Plus haut", "Plus bas", "Clôture"),
         ("Apertura", "Máximo", "Mínimo", "Cierre"),
-        ("Otwarcie", "Najwyzszy", "Najnizszy", "Zamkniecie"),
         ("open_price", "high_price", "low_price", "closing_price"),
     ],
 )
@@ -119,7 +116,6 @@ def test_f11_the_parts_of_a_bar_are_known_by_their_usual_names(names: tuple[str,
     ("row", "line"),
     [
         ({"alpha": 5, "beta": 6}, "close: alpha # CHECK: or is it one of these? beta"),
-        ({"bid": 5, "rate": 6}, "close: bid # CHECK: or is it one of these? rate"),
         ({"close": 5, "high": 6, "dayHigh": 7}, "high: high # CHECK: or is it one of these? dayHigh"),
     ],
 )
@@ -169,25 +165,11 @@ def test_f11_a_key_of_a_header_does_not_stand_in_the_file() -> None:
         (b"", "the answer is nothing"),
         (b"No data", "the answer is text"),
         ({"message": "not found"}, "no part of it has a price"),
-        (b"[1,", "not JSON"),
-        (b"<a><b/>", "cannot read as XML"),
-        (b"a,b\nc,d\n", "no part of it has a price"),
     ],
 )
 def test_f11_what_has_no_prices_is_told_by_its_kind(body: object, words: str) -> None:
     with pytest.raises(SchemaDrift, match=words):
         drafted(body, "https://api.example.com/A", "A")
-
-
-def test_f11_a_quote_without_a_time_is_of_its_call() -> None:
-    found, _ = drafted({"p": {"price": "5.25", "currency": "EUR"}}, "https://api.example.com/A", "A")
-    assert "time: {at: fetch}" in found.text
-    provider = DeclaredProvider(read_text(found.text, "draft.yaml"))
-    (fetcher,) = provider.fetchers
-    now = datetime(2026, 11, 20, 15, tzinfo=UTC)
-    body = json.dumps({"p": {"price": "5.25", "currency": "EUR"}}).encode()
-    (one,) = answered(provider, fetcher, ["A"], None, Response(200, {}, body, len(body)), now=now).observations
-    assert (one.close, one.currency, one.observed_at) == (Decimal("5.25"), "EUR", now)
 
 
 POINTS = [{"ts": 1795132800000, "c": 1.1}, {"ts": 1795046400000, "c": 1.2}]
@@ -280,12 +262,9 @@ def test_f11_a_draft_of_many_rates_without_a_symbol_says_what_is_missing() -> No
     [
         ("api.frankfurter.dev", "frankfurter"),
         ("127.0.0.1:8099", None),
-        ("[::1]:8099", None),
         ("2.0.192.in-addr.arpa", "p_2_0_192_in_addr"),
-        ("localhost", "localhost"),
         ("xn--brse-5qa.de", "xn_brse_5qa"),
         (f"{'a' * 60}.{'b' * 60}.example.com", f"{'a' * 48}"),
-        ("___.com", None),
         ("api.twelvedata.com", "twelvedata_declared"),
     ],
 )
@@ -308,7 +287,6 @@ def test_f11_a_draft_names_its_provider_as_the_registry_accepts_it(host: str, na
         ),
         ({"Error Message": ""}, "errors: {message: '\"Error Message\"', rules:"),
         ({"message": "OK"}, "errors: {message: message}\n"),
-        ({"error": {"code": 0, "message": "none"}}, "errors: {message: error.message}\n"),
         ({"error": False, "description": "of the fund"}, None),
         ({}, None),
     ],
@@ -320,15 +298,6 @@ def test_f11_a_draft_reads_the_words_of_a_refusal_where_the_answer_has_a_place_f
     assert line is None or line in found.text
     assert line or "errors:" not in found.text
     read_text(found.text, "draft.yaml")
-
-
-def test_f11_a_refusal_is_told_by_the_words_that_a_draft_has_found() -> None:
-    found, _ = drafted({"error": [], "rows": [{"d": "2026-04-03", "c": 5}]}, "https://api.example.com/A", "A")
-    body = json.dumps({"error": ["EGeneral:Too many"]}).encode()
-    provider = DeclaredProvider(read_text(found.text, "draft.yaml"))
-    window = Window(date(2026, 11, 1), date(2026, 11, 21))
-    with pytest.raises(RequestRefused, match="EGeneral:Too many"):
-        answered(provider, Fetcher.DAILY_BARS, ["A"], window, Response(200, {}, body, len(body)), now=NOW)
 
 
 TWO = [{"symbol": "AAPL", "price": 1.5, "ccy": "USD"}, {"symbol": "IBM", "price": 2.5, "ccy": "USD"}]
@@ -352,11 +321,6 @@ def test_f11_a_draft_of_rows_without_a_time_reads_the_row_of_each_symbol(
     for symbol, close in (("AAPL", "1.5"), ("IBM", "2.5")):
         answer = answered(provider, Fetcher.QUOTE, [symbol], None, Response(200, {}, raw, len(raw)), now=NOW)
         assert [(one.close, one.currency) for one in answer.observations] == [(Decimal(close), "USD")]
-
-
-def test_f11_a_year_that_is_not_over_yet_is_a_time_of_a_draft() -> None:
-    found, _ = drafted([{"date": "2026", "c": 5.5}, {"date": "2025", "c": 5}], "https://api.example.com/A", "A")
-    assert 'time: {path: date, format: "%Y"} # 2026 is 2026-12-31 00:00' in found.text
 
 
 def test_f11_lines_without_cells_do_not_tell_the_delimiter() -> None:
@@ -398,9 +362,3 @@ def test_f11_a_draft_says_where_the_symbol_belongs_that_the_service_calls_otherw
     (line,) = [line for line in found.text.splitlines() if said in line]
     assert line.strip().startswith('query: {code: "KW-5557"}')
     assert said not in drafted(DAYS, "https://api.example.com/v1/a?code=DTE", "DTE")[0].text
-
-
-def test_f11_the_type_of_a_drafted_span_has_a_history_that_can_be_backfilled() -> None:
-    found, _ = drafted(DAYS, "https://api.example.com/v1/a?s=A", "A")
-    (plan,) = read_text(found.text, "draft.yaml").declaration.plans.values()
-    assert [one.history_from for one in plan.types.values()] == [date(2000, 1, 1)]
