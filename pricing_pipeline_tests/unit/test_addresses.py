@@ -100,12 +100,12 @@ def test_the_neighbours_of_a_block_are_public_unless_another_block_has_them(
 def test_fault_11_nothing_is_public_that_python_knows_as_private() -> None:
     numbers = random.Random(38)
     drawn: list[IPv4Address | IPv6Address] = []
-    for _ in range(4000):
+    for _ in range(400):
         drawn.append(IPv4Address(numbers.getrandbits(32)))
         drawn.append(IPv6Address(0x2001 << 112 | numbers.getrandbits(112)))
         drawn.append(IPv6Address(numbers.getrandbits(128)))
     public = [ip for ip in drawn if is_public(str(ip))]
-    assert len(public) > 4000
+    assert len(public) > 400
     assert [ip for ip in public if not ip.is_global or ip == _CLOUD or _is_special(ip)] == []
 
 

@@ -100,7 +100,7 @@ def test_b18_a_list_of_the_name_elsewhere_is_not_taken_for_it() -> None:
         max_size=3,
     ),
 )
-@settings(max_examples=examples(1500), deadline=None)
+@settings(max_examples=examples(400), deadline=None)
 def test_b18_whatever_is_spoilt_nothing_is_read_that_a_decoder_would_not_find(
     rows: list[str], spoilt: list[tuple[int, str, int]]
 ) -> None:

@@ -8,7 +8,7 @@ from datetime import UTC, date, datetime, timedelta
 from zoneinfo import ZoneInfo
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pricing_pipeline.domain.answers import Record
@@ -22,6 +22,7 @@ from pricing_pipeline.providers.inventory import days_where
 from pricing_pipeline.providers.octo import Octo
 from pricing_pipeline.sandbox.slots import SlotChange
 from pricing_pipeline.sandbox.tours import MOST_TOURS
+from pricing_pipeline_tests.support.examples import examples
 from pricing_pipeline_tests.support.sandbox_server import Asked
 from pricing_pipeline_tests.support.tours import (
     HEADOUT,
@@ -54,6 +55,7 @@ def in_pages(answer: Answering, size: int) -> Answering:
 
 
 @both
+@settings(max_examples=examples(30), deadline=None)
 @given(
     number=st.integers(1, MOST_TOURS),
     start=st.dates(date(2026, 10, 20), date(2027, 4, 10)),

@@ -118,8 +118,8 @@ def test_revised_values_are_dots() -> None:
     assert "#d22" not in drawn(said(values(range(10, 20))))
 
 
-@pytest.mark.parametrize("count", [2, 3, 59, 250, 2000])
-@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("count", [2, 59, 2000])
+@pytest.mark.parametrize("seed", range(2))
 def test_a_plot_is_shown_at_once_however_wild_its_values(count: int, seed: int) -> None:
     wild = random.Random(seed)
     prices = [None if wild.random() < 0.1 else round(wild.uniform(1, 1e6), 5) for _ in range(count)]
