@@ -20,7 +20,6 @@ import yaml
 from pricing_pipeline.cli import app
 from pricing_pipeline.cli.program import without_home
 from pricing_pipeline.domain.answers import FailureKind
-from pricing_pipeline.settings import Settings
 from pricing_pipeline_tests.support.pages import PAGES, ROOT, blocks, relative, table, without_blocks
 from pricing_pipeline_tests.tools import cli_page, client_shapes
 
@@ -28,7 +27,6 @@ PACKAGE = ROOT / "pricing_pipeline"
 MIGRATIONS = "\n".join(p.read_text() for p in sorted((ROOT / "migrations/versions").glob("*.sql")))
 FUNCTION_FILES = "\n".join(p.read_text() for p in sorted((PACKAGE / "db/functions").rglob("*.sql")))
 STATES = ROOT / "docs/maintainers/state-machine.md"
-SCRIPT_OF_ROLES = ROOT / "deploy/postgres/10-roles.sql"
 
 
 def code(page: Path) -> list[str]:
@@ -202,19 +200,6 @@ def test_everything_a_page_names_in_the_schema_exists(page: Path) -> None:
     by_type = {f"{kind}_{name}" for kind in ("price_history", "latest_price", "document") for name in data_types()}
     stems = {"price_history_", "latest_price_", "document_", "api_call_queue_completed_"}  # followed by <...>
     assert named - sql_names() - by_type - stems == set()
-
-
-@pytest.mark.parametrize("page", PAGES, ids=relative)
-def test_every_setting_a_page_names_exists(page: Path) -> None:
-    named = set(re.findall(r"\bPRICING_[A-Z0-9]+(?:_[A-Z0-9]+)*\b(?!_?<)", page.read_text()))
-    of_the_script = set(re.findall(r"^\\getenv \w+ (\w+)", SCRIPT_OF_ROLES.read_text(), re.MULTILINE))
-    of_the_tests = {
-        name
-        for path in (ROOT / "pricing_pipeline_tests/fixtures").glob("*.py")
-        for name in re.findall(r'"(PRICING_TEST_[A-Z_]+)"', path.read_text())
-    }
-    settings = {f"PRICING_{name.upper()}" for name in Settings.model_fields}
-    assert named <= settings | of_the_script | of_the_tests
 
 
 def test_the_processes_without_up_serve_the_code_server_that_the_page_starts() -> None:

@@ -42,17 +42,12 @@ def complaints(folder: Path, statement: str, name: str = "0099_new.sql") -> set[
     ("statement", "rule"),
     [
         ("ALTER TABLE pricing.latest_prices ALTER COLUMN scale TYPE bigint;", "changing-column-type"),
-        ("ALTER TABLE pricing.latest_prices ADD COLUMN place text NOT NULL;", "adding-required-field"),
         ("ALTER TABLE pricing.latest_prices DROP COLUMN scale;", "ban-drop-column"),
-        ("ALTER TABLE pricing.latest_prices RENAME COLUMN scale TO digits;", "renaming-column"),
-        ("DROP TABLE pricing.latest_prices;", "ban-drop-table"),
         (
             "ALTER TABLE pricing.documents ADD COLUMN seen timestamptz DEFAULT clock_timestamp();",
             "adding-field-with-default",
         ),
-        ("CREATE TABLE pricing.visits (at timestamp);", "prefer-timestamp-tz"),
         ("COMMIT;", "transaction-nesting"),
-        ("CREATE TABEL pricing.visits ();", "syntax-error"),
     ],
 )
 def test_what_would_harm_clients_at_work_is_noticed(tmp_path: Path, statement: str, rule: str) -> None:
@@ -64,9 +59,6 @@ def test_what_would_harm_clients_at_work_is_noticed(tmp_path: Path, statement: s
     [
         "ALTER TABLE pricing.documents ADD COLUMN place text, ADD CONSTRAINT place_is_short CHECK (length(place) < 9);",
         "ALTER TABLE pricing.demand DROP CONSTRAINT one; ALTER TABLE pricing.demand ADD CONSTRAINT one CHECK (true);",
-        "CREATE INDEX demand_by_place ON pricing.demand (place);",
-        "DROP FUNCTION IF EXISTS pricing.queue_depth(integer);",
-        "REVOKE INSERT ON pricing.demand FROM pricing_worker;",
         "-- Nobody reads it.\n-- squawk-ignore ban-drop-column\nALTER TABLE pricing.demand DROP COLUMN place;",
     ],
 )
