@@ -155,11 +155,6 @@ def test_a_period_with_two_truths_has_none() -> None:
     assert len(answer.rejected) == 2
 
 
-def test_documents_of_another_company_are_not_believed() -> None:
-    answer = parse([report(), report("2026-07-30", symbol="PLTR")], fetcher=EARNINGS)
-    assert [one.kind for one in answer.failures] == [FailureKind.IMPLAUSIBLE]
-
-
 # --- dividends and splits -----------------------------------------------------------------------
 
 

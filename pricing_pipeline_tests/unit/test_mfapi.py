@@ -156,12 +156,6 @@ def test_b18_one_bad_row_is_rejected_and_named(row: tuple[str, Any], words: str)
     assert alone.rejected == (rejected,)
 
 
-def test_b18_an_answer_about_another_scheme_is_refused() -> None:
-    (failure,) = parse(history(("08-05-2026", "10.0"), scheme_code=118632)).failures
-    assert failure.kind is FailureKind.IMPLAUSIBLE
-    assert "118632" in failure.message
-
-
 def test_a_known_scheme_without_values_in_the_window_is_empty() -> None:
     assert parse(history()) == Answer(empty=frozenset({"125497"}))
 

@@ -129,10 +129,6 @@ def test_a_plot_is_shown_at_once_however_wild_its_values(count: int, seed: int) 
     drawn(text)
 
 
-def test_a_price_that_stands_still_is_a_line_too() -> None:
-    assert {y for stroke in points(drawn(said(values([5, 5, 5])))["#36c"]) for _, y in stroke} == {30}
-
-
 def test_one_value_is_no_plot() -> None:
     assert price_plot(None) == {}
     assert price_plot(PlotSeries("AAPL", None, values([5]))) == {}
@@ -168,12 +164,3 @@ def test_times_without_samples_are_as_wide_as_they_were_and_empty() -> None:
     assert sum(map(int, re.findall(r"h(\d+)", first))) == round(240 * 60 / 235)
     assert sum(map(int, re.findall(r"h(\d+)", second))) == 240 - left
     assert re.fullmatch(rf"M{left},58(?:H\d+)*H240M238,58H240", found["#d22"])
-
-
-def test_many_troubled_hours_are_still_shown_at_once() -> None:
-    wild = random.Random(1)
-    samples = [
-        FreshnessSample(START + timedelta(minutes=5 * i), 99_999, wild.randrange(99_999), wild.randrange(2))
-        for i in range(288)
-    ]
-    assert len(str(freshness_plot(samples)["freshness_plot"].value)) <= MOST_CHARACTERS
