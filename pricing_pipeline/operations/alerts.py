@@ -84,20 +84,7 @@ def look(
             return 0
         # A rule that takes long must not hold the others up.
         connection.execute(query("session.limit"), {"limit": "5s"})
-        seen: list[dict[str, object]] = []
-        failed: list[str] = []
-        for rule in rules:
-            advance()
-            try:
-                with connection.begin_nested():
-                    rows = connection.execute(query(f"alerts.{rule.name}")).all()
-            except statement_error() as error:
-                # What it found before is neither seen again nor over.
-                failed.append(rule.name)
-                _LOG.warning("the rule %s fails: %s", rule.name, reason(error))
-                seen.append(_sighting(BROKEN, rule.name, f"The rule {rule.name} fails: {reason(error)}"))
-                continue
-            seen += [_sighting(rule, row.subject, row.says, getattr(row, "newest_at", None)) for row in rows]
+        seen, failed = _sightings(connection, rules, advance)
         call_sql(connection, "note_alerts", failed, json.dumps(seen))
         told = _tell(connection, ui_url, asset_prefix)
         if is_noted:
@@ -262,6 +249,31 @@ def require_rule(name: str) -> None:
     names = sorted(rule.name for rule in (*RULES, BROKEN))
     if name not in names:
         raise UnknownAlertRule(f"no alert is called {name!r}. There are: {', '.join(names)}.")
+
+
+def _sightings(
+    connection: Connection, rules: Sequence[AlertRule], advance: Callable[[], None]
+) -> tuple[list[dict[str, object]], list[str]]:
+    """What the rules find, and the names of those whose queries fail."""
+    seen: list[dict[str, object]] = []
+    failed: list[str] = []
+    # What rules have found is read already when one fails, so all share a savepoint until then.
+    savepoint = connection.begin_nested()
+    for rule in rules:
+        advance()
+        try:
+            rows = connection.execute(query(f"alerts.{rule.name}")).all()
+        except statement_error() as error:
+            savepoint.rollback()
+            savepoint = connection.begin_nested()
+            # What it found before is neither seen again nor over.
+            failed.append(rule.name)
+            _LOG.warning("the rule %s fails: %s", rule.name, reason(error))
+            seen.append(_sighting(BROKEN, rule.name, f"The rule {rule.name} fails: {reason(error)}"))
+            continue
+        seen += [_sighting(rule, row.subject, row.says, getattr(row, "newest_at", None)) for row in rows]
+    savepoint.commit()
+    return seen, failed
 
 
 def _sighting(rule: AlertRule, subject: str, says: str, newest_at: str | None = None) -> dict[str, object]:

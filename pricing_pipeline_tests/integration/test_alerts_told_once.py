@@ -4,10 +4,17 @@ from __future__ import annotations
 
 import pytest
 
-from pricing_pipeline.operations import alerts, operation_queue
+from pricing_pipeline.operations import alerts
 from pricing_pipeline_tests.fixtures.cli import CommandLine
-from pricing_pipeline_tests.fixtures.core import QUOTE, TWELVEDATA, Core
+from pricing_pipeline_tests.fixtures.core import TWELVEDATA, Core
 from pricing_pipeline_tests.fixtures.database import Clock
+from pricing_pipeline_tests.support.alert_causes import (
+    begin_outage,
+    close_breaker,
+    keep_looking,
+    kill_message,
+    open_breaker,
+)
 
 pytestmark = pytest.mark.usefixtures("still")
 
@@ -26,36 +33,10 @@ def open_alerts(core: Core) -> set[str]:
     return {row.rule for row in rows}
 
 
-def open_breaker(core: Core) -> None:
-    core.rows("SELECT pricing.open_breaker('twelvedata', 'all calls fail')")
-
-
-def close_breaker(core: Core) -> None:
-    core.rows(
-        "UPDATE pricing.provider_state SET breaker = 'closed', breaker_until = NULL, breaker_openings = 0,"
-        " breaker_reason = NULL"
-    )
-
-
-def begin_outage(core: Core) -> None:
-    core.heartbeat("ann", (QUOTE, "AAPL"))
-    core.rows(
-        "INSERT INTO pricing.outages (provider, data_type, since, last_fault_at)"
-        " VALUES ('twelvedata', 'equity_quote', pricing.clock(), pricing.clock())"
-    )
-
-
-def kill_message(core: Core) -> None:
-    with core.engine.begin() as connection:
-        operation_queue.enqueue(connection, "chat", {"recipient": "bob", "title": "t", "body": "b"})
-        (claimed,) = operation_queue.claim(connection, ["chat"], 1, "here")
-        operation_queue.fail(connection, claimed, "gone", is_permanent=True)
-
-
 def test_b21_a_silence_of_what_is_not_open_says_what_is(cli: CommandLine, core: Core, clock: Clock) -> None:
     said = cli("alert", "silence", "breaker_open", "--hours", "1", "--subject", "yahooo").stdout
     assert said.endswith("No open alert of breaker_open is about yahooo. Subjects of its open alerts: none.\n")
-    open_breaker(core)
+    open_breaker(core, clock)
     look(core)
     said = cli("alert", "silence", "breaker_open", "--hours", "1", "--subject", "yahooo").stdout
     assert said.endswith(f"Subjects of its open alerts: {TWELVEDATA}.\n")
@@ -67,25 +48,23 @@ def test_b21_a_silence_of_what_is_not_open_says_what_is(cli: CommandLine, core: 
 def test_b21_one_outage_is_told_once(core: Core, clock: Clock) -> None:
     """The breaker's alert covers the types that its provider does not answer for, until it is closed again."""
 
-    def keep_looking() -> set[str]:
-        for _ in range(6):
-            clock.advance(201)
-            look(core)
+    def seen() -> set[str]:
+        keep_looking(core, clock, 601)
         return open_alerts(core) & {"breaker_open", "provider_fails"}
 
-    begin_outage(core)
+    begin_outage(core, clock)
     look(core)
-    open_breaker(core)
-    assert keep_looking() == {"breaker_open"}
-    close_breaker(core)
-    assert keep_looking() == {"provider_fails"}
-    open_breaker(core)
-    assert keep_looking() == {"breaker_open", "provider_fails"}, "what was told is not over"
+    open_breaker(core, clock)
+    assert seen() == {"breaker_open"}
+    close_breaker(core, clock)
+    assert seen() == {"provider_fails"}
+    open_breaker(core, clock)
+    assert seen() == {"breaker_open", "provider_fails"}, "what was told is not over"
 
 
 def test_b21_further_dead_messages_are_told_again_an_hour_later(core: Core, clock: Clock) -> None:
     clock.stop()
-    kill_message(core)
+    kill_message(core, clock)
     look(core)
 
     def told() -> list[str]:
@@ -98,19 +77,19 @@ def test_b21_further_dead_messages_are_told_again_an_hour_later(core: Core, cloc
     assert len(told()) == 1
     look_after(core, clock, 3600)
     assert len(told()) == 1, "nothing new has happened"
-    kill_message(core)
+    kill_message(core, clock)
     look(core)
     assert len(told()) == 2
     assert "2 messages could not be sent to bob" in told()[1]
     assert "That is new." in told()[1]
     clock.advance(1)
-    kill_message(core)
+    kill_message(core, clock)
     look_after(core, clock, 3598)
     assert len(told()) == 2, "each death at once would be a flood"
     look_after(core, clock, 1)
     assert len(told()) == 3
     core.rows("UPDATE pricing.alerts SET acknowledged_at = pricing.clock()")
     clock.advance(1)
-    kill_message(core)
+    kill_message(core, clock)
     look_after(core, clock, 3601)
     assert len(told()) == 3, "somebody looks after it"

@@ -70,25 +70,20 @@ def test_d1_a_task_that_is_in_work_is_its_own_workers(core: Core) -> None:
     assert core.statuses() == {"AAPL": "processing"}
 
 
-@pytest.mark.parametrize(
-    ("fetcher", "asset_class", "days_ahead", "fault"),
-    [
+def test_b1_what_a_type_of_other_contents_needs_is_said(core: Core) -> None:
+    for fetcher, asset_class, days_ahead, fault in (
         ("slots", "inventory", None, "says for how many days ahead"),
         ("quote", "equity", 7, "says for how many days ahead"),
         ("slots", "inventory", 0, "1 to 731 days"),
         ("slots", "equity", 7, "only instruments of inventory"),
         ("terminal_prices", "equity", None, "only instruments of commodity"),
-    ],
-)
-def test_b1_what_a_type_of_other_contents_needs_is_said(
-    core: Core, fetcher: str, asset_class: str, days_ahead: int | None, fault: str
-) -> None:
-    with pytest.raises(Exception, match=fault), core.owner.begin() as connection:
-        data_type_registry.add_data_type(
-            connection,
-            "other",
-            fetcher=fetcher,
-            asset_class=asset_class,
-            ttl_minutes=60,
-            days_ahead=days_ahead,
-        )
+    ):
+        with pytest.raises(Exception, match=fault), core.owner.begin() as connection:
+            data_type_registry.add_data_type(
+                connection,
+                "other",
+                fetcher=fetcher,
+                asset_class=asset_class,
+                ttl_minutes=60,
+                days_ahead=days_ahead,
+            )

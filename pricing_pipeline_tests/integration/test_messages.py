@@ -80,11 +80,11 @@ def test_e1_a_message_is_kept_and_rolled_back_with_the_callers_change(core: Core
     )
 
 
-@pytest.mark.parametrize("name", ["nobody", "away"])
-def test_e8_a_message_to_nobody_is_refused_in_the_callers_transaction(core: Core, name: str) -> None:
+def test_e8_a_message_to_nobody_is_refused_in_the_callers_transaction(core: Core) -> None:
     add(core, "away", is_active=False)
-    with pytest.raises(OperationRefused, match=f"no active recipient is called {name}. There are: mailbox"):
-        send(core, name)
+    for name in ("nobody", "away"):
+        with pytest.raises(OperationRefused, match=f"no active recipient is called {name}. There are: mailbox"):
+            send(core, name)
     assert core.rows("SELECT FROM pricing.async_operations") == []
 
 
@@ -213,10 +213,10 @@ def test_e8_an_unknown_zone_is_refused_when_it_is_written(core: Core, cli: Comma
     assert core.rows("SELECT FROM pricing.recipients WHERE recipient = 'ann'") == []
 
 
-@pytest.mark.parametrize("quiet", ["22:00", "7-9", "25:00-07:00", "07:00-07:00"])
-def test_e8_a_span_that_is_none_is_refused(cli: CommandLine, core: Core, quiet: str) -> None:
-    said = cli("recipient", "add", "ann", "log", "--quiet", quiet)
-    assert "is not a span of a day. Write it like 22:00-07:00" in said.error
+def test_e8_a_span_that_is_none_is_refused(cli: CommandLine, core: Core) -> None:
+    for quiet in ("22:00", "7-9", "25:00-07:00", "07:00-07:00"):
+        said = cli("recipient", "add", "ann", "log", "--quiet", quiet)
+        assert "is not a span of a day. Write it like 22:00-07:00" in said.error
 
 
 def test_e8_a_recipient_is_added_shown_changed_and_removed(cli: CommandLine, core: Core) -> None:
@@ -344,14 +344,14 @@ def test_e8_a_message_by_another_channel_than_the_recipients_is_dead(core: Core,
     assert rows[0].errors[-1]["message"] == "mailbox is told by log, not by webhook"
 
 
-@pytest.mark.parametrize("due_at", ["infinity", "294000-01-01", "2100-01-01"])
-def test_e2_a_time_that_never_comes_is_refused(core: Core, due_at: str) -> None:
-    with pytest.raises(DBAPIError, match="an operation is due within a year"):
-        core.call(
-            'SELECT pricing.enqueue_operation(\'log\', \'{"recipient": "mailbox", "title": "t", "body": "b"}\','
-            " CAST(:due_at AS timestamptz))",
-            due_at=due_at,
-        )
+def test_e2_a_time_that_never_comes_is_refused(core: Core) -> None:
+    for due_at in ("infinity", "294000-01-01", "2100-01-01"):
+        with pytest.raises(DBAPIError, match="an operation is due within a year"):
+            core.call(
+                'SELECT pricing.enqueue_operation(\'log\', \'{"recipient": "mailbox", "title": "t", "body": "b"}\','
+                " CAST(:due_at AS timestamptz))",
+                due_at=due_at,
+            )
 
 
 def test_e2_no_message_is_too_long_to_be_shown(core: Core, cli: CommandLine, tmp_path: Path) -> None:
@@ -367,6 +367,7 @@ def test_e2_no_message_is_too_long_to_be_shown(core: Core, cli: CommandLine, tmp
 def test_e4_what_waits_says_why(cli: CommandLine, core: Core, clock: Clock) -> None:
     """Each cause by its name, in the list and alone; what is done or dead waits for nothing."""
     clock.set(datetime(2026, 3, 10, 12, tzinfo=UTC))
+    clock.stop()
     add(core, "ann")
     message = send(core, "ann")
 
@@ -393,6 +394,7 @@ def test_e4_what_waits_says_why(cli: CommandLine, core: Core, clock: Clock) -> N
     assert "Does one have a handler for sheet_row?" in cli("operation", "show", str(own), "--json").json["waits"]
     core.rows("DELETE FROM pricing.async_operations WHERE id = :own", own=own)
     clock.set(datetime(2026, 3, 10, 12, tzinfo=UTC))
+    clock.stop()
     core.rows("UPDATE pricing.async_operations SET due_at = pricing.clock() + interval '1 hour', attempt = 1")
     assert waits() == "it is tried again at 2026-03-10 13:00:00 UTC"
     core.rows("UPDATE pricing.async_operations SET due_at = pricing.clock(), attempt = 0")

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from sqlalchemy.exc import DBAPIError
 
 from pricing_pipeline.errors import OperationRefused
-from pricing_pipeline.operations import alerts, operation_queue, recipients
-from pricing_pipeline.operations.alert_rules import AWAKE_AFTER
+from pricing_pipeline.operations import operation_queue, recipients
+from pricing_pipeline.operations.alert_rules import AWAKE_AFTER, RULES
 from pricing_pipeline_tests.fixtures.cli import CommandLine
 from pricing_pipeline_tests.fixtures.core import Core
 from pricing_pipeline_tests.fixtures.database import Clock
@@ -114,39 +114,58 @@ def test_e2_a_raw_insert_cannot_store_nonsense_fields(core: Core, fields: object
     assert is_good or "payload_fields_are_known" in refusal
 
 
-@pytest.mark.parametrize(
-    ("fields", "is_channel"),
-    [
-        ({}, True),
-        ({"data": "object?"}, True),
-        ({"colour": "string?"}, True),
-        ({"data": "object"}, False),
-        ({"data": "string?"}, False),
-        ({"colour": "string"}, False),
-        ({"body": "object"}, False),
-    ],
-)
-def test_e8_a_type_that_takes_messages_can_be_a_channel(
-    core: Core, cli: CommandLine, fields: dict[str, str], is_channel: bool
-) -> None:
-    insert(core, "desk", {"recipient": "string", "title": "string", "body": "string", **fields})
-    assert cli("operation-type", "show", "desk", "--json").json["is_channel"] == is_channel
-    added = cli("recipient", "add", "ann", "desk")
-    if not is_channel:
-        assert "'desk' is not a channel. There are: chat, email, log, sms, webhook." in added.error
-        with pytest.raises(DBAPIError, match="channel_takes_messages"):
-            core.rows("INSERT INTO pricing.recipients (recipient, channel, created_at) VALUES ('ann', 'desk', now())")
-        return
-    assert added.exit_code == 0
-    with core.engine.begin() as connection:
-        recipients.send(connection, "ann", "A title", "A body")
-    core.rows(
-        "SELECT pricing.enqueue_message('ann', 'Prices', 'A body', false, CAST(:data AS jsonb))",
-        data=json.dumps(PRICES),
+def test_e8_a_type_that_takes_messages_and_needs_nothing_else_can_be_a_channel(core: Core, cli: CommandLine) -> None:
+    message = {"recipient": "string", "title": "string", "body": "string"}
+    for number, (fields, is_channel) in enumerate(
+        (
+            ({}, True),
+            ({"data": "object?"}, True),
+            ({"colour": "string?"}, True),
+            ({"data": "object"}, False),
+            ({"data": "string?"}, False),
+            ({"colour": "string"}, False),
+            ({"body": "object"}, False),
+        )
+    ):
+        name = f"desk_{number}"
+        insert(core, name, {**message, **fields})
+        assert cli("operation-type", "show", name, "--json").json["is_channel"] == is_channel, fields
+    assert cli("recipient", "add", "bob", "desk_2").exit_code == 0
+    added = cli("recipient", "add", "ann", "desk_3")
+    assert (
+        "'desk_3' is not a channel. There are: chat, email, log, sms, webhook, desk_0, desk_1, desk_2." in added.error
     )
-    first, second = core.rows("SELECT operation_type, payload FROM pricing.async_operations ORDER BY id")
-    assert (first.operation_type, "data" in first.payload) == ("desk", False)
-    assert second.payload.get("data") == (PRICES if "data" in fields else None)
+    with pytest.raises(DBAPIError, match="channel_takes_messages"):
+        core.rows("INSERT INTO pricing.recipients (recipient, channel, created_at) VALUES ('ann', 'desk_3', now())")
+
+
+def test_e8_data_go_to_channels_that_have_a_field_for_them(core: Core) -> None:
+    insert(core, "desk", {"recipient": "string", "title": "string", "body": "string", "data": "object?"})
+    sealed = "'k', 'a', 'b', 'c', 'd'"
+    for channel, secret in (
+        ("log", "NULL, NULL, NULL, NULL, NULL"),
+        ("email", sealed),
+        ("webhook", sealed),
+        ("desk", "NULL, NULL, NULL, NULL, NULL"),
+    ):
+        core.rows(
+            "INSERT INTO pricing.recipients (recipient, channel, created_at, master_key_id, key_nonce, wrapped_key,"
+            f" secret_nonce, ciphertext) VALUES ('of_{channel}', '{channel}', pricing.clock(), {secret})"
+        )
+        core.rows(
+            f"SELECT pricing.enqueue_message('of_{channel}', 't', 'b', false, CAST(:data AS jsonb))",
+            data=json.dumps(PRICES),
+        )
+    with core.engine.begin() as connection:
+        recipients.send(connection, "of_desk", "A title", "A body")
+    rows = core.rows("SELECT operation_type, payload -> 'data' AS data FROM pricing.async_operations ORDER BY id")
+    assert [(row.operation_type, row.data) for row in rows] == [
+        ("log", None),
+        ("email", None),
+        ("webhook", PRICES),
+        ("desk", PRICES),
+        ("desk", None),
+    ]
 
 
 def test_e8_a_type_stays_a_channel_while_recipients_have_it(core: Core, cli: CommandLine) -> None:
@@ -160,25 +179,10 @@ def test_e8_a_type_stays_a_channel_while_recipients_have_it(core: Core, cli: Com
     assert cli("operation-type", "remove", "desk").exit_code == 0
 
 
-@pytest.mark.parametrize(("channel", "got"), [("log", False), ("email", False), ("webhook", True)])
-def test_e8_data_go_to_channels_that_have_a_field_for_them(core: Core, channel: str, got: bool) -> None:
-    sealed = "'k', 'a', 'b', 'c', 'd'" if channel != "log" else "NULL, NULL, NULL, NULL, NULL"
-    core.rows(
-        "INSERT INTO pricing.recipients (recipient, channel, created_at, master_key_id, key_nonce, wrapped_key,"
-        f" secret_nonce, ciphertext) VALUES ('ann', '{channel}', pricing.clock(), {sealed})"
-    )
-    core.rows(
-        "SELECT pricing.enqueue_message('ann', 't', 'b', false, CAST(:data AS jsonb))",
-        data=json.dumps(PRICES),
-    )
-    assert core.one("SELECT payload -> 'data' FROM pricing.async_operations") == (PRICES if got else None)
-
-
 # Operations that nobody does
 
 
-def look(core: Core) -> None:
-    alerts.look(core.engine)
+UNHANDLED = [rule for rule in RULES if rule.name == "operation_unhandled"]
 
 
 def open_alerts(core: Core) -> dict[str, str]:
@@ -207,17 +211,17 @@ def test_b21_what_waits_for_its_turn_is_not_unhandled(core: Core, clock: Clock, 
     if why == "later":
         core.rows("UPDATE pricing.async_operations SET due_at = pricing.clock() + interval '1 hour'")
     clock.advance(500)
-    keep_looking(core, clock, AWAKE_AFTER)
+    keep_looking(core, clock, AWAKE_AFTER, UNHANDLED)
     assert "operation_unhandled" not in open_alerts(core)
     clock.advance(200)
-    keep_looking(core, clock, AWAKE_AFTER)
+    keep_looking(core, clock, AWAKE_AFTER, UNHANDLED)
     assert ("operation_unhandled" in open_alerts(core)) == (why == "begun")
 
 
 def test_b21_an_operation_whose_type_is_gone_is_told(core: Core, clock: Clock) -> None:
     leave_operation(core, clock)
     core.rows("DELETE FROM pricing.operation_types WHERE operation_type = 'post'")
-    keep_looking(core, clock, AWAKE_AFTER)
+    keep_looking(core, clock, AWAKE_AFTER, UNHANDLED)
     assert open_alerts(core)["operation_unhandled"] == "post"
     told = "SELECT payload ->> 'body' FROM pricing.async_operations WHERE operation_type = 'log'"
     assert "There is no such type any more" in core.one(told)

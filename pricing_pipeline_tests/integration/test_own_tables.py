@@ -144,19 +144,17 @@ def test_b1_a_table_that_somebody_has_locked_delays_no_answer(core: Core) -> Non
     assert "was not filled" in core.one("SELECT message FROM pricing.warnings")
 
 
-@pytest.mark.parametrize(
-    ("table", "fault"),
-    [
+def test_b1_a_table_that_cannot_be_filled_is_refused(core: Core) -> None:
+    for table, fault in (
         (FULL.replace("text PRIMARY KEY", "text"), "has no unique index on its column ticker alone"),
         (
             FULL.replace("note text NOT NULL DEFAULT 'mine'", "note text NOT NULL"),
             r"nothing fills the column\(s\) note",
         ),
-    ],
-)
-def test_b1_a_table_that_cannot_be_filled_is_refused(core: Core, table: str, fault: str) -> None:
-    with pytest.raises(DBAPIError, match=fault):
-        made(core, table)
+    ):
+        with pytest.raises(DBAPIError, match=fault):
+            made(core, table)
+        core.rows("DROP TABLE pricing.my_prices")
 
 
 def test_b1_a_view_of_what_is_stored_is_never_written(core: Core, clock: Clock) -> None:

@@ -223,29 +223,25 @@ def test_b1_a_type_whose_table_has_vanished_can_be_retired_and_not_revived(core:
 # What a fetcher fits
 
 
-@pytest.mark.parametrize(
-    ("fetcher", "asset_class"),
-    [
+def test_b18_a_type_whose_fetcher_does_not_fit_its_class_is_refused(core: Core) -> None:
+    """Seed contract 5: an equity fed by NAVs."""
+    for fetcher, asset_class in (
         ("nav", "equity"),
         ("nav", "crypto"),
         ("income_statement", "fx"),
         ("profile", "crypto"),
         ("splits", "index"),
-    ],
-)
-def test_b18_a_type_whose_fetcher_does_not_fit_its_class_is_refused(core: Core, fetcher: str, asset_class: str) -> None:
-    """Seed contract 5: an equity fed by NAVs."""
-    with pytest.raises(DBAPIError) as caught:
-        add(core, fetcher=fetcher, asset_class=asset_class)
-    said = reason(caught.value)
-    assert f"data type crypto_quote: the fetcher {fetcher} does not fit the asset class {asset_class}" in said
-    assert "quote and daily_bars fit every class" in said
+    ):
+        with pytest.raises(DBAPIError) as caught:
+            add(core, fetcher=fetcher, asset_class=asset_class)
+        said = reason(caught.value)
+        assert f"data type crypto_quote: the fetcher {fetcher} does not fit the asset class {asset_class}" in said
+        assert "quote and daily_bars fit every class" in said
     add(core)
-    if fetcher == "nav":
-        with pytest.raises(DBAPIError, match="does not fit"):
-            core.rows("UPDATE pricing.data_type_registry SET fetcher = 'nav' WHERE data_type = 'crypto_quote'")
-        with pytest.raises(DBAPIError, match="does not fit"):
-            core.rows("UPDATE pricing.data_type_registry SET asset_class = 'equity' WHERE data_type = 'mf_nav'")
+    with pytest.raises(DBAPIError, match="does not fit"):
+        core.rows("UPDATE pricing.data_type_registry SET fetcher = 'nav' WHERE data_type = 'crypto_quote'")
+    with pytest.raises(DBAPIError, match="does not fit"):
+        core.rows("UPDATE pricing.data_type_registry SET asset_class = 'equity' WHERE data_type = 'mf_nav'")
 
 
 def test_b18_a_type_that_stands_can_be_changed_and_retired(core: Core) -> None:
@@ -257,29 +253,26 @@ def test_b18_a_type_that_stands_can_be_changed_and_retired(core: Core) -> None:
     core.rows("UPDATE pricing.data_type_registry SET is_active = false WHERE data_type = 'mf_nav'")
 
 
-@pytest.mark.parametrize(
-    ("fetcher", "judge"),
-    [
-        ("quote", "is_data_stale"),
-        ("daily_bars", "is_market_stale"),
-        ("nav", "is_market_stale"),
-        ("profile", "is_data_stale"),
-    ],
-)
-def test_f7_daily_values_follow_their_market_unless_told_otherwise(core: Core, fetcher: str, judge: str) -> None:
+def test_f7_daily_values_follow_their_market_unless_told_otherwise(core: Core) -> None:
+    expected = {
+        "quote": "is_data_stale",
+        "daily_bars": "is_market_stale",
+        "nav": "is_market_stale",
+        "profile": "is_data_stale",
+    }
     insert = (
         "INSERT INTO pricing.data_type_registry (data_type, fetcher, default_ttl_minutes, asset_class{more})"
         " VALUES (:name, :fetcher, 5, 'fund'{value})"
     )
-    core.rows(insert.format(more="", value=""), name="plain", fetcher=fetcher)
-    core.rows(insert.format(more=", staleness_function", value=", 'is_data_stale'"), name="told", fetcher=fetcher)
+    for fetcher in expected:
+        core.rows(insert.format(more="", value=""), name=f"plain_{fetcher}", fetcher=fetcher)
+    told = insert.format(more=", staleness_function", value=", 'is_data_stale'")
+    core.rows(told, name="told_nav", fetcher="nav")
     judges = dict(
-        tuple(row)
-        for row in core.rows(
-            "SELECT data_type, staleness_function FROM pricing.data_type_registry WHERE data_type IN ('plain', 'told')"
-        )
+        tuple(row) for row in core.rows("SELECT data_type, staleness_function FROM pricing.data_type_registry")
     )
-    assert judges == {"plain": judge, "told": "is_data_stale"}
+    assert {fetcher: judges[f"plain_{fetcher}"] for fetcher in expected} == expected
+    assert judges["told_nav"] == "is_data_stale"
 
 
 CLASS = "UPDATE pricing.instruments SET asset_class = 'etf' WHERE symbol = 'AAPL'"

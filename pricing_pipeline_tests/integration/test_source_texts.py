@@ -5,7 +5,6 @@ from __future__ import annotations
 from datetime import date, timedelta
 from decimal import Decimal
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn, composite
@@ -15,7 +14,7 @@ from pricing_pipeline.domain.observations import Observation, Rows
 from pricing_pipeline.prices import price_writer
 from pricing_pipeline.providers.fetched import Fetched
 from pricing_pipeline.refresh.settling import settle_answer
-from pricing_pipeline_tests.fixtures.core import DAILY, QUOTE, Core, midnight, observation
+from pricing_pipeline_tests.fixtures.core import DAILY, QUOTE, Core, midnight
 from pricing_pipeline_tests.support.examples import examples
 from pricing_pipeline_tests.support.storing import MARCH, bars_of, next_call
 
@@ -83,13 +82,14 @@ def test_a9_columns_that_are_copied_or_compared_keep_it_too(core: Core) -> None:
     assert len(bars) == 3
 
 
-@pytest.mark.parametrize("text", ["101.50", "101.5", "101.50000", "101.49999999999997"])
-def test_a9_a_quote_keeps_it(core: Core, text: str) -> None:
-    core.enqueue(QUOTE, "AAPL")
-    value = observation("AAPL", "101.50", core.clock() - timedelta(seconds=1))
-    value = Observation(value.symbol, value.observed_at, value.close, text, "USD")
-    fetched = Fetched(Answer(Rows([value])), http_status=200, wire_bytes=600)
-    assert settle_answer(core.engine, core.claim_one(), fetched).added == 1
-    (row,) = core.rows(SPELLED)
-    assert row.spelled == text
-    assert row.source_text == (None if text == "101.50" else text)
+def test_a9_a_quote_keeps_it(core: Core) -> None:
+    texts = {"AAPL": "101.50", "GOOG": "101.5", "IBM": "101.50000", "MSFT": "101.49999999999997"}
+    core.lift_limits()
+    core.enqueue(QUOTE, *texts)
+    at = core.clock() - timedelta(seconds=1)
+    values = [Observation(symbol, at, Decimal("101.50"), text, "USD") for symbol, text in texts.items()]
+    fetched = Fetched(Answer(Rows(values)), http_status=200, wire_bytes=600)
+    assert settle_answer(core.engine, core.claim_one(), fetched).added == len(texts)
+    stored = core.rows(SPELLED.replace("SELECT ", "SELECT symbol, ", 1))
+    assert {row.symbol: row.spelled for row in stored} == texts
+    assert {row.symbol for row in stored if row.source_text is None} == {"AAPL"}, "whose digits say it"

@@ -60,25 +60,25 @@ def test_b21_an_alert_that_a_person_has_locked_keeps_no_other_from_being_told(co
     assert "Over: quota_short" in bodies(core)[-1]
 
 
-def test_b21_hundreds_of_alerts_are_all_told_whole(core: Core, clock: Clock) -> None:
+def test_b21_more_alerts_than_fit_into_a_message_are_all_told_whole(core: Core, clock: Clock) -> None:
     core.rows(
         "INSERT INTO pricing.dagster_failures (kind, name, run_id, reason, failed_at)"
         " SELECT 'run', 'job ' || n, gen_random_uuid()::text, repeat(E'\\u00e9\\u0001\\U0001F4A5', 130),"
-        " pricing.clock() FROM generate_series(1, 200) n"
+        " pricing.clock() FROM generate_series(1, 40) n"
     )
     messages = alerts.look(core.engine)
     told = bodies(core)
-    assert 1 < messages == len(told) < 100
+    assert 1 < messages == len(told) < 20
     assert all("What to do" in body.splitlines()[-1] for body in told), "none is cut off"
-    assert all(f" of job {number} failed" in "\n".join(told) for number in range(1, 201))
+    assert all(f" of job {number} failed" in "\n".join(told) for number in range(1, 41))
     with_message = "SELECT count(*) FROM pricing.alerts WHERE cardinality(message_ids) = 1"
-    assert core.one(with_message) == 200
+    assert core.one(with_message) == 40
 
 
 def test_b21_an_alert_goes_before_a_flood_of_other_messages(core: Core, clock: Clock) -> None:
     """A receiver that hangs holds a message for its time limit, and so thousands of them for hours."""
     with core.engine.begin() as connection:
-        for number in range(100):
+        for number in range(10):
             recipients.send(connection, "mailbox", f"Price {number}", "It has moved.")
     open_breaker(core, clock)
     alerts.look(core.engine)
@@ -107,13 +107,12 @@ def test_b21_what_stood_still_while_nothing_ran_is_no_alert(core: Core, clock: C
     core.enqueue(QUOTE, "AAPL")
     run_duties(core, clock)
     alerts.look(core.engine)
-    for _ in range(2):
-        clock.advance(8 * HOUR)
-        alerts.look(core.engine)
-        clock.advance(15)
-        run_duties(core, clock)
-        alerts.look(core.engine)
-        assert bodies(core) == []
+    clock.advance(8 * HOUR)
+    alerts.look(core.engine)
+    clock.advance(15)
+    run_duties(core, clock)
+    alerts.look(core.engine)
+    assert bodies(core) == []
 
 
 def test_b21_what_was_seen_before_a_night_has_not_lasted_through_it(core: Core, clock: Clock) -> None:
@@ -133,7 +132,7 @@ def test_b15_b21_a_clock_that_is_set_back_hides_no_dead_dagster(core: Core, cloc
     keep_looking(core, clock, AWAKE_AFTER)
     assert len(bodies(core)) == 1
     clock.advance(-24 * HOUR)
-    keep_looking(core, clock, 2 * HOUR)
+    keep_looking(core, clock, 900)
     assert [body for body in bodies(core) if body.startswith("Over")] == []
     assert core.one("SELECT says FROM pricing.alerts WHERE resolved_at IS NULL").startswith("Late: ")
 
@@ -189,7 +188,7 @@ def test_b21_the_last_resort_tells_that_nobody_can_look_though_messages_go_out(c
                 kwargs={"every_seconds": 0.05, "signs": signs},
             ),
             threading.Thread(
-                target=watch_of(receiver, signs, tmp_path, 5.0).keep_watching,
+                target=watch_of(receiver, signs, tmp_path, 2.0).keep_watching,
                 args=(stop,),
                 kwargs={"every_seconds": 0.05},
             ),

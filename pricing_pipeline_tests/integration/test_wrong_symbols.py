@@ -11,6 +11,7 @@ from pricing_pipeline.api.page import verdict
 from pricing_pipeline.api.page.reading import read
 from pricing_pipeline.domain.answers import FailureKind
 from pricing_pipeline.operations import alerts
+from pricing_pipeline.operations.alert_rules import RULES
 from pricing_pipeline_tests.fixtures.core import QUOTE, Core
 from pricing_pipeline_tests.fixtures.database import Clock
 from pricing_pipeline_tests.support.alert_causes import refuse_known, refuse_new
@@ -20,13 +21,14 @@ from pricing_pipeline_tests.support.working import start
 pytestmark = pytest.mark.usefixtures("still")
 
 FOUR, FIVE = ("A", "B", "C", "D"), ("A", "B", "C", "D", "E")
+ABOUT_SYMBOLS = [rule for rule in RULES if rule.name.startswith(("symbol", "price_fetch"))]
 
 
 def raised(core: Core) -> dict[str, str]:
     """Severity and rule of the open alerts about symbols or tasks."""
-    alerts.look(core.engine)
+    alerts.look(core.engine, ABOUT_SYMBOLS)
     rows = core.rows("SELECT rule, severity FROM pricing.alerts WHERE raised_at IS NOT NULL AND resolved_at IS NULL")
-    return {row.rule: row.severity for row in rows if row.rule.startswith(("symbol", "price_fetch"))}
+    return {row.rule: row.severity for row in rows}
 
 
 def priced(core: Core, *symbols: str) -> None:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from pricing_pipeline.domain.answers import FailureKind
 from pricing_pipeline.operations import alerts, dagster_failures, operation_queue, price_watch, recipients
+from pricing_pipeline.operations.alert_rules import RULES, AlertRule
 from pricing_pipeline.operations.dagster_failures import EndedRun, Kind
 from pricing_pipeline_tests.fixtures.core import QUOTE, TWELVEDATA, Core
 from pricing_pipeline_tests.fixtures.database import Clock
@@ -14,13 +15,13 @@ Act = Callable[[Core, Clock], None]
 DAY = 86400
 
 
-def keep_looking(core: Core, clock: Clock, seconds: float) -> None:
+def keep_looking(core: Core, clock: Clock, seconds: float, rules: Sequence[AlertRule] = RULES) -> None:
     """Look every four minutes for so long, and at the end: what is not seen for five is over."""
     while seconds > 0:
-        alerts.look(core.engine)
+        alerts.look(core.engine, rules)
         clock.advance(min(seconds, 240))
         seconds -= 240
-    alerts.look(core.engine)
+    alerts.look(core.engine, rules)
 
 
 def run_duties(core: Core, _: Clock) -> None:
