@@ -26,6 +26,7 @@ from pricing_pipeline_tests.support.alert_causes import (
     fail_task,
     forget_pair,
     keep_looking,
+    kill_message,
     open_breaker,
     resolve_task,
     run_duties,
@@ -359,3 +360,63 @@ def test_b21_what_waits_by_design_is_no_alert(core: Core, clock: Clock, why: str
     look_after(core, clock, 601)
     look_after(core, clock, AWAKE_AFTER)
     assert "nothing_completed" not in open_alerts(core)
+
+
+def test_b21_a_silence_of_what_is_not_open_says_what_is(cli: CommandLine, core: Core, clock: Clock) -> None:
+    said = cli("alert", "silence", "breaker_open", "--hours", "1", "--subject", "yahooo").stdout
+    assert said.endswith("No open alert of breaker_open is about yahooo. Subjects of its open alerts: none.\n")
+    open_breaker(core, clock)
+    look(core)
+    said = cli("alert", "silence", "breaker_open", "--hours", "1", "--subject", "yahooo").stdout
+    assert said.endswith(f"Subjects of its open alerts: {TWELVEDATA}.\n")
+    said = cli("alert", "silence", "breaker_open", "--hours", "1", "--subject", "yahooo", "--json").json
+    assert (said["is_open"], said["open_subjects"]) == (False, [TWELVEDATA])
+    assert "No open alert" not in cli("alert", "silence", "breaker_open", "--hours", "1").stdout
+
+
+def test_b21_one_outage_is_told_once(core: Core, clock: Clock) -> None:
+    """The breaker's alert covers the types that its provider does not answer for, until it is closed again."""
+
+    rules = [rule for rule in RULES if rule.name in ("breaker_open", "provider_fails")]
+
+    def seen() -> set[str]:
+        keep_looking(core, clock, 601, rules)
+        return set(open_alerts(core))
+
+    begin_outage(core, clock)
+    alerts.look(core.engine, rules)
+    open_breaker(core, clock)
+    assert seen() == {"breaker_open"}
+    close_breaker(core, clock)
+    assert seen() == {"provider_fails"}
+    open_breaker(core, clock)
+    assert seen() == {"breaker_open", "provider_fails"}, "what was told is not over"
+
+
+def test_b21_further_dead_messages_are_told_again_an_hour_later(core: Core, clock: Clock) -> None:
+    clock.stop()
+    kill_message(core, clock)
+    look(core)
+
+    def told() -> list[str]:
+        return [body for _, body in messages(core) if "section message_dead" in body]
+
+    assert len(told()) == 1
+    look_after(core, clock, 3600)
+    assert len(told()) == 1, "nothing new has happened"
+    kill_message(core, clock)
+    look(core)
+    assert len(told()) == 2
+    assert "2 messages could not be sent to bob" in told()[1]
+    assert "That is new." in told()[1]
+    clock.advance(1)
+    kill_message(core, clock)
+    look_after(core, clock, 3598)
+    assert len(told()) == 2, "each death at once would be a flood"
+    look_after(core, clock, 1)
+    assert len(told()) == 3
+    core.rows("UPDATE pricing.alerts SET acknowledged_at = pricing.clock()")
+    clock.advance(1)
+    kill_message(core, clock)
+    look_after(core, clock, 3601)
+    assert len(told()) == 3, "somebody looks after it"
