@@ -2817,7 +2817,7 @@ CREATE FUNCTION pricing.await_claims() RETURNS void LANGUAGE plpgsql SET search_
 GRANT EXECUTE ON FUNCTION pricing.await_claims() TO pricing_worker;
 
 -- Makes sure, in its own transaction, that everything committed before is on disk.
-CREATE FUNCTION pricing.await_disk() RETURNS void LANGUAGE sql;
+CREATE FUNCTION pricing.await_disk() RETURNS void LANGUAGE sql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.await_disk() TO pricing_worker;
 
 -- Takes a turn as take_turn does, but waits a second for it, for a person.
@@ -3459,7 +3459,7 @@ GRANT EXECUTE ON FUNCTION pricing.exchange_of(text,text,text) TO pricing_reader,
 
 -- The MICs of the exchanges that this ending in capital letters means, such as .L, :LSE, :XLON, or LN after a space;
 -- NULL = none.
-CREATE FUNCTION pricing.exchanges_marked(ending text) RETURNS text[] LANGUAGE sql STABLE;
+CREATE FUNCTION pricing.exchanges_marked(ending text) RETURNS text[] LANGUAGE sql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.exchanges_marked(text) TO pricing_reader, pricing_worker;
 
 -- Closes calls whose worker was lost and books their estimate: their fate is unknown, so they count as made.
@@ -3759,7 +3759,7 @@ GRANT EXECUTE ON FUNCTION pricing.insert_tasks(text[],text[],integer[],date[],da
 
 -- The instant of a local time by RFC 5545: the first of two, and for a skipped one the time after the jump.
 CREATE FUNCTION pricing.instant_of(local timestamp without time zone, zone text) RETURNS timestamp with time zone
-    LANGUAGE sql IMMUTABLE;
+    LANGUAGE sql STABLE;
 GRANT EXECUTE ON FUNCTION pricing.instant_of(timestamp without time zone,text) TO pricing_reader, pricing_worker;
 
 -- Stops the waiting tasks of a paused instrument; makes the pairs of a resumed one due at once.

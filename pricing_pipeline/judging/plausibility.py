@@ -61,7 +61,8 @@ def judge_all(
 
 def judge(known: Known, rows: Sequence[Observation], fetcher: Fetcher, *, is_latest: bool) -> Verdict:
     """Judge one symbol's values in one answer. `is_latest`: the call asked for no span of days."""
-    if isinstance(rows, Bars) and _are_calm(known, rows):
+    is_calm = _are_calm(known, rows) if isinstance(rows, Bars) else _is_calm(known, rows, fetcher)
+    if is_calm:
         verdict = Verdict(rows)
     else:
         verdict = _judged(known, Rows(row for row in rows if row.close), fetcher, is_latest=is_latest)
@@ -136,6 +137,34 @@ def _with_released(known: Known, verdict: Verdict) -> Verdict:
         return verdict
     doubted = tuple(doubt for doubt in verdict.doubted if doubt.observation not in released)
     return _joined(replace(verdict, doubted=doubted), Verdict(Rows(released)))
+
+
+def _is_calm(known: Known, rows: Sequence[Observation], fetcher: Fetcher) -> bool:
+    """Whether these are one value that no rule below can doubt, as nearly every latest price is.
+
+    As `_are_calm`, it may return False for a value that is believed later, but never True for one that is not.
+    """
+    if len(rows) != 1 or fetcher is Fetcher.DAILY_BARS:
+        return False
+    row = rows[0]
+    return (
+        bool(row.close)
+        and not (known.restated or known.unnamed or known.others or known.rejected)
+        and known.adjustment in (None, row.adjustment)
+        and known.stored.get(row.observed_at) in (None, row.close)
+        and _doubt_of_value(known, row) is None
+        and peers.contradiction(known, row, fetcher, _CONFIRMED) is None
+        and (known.are_jumps_trusted or _is_near_anchors(known, row))
+    )
+
+
+def _is_near_anchors(known: Known, row: Observation) -> bool:
+    """Whether no step leads from a known value to this one, without a look at splits."""
+    value = float(row.close)
+    if known.splits or not all(0.77 < value / float(point.value) < 1.3 for point in known.anchors):
+        return False
+    step = Step(row.observed_at, value)
+    return not known.is_rate or not any(is_inverse(known, Step(p.at, float(p.value)), step) for p in known.anchors)
 
 
 def _are_calm(known: Known, bars: Bars) -> bool:
@@ -403,12 +432,10 @@ def _on_believed_levels(known: Known, rows: Observations, *, fetcher: Fetcher, n
 
     A double is exact enough to compare prices; none of these is stored.
     """
-    if not rows or known.are_jumps_trusted:
+    if not rows or known.are_jumps_trusted or (len(rows) == 1 and _is_near_anchors(known, rows[0])):
         return None
     of = known.of_todays_shares
     steps = [_step(known, row, fetcher) for row in rows]
-    if len(rows) == 1 and not known.splits and all(_is_near(known, steps[0], p) for p in known.anchors):
-        return None  # nearly every answer about a latest price ends here
     stamps, believed = {step.at for step in steps}, {step.at for step in steps if step.is_anchor}
     steps += [Step(p.at, of(p.value, p.at), is_anchor=True) for p in known.anchors if p.at not in believed]
     steps += [Step(p.at, of(p.value, p.at)) for p in known.witnesses if p.at not in stamps]
@@ -425,8 +452,3 @@ def _step(known: Known, row: Observation, fetcher: Fetcher) -> Step:
     # A value that equals the stored one is believed, so that more wrong days beside it cannot outvote it.
     step.is_anchor = known.stored.get(row.observed_at) == row.close or _is_confirmed_by_rival(known, row, fetcher)
     return step
-
-
-def _is_near(known: Known, step: Step, point: Point) -> bool:
-    anchor = Step(point.at, float(point.value))
-    return 0.77 < step.value / anchor.value < 1.3 and not is_inverse(known, anchor, step)

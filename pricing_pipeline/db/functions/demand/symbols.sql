@@ -98,8 +98,8 @@ COMMENT ON FUNCTION pricing.read_pair(text) IS
 
 
 CREATE OR REPLACE FUNCTION pricing.exchanges_marked(ending text) RETURNS text[]
-LANGUAGE sql STABLE AS $$ -- no SET search_path, so that it is inlined
-    SELECT pg_catalog.array_agg(e.mic ORDER BY e.mic) FROM pricing.exchanges e
+LANGUAGE sql STABLE SET search_path = '' AS $$
+    SELECT array_agg(e.mic ORDER BY e.mic) FROM pricing.exchanges e
     WHERE exchanges_marked.ending = ANY (e.endings)
 $$;
 COMMENT ON FUNCTION pricing.exchanges_marked(text) IS

@@ -1,14 +1,14 @@
 -- When slots take place: local times, the zone of a product, and instants.
 
 CREATE OR REPLACE FUNCTION pricing.instant_of(local timestamp, zone text) RETURNS timestamptz
-LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$ -- no SET search_path, so that it is inlined
+LANGUAGE sql STABLE PARALLEL SAFE AS $$ -- no SET search_path, so that it is inlined
     -- PostgreSQL takes the second of two equal local times and moves a missing one on by the gap, as RFC 5545 does.
-    SELECT CASE WHEN (t.at - interval '1 hour') AT TIME ZONE zone = local THEN t.at - interval '1 hour'
-                WHEN (t.at - interval '30 minutes') AT TIME ZONE zone = local THEN t.at - interval '30 minutes'
-                -- Antarctica/Troll
-                WHEN (t.at - interval '2 hours') AT TIME ZONE zone = local THEN t.at - interval '2 hours'
-                ELSE t.at END
-    FROM (SELECT local AT TIME ZONE zone AS at) t
+    SELECT (local AT TIME ZONE zone) - CASE
+        WHEN ((local AT TIME ZONE zone) - interval '1 hour') AT TIME ZONE zone = local THEN interval '1 hour'
+        WHEN ((local AT TIME ZONE zone) - interval '30 minutes') AT TIME ZONE zone = local THEN interval '30 minutes'
+        -- Antarctica/Troll
+        WHEN ((local AT TIME ZONE zone) - interval '2 hours') AT TIME ZONE zone = local THEN interval '2 hours'
+        ELSE interval '0' END
 $$;
 COMMENT ON FUNCTION pricing.instant_of(timestamp, text) IS
     'The instant of a local time by RFC 5545: the first of two, and for a skipped one the time after the jump.';

@@ -19,8 +19,9 @@ COMMENT ON FUNCTION pricing.same_part(bigint, smallint, bigint, smallint, text) 
 
 
 CREATE OR REPLACE FUNCTION pricing.kept_text(source_text text, amount bigint, scale smallint) RETURNS text
-LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
-    SELECT nullif(source_text, (amount * ('1e-' || scale)::numeric)::text)
+LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$ -- no SET search_path, so that it is inlined
+    -- `'1e-' || scale` would be STABLE, and PostgreSQL would call this function for each value that is stored.
+    SELECT nullif(source_text, (amount * ('1e-' || scale::text)::numeric)::text)
 $$;
 COMMENT ON FUNCTION pricing.kept_text(text, bigint, smallint) IS
     'The source''s spelling of a price if it differs from the amount with this many decimals; NULL = it does not.';

@@ -514,10 +514,10 @@ COMMENT ON FUNCTION pricing.count_fitting(
 
 
 CREATE OR REPLACE FUNCTION pricing.await_disk() RETURNS void
-LANGUAGE sql AS $$ -- no SET search_path, so that it is inlined
+LANGUAGE sql SET search_path = '' AS $$
     -- The log is one: when a commit is on the disk, so is all before it. This one has something to write, and locks
     -- nothing.
-    SELECT pg_catalog.pg_logical_emit_message(true, 'pricing', '')
+    SELECT pg_logical_emit_message(true, 'pricing', '')
 $$;
 COMMENT ON FUNCTION pricing.await_disk() IS
     'Makes sure, in its own transaction, that everything committed before is on disk.';
