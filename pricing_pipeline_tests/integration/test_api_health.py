@@ -96,13 +96,15 @@ def test_b23_a_database_that_hangs_is_late_within_two_seconds(
     measure, answers = Watch.measure, threading.Event()
 
     def hang(watch: Watch) -> list[Part]:
-        assert answers.wait(PATIENCE)
+        assert answers.wait(3 * PATIENCE), "longer than anyone who asks waits here"
         return measure(watch)
 
     monkeypatch.setattr(Watch, "measure", hang)
     with running_api(engine, owner_engine) as api:
-        assert health(api) == (503, {"status": "late", "late": ["database"]})
-        answers.set()
+        try:
+            assert health(api) == (503, {"status": "late", "late": ["database"]})
+        finally:
+            answers.set()
         wait_until(lambda: health(api)[1]["late"] != ["database"])
 
 

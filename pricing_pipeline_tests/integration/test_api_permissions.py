@@ -31,17 +31,14 @@ def _known(core: Core) -> None:
     core.rows("INSERT INTO pricing.holdings (user_id, data_type, symbol) VALUES ('bob', 'equity_quote', 'MSFT')")
 
 
-_operations: dict[str, dict[str, Any]] = {}
-
-
 def documented(api: RunningApi) -> dict[str, dict[str, Any]]:
-    """The operations of the OpenAPI document, by method and path: the same for each API, and slow to spell."""
-    if not _operations:
-        document = api.client.get("/openapi.json").json()
-        for path, methods in document["paths"].items():
-            for method, operation in methods.items():
-                _operations[f"{method.upper()} {path}"] = with_responses(document, operation)
-    return _operations
+    """The operations of the OpenAPI document, by method and path."""
+    document = api.client.get("/openapi.json").json()
+    return {
+        f"{method.upper()} {path}": with_responses(document, operation)
+        for path, methods in document["paths"].items()
+        for method, operation in methods.items()
+    }
 
 
 def ask(api: RunningApi, name: str, token: str | None, **params: str | list[str]) -> httpx.Response:

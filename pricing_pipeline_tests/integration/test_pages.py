@@ -1,11 +1,11 @@
 """A call of several requests end to end: a real worker, a real server with pages, each request a call of its own.
 
-All orders of events are in deep/test_pages_model.py: lost workers, delays and probes among them. The client's part is
-in unit/test_client_pages.py.
+All orders of events are in test_pages_model.py, the client's part is in unit/test_client_pages.py.
 """
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
@@ -25,7 +25,7 @@ from pricing_pipeline.refresh.refresher import MAX_IN_FLIGHT, Refresher
 from pricing_pipeline_tests.fixtures.core import ANSWERED, QUOTE, Core
 from pricing_pipeline_tests.fixtures.database import Clock
 from pricing_pipeline_tests.support.paged_provider import NAME, Paged, PagedServer, paged_server, status
-from pricing_pipeline_tests.support.patience import PATIENCE
+from pricing_pipeline_tests.support.patience import PATIENCE, wait_until
 from pricing_pipeline_tests.support.refreshing import Reports, work_until
 from pricing_pipeline_tests.support.sandbox_server import RunningSandbox
 from pricing_pipeline_tests.tools.audit import audit
@@ -213,6 +213,21 @@ def test_c1_a_refusal_on_a_later_page_stops_the_key_as_long_as_it_says(
     assert paged.pages == [1, 2]
 
 
+def test_b11_a_worker_lost_between_two_requests_costs_nothing(core: Core, clock: Clock, paged: PagedServer) -> None:
+    core.enqueue(QUOTE, *THREE)
+    call = core.claim_one(NAME, worker="lost")
+    ClaimedPages(core.engine, call).begin([600])  # and nobody hears of it again
+    assert [one.outcome for one in calls(core)] == ["open", "open"]
+    audit(core, acknowledged=3)
+    clock.advance(62)
+    with working(core, paged) as heir:
+        work_until(heir, statuses_are(core, "completed"))
+    core.rows("SELECT pricing.expire_calls()")
+    assert [one.outcome for one in calls(core)] == ["unknown", "unknown", "ok", "ok", "ok"]
+    assert {task.attempt for task in core.tasks()} == {2}
+    audit(core, acknowledged=3)
+
+
 def test_d2_a_worker_that_stops_while_a_page_waits_gives_its_tasks_back(
     core: Core, clock: Clock, paged: PagedServer
 ) -> None:
@@ -238,6 +253,25 @@ def test_d2_a_worker_that_stops_while_a_page_waits_gives_its_tasks_back(
         work_until(heir, statuses_are(core, "completed"))
     assert [call.symbols for call in calls(core)] == [list(THREE)] * 5, "one call of three requests again"
     audit(core, acknowledged=3)
+
+
+def test_a_probe_with_pages_is_one_probe_and_ends_with_the_last(core: Core, paged: PagedServer) -> None:
+    core.enqueue(QUOTE, "AAA")
+    core.rows(
+        "UPDATE pricing.provider_state SET breaker = 'open', breaker_since = pricing.clock() - interval '1 hour',"
+        " breaker_until = pricing.clock(), breaker_openings = 5 WHERE provider = 'paged'"
+    )
+    probe = core.claim_one(NAME)
+    pages = ClaimedPages(core.engine, probe)
+    core.enqueue(QUOTE, "BBB")
+    for _ in range(3):
+        pages.begin([600])
+        assert core.claim(NAME) == []
+        assert core.one("SELECT breaker FROM pricing.provider_state WHERE provider = 'paged'") == "half_open"
+        pages.end(ANSWERED)
+    core.finish(probe)
+    assert core.one("SELECT breaker FROM pricing.provider_state WHERE provider = 'paged'") == "closed"
+    assert core.claim(NAME)
 
 
 def test_a6_what_no_day_allows_burns_one_day_and_then_a_unit_a_try(
@@ -348,6 +382,20 @@ def _by_hand(core: Core) -> Row[Any]:
     if said.call_id is not None:
         core.rows("SELECT pricing.settle_call(:id, 'ok', 200, 600)", id=said.call_id)
     return said
+
+
+def test_a6_a_page_keeps_the_delay_between_two_calls(core: Core, clock: Clock, paged: PagedServer) -> None:
+    clock.stop()
+    core.rows("UPDATE pricing.data_collectors SET request_delay_ms = 5000 WHERE provider = 'paged'")
+    core.enqueue(QUOTE, *THREE)
+    pages = ClaimedPages(core.engine, core.claim_one(NAME))
+    asking = threading.Thread(target=pages.begin, args=([600],))
+    asking.start()
+    wait_until(lambda: core.one("SELECT page_until IS NOT NULL FROM pricing.provider_state WHERE provider = 'paged'"))
+    assert pages.made == 0
+    clock.advance(5)
+    asking.join(PATIENCE)
+    assert pages.made == 1
 
 
 def test_the_quota_counts_a_page_in_flight(core: Core, paged: PagedServer) -> None:

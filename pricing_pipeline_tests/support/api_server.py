@@ -12,7 +12,7 @@ import httpx
 from fastapi import FastAPI, routing
 from sqlalchemy import Engine
 
-from pricing_pipeline.api import cached
+from pricing_pipeline.api import cached, description
 from pricing_pipeline.api.app import make_app
 from pricing_pipeline.api.server import make_server
 from pricing_pipeline.db.replica import Replica
@@ -38,6 +38,19 @@ def _kept_context(
 # FastAPI works out anew for each application what its routes need, which takes longer than most tests; they are those
 # of the modules, for ever. The names are internal, hence the exact pin.
 routing._EffectiveRouteContext.from_api_route = _kept_context  # type: ignore[method-assign]
+
+_spelled_document = description._document
+_documents: list[dict[str, Any]] = []
+
+
+def _kept_document(app: FastAPI) -> dict[str, Any]:
+    if not _documents:
+        _documents.append(_spelled_document(app))
+    return _documents[0]
+
+
+# It is the same for each application, too, and takes a second to spell.
+description._document = _kept_document
 
 
 class Caller:
