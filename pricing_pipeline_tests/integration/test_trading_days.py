@@ -18,10 +18,22 @@ from pricing_pipeline_tests.fixtures.cli import CommandLine
 from pricing_pipeline_tests.fixtures.core import DAILY, Core, midnight, utc
 from pricing_pipeline_tests.fixtures.database import Clock
 
-pytestmark = pytest.mark.usefixtures("still")
+still = pytest.mark.usefixtures("still")
 
+FIRST, LAST = date(2021, 1, 1), date(2027, 12, 31)
 DAYS = Path(__file__).parents[1] / "data/trading_days.csv"
 ZONES = {exchange.calendar: ZoneInfo(exchange.zone) for exchange in exchanges().values()}
+
+
+@pytest.fixture(autouse=True)
+def _since_2021(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Before that, no test looks at a day, and the library takes seconds for each calendar."""
+    build = calendars.exchange_sessions
+
+    def of_recent_years(calendar: str, start: date, end: date) -> Sessions:
+        return build(calendar, max(start, FIRST), end)
+
+    monkeypatch.setattr(calendars, "exchange_sessions", of_recent_years)
 
 
 def known_days() -> list[dict[str, str]]:
@@ -51,6 +63,7 @@ def did(core: Core, calendar: str, day: str) -> str:
     return "-".join(f"{at.astimezone(ZONES[calendar]):%H:%M}" for at in rows[0])
 
 
+@still
 def test_f7_the_sessions_of_real_exchanges_are_as_reported(core: Core, clock: Clock) -> None:
     """The proof: holidays, half days, special sessions, a moved week, of 2023 to 2027; all of them are right."""
     clock.set(utc("2026-11-28 12:00"))
@@ -74,8 +87,8 @@ def test_f7_each_shipped_correction_changes_what_the_library_says() -> None:
     for calendar in sorted({correction.calendar for correction in corrections()}):
         own = [correction for correction in corrections() if correction.calendar == calendar]
         assert len({correction.day for correction in own}) == len(own)
-        first, last = min(one.day for one in own), max(one.day for one in own)
-        sessions = calendars.exchange_sessions(calendar, first.replace(month=1, day=1), last.replace(month=12, day=31))
+        assert FIRST <= min(one.day for one in own) <= max(one.day for one in own) <= LAST
+        sessions = calendars.exchange_sessions(calendar, FIRST, LAST)
         hours = {
             day: tuple(at.astimezone(ZONES[calendar]).time() for at in pair)
             for day, *pair in zip(sessions.days, sessions.opens, sessions.closes, strict=True)
@@ -113,66 +126,11 @@ def test_f7_the_library_and_its_pandas_fit_each_other() -> None:
         ("XCYS", date(2026, 4, 13)): False,
         ("XNYS", date(2025, 1, 9)): False,
     }
-    years = {
-        (name, year): set(calendars.exchange_sessions(name, date(year, 1, 1), date(year, 12, 31)).days)
-        for name, year in {(name, day.year) for name, day in known}
-    }
-    assert {key: key[1] in years[key[0], key[1].year] for key in known} == known
-    weekdays = Counter(day.weekday() for day in years["XTAE", 2025])
+    days = {name: set(calendars.exchange_sessions(name, FIRST, LAST).days) for name, _ in known}
+    assert {(name, day): day in days[name] for name, day in known} == known
+    weekdays = Counter(day.weekday() for day in days["XTAE"] if day.year == 2025)
     assert weekdays[6] > 40, "Sundays of Tel Aviv"
     assert weekdays[4] == weekdays[5] == 0
-
-
-def test_f7_a_calendar_without_bounds_ends_where_its_holidays_are_announced(core: Core, clock: Clock) -> None:
-    clock.set(utc("2026-11-28 12:00"))
-    follow(core, "XIDX", "XKAR", "XIST", "XNYS")
-    calendars.extend(core.engine)
-    ends = core.rows("SELECT calendar, sessions_to FROM pricing.calendars WHERE filled_at IS NOT NULL ORDER BY 1")
-    assert [tuple(row) for row in ends] == [
-        ("XIDX", date(2026, 12, 31)),
-        ("XIST", date(2026, 12, 31)),
-        ("XKAR", date(2026, 12, 31)),
-        ("XNYS", date(2027, 12, 31)),
-    ]
-    count = (
-        "SELECT count(*) FROM pricing.calendar_sessions WHERE calendar = 'XIDX'"
-        " AND session BETWEEN '2026-01-01' AND '2026-12-31'"
-    )
-    assert core.one(count) == 239, "as the exchange has announced"
-
-
-def test_f7_a_calendar_that_cannot_be_built_keeps_its_days_and_stops_no_other(
-    core: Core, clock: Clock, cli: CommandLine, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    clock.set(utc("2026-11-28 12:00"))
-    follow(core, "XASX", "XLON", "XNYS")
-    calendars.extend(core.engine)
-    known = core.one("SELECT count(*) FROM pricing.calendar_sessions WHERE calendar = 'XLON'")
-
-    build = calendars.exchange_sessions
-
-    def broken(calendar: str, start: date, end: date) -> Sessions:
-        """As Athens is under pandas 3.1."""
-        if calendar == "XLON":
-            raise NotImplementedError("implemented by subclasses")
-        return build(calendar, start, end)
-
-    monkeypatch.setattr(calendars, "exchange_sessions", broken)
-    extended = calendars.extend(core.engine, again=True)
-    assert extended.written == ["XASX", "XNYS"]
-    assert "NotImplementedError: implemented by subclasses" in extended.failed["XLON"]
-    assert core.one("SELECT count(*) FROM pricing.calendar_sessions WHERE calendar = 'XLON'") == known
-    told = cli("db", "upgrade")
-    assert told.exit_code == 0, "an upgrade does not fail for it"
-    assert "XLON: the trading days of XLON could not be worked out" in told.stderr
-    assert "the trading days of XLON could not be worked out" in cli("status").stdout
-    assert [one["calendar"] for one in cli("calendar", "list", "--json").json["calendars"] if one["failure"]] == [
-        "XLON"
-    ]
-    monkeypatch.undo()
-    clock.advance(8 * 86400)
-    assert calendars.extend(core.engine).written == ["XLON"], "it is tried again in a week"
-    assert core.one("SELECT count(*) FROM pricing.calendars WHERE failure IS NOT NULL") == 0
 
 
 def test_f7_the_second_source_tells_where_it_contradicts_the_first() -> None:
@@ -209,6 +167,7 @@ def trade(core: Core, *days: str) -> None:
     )
 
 
+@still
 def test_f7_what_two_sources_dispute_is_undecided_until_bars_or_people_decide(
     core: Core, clock: Clock, cli: CommandLine
 ) -> None:
@@ -233,6 +192,7 @@ def test_f7_what_two_sources_dispute_is_undecided_until_bars_or_people_decide(
     assert disagree(core, "2026-04-20", is_open=False) == []
 
 
+@still
 def test_f7_commands_correct_a_calendar_and_take_it_back(core: Core, clock: Clock, cli: CommandLine) -> None:
     clock.set(utc("2026-11-28 12:00"))
     follow(core, "XBOM")
@@ -245,7 +205,6 @@ def test_f7_commands_correct_a_calendar_and_take_it_back(core: Core, clock: Cloc
     assert did(core, "XBOM", "2026-11-08") == "18:00-19:00", "an operator's row comes before the shipped one"
     assert cli("calendar", "close-day", "XBOM", "2026-12-24", "--user", "ann").exit_code == 0
     assert did(core, "XBOM", "2026-12-24") == "closed"
-    core.call("SELECT 1")
     calendars.extend(core.engine, again=True)
     assert did(core, "XBOM", "2026-12-24") == "closed", "a library that is read anew does not undo it"
     assert "session" in cli("calendar", "list", "XBOM").stdout
