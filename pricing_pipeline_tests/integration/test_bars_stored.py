@@ -97,9 +97,11 @@ def test_f3_several_symbols_of_one_span_are_each_compared_with_what_is_stored(co
     assert [tuple(row) for row in kept] == [("MSFT", 1051, 2)]
 
 
-@pytest.mark.parametrize("volume", ["0", "7", "10000", "120000000", "123456789012345", "9" * 15])
-@pytest.mark.parametrize("scale", [0, 2, 9])
-def test_f3_what_is_copied_is_what_would_be_inserted(core: Core, volume: str, scale: int) -> None:
+@pytest.mark.parametrize(
+    ("scale", "volume"),
+    [(0, "0"), (0, "120000000"), (2, "7"), (2, "123456789012345"), (9, "10000"), (9, "9" * 15)],
+)
+def test_f3_what_is_copied_is_what_would_be_inserted(core: Core, scale: int, volume: str) -> None:
     """Column by column, to the last digit: a symbol's bars by columns, and another's one by one."""
     core.rows("UPDATE pricing.instruments SET scale = :scale", scale=scale)
     for symbol, way in (("AAPL", lambda bars: bars), ("IBM", Rows)):
@@ -119,7 +121,7 @@ def test_f3_what_is_copied_is_what_would_be_inserted(core: Core, volume: str, sc
     )
     assert one == other
     assert [row.source_text for row in one] == [
-        "10.50000" if scale != 5 else None,
+        "10.50000",
         "9.12345" if scale == 9 else None,
     ]
     (lineage,) = core.rows(
@@ -151,13 +153,13 @@ def test_f3_comparing_bars_reads_neither_other_instruments_nor_their_history(cor
     """New days, the same again, and corrected ones, each in a call of its own."""
     core.rows(
         "INSERT INTO pricing.instruments (asset_class, symbol)"
-        " SELECT 'equity', 'S' || n FROM generate_series(1, 20000) AS n"
+        " SELECT 'equity', 'S' || n FROM generate_series(1, 5000) AS n"
     )
     core.rows(
         "INSERT INTO pricing.price_history"
         " (data_type, symbol, observed_at, amount, scale, provider, call_id, fetched_at)"
         " SELECT 'equity_daily', 'S' || n % 2, timestamptz '1960-01-01' + n * interval '1 day', 100, 2,"
-        " 'twelvedata', 1, pricing.clock() FROM generate_series(1, 20000) AS n"
+        " 'twelvedata', 1, pricing.clock() FROM generate_series(1, 5000) AS n"
     )
     core.rows("ANALYZE pricing.instruments, pricing.price_history")
     for bars in (

@@ -51,17 +51,17 @@ def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Store:
 
 def put(core: Core, *days_and_amounts: tuple[date, int], symbol: str = "AAPL", call: int = 8) -> None:
     """Store values as an answer does; others in the place of what is there."""
-    for day, amount in days_and_amounts:
-        while core.call(
-            "SELECT is_overtaken FROM pricing.store_rows('equity_daily', :call, ARRAY[ROW('equity_daily', :symbol,"
-            " CAST(:at AS timestamptz), :amount, NULL, NULL, NULL, 2, 'USD', NULL, 'twelvedata', :call, NULL, 'raw',"
-            " NULL, NULL)::pricing.price_history])",
-            symbol=symbol,
-            at=midnight(day),
-            amount=amount,
-            call=call,
-        ):
-            pass
+    while core.call(
+        "SELECT is_overtaken FROM pricing.store_rows('equity_daily', :call, (SELECT array_agg(ROW('equity_daily',"
+        " :symbol, at, amount, NULL, NULL, NULL, 2, 'USD', NULL, 'twelvedata', :call, NULL, 'raw', NULL, NULL)"
+        "::pricing.price_history) FROM unnest(CAST(:times AS timestamptz[]), CAST(:amounts AS bigint[])) AS u (at,"
+        " amount)))",
+        symbol=symbol,
+        times=[midnight(day) for day, _ in days_and_amounts],
+        amounts=[amount for _, amount in days_and_amounts],
+        call=call,
+    ):
+        pass
 
 
 def days(first: date, count: int, amount: int = 1050) -> list[tuple[date, int]]:

@@ -95,11 +95,9 @@ def assert_no_key(*texts: str) -> None:
 @pytest.mark.parametrize(
     ("provider", "data_type", "symbols"),
     [
-        (TWELVEDATA, QUOTE, ["AAPL"]),
         (TWELVEDATA, QUOTE, ["AAPL", "NOPE1"]),
         (TWELVEDATA, DAILY, ["AAPL"]),
         ("yahoo", QUOTE, ["AAPL", "IBM"]),
-        ("yahoo", DAILY, ["AAPL"]),
         ("mfapi", "mf_nav", ["118632"]),
         ("fmp", "company_profile", ["AAPL"]),
     ],
@@ -234,27 +232,20 @@ def test_a4_a_symbol_with_the_key_is_asked_of_nobody(
 def test_a6_each_call_is_counted_and_none_is_made_beyond_the_limit(
     cli: CommandLine, core: Core, service: RunningSandbox, folder: Path
 ) -> None:
-    for number in range(8):
-        said = record(cli, folder / str(number), TWELVEDATA, "AAPL", "--type", QUOTE)
-        assert said.exit_code == 0, said
+    def ask(name: str, *symbols: str) -> Said:
+        return record(cli, folder / name, TWELVEDATA, *symbols, "--type", QUOTE)
+
+    five = ("AAPL", "IBM", "MSFT", "GOOG", "META")
+    assert ask("five", *five).exit_code == 0
+    assert "its limits leave no room for 5 units" in ask("five more", *five).error
+    assert ask("three", *five[:3]).exit_code == 0
     assert core.allowance().units_left == 0
-    error = record(cli, folder / "8", TWELVEDATA, "AAPL", "--type", QUOTE).error
-    assert error.startswith(
+    assert ask("one", "AAPL").error.startswith(
         "equity_quote is not recorded: twelvedata allows 8 units in 60 s, and 8 are used; the next comes at "
     )
-    assert core.one(CALLS) == len(service.calls(TWELVEDATA)) == 8
-    assert core.one("SELECT count(*) FROM pricing.collector_call_log WHERE outcome = 'ok' AND wire_bytes > 0") == 8
+    assert core.one(CALLS) == len(service.calls(TWELVEDATA)) == 2
+    assert core.one("SELECT count(*) FROM pricing.collector_call_log WHERE outcome = 'ok' AND wire_bytes > 0") == 2
     assert core.one("SELECT count(*) FROM pricing.price_history") == 0
-
-
-def test_a6_more_units_than_are_left_are_not_spent(
-    cli: CommandLine, core: Core, service: RunningSandbox, folder: Path
-) -> None:
-    symbols = ["AAPL", "IBM", "MSFT", "GOOG", "META"]
-    assert record(cli, folder, TWELVEDATA, *symbols, "--type", QUOTE).exit_code == 0
-    error = record(cli, folder / "again", TWELVEDATA, *symbols, "--type", QUOTE).error
-    assert "its limits leave no room for 5 units" in error
-    assert len(service.calls(TWELVEDATA)) == core.one(CALLS) == 1
 
 
 def test_a5_a_symbol_is_asked_and_recorded_as_its_provider_spells_it(
