@@ -16,11 +16,12 @@ from pricing_pipeline.providers import PROVIDERS
 from pricing_pipeline.providers.base import Question
 from pricing_pipeline.providers.fetched import Fetched
 from pricing_pipeline.refresh.settling import settle_answer, settle_failure
-from pricing_pipeline.registry import calendars, plans
+from pricing_pipeline.registry import plans
 from pricing_pipeline_tests.fixtures.core import QUOTE, TWELVEDATA, Core
 from pricing_pipeline_tests.fixtures.database import Clock
 from pricing_pipeline_tests.support.free_plan import free_plan, symbols
 from pricing_pipeline_tests.support.sandbox_server import Asked
+from pricing_pipeline_tests.support.trading_days import store_weekdays
 
 DAY = datetime(2026, 3, 10, tzinfo=UTC)
 """A Tuesday of New York's summer time."""
@@ -76,7 +77,7 @@ def plan(core: Core, clock: Clock, owner_engine: Engine) -> None:
     with owner_engine.begin() as connection:
         name, free = plans.plan_of(connection, TWELVEDATA, "free")
         plans.use(connection, TWELVEDATA, name, free, 20)
-    calendars.extend(core.engine)
+    store_weekdays(core, "XNYS", "2026-03-02", "2026-03-20", ("13:30", "20:00"))
 
 
 @pytest.mark.usefixtures("plan")
@@ -175,7 +176,7 @@ def test_a6_a_limit_that_is_written_too_high_costs_no_calls_after_the_first_hint
     free_plan(core)
     core.rows("UPDATE pricing.provider_limits SET units = 102 WHERE name = 'minute'")
     core.rows("UPDATE pricing.data_type_registry SET default_ttl_minutes = 15 WHERE data_type = 'equity_quote'")
-    calendars.extend(core.engine)
+    store_weekdays(core, "XNYS", "2026-03-02", "2026-03-20", ("13:30", "20:00"))
     provider = Lowering(core, minute=8, later=4)
     simulate(core, clock, DAY, DAY + timedelta(days=1), provider.refresh)
     assert len(provider.refused) <= 2, "the first call, and the one that shows the limit from two o'clock on"

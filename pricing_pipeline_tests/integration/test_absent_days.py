@@ -18,6 +18,7 @@ from pricing_pipeline.registry import calendars
 from pricing_pipeline_tests.fixtures.cli import CommandLine
 from pricing_pipeline_tests.fixtures.core import DAILY, Core, midnight, observation
 from pricing_pipeline_tests.fixtures.database import Clock
+from pricing_pipeline_tests.support.trading_days import store_weekdays
 
 pytestmark = pytest.mark.usefixtures("still")
 
@@ -37,13 +38,7 @@ def know_trading_days(core: Core, clock: Clock) -> None:
     clock.set(NOW)
     core.lift_limits()
     core.rows("UPDATE pricing.provider_capabilities SET window_batch_size = 1")
-    days = [day for n in range(365) if (day := date(2026, 1, 1) + timedelta(days=n)).weekday() < 5]
-    core.call(
-        "SELECT pricing.store_sessions('XNYS', '2026-01-01', '2026-12-31', :days, :opens, :closes)",
-        days=days,
-        opens=[datetime(day.year, day.month, day.day, 14, 30, tzinfo=UTC) for day in days],
-        closes=[datetime(day.year, day.month, day.day, 21, tzinfo=UTC) for day in days],
-    )
+    store_weekdays(core, "XNYS", "2026-01-01", "2026-12-31")
 
 
 def bar(day: date, text: str = "10.00", symbol: str = "AAPL") -> Observation:

@@ -13,25 +13,11 @@ from pricing_pipeline.registry.sessions import Sessions
 from pricing_pipeline_tests.fixtures.cli import CommandLine
 from pricing_pipeline_tests.fixtures.core import DAILY, FX, NAV, QUOTE, Core, midnight, observation, utc
 from pricing_pipeline_tests.fixtures.database import Clock
+from pricing_pipeline_tests.support.trading_days import store_weekdays
 
 pytestmark = pytest.mark.usefixtures("still")
 
 FUND = "118632"
-
-
-def fill(core: Core, calendar: str, first: str, last: str) -> None:
-    """Sessions from Monday to Friday, 14:30 to 21:00 UTC, without a library."""
-    days = [date.fromisoformat(first) + timedelta(days=n) for n in range(366)]
-    days = [day for day in days if day.weekday() < 5 and day <= date.fromisoformat(last)]
-    core.call(
-        "SELECT pricing.store_sessions(:calendar, :first, :last, :days, :opens, :closes)",
-        calendar=calendar,
-        first=date.fromisoformat(first),
-        last=date.fromisoformat(last),
-        days=days,
-        opens=[utc(f"{day} 14:30") for day in days],
-        closes=[utc(f"{day} 21:00") for day in days],
-    )
 
 
 def next_value(core: Core, data_type: str, symbol: str, confirmed: str, minutes: int) -> datetime:
@@ -45,37 +31,36 @@ def next_value(core: Core, data_type: str, symbol: str, confirmed: str, minutes:
     return at
 
 
-@pytest.mark.parametrize(
-    ("asset_class", "symbol", "currency", "calendar"),
-    [
-        ("equity", "TSLA", None, "XNYS"),
-        ("equity", "BRK.B", None, "XNYS"),
-        ("equity", "VOD.L", None, "XLON"),
-        ("equity", "VOD:LSE", None, "XLON"),
-        ("equity", "RELIANCE.NS", "INR", "XBOM"),
-        ("equity", "ABC.XYZ", None, None),
-        ("equity", "ABC:XYZ", None, None),
-        ("etf", "SPY", "USD", "XNYS"),
-        ("etf", "ISF.L", "GBP", "XLON"),
-        ("etf", "ABC.XYZ", None, None),
-        ("fx", "EUR/CHF", None, "FX"),
-        ("crypto", "BTC/USD", None, "24/7"),
-        ("fund", "100001", "INR", "XBOM"),
-        ("fund", "VTSAX", "USD", "XNYS"),
-        ("fund", "100002", None, None),
-        ("bond", "XS1", None, None),
-    ],
-)
-def test_f7_an_instrument_gets_the_calendar_of_its_exchange(
-    core: Core, asset_class: str, symbol: str, currency: str | None, calendar: str | None
-) -> None:
-    core.rows(
-        "INSERT INTO pricing.instruments (asset_class, symbol, currency) VALUES (:asset_class, :symbol, :currency)",
-        asset_class=asset_class,
-        symbol=symbol,
-        currency=currency,
-    )
-    assert core.one("SELECT calendar FROM pricing.instruments WHERE symbol = :s", s=symbol) == calendar
+def test_f7_an_instrument_gets_the_calendar_of_its_exchange(core: Core) -> None:
+    expected = {
+        ("equity", "TSLA", None): "XNYS",
+        ("equity", "BRK.B", None): "XNYS",
+        ("equity", "VOD.L", None): "XLON",
+        ("equity", "VOD:LSE", None): "XLON",
+        ("equity", "RELIANCE.NS", "INR"): "XBOM",
+        ("equity", "ABC.XYZ", None): None,
+        ("equity", "ABC:XYZ", None): None,
+        ("etf", "SPY", "USD"): "XNYS",
+        ("etf", "ISF.L", "GBP"): "XLON",
+        ("etf", "ABC.XYZ", None): None,
+        ("fx", "EUR/CHF", None): "FX",
+        ("crypto", "BTC/USD", None): "24/7",
+        ("fund", "100001", "INR"): "XBOM",
+        ("fund", "VTSAX", "USD"): "XNYS",
+        ("fund", "100002", None): None,
+        ("bond", "XS1", None): None,
+    }
+    found = {}
+    for asset_class, symbol, currency in expected:
+        (row,) = core.rows(
+            "INSERT INTO pricing.instruments (asset_class, symbol, currency) VALUES (:asset_class, :symbol, :currency)"
+            " RETURNING calendar",
+            asset_class=asset_class,
+            symbol=symbol,
+            currency=currency,
+        )
+        found[asset_class, symbol, currency] = row.calendar
+    assert found == expected
 
 
 def test_f7_a_rule_of_its_own_comes_before_those_that_an_etf_shares(core: Core) -> None:
@@ -154,7 +139,7 @@ def test_f7_db_upgrade_writes_all_days_anew_and_does_not_fail_for_a_calendar_tha
     core.rows(
         "UPDATE pricing.instruments SET calendar = CASE asset_class WHEN 'fx' THEN 'FX' WHEN 'fund' THEN 'XLON' END"
     )
-    fill(core, "XLON", "2026-03-02", "2026-12-31")
+    store_weekdays(core, "XLON", "2026-03-02", "2026-12-31")
     sessions = "SELECT count(*) FROM pricing.calendar_sessions WHERE calendar = "
     assert calendars.extend(core.engine).written == ["FX"]
     known = core.one(sessions + "'FX'"), core.one(sessions + "'XLON'")
@@ -181,7 +166,7 @@ def test_f7_db_upgrade_writes_all_days_anew_and_does_not_fail_for_a_calendar_tha
 
 
 def test_f7_a_session_that_is_called_off_goes_away(core: Core) -> None:
-    fill(core, "XNYS", "2026-03-02", "2026-03-13")
+    store_weekdays(core, "XNYS", "2026-03-02", "2026-03-13")
     core.call(
         "SELECT pricing.store_sessions('XNYS', '2026-03-09', '2026-03-10', ARRAY['2026-03-10'::date],"
         " ARRAY['2026-03-10 14:30Z'::timestamptz], ARRAY['2026-03-10 18:00Z'::timestamptz])"
@@ -199,9 +184,9 @@ def test_f7_a_session_that_is_called_off_goes_away(core: Core) -> None:
 # When a newer value should exist
 
 
-@pytest.mark.parametrize(
-    ("confirmed", "minutes", "expected"),
-    [
+def test_f7_a_quote_is_not_asked_for_while_its_market_is_closed(core: Core) -> None:
+    store_weekdays(core, "XNYS", "2026-03-02", "2026-12-31")
+    for confirmed, minutes, expected in (
         ("2026-03-10 15:00", 1, "2026-03-10 15:01"),
         ("2026-03-10 20:59", 1, "2026-03-10 21:00"),
         ("2026-03-10 21:14", 1, "2026-03-10 21:15"),  # the close may come a quarter of an hour late
@@ -211,13 +196,8 @@ def test_f7_a_session_that_is_called_off_goes_away(core: Core) -> None:
         ("2026-03-13 22:00", 1, "2026-03-16 14:30"),  # a weekend
         ("2026-03-13 22:00", 4320, "2026-03-16 22:00"),
         ("2027-06-01 12:00", 5, "2027-06-01 12:05"),  # nobody knows that far
-    ],
-)
-def test_f7_a_quote_is_not_asked_for_while_its_market_is_closed(
-    core: Core, confirmed: str, minutes: int, expected: str
-) -> None:
-    fill(core, "XNYS", "2026-03-02", "2026-12-31")
-    assert next_value(core, QUOTE, "AAPL", confirmed, minutes) == utc(expected)
+    ):
+        assert next_value(core, QUOTE, "AAPL", confirmed, minutes) == utc(expected), confirmed
 
 
 def test_f7_without_sessions_the_ttl_counts(core: Core) -> None:
@@ -235,33 +215,29 @@ def store(core: Core, data_type: str, symbol: str, day: str, at: str, clock: Clo
     core.complete(call)
 
 
-@pytest.mark.parametrize(
-    ("day", "confirmed", "expected"),
-    [
+def test_f7_daily_values_are_asked_for_when_they_should_exist(core: Core) -> None:
+    store_weekdays(core, "XNYS", "2026-01-02", "2026-12-31")
+    for day, confirmed, expected in (
         ("2026-03-09", "2026-03-09 22:00", "2026-03-10 21:15"),
         ("2026-03-10", "2026-03-10 16:00", "2026-03-10 21:15"),  # its bar was still growing
         ("2026-03-13", "2026-03-13 21:20", "2026-03-16 21:15"),
         ("2026-03-09", "2026-03-10 21:16", "2026-03-10 21:31"),  # it is late: in a quarter of an hour
         ("2026-03-09", "2026-03-11 01:15", "2026-03-11 03:15"),  # later ever more seldom
         ("2026-02-02", "2026-03-11 12:00", "2026-03-12 12:00"),  # at least once in a TTL
-    ],
-)
-def test_f7_daily_values_are_asked_for_when_they_should_exist(
-    core: Core, clock: Clock, day: str, confirmed: str, expected: str
-) -> None:
-    fill(core, "XNYS", "2026-01-02", "2026-12-31")
-    core.rows(
-        "INSERT INTO pricing.latest_prices (data_type, symbol, amount, scale, observed_at, fetched_at, provider,"
-        " call_id, source_text) VALUES (:type, 'AAPL', 1, 0, :day, :at, 'twelvedata', 1, '1')",
-        type=DAILY,
-        day=midnight(date.fromisoformat(day)),
-        at=utc(confirmed),
-    )
-    assert next_value(core, DAILY, "AAPL", confirmed, 1440) == utc(expected)
+    ):
+        core.rows("DELETE FROM pricing.latest_prices")
+        core.rows(
+            "INSERT INTO pricing.latest_prices (data_type, symbol, amount, scale, observed_at, fetched_at, provider,"
+            " call_id, source_text) VALUES (:type, 'AAPL', 1, 0, :day, :at, 'twelvedata', 1, '1')",
+            type=DAILY,
+            day=midnight(date.fromisoformat(day)),
+            at=utc(confirmed),
+        )
+        assert next_value(core, DAILY, "AAPL", confirmed, 1440) == utc(expected), (day, confirmed)
 
 
 def test_f7_a_funds_value_is_looked_for_in_the_evening_of_its_countrys_days(core: Core, clock: Clock) -> None:
-    fill(core, "XBOM", "2026-03-02", "2026-12-31")
+    store_weekdays(core, "XBOM", "2026-03-02", "2026-12-31")
     store(core, NAV, FUND, "2026-03-12", "2026-03-13 03:10", clock)
     assert next_value(core, NAV, FUND, "2026-03-13 03:10", 1440) == utc("2026-03-14 03:00")
 
@@ -273,7 +249,7 @@ def lag(core: Core, symbol: str = FUND, data_type: str = NAV) -> timedelta:
 
 def test_f7_when_values_appear_is_learned_per_instrument(core: Core, clock: Clock) -> None:
     """Usual: 6 hours after the close of 21:00. This one comes between 8 and 9 hours after it."""
-    fill(core, "XBOM", "2026-03-02", "2026-12-31")
+    store_weekdays(core, "XBOM", "2026-03-02", "2026-12-31")
     store(core, NAV, FUND, "2026-03-02", "2026-03-03 03:00", clock)
     assert lag(core) == timedelta(hours=6)
     store(core, NAV, FUND, "2026-03-02", "2026-03-04 05:00", clock)  # asked for, not there yet
@@ -330,7 +306,7 @@ def answer(core: Core, data_type: str, symbol: str, observed: datetime) -> None:
 
 def test_f7_a_closed_market_causes_no_calls_until_it_opens(core: Core, clock: Clock) -> None:
     """Due at the opening, and not looked at before; a first look and a read at night ask for nothing either."""
-    fill(core, "XNYS", "2026-03-02", "2026-12-31")
+    store_weekdays(core, "XNYS", "2026-03-02", "2026-12-31")
     follow(core, QUOTE)
     clock.set(utc("2026-03-13 21:15"))
     core.heartbeat("ann", (QUOTE, "AAPL"))
@@ -359,7 +335,7 @@ def test_f7_a_closed_market_causes_no_calls_until_it_opens(core: Core, clock: Cl
 def test_f7_a_type_that_is_added_to_follow_its_market_asks_for_nothing_while_it_is_closed(
     core: Core, clock: Clock, cli: CommandLine
 ) -> None:
-    fill(core, "XNYS", "2026-03-02", "2026-12-31")
+    store_weekdays(core, "XNYS", "2026-03-02", "2026-12-31")
     clock.set(utc("2026-03-13 21:15"))
     for name, options in (("follows", ["--follow-market"]), ("does_not", [])):
         assert cli("type", "add", name, "--fetcher", "quote", "--ttl", "1", *options).exit_code == 0
@@ -372,19 +348,8 @@ def test_f7_a_type_that_is_added_to_follow_its_market_asks_for_nothing_while_it_
     assert due(core, "follows", "AAPL") == utc("2026-03-16 14:30")
 
 
-def test_f7_without_sessions_or_following_the_ttl_decides_as_ever(core: Core, clock: Clock) -> None:
-    clock.set(utc("2026-03-14 12:00"))
-    follow(core, QUOTE)
-    core.heartbeat("ann", (QUOTE, "AAPL"))
-    answer(core, QUOTE, "AAPL", utc("2026-03-13 21:00"))
-    assert abs(due(core, QUOTE, "AAPL") - utc("2026-03-14 12:01")) < timedelta(seconds=5)
-    clock.advance(120)
-    look(core)
-    assert [task.status for task in core.tasks("AAPL")][-1] == "pending"
-
-
 def test_f7_a_daily_value_is_due_when_it_should_be_published(core: Core, clock: Clock) -> None:
-    fill(core, "XNYS", "2026-03-02", "2026-12-31")
+    store_weekdays(core, "XNYS", "2026-03-02", "2026-12-31")
     clock.set(utc("2026-03-10 12:00"))
     core.heartbeat("ann", (DAILY, "AAPL"))
     answer(core, DAILY, "AAPL", utc("2026-03-09 00:00"))
@@ -396,7 +361,7 @@ def test_f7_a_daily_value_is_due_when_it_should_be_published(core: Core, clock: 
 
 
 def test_f7_a_schedule_asks_for_no_fund_that_can_have_nothing_newer(core: Core, clock: Clock) -> None:
-    fill(core, "XBOM", "2026-03-02", "2026-12-31")
+    store_weekdays(core, "XBOM", "2026-03-02", "2026-12-31")
     store(core, NAV, FUND, "2026-03-13", "2026-03-14 04:00", clock)
     clock.set(utc("2026-03-15 18:00"))
     core.rows("UPDATE pricing.schedule_walks SET served_slot = '-infinity'")
@@ -407,7 +372,7 @@ def test_f7_a_schedule_asks_for_no_fund_that_can_have_nothing_newer(core: Core, 
 
 
 def test_f7_a_pair_whose_market_is_closed_counts_as_fresh(core: Core, clock: Clock) -> None:
-    fill(core, "XNYS", "2026-03-02", "2026-12-31")
+    store_weekdays(core, "XNYS", "2026-03-02", "2026-12-31")
     follow(core, QUOTE)
     clock.set(utc("2026-03-13 21:15"))
     core.heartbeat("ann", (QUOTE, "AAPL"))
@@ -422,7 +387,7 @@ def test_f7_when_the_days_of_a_calendar_are_over_the_ttl_counts_and_no_gap_is_ma
     cli: CommandLine, core: Core, clock: Clock
 ) -> None:
     """The library knows XBOM to the end of 2026. In 2027 what is watched or scheduled is still refreshed."""
-    fill(core, "XBOM", "2026-06-01", "2026-12-31")
+    store_weekdays(core, "XBOM", "2026-06-01", "2026-12-31")
     clock.set(utc("2026-12-30 19:00"))
     asked = []
     for _ in range(30):  # half a day each: a look, and an answer if one was asked for
@@ -459,8 +424,8 @@ def test_f7_when_the_days_of_a_calendar_are_over_the_ttl_counts_and_no_gap_is_ma
 def test_f7_a_calendar_that_is_about_to_end_is_warned_of(core: Core, clock: Clock) -> None:
     warned = "SELECT count(*) FROM pricing.warnings WHERE source = 'extend_calendars' AND subject = 'XBOM'"
     clock.set(utc("2026-12-10 12:00"))
-    fill(core, "XBOM", "2026-06-01", "2026-12-31")
+    store_weekdays(core, "XBOM", "2026-06-01", "2026-12-31")
     assert core.one(warned) == 0
     clock.set(utc("2026-12-20 12:00"))
-    fill(core, "XBOM", "2026-06-01", "2026-12-31")
+    store_weekdays(core, "XBOM", "2026-06-01", "2026-12-31")
     assert core.one(warned) == 1

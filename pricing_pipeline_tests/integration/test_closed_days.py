@@ -22,6 +22,7 @@ from pricing_pipeline_tests.fixtures.cli import CommandLine
 from pricing_pipeline_tests.fixtures.core import DAILY, QUOTE, Core, midnight, observation, utc
 from pricing_pipeline_tests.fixtures.database import Clock
 from pricing_pipeline_tests.support import quarantining
+from pricing_pipeline_tests.support.trading_days import store_weekdays
 
 pytestmark = pytest.mark.usefixtures("still")
 
@@ -35,16 +36,9 @@ def _then(clock: Clock, still: None) -> None:
     clock.set(datetime(2026, 3, 16, 6, tzinfo=UTC))
 
 
-def trade(core: Core, *special: date, closed: Sequence[date] = ()) -> None:
-    """XNYS trades on weekdays of 2026, and on some days more or less."""
-    days = [date(2026, 1, 1) + timedelta(days=n) for n in range(365)]
-    days = [day for day in days if (day.weekday() < 5 or day in special) and day not in closed]
-    core.call(
-        "SELECT pricing.store_sessions('XNYS', '2026-01-01', '2026-12-31', :days, :opens, :closes)",
-        days=days,
-        opens=[datetime(day.year, day.month, day.day, 14, 30, tzinfo=UTC) for day in days],
-        closes=[datetime(day.year, day.month, day.day, 21, tzinfo=UTC) for day in days],
-    )
+def trade(core: Core) -> None:
+    """XNYS trades on the weekdays around that week."""
+    store_weekdays(core, "XNYS", "2026-02-01", "2026-04-30")
 
 
 def bring(
@@ -113,12 +107,6 @@ def test_f6_a_bar_of_a_day_without_session_is_quarantined_and_says_so(core: Core
     assert quarantining.release(core, found[0].value_id, "ann").outcome == "released"
     bring(core)
     assert stored(core) == [9, 10, 11, 12, 13, 14], "a person knew better, and is asked no more"
-
-
-def test_f6_a_bar_of_a_holiday_is_quarantined_as_well(core: Core) -> None:
-    trade(core, closed=[date(2026, 3, 11)])
-    bring(core, closes=["100.00"] * 5)
-    assert stored(core) == [9, 10, 12, 13]
 
 
 def test_f6_a_second_instrument_opens_the_day_for_all(core: Core) -> None:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta
+from datetime import datetime
 from decimal import Decimal
 
 import pytest
 
-from pricing_pipeline_tests.fixtures.core import DAILY, Core, midnight
+from pricing_pipeline_tests.fixtures.core import Core
 from pricing_pipeline_tests.fixtures.database import Clock
 from pricing_pipeline_tests.support.told_actions import (
     bar,
@@ -24,7 +24,7 @@ pytestmark = pytest.mark.usefixtures("still")
 PAST = {1: "400.00", 2: "404.00", 3: "402.00", 4: "410.00", 5: "408.00"}
 
 
-@pytest.mark.parametrize(("ratio", "kind"), [("4", "split"), ("1.25", "split"), ("1.0083", "dividend")])
+@pytest.mark.parametrize(("ratio", "kind"), [("4", "split"), ("1.0083", "dividend")])
 def test_f5_a_past_that_comes_by_one_ratio_is_recorded_and_fetched_again_once(
     core: Core, clock: Clock, ratio: str, kind: str
 ) -> None:
@@ -99,29 +99,6 @@ def test_f5_yfinance_days_a_hundred_times_too_high_or_low_are_quarantined(core: 
     rows = core.rows("SELECT kind, value FROM pricing.quarantined_values ORDER BY observed_at")
     assert [Decimal(row.value) for row in rows] == [Decimal(bad[on]) for on in (4, 11, 12)]
     assert {row.kind for row in rows} <= {"unit", "spike"}
-
-
-def test_f5_yfinance_missing_rows_are_gaps_and_nothing_fills_them(core: Core) -> None:
-    """The source answers for a month and leaves out two days of it: told as gaps, by day, and not filled forward."""
-    days = [on for on in range(1, 32) if day(on).weekday() < 5]
-    core.call(
-        "SELECT pricing.store_sessions('XNYS', :first, :last, :days, :opens, :closes)",
-        first=day(1),
-        last=day(31),
-        days=[day(on) for on in days],
-        opens=[midnight(day(on)) + timedelta(hours=14) for on in days],
-        closes=[midnight(day(on)) + timedelta(hours=21) for on in days],
-    )
-    there = [on for on in days if on not in (10, 11)]
-    bring(core, *(bar(on, str(100 + on)) for on in there), told=[])
-    assert sorted(closes(core)) == there
-    gaps = core.rows(
-        "SELECT first_day, last_day, sessions, kind FROM pricing.gaps(:t, 'AAPL', :a, :b)",
-        t=DAILY,
-        a=day(1),
-        b=day(31),
-    )
-    assert [tuple(gap) for gap in gaps] == [(day(10), day(11), 2, "provider_has_none")]
 
 
 def test_f5_yfinance_a_missing_dividend_shows_when_its_source_takes_it_off(core: Core) -> None:
