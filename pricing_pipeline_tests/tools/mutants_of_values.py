@@ -22,6 +22,7 @@ _OPINIONS = f"{_TESTS}/integration/test_opinions.py"
 _BY_HAND = f"{_TESTS}/integration/test_cli_actions.py"
 _FETCHING = f"{_TESTS}/integration/test_contracts_of_fetching.py"
 _REBASING = f"{_TESTS}/integration/test_rebasing.py"
+_REBASING_MODEL = f"{_TESTS}/deep/test_rebasing_model.py"
 
 
 MUTANTS = (
@@ -33,7 +34,7 @@ MUTANTS = (
         "",
         "self.is_asked and not (verdict.confirmed or is_restated)",
         "True",
-        (_REBASING,),
+        (_REBASING, _REBASING_MODEL),
     ),
     Mutant(
         "a day that comes with the same price keeps its old basis",
@@ -43,7 +44,7 @@ MUTANTS = (
         "revise_bars",
         "AND h.adjustment = basis)",
         ")",
-        (_REBASING,),
+        (_REBASING, _REBASING_MODEL),
     ),
     Mutant(
         "another provider changes the basis of a history",
@@ -53,7 +54,7 @@ MUTANTS = (
         "_changes",
         "if row.is_own",
         "if True",
-        (_REBASING,),
+        (_REBASING, _REBASING_MODEL),
     ),
     Mutant(
         "a basis changes while another session stores days on the old one",
@@ -63,7 +64,7 @@ MUTANTS = (
         "lock_basis",
         "FOR UPDATE OF i",
         "FOR KEY SHARE OF i",
-        (_REBASING,),
+        (_REBASING, _REBASING_MODEL),
     ),
     Mutant(
         "prices are stored without the fence",
