@@ -1,4 +1,7 @@
-"""Splits and dividends are stored with revisions, and applied when prices are read, never to what is stored."""
+"""Splits and dividends are stored with revisions, and applied when prices are read, never to what is stored.
+
+What they make of prices is told by test_adjusted_model.py.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from pricing_pipeline.domain.answers import Adjust, CorporateAction, Dividend
+from pricing_pipeline.domain.answers import Adjust, CorporateAction
 from pricing_pipeline.domain.observations import Adjustment
 from pricing_pipeline.errors import InvalidAdjustment
 from pricing_pipeline.prices import actions, price_reader
@@ -52,22 +55,6 @@ def test_f5_a_split_is_applied_when_read_and_rewrites_nothing(core: Core, clock:
     assert set(frame["adjustment"]) == {"splits"}
 
 
-def test_f5_total_return_leaves_out_what_dividends_paid(core: Core) -> None:
-    """(100 - 2) / 100 of the first day, and the split on top: the growth of who reinvests is 98 -> 99 -> 49.5 x 2."""
-    bring(
-        core,
-        *(bar(1, "100.00"), bar(2, "99.00"), bar(3, "49.50"), bar(4, "49.00")),
-        told=[dividend(2, "2"), split(3, "2"), dividend(4, "0.5")],
-    )
-    assert closes(core, Adjust.SPLITS) == {1: "50", 2: "49.5", 3: "49.50", 4: "49.00"}
-    last = (Decimal("49.50") - Decimal("0.5")) / Decimal("49.50")
-    found = {on: Decimal(close) for on, close in closes(core, Adjust.TOTAL).items()}
-    assert found[4] == Decimal("49.00")
-    assert found[3] == round(Decimal("49.50") * last, 10)
-    assert found[2] == round(Decimal("49.50") * last, 10)
-    assert found[1] == round(50 * last * Decimal("0.98"), 10)
-
-
 @pytest.mark.parametrize(("ex_on", "first"), [(15, "98"), (16, "100.00")])
 def test_f5_a_dividend_counts_where_the_close_of_the_fortnight_before_it_is_stored(
     core: Core, ex_on: int, first: str
@@ -75,12 +62,6 @@ def test_f5_a_dividend_counts_where_the_close_of_the_fortnight_before_it_is_stor
     """At the end of a hole the last close may be of another year, and says nothing of what was paid."""
     bring(core, bar(1, "100.00"), bar(20, "99.00"), told=[dividend(ex_on, "2")])
     assert closes(core, Adjust.TOTAL) == {1: first, 20: "99.00"}
-
-
-def test_f5_a_split_and_a_dividend_of_one_day(core: Core) -> None:
-    """The dividend is for new shares, the last close before it is of old ones: 1 of 100 / 2."""
-    bring(core, bar(1, "100.00"), bar(2, "49.00"), told=[split(2, "2"), dividend(2, "1")])
-    assert closes(core, Adjust.TOTAL) == {1: "49", 2: "49.00"}
 
 
 def test_f5_prices_divided_by_their_source_stay_comparable_over_later_splits(core: Core, clock: Clock) -> None:
@@ -130,20 +111,13 @@ def test_f5_it_is_known_of_which_days_actions_were_told(core: Core) -> None:
     )
 
 
-@pytest.mark.parametrize(
-    ("told", "said"),
-    [
-        (dividend(2, "1", "EUR"), "dividend of 1 EUR on 2010-03-02: no rate EUR/USD of that day is stored"),
-        (dividend(2, "100"), "payments of 2010-03-02 that are not below the last price"),
-    ],
-)
-def test_f5_a_dividend_that_cannot_be_taken_off_is_an_error_that_says_so(core: Core, told: Dividend, said: str) -> None:
+def test_f5_a_dividend_that_cannot_be_taken_off_is_an_error_that_says_so(core: Core) -> None:
     bring(core, bar(1, "100.00"), bar(2, "99.00"), told=[])
     with core.engine.begin() as connection:
-        actions.enter(connection, "equity", told, "ann")
+        actions.enter(connection, "equity", dividend(2, "100"), "ann")
     bring(core, bar(1, "99.00"))
     assert closes(core, Adjust.SPLITS) == {1: "99.00", 2: "99.00"}
-    with pytest.raises(InvalidAdjustment, match=said):
+    with pytest.raises(InvalidAdjustment, match="payments of 2010-03-02 that are not below the last price"):
         closes(core, Adjust.TOTAL)
 
 
@@ -155,15 +129,13 @@ def by(core: Core, provider: str) -> None:
     core.rows("UPDATE pricing.corporate_actions SET provider = :provider", provider=provider)
 
 
-@pytest.mark.parametrize("one", [split, lambda on: dividend(on, "0.50")])
-@pytest.mark.parametrize("other", [2, 8])
-def test_f5_what_another_provider_says_of_a_day_near_it_is_the_same_action(
-    core: Core, one: Callable[[int], CorporateAction], other: int
-) -> None:
-    bring(core, bar(1, "100.00"), told=[one(5)])
+def test_f5_a_dividend_that_another_provider_tells_of_a_day_near_it_is_the_same(core: Core) -> None:
+    """As a split is, below."""
+    bring(core, bar(1, "100.00"), told=[dividend(5, "0.50")])
     by(core, "another")
-    bring(core, bar(1, "100.00"), told=[one(other)])
-    assert stored(core) == [one(5)]
+    for other in (2, 8):
+        bring(core, bar(1, "100.00"), told=[dividend(other, "0.50")])
+        assert stored(core) == [dividend(5, "0.50")]
     assert core.rows("SELECT FROM pricing.revisions") == []
 
 

@@ -123,23 +123,6 @@ def test_c4_older_prices_of_the_source_change_nothing_and_confirm_nothing(core: 
     assert core.one("SELECT fetched_at FROM pricing.confirmed_pairs") == confirmed
 
 
-def test_c4_a_new_version_leaves_older_prices_as_they_are_and_new_ones_begin_anew(core: Core, clock: Clock) -> None:
-    live(core, "4.1")
-    settle(core, terminal("UEX:12", GOLD, STEEL))
-    clock.advance(3600)
-    live(core, "4.2")
-    assert {row[4] for row in believed(core).values()} == {"4.1"}
-    # Dated before: the patch has set back its time, too.
-    anew = replace(GOLD, sell=5000, game_version="4.2", modified_at=SOURCE - timedelta(days=9))
-    settle(core, terminal("UEX:12", anew))
-    assert believed(core) == {
-        ("UEX:12", 33, ""): (None, 5000, None, 1206, "4.2", SOURCE - timedelta(days=9)),
-        ("UEX:12", 70, ""): (120, None, 40, None, "4.1", SOURCE),
-    }
-    rows = core.rows("SELECT version, live_until IS NULL FROM pricing.game_versions ORDER BY 1")
-    assert [tuple(row) for row in rows] == [("4.1", False), ("4.2", True)]
-
-
 def test_c4_versions_have_the_order_of_their_numbers(core: Core, clock: Clock) -> None:
     """As texts, 4.9 is after 4.10: what a terminal trades no more would stay for sale."""
     live(core, "4.10")

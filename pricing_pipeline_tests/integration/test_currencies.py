@@ -1,4 +1,7 @@
-"""E9: prices in another currency, by the stored rates of their time: exactly, rounded once, and never by a guess."""
+"""E9: prices in another currency, by the stored rates of their time: exactly, rounded once, and never by a guess.
+
+Which rate is that of a quote, a bar or a latest price is told by test_conversion_model.py.
+"""
 
 from __future__ import annotations
 
@@ -309,35 +312,6 @@ def test_e9_a_read_of_the_past_converts_by_the_rates_known_then(api: RunningApi,
 
 
 @still
-@pytest.mark.usefixtures("rates_of")
-def test_e9_a_quote_is_converted_by_the_last_rate_before_it(api: RunningApi, core: Core) -> None:
-    """Never by a later one, nor by the bar of a day that is not over, nor by one older than the trading day before."""
-    for at, rate in (("2026-06-12T14:00", "1.5"), ("2026-06-12T16:00", "2"), ("2026-06-15T09:00", "4")):
-        put(core, FX, "EUR/USD", rate, datetime.fromisoformat(f"{at}+00:00"))
-    for at in (
-        "2026-06-12T13:59",
-        "2026-06-12T15:00",
-        "2026-06-14T12:00",
-        "2026-06-15T08:00",
-        "2026-06-15T10:00",
-        "2026-06-16T10:00",
-        "2026-06-17T10:00",
-    ):
-        put(core, QUOTE, "AAPL", "100", datetime.fromisoformat(f"{at}+00:00"))
-    params = {"from": "2026-06-11", "to": "2026-06-17", "currency": "EUR"}
-    rows = api.caller(Scope.READ).ask("GET", f"history/{QUOTE}/AAPL", params=params).json()["rows"]
-    assert [row["rate"] for row in rows] == [
-        "no rate USD/EUR of 2026-06-12T13:59:00Z",
-        "EUR/USD 1.5 2026-06-12T14:00:00Z inverse",
-        "EUR/USD 2 2026-06-12T16:00:00Z inverse",
-        "EUR/USD 2 2026-06-12T16:00:00Z inverse",
-        "EUR/USD 4 2026-06-15T09:00:00Z inverse",
-        "EUR/USD 4 2026-06-15T09:00:00Z inverse",
-        "no rate USD/EUR of 2026-06-17T10:00:00Z",
-    ]
-
-
-@still
 @pytest.mark.parametrize("as_of", [None, datetime(2026, 6, 1, tzinfo=UTC)])
 def test_e9_f12_rates_of_months_that_have_moved_to_files_are_read(
     core: Core, clock: Clock, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, as_of: datetime | None
@@ -459,60 +433,6 @@ def test_e9_latest_prices_are_converted_by_the_latest_rates_which_are_asked_for(
     assert "pending" not in {task.status for task in core.tasks("EUR/USD")}
     caller.get("prices", symbols="AAPL", data_type=QUOTE, currency="EUR")
     assert "pending" in {task.status for task in core.tasks("EUR/USD")}
-
-
-@still
-def test_e9_a_latest_price_is_converted_by_the_newest_rate_whatever_its_type_and_spelling(
-    api: RunningApi, core: Core
-) -> None:
-    core.rows(
-        "INSERT INTO pricing.data_type_registry (data_type, asset_class, fetcher, default_ttl_minutes)"
-        " VALUES ('fx_daily', 'fx', 'daily_bars', 1440)"
-    )
-    core.heartbeat("ann", (QUOTE, "AAPL"), (FX, "EUR/USD"), (FX, "USD/EUR"), ("fx_daily", "EUR/USD"))
-    core.refresh(price="100")
-    for data_type, symbol, currency, amount, days in (
-        (FX, "USD/EUR", "EUR", 2, 730),
-        (FX, "EUR/USD", "USD", 4, 365),
-        ("fx_daily", "EUR/USD", "USD", 5, 1),
-    ):
-        core.rows(
-            "UPDATE pricing.latest_prices SET amount = :amount, scale = 0, currency = :currency,"
-            " observed_at = observed_at - :age, changed_at = changed_at - :age"
-            " WHERE (data_type, symbol) = (:type, :symbol)",
-            type=data_type,
-            symbol=symbol,
-            currency=currency,
-            amount=amount,
-            age=timedelta(days=days),
-        )
-    caller = api.caller(Scope.READ)
-    for gone, price in ((None, "20.00000000"), ("fx_daily", "25.00000000"), (FX, None)):
-        core.rows("DELETE FROM pricing.latest_prices WHERE data_type = :gone", gone=gone)
-        told = caller.get("prices", symbols="AAPL", data_type=QUOTE, currency="EUR")["prices"]
-        assert [one["price"] for one in told] == ([] if price is None else [price]), told
-
-
-@still
-def test_e9_a_latest_price_is_converted_by_way_of_a_third_currency_if_that_is_newer(
-    api: RunningApi, core: Core
-) -> None:
-    core.heartbeat("ann", (QUOTE, "AAPL"), (FX, "EUR/USD"), (FX, "EUR/GBP"), (FX, "GBP/USD"))
-    core.refresh(price="100")
-    core.rows(
-        "UPDATE pricing.latest_prices SET amount = 4, scale = 0, currency = split_part(symbol, '/', 2)"
-        " WHERE data_type = :fx",
-        fx=FX,
-    )
-    caller = api.caller(Scope.READ)
-    for days, price in ((0, "25.00000000"), (2, "6.25000000")):
-        core.rows(
-            "UPDATE pricing.latest_prices SET observed_at = observed_at - :age, changed_at = changed_at - :age"
-            " WHERE symbol = 'EUR/USD'",
-            age=timedelta(days=days),
-        )
-        (told,) = caller.get("prices", symbols="AAPL", data_type=QUOTE, currency="EUR")["prices"]
-        assert told["price"] == price, told["rate"]
 
 
 @still

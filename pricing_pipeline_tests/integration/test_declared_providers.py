@@ -405,31 +405,6 @@ def test_f11_declare_tells_the_lines_of_faults_and_what_comes_next(
     assert "api.frankfurter.dev" in cli("provider", "show", "frankfurter", sandbox="false").stdout
 
 
-def test_f11_the_fx_example_is_stored_through_the_real_queue(core: Core) -> None:
-    """What docs/adding-a-provider.md leads to, with a small server in the place of the public one."""
-    declare(core, FRANKFURTER)
-    with core.owner.begin() as connection:
-        connection.execute(
-            text(
-                "INSERT INTO pricing.data_type_registry"
-                " (data_type, asset_class, fetcher, default_ttl_minutes, history_from)"
-                " VALUES ('fx_daily', 'fx', 'daily_bars', 60, '1999-01-04')"
-            )
-        )
-        provider_rules.add_route(connection, "frankfurter", "fx_daily", "EUR/USD", 1)
-    provider = DeclaredProvider(read_file(FRANKFURTER))
-    core.enqueue("fx_daily", "EUR/USD")
-    with (
-        ScriptedServer(frankfurter) as server,
-        ProviderClient(provider, server.url) as client,
-        Refresher(core.engine, {"frankfurter": client}, worker="w") as refresher,
-    ):
-        done = "SELECT count(*) FROM pricing.api_call_queue_completed WHERE provider = 'frankfurter'"
-        work_until(refresher, lambda: core.one(done) == 1)
-    (price,) = core.rows("SELECT * FROM pricing.latest_prices WHERE data_type = 'fx_daily'")
-    assert (price.symbol, price.currency) == ("EUR/USD", "USD")
-
-
 def test_f11_each_page_of_a_declared_provider_is_a_call_of_its_own(core: Core) -> None:
     declare(core, PAGES)
     with core.owner.begin() as connection:

@@ -116,13 +116,6 @@ def test_f3_what_a_frame_cannot_tell_is_said(
                 read(connection, "AAPL", DAILY, *days, **given)
 
 
-def test_f3_a_frame_is_adjusted_by_the_name_of_its_basis_too(core: Core) -> None:
-    store(core, (date(2010, 3, 1), "10.50"))
-    with core.engine.connect() as connection:
-        frame = price_reader.history(connection, "AAPL", DAILY, *MARCH, adjust="total")
-    assert list(frame["adjustment"]) == ["total"]
-
-
 def test_f3_a_frame_has_what_the_bars_have_whatever_is_stored(core: Core) -> None:
     """Missing and extreme values, scales and texts that differ from row to row, and a caller who rounds to 3 digits."""
     core.rows(

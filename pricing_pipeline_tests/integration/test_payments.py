@@ -49,14 +49,6 @@ def gain(on: int, cash: str, currency: str | None = "USD") -> CapitalGain:
     return CapitalGain("AAPL", day(on), Decimal(cash), currency)
 
 
-def test_f5_capital_gains_are_part_of_total_return(core: Core) -> None:
-    """The payments of a day are one sum: 50 less 0.5 and 2.0 leaves 47.5, not 50 * 0.99 * 0.96."""
-    bring(core, bar(1, "50.00"), bar(2, "47.60"), told=[dividend(2, "0.5"), gain(2, "2.0")])
-    assert closes(core, Adjust.TOTAL) == {1: "47.5", 2: "47.60"}
-    assert closes(core, Adjust.SPLITS) == {1: "50.00", 2: "47.60"}
-    assert set(stored(core)) == {dividend(2, "0.5"), gain(2, "2.0")}
-
-
 def test_f5_payments_of_one_day_keep_their_currencies(core: Core) -> None:
     """They were one sum of 1.6125. The rate of the day is that of either spelling of the pair."""
     told = {dividend(2, "0.9425", "CAD"), dividend(2, "0.67", "USD")}
@@ -72,29 +64,6 @@ def test_f5_payments_of_one_day_keep_their_currencies(core: Core) -> None:
     assert closes(core, Adjust.TOTAL) == {1: "98.576", 2: "99.00"}, "100 - 0.67 - 0.9425 / 1.25"
     store_rate(core, "CAD/USD", 2, "0.72")
     assert closes(core, Adjust.TOTAL) == {1: "98.6514", 2: "99.00"}, "as it is spelled, if both are stored"
-
-
-def test_f5_a_payment_outside_the_days_that_are_read_spoils_no_return(core: Core) -> None:
-    bring(
-        core,
-        *(bar(on, "100.00") for on in (1, 2, 5, 6, 9, 10)),
-        told=[dividend(2, "1", "EUR"), dividend(6, "1"), dividend(10, "1", "CHF")],
-    )
-
-    def read(first: int, last: int) -> dict[int, tuple[str, str | None]]:
-        with core.engine.connect() as connection:
-            bars = price_reader.bars(connection, "AAPL", DAILY, day(first), day(last), adjust=Adjust.TOTAL)
-        return {one.observed_at.day: (f"{one.close:f}", one.quality) for one in bars}
-
-    lacks_chf = "not counted: dividend of 1 CHF on 2010-03-10: no rate CHF/USD of that day is stored"
-    assert read(2, 9) == {
-        **dict.fromkeys((2, 5), ("99", lacks_chf)),
-        **dict.fromkeys((6, 9), ("100.00", lacks_chf)),
-    }
-    assert read(10, 31) == {10: ("100.00", None)}
-    for days in ((1, 2), (9, 10), (1, 31)):
-        with pytest.raises(UncountedPayments):
-            read(*days)
 
 
 def test_f5_what_is_read_in_parts_is_refused_like_the_whole(core: Core, monkeypatch: pytest.MonkeyPatch) -> None:

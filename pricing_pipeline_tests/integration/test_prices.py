@@ -41,9 +41,9 @@ def stamp(core: Core, seconds_ago: float = 1) -> datetime:
 # Exactness
 
 
-@pytest.mark.parametrize(
-    ("text", "amount", "scale"),
-    [
+def test_a9_a_price_is_an_integer_with_the_scale_its_source_needs(core: Core, clock: Clock) -> None:
+    """Adjusted prices of 1980 have six decimals, NAVs five; the instrument's two are the least."""
+    for text, amount, scale in (
         ("146.55", 14655, 2),
         ("146.55000", 14655, 2),
         ("0.128348", 128348, 6),
@@ -55,20 +55,17 @@ def stamp(core: Core, seconds_ago: float = 1) -> datetime:
         ("0.123456789012345678", 123456789012345678, 18),
         ("543000.00", 54300000, 2),
         ("1E+3", 100000, 2),
-    ],
-)
-def test_a9_a_price_is_an_integer_with_the_scale_its_source_needs(
-    core: Core, text: str, amount: int, scale: int
-) -> None:
-    """Adjusted prices of 1980 have six decimals, NAVs five; the instrument's two are the least."""
-    core.store(next_call(core, QUOTE, "AAPL"), observation("AAPL", text, stamp(core)))
-    (row,) = core.rows("SELECT amount, scale, source_text FROM pricing.latest_prices")
-    assert tuple(row) == (amount, scale, text)
-    latest = core.latest("AAPL")
-    assert latest is not None
-    assert latest.price == Decimal(text)
-    (bar,) = core.history("AAPL", QUOTE, date(2000, 1, 1), date(2100, 1, 1))
-    assert bar.close == Decimal(text)
+    ):
+        clock.advance(60)
+        at = stamp(core)
+        core.store(next_call(core, QUOTE, "AAPL"), observation("AAPL", text, at))
+        (row,) = core.rows("SELECT amount, scale, source_text FROM pricing.latest_prices")
+        assert tuple(row) == (amount, scale, text)
+        latest = core.latest("AAPL")
+        assert latest is not None
+        assert latest.price == Decimal(text)
+        bar = core.history("AAPL", QUOTE, date(2000, 1, 1), date(2100, 1, 1))[-1]
+        assert (bar.observed_at, bar.close) == (at, Decimal(text))
 
 
 def test_a9_the_instruments_scale_is_the_least(core: Core) -> None:
@@ -147,19 +144,20 @@ def test_a9_no_column_that_holds_money_is_a_float(core: Core) -> None:
 # Unchanged
 
 
-@pytest.mark.parametrize("again", ["12.30", "12.300", "12.3", "12.30000"])
-def test_f3_an_equal_value_writes_nothing_but_counts_as_fetched(core: Core, clock: Clock, again: str) -> None:
+def test_f3_an_equal_value_writes_nothing_but_counts_as_fetched(core: Core, clock: Clock) -> None:
     """Equal in value: 12.30 is 12.300."""
     at = stamp(core)
     first = core.store(next_call(core, QUOTE, "AAPL"), observation("AAPL", "12.30", at))["AAPL"]
     assert (first.added, first.revised, first.is_stale_source) == (1, 0, False)
-    before, fetched = versions(core), core.one("SELECT fetched_at FROM pricing.latest_prices")
-    clock.advance(30)
-    second = core.store(next_call(core, QUOTE, "AAPL"), observation("AAPL", again, at))["AAPL"]
-    assert (second.added, second.revised, second.is_stale_source) == (0, 0, False)
-    assert versions(core) == before
+    before = versions(core)
+    for again in ("12.30", "12.300", "12.3", "12.30000"):
+        fetched = core.one("SELECT fetched_at FROM pricing.latest_prices")
+        clock.advance(30)
+        second = core.store(next_call(core, QUOTE, "AAPL"), observation("AAPL", again, at))["AAPL"]
+        assert (second.added, second.revised, second.is_stale_source) == (0, 0, False)
+        assert versions(core) == before
+        assert core.one("SELECT fetched_at FROM pricing.latest_prices") - fetched >= timedelta(seconds=30)
     assert core.rows("SELECT FROM pricing.price_revisions") == []
-    assert core.one("SELECT fetched_at FROM pricing.latest_prices") - fetched >= timedelta(seconds=30)
 
 
 def test_f3_a_new_scale_of_the_instrument_is_no_new_value(core: Core) -> None:
@@ -180,16 +178,6 @@ def test_f3_a_new_scale_of_the_instrument_is_no_new_value(core: Core) -> None:
     assert stored.revised == 1
 
 
-def test_f3_the_same_history_again_writes_nothing(core: Core) -> None:
-    days = [midnight(date(2010, 3, number)) for number in range(1, 20)]
-    bars = [observation("AAPL", f"10.{day.day}", day, **BAR) for day in days]
-    assert core.store(next_call(core, DAILY, "AAPL", days=MARCH), *bars)["AAPL"].added == 19
-    before = versions(core)
-    again = core.store(next_call(core, DAILY, "AAPL", days=MARCH), *bars)["AAPL"]
-    assert (again.added, again.revised) == (0, 0)
-    assert versions(core) == before
-
-
 def test_b4_an_empty_answer_confirms_and_erases_nothing(core: Core, clock: Clock) -> None:
     core.store(
         next_call(core, QUOTE, "AAPL", "IBM"),
@@ -208,18 +196,7 @@ def test_b4_an_empty_answer_confirms_and_erases_nothing(core: Core, clock: Clock
 # Changed
 
 
-@pytest.mark.parametrize(
-    "change",
-    [
-        {"price": "10.51"},
-        {"open": "10.11"},
-        {"high": "10.95"},
-        {"low": "9.7"},
-        {"volume": "123457"},
-        {"volume": None},
-    ],
-    ids=str,
-)
+@pytest.mark.parametrize("change", [{"price": "10.51"}, {"volume": None}], ids=str)
 def test_f3_a_changed_value_leaves_the_old_one_behind(core: Core, clock: Clock, change: dict[str, Any]) -> None:
     day = midnight(date(2010, 3, 1))
     old = {"price": "10.50", **BAR}
@@ -252,30 +229,17 @@ def test_f3_a_changed_value_leaves_the_old_one_behind(core: Core, clock: Clock, 
     assert str(other.close) == "10.60", "its neighbour is untouched"
 
 
-def test_f3_revisions_form_an_unbroken_chain(core: Core, clock: Clock) -> None:
-    """At any past moment exactly one value was believed."""
-    day = midnight(date(2010, 3, 1))
-    for close in ("10.00", "11.00", "11.00", "10.00", "12.00"):
-        core.store(next_call(core, DAILY, "AAPL", days=MARCH), observation("AAPL", close, day))
-        clock.advance(60)
-    chain = core.rows("SELECT amount, recorded_at, revised_at FROM pricing.price_revisions ORDER BY revised_at")
-    assert [row.amount for row in chain] == [1000, 1100, 1000]
-    ends = [row.revised_at for row in chain]
-    (current,) = core.history("AAPL", DAILY, *MARCH)
-    assert [row.recorded_at for row in chain[1:]] + [current.fetched_at] == ends
-
-
 def test_f3_a_restatement_of_twenty_years_reads_each_day_a_few_times(core: Core) -> None:
     """Its cost must not grow with the square of its rows."""
-    days = [midnight(date(2000, 1, 1) + timedelta(days=number)) for number in range(5000)]
+    days = [midnight(date(2000, 1, 1) + timedelta(days=number)) for number in range(1000)]
     span = (days[0].date(), days[-1].date())
     core.store(next_call(core, DAILY, "AAPL", days=span), *(observation("AAPL", "10.00", day) for day in days))
     call = next_call(core, DAILY, "AAPL", days=span)
     with core.engine.begin() as connection:
         before = rows_read(connection)
         (stored,) = price_writer.store(connection, call, Rows([observation("AAPL", "5.00", day) for day in days]))
-        assert (stored.added, stored.revised) == (0, 5000)
-        assert rows_read(connection) - before < 20 * 5000
+        assert (stored.added, stored.revised) == (0, 1000)
+        assert rows_read(connection) - before < 20 * 1000
 
 
 def test_a9_storing_reads_what_it_stores_and_not_the_history(core: Core) -> None:
@@ -284,7 +248,7 @@ def test_a9_storing_reads_what_it_stores_and_not_the_history(core: Core) -> None
         "INSERT INTO pricing.price_history"
         " (data_type, symbol, observed_at, amount, scale, provider, call_id, fetched_at)"
         " SELECT 'equity_quote', 'S' || n % 2000, timestamptz '2026-01-01' + n * interval '1 minute', 100, 2,"
-        " 'twelvedata', 1, pricing.clock() FROM generate_series(1, 20000) AS n"
+        " 'twelvedata', 1, pricing.clock() FROM generate_series(1, 8000) AS n"
     )
     core.rows(
         "INSERT INTO pricing.latest_prices"
@@ -377,14 +341,6 @@ def test_f3_every_value_names_the_call_that_brought_it(core: Core) -> None:
     audit(core)
 
 
-def test_b5_a_first_answer_verifies_its_instrument(core: Core) -> None:
-    core.heartbeat("ann", (QUOTE, "NEW"), (QUOTE, "OTHER"))
-    call = core.claim_one()
-    core.store(call, observation("NEW", "5.00", stamp(core)))
-    found = core.rows("SELECT symbol, verified_at FROM pricing.instruments WHERE symbol IN ('NEW', 'OTHER')")
-    assert {row.symbol: row.verified_at is not None for row in found} == {"NEW": True, "OTHER": False}
-
-
 def test_a10_reading_the_latest_says_how_old_and_how_fresh_it_is(core: Core, clock: Clock) -> None:
     for data_type in (QUOTE, DAILY):
         core.store(next_call(core, data_type, "AAPL"), observation("AAPL", "5.00", stamp(core, 3600)))
@@ -401,18 +357,18 @@ def test_a10_reading_the_latest_says_how_old_and_how_fresh_it_is(core: Core, clo
     assert not latest.fresh
 
 
-@pytest.mark.parametrize("zone", ["UTC", "America/New_York", "Asia/Kolkata"])
-def test_g6_history_is_read_by_utc_days_both_included(core: Core, zone: str) -> None:
+def test_g6_history_is_read_by_utc_days_both_included(core: Core) -> None:
     days = [midnight(date(2010, 3, 1) + timedelta(days=number)) for number in range(-2, 40)]
     core.store(next_call(core, DAILY, "AAPL", days=MARCH), *(observation("AAPL", "1.00", day) for day in days))
-    with core.engine.connect() as connection:
-        connection.exec_driver_sql(f"SET timezone = '{zone}'")
-        found = price_reader.bars(connection, "AAPL", DAILY, *MARCH)
-        months = price_reader.months(connection, DAILY, date(2010, 2, 1), date(2010, 4, 30))
-        assert [bar.observed_at.astimezone(UTC).date().day for bar in found] == list(range(1, 32))
-        assert price_reader.bars(connection, "AAPL", DAILY, date(2011, 1, 1), date(2011, 2, 1)) == []
-        connection.exec_driver_sql("SET timezone = 'UTC'")
-    assert months == {date(2010, 2, 1): (2, 1), date(2010, 3, 1): (31, 1), date(2010, 4, 1): (9, 1)}
+    for zone in ("America/New_York", "Asia/Kolkata", "UTC"):
+        with core.engine.connect() as connection:
+            connection.exec_driver_sql(f"SET timezone = '{zone}'")
+            found = price_reader.bars(connection, "AAPL", DAILY, *MARCH)
+            months = price_reader.months(connection, DAILY, date(2010, 2, 1), date(2010, 4, 30))
+            assert [bar.observed_at.astimezone(UTC).date().day for bar in found] == list(range(1, 32))
+            assert price_reader.bars(connection, "AAPL", DAILY, date(2011, 1, 1), date(2011, 2, 1)) == []
+            connection.exec_driver_sql("SET timezone = 'UTC'")
+        assert months == {date(2010, 2, 1): (2, 1), date(2010, 3, 1): (31, 1), date(2010, 4, 1): (9, 1)}
 
 
 def test_b10_a_batch_is_written_in_key_order(core: Core) -> None:
@@ -424,16 +380,6 @@ def test_b10_a_batch_is_written_in_key_order(core: Core) -> None:
     for table in ("latest_prices", "price_history"):
         written = core.rows(f"SELECT symbol FROM pricing.{table} ORDER BY tableoid, ctid")
         assert [row.symbol for row in written] == symbols
-
-
-def test_b10_two_stores_of_one_session_do_not_mix(core: Core) -> None:
-    """Nothing of the first is left in the session for the second."""
-    with core.engine.connect() as connection:
-        for symbol in ("AAPL", "IBM"):
-            call = next_call(core, QUOTE, symbol)
-            with connection.begin():
-                stored = price_writer.store(connection, call, Rows([observation(symbol, "5.00", stamp(core))]))
-            assert [row.symbol for row in stored] == [symbol]
 
 
 def test_f3_a_store_that_is_rolled_back_leaves_nothing(core: Core) -> None:

@@ -208,16 +208,6 @@ def test_d4_slots_of_a_product_that_its_provider_does_not_know_cannot_be_booked(
     assert (sellable(core), sellable(core, as_of=gone_at)) == ([True], [False])
 
 
-def test_d4_a_description_lists_a_product_again(core: Core) -> None:
-    describe(core, tour())
-    refuse(core)
-    with core.engine.begin() as connection:
-        assert not products.product(connection, TOUR).is_listed
-    assert describe(core, tour()) == Stored(TOUR, 0, 1)
-    with core.engine.begin() as connection:
-        assert products.product(connection, TOUR).is_listed
-
-
 def test_d4_a_product_that_its_provider_never_had_is_not_listed(core: Core) -> None:
     refuse(core)
     with core.engine.begin() as connection:

@@ -69,9 +69,9 @@ def not_final(core: Core, data_type: str, first: int, last: int) -> None:
     )
 
 
-def go_on(core: Core, clock: Clock, hours: int) -> None:
-    for _ in range(hours):
-        clock.advance(HOUR)
+def go_on(core: Core, clock: Clock, times: int, every: int = HOUR) -> None:
+    for _ in range(times):
+        clock.advance(every)
         core.call("SELECT pricing.refetch_history()")
 
 
@@ -91,7 +91,7 @@ def test_f5_a_restated_history_is_fetched_again_however_long_the_quota_was_spent
 ) -> None:
     """After a week without room it was forgotten, without a word."""
     restated(core, DAILY, "S1")
-    go_on(core, clock, 24 * 9)
+    go_on(core, clock, 9, every=DAY)
     assert queued(core) == {}
     assert waits(core) == {(TWELVEDATA, DAILY, "room"): (1, 0)}
     assert (
@@ -158,7 +158,7 @@ def test_f5_paused_and_retired_ones_wait_without_using_attempts(core: Core, cloc
     not_final(core, YAHOO, 3, 3)
     restated(core, DAILY, "S2")
     restated(core, YAHOO, "S4")
-    go_on(core, clock, 80)
+    go_on(core, clock, 12, every=6 * HOUR)
     assert queued(core) == {}
     assert {row.asked for row in core.rows("SELECT asked FROM pricing.provisional_bars")} == {0}
     assert waits(core) == {
@@ -178,7 +178,7 @@ def test_f5_a_bar_without_a_provider_waits_for_one(core: Core, clock: Clock) -> 
     core.rows("UPDATE pricing.data_collectors SET is_active = false WHERE provider = 'yahoo'")
     not_final(core, YAHOO, 1, 1)
     restated(core, YAHOO, "S2")
-    go_on(core, clock, 24)
+    go_on(core, clock, 4, every=6 * HOUR)
     assert waits(core) == {(None, YAHOO, "no_provider"): (1, 1)}
     core.rows("UPDATE pricing.data_type_registry SET history_from = NULL WHERE data_type = :type", type=YAHOO)
     core.rows("UPDATE pricing.data_collectors SET is_active = true")
@@ -190,6 +190,6 @@ def test_f5_a_bar_without_a_provider_waits_for_one(core: Core, clock: Clock) -> 
 def test_f5_a_bar_that_is_on_its_way_is_not_asked_for_again(core: Core, clock: Clock) -> None:
     core.use_quota(0)
     not_final(core, DAILY, 1, 1)
-    go_on(core, clock, 100)
+    go_on(core, clock, 10, every=10 * HOUR)
     assert queued(core) == {DAILY: 1}
     assert core.one("SELECT asked FROM pricing.provisional_bars") == 1

@@ -27,18 +27,16 @@ from pricing_pipeline_tests.fixtures.database import Clock
 from pricing_pipeline_tests.support.api_server import RunningApi
 from pricing_pipeline_tests.support.streams import streaming
 
-pytestmark = pytest.mark.usefixtures("still")
+still = pytest.mark.usefixtures("still")
 
 PAIRS = f"{DAILY}:AAPL,{QUOTE}:AAPL,{QUOTE}:IBM"
 
 
-@pytest.fixture(params=[0, 180])
-def old_by(request: pytest.FixtureRequest, core: Core, clock: Clock) -> int:
+def refresh(core: Core, clock: Clock, old_by: int) -> None:
     """Prices of AAPL, a quote and a bar, so many seconds old, and none of IBM."""
     core.heartbeat("ann", (QUOTE, "AAPL"), (DAILY, "AAPL"))
     core.refresh(price="146.555")
-    clock.advance(request.param)
-    return int(request.param)
+    clock.advance(old_by)
 
 
 def without_age(told: Any) -> Any:
@@ -48,9 +46,12 @@ def without_age(told: Any) -> Any:
     return list(map(without_age, told)) if isinstance(told, list) else told
 
 
+@still
+@pytest.mark.parametrize("old_by", [0, 180])
 def test_e9_a10_every_way_to_read_a_price_says_the_same(
-    api: RunningApi, cli: CommandLine, core: Core, old_by: int
+    api: RunningApi, cli: CommandLine, core: Core, clock: Clock, old_by: int
 ) -> None:
+    refresh(core, clock, old_by)
     caller = api.caller(Scope.READ, Scope.WATCH, user="ann")
     caller.get("prices", pairs=PAIRS)  # asks for what is old or missing, which the next read knows
     told = caller.get("prices", pairs=PAIRS)
@@ -90,9 +91,11 @@ def test_e9_a10_every_way_to_read_a_price_says_the_same(
     assert without_age(streamed) == without_age(told)
 
 
+@still
 def test_e9_f3_prices_are_a_table_that_is_the_same_everywhere(
-    api: RunningApi, cli: CommandLine, core: Core, old_by: int
+    api: RunningApi, cli: CommandLine, core: Core, clock: Clock
 ) -> None:
+    refresh(core, clock, 180)
     caller = api.caller(Scope.READ, user="ann")
     answer = caller.ask("GET", f"prices?pairs={PAIRS}", headers={"Accept": "text/csv"})
     assert answer.headers["content-type"] == "text/csv; charset=utf-8"
@@ -103,7 +106,7 @@ def test_e9_f3_prices_are_a_table_that_is_the_same_everywhere(
     told = caller.get("prices", pairs=PAIRS)
     assert [bar["date"], quote["date"], missing["date"]] == [told["prices"][0]["date"], "", ""]
     assert {bar["price"], quote["price"]} == {"146.5550"}, "never three decimals"
-    assert (quote["state"], bool(quote["why"])) == (("fresh", False) if old_by == 0 else ("stale", True))
+    assert (quote["state"], bool(quote["why"])) == ("stale", True)
     assert (quote["paused"], quote["provider_active"]) == ("false", "true")
     assert (missing["symbol"], missing["price"], missing["state"]) == ("IBM", "", "missing")
     assert missing["why"]
@@ -126,6 +129,7 @@ def without_ages(table: str) -> list[list[str]]:
     return [[row[place] for place in kept] for row in rows]
 
 
+@still
 @pytest.mark.own_sessions
 def test_e9_f3_a_day_is_that_of_the_exchange_whatever_the_zone_of_the_reader(
     cli: CommandLine, core: Core, clock: Clock, database_url: str, monkeypatch: pytest.MonkeyPatch
@@ -159,6 +163,7 @@ def test_e9_f3_a_day_is_that_of_the_exchange_whatever_the_zone_of_the_reader(
     assert len(told) == 6
 
 
+@still
 def test_e9_f3_what_a_client_does_not_take_is_refused(api: RunningApi) -> None:
     caller = api.caller(Scope.READ)
     for accept, media in (
@@ -183,6 +188,7 @@ def test_e9_f3_what_a_client_does_not_take_is_refused(api: RunningApi) -> None:
     assert caller.refusal("GET", "prices?symbols=AAPL&format=arrow")["status"] == 406
 
 
+@still
 def test_e9_f3_a_spreadsheet_asks_by_options_and_head_first(api: RunningApi, core: Core) -> None:
     """WEBSERVICE of LibreOffice does. Without a token, nothing is answered."""
     core.heartbeat("ann", (QUOTE, "AAPL"))

@@ -1,4 +1,7 @@
-"""Slots: what an answer changes, and what it leaves alone (D4). Sequences of answers are in test_slots_model.py."""
+"""Slots: what an answer changes, and what it leaves alone (D4).
+
+Of slots that come, change, vanish and come back, in answers in any order, test_slots_model.py has all sequences.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,6 @@ from sqlalchemy import text
 from sqlalchemy.exc import DBAPIError
 
 from pricing_pipeline.domain.answers import Answer, FailureKind, Stored, SymbolFailure
-from pricing_pipeline.domain.inventory import SlotStatus
 from pricing_pipeline.inventory import products, storage
 from pricing_pipeline.providers.fetched import Fetched
 from pricing_pipeline.refresh import settling
@@ -93,13 +95,9 @@ def test_d4_an_answer_is_read_as_it_was_said_and_the_same_again_writes_nothing(c
 @pytest.mark.parametrize(
     ("change", "table"),
     [
-        ({"remaining": 8}, "slots"),
-        ({"status": SlotStatus.SOLD_OUT}, "slots"),
         ({"local_end": slot(MONDAY, 9).local_end + timedelta(minutes=1)}, "slots"),
         ({"bookable_until": None}, "slots"),
-        ({"offers": (offer("ADULT", 2600, original=3000), offer("CHILD"))}, "slot_prices"),
         ({"offers": (offer("ADULT", 2500, original=None), offer("CHILD"))}, "slot_prices"),
-        ({"offers": (offer("ADULT", 2500, original=3000, remaining=2), offer("CHILD"))}, "pax_availability"),
         ({"offers": (offer("ADULT", 2500, original=3000, minimum=2), offer("CHILD"))}, "pax_availability"),
     ],
 )
@@ -117,22 +115,6 @@ def test_d4_a_change_writes_its_own_row_and_keeps_the_old_one(
     assert kept == {table: 1}
     assert [day.slots for day in read(core, as_of=then)] == [day.slots for day in before]
     assert [day.slots for day in read(core)] != [day.slots for day in before]
-
-
-def test_d4_what_is_no_longer_listed_has_vanished_and_may_come_back(core: Core, clock: Clock) -> None:
-    store(core, days(slot(MONDAY), slot(TUESDAY), length=2))
-    listed = clock.now()
-    clock.advance(60)
-    assert store(core, days(length=1)) == [Stored(TOUR, 0, 1)]
-    assert statuses(core, 2) == {(3, 9): "vanished", (4, 9): "available"}, "Tuesday was not asked for"
-    gone = clock.now()
-    assert written(core, lambda: store(core, days(length=1))) == {}, "it has vanished once"
-    clock.advance(60)
-    assert store(core, days(slot(MONDAY))) == [Stored(TOUR, 0, 1)]
-    assert statuses(core) == {(3, 9): "available"}
-    assert statuses(core, as_of=gone) == {(3, 9): "vanished"}
-    assert statuses(core, as_of=listed) == {(3, 9): "available"}
-    assert statuses(core, as_of=listed - timedelta(seconds=1)) == {}
 
 
 def test_d4_a_slot_that_moves_to_another_day_is_one_slot(core: Core) -> None:
@@ -169,14 +151,6 @@ def test_d4_a_day_is_stored_whole_or_not_at_all(core: Core, clock: Clock) -> Non
     assert (versions(core), revisions(core)) == (rows, kept)
     core.rows("DROP TRIGGER break_off ON pricing.slot_prices")
     assert store(core, changed) == [Stored(TOUR, 1, 2)]
-
-
-def test_d4_an_older_answer_does_not_undo_a_newer_one(core: Core) -> None:
-    store(core, days(slot(MONDAY, remaining=5), slot(TUESDAY, remaining=5), length=2), number=10)
-    store(core, days(slot(MONDAY, remaining=3)), data_type=TODAY, number=30)
-    store(core, days(slot(MONDAY, remaining=4), slot(TUESDAY, remaining=4), length=2), number=20)
-    found = {day.day: day.slots[0].remaining for day in read(core, length=2)}
-    assert found == {MONDAY: 3, TUESDAY: 4}, "Monday was asked for later by the narrow type"
 
 
 def test_d1_an_answer_confirms_every_type_that_asks_for_no_more_days(core: Core, clock: Clock) -> None:
@@ -229,6 +203,8 @@ def test_d4_a_currency_that_changes_is_a_revision_of_each_price(core: Core, cloc
     assert prices() == [("4000", "JPY"), ("1600", "JPY")]
     assert prices(as_of=then) == [("25.00", "EUR"), ("10.00", "EUR")]
     assert read(core, currency="EUR")[0].slots == ()
+    store(core, days(replace(yen, offers=(offer("ADULT", None),))))
+    assert read(core, currency="JPY")[0].slots == (), "it had a price in yen, and has none"
 
 
 def test_d4_a_category_that_slots_rename_keeps_its_id_and_its_past(core: Core, clock: Clock) -> None:
@@ -263,25 +239,6 @@ def test_d4_ages_that_only_slots_tell_describe_a_category(core: Core, clock: Clo
     assert ages_after((None, None), name="C") == (65, None), "named by its id alone, it is what it was"
     assert ages_after((None, 12), name="C") == (None, 12)
     assert ages_after((None, None)) == (None, None)
-
-
-def test_d4_a_category_and_a_price_that_are_no_longer_offered_are_kept_in_the_past(core: Core, clock: Clock) -> None:
-    both = slot(MONDAY, 9, offer("ADULT"), offer("CHILD", 1000))
-    store(core, days(both))
-    then = clock.now()
-    clock.advance(60)
-    alone = replace(both, offers=(offer("ADULT", None),))
-    assert written(core, lambda: store(core, days(alone))) == {"slot_prices": 2, "pax_availability": 1}
-
-    def offers(**question: Any) -> dict[str, str]:
-        return {one.category_id: str(one.final) for one in read(core, **question)[0].slots[0].offers}
-
-    assert read(core, currency="EUR")[0].slots == (), "it had a price in euros, and has none"
-    assert offers() == {"ADULT": "None"}
-    assert offers(as_of=then) == {"ADULT": "25.00", "CHILD": "10.00"}
-    clock.advance(60)
-    store(core, days(both))
-    assert offers() == {"ADULT": "25.00", "CHILD": "10.00"}
 
 
 def test_d4_slots_of_the_provider_before_vanish_with_its_answer(core: Core) -> None:
