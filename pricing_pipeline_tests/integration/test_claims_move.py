@@ -4,47 +4,10 @@ from __future__ import annotations
 
 from datetime import date
 
-import pytest
-
 from pricing_pipeline_tests.fixtures.core import DAILY, QUOTE, Core
 from pricing_pipeline_tests.fixtures.database import Clock
 
 SPRING = (date(2026, 1, 1), date(2026, 2, 28))
-
-
-def test_b10_a_backfill_that_does_not_fit_does_not_stop_a_provider_that_takes_one_call_at_a_time(
-    core: Core,
-) -> None:
-    """Every tenth claim begins with a backfill. One beyond its part of the quota was chosen for ever."""
-    core.rows("UPDATE pricing.data_collectors SET quota_bytes = 100000, request_delay_ms = 1")
-    core.rows(
-        "INSERT INTO pricing.api_data_usage (provider, hour, bytes)"
-        " VALUES ('twelvedata', date_trunc('hour', pricing.clock(), 'UTC'), 76000)"
-    )
-    core.rows("UPDATE pricing.provider_capabilities SET batch_size = 1, batch_from = 1")
-    core.enqueue(DAILY, "BACK", priority=-2, days=SPRING)
-    core.enqueue(QUOTE, *(f"S{number}" for number in range(15)))
-    asked = []
-    while calls := core.claim(max_calls=5):
-        asked += calls[0].symbols
-        core.finish_call(calls[0])
-        core.rows("UPDATE pricing.provider_state SET last_call_at = NULL")
-    assert len(asked) == 15
-    assert "BACK" not in asked
-
-
-def test_a2_a_backfill_never_goes_ahead_of_a_viewer_where_one_call_at_a_time_is_made(core: Core) -> None:
-    core.rows("UPDATE pricing.data_collectors SET request_delay_ms = 1")
-    core.rows("UPDATE pricing.provider_capabilities SET batch_size = 1, batch_from = 1")
-    core.enqueue(DAILY, "BACK", priority=-2, days=SPRING)
-    core.enqueue(QUOTE, *(f"S{number}" for number in range(15)))
-    asked = []
-    for _ in range(16):
-        (call,) = core.claim(max_calls=5)
-        asked += call.symbols
-        core.finish_call(call)
-        core.rows("UPDATE pricing.provider_state SET last_call_at = NULL")
-    assert asked[-1] == "BACK"
 
 
 def test_b8_a_task_that_costs_more_than_a_limit_allows_dies_in_words_and_stops_nobody(core: Core) -> None:
@@ -106,26 +69,6 @@ def test_b8_units_are_not_saved_for_what_a_day_does_not_allow_any_more(core: Cor
     clock.advance(100)
     core.enqueue(QUOTE, "IBM")
     assert [call.symbols for call in core.claim(max_calls=5)] == [["IBM"]]
-
-
-def test_a2_a_viewers_task_that_cannot_be_called_leaves_backfills_their_turn(core: Core) -> None:
-    core.rows("UPDATE pricing.data_collectors SET quota_bytes = 1000000, request_delay_ms = 1")
-    core.rows(
-        "INSERT INTO pricing.api_data_usage (provider, hour, bytes)"
-        " VALUES ('twelvedata', date_trunc('hour', pricing.clock(), 'UTC'), 500000)"
-    )
-    core.rows("UPDATE pricing.provider_capabilities SET batch_size = 1, batch_from = 1")
-    core.enqueue(DAILY, "BACK", priority=-2, days=SPRING)
-    core.enqueue(QUOTE, "LARGE", priority=9)
-    core.rows("UPDATE pricing.api_call_queue_live SET est_bytes = 600000 WHERE symbol = 'LARGE'")
-    core.enqueue(QUOTE, *(f"S{number}" for number in range(15)), priority=0)
-    asked = []
-    for _ in range(10):
-        (call,) = core.claim(max_calls=5)
-        asked += call.symbols
-        core.finish_call(call)
-        core.rows("UPDATE pricing.provider_state SET last_call_at = NULL")
-    assert asked[-1] == "BACK"
 
 
 def test_b8_tasks_of_a_provider_that_was_switched_off_fail_in_words(core: Core) -> None:
@@ -194,20 +137,6 @@ def test_b1_deleting_a_type_retires_its_tasks(core: Core) -> None:
     core.rows("DELETE FROM pricing.data_type_registry WHERE data_type = 'brief'")
     task = core.task("AAPL")
     assert (task.status, task.failure_kind) == ("cancelled", "retired")
-
-
-@pytest.mark.parametrize("claims", [0, 9], ids=["any_turn", "a_backfills_turn"])
-def test_b16_a_probe_is_one_task(core: Core, clock: Clock, claims: int) -> None:
-    core.enqueue(DAILY, "BACK", priority=-2, days=SPRING)
-    core.enqueue(QUOTE, "AAPL", "IBM", priority=0)
-    core.rows(
-        "UPDATE pricing.provider_state SET claims = :claims, breaker = 'open', breaker_since = pricing.clock(),"
-        " breaker_until = pricing.clock(), breaker_openings = 1 WHERE provider = 'twelvedata'",
-        claims=claims,
-    )
-    (probe,) = core.claim(max_calls=5)
-    assert len(probe.tasks) == 1
-    assert core.claim(max_calls=5) == []
 
 
 def test_b17_a_symbol_that_another_provider_gives_an_opinion_on_is_not_asked_for(core: Core, clock: Clock) -> None:

@@ -18,19 +18,6 @@ from pricing_pipeline_tests.support.examples import examples
 pytestmark = pytest.mark.usefixtures("still")
 
 
-def test_b11_a_completed_task_is_kept_with_its_story(core: Core, clock: Clock) -> None:
-    core.enqueue(QUOTE, "AAPL")
-    core.fail(core.claim_one(), FailureKind.PROVIDER_DOWN, "HTTP 500")
-    clock.advance(7)
-    core.promote()
-    call = core.claim_one()
-    assert core.complete(call) == set(call.task_ids)
-    task = core.task("AAPL")
-    assert (task.status, task.attempt, task.call_id, task.failure_kind) == ("completed", 2, call.id, None)
-    assert [error["message"] for error in task.errors] == ["HTTP 500"]
-    assert task.finished_at >= call.claimed_at
-
-
 def test_b9_finished_tasks_are_kept_seven_to_fifteen_days_and_dead_ones_until_they_are_resolved(
     core: Core, clock: Clock
 ) -> None:
@@ -58,17 +45,6 @@ def test_b9_finished_tasks_are_kept_seven_to_fifteen_days_and_dead_ones_until_th
     assert kept() == {}
 
 
-def test_b9_the_ring_of_finished_tasks_goes_round(core: Core, clock: Clock) -> None:
-    """Each week has its leaf; pruning every week empties none of the last seven days."""
-    for week in range(20):
-        core.enqueue(QUOTE, f"W{week}")
-        core.complete(core.claim_one())
-        core.one("SELECT pricing.prune()")
-        newest = {f"W{number}" for number in (week, week - 1) if number >= 0}
-        assert newest <= set(core.statuses()) <= {f"W{number}" for number in range(max(0, week - 2), week + 1)}
-        clock.advance(7 * 86_400)
-
-
 def test_b9_a_clock_that_is_set_back_over_the_end_of_a_week_costs_no_finished_task(core: Core, clock: Clock) -> None:
     """Weeks are those since 1970, so one begins on a Thursday. The leaf of the next week is the oldest of the ring."""
     clock.set(datetime(2026, 11, 26, 0, 0, 1, tzinfo=UTC))
@@ -85,20 +61,6 @@ def test_b9_a_clock_that_is_set_back_over_the_end_of_a_week_costs_no_finished_ta
 def finish_one(core: Core, symbol: str) -> None:
     core.enqueue(QUOTE, symbol)
     core.complete(core.claim_one())
-
-
-def test_b9_a_missing_leaf_keeps_no_task_from_finishing(core: Core, clock: Clock) -> None:
-    for leaf in range(8):
-        core.rows(f"DROP TABLE pricing.api_call_queue_completed_{leaf}")
-    finish_one(core, "AAPL")
-    assert core.statuses() == {"AAPL": "completed"}
-    core.one("SELECT pricing.prune()")
-    clock.advance(6.9 * 86_400)
-    core.one("SELECT pricing.prune()")
-    assert core.statuses() == {"AAPL": "completed"}
-    clock.advance(8.1 * 86_400)
-    core.one("SELECT pricing.prune()")
-    assert core.statuses() == {}
 
 
 @given(

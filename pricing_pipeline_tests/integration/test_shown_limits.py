@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 
 import pytest
 
@@ -78,22 +78,6 @@ def test_a6_a_refusal_that_names_its_limit_is_remembered(small: Core, clock: Clo
     assert left(small) == 8
 
 
-def test_a6_a_shown_limit_raises_nothing(small: Core) -> None:
-    for units in (102, 103, 999_999_999):
-        show(small, (units, 60))
-    assert shown(small) == {}
-    assert small.allowance().units_limit == 102
-
-
-def test_a6_a_later_higher_showing_replaces_a_lower_one(small: Core) -> None:
-    show(small, (8, 60))
-    show(small, (55, 60))
-    assert small.allowance().units_limit == 55
-    show(small, (7, 60))
-    show(small, (102, 60))
-    assert shown(small) == {}
-
-
 def test_a6_a_shown_limit_is_forgotten_after_a_day(small: Core, clock: Clock) -> None:
     show(small, (8, 60))
     clock.advance(23 * 3600)
@@ -102,15 +86,6 @@ def test_a6_a_shown_limit_is_forgotten_after_a_day(small: Core, clock: Clock) ->
     assert small.allowance().units_limit == 8
     clock.advance(2)
     assert small.allowance().units_limit == 102
-
-
-def test_a6_a_limit_that_pays_for_no_call_is_not_believed(small: Core) -> None:
-    """Nothing could be called that shows another one."""
-    small.rows("UPDATE pricing.provider_capabilities SET units_per_call = 5 WHERE fetcher = 'daily_bars'")
-    show(small, (5, 60))
-    assert small.allowance().units_limit == 102
-    show(small, (6, 60))
-    assert small.allowance().units_limit == 6
 
 
 def test_a6_a_limit_is_of_its_window_and_its_key(small: Core) -> None:
@@ -122,12 +97,6 @@ def test_a6_a_limit_is_of_its_window_and_its_key(small: Core) -> None:
     show(small, (3, 3600))
     others = {"default", "second"} - {first.key_name}
     assert shown(small) == {(first.key_name, "day"): 500, (others.pop(), "minute"): 4}
-
-
-def test_a6_a_limit_without_a_window_is_of_the_longest_window_of_seconds(small: Core) -> None:
-    free_plan(small)
-    show(small, (5, None))
-    assert shown(small) == {("default", "minute"): 5}
 
 
 def test_a6_who_writes_a_limit_is_believed_at_once(small: Core, cli: CommandLine) -> None:
@@ -148,13 +117,6 @@ def test_a6_who_writes_a_limit_is_believed_at_once(small: Core, cli: CommandLine
     assert shown(small) == {}
     show(small, (8, 60))
     assert cli("limit", "remove", TWELVEDATA, "minute").exit_code == 0
-    assert shown(small) == {}
-
-
-def test_a6_a_late_worker_shows_nothing(small: Core) -> None:
-    call = small.claim_one()
-    with small.engine.begin() as connection:
-        limits.settle(connection, call.id, Receipt(200, 600, shown=(8, 60)), is_owned=False)
     assert shown(small) == {}
 
 
@@ -223,12 +185,3 @@ def test_f4_a_plan_in_use_is_used_anew(small: Core, cli: CommandLine, monkeypatc
     rows = small.rows("SELECT name, units FROM pricing.provider_limits WHERE provider = 'twelvedata'")
     assert {row.name: row.units for row in rows} == {"minute": 4, "day": 800}
     assert cli("status", "--json").json["shown_limits"] == []
-
-
-def test_a6_a_clock_that_was_set_back_keeps_no_limit_for_longer(small: Core, clock: Clock) -> None:
-    show(small, (8, 60))
-    step = timedelta(days=30)
-    clock.advance(-step.total_seconds())
-    small.rows("SELECT pricing.move_times(pricing.clock(), :step)", step=step)
-    clock.advance(24 * 3600 + 1)
-    assert small.allowance().units_limit == 102

@@ -234,10 +234,7 @@ def test_a_transition_ends_where_the_page_says(core: Core, clock: Clock, start: 
 
 HISTORY: dict[str, tuple[Step, str]] = {
     "a failure": (TAKEN["processing", "scheduled", "fail_tasks"], "provider_down"),
-    "a failure for good": (TAKEN["processing", "failed", "fail_tasks"], "unknown_symbol"),
-    "a snooze": (by_claim("fail_tasks(ARRAY[id], claim_token, 'throttled', 'why', false)"), "throttled"),
     "the last failure": (last_attempt(TAKEN["processing", "scheduled", "fail_tasks"]), "provider_down"),
-    "a lost worker": (RECOVER, "worker_lost"),
     "a lost worker at the last attempt": (last_attempt(RECOVER), "worker_lost"),
     "a worker that stops": (TAKEN["processing", "pending", "return_tasks"], "worker_stopped"),
     "a cancel": (by_id("cancel_tasks"), "cancelled"),
