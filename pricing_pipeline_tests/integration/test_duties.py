@@ -91,8 +91,15 @@ def test_b8_one_failing_duty_does_not_stop_the_others(core: Core, clock: Clock) 
     assert after.last_success_at > after.last_failure_at
 
 
-@pytest.mark.parametrize("end", ["success", "a duty that fails", "rollback", "a session that is cut off"])
-@pytest.mark.parametrize("work", ["run_duties", "enqueue_due"])
+@pytest.mark.parametrize(
+    ("work", "end"),
+    [
+        ("run_duties", "a duty that fails"),
+        ("run_duties", "a session that is cut off"),
+        ("enqueue_due", "success"),
+        ("enqueue_due", "rollback"),
+    ],
+)
 def test_b15_the_lock_is_free_afterwards_whatever_happened(core: Core, database_url: str, work: str, end: str) -> None:
     if end == "a duty that fails":
         break_duty(core, "repair_demand")

@@ -21,7 +21,7 @@ from pricing_pipeline_tests.support.patience import wait_until
 from pricing_pipeline_tests.support.receivers import receiving
 
 SLOTS = 8
-MANY = 100_000
+MANY = 10_000
 
 
 def add(core: Core, *names: str) -> None:

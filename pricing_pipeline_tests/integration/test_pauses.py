@@ -43,21 +43,6 @@ def test_a7_what_waits_for_a_paused_instrument_is_cancelled_visibly(core: Core) 
     audit(core, acknowledged=4)
 
 
-def test_a7_what_waits_for_its_next_try_is_cancelled_too(core: Core) -> None:
-    core.heartbeat("ann", AAPL)
-    core.fail(core.claim_one(), FailureKind.PROVIDER_DOWN)
-    assert core.task("AAPL").status == "scheduled"
-    core.pause("AAPL")
-    assert states(core) == {(QUOTE, "AAPL", "cancelled", "paused")}
-
-
-def test_a7_what_is_resumed_is_active_again(core: Core) -> None:
-    core.rows("UPDATE pricing.instruments SET is_active = false, update_mode = 'manual' WHERE symbol = 'AAPL'")
-    assert [one.changed for one in core.pause("AAPL", paused=False)] == [True]
-    (row,) = core.rows("SELECT is_active, update_mode FROM pricing.instruments WHERE symbol = 'AAPL'")
-    assert (row.is_active, row.update_mode) == (True, "api")
-
-
 @pytest.mark.parametrize("column", ["update_mode = 'manual'", "is_active = false"])
 def test_a7_a_paused_instrument_is_not_queued_by_anything(core: Core, clock: Clock, column: str) -> None:
     core.rows(f"UPDATE pricing.instruments SET {column} WHERE symbol IN ('AAPL', '118632')")
@@ -196,15 +181,6 @@ def test_b1_a_retired_types_tasks_stop_and_a_revived_ones_start(core: Core, cloc
     core.heartbeat("ann", AAPL)
     core.enqueue_due()
     assert pending(core) == {AAPL, IBM, BARS}
-
-
-def test_b1_what_a_worker_gives_back_of_a_retired_type_is_stopped(core: Core) -> None:
-    core.heartbeat("ann", AAPL)
-    call = core.claim_one()
-    core.rows("UPDATE pricing.data_type_registry SET is_active = false WHERE data_type = 'equity_quote'")
-    core.return_tasks(call)
-    core.rows("SELECT pricing.reconcile_demand()")
-    assert states(core) == {(QUOTE, "AAPL", "cancelled", "retired")}
 
 
 def test_d5_who_retries_a_task_of_a_paused_instrument_is_told_to_resume_it(api: RunningApi, core: Core) -> None:

@@ -6,8 +6,6 @@ from collections import Counter
 from datetime import UTC, datetime
 
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 from sqlalchemy import text
 
 from pricing_pipeline.demand import schedules, viewers
@@ -15,7 +13,6 @@ from pricing_pipeline.domain.answers import FailureKind
 from pricing_pipeline_tests.fixtures.cli import CommandLine
 from pricing_pipeline_tests.fixtures.core import FX, MFAPI, NAV, QUOTE, TWELVEDATA, Core
 from pricing_pipeline_tests.fixtures.database import Clock
-from pricing_pipeline_tests.support.examples import examples
 
 pytestmark = pytest.mark.usefixtures("still")
 
@@ -59,17 +56,6 @@ def live(core: Core) -> list[str]:
     return [row.symbol for row in core.rows("SELECT symbol FROM pricing.api_call_queue_live ORDER BY symbol")]
 
 
-def fetch(core: Core, *symbols: str) -> None:
-    """What waits is answered, but for the price itself: a provider that says that it has none has answered, too."""
-    core.rows(
-        "INSERT INTO pricing.empty_answers (data_type, symbol, fetched_at)"
-        " SELECT 'mf_nav', unnest(CAST(:symbols AS text[])), pricing.clock()"
-        " ON CONFLICT (data_type, symbol) DO UPDATE SET fetched_at = excluded.fetched_at",
-        symbols=list(symbols),
-    )
-    core.rows("DELETE FROM pricing.api_call_queue_live WHERE symbol = ANY (:symbols)", symbols=list(symbols))
-
-
 def why(core: Core, symbol: str) -> tuple[str, str]:
     (row,) = core.rows("SELECT state, sentence FROM pricing.why_old('mf_nav', :symbol)", symbol=symbol)
     return row.state, row.sentence
@@ -83,18 +69,10 @@ def waiting(core: Core) -> dict[str, int]:
 def backlog(core: Core, provider: str, count: int) -> None:
     core.rows(
         "INSERT INTO pricing.api_call_queue_live (data_type, symbol, provider, priority)"
-        " SELECT 'equity_quote', 'S' || n, :provider, 1 FROM generate_series(1, :count) AS n",
+        " SELECT 'equity_quote', :provider || n, :provider, 1 FROM generate_series(1, :count) AS n",
         provider=provider,
         count=count,
     )
-
-
-def test_b14_the_backlog_of_one_provider_stops_no_schedule_of_another(core: Core) -> None:
-    symbols = funds(core, 20)
-    backlog(core, TWELVEDATA, 1000)
-    assert core.enqueue_scheduled(NAV) == 20
-    assert set(symbols) <= set(live(core))
-    assert waiting(core) == {}
 
 
 def test_b14_a_schedule_that_waits_for_its_own_provider_says_so(core: Core, cli: CommandLine) -> None:
@@ -131,40 +109,6 @@ def test_b14_what_waits_for_quota_is_told_everywhere_for_as_long_as_it_waits(
     state, sentence = why(core, symbols[0])
     assert state == "quota_spent"
     assert "enqueue_scheduled" not in sentence, "which would queue nothing"
-
-
-def test_b14_slots_that_met_a_spent_quota_are_made_up_for_once(core: Core, clock: Clock) -> None:
-    """One provider in trouble: each slot asked for all funds once more, and all of that was fetched."""
-    symbols = funds(core, 40)
-    core.use_quota(96_000, MFAPI)
-    core.one("SELECT pricing.watch_providers()")
-    for _ in range(4):
-        core.enqueue_scheduled(NAV)
-        clock.advance(86_400)
-        core.use_quota(96_000, MFAPI)
-        core.enqueue_due()
-    assert core.one("SELECT count(*) FROM pricing.pair_requests") == 0, "the walk stays where it is"
-    core.use_quota(0, MFAPI)
-    asked: Counter[str] = Counter()
-    for _ in range(20):
-        core.enqueue_due()
-        asked.update(live(core))
-        fetch(core, *live(core))
-        clock.advance(61)
-    assert asked == dict.fromkeys(symbols, 1)
-
-
-def test_b14_what_was_put_off_is_not_fetched_where_somebody_else_did(core: Core, clock: Clock) -> None:
-    symbols = funds(core, 4)
-    by_yahoo(core, symbols)
-    core.use_quota(91_000, YAHOO)
-    core.enqueue_scheduled(NAV)
-    clock.advance(30)
-    fetch(core, symbols[0])
-    core.use_quota(0, YAHOO)
-    clock.advance(61)
-    assert core.enqueue_due() == 3
-    assert live(core) == symbols[1:]
 
 
 @pytest.mark.parametrize(
@@ -255,100 +199,3 @@ def test_b10_a_plan_is_not_checked_beside_another_one(core: Core) -> None:
         one.commit()
         with pytest.raises(Exception, match="the backfill needs about"):
             other.execute(text(plan), {"kind": "equity_daily2"})
-
-
-@given(
-    routes=st.lists(st.sampled_from([MFAPI, YAHOO]), min_size=1, max_size=12),
-    steps=st.lists(
-        st.tuples(
-            st.sampled_from(["slot", "check", "full", "spent", "off", "free", "answer"]),
-            st.sampled_from([MFAPI, YAHOO]),
-        ),
-        max_size=14,
-    ),
-)
-@settings(max_examples=examples(20), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_b14_each_fund_is_asked_for_once_by_its_last_slot_as_soon_as_its_provider_can(
-    core: Core, clock: Clock, routes: list[str], steps: list[tuple[str, str]]
-) -> None:
-    """Model: a slot owes each fund one answer, however many slots came before; who can be asked is asked within some
-    checks, whatever stops the other provider; who cannot is counted, and nothing dies."""
-    core.rows(
-        "TRUNCATE pricing.api_call_queue, pricing.demand, pricing.pair_requests, pricing.empty_answers,"
-        " pricing.provider_keys CASCADE; DELETE FROM pricing.provider_routing WHERE symbol IS NOT NULL"
-    )
-    core.rows(
-        "UPDATE pricing.schedule_walks SET served_slot = '2000-01-01', walk_slot = NULL, walk_after = '',"
-        " lap_start = '', wrapped = false"
-    )
-    core.rows("UPDATE pricing.data_collectors SET is_active = true")
-    for provider in (MFAPI, YAHOO):
-        core.use_quota(0, provider)
-    symbols = funds(core, len(routes))
-    provider_of = dict(zip(symbols, routes, strict=True))
-    by_yahoo(core, [symbol for symbol in symbols if provider_of[symbol] == YAHOO])
-    owed: set[str] = set()
-    stopped: dict[str, str] = {}
-    asked: Counter[str] = Counter()
-
-    def free(provider: str) -> None:
-        stopped.pop(provider, None)
-        core.rows(
-            "DELETE FROM pricing.api_call_queue_live WHERE data_type = 'equity_quote' AND provider = :p",
-            p=provider,
-        )
-        core.rows("UPDATE pricing.data_collectors SET is_active = true WHERE provider = :p", p=provider)
-        core.use_quota(0, provider)
-
-    def answer() -> None:
-        done = [symbol for symbol in live(core) if symbol in provider_of and provider_of[symbol] not in stopped]
-        asked.update(done)
-        fetch(core, *done)
-        assert set(done) <= owed, "nothing is asked for that is not owed"
-        owed.difference_update(done)
-
-    for step, provider in [*steps, ("free", MFAPI), ("free", YAHOO)]:
-        clock.advance(1)
-        if step == "slot":
-            core.enqueue_scheduled(NAV)
-            owed.update(symbols)
-        elif step == "free":
-            free(provider)
-        elif step == "answer":
-            answer()
-        elif step != "check":
-            free(provider)
-            stopped[provider] = step
-            if step == "full":
-                backlog_of(core, provider)
-            elif step == "spent":
-                core.use_quota(91_000, provider)
-            else:
-                core.rows("UPDATE pricing.data_collectors SET is_active = false WHERE provider = :p", p=provider)
-        for _ in range(3):
-            clock.advance(61)
-            core.enqueue_due()
-        queued = {symbol for symbol in live(core) if symbol in provider_of}
-        able = {symbol for symbol in owed if may_be_asked(provider_of[symbol], stopped)}
-        assert able <= queued, "who can be asked is asked"
-        assert queued <= owed
-        left = len(owed - queued)
-        assert (waiting(core).get(NAV, 0) >= left) if left else True, "what waits is counted"
-        assert core.one("SELECT count(*) FROM pricing.api_call_queue_dead") == 0
-    answer()
-    assert not owed, "no slot is lost"
-
-
-def backlog_of(core: Core, provider: str) -> None:
-    core.rows(
-        "INSERT INTO pricing.api_call_queue_live (data_type, symbol, provider, priority)"
-        " SELECT 'equity_quote', :p || n, :p, 1 FROM generate_series(1, 1000) AS n",
-        p=provider,
-    )
-
-
-def may_be_asked(provider: str, stopped: dict[str, str]) -> bool:
-    """Of a fund of yahoo, mfapi is the next provider: it is asked where yahoo is switched off."""
-    if provider == YAHOO and stopped.get(YAHOO) == "off":
-        provider = MFAPI
-    return provider not in stopped

@@ -5,15 +5,12 @@ Who wants them is in test_demand.py, many checks at once in faults/test_contenti
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
-from psycopg import Connection
 from sqlalchemy import text
 from sqlalchemy.exc import DBAPIError
 
 from pricing_pipeline.demand import staleness
-from pricing_pipeline_tests.fixtures.core import DAILY, FX, MFAPI, NAV, QUOTE, Core
+from pricing_pipeline_tests.fixtures.core import DAILY, FX, QUOTE, Core
 from pricing_pipeline_tests.fixtures.database import Clock
 
 pytestmark = pytest.mark.usefixtures("still")
@@ -22,49 +19,15 @@ AAPL, IBM = (QUOTE, "AAPL"), (QUOTE, "IBM")
 MINUTE, DAY = 60, 86_400
 
 
-def test_b4_a_ttl_that_is_not_positive_is_refused(core: Core) -> None:
-    for ttl in (0, -1, None):
-        with pytest.raises(DBAPIError, match="a TTL must be a positive number of minutes"):
-            core.rows("SELECT pricing.is_data_stale(pricing.clock(), CAST(:ttl AS integer))", ttl=ttl)
-
-
-@pytest.mark.parametrize(
-    ("stamp", "stale"),
-    [
-        ("NULL", True),
-        ("pricing.clock()", False),
-        ("pricing.clock() - interval '14 minutes 55 seconds'", False),
-        ("pricing.clock() - interval '15 minutes'", True),
-        ("'-infinity'", True),
-    ],
-)
-def test_b4_stale_is_what_has_no_time_or_outlived_its_ttl(core: Core, stamp: str, stale: bool) -> None:
-    assert core.one(f"SELECT pricing.is_data_stale({stamp}, 15)") is stale
-
-
-def test_b6_a_pair_is_due_again_a_ttl_after_its_fetch(core: Core, clock: Clock) -> None:
-    core.heartbeat("ann", AAPL, (FX, "EUR/USD"))
-    core.refresh()
-    assert core.enqueue_due() == 0
-    clock.advance(MINUTE - 10)
-    assert core.enqueue_due() == 0
-    clock.advance(11)
-    assert core.enqueue_due() == 1
-    assert core.enqueue_due() == 0, "it waits for its task"
-    assert core.due_in(FX, "EUR/USD") == pytest.approx(15 * MINUTE - 61)
-
-
-def test_b1_a_new_ttl_takes_effect_at_the_next_check(core: Core, clock: Clock) -> None:
-    core.heartbeat("ann", (DAILY, "AAPL"))
-    core.refresh()
-    clock.advance(10 * MINUTE)
-    assert core.enqueue_due() == 0
-    core.rows("UPDATE pricing.data_type_registry SET default_ttl_minutes = 5 WHERE data_type = 'equity_daily'")
-    assert core.enqueue_due() == 1
-    core.refresh()
-    core.rows("UPDATE pricing.data_type_registry SET default_ttl_minutes = 60 WHERE data_type = 'equity_daily'")
-    assert core.enqueue_due() == 0
-    assert core.due_in(DAILY, "AAPL") == pytest.approx(60 * MINUTE)
+def own_type(core: Core, judge: str = "is_data_stale") -> None:
+    """A data type whose rows others write, to a table of their own."""
+    core.rows("CREATE TABLE pricing.mine (sym text PRIMARY KEY, at timestamptz, cache_ttl_minutes integer)")
+    core.rows(
+        "INSERT INTO pricing.data_type_registry (data_type, fetcher, default_ttl_minutes, table_name, symbol_column,"
+        " timestamp_column, staleness_function, asset_class)"
+        " VALUES ('own', 'quote', 15, 'mine', 'sym', 'at', :judge, 'thing')",
+        judge=judge,
+    )
 
 
 def test_b3_a_row_may_have_a_ttl_of_its_own_which_no_refresh_touches(core: Core, clock: Clock) -> None:
@@ -81,17 +44,6 @@ def test_b3_a_row_may_have_a_ttl_of_its_own_which_no_refresh_touches(core: Core,
         core.rows("UPDATE pricing.latest_prices SET cache_ttl_minutes = 0")
 
 
-def test_b3_a_longer_ttl_of_ones_own_spares_fetches(core: Core, clock: Clock) -> None:
-    core.heartbeat("ann", AAPL)
-    core.refresh()
-    core.rows("UPDATE pricing.latest_prices SET cache_ttl_minutes = 60")
-    clock.advance(59 * MINUTE)
-    core.heartbeat("bob", AAPL)
-    assert core.enqueue_due() == 0
-    clock.advance(2 * MINUTE)
-    assert core.enqueue_due() == 1
-
-
 def test_b6_what_a_calendar_calls_fresh_is_not_judged_every_second(core: Core, clock: Clock) -> None:
     """A staleness function may say fresh past the TTL; 80,000 such pairs must not cost every tick."""
     core.judge_by("SELECT stamp IS NULL", QUOTE, DAILY)
@@ -101,22 +53,6 @@ def test_b6_what_a_calendar_calls_fresh_is_not_judged_every_second(core: Core, c
     assert core.enqueue_due() == 0
     assert core.due_in(*AAPL) == pytest.approx(15)
     assert core.due_in(DAILY, "AAPL") == pytest.approx(60)
-
-
-def test_b8_one_broken_type_does_not_stop_the_others(core: Core, clock: Clock, connection: Connection[Any]) -> None:
-    core.heartbeat("ann", AAPL, (FX, "EUR/USD"), (NAV, "118632"))
-    core.refresh()
-    core.refresh(MFAPI)
-    core.break_judge(FX)
-    clock.advance(2 * DAY)
-    warnings: list[str] = []
-    connection.add_notice_handler(lambda notice: warnings.append(str(notice.message_primary)))
-    (queued,) = connection.execute("SELECT pricing.enqueue_due()").fetchone() or (None,)
-    assert queued == 3
-    assert [task.symbol for task in core.tasks() if task.status == "pending"] == ["AAPL", "EUR/USD", "118632"]
-    (warning,) = warnings
-    assert "fx_rate" in warning
-    assert "no such calendar" in warning
 
 
 def test_b7_a_failed_check_counts_as_stale_at_most_once_per_ttl(core: Core, clock: Clock) -> None:
@@ -136,11 +72,7 @@ def test_b7_a_failed_check_counts_as_stale_at_most_once_per_ttl(core: Core, cloc
 def test_b7_reads_of_what_a_judge_never_calls_fresh_ask_once_per_ttl(core: Core, clock: Clock) -> None:
     """A function that gives no verdict, and a table of one's own that nobody fills."""
     core.judge_by("SELECT CAST(NULL AS boolean)", FX)
-    core.rows("CREATE TABLE pricing.mine (sym text PRIMARY KEY, at timestamptz, cache_ttl_minutes integer)")
-    core.rows(
-        "INSERT INTO pricing.data_type_registry (data_type, fetcher, default_ttl_minutes, table_name, symbol_column,"
-        " timestamp_column) VALUES ('own', 'quote', 15, 'mine', 'sym', 'at')"
-    )
+    own_type(core)
     pairs = ("own", "AAPL"), (FX, "EUR/USD")
     core.heartbeat("ann", *pairs)
     core.refresh()
@@ -153,16 +85,10 @@ def test_b7_reads_of_what_a_judge_never_calls_fresh_ask_once_per_ttl(core: Core,
 @pytest.mark.parametrize("judge", ["is_data_stale", "is_market_stale"])
 def test_b4_a_ttl_that_is_none_is_the_fault_of_its_row(core: Core, clock: Clock, judge: str) -> None:
     """In a table of one's own. That pair has the type's TTL, the others keep theirs, and the row is named."""
-    core.rows("CREATE TABLE pricing.mine (sym text PRIMARY KEY, at timestamptz, cache_ttl_minutes integer)")
+    own_type(core, judge)
     core.rows(
         "INSERT INTO pricing.mine VALUES ('AAPL', pricing.clock(), 0), ('IBM', pricing.clock(), 4),"
         " ('MSFT', pricing.clock(), -3), ('GOOG', pricing.clock(), NULL)"
-    )
-    core.rows(
-        "INSERT INTO pricing.data_type_registry (data_type, fetcher, default_ttl_minutes, table_name, symbol_column,"
-        " timestamp_column, staleness_function, asset_class)"
-        " VALUES ('own', 'quote', 15, 'mine', 'sym', 'at', :judge, 'thing')",
-        judge=judge,
     )
     symbols = ("AAPL", "IBM", "MSFT", "GOOG")
     core.heartbeat("ann", *(("own", symbol) for symbol in symbols))
@@ -186,16 +112,10 @@ def test_b4_a_ttl_that_is_none_is_the_fault_of_its_row(core: Core, clock: Clock,
 @pytest.mark.parametrize("judge", ["is_data_stale", "is_market_stale"])
 def test_b4_a_stamp_of_a_far_future_is_the_fault_of_its_row(core: Core, clock: Clock, judge: str) -> None:
     """No TTL could be added to it (timestamp out of range), so the whole type counted as stale at each check."""
-    core.rows("CREATE TABLE pricing.mine (sym text PRIMARY KEY, at timestamptz, cache_ttl_minutes integer)")
+    own_type(core, judge)
     core.rows(
         "INSERT INTO pricing.mine VALUES ('AAPL', '294270-01-01', 2147483647), ('IBM', pricing.clock(), 4),"
         " ('MSFT', pricing.clock(), 2147483647), ('GOOG', 'infinity', 5)"
-    )
-    core.rows(
-        "INSERT INTO pricing.data_type_registry (data_type, fetcher, default_ttl_minutes, table_name, symbol_column,"
-        " timestamp_column, staleness_function, asset_class)"
-        " VALUES ('own', 'quote', 15, 'mine', 'sym', 'at', :judge, 'thing')",
-        judge=judge,
     )
     core.heartbeat("ann", *(("own", symbol) for symbol in ("AAPL", "IBM", "MSFT", "GOOG")))
     core.enqueue_due()

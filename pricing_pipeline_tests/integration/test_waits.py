@@ -11,7 +11,7 @@ from threading import Thread
 from uuid import UUID
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import SecretStr
 from sqlalchemy import text
@@ -24,6 +24,7 @@ from pricing_pipeline.providers.client import ProviderClient
 from pricing_pipeline.refresh.refresher import Refresher
 from pricing_pipeline_tests.fixtures.core import DAILY, MFAPI, QUOTE, TWELVEDATA, Core
 from pricing_pipeline_tests.fixtures.database import Clock
+from pricing_pipeline_tests.support.examples import examples
 from pricing_pipeline_tests.support.patience import wait_until
 
 pytestmark = pytest.mark.usefixtures("still")
@@ -158,6 +159,7 @@ def test_f4_each_cause_of_a_wait_has_its_name_and_a_way_out(waiting: Core, cause
 def test_f4_no_wait_without_an_end_is_called_queued(waiting: Core) -> None:
     """For any mix of causes: what is queued is taken when its turn comes, and what is taken was queued."""
 
+    @settings(max_examples=examples(32), deadline=None)
     @given(st.lists(st.sampled_from(sorted(CAUSES)), unique=True, max_size=3))
     def check(causes: Sequence[str]) -> None:
         begin(waiting)

@@ -368,20 +368,12 @@ def test_f4_dead_tasks_hold_their_pair_off(core: Core, clock: Clock, kind: Failu
     assert found.state == state
     assert f"as {kind} (so it said)" in found.sentence
     assert found.next_at == core.demand_of(QUOTE, "AAPL").backoff_until  # type: ignore[union-attr]
-    if state == "failed":
-        assert f"task retry {core.tasks('AAPL')[-1].id}" in found.sentence
 
 
 def test_f4_cancelled_by_hand(core: Core, clock: Clock) -> None:
     queued(core, clock)
     core.rows("SELECT pricing.cancel_tasks(ARRAY[(SELECT id FROM pricing.api_call_queue_live)])")
     assert why(core).state == "cancelled"
-
-
-def test_f4_a_provider_that_is_switched_off(core: Core, clock: Clock) -> None:
-    queued(core, clock)
-    core.rows("UPDATE pricing.data_collectors SET is_active = false")
-    assert why(core).state == "provider_off"
 
 
 def test_f4_a_breaker_goes_before_the_failure_that_opened_it(core: Core, clock: Clock) -> None:
@@ -406,29 +398,6 @@ def test_f4_refusals_for_speed_or_of_the_key(core: Core, clock: Clock, kind: Fai
     found = why(core)
     assert (found.state, "too fast" in found.sentence) == (state, True)
     assert found.next_at == core.one("SELECT blocked_until FROM pricing.provider_keys")
-
-
-def test_f4_without_an_active_key(core: Core, clock: Clock) -> None:
-    queued(core, clock)
-    core.rows("INSERT INTO pricing.provider_keys (provider, key_name, is_active) VALUES ('twelvedata', 'a', false)")
-    found = why(core)
-    assert (found.state, "key set twelvedata" in found.sentence) == ("key_refused", True)
-
-
-def test_f4_the_quota_is_spent(core: Core, clock: Clock) -> None:
-    queued(core, clock)
-    core.rows("UPDATE pricing.data_collectors SET quota_bytes = 1")
-    found = why(core)
-    assert (found.state, "pricing-pipeline provider change" in found.sentence) == ("quota_spent", True)
-
-
-def test_f4_the_rate_limit_is_used_up(core: Core, clock: Clock) -> None:
-    queued(core, clock)
-    core.enqueue(QUOTE, "IBM", priority=9)
-    core.rows("UPDATE pricing.provider_limits SET units = 1 WHERE provider = 'twelvedata'")
-    core.claim_one()
-    found = why(core)
-    assert (found.state, "1 unit in 60 s" in found.sentence) == ("rate_limited", True)
 
 
 def test_f4_what_came_is_not_believed(core: Core, clock: Clock) -> None:

@@ -20,14 +20,14 @@ def ahead(core: Core, provider: str = TWELVEDATA) -> Forecast:
 def use(core: Core, by_hours_ago: dict[int, int], provider: str = TWELVEDATA) -> None:
     """Let so many bytes have come so many hours ago."""
     core.rows("DELETE FROM pricing.api_data_usage")
-    for ago, count in by_hours_ago.items():
-        core.rows(
-            "INSERT INTO pricing.api_data_usage (provider, hour, bytes)"
-            " VALUES (:provider, pricing.clock() - make_interval(hours => :ago), :count)",
-            provider=provider,
-            ago=ago,
-            count=count,
-        )
+    core.rows(
+        "INSERT INTO pricing.api_data_usage (provider, hour, bytes)"
+        " SELECT :provider, pricing.clock() - make_interval(hours => u.ago), u.bytes"
+        " FROM unnest(CAST(:agos AS integer[]), CAST(:bytes AS bigint[])) AS u (ago, bytes)",
+        provider=provider,
+        agos=list(by_hours_ago),
+        bytes=list(by_hours_ago.values()),
+    )
 
 
 def allow(core: Core, quota: int, provider: str = TWELVEDATA) -> None:
