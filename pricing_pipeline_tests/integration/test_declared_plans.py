@@ -13,7 +13,6 @@ from pricing_pipeline.domain.calls import Response
 from pricing_pipeline.errors import DeclarationRefused
 from pricing_pipeline.providers.base import Request
 from pricing_pipeline.providers.wire import Wire
-from pricing_pipeline.registry import calendars
 from pricing_pipeline_tests.fixtures.cli import CommandLine, Said
 from pricing_pipeline_tests.fixtures.core import Core
 from pricing_pipeline_tests.support.declarations import FRANKFURTER, SHARES, changed
@@ -137,7 +136,6 @@ def test_f11_the_key_of_a_declared_provider_is_tried_by_its_plan(
     replaced = "`pricing-pipeline key set shares` replaces the stored one."
     assert refused == f"{words}there. {replaced} Nothing has changed."
     assert core.one("SELECT sum(units) FROM pricing.collector_call_log WHERE provider = 'shares'") == 1
-    calendars.extend(core.engine)
 
 
 def test_f11_the_newest_of_several_days_is_told_with_its_day(
@@ -165,7 +163,6 @@ symbols:
     cli("provider", "declare", str(path), sandbox="false")
     used = cli("provider", "use", "frankfurter", "--plan", "free", sandbox="false")
     assert f"frankfurter answers: EUR/USD 1.1351 USD of {newest}.\n" in used.stdout
-    calendars.extend(core.engine)
 
 
 def test_f11_a_type_of_another_kind_is_not_taken_over(core: Core, cli: CommandLine, file: Path) -> None:

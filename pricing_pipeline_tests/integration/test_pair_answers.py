@@ -135,8 +135,8 @@ def without_user(answer: Any, user: str) -> Any:
 def test_b5_b8_a_mix_of_good_and_bad_pairs_is_answered_pair_by_pair_the_same_every_way(
     core: Core, ways: dict[str, Callable[..., Any]], function: str
 ) -> None:
-    @settings(max_examples=examples(120), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-    @given(requests=st.lists(Requests, min_size=1, max_size=3), caps=Caps)
+    @settings(max_examples=examples(40), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+    @given(requests=st.lists(Requests, min_size=1, max_size=2), caps=Caps)
     def judge(requests: list[list[Pair]], caps: tuple[int, int]) -> None:
         forget(core)
         core.cap(*caps)
@@ -169,7 +169,7 @@ def test_b5_the_command_answers_as_the_function_does(
 ) -> None:
     of_quotes = [pair for pair in [*GOOD, *RESPELLED, *BAD] if pair[0] == QUOTE and "," not in pair[1]]
 
-    @settings(max_examples=examples(40), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+    @settings(max_examples=examples(20), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
     @given(pairs=st.lists(st.sampled_from(of_quotes), min_size=1, max_size=12), caps=Caps)
     def judge(pairs: list[Pair], caps: tuple[int, int]) -> None:
         forget(core)
@@ -235,7 +235,7 @@ def test_b5_all_or_nothing_leaves_nothing_half_written(
     refusals = (PairsRefused, CapExceeded, RequestRefused, TooMuch, psycopg.errors.InvalidParameterValue)
     asks = [by_sql, by_api, by_client, in_python]
 
-    @settings(max_examples=examples(80), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+    @settings(max_examples=examples(24), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
     @given(before=Requests, pairs=Requests, caps=Caps, ask=st.sampled_from(asks))
     def judge(
         before: list[Pair], pairs: list[Pair], caps: tuple[int, int], ask: Callable[[Sequence[Pair]], int]
