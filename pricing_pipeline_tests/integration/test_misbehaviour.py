@@ -39,15 +39,11 @@ TRANSPORT: dict[str, dict[str, Any]] = {
     "html": {"kind": "html"},
     "redirect": {"kind": "redirect", "location": "http://169.254.169.254/latest/meta-data/"},
     "500": {"kind": "status", "status": 500},
-    "retry in seconds": {"kind": "throttle", "retry_after": "7"},
     "retry at a date": {"kind": "throttle", "retry_after": "Wed, 21 Oct 2026 07:28:00 GMT"},
-    "retry in the past": {"kind": "throttle", "retry_after": "-5"},
-    "retry never": {"kind": "throttle", "retry_after": "1000000000"},
 }
 VALUES: dict[str, dict[str, Any]] = {
-    **{value: {"kind": "price", "value": value} for value in ("NaN", "Infinity", "1e308", "1e400", "-1.0", "0")},
+    **{value: {"kind": "price", "value": value} for value in ("NaN", "1e400", "-1.0")},
     "x100": {"kind": "times", "factor": 100},
-    "x1000": {"kind": "times", "factor": 1000},
     "ahead": {"kind": "ahead", "seconds": 30 * 86_400},
     "stale": {"kind": "stale", "seconds": 30 * 86_400},
 }

@@ -14,7 +14,7 @@ from pricing_pipeline.domain.windows import Window
 from pricing_pipeline.errors import PlanRestricted
 from pricing_pipeline.refresh.refresher import Refresher
 from pricing_pipeline.refresh.settling import settle_failure
-from pricing_pipeline_tests.fixtures.core import DAILY, FX, MFAPI, NAV, QUOTE, TWELVEDATA, Core, symbols
+from pricing_pipeline_tests.fixtures.core import DAILY, MFAPI, NAV, QUOTE, TWELVEDATA, Core, symbols
 from pricing_pipeline_tests.fixtures.database import Clock
 from pricing_pipeline_tests.support.refreshing import Reports, is_idle, refreshing, work_until
 from pricing_pipeline_tests.support.sandbox_server import RunningSandbox
@@ -26,36 +26,23 @@ from pricing_pipeline_tests.tools.audit import audit
 def test_b16_a_throttled_provider_delays_no_other_and_is_left_alone(
     core: Core, sandbox: RunningSandbox, refresher: Refresher
 ) -> None:
-    """2,000 throttled tasks lie before 200 free ones, which are done in seconds."""
+    """400 throttled tasks lie before 40 free ones, which are done in seconds."""
     core.rows("UPDATE pricing.provider_limits SET units = 100000")
+    core.rows("UPDATE pricing.provider_capabilities SET batch_size = 10, batch_from = 1 WHERE fetcher = 'quote'")
     core.rows("UPDATE pricing.data_collectors SET max_in_flight = 5")
     sandbox.behave("throttle", provider=TWELVEDATA, retry_after="120")
-    core.enqueue(QUOTE, *symbols(2000), priority=50)
-    core.enqueue(NAV, *(str(118_000 + number) for number in range(200)))
+    core.enqueue(QUOTE, *symbols(400), priority=50)
+    core.enqueue(NAV, *(str(118_000 + number) for number in range(40)))
     free = "SELECT count(*) FROM pricing.api_call_queue_completed WHERE data_type = 'mf_nav'"
-    work_until(refresher, lambda: core.one(free) == 200)
+    work_until(refresher, lambda: core.one(free) == 40)
     assert 1 <= len(sandbox.calls(TWELVEDATA)) <= 5, "only those that were on their way before the first refusal"
     waiting = [task for task in core.tasks() if task.data_type == QUOTE]
-    assert Counter(task.status for task in waiting)["pending"] >= 1500, "the rest was not even touched"
+    assert Counter(task.status for task in waiting)["pending"] >= 350, "the rest was not even touched"
     assert [(task.status, task.errors) for task in waiting if task.attempt] == [], "and no attempt was lost"
     snoozed = [task.run_after for task in waiting if task.status == "scheduled"]
     refused = core.one("SELECT min(finished_at) FROM pricing.collector_call_log WHERE provider = 'twelvedata'")
     assert min(snoozed) >= refused + timedelta(seconds=119)
     assert 0 < (core.allowance().blocked_seconds or 0) <= 120
-
-
-def test_c1_after_the_pause_a_throttled_provider_is_asked_again(
-    core: Core, clock: Clock, sandbox: RunningSandbox, refresher: Refresher
-) -> None:
-    clock.stop()
-    core.heartbeat("ann", (QUOTE, "AAPL"))
-    sandbox.behave("throttle", count=1)
-    work_until(refresher, lambda: core.task("AAPL").status == "scheduled")
-    assert core.allowance().blocked_seconds == pytest.approx(5), "it named no time"
-    clock.advance(7)
-    work_until(refresher, lambda: core.task("AAPL").status == "completed")
-    assert core.task("AAPL").attempt == 1
-    assert core.one("SELECT throttles FROM pricing.provider_keys WHERE provider = 'twelvedata'") == 0
 
 
 def test_b10_a_refused_key_stops_a_provider_and_costs_no_attempt(core: Core, sandbox: RunningSandbox) -> None:
@@ -73,12 +60,10 @@ def test_b10_a_refused_key_stops_a_provider_and_costs_no_attempt(core: Core, san
 @pytest.mark.parametrize(
     ("fault", "kind"),
     [
-        ({"kind": "status", "status": 500}, "provider_down"),
         ({"kind": "status", "status": 503, "body": "<html>busy</html>"}, "provider_down"),
-        ({"kind": "html"}, "schema_drift"),
         ({"kind": "truncate"}, "schema_drift"),
     ],
-    ids=["500", "503", "html", "truncated"],
+    ids=["503", "truncated"],
 )
 def test_b18_a_broken_answer_stores_nothing_and_is_asked_again(
     core: Core, clock: Clock, sandbox: RunningSandbox, refresher: Refresher, fault: dict[str, Any], kind: str
@@ -134,15 +119,8 @@ def test_b8_a_refusal_of_a_whole_batch_is_narrowed_down_to_the_symbol_it_means(c
 
 @pytest.mark.parametrize(
     "fault",
-    [
-        {"kind": "price", "value": "NaN"},
-        {"kind": "price", "value": "Infinity"},
-        {"kind": "price", "value": "-1.0"},
-        {"kind": "price", "value": "0"},
-        {"kind": "price", "value": "1e308"},
-        {"kind": "other_symbol", "answer": "MSFT"},
-    ],
-    ids=lambda fault: fault.get("value") or fault["kind"],
+    [{"kind": "price", "value": "-1.0"}, {"kind": "other_symbol", "answer": "MSFT"}],
+    ids=lambda fault: fault["kind"],
 )
 def test_b18_one_bad_symbol_costs_the_others_of_its_call_nothing(
     core: Core, sandbox: RunningSandbox, refresher: Refresher, fault: dict[str, Any]
@@ -159,42 +137,6 @@ def test_b18_one_bad_symbol_costs_the_others_of_its_call_nothing(
     ]
     assert len(sandbox.calls()) == 1
     audit(core)
-
-
-def test_a8_an_unknown_symbol_dies_at_once_and_backs_off(
-    core: Core, clock: Clock, sandbox: RunningSandbox, refresher: Refresher
-) -> None:
-    core.heartbeat("ann", (QUOTE, "AAPL"), (QUOTE, "NOPE1"), (NAV, "999999"))
-    work_until(refresher, is_idle(core))
-    assert core.statuses() == {"AAPL": "completed", "NOPE1": "failed", "999999": "failed"}
-    assert core.task("NOPE1").failure_kind == core.task("999999").failure_kind == "unknown_symbol"
-    clock.advance(240)
-    work_until(refresher, lambda: len(core.tasks("AAPL")) == 2)
-    work_until(refresher, is_idle(core))
-    assert len(core.tasks("NOPE1")) == len(core.tasks("999999")) == 1, "nobody asks again within the hour"
-    unverified = core.rows("SELECT symbol FROM pricing.instruments WHERE verified_at IS NULL ORDER BY 1")
-    assert [row.symbol for row in unverified] == ["999999", "NOPE1"]
-
-
-def test_f3_an_answer_older_than_ours_is_refused(
-    core: Core, clock: Clock, sandbox: RunningSandbox, refresher: Refresher
-) -> None:
-    core.heartbeat("ann", (QUOTE, "AAPL"))
-    work_until(refresher, is_idle(core))
-    before = core.latest("AAPL")
-    sandbox.behave("stale", seconds=3600)
-    clock.advance(61)
-    work_until(refresher, lambda: len(core.tasks("AAPL")) == 2 and is_idle(core)())
-    assert core.tasks("AAPL")[-1].errors[0]["kind"] == "stale_source"
-    after = core.latest("AAPL")
-    assert before is not None
-    assert after is not None
-    assert (after.price, after.observed_at, after.fetched_at) == (
-        before.price,
-        before.observed_at,
-        before.fetched_at,
-    )
-    assert len(core.rows("SELECT FROM pricing.price_history")) == 1
 
 
 # The database misbehaves
@@ -253,25 +195,6 @@ def test_b8_one_value_the_database_refuses_costs_its_batch_nothing(
     audit(core)
 
 
-def test_b8_what_can_never_be_stored_is_dead_after_four_tries_with_its_reason(
-    core: Core, clock: Clock, sandbox: RunningSandbox, refresher: Refresher
-) -> None:
-    core.rows("ALTER TABLE pricing.latest_prices ADD CONSTRAINT never CHECK (data_type <> 'fx_rate')")
-    core.rows("UPDATE pricing.data_type_registry SET default_ttl_minutes = 1440")
-    core.heartbeat("ann", (QUOTE, "AAPL"), (FX, "EUR/USD"), (NAV, "118632"))
-    for _ in range(4):
-        work_until(refresher, is_idle(core))
-        clock.advance(145)
-        core.heartbeat("ann", (FX, "EUR/USD"))
-        core.promote()
-    assert core.task("AAPL").status == core.task("118632").status == "completed"
-    task = core.task("EUR/USD")
-    assert (task.status, task.failure_kind, task.attempt) == ("failed", "not_storable", 4)
-    assert [error["attempt"] for error in task.errors] == [1, 2, 3, 4]
-    assert core.rows("SELECT FROM pricing.price_history WHERE data_type = 'fx_rate'") == []
-    audit(core)
-
-
 def test_b8_a_batch_beyond_the_providers_limit_says_at_once_where_it_is_set(
     core: Core, sandbox: RunningSandbox, refresher: Refresher
 ) -> None:
@@ -321,26 +244,3 @@ def test_a5_what_cannot_be_asked_as_things_are_set_up_is_dead_at_once(
     task = core.task("AAPL")
     assert (task.status, task.failure_kind, task.attempt) == ("failed", "misconfigured", 1)
     assert sandbox.calls() == []
-
-
-def test_b19_a_conflict_that_stays_gives_the_tasks_back_at_no_cost(
-    core: Core, sandbox: RunningSandbox, refresher: Refresher
-) -> None:
-    core.rows("CREATE SEQUENCE pricing.mishaps")
-    core.rows(
-        "CREATE FUNCTION pricing.mishap() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN IF nextval(''pricing.mishaps'')"
-        " <= 4 THEN RAISE EXCEPTION ''chosen'' USING ERRCODE = ''40001''; END IF; RETURN NEW; END'"
-    )
-    core.rows(
-        "CREATE TRIGGER mishap BEFORE INSERT ON pricing.latest_prices FOR EACH ROW EXECUTE FUNCTION pricing.mishap()"
-    )
-    core.heartbeat("ann", (QUOTE, "AAPL"))
-    work_until(refresher, lambda: core.task("AAPL").status == "completed")
-    task = core.task("AAPL")
-    assert task.attempt == 1
-    assert [error["kind"] for error in task.errors] == ["database_conflict"]
-    assert [row.outcome for row in core.rows("SELECT outcome FROM pricing.collector_call_log ORDER BY 1")] == [
-        "failed",
-        "ok",
-    ]
-    audit(core)

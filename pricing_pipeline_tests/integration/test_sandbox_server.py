@@ -117,12 +117,6 @@ def test_fault12_it_answers_browsers_only(sandbox, agent, status):
     assert (answer.status_code, answer.text == "Edge: Too Many Requests") == (status, status == 429)
 
 
-def test_fault14_an_answer_for_another_symbol(sandbox):
-    sandbox.behave("other_symbol", symbols="AAPL", answer="MSFT")
-    assert quote(sandbox, "AAPL").json()["symbol"] == "MSFT"
-    assert quote(sandbox, "AAPL,IBM").json()["AAPL"]["symbol"] == "MSFT"
-
-
 def test_wrong_orders_are_refused_with_the_reason(sandbox):
     url = f"{sandbox.url}/_sandbox/behaviour"
     answer = post(url, json={"kind": "delay"})

@@ -34,10 +34,9 @@ def clients(sandbox: RunningSandbox, key: str | None = None) -> Iterator[tuple[P
         )
 
 
-@pytest.mark.parametrize("hours", ["always", "exchange"])
-def test_f1_clients_read_the_sandbox(hours):
+def test_f1_clients_read_the_sandbox():
     with (
-        running_sandbox(clock=lambda: NOON, market_hours=hours) as sandbox,
+        running_sandbox(clock=lambda: NOON, market_hours="exchange") as sandbox,
         clients(sandbox) as (twelvedata, mfapi),
     ):
         quotes = twelvedata.fetch(Fetcher.QUOTE, ["AAPL", "EUR/USD", "BTC/USD", "NOPE"], None)
@@ -89,9 +88,8 @@ def yahoo_client(sandbox: RunningSandbox) -> ProviderClient:
     return ProviderClient(PROVIDERS["yahoo"], sandbox.yahoo_url)
 
 
-@pytest.mark.parametrize("hours", ["always", "exchange"])
-def test_a11_yahoos_client_reads_the_sandbox(hours):
-    with running_sandbox(clock=lambda: NOON, market_hours=hours) as sandbox, yahoo_client(sandbox) as yahoo:
+def test_a11_yahoos_client_reads_the_sandbox():
+    with running_sandbox(clock=lambda: NOON, market_hours="exchange") as sandbox, yahoo_client(sandbox) as yahoo:
         for symbols in (["AAPL", "EURUSD=X", "BTC-USD", "NOPE"], ["^NOPE"], ["EURUSD=X"]):
             answer = yahoo.fetch(Fetcher.QUOTE, symbols, now=NOON).answer
             assert {one.symbol for one in answer.observations} == {one for one in symbols if "NOPE" not in one}
