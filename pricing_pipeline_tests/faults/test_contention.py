@@ -157,20 +157,6 @@ def test_b5_the_last_leave_against_a_new_heartbeat_loses_no_demand(core: Core, d
     assert live == set(symbols(5))
 
 
-def test_b6_thousands_of_first_heartbeats_on_one_pair(core: Core, database_url: str) -> None:
-    """2,000 users come at once, in 16 sessions; nobody fails, and there is one task."""
-
-    def look(number: int) -> None:
-        with psycopg.connect(database_url, autocommit=True) as connection:
-            for turn in range(125):
-                connection.execute("SELECT pricing.heartbeat(%s, %s, %s)", [f"user {number}.{turn}", [QUOTE], ["AAPL"]])
-
-    assert at_once(16, look) == []
-    assert core.one("SELECT count(*) FROM pricing.active_subscriptions") == 2000
-    (task,) = core.tasks("AAPL")
-    assert task.status == "pending"
-
-
 def test_a7_the_last_leave_and_release_against_new_holders_lose_no_demand(core: Core, database_url: str) -> None:
     """Who holds in the end has demand, whatever the clean-up did meanwhile."""
     arguments = [[QUOTE] * 5, symbols(5)]

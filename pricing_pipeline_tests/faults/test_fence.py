@@ -105,15 +105,6 @@ def test_b11_a_late_finish_changes_nothing_after_the_heir_is_done(core: Core, cl
     audit(core)
 
 
-def test_b11_a_late_finish_changes_nothing_while_nobody_has_taken_over(core: Core, clock: Clock) -> None:
-    core.heartbeat("ann", (QUOTE, "AAPL"), (QUOTE, "IBM"))
-    late = core.claim_one()
-    clock.advance(61)
-    core.recover()
-    changes_nothing(core, late)
-    assert set(core.statuses().values()) == {"pending"}
-
-
 def test_b11_a_finish_within_the_lease_is_as_good_after_it_until_recovery(core: Core, clock: Clock) -> None:
     """The token decides, not the clock: what nobody took back is still ours."""
     core.enqueue(QUOTE, "AAPL")
@@ -122,31 +113,6 @@ def test_b11_a_finish_within_the_lease_is_as_good_after_it_until_recovery(core: 
     core.finish(call)
     assert core.task("AAPL").status == "completed"
     assert core.recover() == 0
-
-
-def test_b11_a_late_failure_does_not_report_the_heirs_tasks_as_its_own(core: Core, clock: Clock) -> None:
-    late, heir = taken_over(core, clock)
-    core.fail(heir, FailureKind.PROVIDER_DOWN)
-    assert core.task("AAPL").status == "scheduled"
-    held = core.one(
-        "SELECT pricing.fail_tasks(CAST(:ids AS bigint[]), CAST(:token AS uuid), 'provider_down', 'late', false)",
-        ids=late.task_ids,
-        token=late.claim_token,
-    )
-    assert held == []
-
-
-def test_b11_one_lost_task_of_a_call_does_not_cost_the_others(core: Core) -> None:
-    core.enqueue(QUOTE, "AAPL", "IBM")
-    call = core.claim_one()
-    core.rows(
-        "UPDATE pricing.api_call_queue_live SET status = 'pending', claim_token = NULL, lease_until = NULL"
-        " WHERE symbol = 'AAPL'"
-    )
-    settle_answer(core.engine, call, Fetched(answer(core, call, "5.00"), 200, 900))
-    assert core.statuses() == {"AAPL": "pending", "IBM": "completed"}
-    assert core.latest("AAPL") is None
-    assert core.latest("IBM") is not None
 
 
 def test_b12_a_calls_bytes_are_booked_once_whoever_reports_them(core: Core, clock: Clock) -> None:
@@ -229,17 +195,6 @@ def test_b19_recovery_and_a_finish_do_not_deadlock(core: Core, clock: Clock) -> 
         task_queue.complete(worker, call.task_ids, call.claim_token)
     joined(*recovery)
     assert core.task("AAPL").status == "completed", "the worker was first"
-
-
-def test_b11_recovery_passes_over_a_task_that_is_being_finished(core: Core, clock: Clock) -> None:
-    core.enqueue(QUOTE, "AAPL")
-    call = core.claim_one()
-    clock.advance(61)
-    with core.engine.begin() as worker:
-        task_queue.lock_owned(worker, call)
-        assert core.recover() == 0
-        task_queue.complete(worker, call.task_ids, call.claim_token)
-    assert core.task("AAPL").status == "completed"
 
 
 def test_a3_a_claim_passes_over_a_task_that_is_locked(core: Core) -> None:

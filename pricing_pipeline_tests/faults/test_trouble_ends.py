@@ -97,17 +97,6 @@ def test_b16_probes_take_turns_between_data_types(core: Core) -> None:
 # Refused requests
 
 
-def test_a8_a_400_to_everybody_is_trouble(world: Make) -> None:
-    there = world(3)
-    there.trouble = "request_refused"
-    there.pass_by(600, step=5)
-    assert set(there.states().values()) == {"late"}
-    assert not there.freshness().is_on_time
-    there.trouble = None
-    there.pass_by(60, step=5)
-    assert set(there.states().values()) == {"fresh"}
-
-
 def test_a8_a_400_to_one_symbol_alone_is_its_fault(world: Make) -> None:
     there = world(3)
     there.refused = {"S0001"}
