@@ -10,7 +10,6 @@ from typing import Any
 from uuid import UUID
 
 import psycopg
-import pytest
 from psycopg import Connection
 
 from pricing_pipeline_tests.fixtures.core import MFAPI, NAV, QUOTE, TWELVEDATA, Core, symbols
@@ -121,40 +120,6 @@ def clean_at_once(database_url: str, rounds: int) -> None:
         for _ in range(rounds):
             connection.execute("UPDATE pricing.demand SET created_at = created_at - interval '1 hour'")
             connection.execute("SELECT pricing.clean_subscriptions()")
-
-
-@pytest.mark.parametrize("turn", range(3))
-def test_b5_the_last_leave_against_a_new_heartbeat_loses_no_demand(core: Core, database_url: str, turn: int) -> None:
-    """Viewers come and go while the clean-up runs; anyone who looks in the end is served."""
-    pairs = [(QUOTE, symbol) for symbol in symbols(5)]
-    core.rows("SELECT pricing.heartbeat('ann', '{}', '{}')")
-    rounds = 40
-
-    def come_and_go(number: int) -> None:
-        arguments = [f"user {number}", [kind for kind, _ in pairs], [symbol for _, symbol in pairs]]
-        with psycopg.connect(database_url, autocommit=True) as connection:
-            for turn in range(rounds):
-                connection.execute("SELECT pricing.heartbeat(%s, %s, %s)", arguments)
-                if turn < rounds - 1:
-                    connection.execute("SELECT pricing.unsubscribe(%s, %s, %s)", arguments)
-
-    def clean(number: int) -> None:
-        clean_at_once(database_url, rounds)
-
-    def check(number: int) -> None:
-        with psycopg.connect(database_url, autocommit=True) as connection:
-            for _ in range(rounds):
-                connection.execute("SELECT pricing.enqueue_due()")
-
-    assert at_once(8, lambda number: [come_and_go, come_and_go, clean, check][number % 4](number)) == []
-    watched = core.one("SELECT count(DISTINCT (data_type, symbol)) FROM pricing.active_subscriptions")
-    assert watched == 5
-    core.rows("SELECT pricing.adopt_pairs()")  # those that were passed over for a lock
-    core.rows("SELECT pricing.repair_demand()")
-    core.rows("UPDATE pricing.demand SET due_at = pricing.clock() WHERE became_due_at IS NULL")
-    core.enqueue_due()
-    live = {task.symbol for task in core.tasks() if task.status == "pending"}
-    assert live == set(symbols(5))
 
 
 def test_a7_the_last_leave_and_release_against_new_holders_lose_no_demand(core: Core, database_url: str) -> None:

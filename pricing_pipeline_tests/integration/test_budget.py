@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from datetime import UTC, date, datetime
+from datetime import date
 
 import pytest
 from sqlalchemy.exc import DBAPIError
 
-from pricing_pipeline.demand import schedules, viewers
+from pricing_pipeline.demand import viewers
 from pricing_pipeline.domain.answers import FailureKind
 from pricing_pipeline.domain.windows import Window
 from pricing_pipeline.providers import PROVIDERS
 from pricing_pipeline.queue import limits
 from pricing_pipeline.refresh.refresher import Refresher
 from pricing_pipeline_tests.fixtures.core import DAILY, MFAPI, NAV, QUOTE, TWELVEDATA, Core
-from pricing_pipeline_tests.fixtures.database import Clock
 
 pytestmark = pytest.mark.usefixtures("still")
 
@@ -108,42 +107,6 @@ def test_b10_a_backfill_that_cannot_fit_is_refused_with_figures(core: Core) -> N
     assert getattr(caught.value.orig, "sqlstate", None) == "22023", "what commands and runs tell in a sentence"
     assert [task.symbol for task in core.tasks()] == ["AAPL"], "nothing of it is queued"
     assert core.one("SELECT count(*) FROM pricing.backfills") == 1
-
-
-def test_b10_real_bytes_beyond_the_estimate_stop_admissions(core: Core, clock: Clock) -> None:
-    """More came than predicted, and a worker was lost with its reservation: 0 admissions past 95 %."""
-    clock.set(datetime(2026, 3, 10, 12, tzinfo=UTC))
-    core.rows("UPDATE pricing.data_collectors SET quota_bytes = 100000")
-    core.rows("UPDATE pricing.data_type_registry SET estimated_data_size_bytes = 1000")
-    core.enqueue(QUOTE, *(f"S{number:03d}" for number in range(300)))
-    core.rows("UPDATE pricing.provider_capabilities SET batch_size = 30, batch_from = 1")
-    first, lost, third = core.claim(max_calls=3)
-    core.settle(first, 55_000)
-    core.settle(third, 10_000)
-    assert core.allowance().used_bytes == 95_000, "65,000 came, and 30,000 are reserved by the lost one"
-    assert core.claim() == []
-    clock.advance(61)
-    core.recover()
-    core.call("SELECT pricing.expire_calls()")
-    assert core.allowance().used_bytes == 95_000, "its fate is unknown: the estimate is booked"
-    core.settle(lost, 1)
-    assert core.claim() == []
-    assert core.one("SELECT sum(bytes) FROM pricing.api_data_usage") == 95_000
-
-
-def test_b10_a_schedules_slot_is_postponed_visibly_while_its_quota_is_spent(core: Core) -> None:
-    core.rows("UPDATE pricing.instruments SET verified_at = pricing.clock()")
-    core.rows("UPDATE pricing.data_collectors SET quota_bytes = 100000 WHERE provider = 'mfapi'")
-    core.rows("INSERT INTO pricing.api_data_usage (provider, hour, bytes) VALUES ('mfapi', pricing.clock(), 90000)")
-    with core.engine.begin() as connection:
-        assert schedules.enqueue_scheduled(connection, NAV) == 0
-    assert core.tasks() == []
-    (warned,) = core.rows("SELECT subject, message FROM pricing.warnings WHERE source = 'walk_schedules'")
-    assert warned.subject == NAV
-    assert "the quota of mfapi leaves nothing for schedules" in warned.message
-    core.rows("UPDATE pricing.data_collectors SET quota_bytes = 10000000 WHERE provider = 'mfapi'")
-    core.call("SELECT pricing.walk_schedules()")
-    assert core.tasks() != [], "the walk goes on where it was"
 
 
 # Budget

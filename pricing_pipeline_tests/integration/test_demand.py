@@ -143,6 +143,18 @@ def test_a7_demand_without_viewers_is_not_refreshed_and_is_removed(core: Core, c
     assert [task.status for task in core.tasks()] == ["completed"]
 
 
+def test_b5_demand_without_viewers_outlives_its_first_minute(core: Core, clock: Clock) -> None:
+    """A viewer who comes and goes, page by page, does not start everything anew."""
+    core.heartbeat("ann", AAPL)
+    core.unsubscribe("ann", AAPL)
+    clock.advance(MINUTE - 1)
+    core.clean()
+    assert core.demand_of(*AAPL) is not None
+    clock.advance(2)
+    core.clean()
+    assert core.demand_of(*AAPL) is None
+
+
 def test_b5_coming_back_within_the_grace_is_served_too(core: Core, clock: Clock) -> None:
     """The pair is still known, and the check that saw it without viewers had put it aside."""
     core.heartbeat("ann", AAPL)

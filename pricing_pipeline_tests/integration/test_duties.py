@@ -179,21 +179,14 @@ def test_b8_a_type_whose_check_fails_is_seen_and_stops_no_other(core: Core, cloc
     assert cli("status", "--json").json["warnings"] == []
 
 
-def test_b22_warnings_are_kept_thirty_days(core: Core, clock: Clock) -> None:
-    core.rows("SELECT pricing.warn('run_duties', 'prune', 'why', NULL)")
-    clock.advance(29 * 86_400)
-    core.rows("SELECT pricing.prune()")
-    assert len(warnings(core)) == 1
-    clock.advance(2 * 86_400)
-    core.rows("SELECT pricing.prune()")
-    assert warnings(core) == []
-
-
-@pytest.mark.parametrize(("table", "days"), [("collector_call_log", 35), ("drains", 7), ("api_data_usage", 400)])
+@pytest.mark.parametrize(
+    ("table", "days"), [("collector_call_log", 35), ("drains", 7), ("api_data_usage", 400), ("warnings", 30)]
+)
 def test_b9_what_is_past_its_keeping_time_is_forgotten_and_no_earlier(
     core: Core, clock: Clock, table: str, days: int
 ) -> None:
     core.rows("SELECT pricing.begin_drain('w', NULL, 120)")
+    core.rows("SELECT pricing.warn('run_duties', 'prune', 'why', NULL)")
     core.enqueue(QUOTE, "AAPL")
     core.finish(core.claim_one())
     known = f"SELECT count(*) FROM pricing.{table}"

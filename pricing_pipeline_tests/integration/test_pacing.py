@@ -21,7 +21,6 @@ SUMMER_DAY = datetime(2026, 3, 10, tzinfo=UTC)
 """A Tuesday of New York's summer time: it trades from 13:30 to 20:00 UTC."""
 OPEN, LAST = SUMMER_DAY + timedelta(hours=13.5), SUMMER_DAY + timedelta(hours=20.25)
 """The opening, and the time at which the closing price is there."""
-SUNDAY = datetime(2026, 3, 8, tzinfo=UTC)
 
 pytestmark = pytest.mark.usefixtures("still")
 
@@ -162,14 +161,6 @@ def test_a6_what_is_used_is_taken_off(core: Core, clock: Clock) -> None:
     assert sum(len(call.symbols) for call in core.claim(max_calls=10)) == 80
     assert core.claim(max_calls=10) == []
     assert units_left(core, clock, OPEN + (LAST - OPEN) / 2) == 320
-
-
-@pytest.mark.usefixtures("plan")
-def test_a6_without_a_session_all_units_are_there(core: Core, clock: Clock) -> None:
-    """Nobody watches; or only what does not trade today."""
-    assert units_left(core, clock, SUMMER_DAY + timedelta(hours=1)) == 800
-    core.heartbeat("ann", (QUOTE, "AAPL"))
-    assert units_left(core, clock, SUNDAY + timedelta(hours=15)) == 800
 
 
 @pytest.mark.usefixtures("plan")

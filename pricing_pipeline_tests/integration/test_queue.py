@@ -81,6 +81,19 @@ def test_a1_each_span_of_days_is_a_task_of_its_own(core: Core) -> None:
     assert len(core.tasks("AAPL")) == 3
 
 
+def test_a5_without_a_route_a_task_dies_at_once_and_says_so(core: Core) -> None:
+    core.heartbeat("ann", (QUOTE, "AAPL"))
+    core.refresh()
+    core.rows("UPDATE pricing.provider_routing SET is_active = false WHERE data_type = 'equity_quote'")
+    assert core.enqueue(QUOTE, "AAPL") == 0
+    dead = core.tasks("AAPL")[-1]
+    assert (dead.status, dead.failure_kind) == ("failed", "misconfigured")
+    assert "pricing-pipeline route add" in dead.errors[0]["message"]
+    pair = core.demand_of(QUOTE, "AAPL")
+    assert pair is not None
+    assert pair.backoff_until > core.clock()
+
+
 # Reading
 
 

@@ -146,8 +146,8 @@ def test_b17_no_more_calls_are_in_flight_than_are_allowed(
     core.lift_limits(batch_size=1)
     core.rows("UPDATE pricing.data_collectors SET max_in_flight = 2")
     sandbox.behave("delay", seconds=0.3)
-    core.enqueue(NAV, *(str(118_000 + number) for number in range(12)))
-    core.enqueue(QUOTE, *symbols(12))
+    core.enqueue(NAV, *(str(118_000 + number) for number in range(6)))
+    core.enqueue(QUOTE, *symbols(6))
     work_until(refresher, is_idle(core))
     for provider, limit in ((TWELVEDATA, 2), (MFAPI, 2), (None, 4)):
         made = sandbox.calls(provider)

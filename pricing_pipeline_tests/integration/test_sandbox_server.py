@@ -185,11 +185,6 @@ def test_the_command_serves_as_its_own_process_until_told_to_stop(sign):
         assert url, process.communicate()
         usage = get(f"{url[0]}/twelvedata/api_usage", headers={"Authorization": "apikey canary-key"}).json()
         assert (usage["plan_limit"], usage["plan_daily_limit"]) == (8, 800)
-        again = [*command, "--port", url[1]]
-        second = subprocess.run(again, env=env, capture_output=True, text=True, timeout=PATIENCE, check=False)
-        assert second.returncode == 1
-        assert second.stderr.startswith("error: The sandbox cannot start: 127.0.0.1:")
-        assert "Traceback" not in second.stderr
     finally:
         process.send_signal(sign)
         _, errors = process.communicate(timeout=PATIENCE)

@@ -75,6 +75,14 @@ def backlog(core: Core, provider: str, count: int) -> None:
     )
 
 
+def test_b14_the_backlog_of_one_provider_stops_no_schedule_of_another(core: Core) -> None:
+    symbols = funds(core, 20)
+    backlog(core, TWELVEDATA, 1000)
+    assert core.enqueue_scheduled(NAV) == 20
+    assert set(symbols) <= set(live(core))
+    assert waiting(core) == {}
+
+
 def test_b14_a_schedule_that_waits_for_its_own_provider_says_so(core: Core, cli: CommandLine) -> None:
     symbols = funds(core, 20)
     backlog(core, MFAPI, 1000)

@@ -78,6 +78,15 @@ def test_a6_a_refusal_that_names_its_limit_is_remembered(small: Core, clock: Clo
     assert left(small) == 8
 
 
+def test_a6_a_later_higher_showing_replaces_a_lower_one(small: Core) -> None:
+    show(small, (8, 60))
+    show(small, (55, 60))
+    assert small.allowance().units_limit == 55
+    show(small, (7, 60))
+    show(small, (102, 60))
+    assert shown(small) == {}
+
+
 def test_a6_a_shown_limit_is_forgotten_after_a_day(small: Core, clock: Clock) -> None:
     show(small, (8, 60))
     clock.advance(23 * 3600)
