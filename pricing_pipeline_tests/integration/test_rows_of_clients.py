@@ -83,7 +83,7 @@ def test_b7_sessions_of_one_client_that_begin_at_once_keep_its_cap_on_pairs(
     wait_for_locks(core)
     core.cap(10, 10_000)
     outcomes: list[int] = []
-    barrier = threading.Barrier(9)
+    barrier = threading.Barrier(4)
 
     def begin(number: int, url: str) -> None:
         with psycopg.connect(url, autocommit=True) as session:
@@ -95,10 +95,10 @@ def test_b7_sessions_of_one_client_that_begin_at_once_keep_its_cap_on_pairs(
             outcomes.append(row[0]["changed"])
 
     with a_login(server, database_url, "pricing_client") as (_, url):
-        threads = [threading.Thread(target=begin, args=(number, url)) for number in range(9)]
+        threads = [threading.Thread(target=begin, args=(number, url)) for number in range(4)]
         for thread in threads:
             thread.start()
         for thread in threads:
             thread.join(PATIENCE)
-    assert sorted(outcomes) == [0] * 7 + [4, 6]
+    assert sorted(outcomes) == [0, 0, 4, 6]
     assert core.one(f"SELECT count(*) FROM pricing.{table}") == 10
