@@ -38,7 +38,7 @@ from dagster._core.scheduler.instigation import (
 from dagster._utils.error import SerializableErrorInfo as SerializableErrorInfo  # type: ignore[attr-defined]
 
 # To launch no run twice: the public launcher says neither that an answer came late, nor whether a run's process lives.
-# orchestration/test_launches.py
+# acceptance/test_launches.py
 from dagster._core.errors import DagsterUserCodeUnreachableError as DagsterUserCodeUnreachableError
 from dagster._core.launcher import LaunchRunContext as LaunchRunContext
 from dagster._core.remote_representation.code_location import GrpcServerCodeLocation as GrpcServerCodeLocation

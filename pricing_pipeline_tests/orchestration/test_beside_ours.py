@@ -26,7 +26,7 @@ from dagster._core.workspace.load_target import InProcessWorkspaceLoadTarget
 
 from pricing_pipeline.defs.naming import PLAIN
 from pricing_pipeline_tests.fixtures.core import DAILY, QUOTE, Core, midnight
-from pricing_pipeline_tests.fixtures.dagster import ORIGIN, Stage, an_instance, newly_loading
+from pricing_pipeline_tests.fixtures.dagster import ORIGIN, Stage, an_empty_instance, an_instance, newly_loading
 from pricing_pipeline_tests.fixtures.database import TestServer
 from pricing_pipeline_tests.fixtures.logins import a_login
 from pricing_pipeline_tests.support.pages import ROOT
@@ -77,18 +77,18 @@ def test_g8_the_example_makes_what_it_says(core: Core, theirs: ModuleType) -> No
         )
     definitions = dg.Definitions.merge(theirs.defs, dg.Definitions(resources={"io_manager": dg.mem_io_manager}))
     everything = definitions.resolve_implicit_global_asset_job_def()
-    with dg.DagsterInstance.ephemeral() as instance:
-        value = everything.execute_in_process(instance=instance, asset_selection=[dg.AssetKey("portfolio_value")])
-        (made,) = value.asset_materializations_for_node("portfolio_value")
-        assert made.metadata["value"].value == str(14 * Decimal("146.5500001"))
-        (check,) = value.get_asset_check_evaluations()
-        assert check.passed
-        month = everything.execute_in_process(
-            instance=instance, asset_selection=[dg.AssetKey("month_ends")], partition_key="2020-01-01"
-        )
-        (row,) = month.output_for_node("month_ends").itertuples()
-        assert (row.symbol, row.close) == ("AAPL", Decimal("12.345"))
-        assert definitions.resolve_job_def("tell").execute_in_process(instance=instance).success
+    instance = an_empty_instance()
+    value = everything.execute_in_process(instance=instance, asset_selection=[dg.AssetKey("portfolio_value")])
+    (made,) = value.asset_materializations_for_node("portfolio_value")
+    assert made.metadata["value"].value == str(14 * Decimal("146.5500001"))
+    (check,) = value.get_asset_check_evaluations()
+    assert check.passed
+    month = everything.execute_in_process(
+        instance=instance, asset_selection=[dg.AssetKey("month_ends")], partition_key="2020-01-01"
+    )
+    (row,) = month.output_for_node("month_ends").itertuples()
+    assert (row.symbol, row.close) == ("AAPL", Decimal("12.345"))
+    assert definitions.resolve_job_def("tell").execute_in_process(instance=instance).success
 
 
 def test_g8_one_asset_graph_has_both_code_locations(
@@ -227,29 +227,6 @@ def _follower(name: str, condition: Any) -> dg.AssetsDefinition:
 
 
 QUOTE_RUNS = ["any_deps_updated", "asset_sensor", "each_change", "portfolio_value"]
-
-
-def test_g8_heartbeats_and_confirmations_start_nothing(stage: Stage, core: Core, theirs: ModuleType) -> None:
-    beside = Beside(stage, theirs)
-    quotes, bars = PLAIN.latest_key(QUOTE), PLAIN.history_key(DAILY)
-    beside.news(quotes)
-    assert beside.tick() == sorted([*QUOTE_RUNS, "on_cron"])
-    beside.news(bars, MONTHS[0])
-    assert beside.tick() == [f"month_ends {MONTHS[0]}"]
-    beside.hour()
-    for quiet in (
-        beside.beat,
-        lambda: beside.instance.wipe_assets([BEAT]),
-        lambda: beside.work(quotes),
-        lambda: beside.work(bars, MONTHS[0]),
-        lambda: beside.work(bars, MONTHS[1]),
-        lambda: beside.work(bars),
-        lambda: beside.news(PLAIN.latest_key("fx_rate")),
-        lambda: beside.news(PLAIN.history_key("fx_rate"), MONTHS[0]),
-    ):
-        quiet()
-        assert beside.tick() == []
-        beside.hour()
 
 
 def test_g8_a_change_that_comes_while_a_run_is_on_the_way_is_not_forgotten(

@@ -52,7 +52,7 @@ def test_g6_the_sensor_cancels_the_backfills_of_cancelled_runs(
 
 def interrupted(stage: Stage, core: Core, sandbox: RunningSandbox, *, is_cancelled: bool) -> dg.DagsterRun:
     """A backfill whose process gets the signal that ends it during its first call, cancelled before or not."""
-    sandbox.behave("delay", seconds=8)
+    sandbox.behave("delay", seconds=4)
     run_id = str(uuid4())
 
     def interrupt() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -25,6 +27,7 @@ from pricing_pipeline.defs.daemon import (
     look_for_backfills_often,
     tick_when_there_is_work,
 )
+from pricing_pipeline.processes import process_log
 from pricing_pipeline_tests.fixtures.dagster import an_instance
 from pricing_pipeline_tests.support.patience import PATIENCE
 
@@ -61,6 +64,23 @@ def test_g6_backfills_are_looked_for_every_five_seconds(monkeypatch: pytest.Monk
     assert before > 5 >= after
 
 
+def test_b23_what_repeats_is_told_once_in_the_log_of_the_daemon(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As in every process of ours, by process_log."""
+    started: list[None] = []
+
+    def listens(socket: str) -> bool:
+        assert started
+        raise SystemExit
+
+    monkeypatch.setattr(process_log, "start", lambda: started.append(None))
+    monkeypatch.setattr(daemon, "_listens", listens)
+    monkeypatch.setattr(sys, "argv", ["daemon", "/nowhere", "/nowhere"])
+    monkeypatch.setenv("PRICING_CODE_SOCKET", "/nowhere")
+    monkeypatch.setattr(logging.getLogger("dagster"), "propagate", True)
+    with pytest.raises(SystemExit):
+        daemon.main()
+
+
 class Passing(threading.Event):
     """A shutdown that is waited for in no time: the clock of what waits goes on."""
 
@@ -78,7 +98,7 @@ class Passing(threading.Event):
         return self.is_set()
 
 
-@pytest.mark.parametrize(("work_after", "ends_after"), [(0.3, 1.0), (2.0, 2.0), (7.0, 7.0), (12.0, 10.0)])
+@pytest.mark.parametrize(("work_after", "ends_after"), [(0.3, 1.0), (7.0, 7.0), (12.0, 10.0)])
 def test_g3_sensors_tick_soon_after_there_is_work_and_otherwise_every_ten_seconds(
     monkeypatch: pytest.MonkeyPatch, work_after: float, ends_after: float
 ) -> None:

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from pathlib import Path
 
 import dagster as dg
 import pytest
-from dagster._daemon.sensor import execute_sensor_iteration
-from dagster._utils.log import get_dagster_logger
 
 from pricing_pipeline.defs.ours import LABEL, Ours
 from pricing_pipeline.defs.pruning import forget_moved
 from pricing_pipeline.registry import data_type_registry
 from pricing_pipeline_tests.fixtures.core import DAILY, QUOTE, Core
-from pricing_pipeline_tests.fixtures.dagster import Stage, a_daemon, an_instance, said
+from pricing_pipeline_tests.fixtures.dagster import Stage, said
 from pricing_pipeline_tests.support.sandbox_server import RunningSandbox
 
 PROFILE = "company_profile"
@@ -37,6 +34,8 @@ def test_b29_a_document_type_is_fetched_reported_and_judged_like_any_other(
     )
     assert "current documents" in latest.description
     assert "nothing to backfill" in kept.description
+    assert kept.partitions_def is None
+    assert [dep.asset_key for dep in latest.deps] == [DOCUMENT]
     for spec, unsaid in ((latest, set[str]()), (kept, {"data_type"})):
         table = spec.metadata["dagster/table_name"]
         found = core.rows(
@@ -67,14 +66,6 @@ def test_b29_a_document_type_is_fetched_reported_and_judged_like_any_other(
         assert shown == [("AAPL", ""), ("MSFT", "")]
 
 
-def test_g1_documents_have_an_asset_of_their_own_without_months(stage: Stage) -> None:
-    graph = stage.repository.asset_graph
-    assert not graph.has(dg.AssetKey(["price_history", PROFILE]))
-    assert graph.get(DOCUMENT).partitions_def is None
-    assert graph.get(dg.AssetKey(["price_history", QUOTE])).partitions_def is not None
-    assert [dep.asset_key for dep in stage.spec("latest_price", PROFILE).deps] == [DOCUMENT]
-
-
 def test_g3_materialize_fetches_what_is_watched_of_documents_now(
     stage: Stage, core: Core, sandbox: RunningSandbox
 ) -> None:
@@ -101,18 +92,11 @@ def test_g3_past_months_of_prices_fetch_documents_now_and_no_past_of_them(
     assert {event.partition for event in stage.materializations("price_history", DAILY)} == {"2010-03-01"}
 
 
-def test_g3_documents_that_nobody_watches_are_no_fault(stage: Stage, core: Core) -> None:
-    assert stage.backfill(PROFILE).success
-    assert core.rows("SELECT FROM pricing.api_call_queue") == []
-
-
-def test_g3_dagsters_daemon_launches_a_drain_for_documents_alone(environment: None, core: Core, tmp_path: Path) -> None:
+def test_g3_documents_alone_are_reason_for_a_drain(stage: Stage, core: Core) -> None:
     core.heartbeat("ann", (PROFILE, "AAPL"))
-    with an_instance(tmp_path) as instance, a_daemon(instance, "refresh_watched") as daemon:
-        list(execute_sensor_iteration(daemon, get_dagster_logger("daemon"), None, None))
-        (run,) = instance.get_runs()
-    assert run.asset_selection is None
-    assert run.tags["pricing/drain"] == "true"
+    (request,) = stage.tick("refresh_watched").run_requests or ()
+    assert request.asset_selection is None
+    assert request.tags["pricing/drain"] == "true"
 
 
 def test_g6_what_an_earlier_release_told_of_documents_leaves_the_catalog(stage: Stage) -> None:

@@ -16,6 +16,7 @@ import pytest
 from pricing_pipeline.dagster import PriceHistoryIOManager, PricingReader
 from pricing_pipeline.errors import PricingError
 from pricing_pipeline_tests.fixtures.core import DAILY, Core, midnight
+from pricing_pipeline_tests.fixtures.dagster import RANGE_END, RANGE_START, an_empty_instance
 from pricing_pipeline_tests.fixtures.database import TestServer
 from pricing_pipeline_tests.fixtures.logins import a_login
 
@@ -29,7 +30,6 @@ DAYS = [
     date(2020, 5, 4),
     date(2020, 7, 1),
 ]
-RANGE_START, RANGE_END = "dagster/asset_partition_range_start", "dagster/asset_partition_range_end"
 
 pytestmark = pytest.mark.filterwarnings("ignore::dagster.BetaWarning")
 
@@ -60,8 +60,8 @@ def loaded(
     definitions = dg.Definitions(
         assets=[upstream, asset], resources={"history": manager, "io_manager": dg.mem_io_manager}
     )
-    with dg.DagsterInstance.ephemeral() as instance:
-        return definitions.resolve_implicit_global_asset_job_def().execute_in_process(instance=instance, **how)
+    instance = an_empty_instance()
+    return definitions.resolve_implicit_global_asset_job_def().execute_in_process(instance=instance, **how)
 
 
 def days_of(frame: pd.DataFrame) -> list[tuple[str, date, Decimal]]:
@@ -114,11 +114,16 @@ def test_g8_several_months_and_all_are_loaded_at_once(manager: PriceHistoryIOMan
     assert days_of(loaded(manager, an_asset(), whole).output_for_node("made")) == stored(*DAYS)
 
 
-@pytest.mark.parametrize("annotation", [None, Any, pd.DataFrame, pl.DataFrame, pa.Table])
-def test_g8_an_input_is_the_frame_that_it_is_annotated_as(manager: PriceHistoryIOManager, annotation: Any) -> None:
-    found = loaded(manager, an_asset(annotation=annotation)).output_for_node("made")
-    assert isinstance(found, pd.DataFrame if annotation in (None, Any) else annotation)
-    assert len(found) == 10
+def test_g8_an_input_is_the_frame_that_it_is_annotated_as(manager: PriceHistoryIOManager) -> None:
+    for annotation, frame in (
+        (None, pd.DataFrame),
+        (Any, pd.DataFrame),
+        (pl.DataFrame, pl.DataFrame),
+        (pa.Table, pa.Table),
+    ):
+        found = loaded(manager, an_asset(annotation=annotation)).output_for_node("made")
+        assert isinstance(found, frame)
+        assert len(found) == 10
 
 
 def test_g8_an_input_may_name_symbols_and_a_basis(core: Core, manager: PriceHistoryIOManager) -> None:

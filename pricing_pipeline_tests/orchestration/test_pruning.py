@@ -6,13 +6,15 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import dagster as dg
+import pytest
 from dagster._core.definitions.freshness import FreshnessState
 from dagster._core.storage.compute_log_manager import ComputeIOType
 from dagster._core.test_utils import create_run_for_test, freeze_time
 from dagster._daemon.freshness import FreshnessDaemon
 
+from pricing_pipeline.defs import pruning
 from pricing_pipeline.defs.naming import PLAIN, UNREAD_LISTS
-from pricing_pipeline.defs.pruning import RUNS_AT_ONCE, prune_reports, prune_runs
+from pricing_pipeline.defs.pruning import prune_reports, prune_runs
 from pricing_pipeline_tests.fixtures.core import DAILY, FX, NAV, QUOTE, Core
 from pricing_pipeline_tests.fixtures.dagster import OF_OURS, OURS, Stage, a_daemon, an_instance, said
 from pricing_pipeline_tests.support.sandbox_server import RunningSandbox
@@ -62,13 +64,13 @@ def test_g5_runs_are_kept_as_long_as_somebody_may_ask_for_them(stage: Stage, cor
     assert kept == ["drain at work", "drain that starts"]
 
 
-def test_g5_a_tick_removes_a_little_at_a_time(stage: Stage, core: Core) -> None:
-    for _ in range(RUNS_AT_ONCE):  # of definitions that are merged with ours; they are in nobody's way
+def test_g5_a_tick_removes_a_little_at_a_time(stage: Stage, core: Core, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pruning, "RUNS_AT_ONCE", 3)
+    for _ in range(3):  # of definitions that are merged with ours; they are in nobody's way
         create_run_for_test(stage.instance, job_name="report", status=Status.SUCCESS, tags=DRAIN)
-    for _ in range(RUNS_AT_ONCE + 5):
+    for _ in range(5):
         create_run_for_test(stage.instance, job_name="refresh", status=Status.SUCCESS, tags=DRAIN)
-    assert prune_runs(stage.instance, OURS, core.engine, in_(7 * HOUR)) == RUNS_AT_ONCE
-    assert prune_runs(stage.instance, OURS, core.engine, in_(7 * HOUR)) == 5
+    assert [prune_runs(stage.instance, OURS, core.engine, in_(7 * HOUR)) for _ in range(3)] == [3, 2, 0]
 
 
 def test_g5_the_sensor_says_what_it_removed(stage: Stage) -> None:
@@ -172,7 +174,7 @@ def test_g2_evaluations_of_freshness_go_too_and_its_state_stays(
     key = dg.AssetKey(["freshness", QUOTE])
     now = datetime.now(UTC)
     with an_instance(open_folder) as instance, a_daemon(instance) as daemon:
-        for minutes in (0, 3, 6):
+        for minutes in (0, 3):
             reports(instance, QUOTE, kind="freshness")
             for seconds in (0, 70, 130):
                 with freeze_time(now + timedelta(minutes=minutes, seconds=seconds)):

@@ -69,15 +69,6 @@ def test_g4_ticks_and_runs_of_a_process_share_one_engine(stage: Stage, core: Cor
     assert connections == 1
 
 
-def test_g4_the_definitions_have_the_resources_that_runs_ask_for(stage: Stage) -> None:
-    assert set(stage.repository.get_top_level_resources()) == {
-        "database",
-        "providers",
-        "allowances",
-        "io_manager",
-    }
-
-
 def test_g4_each_active_provider_has_a_client_that_is_asked_where_the_settings_say(
     stage: Stage, core: Core, sandbox: RunningSandbox, database_url: str
 ) -> None:

@@ -26,17 +26,12 @@ SLOT = datetime(2026, 3, 31, 18, 0, tzinfo=UTC)
 """Long ago, and the last of its month: a tick may come late."""
 
 
-@pytest.fixture(autouse=True)
-def kept_runs(stage: Stage, tmp_path: Path) -> Iterator[None]:
-    """A schedule looks at runs only where they are kept."""
-    with an_instance(tmp_path) as instance:
-        stage.instance = instance
-        yield
-
-
-@pytest.fixture(autouse=True)
-def nothing_is_served_yet(core: Core) -> None:
+@pytest.fixture
+def kept_runs(stage: Stage, core: Core, tmp_path: Path) -> Iterator[Stage]:
+    """A schedule looks at runs only where they are kept. No slot is served yet."""
     core.rows("UPDATE pricing.schedule_walks SET served_slot = :slot", slot=SLOT - timedelta(days=1))
+    with an_instance(tmp_path) as stage.instance:
+        yield stage
 
 
 def evaluated(stage: Stage, schedule: str, slot: datetime = SLOT) -> ScheduleExecutionData:
@@ -63,9 +58,7 @@ def test_b14_the_schedule_is_the_registrys_row(stage: Stage, core: Core) -> None
     assert stage.repository.get_schedule_def("equity_daily_schedule").execution_timezone == "America/New_York"
 
 
-@pytest.mark.parametrize(
-    "cron", ["nonsense", "61 * * * *", "0 1 31 2 *", "0 1 31 4,6 *", "0 0 * * * *", "", "0 18 15W * *"]
-)
+@pytest.mark.parametrize("cron", ["nonsense", "0 1 31 2 *"])
 def test_b14_b8_a_bad_schedule_from_before_they_were_judged_takes_nothing_else_down(
     stage: Stage, core: Core, clock: Clock, cron: str
 ) -> None:
@@ -130,7 +123,7 @@ def any_cron(random: Random) -> str:
 def test_b14_what_the_registry_takes_dagster_follows(core: Core) -> None:
     """One that Dagster does not load, or warns of, must not be taken."""
     random = Random(41)
-    for _ in range(300):
+    for _ in range(80):
         cron = any_cron(random)
         fault = core.one("SELECT pricing.cron_fault(:cron)", cron=cron)
         assert fault is None or fault.startswith("names a day that never comes"), cron
@@ -147,60 +140,26 @@ def schedule_slots(cron: str) -> list[datetime]:
     return [next(found) for _ in range(3)]
 
 
-@pytest.mark.parametrize(
-    "cron",
-    [
-        *(
-            "0 18 15W * *",
-            "R R * * *",
-            "0 0 L * *",
-            "0 0 * * 5#2",
-            "0 0 * * L5",
-            "0 0 ? * *",
-            "H * * * *",
-            "@daily",
-        ),
-        *(
-            "* * * *",
-            "* * * * * *",
-            "60 * * * *",
-            "* 24 * * *",
-            "* * 0 * *",
-            "* * * 13 *",
-            "* * * * 8",
-            "5-1 * * * *",
-        ),
-        *(
-            "*/0 * * * *",
-            "*/60 * * * *",
-            "1,,2 * * * *",
-            ", * * * *",
-            "1- * * * *",
-            "* * * foo *",
-            "* * * * monday",
-        ),
-        *(
-            "* * * sun *",
-            "-1 * * * *",
-            "1.5 * * * *",
-            "",
-            " ",
-            "0  0 * * *",
-            "0 0 * * *\n",
-            "0 0 30 feb *",
-            "0 0 31 4,6 1",
-            "* * * * 0-6/7",
-        ),
-    ],
+REFUSED = (
+    *("0 18 15W * *", "R R * * *", "0 0 L * *", "0 0 * * 5#2", "0 0 * * L5", "0 0 ? * *", "H * * * *", "@daily"),
+    *("* * * *", "* * * * * *", "60 * * * *", "* 24 * * *", "* * 0 * *", "* * * 13 *", "* * * * 8", "5-1 * * * *"),
+    *("*/0 * * * *", "*/60 * * * *", "1,,2 * * * *", ", * * * *", "1- * * * *", "* * * foo *", "* * * * monday"),
+    *("* * * sun *", "-1 * * * *", "1.5 * * * *", "", " ", "0  0 * * *", "0 0 * * *\n", "* * * * 0-6/7"),
+    *("0 0 30 feb *", "0 0 31 4,6 1"),
 )
-def test_b14_a_schedule_that_dagster_cannot_follow_is_refused(core: Core, cron: str) -> None:
+
+
+def test_b14_a_schedule_that_dagster_cannot_follow_is_refused(core: Core) -> None:
+    for cron in REFUSED:
+        assert core.one("SELECT pricing.cron_fault(:cron)", cron=cron), cron
     for statement in (
         "INSERT INTO pricing.data_type_registry (data_type, fetcher, default_ttl_minutes, refresh_strategy,"
         " refresh_schedule, asset_class) VALUES ('bad_nav', 'nav', 5, 'scheduled', :cron, 'fund')",
         "UPDATE pricing.data_type_registry SET refresh_schedule = :cron WHERE data_type = 'mf_nav'",
     ):
-        with pytest.raises(DBAPIError, match=r"is not a cron expression|names a day that never comes"):
-            core.rows(statement, cron=cron)
+        for cron in ("0 18 15W * *", "0 0 30 feb *"):
+            with pytest.raises(DBAPIError, match=r"is not a cron expression|names a day that never comes"):
+                core.rows(statement, cron=cron)
 
 
 def test_b14_no_name_of_a_type_collides_with_ours(stage: Stage, core: Core) -> None:
@@ -216,10 +175,10 @@ def test_b14_no_name_of_a_type_collides_with_ours(stage: Stage, core: Core) -> N
     assert {job.name for job in stage.repository.get_all_jobs()} == {"refresh", "check_prices", "__ASSET_JOB"}
 
 
-def test_b14_a_tick_queues_all_active_instruments_behind_live_work(stage: Stage, core: Core) -> None:
+def test_b14_a_tick_queues_all_active_instruments_behind_live_work(kept_runs: Stage, core: Core) -> None:
     core.rows("UPDATE pricing.instruments SET is_active = false WHERE symbol = '125497'")
     core.rows("UPDATE pricing.instruments SET update_mode = 'manual' WHERE symbol = '120841'")
-    tick = evaluated(stage, "mf_nav_schedule")
+    tick = evaluated(kept_runs, "mf_nav_schedule")
     assert not tick.run_requests
     assert tick.skip_message == "queued 2; a drain takes them"
     assert {task.symbol: (task.data_type, task.priority) for task in core.tasks()} == {
@@ -228,41 +187,41 @@ def test_b14_a_tick_queues_all_active_instruments_behind_live_work(stage: Stage,
     }
 
 
-def test_b14_a_second_tick_queues_nothing(stage: Stage, core: Core) -> None:
-    assert str(evaluated(stage, "mf_nav_schedule").skip_message).startswith("queued 4")
+def test_b14_a_second_tick_queues_nothing(kept_runs: Stage, core: Core) -> None:
+    assert str(evaluated(kept_runs, "mf_nav_schedule").skip_message).startswith("queued 4")
     queued = core.tasks()
     assert {task.symbol for task in queued} == FUNDS
-    again = evaluated(stage, "mf_nav_schedule")
+    again = evaluated(kept_runs, "mf_nav_schedule")
     assert not again.run_requests
     assert again.skip_message == "the slot 2026-03-31 18:00 UTC was served before, or the type is retired"
-    later = evaluated(stage, "mf_nav_schedule", SLOT + timedelta(hours=1))
+    later = evaluated(kept_runs, "mf_nav_schedule", SLOT + timedelta(hours=1))
     assert not later.run_requests
     assert later.skip_message == "every instrument of the type is queued or fetched already, or there is none"
     assert core.tasks() == queued
 
 
-def test_b14_b17_what_is_queued_has_the_sensor_request_a_drain(stage: Stage, core: Core) -> None:
-    evaluated(stage, "mf_nav_schedule")
+def test_b14_b17_what_is_queued_has_the_sensor_request_a_drain(kept_runs: Stage, core: Core) -> None:
+    evaluated(kept_runs, "mf_nav_schedule")
     assert {task.symbol for task in core.tasks()} == FUNDS
-    (request,) = stage.tick("refresh_watched").run_requests or ()
+    (request,) = kept_runs.tick("refresh_watched").run_requests or ()
     assert request.tags["pricing/drain"] == "true"
 
 
-def test_b14_a_tick_that_can_queue_nothing_says_why(stage: Stage, core: Core) -> None:
+def test_b14_a_tick_that_can_queue_nothing_says_why(kept_runs: Stage, core: Core) -> None:
     """It said that every instrument was queued."""
     core.rows("UPDATE pricing.data_collectors SET quota_bytes = 1000 WHERE provider = 'mfapi'")
     core.rows("INSERT INTO pricing.api_data_usage (provider, hour, bytes) VALUES ('mfapi', pricing.clock(), 910)")
     core.rows("UPDATE pricing.data_type_registry SET estimated_data_size_bytes = 10")
-    tick = evaluated(stage, "mf_nav_schedule")
+    tick = evaluated(kept_runs, "mf_nav_schedule")
     assert not tick.run_requests
     assert str(tick.skip_message).startswith(
         "4 instruments of mf_nav wait for their schedule: the quota of mfapi leaves nothing for schedules"
     )
 
 
-def test_b14_a_watched_fund_keeps_its_viewers_priority(stage: Stage, core: Core) -> None:
+def test_b14_a_watched_fund_keeps_its_viewers_priority(kept_runs: Stage, core: Core) -> None:
     core.heartbeat("ann", (NAV, "118632"))
-    assert str(evaluated(stage, "mf_nav_schedule").skip_message).startswith("queued 3")
+    assert str(evaluated(kept_runs, "mf_nav_schedule").skip_message).startswith("queued 3")
     assert {task.symbol: task.priority for task in core.tasks()} == {
         "118632": 1,
         **dict.fromkeys(FUNDS - {"118632"}, -1),
@@ -271,38 +230,38 @@ def test_b14_a_watched_fund_keeps_its_viewers_priority(stage: Stage, core: Core)
 
 @pytest.mark.parametrize(("pairs", "runs"), [([], 0), ([(QUOTE, "AAPL"), (DAILY, "IBM")], 1)])
 def test_g2_checks_run_every_six_hours_while_anyone_watches(
-    stage: Stage, core: Core, pairs: list[tuple[str, str]], runs: int
+    kept_runs: Stage, core: Core, pairs: list[tuple[str, str]], runs: int
 ) -> None:
-    assert stage.repository.get_schedule_def("check_prices").cron_schedule == "17 */6 * * *"
+    assert kept_runs.repository.get_schedule_def("check_prices").cron_schedule == "17 */6 * * *"
     if pairs:
         core.heartbeat("ann", *pairs)
-    tick = evaluated(stage, "check_prices")
+    tick = evaluated(kept_runs, "check_prices")
     assert len(tick.run_requests or ()) == runs
     assert bool(tick.skip_message) == (not runs)
 
 
-def test_b14_dagsters_scheduler_queues_the_type_and_makes_no_run(stage: Stage, core: Core) -> None:
-    with a_daemon(stage.instance) as workspace:
+def test_b14_dagsters_scheduler_queues_the_type_and_makes_no_run(kept_runs: Stage, core: Core) -> None:
+    with a_daemon(kept_runs.instance) as workspace:
         for moment in (SLOT - timedelta(hours=1), SLOT + timedelta(minutes=1)):
             list(launch_scheduled_runs(workspace, logging.getLogger(), moment, iteration_times={}))
     assert {task.symbol for task in core.tasks()} == FUNDS
-    assert "mf_nav_schedule" not in {run.tags["dagster/schedule_name"] for run in stage.instance.get_runs()}
+    assert "mf_nav_schedule" not in {run.tags["dagster/schedule_name"] for run in kept_runs.instance.get_runs()}
 
 
-def test_g1_each_history_names_its_own_schedule_and_lists_no_other(stage: Stage, core: Core) -> None:
+def test_g1_each_history_names_its_own_schedule_and_lists_no_other(kept_runs: Stage, core: Core) -> None:
     """All of them were listed with each history, because they shared a job that selects all."""
     core.rows(
         "UPDATE pricing.data_type_registry SET refresh_strategy = 'scheduled', refresh_schedule = '0 1 * * *'"
         " WHERE data_type = 'equity_daily'"
     )
-    stage.reload()
-    named = {name: stage.spec("price_history", name).metadata.get("schedule") for name in (NAV, DAILY, QUOTE)}
+    kept_runs.reload()
+    named = {name: kept_runs.spec("price_history", name).metadata.get("schedule") for name in (NAV, DAILY, QUOTE)}
     assert named == {
         NAV: "mf_nav_schedule: 30 23 * * * (Asia/Kolkata)",
         DAILY: "equity_daily_schedule: 0 1 * * * (America/New_York)",
         QUOTE: None,
     }
-    with a_daemon(stage.instance) as workspace:
+    with a_daemon(kept_runs.instance) as workspace:
         location = workspace.create_request_context().get_code_location("pricing_pipeline")
         (repository,) = location.get_repositories().values()
         for name in named:

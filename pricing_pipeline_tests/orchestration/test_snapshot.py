@@ -19,7 +19,7 @@ from sqlalchemy import Engine, event, make_url
 from pricing_pipeline.defs.snapshot import EMPTY, RegistrySnapshot, take
 from pricing_pipeline.settings import load_settings
 from pricing_pipeline_tests.fixtures.core import DAILY, FX, NAV, QUOTE, Core
-from pricing_pipeline_tests.fixtures.dagster import Stage, newly_loading
+from pricing_pipeline_tests.fixtures.dagster import Stage, an_empty_instance, newly_loading
 from pricing_pipeline_tests.fixtures.database import Clock
 from pricing_pipeline_tests.support.sandbox_server import RunningSandbox
 
@@ -85,21 +85,21 @@ def test_b1_the_copy_is_the_registry_and_nothing_else(
     assert [path.name for path in tmp_path.iterdir()] == ["registry.json"]
 
 
-def test_b1_500_data_types_cost_as_many_statements_as_four(stage: Stage, core: Core, statements: list[str]) -> None:
+def test_b1_many_data_types_cost_as_many_statements_as_four(stage: Stage, core: Core, statements: list[str]) -> None:
     """Nothing is asked of the database for each type. How long it takes is a matter of the machine."""
     stage.reload()
     of_four = len(statements)
     core.rows(
         "INSERT INTO pricing.data_type_registry (data_type, fetcher, default_ttl_minutes)"
-        " SELECT 'quote_' || number, 'quote', 5 FROM generate_series(1, 496) number RETURNING data_type"
+        " SELECT 'quote_' || number, 'quote', 5 FROM generate_series(1, 46) number RETURNING data_type"
     )
     statements.clear()
     stage.reload()
-    assert len(types(stage)) == 500
+    assert len(types(stage)) == 50
     assert len(statements) == of_four > 0
 
 
-@pytest.mark.parametrize("kept", [None, "", "{", "[]", '{"version": 3}'])
+@pytest.mark.parametrize("kept", [None, "{", "[]", '{"version": 3}'])
 def test_b1_without_a_copy_that_can_be_read_only_the_follower_waits(
     environment: None,
     core: Core,
@@ -114,8 +114,8 @@ def test_b1_without_a_copy_that_can_be_read_only_the_follower_waits(
         outage.setenv("PRICING_DATABASE_URL", NOWHERE)
         assert take(load_settings()) == EMPTY
         assert f"and there is no good copy in {tmp_path}/registry.json: the database at" in caplog.text
-        with dg.DagsterInstance.ephemeral() as instance:
-            stage = Stage(instance)
+        instance = an_empty_instance()
+        stage = Stage(instance)
     assert list(stage.definitions.resolve_all_asset_specs()) == []
     assert [sensor.name for sensor in stage.repository.sensor_defs] == ["follow_registry"]
     # The database is back, and its registry is not the one that was loaded.
@@ -187,13 +187,13 @@ def test_b1_a_run_worker_has_the_definitions_of_its_code_location(
     keys = location.asset_graph.get_all_asset_keys()
     assert worker.asset_graph.get_all_asset_keys() == remote.asset_graph.get_all_asset_keys() == keys
 
-    with dg.DagsterInstance.ephemeral() as instance:
-        run = worker.get_implicit_global_asset_job_def().execute_in_process(
-            instance=instance,
-            tags={"dagster/partition": "2010-03-01"},
-            asset_selection=[dg.AssetKey(["price_history", name]) for name in (DAILY, NAV)],
-            raise_on_error=False,
-        )
+    instance = an_empty_instance()
+    run = worker.get_implicit_global_asset_job_def().execute_in_process(
+        instance=instance,
+        tags={"dagster/partition": "2010-03-01"},
+        asset_selection=[dg.AssetKey(["price_history", name]) for name in (DAILY, NAV)],
+        raise_on_error=False,
+    )
     (failure,) = [event for event in run.all_events if event.is_step_failure]
     assert failure.step_failure_data.user_failure_data.description == (
         "unknown data type mf_nav. pricing-pipeline type list shows the active ones."
@@ -209,42 +209,36 @@ def test_b1_a_code_server_that_starts_reads_the_registry(environment: None, core
     assert names == {DAILY, QUOTE, FX}
 
 
-def test_b1_an_unchanged_registry_needs_no_reload(stage: Stage, core: Core) -> None:
-    version = core.one("SELECT version FROM pricing.registry_state")
-    skip = stage.tick("follow_registry").skip_message
-    assert str(skip).startswith(f"the registry is unchanged (version {version} since about ")
-
-
-@pytest.mark.parametrize(
-    "change",
-    [
-        "UPDATE pricing.data_type_registry SET default_ttl_minutes = 2 WHERE data_type = 'fx_rate'",
-        "UPDATE pricing.data_type_registry SET is_active = false WHERE data_type = 'fx_rate'",
-        "DELETE FROM pricing.data_type_registry WHERE data_type = 'fx_rate'",
-        "INSERT INTO pricing.data_type_registry (data_type, fetcher, default_ttl_minutes)"
-        " VALUES ('new_quote', 'quote', 5)",
-        "UPDATE pricing.data_collectors SET is_active = false WHERE provider = 'uex'",
-        "UPDATE pricing.data_collectors SET base_url = 'https://new.example.com' WHERE provider = 'uex'",
-        "INSERT INTO pricing.data_collectors (provider, base_url) VALUES ('shares', 'https://shares.example.com')",
-        "DELETE FROM pricing.data_collectors WHERE provider = 'idle'",
-        "UPDATE pricing.provider_declarations SET content = 'name: other' WHERE provider = 'idle'",
-        "INSERT INTO pricing.provider_routing (data_type, provider, rank) VALUES ('equity_quote', 'yahoo', 2)",
-        "DELETE FROM pricing.provider_routing WHERE data_type = 'fx_rate'",
-    ],
+SHOWN = (
+    "UPDATE pricing.data_type_registry SET default_ttl_minutes = 2 WHERE data_type = 'fx_rate'",
+    "UPDATE pricing.data_type_registry SET is_active = false WHERE data_type = 'fx_rate'",
+    "DELETE FROM pricing.data_type_registry WHERE data_type = 'fx_rate'",
+    "INSERT INTO pricing.data_type_registry (data_type, fetcher, default_ttl_minutes) VALUES ('new_quote', 'quote', 5)",
+    "INSERT INTO pricing.data_collectors (provider, base_url) VALUES ('idle', 'https://idle.example.com')",
+    "UPDATE pricing.data_collectors SET is_active = false WHERE provider = 'idle'",
+    "UPDATE pricing.data_collectors SET base_url = 'https://new.example.com' WHERE provider = 'idle'",
+    "INSERT INTO pricing.provider_declarations (provider, host, content) VALUES ('idle', 'idle.example.com', 'a: a')",
+    "UPDATE pricing.provider_declarations SET content = 'b: b' WHERE provider = 'idle'",
+    "DELETE FROM pricing.provider_declarations WHERE provider = 'idle'",
+    "DELETE FROM pricing.data_collectors WHERE provider = 'idle'",
+    "INSERT INTO pricing.provider_routing (data_type, provider, rank) VALUES ('equity_quote', 'yahoo', 2)",
+    "DELETE FROM pricing.provider_routing WHERE data_type = 'equity_quote'",
 )
-def test_b1_who_has_no_code_server_is_told_to_reload(stage: Stage, core: Core, change: str) -> None:
-    core.rows("INSERT INTO pricing.data_collectors (provider, base_url) VALUES ('idle', 'https://idle.example.com')")
-    core.rows(
-        "INSERT INTO pricing.provider_declarations (provider, host, content)"
-        " VALUES ('idle', 'idle.example.com', 'name: idle')"
-    )
-    stage.reload()
+"""Changes of what assets show, one after the other."""
+
+
+def test_b1_each_change_that_an_asset_shows_is_a_new_version(core: Core) -> None:
+    for change in SHOWN:
+        before = core.one("SELECT version FROM pricing.registry_state")
+        core.rows(change)
+        assert core.one("SELECT version FROM pricing.registry_state") > before, change
+
+
+def test_b1_who_has_no_code_server_is_told_to_reload(stage: Stage, core: Core) -> None:
     loaded = core.one("SELECT version FROM pricing.registry_state")
-    core.rows(change)
-    tick = stage.tick("follow_registry")
-    said = str(tick.skip_message)
+    core.rows(SHOWN[0])
+    said = str(stage.tick("follow_registry").skip_message)
     changed = core.one("SELECT version FROM pricing.registry_state")
-    assert changed > loaded
     assert said.startswith(f"the registry has version {changed} since about ")
     assert f"loaded is {loaded}: the daemon loads it within a minute, and a webserver shows the old one until" in said
     stage.reload()
@@ -258,9 +252,3 @@ def test_b1_what_no_asset_shows_reloads_nothing(stage: Stage, core: Core) -> Non
     )
     core.rows("UPDATE pricing.provider_declarations SET content = content")
     assert "is unchanged" in str(stage.tick("follow_registry").skip_message)
-
-
-def test_g5_a_provider_that_is_switched_off_stays_an_asset(stage: Stage, core: Core) -> None:
-    core.rows("UPDATE pricing.data_collectors SET is_active = false WHERE provider = 'twelvedata'")
-    stage.reload()
-    assert stage.spec("provider", "twelvedata").group_name == "sources"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import os
-import subprocess
 import sys
 import time
 from collections.abc import Iterator
@@ -209,29 +208,3 @@ def test_b23_nobody_is_told_of_a_code_location_of_others_that_does_not_load(
     with create_test_daemon_workspace_context(target, instance) as workspace:
         assert Watch(workspace).failing()[Kind.LOCATION].keys() == {"theirs"}
         assert Watch(workspace, {"theirs"}).failing() == {Kind.LOCATION: {}, Kind.SENSOR: {}}
-
-
-REPEATING = """
-import sys
-from pricing_pipeline.defs import daemon, watching
-
-def look(socket):
-    for _ in range(1000):
-        watching._LOG.warning("away")
-    sys.exit()
-
-daemon._listens = look
-sys.argv = ["daemon", "/nowhere", "/nowhere"]
-daemon.main()
-"""
-
-
-def test_what_repeats_is_told_once_in_the_log_of_the_daemon() -> None:
-    done = subprocess.run(
-        [sys.executable, "-c", REPEATING],
-        env={**os.environ, "PRICING_CODE_SOCKET": "/nowhere"},
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    assert done.stderr.count("away") == 1

@@ -332,7 +332,7 @@ MUTANTS = (
         "",
         "if self._is_at_work(context):",
         "if False:",
-        (f"{_TESTS}/orchestration/test_launches.py",),
+        (f"{_TESTS}/acceptance/test_launches.py",),
     ),
     Mutant(
         "a storage of others counts as made here",

@@ -532,7 +532,7 @@ MUTANTS = (
         "back_off",
         "CASE WHEN NOT pricing.is_symbol_fault(kind) THEN least(d.owed_since, d.became_due_at, d.due_at) END",
         "NULL",
-        (_FRESHNESS_MODEL, f"{_FRESHNESS}::test_g2_a_pair_whose_task_died_of_trouble_stays_late"),
+        (_FRESHNESS_MODEL, f"{_FRESHNESS}::test_g2_a_type_whose_task_died_stays_late_unless_the_symbol_is_at_fault"),
     ),
     Mutant(
         "a provider that does not answer is not asked ahead of the pauses",
