@@ -16,6 +16,7 @@ from pricing_pipeline_tests.fixtures.core import FX, QUOTE, Core, rows_read
 from pricing_pipeline_tests.fixtures.database import Clock
 from pricing_pipeline_tests.support.examples import examples
 from pricing_pipeline_tests.support.free_plan import charged, free_plan, symbols, why
+from pricing_pipeline_tests.support.trading_days import store_weekdays
 
 SUMMER_DAY = datetime(2026, 3, 10, tzinfo=UTC)
 """A Tuesday of New York's summer time: it trades from 13:30 to 20:00 UTC."""
@@ -33,16 +34,7 @@ def plan(core: Core, clock: Clock) -> None:
     core.rows("DELETE FROM pricing.provider_limits WHERE provider = 'twelvedata' AND name = 'minute'")
     core.rows("UPDATE pricing.data_type_registry SET staleness_function = 'is_market_stale'")
     core.rows("INSERT INTO pricing.instruments (asset_class, symbol) VALUES ('crypto', 'BTC/USD')")
-    core.rows(
-        "INSERT INTO pricing.calendars (calendar, filled_at, sessions_from, sessions_to)"
-        " VALUES ('XNYS', pricing.clock(), '2026-01-01', '2026-12-31') ON CONFLICT (calendar) DO UPDATE"
-        " SET filled_at = excluded.filled_at, sessions_from = excluded.sessions_from,"
-        " sessions_to = excluded.sessions_to"
-    )
-    core.rows(
-        "INSERT INTO pricing.calendar_sessions (calendar, session, opens_at, closes_at)"
-        " VALUES ('XNYS', '2026-03-10', '2026-03-10 13:30Z', '2026-03-10 20:00Z') ON CONFLICT DO NOTHING"
-    )
+    store_weekdays(core, "XNYS", "2026-03-09", "2026-03-11", ("13:30", "20:00"))
     core.call("SELECT pricing.store_own_sessions('24/7', '2026-03-01', '2026-03-31')")
 
 
@@ -213,7 +205,7 @@ def test_f4_why_names_the_limit_that_is_used_up_and_when_the_next_unit_comes(cor
 def test_a6_what_was_used_before_anybody_watched_does_not_stop_the_day(core: Core, clock: Clock) -> None:
     """A backfill has used 56 of 90 units by the opening: the 25 that the session may still use last until its end."""
     core.rows("UPDATE pricing.provider_limits SET units = 90 WHERE provider = 'twelvedata'")
-    core.rows("UPDATE pricing.calendar_sessions SET closes_at = opens_at + interval '30 min' WHERE calendar = 'XNYS'")
+    store_weekdays(core, "XNYS", "2026-03-10", "2026-03-10", ("13:30", "14:00"))
     charged(core, 56, OPEN - timedelta(hours=3))
     core.heartbeat("ann", *((QUOTE, symbol) for symbol in symbols(60)))
     used = []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -15,6 +16,7 @@ from pricing_pipeline_tests.fixtures.core import QUOTE, TWELVEDATA, Core
 from pricing_pipeline_tests.fixtures.database import Clock
 from pricing_pipeline_tests.support.free_plan import symbols
 from pricing_pipeline_tests.support.sandbox_server import RunningSandbox, running_sandbox
+from pricing_pipeline_tests.support.trading_days import store_weekdays
 
 pytestmark = pytest.mark.usefixtures("still")
 
@@ -205,17 +207,8 @@ def test_a6_what_the_advice_sets_up_gets_no_warning(core: Core, cli: CommandLine
     notifier_works(core)
     use(cli, TWELVEDATA, "--plan", "free", stdin=KEY)
     core.heartbeat("ann", *((QUOTE, symbol) for symbol in symbols(20)))
-    core.rows(
-        "UPDATE pricing.calendars SET filled_at = pricing.clock(), sessions_from = '2000-01-01',"
-        " sessions_to = pricing.clock()::date + 400"
-    )
-    core.rows(
-        "INSERT INTO pricing.calendar_sessions (calendar, session, opens_at, closes_at)"
-        " SELECT 'XNYS', d::date, d + interval '14.5 h', d + interval '21 h'"
-        " FROM generate_series(date_trunc('day', pricing.clock(), 'UTC') - interval '9 days',"
-        " pricing.clock() + interval '40 days', interval '1 day') AS d"
-        " WHERE extract(isodow FROM d AT TIME ZONE 'UTC') < 6 ON CONFLICT DO NOTHING"
-    )
+    today = core.clock().date()
+    store_weekdays(core, "XNYS", str(today - timedelta(days=9)), str(today + timedelta(days=40)))
     needed, allowed = core.rows(
         "SELECT units_needed, units_allowed FROM pricing.budget() WHERE provider = 'twelvedata'"
     )[0]
