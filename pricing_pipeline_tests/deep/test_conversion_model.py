@@ -14,7 +14,7 @@ from decimal import Decimal
 from fractions import Fraction
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from pricing_pipeline.prices import price_reader
@@ -198,12 +198,22 @@ def test_e9_each_converted_price_is_the_stored_one_times_the_rates_that_it_names
             assert Fraction(row.close) == price if words is None else is_rounded(row.close, exact)
 
 
+OF_OTHER_SPELLINGS = [Rate(FX, "USD/EUR", FIRST, 2, 0), Rate(FX, "EUR/USD", FIRST + A_DAY, 4, 0)]
+OF_DAYS = Rate(FX_DAILY, "EUR/USD", FIRST + 2 * A_DAY, 5, 0)
+"""The newest of them."""
+BY_WAY_OF_GBP = [Rate(FX, symbol, FIRST + A_DAY, 4, 0) for symbol in ("EUR/GBP", "GBP/USD")]
+"""Newer than the direct one."""
+
+
 @settings(max_examples=examples(40), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     stored=st.lists(st.one_of(quoted, daily), max_size=8, unique_by=lambda one: (one.data_type, one.symbol)),
     base=st.sampled_from(["USD", "GBP", "CHF"]),
     price=st.tuples(amounts, scales),
 )
+@example(stored=[*OF_OTHER_SPELLINGS, OF_DAYS], base="USD", price=(100, 0))
+@example(stored=OF_OTHER_SPELLINGS, base="USD", price=(100, 0))
+@example(stored=[OF_OTHER_SPELLINGS[0], *BY_WAY_OF_GBP], base="USD", price=(100, 0))
 @pytest.mark.usefixtures("instruments")
 def test_e9_the_latest_price_is_converted_by_the_newest_day_of_rates(
     core: Core, stored: list[Rate], base: str, price: tuple[int, int]

@@ -18,6 +18,8 @@ from pricing_pipeline_tests.fixtures.cli import CommandLine
 from pricing_pipeline_tests.fixtures.core import DAILY, Core, midnight, utc
 from pricing_pipeline_tests.fixtures.database import Clock
 
+# The library keeps each calendar that it has built, so one process builds each of them once.
+pytestmark = pytest.mark.xdist_group("trading_days")
 still = pytest.mark.usefixtures("still")
 
 FIRST, LAST = date(2021, 1, 1), date(2027, 12, 31)
