@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from io import FileIO
 from pathlib import Path
 
+import httpx
 import psutil
 import pytest
 
@@ -17,6 +18,7 @@ from pricing_pipeline.keys.environments import API_KEYS, SECRETS, SECRETS_OF
 from pricing_pipeline.keys.sealing import new_key
 from pricing_pipeline_tests.fixtures.stack import GROUP, Stack, new_stack
 from pricing_pipeline_tests.support.descendants import below
+from pricing_pipeline_tests.support.patience import PATIENCE
 from pricing_pipeline_tests.support.strangers import needs_root
 
 PAGE = Path(__file__).parents[2] / "docs/security.md"
@@ -24,6 +26,7 @@ REAL = {
     "OWNER_URL": "postgresql://owner:canary-owner@127.0.0.1:9/none",
     "LISTEN_URL": "postgresql://worker:canary-listen@127.0.0.1:9/none",
     "REPLICA_URL": "postgresql://worker:canary-replica@127.0.0.1:9/none",
+    "UI_ADDRESS": "0.0.0.0",
     "UI_TOKEN": "canary-token-of-the-ui",
     "TWELVEDATA_API_KEY": "canary-twelvedata",
     "TWELVEDATA_API_KEYS": "second=canary-second",
@@ -47,6 +50,8 @@ FOREIGN = {
     "PGPASSWORD": "canary-pg",
     "TWELVEDATA_API_KEY": "canary-of-another-program",
 }
+CARELESS = pytest.mark.xdist_group("careless")
+"""Tests of these pipelines run in one process."""
 WITHOUT_DEMO = ("sh", "-c", 'exec "$@" --no-demo', "sh")
 
 
@@ -61,9 +66,9 @@ def promised() -> dict[str, set[str]]:
     }
 
 
-@pytest.fixture(params=["the sandbox", "real providers"])
+@pytest.fixture(scope="module", params=["the sandbox", "real providers"])
 def careless(request: pytest.FixtureRequest) -> Iterator[Stack]:
-    """A pipeline started by somebody who has many secrets, and a umask that closes nothing."""
+    """A pipeline started by somebody who has many secrets, a UI that others reach, and a umask that closes nothing."""
     is_real = request.param == "real providers"
     settings = {**REAL, "MASTER_KEY": new_key("canary-master"), "SANDBOX": str(not is_real).lower()}
     foreign = [f"{name}={value}" for name, value in FOREIGN.items()]
@@ -77,6 +82,7 @@ def careless(request: pytest.FixtureRequest) -> Iterator[Stack]:
         yield stack
 
 
+@CARELESS
 @needs_root
 def test_a4_each_process_knows_the_secrets_that_it_needs_and_no_others(careless: Stack) -> None:
     is_real = "sandbox" not in careless.state()["processes"]
@@ -107,6 +113,17 @@ def test_a4_each_process_knows_the_secrets_that_it_needs_and_no_others(careless:
             }, name
     assert seen >= careless.state()["processes"].keys(), "of each that goes on"
     _everything_is_closed(careless)
+
+
+@CARELESS
+@pytest.mark.parametrize("careless", ["the sandbox"], indirect=True)
+def test_where_the_ui_has_a_token_strangers_get_nothing_and_commands_go_on(careless: Stack) -> None:
+    url = careless.state()["urls"]["dagster"]
+    assert url.startswith("http://127.0.0.1:")
+    assert httpx.get(f"{url}/server_info", trust_env=False, timeout=PATIENCE).status_code == 401
+    told = careless.json("backfill", "start", "--type", "equity_daily", "--from", "2013-03-01", "--to", "2013-03-28")
+    assert told["run_id"] is not None  # so Dagster ran it
+    assert REAL["UI_TOKEN"] not in careless.logs()
 
 
 def test_the_page_grants_what_the_code_does() -> None:

@@ -16,6 +16,8 @@ from decimal import Decimal
 from importlib.resources import files
 from typing import Any
 
+import httpx
+
 from pricing_pipeline.demand import viewers
 from pricing_pipeline_tests.fixtures.stack import GROUP, Stack
 from pricing_pipeline_tests.support.patience import PATIENCE
@@ -88,10 +90,13 @@ def test_status_tells_what_was_promised(stack: Stack) -> None:
     assert status["error"] is None
 
 
-def test_b21_e8_all_is_well_and_a_message_is_kept_in_the_samples_mailbox(stack: Stack) -> None:
-    """No alert is raised while nothing is wrong, and `notify test` goes through the process that sends."""
+def test_b21_b23_e8_all_is_well_and_a_message_is_kept_in_the_samples_mailbox(stack: Stack) -> None:
+    """Nothing is named and no alert raised while all works; `notify test` goes through the process that sends."""
     stack.ensure_up()
     stack.wait_until_all_fresh()
+    health = f"{stack.state()['urls']['api']}/healthz"
+    stack.wait_until("health", lambda: httpx.get(health, trust_env=False).json() == {"status": "ok", "late": []})
+    assert "Does not work" not in stack.log.read_text()
     assert stack.json("alert", "list", "--past")["alerts"] == []
     assert stack.cli("notify", "test", "mailbox").stdout == "The message to mailbox was sent.\n"
     (message,) = stack.json("notify", "log")["messages"]
