@@ -106,10 +106,12 @@ def test_what_others_need_of_dagster_is_on_where_they_are_served_and_costs_nothi
     [
         ("load_from: [", "is not YAML: expected the node content, but found '<stream end>' in line 1"),
         ("", "must have a list load_from and nothing else"),
+        ("load_from: []", "must have a list load_from and nothing else"),
         ("load_from: [{python_file: theirs.py}]\nother: 1", "must have a list load_from and nothing else"),
         ("load_from: [theirs.py]", "must name, in each item of load_from, one of python_file, python_module"),
         ("load_from: [{python_fil: theirs.py}]", "must name, in each item of load_from, one of python_file"),
         ("load_from: [{python_file: {path: x}}]", "may say of a python_file only relative_path, attribute"),
+        ("load_from: [{python_file: {attribute: x}}]", "must say relative_path of a python_file"),
         ("load_from: [{python_module: {module_name: 1}}]", "must say module_name of a python_module as text"),
         (
             "load_from: [{python_file: none.py}]",
@@ -125,6 +127,9 @@ def test_what_others_need_of_dagster_is_on_where_they_are_served_and_costs_nothi
         ),
         ("load_from: [{grpc_server: {host: a}}]", "must name either a socket or a port of a grpc_server"),
         ("load_from: [{grpc_server: {port: abc}}]", "must say port of a grpc_server as a number"),
+        ("load_from: [{grpc_server: {port: true}}]", "must say port of a grpc_server as a number"),
+        ("load_from: [{grpc_server: {port: {env: PORT}}}]", "must say port of a grpc_server as a number"),
+        ("load_from: [{grpc_server: {port: 1, host: 5}}]", "must say host of a grpc_server as text"),
         (
             "load_from: [{grpc_server: {port: 1, ssl: maybe}}]",
             "must say ssl of a grpc_server as true or false",
@@ -133,7 +138,9 @@ def test_what_others_need_of_dagster_is_on_where_they_are_served_and_costs_nothi
             "load_from: [{grpc_server: {port: 1, additional_metadata: 1}}]",
             "must say additional_metadata of a grpc_server as a mapping",
         ),
+        ("load_from: [{grpc_server: {socket: []}}]", "must say socket of a grpc_server as text"),
         ("load_from: [{python_module: 2026-13-45}]", "is not YAML: month must be in 1..12"),
+        ("load_from: !!int x", "is not YAML: invalid literal for int"),
         (f"load_from: {'[' * 3000}", "is nested too deeply"),
         (r'load_from: [{python_file: "a\0b.py"}]', "must say relative_path of a python_file as text"),
         ("load_from: [{python_module: {module_name: a, location_name: a/b}}]", "a location_name of letters"),
@@ -142,6 +149,7 @@ def test_what_others_need_of_dagster_is_on_where_they_are_served_and_costs_nothi
             "which is the name of ours: give it another location_name",
         ),
         ("load_from: [{python_module: good}]", "good.yaml: give one another location_name"),
+        ("load_from: [{python_module: a}, {python_package: a}]", "give one another location_name"),
     ],
 )
 def test_a_bad_file_is_named_and_the_others_are_served(folder: Path, text: str, says: str) -> None:

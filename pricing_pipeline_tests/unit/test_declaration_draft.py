@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from datetime import date, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from urllib.parse import urlencode
 
@@ -93,8 +93,11 @@ def test_f11_what_can_be_read_in_two_ways_is_asked(
 @pytest.mark.parametrize(
     "names",
     [
+        ("Eröffnung", "Hoch", "Tief", "Schluss"),
         ("Eröffnungskurs", "Höchstkurs", "Tiefstkurs", "Schlußkurs"),
+        ("Ouverture", "Plus haut", "Plus bas", "Clôture"),
         ("Apertura", "Máximo", "Mínimo", "Cierre"),
+        ("Otwarcie", "Najwyzszy", "Najnizszy", "Zamkniecie"),
         ("open_price", "high_price", "low_price", "closing_price"),
     ],
 )
@@ -116,6 +119,7 @@ def test_f11_the_parts_of_a_bar_are_known_by_their_usual_names(names: tuple[str,
     ("row", "line"),
     [
         ({"alpha": 5, "beta": 6}, "close: alpha # CHECK: or is it one of these? beta"),
+        ({"bid": 5, "rate": 6}, "close: bid # CHECK: or is it one of these? rate"),
         ({"close": 5, "high": 6, "dayHigh": 7}, "high: high # CHECK: or is it one of these? dayHigh"),
     ],
 )
@@ -165,11 +169,25 @@ def test_f11_a_key_of_a_header_does_not_stand_in_the_file() -> None:
         (b"", "the answer is nothing"),
         (b"No data", "the answer is text"),
         ({"message": "not found"}, "no part of it has a price"),
+        (b"[1,", "not JSON"),
+        (b"<a><b/>", "cannot read as XML"),
+        (b"a,b\nc,d\n", "no part of it has a price"),
     ],
 )
 def test_f11_what_has_no_prices_is_told_by_its_kind(body: object, words: str) -> None:
     with pytest.raises(SchemaDrift, match=words):
         drafted(body, "https://api.example.com/A", "A")
+
+
+def test_f11_a_quote_without_a_time_is_of_its_call() -> None:
+    found, _ = drafted({"p": {"price": "5.25", "currency": "EUR"}}, "https://api.example.com/A", "A")
+    assert "time: {at: fetch}" in found.text
+    provider = DeclaredProvider(read_text(found.text, "draft.yaml"))
+    (fetcher,) = provider.fetchers
+    now = datetime(2026, 11, 20, 15, tzinfo=UTC)
+    body = json.dumps({"p": {"price": "5.25", "currency": "EUR"}}).encode()
+    (one,) = answered(provider, fetcher, ["A"], None, Response(200, {}, body, len(body)), now=now).observations
+    assert (one.close, one.currency, one.observed_at) == (Decimal("5.25"), "EUR", now)
 
 
 POINTS = [{"ts": 1795132800000, "c": 1.1}, {"ts": 1795046400000, "c": 1.2}]
@@ -262,9 +280,12 @@ def test_f11_a_draft_of_many_rates_without_a_symbol_says_what_is_missing() -> No
     [
         ("api.frankfurter.dev", "frankfurter"),
         ("127.0.0.1:8099", None),
+        ("[::1]:8099", None),
         ("2.0.192.in-addr.arpa", "p_2_0_192_in_addr"),
+        ("localhost", "localhost"),
         ("xn--brse-5qa.de", "xn_brse_5qa"),
         (f"{'a' * 60}.{'b' * 60}.example.com", f"{'a' * 48}"),
+        ("___.com", None),
         ("api.twelvedata.com", "twelvedata_declared"),
     ],
 )
@@ -287,6 +308,7 @@ def test_f11_a_draft_names_its_provider_as_the_registry_accepts_it(host: str, na
         ),
         ({"Error Message": ""}, "errors: {message: '\"Error Message\"', rules:"),
         ({"message": "OK"}, "errors: {message: message}\n"),
+        ({"error": {"code": 0, "message": "none"}}, "errors: {message: error.message}\n"),
         ({"error": False, "description": "of the fund"}, None),
         ({}, None),
     ],

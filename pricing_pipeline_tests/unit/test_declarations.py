@@ -39,12 +39,16 @@ def line_of(text: str, part: str) -> int:
 
 TYPOS = [
     ('close: rates."{quote}"', 'clos: rates."{quote}"', "unknown key `clos`; did you mean `close`?"),
+    ("limits: # it", "limts: # it", "unknown key `limts`; did you mean `limits`?"),
+    ("units: 30", "unit: 30", "unknown key `unit`; did you mean `units`?"),
     ("units: 30", "unitz: 30, x: \x07", "special characters are not allowed"),
     ("units: 30", "units: many", "`units` is `many`; expected a whole number"),
+    ("units: 30", "units: 1.5", "`units` is `1.5`; expected a whole number"),
     ("units: 30", "units: 0", "`units` is 0; expected 1 or more"),
     ("seconds: 60", "seconds: null", "a limit has either `seconds` or `day`"),
     ("day: UTC", "day: Mars/Olympus", "`day` is `Mars/Olympus`; it is not a time zone"),
     ("name: frankfurter", "name: Frankfurter", "`name` is `Frankfurter`; expected what matches"),
+    ("name: frankfurter", "name: 5", "`name` is 5; expected text"),
     (
         "name: frankfurter",
         "name: !!python/name:os.system frankfurter",
@@ -67,6 +71,7 @@ TYPOS = [
     ('code: "{quote}"', 'row: a, code: "{quote}"', "a currency is one of"),
     ("path: /latest\n", "path: latest\n", "`path` is `latest`; write /PART/PART"),
     ("path: /latest\n", "path: /../admin\n", "no parts `.` and `..`"),
+    ("path: /latest\n", "path: //evil.example\n", "write /PART/PART"),
     ('symbols: "{quote}"}', 'symbols: "{qoute}"}', "{qoute} is not a placeholder here"),
     ('symbols: "{quote}"}', 'symbols: "{quote}", apikey: a}', "`apikey` looks like a key"),
     (
@@ -80,12 +85,16 @@ TYPOS = [
     ("means: unknown", "means: unknow", "`means` is `unknow`; expected 'empty', 'unknown'"),
     ("in_flight: 2", "in_flight: 2\nin_flight: 3", "the key `in_flight` stands here twice"),
     ("in_flight: 2", "in_flight: [2", "it is not YAML"),
+    ("in_flight: 2", "in_flight: *two", "it is not YAML: found undefined alias"),
     ("in_flight: 2", "in_flight: 2\nkey: {header: Host}", "belongs to HTTP itself"),
     ("in_flight: 2", "in_flight: 2\nkey: {header: 'X-Key: a\\r\\nX'}", "`header` is"),
     ("in_flight: 2", "in_flight: 2\nkey: {header: X-Key, value: abc}", "unknown key `value`"),
     ("in_flight: 2", "in_flight: 2\nkey: {header: X-Key, scheme: SECRET}", "`scheme` is `SECRET`"),
+    ("in_flight: 2", "in_flight: 2\nheaders: {Host: a}", "belongs to HTTP itself"),
     ("in_flight: 2", "in_flight: 2\nheaders: {Authorization: a}", "write it under `key`"),
+    ("in_flight: 2", "in_flight: 2\nheaders: {X-Api-Key: a}", "looks like a key"),
     ("in_flight: 2", "in_flight: 2\nkey: {header: X-A, query: a}", "a key travels in one of"),
+    ("fetchers:", "fetcher:", "unknown key `fetcher`; did you mean `fetchers`?"),
 ]
 
 
@@ -116,9 +125,12 @@ def test_f11_the_latest_value_must_lie_within_the_longest_span() -> None:
     ("old", "new"),
     [
         ('description: "', 'description: "\\e[2J'),
+        ('description: "', 'description: "\\0'),
         ('description: "', 'description: "\u202e'),
         ("rows: rates", "rows: \"'\\e[31mINFO all is well'\""),
+        ("rows: rates", "rows: \"'a\\nINFO all is well'\""),
         ("rows: rates", "rows: '\"\u2066\"'"),
+        ("minute:", '"\\e[31mminute":'),
         ("{units: 30", '{"\\ud800": 1, units: 30'),
     ],
     ids=ascii,

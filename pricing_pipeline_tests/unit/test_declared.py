@@ -177,6 +177,7 @@ def test_f1_a_quote_in_pence_is_stored_in_pounds() -> None:
         ("epoch_seconds", "1780344000.5", "2026-06-01T20:00:00.500000+00:00"),
         ("epoch_seconds", -5, None),
         ("iso_date", "2026-06-01", "2026-06-01T00:00:00+00:00"),
+        ("iso_date", "2026-13-01", None),
     ],
 )
 def test_f11_times_are_read_in_every_form(form: str, raw: object, expected: str | None) -> None:

@@ -204,6 +204,7 @@ REFUSED: list[tuple[int, object, type[ProviderError], str]] = [
         KeyRefused,
         r"refused the login \(HTTP 401: no client \*\*\*\)\. Check",
     ),
+    (400, {"error": "invalid_client"}, KeyRefused, r"refused the login \(HTTP 400: invalid_client\)\. Check"),
     (403, b"<html>blocked</html>", ProviderDown, "This is not an answer of its API"),
     (429, {"error": "slow"}, Throttled, "answered 429: slow"),
     (503, b"", ProviderDown, "answered 503"),
@@ -216,8 +217,12 @@ REFUSED: list[tuple[int, object, type[ProviderError], str]] = [
     ),
     (200, {"access_token": 7, "expires_in": 1}, SchemaDrift, "`access_token`"),
     (200, {"access_token": "canary a b\r\nX: y", "expires_in": 1}, SchemaDrift, "`access_token`"),
+    (200, {"access_token": "c" * 8193, "expires_in": 1}, SchemaDrift, "`access_token`"),
     (200, {"access_token": "canary-token"}, SchemaDrift, "`expires_in`"),
+    (200, {"access_token": "canary-token", "expires_in": True}, SchemaDrift, "`expires_in`"),
     (200, {"access_token": "canary-token", "expires_in": -1}, SchemaDrift, "`expires_in`"),
+    (200, b'{"access_token": "canary-token", "expires_in": NaN}', SchemaDrift, "`expires_in`"),
+    (200, b"canary-token-number-1", SchemaDrift, "`access_token`"),
 ]
 
 
@@ -256,7 +261,7 @@ def test_a4_a_short_secret_is_not_quoted_in_part_where_a_refusal_is_cut(when: st
     assert "zqx" not in str(caught.value)
 
 
-@pytest.mark.parametrize("lifetime", [10**30, "600", "1e3"])
+@pytest.mark.parametrize("lifetime", [10**30, "600", 1.5, "1e3", 1])
 def test_f11_any_true_lifetime_is_read(lifetime: object) -> None:
     server = Guarded(login={"access_token": "canary-token-number-1", "expires_in": lifetime})
     with serving(server), client(server) as one:
@@ -331,8 +336,13 @@ FAULTS = [
     ("login:", "sandbox: mfapi\nlogin:", "the sandbox knows no logins"),
     ("/oauth2/token", "/oauth2/{symbol}", "a login is about no symbol"),
     ("/oauth2/token", "https://evil.example/token", "requests and logins go to no other host"),
+    ("/oauth2/token", "/../token", "no parts `.` and `..`"),
     ("grant_type: client_credentials", "client_secret: hunter2", "looks like a key"),
+    ("form: {grant_type: client_credentials}", "post: {a: {password: hunter2}}", "looks like a key"),
+    ("/oauth2/token", "//login.example.com/token", "requests and logins go to no other host"),
+    ("  form:", "  method: GET\n  form:", "unknown key `method`"),
     ("grant_type:", "client_id:", "is in the login twice"),
+    ("[client_id, client_secret]", "[client_id, client_id]", "is in the login twice"),
     ("  form: {grant_type: client_credentials}\n", "", "one of `post` and `form`"),
     ("parts: [client_id, client_secret]", "basic: true\n  parts: [a]", "one of `parts` and `basic: true`"),
     ("lifetime: expires_in", "lifetime: expires_in\n  seconds: 600", "one of `seconds` and `lifetime`"),

@@ -154,14 +154,19 @@ def first_again(**values: object) -> Any:
     [
         ("cursor", {1: meta(next="x2")}, "its pages lead in a circle"),
         ("cursor", {0: meta(next={"a": 1})}, "neither text nor number"),
+        ("cursor", {0: meta(next=True)}, "neither text nor number"),
         ("cursor", {0: meta(next="x\n")}, "plain characters"),
         ("cursor", {0: meta(next="x" * 2001)}, "plain characters"),
+        ("cursor", {0: meta(next="\ud800")}, "plain characters"),
         ("number", {1: lambda content: content | {"bars": []}}, "its page 2 has no rows"),
+        ("offset", {0: meta(count="5")}, "which is not a number of rows"),
+        ("offset", {0: meta(count=True)}, "which is not a number of rows"),
         ("offset", {0: meta(count=-1)}, "which is not a number of rows"),
         ("offset", {0: meta(count=1)}, "its pages have 2 rows already"),
         ("offset", {1: meta(count=6)}, "and an earlier page 5"),
         ("offset", {0: meta(count=4), 1: first_again(count=4)}, "its page 2 has the rows of an earlier one"),
         ("number", {2: first_again(page=3)}, "its page 3 has the rows of an earlier one"),
+        ("cursor", {2: first_again(next=None)}, "its page 3 has the rows of an earlier one"),
         ("offset", {1: lambda content: content | {"bars": []}}, "its page 2 has no rows"),
     ],
 )
@@ -200,19 +205,28 @@ def test_f11_pages_that_reach_their_total_by_rows_that_came_twice_lack_others() 
     "url",
     [
         "https://evil.example/v2/bars",
+        "//evil.example/v2/bars",
         "http://api.example.com/v2/bars",
+        "https://api.example.com:8443/v2/bars",
         "https://api.example.com.evil.example/v2/bars",
         "https://me" + "@api.example.com/v2/bars",
+        "https://api.example.com/v1/bars",
         "https://api.example.com/v22/bars",
         "/bars",
+        "../../bars",
         "/v2/../admin",
         "/v2/%2e%2e/admin",
         "/v2/tenant/..%2f..%2fadmin",
+        "/v2/tenant%2F%2e%2E/admin",
+        "/v2/..%5c..%5Cadmin",
         "/v2/%252e%252e/admin",
+        "/v2/..;/admin",
         "/v2/bars;x=1/admin",
         "/v2//evil.example/",
         "/v2/\\evil.example",
         "file:///etc/passwd",
+        "gopher://api.example.com/v2/bars",
+        "http://169.254.169.254/",
         "https://[::1/v2/bars",
         "/v2/bars?" + "&".join(f"p{n}=1" for n in range(60)),
         5,
@@ -279,6 +293,12 @@ def test_f11_pages_by_link_are_asked_for_with_the_declared_headers() -> None:
     ]
     dialogue = in_xml("{next: next}", "a: b").ask(Question(Fetcher.DAILY_BARS, ["AAPL"], WINDOW, NOW))
     assert next(dialogue).headers == dialogue.send(responses[0]).headers == (("Accept", "*/*"),)
+
+
+def test_f11_a_short_key_that_is_a_symbol_keeps_no_page_from_being_asked() -> None:
+    with paged() as server, ProviderClient(declared("cursor"), server.url, SecretStr("AAPL")) as client:
+        client.fetch(Fetcher.DAILY_BARS, ["AAPL"], WINDOW, now=NOW)
+    assert len(server.asked) == 3
 
 
 @pytest.mark.parametrize(
@@ -402,9 +422,12 @@ NUMBER, CURSOR = WAYS["number"][1], WAYS["cursor"][1]
         ("cursor", ('      pages: {cursor: meta.next}\n', ""), "{cursor} is used, and `pages` does not say"),
         ("cursor", ("{cursor: meta.next}", "{more: meta.next}"), "with `more` there is no {cursor}"),
         ("cursor", ("{cursor: meta.next}", "{}"), "pages have one of `cursor`, `next`, `more` and `total`"),
+        ("cursor", ("{cursor: meta.next}", "{cursor: a, next: b}"), "pages have one of"),
         ("cursor", ("{cursor: meta.next}", "{cursor: 'meta.\"{symbol}\"'}"), "it has no placeholders here"),
         ("cursor", ('"{cursor}" # the', '"x" # the'), "the request needs {cursor}, or all pages are the first"),
         ("cursor", ('"{cursor}" # the', '["{cursor}"] # the'), "{cursor} is the value of a key"),
+        ("cursor", ('"{cursor}" # the', '"{cursr}" # the'), "{cursr} is not a placeholder here"),
+        ("cursor", ("limit: 100", "api_key: abc"), "`api_key` looks like a key"),
         ("cursor", ("limit: 100", 'limit: {a: "{"}'), "braces stand for placeholders only"),
         ("cursor", ("path: /bars/search", "path: '/bars/{cursor}'"), "{cursor} is not a placeholder here"),
         ("cursor", ("rows: bars", "if_missing: empty"), "`rows` is missing"),

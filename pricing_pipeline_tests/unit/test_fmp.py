@@ -171,6 +171,7 @@ def test_the_key_goes_into_a_header() -> None:
         (200, {"Error Message": 7}, raises(SchemaDrift, "Error Message")),
         (400, {"Error Message": "bad"}, raises(RequestRefused, "bad")),
         (404, "[]", raises(SchemaDrift, "404")),
+        (403, "<html>legacy endpoint</html>", raises(ProviderDown, "proxies")),
         (500, {"Error Message": "Limit Reach"}, raises(ProviderDown, "500")),
     ],
 )

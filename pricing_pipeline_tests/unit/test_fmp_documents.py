@@ -111,11 +111,19 @@ def test_a_document_of_nobody_is_an_unknown_symbol(fetcher: Fetcher) -> None:
     ("fetcher", "row"),
     [
         (PROFILE, profile(companyName=None)),
+        (PROFILE, profile(isEtf="no")),
+        (PROFILE, profile(fullTimeEmployees=164000)),
         (PROFILE, profile(lastDividend="1.05")),
         (EARNINGS, report(epsActual=...)),
         (EARNINGS, report(epsActual="1.85")),
+        (EARNINGS, report(epsActual=True)),
+        (EARNINGS, report(epsActual=float("nan"))),
         (EARNINGS, report(revenueActual=1e300)),
+        (EARNINGS, report("29.10.2026")),
+        (INCOME, statement(reportedCurrency="dollars")),
         (INCOME, statement(revenue=...)),
+        (INCOME, statement(eps="7.49")),
+        (INCOME, statement(fiscalYear=2025)),
     ],
 )
 def test_b18_a_document_unlike_its_schema_is_drift(fetcher: Fetcher, row: dict[str, Any]) -> None:

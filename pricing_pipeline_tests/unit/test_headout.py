@@ -144,11 +144,13 @@ def test_d4_the_final_price_is_what_a_customer_pays_and_never_the_partners() -> 
     ("changes", "left"),
     [
         ({}, None),
+        ({"availability": "LIMITED", "remaining": 3}, 3),
         ({"availability": "LIMITED", "remaining": 0}, 0),
         ({"availability": "CLOSED", "remaining": 14}, 0),
         ({"availability": "CLOSED"}, 0),
         ({"availability": "UNLIMITED", "remaining": 0}, None),
         ({"availability": "LIMITED", "remaining": 9999}, None),
+        ({"availability": "LIMITED", "remaining": 1000}, None),
     ],
 )
 def test_d4_a_category_that_is_closed_or_used_up_has_no_places_of_its_slot(
@@ -183,9 +185,12 @@ def test_d4_pages_of_version_2_are_read_and_those_of_another_product_are_refused
     ("text", "currency", "amount"),
     [
         ("58.4", "USD", 5840),
+        ("0", "USD", 0),
+        ("0.10", "USD", 10),
         ("100", "JPY", 100),
         ("1E+2", "USD", 10000),
         ("12.345", "KWD", 12345),
+        ("12.5", "KWD", 12500),
         ("1.0000", "CLF", 10000),
         ("1.00", "JPY", 1),
     ],
@@ -353,12 +358,16 @@ def test_d2_a_refusal_ends_the_call_wherever_it_comes(
 SPOILED: list[dict[str, object]] = [
     {"availability": "SOMETIMES"},
     {"remaining": "5"},
+    {"remaining": -1},
     {"remaining": None},
     {"startDateTime": "2026-11-20T15:30:00Z"},
     {"startDateTime": "2026-11-23T00:00:00"},
+    {"startDateTime": "2026-11-20T17:00:00"},
+    {"endDateTime": "soon"},
     {"pricing": None},
     {"pricing": {"persons": [ADULT, ADULT]}},
     {"pricing": {"groups": [{"size": 4, "price": 1}, {"size": 4, "price": 2}]}},
+    {"pricing": {"groups": [{"size": 0, "price": 1}]}},
     {"pricing": {"persons": [ADULT | {"price": None}]}},
 ]
 GOOD = ITEM | {"id": "good", "startDateTime": "2026-11-21T15:30:00", "endDateTime": "2026-11-21T16:30:00"}

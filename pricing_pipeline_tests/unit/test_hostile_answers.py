@@ -197,6 +197,7 @@ def rows_of(fetcher: Fetcher, count: int) -> bytes:
             "revenueActual": None,
             "revenueEstimated": None,
         },
+        Fetcher.DIVIDENDS: {"dividend": 0.1},
         Fetcher.SPLITS: {"numerator": 2, "denominator": 1},
     }[fetcher]
     first = date(1900, 1, 1)
@@ -205,7 +206,7 @@ def rows_of(fetcher: Fetcher, count: int) -> bytes:
     ).encode()
 
 
-@pytest.mark.parametrize("fetcher", [Fetcher.EARNINGS, Fetcher.SPLITS])
+@pytest.mark.parametrize("fetcher", [Fetcher.EARNINGS, Fetcher.DIVIDENDS, Fetcher.SPLITS])
 def test_fault_11_nothing_has_more_documents_than_one_a_week_for_forty_years(fetcher: Fetcher) -> None:
     assert len(fetch("fmp", fetcher, rows_of(fetcher, MAX_DOCUMENTS), None).answer.records) == MAX_DOCUMENTS
     with pytest.raises(SchemaDrift, match=f"{MAX_DOCUMENTS + 1} entries"):

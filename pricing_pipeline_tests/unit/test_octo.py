@@ -161,14 +161,21 @@ def test_d4_a_tour_over_the_change_of_clocks_has_both_offsets() -> None:
 SPOILED: list[dict[str, object]] = [
     {"status": "SOMETIMES"},
     {"vacancies": "7"},
+    {"vacancies": -1},
     {"vacancies": 99},
+    {"available": "yes"},
     {"localDateTimeStart": "2026-11-19T09:00:00+01:00"},
+    {"localDateTimeStart": "2026-11-20T12:00:00+01:00"},
     {"utcCutoffAt": "2026-11-20T07:30:00"},
+    {"utcCutoffAt": "0001-01-01T00:00:00+10:00"},
+    {"utcCutoffAt": "soon"},
     {"unitPricing": [PRICE, PRICE]},
     {"unitPricing": [PRICE, PRICE | {"unitId": "child", "currency": "USD"}]},
     {"unitPricing": [PRICE | {"retail": -1}]},
     {"unitPricing": [PRICE | {"retail": 10**18}]},
+    {"unitPricing": [PRICE | {"retail": "4255"}]},
     {"unitPricing": [PRICE | {"currency": "GBp"}]},
+    {"unitPricing": [PRICE | {"currency": "XXZ"}]},
     {"unitPricing": [PRICE | {"currencyPrecision": 30}]},
     {"unitPricing": [{name: value for name, value in PRICE.items() if name != "unitId"}]},
 ]
@@ -193,7 +200,7 @@ def test_d4_a_slot_that_is_not_believed_is_kept_as_it_was_and_costs_no_other(
     assert "nothing was stored" not in told.reason.lower()
 
 
-@pytest.mark.parametrize("id_", ["", None, "a\nb", "x" * 256], ids=repr)
+@pytest.mark.parametrize("id_", ["", None, 7, "a\nb", "x" * 256, ["A"]], ids=repr)
 def test_d4_a_slot_without_a_readable_id_costs_its_day(id_: object) -> None:
     """It may be any slot of that day, so none of them has vanished."""
     same_day = SLOT | {"id": "same day"}
@@ -310,10 +317,14 @@ REFUSALS: list[tuple[Response, type[ProviderError]]] = [
     (responded(401, {"error": "UNAUTHORIZED", "errorMessage": "no key"}), KeyRefused),
     (responded(403, {"error": "FORBIDDEN", "errorMessage": "revoked"}), KeyRefused),
     (responded(429, {"error": "TOO_MANY_REQUESTS", "errorMessage": ""}, **{"retry-after": "9"}), Throttled),
+    (responded(429, UNKNOWN), Throttled),
     (responded(500, {"error": "INTERNAL_SERVER_ERROR", "errorMessage": "ours"}), ProviderDown),
+    (responded(502, b"<html>Bad gateway</html>"), ProviderDown),
     (responded(503, UNKNOWN), ProviderDown),
     (responded(400, {"error": "BAD_REQUEST", "errorMessage": "no"}), RequestRefused),
+    (responded(404, b"<html>nginx</html>"), ProviderDown),
     (responded(200, {"error": "UNPROCESSABLE_ENTITY", "errorMessage": "no"}), SchemaDrift),
+    (responded(200, b"<html>Just a moment</html>"), SchemaDrift),
     (responded(200, {"slots": []}), SchemaDrift),
 ]
 

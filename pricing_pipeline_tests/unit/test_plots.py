@@ -164,3 +164,12 @@ def test_times_without_samples_are_as_wide_as_they_were_and_empty() -> None:
     assert sum(map(int, re.findall(r"h(\d+)", first))) == round(240 * 60 / 235)
     assert sum(map(int, re.findall(r"h(\d+)", second))) == 240 - left
     assert re.fullmatch(rf"M{left},58(?:H\d+)*H240M238,58H240", found["#d22"])
+
+
+def test_many_troubled_hours_are_still_shown_at_once() -> None:
+    wild = random.Random(1)
+    samples = [
+        FreshnessSample(START + timedelta(minutes=5 * i), 99_999, wild.randrange(99_999), wild.randrange(2))
+        for i in range(288)
+    ]
+    assert len(str(freshness_plot(samples)["freshness_plot"].value)) <= MOST_CHARACTERS

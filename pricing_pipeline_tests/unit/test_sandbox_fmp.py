@@ -126,3 +126,27 @@ def test_f5_dividends_and_splits_are_listed_newest_first() -> None:
     early = next(row for row in rows(asked, "dividends", symbol="AAPL") if row["date"] < "2005-02-28")
     assert Decimal(str(early["adjDividend"])) * 2 == Decimal(str(early["dividend"]))
     assert rows(asked, "splits", symbol="IBM") == []
+
+
+def test_statements_add_up_and_are_as_many_as_asked_for() -> None:
+    found = rows(Asked(NOW), "income-statement", symbol="IBM", period="annual", limit="3")
+    assert [row["fiscalYear"] for row in found] == ["2026", "2025", "2024"]
+    for row in found:
+        assert row["grossProfit"] == row["revenue"] - row["costOfRevenue"]
+    assert len(rows(Asked(NOW), "income-statement", symbol="IBM")) == 5
+
+
+def test_a_profile_has_what_the_market_says_beside_what_the_company_is() -> None:
+    (found,) = rows(Asked(NOW), "profile", symbol="AAPL")
+    assert found["companyName"] == "Apple Inc."
+    assert {"price", "marketCap", "isin", "sector", "fullTimeEmployees"} <= found.keys()
+
+
+def test_what_the_free_plan_has() -> None:
+    free = Asked(NOW, fmp_plan="free")
+    for endpoint in ("quote", "profile", "earnings", "income-statement", "historical-price-eod/full"):
+        assert rows(free, endpoint, symbol="AAPL")
+
+
+def test_paths_it_does_not_have() -> None:
+    assert Asked(NOW).fmp("news").status == 404

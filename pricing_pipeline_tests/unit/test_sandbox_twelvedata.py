@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
+from decimal import Decimal
 from typing import Any
 
 import pytest
@@ -196,3 +197,25 @@ def test_a6_the_day_ends_at_midnight_utc():
     assert "out of API credits for the day. 4 API credits were used" in parsed(reply)["message"]
     asked.now += timedelta(minutes=5)
     assert asked.twelvedata("quote", symbol="AAPL").status == 200
+
+
+def test_metals_are_priced_in_currencies_and_price_nothing():
+    asked = Asked()
+    gold = parsed(asked.twelvedata("quote", symbol="XAU/USD"))
+    assert gold["name"] == "Gold Spot US Dollar"
+    assert 1000 < Decimal(gold["close"]) < 5000
+    assert parsed(asked.twelvedata("quote", symbol="USD/XAU"))["status"] == "error"
+
+
+def test_a_plan_without_caps_mentions_none():
+    asked = Asked(credits_per_minute=None)
+    reply = asked.twelvedata("api_usage")
+    assert parsed(reply)["plan_limit"] is None
+    assert "plan_daily_limit" not in parsed(reply)
+    assert "Api-Credits-Left" not in reply.headers
+
+
+def test_endpoints_that_are_not_served_say_so():
+    reply = Asked().twelvedata("dividends", symbol="AAPL")
+    assert reply.status == 404
+    assert "/time_series" in parsed(reply)["message"]

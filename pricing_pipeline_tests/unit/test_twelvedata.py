@@ -123,6 +123,7 @@ def test_a9_pence_become_pounds_exactly() -> None:
     ("changes", "words"),
     [
         ({"close": "17300.00000"}, "far above its high"),
+        ({"close": "1.73000"}, "far below its low"),
         ({"low": "176.00000"}, "is above its high"),
         ({"timestamp": STAMP + 301}, "future"),
         ({"timestamp": ..., "datetime": "2026-11-23"}, "future"),

@@ -14,7 +14,7 @@ from pricing_pipeline.domain.answers import Answer, FailureKind
 from pricing_pipeline.domain.calls import Response
 from pricing_pipeline.domain.commodities import CommodityPrice, TerminalPrices
 from pricing_pipeline.domain.data_types import Fetcher
-from pricing_pipeline.errors import KeyRefused, RequestRefused, SchemaDrift, Throttled
+from pricing_pipeline.errors import KeyRefused, ProviderDown, RequestRefused, SchemaDrift, Throttled
 from pricing_pipeline.providers.base import Question, check_answer
 from pricing_pipeline.providers.uex import Uex
 from pricing_pipeline.providers.uex_lists import ALL_PRICES, COMMODITIES, GAME_VERSIONS, TERMINALS
@@ -159,10 +159,14 @@ def test_c4_a_time_of_zero_is_never() -> None:
     "changes",
     [
         {"price_sell": -1},
+        {"price_sell": 10**16},
+        {"price_sell": None},
         {"price_sell": "x"},
+        {"price_sell": True},
         {"scu_sell": 0.5},
         {"quality": True},
         {"date_modified": 1_900_000_000},
+        {"date_modified": "soon"},
         {"id_commodity": 0},
         {"commodity_name": " "},
     ],
@@ -196,7 +200,7 @@ def test_b8_a_terminal_without_rows_is_empty_unless_rows_of_others_came() -> Non
     assert [record.symbol for record in answer.records] == ["12"]
 
 
-@pytest.mark.parametrize("reason", ["not_found", "no_prices_found"])
+@pytest.mark.parametrize("reason", ["not_found", "terminal_not_found", "no_prices_found", "nothing_found"])
 def test_c4_a_refusal_that_says_that_nothing_was_found_is_an_empty_answer(reason: str) -> None:
     assert parse(response(None, 400, reason)).empty == {"12"}
     with pytest.raises(SchemaDrift):  # the path itself is gone
@@ -207,9 +211,15 @@ def test_c4_a_refusal_that_says_that_nothing_was_found_is_an_empty_answer(reason
     ("answer", "error"),
     [
         (response(None, 400, "requires_id_category_or_id_company_or_uuid"), RequestRefused),
+        (response(None, 400, "missing_id_terminal_origin"), RequestRefused),
         (response(None, 400, "invalid_token"), KeyRefused),
+        (response(None, 401, "user_not_authenticated"), KeyRefused),
         (response(None, 200, "requests_limit_reached"), Throttled),
+        (response(None, 429, "requests_limit_reached", retry_after="2"), Throttled),
+        (response(None, 500, "error"), ProviderDown),
         (response({"live": "4.1"}), SchemaDrift),
+        (sent(b"[]"), SchemaDrift),
+        (sent(b"<html>", 503), ProviderDown),
     ],
     ids=str,
 )

@@ -216,7 +216,7 @@ def test_f5_capital_gains_are_asked_for_and_are_actions_of_their_own() -> None:
     assert answer.gains_told == {"AAPL"}
 
 
-@pytest.mark.parametrize("ratio", [(1.253, 1), (10000, 9607), (1998, 1000)])
+@pytest.mark.parametrize("ratio", [(1.253, 1), (10000, 9607), (1998, 1000), (1046, 1000)])
 def test_f5_a_spin_off_that_is_told_as_a_split_divides_prices_and_no_volume(ratio: tuple[Any, Any]) -> None:
     new, old = (Decimal(str(part)) for part in ratio)
     days = {"2026-11-17T09:30": float(100 * old / new), "2026-11-19T09:30": 100.0}
@@ -231,6 +231,7 @@ def test_f5_a_spin_off_that_is_told_as_a_split_divides_prices_and_no_volume(rati
     [
         (4, 1),
         (3, 2),
+        (103, 100),
         (1, 10),
         (56, 45),
         (1333, 1000),
@@ -263,6 +264,8 @@ BEFORE_AND_AFTER = {"2026-11-16T09:30": 124.8075, "2026-11-19T09:30": 1.5}
     "ratio",
     [
         (1, 0),
+        ("Infinity", 1),
+        (True, 2),
         (-4, 1),
         (10**12, 1),
         (1, 1001),
