@@ -4023,6 +4023,10 @@ CREATE FUNCTION pricing.known_stop(wanted_provider text, stops pricing.provider_
     LANGUAGE plpgsql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.known_stop(text,pricing.provider_stop[]) TO pricing_reader, pricing_worker;
 
+-- The time zones among these names that this server knows.
+CREATE FUNCTION pricing.known_time_zones(names text[]) RETURNS text[] LANGUAGE sql STABLE SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.known_time_zones(text[]) TO pricing_reader, pricing_worker;
+
 -- What an answer is judged by, for each symbol and span: scale, currency, basis, bounds, neighbouring and stored
 -- values, and what other providers say.
 CREATE FUNCTION pricing.known_values(wanted_type text, from_provider text, symbols text[], first_times timestamp with

@@ -9,13 +9,15 @@ LANGUAGE plpgsql SET search_path = '' SET enable_seqscan = off AS $$
 DECLARE
     now_ timestamptz;
     kinds CONSTANT text[] := ARRAY(SELECT p->>'symbol' FROM jsonb_array_elements(products) p ORDER BY 1);
+    zones CONSTANT text[] := pricing.known_time_zones(
+        ARRAY(SELECT DISTINCT p->>'time_zone' FROM jsonb_array_elements(products) p));
     added_symbols text[];
     revised_symbols text[];
     moved text[];
     overtaken text[];
 BEGIN
     INSERT INTO pricing.products AS p (symbol, provider, name, time_zone, call_id, recorded_at)
-    SELECT u.symbol, from_provider, u.name, CASE WHEN pricing.is_time_zone(u.time_zone) THEN u.time_zone END,
+    SELECT u.symbol, from_provider, u.name, CASE WHEN u.time_zone = ANY (zones) THEN u.time_zone END,
            from_call, pricing.clock()
     FROM jsonb_to_recordset(products) AS u (symbol text, name text, time_zone text)
     WHERE NOT EXISTS (SELECT FROM pricing.products x WHERE x.symbol = u.symbol)
@@ -35,9 +37,7 @@ BEGIN
     WITH said AS (
         -- Without a zone that the database knows, it is where it was.
         SELECT u.symbol, u.name, pricing.zone_of(p) AS before,
-               CASE WHEN u.time_zone <> coalesce(p.time_zone, '') AND pricing.is_time_zone(u.time_zone)
-                    THEN u.time_zone
-                    ELSE p.time_zone END AS time_zone
+               CASE WHEN u.time_zone = ANY (zones) THEN u.time_zone ELSE p.time_zone END AS time_zone
         FROM jsonb_to_recordset(products) AS u (symbol text, name text, time_zone text)
         JOIN pricing.products p USING (symbol)),
     changed AS (

@@ -8,7 +8,7 @@
 CREATE OR REPLACE FUNCTION pricing.check_limit() RETURNS trigger
 LANGUAGE plpgsql SET search_path = '' AS $$
 BEGIN
-    IF NOT pricing.is_time_zone(NEW.day_timezone) THEN
+    IF NEW.day_timezone IS DISTINCT FROM OLD.day_timezone AND NOT pricing.is_time_zone(NEW.day_timezone) THEN
         RAISE EXCEPTION 'limit % of %: unknown time zone %', NEW.name, NEW.provider, NEW.day_timezone
             USING HINT = 'Use a name such as UTC or America/New_York.', ERRCODE = 'invalid_parameter_value';
     END IF;

@@ -1,8 +1,16 @@
 -- When markets trade, when a newer value should exist, and where calendars come from.
 
+CREATE OR REPLACE FUNCTION pricing.known_time_zones(names text[]) RETURNS text[]
+LANGUAGE sql STABLE SET search_path = '' AS $$
+    -- The server reads all its zones for this, 600 files in 20 ms: ask for many names at once.
+    SELECT coalesce(array_agg(z.name), '{}') FROM pg_catalog.pg_timezone_names z WHERE z.name = ANY (names)
+$$;
+COMMENT ON FUNCTION pricing.known_time_zones(text[]) IS 'The time zones among these names that this server knows.';
+
+
 CREATE OR REPLACE FUNCTION pricing.is_time_zone(name text) RETURNS boolean
 LANGUAGE sql STABLE SET search_path = '' AS $$
-    SELECT EXISTS (SELECT FROM pg_catalog.pg_timezone_names z WHERE z.name = is_time_zone.name)
+    SELECT name = ANY (pricing.known_time_zones(ARRAY[name]))
 $$;
 COMMENT ON FUNCTION pricing.is_time_zone(text) IS 'Whether this server knows a time zone.';
 
