@@ -61,9 +61,10 @@ def judge_all(
 
 def judge(known: Known, rows: Sequence[Observation], fetcher: Fetcher, *, is_latest: bool) -> Verdict:
     """Judge one symbol's values in one answer. `is_latest`: the call asked for no span of days."""
-    is_calm = _are_calm(known, rows) if isinstance(rows, Bars) else _is_calm(known, rows, fetcher)
-    if is_calm:
+    if isinstance(rows, Bars) and _are_calm(known, rows):
         verdict = Verdict(rows)
+    elif _is_calm(known, rows, fetcher):
+        verdict = Verdict(Rows(rows))
     else:
         verdict = _judged(known, Rows(row for row in rows if row.close), fetcher, is_latest=is_latest)
         zeros = Rows(row for row in rows if not row.close)
