@@ -348,6 +348,23 @@ def test_g8_our_upkeep_leaves_a_neighbour_in_the_same_location_alone(
     assert {run.run_id for run in instance.get_runs()} == {runs["eu"].run_id, chosen.run_id}
 
 
+def test_g8_without_a_database_and_a_copy_the_project_loads_and_waits_for_one(
+    environment: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PRICING_DATABASE_URL", NOWHERE)
+    merged = dg.Definitions.merge(embedded(prefix="prices"), a_project())
+    dg.Definitions.validate_loadable(merged)
+    assert names(merged)["sensors"] == {"prices_follow_registry"}
+
+
+def test_g8_a_run_cannot_point_an_embedded_pipeline_elsewhere(environment: None) -> None:
+    elsewhere = {"prices_database": {"config": {"url": "postgresql://thief@127.0.0.1/loot"}}}
+    with pytest.raises(dg.DagsterInvalidConfigError, match='unexpected config entry "url"'):
+        dg.validate_run_config(
+            embedded(prefix="prices").resolve_implicit_global_asset_job_def(), {"resources": elsewhere}
+        )
+
+
 def test_g8_a_prefix_that_dagster_could_not_use_is_refused(environment: None) -> None:
     refused: list[Any] = ["", "eu-prices", "eu/", "/eu", "eu//prices", "9lives", ["eu", ""], ["a/b"], "ü", [3]]
     for prefix in refused:

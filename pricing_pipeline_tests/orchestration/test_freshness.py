@@ -236,6 +236,23 @@ def test_g2_no_word_while_a_watched_pair_is_late(
     assert judged(back) == {data_type: True}
 
 
+def test_g2_late_is_counted_again_for_each_refresh_owed(stage: Stage, core: Core, clock: Clock) -> None:
+    core.heartbeat("ann", (QUOTE, "AAPL"), (QUOTE, "IBM"))
+    core.refresh()
+    clock.advance(30)
+    core.heartbeat("ann", (QUOTE, "META"))
+    core.refresh()
+    clock.advance(55)  # two are due for 25 s
+    assert QUOTE in told(stage.tick(SENSOR))
+    clock.advance(10)
+    assert QUOTE not in told(stage.tick(SENSOR))
+    core.heartbeat("ann", (QUOTE, "AAPL"), (QUOTE, "IBM"), (QUOTE, "META"))
+    core.enqueue_due()
+    assert QUOTE not in told(stage.tick(SENSOR))
+    core.refresh()
+    assert QUOTE in told(stage.tick(SENSOR))
+
+
 @pytest.mark.parametrize("every", [5, 10])
 def test_g2_a_minutes_pair_that_is_fetched_in_time_stays_green(
     stage: Stage, core: Core, clock: Clock, every: int
