@@ -192,7 +192,7 @@ def test_b22_warnings_fill_no_log_of_the_server_and_are_written_when_it_is_back(
 
         with engine.connect() as connection:
             connection.execute(text("SELECT pricing.warn('a test', 'IBM', 'odd', NULL)"))
-            server.stop("immediate")
+            server.stop()
             connection.invalidate()
         with pytest.raises(psycopg.OperationalError):
             psycopg.connect(url)
