@@ -74,7 +74,7 @@ def known_values(connection: Connection, call: Call, observations: Observations)
     spans = observations.spans()
     if not spans:
         return {}
-    parameters = {**_spans(observations), "provider": call.provider, "is_latest": call.window is None}
+    parameters = {**arrays.spans(observations.spans()), "provider": call.provider, "is_latest": call.window is None}
     rows = _rows(connection, "context.known_values", call, **parameters)
     return {row[0]: _known(_Row(*row), call.asset_class) for row in rows}
 
@@ -93,7 +93,7 @@ def evidence(connection: Connection, call: Call, rows: Observations, known: Mapp
     for symbol, at, value in _rows(connection, "context.released", call, **pairs):
         found[symbol]["released"].append((at, value))
     if call.fetcher is Fetcher.DAILY_BARS:
-        for symbol, *day in _rows(connection, "context.trading", call, **_spans(rows)):
+        for symbol, *day in _rows(connection, "context.trading", call, **arrays.spans(rows.spans())):
             found[symbol]["trading"].append(Traded(*day))
     firsts = [own[symbol][0] for symbol in sorted(own)]
     rivals = {
@@ -101,7 +101,9 @@ def evidence(connection: Connection, call: Call, rows: Observations, known: Mapp
         "currencies": arrays.texts(first.currency for first in firsts),
         "bases": arrays.plain(first.adjustment for first in firsts),
     }
-    for symbol, at, value, provider in _rows(connection, "context.rivals", call, **_spans(rows), **rivals):
+    for symbol, at, value, provider in _rows(
+        connection, "context.rivals", call, **arrays.spans(rows.spans()), **rivals
+    ):
         found[symbol]["unsettled"].append(Rival(at, value, provider))
     return {
         symbol: replace(
@@ -129,7 +131,7 @@ def _load(connection: Connection, call: Call, answer: Answer) -> tuple[dict[str,
             dict(zip(times or (), recorded or (), strict=True)),
         )
         for symbol, may_split, adjustment, days, ratios, newest, earlier, times, recorded in _rows(
-            connection, "context.known_basis", call, **_spans(answer.observations)
+            connection, "context.known_basis", call, **arrays.spans(answer.observations.spans())
         )
     }
     splits = [actions.to_row(action) for action in answer.actions if isinstance(action, Split)]
@@ -154,10 +156,7 @@ def _refined(
         is_rebased = symbol in changes and changes[symbol].is_whole
         refined[symbol] = basis.refined(known[symbol], own, call, answer.of({symbol}), is_rebased=is_rebased)
     if call.fetcher is Fetcher.DAILY_BARS:
-        closed: defaultdict[str, dict[date, str]] = defaultdict(dict)
-        own_days = [(symbol, day) for symbol, rows in answer.observations.by_symbol().items() for day in rows.dates()]
-        for (symbol, day), calendar in calendars.without_session(connection, call.data_type, own_days).items():
-            closed[symbol][day] = calendar
+        closed = calendars.without_session(connection, call.data_type, answer.observations)
         refined |= {symbol: replace(refined[symbol], closed=days) for symbol, days in closed.items()}
     return refined
 
@@ -211,16 +210,6 @@ def _lacking(connection: Connection, call: Call, answer: Answer) -> Rows:
             key=lambda row: (row.symbol, row.observed_at),
         )
     )
-
-
-def _spans(observations: Observations) -> dict[str, str]:
-    """The symbols of values, with the first and the last time of each."""
-    spans = sorted(observations.spans().items())
-    return {
-        "symbols": arrays.texts(symbol for symbol, _ in spans),
-        "first_times": arrays.plain(first for _, (first, _) in spans),
-        "last_times": arrays.plain(last for _, (_, last) in spans),
-    }
 
 
 def _rows(connection: Connection, name: str, call: Call, **parameters: object) -> list[tuple[Any, ...]]:

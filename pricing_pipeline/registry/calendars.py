@@ -18,6 +18,7 @@ from pricing_pipeline.db import arrays
 from pricing_pipeline.db.engine import driver_rows
 from pricing_pipeline.db.errors import reason, statement_error
 from pricing_pipeline.db.query_loader import call_sql, driver_query, query
+from pricing_pipeline.domain.observations import Observations
 from pricing_pipeline.domain.windows import span
 from pricing_pipeline.errors import InvalidRange, SessionsNotKnown, UnknownCalendar
 from pricing_pipeline.registry import second_source
@@ -185,17 +186,21 @@ def closed_days(connection: Connection, data_type: str, symbol: str, first_day: 
     return [row.day for row in rows]
 
 
-def without_session(
-    connection: Connection, data_type: str, pairs: Sequence[tuple[str, date]]
-) -> dict[tuple[str, date], str]:
-    """The symbols and days on which the exchange has no session, with the calendar, where its days are known."""
-    parameters = {
-        "data_type": data_type,
-        "symbols": arrays.texts(symbol for symbol, _ in pairs),
-        "days": arrays.plain(day for _, day in pairs),
-    }
-    rows = driver_rows(connection, driver_query("calendars.without_session"), parameters)
-    return {(symbol, day): calendar for symbol, day, calendar in rows}
+def without_session(connection: Connection, data_type: str, observed: Observations) -> dict[str, dict[date, str]]:
+    """By symbol, the days of daily values on which its exchange has no session, with the calendar that says so.
+
+    Calendars whose sessions are not known say nothing.
+    """
+    found: dict[str, dict[date, str]] = {}
+    parameters = {"data_type": data_type, **arrays.spans(observed.spans())}
+    own = observed.by_symbol()
+    rows = driver_rows(connection, driver_query("calendars.sessions"), parameters)
+    for symbol, calendar, first, last, ordinals in rows:
+        sessions = set(ordinals)
+        days = [day for day in own[symbol].dates() if first <= day.toordinal() <= last]
+        if closed := [day for day in days if day.toordinal() not in sessions]:
+            found[symbol] = dict.fromkeys(closed, calendar)
+    return found
 
 
 def listed(connection: Connection) -> list[dict[str, Any]]:

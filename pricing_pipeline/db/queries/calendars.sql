@@ -104,15 +104,20 @@ CROSS JOIN LATERAL pricing.closed_days(
 WHERE r.data_type = :data_type AND i.symbol = :symbol
 ORDER BY 2;
 
--- name: without_session
--- The symbols and days whose exchange has no session, if its sessions are known.
-SELECT d.symbol, d.day, c.calendar
-FROM unnest(CAST(:symbols AS text[]), CAST(:days AS date[])) AS d (symbol, day)
+-- name: sessions
+-- For each symbol whose exchange's sessions are known, the days from which and to which they are, and those within a
+-- span of times, all as numbers (1 = 0001-01-01): whole numbers are read in a fraction of the time of dates.
+SELECT w.symbol, c.calendar, c.sessions_from - z.before, c.sessions_to - z.before,
+       ARRAY(SELECT s.session - z.before FROM pricing.calendar_sessions s
+             WHERE s.calendar = c.calendar AND s.session BETWEEN (w.first_at AT TIME ZONE 'UTC')::date
+                                                             AND (w.last_at AT TIME ZONE 'UTC')::date)
+FROM (VALUES (date '0001-01-01' - 1)) AS z (before)
+CROSS JOIN unnest(CAST(:symbols AS text[]), CAST(:first_times AS timestamptz[]), CAST(:last_times AS timestamptz[]))
+    AS w (symbol, first_at, last_at)
 JOIN pricing.data_type_registry r ON r.data_type = :data_type
-JOIN pricing.instruments i ON (i.asset_class, i.symbol) = (r.asset_class, d.symbol)
-JOIN pricing.calendars c USING (calendar)
-WHERE d.day BETWEEN c.sessions_from AND c.sessions_to AND c.calendar <> 'FX'
-  AND NOT EXISTS (SELECT FROM pricing.calendar_sessions s WHERE s.calendar = c.calendar AND s.session = d.day);
+JOIN pricing.instruments i ON (i.asset_class, i.symbol) = (r.asset_class, w.symbol)
+JOIN pricing.calendars c ON c.calendar = i.calendar
+WHERE c.calendar <> 'FX' AND c.sessions_from IS NOT NULL;
 
 -- name: daily_types
 -- Data types of daily values that apply to a symbol.
