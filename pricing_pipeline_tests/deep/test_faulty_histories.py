@@ -12,8 +12,7 @@ from pricing_pipeline.domain.observations import Adjustment
 from pricing_pipeline.judging.knowledge import Known, Point
 from pricing_pipeline.judging.plausibility import judge
 from pricing_pipeline.sandbox.recorded import SYMBOLS
-from pricing_pipeline_tests.support.real_histories import bars, daily, quarantined, times
-from pricing_pipeline_tests.unit.test_plausible_histories import SCHEMES, navs, stretch
+from pricing_pipeline_tests.support.real_histories import SCHEMES, bars, daily, navs, quarantined, stretch, times
 
 
 @pytest.mark.parametrize("symbol", ["AAPL", "IBM"])

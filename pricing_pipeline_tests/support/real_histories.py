@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Sequence
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from decimal import Decimal
 from functools import cache
 
 from pricing_pipeline.domain.data_types import Fetcher
 from pricing_pipeline.domain.observations import Adjustment, Observation
+from pricing_pipeline.domain.windows import Window
 from pricing_pipeline.judging.knowledge import Doubt, Known, Verdict
 from pricing_pipeline.judging.plausibility import judge
+from pricing_pipeline.providers.base import Question
+from pricing_pipeline.providers.mfapi import MfApi
 from pricing_pipeline.sandbox.recorded import recorded_bars
+from pricing_pipeline_tests.support.recordings import recorded
 
 NOON = datetime(2026, 11, 20, 12, tzinfo=UTC)
+SCHEMES = ("118632", "119551", "120841", "125497")
+"""Funds whose whole history was recorded."""
 
 
 def bars(symbol: str, adjustment: Adjustment = Adjustment.RAW) -> list[Observation]:
@@ -33,6 +40,20 @@ def _bars(symbol: str, adjustment: Adjustment) -> tuple[Observation, ...]:
         volume = Decimal(bar.volume * by)
         found.append(Observation(symbol, at, close, bar.close, "USD", open_, high, low, volume, adjustment))
     return tuple(found)
+
+
+def navs(code: str) -> list[Observation]:
+    """The net asset values of a fund as mfapi.in gave them, oldest first."""
+    answer = recorded("mfapi", f"mf_{code}_full_history.json")
+    window = Window(date(2006, 1, 1), NOON.date())
+    parsed = MfApi().parse(Question(Fetcher.NAV, [code], window, NOON), answer)
+    return list(parsed.observations)
+
+
+def stretch(rows: list[Observation], draw: random.Random, days: int = 750) -> list[Observation]:
+    """Some years of thirteen."""
+    start = draw.randrange(max(1, len(rows) - days))
+    return rows[start : start + days]
 
 
 def times(row: Observation, factor: Decimal) -> Observation:

@@ -4,29 +4,17 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator, Sequence
-from datetime import date, datetime
+from datetime import datetime
 from decimal import Decimal
 
 import pytest
 
 from pricing_pipeline.domain.data_types import Fetcher
 from pricing_pipeline.domain.observations import Adjustment, Observation, Rows
-from pricing_pipeline.domain.windows import Window
 from pricing_pipeline.judging.knowledge import Doubt, Known, Point, Verdict
 from pricing_pipeline.judging.plausibility import judge
-from pricing_pipeline.providers import PROVIDERS
-from pricing_pipeline.providers.base import Question
 from pricing_pipeline.sandbox.recorded import SYMBOLS
-from pricing_pipeline_tests.support.real_histories import NOON, bars, daily, quarantined, times
-from pricing_pipeline_tests.support.recordings import recorded
-
-
-def navs(code: str) -> list[Observation]:
-    answer = recorded("mfapi", f"mf_{code}_full_history.json")
-    window = Window(date(2006, 1, 1), NOON.date())
-    parsed = PROVIDERS["mfapi"].parse(Question(Fetcher.NAV, [code], window, NOON), answer)
-    return list(parsed.observations)
-
+from pricing_pipeline_tests.support.real_histories import bars, daily, navs, quarantined, stretch, times
 
 # Whole histories
 
@@ -84,12 +72,6 @@ def test_b18_f6_day_by_day_no_nav_is_refused() -> None:
 
 
 # Faults put into real histories
-
-
-def stretch(rows: list[Observation], draw: random.Random, days: int = 750) -> list[Observation]:
-    """Some years of thirteen."""
-    start = draw.randrange(max(1, len(rows) - days))
-    return rows[start : start + days]
 
 
 @pytest.mark.parametrize("symbol", ["AAPL", "META"])
