@@ -18,7 +18,7 @@ from pricing_pipeline.keys.environments import API_KEYS, SECRETS, SECRETS_OF
 from pricing_pipeline.keys.sealing import new_key
 from pricing_pipeline_tests.fixtures.stack import GROUP, Stack, new_stack
 from pricing_pipeline_tests.support.descendants import below
-from pricing_pipeline_tests.support.patience import PATIENCE
+from pricing_pipeline_tests.support.patience import PATIENCE, wait_until
 from pricing_pipeline_tests.support.strangers import needs_root
 
 PAGE = Path(__file__).parents[2] / "docs/security.md"
@@ -86,6 +86,7 @@ def careless(request: pytest.FixtureRequest) -> Iterator[Stack]:
 @needs_root
 def test_a4_each_process_knows_the_secrets_that_it_needs_and_no_others(careless: Stack) -> None:
     is_real = "sandbox" not in careless.state()["processes"]
+    wait_until(lambda: {name for name, _ in _processes(careless)} >= careless.state()["processes"].keys())
     granted = promised()
     texts = _secrets(careless)
     canaries = {f"PRICING_{name}": _canary(value) for name, value in REAL.items() if "canary" in value}
