@@ -4,16 +4,14 @@
 # A SQL function of one expression becomes part of the query that calls it, unless its body is less stable than the
 # function is declared to be. `text || smallint` is STABLE (textanycat, because other types of the right side may depend
 # on settings), and `text || smallint::text` is IMMUTABLE. So of two functions that give the same values and are both
-# declared IMMUTABLE, one is called for each row, and takes many times as long. CREATE FUNCTION accepts both, and
+# declared IMMUTABLE, one is called for each row. CREATE FUNCTION accepts both, and
 # only EXPLAIN (VERBOSE) shows the difference. Seen with PostgreSQL 18:
 #
 #   body                                              EXPLAIN (VERBOSE) of a query that calls it
-#   amount * ('1e-' || scale)::numeric                Output: joined(amount, scale)
-#   amount * ('1e-' || scale::text)::numeric          Output: ((amount)::numeric * (('1e-'::text || ...
+#   amount * ('1e-' || scale)::numeric                shows joined(amount, scale)
+#   amount * ('1e-' || scale::text)::numeric          shows the body
 #
-# Cast the number, or declare the function STABLE, which an index or a generated column does not take. "Function
-# Volatility Categories" in PostgreSQL's documentation says nothing of it; its wiki page "Inlining of SQL functions"
-# has the rule, without this operator.
+# Cast the number, or declare the function STABLE, which an index or a generated column does not take.
 # Run it with `sh findings/postgresql_calls_what_it_could_inline.sh`. It ends with status 0 as long as that is so, with
 # 1 when it has changed, and with 2 when the package cannot be installed.
 set -eu

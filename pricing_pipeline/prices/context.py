@@ -74,7 +74,7 @@ def known_values(connection: Connection, call: Call, observations: Observations)
     spans = observations.spans()
     if not spans:
         return {}
-    parameters = {**arrays.spans(observations.spans()), "provider": call.provider, "is_latest": call.window is None}
+    parameters = {**arrays.spans(spans), "provider": call.provider, "is_latest": call.window is None}
     rows = _rows(connection, "context.known_values", call, **parameters)
     return {row[0]: _known(_Row(*row), call.asset_class) for row in rows}
 

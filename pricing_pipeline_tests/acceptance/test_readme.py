@@ -135,7 +135,7 @@ def test_the_samples_are_found() -> None:
     assert len(SAMPLES) >= 4
 
 
-# docs/from-an-application.md, after the tour, of which its thirty holdings would change the samples
+# docs/from-an-application.md comes after the tour, because its thirty holdings would change the tour's samples.
 
 PAGE = ROOT / "docs/from-an-application.md"
 COMMANDS = blocks(PAGE, "sh")

@@ -9,8 +9,11 @@ LANGUAGE plpgsql SET search_path = '' SET enable_seqscan = off AS $$
 DECLARE
     now_ timestamptz;
     kinds CONSTANT text[] := ARRAY(SELECT p->>'symbol' FROM jsonb_array_elements(products) p ORDER BY 1);
-    zones CONSTANT text[] := pricing.known_time_zones(
-        ARRAY(SELECT DISTINCT p->>'time_zone' FROM jsonb_array_elements(products) p));
+    -- Of zones that differ from what is stored: an answer without news looks up none.
+    zones CONSTANT text[] := pricing.known_time_zones(ARRAY(
+        SELECT DISTINCT u.time_zone FROM jsonb_to_recordset(products) AS u (symbol text, time_zone text)
+        LEFT JOIN pricing.products p USING (symbol)
+        WHERE u.time_zone <> coalesce(p.time_zone, '')));
     added_symbols text[];
     revised_symbols text[];
     moved text[];
