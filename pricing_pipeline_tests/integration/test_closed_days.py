@@ -91,6 +91,14 @@ def sessions(core: Core, first: str, last: str) -> list[date]:
     ]
 
 
+@pytest.mark.parametrize(("first", "last"), [("2026-02-01", "2026-03-12"), ("2026-03-12", "2026-04-30")])
+def test_f6_a_calendar_says_nothing_of_days_beyond_its_sessions(core: Core, first: str, last: str) -> None:
+    """Bars of Monday to Friday, when the sessions are known to Thursday, or from Thursday on."""
+    store_weekdays(core, "XNYS", first, last)
+    bring(core, closes=("100.00",) * 5)
+    assert stored(core) == [9, 10, 11, 12, 13]
+
+
 def test_f6_a_bar_of_a_day_without_session_is_quarantined_and_says_so(core: Core) -> None:
     trade(core)
     bring(core, window=None)
