@@ -67,19 +67,19 @@ audit: install-test ## Ask a public service for advisories about all locked pack
 	$(BIN)/python -m pricing_pipeline_tests.tools.advisories $(ARGS)
 
 # PRICING_TEST_EXAMPLES=all tries properties with four times as many examples, and the largest cases.
-test: install-test ## Run the tests of the code, with PostgreSQL, Dagster and the sandbox (ARGS="-k queue" picks tests)
+test: install-test ## Try each rule once, with PostgreSQL, Dagster and the sandbox (ARGS="-k queue" picks tests)
 	$(PYTEST) $(TESTS) $(ARGS)
 
 coverage: install-test ## Run them traced, which is slower, and say what they do not reach
 	$(PYTEST) --cov --cov-report term:skip-covered $(TESTS) $(ARGS)
 
-test-deep: install-test ## Run the models, the fuzzing of the API and the tests of clocks that step
+test-deep: install-test ## Run the models, the properties, the fuzzing of the API, tables tried to their end and clocks that step
 	$(PYTEST) $(DEEP) $(ARGS)
 
-test-acceptance: install-test ## Run the tests of what users start: `up` and all its processes, its database server, Dagster's programs, a browser, programs that read prices
+test-acceptance: install-test ## Run the tests from end to end: programs as users start them, drains against the sandbox, Dagster's processes, a browser, programs that read prices
 	$(PYTEST) $(ACCEPTANCE) $(ARGS)
 
-test-faults: install-test ## Run the tests of what it survives: outages, storms, contention, crashes, wrong clocks
+test-faults: install-test ## Run the tests of what it survives: outages, storms, contention, crashes, wrong clocks, hostile answers
 	$(PYTEST) $(FAULTS) $(ARGS)
 
 test-bench: install-test ## Run every benchmark at its smallest, to see that it still answers
@@ -91,13 +91,13 @@ test-clients: install-test ## Let clients that others wrote for the providers re
 
 # What needs the wheel's server or no database at all is left to the targets above.
 NOT_OF_DATABASE := channels_* cli_program own_files read_replica sandbox_* watchdogs
-# Of the models, those of statements that no test of the usual kind tries.
-MODELS_OF_DATABASE := history_files_model slots_synced hostile_arguments
+# Of the deep ones, those of statements that no test of the usual kind tries.
+MODELS_OF_DATABASE := history_files_model slots_synced hostile_arguments api_paging api_permissions
 OF_DATABASE := $(NOT_OF_DATABASE:%=--ignore-glob='*/test_%.py') $(ALL)/integration $(ACCEPTANCE)/test_backup.py \
-	$(MODELS_OF_DATABASE:%=$(DEEP)/test_%.py)
+	$(FAULTS)/test_files_at_once.py $(MODELS_OF_DATABASE:%=$(DEEP)/test_%.py)
 # These are about HTTP, files and programs, and have no statements of their own.
-NOT_OF_SQL := api_examples api_pipelining api_strangers computing declared_* description forged_files hostile_answers \
-	python_client recipes threads threats
+NOT_OF_SQL := api_examples api_pipelining api_strangers computing declared_* description python_client recipes \
+	threads threats
 test-pg15: install-test ## Run the tests of the database on PostgreSQL 15 (PG15=folder of its programs)
 	PRICING_TEST_POSTGRES_BIN=$(PG15) $(PYTEST) $(ARGS) $(NOT_OF_SQL:%=--ignore-glob='*/test_%.py') $(OF_DATABASE) $(BOOKKEEPING)/test_schema.py
 

@@ -92,6 +92,6 @@ from dagster._daemon import (
 )
 
 # To fork the server of our definitions, and runs (code_server.py): Dagster itself only starts them as new programs.
-# integration/test_forked_runs.py, faults/test_violence.py
+# acceptance/test_forked_runs.py, faults/test_violence.py
 from dagster._cli import ENV_PREFIX as ENV_PREFIX, cli as cli
 from dagster._grpc import server as server

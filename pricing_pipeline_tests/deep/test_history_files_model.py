@@ -18,8 +18,8 @@ from pricing_pipeline.errors import PricingError
 from pricing_pipeline.prices import exporting
 from pricing_pipeline.prices.files import Store, open_store
 from pricing_pipeline.settings import load_settings
+from pricing_pipeline_tests.faults.test_files_at_once import frame
 from pricing_pipeline_tests.fixtures.core import DAILY, Core
-from pricing_pipeline_tests.integration.test_files_at_once import frame
 from pricing_pipeline_tests.integration.test_history_files import closes, days, put
 from pricing_pipeline_tests.support.filing import export_all, fill, keep, move_all, readings, reads_of
 

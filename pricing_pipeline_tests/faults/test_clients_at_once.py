@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from random import Random
 from typing import Any
 
 import psycopg
 import pytest
+from sqlalchemy import Engine, text
 
-from pricing_pipeline.demand import drains
+from pricing_pipeline.demand import drains, viewers
 from pricing_pipeline.queue import task_queue
+from pricing_pipeline_tests.fixtures.cli import CommandLine
 from pricing_pipeline_tests.fixtures.core import NAV, QUOTE, Core
 from pricing_pipeline_tests.fixtures.database import TestServer
 from pricing_pipeline_tests.fixtures.logins import a_login
@@ -131,3 +134,22 @@ def test_a10_a_hundred_reads_of_a_client_ask_once(core: Core, sessions: Any) -> 
     assert core.one("SELECT count(*) FROM pricing.pair_requests") == 0
     client.execute("SELECT pricing.price('AAPL')")
     assert core.one("SELECT count(*) FROM pricing.pair_requests") == 0, "it is queued"
+
+
+def test_b5_who_watches_while_two_are_merged_watches_what_remains(core: Core, engine: Engine, cli: CommandLine) -> None:
+    core.rows(
+        "INSERT INTO pricing.instruments (asset_class, symbol) VALUES ('equity', 'VOD.L'), ('equity', 'VOD:XLON')"
+    )
+    merge = "SELECT count(*) FROM pricing.merge_instruments('equity', 'VOD.L', 'VOD:XLON')"
+    with engine.begin() as before:
+        viewers.heartbeat(before, "ann", [(QUOTE, "VOD.L")])
+        refused = cli("instrument", "merge", "VOD.L", "VOD:XLON")
+        assert "Something is locked" in refused.error, "ann's symbol would mean nothing any more"
+    with ThreadPoolExecutor() as threads, core.owner.begin() as merging:
+        merging.execute(text(merge))
+        later = threads.submit(core.heartbeat, "bob", (QUOTE, "VOD.L"))
+        locked = "SELECT count(*) FROM pg_locks WHERE NOT granted AND relation = 'pricing.symbol_aliases'::regclass"
+        while not core.one(locked):
+            assert not later.done(), "it did not wait"
+    assert later.result() == 1
+    assert set(core.rows("SELECT symbol FROM pricing.active_subscriptions")) == {("VOD:XLON",)}

@@ -7,17 +7,23 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+import psycopg
 import pytest
-from sqlalchemy import event
+from sqlalchemy import event, text
 
 from pricing_pipeline.domain.calls import Call
 from pricing_pipeline.refresh.settling import settle_answer
 from pricing_pipeline_tests.fixtures.core import NAV, QUOTE, Core
 from pricing_pipeline_tests.fixtures.database import Clock
+from pricing_pipeline_tests.integration.test_commodities_etl import Table, table
+from pricing_pipeline_tests.integration.test_duties import failed, warnings
 from pricing_pipeline_tests.support.open_sessions import AAPL, BOUND, good, waited
+from pricing_pipeline_tests.support.patience import PATIENCE
 from pricing_pipeline_tests.support.refreshing import refreshing, work_until
 from pricing_pipeline_tests.support.sandbox_server import RunningSandbox
 from pricing_pipeline_tests.tools.audit import audit
+
+__all__ = ["table"]
 
 
 def asked_again(core: Core, clock: Clock, names: list[str]) -> Call:
@@ -151,3 +157,52 @@ def test_fault_27_a_check_passes_over_the_one_task_that_is_not_committed(core: C
     assert said == (QUOTE, "S123 is passed over: another session has locked it", "55P03")
     holder.rollback()
     assert core.enqueue_due() == 1
+
+
+@pytest.mark.usefixtures("still")
+def test_b9_a_duty_that_waits_for_a_lock_gives_up_after_a_second(core: Core, database_url: str) -> None:
+    core.rows(
+        "INSERT INTO pricing.demand (data_type, symbol, due_at, created_at)"
+        " VALUES ('fx_rate', 'EUR/USD', 'infinity', pricing.clock() - interval '1 hour')"
+    )
+    ran: set[str] = set()
+    with psycopg.connect(database_url) as other, core.engine.connect() as connection:
+        other.execute("LOCK TABLE pricing.demand")
+        connection.execute(text(f"SET statement_timeout = '{PATIENCE:.0f}s'"))  # or it would hang
+        for _ in range(9):
+            before = failed(core)
+            ran |= set(connection.execute(text("SELECT pricing.run_duties()")).scalar_one())
+            connection.commit()
+            assert len(failed(core) - before) <= 1, "one duty that has waited ends the round"
+    assert "repair_demand" in failed(core)
+    assert "repair_demand" not in ran
+    assert {"expire_calls", "prune"} <= ran, "the next look goes on with the others"
+    assert {state for _, subject, state, _ in warnings(core) if subject == "repair_demand"} == {"55P03"}
+
+
+@pytest.mark.usefixtures("still")
+def test_fault_27_a_row_that_another_session_has_locked_costs_its_list_and_no_other(table: Table) -> None:
+    conflict = "database_conflict"
+    locked = {
+        "commodities WHERE commodity_id = 1": [("commodities", conflict)],
+        "terminals WHERE symbol = 'UEX:1'": [("terminals", conflict), ("prices", conflict)],
+        "provider_state WHERE provider = 'uex'": [
+            ("game versions", conflict),
+            ("terminals", conflict),
+            ("commodities", conflict),
+            ("prices", "refused"),
+        ],
+    }
+    table.sync()
+    told = []
+    for row, expected in locked.items():
+        table.core.rows("UPDATE pricing.terminals SET name = 'x'")
+        table.core.rows("UPDATE pricing.commodities SET name = 'x'")
+        with table.core.owner.begin() as other:
+            other.exec_driver_sql(f"SELECT FROM pricing.{row} FOR UPDATE")
+            table.sync()
+        told += expected
+        assert table.warnings() == told, row
+    assert table.sync().is_complete
+    assert not table.core.rows("SELECT FROM pricing.terminals WHERE name = 'x'")
+    assert not table.core.rows("SELECT FROM pricing.commodities WHERE name = 'x'")

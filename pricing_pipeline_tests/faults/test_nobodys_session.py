@@ -6,11 +6,15 @@ and another user's call waits for two seconds at most; after the lock is gone, a
 
 from __future__ import annotations
 
+import os
+import socket
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import psycopg
 import pytest
+from sqlalchemy import Engine
 
 from pricing_pipeline.demand import drains, staleness, viewers
 from pricing_pipeline.domain.calls import Call
@@ -30,6 +34,7 @@ from pricing_pipeline_tests.support.open_sessions import (
     good,
     waited,
 )
+from pricing_pipeline_tests.support.patience import PATIENCE, wait_until
 from pricing_pipeline_tests.tools.audit import audit
 
 # A worker can take an advisory lock of any name; other logins cannot (test_embedded_roles.py).
@@ -233,3 +238,22 @@ def test_fault_27_each_table_that_everybody_needs_is_among_those_that_are_locked
     """What is not named changes by people, and by rarer kinds of answers: no claim, check or heartbeat meets it."""
     there = core.rows("SELECT relname FROM pg_class WHERE relnamespace = 'pricing'::regnamespace AND relkind = 'r'")
     assert set(TABLES) <= {row.relname for row in there}
+
+
+@pytest.mark.own_sessions
+def test_b5_what_a_client_that_died_had_asked_for_ends_and_locks_nothing(engine: Engine, server: TestServer) -> None:
+    with engine.connect() as client, server.admin() as admin, ThreadPoolExecutor(1) as beside:
+        driver: Any = client.connection.dbapi_connection
+        pid = driver.info.backend_pid
+        asked = beside.submit(driver.execute, f"SELECT pg_sleep({2 * PATIENCE})")
+        wait_until(lambda: is_there(admin, pid, asking="pg_sleep"))
+        with socket.socket(fileno=os.dup(driver.fileno())) as theirs:
+            theirs.shutdown(socket.SHUT_RDWR)
+        assert isinstance(asked.exception(PATIENCE), psycopg.OperationalError)
+        wait_until(lambda: not is_there(admin, pid))
+        client.invalidate()
+
+
+def is_there(connection: psycopg.Connection[Any], pid: int, asking: str = "") -> bool:
+    found = "SELECT FROM pg_stat_activity WHERE pid = %s AND strpos(query, %s) > 0"
+    return bool(connection.execute(found, [pid, asking]).fetchall())

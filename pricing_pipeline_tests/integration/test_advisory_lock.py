@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import signal
-import subprocess
-import sys
 import time
 from typing import Any
 
@@ -15,18 +11,8 @@ from sqlalchemy import Engine, event
 from pricing_pipeline.db.advisory_lock import advisory_lock
 from pricing_pipeline.errors import LockLost, LockUnavailable
 from pricing_pipeline_tests.fixtures.database import bare_template
-from pricing_pipeline_tests.support.patience import wait_until
 
 template = bare_template
-
-HOLDER = """
-import sys, time
-from pricing_pipeline.db.advisory_lock import advisory_lock
-from pricing_pipeline.db.engine import make_engine
-with advisory_lock(make_engine(sys.argv[1]), "sync"):
-    print("held", flush=True)
-    time.sleep(600)
-"""
 
 
 def is_free(engine: Engine, name: str) -> bool:
@@ -49,18 +35,6 @@ def test_c2_an_error_releases_it(engine: Engine) -> None:
     with pytest.raises(ZeroDivisionError), advisory_lock(engine, "sync"):
         raise ZeroDivisionError
     assert is_free(engine, "sync")
-
-
-def test_c2_a_killed_process_releases_it(engine: Engine, database_url: str) -> None:
-    with subprocess.Popen(
-        [sys.executable, "-c", HOLDER, database_url], stdout=subprocess.PIPE, env={**os.environ}
-    ) as holder:
-        assert holder.stdout is not None
-        assert holder.stdout.readline() == b"held\n"
-        assert not is_free(engine, "sync")
-        holder.send_signal(signal.SIGKILL)
-        holder.wait()
-    wait_until(lambda: is_free(engine, "sync"))
 
 
 def cut_off(owner: Engine) -> None:

@@ -9,7 +9,6 @@ import asyncio
 import select
 import socket
 import threading
-import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
@@ -19,7 +18,7 @@ import httpx
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from sqlalchemy import Engine, event, text
+from sqlalchemy import Engine, text
 
 from pricing_pipeline.api import access, health, history, limits
 from pricing_pipeline.api.access import Reader, Watcher
@@ -30,15 +29,13 @@ from pricing_pipeline.domain.scopes import Scope
 from pricing_pipeline.errors import DatabaseError
 from pricing_pipeline.keys import api_tokens
 from pricing_pipeline.processes import connections
-from pricing_pipeline_tests.fixtures.core import QUOTE, Core
+from pricing_pipeline_tests.fixtures.core import Core
 from pricing_pipeline_tests.support.api_server import Caller, RunningApi, running_api
 from pricing_pipeline_tests.support.patience import PATIENCE, wait_until
 from pricing_pipeline_tests.support.sessions import wait_for_locks, waiting_for_locks
 from pricing_pipeline_tests.support.streams import streaming
 
 pytestmark = pytest.mark.usefixtures("still")
-
-PAIR = {"pairs": [{"data_type": QUOTE, "symbol": "AAPL"}]}
 
 
 def place(api: RunningApi) -> tuple[str, int]:
@@ -103,31 +100,6 @@ def test_b7_a_long_body_counts_as_many_requests(engine: Engine, owner_engine: En
         assert busy.ask("GET", "subscriptions").status_code == 429
 
 
-def test_b7_wrong_tokens_cost_their_sender_and_nobody_else(
-    engine: Engine, owner_engine: Engine, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A flood of guesses is put off, asks the database for none of them alone, and holds up no right token."""
-    monkeypatch.setattr(limits, "WRONG_TOKENS", 0.2)
-    with running_api(engine, owner_engine) as api:
-        _flood(api, engine)
-
-
-def _flood(api: RunningApi, engine: Engine) -> None:
-    reader = api.caller(Scope.READ)
-    reader.get("tasks")
-    asked = []
-    event.listen(engine, "before_cursor_execute", lambda *given: asked.append(given[2]))
-    began = time.monotonic()
-    statuses = [api.stranger(f"pp_{number:043d}").ask("GET", "tasks").status_code for number in range(100)]
-    took = time.monotonic() - began
-    assert statuses.count(401) <= 2 + 0.2 * (took + 1)
-    assert statuses.count(429) == len(statuses) - statuses.count(401) > 0
-    assert len([sql for sql in asked if "api_tokens" in sql]) <= took / access._PAUSE_SECONDS + 2
-    assert reader.get("tasks")["tasks"] == []
-    newcomer = api.caller(Scope.READ)
-    assert newcomer.get("tasks")["tasks"] == []
-
-
 @pytest.mark.own_sessions
 def test_b7_health_and_new_tokens_find_a_session_however_busy_routes_are(
     engine: Engine, owner_engine: Engine, core: Core, monkeypatch: pytest.MonkeyPatch
@@ -180,27 +152,6 @@ def test_b7_while_the_database_hangs_nobody_waits_for_the_attempts_of_others(eng
     assert len(outcomes) == 50
     assert {type(outcome) for outcome in outcomes} == {DatabaseError}
     assert attempts <= 2
-
-
-@pytest.mark.own_sessions
-def test_b7_one_slow_caller_leaves_threads_for_the_others(api: RunningApi, core: Core) -> None:
-    """More requests of one token than there are threads wait for a lock; another token is answered meanwhile."""
-    wait_for_locks(core)
-    slow, other = api.caller(Scope.WATCH, user="ann"), api.caller(Scope.READ)
-    other.get("tasks")
-    slow.get("subscriptions")
-    with core.owner.begin() as lock, ThreadPoolExecutor(2 * AT_ONCE) as pool:
-        lock.execute(text("LOCK TABLE pricing.user_allowances IN ACCESS EXCLUSIVE MODE"))
-        waiting = [pool.submit(slow.ask, "POST", "heartbeat", json=PAIR) for _ in range(2 * AT_ONCE)]
-        wait_until(lambda: waiting_for_locks(core) == AT_ONCE_OF_ONE)
-        for _ in range(20):
-            assert other.get("tasks")["tasks"] == []
-        assert sum(future.done() for future in waiting) <= 2 * AT_ONCE - AT_ONCE_OF_ONE
-        assert waiting_for_locks(core) <= AT_ONCE_OF_ONE
-        lock.rollback()
-        for future in waiting:
-            assert future.result().status_code in (200, 503)
-    assert slow.get("subscriptions")["subscriptions"] is not None
 
 
 def test_b7_requests_under_way_of_one_token_are_bounded(api: RunningApi, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
@@ -57,42 +56,48 @@ GROUP = PaxCategory("GROUP", "Group of four", pax_count=4)
 ADULT, CHILD = offer("ADULT", is_primary=True, minimum=1, maximum=4, remaining=3), offer("CHILD")
 
 
-@pytest.mark.parametrize(
-    ("offers", "slot_has", "most"),
-    [
-        ((ADULT,), {}, 3),
-        ((ADULT, CHILD), {}, 3),
-        ((CHILD,), {}, 9),
-        ((offer("ADULT", minimum=2),), {"remaining": 4}, 4),
-        ((offer("ADULT", minimum=None, maximum=None, remaining=None),), {"remaining": None}, 99),
-        ((offer("ADULT", minimum=None, maximum=None, remaining=None),), {"remaining": 5}, 5),
-        ((), {"remaining": 5}, 5),
-        ((offer("GROUP", minimum=1, maximum=2, remaining=2),), {"remaining": None}, 8),
-        ((ADULT,), {"status": SlotStatus.FREESALE, "remaining": None}, 3),
-        ((ADULT,), {"status": SlotStatus.LIMITED}, 3),
-        ((ADULT,), {"status": SlotStatus.SOLD_OUT}, 0),
-        ((ADULT,), {"status": SlotStatus.CLOSED}, 0),
-        ((ADULT,), {"remaining": 0}, 0),
-        ((ADULT,), {"bookable_until": MORNING}, 0),
-        ((ADULT,), {"bookable_until": MORNING + timedelta(seconds=1)}, 3),
-        ((ADULT,), {"local_start": datetime(2031, 3, 3, 7, 0)}, 0),
-        ((ADULT,), {"local_start": datetime(2031, 3, 3, 7, 1)}, 3),
-        ((ADULT,), {"local_start": datetime(2031, 3, 3, 0, 0), "local_end": datetime(2031, 3, 4, 0, 0)}, 3),
-        ((ADULT,), {"local_start": datetime(2031, 3, 3, 0, 0), "local_end": datetime(2031, 3, 3, 7, 1)}, 0),
-    ],
+SELLABLE: tuple[tuple[tuple[PaxOffer, ...], dict[str, Any], int], ...] = (
+    ((ADULT,), {}, 3),
+    ((ADULT, CHILD), {}, 3),
+    ((CHILD,), {}, 9),
+    ((offer("ADULT", minimum=2),), {"remaining": 4}, 4),
+    ((offer("ADULT", minimum=None, maximum=None, remaining=None),), {"remaining": None}, 99),
+    ((offer("ADULT", minimum=None, maximum=None, remaining=None),), {"remaining": 5}, 5),
+    ((), {"remaining": 5}, 5),
+    ((offer("GROUP", minimum=1, maximum=2, remaining=2),), {"remaining": None}, 8),
+    ((ADULT,), {"status": SlotStatus.FREESALE, "remaining": None}, 3),
+    ((ADULT,), {"status": SlotStatus.LIMITED}, 3),
+    ((ADULT,), {"status": SlotStatus.SOLD_OUT}, 0),
+    ((ADULT,), {"status": SlotStatus.CLOSED}, 0),
+    ((ADULT,), {"remaining": 0}, 0),
+    ((ADULT,), {"bookable_until": MORNING}, 0),
+    ((ADULT,), {"bookable_until": MORNING + timedelta(seconds=1)}, 3),
+    ((ADULT,), {"local_start": datetime(2031, 3, 3, 7, 0)}, 0),
+    ((ADULT,), {"local_start": datetime(2031, 3, 3, 7, 1)}, 3),
+    ((ADULT,), {"local_start": datetime(2031, 3, 3, 0, 0), "local_end": datetime(2031, 3, 4, 0, 0)}, 3),
+    ((ADULT,), {"local_start": datetime(2031, 3, 3, 0, 0), "local_end": datetime(2031, 3, 3, 7, 1)}, 0),
 )
-def test_d6_a_slot_is_sellable_to_so_many(
-    core: Core, offers: Sequence[PaxOffer], slot_has: dict[str, Any], most: int
-) -> None:
+"""The offers of a slot, what else it has, and to how many it is sellable at most."""
+
+
+def test_d6_a_slot_is_sellable_to_so_many(core: Core) -> None:
+    """All of one day, so that they are stored once and read together."""
     store(core, Product(TOUR, "Tour", None, (), (GROUP,)), data_type=PRODUCT)
-    said = replace(slot(), offers=tuple(offers), **({"capacity": None} | slot_has))
-    store(core, days(said))
-    fewest = 2 if offers and offers[0].minimum == 2 else 1
-    asked = {*range(1, 100)} if is_thorough() else {1, 2, most, most + 1, 99} & {*range(1, 100)}
-    for pax in asked:
-        is_sellable = fewest <= pax <= most
-        assert bool(read(core, pax=pax, sellable=True)[0].slots) is is_sellable, pax
-        assert [one.sellable for one in read(core, pax=pax)[0].slots] == [is_sellable], "it is told all the same"
+    slots = [
+        replace(slot(slot_id=str(number)), offers=offers, **({"capacity": None} | slot_has))
+        for number, (offers, slot_has, _) in enumerate(SELLABLE)
+    ]
+    store(core, days(*slots))
+    for pax in range(1, 100) if is_thorough() else (1, 2, 3, 4, 5, 6, 8, 9, 10, 99):
+        sellable = {
+            str(number)
+            for number, (offers, _, most) in enumerate(SELLABLE)
+            if (2 if offers and offers[0].minimum == 2 else 1) <= pax <= most
+        }
+        assert {one.slot_id for one in read(core, pax=pax, sellable=True)[0].slots} == sellable, pax
+        told = read(core, pax=pax)[0].slots
+        assert len(told) == len(SELLABLE), "each is told all the same"
+        assert {one.slot_id for one in told if one.sellable} == sellable, pax
 
 
 def test_d6_a_vanished_slot_is_not_sellable_and_the_past_is_judged_by_its_own_time(core: Core, clock: Clock) -> None:

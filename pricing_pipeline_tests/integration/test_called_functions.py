@@ -14,7 +14,10 @@ PACKAGE = Path(__file__).parents[2] / "pricing_pipeline"
 def calls() -> Iterator[tuple[str, int, bool]]:
     """The name of each function that `call_sql` names, the arguments that are spelled, and whether there are more."""
     for path in PACKAGE.rglob("*.py"):
-        for node in ast.walk(ast.parse(path.read_text())):
+        code = path.read_text()
+        if "call_sql" not in code:
+            continue
+        for node in ast.walk(ast.parse(code)):
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "call_sql":
                 _, name, *arguments = node.args
                 spelled = [argument for argument in arguments if not isinstance(argument, ast.Starred)]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import signal
 from datetime import date
 from decimal import Decimal
 
@@ -13,7 +12,6 @@ from pricing_pipeline.domain.answers import FailureKind
 from pricing_pipeline_tests.fixtures.cli import CommandLine
 from pricing_pipeline_tests.fixtures.core import DAILY, QUOTE, Core, midnight, observation
 from pricing_pipeline_tests.fixtures.database import Clock
-from pricing_pipeline_tests.support.patience import PATIENCE
 from pricing_pipeline_tests.support.sandbox_server import RunningSandbox
 
 pytestmark = pytest.mark.usefixtures("still")
@@ -201,21 +199,3 @@ def test_a_webserver_that_does_not_answer_is_done_without(cli: CommandLine, sand
     assert said.stderr == (
         "warning: Dagster at http://127.0.0.1:1 does not answer; the backfill runs in this process.\n"
     )
-
-
-def test_g6_a_backfill_that_waits_says_for_what_and_ctrl_c_says_what_stays(
-    cli: CommandLine, core: Core, sandbox: RunningSandbox
-) -> None:
-    core.rows(
-        "INSERT INTO pricing.provider_keys (provider, key_name, is_active) VALUES ('twelvedata', 'default', false)"
-    )
-    with cli.running(urls={"sandbox": sandbox.url}):
-        process = cli.start("backfill", "start", "AAPL", "--type", DAILY, *WINTER, "--json")
-        assert process.stderr is not None
-        warning = "warning: it waits: no key of twelvedata is active. `pricing-pipeline key set"
-        assert process.stderr.readline().startswith(warning)
-        process.send_signal(signal.SIGINT)
-        out, errors = process.communicate(timeout=PATIENCE)
-    assert (process.returncode, out) == (130, "")
-    assert errors == "stopped. What is not fetched yet stays queued for the next worker.\n"
-    assert set(core.statuses().values()) == {"pending"}

@@ -11,7 +11,6 @@ from sqlalchemy import make_url
 
 from pricing_pipeline_tests.fixtures.cli import CommandLine
 from pricing_pipeline_tests.fixtures.core import DAILY, QUOTE, Core
-from pricing_pipeline_tests.support.patience import PATIENCE
 
 
 def test_who_watches_what_is_listed(cli: CommandLine, core: Core) -> None:
@@ -161,9 +160,3 @@ def test_the_address_has_no_password(cli: CommandLine, database_url: str) -> Non
 def test_libpq_reads_the_address_of_a_home_whose_folder_has_a_space(cli: CommandLine) -> None:
     told = cli("db", "url", "--role", "worker", database_url="postgresql://ann@/pricing?host=/tmp/new%20comer").stdout
     assert conninfo_to_dict(told.strip()) == {"user": "ann", "dbname": "pricing", "host": "/tmp/new comer"}
-
-
-def test_psql_runs_with_the_rights_of_a_role(cli: CommandLine, owner_url: str) -> None:
-    psql = cli.start("db", "psql", "--role", "owner", "--", "--no-psqlrc", "-At", "-c", "SELECT current_user")
-    said, errors = psql.communicate(timeout=PATIENCE)
-    assert (said.strip(), errors) == (make_url(owner_url).username, "")

@@ -2,28 +2,20 @@
 
 from __future__ import annotations
 
-import json
-import os
 import re
 import shlex
-import signal
 import socket
 import subprocess
 import sys
-from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
-import httpx
-import psycopg
 import pytest
 import typer.main
 
 from pricing_pipeline.cli import app
-from pricing_pipeline.cli.program import without_home
 from pricing_pipeline_tests.fixtures.cli import CommandLine
 from pricing_pipeline_tests.fixtures.database import TestServer, bare_template
-from pricing_pipeline_tests.support.patience import PATIENCE, wait_until
 
 template = bare_template
 
@@ -56,23 +48,6 @@ def all_commands() -> dict[tuple[str, ...], Any]:
 
 
 COMMANDS = all_commands()
-
-
-def test_c3_a_command_may_name_its_home_anywhere(tmp_path: Path) -> None:
-    for words in (["--home", "two", "status"], ["status", "--json", "--home", "two"], ["status", "--home=two"]):
-        assert without_home(words) == ([word for word in words if word in ("status", "--json")], "two")
-    (tmp_path / ".env").write_text("PRICING_HOME=one\nPRICING_DATABASE_URL=postgresql://one.example/pricing\n")
-    environment = {name: value for name, value in os.environ.items() if not name.startswith("PRICING_")}
-    done = subprocess.run(
-        [sys.executable, "-m", "pricing_pipeline.cli", "status", "--home=two"],
-        cwd=tmp_path,
-        env=environment,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert str(tmp_path / "two") in done.stdout
-    assert f"the home {tmp_path / 'two'} does not exist" in done.stderr
 
 
 def test_every_promised_command_is_there() -> None:
@@ -227,26 +202,6 @@ def test_up_refuses_in_one_sentence_what_cannot_work(cli: CommandLine) -> None:
         assert "already running" in cli("up", "--no-demo", "--json").error
 
 
-@pytest.mark.parametrize(
-    ("typed", "completed"),
-    [("pricing-pipeline pri", {"price", "price-alert"}), ("pricing-pipeline route add --r", {"--rank"})],
-)
-def test_the_shell_completes_commands_and_options(typed: str, completed: set[str]) -> None:
-    environment = {
-        "_PRICING_PIPELINE_COMPLETE": "complete_bash",
-        "COMP_WORDS": typed,
-        "COMP_CWORD": str(typed.count(" ")),
-    }
-    done = subprocess.run(
-        [sys.executable, "-m", "pricing_pipeline.cli"],
-        env={**os.environ, **environment},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert (set(done.stdout.split()), done.stderr) == (completed, "")
-
-
 def test_starting_imports_nothing_slow() -> None:
     """`--help` in a quarter of a second: the slowest of these alone would take longer."""
     code = "import sys, pricing_pipeline.cli; print(*sys.modules)"
@@ -254,45 +209,7 @@ def test_starting_imports_nothing_slow() -> None:
     assert not SLOW & set(run.stdout.split())
 
 
-def test_the_sandbox_says_where_it_listens_and_ends_on_a_signal(cli: CommandLine) -> None:
-    process = cli.start("sandbox", "--port", "0", "--json")
-    try:
-        assert process.stdout is not None
-        event = json.loads(process.stdout.readline())
-        assert event["event"] == "listening"
-        assert httpx.get(f"{event['url']}/_sandbox/health", trust_env=False, timeout=PATIENCE).is_success
-    finally:
-        process.send_signal(signal.SIGINT)
-        _, errors = process.communicate(timeout=PATIENCE)
-    assert errors == ""
-
-
-def test_ctrl_c_ends_a_command_that_waits_in_one_line(cli: CommandLine, owner_url: str) -> None:
-    with psycopg.connect(owner_url, autocommit=True) as watching, psycopg.connect(owner_url) as session:
-        session.execute("LOCK TABLE pricing.api_call_queue IN ACCESS EXCLUSIVE MODE")
-        process = cli.start("task", "list")
-        waits = (
-            "SELECT FROM pg_locks WHERE NOT granted"
-            " AND database = (SELECT oid FROM pg_database WHERE datname = current_database())"
-        )
-        wait_until(lambda: watching.execute(waits).fetchone() is not None)
-        process.send_signal(signal.SIGINT)
-        said, errors = process.communicate(timeout=PATIENCE)
-    assert (process.returncode, said, errors) == (130, "", "stopped.\n")
-
-
 def test_a_taken_port_is_one_sentence(cli: CommandLine) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         assert f"127.0.0.1:{port} is taken" in cli("sandbox", "--port", str(port)).error
-
-
-def test_a_reader_that_stops_reading_is_no_error(cli: CommandLine) -> None:
-    process = cli.start("type", "list", "--json")
-    assert process.stdout is not None
-    process.stdout.close()
-    assert process.stderr is not None
-    errors = process.stderr.read()
-    process.stderr.close()
-    process.wait(PATIENCE)
-    assert "Traceback" not in errors

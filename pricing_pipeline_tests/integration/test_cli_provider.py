@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import pty
 import stat
 from pathlib import Path
 from typing import Any
@@ -13,7 +11,6 @@ import pytest
 from pricing_pipeline.keys.sealing import new_key
 from pricing_pipeline_tests.fixtures.cli import CommandLine
 from pricing_pipeline_tests.fixtures.core import QUOTE, TWELVEDATA, Core
-from pricing_pipeline_tests.support.patience import PATIENCE
 from pricing_pipeline_tests.support.sandbox_server import RunningSandbox
 
 pytestmark = pytest.mark.usefixtures("still")
@@ -50,28 +47,6 @@ def test_a4_a_key_is_read_from_standard_input_and_the_first_makes_the_master_key
     assert str(path) in told
     assert not listed(cli, sandbox="true")["default", "database"]["is_used"]
     assert "no real key is used" in cli("key", "list", sandbox="true").stderr
-
-
-def test_a4_a_key_that_is_typed_is_not_echoed(core: Core, cli: CommandLine) -> None:
-    """At a terminal it is asked for; the terminal shows nothing of the answer."""
-    terminal, inner = pty.openpty()
-    process = cli.start("key", "set", TWELVEDATA, "--json", stdin=inner, start_new_session=True)
-    os.close(inner)
-    assert process.stderr
-    assert process.stdout
-    prompt = "Key default of twelvedata: "
-    assert process.stderr.read(len(prompt)) == prompt
-    os.write(terminal, f"{CANARY}\n".encode())
-    out, errors = process.stdout.read(), process.stderr.read()
-    assert process.wait(PATIENCE) == 0, errors
-    os.set_blocking(terminal, False)
-    try:
-        echoed = os.read(terminal, 1000).decode()
-    except OSError:  # nothing at all
-        echoed = ""
-    os.close(terminal)
-    assert "canary" not in echoed + out + errors
-    assert listed(cli)["default", "database"]["hint"] == "…89"
 
 
 def test_a4_a_key_may_have_limits_of_its_own(core: Core, cli: CommandLine) -> None:

@@ -109,31 +109,6 @@ def test_b5_a_subscription_lasts_as_long_as_the_command(cli: CommandLine, core: 
     assert core.one("SELECT verified_at IS NULL FROM pricing.instruments WHERE symbol = 'TSLA'")
 
 
-def test_b5_leaving_by_a_signal_unsubscribes(cli: CommandLine, core: Core) -> None:
-    def like_a_background_job_of_a_script() -> None:
-        signal.signal(signal.SIGINT, signal.SIG_IGN)
-
-    process = cli.start(
-        "subscription",
-        "watch",
-        "AAPL",
-        "--type",
-        QUOTE,
-        "--user",
-        "ann",
-        "--json",
-        preexec_fn=like_a_background_job_of_a_script,
-    )
-    assert process.stdout is not None
-    assert json.loads(process.stdout.readline())["event"] == "subscribed"
-    assert watchers(core) == [("ann", QUOTE, "AAPL")]
-    process.send_signal(signal.SIGINT)
-    rest, errors = process.communicate(timeout=PATIENCE)
-    assert json.loads(rest.splitlines()[-1]) == {"event": "unsubscribed", "ended": 1}
-    assert (process.returncode, errors) == (0, "")
-    assert watchers(core) == []
-
-
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_b5_each_signal_that_asks_to_end_leaves(number: signal.Signals) -> None:
     before = signal.signal(number, lambda *_: None)  # one that nobody takes would end the tests
@@ -231,28 +206,6 @@ def outage(server: TestServer, database: str) -> Iterator[None]:
             yield
         finally:
             admin.execute(f"ALTER DATABASE {database} ALLOW_CONNECTIONS true")
-
-
-def test_b5_an_outage_is_survived_and_what_was_forgotten_restored(
-    core: Core, server: TestServer, database_url: str
-) -> None:
-    database = make_url(database_url).database
-    assert database is not None
-
-    def warned() -> int:
-        return len(screen.told("warning"))
-
-    with Screen() as screen, watching(core.engine, "AAPL", heartbeat_seconds=600):
-        wait_until(lambda: watchers(core))
-        core.rows("DELETE FROM pricing.active_subscriptions")
-        with outage(server, database):
-            wait_until(lambda: warned() == 1)
-        wait_until(lambda: warned() == 2)
-        assert watchers(core) == [("ann", QUOTE, "AAPL")]
-    first, second = (warning["message"] for warning in screen.told("warning"))
-    assert "does not answer" in first
-    assert second == "the database answers again"
-    assert watchers(core) == []
 
 
 def test_leaving_during_an_outage_says_when_the_subscription_ends(

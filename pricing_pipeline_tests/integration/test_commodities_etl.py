@@ -337,33 +337,6 @@ def test_c2_a_lock_lost_while_a_list_is_stored_undoes_the_list(table: Table, mon
     assert (table.count("commodities"), table.count("commodity_prices")) == (len(GOODS), 0)
 
 
-def test_fault_27_a_row_that_another_session_has_locked_costs_its_list_and_no_other(table: Table) -> None:
-    conflict = "database_conflict"
-    locked = {
-        "commodities WHERE commodity_id = 1": [("commodities", conflict)],
-        "terminals WHERE symbol = 'UEX:1'": [("terminals", conflict), ("prices", conflict)],
-        "provider_state WHERE provider = 'uex'": [
-            ("game versions", conflict),
-            ("terminals", conflict),
-            ("commodities", conflict),
-            ("prices", "refused"),
-        ],
-    }
-    table.sync()
-    told = []
-    for row, warnings in locked.items():
-        table.core.rows("UPDATE pricing.terminals SET name = 'x'")
-        table.core.rows("UPDATE pricing.commodities SET name = 'x'")
-        with table.core.owner.begin() as other:
-            other.exec_driver_sql(f"SELECT FROM pricing.{row} FOR UPDATE")
-            table.sync()
-        told += warnings
-        assert table.warnings() == told, row
-    assert table.sync().is_complete
-    assert not table.core.rows("SELECT FROM pricing.terminals WHERE name = 'x'")
-    assert not table.core.rows("SELECT FROM pricing.commodities WHERE name = 'x'")
-
-
 def test_b8_what_the_database_does_not_take_costs_its_list_and_no_other(table: Table) -> None:
     table.core.rows("ALTER TABLE pricing.commodities ADD CONSTRAINT none_of_it CHECK (name = 'x') NOT VALID")
     report = table.sync()

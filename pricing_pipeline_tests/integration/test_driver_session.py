@@ -19,10 +19,7 @@ from pricing_pipeline.db.query_loader import driver_query, named, query
 from pricing_pipeline.errors import DatabaseError, ReadReplica, UnknownDataType
 from pricing_pipeline.prices import price_reader
 from pricing_pipeline.registry import data_type_registry
-from pricing_pipeline_tests.fixtures.cli import CommandLine
 from pricing_pipeline_tests.fixtures.core import QUOTE, Core
-from pricing_pipeline_tests.integration.test_cli_read import store_quote
-from pricing_pipeline_tests.support.patience import PATIENCE
 
 READINGS: dict[str, Callable[[Any], Any]] = {
     "rows": lambda found: [tuple(row) for row in found],
@@ -120,18 +117,3 @@ def test_b11_a_database_that_only_reads_is_said_to_be_one(core: Core, database_u
         driver_rows(session, "SELECT set_config('transaction_read_only', 'on', true)", {})
         assert price_reader.latest(session, "AAPL") == []
         assert price_reader.read(session, "AAPL", QUOTE).requested == 0
-
-
-def test_a_read_of_the_command_line_does_without_sqlalchemy(
-    core: Core, cli: CommandLine, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Importing it takes longer than all the rest."""
-    store_quote(core, "AAPL", "146.55")
-    monkeypatch.setenv("PYTHONPROFILEIMPORTTIME", "1")
-    for words in (("price", "show", "AAPL"), ("price", "why", "AAPL")):
-        process = cli.start(*words)
-        said, errors = process.communicate(timeout=PATIENCE)
-        assert (process.returncode, bool(said)) == (0, True), errors
-        modules = {line.rpartition("|")[2].strip() for line in errors.splitlines()}
-        assert "psycopg" in modules
-        assert not {"sqlalchemy", "pandas", "pyarrow", "dagster", "httpx"} & modules

@@ -124,26 +124,6 @@ def test_b15_the_lock_is_free_afterwards_whatever_happened(core: Core, database_
         ), "any login can take an advisory lock, so no duty has one"
 
 
-def test_b9_a_duty_that_waits_for_a_lock_gives_up_after_a_second(core: Core, database_url: str) -> None:
-    core.rows(
-        "INSERT INTO pricing.demand (data_type, symbol, due_at, created_at)"
-        " VALUES ('fx_rate', 'EUR/USD', 'infinity', pricing.clock() - interval '1 hour')"
-    )
-    ran: set[str] = set()
-    with psycopg.connect(database_url) as other, core.engine.connect() as connection:
-        other.execute("LOCK TABLE pricing.demand")
-        connection.execute(text(f"SET statement_timeout = '{PATIENCE:.0f}s'"))  # or it would hang
-        for _ in range(9):
-            before = failed(core)
-            ran |= set(connection.execute(text("SELECT pricing.run_duties()")).scalar_one())
-            connection.commit()
-            assert len(failed(core) - before) <= 1, "one duty that has waited ends the round"
-    assert "repair_demand" in failed(core)
-    assert "repair_demand" not in ran
-    assert {"expire_calls", "prune"} <= ran, "the next look goes on with the others"
-    assert {state for _, subject, state, _ in warnings(core) if subject == "repair_demand"} == {"55P03"}
-
-
 # Warnings
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from datetime import UTC, datetime
 
 import pytest
@@ -10,15 +9,10 @@ from sqlalchemy import text
 
 from pricing_pipeline.db.query_loader import query
 from pricing_pipeline.operations import operation_queue
-from pricing_pipeline.operations.handlers import make_handlers
 from pricing_pipeline.operations.operation_queue import Operation
-from pricing_pipeline.operations.runner import OperationRunner
-from pricing_pipeline.settings import Settings
 from pricing_pipeline_tests.fixtures.cli import CommandLine
 from pricing_pipeline_tests.fixtures.core import Core, rows_read
 from pricing_pipeline_tests.fixtures.database import Clock
-from pricing_pipeline_tests.support.patience import wait_until
-from pricing_pipeline_tests.support.receivers import receiving
 
 SLOTS = 8
 MANY = 10_000
@@ -54,27 +48,6 @@ def fail(core: Core, operations: list[Operation], message: str = "it gave no ans
 
 def names(operations: list[Operation]) -> list[str]:
     return [operation.payload["recipient"] for operation in operations]
-
-
-def test_e7_a_webhook_that_hangs_holds_up_no_other(core: Core, cli: CommandLine) -> None:
-    """Nothing that hangs ends within this test: what arrives has not waited for it."""
-    core.rows("UPDATE pricing.operation_types SET time_limit_seconds = 240 WHERE operation_type = 'webhook'")
-    stop = threading.Event()
-    with receiving(lambda post: post.hang()) as hanging, receiving(lambda post: post.answer(204)) as good:
-        for name, receiver in (("hangs", hanging), ("works", good)):
-            cli("recipient", "add", name, "webhook", "--allow-private", stdin=f"{receiver.url}/\n")
-        send(core, "hangs", 200)
-        runner = OperationRunner(core.engine, make_handlers(core.engine, Settings(home=cli.home)), worker="here")
-        thread = threading.Thread(target=runner.run, args=(stop,), kwargs={"every_seconds": 0.05, "last_seconds": 0})
-        thread.start()
-        wait_until(lambda: len(hanging.posted) == SLOTS)
-        for number in range(1, 21):
-            send(core, "works")
-            wait_until(lambda number=number: len(good.posted) == number)  # type: ignore[misc]
-        assert len(hanging.posted) == SLOTS
-        stop.set()
-        thread.join()
-    runner.close()
 
 
 def test_e7_recipients_take_turns_however_long_their_lines_are(core: Core) -> None:

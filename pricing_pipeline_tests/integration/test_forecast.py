@@ -12,6 +12,7 @@ import pytest
 
 from pricing_pipeline.domain.answers import FailureKind
 from pricing_pipeline.operations import alerts
+from pricing_pipeline.operations.alert_rules import RULES
 from pricing_pipeline_tests.fixtures.cli import CommandLine
 from pricing_pipeline_tests.fixtures.core import DAILY, MFAPI, NAV, QUOTE, TWELVEDATA, Core, rows_read
 from pricing_pipeline_tests.fixtures.database import Clock
@@ -151,11 +152,13 @@ def test_f2_commands_show_the_forecast(core: Core, cli: CommandLine) -> None:
 def test_f2_the_alert_begins_a_week_before_and_ends_ten_days_before(core: Core, clock: Clock) -> None:
     """Between the two nothing changes: a forecast that moves by a day raises and ends nothing."""
 
+    quota_ends = [rule for rule in RULES if rule.name == "quota_ends"]
+
     def is_open(days: float) -> bool:
         stretch(core, 2)
         core.rows("UPDATE pricing.ttl_stretches SET ends_at = pricing.clock() + interval '1 day' * :days", days=days)
         for _ in range(3):  # how long it lasts until it is raised, or over
-            keep_looking(core, clock, 5 * MINUTE)
+            keep_looking(core, clock, 5 * MINUTE, quota_ends)
             core.rows("UPDATE pricing.ttl_stretches SET noted_at = pricing.clock()")
         with core.engine.connect() as connection:
             return alerts.open_subjects(connection, "quota_ends") == [TWELVEDATA]

@@ -18,11 +18,9 @@ from pricing_pipeline.cli import holding_import, instrument_find
 from pricing_pipeline.demand import holding_imports as demand_imports
 from pricing_pipeline.domain.scopes import Scope
 from pricing_pipeline.providers.searches import Listing
-from pricing_pipeline.refresh.refresher import Refresher
 from pricing_pipeline_tests.fixtures.cli import CommandLine
 from pricing_pipeline_tests.fixtures.core import DAILY, FX, NAV, QUOTE, Core
 from pricing_pipeline_tests.support.api_server import RunningApi
-from pricing_pipeline_tests.support.refreshing import work_until
 from pricing_pipeline_tests.support.sandbox_server import RunningSandbox
 
 FILES = Path(__file__).parents[1] / "data/holdings"
@@ -59,7 +57,7 @@ UNSAID = {
 
 
 @pytest.fixture(autouse=True)
-def _coins(core: Core) -> None:
+def type_of_coins(core: Core) -> None:
     core.rows(
         "INSERT INTO pricing.data_type_registry (data_type, asset_class, fetcher, default_ttl_minutes)"
         f" VALUES ('{COIN}', 'crypto', 'quote', 1)"
@@ -294,22 +292,6 @@ def test_a8_a_symbol_of_a_file_is_tried_in_no_class_after_the_one_that_it_fits(
     of_vague = [name for name, symbol in asked if symbol.startswith("EUNL:")]
     assert len(of_vague) > 5
     assert set(of_vague) == {QUOTE}
-
-
-def test_a7_what_is_imported_is_fresh_soon_and_no_call_is_refused(
-    cli: CommandLine, core: Core, sandbox: RunningSandbox, refresher: Refresher
-) -> None:
-    imported(cli, "portfolio_performance.csv", "--yes")
-    wanted = held(core)
-    assert len(wanted) == 30
-    core.lift_limits()
-
-    def is_fresh() -> bool:
-        prices = core.rows("SELECT data_type, symbol FROM pricing.latest_prices")
-        return {(row.data_type, row.symbol) for row in prices} >= wanted
-
-    work_until(refresher, is_fresh)
-    assert core.rows("SELECT outcome, count(*) FROM pricing.collector_call_log WHERE outcome <> 'ok' GROUP BY 1") == []
 
 
 @pytest.fixture

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import socket
 import time
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -13,8 +11,8 @@ import pytest
 from sqlalchemy import Engine
 
 from pricing_pipeline.demand import schedules, viewers
-from pricing_pipeline_tests.fixtures.database import Clock, TestServer
-from pricing_pipeline_tests.support.patience import PATIENCE, wait_until
+from pricing_pipeline_tests.fixtures.database import Clock
+from pricing_pipeline_tests.support.patience import PATIENCE
 
 pytestmark = pytest.mark.usefixtures("still")
 
@@ -54,22 +52,3 @@ def test_b5_a_heartbeat_beside_an_open_leaving_is_not_lost(engine: Engine, conne
 def _beat(engine: Engine) -> int:
     with engine.begin() as session:
         return viewers.heartbeat(session, "ann", PAIR).changed
-
-
-@pytest.mark.own_sessions
-def test_b5_what_a_client_that_died_had_asked_for_ends_and_locks_nothing(engine: Engine, server: TestServer) -> None:
-    with engine.connect() as client, server.admin() as admin, ThreadPoolExecutor(1) as beside:
-        driver: Any = client.connection.dbapi_connection
-        pid = driver.info.backend_pid
-        asked = beside.submit(driver.execute, f"SELECT pg_sleep({2 * PATIENCE})")
-        wait_until(lambda: is_there(admin, pid, asking="pg_sleep"))
-        with socket.socket(fileno=os.dup(driver.fileno())) as theirs:
-            theirs.shutdown(socket.SHUT_RDWR)
-        assert isinstance(asked.exception(PATIENCE), psycopg.OperationalError)
-        wait_until(lambda: not is_there(admin, pid))
-        client.invalidate()
-
-
-def is_there(connection: psycopg.Connection[Any], pid: int, asking: str = "") -> bool:
-    found = "SELECT FROM pg_stat_activity WHERE pid = %s AND strpos(query, %s) > 0"
-    return bool(connection.execute(found, [pid, asking]).fetchall())
