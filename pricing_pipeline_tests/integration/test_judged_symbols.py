@@ -39,7 +39,7 @@ def judged(core: Core, data_type: str, *symbols: str) -> list[tuple[str | None, 
 def test_b5_spellings_of_one_instrument_are_read_as_one(core: Core) -> None:
     for data_type, symbol, spellings in (
         (QUOTE, "VOD:XLON", "VOD.L VOD:LSE LON:VOD LSE:VOD XLON:VOD vod.l VOD:LON"),
-        (QUOTE, "VOD:XLON", "VOD LN,vod ln equity, VOD:XLON ,VOD.L:XLON,VOD/ LN"),
+        (QUOTE, "VOD:XLON", "VOD LN,vod ln equity, VOD:XLON ,VOD: XLON,LSE : VOD,VOD.L:XLON,VOD/ LN"),
         (QUOTE, "BRK.B", "BRK-B BRK/B BRK.B BRK_B BRK.B:NYSE NYSE:BRK.B BRK-B:XNYS brk-b"),
         (QUOTE, "BRK.B", "BRK B,BRK/B US,BRK/B UN Equity"),
         (QUOTE, "AAPL", "AAPL aapl NASDAQ:AAPL AAPL:XNAS AAPL/"),

@@ -144,6 +144,7 @@ BEGIN
         RETURN;
     END IF;
     IF given LIKE '%:%' THEN
+        given := regexp_replace(given, ' *: *', ':', 'g');
         parts := string_to_array(given, ':');
         behind := pricing.exchanges_marked(':' || parts[2]);
         before := pricing.exchanges_marked(':' || parts[1]);
