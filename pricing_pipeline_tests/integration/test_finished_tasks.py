@@ -5,15 +5,12 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
 from pricing_pipeline.db.migrate import upgrade
 from pricing_pipeline.domain.answers import FailureKind
 from pricing_pipeline.queue import task_queue
 from pricing_pipeline_tests.fixtures.core import QUOTE, Core
 from pricing_pipeline_tests.fixtures.database import Clock
-from pricing_pipeline_tests.support.examples import examples
 
 pytestmark = pytest.mark.usefixtures("still")
 
@@ -61,36 +58,6 @@ def test_b9_a_clock_that_is_set_back_over_the_end_of_a_week_costs_no_finished_ta
 def finish_one(core: Core, symbol: str) -> None:
     core.enqueue(QUOTE, symbol)
     core.complete(core.claim_one())
-
-
-@given(
-    pauses=st.lists(st.integers(0, 90), min_size=1, max_size=8),
-    missing=st.frozensets(st.integers(0, 7), max_size=3),
-)
-@settings(max_examples=examples(20), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_b9_after_pruning_finished_tasks_are_at_most_fifteen_days_old(
-    core: Core, clock: Clock, pauses: list[int], missing: frozenset[int]
-) -> None:
-    """Invariant: whenever pruning runs, and however long nothing ran before it, what finished in the last seven days is
-    there, and nothing that finished more than fifteen days ago."""
-    core.rows("TRUNCATE pricing.api_call_queue")
-    for leaf in range(8):
-        core.rows(
-            f"CREATE TABLE IF NOT EXISTS pricing.api_call_queue_completed_{leaf}"
-            f" PARTITION OF pricing.api_call_queue_completed (PRIMARY KEY (id)) FOR VALUES IN ({leaf})"
-        )
-    for leaf in missing:
-        core.rows(f"DROP TABLE pricing.api_call_queue_completed_{leaf}")
-    ages: dict[str, int] = {}
-    for number, days in enumerate(pauses):
-        clock.advance(days * 86_400)
-        ages = {symbol: age + days for symbol, age in ages.items()}
-        finish_one(core, f"S{number}")
-        ages[f"S{number}"] = 0
-        core.one("SELECT pricing.prune()")
-        kept = set(core.statuses())
-        assert {symbol for symbol, age in ages.items() if age < 7} <= kept
-        assert kept <= {symbol for symbol, age in ages.items() if age <= 15}
 
 
 def leaf_of_now(core: Core) -> str:

@@ -284,9 +284,7 @@ MUTANTS = (
         "prune",
         "PERFORM pricing.prune_leaf(((week - back) % 8)::text, now_);",
         "NULL;",
-        (
-            f"{_TESTS}/integration/test_finished_tasks.py::test_b9_after_pruning_finished_tasks_are_at_most_fifteen_days_old",
-        ),
+        (f"{_TESTS}/deep/test_finished_tasks.py::test_b9_after_pruning_finished_tasks_are_at_most_fifteen_days_old",),
     ),
     Mutant(
         "calls are forgotten while their prices stand",
