@@ -37,7 +37,7 @@ answer carry what the database needs to settle the call: HTTP status and wire by
     ├── OperationRefused          a side effect has no such type, or not the payload of its type
     ├── OperationFailed           an attempt at a side effect has failed (carries is_permanent, retry_after)
     ├── DagsterUnreachable        Dagster's webserver does not answer, or starts no run
-    ├── InvalidRange              days are upside down, or a time has no zone
+    ├── InvalidRange              days are in the wrong order, or a time has no zone
     │   └── SessionsNotKnown      ... or the trading days of a calendar are not known yet
     ├── InvalidCurrency           there is no such currency to convert into
     ├── InvalidAdjustment         a history cannot be adjusted as asked

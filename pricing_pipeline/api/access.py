@@ -1,4 +1,4 @@
-"""Who asks, and whether they may: bearer tokens with scopes, each for one user or for an application, and feeds.
+"""Authentication and authorization: bearer tokens with scopes, each for one user or for an application, and feeds.
 
 The token of a feed may also be in the URL, or be the password of basic authentication.
 """
@@ -61,7 +61,7 @@ _IN_URL = APIKeyQuery(
 
 
 class Tokens:
-    """The tokens there are, all read together, so that neither a right nor a wrong one costs a query of its own."""
+    """All tokens, read together, so that checking one, right or wrong, costs no query."""
 
     def __init__(self, engine: Engine, clock: Callable[[], float] = time.monotonic) -> None:
         self._engine = engine
@@ -71,7 +71,7 @@ class Tokens:
         self._failed: tuple[float, Exception] | None = None
         self._noted_at: dict[int, float] = {}
         self._turn = asyncio.Lock()
-        # Not among the threads of requests, which may all be busy. A note waits while its token is locked.
+        # Its own thread, because all threads of requests may be busy. A note waits while its token is locked.
         self._reading, self._noting = CapacityLimiter(1), CapacityLimiter(1)
 
     async def find(self, token: str) -> ApiToken | None:
@@ -92,15 +92,15 @@ class Tokens:
         oldest = REMEMBERED_SECONDS if at_most_seconds_old is None else at_most_seconds_old
         known = self._by_hash.get(secret_hash)
         is_over = known is not None and self._has_expired(known)
-        # Also for one that is over, or it would be answered sooner than one that never was.
+        # Also for an expired token: otherwise its refusal would come sooner than that of a token that never existed.
         if known is None or is_over or self._read_at + oldest <= self._clock():
             await self._read_again()
             known = self._by_hash.get(secret_hash)
         return None if known is None or is_over or self._has_expired(known) else known
 
     def expired(self, token: str) -> str | None:
-        """The name of a token that `find` has refused because it has expired; None for any other, and for a feed's: who
-        finds an old URL learns nothing.
+        """The name of a token that `find` refused because it has expired; None for any other, and for a feed's: a
+        stranger who finds an old URL learns nothing.
         """
         known = self._by_hash.get(api_tokens.hash_of(token) or b"")
         is_told = known is not None and not known.is_feed and self._has_expired(known)
@@ -117,8 +117,8 @@ class Tokens:
             raise database_busy("the database does not answer in time. Try again in a moment")
 
     async def _read_in_turn(self) -> None:
-        """Read the tokens, unless somebody began to after this was called: then their failure is everybody's, too, so
-        that while the database is away nobody waits for the attempts of all who came before."""
+        """Read the tokens, unless another caller has begun to read them since this call; then share its result. While
+        the database is away, callers share one failure instead of waiting for one attempt after another."""
         asked_at = self._clock()
         async with self._turn:
             if self._read_at > asked_at:
@@ -320,7 +320,7 @@ class Caller:
 async def _turn(request: Request) -> AsyncIterator[None]:
     """A turn for as long as a route works: a token has a limited number of turns."""
     if request.scope["path"] == STREAM_PATH:
-        # It waits for a look that all who begin share. After a restart hundreds do, and nothing else waits for them.
+        # It waits for a look at the log, which all new streams share. After a restart there are hundreds of them.
         yield
         return
     shares: Shares = request.app.state.shares

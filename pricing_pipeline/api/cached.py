@@ -1,4 +1,5 @@
-"""A cache of one value for many callers: one thread gathers it, it lasts some seconds, and nobody waits long for it."""
+"""A cache of one value for many callers: one thread gathers it, the value lasts some seconds, and no caller waits
+long."""
 
 from __future__ import annotations
 
@@ -18,8 +19,8 @@ THREAD = "cached"
 class Cached(Generic[T]):
     """What `gather` returns, at most `seconds` old.
 
-    It is gathered in a thread of its own, so that it needs none of those that work on requests, and a thread that hangs
-    keeps no process from ending. For one event loop.
+    A daemon thread of its own gathers it: that takes no thread from requests, and a hanging one does not keep the
+    process from ending. For one event loop.
     """
 
     def __init__(self, gather: Callable[[], T], *, seconds: float, patience: float) -> None:
@@ -35,7 +36,7 @@ class Cached(Generic[T]):
         if gathered is None or (gathered.done() and self._began + self._seconds <= time.monotonic()):
             filled: Future[tuple[T | None, Exception | None]] = Future()
             began = time.monotonic()
-            # First: if no thread can start, the next who asks tries again.
+            # First: if no thread can start, the next caller tries again.
             threading.Thread(target=self._fill, args=(filled,), name=THREAD, daemon=True).start()
             # Wrapped once, so that callers who give up on a hanging look leave nothing behind.
             gathered = self._gathered = asyncio.wrap_future(filled)

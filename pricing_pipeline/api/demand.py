@@ -102,7 +102,7 @@ class PairAnswer(Shape):
 
 
 class Fault(Shape):
-    """The doubts or refusals of one kind, told once."""
+    """The doubts or refusals of one kind, in one sentence."""
 
     outcome: Literal["doubtful", "refused"]
     code: str

@@ -38,7 +38,7 @@ def add_description(app: FastAPI) -> None:
         if not begun:
             begun.append(asyncio.ensure_future(asyncio.to_thread(_spelled, app)))
         try:
-            # A caller that gives up does not end the wait of others.
+            # A caller that gives up does not end the wait of the others.
             description = await asyncio.shield(begun[0])
         except Exception:
             begun.clear()  # the next request tries again

@@ -1,5 +1,4 @@
-"""What every request passes first: its Host and Origin, its token, its size and pace, and the id under which the log
-has it.
+"""Checks every request first: host, origin, token, size, rate. Assigns its log id.
 
 A request without a right token is refused before its body is read.
 """
@@ -28,8 +27,8 @@ _GUARDED = ("/v1/", "/metrics/")
 
 
 class Guard:
-    """An ASGI application that lets through to `app` what programs with a token send, and refuses what web pages of
-    others make a browser send.
+    """An ASGI application that passes requests of programs with a token on to `app`, and refuses those that other
+    people's web pages make a browser send.
 
     `hosts` are the values of Host that are ours. Each response has `X-Request-Id`.
     """

@@ -1,7 +1,7 @@
-"""`/livez` and `/healthz`: whether this process answers, and whether the pipeline does its work.
+"""`/livez` and `/healthz`: whether this process answers, and whether the pipeline works.
 
-They need no token: a stranger learns the names of late parts and the state of the replica, and nothing else. Who may
-operate the pipeline also learns why they are late.
+They need no token: a stranger learns the names of late parts and the state of the replica, and nothing else. A token
+that allows `operate` also shows why they are late.
 """
 
 from __future__ import annotations

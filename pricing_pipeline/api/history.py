@@ -1,7 +1,7 @@
 """`/v1/history`: years of values of one symbol, or of several, as JSON, CSV, Arrow or Parquet.
 
-An answer is complete before its first byte is sent: a session of the database never waits for a slow reader, what goes
-wrong is told as a problem, and a body is as long as it says. A long one is on disk meanwhile, never in memory.
+An answer is complete before its first byte is sent: no database session waits for a slow reader, errors are reported as
+problems, and a body is as long as announced. A long answer waits on disk, not in memory.
 """
 
 from __future__ import annotations
@@ -217,7 +217,7 @@ async def _answered(request: Request, database: Engine, replica: Replica | None,
 
 
 class _Answer(StreamingResponse):
-    """A file that is closed however its sending ends: a client that goes away leaves an iterator that nothing ends."""
+    """A response that closes its file however sending ends. A client that leaves would otherwise keep the file open."""
 
     def __init__(self, file: IO[bytes], media_type: str, headers: Mapping[str, str]) -> None:
         super().__init__(iter(partial(file.read, _SENT_AT_ONCE), b""), media_type=media_type, headers=headers)

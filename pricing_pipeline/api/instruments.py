@@ -1,4 +1,4 @@
-"""`/v1/instruments`: what is known of instruments; `pause` and `resume` have them not fetched for a while."""
+"""`/v1/instruments`: what is known of instruments; `pause` and `resume` stop and restart fetching them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How much one token may ask for at once, so that no caller keeps the others waiting.
+"""How much one token may request at once, so that no caller keeps the others waiting.
 
 The limits are those of this process and hold as long as it runs; the caps of users are in the database.
 """
@@ -32,7 +32,7 @@ Clock = Callable[[], float]
 
 
 class Bucket:
-    """A token bucket: `rate` units a second come in, at most `burst` are there."""
+    """A token bucket: it gains `rate` units a second and holds at most `burst`."""
 
     def __init__(self, rate: float, burst: float, clock: Clock = time.monotonic) -> None:
         self._rate, self._burst, self._clock = rate, burst, clock
@@ -41,7 +41,7 @@ class Bucket:
     def take(self, units: float = 1.0) -> float:
         """Take units if anything is there; returns 0, or the seconds until something is.
 
-        It may go below zero: a unit that is large is let through, and paid for by a longer wait.
+        It may go below zero: a large request passes, and a longer wait pays for it.
         """
         now = self._clock()
         self._units, self._at = min(self._burst, self._units + (now - self._at) * self._rate), now

@@ -127,7 +127,7 @@ class Stream:
 
     def _tell_missed(self, events: int | None, cause: str) -> None:
         detail = f"Some events are missing here: {cause}. The state of each pair follows."
-        # With an empty id: a client that is cut off before it has all states must not resume at an earlier event.
+        # With an empty id: a client that is cut off before it has all states must not resume from an earlier event.
         self._put(None, b"id\n" + spell("missed", Missed(events=events, detail=detail)))
 
     def _put(self, position: int | None, event: bytes) -> None:

@@ -77,7 +77,7 @@ class WholeOperation(Operation):
 
 
 class OperationCount(Shape):
-    """How many side effects of one type are in one state, since when, and how many attempts they took in the mean."""
+    """How many side effects of one type are in one state, since when, and their mean number of attempts."""
 
     operation_type: str
     status: OperationStatus

@@ -1,8 +1,8 @@
 """Lists in pages: `limit` and `cursor`, the same for every list.
 
 A cursor names the last row of a page by the columns that the list is sorted by, so the next page begins after it even
-if that row is gone. No list is sorted by what changes, so no row that exists from the first page to the last is left
-out or told twice, whatever becomes of it meanwhile.
+if that row is gone. No list is sorted by a value that changes, so no row that exists from the first page to the last is
+skipped or repeated, whatever happens to it meanwhile.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class Page:
 
     @property
     def at_most(self) -> int:
-        """So many rows are to be read: one more than are shown says whether there is a next page."""
+        """How many rows to read: one more than the page shows, to find out whether there is a next page."""
         return self.limit + 1
 
     def cut(self, rows: Sequence[Row]) -> tuple[list[Row], str | None]:

@@ -1,4 +1,4 @@
-"""Parameters that several routes have. What only the database can judge is judged there."""
+"""Parameters that several routes share. The database checks what only it can check."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ _LISTS = ("symbols", "pairs")
 class PriceReads:
     """An ASGI application that answers reads of prices ahead of `app`, which is FastAPI.
 
-    Whatever is unusual about a request is left to `app`: it alone refuses parameters.
+    Unusual requests are left to `app`: it alone refuses parameters.
     """
 
     def __init__(self, app: ASGIApp, *, sessions: LoopSessions, shares: Shares) -> None:

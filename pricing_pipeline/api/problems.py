@@ -202,14 +202,14 @@ def _note(request: Request, reason: object) -> None:
 
 
 def _without_address(error: errors.DatabaseError) -> str:
-    """What callers may know of an error that names where the database is: some of them have no token."""
+    """An error without the address of the database: some callers have no token."""
     takes_no_writes = isinstance(error, errors.ReadReplica)
     cause = "takes no writes: it is a read replica" if takes_no_writes else "does not answer"
     return f"the database {cause}. The log of the API says why"
 
 
 def _without_place(_: errors.FilesError) -> str:
-    """What callers may know of an error that names a folder or a bucket, and repeats the store's words."""
+    """An error without the name of the folder or bucket, and without the store's own words."""
     return "old months of this history cannot be read. The log of the API says why"
 
 

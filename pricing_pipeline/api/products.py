@@ -94,7 +94,7 @@ class Category(_FromStored):
 
 
 class Doubt(_FromStored):
-    """What the last answer lists of a product and is not believed. What was stored of it before stays."""
+    """A part of the last answer about a product that is not believed. The value stored before stays."""
 
     value_id: int
     """Its number in the quarantine."""
@@ -250,7 +250,7 @@ def read_availability(
 
 
 def _of_days(why: Why) -> Why:
-    """Why days are not fresh: their pair may be, if it was fetched before they came within reach."""
+    """Why days are not fresh. Their pair may be fresh, if it was fetched before these days came within reach."""
     if why.state != "fresh":
         return why
     came = "the days came within reach after the last fetch, and come with the next one"

@@ -153,7 +153,7 @@ def list_values(
     symbol: Annotated[str | None, Query(max_length=LONGEST_SYMBOL)] = None,
     status: Decided = Decided.QUARANTINED,
 ) -> Values:
-    """Values that a provider sent and that are not believed, those that first came last first.
+    """Values that a provider sent and that are not believed, sorted by when they first came, newest first.
 
     A value that comes again between two pages keeps its place.
     """

@@ -41,7 +41,7 @@ def main() -> None:
         sockets = listen_for_browsers(settings.api_address.compressed, port, need_all=False)
     except PricingError as error:
         sys.exit(f"error: {error}")
-    # What is loaded by now stays. Whenever it was looked through for garbage, all requests would wait.
+    # Loaded modules stay. All requests would wait whenever garbage collection looked through them.
     gc.collect()
     gc.freeze()
     try:
@@ -51,7 +51,7 @@ def main() -> None:
 
 
 def make_api_engine(url: str) -> Engine:
-    """An engine in whose pool nobody waits for a session: a wait for one would stop all who have a token."""
+    """An engine whose pool never makes a caller wait for a session: one wait would delay every request with a token."""
     # It may lend twice its size.
     return make_engine(url, pool_size=(MOST_SESSIONS + 1) // 2)
 

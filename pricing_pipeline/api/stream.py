@@ -130,8 +130,8 @@ async def stream(
     currency: Currency = None,
     last_event_id: LastEventId = None,
 ) -> EventStream:
-    """New prices and changes of freshness of pairs, as they come. As long as it is open, its user watches them, and
-    with `currency` also the exchange rates that they are converted by.
+    """New prices and changes of freshness of pairs, as they come. While it is open, its user watches them, and with
+    `currency` also the exchange rates that convert their prices.
     """
     hub: StreamHub = request.app.state.streams
     token = request.headers["authorization"].split(" ", 1)[1].strip()

@@ -71,7 +71,7 @@ class StreamHub:
         self._position: int | None = None
         self._log_id = ""
         self._nudge, self._ending = asyncio.Event(), asyncio.Event()
-        # Threads of the hub alone: those who wait for one kind of work keep no other waiting.
+        # The hub's own threads, by kind of work, so that one kind does not delay another.
         self._looking, self._keeping = anyio.CapacityLimiter(1), anyio.CapacityLimiter(1)
         self._opening = anyio.CapacityLimiter(_MOST_OPENING)
         self._turns: WeakValueDictionary[tuple[str, ...], asyncio.Lock] = WeakValueDictionary()
@@ -198,12 +198,12 @@ class StreamHub:
                     await self._nudge.wait()
                 self._nudge.clear()
         finally:
-            # Without an await: who opens a stream must see either a reader that works or one that has ended.
+            # Without an await: a caller that opens a stream must see a reader that either works or has ended.
             self._position = None
             session.close()
 
     async def _outlast(self, turn: asyncio.Task[None]) -> None:
-        """Wait for a turn. While it hangs, nobody is told anything, so streams must not look as if nothing were new."""
+        """Wait for one look. While it hangs, streams get no events, so they must not look as if nothing were new."""
         while not turn.done():
             await asyncio.wait([turn], timeout=1.0)
             self._end_after_outage("it hangs")
@@ -387,7 +387,7 @@ class StreamHub:
                     # Alone, so that leaving does not wait for other locks.
                     with self._engine.begin() as connection:
                         stream_log.renew(connection, user)
-                # A pair that the user has left for others, and has no room for now, ends none that is watched.
+                # A pair that the user left, and for which the caps have no room now, must not end a watched one.
                 with self._engine.begin() as connection:
                     refusals = _beat_all(connection, user, named.get(user, set()))
                 if refusals:
@@ -408,7 +408,7 @@ class StreamHub:
     async def _watch_tokens(self) -> None:
         """End streams whose tokens no longer allow them, or all when nobody can tell for as long as an outage may last.
 
-        It waits for nothing else that keeps streams going: a lock of somebody else must not keep a stream open.
+        It is independent of other upkeep: another session's lock must not keep a stream open.
         """
         now = asyncio.get_running_loop().time
         known_at = now()

@@ -1,7 +1,7 @@
-"""ETags: a client that has an answer already is told so, with 304 and no body.
+"""ETags: a client that already has an answer gets 304 without a body.
 
-A tag is made of the answer itself, so it is honest whatever the answer depends on; it saves the way, not the work.
-What has the age of a price in it is another answer each time, and has no tag.
+A tag is a hash of the answer itself, so it is right whatever the answer depends on; it saves transfer, not work.
+Answers with the age of a price differ each time, and have no tag.
 """
 
 from __future__ import annotations

@@ -164,7 +164,7 @@ def retry_tasks(database: Database, _: Operator, body: DeadTasks) -> TaskOutcome
 
 @router.post("/forget")
 def forget_tasks(database: Database, _: Operator, body: DeadTasks) -> TaskOutcomes:
-    """Settle dead tasks without another attempt: they count no longer, and their pairs back off as before."""
+    """Resolve dead tasks without another attempt: they no longer count, and their pairs back off as before."""
     with database.begin() as connection:
         outcomes = task_queue.forget(connection, _dead_ids(connection, body))
         _require_some(outcomes)
@@ -173,7 +173,7 @@ def forget_tasks(database: Database, _: Operator, body: DeadTasks) -> TaskOutcom
 
 @router.post("/cancel")
 def cancel_tasks(database: Database, _: Operator, body: Ids) -> TaskOutcomes:
-    """Cancel tasks that wait or run. What a running one brings is refused; its pair rests for an hour."""
+    """Cancel tasks that wait or run. The answer of a running task is refused; its pair backs off for an hour."""
     with database.begin() as connection:
         outcomes = task_queue.cancel(connection, body.ids)
         _require_some(outcomes)

@@ -94,9 +94,9 @@ def _version() -> str:
 def main() -> None:
     """Entry point of the command `pricing-pipeline`."""
     close_memory()
-    # What is imported stays. To look through it for rubbish, ever again, took a tenth of a command's start.
+    # Imported modules stay. Looking through them for garbage took a tenth of a command's start.
     gc.set_threshold(50_000)
     logging.basicConfig(level=logging.WARNING, handlers=[PlainLines()])
-    # Of a session that Ctrl-C has broken off; what matters of others is raised as well.
+    # From a session that Ctrl-C interrupted; any other error that matters is also raised.
     logging.getLogger("sqlalchemy.pool").setLevel(logging.CRITICAL)
     app(prog_name="pricing-pipeline")

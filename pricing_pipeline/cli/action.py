@@ -1,6 +1,6 @@
-"""`action list|show|add|remove`: corporate actions, also those that a person knows and no source reports.
+"""`action list|show|add|remove`: corporate actions, including those that no source reports and a person enters.
 
-What they do to prices is done on reading (db/functions/prices/history.sql); no stored price changes.
+They are applied when prices are read (db/functions/prices/history.sql); no stored price changes.
 """
 
 from __future__ import annotations

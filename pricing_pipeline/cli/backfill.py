@@ -1,4 +1,4 @@
-"""`backfill start|list|show|cancel`: history that a person asks for, and what it would cost.
+"""`backfill start|list|show|cancel`: history that a person requests, and its cost.
 
 The database decides what is missing (`pricing.plan_backfill`). It is fetched by a run of Dagster that is followed
 from here, or in this process: both fetch the same, and only once.
@@ -148,10 +148,10 @@ def _in_dagster(webserver: Webserver, where: Location, engine: Engine, request: 
 
 
 def _follow(webserver: Webserver, engine: Engine, run_id: str, data_type: str, show: Show) -> Outcome:
-    """Watch the tasks of a run's backfill until all are finished, or the run has ended without that.
+    """Watch the tasks of a run's backfill until all are finished, or the run has ended without finishing them.
 
-    The run itself lives on for a while, to report each month to Dagster. While the webserver is away the tasks
-    tell enough; while the database is away there is nothing but to wait.
+    The run itself lives on for a while, to report each month to Dagster. While the webserver is away, the tasks show
+    enough; while the database is away, it waits.
     """
     from sqlalchemy.exc import OperationalError
 
@@ -160,7 +160,7 @@ def _follow(webserver: Webserver, engine: Engine, run_id: str, data_type: str, s
     is_warned = False
     status: str | None = "STARTING"
     while True:
-        # Asked before the tasks are counted, so that what the run did before it ended is in the count.
+        # Asked before the tasks are counted, so that the count includes everything that the run did.
         with suppress(DagsterUnreachable):
             status = webserver.status(run_id)
         try:
@@ -261,9 +261,10 @@ def _fetch_and_tell(
     again: bool = False,
     as_json: bool,
 ) -> bool:
-    """Fetch what is missing between two days (the last one None: today); `again` also what the provider had none of.
+    """Fetch what is missing between two days (no last day: today); `again` repeats days for which the provider had no
+    value.
 
-    False when that did not succeed, or every instrument was left out.
+    False if that failed, or every instrument was left out.
     """
     settings = load_settings()
     cost, failures, cancelled, left_out = (

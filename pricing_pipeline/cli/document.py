@@ -107,7 +107,8 @@ def _judged(reading: Reading) -> str:
 
 
 def _tell(stored: Sequence[StoredDocument]) -> None:
-    """Few fields: a line for each period. Many: a line for each field, the newest periods beside each other."""
+    """With few fields, a line for each period. With many, a line for each field, and the newest periods side by
+    side."""
     fields = list(dict.fromkeys(name for document in stored for name in document.body))
     if len(stored) > 1 and len(fields) <= _MOST_COLUMNS:
         rows = ([_text(document.body.get(name)) for name in fields] for document in stored)

@@ -150,7 +150,7 @@ def _warn_of_vague(file: HoldingsFile) -> None:
 
 
 def _content(path: Path) -> bytes:
-    """The bytes of a file, no more than a file of holdings may have, and one to tell that it is longer."""
+    """The bytes of a file: at most as many as a file of holdings may have, plus one that shows that it is longer."""
     if str(path) == "-":
         return sys.stdin.buffer.read(MOST_BYTES + 1)
     with path.open("rb") as file:
@@ -166,7 +166,7 @@ def _is_confirmed(question: str, *, as_json: bool) -> bool:
 def _found(settings: Settings, engine: Engine, plan: Plan, file: HoldingsFile) -> dict[str, str]:
     """The symbols of ISINs for which a provider's search has one listing that fits the file.
 
-    Of others it tells the candidates; a name alone is never enough.
+    For the others it prints the candidates; a name alone is never enough.
     """
     found: dict[str, str] = {}
     by_isin = {position.names.isin: position.names for position in file.positions if position.names.isin}

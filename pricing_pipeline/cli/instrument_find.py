@@ -1,4 +1,4 @@
-"""`instrument find`: ask a provider's search, and make what it finds known."""
+"""`instrument find`: search at a provider, and add the instruments that it finds."""
 
 from __future__ import annotations
 

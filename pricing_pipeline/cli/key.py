@@ -82,7 +82,7 @@ def set_(
         with engine.connect() as connection:
             if _needs_no_key(connection, provider):
                 raise PricingError(f"{provider} needs no key. Nothing has changed.")
-            credentials.stored(connection, provider)  # before anybody is asked for a key that nobody needs
+            credentials.stored(connection, provider)  # before asking for a key that is not needed
         secret = credentials.checked_secret(read(provider, name))
         with engine.begin() as connection:
             keyring, key_file = keyring_to_seal(connection, settings)

@@ -1,4 +1,4 @@
-"""`notify test|log`: a message to try a channel, and the messages that were kept instead of sent."""
+"""`notify test|log`: send a test message, and show messages that the channel `log` kept instead of sending them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How values are written: JSON and ISO times for programs, tables and short words for people."""
+"""How values are printed: JSON and ISO times for programs, tables and short words for people."""
 
 from __future__ import annotations
 
@@ -146,7 +146,7 @@ _LEAST = 24
 def _fitted(
     names: list[str], cells: list[list[str]], spare: Sequence[str], long: str | None
 ) -> tuple[list[str], list[list[str]], list[str], int | None]:
-    """The table without the columns that do not fit, those columns, and the width of its long one."""
+    """The table without the columns that do not fit, the names of those columns, and the width of the long column."""
     where = console()
     room = where.width if where.is_terminal else _NARROW
     widths = _widths(names, cells)
@@ -157,7 +157,7 @@ def _fitted(
     def left() -> int:
         return room - sum(widths[n] for n in kept) - _GAP * (len(kept) - 1)
 
-    # An empty column can go.
+    # Empty columns go first.
     for n in [n for n in kept if names[n] in spare and not any(row[n] for row in cells)]:
         if cells and left() < 0:
             kept.remove(n)

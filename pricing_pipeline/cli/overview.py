@@ -176,7 +176,7 @@ def _type(type_: Freshness) -> dict[str, Any]:
 
 
 def _notifier(overview: Overview) -> dict[str, Any] | None:
-    """When it was last at work, and what that means."""
+    """When the notifier last worked, and what that means."""
     signs = overview.notifier
     if signs is None:
         return None
@@ -298,7 +298,7 @@ def _say(content: Mapping[str, Any]) -> None:
 
 
 def _no_up(database: Mapping[str, Any]) -> str:
-    """What is known where no `up` runs. On a server of somebody's own all may run without it."""
+    """What is known without a running `up`. On other servers, everything may run without it."""
     if database["folder"] or not database["url"]:
         return "not running; `pricing-pipeline up` starts it"
     return "no `up` runs here; `pricing-pipeline status --check` says whether all works without it"
@@ -431,7 +431,7 @@ def _stop(allowance: Mapping[str, Any]) -> str:
 
 
 def _say_left_out(content: Mapping[str, Any]) -> None:
-    """What nobody will ask for, and why: nothing is skipped silently."""
+    """Pairs that will not be fetched, and why: nothing is skipped silently."""
     for pairs in content["unqueued"]:
         typer.echo(
             f"warning:     {pairs['pairs']} pairs of {pairs['data_type']} are due and not queued: the quota of "

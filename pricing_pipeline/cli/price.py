@@ -84,7 +84,7 @@ class _Found:
 
     @property
     def is_unwanted(self) -> bool:
-        """True if nobody watches or holds it in any data type, so that nothing is asked for."""
+        """True if nobody watches or holds it in any data type, so that nothing is requested."""
         return bool(self.reasons) and all(reason.state == "unwatched" for reason in self.reasons)
 
     @property
@@ -177,10 +177,10 @@ def _pair(word: str, types: Collection[str]) -> tuple[str | None, str]:
 
 
 def _find(connection: Connection, symbol: str, data_type: str | None) -> _Found:
-    # Asked before the read asks for anything: what has failed is known to fail.
+    # Asked before the read requests anything: later, a failed pair would look queued.
     reasons = freshness.why(connection, symbol, data_type)
     reading = price_reader.read(connection, symbol, data_type)
-    # Afterwards, because only waiting pairs show that their provider is stopped.
+    # After the read, because only queued pairs show that their provider is stopped.
     stops = [why for why in freshness.why(connection, symbol, data_type) if why.is_stopped]
     known = [] if reading.prices else instruments.listed(connection, [symbol], None, _MOST_CLASSES)
     if not reading.prices and not known:

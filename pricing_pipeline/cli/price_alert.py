@@ -269,7 +269,7 @@ def _pace(typed: TypedOptions, symbol: str | None) -> float | None:
 
 
 def _rule(alert: PriceAlert) -> str:
-    """The rest of a sentence that begins with who is told."""
+    """The rest of a sentence that begins with the recipient's name."""
     about = f"{alert.data_type} {alert.symbol}" if alert.symbol else f"any symbol of {alert.data_type}"
     match alert.condition:
         case "stale":

@@ -73,7 +73,7 @@ class Program(TyperGroup):
         sys.exit(code if isinstance(code, int) else 0)
 
     def invoke(self, ctx: Any) -> Any:
-        """Run the command that was typed. One that Ctrl-C stops says so in a line, or what that leaves behind."""
+        """Run the command that was typed. After Ctrl-C, print that it stopped, or what it leaves behind."""
         try:
             return super().invoke(ctx)
         except KeyboardInterrupt as stop:

@@ -150,7 +150,7 @@ def undo(provider: Provider, as_json: Json = False) -> None:
 
 
 def _hint_of_shell(settings: Settings, provider: str, access: Access, *, is_tried: bool) -> None:
-    """Say what the pipeline needs as well of the settings of this shell."""
+    """Name the settings of this shell that the running pipeline needs, too."""
     if is_tried and settings.user_agent is not None:
         hint("this call was made with PRICING_USER_AGENT of this shell. Set it where `up` is started, too.")
     if access.is_from_environment and not settings.sandbox:

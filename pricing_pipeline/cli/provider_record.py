@@ -1,4 +1,4 @@
-"""`provider record`: make a call as a worker would, and keep what was asked and answered in files."""
+"""`provider record`: make a call as a worker would, and write request and answer to files."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """A symbol that backs off (until `backoff_until`, UTC), and what it failed of."""
+    """A symbol that backs off (until `backoff_until`, UTC), and why it failed."""
 
     symbol: str
     reason: str
@@ -39,7 +39,7 @@ class Confirmed:
 
 @dataclass(frozen=True, slots=True)
 class Warned:
-    """One trouble of the last 24 hours: how often it was met at least, when last, and what was said then."""
+    """A warning of the last 24 hours: its minimum count, its last time and its last message."""
 
     source: str
     subject: str

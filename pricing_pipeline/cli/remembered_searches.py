@@ -1,4 +1,4 @@
-"""What searches have found, kept in the home for some minutes, so that `--add` costs no second call."""
+"""Results of searches, kept in the home for some minutes, so that `--add` costs no second call."""
 
 from __future__ import annotations
 

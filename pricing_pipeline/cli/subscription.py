@@ -1,4 +1,4 @@
-"""`subscription watch|end|list`: heartbeats from the foreground, what comes of them, and whose there are.
+"""`subscription watch|end|list`: watch from the foreground, end and list subscriptions.
 
 What a heartbeat does is decided by the database (db/functions/demand/demand.sql).
 """
@@ -159,7 +159,7 @@ class Watch:
             self._leave.wait(max(0.0, min(pause or self._poll_seconds, ends - time.monotonic())))
 
     def _heartbeat(self) -> viewers.Answer:
-        """Say what is watched; pairs for which there may be room later are said again with the next heartbeat."""
+        """Send a heartbeat; pairs for which there may be room later are repeated in the next one."""
         answer = self._write(
             lambda connection: viewers.heartbeat(
                 connection, self._user, self._pairs, all_or_nothing=self._all_or_nothing

@@ -161,5 +161,5 @@ def trade_routes(connection: Connection, from_symbol: str | None, at_most: int) 
 
 
 def state(connection: Connection) -> State:
-    """How new all of it is."""
+    """The live version of the game, and when prices were last confirmed."""
     return State(**connection.execute(query("commodities.state")).mappings().one())

@@ -26,10 +26,11 @@ class ListStored:
 
 
 def store(connection: Connection, call: Call, answer: Answer) -> list[Stored | SymbolFailure]:
-    """Store the prices of a call's terminals; what they have no price for, by their own words, counts as confirmed.
+    """Store the prices of a call's terminals; a terminal without prices, by the provider's valid answer, counts as
+    confirmed.
 
-    An unchanged price writes nothing, a changed one leaves the old one in pricing.revisions. Terminals all of
-    whose prices are older than the stored ones are not confirmed. Call it only for symbols whose tasks the claim still
+    An unchanged price writes nothing, a changed one leaves the old one in pricing.revisions. A terminal is not
+    confirmed if all its prices are older than the stored ones. Call it only for symbols whose tasks the claim still
     owns.
     """
     records = [record for record in answer.records if isinstance(record, TerminalPrices)]

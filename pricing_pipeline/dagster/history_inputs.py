@@ -18,7 +18,7 @@ _OPTIONS = ("symbols", "adjust")
 
 
 class PriceHistoryIOManager(dg.ConfigurableIOManager):
-    """Loads the months of `price_history/<data_type>` that an asset is made from, as the frame that it is annotated as.
+    """Loads the months of `price_history/<data_type>` that an asset uses, as the type of frame in its annotation.
 
     Without an annotation that is a frame of pandas. The input's metadata may name `symbols` (a list) and `adjust`.
     """

@@ -287,7 +287,7 @@ class EmbeddedServer:
             os.close(cluster_lock)  # from here on only the server's processes hold it
 
     def _remove_socket_folder(self) -> None:
-        with contextlib.suppress(EmbeddedServerError):  # its record is damaged or gone, and the server has ended anyhow
+        with contextlib.suppress(EmbeddedServerError):  # its record is damaged or gone, and the server has ended anyway
             remembered = places.Remembered.load(self._memory)
             if remembered is not None:
                 places.remove_socket_folder(self.home, remembered)
@@ -322,10 +322,10 @@ class EmbeddedServer:
             os.close(log)
 
     def _complete(self) -> None:
-        """Make the roles and databases that are missing; also what a killed first start left undone.
+        """Make the missing roles and databases, and finish a first start that was killed.
 
-        Ends what an earlier version set up otherwise: a worker with the owner's rights, a database of Dagster that
-        the worker could shape.
+        Corrects what an earlier version set up: a worker with the owner's rights, a database of Dagster that the worker
+        could change.
         """
         remembered = places.Remembered.load(self._memory)
         if remembered is None:
@@ -388,7 +388,7 @@ class EmbeddedServer:
 
 @contextlib.contextmanager
 def _plain_libpq() -> Iterator[None]:
-    """Keep PGOPTIONS and its like away from a connection that must not be bent by them."""
+    """Keep PGOPTIONS and similar variables from changing a connection that must not depend on them."""
     before = dict(os.environ)
     hidden = before.keys() - without_libpq_variables(before).keys()
     for name in hidden:

@@ -29,7 +29,7 @@ _TUNING = {
     "max_wal_size": "1GB",
     "temp_file_limit": "20GB",  # of one session: a query that runs away does not fill the disk
     "random_page_cost": "1.1",
-    "jit": "off",  # compiling costs more than our short queries take
+    "jit": "off",  # compiling takes longer than our short queries
     "autovacuum_naptime": "15s",  # queue tables turn over within seconds
     "synchronous_commit": "on",
     "timezone": "UTC",
@@ -48,8 +48,8 @@ def environment() -> dict[str, str]:
 def lock_cluster(cluster: Path, patience: float, check: Callable[[], None]) -> int:
     """Take the lock that all processes of a server hold, and return its descriptor.
 
-    The caller owns the home, so a process that holds the lock has lost its owner: waits up to `patience` seconds for
-    its end, calling `check`, which may raise. Raises EmbeddedServerError when that is not enough.
+    The caller owns the home, so a process that holds the lock has lost its owner. This waits up to `patience` seconds
+    for its end, and calls `check`, which may raise. Raises EmbeddedServerError when that is not enough.
     """
     descriptor = os.open(cluster / "server.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
     try:
@@ -69,7 +69,7 @@ def _wait_for_lock(descriptor: int, cluster: Path, patience: float, check: Calla
         except BlockingIOError:
             orphan = server_pid(cluster / "data")
             if orphan is not None and orphan != asked:
-                # Its owner is gone. Where there is a death signal it has been told already, elsewhere not.
+                # Its owner is gone. Only on Linux has a death signal already told it to stop.
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(orphan, signal.SIGINT)
                 asked = orphan
@@ -100,7 +100,7 @@ def make_cluster(programs: Path, cluster: Path, user: ServerUser | None, passwor
                 "PRICING_HOME."
             )
         return
-    # Made aside and renamed, so that a cluster is whole or not there, wherever we are killed.
+    # Made under another name and renamed, so that a cluster is whole or missing, whenever we are killed.
     unfinished = cluster / "data.unfinished"
     shutil.rmtree(unfinished, ignore_errors=True)
     password_file = cluster / "initdb-password"

@@ -53,10 +53,10 @@ def transact(engine: Engine, work: Callable[[Connection], T]) -> T:
 
 
 def raise_interruption(error: Exception) -> None:
-    """Raise the Ctrl-C, or the end of a run, in whose course this error came; otherwise do nothing.
+    """Raise the Ctrl-C or end of a run that caused this error, if one did.
 
-    A statement that it breaks off leaves a session that cannot be rolled back, and the driver's error about that would
-    hide it: everyone who waits for the database would go on waiting.
+    An interrupted statement leaves a session that cannot be rolled back. The driver's error about that would hide the
+    interruption, and loops that wait for the database would go on waiting.
     """
     earlier: BaseException | None = error
     while earlier is not None:
@@ -66,7 +66,8 @@ def raise_interruption(error: Exception) -> None:
 
 
 def by_the_way(connection: Connection, request: Callable[[], T]) -> T | None:
-    """The result of a request that a read makes; None where it cannot: on a replica, or by a role that only reads."""
+    """The result of a request that accompanies a read; None where none is possible: on a replica, or for a read-only
+    role."""
     try:
         with connection.begin_nested():
             return request()
@@ -101,7 +102,7 @@ def is_refusal(error: DBAPIError) -> bool:
 
 
 def is_of_values(error: DBAPIError) -> bool:
-    """Whether the values alone caused the error: no lock, no lack of a right or of a function did."""
+    """Whether the values alone caused the error, not a lock or a missing right or function."""
     sqlstate = getattr(error.orig, "sqlstate", None)
     return is_refusal(error) and (sqlstate is None or sqlstate[:2] in ("22", "23"))
 

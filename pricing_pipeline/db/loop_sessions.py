@@ -1,4 +1,4 @@
-"""Sessions that an event loop asks itself, for the one statement that a server sends hundreds of times a second."""
+"""Sessions that an event loop uses directly, for the one statement that a server sends hundreds of times a second."""
 
 from __future__ import annotations
 

@@ -114,8 +114,8 @@ def run_script(connection: Connection, script: str) -> None:
 def _deploy_functions(connection: Connection) -> None:
     """Deploy all functions, and the triggers that are missing.
 
-    A function whose parameters or result have changed takes the place of the one before. A trigger that is there stays,
-    because making it locks its table; a migration drops what is to be made again.
+    A function with changed parameters or result replaces its predecessor. An existing trigger stays, because making one
+    locks its table; a migration drops a trigger that must change.
     """
     there = {(row.trigger, row.relation) for row in connection.execute(query("migrate.triggers"))}
     deployed: list[str] = []
@@ -126,7 +126,7 @@ def _deploy_functions(connection: Connection) -> None:
             with connection.begin_nested():
                 run_script(connection, script)
         except psycopg.errors.InvalidFunctionDefinition:
-            # The result of one has changed, or a name that callers may use.
+            # A function has another result, or a parameter another name.
             _drop(connection, query("migrate.functions"), names)
             run_script(connection, script)
         deployed += names

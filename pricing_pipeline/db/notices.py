@@ -1,7 +1,8 @@
-"""Warnings of the database, counted by the program that hears them: a rollback takes rows away, but not what was heard.
+"""Warnings of the database, counted by the program that receives them: a rollback removes rows, but not received
+notices.
 
-The counts wait in memory, and a thread writes them in a session of its own. What is lost: the last second when the
-process is killed, or all since the database went away when the process ends before it is back.
+The counts wait in memory, and a thread writes them in a session of its own. Lost are the counts of the last second if
+the process is killed, and those since the database went away if the process ends before the database is back.
 """
 
 from __future__ import annotations
@@ -93,7 +94,7 @@ class HeardWarnings:
                 self._writer.start()
 
     def _take(self) -> dict[_Cause, _Heard]:
-        """All that waits. With nothing left the writer is dismissed, under the lock that starts a new one."""
+        """All waiting counts. Without any, the writer ends, under the lock that starts a new one."""
         with self._lock:
             taken, self._heard = self._heard, {}
             if not taken:
@@ -137,7 +138,7 @@ class HeardWarnings:
 
 
 def _cause_of(notice: Diagnostic) -> tuple[_Cause, str] | None:
-    """The cause of a notice, and its words; None for what is not worth counting."""
+    """The cause of a notice and its text; None for a notice that is not worth counting."""
     severity = notice.severity_nonlocalized
     if severity not in ("WARNING", "NOTICE"):
         return None

@@ -98,7 +98,7 @@ class Replica:
         return self.state is ReplicaState.USED
 
     def mark_unavailable(self) -> None:
-        """A read of it has failed: do not use it before the next poll."""
+        """Note that a read from it failed: it is not used before the next poll."""
         self._last_state = ReplicaState.AWAY
 
     def poll(self) -> None:
@@ -137,7 +137,7 @@ class Replica:
 
 
 class _Sessions:
-    """The open sessions of an engine. They can be ended from here while others wait in them for a server that hangs."""
+    """The open sessions of an engine, which can be ended while other threads wait in them for a server that hangs."""
 
     def __init__(self, engine: Engine) -> None:
         self._open: WeakSet[psycopg.Connection[Any]] = WeakSet()
@@ -146,7 +146,7 @@ class _Sessions:
 
     @contextmanager
     def answering(self) -> Iterator[None]:
-        """End all sessions if the block takes too long: those who wait in one get the error of a lost session."""
+        """End all sessions if the block takes too long: threads that wait in one get the error of a lost session."""
         patience = threading.Timer(_ANSWER_SECONDS, self._cut)
         patience.start()
         try:

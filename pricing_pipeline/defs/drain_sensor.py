@@ -1,4 +1,4 @@
-"""The sensor `refresh_watched`: keeps as many drains at work as have work, while there is something to fetch."""
+"""The sensor `refresh_watched`: while there is something to fetch, keeps as many drains running as have work."""
 
 from dataclasses import dataclass
 
@@ -54,7 +54,8 @@ def refresh_watched(snapshot: RegistrySnapshot) -> dg.SensorDefinition:
             cancel_with_runs(context.instance, database.engine)
             last = cursors.read(context, _Requested)
             requested = last.at if last else 0.0
-            # Before those at work are counted: a run that begins its drain in between counts twice, never not at all.
+            # Counted before the working drains: a run that begins its drain in between is then counted twice, not
+            # missed.
             coming = on_their_way(context.instance, database.engine, Ours.of(context, naming).label)
             with database.engine.connect() as connection:
                 outlook = drains.outlook(connection)

@@ -114,7 +114,7 @@ def _ended_runs(instance: dg.DagsterInstance, ours: Ours, seen: _Seen) -> tuple[
     updates = {record.dagster_run.run_id: record.update_timestamp.timestamp() for record in records}
     until = max([seen.until, *updates.values()])
     known = {run: at for run, at in {**seen.runs, **updates}.items() if at >= until - _OVERLAP_SECONDS}
-    # A run of long ago is updated when somebody tags it.
+    # An old run is updated when somebody tags it.
     ends = [(at, r.dagster_run) for r in records if (at := r.end_time) is not None and at >= since]
     now = time.time()
     ended = [
@@ -169,7 +169,8 @@ def _line(text: str) -> str:
 
 
 def _failing_ticks(context: dg.SensorEvaluationContext, ticking: Collection[str]) -> dict[str, str]:
-    """Our sensors and schedules whose last finished tick failed, with the reasons. What is switched off fails not."""
+    """Our sensors and schedules whose last finished tick failed, with the reasons. One that is switched off does not
+    count."""
     if context.code_location_origin is None or context.repository_name is None:
         return {}
     origin = RemoteRepositoryOrigin(context.code_location_origin, context.repository_name)

@@ -114,7 +114,7 @@ class _Teller:
         return datetime.fromtimestamp(self.now, UTC).date().replace(day=1)
 
     def continued(self, told: Told) -> Told:
-        """What was told, as far as it counts: not in another log of versions."""
+        """The previous state, or an empty one if it is about another log of versions."""
         log, names = changes.log(self.connection), sorted(self.snapshot.names())
         types = cursors.digest(names)
         if told.log != log:
@@ -122,7 +122,7 @@ class _Teller:
         return replace(
             told,
             types=types,
-            # What was stored of a new type before these definitions were loaded was passed over.
+            # Values of a new type that were stored before these definitions were loaded were skipped.
             version=told.version if types == told.types else 0,
             incomplete={name: told.incomplete[name] for name in names if name in told.incomplete},
             later={name: told.later[name] for name in names if name in told.later},
@@ -130,7 +130,7 @@ class _Teller:
         )
 
     def latest(self, news: Iterable[DataVersion]) -> list[Event]:
-        """The news about what is latest of types; of other contents than prices it is all that is stored, too."""
+        """The news about the latest values of types; for contents other than prices these are all that is stored."""
         types = {type_.data_type: type_ for type_ in self.snapshot.data_types}
         events: list[Event] = []
         for version in news:
@@ -147,7 +147,7 @@ class _Teller:
         return events
 
     def judged(self, months: Months, told: Told) -> tuple[list[Event], Told]:
-        """The news about months; those for which it is too early are kept for later."""
+        """The news about months; months that a backfill still changes are kept for later."""
         filling, known = changes.filling(self.connection), self.snapshot.names()
         looked_at = {name: at for name, at in told.this_month_at.items() if 0 <= self.now - at < _THIS_MONTH_SECONDS}
         later: dict[str, set[date]] = {}
@@ -176,7 +176,7 @@ class _Teller:
         A month that lacks days is observed once; `observed` are those that were before.
         """
         versions = changes.current(self.connection, name, sorted(months))
-        # A type that was deleted and made again has not all of them.
+        # A type that was deleted and made again lacks some of them.
         wanted = sorted(month for month in months if month in versions)
         lacking = quality.lacking(self.connection, name, wanted)
         told = [month for month in wanted if not (lacking[month].symbols and month in observed)]

@@ -1,4 +1,4 @@
-"""Links from Dagster to the operations page, which tells more. Nothing while nobody knows where people open it."""
+"""Links from Dagster to the operations page, which shows more. None while the page's address is unknown."""
 
 import dagster as dg
 
@@ -8,7 +8,7 @@ from pricing_pipeline.settings import Settings
 
 
 def page_address(settings: Settings) -> str | None:
-    """Where people open the page; None if nobody knows. Looks into files of the home only."""
+    """The page's address for people; None if unknown. Reads only files of the home."""
     return settings.page_url or home.urls(settings.home).get("api")
 
 

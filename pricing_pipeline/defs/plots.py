@@ -104,7 +104,7 @@ def _about(series: PlotSeries, gaps: int) -> str:
 
 
 def _when(first: datetime, last: datetime) -> str:
-    """Both ends, in days if these are exact enough, else in minutes."""
+    """Both ends of the span, in days if that is exact enough, else in minutes."""
     begin, end = _ends(first, last)
     return f"{begin} to {end}{'' if _are_days(first, last) else ' UTC'}"
 

@@ -164,9 +164,9 @@ class Reporter:
         self._to_report.discard(backfill.data_type)
 
     def _materialize(self, key: dg.AssetKey, data_type: str, metadata: Mapping[date | None, Metadata]) -> None:
-        """Report that months, or what is latest (None), are as a person asked.
+        """Report that months, or the latest values (None), are as a person requested.
 
-        Also what the sensor has just told: Dagster counts for a backfill what its own runs have told.
+        It repeats what the sensor has just reported: for a backfill, Dagster counts only reports of its own runs.
         """
         changes.number(self._engine)
         with changes.turn_to_tell(self._engine) as connection:
@@ -179,7 +179,7 @@ class Reporter:
     def report_unfillable(self, data_type: str, window: Window, why: str) -> None:
         """Report the months of a type as they are, if none of its history can be fetched.
 
-        They lack nothing, and Dagster counts a backfill as failed while one of its months was never reported.
+        Dagster counts a backfill as failed while one of its months was never reported.
         """
         months = months_of(window)
         with self._engine.connect() as connection:

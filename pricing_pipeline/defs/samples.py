@@ -1,4 +1,4 @@
-"""Small tables and plots of a data type's stored data, for people who look at its assets."""
+"""Small tables and plots of a data type's stored data, shown with its assets."""
 
 from collections.abc import Callable, Mapping, Sequence
 

@@ -15,7 +15,7 @@ _BEGINS_WITHIN_SECONDS = 30.0
 
 
 def on_their_way(instance: dg.DagsterInstance, engine: Engine, label: str | None = None) -> int:
-    """How many runs that will drain this database are queued, starting, or have started and not begun their drain.
+    """The number of runs that will drain this database: queued, starting, or started without having begun their drain.
 
     `label` is that of the code location, if known: runs of another location may stay queued for ever.
     """

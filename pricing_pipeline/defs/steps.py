@@ -1,4 +1,4 @@
-"""Tell in a run how far its tasks are, and why the providers that they wait for are not called."""
+"""Log the progress of a run's tasks, and why the providers that they wait for are not called."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Steps:
         self.stops: list[str] = []
 
     def say(self, progress: Progress) -> None:
-        """Look at the progress every few seconds, and log what is new."""
+        """Log the progress if it is new; it is read every few seconds."""
         now = time.monotonic()
         if now - self._looked_at < _LOOK_SECONDS and not progress.is_finished:
             return

@@ -3,8 +3,8 @@
 Dagster limits the time of a drain. A backfill may take days because of a provider's limits; but it reports its progress
 every few seconds, also while it waits for a provider. So a backfill without a report for an hour hangs.
 
-After the machine has slept, or the database was away, every run has been silent for as long. So a run is ended only if
-it is found silent twice, five minutes apart.
+While the machine sleeps, or the database is away, every run is silent. So a run is ended only if it is found silent
+twice, five minutes apart.
 """
 
 import time

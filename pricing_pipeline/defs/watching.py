@@ -82,7 +82,7 @@ class Watch:
                 for kind, reasons in failing.items():
                     if reasons != dagster_failures.noted(connection, kind):
                         dagster_failures.note(connection, kind, reasons)
-            engine.dispose()  # a session for minutes in which nothing changes would be one too many
+            engine.dispose()  # do not keep a session for minutes in which nothing changes
             self._noted, self._compared_at = failing, time.monotonic()
         self._load_again(failing[Kind.LOCATION])
         return failing
@@ -104,7 +104,7 @@ class Watch:
             self._ahead = now - time.monotonic()
             self._loaded_at.clear()
         known = self._workspace.create_request_context().get_code_location_entries()
-        # Of others nobody is told at night; the UI shows what does not load.
+        # Failures of other owners' locations raise no alert; the UI shows them.
         entries = {name: entry for name, entry in known.items() if name not in self._others}
         locations = {name: first_line(entry.load_error) for name, entry in entries.items() if entry.load_error}
         sensors = [
@@ -151,7 +151,7 @@ def _why_idle(instance: dg.DagsterInstance, sensor: RemoteSensor, since: float, 
     """Why a sensor does not work; None while it may still begin, and after a single failure among successes."""
     ticks = instance.get_ticks(sensor.get_remote_origin_id(), sensor.selector_id, limit=3)
     own = [tick for tick in ticks if tick.timestamp >= since]
-    # One that succeeded before the reload may fail once, too.
+    # A sensor that succeeded before the reload may also fail once.
     ended: list[InstigatorTick] = [tick for tick in ticks if tick.status is not TickStatus.STARTED][:2]
     if ended and ended[0] in own and all(tick.status is TickStatus.FAILURE for tick in ended):
         return f"fails: {first_line(ended[0].error)}"

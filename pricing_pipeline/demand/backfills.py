@@ -116,7 +116,7 @@ class Listed:
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """A backfill that makes sense: of a data type that has history, over days that may have some."""
+    """A possible backfill: of a data type with history, over days that may have some."""
 
     type_: DataType
     window: Window
@@ -143,7 +143,7 @@ class Failure:
 
 
 def checked(connection: Connection, name: str, first: date, last: date | None, symbols: list[str] | None) -> Request:
-    """Refuse here, in a sentence, what a run would fail on a while later. Days without history are cut off.
+    """Refuse, with a sentence, a backfill whose run would fail later. Days without history are cut off.
 
     The last day None is today, by the database's clock in UTC. Raises UnknownDataType and InvalidRange.
     """
@@ -207,7 +207,7 @@ def estimate(
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
-    """How many histories and bars of a type wait to be fetched again, and for what (see `pricing.refetches`)."""
+    """How many histories and bars of a type wait to be fetched again, and why (see `pricing.refetches`)."""
 
     provider: str | None
     data_type: str

@@ -106,7 +106,7 @@ class Webserver:
     def __init__(self, url: str, token: str | None = None, asset_prefix: str | None = None) -> None:
         self.url = url.rstrip("/")
         self._prefix = asset_prefix.split("/") if asset_prefix is not None else []
-        # It answers on loopback, without a proxy, or not at all; but a busy one takes its time.
+        # It answers on loopback, without a proxy, but may be slow when busy.
         self._http = httpx.Client(
             headers={"Authorization": f"Bearer {token}"} if token is not None else {},
             trust_env=False,
@@ -183,7 +183,7 @@ class Webserver:
         return status
 
     def failure(self, run_id: str) -> str | None:
-        """What the first step of a run that failed said; None when no step did."""
+        """The error of the first failed step of a run; None when no step failed."""
         events = self._ask(FAILURE, {"run": run_id}, QUESTION_SECONDS)["logsForRun"].get("events") or ()
         message = next((event["error"]["message"] for event in events if event.get("error")), None)
         # Dagster puts the name of the exception's class before its words.

@@ -1,4 +1,4 @@
-"""Holdings from a file: what each position of it is called here, what can be held of it, and holding that.
+"""Holdings from a file: find the symbol of each position, decide whether it can be held, and hold it.
 
 Reading the file is done before (holdings_files/). Symbols are judged by the database, as all symbols are.
 """
@@ -152,8 +152,8 @@ def plan(
 ) -> Plan:
     """Say what an import would do; nothing is changed.
 
-    `data_types` are those to hold; of an asset class for which none is named, the one with the freshest prices.
-    `own_names` says of an ISIN, a ticker or a title of the file which symbol it is. Raises UnknownDataType.
+    `data_types` are those to hold; for an asset class without one, it is the type with the freshest prices. `own_names`
+    gives the symbol for an ISIN, a ticker or a title in the file. Raises UnknownDataType.
     """
     for name in data_types:
         if data_type_registry.active_data_type(connection, name).contents is not Contents.PRICES:
@@ -192,9 +192,9 @@ def plan(
 def carry_out(connection: Connection, user: str, plan: Plan, *, learns: bool, list_name: str | None = None) -> int:
     """Hold the new instruments of a plan and store the quantities; returns how many are new. Raises CapExceeded.
 
-    With `list_name`, all that the plan recognises is put on this list of the user, too. `learns`: instruments get the
-    ISIN and the FIGI of the file that they lack, by which later files of anybody find them. So only who may change
-    instruments should have that.
+    With `list_name`, all that the plan recognises is put on this list of the user, too. `learns`: instruments get a
+    missing ISIN or FIGI from the file, by which later files of any user find them. So only callers that may change
+    instruments should set it.
     """
     recognised = plan.of(Outcome.NEW, Outcome.HELD)
     quantities = [one.quantity for one in recognised]
@@ -215,13 +215,13 @@ def carry_out(connection: Connection, user: str, plan: Plan, *, learns: bool, li
 
 
 def unused(file: HoldingsFile, own_names: Iterable[str]) -> list[str]:
-    """Names that a person has explained and that nothing in the file has; misspelled ones, perhaps."""
+    """Names that a person has explained but the file does not contain; perhaps misspelled."""
     in_file = {name.casefold() for position in file.positions for name in _own_names(position.names)}
     return [name for name in own_names if name.strip().casefold() not in in_file]
 
 
 def major(currency: str) -> str:
-    """The whole unit of a currency that a file names: GBP of GBX."""
+    """The main unit of a currency in a file: GBP for GBX."""
     return PARTS.get(currency, (currency, 0))[0]
 
 
@@ -388,10 +388,11 @@ def _answered(connection: Connection, questions: Sequence[_Question], known: _Kn
         first = judged[question.pairs[0]]
         return len(question.symbols) == 1 and first.outcome == "accepted"
 
-    # Nearly all are of the first class that is tried.
+    # Nearly all belong to the first class that is tried.
     judge(question.pairs[0] for question in questions)
     others = [(question.pairs, set[str]()) for question in questions if not is_plain(question)]
-    # Class by class: a symbol that fits one is tried in no later one. A file may have thousands that are vague.
+    # Class by class: a symbol that fits one class is not tried in later ones. A file may have thousands of ambiguous
+    # symbols.
     for asset_class in known.types:
         asked = [
             (fits, [pair for pair in pairs if known.classes[pair[0]] == asset_class and pair[1] not in fits])

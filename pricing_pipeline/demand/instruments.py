@@ -85,13 +85,13 @@ class Bounds:
 def add(
     connection: Connection, wanted: Sequence[NewInstrument], *, are_listed: bool = False
 ) -> list[tuple[NewInstrument, bool]]:
-    """Make instruments known, unverified until a provider's first valid answer.
+    """Add instruments, unverified until a provider's first valid answer.
 
-    Those that are known stay as they are; they only get identifiers that they have not. What a provider lists is not
-    judged, because it may name exchanges that our table has not. Returns each instrument as it is spelled, and whether
-    it is new. Raises UnknownDataType for a class that no data type is for, and PricingError for a symbol that a
-    provider would spell like another one, or an instrument with another identifier. The database refuses, with a
-    sentence, a symbol that no instrument of its class can have.
+    Existing instruments only get identifiers that they lack. A symbol from a provider's list is not judged, because its
+    exchange may be missing from our table. Returns each instrument as it is spelled, and whether it is new. Raises
+    UnknownDataType for a class that no data type is for, and PricingError for a symbol that a provider would spell like
+    another one, or for a known instrument with a different identifier. The database refuses, with a sentence, a symbol
+    that no instrument of its class can have.
     """
     from pricing_pipeline.registry import spellings  # with all providers, which reading a price need not load
 
@@ -169,7 +169,8 @@ def change(connection: Connection, asset_class: str, symbol: str, changes: Mappi
 
 
 def bounds(connection: Connection, asset_class: str, symbol: str) -> list[Bounds]:
-    """What people know of an instrument's prices, in each data type that has bounds of it or of all its symbols."""
+    """The bounds that people set for an instrument's prices, in each data type with bounds for it or for all its
+    symbols."""
     parameters = {"asset_class": asset_class, "symbol": symbol}
     return [Bounds(**row) for row in connection.execute(query("demand.bounds"), parameters).mappings()]
 
@@ -183,7 +184,7 @@ def bounds_of_type(connection: Connection, data_type: str) -> dict[str, Any]:
 def change_bounds(connection: Connection, data_type: str, symbol: str | None, changes: Mapping[str, Any]) -> None:
     """Give a symbol bounds of its own, or with None all symbols of the type that have none of their own.
 
-    What is not named stays as it counted before: for a symbol without bounds, by those of its type.
+    Bounds that are not named keep their present value: for a symbol without its own, that of its type.
     """
     parameters = {"data_type": data_type, "symbol": symbol, "changes": json.dumps(changes, default=str)}
     connection.execute(query("demand.change_bounds"), parameters)
@@ -242,7 +243,7 @@ def remove_instruments(connection: Connection, symbols: Sequence[str], asset_cla
 
 @dataclass(frozen=True, slots=True)
 class Merged:
-    """Rows of a table that went to the other instrument, and those that were dropped because it had its own."""
+    """Rows of a table that were moved to the other instrument, and rows dropped because it had its own."""
 
     rows_of: str
     moved: int
@@ -250,7 +251,8 @@ class Merged:
 
 
 def merge(connection: Connection, asset_class: str, old: str, new: str) -> list[Merged]:
-    """Make two instruments of a class one, as the owner. The database refuses, in a sentence, what cannot be one."""
+    """Merge two instruments of a class, as the owner. The database refuses, with a sentence, instruments that cannot be
+    merged."""
     rows = call_sql(connection, "merge_instruments", asset_class, old, new)
     return [Merged(**row) for row in rows.mappings()]
 
@@ -264,7 +266,7 @@ def name_for(connection: Connection, asset_class: str, old: str, wanted: str) ->
         return wanted
     data_type = _type_of(connection, asset_class)
     (symbol,) = spelled(connection, data_type, [wanted])
-    if symbol == old:  # which is spelled otherwise than we would spell it
+    if symbol == old:  # whose spelling differs from ours
         parameters = {"asset_class": asset_class, "symbol": wanted}
         return connection.execute(query("demand.read_symbol"), parameters).scalar_one() or old
     connection.execute(query("demand.check_new"), {"data_type": data_type, "symbols": [symbol]})

@@ -72,9 +72,9 @@ def watch(connection: Connection, user_id: str, name: str) -> list[Pair]:
 
 
 def remove(connection: Connection, user_id: str, name: str, symbols: Sequence[str] | None = None) -> int:
-    """Take symbols off a list, or remove all of it; returns how many pairs these were. Raises UnknownList.
+    """Take symbols off a list, or remove the list; returns the number of removed pairs. Raises UnknownList.
 
-    What is watched because of it is watched until its five minutes are over.
+    Pairs that it caused to be watched stay watched until their five minutes are over.
     """
     spelled = None if symbols is None else instruments.all_spelled_anywhere(connection, symbols)
     parameters = {"user_id": user_id, "list": name, "symbols": spelled}

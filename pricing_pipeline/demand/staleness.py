@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Unasked:
-    """Pairs of a data type that cannot be fetched now: how many, the first symbol, and in a sentence why it cannot."""
+    """Pairs of a data type that cannot be fetched now: how many, the first symbol, and a sentence that says why."""
 
     pairs: int
     symbol: str

@@ -75,8 +75,8 @@ def look(
 ) -> Look:
     """Look for changes and read the log after a position, in one transaction, which the caller commits.
 
-    Send the events only after the commit: a crash may take back the positions of a transaction that is not on disk.
-    The opened pairs are streamed from now on.
+    Send the events only after the commit: a crash may undo the positions of a transaction that is not on disk. The
+    opened pairs are streamed from now on.
     """
     pairs = _columns(opened)
     position, kept_from, log_id = connection.execute(query("stream.look"), pairs).one()
@@ -104,7 +104,8 @@ def watched(connection: Connection, users: Sequence[str]) -> dict[str, set[Pair]
 
 
 def renew(connection: Connection, user: str) -> None:
-    """Note that a user looks at all that `watched` shows. What the user leaves at the same time is left."""
+    """Note that a user looks at all pairs that `watched` shows. A pair that the user leaves at the same time is
+    left."""
     call_sql(connection, "lock_allowance", user)
     connection.execute(query("stream.renew"), {"user": user})
 

@@ -71,8 +71,8 @@ class Holding:
 class PairAnswer:
     """What became of a pair whose symbol was `given`: `outcome` is accepted, doubtful (with a warning) or refused.
 
-    `symbol` is its canonical spelling, None if it is refused. `code` is the reason in one word, `proposal` what would
-    do, `retry_after` after how many seconds the same pair may be accepted.
+    `symbol` is its canonical spelling, None if it is refused. `code` is the reason in one word, `proposal` an
+    alternative, and `retry_after` the seconds until the same pair may be accepted.
     """
 
     data_type: str
@@ -87,7 +87,7 @@ class PairAnswer:
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """The doubts or refusals of one kind, told once: how many pairs, and a sentence that names some of them."""
+    """The doubts or refusals of one kind: how many pairs, and one sentence that names some of them."""
 
     outcome: str
     code: str
@@ -221,7 +221,7 @@ def watching(connection: Connection) -> list[Watching]:
 
 
 def within_caps(connection: Connection, function: str, *arguments: object) -> int:
-    """The number that a function gives which refuses what goes past a user's caps. Raises CapExceeded."""
+    """The result of a function that enforces a user's caps. Raises CapExceeded when it refuses."""
     try:
         return int(call_sql(connection, function, *arguments).scalar_one())
     except statement_error() as error:
@@ -246,7 +246,7 @@ def _begin(
     all_or_nothing: bool,
     *more: Sequence[Decimal | None],
 ) -> Answer:
-    # In the order given: that decides which of them a cap refuses.
+    # In the given order, which decides which pairs a cap refuses.
     arguments = (user_id, *_lists(pairs if more else dict.fromkeys(pairs)), *map(list, more))
     if not all_or_nothing:
         return _answer(call_sql(connection, function, *arguments).scalar_one())

@@ -14,7 +14,7 @@ from pricing_pipeline.domain.observations import Observations, Rows
 
 
 class FailureKind(StrEnum):
-    """Why a task brought no price. Each kind has its own consequence in the queue."""
+    """Why a task brought no price. The queue handles each kind differently."""
 
     UNKNOWN_SYMBOL = "unknown_symbol"
     PLAN_RESTRICTED = "plan_restricted"
@@ -82,7 +82,7 @@ class Split:
 
 @dataclass(frozen=True, slots=True)
 class SpinOff(Split):
-    """Shares of another company were handed out. Providers tell it as a split, or not at all.
+    """Shares of another company were distributed. Providers report it as a split, or not at all.
 
     Like a split it divides the prices before it, by `new_shares` for `old_shares`. The number of shares stays the same,
     so it changes no volume.
@@ -104,7 +104,7 @@ class Dividend:
 
 @dataclass(frozen=True, slots=True)
 class CapitalGain(Dividend):
-    """Gains on what a fund has sold, paid out to its holders. Lowers the price as a dividend does."""
+    """Realized gains that a fund pays out to its holders. They lower the price as a dividend does."""
 
 
 CorporateAction = Split | SpinOff | Dividend | CapitalGain
@@ -115,7 +115,7 @@ class Record(Protocol):
 
     @property
     def symbol(self) -> str:
-        """Whom or what it is about."""
+        """The symbol that it is about."""
 
 
 Scalar = str | int | Decimal | bool | None

@@ -79,12 +79,12 @@ class Task(NamedTuple):
 
 
 def boot_seconds() -> float:
-    """Seconds since this machine started, also those in which it slept. Nobody can set this clock."""
+    """Seconds since this machine started, including sleep. This clock cannot be set."""
     return time.clock_gettime(_BOOT_CLOCK)
 
 
 def is_late(asked_at: float) -> bool:
-    """Whether a call must not begin any more whose claim was asked for at this time (boot_seconds)."""
+    """Whether it is too late to begin a call whose claim was requested at this time (boot_seconds)."""
     return boot_seconds() - asked_at > _LATE_SECONDS
 
 

@@ -24,7 +24,7 @@ class Decimals(StrEnum):
 
 
 def safe(text: str) -> str:
-    """Words of others so that no spreadsheet runs them: with an apostrophe before what would be a formula.
+    """Text from outside that no spreadsheet executes: an apostrophe precedes what would be a formula.
 
     Not for numbers: negative ones begin with a minus.
     """
@@ -71,6 +71,6 @@ def lines(rows: Iterable[Iterable[str]], decimals: Decimals) -> str:
 def table(rows: Iterable[Iterable[object]], decimals: Decimals) -> str:
     """Rows as lines; what is None is empty."""
     file = io.StringIO()
-    # It quotes only what is part of its own line ends.
+    # csv.writer quotes only the characters of its own line end.
     csv.writer(file, delimiter=between(decimals), lineterminator="\r\n").writerows(rows)
     return file.getvalue()

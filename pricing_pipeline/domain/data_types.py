@@ -1,4 +1,4 @@
-"""Kinds of requests, and the rows of the registry of data types."""
+"""Kinds of requests, and rows of the data type registry."""
 
 from __future__ import annotations
 

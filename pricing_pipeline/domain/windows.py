@@ -17,14 +17,14 @@ class Window:
 
 
 def span(first: date, last: date) -> Window:
-    """The days between two, both included. Raises InvalidRange when they are upside down."""
+    """The days between two, both included. Raises InvalidRange when they are in the wrong order."""
     if first > last:
         raise InvalidRange(f"the range {first} to {last} is upside down. Give the earlier day first.")
     return Window(first, last)
 
 
 def last_of(first: date | None, last: date | None, today: date) -> date:
-    """The last requested day, today if None. Raises InvalidRange if the first is still to come then."""
+    """The last requested day, today if None. Raises InvalidRange if the first day comes after today."""
     if first is not None and last is None and first > today:
         raise InvalidRange(f"{first} has not come yet: it is {today} (UTC). Give an earlier day.")
     return last or today

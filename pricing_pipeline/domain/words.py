@@ -1,4 +1,4 @@
-"""How values are spelled: for programs exactly, for people in spans, sizes and the words of others."""
+"""How values are spelled: exactly for programs, and for people as spans, sizes and printable text."""
 
 from __future__ import annotations
 
@@ -59,9 +59,7 @@ def counted(count: int, noun: str) -> str:
 
 
 def printable(text: str) -> str:
-    """Words of others as people may have them: what would steer a terminal or turn a line around is spelled, as in
-    `\\x1b`.
-    """
+    """Text from outside, safe to print: control characters and those that reverse a line are escaped (`\\x1b`)."""
     return "".join(
         char
         if char.isprintable() or char in "\n\t" or category(char) == "Zs"

@@ -106,7 +106,7 @@ def days_of(
 ) -> Window:
     """The local days between two, both included: a week from today where the product is, unless they are given.
 
-    Raises InvalidRange if they are upside down, or too many.
+    Raises InvalidRange if they are in the wrong order, or too many.
     """
     if first is None:
         first = call_sql(connection, "product_day", symbol, as_of).scalar_one()
@@ -151,7 +151,7 @@ def read(connection: Connection, question: Question) -> list[Day]:
 
 
 def request(connection: Connection, symbol: str, last: date, user_id: str | None = None) -> bool:
-    """Queue what is missing or stale of a product's slots up to a local day. Says whether anything is.
+    """Queue the missing or stale slots of a product up to a local day; returns whether there are any.
 
     With `user_id`, what exceeds the caps of that user is not queued. It is part of the connection's transaction, which
     the caller commits. Where it is not possible (on a read replica, by a role that only reads), nothing is queued.

@@ -1,4 +1,4 @@
-"""Judge an answer in its context: what is stored, what is quarantined, what is asked for again, what fails.
+"""Judge an answer in its context: decide what to store, quarantine, request again, or fail.
 
 prices/context.py loads the context, refresh/writing.py writes the judgement. Records that are no prices are believed as
 they come: their readers have refused what cannot be true.
@@ -27,7 +27,7 @@ _OF_LEVEL = frozenset({Doubt.UNIT, Doubt.JUMP, Doubt.SPLIT})
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """An answer with all by which it is judged.
+    """An answer with everything that is needed to judge it.
 
     `answer` is about the symbols whose tasks the claim still owns, and read with its unconfirmed splits if a person has
     entered them. `changes` are the histories that may change to its basis. `unasked` are its values of days without a
@@ -44,7 +44,7 @@ class Context:
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """What is to be done about an answer: `verdicts` have what is believed and what is doubted, by symbol.
+    """What to do about an answer: `verdicts` have the believed and the doubted values, by symbol.
 
     `answer` has failures and rejected values, too. Of the histories in `changes`, those in `refetched` are asked for as
     a whole instead. `taken` are the values that are stored though nobody asked for them.
@@ -129,7 +129,7 @@ class Judgement:
 def doubts(
     answer: Answer, verdicts: Mapping[str, Verdict], wrong: Iterable[RejectedValue] = ()
 ) -> list[Doubted | RejectedValue | SymbolFailure]:
-    """All doubted values, which must not be lost, and the symbols that were refused as a whole.
+    """All doubted values, and the symbols that were refused as a whole; none of them may be lost.
 
     `wrong` are the corporate actions of the answer that cannot be true.
     """

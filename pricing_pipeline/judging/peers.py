@@ -1,4 +1,4 @@
-"""Check that a quote and the daily bar of its day agree: they are of one price.
+"""Check that a quote and the daily bar of its day agree.
 
 The later one is quarantined by the same limit as a quote beside the last quote. Pure functions.
 """

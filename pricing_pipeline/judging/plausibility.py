@@ -90,7 +90,7 @@ def _judged(known: Known, rows: Rows, fetcher: Fetcher, *, is_latest: bool) -> V
 
 
 def _narrowed(known: Known, rows: Observations, *rules: Callable[[Known, Observations], Verdict | None]) -> Verdict:
-    """What the rules leave of the values, one after the other. A rule without a verdict leaves all of them."""
+    """The values after each rule in turn has removed those that it doubts. A rule without a verdict removes none."""
     verdict = Verdict(rows)
     for rule in rules:
         if (rest := rule(known, verdict.good)) is not None:
@@ -131,7 +131,7 @@ def _words_for_closed_day(calendar: str, row: Observation) -> str:
 
 
 def _with_released(known: Known, verdict: Verdict) -> Verdict:
-    """The verdict in which the doubted values are believed that a person has released."""
+    """The verdict with the doubted values that a person has released among the believed ones."""
     rows = (doubt.observation for doubt in verdict.doubted)
     released = [row for row in rows if (row.observed_at, row.close) in known.released]
     if not released:
@@ -350,9 +350,9 @@ def _without_impossible(known: Known, rows: Observations) -> Verdict:
 
 
 def _words_for_stranger(known: Known, rows: Sequence[Observation]) -> str:
-    """The addition to a reason if the answer seems to be about another instrument, one that has the symbol now.
+    """The addition to a reason if the answer seems to be about another instrument, which now has the symbol.
 
-    Its days that are stored already are other prices, too, and not by about one ratio, as in another unit or currency.
+    Its stored days have other prices, too, which do not differ by one ratio as in another unit or currency.
     """
     steps = [
         log(float(row.close) / float(before))

@@ -90,7 +90,7 @@ def add_feed(
 ) -> SecretStr:
     """Make a token that reads the prices and histories of these pairs, as `add` makes others; None = for ever.
 
-    Symbols are spelled as their instruments are. What its reads ask for is asked for `user_id`, within the user's caps.
+    Symbols are spelled as their instruments are. Its reads request prices for `user_id`, within the user's caps.
     """
     if not 0 < len(pairs) <= MOST_PAIRS:
         raise PricingError(f"a feed has 1 to {MOST_PAIRS} pairs of a data type and a symbol, not {len(pairs)}")
@@ -150,7 +150,7 @@ def _add(
 
 
 def by_hash(connection: Connection) -> dict[bytes, ApiToken]:
-    """All tokens, also expired ones, by name, under what `hash_of` gives for them."""
+    """All tokens, including expired ones, in order of name, by their `hash_of`."""
     rows = connection.execute(query("api_tokens.all")).mappings()
     return {bytes(row["secret_hash"]): _token(row) for row in rows}
 
@@ -173,7 +173,7 @@ def note_uses(connection: Connection, token_ids: Sequence[int]) -> None:
 
 
 def hash_of(token: str) -> bytes | None:
-    """Under what a token is stored; None for a text that can be no token."""
+    """The hash under which a token is stored; None for a text that cannot be a token."""
     return hashlib.sha256(token.encode()).digest() if _SHAPE.fullmatch(token) else None
 
 

@@ -48,7 +48,7 @@ def open_clients(
     keys = StoredKeys(settings, engine)
     base_urls, providers, stored = _look(engine, keys)
     if settings.user_agent is not None:
-        # Every provider gets it, those too whose keys are not in it.
+        # Every provider gets the User-Agent, including those whose keys it does not contain.
         secrets = [secret for of_provider in stored.values() for secret in of_provider.values()]
         check_agent(settings.user_agent, echoes_of(secrets))
     with (
@@ -67,7 +67,8 @@ class _Seen(NamedTuple):
 
 
 def _look(engine: Engine, keys: StoredKeys) -> _Seen:
-    """What is in the database now. A key goes to the host for which it was given, so both are read in one snapshot."""
+    """The addresses, providers and keys in the database now. A key goes to the host for which it was given, so both are
+    read in one snapshot."""
     with engine.execution_options(isolation_level="REPEATABLE READ").connect() as connection:
         base_urls = data_type_registry.provider_urls(connection)
         providers = declarations.known_providers(connection)

@@ -35,9 +35,9 @@ def refuse(fault: str) -> NoReturn:
 def read_env_file(complain: Callable[[str], object] = refuse) -> None:
     """Add its settings (`PRICING_...`) to the environment, which goes before it. Values are taken as they are.
 
-    A file that names another home than the environment is about that one: none of it is taken. What else it holds is
-    somebody else's. Complains of a file that cannot be read or that others may write, and of a
-    line with a setting that says nothing: it must not be passed over without a word.
+    A file that names another home than the environment is for that home, and is ignored. Other variables in it belong
+    to other programs. Complains of a file that cannot be read or that others may write, and of a setting without a
+    value, which must not be ignored silently.
     """
     path = env_file()
     if path is None:
@@ -87,6 +87,6 @@ def _is_text(value: str) -> bool:
 
 
 def _number(original: Original) -> int:
-    """Of a line in its file: the parser counts from the empty lines before it."""
+    """The number of a line in its file: the parser counts from the empty lines before it."""
     text = original.string
     return original.line + text[: len(text) - len(text.lstrip())].count("\n")

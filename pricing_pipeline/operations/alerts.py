@@ -82,7 +82,7 @@ def look(
         if not call_sql(connection, "take_turn", "look_for_alerts").scalar_one():
             _require_other_looks(connection)
             return 0
-        # A rule that takes long must not hold the others up.
+        # A slow rule must not delay the others.
         connection.execute(query("session.limit"), {"limit": "5s"})
         seen, failed = _sightings(connection, rules, advance)
         call_sql(connection, "note_alerts", failed, json.dumps(seen))
@@ -187,9 +187,9 @@ def ui_link(ui_url: str | None, place: str | None) -> str | None:
 
 
 def acknowledge(connection: Connection, ids: Sequence[int], login: str) -> list[int]:
-    """Note that somebody looks after open alerts, which are not repeated then; returns their ids.
+    """Acknowledge open alerts, which are then not repeated; returns their ids.
 
-    The first person to say so keeps looking after an alert.
+    An alert keeps the name of the first person who acknowledged it.
     """
     parameters = {"ids": list(ids), "login": login}
     return list(connection.execute(query("alerts.acknowledge"), parameters).scalars())
@@ -228,7 +228,7 @@ class Unsilenced:
 
     @property
     def words(self) -> str:
-        """What is told now, in a clause."""
+        """Whether recipients are told again, in a clause."""
         if self.silenced_until is not None:
             until = f"{self.silenced_until.astimezone(UTC):%Y-%m-%d %H:%M} UTC"
             return f"it stays silent until {until}: all alerts of this kind are silenced"
@@ -266,7 +266,7 @@ def _sightings(
         except statement_error() as error:
             savepoint.rollback()
             savepoint = connection.begin_nested()
-            # What it found before is neither seen again nor over.
+            # Alerts that it raised before are neither seen again nor ended.
             failed.append(rule.name)
             _LOG.warning("the rule %s fails: %s", rule.name, reason(error))
             seen.append(_sighting(BROKEN, rule.name, f"The rule {rule.name} fails: {reason(error)}"))

@@ -1,4 +1,4 @@
-"""What does not work, for the console of `up`: the notifier writes it into a file, and the supervisor reads the file.
+"""Failing parts, for the console of `up`: the notifier writes them into a file, and the supervisor reads the file.
 
 The supervisor has one thread, which starts processes. It must not wait for a database that hangs.
 """
@@ -63,7 +63,7 @@ class Console:
             if (gist := re.sub(r"\d+", "", says)) != self._said.get(part):
                 self._said[part] = gist
                 self._tell(f"Does not work: {_words(part)}: {says.rstrip('.')}.")
-        # While the database does not answer, nobody knows whether the others work again.
+        # While the database does not answer, it is unknown whether the other parts work again.
         for part in () if health.DATABASE in late else self._said.keys() - late.keys():
             del self._said[part]
             self._tell(f"Works again: {_words(part)}")

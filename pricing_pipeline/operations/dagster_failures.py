@@ -1,4 +1,4 @@
-"""What fails in Dagster, as the notifier sees it, which needs nothing of Dagster."""
+"""Failures in Dagster, recorded in the database for the notifier, which does not need Dagster."""
 
 from __future__ import annotations
 

@@ -39,7 +39,7 @@ class Metric:
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """What is read at once, with the columns by which its metrics are labelled. A figure that is None is left out."""
+    """One read, with the columns that label its metrics. A figure that is None is left out."""
 
     name: str
     labels: tuple[str, ...]

@@ -1,4 +1,4 @@
-"""Whether each part of the pipeline does its work, and the signs of life by which that is known.
+"""Whether each part of the pipeline works, judged by its signs of life.
 
 `pricing.health` has the rule and all lengths of time. `/healthz`, `status`, the alert `unhealthy` and the metrics go by
 it. `demand.freshness` says why a single price is old.
@@ -48,7 +48,7 @@ def measure(connection: Connection) -> list[Part]:
 class Watch:
     """Measures again and again, and notices when the database's clock was set, or the machine slept.
 
-    Then every sign of life is old, though nothing has failed: each part has time to begin.
+    Then every sign of life is old although nothing has failed, so each part gets time to begin.
     """
 
     def __init__(self, engine: Engine) -> None:
@@ -78,7 +78,7 @@ def late(parts: Sequence[Part]) -> list[Part]:
 def note_start(connection: Connection) -> None:
     """Note that the pipeline starts, or that the clock was set: each part has time to begin.
 
-    One that starts again and again before all its parts have worked has that time once.
+    A pipeline that restarts again and again before all its parts have worked gets that time only once.
     """
     call_sql(connection, "note_start")
 

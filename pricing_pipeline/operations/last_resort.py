@@ -1,4 +1,4 @@
-"""The last resort: an address from the environment, told when no recipient can be.
+"""The last resort: an address from the environment that is told when no recipient can be reached.
 
 Everything else that people are told is queued in the database, and sent to recipients. So two kinds of trouble are told
 here: the database does not do what the notifier asks, or none of the recipients can be reached.
@@ -114,7 +114,7 @@ _DATABASE, _RECIPIENTS = "database", "recipients"
 
 @dataclass(frozen=True, slots=True)
 class _Trouble:
-    """What the state file says: since when it lasts, what it is, whether that was told, and when it was over."""
+    """The state file: when the trouble began, what it is, whether it was told, and when it ended."""
 
     since: str
     says: str = ""
@@ -157,7 +157,7 @@ class Watch:
             if stop.wait(every_seconds):
                 return
             if time.monotonic() - slept_from > every_seconds + _OVERSLEPT:
-                # The process itself stood still, and asked nothing meanwhile.
+                # The process itself stood still, and did not look meanwhile.
                 self._woke_at = time.monotonic()
             self.look()
 

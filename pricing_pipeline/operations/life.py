@@ -24,7 +24,7 @@ SILENT_AFTER = timedelta(minutes=2)
 
 
 class SignsOfLife:
-    """What the threads of a notifier note as they go on: that they do, and whether the database and recipients answer.
+    """Signs of life of a notifier's threads: that they go on, and whether the database and recipients answer.
 
     A thread that waits for a database that is away goes on; one that is stuck in a query does not.
     """
@@ -39,12 +39,12 @@ class SignsOfLife:
 
     @property
     def answered_at(self) -> float:
-        """Since when at the latest some thread has had no answer, by the monotonic clock; at first, the beginning."""
+        """When the thread that has waited longest last had an answer, by the monotonic clock; at first, the start."""
         return min(self._answered.copy().values(), default=self._began_at)
 
     @property
     def last_error(self) -> str | None:
-        """What the database said to the thread that has waited longest, since it last answered it."""
+        """The last error that the thread that has waited longest got from the database."""
         answered = self._answered.copy()
         return self._errors.get(min(answered, key=answered.__getitem__)) if answered else None
 

@@ -77,7 +77,7 @@ def main() -> None:
     if resort is not None:
         work.append(last_resort.Watch(resort, signs, settings.home, masked(url)).keep_watching)
     threads = start(work, stop)
-    # What others wrote is imported when all else is at work.
+    # Handlers by others are imported when everything else works.
     try:
         own = make_own_runners(engine, built_in, worker, in_hand)
     except Exception:
@@ -111,7 +111,7 @@ def start(work: Sequence[Work], stop: threading.Event) -> list[threading.Thread]
 
 
 def do_or_end(work: Work, stop: threading.Event) -> None:
-    """Do work that goes on until `stop`. If it ends by a fault of ours, end the process, which is started again."""
+    """Do work that goes on until `stop`. If a fault of ours ends it, end the process, which is then restarted."""
     try:
         work(stop)
     except Exception:
@@ -122,7 +122,8 @@ def do_or_end(work: Work, stop: threading.Event) -> None:
 
 
 def _end(threads: Sequence[threading.Thread], runners: Sequence[OperationRunner], engine: Engine) -> None:
-    """Wait for what ends soon. What does not return, such as a handler that hangs, would keep Python from ending."""
+    """Wait briefly for threads to end. A thread that does not return, such as a hanging handler, would keep Python from
+    ending."""
     deadline = time.monotonic() + _ENDING_SECONDS
     for thread in threads:
         thread.join(max(deadline - time.monotonic(), 0))

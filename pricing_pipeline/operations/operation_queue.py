@@ -1,8 +1,8 @@
 """The queue of side effects. Attempts, pauses and fences are decided by db/functions/operations/operations.sql.
 
-An operation is claimed, done, and then completed or failed by the claim's token. A worker that dies in between has it
-taken back after five minutes, so it may happen twice: every attempt carries the same idempotency key, by which the
-receiver recognises the repeat.
+An operation is claimed, done, and then completed or failed by the claim's token. If a worker dies in between, the
+operation is taken back after five minutes, so it may happen twice. Every attempt carries the same idempotency key, by
+which the receiver recognises a repeat.
 """
 
 from __future__ import annotations
@@ -114,7 +114,7 @@ def fail(
 
 
 def return_(connection: Connection, token: UUID, ids: Sequence[int]) -> list[int]:
-    """Return operations to the queue that a worker stops doing; returns the ids that the claim still owned.
+    """Return a stopping worker's operations to the queue; returns the ids that the claim still owned.
 
     They are due, and the attempt does not count, though the operation may have happened.
     """
@@ -173,9 +173,9 @@ def retry(connection: Connection, ids: Sequence[int]) -> list[Outcome]:
 
 
 def _locked_states(connection: Connection, ids: Sequence[int]) -> dict[int, str]:
-    """The status of each of these that there is; until the end of the transaction nobody else changes it."""
+    """The status of each existing operation; until the end of the transaction no other session changes it."""
     connection.execute(query("operations.lock"), {"ids": list(ids)})
-    # A query of its own sees what others have done while the lock was waited for.
+    # A separate query sees what other sessions did while this one waited for the lock.
     rows = connection.execute(query("operations.states"), {"ids": list(ids)})
     return {row.id: row.status for row in rows}
 
@@ -223,7 +223,7 @@ def dead(connection: Connection) -> list[int]:
 
 
 def counts(connection: Connection) -> list[dict[str, Any]]:
-    """How many there are by type and status, since when, and how many attempts they took in the mean."""
+    """How many there are by type and status, since when, and their mean number of attempts."""
     return [dict(row) for row in connection.execute(query("operations.counts")).mappings()]
 
 

@@ -1,4 +1,4 @@
-"""Which side effects there are: what a payload of each has, how often it is tried, and how long an attempt may take.
+"""The types of side effects: the fields of a payload, the number of attempts, and the time limit of one attempt.
 
 The pipeline's own types are built in. Others are done by handlers of users' own (own_handlers.py).
 """

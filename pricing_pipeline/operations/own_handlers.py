@@ -34,7 +34,7 @@ class OwnHandler:
 
 
 def load(built_in: Collection[str], only: str | None = None) -> list[OwnHandler]:
-    """Import the handlers of all installed packages, or that for one type. Nothing that they raise comes through."""
+    """Import the handlers of all installed packages, or that for one type. No exception of theirs gets through."""
     declared: dict[str, list[metadata.EntryPoint]] = {}
     for point in _declared():
         declared.setdefault(point.name, []).append(point)
@@ -52,7 +52,7 @@ def _declared() -> list[metadata.EntryPoint]:
     for package in metadata.distributions():
         try:
             points = list(package.entry_points.select(group=GROUP))
-            if points:  # of a package that is there twice, Python imports the first
+            if points:  # if a package is installed twice, Python imports the first
                 found.setdefault(package.name, points)
         except Exception as error:
             _LOG.warning("the entry points of a package cannot be read: %s: %s", type(error).__name__, error)

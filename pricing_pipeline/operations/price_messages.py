@@ -48,7 +48,7 @@ class Message:
     data: Mapping[str, object]
 
     def asked_by(self, user_id: str | None) -> Message:
-        """The message to the recipient of a user, who may be one of many; None: nobody asked over HTTP."""
+        """The message, with the name of the user who set the alert over HTTP; unchanged without one."""
         if user_id is None:
             return self
         return Message(self.title, f"{self.body}\n{user_id!r} asked for it.", {**self.data, "user_id": user_id})
@@ -175,7 +175,8 @@ def _exact(number: Fraction) -> str:
 
 
 def _percent(percent: Fraction) -> str:
-    """Rounded down, so that nobody reads a percentage that was not reached; two decimals, or more of a small one."""
+    """Rounded down, so that no message names a percentage that was not reached; two decimals, or more for a small
+    one."""
     places = 2
     while percent and percent * 10**places < 1:
         places += 1

@@ -1,4 +1,4 @@
-"""Look at new prices for those who asked, and queue what they are told.
+"""Look at new prices for price alerts, and queue their messages.
 
 Taking new prices, noting what was seen and queueing the messages are one transaction: a crash neither loses a message
 nor sends it twice. Several notifiers may watch: an alert that one of them has locked is passed over by the others.
@@ -189,7 +189,7 @@ def _judged(row: Row[Any], prices: Sequence[Price]) -> tuple[list[Message], dict
 
 
 def _splits_between(splits: Iterable[Split], before: datetime | None, after: datetime) -> tuple[Split, ...]:
-    """The splits whose first day without is after the day of one price, and not after that of another."""
+    """The splits between two prices: first traded after the day of the first, and not after the day of the second."""
     if before is None:
         return ()
     first, last = before.astimezone(UTC).date(), after.astimezone(UTC).date()

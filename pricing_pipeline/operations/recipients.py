@@ -81,7 +81,7 @@ class Unreached:
 
     @property
     def words(self) -> str:
-        """What keeps its messages from arriving, in a sentence."""
+        """Why its messages do not arrive, in a sentence."""
         if not self.channel_is_active:
             return (
                 f"the channel {self.channel} is inactive, and {self.waiting} messages to {self.recipient} wait. "
@@ -217,8 +217,9 @@ def send(
 ) -> int:
     """Queue a message to a recipient with the caller's transaction; returns the operation's id.
 
-    In the recipient's quiet hours, and while it cannot be reached, a message waits, unless it is urgent. What is urgent
-    or `goes_first` is sent before other messages that are due. `data` is for webhooks alone. Raises OperationRefused.
+    In the recipient's quiet hours, and while it cannot be reached, a message waits, unless it is urgent. An urgent
+    message, or one that `goes_first`, is sent before other messages that are due. `data` is for webhooks alone. Raises
+    OperationRefused.
     """
     try:
         return int(
@@ -234,7 +235,7 @@ def send(
             ).scalar_one()
         )
     except statement_error() as error:
-        # Who takes a refusal as an answer must not take a lock as one: the message would be lost.
+        # A caller that accepts a refusal must not mistake a lock for one: the message would be lost.
         if not is_of_values(error):
             raise
         raise OperationRefused(f"no message is queued: {reason(error)}") from error

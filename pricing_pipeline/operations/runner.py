@@ -91,14 +91,14 @@ class OperationRunner:
     def close(self) -> bool:
         """Wait for the handlers that are under way; False when some have taken longer than their time limit.
 
-        Nobody waits for those. Their threads keep Python from ending.
+        It does not wait for those. Their threads keep Python from ending.
         """
         self._stuck = [future for future in self._stuck if not future.done()]
         self._pool.shutdown(wait=not self._stuck)
         return not self._stuck
 
     def run_due(self) -> int:
-        """Take back what is lost, and do what is due; returns how many attempts were begun."""
+        """Take back lost operations, and begin due ones; returns how many attempts were begun."""
         self._take_back()
         begun = self._begin()
         while self._under_way:
@@ -154,7 +154,7 @@ class OperationRunner:
                 self._stuck.append(future)
 
     def _take_back(self) -> None:
-        # The copy is made at once, whatever other threads do meanwhile.
+        # The copy is atomic, whatever other threads do meanwhile.
         transact(self._engine, partial(operation_queue.recover, known=self._in_hand.copy()))
 
     def _recover(self) -> None:
@@ -260,7 +260,7 @@ class OperationRunner:
                 _LOG.warning("operation %d has happened, but its claim was lost: another worker may do it again", id_)
 
     def _remember(self, operation: Operation, result: str | None) -> None:
-        """If this process claims it again, it does not do it again."""
+        """Remember that an operation has happened: if this process claims it again, it does not repeat it."""
         self._happened[operation.idempotency_key] = result
         if len(self._happened) > _MOST_REMEMBERED:
             del self._happened[next(iter(self._happened))]

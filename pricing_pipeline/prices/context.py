@@ -44,7 +44,7 @@ def load(connection: Connection, call: Call, answer: Answer, symbols: Collection
         _rows(connection, "context.share_basis", call, symbols=arrays.texts(call.symbols))
     known, bases = _load(connection, call, answer)
     changes = _changes(connection, call, basis.may_change(call, answer, bases))
-    if changes:  # days may have been stored before the lock
+    if changes:  # other sessions may have stored days before the lock
         known, bases = _load(connection, call, answer)
     known = _refined(connection, call, answer, known, bases, changes)
     missing = _lacking(connection, call, answer)
@@ -57,7 +57,7 @@ def load(connection: Connection, call: Call, answer: Answer, symbols: Collection
 
 
 def with_evidence(connection: Connection, context: Context, judged: Judgement) -> Context | None:
-    """The context with what speaks for the doubted values; None if nothing does, or none is doubted."""
+    """The context with evidence for the doubted values; None without evidence, or without doubted values."""
     doubted = judged.answer.observations.of(judged.in_doubt)
     proved = evidence(connection, context.call, doubted, context.known) if doubted else {}
     return replace(context, known={**context.known, **proved}) if proved else None
@@ -80,10 +80,10 @@ def known_values(connection: Connection, call: Call, observations: Observations)
 
 
 def evidence(connection: Connection, call: Call, rows: Observations, known: Mapping[str, Known]) -> dict[str, Known]:
-    """The known values of symbols in doubt with what speaks for them. Only symbols that have something.
+    """The known values of doubted symbols with evidence for them. Only symbols that have any.
 
-    That are the decisions of people, the trading before the answer, and other values that were doubted: earlier ones of
-    the provider, and those of other providers.
+    Evidence is decisions of people, trading before the answer, and other doubted values: earlier ones of the provider,
+    and those of other providers.
     """
     own = rows.by_symbol()
     pairs = {"provider": call.provider, "symbols": arrays.texts(sorted(own))}

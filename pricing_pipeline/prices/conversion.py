@@ -42,7 +42,7 @@ _BESIDE = " * "
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """The currency that prices are wanted in: its code as given, the whole currency, and how many make up one."""
+    """The target currency: its code as given, the main currency, and how many units of the code make one."""
 
     code: str
     whole: str
@@ -133,7 +133,7 @@ class RatesOfTimes:
                 parameters = wanted | {"moved": values}
                 return driver_rows(self._connection, driver_query("rates.between"), parameters, is_binary=True)
 
-            # Read again with what has moved to files, also in the meantime.
+            # Read again with the values that have moved to files, including any moved meanwhile.
             while now != moved:
                 moved = now
                 sources = moved_values.complete(self._connection, moved, read)
@@ -218,7 +218,7 @@ class _Fractions:
 
 
 def _market_days(days: Any) -> Any:
-    """Days since 1970 by the calendar FX: those of a weekend become their Friday."""
+    """Days since 1970 by the calendar FX: days of a weekend become the Friday before."""
     import numpy as np
 
     return days - np.maximum((days + 3) % 7 - 4, 0)  # 1970 began on a Thursday

@@ -1,4 +1,4 @@
-"""Spells the amounts of a column in digits, all at once: one by one would take many times as long."""
+"""Writes all amounts of a column in digits at once: one by one takes many times as long."""
 
 from __future__ import annotations
 

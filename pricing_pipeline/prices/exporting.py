@@ -119,7 +119,7 @@ def export(engine: Engine, store: Store, data_type: str, month: date) -> Exporte
     try:
         _replace(engine, store, about, known, written, digits, is_new=is_new)
     except BaseException:
-        # What has moved is in one of these files, or nowhere.
+        # One of these files is the only place that has the moved values.
         if about.moved_at is None or store.has(data_type, month, {**known, **same}):
             with suppress(PricingError):  # it may be in its place already
                 store.drop(written)
@@ -137,7 +137,7 @@ def _replace(
     *,
     is_new: bool,
 ) -> None:
-    """Put a file into its place, unless another export, or a move, has been there since the month was read.
+    """Publish a file, unless another export or a move has changed the month since it was read.
 
     Reads refuse a file that the database does not know, so it is noted beforehand, too. The first file of a month has
     no row that could be locked. Of two such exports the second fails at its note, before it moves its file. A file that
@@ -211,7 +211,7 @@ def move(engine: Engine, store: Store, data_type: str, month: date) -> int:
                 f"{data_type} for {month:%Y-%m} has moved already, or has to stay in the database: "
                 "`pricing-pipeline export move --dry-run` shows which months may move."
             )
-        # Not one that an export has announced: the month has one file from now on.
+        # Not a file that an export has announced: from now on the month has one file.
         noted = connection.execute(query("exports.noted"), {"data_type": data_type, "month": month}).scalar_one()
         filed = store.groups(data_type, month, noted)
         try:

@@ -105,7 +105,7 @@ class Store:
     def publish(self, written: WrittenFile, data_type: str, month: date) -> None:
         """Put a file into its place, in one step: a reader finds the old one or the new one.
 
-        So does a machine that loses its power, once `make_durable` has returned. The old one may be the only place that
+        That also holds after a power failure, once `make_durable` has returned. The old file may be the only place that
         has its values.
         """
         path = self.path(data_type, month)
@@ -118,7 +118,7 @@ class Store:
                 self._copy(written, path)
 
     def _copy(self, written: WrittenFile, path: str) -> None:
-        """Put a file of a bucket into its place. The bucket may say that it has what it has not, so it is read."""
+        """Publish a file of a bucket. The bucket may wrongly report success, so the file is read back."""
         if not self._is_whole(written, written.path):
             raise FilesError(
                 f"the bucket does not have what was written to {written.path}, so nothing was done. The next run of "
@@ -165,7 +165,7 @@ class Store:
             self.filesystem.delete_file(written.path)
 
     def drop_abandoned(self) -> None:
-        """Remove files that a process did not finish days ago, and nothing that others have put there."""
+        """Remove files that a process left unfinished days ago; files of others stay."""
         from pyarrow import fs
 
         with translated_errors(self.root):
@@ -303,7 +303,7 @@ _remembered: dict[tuple[str, _Version], _Contents] = {}
 def _contents(path: str, version: _Version, source: NativeFile, known: Known) -> _Contents | None:
     """The digests of a file and its blocks; None if it is not a known one.
 
-    Only of a known file it is remembered: a store may give wrong bytes once, and the right ones the next time.
+    Only digests of a known file are remembered: a store may give wrong bytes once, and the right ones the next time.
     """
     kept = _remembered.get((path, version))
     if kept is None or kept.sha256 not in known:

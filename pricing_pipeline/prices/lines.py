@@ -1,7 +1,6 @@
 """Prices and histories as lines of text, JSON or CSV, with every digit as it is stored.
 
-They are made from the columns of `history.adjusted_columns`, because an object for each number would take many times
-as long.
+They are made from the columns of `history.adjusted_columns`: an object for each number would take many times as long.
 """
 
 from __future__ import annotations

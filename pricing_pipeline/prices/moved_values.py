@@ -144,5 +144,5 @@ def _duckdb(store: Store) -> Iterator[DuckDBPyConnection]:
         session.execute(named("moved_values.use_utc"))
         try:
             yield session
-        except duckdb.Error as error:  # what the store has said is in its text
+        except duckdb.Error as error:  # its text contains the store's error
             raise OSError(str(error)) from error

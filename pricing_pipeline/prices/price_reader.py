@@ -40,7 +40,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """The result of a read, and how many data types of the symbol it has queued as missing or stale."""
+    """The result of a read, and in how many data types it queued the symbol as missing or stale."""
 
     prices: list[Price]
     requested: int
@@ -278,7 +278,7 @@ def history_parts(
     for first, last in _parts(connection, parameters):
         part = parameters | {"first_day": first, "last_day": last}
         row = _columns(connection, name, part, adjust)
-        if row[0] is None:  # nothing believed may be left
+        if row[0] is None:  # no believed value may be left
             continue
         columns = frames.Columns(*row)
         yield columns if into is None else _converted(connection, columns, part, into)
@@ -344,7 +344,7 @@ def _latest(row: Row[Any]) -> Price:
 
 
 def _bar(row: Row[Any], *, is_stored: bool) -> Bar:
-    """A value, whose prices are amounts with a scale if it is as stored, or else decimals."""
+    """A bar from a row, whose prices are amounts with a scale if it is as stored, and decimals otherwise."""
 
     def price(name: str) -> Decimal | None:
         if not is_stored:

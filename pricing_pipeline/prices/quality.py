@@ -59,7 +59,7 @@ class Gaps:
 
     @property
     def missing(self) -> int:
-        """Days that a provider may have, and that were not asked for or failed."""
+        """Days that a provider may have, and that were not requested or failed."""
         return sum(self.sessions.get(kind, 0) for kind in _WORTH_ASKING)
 
 

@@ -1,4 +1,4 @@
-"""Steps of stored prices that look like a split that nobody has reported: adjusted values jump there."""
+"""Steps of stored prices that look like an unreported split: adjusted values jump there."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ def warnings(
     adjust: Adjust | None,
     as_of: datetime | None,
 ) -> list[str]:
-    """What people must know who read adjusted daily bars of today's knowledge, and what to do about it: where the price
-    as traded steps like an unreported split.
+    """Warnings for readers of adjusted daily bars: where the price as traded steps like an unreported split, and what
+    to do.
     """
     is_adjusted = adjust in (Adjust.SPLITS, Adjust.TOTAL) and as_of is None
     if not is_adjusted or type_.fetcher is not Fetcher.DAILY_BARS:

@@ -172,7 +172,7 @@ class Command:
 
 @dataclass
 class Pulse:
-    """Whether a process still answers. One that lives and does not is ended, so that it is started again."""
+    """Whether a process still answers. A process that lives without answering is ended, and then restarted."""
 
     answers: Callable[[], bool]
     end: Callable[[signal.Signals], None]
@@ -204,7 +204,7 @@ class Pulse:
         silence = now - self._answered_at
         longest = LONGEST_SILENCE if self._has_answered else SLOWEST_START
         if silence >= longest:
-            # Runs in its group return their tasks on SIGTERM. A frozen process does not react to it.
+            # SIGTERM lets runs in its group return their tasks. A frozen process does not react to it.
             self.end(signal.SIGTERM if silence < longest + ASKED_EVERY else signal.SIGKILL)
         is_new = self.silent_since is None and (self._has_answered or silence >= longest)
         if is_new:

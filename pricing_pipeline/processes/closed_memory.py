@@ -19,8 +19,8 @@ _PR_SET_NAME = 15
 def close_memory() -> None:
     """Write no core dump, and let no debugger in (Linux); also what this process starts writes none.
 
-    Linux then shows the environment to root alone. The guardian of a supervisor knows its processes by it, so a process
-    that a supervisor has started bears the mark in its name, too.
+    Linux then shows the environment to root alone. The guardian of a supervisor recognises processes by the
+    environment, so each process that a supervisor started also bears the mark in its name.
     """
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     if sys.platform != "linux":
@@ -28,5 +28,5 @@ def close_memory() -> None:
     prctl = ctypes.CDLL(None).prctl
     if home := os.environ.get(MARK):
         prctl(_PR_SET_NAME, name_of(home).encode(), 0, 0, 0)
-    # A core dump that goes to a program, as to systemd-coredump, does not heed the limit.
+    # The limit does not apply to core dumps that go to a program such as systemd-coredump.
     prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0)

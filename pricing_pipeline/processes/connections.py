@@ -1,4 +1,4 @@
-"""How long and how much a connection may keep one of our servers waiting: for heads, bodies and readers of answers.
+"""Bounds on how long a connection may keep one of our servers waiting: for heads, bodies and readers of answers.
 
 The HTTP API, the Dagster UI and the sandbox listen with `server_config`, so the same bounds hold for all of them.
 """

@@ -107,7 +107,7 @@ class ForkServer:
                 answer = self._channel.recv(_LONGEST_MESSAGE)
             except BlockingIOError:
                 return
-            except ConnectionResetError:  # it died with a request that it had not read; what it said comes first
+            except ConnectionResetError:  # it died with an unread request; read its messages first
                 continue
             except OSError:
                 answer = b""

@@ -63,12 +63,11 @@ def open_log(path: Path) -> int:
 
 
 def rotate_log(path: Path, limit: int = LOG_LIMIT) -> bool:
-    """Move a log of more than `limit` bytes to `<name>.1`; tells whether it did, or emptied the log.
+    """Move a log of more than `limit` bytes to `<name>.1`; returns whether it did, or emptied the log.
 
-    It is moved once a day (UTC), so that `<name>.1` has how the trouble of that day began. What fills the log again on
-    the same day is over its budget: it is dropped, and the log says so.
-    Copies and truncates, because the writer keeps its descriptor: it appends, so it goes on at the new end.
-    Lines written between copy and truncation are lost.
+    It is moved once a day (UTC), so that `<name>.1` shows how that day's trouble began. If the log fills up again on
+    the same day, it is emptied, and says so. Copies and truncates, because the writer keeps its descriptor: it appends,
+    so it goes on at the new end. Lines written between copy and truncation are lost.
     """
     try:
         size = path.stat().st_size

@@ -1,4 +1,5 @@
-"""Guard the Dagster UI, because Dagster's webserver has no login; and keep web pages of others from all our servers.
+"""Guard the Dagster UI, because Dagster's webserver has no login; and keep other people's web pages away from all our
+servers.
 
 Any web page can make a browser send requests to this machine. A page cannot choose Host and Origin, nor send JSON to
 another origin without asking, so these are checked. This module imports neither Dagster nor the database.
@@ -88,7 +89,7 @@ def own_hosts(address: IPv4Address | IPv6Address, port: int, further: Iterable[s
 
 
 def stranger_refusal(connection: HTTPConnection, hosts: Container[str], setting: str) -> tuple[int, str] | None:
-    """Status and words for a request that no program of a user and no page of ours sends; None for all others.
+    """The status and message for a request that neither a user's program nor our own page sends; None for all others.
 
     `hosts` are the values of Host that are ours, in lower case; `setting` lists further ones.
     """
@@ -110,7 +111,7 @@ def in_url(address: str) -> str:
 
 
 class Guard:
-    """An ASGI application that lets through to `app` what comes from its own pages or from a program of a user.
+    """An ASGI application that passes requests from its own pages and from users' programs on to `app`.
 
     `hosts` are the values of Host that are ours. With a `token`, each request needs it as `Authorization: Bearer`, or
     the cookie that the login page gives for it. Without one, `is_allowed` says of both ends of a connection whether it

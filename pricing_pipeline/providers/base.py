@@ -531,7 +531,7 @@ def safe_words(text: str | bytes) -> str:
         text = text.decode("utf-8", "replace")
     printable = "".join(char if char.isprintable() else " " for char in text[:1000])
     words = " ".join(printable.split())
-    # Without a full stop at its end, which sentences leave out: key_echoes.py looks before it for a key cut in half.
+    # Without its final full stop, as our sentences need it. key_echoes.py looks for a key that is cut off at the end.
     return words if len(words) <= 300 and len(text) <= 1000 else f"{words[:295]}[...]"
 
 

@@ -332,7 +332,7 @@ class ProviderClient:
                 if response.status in _TOO_LARGE and count > 1:
                     error.most_symbols = count // 2
                 raise self._settled(error, response.status, spent.first) from None
-            except Exception as error:  # the parser's own fault; the received bytes are booked anyway
+            except Exception as error:  # a fault of the parser; the received bytes are booked anyway
                 message = self.hide_keys(f"reading the answer of {self.provider.name} failed: {error!r}")
                 raise ClientFault(message, http_status=response.status, wire_bytes=spent.first) from error
 
@@ -435,7 +435,7 @@ class ProviderClient:
         raise redirect
 
     def _settled(self, error: ProviderError, status: int, wire_bytes: int) -> ProviderError:
-        """An error of reading an answer, with the cost of the call and without keys."""
+        """An error raised while an answer was read, with the cost of the call and without keys."""
         error.http_status, error.wire_bytes = status, wire_bytes
         error.args = tuple(self.hide_keys(str(part)) for part in error.args)
         error.if_never_answered = error.if_never_answered and self.hide_keys(error.if_never_answered)
@@ -455,7 +455,7 @@ class ProviderClient:
         if not self.provider.needs_key:
             return None
         if name not in keys:
-            # The task is not at fault: it waits for another key, or for this one.
+            # The task is not at fault: it waits for another key, or until this one works.
             raise KeyRefused(
                 f"this worker has no key {name!r} of {self.provider.name}. {give_key(self.provider.name, name)}"
             )

@@ -37,8 +37,8 @@ def configured_clients(
     """Open a client for each provider in `base_urls` (name to address), and close them at the end.
 
     `stored` are the keys in the database, by provider and name. The calls of a provider without a key are refused until
-    it has one. Providers without a client in this version, those whose client cannot be made, and those for which
-    nobody answers in the sandbox, are left out: their tasks wait for a worker that can ask them.
+    it has one. Providers without a client in this version, those whose client cannot be made, and those that the
+    sandbox does not imitate, are left out: their tasks wait for a worker that can ask them.
     """
     with ExitStack() as stack:
         clients = {}
@@ -54,7 +54,7 @@ def client_if_possible(
 ) -> ProviderClient | None:
     """The client of one provider as `client_of` makes it; None, with an error in the log, if it cannot be made.
 
-    Whatever is wrong with one provider, a name of a host that cannot be read for instance, all others are asked.
+    A fault of one provider, such as an unreadable host name, does not affect the others.
     """
     try:
         return client_of(settings, provider, base_url, stored)
@@ -78,7 +78,7 @@ def _tell(provider: str, why: str) -> None:
 def client_of(
     settings: Settings, provider: Provider, base_url: str, stored: Mapping[str, SecretStr]
 ) -> ProviderClient | None:
-    """The client of one provider, which the caller closes; None if the sandbox is on and has nobody in its place."""
+    """The client of one provider, which the caller closes; None if the sandbox is on and does not imitate it."""
     address = call_url(settings, provider, base_url)
     if address is None:
         return None

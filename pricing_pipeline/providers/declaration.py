@@ -242,7 +242,7 @@ Meaning = Literal["empty", "unknown", "limit", "plan", "key", "refused"]
 
 
 class ErrorRule(Part):
-    """The meaning of an answer without data. Rules are tried in their order; the first that fits counts."""
+    """The meaning of an answer without data. Rules are tried in order; the first that fits counts."""
 
     means: Meaning = Field(
         description="empty: nothing in this span; unknown: no such symbol; limit: asked too often; plan: not paid for; "
@@ -274,7 +274,7 @@ class ErrorRule(Part):
 
 
 class Errors(Part):
-    """How errors look. What no rule fits is told by its HTTP status."""
+    """What errors look like. If no rule fits, the HTTP status decides."""
 
     message: AnswerPath | None = Field(None, description="Path to the provider's own words, for people.")
     rules: list[ErrorRule] = Field(default_factory=list, max_length=20)
@@ -326,7 +326,7 @@ class Numbers(Part):
 
 
 class Currency(Part):
-    """What prices are in: exactly one of these."""
+    """The currency of prices: exactly one of these."""
 
     code: CurrencyCode | None = Field(
         None, description="Always this one, such as EUR; {quote} is the second of a pair."
@@ -343,7 +343,7 @@ class Currency(Part):
 
 
 class Reading(Part):
-    """How an answer is read: which rows it has, and what of a row is what."""
+    """How an answer is read: where its rows are, and which part of a row means what."""
 
     form: Body = Field(Body(), alias="body", description="What kind of text the answer is.")
     rows: AnswerPath | None = Field(
@@ -382,7 +382,7 @@ class Reading(Part):
 
     @property
     def prices(self) -> dict[str, str]:
-        """The paths of what a row has beside its time, by the names of a bar's parts."""
+        """The paths of a row's values beside its time, by the names of a bar's parts."""
         raise NotImplementedError
 
 
@@ -578,7 +578,7 @@ class DailyBars(AskingForDays):
 
 
 class Fetchers(Part):
-    """What it can be asked for: at least one."""
+    """The kinds of requests that it serves: at least one."""
 
     quote: Quotes | None = None
     daily_bars: DailyBars | None = None

@@ -1,9 +1,10 @@
-"""Drafts the declaration of a provider from one of its answers: rows, times, numbers and currency, as they look.
+"""Drafts the declaration of a provider from one of its answers: rows, times, numbers and currency, judged by their
+form.
 
 The answer is decoded and its rows are found (drafted_rows.py), their values are read as times, numbers and prices
-(drafted_readings.py), the request becomes a template (drafted_request.py), and here a file is written of it. What can
-be read in two ways is asked; nothing is guessed in silence. The draft is a text with comments, which a person corrects
-and `provider try` proves.
+(drafted_readings.py), the request becomes a template (drafted_request.py), and here a file is written of it. If an
+answer can be read in two ways, a person is asked; nothing is guessed silently. The draft is a text with comments, which
+a person corrects and `provider try` proves.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ Ask = Callable[[str, Sequence[str]], int]
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """A declaration, and what its maker has seen."""
+    """A drafted declaration, and what was found in the answer."""
 
     text: str
     shape: list[str]

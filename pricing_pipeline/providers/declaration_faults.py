@@ -1,6 +1,6 @@
 """Contradictions between parts of a declaration, and bodies that are no templates, with their places.
 
-What one part says for itself is checked by the models in declaration.py. declaration_file.py turns places into lines.
+The models in declaration.py check each part alone. declaration_file.py turns places into lines.
 """
 
 from __future__ import annotations

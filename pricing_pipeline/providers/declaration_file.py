@@ -125,7 +125,7 @@ class _Builder:
             return None
         line = node.start_mark.line + 1
         self._lines.setdefault(place, line)
-        # An alias is its anchor's node once more: content that names it often would be built as often.
+        # An alias repeats its anchor's node: content with many aliases would be built as many times.
         why_not = None
         if id(node) in self._seen:
             why_not = "this part is named by an alias; write it again, aliases are not supported"
@@ -230,13 +230,13 @@ def _unknown_key(place: Place) -> str:
 
 
 def _meant(place: Place) -> Place | None:
-    """The place of the known key that looks most like an unknown one; None if none does."""
+    """The place of the known key that is most similar to an unknown one; None without a similar one."""
     near = get_close_matches(str(place[-1]), keys_at(place[:-1]), 1, 0.6)
     return (*place[:-1], near[0]) if near else None
 
 
 def _shown(value: object) -> str:
-    """A scalar as people write it; nothing for what is longer."""
+    """A short scalar as people write it; empty for a longer one."""
     match value:
         case None | True | False:
             return json.dumps(value)

@@ -96,12 +96,12 @@ def _query(parameters: dict[str, str]) -> dict[str, str]:
 
 
 def is_key(name: str) -> bool:
-    """Whether a parameter is called as keys and passwords are."""
+    """Whether a parameter has a name that is usual for keys and passwords."""
     return _KEY_IN_QUERY.fullmatch(name) is not None
 
 
 def check_name(name: str) -> None:
-    """Raise ValueError for what a key would be called in a query or body, which people see."""
+    """Raise ValueError for a usual name of a key in a query or body, because people see those."""
     if is_key(name):
         raise ValueError(
             f"`{name}` looks like a key, and requests are shown. Write it under `key`, as `header` or `query`, and "
@@ -153,7 +153,7 @@ def _pattern(text: str) -> str:
 
 
 def matcher(pattern: str) -> Callable[[str], bool]:
-    """Whether a whole text is of this pattern, told in a time linear in its length. Raises ValueError.
+    """A function that says whether a whole text matches a pattern, in linear time. Raises ValueError.
 
     Python's own expressions may take for ever on sixty characters; pydantic's do not.
     """

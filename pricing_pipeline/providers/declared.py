@@ -1,8 +1,8 @@
-"""A provider that is declared, not coded: it builds requests as its declaration says, and hands answers on.
+"""A provider that is declared, not coded: it builds requests by its declaration, and passes answers on.
 
-What a declaration may say is in declaration.py. Here is which request brings what. How symbols are spelled is in
-declared_symbols.py, what an answer without data means in declared_refusals.py, how one with data is read in
-declared_answers.py, and which page follows in declared_pages.py.
+declaration.py has the form of a declaration. This module chooses the request; declared_symbols.py spells symbols,
+declared_refusals.py reads answers without data, declared_answers.py those with data, and declared_pages.py finds the
+next page.
 """
 
 from __future__ import annotations

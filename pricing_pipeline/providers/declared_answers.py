@@ -1,7 +1,7 @@
 """The answers of a declared provider that bring data: which rows they have, and which symbol each row is about.
 
 Every message names the line of the declaration that has read the answer, because that is what a person can change.
-What a row is worth is told by declared_values.py, and an answer without data by declared_refusals.py.
+declared_values.py reads the values of a row, declared_refusals.py answers without data.
 """
 
 from __future__ import annotations
@@ -64,9 +64,9 @@ class Answers:
         return decode(self._name, response, body.format, csv_form(body), at)
 
     def plain(self, asked: Question, way: Way, response: Response, refusals: Refusals) -> Answer | None:
-        """The bars of a span that is over, read by columns; None where anything is odd, and rows are read one by one.
+        """The bars of a past span, read by columns; None if anything is unusual: then rows are read one by one.
 
-        Reading value by value takes ten times as long, and is what decides.
+        Reading value by value takes ten times as long, and gives the authoritative result.
         """
         names = self._plain_names(asked, way)
         if names is None or response.status != 200:
@@ -242,7 +242,7 @@ class Answers:
     def _told_apart(
         self, asked: Question, way: Way, symbol: str, rows: Sequence[Line]
     ) -> tuple[list[Line], list[RejectedValue]]:
-        """The rows of the symbol, and those of others, each refused for itself."""
+        """The rows of the symbol, and those of others, each rejected separately."""
         own: list[Line] = []
         unasked = []
         for line in rows:
@@ -353,12 +353,12 @@ def _alike(rows: list[object]) -> list[object]:
 def _cut(
     values: Sequence[Observation | RejectedValue], asked: Question, way: Way
 ) -> tuple[list[Observation | RejectedValue], int]:
-    """The values without those that came beside the asked ones, and how many these are.
+    """The values without unrequested ones, and the number of those.
 
-    A service may begin earlier than it was asked, such as on the Friday before, or end later; send its whole history,
-    if its request names no days; and repeat a row. Only if it was asked up to a day and has nothing but later ones, or
-    was asked from a day and has nothing but ones of long before, it has not heeded the days, and they stay as a fault:
-    the span is not empty. A day of the future is one anyway.
+    A service may begin earlier than requested, such as on the Friday before, or end later; it may send its whole
+    history if the request names no days, and repeat rows. If all values are after the requested end, or long before the
+    requested start, the service has ignored the days: the values stay, and become faults, so that the span does not
+    count as empty. A future day always stays as a fault.
     """
     days = [value.observed_at for value in values if isinstance(value, Observation)]
     if asked.fetcher is Fetcher.QUOTE or not days:

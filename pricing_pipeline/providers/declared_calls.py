@@ -29,7 +29,7 @@ class Way:
 
 
 class Line(NamedTuple):
-    """A row of an answer, and what else of its page it needs: the currency, where the page names one for all."""
+    """A row of an answer, and the currency of its page, if the page names one for all rows."""
 
     row: object
     currency: object

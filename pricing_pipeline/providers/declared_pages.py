@@ -1,7 +1,7 @@
 """Which request of a declared provider follows an answer: the next page, by number, offset, cursor or link.
 
 No answer leads anywhere but below the base URL, the declared one or that of `provider try --at`: of a link only path
-and query are used, and the client knows no other address. How many requests a call may make is told by dialogue.py.
+and query are used, and the client knows no other address. dialogue.py bounds the requests of a call.
 """
 
 from __future__ import annotations
@@ -127,7 +127,7 @@ class PageOrder:
         for base_url in self._base_urls if isinstance(link, str) else ():
             following = _below(base_url, request, str(link))
             if following is not None:
-                # The client adds the key to each request, and has blotted it out of the link.
+                # The client adds the key to each request, and has masked it in the link.
                 params = tuple(one for one in following.params if one[0] != self._key_parameter)
                 return replace(following, params=params)
         raise self._torn(link, f"which does not lead below {' or '.join(self._base_urls)}")

@@ -1,7 +1,6 @@
 """How a declared provider spells symbols, and how their parts fill the templates of its declaration.
 
-What a declaration may say about spellings is in declaration_texts.py; what a URL or an answer is, in declared.py and
-declared_answers.py.
+declaration_texts.py has the form of spellings; declared.py and declared_answers.py use them in URLs and answers.
 """
 
 from __future__ import annotations
@@ -88,7 +87,7 @@ class Symbols:
         return {"symbol": symbol, **_parts(symbol, parted)}
 
     def own_names(self, parts: Mapping[str, str], asset_class: str | None) -> dict[str, str]:
-        """Parts under our names of them, where the provider has others for this asset class."""
+        """The parts by our names, where the provider uses other names for this asset class."""
         names = self._own_names.get(asset_class or "", self._all_own_names)
         return {name: names.get(part, part) for name, part in parts.items()}
 
@@ -163,7 +162,7 @@ def filled_body(node: JsonValue, parts: Mapping[str, str | int], symbols: Sequen
 
 
 def lacks(value: object, parts: Mapping[str, str | int]) -> bool:
-    """Whether a text waits for a part that is not known, which only a cursor is."""
+    """Whether a text needs a part without a value, which only a cursor can be."""
     return isinstance(value, str) and not placeholders_of(value) <= parts.keys()
 
 

@@ -94,7 +94,7 @@ def day(raw: object, text: str, zone: str | None) -> date:
         return _moved(at, own).date()
     if pattern.has_day:
         return at.date()
-    if not pattern.has_month or at.month == 12:  # nothing follows the last year of the calendar
+    if not pattern.has_month or at.month == 12:  # no date follows the last year of the calendar
         return date(at.year, 12, 31)
     return date(at.year, at.month + 1, 1) - timedelta(days=1)
 
@@ -173,7 +173,7 @@ def _iso(raw: object, zone: ZoneInfo | None, *, is_day: bool) -> datetime:
 
 
 def _offset_of(raw: object) -> tzinfo:
-    """The clock that a time since 1970 names itself, as only one of .NET can; else UTC."""
+    """The offset that an epoch time in .NET's format may name; UTC for all others."""
     match = _DOTNET.fullmatch(spelling(raw))
     return datetime.strptime(match[2], "%z").tzinfo or UTC if match and match[2] else UTC
 

@@ -1,6 +1,6 @@
 """The value of a row in a declared provider's answer: its time, currency and prices, or why it cannot be true.
 
-Which rows an answer has, and what the paths of the declaration lead to in them, is told by declared_answers.py.
+declared_answers.py finds the rows of an answer, and the values at the declaration's paths.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ class Amounts:
         return isinstance(raw, str) and raw in self._about.blank
 
     def plain(self, raw: object) -> object:
-        """A text with its signs as Python has them; anything else is unchanged, and refused later."""
+        """A number's text with Python's signs; any other text is unchanged, and refused later."""
         if self._is_plain or not isinstance(raw, str):
             return raw
         text = raw.strip()
@@ -130,7 +130,7 @@ def _quotient(value: Decimal, by: Decimal, what: str) -> Decimal:
 def value_of(
     asked: Question, reading: AnyReading, amounts: Amounts, symbol: str, row: Row
 ) -> Observation | RejectedValue | None:
-    """A row's value, or why it cannot be true; None for a row that says that there is no value."""
+    """A row's value, or why it cannot be true; None for a row that states that there is no value."""
     text, at, time = spelling(row.price), None, reading.time
     zone = time.zone or asked.fact(symbol, "exchange_zone")
     if amounts.is_blank(row.price):

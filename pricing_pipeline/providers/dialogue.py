@@ -1,7 +1,7 @@
-"""How a call is asked: by one request or several, and who lets the further ones be made.
+"""How a call is made: by one request or several, and how further ones are permitted.
 
-The client makes each (client.py). Whether limits allow it is decided where calls are claimed (queue/pages.py), since no
-provider and no client knows the database.
+The client makes each request (client.py). queue/pages.py decides whether limits allow it, because providers and clients
+do not know the database.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ HOPELESS_SECONDS = 3600.0
 
 @dataclass(slots=True)
 class Spent:
-    """The cost so far of the requests of one call, each in bytes on the wire, and their answers."""
+    """The requests of one call so far: their bytes on the wire, and their answers."""
 
     wire_bytes: list[int] = field(default_factory=list)
     bodies: list[bytes] = field(default_factory=list)
@@ -85,7 +85,7 @@ class Spent:
 
 
 class Pages(Protocol):
-    """Lets one call make requests after its first: each is a call of its own in the call log."""
+    """Permits the requests of one call after its first: each is a call of its own in the call log."""
 
     def begin(self, spent: Sequence[int]) -> None:
         """Have the next request allowed and logged; this may take minutes.
@@ -111,7 +111,7 @@ class LogIn(Protocol):
     """How a provider gives a token for a key, which then travels in the key's place."""
 
     def request(self, key: str) -> Request:
-        """The login, with the key: nobody but the client gets it."""
+        """The login, with the key; only the client gets it."""
 
     def token(self, response: Response, now: datetime) -> Token:
         """The token in the answer. Raises ProviderError: KeyRefused for a refused login."""

@@ -130,7 +130,7 @@ def numbers_in(samples: Samples) -> dict[str, list[Signs]]:
     """The paths that lead to numbers, with the signs in which all of them can be read."""
     found = {}
     for path, values in samples.items():
-        # A few texts such as N/A may stand for no price.
+        # A few texts such as N/A may mean that there is no price.
         numbers = [one for one in values if not isinstance(one, bool) and re.search("[0-9]", str(one))]
         signs = _signs_of(numbers) if 2 * len(numbers) >= len(values) else []
         if signs:

@@ -1,6 +1,6 @@
 """The kind of an answer, and which parts of it may be rows, for a drafted declaration.
 
-What their values may be is told by drafted_readings.py.
+drafted_readings.py reads their values.
 """
 
 from __future__ import annotations

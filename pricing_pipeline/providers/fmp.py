@@ -1,8 +1,7 @@
 """Financial Modeling Prep (`stable` API): quotes, daily bars and, by fmp_documents.py and fmp_actions.py, documents.
 
-Only its URLs and its answers are known here. Answers are flat lists, newest first; an unknown symbol is an
-empty list. Refusals are JSON or plain text, and one of them was seen with HTTP 200, so words decide before
-the status does.
+This module knows only its URLs and answers. Answers are flat lists, newest first; an unknown symbol is an empty list.
+Refusals are JSON or plain text, and one of them was seen with HTTP 200, so words decide before the status does.
 """
 
 from __future__ import annotations

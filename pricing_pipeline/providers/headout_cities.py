@@ -1,7 +1,7 @@
 """The time zone of a city by Headout's code for it, such as NEW_YORK: its answers name a city and no zone.
 
-Most codes are names in the IANA database. The cities of other names that are here are those that many visit; a city
-that is nowhere has no zone.
+Most codes are names in the IANA database. Other names are listed here for much-visited cities; a city that is in
+neither has no zone.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Paths into an answer: JMESPath expressions that a declaration names.
 
-Numbers stay as `decode_json` reads them, int or Decimal: what JMESPath would compute as a float is not allowed. What a
-path means is told by declared_answers.py.
+Numbers stay as `decode_json` reads them, int or Decimal: what JMESPath would compute as a float is not allowed.
+declared_answers.py decides what a path means.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class JsonPath:
             TypeError,
             ValueError,
             ArithmeticError,
-        ):  # what is not for each other, such as a text and NaN
+        ):  # values that cannot be compared, such as a text and NaN
             return None
 
     def one(self, answer: object, parts: Mapping[str, str], *, is_xml: bool) -> object:
@@ -93,7 +93,7 @@ class _Search(TreeInterpreter):
         return value.get(self._filled(node["value"])) if isinstance(value, dict) else None
 
     def visit_comparator(self, node: Any, value: Any) -> Any:
-        """A list of one is compared as its entry: a child in XML that stands once is such a list."""
+        """A list with one entry is compared as that entry: a single child in XML is such a list."""
         if node["value"] not in ("eq", "ne"):
             return super().visit_comparator(node, value)
         one, other = (_alone(self.visit(child, value)) for child in node["children"])

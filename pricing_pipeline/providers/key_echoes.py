@@ -31,10 +31,10 @@ class KeyEchoes:
     def __init__(self, keys: Iterable[str]) -> None:
         # The longest first: one may begin like another.
         whole = sorted(set(keys), key=len, reverse=True)
-        # By the longest part that nothing escapes, most texts are known to have no key.
+        # A search for each key's longest part that is never escaped shows for most texts that they have no key.
         self._all = [(key, max(_UNESCAPED.findall(key.lower()), key=len).encode()) for key in whole]
         self._long = [one for one in self._all if len(one[0]) >= LEAST_UNMISTAKABLE]
-        # Longer keys are out of a body before anything is quoted from it.
+        # Longer keys are removed from a body before anything is quoted from it.
         starts = [
             key[:length]
             for key in whole

@@ -1,8 +1,8 @@
 """mfapi.in: net asset values of Indian mutual funds, one scheme a call or all of them, without a key.
 
-Only its URLs and its answers are known here. Dates come as DD-MM-YYYY, newest first; unknown schemes
-come as a success; real histories hold single zeros. The list of all schemes has their latest values, those of dead
-schemes, too, and may lack some that can be asked for alone.
+This module knows only its URLs and answers. Dates come as DD-MM-YYYY, newest first; unknown schemes come as a success;
+real histories hold single zeros. The list of all schemes has their latest values, those of dead schemes, too, and may
+lack some that can be asked for alone.
 """
 
 from __future__ import annotations

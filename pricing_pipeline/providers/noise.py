@@ -1,7 +1,7 @@
 """Decimals that went through a binary float on their way to us, and what they were before it.
 
-A source that keeps prices as floats sends 129.0399932861328 for 129.04. The way back is exact integer arithmetic on
-the literal: nothing here is a float. What a value may be, and at which scale it is stored, is decided elsewhere.
+A source that keeps prices as floats sends 129.0399932861328 for 129.04. The way back is exact integer arithmetic on the
+literal: nothing here is a float. Other modules decide whether a value can be true, and at which scale it is stored.
 """
 
 from __future__ import annotations

@@ -89,7 +89,7 @@ class _Product(Schema):
 
 
 class _Price(Schema):
-    """Of octo/pricing. What the reseller pays (`net`) is not read: it is nobody's price but the reseller's."""
+    """Of octo/pricing. The reseller's own price (`net`) is not read."""
 
     original: int | None = None
     retail: int

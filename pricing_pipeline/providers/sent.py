@@ -1,4 +1,4 @@
-"""Checks what is sent: keys and User-Agent where they belong, and no key anywhere else."""
+"""Checks requests before they are sent: keys and User-Agent in their places, and no key anywhere else."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Twelve Data: quotes and daily bars of equities, funds, currencies and more, in batches.
 
-Only its URLs and its answers are known here. Numbers come as strings; errors came with HTTP 200 and a
-code in the body until about 2025, and come with their true status since: both are read alike.
+This module knows only its URLs and answers. Numbers come as strings; errors came with HTTP 200 and a code in the body
+until about 2025, and come with their true status since: both are read alike.
 """
 
 from __future__ import annotations
@@ -238,7 +238,7 @@ class TwelveData:
         if about_symbol and len(symbols) == 1:
             return _failed(symbols[0], kind, error.message)
         if about_symbol:
-            # It does not say which of them it means; to condemn all for one would be final (requirement B8).
+            # It does not say which symbol it means; failing all of them would be final (requirement B8).
             raise SchemaDrift(
                 f"twelvedata refused a batch of {len(symbols)} as a whole ({safe_words(error.message)}), where "
                 "it promises an answer for each. Nothing was stored; ask for its symbols one by one."
@@ -291,7 +291,7 @@ def _kind(code: int, message: str) -> FailureKind | None:
 def _failed(symbol: str, kind: FailureKind | None, message: str) -> Answer:
     if kind is None:
         return Answer(empty=frozenset({symbol}))
-    # Of a symbol that it does not know, its words say no more than that, and speak of its parameters.
+    # For an unknown symbol, its message says nothing else, and mentions the parameter.
     if kind is FailureKind.UNKNOWN_SYMBOL and "**symbol**" in message.lower():
         told = f"twelvedata does not know {symbol}."
     else:

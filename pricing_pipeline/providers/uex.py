@@ -1,7 +1,7 @@
 """UEX: prices of commodities in a game, by the terminals that trade them.
 
-Only its URLs and its answers are known here; uex_lists.py reads the rows and the lists. A call asks for some terminals
-by their numbers. A terminal without a row has nothing to trade, or nobody has reported it: the two look the same.
+This module knows only its URLs and answers; uex_lists.py reads rows and lists. A call asks for some terminals by their
+numbers. A terminal without a row has nothing to trade, or nobody has reported it: the two look the same.
 """
 
 from __future__ import annotations

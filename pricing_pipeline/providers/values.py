@@ -1,8 +1,8 @@
 """Values as providers spell them: numbers, currencies, days, and whether they can be true.
 
-Here lies what every provider's parser needs to turn a spelling into an exact value and to tell a bad
-one from a good one (requirement B18). Nothing here knows a provider, a URL or a response's shape.
-No value passes through a binary float (requirement A9).
+Parsers of all providers use this module to turn a spelling into an exact value, and to tell bad values from good ones
+(requirement B18). Nothing here knows a provider, a URL or a response's shape. No value passes through a binary float
+(requirement A9).
 """
 
 from __future__ import annotations
@@ -153,8 +153,8 @@ def bar_of(
 ) -> Observation:
     """A day's bar from its open, high, low, close and volume as the source has them, by these names.
 
-    Only the close is needed. Of the others nothing stands for what is null or empty; what cannot be read is left out,
-    and `quality` says so. Whether they can be true beside the close is for fields.py. Raises Implausible for the close.
+    Only the close is needed. Other parts may be null or empty; an unreadable part is dropped, and `quality` says so.
+    Whether they can be true beside the close is for fields.py. Raises Implausible for the close.
     """
     close = price(fields["close"], "close")
     parts: dict[str, Decimal] = {}
@@ -220,9 +220,9 @@ def plain_bars(
     """Daily bars by columns, as an answer has them, if all are spelled as nearly all answers are; else None.
 
     Days are ISO dates in the column `day`; the others are named open, high, low, `close` and `volume`. What it gives
-    has passed every check of `price_of`, `volume_of`, `calendar_day` and `check_day` (the window must be over), and
-    is in order, one a day. With nine digits on either side of the point, the four fit 18 at any scale. One odd
-    value, and all go the long way.
+    has passed every check of `price_of`, `volume_of`, `calendar_day` and `check_day` (the window must be over), and is
+    in order, one a day. With nine digits on either side of the point, the four fit 18 at any scale. One unusual value,
+    and all are read one by one.
     """
     import numpy as np
 
@@ -524,7 +524,7 @@ def unasked(symbol: str, rows: Sequence[Observation], why: str) -> RejectedValue
 
 
 def only(symbol: str, values: Sequence[_Row]) -> list[_Row]:
-    """The one latest value of a symbol. Of several that differ none is believed: nothing tells which is true."""
+    """The one latest value of a symbol. If several differ, none is believed, because nothing shows which is true."""
     good = [value for value in values if isinstance(value, Observation)]
     bad = [value for value in values if isinstance(value, RejectedValue)]
     if len({(value.observed_at, value.close, value.currency) for value in good}) <= 1:

@@ -1,8 +1,8 @@
 """Yahoo Finance: quotes and daily bars from the open endpoints behind its charts, without a key.
 
-Its URLs, its envelopes and its refusals are known here; what an envelope holds is read by yahoo_series.py. Bars
-are divided by all splits that followed, so an answer is asked to run from the window's start until now: then the
-splits that it names undo that.
+This module knows its URLs, envelopes and refusals; yahoo_series.py reads the contents of an envelope. Bars are divided
+by all splits that followed, so an answer is asked to run from the window's start until now: then the splits that it
+names undo that.
 """
 
 from __future__ import annotations

@@ -337,7 +337,7 @@ def _unfinished_from(meta: _Meta, zone: ZoneInfo, answered: datetime | None) -> 
 def _reaches_present(meta: _Meta, days: Collection[date], zone: ZoneInfo, unfinished: date) -> bool:
     """Whether a bar proves that the answer goes on until now, and so names all splits."""
     traded = local_day(meta.traded_at, zone)
-    # Some funds are years behind with the time of their price, so that does not prove it alone.
+    # Some funds have price times that are years old, so the time alone does not prove it.
     present = max(traded - _LONGEST_WEEKEND, unfinished - _LONGEST_HOLIDAY)
     # A delisted or suspended share has its newest bar on the day of its newest price, however long ago.
     return any(present <= day <= unfinished for day in days) or max(days, default=None) == traded

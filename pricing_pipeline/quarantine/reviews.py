@@ -1,4 +1,4 @@
-"""Decide on quarantined values: a person decides on one or a whole level, or a new split explains them.
+"""Decide on quarantined values: a person decides on one value or a whole level, or a new split explains them.
 
 A released value is stored as a price, a rejected one is not. Each decision is one statement and can be repeated.
 plausibility.py decides which values are quarantined, quarantined_values.py keeps them.
@@ -180,7 +180,7 @@ def _look(connection: Connection, call: Call, observed: Observations) -> Verdict
     first = min(row.observed_at for row in observed).date()
     answer = Answer(observations=observed, actions_since={symbol: first - timedelta(days=1)})
     known = contexts.known_of(connection, call, answer)
-    # Earlier doubted values are no witnesses: they are what is judged.
+    # Earlier doubted values are no witnesses, because they are the values being judged.
     about = replace((known | contexts.evidence(connection, call, observed, known))[symbol], witnesses=())
     if not (about.anchors or about.stored):
         return Verdict()  # with nothing stored to compare with, they would confirm each other

@@ -1,7 +1,7 @@
-"""When the quota and the units of a day of a provider will be used up, why so, and by how much TTLs are stretched.
+"""When a provider's quota and its units of a day will be used up, why, and by how much TTLs are stretched.
 
-`pricing.quota_forecasts`, `pricing.day_forecasts` and `pricing.stretch_ttls` decide; here is what people and programs
-read of it. How much is used now, and the rate limits, are in limits.py.
+`pricing.quota_forecasts`, `pricing.day_forecasts` and `pricing.stretch_ttls` decide; this module reads and words their
+results. Current use and rate limits are in limits.py.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Pages: the further requests of one call, each claimed as a call of its own within the provider's limits.
 
-The rules are in db/functions/queue/pages.sql. Here is only the waiting, outside of any transaction.
+The rules are in db/functions/queue/pages.sql. This module only waits, outside any transaction.
 """
 
 from __future__ import annotations
@@ -101,14 +101,14 @@ class ClaimedPages:
         raise WorkerStopped(self._ended_by("the worker was told to stop", len(spent)))
 
     def end(self, receipt: Receipt) -> None:
-        """Settle the request that has been begun: its bytes are booked, and what it says of limits is heeded."""
+        """Settle the request that has begun: book its bytes, and apply the limits that it shows."""
         page, self._open = self._open, None
         assert page is not None  # noqa: S101 - the client ends what it has begun
         self.wire_bytes += receipt.wire_bytes
         transact(self._engine, lambda connection: limits.settle(connection, page, receipt))
 
     def _claim(self, spent: Sequence[int]) -> _Claimed | None:
-        """What the database says; None while another session has locked the provider's row."""
+        """The database's answer; None while another session has locked the provider's row."""
         try:
             with self._engine.begin() as connection:
                 return self._ask(connection, spent)

@@ -1,6 +1,4 @@
-"""Searches and lists of providers: a call within their limits, like any other, that names instruments and brings no
-price.
-"""
+"""Searches and lists of providers: calls within their limits that name instruments and bring no prices."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Make one claimed call: what storage knows goes with it, and every fault becomes an error of its kind.
+"""Make one claimed call with the stored facts that it needs; every fault becomes an error of its kind.
 
 refresher.py decides when, settling.py what an answer or an error means.
 """
@@ -43,13 +43,13 @@ def make(engine: Engine, client: ProviderClient, call: Call, pages: ClaimedPages
         return client.make(call, call.symbols, pages=pages, prepared=prepared)
     except ProviderError as error:
         return error
-    except DataError as error:  # what is stored cannot be computed with: the lease's end would change nothing
+    except DataError as error:  # stored values cannot be used; waiting for the lease's end would change nothing
         return ClientFault(f"a call to {call.provider} cannot be prepared: {reason(error)}")
     except (DatabaseError, DBAPIError):
         raise
     except PricingError as error:
         return Misconfigured(f"{call.provider} cannot be asked: {error}")
-    except Exception as error:  # our own fault must be as visible as a provider's
+    except Exception as error:  # our own faults must be as visible as a provider's
         _LOG.exception("call %d to %s failed because of our own fault", call.id, call.provider)
         return ClientFault(f"the call to {call.provider} failed because of our own fault: {error!r}")
 

@@ -51,7 +51,7 @@ from pricing_pipeline.registry import data_type_registry
 
 MAX_IN_FLIGHT = 10
 """Calls in flight at once, over all providers of this process, without those that wait for their next request."""
-_MOST_CALLS = 2 * MAX_IN_FLIGHT  # with those that wait: each has a thread
+_MOST_CALLS = 2 * MAX_IN_FLIGHT  # including waiting calls: each has a thread
 
 SESSIONS = 7
 """Sessions of the database that its engine should keep: four answers are stored at a time, beside the two sessions of
@@ -307,7 +307,8 @@ class Refresher:
         self._are_keys_known = True
 
     def _return_unfinished(self) -> None:
-        """Before the worker stops: wait a moment for calls in flight, and return the tasks of the others.
+        """Before the worker stops: wait a moment for calls in flight, and return the tasks of calls that have not
+        ended.
 
         The fence refuses a later answer; only its bytes are booked.
         """

@@ -1,4 +1,4 @@
-"""Write the judgement of an answer: what is believed is stored, what is doubted is quarantined.
+"""Write the judgement of an answer: store believed values, quarantine doubted ones.
 
 All of it happens in the caller's transaction. settling.py finishes the tasks. A new kind of contents joins `_STORAGES`,
 and nothing else in the refresh.
@@ -31,7 +31,7 @@ _LOG = logging.getLogger(__name__)
 
 
 class Storage(Protocol):
-    """The tables of records that are no prices, and what counts as a change of them."""
+    """The tables of records other than prices, and what counts as a change of them."""
 
     def store(self, connection: Connection, call: Call, answer: Answer) -> Sequence[Stored | SymbolFailure]:
         """Store the records of an answer, and confirm its pairs (`pricing.confirm_pairs`).
@@ -76,7 +76,7 @@ def prepare(engine: Engine, call: Call) -> Preparation:
 
 
 def write(connection: Connection, judged: Judgement, fetched: Fetched) -> Written:
-    """Write what is judged about symbols whose tasks the caller has locked."""
+    """Write the judgement about symbols whose tasks the caller has locked."""
     call = judged.call
     if call.fetcher.contents is Contents.PRICES:
         results: Sequence[Stored | SymbolFailure] = price_writer.write(connection, judged)

@@ -95,7 +95,7 @@ def extend(engine: Engine, *, again: bool = False) -> Extended:
                 _extend_exchange(engine, row.calendar, row.from_day, row.to_day, row.known_to)
         except statement_error():
             raise
-        # Anything may come out of the rules of sixty countries: NotImplementedError under pandas 3.1, for one.
+        # The rules of sixty countries may raise any error, such as NotImplementedError under pandas 3.1.
         except Exception as error:
             failed[row.calendar] = str(error) if isinstance(error, LookupError) else _words(row.calendar, error)
             parameters = {"calendar": row.calendar, "message": failed[row.calendar]}

@@ -76,9 +76,9 @@ def _provider(name: str, host: str, content: str) -> DeclaredProvider | None:
 def declare(connection: Connection, declared: Declared) -> SettingsChange:
     """Write a declaration, and all rows that a provider of the code has, as the owner.
 
-    What the file says replaces what was set by hand, limits too; switched off stays switched off. Raises
-    DeclarationRefused for the name or host of another provider, for a new host while a key is stored, and for a fetcher
-    that was taken out while data types are served by it.
+    The file overrides settings made by hand, limits too; an inactive provider stays inactive. Raises DeclarationRefused
+    for the name or host of another provider, for a new host while a key is stored, and for a fetcher that was taken out
+    while data types are served by it.
     """
     about = declared.declaration
     connection.execute(query("declarations.begin"))
@@ -219,7 +219,8 @@ def undeclare(connection: Connection, name: str) -> None:
 
 
 def _dialect(about: Declaration) -> dict[str, object]:
-    """How a provider is asked and read, by places in its file: what has no column in the tables of providers."""
+    """How a provider is asked and read, by places in its file: the parts that have no column in the tables of
+    providers."""
     parts = about.model_dump(
         mode="json",
         by_alias=True,

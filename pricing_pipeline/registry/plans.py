@@ -317,7 +317,7 @@ def use(connection: Connection, provider: str, name: str, plan: Plan, symbols: i
     before = _settings(connection, provider, target)
     target = _with_longer_ttls(target, before, _types_of_others(connection, provider))
     _apply(connection, provider, target, {name: type_.about for name, type_ in plan.types.items()})
-    # All plans that serve a type know it as it was before the first of them: the last one to be undone restores that.
+    # All plans that serve a type keep its settings from before the first of them; undoing the last one restores those.
     known = connection.execute(query("plans.types_before"), {"provider": provider}).scalar_one()
     content = before.model_dump(mode="json")
     content["types"] |= {data_type: type_ for data_type, type_ in known.items() if data_type in before.types}

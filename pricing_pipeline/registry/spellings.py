@@ -74,7 +74,7 @@ def give(connection: Connection, provider: str, asset_class: str, symbol: str, s
     """
     _require_possible(connection, provider, spelling)
     parameters = {"provider": provider, "asset_class": asset_class, "symbol": symbol}
-    # First: from here on nobody adds an instrument until the transaction ends.
+    # First: from here on no session adds an instrument until the transaction ends.
     connection.execute(query("spellings.give"), {**parameters, "spelling": spelling})
     service = provider_named(connection, provider)
     for other in connection.execute(query("spellings.others"), parameters).scalars():

@@ -16,9 +16,9 @@ _FOLDER = Path(__file__).parent
 def load(owner_url: str, *, demo: bool = True, in_use: bool = True) -> bool:
     """Load what an empty database lacks; False when nothing was missing.
 
-    Providers with their capabilities and limits come always, since without them no data type could be served;
-    data types and instruments only with `demo`. New providers are `in_use`, or wait for `provider use`. What is there
-    already is never touched.
+    Providers with their capabilities and limits come always, since without them no data type could be served; data
+    types and instruments only with `demo`. New providers are `in_use`, or wait for `provider use`. Existing rows are
+    never changed.
     """
     engine = make_engine(owner_url, pool_size=1)
     try:

@@ -1,4 +1,4 @@
-"""Faults that somebody asks the sandbox to commit: declared as data, applied to single calls.
+"""Faults that the sandbox injects on request: declared as data, applied to single calls.
 
 Only what is done to an answer belongs here; waiting and sending are done by the server.
 """

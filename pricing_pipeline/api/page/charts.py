@@ -1,4 +1,4 @@
-"""Charts as the coordinates of SVG paths; the templates put them into pictures and words beside them.
+"""Charts as coordinates of SVG paths; the templates make pictures of them and add words.
 
 Positions in a picture are no prices: doubles are exact enough for them.
 """

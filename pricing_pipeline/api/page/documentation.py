@@ -1,4 +1,4 @@
-"""The pages of `docs/`, as HTML: who is told what to do must be able to read it here, without internet."""
+"""The pages of `docs/` as HTML: people who are told what to do can read it here without internet."""
 
 from __future__ import annotations
 

@@ -122,7 +122,7 @@ class Reading:
 
     @property
     def shown_alerts(self) -> Sequence[Mapping[str, Any]]:
-        """The alerts that have a row: those that nobody has heard first."""
+        """The alerts that get a row, unacknowledged ones first."""
         return sorted(self.alerts, key=is_heard)[:_MOST]
 
     def total(self, name: str) -> int:
@@ -155,11 +155,11 @@ class Readings:
         if not anew and last is not None and asked < last[1]:
             return last[0]
         if not self._turn.acquire(blocking=False):
-            # While another page reads, the one before is good enough for some seconds.
+            # While another page reads, the previous reading is good enough for some seconds.
             if not anew and last is not None and asked < last[1] + _OUTDATED_SECONDS:
                 return last[0]
             self._wait(anew=anew)
-        # Another page has read meanwhile. However many clicks wait, two readings serve them all.
+        # Another page has read meanwhile, so two readings serve any number of waiting clicks.
         if self._last is not None and (self._began_at > asked or (not anew and self._last[1] > asked)):
             self._turn.release()
             return self._last[0]

@@ -1,4 +1,4 @@
-"""Addresses of recipients: checked before they are stored, and shown without what is secret in them."""
+"""Addresses of recipients: checked before they are stored, and shown without their secrets."""
 
 from __future__ import annotations
 

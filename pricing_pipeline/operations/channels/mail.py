@@ -135,7 +135,7 @@ def _converse(connected: socket.socket, mailbox: Mailbox, context: ssl.SSLContex
         if mailbox.user and mailbox.password:
             smtp.login(mailbox.user, mailbox.password)
         smtp.send_message(message, mailbox.sender[1], [mailbox.recipient])
-        # It has been sent. Whatever happens to the farewell must not send it again.
+        # The message has been sent. A failure of QUIT must not send it again.
         with suppress(OSError, smtplib.SMTPException):
             smtp.quit()
 
@@ -166,7 +166,7 @@ def _late(mailbox: Mailbox, seconds: float) -> OperationFailed:
 
 
 def _broken(mailbox: Mailbox, fault: Exception) -> OperationFailed:
-    """The failure in our words: a server's own may repeat the password. Only its codes are quoted."""
+    """The failure in our words: a server's text may repeat the password. Only its codes are quoted."""
     name = f"the mail server {mailbox.host}"
     match fault:
         case smtplib.SMTPRecipientsRefused():

@@ -33,8 +33,8 @@ OPTIONS = frozenset({"to", "from", "name", "reply", "smtp", "mode", "thread", "t
 
 _TRY_AGAIN = (408, 425, 429)
 
-# What apprise logs holds addresses, and its HTTP library logs paths with tokens in them. The result of a message has
-# what is needed of it; nothing goes on to our logs.
+# Logs of apprise contain addresses, and those of its HTTP library paths with tokens. Nothing of them reaches our logs;
+# the result of a message has what is needed.
 _LOG = logging.getLogger("apprise")
 _LOG.addHandler(logging.NullHandler())
 _LOG.propagate = False

@@ -1,8 +1,8 @@
 """Python runs this first in each process of a pipeline, also in those that Dagster starts: its folder is on their
 PYTHONPATH. It closes their memory, which may hold keys of providers and passwords.
 
-What a process imports stays. To look through it for garbage again and again takes a fifth of the import, and importing
-is most of the time that a start takes, and a run.
+Imported modules stay. Looking through them for garbage takes a fifth of the import, and importing is most of the time
+of a start or a run.
 """
 
 import gc

@@ -16,7 +16,7 @@ BEGIN
         WHERE (s.name, s.code, s.system, s.planet, s.moon, s.place, s.is_available, s.modified_at, NULL::timestamptz)
               IS DISTINCT FROM (t.name, t.code, t.system, t.planet, t.moon, t.place, t.is_available, t.modified_at,
                                 t.vanished_at)
-          -- An older list says nothing new, but that the terminal is there.
+          -- An older list only shows that the terminal exists.
           AND (t.vanished_at IS NOT NULL OR coalesce(s.modified_at >= t.modified_at, true))),
     written AS (
         INSERT INTO pricing.terminals AS t
@@ -109,7 +109,7 @@ BEGIN
         INSERT INTO pricing.collector_call_log AS c
             (provider, key_name, data_type, symbols, window_start, window_end, units, reserved_bytes, worker,
              started_at)
-        -- A list as a span of one day: what it brings says nothing about the size of latest prices.
+        -- Logged as a span of one day: the size of a list says nothing about the size of latest prices.
         VALUES (wanted_provider, allowed.key_name, wanted_type, '{}',
                 (claimed_at AT TIME ZONE 'UTC')::date, (claimed_at AT TIME ZONE 'UTC')::date,
                 1, needed, who, claimed_at)
@@ -133,7 +133,7 @@ BEGIN
         CROSS JOIN pricing.key_allowances(wanted_provider, claimed_at) r
         WHERE p.provider = wanted_provider AND r.is_usable AND (keys IS NULL OR r.key_name = ANY (keys));
     END IF;
-    -- What is over by now, and has not helped, needs another moment: units are counted with some slack.
+    -- If that time has passed without freeing a unit, wait a moment more: units are counted with some slack.
     wait_seconds := CASE WHEN until > claimed_at THEN extract(epoch FROM until - claimed_at) ELSE 1 END;
 END $$;
 COMMENT ON FUNCTION pricing.claim_etl_call(text, text, text[], text) IS

@@ -57,14 +57,14 @@ BEGIN
     WHERE NOT EXISTS (SELECT FROM pricing.commodities x WHERE x.commodity_id = c.id)
     ORDER BY c.id, c.code, c.slug
     ON CONFLICT DO NOTHING;
-    -- One session at a time stores prices of a terminal, or two could keep one old price twice.
+    -- One session at a time stores prices of a terminal: otherwise two could keep one old price twice.
     PERFORM FROM pricing.terminals t WHERE t.symbol = ANY (terminals) ORDER BY t.symbol FOR NO KEY UPDATE;
     now_ := greatest(now_, pricing.clock());
     SELECT v.version INTO live FROM pricing.game_version_in_play v;
     RETURN QUERY
     WITH compared AS MATERIALIZED (
         SELECT s.symbol, s.commodity_id, s.quality, s.buy, s.sell, s.stock, s.demand, s.version AS said_version,
-               -- A list that names no version: what the source has not touched since is of the version that it was of.
+               -- If a list names no version, a price that the source has not touched since keeps its version.
                coalesce(s.version,
                         CASE WHEN p.symbol IS NOT NULL AND s.modified_at IS NOT DISTINCT FROM p.modified_at
                                   AND (s.buy, s.sell, s.stock, s.demand)
@@ -84,10 +84,10 @@ BEGIN
             AS s (symbol, commodity_id, quality, buy, sell, stock, demand, version, modified_at)
         LEFT JOIN pricing.commodity_prices p USING (symbol, commodity_id, quality)
         CROSS JOIN LATERAL (SELECT CASE live WHEN s.version THEN p.game_version ELSE s.version END AS version) other),
-    -- A list without anything newer than what is stored is a late one, and what is missing from it proves nothing.
+    -- A list with nothing newer than the stored prices is outdated, so a missing price proves nothing.
     stale AS MATERIALIZED (SELECT c.symbol FROM compared c GROUP BY c.symbol HAVING bool_and(c.is_older)),
-    -- A whole list of a terminal that lacks what it had: it is not traded there any more. What is of another version
-    -- of the game stays as it was.
+    -- A commodity that is missing from a terminal's complete list is no longer traded there. Prices of another version
+    -- of the game stay.
     withdrawn AS MATERIALIZED (
         SELECT p.symbol, p.commodity_id, p.quality, p.game_version, p.modified_at
         FROM (SELECT t.symbol,

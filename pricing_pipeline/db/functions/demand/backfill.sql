@@ -242,7 +242,7 @@ BEGIN
     CROSS JOIN LATERAL (
         SELECT coalesce(sum(q.est_bytes), 0) AS bytes FROM pricing.api_call_queue_live q
         WHERE q.provider = a.provider AND q.status <> 'processing') queued
-    -- How long its calls took lately; half a second while nobody knows.
+    -- How long its recent calls took; half a second while that is unknown.
     CROSS JOIN LATERAL (
         SELECT coalesce(avg(extract(epoch FROM l.finished_at - l.started_at)), 0.5) AS seconds
         FROM (SELECT x.started_at, x.finished_at FROM pricing.collector_call_log x
@@ -315,7 +315,7 @@ LANGUAGE sql SET search_path = '' AS $$
     WHERE r.data_type = wanted_type
       AND r.fetcher <> 'quote'
       AND s.session BETWEEN greatest(from_day, i.listed_on) AND to_day
-      -- An older day outside what is stored was before the listing, or after the end.
+      -- An older day outside the stored span was before the listing, or after the end.
       AND (s.session >= (pricing.clock() AT TIME ZONE 'UTC')::date - 30
            OR s.session BETWEEN stored.first_day AND stored.last_day)
       AND NOT EXISTS (SELECT FROM pricing.price_history h
@@ -427,11 +427,11 @@ BEGIN
         RAISE EXCEPTION 'there is no backfill %', wanted
             USING HINT = 'pricing-pipeline backfill list shows them.', ERRCODE = 'invalid_parameter_value';
     END IF;
-    -- A plan that is made meanwhile would count on tasks that are about to go.
+    -- A plan made meanwhile would count on tasks that are about to be cancelled.
     PERFORM pricing.await_turn('plan_backfill ' || wanted_type);
-    -- One that has ended is not cancelled, though nobody may have asked for its progress since.
+    -- A backfill that has ended is not cancelled, even if nobody has read its progress since.
     PERFORM pricing.backfill_progress(wanted);
-    -- What a later backfill waits for, because it found its days queued, is that one's from here on.
+    -- A task that a later backfill waits for, because it found those days queued, now belongs to that backfill.
     UPDATE pricing.api_call_queue_live q SET backfill_id = heir.backfill_id
     FROM (SELECT x.id, b.backfill_id
           FROM pricing.api_call_queue_live x

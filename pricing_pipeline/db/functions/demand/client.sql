@@ -53,7 +53,7 @@ BEGIN
            CASE WHEN l.observed_at - l.changed_at > pricing.frozen_after(r.fetcher) THEN l.changed_at END
     FROM pricing.latest_prices l JOIN pricing.data_type_registry r USING (data_type)
     WHERE l.symbol = wanted_symbol ORDER BY l.data_type;
-    -- The answer is complete; what is missing or stale comes later. A replica only answers.
+    -- The answer is complete; missing or stale prices are requested afterwards. A replica only answers.
     IF NOT current_setting('transaction_read_only')::boolean THEN
         PERFORM pricing.request_reads(session_user::pg_catalog.text COLLATE pg_catalog."default",
                                       array_agg(r.data_type), array_agg(wanted_symbol))
@@ -101,7 +101,8 @@ BEGIN
            pricing.verdict_on(wanted_type, wanted_symbol) = 'fresh', d.provider
     FROM pricing.documents_as_of(wanted_type, wanted_symbol, as_of) d
     JOIN pricing.confirmed_pairs p ON (p.data_type, p.symbol) = (wanted_type, wanted_symbol);
-    -- The answer is complete; what is missing or stale comes later. A replica only answers, and the past is over.
+    -- The answer is complete; missing or stale documents are requested afterwards. A replica only answers, and a read
+    -- of the past requests nothing.
     IF as_of IS NULL AND NOT current_setting('transaction_read_only')::boolean THEN
         PERFORM pricing.request_reads(session_user::pg_catalog.text COLLATE pg_catalog."default", ARRAY[wanted_type],
                                       ARRAY[wanted_symbol]);

@@ -5,15 +5,15 @@
 CREATE OR REPLACE FUNCTION pricing.heartbeat(
     user_id text, data_types text[], symbols text[], at_once boolean DEFAULT true)
 RETURNS jsonb
--- Plans that a session made while few watched must serve when many do. Planning takes three times as long as the rest.
+-- Plan once: a session keeps its plan as demand grows, and planning costs three times as much as running.
 LANGUAGE plpgsql SET search_path = '' SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
 DECLARE
     now_ timestamptz := pricing.clock();
     is_first boolean := pg_current_xact_id_if_assigned() IS NULL;
     kept integer := 0;
 BEGIN
-    -- Nearly every heartbeat is for pairs that are known already, and ends here: an upsert of the same rows takes
-    -- half as long again. (Sizes: a sane name of 48 bytes takes 52 in an array.)
+    -- Nearly every heartbeat is for known pairs only, and ends here: an upsert of the same rows takes half as long
+    -- again. (Sizes: a sane name of 48 bytes takes 52 in an array.)
     IF cardinality(symbols) <= 10000 AND cardinality(data_types) = cardinality(symbols)
        AND pg_column_size(symbols) + pg_column_size(data_types) <= 200 + 104 * cardinality(symbols) THEN
         UPDATE pricing.active_subscriptions a SET last_seen_at = now_
@@ -26,13 +26,13 @@ BEGIN
                       WHERE x.user_id BETWEEN heartbeat.user_id AND heartbeat.user_id
                         AND (x.data_type, x.symbol) = (u.data_type, u.symbol)
                       ORDER BY x.user_id LIMIT 1 FOR NO KEY UPDATE SKIP LOCKED) mine))
-          -- A few rows of one page: to read them takes less than to look them up, so no index fits this.
+          -- A few rows on one page: reading them is faster than any index.
           AND NOT EXISTS (SELECT FROM pricing.data_type_registry r
                           WHERE NOT r.is_active AND r.data_type || '' = ANY (data_types));
         GET DIAGNOSTICS kept = ROW_COUNT;
         IF kept = cardinality(symbols) THEN
             IF is_first THEN
-                -- What a crash takes back, the next heartbeat restores: the commit need not wait for the disk.
+                -- The next heartbeat restores what a crash undoes, so the commit need not wait for the disk.
                 PERFORM set_config('synchronous_commit', 'off', true);
             END IF;
             -- As answer_pairs does, whose call would take a noticeable part of this one.
@@ -152,7 +152,7 @@ COMMENT ON FUNCTION pricing.say_answer(pricing.pair_answer) IS
 CREATE OR REPLACE FUNCTION pricing.faults_of(answers pricing.pair_answer[]) RETURNS jsonb
 LANGUAGE sql STABLE SET search_path = '' AS $$
     WITH kinds AS (
-        -- What a reason says after its first sentence is of one pair alone.
+        -- Everything after the first sentence of a reason is about one pair only.
         SELECT a.outcome, a.code, split_part(a.reason, '. ', 1) AS reason, count(*) AS pairs, min(a.place) AS first,
                min(pricing.say_answer(a)) AS only_one,
                string_agg(DISTINCT left(a.data_type, 60), ' or ') AS data_types,
@@ -217,10 +217,10 @@ BEGIN
     END IF;
     -- What symbols mean stays so until this transaction ends: merge_instruments waits for it.
     LOCK TABLE pricing.symbol_aliases IN ACCESS SHARE MODE;
-    -- From here on the sessions of one user take turns: its caps hold for all of them together, and what one of them is
-    -- leaving is not taken for watched.
+    -- From here on the sessions of one user take turns: its caps hold for all of them together, and a pair that one of
+    -- them is leaving does not count as watched.
     PERFORM pricing.lock_allowance(user_id);
-    -- What the user has already is neither judged nor refused, unless its type was retired.
+    -- Pairs that the user already has are neither judged nor refused, unless their type was retired.
     SELECT coalesce(array_agg(g.data_type) FILTER (WHERE g.is_had), '{}') AS types,
            coalesce(array_agg(g.symbol) FILTER (WHERE g.is_had), '{}') AS symbols,
            coalesce(array_agg(g.data_type ORDER BY g.place) FILTER (WHERE NOT g.is_had), '{}') AS other_types,
@@ -232,8 +232,8 @@ BEGIN
           GROUP BY 1, 2) g;
     answers := ARRAY(SELECT j FROM pricing.judge_pairs(had.other_types, had.other_symbols) AS j ORDER BY j.place);
     IF kind = 'watched' THEN
-        -- What is watched under another spelling than the one given; and all of it, where others kept the heartbeat
-        -- from renewing it.
+        -- Renew pairs that are watched under another spelling than the given one, and those that locks kept the
+        -- heartbeat from renewing.
         PERFORM pricing.heartbeat(user_id, array_agg(k.data_type), array_agg(k.symbol), at_once)
         FROM (SELECT p.data_type, p.symbol
               FROM (SELECT array_agg(a.data_type) AS types, array_agg(a.symbol) AS symbols
@@ -377,8 +377,8 @@ BEGIN
     WHERE NOT EXISTS (SELECT FROM pricing.instruments i
                       WHERE (i.asset_class, i.symbol) = (r.asset_class, u.symbol) OFFSET 0)
     ORDER BY 1, 2 ON CONFLICT DO NOTHING;
-    -- What is known is kept from being taken away. Of a pair that the clean-up is taking away the insert waits to see
-    -- what becomes of it.
+    -- Known pairs are locked so that nothing removes them. For a pair that the clean-up is removing, the insert waits
+    -- for its outcome.
     WITH wanted AS MATERIALIZED (SELECT DISTINCT u.data_type, u.symbol
                                  FROM unnest(data_types, symbols) AS u (data_type, symbol)),
     known AS MATERIALIZED (
@@ -411,7 +411,7 @@ BEGIN
     LOOP
         PERFORM FROM pricing.user_allowances a WHERE a.user_id = lock_allowance.user_id FOR UPDATE;
         EXIT WHEN FOUND;
-        -- Its allowance may have come and gone since its snapshot, and so may pairs of its other sessions have come.
+        -- Since this snapshot, the allowance may have been added and deleted, and other sessions may have added pairs.
         IF current_setting('transaction_isolation') <> 'read committed'
             AND transaction_timestamp() < pricing.clock() - interval '1 hour' THEN
             RAISE EXCEPTION 'this transaction sees pairs as they were an hour ago, so the caps of user % cannot be '
@@ -530,7 +530,8 @@ COMMENT ON FUNCTION pricing.raise_tasks(text[], text[]) IS 'Raises waiting tasks
 CREATE OR REPLACE FUNCTION pricing.unsubscribe(user_id text, data_types text[], symbols text[],
                                                at_once boolean DEFAULT true)
 RETURNS integer
--- Planned while nobody watched, this took 40 s for 10,000 pairs, with the clients gone and their rows locked.
+-- Planned while nobody watched, this took 40 s for 10,000 pairs, with their rows locked long after the clients had
+-- left.
 LANGUAGE plpgsql SET search_path = '' SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
 DECLARE
     gone_types text[];
@@ -543,7 +544,7 @@ BEGIN
     -- enters them again: it found them locked, and would otherwise take them for known.
     PERFORM pricing.lock_allowance(user_id);
     WITH gone AS (
-        -- What another session of the user is looking at in this moment stays: it has not left.
+        -- A pair that another session of the user looks at right now stays: the user has not left it.
         DELETE FROM pricing.active_subscriptions a
         USING (SELECT mine.place FROM unnest(data_types, symbols) AS u (data_type, symbol) CROSS JOIN LATERAL (
                    SELECT x.ctid AS place FROM pricing.active_subscriptions x
@@ -609,7 +610,7 @@ BEGIN
     WHERE (v.data_type, v.symbol) = (old.data_type, old.symbol);
     GET DIAGNOSTICS forgotten = ROW_COUNT;
     DELETE FROM pricing.user_allowances a USING (
-        -- An hour later: what an older snapshot does not see would not be counted (lock_allowance).
+        -- After an hour, because lock_allowance would not count what an older snapshot does not see.
         SELECT x.user_id FROM pricing.user_allowances x
         WHERE x.spent_until < now_ - interval '1 hour' FOR UPDATE SKIP LOCKED) whole
     WHERE a.user_id = whole.user_id;
@@ -666,8 +667,8 @@ BEGIN
                   WHERE h.data_type = u.data_type AND h.active_symbol BETWEEN u.symbol AND u.symbol
                   ORDER BY h.active_symbol OFFSET 0)
     ORDER BY 1, 2 ON CONFLICT DO NOTHING;
-    -- What still waits for such a pair is cancelled: nobody wants it, so nobody shall fetch it. Of scheduled
-    -- types it stays: a viewer may only have raised what the schedule had queued.
+    -- Waiting tasks of such a pair are cancelled, because nobody wants it. Those of scheduled types stay: a viewer may
+    -- only have raised a task that the schedule had queued.
     SELECT array_agg(q.id) INTO waiting
     FROM unnest(idle.types, idle.symbols) AS u (data_type, symbol) CROSS JOIN LATERAL (
         SELECT x.id FROM pricing.api_call_queue_live x

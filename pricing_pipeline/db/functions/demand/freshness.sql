@@ -26,7 +26,7 @@ BEGIN
                 THEN 'late'
                 WHEN owed.since <= now_ THEN 'due'
                 WHEN p.backoff_until > now_ THEN 'refused'
-                -- A time ahead of the clock is no knowledge: the clock was set back.
+                -- A time ahead of the clock proves nothing: the clock was set back.
                 WHEN p.fetched_at <= now_ + interval '1 minute' IS NOT TRUE THEN 'due'
                 -- Mostly the newest session says enough, without a call for each pair.
                 WHEN r.fetcher = 'quote' AND m.opens_at > now_ AND p.fetched_at >= m.closed_at
@@ -39,7 +39,7 @@ BEGIN
         -- The registry's wide rows are joined last. Joined before, they made each hash many times as large.
         SELECT d.*, watched.since, l.fetched_at, l.observed_at, o.ttl_minutes,
                i.update_mode, i.is_active AS is_listed, i.calendar
-        -- A pair outlives its last viewer; nothing is owed to nobody.
+        -- A pair outlives its last viewer; without viewers, no price is owed.
         FROM (SELECT a.data_type, a.symbol, min(a.subscribed_at) AS since FROM pricing.active_subscriptions a
               WHERE only_types IS NULL OR a.data_type = ANY (only_types) GROUP BY 1, 2) watched
         JOIN pricing.demand d USING (data_type, symbol)
@@ -54,7 +54,7 @@ BEGIN
     CROSS JOIN LATERAL (SELECT p.fetched_at + make_interval(mins => ttl.minutes) AS ends_at OFFSET 0) ends
     CROSS JOIN LATERAL (
         SELECT ends.ends_at,
-               -- A TTL that was made longer since counts, also before the next check has seen it.
+               -- A TTL that was made longer since counts even before the next check has seen it.
                least(p.owed_since, p.became_due_at,
                      CASE WHEN p.became_due_at IS NULL AND r.staleness_function = 'is_data_stale'
                           THEN greatest(p.due_at, ends.ends_at)
@@ -63,8 +63,8 @@ BEGIN
                greatest(interval '30 seconds', make_interval(mins => ttl.minutes) / 4) AS grace OFFSET 0) known
     CROSS JOIN LATERAL (
         SELECT known.grace, CASE
-            -- What nobody has judged for a viewer, and what is older than its TTL whatever its due_at says, is owed
-            -- since somebody looks at it.
+            -- A pair that was not yet judged for a viewer, or is older than its TTL whatever its due_at says, is owed
+            -- since its first viewer came.
             WHEN known.told > now_ AND coalesce(p.backoff_until <= now_, true)
                  AND CASE WHEN p.is_background THEN pricing.is_pair_stale(p.data_type, p.symbol)
                           ELSE known.ends_at <= now_
@@ -77,7 +77,7 @@ BEGIN
             AND known.ends_at + owed.grace <= now_
             AND p.since >= owed.since AS is_outdated) old
     UNION ALL
-    -- What a client has begun to watch, and no worker has taken up yet.
+    -- Pairs that a client has begun to watch, and that no worker has served yet.
     SELECT r.data_type, p.symbol, CASE
         WHEN min(p.requested_at) <= now_ - interval '30 seconds' THEN 'late'
         ELSE 'due' END,

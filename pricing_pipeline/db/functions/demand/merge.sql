@@ -18,14 +18,14 @@ DECLARE
     former text := format('pricing.revisions r CROSS JOIN jsonb_populate_record(NULL::pricing.%I, r.old)',
                           from_tables[1]);
     of_kind text := format('r.kind = %L', from_tables[1]);
-    -- What cannot be NULL is looked up in an index.
+    -- Columns that cannot be NULL are looked up in an index.
     same text := (SELECT string_agg(format(CASE WHEN a.attnotnull THEN 'x.%1$I = t.%1$I'
                                                 ELSE '(x.%1$I = t.%1$I OR x.%1$I IS NULL AND t.%1$I IS NULL)' END,
                                            a.attname), ' AND ')
                   FROM pg_catalog.pg_attribute a
                   WHERE a.attrelid = ('pricing.' || from_tables[1])::regclass
                     AND a.attname = ANY (key || class_or_type));
-    -- A day's value in a file is the new symbol's own, too.
+    -- A value in a file also counts as the new symbol's own.
     taken text := (SELECT string_agg(format(
                               'EXISTS (SELECT FROM %s x WHERE %s AND %s)',
                               CASE f WHEN 'revisions' THEN former ELSE 'pricing.' || f END,
@@ -96,7 +96,7 @@ BEGIN
         RETURNING * INTO new_;
         is_new := true;
     END IF;
-    -- What waits is cancelled.
+    -- Waiting tasks are cancelled.
     PERFORM pricing.pause_instruments(ARRAY[old_symbol], true, of_class);
     obstacle := CASE
         WHEN old_.symbol IS NULL THEN format('%s has no instrument %s', of_class, old_symbol)
@@ -144,7 +144,7 @@ BEGIN
     WHERE o.data_type = c.data_type AND c.data_type = ANY (types) AND o.symbol = old_symbol AND c.symbol = new_symbol;
     UPDATE pricing.api_call_queue_dead q SET resolved_at = pricing.clock()
     WHERE q.data_type = ANY (types) AND q.symbol = old_symbol AND q.resolved_at IS NULL;
-    -- What is learned again in a while.
+    -- Facts that are soon learned again.
     DELETE FROM pricing.pair_requests p WHERE p.data_type = ANY (types) AND p.symbol = old_symbol;
     DELETE FROM pricing.route_refusals p WHERE p.data_type = ANY (types) AND p.symbol = old_symbol;
     DELETE FROM pricing.streamed_pairs p WHERE p.data_type = ANY (types) AND p.symbol = old_symbol;
@@ -156,7 +156,7 @@ BEGIN
           SELECT r.data_type, r.symbol, r.observed_at FROM pricing.price_revisions r) v
     WHERE v.data_type = ANY (types) AND v.symbol = old_symbol
     GROUP BY v.data_type;
-    -- The newer of two latest prices is the one; for how long it is fresh, a person has said of what remains.
+    -- The newer of two latest prices counts, with the TTL that a person has set for the remaining symbol.
     UPDATE pricing.latest_prices o SET cache_ttl_minutes = coalesce(l.cache_ttl_minutes, o.cache_ttl_minutes)
     FROM pricing.latest_prices l
     WHERE l.data_type = o.data_type AND o.data_type = ANY (types) AND o.symbol = old_symbol AND l.symbol = new_symbol
@@ -191,7 +191,7 @@ BEGIN
         isin = coalesce(i.isin, old_.isin),
         figi = coalesce(i.figi, old_.figi), listed_on = coalesce(i.listed_on, old_.listed_on),
         verified_at = least(i.verified_at, old_.verified_at), scale = greatest(i.scale, old_.scale),
-        -- Otherwise viewers of the old one would watch what is retired.
+        -- Otherwise viewers of the old symbol would watch a retired one.
         is_active = i.is_active OR old_.is_active
     WHERE (i.asset_class, i.symbol) = (of_class, new_symbol);
     INSERT INTO pricing.symbol_aliases (asset_class, alias, symbol) VALUES (of_class, old_symbol, new_symbol);

@@ -1,4 +1,4 @@
--- Pausing instruments, and stopping what waits for what is no longer wanted. Retired types: by_hand.sql.
+-- Pausing instruments, and cancelling waiting tasks that are no longer wanted. Retired types: by_hand.sql.
 
 CREATE OR REPLACE FUNCTION pricing.stop_tasks(ids bigint[], kind text, message text) RETURNS integer
 LANGUAGE plpgsql SET search_path = '' AS $$
@@ -8,7 +8,7 @@ BEGIN
     IF ids IS NULL THEN
         RETURN 0;
     END IF;
-    -- What another session holds is being claimed in this moment; a claimed task goes on to its end.
+    -- A task that another session has locked is being claimed right now; a claimed task runs to its end.
     SELECT array_agg(x.id) INTO waiting FROM (
         SELECT q.id FROM pricing.api_call_queue_live q
         WHERE q.id = ANY (ids) AND q.status IN ('pending', 'scheduled') ORDER BY q.id FOR UPDATE SKIP LOCKED) x;

@@ -90,7 +90,7 @@ BEGIN
                CASE WHEN l.observed_at - l.changed_at > pricing.frozen_after(r.fetcher)
                     THEN l.changed_at END AS frozen_since,
                judged.verdict,
-               -- What is fresh in our own table may be stale in the user's.
+               -- A price that is fresh in our own table may be stale in the user's.
                coalesce(judged.verdict IN ('stale', 'unjudged'), true) OR r.has_own_table AS is_stale,
                -- A read without a data type asks only for what somebody wants. For a fresh price this does not matter.
                (coalesce(judged.verdict <> 'fresh', true) OR r.has_own_table) AND (
@@ -124,8 +124,7 @@ BEGIN
                 THEN pricing.verdict_on(r.data_type, w.symbol)
                 WHEN r.staleness_function = 'is_market_stale'
                      AND pricing.is_market_stale(r.data_type, w.symbol, l.fetched_at, l.ttl_minutes) THEN 'stale'
-                -- Of most quotes that is enough: the source is a little behind, or it has the close of a market that
-                -- is closed.
+                -- For most quotes that is enough: the source is a little behind, or has the close of a closed market.
                 WHEN l.observed_at >= l.fetched_at - interval '30 minutes' THEN 'fresh'
                 WHEN r.fetcher = 'quote'
                      AND l.observed_at >= (SELECT s.closes_at FROM pricing.calendar_sessions s
@@ -156,7 +155,7 @@ BEGIN
                FROM pairs x WHERE x.fetched_at IS NOT NULL) p),
            json_agg(json_build_object('symbol', x.symbol, 'data_type', x.data_type, 'why',
                                       pricing.why_as_json(x.data_type, x.symbol, (SELECT s.known FROM stops s))))
-               -- What nobody wants is not missing, unless the symbol has nothing else.
+               -- A pair that nobody wants is not missing, unless the symbol has no other.
                FILTER (WHERE x.fetched_at IS NULL AND (
                    x.is_wanted
                    OR x.place NOT IN (SELECT o.place FROM pairs o WHERE o.fetched_at IS NOT NULL OR o.is_wanted))),
@@ -259,7 +258,7 @@ BEGIN
             CROSS JOIN LATERAL pricing.why_strange(u.symbol, u.data_type) w
             WHERE answer.known IS NULL OR u.place <> ALL (answer.known)) AS m (pair);
     END IF;
-    -- Why a price is old was told before anything is asked for: what has failed is known to fail. A replica only
+    -- The reasons are read before anything is requested: later, a failed pair would look queued. A replica only
     -- answers.
     IF coalesce(answer.unseen_types, answer.stale_types) IS NOT NULL
        AND NOT current_setting('transaction_read_only')::boolean THEN

@@ -1,5 +1,5 @@
--- What is asked for again: bars stored before their day was over, trading days that an answer lacked, and histories
--- that came divided by another ratio. Each is kept until it has been asked for, with what it waits for.
+-- Repeated requests: for bars stored before their day was over, trading days that an answer lacked, and histories that
+-- came divided by another ratio. Each is kept until it has been requested, with what it waits for.
 
 CREATE OR REPLACE FUNCTION pricing.is_traded_by_others(wanted_type text, wanted_symbol text, day date) RETURNS boolean
 LANGUAGE sql STABLE AS $$
@@ -140,7 +140,7 @@ BEGIN
     LOOP
         room := pricing.take_room(source.provider, -2, source.bytes);
         RETURN QUERY
-        -- The smallest first: what never fits keeps nothing else waiting.
+        -- The smallest first: one that never fits keeps no other waiting.
         SELECT f.data_type, f.symbol, f.from_day, f.to_day, f.is_history
         FROM (SELECT y.*, sum(y.est_bytes) OVER (ORDER BY y.est_bytes, y.nth) AS total
               FROM (SELECT x.*, row_number() OVER (PARTITION BY x.is_history
@@ -162,7 +162,7 @@ DECLARE
     today date := (pricing.clock() AT TIME ZONE 'UTC')::date;
     planned uuid;
 BEGIN
-    -- Covered days are not asked for; all days of this symbol are to be asked for again.
+    -- Covered days would not be requested, and here all days of the symbol must be.
     UPDATE pricing.history_coverage h SET covered = '{}' WHERE (h.data_type, h.symbol) = (wanted_type, wanted_symbol);
     SELECT p.backfill_id INTO planned
     FROM pricing.plan_backfill(wanted_type, coalesce(from_day, today), today, ARRAY[wanted_symbol]) p;
@@ -217,8 +217,8 @@ BEGIN
                  = (u.data_type, u.symbol, u.day::timestamp AT TIME ZONE 'UTC')
           ORDER BY 1, 2, 3 FOR UPDATE OF x) due
     WHERE (p.data_type, p.symbol, p.observed_at) = (due.data_type, due.symbol, due.observed_at);
-    -- A day, three and nine after the last time, then each month. Of what nobody else has either, that is the next
-    -- look.
+    -- A day, three and nine days after the last request, then every month. For days that no other instrument has
+    -- either, this is the next look.
     UPDATE pricing.absent_days a
     SET asked = a.asked + due.is_asked::integer,
         ask_at = now_ + interval '1 day' * CASE a.asked WHEN 0 THEN 3 WHEN 1 THEN 9 ELSE 30 END

@@ -32,7 +32,7 @@ DECLARE
     news record;
     admitted integer;
 BEGIN
-    -- What was asked for and is not served yet is nothing new.
+    -- Pairs that were requested and are not served yet are not new.
     SELECT array_agg(u.data_type) AS data_types, array_agg(u.symbol) AS symbols, count(*)::integer AS pairs INTO news
     FROM unnest(missing.data_types, missing.symbols) AS u (data_type, symbol)
     WHERE NOT EXISTS (SELECT FROM pricing.pair_requests x
@@ -54,7 +54,7 @@ BEGIN
     PERFORM pricing.request_pairs('read', unnoted.data_types, unnoted.symbols) WHERE unnoted.symbols IS NOT NULL;
     PERFORM pricing.request_views(data_types, symbols);
 EXCEPTION WHEN lock_not_available THEN
-    -- The answer is worth more than what it asks for.
+    -- The answer matters more than its request.
     RAISE NOTICE 'nothing newer is asked for now: another session has locked pricing.pair_requests'
         USING HINT = 'Read it again a little later.';
 END $$;
@@ -112,7 +112,7 @@ BEGIN
             DELETE FROM pricing.pair_requests r USING (
                 SELECT x.request_id FROM pricing.pair_requests x
                 WHERE x.kind NOT IN ('scheduled', 'read') OR x.request_id = ANY (reads)
-                -- A flood of reads keeps nobody waiting who watches.
+                -- A flood of reads does not delay viewers.
                 ORDER BY x.kind IN ('watched', 'held') DESC, x.request_id LIMIT at_most FOR UPDATE SKIP LOCKED) mine
             WHERE r.request_id = mine.request_id RETURNING r.data_type, r.symbol, r.kind, r.user_id),
         charged AS (
@@ -225,7 +225,7 @@ BEGIN
               ORDER BY u.data_type, u.symbol) free
         WHERE d.ctid = free.place RETURNING d.data_type, d.symbol)
     SELECT array_agg(n.data_type), array_agg(n.symbol) INTO data_types, symbols FROM noted_pairs n;
-    -- What another session has locked is asked for again.
+    -- Locked pairs are requested again later.
     PERFORM pricing.request_pairs('read', array_agg(u.data_type), array_agg(u.symbol))
     FROM (SELECT * FROM unnest(missing.data_types, missing.symbols)
           EXCEPT SELECT * FROM unnest(data_types, symbols)) u (data_type, symbol)
@@ -276,8 +276,7 @@ BEGIN
                             ORDER BY d.symbol OFFSET 0)
           OFFSET 0) p
     WHERE pricing.is_pair_stale(p.data_type, p.symbol)
-      -- What a judge or a table of one's own calls stale whatever was fetched is asked for once per TTL all the
-      -- same.
+      -- A pair that a user's own function or table calls stale even after a fetch is requested at most once per TTL.
       AND NOT EXISTS (
           SELECT FROM pricing.data_type_registry r JOIN pricing.latest_answers l USING (data_type)
           WHERE r.data_type = p.data_type AND l.symbol = p.symbol

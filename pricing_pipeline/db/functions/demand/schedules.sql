@@ -36,7 +36,7 @@ DECLARE
     kind record;
     queued integer := 0;
 BEGIN
-    -- Two at once would each fill the room that is left in the queue.
+    -- Two sessions at once would each fill the remaining room in the queue.
     IF NOT pricing.take_turn('walk_schedules') THEN
         RETURN 0;
     END IF;
@@ -75,7 +75,7 @@ BEGIN
         RETURN 0;
     END IF;
     SELECT array_agg(x.symbol ORDER BY x.symbol) INTO found_symbols FROM (
-        -- By key: of the view alone the whole class would be sorted.
+        -- By key: with the view alone, the whole class would be sorted.
         SELECT i.symbol FROM pricing.instruments i
         WHERE i.asset_class = (SELECT r.asset_class FROM pricing.data_type_registry r WHERE r.data_type = wanted_type)
           AND i.symbol > walk.walk_after AND (NOT walk.wrapped OR i.symbol <= walk.lap_start)
@@ -257,7 +257,7 @@ COMMENT ON FUNCTION pricing.enqueue_walked(text, text[]) IS
 
 CREATE OR REPLACE FUNCTION pricing.ask_later(wanted_type text, symbols text[]) RETURNS void
 LANGUAGE sql SET search_path = '' AS $$
-    -- Once each: slots come for as long as there is no room.
+    -- Only one request for each pair: slots keep coming while there is no room.
     INSERT INTO pricing.pair_requests (data_type, symbol, kind, requested_at)
     SELECT wanted_type, s, 'scheduled', pricing.clock() + interval '1 minute' FROM unnest(symbols) AS s
     WHERE NOT EXISTS (SELECT FROM pricing.pair_requests x
@@ -276,7 +276,7 @@ DECLARE
 BEGIN
     FOR kind IN
         WITH served AS MATERIALIZED (
-            -- What no provider can take is not looked at; what is not scheduled any more is forgotten.
+            -- Types that no provider can take are skipped; types without a schedule are forgotten.
             SELECT r.data_type FROM pricing.data_type_registry r
             WHERE EXISTS (SELECT FROM pricing.pair_requests x WHERE x.data_type = r.data_type AND x.kind = 'scheduled')
               AND CASE WHEN r.is_active AND r.refresh_strategy = 'scheduled'

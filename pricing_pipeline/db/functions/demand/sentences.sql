@@ -50,7 +50,7 @@ COMMENT ON FUNCTION pricing.without_full_stop(text) IS
 CREATE OR REPLACE FUNCTION pricing.why_sentence(said text, VARIADIC words text[] DEFAULT '{}') RETURNS text
 LANGUAGE sql STABLE SET search_path = '' AS $$
     SELECT pg_catalog.format(t.template, VARIADIC words) FROM (VALUES
-        -- Of the pair as a whole.
+        -- About the pair as a whole.
         ('unknown_type', 'there is no data type %s. `pricing-pipeline type list` lists them'),
         ('unknown_symbol', 'no %1$s instrument is called %2$s; %3$s'),
         ('retired', 'the data type %1$s is retired, so nothing is fetched of it. This revives it: pricing-pipeline '
@@ -59,7 +59,7 @@ LANGUAGE sql STABLE SET search_path = '' AS $$
         ('no_newer_value', 'no newer value can exist: its market (%s) %s, and the next value should be there at %s. '
                            'Nothing is to be done'),
         ('quarantined', 'what %s sent at %s (%s) is not believed: %s. %s'),
-        -- Of its provider.
+        -- About its provider.
         ('provider_off', 'its provider %1$s is switched off, and no other serves it. `pricing-pipeline provider use` '
                          'brings one with its plan, and `pricing-pipeline provider change %1$s --active` switches it '
                          'on'),
@@ -88,7 +88,7 @@ LANGUAGE sql STABLE SET search_path = '' AS $$
         ('units_reported_used', '%s says that nothing is left of its limit; the next call is made as soon as a minute '
                                 'has passed. If that keeps coming back, others use the key, or the limit is lower than '
                                 '`pricing-pipeline limit list` says'),
-        -- Of its task.
+        -- About its task.
         ('asking', '%s was asked at %s and has not answered yet. Look again in some seconds'),
         ('stopped', 'it waits since %s, and %s'),
         ('retrying', 'its last attempt failed as %s (%s)%s; it is tried again at %s, for the %s time of %s. All '
@@ -99,7 +99,7 @@ LANGUAGE sql STABLE SET search_path = '' AS $$
         ('left_alone', '%s, so it is left alone until %s. %s'),
         ('owed_and_stopped', 'owed since %s, it is tried again at %s; %s, and %s'),
         ('owed', 'owed since %s, it is tried again at %s%s; %s%s. %s'),
-        -- Of a fresh one.
+        -- About a fresh pair.
         ('unjudged', 'pricing.%s fails on it, so it counts as stale and is asked for once per TTL, next after %s. '
                      '`pricing-pipeline status` shows why'),
         ('provider_has_none', 'its provider answered that it has no price of %1$s. It is asked again at %2$s. Route '
@@ -112,7 +112,7 @@ LANGUAGE sql STABLE SET search_path = '' AS $$
         ('no_trading_day', 'there is nothing newer before %s, by the trading days of %s. It is asked for then'),
         ('not_due', 'pricing.%s judges it fresh enough; it is looked at again at %s. Nothing is to be done'),
         ('fresh', 'it is fresh for %s, until %s'),
-        -- Of one that nobody has queued.
+        -- About a stale pair without a task.
         ('no_route', 'no active provider serves %s %s; %s'),
         ('no_provider', 'no provider is in use: choose one of `pricing-pipeline provider list` with `pricing-pipeline '
                         'provider use NAME`'),

@@ -1,7 +1,7 @@
--- What of the demand is due: the staleness check, and the duties that keep demand true. The check of a data type finds
--- and locks its due pairs (check_type), judges them, decides and writes when each is due again (move_due), and queues
--- what is stale (queue_stale). What reads ask for is in requests.sql, who wants what in demand.sql, the TTL of a pair
--- and the functions that judge a time in registry.sql.
+-- Which demand is due: the staleness check, and the duties that keep demand correct. The check of a data type finds and
+-- locks its due pairs (check_type), judges them, decides and writes when each is due again (move_due), and queues what
+-- is stale (queue_stale). What reads ask for is in requests.sql, who wants what in demand.sql, the TTL of a pair and
+-- the functions that judge a time in registry.sql.
 
 CREATE OR REPLACE FUNCTION pricing.enqueue_due(at_most integer DEFAULT 10000) RETURNS integer
 LANGUAGE plpgsql SET search_path = '' AS $$
@@ -84,8 +84,8 @@ BEGIN
               AND d.became_due_at IS NULL
             ORDER BY d.due_at LIMIT at_most FOR NO KEY UPDATE SKIP LOCKED);
     ELSE
-        -- Of the pairs that a first look or a new holding names, those are judged at once whose due_at dates from when
-        -- nobody watched.
+        -- Among pairs named by a first view or a new holding, those whose due_at dates from a time without viewers are
+        -- judged at once.
         places := ARRAY(
             SELECT named.place FROM unnest(symbols) AS u (symbol) CROSS JOIN LATERAL (
                 SELECT d.ctid AS place FROM pricing.demand d
@@ -170,7 +170,7 @@ EXCEPTION
     WHEN lock_not_available OR deadlock_detected THEN
         RAISE;
     WHEN OTHERS THEN
-        -- What cannot be judged counts as stale, once per TTL: after a fetch the pair is due a TTL later.
+        -- A pair that cannot be judged counts as stale, once per TTL: after a fetch it is due a TTL later.
         PERFORM pricing.warn('enqueue_due', kind.data_type,
                              'staleness cannot be judged, and what is due counts as stale: ' || SQLERRM, SQLSTATE);
         RETURN ARRAY(
@@ -238,7 +238,7 @@ BEGIN
                        (coalesce(factors, pricing.stretch_of(kind.data_type, j.symbol, now_)))
                            [CASE WHEN j.viewers > 0 THEN 1 ELSE 2 END] - 1)) END AS at) ripe),
     moved AS (
-        -- What is queued stays where it is among what is due: no index has to know.
+        -- A queued pair keeps its place among the due ones, so no index changes.
         UPDATE pricing.demand d
         SET due_at = CASE WHEN j.is_queued THEN d.due_at
                           WHEN j.is_fetched THEN j.ripe_at
@@ -252,7 +252,7 @@ BEGIN
                                             CASE WHEN j.viewers > 0 THEN interval '1 minute'
                                                  ELSE interval '15 minutes' END) END,
             is_background = j.viewers = 0,
-            -- A TTL that was made longer since counts, also for how long the price is owed.
+            -- A TTL that was made longer since also decides how long the price has been owed.
             became_due_at = CASE WHEN j.is_queued THEN least(greatest(d.due_at, j.next_at), d.stretched_from, now_) END,
             stretched_from = CASE WHEN j.is_fetched AND NOT j.is_queued THEN j.next_at END,
             owed_since = CASE WHEN j.is_fetched THEN d.owed_since END,
@@ -298,7 +298,7 @@ BEGIN
     ELSE
         SELECT w.fitting, w.fitting_priorities, w.left_out INTO symbols, viewers, left_out
         FROM pricing.within_quota(kind.data_type, symbols, viewers) w;
-        -- What has no room in a quota stays owed.
+        -- A pair without room in a quota stays owed.
         UPDATE pricing.demand d
         SET due_at = now_ + interval '1 minute', became_due_at = NULL,
             owed_since = least(d.owed_since, d.became_due_at, d.due_at)
@@ -320,7 +320,7 @@ BEGIN
     IF room = 0 THEN
         RETURN NULL;
     END IF;
-    -- What is not among them stays due, and the next check looks again.
+    -- The other pairs stay due, and the next check looks again.
     RETURN (
         SELECT (pricing.share_of(most_wanted.provider, room, wanted_type, array_agg(x.symbol), array_agg(x.viewers)))
                    [:coalesce(at_most, 2147483647)]
@@ -341,7 +341,7 @@ CREATE OR REPLACE FUNCTION pricing.check_by_halves(wanted_type text, symbols tex
 LANGUAGE plpgsql SET search_path = '' AS $$
 DECLARE
     middle integer := cardinality(symbols) / 2;
-    -- At random, so that what is locked in one half does not hide the other one from every check.
+    -- At random, so that locks in one half do not hide the other half from every check.
     is_turned boolean := random() < 0.5;
 BEGIN
     IF symbols IS NULL THEN
@@ -362,7 +362,8 @@ COMMENT ON FUNCTION pricing.check_by_halves(text, text[], timestamptz) IS
 
 
 CREATE OR REPLACE FUNCTION pricing.is_pair_stale(data_type text, symbol text) RETURNS boolean
--- STABLE, to see what the calling statement sees: else a price that comes meanwhile would make an old one look fresh.
+-- STABLE, to see what the calling statement sees: otherwise a price that comes meanwhile would make an old one look
+-- fresh.
 LANGUAGE plpgsql STABLE SET search_path = '' AS $$
 DECLARE
     kind pricing.data_type_registry;
@@ -392,7 +393,7 @@ BEGIN
             kind.symbol_column)
         INTO verdict USING symbol, ttl, kind.data_type;
     EXCEPTION WHEN OTHERS THEN
-        -- Stale, but at most once per TTL: what was fetched within it is not fetched again.
+        -- Stale, but at most once per TTL: a pair fetched within its TTL is not fetched again.
         verdict := pricing.is_data_stale(fetched_at, ttl);
     END;
     RETURN coalesce(verdict, true);
@@ -469,7 +470,7 @@ BEGIN
                     FROM pricing.demand x JOIN pricing.data_type_registry r USING (data_type)
                     LEFT JOIN pricing.own_ttls(ARRAY[$1]) o ON o.symbol = x.symbol
                     LEFT JOIN pricing.%1$I v ON v.%2$I = x.symbol
-                    -- What an answer could not write there, or had nothing to write of, was still asked for.
+                    -- A pair still counts as requested if its answer could not be written there, or had no value.
                     LEFT JOIN LATERAL (SELECT a.fetched_at FROM pricing.latest_answers a
                                        WHERE $3 AND (a.data_type, a.symbol) = (x.data_type, x.symbol)
                                        OFFSET 0) answer ON true
@@ -579,8 +580,8 @@ COMMENT ON FUNCTION pricing.lift_marks() IS
 CREATE OR REPLACE FUNCTION pricing.own_ttl_changed() RETURNS trigger
 LANGUAGE plpgsql SET search_path = '' AS $$
 BEGIN
-    -- Without waiting: a worker that stores this very price locks its demand and waits for us. What is missed
-    -- here, reconcile_demand finds.
+    -- Without waiting: a worker that stores this very price has locked its demand and waits for us. reconcile_demand
+    -- finds what this misses.
     UPDATE pricing.demand d SET due_at = pricing.clock()
     FROM (SELECT x.data_type, x.symbol FROM pricing.demand x
           WHERE (x.data_type, x.symbol) = (NEW.data_type, NEW.symbol) AND x.became_due_at IS NULL
@@ -605,7 +606,7 @@ CREATE TRIGGER own_ttl_changed
 CREATE OR REPLACE FUNCTION pricing.ttl_changed() RETURNS trigger
 LANGUAGE plpgsql SET search_path = '' AS $$
 BEGIN
-    -- Locked first and changed by a statement of its own, which sees what a worker has just set by the old TTL.
+    -- Locked first and changed by a separate statement, which sees what a worker has just set by the old TTL.
     PERFORM FROM pricing.demand d WHERE d.data_type = NEW.data_type ORDER BY d.data_type, d.symbol FOR NO KEY UPDATE;
     PERFORM pricing.look_again(NEW.data_type);
     RETURN NULL;

@@ -21,7 +21,7 @@ BEGIN
     ELSE
         SELECT h.* INTO head FROM pricing.stream_head h FOR UPDATE SKIP LOCKED;
         IF NOT FOUND THEN
-            -- Another process looks in this moment.
+            -- Another process is looking right now.
             SELECT h.position, h.kept_from INTO STRICT head_position, kept_from FROM pricing.stream_head h;
             RETURN;
         END IF;
@@ -82,7 +82,8 @@ DECLARE
     most CONSTANT integer := 1000; -- new prices of a pair, beside its newest one
     noted bigint;
 BEGIN
-    -- To say why takes a millisecond for each pair: of those that only wait for that, some at a time.
+    -- Finding a reason takes a millisecond for each pair, so pairs that only need a new reason are judged a few at a
+    -- time.
     WITH ranked AS MATERIALIZED (
         SELECT k.*, row_number() OVER (PARTITION BY k.is_judged OR k.is_first OR k.is_new_price
                                        ORDER BY (k.told).judge_at) AS place
@@ -131,7 +132,7 @@ BEGIN
         SET judge_at = e.judge_at, amount = (e.price).amount, scale = (e.price).scale, currency = (e.price).currency,
             observed_at = (e.price).observed_at, fetched_at = (e.price).fetched_at, provider = (e.price).provider,
             verdict = e.verdict, state = e.state, sentence = e.sentence, since = e.since, next_at = e.next_at,
-            -- Of a flood the log has a part. Who goes on from before it is told that something is missing.
+            -- The log keeps only part of a flood. A client that resumes from before it is told that events are missing.
             since_position = CASE
                 WHEN (SELECT count(*) FROM telling t WHERE (t.data_type, t.symbol) = (e.data_type, e.symbol)) > most
                 THEN head_position + (SELECT count(*) FROM telling)
@@ -170,7 +171,7 @@ BEGIN
     UPDATE pricing.stream_head h SET kept_from = gone_to WHERE gone_to > h.kept_from;
     DELETE FROM pricing.streamed_pairs s WHERE s.wanted_until < now_;
     IF FOUND THEN
-        -- A pair that is streamed again later begins after this position, so that nobody goes on from before it. A
+        -- A pair that is streamed again later begins after this position, so that no client resumes from before it. A
         -- position that was sent must outlive a crash: otherwise the next event gets it, and a client that has it
         -- misses that.
         PERFORM set_config('synchronous_commit', 'on', true);

@@ -202,7 +202,7 @@ BEGIN
     parts := regexp_match(ticker, '^(.+)[-./_ ]([ABC])$');
     class := coalesce('.' || parts[2], '');
     ticker := coalesce(rtrim(parts[1], './_ -'), ticker);
-    -- What is in no table of ours may be an ending that a provider knows.
+    -- An ending that is in none of our tables may be one that a provider knows.
     IF mics IS NOT NULL OR place IS NOT NULL OR doubt IS NULL THEN
         ticker := regexp_replace(ticker, '[./_ -]+', '-', 'g');
     END IF;
@@ -224,7 +224,7 @@ BEGIN
     symbol := ticker || class || coalesce(':' || place, '');
     IF (mics IS NULL AND given ~ ' [A-Z0-9]{2,}$')
         OR ((mics IS NOT NULL OR doubt IS NULL) AND ticker !~ '^[A-Z0-9]+([&''-][A-Z0-9]+)*$')
-        -- What is a pair or a number for all who write it without an exchange is one with the exchange, too.
+        -- A symbol that is a pair or a number without an exchange is the same with one.
         OR pricing.looks_like_identifier(symbol) OR (pricing.read_pair(symbol)).base IS NOT NULL
         OR NOT (pricing.fits_class('equity', symbol) AND pricing.is_sane_symbol(symbol)) THEN
         symbol := NULL;
@@ -497,7 +497,7 @@ BEGIN
         END IF;
         spellings := ARRAY[read.symbol, cleaned]
             || CASE WHEN pair.asset_class = 'equity' THEN pricing.spellings_of(read.symbol) END;
-        -- A look into the index for each, however few instruments there were when this was planned.
+        -- An index lookup for each, however few instruments there were when this was planned.
         SELECT k.symbol INTO symbol
         FROM unnest(spellings) AS s (spelling)
         CROSS JOIN LATERAL (SELECT i.symbol FROM pricing.instruments i
@@ -546,7 +546,7 @@ LANGUAGE sql STABLE SET search_path = '' AS $$
               FROM (SELECT min(r.data_type) AS data_type FROM pricing.data_type_registry r
                     WHERE CASE WHEN wanted_type IS NOT NULL THEN r.data_type = wanted_type
                                WHEN wanted_class IS NOT NULL THEN r.asset_class = wanted_class
-                               -- Any symbol fits the others, so that nothing follows from it.
+                               -- Any symbol fits the other classes, so its form decides nothing.
                                ELSE r.is_active AND pricing.describe_shape(r.asset_class) IS NOT NULL END
                     GROUP BY r.asset_class) t) types
         CROSS JOIN pricing.judge_symbols(types.names, array_fill(symbol, ARRAY[cardinality(types.names)])) k
@@ -699,7 +699,7 @@ BEGIN
         asset_class := thing.asset_class;
         symbol := thing.symbol;
         types := ARRAY(SELECT r.data_type FROM pricing.data_type_registry r WHERE r.asset_class = thing.asset_class);
-        -- Paused first, in the order of locks that pausing has: what waits is cancelled.
+        -- Paused first, with the same lock order, which cancels waiting tasks.
         PERFORM pricing.pause_instruments(ARRAY[thing.symbol], true, thing.asset_class);
         WITH gone AS (
             DELETE FROM pricing.active_subscriptions a WHERE a.data_type = ANY (types) AND a.symbol = thing.symbol
@@ -715,7 +715,8 @@ BEGIN
         WHERE q.data_type = ANY (types) AND q.symbol = thing.symbol AND q.resolved_at IS NULL;
         IF EXISTS (SELECT FROM pricing.price_history h WHERE h.data_type = ANY (types) AND h.symbol = thing.symbol)
            OR EXISTS (SELECT FROM pricing.documents d WHERE d.data_type = ANY (types) AND d.symbol = thing.symbol)
-           -- What is stored of other contents has been confirmed; of a company that may have brought no document.
+           -- Contents other than prices have a confirmation if anything was ever stored; a company may have one without
+           -- a document.
            OR EXISTS (SELECT FROM pricing.confirmed_pairs c JOIN pricing.data_type_registry r USING (data_type)
                       WHERE c.data_type = ANY (types) AND c.symbol = thing.symbol AND r.contents <> 'documents')
            OR EXISTS (SELECT FROM pricing.corporate_actions c
@@ -724,7 +725,7 @@ BEGIN
             outcome := CASE WHEN thing.is_active THEN 'retired' ELSE 'retired_already' END;
             UPDATE pricing.instruments i SET is_active = false
             WHERE (i.asset_class, i.symbol) = (thing.asset_class, thing.symbol);
-            -- Nobody shall take its last price for one of today.
+            -- Its last price must not look current.
             WITH gone AS (
                 DELETE FROM pricing.latest_prices l WHERE l.data_type = ANY (types) AND l.symbol = thing.symbol
                 RETURNING l.data_type)
@@ -732,7 +733,7 @@ BEGIN
             PERFORM pricing.note_latest_changes(t, 1) FROM unnest(changed_types) AS t;
         ELSE
             outcome := 'removed';
-            -- The other pairs of a feed stay readable together, and no read of a list makes it known again.
+            -- The other pairs of a feed stay readable, and reading a list does not add the symbol again.
             DELETE FROM pricing.feed_pairs f WHERE f.data_type = ANY (types) AND f.symbol = thing.symbol;
             DELETE FROM pricing.listed_pairs p WHERE p.data_type = ANY (types) AND p.symbol = thing.symbol;
             DELETE FROM pricing.instruments i WHERE (i.asset_class, i.symbol) = (thing.asset_class, thing.symbol);
@@ -838,7 +839,7 @@ LANGUAGE plpgsql SET search_path = '' AS $$
 DECLARE
     spelled pricing.provider_symbols := CASE TG_OP WHEN 'DELETE' THEN OLD ELSE NEW END;
 BEGIN
-    -- With its instrument everything goes that could wait.
+    -- Deleting the instrument deletes all that could wait.
     IF EXISTS (SELECT FROM pricing.instruments i
                WHERE (i.asset_class, i.symbol) = (spelled.asset_class, spelled.symbol)) THEN
         PERFORM pricing.forget_route(r.data_type, spelled.symbol) FROM pricing.data_type_registry r

@@ -69,7 +69,7 @@ LANGUAGE sql STABLE SET search_path = '' AS $$
                             WHERE c.provider = wanted_provider AND c.key_name = k.key_name
                               AND c.counted_at > pricing.limit_start(l, n.at)) used
         WHERE l.provider = wanted_provider AND used.units >= plan.paced),
-    -- Of a key the limit that lasts longest counts; of several keys the one that is free first.
+    -- For one key, the limit that lasts longest counts; among several keys, the one that is free first.
     of_keys AS (SELECT DISTINCT ON (u.key_name) u.* FROM used_up u ORDER BY u.key_name, u.next_at DESC)
     SELECT CASE WHEN k.window_seconds IS NOT NULL THEN pricing.why_sentence(
                     'window_used', wanted_provider, k.allowed,
@@ -156,7 +156,7 @@ LANGUAGE plpgsql STABLE SET search_path = '' AS $$
 DECLARE
     now_ timestamptz := pricing.clock();
 BEGIN
-    -- A drain for which this is not known may ask all.
+    -- A drain without a list may ask all providers.
     IF NOT EXISTS (SELECT FROM pricing.drains d WHERE d.finished_at IS NULL AND d.lease_until > now_)
        OR EXISTS (SELECT FROM pricing.drains d
                   WHERE d.finished_at IS NULL AND d.lease_until > now_
@@ -305,7 +305,7 @@ BEGIN
                  ELSE at_once END);
         RETURN;
     END IF;
-    -- Trouble: its viewers are owed a price all the while.
+    -- Trouble: its viewers stay owed a price.
     state := CASE WHEN dead.failure_kind IN ('endpoint_restricted', 'misconfigured') THEN dead.failure_kind
         ELSE 'backing_off' END;
     SELECT w.* INTO stop
@@ -408,7 +408,7 @@ LANGUAGE plpgsql STABLE SET search_path = '' AS $$
 DECLARE
     doubt pricing.quarantined_values;
 BEGIN
-    -- What was sent since the last good answer.
+    -- Values sent since the last good answer.
     SELECT * INTO doubt FROM pricing.quarantined_values q
     WHERE q.data_type = wanted_type AND q.symbol = wanted_symbol AND q.status <> 'released'
       AND q.last_seen_at > coalesce(fetched_at, '-infinity') AND (failure = 'implausible' OR q.status = 'quarantined')
@@ -519,8 +519,8 @@ BEGIN
         state := 'scheduled';
         next_at := (SELECT w.next_slot FROM pricing.schedule_walks w
                     WHERE w.data_type = kind.data_type AND w.next_slot > w.served_slot);
-        -- When the last slot was served tells nothing: a type begins as if one were served, and instruments come after
-        -- a slot.
+        -- The time of the last served slot shows nothing: a new type begins as if one were served, and instruments may
+        -- be added after a slot.
         slot := coalesce(CASE WHEN next_at > pricing.clock() THEN ', next at ' ELSE ', due since ' END
                          || pricing.format_time(next_at), '');
         sentence := pricing.why_sentence('scheduled', kind.refresh_schedule, kind.schedule_timezone, slot,
@@ -668,7 +668,7 @@ BEGIN
         RETURN;
     END IF;
     SELECT * INTO market FROM pricing.market_at(thing.calendar, now_);
-    -- Where the TTL alone decides, it is asked for whether its market is open or not.
+    -- Where the TTL alone decides, the pair is requested even while its market is closed.
     IF kind.staleness_function = 'is_market_stale' AND market.opens_at IS NOT NULL AND fetched_at IS NOT NULL THEN
         next_at := pricing.next_value_at(kind.data_type, thing.symbol, fetched_at, ttl);
         IF next_at > now_ THEN

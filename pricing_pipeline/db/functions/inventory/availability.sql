@@ -15,7 +15,7 @@ LANGUAGE plpgsql STABLE SET search_path = '' AS $$
 #variable_conflict use_column
 DECLARE
     today date := pricing.product_day(wanted_symbol);
-    -- What another one has listed before says nothing any more.
+    -- Days that another provider listed before no longer count.
     served_by text := (SELECT w.provider FROM pricing.slot_windows w
                        WHERE w.symbol = wanted_symbol ORDER BY w.call_id DESC LIMIT 1);
 BEGIN
@@ -170,7 +170,7 @@ SET plan_cache_mode = force_generic_plan SET enable_seqscan = off SET enable_mer
 #variable_conflict use_column
 DECLARE
     now_ timestamptz := coalesce(as_of, pricing.clock());
-    -- Whether its provider still has it, as far as was known.
+    -- Whether its provider still had it, as far as was known.
     is_listed boolean := coalesce((
         SELECT bool_and(x.is_listed)
         FROM (SELECT p.is_listed FROM pricing.products p
@@ -255,7 +255,8 @@ BEGIN
         WITH ORDINALITY s
     LEFT JOIN pricing.slot_days(wanted_symbol, first_day, last_day) d ON d.day = s.local_day
     ORDER BY s.ordinality;
-    -- The answer is complete; what is missing or stale comes later. A replica only answers, and the past is over.
+    -- The answer is complete; missing or stale slots are requested afterwards. A replica only answers, and a read of
+    -- the past requests nothing.
     IF as_of IS NULL AND NOT current_setting('transaction_read_only')::boolean THEN
         wanted := pricing.slot_types_to_request(wanted_symbol, last_day);
         PERFORM pricing.request_reads(session_user::pg_catalog.text COLLATE pg_catalog."default", wanted,

@@ -49,7 +49,7 @@ DECLARE
     zone text := (SELECT pricing.zone_of(p) FROM pricing.products p WHERE p.symbol = wanted_symbol);
     placed integer;
 BEGIN
-    -- A new zone corrects a wrong one far more often than a product moves. What is over was sold as it was.
+    -- A new zone corrects a wrong one far more often than a product moves. Past slots stay as they were sold.
     UPDATE pricing.slots s
     SET time_zone = zone, starts_at = pricing.instant_of(s.local_start, zone),
         ends_at = greatest(pricing.instant_of(s.local_start, zone), pricing.instant_of(s.local_end, zone)),
@@ -57,7 +57,7 @@ BEGIN
     WHERE s.symbol = wanted_symbol AND s.local_day >= (now_ AT TIME ZONE zone)::date AND s.time_zone <> zone;
     GET DIAGNOSTICS placed = ROW_COUNT;
     PERFORM pricing.note_shared_changes(wanted_symbol, 'slots', placed);
-    -- Its days are others now.
+    -- Its slots may now be on other local days.
     PERFORM pricing.doubt_slots(wanted_symbol);
     RETURN placed;
 END $$;

@@ -9,7 +9,7 @@ LANGUAGE plpgsql SET search_path = '' SET enable_seqscan = off AS $$
 DECLARE
     now_ timestamptz;
     kinds CONSTANT text[] := ARRAY(SELECT p->>'symbol' FROM jsonb_array_elements(products) p ORDER BY 1);
-    -- Of zones that differ from what is stored: an answer without news looks up none.
+    -- Only zones that differ from the stored ones: an answer without news looks up none.
     zones CONSTANT text[] := pricing.known_time_zones(ARRAY(
         SELECT DISTINCT u.time_zone FROM jsonb_to_recordset(products) AS u (symbol text, time_zone text)
         LEFT JOIN pricing.products p USING (symbol)
@@ -26,7 +26,7 @@ BEGIN
     WHERE NOT EXISTS (SELECT FROM pricing.products x WHERE x.symbol = u.symbol)
     ORDER BY 1
     ON CONFLICT DO NOTHING;
-    -- Who stores anything of a product has its row: answers about it take turns.
+    -- Every writer of a product locks its row, so answers about it take turns.
     PERFORM FROM pricing.products p WHERE p.symbol = ANY (kinds) ORDER BY p.symbol FOR NO KEY UPDATE;
     now_ := pricing.clock();
     overtaken := pricing.overtaken_products(kinds, from_call);
@@ -38,7 +38,7 @@ BEGIN
     added_symbols := ARRAY(SELECT p.symbol FROM pricing.products p
                            WHERE p.symbol = ANY (kinds) AND p.call_id = from_call);
     WITH said AS (
-        -- Without a zone that the database knows, it is where it was.
+        -- Without a zone that the database knows, the product keeps its zone.
         SELECT u.symbol, u.name, pricing.zone_of(p) AS before,
                CASE WHEN u.time_zone = ANY (zones) THEN u.time_zone ELSE p.time_zone END AS time_zone
         FROM jsonb_to_recordset(products) AS u (symbol text, name text, time_zone text)

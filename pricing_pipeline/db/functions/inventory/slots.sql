@@ -160,7 +160,7 @@ BEGIN
     WHERE NOT EXISTS (SELECT FROM pricing.products x WHERE x.symbol = u.symbol)
     ORDER BY 1
     ON CONFLICT DO NOTHING;
-    -- Who stores anything of a product has its row: answers about it take turns.
+    -- Every writer of a product locks its row, so answers about it take turns.
     PERFORM FROM pricing.products p WHERE p.symbol = ANY (answered) ORDER BY p.symbol FOR NO KEY UPDATE;
     UPDATE pricing.products p
     SET is_listed = true, provider = from_provider, call_id = from_call, recorded_at = pricing.clock()
@@ -275,7 +275,7 @@ BEGIN
         SELECT x.* FROM listed l
         CROSS JOIN LATERAL (SELECT y.ctid AS place, y.* FROM pricing.slot_prices y
                             WHERE y.slot_key = l.slot_key OFFSET 0) x),
-    -- What is no longer offered keeps what it was, and says so.
+    -- An offer that is gone keeps its last values, and is marked.
     changed_places AS (
         UPDATE pricing.pax_availability a
         SET minimum = n.minimum, maximum = n.maximum, remaining = n.remaining, is_primary = n.is_primary,
@@ -355,7 +355,7 @@ BEGIN
         SET first_day = excluded.first_day, last_day = excluded.last_day, unread_days = excluded.unread_days,
             fetched_at = excluded.fetched_at, provider = excluded.provider, call_id = excluded.call_id
         WHERE w.call_id < excluded.call_id;
-    -- What a wider window has just brought is not asked for again.
+    -- Days that a wider window has just brought are not requested again.
     FOR covered IN
         SELECT r.data_type, array_agg(d.symbol ORDER BY d.symbol) AS symbols
         FROM pricing.data_type_registry own
@@ -368,7 +368,7 @@ BEGIN
         WHERE own.data_type = wanted_type
           AND (r.data_type = wanted_type
                OR (r.is_active AND r.days_ahead <= d.last_day - d.first_day + 1
-                   -- What asks for a day that could not be read asks again.
+                   -- Types whose window includes an unreadable day request it again.
                    AND d.first_day + r.days_ahead <= ALL (coalesce(d.unread, '{}'))))
         GROUP BY 1 ORDER BY 1
     LOOP

@@ -4,12 +4,13 @@ CREATE OR REPLACE FUNCTION pricing.note_alerts(failed text[], seen jsonb) RETURN
 LANGUAGE plpgsql SET search_path = '' AS $$
 DECLARE
     now_ timestamptz := pricing.clock();
-    -- One that somebody has locked stays as it is, and keeps no other from being told.
+    -- A locked alert stays as it is, and does not delay the others.
     mine bigint[] := ARRAY(SELECT a.alert_id FROM pricing.alerts a
                            WHERE a.resolved_at IS NULL
                            ORDER BY 1 FOR UPDATE SKIP LOCKED);
 BEGIN
-    -- What is not seen for five minutes is over, so what comes and goes is one alert. One never raised leaves no trace.
+    -- An alert ends after five minutes without a sighting, so trouble that comes and goes is one alert. An alert that
+    -- was never raised is deleted.
     WITH gone AS (
         SELECT a.alert_id, a.raised_at FROM pricing.alerts a
         WHERE a.alert_id = ANY (mine) AND a.rule <> ALL (failed)
@@ -33,7 +34,8 @@ BEGIN
         UPDATE pricing.alerts a
         SET last_seen_at = now_, says = f.says, severity = f.severity, is_repeated = f.is_repeated,
             newest_at = f.newest_at,
-            -- While nobody looked, because the machine slept or nothing ran, nothing has been seen to last.
+            -- Time without looks, because the machine slept or nothing ran, does not count towards how long trouble
+            -- lasts.
             since = CASE WHEN a.raised_at IS NULL AND a.last_seen_at <= now_ - interval '5 minutes' THEN now_
                          ELSE a.since END
         FROM found f
@@ -75,7 +77,7 @@ BEGIN
                coalesce(a.resolved_at IS NULL AND a.newest_at > a.told_newest_at, false) AS has_news
         FROM pricing.alerts a
         WHERE a.raised_at IS NOT NULL
-          -- An alert that nobody is to hear of, or can be sent, waits until somebody can be reached.
+          -- An alert that no recipient takes, or that cannot be sent, waits until a recipient can be reached.
           AND a.severity <= (SELECT max(r.least_severity)
                              FROM pricing.recipients r
                              JOIN pricing.operation_types t ON t.operation_type = r.channel
@@ -91,7 +93,7 @@ BEGIN
                          AND ((a.is_repeated
                                AND a.told_at <= now_ - CASE a.severity WHEN 'P0' THEN interval '1 hour'
                                                             ELSE interval '1 day' END)
-                              -- The message about it may itself be the next that dies, so not at once.
+                              -- Not at once: the message about it may be the next one to die.
                               OR (a.newest_at > a.told_newest_at AND a.told_at <= now_ - interval '1 hour'))) END
         ORDER BY a.alert_id FOR UPDATE OF a SKIP LOCKED)
     UPDATE pricing.alerts a

@@ -1,4 +1,4 @@
--- What fails in Dagster now. A sensor of Dagster writes it; the notifier, which knows nothing of Dagster, reads it.
+-- Current failures in Dagster. A Dagster sensor writes them; the notifier, which does not know Dagster, reads them.
 
 CREATE OR REPLACE FUNCTION pricing.note_dagster_runs(runs jsonb) RETURNS void
 LANGUAGE plpgsql SET search_path = '' SET lock_timeout = '1s' AS $$

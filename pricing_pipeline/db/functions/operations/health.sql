@@ -34,7 +34,7 @@ DECLARE
                                AND s.began_at <= now_
                                AND s.ended_at BETWEEN now_ - interval '5 minutes' AND now_);
 BEGIN
-    -- Else a pipeline that ends and starts again every two minutes would be well for ever, and do nothing.
+    -- Otherwise a pipeline that restarts every two minutes would always count as healthy without working.
     IF given_at IS NULL OR (
         (SELECT count(*) = 4 FROM pricing.signs_of_life s
          WHERE s.part IN ('refresh_watched', 'enqueue_due', 'look_for_alerts', 'send_messages')
@@ -56,7 +56,7 @@ COMMENT ON FUNCTION pricing.note_start() IS
 CREATE OR REPLACE FUNCTION pricing.wanted_since(now_ timestamptz, started timestamptz, with_background boolean)
 RETURNS timestamptz
 LANGUAGE sql STABLE SET search_path = '' AS $$
-    -- One row that is old tells as much as the oldest, and is found without reading all.
+    -- Any old row shows as much as the oldest, and is found without reading all.
     SELECT CASE WHEN w.since > now_ THEN started ELSE w.since END
     FROM (SELECT least(
         coalesce((SELECT a.subscribed_at FROM pricing.active_subscriptions a
@@ -119,7 +119,7 @@ LANGUAGE sql STABLE SET search_path = '' AS $$
     FROM (SELECT pricing.clock() AS at) n
     CROSS JOIN pricing.duty_intervals() v
     LEFT JOIN pricing.duties d ON d.duty = v.name
-    -- One that is to run each hour is late ten minutes after that.
+    -- A duty that runs every hour is late ten minutes after the hour.
     WHERE greatest(CASE WHEN d.last_success_at <= n.at THEN d.last_success_at END, d.not_before, started)
           <= n.at - interval '10 minutes' - CASE WHEN v.every >= interval '10 minutes' THEN v.every ELSE '0' END
     ORDER BY 2 NULLS FIRST, 1
@@ -199,7 +199,7 @@ LANGUAGE sql STABLE SET search_path = '' AS $$
         SELECT 4, 'staleness_check', interval '3 minutes', true,
                (SELECT s.ended_at FROM pricing.signs_of_life s WHERE s.part = 'enqueue_due' AND s.ended_at <= now_),
                'nobody has looked %s at what is due') v
-    -- What is wanted is asked only of what gives no sign: that may read many rows.
+    -- Demand is read only for parts without a sign of life, because that may read many rows.
     CROSS JOIN LATERAL (
         SELECT CASE WHEN greatest(v.last_at, started) > now_ - v.late_after THEN false
                     ELSE coalesce(pricing.wanted_since(now_, started, v.with_background) <= now_ - v.late_after,
@@ -218,7 +218,7 @@ LANGUAGE plpgsql STABLE SET search_path = '' AS $$
 #variable_conflict use_column
 DECLARE
     now_ timestamptz := pricing.clock();
-    -- What began in the future began before the clock was set back.
+    -- A start in the future dates from before the clock was set back.
     started timestamptz := least(now_, coalesce((SELECT s.began_at FROM pricing.signs_of_life s WHERE s.part = 'start'),
                                                 (SELECT min(r.created_at) FROM pricing.data_type_registry r)));
     wanted timestamptz;
@@ -232,7 +232,7 @@ BEGIN
     SELECT 'code_location', count(*) > 0, NULL::timestamptz,
            'Dagster cannot load the definitions, so nothing is refreshed: ' || string_agg(f.reason, '; ')
     FROM pricing.dagster_failures f
-    -- A sensor that has succeeded since was loaded: another Dagster has taken over, or nobody has looked again yet.
+    -- A sensor that has succeeded since must be loaded: another Dagster has taken over, or the failure is outdated.
     WHERE f.kind = 'location'
       AND NOT EXISTS (SELECT FROM pricing.signs_of_life s
                       WHERE s.part = 'refresh_watched' AND s.ended_at > f.failed_at AND s.ended_at <= now_);

@@ -192,7 +192,7 @@ BEGIN
     room AS MATERIALIZED (
         SELECT l.operation_type, l.recipient, l.priority, u.busy,
                CASE WHEN l.recipient = '' THEN most
-                    -- A recipient that has just failed gets one attempt at a time.
+                    -- A recipient with a recent failure gets one attempt at a time.
                     WHEN f.recipient IS NOT NULL THEN 1 - u.busy
                     -- No recipient gets more than half of the free places, so that the next one finds some.
                     ELSE greatest(least(8, most / 2), 1) - u.busy END::integer AS places
@@ -230,7 +230,7 @@ BEGIN
         UPDATE pricing.async_operations_live o
         SET status = 'processing', attempt = o.attempt + 1, claim_token = token, claimed_at = now_,
             lease_until = now_ + interval '5 minutes', worker = by_worker
-        -- As an array: a join might read all that wait.
+        -- As an array: a join might read all waiting operations.
         WHERE o.id = ANY (ARRAY(SELECT due.id FROM due))
         RETURNING o.*)
     SELECT c.id, c.operation_type, c.payload, c.idempotency_key, c.attempt, c.max_attempts, t.time_limit_seconds,

@@ -9,7 +9,7 @@ DECLARE
     total bigint;
 BEGIN
     PERFORM pricing.lock_allowance(user_id);
-    -- A statement of its own: it sees what the user's other sessions have committed.
+    -- A separate statement, to see what the user's other sessions have committed.
     SELECT count(*) INTO total FROM pricing.price_alerts a WHERE a.user_id = admit_price_alert.user_id;
     IF total > cap THEN
         RAISE EXCEPTION 'user % may have % price alerts, and would have %', left(user_id, 60), cap, total
@@ -38,7 +38,7 @@ DECLARE
 BEGIN
     ids := ARRAY(
         SELECT a.price_alert_id FROM pricing.price_alerts a
-        -- OFFSET 0 keeps it a look into the index for each alert, where all prices that wait for a pace would be read.
+        -- OFFSET 0 keeps this an index lookup for each alert: otherwise all prices that wait for a pace would be read.
         WHERE (coalesce(a.told_at + a.pace <= now_, true)
                AND EXISTS (SELECT FROM pricing.price_events e WHERE e.price_alert_id = a.price_alert_id OFFSET 0))
            -- A price that was stored, or being stored, while the alert was added has no event.
@@ -50,7 +50,7 @@ BEGIN
                           OR l.observed_at > a.seen_at
                           OR l.amount * ('1e-' || l.scale)::numeric <> a.seen))))
         ORDER BY a.price_alert_id LIMIT most FOR NO KEY UPDATE SKIP LOCKED);
-    -- A statement of its own: it sees what was committed until the alerts were locked.
+    -- A separate statement, to see what was committed before the alerts were locked.
     RETURN QUERY
     WITH reach AS MATERIALIZED (
         -- A week's prices of many alerts, for which no notifier ran, would not fit into its memory.

@@ -20,13 +20,13 @@ LANGUAGE sql STABLE SET search_path = '' AS $$
         WHERE pricing.is_symbol_fault(d.failure_kind)),
     kinds AS (
         SELECT p.provider, p.data_type, count(*) AS refused, count(p.priced_at) AS vanished,
-               -- Symbols that go one by one over the years are none of it: a day before the last of them went.
+               -- Symbols that vanish one by one over the years do not count: a day before the last one vanished.
                count(*) FILTER (WHERE p.priced_at > p.newest_at - interval '1 day') AS at_once,
                (array_agg(p.symbol ORDER BY p.priced_at IS NULL, p.id DESC))[1] AS example,
                (array_agg(p.message ORDER BY p.priced_at IS NULL, p.id DESC))[1] AS reason
         FROM pairs p GROUP BY 1, 2)
     SELECT k.provider, k.data_type, k.refused, k.vanished,
-           -- What is wanted of the type is counted only where this may be a fault.
+           -- Demand for the type is counted only where this may be a fault.
            CASE WHEN k.at_once > 1 THEN (
                     SELECT k.at_once > 0.05 * count(*) AND (k.at_once >= 5 OR k.at_once = count(*))
                     FROM pricing.demand w JOIN pricing.latest_answers l USING (data_type, symbol)

@@ -10,7 +10,7 @@ BEGIN
     RAISE NOTICE '% of %: % (%)', from_source, about, message, state
         USING SCHEMA = 'pricing.warn', TABLE = coalesce(from_source, ''), COLUMN = coalesce(about, ''),
               DATATYPE = coalesce(state, ''), CONSTRAINT = coalesce(left(message, 1000), '');
-    -- Rows are only added, never changed: two that warn of the same at once must not wait for each other.
+    -- Rows are only added, never changed: two sessions with the same warning must not wait for each other.
     INSERT INTO pricing.warnings (at, source, subject, sqlstate, message)
     SELECT now_, from_source, about, state, left(warn.message, 1000)
     WHERE NOT EXISTS (

@@ -73,7 +73,7 @@ COMMENT ON FUNCTION pricing.keep_actions(pricing.corporate_actions[], timestampt
 CREATE OR REPLACE FUNCTION pricing.withdraw_payments(were pricing.corporate_actions[], until timestamptz,
                                                      by_call bigint)
 RETURNS integer
--- With the owner's rights: no worker may delete actions. What is withdrawn here stays as a revision.
+-- With the owner's rights: no worker may delete actions. A withdrawn action stays as a revision.
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = '' SET lock_timeout = '1s' AS $$
 DECLARE
     gone pricing.corporate_actions[];
@@ -121,7 +121,7 @@ BEGIN
             WHERE (c.asset_class, c.symbol, c.ex_on, c.kind, c.part)
                 = (wanted_class, (one.was).symbol, (one.was).ex_on, (one.was).kind, (one.was).part)
               AND c.recorded_at = (one.was).recorded_at
-              -- What the new day has already is not moved there again.
+              -- An action that the new day already has is not moved there.
               AND NOT EXISTS (SELECT FROM pricing.corporate_actions x
                               WHERE (x.asset_class, x.symbol, x.ex_on) = (wanted_class, (one.said).symbol,
                                   (one.said).ex_on)
@@ -132,7 +132,7 @@ BEGIN
                 moved := moved + 1;
             END IF;
         EXCEPTION
-            WHEN unique_violation THEN -- another session has told something of the new day in this moment
+            WHEN unique_violation THEN -- another session has just stored an action of the new day
                 CONTINUE;
         END;
     END LOOP;
@@ -205,7 +205,7 @@ BEGIN
             SELECT s.* FROM other s
             WHERE NOT EXISTS (SELECT FROM outdated d
                               WHERE (d.symbol, d.ex_on, d.set, d.number) = (s.symbol, s.ex_on, s.set, s.number))
-              -- One that is believed of a day near it, and not named beside it, is the same one. A provider may pay
+              -- A believed action of a nearby day that the answer does not name is the same action. Some funds pay
               -- twice a week.
               AND NOT EXISTS (SELECT FROM pricing.corporate_actions o
                               WHERE (o.asset_class, o.symbol) = (wanted_class, s.symbol)
@@ -228,7 +228,7 @@ BEGIN
             ORDER BY s.symbol, s.ex_on, s.kind, s.number
             ON CONFLICT DO NOTHING
             RETURNING x.symbol),
-        -- By its place: what another session has changed in this moment lies elsewhere, and is looked at again.
+        -- By its place: a row that another session has just changed lies elsewhere, and is looked at again.
         changed AS (
             UPDATE pricing.corporate_actions x
             SET kind = (d.action).kind, new_shares = (d.action).new_shares, old_shares = (d.action).old_shares,
@@ -319,7 +319,7 @@ LANGUAGE sql STABLE SET search_path = '' AS $$
              AND h.observed_at < d.ex_on::timestamp AT TIME ZONE 'UTC'
         WHERE t.asset_class = d.asset_class
         ORDER BY h.observed_at DESC LIMIT 1) price ON price.rate IS NOT NULL
-    -- Splits that nobody has told may lie between a price that is divided by all of them and a dividend that is not.
+    -- Unreported splits may lie between a price that is divided by all of them and a dividend that is not.
     WHERE d.is_said
       AND (d.kind = 'dividend' AND d.cash > 100 * d.before
            OR d.cash * coalesce(price.rate, 1)
@@ -433,7 +433,7 @@ BEGIN
         UPDATE pricing.restatements x
         SET times = x.times + 1, last_seen_at = now_, days = greatest(x.days, found_.days),
             first_on = least(x.first_on, found_.first_on), last_on = greatest(x.last_on, found_.last_on),
-            -- Days on another basis are asked for with the whole history each time: no answer is kept out for good.
+            -- Days on another basis make the whole history be requested each time, so no answer is refused for good.
             reopened_at = CASE WHEN x.kind = 'basis' AND x.backfill_id IS NOT NULL THEN now_ ELSE x.reopened_at END,
             backfill_id = CASE WHEN x.kind = 'basis' THEN NULL ELSE x.backfill_id END
         WHERE (x.data_type, x.symbol, x.provider, x.kind) = (wanted_type, found_.symbol, from_provider, found_.kind)

@@ -60,11 +60,11 @@ BEGIN
             IF FOUND THEN
                 RETURN 'added';
             END IF;
-            CONTINUE; -- somebody was quicker
+            CONTINUE; -- another session was quicker
         END IF;
-        -- What was said before stays as a revision.
+        -- The previous action stays as a revision.
         SELECT * INTO was FROM pricing.corporate_actions a WHERE pricing.is_replaced_by(a, entered) FOR UPDATE;
-        CONTINUE WHEN NOT FOUND OR pricing.same_action(was, entered); -- it has just been taken back, or entered
+        CONTINUE WHEN NOT FOUND OR pricing.same_action(was, entered); -- it has just been removed, or entered
         now_ := pricing.clock(); -- after the wait for the lock
         PERFORM pricing.keep_actions(ARRAY[was], now_, 0, by_whom, why);
         UPDATE pricing.corporate_actions a

@@ -13,8 +13,8 @@ BEGIN
     WITH said AS MATERIALIZED (
         SELECT u.symbol, coalesce(u.period, '-infinity') AS period, u.body
         FROM unnest(symbols, periods, bodies) AS u (symbol, period, body)),
-    -- What the provider no longer lists, though its answer goes back so far: a date that was moved, say. Older periods
-    -- are only out of its reach.
+    -- Withdraw documents that the provider no longer lists although its answer goes back that far, such as after a
+    -- moved date. Older periods are merely out of its reach.
     withdrawn AS MATERIALIZED (
         SELECT d.symbol, d.period, NULL::jsonb AS body FROM pricing.documents d
         JOIN (SELECT s.symbol, min(s.period) AS since FROM said s WHERE s.symbol = ANY (whole) GROUP BY 1) reach

@@ -30,7 +30,7 @@ CREATE OR REPLACE FUNCTION pricing.exports(wanted_type text, first_month date, l
 RETURNS TABLE (month date, changes bigint, is_due boolean, versions bigint, exported_at timestamptz,
                moved_at timestamptz)
 LANGUAGE sql STABLE SET search_path = '' AS $$
-    -- All files of a type have the same decimals: a file that others have outgrown is written again.
+    -- All files of a type have the same decimals: if a later file needs more, the earlier ones are written again.
     SELECT coalesce(c.month, e.month), coalesce(c.changes, 0),
            coalesce(c.changes, 0) IS DISTINCT FROM e.changes OR NOT coalesce(e.is_wide_enough, false),
            e.versions, e.exported_at, e.moved_at
@@ -57,7 +57,7 @@ COMMENT ON FUNCTION pricing.exports(text, date, date) IS
 CREATE OR REPLACE FUNCTION pricing.month_versions(wanted_type text, wanted_month date)
 RETURNS SETOF pricing.price_revisions
 LANGUAGE sql STABLE SET search_path = '' AS $$
-    -- One symbol after the other, by the primary key: a month is a small part of each symbol's rows.
+    -- Symbol by symbol, by the primary key: a month is a small part of each symbol's rows.
     WITH RECURSIVE symbols (symbol) AS (
         (SELECT h.symbol FROM pricing.price_history h WHERE h.data_type = wanted_type ORDER BY h.symbol LIMIT 1)
         UNION ALL
@@ -195,7 +195,7 @@ BEGIN
         DELETE FROM pricing.price_revisions r
         WHERE r.data_type = wanted_type AND r.observed_at >= start_at AND r.observed_at < before
         RETURNING r.symbol, r.observed_at, false AS is_believed),
-    -- New values are judged by the newest ones that are stored, however old these are.
+    -- New values are judged by the newest stored ones, however old those are.
     kept AS (
         SELECT v.symbol, (SELECT x.observed_at FROM pricing.price_history x
                           WHERE x.data_type = wanted_type AND x.symbol = v.symbol
@@ -221,7 +221,7 @@ BEGIN
         ON CONFLICT ON CONSTRAINT moved_days_pkey DO UPDATE
             SET days = m.days + excluded.days, noted_days = m.noted_days + excluded.noted_days)
     SELECT coalesce(sum(g.versions), 0) INTO deleted FROM gone g;
-    -- An export that has not come to its end may have announced a file without some of these values.
+    -- An unfinished export may have announced a file without some of these values.
     UPDATE pricing.exported_months e
     SET moved_at = pricing.clock(), coming = '{}',
         changes = coalesce((SELECT m.changes FROM pricing.month_changes(wanted_type, wanted_month, wanted_month) m), 0)
@@ -250,7 +250,7 @@ LANGUAGE sql STABLE SET search_path = '' AS $$
     FROM pricing.moved_days m
     JOIN pricing.data_type_registry r USING (data_type)
     CROSS JOIN LATERAL (
-        -- What a payment took off is told by the price before it, within two weeks: pricing.close_before.
+        -- The effect of a payment follows from the price before it, within two weeks: pricing.close_before.
         SELECT range_agg(daterange(a.ex_on - 14, a.ex_on)) AS days
         FROM pricing.actions_as_of(r.asset_class, wanted_symbol, as_of) a
         WHERE adjust = 'total' AND a.amount IS NOT NULL AND a.ex_on > moved_spans.first_day) d

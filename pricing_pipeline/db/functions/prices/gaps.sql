@@ -1,4 +1,4 @@
--- What a history lacks, and why.
+-- The gaps of a history, and their reasons.
 
 CREATE OR REPLACE FUNCTION pricing.listed_from(wanted_type text, wanted_symbol text) RETURNS date
 LANGUAGE plpgsql STABLE SET search_path = '' AS $$
@@ -7,7 +7,7 @@ BEGIN
         (SELECT i.listed_on FROM pricing.data_type_registry r
          JOIN pricing.instruments i ON (i.asset_class, i.symbol) = (r.asset_class, wanted_symbol)
          WHERE r.data_type = wanted_type),
-        -- The provider was asked for the fortnight before its first value, and had nothing.
+        -- The provider was asked for the fortnight before the first value, and had nothing.
         (SELECT f.day
          FROM (SELECT least((SELECT (min(h.observed_at) AT TIME ZONE 'UTC')::date FROM pricing.price_history h
                              WHERE h.data_type = wanted_type AND h.symbol = wanted_symbol),
@@ -55,7 +55,7 @@ BEGIN
     RETURN QUERY
     WITH known AS MATERIALIZED (
         SELECT pricing.listed_from(wanted_type, wanted_symbol) AS listed_from, p.lag,
-               -- Of the latest value only the newest session is asked for, wherever the wanted days end.
+               -- A task for the latest value requests only the newest session, wherever the wanted days end.
                (SELECT s.session FROM pricing.calendar_sessions s
                 WHERE s.calendar = about.calendar AND s.closes_at <= now_ - p.lag
                 ORDER BY s.closes_at DESC LIMIT 1) AS newest,
@@ -122,7 +122,7 @@ COMMENT ON FUNCTION pricing.missing_sessions(text, text, date, date) IS
 CREATE OR REPLACE FUNCTION pricing.gaps(wanted_type text, wanted_symbol text, from_day date, to_day date)
 RETURNS TABLE (first_day date, last_day date, sessions bigint, kind text, detail text)
 LANGUAGE sql STABLE SET search_path = '' AS $$
-    -- Sessions that follow each other and lack a value for the same reason are one gap; a weekend parts nothing.
+    -- Consecutive sessions that lack a value for the same reason are one gap; a weekend does not separate them.
     SELECT min(r.session), max(r.session), count(*), r.kind,
            (array_agg(r.detail ORDER BY r.nth DESC)
                 FILTER (WHERE r.kind IN ('quarantined', 'failed', 'unreadable', 'provider_has_none')))[1]
@@ -146,7 +146,7 @@ LANGUAGE sql STABLE SET search_path = '' AS $$
     WHERE c.calendar = wanted_calendar
       AND NOT EXISTS (SELECT FROM pricing.calendar_sessions s
                       WHERE s.calendar = wanted_calendar AND s.session = d.day::date)
-      -- A Sunday is no holiday where nobody trades on Sundays.
+      -- A Sunday is no holiday for an exchange that never trades on Sundays.
       AND EXISTS (SELECT FROM pricing.calendar_sessions s
                   WHERE s.calendar = wanted_calendar
                     AND s.session IN (d.day::date - 7, d.day::date + 7, d.day::date - 14, d.day::date + 14))

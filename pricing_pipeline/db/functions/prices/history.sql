@@ -5,8 +5,7 @@ CREATE OR REPLACE FUNCTION pricing.moved_as_of(
     moved pricing.price_revisions[])
 RETURNS SETOF pricing.price_revisions
 LANGUAGE sql STABLE SET search_path = '' AS $$
-    -- Since the database has a value of the same time, what the file has of it is no longer believed, or is that very
-    -- value.
+    -- If the database has a value of the same time, the value in the file is no longer believed, or is the same one.
     SELECT a.* FROM unnest(moved) a
     WHERE (a.data_type, a.symbol) = (wanted_type, wanted_symbol) AND a.observed_at >= since AND a.observed_at < before
       AND CASE WHEN as_of IS NULL THEN a.revised_at = 'infinity'
@@ -141,7 +140,7 @@ CREATE OR REPLACE FUNCTION pricing.left_by_payments(
     OUT kept numeric, OUT lacks jsonb)
 LANGUAGE plpgsql STABLE SET search_path = '' AS $$
 DECLARE
-    -- The price just before the payments says what they took off; one from another year would not.
+    -- The price just before the payments shows what they took off; a price from another year would not.
     last_close record := pricing.close_before(wanted_type, wanted_symbol, day, as_of, moved);
     last_price numeric := last_close.amount * ('1e-' || last_close.scale)::numeric;
     its_currency text := coalesce(last_close.currency, (
@@ -165,7 +164,7 @@ BEGIN
                FILTER (WHERE last_price IS NULL OR p.rate IS NULL)
     INTO cash, lacks FROM paid p;
     IF lacks IS NOT NULL THEN
-        RETURN; -- a part of what was paid would be as wrong as nothing
+        RETURN; -- counting only some payments would be as wrong as counting none
     END IF;
     -- Payments are for one share of their day. The close may be for shares of another day: the splits between them
     -- count.
@@ -268,7 +267,7 @@ BEGIN
     more_volume := 1;
     less_volume := 1;
     kept := 1;
-    -- Actions until the first day have changed none of these values.
+    -- Actions on or before the first day changed none of these values.
     FOR happened IN
         SELECT a.ex_on, a.kind, a.new_shares, a.old_shares
         FROM pricing.actions_as_of(wanted_class, wanted_symbol, as_of) a

@@ -72,8 +72,8 @@ DECLARE
     were pricing.price_history[];
 BEGIN
     WITH moment AS MATERIALIZED (SELECT pricing.clock() AS at), -- later than all that this statement sees
-    -- OFFSET 0 keeps it a look into the index for each value. Nobody knows how many there are, and joined with them
-    -- the whole history of a type was read for every call: a hundred prices took 8 ms among 15,000.
+    -- OFFSET 0 keeps this an index lookup for each value. The planner does not know how many there are, and a join read
+    -- the whole history of a type for every call: a hundred prices took 8 ms among 15,000.
     looked AS MATERIALIZED (
         SELECT s.*, h.old, h.place FROM unnest(given) s
         LEFT JOIN LATERAL (
@@ -99,7 +99,7 @@ BEGIN
     noted AS (
         INSERT INTO pricing.data_changes (data_type, month, changes)
         SELECT wanted_type, pricing.utc_month(w.observed_at), count(*) FROM written w GROUP BY 2),
-    -- By its place: what another session has changed in this moment lies elsewhere, and is looked at again.
+    -- By its place: a row that another session has just changed lies elsewhere, and is looked at again.
     changed AS (
         UPDATE pricing.price_history h
         SET amount = s.amount, open_amount = s.open_amount, high_amount = s.high_amount, low_amount = s.low_amount,
@@ -125,7 +125,7 @@ CREATE OR REPLACE FUNCTION pricing.show_latest(given pricing.price_history[], co
 LANGUAGE plpgsql SET search_path = '' AS $$
 DECLARE
     shown text[];
-    -- While no price alert is about this type, this look is all that alerts cost.
+    -- Without a price alert for this type, alerts cost only this lookup.
     is_awaited boolean := EXISTS (SELECT FROM pricing.price_alerts a WHERE a.data_type = (given[1]).data_type);
     were pricing.latest_prices[];
 BEGIN
@@ -207,8 +207,8 @@ DECLARE
 BEGIN
     PERFORM pricing.verify_instruments(wanted_type, symbols, currencies);
     FOR passes IN 1..10 LOOP
-        -- An answer whose newest stamp is older than what is stored comes from a source that fell behind: nothing of
-        -- it is believed. An equal stamp with the same value confirms, with another value revises.
+        -- An answer whose newest stamp is older than the stored one comes from a source that fell behind: none of it is
+        -- believed. An equal stamp with the same value confirms, with another value revises.
         SELECT array_agg(ROW(
                    wanted_type, s.symbol, s.observed_at, s.amount, s.open_amount, s.high_amount, s.low_amount, s.scale,
                    s.currency, s.volume, from_provider, from_call, NULL, s.adjustment, s.quality,
@@ -226,7 +226,7 @@ BEGIN
         SELECT * INTO pass FROM pricing.store_rows(wanted_type, from_call, given);
         added_ := added_ || pass.added;
         revised_ := revised_ || pass.revised;
-        -- Another session has stored values of the same times in this moment: these are revisions of those.
+        -- Another session has just stored values of the same times: these are revisions of those.
         IF NOT pass.is_overtaken THEN
             IF is_latest THEN
                 shown := pricing.show_latest(given, pass.stored_at);
@@ -257,7 +257,7 @@ CREATE OR REPLACE FUNCTION pricing.revise_bars(
     wanted_type text, from_provider text, from_call bigint, wanted_symbol text, named_currency text, basis text,
     times timestamptz[], amounts bigint[], open_amounts bigint[], high_amounts bigint[], low_amounts bigint[],
     scales smallint[], volumes numeric[], texts text[], qualities text[], OUT added bigint, OUT revised bigint)
--- By one pass over what is given and what is stored, never by a look into the index for each of thousands of bars.
+-- By one pass over given and stored bars, never by an index lookup for each of thousands.
 LANGUAGE plpgsql SET search_path = '' SET enable_nestloop = off AS $$
 #variable_conflict use_column
 DECLARE
@@ -296,7 +296,7 @@ BEGIN
         noted AS (
             INSERT INTO pricing.data_changes (data_type, month, changes)
             SELECT wanted_type, pricing.utc_month(w.observed_at), count(*) FROM written w GROUP BY 2),
-        -- Only what has not changed since: what another session has just changed is looked at again.
+        -- Only rows that have not changed since: a row that another session has just changed is looked at again.
         changed AS (
             UPDATE pricing.price_history h
             SET amount = d.amount, open_amount = d.open_amount, high_amount = d.high_amount, low_amount = d.low_amount,
@@ -341,7 +341,7 @@ DECLARE
     last_at timestamptz := times[cardinality(times)];
 BEGIN
     PERFORM pricing.verify_instruments(wanted_type, ARRAY[wanted_symbol], ARRAY[named_currency]);
-    -- Of a span of days that a backfill asks for nothing is stored, as a rule, and there is nothing to compare with.
+    -- A span that a backfill requests usually has no stored values, so there is nothing to compare.
     IF NOT EXISTS (SELECT FROM pricing.price_history h
                    WHERE h.data_type = wanted_type AND h.symbol = wanted_symbol
                      AND h.observed_at BETWEEN first_at AND last_at) THEN
@@ -360,7 +360,7 @@ BEGIN
             PERFORM pricing.note_changes(wanted_type, times);
             RETURN;
         EXCEPTION WHEN unique_violation THEN
-            NULL; -- another session has stored values of these days in this moment: these are revisions of those
+            NULL; -- another session has just stored values of these days: these are revisions of those
         END;
     END IF;
     SELECT r.added, r.revised INTO added, revised
@@ -401,7 +401,7 @@ CREATE OR REPLACE FUNCTION pricing.settle_prices(
     symbols text[], times timestamptz[], amounts bigint[], open_amounts bigint[], high_amounts bigint[],
     low_amounts bigint[], scales smallint[], currencies text[], volumes numeric[], texts text[], adjustments text[])
 RETURNS TABLE (added bigint, revised bigint)
--- Planned once with all that it calls: otherwise a session plans the first five calls of a dozen statements.
+-- Planned once, like all functions that it calls: otherwise a session plans the first five calls of a dozen statements.
 LANGUAGE plpgsql SET search_path = '' SET plan_cache_mode = force_generic_plan SET lock_timeout = '500ms' AS $$
 DECLARE
     owned bigint[] := pricing.lock_tasks(ids, token, from_call);

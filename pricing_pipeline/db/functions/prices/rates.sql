@@ -12,7 +12,7 @@ LANGUAGE sql STABLE SET search_path = '' AS $$
     WHERE r.asset_class = 'fx'
 $$;
 COMMENT ON FUNCTION pricing.sources_of_rates(text, text) IS
-    'Where rates between two currencies of the past may be stored, and in which currency. Of a day the first place '
+    'Where rates between two currencies of the past may be stored, and in which currency. For one day the first place '
     'counts: a bar before a quote, then the pair itself before its inverse.';
 
 

@@ -1,6 +1,6 @@
 -- A history has one basis: as traded, or divided by splits. It changes as a whole. Sessions that store days share a
--- lock on the instrument, and one that changes the basis has it alone: otherwise another could store a day on the old
--- basis.
+-- lock on the instrument, and a session that changes the basis holds it alone: otherwise another could store a day on
+-- the old basis.
 
 CREATE OR REPLACE FUNCTION pricing.lock_basis(wanted_type text, from_provider text, symbols text[])
 RETURNS TABLE (symbol text, first_day date, last_day date, is_own boolean, is_asked boolean)
@@ -14,7 +14,7 @@ BEGIN
     RETURN QUERY
     SELECT w.symbol, (min(h.observed_at) AT TIME ZONE 'UTC')::date, (max(h.observed_at) AT TIME ZONE 'UTC')::date,
            count(*) FILTER (WHERE h.provider = from_provider) * 2 > count(*),
-           -- What was asked for may wait longer than a day for its turn.
+           -- A requested task may wait longer than a day for its turn.
            EXISTS (SELECT FROM pricing.restatements x LEFT JOIN pricing.backfills b USING (backfill_id)
                    WHERE (x.data_type, x.symbol, x.provider, x.kind) = (wanted_type, w.symbol, from_provider, 'basis')
                      AND (b.requested_at > now_ - interval '1 day' OR EXISTS (
@@ -32,7 +32,7 @@ COMMENT ON FUNCTION pricing.lock_basis(text, text, text[]) IS
 CREATE OR REPLACE FUNCTION pricing.change_basis(
     wanted_type text, wanted_symbol text, from_call bigint, basis text, brought timestamptz[], may_leave boolean)
 RETURNS boolean
--- With the owner's rights: no worker may delete prices. What leaves a history here stays as a revision.
+-- With the owner's rights: no worker may delete prices. A value that leaves a history here stays as a revision.
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = '' SET lock_timeout = '1s' AS $$
 DECLARE
     now_ timestamptz := pricing.clock();

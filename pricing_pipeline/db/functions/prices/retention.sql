@@ -1,4 +1,4 @@
--- Thins old quotes, and keeps samples of freshness to draw. prune.sql deletes what is too old.
+-- Thins old quotes, and keeps samples of freshness for charts. prune.sql deletes rows that are too old.
 
 CREATE OR REPLACE FUNCTION pricing.thin_history(at_most integer DEFAULT 20000) RETURNS integer
 -- With the owner's rights: no worker may delete prices but by this policy, which only the owner sets.
@@ -21,7 +21,7 @@ BEGIN
         WHERE r.thin_after_days IS NOT NULL AND r.fetcher = 'quote' AND coalesce(t.until < due.until, true)
         ORDER BY t.until NULLS FIRST, 1, 2 LIMIT 500
     LOOP
-        -- Whole days, and of a long past no more at once than was asked for.
+        -- Whole days, and of a long history no more rows at once than requested.
         SELECT least(pair.until, pg_catalog.date_trunc('day', max(h.observed_at), 'UTC') + interval '24 hours')
         INTO up_to
         FROM (SELECT x.observed_at FROM pricing.price_history x
@@ -64,7 +64,7 @@ DECLARE
     now_ timestamptz := pricing.clock();
     samples integer;
 BEGIN
-    -- It only looks: who is in the way is not waited for, and the next sample is five minutes off.
+    -- It does not wait for locks: the next sample is only five minutes away.
     PERFORM pg_catalog.set_config('lock_timeout', '100ms', true);
     INSERT INTO pricing.freshness_samples (data_type, at, watched, fresh, late, oldest_age)
     SELECT w.data_type, now_, count(*), count(*) FILTER (WHERE w.state = 'fresh'),

@@ -1,9 +1,9 @@
--- Revisions of all but prices: what was believed before, kept by a trigger and read as of a time.
+-- Revisions of everything but prices: former rows, kept by a trigger and read as of a time.
 
 CREATE OR REPLACE FUNCTION pricing.keep_revision() RETURNS trigger
 LANGUAGE plpgsql SET search_path = '' AS $$
 BEGIN
-    -- What was believed for no time at all can never be read.
+    -- A row that was believed for no time at all can never be read.
     EXECUTE pg_catalog.format(
         'INSERT INTO pricing.revisions (kind, key, recorded_at, revised_at, revised_by, old) '
         'SELECT %L, ARRAY[%s], o.recorded_at, n.recorded_at, n.call_id, to_jsonb(o) '

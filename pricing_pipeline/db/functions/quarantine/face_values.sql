@@ -37,7 +37,7 @@ LANGUAGE sql STABLE SET search_path = '' AS $$
         FROM parted p
         GROUP BY p.asset_class, p.data_type, p.symbol, p.provider, p.level
         HAVING count(DISTINCT p.observed_at) >= 20),
-    -- Believed values stand on one side of the level alone: what returns is no change of face value.
+    -- Believed values are on one side of the level only: prices that return are no change of face value.
     facing AS (
         SELECT l.*, coalesce(earlier.at, l.last_at) AS before_at, coalesce(earlier.nav, l.last_nav) AS before_nav,
                coalesce(later.at, l.first_at) AS after_at, coalesce(later.nav, l.first_nav) AS after_nav
@@ -56,10 +56,10 @@ LANGUAGE sql STABLE SET search_path = '' AS $$
     WHERE f.before_nav > 0
       AND f.after_nav > 0
       AND f.after_at - f.before_at <= interval '30 days'
-      -- A whole power of ten, but for the move of the days between the two.
+      -- A whole power of ten, apart from the move of the days between the two.
       AND abs(round(log(f.after_nav / f.before_nav))) BETWEEN 1 AND 4
       AND abs(log(f.after_nav / f.before_nav) - round(log(f.after_nav / f.before_nav))) < log(1.1)
-      -- Of several levels the one beside the believed values comes first.
+      -- Among several levels, the one beside the believed values comes first.
       AND NOT EXISTS (SELECT FROM doubted d
                       WHERE (d.data_type, d.symbol, d.provider) = (f.data_type, f.symbol, f.provider)
                         AND d.observed_at > f.before_at AND d.observed_at < f.after_at)
@@ -80,7 +80,7 @@ DECLARE
 BEGIN
     FOR change IN
         SELECT c.* FROM pricing.face_value_changes() c
-        -- What a person has said of this day stands, also that there was no change.
+        -- A person's decision about this day stands, including that there was no change.
         WHERE NOT EXISTS (SELECT FROM pricing.corporate_actions a
                           WHERE (a.asset_class, a.symbol, a.ex_on) = (c.asset_class, c.symbol, c.changed_on)
                             AND a.new_shares IS NOT NULL)
@@ -126,7 +126,7 @@ BEGIN
           AND q.resolved_by = pricing.face_value_rule()
         GROUP BY r.data_type ORDER BY r.data_type
     LOOP
-        -- Also the values that were believed later because these stood beside them.
+        -- Including later values that were believed because of these.
         WITH gone AS (
             DELETE FROM pricing.price_history h
             WHERE h.data_type = pair.data_type AND h.symbol = change.symbol

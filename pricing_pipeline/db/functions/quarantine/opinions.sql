@@ -59,7 +59,7 @@ BEGIN
           AND pricing.second_provider(q.data_type, q.symbol, q.provider) = wanted_provider
           AND NOT pricing.is_in_work(q.symbol)
         ORDER BY q.ask_at, q.value_id LIMIT 1 FOR UPDATE SKIP LOCKED;
-        -- What waits goes first, for ten minutes: a storm of bad values must not cost viewers their prices.
+        -- Waiting tasks go first, for ten minutes: a storm of bad values must not cost viewers their prices.
         IF chosen.ask_at > now_ - interval '10 minutes' AND EXISTS (
                SELECT FROM pricing.api_call_queue_live t
                WHERE t.provider = wanted_provider AND t.run_after IS NULL AND t.status = 'pending') THEN
@@ -129,7 +129,8 @@ BEGIN
     WHERE c.provider = wanted_provider AND c.fetcher = kind.fetcher;
     day := CASE WHEN kind.fetcher <> 'quote' THEN (first_.observed_at AT TIME ZONE 'UTC')::date END;
     now_ := pricing.clock();
-    -- Others of its data type and day go with it. For a quote the newest one is asked for, whatever their times.
+    -- Other values of its data type and day share the call. Quotes share it whatever their times, because the newest
+    -- one is requested.
     SELECT array_agg(s.value_id ORDER BY s.value_id), array_agg(DISTINCT s.symbol) INTO value_ids, symbols
     FROM (SELECT q.value_id, q.symbol FROM pricing.quarantined_values q
           WHERE q.value_id = first_.value_id
@@ -224,7 +225,7 @@ BEGIN
                           AND coalesce(q.bar ->> 'currency' = s.currency, true)
                           AND q.observed_at BETWEEN s.at - interval '36 hours' AND s.at + interval '36 hours'
                           AND coalesce(split.shares, 1) < 'Infinity'
-                     -- On one basis: prices as traded are a multiple of those that splits have divided.
+                     -- On one basis: prices as traded are a multiple of prices divided by splits.
                      THEN round((q.bar ->> 'close')::numeric / s.amount
                           * CASE WHEN q.bar ->> 'adjustment' = s.adjustment THEN 1
                                  WHEN s.adjustment = 'splits' THEN 1 / split.shares ELSE split.shares END, 12) END
@@ -238,7 +239,7 @@ BEGIN
         WHERE a.asset_class = r.asset_class AND a.symbol = q.symbol AND a.new_shares IS NOT NULL
           AND a.ex_on > (q.observed_at AT TIME ZONE 'UTC')::date AND a.ex_on <= (now_ AT TIME ZONE 'UTC')::date) split
     WHERE o.call_id = from_call AND o.value_id = q.value_id;
-    -- Two providers with a bar of a day without session: it was one.
+    -- If two providers have a bar of a day without a session, the day was a session.
     PERFORM pricing.weigh_closed_days(t.data_type, t.symbols)
     FROM (SELECT q.data_type, array_agg(DISTINCT q.symbol) AS symbols
           FROM pricing.second_opinions o JOIN pricing.quarantined_values q USING (value_id)

@@ -55,14 +55,14 @@ BEGIN
         JOIN pricing.latest_prices o ON o.data_type = t.data_type AND o.symbol = w.symbol
         WHERE l.symbol IS NULL AND is_latest AND t.asset_class = kind.asset_class AND t.data_type <> wanted_type
         ORDER BY o.observed_at DESC LIMIT 1) kin ON true
-    -- Days that come again: what would be revised.
+    -- Days that come again: the stored values that would be revised.
     LEFT JOIN LATERAL (
         SELECT array_agg(h.observed_at) AS times, array_agg(h.amount) AS amounts, array_agg(h.scale) AS scales,
                coalesce(bool_or(h.provider <> from_provider), false) AS is_of_others
         FROM pricing.price_history h
         WHERE h.data_type = wanted_type AND h.symbol = w.symbol AND h.observed_at BETWEEN w.first_at AND w.last_at
           AND kind.fetcher <> 'quote') same ON true
-    -- What other providers say for the same times: of the pair, or of the instrument in a similar data type.
+    -- Other providers' values for the same times: of the pair, or of the instrument in a similar data type.
     LEFT JOIN LATERAL (
         SELECT array_agg(o.at) AS times, array_agg(o.given) AS given, array_agg(o.provider) AS providers
         FROM (SELECT h.observed_at AS at, h.amount * ('1e-' || h.scale)::numeric AS given, h.provider, h.currency
@@ -116,7 +116,7 @@ BEGIN
           AND (l.observed_at AT TIME ZONE 'UTC')::date
               BETWEEN (w.first_at AT TIME ZONE 'UTC')::date AND (w.last_at AT TIME ZONE 'UTC')::date
         ORDER BY l.observed_at DESC LIMIT 1) o
-    -- Of a quote there is no bar of this time with a low and a high.
+    -- A quote has no low and high of its own.
     LEFT JOIN LATERAL (
         SELECT h.low_amount * ('1e-' || h.scale)::numeric AS low, h.high_amount * ('1e-' || h.scale)::numeric AS high
         FROM pricing.price_history h
@@ -277,8 +277,8 @@ BEGIN
             LEFT JOIN pricing.instruments i ON (i.asset_class, i.symbol) = (r.asset_class, q.symbol)
             WHERE q.value_id = ANY (ids)),
         scaled AS (
-            -- As many decimals as the digits need, and at least the usual ones, unless an amount would be too long for
-            -- them.
+            -- As many decimals as the digits need, and at least the usual number, unless an amount would then be too
+            -- long.
             SELECT g.*, greatest(fit.needed, least(coalesce(g.usual, 2), 18 - fit.whole))::smallint AS scale
             FROM given g
             CROSS JOIN LATERAL (
@@ -327,8 +327,8 @@ BEGIN
     IF released.value_id IS NULL THEN
         RETURN NULL;
     END IF;
-    -- It is the pair's newest value, so it is its latest price, as old as its provider's last word and not as the
-    -- decision.
+    -- It is the pair's newest value, so it becomes its latest price. Its age counts from its provider's last answer,
+    -- not from the decision.
     newest.source_text := released.value;
     RETURN CASE WHEN pricing.show_latest(ARRAY[newest], released.last_seen_at) IS NOT NULL THEN released.value_id END;
 END $$;
@@ -401,7 +401,7 @@ BEGIN
             USING ERRCODE = 'invalid_parameter_value';
     END IF;
     IF decision = 'rejected' THEN
-        -- What was confirmed a moment ago is a price already.
+        -- A value that was confirmed a moment ago is a price already.
         PERFORM pricing.close_believed(wanted);
     END IF;
     SELECT array_agg(q.value_id) INTO ids
@@ -445,7 +445,7 @@ BEGIN
         WHERE q.value_id = m.value_id
         RETURNING q.value_id)
     SELECT array_agg(m.value_id) INTO decided FROM made m;
-    -- A statement of its own sees what others have decided while the one before waited for them.
+    -- A separate statement sees what others decided while the previous one waited for them.
     RETURN QUERY
     SELECT w.id, CASE WHEN w.id = ANY (decided) THEN decision
                       WHEN q.value_id IS NULL THEN 'unknown'
@@ -489,7 +489,8 @@ BEGIN
     DELETE FROM pricing.quarantined_bodies b
     WHERE b.recorded_at < now_ - interval '90 days'
        OR NOT EXISTS (SELECT FROM pricing.quarantined_values q WHERE q.call_id = b.call_id)
-       -- Of each provider the newest hundred megabytes: one that sends junk beside each wrong value fills no disk.
+       -- The newest hundred megabytes of each provider: a provider that sends junk with each wrong value must not fill
+       -- the disk.
        OR b.call_id IN (
            SELECT sized.call_id FROM (
                SELECT x.call_id,
@@ -518,7 +519,7 @@ BEGIN
         SELECT l.data_type, count(*) AS pairs,
                (array_agg(l.symbol ORDER BY l.changed_at, l.symbol))[1:5] AS examples
         FROM pricing.latest_prices l JOIN pricing.data_type_registry r USING (data_type)
-        -- What was written off stays at 0.
+        -- A scheme that was written off stays at 0.
         WHERE r.is_active AND l.amount <> 0 AND l.fetched_at > now_ - interval '1 day'
           AND l.observed_at - l.changed_at > pricing.frozen_after(r.fetcher)
         GROUP BY 1 ORDER BY 1

@@ -52,7 +52,7 @@ BEGIN
             END IF;
         END IF;
 
-        -- A page says nothing: its call does, when it has its answer.
+        -- A page does not count: its call counts, when it has its answer.
         IF call.page_of IS NULL THEN
             PERFORM pricing.note_outage(call, now_);
         END IF;
@@ -66,7 +66,7 @@ BEGIN
         END IF;
         PERFORM pricing.heed_units_left(call.provider, call.key_name, stated_left, now_);
     EXCEPTION WHEN lock_not_available THEN
-        -- The answer is worth more than what it says of its provider, and the next call says it again.
+        -- Storing the answer matters more than what it shows about its provider, which the next call shows again.
         PERFORM pricing.warn(
             'judge_call', call.provider,
             'its state or keys are locked by another session, and a call says nothing', '55P03');
@@ -241,7 +241,7 @@ BEGIN
     IF coalesce(unseen, 0) <= 0 AND stated_left > 5 AND known.reported_left IS NULL THEN
         RETURN;
     END IF;
-    -- More than we believed is never believed. Of two reports the gloomier one counts until it is a window old.
+    -- More than we believed is never believed. Of two reports, the lower one counts until it is a window old.
     INSERT INTO pricing.provider_keys AS k
         (provider, key_name, reported_left, reported_at, foreign_units, foreign_until)
     VALUES (wanted_provider, wanted_key, CASE WHEN stated_left <= 5 THEN greatest(stated_left, 0) END, now_,
@@ -272,7 +272,7 @@ BEGIN
     IF coalesce(most, 0) < 1 OR coalesce(call.size, 0) <= most THEN
         RETURN;
     END IF;
-    -- Of calls that were in flight together the smallest counts.
+    -- Among calls that were in flight together, the smallest counts.
     INSERT INTO pricing.shown_batches AS s (provider, fetcher, is_of_days, shown_size, shown_at)
     VALUES (call.provider, call.fetcher, call.is_of_days, most, pricing.clock())
     ON CONFLICT ON CONSTRAINT shown_batches_pkey DO UPDATE

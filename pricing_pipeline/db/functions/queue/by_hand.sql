@@ -1,5 +1,5 @@
--- What a person, or a change of the registry, does to tasks: retry, cancel, retire; and a person's own calls. Lock
--- order: see queue.sql; dead tasks come after demand and before live ones.
+-- Changes to tasks by a person or by a change of the registry: retry, cancel, retire; and calls that a person makes.
+-- Lock order: see queue.sql; dead tasks come after demand and before live ones.
 
 CREATE OR REPLACE FUNCTION pricing.end_backoff(wanted_type text, symbols text[] DEFAULT NULL) RETURNS integer
 LANGUAGE plpgsql SET search_path = '' AS $$
@@ -46,7 +46,7 @@ DECLARE
     revived bigint[];
 BEGIN
     WITH routed AS MATERIALIZED (
-        -- Routes may have changed since, and of several deaths of the same work the last is the one to take up.
+        -- Routes may have changed since, and if the same work died several times, the last task is the one to retry.
         SELECT DISTINCT ON (q.data_type, q.symbol, q.window_start, q.window_end) q.*, c.provider AS new_provider,
                k.default_ttl_minutes
         FROM pricing.api_call_queue_dead q
@@ -271,7 +271,7 @@ LANGUAGE sql STABLE SET search_path = '' AS $$
         LEFT JOIN pricing.provider_key_limits own
             ON (own.provider, own.name, own.key_name) = (l.provider, l.name, k.key_name)
         ORDER BY l.provider, k.key_name, coalesce(own.units, l.units)),
-    -- A key with more room may take what is too much for the others.
+    -- A key with more room may afford a call that is too large for the others.
     widest AS (
         SELECT DISTINCT ON (n.provider) n.* FROM narrowest n ORDER BY n.provider, n.units DESC),
     judged AS (
@@ -369,7 +369,7 @@ BEGIN
     INTO refusal
     FROM pricing.why_not_called(wanted_provider, priority_, needed_bytes) w
     CROSS JOIN pricing.why_no_key(wanted_provider) k;
-    -- Of those why_not_called speaks before it looks at the quota.
+    -- why_not_called names those stops before it checks the quota, so it is checked here.
     IF refusal IS NULL AND pricing.bytes_used(wanted_provider, claimed_at) + needed_bytes > (
            SELECT pricing.quota_for(p.quota_bytes, priority_) FROM pricing.data_collectors p
            WHERE p.provider = wanted_provider) THEN
@@ -390,7 +390,7 @@ BEGIN
     INSERT INTO pricing.collector_call_log AS c
         (provider, key_name, data_type, symbols, window_start, window_end, units, reserved_bytes, worker, started_at)
     VALUES (wanted_provider, claim_by_hand.key_name, wanted_type, wanted_symbols,
-            -- A search as a span of one day: what it brings says nothing about the size of latest prices.
+            -- A search is logged as a span of one day: its size says nothing about the size of latest prices.
             CASE WHEN is_search THEN (claimed_at AT TIME ZONE 'UTC')::date ELSE '-infinity' END,
             CASE WHEN is_search THEN (claimed_at AT TIME ZONE 'UTC')::date ELSE 'infinity' END,
             needed_units, needed_bytes, who, claimed_at)

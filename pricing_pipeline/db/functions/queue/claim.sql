@@ -1,10 +1,10 @@
 -- Taking tasks and planning calls, within what the provider allows now. Lock order: see queue.sql.
 --
 -- If one waiting task alone could be called now, a claim returns a call. So a task is picked only if it could be called
--- alone: its provider can fetch it, and its units and bytes fit into what is left. What cannot be called is passed over
--- and hides nothing, with one exception: for a task that has waited for a minute for more units than are left at a
--- time, they are saved during two of each five minutes (save_units). Tasks that can never be called are failed by a
--- duty (fail_impossible_tasks in by_hand.sql).
+-- alone: its provider can fetch it, and its units and bytes fit into what is left. A task that cannot be called is
+-- skipped and hides no other, with one exception: for a task that has waited for a minute for more units than are left
+-- at a time, they are saved during two of each five minutes (save_units). Tasks that can never be called are failed by
+-- a duty (fail_impossible_tasks in by_hand.sql).
 
 CREATE OR REPLACE FUNCTION pricing.claim_calls(
     wanted_provider text, worker_name text, max_calls integer, run text DEFAULT NULL, keys text[] DEFAULT NULL,
@@ -12,8 +12,8 @@ CREATE OR REPLACE FUNCTION pricing.claim_calls(
 RETURNS TABLE (call_id bigint, key_name text, data_type text, fetcher text, window_start date, window_end date,
                claim_token uuid, claimed_at timestamptz, asset_class text, spellings jsonb,
                ids bigint[], symbols text[], priorities integer[], attempts smallint[])
--- Planned once: what a new plan could know better never paid for the millisecond that planning takes. The settings hold
--- for all functions that it calls.
+-- Planned once: a better plan never paid for the millisecond that planning takes. The settings hold for all functions
+-- that it calls.
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = '' SET lock_timeout = '200ms'
 SET plan_cache_mode = force_generic_plan SET enable_seqscan = off SET jit = off AS $$
 #variable_conflict use_column
@@ -96,8 +96,8 @@ BEGIN
         breaker_until = CASE WHEN allowed.is_probe THEN allowed.at + interval '60 seconds' ELSE s.breaker_until END,
         probe_call = CASE WHEN allowed.is_probe THEN newest_call ELSE s.probe_call END,
         queue_change = allowed.change, change_horizon = allowed.horizon,
-        -- What has finished before the first task is not read again, which costs much while a snapshot keeps it. Who
-        -- has made the last change must have ended: until then its tasks are not seen.
+        -- Entries of finished tasks before the first one are not read again, which is expensive while a snapshot keeps
+        -- them. The transaction of the last change must have ended: until then its tasks are not visible.
         (first_urgency, first_cadence, first_id) = (
             SELECT (-q.priority), q.cadence_minutes, q.id - 1 FROM pricing.api_call_queue_live q
             WHERE pg_snapshot_xmin(pg_current_snapshot()) >= allowed.horizon
@@ -192,7 +192,7 @@ BEGIN
     IF state.queue_change = known.change THEN
         allowed.horizon := state.change_horizon;
     ELSE
-        -- The number of whoever has made the change is less than that of this transaction, if this one had none then.
+        -- If this transaction had no number then, the transaction of the change has a lower one.
         allowed.horizon := CASE WHEN known.is_new THEN pg_current_xact_id() END;
         state.first_urgency := NULL;
     END IF;
@@ -218,8 +218,8 @@ LANGUAGE sql STABLE AS $$ -- no SET search_path, so that it is inlined
            (o.reserved + booked.bytes)::bigint
     -- By the index of open calls: of the last 15 s there may be thousands that have ended.
     FROM (SELECT coalesce(sum(c.reserved_bytes), 0) AS reserved,
-                 -- A request ends within 10 s, and begins when its claim is on the disk. So what a lost worker has
-                 -- begun is soon over, too.
+                 -- A request ends within 10 s, and begins when its claim is on the disk. So the calls of a lost worker
+                 -- also end soon.
                  coalesce(array_agg(DISTINCT coalesce(c.page_of, c.call_id)) FILTER (
                      WHERE coalesce(c.moved_to, c.started_at) > now_ - interval '15 seconds'
                        AND coalesce(c.page_of, c.call_id) IS DISTINCT FROM own_call), '{}') AS in_flight
@@ -261,7 +261,7 @@ BEGIN
     WHERE r.is_active
       AND cost.units > allowed.units_left
       AND cost.units <= least(allowed.units_limit, longer_left)
-      -- Not all the time: others who use the key may take whatever comes free.
+      -- Not all the time: other users of the key may take all units that come free.
       AND extract(epoch FROM now_ - first.enqueued_at)::bigint % 300 BETWEEN 60 AND 180
       AND allowed.bytes_used + first.est_bytes <= pricing.quota_for(allowed.quota_bytes, first.priority)
     ORDER BY (-first.priority), first.cadence_minutes, first.id LIMIT 1;
@@ -368,7 +368,7 @@ BEGIN
                 AND r.is_active
                 AND c.units_per_call + c.units_per_symbol <= allowed.units_left))
           AND allowed.bytes_used + q.est_bytes <= pricing.quota_for(allowed.quota_bytes, q.priority)
-          -- Only what an open call has asked for can be in work, and little of what is pending is.
+          -- Only symbols of open calls can be in work, and few pending ones are.
           AND (q.symbol NOT IN (SELECT unnest(c.symbols) FROM pricing.collector_call_log c WHERE c.finished_at IS NULL)
                OR NOT pricing.is_in_work(q.symbol))
         ORDER BY (-q.priority), q.cadence_minutes, q.id LIMIT at_most FOR UPDATE OF q SKIP LOCKED);
@@ -515,8 +515,8 @@ COMMENT ON FUNCTION pricing.count_fitting(
 
 CREATE OR REPLACE FUNCTION pricing.await_disk() RETURNS void
 LANGUAGE sql SET search_path = '' AS $$
-    -- The log is one: when a commit is on the disk, so is all before it. This one has something to write, and locks
-    -- nothing.
+    -- There is one log: when a commit is on the disk, so is everything before it. This commit writes something, and
+    -- locks nothing.
     SELECT pg_logical_emit_message(true, 'pricing', '')
 $$;
 COMMENT ON FUNCTION pricing.await_disk() IS

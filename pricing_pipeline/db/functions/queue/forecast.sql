@@ -1,9 +1,9 @@
 -- How long a provider's quota of bytes lasts, and by how much TTLs are stretched so that it does. Which pairs wait
 -- because of that is decided in demand/staleness.sql; how much is used, and what the hard steps are, in quota.sql.
 --
--- Bytes leave the quota 720 hours after they came. So whether it lasts is known hour by hour: what is used, less what
--- has left by then, plus what comes until then. The stretch keeps to the highest rate at which that never goes past two
--- percent below the step at which schedules stop, so that nothing stops. These two percent are what comes and goes
+-- Bytes leave the quota 720 hours after they came. So whether it lasts can be computed hour by hour: used bytes, minus
+-- those that have left by then, plus those that come until then. TTLs are stretched to the highest rate that stays two
+-- percent below the step at which schedules stop, so that nothing stops. The two percent cover what comes and goes
 -- within half a day.
 
 CREATE OR REPLACE FUNCTION pricing.most_stretched() RETURNS float8
@@ -48,7 +48,7 @@ COMMENT ON FUNCTION pricing.reached_at(bigint[], bigint, float8, bigint, timesta
 
 CREATE OR REPLACE FUNCTION pricing.sustained_rate(leaving bigint[], used bigint, target bigint) RETURNS float8
 LANGUAGE sql IMMUTABLE SET search_path = '' AS $$
-    -- By days: the hours of a day follow what people do, and the two percent below the step are there for them.
+    -- By days: demand varies within a day, which the two percent below the step cover.
     SELECT greatest(min((target - used + leaving[24 * d]) / (24.0 * d)), 0)::float8 FROM generate_series(1, 30) AS d
 $$;
 COMMENT ON FUNCTION pricing.sustained_rate(bigint[], bigint, bigint) IS
@@ -107,7 +107,7 @@ BEGIN
         SELECT d.data_type, d.symbol, i.calendar, 1::bigint AS pairs, watched.is_true AS is_watched,
                false AS is_scheduled,
                pricing.ttl_of(r, o.ttl_minutes, watched.is_true) AS ttl,
-               -- What is held and nobody has looked at for two days is not fetched.
+               -- Held pairs that nobody has viewed for two days are not fetched.
                NOT watched.is_true
                    AND EXISTS (SELECT FROM pricing.pair_views v
                                WHERE (v.data_type, v.symbol) = (d.data_type, d.symbol)
@@ -124,7 +124,7 @@ BEGIN
                OR EXISTS (SELECT FROM pricing.holdings h
                           WHERE (h.data_type, h.active_symbol) = (d.data_type, d.symbol)))
         UNION ALL
-        -- A schedule is written in Python's words. It is taken to come once in a TTL.
+        -- SQL cannot read a schedule, so one slot per TTL is assumed.
         SELECT r.data_type, NULL, i.calendar, count(*), false, true, r.default_ttl_minutes, true
         FROM pricing.data_type_registry r JOIN pricing.instruments i USING (asset_class)
         WHERE r.is_active
@@ -149,7 +149,7 @@ BEGIN
         FROM wanted w JOIN pricing.data_type_registry r USING (data_type)
         LEFT JOIN trading t USING (calendar)
         JOIN broad USING (data_type)
-        -- Who is asked now, which may be the second of a route: what the first is spared it does not need.
+        -- The provider that is asked now, which may be the second of a route: the first one then needs nothing.
         JOIN pricing.data_collectors p ON p.provider = CASE
             WHEN EXISTS (SELECT FROM pricing.provider_routing x WHERE (x.data_type, x.symbol) = (w.data_type, w.symbol))
                  OR EXISTS (SELECT FROM pricing.route_refusals f
@@ -204,7 +204,7 @@ BEGIN
            extract(epoch FROM now_ - min(u.hour)) / 3600 INTO day_bytes, week_bytes, hours
     FROM pricing.api_data_usage u WHERE u.provider = wanted_provider AND u.hour > now_ - interval '168 hours';
     IF hours >= 24 THEN
-        -- A backfill of one day is no habit: what comes every day is in both.
+        -- The lower rate, because a backfill of one day is no habit: what comes every day is in both.
         per_hour := least(day_bytes / 24.0, week_bytes / hours);
     END IF;
 END $$;
@@ -226,7 +226,7 @@ BEGIN
     RETURN QUERY
     WITH asked AS MATERIALIZED (
         SELECT n.provider, n.pairs, n.is_measured,
-               -- More than the limits allow is not asked.
+               -- Calls beyond the limits are not made.
                n.watched_bytes * least(
                    1, coalesce(pricing.units_a_minute(n.provider, now_) / nullif(n.units, 0), 1)) AS watched_bytes,
                n.background_bytes
@@ -383,7 +383,7 @@ BEGIN
     SELECT coalesce(known.watched_factor, 1) AS watched_factor,
            coalesce(known.background_factor, 1) AS background_factor
     INTO before;
-    -- The average of a day, for people sleep; and what is wanted now, for who has left needs nothing.
+    -- The average of a day, because people sleep, and current demand, because viewers who left need nothing.
     wanted := pricing.stretch_factors(least(watched, need), background, sustained);
     wanted.watched_factor := pricing.next_factor(before.watched_factor, wanted.watched_factor, elapsed);
     wanted.background_factor := pricing.next_factor(before.background_factor, wanted.background_factor, elapsed);
@@ -405,9 +405,9 @@ COMMENT ON FUNCTION pricing.note_stretch(
 CREATE OR REPLACE FUNCTION pricing.next_factor(before float8, wanted float8, elapsed float8) RETURNS float8
 LANGUAGE plpgsql IMMUTABLE SET search_path = '' AS $$
 BEGIN
-    -- Who looks in for some minutes must not slow down all others.
+    -- A viewer who stays for some minutes must not slow down everyone else.
     wanted := least(wanted, before * 2 ^ (elapsed / 3600));
-    -- Two percent are noise, and each fall has the waiting pairs judged again.
+    -- Two percent are noise, and each decrease makes the waiting pairs be judged again.
     RETURN CASE WHEN wanted > 1 AND abs(wanted - before) <= 0.02 * before THEN before ELSE wanted END;
 END $$;
 COMMENT ON FUNCTION pricing.next_factor(float8, float8, float8) IS

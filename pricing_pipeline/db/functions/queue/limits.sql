@@ -2,8 +2,8 @@
 -- breakers.sql, how the units of a day are spread in pacing.sql, and the quota of bytes in quota.sql.
 --
 -- A worker only reads these tables. What writes them for it has the owner's rights and takes the time from the clock.
--- Of its caller it believes the outcome of a call and the bytes of its answer, within bounds (settle_call). Functions
--- that are given a time are for those, not for a worker.
+-- These functions trust a caller only for the outcome of a call and the bytes of its answer, within bounds
+-- (settle_call). Functions with a parameter for the time are for them, not for workers.
 
 CREATE OR REPLACE FUNCTION pricing.check_limit() RETURNS trigger
 LANGUAGE plpgsql SET search_path = '' AS $$
@@ -122,8 +122,8 @@ LANGUAGE plpgsql STABLE SET search_path = '' AS $$
 BEGIN
     RETURN (SELECT s.shown_units FROM pricing.shown_limits s
             WHERE (s.provider, s.key_name, s.name) = (wanted.provider, key, wanted.name)
-              -- Some providers name a limit only when they refuse a call. While it is kept to, nothing says that the
-              -- plan has grown. So what is written is tried again once a day.
+              -- Some providers name a limit only when they refuse a call. While it is kept, nothing shows that the plan
+              -- has grown. So the written limit is tried again once a day.
               AND s.shown_at > now_ - interval '1 day'
               -- With less no call could be made that shows another limit.
               AND s.shown_units >= (SELECT max(c.units_per_call + c.units_per_symbol)
@@ -146,7 +146,7 @@ COMMENT ON FUNCTION pricing.units_in_force(pricing.provider_limits, text, timest
 
 CREATE OR REPLACE FUNCTION pricing.is_short_window(seconds integer) RETURNS boolean
 LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$ -- no SET search_path, so that it is inlined
-    -- What names no window is mostly of a minute. Taken for that of a day, it would stop nearly all work.
+    -- A limit without a window is mostly one of a minute. Taken for a limit of a day, it would stop nearly all work.
     SELECT seconds <= 3600
 $$;
 COMMENT ON FUNCTION pricing.is_short_window(integer) IS
@@ -285,7 +285,7 @@ BEGIN
     IF NOT FOUND THEN
         RETURN false;
     END IF;
-    -- What was counted with it is counted again.
+    -- Counts that include the call are made again.
     DELETE FROM pricing.limit_counts n
     WHERE (n.provider, n.key_name) = (call.provider, call.key_name)
       AND coalesce(call.moved_to, call.started_at) <= n.counted_to;

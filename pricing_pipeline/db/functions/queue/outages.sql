@@ -31,7 +31,7 @@ COMMENT ON FUNCTION pricing.backoff_interval(text, integer) IS
 
 CREATE OR REPLACE FUNCTION pricing.failing_since(errors jsonb) RETURNS timestamptz
 LANGUAGE sql STABLE SET search_path = '' AS $$
-    -- What failed at another provider, or before a person tried again, is another story.
+    -- Failures at another provider, or before a person retried the task, do not count.
     SELECT min((e.entry ->> 'at')::timestamptz) FROM jsonb_array_elements(errors) WITH ORDINALITY AS e (entry, place)
     WHERE pricing.is_outage(e.entry ->> 'kind')
       AND e.place > coalesce((SELECT max(x.place) FROM jsonb_array_elements(errors) WITH ORDINALITY AS x (entry, place)
@@ -161,7 +161,7 @@ BEGIN
                     AND q.priority > 0) THEN
         RETURN; -- it is being asked
     END IF;
-    -- As with the return: what failed while others were answered says nothing about the provider.
+    -- As in return_waiting: a failure while other symbols were answered says nothing about the provider.
     FOR waiting IN
         SELECT w.* FROM (
             SELECT x.id, x.symbol, x.errors -> -1 ->> 'kind' AS kind, x.claimed_at AS asked_at,
@@ -233,7 +233,7 @@ LANGUAGE sql STABLE SET search_path = '' AS $$
     SELECT pg_catalog.format('no answer for %s, asked about once a minute', string_agg(
         pg_catalog.format('%s since %s', o.data_type, pricing.format_time(o.since)), ', ' ORDER BY o.data_type))
     FROM pricing.outages o
-    -- Where nobody waits, nobody asks, and nobody knows whether it would answer.
+    -- Without viewers there are no calls, so it is unknown whether the provider would answer.
     WHERE o.provider = wanted_provider
       AND (only_type IS NULL OR o.data_type = only_type)
       AND o.answered_at IS NULL
@@ -263,8 +263,8 @@ BEGIN
         ELSE
             returned := returned + pricing.return_waiting(one);
         END IF;
-        -- It stays for as long as calls may be in flight that fail with the others, and somebody may hold a row. What
-        -- nobody asks for any more is forgotten.
+        -- It stays for as long as calls may be in flight that fail with the others, and somebody may hold a row.
+        -- Outages of types that are no longer requested are deleted.
         DELETE FROM pricing.outages o
         WHERE o.outage_id = one.outage_id
           AND (o.answered_at < now_ - interval '15 seconds' OR o.last_fault_at < now_ - interval '24 hours');

@@ -62,7 +62,7 @@ CREATE OR REPLACE FUNCTION pricing.watched_calendars_of(wanted_provider text) RE
 -- Few: the planner would think of a thousand, and read the sessions of all calendars.
 LANGUAGE plpgsql STABLE ROWS 4 SET search_path = '' AS $$
 BEGIN
-    -- What is noted is a minute old at most while duties run.
+    -- While duties run, the stored calendars are at most a minute old.
     RETURN QUERY
     SELECT c.calendar FROM pricing.watched_calendars c
     WHERE c.provider = wanted_provider
@@ -96,7 +96,7 @@ LANGUAGE sql STABLE SET search_path = '' AS $$
               AND x.opens_at < until
             OFFSET 0) s
         UNION ALL
-        -- Of what has no known sessions nobody knows when it trades.
+        -- Without known sessions, it may trade at any time.
         SELECT tstzrange(since, until) FROM watched w
         WHERE NOT EXISTS (SELECT FROM pricing.calendars c
                           WHERE c.calendar = w.calendar AND c.sessions_to >= since::date)) trading
@@ -123,7 +123,7 @@ BEGIN
     RETURN 0.1 + CASE WHEN upper(hours) >= until THEN 0.9 ELSE 0.8 END
                * extract(epoch FROM pricing.duration_of(hours * tstzmultirange(tstzrange(since, at))))
                / extract(epoch FROM pricing.duration_of(hours))
-         -- Between two sessions, what is kept for closing prices may be used.
+         -- Between two sessions, the part kept for closing prices may be used.
          + CASE WHEN at > lower(hours) AND NOT hours @> at THEN 0.1 ELSE 0 END;
 END $$;
 COMMENT ON FUNCTION pricing.paced_share(tstzmultirange, timestamptz, timestamptz, timestamptz) IS
@@ -228,7 +228,7 @@ BEGIN
                    pricing.trading_hours(wanted.provider, d.since, d.since + interval '1 day'))) / 60)
     INTO minutes
     FROM (SELECT day_ - make_interval(days => n) AS since FROM generate_series(0, 6) AS n) d;
-    -- While nothing that is watched is known to trade, nobody knows how the day will be spread.
+    -- While no watched quote has known sessions, the day's trading hours are unknown.
     RETURN CASE WHEN minutes >= 1440 THEN units / 1440.0
                 WHEN minutes >= 1 THEN units * 0.8 / minutes END;
 END $$;

@@ -1,13 +1,13 @@
 -- Pages: the requests of a call after its first. Each is a call of its own, with the symbols, window, key and units of
--- the first, so that limits, quota and metrics count it as ever. What came of all of them stands at the first one,
--- whose tasks stay in work meanwhile; breakers and outages go by that alone. Lock order: see queue.sql (the call, then
--- provider_state).
+-- the first, so that limits, quota and metrics count it as ever. The outcome of all requests is stored with the first
+-- call, whose tasks stay in work meanwhile; breakers and outages depend on it alone. Lock order: see queue.sql (the
+-- call, then provider_state).
 --
 -- A call that has begun goes before new calls, because its units are lost if it does not end. So while a page waits, no
 -- new call is made with its key, and no page of a younger call. It waits as long as its call may last; if it cannot be
--- made within that time, the call ends as unfinished. What such a call has used is remembered: the next one for its
--- symbols makes no second request unless it can make more than that one, and some time has passed, twice as long after
--- each.
+-- made within that time, the call ends as unfinished. The units that such a call used are remembered: the next one for
+-- its symbols makes no second request unless it can make more than that one, and some time has passed, twice as long
+-- after each.
 
 CREATE OR REPLACE FUNCTION pricing.claim_page(
     first_call bigint, ids bigint[], token uuid, first_bytes bigint, page_bytes bigint,
@@ -40,7 +40,7 @@ BEGIN
     IF obstacle.refusal IS NULL THEN
         call_id := pricing.open_page(call, greatest(page_bytes, 1), now_);
     ELSIF obstacle.next_at < until THEN
-        -- Not exactly then: others may end sooner, and be quicker.
+        -- Within a second, not at exactly that time: other calls may end sooner.
         wait_seconds := least(greatest(extract(epoch FROM obstacle.next_at - now_), 0.05), 1);
         UPDATE pricing.provider_state s
         SET page_call = first_call, page_key = call.key_name, page_until = now_ + interval '5 seconds'
@@ -79,7 +79,7 @@ COMMENT ON FUNCTION pricing.is_still_claimed(bigint, bigint[], uuid) IS
 CREATE OR REPLACE FUNCTION pricing.is_kept_for_page(
     state pricing.provider_state, wanted_key text, now_ timestamptz) RETURNS boolean
 LANGUAGE sql STABLE PARALLEL SAFE AS $$ -- no SET search_path, so that it is inlined
-    -- Further ahead it is of a clock that was set back since.
+    -- A time further ahead dates from before the clock was set back.
     SELECT coalesce(state.page_key = wanted_key AND state.page_until > now_
                     AND state.page_until <= now_ + interval '5 seconds', false)
 $$;
@@ -138,7 +138,7 @@ BEGIN
     IF refusal IS NOT NULL THEN
         RETURN;
     END IF;
-    -- Its own reservation is not somebody else's: of it, the first answer has come.
+    -- Its own reservation does not count, because its first answer has come.
     used := pricing.bytes_used(call.provider, now_) - call.reserved_bytes + first_bytes;
     SELECT pricing.quota_for(
                p.quota_bytes,
@@ -288,7 +288,7 @@ LANGUAGE plpgsql STABLE SET search_path = '' AS $$
 BEGIN
     units_left := (SELECT k.units_left FROM pricing.key_allowances(call.provider, now_) k
                    WHERE k.key_name = call.key_name);
-    -- In each whole window as much as is allowed; in what is left of the time what is free now, or comes free in it.
+    -- The full limit for each whole window; for the rest of the time, the units that are free now or come free in it.
     SELECT l.name,
            l.allowed - coalesce(sum(c.units), 0) + l.windows * l.allowed
            + coalesce(sum(c.units) FILTER (WHERE c.counted_at <= until - (l.windows + 1) * l.span), 0),

@@ -58,7 +58,7 @@ COMMENT ON FUNCTION pricing.enqueue_pairs(text[], text[], integer[], date[], dat
 CREATE OR REPLACE FUNCTION pricing.note_queue_change() RETURNS trigger
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = '' AS $$
 BEGIN
-    PERFORM pg_current_xact_id(); -- first, so that who sees the change sees that it is under way
+    PERFORM pg_current_xact_id(); -- first, so that a session that sees the change also sees that it is under way
     PERFORM nextval('pricing.queue_change_seq');
     RETURN NULL;
 END $$;
@@ -119,8 +119,8 @@ BEGIN
             FROM (SELECT i.provider, count(*) AS tasks FROM inserted i GROUP BY 1) news;
             RETURN;
         EXCEPTION WHEN unique_violation THEN
-            -- Somebody else has queued one of them since we looked. Looking, and looking again in that rare case, takes
-            -- a third less than an insert that expects conflicts.
+            -- Another session has queued one of them since this one looked. Looking, and in this rare case looking
+            -- again, takes a third less time than an insert that expects conflicts.
             CONTINUE WHEN try < 100;
             RAISE;
         END;
@@ -218,7 +218,7 @@ DECLARE
 BEGIN
     IF middle = 0 OR clock_timestamp() > until THEN
         PERFORM pricing.pass_over('enqueue_pairs', data_types[1], symbols);
-        -- What people want is due again; what a schedule wants is asked for once more.
+        -- Wanted pairs are due again; a scheduled pair is requested once more.
         IF window_starts IS NULL THEN
             PERFORM pricing.repair_demand(data_types, symbols);
         END IF;
@@ -335,7 +335,7 @@ BEGIN
         WHERE g.window_end = 'infinity' AND x.data_type = g.data_type AND x.symbol BETWEEN g.symbol AND g.symbol
         ORDER BY x.symbol FOR NO KEY UPDATE SKIP LOCKED) pair ON true;
     IF done.places IS NOT NULL THEN
-        -- By their places: a plan by their names, made while little was wanted, read all that is wanted.
+        -- By their places (ctid): a plan by keys, made while demand was small, read all demand.
         UPDATE pricing.demand d
         SET due_at = greatest(now_ + interval '1 second', coalesce(
                 pricing.stale_at(r, g.symbol, l.fetched_at, known.ttl_minutes),
@@ -374,7 +374,7 @@ SET jit = off AS $$
 DECLARE
     locked bigint[];
 BEGIN
-    -- What another session has locked is passed over, since prices are locked already: it is asked for once more.
+    -- Locked tasks are skipped, because prices are locked already: they are requested once more.
     SELECT array_agg(mine.id) INTO locked FROM (
         SELECT q.id FROM pricing.api_call_queue_live q
         WHERE q.data_type = wanted_type
@@ -460,7 +460,7 @@ DECLARE
     snoozed boolean := kind IN ('throttled', 'key_refused', 'unfinished');
     locked bigint[] := pricing.lock_tasks(ids, token);
 BEGIN
-    -- Of a call for one symbol: only if others are answered is it this one that the provider does not take.
+    -- For a call about one symbol: only if others are answered is this symbol at fault.
     IF kind = 'request_refused' AND cardinality(ids) = 1 THEN
         is_permanent := EXISTS (SELECT FROM pricing.api_call_queue_live q
                                 WHERE q.id = ANY (locked) AND q.window_end <> 'infinity');
@@ -480,7 +480,7 @@ BEGIN
             PERFORM pricing.spare_calls(locked, entry, message);
         END IF;
     END IF;
-    -- What is the provider's or the key's state, not the task's, costs no attempt until the task is a day old.
+    -- Trouble of the provider or the key costs the task no attempt until it is a day old.
     UPDATE pricing.api_call_queue_live q
     SET status = 'scheduled', claim_token = NULL, lease_until = NULL,
         attempt = q.attempt - CASE WHEN snoozed THEN 1 ELSE 0 END,
@@ -640,7 +640,7 @@ DECLARE
     asked bigint[];
     stuck bigint[];
 BEGIN
-    -- What is in work has an open call; no call is closed while a task of it is in work.
+    -- A claimed task has an open call; no call is closed while one of its tasks is claimed.
     SELECT array_agg(q.id) INTO asked
     FROM (SELECT c.data_type, unnest(c.symbols) AS symbol, c.window_start, c.window_end
           FROM pricing.collector_call_log c WHERE c.finished_at IS NULL) open_

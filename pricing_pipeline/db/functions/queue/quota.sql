@@ -35,7 +35,7 @@ BEGIN
             FROM pricing.data_type_registry r) <= room THEN
         RETURN NULL;
     END IF;
-    -- What is in work has its bytes reserved.
+    -- Claimed tasks have their bytes reserved.
     room := room - (SELECT coalesce(sum(q.est_bytes), 0) FROM pricing.api_call_queue_live q
                     WHERE q.provider = wanted_provider
                       AND q.run_after IS NULL
@@ -169,7 +169,7 @@ LANGUAGE sql SET search_path = '' AS $$
           AND NOT (d.data_type = wanted_type AND EXISTS (SELECT FROM mine m WHERE m.symbol = d.symbol))
           AND coalesce(k.common, (pricing.route(d.data_type, d.symbol)).provider) = wanted_provider),
     ranked AS (
-        -- One order for all: otherwise each type might leave the room to another.
+        -- One order for all types: otherwise each might leave the room to another.
         SELECT w.*, sum(k.bytes) OVER (ORDER BY w.viewers DESC, w.due_at, w.data_type, w.symbol) AS bytes
         FROM wanted w JOIN kinds k USING (data_type))
     SELECT array_agg(r.symbol ORDER BY r.bytes) FROM ranked r WHERE r.is_mine AND r.bytes <= room

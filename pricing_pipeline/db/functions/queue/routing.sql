@@ -104,7 +104,7 @@ BEGIN
     PERFORM pricing.end_backoff(wanted_type, only_symbols);
     DELETE FROM pricing.route_refusals f
     WHERE f.data_type = wanted_type AND (wanted_symbol IS NULL OR f.symbol = wanted_symbol);
-    -- What the providers of the old rules did not know, those of the new ones may: schedules ask for it again.
+    -- The providers of the new rules may know symbols that the old ones did not: schedules request them again.
     UPDATE pricing.api_call_queue_dead d SET resolved_at = pricing.clock()
     FROM (SELECT x.id FROM pricing.api_call_queue_dead x
           WHERE x.data_type = wanted_type AND (wanted_symbol IS NULL OR x.symbol = wanted_symbol)
@@ -234,7 +234,7 @@ BEGIN
     WHERE (f.data_type, f.symbol, f.provider) = (old.data_type, old.symbol, old.provider);
     WITH seen AS (
         SELECT s.provider,
-               -- Shorter stops are waited for: what is queued elsewhere costs units there.
+               -- Shorter stops are waited out: a detour costs another provider units.
                CASE WHEN s.breaker <> 'closed' AND s.breaker_openings >= 3
                     THEN 'its breaker is open: ' || s.breaker_reason
                     WHEN pricing.bytes_used(s.provider, now_) >= pricing.quota_for(p.quota_bytes, 0)

@@ -14,7 +14,7 @@ LANGUAGE plpgsql SET search_path = '' AS $$
 DECLARE
     -- A task is seen when its transaction has ended, and the server ends those that idle for 30 s.
     until timestamptz := pricing.clock() - interval '1 minute';
-    -- A time ahead of the clock is of before it was set back.
+    -- A time ahead of the clock dates from before it was set back.
     counted timestamptz := least(
         coalesce((SELECT max(t.counted_until) FROM pricing.task_times t), until - interval '1 hour'), until);
     week bigint := floor(extract(epoch FROM until) / 604800)::bigint;

@@ -83,9 +83,9 @@ COMMENT ON FUNCTION pricing.note_step(timestamptz, timestamptz, interval) IS
 CREATE OR REPLACE FUNCTION pricing.note_gap(now_ timestamptz, known timestamptz) RETURNS void
 LANGUAGE plpgsql SET search_path = '' AS $$
 BEGIN
-    -- Nothing is late that had no time yet to go on.
+    -- Give every part time to continue before it counts as late.
     PERFORM pricing.note_life('start');
-    -- Viewers, who say each minute that they are there, seem to be silent: they have time for a heartbeat.
+    -- Viewers, who send a heartbeat every minute, seem silent: give them time for one.
     PERFORM pricing.note_duty(v.name, d.last_failure_at, d.last_error, now_ + v.wait)
     FROM (VALUES
         ('clean_subscriptions', interval '2 minutes', interval '0'),
@@ -151,7 +151,7 @@ BEGIN
              'due_at, became_due_at, owed_since, backoff_until, stretched_from, created_at, read_at', ''),
             ('user_allowances', 'user_id', 'step', 'spent_until', 'SKIP LOCKED'),
             ('api_call_queue_live', 'id', 'step', 'run_after, lease_until, claimed_at, enqueued_at', ''),
-            -- A dead task tells what its pair waits for.
+            -- A dead task shows what its pair waits for.
             ('api_call_queue_dead', 'id', 'step', 'claimed_at, finished_at', ''),
             ('async_operations_live', 'id', 'step', 'due_at, lease_until, claimed_at, enqueued_at', ''),
             ('failing_recipients', 'operation_type, recipient', 'now', 'since, failed_at', ''),
@@ -205,11 +205,11 @@ COMMENT ON FUNCTION pricing.move_times(timestamptz, interval) IS
 CREATE OR REPLACE FUNCTION pricing.move_calls(now_ timestamptz, step interval) RETURNS void
 LANGUAGE plpgsql SET search_path = '' AS $$
 BEGIN
-    -- Who counts calls has its provider's row.
+    -- Sessions that count calls hold their provider's row.
     PERFORM FROM pricing.provider_state s ORDER BY s.provider FOR UPDATE;
     DELETE FROM pricing.limit_counts;
-    -- What counted continues to count for as long as it would have. What no longer counted must not return: its time
-    -- does.
+    -- Calls that counted go on counting for as long as before. Calls that no longer counted must not count again,
+    -- although their time comes again.
     UPDATE pricing.collector_call_log c
     SET moved_to = CASE WHEN coalesce(c.moved_to, c.started_at) > reach.before
                         THEN coalesce(c.moved_to, c.started_at) - step ELSE '-infinity' END
@@ -218,7 +218,7 @@ BEGIN
                  least(min(pricing.limit_start(l, now_)), now_ - interval '10 minutes') AS after
           FROM pricing.data_collectors p LEFT JOIN pricing.provider_limits l USING (provider) GROUP BY 1) reach
     WHERE c.provider = reach.provider AND coalesce(c.moved_to, c.started_at) > reach.after - interval '1 second';
-    -- Hours that come again would be counted twice: what was used in them was used before.
+    -- Hours that come again would be counted twice, so their use is booked before them.
     WITH ahead AS (DELETE FROM pricing.api_data_usage u WHERE u.hour > now_ RETURNING u.*)
     INSERT INTO pricing.api_data_usage AS u (provider, hour, slot, calls, units, bytes)
     SELECT a.provider, date_trunc('hour', a.hour - step, 'UTC'), a.slot, sum(a.calls), sum(a.units), sum(a.bytes)
@@ -245,7 +245,7 @@ BEGIN
       AND d.ends_at > now_
       AND greatest(d.started_at, d.lease_until - interval '15 seconds') > now_;
     UPDATE pricing.thinned t SET until = date_trunc('day', now_, 'UTC') WHERE t.until > now_;
-    -- Days that were taken for over are to come.
+    -- Days that seemed over are still to come.
     UPDATE pricing.history_coverage h SET covered = h.covered - datemultirange(daterange(today, NULL))
     WHERE h.covered && daterange(today, NULL);
     UPDATE pricing.corporate_action_pairs p

@@ -194,9 +194,9 @@ LANGUAGE sql IMMUTABLE SET search_path = '' AS $$
         (20, 'count_task_times', interval '1 minute'),
         (21, 'stretch_ttls', interval '5 minute'),
         (22, 'number_changes', interval '1 minute'),
-        -- Late, because add_demand cannot add what this has deleted until the round ends.
+        -- Late, because add_demand cannot add deleted rows again until the round ends.
         (23, 'clean_subscriptions', interval '1 minute'),
-        -- Last: what locks a provider waits for nothing after it.
+        -- Last: a duty that locks a provider must wait for nothing after it.
         (24, 'watch_providers', interval '10 seconds'),
         (25, 'reroute_waiting', interval '10 seconds')) AS v (place, name, every)
 $$;
@@ -228,7 +228,7 @@ BEGIN
         WHERE NOT coalesce(d.last_success_at > now_ - v.every
                            AND d.last_success_at <= now_ + interval '10 seconds', false)
           AND coalesce(d.not_before <= now_, true)
-          -- One that fails must not cost every look its patience with locks.
+          -- A failing duty must not make every look wait for its locks.
           AND NOT coalesce(d.last_failure_at > now_ - least(v.every, interval '1 minute')
                            AND d.last_failure_at <= now_ + interval '10 seconds', false)
         ORDER BY v.place
@@ -247,7 +247,7 @@ BEGIN
             ON CONFLICT ON CONSTRAINT duties_pkey
                 DO UPDATE SET last_failure_at = excluded.last_failure_at, last_error = excluded.last_error;
             PERFORM pricing.warn('run_duties', duty_.name, SQLERRM, SQLSTATE);
-            -- Who waits for one lock would wait for each: the others have their turn at the next look.
+            -- After one wait for a lock, each other duty would wait, too: they have their turn at the next look.
             EXIT WHEN SQLSTATE = '55P03';
         END;
     END LOOP;

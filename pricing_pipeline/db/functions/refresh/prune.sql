@@ -1,4 +1,4 @@
--- What is kept of the past, and for how long.
+-- Retention: which past rows are kept, and for how long.
 
 CREATE OR REPLACE FUNCTION pricing.resolve_tasks() RETURNS integer
 LANGUAGE plpgsql SET search_path = '' AS $$
@@ -19,7 +19,7 @@ BEGIN
                            WHERE r.data_type = q.data_type
                              AND i.symbol = q.symbol
                              AND i.is_active)
-            -- One tells as much as all: the last.
+            -- Only the last one is kept: it shows as much as all.
             OR EXISTS (SELECT FROM pricing.api_call_queue_dead x
                        WHERE x.data_type = q.data_type
                          AND x.symbol = q.symbol
@@ -62,7 +62,7 @@ CREATE OR REPLACE FUNCTION pricing.prune_leaf(leaf text, now_ timestamptz) RETUR
 LANGUAGE plpgsql SET search_path = '' AS $$
 BEGIN
     IF NOT pricing.is_leaf(leaf) THEN
-        RETURN; -- what belongs there is in the leaf for the rest
+        RETURN; -- rows that belong there are in the leaf for the rest
     END IF;
     -- Those that finished first lie at the beginning, so a leaf without old tasks is not read through.
     EXECUTE pg_catalog.format($query$
@@ -174,7 +174,7 @@ BEGIN
         SELECT o.call_id, o.provider, o.key_name, o.data_type, nullif(o.window_start, '-infinity'),
                nullif(o.window_end, 'infinity'), cardinality(o.symbols), o.run_id, o.worker,
                o.started_at, o.finished_at, o.http_status, o.wire_bytes
-        -- Of a call whose worker was lost, parts may be stored.
+        -- A call whose worker was lost may have stored parts.
         FROM old o WHERE o.outcome <> 'failed' ORDER BY o.call_id)
     SELECT count(*) INTO pruned FROM old;
     RETURN pruned;

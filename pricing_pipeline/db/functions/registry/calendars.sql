@@ -319,7 +319,7 @@ BEGIN
                 AND q.symbol = i.symbol
                 AND q.observed_at = d.observed_at
             WHERE q.kind = 'closed_day' AND q.status <> 'rejected'
-              -- A source that repeats the last close on a holiday gives a volume of 0: nothing was traded.
+              -- A source that repeats the last close on a holiday reports a volume of 0: nothing was traded.
               AND coalesce((q.bar ->> 'volume')::numeric > 0, true)
             UNION
             SELECT d.calendar, d.observed_at, q.symbol, o.provider
@@ -623,7 +623,7 @@ BEGIN
     JOIN pricing.calendar_sessions s
         ON (s.calendar, s.session) = (i.calendar, (NEW.observed_at AT TIME ZONE 'UTC')::date)
     WHERE r.data_type = NEW.data_type AND r.fetcher <> 'quote';
-    -- What comes before the close is a bar that is still growing.
+    -- An answer before the close has a bar that is still growing.
     IF closed IS NULL OR NEW.fetched_at <= closed THEN
         RETURN NULL;
     END IF;
@@ -636,7 +636,7 @@ BEGIN
         -- It was there at the first look: next time a little earlier.
         known := coalesce(known, usual) * 0.95;
     ELSE
-        RETURN NULL; -- nobody looked until long after
+        RETURN NULL; -- the first look was long after
     END IF;
     INSERT INTO pricing.publish_lags (data_type, symbol, lag) VALUES (NEW.data_type, NEW.symbol, known)
     ON CONFLICT ON CONSTRAINT publish_lags_pkey DO UPDATE SET lag = excluded.lag;

@@ -1,5 +1,5 @@
--- Cron expressions of schedules. What is refused here reaches neither the registry nor Dagster, which would load no
--- schedule of it, or pick times of its own.
+-- Cron expressions of schedules. An expression that is refused here reaches neither the registry nor Dagster, which
+-- would load no schedule for it, or choose other times.
 
 CREATE OR REPLACE FUNCTION pricing.cron_values(field text, lowest integer, highest integer, names text[] DEFAULT '{}')
 RETURNS integer[]
@@ -53,7 +53,7 @@ BEGIN
     ELSIF (SELECT min(d) FROM pg_catalog.unnest(days) d) > (
         SELECT max(CASE WHEN m = 2 THEN 29 WHEN m IN (4, 6, 9, 11) THEN 30 ELSE 31 END)
         FROM pg_catalog.unnest(months) m) THEN
-        -- Beside a weekday it would come, but then nobody means the day.
+        -- With a weekday it would have a slot, but not on the day that its author meant.
         RETURN 'names a day that never comes. Give one that its months have';
     END IF;
     RETURN NULL;

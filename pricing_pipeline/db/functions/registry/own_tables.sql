@@ -1,5 +1,5 @@
--- Tables that users make for a data type. The pipeline fills them with what it fetches, so that they are judged by what
--- is stored in them. Views are theirs alone: a view shows what the pipeline stores, in another shape.
+-- Tables that users make for a data type. The pipeline fills them with the prices that it fetches, and judges staleness
+-- by their rows. Views are left alone: a view shows what the pipeline stores in another shape.
 
 CREATE OR REPLACE FUNCTION pricing.own_columns(kind pricing.data_type_registry)
 RETURNS TABLE (name text, source text, is_needed boolean)

@@ -1,5 +1,5 @@
--- What a data type's values are, and judging staleness. Every staleness function of the registry takes (timestamptz,
--- integer minutes).
+-- The kind of a data type's values, and how their staleness is judged. Every staleness function of the registry takes
+-- (timestamptz, integer minutes).
 
 CREATE OR REPLACE FUNCTION pricing.is_daily(fetcher text) RETURNS boolean
 LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$ -- no SET search_path, so that it is inlined
@@ -113,7 +113,7 @@ COMMENT ON FUNCTION pricing.stale_at(pricing.data_type_registry, text, timestamp
 
 CREATE OR REPLACE FUNCTION pricing.is_past_ttl(stamp timestamptz, ttl_minutes integer, now_ timestamptz) RETURNS boolean
 LANGUAGE sql STABLE PARALLEL SAFE AS $$ -- no SET search_path, so that it is inlined
-    -- A time that is to come dates from before the clock was set back, and says nothing.
+    -- A future time dates from before the clock was set back, and proves nothing.
     SELECT stamp IS NULL
         OR stamp <= now_ - pg_catalog.make_interval(mins => ttl_minutes)
         OR stamp > now_ + interval '1 minute'

@@ -33,7 +33,7 @@ BEGIN
                                        ELSE 'is_data_stale' END;
     END IF;
     IF TG_OP = 'UPDATE' AND (NEW.fetcher, NEW.asset_class) = (OLD.fetcher, OLD.asset_class) THEN
-        RETURN NEW; -- what stands may go on, and be retired
+        RETURN NEW; -- an existing type may go on, or be retired
     END IF;
     IF NEW.asset_class <> ALL (asked.asset_classes) THEN
         RAISE EXCEPTION 'data type %: the fetcher % does not fit the asset class %: only instruments of % have what it '
@@ -60,8 +60,8 @@ LANGUAGE plpgsql STABLE SET search_path = '' AS $$
 DECLARE
     missing text;
 BEGIN
-    -- What may be named: a table or view of this schema that its owner made, in the shape that staleness can be judged
-    -- by. Of the pipeline's own only three have that shape, and they hold all types.
+    -- A row may name a table or view of this schema that its owner made, with the columns that the staleness check
+    -- needs. Only three of the pipeline's own have these columns, and they hold all types.
     IF NOT EXISTS (SELECT FROM pg_catalog.pg_class c
                    WHERE c.relnamespace = 'pricing'::pg_catalog.regnamespace AND c.relname::text = kind.table_name) THEN
         IF kind.has_own_table OR NOT is_new THEN
@@ -108,7 +108,7 @@ DECLARE
     own_view text := pricing.own_view(NEW.contents, NEW.data_type);
     cron_fault text;
 BEGIN
-    -- One from before it was judged may stand, so that the type can be retired.
+    -- A function from before this check existed may stay, so that the type can be retired.
     IF NEW.refresh_schedule IS DISTINCT FROM OLD.refresh_schedule THEN
         cron_fault := pricing.cron_fault(NEW.refresh_schedule);
         IF cron_fault IS NOT NULL THEN
