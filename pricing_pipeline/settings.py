@@ -98,14 +98,14 @@ def _export_url(value: object) -> object:
         return os.path.abspath(str(_folder(value)))
     if not re.fullmatch(r"s3://[^\s/?#@]+(/[^\s?#]*)?(\?[^\s#]*)?", value):
         raise ValueError(
-            "write a folder, or s3://bucket/prefix?region=eu-central-1, without a user: the store's key belongs into "
+            "write a folder, or s3://bucket/prefix?region=eu-central-1, without a user: the store's key belongs in "
             "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"
         )
     named = {part.partition("=")[0] for part in value.partition("?")[2].split("&") if part}
     if unknown := named - {"region", "endpoint_override", "scheme"}:
         raise ValueError(
             f"{len(unknown)} of its options are unknown. After the question mark may be region, endpoint_override and "
-            "scheme; the store's key belongs into AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"
+            "scheme; the store's key belongs in AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"
         )
     return value
 

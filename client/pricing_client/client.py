@@ -290,7 +290,7 @@ class PricingClient:
         """Add a price alert: a condition, and the recipient to tell. The pipeline's owner adds recipients.
 
         `threshold` is the price of `above` and `below` and the percentage of `moved`; `lasts_seconds` belongs to
-        `stale`, `pace_seconds` to `each`. Raises RequestRefused if the same price alert is there already, which it
+        `stale`, `pace_seconds` to `each`. Raises RequestRefused if the same price alert already exists, which it
         also is if the answer to this request was lost, and it was sent again.
         """
         wanted = {

@@ -226,8 +226,8 @@ class ImportedLines:
     `outcome` is `new`, `held` (already), `refused` or `left_out`. `reason` says why, or what is doubtful about it.
     `quantity` is the total in the file; it replaces the stored `held_quantity`. To name the symbol of a refused line,
     give `own_names` of `import_holdings` its `identifier` with a symbol, such as one of the `candidates`.
-    `lacks_type_of` is its asset class if no data type has prices of that; `advice` says how to mend a line that cannot
-    be read.
+    `lacks_type_of` is its asset class if no data type has prices of that; `advice` says how to correct an unreadable
+    line.
     """
 
     lines: list[int]

@@ -5445,8 +5445,8 @@ GRANT EXECUTE ON FUNCTION pricing.slots_to_read(text, date, date, integer, text,
 CREATE FUNCTION pricing.slug_of(name text) RETURNS text LANGUAGE sql IMMUTABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.slug_of(text) TO pricing_reader, pricing_worker;
 
--- Where rates between two currencies of the past may be stored, and in which currency. Of a day the first place counts:
--- a bar before a quote, then the pair itself before its inverse.
+-- Where rates between two currencies of the past may be stored, and in which currency. For one day the first place
+-- counts: a bar before a quote, then the pair itself before its inverse.
 CREATE FUNCTION pricing.sources_of_rates(from_currency text, to_currency text) RETURNS TABLE(place bigint, data_type
     text, symbol text, currency text, is_inverse boolean, is_quote boolean) LANGUAGE sql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.sources_of_rates(text,text) TO pricing_reader, pricing_worker;

@@ -91,7 +91,7 @@ _SUBJECTS = (
 _ABOUT = """Prices, who watches them, and where they come from.
 
 Send a token as `Authorization: Bearer`; `pricing-pipeline token add` makes one. Numbers that must be exact are strings.
-Times are UTC. Whatever goes wrong is told as `application/problem+json`, with what to do about it in `detail`.
+Times are UTC. Errors are `application/problem+json`; `detail` says what to do.
 """
 
 

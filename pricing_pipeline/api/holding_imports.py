@@ -49,7 +49,7 @@ class Imported(Shape):
     lacks_type_of: str | None
     """Its asset class, if it is refused because no data type has prices of that class."""
     advice: str | None
-    """How to mend a line that cannot be read."""
+    """How to correct a line that cannot be read."""
 
 
 class VagueNumber(Shape):

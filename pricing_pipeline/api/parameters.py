@@ -172,7 +172,7 @@ def type_of_prices(connection: Connection, name: str) -> DataType:
 def require_instrument(connection: Connection, type_: DataType, symbol: str) -> None:
     """Raise UnknownSymbol unless the data type applies to an instrument of this symbol."""
     if not instruments.exists(connection, type_.asset_class, symbol):
-        way = f"watching it as {type_.data_type} makes it known"
+        way = f"watching it as {type_.data_type} adds it"
         raise data_type_registry.unknown_symbol(
             connection, symbol, way, data_type=type_.data_type, asset_class=type_.asset_class
         )

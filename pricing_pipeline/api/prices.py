@@ -181,7 +181,7 @@ async def stored(
     answer = await price_reader.read_as_json(sessions, wanted, data_type, caller.user_or_none)
     if answer is None:
         await to_thread.run_sync(_refuse_type, sessions.engine, data_type or "")
-        raise AssertionError(f"{data_type} has become a data type of prices in this moment")
+        raise AssertionError(f"{data_type} has become a data type of prices right now")
     if into is not None:
         told = json.loads(answer)
         rates = await to_thread.run_sync(_convert, sessions.engine, caller, told, into)

@@ -223,7 +223,7 @@ def add(
         case "known_already":
             typer.echo(f"{subject} is known already; nothing has changed.")
         case "replaced":
-            typer.echo(f"{subject} takes the place of what was said, which is kept as a revision.")
+            typer.echo(f"{subject} replaces the previous entry, which is kept as a revision.")
         case _:
             typer.echo(
                 f"{subject} is entered. Histories that are read adjusted count it now, or when its day has come."
@@ -289,10 +289,10 @@ def remove(
     else:
         what = _spelled(kinds[0]) if len(found) == 1 else f"{len(found)} payments ({_spelled(kinds[0])})"
         typer.echo(
-            f"the {what} of {symbol} on {ex_on} is taken back. It stays as a revision, and its source is not "
+            f"the {what} of {symbol} on {ex_on} is removed. It stays as a revision, and its source is not "
             "believed when it says the same again."
             if len(found) == 1
-            else f"the {what} of {symbol} on {ex_on} are taken back. They stay as revisions, and their source is not "
+            else f"the {what} of {symbol} on {ex_on} are removed. They stay as revisions, and their source is not "
             "believed when it says the same again."
         )
 

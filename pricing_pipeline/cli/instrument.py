@@ -356,7 +356,7 @@ def change(
     names = {"symbol": symbol, "asset_class": of_class, "data_type": data_type}
     print_change(names, before, after, as_json=as_json)
     if before != after and ("currency" in known or data_type is not None) and not as_json:
-        hint(f"what is quarantined of it stays there: `pricing-pipeline quarantine list --symbol {symbol}` shows it.")
+        hint(f"its quarantined values stay quarantined: `pricing-pipeline quarantine list --symbol {symbol}` shows it.")
 
 
 @noun.command()

@@ -211,7 +211,7 @@ def remove(provider: Provider, name: KeyName = "default", as_json: Json = False)
     if as_json:
         print_json({"provider": provider, "key_name": name, "removed": True})
     else:
-        typer.echo(f"Key {name} of {provider} is forgotten. Take it back at the provider, too, if others know it.")
+        typer.echo(f"Key {name} of {provider} is deleted. Revoke it at the provider, too, if others know it.")
     if settings.sandbox:
         hint("with PRICING_SANDBOX on, only the sandbox is asked, which goes on without it.")
     elif name in configured_keys(settings, provider):

@@ -113,7 +113,7 @@ def remove(provider: Provider, name: Name, key: Key = None, as_json: Json = Fals
     if as_json:
         print_json({"provider": provider, "name": name, "key_name": key, "removed": True})
     elif key is None:
-        typer.echo(f"The limit {name} of {provider} is gone.")
+        typer.echo(f"The limit {name} of {provider} is removed.")
     else:
         typer.echo(f"Key {key} of {provider} has the limit {name} that all its keys have.")
 

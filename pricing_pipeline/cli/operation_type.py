@@ -178,7 +178,7 @@ def change(
     if is_active is not None:
         changes["is_active"] = is_active
     if not changes:
-        raise typer.BadParameter("say what is to change, by at least one option")
+        raise typer.BadParameter("give at least one option to change")
     with open_owner() as engine, engine.begin() as connection:
         before = operation_types.find(connection, name)
         operation_types.change(connection, before, replace(before, **changes))

@@ -419,7 +419,7 @@ def _stop(allowance: Mapping[str, Any]) -> str:
     if allowance["blocked_seconds"]:
         return f"for {duration(allowance['blocked_seconds'])}: {allowance['blocked_reason']}"
     if allowance["is_spent"]:
-        return "its quota of bytes is used up, but for a reserve of 5 %"
+        return "its quota of bytes is used up, except for a reserve of 5 %"
     if not _has_key(allowance):
         return "no key is active; `pricing-pipeline key set` stores one"
     blocked = (

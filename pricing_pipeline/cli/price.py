@@ -236,7 +236,7 @@ def sentences_of(reasons: Sequence[Why]) -> str:
 
 
 def _unknown(connection: Connection, symbol: str) -> UnknownSymbol:
-    way = f"watching it makes it known: pricing-pipeline subscription watch {symbol} --type TYPE"
+    way = f"watching it adds it: pricing-pipeline subscription watch {symbol} --type TYPE"
     return data_type_registry.unknown_symbol(connection, symbol, way)
 
 
@@ -576,7 +576,7 @@ def _daily_types(connection: Connection, symbol: str, wanted: str | None) -> Seq
         return [(type_.data_type, type_.history_from)]
     rows = connection.execute(query("calendars.daily_types"), {"symbol": symbol}).all()
     if not rows:
-        way = data_type_registry.misfit(connection, symbol) or "watching a symbol makes it known"
+        way = data_type_registry.misfit(connection, symbol) or "watching a symbol adds it"
         raise UnknownSymbol(
             f"no data type of daily values applies to {symbol}. `pricing-pipeline type list` shows the types; {way}."
         )

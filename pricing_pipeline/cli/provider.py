@@ -97,7 +97,7 @@ def list_(as_json: Json = False) -> None:
         long="serves",
     )
     if not providers:
-        typer.echo("no provider is known; docs/adding-a-provider.md tells how to add one.")
+        typer.echo("no provider is known; docs/adding-a-provider.md says how to add one.")
 
 
 @noun.command()

@@ -83,7 +83,7 @@ def record(
         most = MAX_DOCUMENT_BYTES if service.needs_key else MAX_BYTES
         with ProviderClient(service, access.base_url, access.keys, max_bytes=most, user_agent=agent) as client:
             if client.hide_keys(" ".join(symbols)) != " ".join(symbols):
-                raise PricingError("a symbol contains the API key. Nobody was asked.")
+                raise PricingError("a symbol contains the API key. No call was made.")
             for request in wanted:
                 request.recording.make_folder()
             done = []

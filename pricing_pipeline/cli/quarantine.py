@@ -259,7 +259,7 @@ def _outcome_in_words(decision: Decision, *, release: bool) -> str:
         case "released_already" if not release and value is not None:
             return (
                 f"is not rejected: it was released by {value.resolved_by} and is believed now. What its provider sends "
-                "for that time next takes its place; a split or dividend is taken back by `action remove`"
+                "for that time next takes its place; `action remove` removes a split or dividend"
             )
         case "released_already" | "rejected_already" if value is not None:
             when = f" by {value.resolved_by} at {moment(value.resolved_at)}" if value.resolved_by else ""

@@ -121,7 +121,7 @@ def add(
     with open_owner(settings) as engine:
         with engine.connect() as connection:
             if recipients.stored(connection, name):
-                raise PricingError(f"a recipient {name!r} is there already. `recipient change {name}` changes it.")
+                raise PricingError(f"a recipient {name!r} already exists. `recipient change {name}` changes it.")
             operation_types.require_channel(connection, channel)
         address = _asked_address(recipient, address_file)
         with engine.begin() as connection:
@@ -234,7 +234,7 @@ def change(
         changes["quiet_from"], changes["quiet_until"] = _quiet_hours(quiet)
     new_address |= address_file is not None
     if not changes and not new_address:
-        raise typer.BadParameter("say what is to change, by at least one option")
+        raise typer.BadParameter("give at least one option to change")
     with open_owner(settings) as engine:
         with engine.connect() as connection:
             before = recipients.find(connection, name)

@@ -75,9 +75,9 @@ class Recording:
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
-            raise PricingError(f"{self.folder} cannot be made: {error.strerror}. Nobody was asked.") from error
+            raise PricingError(f"{self.folder} cannot be made: {error.strerror}. No call was made.") from error
         if not os.access(self.folder, os.W_OK | os.X_OK):
-            raise PricingError(f"{self.folder} cannot be written. Nobody was asked.")
+            raise PricingError(f"{self.folder} cannot be written. No call was made.")
 
     def write(
         self,

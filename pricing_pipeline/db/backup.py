@@ -50,7 +50,7 @@ def back_up(url: str, path: Path) -> None:
     Raises DatabaseError if the file exists already, or a program fails.
     """
     if path.exists():
-        raise DatabaseError(f"{path} is there already, and is kept. Name another file.")
+        raise DatabaseError(f"{path} already exists, and is kept. Name another file.")
     programs = _programs(_server_version(url))
     address, environment = address_and_password(url)
     try:

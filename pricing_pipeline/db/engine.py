@@ -115,7 +115,7 @@ def _set_up(connection: Any, _record: object) -> None:
         connection.execute(named("session.set_up"))
         connection.commit()
     except BaseException:
-        # If the server dies in this moment, the pool would forget the session and not end it.
+        # If the server dies right now, the pool would forget the session and not end it.
         connection.close()
         raise
 
@@ -200,7 +200,7 @@ def driver_copy(connection: Connection, statement: str, rows: bytes) -> None:
             copy.write(rows)
     except psycopg.errors.UniqueViolation as error:
         conflict = psycopg.errors.SerializationFailure(
-            f"another transaction stored the same rows in this moment: {error}. Store them again."
+            f"another transaction stored the same rows at the same time: {error}. Store them again."
         )
         _raise_as_sqlalchemys(statement, conflict)
     except psycopg.Error as error:

@@ -79,7 +79,7 @@ def by_the_way(connection: Connection, request: Callable[[], T]) -> T | None:
     return None
 
 
-LOCKED_PAGE = 'docs/operations.md, "Something is locked", tells how to find that session'
+LOCKED_PAGE = 'docs/operations.md, "Something is locked", says how to find that session'
 """The end of a message about a locked row."""
 
 

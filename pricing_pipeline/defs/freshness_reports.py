@@ -141,9 +141,9 @@ def _describe_tick(calm: Sequence[freshness.Freshness], troubled: Sequence[fresh
     refused = [row.data_type for row in troubled if not (row.late or row.due)]
     states = {
         "on time": [row.data_type for row in calm],
-        "late, so nothing is said": late,
-        "being fetched, so nothing is said": waiting,
-        "none can be fetched, so nothing is said": refused,
+        "late, so nothing is reported": late,
+        "being fetched, so nothing is reported": waiting,
+        "none can be fetched, so nothing is reported": refused,
         "nobody watches": [f"{unwatched} data type{'s' if unwatched > 1 else ''}"] if unwatched else [],
     }
     return "; ".join(f"{state}: {', '.join(names)}" for state, names in states.items() if names) or "nothing to say yet"

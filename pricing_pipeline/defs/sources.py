@@ -31,7 +31,7 @@ _COUNTED_EVERY_SECONDS = 900.0
 """How often the units of a provider are reported while its state does not change."""
 BIGGEST = 10
 """How many clients the table of the biggest has."""
-NOT_ASKED = "It is not asked while the sandbox is on, because nobody there stands for it."
+NOT_ASKED = "It is not asked while the sandbox is on, because the sandbox does not imitate it."
 _MOMENTARY = "rate_limited"
 """A state that comes and goes within a window of the limit: it is not reported."""
 _PASSES_SOON = "throttled"
@@ -42,7 +42,7 @@ _ANCHORS = {
     _PASSES_SOON: "a-provider-is-throttled-or-blocked",
     "breaker_open": "a-breaker-is-open",
     "quota_spent": "the-quota-is-nearly-used",
-    "no_client": "what-is-watched-cannot-be-served",
+    "no_client": "the-limits-are-too-small-for-the-watched-pairs",
 }
 
 
@@ -203,7 +203,7 @@ def provider_checks(snapshot: RegistrySnapshot) -> dg.AssetChecksDefinition:
 
 
 def url_metadata(base_url: str, called_at: str | None, *, is_sandbox: bool) -> Metadata:
-    """Where calls to a provider go: to the provider, or to the sandbox. None = nobody in the sandbox stands for it."""
+    """Where calls to a provider go: to the provider, or to the sandbox. None = the sandbox does not imitate it."""
     if not is_sandbox:
         return {"url": dg.MetadataValue.text(base_url)}
     if called_at is None:

@@ -163,9 +163,9 @@ def way_to_history(type_: DataType) -> str:
     """What to do about a type that keeps no history."""
     if type_.fetcher is Fetcher.QUOTE:
         return (
-            "A quote is the price of now. Days of the past are in a data type of daily bars; if `pricing-pipeline type "
-            f"list` has none: pricing-pipeline type add {type_.asset_class}_daily --asset-class {type_.asset_class} "
-            "--fetcher daily_bars --ttl 1440 --history-from 2000-01-01"
+            "A quote is the current price. Days of the past are in a data type of daily bars; if `pricing-pipeline "
+            f"type list` has none: pricing-pipeline type add {type_.asset_class}_daily "
+            f"--asset-class {type_.asset_class} --fetcher daily_bars --ttl 1440 --history-from 2000-01-01"
         )
     return f"If its provider has history: pricing-pipeline type change {type_.data_type} --history-from 2000-01-01"
 

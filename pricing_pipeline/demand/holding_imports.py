@@ -63,7 +63,7 @@ class Decision:
     lacks_type_of: str | None = None
     """Its asset class, if no data type has prices of that class."""
     advice: str | None = None
-    """How to mend a line that cannot be read."""
+    """How to correct a line that cannot be read."""
     search: str | None = None
     """The words by which a provider may find it, if nothing else is known of it."""
     search_type: str | None = None

@@ -50,7 +50,7 @@ def refresh(connection: Connection, data_type: str) -> int:
         )
     queued = enqueue_scheduled(connection, data_type)
     if queued is None:
-        raise PricingError(f"another session is queueing {data_type} at this moment. Try again in some seconds.")
+        raise PricingError(f"another session is queueing {data_type} right now. Try again in some seconds.")
     return queued
 
 

@@ -19,7 +19,7 @@ class Window:
 def span(first: date, last: date) -> Window:
     """The days between two, both included. Raises InvalidRange when they are in the wrong order."""
     if first > last:
-        raise InvalidRange(f"the range {first} to {last} is upside down. Give the earlier day first.")
+        raise InvalidRange(f"the range {first} to {last} ends before it begins. Give the earlier day first.")
     return Window(first, last)
 
 

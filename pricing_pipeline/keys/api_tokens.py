@@ -142,7 +142,7 @@ def _add(
     token_id = connection.execute(query("api_tokens.add"), parameters).scalar_one_or_none()
     if token_id is None:
         raise PricingError(
-            f"a token {name!r} is there already. Choose another name, or remove that one: "
+            f"a token {name!r} already exists. Choose another name, or remove that one: "
             f"pricing-pipeline token remove {name}"
         )
     connection.execute(query("api_tokens.empty_feed"), {"token_id": token_id})  # of the one that has expired

@@ -57,7 +57,7 @@ def read_env_file(complain: Callable[[str], object] = refuse) -> None:
                     complain(f"{path} holds settings, and {fault}. Or put them into the environment and move it away.")
                     return
     except OSError as error:
-        complain(f"{path} cannot be read: {error.strerror}. It holds settings; mend it or move it away.")
+        complain(f"{path} cannot be read: {error.strerror}. It holds settings; correct it or move it away.")
         return
     home = os.environ.get("PRICING_HOME")
     named = next((line.value for line in reversed(lines) if line.key == "PRICING_HOME" and line.value), None)

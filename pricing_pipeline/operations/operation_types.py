@@ -63,10 +63,10 @@ def require_channel(connection: Connection, name: str) -> None:
 
 
 def add(connection: Connection, new: OperationType) -> None:
-    """Add a type. Raises PricingError when one of this name is there already."""
+    """Add a type. Raises PricingError when one of this name already exists."""
     if connection.execute(query("operation_types.add"), _columns(new)).scalar_one_or_none() is None:
         raise PricingError(
-            f"an operation type {new.operation_type!r} is there already. "
+            f"an operation type {new.operation_type!r} already exists. "
             f"`pricing-pipeline operation-type change {new.operation_type}` changes it."
         )
 

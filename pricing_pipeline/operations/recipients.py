@@ -140,7 +140,7 @@ def add(
 ) -> None:
     """Add a recipient, whose address, if its channel wants one, is sealed by the newest master key.
 
-    Raises PricingError when one of this name is there already, or when the database refuses a value.
+    Raises PricingError when one of this name already exists, or when the database refuses a value.
     """
     sealed = dict.fromkeys(_SEALED_COLUMNS) | {"row_version": 0}
     if address is not None and keyring is not None:
@@ -149,7 +149,7 @@ def add(
     added = connection.execute(query("recipients.add"), settings | sealed).scalar_one_or_none()
     if added is None:
         raise PricingError(
-            f"a recipient {recipient.recipient!r} is there already. `recipient change` changes it. Nothing has changed."
+            f"a recipient {recipient.recipient!r} already exists. `recipient change` changes it. Nothing has changed."
         )
 
 

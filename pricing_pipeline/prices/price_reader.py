@@ -195,7 +195,7 @@ def _refusals(symbol: str, data_type: str) -> Iterator[None]:
 def _span(symbol: str, data_type: str, first_day: date, last_day: date, as_of: datetime | None) -> dict[str, Any]:
     """The parameters of a query of history."""
     if first_day > last_day:
-        raise InvalidRange(f"the range {first_day} to {last_day} is upside down. Give the earlier day first.")
+        raise InvalidRange(f"the range {first_day} to {last_day} ends before it begins. Give the earlier day first.")
     if as_of is not None and as_of.tzinfo is None:
         raise InvalidRange(f"the time {as_of} has no zone. Give it one: as_of.replace(tzinfo=UTC), for instance.")
     return {

@@ -81,7 +81,7 @@ def read(home: Path) -> tuple[list[CodeLocation], list[str]]:
             for location in found:
                 _require_new(location, {**locations, **{each.name: each for each in found if each is not location}})
         except _Fault as fault:
-            faults.append(f"{path} {fault}. None of its code locations is served until that is mended; then restart")
+            faults.append(f"{path} {fault}. None of its code locations is served until that is corrected; then restart")
         else:
             locations |= {location.name: location for location in found}
     return list(locations.values()), faults

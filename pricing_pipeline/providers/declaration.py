@@ -134,7 +134,7 @@ class DeclaredType(Part):
     @model_validator(mode="after")
     def _has_days_to_backfill(self) -> DeclaredType:
         if self.fetcher == "quote" and self.history_from is not None:
-            raise ValueError("a quote is the price of now, so it has no `history_from`")
+            raise ValueError("a quote is the current price, so it has no `history_from`")
         return self
 
 

@@ -24,7 +24,7 @@ _WORDS = {
     "live_already": "nothing to do: task {live_id} does the same work already",
     "not_dead": "nothing to do: it is not dead",
     "retired": "not retried: its data type is retired",
-    "removed": "not retried: its instrument is removed; watching it makes it known again",
+    "removed": "not retried: its instrument is removed; watching it adds it again",
     "paused": "not retried: its instrument is paused; resume it first with `pricing-pipeline instrument resume`",
     "misconfigured": "not retried: no active provider serves it; add a route with "
     "`pricing-pipeline route add`, or choose a provider with `pricing-pipeline provider use`",

@@ -54,7 +54,7 @@ def misfit(
 def unknown_symbol(
     connection: Connection,
     symbol: str,
-    way: str = "watching it makes it known",
+    way: str = "watching it adds it",
     *,
     data_type: str | None = None,
     asset_class: str | None = None,

@@ -122,7 +122,7 @@ def test_c3_prices_are_replaced_only_when_told_so(
 ) -> None:
     path = tmp_path / "prices.dump"
     assert cli("db", "backup", str(path)).exit_code == 0
-    assert "is there already" in cli("db", "backup", str(path)).error
+    assert "already exists" in cli("db", "backup", str(path)).error
     before = content(owner_url)
     core.rows("DELETE FROM pricing.instruments WHERE symbol LIKE 'X%'")
     core.rows("CREATE TABLE pricing.of_another_version ()")
@@ -369,7 +369,7 @@ def test_c3_a_home_is_backed_up_and_restored_while_nothing_runs(cli: CommandLine
     said = cli("db", "backup", str(path), database_url="", owner_url="", home=str(first))
     assert said.exit_code == 0, said
     again = cli("db", "backup", str(path), database_url="", owner_url="", home=str(first))
-    assert "is there already, and is kept" in again.error
+    assert "already exists, and is kept" in again.error
     nothing = cli("db", "restore", f"{path}.2", database_url="", owner_url="", home=str(second))
     assert "there is no backup" in nothing.error
     path.with_suffix(".txt").write_text("-- SQL")

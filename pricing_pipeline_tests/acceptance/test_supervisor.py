@@ -313,7 +313,7 @@ def test_fault_24_what_starts_need_not_answer_for_three_minutes() -> None:
     began = now = pulse.asked_at
     while len(ended) < 3:
         now += 10
-        pulse.feel(now)
+        pulse.check(now)
     assert [number for _, number in ended] == [signal.SIGTERM, signal.SIGKILL, signal.SIGKILL]
     assert ended[0][0] == pytest.approx(180, abs=10.1)  # sums of floats
 

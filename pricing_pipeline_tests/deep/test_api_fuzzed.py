@@ -23,8 +23,9 @@ from pricing_pipeline_tests.support.quarantining import bring, one_call
 
 SECONDS = int(os.environ.get("PRICING_TEST_FUZZ_SECONDS", "0"))
 UNTRIED = "positive_data_acceptance,unsupported_method,allow_header_conformance"
-"""What fits the document may still be refused: a symbol that is none, a range that is upside down. Other methods are
-tried in test_api_permissions.py; the path of an action may also be read, as if its name were a symbol."""
+"""A request that fits the document may still be refused: for an unknown symbol, or a range that ends before it begins.
+Other methods are tried in test_api_permissions.py. The path of an action may also be read, as if its name were a
+symbol."""
 REFUSALS = """
 [checks]
 negative_data_rejection.expected-statuses = [400, 401, 403, 404, 405, 406, 409, 413, 415, 422, 428, 429, "5xx"]

@@ -80,7 +80,7 @@ def test_b23_check_calls_a_database_late_that_cannot_say_how_the_parts_are(
         assert (said.exit_code, said.stdout) == (
             1,
             "late: database: another session has locked what this needs. Try again; docs/operations.md, "
-            '"Something is locked", tells how to find that session.\n',
+            '"Something is locked", says how to find that session.\n',
         )
         assert json.loads(cli("status", "--json").stdout)["health"][0]["is_late"]
         assert health(api) == (503, {"status": "late", "late": ["database"]})

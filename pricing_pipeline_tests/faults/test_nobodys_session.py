@@ -123,7 +123,7 @@ LOCKS_AND_ENDS = [
 
 
 def in_work(core: Core, clock: Clock) -> tuple[Call, Call]:
-    """Prices that are due again, of which two are asked for at this moment, each by a call of its own."""
+    """Prices that are due again, of which two are being requested, each by a call of its own."""
     core.lift_limits(batch_size=1)
     core.rows(
         "INSERT INTO pricing.data_type_registry (data_type, fetcher, default_ttl_minutes)"

@@ -458,7 +458,7 @@ REFUSED: list[tuple[str, dict[str, str], int, str]] = [
         f"{DAILY}/NOSUCH",
         {},
         404,
-        "o equity instrument is called 'NOSUCH'; watching it as equity_daily makes it known.",
+        "o equity instrument is called 'NOSUCH'; watching it as equity_daily adds it.",
     ),
     (
         "fx_rate/AAPL",
@@ -468,7 +468,7 @@ REFUSED: list[tuple[str, dict[str, str], int, str]] = [
     ),
     (f"{DAILY}/{'A' * 41}", {}, 422, "40 characters"),
     (f"{DAILY}/AAPL%00", {}, 422, "NUL"),
-    (f"{DAILY}/AAPL", {"from": "2010-03-02", "to": "2010-03-01"}, 422, "upside down"),
+    (f"{DAILY}/AAPL", {"from": "2010-03-02", "to": "2010-03-01"}, 422, "ends before it begins"),
     (f"{DAILY}/AAPL", {"from": "2999-01-01"}, 422, "has not come yet"),
     (f"{DAILY}/AAPL", {"from": "20100301"}, 422, "write a day like"),
     (f"{DAILY}/AAPL", {"to": "2010-02-30"}, 422, "to"),

@@ -401,7 +401,7 @@ def test_g6_a_run_that_fails_before_it_has_planned_says_why(with_dagster: Runnin
 def test_g6_a_backfill_that_makes_no_sense_starts_no_run(with_dagster: RunningApi, dagster: FakeDagster) -> None:
     operator = with_dagster.caller(Scope.OPERATE, Scope.READ)
     for more, words in (
-        ({"first_day": "2013-03-01"}, "upside down"),
+        ({"first_day": "2013-03-01"}, "ends before it begins"),
         ({"data_type": QUOTE}, "no history"),
         ({"data_type": "nosuch"}, "nosuch"),
         ({"symbols": ["NOSUCH"]}, "NOSUCH"),

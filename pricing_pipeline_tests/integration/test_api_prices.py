@@ -345,7 +345,7 @@ def test_f4_why_of_a_stranger_says_so_and_keeps_no_other_from_its_answer(api: Ru
             "symbol": "NOSUCH",
             "why": {
                 "state": "unknown_symbol",
-                "sentence": "no instrument is called NOSUCH; watching it makes it known",
+                "sentence": "no instrument is called NOSUCH; watching it adds it",
                 "since": None,
                 "next_at": None,
             },
@@ -361,7 +361,7 @@ def test_f4_why_of_one_data_type_tells_an_instrument_that_no_provider_knows_from
     assert [(reason["symbol"], reason["state"]) for reason in answer["reasons"]] == [("APPL", "unknown_symbol")]
     assert [(pair["symbol"], pair["why"]["sentence"]) for pair in answer["missing"]] == [
         ("EUR/USD", f"no instrument of {QUOTE} is called EUR/USD; {TICKER}. EUR/USD is of the class fx"),
-        ("NOSUCH", f"no instrument of {QUOTE} is called NOSUCH; watching it makes it known"),
+        ("NOSUCH", f"no instrument of {QUOTE} is called NOSUCH; watching it adds it"),
     ]
 
 
@@ -388,7 +388,7 @@ def test_f4_watching_is_no_way_out_for_what_cannot_be_watched(api: RunningApi) -
             "`pricing-pipeline instrument find US0378331005` looks for it, and `pricing-pipeline instrument add SYMBOL "
             "--asset-class CLASS --isin US0378331005` tells which instrument it is of",
         ),
-        ("prices", {"symbols": "nosuch"}, "no instrument is called nosuch; watching it makes it known"),
+        ("prices", {"symbols": "nosuch"}, "no instrument is called nosuch; watching it adds it"),
     ):
         (missing,) = caller.get(path, **asked)["missing"]
         assert missing["why"]["sentence"] == words

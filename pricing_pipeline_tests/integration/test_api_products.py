@@ -154,7 +154,7 @@ def test_d6_days_that_came_within_reach_are_told_to_come(caller: Caller, core: C
 
 def test_d6_what_availability_refuses(caller: Caller) -> None:
     for params, status, words in (
-        ({"from": "2031-03-04", "to": "2031-03-03"}, 422, "upside down"),
+        ({"from": "2031-03-04", "to": "2031-03-03"}, 422, "ends before it begins"),
         ({"from": "2031-03-04", "to": "2033-03-03"}, 422, "more than 366 days"),
         ({"pax": "0"}, 422, "pax: it is below 1"),
         ({"currency": "eur"}, 422, "currency"),
@@ -248,7 +248,7 @@ def test_d6_reads_of_prices_say_what_reads_slots(cli: CommandLine, caller: Calle
     assert missing[TOUR] == (
         f"no active data type of prices applies to the instrument {TOUR}; see GET /v1/why for its other data types"
     )
-    assert missing["NOSUCH"] == "no instrument is called NOSUCH; watching it makes it known"
+    assert missing["NOSUCH"] == "no instrument is called NOSUCH; watching it adds it"
     refusal = caller.refusal("GET", f"prices?symbols={TOUR}&data_type={WEEK}")
     assert "GET /v1/products/SYMBOL/availability reads them" in refusal["detail"]
 

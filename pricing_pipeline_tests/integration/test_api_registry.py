@@ -178,7 +178,7 @@ BAD = [
     (f"gaps/{DAILY}/NOSUCH", {}, 404, "is called 'NOSUCH'"),
     (f"gaps/{QUOTE}/AAPL", {}, 422, ""),
     (f"gaps/{EARNINGS}/AAPL", {}, 404, "/v1/documents"),
-    (f"gaps/{DAILY}/AAPL", {"from": "2010-03-02", "to": "2010-03-01"}, 422, "upside down"),
+    (f"gaps/{DAILY}/AAPL", {"from": "2010-03-02", "to": "2010-03-01"}, 422, "ends before it begins"),
     (f"gaps/{DAILY}/AAPL", {"from": "x"}, 422, "write a day like"),
     ("types/nosuch", {}, 404, "is called 'nosuch'"),
     ("types", {"retired": "x"}, 422, "retired"),

@@ -337,14 +337,14 @@ def refusal(refresher: Refresher, *asked: Any, **more: Any) -> str:
 
 def test_g6_ranges_that_make_no_sense_are_refused_in_a_sentence(core: Core, clock: Clock, refresher: Refresher) -> None:
     clock.set(datetime(2026, 3, 10, 12, tzinfo=UTC))
-    assert "the range 2010-02-01 to 2010-01-31 is upside down. Give the earlier day first." in refusal(
+    assert "the range 2010-02-01 to 2010-01-31 ends before it begins. Give the earlier day first." in refusal(
         refresher, "2010-02-01", "2010-01-31"
     )
     before = "no history of equity_daily to fetch before 2000-01-01 or after 2026-03-10"
     assert before in refusal(refresher, "1980-01-01", "1999-12-31")
     assert before in refusal(refresher, "2026-03-11", "2027-01-01")
     assert "unknown data type equity_dayly" in refusal(refresher, "2010-01-01", "2010-01-31", data_type="equity_dayly")
-    quotes = "equity_quote keeps no history that could be backfilled. A quote is the price of now."
+    quotes = "equity_quote keeps no history that could be backfilled. A quote is the current price."
     assert quotes in refusal(refresher, "2010-01-01", "2010-01-31", data_type=QUOTE)
     assert core.rows("SELECT FROM pricing.backfills") == []
     assert core.tasks() == []

@@ -97,7 +97,7 @@ def test_f5_a_forgotten_split_is_entered_read_and_taken_back(cli: CommandLine, c
     assert closes(core, Adjust.SPLITS) == ["80", "100", "129"]
     assert closes(core, Adjust.SPLITS, as_of=entered) == ["100", "125", "129"]
     gone = cli("action", "remove", "AAPL", "2020-08-31", "--user", "ann", "--reason", "it was never")
-    assert gone.stdout.startswith("the split of AAPL on 2020-08-31 is taken back.")
+    assert gone.stdout.startswith("the split of AAPL on 2020-08-31 is removed.")
     assert closes(core, Adjust.SPLITS) == ["400", "500", "129"]
     kept = core.rows(
         "SELECT (old->>'new_shares')::numeric, old->>'entered_by', removed_by, removed_because"

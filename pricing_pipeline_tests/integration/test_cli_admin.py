@@ -134,7 +134,7 @@ def test_b1_a_type_on_demand_needs_three_words(cli: CommandLine) -> None:
 
 def test_b2_what_the_registry_refuses_is_said_in_one_sentence(cli: CommandLine, core: Core) -> None:
     for name, options, code, words in (
-        ("fx_rate", {}, 1, "'fx_rate' is not added: a data type of this name is there already"),
+        ("fx_rate", {}, 1, "'fx_rate' is not added: a data type of this name already exists"),
         ("Fx", {}, 1, "small letters"),
         ("new", {"--asset-class": "a b"}, 1, "an asset class has"),
         ("new", {"--timezone": "Mars"}, 1, "unknown time zone Mars"),
@@ -150,7 +150,12 @@ def test_b2_what_the_registry_refuses_is_said_in_one_sentence(cli: CommandLine, 
         ("new", {"--schedule": "* * * * * *"}, 1, "not a cron expression"),
         ("new", {"--schedule": "0 0 30 2 1"}, 1, "a day that never comes"),
         ("new", {"--history-from": "then"}, 2, "--history-from"),
-        ("new", {"--history-from": "2015-01"}, 1, "a quote is the price of now, and a data type of daily bars has the"),
+        (
+            "new",
+            {"--history-from": "2015-01"},
+            1,
+            "a quote is the current price, and a data type of daily bars has the",
+        ),
     ):
         given = {"--fetcher": "quote", "--ttl": "1"} | options
         said = cli("type", "add", name, *(word for pair in given.items() for word in pair))
@@ -162,7 +167,7 @@ def test_b2_what_the_registry_refuses_is_said_in_one_sentence(cli: CommandLine, 
 def test_b2_a_quote_gets_no_first_day_that_no_backfill_would_take(cli: CommandLine) -> None:
     said = cli("type", "change", "fx_rate", "--history-from", "2015-01-01")
     assert said.exit_code == 1
-    assert "a quote is the price of now" in said.error
+    assert "a quote is the current price" in said.error
     assert cli("type", "change", "mf_nav", "--history-from", "2015-01-01").exit_code == 0
 
 

@@ -152,8 +152,8 @@ def test_what_makes_no_sense_is_refused_before_anything_starts(cli: CommandLine,
     for arguments, code, words in (
         (["--type", "nope", *WINTER], 1, "no active data type 'nope'"),
         (["--type", QUOTE, *WINTER], 1, "type add equity_daily --asset-class equity --fetcher daily_bars"),
-        (["--type", "fx_rate", *WINTER], 1, "A quote is the price of now"),
-        (["--type", DAILY, "--from", "2013-02-02", "--to", "2013-02-01"], 1, "upside down"),
+        (["--type", "fx_rate", *WINTER], 1, "A quote is the current price"),
+        (["--type", DAILY, "--from", "2013-02-02", "--to", "2013-02-01"], 1, "ends before it begins"),
         (
             ["--type", DAILY, "--from", "1990-01", "--to", "1990-12"],
             1,

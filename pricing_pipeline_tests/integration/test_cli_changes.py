@@ -393,6 +393,6 @@ def test_a_type_that_another_session_is_queueing_is_not_refreshed_and_says_so(cl
         other.execute(text("SELECT FROM pricing.schedule_walks WHERE data_type = 'mf_nav' FOR UPDATE"))
         said = cli("type", "refresh", NAV)
     assert said.exit_code == 1
-    assert "another session is queueing mf_nav at this moment. Try again in some seconds." in said.error
+    assert "another session is queueing mf_nav right now. Try again in some seconds." in said.error
     assert core.tasks() == []
     assert "queued 4 tasks of mf_nav;" in cli("type", "refresh", NAV).stdout

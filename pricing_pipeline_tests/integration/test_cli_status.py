@@ -152,7 +152,7 @@ def test_b10_a_quota_that_is_spent_is_said_to_be(cli: CommandLine, core: Core) -
     core.rows("UPDATE pricing.data_collectors SET quota_bytes = 99999 WHERE provider = 'twelvedata'")
     spent = cli("status", "--json").json["quota"]["twelvedata"]
     assert (spent["is_spent"], spent["stop"]) == (True, "twelvedata: its quota of bytes is spent")
-    assert "its quota of bytes is used up, but for a reserve of 5 %" in cli("status").stdout
+    assert "its quota of bytes is used up, except for a reserve of 5 %" in cli("status").stdout
     core.enqueue(QUOTE, "META")
     assert core.claim() == []
 

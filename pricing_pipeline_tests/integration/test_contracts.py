@@ -333,7 +333,7 @@ def test_contract_15_the_breaker_opens_on_retries_before_anything_has_died(core:
     assert [len(call.tasks) for _ in range(3) for call in core.claim(max_calls=5)] == [1], "one probe"
 
 
-def test_contract_16_pruning_gives_way_to_whoever_reads(core: Core, clock: Clock, database_url: str) -> None:
+def test_contract_16_pruning_gives_way_to_readers(core: Core, clock: Clock, database_url: str) -> None:
     core.enqueue(QUOTE, "AAPL")
     core.complete(core.claim_one())
     clock.advance(3 * WEEK)

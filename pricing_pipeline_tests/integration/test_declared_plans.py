@@ -203,7 +203,7 @@ FAULTS = [
     ("batch: {quote: 4}", "batch: {nav: 4}", "takes more than 0 symbols"),
     ("check: {type: share_price,", "check: {type: shares,", "this plan has no type shares"),
     ("history_from: 2001-02-03", "history_from: soon", "write a day such as 2000-01-01"),
-    ("daily_bars, at_least: 1440, history_from", "quote, at_least: 1440, history_from", "a quote is the price of now"),
+    ("daily_bars, at_least: 1440, history_from", "quote, at_least: 1440, history_from", "a quote is the current price"),
     ("at_least: 2,", "at_least: 0,", "expected 1 or more"),
 ]
 

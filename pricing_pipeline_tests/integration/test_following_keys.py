@@ -250,7 +250,7 @@ def test_b2_a_provider_whose_client_cannot_be_made_costs_no_other_one(
     put(core, settings, "default", "the-secret")
     address = "UPDATE pricing.data_collectors SET base_url = CAST(:url AS text) WHERE provider = 'mfapi'"
     core.rows(address, url="https://xn--0.example.com")
-    configured._tell.cache_clear()
+    configured._log_once.cache_clear()
     with open_clients(settings, core.engine, look_seconds=0.02) as clients:
         assert "mfapi" not in clients
         put(core, settings, "second", "another-secret")

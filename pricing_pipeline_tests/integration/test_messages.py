@@ -239,7 +239,7 @@ def test_e8_a_recipient_is_added_shown_changed_and_removed(cli: CommandLine, cor
     cli("recipient", "remove", "ann")
     assert "no recipient is called 'ann'. There are: mailbox." in cli("recipient", "show", "ann").error
     assert "no recipient is called 'ann'" in cli("recipient", "remove", "ann").error
-    assert "say what is to change" in cli("recipient", "change", "mailbox").error
+    assert "give at least one option to change" in cli("recipient", "change", "mailbox").error
 
 
 def test_e8_a_test_message_says_how_it_ended(cli: CommandLine, core: Core, tmp_path: Path) -> None:

@@ -58,7 +58,7 @@ def test_e2_a_type_of_ones_own_lives_from_add_to_remove(core: Core, cli: Command
 
 def test_e2_a_command_that_cannot_be_done_says_why(core: Core, cli: CommandLine) -> None:
     for command, sentence in (
-        (["add", "webhook"], "an operation type 'webhook' is there already"),
+        (["add", "webhook"], "an operation type 'webhook' already exists"),
         (["add", "9lives"], "an operation type's name has 1 to 48 small letters"),
         (["add", "post", "--field", "price"], "--field 'price' is not a field. Write it like price=string"),
         (["add", "post", "--field", "price=money"], "kinds are string, number, boolean, object, array, url"),
@@ -67,7 +67,7 @@ def test_e2_a_command_that_cannot_be_done_says_why(core: Core, cli: CommandLine)
         (["add", "post", "--max-attempts", "0"], "an operation is tried 1 to 20 times"),
         (["add", "post", "--time-limit", "99999999"], "an attempt may take 1 to 240 seconds"),
         (["add", "post", "--first-pause", "0"], "a first pause is 1 second to 1 day"),
-        (["change", "webhook"], "say what is to change"),
+        (["change", "webhook"], "give at least one option to change"),
         (["change", "fax", "--inactive"], "no operation type is called 'fax'. There are: chat, email"),
         (["change", "webhook", "--field", "to=url"], "webhook is built in: its fields stay"),
         (["remove", "webhook"], "webhook is not removed: it is built in"),

@@ -136,7 +136,7 @@ def test_f5_the_command_names_what_it_cannot_count(core: Core, cli: CommandLine)
     assert "dropped" not in said.stdout
     assert "no splits, 1 spin-off, 2 dividends and 1 capital gain" in said.stderr
     taken = cli("action", "remove", "AAPL", "2010-03-02", "--kind", "dividend").stdout
-    assert taken.startswith("the 2 payments (dividend) of AAPL on 2010-03-02 are taken back. ")
+    assert taken.startswith("the 2 payments (dividend) of AAPL on 2010-03-02 are removed. ")
 
 
 def test_f5_what_yahoo_tells_is_read_to_the_total(core: Core) -> None:

@@ -222,7 +222,7 @@ def test_a4_a_symbol_with_the_key_is_asked_of_nobody(
         sandbox="false",
         twelvedata_api_key=key,
     )
-    assert said.error == "a symbol contains the API key. Nobody was asked."
+    assert said.error == "a symbol contains the API key. No call was made."
     assert (core.one(CALLS), service.calls(), files(folder) if folder.exists() else {}) == (0, [], {})
 
 
@@ -357,7 +357,7 @@ def test_a_folder_that_cannot_be_written_is_told_before_anybody_is_asked(
 ) -> None:
     folder.write_text("a file")
     error = record(cli, folder, TWELVEDATA, "AAPL", "--type", QUOTE).error
-    assert error == f"{folder / TWELVEDATA} cannot be made: Not a directory. Nobody was asked."
+    assert error == f"{folder / TWELVEDATA} cannot be made: Not a directory. No call was made."
     assert service.calls() == []
 
 

@@ -98,7 +98,7 @@ def test_b1_python_says_why_a_type_is_refused(core: Core) -> None:
             data_type_registry.add_data_type(
                 connection, "gold", fetcher="quote", ttl_minutes=5, timezone="Mars/Olympus"
             )
-    again = pytest.raises(PricingError, match="a data type of this name is there already")
+    again = pytest.raises(PricingError, match="a data type of this name already exists")
     with again, core.owner.begin() as connection:
         data_type_registry.add_data_type(connection, QUOTE, fetcher="quote", ttl_minutes=5)
 

@@ -426,7 +426,7 @@ def test_f4_people_ask_by_command(cli: CommandLine, core: Core, clock: Clock) ->
     assert said.stdout.startswith("equity_quote: due. Last confirmed 6")
     reasons: list[dict[str, Any]] = cli("price", "why", "AAPL", "--json").json["reasons"]
     assert {one["data_type"]: one["state"] for one in reasons} == {DAILY: "unwatched", QUOTE: "due"}
-    watching = "watching it makes it known: pricing-pipeline subscription watch NOPE --type TYPE."
+    watching = "watching it adds it: pricing-pipeline subscription watch NOPE --type TYPE."
     sane = "it looks like a symbol of no data type; `pricing-pipeline type list` lists them."
     for command in ("why", "show"):
         assert cli("price", command, "NOPE").error == f"no instrument is called 'NOPE'; {watching}"

@@ -227,7 +227,7 @@ def test_g6_symbols_that_make_no_sense_are_refused_in_a_sentence_before_anything
         (["IBM", " "], "symbols has an empty name. Leave symbols out to ask for all"),
         (
             ["IBM", "ZZZZNOTHING", "AAPL"],
-            "no equity instrument is called ZZZZNOTHING. Watching it makes it known: "
+            "no equity instrument is called ZZZZNOTHING. Watching it adds it: "
             "pricing-pipeline subscription watch ZZZZNOTHING --type equity_daily. Nothing was asked for.",
         ),
         (["AAPL,IBM"], "no equity instrument is called AAPL,IBM. As a symbol of equity_daily it is refused: a symbol"),
@@ -242,7 +242,7 @@ def test_g6_a_symbol_that_no_chosen_type_knows_fails_what_is_to_be_fetched_now(s
     month = f"{datetime.now(UTC):%Y-%m}-01"
     config = {"symbols": ["AAPL", "ZZZZ"]}
     run = stage.backfill(QUOTE, FX, first=month, last=month, config=config, raise_on_error=False)
-    assert "no equity or fx instrument is called ZZZZ. Watching it makes it known" in why(run)
+    assert "no equity or fx instrument is called ZZZZ. Watching it adds it" in why(run)
     assert core.tasks() == []
 
 
@@ -333,7 +333,7 @@ def test_g6_b8_a_type_without_history_says_so_and_stops_no_other(
     assert run.success
     assert warnings(stage, run) == [
         f"{name} keeps no history that could be backfilled, so nothing of it is asked for. "
-        "A quote is the price of now. Days of the past are in a data type of daily bars; if `pricing-pipeline type "
+        "A quote is the current price. Days of the past are in a data type of daily bars; if `pricing-pipeline type "
         f"list` has none: pricing-pipeline type add {asset_class}_daily --asset-class {asset_class} "
         "--fetcher daily_bars --ttl 1440 --history-from 2000-01-01"
         for name, asset_class in ((QUOTE, "equity"), (FX, "fx"))

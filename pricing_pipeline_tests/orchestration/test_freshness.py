@@ -120,7 +120,7 @@ def test_g2_there_is_no_word_before_the_first_price_and_then_one_at_once(stage: 
     core.heartbeat("ann", (QUOTE, "AAPL"), (QUOTE, "IBM"))
     waiting = stage.tick(SENSOR)
     assert (told(waiting), cursor(waiting)) == ([], {"at": {}, "late": [], **NOTHING_PAUSED})
-    assert str(waiting.skip_message).startswith(f"being fetched, so nothing is said: {QUOTE} (2)")
+    assert str(waiting.skip_message).startswith(f"being fetched, so nothing is reported: {QUOTE} (2)")
     core.refresh()
     first = stage.tick(SENSOR, waiting.cursor)
     assert told(first) == [QUOTE]
@@ -217,7 +217,7 @@ def test_g2_no_word_while_a_watched_pair_is_late(
     clock.advance(ttl + bound - 2)
     due = stage.tick(SENSOR, told_at_first.cursor)
     assert (told(due), judged(due), cursor(due)) == ([], {}, cursor(told_at_first)), "merely due"
-    assert str(due.skip_message).startswith(f"being fetched, so nothing is said: {data_type} (1)")
+    assert str(due.skip_message).startswith(f"being fetched, so nothing is reported: {data_type} (1)")
     clock.advance(3)
     tick = stage.tick(SENSOR, told_at_first.cursor)
     assert (told(tick), cursor(tick)) == (
@@ -226,7 +226,7 @@ def test_g2_no_word_while_a_watched_pair_is_late(
     ), "a type that is late is reported at once when it is fresh"
     assert judged(tick) == {data_type: False}, "and its check fails at once"
     assert judged(stage.tick(SENSOR, tick.cursor)) == {}, "once"
-    assert str(tick.skip_message).startswith(f"late, so nothing is said: {data_type} (1)")
+    assert str(tick.skip_message).startswith(f"late, so nothing is reported: {data_type} (1)")
 
     core.heartbeat("ann", (data_type, symbol))
     core.enqueue_due()
@@ -291,7 +291,7 @@ def test_g2_no_event_before_the_first_answer_to_a_viewer_who_comes_back(stage: S
     core.heartbeat("ann", (NAV, "118632"))
     morning = stage.tick(SENSOR)
     assert told(morning) == []
-    assert str(morning.skip_message).startswith(f"being fetched, so nothing is said: {NAV} (1)")
+    assert str(morning.skip_message).startswith(f"being fetched, so nothing is reported: {NAV} (1)")
     core.refresh(MFAPI)
     answered = stage.tick(SENSOR, morning.cursor)
     assert told(answered) == [NAV]
@@ -384,7 +384,7 @@ def test_g2_a_pair_that_was_refused_is_not_late_but_named(stage: Stage, core: Co
     clock.advance(120)
     alone = stage.tick(SENSOR)
     assert told(alone) == []
-    assert str(alone.skip_message).startswith(f"none can be fetched, so nothing is said: {QUOTE}")
+    assert str(alone.skip_message).startswith(f"none can be fetched, so nothing is reported: {QUOTE}")
     core.heartbeat("ann", (QUOTE, "NOPE"), (QUOTE, "AAPL"))
     core.refresh()
     tick = stage.tick(SENSOR)
@@ -416,8 +416,8 @@ def test_g2_a_type_whose_task_died_stays_late_unless_the_symbol_is_at_fault(
         core.heartbeat("ann", (QUOTE, "AAPL"), (DAILY, "IBM"))
         tick = stage.tick(SENSOR)
         assert told(tick) == []
-        assert f"late, so nothing is said: {QUOTE} (1)" in str(tick.skip_message)
-        assert f"none can be fetched, so nothing is said: {DAILY}" in str(tick.skip_message)
+        assert f"late, so nothing is reported: {QUOTE} (1)" in str(tick.skip_message)
+        assert f"none can be fetched, so nothing is reported: {DAILY}" in str(tick.skip_message)
 
 
 def test_g2_what_cannot_be_shown_keeps_no_type_from_being_reported(stage: Stage, core: Core) -> None:

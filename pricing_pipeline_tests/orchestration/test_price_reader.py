@@ -223,7 +223,7 @@ def test_g8_what_cannot_be_read_is_refused_in_a_sentence(core: Core, prices: Pri
         (
             prices.history(DAILY, ["AAPL"], first_day=date(2021, 1, 2), last_day=date(2021, 1, 1)),
             InvalidRange,
-            "upside down",
+            "ends before it begins",
         ),
         (prices.history(DAILY, ["AAPL"], **MONTH, as_of=datetime(2021, 1, 1)), InvalidRange, "has no zone"),
         (prices.history(DAILY, first_day=datetime(2021, 1, 1)), InvalidRange, r"datetime\(2021, 1, 1, .*is not a day"),

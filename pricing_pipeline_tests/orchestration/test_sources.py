@@ -159,7 +159,7 @@ def test_g2_a_provider_without_a_client_names_what_to_do(stage: Stage, core: Cor
     found = judged(stage)[0][TWELVEDATA]
     assert not found.passed
     assert "no worker has a client" in str(found.description)
-    assert "What is watched cannot be served" in str(found.metadata["what_to_do"].value)
+    assert "The limits are too small for the watched pairs" in str(found.metadata["what_to_do"].value)
 
 
 @pytest.mark.usefixtures("still")
@@ -247,7 +247,7 @@ def test_g5_a_declared_provider_says_whether_the_sandbox_stands_for_it(
         for path in (FUNDS, FRANKFURTER):
             declarations.declare(connection, read_file(path))
     stage.reload()
-    unasked = "It is not asked while the sandbox is on, because nobody there stands for it."
+    unasked = "It is not asked while the sandbox is on, because the sandbox does not imitate it."
     seen, cursor = told(stage)
     assert (seen["funds"]["state"], seen["frankfurter"]["state"]) == (
         "It is called as its limits allow.",

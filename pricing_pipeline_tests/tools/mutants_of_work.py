@@ -314,7 +314,7 @@ MUTANTS = (
         "prune",
         "lock_timeout = '100ms'",
         "lock_timeout = 0",
-        (f"{_CONTRACTS}::test_contract_16_pruning_gives_way_to_whoever_reads",),
+        (f"{_CONTRACTS}::test_contract_16_pruning_gives_way_to_readers",),
     ),
     Mutant(
         "a claim waits for rows that others hold",

@@ -159,7 +159,7 @@ def test_a_bad_file_is_named_and_the_others_are_served(folder: Path, text: str, 
     assert [location.name for location in locations] == ["good"]
     assert fault.startswith(f"{folder}/theirs.yaml ")
     assert says in fault
-    assert fault.endswith("None of its code locations is served until that is mended; then restart")
+    assert fault.endswith("None of its code locations is served until that is corrected; then restart")
 
 
 def test_b2_a_file_that_others_may_change_runs_no_code(folder: Path) -> None:

@@ -20,7 +20,7 @@ WHERE l.locktype = 'advisory' AND l.granted AND l.objsubid = 1 AND a.datname = c
 ORDER BY a.backend_start, a.pid;
 
 -- name: be_quiet
--- What is there already is no news.
+-- What already exists is no news.
 SET LOCAL client_min_messages = warning;
 
 -- name: schema

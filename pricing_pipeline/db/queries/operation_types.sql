@@ -9,7 +9,7 @@ WHERE coalesce(t.operation_type = CAST(:operation_type AS text), true)
 ORDER BY NOT t.is_built_in, 1;
 
 -- name: add
--- Add an operation type; none when one of this name is there already.
+-- Add an operation type; none when one of this name already exists.
 INSERT INTO pricing.operation_types
     (operation_type, description, payload_fields, max_attempts, time_limit_seconds, first_pause)
 VALUES (:operation_type, :description, CAST(:payload_fields AS jsonb), :max_attempts, :time_limit_seconds, :first_pause)

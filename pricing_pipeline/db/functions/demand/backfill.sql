@@ -13,7 +13,7 @@ BEGIN
     ELSIF kind.history_from IS NULL THEN
         RAISE EXCEPTION 'data type % keeps no history that could be backfilled', wanted_type
             USING HINT = CASE kind.fetcher
-                    WHEN 'quote' THEN 'A quote is the price of now. Ask for a data type of daily bars.'
+                    WHEN 'quote' THEN 'A quote is the current price. Ask for a data type of daily bars.'
                     ELSE 'If its provider has history: pricing-pipeline type change ' || wanted_type
                         || ' --history-from 2000-01-01' END,
                 ERRCODE = 'invalid_parameter_value';
@@ -23,7 +23,7 @@ BEGIN
             USING HINT = 'Watching a symbol makes one; docs/adding-a-data-type.md says how to add many.',
                 ERRCODE = 'invalid_parameter_value';
     ELSIF from_day > to_day THEN
-        RAISE EXCEPTION 'the range % to % is upside down', from_day, to_day
+        RAISE EXCEPTION 'the range % to % ends before it begins', from_day, to_day
             USING HINT = 'Give the earlier day first.', ERRCODE = 'invalid_parameter_value';
     END IF;
     from_day := greatest(from_day, kind.history_from);

@@ -320,7 +320,7 @@ BEGIN
     PERFORM pricing.check_lengths(data_types, symbols);
     IF cardinality(symbols) > 10000 THEN
         RAISE EXCEPTION 'a call may name 10000 pairs, not %', cardinality(symbols)
-            USING HINT = 'Say the rest in further calls.', ERRCODE = 'invalid_parameter_value';
+            USING HINT = 'Send the rest in further calls.', ERRCODE = 'invalid_parameter_value';
     ELSIF array_position(data_types, NULL) IS NOT NULL OR array_position(symbols, NULL) IS NOT NULL THEN
         RAISE EXCEPTION 'a pair is a data type and a symbol, and one of them is NULL'
             USING HINT = 'Leave out pairs whose data type or symbol is not known.', ERRCODE = 'invalid_parameter_value';
@@ -435,7 +435,7 @@ DECLARE
 BEGIN
     SELECT * INTO caps FROM pricing.user_caps;
     IF NOT FOUND THEN
-        RAISE EXCEPTION 'pricing.user_caps has no row, so nobody can be told what one user may ask for'
+        RAISE EXCEPTION 'pricing.user_caps has no row, so the caps of users are unknown'
             USING HINT = 'Put it back: INSERT INTO pricing.user_caps DEFAULT VALUES.', ERRCODE = 'no_data_found';
     END IF;
     RETURN caps;
@@ -465,7 +465,7 @@ BEGIN
         'set-caps`',
         left(user_id, 60), caps.pairs_per_user);
     too_fast := pg_catalog.format(
-        'user %s may begin %s new pairs a minute; say the rest in %s s, or raise the cap with `pricing-pipeline '
+        'user %s may begin %s new pairs a minute; send the rest in %s s, or raise the cap with `pricing-pipeline '
         'limit set-caps`',
         left(user_id, 60), caps.new_pairs_per_minute, retry_after);
     IF admitted > 0 THEN
@@ -591,7 +591,7 @@ BEGIN
     SELECT n.data_type, n.symbol, now_ FROM pricing.unnoted_views(data_types, symbols) n
     ON CONFLICT (data_type, symbol) DO UPDATE SET viewed_at = excluded.viewed_at WHERE p.viewed_at < excluded.viewed_at;
 EXCEPTION WHEN lock_not_available OR deadlock_detected THEN
-    NULL; -- another session notes views of the same pairs in this moment
+    NULL; -- another session is noting views of the same pairs
 END $$;
 COMMENT ON FUNCTION pricing.note_views(text[], text[]) IS
     'Records that pairs were viewed, at most every ten minutes for each; skips all if another session has locked one '

@@ -209,7 +209,7 @@ LANGUAGE sql STABLE SET search_path = '' AS $$
                              THEN '; see GET /v1/why for its other data types' ELSE '' END
                 ELSE pg_catalog.format('no instrument%s is called %s; %s', ' of ' || wanted_type, symbol,
                                        coalesce(pricing.describe_misfit(symbol, wanted_type),
-                                                'watching it makes it known')) END
+                                                'watching it adds it')) END
 $$;
 COMMENT ON FUNCTION pricing.describe_stranger(text, text) IS
     'The HTTP API''s answer for a symbol that is not an instrument, has no prices, or does not fit the data type.';

@@ -57,7 +57,7 @@ LANGUAGE sql STABLE SET search_path = '' AS $$
                     'type revive %1$s'),
         ('paused', '%1$s %2$s. This resumes it: pricing-pipeline instrument resume %1$s'),
         ('no_newer_value', 'no newer value can exist: its market (%s) %s, and the next value should be there at %s. '
-                           'Nothing is to be done'),
+                           'Nothing needs to be done'),
         ('quarantined', 'what %s sent at %s (%s) is not believed: %s. %s'),
         -- About its provider.
         ('provider_off', 'its provider %1$s is switched off, and no other serves it. `pricing-pipeline provider use` '
@@ -108,9 +108,9 @@ LANGUAGE sql STABLE SET search_path = '' AS $$
                           'Compare it with another, or route %s elsewhere'),
         ('source_old', '%s has nothing newer than %s. It is asked again at %s. If it should know better, route %s '
                        'elsewhere'),
-        ('market_closed', 'its market (%s) is closed since %s and opens at %s. Nothing is to be done'),
+        ('market_closed', 'its market (%s) is closed since %s and opens at %s. Nothing needs to be done'),
         ('no_trading_day', 'there is nothing newer before %s, by the trading days of %s. It is asked for then'),
-        ('not_due', 'pricing.%s judges it fresh enough; it is looked at again at %s. Nothing is to be done'),
+        ('not_due', 'pricing.%s judges it fresh enough; it is looked at again at %s. Nothing needs to be done'),
         ('fresh', 'it is fresh for %s, until %s'),
         -- About a stale pair without a task.
         ('no_route', 'no active provider serves %s %s; %s'),

@@ -665,7 +665,7 @@ BEGIN
                 ELSE '' END
             USING HINT = (
                 SELECT CASE WHEN j.symbol IS NOT NULL
-                            THEN format('Watching it makes it known: pricing-pipeline subscription watch %s --type %s',
+                            THEN format('Watching it adds it: pricing-pipeline subscription watch %s --type %s',
                                         j.symbol, j.data_type)
                             ELSE concat_ws('. ',
                                            format('As a symbol of %s it is refused: %s', j.data_type, j.reason),

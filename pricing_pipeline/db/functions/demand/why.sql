@@ -324,7 +324,7 @@ BEGIN
         coalesce('; ' || dead.provider || ': ' || pricing.describe_outages(dead.provider, pair.data_type), ''),
         CASE state WHEN 'endpoint_restricted' THEN 'Change the plan or the key, or route the data type elsewhere'
                    WHEN 'misconfigured' THEN CASE WHEN pricing.describe_no_provider() IS NOT NULL THEN at_once
-                       ELSE 'Add a route with `pricing-pipeline route add`, or mend what the message names' END
+                       ELSE 'Add a route with `pricing-pipeline route add`, or correct what the message names' END
                    ELSE at_once END);
 END $$;
 COMMENT ON FUNCTION pricing.why_backing_off(pricing.demand, pricing.api_call_queue_dead, pricing.provider_stop[]) IS
@@ -739,7 +739,7 @@ BEGIN
         state := 'unknown_symbol';
         sentence := pricing.why_sentence('unknown_symbol', kind.asset_class, left(wanted_symbol, 60), coalesce(
             pricing.describe_misfit(wanted_symbol, wanted_type),
-            pg_catalog.format('watching it makes it known: pricing-pipeline subscription watch %s --type %s',
+            pg_catalog.format('watching it adds it: pricing-pipeline subscription watch %s --type %s',
                               wanted_symbol, wanted_type)));
         RETURN;
     END IF;

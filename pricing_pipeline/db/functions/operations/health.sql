@@ -194,11 +194,11 @@ LANGUAGE sql STABLE SET search_path = '' AS $$
                (SELECT max(CASE WHEN d.finished_at IS NULL THEN least(d.lease_until, now_) ELSE d.finished_at END)
                 FROM pricing.drains d
                 WHERE d.started_at <= now_ AND d.finished_at <= now_ IS NOT FALSE),
-               'work is there, and no drain has been at it %s'
+               'there is work, and no drain has worked %s'
         UNION ALL
         SELECT 4, 'staleness_check', interval '3 minutes', true,
                (SELECT s.ended_at FROM pricing.signs_of_life s WHERE s.part = 'enqueue_due' AND s.ended_at <= now_),
-               'nobody has looked %s at what is due') v
+               'no staleness check has run %s') v
     -- Demand is read only for parts without a sign of life, because that may read many rows.
     CROSS JOIN LATERAL (
         SELECT CASE WHEN greatest(v.last_at, started) > now_ - v.late_after THEN false

@@ -18,7 +18,7 @@ BEGIN
     ELSIF NOT EXISTS (SELECT FROM pricing.instruments i
                       WHERE (i.asset_class, i.symbol) = (wanted_class, wanted_symbol)) THEN
         RAISE EXCEPTION 'no % instrument is called %; %', wanted_class, left(wanted_symbol, 60),
-            coalesce(pricing.describe_misfit(wanted_symbol, NULL, wanted_class), 'watching it makes it known')
+            coalesce(pricing.describe_misfit(wanted_symbol, NULL, wanted_class), 'watching it adds it')
             USING ERRCODE = 'invalid_parameter_value';
     END IF;
     entered.asset_class := wanted_class;

@@ -154,7 +154,7 @@ BEGIN
     END IF;
     PERFORM pricing.await_claims();
     IF EXISTS (SELECT FROM unnest(symbols) AS s (symbol) WHERE pricing.is_in_work(s.symbol)) THEN
-        refusal := pg_catalog.format('%s is being asked for in this moment. Try again in some seconds', first_.symbol);
+        refusal := pg_catalog.format('%s is being requested by another call. Try again in some seconds', first_.symbol);
         RETURN;
     END IF;
     SELECT * INTO allowed
@@ -162,7 +162,7 @@ BEGIN
         wanted_provider, keys, able.units_per_call + able.units_per_symbol, last_call, now_);
     IF allowed.key_name IS NULL THEN
         refusal := pg_catalog.format(
-            '%s may not be asked at this moment: its limits leave no room, a call that has begun needs it, or all '
+            '%s cannot be called right now: its limits leave no room, a call that has begun needs it, or all '
             'calls that it may have are in flight. Try again in a minute', wanted_provider);
         RETURN;
     END IF;

@@ -527,7 +527,7 @@ BEGIN
         found_ := found_ + kind.pairs;
         PERFORM pricing.warn(
             'warn_frozen', kind.data_type,
-            pg_catalog.format('%s price(s) stay the same while their time goes on, such as %s', kind.pairs,
+            pg_catalog.format('%s price(s) do not change under newer times, such as %s', kind.pairs,
                               pg_catalog.array_to_string(kind.examples, ', ')), '01000');
     END LOOP;
     RETURN found_;

@@ -382,7 +382,7 @@ BEGIN
     FROM pricing.key_to_ask(wanted_provider, keys, needed_units, last_call, claimed_at) a;
     IF key_name IS NULL THEN
         refusal := pg_catalog.format(
-            '%s may not be asked at this moment: its limits leave no room for %s units, a call that has begun needs '
+            '%s cannot be called right now: its limits leave no room for %s units, a call that has begun needs '
             'them, or all calls that it may have are in flight. Try again in a minute',
             wanted_provider, needed_units);
         RETURN;

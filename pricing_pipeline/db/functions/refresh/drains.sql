@@ -11,7 +11,7 @@ BEGIN
         INSERT INTO pricing.turns (name) VALUES (wanted);
         RETURN true;
     EXCEPTION WHEN unique_violation OR lock_not_available THEN
-        RETURN false; -- another session makes the row in this moment
+        RETURN false; -- another session is making the row
     END;
 END $$;
 COMMENT ON FUNCTION pricing.take_turn(text) IS

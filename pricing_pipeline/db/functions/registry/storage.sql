@@ -271,7 +271,7 @@ EXCEPTION WHEN lock_not_available THEN
     -- Dropping its table locks all histories for a moment, and later sessions would queue behind that lock.
     RAISE EXCEPTION 'data type % cannot be deleted now: somebody is reading or storing prices in a transaction that '
                     'stays open', OLD.data_type
-        USING HINT = 'Try again; docs/operations.md, "Something is locked", tells how to find the session.',
+        USING HINT = 'Try again; docs/operations.md, "Something is locked", says how to find the session.',
               ERRCODE = 'lock_not_available';
 END $$;
 COMMENT ON FUNCTION pricing.drop_storage() IS
