@@ -77,7 +77,7 @@ class EventStream(Response):
             with self._stream.scope:
                 async with anyio.create_task_group() as tasks:
                     tasks.start_soon(self._await_end, receive)
-                    await self._tell(send)
+                    await self._send_events(send)
                     tasks.cancel_scope.cancel()
         finally:
             self._hub.leave(self._stream)
@@ -89,7 +89,7 @@ class EventStream(Response):
             pass
         self._stream.scope.cancel()
 
-    async def _tell(self, send: Send) -> None:
+    async def _send_events(self, send: Send) -> None:
         text = _BEGINNING
         while True:
             with anyio.move_on_after(_PATIENCE_SECONDS) as waiting:

@@ -247,12 +247,12 @@ def start(
     if dry_run:
         done = _show_cost(data_type, first_day, last_day, wanted, again=again, as_json=as_json)
     else:
-        done = _fetch_and_tell(data_type, first_day, last_day, wanted, again=again, as_json=as_json)
+        done = _fetch_and_print(data_type, first_day, last_day, wanted, again=again, as_json=as_json)
     if not done:
         raise typer.Exit(1)
 
 
-def _fetch_and_tell(
+def _fetch_and_print(
     data_type: str,
     first: date,
     last: date | None,
@@ -302,7 +302,7 @@ def _fetch_and_tell(
             | {"states": states, "failures": [asdict(failure) for failure in failures]}
         )
     else:
-        _say(request, outcome, cost, states)
+        _print(request, outcome, cost, states)
     if outcome.is_complete and not states:
         return False
     if not outcome.is_complete:
@@ -359,7 +359,7 @@ def _progress(data_type: str, *, quiet: bool) -> Iterator[Show]:
         yield show
 
 
-def _say(request: Request, outcome: Outcome, cost: backfills.Cost, states: Mapping[str, int]) -> None:
+def _print(request: Request, outcome: Outcome, cost: backfills.Cost, states: Mapping[str, int]) -> None:
     window, name = request.window, request.type_.data_type
     whose = "" if request.symbols is None else f" of {listed(request.symbols)}"
     if outcome.run_url is not None:

@@ -47,7 +47,7 @@ def sync(as_json: Json = False) -> None:
     if as_json:
         print_json({**asdict(report), "is_complete": report.is_complete})
     else:
-        _tell(report)
+        _print(report)
     if not report.is_complete:
         failed = ", ".join(step.name for step in report.steps if step.failure)
         first = next(step.failure for step in report.steps if step.failure)
@@ -210,7 +210,7 @@ def routes(
         hint("no route earns anything by the prices that are stored; `pricing-pipeline commodity sync` reads them.")
 
 
-def _tell(report: SyncReport) -> None:
+def _print(report: SyncReport) -> None:
     print_table(
         ["list", "added", "changed", "vanished", "rejected", "calls", ""],
         [

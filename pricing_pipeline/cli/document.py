@@ -71,7 +71,7 @@ def show(symbol: Symbol, data_type: Type, believed_at: AsOf = None, as_json: Jso
     if as_json:
         print_json(_content(symbol, type_, as_of, reading))
     elif reading.documents:
-        _tell(reading.documents)
+        _print(reading.documents)
         if reading.age_seconds is not None:
             hint(f"Confirmed {duration(reading.age_seconds)} ago, which is {_judged(reading)}.")
     if not reading.documents:
@@ -106,7 +106,7 @@ def _judged(reading: Reading) -> str:
     return "fresh" if reading.fresh else "stale"
 
 
-def _tell(stored: Sequence[StoredDocument]) -> None:
+def _print(stored: Sequence[StoredDocument]) -> None:
     """With few fields, a line for each period. With many, a line for each field, and the newest periods side by
     side."""
     fields = list(dict.fromkeys(name for document in stored for name in document.body))

@@ -220,7 +220,7 @@ def _print(user: str, plan: Plan) -> None:
         )
     for one in held:
         if one.reason:
-            unkept = f" Its ISIN is not kept; `{_told(one)}` keeps it." if one.isin else ""
+            unkept = f" Its ISIN is not kept; `{_isin_command(one)}` keeps it." if one.isin else ""
             warn(printable(f"{_lines(one.lines)}: {one.symbol}: {one.reason}.{unkept}"))
     for reason, refused in _by_reason(plan.of(holding_imports.Outcome.REFUSED)).items():
         if len(refused) > _SHOWN_ALONE:
@@ -278,7 +278,7 @@ def _as_option(decision: Decision, symbol: str) -> str:
     return f"--as {shlex.quote(f'{decision.identifier}={symbol}')}"
 
 
-def _told(decision: Decision) -> str:
+def _isin_command(decision: Decision) -> str:
     """The command by which a person says that an ISIN is that of an instrument."""
     return f"pricing-pipeline instrument change {shlex.quote(decision.symbol or '')} --isin {decision.isin}"
 

@@ -106,7 +106,7 @@ def show(*, as_json: bool) -> bool:
     if as_json:
         print_json(content)
     else:
-        _say(content)
+        _print(content)
         if overview.role_faults:
             typer.echo()
             print_role_faults(overview.role_faults)
@@ -262,7 +262,7 @@ def _place(settings: Settings) -> dict[str, Any]:
     return {"url": url, "folder": folder if url else None}
 
 
-def _say(content: Mapping[str, Any]) -> None:
+def _print(content: Mapping[str, Any]) -> None:
     started = content["started_at"]
     since = f" for {duration((datetime.now(UTC) - started).total_seconds())}" if started else ""
     where = content["database"]["folder"] or content["database"]["url"] or "none yet"
@@ -290,11 +290,11 @@ def _say(content: Mapping[str, Any]) -> None:
         _say_budget(content["budget"])
         for shown in content["shown_limits"]:
             typer.echo(f"warning:     {shown['words']}")
-        _say_left_out(content)
+        _print_left_out(content)
         for recipient in content["recipients_unreached"]:
             typer.echo(f"warning:     {recipient['words']}")
         _say_quarantine(content["quarantine"])
-        _say_warnings(content["warnings"])
+        _print_warnings(content["warnings"])
 
 
 def _no_up(database: Mapping[str, Any]) -> str:
@@ -388,7 +388,7 @@ def _say_quarantine(counts: Sequence[Mapping[str, Any]]) -> None:
         typer.echo("`pricing-pipeline quarantine list` shows them.")
 
 
-def _say_warnings(warnings: Sequence[Mapping[str, Any]]) -> None:
+def _print_warnings(warnings: Sequence[Mapping[str, Any]]) -> None:
     """A line for each, however long: its end often says what to do."""
     if warnings:
         typer.echo()
@@ -430,7 +430,7 @@ def _stop(allowance: Mapping[str, Any]) -> str:
     return "; ".join(filter(None, [allowance["outages"], *blocked]))
 
 
-def _say_left_out(content: Mapping[str, Any]) -> None:
+def _print_left_out(content: Mapping[str, Any]) -> None:
     """Pairs that will not be fetched, and why: nothing is skipped silently."""
     for pairs in content["unqueued"]:
         typer.echo(

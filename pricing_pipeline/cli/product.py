@@ -150,7 +150,7 @@ def availability(
         past = {} if as_of is None else {"as_of": iso(as_of)}
         print_json({"symbol": symbol, "pax": pax, **past, "days": [_content(day) for day in days]})
         return
-    _tell(days)
+    _print(days)
     is_known = any(day.age_seconds is not None or as_of is not None for day in days)
     if is_known and not any(day.slots for day in days) and (sellable or currency):
         booked = f" that {pax} can book" if sellable else ""
@@ -206,7 +206,7 @@ def _listed(is_listed: bool) -> str:
     return "" if is_listed else ", no longer listed"
 
 
-def _tell(days: Sequence[Day]) -> None:
+def _print(days: Sequence[Day]) -> None:
     """A line for each slot and category."""
     rows = [_line(slot, offer) for day in days for slot in day.slots for offer in slot.offers or (None,)]
     print_table(

@@ -278,7 +278,7 @@ def _saved(path: Path) -> Response:
 
 
 def _asked_once(about: Asked) -> Response:
-    """The answer of a URL, with every key in it blotted out. Raises PricingError for a refusal."""
+    """The answer of a URL, with every key in it masked. Raises PricingError for a refusal."""
     url = urlsplit(about.url)
     parameters = tuple(parse_qsl(url.query, keep_blank_values=True))
     secrets = [
@@ -290,13 +290,13 @@ def _asked_once(about: Asked) -> Response:
     sends_key = bool(secrets or about.headers)
     base_url = checked_base_url("the service", f"{url.scheme}://{url.netloc}", sends_key=sends_key)
     echoes = KeyEchoes([secret for secret in secrets if secret])
-    wire = Wire("the service", base_url, deadline=DEADLINE_SECONDS, resolve=None, hide=echoes.blot_text)
+    wire = Wire("the service", base_url, deadline=DEADLINE_SECONDS, resolve=None, hide=echoes.mask_text)
     try:
         headers = {"User-Agent": USER_AGENT, "Accept": "*/*", **about.headers}
         response, _ = wire.send(Request(url.path or "/", parameters), headers, MAX_BYTES)
     finally:
         wire.close()
-    response = replace(response, body=echoes.blot(response.body))
+    response = replace(response, body=echoes.mask(response.body))
     refused = refusal("the service", response, now=datetime.now(UTC))
     if refused is not None:
         given = "A key goes into the URL, or into --header 'NAME: VALUE'."

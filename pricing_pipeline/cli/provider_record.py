@@ -90,17 +90,17 @@ def record(
             for request in wanted:
                 done.append(_record(engine, settings, client, request))
                 if not as_json:
-                    _tell(provider, done[-1])
+                    _print(provider, done[-1])
     if as_json:
         print_json({"provider": provider, "recordings": done})
         return
     if settings.sandbox:
         hint("with PRICING_SANDBOX on, the sandbox was asked, and not the real service.")
-    keys = "your keys are blotted out. " if access.service.needs_key else ""
+    keys = "your keys are masked. " if access.service.needs_key else ""
     hint(f"{keys}Look through the files of {folder} before you give them to anybody.")
 
 
-def _tell(provider: str, facts: Mapping[str, object]) -> None:
+def _print(provider: str, facts: Mapping[str, object]) -> None:
     requests = f" to {facts['requests']} requests" if facts["requests"] != 1 else ""
     typer.echo(f"{provider} answered HTTP {facts['http_status']}, {facts['bytes']} bytes{requests}: {facts['file']}")
     if facts["error"]:

@@ -157,7 +157,7 @@ def show(
             }
         )
     else:
-        _say(value, neighbours, second_opinions, answer, len(level), is_active=is_active)
+        _print(value, neighbours, second_opinions, answer, len(level), is_active=is_active)
         if refusal is not None:
             hint(f"Nobody was asked: {refusal}.")
 
@@ -282,7 +282,7 @@ def _content(value: QuarantinedValue) -> dict[str, Any]:
     return asdict(value) | {"observed_at": value.observed_at and iso(value.observed_at)}
 
 
-def _say(
+def _print(
     value: QuarantinedValue,
     near: Sequence[Neighbour],
     second_opinions: Sequence[Opinion],

@@ -120,7 +120,7 @@ class Watch:
             pair_answers.tell_doubts(answer)
             if answer.refused:
                 warn(answer.refusals)
-        self._tell(
+        self._print(
             {
                 "event": "subscribed",
                 "user": self._user,
@@ -147,7 +147,7 @@ class Watch:
                     answer = self._heartbeat()
                     if answer.refused:
                         self._warn(answer.refusals)
-                    self._tell({"event": "heartbeat", **pair_answers.content(answer)})
+                    self._print({"event": "heartbeat", **pair_answers.content(answer)})
                 self._poll()
                 if pause:
                     self._warn("the database answers again")
@@ -254,7 +254,7 @@ class Watch:
     def _tell_failure(self, failure: reads.Fault) -> None:
         content = {"event": "failed", "data_type": self._data_type, "symbol": failure.symbol}
         until = moment(failure.backoff_until)
-        self._tell(
+        self._print(
             content | {"reason": failure.reason, "backoff_until": iso(failure.backoff_until)},
             f"{failure.symbol} failed: {failure.reason.rstrip('. ')}. It is left alone until {until} {zone()}.",
         )
@@ -262,14 +262,14 @@ class Watch:
     def _tell_documents(self, stock: documents.DocumentCount) -> None:
         content = {"event": "documents", "data_type": self._data_type, "symbol": stock.symbol}
         count = f"{stock.documents} document{'s' if stock.documents > 1 else ''}"
-        self._tell(
+        self._print(
             content | {"documents": stock.documents, "recorded_at": iso(stock.recorded_at)},
             f"{moment(stock.recorded_at)}  {stock.symbol:<8} {count}",
         )
 
     def _tell_confirmed(self, row: reads.Confirmed) -> None:
         content = {"event": "confirmed", "data_type": self._data_type, "symbol": row.symbol}
-        self._tell(
+        self._print(
             content | {"fetched_at": iso(row.fetched_at), "provider": row.provider},
             f"{moment(row.fetched_at)}  {row.symbol:<8} confirmed by {row.provider}",
         )
@@ -281,7 +281,7 @@ class Watch:
             line += f"  {_change(before.price, price.price)}"
         elif not price.fresh:
             line += f"  {duration(price.age_seconds)} old, being refreshed"
-        self._tell(content, line)
+        self._print(content, line)
 
     def _unsubscribe(self) -> None:
         try:
@@ -289,9 +289,9 @@ class Watch:
         except _outages() as error:
             self._warn(f"{error} The subscription ends by itself five minutes after its last heartbeat.")
         else:
-            self._tell({"event": "unsubscribed", "ended": ended}, f"{self._user} has left.")
+            self._print({"event": "unsubscribed", "ended": ended}, f"{self._user} has left.")
 
-    def _tell(self, content: dict[str, Any], line: str | None = None) -> None:
+    def _print(self, content: dict[str, Any], line: str | None = None) -> None:
         if self._as_json:
             print_event(content)
         elif line is not None:

@@ -96,7 +96,7 @@ def show(
     if as_json:
         print_json({**task, "errors": list(task["errors"])})
     else:
-        _say(task)
+        _print(task)
 
 
 @noun.command()
@@ -196,7 +196,7 @@ def _report(outcomes: Sequence[Outcome], *, as_json: bool, nothing: str) -> bool
     return not any(outcome.is_refused for outcome in outcomes)
 
 
-def _say(task: Mapping[str, Any]) -> None:
+def _print(task: Mapping[str, Any]) -> None:
     days = "the latest price" if task["window_start"] is None else f"{task['window_start']} to {task['window_end']}"
     call = f"{task['call_id']}: {task['call_outcome']}" if task["call_id"] else None
     lines = {

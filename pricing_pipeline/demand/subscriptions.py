@@ -138,7 +138,7 @@ class SubscriptionManager:
                 known = sorted(set(self._views) - self._new) if is_due else []
                 closing = self._closing
             # Known pairs get their own call: new pairs that must wait do not delay their heartbeat.
-            heard = self._leave(left) and self._say(known)
+            heard = self._leave(left) and self._send_heartbeats(known)
             if heard:
                 with self._changed:
                     self._left -= set(left)
@@ -148,7 +148,7 @@ class SubscriptionManager:
                 if heard or time.monotonic() >= self._gives_up_at:
                     return
                 time.sleep(_CLOSING_RETRY_SECONDS)
-            elif not (heard and self._say(new)):
+            elif not (heard and self._send_heartbeats(new)):
                 with self._changed:
                     self._changed.wait_for(lambda: self._closing, min(RETRY_SECONDS, self._every))
 
@@ -158,11 +158,11 @@ class SubscriptionManager:
             if left:
                 with self._engine.begin() as connection:
                     viewers.unsubscribe(connection, self._user_id, left)
-        except Exception as error:  # as in `_say`
+        except Exception as error:  # as in `_send_heartbeats`
             return self._warn(error)
         return True
 
-    def _say(self, entered: Sequence[Pair]) -> bool:
+    def _send_heartbeats(self, entered: Sequence[Pair]) -> bool:
         """Send heartbeats for these pairs; False if some must be said again."""
         parts = [entered[first : first + MOST_PAIRS] for first in range(0, len(entered), MOST_PAIRS)]
         # Not a generator: each part is sent, even if an earlier one fails.

@@ -98,7 +98,7 @@ class StoredKeys:
             # A working key is dropped for a forged row, but not for a missing master key.
             if isinstance(fault, SealBroken):
                 opened_keys.pop(place, None)
-            self._tell(place, versions[place], fault)
+            self._report(place, versions[place], fault)
         self._opened = opened_keys
         keys: dict[str, dict[str, SecretStr]] = {}
         for (provider, name), (_, secret) in opened_keys.items():
@@ -117,7 +117,7 @@ class StoredKeys:
             return {}, {(row.provider, row.key_name): error for row in rows}
         return credentials.open_all(keyring, rows)
 
-    def _tell(self, place: tuple[str, str], version: int, fault: Exception) -> None:
+    def _report(self, place: tuple[str, str], version: int, fault: Exception) -> None:
         about = "/".join(place)
         if (about, version) in self._reported:
             return

@@ -86,7 +86,7 @@ def look(
         connection.execute(query("session.limit"), {"limit": "5s"})
         seen, failed = _sightings(connection, rules, advance)
         call_sql(connection, "note_alerts", failed, json.dumps(seen))
-        told = _tell(connection, ui_url, asset_prefix)
+        told = _queue_messages(connection, ui_url, asset_prefix)
         if is_noted:
             call_sql(connection, "note_life", "look_for_alerts", 0)
         return told
@@ -298,7 +298,7 @@ def _require_other_looks(connection: Connection) -> None:
         )
 
 
-def _tell(connection: Connection, ui_url: str | None, asset_prefix: str | None) -> int:
+def _queue_messages(connection: Connection, ui_url: str | None, asset_prefix: str | None) -> int:
     rows = connection.execute(query("alerts.to_tell")).mappings()
     alerts = [Alert(**{**row, "place": ui_place(row["place"], asset_prefix)}) for row in rows]
     told = 0

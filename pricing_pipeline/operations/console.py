@@ -62,13 +62,13 @@ class Console:
             # Counts and times go on changing.
             if (gist := re.sub(r"\d+", "", says)) != self._said.get(part):
                 self._said[part] = gist
-                self._tell(f"Does not work: {_words(part)}: {says.rstrip('.')}.")
+                self._print(f"Does not work: {_words(part)}: {says.rstrip('.')}.")
         # While the database does not answer, it is unknown whether the other parts work again.
         for part in () if health.DATABASE in late else self._said.keys() - late.keys():
             del self._said[part]
-            self._tell(f"Works again: {_words(part)}")
+            self._print(f"Works again: {_words(part)}")
 
-    def _tell(self, line: str) -> None:
+    def _print(self, line: str) -> None:
         with contextlib.suppress(OSError):  # the terminal may be gone
             self._say(line)
 

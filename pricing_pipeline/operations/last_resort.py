@@ -178,7 +178,7 @@ class Watch:
         unreachable = self._signs.nobody_told
         self._judge(_RECIPIENTS, unreachable or None, 0.0, is_over=unreachable == "")
         for name in list(self._troubles):
-            self._tell(name)
+            self._send(name)
 
     def _judge(self, name: str, says: str | None, for_seconds: float, *, is_over: bool) -> None:
         trouble = self._troubles.get(name)
@@ -188,7 +188,7 @@ class Watch:
         elif is_over and trouble is not None and trouble.over_at is None:
             self._keep(name, replace(trouble, over_at=datetime.now(UTC).isoformat(timespec="seconds")))
 
-    def _tell(self, name: str) -> None:
+    def _send(self, name: str) -> None:
         trouble = self._troubles[name]
         if time.monotonic() < self._next_attempts[name] or (trouble.over_at is None and trouble.is_told):
             return

@@ -192,7 +192,7 @@ class Pulse:
         self.asked_at = self._answered_at = now
         self.silent_since, self._has_answered = None, False
 
-    def feel(self, now: float) -> bool:
+    def check(self, now: float) -> bool:
         """Ask the process when due, and end it if it was silent for too long; returns whether anything changed."""
         if now < self.due_at:
             return False
@@ -237,7 +237,7 @@ class Watched:
             return now >= self.restart_at and self._launch_again(now)
         if self.service.poll() is not None:
             return self._note_death(now)
-        return self.pulse is not None and self._feel(self.pulse, now)
+        return self.pulse is not None and self._check(self.pulse, now)
 
     @property
     def due_at(self) -> float | None:
@@ -246,8 +246,8 @@ class Watched:
             return self.pulse.due_at
         return self.restart_at
 
-    def _feel(self, pulse: Pulse, now: float) -> bool:
-        changed = pulse.feel(now)
+    def _check(self, pulse: Pulse, now: float) -> bool:
+        changed = pulse.check(now)
         if changed and pulse.silent_since is None:
             LOG.warning("%s answers again", self.name)
         elif changed:

@@ -250,7 +250,7 @@ def _serve(channel: socket.socket, modules: list[str]) -> tuple[int, int] | None
             numbers[pid] = asked["number"]
             channel.send(json.dumps({"number": asked["number"], "pid": pid}).encode())
         else:
-            _tell(channel, {"number": asked["number"], "status": 1})
+            _report(channel, {"number": asked["number"], "status": 1})
 
 
 def _import_next(modules: list[str]) -> None:
@@ -265,10 +265,10 @@ def _tell_ends(channel: socket.socket, numbers: dict[int, int]) -> None:
         pid, status = os.waitpid(-1, os.WNOHANG)
         if pid == 0:
             return
-        _tell(channel, {"number": numbers.pop(pid), "pid": pid, "status": os.waitstatus_to_exitcode(status)})
+        _report(channel, {"number": numbers.pop(pid), "pid": pid, "status": os.waitstatus_to_exitcode(status)})
 
 
-def _tell(channel: socket.socket, ended: Mapping[str, int]) -> None:
+def _report(channel: socket.socket, ended: Mapping[str, int]) -> None:
     channel.send(json.dumps(ended).encode())
     os.kill(os.getppid(), signal.SIGCHLD)
 

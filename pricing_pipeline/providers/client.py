@@ -67,7 +67,7 @@ from pricing_pipeline.providers.sent import (
     checked_keys,
     echoes_of,
     holds_key,
-    lured,
+    key_leak,
 )
 from pricing_pipeline.providers.spellings import NO_OVERRIDES, Spellings
 from pricing_pipeline.providers.transport import Resolver, checked_base_url
@@ -212,7 +212,7 @@ class ProviderClient:
         and errors name canonical symbols. Without a class, symbols are sent as they are. `now` is the time against
         which future stamps are judged: pass the database's, so that a wrong clock here refuses no price. Symbols that
         the provider could never know fail without being sent. `witness` gets each request and the whole response,
-        refusals too, with every key in it blotted out, before anything is read from it. `known` is what storage knows
+        refusals too, with every key in it masked, before anything is read from it. `known` is what storage knows
         of each symbol. Requests after the first are made as `pages` allows, and booked there; without `pages` the
         caller books them afterwards. Raises SettingsError (for an unknown key, too) or InvalidRange for what cannot be
         asked, and a ProviderError, with status and the first request's wire bytes, when the call as a whole failed:
@@ -299,7 +299,7 @@ class ProviderClient:
             content_length_missing=spent.is_unannounced,
             headers={name: value for name, value in spent.headers.items() if name.startswith(_LIMIT_HEADERS)},
             body=b"\n".join(spent.bodies),
-            hide_keys=self._echoes.blot,
+            hide_keys=self._echoes.mask,
         )
 
     def _converse(self, dialogue: Dialogue, symbols: Sequence[str], call: _Call) -> Answer:
@@ -319,7 +319,7 @@ class ProviderClient:
                 self._refuse_redirect(response, call.now)
                 step = self._next(dialogue, symbols, response)
             if is_plain and isinstance(step, Request) and holds_key(step, self._echoes):
-                raise self._settled(lured(self.provider.name), response.status, spent.first)
+                raise self._settled(key_leak(self.provider.name), response.status, spent.first)
         return step
 
     @contextmanager
@@ -505,12 +505,12 @@ class ProviderClient:
 
     def hide_keys(self, text: str) -> str:
         """The text without keys: a provider may repeat a refused key, but no message may."""
-        return self._echoes.blot_message(text)
+        return self._echoes.mask_message(text)
 
     def _for_people(self, response: Response) -> Response:
         """The response without any of the keys, short ones too, in body and headers."""
         headers = {self.hide_keys(name): self.hide_keys(value) for name, value in response.headers.items()}
-        return replace(response, headers=headers, body=self._echoes.blot(response.body))
+        return replace(response, headers=headers, body=self._echoes.mask(response.body))
 
     def _without_key(self, response: Response) -> Response:
         """The response without keys, before any text is quoted from it.
@@ -519,9 +519,9 @@ class ProviderClient:
         part of a price stays in a body that may have prices, because they must not change.
         """
         if 200 <= response.status < 300:
-            body = self._echoes.blot_body(response.body)
+            body = self._echoes.mask_body(response.body)
         else:
-            body = self._echoes.blot(response.body[:_MOST_OF_AN_ERROR])
+            body = self._echoes.mask(response.body[:_MOST_OF_AN_ERROR])
         headers = response.headers
         together = "\n".join(headers.values())
         if self.hide_keys(together) != together:

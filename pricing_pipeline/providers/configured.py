@@ -59,12 +59,12 @@ def client_if_possible(
     try:
         return client_of(settings, provider, base_url, stored)
     except Exception as error:
-        _tell(provider.name, str(error))
+        _log_once(provider.name, str(error))
         return None
 
 
 @lru_cache(maxsize=256)
-def _tell(provider: str, why: str) -> None:
+def _log_once(provider: str, why: str) -> None:
     """Say it once, because workers try again every ten seconds."""
     _LOG.error(
         "%s is not asked, or still as before, because its client cannot be made: %s Its tasks wait. Correct that, or "

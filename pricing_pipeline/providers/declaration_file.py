@@ -85,11 +85,11 @@ def read_text(text: str, name: str) -> Declared:
         if not found:
             declaration, found = _validated(content, lines)
     if declaration is None or found:
-        raise DeclarationRefused(_told(name, found))
+        raise DeclarationRefused(_fault_lines(name, found))
     return Declared(declaration, text, lines)
 
 
-def _told(name: str, found: Sequence[Fault]) -> str:
+def _fault_lines(name: str, found: Sequence[Fault]) -> str:
     ordered = sorted(found, key=lambda fault: fault.line)
     told = [f"{name}:{fault.line}: {fault.words}" for fault in ordered[:_MOST_TOLD]]
     if len(ordered) > _MOST_TOLD:

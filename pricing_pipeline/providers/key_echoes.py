@@ -11,7 +11,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from html.entities import html5
 
-BLOT = b"***"
+MASK = b"***"
 _HTML_NAMES = defaultdict[str, set[str]](set)
 """In small letters: to try `amp;` and `AMP;` in any case doubles the ways, and so the time, with each character."""
 for _name, _meant in html5.items():
@@ -44,28 +44,28 @@ class KeyEchoes:
         ends = _any_of(starts) + rb"(?=\[\.\.\.\]|['\"]|(?<=[^\0]{60})$)"
         self._cut = re.compile(ends, re.IGNORECASE) if starts else None
 
-    def blot_body(self, body: bytes) -> bytes:
+    def mask_body(self, body: bytes) -> bytes:
         """An answer without the keys that are too long to be a part of a price. Its prices stay as they are."""
-        return _blotted(body, self._long)
+        return _masked(body, self._long)
 
-    def blot(self, text: bytes) -> bytes:
+    def mask(self, text: bytes) -> bytes:
         """A text for people, without any of the keys."""
-        return _blotted(text, self._all)
+        return _masked(text, self._all)
 
-    def blot_text(self, text: str) -> str:
+    def mask_text(self, text: str) -> str:
         """A text without any of the keys."""
-        return self.blot(text.encode("utf-8", "surrogatepass")).decode("utf-8", "surrogatepass")
+        return self.mask(text.encode("utf-8", "surrogatepass")).decode("utf-8", "surrogatepass")
 
-    def blot_message(self, text: str) -> str:
+    def mask_message(self, text: str) -> str:
         """A message without any of the keys, nor the beginning of a short one at the end of a quotation."""
-        blotted = self.blot(text.encode("utf-8", "surrogatepass"))
-        return (blotted if self._cut is None else self._cut.sub(BLOT, blotted)).decode("utf-8", "surrogatepass")
+        masked = self.mask(text.encode("utf-8", "surrogatepass"))
+        return (masked if self._cut is None else self._cut.sub(MASK, masked)).decode("utf-8", "surrogatepass")
 
 
-def _blotted(text: bytes, keys: list[tuple[str, bytes]]) -> bytes:
+def _masked(text: bytes, keys: list[tuple[str, bytes]]) -> bytes:
     lowered = text.lower()
     found = [key for key, unescaped in keys if unescaped in lowered]
-    return re.sub(_any_of(found), BLOT, text, flags=re.IGNORECASE) if found else text
+    return re.sub(_any_of(found), MASK, text, flags=re.IGNORECASE) if found else text
 
 
 def _any_of(keys: Sequence[str]) -> bytes:

@@ -11,7 +11,7 @@ from pydantic import SecretStr
 from pricing_pipeline.errors import SchemaDrift, SettingsError
 from pricing_pipeline.providers.base import Provider, Request, give_key
 from pricing_pipeline.providers.dialogue import OwnKeys
-from pricing_pipeline.providers.key_echoes import BLOT, KeyEchoes
+from pricing_pipeline.providers.key_echoes import MASK, KeyEchoes
 
 DEFAULT_KEY_NAME = "default"
 
@@ -54,7 +54,7 @@ def echoes_of(
 
 def check_agent(agent: str | None, echoes: KeyEchoes) -> None:
     """Raise SettingsError, without the text, for a chosen User-Agent with a key in it: all providers get it."""
-    if agent is not None and echoes.blot_text(agent) != agent:
+    if agent is not None and echoes.mask_text(agent) != agent:
         raise SettingsError("PRICING_USER_AGENT contains an API key. Take it out: it is sent to every provider.")
 
 
@@ -65,10 +65,10 @@ def holds_key(request: Request, echoes: KeyEchoes) -> bool:
     """
     sent = "\n".join([request.path, *(f"{name}={value}" for name, value in request.params)])
     sent += "" if request.json is None else json.dumps(request.json, ensure_ascii=False)
-    return any(BLOT.decode() in text or echoes.blot_text(text) != text for text in (sent, unquote(sent)))
+    return any(MASK.decode() in text or echoes.mask_text(text) != text for text in (sent, unquote(sent)))
 
 
-def lured(provider: str) -> SchemaDrift:
+def key_leak(provider: str) -> SchemaDrift:
     """The error of a provider whose answer leads to a request that holds a key."""
     return SchemaDrift(
         f"{provider} names a next page with its API key in the address or the body, where logs show it. That page was "

@@ -33,7 +33,7 @@ _HEADERS = ((b"Accept-Encoding", b"gzip"),)
 class Wire:
     """Sends requests below one base URL, through pooled connections. Threads share it; close it after use.
 
-    `deadline` is in seconds for each request. `hide` blots keys out of a text, for messages of errors.
+    `deadline` is in seconds for each request. `hide` masks keys in a text, for messages of errors.
     """
 
     def __init__(

@@ -362,7 +362,7 @@ def throttle(connection: Connection, provider: str, key_name: str, retry_after: 
     return float(connection.execute(query("limits.throttle"), parameters).scalar_one())
 
 
-def heed_batch(connection: Connection, call_id: int, most: int) -> None:
+def limit_batch(connection: Connection, call_id: int, most: int) -> None:
     """Remember that a call had more symbols than its provider takes: the next ones have `most` at most."""
     call_sql(connection, "heed_batch_size", call_id, most)
 

@@ -327,7 +327,7 @@ def _fail(call: Call, error: ProviderError, connection: Connection) -> None:
     receipt = limits.receipt_of(error, _kind_of_error(call, error), message)
     limits.settle(connection, call.id, receipt, is_owned=bool(owned))
     if owned and error.most_symbols is not None:
-        limits.heed_batch(connection, call.id, error.most_symbols)
+        limits.limit_batch(connection, call.id, error.most_symbols)
     pause = error.retry_after if isinstance(error, Unfinished) else None
     if owned and kind in (FailureKind.THROTTLED, FailureKind.KEY_REFUSED):
         pause = limits.throttle(connection, call.provider, call.key_name, limits.pause_of(error), message)

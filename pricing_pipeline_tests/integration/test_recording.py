@@ -191,7 +191,7 @@ def test_b18_a_replay_has_no_header_about_limits_that_was_not_recorded(
             assert client.fetch(Fetcher.QUOTE, ["IBM"]).headers["api-credits-left"] == "1998"
 
 
-def test_a4_a_hostile_answer_that_echoes_the_key_is_blotted(cli: CommandLine, core: Core, folder: Path) -> None:
+def test_a4_a_hostile_answer_that_echoes_the_key_is_masked(cli: CommandLine, core: Core, folder: Path) -> None:
     echo = " ".join(FORMS.values())
     body = json.dumps({"message": echo, "deep": [{KEY: FORMS["in a URL"]}]}).encode()
 

@@ -170,7 +170,7 @@ def test_each_request_has_the_byte_budget_of_its_own() -> None:
     assert "400000 bytes that one answer may have" in str(error)
 
 
-def test_a_key_in_any_answer_is_blotted_out() -> None:
+def test_a_key_in_any_answer_is_masked_out() -> None:
     with paged_server() as server:
         server.instead[2] = lambda: (400, {}, f"bad key {KEY}".encode())
         error = failed(server, Counted())

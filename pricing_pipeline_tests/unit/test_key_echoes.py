@@ -1,4 +1,4 @@
-"""Keys that a provider repeats are blotted out, and nothing else is."""
+"""Keys that a provider repeats are masked, and nothing else."""
 
 from __future__ import annotations
 
@@ -73,40 +73,40 @@ FORMS: dict[str, Callable[[str], str]] = {
 @given(key=long_keys, before=around, after=around)
 def test_a4_no_form_of_a_key_passes(form: Callable[[str], str], key: str, before: bytes, after: bytes) -> None:
     echo = form(key).encode()
-    for blot in (KeyEchoes([key]).blot, KeyEchoes([key]).blot_body):
-        blotted = blot(before + echo + after)
-        assert echo not in blotted
-        assert key.encode().lower() not in blotted.lower()
-        assert b"***" in blotted
+    for mask in (KeyEchoes([key]).mask, KeyEchoes([key]).mask_body):
+        masked = mask(before + echo + after)
+        assert echo not in masked
+        assert key.encode().lower() not in masked.lower()
+        assert b"***" in masked
 
 
 def test_a4_what_stands_around_a_key_stays() -> None:
     echoes = KeyEchoes([KEY, "another-key-of-twenty"])
     text = f'{{"message": "{KEY.upper()} and another-key-of-twenty", "price": "101.20"}}'.encode()
-    assert echoes.blot_body(text) == b'{"message": "*** and ***", "price": "101.20"}'
-    assert echoes.blot_text(f"é {KEY} é") == "é *** é"
+    assert echoes.mask_body(text) == b'{"message": "*** and ***", "price": "101.20"}'
+    assert echoes.mask_text(f"é {KEY} é") == "é *** é"
 
 
 def test_a4_of_two_keys_that_begin_alike_nothing_is_left() -> None:
-    assert KeyEchoes([KEY, KEY + "more"]).blot_text(f"{KEY}more {KEY}") == "*** ***"
+    assert KeyEchoes([KEY, KEY + "more"]).mask_text(f"{KEY}more {KEY}") == "*** ***"
 
 
 @given(st.lists(st.decimals(allow_nan=False, allow_infinity=False), max_size=50), long_keys)
 def test_a4_prices_are_left_as_they_are(prices: list[object], key: str) -> None:
     body = json.dumps([{"close": str(price), "at": "2024-02-29T00:00:00Z"} for price in prices]).encode()
-    assert KeyEchoes([key, "1"]).blot_body(body) == body
+    assert KeyEchoes([key, "1"]).mask_body(body) == body
 
 
-def test_a4_a_short_key_is_blotted_where_people_read_and_not_where_prices_are() -> None:
+def test_a4_a_short_key_is_masked_where_people_read_and_not_where_prices_are() -> None:
     echoes = KeyEchoes(["101"])
-    assert echoes.blot_body(b'{"price": 101.20}') == b'{"price": 101.20}'
-    assert echoes.blot(b'{"price": 101.20}') == b'{"price": ***.20}'
-    assert echoes.blot_text("key 101 is wrong") == "key *** is wrong"
+    assert echoes.mask_body(b'{"price": 101.20}') == b'{"price": 101.20}'
+    assert echoes.mask(b'{"price": 101.20}') == b'{"price": ***.20}'
+    assert echoes.mask_text("key 101 is wrong") == "key *** is wrong"
 
 
-def test_a4_without_keys_nothing_is_blotted() -> None:
+def test_a4_without_keys_nothing_is_masked() -> None:
     text = b"\x00\\u0041%41" * 10
-    assert KeyEchoes([]).blot(text) == text
+    assert KeyEchoes([]).mask(text) == text
 
 
 @pytest.mark.parametrize("start", ["\\", "\\/", "&", "&amp;", "%", "%25", "\\u002f", "&#38;"])
@@ -114,5 +114,5 @@ def test_a4_a_token_of_escapes_is_looked_for_in_no_time(start: str) -> None:
     """A service chooses the token of a login, and its answers: together they must not stop a worker."""
     echoes = KeyEchoes([start * 40 + "!"])
     for text in (start, start.replace("\\", "\\" * 4), start.replace("&", "&amp;"), start.replace("%", "%25")):
-        assert echoes.blot_text(text * 39 + "~" * 400).endswith("~")
-    assert echoes.blot_text(f"{start * 40}! {json.dumps(start * 40)[1:-1]}!") == "*** ***"
+        assert echoes.mask_text(text * 39 + "~" * 400).endswith("~")
+    assert echoes.mask_text(f"{start * 40}! {json.dumps(start * 40)[1:-1]}!") == "*** ***"

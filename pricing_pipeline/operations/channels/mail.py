@@ -83,7 +83,7 @@ def send_mail(
     try:
         with closing(transport), transport.exchange(seconds=seconds, max_bytes=MAX_HEAD_BYTES):
             connected = transport.connect(mailbox.host, mailbox.port)
-        with closing(connected), _shut_at(deadline, connected):
+        with closing(connected), _cut_off_at(deadline, connected):
             _converse(connected, mailbox, context, message)
     except (
         httpcore.NetworkError,
@@ -141,7 +141,7 @@ def _converse(connected: socket.socket, mailbox: Mailbox, context: ssl.SSLContex
 
 
 @contextmanager
-def _shut_at(deadline: float, connected: socket.socket) -> Iterator[None]:
+def _cut_off_at(deadline: float, connected: socket.socket) -> Iterator[None]:
     """Cut the connection off at a time: a socket has a time limit for each read, but none for all of them."""
     seconds = max(deadline - time.monotonic(), 0.0)
     connected.settimeout(seconds + 1)
