@@ -50,7 +50,7 @@ if TYPE_CHECKING:
 
 noun = typer.Typer()
 
-BackfillId = Annotated[str, typer.Argument(metavar="ID", help="Of `backfill list`.")]
+BackfillId = Annotated[str, typer.Argument(metavar="ID", help="An id of `backfill list`.")]
 
 _FOLLOW_SECONDS = 0.5
 _EXPLAINED_AFTER_SECONDS = 3.0
@@ -606,7 +606,7 @@ def show(id_: BackfillId, as_json: Json = False) -> None:
 @noun.command()
 @zoned
 def cancel(id_: BackfillId, as_json: Json = False) -> None:
-    """Cancel what a backfill has not fetched yet. Stored values stay.
+    """Cancel the unfinished part of a backfill. Stored values stay.
 
     \b
     Example: pricing-pipeline backfill cancel 2f1c1f6e-8a0f-4a51-9a5b-1d2e3f405162

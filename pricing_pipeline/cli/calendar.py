@@ -1,4 +1,4 @@
-"""`calendar list|add-session|close-day|undo`: trading days, and corrections of days that the library has wrong."""
+"""`calendar list|add-session|close-day|undo`: trading days, and corrections of wrong ones."""
 
 from __future__ import annotations
 
@@ -123,7 +123,7 @@ def add_session(
     user: Who = None,
     as_json: Json = False,
 ) -> None:
-    """Say that an exchange trades on a day, or at unusual hours, at once and for all its instruments.
+    """Add a trading day, or unusual hours, for all instruments of an exchange, at once.
 
     Quarantined bars of the day are then believed. It needs the owner's URL.
 
@@ -149,7 +149,7 @@ def close_day(
     user: Who = None,
     as_json: Json = False,
 ) -> None:
-    """Say that an exchange does not trade on a day, so that no value is missing and no quote is late.
+    """Close an exchange on a day, so that no value is missing and no quote is late.
 
     It needs the owner's URL.
 

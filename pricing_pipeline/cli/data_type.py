@@ -113,7 +113,7 @@ def add(
     schedule: Annotated[
         str | None, typer.Option(metavar="CRON", help="Refresh all its instruments at these times.")
     ] = None,
-    timezone: Annotated[str, typer.Option(help="Of the schedule, such as Asia/Kolkata.")] = "UTC",
+    timezone: Annotated[str, typer.Option(help="Time zone of the schedule, such as Asia/Kolkata.")] = "UTC",
     history_from: Annotated[
         str | None, typer.Option(metavar="DATE", help="First day that a backfill may ask for; not of quotes.")
     ] = None,
@@ -244,7 +244,7 @@ def change(
     schedule: Annotated[
         str | None, typer.Option(metavar="CRON", help="Refresh all its instruments at these times.")
     ] = None,
-    timezone: Annotated[str | None, typer.Option(help="Of the schedule, such as Asia/Kolkata.")] = None,
+    timezone: Annotated[str | None, typer.Option(help="Time zone of the schedule, such as Asia/Kolkata.")] = None,
     history_from: Annotated[
         str | None, typer.Option(metavar="DATE", help="First day that a backfill may ask for; not of quotes.")
     ] = None,

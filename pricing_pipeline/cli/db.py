@@ -36,14 +36,14 @@ noun = typer.Typer()
 
 
 class Role(StrEnum):
-    """Whose rights a session has."""
+    """The role of a session."""
 
     OWNER = "owner"
     WORKER = "worker"
     ADMINISTRATOR = "administrator"
 
 
-Whose = Annotated[Role, typer.Option("--role", help="Whose rights; administrator is the embedded server's.")]
+Whose = Annotated[Role, typer.Option("--role", help="The role to use; administrator is the embedded server's.")]
 
 
 @noun.command()
@@ -53,7 +53,7 @@ def upgrade(
     ] = False,
     as_json: Json = False,
 ) -> None:
-    """Bring the database to the current schema. Safe to repeat, and to run twice at once.
+    """Upgrade the database to the current schema. Safe to repeat, and to run twice at once.
 
     An empty database gets the providers.
 
@@ -95,7 +95,7 @@ def backup(
     path: Annotated[Path, typer.Argument(metavar="FILE", help="A file that does not exist yet.")],
     as_json: Json = False,
 ) -> None:
-    """Write the database to a file, while everything runs or while nothing does. Dagster's own runs are not in it.
+    """Write the database to a file, whether the pipeline runs or not. Dagster's own runs are not in it.
 
     \b
     Example: pricing-pipeline db backup prices.dump

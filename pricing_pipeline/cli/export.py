@@ -31,7 +31,7 @@ _KEPT = {
 @noun.command("list")
 @listing
 def list_(only_type: OnlyType = None, as_json: Json = False) -> None:
-    """Show the months of history, which have a file, and which are due.
+    """Show the months of history: which have a file, and which are due.
 
     \b
     Example: pricing-pipeline export list --type equity_daily

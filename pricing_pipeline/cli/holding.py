@@ -1,6 +1,6 @@
 """`holding open|import|close|list`: what users hold.
 
-What that means is decided by the database (db/functions/demand/demand.sql).
+The database decides what that means (db/functions/demand/demand.sql).
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def open_(
     all_or_nothing: AllOrNothing = False,
     as_json: Json = False,
 ) -> None:
-    """Say that a user holds instruments: their prices are fetched, and kept fresh by the background TTL.
+    """Hold instruments for a user: their prices are fetched, and kept fresh by the background TTL.
 
     This lasts until `holding close`, also while nobody watches. A symbol that is new here is added to the instruments,
     as by `subscription watch`. Symbols that are refused are named with the reason, and the others are held; then the
@@ -96,7 +96,7 @@ noun.command("import")(holding_import.import_)
 
 @noun.command()
 def close(symbols: Symbols, data_type: Type, user: User = None, as_json: Json = False) -> None:
-    """Say that a user no longer holds instruments. Pairs that nobody else wants are no longer fetched.
+    """Close holdings of a user. Pairs that nobody else wants are no longer fetched.
 
     \b
     Example: pricing-pipeline holding close AAPL MSFT --type equity_quote --user alice

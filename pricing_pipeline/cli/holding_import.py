@@ -64,7 +64,7 @@ def import_(
     ] = None,
     own_names: Annotated[
         list[str] | None,
-        typer.Option("--as", metavar="NAME=SYMBOL", help="What an ISIN, ticker or title of the file is here."),
+        typer.Option("--as", metavar="NAME=SYMBOL", help="The symbol for an ISIN, ticker or title in the file."),
     ] = None,
     decimal: Annotated[
         str | None,
@@ -72,16 +72,16 @@ def import_(
     ] = None,
     searches: Annotated[
         bool,
-        typer.Option("--find", help="Look up what is unknown at a provider, as `instrument find`: a call for each."),
+        typer.Option("--find", help="Look up unknown instruments at a provider, with one call for each."),
     ] = False,
     list_name: Annotated[
         str | None,
-        typer.Option("--list", metavar="NAME", help="Put all that is held or new on this list, too."),
+        typer.Option("--list", metavar="NAME", help="Also put all instruments that are held or new on this list."),
     ] = None,
     yes: Annotated[bool, typer.Option("--yes", help="Hold what is new without asking.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Hold what a file of a broker or a tracker says that a user holds.
+    """Hold the positions in a file of a broker or tracker.
 
     It shows first what each line would become, and opens nothing without --yes or a yes at the terminal. The formats
     in docs/holdings.md are known by their header.

@@ -90,7 +90,7 @@ NewScale = Annotated[
     typer.Option("--scale", metavar="DECIMALS", help="Least number of decimals stored with each price."),
 ]
 TypeOfBounds = Annotated[
-    str | None, typer.Option("--type", metavar="TYPE", help="Whose prices the next four options bound.")
+    str | None, typer.Option("--type", metavar="TYPE", help="The data type whose prices the next four options bound.")
 ]
 AsType = Annotated[bool, typer.Option("--as-type", help="Use the bounds of its type again.")]
 _KNOWN = ("name", "currency", "isin", "figi", "exchange", "calendar", "listed_on", "scale")
@@ -370,7 +370,7 @@ def spell(
     asset_class: Class = None,
     as_json: Json = False,
 ) -> None:
-    """Say how a provider spells an instrument, where its rule is wrong. `instrument show` lists all spellings.
+    """Set a provider's spelling of an instrument, if its rule is wrong. `instrument show` lists all spellings.
 
     Its failed tasks are queued again. It needs the owner's URL.
 

@@ -1,4 +1,5 @@
-"""Commands for the API keys of providers. A key is read from a prompt or standard input, and never printed."""
+"""`key set|list|change|remove|rotate`: API keys of providers. A key is read from a prompt or standard input, and never
+printed."""
 
 from __future__ import annotations
 
@@ -113,7 +114,7 @@ def set_(
 @noun.command("list")
 @listing
 def list_(provider: AnyProvider = None, as_json: Json = False) -> None:
-    """List API keys, stored ones and those that are set in the environment; of each the last two characters.
+    """List API keys, stored or set in the environment, with the last two characters of each.
 
     \b
     Example: pricing-pipeline key list

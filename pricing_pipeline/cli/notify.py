@@ -34,7 +34,7 @@ def try_(
     ] = False,
     as_json: Json = False,
 ) -> None:
-    """Send a recipient a test message, and wait up to half a minute for its end.
+    """Send a recipient a test message, and wait up to half a minute for the result.
 
     \b
     Example: pricing-pipeline notify test ops

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 noun = typer.Typer()
 
-Id = Annotated[int, typer.Argument(metavar="ID", help="Of `price-alert list`.")]
+Id = Annotated[int, typer.Argument(metavar="ID", help="An id of `price-alert list`.")]
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,11 +50,11 @@ class TypedOptions:
 
 @noun.command()
 def add(
-    recipient: Annotated[str, typer.Argument(metavar="RECIPIENT", help="Who is told; one of `recipient list`.")],
+    recipient: Annotated[str, typer.Argument(metavar="RECIPIENT", help="A recipient of `recipient list`.")],
     data_type: Type,
     symbol: Annotated[
         str | None,
-        typer.Argument(metavar="SYMBOL", help="Whose price; left out with --all-symbols.", show_default=False),
+        typer.Argument(metavar="SYMBOL", help="An instrument; left out with --all-symbols.", show_default=False),
     ] = None,
     above: Annotated[
         str | None, typer.Option("--above", metavar="PRICE", help="When the price goes above this.")
@@ -87,7 +87,7 @@ def add(
     ] = False,
     as_json: Json = False,
 ) -> None:
-    """Tell a recipient when a price crosses a value, moves, grows stale, or is new.
+    """Notify a recipient when a price crosses a value, moves, grows stale, or is new.
 
     \b
     Example: pricing-pipeline price-alert add mailbox AAPL --type equity_quote --above 200
@@ -182,7 +182,7 @@ def list_(
 @noun.command()
 @zoned
 def show(id_: Id, as_json: Json = False) -> None:
-    """Show one price alert, and what it has seen and told.
+    """Show one price alert, and what it has seen and sent.
 
     \b
     Example: pricing-pipeline price-alert show 3

@@ -144,11 +144,11 @@ def try_(
     symbol: Symbol,
     fetcher: Annotated[
         str | None,
-        typer.Option("--fetcher", metavar="FETCHER", help="What to ask for, if the file has several."),
+        typer.Option("--fetcher", metavar="FETCHER", help="The fetcher to try, if the file has several."),
     ] = None,
     asset_class: Annotated[
         str | None,
-        typer.Option("--asset-class", metavar="CLASS", help="Of the symbol, if the file has several."),
+        typer.Option("--asset-class", metavar="CLASS", help="Asset class of the symbol, if the file has several."),
     ] = None,
     first: Annotated[
         str | None,
@@ -156,7 +156,7 @@ def try_(
     ] = None,
     last: Last = None,
     at: Annotated[
-        str | None, typer.Option("--at", metavar="URL", help="Ask there instead of at the file's base URL.")
+        str | None, typer.Option("--at", metavar="URL", help="Call this URL instead of the file's base URL.")
     ] = None,
     as_json: Json = False,
 ) -> None:

@@ -33,7 +33,7 @@ def symbols(
     name: Provider,
     asset_class: Annotated[
         str | None,
-        typer.Option("--asset-class", metavar="CLASS", help="Of the symbols, if the file has several lists."),
+        typer.Option("--asset-class", metavar="CLASS", help="The asset class, if the file has several lists."),
     ] = None,
     as_json: Json = False,
 ) -> None:

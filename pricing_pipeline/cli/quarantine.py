@@ -112,7 +112,7 @@ def list_(
 @noun.command()
 @listing
 def show(
-    value_id: Annotated[int, typer.Argument(metavar="ID", help="Of `quarantine list`.")],
+    value_id: Annotated[int, typer.Argument(metavar="ID", help="An id of `quarantine list`.")],
     body: Annotated[
         bool,
         typer.Option("--body", help="Write the answer that brought it, byte for byte, and nothing else."),

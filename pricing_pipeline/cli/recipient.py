@@ -1,4 +1,5 @@
-"""`recipient add|list|show|change|remove`: who is told. An address is read unseen, and never printed whole."""
+"""`recipient add|list|show|change|remove`: who is notified. An address is read without echo, and never printed
+whole."""
 
 from __future__ import annotations
 
@@ -139,7 +140,7 @@ def add(
 @noun.command("list")
 @listing
 def list_(as_json: Json = False) -> None:
-    """List who is told, by which channel, and when.
+    """List recipients, their channels, and when they are notified.
 
     \b
     Example: pricing-pipeline recipient list
@@ -169,7 +170,7 @@ def list_(as_json: Json = False) -> None:
 @noun.command()
 @zoned
 def show(name: Name, as_json: Json = False) -> None:
-    """Show one recipient; of its address only the host.
+    """Show one recipient, with only the host of its address.
 
     \b
     Example: pricing-pipeline recipient show ops
@@ -217,7 +218,7 @@ def change(
     address_file: AddressFile = None,
     as_json: Json = False,
 ) -> None:
-    """Change when a recipient is told, or where.
+    """Change when or where a recipient is notified.
 
     \b
     Example: pricing-pipeline recipient change ops --quiet none

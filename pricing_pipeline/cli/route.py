@@ -1,4 +1,4 @@
-"""`route list|add|remove`: which provider serves what. What routes do is decided in queue/routing.sql."""
+"""`route list|add|remove`: which provider serves what. queue/routing.sql decides what routes do."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def list_(
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """List who serves what: of each data type, and of each symbol with a rule of its own, the lowest rank first.
+    """List the routes of each data type, and of each symbol with its own rule, the lowest rank first.
 
     \b
     Example: pricing-pipeline route list --type equity_quote

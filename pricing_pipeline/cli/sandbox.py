@@ -1,4 +1,4 @@
-"""`sandbox` as it is typed. It is a process, so it has no noun."""
+"""The command `sandbox`. It is a process, so it has no noun."""
 
 from __future__ import annotations
 
@@ -51,11 +51,11 @@ def sandbox(
     credits_per_day: CreditsPerDay = 0,
     fmp_calls_per_minute: Annotated[int, typer.Option(min=0, help="FMP's plan; 0 for no cap.")] = 300,
     fmp_calls_per_day: Annotated[int, typer.Option(min=0, help="FMP's plan; 250 is the free one, 0 for no cap.")] = 0,
-    fmp_plan: Annotated[FmpPlan, typer.Option(help="Everything, or what the free plan has.")] = FmpPlan.FULL,
+    fmp_plan: Annotated[FmpPlan, typer.Option(help="Everything, or only what the free plan includes.")] = FmpPlan.FULL,
     uex_calls_per_minute: Annotated[int, typer.Option(min=0, help="UEX's plan; 0 for no cap.")] = 10,
     uex_calls_per_day: Annotated[int, typer.Option(min=0, help="UEX's plan; 0 for no cap.")] = 14_400,
     key: Key = "sandbox-key",
-    seed: Annotated[int, typer.Option(help="Of all prices that are not recorded ones.")] = 2013,
+    seed: Annotated[int, typer.Option(help="Seed of all invented prices.")] = 2013,
     market_hours: Annotated[Hours, typer.Option(help="Open round the clock, or real sessions.")] = Hours.ALWAYS,
     recordings: Recordings = None,
     as_json: Json = False,

@@ -336,7 +336,7 @@ def watch(
 
 @noun.command()
 def end(symbols: Symbols, data_type: Type, user: User = None, as_json: Json = False) -> None:
-    """Stop watching; for a subscription that was not ended in its own window.
+    """End subscriptions that were not ended where they began.
 
     \b
     Example: pricing-pipeline subscription end AAPL MSFT --type equity_quote --user alice

@@ -29,9 +29,9 @@ DeadIds = Annotated[
     list[int] | None, typer.Argument(metavar="ID", min=1, help="Ids of dead tasks.", show_default=False)
 ]
 AllFailed = Annotated[bool, typer.Option("--all-failed", help="All failed tasks that are not resolved.")]
-OfType = Annotated[str | None, typer.Option("--type", metavar="TYPE", help="Of --all-failed: only this data type.")]
+OfType = Annotated[str | None, typer.Option("--type", metavar="TYPE", help="With --all-failed: only this data type.")]
 OfProvider = Annotated[
-    str | None, typer.Option("--provider", metavar="PROVIDER", help="Of --all-failed: only this provider.")
+    str | None, typer.Option("--provider", metavar="PROVIDER", help="With --all-failed: only this provider.")
 ]
 
 

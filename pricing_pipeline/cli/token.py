@@ -1,4 +1,4 @@
-"""`token add|list|remove`: who may use the HTTP API."""
+"""`token add|list|remove`: tokens of the HTTP API."""
 
 from __future__ import annotations
 

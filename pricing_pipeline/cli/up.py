@@ -1,4 +1,4 @@
-"""`up` as it is typed. It starts everything, so it has no noun."""
+"""The command `up`. It starts everything, so it has no noun."""
 
 from __future__ import annotations
 

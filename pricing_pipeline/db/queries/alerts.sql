@@ -22,7 +22,7 @@ ORDER BY CASE WHEN :by_id THEN a.alert_id END DESC,
 LIMIT :most;
 
 -- name: acknowledge
--- Somebody looks after these open alerts, unless somebody did before; returns those.
+-- Acknowledge these open alerts, unless they were acknowledged before; returns those that were not.
 UPDATE pricing.alerts a
 SET acknowledged_at = coalesce(a.acknowledged_at, pricing.clock()),
     acknowledged_by = coalesce(a.acknowledged_by, :login)
@@ -43,7 +43,7 @@ WHERE a.rule = 'nobody_told' AND a.raised_at IS NOT NULL AND a.resolved_at IS NU
                   WHERE s.rule = a.rule AND coalesce(s.subject = a.subject, true) AND s.until > pricing.clock());
 
 -- name: silence
--- Tell nobody of alerts of a rule for a while; returns until when.
+-- Silence alerts of a rule for a while; returns until when.
 INSERT INTO pricing.alert_silences (rule, subject, until, silenced_by, because, created_at)
 VALUES (:rule, :subject, pricing.clock() + make_interval(secs => :seconds), :login, :reason, pricing.clock())
 RETURNING until;
@@ -59,7 +59,7 @@ WITH ended AS (
 SELECT count(*) FROM ended;
 
 -- name: unhealthy
--- A part of the pipeline is late. The notifier tells it, and cannot tell that itself is silent.
+-- A part of the pipeline is late. The notifier reports it, but cannot report its own silence.
 SELECT 'pipeline' AS subject,
        format('Late: %s. %s.', string_agg(replace(h.part, '_', ' '), ', ' ORDER BY h.place),
               string_agg(upper(left(h.says, 1)) || substr(h.says, 2), '. ' ORDER BY h.place)) AS says
@@ -126,7 +126,7 @@ FROM (SELECT count(*) AS tasks FROM pricing.api_call_queue_live l WHERE l.status
 WHERE q.tasks > 1000;
 
 -- name: nothing_completed
--- What people watch has been due for ten minutes at a provider that may be called, and nothing was completed meanwhile.
+-- Watched pairs have been due for ten minutes at a provider that may be called, and nothing was completed meanwhile.
 SELECT q.provider AS subject,
        format('Nothing was completed at %s for ten minutes, though it may be called. Tasks that are due there: %s.',
               q.provider, q.tasks) AS says
@@ -199,7 +199,8 @@ SELECT r.provider || ' ' || r.data_type AS subject,
 FROM pricing.refused_symbols() r WHERE r.is_fault;
 
 -- name: symbol_vanished
--- Wanted symbols that were priced before and that their provider refuses now. One never priced is its user's matter.
+-- Wanted symbols that were priced before and that their provider refuses now. A symbol that never had a price raises no
+-- alert.
 SELECT r.provider || ' ' || r.data_type AS subject,
        format('Symbols of %s that were priced before, and that %s refuses now: %s, such as %s: %s',
               r.data_type, r.provider, r.vanished, r.example, r.reason) AS says
@@ -276,7 +277,7 @@ SELECT 'recipients' AS subject,
                                 pricing.format_time(f.since), f.last_error), '; ' ORDER BY r.recipient)) AS says
 FROM pricing.recipients r JOIN pricing.operation_types t ON t.operation_type = r.channel
 LEFT JOIN pricing.failing_recipients f ON (f.operation_type, f.recipient) = (r.channel, r.recipient)
--- An inactive channel reaches nobody, as the owner wants it.
+-- Recipients of an inactive channel do not count: the owner switched it off.
 WHERE r.is_active AND t.is_active AND r.least_severity IS NOT NULL AND r.channel <> 'log'
 HAVING count(*) > 0 AND bool_and(coalesce(f.is_dead, false));
 
@@ -361,7 +362,7 @@ WHERE s.rule = :rule AND coalesce(s.subject = :subject, true) AND s.until > pric
 ORDER BY s.until DESC, s.silence_id;
 
 -- name: note_message
--- Keep which operation tells a recipient of these alerts.
+-- Store which operation notifies a recipient of these alerts.
 UPDATE pricing.alerts a
 SET message_ids = (a.message_ids || CAST(:operation_id AS bigint))[greatest(cardinality(a.message_ids) - 48, 1):]
 WHERE a.alert_id = ANY (CAST(:alert_ids AS bigint[]));

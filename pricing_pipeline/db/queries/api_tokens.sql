@@ -11,7 +11,7 @@ WHERE t.expires_at <= pricing.clock()
 RETURNING t.token_id;
 
 -- name: empty_feed
--- The token reads none of these any more.
+-- Remove all pairs from the token of a feed.
 DELETE FROM pricing.feed_pairs WHERE token_id = :token_id;
 
 -- name: fill_feed
@@ -21,7 +21,7 @@ SELECT :token_id, u.data_type, u.symbol
 FROM unnest(CAST(:data_types AS text[]), CAST(:symbols AS text[])) AS u (data_type, symbol);
 
 -- name: feed
--- What the token of a feed reads.
+-- The pairs or the list that the token of a feed reads.
 SELECT data_type, symbol FROM pricing.feed_pairs WHERE token_id = :token_id
 UNION
 SELECT l.data_type, l.symbol

@@ -16,8 +16,8 @@ WHERE EXISTS (SELECT FROM pricing.instruments i WHERE i.calendar = c.calendar)
 ORDER BY 1;
 
 -- name: undo
--- Remove a day's corrections by a person or from evidence; their origins, NULL = none. What the library says of the day
--- is not kept: all days of the calendar are written again within a minute.
+-- Remove a day's corrections by a person or from evidence; their origins, NULL = none. The library's own session of the
+-- day is not stored: all days of the calendar are written again within a minute.
 WITH deleted AS (
     DELETE FROM pricing.calendar_corrections
     WHERE calendar = :calendar AND day = CAST(:day AS date) AND origin <> 'shipped' RETURNING origin),

@@ -1,5 +1,5 @@
 -- name: note_shared
--- Note how much has changed of what all types of a fetcher share.
+-- Note how many shared values of all types of a fetcher have changed.
 SELECT pricing.note_shared_changes(u.symbol, :fetcher, u.changes)
 FROM unnest(CAST(:symbols AS text[]), CAST(:changes AS bigint[])) AS u (symbol, changes);
 
@@ -14,8 +14,8 @@ FROM unnest(CAST(:months AS date[]), CAST(:changes AS bigint[])) AS u (month, ch
 SELECT EXISTS (SELECT FROM pricing.data_changes);
 
 -- name: take_turn
--- The turn to tell Dagster, until the transaction ends; false when another session has it. Hundreds of months are told
--- in one transaction, which is idle meanwhile.
+-- The turn to tell Dagster, until the transaction ends; false when another session has it. Hundreds of months are
+-- reported in one transaction, which is idle meanwhile.
 SELECT pricing.take_turn('tell_changes'), set_config('idle_in_transaction_session_timeout', '10min', true);
 
 -- name: log

@@ -9,7 +9,7 @@ UNION ALL
 SELECT 'dead', count(*) FROM pricing.api_call_queue_dead WHERE resolved_at IS NULL AND status = 'failed';
 
 -- name: warnings
--- What went wrong in the last 24 hours without stopping anything else, by subject, the newest first.
+-- Warnings of the last 24 hours, by subject, the newest first.
 SELECT w.source, w.subject, w.times, w.last_at, w.sqlstate, w.message FROM pricing.recent_warnings('24 hours') w
 ORDER BY w.last_at DESC, 1, 2;
 

@@ -1,6 +1,6 @@
 -- name: known_values
--- What an answer's values are judged by and stored with, for each symbol. Times of what is stored come as microseconds
--- since 1970: thousands of whole numbers are read in a tenth of the time.
+-- The facts by which an answer's values are judged and stored, for each symbol. Times of what is stored come as
+-- microseconds since 1970: thousands of whole numbers are read in a tenth of the time.
 SELECT symbol, scale, currency, adjustment, lowest, highest, jumps_are_trusted, newest_at, newest_amount, newest_scale,
        earlier_at, earlier_amount, earlier_scale, later_at, later_amount, later_scale, kin_at, kin_amount, kin_scale,
        (SELECT array_agg((date_part('epoch', t.at) * 1000000)::bigint) FROM unnest(same_times) AS t (at)) AS same_times,
@@ -17,7 +17,7 @@ LEFT JOIN pricing.peers(:data_type, CAST(:symbols AS text[]), CAST(:first_times 
                         CAST(:last_times AS timestamptz[])) p ON :is_latest AND p.peer_symbol = k.symbol;
 
 -- name: known_basis
--- What tells a restated bar from a corrected one, for each symbol of an answer.
+-- The facts that distinguish a restated bar from a corrected one, for each symbol of an answer.
 SELECT symbol,
        (SELECT pricing.has_splits(r.asset_class) FROM pricing.data_type_registry r WHERE r.data_type = :data_type),
        adjustment, split_days, split_ratios, newest_recorded, earlier_recorded, same_times, same_recorded
@@ -56,8 +56,8 @@ WHERE q.data_type = :data_type AND q.provider = :provider AND q.symbol = ANY (CA
 ORDER BY q.symbol, q.observed_at;
 
 -- name: rivals
--- What other providers said of the same times of some symbols, and was quarantined: the newest word of each, on the
--- same basis. Their quotes are of a quarter of an hour around, and no later ones of them are believed.
+-- Other providers' quarantined values for the same times of some symbols: the newest of each provider, on the same
+-- basis. Quotes may be a quarter of an hour apart, if their provider has no later believed one.
 SELECT DISTINCT ON (q.symbol, q.data_type, q.provider, CASE WHEN NOT k.is_quote THEN q.observed_at END)
        q.symbol, q.observed_at, (q.bar ->> 'close')::numeric AS value, q.provider
 FROM (SELECT r.fetcher = 'quote' AS is_quote,
@@ -78,13 +78,13 @@ ORDER BY q.symbol, q.data_type, q.provider, CASE WHEN NOT k.is_quote THEN q.obse
          q.last_seen_at DESC;
 
 -- name: released
--- Of values that are doubted now, those that people have released.
+-- Doubted values that people have released.
 SELECT q.symbol, q.observed_at, (q.bar ->> 'close')::numeric AS value FROM pricing.quarantined_values q
 WHERE q.data_type = :data_type AND q.provider = :provider AND q.symbol = ANY (CAST(:symbols AS text[]))
   AND q.status = 'released' AND q.bar IS NOT NULL;
 
 -- name: lacking
--- Which of these days, that are over, have no value yet; none of before the history or the listing.
+-- Which of these past days have no value yet; days before the history or the listing do not count.
 SELECT u.symbol, u.day
 FROM unnest(CAST(:symbols AS text[]), CAST(:days AS date[])) AS u (symbol, day)
 JOIN pricing.data_type_registry r ON r.data_type = :data_type

@@ -7,7 +7,7 @@ SELECT nextval('pricing.credential_version_seq') FROM pricing.data_collectors p 
 SELECT provider FROM pricing.data_collectors ORDER BY 1;
 
 -- name: set_limits
--- Say what a key's own plan allows.
+-- Set the units that a key's own plan allows.
 INSERT INTO pricing.provider_key_limits (provider, key_name, name, units)
 SELECT :provider, :key_name, n.name, n.units
 FROM unnest(CAST(:names AS text[]), CAST(:units AS integer[])) AS n (name, units) ORDER BY n.name

@@ -1,5 +1,5 @@
 -- name: settle
--- Whose runs a storage of Dagster's holds, in its own table of keys and values: the first one's, or its owner's.
+-- The home whose runs a Dagster storage holds, in its own table of keys and values: the first home, or its owner.
 INSERT INTO kvs (key, value) VALUES ('pricing-pipeline/home', :home)
 ON CONFLICT (key) DO UPDATE SET value = CASE WHEN :is_owner THEN excluded.value ELSE kvs.value END
 RETURNING value;

@@ -3,7 +3,7 @@
 SELECT EXISTS (SELECT FROM pg_database WHERE datname = :name);
 
 -- name: create
--- With its quoted name. Of another template it would take the encoding, which may not be UTF8.
+-- With its quoted name. From another template it would inherit the encoding, which may not be UTF8.
 CREATE DATABASE {name} ENCODING 'UTF8' TEMPLATE template0
 
 -- name: has_schema

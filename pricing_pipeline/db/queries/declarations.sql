@@ -16,7 +16,7 @@ FROM pricing.data_collectors p WHERE p.provider = :provider FOR UPDATE;
 SELECT provider, base_url FROM pricing.data_collectors WHERE provider <> :provider ORDER BY 1;
 
 -- name: settings
--- What a declaration decides about its provider, as it is.
+-- The present settings of a provider that a declaration decides.
 SELECT p.description, p.base_url, p.max_in_flight, p.request_delay_ms, p.throttle_pause_seconds, p.quota_bytes,
        (SELECT coalesce(jsonb_object_agg(
                    c.fetcher, to_jsonb(c) - '{provider,fetcher,routes_new_types,window_days_per_call}'::text[]), '{}')
@@ -65,7 +65,7 @@ WHERE (c.batch_size, c.batch_from, c.window_batch_size, c.units_per_call, c.unit
 DELETE FROM pricing.provider_capabilities WHERE provider = :provider AND fetcher <> ALL (CAST(:fetchers AS text[]));
 
 -- name: uses
--- What uses a provider for other fetchers than these: data types with a route to it, the first such route as a command
+-- Uses of a provider for other fetchers than these: data types with a route to it, the first such route as a command
 -- names it, and data types with unfinished tasks.
 SELECT ARRAY(SELECT DISTINCT r.data_type
              FROM pricing.provider_routing r JOIN pricing.data_type_registry k USING (data_type)

@@ -106,7 +106,7 @@ CROSS JOIN LATERAL pricing.why_old(late.data_type, late.symbol) w
 ORDER BY late.owed_since, late.symbol;
 
 -- name: outlook
--- What the sensor decides on: is anything watched, held or queued, and is a drain at work?
+-- The facts for the sensor: whether anything is watched, held or queued, and whether a drain is at work.
 SELECT EXISTS (SELECT FROM pricing.active_subscriptions) AS watched,
        EXISTS (SELECT FROM pricing.holdings WHERE active_symbol IS NOT NULL) AS held,
        EXISTS (SELECT FROM pricing.api_call_queue_live)
@@ -135,8 +135,8 @@ WHERE w.state <> 'rate_limited'
 ORDER BY 1;
 
 -- name: unasked
--- Of a data type what people watch or hold, or those symbols, as far as it is in none of these tasks: how many, the
--- first one, and why that is so, in a sentence. No row = all are.
+-- The watched or held pairs of a data type, or these symbols, that are in none of these tasks: how many, the first one,
+-- and a sentence that says why. No row = all are in a task.
 WITH wanted AS (
     SELECT a.symbol FROM pricing.active_subscriptions a WHERE a.data_type = :data_type
     UNION
@@ -211,12 +211,12 @@ SELECT min(data_type) FROM pricing.data_type_registry WHERE asset_class = :asset
 SELECT DISTINCT asset_class FROM pricing.data_type_registry ORDER BY 1;
 
 -- name: check_new
--- Refuses what no instrument can be called.
+-- Refuse a name that no instrument can have.
 SELECT pricing.check_shapes(array_fill(CAST(:data_type AS text), ARRAY[cardinality(CAST(:symbols AS text[]))]),
                             CAST(:symbols AS text[]));
 
 -- name: add_instruments
--- Make instruments known; returns those that are new.
+-- Add instruments; returns the new ones.
 INSERT INTO pricing.instruments (asset_class, symbol, name, currency, calendar, listed_on, scale, isin, figi)
 SELECT x.asset_class, x.symbol, x.name, x.currency, x.calendar, x.listed_on, coalesce(x.scale, 2), x.isin, x.figi
 FROM jsonb_to_recordset(CAST(:rows AS jsonb))
@@ -231,7 +231,7 @@ SELECT CASE WHEN NOT pricing.is_isin(upper(:symbol)) AND NOT pricing.is_figi(upp
 FROM pricing.read_symbol(:asset_class, :symbol) r;
 
 -- name: doubts
--- What is doubtful about symbols of one data type that are accepted.
+-- Doubts about accepted symbols of one data type.
 SELECT j.symbol, j.reason
 FROM pricing.judge_symbols(array_fill(CAST(:data_type AS text), ARRAY[cardinality(CAST(:symbols AS text[]))]),
                            CAST(:symbols AS text[])) j
@@ -304,7 +304,7 @@ SET lowest = EXCLUDED.lowest, highest = EXCLUDED.highest, jumps_trusted_until = 
 DELETE FROM pricing.plausibility_bounds WHERE data_type = :data_type AND symbol = :symbol;
 
 -- name: judge_symbols
--- What is meant by each pair of a data type and a symbol, in their order.
+-- The meaning of each pair of a data type and a symbol, in order.
 SELECT data_type, given, symbol, outcome, reason, proposal
 FROM pricing.judge_symbols(CAST(:data_types AS text[]), CAST(:symbols AS text[]))
 ORDER BY place;
@@ -338,7 +338,7 @@ WHERE r.is_active AND r.contents = 'prices'
 ORDER BY r.asset_class, r.data_type;
 
 -- name: learn_identifiers
--- Note by which ISIN and which FIGI instruments are known that have none.
+-- Add the ISIN and FIGI to instruments without one.
 UPDATE pricing.instruments i
 SET isin = coalesce(i.isin, CASE WHEN pricing.is_isin(u.isin) THEN u.isin END),
     figi = coalesce(i.figi, CASE WHEN pricing.is_figi(u.figi) THEN u.figi END)

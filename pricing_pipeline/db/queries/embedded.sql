@@ -1,5 +1,5 @@
 -- name: setup
--- What the embedded server still lacks of its roles and databases: statements to run, in order.
+-- The statements that make the embedded server's missing roles and databases, in order.
 WITH people AS (
     SELECT DISTINCT person.oid, person.rolname
     FROM pg_catalog.pg_roles person JOIN pg_catalog.pg_roles r ON r.rolname = ANY (CAST(:groups AS text[]))
@@ -221,7 +221,7 @@ WHERE EXISTS (
           JOIN pg_catalog.pg_roles r ON r.oid = a.grantee AND r.rolname = :location));
 
 -- name: hand_over
--- Statements that take this database from the worker, and leave it what is in it and room for more.
+-- Statements that take this database from the worker, but leave it its objects, and the right to create more.
 SELECT statement
 FROM (
     SELECT 1 AS step, format('GRANT CREATE ON SCHEMA public TO %I', CAST(:worker AS text)) AS statement

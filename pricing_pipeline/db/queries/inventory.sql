@@ -1,10 +1,10 @@
 -- name: placeless
--- Those of some products whose zone is not known.
+-- Which of some products have no known zone.
 SELECT u.symbol FROM unnest(CAST(:symbols AS text[])) AS u (symbol)
 WHERE NOT EXISTS (SELECT FROM pricing.products p WHERE p.symbol = u.symbol AND pricing.zone_of(p) IS NOT NULL);
 
 -- name: known
--- What a request for some products needs to know of each: its currency, if a person has set one, its zone and its day.
+-- The facts that a request for some products needs: currency, if a person has set one, zone and local day.
 SELECT u.symbol, pricing.zone_of(p) AS time_zone, p.set_time_zone IS NOT NULL AS is_zone_set,
        pricing.product_day(u.symbol) AS today,
        (SELECT i.currency FROM pricing.instruments i JOIN pricing.data_type_registry r USING (asset_class)
@@ -46,7 +46,7 @@ FROM pricing.categories_as_of(:symbol, CAST(:as_of AS timestamptz)) c
 ORDER BY c.is_listed DESC, c.category_id;
 
 -- name: doubts
--- What the last answer of each data type lists of a product and is not believed, the newest first.
+-- The parts of each data type's last answer about a product that are not believed, the newest first.
 SELECT q.value_id, q.reason, q.times, q.recorded_at, q.last_seen_at
 FROM pricing.quarantined_values q
 JOIN pricing.data_type_registry r USING (data_type)

@@ -26,7 +26,7 @@ SELECT t.data_type, t.wanted_by, pricing.task_time_bounds() AS bounds, t.buckets
 FROM pricing.task_times t JOIN pricing.data_type_registry r USING (data_type);
 
 -- name: ticks
--- What works again and again: how often, how long, and how long ago.
+-- Recurring work: how often, how long, and how long ago.
 SELECT s.part, s.times AS ticks, s.total_seconds, s.seconds,
        CASE WHEN s.ended_at IS NOT NULL
             THEN greatest(extract(epoch FROM pricing.clock() - s.ended_at), 0)::float8 END AS age_seconds
@@ -58,7 +58,7 @@ GROUP BY 1, 2;
 SELECT s.provider, s.data_type, s.per, s.bytes, s.measurements, s.overruns FROM pricing.size_estimates s;
 
 -- name: locks
--- Ages of what keeps others waiting: of sessions of this database that the login may see.
+-- Ages of transactions and locks that keep others waiting, in sessions of this database that the login may see.
 SELECT v.kind, coalesce(max(v.seconds), 0)::float8 AS oldest_seconds, count(v.seconds) AS sessions
 FROM (SELECT k.kind, x.seconds FROM (VALUES ('transaction'), ('rows'), ('advisory'), ('waiting')) AS k (kind)
       LEFT JOIN LATERAL (
@@ -78,7 +78,7 @@ FROM (SELECT k.kind, x.seconds FROM (VALUES ('transaction'), ('rows'), ('advisor
 GROUP BY 1;
 
 -- name: warnings
--- Warnings of the last hour by what gave them; what is not among the thirty most frequent counts as other.
+-- Warnings of the last hour by source; sources beyond the thirty most frequent count as other.
 SELECT CASE WHEN w.place <= 30 THEN w.source ELSE 'other' END AS source, sum(w.times)::bigint AS warnings
 FROM (SELECT x.source, sum(x.times) AS times, row_number() OVER (ORDER BY sum(x.times) DESC, x.source) AS place
       FROM pricing.recent_warnings('1 hour') x

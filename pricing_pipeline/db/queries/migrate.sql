@@ -1,5 +1,5 @@
 -- name: be_patient
--- A migration waits for its locks, and takes as long as it takes.
+-- A migration waits for its locks, without a time limit.
 SELECT set_config('lock_timeout', '0', true), set_config('statement_timeout', '0', true),
        set_config('idle_in_transaction_session_timeout', '0', true);
 
@@ -20,7 +20,7 @@ WHERE l.locktype = 'advisory' AND l.granted AND l.objsubid = 1 AND a.datname = c
 ORDER BY a.backend_start, a.pid;
 
 -- name: be_quiet
--- What already exists is no news.
+-- Hide notices that something already exists.
 SET LOCAL client_min_messages = warning;
 
 -- name: schema

@@ -17,7 +17,7 @@ WHERE symbol = $1
     WHERE filed.observed_at >= span.since::TIMESTAMPTZ AND filed.observed_at < span.until::TIMESTAMPTZ);
 
 -- name: take
--- Take what comes once, to look at it twice.
+-- Materialize the rows, which arrive once but are read twice.
 CREATE TEMP TABLE stored AS FROM arriving;
 
 -- name: merged

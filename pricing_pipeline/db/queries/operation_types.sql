@@ -23,7 +23,7 @@ SET description = :description, payload_fields = CAST(:payload_fields AS jsonb),
 WHERE t.operation_type = :operation_type;
 
 -- name: remove
--- Forget an operation type that nothing needs any more; none when it is built in, or needed.
+-- Delete an operation type; no row when it is built in, or still used.
 DELETE FROM pricing.operation_types t
 WHERE t.operation_type = :operation_type AND NOT t.is_built_in
   AND NOT EXISTS (SELECT FROM pricing.async_operations_live o WHERE o.operation_type = t.operation_type)

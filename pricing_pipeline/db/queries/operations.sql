@@ -32,11 +32,11 @@ WHERE o.id = :id;
 SELECT o.id FROM pricing.async_operations_dead o WHERE o.status = 'failed' ORDER BY o.id;
 
 -- name: lock
--- Wait until nobody else changes these, and let nobody until the end of the transaction.
+-- Lock these operations until the end of the transaction.
 SELECT FROM pricing.async_operations o WHERE o.id = ANY (CAST(:ids AS bigint[])) ORDER BY o.id FOR UPDATE;
 
 -- name: states
--- The status of each of these that there is.
+-- The status of each of these that exists.
 SELECT o.id, o.status FROM pricing.async_operations o WHERE o.id = ANY (CAST(:ids AS bigint[]));
 
 -- name: counts

@@ -1,5 +1,5 @@
 -- name: second_providers
--- Who is asked about quarantined values besides the provider that sent each; no row of one that there is not.
+-- The second provider for each quarantined value; no row for an unknown value.
 SELECT q.value_id, q.status, pricing.second_provider(q.data_type, q.symbol, q.provider) AS provider,
        q.provider AS sent_by, q.data_type,
        q.observed_at IS NOT NULL
@@ -9,7 +9,7 @@ WHERE q.value_id = ANY (CAST(:value_ids AS bigint[]))
 ORDER BY 1;
 
 -- name: ask_again
--- Have workers ask about quarantined values, four times if need be; returns those that wait for a decision.
+-- Have workers ask about quarantined values, up to four times; returns those that wait for a decision.
 UPDATE pricing.quarantined_values q SET ask_at = pricing.clock(), asked = 0
 FROM (SELECT x.value_id FROM pricing.quarantined_values x
       WHERE x.value_id = ANY (CAST(:value_ids AS bigint[])) AND x.status = 'quarantined'
@@ -18,7 +18,7 @@ WHERE q.value_id = mine.value_id
 RETURNING q.value_id;
 
 -- name: claim
--- Take one call about quarantined values, or learn why nobody may be asked now.
+-- Claim one call about quarantined values, or return why none is allowed now.
 SELECT c.refusal, c.key_name, c.call_id, c.data_type, c.fetcher, c.day, c.claimed_at, c.value_ids, c.symbols,
        r.asset_class,
        (SELECT jsonb_object_agg(s.symbol, s.spelling) FROM pricing.provider_symbols s
@@ -28,12 +28,12 @@ FROM pricing.claim_opinions(:provider, :worker, CAST(:keys AS text[]), CAST(:run
 LEFT JOIN pricing.data_type_registry r USING (data_type);
 
 -- name: fail
--- Keep why another provider said nothing.
+-- Store why another provider gave no value.
 UPDATE pricing.second_opinions SET answered_at = pricing.clock(), failure = left(:failure, 500)
 WHERE call_id = :call_id;
 
 -- name: of
--- What other providers said about some quarantined values.
+-- The opinions of other providers on some quarantined values.
 SELECT value_id, provider, call_id, asked_at, answered_at, observed_at, value, currency, adjustment, ratio,
        pricing.agreement(ratio) AS verdict, failure
 FROM pricing.second_opinions

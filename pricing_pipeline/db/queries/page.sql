@@ -23,8 +23,7 @@ WHERE late.place <= :of_each
 ORDER BY late.owed_since, late.data_type, late.symbol LIMIT :most;
 
 -- name: watched
--- The watched pairs, those that are not well first and then those that most people watch: how they are served, and
--- their prices; with how many there are.
+-- The watched pairs, those in trouble first and then the most watched: their states and prices; with the number of all.
 SELECT w.data_type, w.symbol, w.state, v.viewers, k.contents, l.amount, l.scale, l.currency, w.fetched_at,
        count(*) OVER () AS total
 FROM pricing.watched_pairs() w
@@ -48,7 +47,7 @@ GROUP BY 1, 2
 ORDER BY 1, 2;
 
 -- name: failing_tasks
--- Live tasks that have failed before and are tried again, the newest trouble first.
+-- Live tasks that have failed before and are retried, the newest failure first.
 SELECT l.id, l.data_type, l.symbol, l.provider, l.status, l.attempt, l.max_attempts, l.enqueued_at, l.run_after,
        l.errors -> -1 ->> 'message' AS last_error
 FROM pricing.api_call_queue_live l

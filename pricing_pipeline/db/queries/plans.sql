@@ -1,5 +1,5 @@
 -- name: settings
--- What a plan decides about a provider, as it is.
+-- The present settings of a provider that a plan decides.
 SELECT p.is_active,
        (SELECT coalesce(jsonb_agg(jsonb_build_object('name', l.name, 'units', l.units, 'seconds', l.window_seconds,
                                                      'day', l.day_timezone) ORDER BY l.name), '[]')
@@ -26,21 +26,21 @@ FROM pricing.data_collectors p
 WHERE p.provider = :provider;
 
 -- name: keep
--- Note the plan of a provider, and what was before the first one.
+-- Store the plan of a provider, and the settings from before its first plan.
 INSERT INTO pricing.provider_plans (provider, plan, symbols, settings_before)
 VALUES (:provider, :plan, :symbols, CAST(:before AS jsonb))
 ON CONFLICT (provider) DO UPDATE
 SET plan = excluded.plan, symbols = excluded.symbols,
-    -- What the first plan did not decide about is as it was until now.
+    -- Settings that the first plan did not decide have not changed until now.
     settings_before = provider_plans.settings_before || jsonb_build_object(
         'types', excluded.settings_before -> 'types' || provider_plans.settings_before -> 'types',
         'batch', excluded.settings_before -> 'batch' || provider_plans.settings_before -> 'batch',
-        -- Plans of an earlier version did not keep it.
+        -- Plans of an earlier version did not store it.
         'batch_from', excluded.settings_before -> 'batch_from'
                       || coalesce(provider_plans.settings_before -> 'batch_from', '{}'));
 
 -- name: forget
--- A provider has no plan any more; returns what was before it.
+-- Remove the plan of a provider; returns the settings from before it.
 DELETE FROM pricing.provider_plans WHERE provider = :provider RETURNING settings_before;
 
 -- name: types_before
@@ -59,7 +59,7 @@ SELECT provider, plan FROM pricing.provider_plans ORDER BY 1;
 UPDATE pricing.data_collectors SET is_active = :is_active WHERE provider = :provider AND is_active <> :is_active;
 
 -- name: set_type
--- How fresh a data type is kept, and by what.
+-- Set the TTL and staleness function of a data type, and whether it is active.
 UPDATE pricing.data_type_registry
 SET default_ttl_minutes = :ttl_minutes, staleness_function = :staleness_function, is_active = :is_active
 WHERE data_type = :data_type

@@ -39,7 +39,7 @@ WHERE coalesce(a.recipient = CAST(:recipient AS text), true)
 ORDER BY a.price_alert_id LIMIT :most;
 
 -- name: note_looks
--- Store what locked alerts have seen, and which were told.
+-- Store what locked alerts have seen, and which were sent.
 UPDATE pricing.price_alerts a
 SET (is_beyond, seen, seen_at, reference, reference_at, told_at)
     = (k.is_beyond, k.seen, k.seen_at, k.reference, k.reference_at,

@@ -79,14 +79,14 @@ FROM pricing.prices_to_read(CAST(:symbols AS text[]), CAST(:data_types AS text[]
 SELECT pricing.read_prices(string_to_array($1, ','), string_to_array($2, ','), $3, $4);
 
 -- name: read_from_replica
--- The same on a replica. It is refused as a write, for the primary to do, if there is something to ask for, or a
--- symbol is not known.
+-- The same on a replica. If a price must be requested, or a symbol is unknown, it is refused as a write, and the
+-- primary does it.
 SELECT pricing.read_prices(string_to_array($1, ','), string_to_array($2, ','), $3, $4)
 FROM set_config('pricing.has_primary', 'on', true);
 
 -- name: request
--- A read asks for what is missing or stale of symbols, in one data type of prices, or in those in which they are
--- watched or held; returns how many are queued.
+-- Request missing or stale prices of symbols, in one data type of prices, or in those in which they are watched or
+-- held; returns how many are queued.
 SELECT pricing.request_prices(array_agg(r.data_type), array_agg(i.symbol))
 FROM pricing.instruments i JOIN pricing.data_type_registry r USING (asset_class)
 WHERE i.symbol = ANY (CAST(:symbols AS text[])) AND r.is_active AND r.contents = 'prices'

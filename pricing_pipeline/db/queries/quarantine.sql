@@ -8,7 +8,7 @@ GROUP BY 1, 2, 3
 ORDER BY 1, 2, 3;
 
 -- name: list
--- Values in one state, or in all: what came last first; by_id what came first last, older than one.
+-- Values in one state, or in all: the latest first; with by_id in descending order of ids, below one.
 SELECT value_id, data_type, symbol, provider, observed_at, kind, value, reason, times, recorded_at, last_seen_at,
        call_id, EXISTS (SELECT FROM pricing.quarantined_bodies b WHERE b.call_id = q.call_id) AS has_body,
        status, resolved_at, resolved_by, resolution, bar
@@ -20,8 +20,8 @@ WHERE q.status = coalesce(CAST(:status AS text), q.status)
 ORDER BY CASE WHEN NOT :by_id THEN q.last_seen_at END DESC, q.value_id DESC LIMIT :at_most;
 
 -- name: neighbours
--- What is believed of the same pair just before, at and after the time of a quarantined value, and what other data
--- types last said.
+-- The believed values of the same pair just before, at and after the time of a quarantined value, and the last ones of
+-- other data types.
 WITH doubted AS (
     SELECT q.data_type, q.symbol, q.observed_at FROM pricing.quarantined_values q WHERE q.value_id = :value_id)
 SELECT n.place, n.data_type, n.observed_at, n.amount, n.scale, n.currency, n.provider
@@ -68,6 +68,6 @@ SELECT * FROM (
 ORDER BY observed_at, value_id;
 
 -- name: body
--- The answer that first brought a quarantined value, packed by zlib, and how long it was.
+-- The answer that first brought a quarantined value, compressed by zlib, and its length.
 SELECT b.body, b.size FROM pricing.quarantined_values q JOIN pricing.quarantined_bodies b USING (call_id)
 WHERE q.value_id = :value_id;

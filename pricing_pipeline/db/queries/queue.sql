@@ -1,11 +1,12 @@
 -- name: claim
--- Take what the provider allows now, as calls; commit before making them, and if that does not wait for the disk, wait.
+-- Claim tasks as calls that the provider allows now; commit before making them, and wait for the disk if the commit
+-- does not.
 SELECT call_id, key_name, data_type, fetcher, window_start, window_end, claim_token, claimed_at, asset_class, spellings,
        ids, symbols, priorities, attempts
 FROM pricing.claim_calls(:provider, :worker, :max_calls, :run_id, CAST(:keys AS text[]), :is_waited_for);
 
 -- name: await_disk
--- Wait until all that was committed is on the disk.
+-- Wait until everything committed is on disk.
 SELECT pricing.await_disk();
 
 -- name: finish

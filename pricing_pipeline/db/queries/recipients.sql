@@ -23,7 +23,7 @@ ON CONFLICT (recipient) DO NOTHING
 RETURNING recipient;
 
 -- name: change
--- Change when and of what a recipient is told.
+-- Change when and about what a recipient is notified.
 UPDATE pricing.recipients
 SET least_severity = :least_severity, quiet_from = :quiet_from, quiet_until = :quiet_until, time_zone = :time_zone,
     allows_private = :allows_private, is_active = :is_active
@@ -59,7 +59,7 @@ WHERE recipient = :recipient AND row_version = :found_version
 RETURNING recipient;
 
 -- name: withdraw
--- Cancel what waits for a recipient, and what has failed; it is not for another one who gets the same name.
+-- Cancel waiting and failed messages of a recipient, so that a later recipient of the same name does not get them.
 WITH failed AS (
     UPDATE pricing.async_operations_dead d SET status = 'cancelled'
     WHERE d.status = 'failed' AND d.payload ->> 'recipient' = :recipient)

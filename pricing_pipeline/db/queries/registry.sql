@@ -112,7 +112,7 @@ WHERE data_type = :data_type AND is_active <> :is_active
 RETURNING data_type;
 
 -- name: rules_of_routes
--- Who serves what, in the order in which they are asked.
+-- The routes, in the order in which providers are asked.
 SELECT r.data_type, r.symbol, r.rank, r.provider, r.is_active, p.is_active AS provider_active
 FROM pricing.provider_routing r JOIN pricing.data_collectors p USING (provider)
 WHERE (CAST(:data_type AS text) IS NULL OR r.data_type = :data_type)
@@ -160,7 +160,7 @@ SET units = EXCLUDED.units, window_seconds = EXCLUDED.window_seconds, day_timezo
 RETURNING name;
 
 -- name: set_key_limit
--- Write what a limit allows to one key.
+-- Write the units that a limit allows one key.
 INSERT INTO pricing.provider_key_limits (provider, key_name, name, units)
 VALUES (:provider, :key_name, :name, :units)
 ON CONFLICT (provider, key_name, name) DO UPDATE SET units = EXCLUDED.units
@@ -171,13 +171,13 @@ RETURNING name;
 DELETE FROM pricing.provider_limits WHERE provider = :provider AND name = :name RETURNING name;
 
 -- name: remove_key_limit
--- A key has the limit that all keys have.
+-- Remove a key's own limit.
 DELETE FROM pricing.provider_key_limits
 WHERE provider = :provider AND key_name = :key_name AND name = :name
 RETURNING name;
 
 -- name: about_providers
--- Providers, switched off ones too: what each can, and what it serves.
+-- Providers, including inactive ones: what each can fetch, and what it serves.
 SELECT p.provider, p.description, p.base_url, p.is_active, p.max_in_flight, p.request_delay_ms,
        p.throttle_pause_seconds, p.quota_bytes,
        ARRAY(SELECT c.fetcher FROM pricing.provider_capabilities c
@@ -192,7 +192,7 @@ WHERE CAST(:provider AS text) IS NULL OR p.provider = :provider
 ORDER BY 1;
 
 -- name: put_aside
--- Nobody is asked until a plan is in use.
+-- Switch all providers off until a plan is in use.
 UPDATE pricing.data_collectors SET is_active = false WHERE is_active;
 
 -- name: change_provider

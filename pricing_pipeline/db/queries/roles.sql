@@ -1,6 +1,6 @@
 -- name: make
 -- The roles that the grants are given to, if this session may make them. Roles belong to the whole server, so an
--- upgrade of another database may be making the same ones, and no lock of this database would tell.
+-- upgrade of another database may be making the same ones, which no lock of this database prevents.
 DO $$
 DECLARE
     wanted text;
@@ -20,7 +20,7 @@ END $$;
 
 -- name: set_timeouts
 -- What a login has in this database when its client sets nothing. A role's settings are those of logins of that name
--- only. Without the right to change roles it is passed over; the embedded server's owner has it not, and its superuser
+-- only. It is skipped without the right to change roles, which the embedded server's owner lacks: there, the superuser
 -- runs this.
 DO $$
 DECLARE
@@ -34,7 +34,7 @@ BEGIN
                            ('statement_timeout', '10min'), ('client_connection_check_interval', '5s'))
             AS s (name, value)
         WHERE r.rolname IN ('pricing_worker', 'pricing_client', 'pricing_reader')
-          -- What an administrator has set stays.
+          -- Settings made by an administrator stay.
           AND NOT EXISTS (SELECT FROM pg_catalog.pg_db_role_setting known
                           CROSS JOIN LATERAL pg_catalog.unnest(known.setconfig) AS setting
                           WHERE known.setrole = r.oid AND known.setdatabase IN (0, d.oid)
@@ -48,7 +48,7 @@ EXCEPTION WHEN insufficient_privilege THEN
 END $$;
 
 -- name: act_as_owner
--- What an administrator makes in the schema shall belong to the schema's owner.
+-- Objects that an administrator makes in the schema must belong to the schema's owner.
 SELECT pg_catalog.set_config('role', r.rolname, true)
 FROM pg_catalog.pg_namespace n JOIN pg_catalog.pg_roles r ON r.oid = n.nspowner
 WHERE n.nspname = 'pricing' AND r.rolname <> current_user AND pg_catalog.pg_has_role(r.oid, 'MEMBER');

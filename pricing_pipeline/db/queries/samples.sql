@@ -1,6 +1,6 @@
 -- name: inventory
--- A few products of a data type, the most watched first: what the days that were asked for hold. Bookable are slots
--- that pricing.availability calls sellable.
+-- A few products of a data type, the most watched first, with the slots of the requested days. Bookable are slots that
+-- pricing.availability calls sellable.
 SELECT w.symbol, p.name, w.first_day, w.last_day, w.fetched_at, s.slots, b.bookable, s.remaining, s.capacity
 FROM (SELECT x.* FROM pricing.slot_windows x
       WHERE x.data_type = :data_type
@@ -67,8 +67,8 @@ WHERE p.commodity_id = :commodity_id AND (p.buy IS NOT NULL OR p.sell IS NOT NUL
 ORDER BY coalesce(p.sell, p.buy) DESC, t.name;
 
 -- name: vanished_slots
--- By data type: of the slots of the days that were asked for, how many there are, how many vanished within a day, and
--- the products that lost more than half. A slot also vanishes when its provider no longer has its product or option.
+-- By data type, about the slots of requested days: how many there are, how many vanished within a day, and the products
+-- that lost more than half. A slot also vanishes when its provider no longer has its product or option.
 SELECT w.data_type, sum(s.listed)::bigint AS listed, sum(s.vanished)::bigint AS vanished,
        array_agg(w.symbol ORDER BY w.symbol) FILTER (WHERE s.vanished > s.listed) AS emptied
 FROM pricing.slot_windows w

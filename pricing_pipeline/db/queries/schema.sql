@@ -28,7 +28,7 @@ grants AS (
                                         'PUBLIC') AS name) g
     WHERE a.grantee <> o.owner
     GROUP BY 1, 2, 3),
--- What an object has when it is made, as far as that is not what PostgreSQL gives.
+-- The rights of an object when it is made, where they differ from PostgreSQL's defaults.
 default_rights AS (
     SELECT CASE a.defaclnamespace WHEN 0 THEN ''
                 ELSE ' IN SCHEMA ' || a.defaclnamespace::pg_catalog.regnamespace END AS place,

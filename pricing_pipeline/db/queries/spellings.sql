@@ -22,7 +22,7 @@ VALUES (:provider, :asset_class, :symbol, :spelling, pricing.clock())
 ON CONFLICT (provider, asset_class, symbol) DO UPDATE SET spelling = excluded.spelling, given_at = pricing.clock();
 
 -- name: take_back
--- Have a provider asked for a symbol by its rule again; returns what is taken back.
+-- Remove a symbol's spelling at a provider, so that the rule applies again; returns the removed one.
 DELETE FROM pricing.provider_symbols
 WHERE (provider, asset_class, symbol) = (:provider, :asset_class, :symbol)
 RETURNING spelling;

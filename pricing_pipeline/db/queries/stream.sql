@@ -1,6 +1,6 @@
 -- name: look
--- Note what has changed about streamed pairs; some are streamed from now on.
--- A restored backup is another log: its positions say something else.
+-- Log changes of streamed pairs, and start streaming some pairs.
+-- A restored backup is another log, with other positions.
 SELECT l.head_position, l.kept_from, pg_catalog.format('%s-%s', h.log_id, h.tableoid) AS log
 FROM pricing.look_for_streams(CAST(:data_types AS text[]), CAST(:symbols AS text[])) l
 CROSS JOIN pricing.stream_head h;
@@ -27,13 +27,13 @@ CROSS JOIN LATERAL pricing.about_price(s.data_type, s.symbol, s.provider) a
 ORDER BY s.data_type, s.symbol;
 
 -- name: watched
--- What some users watch, of active data types of prices.
+-- The pairs of active data types of prices that some users watch.
 SELECT a.user_id, a.data_type, a.symbol
 FROM pricing.active_subscriptions a JOIN pricing.data_type_registry r USING (data_type)
 WHERE a.user_id = ANY (CAST(:users AS text[])) AND r.is_active AND r.contents = 'prices';
 
 -- name: renew
--- A user looks at all that is watched. What another session has locked is being renewed or left there.
+-- Renew all subscriptions of a user. Rows that another session has locked are being renewed or left there.
 UPDATE pricing.active_subscriptions a SET last_seen_at = pricing.clock()
 WHERE a.ctid = ANY (ARRAY(
     SELECT x.ctid FROM pricing.active_subscriptions x JOIN pricing.data_type_registry r USING (data_type)
