@@ -115,8 +115,8 @@ GRANT SELECT ON TABLE pricing.absent_days TO pricing_reader;
 -- Who watches what, kept alive by heartbeats and removed on leaving or after 5 silent minutes.
 CREATE TABLE pricing.active_subscriptions (
     user_id pricing.user_name NOT NULL  -- The viewer: the session's login, or the user that a worker names.
-    data_type text NOT NULL  -- What is watched.
-    symbol text NOT NULL  -- What is watched.
+    data_type text NOT NULL  -- The data type.
+    symbol text NOT NULL  -- The symbol.
     -- Since when, without a pause of five minutes.
     subscribed_at timestamp with time zone NOT NULL DEFAULT pricing.clock()
     -- The last heartbeat, by the database's clock; otherwise only a clock that was set back changes it.
@@ -187,8 +187,8 @@ GRANT SELECT ON TABLE pricing.alerts TO pricing_reader;
 -- The fetch queue: a row is a task to fetch one symbol of one data type, now or for a span of days.
 CREATE TABLE pricing.api_call_queue (
     id bigint NOT NULL DEFAULT nextval('pricing.task_id_seq'::regclass)  -- Rises with each task, over all states.
-    data_type text NOT NULL  -- What is fetched.
-    symbol text NOT NULL  -- What is fetched.
+    data_type text NOT NULL  -- The data type.
+    symbol text NOT NULL  -- The symbol.
     -- -infinity..infinity = the latest price; otherwise days to backfill, both included.
     window_start date NOT NULL DEFAULT '-infinity'::date
     window_end date NOT NULL DEFAULT 'infinity'::date  -- Last day, included; see window_start.
@@ -207,7 +207,7 @@ CREATE TABLE pricing.api_call_queue (
     claim_token uuid  -- New with every claim; completing, failing and storing prices require it.
     claimed_at timestamp with time zone  -- When it was last claimed.
     lease_until timestamp with time zone  -- Until when the claim holds without a sign of life from its worker.
-    worker text  -- Who claimed it last: host and process.
+    worker text  -- The worker that claimed it last: host and process.
     call_id bigint  -- The call of its last claim, in collector_call_log.
     backfill_id uuid  -- The backfill that queued it; NULL for live work.
     errors jsonb NOT NULL DEFAULT '[]'::jsonb  -- Array of {at, attempt, kind, message}, oldest first.
@@ -341,10 +341,10 @@ GRANT SELECT ON TABLE pricing.api_call_queue_live TO pricing_reader;
 -- Wire bytes per provider and UTC hour; the quota sums the last 720 and the current one; an hour has a row for each
 -- call settled at the same moment.
 CREATE TABLE pricing.api_data_usage (
-    provider text NOT NULL  -- Who was asked.
+    provider text NOT NULL  -- The provider that was asked.
     hour timestamp with time zone NOT NULL  -- Beginning of the hour, UTC.
     calls bigint NOT NULL DEFAULT 0  -- Calls settled in the hour.
-    units bigint NOT NULL DEFAULT 0  -- What they cost, in the provider's units.
+    units bigint NOT NULL DEFAULT 0  -- Their cost, in the provider's units.
     bytes bigint NOT NULL DEFAULT 0  -- Bytes on the wire; of calls whose worker was lost, their estimate.
     -- Distinguishes the rows of an hour: a call is booked in any unlocked row, and only their sum matters.
     slot integer NOT NULL DEFAULT 0
@@ -391,11 +391,11 @@ GRANT SELECT ON TABLE pricing.api_tokens TO pricing_worker;
 CREATE TABLE pricing.async_operations (
     -- Rises with each operation, over all states.
     id bigint NOT NULL DEFAULT nextval('pricing.operation_id_seq'::regclass)
-    operation_type text NOT NULL  -- What is to happen.
-    payload jsonb NOT NULL  -- What it needs to know.
+    operation_type text NOT NULL  -- Its type.
+    payload jsonb NOT NULL  -- Its data.
     idempotency_key uuid NOT NULL DEFAULT gen_random_uuid()  -- Reaches the receiver, the same in every attempt.
     status text NOT NULL DEFAULT 'pending'::text  -- pending, processing, completed, failed or cancelled.
-    due_at timestamp with time zone NOT NULL  -- Not claimed before.
+    due_at timestamp with time zone NOT NULL  -- The earliest time of a claim.
     attempt smallint NOT NULL DEFAULT 0  -- Attempts begun; a retry by hand begins anew.
     max_attempts smallint NOT NULL  -- Attempts before it is dead, by its type when it was queued.
     claim_token uuid  -- The current claim, which alone may finish it.
@@ -405,7 +405,7 @@ CREATE TABLE pricing.async_operations (
     enqueued_at timestamp with time zone NOT NULL  -- When it was queued.
     finished_at timestamp with time zone  -- When it was completed, failed for good or cancelled.
     errors jsonb NOT NULL DEFAULT '[]'::jsonb  -- All failed attempts: at, attempt, message.
-    result jsonb  -- What the handler returned, if anything.
+    result jsonb  -- The result of the handler, if any.
     -- The recipient that the payload names, whose messages wait in their own line; empty = none.
     recipient text NOT NULL GENERATED ALWAYS AS ("left"(COALESCE((payload ->> 'recipient'::text), ''::text), 100))
         STORED
@@ -447,7 +447,7 @@ GRANT DELETE, INSERT, SELECT, UPDATE ON TABLE pricing.async_operations_live TO p
 -- One row for each requested backfill.
 CREATE TABLE pricing.backfills (
     backfill_id uuid NOT NULL DEFAULT gen_random_uuid()  -- Carried by its tasks.
-    data_type text NOT NULL  -- What was asked for.
+    data_type text NOT NULL  -- The data type.
     window_start date NOT NULL  -- First day, included.
     window_end date NOT NULL  -- Last day, included.
     symbols text[]  -- Which instruments; NULL = all that a provider has confirmed.
@@ -561,7 +561,7 @@ GRANT SELECT ON TABLE pricing.calls TO pricing_worker;
 -- Where a data type's staleness check begins, so that it does not walk past a backlog each time; no row = at the
 -- beginning.
 CREATE TABLE pricing.check_marks (
-    data_type text NOT NULL  -- What is checked.
+    data_type text NOT NULL  -- The data type.
     queued_until timestamp with time zone NOT NULL  -- Everything due before this time was queued.
     CONSTRAINT check_marks_pkey PRIMARY KEY (data_type)
     CONSTRAINT check_marks_data_type_fkey FOREIGN KEY (data_type) REFERENCES pricing.data_type_registry(data_type) ON
@@ -576,15 +576,15 @@ GRANT SELECT ON TABLE pricing.chosen_routes TO pricing_worker;
 -- open, a reservation in the quota.
 CREATE TABLE pricing.collector_call_log (
     call_id bigint NOT NULL DEFAULT nextval('pricing.call_id_seq'::regclass)  -- Rises with each call; prices carry it.
-    provider text NOT NULL  -- Who was asked.
-    data_type text NOT NULL  -- What was asked for.
+    provider text NOT NULL  -- The provider that was asked.
+    data_type text NOT NULL  -- The data type.
     symbols text[] NOT NULL  -- What was asked for, in the order of the request.
     window_start date NOT NULL  -- First day asked for; -infinity = the latest price.
     window_end date NOT NULL  -- Last day asked for, included; infinity = the latest price.
-    units integer NOT NULL  -- What it costs, in the provider's units.
+    units integer NOT NULL  -- Its cost, in the provider's units.
     reserved_bytes bigint NOT NULL  -- Bytes reserved in the quota until it is settled.
     run_id text  -- Dagster's id of the run that made it.
-    worker text NOT NULL  -- Who made it: host and process.
+    worker text NOT NULL  -- The worker that made it: host and process.
     started_at timestamp with time zone NOT NULL  -- When it was claimed, before it was made.
     finished_at timestamp with time zone  -- When it was settled; NULL = open.
     -- How it ended; unknown = the worker was lost, and the estimate was booked.
@@ -674,7 +674,7 @@ GRANT SELECT ON TABLE pricing.commodity_prices TO pricing_reader;
 
 -- When each pair of a data type without prices was last confirmed, which decides its staleness.
 CREATE TABLE pricing.confirmed_pairs (
-    data_type text NOT NULL  -- What was asked for.
+    data_type text NOT NULL  -- The data type.
     symbol text NOT NULL  -- The symbol.
     fetched_at timestamp with time zone NOT NULL  -- When a provider last answered; advances with every valid answer.
     provider text NOT NULL  -- The provider that answered.
@@ -721,7 +721,7 @@ CREATE TABLE pricing.corporate_actions (
     call_id bigint NOT NULL  -- The call that brought it; 0 = entered by hand.
     recorded_at timestamp with time zone NOT NULL  -- Since when we believe it.
     entered_by text  -- Who entered it by hand; NULL = a provider reported it.
-    reason text  -- Why so, in that person's words.
+    reason text  -- The reason, in that person's words.
     -- When the instrument's quarantined values were judged again with it; NULL = not yet.
     judged_at timestamp with time zone
     part smallint NOT NULL DEFAULT 1  -- Distinguishes payments of one kind on one day, and means nothing else.
@@ -930,8 +930,8 @@ GRANT SELECT ON TABLE pricing.data_versions TO pricing_reader;
 
 -- One row for each wanted (data_type, symbol), so that the staleness check costs what due pairs cost, not watched ones.
 CREATE TABLE pricing.demand (
-    data_type text NOT NULL  -- What is wanted.
-    symbol text NOT NULL  -- What is wanted.
+    data_type text NOT NULL  -- The data type.
+    symbol text NOT NULL  -- The symbol.
     due_at timestamp with time zone NOT NULL  -- When to judge the pair next, unless a task for it is live.
     became_due_at timestamp with time zone  -- Since when the pair's live task is owed; NULL = it has none.
     failures integer NOT NULL DEFAULT 0  -- Dead tasks in a row.
@@ -1010,20 +1010,20 @@ GRANT SELECT ON TABLE pricing.duties TO pricing_worker;
 
 -- Pairs without a price that a provider has validly said it does not have; ignored once a price comes.
 CREATE TABLE pricing.empty_answers (
-    data_type text NOT NULL  -- What was asked for.
-    symbol text NOT NULL  -- What was asked for.
+    data_type text NOT NULL  -- The data type.
+    symbol text NOT NULL  -- The symbol.
     fetched_at timestamp with time zone NOT NULL  -- When a provider last said so.
     CONSTRAINT empty_answers_pkey PRIMARY KEY (data_type, symbol)
 );
 GRANT DELETE, INSERT, SELECT, UPDATE ON TABLE pricing.empty_answers TO pricing_worker;
 GRANT SELECT ON TABLE pricing.empty_answers TO pricing_reader;
 
--- What went wrong in an ETL without stopping it, kept for 90 days.
+-- Warnings of an ETL that did not stop it, kept for 90 days.
 CREATE TABLE pricing.etl_warnings (
     warning_id bigint NOT NULL GENERATED ALWAYS AS IDENTITY  -- Its number.
-    etl text NOT NULL  -- Which ETL: commodities.
-    run text NOT NULL  -- Which run of it.
-    step text NOT NULL  -- What it was doing: game versions, terminals, commodities or prices.
+    etl text NOT NULL  -- The ETL: commodities.
+    run text NOT NULL  -- Its run.
+    step text NOT NULL  -- The step: game versions, terminals, commodities or prices.
     -- The kind of failure: as of tasks, or rejected_rows, refused (no call was allowed) and lock_lost.
     kind text NOT NULL
     message text NOT NULL  -- What happened, and what to do.
@@ -1053,7 +1053,7 @@ GRANT SELECT ON TABLE pricing.exchanges TO pricing_worker;
 
 -- Months of history with a file outside the database.
 CREATE TABLE pricing.exported_months (
-    data_type text NOT NULL  -- Whose history.
+    data_type text NOT NULL  -- The data type.
     month date NOT NULL  -- First day of a UTC month of observed_at.
     versions bigint NOT NULL  -- Values in the file, present and earlier ones.
     changes bigint NOT NULL  -- pricing.month_changes at the export; if it differs now, another export is due.
@@ -1159,8 +1159,8 @@ GRANT SELECT ON TABLE pricing.game_versions TO pricing_reader;
 
 -- Days for which a provider has answered, with bars or with nothing; a backfill requests only the others.
 CREATE TABLE pricing.history_coverage (
-    data_type text NOT NULL  -- What was asked for.
-    symbol text NOT NULL  -- What was asked for.
+    data_type text NOT NULL  -- The data type.
+    symbol text NOT NULL  -- The symbol.
     covered datemultirange NOT NULL DEFAULT '{}'::datemultirange  -- The answered days.
     CONSTRAINT history_coverage_pkey PRIMARY KEY (data_type, symbol)
 );
@@ -1169,9 +1169,9 @@ GRANT SELECT ON TABLE pricing.history_coverage TO pricing_reader;
 
 -- Who holds what; while a pair has an active holding, its price is kept fresh by the background TTL.
 CREATE TABLE pricing.holdings (
-    user_id pricing.user_name NOT NULL  -- Who holds it.
-    data_type text NOT NULL  -- What is held.
-    symbol text NOT NULL  -- What is held.
+    user_id pricing.user_name NOT NULL  -- The user that holds it.
+    data_type text NOT NULL  -- The data type.
+    symbol text NOT NULL  -- The symbol.
     status text NOT NULL DEFAULT 'active'::text  -- active, or closed: kept as a record.
     -- Since when it is held; reset when a closed holding is opened again.
     since timestamp with time zone NOT NULL DEFAULT pricing.clock()
@@ -1201,7 +1201,7 @@ CREATE POLICY worker_serves_all ON pricing.holdings FOR ALL TO pricing_worker US
 GRANT DELETE, INSERT, SELECT, UPDATE ON TABLE pricing.holdings TO pricing_worker;
 GRANT SELECT ON TABLE pricing.holdings TO pricing_reader;
 
--- What can be priced.
+-- Instruments: everything that can be priced.
 CREATE TABLE pricing.instruments (
     asset_class text NOT NULL  -- Its class, which decides its data types.
     symbol text NOT NULL  -- Its canonical symbol (docs/providers.md); providers may spell it otherwise.
@@ -1256,8 +1256,8 @@ GRANT SELECT ON TABLE pricing.latest_answers TO pricing_worker;
 
 -- The newest known price of each pair, exactly amount / 10^scale.
 CREATE TABLE pricing.latest_prices (
-    data_type text NOT NULL  -- What it is the price of.
-    symbol text NOT NULL  -- What it is the price of.
+    data_type text NOT NULL  -- The data type.
+    symbol text NOT NULL  -- The symbol.
     amount bigint NOT NULL  -- Price in units of 10^-scale.
     scale smallint NOT NULL  -- Decimals of amount.
     currency text  -- ISO 4217 or a coin (USDT); NULL = the source names none.
@@ -1294,12 +1294,12 @@ GRANT SELECT ON TABLE pricing.latest_prices TO pricing_reader;
 -- Units of logged calls between counted_from and counted_to, recounted now and then so that a claim counts only newer
 -- calls; rows may be deleted at any time.
 CREATE TABLE pricing.limit_counts (
-    provider text NOT NULL  -- Whose calls are counted.
+    provider text NOT NULL  -- The provider.
     key_name text NOT NULL  -- The key they were made with.
     name text NOT NULL  -- The limit of provider_limits whose window this is.
     counted_from timestamp with time zone NOT NULL  -- Calls after this moment are counted.
     counted_to timestamp with time zone NOT NULL  -- Calls before this moment are counted.
-    units bigint NOT NULL  -- What the counted calls were charged.
+    units bigint NOT NULL  -- Units charged for the counted calls.
     CONSTRAINT limit_counts_pkey PRIMARY KEY (provider, key_name, name)
     CONSTRAINT count_has_limit FOREIGN KEY (provider, name) REFERENCES pricing.provider_limits(provider, name) ON DELETE
         CASCADE
@@ -1308,9 +1308,9 @@ CREATE TABLE pricing.limit_counts (
 GRANT SELECT ON TABLE pricing.limit_counts TO pricing_reader;
 GRANT SELECT ON TABLE pricing.limit_counts TO pricing_worker;
 
--- What lists of users have; whoever reads one watches its pairs.
+-- Pairs on users' lists; reading a list watches its pairs.
 CREATE TABLE pricing.listed_pairs (
-    user_id pricing.user_name NOT NULL  -- Whose list it is.
+    user_id pricing.user_name NOT NULL  -- The user whose list it is.
     list text NOT NULL  -- Name of the list.
     data_type text NOT NULL  -- Data type of prices.
     symbol text NOT NULL  -- Symbol of the instrument.
@@ -1330,8 +1330,8 @@ GRANT SELECT ON TABLE pricing.listed_pairs TO pricing_reader;
 
 -- Pairs with values that have moved from the database to a file.
 CREATE TABLE pricing.moved_days (
-    data_type text NOT NULL  -- Whose values.
-    symbol text NOT NULL  -- Whose values.
+    data_type text NOT NULL  -- The data type.
+    symbol text NOT NULL  -- The symbol.
     days datemultirange NOT NULL  -- UTC days with a believed value that has moved.
     noted_days datemultirange NOT NULL  -- The days of `days`, and days from which only earlier values have moved.
     CONSTRAINT moved_days_pkey PRIMARY KEY (data_type, symbol)
@@ -1399,8 +1399,8 @@ GRANT SELECT ON TABLE pricing.operation_types TO pricing_worker;
 -- an answer, or 24 hours after the last failure.
 CREATE TABLE pricing.outages (
     outage_id bigint NOT NULL GENERATED ALWAYS AS IDENTITY  -- Numbers outages in order.
-    provider text NOT NULL  -- Who does not answer.
-    data_type text NOT NULL  -- What it does not answer for.
+    provider text NOT NULL  -- The provider that does not answer.
+    data_type text NOT NULL  -- The data type.
     since timestamp with time zone NOT NULL  -- When the first of these calls began.
     last_fault_at timestamp with time zone NOT NULL  -- When the last call failed.
     probed_at timestamp with time zone  -- When a waiting pair or task was last put ahead of its pause; NULL = not yet.
@@ -1416,12 +1416,12 @@ CREATE UNIQUE INDEX one_open_outage ON pricing.outages USING btree (provider, da
 GRANT DELETE, INSERT, SELECT, UPDATE ON TABLE pricing.outages TO pricing_worker;
 GRANT SELECT ON TABLE pricing.outages TO pricing_reader;
 
--- What clients, and walks that met a lock, ask workers for (serve_requests); rows are only added and deleted, so nobody
--- waits.
+-- Requests of clients, and of walks that met a lock, to workers (serve_requests); rows are only added and deleted, so
+-- nobody waits.
 CREATE TABLE pricing.pair_requests (
     request_id bigint NOT NULL GENERATED ALWAYS AS IDENTITY  -- Requests are served in this order.
-    data_type text NOT NULL  -- What is asked for.
-    symbol text NOT NULL  -- What is asked for.
+    data_type text NOT NULL  -- The data type.
+    symbol text NOT NULL  -- The symbol.
     -- watched, held = a user has begun to; read = read while missing or stale; seen = viewed; scheduled = a schedule
     -- could not queue it, for want of room or because of a lock.
     kind text NOT NULL
@@ -1445,8 +1445,8 @@ GRANT SELECT ON TABLE pricing.pair_requests TO pricing_reader;
 -- When each pair was last viewed, to ten minutes: written when a viewer leaves and by reads, never by heartbeats, and
 -- kept for 48 hours.
 CREATE TABLE pricing.pair_views (
-    data_type text NOT NULL  -- What was looked at.
-    symbol text NOT NULL  -- What was looked at.
+    data_type text NOT NULL  -- The data type.
+    symbol text NOT NULL  -- The symbol.
     viewed_at timestamp with time zone NOT NULL  -- The last recorded view.
     CONSTRAINT pair_views_pkey PRIMARY KEY (data_type, symbol)
 ) WITH (fillfactor=70);
@@ -1456,14 +1456,14 @@ GRANT SELECT ON TABLE pricing.pair_views TO pricing_reader;
 -- Answered calls that have left collector_call_log, kept forever to trace the prices that they brought.
 CREATE TABLE pricing.past_calls (
     call_id bigint NOT NULL  -- Its number, which prices carry.
-    provider text NOT NULL  -- Who was asked.
+    provider text NOT NULL  -- The provider that was asked.
     key_name text NOT NULL  -- The key that it was made with.
-    data_type text NOT NULL  -- What was asked for.
+    data_type text NOT NULL  -- The data type.
     window_start date  -- First day asked for; NULL = the latest price.
     window_end date  -- Last day asked for, included; NULL = the latest price.
     symbols integer NOT NULL  -- How many symbols were asked for.
     run_id text  -- Dagster's id of the run that made it, even if Dagster has deleted that run; NULL = none.
-    worker text NOT NULL  -- Who made it: host and process.
+    worker text NOT NULL  -- The worker that made it: host and process.
     started_at timestamp with time zone NOT NULL  -- When it was claimed.
     finished_at timestamp with time zone NOT NULL  -- When its answer was settled.
     http_status integer  -- Status of the answer.
@@ -1501,7 +1501,7 @@ GRANT SELECT ON TABLE pricing.pax_availability TO pricing_reader;
 CREATE TABLE pricing.pax_categories (
     category_key bigint NOT NULL GENERATED ALWAYS AS IDENTITY  -- Our number for it.
     symbol text NOT NULL  -- The product.
-    provider text NOT NULL  -- Whose id it is.
+    provider text NOT NULL  -- The provider that gave the id.
     category_id text NOT NULL  -- Its id at the provider, unique within the product.
     name text NOT NULL  -- For people.
     kind text  -- The provider's word for it, such as ADULT; NULL = none.
@@ -1526,7 +1526,7 @@ GRANT SELECT ON TABLE pricing.pax_categories TO pricing_reader;
 -- What people know of a symbol's prices, or of all of a data type (symbol NULL); a symbol's row replaces the broad one;
 -- no row = no bounds.
 CREATE TABLE pricing.plausibility_bounds (
-    data_type text NOT NULL  -- Whose values they bound.
+    data_type text NOT NULL  -- The data type.
     symbol text  -- NULL = every symbol of the type without its own row.
     lowest numeric  -- Lower prices are quarantined.
     highest numeric  -- Higher prices are quarantined.
@@ -1638,8 +1638,8 @@ GRANT DELETE, INSERT, SELECT, UPDATE ON TABLE pricing.price_events TO pricing_wo
 
 -- The believed value for every past time, with a table partition for each data type; amount is the close, NAV or quote.
 CREATE TABLE pricing.price_history (
-    data_type text NOT NULL  -- What it is the price of.
-    symbol text NOT NULL  -- What it is the price of.
+    data_type text NOT NULL  -- The data type.
+    symbol text NOT NULL  -- The symbol.
     -- The source's time; midnight UTC of the trading day for daily values.
     observed_at timestamp with time zone NOT NULL
     amount bigint NOT NULL  -- Close, NAV or quote, in units of 10^-scale.
@@ -1668,8 +1668,8 @@ GRANT SELECT ON TABLE pricing.price_history TO pricing_reader;
 
 -- The old value of every changed history row, believed from recorded_at until revised_at.
 CREATE TABLE pricing.price_revisions (
-    data_type text NOT NULL  -- What it was the price of.
-    symbol text NOT NULL  -- What it was the price of.
+    data_type text NOT NULL  -- The data type.
+    symbol text NOT NULL  -- The symbol.
     observed_at timestamp with time zone NOT NULL  -- The source's time.
     amount bigint NOT NULL  -- What we believed, in units of 10^-scale.
     open_amount bigint  -- Open, in units of 10^-scale.
@@ -1696,7 +1696,7 @@ GRANT SELECT ON TABLE pricing.price_revisions TO pricing_reader;
 -- Variants of products, such as a language or a meeting point.
 CREATE TABLE pricing.product_options (
     symbol text NOT NULL  -- The product.
-    provider text NOT NULL  -- Whose id it is.
+    provider text NOT NULL  -- The provider that gave the id.
     option_id text NOT NULL  -- Its id at the provider, unique within the product.
     name text  -- For people; NULL = only slots have named it so far.
     is_default boolean NOT NULL DEFAULT false  -- Whether the provider books it where none is chosen.
@@ -1768,7 +1768,7 @@ GRANT SELECT ON TABLE pricing.provider_capabilities TO pricing_worker;
 -- Providers' API keys under AES-256-GCM, each with its own data key, wrapped by a master key outside the database, and
 -- bound to provider, key_name, row_version and master_key_id.
 CREATE TABLE pricing.provider_credentials (
-    provider text NOT NULL  -- Whose key.
+    provider text NOT NULL  -- The provider.
     key_name text NOT NULL  -- Its name, under which provider_keys has its limits and pauses.
     row_version bigint NOT NULL  -- A new one each time the row is sealed.
     master_key_id text NOT NULL  -- The master key that wraps wrapped_key.
@@ -1817,7 +1817,7 @@ GRANT SELECT ON TABLE pricing.provider_declarations TO pricing_worker;
 
 -- Keys whose plan differs: other units than provider_limits says, in the same window.
 CREATE TABLE pricing.provider_key_limits (
-    provider text NOT NULL  -- Whose limit.
+    provider text NOT NULL  -- The provider.
     key_name text NOT NULL  -- The key that differs.
     name text NOT NULL  -- The limit's name in provider_limits, which has its window.
     units integer NOT NULL  -- Units allowed to this key in the window.
@@ -1836,7 +1836,7 @@ GRANT SELECT ON TABLE pricing.provider_key_limits TO pricing_worker;
 -- A provider's API keys by name, each with its own rate limits; without rows it has one key named default; secrets are
 -- in provider_credentials, encrypted, or in settings.
 CREATE TABLE pricing.provider_keys (
-    provider text NOT NULL  -- Whose key.
+    provider text NOT NULL  -- The provider.
     key_name text NOT NULL  -- Its name.
     is_active boolean NOT NULL DEFAULT true  -- False = no call is made with it.
     -- Until when no worker uses the key, because the provider refused it, for speed or altogether.
@@ -1862,7 +1862,7 @@ GRANT SELECT ON TABLE pricing.provider_keys TO pricing_worker;
 -- Rate limits of each key, in the provider's units, in any window_seconds or per calendar day of day_timezone; all must
 -- have room.
 CREATE TABLE pricing.provider_limits (
-    provider text NOT NULL  -- Whose limit.
+    provider text NOT NULL  -- The provider.
     name text NOT NULL  -- Its name.
     units integer NOT NULL  -- Units allowed in the window.
     window_seconds integer  -- Length of a sliding window in seconds; NULL = a calendar day.
@@ -1884,7 +1884,7 @@ GRANT SELECT ON TABLE pricing.provider_limits TO pricing_worker;
 
 -- Plans that `provider use` has written, so that `provider undo` can restore what was before.
 CREATE TABLE pricing.provider_plans (
-    provider text NOT NULL  -- Whose plan.
+    provider text NOT NULL  -- The provider.
     plan text NOT NULL  -- Its name in plans.toml or in the declaration.
     symbols integer NOT NULL  -- The number of watched symbols that its TTLs are made for.
     settings_before jsonb NOT NULL  -- Limits, batches and types of the provider before its first plan.
@@ -1899,9 +1899,9 @@ GRANT SELECT ON TABLE pricing.provider_plans TO pricing_worker;
 
 -- The providers of a data type (symbol NULL), or of one of its symbols, whose own rules come first, in order.
 CREATE TABLE pricing.provider_routing (
-    data_type text NOT NULL  -- What is routed.
+    data_type text NOT NULL  -- The data type.
     symbol text  -- The one symbol of the rule; NULL = all without their own rule.
-    provider text NOT NULL  -- Who serves it.
+    provider text NOT NULL  -- The provider that serves it.
     is_active boolean NOT NULL DEFAULT true  -- False = the rule is ignored.
     rank smallint NOT NULL DEFAULT 1  -- The lowest is asked first, the next when that cannot serve.
     CONSTRAINT provider_routing_data_type_fkey FOREIGN KEY (data_type) REFERENCES pricing.data_type_registry(data_type)
@@ -1922,8 +1922,8 @@ GRANT SELECT ON TABLE pricing.provider_routing TO pricing_worker;
 
 -- The row whose lock makes checking the limits and taking from them one step.
 CREATE TABLE pricing.provider_state (
-    provider text NOT NULL  -- Whose state.
-    claims bigint NOT NULL DEFAULT 0  -- Counts claims, so that every tenth can begin with a backfill.
+    provider text NOT NULL  -- The provider.
+    claims bigint NOT NULL DEFAULT 0  -- Claims so far, so that every tenth can begin with a backfill.
     -- open = no calls before breaker_until; half_open = one probe is under way, whose success closes it.
     breaker pricing.breaker_position NOT NULL DEFAULT 'closed'::text
     breaker_since timestamp with time zone  -- Its last change; failures before it closed no longer count.
@@ -1961,10 +1961,10 @@ GRANT SELECT ON TABLE pricing.provider_state TO pricing_worker;
 
 -- Spellings that people have given (`instrument spell`); otherwise the provider's rule applies.
 CREATE TABLE pricing.provider_symbols (
-    provider text NOT NULL  -- Who spells it so.
-    asset_class text NOT NULL  -- Of the instrument.
+    provider text NOT NULL  -- The provider with this spelling.
+    asset_class text NOT NULL  -- The class of the instrument.
     symbol text NOT NULL  -- The instrument's canonical symbol.
-    spelling text NOT NULL  -- What the provider is asked for.
+    spelling text NOT NULL  -- The symbol as the provider gets it.
     -- When it was given, or, for older ones, when this column was added.
     given_at timestamp with time zone NOT NULL DEFAULT now()
     CONSTRAINT provider_symbols_pkey PRIMARY KEY (provider, asset_class, symbol)
@@ -1985,8 +1985,8 @@ GRANT SELECT ON TABLE pricing.provider_symbols TO pricing_worker;
 
 -- Bars stored before their day was over, until they come again afterwards.
 CREATE TABLE pricing.provisional_bars (
-    data_type text NOT NULL  -- Whose bar it is.
-    symbol text NOT NULL  -- Whose bar it is.
+    data_type text NOT NULL  -- The data type.
+    symbol text NOT NULL  -- The symbol.
     observed_at timestamp with time zone NOT NULL  -- Its day, as in price_history.
     asked integer NOT NULL DEFAULT 0  -- How often it was requested alone; after six times it stays as it is.
     ask_at timestamp with time zone NOT NULL  -- When it is requested next, unless a refresh brings it before.
@@ -2044,7 +2044,7 @@ CREATE TABLE pricing.quarantined_values (
     status text NOT NULL DEFAULT 'quarantined'::text
     resolved_at timestamp with time zone  -- When that was decided.
     resolved_by text  -- Who decided: a person, or a call whose answer brought it again and was believed.
-    resolution text  -- Why so, in words.
+    resolution text  -- The reason, in words.
     -- When workers ask a second provider about it; NULL = answered, or no longer asked.
     ask_at timestamp with time zone
     asked smallint NOT NULL DEFAULT 0  -- How often workers have asked, at most four times.
@@ -2062,8 +2062,7 @@ CREATE INDEX quarantined_values_to_ask ON pricing.quarantined_values USING btree
 GRANT DELETE, INSERT, SELECT, UPDATE ON TABLE pricing.quarantined_values TO pricing_worker;
 GRANT SELECT ON TABLE pricing.quarantined_values TO pricing_reader;
 
--- What workers have served of each user's reads in the last minute; only workers write it, so no client keeps it
--- locked.
+-- Reads of each user that workers served in the last minute; only workers write it, so no client keeps it locked.
 CREATE TABLE pricing.read_charges (
     user_id pricing.user_name NOT NULL  -- The user whose read had to be fetched.
     charged_at timestamp with time zone NOT NULL  -- When it was served.
@@ -2080,7 +2079,7 @@ CREATE POLICY worker_serves_all ON pricing.read_charges FOR ALL TO pricing_worke
 GRANT DELETE, INSERT, SELECT, UPDATE ON TABLE pricing.read_charges TO pricing_worker;
 GRANT SELECT ON TABLE pricing.read_charges TO pricing_reader;
 
--- Who is told, on which channel, and when.
+-- Recipients of messages, their channels, and when they are notified.
 CREATE TABLE pricing.recipients (
     recipient text NOT NULL  -- A name for people.
     -- email, sms, chat, webhook, log, which sends nothing, or an operation type of the user's own that takes messages.
@@ -2134,7 +2133,7 @@ GRANT SELECT ON TABLE pricing.recipients TO pricing_worker;
 -- Counts changes of the registry, so that the sensor knows when to reload the code location, and stores where prices
 -- come from.
 CREATE TABLE pricing.registry_state (
-    singleton boolean NOT NULL DEFAULT true  -- There is one row.
+    singleton boolean NOT NULL DEFAULT true  -- Always true, so that there is only one row.
     version bigint NOT NULL  -- Rises with every change of the registry.
     -- Where prices come from, the sandbox or real providers, which must not mix; NULL until the first worker starts.
     prices_from text
@@ -2149,8 +2148,8 @@ GRANT SELECT ON TABLE pricing.registry_state TO pricing_worker;
 -- fetched again once; scattered ones are stored.
 CREATE TABLE pricing.restatements (
     restatement_id bigint NOT NULL GENERATED ALWAYS AS IDENTITY  -- Numbers restatements.
-    data_type text NOT NULL  -- Whose history it is about.
-    symbol text NOT NULL  -- Whose history it is about.
+    data_type text NOT NULL  -- The data type.
+    symbol text NOT NULL  -- The symbol.
     provider text NOT NULL  -- The provider that sent it.
     -- split = by a ratio of splits; dividend = by another ratio; scattered = single days; basis = raw, in a history
     -- that is divided by splits.
@@ -2200,9 +2199,9 @@ GRANT SELECT ON TABLE pricing.revisions TO pricing_reader;
 
 -- Pairs that a provider does not serve while another may; it is asked again after a week, or when a route changes.
 CREATE TABLE pricing.route_refusals (
-    data_type text NOT NULL  -- What was asked for.
-    symbol text NOT NULL  -- What was asked for.
-    provider text NOT NULL  -- Who does not serve it.
+    data_type text NOT NULL  -- The data type.
+    symbol text NOT NULL  -- The symbol.
+    provider text NOT NULL  -- The provider that does not serve it.
     kind text NOT NULL  -- unknown_symbol, plan_restricted or endpoint_restricted.
     reason text NOT NULL  -- What it said.
     refused_until timestamp with time zone NOT NULL  -- Until when others are asked first.
@@ -2259,8 +2258,8 @@ GRANT SELECT ON TABLE pricing.second_opinions TO pricing_reader;
 
 -- Fetchers of providers that refused a call for its number of symbols; claims keep to the smaller one.
 CREATE TABLE pricing.shown_batches (
-    provider text NOT NULL  -- Who refused.
-    fetcher text NOT NULL  -- What was asked for.
+    provider text NOT NULL  -- The provider that refused.
+    fetcher text NOT NULL  -- The fetcher.
     is_of_days boolean NOT NULL  -- Whether it is about spans of days; false = about latest values.
     shown_size integer NOT NULL  -- How many symbols a call may ask for.
     shown_at timestamp with time zone NOT NULL  -- When the last one was refused.
@@ -2274,7 +2273,7 @@ GRANT SELECT ON TABLE pricing.shown_batches TO pricing_worker;
 
 -- Limits of keys that answers have shown to be lower than written; claims keep to the lower one.
 CREATE TABLE pricing.shown_limits (
-    provider text NOT NULL  -- Whose limit.
+    provider text NOT NULL  -- The provider.
     key_name text NOT NULL  -- The key that was called with.
     name text NOT NULL  -- The limit's name in provider_limits, which has its window.
     shown_units integer NOT NULL  -- Units that the provider allows in the window, as it says.
@@ -2306,7 +2305,7 @@ GRANT SELECT ON TABLE pricing.signs_of_life TO pricing_reader;
 -- Measured wire bytes of a symbol's latest price, or of a day of its history: the first measurement whole, each later
 -- one counting a tenth.
 CREATE TABLE pricing.size_estimates (
-    provider text NOT NULL  -- Whose answers.
+    provider text NOT NULL  -- The provider.
     data_type text NOT NULL  -- The data type.
     per text NOT NULL  -- The unit: a symbol's latest price, or a day of a symbol's history.
     bytes double precision NOT NULL  -- Bytes on the wire, as a moving average.
@@ -2353,7 +2352,7 @@ GRANT SELECT ON TABLE pricing.slot_prices TO pricing_reader;
 
 -- The local days that each pair's last answer listed in full, and when they were confirmed.
 CREATE TABLE pricing.slot_windows (
-    data_type text NOT NULL  -- Which slots were asked for.
+    data_type text NOT NULL  -- The data type of the requested slots.
     symbol text NOT NULL  -- The product.
     first_day date NOT NULL  -- First local day of the answer.
     last_day date NOT NULL  -- Last local day of the answer, included.
@@ -2373,7 +2372,7 @@ GRANT SELECT ON TABLE pricing.slot_windows TO pricing_reader;
 CREATE TABLE pricing.slots (
     slot_key bigint NOT NULL GENERATED ALWAYS AS IDENTITY  -- Our number for it.
     symbol text NOT NULL  -- The product.
-    provider text NOT NULL  -- Whose ids these are.
+    provider text NOT NULL  -- The provider that gave the ids.
     option_id text NOT NULL  -- The option's id at the provider.
     slot_id text NOT NULL  -- Its id at the provider, unique within product and option.
     local_day date GENERATED ALWAYS AS ((local_start)::date) STORED  -- Its local day at the place.
@@ -2433,7 +2432,7 @@ GRANT SELECT ON TABLE pricing.stream_events TO pricing_reader;
 -- How far the log of live streams goes; only the session that locks its row looks for changes, so positions follow the
 -- order of commits.
 CREATE TABLE pricing.stream_head (
-    is_only boolean NOT NULL DEFAULT true  -- There is one row.
+    is_only boolean NOT NULL DEFAULT true  -- Always true, so that there is only one row.
     "position" bigint NOT NULL DEFAULT 0  -- Of the last event; positions have no gaps but where pairs were forgotten.
     kept_from bigint NOT NULL DEFAULT 0  -- Events up to this position are deleted.
     -- The id of this log among all databases; with the table's number, which a restore changes, it is part of clients'
@@ -2521,8 +2520,8 @@ GRANT SELECT ON TABLE pricing.terminals TO pricing_reader;
 
 -- Until when each pair's history is thinned, so that nothing is read twice.
 CREATE TABLE pricing.thinned (
-    data_type text NOT NULL  -- Whose history.
-    symbol text NOT NULL  -- Whose history.
+    data_type text NOT NULL  -- The data type.
+    symbol text NOT NULL  -- The symbol.
     until timestamp with time zone NOT NULL  -- Midnight UTC; quotes before it were thinned.
     CONSTRAINT thinned_pkey PRIMARY KEY (data_type, symbol)
 ) WITH (fillfactor=70);
@@ -2534,7 +2533,7 @@ GRANT SELECT ON TABLE pricing.trade_routes TO pricing_worker;
 -- By how much a provider's TTLs are stretched so that its quota lasts, updated every 5 min (stretch_ttls); rows older
 -- than 15 min, and providers below a twentieth of their quota, stretch nothing.
 CREATE TABLE pricing.ttl_stretches (
-    provider text NOT NULL  -- Whose quota.
+    provider text NOT NULL  -- The provider.
     -- How many TTLs old a watched price gets before its pair is queued; 1 = its TTL.
     watched_factor double precision NOT NULL
     -- The same for unwatched held pairs and schedules, which are stretched first.
@@ -2568,7 +2567,7 @@ GRANT SELECT ON TABLE pricing.turns TO pricing_reader;
 GRANT SELECT ON TABLE pricing.universe TO pricing_reader;
 GRANT SELECT ON TABLE pricing.universe TO pricing_worker;
 
--- What users have used of their new pairs a minute; leaving gives nothing back, so coming and going is bounded, too.
+-- The used part of each user's new pairs a minute; leaving gives nothing back, so coming and going is bounded, too.
 CREATE TABLE pricing.user_allowances (
     user_id text NOT NULL  -- The user.
     -- Each new pair adds its share of a minute, at most a minute ahead of now; a past time means that nothing is used.
@@ -2586,7 +2585,7 @@ GRANT SELECT ON TABLE pricing.user_allowances TO pricing_reader;
 
 -- What one user may ask for, in one row, which may be changed at any time and counts from the next heartbeat.
 CREATE TABLE pricing.user_caps (
-    singleton boolean NOT NULL DEFAULT true  -- Keeps it at one row.
+    singleton boolean NOT NULL DEFAULT true  -- Always true, so that there is only one row.
     -- Pairs that one user may watch at once, and hold, and have fetched by reads in a minute.
     pairs_per_user integer NOT NULL DEFAULT 10000
     -- Pairs one user may begin to watch or hold, or have fetched by reads, in a minute.
@@ -2632,7 +2631,7 @@ GRANT SELECT ON TABLE pricing.warnings TO pricing_reader;
 
 -- Calendars of the quotes watched at a provider with a limit of a calendar day, as of the last minute.
 CREATE TABLE pricing.watched_calendars (
-    provider text NOT NULL  -- Who is asked for the quotes.
+    provider text NOT NULL  -- The provider of the quotes.
     calendar text NOT NULL  -- When they trade; empty = not known.
     CONSTRAINT watched_calendars_pkey PRIMARY KEY (provider, calendar)
     CONSTRAINT watched_calendars_provider_fkey FOREIGN KEY (provider) REFERENCES pricing.data_collectors(provider) ON
@@ -4571,8 +4570,7 @@ CREATE FUNCTION pricing.note_overlap(wanted_type text, from_provider text, from_
 GRANT EXECUTE ON FUNCTION pricing.note_overlap(text, text, bigint, jsonb, text[], timestamp with time zone[]) TO
     pricing_worker;
 
--- Trigger: tells claims, before tasks come or change their place in the order of claims, that the first one may be
--- another.
+-- Trigger: signals, before tasks are added or reordered, that the first task of the next claim may be a different one.
 TRIGGER FUNCTION pricing.note_queue_change() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path=pg_temp;
 
 -- Counts the reader of pairs whose prices are missing or stale as a viewer until the read is served, and makes them
@@ -4778,7 +4776,8 @@ CREATE FUNCTION pricing.payload_fault(fields jsonb, payload jsonb) RETURNS text 
     search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.payload_fault(jsonb,jsonb) TO pricing_reader, pricing_worker;
 
--- The believed values of the other of quote and daily bar for the same UTC day, with the ratios of splits around it.
+-- For quotes the believed daily bars of the same UTC days, for daily bars the believed quotes, with the ratios of
+-- splits around them.
 CREATE FUNCTION pricing.peers(wanted_type text, symbols text[], first_times timestamp with time zone[], last_times
     timestamp with time zone[]) RETURNS TABLE(peer_symbol text, peer_at timestamp with time zone, peer_value numeric,
     peer_low numeric, peer_high numeric, peer_currency text, peer_type text, peer_is_bar boolean, peer_splits double
@@ -4986,7 +4985,7 @@ CREATE FUNCTION pricing.raise_tasks(data_types text[], symbols text[]) RETURNS v
     search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.raise_tasks(text[],text[]) TO pricing_worker;
 
--- The stored exchange rate of a day, as believed at a time (NULL = now), from either spelling of the pair; NULL = none.
+-- The stored exchange rate of a day, as believed at a time (NULL = now), from the pair or its inverse; NULL = none.
 -- Moved rates are in moved.
 CREATE FUNCTION pricing.rate_of_day(from_currency text, to_currency text, day date, as_of timestamp with time zone
     DEFAULT NULL::timestamp with time zone, moved pricing.price_revisions[] DEFAULT '{}'::pricing.price_revisions[])

@@ -162,7 +162,7 @@ CREATE TABLE pricing.registry_state (
 COMMENT ON TABLE pricing.registry_state IS
     'Counts changes of the registry, so that the sensor knows when to reload the code location, and stores where '
     'prices come from.';
-COMMENT ON COLUMN pricing.registry_state.singleton IS 'There is one row.';
+COMMENT ON COLUMN pricing.registry_state.singleton IS 'Always true, so that there is only one row.';
 COMMENT ON COLUMN pricing.registry_state.version IS 'Rises with every change of the registry.';
 COMMENT ON COLUMN pricing.registry_state.prices_from IS
     'Where prices come from, the sandbox or real providers, which must not mix; NULL until the first worker starts.';
@@ -370,7 +370,7 @@ CREATE TABLE pricing.instruments (
         CONSTRAINT figi_looks_like_one CHECK (figi ~ '^[B-DF-HJ-NP-TV-Z]{2}G[B-DF-HJ-NP-TV-Z0-9]{8}[0-9]$'),
     PRIMARY KEY (asset_class, symbol)
 );
-COMMENT ON TABLE pricing.instruments IS 'What can be priced.';
+COMMENT ON TABLE pricing.instruments IS 'Instruments: everything that can be priced.';
 COMMENT ON COLUMN pricing.instruments.asset_class IS 'Its class, which decides its data types.';
 COMMENT ON COLUMN pricing.instruments.symbol IS
     'Its canonical symbol (docs/providers.md); providers may spell it otherwise.';
@@ -425,7 +425,7 @@ CREATE TABLE pricing.plausibility_bounds (
 COMMENT ON TABLE pricing.plausibility_bounds IS
     'What people know of a symbol''s prices, or of all of a data type (symbol NULL); a symbol''s row replaces the '
     'broad one; no row = no bounds.';
-COMMENT ON COLUMN pricing.plausibility_bounds.data_type IS 'Whose values they bound.';
+COMMENT ON COLUMN pricing.plausibility_bounds.data_type IS 'The data type.';
 COMMENT ON COLUMN pricing.plausibility_bounds.symbol IS 'NULL = every symbol of the type without its own row.';
 COMMENT ON COLUMN pricing.plausibility_bounds.lowest IS 'Lower prices are quarantined.';
 COMMENT ON COLUMN pricing.plausibility_bounds.highest IS 'Higher prices are quarantined.';
@@ -531,10 +531,10 @@ CREATE TABLE pricing.provider_symbols (
 );
 COMMENT ON TABLE pricing.provider_symbols IS
     'Spellings that people have given (`instrument spell`); otherwise the provider''s rule applies.';
-COMMENT ON COLUMN pricing.provider_symbols.provider IS 'Who spells it so.';
-COMMENT ON COLUMN pricing.provider_symbols.asset_class IS 'Of the instrument.';
+COMMENT ON COLUMN pricing.provider_symbols.provider IS 'The provider with this spelling.';
+COMMENT ON COLUMN pricing.provider_symbols.asset_class IS 'The class of the instrument.';
 COMMENT ON COLUMN pricing.provider_symbols.symbol IS 'The instrument''s canonical symbol.';
-COMMENT ON COLUMN pricing.provider_symbols.spelling IS 'What the provider is asked for.';
+COMMENT ON COLUMN pricing.provider_symbols.spelling IS 'The symbol as the provider gets it.';
 COMMENT ON COLUMN pricing.provider_symbols.given_at IS
     'When it was given, or, for older ones, when this column was added.';
 CREATE INDEX provider_symbols_of_instrument ON pricing.provider_symbols (asset_class, symbol);
@@ -547,7 +547,7 @@ CREATE TABLE pricing.provider_plans (
 );
 COMMENT ON TABLE pricing.provider_plans IS
     'Plans that `provider use` has written, so that `provider undo` can restore what was before.';
-COMMENT ON COLUMN pricing.provider_plans.provider IS 'Whose plan.';
+COMMENT ON COLUMN pricing.provider_plans.provider IS 'The provider.';
 COMMENT ON COLUMN pricing.provider_plans.plan IS 'Its name in plans.toml or in the declaration.';
 COMMENT ON COLUMN pricing.provider_plans.symbols IS 'The number of watched symbols that its TTLs are made for.';
 COMMENT ON COLUMN pricing.provider_plans.settings_before IS
@@ -565,7 +565,7 @@ CREATE TABLE pricing.provider_limits (
 COMMENT ON TABLE pricing.provider_limits IS
     'Rate limits of each key, in the provider''s units, in any window_seconds or per calendar day of day_timezone; '
     'all must have room.';
-COMMENT ON COLUMN pricing.provider_limits.provider IS 'Whose limit.';
+COMMENT ON COLUMN pricing.provider_limits.provider IS 'The provider.';
 COMMENT ON COLUMN pricing.provider_limits.name IS 'Its name.';
 COMMENT ON COLUMN pricing.provider_limits.units IS 'Units allowed in the window.';
 COMMENT ON COLUMN pricing.provider_limits.window_seconds IS
@@ -589,7 +589,7 @@ CREATE TABLE pricing.provider_keys (
 COMMENT ON TABLE pricing.provider_keys IS
     'A provider''s API keys by name, each with its own rate limits; without rows it has one key named default; '
     'secrets are in provider_credentials, encrypted, or in settings.';
-COMMENT ON COLUMN pricing.provider_keys.provider IS 'Whose key.';
+COMMENT ON COLUMN pricing.provider_keys.provider IS 'The provider.';
 COMMENT ON COLUMN pricing.provider_keys.key_name IS 'Its name.';
 COMMENT ON COLUMN pricing.provider_keys.is_active IS 'False = no call is made with it.';
 COMMENT ON COLUMN pricing.provider_keys.blocked_until IS
@@ -618,7 +618,7 @@ CREATE TABLE pricing.provider_key_limits (
 );
 COMMENT ON TABLE pricing.provider_key_limits IS
     'Keys whose plan differs: other units than provider_limits says, in the same window.';
-COMMENT ON COLUMN pricing.provider_key_limits.provider IS 'Whose limit.';
+COMMENT ON COLUMN pricing.provider_key_limits.provider IS 'The provider.';
 COMMENT ON COLUMN pricing.provider_key_limits.key_name IS 'The key that differs.';
 COMMENT ON COLUMN pricing.provider_key_limits.name IS 'The limit''s name in provider_limits, which has its window.';
 COMMENT ON COLUMN pricing.provider_key_limits.units IS 'Units allowed to this key in the window.';
@@ -650,7 +650,7 @@ CREATE TABLE pricing.provider_credentials (
 COMMENT ON TABLE pricing.provider_credentials IS
     'Providers'' API keys under AES-256-GCM, each with its own data key, wrapped by a master key outside the '
     'database, and bound to provider, key_name, row_version and master_key_id.';
-COMMENT ON COLUMN pricing.provider_credentials.provider IS 'Whose key.';
+COMMENT ON COLUMN pricing.provider_credentials.provider IS 'The provider.';
 COMMENT ON COLUMN pricing.provider_credentials.key_name IS
     'Its name, under which provider_keys has its limits and pauses.';
 COMMENT ON COLUMN pricing.provider_credentials.row_version IS 'A new one each time the row is sealed.';
@@ -691,8 +691,8 @@ CREATE TABLE pricing.provider_state (
 ) WITH (fillfactor = 50);
 COMMENT ON TABLE pricing.provider_state IS
     'The row whose lock makes checking the limits and taking from them one step.';
-COMMENT ON COLUMN pricing.provider_state.provider IS 'Whose state.';
-COMMENT ON COLUMN pricing.provider_state.claims IS 'Counts claims, so that every tenth can begin with a backfill.';
+COMMENT ON COLUMN pricing.provider_state.provider IS 'The provider.';
+COMMENT ON COLUMN pricing.provider_state.claims IS 'Claims so far, so that every tenth can begin with a backfill.';
 COMMENT ON COLUMN pricing.provider_state.breaker IS
     'open = no calls before breaker_until; half_open = one probe is under way, whose success closes it.';
 COMMENT ON COLUMN pricing.provider_state.breaker_since IS 'Its last change; failures before it closed no longer count.';
@@ -730,9 +730,9 @@ CREATE TABLE pricing.provider_routing (
 );
 COMMENT ON TABLE pricing.provider_routing IS
     'The providers of a data type (symbol NULL), or of one of its symbols, whose own rules come first, in order.';
-COMMENT ON COLUMN pricing.provider_routing.data_type IS 'What is routed.';
+COMMENT ON COLUMN pricing.provider_routing.data_type IS 'The data type.';
 COMMENT ON COLUMN pricing.provider_routing.symbol IS 'The one symbol of the rule; NULL = all without their own rule.';
-COMMENT ON COLUMN pricing.provider_routing.provider IS 'Who serves it.';
+COMMENT ON COLUMN pricing.provider_routing.provider IS 'The provider that serves it.';
 COMMENT ON COLUMN pricing.provider_routing.is_active IS 'False = the rule is ignored.';
 COMMENT ON COLUMN pricing.provider_routing.rank IS 'The lowest is asked first, the next when that cannot serve.';
 CREATE UNIQUE INDEX provider_routing_once ON pricing.provider_routing (data_type, symbol, provider) NULLS NOT DISTINCT;
@@ -749,9 +749,9 @@ CREATE TABLE pricing.route_refusals (
 );
 COMMENT ON TABLE pricing.route_refusals IS
     'Pairs that a provider does not serve while another may; it is asked again after a week, or when a route changes.';
-COMMENT ON COLUMN pricing.route_refusals.data_type IS 'What was asked for.';
-COMMENT ON COLUMN pricing.route_refusals.symbol IS 'What was asked for.';
-COMMENT ON COLUMN pricing.route_refusals.provider IS 'Who does not serve it.';
+COMMENT ON COLUMN pricing.route_refusals.data_type IS 'The data type.';
+COMMENT ON COLUMN pricing.route_refusals.symbol IS 'The symbol.';
+COMMENT ON COLUMN pricing.route_refusals.provider IS 'The provider that does not serve it.';
 COMMENT ON COLUMN pricing.route_refusals.kind IS 'unknown_symbol, plan_restricted or endpoint_restricted.';
 COMMENT ON COLUMN pricing.route_refusals.reason IS 'What it said.';
 COMMENT ON COLUMN pricing.route_refusals.refused_until IS 'Until when others are asked first.';
@@ -788,15 +788,15 @@ COMMENT ON TABLE pricing.collector_call_log IS
     'Every call to a provider, committed before it is made and completed after; also the memory of rate limits and, '
     'while open, a reservation in the quota.';
 COMMENT ON COLUMN pricing.collector_call_log.call_id IS 'Rises with each call; prices carry it.';
-COMMENT ON COLUMN pricing.collector_call_log.provider IS 'Who was asked.';
-COMMENT ON COLUMN pricing.collector_call_log.data_type IS 'What was asked for.';
+COMMENT ON COLUMN pricing.collector_call_log.provider IS 'The provider that was asked.';
+COMMENT ON COLUMN pricing.collector_call_log.data_type IS 'The data type.';
 COMMENT ON COLUMN pricing.collector_call_log.symbols IS 'What was asked for, in the order of the request.';
 COMMENT ON COLUMN pricing.collector_call_log.window_start IS 'First day asked for; -infinity = the latest price.';
 COMMENT ON COLUMN pricing.collector_call_log.window_end IS 'Last day asked for, included; infinity = the latest price.';
-COMMENT ON COLUMN pricing.collector_call_log.units IS 'What it costs, in the provider''s units.';
+COMMENT ON COLUMN pricing.collector_call_log.units IS 'Its cost, in the provider''s units.';
 COMMENT ON COLUMN pricing.collector_call_log.reserved_bytes IS 'Bytes reserved in the quota until it is settled.';
 COMMENT ON COLUMN pricing.collector_call_log.run_id IS 'Dagster''s id of the run that made it.';
-COMMENT ON COLUMN pricing.collector_call_log.worker IS 'Who made it: host and process.';
+COMMENT ON COLUMN pricing.collector_call_log.worker IS 'The worker that made it: host and process.';
 COMMENT ON COLUMN pricing.collector_call_log.started_at IS 'When it was claimed, before it was made.';
 COMMENT ON COLUMN pricing.collector_call_log.finished_at IS 'When it was settled; NULL = open.';
 COMMENT ON COLUMN pricing.collector_call_log.outcome IS
@@ -844,15 +844,15 @@ CREATE TABLE pricing.past_calls (
 COMMENT ON TABLE pricing.past_calls IS
     'Answered calls that have left collector_call_log, kept forever to trace the prices that they brought.';
 COMMENT ON COLUMN pricing.past_calls.call_id IS 'Its number, which prices carry.';
-COMMENT ON COLUMN pricing.past_calls.provider IS 'Who was asked.';
+COMMENT ON COLUMN pricing.past_calls.provider IS 'The provider that was asked.';
 COMMENT ON COLUMN pricing.past_calls.key_name IS 'The key that it was made with.';
-COMMENT ON COLUMN pricing.past_calls.data_type IS 'What was asked for.';
+COMMENT ON COLUMN pricing.past_calls.data_type IS 'The data type.';
 COMMENT ON COLUMN pricing.past_calls.window_start IS 'First day asked for; NULL = the latest price.';
 COMMENT ON COLUMN pricing.past_calls.window_end IS 'Last day asked for, included; NULL = the latest price.';
 COMMENT ON COLUMN pricing.past_calls.symbols IS 'How many symbols were asked for.';
 COMMENT ON COLUMN pricing.past_calls.run_id IS
     'Dagster''s id of the run that made it, even if Dagster has deleted that run; NULL = none.';
-COMMENT ON COLUMN pricing.past_calls.worker IS 'Who made it: host and process.';
+COMMENT ON COLUMN pricing.past_calls.worker IS 'The worker that made it: host and process.';
 COMMENT ON COLUMN pricing.past_calls.started_at IS 'When it was claimed.';
 COMMENT ON COLUMN pricing.past_calls.finished_at IS 'When its answer was settled.';
 COMMENT ON COLUMN pricing.past_calls.http_status IS 'Status of the answer.';
@@ -870,10 +870,10 @@ CREATE TABLE pricing.api_data_usage (
 COMMENT ON TABLE pricing.api_data_usage IS
     'Wire bytes per provider and UTC hour; the quota sums the last 720 and the current one; an hour has a row for '
     'each call settled at the same moment.';
-COMMENT ON COLUMN pricing.api_data_usage.provider IS 'Who was asked.';
+COMMENT ON COLUMN pricing.api_data_usage.provider IS 'The provider that was asked.';
 COMMENT ON COLUMN pricing.api_data_usage.hour IS 'Beginning of the hour, UTC.';
 COMMENT ON COLUMN pricing.api_data_usage.calls IS 'Calls settled in the hour.';
-COMMENT ON COLUMN pricing.api_data_usage.units IS 'What they cost, in the provider''s units.';
+COMMENT ON COLUMN pricing.api_data_usage.units IS 'Their cost, in the provider''s units.';
 COMMENT ON COLUMN pricing.api_data_usage.bytes IS 'Bytes on the wire; of calls whose worker was lost, their estimate.';
 COMMENT ON COLUMN pricing.api_data_usage.slot IS
     'Distinguishes the rows of an hour: a call is booked in any unlocked row, and only their sum matters.';
@@ -893,12 +893,12 @@ CREATE TABLE pricing.limit_counts (
 COMMENT ON TABLE pricing.limit_counts IS
     'Units of logged calls between counted_from and counted_to, recounted now and then so that a claim counts only '
     'newer calls; rows may be deleted at any time.';
-COMMENT ON COLUMN pricing.limit_counts.provider IS 'Whose calls are counted.';
+COMMENT ON COLUMN pricing.limit_counts.provider IS 'The provider.';
 COMMENT ON COLUMN pricing.limit_counts.key_name IS 'The key they were made with.';
 COMMENT ON COLUMN pricing.limit_counts.name IS 'The limit of provider_limits whose window this is.';
 COMMENT ON COLUMN pricing.limit_counts.counted_from IS 'Calls after this moment are counted.';
 COMMENT ON COLUMN pricing.limit_counts.counted_to IS 'Calls before this moment are counted.';
-COMMENT ON COLUMN pricing.limit_counts.units IS 'What the counted calls were charged.';
+COMMENT ON COLUMN pricing.limit_counts.units IS 'Units charged for the counted calls.';
 
 CREATE TABLE pricing.shown_limits (
     provider    text NOT NULL,
@@ -912,7 +912,7 @@ CREATE TABLE pricing.shown_limits (
 ) WITH (fillfactor = 50);
 COMMENT ON TABLE pricing.shown_limits IS
     'Limits of keys that answers have shown to be lower than written; claims keep to the lower one.';
-COMMENT ON COLUMN pricing.shown_limits.provider IS 'Whose limit.';
+COMMENT ON COLUMN pricing.shown_limits.provider IS 'The provider.';
 COMMENT ON COLUMN pricing.shown_limits.key_name IS 'The key that was called with.';
 COMMENT ON COLUMN pricing.shown_limits.name IS 'The limit''s name in provider_limits, which has its window.';
 COMMENT ON COLUMN pricing.shown_limits.shown_units IS 'Units that the provider allows in the window, as it says.';
@@ -930,8 +930,8 @@ CREATE TABLE pricing.shown_batches (
 );
 COMMENT ON TABLE pricing.shown_batches IS
     'Fetchers of providers that refused a call for its number of symbols; claims keep to the smaller one.';
-COMMENT ON COLUMN pricing.shown_batches.provider IS 'Who refused.';
-COMMENT ON COLUMN pricing.shown_batches.fetcher IS 'What was asked for.';
+COMMENT ON COLUMN pricing.shown_batches.provider IS 'The provider that refused.';
+COMMENT ON COLUMN pricing.shown_batches.fetcher IS 'The fetcher.';
 COMMENT ON COLUMN pricing.shown_batches.is_of_days IS 'Whether it is about spans of days; false = about latest values.';
 COMMENT ON COLUMN pricing.shown_batches.shown_size IS 'How many symbols a call may ask for.';
 COMMENT ON COLUMN pricing.shown_batches.shown_at IS 'When the last one was refused.';
@@ -943,7 +943,7 @@ CREATE TABLE pricing.watched_calendars (
 );
 COMMENT ON TABLE pricing.watched_calendars IS
     'Calendars of the quotes watched at a provider with a limit of a calendar day, as of the last minute.';
-COMMENT ON COLUMN pricing.watched_calendars.provider IS 'Who is asked for the quotes.';
+COMMENT ON COLUMN pricing.watched_calendars.provider IS 'The provider of the quotes.';
 COMMENT ON COLUMN pricing.watched_calendars.calendar IS 'When they trade; empty = not known.';
 
 CREATE TABLE pricing.size_estimates (
@@ -962,7 +962,7 @@ CREATE TABLE pricing.size_estimates (
 COMMENT ON TABLE pricing.size_estimates IS
     'Measured wire bytes of a symbol''s latest price, or of a day of its history: the first measurement whole, each '
     'later one counting a tenth.';
-COMMENT ON COLUMN pricing.size_estimates.provider IS 'Whose answers.';
+COMMENT ON COLUMN pricing.size_estimates.provider IS 'The provider.';
 COMMENT ON COLUMN pricing.size_estimates.data_type IS 'The data type.';
 COMMENT ON COLUMN pricing.size_estimates.per IS 'The unit: a symbol''s latest price, or a day of a symbol''s history.';
 COMMENT ON COLUMN pricing.size_estimates.bytes IS 'Bytes on the wire, as a moving average.';
@@ -985,8 +985,8 @@ COMMENT ON TABLE pricing.outages IS
     'Spans in which every call to a provider for a data type failed of trouble that others may share; deleted 15 s '
     'after an answer, or 24 hours after the last failure.';
 COMMENT ON COLUMN pricing.outages.outage_id IS 'Numbers outages in order.';
-COMMENT ON COLUMN pricing.outages.provider IS 'Who does not answer.';
-COMMENT ON COLUMN pricing.outages.data_type IS 'What it does not answer for.';
+COMMENT ON COLUMN pricing.outages.provider IS 'The provider that does not answer.';
+COMMENT ON COLUMN pricing.outages.data_type IS 'The data type.';
 COMMENT ON COLUMN pricing.outages.since IS 'When the first of these calls began.';
 COMMENT ON COLUMN pricing.outages.last_fault_at IS 'When the last call failed.';
 COMMENT ON COLUMN pricing.outages.probed_at IS
@@ -1015,8 +1015,8 @@ CREATE TABLE pricing.demand (
 COMMENT ON TABLE pricing.demand IS
     'One row for each wanted (data_type, symbol), so that the staleness check costs what due pairs cost, not watched '
     'ones.';
-COMMENT ON COLUMN pricing.demand.data_type IS 'What is wanted.';
-COMMENT ON COLUMN pricing.demand.symbol IS 'What is wanted.';
+COMMENT ON COLUMN pricing.demand.data_type IS 'The data type.';
+COMMENT ON COLUMN pricing.demand.symbol IS 'The symbol.';
 COMMENT ON COLUMN pricing.demand.due_at IS 'When to judge the pair next, unless a task for it is live.';
 COMMENT ON COLUMN pricing.demand.became_due_at IS 'Since when the pair''s live task is owed; NULL = it has none.';
 COMMENT ON COLUMN pricing.demand.failures IS 'Dead tasks in a row.';
@@ -1050,8 +1050,8 @@ COMMENT ON TABLE pricing.active_subscriptions IS
     'Who watches what, kept alive by heartbeats and removed on leaving or after 5 silent minutes.';
 COMMENT ON COLUMN pricing.active_subscriptions.user_id IS
     'The viewer: the session''s login, or the user that a worker names.';
-COMMENT ON COLUMN pricing.active_subscriptions.data_type IS 'What is watched.';
-COMMENT ON COLUMN pricing.active_subscriptions.symbol IS 'What is watched.';
+COMMENT ON COLUMN pricing.active_subscriptions.data_type IS 'The data type.';
+COMMENT ON COLUMN pricing.active_subscriptions.symbol IS 'The symbol.';
 COMMENT ON COLUMN pricing.active_subscriptions.subscribed_at IS 'Since when, without a pause of five minutes.';
 COMMENT ON COLUMN pricing.active_subscriptions.last_seen_at IS
     'The last heartbeat, by the database''s clock; otherwise only a clock that was set back changes it.';
@@ -1071,9 +1071,9 @@ CREATE TABLE pricing.holdings (
 );
 COMMENT ON TABLE pricing.holdings IS
     'Who holds what; while a pair has an active holding, its price is kept fresh by the background TTL.';
-COMMENT ON COLUMN pricing.holdings.user_id IS 'Who holds it.';
-COMMENT ON COLUMN pricing.holdings.data_type IS 'What is held.';
-COMMENT ON COLUMN pricing.holdings.symbol IS 'What is held.';
+COMMENT ON COLUMN pricing.holdings.user_id IS 'The user that holds it.';
+COMMENT ON COLUMN pricing.holdings.data_type IS 'The data type.';
+COMMENT ON COLUMN pricing.holdings.symbol IS 'The symbol.';
 COMMENT ON COLUMN pricing.holdings.status IS 'active, or closed: kept as a record.';
 COMMENT ON COLUMN pricing.holdings.since IS 'Since when it is held; reset when a closed holding is opened again.';
 COMMENT ON COLUMN pricing.holdings.closed_at IS 'When it was released.';
@@ -1090,8 +1090,8 @@ CREATE TABLE pricing.listed_pairs (
     symbol    text NOT NULL,
     PRIMARY KEY (user_id, list, data_type, symbol)
 );
-COMMENT ON TABLE pricing.listed_pairs IS 'What lists of users have; whoever reads one watches its pairs.';
-COMMENT ON COLUMN pricing.listed_pairs.user_id IS 'Whose list it is.';
+COMMENT ON TABLE pricing.listed_pairs IS 'Pairs on users'' lists; reading a list watches its pairs.';
+COMMENT ON COLUMN pricing.listed_pairs.user_id IS 'The user whose list it is.';
 COMMENT ON COLUMN pricing.listed_pairs.list IS 'Name of the list.';
 COMMENT ON COLUMN pricing.listed_pairs.data_type IS 'Data type of prices.';
 COMMENT ON COLUMN pricing.listed_pairs.symbol IS 'Symbol of the instrument.';
@@ -1105,8 +1105,8 @@ CREATE TABLE pricing.pair_views (
 COMMENT ON TABLE pricing.pair_views IS
     'When each pair was last viewed, to ten minutes: written when a viewer leaves and by reads, never by heartbeats, '
     'and kept for 48 hours.';
-COMMENT ON COLUMN pricing.pair_views.data_type IS 'What was looked at.';
-COMMENT ON COLUMN pricing.pair_views.symbol IS 'What was looked at.';
+COMMENT ON COLUMN pricing.pair_views.data_type IS 'The data type.';
+COMMENT ON COLUMN pricing.pair_views.symbol IS 'The symbol.';
 COMMENT ON COLUMN pricing.pair_views.viewed_at IS 'The last recorded view.';
 
 CREATE TABLE pricing.pair_requests (
@@ -1119,11 +1119,11 @@ CREATE TABLE pricing.pair_requests (
     user_id      pricing.user_name
 );
 COMMENT ON TABLE pricing.pair_requests IS
-    'What clients, and walks that met a lock, ask workers for (serve_requests); rows are only added and deleted, so '
-    'nobody waits.';
+    'Requests of clients, and of walks that met a lock, to workers (serve_requests); rows are only added and deleted, '
+    'so nobody waits.';
 COMMENT ON COLUMN pricing.pair_requests.request_id IS 'Requests are served in this order.';
-COMMENT ON COLUMN pricing.pair_requests.data_type IS 'What is asked for.';
-COMMENT ON COLUMN pricing.pair_requests.symbol IS 'What is asked for.';
+COMMENT ON COLUMN pricing.pair_requests.data_type IS 'The data type.';
+COMMENT ON COLUMN pricing.pair_requests.symbol IS 'The symbol.';
 COMMENT ON COLUMN pricing.pair_requests.kind IS
     'watched, held = a user has begun to; read = read while missing or stale; seen = viewed; scheduled = a schedule '
     'could not queue it, for want of room or because of a lock.';
@@ -1143,7 +1143,7 @@ CREATE TABLE pricing.user_caps (
 );
 COMMENT ON TABLE pricing.user_caps IS
     'What one user may ask for, in one row, which may be changed at any time and counts from the next heartbeat.';
-COMMENT ON COLUMN pricing.user_caps.singleton IS 'Keeps it at one row.';
+COMMENT ON COLUMN pricing.user_caps.singleton IS 'Always true, so that there is only one row.';
 COMMENT ON COLUMN pricing.user_caps.pairs_per_user IS
     'Pairs that one user may watch at once, and hold, and have fetched by reads in a minute.';
 COMMENT ON COLUMN pricing.user_caps.new_pairs_per_minute IS
@@ -1156,7 +1156,7 @@ CREATE TABLE pricing.user_allowances (
     spent_until timestamptz NOT NULL
 ) WITH (fillfactor = 50);
 COMMENT ON TABLE pricing.user_allowances IS
-    'What users have used of their new pairs a minute; leaving gives nothing back, so coming and going is bounded, '
+    'The used part of each user''s new pairs a minute; leaving gives nothing back, so coming and going is bounded, '
     'too.';
 COMMENT ON COLUMN pricing.user_allowances.user_id IS 'The user.';
 COMMENT ON COLUMN pricing.user_allowances.spent_until IS
@@ -1169,7 +1169,7 @@ CREATE TABLE pricing.read_charges (
     PRIMARY KEY (user_id, charged_at)
 );
 COMMENT ON TABLE pricing.read_charges IS
-    'What workers have served of each user''s reads in the last minute; only workers write it, so no client keeps it '
+    'Reads of each user that workers served in the last minute; only workers write it, so no client keeps it '
     'locked.';
 COMMENT ON COLUMN pricing.read_charges.user_id IS 'The user whose read had to be fetched.';
 COMMENT ON COLUMN pricing.read_charges.charged_at IS 'When it was served.';
@@ -1182,7 +1182,7 @@ CREATE TABLE pricing.check_marks (
 COMMENT ON TABLE pricing.check_marks IS
     'Where a data type''s staleness check begins, so that it does not walk past a backlog each time; no row = at the '
     'beginning.';
-COMMENT ON COLUMN pricing.check_marks.data_type IS 'What is checked.';
+COMMENT ON COLUMN pricing.check_marks.data_type IS 'The data type.';
 COMMENT ON COLUMN pricing.check_marks.queued_until IS 'Everything due before this time was queued.';
 
 CREATE TABLE pricing.schedule_walks (
@@ -1220,7 +1220,7 @@ CREATE TABLE pricing.ttl_stretches (
 COMMENT ON TABLE pricing.ttl_stretches IS
     'By how much a provider''s TTLs are stretched so that its quota lasts, updated every 5 min (stretch_ttls); rows '
     'older than 15 min, and providers below a twentieth of their quota, stretch nothing.';
-COMMENT ON COLUMN pricing.ttl_stretches.provider IS 'Whose quota.';
+COMMENT ON COLUMN pricing.ttl_stretches.provider IS 'The provider.';
 COMMENT ON COLUMN pricing.ttl_stretches.watched_factor IS
     'How many TTLs old a watched price gets before its pair is queued; 1 = its TTL.';
 COMMENT ON COLUMN pricing.ttl_stretches.background_factor IS
@@ -1286,8 +1286,8 @@ CREATE TABLE pricing.api_call_queue (
 COMMENT ON TABLE pricing.api_call_queue IS
     'The fetch queue: a row is a task to fetch one symbol of one data type, now or for a span of days.';
 COMMENT ON COLUMN pricing.api_call_queue.id IS 'Rises with each task, over all states.';
-COMMENT ON COLUMN pricing.api_call_queue.data_type IS 'What is fetched.';
-COMMENT ON COLUMN pricing.api_call_queue.symbol IS 'What is fetched.';
+COMMENT ON COLUMN pricing.api_call_queue.data_type IS 'The data type.';
+COMMENT ON COLUMN pricing.api_call_queue.symbol IS 'The symbol.';
 COMMENT ON COLUMN pricing.api_call_queue.window_start IS
     '-infinity..infinity = the latest price; otherwise days to backfill, both included.';
 COMMENT ON COLUMN pricing.api_call_queue.window_end IS 'Last day, included; see window_start.';
@@ -1311,7 +1311,7 @@ COMMENT ON COLUMN pricing.api_call_queue.claim_token IS
 COMMENT ON COLUMN pricing.api_call_queue.claimed_at IS 'When it was last claimed.';
 COMMENT ON COLUMN pricing.api_call_queue.lease_until IS
     'Until when the claim holds without a sign of life from its worker.';
-COMMENT ON COLUMN pricing.api_call_queue.worker IS 'Who claimed it last: host and process.';
+COMMENT ON COLUMN pricing.api_call_queue.worker IS 'The worker that claimed it last: host and process.';
 COMMENT ON COLUMN pricing.api_call_queue.call_id IS 'The call of its last claim, in collector_call_log.';
 COMMENT ON COLUMN pricing.api_call_queue.backfill_id IS 'The backfill that queued it; NULL for live work.';
 COMMENT ON COLUMN pricing.api_call_queue.errors IS 'Array of {at, attempt, kind, message}, oldest first.';
@@ -1455,7 +1455,7 @@ CREATE TABLE pricing.backfills (
 );
 COMMENT ON TABLE pricing.backfills IS 'One row for each requested backfill.';
 COMMENT ON COLUMN pricing.backfills.backfill_id IS 'Carried by its tasks.';
-COMMENT ON COLUMN pricing.backfills.data_type IS 'What was asked for.';
+COMMENT ON COLUMN pricing.backfills.data_type IS 'The data type.';
 COMMENT ON COLUMN pricing.backfills.window_start IS 'First day, included.';
 COMMENT ON COLUMN pricing.backfills.window_end IS 'Last day, included.';
 COMMENT ON COLUMN pricing.backfills.symbols IS 'Which instruments; NULL = all that a provider has confirmed.';
@@ -1476,8 +1476,8 @@ CREATE TABLE pricing.history_coverage (
 );
 COMMENT ON TABLE pricing.history_coverage IS
     'Days for which a provider has answered, with bars or with nothing; a backfill requests only the others.';
-COMMENT ON COLUMN pricing.history_coverage.data_type IS 'What was asked for.';
-COMMENT ON COLUMN pricing.history_coverage.symbol IS 'What was asked for.';
+COMMENT ON COLUMN pricing.history_coverage.data_type IS 'The data type.';
+COMMENT ON COLUMN pricing.history_coverage.symbol IS 'The symbol.';
 COMMENT ON COLUMN pricing.history_coverage.covered IS 'The answered days.';
 
 CREATE TABLE pricing.empty_answers (
@@ -1488,8 +1488,8 @@ CREATE TABLE pricing.empty_answers (
 );
 COMMENT ON TABLE pricing.empty_answers IS
     'Pairs without a price that a provider has validly said it does not have; ignored once a price comes.';
-COMMENT ON COLUMN pricing.empty_answers.data_type IS 'What was asked for.';
-COMMENT ON COLUMN pricing.empty_answers.symbol IS 'What was asked for.';
+COMMENT ON COLUMN pricing.empty_answers.data_type IS 'The data type.';
+COMMENT ON COLUMN pricing.empty_answers.symbol IS 'The symbol.';
 COMMENT ON COLUMN pricing.empty_answers.fetched_at IS 'When a provider last said so.';
 
 CREATE TABLE pricing.absent_days (
@@ -1531,8 +1531,8 @@ CREATE TABLE pricing.latest_prices (
     PRIMARY KEY (data_type, symbol)
 ) WITH (fillfactor = 70);
 COMMENT ON TABLE pricing.latest_prices IS 'The newest known price of each pair, exactly amount / 10^scale.';
-COMMENT ON COLUMN pricing.latest_prices.data_type IS 'What it is the price of.';
-COMMENT ON COLUMN pricing.latest_prices.symbol IS 'What it is the price of.';
+COMMENT ON COLUMN pricing.latest_prices.data_type IS 'The data type.';
+COMMENT ON COLUMN pricing.latest_prices.symbol IS 'The symbol.';
 COMMENT ON COLUMN pricing.latest_prices.amount IS 'Price in units of 10^-scale.';
 COMMENT ON COLUMN pricing.latest_prices.scale IS 'Decimals of amount.';
 COMMENT ON COLUMN pricing.latest_prices.currency IS 'ISO 4217 or a coin (USDT); NULL = the source names none.';
@@ -1577,8 +1577,8 @@ CREATE TABLE pricing.price_history (
 COMMENT ON TABLE pricing.price_history IS
     'The believed value for every past time, with a table partition for each data type; amount is the close, NAV or '
     'quote.';
-COMMENT ON COLUMN pricing.price_history.data_type IS 'What it is the price of.';
-COMMENT ON COLUMN pricing.price_history.symbol IS 'What it is the price of.';
+COMMENT ON COLUMN pricing.price_history.data_type IS 'The data type.';
+COMMENT ON COLUMN pricing.price_history.symbol IS 'The symbol.';
 COMMENT ON COLUMN pricing.price_history.observed_at IS
     'The source''s time; midnight UTC of the trading day for daily values.';
 COMMENT ON COLUMN pricing.price_history.amount IS 'Close, NAV or quote, in units of 10^-scale.';
@@ -1623,8 +1623,8 @@ CREATE TABLE pricing.price_revisions (
 );
 COMMENT ON TABLE pricing.price_revisions IS
     'The old value of every changed history row, believed from recorded_at until revised_at.';
-COMMENT ON COLUMN pricing.price_revisions.data_type IS 'What it was the price of.';
-COMMENT ON COLUMN pricing.price_revisions.symbol IS 'What it was the price of.';
+COMMENT ON COLUMN pricing.price_revisions.data_type IS 'The data type.';
+COMMENT ON COLUMN pricing.price_revisions.symbol IS 'The symbol.';
 COMMENT ON COLUMN pricing.price_revisions.observed_at IS 'The source''s time.';
 COMMENT ON COLUMN pricing.price_revisions.amount IS 'What we believed, in units of 10^-scale.';
 COMMENT ON COLUMN pricing.price_revisions.open_amount IS 'Open, in units of 10^-scale.';
@@ -1652,8 +1652,8 @@ CREATE TABLE pricing.provisional_bars (
     PRIMARY KEY (data_type, symbol, observed_at)
 );
 COMMENT ON TABLE pricing.provisional_bars IS 'Bars stored before their day was over, until they come again afterwards.';
-COMMENT ON COLUMN pricing.provisional_bars.data_type IS 'Whose bar it is.';
-COMMENT ON COLUMN pricing.provisional_bars.symbol IS 'Whose bar it is.';
+COMMENT ON COLUMN pricing.provisional_bars.data_type IS 'The data type.';
+COMMENT ON COLUMN pricing.provisional_bars.symbol IS 'The symbol.';
 COMMENT ON COLUMN pricing.provisional_bars.observed_at IS 'Its day, as in price_history.';
 COMMENT ON COLUMN pricing.provisional_bars.asked IS
     'How often it was requested alone; after six times it stays as it is.';
@@ -1683,8 +1683,8 @@ COMMENT ON TABLE pricing.restatements IS
     'Answers in which stored days have other values (docs/truth.md): by one ratio they are quarantined and the '
     'history is fetched again once; scattered ones are stored.';
 COMMENT ON COLUMN pricing.restatements.restatement_id IS 'Numbers restatements.';
-COMMENT ON COLUMN pricing.restatements.data_type IS 'Whose history it is about.';
-COMMENT ON COLUMN pricing.restatements.symbol IS 'Whose history it is about.';
+COMMENT ON COLUMN pricing.restatements.data_type IS 'The data type.';
+COMMENT ON COLUMN pricing.restatements.symbol IS 'The symbol.';
 COMMENT ON COLUMN pricing.restatements.provider IS 'The provider that sent it.';
 COMMENT ON COLUMN pricing.restatements.kind IS
     'split = by a ratio of splits; dividend = by another ratio; scattered = single days; basis = raw, in a history '
@@ -1712,8 +1712,8 @@ CREATE TABLE pricing.thinned (
     PRIMARY KEY (data_type, symbol)
 ) WITH (fillfactor = 70);
 COMMENT ON TABLE pricing.thinned IS 'Until when each pair''s history is thinned, so that nothing is read twice.';
-COMMENT ON COLUMN pricing.thinned.data_type IS 'Whose history.';
-COMMENT ON COLUMN pricing.thinned.symbol IS 'Whose history.';
+COMMENT ON COLUMN pricing.thinned.data_type IS 'The data type.';
+COMMENT ON COLUMN pricing.thinned.symbol IS 'The symbol.';
 COMMENT ON COLUMN pricing.thinned.until IS 'Midnight UTC; quotes before it were thinned.';
 
 CREATE TABLE pricing.exported_months (
@@ -1734,7 +1734,7 @@ CREATE TABLE pricing.exported_months (
     PRIMARY KEY (data_type, month)
 );
 COMMENT ON TABLE pricing.exported_months IS 'Months of history with a file outside the database.';
-COMMENT ON COLUMN pricing.exported_months.data_type IS 'Whose history.';
+COMMENT ON COLUMN pricing.exported_months.data_type IS 'The data type.';
 COMMENT ON COLUMN pricing.exported_months.month IS 'First day of a UTC month of observed_at.';
 COMMENT ON COLUMN pricing.exported_months.versions IS 'Values in the file, present and earlier ones.';
 COMMENT ON COLUMN pricing.exported_months.changes IS
@@ -1762,8 +1762,8 @@ CREATE TABLE pricing.moved_days (
     PRIMARY KEY (data_type, symbol)
 );
 COMMENT ON TABLE pricing.moved_days IS 'Pairs with values that have moved from the database to a file.';
-COMMENT ON COLUMN pricing.moved_days.data_type IS 'Whose values.';
-COMMENT ON COLUMN pricing.moved_days.symbol IS 'Whose values.';
+COMMENT ON COLUMN pricing.moved_days.data_type IS 'The data type.';
+COMMENT ON COLUMN pricing.moved_days.symbol IS 'The symbol.';
 COMMENT ON COLUMN pricing.moved_days.days IS 'UTC days with a believed value that has moved.';
 COMMENT ON COLUMN pricing.moved_days.noted_days IS
     'The days of `days`, and days from which only earlier values have moved.';
@@ -1779,7 +1779,7 @@ CREATE TABLE pricing.confirmed_pairs (
 ) WITH (fillfactor = 70);
 COMMENT ON TABLE pricing.confirmed_pairs IS
     'When each pair of a data type without prices was last confirmed, which decides its staleness.';
-COMMENT ON COLUMN pricing.confirmed_pairs.data_type IS 'What was asked for.';
+COMMENT ON COLUMN pricing.confirmed_pairs.data_type IS 'The data type.';
 COMMENT ON COLUMN pricing.confirmed_pairs.symbol IS 'The symbol.';
 COMMENT ON COLUMN pricing.confirmed_pairs.fetched_at IS
     'When a provider last answered; advances with every valid answer.';
@@ -1871,7 +1871,7 @@ COMMENT ON COLUMN pricing.corporate_actions.provider IS
 COMMENT ON COLUMN pricing.corporate_actions.call_id IS 'The call that brought it; 0 = entered by hand.';
 COMMENT ON COLUMN pricing.corporate_actions.recorded_at IS 'Since when we believe it.';
 COMMENT ON COLUMN pricing.corporate_actions.entered_by IS 'Who entered it by hand; NULL = a provider reported it.';
-COMMENT ON COLUMN pricing.corporate_actions.reason IS 'Why so, in that person''s words.';
+COMMENT ON COLUMN pricing.corporate_actions.reason IS 'The reason, in that person''s words.';
 COMMENT ON COLUMN pricing.corporate_actions.judged_at IS
     'When the instrument''s quarantined values were judged again with it; NULL = not yet.';
 COMMENT ON COLUMN pricing.corporate_actions.part IS
@@ -1964,7 +1964,7 @@ CREATE TABLE pricing.product_options (
 );
 COMMENT ON TABLE pricing.product_options IS 'Variants of products, such as a language or a meeting point.';
 COMMENT ON COLUMN pricing.product_options.symbol IS 'The product.';
-COMMENT ON COLUMN pricing.product_options.provider IS 'Whose id it is.';
+COMMENT ON COLUMN pricing.product_options.provider IS 'The provider that gave the id.';
 COMMENT ON COLUMN pricing.product_options.option_id IS 'Its id at the provider, unique within the product.';
 COMMENT ON COLUMN pricing.product_options.name IS 'For people; NULL = only slots have named it so far.';
 COMMENT ON COLUMN pricing.product_options.is_default IS 'Whether the provider books it where none is chosen.';
@@ -1992,7 +1992,7 @@ CREATE TABLE pricing.pax_categories (
 COMMENT ON TABLE pricing.pax_categories IS 'Who products are sold to, such as adults or a group of four.';
 COMMENT ON COLUMN pricing.pax_categories.category_key IS 'Our number for it.';
 COMMENT ON COLUMN pricing.pax_categories.symbol IS 'The product.';
-COMMENT ON COLUMN pricing.pax_categories.provider IS 'Whose id it is.';
+COMMENT ON COLUMN pricing.pax_categories.provider IS 'The provider that gave the id.';
 COMMENT ON COLUMN pricing.pax_categories.category_id IS 'Its id at the provider, unique within the product.';
 COMMENT ON COLUMN pricing.pax_categories.name IS 'For people.';
 COMMENT ON COLUMN pricing.pax_categories.kind IS 'The provider''s word for it, such as ADULT; NULL = none.';
@@ -2035,7 +2035,7 @@ CREATE TABLE pricing.slots (
 COMMENT ON TABLE pricing.slots IS 'Times at which an option of a product takes place, as believed now.';
 COMMENT ON COLUMN pricing.slots.slot_key IS 'Our number for it.';
 COMMENT ON COLUMN pricing.slots.symbol IS 'The product.';
-COMMENT ON COLUMN pricing.slots.provider IS 'Whose ids these are.';
+COMMENT ON COLUMN pricing.slots.provider IS 'The provider that gave the ids.';
 COMMENT ON COLUMN pricing.slots.option_id IS 'The option''s id at the provider.';
 COMMENT ON COLUMN pricing.slots.slot_id IS 'Its id at the provider, unique within product and option.';
 COMMENT ON COLUMN pricing.slots.local_day IS 'Its local day at the place.';
@@ -2121,7 +2121,7 @@ CREATE TABLE pricing.slot_windows (
 ) WITH (fillfactor = 70);
 COMMENT ON TABLE pricing.slot_windows IS
     'The local days that each pair''s last answer listed in full, and when they were confirmed.';
-COMMENT ON COLUMN pricing.slot_windows.data_type IS 'Which slots were asked for.';
+COMMENT ON COLUMN pricing.slot_windows.data_type IS 'The data type of the requested slots.';
 COMMENT ON COLUMN pricing.slot_windows.symbol IS 'The product.';
 COMMENT ON COLUMN pricing.slot_windows.first_day IS 'First local day of the answer.';
 COMMENT ON COLUMN pricing.slot_windows.last_day IS 'Last local day of the answer, included.';
@@ -2249,11 +2249,11 @@ CREATE TABLE pricing.etl_warnings (
     message    text NOT NULL,
     warned_at  timestamptz NOT NULL
 );
-COMMENT ON TABLE pricing.etl_warnings IS 'What went wrong in an ETL without stopping it, kept for 90 days.';
+COMMENT ON TABLE pricing.etl_warnings IS 'Warnings of an ETL that did not stop it, kept for 90 days.';
 COMMENT ON COLUMN pricing.etl_warnings.warning_id IS 'Its number.';
-COMMENT ON COLUMN pricing.etl_warnings.etl IS 'Which ETL: commodities.';
-COMMENT ON COLUMN pricing.etl_warnings.run IS 'Which run of it.';
-COMMENT ON COLUMN pricing.etl_warnings.step IS 'What it was doing: game versions, terminals, commodities or prices.';
+COMMENT ON COLUMN pricing.etl_warnings.etl IS 'The ETL: commodities.';
+COMMENT ON COLUMN pricing.etl_warnings.run IS 'Its run.';
+COMMENT ON COLUMN pricing.etl_warnings.step IS 'The step: game versions, terminals, commodities or prices.';
 COMMENT ON COLUMN pricing.etl_warnings.kind IS
     'The kind of failure: as of tasks, or rejected_rows, refused (no call was allowed) and lock_lost.';
 COMMENT ON COLUMN pricing.etl_warnings.message IS 'What happened, and what to do.';
@@ -2314,7 +2314,7 @@ COMMENT ON COLUMN pricing.quarantined_values.status IS
 COMMENT ON COLUMN pricing.quarantined_values.resolved_at IS 'When that was decided.';
 COMMENT ON COLUMN pricing.quarantined_values.resolved_by IS
     'Who decided: a person, or a call whose answer brought it again and was believed.';
-COMMENT ON COLUMN pricing.quarantined_values.resolution IS 'Why so, in words.';
+COMMENT ON COLUMN pricing.quarantined_values.resolution IS 'The reason, in words.';
 COMMENT ON COLUMN pricing.quarantined_values.ask_at IS
     'When workers ask a second provider about it; NULL = answered, or no longer asked.';
 COMMENT ON COLUMN pricing.quarantined_values.asked IS 'How often workers have asked, at most four times.';
@@ -2458,11 +2458,11 @@ CREATE TABLE pricing.async_operations (
 COMMENT ON TABLE pricing.async_operations IS
     'Side effects, each to happen once outside the database; a repeat has the same idempotency key.';
 COMMENT ON COLUMN pricing.async_operations.id IS 'Rises with each operation, over all states.';
-COMMENT ON COLUMN pricing.async_operations.operation_type IS 'What is to happen.';
-COMMENT ON COLUMN pricing.async_operations.payload IS 'What it needs to know.';
+COMMENT ON COLUMN pricing.async_operations.operation_type IS 'Its type.';
+COMMENT ON COLUMN pricing.async_operations.payload IS 'Its data.';
 COMMENT ON COLUMN pricing.async_operations.idempotency_key IS 'Reaches the receiver, the same in every attempt.';
 COMMENT ON COLUMN pricing.async_operations.status IS 'pending, processing, completed, failed or cancelled.';
-COMMENT ON COLUMN pricing.async_operations.due_at IS 'Not claimed before.';
+COMMENT ON COLUMN pricing.async_operations.due_at IS 'The earliest time of a claim.';
 COMMENT ON COLUMN pricing.async_operations.attempt IS 'Attempts begun; a retry by hand begins anew.';
 COMMENT ON COLUMN pricing.async_operations.max_attempts IS
     'Attempts before it is dead, by its type when it was queued.';
@@ -2473,7 +2473,7 @@ COMMENT ON COLUMN pricing.async_operations.worker IS 'Host and process of the la
 COMMENT ON COLUMN pricing.async_operations.enqueued_at IS 'When it was queued.';
 COMMENT ON COLUMN pricing.async_operations.finished_at IS 'When it was completed, failed for good or cancelled.';
 COMMENT ON COLUMN pricing.async_operations.errors IS 'All failed attempts: at, attempt, message.';
-COMMENT ON COLUMN pricing.async_operations.result IS 'What the handler returned, if anything.';
+COMMENT ON COLUMN pricing.async_operations.result IS 'The result of the handler, if any.';
 COMMENT ON COLUMN pricing.async_operations.recipient IS
     'The recipient that the payload names, whose messages wait in their own line; empty = none.';
 COMMENT ON COLUMN pricing.async_operations.priority IS
@@ -2539,7 +2539,7 @@ CREATE TABLE pricing.recipients (
     CONSTRAINT recipient_is_of_one_or_any CHECK (user_id IS NULL OR NOT takes_any_user),
     CONSTRAINT users_are_told_of_no_trouble CHECK ((least_severity IS NULL) = (user_id IS NOT NULL OR takes_any_user))
 );
-COMMENT ON TABLE pricing.recipients IS 'Who is told, on which channel, and when.';
+COMMENT ON TABLE pricing.recipients IS 'Recipients of messages, their channels, and when they are notified.';
 COMMENT ON COLUMN pricing.recipients.recipient IS 'A name for people.';
 COMMENT ON COLUMN pricing.recipients.channel IS
     'email, sms, chat, webhook, log, which sends nothing, or an operation type of the user''s own that takes '
@@ -2876,7 +2876,7 @@ CREATE TABLE pricing.stream_head (
 COMMENT ON TABLE pricing.stream_head IS
     'How far the log of live streams goes; only the session that locks its row looks for changes, so positions follow '
     'the order of commits.';
-COMMENT ON COLUMN pricing.stream_head.is_only IS 'There is one row.';
+COMMENT ON COLUMN pricing.stream_head.is_only IS 'Always true, so that there is only one row.';
 COMMENT ON COLUMN pricing.stream_head.position IS
     'Of the last event; positions have no gaps but where pairs were forgotten.';
 COMMENT ON COLUMN pricing.stream_head.kept_from IS 'Events up to this position are deleted.';
@@ -3201,15 +3201,15 @@ SELECT c.call_id, c.provider, c.key_name, c.moved_to, c.finished_at, c.outcome, 
 FROM pricing.collector_call_log c WHERE c.moved_to IS NOT NULL;
 COMMENT ON VIEW pricing.counted_calls IS 'Calls as limits and breakers count them, by the present clock.';
 COMMENT ON COLUMN pricing.counted_calls.call_id IS 'Its number in collector_call_log.';
-COMMENT ON COLUMN pricing.counted_calls.provider IS 'Who was asked.';
+COMMENT ON COLUMN pricing.counted_calls.provider IS 'The provider that was asked.';
 COMMENT ON COLUMN pricing.counted_calls.key_name IS 'The key that it was made with.';
 COMMENT ON COLUMN pricing.counted_calls.counted_at IS
     'When it was claimed, by the present clock; -infinity = it no longer counts.';
 COMMENT ON COLUMN pricing.counted_calls.finished_at IS 'When it was settled; NULL = open.';
 COMMENT ON COLUMN pricing.counted_calls.outcome IS 'How it ended.';
 COMMENT ON COLUMN pricing.counted_calls.failure_kind IS 'Why it brought nothing.';
-COMMENT ON COLUMN pricing.counted_calls.units IS 'What it costs, in the provider''s units.';
-COMMENT ON COLUMN pricing.counted_calls.data_type IS 'What was asked for.';
+COMMENT ON COLUMN pricing.counted_calls.units IS 'Its cost, in the provider''s units.';
+COMMENT ON COLUMN pricing.counted_calls.data_type IS 'The data type.';
 COMMENT ON COLUMN pricing.counted_calls.symbols IS 'What was asked for.';
 COMMENT ON COLUMN pricing.counted_calls.page_of IS 'The call whose page it is; NULL = not a page.';
 
@@ -3224,14 +3224,14 @@ CREATE VIEW pricing.calls AS
     FROM pricing.past_calls p;
 COMMENT ON VIEW pricing.calls IS 'Every call that a price may name, logged or past, to trace prices.';
 COMMENT ON COLUMN pricing.calls.call_id IS 'Its number, which prices carry.';
-COMMENT ON COLUMN pricing.calls.provider IS 'Who was asked.';
+COMMENT ON COLUMN pricing.calls.provider IS 'The provider that was asked.';
 COMMENT ON COLUMN pricing.calls.key_name IS 'The key that it was made with.';
-COMMENT ON COLUMN pricing.calls.data_type IS 'What was asked for.';
+COMMENT ON COLUMN pricing.calls.data_type IS 'The data type.';
 COMMENT ON COLUMN pricing.calls.window_start IS 'First day asked for; NULL = the latest price.';
 COMMENT ON COLUMN pricing.calls.window_end IS 'Last day asked for, included; NULL = the latest price.';
 COMMENT ON COLUMN pricing.calls.symbols IS 'How many symbols were asked for.';
 COMMENT ON COLUMN pricing.calls.run_id IS 'Dagster''s id of the run that made it; NULL = none.';
-COMMENT ON COLUMN pricing.calls.worker IS 'Who made it: host and process.';
+COMMENT ON COLUMN pricing.calls.worker IS 'The worker that made it: host and process.';
 COMMENT ON COLUMN pricing.calls.started_at IS 'When it was claimed.';
 COMMENT ON COLUMN pricing.calls.finished_at IS 'When it was settled; NULL = open.';
 COMMENT ON COLUMN pricing.calls.http_status IS 'Status of the answer.';
@@ -3292,7 +3292,7 @@ SELECT o.operation_type, o.status, count(*) AS operations, min(o.enqueued_at) AS
 FROM pricing.async_operations o GROUP BY 1, 2;
 COMMENT ON VIEW pricing.operation_status IS
     'Operations by type and status: how many, since when, and how many attempts they took.';
-COMMENT ON COLUMN pricing.operation_status.operation_type IS 'What is to happen.';
+COMMENT ON COLUMN pricing.operation_status.operation_type IS 'Its type.';
 COMMENT ON COLUMN pricing.operation_status.status IS 'pending, processing, completed, failed or cancelled.';
 COMMENT ON COLUMN pricing.operation_status.operations IS 'How many.';
 COMMENT ON COLUMN pricing.operation_status.oldest_at IS 'When the first of them was queued.';

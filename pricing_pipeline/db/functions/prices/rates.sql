@@ -65,5 +65,5 @@ LANGUAGE sql STABLE SET search_path = '' AS $$
     ORDER BY s.place, h.observed_at DESC LIMIT 1
 $$;
 COMMENT ON FUNCTION pricing.rate_of_day(text, text, date, timestamptz, pricing.price_revisions[]) IS
-    'The stored exchange rate of a day, as believed at a time (NULL = now), from either spelling of the pair; NULL = '
+    'The stored exchange rate of a day, as believed at a time (NULL = now), from the pair or its inverse; NULL = '
     'none. Moved rates are in moved.';

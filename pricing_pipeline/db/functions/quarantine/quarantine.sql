@@ -130,8 +130,8 @@ BEGIN
           AND a.ex_on BETWEEN o.day - 1 AND o.day + 1) split ON true;
 END $$;
 COMMENT ON FUNCTION pricing.peers(text, text[], timestamptz[], timestamptz[]) IS
-    'The believed values of the other of quote and daily bar for the same UTC day, with the ratios of splits around '
-    'it.';
+    'For quotes the believed daily bars of the same UTC days, for daily bars the believed quotes, with the ratios of '
+    'splits around them.';
 
 
 CREATE OR REPLACE FUNCTION pricing.types_alike(wanted_type text) RETURNS text[]

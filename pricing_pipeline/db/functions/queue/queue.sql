@@ -63,8 +63,8 @@ BEGIN
     RETURN NULL;
 END $$;
 COMMENT ON FUNCTION pricing.note_queue_change() IS
-    'Trigger: tells claims, before tasks come or change their place in the order of claims, that the first one may be '
-    'another.';
+    'Trigger: signals, before tasks are added or reordered, that the first task of the next claim may be a different '
+    'one.';
 
 CREATE TRIGGER note_queue_change
     BEFORE INSERT OR UPDATE OF provider, priority, cadence_minutes, run_after ON pricing.api_call_queue_live
