@@ -1,2 +1,2 @@
-"""Tests, by level: unit, integration (real PostgreSQL), migrations, orchestration, acceptance, faults; benchmarks
-only whether they answer."""
+"""Tests: unit, integration (real PostgreSQL) and orchestration (real Dagster) try each rule once; deep, acceptance and
+faults take longer. CONTRIBUTING.md says what belongs where. Of the benchmarks, tests see only whether they answer."""
