@@ -17,7 +17,7 @@ from dagster._core.storage.tags import REPOSITORY_LABEL_TAG as REPOSITORY_LABEL_
 from dagster._record import replace as replace
 
 # To tell our backfills from those of others: one of assets names only keys and partitions.
-# orchestration/test_shared_instance.py, orchestration/test_beside.py
+# acceptance/test_dagster_shared_instance.py, orchestration/test_beside.py
 from dagster._core.definitions.partitions.schedule_type import ScheduleType as ScheduleType
 from dagster._core.definitions.partitions.subset import (
     PartitionsSubset as PartitionsSubset,
@@ -49,7 +49,7 @@ from dagster._grpc.types import (
 
 # To hand the registry on from the process that loads a location to the workers of its runs: only loaders of Dagster's
 # own and components with state can, and a project that calls a function has neither.
-# orchestration/test_embedding.py, orchestration/test_snapshot.py
+# acceptance/test_dagster_embedding.py, orchestration/test_snapshot.py
 from dagster._core.definitions.definitions_load_context import (
     DefinitionsLoadContext as DefinitionsLoadContext,
     DefinitionsLoadType as DefinitionsLoadType,

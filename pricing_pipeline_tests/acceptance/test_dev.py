@@ -79,7 +79,7 @@ EVERYTHING = {
 def test_b1_definitions_are_valid_with_everything_set_and_500_types(
     folder: Path, stranger: dict[str, str], server: TestServer, template: str
 ) -> None:
-    """orchestration/test_combinations.py loads many more combinations; this is what a user's own check would say."""
+    """test_dagster_combinations.py loads many more combinations; this is what a user's own check would say."""
     name = f"pricing_valid_{uuid4().hex[:12]}"
     server.create(name, template)
     try:

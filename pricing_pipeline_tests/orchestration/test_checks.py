@@ -17,12 +17,11 @@ from pricing_pipeline.defs import checks
 from pricing_pipeline.defs.checks import CHECKS
 from pricing_pipeline.defs.snapshot import EMPTY
 from pricing_pipeline.prices import quality
-from pricing_pipeline.registry import calendars, data_type_registry
+from pricing_pipeline.registry import data_type_registry
 from pricing_pipeline_tests.fixtures.core import DAILY, FX, NAV, QUOTE, Core, rows_read
 from pricing_pipeline_tests.fixtures.dagster import Stage, plain, said
 from pricing_pipeline_tests.fixtures.database import Clock
 from pricing_pipeline_tests.support.pages import ROOT
-from pricing_pipeline_tests.support.sandbox_server import RunningSandbox
 
 NAMES = ("on_time", "gaps", "outliers", "agreement", "revisions", "alerts")
 
@@ -107,27 +106,6 @@ def test_g2_the_page_of_an_asset_says_each_hour_that_all_that_is_watched_is_paus
     assert str(evaluated(stage)[QUOTE].description).startswith("1 watched price: 1 paused. None can be fetched")
     (event,) = stage.observations("freshness", QUOTE)
     assert said(event)["reason"].startswith("1 watched price: 1 paused. None can be fetched")
-
-
-def test_g2_the_backfill_of_the_tour_turns_no_check_red(
-    stage: Stage, core: Core, sandbox: RunningSandbox, clock: Clock
-) -> None:
-    """README: watch, then backfill years that are long past. Nobody asked for what is between."""
-    core.rows("UPDATE pricing.instruments SET calendar = NULL WHERE asset_class <> 'equity'")  # each takes seconds
-    calendars.extend(core.engine)
-    # The sandbox trades on holidays, too: two symbols show that such a day is a session.
-    core.heartbeat("ann", (DAILY, "AAPL"), (DAILY, "MSFT"), (QUOTE, "AAPL"))
-    assert stage.drain().success
-    assert stage.backfill(DAILY, first="2012-12-01", last="2013-06-01").success
-    core.rows("UPDATE pricing.active_subscriptions SET last_seen_at = last_seen_at + interval '1 hour'")
-    clock.advance(3600)
-    core.heartbeat("ann", (DAILY, "AAPL"), (DAILY, "MSFT"))
-    run = stage.definitions.resolve_job_def("check_prices").execute_in_process(instance=stage.instance)
-    found = [check for check in run.get_asset_check_evaluations() if check.asset_key.path[1] == DAILY]
-    assert {check.check_name: check.passed for check in found} == dict.fromkeys(NAMES, True)
-    gaps = facts(next(check for check in found if check.check_name == "gaps"))
-    assert (gaps["missing"], gaps["symbols"]) == (0, 2)
-    assert gaps["expected"] > 0
 
 
 def test_g2_checks_belong_to_latest_prices_and_providers(stage: Stage) -> None:

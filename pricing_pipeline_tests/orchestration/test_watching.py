@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import logging
-import os
-import sys
 import time
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
@@ -17,7 +15,6 @@ from dagster._core.test_utils import create_test_daemon_workspace_context, freez
 from dagster._core.types.loadable_target_origin import LoadableTargetOrigin
 from dagster._core.workspace.context import WorkspaceProcessContext
 from dagster._core.workspace.load_target import (
-    GrpcServerTarget,
     InProcessWorkspaceLoadTarget,
 )
 from dagster._daemon.sensor import execute_sensor_iteration
@@ -27,11 +24,8 @@ from pricing_pipeline.defs import watching
 from pricing_pipeline.defs.watching import Watch
 from pricing_pipeline.operations import dagster_failures, health
 from pricing_pipeline.operations.dagster_failures import Kind
-from pricing_pipeline.processes.probes import listens
 from pricing_pipeline_tests.fixtures.core import Core
 from pricing_pipeline_tests.fixtures.dagster import ORIGIN, a_daemon, an_instance, newly_loading
-from pricing_pipeline_tests.support.patience import wait_until
-from pricing_pipeline_tests.support.plain_processes import PlainProcesses
 
 ONLY = "extend_calendars"
 """The sensor that is switched on here: it needs least."""
@@ -159,43 +153,6 @@ def test_b23_a_code_location_that_does_not_load_is_noted_with_the_first_line_of_
         core.rows("DELETE FROM pricing.dagster_failures")
         watched.look(5)
         assert core.one("SELECT kind FROM pricing.dagster_failures") == "location"
-
-
-NOT_YET = """
-import pathlib
-import dagster as dg
-
-if pathlib.Path(__file__).with_name("broken").exists():
-    raise RuntimeError("not yet")
-defs = dg.Definitions()
-"""
-
-
-@pytest.mark.filterwarnings("ignore:Error loading repository location:UserWarning")
-def test_b23_a_code_location_is_loaded_again_once_its_cause_is_gone(
-    instance: dg.DagsterInstance, core: Core, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Nobody else asks for that: the sensor that follows the registry is not loaded either."""
-    code, broken, socket = tmp_path / "ours.py", tmp_path / "broken", tmp_path / "code.sock"
-    code.write_text(NOT_YET)
-    broken.touch()
-    with PlainProcesses(tmp_path) as processes:
-        command = [Path(sys.executable).parent / "dagster", "code-server", "start", "-f", code, "-s", socket]
-        processes.start("code-server", [str(part) for part in command], os.environ, tmp_path)
-        wait_until(lambda: listens(str(socket)))
-        target = GrpcServerTarget(host="localhost", port=None, socket=str(socket), location_name="ours")
-        with create_test_daemon_workspace_context(target, instance) as workspace:
-            watched = Watched(workspace, core, monkeypatch)
-            watched.look()
-            assert watched.locations() == {"ours": "RuntimeError: not yet"}
-            watched.look(61)
-            assert watched.locations() == {"ours": "RuntimeError: not yet"}
-            broken.unlink()
-            watched.look(30)
-            assert watched.locations() == {"ours": "RuntimeError: not yet"}
-            watched.look(31)
-            watched.look()
-            assert watched.locations() == {}
 
 
 @pytest.mark.filterwarnings("ignore:Error loading repository location:UserWarning")

@@ -302,7 +302,9 @@ MUTANTS = (
         "handed_on",
         "text = known or make()",
         "text = make()",
-        (f"{_EMBEDDING}::test_g8_a_run_worker_has_the_definitions_of_a_location_that_is_not_ours",),
+        (
+            f"{_TESTS}/acceptance/test_dagster_embedding.py::test_g8_a_run_worker_has_the_definitions_of_a_location_that_is_not_ours",
+        ),
     ),
     Mutant(
         "a code location beside ours is told the worker's password",
@@ -343,7 +345,7 @@ MUTANTS = (
         "return is_made_here(Path(instance.root_directory), connection)",
         "return True",
         (
-            f"{_TESTS}/orchestration/test_shared_instance.py::test_g7_after_our_upkeep_nothing_of_a_stranger_has_changed_by_a_byte",
+            f"{_TESTS}/acceptance/test_dagster_shared_instance.py::test_g7_after_our_upkeep_nothing_of_a_stranger_has_changed_by_a_byte",
         ),
     ),
     Mutant(
@@ -355,7 +357,7 @@ MUTANTS = (
         "if not is_embedded and inspect(connection).has_table(_FIRST_TABLE):",
         "if is_embedded and not is_embedded:",
         (
-            f"{_TESTS}/orchestration/test_shared_instance.py::test_g7_after_our_upkeep_nothing_of_a_stranger_has_changed_by_a_byte",
+            f"{_TESTS}/acceptance/test_dagster_shared_instance.py::test_g7_after_our_upkeep_nothing_of_a_stranger_has_changed_by_a_byte",
         ),
     ),
     Mutant(

@@ -633,7 +633,7 @@ MUTANTS = (
         "(seen.viewers > 0 OR EXISTS",
         "(seen.viewers < 0 OR EXISTS",
         (
-            f"{_TESTS}/orchestration/test_backfill_runs.py::test_g3_g6_the_current_month_means_what_is_watched_or_held_now",
+            f"{_TESTS}/acceptance/test_dagster_backfill_runs.py::test_g3_g6_the_current_month_means_what_is_watched_or_held_now",
         ),
     ),
 )

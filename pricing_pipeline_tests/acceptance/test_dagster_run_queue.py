@@ -40,6 +40,8 @@ class Queue:
     def __init__(self, instance: dg.DagsterInstance, workspace: WorkspaceProcessContext) -> None:
         self.instance = instance
         self._workspace = workspace
+        # Made before the daemon's threads need it: each of those that are first at the same time would make its own.
+        self._launcher = instance.run_launcher
         self._daemon = QueuedRunCoordinatorDaemon(interval_seconds=0)
 
     def submit(self, run: dg.DagsterRun) -> dg.DagsterRun:
@@ -54,7 +56,7 @@ class Queue:
         list(self._daemon.run_iteration(self._workspace, fixed_iteration_time=at))
 
     def launched(self) -> list[str]:
-        return [run.run_id for run in self.instance.run_launcher.queue()]  # type: ignore[attr-defined]
+        return [run.run_id for run in self._launcher.queue()]  # type: ignore[attr-defined]
 
 
 @pytest.fixture
