@@ -91,10 +91,14 @@ test-clients: install-test ## Let clients that others wrote for the providers re
 
 # What needs the wheel's server or no database at all is left to the targets above.
 NOT_OF_DATABASE := channels_* cli_program own_files read_replica sandbox_* watchdogs
-# Of the deep ones, those of statements that no test of the usual kind tries.
-MODELS_OF_DATABASE := history_files_model slots_synced hostile_arguments api_paging api_permissions
-OF_DATABASE := $(NOT_OF_DATABASE:%=--ignore-glob='*/test_%.py') $(ALL)/integration $(ACCEPTANCE)/test_backup.py \
-	$(FAULTS)/test_files_at_once.py $(MODELS_OF_DATABASE:%=$(DEEP)/test_%.py)
+# Of the other folders, those of statements that no test of the usual kind tries.
+DEEP_OF_DATABASE := history_files_model slots_synced hostile_arguments api_paging api_permissions registry_refusals
+FAULTS_OF_DATABASE := files_at_once misbehaviour operations pages refresher_mishaps requests rows_of_clients threads \
+	told_in_any_case upgrades wake_up
+ACCEPTANCE_OF_DATABASE := backup refresher slots_end_to_end waits
+OF_DATABASE := $(NOT_OF_DATABASE:%=--ignore-glob='*/test_%.py') $(ALL)/integration \
+	$(DEEP_OF_DATABASE:%=$(DEEP)/test_%.py) $(FAULTS_OF_DATABASE:%=$(FAULTS)/test_%.py) \
+	$(ACCEPTANCE_OF_DATABASE:%=$(ACCEPTANCE)/test_%.py)
 # These are about HTTP, files and programs, and have no statements of their own.
 NOT_OF_SQL := api_examples api_pipelining api_strangers computing declared_* description python_client recipes \
 	threads threats

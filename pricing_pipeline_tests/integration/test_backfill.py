@@ -1,6 +1,6 @@
 """Planning backfills: what is asked for, in which pieces, and what is not asked for again.
 
-Fetching them from the sandbox is in test_refresher.py.
+Fetching them from the sandbox is in acceptance/test_refresher.py.
 """
 
 from __future__ import annotations

@@ -177,7 +177,7 @@ def test_b2_a_quote_gets_no_first_day_that_no_backfill_would_take(cli: CommandLi
 def test_db_upgrade_says_which_database_is_at_which_migration_and_what_its_roles_lack(
     cli: CommandLine, owner_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """That it makes an empty database usable is in test_upgrades.py; that it fills calendars, in test_calendars.py."""
+    """That it makes an empty database usable: faults/test_upgrades.py. That it fills calendars: test_calendars.py."""
     monkeypatch.setattr(calendars, "extend", lambda *_, **__: SimpleNamespace(failed={}))
     said = cli("db", "upgrade", "--json", database_url=owner_url)
     assert said.exit_code == 0

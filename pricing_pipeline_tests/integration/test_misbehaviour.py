@@ -24,29 +24,10 @@ from pricing_pipeline_tests.support.patience import PATIENCE
 from pricing_pipeline_tests.support.recordings import FOLDER, recorded_files
 from pricing_pipeline_tests.support.refreshing import refreshing, work_until
 from pricing_pipeline_tests.support.sandbox_server import RunningSandbox, running_sandbox
-from pricing_pipeline_tests.tools.audit import audit
 
 sandbox = reset_sandbox
 
 PAIRS = ((QUOTE, "AAPL"), (DAILY, "AAPL"), (NAV, "118632"))
-
-TRANSPORT: dict[str, dict[str, Any]] = {
-    "drip": {"kind": "drip", "seconds": 0.2},
-    "hang": {"kind": "hang"},
-    "truncated": {"kind": "truncate"},
-    "cut": {"kind": "cut"},
-    "bomb": {"kind": "bomb", "factor": 40},
-    "html": {"kind": "html"},
-    "redirect": {"kind": "redirect", "location": "http://169.254.169.254/latest/meta-data/"},
-    "500": {"kind": "status", "status": 500},
-    "retry at a date": {"kind": "throttle", "retry_after": "Wed, 21 Oct 2026 07:28:00 GMT"},
-}
-VALUES: dict[str, dict[str, Any]] = {
-    **{value: {"kind": "price", "value": value} for value in ("NaN", "1e400", "-1.0")},
-    "x100": {"kind": "times", "factor": 100},
-    "ahead": {"kind": "ahead", "seconds": 30 * 86_400},
-    "stale": {"kind": "stale", "seconds": 30 * 86_400},
-}
 
 
 def stored(core: Core) -> list[Any]:
@@ -84,22 +65,6 @@ def ask(core: Core, sandbox: RunningSandbox, deadline: float = PATIENCE) -> set[
     core.rows("DELETE FROM pricing.api_call_queue_live")
     core.rows("DELETE FROM pricing.provider_keys")
     return found
-
-
-def test_b18_f6_no_fault_of_transport_or_value_writes_a_row(core: Core, sandbox: RunningSandbox) -> None:
-    assert ask(core, sandbox) == set()
-    before = stored(core)
-    assert {row.data_type for row in before} == {QUOTE, DAILY, NAV}
-    for name, fault in (TRANSPORT | VALUES).items():
-        sandbox.behave(**fault)
-        kinds = ask(core, sandbox, deadline=0.8 if name in ("drip", "hang") else PATIENCE)
-        assert stored(core) == before, name
-        assert kinds, f"{name} went unnoticed"
-        sandbox.behave_well()
-        core.rows("UPDATE pricing.provider_state SET breaker = 'closed', breaker_until = NULL, probe_call = NULL")
-    quarantined = {row.kind for row in core.rows("SELECT DISTINCT kind FROM pricing.quarantined_values")}
-    assert {"refused", "unit"} <= quarantined
-    audit(core)
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,6 @@ import os
 import threading
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
-from datetime import timedelta
 
 import psycopg
 import pytest
@@ -129,32 +128,6 @@ def test_e4_what_failed_for_good_is_retried_by_hand(core: Core, post: str) -> No
     assert core.one("SELECT result FROM pricing.async_operations") == 1, "all attempts are restored"
 
 
-def test_e7_a_handler_that_hangs_holds_nobody_up(core: Core, post: str) -> None:
-    release, happened = threading.Event(), []
-
-    def hang(operation: Operation) -> None:
-        release.wait(PATIENCE)
-        happened.append(operation.payload["to"])
-
-    core.rows(
-        "INSERT INTO pricing.operation_types (operation_type, payload_fields, max_attempts, time_limit_seconds)"
-        """ VALUES ('hang', '{"to": "string"}', 3, 1)"""
-    )
-    with core.engine.begin() as connection:
-        hanging = operation_queue.enqueue(connection, "hang", {"to": "eve"})
-    others = enqueue(core, "ann", "bob")
-    handlers = {"hang": hang, "post": lambda operation: happened.append(operation.payload["to"])}
-    hung = OperationRunner(core.engine, handlers, worker="here")
-    assert hung.run_due() == 3
-    assert states(core) == {hanging: "pending"} | dict.fromkeys(others, "completed")
-    (row,) = core.rows("SELECT errors, due_at - pricing.clock() AS pause FROM pricing.async_operations_live")
-    assert row.errors[0]["message"] == "it took longer than its time limit of 1 s"
-    assert row.pause > timedelta(minutes=4)
-    release.set()
-    hung.close()
-    assert states(core)[hanging] == "pending", "that it happened after all is known to the receiver, by the key"
-
-
 def test_e7_a_worker_that_dies_leaves_nothing_undone(core: Core, post: str, clock: Clock) -> None:
     ids = enqueue(core, "ann", "bob")
     with core.engine.begin() as connection:
@@ -196,32 +169,6 @@ def test_e7_after_an_outage_longer_than_a_lease_a_process_repeats_nothing_that_i
     working.close()
     assert sorted(happened) == ids
     assert states(core) == dict.fromkeys(ids, "completed")
-
-
-def test_e7_a_row_that_a_person_has_locked_holds_no_other_operation_up(
-    core: Core, post: str, database_url: str
-) -> None:
-    begun, go_on = threading.Barrier(4), threading.Event()
-
-    def handler(operation: Operation) -> None:
-        begun.wait(PATIENCE)
-        go_on.wait(PATIENCE)
-
-    ids = enqueue(core, "ann", "bob", "eve")
-    working = runner(core, handler)
-    stop = threading.Event()
-    thread = threading.Thread(target=working.run, args=(stop,), kwargs={"every_seconds": 0.05})
-    thread.start()
-    begun.wait(PATIENCE)
-    with psycopg.connect(database_url) as person:
-        person.execute("SELECT FROM pricing.async_operations_live WHERE id = %s FOR UPDATE", [ids[1]])
-        go_on.set()
-        wait_until(lambda: list(states(core).values()).count("completed") == 2)
-        assert states(core)[ids[1]] == "processing"
-    wait_until(lambda: set(states(core).values()) == {"completed"})
-    stop.set()
-    thread.join()
-    working.close()
 
 
 def test_e7_an_operation_that_a_person_has_locked_is_passed_over_by_claims(

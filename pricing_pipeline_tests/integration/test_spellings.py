@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
 from datetime import UTC, datetime
 from decimal import Decimal
 
 import pytest
-from pydantic import SecretStr
 from sqlalchemy import text
 from sqlalchemy.exc import DBAPIError
 
@@ -27,7 +25,6 @@ from pricing_pipeline_tests.support.refreshing import is_idle, work_until
 from pricing_pipeline_tests.support.sandbox_server import RunningSandbox
 from pricing_pipeline_tests.support.sessions import wait_for_locks
 from pricing_pipeline_tests.tools.audit import audit
-from pricing_pipeline_tests.unit.test_spellings import canonical_symbols
 
 NOON = datetime(2026, 11, 18, 17, 0, 5, tzinfo=UTC)
 SHARES = ("BRK.B", "VOD:XLON")
@@ -101,29 +98,6 @@ def test_a_new_spelling_makes_what_failed_due_at_once(core: Core, cli: CommandLi
     assert demand is not None
     assert demand.backoff_until is None
     assert core.rows("SELECT FROM pricing.route_refusals WHERE symbol = 'NOPE.A'") == []
-
-
-def test_every_instrument_of_the_sandbox_is_found_where_it_is(sandbox: RunningSandbox) -> None:
-    """Metals are futures at Yahoo, and the sandbox's FMP has shares only."""
-    key = SecretStr(sandbox.key)
-    with ExitStack() as stack:
-        twelvedata, yahoo, fmp, mfapi = (
-            stack.enter_context(ProviderClient(PROVIDERS[name], f"{sandbox.url}/{name}", key, deadline=PATIENCE))
-            for name in ("twelvedata", "yahoo", "fmp", "mfapi")
-        )
-        for asset_class, symbols in canonical_symbols().items():
-            answer = twelvedata.fetch(Fetcher.QUOTE, symbols, asset_class=asset_class).answer
-            assert answer.observations.symbols() == set(symbols)
-            at_yahoo = [symbol for symbol in symbols if symbol[:3] not in ("XAG", "XAU", "XPD", "XPT")]
-            for start in range(0, len(at_yahoo), 20):
-                some = at_yahoo[start : start + 20]
-                answer = yahoo.fetch(Fetcher.QUOTE, some, asset_class=asset_class).answer
-                assert answer.observations.symbols() == set(some)
-        for share in canonical_symbols()["equity"]:
-            answer = fmp.fetch(Fetcher.PROFILE, [share], asset_class="equity").answer
-            assert [document.symbol for document in answer.records] == [share]
-        answer = mfapi.fetch(Fetcher.NAV, ["118632"], asset_class="fund").answer
-        assert answer.observations.symbols() == {"118632"}
 
 
 def test_a_recorded_answer_about_a_rate_is_read_under_its_symbol() -> None:

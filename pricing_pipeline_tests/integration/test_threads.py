@@ -6,7 +6,6 @@ import threading
 from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import FIRST_COMPLETED, wait
-from dataclasses import replace
 from typing import Any, cast
 
 import pytest
@@ -76,14 +75,6 @@ def in_flight(refresher: Refresher) -> Counter[str]:
     return Counter(one.call.provider for one in refresher._in_flight.values())
 
 
-def look_again(refresher: Refresher) -> None:
-    """As if each pause of a provider that is passed over had ended."""
-    passed_over = refresher._order._passed_over
-    for name, passed in passed_over.items():
-        passed_over[name] = replace(passed, until=0.0)
-    refresher._start_calls()
-
-
 def end_one(refresher: Refresher, client: Slow) -> None:
     """One of the provider's calls ends, and the free thread is handed on."""
     client.let_go()
@@ -130,22 +121,6 @@ def test_b17_what_one_provider_leaves_goes_to_the_most_urgent_work(
     enqueue(core, "omega", 1, priority=-2)
     refresher._start_calls()
     assert in_flight(refresher) == {"alpha": 3, "beta": 6, "omega": 1}
-
-
-def test_b8_a_provider_whose_state_somebody_has_locked_is_passed_over(
-    core: Core, slow: tuple[Refresher, dict[str, Slow]], caplog: pytest.LogCaptureFixture
-) -> None:
-    refresher, _ = slow
-    enqueue(core, "alpha", 3, priority=9)
-    enqueue(core, "omega", 3)
-    with core.owner.begin() as connection:
-        connection.execute(text("SELECT FROM pricing.provider_state WHERE provider = 'alpha' FOR UPDATE"))
-        for _ in range(4):
-            look_again(refresher)
-        assert in_flight(refresher) == {"omega": 3}
-    assert caplog.text.count("alpha is passed over, because another session has locked its row") == 1
-    look_again(refresher)
-    assert in_flight(refresher) == {"alpha": 3, "omega": 3}
 
 
 def test_b8_providers_that_are_locked_keep_nobody_from_the_others(

@@ -7,7 +7,6 @@ worker here claims as real ones do: for the providers that its drain says it ask
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from threading import Thread
 from uuid import UUID
 
 import pytest
@@ -25,7 +24,6 @@ from pricing_pipeline.refresh.refresher import Refresher
 from pricing_pipeline_tests.fixtures.core import DAILY, MFAPI, QUOTE, TWELVEDATA, Core
 from pricing_pipeline_tests.fixtures.database import Clock
 from pricing_pipeline_tests.support.examples import examples
-from pricing_pipeline_tests.support.patience import wait_until
 
 pytestmark = pytest.mark.usefixtures("still")
 
@@ -179,19 +177,6 @@ def test_f4_a_task_whose_time_has_come_waits_for_a_worker_too(waiting: Core, clo
     assert why(waiting).state == "retrying"
     clock.advance(3600)
     assert why(waiting).state == "no_worker"
-
-
-def test_f4_a_real_worker_says_whom_it_asks(core: Core) -> None:
-    core.rows("UPDATE pricing.registry_state SET prices_from = 'real providers'")
-    core.heartbeat("ann", PAIR)
-    core.enqueue_due()
-    with Refresher(core.engine, {}, worker="w") as refresher:
-        drain = Thread(target=refresher.drain, args=(600,))
-        drain.start()
-        wait_until(lambda: why(core).state == "no_client")
-        core.rows("DELETE FROM pricing.active_subscriptions")
-        core.rows("DELETE FROM pricing.api_call_queue_live")
-        drain.join()
 
 
 def test_f4_a_name_that_dns_does_not_know_is_told(core: Core) -> None:

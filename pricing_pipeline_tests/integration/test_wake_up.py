@@ -21,12 +21,6 @@ __all__ = ["always_waking"]
 
 pytestmark = pytest.mark.own_sessions
 
-OF_LISTENERS = (
-    " FROM pg_stat_activity WHERE datname = current_database() AND query LIKE '%LISTEN pricing_work%'"
-    " AND pid <> pg_backend_pid()"
-)
-LISTENERS = "SELECT count(*)" + OF_LISTENERS
-
 
 @pytest.fixture
 def heard(database_url: str, always_waking: None) -> Iterator[Callable[[], int]]:
@@ -49,14 +43,6 @@ def heard(database_url: str, always_waking: None) -> Iterator[Callable[[], int]]
 def test_b28_new_work_wakes_a_waiting_drain(core: Core, refresher: Refresher, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("pricing_pipeline.refresh.refresher._POLL_SECONDS", PATIENCE)
     assert delay(refresher, core, "AAPL") < timedelta(seconds=PATIENCE / 2)
-
-
-def test_b28_without_wake_ups_a_drain_looks_by_itself(
-    core: Core, refresher: Refresher, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """As behind PgBouncer in transaction mode, which takes a LISTEN and passes nothing on."""
-    monkeypatch.setattr(WakeUp, "_hear", lambda *_: True)
-    assert delay(refresher, core, "AAPL")
 
 
 def test_b28_one_wake_up_for_a_batch_and_only_when_a_provider_had_nothing_pending(
@@ -106,22 +92,3 @@ def test_g8_a_price_that_has_changed_wakes_who_asks_for_it(core: Core) -> None:
             core.enqueue(QUOTE, "AAPL")
             core.refresh(price=price)
         assert woken.wait(PATIENCE)
-
-
-def test_b28_the_listener_outlives_its_session_and_ends_when_it_is_told_to(core: Core) -> None:
-    woken = threading.Event()
-    wake_up = WakeUp(core.engine, woken.set)
-    try:
-        for _ in range(3):
-            assert woken.wait(PATIENCE), "it wakes once when it begins to listen"
-            woken.clear()
-            core.rows("SELECT pg_notify('pricing_work', '')")
-            assert woken.wait(PATIENCE)
-            woken.clear()
-            wait_until(lambda: core.call(LISTENERS) == 1)  # the one before it may still be ending
-            core.call("SELECT count(pg_terminate_backend(pid))" + OF_LISTENERS)
-        assert woken.wait(PATIENCE)
-    finally:
-        wake_up.close()
-    assert not wake_up._thread.is_alive()
-    wait_until(lambda: core.call(LISTENERS) == 0)

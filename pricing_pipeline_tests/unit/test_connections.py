@@ -125,18 +125,6 @@ def test_b7_a_websocket_is_no_head_that_does_not_end(monkeypatch: pytest.MonkeyP
         assert talk.recv(PATIENCE) == "still here"
 
 
-def test_b7_a_body_that_does_not_come_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Neither behind the guard of the UI nor where it asks for the token."""
-    monkeypatch.setattr(connections, "BODY_SECONDS", 0.2)
-    monkeypatch.setattr(connections, "HEAD_SECONDS", 0.2)
-    for token, path, status in ((None, "/", b"408"), ("0123456789abcdef-a-token", "/login", b"401")):
-        with ExitStack() as stack:
-            port = stack.enter_context(served_guarded(token))
-            body = LENGTH if token is None else LENGTH.replace(b"json", b"x-www-form-urlencoded")
-            answer = all_of(sent(stack, port, head("POST", path, port) + body + b"{"))
-            assert answer.split()[1] == status, answer
-
-
 def test_b7_nobody_passes_for_a_program_of_ours_by_naming_its_connection() -> None:
     """uvicorn takes X-Forwarded-For from every peer on loopback, with a port. Everybody sees which ports are ours."""
     with ExitStack() as stack:

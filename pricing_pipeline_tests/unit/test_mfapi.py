@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import json
 import re
 from datetime import UTC, date, datetime
@@ -23,9 +22,7 @@ from pricing_pipeline.errors import (
     SchemaDrift,
 )
 from pricing_pipeline.providers.base import Question, Request, check_answer
-from pricing_pipeline.providers.client import ProviderClient
 from pricing_pipeline.providers.mfapi import MfApi
-from pricing_pipeline_tests.fixtures.server import ScriptedServer
 from pricing_pipeline_tests.support.recordings import recorded
 
 NOW = datetime(2026, 6, 2, 4, 0, tzinfo=UTC)
@@ -274,17 +271,3 @@ def test_b8_whatever_the_list_holds_each_asked_scheme_has_one_outcome(rows: list
     assert sorted(outcomes) == [str(code) for code in sorted(codes)]
     listed_values = [(row["schemeCode"], row["nav"]) for row in rows if isinstance(row, dict) and row]
     assert all((int(one.symbol), one.text) in listed_values for one in answer.observations)
-
-
-def test_f1_a_list_of_forty_thousand_schemes_fits_into_one_call() -> None:
-    """12 MB and more, by the bounds that every call has."""
-    body = json.dumps([listed(code, schemeName="A name " * 12) for code in range(100_000, 140_000)]).encode()
-    assert 12_000_000 < len(body) < 16_000_000
-    with (
-        ScriptedServer(lambda c: c.answer(gzip.compress(body, 1), Content_Encoding="gzip")) as server,
-        ProviderClient(PROVIDER, server.url) as client,
-    ):
-        fetched = client.fetch(Fetcher.NAV, [str(code) for code in range(100_000, 105_000)], now=NOW)
-        assert fetched.wire_bytes == server.sent
-    assert len(fetched.answer.observations) == 5000
-    assert fetched.answer.failures == ()

@@ -27,8 +27,6 @@ from pricing_pipeline.domain.answers import Answer
 from pricing_pipeline.domain.data_types import Contents, Fetcher
 from pricing_pipeline.domain.windows import Window
 from pricing_pipeline.errors import SchemaDrift
-from pricing_pipeline.judging.knowledge import Known
-from pricing_pipeline.judging.plausibility import judge
 from pricing_pipeline.providers import PROVIDERS
 from pricing_pipeline.providers.base import Question
 from pricing_pipeline_tests.support.recordings import FOLDER, in_words, recorded, recorded_files
@@ -85,19 +83,6 @@ def test_b18_answers_of_other_endpoints_are_never_taken_for_what_was_asked(row: 
 
 
 HISTORIES = [row for row in ROWS if row.asked and re.search(r": \d+ values", row.outcome)]
-_MISTAKES = {"mf_119551_full_history.json": {datetime(2024, 6, 24, tzinfo=UTC)}}
-"""Days on which a source was wrong: a bond fund 13 % above both its neighbours."""
-
-
-@pytest.mark.parametrize("row", HISTORIES, ids=lambda row: f"{row.provider}-{row.file}")
-def test_b18_f6_no_true_day_of_a_recorded_history_is_refused(row: Row) -> None:
-    """Over their splits and dividends, in all of their currencies and by every provider."""
-    recorded_files(row.provider)
-    fetcher, asked, answer = read(row)
-    for symbol in asked:
-        rows = [one for one in answer.observations if one.symbol == symbol]
-        quarantined = judge(Known(), rows, fetcher, is_latest=False).doubted
-        assert {doubt.observation.observed_at for doubt in quarantined} == _MISTAKES.get(row.file, set())
 
 
 def test_b18_every_provider_with_histories_is_among_them() -> None:

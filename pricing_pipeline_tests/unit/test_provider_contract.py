@@ -2,7 +2,7 @@
 
 Runs over all samples of provider_samples.py. An answer ends in exactly one outcome for each asked symbol or in a
 ProviderError; what cannot be true is stored from nobody; and one symbol's or one day's fault costs no other. What is
-special about a provider is in the tests of its own; spoiled answers are in test_provider_contract_spoiled.py.
+special about a provider is in the tests of its own; spoiled answers are in deep/test_provider_contract_spoiled.py.
 """
 
 from __future__ import annotations

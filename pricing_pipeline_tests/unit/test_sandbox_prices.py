@@ -15,13 +15,11 @@ from itertools import pairwise
 
 import pytest
 
-from pricing_pipeline.domain.exchanges import corrections
 from pricing_pipeline.registry.calendars import exchange_sessions
-from pricing_pipeline.sandbox.instruments import find_abroad, find_instrument
+from pricing_pipeline.sandbox.instruments import find_instrument
 from pricing_pipeline.sandbox.prices import Market, Quote
 from pricing_pipeline.sandbox.recorded import recorded_bars
 from pricing_pipeline.sandbox.units import units_of
-from pricing_pipeline.sandbox.venues import ABROAD
 from pricing_pipeline_tests.support.sandbox_server import Asked, parsed
 
 pytestmark = pytest.mark.xdist_group("calendars")  # a process takes seconds to work them out
@@ -217,23 +215,6 @@ def test_time_travel_into_the_recording_knows_nothing_of_its_future():
     quote = parsed(asked.twelvedata("quote", symbol="IBM"))
     assert quote["previous_close"] == "121.86000"
     assert asked.twelvedata("quote", symbol="META").status == 404  # listed in 2012
-
-
-@pytest.mark.parametrize(("symbol", "calendar"), [("NVDA", "XNYS"), ("VOD", "XLON")])
-def test_f6_every_bar_is_of_a_session_and_every_session_has_one(symbol, calendar):
-    """Else the pipeline would doubt bars of holidays, or open these days for all by two such bars."""
-    known = exchange_sessions(calendar, date(2000, 1, 1), date(2035, 12, 31))  # as the sandbox: it is worked out once
-    first, last = max(known.start, date(2013, 3, 4)), date(2030, 12, 31)
-    sessions = {day for day in known.days if first <= day <= last}
-    for correction in corrections():
-        if correction.calendar == calendar and first <= correction.day <= last:
-            (sessions.add if correction.is_open else sessions.discard)(correction.day)
-    abroad = {venue.mic_code: venue for venue in ABROAD}
-    market = abroad.get(calendar)
-    instrument = find_instrument(symbol) if market is None else find_abroad(symbol, market)
-    assert instrument is not None
-    bars = Market(seed=1).final_bars(instrument, first, last)
-    assert [bar.day for bar in bars] == sorted(sessions)
 
 
 def test_f6_quotes_idle_and_bars_end_on_a_closed_day():

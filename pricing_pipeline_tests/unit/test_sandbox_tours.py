@@ -68,21 +68,6 @@ def test_slots_live_places_are_booked_and_freed_prices_move_slots_vanish_and_app
     assert 0 < changes(before, all_slots(tours, NOW + timedelta(minutes=15))) < len(before) // 20
 
 
-@pytest.mark.parametrize("percent", [5, 100])
-def test_so_many_percent_of_slots_change_on_request(percent: int) -> None:
-    tours = Tours(7)
-    before = all_slots(tours, NOW)
-    tours.change(SlotChange(percent=percent, seed=3))
-    after = all_slots(tours, NOW)
-    assert changes(before, after) == pytest.approx(len(before) * percent / 100, rel=0.2)
-    assert after == all_slots(tours, NOW), "and stay so"
-    if percent == 100:
-        same = {key for key in before.keys() & after.keys() if before[key] == after[key]}
-        assert {f"{key}+1" for key in same} == after.keys() - before.keys(), "another one was added beside it"
-    tours.reset()
-    assert all_slots(tours, NOW) == before
-
-
 def test_a_tour_changes_on_request_and_no_other() -> None:
     tours = Tours(7)
     others = all_slots(tours, NOW, range(2, 4))
