@@ -92,7 +92,8 @@ test-clients: install-test ## Let clients that others wrote for the providers re
 # What needs the wheel's server or no database at all is left to the targets above.
 NOT_OF_DATABASE := channels_* cli_program own_files read_replica sandbox_* watchdogs
 # Of the other folders, those of statements that no test of the usual kind tries.
-DEEP_OF_DATABASE := history_files_model slots_synced hostile_arguments api_paging api_permissions registry_refusals
+DEEP_OF_DATABASE := history_files_model slots_synced hostile_arguments api_paging api_permissions pair_answers \
+	registry_refusals
 FAULTS_OF_DATABASE := files_at_once misbehaviour operations pages refresher_mishaps requests rows_of_clients threads \
 	told_in_any_case upgrades wake_up
 ACCEPTANCE_OF_DATABASE := backup refresher slots_end_to_end waits

@@ -149,7 +149,7 @@ MUTANTS = (
         "        wanted.types := wanted.types[:room.admitted];\n",
         "        room.admitted := cardinality(wanted.types);\n",
         (
-            f"{_TESTS}/integration/test_pair_answers.py::test_b5_b8_a_mix_of_good_and_bad_pairs_is_answered_pair_by_pair_the_same_every_way",
+            f"{_TESTS}/deep/test_pair_answers.py::test_b5_b8_a_mix_of_good_and_bad_pairs_is_answered_pair_by_pair_the_same_every_way",
         ),
     ),
     Mutant(
