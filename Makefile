@@ -70,16 +70,16 @@ audit: install-test ## Ask a public service for advisories about all locked pack
 test: install-test ## Try each rule once, with PostgreSQL, Dagster and the sandbox (ARGS="-k queue" picks tests)
 	$(PYTEST) $(TESTS) $(ARGS)
 
-coverage: install-test ## Run them traced, which is slower, and say what they do not reach
+coverage: install-test ## Run them with coverage, which is slower, and list the lines that they do not reach
 	$(PYTEST) --cov --cov-report term:skip-covered $(TESTS) $(ARGS)
 
-test-deep: install-test ## Run the models, the properties, the fuzzing of the API, tables tried to their end and clocks that step
+test-deep: install-test ## Run the models, the properties, the fuzzing of the API, exhaustive tables and clocks that step
 	$(PYTEST) $(DEEP) $(ARGS)
 
 test-acceptance: install-test ## Run the tests from end to end: programs as users start them, drains against the sandbox, Dagster's processes, a browser, programs that read prices
 	$(PYTEST) $(ACCEPTANCE) $(ARGS)
 
-test-faults: install-test ## Run the tests of what it survives: outages, storms, contention, crashes, wrong clocks, hostile answers
+test-faults: install-test ## Run the tests of faults: outages, storms, contention, crashes, wrong clocks, hostile answers
 	$(PYTEST) $(FAULTS) $(ARGS)
 
 test-bench: install-test ## Run every benchmark at its smallest, to see that it still answers
@@ -132,13 +132,13 @@ migration: ## Begin the next migration, a numbered file (NAME=add_place)
 	echo '-- Why the tables change, in one sentence. CONTRIBUTING.md, "Changing SQL", says what belongs here.' >"$$file"; \
 	echo "$$file"
 
-pages: install-test ## Write docs/maintainers/schema.sql, docs/maintainers/server.sql, docs/cli.md, the schema of declarations and the shapes of the client anew
+pages: install-test ## Generate docs/maintainers/schema.sql, docs/maintainers/server.sql, docs/cli.md, the schema of declarations and the shapes of the client
 	$(BIN)/python -m pricing_pipeline_tests.tools.schema_page
 	$(BIN)/python -m pricing_pipeline_tests.tools.cli_page
 	$(BIN)/python -m pricing_pipeline_tests.tools.declaration_schema
 	$(BIN)/python -m pricing_pipeline_tests.tools.client_shapes
 
-pictures: install-test ## Take the pictures of docs/images anew (needs Chromium); look at them before you commit
+pictures: install-test ## Take the pictures of docs/images again (needs Chromium); look at them before you commit
 	$(BIN)/python -m pricing_pipeline_tests.tools.pictures
 
 format: install-test ## Rewrite the code as `make check` wants it
@@ -168,7 +168,7 @@ SHARED = $$(sed -n 's/^\([a-z0-9._-]*\)==.*/--no-emit-package \1/p' requirements
 LOCK = $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --fork-strategy fewest \
 	--generate-hashes --no-annotate --custom-compile-command "make lock"
 
-lock: install ## Write the lock files anew from pyproject.toml (ARGS=--upgrade raises versions)
+lock: install ## Write the lock files from pyproject.toml (ARGS=--upgrade raises versions)
 	$(LOCK) $(ARGS) --extra dagster --extra parquet --group build pyproject.toml --output-file requirements.lock
 	$(LOCK) $(ARGS) --group test --constraints requirements.lock --output-file requirements-test.lock
 	$(LOCK) $(ARGS) --group celery --constraints requirements.lock $(SHARED) --output-file requirements-celery.lock
@@ -182,12 +182,12 @@ clean: ## Remove the virtual environment and all caches; data in .pricing stays
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # An environment remembers its own folder in every script and dies with the interpreter that made it.
-# So it holds only where the stamp names this folder and its Python still starts; else it is made anew.
+# So it holds only where the stamp names this folder and its Python still starts; otherwise it is made again.
 ifneq ($(shell $(BIN)/python -c "print(open('$(VENV)/.runtime').read())" 2>/dev/null),$(CURDIR))
 .PHONY: $(VENV)/.runtime
 endif
 
-# Made anew for a new lock file: what the old one had and the new one lacks must not linger.
+# Made again for a new lock file: packages that only the old one names must not linger.
 # A new environment has the pip of its Python, up to 3.11 also setuptools, both as old as that. The locked pip takes the
 # place of the first; nothing needs the second.
 # --no-deps: the lock is complete (a test walks it), and pip 23.2 of Python 3.11 fails to match gql[requests] with

@@ -54,7 +54,7 @@ def add(
         typer.Option(
             "--list",
             metavar="NAME",
-            help="With --feed, instead of --symbols: a list of --user, read anew each time.",
+            help="With --feed, instead of --symbols: a list of --user, read each time.",
         ),
     ] = None,
     types: Annotated[
