@@ -9,6 +9,7 @@ from __future__ import annotations
 import pytest
 
 from pricing_pipeline.demand import drains, schedules, viewers
+from pricing_pipeline.errors import PairsRefused
 from pricing_pipeline_tests.fixtures.core import DAILY, FX, MFAPI, NAV, QUOTE, Core
 from pricing_pipeline_tests.fixtures.database import Clock
 
@@ -113,6 +114,24 @@ def test_b5_a_new_symbol_becomes_an_unverified_instrument(core: Core) -> None:
     assert (found.asset_class, found.verified_at, found.is_active, found.scale) == ("equity", None, True, 2)
     core.refresh()
     assert core.one("SELECT verified_at IS NOT NULL FROM pricing.instruments WHERE symbol = 'BRK.A'")
+
+
+def test_b5_an_unknown_or_retired_type_is_refused_by_name(core: Core) -> None:
+    core.rows("UPDATE pricing.data_type_registry SET is_active = false WHERE data_type = 'fx_rate'")
+    for data_type, words in (
+        ("equity_qoute", "no data type is called equity_qoute; `pricing-pipeline type list` lists them"),
+        (FX, "the data type fx_rate is retired, .* pricing-pipeline type revive fx_rate"),
+    ):
+        with pytest.raises(PairsRefused, match=words):
+            core.heartbeat("ann", (data_type, "EUR/USD"))
+
+
+def test_b5_users_see_to_their_own_subscriptions_only(core: Core) -> None:
+    core.heartbeat("ann", AAPL, IBM)
+    core.heartbeat("bob", AAPL)
+    assert core.unsubscribe("bob", AAPL, IBM) == 1
+    left = core.rows("SELECT user_id, symbol FROM pricing.active_subscriptions ORDER BY 2")
+    assert [tuple(row) for row in left] == [("ann", "AAPL"), ("ann", "IBM")]
 
 
 # Leaving
