@@ -136,6 +136,16 @@ def test_f1_spans_share_a_call_while_its_answer_stays_short(core: Core, days: in
     assert sizes == [most, min(most, 130 - most)]
 
 
+def test_b17_tasks_of_one_symbol_are_never_in_work_together(core: Core) -> None:
+    core.enqueue(DAILY, "AAPL")
+    core.enqueue(QUOTE, "AAPL", "IBM")
+    (call,) = core.claim(max_calls=9)
+    assert (call.data_type, call.symbols) == (QUOTE, ["AAPL", "IBM"]), "what is due again soonest goes first"
+    assert core.claim(max_calls=9) == []
+    core.complete(call)
+    assert core.claim_one().data_type == DAILY
+
+
 def test_a3_a_claim_knows_its_tasks(core: Core) -> None:
     core.enqueue(QUOTE, "AAPL", priority=3)
     before = core.clock()

@@ -15,6 +15,18 @@ from pricing_pipeline_tests.fixtures.database import Clock
 pytestmark = pytest.mark.usefixtures("still")
 
 
+def test_b11_a_completed_task_is_kept_with_its_story(core: Core, clock: Clock) -> None:
+    core.enqueue(QUOTE, "AAPL")
+    core.fail(core.claim_one(), FailureKind.PROVIDER_DOWN, "HTTP 500")
+    clock.advance(7)
+    core.promote()
+    call = core.claim_one()
+    core.complete(call)
+    task = core.task("AAPL")
+    assert (task.status, task.attempt, task.call_id, task.failure_kind) == ("completed", 2, call.id, None)
+    assert [error["message"] for error in task.errors] == ["HTTP 500"]
+
+
 def test_b9_finished_tasks_are_kept_seven_to_fifteen_days_and_dead_ones_until_they_are_resolved(
     core: Core, clock: Clock
 ) -> None:

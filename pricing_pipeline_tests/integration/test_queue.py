@@ -29,6 +29,8 @@ def test_a1_what_is_pending_or_processing_is_not_queued_again(core: Core) -> Non
     assert core.statuses() == {"AAPL": "processing", "IBM": "processing", "META": "pending"}
     core.complete(call)
     assert core.enqueue(QUOTE, "AAPL") == 1
+    core.fail(core.claim_one(), FailureKind.THROTTLED, retry_after=60)
+    assert core.enqueue(QUOTE, "AAPL") == 0, "nor what waits for its next try"
 
 
 def test_a1_a_priority_that_cannot_be_raised_now_does_not_fail_the_enqueue(core: Core) -> None:

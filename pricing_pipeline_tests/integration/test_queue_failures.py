@@ -165,6 +165,16 @@ def test_b11_recovery_takes_back_what_has_outlived_its_lease_only(core: Core, cl
     assert core.recover() == 0
 
 
+def test_b11_a_task_that_kills_its_worker_every_time_dies(core: Core, clock: Clock) -> None:
+    core.enqueue(QUOTE, "AAPL")
+    for _ in range(4):
+        core.claim_one()
+        clock.advance(61)
+        assert core.recover() == 1
+    task = core.task("AAPL")
+    assert (task.status, task.attempt, task.failure_kind) == ("failed", 4, "worker_lost")
+
+
 # History
 
 
