@@ -12,7 +12,7 @@ from sqlalchemy import Engine, text
 
 from pricing_client.events import Event, read_events
 from pricing_pipeline.api import access, live_stream, server, stream, stream_hub
-from pricing_pipeline.api.app import AT_ONCE_OF_ONE
+from pricing_pipeline.api.app import AT_ONCE, AT_ONCE_OF_ONE
 from pricing_pipeline.demand import stream_log
 from pricing_pipeline.domain.scopes import Scope
 from pricing_pipeline.keys import api_tokens
@@ -284,6 +284,13 @@ def test_b27_an_application_leaves_streams_to_others(api: RunningApi, monkeypatc
         assert "token" in problem["detail"]
         with streaming(other, pairs=AAPL, user="cid") as stream:
             stream.until("ready")
+
+
+def test_b27_streams_leave_the_threads_to_other_requests(api: RunningApi, ann: Caller) -> None:
+    with ExitStack() as stack:
+        for _ in range(AT_ONCE):
+            stack.enter_context(streaming(ann, pairs=AAPL)).until("ready")
+        assert ann.get("prices", symbols="AAPL")["missing"]
 
 
 def test_b7_b27_streams_that_begin_leave_the_turns_of_their_token_to_other_requests(

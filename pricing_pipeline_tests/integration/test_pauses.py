@@ -43,6 +43,20 @@ def test_a7_what_waits_for_a_paused_instrument_is_cancelled_visibly(core: Core) 
     audit(core, acknowledged=4)
 
 
+def test_a7_what_waits_for_its_next_try_is_cancelled_too(core: Core) -> None:
+    core.heartbeat("ann", AAPL)
+    core.fail(core.claim_one(), FailureKind.PROVIDER_DOWN)
+    core.pause("AAPL")
+    assert states(core) == {(QUOTE, "AAPL", "cancelled", "paused")}
+
+
+def test_a7_what_is_resumed_is_active_again(core: Core) -> None:
+    core.rows("UPDATE pricing.instruments SET is_active = false, update_mode = 'manual' WHERE symbol = 'AAPL'")
+    core.pause("AAPL", paused=False)
+    (row,) = core.rows("SELECT is_active, update_mode FROM pricing.instruments WHERE symbol = 'AAPL'")
+    assert tuple(row) == (True, "api")
+
+
 @pytest.mark.parametrize("column", ["update_mode = 'manual'", "is_active = false"])
 def test_a7_a_paused_instrument_is_not_queued_by_anything(core: Core, clock: Clock, column: str) -> None:
     core.rows(f"UPDATE pricing.instruments SET {column} WHERE symbol IN ('AAPL', '118632')")
