@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from packaging.version import Version
 
-from pricing_pipeline_tests.tools.advisories import audit, audit_from, locked, main
+from pricing_pipeline_tests.tools.advisories import LOCKS, ROOT, audit, audit_from, locked, main
 
 ADVISORY = {
     "id": "GHSA-2222-2222-2222",
@@ -65,6 +65,14 @@ def test_without_the_internet_a_file_of_advisories_is_read(
     version = dict(locked())["alembic"]
     assert first == f"alembic {version}: GHSA-2222-2222-2222, fixed in 9.9. It gives everything away"
     assert last.startswith(f"1 known in {len(locked())} locked packages, by ")
+
+
+def test_a_file_finds_what_any_lock_file_has(tmp_path: Path) -> None:
+    source = tmp_path / "advisories.json"
+    for name in LOCKS:
+        package = next(line for line in (ROOT / name).read_text().splitlines() if "==" in line).partition("==")[0]
+        source.write_text(json.dumps(affecting(package, EVERY)))
+        assert audit_from(locked(), source) == 1, name
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator, Sequence
-from datetime import datetime
+from datetime import UTC, datetime
 from decimal import Decimal
 
 import pytest
@@ -16,6 +16,12 @@ from pricing_pipeline.judging.plausibility import judge
 from pricing_pipeline_tests.support.real_histories import bars, daily, navs, quarantined, stretch, times
 
 # Whole histories
+
+
+def test_b18_f6_of_real_navs_only_a_mistake_of_the_source_is_refused() -> None:
+    """119551, a bond fund, was published 13 % higher for one day of June 2024."""
+    verdict = judge(Known(), navs("119551"), Fetcher.NAV, is_latest=False)
+    assert quarantined(verdict) == {datetime(2024, 6, 24, tzinfo=UTC): Doubt.SPIKE}
 
 
 def lived(rows: Sequence[Observation], fetcher: Fetcher, a_time: int) -> Iterator[tuple[Observation, Verdict]]:
@@ -42,7 +48,6 @@ def lived(rows: Sequence[Observation], fetcher: Fetcher, a_time: int) -> Iterato
 
 
 def test_b18_f6_day_by_day_no_nav_is_refused() -> None:
-    """119551, a bond fund, was published 13 % higher for one day of June 2024."""
     assert not [row for row, verdict in lived(navs("119551"), Fetcher.NAV, 1) if verdict.doubted]
 
 

@@ -155,6 +155,11 @@ def test_b18_of_a_quote_the_price_is_needed_and_no_more(changes: dict[str, Any])
     assert (price.open, price.high, price.low, price.quality) == (None, None, None, None)
 
 
+def test_b18_a_stamp_may_run_five_minutes_ahead() -> None:
+    (observation,) = parse(quote(timestamp=STAMP + 300), ["AAPL"]).observations
+    assert observation.observed_at == NOW + timedelta(minutes=5)
+
+
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
