@@ -69,7 +69,6 @@ AT_ONCE = 2
 """So many histories are read at once; they would keep who reads latest prices waiting."""
 IN_MEMORY = 4_000_000
 """Bytes. A longer answer is on disk until it is sent."""
-_DEFAULT_DAYS = 30
 _SENT_AT_ONCE = 256 * 1024
 
 _limiter = CapacityLimiter(AT_ONCE)
@@ -286,7 +285,7 @@ def _heads(connection: Connection, selection: _Selection) -> list[History]:
     symbols = list(dict.fromkeys(instruments.all_spelled_anywhere(connection, selection.symbols)))
     for symbol in symbols:
         require_instrument(connection, type_, symbol)
-    days = price_reader.days(connection, selection.first, selection.last, _DEFAULT_DAYS)
+    days = price_reader.days(connection, selection.first, selection.last)
     as_of, adjust = selection.as_of, selection.adjust
     return [
         History.model_validate(

@@ -72,17 +72,16 @@ LONGEST_SYMBOLS = MOST_SYMBOLS * (LONGEST_SYMBOL + 1)
 TypeName = Annotated[str, Path(max_length=LONGEST_NAME, examples=["equity_daily"])]
 SymbolName = Annotated[str, Path(max_length=LONGEST_SYMBOL, examples=["AAPL", "BTC/USD"])]
 """The rest of its path, because a symbol may have a slash."""
-_SymbolTexts = list[Annotated[str, Field(min_length=1, max_length=LONGEST_SYMBOLS)]]
-_SYMBOLS = Query(
-    min_length=1,
-    max_length=MOST_SYMBOLS,
-    description=f"Symbols separated by commas, at most {MOST_SYMBOLS}; may be repeated.",
-    examples=[["AAPL,MSFT"]],
-)
-Symbols = Annotated[_SymbolTexts, _SYMBOLS]
+SomeSymbols = Annotated[
+    list[Annotated[str, Field(min_length=1, max_length=LONGEST_SYMBOLS)]] | None,
+    Query(
+        min_length=1,
+        max_length=MOST_SYMBOLS,
+        description=f"Symbols separated by commas, at most {MOST_SYMBOLS}; may be repeated.",
+        examples=[["AAPL,MSFT"]],
+    ),
+]
 """Symbols in a URL; `each_of` separates them."""
-SomeSymbols = Annotated[_SymbolTexts | None, _SYMBOLS]
-"""The same, for a route that answers without them, too."""
 SymbolList = Annotated[
     list[Annotated[str, Field(min_length=1, max_length=LONGEST_SYMBOL)]],
     Field(min_length=1, max_length=MOST_SYMBOLS, fail_fast=True, examples=[["AAPL"]]),

@@ -196,7 +196,7 @@ def add(
         entered = of_ratio(symbol, on, *ratio(text or "", option))
     else:
         of_cash, text = payments[option]
-        code = None if currency is None else currency_code(currency, "--currency")
+        code = None if currency is None else currency_code(currency)
         entered = of_cash(symbol, on, cash(text or "", option), code)
     by_whom = user or login()
     with open_owner() as engine:
@@ -257,7 +257,7 @@ def remove(
     """
     ex_on = day(ex_day, "DAY")
     if currency is not None:
-        currency = currency_code(currency, "--currency")
+        currency = currency_code(currency)
     by_whom = user or login()
     with open_owner() as engine, engine.begin() as connection:
         symbol = instruments.spelled_anywhere(connection, symbol)

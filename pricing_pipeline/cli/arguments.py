@@ -80,12 +80,14 @@ def whole_number(given: str, option: str) -> int:
     return int(given)
 
 
-def identifier(given: str, source: str) -> UUID:
-    """An id that the command `source` shows. Else a usage error."""
+def identifier(given: str) -> UUID:
+    """The id of a backfill. Else a usage error."""
     try:
         return UUID(given)
     except ValueError:
-        raise typer.BadParameter(f"{given!r} is not an id. Copy a whole one of `pricing-pipeline {source}`") from None
+        raise typer.BadParameter(
+            f"{given!r} is not an id. Copy a whole one of `pricing-pipeline backfill list`"
+        ) from None
 
 
 def number(given: str, option: str) -> Decimal:
@@ -104,12 +106,12 @@ def seconds(given: str, option: str) -> float:
     return int(found[1]) * _SECONDS[found[2]]
 
 
-def currency_code(given: str, option: str) -> str:
+def currency_code(given: str) -> str:
     """A code that prices may be in. Else a usage error."""
     from pricing_pipeline.providers.currencies import CURRENCIES
 
     if given.upper() not in CURRENCIES:
-        raise typer.BadParameter(f"{option} {given!r} is not a known currency. Write a code like USD")
+        raise typer.BadParameter(f"--currency {given!r} is not a known currency. Write a code like USD")
     return given.upper()
 
 

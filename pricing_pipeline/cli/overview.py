@@ -25,7 +25,7 @@ from pricing_pipeline.operations import alerts, health, life, recipients
 from pricing_pipeline.operations.health import Part
 from pricing_pipeline.processes.home import read_state
 from pricing_pipeline.quarantine import quarantined_values
-from pricing_pipeline.queue import forecast, limits
+from pricing_pipeline.queue import forecast, limits, task_queue
 from pricing_pipeline.registry import provider_rules
 
 if TYPE_CHECKING:
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from pricing_pipeline.operations.life import LastSigns
     from pricing_pipeline.queue.forecast import Forecast
     from pricing_pipeline.queue.limits import Allowance, Budget, Key, LowerLimit, Unqueued
+    from pricing_pipeline.queue.task_queue import Counted
     from pricing_pipeline.settings import Settings
 
 _COUNTS = ("watched", "fresh", "due", "late", "refused", "paused", "source_old")
@@ -46,7 +47,7 @@ class Overview:
     """What the database knows of demand, queue and quota, and of the first price since the supervisor's start."""
 
     types: Sequence[Freshness] = ()
-    queue: Mapping[str, int] = field(default_factory=dict)
+    queue: Sequence[Counted] = ()
     quota: Sequence[Allowance] = ()
     keys: Sequence[Key] = ()
     budgets: Sequence[Budget] = ()
@@ -80,7 +81,7 @@ def show(*, as_json: bool) -> bool:
         with open_connection(settings) as connection:
             overview = Overview(
                 freshness.measure(connection),
-                reads.queue_counts(connection),
+                task_queue.counts(connection),
                 limits.allowances(connection),
                 limits.keys(connection),
                 limits.budgets(connection),
@@ -132,7 +133,7 @@ def _content(
         "first_price_seconds": first_price,
         **{name: overview.total(name) if known else None for name in _COUNTS},
         "types": {type_.data_type: _type(type_) for type_ in overview.types},
-        "queue": dict(overview.queue),
+        "queue": _queue(overview.queue) if known else {},
         "quota": {allowance.provider: _allowance(allowance, overview.keys) for allowance in overview.quota},
         "forecast": {ahead.provider: ahead.content for ahead in overview.forecasts},
         "no_provider": overview.no_provider,
@@ -159,6 +160,14 @@ def _content(
         "sandbox": state.get("sandbox", settings.sandbox),
         "error": error,
     }
+
+
+def _queue(counts: Sequence[Counted]) -> dict[str, int]:
+    """Tasks of all providers by status; all four are always there."""
+    tasks = dict.fromkeys(("pending", "processing", "scheduled", "dead"), 0)
+    for counted in counts:
+        tasks[counted.status] += counted.tasks
+    return tasks
 
 
 def _type(type_: Freshness) -> dict[str, Any]:

@@ -283,7 +283,6 @@ def _remedy(symbol: str) -> str:
     return f"If there is no such instrument: pricing-pipeline instrument remove {symbol}"
 
 
-_DEFAULT_DAYS = 30
 _NOT_COUNTED = "not counted: "
 """How `quality` begins to name payments that a total return does not count."""
 
@@ -328,7 +327,7 @@ def history(
         raise typer.BadParameter("histories of several symbols are printed as CSV: add --csv")
     with open_connection() as connection:
         today = calendars.today(connection)
-        days = price_reader.days(connection, first, last, _DEFAULT_DAYS)
+        days = price_reader.days(connection, first, last)
         type_ = data_type_registry.active_data_type(connection, data_type)
         symbol, *others = dict.fromkeys(instruments.all_spelled_anywhere(connection, symbols))
         if as_csv:

@@ -137,7 +137,7 @@ def availability(
     last = None if to is None else day(to, "--to")
     as_of = as_of_time(believed_at)
     if currency is not None:
-        currency = arguments.currency_code(currency, "--currency")
+        currency = arguments.currency_code(currency)
     with open_connection() as connection:
         symbol = instruments.spelled_anywhere(connection, symbol)
         product = products.product(connection, symbol)

@@ -89,12 +89,6 @@ def faults(connection: Connection, data_type: str, symbols: Sequence[str]) -> li
     return [Fault(**row) for row in rows.mappings()]
 
 
-def queue_counts(connection: Connection) -> dict[str, int]:
-    """Tasks that are pending, processing, scheduled or dead; all four are always there."""
-    counts = {row.status: int(row.tasks) for row in connection.execute(query("cli.queue_counts"))}
-    return {status: counts.get(status, 0) for status in ("pending", "processing", "scheduled", "dead")}
-
-
 def warnings(connection: Connection) -> list[Warned]:
     """What went wrong in the last 24 hours without stopping anything else, the newest first."""
     return [Warned(**row) for row in connection.execute(query("cli.warnings")).mappings()]

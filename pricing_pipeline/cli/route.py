@@ -24,11 +24,6 @@ if TYPE_CHECKING:
 
 noun = typer.Typer()
 
-RoutedSymbol = Annotated[
-    str | None,
-    typer.Argument(metavar="SYMBOL", help="The route of this symbol; default: that of its type.", show_default=False),
-]
-
 
 @noun.command("list")
 @listing

@@ -10,7 +10,7 @@ from typing import Any
 import dagster as dg
 
 from pricing_pipeline.dagster.reader import Prices, PricingReader
-from pricing_pipeline.domain.windows import months_after
+from pricing_pipeline.domain.windows import next_month
 from pricing_pipeline.errors import PricingError
 
 _HISTORY = "price_history"
@@ -81,7 +81,7 @@ def _spans(months: Iterable[date]) -> list[tuple[date, date | None]]:
     """Spans of days, each of as many months as follow one another."""
     spans: list[tuple[date, date | None]] = []
     for month in sorted(months):
-        last = months_after(month, 1) - timedelta(days=1)
+        last = next_month(month) - timedelta(days=1)
         if spans and spans[-1][1] == month - timedelta(days=1):
             spans[-1] = (spans[-1][0], last)
         else:

@@ -21,7 +21,7 @@ from pricing_pipeline.defs.snapshot import RegistrySnapshot
 from pricing_pipeline.demand import backfills, instruments, staleness
 from pricing_pipeline.demand.backfills import Backfill, Progress
 from pricing_pipeline.domain.data_types import Contents, DataType
-from pricing_pipeline.domain.windows import Window, months_after
+from pricing_pipeline.domain.windows import Window, next_month
 from pricing_pipeline.refresh.refresher import Refresher
 
 _RANGE_TAGS = ("dagster/asset_partition_range_start", "dagster/asset_partition_range_end")
@@ -234,7 +234,7 @@ def _window(context: dg.AssetExecutionContext, config: BackfillConfig) -> Window
     first, last = (tags.get(tag, tags.get("dagster/partition")) for tag in _RANGE_TAGS)
     if first is None or last is None:
         raise dg.Failure("This run names no partitions, so it does not say which days to fetch. Choose months.")
-    after = months_after(date.fromisoformat(last), 1)
+    after = next_month(date.fromisoformat(last))
     return config.window(date.fromisoformat(first), after - timedelta(days=1))
 
 

@@ -28,7 +28,7 @@ from pricing_pipeline.defs.reports import asset_size, month_metadata
 from pricing_pipeline.defs.resources import PricingDatabase, given, needed
 from pricing_pipeline.defs.snapshot import RegistrySnapshot
 from pricing_pipeline.defs.sources import AVAILABLE
-from pricing_pipeline.domain.windows import Window, months_after
+from pricing_pipeline.domain.windows import Window, next_month
 from pricing_pipeline.prices import price_reader
 
 KEEP_DRAINS = timedelta(hours=6)
@@ -154,7 +154,7 @@ def _report_again(instance: dg.DagsterInstance, engine: Engine, orphans: set[Par
         months = sorted(month for other, month in orphans if other == key and month not in still_known)
         for partition in months:
             first = datetime.fromisoformat(partition).date()
-            window = Window(first, months_after(first, 1) - timedelta(days=1))
+            window = Window(first, next_month(first) - timedelta(days=1))
             with engine.connect() as connection:
                 stored = price_reader.months(connection, key.path[-1], window.start, window.end)
                 size = asset_size(connection, key.path[-1]) if partition == months[-1] else {}

@@ -20,7 +20,7 @@ from pricing_pipeline.defs.tables import Metadata, named_table, table
 from pricing_pipeline.demand import backfills, freshness
 from pricing_pipeline.demand.backfills import Backfill, Progress
 from pricing_pipeline.domain.data_types import Contents, DataType
-from pricing_pipeline.domain.windows import Window, months_after, months_of
+from pricing_pipeline.domain.windows import Window, months_of, next_month
 from pricing_pipeline.prices import changes, price_reader, quality
 from pricing_pipeline.refresh.tally import Tally
 from pricing_pipeline.registry import data_type_registry
@@ -145,7 +145,7 @@ class Reporter:
     def report_months(self, backfill: Backfill, window: Window) -> None:
         """Report every month of a backfill with its row count now, also months without trading."""
         months = months_of(window)
-        end = months_after(months[-1], 1) - timedelta(days=1)
+        end = next_month(months[-1]) - timedelta(days=1)
         with self._engine.connect() as connection:
             stored = price_reader.months(connection, backfill.data_type, months[0], end)
             lacking = quality.lacking(connection, backfill.data_type, months)
@@ -183,9 +183,7 @@ class Reporter:
         """
         months = months_of(window)
         with self._engine.connect() as connection:
-            stored = price_reader.months(
-                connection, data_type, months[0], months_after(months[-1], 1) - timedelta(days=1)
-            )
+            stored = price_reader.months(connection, data_type, months[0], next_month(months[-1]) - timedelta(days=1))
         reason: Metadata = {"nothing_to_fill": dg.MetadataValue.text(why)}
         self._materialize(
             self._naming.history_key(data_type),

@@ -30,15 +30,15 @@ def last_of(first: date | None, last: date | None, today: date) -> date:
     return last or today
 
 
-def months_after(first_of_month: date, months: int) -> date:
-    """The first day of the month that many months later."""
-    year, month = divmod(first_of_month.year * 12 + first_of_month.month - 1 + months, 12)
+def next_month(first_of_month: date) -> date:
+    """The first day of the month after."""
+    year, month = divmod(first_of_month.year * 12 + first_of_month.month, 12)
     return date(year, month + 1, 1)
 
 
 def months_of(window: Window) -> list[date]:
     """First days of all months that a window touches."""
     months = [window.start.replace(day=1)]
-    while (following := months_after(months[-1], 1)) <= window.end:
+    while (following := next_month(months[-1])) <= window.end:
         months.append(following)
     return months

@@ -17,7 +17,7 @@ from pricing_pipeline.db.errors import reason, statement_error
 from pricing_pipeline.db.query_loader import query
 from pricing_pipeline.demand import freshness
 from pricing_pipeline.operations import health
-from pricing_pipeline.queue import limits
+from pricing_pipeline.queue import limits, task_queue
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection, Engine
@@ -81,6 +81,10 @@ def _pairs(connection: Connection) -> Iterable[Row]:
             yield {"data_type": type_.data_type, "state": state, "pairs": getattr(type_, state)}
 
 
+def _tasks(connection: Connection) -> Iterable[Row]:
+    return [counted._asdict() for counted in task_queue.counts(connection)]
+
+
 def _providers(connection: Connection) -> Iterable[Row]:
     for allowance in limits.allowances(connection):
         is_limited = allowance.units_limit is not None
@@ -127,6 +131,7 @@ SOURCES = (
             Metric("pricing_tasks", "tasks", "tasks in the queue, and dead ones that are not resolved"),
             Metric("pricing_oldest_task_seconds", "oldest_seconds", "how long the oldest task has been ready"),
         ),
+        _tasks,
     ),
     Source(
         "task_times",

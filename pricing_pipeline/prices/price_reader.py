@@ -208,14 +208,16 @@ def _span(symbol: str, data_type: str, first_day: date, last_day: date, as_of: d
     }
 
 
-def days(connection: Connection, first: date | None, last: date | None, default_days: int) -> Window:
-    """The requested UTC days: the last is today if None, the first `default_days` before it.
+_DEFAULT_DAYS = timedelta(days=30)
+
+
+def days(connection: Connection, first: date | None, last: date | None) -> Window:
+    """The requested UTC days: the last is today if None, the first 30 days before it.
 
     Raises InvalidRange if they are in the wrong order, or the first has not come yet.
     """
     last_day = last_of(first, last, calendars.today(connection))
-    earliest = date.min + timedelta(days=default_days)
-    return span(first or max(last_day, earliest) - timedelta(days=default_days), last_day)
+    return span(first or max(last_day, date.min + _DEFAULT_DAYS) - _DEFAULT_DAYS, last_day)
 
 
 def history(

@@ -84,7 +84,7 @@ class Answers:
         line = Line(None, self._found(way.reading.currency.answer, rest, {}))
         try:
             # A path to what is expected may lead into the rows, which `rest` does not have.
-            if self._unlike_expected(asked, way, rest, self._parts(asked, symbol)) is not None:
+            if self._unlike_expected(way, rest, self._parts(asked, symbol)) is not None:
                 return None
             unit = validate(_Unit, {"currency": self._currency(asked, way, line, symbol)}, "a currency")
         except SchemaDrift:
@@ -129,13 +129,13 @@ class Answers:
         Raises SchemaDrift if it is not as the declaration says.
         """
         parts = self._parts(asked, asked.symbols[0]) if len(asked.symbols) == 1 else {}
-        wrong = self._unlike_expected(asked, way, body, parts)
+        wrong = self._unlike_expected(way, body, parts)
         if wrong is not None and len(asked.symbols) == 1:
             return failed(asked.symbols[0], FailureKind.IMPLAUSIBLE, wrong)
         if wrong is not None:
             raise SchemaDrift(wrong)
         currency = self._found(way.reading.currency.answer, body, {}, is_xml=way.is_xml)
-        return [Line(row, currency) for row in _alike(self._rows(asked, way, body, parts))]
+        return [Line(row, currency) for row in _alike(self._rows(way, body, parts))]
 
     def read(self, asked: Question, way: Way, lines: Sequence[Line]) -> Answer:
         """The values of all rows. Raises SchemaDrift if they are not as the declaration says."""
@@ -160,7 +160,7 @@ class Answers:
         """The answer about several symbols. Raises SchemaDrift if it holds none of them."""
         rows: dict[str, list[Line]] = {symbol: [] for symbol in asked.symbols}
         for line in lines:
-            named = self._symbol(asked, way, line.row)
+            named = self._symbol(way, line.row)
             if named in rows:
                 rows[named].append(line)
         answers = []
@@ -171,7 +171,7 @@ class Answers:
                 answers.append(failed(symbol, FailureKind.SCHEMA_DRIFT, str(drift)))
         return merge_found(answers)
 
-    def _unlike_expected(self, asked: Question, way: Way, body: object, parts: Mapping[str, str]) -> str | None:
+    def _unlike_expected(self, way: Way, body: object, parts: Mapping[str, str]) -> str | None:
         """Why the answer is about another symbol; None if it is not. Raises SchemaDrift for one of another kind."""
         for path, text in way.reading.expect.items():
             expected = filled(text, parts)
@@ -185,7 +185,7 @@ class Answers:
             return f"{words}; nothing was stored."
         return None
 
-    def _rows(self, asked: Question, way: Way, body: object, parts: Mapping[str, str]) -> list[object]:
+    def _rows(self, way: Way, body: object, parts: Mapping[str, str]) -> list[object]:
         if way.reading.columns is not None:
             return self._beside(way, way.reading.columns, body, parts)
         if isinstance(body, Table):
@@ -235,7 +235,7 @@ class Answers:
                     f"{safe_words(', '.join(table.names))}. Nothing was stored."
                 )
 
-    def _symbol(self, asked: Question, way: Way, row: object) -> str:
+    def _symbol(self, way: Way, row: object) -> str:
         found = self._found(way.reading.symbol, row, {}, is_xml=way.is_xml)
         return spelling(found) if _is_scalar(found) else ""
 
@@ -246,7 +246,7 @@ class Answers:
         own: list[Line] = []
         unasked = []
         for line in rows:
-            named = self._symbol(asked, way, line.row)
+            named = self._symbol(way, line.row)
             if named == symbol:
                 own.append(line)
             else:

@@ -214,12 +214,11 @@ def plain_bars(
     *,
     day: str = "date",
     close: str = "close",
-    volume: str = "volume",
     adjustment: Adjustment = Adjustment.RAW,
 ) -> Bars | None:
     """Daily bars by columns, as an answer has them, if all are spelled as nearly all answers are; else None.
 
-    Days are ISO dates in the column `day`; the others are named open, high, low, `close` and `volume`. What it gives
+    Days are ISO dates in the column `day`; the others are named open, high, low, `close` and volume. What it gives
     has passed every check of `price_of`, `volume_of`, `calendar_day` and `check_day` (the window must be over), and is
     in order, one a day. With nine digits on either side of the point, the four fit 18 at any scale. One unusual value,
     and all are read one by one.
@@ -227,7 +226,7 @@ def plain_bars(
     import numpy as np
 
     prices = ("open", "high", "low", close)
-    if not {day, volume, *prices} <= set(rows.names):
+    if not {day, "volume", *prices} <= set(rows.names):
         return None
     ordinals, places = _ordinals(rows, day), len(rows.texts(close)[0].partition(".")[2])
     is_plain = (
@@ -242,7 +241,7 @@ def plain_bars(
     opens, highs, lows, closes = (np.ascontiguousarray(rows.numbers(name)) for name in prices)
     is_sound = (
         min(column.min() for column in (opens, highs, lows, closes)) > 0
-        and rows.numbers(volume).max() <= _LARGEST_VOLUME
+        and rows.numbers("volume").max() <= _LARGEST_VOLUME
         and _EPOCH.date().toordinal() not in ordinals
         and window.start.toordinal() <= ordinals[0]
         and ordinals[-1] <= window.end.toordinal()
@@ -251,7 +250,7 @@ def plain_bars(
         return None
     return Bars(
         *(symbol, currency, adjustment, ordinals, places),
-        *((opens, highs, lows, closes), np.ascontiguousarray(rows.numbers(volume)), rows.texts(close)),
+        *((opens, highs, lows, closes), np.ascontiguousarray(rows.numbers("volume")), rows.texts(close)),
     )
 
 

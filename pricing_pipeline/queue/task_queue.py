@@ -265,9 +265,21 @@ def is_busy(connection: Connection) -> bool:
     return bool(connection.execute(query("queue.is_busy")).scalar_one())
 
 
-def depth(connection: Connection) -> list[Mapping[str, Any]]:
-    """Live tasks by data type, provider and status, with the age of the oldest in seconds."""
-    return [dict(row) for row in connection.execute(query("queue.depth")).mappings()]
+class Counted(NamedTuple):
+    """How many tasks of a provider (or `none`) are in a status, and for how long the oldest has been ready.
+
+    Dead ones are those that nothing has settled since they failed.
+    """
+
+    provider: str
+    status: str
+    tasks: int
+    oldest_seconds: float
+
+
+def counts(connection: Connection) -> list[Counted]:
+    """Tasks that are pending, processing, scheduled or dead, counted by provider and status."""
+    return [Counted(*row) for row in connection.execute(query("queue.counts"))]
 
 
 def tasks(

@@ -54,7 +54,7 @@ def make(engine: Engine, client: ProviderClient, call: Call, pages: ClaimedPages
         return ClientFault(f"the call to {call.provider} failed because of our own fault: {error!r}")
 
 
-def with_pages(tally: Tally, call: Call, pages: ClaimedPages) -> Tally:
+def with_pages(tally: Tally, pages: ClaimedPages) -> Tally:
     """The tally of a call, and of its pages, which are calls of their own."""
     tally.calls += pages.made
     tally.latest_calls += pages.made if tally.latest_calls else 0

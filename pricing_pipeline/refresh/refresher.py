@@ -28,7 +28,6 @@ from pricing_pipeline.db.query_loader import call_sql
 from pricing_pipeline.db.wakeup import WakeUp
 from pricing_pipeline.demand import backfills, staleness, viewers
 from pricing_pipeline.demand.backfills import Backfill, Progress
-from pricing_pipeline.domain.answers import FailureKind
 from pricing_pipeline.domain.calls import Call
 from pricing_pipeline.domain.windows import Window
 from pricing_pipeline.errors import (
@@ -318,7 +317,7 @@ class Refresher:
         unfinished, self._in_flight = list(self._in_flight.values()), {}
         for call in (in_flight.call for in_flight in unfinished):
             try:
-                settling.return_tasks(self._engine, call, FailureKind.WORKER_STOPPED, "the worker was told to stop")
+                settling.return_tasks(self._engine, call, "the worker was told to stop")
             except (DatabaseError, DBAPIError) as error:
                 _LOG.warning("the tasks of call %d return to the queue when their lease ends: %s", call.id, error)
 
@@ -400,7 +399,7 @@ class Refresher:
         """Ask about quarantined values; runs in a thread of the pool."""
         call = question.call
         wire_bytes = opinions.fetch(self._engine, self._clients[call.provider], question, pages)
-        return with_pages(Tally(call.data_type, calls=1, wire_bytes=wire_bytes, providers={call.provider}), call, pages)
+        return with_pages(Tally(call.data_type, calls=1, wire_bytes=wire_bytes, providers={call.provider}), pages)
 
     def _submit(self, call: Call, work: Callable[[ClaimedPages], Tally]) -> None:
         pages = ClaimedPages(self._engine, call, stopping=self._stopping)
@@ -490,6 +489,6 @@ class Refresher:
         """Make one call and settle it; runs in a thread of the pool."""
         outcome = making.make(self._engine, self._clients[call.provider], call, pages)
         if isinstance(outcome, ProviderError):
-            return with_pages(settling.settle_failure(self._engine, call, outcome), call, pages)
+            return with_pages(settling.settle_failure(self._engine, call, outcome), pages)
         tally = settling.settle_answer(self._engine, call, outcome, autocommit=self._autocommit, turn=self._settling)
-        return with_pages(tally, call, pages)
+        return with_pages(tally, pages)

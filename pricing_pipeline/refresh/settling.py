@@ -98,7 +98,7 @@ def settle_failure(engine: Engine, call: Call, error: ProviderError) -> Tally:
     its provider: a breaker whose probe it is would close.
     """
     if isinstance(error, NotMade):
-        return_tasks(engine, call, FailureKind.WORKER_STOPPED, str(error))
+        return_tasks(engine, call, str(error))
         return Tally(call.data_type)
     tally = _tally_of(call, error.wire_bytes)
     if isinstance(error, WorkerStopped):
@@ -127,9 +127,9 @@ def _tally_of(call: Call, wire_bytes: int) -> Tally:
     )
 
 
-def return_tasks(engine: Engine, call: Call, kind: FailureKind, message: str) -> int:
-    """Return the call's tasks to the queue at once; it costs no attempt. Returns how many the claim still owned."""
-    return transact(engine, lambda connection: task_queue.return_tasks(connection, call, kind, message))
+def return_tasks(engine: Engine, call: Call, message: str) -> None:
+    """Return the tasks of a call that this worker does not make, or has not ended; it costs no attempt."""
+    transact(engine, lambda connection: task_queue.return_tasks(connection, call, FailureKind.WORKER_STOPPED, message))
 
 
 def _may_be_good(call: Call, answer: Answer) -> bool:

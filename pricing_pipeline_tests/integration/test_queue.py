@@ -99,18 +99,18 @@ def test_a5_without_a_route_a_task_dies_at_once_and_says_so(core: Core) -> None:
 # Reading
 
 
-def test_b22_depth_and_lists_show_the_queue(core: Core, clock: Clock) -> None:
+def test_b22_counts_and_lists_show_the_queue(core: Core, clock: Clock) -> None:
     core.enqueue(QUOTE, "AAPL", "IBM", priority=4)
     core.enqueue(DAILY, "META", days=SPRING, priority=-2)
     core.fail(core.claim_one(), FailureKind.UNKNOWN_SYMBOL, "no such symbol")
     core.enqueue(QUOTE, "MSFT", priority=2)
     clock.advance(30)
     with core.engine.connect() as connection:
-        depth = {(row["data_type"], row["status"]): row for row in task_queue.depth(connection)}
+        counts = {counted.status: counted for counted in task_queue.counts(connection)}
         listed = task_queue.tasks(connection, ["pending", "failed"], 10)
         busy, providers = task_queue.is_busy(connection), task_queue.providers_with_work(connection)
-    assert {key: row["tasks"] for key, row in depth.items()} == {(DAILY, "pending"): 1, (QUOTE, "pending"): 1}
-    assert 29 < depth[QUOTE, "pending"]["oldest_seconds"] < 60
+    assert {status: counted.tasks for status, counted in counts.items()} == {"pending": 2, "dead": 2}
+    assert 29 < counts["pending"].oldest_seconds < 60
     assert [(row["symbol"], row["status"], row["window_start"]) for row in listed] == [
         ("MSFT", "pending", None),
         ("META", "pending", SPRING[0]),

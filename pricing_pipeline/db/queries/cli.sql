@@ -2,12 +2,6 @@
 -- The migration that the database is at.
 SELECT version_num FROM pricing.alembic_version;
 
--- name: queue_counts
--- Tasks by status: the live ones, and failed ones that nothing has settled since.
-SELECT status, count(*) AS tasks FROM pricing.api_call_queue_live GROUP BY 1
-UNION ALL
-SELECT 'dead', count(*) FROM pricing.api_call_queue_dead WHERE resolved_at IS NULL AND status = 'failed';
-
 -- name: warnings
 -- Warnings of the last 24 hours, by subject, the newest first.
 SELECT w.source, w.subject, w.times, w.last_at, w.sqlstate, w.message FROM pricing.recent_warnings('24 hours') w

@@ -7,19 +7,6 @@ SELECT r.data_type,
        (SELECT count(*) FROM pricing.active_subscriptions a WHERE a.data_type = r.data_type) AS subscriptions
 FROM pricing.data_type_registry r WHERE r.is_active;
 
--- name: tasks
--- Tasks by provider and status, and how long the oldest has been ready; dead ones are those that nobody has resolved.
-SELECT coalesce(q.provider, 'none') AS provider, q.status, count(*) AS tasks,
-       greatest(extract(epoch FROM n.at - min(coalesce(q.run_after, q.enqueued_at))), 0)::float8 AS oldest_seconds
-FROM (SELECT pricing.clock() AS at) n CROSS JOIN pricing.api_call_queue_live q
-GROUP BY 1, 2, n.at
-UNION ALL
-SELECT coalesce(d.provider, 'none'), 'dead', count(*),
-       greatest(extract(epoch FROM n.at - min(d.finished_at)), 0)::float8
-FROM (SELECT pricing.clock() AS at) n CROSS JOIN pricing.api_call_queue_dead d
-WHERE d.resolved_at IS NULL
-GROUP BY 1, n.at;
-
 -- name: task_times
 -- How long completed tasks took from queueing to stored, counted by upper bounds in seconds.
 SELECT t.data_type, t.wanted_by, pricing.task_time_bounds() AS bounds, t.buckets, t.times, t.total_seconds

@@ -58,13 +58,18 @@ SELECT EXISTS (SELECT FROM pricing.api_call_queue_live)
     OR EXISTS (SELECT FROM pricing.active_subscriptions)
     OR EXISTS (SELECT FROM pricing.schedule_walks WHERE walk_slot IS NOT NULL);
 
--- name: depth
--- Live tasks by data type, provider and status, with the oldest's age in seconds.
-SELECT data_type, provider, status, count(*) AS tasks, max(priority) AS top_priority,
-       extract(epoch FROM pricing.clock() - min(enqueued_at))::float8 AS oldest_seconds
-FROM pricing.api_call_queue_live
-GROUP BY 1, 2, 3
-ORDER BY 1, 2, 3;
+-- name: counts
+-- Tasks by provider and status, and how long the oldest has been ready; dead ones are those that nobody has resolved.
+SELECT coalesce(q.provider, 'none') AS provider, q.status, count(*) AS tasks,
+       greatest(extract(epoch FROM n.at - min(coalesce(q.run_after, q.enqueued_at))), 0)::float8 AS oldest_seconds
+FROM (SELECT pricing.clock() AS at) n CROSS JOIN pricing.api_call_queue_live q
+GROUP BY 1, 2, n.at
+UNION ALL
+SELECT coalesce(d.provider, 'none'), 'dead', count(*),
+       greatest(extract(epoch FROM n.at - min(d.finished_at)), 0)::float8
+FROM (SELECT pricing.clock() AS at) n CROSS JOIN pricing.api_call_queue_dead d
+WHERE d.resolved_at IS NULL
+GROUP BY 1, n.at;
 
 -- name: list
 -- Tasks: live ones first in claim order, then the newest dead; by_id the newest first, older than one.
