@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import date, datetime
+from datetime import date, datetime, timedelta
 from typing import TYPE_CHECKING, Any, NamedTuple
 from uuid import UUID
 
@@ -134,17 +134,9 @@ def fail(
 
     `retry_after` is in seconds and matters to snoozed tasks. A lost claim changes nothing.
     """
-    connection.execute(
-        query("queue.fail"),
-        {
-            "ids": _array(ids),
-            "token": token,
-            "kind": kind.value,
-            "message": message,
-            "is_permanent": kind.is_permanent if is_permanent is None else is_permanent,
-            "retry_after": retry_after,
-        },
-    )
+    is_permanent = kind.is_permanent if is_permanent is None else is_permanent
+    pause = None if retry_after is None else timedelta(seconds=retry_after)
+    call_sql(connection, "fail_tasks", _array(ids), token, kind.value, message, is_permanent, pause)
 
 
 def extend(connection: Connection, call: Call) -> set[int]:
@@ -166,14 +158,10 @@ def return_tasks(
     `kind` and `message` go to the tasks' history. `pause` is in seconds; without it they are pending at once. Tasks
     that another session has locked are passed over: they return when their lease ends.
     """
-    parameters = {
-        "ids": _array(call.task_ids if ids is None else ids),
-        "token": call.claim_token,
-        "kind": kind.value,
-        "message": message,
-        "pause": pause,
-    }
-    return int(connection.execute(query("queue.return_tasks"), parameters).scalar_one())
+    returned = _array(call.task_ids if ids is None else ids)
+    wait = None if pause is None else timedelta(seconds=pause)
+    arguments = (returned, call.claim_token, kind.value, message, wait)
+    return int(call_sql(connection, "return_tasks", *arguments).scalar_one())
 
 
 def is_in_work(connection: Connection, call: Call) -> bool:

@@ -83,15 +83,6 @@ def _of_kind(slashed: str, kind: Kind) -> Instrument | None:
     return instrument if instrument is not None and instrument.kind is kind else None
 
 
-def for_yahoo(instrument: Instrument) -> str:
-    """The one spelling by which `of_yahoo` finds it."""
-    if instrument.kind is Kind.FOREX:
-        return f"{instrument.symbol.replace('/', '')}=X"
-    if instrument.kind is Kind.CRYPTO:
-        return instrument.symbol.replace("/", "-")
-    return for_fmp(instrument)
-
-
 def for_fmp(instrument: Instrument) -> str:
     """The one spelling by which `of_fmp` finds a share."""
     suffix = f".{instrument.venue.suffix}" if instrument.venue.suffix else ""

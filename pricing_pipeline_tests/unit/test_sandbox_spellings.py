@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from pricing_pipeline.sandbox.instruments import find_instrument, known_instruments
-from pricing_pipeline.sandbox.spellings import for_fmp, for_yahoo, of_fmp, of_twelvedata, of_yahoo
+from pricing_pipeline.sandbox.instruments import Instrument, Kind, find_instrument, known_instruments
+from pricing_pipeline.sandbox.spellings import for_fmp, of_fmp, of_twelvedata, of_yahoo
 from pricing_pipeline_tests.support.recordings import recorded_json
 from pricing_pipeline_tests.support.sandbox_server import Asked, parsed
 
@@ -27,6 +27,15 @@ def twelvedata(asked: Asked, endpoint: str = "quote", **params: str) -> dict[str
     found = parsed(asked.twelvedata(endpoint, **params))
     assert isinstance(found, dict)
     return found
+
+
+def for_yahoo(instrument: Instrument) -> str:
+    """The one spelling by which `of_yahoo` finds it."""
+    if instrument.kind is Kind.FOREX:
+        return f"{instrument.symbol.replace('/', '')}=X"
+    if instrument.kind is Kind.CRYPTO:
+        return instrument.symbol.replace("/", "-")
+    return for_fmp(instrument)
 
 
 def test_what_is_spelled_is_what_was_meant() -> None:

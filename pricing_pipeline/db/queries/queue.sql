@@ -15,16 +15,6 @@ SELECT pricing.finish_call(:call_id, CAST(:ids AS bigint[]), CAST(:token AS uuid
                            :wire_bytes, CAST(:kind AS text), CAST(:units_left AS integer), :is_owned,
                            CAST(:shown_units AS integer), CAST(:shown_seconds AS integer), :is_unannounced);
 
--- name: fail
--- Record why tasks brought nothing; retried, snoozed or dead. Returns the ids that the claim still owns.
-SELECT pricing.fail_tasks(CAST(:ids AS bigint[]), CAST(:token AS uuid), :kind, :message, :is_permanent,
-                          make_interval(secs => CAST(:retry_after AS float8)));
-
--- name: return_tasks
--- Give tasks back without costing an attempt, at once or after a pause in seconds.
-SELECT pricing.return_tasks(CAST(:ids AS bigint[]), CAST(:token AS uuid), :kind, :message,
-                             make_interval(secs => CAST(:pause AS float8)));
-
 -- name: is_in_work
 -- Whether a call's claim still owns a task of it.
 SELECT EXISTS (SELECT FROM pricing.api_call_queue_live

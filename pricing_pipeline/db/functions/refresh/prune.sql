@@ -8,17 +8,16 @@ DECLARE
     resolved integer;
 BEGIN
     UPDATE pricing.api_call_queue_dead d
-    SET resolved_at = CASE d.status WHEN 'cancelled' THEN d.finished_at ELSE now_ END
+    SET resolved_at = now_
     FROM (
         SELECT q.id FROM pricing.api_call_queue_dead q
         LEFT JOIN pricing.latest_answers l USING (data_type, symbol)
         LEFT JOIN pricing.history_coverage h USING (data_type, symbol)
         WHERE q.resolved_at IS NULL AND (
-            q.status = 'cancelled'
-            OR NOT EXISTS (SELECT FROM pricing.data_type_registry r JOIN pricing.instruments i USING (asset_class)
-                           WHERE r.data_type = q.data_type
-                             AND i.symbol = q.symbol
-                             AND i.is_active)
+            NOT EXISTS (SELECT FROM pricing.data_type_registry r JOIN pricing.instruments i USING (asset_class)
+                        WHERE r.data_type = q.data_type
+                          AND i.symbol = q.symbol
+                          AND i.is_active)
             -- Only the last one is kept: it shows as much as all.
             OR EXISTS (SELECT FROM pricing.api_call_queue_dead x
                        WHERE x.data_type = q.data_type
@@ -44,8 +43,8 @@ BEGIN
     RETURN resolved;
 END $$;
 COMMENT ON FUNCTION pricing.resolve_tasks() IS
-    'Marks dead tasks as resolved: cancelled, of removed instruments, or followed by a success or the same failure; '
-    'returns how many.';
+    'Marks dead tasks as resolved: of removed instruments, or followed by a success or the same failure; returns how '
+    'many.';
 
 
 CREATE OR REPLACE FUNCTION pricing.is_leaf(leaf text) RETURNS boolean
