@@ -5166,8 +5166,7 @@ GRANT EXECUTE ON FUNCTION pricing.reroute_tasks(text,text[]) TO pricing_worker;
 CREATE FUNCTION pricing.reroute_waiting() RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.reroute_waiting() TO pricing_worker;
 
--- Marks dead tasks as resolved: cancelled, of removed instruments, or followed by a success or the same failure;
--- returns how many.
+-- Marks dead tasks as resolved: of removed instruments, or followed by a success or the same failure; returns how many.
 CREATE FUNCTION pricing.resolve_tasks() RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.resolve_tasks() TO pricing_worker;
 
