@@ -131,7 +131,7 @@ class Tokens:
                 self._by_hash = await self._stored()
             except Exception as error:
                 if self._failed is None:
-                    _LOG.warning("tokens cannot be read, and nobody is let in: %s", _words_of(error))
+                    _LOG.warning("tokens cannot be read, and nobody is let in: %s", sentence(error))
                 self._failed = began_at, error
                 raise
             if self._failed is not None:
@@ -210,10 +210,6 @@ class Gate:
             "this token is not known, or that of a feed which has expired. `pricing-pipeline token list` shows the "
             "known ones, `pricing-pipeline token add` makes another",
         )
-
-
-def _words_of(error: Exception) -> str:
-    return sentence(error) if isinstance(error, DBAPIError) else str(error)
 
 
 class Way(Enum):

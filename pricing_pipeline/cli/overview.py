@@ -29,8 +29,6 @@ from pricing_pipeline.queue import forecast, limits, task_queue
 from pricing_pipeline.registry import provider_rules
 
 if TYPE_CHECKING:
-    from sqlalchemy.exc import DBAPIError
-
     from pricing_pipeline.demand.freshness import Freshness
     from pricing_pipeline.demand.schedules import WaitingSchedule
     from pricing_pipeline.operations.life import LastSigns
@@ -102,7 +100,7 @@ def show(*, as_json: bool) -> bool:
                 recipients.unreached(connection),
             )
     except (DatabaseError, statement_error()) as failure:
-        error = _words_of(failure)
+        error = sentence(failure)
     content = _content(settings, state, started_at, overview, error)
     if as_json:
         print_json(content)
@@ -203,15 +201,10 @@ def check() -> bool:
         with open_connection() as connection:
             parts = health.late(health.measure(connection))
     except (DatabaseError, statement_error()) as failure:
-        parts = [Part(health.DATABASE, True, None, _words_of(failure))]
+        parts = [Part(health.DATABASE, True, None, sentence(failure))]
     for part in parts:
         typer.echo(f"late: {_words(part.part, part.says)}")
     return not parts
-
-
-def _words_of(failure: DatabaseError | DBAPIError) -> str:
-    """Why the database cannot say it: it is away, a table is locked, or a migration is missing."""
-    return str(failure) if isinstance(failure, DatabaseError) else sentence(failure)
 
 
 def _words(part: str, says: str | None) -> str:

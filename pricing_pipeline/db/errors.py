@@ -120,8 +120,10 @@ def is_outdated(error: DBAPIError) -> bool:
     return isinstance(error.orig, _NOT_MIGRATED)
 
 
-def sentence(error: DBAPIError) -> str:
-    """A database error as the error that its caller understands."""
+def sentence(error: Exception) -> str:
+    """A database error as the error that its caller understands; of another error, its own words."""
+    if not isinstance(error, statement_error()):
+        return str(error)
     if is_outdated(error):
         return f"the database is not up to date: {reason(error).rstrip('.')}. Run `pricing-pipeline db upgrade`."
     if isinstance(error.orig, errors.NumericValueOutOfRange):
@@ -133,8 +135,13 @@ def sentence(error: DBAPIError) -> str:
     return text if text.endswith((".", "?", "!")) else f"{text}."
 
 
-def reason(error: DBAPIError) -> str:
-    """The database's own sentence with its hint, without the statement; for a constraint, the rule in words."""
+def reason(error: Exception) -> str:
+    """The database's own sentence with its hint, without the statement; for a constraint, the rule in words.
+
+    Of an error that is not a statement's, its own words.
+    """
+    if not isinstance(error, statement_error()):
+        return str(error)
     diagnostics = getattr(error.orig, "diag", None)
     message = getattr(diagnostics, "message_primary", None) or str(error.orig).splitlines()[0]
     if "cannot contain NUL" in message:  # the driver's words

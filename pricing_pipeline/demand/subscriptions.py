@@ -16,7 +16,6 @@ from types import TracebackType
 from typing import Self
 
 from sqlalchemy import Engine
-from sqlalchemy.exc import DBAPIError
 
 from pricing_pipeline.db.errors import reason
 from pricing_pipeline.demand import viewers
@@ -176,7 +175,7 @@ class SubscriptionManager:
             if not _is_refusal(error):
                 return self._warn(error)
             for pair in entered:
-                self._drop(pair, _words(error))
+                self._drop(pair, reason(error))
             return True
         told = answer.by_pair()
         must_wait = 0
@@ -195,7 +194,7 @@ class SubscriptionManager:
         return not must_wait
 
     def _warn(self, error: Exception) -> bool:
-        _LOG.warning("the heartbeats of %s could not be sent, trying again soon: %s", self._user_id, _words(error))
+        _LOG.warning("the heartbeats of %s could not be sent, trying again soon: %s", self._user_id, reason(error))
         return False
 
     def _drop(self, pair: Pair, reason: str) -> None:
@@ -217,7 +216,3 @@ def _is_refusal(error: Exception) -> bool:
     """Whether the database refused the data: it is invalid, or breaks a constraint."""
     sqlstate = getattr(getattr(error, "orig", None), "sqlstate", None) or ""
     return sqlstate[:2] in ("22", "23")
-
-
-def _words(error: Exception) -> str:
-    return reason(error) if isinstance(error, DBAPIError) else str(error)

@@ -114,12 +114,9 @@ def keep_looking(
             with engine.connect() as connection:
                 signs.nobody_told = connection.execute(query("alerts.nobody_told_now")).scalar_one_or_none() or ""
             signs.answered(LOOKS)
-        except statement_error() as error:
+        except (DatabaseError, statement_error()) as error:
             signs.failed(LOOKS, reason(error))
             _LOG.warning("nobody looks for alerts while the database fails: %s", reason(error))
-        except DatabaseError as error:
-            signs.failed(LOOKS, str(error))
-            _LOG.warning("nobody looks for alerts while the database fails: %s", error)
         advance()
         stop.wait(every_seconds)
 

@@ -95,10 +95,8 @@ def keep_watching(
             if time.monotonic() >= stale_looked_at + _STALE_EVERY:
                 watch_stale(engine)
                 stale_looked_at = time.monotonic()
-        except statement_error() as error:
+        except (DatabaseError, statement_error()) as error:
             _LOG.warning("nobody looks at prices while the database fails: %s", reason(error))
-        except DatabaseError as error:
-            _LOG.warning("nobody looks at prices while the database fails: %s", error)
         stop.wait(every_seconds)
 
 

@@ -123,7 +123,7 @@ class OperationRunner:
                     stop.wait(every_seconds)
             except (DatabaseError, DBAPIError) as error:
                 # How an operation ended is noted when the database answers again; until then it counts as under way.
-                words = reason(error) if isinstance(error, DBAPIError) else str(error)
+                words = reason(error)
                 self._signs.failed(RUNS, words)
                 _LOG.warning("operations wait for the database: %s", words)
                 stop.wait(every_seconds)
