@@ -13,8 +13,8 @@ from pricing_pipeline.defs.assets import (
     freshness_assets,
     latest_price_assets,
     months,
-    price_history_assets,
     source_assets,
+    stored_assets,
 )
 from pricing_pipeline.defs.checks import check_schedule, price_checks
 from pricing_pipeline.defs.commodity_sync import commodity_lists, is_wanted, sync_schedule
@@ -97,7 +97,7 @@ def assembled(snapshot: RegistrySnapshot) -> dg.Definitions:
     sensors.append(note_failures(snapshot, ticking, unscheduled))
     return dg.Definitions(
         assets=[
-            price_history_assets(snapshot),
+            stored_assets(snapshot),
             *latest_price_assets(snapshot, unscheduled),
             *freshness_assets(snapshot),
             *source_assets(snapshot),

@@ -144,8 +144,8 @@ def freshness_assets(snapshot: RegistrySnapshot) -> list[dg.AssetSpec]:
     ]
 
 
-def price_history_assets(snapshot: RegistrySnapshot) -> dg.AssetsDefinition:
-    """All histories and documents as one multi-asset: a run that people start works at all types in one process.
+def stored_assets(snapshot: RegistrySnapshot) -> dg.AssetsDefinition:
+    """What runs store of all types as one multi-asset: a run that people start works at all types in one process.
 
     Types have months of their own, so that a backfill of several has a run for each first month among them.
     """
