@@ -84,7 +84,8 @@ def test_g8_a_month_is_news_when_it_is_complete_and_when_it_changes_then(
 def test_g8_months_that_turn_out_to_lack_nothing_are_told_later(
     follower: Follower, core: Core, sandbox: RunningSandbox, clock: Clock
 ) -> None:
-    for month in (1, 2):
+    """February, of which nothing comes any more, is not forgotten over January."""
+    for month in (2, 1):
         core.enqueue(DAILY, "IBM", priority=-2, days=(date(2010, month, 1), date(2010, month, 28)))
         assert follower.stage.drain().success
         assert follower.news() == []

@@ -1,4 +1,4 @@
-"""`up` puts the guard in front of the Dagster UI, and every command goes on working with a login."""
+"""`up` puts the guard in front of the Dagster UI. Where it asks for a login, test_processes.py tries it."""
 
 from __future__ import annotations
 

@@ -176,8 +176,29 @@ def store(core: Core, world: World) -> None:
         )
 
 
+def in_hours(day: int, *hours: int) -> list[datetime]:
+    return [FIRST + timedelta(days=day, hours=hour) for hour in hours]
+
+
+OVER_A_WEEKEND = World(
+    [
+        Rate(FX, "EUR/USD", at, amount, 0)
+        for at, amount in zip([*in_hours(4, 14, 16), *in_hours(7, 9)], (3, 2, 4), strict=True)
+    ],
+    [
+        (at, 100, 0, "USD")
+        for day, hours in ((4, (13, 15)), (6, (12,)), (7, (8, 10)), (8, (10,)), (9, (10,)))
+        for at in in_hours(day, *hours)
+    ],
+    of_days=False,
+    target="EUR",
+)
+"""Prices before the first rate, between rates, on the weekend, and when the last rate is of today, old, and too old."""
+
+
 @settings(max_examples=examples(60), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(world=worlds())
+@example(world=OVER_A_WEEKEND)
 @pytest.mark.usefixtures("instruments")
 def test_e9_each_converted_price_is_the_stored_one_times_the_rates_that_it_names(core: Core, world: World) -> None:
     store(core, world)

@@ -117,6 +117,13 @@ def test_f6_a_bar_of_a_day_without_session_is_quarantined_and_says_so(core: Core
     assert stored(core) == [9, 10, 11, 12, 13, 14], "a person knew better, and is asked no more"
 
 
+def test_f6_a_bar_of_a_holiday_is_quarantined_as_well(core: Core) -> None:
+    trade(core)
+    core.rows("DELETE FROM pricing.calendar_sessions WHERE session = '2026-03-11'")
+    bring(core, closes=["100.00"] * 5)
+    assert stored(core) == [9, 10, 12, 13]
+
+
 def test_f6_a_second_instrument_opens_the_day_for_all(core: Core) -> None:
     trade(core)
     bring(core, closes=["100.00"] * 6)
