@@ -93,10 +93,13 @@ def test_f2_what_the_first_provider_is_spared_counts_for_the_second(core: Core) 
     assert {provider: pairs for provider, (pairs, _) in needed(core).items()} == {"other": 3}
 
 
-def test_f2_a_provider_that_has_refused_a_pair_does_not_end_its_stretch(core: Core) -> None:
-    add_route(core)
+@pytest.mark.parametrize("symbol", [None, "IBM"])
+def test_f2_a_provider_that_has_refused_a_pair_does_not_end_its_stretch(core: Core, symbol: str | None) -> None:
+    """Nor one that only the rules of another symbol name."""
+    add_route(core, symbol)
     stretch(core, 4)
-    refuse(core, "AAPL", provider="other")
+    if symbol is None:
+        refuse(core, "AAPL", provider="other")
     assert core.rows(
         "SELECT (pricing.stretch_of('equity_quote', s, pricing.clock()))[1] FROM unnest('{AAPL,IBM}'::text[]) AS s"
     ) == [(4,), (1,)]

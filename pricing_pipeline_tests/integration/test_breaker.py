@@ -10,7 +10,7 @@ from pricing_pipeline.domain.answers import FailureKind
 from pricing_pipeline.domain.calls import Call
 from pricing_pipeline.operations import alerts
 from pricing_pipeline.queue.limits import Allowance
-from pricing_pipeline_tests.fixtures.core import QUOTE, TWELVEDATA, Core
+from pricing_pipeline_tests.fixtures.core import MFAPI, NAV, QUOTE, TWELVEDATA, Core
 from pricing_pipeline_tests.fixtures.database import Clock
 from pricing_pipeline_tests.support.examples import is_thorough
 
@@ -83,6 +83,13 @@ def test_b16_faults_of_the_provider_count_and_ours_do_not(core: Core) -> None:
         for call in core.claim(max_calls=10):
             core.settle(call, 300, "failed", kind=kind)
         assert breaker(core) == state
+
+
+def test_b8_other_providers_go_on(core: Core) -> None:
+    core.enqueue(NAV, "118632")
+    opened(core)
+    assert len(core.claim(MFAPI)) == 1
+    assert core.allowance(MFAPI).breaker == "closed"
 
 
 def test_b16_b21_a_breaker_is_told_since_it_opened_first(core: Core, clock: Clock) -> None:
@@ -244,6 +251,16 @@ def test_c1_after_a_pause_one_call_feels_the_way(core: Core, clock: Clock) -> No
     clock.advance(61)
     settle(core, core.claim_one(), None)
     assert len(core.claim(max_calls=10)) == 10, "answered: all go on"
+
+
+def test_c1_a_feeler_whose_worker_died_stops_nobody_for_long(core: Core, clock: Clock) -> None:
+    core.throttle(TWELVEDATA, 5)
+    clock.advance(6)
+    core.claim_one(worker="killed")
+    clock.advance(58)
+    assert core.claim() == []
+    clock.advance(3)
+    assert len(core.claim()) == 1
 
 
 def test_b16_the_breaker_reads_failed_calls_and_only_once_it_matters_all(core: Core) -> None:

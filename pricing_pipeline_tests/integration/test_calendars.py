@@ -124,6 +124,7 @@ def test_f7_db_upgrade_writes_all_days_anew_and_does_not_fail_for_a_calendar_tha
     monkeypatch.setattr(calendars, "exchange_sessions", broken)
     upgraded = cli("db", "upgrade")
     assert upgraded.exit_code == 0
+    assert "is up to date (revision " in upgraded.stdout
     told = "the trading days of XLON could not be worked out (NotImplementedError: implemented by subclasses)"
     assert f"XLON: {told}" in upgraded.stderr
     assert told in cli("status").stdout

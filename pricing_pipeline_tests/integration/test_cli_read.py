@@ -75,6 +75,15 @@ def test_a10_an_old_price_is_told_as_stale(cli: CommandLine, core: Core, clock: 
     assert "1 min 3" in table
 
 
+def test_every_type_with_a_price_has_a_row(cli: CommandLine, core: Core) -> None:
+    store_quote(core, "AAPL", "146.55")
+    core.enqueue(DAILY, "AAPL")
+    core.finish(core.claim_one(), "147.00")
+    table = cli("price", "show", "AAPL").stdout
+    assert "146.55" in table
+    assert "147.00" in table
+
+
 @pytest.mark.own_sessions
 def test_times_are_utc_whatever_the_zone_of_the_database(
     cli: CommandLine, core: Core, database_url: str, clock: Clock

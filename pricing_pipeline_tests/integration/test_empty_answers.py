@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import date, timedelta
 from typing import Any
 
 import pytest
@@ -92,6 +92,13 @@ def test_b4_a_market_that_is_followed_is_asked_once(core: Core) -> None:
         answer(core)
     assert core.one("SELECT count(*) FROM pricing.collector_call_log WHERE data_type = :t", t=DAILY) == 1
     assert why(core, DAILY).state == "provider_has_none"
+
+
+def test_g6_an_empty_answer_covers_its_days_too(core: Core) -> None:
+    """The provider has said that there is nothing; asking again would cost the same answer."""
+    core.enqueue(DAILY, "AAPL", days=(date(2010, 1, 1), date(2010, 1, 31)))
+    assert answer(core) == 1
+    assert core.one("SELECT covered::text FROM pricing.history_coverage") == "{[2010-01-01,2010-02-01)}"
 
 
 def test_b4_the_command_line_says_that_the_provider_has_none(cli: CommandLine, core: Core) -> None:

@@ -209,6 +209,12 @@ def test_f2_what_follows_a_market_counts_as_owed_too(core: Core, clock: Clock) -
     assert states(core) == {"AAPL": "late"}
 
 
+def test_f2_a_first_look_is_not_delayed(core: Core) -> None:
+    stretch(core, 16)
+    core.heartbeat("ann", AAPL)
+    assert [task.symbol for task in core.tasks()] == ["AAPL"]
+
+
 def test_f2_a_look_at_a_price_older_than_any_stretch_is_not_delayed(core: Core, clock: Clock) -> None:
     core.heartbeat("ann", AAPL)
     core.refresh()

@@ -66,6 +66,7 @@ def test_f11_the_draft_of_each_example_asks_and_reads_as_the_example_does(sample
     [
         ([{"d": "03/04/2026", "c": 5.5}], (1,), 'format: "%m/%d/%Y"', "How are days written in d?"),
         ([{"d": "13/04/2026", "c": 5.5}], (), 'format: "%d/%m/%Y"', None),
+        ([{"d": "2026", "c": 5.5}, {"d": "2025", "c": 5}], (), 'format: "%Y"} # 2026 is 2026-12-31 00:00', None),
         ([{"d": "2026-04-03", "c": "1,234"}], (0,), 'thousands: ","', "How are numbers written?"),
         ([{"d": "2026-04-03", "c": "1,234"}], (1,), 'decimal: ","', "How are numbers written?"),
         ([{"d": "2026-04-03", "c": "1.234,50"}], (), 'decimal: ",", thousands: "."', None),

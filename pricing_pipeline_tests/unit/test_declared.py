@@ -16,6 +16,7 @@ from pricing_pipeline.domain.calls import Response
 from pricing_pipeline.domain.data_types import Fetcher
 from pricing_pipeline.domain.windows import Window
 from pricing_pipeline.errors import (
+    InvalidRange,
     KeyRefused,
     PlanRestricted,
     ProviderDown,
@@ -248,6 +249,11 @@ def test_f11_a_day_beyond_the_calendar_costs_no_other_day(time: str) -> None:
 def test_f11_without_a_path_for_the_latest_the_last_days_are_asked_for() -> None:
     request = asked(DECLARED["shares"], Fetcher.DAILY_BARS, ["AAPL"], None, now=NOW)
     assert request == Request("/shares/AAPL/bars", (("from", "2026-05-23"), ("to", "2026-06-03")))
+
+
+def test_f11_what_no_span_answers_is_refused() -> None:
+    with pytest.raises(InvalidRange, match="no history"):
+        asked(DECLARED["shares"], Fetcher.QUOTE, ["AAPL"], SPANS[0], now=NOW)
 
 
 def test_f11_a_wrong_path_is_told_with_its_line() -> None:
