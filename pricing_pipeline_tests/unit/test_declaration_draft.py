@@ -385,3 +385,9 @@ def test_f11_a_draft_says_where_the_symbol_belongs_that_the_service_calls_otherw
     (line,) = [line for line in found.text.splitlines() if said in line]
     assert line.strip().startswith('query: {code: "KW-5557"}')
     assert said not in drafted(DAYS, "https://api.example.com/v1/a?code=DTE", "DTE")[0].text
+
+
+def test_f11_the_type_of_a_drafted_span_has_a_history_that_can_be_backfilled() -> None:
+    found, _ = drafted(DAYS, "https://api.example.com/v1/a?s=A", "A")
+    (plan,) = read_text(found.text, "draft.yaml").declaration.plans.values()
+    assert [one.history_from for one in plan.types.values()] == [date(2000, 1, 1)]

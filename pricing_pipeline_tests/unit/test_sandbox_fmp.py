@@ -128,6 +128,24 @@ def test_f5_dividends_and_splits_are_listed_newest_first() -> None:
     assert rows(asked, "splits", symbol="IBM") == []
 
 
+def test_f5_a_dividend_is_a_small_part_of_the_price_before_it() -> None:
+    asked = Asked(NOW)
+    for symbol in ("IBM", "MSFT", "AAPL"):
+        paid = {row["date"]: Decimal(str(row["dividend"])) for row in rows(asked, "dividends", symbol=symbol)}
+        for day in [day for day in paid if "2003" < day < "2013"]:
+            before = asked.bars(symbol, end_date=day, outputsize="2")[0]
+            assert paid[day] < Decimal(before["close"]) / 50
+
+
+def test_quotes_are_the_same_as_of_any_other_dialect() -> None:
+    asked = Asked(NOW)
+    (mine,) = rows(asked, "quote", symbol="AAPL")
+    other = parsed(asked.twelvedata("quote", symbol="AAPL"))
+    for name, theirs in (("price", "close"), ("dayHigh", "high"), ("dayLow", "low"), ("open", "open")):
+        assert Decimal(str(mine[name])) == Decimal(other[theirs])
+    assert (mine["timestamp"], mine["volume"]) == (other["timestamp"], int(other["volume"]))
+
+
 def test_statements_add_up_and_are_as_many_as_asked_for() -> None:
     found = rows(Asked(NOW), "income-statement", symbol="IBM", period="annual", limit="3")
     assert [row["fiscalYear"] for row in found] == ["2026", "2025", "2024"]

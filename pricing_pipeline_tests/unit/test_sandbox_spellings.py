@@ -85,6 +85,22 @@ def test_indices_and_futures_are_in_their_unit(
     assert len(series["timestamp"]) >= 20
 
 
+@pytest.mark.parametrize(
+    ("endpoint", "params"),
+    [
+        ("price", {"dp": "12"}),
+        ("price", {"dp": "-2"}),
+        ("symbol_search", {"symbol": ""}),
+        ("symbol_search", {"outputsize": "121"}),
+    ],
+)
+def test_values_out_of_bounds_are_refused(asked: Asked, endpoint: str, params: dict[str, str]) -> None:
+    reply = asked.twelvedata(endpoint, **{"symbol": "AAPL"} | params)
+    told = parsed(reply)
+    assert (reply.status, told["code"], told["status"]) == (400, 400, "error")
+    assert any(name in told["message"] for name in params)
+
+
 def test_decimals_are_as_many_as_asked_for(asked: Asked) -> None:
     plain = twelvedata(asked, symbol="IBM")
     for decimals in (0, 2, 8):
