@@ -10,6 +10,22 @@ from pricing_pipeline_tests.fixtures.database import Clock
 SPRING = (date(2026, 1, 1), date(2026, 2, 28))
 
 
+def test_a2_b10_where_one_call_at_a_time_is_made_the_turn_of_a_backfill_stops_nobody(core: Core) -> None:
+    core.rows("UPDATE pricing.data_collectors SET quota_bytes = 100000, request_delay_ms = 1")
+    core.rows("UPDATE pricing.provider_capabilities SET batch_size = 1, batch_from = 1")
+    core.enqueue(DAILY, "BACK", priority=-2, days=SPRING)
+    core.enqueue(QUOTE, "AAPL", priority=0)
+    core.enqueue(QUOTE, "LARGE", priority=9)
+    core.rows("UPDATE pricing.api_call_queue_live SET est_bytes = 90000 WHERE symbol = 'LARGE'")
+    for used, asked in ((10_000, "BACK"), (70_000, "AAPL"), (0, "LARGE")):
+        core.use_quota(used)
+        core.rows("UPDATE pricing.provider_state SET claims = 9, last_call_at = NULL")
+        (call,) = core.claim(max_calls=5)
+        assert call.symbols == [asked], f"with {used} bytes used"
+        core.return_tasks(call)
+        core.settle(call, 0)
+
+
 def test_b8_a_task_that_costs_more_than_a_limit_allows_dies_in_words_and_stops_nobody(core: Core) -> None:
     core.rows("UPDATE pricing.provider_limits SET units = 8 WHERE provider = 'twelvedata'")
     core.rows(
