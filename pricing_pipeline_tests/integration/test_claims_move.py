@@ -155,6 +155,14 @@ def test_b1_deleting_a_type_retires_its_tasks(core: Core) -> None:
     assert (task.status, task.failure_kind) == ("cancelled", "retired")
 
 
+def test_b16_a_probe_is_one_task(core: Core) -> None:
+    core.enqueue(QUOTE, "AAPL", "IBM")
+    core.rows("SELECT pricing.open_breaker('twelvedata', 'as a test')")
+    core.rows("UPDATE pricing.provider_state SET breaker_until = pricing.clock() WHERE provider = 'twelvedata'")
+    (probe,) = core.claim(max_calls=5)
+    assert len(probe.tasks) == 1
+
+
 def test_b17_a_symbol_that_another_provider_gives_an_opinion_on_is_not_asked_for(core: Core, clock: Clock) -> None:
     """Nor for longer than a lost worker's call counts."""
     value = core.one(

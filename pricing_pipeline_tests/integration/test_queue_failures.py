@@ -91,6 +91,17 @@ def test_a8_a_dead_pair_backs_off_for_an_hour_doubling_to_a_day(core: Core, cloc
         assert core.enqueue_due() == 1
 
 
+def test_a8_success_ends_the_backoff(core: Core, clock: Clock) -> None:
+    core.heartbeat("ann", (QUOTE, "AAPL"))
+    core.fail(core.claim_one(), FailureKind.UNKNOWN_SYMBOL)
+    clock.advance(3601)
+    core.enqueue_due()
+    core.finish(core.claim_one())
+    pair = core.demand_of(QUOTE, "AAPL")
+    assert pair is not None
+    assert (pair.failures, pair.backoff_until, pair.last_failure) == (0, None, None)
+
+
 def test_a8_a_backoff_outlives_its_viewers(core: Core, clock: Clock) -> None:
     """Anyone who leaves and comes back within the hour does not start the episode anew."""
     core.heartbeat("ann", (QUOTE, "AAPL"))
