@@ -149,7 +149,7 @@ def test_a_limit_is_set_and_removed(cli: CommandLine, core: Core) -> None:
     ]
     assert "second" in cli("limit", "list").stdout
     assert "that all its keys have" in cli("limit", "remove", TWELVEDATA, "minute", "--key", "second").stdout
-    assert "is gone" in cli("limit", "remove", TWELVEDATA, "day").stdout
+    assert "is removed" in cli("limit", "remove", TWELVEDATA, "day").stdout
     assert "has no limit 'day'" in cli("limit", "remove", TWELVEDATA, "day").error
     (allowance,) = [one for one in [core.allowance()] if one.provider == TWELVEDATA]
     assert allowance.units_limit is not None

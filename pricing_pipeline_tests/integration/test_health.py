@@ -5,6 +5,7 @@ Signs of life, starts and who wants something, in any order, are in deep/test_he
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import timedelta
 
 import pytest
@@ -141,13 +142,21 @@ def test_b23_few_late_pairs_among_many_do_not_break_the_service_level(working: C
 DAGSTER = {"daemon", "sensor", "drain", "staleness_check", "schedules", "duties"}
 
 
-def test_b23_a_dead_daemon_is_late_from_when_something_is_queued(core: Core, clock: Clock) -> None:
-    """Nothing needs Dagster before. The model has what is watched and held."""
+WANTS: dict[str, Callable[[Core], object]] = {
+    "watched": lambda core: core.heartbeat("ann", PAIR),
+    "held": lambda core: core.hold("ann", PAIR),
+    "queued": lambda core: core.enqueue(QUOTE, "AAPL", priority=-2),
+}
+
+
+@pytest.mark.parametrize("want", WANTS)
+def test_b23_a_dead_daemon_is_late_from_when_something_is_wanted(core: Core, clock: Clock, want: str) -> None:
+    """Nothing needs Dagster before."""
     core.rows("UPDATE pricing.data_type_registry SET is_active = false WHERE refresh_strategy = 'scheduled'")
     start(core)
     let_pass(core, clock, 1200, but=DAGSTER, viewers=False)
     assert late(core) == set(), words(core)
-    core.enqueue(QUOTE, "AAPL", priority=-2)
+    WANTS[want](core)
     let_pass(core, clock, 119, but={*DAGSTER, "queue"}, viewers=False)
     assert late(core) == set(), words(core)
     let_pass(core, clock, 1, but={*DAGSTER, "queue"}, viewers=False)
@@ -162,6 +171,26 @@ def test_b23_what_has_never_run_is_late(core: Core, clock: Clock) -> None:
     clock.advance(600)
     assert late(core) == {*DAGSTER, "notifier"}, words(core)
     assert all(" yet" in said or "not be read" in said or "ever" in said for said in words(core).values())
+
+
+@pytest.mark.parametrize("but", [{*DAGSTER, "notifier", "queue"}, {"drain", "queue"}])
+def test_b23_a_pipeline_that_starts_again_every_100_seconds_is_late(working: Core, clock: Clock, but: set[str]) -> None:
+    """If each start gave every part two minutes, no price would be new for hours, and no part would be late."""
+    for restarts in range(4):
+        start(working)
+        assert restarts > 1 or late(working) == set(), words(working)
+        let_pass(working, clock, 100, but=but)
+    assert late(working) >= but - {"queue", "schedules", "duties"}, words(working)
+    go_on(working)
+    assert late(working) == set(), words(working)
+
+
+def test_b23_a_pipeline_that_works_between_its_starts_has_its_time_after_each(working: Core, clock: Clock) -> None:
+    for _ in range(3):
+        start(working)
+        let_pass(working, clock, 100, but={*DAGSTER, "notifier", "queue"})
+        assert late(working) == set(), words(working)
+        go_on(working)
 
 
 @pytest.mark.parametrize("seconds", [-3600, 86_400])
