@@ -3,7 +3,7 @@
 # All paths are relative, so that a clone in a folder with spaces works.
 
 .DEFAULT_GOAL := help
-.PHONY: help install install-test run test coverage test-deep test-acceptance test-faults test-bench test-pg15 test-pgbouncer test-newest-dagster mutants migration pages pictures bench bench-install celery-install clients-install test-clients check audit format lock clean
+.PHONY: help install install-test run test test-dagster coverage test-deep test-acceptance test-faults test-bench test-pg15 test-pgbouncer test-newest-dagster mutants migration pages pictures bench bench-install celery-install clients-install test-clients check audit format lock clean
 
 # Scripts that pip makes name their interpreter in double quotes, in which a shell runs what such a name says.
 ifneq ($(findstring `,$(CURDIR))$(findstring $$,$(CURDIR)),)
@@ -51,8 +51,9 @@ ACCEPTANCE := $(ALL)/acceptance
 FAULTS := $(ALL)/faults
 BENCHMARKS := $(ALL)/benchmarks
 CLIENTS := $(ALL)/foreign_clients
+DAGSTER := $(ALL)/orchestration
 # The slow ones first: at the end, no process waits long for the last.
-TESTS := $(ALL)/orchestration $(ALL)/integration $(ALL)/unit
+TESTS := $(ALL)/integration $(ALL)/unit
 
 check: install-test ## Check format, lint, types, architecture, new migrations, pages and bookkeeping
 	$(BIN)/ruff format --check .
@@ -67,11 +68,14 @@ audit: install-test ## Ask a public service for advisories about all locked pack
 	$(BIN)/python -m pricing_pipeline_tests.tools.advisories $(ARGS)
 
 # PRICING_TEST_EXAMPLES=all tries properties with four times as many examples, and the largest cases.
-test: install-test ## Try each rule once, with PostgreSQL, Dagster and the sandbox (ARGS="-k queue" picks tests)
+test: install-test ## Run the tests of the code, with PostgreSQL and the sandbox (ARGS="-k queue" picks tests)
 	$(PYTEST) $(TESTS) $(ARGS)
 
-coverage: install-test ## Run them with coverage, which is slower, and list the lines that they do not reach
-	$(PYTEST) --cov --cov-report term:skip-covered $(TESTS) $(ARGS)
+test-dagster: install-test ## Run the tests of assets, sensors, schedules and checks in a real Dagster
+	$(PYTEST) $(DAGSTER) $(ARGS)
+
+coverage: install-test ## Run both with coverage, which is slower, and list the lines that they do not reach
+	$(PYTEST) --cov --cov-report term:skip-covered $(DAGSTER) $(TESTS) $(ARGS)
 
 test-deep: install-test ## Run the models, the properties, the fuzzing of the API, exhaustive tables and clocks that step
 	$(PYTEST) $(DEEP) $(ARGS)
@@ -92,7 +96,7 @@ test-clients: install-test ## Let clients that others wrote for the providers re
 # What needs the wheel's server or no database at all is left to the targets above.
 NOT_OF_DATABASE := channels_* cli_program own_files read_replica sandbox_* watchdogs
 # Of the other folders, those of statements that no test of the usual kind tries.
-DEEP_OF_DATABASE := history_files_model slots_synced hostile_arguments api_paging api_permissions pair_answers \
+DEEP_OF_DATABASE := history_files_model slots_synced hostile_arguments api_paging api_permissions pair_answers plans \
 	registry_refusals
 FAULTS_OF_DATABASE := files_at_once misbehaviour operations pages refresher_mishaps requests rows_of_clients threads \
 	told_in_any_case upgrades wake_up
@@ -119,7 +123,7 @@ test-newest-dagster: install-test ## Run the tests of what uses Dagster on the n
 	$(NEWEST_PIP) --ignore-installed --no-deps $(NEWEST_DAGSTER)
 	$(NEWEST_PIP) $(NEWEST_DAGSTER)
 	$(NEWEST)/bin/python -c "import dagster; print('Dagster', dagster.__version__)"
-	$(NEWEST)/bin/python -m pytest -n auto --dist loadgroup $(ALL)/orchestration $(ACCEPTANCE)/test_launches.py \
+	$(NEWEST)/bin/python -m pytest -n auto --dist loadgroup $(DAGSTER) $(ACCEPTANCE)/test_launches.py \
 		$(ACCEPTANCE)/test_dagster_*.py $(ARGS)
 
 mutants: install-test ## Break the code on purpose, piece by piece, and see whether tests notice (ARGS="lock" picks)

@@ -240,12 +240,12 @@ def test_d6_a_read_of_one_product_reads_its_own_rows_alone(core: Core) -> None:
         days_read = {"first": MONDAY, "last": MONDAY + timedelta(days=29)}
         assert connection.execute(ask, days_read).all() == []
         connection.commit()
-        fill(core, products=50)
+        fill(core, products=20)
         before = scans(connection), rows_read(connection)
         assert len(connection.execute(ask, days_read).all()) == 240
         scanned = {table: count - before[0].get(table, 0) for table, count in scans(connection).items()}
         assert {table for table, count in scanned.items() if count} == set()
-        assert rows_read(connection) - before[1] < 1000, "of 6,000 slots, 12,000 offers and 12,000 prices"
+        assert rows_read(connection) - before[1] < 1000, "of 2,400 slots, 4,800 offers and 4,800 prices"
 
 
 def scans(connection: Any) -> dict[str, int]:
@@ -300,7 +300,7 @@ def test_d4_a_changed_day_is_stored_by_reading_its_own_rows_alone(core: Core) ->
     with core.engine.connect() as connection:
         storage.store(connection, call_of(TODAY, "P7"), Answer(records=(said,)))
         connection.rollback()
-        fill(core, products=50)
+        fill(core, products=20)
         before = scans(connection), rows_read(connection)
         assert storage.store(connection, call_of(TODAY, "P7"), Answer(records=(said,))) == [Stored("P7", 2, 4)]
         scanned = {table: count - before[0].get(table, 0) for table, count in scans(connection).items()}

@@ -66,7 +66,7 @@ MUTANTS = (
         "enqueue_due",
         "coalesce(m.queued_until, '-infinity')",
         "CAST('-infinity' AS timestamptz)",
-        (f"{_TESTS}/integration/test_plans.py::test_b6_a_backlog_is_passed_by_once",),
+        (f"{_TESTS}/deep/test_plans.py::test_b6_a_backlog_is_passed_by_once",),
     ),
     Mutant(
         "sessions of one user begin new pairs at once",

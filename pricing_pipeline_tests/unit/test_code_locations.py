@@ -141,7 +141,7 @@ def test_what_others_need_of_dagster_is_on_where_they_are_served_and_costs_nothi
         ("load_from: [{grpc_server: {socket: []}}]", "must say socket of a grpc_server as text"),
         ("load_from: [{python_module: 2026-13-45}]", "is not YAML: month must be in 1..12"),
         ("load_from: !!int x", "is not YAML: invalid literal for int"),
-        (f"load_from: {'[' * 3000}", "is nested too deeply"),
+        (f"load_from: {'[' * 1500}", "is nested too deeply"),
         (r'load_from: [{python_file: "a\0b.py"}]', "must say relative_path of a python_file as text"),
         ("load_from: [{python_module: {module_name: a, location_name: a/b}}]", "a location_name of letters"),
         (
