@@ -80,7 +80,7 @@ def whole_number(given: str, option: str) -> int:
     return int(given)
 
 
-def identifier(given: str) -> UUID:
+def id_of_backfill(given: str) -> UUID:
     """The id of a backfill. Else a usage error."""
     try:
         return UUID(given)

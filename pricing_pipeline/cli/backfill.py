@@ -19,7 +19,7 @@ from uuid import UUID
 
 import typer
 
-from pricing_pipeline.cli.arguments import day, identifier
+from pricing_pipeline.cli.arguments import day, id_of_backfill
 from pricing_pipeline.cli.database import load_settings, open_connection, open_engine, with_sandbox
 from pricing_pipeline.cli.options import Json, Last, Type, symbols_argument
 from pricing_pipeline.cli.output import (
@@ -565,7 +565,7 @@ def show(id_: BackfillId, as_json: Json = False) -> None:
     \b
     Example: pricing-pipeline backfill show 2f1c1f6e-8a0f-4a51-9a5b-1d2e3f405162
     """
-    backfill_id = identifier(id_)
+    backfill_id = id_of_backfill(id_)
     with open_connection() as connection:
         backfill = backfills.find(connection, backfill_id)
         spent = backfills.cost(connection, backfill_id)
@@ -611,7 +611,7 @@ def cancel(id_: BackfillId, as_json: Json = False) -> None:
     \b
     Example: pricing-pipeline backfill cancel 2f1c1f6e-8a0f-4a51-9a5b-1d2e3f405162
     """
-    backfill_id = identifier(id_)
+    backfill_id = id_of_backfill(id_)
     with open_engine() as engine, engine.begin() as connection:
         count = backfills.cancel(connection, backfill_id)
         finished_at, cancelled_at = backfills.ended(connection, backfill_id)

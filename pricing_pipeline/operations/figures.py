@@ -39,7 +39,7 @@ class Metric:
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """One read, with the columns that label its metrics. A figure that is None is left out."""
+    """One read, with the columns that label its metrics. Figures without a value are left out."""
 
     name: str
     labels: tuple[str, ...]
