@@ -48,6 +48,19 @@ def unit(path: Path) -> dict[str, list[str]]:
     return found
 
 
+def test_a_command_that_opens_a_port_is_known() -> None:
+    for command, opens in {
+        "dagster code-server start -m m --host 127.0.0.1 --port 4266": True,
+        "/opt/bin/dagster code-server start -m m -p 4266": True,
+        "dagster api grpc --port=4266": True,
+        "dagster code-server start -m m --socket=/run/x": False,
+        "dagster-webserver -w workspace.yaml": True,
+        "dagster dev": True,
+        "dagster-daemon run": False,
+    }.items():
+        assert is_open(shlex.split(command)) == opens, command
+
+
 @pytest.mark.parametrize("path", UNITS, ids=lambda path: path.stem)
 def test_fault_36_a_unit_opens_no_port_without_a_login(path: Path) -> None:
     lines = unit(path)

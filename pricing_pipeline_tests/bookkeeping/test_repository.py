@@ -145,6 +145,22 @@ _CHECKSUM = re.compile(r'"integrity": "sha512-[A-Za-z0-9+/]{86}=="')
 _OF_ONE_INSTALLATION = {".env", "master.key", "postgres.json", "ui-token", ".netrc", "pg_hba.conf"}
 
 
+@pytest.mark.parametrize(
+    "leaked",
+    [
+        "PRICING_FMP_API_KEY=" + "a1B2c3D4" * 4,
+        "apikey: " + "9f86d081" * 4,
+        "k1:" + "Zm9vYmFyMTIzNDU2Nzg5" + "MGFiY2RlZmdoaWprbG1ub3B=",
+        "postgresql://ann:hunter2" + "@db.example/pricing",
+        "-----BEGIN EC PRIVATE " + "KEY-----",
+        "ghp" + "_abcdefghijklmnopqrstuvwxyz0123456789",
+        "AKIA" + "IOSFODNN7EXAMPLE",
+    ],
+)
+def test_what_a_secret_looks_like_is_known(leaked: str) -> None:
+    assert secrets(leaked)
+
+
 def secrets(line: str) -> list[str]:
     """What looks like a secret. Those of tests and pages say that they are none; checksums of packages are none."""
     return [found[0] for found in _SECRETS.finditer(_CHECKSUM.sub("", line)) if not _PLAINLY_NONE.search(found[0])]
