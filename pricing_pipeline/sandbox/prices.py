@@ -36,7 +36,6 @@ class Quote(NamedTuple):
     close: int
     volume: int
     previous_close: int
-    week_ago_close: int
     average_volume: int
     year_low: int
     year_high: int
@@ -159,7 +158,6 @@ class Market:
         opened, high, low, close, volume = prices
         # A rising day usually dips first, and the other way round.
         first, second = (low, high) if close >= opened else (high, low)
-        before = [bar.close for bar in earlier[-7:]] or [opened]
         volumes = [bar.volume for bar in earlier[-_VOLUME_DAYS:]] or [volume]
         whole = Quote(
             day=day,
@@ -170,8 +168,7 @@ class Market:
             low=low,
             close=close,
             volume=volume,
-            previous_close=before[-1],
-            week_ago_close=before[0],
+            previous_close=earlier[-1].close if earlier else opened,
             average_volume=sum(volumes) // len(volumes),
             year_low=min([bar.low for bar in earlier], default=opened),
             year_high=max([bar.high for bar in earlier], default=opened),

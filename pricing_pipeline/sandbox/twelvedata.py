@@ -1,17 +1,15 @@
 """Twelve Data: endpoints, batches, credits, refusals, and its JSON, in which numbers are texts of fixed decimals.
 
-Charged is one credit per symbol, refused calls included; `/api_usage` is free. Shapes and wordings are those of
+Charged is one credit per symbol, refused calls included. Shapes and wordings are those of
 recorded answers (2021 to 2026). Where recordings are silent, the choice is named at its place.
 """
 
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from datetime import date, timedelta
-from decimal import ROUND_HALF_EVEN, Decimal
 
 from pricing_pipeline.sandbox.calls import Dialect, Invalid, ProviderCall, Reply, bearer, listed
 from pricing_pipeline.sandbox.instruments import Instrument, Kind, matching_instruments
@@ -24,10 +22,8 @@ from pricing_pipeline.sandbox.units import CENT, UNITS, decimal_text, divided
 
 _MOST_ROWS, _USUAL_ROWS = 5000, 30
 _MOST_FOUND, _USUALLY_FOUND = 120, 30
-_MOST_DECIMALS = 11
 _CONTENT_TYPE = "application/json; charset=utf-8"
 _PRICING = "https://twelvedata.com/pricing"
-_DECIMAL = re.compile(r'"(-?\d+\.\d+)"|(?<="rate":)(\d+(?:\.\d+)?)')
 
 Member = dict[str, object]
 
@@ -42,14 +38,12 @@ class TwelveData(Dialect):
         self._members: dict[str, Callable[[Instrument, ProviderCall], Member]] = {
             "quote": self._quote,
             "price": self._price,
-            "exchange_rate": self._exchange_rate,
             "time_series": self._time_series,
         }
         self._services: dict[str, Callable[[ProviderCall], Member]] = {
             "symbol_search": self._search,
             # Its own client asks for the list of indicators first; the sandbox has none.
             "technical_indicators": lambda call: {"data": {}, "status": "ok"},
-            "api_usage": self._usage,
         }
 
     def symbols(self, endpoint: str, params: Mapping[str, str]) -> tuple[str, ...]:
@@ -62,7 +56,7 @@ class TwelveData(Dialect):
         return _refusal(400, f"Invalid **{name}** provided: {given}")
 
     def units(self, call: ProviderCall) -> int:
-        return 0 if call.endpoint == "api_usage" else max(len(call.symbols), 1)
+        return max(len(call.symbols), 1)
 
     def told(self, charge: Charge) -> Mapping[str, str]:
         headers = {"Api-Credits-Used": str(charge.in_minute), "Api-Credits-Request": str(charge.units)}
@@ -95,16 +89,13 @@ class TwelveData(Dialect):
         if call.endpoint not in self._members:
             served = ", ".join(f"/{name}" for name in (*self._members, *self._services))
             return _refusal(404, f"/{call.endpoint} is not served by the sandbox. It serves {served}.")
-        dp = -1 if call.params.get("dp", "-1") == "-1" else call.whole("dp", 0, _MOST_DECIMALS)
         if len(call.symbols) > 1:
             members = {symbol: self._member(symbol, call) for symbol in call.symbols}
             # By this header its own client knows an answer whose members may be errors.
-            reply = replace(_reply(members), headers={"Is_batch": "true"})
-        else:
-            member = self._member(call.symbols[0] if call.symbols else "", call)
-            code = member.get("code", 200)
-            reply = _reply(member, code if isinstance(code, int) else 200)
-        return replace(reply, body=_rounded(reply.body.decode(), dp).encode())
+            return replace(_reply(members), headers={"Is_batch": "true"})
+        member = self._member(call.symbols[0] if call.symbols else "", call)
+        code = member.get("code", 200)
+        return _reply(member, code if isinstance(code, int) else 200)
 
     def _member(self, symbol: str, call: ProviderCall) -> Member:
         params = call.params
@@ -135,30 +126,10 @@ class TwelveData(Dialect):
         ]
         return {"data": rows, "status": "ok"}
 
-    def _usage(self, call: ProviderCall) -> Member:
-        charge = self.plan.charge(call.key, 0, call.now.timestamp())
-        assert charge is not None  # noqa: S101 - the call was admitted
-        usage: Member = {
-            "timestamp": call.now.strftime("%Y-%m-%d %H:%M:%S"),
-            "current_usage": charge.in_minute,
-            "plan_limit": self.plan.per_minute,
-        }
-        if self.plan.per_day is not None:  # plans without a daily cap do not mention one
-            usage |= {"daily_usage": charge.in_day, "plan_daily_limit": self.plan.per_day}
-        return usage
-
     def _quote(self, instrument: Instrument, call: ProviderCall) -> Member:
-        """Pairs have no currency, MIC code or volume; coins have rolling changes."""
+        """Pairs have no currency, MIC code or volume."""
         quote = self._market.quote(instrument, call.now)
         is_share = instrument.kind is Kind.EQUITY
-        change = decimal_text(quote.close - quote.previous_close)
-        percent = _percent(quote.close, quote.previous_close)
-        rolling = {
-            "rolling_1d_change": percent,
-            "rolling_7d_change": _percent(quote.close, quote.week_ago_close),
-            "rolling_change": percent,
-        }
-        low, high = decimal_text(quote.year_low), decimal_text(quote.year_high)
         return {
             "symbol": instrument.symbol,
             "name": instrument.name,
@@ -173,31 +144,14 @@ class TwelveData(Dialect):
             "close": decimal_text(quote.close),
             **({"volume": str(quote.volume)} if is_share else {}),
             "previous_close": decimal_text(quote.previous_close),
-            "change": change,
-            "percent_change": percent,
+            "change": decimal_text(quote.close - quote.previous_close),
+            "percent_change": _percent(quote.close, quote.previous_close),
             "average_volume": str(quote.average_volume),
-            **(rolling if instrument.kind is Kind.CRYPTO else {}),
             "is_market_open": quote.is_open,
-            "fifty_two_week": {
-                "low": low,
-                "high": high,
-                "low_change": decimal_text(quote.close - quote.year_low),
-                "high_change": decimal_text(quote.close - quote.year_high),
-                "low_change_percent": _percent(quote.close, quote.year_low),
-                "high_change_percent": _percent(quote.close, quote.year_high),
-                "range": f"{low}0 - {high}0",
-            },
         }
 
     def _price(self, instrument: Instrument, call: ProviderCall) -> Member:
         return {"price": decimal_text(self._market.quote(instrument, call.now).close)}
-
-    def _exchange_rate(self, instrument: Instrument, call: ProviderCall) -> Member:
-        """Its rate is a number and not a text."""
-        if instrument.kind is Kind.EQUITY:
-            return _unknown_symbol()
-        quote = self._market.quote(instrument, call.now)
-        return {"symbol": instrument.symbol, "rate": quote.close / UNITS, "timestamp": quote.stamped_at}
 
     def _time_series(self, instrument: Instrument, call: ProviderCall) -> Member:
         interval = call.params.get("interval", "")
@@ -267,19 +221,6 @@ def _row(instrument: Instrument, bar: Bar, *, is_adjusted: bool) -> Member:
         **dict(zip(("open", "high", "low", "close"), texts, strict=True)),
     }
     return row | {"volume": str(bar.prices.volume * split)} if instrument.kind is Kind.EQUITY else row
-
-
-def _rounded(text: str, decimals: int) -> str:
-    """The answer with its numbers rounded to `dp` decimals; -1, the default, leaves them."""
-    if decimals < 0:
-        return text
-    place = Decimal(1).scaleb(-decimals)
-
-    def spelled(price: re.Match[str]) -> str:
-        number = Decimal(price[1] or price[2]).quantize(place, ROUND_HALF_EVEN)
-        return f'"{number:f}"' if price[1] else f"{number:f}"
-
-    return _DECIMAL.sub(spelled, text)
 
 
 def _error(code: int, message: str) -> Member:

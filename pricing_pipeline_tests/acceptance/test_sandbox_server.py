@@ -26,8 +26,9 @@ def test_the_command_serves_as_its_own_process_until_told_to_stop(sign):
         first = process.stdout.readline()
         url = re.search(r"http://127\.0\.0\.1:(\d+)", first)
         assert url, process.communicate()
-        usage = get(f"{url[0]}/twelvedata/api_usage", headers={"Authorization": "apikey canary-key"}).json()
-        assert (usage["plan_limit"], usage["plan_daily_limit"]) == (8, 800)
+        key = {"Authorization": "apikey canary-key"}
+        headers = get(f"{url[0]}/twelvedata/price?symbol=AAPL", headers=key).headers
+        assert (headers["Api-Credits-Used"], headers["Api-Credits-Left"]) == ("1", "7")
     finally:
         process.send_signal(sign)
         _, errors = process.communicate(timeout=PATIENCE)

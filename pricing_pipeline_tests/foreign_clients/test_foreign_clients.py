@@ -145,7 +145,6 @@ def test_its_own_client_reads_quotes_alone_and_in_batches(market: Market, twelve
     assert {name: Decimal(one["price"]) for name, one in twelvedata["prices"].items()} == {
         name: price(market, name) for name in ("AAPL", "MSFT")
     }
-    assert Decimal(str(twelvedata["rate"]["rate"])) == price(market, "EURUSD=X")
 
 
 def test_its_own_client_reads_series(twelvedata: Any) -> None:
@@ -158,7 +157,6 @@ def test_its_own_client_reads_series(twelvedata: Any) -> None:
         name: closes(name) for name in ("AAPL", "IBM")
     }
     assert [Decimal(str(close)) for close in twelvedata["frame"]] == list(closes("IBM").values())
-    assert all(len(row["close"].partition(".")[2]) == 1 for row in twelvedata["rounded"])
 
 
 def test_its_own_client_knows_every_refusal(twelvedata: Any) -> None:
@@ -171,7 +169,6 @@ def test_its_own_client_knows_every_refusal(twelvedata: Any) -> None:
         assert twelvedata[name][0] == error
         assert words in twelvedata[name][1]
     assert {(row["symbol"], row["currency"]) for row in twelvedata["search"]} == {("VOD", "GBp")}
-    assert twelvedata["usage"]["plan_limit"] == SandboxSettings().credits_per_minute
 
 
 def test_the_client_in_javascript_reads_quotes_and_series(market: Market, sandbox: RunningSandbox) -> None:
