@@ -8,25 +8,32 @@ from typing import Any
 
 import pytest
 
+from pricing_pipeline import sample
 from pricing_pipeline.domain.data_types import Fetcher
 from pricing_pipeline.providers import PROVIDERS
 from pricing_pipeline.registry import plans
 from pricing_pipeline_tests.fixtures.cli import CommandLine, Said
 from pricing_pipeline_tests.fixtures.core import QUOTE, TWELVEDATA, Core
-from pricing_pipeline_tests.fixtures.database import Clock
+from pricing_pipeline_tests.fixtures.database import Clock, bare_template
 from pricing_pipeline_tests.support.free_plan import symbols
 from pricing_pipeline_tests.support.sandbox_server import RunningSandbox, running_sandbox
 from pricing_pipeline_tests.support.trading_days import store_weekdays
 
+template = bare_template
 pytestmark = pytest.mark.usefixtures("still")
 
 KEY, OTHER = "canary-5ecret-0123456789", "another-5ecret-0123456789"
 
 
+@pytest.fixture(autouse=True)
+def registry(owner_url: str) -> None:
+    """It has the providers and no data types."""
+    sample.load(owner_url, demo=False)
+
+
 @pytest.fixture
 def service(core: Core) -> Iterator[RunningSandbox]:
-    """A sandbox in the place of the real providers, none of which is in use; the registry is empty."""
-    core.rows("DELETE FROM pricing.data_type_registry")
+    """A sandbox in the place of the real providers, none of which is in use."""
     core.rows("UPDATE pricing.data_collectors SET is_active = false")
     with running_sandbox(key=KEY) as sandbox:
         core.rows("UPDATE pricing.data_collectors SET base_url = :url || '/' || provider", url=sandbox.url)
@@ -197,15 +204,15 @@ def test_a6_limits_of_single_keys_come_back_with_undo(core: Core, cli: CommandLi
     assert core.one(count) == 9
 
 
-@pytest.mark.usefixtures("service")
 def notifier_works(core: Core) -> None:
     """Else `status` warns that nobody is told of trouble."""
     core.rows("SELECT pricing.note_life('look_for_alerts', 0), pricing.note_life('send_messages', 0)")
 
 
+@pytest.mark.usefixtures("service")
 def test_a6_what_the_advice_sets_up_gets_no_warning(core: Core, cli: CommandLine, clock: Clock) -> None:
     notifier_works(core)
-    use(cli, TWELVEDATA, "--plan", "free", stdin=KEY)
+    assert use(cli, TWELVEDATA, "--plan", "free", stdin=KEY).exit_code == 0
     core.heartbeat("ann", *((QUOTE, symbol) for symbol in symbols(20)))
     today = core.clock().date()
     store_weekdays(core, "XNYS", str(today - timedelta(days=9)), str(today + timedelta(days=40)))
@@ -219,7 +226,7 @@ def test_a6_what_the_advice_sets_up_gets_no_warning(core: Core, cli: CommandLine
 @pytest.mark.usefixtures("service")
 def test_a6_nothing_is_warned_of_until_the_sessions_of_a_new_calendar_are_known(core: Core, cli: CommandLine) -> None:
     notifier_works(core)
-    use(cli, TWELVEDATA, "--plan", "free", stdin=KEY)
+    assert use(cli, TWELVEDATA, "--plan", "free", stdin=KEY).exit_code == 0
     core.heartbeat("ann", *((QUOTE, symbol) for symbol in symbols(12)))
     core.rows("UPDATE pricing.instruments SET calendar = 'XNYS', verified_at = pricing.clock()")
     core.rows("DELETE FROM pricing.calendar_sessions")
