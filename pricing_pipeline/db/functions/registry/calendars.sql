@@ -11,7 +11,7 @@ COMMENT ON FUNCTION pricing.known_time_zones(text[]) IS 'The time zones among th
 
 CREATE OR REPLACE FUNCTION pricing.is_time_zone(name text) RETURNS boolean
 LANGUAGE sql STABLE SET search_path = '' AS $$
-    SELECT name = ANY (pricing.known_time_zones(ARRAY[name]))
+    SELECT CASE name WHEN 'UTC' THEN true ELSE name = ANY (pricing.known_time_zones(ARRAY[name])) END
 $$;
 COMMENT ON FUNCTION pricing.is_time_zone(text) IS 'Whether this server knows a time zone.';
 
