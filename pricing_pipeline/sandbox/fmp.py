@@ -136,8 +136,6 @@ class Fmp(Dialect):
                 "dayHigh": number(quote.high),
                 "yearHigh": number(quote.year_high),
                 "yearLow": number(quote.year_low),
-                "priceAvg50": number(quote.previous_close),
-                "priceAvg200": number(quote.previous_close),
                 "exchange": instrument.exchange,
                 "open": number(quote.open),
                 "previousClose": number(quote.previous_close),
@@ -155,11 +153,7 @@ class Fmp(Dialect):
 
     def _profile(self, instrument: Instrument, call: ProviderCall) -> list[Row]:
         quote = self._market.quote(instrument, call.now)
-        market: Row = {
-            "range": f"{number(quote.year_low)}-{number(quote.year_high)}",
-            "averageVolume": quote.average_volume,
-        }
-        return [_changes(instrument, quote) | market | company.profile(instrument)]
+        return [_changes(instrument, quote) | company.profile(instrument)]
 
     def _earnings(self, instrument: Instrument, call: ProviderCall) -> list[Row]:
         return company.earnings(for_fmp(instrument), call.now.astimezone(UTC).date())
@@ -229,9 +223,6 @@ def _bar(bar: Bar) -> Row:
         "low": number(low),
         "close": number(close),
         "volume": bar.prices.volume * split,
-        "change": number(close - opened),
-        "changePercent": number((close - opened) * 10_000_000 // opened),
-        "vwap": number((opened + high + low + close) // 4),
     }
 
 

@@ -16,22 +16,6 @@ _MOVES = timedelta(days=45)
 """A report's day is a guess until this number of days before it."""
 _FILED_AFTER = timedelta(days=40)
 _TRADES = ("Software", "Semiconductors", "Banks", "Insurance", "Retail", "Pharmaceuticals")
-_CITIES = (("Springfield", "IL"), ("Riverside", "CA"), ("Salem", "OR"), ("Madison", "WI"))
-_NOTHING = (
-    "generalAndAdministrativeExpenses",
-    "sellingAndMarketingExpenses",
-    "otherExpenses",
-    "netInterestIncome",
-    "interestIncome",
-    "interestExpense",
-    "nonOperatingIncomeExcludingInterest",
-    "totalOtherIncomeExpensesNet",
-    "netIncomeFromDiscontinuedOperations",
-    "otherAdjustmentsToNetIncome",
-    "netIncomeDeductions",
-)
-"""Fields of a statement that are 0."""
-
 Row = dict[str, object]
 
 
@@ -43,34 +27,21 @@ def shares(symbol: str) -> int:
 def profile(instrument: Instrument) -> Row:
     """The facts of a company; the dialect adds those of the market."""
     symbol = instrument.key
-    city, state = _CITIES[pick(f"city:{symbol}", 0, len(_CITIES))]
     trade = _TRADES[pick(f"trade:{symbol}", 0, len(_TRADES))]
     return {
         "companyName": instrument.name,
         "currency": instrument.currency,
-        "cik": _cik(symbol),
         "isin": f"{instrument.venue.country_code}{pick(f'isin:{symbol}', 10**9, 10**10)}",
-        "cusip": str(pick(f"cusip:{symbol}", 10**8, 10**9)),
         "exchangeFullName": instrument.venue.name,
         "exchange": instrument.exchange,
         "industry": trade,
         "website": f"https://www.{instrument.symbol.lower()}.example",
         "description": f"{instrument.name} is made up and deals in {trade.lower()}.",
-        "ceo": "A. Person",
         "sector": "Technology" if trade in _TRADES[:2] else "Other",
         "country": instrument.venue.country_code,
         "fullTimeEmployees": str(pick(f"employees:{symbol}", 100, 200_000)),
-        "phone": f"555 {pick(f'phone:{symbol}', 10**6, 10**7)}",
-        "address": f"{pick(f'house:{symbol}', 1, 1000)} Main Street",
-        "city": city,
-        "state": state,
-        "zip": f"{pick(f'zip:{symbol}', 0, 10**5):05d}",
-        "image": f"https://www.{instrument.symbol.lower()}.example/logo.png",
         "beta": _hundredths(pick(f"beta:{symbol}", 20, 220)),
-        "lastDividend": _hundredths(pick(f"dividend:{symbol}", 0, 400)),
         "ipoDate": str(instrument.first_day),
-        "isActivelyTrading": True,
-        **dict.fromkeys(("defaultImage", "isEtf", "isAdr", "isFund"), False),
     }
 
 
@@ -117,13 +88,12 @@ def _statement(symbol: str, year: int) -> Row:
     spent = revenue * pick(f"spent:{key}", 5, 25) // 100
     income = revenue - cost - spent
     tax = max(income, 0) * 21 // 100
-    earned, wear, research = income - tax, revenue * 3 // 100, spent * 2 // 3
-    diluted = shares(symbol) * 101 // 100
+    earned, wear = income - tax, revenue * 3 // 100
     filed = _year_end(year) + _FILED_AFTER
     return {
         "date": str(_year_end(year)),
         "reportedCurrency": "USD",
-        "cik": _cik(symbol),
+        "cik": f"{pick(f'cik:{symbol}', 10**5, 2 * 10**6):010d}",
         "filingDate": str(filed),
         "acceptedDate": f"{filed} 06:01:36",
         "fiscalYear": str(year),
@@ -131,8 +101,6 @@ def _statement(symbol: str, year: int) -> Row:
         "revenue": revenue,
         "costOfRevenue": cost,
         "grossProfit": revenue - cost,
-        "researchAndDevelopmentExpenses": research,
-        "sellingGeneralAndAdministrativeExpenses": spent - research,
         "operatingExpenses": spent,
         "costAndExpenses": cost + spent,
         "depreciationAndAmortization": wear,
@@ -141,19 +109,10 @@ def _statement(symbol: str, year: int) -> Row:
         "operatingIncome": income,
         "incomeBeforeTax": income,
         "incomeTaxExpense": tax,
-        "netIncomeFromContinuingOperations": earned,
         "netIncome": earned,
-        "bottomLineNetIncome": earned,
         "eps": _hundredths(earned * 100 // shares(symbol)),
-        "epsDiluted": _hundredths(earned * 100 // diluted),
-        "weightedAverageShsOut": shares(symbol),
-        "weightedAverageShsOutDil": diluted,
-        **dict.fromkeys(_NOTHING, 0),
+        "epsDiluted": _hundredths(earned * 100 // (shares(symbol) * 101 // 100)),
     }
-
-
-def _cik(symbol: str) -> str:
-    return f"{pick(f'cik:{symbol}', 10**5, 2 * 10**6):010d}"
 
 
 def _year_end(year: int) -> date:

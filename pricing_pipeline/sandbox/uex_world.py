@@ -1,13 +1,12 @@
 """The world behind the sandbox's UEX: terminals, commodities, and what they cost there at a time.
 
-Everything follows from a seed and the time. Players report each price every ten minutes to two hours. A terminal that
-sells more than it gets runs low and grows dear; one that takes more than it needs fills up and pays less. With a new
-version of the game all prices are others, and none is known until somebody has reported it.
+Everything follows from a seed and the time. Players report each price every ten minutes to two hours. What a terminal
+has little of is dear; what it has much of it pays less for. With a new version of the game all prices are others, and
+none is known until somebody has reported it.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -18,8 +17,7 @@ from pricing_pipeline.sandbox.instruments import pick
 from pricing_pipeline.sandbox.venues import WORLD
 
 _FIRST_PATCH = int(datetime(2025, 1, 1, tzinfo=UTC).timestamp())
-_DAY = 86_400
-_PATCH_SECONDS = 90 * _DAY
+_PATCH_SECONDS = 90 * 86_400
 
 
 class Place(NamedTuple):
@@ -143,7 +141,7 @@ class World:
             return None
         base = good.worth * pick(f"patch:{self._seed}:{patch}:{good.number}", 80, 121) // 100
         base = base * pick(f"place:{pair}:{patch}", 90, 111) // 100
-        fill = _fill(pair, reported)
+        fill = pick(f"fill:{pair}:{reported}", 0, 1001) / 1000
         room = pick(f"room:{pair}", 2, 80) * 16
         amount = round(room * fill)
         status = 1 + round(6 * fill)
@@ -159,11 +157,3 @@ class World:
 
 def _patch(at: int) -> int:
     return max(at - _FIRST_PATCH, 0) // _PATCH_SECONDS
-
-
-def _fill(pair: str, at: int) -> float:
-    """How full a stock is, from 0 to 1: a slow tide, a faster one, and chance."""
-    slow, fast = pick(f"slow:{pair}", 2, 9) * _DAY, pick(f"fast:{pair}", 3, 20) * 3600
-    tide = 0.35 * math.sin(2 * math.pi * at / slow) + 0.15 * math.sin(2 * math.pi * at / fast)
-    chance = (pick(f"chance:{pair}:{at}", 0, 1000) - 500) / 5000
-    return min(max(0.5 + tide + chance, 0.0), 1.0)

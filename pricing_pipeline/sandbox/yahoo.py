@@ -40,8 +40,6 @@ _TYPES = {
     Kind.CRYPTO: "CRYPTOCURRENCY",
 }
 _MARKETS = {Kind.FOREX: "ccy", Kind.CRYPTO: "ccc"}
-_BEFORE, _AFTER = timedelta(hours=5, minutes=30), timedelta(hours=4)
-"""How long shares of the United States trade before and after the session."""
 
 Row = dict[str, object]
 
@@ -227,7 +225,7 @@ class _Chart:
             "instrumentType": _TYPES[self.instrument.kind],
             "firstTradeDate": self.stamp(self.instrument.first_day),
             "regularMarketTime": quote.stamped_at,
-            "hasPrePostMarketData": self._has_more_hours,
+            "hasPrePostMarketData": False,
             **_clock(self.zone, quote.stamped_at),
             "exchangeTimezoneName": self.zone.key,
             "regularMarketPrice": number(quote.close),
@@ -246,20 +244,11 @@ class _Chart:
             "validRanges": list(RANGES),
         }
 
-    @property
-    def _has_more_hours(self) -> bool:
-        return self.instrument.kind is Kind.EQUITY and not self.instrument.venue.suffix
-
     def _periods(self) -> Row:
-        """The session, and the trading before and after it: none of either where no moment is left for it."""
+        """The session of the day, without any trading before and after it."""
         today = self.now.astimezone(self.instrument.zone).date()
         opening, closing = self.market.session(self.instrument, today)
-        has_more = self._has_more_hours and not self.market.is_always_open
-        moments = {
-            "pre": (opening - _BEFORE if has_more else opening, opening),
-            "regular": (opening, closing),
-            "post": (closing, closing + _AFTER if has_more else closing),
-        }
+        moments = {"pre": (opening, opening), "regular": (opening, closing), "post": (closing, closing)}
         return {
             name: {
                 **_clock(self.zone, int(start.timestamp())),
