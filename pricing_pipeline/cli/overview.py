@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from pricing_pipeline.demand.schedules import WaitingSchedule
     from pricing_pipeline.operations.life import LastSigns
     from pricing_pipeline.queue.forecast import Forecast
-    from pricing_pipeline.queue.limits import Allowance, Budget, Key, LowerLimit, Unqueued
+    from pricing_pipeline.queue.limits import Budget, Key, LowerLimit, ProviderState, Unqueued
     from pricing_pipeline.queue.task_queue import Counted
     from pricing_pipeline.settings import Settings
 
@@ -46,7 +46,7 @@ class Overview:
 
     types: Sequence[Freshness] = ()
     queue: Sequence[Counted] = ()
-    quota: Sequence[Allowance] = ()
+    quota: Sequence[ProviderState] = ()
     keys: Sequence[Key] = ()
     budgets: Sequence[Budget] = ()
     shown_limits: Sequence[LowerLimit] = ()
@@ -80,7 +80,7 @@ def show(*, as_json: bool) -> bool:
             overview = Overview(
                 freshness.measure(connection),
                 task_queue.counts(connection),
-                limits.allowances(connection),
+                limits.standings(connection),
                 limits.keys(connection),
                 limits.budgets(connection),
                 limits.shown(connection),
@@ -132,7 +132,7 @@ def _content(
         **{name: overview.total(name) if known else None for name in _COUNTS},
         "types": {type_.data_type: _type(type_) for type_ in overview.types},
         "queue": _queue(overview.queue) if known else {},
-        "quota": {allowance.provider: _allowance(allowance, overview.keys) for allowance in overview.quota},
+        "quota": {standing.provider: _standing(standing, overview.keys) for standing in overview.quota},
         "forecast": {ahead.provider: ahead.content for ahead in overview.forecasts},
         "no_provider": overview.no_provider,
         "budget": {budget.provider: _budget(budget) for budget in overview.budgets},
@@ -222,24 +222,24 @@ def _budget(budget: Budget) -> dict[str, Any]:
     }
 
 
-def _allowance(allowance: Allowance, keys: Sequence[Key]) -> dict[str, Any]:
+def _standing(standing: ProviderState, keys: Sequence[Key]) -> dict[str, Any]:
     return {
-        "quota_bytes": allowance.quota_bytes,
-        "used_bytes": allowance.used_bytes,
-        "left_bytes": allowance.quota_left_bytes,
-        "is_spent": allowance.is_spent,
-        "units_left": allowance.units_left if allowance.units_limit is not None else None,
-        "units_limit": allowance.units_limit,
-        "no_units": allowance.no_units,
-        "next_unit_at": allowance.next_unit_at,
-        "blocked_seconds": allowance.blocked_seconds,
-        "blocked_reason": allowance.blocked_reason,
-        "breaker": allowance.breaker,
-        "breaker_seconds": allowance.breaker_seconds,
-        "breaker_reason": allowance.breaker_reason,
-        "outages": allowance.outages,
-        "stop": allowance.stop,
-        "unannounced_calls": allowance.unannounced_calls,
+        "quota_bytes": standing.quota_bytes,
+        "used_bytes": standing.used_bytes,
+        "left_bytes": standing.quota_left_bytes,
+        "is_spent": standing.is_spent,
+        "units_left": standing.units_left if standing.units_limit is not None else None,
+        "units_limit": standing.units_limit,
+        "no_units": standing.sentence if standing.is_rate_limited else None,
+        "next_unit_at": standing.next_at if standing.is_rate_limited else None,
+        "blocked_seconds": standing.blocked_seconds,
+        "blocked_reason": standing.blocked_reason,
+        "breaker": standing.breaker,
+        "breaker_seconds": standing.breaker_seconds,
+        "breaker_reason": standing.breaker_reason,
+        "outages": standing.outages,
+        "stop": standing.stop,
+        "unannounced_calls": standing.unannounced_calls,
         "keys": {
             key.key_name: {
                 "is_active": key.is_active,
@@ -249,7 +249,7 @@ def _allowance(allowance: Allowance, keys: Sequence[Key]) -> dict[str, Any]:
                 "blocked_reason": key.blocked_reason,
             }
             for key in keys
-            if key.provider == allowance.provider
+            if key.provider == standing.provider
         },
     }
 
@@ -359,8 +359,12 @@ def _say_quota(quota: Mapping[str, Mapping[str, Any]], forecasts: Mapping[str, M
             if ahead["stretch_words"]:
                 typer.echo(f"stretched:   {ahead['stretch_words']}.")
         for name, allowance in quota.items():
-            if stop := _stop(allowance):
-                typer.echo(f"blocked:     {name}: {stop}")
+            if allowance["stop"]:
+                typer.echo(f"blocked:     {allowance['stop']}.")
+            for key_name, key in allowance["keys"].items():
+                if key["blocked_seconds"] and key["is_active"] and not allowance["blocked_seconds"]:
+                    pause = f"for {duration(key['blocked_seconds'])}: {key['blocked_reason']}"
+                    typer.echo(f"blocked:     {name}: key {key_name} {pause}")
             if allowance["no_units"]:
                 typer.echo(f"used up:     {allowance['no_units']}.")
         for name, allowance in quota.items():
@@ -401,35 +405,11 @@ def _print_warnings(warnings: Sequence[Mapping[str, Any]]) -> None:
 
 
 def _units(allowance: Mapping[str, Any]) -> str:
-    if not _has_key(allowance):
+    if not any(key["is_active"] for key in allowance["keys"].values()):
         return "none"
     return (
         "no limit" if allowance["units_limit"] is None else f"{allowance['units_left']} of {allowance['units_limit']}"
     )
-
-
-def _has_key(allowance: Mapping[str, Any]) -> bool:
-    return any(key["is_active"] for key in allowance["keys"].values())
-
-
-def _stop(allowance: Mapping[str, Any]) -> str:
-    """Why a provider, or which of its keys, is not called now, or for what it does not answer."""
-    if allowance["breaker"] == "half_open":
-        return f"breaker half open, a probe is under way: {allowance['breaker_reason']}"
-    if allowance["breaker"] == "open":
-        return f"breaker open, probed within {duration(allowance['breaker_seconds'])}: {allowance['breaker_reason']}"
-    if allowance["blocked_seconds"]:
-        return f"for {duration(allowance['blocked_seconds'])}: {allowance['blocked_reason']}"
-    if allowance["is_spent"]:
-        return "its quota of bytes is used up, except for a reserve of 5 %"
-    if not _has_key(allowance):
-        return "no key is active; `pricing-pipeline key set` stores one"
-    blocked = (
-        f"key {name} for {duration(key['blocked_seconds'])}: {key['blocked_reason']}"
-        for name, key in allowance["keys"].items()
-        if key["blocked_seconds"] and key["is_active"]
-    )
-    return "; ".join(filter(None, [allowance["outages"], *blocked]))
 
 
 def _print_left_out(content: Mapping[str, Any]) -> None:

@@ -64,7 +64,7 @@ def refresh_watched(snapshot: RegistrySnapshot) -> dg.SensorDefinition:
             idle = _why_idle(outlook, requested, missing, coming)
             if idle is not None:
                 with database.engine.connect() as connection:
-                    stops = [allowance.stop for allowance in limits.allowances(connection)]
+                    stops = [standing.stop for standing in limits.standings(connection)]
                 return dg.SkipReason("; ".join([idle, *filter(None, stops)]))
             tags = drain_tags(context.instance, database)
             requests = [

@@ -72,10 +72,10 @@ class Allowances:
     def __init__(self, database: PricingDatabase) -> None:
         self._database = database
 
-    def now(self) -> dict[str, limits.Allowance]:
+    def now(self) -> dict[str, limits.ProviderState]:
         """The allowance of each active provider, by name."""
         with self._database.engine.connect() as connection:
-            return {allowance.provider: allowance for allowance in limits.allowances(connection)}
+            return {standing.provider: standing for standing in limits.standings(connection)}
 
 
 Resource = TypeVar("Resource", PricingDatabase, Providers, Allowances)

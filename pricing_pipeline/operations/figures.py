@@ -68,7 +68,6 @@ class Figures:
 
 
 _PAIR_STATES = ("fresh", "due", "late", "refused", "paused", "source_old")
-_BREAKERS = ("closed", "open", "half_open")
 
 
 def _parts(connection: Connection) -> Iterable[Row]:
@@ -86,24 +85,13 @@ def _tasks(connection: Connection) -> Iterable[Row]:
 
 
 def _providers(connection: Connection) -> Iterable[Row]:
-    for allowance in limits.allowances(connection):
-        is_limited = allowance.units_limit is not None
+    for standing in limits.standings(connection):
         yield {
-            **asdict(allowance),
-            "units_left": allowance.units_left if is_limited else None,
-            "quota_left_bytes": allowance.quota_left_bytes,
-            "paused_seconds": allowance.blocked_seconds or 0.0,
+            **asdict(standing),
+            "units_left": standing.units_left if standing.units_limit is not None else None,
+            "quota_left_bytes": standing.quota_left_bytes,
+            "paused_seconds": standing.blocked_seconds or 0.0,
         }
-
-
-def _breakers(connection: Connection) -> Iterable[Row]:
-    for allowance in limits.allowances(connection):
-        for state in _BREAKERS:
-            yield {
-                "provider": allowance.provider,
-                "state": state,
-                "is_so": int(allowance.breaker == state),
-            }
 
 
 SOURCES = (
@@ -203,7 +191,6 @@ SOURCES = (
         "breakers",
         ("provider", "state"),
         (Metric("pricing_provider_breaker", "is_so", "1 for the state of the breaker"),),
-        _breakers,
     ),
     Source(
         "calls",

@@ -49,58 +49,6 @@ _OF_PROVIDER = frozenset(
 
 
 @dataclass(frozen=True, slots=True)
-class Allowance:
-    """The units and bytes that a provider still allows. Bytes are of the last 720 hours; units are of all its keys.
-
-    `no_units` says which limit is used up if no unit is left, and `next_unit_at` when the next one comes, if known.
-    `blocked_seconds` is set while every key is blocked after a refusal. `breaker` is closed, open or half_open;
-    `breaker_seconds` is the time until the next probe, or the time left for a running probe. `outages` names the data
-    types that it does not answer for.
-    """
-
-    provider: str
-    quota_bytes: int
-    used_bytes: int
-    units_left: int
-    units_limit: int | None
-    no_units: str | None
-    next_unit_at: datetime | None
-    blocked_seconds: float | None
-    blocked_reason: str | None
-    breaker: str
-    breaker_seconds: float | None
-    breaker_reason: str | None
-    outages: str | None
-    unannounced_calls: int
-    """Answers of the last 24 hours that came without a Content-Length; their bytes were counted as they arrived."""
-
-    @property
-    def stop(self) -> str | None:
-        """Why the provider is not called now, or does not answer, in a few words; None if nothing is wrong."""
-        if self.breaker == "half_open":
-            return f"{self.provider}: a probe is under way, after {self.breaker_reason}"
-        if self.breaker == "open":
-            wait = f"within {self.breaker_seconds:.0f} s" if self.breaker_seconds else "with the next task"
-            return f"{self.provider}: its breaker is open ({self.breaker_reason}); the next probe is made {wait}"
-        if self.blocked_seconds:
-            return f"{self.provider} is blocked for {self.blocked_seconds:.0f} s: {self.blocked_reason}"
-        if self.is_spent:
-            return f"{self.provider}: its quota of bytes is spent"
-        if self.outages:
-            return f"{self.provider}: {self.outages}"
-        return None
-
-    @property
-    def is_spent(self) -> bool:
-        """Whether its quota is used up for all work: even for viewers it ends at 95 %."""
-        return self.used_bytes >= self.quota_bytes // 100 * 95
-
-    @property
-    def quota_left_bytes(self) -> int:
-        return max(0, self.quota_bytes - self.used_bytes)
-
-
-@dataclass(frozen=True, slots=True)
 class Key:
     """An API key by its name, and its limits now."""
 
@@ -133,29 +81,62 @@ _WINDOWS = {
 
 @dataclass(frozen=True, slots=True)
 class ProviderState:
-    """The state of a provider, for people.
+    """The state of a provider, and what it still allows. Bytes are of the last 720 hours; units are of all its keys.
 
-    `state` is a word of `pricing.why_not_called`, and `sentence` explains it; both are None while it may be called.
-    `limits` have the units used, the units allowed over all active keys, and the window in seconds (None = a calendar
-    day).
+    `state` is a word of `pricing.why_not_called`, `sentence` explains it, and `next_at` is when it ends, if known; all
+    are None while it may be called. `outages` names the data types that it does not answer for. `limits` have the
+    units used, the units allowed over all active keys, and the window in seconds (None = a calendar day).
+    `blocked_seconds` is set while every key is blocked after a refusal. `breaker` is closed, open or half_open;
+    `breaker_seconds` is the time until the next probe, or the time left for a running probe.
     """
 
     provider: str
     state: str | None
     sentence: str | None
+    next_at: datetime | None
     outages: str | None
     quota_bytes: int
     used_bytes: int
     is_in_credits: bool
     limits: Sequence[Mapping[str, int | None]] | None
+    units_left: int
+    units_limit: int | None
+    blocked_seconds: float | None
+    blocked_reason: str | None
+    breaker: str
+    breaker_seconds: float | None
+    breaker_reason: str | None
+    unannounced_calls: int
+    """Answers of the last 24 hours that came without a Content-Length; their bytes were counted as they arrived."""
+
+    @property
+    def is_rate_limited(self) -> bool:
+        """Whether only a limit that is used up stops it, which passes."""
+        return self.state == "rate_limited"
+
+    @property
+    def is_spent(self) -> bool:
+        """Whether its quota is used up for all work: even for viewers it ends at 95 %."""
+        return self.used_bytes >= self.quota_bytes // 100 * 95
+
+    @property
+    def quota_left_bytes(self) -> int:
+        return max(0, self.quota_bytes - self.used_bytes)
+
+    @property
+    def _faults(self) -> str:
+        return "; ".join(fault.rstrip(".") for fault in (self.sentence, self.outages) if fault)
+
+    @property
+    def stop(self) -> str | None:
+        """What more than a rate limit keeps it from being called or from answering, as a clause that names it."""
+        is_well = self.outages is None and (self.state is None or self.is_rate_limited)
+        return None if is_well else f"{self.provider}: {self._faults}"
 
     @property
     def words(self) -> str:
         """Why it is not called, in a sentence."""
-        faults = [fault.rstrip(".") for fault in (self.sentence, self.outages) if fault]
-        if not faults:
-            return "It is called as its limits allow."
-        words = "; ".join(faults)
+        words = self._faults or "it is called as its limits allow"
         return f"{words[:1].upper()}{words[1:]}."
 
     @property
@@ -385,14 +366,10 @@ def register_keys(connection: Connection, provider: str, names: Collection[str])
     return int(call_sql(connection, "register_keys", provider, sorted(names)).scalar_one())
 
 
-def allowances(connection: Connection) -> list[Allowance]:
-    """What each active provider still allows."""
-    return [Allowance(**row) for row in connection.execute(query("limits.quota")).mappings()]
-
-
-def standings(connection: Connection, providers: Collection[str]) -> list[ProviderState]:
-    """The states of some providers, also of inactive ones."""
-    rows = connection.execute(query("limits.standings"), {"providers": sorted(providers)}).mappings()
+def standings(connection: Connection, providers: Collection[str] | None = None) -> list[ProviderState]:
+    """The state of each active provider, or of those that are named, also inactive ones."""
+    named = None if providers is None else sorted(providers)
+    rows = connection.execute(query("limits.standings"), {"providers": named}).mappings()
     return [ProviderState(**row) for row in rows]
 
 

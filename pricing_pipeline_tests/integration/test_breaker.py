@@ -9,7 +9,7 @@ import pytest
 from pricing_pipeline.domain.answers import FailureKind
 from pricing_pipeline.domain.calls import Call
 from pricing_pipeline.operations import alerts
-from pricing_pipeline.queue.limits import Allowance
+from pricing_pipeline.queue.limits import ProviderState
 from pricing_pipeline_tests.fixtures.core import MFAPI, NAV, QUOTE, TWELVEDATA, Core
 from pricing_pipeline_tests.fixtures.database import Clock
 from pricing_pipeline_tests.support.examples import is_thorough
@@ -44,7 +44,7 @@ def breaker(core: Core) -> str:
     return core.allowance().breaker
 
 
-def opened(core: Core) -> Allowance:
+def opened(core: Core) -> ProviderState:
     calls(core, *[DOWN] * 10)
     assert breaker(core) == "open"
     return core.allowance()
@@ -230,10 +230,11 @@ def test_b16_why_a_provider_is_left_alone_is_said_in_words(core: Core, clock: Cl
     opened(core)
     stop = core.allowance().stop
     assert stop is not None
-    assert stop.startswith("twelvedata: its breaker is open (10 of 10 calls failed")
-    assert stop.endswith(" s")
+    assert stop.startswith("twelvedata: the breaker of twelvedata is open since ")
+    assert "(10 of 10 calls failed" in stop
+    assert "; the next probe is made at " in stop
     clock.advance(61)
-    assert (core.allowance().stop or "").endswith("the next probe is made with the next task")
+    assert "the next task is the probe" in (core.allowance().stop or "")
     core.claim_one()
     assert "a probe is under way" in (core.allowance().stop or "")
 

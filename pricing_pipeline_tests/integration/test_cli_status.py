@@ -151,10 +151,21 @@ def test_b10_a_quota_that_is_spent_is_said_to_be(cli: CommandLine, core: Core) -
     assert cli("status", "--json").json["quota"]["twelvedata"]["stop"] is None
     core.rows("UPDATE pricing.data_collectors SET quota_bytes = 99999 WHERE provider = 'twelvedata'")
     spent = cli("status", "--json").json["quota"]["twelvedata"]
-    assert (spent["is_spent"], spent["stop"]) == (True, "twelvedata: its quota of bytes is spent")
-    assert "its quota of bytes is used up, except for a reserve of 5 %" in cli("status").stdout
+    assert spent["is_spent"]
+    assert spent["stop"].startswith("twelvedata: the quota of twelvedata is spent: 94999 of the 94905 bytes that such ")
+    assert f"blocked:     {spent['stop']}." in cli("status").stdout
     core.enqueue(QUOTE, "META")
     assert core.claim() == []
+
+
+def test_b10_a_provider_with_a_blocked_key_and_a_used_up_one_is_rate_limited(cli: CommandLine, core: Core) -> None:
+    core.rows("UPDATE pricing.provider_limits SET units = 1 WHERE provider = 'twelvedata'")
+    core.call("SELECT pricing.register_keys('twelvedata', '{default,second}')")
+    core.enqueue(QUOTE, "AAPL")
+    core.throttle("twelvedata", 40, "second")
+    core.claim_one()
+    assert core.allowance().state == "rate_limited"
+    assert "used up:     twelvedata allows 1 unit in " in cli("status").stdout
 
 
 def test_b16_breakers_blocked_keys_and_a_budget_that_is_too_small_are_seen(
@@ -172,7 +183,7 @@ def test_b16_breakers_blocked_keys_and_a_budget_that_is_too_small_are_seen(
     assert "warning:     twelvedata cannot serve the 9 watched or held pairs" in said
     core.one("SELECT pricing.open_breaker('twelvedata', '10 of 12 calls failed')")
     assert cli("status", "--json").json["quota"]["twelvedata"]["breaker"] == "open"
-    assert "breaker open, probed within " in cli("status").stdout
+    assert "blocked:     twelvedata: the breaker of twelvedata is open since " in cli("status").stdout
 
 
 def test_g5_the_first_price_counts_from_the_start_and_only_from_a_run(

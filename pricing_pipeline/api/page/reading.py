@@ -88,13 +88,7 @@ class Provider:
 
     standing: ProviderState
     forecast: Forecast
-    breaker: str
     by_day: Sequence[tuple[date, int]]
-
-    @property
-    def is_stopped(self) -> bool:
-        """Whether more than a rate limit, which passes, keeps it from being called."""
-        return self.standing.outages is not None or self.standing.state not in (None, "rate_limited")
 
 
 @dataclass(frozen=True, slots=True)
@@ -246,9 +240,6 @@ def _watched(row: Row[Any]) -> WatchedPair:
 
 
 def _providers(connection: Connection, now: datetime) -> list[Provider]:
-    allowances = limits.allowances(connection)
-    names = [allowance.provider for allowance in allowances]
-    standings = {standing.provider: standing for standing in limits.standings(connection, names)}
     forecasts = {ahead.provider: ahead for ahead in forecast.forecasts(connection)}
     by_day: dict[str, dict[date, int]] = {}
     for row in _rows(connection, "bytes_by_day"):
@@ -256,12 +247,11 @@ def _providers(connection: Connection, now: datetime) -> list[Provider]:
     days = [now.astimezone(UTC).date() - timedelta(days=ago) for ago in range(29, -1, -1)]
     return [
         Provider(
-            standings[allowance.provider],
-            forecasts[allowance.provider],
-            allowance.breaker,
-            [(day, by_day.get(allowance.provider, {}).get(day, 0)) for day in days],
+            standing,
+            forecasts[standing.provider],
+            [(day, by_day.get(standing.provider, {}).get(day, 0)) for day in days],
         )
-        for allowance in allowances
+        for standing in limits.standings(connection)
     ]
 
 

@@ -91,10 +91,8 @@ def _providers(reading: Reading) -> Iterator[Finding]:
     # An alert about a provider says the same with more words.
     in_alerts = {word for alert in reading.alerts for word in str(alert["subject"]).split()}
     for provider in reading.providers:
-        if provider.is_stopped and provider.standing.provider not in in_alerts:
-            words = provider.standing.words.rstrip(".")
-            words = f"{provider.standing.provider}: {words[:1].lower()}{words[1:]}"
-            yield Finding(State.WAITS, words, "providers")
+        if provider.standing.stop and provider.standing.provider not in in_alerts:
+            yield Finding(State.WAITS, provider.standing.stop, "providers")
 
 
 def _parts(reading: Reading) -> Iterator[Finding]:

@@ -37,38 +37,6 @@ WHERE provider = :provider AND key_name = :key_name;
 -- Forget what a provider has shown of a key's limits.
 DELETE FROM pricing.shown_limits WHERE provider = :provider AND key_name = :key_name;
 
--- name: quota
--- Per provider: bytes used of the 30-day allowance, units left now over all keys, and why it is not called, if so.
-SELECT p.provider, p.quota_bytes, pricing.bytes_used(p.provider, n.at) AS used_bytes, room.units_left, room.units_limit,
-       no_units.sentence AS no_units, no_units.next_at AS next_unit_at,
-       CASE WHEN room.blocked_until > n.at
-            THEN extract(epoch FROM room.blocked_until - n.at)::float8 END AS blocked_seconds,
-       CASE WHEN room.blocked_until > n.at THEN room.blocked_reason END AS blocked_reason,
-       s.breaker,
-       CASE WHEN s.breaker <> 'closed'
-            THEN greatest(extract(epoch FROM pricing.next_probe_at(s) - n.at), 0)::float8 END AS breaker_seconds,
-       s.breaker_reason, pricing.describe_outages(p.provider) AS outages,
-       (SELECT count(*) FROM pricing.collector_call_log c
-        WHERE c.provider = p.provider AND c.is_unannounced
-          AND c.started_at > n.at - interval '24 hours') AS unannounced_calls
-FROM pricing.data_collectors p JOIN pricing.provider_state s USING (provider)
-CROSS JOIN (SELECT pricing.clock() AS at) n
-CROSS JOIN LATERAL (
-    -- A provider is blocked if each of its keys is.
-    SELECT coalesce(sum(greatest(k.units_left, 0))
-                    FILTER (WHERE coalesce(k.blocked_until, '-infinity') <= n.at), 0)::bigint AS units_left,
-           sum(k.units_limit)::bigint AS units_limit,
-           CASE WHEN bool_and(coalesce(k.blocked_until > n.at, false)) THEN min(k.blocked_until) END AS blocked_until,
-           (array_agg(k.blocked_reason ORDER BY k.blocked_until))[1] AS blocked_reason
-    FROM pricing.key_allowances(p.provider, n.at) k
-    WHERE k.is_active) room
-LEFT JOIN LATERAL (
-    SELECT w.sentence, w.next_at FROM pricing.why_no_units(p.provider) w
-    WHERE room.units_left = 0 AND room.units_limit IS NOT NULL
-      AND coalesce(room.blocked_until, '-infinity') <= n.at) no_units ON true
-WHERE p.is_active
-ORDER BY p.provider;
-
 -- name: keys
 -- The keys of each active provider, with their units and pauses.
 SELECT p.provider, k.key_name, k.is_active, greatest(k.units_left, 0) AS units_left, k.units_limit,
@@ -91,30 +59,52 @@ LEFT JOIN pricing.stretches_in_force(pricing.clock()) s USING (provider)
 ORDER BY 1;
 
 -- name: standings
--- What stops some providers from being called for a viewer, in a sentence; how much of each limit and quota is used.
+-- Of some providers, or of all active ones: what stops each from being called for a viewer, in a sentence; how much of
+-- each limit and quota is used; the units left now over all keys, the pause of all keys, and the breaker.
 SELECT p.provider, w.state,
        CASE w.state
            WHEN 'provider_off' THEN pg_catalog.format(
                '%1$s is switched off; `pricing-pipeline provider change %1$s --active` switches it on', p.provider)
            ELSE w.sentence END AS sentence,
-       pricing.describe_outages(p.provider) AS outages, p.quota_bytes,
+       w.next_at, pricing.describe_outages(p.provider) AS outages, p.quota_bytes,
        pricing.bytes_used(p.provider, n.at) AS used_bytes,
        EXISTS (SELECT FROM pricing.provider_capabilities c
                WHERE c.provider = p.provider AND c.units_per_symbol > 0) AS is_in_credits,
        (SELECT jsonb_agg(jsonb_build_object('used', u.used, 'units', u.units, 'window_seconds', u.window_seconds)
                          ORDER BY u.window_seconds NULLS LAST)
         FROM (SELECT l.window_seconds,
-                     (SELECT sum(pricing.units_in_force(l, k.key_name, n.at))
-                      FROM pricing.key_allowances(p.provider, n.at) k
-                      WHERE k.is_active) AS units,
+                     (SELECT sum(pricing.units_in_force(l, k.name, n.at)) FROM unnest(room.key_names) AS k (name))
+                         AS units,
                      (SELECT coalesce(sum(c.units), 0) FROM pricing.counted_calls c
                       WHERE c.provider = p.provider AND c.counted_at > pricing.limit_start(l, n.at)) AS used
               FROM pricing.provider_limits l WHERE l.provider = p.provider) u
-        WHERE u.units IS NOT NULL) AS limits
+        WHERE u.units IS NOT NULL) AS limits,
+       room.units_left, room.units_limit,
+       CASE WHEN room.blocked_until > n.at
+            THEN extract(epoch FROM room.blocked_until - n.at)::float8 END AS blocked_seconds,
+       CASE WHEN room.blocked_until > n.at THEN room.blocked_reason END AS blocked_reason,
+       s.breaker,
+       CASE WHEN s.breaker <> 'closed'
+            THEN greatest(extract(epoch FROM pricing.next_probe_at(s) - n.at), 0)::float8 END AS breaker_seconds,
+       s.breaker_reason,
+       (SELECT count(*) FROM pricing.collector_call_log c
+        WHERE c.provider = p.provider AND c.is_unannounced
+          AND c.started_at > n.at - interval '24 hours') AS unannounced_calls
 FROM (SELECT pricing.clock() AS at) n
-CROSS JOIN pricing.data_collectors p
+CROSS JOIN pricing.data_collectors p JOIN pricing.provider_state s USING (provider)
 CROSS JOIN LATERAL pricing.why_not_called(p.provider, 1, 0) w
-WHERE p.provider = ANY (CAST(:providers AS text[]))
+CROSS JOIN LATERAL (
+    -- A provider is blocked if each of its keys is.
+    SELECT coalesce(sum(greatest(k.units_left, 0))
+                    FILTER (WHERE coalesce(k.blocked_until, '-infinity') <= n.at), 0)::bigint AS units_left,
+           sum(k.units_limit)::bigint AS units_limit,
+           CASE WHEN bool_and(coalesce(k.blocked_until > n.at, false)) THEN min(k.blocked_until) END AS blocked_until,
+           (array_agg(k.blocked_reason ORDER BY k.blocked_until))[1] AS blocked_reason,
+           array_agg(k.key_name) AS key_names
+    FROM pricing.key_allowances(p.provider, n.at) k
+    WHERE k.is_active) room
+WHERE CASE WHEN CAST(:providers AS text[]) IS NULL THEN p.is_active
+           ELSE p.provider = ANY (CAST(:providers AS text[])) END
 ORDER BY 1;
 
 -- name: shown

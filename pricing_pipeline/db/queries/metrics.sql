@@ -27,6 +27,13 @@ SELECT (SELECT greatest(extract(epoch FROM d.started_at - d.requested_at), 0)::f
        (SELECT count(*) FROM pricing.drains d
         WHERE d.finished_at IS NULL AND d.lease_until > pricing.clock()) AS drains;
 
+-- name: breakers
+-- Each state of the breaker of each active provider, and whether it is in it.
+SELECT s.provider, b.state, (s.breaker = b.state)::integer AS is_so
+FROM pricing.provider_state s JOIN pricing.data_collectors p USING (provider)
+CROSS JOIN unnest(ARRAY['closed', 'open', 'half_open']) AS b (state)
+WHERE p.is_active;
+
 -- name: calls
 -- Calls of the last five minutes that have ended, by provider and outcome, and how long they took on average.
 SELECT c.provider, c.outcome, count(*) AS calls,

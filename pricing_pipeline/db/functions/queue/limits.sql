@@ -203,7 +203,7 @@ CREATE OR REPLACE FUNCTION pricing.units_available(wanted_provider text, now_ ti
 LANGUAGE plpgsql STABLE SET search_path = '' AS $$
 BEGIN
     RETURN (SELECT coalesce(sum(greatest(r.units_left, 0)), 0) FROM pricing.key_allowances(wanted_provider, now_) r
-            WHERE r.is_usable OR r.is_after_refusal);
+            WHERE r.is_active AND coalesce(r.blocked_until, '-infinity') <= now_);
 END $$;
 COMMENT ON FUNCTION pricing.units_available(text, timestamptz) IS
     'Units that a provider may be charged now, over all its active keys that are not blocked.';
