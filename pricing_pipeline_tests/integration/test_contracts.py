@@ -273,6 +273,7 @@ def test_contract_12_a_plan_made_while_the_queue_was_empty_serves_when_it_is_ful
         assert rows_read(connection) - before < 500
 
 
+@pytest.mark.own_database
 def test_contract_12_a_check_planned_while_nobody_watched_serves_when_many_do(core: Core) -> None:
     """The same for checks, heartbeats and reads. All indexes of an empty table look alike."""
     core.rows("ANALYZE pricing.active_subscriptions, pricing.demand, pricing.holdings, pricing.latest_prices")
