@@ -100,7 +100,7 @@ DEEP_OF_DATABASE := history_files_model slots_synced hostile_arguments api_pagin
 	registry_refusals
 FAULTS_OF_DATABASE := files_at_once misbehaviour operations pages refresher_mishaps requests rows_of_clients threads \
 	told_in_any_case upgrades wake_up
-ACCEPTANCE_OF_DATABASE := backup refresher slots_end_to_end waits
+ACCEPTANCE_OF_DATABASE := backup contracts_replica refresher slots_end_to_end waits
 OF_DATABASE := $(NOT_OF_DATABASE:%=--ignore-glob='*/test_%.py') $(ALL)/integration \
 	$(DEEP_OF_DATABASE:%=$(DEEP)/test_%.py) $(FAULTS_OF_DATABASE:%=$(FAULTS)/test_%.py) \
 	$(ACCEPTANCE_OF_DATABASE:%=$(ACCEPTANCE)/test_%.py)

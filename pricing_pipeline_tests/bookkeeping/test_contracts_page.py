@@ -15,7 +15,11 @@ PAGE = (ROOT / "docs/maintainers/contracts.md").read_text()
 ITEMS = re.findall(r"^- \*\*(\d+a?), (kept|replaced)\.\*\* (.*(?:\n  .*)*)", PAGE, re.MULTILINE)
 CHECKLIST = re.findall(r"^(\d+)\. .*\(([\da, ]+)\)$", PAGE, re.MULTILINE)
 NUMBERS = [*map(str, range(1, 7)), "6a", *map(str, range(7, 23))]
-FILES = sorted((ROOT / "pricing_pipeline_tests/integration").glob("test_contracts*.py"))
+FILES = [
+    path
+    for folder in ("integration", "acceptance")
+    for path in (ROOT / "pricing_pipeline_tests" / folder).glob("test_contracts*.py")
+]
 
 
 def written() -> dict[str, str]:
@@ -56,8 +60,8 @@ def test_b25_each_line_of_the_checklist_leads_to_contracts() -> None:
 
 def test_b25_the_line_that_asks_for_tests_of_the_database_names_those_there_are() -> None:
     contracts = dict(CHECKLIST)["22"]
-    in_database = re.findall(r"^def test_contract_(\d\d)", FILES[0].read_text(), re.MULTILINE)
-    assert FILES[0].name == "test_contracts.py"
+    text = "".join(path.read_text() for path in FILES if path.stem in ("test_contracts", "test_contracts_replica"))
+    in_database = re.findall(r"^def test_contract_(\d\d)", text, re.MULTILINE)
     assert contracts.split(", ") == [str(number) for number in sorted({int(found) for found in in_database})]
 
 

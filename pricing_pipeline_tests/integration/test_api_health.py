@@ -12,7 +12,6 @@ from pricing_pipeline.db.engine import make_engine
 from pricing_pipeline_tests.fixtures.cli import CommandLine
 from pricing_pipeline_tests.fixtures.core import Core
 from pricing_pipeline_tests.fixtures.database import Clock
-from pricing_pipeline_tests.fixtures.replica import ON_PAIR, Pair
 from pricing_pipeline_tests.support.api_server import RunningApi, running_api
 from pricing_pipeline_tests.support.patience import PATIENCE, wait_until
 from pricing_pipeline_tests.support.working import PAIR, go_on, late, start
@@ -74,14 +73,6 @@ def test_b23_a_database_that_is_away_is_late(core: Core, owner_engine: Engine) -
 def test_b23_a_database_that_lacks_a_migration_is_late(api: RunningApi, core: Core) -> None:
     core.rows("DROP FUNCTION pricing.health()")
     assert health(api) == (503, {"status": "late", "late": ["database"]})
-
-
-@ON_PAIR
-def test_b20_b23_a_read_replica_is_late(pair: Pair) -> None:
-    with running_api(pair.standby, pair.primary.owner) as api:
-        status, content = health(api)
-    assert status == 503
-    assert "database" in content["late"]  # type: ignore[operator]
 
 
 def test_b23_status_says_what_is_late_and_check_exits_with_it(cli: CommandLine, core: Core, clock: Clock) -> None:

@@ -18,7 +18,7 @@ from sqlalchemy.exc import DBAPIError
 from pricing_pipeline.db.advisory_lock import advisory_lock
 from pricing_pipeline.demand import schedules, staleness
 from pricing_pipeline.domain.answers import FailureKind
-from pricing_pipeline.errors import LockUnavailable, ReadReplica
+from pricing_pipeline.errors import LockUnavailable
 from pricing_pipeline.queue import task_queue
 from pricing_pipeline_tests.fixtures.core import (
     DAILY,
@@ -33,7 +33,6 @@ from pricing_pipeline_tests.fixtures.core import (
 )
 from pricing_pipeline_tests.fixtures.database import Clock, TestServer
 from pricing_pipeline_tests.fixtures.logins import a_session
-from pricing_pipeline_tests.fixtures.replica import ON_PAIR, Pair
 from pricing_pipeline_tests.support.sessions import joined, meanwhile, wait_for_locks
 
 DAY = 86_400
@@ -180,21 +179,6 @@ def test_contract_09_a_schedule_walks_by_key_and_misses_nobody(core: Core) -> No
         steps.append(core.enqueue_due())
     assert steps == [500, 500, 300, 0], "never all at once"
     assert served == [f"{number:05}" for number in range(1, 1301)], "each once, and none left to luck"
-
-
-@ON_PAIR
-def test_contract_10_a_read_replica_is_refused(pair: Pair) -> None:
-    work = [
-        staleness.enqueue_due,
-        staleness.run_duties,
-        lambda c: task_queue.claim(c, TWELVEDATA, "w", 1, None),
-    ]
-    for one in work:
-        with pair.primary.engine.begin() as primary:
-            one(primary)
-        refused = pytest.raises(ReadReplica, match="Point PRICING_DATABASE_URL at the primary")
-        with refused, pair.standby.begin() as standby:
-            one(standby)
 
 
 def test_contract_11_live_states_share_a_partition_that_finished_work_leaves(core: Core) -> None:

@@ -17,7 +17,7 @@ from pricing_pipeline.api import metrics as api_metrics
 from pricing_pipeline.domain.scopes import Scope
 from pricing_pipeline.errors import DatabaseError
 from pricing_pipeline.operations import alerts, figures, operation_queue
-from pricing_pipeline_tests.fixtures.core import FX, QUOTE, TWELVEDATA, Core, rows_read
+from pricing_pipeline_tests.fixtures.core import FX, QUOTE, TWELVEDATA, Core
 from pricing_pipeline_tests.fixtures.database import Clock
 from pricing_pipeline_tests.support.alert_causes import fail_task, open_breaker, use_quota, warn
 from pricing_pipeline_tests.support.api_server import Caller, RunningApi, join_gathering_threads, running_api
@@ -417,34 +417,3 @@ def test_b22_every_name_is_plain_and_said_once() -> None:
         for metric in source.metrics:
             assert metric.name.endswith("_total") == (metric.kind == figures.COUNTER), metric
     assert api_metrics.MISSING
-
-
-def test_b22_what_is_long_over_is_not_read(core: Core) -> None:
-    """Neither by the duty that counts finished tasks, nor by the figures about recent calls."""
-    core.rows(
-        "INSERT INTO pricing.api_call_queue (data_type, symbol, provider, status, enqueued_at, finished_at, ring)"
-        " SELECT :kind, 'S' || n, 'twelvedata', 'completed', at, at,"
-        " floor(extract(epoch FROM pricing.clock()) / 604800)::bigint % 8 FROM generate_series(1, 120000) n"
-        " CROSS JOIN LATERAL (SELECT pricing.clock() - (120100 - n) * interval '1 second' AS at) x",
-        kind=QUOTE,
-    )
-    core.rows(
-        "INSERT INTO pricing.collector_call_log (provider, data_type, symbols, window_start, window_end, units,"
-        " reserved_bytes, worker, started_at, finished_at, outcome)"
-        " SELECT 'twelvedata', :kind, '{A}', '-infinity', 'infinity', 1, 1000, 'w', at, at, 'ok'"
-        " FROM generate_series(1, 20000) n"
-        " CROSS JOIN LATERAL (SELECT pricing.clock() - (20100 - n) * interval '1 second' AS at) x",
-        kind=QUOTE,
-    )
-    core.rows("ANALYZE")
-    with core.owner.begin() as connection:
-        before = rows_read(connection)
-        # Of a leaf whose tasks were never counted: those of the last hour.
-        assert connection.execute(text("SELECT pricing.count_task_times()")).scalar_one() == 3560
-        assert rows_read(connection) - before < 80_000
-    (calls,) = [source for source in figures.SOURCES if source.name == "calls"]
-    with core.owner.begin() as connection:
-        before = rows_read(connection)
-        (row,) = calls.rows(connection)
-        assert row["calls"] == 200
-        assert rows_read(connection) - before < 2000

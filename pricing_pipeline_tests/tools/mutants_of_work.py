@@ -480,7 +480,7 @@ MUTANTS = (
         "require_primary",
         "IF pg_is_in_recovery() THEN",
         "IF false THEN",
-        (f"{_TESTS}/integration/test_read_replica.py",),
+        (f"{_TESTS}/acceptance/test_contracts_replica.py",),
     ),
     Mutant(
         "the breaker waits for a hundred faults",

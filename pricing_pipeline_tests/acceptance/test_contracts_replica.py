@@ -1,4 +1,4 @@
-"""A real streaming standby: prices can be read from it, the queue is worked on the primary only (B20)."""
+"""Prices can be read from a streaming standby; the queue is worked on the primary only."""
 
 from __future__ import annotations
 
@@ -12,11 +12,12 @@ from pricing_pipeline.queue import task_queue
 from pricing_pipeline.refresh.refresher import Refresher
 from pricing_pipeline_tests.fixtures.core import QUOTE, TWELVEDATA, Core
 from pricing_pipeline_tests.fixtures.replica import ON_PAIR, Pair
+from pricing_pipeline_tests.support.api_server import running_api
 from pricing_pipeline_tests.support.patience import wait_until
 
 
 @ON_PAIR
-def test_b20_a_read_replica_shows_prices_and_refuses_the_queue(pair: Pair) -> None:
+def test_contract_10_a_read_replica_shows_prices_and_refuses_the_queue(pair: Pair) -> None:
     core = pair.primary
     core.heartbeat("ann", (QUOTE, "AAPL"))
     core.refresh(price="146.55")
@@ -33,11 +34,14 @@ def test_b20_a_read_replica_shows_prices_and_refuses_the_queue(pair: Pair) -> No
     assert str(price.price) == "146.55"
     assert replica.one("SELECT pg_is_in_recovery()")
 
-    before = core.tasks()
+    refused = "it is a read replica.*Point PRICING_DATABASE_URL at the primary"
     works = [staleness.run_duties, staleness.enqueue_due, task_queue.promote]
     for work in [*works, lambda connection: task_queue.claim(connection, TWELVEDATA, "w", 1, None)]:
-        with pytest.raises(ReadReplica, match="it is a read replica"), pair.standby.begin() as connection:
+        with core.engine.begin() as primary:
+            work(primary)  # type: ignore[operator]
+        with pytest.raises(ReadReplica, match=refused), pair.standby.begin() as connection:
             work(connection)  # type: ignore[operator]
+    before = core.tasks()
     with Refresher(pair.standby, {}, worker="lost") as refresher:
         with pytest.raises(ReadReplica) as refusal:
             refresher.drain(5)
@@ -53,3 +57,11 @@ def test_b20_a_read_replica_shows_prices_and_refuses_the_queue(pair: Pair) -> No
     assert core.tasks() == before
     with core.engine.begin() as connection:
         connection.execute(text("SELECT pricing.require_primary()"))
+
+
+@ON_PAIR
+def test_contract_10_a_read_replica_is_late(pair: Pair) -> None:
+    with running_api(pair.standby, pair.primary.owner) as api:
+        answer = api.client.get("/healthz")
+    assert answer.status_code == 503
+    assert "database" in answer.json()["late"]
