@@ -1,4 +1,4 @@
-"""Prices can be read from a streaming standby; the queue is worked on the primary only."""
+"""Prices can be read from a streaming standby; the queue is worked on the primary only (B20)."""
 
 from __future__ import annotations
 
