@@ -101,17 +101,7 @@ def close(symbols: Symbols, data_type: Type, user: User = None, as_json: Json = 
     \b
     Example: pricing-pipeline holding close AAPL MSFT --type equity_quote --user alice
     """
-    user = login() if user is None else user
-    with open_engine() as engine, engine.begin() as connection:
-        ended = viewers.release(connection, user, [(data_type, symbol) for symbol in symbols])
-        if not ended:  # of a type that was retired there may be some
-            data_type_registry.active_data_type(connection, data_type)
-    if as_json:
-        print_json({"user": user, "data_type": data_type, "symbols": list(symbols), "ended": ended})
-    elif ended:
-        typer.echo(f"{user} no longer holds {data_type} {listed(symbols)}.")
-    else:
-        typer.echo(f"{user} was not holding {data_type} {listed(symbols)}; nothing has changed.")
+    pair_answers.end(viewers.release, user, data_type, symbols, words=("holds", "holding"), as_json=as_json)
 
 
 @noun.command("list")

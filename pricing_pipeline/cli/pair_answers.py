@@ -1,15 +1,22 @@
-"""What became of the symbols that a command names, as `subscription watch` and `holding open` tell it."""
+"""What became of the symbols that a command names, as those of `subscription` and `holding` tell it."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
+import typer
+
+from pricing_pipeline.cli.database import open_engine
+from pricing_pipeline.cli.output import listed, login, print_json
 from pricing_pipeline.cli.program import hint, warn
 from pricing_pipeline.errors import PairsRefused
+from pricing_pipeline.registry import data_type_registry
 
 if TYPE_CHECKING:
+    from sqlalchemy import Connection
+
     from pricing_pipeline.demand.viewers import Answer
 
 
@@ -32,3 +39,27 @@ def require_all(answer: Answer) -> None:
     """Raise PairsRefused if a symbol is refused; the others are served by now."""
     if answer.refused:
         raise PairsRefused(answer.refusals, [asdict(pair) for pair in answer.pairs])
+
+
+def end(
+    release: Callable[[Connection, str, Sequence[tuple[str, str]]], int],
+    user: str | None,
+    data_type: str,
+    symbols: Sequence[str],
+    *,
+    words: tuple[str, str],
+    as_json: bool,
+) -> None:
+    """End what a user wants of these symbols; `words` say it, such as `holds` and `holding`."""
+    user = login() if user is None else user
+    with open_engine() as engine, engine.begin() as connection:
+        ended = release(connection, user, [(data_type, symbol) for symbol in symbols])
+        if not ended:  # of a type that was retired there may be some
+            data_type_registry.active_data_type(connection, data_type)
+    does, doing = words
+    if as_json:
+        print_json({"user": user, "data_type": data_type, "symbols": list(symbols), "ended": ended})
+    elif ended:
+        typer.echo(f"{user} no longer {does} {data_type} {listed(symbols)}.")
+    else:
+        typer.echo(f"{user} was not {doing} {data_type} {listed(symbols)}; nothing has changed.")

@@ -50,7 +50,6 @@ from pricing_pipeline.domain.words import as_object
 from pricing_pipeline.errors import DatabaseError
 from pricing_pipeline.prices import documents, price_reader
 from pricing_pipeline.processes.leaving import Leave
-from pricing_pipeline.registry import data_type_registry
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection, Engine
@@ -341,17 +340,7 @@ def end(symbols: Symbols, data_type: Type, user: User = None, as_json: Json = Fa
     \b
     Example: pricing-pipeline subscription end AAPL MSFT --type equity_quote --user alice
     """
-    user = login() if user is None else user
-    with open_engine() as engine, engine.begin() as connection:
-        ended = viewers.unsubscribe(connection, user, [(data_type, symbol) for symbol in symbols])
-        if not ended:  # of a type that was retired there may be some
-            data_type_registry.active_data_type(connection, data_type)
-    if as_json:
-        print_json({"user": user, "data_type": data_type, "symbols": list(symbols), "ended": ended})
-    elif ended:
-        typer.echo(f"{user} no longer watches {data_type} {listed(symbols)}.")
-    else:
-        typer.echo(f"{user} was not watching {data_type} {listed(symbols)}; nothing has changed.")
+    pair_answers.end(viewers.unsubscribe, user, data_type, symbols, words=("watches", "watching"), as_json=as_json)
 
 
 @noun.command("list")

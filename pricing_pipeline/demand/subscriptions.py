@@ -16,8 +16,9 @@ from types import TracebackType
 from typing import Self
 
 from sqlalchemy import Engine
+from sqlalchemy.exc import DBAPIError
 
-from pricing_pipeline.db.errors import reason
+from pricing_pipeline.db.errors import is_of_values, reason
 from pricing_pipeline.demand import viewers
 from pricing_pipeline.demand.viewers import is_storable, storable
 from pricing_pipeline.errors import PricingError
@@ -172,7 +173,7 @@ class SubscriptionManager:
             with self._engine.begin() as connection:
                 answer = viewers.heartbeat(connection, self._user_id, entered)
         except Exception as error:  # a pool that has no connection left, for one: heartbeats must go on
-            if not _is_refusal(error):
+            if not (isinstance(error, DBAPIError) and is_of_values(error)):
                 return self._warn(error)
             for pair in entered:
                 self._drop(pair, reason(error))
@@ -210,9 +211,3 @@ def _checked(pair: Pair) -> Pair:
         case (str(), str()):
             return pair
     raise TypeError(f"a pair is a data type and a symbol, two strings, and not {pair!r:.200}")
-
-
-def _is_refusal(error: Exception) -> bool:
-    """Whether the database refused the data: it is invalid, or breaks a constraint."""
-    sqlstate = getattr(getattr(error, "orig", None), "sqlstate", None) or ""
-    return sqlstate[:2] in ("22", "23")

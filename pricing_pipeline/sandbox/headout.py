@@ -28,11 +28,6 @@ _DIGITS = {place.currency: place.digits for place in PLACES} | {"EUR": 2}
 Row = dict[str, object]
 
 
-def headout_id(number: int) -> str:
-    """The id of a tour's product."""
-    return str(_FIRST_NUMBER + number)
-
-
 def variant_id(number: int, place: int) -> int:
     """The id of an option: of the tour's options by place, the first being 0."""
     return (_FIRST_NUMBER + number) * 10 + place

@@ -9,7 +9,6 @@ from __future__ import annotations
 import threading
 import time
 from collections import deque
-from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from itertools import takewhile
 
@@ -58,8 +57,7 @@ class CallRecord:
 class CallLog:
     """Keeps the last `memory` calls."""
 
-    def __init__(self, memory: int = _MOST_CALLS, monotonic: Callable[[], float] = time.monotonic) -> None:
-        self._monotonic = monotonic
+    def __init__(self, memory: int = _MOST_CALLS) -> None:
         self._lock = threading.Lock()
         self._calls: deque[CallRecord] = deque(maxlen=memory)
         self.reset()
@@ -77,7 +75,7 @@ class CallLog:
             record = CallRecord(
                 seq=self._seq,
                 epoch=call.now.timestamp(),
-                monotonic=self._monotonic(),
+                monotonic=time.monotonic(),
                 provider=provider,
                 path=f"/{call.endpoint}",
                 symbols=call.symbols,
@@ -92,7 +90,7 @@ class CallLog:
     def end(self, record: CallRecord, status: int | None, sent: int) -> None:
         """Complete a call: its status (None when the client left) and the bytes of the body sent."""
         record.status, record.bytes = status, sent
-        record.milliseconds = round((self._monotonic() - record.monotonic) * 1000, 3)
+        record.milliseconds = round((time.monotonic() - record.monotonic) * 1000, 3)
 
     def calls(self, provider: str | None = None, since: int = 0, limit: int = 1000) -> list[dict[str, object]]:
         """Calls numbered above `since`, oldest first, the first `limit` of one provider or of all."""

@@ -9,8 +9,7 @@ import pytest
 from pydantic import ValidationError
 
 from pricing_pipeline.sandbox.calls import Reply
-from pricing_pipeline.sandbox.headout import headout_id, variant_id
-from pricing_pipeline.sandbox.octo import octo_id
+from pricing_pipeline.sandbox.headout import variant_id
 from pricing_pipeline.sandbox.slots import Slot, SlotChange, TourChange, Tours
 from pricing_pipeline.sandbox.tours import SLOTS_A_DAY
 from pricing_pipeline_tests.support.recordings import recorded_json
@@ -87,7 +86,7 @@ def test_a_tour_changes_on_request_and_no_other() -> None:
 
 def test_d3_the_thirty_first_call_of_a_minute_is_refused_by_key() -> None:
     asked = Asked(NOW)
-    for endpoint, ask in ((f"products/{octo_id(1)}", octo), (f"product/get/{headout_id(1)}", headout)):
+    for endpoint, ask in (("products/OCT-1001", octo), ("product/get/5001", headout)):
         assert [ask(asked, endpoint).status for _ in range(31)] == [200] * 30 + [429]
     further = {"authorization": "Bearer sandbox-key-second"}
     assert octo(asked, "products", further).status == 200, "another key has a minute of its own"
