@@ -121,9 +121,9 @@ def test_a4_stored_keys_go_before_those_that_are_set(core: Core, cli: CommandLin
 
 def test_a4_status_says_that_no_key_is_left(core: Core, cli: CommandLine) -> None:
     cli("key", "set", TWELVEDATA, stdin=CANARY, sandbox="false")
-    assert "no key is active" not in cli("status").stdout
+    assert f"no key of {TWELVEDATA} is active" not in cli("status").stdout
     cli("key", "remove", TWELVEDATA, sandbox="false")
-    (line,) = [line for line in cli("status").stdout.splitlines() if "no key is active" in line]
+    (line,) = [line for line in cli("status").stdout.splitlines() if f"no key of {TWELVEDATA} is active" in line]
     assert line.split()[:2] == ["blocked:", f"{TWELVEDATA}:"]
 
 
@@ -137,7 +137,7 @@ def test_a4_the_sandbox_goes_on_with_its_own_key_when_stored_ones_are_removed(
     said = cli("backfill", "start", "AAPL", "--type", "equity_daily", *days, "--json", sandbox_url=sandbox.url)
     assert said.exit_code == 0, said
     assert said.json["calls"] == 1
-    assert "no key is active" not in cli("status").stdout
+    assert f"no key of {TWELVEDATA} is active" not in cli("status").stdout
 
 
 def test_a4_a_key_that_is_not_there_cannot_be_removed(core: Core, cli: CommandLine) -> None:
