@@ -12,6 +12,53 @@ _OF_THE_US = "XNYS"
 """Stands for all exchanges of the United States: a symbol there names none."""
 _US = frozenset({"XNYS", "XNAS"})
 
+_HOMES: Mapping[str, str] = {
+    "AT": "XWBO",
+    "AU": "XASX",
+    "BE": "XBRU",
+    "BR": "BVMF",
+    "CA": "XTSE",
+    "CH": "XSWX",
+    "CZ": "XPRA",
+    "DE": "XETR",
+    "DK": "XCSE",
+    "ES": "XMAD",
+    "FI": "XHEL",
+    "FR": "XPAR",
+    "GB": "XLON",
+    "GG": "XLON",
+    "HK": "XHKG",
+    "HU": "XBUD",
+    "ID": "XIDX",
+    "IL": "XTAE",
+    "IN": "XNSE",
+    "IT": "XMIL",
+    "JE": "XLON",
+    "JP": "XTKS",
+    "KR": "XKRX",
+    "MX": "XMEX",
+    "MY": "XKLS",
+    "NO": "XOSL",
+    "NZ": "XNZE",
+    "PK": "XKAR",
+    "PL": "XWAR",
+    "PT": "XLIS",
+    "SA": "XSAU",
+    "SE": "XSTO",
+    "SG": "XSES",
+    "TH": "XBKK",
+    "TR": "XIST",
+    "TW": "XTAI",
+    "US": _OF_THE_US,
+    "ZA": "XJSE",
+}
+"""The exchange of nearly all shares of a country, by the first two letters of an ISIN. Funds of Ireland and Luxembourg
+trade all over Europe, and so do companies of the Netherlands.
+"""
+
+_OF_XTB = ("BE", "CH", "CZ", "DE", "DK", "ES", "FI", "FR", "IT", "NO", "PL", "PT", "SE", "US")
+"""Countries that stand for their exchange in its symbols."""
+
 _NAMES: Mapping[str, Mapping[str, str]] = {
     "degiro": {
         "ASX": "XASX",
@@ -77,70 +124,9 @@ _NAMES: Mapping[str, Mapping[str, str]] = {
         "VSE": "XWBO",
         "WSE": "XWAR",
     },
-    "xtb": {
-        "BE": "XBRU",
-        "CH": "XSWX",
-        "CZ": "XPRA",
-        "DE": "XETR",
-        "DK": "XCSE",
-        "ES": "XMAD",
-        "FI": "XHEL",
-        "FR": "XPAR",
-        "IT": "XMIL",
-        "NL": "XAMS",
-        "NO": "XOSL",
-        "PL": "XWAR",
-        "PT": "XLIS",
-        "SE": "XSTO",
-        "UK": "XLON",
-        "US": _OF_THE_US,
-    },
+    "xtb": {country: _HOMES[country] for country in _OF_XTB} | {"NL": "XAMS", "UK": "XLON"},
 }
 """MIC by the broker, and what it calls the exchange."""
-
-_HOMES: Mapping[str, str] = {
-    "AT": "XWBO",
-    "AU": "XASX",
-    "BE": "XBRU",
-    "BR": "BVMF",
-    "CA": "XTSE",
-    "CH": "XSWX",
-    "CZ": "XPRA",
-    "DE": "XETR",
-    "DK": "XCSE",
-    "ES": "XMAD",
-    "FI": "XHEL",
-    "FR": "XPAR",
-    "GB": "XLON",
-    "GG": "XLON",
-    "HK": "XHKG",
-    "HU": "XBUD",
-    "ID": "XIDX",
-    "IL": "XTAE",
-    "IN": "XNSE",
-    "IT": "XMIL",
-    "JE": "XLON",
-    "JP": "XTKS",
-    "KR": "XKRX",
-    "MX": "XMEX",
-    "MY": "XKLS",
-    "NO": "XOSL",
-    "NZ": "XNZE",
-    "PK": "XKAR",
-    "PL": "XWAR",
-    "PT": "XLIS",
-    "SA": "XSAU",
-    "SE": "XSTO",
-    "SG": "XSES",
-    "TH": "XBKK",
-    "TR": "XIST",
-    "TW": "XTAI",
-    "US": _OF_THE_US,
-    "ZA": "XJSE",
-}
-"""The exchange of nearly all shares of a country, by the first two letters of an ISIN. Funds of Ireland and Luxembourg
-trade all over Europe, and so do companies of the Netherlands.
-"""
 
 _LIKELIEST = {"NL": "XAMS"}
 """The likeliest of several exchanges."""

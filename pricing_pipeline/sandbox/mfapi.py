@@ -1,8 +1,8 @@
-"""mfapi.in: schemes, NAV histories and bulk lists. It has no keys and names no limit.
+"""mfapi.in: schemes, NAV histories and the list of the latest. It has no keys and names no limit.
 
 The NAV of a business day is published at midnight UTC after it: on Tuesday from 00:00 UTC Monday's is the
-latest, over a weekend Friday's. Any code from 100000 to 899999 is a scheme; the bulk lists hold only some
-of them.
+latest, over a weekend Friday's. Any code from 100000 to 899999 is a scheme; the list holds only some of
+them.
 """
 
 from __future__ import annotations
@@ -58,9 +58,6 @@ class MfApi(Dialect):
 
     def answered(self, call: ProviderCall) -> Reply:
         match call.endpoint.split("/"):
-            case ["mf"]:
-                names = ("scheme_code", "scheme_name", "isin_growth", "isin_div_reinvestment")
-                return json_reply([_listed(code, names) for code in _page(call)])
             case ["mf", "search"]:
                 return json_reply(_found(call.params.get("q", "")))
             case ["mf", "latest"]:
@@ -110,7 +107,7 @@ class MfApi(Dialect):
 
 
 def _found(query: str) -> list[dict[str, object]]:
-    """Schemes whose name has all words asked for, among those of the bulk lists."""
+    """Schemes whose name has all words asked for, among those of the list."""
     words = query.lower().split()
     if not words:
         raise Invalid("q")
@@ -156,7 +153,6 @@ def _listed(code: int, names: Iterable[str]) -> dict[str, object]:
 
 
 def _page(call: ProviderCall) -> list[int]:
-    """The codes of a page: 1,000 of the list of names, 10,000 of that of NAVs."""
-    most = 1000 if call.endpoint == "mf" else 10_000
-    offset, limit = call.whole("offset", 0, 10**6), call.whole("limit", most, 10**6)
-    return _LISTED[offset : offset + min(limit, most)]
+    """The codes of a page, 10,000 at most."""
+    offset, limit = call.whole("offset", 0, 10**6), call.whole("limit", 10_000, 10**6)
+    return _LISTED[offset : offset + min(limit, 10_000)]

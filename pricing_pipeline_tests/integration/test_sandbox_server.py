@@ -38,7 +38,7 @@ def test_both_providers_answer_under_their_mounts(sandbox):
     nav = get(f"{sandbox.mfapi_url}/mf/118632/latest")
     assert nav.headers["content-type"] == "application/json"
     assert nav.json()["status"] == "SUCCESS"
-    assert get(f"{sandbox.mfapi_url}/mf", params={"limit": 2}).json()[0]["schemeCode"] == 118000
+    assert get(f"{sandbox.mfapi_url}/mf/latest", params={"limit": 2}).json()[0]["schemeCode"] == 118000
     assert get(f"{sandbox.url}/_sandbox/health").json() == {"status": "ok"}
     assert get(f"{sandbox.url}/elsewhere").status_code == 404
 
