@@ -1,14 +1,14 @@
 """How fast are reads of 20 prices over HTTP at 500 requests a second, twenty years of history as Arrow and in another
 currency, those of fifty symbols as CSV, and a feed of 500 prices as CSV?
 
-Ours is the product's own server in a process of its own, on a migrated database. Peers of a read are the same
-libraries with nothing else: `bare_sql` reads the columns of one table and checks nothing, `constant` reads nothing at
-all. The peer of a history is the bare query of the same rows, that of a converted one the same without conversion, that
-of many histories COPY, and that of a feed the same prices as JSON.
+Ours is the product's own server in a process of its own, on a migrated database. The peers of a read use only the same
+libraries: `bare_sql` reads the columns of one table and checks nothing, `constant` reads nothing at all. The peer of a
+history is the bare query of the same rows; of a converted history, the same without conversion; of many histories,
+COPY; and of a feed, the same prices as JSON.
 
-A request is sent when its time has come, whether the one before is answered or not, and its time counts from when it
-should have been sent: a server that stalls cannot hide it. How late the generator itself is counts in that time, too,
-and is told beside it.
+Each request is sent when it is due, even if the previous one has no answer yet, and its latency counts from when it was
+due, so a server that stalls cannot hide it. The generator's own delay is part of that latency, and is also shown
+separately.
 """
 
 from __future__ import annotations
@@ -65,8 +65,8 @@ TINY = Size(rounds=1, symbols=40, per_second=50, seconds=0.4, days=60, histories
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """Milliseconds until the answer, of half of the requests and of all but one in a hundred; how late the generator
-    was with as many; and what each took of the CPU, of the server and of the sessions of its database."""
+    """Latency in ms (median and 99th percentile), the delay of the generator (the same), and the CPU time of each
+    request in the server and in the sessions of its database."""
 
     half: float
     most: float
@@ -129,7 +129,7 @@ def _load_rows(loads: dict[str, list[Load]]) -> list[Row]:
 def _history_rows(
     connection: psycopg.Connection[Any], ours: _Place, token: str, symbols: list[str], size: Size
 ) -> list[Row]:
-    """Many histories first, because Arrow's modules stay in the server's memory."""
+    """Measures many histories first, because Arrow's modules stay in the server's memory."""
     path = f"/v1/history/{history_write.TYPE}?from=1990-01-01&to=2030-01-01&format=csv&symbols={','.join(symbols)}"
     bars = len(symbols) * size.days
     before = _peak_mb(ours.process.pid)
@@ -183,7 +183,7 @@ def _feed_rows(connection: psycopg.Connection[Any], ours: _Place, token: str, si
 
 
 class _Took(NamedTuple):
-    """Seconds in the middle of some rounds, and milliseconds of the CPU on average."""
+    """Median seconds of some rounds, and average milliseconds of CPU time."""
 
     seconds: float
     cpu_ms: float
@@ -192,8 +192,8 @@ class _Took(NamedTuple):
 def _taken(
     connection: psycopg.Connection[Any], ours: _Place, ways: Sequence[Callable[[], None]], rounds: int
 ) -> list[_Took]:
-    """Go each way in turns. The CPU time is that of our server, of all sessions and of this process, the client: unlike
-    seconds it hardly depends on what else the machine does.
+    """Measure the ways in turns. The CPU time is that of our server, of all sessions and of this process, the client.
+    Unlike wall time, it hardly depends on what else the machine does.
     """
 
     def used() -> float:
@@ -273,8 +273,7 @@ def _load(connection: psycopg.Connection[Any], place: _Place, path: str, token: 
 
 
 _PARENT, _OWN, _OF_ENDED = 1, slice(11, 13), slice(13, 15)
-"""Fields of a process: its parent; the CPU time that it has used, and that its ended children had, of the user and of
-the system."""
+"""Fields of a process: its parent; its CPU time and that of its ended children, in user and in system mode."""
 
 
 def _fields(pid: int) -> list[int]:
@@ -295,7 +294,7 @@ def _cpu_ms_of_sessions(connection: psycopg.Connection[Any]) -> float:
 
 
 def _get(port: int, token: str, path: str) -> None:
-    """Read an answer, and keep none of it."""
+    """Read an answer and discard it."""
     url = f"http://127.0.0.1:{port}{path}"
     request = urllib.request.Request(url, headers={"Authorization": f"Bearer {token}"})
     with urllib.request.urlopen(request) as answer:  # noqa: S310 - of ours
@@ -314,7 +313,7 @@ def _copy(connection: psycopg.Connection[Any], symbols: list[str]) -> None:
 
 
 def _peak_mb(pid: int) -> float:
-    """The most memory that a process has had so far."""
+    """The peak memory of a process so far."""
     (line,) = (line for line in Path(f"/proc/{pid}/status").read_text().splitlines() if line.startswith("VmHWM"))
     return int(line.split()[1]) / 1024
 
@@ -326,7 +325,7 @@ def _timed(work: Callable[[], object]) -> float:
 
 
 def plain_app(url: str) -> FastAPI:
-    """The peers: the same libraries, and nothing around them."""
+    """The peers: the same libraries without our code."""
     # No more sessions than these: opening one costs more than many reads.
     engine = create_engine(
         "postgresql+psycopg://", creator=lambda: psycopg.connect(url), pool_size=8, max_overflow=0, pool_use_lifo=True

@@ -1,7 +1,7 @@
-"""The load generator of the question `api`: a worker that sends requests, each when its time has come.
+"""The load generator of the question `api`: a worker that sends each request when it is due.
 
-Apart from the question, so that it loads nothing but what it sends with: it is started anew for each load. It shares
-the machine with what it measures, so it does as little as it can while it measures.
+A module of its own, so that it imports only what it needs: it starts anew for each load. It shares the machine with
+what it measures, so it does as little as possible while it measures.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from benchmarks import crew
 SYMBOLS_READ = 20
 _CONNECTIONS = 16
 _FIRST = 100
-"""So many requests are sent before those that are counted."""
+"""Number of requests that are sent before counting begins."""
 TOKEN = "BENCHMARK_TOKEN"  # noqa: S105 - a variable's name
 
 
 class _Connection(asyncio.Protocol):
-    """A kept connection with one request under way at a time, read no further than is needed to know its end."""
+    """A keep-alive connection with one request at a time. It reads only what it needs to find the end of the answer."""
 
     def __init__(self, lost: Callable[[str], None]) -> None:
         self._lost = lost
@@ -40,7 +40,7 @@ class _Connection(asyncio.Protocol):
         self._transport = transport
 
     def ask(self, request: bytes, answered: Callable[[], None]) -> None:
-        """Send a request; `answered` is called when its whole answer is there."""
+        """Send a request; `answered` is called when the whole answer has arrived."""
         self._seen, self._end, self._answered = b"", 0, answered
         self._transport.write(request)
 
@@ -63,7 +63,7 @@ class _Connection(asyncio.Protocol):
 
 
 class _Load:
-    """Requests, and how many milliseconds after they were due they were sent by this process, and answered."""
+    """Requests, and how many ms after they were due they were sent and answered."""
 
     def __init__(self) -> None:
         self._loop = asyncio.get_running_loop()
@@ -100,7 +100,7 @@ class _Load:
     def _send_next(self, count: int) -> None:
         if not (self._free and self._waiting):
             return
-        # In turns: a server closes a connection that is not used for seconds.
+        # Uses the connections in turns, because a server closes one that is idle for some seconds.
         connection, (request, due) = self._free.popleft(), self._waiting.popleft()
 
         def answered() -> None:
@@ -123,7 +123,7 @@ def _requests(port: int, path: str, symbols: int, count: int) -> list[bytes]:
 async def _send(first: list[bytes], counted: list[bytes], port: int, per_second: float) -> dict[str, Any]:
     load = _Load()
     await load.connect(port)
-    # These open sessions and plan statements.
+    # These requests open the sessions and plan the statements.
     await load.send(first, float("inf"))
     await load.send(counted, per_second)
     return {

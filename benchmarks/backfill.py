@@ -36,7 +36,7 @@ _PROVIDER = "twelvedata"
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """Rounds, symbols, and years of daily bars of each."""
+    """Number of rounds, of symbols, and of years of daily bars of each symbol."""
 
     rounds: int
     symbols: int
@@ -122,7 +122,7 @@ def work_ours(provider_url: str, symbols: int, years: int, database_url: str) ->
 
 
 def work_unchecked_ceiling(provider_url: str, symbols: int, years: int, database_url: str) -> Callable[[], list[float]]:
-    """Eight calls at once; each answer goes into the table as it is."""
+    """Makes eight calls at once, and writes each answer to the table unchanged."""
     connections = [psycopg.connect(database_url, autocommit=True) for _ in range(AT_ONCE)]
     client = httpx.Client(base_url=provider_url, trust_env=False, timeout=30.0)
     days = {"start_date": _first(years).isoformat(), "end_date": END.isoformat()}

@@ -1,7 +1,7 @@
-"""Worker processes that start together: the one way in which a benchmark loads the database.
+"""Worker processes that start together; every benchmark loads the database with them.
 
 A worker is a command that connects, says `ready`, waits for `go`, works, and answers with one line of JSON.
-Ours and the peers' speak it alike, so that starting an interpreter and connecting count for nobody.
+Ours and the peers' use this protocol alike, so that the time to start an interpreter and connect is not counted.
 What the workers do belongs to the questions and to peers/.
 """
 
@@ -71,7 +71,7 @@ def run(commands: Sequence[Sequence[str]], database_url: str, *, meanwhile: Call
 
 
 def serve(prepare: Callable[[str], Callable[[], Any]]) -> None:
-    """Be a worker: `prepare` connects to a database and returns the work, whose outcome is the answer."""
+    """Run as a worker: `prepare` connects to a database and returns the work; its result is the answer."""
     work = prepare(os.environ[DATABASE_URL])
     gc.freeze()  # what the imports have left, or the first worker to collect garbage would look through it all
     sys.stdout.write("ready\n")
@@ -79,13 +79,13 @@ def serve(prepare: Callable[[str], Callable[[], Any]]) -> None:
     if sys.stdin.readline() != "go\n":
         raise SystemExit(1)
     answer = json.dumps(work())
-    # Python's own standard output may be without a buffer (PYTHONUNBUFFERED), and then a part of a long answer is lost.
+    # Python's standard output may be unbuffered (PYTHONUNBUFFERED), which loses a part of a long answer.
     with open(sys.stdout.fileno(), "w", closefd=False) as output:
         output.write(answer + "\n")
 
 
 def megabytes() -> float:
-    """The most memory that this process has taken so far."""
+    """The peak memory of this process so far."""
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
 

@@ -41,7 +41,7 @@ _STEPS = {
 
 
 def main() -> None:
-    """Write the pictures of an answer."""
+    """Write the pictures for an answer."""
     answer, folder = json.loads(Path(sys.argv[1]).read_text()), Path(sys.argv[2])
     if answer["name"] == "latency":
         (folder / "latency-steps.svg").write_text(draw_steps(_steps(answer["rows"])))

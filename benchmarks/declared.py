@@ -21,7 +21,7 @@ from pricing_pipeline.providers.declared import DeclaredProvider
 from pricing_pipeline.providers.twelvedata import TwelveData
 
 TINY, QUICK, FULL = (100, 1), (10_000, 20), (10_000, 100)
-"""Days, and how often they are read."""
+"""Number of days, and how often they are read."""
 
 _NOW = datetime(2026, 11, 20, 15, tzinfo=UTC)
 _FILE = """

@@ -34,7 +34,7 @@ def main(arguments: Sequence[str]) -> int:
     if missing := [name for name in _NEEDED if find_spec(name) is None]:
         sys.stderr.write(f"The run needs {', '.join(missing)}, which are not installed; run: make install-test\n")
         return 2
-    # Sub-processes are forked off one that has loaded all this, and load this module's caller once more.
+    # Subprocesses are forked from one that has loaded all this; they load this module's caller again.
     from pricing_pipeline_tests.fault_run.run import KINDS, Options, run
     from pricing_pipeline_tests.fault_run.stage import StageError
 
@@ -55,8 +55,8 @@ def main(arguments: Sequence[str]) -> int:
         streams=chosen.streams,
         reads=chosen.reads,
     )
-    # Nothing outlives a run that is told to stop: what it has started, and its disk, go with it.
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit("The run was told to stop."))
+    # A run that gets SIGTERM ends all that it has started, and removes its disk.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("The run was stopped."))
     try:
         outcome = run(options, _say)
     except StageError as error:
@@ -88,7 +88,7 @@ def _parser(kinds: Sequence[str]) -> argparse.ArgumentParser:
 
 
 def _number(kind: Callable[[str], Number], least: Number) -> Callable[[str], Number]:
-    """A reader of options that says in words what it takes."""
+    """Parses an option, and says in words what it accepts."""
 
     def read(given: str) -> Number:
         name = "a whole number" if kind is int else "a number"

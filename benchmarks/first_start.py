@@ -17,7 +17,7 @@ from benchmarks.server import BenchmarkServer
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """So many starts, one after the other."""
+    """Number of starts, one after the other."""
 
     starts: int
 

@@ -1,8 +1,8 @@
 """How many watched pairs a second can clients keep alive, three in a call?
 
 The peer is a bare prepared durable upsert of the same rows into a table of the same shape. Ours also looks for new
-pairs, and counts; a call that only renews does not wait for the disk. Then whether all updates were heap-only, and
-whether the table stays the size it is under a steady load.
+pairs, and counts; a call that only renews does not wait for the disk. A second part measures whether all updates were
+heap-only, and whether the table keeps its size under a steady load.
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ def _number(connection: psycopg.Connection[Any], name: str) -> int:
 
 
 def work(way: str, users: int, seconds: float, calls_per_second: float, database_url: str) -> Callable[[], int]:
-    """A client: prepared heartbeats of random users for so long, at a pace if one is given; counts pairs."""
+    """A client: sends prepared heartbeats of random users for a time, at a pace if one is given, and counts pairs."""
     connection = psycopg.connect(database_url, autocommit=True, prepare_threshold=0)
     query = statement(f"heartbeats.{way}")
     data_types = ["equity_quote", "equity_daily", "equity_hourly"]

@@ -45,7 +45,7 @@ _COLUMNS = [
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """Symbols of so many days are written in a round; `frame_rows` by pandas; `reads` of each kind."""
+    """Symbols and days that a round writes; `frame_rows` that pandas writes; `reads` of each kind."""
 
     rounds: int
     symbols: int
@@ -60,7 +60,7 @@ TINY = Size(rounds=1, symbols=2, days=60, frame_rows=50, reads=2)
 
 
 def measure(server: BenchmarkServer, size: Size) -> list[Row]:
-    """First loads and loads of the same again, in turns with the peers; then reads of what is stored."""
+    """Measures first loads and repeated loads in turns with the peers, then reads of the stored rows."""
     url = server.migrated("history", as_superuser=True)
     engine = make_engine(url)
     answers = {f"H{n}": bars(f"H{n}", size.days, n) for n in range(size.symbols)}
@@ -119,7 +119,7 @@ def measure(server: BenchmarkServer, size: Size) -> list[Row]:
 
 
 def bars(symbol: str, days: int, seed: int) -> Bars:
-    """A gentle walk of daily bars, as a parser gives them."""
+    """Daily bars of a random walk with small steps, as a parser returns them."""
     cents, closes, wides = 5_000 + 100 * seed, [], []
     for number in range(days):
         cents += (number * 7919 + seed * 31) % 101 - 50 if cents > 2_000 else 60
@@ -173,7 +173,7 @@ def copy_all(connection: psycopg.Connection[tuple[object, ...]], rows: Sequence[
 
 
 def to_sql(engine: Engine, rows: Sequence[tuple[object, ...]]) -> None:
-    """As pandas does it."""
+    """The peer that writes with pandas."""
     import pandas as pd
 
     with warnings.catch_warnings():
@@ -199,7 +199,7 @@ def _as_tuple(row: Observation) -> tuple[object, ...]:
 
 
 def _reads(engine: Engine, connection: psycopg.Connection[tuple[object, ...]], times: int) -> dict[str, float]:
-    """Milliseconds of each way to read; medians."""
+    """Median milliseconds of each way to read."""
     last = FIRST + timedelta(days=30 * 366)
     now = datetime.now(UTC)
 

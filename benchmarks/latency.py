@@ -2,8 +2,8 @@
 
 The pipeline is the real one: `up` with all its processes, in a home of its own, with a provider that answers after 50
 ms. A price is due a minute after the last one was fetched, or when somebody begins to watch. *Cold*: nobody has watched
-anything, so the sensor has to request a run first. *Warm*: a drain is at work. The viewers begin one after the other
-within a minute, so the times at which prices are due are spread over the minute, too. Each viewer sends a heartbeat a
+anything, so the sensor must first request a run. *Warm*: a drain is at work. The viewers begin one after the other
+within a minute, so due times are spread over the minute, too. Each viewer sends a heartbeat a
 minute.
 """
 
@@ -33,7 +33,7 @@ LATENCY_MS = 50
 _PAIRS_OF_A_VIEWER = 50
 _COLD_PAIRS = 200
 _QUIET_SECONDS = 10
-"""Without any demand before a cold start: the sensor does not request another drain within ten seconds."""
+"""Seconds without demand before a cold start, because the sensor requests no second drain within ten seconds."""
 _ASSETS = "{ assetNodes { assetKey { path } } }"
 _RUN_EVENTS = """query ($run: ID!) { runOrError(runId: $run) { ... on Run {
   eventConnection { events { __typename ... on MessageEvent { timestamp } } } } } }"""
@@ -42,7 +42,7 @@ _LAUNCHED, _EXECUTING = "RunStartingEvent", "RunStartEvent"
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """Numbers of watched pairs; cold starts; seconds in which all viewers come; minutes that they then stay."""
+    """Numbers of watched pairs; cold starts; seconds until all viewers have come; minutes that they stay."""
 
     pairs: tuple[int, ...]
     cold_starts: int
@@ -56,7 +56,7 @@ TINY = Size(pairs=(20,), cold_starts=1, arrival=2, minutes=1.1)
 
 
 def measure(server: BenchmarkServer, size: Size) -> list[Row]:
-    """Seconds from due to stored, cold and warm, and where they go. The benchmark's server is not used."""
+    """Seconds from due to stored, cold and warm, and how long each step takes. The benchmark's server is not used."""
     rows: list[Row] = []
     with provider.running(LATENCY_MS) as url:
         for pairs in size.pairs:

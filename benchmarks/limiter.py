@@ -44,7 +44,7 @@ _SANDBOX = "BENCHMARK_SANDBOX_URL"
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """Processes; seconds of calling at 20 a second; windows, of so many seconds, in which credits are spent."""
+    """Processes; seconds of calling at 20 a second; number and length of the windows in which credits are spent."""
 
     workers: int
     seconds: float
@@ -136,7 +136,7 @@ class _Sandbox:
         self._workers = workers
 
     def log(self, database_url: str, way: str, seconds: float) -> Calls:
-        """Let the crew work, and return the calls that arrived, by the server's monotonic clock."""
+        """Run the crew, and return the calls that arrived, timed by the server's monotonic clock."""
         self._client("POST", "reset")
         crew.run([crew.module("limiter", way, seconds, self.url)] * self._workers, database_url)
         return sorted((call["monotonic"], call["units"]) for call in self._client("GET", "calls"))
@@ -208,7 +208,7 @@ def work_ours(seconds: float, sandbox_url: str, database_url: str) -> Callable[[
 
 
 def work_look_then_call(seconds: float, sandbox_url: str, database_url: str) -> Callable[[], int]:
-    """The peer: look when the last call was made, wait for the rest of the pause, call, and note it."""
+    """The peer: read the time of the last call, wait for the rest of the pause, call, and write the time."""
     connection = psycopg.connect(database_url, autocommit=True)
     client = ProviderClient(PROVIDERS[_PROVIDER], f"{sandbox_url}/{_PROVIDER}", SANDBOX_KEY)
 

@@ -1,8 +1,8 @@
 """How many side effects a second do two processes do, and what does it cost to queue one?
 
-Ours is the runner of the notifier: recover, claim, hand each to its handler with a time limit, note how it ended; the
-handler does nothing. The peer is procrastinate with a task that does nothing. The cost of queueing is what a
-transaction of a heartbeat takes longer when it also queues an operation.
+Ours is the runner of the notifier: recover, claim, hand each to its handler with a time limit, record the outcome; the
+handler does nothing. The peer is procrastinate with a task that does nothing. The cost of queueing is how much
+longer a heartbeat's transaction takes when it also queues an operation.
 """
 
 from __future__ import annotations
@@ -78,14 +78,14 @@ def _procrastinate(server: BenchmarkServer, operations: int) -> float:
 
 
 def _counted(work: crew.Work, operations: int) -> float:
-    """The rate; a figure for operations that did not happen, or happened twice, would be worth nothing."""
+    """Return the rate. Fails if an operation did not happen, or happened twice: the rate would mean nothing."""
     if work.total != operations:
         raise crew.WorkerError(f"{work.total} of {operations} operations happened: {work.answers}")
     return work.rate
 
 
 def _enqueue(server: BenchmarkServer, transactions: int) -> tuple[float, float, float]:
-    """Medians in ms: the statement that queues, a transaction with it, and one without."""
+    """Medians in ms: the queueing statement, a transaction with it, and a transaction without it."""
     url = server.migrated("enqueue")
     queueing: list[float] = []
     whole: dict[bool, list[float]] = {True: [], False: []}

@@ -1,7 +1,6 @@
-"""A provider that costs next to nothing: Twelve Data's `/quote` and `/time_series` for any symbol, after so many
-milliseconds.
+"""A provider that uses almost no CPU: Twelve Data's `/quote` and `/time_series` for any symbol, with a given latency.
 
-The sandbox makes true prices, which takes as long as refreshing them; what is measured here is the client's side.
+The sandbox computes plausible prices, which takes as long as refreshing them; here only the client's side is measured.
 Every quote has a new price and stamp, so that each is stored; none moves so far that it would not be believed. Bars are
 those of every Monday to Friday, rendered once for each span of days.
 Run as `python -m benchmarks.provider PORT LATENCY_MS`.
@@ -94,7 +93,7 @@ def _bars(first: str, last: str) -> str:
 
 
 def _together(answers: dict[str, str]) -> str:
-    """One answer as it is; several as members of an object, by symbol."""
+    """A single answer as it is; several as members of an object, by symbol."""
     if len(answers) == 1:
         return next(iter(answers.values()))
     members = (f'"{symbol}":{answer}' for symbol, answer in answers.items())

@@ -33,7 +33,7 @@ Claimed = TypeVar("Claimed")
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """How much is done in one run: tasks in a round, fewer for a slow peer, and tasks finished before."""
+    """Sizes of a run: tasks in a round, fewer for a slow peer, and tasks that were finished before."""
 
     rounds: int
     tasks: int
@@ -125,7 +125,7 @@ def _peer(server: BenchmarkServer, name: str, tasks: int, width: int) -> float:
 
 
 def _counted(work: crew.Work, tasks: int) -> float:
-    """Return the rate. A figure for work that was not done would be worth nothing, so that is looked at."""
+    """Return the rate. Fails if work was not done, because the rate would then mean nothing."""
     if work.total != tasks:
         raise crew.WorkerError(f"{work.total} of {tasks} tasks were finished: {work.answers}")
     return work.rate
@@ -140,7 +140,7 @@ def work_ours(database_url: str) -> Callable[[], int]:
         while True:
             try:
                 return product.claim(claiming, _PROVIDER, "benchmark", 1, None)
-            # While the disk is busy, the other worker's commit may hold the provider for longer than a claim waits.
+            # On a busy disk, the other worker's commit may lock the provider for longer than a claim waits.
             except OperationalError as error:
                 if not is_locked(error):
                     raise

@@ -1,8 +1,8 @@
 """How many symbols a second are refreshed, from claim to stored price, at 50 ms of provider latency?
 
-Ours is a drain: real queue, real client, strict schemas, lineage, history. The peers are what one would write first:
-a worker that makes one call for each symbol in turn, and a script that asks for a hundred at once in ten threads, and
-believes everything.
+Ours is a drain: real queue, real client, strict schemas, lineage, history. The peers are what
+most people would write first: a worker that makes one call for each symbol in turn, and a script that asks for a
+hundred at once in ten threads, and believes everything.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ TINY = Size(rounds=1, symbols=200, single=2, watched=200)
 
 
 def measure(server: BenchmarkServer, size: Size) -> list[Row]:
-    """Interleaved rounds; each of ours refreshes the prices that the round before has stored."""
+    """Interleaved rounds; each of ours refreshes the prices that the previous round stored."""
     ours, theirs = server.migrated("refresh"), server.empty("scripts")
     with psycopg.connect(ours, autocommit=True) as connection:
         connection.execute(statement("refresh.arrange"), {"batch": BATCH, "in_flight": AT_ONCE})
@@ -127,7 +127,7 @@ def work_ours(provider_url: str, symbols: int, database_url: str) -> Callable[[]
 
 
 def work_one_call_per_symbol(provider_url: str, symbols: int, database_url: str) -> Callable[[], int]:
-    """Ask, read, store; then the next."""
+    """Requests, reads and stores one symbol after the other."""
     connection = psycopg.connect(database_url, autocommit=True)
     client = httpx.Client(base_url=provider_url, trust_env=False)
 
@@ -142,7 +142,7 @@ def work_one_call_per_symbol(provider_url: str, symbols: int, database_url: str)
 
 
 def work_unchecked_ceiling(provider_url: str, symbols: int, database_url: str) -> Callable[[], int]:
-    """A hundred a call, ten calls at once, stored as they come."""
+    """Requests a hundred symbols a call, ten calls at once, and stores each answer as it arrives."""
     connections = [psycopg.connect(database_url, autocommit=True) for _ in range(AT_ONCE)]
     client = httpx.Client(base_url=provider_url, trust_env=False)
 

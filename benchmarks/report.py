@@ -34,7 +34,7 @@ class Row:
         }
 
     def _ratio(self, peer: float) -> float | None:
-        """None where no number would do: one of the two is nothing at all."""
+        """None if the divisor is zero."""
         above, below = (peer, self.ours) if self.lower_is_better else (self.ours, peer)
         return _rounded(above / below) if below else None
 

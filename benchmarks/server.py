@@ -27,7 +27,7 @@ _OWNER, _TEMPLATE = "pricing_owner", "migrated"
 
 @contextmanager
 def running(*, durable: bool = True) -> Iterator[BenchmarkServer]:
-    """A fresh server that is gone, with its files, at the end; one that is not durable never waits for the disk."""
+    """A fresh server that is removed with its files at the end; one that is not durable never waits for the disk."""
     from pricing_pipeline.db.embedded import EmbeddedServer
 
     home = Path(tempfile.mkdtemp(prefix="pricing-benchmark-"))
@@ -83,7 +83,7 @@ class BenchmarkServer:
         return self._embedded.url(name, "superuser" if as_superuser else "owner")
 
     def checkpoint(self) -> None:
-        """Write out what earlier rounds left, so that no round pays for another's pages."""
+        """Write the dirty pages of earlier rounds, so that no round pays for another's pages."""
         with self._admin() as admin:
             admin.execute("CHECKPOINT")
 

@@ -33,7 +33,7 @@ FIRST = date(2031, 3, 3)
 DAYS, A_DAY = 30, 10
 _SEED = 7
 _PLACES = 1_000_000
-"""So many that a slot never has the same number left twice."""
+"""Enough that a slot never has the same number left twice."""
 _calls = count(2)
 
 
@@ -97,7 +97,7 @@ def _row(metric: str, unit: str, found: dict[str, float]) -> Row:
 
 
 def _medians(ways: dict[str, Callable[[], object]], rounds: int) -> dict[str, float]:
-    """Milliseconds of each way, which has been planned and is warm."""
+    """Milliseconds of each way, measured warm and with its plan made."""
     for way in ways.values():
         way()
     return medians({name: lambda way=way: _timed(way) for name, way in ways.items()}, rounds)  # type: ignore[misc]

@@ -2,9 +2,9 @@
 
 300,000 subscriptions of ten data types, about 80,000 pairs, a tenth of them due. Ours is a check as a drain makes it,
 in two sessions that share the data types; what one session takes alone is measured as well. The peers work on the
-same tables, in one session, for two would do everything twice: the symbol-by-symbol function of the original design,
-and one set-based statement for each data type. Then a check when nothing is newly due although every market is
-closed, and one with ten times the viewers.
+same tables, in one session, because two would do everything twice: the symbol-by-symbol function of the original
+design, and one set-based statement for each data type. Two more checks are measured: one when nothing is newly due
+although every market is closed, and one with ten times the viewers.
 """
 
 from __future__ import annotations
@@ -109,7 +109,7 @@ def measure(server: BenchmarkServer, size: Size) -> list[Row]:
 
 
 def _ours(chosen: int, *sessions: Connection) -> float:
-    """By all these sessions, which begin at the same time."""
+    """The check by all these sessions, which begin at the same time."""
     connection = sessions[0]
     connection.execute(statement("staleness.empty_queue"))
     connection.execute(statement("staleness.fall_due"))
@@ -133,7 +133,7 @@ def _peer(connection: Connection, tick: str, chosen: int) -> float:
 
 
 def _idle(connection: Connection, seconds: int) -> list[float]:
-    """Milliseconds of each check, one a second, after all pairs were looked at once."""
+    """Milliseconds of each check, one a second, after all pairs were checked once."""
     while _timed(connection, "tick") > 0.1:
         pass
     ticks = []
@@ -151,7 +151,7 @@ def _timed(connection: Connection, tick: str) -> float:
 
 
 def _check(queued: int, chosen: int) -> None:
-    """A figure for another outcome would be worth nothing."""
+    """Fails if the outcome differs, because the figure would then mean nothing."""
     if not chosen * 0.99 <= queued <= chosen * 1.01:
         raise RuntimeError(f"{queued} pairs were queued where {chosen} are due")
 

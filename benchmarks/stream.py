@@ -34,7 +34,7 @@ _BATCH = 100
 _VIEWERS_OF_PAIR = 4
 _CUT_SECONDS = (2.0, 6.0)
 _LAST_SECONDS = 3.0
-"""After the last price is stored, so long streams have for it."""
+"""Seconds that streams get after the last price is stored."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +55,7 @@ TINY = Size(streams=4, pairs=100, per_second=100, seconds=2, rounds=1, drained=1
 
 
 def measure(server: BenchmarkServer, size: Size) -> list[Row]:
-    """First the streams under a steady load, then drains with streams open and without, in turns."""
+    """Measures streams under a steady load, then drains with open streams and without, in turns."""
     rounds = max(1, size.per_second * size.seconds // size.pairs)
     url = server.migrated("stream")
     with _api(url) as (place, token), _readers(place, token, size.streams, size.pairs, cut=True) as readers:
@@ -67,7 +67,7 @@ def measure(server: BenchmarkServer, size: Size) -> list[Row]:
     rates = _drains(server, size)
     return [
         Row("prices_per_second", f"prices/s stored, {size.streams} streams", stored.rate),
-        Row("told_per_second", "prices/s told", read["told"] / stored.seconds),
+        Row("delivered_per_second", "prices/s delivered", read["delivered"] / stored.seconds),
         Row("lost", "prices that a stream did not get", read["lost"], lower_is_better=True),
         Row("doubled", "prices that a stream got twice", read["doubled"], lower_is_better=True),
         Row("reconnects", "streams that were cut off and went on", read["reconnects"]),
@@ -97,8 +97,8 @@ def _drains(server: BenchmarkServer, size: Size) -> dict[str, float]:
         with _readers(place, token, size.streams, streamed, cut=False) as readers:
             rate = drain()
             time.sleep(_LAST_SECONDS)
-            if not readers.stop(0)["told"]:
-                raise crew.WorkerError("the streams were told nothing")
+            if not readers.stop(0)["delivered"]:
+                raise crew.WorkerError("the streams received nothing")
         return rate
 
     with provider.running(50) as provider_url, _api(url) as (place, token):
@@ -126,7 +126,7 @@ class _Readers:
         self._process = process
 
     def stop(self, last: int) -> dict[str, float]:
-        """What they have read, where the last price of each pair is `last` (0: nobody knows)."""
+        """What they have read, if the last price of each pair is `last` (0: unknown)."""
         _say(self._process, str(last))
         found: dict[str, float] = json.loads(_hear(self._process))
         return found
@@ -169,7 +169,7 @@ def _hear(process: subprocess.Popen[str]) -> str:
 
 
 def _symbols(stream: int, streams: int, pairs: int) -> list[str]:
-    """The symbols of a stream: each pair has some viewers."""
+    """The symbols of a stream, chosen so that each pair has some viewers."""
     each = max(1, min(pairs, pairs * _VIEWERS_OF_PAIR // streams))
     first = stream * pairs // streams
     return [f"S{(first + place) % pairs + 1}" for place in range(each)]
@@ -177,7 +177,7 @@ def _symbols(stream: int, streams: int, pairs: int) -> list[str]:
 
 @dataclass
 class _Reader:
-    """One stream: the last price of each symbol, and what was wrong."""
+    """One stream: the last price of each symbol, and the faults that were found."""
 
     place: str
     token: str
@@ -246,7 +246,7 @@ class _Reader:
 
 
 def work_store(pairs: int, rounds: int, per_second: int, database_url: str) -> Callable[[], int]:
-    """Store the next price of each pair, round after round, at so many a second."""
+    """Store the next price of each pair, round after round, at a rate."""
     connection = psycopg.connect(database_url, autocommit=True)
     symbols = [f"S{number}" for number in range(1, pairs + 1)]
 
@@ -265,8 +265,8 @@ def work_store(pairs: int, rounds: int, per_second: int, database_url: str) -> C
 
 
 def serve() -> None:
-    """Be the API, on a database that the first line names."""
-    # Loading it takes seconds, which the other processes of this module need not wait for.
+    """Run the API on the database that the first line of input names."""
+    # Importing it takes seconds, and the other processes of this module do not need it.
     from pricing_pipeline.api.app import AT_ONCE, make_app
     from pricing_pipeline.api.server import make_server
 
@@ -298,7 +298,7 @@ async def read(place: str, streams: int, pairs: int, cut: bool) -> None:
             reader.lost += sum(last - reader.known.get(symbol, 0) for symbol in reader.symbols)
     delays = [delay for reader in readers for delay in reader.delays] or [0.0]
     found = {
-        "told": sum(len(reader.delays) for reader in readers),
+        "delivered": sum(len(reader.delays) for reader in readers),
         "lost": sum(reader.lost for reader in readers),
         "doubled": sum(reader.doubled for reader in readers),
         "reconnects": sum(reader.reconnects for reader in readers),

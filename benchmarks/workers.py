@@ -32,7 +32,7 @@ _POLL_SECONDS = 0.1
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """Numbers of workers, the first 1 for comparison; calls that wait for each worker."""
+    """Numbers of workers, of which the first is 1, for comparison; calls that wait for each worker."""
 
     rounds: int
     workers: tuple[int, ...]
@@ -78,7 +78,7 @@ def measure(server: BenchmarkServer, size: Size) -> list[Row]:
 
 
 def work(provider_url: str, providers: int, database_url: str) -> Callable[[], int]:
-    """A worker, until nothing is left in the queue. Returns how many prices it has stored."""
+    """Run a worker until the queue is empty. Returns how many prices it stored."""
     engine = make_engine(database_url, pool_size=AT_ONCE)
     stored: list[int] = []
     ends, next_poll, is_left = time.monotonic() + _PATIENCE_SECONDS, 0.0, True

@@ -52,7 +52,7 @@ METRICS = {
     },
     "stream": {
         "prices_per_second": set(),
-        "told_per_second": set(),
+        "delivered_per_second": set(),
         "lost": set(),
         "doubled": set(),
         "reconnects": set(),
