@@ -311,7 +311,7 @@ def load_settings_as_guest() -> Settings:
 
 @cache
 def _warn_once(fault: str) -> None:
-    _LOG.warning("%s It is passed over: it may be somebody else's.", fault)
+    _LOG.warning("%s It is ignored, because it may belong to another program.", fault)
 
 
 def keep_kind(settings: Settings) -> None:

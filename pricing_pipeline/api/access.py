@@ -131,7 +131,7 @@ class Tokens:
                 self._by_hash = await self._stored()
             except Exception as error:
                 if self._failed is None:
-                    _LOG.warning("tokens cannot be read, and nobody is let in: %s", sentence(error))
+                    _LOG.warning("tokens cannot be read, so all requests are refused: %s", sentence(error))
                 self._failed = began_at, error
                 raise
             if self._failed is not None:
@@ -157,7 +157,7 @@ class Tokens:
             DatabaseError,
             DBAPIError,
         ) as error:  # a request must not fail of it; a replica takes no notes at all
-            _LOG.info("the use of the token %s is not noted: %s", token.name, error)
+            _LOG.info("the use of the token %s could not be recorded: %s", token.name, error)
 
     def _note(self, token_id: int) -> None:
         with self._engine.begin() as connection:
@@ -207,7 +207,7 @@ class Gate:
             )
         raise _no_token(
             "wrong-token",
-            "this token is not known, or that of a feed which has expired. `pricing-pipeline token list` shows the "
+            "this token is unknown, or belongs to a feed that has expired. `pricing-pipeline token list` shows the "
             "known ones, `pricing-pipeline token add` makes another",
         )
 
@@ -262,8 +262,8 @@ def _in_its_place(token: ApiToken, way: Way, path: str) -> ApiToken:
         raise Refused(
             403,
             "not-a-feed",
-            f"the token {token.name!r} is refused {way.value}, which many programs keep, because it opens more than "
-            "one feed does. Send it as `Authorization: Bearer TOKEN`, or make one for this: `pricing-pipeline token "
+            f"the token {token.name!r} is refused {way.value}, which many programs keep, because it allows more "
+            "than a feed does. Send it as `Authorization: Bearer TOKEN`, or make one for this: `pricing-pipeline token "
             f"add NAME --feed --symbols AAPL,MSFT`{exposed}",
         )
     return token
@@ -273,8 +273,8 @@ def _only_feed(token: ApiToken) -> Refused:
     return Refused(
         403,
         "feed-only",
-        f"the token {token.name!r} is of a feed: it reads /v1/prices and /v1/history of its own symbols, and nothing "
-        "else. `pricing-pipeline token add --help` shows how to make another kind",
+        f"the token {token.name!r} belongs to a feed: it reads only /v1/prices and /v1/history of its own "
+        "symbols. `pricing-pipeline token add --help` shows how to make another kind",
     )
 
 

@@ -134,7 +134,7 @@ def list_alerts(
     database: Database,
     _: Reader,
     page: Annotated[Page, Depends(_ALERTS)],
-    past: Annotated[bool, Query(description="Those that are over, too.")] = False,
+    past: Annotated[bool, Query(description="Include those that are over.")] = False,
 ) -> Alerts:
     """Alerts, the newest first. One that ends or is acknowledged between two pages keeps its place."""
     with database.connect() as connection:

@@ -213,7 +213,7 @@ def _start(database: Engine, settings: Settings | None, body: NewBackfill, asked
                 f"Dagster at {webserver.url} has no asset {webserver.history(name)} yet. Try again in a minute."
             )
         if request.window.start < asset.first_day:
-            raise InvalidRange(f"Dagster's partitions of {name} begin on {asset.first_day}. Ask for no day before.")
+            raise InvalidRange(f"Dagster's partitions of {name} begin on {asset.first_day}. Choose no earlier day.")
         if body.again:
             with database.begin() as connection:
                 backfills.ask_again(connection, request)
@@ -275,7 +275,7 @@ def cancel_backfill(database: Database, _: Operator, backfill_id: UUID) -> Cance
     if count:
         words = f"{count} {'task is' if count == 1 else 'tasks are'} cancelled, and what was fetched stays"
     elif ended[1] is not None:
-        words = "it is cancelled, and no task of it was left"
+        words = "it is cancelled; it had no tasks left"
     else:
         words = "nothing to do: it has ended"
     return CancelledBackfill(backfill_id=backfill_id, cancelled=count, sentence=f"{words}.")

@@ -27,5 +27,5 @@ class Body(Shape):
     @classmethod
     def _has_few_keys(cls, content: Any) -> Any:
         if isinstance(content, dict) and len(content) > _MOST_KEYS:
-            raise ValueError(f"it has {len(content)} keys, and no request has more than {_MOST_KEYS}")
+            raise ValueError(f"it has {len(content)} keys, and a request has at most {_MOST_KEYS}")
         return content

@@ -24,7 +24,7 @@ ListName = Annotated[
         min_length=1,
         max_length=48,
         alias="list",
-        description="In the place of symbols: a list of the user, whose pairs are watched for five minutes from now.",
+        description="Instead of symbols: a list of the user, whose pairs are watched for five minutes from now.",
         examples=["mine"],
     ),
 ]

@@ -32,10 +32,10 @@ BINARY = (MEDIA_TYPES[Format.ARROW], MEDIA_TYPES[Format.PARQUET])
 NOT_ACCEPTABLE: dict[int | str, dict[str, Any]] = {406: {"description": "None of the formats that Accept names"}}
 _ANY = ("", "*/*", "application/json")
 
-Wanted = Annotated[Format | None, Query(description="In place of the header Accept.")]
+Wanted = Annotated[Format | None, Query(description="Instead of the header Accept.")]
 Decimal = Annotated[
     Decimals,
-    Query(description="Of CSV: with `comma` numbers have decimal commas, and cells have semicolons between them."),
+    Query(description="For CSV: with `comma`, numbers have decimal commas, and cells have semicolons between them."),
 ]
 Currency = Annotated[
     str | None,

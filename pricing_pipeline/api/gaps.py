@@ -51,7 +51,7 @@ def read_gaps(
     caller: Reader,
     data_type: TypeName,
     symbol: SymbolName,
-    first: Annotated[Day | None, Query(alias="from", description="Else where history begins.")] = None,
+    first: Annotated[Day | None, Query(alias="from", description="Default: where history begins.")] = None,
     last: Annotated[Day | None, Query(alias="to", description="Else today.")] = None,
 ) -> Gaps:
     """The trading days of a symbol without a value, and why.

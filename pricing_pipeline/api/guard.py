@@ -69,7 +69,7 @@ class Guard:
         except Exception as error:
             if has_begun:
                 # The server ends the connection. Raised on, the error would be in the log twice.
-                _LOG.error("request %s: a fault of ours, after the answer began", request_id, exc_info=error)
+                _LOG.error("request %s: an error of the server, after the answer began", request_id, exc_info=error)
                 return
             response = await response_to(request, error)
             await response(scope, receive, send_marked)

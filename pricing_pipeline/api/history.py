@@ -114,10 +114,10 @@ class _Selection:
     into: conversion.Target | None = None
 
 
-First = Annotated[Day | None, Query(alias="from", description="First UTC day; 30 days before the last.")]
-Last = Annotated[Day | None, Query(alias="to", description="Last UTC day; today.")]
+First = Annotated[Day | None, Query(alias="from", description="First UTC day; default: 30 days before the last.")]
+Last = Annotated[Day | None, Query(alias="to", description="Last UTC day; default: today.")]
 AsOf = Annotated[Moment | None, Query(description="As it was believed at this time.")]
-Basis = Annotated[Adjust | None, Query(description="On which basis; without it each value as it is stored.")]
+Basis = Annotated[Adjust | None, Query(description="The adjustment; default: each value as stored.")]
 _RESPONSES: dict[int | str, dict[str, Any]] = {
     200: {"content": {media: {} for media in MEDIA_TYPES.values()}},
     304: {"description": "The client has this answer already (If-None-Match)"},

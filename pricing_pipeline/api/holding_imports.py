@@ -83,13 +83,13 @@ def import_holdings(
     content: Annotated[
         bytes, Body(media_type="application/octet-stream", description="The file as it is: CSV, XML or JSON.")
     ],
-    dry_run: Annotated[bool, Query(description="Only say what would be held.")] = True,
+    dry_run: Annotated[bool, Query(description="Only show what would be held.")] = True,
     format_: Annotated[
         str | None,
         Query(
             alias="format",
             max_length=LONGEST_NAME,
-            description=f"One of {', '.join(FORMATS)}; else its header tells.",
+            description=f"One of {', '.join(FORMATS)}; default: by its header.",
         ),
     ] = None,
     column: Annotated[
@@ -112,17 +112,17 @@ def import_holdings(
         _Texts | None,
         Query(
             max_length=_MOST_PAIRS,
-            description="Hold what is of its class by this data type; else by the one with the freshest prices. "
+            description="The data type for instruments of its class; default: the one with the freshest prices. "
             "May be repeated.",
         ),
     ] = None,
-    decimal: Annotated[Mark | None, Query(description="The decimal mark; else the numbers show it.")] = None,
+    decimal: Annotated[Mark | None, Query(description="The decimal mark; default: as the numbers show.")] = None,
     list_: Annotated[
         str | None,
         Query(
             alias="list",
             max_length=LONGEST_NAME,
-            description="With `dry_run=false`, all that is held or new is put on this list of the user, too.",
+            description="With `dry_run=false`, also put all that is held or new on this list of the user.",
         ),
     ] = None,
 ) -> Import:
@@ -134,7 +134,7 @@ def import_holdings(
     """
     user = caller.user
     if any("\0" in name for name in (*(data_type or ()), list_ or "")):
-        raise invalid("the parameters data_type and list: no name has a NUL in it")
+        raise invalid("the parameters data_type and list: a name cannot contain NUL")
     file = read_file(content, format_, _pairs("column", column), decimal)
     with database.begin() as connection:
         plan = holding_imports.plan(

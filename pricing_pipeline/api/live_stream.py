@@ -108,7 +108,7 @@ class Stream:
         if self.last is None:
             return False
         if self.last.fingerprint != self.fingerprint:
-            self._tell_missed(None, "the event that was read last is of other pairs, or of another database")
+            self._tell_missed(None, "the event that was read last belongs to other pairs, or to another database")
             return False
         if (
             look.kept_from <= self.last.position <= look.position

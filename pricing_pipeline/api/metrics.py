@@ -174,7 +174,7 @@ async def read_metrics(request: Request, _: Reader) -> Response:
     try:
         text = await known.spelled(lambda measured: _spell(request.app.state, measured))
     except TimeoutError:
-        raise database_busy("the database takes too long to say") from None
+        raise database_busy("the database takes too long to answer") from None
     return Response(text, media_type=CONTENT_TYPE_PLAIN_0_0_4)
 
 

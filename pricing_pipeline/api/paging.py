@@ -30,7 +30,7 @@ Cursor = Annotated[
     Query(
         min_length=1,
         max_length=_LONGEST_CURSOR,
-        description="`next` of the page before; without it, the first page.",
+        description="`next` of the previous page; default: the first page.",
     ),
 ]
 
@@ -89,7 +89,7 @@ class Keyset(Generic[Row]):
             raise Refused(
                 422,
                 "invalid-cursor",
-                f"this cursor belongs to no page of {self._noun}. Send `next` of the page before as it came, or no "
+                f"this cursor belongs to no page of {self._noun}. Send `next` of the previous page unchanged, or no "
                 "cursor for the first page",
             )
         return tuple(key)

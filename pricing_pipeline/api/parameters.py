@@ -47,7 +47,7 @@ def _in_utc(value: datetime) -> datetime:
     try:
         return value.astimezone(UTC)
     except OverflowError:
-        raise ValueError("give a time of the years 1 to 9999 in UTC") from None
+        raise ValueError("give a time in the years 1 to 9999 in UTC") from None
 
 
 def _currency(value: str) -> str:
@@ -97,7 +97,7 @@ SomePairs = Annotated[
     Query(
         min_length=1,
         max_length=MOST_SYMBOLS,
-        description=f"In the place of symbols: `data_type:symbol`, separated by commas, at most {MOST_SYMBOLS}; "
+        description=f"Instead of symbols: `data_type:symbol`, separated by commas, at most {MOST_SYMBOLS}; "
         "may be repeated.",
         examples=[["equity_quote:AAPL,fx_rate:EUR/USD"]],
     ),

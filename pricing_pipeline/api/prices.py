@@ -51,7 +51,7 @@ DataType = Annotated[
     str | None,
     Query(
         max_length=LONGEST_NAME,
-        description="The data type of symbols; else all that apply.",
+        description="The data type of the symbols; default: all that apply.",
         examples=["equity_quote"],
     ),
 ]
@@ -161,7 +161,7 @@ def wanted_pairs(symbols: Iterable[str] | None, pairs: Iterable[str] | None, dat
     if pairs is None:
         return [(data_type, symbol) for symbol in each_of(symbols or ())]
     if data_type is not None:
-        raise invalid("the parameter data_type is of symbols; each of pairs has its own")
+        raise invalid("the parameter data_type belongs to symbols; each of the pairs names its own")
     return list(each_pair(pairs))
 
 
@@ -181,7 +181,7 @@ async def stored(
     answer = await price_reader.read_as_json(sessions, wanted, data_type, caller.user_or_none)
     if answer is None:
         await to_thread.run_sync(_refuse_type, sessions.engine, data_type or "")
-        raise AssertionError(f"{data_type} has become a data type of prices right now")
+        raise AssertionError(f"{data_type} has just become a data type of prices")
     if into is not None:
         told = json.loads(answer)
         rates = await to_thread.run_sync(_convert, sessions.engine, caller, told, into)

@@ -117,7 +117,7 @@ RESPONSES: dict[int | str, dict[str, Any]] = {
             (421, "The header Host names another server"),
             (422, "A parameter or a value of the body is refused"),
             (429, "A cap or a limit is reached"),
-            (500, "A fault of this program, which is in the log of the API"),
+            (500, "An error in this program, which the log of the API shows"),
             (503, "The database, or Dagster, cannot do it now"),
         )
     },

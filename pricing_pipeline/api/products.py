@@ -210,11 +210,11 @@ def read_availability(
     caller: Reader,
     symbol: SymbolName,
     first: Annotated[
-        Day | None, Query(alias="from", description="First local day; today where the product is.")
+        Day | None, Query(alias="from", description="First local day; default: today where the product is.")
     ] = None,
     last: Annotated[
         Day | None,
-        Query(alias="to", description=f"Last local day; a week from the first. At most {MOST_DAYS} days."),
+        Query(alias="to", description=f"Last local day; default: a week from the first. At most {MOST_DAYS} days."),
     ] = None,
     pax: Annotated[int, Query(ge=1, le=MAX_PLACES, description="How many people to book for.")] = 1,
     currency: Annotated[Currency | None, Query(description="Only what has prices in it.", examples=["EUR"])] = None,
@@ -253,7 +253,7 @@ def _of_days(why: Why) -> Why:
     """Why days are not fresh. Their pair may be fresh, if it was fetched before these days came within reach."""
     if why.state != "fresh":
         return why
-    came = "the days came within reach after the last fetch, and come with the next one"
+    came = "these days came within reach after the last fetch; the next fetch brings them"
     return replace(why, sentence=f"{came}: {why.sentence}")
 
 

@@ -202,7 +202,7 @@ def download_body(database: Database, _: Operator, value_id: Id) -> Response:
         body = quarantined_values.body(connection, value_id)
     if body is None:
         raise UnknownValue(
-            f"the answer that brought value {value.value_id} is not kept any more: answers are kept 90 days."
+            f"the answer that brought value {value.value_id} is no longer kept: answers are kept 90 days."
         )
     headers = {
         "Content-Disposition": f'attachment; filename="quarantined-{value_id}.bin"',

@@ -418,7 +418,7 @@ class StreamHub:
             while not look.done() and not self._ending.is_set():
                 await asyncio.wait([look], timeout=1.0)
                 if now() - known_at > _OUTAGE_SECONDS and not all(s.scope.cancel_called for s in self._streams):
-                    _LOG.warning("live streams end, because nobody can tell whether their tokens are still valid")
+                    _LOG.warning("live streams end, because their tokens cannot be checked")
                     self._end_streams(_no_answer())
             if look.done() and look.result():
                 known_at = began
@@ -469,7 +469,7 @@ def _look(
 
 
 def _ends() -> Refused:
-    return Refused(503, "ending", "this server is about to end. Try again in a moment", {"Retry-After": "2"})
+    return Refused(503, "ending", "this server is stopping. Try again in a moment", {"Retry-After": "2"})
 
 
 def _no_answer() -> Refused:

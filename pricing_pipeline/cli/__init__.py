@@ -36,7 +36,7 @@ NOUNS = {
     "quarantine": "Look at quarantined values, and release or reject them.",
     "action": "Look at splits, spin-offs, dividends and capital gains, or enter what no source reports.",
     "alert": "Look at alerts; acknowledge or silence them.",
-    "price-alert": "Be told when a price crosses a value, moves, grows stale, or is new.",
+    "price-alert": "Send messages when a price crosses a value, moves, grows stale, or is new.",
     "recipient": "Manage who is notified of trouble and prices, how, and when.",
     "notify": "Try a recipient's channel, and read the messages of the channel log.",
     "operation": "Look at side effects such as messages; retry or cancel them.",

@@ -225,13 +225,11 @@ def add(
         case "replaced":
             typer.echo(f"{subject} replaces the previous entry, which is kept as a revision.")
         case _:
-            typer.echo(
-                f"{subject} is entered. Histories that are read adjusted count it now, or when its day has come."
-            )
+            typer.echo(f"{subject} is entered. Adjusted histories include it now, or from its day on.")
     if outcomes["released"]:
         typer.echo(f"{outcomes['released']} quarantined values are explained by it, and are prices now.")
     if outcomes["rejected"]:
-        typer.echo(f"{outcomes['rejected']} quarantined values are what is stored, divided by it; they stay out.")
+        typer.echo(f"{outcomes['rejected']} quarantined values are stored values divided by it; they stay out.")
     hint(f"Is something still quarantined? `pricing-pipeline quarantine list --symbol {entered.symbol}` shows them.")
 
 
@@ -289,11 +287,11 @@ def remove(
     else:
         what = _spelled(kinds[0]) if len(found) == 1 else f"{len(found)} payments ({_spelled(kinds[0])})"
         typer.echo(
-            f"the {what} of {symbol} on {ex_on} is removed. It stays as a revision, and its source is not "
-            "believed when it says the same again."
+            f"the {what} of {symbol} on {ex_on} is removed. It stays as a revision, and is not believed "
+            "if its source reports it again."
             if len(found) == 1
-            else f"the {what} of {symbol} on {ex_on} are removed. They stay as revisions, and their source is not "
-            "believed when it says the same again."
+            else f"the {what} of {symbol} on {ex_on} are removed. They stay as revisions, and are not believed if "
+            "their source reports them again."
         )
 
 

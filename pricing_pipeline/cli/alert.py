@@ -92,14 +92,14 @@ def show(
             "since": moment(alert["since"]),
             "raised": moment(alert["raised_at"]),
             "last seen": moment(alert["last_seen_at"]),
-            "told": moment(alert["told_at"]) if alert["told_at"] else "not yet",
+            "notified": moment(alert["told_at"]) if alert["told_at"] else "not yet",
             "acknowledged": _by(alert["acknowledged_at"], alert["acknowledged_by"]),
             "silenced": _silenced(silence) if silence else None,
             "over": moment(alert["resolved_at"]),
-            "end told": moment(alert["end_told_at"]),
+            "end notified": moment(alert["end_told_at"]),
             "what to do": runbook,
             "in Dagster": link,
-            "look after it": f"pricing-pipeline alert acknowledge {alert['alert_id']}" if is_open else None,
+            "acknowledge it": f"pricing-pipeline alert acknowledge {alert['alert_id']}" if is_open else None,
         }
     )
     for message in alert["messages"]:

@@ -207,7 +207,7 @@ def routes(
         spare=["quality", "age", "%", "buy", "sell"],
     )
     if not found:
-        hint("no route earns anything by the prices that are stored; `pricing-pipeline commodity sync` reads them.")
+        hint("no route earns anything at the stored prices; `pricing-pipeline commodity sync` reads them.")
 
 
 def _print(report: SyncReport) -> None:

@@ -373,7 +373,7 @@ def _set_own_ttl(name: str, symbols: Sequence[str], ttl: int | None, *, as_json:
         missing = [symbol for symbol in symbols if symbol not in changed]
         if missing:
             raise UnknownSymbol(
-                f"nothing is stored of {name} {listed(missing)} yet, and a TTL of its own is kept with what is stored. "
+                f"nothing is stored of {name} {listed(missing)} yet, and a pair's own TTL is stored with its price. "
                 "Nothing has changed."
             )
     if as_json:
@@ -398,6 +398,6 @@ def _set_active(name: str, *, is_active: bool, as_json: bool) -> None:
     elif not changed:
         typer.echo(f"{name} is {'active' if is_active else 'retired'} already; nothing has changed.")
     elif is_active:
-        typer.echo(f"{name} is active again; what is watched of it is due.")
+        typer.echo(f"{name} is active again; its watched pairs are due.")
     else:
-        typer.echo(f"{name} is retired: nothing is fetched of it, and its prices stay. `type revive` takes it back.")
+        typer.echo(f"{name} is retired: it is no longer fetched, and its prices stay. `type revive` undoes this.")

@@ -79,7 +79,7 @@ def show(symbol: Symbol, data_type: Type, believed_at: AsOf = None, as_json: Jso
     elif stops and not as_json:
         hint(f"nothing newer comes now. {sentences_of(stops)}")
     elif reading.is_requested and not as_json:
-        hint("A newer answer is asked for; a running pipeline fetches it in a moment.")
+        hint("A newer answer is queued; a running pipeline fetches it in a moment.")
 
 
 def _content(symbol: str, type_: DataType, as_of: datetime | None, reading: Reading) -> dict[str, Any]:
@@ -142,7 +142,7 @@ def _what_will_come(
     if stops:
         return f"{sentence} yet. {sentences_of(stops)}"
     if reading.is_requested:
-        return f"{sentence} yet. It is asked for; a running pipeline fetches it in a moment."
+        return f"{sentence} yet. It is queued; a running pipeline fetches it in a moment."
     return (
         f"{sentence} yet. Either it is on its way, or it failed and is left alone for a while: "
         "pricing-pipeline task list"

@@ -196,7 +196,7 @@ def _telling() -> Iterator[None]:
     try:
         yield
     except PricingError as error:
-        warn(f"not all that is unknown is looked up: {error}")
+        warn(f"some unknown instruments were not looked up: {error}")
 
 
 def _print(user: str, plan: Plan) -> None:
@@ -220,7 +220,7 @@ def _print(user: str, plan: Plan) -> None:
         )
     for one in held:
         if one.reason:
-            unkept = f" Its ISIN is not kept; `{_isin_command(one)}` keeps it." if one.isin else ""
+            unkept = f" Its ISIN is not stored; `{_isin_command(one)}` keeps it." if one.isin else ""
             warn(printable(f"{_lines(one.lines)}: {one.symbol}: {one.reason}.{unkept}"))
     for reason, refused in _by_reason(plan.of(holding_imports.Outcome.REFUSED)).items():
         if len(refused) > _SHOWN_ALONE:

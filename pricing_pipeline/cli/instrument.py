@@ -99,7 +99,7 @@ _MOST_DOUBTS = 5
 _COLUMNS = ("symbol", "asset_class", "name", "currency", "calendar", "listed_on", "scale", "isin", "figi")
 _REMOVED = {
     "removed": "is removed: it had no history",
-    "retired": "is retired: nothing is fetched of it, and its history stays. `instrument resume` takes it back",
+    "retired": "is retired: it is no longer fetched, and its history stays. `instrument resume` undoes this",
     "retired_already": "was retired before; its history stays",
 }
 
@@ -448,7 +448,7 @@ def merge(
     if as_json:
         print_json({"old": old, "into": into, "rows": [asdict(rows) for rows in merged]})
         return
-    typer.echo(f"{old} is {into} now; both names mean it.")
+    typer.echo(f"{old} is {into} now; both names work.")
     for rows in merged:
         dropped = f"; {rows.dropped} dropped, because {into} has its own" if rows.dropped else ""
         typer.echo(f"{rows.rows_of}: {rows.moved} moved{dropped}")
@@ -532,7 +532,7 @@ def _read(table: Path, asset_class: str | None, currency: str | None) -> list[Ne
     rows = csv.DictReader(_decoded(content, table).splitlines())
     strange = sorted(set(rows.fieldnames or []) - set(_COLUMNS))
     if strange or "symbol" not in (rows.fieldnames or []):
-        fault = f"the column {strange[0]!r}, which means nothing here" if strange else "no column 'symbol'"
+        fault = f"the column {strange[0]!r}, which is unknown" if strange else "no column 'symbol'"
         raise typer.BadParameter(f"{table} has {fault}. Its columns may be: {', '.join(_COLUMNS)}")
     read = []
     for row in rows:

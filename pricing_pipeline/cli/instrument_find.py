@@ -102,7 +102,7 @@ def find(
     for one, is_new in added:
         typer.echo(f"{one.symbol} ({one.asset_class}) {'is added' if is_new else 'was known already'}.")
     if listings and not added:
-        hint("nothing is added; --add 1,3 adds what has these numbers.")
+        hint("nothing is added; --add 1,3 adds the rows with these numbers.")
 
 
 def searched(settings: Settings, engine: Engine, phrase: str) -> list[Listing]:

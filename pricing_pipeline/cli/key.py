@@ -214,7 +214,7 @@ def remove(provider: Provider, name: KeyName = "default", as_json: Json = False)
     else:
         typer.echo(f"Key {name} of {provider} is deleted. Revoke it at the provider, too, if others know it.")
     if settings.sandbox:
-        hint("with PRICING_SANDBOX on, only the sandbox is asked, which goes on without it.")
+        hint("with PRICING_SANDBOX on, only the sandbox is asked, which needs no key.")
     elif name in configured_keys(settings, provider):
         warn(
             f"{key_setting(provider)} or {key_setting(provider)}S holds a key {name} too. It is not used either, "

@@ -115,7 +115,7 @@ def _try_last_resort(*, as_json: bool) -> bool:
     try:
         resort.send(
             "Test of the pricing pipeline",
-            f"This is a test. {socket.gethostname()} tells you here when the pricing database is away.",
+            f"This is a test. {socket.gethostname()} reports here when the pricing database is away.",
             f"test {time.time_ns()}",
         )
     except OperationFailed as error:

@@ -114,7 +114,7 @@ def print_table(
     # rich has decided on colours already.
     typer.echo(_PADDING.sub(_without_spaces, printed.get()), nl=False, color=True)
     if left_out:
-        hint(f"not shown for want of room: {', '.join(left_out)}. --wide shows all columns, --json all there is.")
+        hint(f"no room for: {', '.join(left_out)}. --wide shows all columns, --json all there is.")
 
 
 def _cell(value: object) -> str:

@@ -60,7 +60,7 @@ if TYPE_CHECKING:
 
 noun = typer.Typer()
 
-_IS_FETCHED = "A newer price is asked for; a running pipeline fetches it in a moment."
+_IS_FETCHED = "A newer price is queued; a running pipeline fetches it in a moment."
 _FAULTS = frozenset(
     {"unknown_symbol", "plan_restricted", "failed", "misconfigured", "endpoint_restricted", "quarantined"}
 )
@@ -266,7 +266,7 @@ def _what_will_come(found: _Found) -> str:
         return f"It is paused; this resumes it: pricing-pipeline instrument resume {symbol}"
     if found.is_unwanted and not found.reading.requested:
         return (
-            "Nobody watches or holds it, so nothing is asked for. This asks for it once: pricing-pipeline price show "
+            "Nobody watches or holds it, so nothing is fetched. This fetches it once: pricing-pipeline price show "
             f"{symbol} --type {reasons[0].data_type}"
         )
     failed = [reason for reason in reasons if reason.state in _FAULTS]
@@ -384,7 +384,7 @@ def history(
         if adjust is None and any(bar.adjustment == Adjust.SPLITS for bar in bars):
             hint("Their source has divided these prices by every split since their day.")
     if as_of is not None and as_of > datetime.combine(today + timedelta(days=1), time(), UTC):
-        hints.insert(1, f"{moment(as_of)} {zone()} has not come yet; this is what is believed now.")
+        hints.insert(1, f"{moment(as_of)} {zone()} is in the future; this is what is believed now.")
     for sentence in hints:
         hint(sentence)
 
@@ -600,10 +600,10 @@ def _advice(symbol: str, data_type: str, gaps: Sequence[Gap], *, is_paused: bool
     fetchable = {kinds.NOT_ASKED, kinds.FAILED, kinds.UNREADABLE}
     wanted = [gap for gap in gaps if gap.kind in fetchable]
     if not wanted:
-        return f"Nothing of {data_type} is worth asking for again."
+        return f"Nothing of {data_type} is worth fetching again."
     first = f"{symbol} is paused; first resume it: pricing-pipeline instrument resume {symbol}. " if is_paused else ""
     return first + (
-        f"This fetches what was not asked for or failed: pricing-pipeline backfill start {symbol} "
+        f"This fetches days that were not requested or failed: pricing-pipeline backfill start {symbol} "
         f"--type {data_type} --from {wanted[0].first_day} --to {wanted[-1].last_day}"
     )
 

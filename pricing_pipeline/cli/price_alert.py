@@ -71,7 +71,7 @@ def add(
         typer.Option(
             "--hysteresis",
             metavar="AMOUNT|PERCENT%",
-            help="With --above or --below, how far the price must come back before it is told again: 0.5 or 1%.",
+            help="With --above or --below, how far the price must come back before the next message: 0.5 or 1%.",
         ),
     ] = None,
     stale: Annotated[
@@ -150,9 +150,9 @@ def list_(
             "user",
             "data type",
             "symbol",
-            "told",
+            "when",
             "last price",
-            in_zone("last told"),
+            in_zone("last message"),
             "state",
         ],
         [
@@ -162,7 +162,7 @@ def list_(
                 alert.user_id or "",
                 alert.data_type,
                 alert.symbol or "all",
-                _told_when(alert),
+                _short_rule(alert),
                 "" if alert.seen is None else decimal(alert.seen),
                 moment(alert.told_at),
                 _state(alert),
@@ -170,7 +170,7 @@ def list_(
             for alert in found[:at_most]
         ],
         right=["id", "last price"],
-        spare=[in_zone("last told"), "last price", "user", "data type"],
+        spare=[in_zone("last message"), "last price", "user", "data type"],
         long="state",
     )
     if not found:
@@ -197,12 +197,12 @@ def show(id_: Id, as_json: Json = False) -> None:
             "price alert": alert.price_alert_id,
             "recipient": alert.recipient,
             "user": alert.user_id,
-            "told": _rule(alert),
+            "when": _rule(alert),
             "state": _state(alert) or "waits",
             "last price": _price(alert.seen),
             "observed": moment(alert.seen_at),
             "moves count from": _price(alert.reference),
-            "last told": moment(alert.told_at) or "never",
+            "last message": moment(alert.told_at) or "never",
             "added": f"{moment(alert.created_at)} by {alert.created_by}",
             "fetched": "" if alert.is_fetched else _not_fetched(alert),
         }
@@ -281,7 +281,7 @@ def _rule(alert: PriceAlert) -> str:
     return f"when {about} goes {alert.condition} {_price(alert.threshold)}{_way_back(alert)}"
 
 
-def _told_when(alert: PriceAlert) -> str:
+def _short_rule(alert: PriceAlert) -> str:
     match alert.condition:
         case "stale":
             return f"stale for {_span(alert.lasts)}"
@@ -313,7 +313,8 @@ def _not_fetched(alert: PriceAlert) -> str:
     if alert.symbol is None:
         return f"nobody watches or holds a symbol of {alert.data_type}, so no price comes."
     return (
-        f"nobody watches or holds {alert.data_type} {alert.symbol}, so no price comes. A price alert keeps none fresh. "
+        f"nobody watches or holds {alert.data_type} {alert.symbol}, so no price comes. "
+        "A price alert alone does not keep it fresh. "
         f"Hold it: pricing-pipeline holding open {alert.symbol} --type {alert.data_type}"
     )
 

@@ -155,10 +155,10 @@ def availability(
     if is_known and not any(day.slots for day in days) and (sellable or currency):
         booked = f" that {pax} can book" if sellable else ""
         priced = f" with a price in {currency}" if currency else ""
-        hint(f"there may be slots, and none{booked}{priced}. Leave out --sellable and --currency to see all.")
+        hint(f"there may be slots, but none{booked}{priced}. Leave out --sellable and --currency to see all.")
     if doubts:
         hint(
-            f"the last answer has {len(doubts)} slots that are not believed; what was known of them before stays. "
+            f"the last answer has {len(doubts)} slots that are not believed; their earlier values stay. "
             f"`pricing-pipeline product show {symbol}` names them."
         )
     _hint_at(days, product, is_requested, as_of)
@@ -252,4 +252,4 @@ def _hint_at(days: Sequence[Day], product: products.StoredProduct, is_requested:
     if product.paused:
         hint("nothing newer comes: the product is paused. `pricing-pipeline instrument resume` ends that.")
     elif is_requested:
-        hint("A newer answer is asked for; a running pipeline fetches it in a moment.")
+        hint("A newer answer is queued; a running pipeline fetches it in a moment.")

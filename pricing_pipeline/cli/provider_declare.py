@@ -218,7 +218,7 @@ def draft(
     """Write a declaration that one answer suggests, with comments on what to check.
 
     The shape of the answer, questions, and what would be stored of it are written to standard error. Where the answer
-    can be read in two ways, you are asked; without a terminal the first way is taken, and told. A key in the URL or in
+    can be read in two ways, you are asked; without a terminal the first way is taken, and shown. A key in the URL or in
     a header is sent, but not written to the file.
 
     \b

@@ -59,7 +59,7 @@ def use(
         bool | None,
         typer.Option(
             "--check/--no-check",
-            help="Try the key with one call first; default: only while nothing was answered.",
+            help="Try the key with one call first; default: only until the provider has answered once.",
         ),
     ] = None,
     as_json: Json = False,
@@ -144,7 +144,7 @@ def undo(provider: Provider, as_json: Json = False) -> None:
         routes_ = listed([f"{symbol} ({data_type})" for data_type, symbol in left])
         data_type, symbol = left[0]
         hint(
-            f"these routes of single symbols stay, since no plan has made them: {routes_}. To remove one: "
+            f"these routes of single symbols stay, because no plan made them: {routes_}. To remove one: "
             f"pricing-pipeline route remove {provider} {symbol} --type {data_type}"
         )
 

@@ -206,7 +206,7 @@ def _write_answer(value_id: int) -> None:
         raise _unknown(value_id)
     if body is None:
         raise UnknownValue(
-            f"the answer that brought value {value_id} is not kept any more: answers are kept 90 days. "
+            f"the answer that brought value {value_id} is no longer kept: answers are kept 90 days. "
             f"`pricing-pipeline quarantine show {value_id}` shows what is known of it."
         )
     sys.stdout.buffer.write(body)
@@ -255,11 +255,11 @@ def _outcome_in_words(decision: Decision, *, release: bool) -> str:
             how = ", replacing another value, which is kept as a revision" if decision.revised else ""
             return f"{value.value} of {value.symbol} is stored, {where}{how}"
         case "rejected":
-            return "stays out; when it comes again nobody is asked"
+            return "stays out, even if it comes again"
         case "released_already" if not release and value is not None:
             return (
-                f"is not rejected: it was released by {value.resolved_by} and is believed now. What its provider sends "
-                "for that time next takes its place; `action remove` removes a split or dividend"
+                f"is not rejected: it was released by {value.resolved_by} and is believed now. The next value that its "
+                "provider sends for that time replaces it; `action remove` removes a split or dividend"
             )
         case "released_already" | "rejected_already" if value is not None:
             when = f" by {value.resolved_by} at {moment(value.resolved_at)}" if value.resolved_by else ""
@@ -297,7 +297,7 @@ def _print(
     )
     lines = {
         "value": value.value_id,
-        "what": f"{value.data_type} {value.symbol}, of {moment(value.observed_at) or 'no time that can be'}",
+        "what": f"{value.data_type} {value.symbol}, of {moment(value.observed_at) or 'an impossible time'}",
         "sent": ", ".join(f"{name} {given}" for name, given in bar.items()) or value.value,
         "by": f"{value.provider}, call {value.call_id}",
         "not believed": f"{value.kind}: {value.reason}",

@@ -151,12 +151,12 @@ def list_(as_json: Json = False) -> None:
         print_json({"recipients": [_content(recipient) for recipient in found]})
         return
     print_table(
-        ["recipient", "channel", "told of", "quiet hours", ""],
+        ["recipient", "channel", "notified of", "quiet hours", ""],
         [
             (
                 recipient.recipient,
                 recipient.channel,
-                _told_of(recipient),
+                _notified_of(recipient),
                 _quiet_words(recipient),
                 "" if recipient.is_active else "inactive",
             )
@@ -188,7 +188,7 @@ def show(name: Name, as_json: Json = False) -> None:
             "channel": recipient.channel,
             "address": address,
             "private": "may be in a private network" if recipient.allows_private else None,
-            "told of": _told_of(recipient),
+            "notified of": _notified_of(recipient),
             "quiet hours": _quiet_words(recipient) or "none",
             "state": "active" if recipient.is_active else "inactive: nothing is sent",
             "added": moment(recipient.created_at),
@@ -240,7 +240,7 @@ def change(
         with engine.connect() as connection:
             before = recipients.find(connection, name)
         if new_address and before.channel not in ADDRESSED:
-            raise PricingError(f"{name} has no address: the channel {before.channel} wants none. Nothing has changed.")
+            raise PricingError(f"{name} has no address: the channel {before.channel} takes none. Nothing has changed.")
         address = _asked_address(replace(before, **changes), address_file) if new_address else None
         key_file = None
         with engine.begin() as connection:
@@ -288,7 +288,7 @@ def _asked_address(recipient: Recipient, file: Path | None) -> Address | None:
     """The address that was typed unseen, or of a file or standard input; a webhook's secret is made here."""
     if recipient.channel not in ADDRESSED:
         if file is not None:
-            raise PricingError(f"the channel {recipient.channel} wants no address. Leave out --address-file")
+            raise PricingError(f"the channel {recipient.channel} takes no address. Leave out --address-file")
         return None
     if file is not None:
         with file.open("rb") as opened:
@@ -347,7 +347,7 @@ def _quiet_hours(typed: str | None) -> Sequence[time | None]:
     return time(begins_hour, begins_minute), time(ends_hour, ends_minute)
 
 
-def _told_of(recipient: Recipient) -> str:
+def _notified_of(recipient: Recipient) -> str:
     if recipient.least_severity is not None:
         return {"P0": "P0", "P1": "P0 and P1", "P2": "all"}[recipient.least_severity]
     return f"prices, for {'any user' if recipient.takes_any_user else recipient.user_id}"

@@ -115,7 +115,7 @@ def remove(provider: Provider, data_type: Type, symbol: AnySymbol = None, as_jso
         return
     typer.echo(f"{provider} no longer has a route for {_scope(data_type, symbol)}.")
     if not any(route.symbol is None and route.is_active and route.provider_active for route in left):
-        typer.echo(f"No provider is left for {data_type}: what is due of it fails until a route is added.")
+        typer.echo(f"No provider is left for {data_type}: its due pairs fail until a route is added.")
 
 
 def _state(route: Route) -> str:

@@ -78,15 +78,15 @@ def add(
     """
     named = [part.strip() for given in symbols or () for part in given.split(",") if part.strip()]
     if is_feed and (scopes or any_user or bool(named) == (of_list is not None)):
-        raise typer.BadParameter("a feed has --symbols or --list, and neither --scope nor --any-user")
+        raise typer.BadParameter("a feed takes --symbols or --list, but neither --scope nor --any-user")
     if of_list is not None and (user is None or types):
-        raise typer.BadParameter("--list is that of a --user, and has its own data types")
+        raise typer.BadParameter("--list needs --user, and takes no --type, because a list has its own data types")
     if not is_feed and (named or types or of_list is not None):
         raise typer.BadParameter("--symbols, --list and --type are for a feed: add --feed")
     if not is_feed and not scopes:
-        raise typer.BadParameter("say --scope: what it allows")
+        raise typer.BadParameter("give --scope: what the token allows")
     if not is_feed and (user is None) != any_user:
-        raise typer.BadParameter("say --user USER for whom it acts, or --any-user if it names a user in each request")
+        raise typer.BadParameter("give --user USER, or --any-user if each request names its user")
     hours = _hours(expires, api_tokens.FEED_DAYS * 24 if is_feed else None)
     with open_owner() as engine, engine.begin() as connection:
         if of_list is not None and user is not None:

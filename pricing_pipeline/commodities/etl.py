@@ -163,7 +163,7 @@ def _in_words(step: Callable[[], T]) -> T:
         if is_locked(error) or is_conflict(error):
             raise _Locked(f"another session has locked a row of it: {reason(error)}; {LOCKED_PAGE}") from error
         if is_refusal(error):
-            raise _NotStorable(f"the database does not take it: {reason(error)}") from error
+            raise _NotStorable(f"the database refuses it: {reason(error)}") from error
         raise
 
 

@@ -145,13 +145,13 @@ def reason(error: Exception) -> str:
     diagnostics = getattr(error.orig, "diag", None)
     message = getattr(diagnostics, "message_primary", None) or str(error.orig).splitlines()[0]
     if "cannot contain NUL" in message:  # the driver's words
-        return "a text has the character NUL in it, which no text of the database can have"
+        return "a text contains the character NUL, which the database cannot store"
     constraint = getattr(diagnostics, "constraint_name", None)
     # Functions refuse values with a sentence; for a table's constraint, PostgreSQL only gives its name.
     if constraint and f'"{constraint}"' in message:
         message = RULES.get(
             constraint,
-            f"{getattr(diagnostics, 'table_name', None) or 'the database'} does not take this value",
+            f"{getattr(diagnostics, 'table_name', None) or 'the database'} cannot have this value",
         )
     hint = getattr(diagnostics, "message_hint", None)
     return f"{message}. {hint}" if hint else str(message)

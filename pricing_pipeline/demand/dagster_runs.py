@@ -205,7 +205,7 @@ class Webserver:
             )
             if response.status_code == httpx.codes.UNAUTHORIZED:
                 raise SettingsError(
-                    f"the Dagster UI at {self.url} asks for another token than the one that is set here. Set "
+                    f"the Dagster UI at {self.url} expects another token than the one that is set here. Set "
                     "PRICING_UI_TOKEN to the one with which the pipeline was started."
                 )
             content = response.json()

@@ -191,7 +191,7 @@ class SubscriptionManager:
             else:
                 must_wait += 1
         if must_wait:
-            _LOG.warning("%d of the pairs that %s enters have to wait: %s", must_wait, self._user_id, answer.refusals)
+            _LOG.warning("%d pairs of %s have to wait: %s", must_wait, self._user_id, answer.refusals)
         return not must_wait
 
     def _warn(self, error: Exception) -> bool:

@@ -39,7 +39,7 @@ def decoded(content: bytes) -> str:
         text = content.decode(_encoding(content)).replace("\ufeff", "")
     except UnicodeDecodeError as error:
         raise HoldingsFileRefused(
-            f"the file begins like {error.encoding} and then is not. Save it as UTF-8."
+            f"the file begins like {error.encoding}, but is not valid {error.encoding}. Save it as UTF-8."
         ) from error
     if "\0" in text:
         raise HoldingsFileRefused("the file is not text: it has NUL characters in it. Export CSV or XML.")

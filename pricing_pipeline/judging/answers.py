@@ -108,20 +108,20 @@ class Judgement:
             kind, split = FailureKind.MISCONFIGURED, self.answer.unconfirmed.splits[0]
             message = (
                 f"{provider} divides the days of {symbol} before {split.ex_on} by a split of "
-                f"{split.new_shares:f} for {split.old_shares:f}, which only a person is believed about; "
+                f"{split.new_shares:f} for {split.old_shares:f}, which only a person can confirm; "
                 f"{to_enter(split)}. Then they are asked for again by themselves."
             )
         elif symbol in self.changes and self.changes[symbol].is_asked:
             kind = FailureKind.MISCONFIGURED
             message = (
-                f"{provider} adjusts these days of {symbol} otherwise than the history that is stored, and its "
+                f"{provider} adjusts these days of {symbol} differently from the stored history, and its "
                 "whole history, asked for less than a day ago, has not settled it. Backfill them again in a day."
             )
         else:
             kind = FailureKind.MISCONFIGURED
             message = (
-                f"{provider} adjusts the history of {symbol} otherwise than the one that is stored, so its past "
-                "cannot be mixed with it. Route it to a provider of the same adjustment."
+                f"{provider} adjusts the history of {symbol} differently from the stored one, so the two cannot "
+                "be mixed. Route it to a provider of the same adjustment."
             )
         return SymbolFailure(symbol, kind, message)
 
@@ -248,5 +248,5 @@ def _take_unasked(
         if len(left) == len(value.unasked):
             rest.append(value)
         elif left:
-            rest.append(unasked_value(value.symbol, left, "came unasked, and were not stored"))
+            rest.append(unasked_value(value.symbol, left, "were not requested, and were not stored"))
     return replace(answer, rejected=tuple(rest)), taken, known

@@ -116,7 +116,7 @@ def keep_looking(
             signs.answered(LOOKS)
         except (DatabaseError, statement_error()) as error:
             signs.failed(LOOKS, reason(error))
-            _LOG.warning("nobody looks for alerts while the database fails: %s", reason(error))
+            _LOG.warning("alerts are not checked while the database fails: %s", reason(error))
         advance()
         stop.wait(every_seconds)
 
@@ -229,7 +229,7 @@ class Unsilenced:
         if self.silenced_until is not None:
             until = f"{self.silenced_until.astimezone(UTC):%Y-%m-%d %H:%M} UTC"
             return f"it stays silent until {until}: all alerts of this kind are silenced"
-        return "recipients hear of it again" if self.ended else "it was not silenced; nothing has changed"
+        return "recipients are notified again" if self.ended else "it was not silenced; nothing has changed"
 
 
 def end_silences(connection: Connection, rule: str, subject: str | None = None) -> Unsilenced:
@@ -290,7 +290,7 @@ def _require_other_looks(connection: Connection) -> None:
     signs = last_signs(connection)
     if signs.looked_at is not None and signs.looked_at <= signs.now - SILENT_AFTER:
         raise DatabaseError(
-            f"another session has the turn to look for alerts, and none has looked since "
+            f"another session has the turn to check for alerts, and none has checked since "
             f"{signs.looked_at:%Y-%m-%d %H:%M} UTC. {LOCKED_PAGE}."
         )
 
@@ -356,7 +356,7 @@ def _paragraph(alert: Alert, ui_url: str | None) -> str:
     shown = f"\nDagster shows it: {link}" if link else ""
     return (
         f"{alert.severity}, since {since}: {alert.says}{lasting}\n"
-        f"What to do: {RUNBOOK}, section {alert.rule}. Say that you look after it: "
+        f"What to do: {RUNBOOK}, section {alert.rule}. Acknowledge it: "
         f"pricing-pipeline alert acknowledge {alert.alert_id}"
         f"{shown}"
     )

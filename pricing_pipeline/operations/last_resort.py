@@ -225,7 +225,8 @@ class Watch:
             return (
                 "[P0] No recipient can be reached",
                 f"{trouble.says} {host} says so since {trouble.since}.\n"
-                "What to do: docs/runbook.md, section nobody_told. You are told when a recipient can be reached again.",
+                "What to do: docs/runbook.md, section nobody_told. "
+                "A message follows when a recipient can be reached again.",
                 key,
             )
         if trouble.over_at is not None:
@@ -239,7 +240,7 @@ class Watch:
             "[P0] The pricing database does not answer",
             f"The pricing database {self._database} has not done what {host} asked since {trouble.since}: no other "
             f"trouble is reported, and prices are not refreshed if it does nothing else either. {trouble.says}\n"
-            "What to do: docs/runbook.md, section The database is away. You are told when it answers again.",
+            "What to do: docs/runbook.md, section The database is away. A message follows when it answers again.",
             key,
         )
 
@@ -256,7 +257,7 @@ class Watch:
                 content = {each: asdict(known) for each, known in self._troubles.items()}
                 replace_own(self._path, json.dumps(content), durable=True)
         except OSError as error:
-            _LOG.warning("%s cannot be written, so trouble may be told twice: %s", self._path, error.strerror)
+            _LOG.warning("%s cannot be written, so trouble may be reported twice: %s", self._path, error.strerror)
 
     def _read(self) -> dict[str, _Trouble]:
         try:

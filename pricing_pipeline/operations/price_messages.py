@@ -66,14 +66,14 @@ def crossed(
 ) -> Message:
     """A price has crossed a threshold. With a hysteresis, the next crossing is told after a price came `back_at`."""
     title = f"{price.symbol} is {condition} {_plain(threshold)}: {_amount(price)}"
-    rules = [f"It is told once when the price goes {condition} {_plain(threshold)}."]
+    rules = [f"A message is sent once when the price goes {condition} {_plain(threshold)}."]
     if back_at is not None:
         way = "down to" if condition == "above" else "up to"
         rules = [f"{rules[0][:-1]}, and again after it came back {way} {_exact(back_at)}."]
     elif is_first:
         rules.append(
-            "If the price goes to and fro around that value, add the alert with --hysteresis 1% instead (hysteresis "
-            "over HTTP): a crossing is then told again only after the price came back by that much."
+            "If the price fluctuates around that value, add the alert with --hysteresis 1% instead (hysteresis "
+            "over HTTP): the next message then comes only after the price came back by that much."
         )
     return _message(id_, condition, title, [price], [*map(_split, splits), *rules])
 
@@ -91,7 +91,7 @@ def moved(
     way = "risen" if percent > 0 else "fallen"
     title = f"{price.symbol} has {way} by {_percent(abs(percent))} %: {_amount(price)}"
     since = f"It was {_plain(reference)} at {_time(reference_at)}."
-    rule = f"It is told when the price has moved by {_plain(threshold)} % or more since the last time."
+    rule = f"A message is sent when the price has moved by {_plain(threshold)} % or more since the last time."
     return _message(id_, "moved", title, [price], [since, *map(_split, splits), rule])
 
 
@@ -100,7 +100,7 @@ def each(id_: int, data_type: str, prices: Sequence[Price]) -> Iterator[Message]
     for start in range(0, len(prices), PRICES_PER_MESSAGE):
         some = prices[start : start + PRICES_PER_MESSAGE]
         title = f"{some[0].symbol}: {_amount(some[0])}" if len(some) == 1 else f"{len(some)} new prices of {data_type}"
-        yield _message(id_, "each", title, some, ["Each new price is told."])
+        yield _message(id_, "each", title, some, ["A message is sent for each new price."])
 
 
 def stale(row: Row[Any]) -> Message:
@@ -111,7 +111,7 @@ def stale(row: Row[Any]) -> Message:
     if row.price is not None:
         known = [Price(row.data_type, row.symbol, row.price, row.currency, row.observed_at, row.provider, row.call_id)]
     facts = [] if known else [f"{row.data_type} {row.symbol} has no price."]
-    rule = f"It is told once when there is no fresh price for {span}."
+    rule = f"A message is sent once when there is no fresh price for {span}."
     return _message(
         row.price_alert_id,
         "stale",

@@ -96,7 +96,7 @@ def keep_watching(
                 watch_stale(engine)
                 stale_looked_at = time.monotonic()
         except (DatabaseError, statement_error()) as error:
-            _LOG.warning("nobody looks at prices while the database fails: %s", reason(error))
+            _LOG.warning("price alerts are not checked while the database fails: %s", reason(error))
         stop.wait(every_seconds)
 
 

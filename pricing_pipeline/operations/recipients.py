@@ -179,7 +179,7 @@ def remove(connection: Connection, name: str) -> None:
 def open_address(keyring: Keyring, recipient: Recipient) -> Address:
     """The address of a recipient. Raises CredentialError if it does not open."""
     if recipient.sealed is None:
-        raise CredentialError(f"{recipient.recipient} has no address: its channel wants none.")
+        raise CredentialError(f"{recipient.recipient} has no address: its channel takes none.")
     opened = json.loads(keyring.open(recipient.sealed).get_secret_value())
     secret = opened.get("secret")
     return Address(SecretStr(opened["url"]), None if secret is None else SecretStr(secret))

@@ -133,7 +133,9 @@ class OperationRunner:
                 self._note_ended(patience=deadline - time.monotonic())
             self._return_unfinished()
         except (DatabaseError, DBAPIError) as error:
-            _LOG.warning("how %d operations ended is not noted, so they happen again: %s", len(self._under_way), error)
+            _LOG.warning(
+                "the outcome of %d operations could not be recorded, so they run again: %s", len(self._under_way), error
+            )
 
     def _go_on(self) -> None:
         # Whatever has ended is noted before anything is taken back: its lease may be over.
@@ -170,7 +172,7 @@ class OperationRunner:
             if not self._is_full:
                 types = ", ".join(sorted(self._handlers))
                 _LOG.error(
-                    "%d handlers have not returned; of %s no operation is begun until one has",
+                    "%d handlers have not returned; no operation of %s begins until one has",
                     len(self._stuck),
                     types,
                 )
@@ -237,10 +239,10 @@ class OperationRunner:
             note()
         except DBAPIError as error:
             if not is_refusal(error):
-                _LOG.warning("how an operation ended cannot be noted now: %s", reason(error))
+                _LOG.warning("the outcome of an operation cannot be recorded now: %s", reason(error))
                 return False
             # It would be refused again. Its lease runs out; what has happened is then completed without its result.
-            _LOG.error("how an operation ended is refused by the database: %s", reason(error))
+            _LOG.error("the database refuses the outcome of an operation: %s", reason(error))
             for future in futures:
                 if future.done() and future.exception() is None:
                     self._remember(self._under_way[future].operation, None)

@@ -95,12 +95,13 @@ def stranger_refusal(connection: HTTPConnection, hosts: Container[str], setting:
     """
     named, origins = (connection.headers.getlist(name) for name in ("host", "origin"))
     if len(named) != 1 or named[0].lower() not in hosts:
-        return 421, f"This server has another name. {setting} lists further names of it."
+        return 421, f"This server is not called by that name. {setting} lists further names of it."
     scheme = connection.scope["scheme"].replace("ws", "http")
     if any(origin.lower() != f"{scheme}://{named[0]}".lower() for origin in origins):
         return (
             403,
-            "Only pages of this server may ask it. A proxy must pass on Host, and X-Forwarded-Proto for https.",
+            "Only this server's own pages may send requests to it. "
+            "A proxy must pass on Host, and X-Forwarded-Proto for https.",
         )
     return None
 
@@ -175,7 +176,7 @@ class Guard:
             return None
         method = connection.scope["method"]
         if method not in ("GET", "HEAD", "POST"):
-            return _refused(405, "Only GET, HEAD and POST are answered.")
+            return _refused(405, "Only GET, HEAD and POST are accepted.")
         if (method == "POST" or _has_body(connection)) and not self._takes_body(connection):
             return _refused(415, "A body must be application/json.")
         if "transfer-encoding" in connection.headers:

@@ -67,8 +67,8 @@ def client_if_possible(
 def _log_once(provider: str, why: str) -> None:
     """Say it once, because workers try again every ten seconds."""
     _LOG.error(
-        "%s is not asked, or still as before, because its client cannot be made: %s Its tasks wait. Correct that, or "
-        "switch it off: pricing-pipeline provider change %s --inactive",
+        "%s is not called, or called with its earlier settings, because its client cannot be made: %s "
+        "Its tasks wait. Correct that, or switch it off: pricing-pipeline provider change %s --inactive",
         provider,
         why,
         provider,

@@ -179,16 +179,16 @@ class Body(Part):
     """What kind of text an answer is."""
 
     format: Literal["json", "csv", "xml"] = "json"
-    delimiter: Literal[",", ";", "|", "tab"] = Field(",", description="Of csv: between two cells.")
+    delimiter: Literal[",", ";", "|", "tab"] = Field(",", description="For csv: the sign between two cells.")
     header: bool = Field(
-        True, description="Of csv: the first line names the columns. Without it a path is [0], [1] and so on."
+        True, description="For csv: the first line names the columns. Without it a path is [0], [1] and so on."
     )
-    skip: int = Field(0, ge=0, le=1000, description="Of csv: lines before the first.")
+    skip: int = Field(0, ge=0, le=1000, description="For csv: the number of lines to skip at the start.")
     comments: list[Annotated[str, Field(min_length=1, max_length=40)]] = Field(
-        default_factory=list, max_length=20, description="Of csv: how lines begin that are left out."
+        default_factory=list, max_length=20, description="For csv: how lines begin that are skipped."
     )
     encoding: Literal["utf-8", "utf-16", "iso-8859-1", "windows-1250", "windows-1251", "windows-1252"] = Field(
-        "utf-8", description="Of csv: how letters are written."
+        "utf-8", description="For csv: the character encoding."
     )
 
     @model_validator(mode="after")
@@ -260,14 +260,14 @@ class ErrorRule(Part):
     request: Literal["latest", "batch", "span"] | None = Field(
         None, description="The one kind of request that it is about; else all."
     )
-    wait: PlainPath | None = Field(None, description="Of a limit: path to the seconds to wait.")
+    wait: PlainPath | None = Field(None, description="For a limit: path to the seconds to wait.")
 
     @model_validator(mode="after")
     def _says_when(self) -> ErrorRule:
         if self.status is None and self.where is None and self.text is None:
             raise ValueError("a rule has `status`, `where`, `text` or several of them")
         if any(status in (408, 429) or 300 <= status < 400 for status in self.status or ()):
-            raise ValueError("3xx, 408, 429 and 5xx have their meaning already")
+            raise ValueError("3xx, 408, 429 and 5xx already have a meaning")
         if self.wait is not None and self.means != "limit":
             raise ValueError("`wait` belongs to a rule that means a limit")
         return self

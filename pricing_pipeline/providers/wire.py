@@ -110,10 +110,10 @@ class Wire:
                 kind = SchemaDrift
                 message = f"{name} sent more than the {exchange.max_bytes} bytes that one answer may have"
             case AddressRefused():
-                message = f"{name} was not asked: {fault}. If that is meant, write the address itself into its base URL"
+                message = f"{name} was not asked: {fault}. If that is intended, write the address into its base URL"
             case UnknownEncoding():
                 kind = SchemaDrift
-                message = f"{name} answered in the unasked encoding {safe_words(self._hide(str(fault)))!r}"
+                message = f"{name} answered in an unrequested encoding: {safe_words(self._hide(str(fault)))!r}"
             case BrokenGzip():
                 message = f"{name} sent a body that does not unpack ({arrived})"
             case NameNotResolved():

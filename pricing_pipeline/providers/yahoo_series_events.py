@@ -98,7 +98,7 @@ def splits_of(
     once, twice = without_repeats(splits)
     reported.believed.extend(once)
     for split, other in twice:
-        why = f"it is told twice, with that of {other.ex_on}: nobody knows whether prices are divided by both"
+        why = f"it is reported twice, with that of {other.ex_on}: nobody knows whether prices are divided by both"
         text = f"{split.new_shares:f}:{split.old_shares:f}"
         reported.broken.append(refused(symbol, "split", split.ex_on, why, text))
     return reported
@@ -143,7 +143,7 @@ class _ToCome(Implausible):
 
 def check_past(day: date, zone: ZoneInfo, now: datetime) -> None:
     if day > now.astimezone(zone).date():
-        raise _ToCome("it is to come; until then its day may move, and it changes nothing")
+        raise _ToCome("it is in the future; until then its day may move, and it changes nothing")
 
 
 def refused(symbol: str, what: str, day: date | None, why: str, text: str) -> RejectedValue:

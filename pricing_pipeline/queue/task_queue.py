@@ -30,8 +30,8 @@ _WORDS = {
     "`pricing-pipeline route add`, or choose a provider with `pricing-pipeline provider use`",
     "cancelled": "cancelled",
     "finished": "nothing to do: it has finished already",
-    "forgotten": "forgotten: it counts no longer",
-    "settled": "nothing to do: it counts no longer already",
+    "forgotten": "forgotten: it no longer counts",
+    "settled": "nothing to do: it was forgotten already",
     "unknown": "there is no such task",
 }
 

@@ -105,7 +105,7 @@ def test_e4_equal_failures_are_one_row_that_is_retried_or_forgotten_as_a_whole(
                 )
     page = opened(browser, api, operator)
     expect(page.locator("#headline")).to_have_text(
-        "3 of 31 watched prices are fresh, 28 are refused, and none is late. A point below needs a look."
+        "3 of 31 watched prices are fresh, 28 are refused, and none is late. One point below needs attention."
     )
     expect(page.locator(".findings")).to_have_text("28 tasks have failed for good, 28 of them by their symbols")
     expect(page.locator("#tasks .row")).to_have_count(1)
@@ -121,7 +121,7 @@ def test_e4_equal_failures_are_one_row_that_is_retried_or_forgotten_as_a_whole(
         core.fail(call, FailureKind.UNKNOWN_SYMBOL, "there is no such symbol")
     page.get_by_role("button", name="Forget all").click()
     page.get_by_role("dialog").get_by_role("button", name="Forget all").click()
-    expect(page.locator("#tasks .outcome")).to_have_text("28 of them: forgotten: it counts no longer.")
+    expect(page.locator("#tasks .outcome")).to_have_text("28 of them: forgotten: it no longer counts.")
     expect(page.locator("#tasks")).to_contain_text("No task has failed for good.")
     expect(page.locator(".findings")).to_have_text("28 of 31 watched prices are refused")
     # Every pair is listed, those that are not well first; the others unfold.

@@ -225,7 +225,7 @@ def test_f12_what_a_worker_can_delete_is_bounded_by_the_owners_policy(core: Core
             connection.commit()
             return int(left)
 
-    with pytest.raises(DBAPIError, match="is not to move"):
+    with pytest.raises(DBAPIError, match="must not move"):
         move(31)
     keep(core, 3)
     assert move(31) == 31

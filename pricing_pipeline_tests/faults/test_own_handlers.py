@@ -91,5 +91,5 @@ def test_e7_a_type_whose_handlers_never_return_is_not_begun_any_more_and_says_so
     assert called == ids[:2]
     assert [status(core, id_) for id_ in ids] == ["pending"] * 5
     said = [record.message for record in caplog.records if "have not returned" in record.message]
-    assert said == ["2 handlers have not returned; of hangs no operation is begun until one has"]
+    assert said == ["2 handlers have not returned; no operation of hangs begins until one has"]
     release.set()

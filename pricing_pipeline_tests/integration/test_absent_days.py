@@ -115,7 +115,7 @@ def test_f10_what_comes_unasked_changes_nothing_that_is_stored_and_is_no_other_l
     assert stored(core) == set(SESSIONS[:13]) - {SESSIONS[3]} | {SESSIONS[14]}
     assert core.rows("SELECT FROM pricing.price_revisions") == []
     (row,) = core.rows("SELECT reason FROM pricing.quarantined_values")
-    assert row.reason.startswith("2 value(s) came unasked, and were not stored; the first: 10.10 of 2026-03-04")
+    assert row.reason.startswith("2 value(s) were not requested, and were not stored; the first: 10.10 of 2026-03-04")
 
 
 def test_f10_an_answer_about_other_days_fails_and_says_what_is_true(core: Core) -> None:

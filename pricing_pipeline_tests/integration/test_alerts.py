@@ -174,7 +174,7 @@ def test_b21_people_list_acknowledge_and_silence_alerts(cli: CommandLine, core: 
     look(core)
     assert len(messages(core)) == 2
     assert "silenced" in cli("alert", "list").stdout
-    assert cli("alert", "unsilence", "breaker_open").stdout == "breaker_open: recipients hear of it again.\n"
+    assert cli("alert", "unsilence", "breaker_open").stdout == "breaker_open: recipients are notified again.\n"
     look(core)
     assert len(messages(core)) == 3
     assert (
@@ -229,7 +229,7 @@ def test_b21_looking_goes_on_when_the_database_has_been_away(
     monkeypatch.setattr(alerts, "look", look_or_fail)
     alerts.keep_looking(core.engine, stop, every_seconds=0.01)
     assert looks == 2
-    assert "nobody looks for alerts while the database fails" in caplog.text
+    assert "alerts are not checked while the database fails" in caplog.text
 
 
 def test_b21_what_comes_and_goes_is_one_alert(core: Core, clock: Clock) -> None:

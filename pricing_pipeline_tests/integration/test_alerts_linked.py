@@ -113,7 +113,7 @@ def test_b21_one_alert_is_shown_with_all_that_is_known_of_it(cli: CommandLine, c
         assert words in said
     clock.advance(OVER_AFTER)
     alerts.look(core.engine, ())
-    assert "look after it" not in cli("alert", "show", id_).stdout
+    assert "acknowledge it" not in cli("alert", "show", id_).stdout
     said_of_none = cli("alert", "show", "999").error
     assert "there is no alert 999. `alert list --past` lists them" in said_of_none
 

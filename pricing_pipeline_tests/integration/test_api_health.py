@@ -86,6 +86,6 @@ def test_b23_status_says_what_is_late_and_check_exits_with_it(cli: CommandLine, 
     said = cli("status", "--check")
     assert said.exit_code == 1
     assert "late: daemon: Dagster's daemon has ticked no sensor since" in said.stdout
-    assert "late:        drain: there is work, and no drain has worked since" in cli("status").stdout
+    assert "late:        drain: there is work, but no drain has worked since" in cli("status").stdout
     shown = {part["part"] for part in json.loads(cli("status", "--json").stdout)["health"] if part["is_late"]}
     assert shown == late(core)

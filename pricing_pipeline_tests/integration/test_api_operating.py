@@ -93,7 +93,7 @@ def test_e4_forgotten_tasks_count_no_longer_and_their_pairs_back_off_as_before(o
     core.enqueue(QUOTE, "IBM")
     first, second, live = (core.task(symbol).id for symbol in ("AAPL", "MSFT", "IBM"))
     backoff = core.demand_of(QUOTE, "AAPL")
-    sentence = "forgotten: it counts no longer."
+    sentence = "forgotten: it no longer counts."
     told = operator.post("tasks/forget", {"ids": [first]})
     assert told["tasks"] == [{"task_id": first, "outcome": "forgotten", "live_id": None, "sentence": sentence}]
     assert operator.post("tasks/forget", {"all_failed": True, "data_type": QUOTE})["tasks"][0]["task_id"] == second
@@ -200,7 +200,7 @@ def test_f6_the_answer_is_a_file_that_no_browser_shows_whatever_is_in_it(
     assert api.caller(Scope.READ).ask("GET", f"quarantine/{value_id}/body").status_code == 403
     core.rows("DELETE FROM pricing.quarantined_bodies")
     problem = operator.refusal("GET", f"quarantine/{value_id}/body")
-    assert (problem["status"], "is not kept any more" in problem["detail"]) == (404, True)
+    assert (problem["status"], "is no longer kept" in problem["detail"]) == (404, True)
 
 
 def test_f6_another_provider_is_asked_by_the_next_drain(operator: Caller, core: Core, doubted: int) -> None:

@@ -99,7 +99,7 @@ def test_a10_bad_requests_are_refused_in_words(api: RunningApi, core: Core) -> N
     for params, status, words in (
         ({}, 422, "symbols or pairs, as in"),
         ({"symbols": "AAPL", "pairs": f"{QUOTE}:AAPL"}, 422, "symbols or pairs, as in"),
-        ({"pairs": f"{QUOTE}:AAPL", "data_type": QUOTE}, 422, "each of pairs has its own"),
+        ({"pairs": f"{QUOTE}:AAPL", "data_type": QUOTE}, 422, "each of the pairs names its own"),
         ({"pairs": f"{QUOTE}:AAPL,MSFT"}, 422, "'MSFT' is not a pair; write each as data_type:symbol"),
         ({"pairs": f"{QUOTE}:{'x' * 41}"}, 422, "write each as data_type:symbol"),
         ({"pairs": f"{QUOTE}:A\x00"}, 422, "write each as data_type:symbol"),
@@ -110,7 +110,7 @@ def test_a10_bad_requests_are_refused_in_words(api: RunningApi, core: Core) -> N
         ({"symbols": ",".join(f"S{i}" for i in range(501))}, 422, "a request may name 500"),
         ({"symbols": "AAPL", "data_type": "nosuch"}, 404, "no active data type 'nosuch'"),
         ({"symbols": "AAPL\x00"}, 422, "'AAPL\\x00' is not a symbol"),
-        ({"symbols": "AAPL", "data_type": "a\x00"}, 422, "text has the character NUL in it"),
+        ({"symbols": "AAPL", "data_type": "a\x00"}, 422, "text contains the character NUL"),
         ({"symbols": "'; DROP TABLE x; --"}, 200, ""),
     ):
         if status == 200:

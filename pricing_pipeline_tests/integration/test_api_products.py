@@ -149,7 +149,7 @@ def test_d6_days_that_came_within_reach_are_told_to_come(caller: Caller, core: C
     assert [day["fresh"] for day in answer["days"]] == [False]
     (reason,) = answer["reasons"]
     assert (reason["data_type"], reason["state"]) == (WEEK, "fresh")
-    assert reason["sentence"].startswith("the days came within reach after the last fetch")
+    assert reason["sentence"].startswith("these days came within reach after the last fetch")
 
 
 def test_d6_what_availability_refuses(caller: Caller) -> None:
@@ -224,7 +224,7 @@ def test_d6_the_same_by_command(cli: CommandLine, core: Core, clock: Clock) -> N
     assert f"no such slot was known then from {MONDAY} to {MONDAY}" in before.stderr
     assert "no product is called 'NOSUCH'" in cli("product", "show", "NOSUCH").error
     none = cli("product", "availability", TOUR, *CLI_DAY, "--pax", "99", "--sellable", "--currency", "EUR")
-    assert "there may be slots, and none that 99 can book with a price in EUR" in none.stderr
+    assert "there may be slots, but none that 99 can book with a price in EUR" in none.stderr
     odd = cli("product", "availability", TOUR, *CLI_DAY, "--currency", "EURO")
     assert "'EURO' is not a known currency" in odd.stderr
     far = cli("product", "availability", TOUR, "--from", "2032-01-01", "--to", "2032-01-02", "--sellable")

@@ -71,8 +71,7 @@ def test_f5_a_forgotten_split_is_entered_read_and_taken_back(cli: CommandLine, c
         "ann",
     )
     assert made.stdout == (
-        "split 4:1 of AAPL on 2020-08-31 is entered. Histories that are read adjusted count it now,"
-        " or when its day has come.\n"
+        "split 4:1 of AAPL on 2020-08-31 is entered. Adjusted histories include it now, or from its day on.\n"
     )
     assert closes(core, Adjust.SPLITS) == ["100", "125", "129"]
     assert closes(core, Adjust.SPLITS, as_of=before) == ["400", "500", "129"]

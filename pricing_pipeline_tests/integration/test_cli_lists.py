@@ -109,7 +109,7 @@ def test_a_table_is_read_in_its_encoding_or_refused_in_words(
 
 def test_a_table_that_makes_no_sense_is_refused_in_words(cli: CommandLine, core: Core) -> None:
     for table, code, sentence in (
-        ("ticker\nA\n", 2, "the column 'ticker', which means nothing here"),
+        ("ticker\nA\n", 2, "the column 'ticker', which is unknown"),
         ("asset_class\nequity\n", 2, "no column 'symbol'"),
         ("symbol\nTSLA\n", 2, "line 2 of - has no asset_class"),
         ("symbol,asset_class\n,equity\n", 2, "line 2 of - has no symbol"),
@@ -123,7 +123,7 @@ def test_a_table_that_makes_no_sense_is_refused_in_words(cli: CommandLine, core:
             1,
             "no data type is for instruments of class 'stone'; there are: equity",
         ),
-        ("symbol,asset_class,calendar\nTSLA,equity,MOON\n", 1, "no trading calendar is called so"),
+        ("symbol,asset_class,calendar\nTSLA,equity,MOON\n", 1, "there is no trading calendar of this name"),
         (
             "symbol,asset_class,currency\nTSLA,equity,dollars\n",
             1,

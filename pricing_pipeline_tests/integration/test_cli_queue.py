@@ -101,7 +101,7 @@ def test_e4_failed_tasks_are_forgotten_by_command(cli: CommandLine, core: Core) 
     core.heartbeat("ann", (QUOTE, "AAPL"), (QUOTE, "IBM"))
     core.fail(core.claim_one(), FailureKind.UNKNOWN_SYMBOL)
     first, second = (task.id for task in core.tasks())
-    assert cli("task", "forget", str(first)).stdout == f"task {first}: forgotten: it counts no longer.\n"
+    assert cli("task", "forget", str(first)).stdout == f"task {first}: forgotten: it no longer counts.\n"
     said = cli("task", "forget", "--all-failed", "--type", QUOTE, "--json").json
     assert (said["counts"], said["tasks"][0]["task_id"]) == ({"forgotten": 1}, second)
     assert "no failed task" in cli("task", "forget", "--all-failed").stdout

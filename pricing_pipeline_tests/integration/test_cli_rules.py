@@ -71,8 +71,7 @@ def test_f4_what_reads_a_retired_type_says_so_and_how_it_is_revived(cli: Command
     core.heartbeat("ann", ("fx_rate", "EUR/USD"))
     core.refresh()
     retired = (
-        "the data type fx_rate is retired, so nothing is fetched of it. This revives it: "
-        "pricing-pipeline type revive fx_rate"
+        "the data type fx_rate is retired, so it is not fetched. This revives it: pricing-pipeline type revive fx_rate"
     )
     cli("type", "retire", "fx_rate")
     said = cli("price", "why", "EUR/USD").stdout

@@ -339,4 +339,4 @@ def test_f4_pairs_that_wait_for_the_same_are_told_in_one_line(engine: Engine, co
     with Screen() as screen, watching(engine, "AAPL", "IBM", as_json=False, silence_seconds=0.1):
         wait_until(lambda: any("wait" in line for line in screen.lines))
     (line,) = [line for line in screen.lines if " wait. " in line]
-    assert line.startswith("AAPL, IBM wait. Nothing was ever fetched: it waits since ")
+    assert line.startswith("AAPL, IBM wait. Nothing was ever fetched: it has waited since ")

@@ -137,7 +137,7 @@ def test_b8_a_type_whose_check_fails_is_seen_and_stops_no_other(core: Core, cloc
         core.rows("UPDATE pricing.latest_prices SET fetched_at = fetched_at - interval '1 hour'")
         assert core.enqueue_due() == 2
         core.refresh()
-    said = "staleness cannot be judged, and what is due counts as stale: no such calendar"
+    said = "staleness cannot be judged, so due pairs count as stale: no such calendar"
     assert warnings(core) == [("enqueue_due", FX, "22012", said)], "once a minute is enough"
     clock.advance(45)
     core.rows("UPDATE pricing.demand SET due_at = pricing.clock() WHERE became_due_at IS NULL")

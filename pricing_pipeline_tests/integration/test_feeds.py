@@ -312,11 +312,11 @@ def test_b7_a_feed_that_cannot_be_is_refused(cli: CommandLine, core: Core) -> No
         " VALUES ('earned', 'earnings', 60)"
     )
     for options, words in (
-        ("--feed", "a feed has --symbols"),
-        ("--feed --symbols ,", "a feed has --symbols"),
+        ("--feed", "a feed takes --symbols"),
+        ("--feed --symbols ,", "a feed takes --symbols"),
         ("--feed --symbols AAPL --scope read", "neither --scope"),
         ("--scope read --any-user --symbols AAPL", "add --feed"),
-        ("--any-user", "say --scope"),
+        ("--any-user", "give --scope"),
         ("--feed --symbols NOSUCH1", "no equity"),
         ("--feed --symbols AAPL --type nosuch", "nosuch"),
         ("--feed --symbols AAPL --type earned", "has no prices"),

@@ -32,7 +32,7 @@ def test_what_is_found_is_numbered_and_what_is_chosen_is_added(
     assert "number symbol name exchange currency class" in line
     assert "1 VOD:XLON Vodafone Group Public" in line
     assert "LSE GBP equity" in line
-    assert "--add 1,3 adds what has these numbers" in said.stderr
+    assert "--add 1,3 adds the rows with these numbers" in said.stderr
     assert core.rows("SELECT FROM pricing.instruments WHERE symbol = 'VOD:XLON'") == []
     told = cli("instrument", "find", "Vodafone", "Group", "--add", "1", "--json", sandbox_url=sandbox.url).json
     assert told["provider"] == "twelvedata"

@@ -259,7 +259,8 @@ def test_b2_a_provider_whose_client_cannot_be_made_costs_no_other_one(
         wait_until(lambda: "mfapi" in clients)
     (told,) = [record.getMessage() for record in caplog.records if "cannot be made" in record.getMessage()]
     assert told.startswith(
-        "mfapi is not asked, or still as before, because its client cannot be made: the base URL of mfapi is not a URL."
+        "mfapi is not called, or called with its earlier settings, because its client cannot be made: "
+        "the base URL of mfapi is not a URL."
     )
     assert told.endswith("pricing-pipeline provider change mfapi --inactive")
 

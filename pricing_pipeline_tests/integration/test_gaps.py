@@ -196,7 +196,7 @@ def test_f8_gaps_at_the_command_line(cli: CommandLine, core: Core, api: RunningA
     shown = cli(*arguments)
     assert "not_published" in shown.stdout
     assert "backfill start AAPL --type equity_daily --from 2026-03-24 --to 2026-03-30" in shown.stderr
-    assert "only of daily values is known" in cli("price", "gaps", "AAPL", "--type", QUOTE).error
+    assert "only daily values are expected" in cli("price", "gaps", "AAPL", "--type", QUOTE).error
     assert "no data type of daily values applies to NOPE" in cli("price", "gaps", "NOPE").error
     core.pause("AAPL")
     assert (

@@ -171,5 +171,5 @@ def test_f3_the_command_tells_what_was_believed(core: Core, clock: Clock, cli: C
     assert (row["date"], row["close"], row["adjustment"]) == ("2010-03-01", "10.50", "raw")
     (row,) = cli(*asked).json["rows"]
     assert row["close"] == "10.60"
-    assert "has not come yet; this is what is believed now" in cli(*asked, "--as-of", "2990-01-01").stderr
+    assert "is in the future; this is what is believed now" in cli(*asked, "--as-of", "2990-01-01").stderr
     assert cli(*asked, "--as-of", core.clock().date().isoformat()).stderr == ""

@@ -205,7 +205,7 @@ def test_f12_a_worker_moves_no_month_that_its_type_keeps(core: Core, store: Stor
             connection.exec_driver_sql(f"SELECT pricing.move_month('equity_daily', '2020-03-01', {verified})")
         return str(refused.value)
 
-    assert "is not to move" in forced(31)
+    assert "must not move" in forced(31)
     keep(core, 3)
     assert "30 values" in forced(30)
     for statement in (

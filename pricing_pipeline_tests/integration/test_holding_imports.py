@@ -335,7 +335,7 @@ def test_a7_the_client_imports_a_file_and_only_operators_teach_isins(
         ({"column": "symbol"}, "has no NAME=VALUE"),
         ({"data_type": "company_profile"}, "company_profile is not a type of prices"),
         ({"data_type": "nosuch"}, "There is no active data type 'nosuch'"),
-        ({"data_type": "\0"}, "no name has a NUL in it"),
+        ({"data_type": "\0"}, "a name cannot contain NUL"),
         ({"format": "degiro"}, "There is no format 'degiro'"),
     ):
         refusal = operator.refusal("POST", "holdings/import", content=content, params=params)

@@ -270,7 +270,7 @@ def test_f13_a_doubtful_isin_is_never_learnt_before_a_person_has_said_it(
     said = cli("holding", "import", str(path), "--user", "ann", *SYMBOL, "--column", "isin=ISIN")
     assert "ABCDEF: a ticker of the United States has at most five letters" in said.stderr
     assert "IBM: its ISIN is US5949181045 here, and US4592001014 in the file." in said.stderr
-    commands = re.findall(r"Its ISIN is not kept; `pricing-pipeline (.*)` keeps it", said.stderr)
+    commands = re.findall(r"Its ISIN is not stored; `pricing-pipeline (.*)` keeps it", said.stderr)
     for command in commands:
         assert cli(*shlex.split(command)).exit_code == 0
     assert isins() == {"AAPL": "US0378331005", "IBM": "US4592001014", "ABCDEF": "US5949181045"}

@@ -175,7 +175,7 @@ def test_a7_what_cannot_be_fetched_cannot_be_held(core: Core) -> None:
     core.rows("UPDATE pricing.data_type_registry SET is_active = false WHERE data_type = 'fx_rate'")
     for pair, words in (
         (("equity_qoute", "AAPL"), "no data type is called equity_qoute"),
-        ((FX, "EUR/USD"), "the data type fx_rate is retired, so nothing is fetched of it. This revives it: "),
+        ((FX, "EUR/USD"), "the data type fx_rate is retired, so it is not fetched. This revives it: "),
         ((QUOTE, "A;B"), "is not a symbol of equity_quote: a symbol has 1 to 40"),
     ):
         with pytest.raises(PairsRefused) as refused:

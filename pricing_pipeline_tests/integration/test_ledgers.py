@@ -201,7 +201,7 @@ def test_b12_an_answer_takes_bytes_that_an_answer_can_take(core: Core, worker: S
     open_call = core.claim_one().id
     before = core.rows(FINGERPRINT)
     for said in (-1, -(2**62), 2**30 + 1, 2**63 - 1, None):
-        with pytest.raises(errors.InvalidParameterValue, match="an answer does not take"):
+        with pytest.raises(errors.InvalidParameterValue, match="an answer cannot have"):
             worker.execute("SELECT pricing.settle_call(%s, 'ok', 200, %s)", [open_call, said])
     assert core.rows(FINGERPRINT) == before
     assert worker.execute("SELECT pricing.settle_call(%s, 'ok', 200, 0)", [open_call]).fetchone() == (True,)

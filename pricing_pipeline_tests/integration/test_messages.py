@@ -224,7 +224,7 @@ def test_e8_a_recipient_is_added_shown_changed_and_removed(cli: CommandLine, cor
     assert "already" in cli("recipient", "add", "ann", "log").error
     shown = cli("recipient", "show", "ann").stdout
     assert "22:00 to 07:00 UTC" in shown
-    assert "told of:" in shown
+    assert "notified of:" in shown
     changed = cli("recipient", "change", "ann", "--quiet", "none", "--severity", "P0", "--json").json
     assert changed["before"]["quiet"] == "22:00 to 07:00 UTC"
     assert changed["after"] == {
@@ -378,7 +378,7 @@ def test_e4_what_waits_says_why(cli: CommandLine, core: Core, clock: Clock) -> N
         assert shown.split(" ")[0] in cli("operation", "show", str(message)).stdout
         return str(shown)
 
-    assert "the pipeline runs; does it?" in waits()
+    assert "the pipeline runs; to check:" in waits()
     with core.engine.begin() as connection:
         operation_queue.note_run(connection)
     assert waits() == "it waits for its turn, as number 1 in the queue"

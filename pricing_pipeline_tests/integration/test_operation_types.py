@@ -174,7 +174,7 @@ def test_e8_a_type_stays_a_channel_while_recipients_have_it(core: Core, cli: Com
     words = "a channel is an operation type that takes recipient, title and body"
     assert words in cli("operation-type", "change", "desk", "--field", "title=string").error
     assert "it is the channel of ann." in cli("operation-type", "remove", "desk").error
-    assert "the channel desk wants none" in cli("recipient", "change", "ann", "--address").error
+    assert "the channel desk takes none" in cli("recipient", "change", "ann", "--address").error
     assert cli("recipient", "remove", "ann").exit_code == 0
     assert cli("operation-type", "remove", "desk").exit_code == 0
 

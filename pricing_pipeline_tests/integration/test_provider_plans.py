@@ -166,7 +166,7 @@ def test_a6_undo_names_the_routes_of_symbols_and_restores_all_of_a_batch(core: C
     (row,) = core.rows(batch, p=TWELVEDATA)
     assert tuple(row) == (100, 40)
     said = " ".join(undone.stderr.split())
-    assert "stay, since no plan has made them: AAPL (equity_quote), GOOG (equity_quote)" in said
+    assert "stay, because no plan made them: AAPL (equity_quote), GOOG (equity_quote)" in said
     command = said.rpartition("pricing-pipeline ")[2].split()
     assert command == ["route", "remove", TWELVEDATA, "AAPL", "--type", QUOTE]
     assert cli(*command).exit_code == 0

@@ -269,7 +269,7 @@ def test_f6_what_is_quarantined_is_shown_with_its_answer(cli: CommandLine, core:
     assert "there is no quarantined value 999999" in cli("quarantine", "show", "999999").error
     assert "there is no quarantined value 999999" in cli("quarantine", "show", "999999", "--body").error
     core.rows("DELETE FROM pricing.quarantined_bodies")
-    assert "is not kept any more" in cli("quarantine", "show", value_id, "--body").error
+    assert "is no longer kept" in cli("quarantine", "show", value_id, "--body").error
     assert "110" in cli("quarantine", "list", "EUR/USD").stdout
     assert "no value is quarantined" in cli("quarantine", "list", "AAPL").stdout
     (count,) = cli("status", "--json").json["quarantine"]

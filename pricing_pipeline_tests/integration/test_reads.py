@@ -185,12 +185,12 @@ def test_a10_a_read_of_a_read_only_session_answers_all_the_same(core: Core, data
 def test_a10_the_command_asks_for_what_it_does_not_find(cli: CommandLine, core: Core, clock: Clock) -> None:
     said = cli("price", "show", "AAPL")
     assert said.stderr == (
-        "hint: AAPL has no price yet. Nobody watches or holds it, so nothing is asked for. This asks for it once: "
+        "hint: AAPL has no price yet. Nobody watches or holds it, so nothing is fetched. This fetches it once: "
         f"pricing-pipeline price show AAPL --type {DAILY}\n"
     )
     assert waiting(core) == {}
     named = ("price", "show", f"{QUOTE}:AAPL", f"{DAILY}:aapl")
-    assert cli(*named).stderr.count("AAPL has no price yet. A newer price is asked for") == 2
+    assert cli(*named).stderr.count("AAPL has no price yet. A newer price is queued") == 2
     assert cli(*named).stderr.count("AAPL has no price yet. It is on its way") == 2
     assert set(waiting(core)) == {AAPL, (DAILY, "AAPL")}
     core.refresh()
@@ -203,7 +203,7 @@ def test_a10_the_command_asks_for_what_it_does_not_find(cli: CommandLine, core: 
     core.heartbeat("ann", AAPL)
     core.refresh()
     clock.advance(2 * MINUTE)
-    assert "A newer price is asked for" in cli("price", "show", "AAPL").stderr
+    assert "A newer price is queued" in cli("price", "show", "AAPL").stderr
     assert set(waiting(core)) == {AAPL}, "of what is watched"
 
 

@@ -108,7 +108,7 @@ def test_b8_one_value_the_database_refuses_costs_its_batch_nothing(
             1,
         )
         assert symbol in error["message"]
-        assert "latest_prices does not take this value" in error["message"]
+        assert "latest_prices cannot have this value" in error["message"]
         assert core.latest(symbol) is None
     assert len(sandbox.calls()) == 1
     assert (reports.total("calls"), reports.total("failed"), reports.total("added")) == (1, 2, 12)

@@ -241,7 +241,7 @@ def test_what_is_no_spelling_is_refused(core: Core, cli: CommandLine) -> None:
         (["NONE", "--at", "yahoo", "--as", "X"], 1, "no instrument is called NONE"),
         (["BRK.B", "--at", "yahoo", "--as", "a b"], 1, "yahoo has no symbols spelled like 'a b'"),
         (["BRK.B", "--at", "yahoo", "--as", "AAPL"], 1, "yahoo is asked for AAPL as AAPL"),
-        (["BRK.B", "--at", "yahoo", "--as", "I-B-M"], 1, "another symbol of this class is spelled so"),
+        (["BRK.B", "--at", "yahoo", "--as", "I-B-M"], 1, "another symbol of this class has this spelling"),
         (["BRK.B", "--at", "yahoo", "--undo"], 1, "nobody has given a spelling of BRK.B (equity) at yahoo"),
     ):
         said = cli("instrument", "spell", *words)

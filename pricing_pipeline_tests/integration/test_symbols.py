@@ -147,7 +147,7 @@ def test_b5_an_instrument_without_history_is_removed_and_one_with_it_is_retired(
         core.heartbeat("ann", (FX, "AAPL"))
 
     said = cli("instrument", "remove", "IBM")
-    assert "IBM (equity) is retired: nothing is fetched of it, and its history stays." in said.stdout
+    assert "IBM (equity) is retired: it is no longer fetched, and its history stays." in said.stdout
     assert "What 2 users watched or held of it has ended." in said.stdout
     assert core.latest("IBM") is None
     shown = cli("price", "show", "IBM")

@@ -129,7 +129,7 @@ def test_b21_a_turn_that_nobody_uses_is_told(core: Core, clock: Clock) -> None:
         other.exec_driver_sql("SELECT pricing.take_turn('look_for_alerts')")
         assert alerts.look(core.engine, is_noted=True) == 0
         clock.advance(121)
-        with pytest.raises(DatabaseError, match="another session has the turn to look for alerts"):
+        with pytest.raises(DatabaseError, match="another session has the turn to check for alerts"):
             alerts.look(core.engine, is_noted=True)
 
 

@@ -207,7 +207,7 @@ def test_b21_who_is_told_again_of_one_subject_leaves_the_silences_of_others(
     assert (told["ended"], told["silenced_until"], told["sentence"]) == (
         1,
         None,
-        "recipients hear of it again.",
+        "recipients are notified again.",
     )
     silenced = {alert["subject"] for alert in operator.get("alerts")["alerts"] if alert["silenced_until"]}
     assert silenced == {"yahoo"}
@@ -246,4 +246,4 @@ def test_g6_who_cancels_a_backfill_is_told_what_has_become_of_it(operator: Calle
     told = operator.post(f"{open_}/cancel")
     assert told["sentence"] == "2 tasks are cancelled, and what was fetched stays."
     again = operator.post(f"{open_}/cancel")
-    assert (again["cancelled"], again["sentence"]) == (0, "it is cancelled, and no task of it was left.")
+    assert (again["cancelled"], again["sentence"]) == (0, "it is cancelled; it had no tasks left.")

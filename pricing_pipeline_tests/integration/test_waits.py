@@ -58,9 +58,9 @@ CAUSES: dict[str, tuple[Cause, str, str]] = {
     "nobody stands for it in the sandbox": (
         lambda core: core.rows("UPDATE pricing.drains SET providers = '{mfapi}'"),
         "no_client",
-        "twelvedata is not asked: this pipeline runs with the sandbox, and nothing in it stands for twelvedata",
+        "twelvedata is not asked: this pipeline runs with the sandbox, which does not imitate twelvedata",
     ),
-    "no worker is at the queue": (
+    "no worker serves the queue": (
         lambda core: core.rows("UPDATE pricing.drains SET finished_at = pricing.clock()"),
         "no_worker",
         "pricing-pipeline status",

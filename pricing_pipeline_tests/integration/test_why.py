@@ -183,7 +183,7 @@ def test_f4_f7_a_closed_market_is_no_fault(core: Core, clock: Clock) -> None:
     clock.advance(3600)
     assert why(core).state == "due", "by its TTL it is asked for again"
     core.rows("UPDATE pricing.data_type_registry SET staleness_function = 'is_market_stale'")
-    assert "its market (XNYS) is closed since 2026-06-10 20:00:00 UTC" in why(core).sentence
+    assert "its market (XNYS) has been closed since 2026-06-10 20:00:00 UTC" in why(core).sentence
     clock.set(OPEN.replace(day=12, hour=14))
     assert why(core).state == "due"
 
@@ -263,7 +263,7 @@ def test_f4_a_scheduled_type_waits_for_its_schedule(core: Core, clock: Clock) ->
         " fetched_at) VALUES (:type, '100001', '2020-01-01Z', 1, 2, 'mfapi', 1, pricing.clock())",
         type=NAV,
     )
-    assert why(core, NAV, "100001").sentence.startswith("its past is stored, and no latest price is: ")
+    assert why(core, NAV, "100001").sentence.startswith("its history is stored, but no latest price: ")
 
 
 def test_f4_what_is_due_and_not_queued_yet(core: Core, clock: Clock) -> None:

@@ -68,7 +68,7 @@ def test_g2_a_check_for_each_type_fails_where_viewers_wait_too_long(stage: Stage
         "late": 2,
     }
     (why,) = [row["why"] for row in told["why_late"] if row["symbol"] == "AAPL"]
-    assert why.startswith("nothing was ever fetched: it waits since"), "F4"
+    assert why.startswith("nothing was ever fetched: it has waited since"), "F4"
     assert "why_late" not in facts(found[FX])
 
 

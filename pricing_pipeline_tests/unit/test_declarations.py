@@ -81,7 +81,7 @@ TYPOS = [
     ),
     ('pattern: "[A-Z]{3}/[A-Z]{3}"', 'pattern: "(?=A)"', "not a regular expression without look-around"),
     ("status: [404, 422]", "status: [404, 500]", "expected 499 or less"),
-    ("status: [404, 422]", "status: [429]", "have their meaning already"),
+    ("status: [404, 422]", "status: [429]", "already have a meaning"),
     ("means: unknown", "means: unknow", "`means` is `unknow`; expected 'empty', 'unknown'"),
     ("in_flight: 2", "in_flight: 2\nin_flight: 3", "the key `in_flight` stands here twice"),
     ("in_flight: 2", "in_flight: [2", "it is not YAML"),

@@ -255,7 +255,7 @@ def test_b23_the_headline_counts_what_is_refused() -> None:
     types = [replace(CALM.types[0], watched=13, fresh=8, refused=5)]
     verdict = judge(replace(CALM, types=types))
     assert verdict.words == (
-        "8 of 13 watched prices are fresh, 5 are refused, and none is late. A point below needs a look."
+        "8 of 13 watched prices are fresh, 5 are refused, and none is late. One point below needs attention."
     )
     assert [finding.words for finding in verdict.findings] == ["5 of 13 watched prices are refused"]
 

@@ -315,7 +315,7 @@ def test_b18_a_split_is_never_applied_twice(
     if first == other or (size == other_size and apart <= timedelta(days=7)):
         assert (before.close, before.adjustment) == (100, Adjustment.SPLITS)
         assert (answer.actions, answer.actions_since) == ((), {})
-        assert {one.reason.split(": ")[1].split(",")[0] for one in answer.rejected} == {"it is told twice"}
+        assert {one.reason.split(": ")[1].split(",")[0] for one in answer.rejected} == {"it is reported twice"}
         (series,) = body["chart"]["result"]
         events, (series,) = series["events"], chart({"2026-11-19T09:30": 100})["chart"]["result"]
         later = parse({"chart": {"result": [series | {"events": events}], "error": None}})

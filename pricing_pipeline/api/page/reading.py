@@ -171,7 +171,7 @@ class Readings:
         """Wait for the turn. Raises DatabaseError after some seconds, unless somebody has clicked."""
         if not self._turn.acquire(timeout=-1 if anew else _PATIENCE_SECONDS):
             raise DatabaseError(
-                "another page has been reading the state for seconds, and has no answer. "
+                "another page has waited for the state for seconds, without an answer. "
                 "The database may be busy, or something in it is locked."
             )
 

@@ -109,7 +109,7 @@ def _with_commands(words: str) -> Markup:
 
 def sentence(words: str | None) -> Markup:
     """A text of others that begins with a capital letter."""
-    words = words or "no reason is kept"
+    words = words or "no reason was recorded"
     return text(words[:1].upper() + words[1:])
 
 

@@ -81,7 +81,7 @@ def read_documentation(name: str) -> Response:
     """A page of the documentation, for links such as those to the runbook."""
     html = documentation.page(name)
     if html is None:
-        raise Refused(404, "no-such-path", "There is no such page of the documentation, or this installation has none")
+        raise Refused(404, "no-such-path", "There is no such page, or this installation has no documentation")
     return HTMLResponse(html, headers=_HEADERS)
 
 

@@ -59,7 +59,7 @@ def _served(reading: Reading) -> str:
 
 
 def _points(count: int) -> str:
-    return "A point below needs a look." if count == 1 else f"{count} points below need a look."
+    return "One point below needs attention." if count == 1 else f"{count} points below need attention."
 
 
 def _late(reading: Reading) -> Iterator[Finding]:

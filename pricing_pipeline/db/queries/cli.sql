@@ -17,7 +17,7 @@ ORDER BY p.symbol;
 
 -- name: faults
 -- Symbols of a data type that back off because their last task failed, and why.
-SELECT d.symbol, coalesce(d.last_failure, 'no reason is kept') AS reason, d.backoff_until
+SELECT d.symbol, coalesce(d.last_failure, 'no reason was recorded') AS reason, d.backoff_until
 FROM pricing.demand d
 WHERE d.data_type = :data_type AND d.symbol = ANY (CAST(:symbols AS text[]))
   AND d.backoff_until > pricing.clock() AND d.failures > 0

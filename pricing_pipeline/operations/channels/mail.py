@@ -187,7 +187,7 @@ def _broken(mailbox: Mailbox, fault: Exception) -> OperationFailed:
         case httpcore.ConnectError():
             return OperationFailed(f"{name} cannot be reached: {safe_words(str(fault))}")
         case _:
-            return OperationFailed(f"{name} broke the connection off")
+            return OperationFailed(f"{name} closed the connection")
 
 
 def _answered(what: str, code: int, words: bytes | str) -> OperationFailed:

@@ -138,7 +138,7 @@ def _broken(name: str, fault: Exception, seconds: float) -> OperationFailed:
         case httpcore.ConnectError():
             return OperationFailed(f"{name} cannot be reached: {safe_words(str(fault))}")
         case _:  # what a server sent instead of HTTP is not repeated: it may hold our secrets
-            return OperationFailed(f"{name} broke the connection off, or its answer is not HTTP")
+            return OperationFailed(f"{name} closed the connection, or its answer is not HTTP")
 
 
 def _refused(name: str, status: int, retry_after: str | None) -> OperationFailed:

@@ -113,16 +113,16 @@ BEGIN
                  || CASE WHEN is_new THEN 'It has to keep its name'
                          WHEN EXISTS (SELECT FROM pricing.moved_days m
                                       WHERE m.data_type = ANY (types) AND m.symbol = new_symbol)
-                         THEN format('So is one of %s, so they stay two: `pricing-pipeline instrument pause %s` has '
-                                     'one of them fetched no more', new_symbol, old_symbol)
+                         THEN format('So is one of %s, so they stay two: `pricing-pipeline instrument pause %s` '
+                                     'stops fetching one of them', new_symbol, old_symbol)
                          ELSE format('Keep that name: `pricing-pipeline instrument merge %s %s`',
                                      new_symbol, old_symbol) END
         WHEN EXISTS (SELECT FROM pricing.price_history h
                      WHERE h.data_type = ANY (types) AND h.symbol IN (old_symbol, new_symbol)
                      GROUP BY h.data_type HAVING count(DISTINCT h.adjustment) > 1)
             THEN format('the history of one of %1$s and %2$s is as traded, that of the other is divided by splits, and '
-                        'one history has one basis. `pricing-pipeline instrument pause %1$s` has one of them fetched '
-                        'no more', old_symbol, new_symbol)
+                        'one history has one basis. `pricing-pipeline instrument pause %1$s` stops fetching one '
+                        'of them', old_symbol, new_symbol)
         WHEN EXISTS (SELECT FROM pricing.api_call_queue_live q
                      WHERE q.data_type = ANY (types) AND q.symbol = old_symbol)
             THEN format('a call for %s is under way; try again in a minute', old_symbol) END;

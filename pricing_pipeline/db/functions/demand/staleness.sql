@@ -172,7 +172,7 @@ EXCEPTION
     WHEN OTHERS THEN
         -- A pair that cannot be judged counts as stale, once per TTL: after a fetch it is due a TTL later.
         PERFORM pricing.warn('enqueue_due', kind.data_type,
-                             'staleness cannot be judged, and what is due counts as stale: ' || SQLERRM, SQLSTATE);
+                             'staleness cannot be judged, so due pairs count as stale: ' || SQLERRM, SQLSTATE);
         RETURN ARRAY(
             SELECT ROW(p.*, l.fetched_at, ttl.minutes,
                        p.viewers > 0 OR pricing.is_data_stale(l.fetched_at, ttl.minutes))::pricing.due_pair

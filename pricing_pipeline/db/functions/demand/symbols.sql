@@ -594,7 +594,7 @@ LANGUAGE plpgsql IMMUTABLE SET search_path = '' AS $$
 BEGIN
     IF length(user_id) BETWEEN 1 AND 200 IS NOT TRUE THEN
         RAISE EXCEPTION 'a user''s name has 1 to 200 characters, not %', coalesce(length(user_id)::text, 'NULL')
-            USING HINT = 'Give whose it is; any name will do.', ERRCODE = 'check_violation',
+            USING HINT = 'Name the user; any name will do.', ERRCODE = 'check_violation',
                 CONSTRAINT = 'user_is_sane';
     END IF;
 END $$;

@@ -286,7 +286,7 @@ DECLARE
     failed text := pg_catalog.format('its task failed at %s as %s (%s)',
                                      coalesce(pricing.format_time(dead.finished_at), 'some time'),
                                      coalesce(dead.failure_kind, 'unknown'),
-                                     coalesce(pricing.without_full_stop(pair.last_failure), 'no reason is kept'));
+                                     coalesce(pricing.without_full_stop(pair.last_failure), 'no reason was recorded'));
     at_once text := coalesce(pg_catalog.format('To try at once: pricing-pipeline task retry %s', dead.id),
                              'It is tried again then');
 BEGIN
@@ -705,7 +705,7 @@ BEGIN
         RETURN pg_catalog.format('last confirmed %s ago%s: ', pricing.format_span(now_ - fetched_at),
                                  coalesce(' without parts of its bar (' || quality || ')', ''));
     ELSIF EXISTS (SELECT FROM pricing.price_history h WHERE h.data_type = wanted_type AND h.symbol = wanted_symbol) THEN
-        RETURN 'its past is stored, and no latest price is: ';
+        RETURN 'its history is stored, but no latest price: ';
     END IF;
     RETURN 'nothing was ever fetched: ';
 END $$;

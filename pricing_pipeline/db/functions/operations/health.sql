@@ -194,7 +194,7 @@ LANGUAGE sql STABLE SET search_path = '' AS $$
                (SELECT max(CASE WHEN d.finished_at IS NULL THEN least(d.lease_until, now_) ELSE d.finished_at END)
                 FROM pricing.drains d
                 WHERE d.started_at <= now_ AND d.finished_at <= now_ IS NOT FALSE),
-               'there is work, and no drain has worked %s'
+               'there is work, but no drain has worked %s'
         UNION ALL
         SELECT 4, 'staleness_check', interval '3 minutes', true,
                (SELECT s.ended_at FROM pricing.signs_of_life s WHERE s.part = 'enqueue_due' AND s.ended_at <= now_),
@@ -301,7 +301,7 @@ BEGIN
     FROM stopped p
     UNION ALL
     SELECT 'freshness', count(*) > 0, NULL,
-           string_agg(pg_catalog.format('more than 5 %% of what is watched has been late for ten minutes: '
+           string_agg(pg_catalog.format('more than 5 %% of the watched pairs have been late for ten minutes: '
                                         '%s of %s pairs now', l.late, l.watched), '')
     FROM late l
     WHERE l.data_type IS NULL;

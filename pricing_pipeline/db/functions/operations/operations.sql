@@ -122,7 +122,8 @@ BEGIN
             kind.operation_type);
     ELSIF NOT EXISTS (SELECT FROM pricing.signs_of_life s
                       WHERE s.part = 'send_messages' AND s.ended_at > now_ - interval '2 minutes') THEN
-        RETURN 'nobody sends messages now. The notifier does while the pipeline runs; does it? pricing-pipeline status';
+        RETURN 'messages are not sent now. The notifier sends them while the pipeline runs; to check: '
+               'pricing-pipeline status';
     ELSIF why = 'failing' THEN
         SELECT * INTO failing FROM pricing.failing_recipients f
         WHERE (f.operation_type, f.recipient) = (operation.operation_type, operation.recipient);
@@ -143,7 +144,7 @@ BEGIN
             pricing.format_time(operation.due_at));
     ELSIF operation.due_at <= now_ - interval '1 minute' AND NOT kind.is_built_in THEN
         RETURN pg_catalog.format(
-            'it is due since %s, and no notifier has taken it. Does one have a handler for %s?',
+            'it has been due since %s, and no notifier has taken it. Does one have a handler for %s?',
             pricing.format_time(operation.due_at), kind.operation_type);
     END IF;
     RETURN pg_catalog.format(

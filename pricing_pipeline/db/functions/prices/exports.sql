@@ -181,7 +181,7 @@ BEGIN
                   ERRCODE = 'invalid_transaction_state';
     ELSIF NOT EXISTS (SELECT FROM pricing.months_to_move(wanted_type) m
                       WHERE m.month = wanted_month AND m.keeps IS NULL) THEN
-        RAISE EXCEPTION 'the month % of % is not to move', wanted_month, wanted_type
+        RAISE EXCEPTION 'the month % of % must not move', wanted_month, wanted_type
             USING HINT = 'pricing.months_to_move() lists the months that are.',
                   ERRCODE = 'object_not_in_prerequisite_state';
     END IF;

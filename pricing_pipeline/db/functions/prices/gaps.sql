@@ -41,7 +41,7 @@ BEGIN
         RAISE EXCEPTION 'there is no % of %', wanted_type, wanted_symbol
             USING HINT = 'Name an instrument and a data type that applies to it.', ERRCODE = 'invalid_parameter_value';
     ELSIF NOT pricing.is_daily(about.fetcher) THEN
-        RAISE EXCEPTION 'data type % has no gaps: only of daily values is known when there should be one', wanted_type
+        RAISE EXCEPTION 'data type % has no gaps: only daily values are expected on known days', wanted_type
             USING HINT = 'Name a data type of daily bars or NAVs.', ERRCODE = 'invalid_parameter_value';
     ELSIF about.calendar IS NULL THEN
         RAISE EXCEPTION '% has no trading calendar', wanted_symbol

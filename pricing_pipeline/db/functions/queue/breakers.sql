@@ -69,7 +69,7 @@ BEGIN
         -- Storing the answer matters more than what it shows about its provider, which the next call shows again.
         PERFORM pricing.warn(
             'judge_call', call.provider,
-            'its state or keys are locked by another session, and a call says nothing', '55P03');
+            'its state or keys are locked by another session, so what a call shows is not recorded', '55P03');
     END;
 END $$;
 COMMENT ON FUNCTION pricing.judge_call(pricing.collector_call_log, integer, integer, integer) IS

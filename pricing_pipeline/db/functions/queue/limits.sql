@@ -246,7 +246,7 @@ BEGIN
     -- A client takes 16 MiB at most; 64 times as much is allowed, so that a larger bound there needs no change here. Of
     -- a call that was lost the estimate is booked. Other figures would undo the quota.
     IF bytes IS NULL OR bytes < 0 OR bytes > greatest(call.reserved_bytes, 64 * 16 * 1024 * 1024) THEN
-        RAISE EXCEPTION 'an answer does not take % bytes', coalesce(bytes::text, 'no')
+        RAISE EXCEPTION 'an answer cannot have % bytes', coalesce(bytes::text, 'no')
             USING ERRCODE = 'invalid_parameter_value';
     END IF;
     -- In a row that is free: one row for all would stay locked until this transaction is on the disk, and all wait for
