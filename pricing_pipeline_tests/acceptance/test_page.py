@@ -270,7 +270,7 @@ def test_a_token_leaves_the_address_at_once_and_a_wrong_one_opens_nothing(
     sent: list[str] = []
     page.on("request", lambda request: sent.append(request.url))
     page.goto(f"{api.url}/#token=pp_{'A' * 43}")
-    expect(page.locator("#refusal")).to_contain_text("This token is not known")
+    expect(page.locator("#refusal")).to_contain_text("This token is unknown")
     page.get_by_label("Token").fill(operator.token)
     page.get_by_role("button", name="Open").click()
     expect(page.locator("#headline")).to_be_visible()

@@ -196,7 +196,7 @@ def test_history_is_listed_for_people(cli: CommandLine, core: Core) -> None:
 def test_what_makes_no_sense_is_said_in_one_sentence(cli: CommandLine) -> None:
     for arguments, code, words in (
         (["AAPL", "--type", DAILY, "--from", "2013-02-02", "--to", "2013-02-01"], 1, "ends before it begins"),
-        (["AAPL", "--type", DAILY, "--from", "2990-01"], 1, "2990-01-01 is in the future"),
+        (["AAPL", "--type", DAILY, "--from", "2990-01"], 1, "2990-01-01 has not come yet"),
         (["AAPL", "--type", "nope"], 1, "no active data type 'nope'; there are: equity_daily, "),
         (["XYZ", "--type", DAILY], 1, "XYZ"),
         (["EUR/USD", "--type", DAILY], 1, "no equity instrument is called EUR/USD"),

@@ -436,7 +436,7 @@ def test_b5_what_cannot_be_merged_stays_as_it_was_and_the_way_out_is_said(core: 
     )
     assert "It has to keep its name. Nothing" in cli("instrument", "merge", "A.L", "ANEW:XLON").error
     core.rows(f"INSERT INTO pricing.moved_days VALUES ('{DAILY}', 'A:XLON', {days}, {days})")
-    assert "`pricing-pipeline instrument pause A.L` has" in cli("instrument", "merge", "A.L", "A:XLON").error
+    assert "`pricing-pipeline instrument pause A.L` stops" in cli("instrument", "merge", "A.L", "A:XLON").error
     core.rows("DELETE FROM pricing.moved_days WHERE symbol = 'A:XLON'")
     core.rows(
         "INSERT INTO pricing.price_history (data_type, symbol, observed_at, amount, scale, provider, call_id,"
