@@ -97,7 +97,6 @@ def show_provider(
             plan=plans.in_use(connection).get(provider),
             limits=provider_rules.limits(connection, provider),
             batches=provider_rules.batches(connection, provider),
-            keys=[key for key in limits.keys(connection) if key.provider == provider],
             routes=provider_rules.routes(connection, provider=provider),
         )
 
@@ -129,4 +128,5 @@ def _standing(standing: ProviderState) -> dict[str, Any]:
         "standing": standing.words,
         "units_used": standing.units_words,
         "quota_used": standing.quota_words,
+        "keys": standing.keys,
     }

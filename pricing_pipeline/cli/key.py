@@ -279,7 +279,7 @@ def _known(
 ) -> tuple[list[_Listed], list[str], str | None]:
     """Keys that are stored or set, the ids of the master keys, and what is wrong with those."""
     rows = credentials.stored(connection, provider)
-    known = limits.keys(connection)
+    known = [key for standing in limits.standings(connection) for key in standing.keys]
     listed, ids, fault = _stored(settings, rows)
     for name in PROVIDERS if provider is None else [provider]:
         used = [row.key_name for row in listed if row.provider == name and row.is_used]

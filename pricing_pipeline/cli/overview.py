@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from pricing_pipeline.demand.schedules import WaitingSchedule
     from pricing_pipeline.operations.life import LastSigns
     from pricing_pipeline.queue.forecast import Forecast
-    from pricing_pipeline.queue.limits import Budget, Key, LowerLimit, ProviderState, Unqueued
+    from pricing_pipeline.queue.limits import Budget, LowerLimit, ProviderState, Unqueued
     from pricing_pipeline.queue.task_queue import Counted
     from pricing_pipeline.settings import Settings
 
@@ -47,7 +47,6 @@ class Overview:
     types: Sequence[Freshness] = ()
     queue: Sequence[Counted] = ()
     quota: Sequence[ProviderState] = ()
-    keys: Sequence[Key] = ()
     budgets: Sequence[Budget] = ()
     shown_limits: Sequence[LowerLimit] = ()
     unqueued: Sequence[Unqueued] = ()
@@ -81,7 +80,6 @@ def show(*, as_json: bool) -> bool:
                 freshness.measure(connection),
                 task_queue.counts(connection),
                 limits.standings(connection),
-                limits.keys(connection),
                 limits.budgets(connection),
                 limits.shown(connection),
                 limits.unqueued(connection),
@@ -132,7 +130,7 @@ def _content(
         **{name: overview.total(name) if known else None for name in _COUNTS},
         "types": {type_.data_type: _type(type_) for type_ in overview.types},
         "queue": _queue(overview.queue) if known else {},
-        "quota": {standing.provider: _standing(standing, overview.keys) for standing in overview.quota},
+        "quota": {standing.provider: _standing(standing) for standing in overview.quota},
         "forecast": {ahead.provider: ahead.content for ahead in overview.forecasts},
         "no_provider": overview.no_provider,
         "budget": {budget.provider: _budget(budget) for budget in overview.budgets},
@@ -222,7 +220,7 @@ def _budget(budget: Budget) -> dict[str, Any]:
     }
 
 
-def _standing(standing: ProviderState, keys: Sequence[Key]) -> dict[str, Any]:
+def _standing(standing: ProviderState) -> dict[str, Any]:
     return {
         "quota_bytes": standing.quota_bytes,
         "used_bytes": standing.used_bytes,
@@ -248,8 +246,7 @@ def _standing(standing: ProviderState, keys: Sequence[Key]) -> dict[str, Any]:
                 "blocked_seconds": key.blocked_seconds,
                 "blocked_reason": key.blocked_reason,
             }
-            for key in keys
-            if key.provider == standing.provider
+            for key in standing.keys
         },
     }
 

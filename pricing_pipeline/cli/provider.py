@@ -117,7 +117,6 @@ def show(provider: Provider, as_json: Json = False) -> None:
         batches = provider_rules.batches(connection, provider)
         routes = provider_rules.routes(connection, provider=provider)
         ahead = next(iter(forecast.forecasts(connection, [provider])), None)
-        keys = [key for key in limits.keys(connection) if key.provider == provider]
         plan = plans.in_use(connection).get(provider)
         service = provider_named(connection, provider)
     address = about.base_url if service is None else call_url(with_sandbox(settings), service, about.base_url)
@@ -134,7 +133,7 @@ def show(provider: Provider, as_json: Json = False) -> None:
                 "forecast": ahead.content if ahead else None,
                 "limits": [asdict(rule) for rule in rules],
                 "batches": [asdict(batch) for batch in batches],
-                "keys": [asdict(key) for key in keys],
+                "keys": [asdict(key) for key in standing.keys],
                 "routes": [asdict(route) for route in routes],
             }
         )
@@ -153,7 +152,7 @@ def show(provider: Provider, as_json: Json = False) -> None:
             "stretched": (ahead.stretch_words or "") if ahead else "",
             "at once": f"{about.max_in_flight} calls of all workers together",
             "delay": f"{about.request_delay_ms} ms between calls" if about.request_delay_ms else "",
-            "keys": ", ".join(f"{key.key_name}{'' if key.is_active else ' (not used)'}" for key in keys),
+            "keys": ", ".join(f"{key.key_name}{'' if key.is_active else ' (not used)'}" for key in standing.keys),
             "can": ", ".join(about.fetchers),
             "serves": ", ".join(about.data_types),
             "symbols": ", ".join(f"{route.symbol} ({route.data_type})" for route in routes if route.symbol),

@@ -103,6 +103,8 @@ class ProviderState:
     units_limit: int | None
     blocked_seconds: float | None
     blocked_reason: str | None
+    keys: Sequence[Key]
+    """Active or not; one named `default` if it has no row."""
     breaker: str
     breaker_seconds: float | None
     breaker_reason: str | None
@@ -370,12 +372,7 @@ def standings(connection: Connection, providers: Collection[str] | None = None) 
     """The state of each active provider, or of those that are named, also inactive ones."""
     named = None if providers is None else sorted(providers)
     rows = connection.execute(query("limits.standings"), {"providers": named}).mappings()
-    return [ProviderState(**row) for row in rows]
-
-
-def keys(connection: Connection) -> list[Key]:
-    """The keys of each active provider; one named `default` if it has no row."""
-    return [Key(**row) for row in connection.execute(query("limits.keys")).mappings()]
+    return [ProviderState(**{**row, "keys": [Key(**key) for key in row["keys"]]}) for row in rows]
 
 
 def shown(connection: Connection) -> list[LowerLimit]:

@@ -92,7 +92,7 @@ def told(text: str) -> Reading:
         watched_count=1,
         providers=[
             Provider(
-                ProviderState(text, text, text, NOW, text, 100, 40, True, [], 1, 8, 1.0, text, text, 1.0, text, 0),
+                ProviderState(text, text, text, NOW, text, 100, 40, True, [], 1, 8, 1.0, text, [], text, 1.0, text, 0),
                 Forecast(text, 100, 40, 1, 5, 1, 1.0, 0.0, "wanted", 1.0, "ends", 1.0, NOW, NOW, NOW, 2.0, 3.0),
                 [(date(2026, 11, 25), 5)],
             )

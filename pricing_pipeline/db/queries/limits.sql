@@ -37,17 +37,6 @@ WHERE provider = :provider AND key_name = :key_name;
 -- Forget what a provider has shown of a key's limits.
 DELETE FROM pricing.shown_limits WHERE provider = :provider AND key_name = :key_name;
 
--- name: keys
--- The keys of each active provider, with their units and pauses.
-SELECT p.provider, k.key_name, k.is_active, greatest(k.units_left, 0) AS units_left, k.units_limit,
-       CASE WHEN k.blocked_until > n.at THEN extract(epoch FROM k.blocked_until - n.at)::float8 END AS blocked_seconds,
-       CASE WHEN k.blocked_until > n.at THEN k.blocked_reason END AS blocked_reason
-FROM pricing.data_collectors p
-CROSS JOIN (SELECT pricing.clock() AS at) n
-CROSS JOIN LATERAL pricing.key_allowances(p.provider, n.at) k
-WHERE p.is_active
-ORDER BY p.provider, k.key_name;
-
 -- name: forecasts
 -- When quotas will be used up, on what basis that is known, and by how much TTLs are stretched.
 SELECT f.provider, f.quota_bytes, f.used_bytes, f.day_bytes, f.week_bytes, f.pairs, f.watched_bytes,
@@ -60,7 +49,7 @@ ORDER BY 1;
 
 -- name: standings
 -- Of some providers, or of all active ones: what stops each from being called for a viewer, in a sentence; how much of
--- each limit and quota is used; the units left now over all keys, the pause of all keys, and the breaker.
+-- each limit and quota is used; the units left now and the pause of all active keys, each key, and the breaker.
 SELECT p.provider, w.state,
        CASE w.state
            WHEN 'provider_off' THEN pg_catalog.format(
@@ -80,9 +69,8 @@ SELECT p.provider, w.state,
               FROM pricing.provider_limits l WHERE l.provider = p.provider) u
         WHERE u.units IS NOT NULL) AS limits,
        room.units_left, room.units_limit,
-       CASE WHEN room.blocked_until > n.at
-            THEN extract(epoch FROM room.blocked_until - n.at)::float8 END AS blocked_seconds,
-       CASE WHEN room.blocked_until > n.at THEN room.blocked_reason END AS blocked_reason,
+       room.blocked_seconds, CASE WHEN room.blocked_seconds IS NOT NULL THEN room.blocked_reason END AS blocked_reason,
+       room.keys,
        s.breaker,
        CASE WHEN s.breaker <> 'closed'
             THEN greatest(extract(epoch FROM pricing.next_probe_at(s) - n.at), 0)::float8 END AS breaker_seconds,
@@ -95,14 +83,19 @@ CROSS JOIN pricing.data_collectors p JOIN pricing.provider_state s USING (provid
 CROSS JOIN LATERAL pricing.why_not_called(p.provider, 1, 0) w
 CROSS JOIN LATERAL (
     -- A provider is blocked if each of its keys is.
-    SELECT coalesce(sum(greatest(k.units_left, 0))
-                    FILTER (WHERE coalesce(k.blocked_until, '-infinity') <= n.at), 0)::bigint AS units_left,
-           sum(k.units_limit)::bigint AS units_limit,
-           CASE WHEN bool_and(coalesce(k.blocked_until > n.at, false)) THEN min(k.blocked_until) END AS blocked_until,
-           (array_agg(k.blocked_reason ORDER BY k.blocked_until))[1] AS blocked_reason,
-           array_agg(k.key_name) AS key_names
-    FROM pricing.key_allowances(p.provider, n.at) k
-    WHERE k.is_active) room
+    SELECT coalesce(sum(k.units_left) FILTER (WHERE k.is_active AND k.blocked_seconds IS NULL), 0)::bigint
+               AS units_left,
+           sum(k.units_limit) FILTER (WHERE k.is_active)::bigint AS units_limit,
+           CASE WHEN bool_and(k.blocked_seconds IS NOT NULL) FILTER (WHERE k.is_active)
+                THEN min(k.blocked_seconds) FILTER (WHERE k.is_active) END AS blocked_seconds,
+           (array_agg(k.blocked_reason ORDER BY k.blocked_seconds) FILTER (WHERE k.is_active))[1] AS blocked_reason,
+           array_agg(k.key_name) FILTER (WHERE k.is_active) AS key_names,
+           jsonb_agg(to_jsonb(k) ORDER BY k.key_name) AS keys
+    FROM (SELECT p.provider, x.key_name, x.is_active, greatest(x.units_left, 0) AS units_left, x.units_limit,
+                 CASE WHEN x.blocked_until > n.at
+                      THEN extract(epoch FROM x.blocked_until - n.at)::float8 END AS blocked_seconds,
+                 CASE WHEN x.blocked_until > n.at THEN x.blocked_reason END AS blocked_reason
+          FROM pricing.key_allowances(p.provider, n.at) x) k) room
 WHERE CASE WHEN CAST(:providers AS text[]) IS NULL THEN p.is_active
            ELSE p.provider = ANY (CAST(:providers AS text[])) END
 ORDER BY 1;
