@@ -4471,10 +4471,10 @@ GRANT EXECUTE ON FUNCTION pricing.next_to_ask(text,bigint) TO pricing_worker;
 
 -- When a value newer than the confirmed one should exist: a TTL later while the market is open, or when the next daily
 -- value is published.
-CREATE FUNCTION pricing.next_value_at(wanted_type text, wanted_symbol text, confirmed_at timestamp with time zone, ttl
-    interval) RETURNS timestamp with time zone LANGUAGE plpgsql STABLE SET search_path=pg_temp;
-GRANT EXECUTE ON FUNCTION pricing.next_value_at(text, text, timestamp with time zone, interval) TO pricing_reader,
-    pricing_worker;
+CREATE FUNCTION pricing.next_value_at(kind pricing.data_type_registry, wanted_symbol text, confirmed_at timestamp with
+    time zone, ttl interval) RETURNS TABLE(at timestamp with time zone) LANGUAGE sql STABLE;
+GRANT EXECUTE ON FUNCTION pricing.next_value_at(pricing.data_type_registry, text, timestamp with time zone, interval) TO
+    pricing_reader, pricing_worker;
 
 -- Stores which trading days an answer for these days lacked, so that they are requested again: those of the last 30
 -- days, and those between the first and the last stored value.
@@ -4917,8 +4917,8 @@ CREATE FUNCTION pricing.prune_quarantine() RETURNS integer LANGUAGE plpgsql SET 
 GRANT EXECUTE ON FUNCTION pricing.prune_quarantine() TO pricing_worker;
 
 -- How long after the close a pair's daily value should be there: as learned, or as usual.
-CREATE FUNCTION pricing.publish_lag(wanted_type text, wanted_symbol text, fetcher text) RETURNS interval LANGUAGE
-    plpgsql STABLE SET search_path=pg_temp;
+CREATE FUNCTION pricing.publish_lag(wanted_type text, wanted_symbol text, fetcher text) RETURNS TABLE(lag interval)
+    LANGUAGE sql STABLE;
 GRANT EXECUTE ON FUNCTION pricing.publish_lag(text,text,text) TO pricing_reader, pricing_worker;
 
 -- Stores one call's values that are not believed, and its body if one of them is new; returns how many are new.
@@ -5486,7 +5486,7 @@ GRANT EXECUTE ON FUNCTION pricing.spent_by_reads(text,bigint) TO pricing_reader,
 -- When a pair that was confirmed at a time is due again: by its instrument's calendar if its type follows calendars,
 -- otherwise by the TTL.
 CREATE FUNCTION pricing.stale_at(kind pricing.data_type_registry, symbol text, stamp timestamp with time zone,
-    ttl_minutes integer) RETURNS timestamp with time zone LANGUAGE sql STABLE;
+    ttl_minutes integer) RETURNS TABLE(at timestamp with time zone) LANGUAGE sql STABLE;
 GRANT EXECUTE ON FUNCTION pricing.stale_at(pricing.data_type_registry, text, timestamp with time zone, integer) TO
     pricing_reader, pricing_worker;
 
@@ -5808,7 +5808,7 @@ CREATE FUNCTION pricing.used_since(wanted_provider text, key text, since timesta
 GRANT EXECUTE ON FUNCTION pricing.used_since(text,text,timestamp with time zone) TO pricing_reader, pricing_worker;
 
 -- How long after the close to look for a daily value before anything was learned.
-CREATE FUNCTION pricing.usual_publish_lag(fetcher text) RETURNS interval LANGUAGE sql IMMUTABLE SET search_path=pg_temp;
+CREATE FUNCTION pricing.usual_publish_lag(fetcher text) RETURNS interval LANGUAGE sql IMMUTABLE;
 GRANT EXECUTE ON FUNCTION pricing.usual_publish_lag(text) TO pricing_reader, pricing_worker;
 
 -- The first day of the UTC month of a time.

@@ -22,7 +22,8 @@ FUND = "118632"
 
 def next_value(core: Core, data_type: str, symbol: str, confirmed: str, minutes: int) -> datetime:
     at: datetime = core.call(
-        "SELECT pricing.next_value_at(:type, :symbol, :at, make_interval(mins => :minutes))",
+        "SELECT pricing.next_value_at(r, :symbol, :at, make_interval(mins => :minutes)) "
+        "FROM pricing.data_type_registry r WHERE r.data_type = :type",
         type=data_type,
         symbol=symbol,
         at=utc(confirmed),

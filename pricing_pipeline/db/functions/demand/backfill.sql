@@ -344,8 +344,9 @@ LANGUAGE sql SET search_path = '' AS $$
                 SELECT x.session - 1 FROM pricing.data_type_registry r
                 JOIN pricing.instruments i ON (i.asset_class, i.symbol) = (r.asset_class, s)
                 JOIN pricing.calendar_sessions x ON x.calendar = i.calendar
+                CROSS JOIN LATERAL pricing.publish_lag(wanted_type, s, r.fetcher) p
                 WHERE r.data_type = wanted_type AND r.fetcher <> 'quote'
-                  AND x.closes_at > now_.at - interval '1 day' - pricing.publish_lag(wanted_type, s, r.fetcher)
+                  AND x.closes_at > now_.at - interval '1 day' - p.lag
                 ORDER BY x.closes_at LIMIT 1)) AS day) until
         WHERE from_day <= until.day),
     covered AS (

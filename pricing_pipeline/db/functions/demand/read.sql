@@ -116,14 +116,9 @@ BEGIN
         CROSS JOIN LATERAL (
             SELECT CASE
                 WHEN l.fetched_at IS NULL THEN NULL
-                -- Mostly the TTL alone decides, without a call for each pair.
-                WHEN r.staleness_function = 'is_data_stale'
-                     AND NOT r.has_own_table
-                     AND pricing.is_past_ttl(l.fetched_at, l.ttl_minutes, now_) THEN 'stale'
                 WHEN r.has_own_table OR r.staleness_function NOT IN ('is_data_stale', 'is_market_stale')
                 THEN pricing.verdict_on(r.data_type, w.symbol)
-                WHEN r.staleness_function = 'is_market_stale'
-                     AND pricing.is_market_stale(r.data_type, w.symbol, l.fetched_at, l.ttl_minutes) THEN 'stale'
+                WHEN l.fetched_at > now_ + interval '1 minute' OR due.at <= now_ THEN 'stale'
                 -- For most quotes that is enough: the source is a little behind, or has the close of a closed market.
                 WHEN l.observed_at >= l.fetched_at - interval '30 minutes' THEN 'fresh'
                 WHEN r.fetcher = 'quote'
@@ -134,7 +129,8 @@ BEGIN
                                          WHERE s.calendar = i.calendar AND s.closes_at > l.fetched_at
                                          ORDER BY s.closes_at LIMIT 1) THEN 'fresh'
                 WHEN pricing.is_source_old(r, w.symbol, l.observed_at, l.fetched_at, l.ttl_minutes) THEN 'source_old'
-                ELSE 'fresh' END AS verdict OFFSET 0) judged
+                ELSE 'fresh' END AS verdict
+            FROM pricing.stale_at(r, w.symbol, l.fetched_at, l.ttl_minutes) due OFFSET 0) judged
         LEFT JOIN pricing.data_collectors p ON p.provider = l.provider
         WHERE (named IS NULL OR r.data_type = ANY (named)) AND r.contents = 'prices'
           AND (r.is_active OR l.fetched_at IS NOT NULL)

@@ -199,10 +199,10 @@ BEGIN
                     AND now_ + interval '1 minute')
           -- On a Sunday no fund has a newer value than on Saturday.
           AND NOT EXISTS (
-              SELECT FROM pricing.latest_prices l
+              SELECT FROM pricing.latest_prices l JOIN pricing.data_type_registry r USING (data_type)
+              CROSS JOIN LATERAL pricing.next_value_at(r, s, l.fetched_at, interval '1 minute') v
               WHERE kind.is_market AND (l.data_type, l.symbol) = (wanted_type, s)
-                AND l.fetched_at <= now_ + interval '1 minute'
-                AND pricing.next_value_at(wanted_type, s, l.fetched_at, interval '1 minute') > now_));
+                AND l.fetched_at <= now_ + interval '1 minute' AND v.at > now_));
 END $$;
 COMMENT ON FUNCTION pricing.asked_by_schedule(text, text[]) IS
     'Which of the symbols (NULL = none) the last served slot still has to fetch: not left out, backing off, queued or '

@@ -215,8 +215,9 @@ BEGIN
         SELECT * FROM unnest(elsewhere)),
     judged AS (
         -- A TTL added to a stamp in the far future would overflow.
-        SELECT k.*, pricing.stale_at(kind, k.symbol, least(k.stamp, now_ + interval '1 minute'), k.ttl) AS next_at
-        FROM known k ORDER BY k.symbol), -- neighbours lie on the same pages of every index
+        SELECT k.*, due.at AS next_at FROM known k
+        CROSS JOIN LATERAL pricing.stale_at(kind, k.symbol, least(k.stamp, now_ + interval '1 minute'), k.ttl) due
+        ORDER BY k.symbol), -- neighbours lie on the same pages of every index
     decided AS MATERIALIZED (
         SELECT j.*, late.is_late, fetched.is_fetched, ripe.at AS ripe_at,
                -- Pairs without a price, or already owed one, do not wait until they are ripe.
@@ -475,8 +476,9 @@ BEGIN
                                        WHERE $3 AND (a.data_type, a.symbol) = (x.data_type, x.symbol)
                                        OFFSET 0) answer ON true
                     CROSS JOIN LATERAL (
-                        SELECT coalesce(pricing.stale_at(r, x.symbol, greatest(v.%3$I, answer.fetched_at),
-                                                         pricing.ttl_of(r, o.ttl_minutes)), $2) AS at) stale
+                        SELECT coalesce(due.at, $2) AS at
+                        FROM pricing.stale_at(r, x.symbol, greatest(v.%3$I, answer.fetched_at),
+                                              pricing.ttl_of(r, o.ttl_minutes)) due) stale
                     WHERE x.data_type = $1
                       AND x.due_at > $2 + interval '1 minute'
                       AND x.became_due_at IS NULL

@@ -357,7 +357,8 @@ DECLARE
 BEGIN
     SELECT * INTO market FROM pricing.market_at(thing.calendar, now_);
     since := fetched_at;
-    next_at := pricing.stale_at(kind, thing.symbol, fetched_at, (extract(epoch FROM ttl) / 60)::integer);
+    next_at := (SELECT due.at FROM pricing.stale_at(kind, thing.symbol, fetched_at,
+                                                    (extract(epoch FROM ttl) / 60)::integer) due);
     IF verdict = 'unjudged' THEN
         state := 'unjudged';
         sentence := pricing.why_sentence('unjudged', kind.staleness_function, pricing.format_time(next_at));
@@ -670,7 +671,7 @@ BEGIN
     SELECT * INTO market FROM pricing.market_at(thing.calendar, now_);
     -- Where the TTL alone decides, the pair is requested even while its market is closed.
     IF kind.staleness_function = 'is_market_stale' AND market.opens_at IS NOT NULL AND fetched_at IS NOT NULL THEN
-        next_at := pricing.next_value_at(kind.data_type, thing.symbol, fetched_at, ttl);
+        next_at := (SELECT v.at FROM pricing.next_value_at(kind, thing.symbol, fetched_at, ttl) v);
         IF next_at > now_ THEN
             state := 'market_closed';
             since := market.closed_at;

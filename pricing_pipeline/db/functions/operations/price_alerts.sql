@@ -121,7 +121,8 @@ BEGIN
     SELECT * INTO STRICT kind FROM pricing.data_type_registry r WHERE r.data_type = wanted_type;
     SELECT * INTO answer FROM pricing.latest_answers a WHERE (a.data_type, a.symbol) = (wanted_type, wanted_symbol);
     RETURN least(pricing.clock(), coalesce(
-        pricing.stale_at(kind, wanted_symbol, answer.fetched_at, pricing.pair_ttl(wanted_type, wanted_symbol)),
+        (SELECT due.at FROM pricing.stale_at(
+             kind, wanted_symbol, answer.fetched_at, pricing.pair_ttl(wanted_type, wanted_symbol)) due),
         at_least));
 END $$;
 COMMENT ON FUNCTION pricing.stale_since(text, text, timestamptz) IS

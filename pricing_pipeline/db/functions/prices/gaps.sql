@@ -61,7 +61,7 @@ BEGIN
                 ORDER BY s.closes_at DESC LIMIT 1) AS newest,
                (SELECT h.covered FROM pricing.history_coverage h
                 WHERE (h.data_type, h.symbol) = (wanted_type, wanted_symbol)) AS covered
-        FROM (SELECT pricing.publish_lag(wanted_type, wanted_symbol, about.fetcher) AS lag) p),
+        FROM pricing.publish_lag(wanted_type, wanted_symbol, about.fetcher) p),
     expected AS MATERIALIZED (
         SELECT s.session, s.closes_at, row_number() OVER (ORDER BY s.session) AS nth,
                s.session = k.newest AS is_newest

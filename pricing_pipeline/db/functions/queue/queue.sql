@@ -338,8 +338,7 @@ BEGIN
         -- By their places (ctid): a plan by keys, made while demand was small, read all demand.
         UPDATE pricing.demand d
         SET due_at = greatest(now_ + interval '1 second', coalesce(
-                pricing.stale_at(r, g.symbol, l.fetched_at, known.ttl_minutes),
-                now_ + make_interval(mins => known.ttl_minutes))),
+                due.at, now_ + make_interval(mins => known.ttl_minutes))),
             became_due_at = NULL, stretched_from = NULL, owed_since = NULL, read_at = NULL, failures = 0,
             backoff_until = NULL, last_failure = NULL
         FROM unnest(done.places, done.types, done.symbols) AS g (place, data_type, symbol)
@@ -349,6 +348,7 @@ BEGIN
             WHERE (x.data_type, x.symbol) = (g.data_type, g.symbol) OFFSET 0) l ON true
         CROSS JOIN LATERAL (
             SELECT pricing.ttl_beside(r, g.symbol, l.cache_ttl_minutes) AS ttl_minutes OFFSET 0) known
+        CROSS JOIN LATERAL pricing.stale_at(r, g.symbol, l.fetched_at, known.ttl_minutes) due
         WHERE d.ctid = g.place;
     END IF;
     RETURN done.ids;

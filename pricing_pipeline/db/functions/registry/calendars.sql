@@ -450,57 +450,49 @@ COMMENT ON FUNCTION pricing.store_own_sessions(text, date, date) IS
     'many.';
 
 
-CREATE OR REPLACE FUNCTION pricing.publish_lag(wanted_type text, wanted_symbol text, fetcher text) RETURNS interval
-LANGUAGE plpgsql STABLE SET search_path = '' AS $$
-BEGIN
-    RETURN coalesce(
+CREATE OR REPLACE FUNCTION pricing.publish_lag(wanted_type text, wanted_symbol text, fetcher text)
+RETURNS TABLE (lag interval)
+LANGUAGE sql STABLE AS $$ -- no SET search_path, so that it is inlined
+    SELECT coalesce(
         (SELECT p.lag FROM pricing.publish_lags p WHERE (p.data_type, p.symbol) = (wanted_type, wanted_symbol)),
-        pricing.usual_publish_lag(fetcher));
-END $$;
+        pricing.usual_publish_lag(fetcher))
+$$;
 COMMENT ON FUNCTION pricing.publish_lag(text, text, text) IS
     'How long after the close a pair''s daily value should be there: as learned, or as usual.';
 
 
 CREATE OR REPLACE FUNCTION pricing.next_value_at(
-    wanted_type text, wanted_symbol text, confirmed_at timestamptz, ttl interval) RETURNS timestamptz
-LANGUAGE plpgsql STABLE SET search_path = '' AS $$
-DECLARE
-    market text;
-    kind text;
-    lag interval;
-    newest date;
-    expected timestamptz;
-BEGIN
-    SELECT i.calendar, r.fetcher INTO market, kind
-    FROM pricing.data_type_registry r
-    JOIN pricing.instruments i ON (i.asset_class, i.symbol) = (r.asset_class, wanted_symbol)
-    WHERE r.data_type = wanted_type;
-    IF market IS NULL OR NOT (kind = 'quote' OR pricing.is_daily(kind)) THEN
-        RETURN confirmed_at + ttl;
-    ELSIF kind = 'quote' THEN
+    kind pricing.data_type_registry, wanted_symbol text, confirmed_at timestamptz, ttl interval)
+RETURNS TABLE (at timestamptz)
+LANGUAGE sql STABLE AS $$ -- no SET search_path, so that it is inlined
+    SELECT CASE
         -- The closing price is there a quarter of an hour after the close, even from a delayed source.
-        SELECT s.opens_at INTO expected FROM pricing.calendar_sessions s
-        WHERE s.calendar = market AND s.closes_at > confirmed_at - interval '15 minutes' ORDER BY s.closes_at LIMIT 1;
-        RETURN greatest(confirmed_at + ttl, expected);
-    END IF;
-    lag := pricing.publish_lag(wanted_type, wanted_symbol, kind);
-    SELECT (l.observed_at AT TIME ZONE 'UTC')::date INTO newest FROM pricing.latest_prices l
-    WHERE (l.data_type, l.symbol) = (wanted_type, wanted_symbol);
-    -- The first session without a value, or without one that was read after it had become final.
-    SELECT least((SELECT s.closes_at FROM pricing.calendar_sessions s
-                  WHERE s.calendar = market AND s.session > newest ORDER BY s.session LIMIT 1),
-                 (SELECT s.closes_at FROM pricing.calendar_sessions s
-                  WHERE s.calendar = market AND s.closes_at > confirmed_at - lag ORDER BY s.closes_at LIMIT 1)) + lag
-    INTO expected;
-    IF expected IS NULL THEN
-        RETURN confirmed_at + ttl;
-    ELSIF expected > confirmed_at THEN
-        RETURN expected;
-    END IF;
-    -- A request brought nothing: try again after a quarter of an hour, then ever more rarely, at least once in a TTL.
-    RETURN confirmed_at + least(ttl, greatest(interval '15 minutes', (confirmed_at - expected) / 2));
-END $$;
-COMMENT ON FUNCTION pricing.next_value_at(text, text, timestamptz, interval) IS
+        WHEN kind.fetcher = 'quote' THEN greatest(confirmed_at + ttl, (
+            SELECT s.opens_at FROM pricing.calendar_sessions s
+            WHERE s.calendar = market.calendar AND s.closes_at > confirmed_at - interval '15 minutes'
+            ORDER BY s.closes_at LIMIT 1))
+        WHEN expected.at > confirmed_at THEN expected.at
+        -- A request brought nothing: try again after a quarter of an hour, then ever more rarely, at least once in a
+        -- TTL.
+        ELSE confirmed_at + least(ttl, greatest(interval '15 minutes',
+                                                coalesce((confirmed_at - expected.at) / 2, ttl))) END
+    -- OFFSET: looked up once.
+    FROM (SELECT (SELECT i.calendar FROM pricing.instruments i
+                  WHERE (i.asset_class, i.symbol) = (kind.asset_class, wanted_symbol)) AS calendar OFFSET 0) market
+    LEFT JOIN LATERAL (
+        -- The first session without a value, or without one that was read after it had become final.
+        SELECT least((SELECT s.closes_at FROM pricing.calendar_sessions s
+                      WHERE s.calendar = market.calendar
+                        AND s.session > (SELECT (l.observed_at AT TIME ZONE 'UTC')::date FROM pricing.latest_prices l
+                                         WHERE (l.data_type, l.symbol) = (kind.data_type, wanted_symbol))
+                      ORDER BY s.session LIMIT 1),
+                     (SELECT s.closes_at FROM pricing.calendar_sessions s
+                      WHERE s.calendar = market.calendar AND s.closes_at > confirmed_at - p.lag
+                      ORDER BY s.closes_at LIMIT 1)) + p.lag AS at
+        FROM (SELECT x.lag FROM pricing.publish_lag(kind.data_type, wanted_symbol, kind.fetcher) x OFFSET 0) p
+        WHERE pricing.is_daily(kind.fetcher) OFFSET 0) expected ON true
+$$;
+COMMENT ON FUNCTION pricing.next_value_at(pricing.data_type_registry, text, timestamptz, interval) IS
     'When a value newer than the confirmed one should exist: a TTL later while the market is open, or when the next '
     'daily value is published.';
 
@@ -539,7 +531,8 @@ BEGIN
     END IF;
     RETURN (SELECT s.session::timestamp AT TIME ZONE 'UTC' FROM pricing.calendar_sessions s
             WHERE s.calendar = market.calendar
-              AND s.closes_at <= asked_at - pricing.publish_lag(kind.data_type, wanted_symbol, kind.fetcher)
+              AND s.closes_at <= asked_at - (
+                  SELECT p.lag FROM pricing.publish_lag(kind.data_type, wanted_symbol, kind.fetcher) p)
             ORDER BY s.closes_at DESC LIMIT 1);
 END $$;
 COMMENT ON FUNCTION pricing.newest_expected(pricing.data_type_registry, text, timestamptz, integer) IS
@@ -591,8 +584,9 @@ BEGIN
         RETURN pricing.is_data_stale(stamp, ttl_minutes); -- which refuses it
     END IF;
     RETURN coalesce(
-        pricing.next_value_at(data_type, symbol, stamp, pg_catalog.make_interval(mins => ttl_minutes))
-            <= pricing.clock()
+        (SELECT v.at FROM pricing.data_type_registry r
+         CROSS JOIN LATERAL pricing.next_value_at(r, symbol, stamp, pg_catalog.make_interval(mins => ttl_minutes)) v
+         WHERE r.data_type = is_market_stale.data_type) <= pricing.clock()
         OR stamp > pricing.clock() + interval '1 minute', true);
 END $$;
 COMMENT ON FUNCTION pricing.is_market_stale(text, text, timestamptz, integer) IS
@@ -654,7 +648,7 @@ CREATE TRIGGER learn_publish_lag
 
 
 CREATE OR REPLACE FUNCTION pricing.usual_publish_lag(fetcher text) RETURNS interval
-LANGUAGE sql IMMUTABLE SET search_path = '' AS $$
+LANGUAGE sql IMMUTABLE AS $$ -- no SET search_path, so that it is inlined
     SELECT CASE fetcher WHEN 'nav' THEN interval '6 hours' ELSE interval '15 minutes' END
 $$;
 COMMENT ON FUNCTION pricing.usual_publish_lag(text) IS

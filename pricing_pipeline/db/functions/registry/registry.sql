@@ -98,12 +98,12 @@ COMMENT ON FUNCTION pricing.ttl_beside(pricing.data_type_registry, text, integer
 
 CREATE OR REPLACE FUNCTION pricing.stale_at(
     kind pricing.data_type_registry, symbol text, stamp timestamptz, ttl_minutes integer)
-RETURNS timestamptz
+RETURNS TABLE (at timestamptz)
 LANGUAGE sql STABLE AS $$ -- no SET search_path, so that it is inlined
     SELECT CASE kind.staleness_function
                WHEN 'is_market_stale'
-               THEN pricing.next_value_at(kind.data_type, symbol, stamp,
-                                          pg_catalog.make_interval(mins => ttl_minutes))
+               THEN (SELECT v.at FROM pricing.next_value_at(kind, symbol, stamp,
+                                                            pg_catalog.make_interval(mins => ttl_minutes)) v)
                ELSE stamp + pg_catalog.make_interval(mins => ttl_minutes) END
 $$;
 COMMENT ON FUNCTION pricing.stale_at(pricing.data_type_registry, text, timestamptz, integer) IS
