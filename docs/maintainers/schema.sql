@@ -2778,6 +2778,12 @@ GRANT EXECUTE ON FUNCTION pricing.apply_corrections(text,date,date) TO pricing_w
 -- function.
 TRIGGER FUNCTION pricing.apply_fetcher() RETURNS trigger LANGUAGE plpgsql SET search_path=pg_temp;
 
+-- Subtracts units that others have used, if the provider reports fewer left than we believed, for its longest window up
+-- to an hour; five or fewer left double the delay between calls.
+CREATE FUNCTION pricing.apply_units_left(wanted_provider text, wanted_key text, stated_left integer, now_ timestamp with
+    time zone) RETURNS void LANGUAGE plpgsql SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.apply_units_left(text,text,integer,timestamp with time zone) TO pricing_worker;
+
 -- Whether any provider's TTLs are stretched; stretch_of says by how much.
 CREATE FUNCTION pricing.are_ttls_stretched() RETURNS boolean LANGUAGE plpgsql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.are_ttls_stretched() TO pricing_reader, pricing_worker;
@@ -3307,9 +3313,9 @@ CREATE FUNCTION pricing.describe_shape(asset_class text) RETURNS text LANGUAGE s
 GRANT EXECUTE ON FUNCTION pricing.describe_shape(text) TO pricing_reader, pricing_worker;
 
 -- The HTTP API's answer for a symbol that is not an instrument, has no prices, or does not fit the data type.
-CREATE FUNCTION pricing.describe_stranger(symbol text, wanted_type text) RETURNS text LANGUAGE sql STABLE SET
+CREATE FUNCTION pricing.describe_unknown_symbol(symbol text, wanted_type text) RETURNS text LANGUAGE sql STABLE SET
     search_path=pg_temp;
-GRANT EXECUTE ON FUNCTION pricing.describe_stranger(text,text) TO pricing_reader, pricing_worker;
+GRANT EXECUTE ON FUNCTION pricing.describe_unknown_symbol(text,text) TO pricing_reader, pricing_worker;
 
 -- A sentence that says why a pending operation has not been attempted; NULL = it is not pending.
 CREATE FUNCTION pricing.describe_wait(operation pricing.async_operations) RETURNS text LANGUAGE plpgsql STABLE SET
@@ -3685,25 +3691,6 @@ GRANT EXECUTE ON FUNCTION pricing.heartbeat(text,text[],text[],boolean) TO prici
 CREATE FUNCTION pricing.heartbeat(data_types text[], symbols text[]) RETURNS jsonb LANGUAGE sql SECURITY DEFINER SET
     search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.heartbeat(text[],text[]) TO pricing_client, pricing_worker;
-
--- Limits the symbols in a fetcher's calls after a refusal of a call for too many, for a day or until a person writes
--- its batch size.
-CREATE FUNCTION pricing.heed_batch_size(refused bigint, most integer) RETURNS void LANGUAGE plpgsql SECURITY DEFINER SET
-    search_path=pg_temp, lock_timeout=500ms;
-GRANT EXECUTE ON FUNCTION pricing.heed_batch_size(bigint,integer) TO pricing_worker;
-
--- Stores a lower limit that a provider has shown for a key in this many seconds (86400 = also a calendar day; NULL =
--- its longest window up to an hour); a later, higher one replaces it.
-CREATE FUNCTION pricing.heed_shown_limit(wanted_provider text, wanted_key text, shown integer, seconds integer, now_
-    timestamp with time zone) RETURNS void LANGUAGE plpgsql SET search_path=pg_temp;
-GRANT EXECUTE ON FUNCTION pricing.heed_shown_limit(text, text, integer, integer, timestamp with time zone) TO
-    pricing_worker;
-
--- Subtracts units that others have used, if the provider reports fewer left than we believed, for its longest window up
--- to an hour; five or fewer left double the delay between calls.
-CREATE FUNCTION pricing.heed_units_left(wanted_provider text, wanted_key text, stated_left integer, now_ timestamp with
-    time zone) RETURNS void LANGUAGE plpgsql SET search_path=pg_temp;
-GRANT EXECUTE ON FUNCTION pricing.heed_units_left(text,text,integer,timestamp with time zone) TO pricing_worker;
 
 -- Values of a symbol between two UTC days, both included, oldest first: as believed at as_of (NULL = now), and raw,
 -- adjusted for splits or for total return by adjust (NULL = as stored).
@@ -4232,8 +4219,8 @@ GRANT EXECUTE ON FUNCTION pricing.measured_rate(text,timestamp with time zone) T
 -- Stores the actions of one call, with revisions where their provider corrects a day; what a person has removed stays
 -- removed; returns how many rows changed.
 CREATE FUNCTION pricing.merge_actions(wanted_type text, from_provider text, from_call bigint, actions jsonb,
-    told_symbols text[], told_since date[], gains_told text[] DEFAULT '{}'::text[]) RETURNS integer LANGUAGE plpgsql SET
-    search_path=pg_temp;
+    reported_symbols text[], reported_since date[], gains_reported text[] DEFAULT '{}'::text[]) RETURNS integer LANGUAGE
+    plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.merge_actions(text,text,bigint,jsonb,text[],date[],text[]) TO pricing_worker;
 
 -- Stores the bars of one symbol, given in the order of their days, as merge_prices does; returns how many were added
@@ -4370,7 +4357,7 @@ GRANT EXECUTE ON FUNCTION pricing.most_wanted(text, text, bigint, text[], intege
 
 -- Moves actions to the nearby day that their provider now names, with revisions; returns how many.
 CREATE FUNCTION pricing.move_actions(wanted_class text, from_provider text, from_call bigint, actions jsonb,
-    told_symbols text[], told_since date[]) RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp;
+    reported_symbols text[], reported_since date[]) RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.move_actions(text,text,bigint,jsonb,text[],date[]) TO pricing_worker;
 
 -- After the clock was set back, counts earlier calls against limits, quota and breaker for as long as before.
@@ -5564,6 +5551,19 @@ CREATE FUNCTION pricing.store_sessions(wanted_calendar text, from_day date, to_d
 GRANT EXECUTE ON FUNCTION pricing.store_sessions(text, date, date, date[], timestamp with time zone[], timestamp with
     time zone[]) TO pricing_worker;
 
+-- Limits the symbols in a fetcher's calls after a refusal of a call for too many, for a day or until a person writes
+-- its batch size.
+CREATE FUNCTION pricing.store_shown_batch(refused bigint, most integer) RETURNS void LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path=pg_temp, lock_timeout=500ms;
+GRANT EXECUTE ON FUNCTION pricing.store_shown_batch(bigint,integer) TO pricing_worker;
+
+-- Stores a lower limit that a provider has shown for a key in this many seconds (86400 = also a calendar day; NULL =
+-- its longest window up to an hour); a later, higher one replaces it.
+CREATE FUNCTION pricing.store_shown_limit(wanted_provider text, wanted_key text, shown integer, seconds integer, now_
+    timestamp with time zone) RETURNS void LANGUAGE plpgsql SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.store_shown_limit(text, text, integer, integer, timestamp with time zone) TO
+    pricing_worker;
+
 -- The streamed pairs whose price differs from the last event, or whose freshness is due for judgement, with what
 -- judging needs.
 CREATE FUNCTION pricing.streams_to_judge(now_ timestamp with time zone, at_most interval) RETURNS TABLE(told
@@ -5779,6 +5779,11 @@ CREATE FUNCTION pricing.unqueued_pairs() RETURNS TABLE(provider text, data_type 
     STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.unqueued_pairs() TO pricing_reader, pricing_worker;
 
+-- Steps of raw prices between two days that look like an unreported split, with their ratio.
+CREATE FUNCTION pricing.unreported_splits(wanted_type text, wanted_symbol text, first_day date, last_day date) RETURNS
+    TABLE(ex_on date, new_shares integer, old_shares integer) LANGUAGE sql STABLE SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.unreported_splits(text,text,date,date) TO pricing_reader, pricing_worker;
+
 -- Ends subscriptions when a viewer leaves, and records the views (at_once or by request); returns how many ended.
 CREATE FUNCTION pricing.unsubscribe(user_id text, data_types text[], symbols text[], at_once boolean DEFAULT true)
     RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp, enable_seqscan=off, plan_cache_mode=force_generic_plan;
@@ -5788,11 +5793,6 @@ GRANT EXECUTE ON FUNCTION pricing.unsubscribe(text,text[],text[],boolean) TO pri
 CREATE FUNCTION pricing.unsubscribe(data_types text[], symbols text[]) RETURNS integer LANGUAGE sql SECURITY DEFINER SET
     search_path=pg_temp, lock_timeout=1s;
 GRANT EXECUTE ON FUNCTION pricing.unsubscribe(text[],text[]) TO pricing_client, pricing_worker;
-
--- Steps of raw prices between two days that look like an unreported split, with their ratio.
-CREATE FUNCTION pricing.untold_splits(wanted_type text, wanted_symbol text, first_day date, last_day date) RETURNS
-    TABLE(ex_on date, new_shares integer, old_shares integer) LANGUAGE sql STABLE SET search_path=pg_temp;
-GRANT EXECUTE ON FUNCTION pricing.untold_splits(text,text,date,date) TO pricing_reader, pricing_worker;
 
 -- The most requests and units that unfinished calls for any of these symbols used within a week, how many made pages
 -- (tries), when the next may (again_at), and this call's own units (own).
@@ -5944,6 +5944,11 @@ CREATE FUNCTION pricing.why_no_key(wanted_provider text, OUT state text, OUT sen
     time zone) RETURNS record LANGUAGE plpgsql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.why_no_key(text) TO pricing_reader, pricing_worker;
 
+-- Why a pair, or a symbol without a data type, can have no prices: a state and a sentence.
+CREATE FUNCTION pricing.why_no_prices(symbol text, wanted_type text, OUT state text, OUT sentence text) RETURNS record
+    LANGUAGE plpgsql STABLE SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.why_no_prices(text,text) TO pricing_reader, pricing_worker;
+
 -- Why a provider has no unit left now: which limit is used up, or that others use the key, and when the next unit is
 -- free, if known.
 CREATE FUNCTION pricing.why_no_units(wanted_provider text, OUT sentence text, OUT next_at timestamp with time zone)
@@ -6013,11 +6018,6 @@ GRANT EXECUTE ON FUNCTION pricing.why_stale(pricing.data_type_registry, pricing.
 CREATE FUNCTION pricing.why_stopped(stop pricing.provider_stop, priority integer, needed bigint, OUT state text, OUT
     sentence text, OUT next_at timestamp with time zone) RETURNS record LANGUAGE plpgsql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.why_stopped(pricing.provider_stop,integer,bigint) TO pricing_reader, pricing_worker;
-
--- Why a pair, or a symbol without a data type, can have no prices: a state and a sentence.
-CREATE FUNCTION pricing.why_strange(symbol text, wanted_type text, OUT state text, OUT sentence text) RETURNS record
-    LANGUAGE plpgsql STABLE SET search_path=pg_temp;
-GRANT EXECUTE ON FUNCTION pricing.why_strange(text,text) TO pricing_reader, pricing_worker;
 
 -- Why messages of a priority to a recipient wait: quiet (hours) or failing (open breaker); NULL = they may be sent.
 CREATE FUNCTION pricing.why_waiting(of_type text, to_recipient text, with_priority integer, limit_seconds integer, now_

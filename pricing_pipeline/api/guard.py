@@ -19,7 +19,7 @@ from pricing_pipeline.api.access import STREAM_PATH, Gate, taken_from
 from pricing_pipeline.api.limits import Shares
 from pricing_pipeline.api.problems import Refused, answer, is_feed, response_to
 from pricing_pipeline.processes.connections import LONGEST_BODY, in_time
-from pricing_pipeline.processes.web_guard import stranger_refusal
+from pricing_pipeline.processes.web_guard import foreign_refusal
 
 _LOG = logging.getLogger(__name__)
 _SENT_AT_ONCE = 256 * 1024
@@ -108,7 +108,7 @@ class Guard:
             await self._app(scope, receive, send_parts)
 
     def _refusal(self, request: Request) -> ASGIApp | None:
-        refused = stranger_refusal(request, self._hosts, "PRICING_API_HOSTS")
+        refused = foreign_refusal(request, self._hosts, "PRICING_API_HOSTS")
         if refused is not None:
             status, detail = refused
             return answer(request, status, "wrong-host" if status == 421 else "foreign-origin", detail)

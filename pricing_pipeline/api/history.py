@@ -56,7 +56,7 @@ from pricing_pipeline.domain.answers import Adjust
 from pricing_pipeline.domain.cells import Decimals
 from pricing_pipeline.domain.prices import Bar
 from pricing_pipeline.errors import DatabaseError, UnknownDataType, UnknownSymbol
-from pricing_pipeline.prices import arrow, conversion, lines, price_reader, untold_splits
+from pricing_pipeline.prices import arrow, conversion, lines, price_reader, unreported_splits
 from pricing_pipeline.prices.files import OtherFile
 from pricing_pipeline.prices.frames import Columns
 
@@ -296,7 +296,7 @@ def _heads(connection: Connection, selection: _Selection) -> list[History]:
                 "to": days.end,
                 "as_of": as_of,
                 "adjust": adjust,
-                "warnings": untold_splits.warnings(connection, type_, symbol, days, adjust, as_of),
+                "warnings": unreported_splits.warnings(connection, type_, symbol, days, adjust, as_of),
                 "rows": [],
             }
         )

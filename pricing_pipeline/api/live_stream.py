@@ -157,5 +157,5 @@ def _converted_by(rates: Collection[Pair], wanted: frozenset[Pair], look: Look) 
     return frozenset(
         pair
         for pair in wanted & look.states.keys()
-        if isinstance(told := look.states[pair].told, Price) and not symbols.isdisjoint(named_rates(told.rate))
+        if isinstance(content := look.states[pair].content, Price) and not symbols.isdisjoint(named_rates(content.rate))
     )

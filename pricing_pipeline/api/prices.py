@@ -137,19 +137,19 @@ def explain(
             data_type_registry.active_data_type(connection, data_type)
         spelled = instruments.all_spelled_anywhere(connection, [symbol for _, symbol in wanted])
         each = dict.fromkeys(zip((named for named, _ in wanted), spelled, strict=True))
-        strangers = freshness.strangers(connection, list(each))
-        for stranger in strangers:
-            del each[stranger.data_type, stranger.symbol]
+        unknown = freshness.unknown_symbols(connection, list(each))
+        for one in unknown:
+            del each[one.data_type, one.symbol]
         reasons = freshness.why_pairs(connection, list(each))
     return Reasons(
         reasons=[PairReason.model_validate(reason, from_attributes=True) for reason in reasons],
         missing=[
             Missing(
-                data_type=stranger.data_type,
-                symbol=stranger.symbol,
-                why=Reason(state=stranger.state, sentence=stranger.sentence, since=None, next_at=None),
+                data_type=one.data_type,
+                symbol=one.symbol,
+                why=Reason(state=one.state, sentence=one.sentence, since=None, next_at=None),
             )
-            for stranger in strangers
+            for one in unknown
         ],
     )
 
@@ -202,7 +202,7 @@ def _convert(
 ) -> Sequence[tuple[str, str]]:
     """Convert prices, in place, and watch what is missing for it, if the caller may; returns the pairs of the rates."""
     with engine.begin() as connection:
-        rates = conversion.convert_told(connection, told, into)
+        rates = conversion.convert_answer(connection, told, into)
         if rates.missing and caller.token.allows(Scope.WATCH) and caller.user_or_none is not None:
             viewers.heartbeat(connection, caller.user, rates.missing)
         return rates.pairs

@@ -71,6 +71,6 @@ def spell(kind: str, data: Shape) -> bytes:
 
 def spell_pair_event(event: PairEvent) -> bytes:
     """An event of a pair, without an id. Its data is a price, or a missing one, as `/v1/prices` answers it."""
-    kind = "missing" if isinstance(event.told, Missing) else "price" if event.is_new_price else "freshness"
-    data = json.dumps(event.told, default=as_json, separators=(",", ":"))
+    kind = "missing" if isinstance(event.content, Missing) else "price" if event.is_new_price else "freshness"
+    data = json.dumps(event.content, default=as_json, separators=(",", ":"))
     return f"event: {kind}\ndata: {data}\n\n".encode()

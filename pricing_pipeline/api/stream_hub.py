@@ -464,7 +464,7 @@ def _look(
         look = stream_log.look(connection, after, opened, resume_from)
         looks: dict[Target | None, Look] = {None: look}
         for target in targets:
-            looks[target] = look.told_as(LatestRates(connection, target).converted)
+            looks[target] = look.convert_prices(LatestRates(connection, target).converted)
     return looks
 
 

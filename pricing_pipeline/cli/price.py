@@ -45,7 +45,7 @@ from pricing_pipeline.domain.data_types import Contents, DataType
 from pricing_pipeline.domain.prices import Price, shaped
 from pricing_pipeline.domain.windows import last_of
 from pricing_pipeline.errors import UnknownSymbol
-from pricing_pipeline.prices import actions, conversion, lines, price_reader, untold_splits
+from pricing_pipeline.prices import actions, conversion, lines, price_reader, unreported_splits
 from pricing_pipeline.registry import calendars, data_type_registry
 
 if TYPE_CHECKING:
@@ -121,23 +121,23 @@ def show(
         for named, symbol in pairs:
             if named is not None:
                 reads.require_instruments(connection, types[named], [symbol])
-        told = price_reader.told(connection, pairs)
-        rates = [] if into is None else conversion.convert_told(connection, told, into).pairs
+        answer = price_reader.as_answer(connection, pairs)
+        rates = [] if into is None else conversion.convert_answer(connection, answer, into).pairs
         found = [_find(connection, symbol, named) for named, symbol in pairs]
         for type_of_rate, pair in rates:
             price_reader.request(connection, [pair], type_of_rate)
         connection.commit()
     if as_json:
-        print_json(told)
+        print_json(answer)
     elif as_csv:
-        typer.echo(lines.prices_as_csv(told, decimals, is_converted=into is not None), nl=False)
+        typer.echo(lines.prices_as_csv(answer, decimals, is_converted=into is not None), nl=False)
     elif into is not None:
-        _list_prices([shaped(Price, price) for price in told["prices"]])
-        for words in dict.fromkeys(price["rate"] for price in told["prices"] if price["rate"]):
+        _list_prices([shaped(Price, price) for price in answer["prices"]])
+        for words in dict.fromkeys(price["rate"] for price in answer["prices"] if price["rate"]):
             hint(f"Converted by {words}.")
-        for sentence in dict.fromkeys(pair["why"]["sentence"] for pair in told["missing"]):
+        for sentence in dict.fromkeys(pair["why"]["sentence"] for pair in answer["missing"]):
             hint(sentence)
-    elif told["prices"]:
+    elif answer["prices"]:
         _list_prices([price for one in found for price in one.reading.prices])
     for one in found:
         if not one.reading.prices:
@@ -358,7 +358,7 @@ def history(
         if not bars:
             reads.require_instruments(connection, type_, [symbol])
         hints = [] if bars else [_what_is_missing(symbol, type_, days, as_of)]
-        warnings = untold_splits.warnings(connection, type_, symbol, days, adjust, as_of)
+        warnings = unreported_splits.warnings(connection, type_, symbol, days, adjust, as_of)
         if bars and adjust in (Adjust.SPLITS, Adjust.TOTAL):
             hints += _on_adjustment(connection, symbol, type_, bars, adjust, as_of, today)
             hints += warnings

@@ -132,12 +132,12 @@ def _describe_gaps(row: quality.Gaps, none: int, is_poor: bool) -> str:
 
 def _outliers(connection: Connection, names: Sequence[str]) -> dict[str, Verdict]:
     def judge(row: quality.Outliers) -> Verdict:
-        untold, without_rate = row.untold_splits or (), row.without_rate or ()
+        untold, without_rate = row.unreported_splits or (), row.without_rate or ()
         numbers = numbers_of(
             quarantined=row.quarantined,
             symbols=row.symbols,
             priced=row.priced,
-            untold_splits=len(untold),
+            unreported_splits=len(untold),
             payments_without_rate=len(without_rate),
         )
         numbers |= examples_of([*untold[:5], *without_rate[:5]])

@@ -17,7 +17,7 @@ EVER = "changes_ever"
 def materialization(
     key: dg.AssetKey,
     version: DataVersion | None,
-    last: LastTold,
+    last: LastReport,
     metadata: Metadata,
     partition: str | None = None,
 ) -> dg.AssetMaterialization:
@@ -33,7 +33,7 @@ def materialization(
 
 
 @dataclass(frozen=True, slots=True)
-class LastTold:
+class LastReport:
     """The last report of an instance about an asset or a partition: the version, and its count of changes.
 
     Both are empty if it was never told.
@@ -46,7 +46,7 @@ class LastTold:
         return self.version == str(version.version)
 
 
-def last_told(instance: dg.DagsterInstance, key: dg.AssetKey, partition: str | None = None) -> LastTold:
+def last_report(instance: dg.DagsterInstance, key: dg.AssetKey, partition: str | None = None) -> LastReport:
     """What the instance last reported of an asset, or of a partition of it."""
     wanted = dg.AssetRecordsFilter(key, asset_partitions=[partition] if partition else None)
     for record in instance.fetch_materializations(wanted, limit=1).records:
@@ -54,5 +54,5 @@ def last_told(instance: dg.DagsterInstance, key: dg.AssetKey, partition: str | N
         if event is not None:
             changes = event.metadata.get(EVER)
             ever = changes.value if isinstance(changes, dg.IntMetadataValue) else None
-            return LastTold((event.tags or {}).get(DATA_VERSION, ""), ever or 0)
-    return LastTold()
+            return LastReport((event.tags or {}).get(DATA_VERSION, ""), ever or 0)
+    return LastReport()

@@ -17,7 +17,7 @@ from sqlalchemy import Connection, Engine
 
 from pricing_pipeline.defs import cursors
 from pricing_pipeline.defs.cursors import Moment
-from pricing_pipeline.defs.news import LastTold, last_told, materialization
+from pricing_pipeline.defs.news import LastReport, last_report, materialization
 from pricing_pipeline.defs.reports import asset_size, lacking_metadata, month_size
 from pricing_pipeline.defs.samples import plot, sample
 from pricing_pipeline.defs.snapshot import RegistrySnapshot
@@ -41,7 +41,7 @@ Months = Mapping[str, Set[date]]
 
 
 @dataclass(frozen=True)
-class Told:
+class ReportedNews:
     """What is kept between ticks: the last version that the instance was told, and in which log.
 
     `types` stands for the data types that were told. `incomplete` has the months that changed and lack days, last
@@ -59,8 +59,8 @@ class Told:
 
 
 def tell(
-    instance: dg.DagsterInstance, engine: Engine, snapshot: RegistrySnapshot, told: Told, now: float
-) -> tuple[Told, int]:
+    instance: dg.DagsterInstance, engine: Engine, snapshot: RegistrySnapshot, told: ReportedNews, now: float
+) -> tuple[ReportedNews, int]:
     """Materialize what has changed, latest values and complete months; returns what to keep, and how many events.
 
     `now` is the database's time, in Unix seconds.
@@ -113,12 +113,12 @@ class _Teller:
     def this_month(self) -> date:
         return datetime.fromtimestamp(self.now, UTC).date().replace(day=1)
 
-    def continued(self, told: Told) -> Told:
+    def continued(self, told: ReportedNews) -> ReportedNews:
         """The previous state, or an empty one if it is about another log of versions."""
         log, names = changes.log(self.connection), sorted(self.snapshot.names())
         types = cursors.digest(names)
         if told.log != log:
-            return Told(log, types=types)
+            return ReportedNews(log, types=types)
         return replace(
             told,
             types=types,
@@ -140,13 +140,13 @@ class _Teller:
             keys = [self.snapshot.naming.latest_key(version.data_type)]
             if type_.contents is not Contents.PRICES:
                 keys.append(self.snapshot.naming.stored_key(type_))
-            untold = {key: last for key in keys if not (last := last_told(self.instance, key)).is_of(version)}
+            untold = {key: last for key in keys if not (last := last_report(self.instance, key)).is_of(version)}
             if untold:
                 metadata = {**sample(self.connection, type_), **plot(self.connection, type_)}
                 events += [materialization(key, version, last, metadata) for key, last in untold.items()]
         return events
 
-    def judged(self, months: Months, told: Told) -> tuple[list[Event], Told]:
+    def judged(self, months: Months, told: ReportedNews) -> tuple[list[Event], ReportedNews]:
         """The news about months; months that a backfill still changes are kept for later."""
         filling, known = changes.filling(self.connection), self.snapshot.names()
         looked_at = {name: at for name, at in told.this_month_at.items() if 0 <= self.now - at < _THIS_MONTH_SECONDS}
@@ -190,7 +190,7 @@ class _Teller:
         for month in told:
             partition = month.isoformat()
             metadata = month_size(stored.get(month)) | lacking_metadata(lacking[month])
-            last = last_told(self.instance, key, partition)
+            last = last_report(self.instance, key, partition)
             if lacking[month].symbols:
                 events.append(dg.AssetObservation(key, partition=partition, metadata=metadata))
             elif not last.is_of(versions[month]):
@@ -214,7 +214,7 @@ class _Teller:
             untold = [month for month in months_of(Window(first, last)) if month.isoformat() not in known]
             changed = changes.current(self.connection, name, untold)
             events += [
-                materialization(key, None, LastTold(), month_size(0), month.isoformat())
+                materialization(key, None, LastReport(), month_size(0), month.isoformat())
                 for month in untold
                 if month not in changed
             ]

@@ -7,7 +7,7 @@ import dagster as dg
 from pricing_pipeline.defs import cursors, freshness_reports, news_reports
 from pricing_pipeline.defs.freshness_reports import Reported
 from pricing_pipeline.defs.naming import CHECKS_JOB
-from pricing_pipeline.defs.news_reports import Told
+from pricing_pipeline.defs.news_reports import ReportedNews
 from pricing_pipeline.defs.resources import PricingDatabase, given, needed
 from pricing_pipeline.defs.snapshot import RegistrySnapshot
 from pricing_pipeline.defs.ticks import EVERY_LOOP
@@ -20,7 +20,7 @@ class _Kept:
     """The cursor of the sensor."""
 
     freshness: Reported
-    news: Told
+    news: ReportedNews
 
 
 def report_prices(snapshot: RegistrySnapshot) -> dg.SensorDefinition:
@@ -47,7 +47,7 @@ def report_prices(snapshot: RegistrySnapshot) -> dg.SensorDefinition:
     def sensor(context: dg.SensorEvaluationContext) -> dg.SensorResult:
         database = given(context, naming, PricingDatabase)
         with health.ticking(database.engine, "report_prices"):
-            kept = cursors.read(context, _Kept) or _Kept(Reported(), Told())
+            kept = cursors.read(context, _Kept) or _Kept(Reported(), ReportedNews())
             with database.engine.connect() as connection:
                 outlook = drains.outlook(connection)
             fresh = freshness_reports.report(context, database, snapshot, kept.freshness, outlook)

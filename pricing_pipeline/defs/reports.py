@@ -12,7 +12,7 @@ from sqlalchemy import Connection, Engine
 
 from pricing_pipeline.db.query_loader import query
 from pricing_pipeline.defs.naming import PLAIN, Naming
-from pricing_pipeline.defs.news import last_told, materialization
+from pricing_pipeline.defs.news import last_report, materialization
 from pricing_pipeline.defs.plots import price_plot
 from pricing_pipeline.defs.resources import Allowances
 from pricing_pipeline.defs.steps import Steps
@@ -173,7 +173,7 @@ class Reporter:
             versions = changes.current(connection, data_type, [*metadata])
             for month, about in metadata.items():
                 partition = month.isoformat() if month else None
-                version, last = versions.get(month), last_told(self._context.instance, key, partition)
+                version, last = versions.get(month), last_report(self._context.instance, key, partition)
                 self._context.log_event(materialization(key, version, last, about, partition))
 
     def report_unfillable(self, data_type: str, window: Window, why: str) -> None:

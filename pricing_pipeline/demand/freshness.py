@@ -112,7 +112,7 @@ def why_pairs(connection: Connection, pairs: Sequence[AnyPair]) -> list[Why]:
 
 
 @dataclass(frozen=True, slots=True)
-class Stranger:
+class UnknownSymbol:
     """An unknown symbol, or one that does not fit its data type; why, in one word and a sentence."""
 
     data_type: str | None
@@ -121,10 +121,10 @@ class Stranger:
     sentence: str
 
 
-def strangers(connection: Connection, pairs: Sequence[AnyPair]) -> list[Stranger]:
+def unknown_symbols(connection: Connection, pairs: Sequence[AnyPair]) -> list[UnknownSymbol]:
     """Those of the pairs or symbols that are unknown, or do not fit their data type."""
     rows = connection.execute(query("demand.unknown_symbols"), _parameters(pairs)).mappings()
-    return [Stranger(**row) for row in rows]
+    return [UnknownSymbol(**row) for row in rows]
 
 
 def _parameters(pairs: Sequence[AnyPair]) -> dict[str, list[str] | list[str | None]]:

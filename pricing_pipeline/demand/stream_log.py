@@ -30,12 +30,12 @@ class PairEvent:
 
     position: int
     is_new_price: bool
-    told: Price | Missing
+    content: Price | Missing
 
     @property
     def pair(self) -> Pair:
         """The pair that it is about."""
-        return self.told.data_type or "", self.told.symbol
+        return self.content.data_type or "", self.content.symbol
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,11 +55,11 @@ class Look:
     states: Mapping[Pair, PairEvent]
     caught_up: list[PairEvent]
 
-    def told_as(self, form: Callable[[Price], Price | Missing]) -> Look:
+    def convert_prices(self, form: Callable[[Price], Price | Missing]) -> Look:
         """The same with each price in another form."""
 
         def each(event: PairEvent) -> PairEvent:
-            return event if isinstance(event.told, Missing) else replace(event, told=form(event.told))
+            return event if isinstance(event.content, Missing) else replace(event, content=form(event.content))
 
         states = {pair: each(event) for pair, event in self.states.items()}
         return replace(

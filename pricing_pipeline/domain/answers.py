@@ -179,9 +179,9 @@ class Answer:
     bad days or periods of symbols with other values; if a symbol has no good value, it is also in `failures`. `unread`
     has, for symbols with an unreadable value, the days of the window without a value: the days that the value names, or
     all if it names none. `actions` are the corporate actions in the answer; for symbols in `actions_since` all splits
-    and dividends are among them from that day until the time of the answer, and for those in `gains_told` all capital
-    gains too. `unsplit` names symbols that are never split, by their kind at the provider. `unconfirmed` is another
-    way to read the answer. `left_out` counts sound rows that came beside the asked ones: earlier or repeated.
+    and dividends are among them from that day until the time of the answer, and for those in `gains_reported` all
+    capital gains too. `unsplit` names symbols that are never split, by their kind at the provider. `unconfirmed` is
+    another way to read the answer. `left_out` counts sound rows that came beside the asked ones: earlier or repeated.
     """
 
     observations: Observations = field(default_factory=Rows)
@@ -191,7 +191,7 @@ class Answer:
     records: tuple[Record, ...] = ()
     actions: tuple[CorporateAction, ...] = ()
     actions_since: Mapping[str, date] = field(default_factory=dict)
-    gains_told: frozenset[str] = field(default_factory=frozenset)
+    gains_reported: frozenset[str] = field(default_factory=frozenset)
     unread: Mapping[str, frozenset[date]] = field(default_factory=dict)
     unsplit: frozenset[str] = field(default_factory=frozenset)
     unconfirmed: Unconfirmed | None = None
@@ -208,7 +208,7 @@ class Answer:
             records=tuple(record for record in self.records if record.symbol in symbols),
             actions=tuple(action for action in self.actions if action.symbol in symbols),
             actions_since={symbol: day for symbol, day in self.actions_since.items() if symbol in symbols},
-            gains_told=frozenset(symbol for symbol in self.gains_told if symbol in symbols),
+            gains_reported=frozenset(symbol for symbol in self.gains_reported if symbol in symbols),
             unread={symbol: days for symbol, days in self.unread.items() if symbol in symbols},
             unsplit=frozenset(symbol for symbol in self.unsplit if symbol in symbols),
         )

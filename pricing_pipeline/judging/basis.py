@@ -125,7 +125,7 @@ def refined(known: Known, basis: Basis, call: Call, answer: Answer, *, is_rebase
     about = replace(
         known,
         adjustment=basis.adjustment,
-        are_splits_told=symbol in answer.actions_since,
+        are_splits_reported=symbol in answer.actions_since,
         has_splits=bool(believed or named) or (basis.may_split and symbol not in answer.unsplit),
         # A NAV is published once, and does not change with its day.
         provisional=frozenset(at for at, then in basis.recorded.items() if then - at < FINAL_AFTER)

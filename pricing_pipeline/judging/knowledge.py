@@ -92,8 +92,9 @@ class Known:
     level. `newest_at` is the time of the newest believed value.
 
     `splits` are first days and ratios of new to old shares: prices as traded are compared as if they were of today's
-    shares. `are_splits_told`: the answer names all splits of its days. `provisional` are times of stored bars that were
-    not final. `restated` are times whose stored value is in other shares than the answer; here it is converted.
+    shares. `are_splits_reported`: the answer names all splits of its days. `provisional` are times of stored bars
+    that were not final. `restated` are times whose stored value is in other shares than the answer; here it is
+    converted.
     """
 
     scale: int = DEFAULT_SCALE
@@ -109,7 +110,7 @@ class Known:
     trading: tuple[Traded, ...] = ()
     """The trading on the days before the answer, oldest first: looked up only if a value is doubted."""
     splits: tuple[tuple[date, float], ...] = ()
-    are_splits_told: bool = False
+    are_splits_reported: bool = False
     has_splits: bool = True
     """False for instruments that are never split, such as a currency: no step is a forgotten split."""
     is_rate: bool = False

@@ -197,7 +197,7 @@ class _Walk:
             return None
         factor = split_factor(size) if self.fetcher is Fetcher.DAILY_BARS and known.has_splits else None
         # If all other splits are named or applied, a lasting step is a forgotten split.
-        is_raw = not known.are_splits_told and all(
+        is_raw = not known.are_splits_reported and all(
             step.row is None or step.row.adjustment is Adjustment.RAW for step in level.steps
         )
         if level.is_confirmed(self.fetcher, self.needed):

@@ -66,11 +66,11 @@ def store(connection: Connection, judged: Judgement) -> list[RejectedValue]:
     """
     call, answer = judged.call, judged.answer
     off_level = judged.off_level
-    told_since = {symbol: day for symbol, day in sorted(answer.actions_since.items()) if symbol not in off_level}
+    reported_since = {symbol: day for symbol, day in sorted(answer.actions_since.items()) if symbol not in off_level}
     told = [action for action in answer.actions if action.symbol not in off_level]
     wrong = _doubted(connection, call, [action for action in told if isinstance(action, Dividend)])
     rows = [to_row(action) for action in told if action not in wrong]
-    if told_since or rows:
+    if reported_since or rows:
         call_sql(
             connection,
             "merge_actions",
@@ -78,9 +78,9 @@ def store(connection: Connection, judged: Judgement) -> list[RejectedValue]:
             call.provider,
             call.id,
             json.dumps(rows),
-            list(told_since),
-            list(told_since.values()),
-            sorted(told_since.keys() & answer.gains_told),
+            list(reported_since),
+            list(reported_since.values()),
+            sorted(reported_since.keys() & answer.gains_reported),
         )
     return list(wrong.values())
 

@@ -465,21 +465,21 @@ class LatestRates:
         return f"No rate {pair} is stored, nor two pairs that lead there.{way}"
 
 
-def convert_told(connection: Connection, told: dict[str, Any], target: Target) -> LatestRates:
+def convert_answer(connection: Connection, answer: dict[str, Any], target: Target) -> LatestRates:
     """Convert an answer of prices (JSON) in place by the latest stored rates, and return these.
 
     Each price gets the field `rate`. A price without a rate moves to `missing`, with the reason.
     """
     rates = LatestRates(connection, target)
-    prices = [price | {"currency": price["currency"] or own_currency(connection, price)} for price in told["prices"]]
-    told["prices"] = []
+    prices = [price | {"currency": price["currency"] or own_currency(connection, price)} for price in answer["prices"]]
+    answer["prices"] = []
     for price, rate in zip(prices, rates.of(*(price["currency"] for price in prices)), strict=True):
         if rate is not None:
             converted = {"price": rate.of(price["price"]), "currency": target.code, "rate": rate.words}
-            told["prices"].append(price | converted)
+            answer["prices"].append(price | converted)
             continue
         why = {"state": "no_rate", "sentence": rates.lack(price["currency"]), "since": None, "next_at": None}
-        told["missing"].append({"symbol": price["symbol"], "data_type": price["data_type"], "why": why})
+        answer["missing"].append({"symbol": price["symbol"], "data_type": price["data_type"], "why": why})
     return rates
 
 

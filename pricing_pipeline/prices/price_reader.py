@@ -74,7 +74,7 @@ def read(connection: Connection, symbol: str, data_type: str | None = None) -> R
     return Reading(latest(connection, symbol, data_type=data_type), request(connection, [symbol], data_type))
 
 
-def told(connection: Connection, pairs: Sequence[tuple[str | None, str]]) -> dict[str, Any]:
+def as_answer(connection: Connection, pairs: Sequence[tuple[str | None, str]]) -> dict[str, Any]:
     """The latest prices of pairs, or of symbols in every data type, and the pairs without one: a Prices as JSON has it,
     as `/v1/prices` answers. It asks for nothing.
     """
@@ -82,7 +82,7 @@ def told(connection: Connection, pairs: Sequence[tuple[str | None, str]]) -> dic
         "data_types": [data_type for data_type, _ in pairs],
         "symbols": [symbol for _, symbol in pairs],
     }
-    content: dict[str, Any] = connection.execute(query("prices.told"), parameters).scalar_one()
+    content: dict[str, Any] = connection.execute(query("prices.answer"), parameters).scalar_one()
     return content
 
 

@@ -67,7 +67,7 @@ class Gaps:
 class Outliers:
     """Quarantined values of a type, the number of their symbols, and the oldest; `priced` symbols have a price.
 
-    `untold_splits` are steps of the last year's daily prices as traded that look like an unreported split,
+    `unreported_splits` are steps of the last year's daily prices as traded that look like an unreported split,
     `without_rate` are payments of that year in another currency than the prices, without a stored rate of their day.
     """
 
@@ -77,7 +77,7 @@ class Outliers:
     oldest: datetime | None
     kinds: Sequence[str] | None
     priced: int
-    untold_splits: Sequence[str] | None
+    unreported_splits: Sequence[str] | None
     without_rate: Sequence[str] | None
 
 

@@ -28,7 +28,7 @@ _FORMAT = "%(asctime)s %(levelname)s %(message)s"
 
 
 @dataclass(slots=True)
-class _Told:
+class _Logged:
     at: float
     left_out: int = 0
 
@@ -41,7 +41,7 @@ class Frugal(logging.Filter):
         self._bytes_a_day = bytes_a_day
         self._day = ""
         self._spent = 0
-        self._told: OrderedDict[str, _Told] = OrderedDict()
+        self._logged: OrderedDict[str, _Logged] = OrderedDict()
         # What spells a record, and whatever is collected as garbage meanwhile, may log something itself.
         self._lock = threading.RLock()
 
@@ -60,15 +60,15 @@ class Frugal(logging.Filter):
     def _repeats(self, record: logging.LogRecord) -> int | None:
         """How often the cause came since it was told last; None if it is not to be told now."""
         cause = _cause_of(record)
-        told = self._told.get(cause)
+        told = self._logged.get(cause)
         # A clock that was set back must not silence a cause until it is right again.
         if told is not None and 0 <= record.created - told.at < AGAIN_AFTER:
             told.left_out += 1
             return None
-        self._told[cause] = _Told(record.created)
-        self._told.move_to_end(cause)
-        if len(self._told) > _MOST_CAUSES:
-            self._told.popitem(last=False)
+        self._logged[cause] = _Logged(record.created)
+        self._logged.move_to_end(cause)
+        if len(self._logged) > _MOST_CAUSES:
+            self._logged.popitem(last=False)
         return told.left_out if told is not None else 0
 
     def _has_room(self, record: logging.LogRecord, left_out: int) -> bool:

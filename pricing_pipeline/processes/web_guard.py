@@ -88,7 +88,7 @@ def own_hosts(address: IPv4Address | IPv6Address, port: int, further: Iterable[s
     return {host for name in names for host in (name, f"{name}:{port}")}
 
 
-def stranger_refusal(connection: HTTPConnection, hosts: Container[str], setting: str) -> tuple[int, str] | None:
+def foreign_refusal(connection: HTTPConnection, hosts: Container[str], setting: str) -> tuple[int, str] | None:
     """The status and message for a request that neither a user's program nor our own page sends; None for all others.
 
     `hosts` are the values of Host that are ours, in lower case; `setting` lists further ones.
@@ -161,7 +161,7 @@ class Guard:
 
     def _refusal(self, connection: HTTPConnection) -> Response | None:
         """The refusal of a request that nobody may send; None if it is allowed."""
-        stranger = stranger_refusal(connection, self._hosts, "PRICING_UI_HOSTS")
+        stranger = foreign_refusal(connection, self._hosts, "PRICING_UI_HOSTS")
         if stranger is not None:
             return _refused(*stranger)
         # uvicorn takes the other end from X-Forwarded-For, in which anybody may name a connection of ours.

@@ -97,8 +97,8 @@ class Spellings:
                 replace(action, symbol=symbol) for action in answer.actions for symbol in self._symbols[action.symbol]
             ),
             actions_since=self._by_symbol(answer.actions_since),
-            gains_told=frozenset(
-                symbol for spelling in answer.gains_told for symbol in self._symbols.get(spelling, ())
+            gains_reported=frozenset(
+                symbol for spelling in answer.gains_reported for symbol in self._symbols.get(spelling, ())
             ),
             unread=self._by_symbol(answer.unread),
             unsplit=frozenset(symbol for spelling in answer.unsplit for symbol in self._symbols.get(spelling, ())),

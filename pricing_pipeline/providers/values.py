@@ -585,7 +585,7 @@ def merge(answers: Sequence[Answer]) -> Answer:
         records=tuple(item for answer in answers for item in answer.records),
         actions=tuple(item for answer in answers for item in answer.actions),
         actions_since={symbol: day for answer in answers for symbol, day in answer.actions_since.items()},
-        gains_told=frozenset().union(*(answer.gains_told for answer in answers)),
+        gains_reported=frozenset().union(*(answer.gains_reported for answer in answers)),
         unread={symbol: days for answer in answers for symbol, days in answer.unread.items()},
         unsplit=frozenset().union(*(answer.unsplit for answer in answers)),
         left_out=sum(answer.left_out for answer in answers),

@@ -227,7 +227,7 @@ def _batch(question: Question, answer: _SparkAnswer) -> Answer:
     members = [member for member in answer.spark.result if isinstance(member, dict) and _is_of(member, answers)]
     looked_at = members[: 2 * len(answers)]
     is_doubtful = len(looked_at) < len(answer.spark.result)
-    strangers = _strangers(answer.spark.result, answers)
+    unasked = _unasked(answer.spark.result, answers)
     for member in looked_at:
         try:
             spark = validate(_Spark, member, "a member of yahoo's batch of quotes")
@@ -239,14 +239,14 @@ def _batch(question: Question, answer: _SparkAnswer) -> Answer:
             answers[spark.symbol].append(read_series(question, spark.symbol, series, None))
         except SchemaDrift as drift:
             answers[spark.symbol].append(failed(spark.symbol, FailureKind.SCHEMA_DRIFT, str(drift)))
-    return merge([_one(symbol, own, strangers, is_doubtful=is_doubtful) for symbol, own in answers.items()])
+    return merge([_one(symbol, own, unasked, is_doubtful=is_doubtful) for symbol, own in answers.items()])
 
 
-def _strangers(members: Sequence[object], symbols: Container[str]) -> str:
+def _unasked(members: Sequence[object], symbols: Container[str]) -> str:
     """The first symbols of a batch that nobody asked for."""
     named = [member.get("symbol") for member in members if isinstance(member, dict)]
-    strangers = dict.fromkeys(name for name in named if isinstance(name, str) and name not in symbols)
-    return ", ".join(safe_words(name) for name in [*strangers][:3])
+    unasked = dict.fromkeys(name for name in named if isinstance(name, str) and name not in symbols)
+    return ", ".join(safe_words(name) for name in [*unasked][:3])
 
 
 def _is_of(member: Mapping[str, object], symbols: Container[str]) -> bool:
@@ -254,9 +254,9 @@ def _is_of(member: Mapping[str, object], symbols: Container[str]) -> bool:
     return isinstance(symbol, str) and symbol in symbols
 
 
-def _one(symbol: str, answers: Sequence[Answer], strangers: str, *, is_doubtful: bool) -> Answer:
+def _one(symbol: str, answers: Sequence[Answer], unasked: str, *, is_doubtful: bool) -> Answer:
     if not answers and is_doubtful:
-        others = f"is about {strangers}, which nobody asked for" if strangers else "has members of no symbol"
+        others = f"is about {unasked}, which nobody asked for" if unasked else "has members of no symbol"
         message = f"yahoo's batch of quotes has no member for {symbol}, and {others}. Nothing was stored for it."
         return failed(symbol, FailureKind.SCHEMA_DRIFT, message)
     if not answers:

@@ -402,7 +402,7 @@ def _with_actions(
         rejected=(*answer.rejected, *rejected),
         actions=(*chart.splits.all, *paid),
         actions_since={meta.symbol: chart.first if window is None else window.start},
-        gains_told=frozenset({meta.symbol}),
+        gains_reported=frozenset({meta.symbol}),
     )
 
 

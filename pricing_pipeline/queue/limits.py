@@ -347,7 +347,7 @@ def throttle(connection: Connection, provider: str, key_name: str, retry_after: 
 
 def limit_batch(connection: Connection, call_id: int, most: int) -> None:
     """Remember that a call had more symbols than its provider takes: the next ones have `most` at most."""
-    call_sql(connection, "heed_batch_size", call_id, most)
+    call_sql(connection, "store_shown_batch", call_id, most)
 
 
 def message_of(connection: Connection, provider: str, error: PricingError) -> str:

@@ -131,7 +131,7 @@ class Refresher:
         self._pool = ThreadPoolExecutor(_MOST_CALLS, thread_name_prefix="call")
         self._settling = threading.BoundedSemaphore(_SETTLED_AT_ONCE)
         self._in_flight: dict[Future[Tally], _InFlight] = {}
-        self._woken, self._are_requests_told = threading.Event(), threading.Event()
+        self._woken, self._are_requests_notified = threading.Event(), threading.Event()
         self._stopping = threading.Event()
         self._order = FairOrder()
         self._wake_up: WakeUp | None = None
@@ -353,13 +353,13 @@ class Refresher:
 
     def _hear(self) -> None:
         """Note that new work has come, or that a client asks for some."""
-        self._are_requests_told.set()
+        self._are_requests_notified.set()
         self._woken.set()
 
     def _serve_requests(self) -> None:
         """Serve the requests of clients between two staleness checks."""
-        if self._are_requests_told.is_set():
-            self._are_requests_told.clear()
+        if self._are_requests_notified.is_set():
+            self._are_requests_notified.clear()
             with self._own.use() as connection:
                 viewers.serve_requests(connection)
 

@@ -161,7 +161,7 @@ class Dialect(ABC):
         """The cost of a call, in the units of the plan."""
         return 1
 
-    def told(self, charge: Charge) -> Mapping[str, str]:
+    def limit_headers(self, charge: Charge) -> Mapping[str, str]:
         """Headers that say what was charged. They go on every answer but that to a wrong key."""
         return {}
 

@@ -77,7 +77,7 @@ class Sandbox:
         status, sent = None, 0
         faults: list[Behaviour] = []
         try:
-            reply, told = provider.refusal(call, charge), {} if charge is None else provider.told(charge)
+            reply, shown = provider.refusal(call, charge), {} if charge is None else provider.limit_headers(charge)
             if reply is None:
                 faults = self.behaviours.drawn(provider.name, call)
                 if faults:
@@ -88,12 +88,12 @@ class Sandbox:
                     return Response(status_code=_CLIENT_LEFT)
                 recorded = self._recorded(provider, call)
                 if recorded is not None:
-                    told = {}  # what a recorded answer says of limits is as it was
+                    shown = {}  # what a recorded answer says of limits is as it was
                 answer = recorded or provider.answer(replace(call, answers=swapped(faults, call.symbols)))
                 reply = distorted(answer, faults, call)
             status, sent = reply.status, len(reply.body)
             headers = {"Date": format_datetime(call.now, usegmt=True), "Content-Type": reply.content_type}
-            headers = {name.lower(): value for name, value in (headers | {**told, **reply.headers}).items()}
+            headers = {name.lower(): value for name, value in (headers | {**shown, **reply.headers}).items()}
             return _sent(reply, headers, faults)
         finally:
             self.log.end(record, status, sent)

@@ -58,7 +58,7 @@ class TwelveData(Dialect):
     def units(self, call: ProviderCall) -> int:
         return max(len(call.symbols), 1)
 
-    def told(self, charge: Charge) -> Mapping[str, str]:
+    def limit_headers(self, charge: Charge) -> Mapping[str, str]:
         headers = {"Api-Credits-Used": str(charge.in_minute), "Api-Credits-Request": str(charge.units)}
         left = self.plan.left_in_minute(charge)
         return headers if left is None else headers | {"Api-Credits-Left": str(left)}

@@ -32,7 +32,7 @@ class Uex(Dialect):
     def key(self, params: Mapping[str, str], headers: Mapping[str, str]) -> str | None:
         return bearer(headers)
 
-    def told(self, charge: Charge) -> Mapping[str, str]:
+    def limit_headers(self, charge: Charge) -> Mapping[str, str]:
         left = self.plan.left_in_minute(charge)
         if left is None:
             return {}

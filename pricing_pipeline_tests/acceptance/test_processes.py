@@ -18,8 +18,8 @@ from pricing_pipeline.keys.environments import API_KEYS, SECRETS, SECRETS_OF
 from pricing_pipeline.keys.sealing import new_key
 from pricing_pipeline_tests.fixtures.stack import GROUP, Stack, new_stack
 from pricing_pipeline_tests.support.descendants import below
+from pricing_pipeline_tests.support.other_accounts import needs_root
 from pricing_pipeline_tests.support.patience import PATIENCE, wait_until
-from pricing_pipeline_tests.support.strangers import needs_root
 
 PAGE = Path(__file__).parents[2] / "docs/security.md"
 REAL = {

@@ -11,7 +11,7 @@ import httpx
 import psutil
 
 from pricing_pipeline_tests.fixtures.stack import GROUP, Stack
-from pricing_pipeline_tests.support.strangers import (
+from pricing_pipeline_tests.support.other_accounts import (
     as_a_stranger,
     connections,
     needs_root,

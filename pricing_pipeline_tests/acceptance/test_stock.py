@@ -21,10 +21,10 @@ from pricing_pipeline.demand.dagster_runs import Location, Webserver
 from pricing_pipeline.domain.windows import Window
 from pricing_pipeline_tests.fixtures.core import DAILY, QUOTE
 from pricing_pipeline_tests.fixtures.database import TestServer
+from pricing_pipeline_tests.support.other_accounts import connections, reached_by_a_stranger, unix_sockets
 from pricing_pipeline_tests.support.patience import wait_until
 from pricing_pipeline_tests.support.sandbox_server import RunningSandbox
 from pricing_pipeline_tests.support.stock_dagster import Stock, dagster_database, rows, stock_dagster
-from pricing_pipeline_tests.support.strangers import connections, reached_by_a_stranger, unix_sockets
 
 FRESHNESS = """query Fresh($key: AssetKeyInput!) {
   assetNodeOrError(assetKey: $key) { ... on AssetNode { freshnessStatusInfo { freshnessStatus } } }

@@ -75,7 +75,7 @@ def knowns(bars: Bars, dice: random.Random) -> Known:
             if dice.random() < 0.3
         ),
         splits=dice.choice(((), (), ((date(2008, 2, 28), 2.0),), ((newest.observed_at.date(), 4.0),))),
-        are_splits_told=dice.random() < 0.5,
+        are_splits_reported=dice.random() < 0.5,
     )
 
 

@@ -24,5 +24,5 @@ def test_f5_no_true_day_around_a_split_that_was_applied_is_quarantined(symbol: s
     for first in range(0, len(rows), 21):
         ex_on = rows[first].observed_at.date()
         undone = before[max(0, first - 60) : first] + after[first : first + 60]
-        known = Known(splits=((ex_on, ratio),), are_splits_told=True)
+        known = Known(splits=((ex_on, ratio),), are_splits_reported=True)
         assert daily(known, undone).doubted == (), (symbol, ratio, ex_on)

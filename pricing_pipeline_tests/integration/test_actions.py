@@ -21,7 +21,7 @@ from pricing_pipeline.prices import actions, price_reader
 from pricing_pipeline_tests.fixtures.core import DAILY, Core
 from pricing_pipeline_tests.fixtures.database import Clock
 from pricing_pipeline_tests.support.examples import examples
-from pricing_pipeline_tests.support.told_actions import (
+from pricing_pipeline_tests.support.reported_actions import (
     MARCH,
     bar,
     bring,

@@ -41,7 +41,7 @@ WRITERS = {
     "settle_call",
     "settle_unsent",
     "expire_calls",
-    "heed_batch_size",
+    "store_shown_batch",
     "throttle",
     "register_keys",
     "prune",
@@ -218,7 +218,7 @@ GIVEN_A_TIME = [
     "SELECT pricing.learn_size(c, '2000-01-01') FROM pricing.collector_call_log c WHERE c.wire_bytes > 0",
     "SELECT pricing.open_breaker('twelvedata', 'x')",
     "SELECT pricing.lose_probe('twelvedata', 1)",
-    "SELECT pricing.heed_units_left('twelvedata', 'default', 1, '2100-01-01')",
+    "SELECT pricing.apply_units_left('twelvedata', 'default', 1, '2100-01-01')",
 ]
 
 

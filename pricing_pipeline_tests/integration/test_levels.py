@@ -22,7 +22,7 @@ from pricing_pipeline_tests.fixtures.cli import CommandLine
 from pricing_pipeline_tests.fixtures.core import DAILY, NAV, Core, midnight, observation
 from pricing_pipeline_tests.fixtures.database import Clock
 from pricing_pipeline_tests.support.examples import examples
-from pricing_pipeline_tests.support.told_actions import day
+from pricing_pipeline_tests.support.reported_actions import day
 from pricing_pipeline_tests.tools.audit import audit
 
 pytestmark = pytest.mark.usefixtures("still")

@@ -17,7 +17,7 @@ from pricing_pipeline.refresh import settling
 from pricing_pipeline_tests.fixtures.cli import CommandLine
 from pricing_pipeline_tests.fixtures.core import DAILY, Core, midnight
 from pricing_pipeline_tests.fixtures.database import Clock
-from pricing_pipeline_tests.support.told_actions import (
+from pricing_pipeline_tests.support.reported_actions import (
     MARCH,
     bar,
     bring,
@@ -193,6 +193,6 @@ def test_f8_who_cannot_tell_gains_leaves_their_days_unknown(core: Core) -> None:
     bring(core, bar(1, "100.00"), told=[])
     ((covered, gains),) = core.rows(known)
     assert (bool(covered), bool(gains)) == (True, False)
-    bring(core, bar(1, "100.00"), told=[], gains_told=frozenset({"AAPL"}))
+    bring(core, bar(1, "100.00"), told=[], gains_reported=frozenset({"AAPL"}))
     ((covered, gains),) = core.rows(known)
     assert covered == gains

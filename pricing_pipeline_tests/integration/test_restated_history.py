@@ -9,7 +9,7 @@ import pytest
 
 from pricing_pipeline_tests.fixtures.core import Core
 from pricing_pipeline_tests.fixtures.database import Clock
-from pricing_pipeline_tests.support.told_actions import (
+from pricing_pipeline_tests.support.reported_actions import (
     bar,
     bring,
     closes,

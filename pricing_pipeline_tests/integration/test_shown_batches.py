@@ -105,7 +105,7 @@ def test_a6_a_late_worker_shows_nothing(roomy: Core) -> None:
 
 def test_a6_people_see_it(roomy: Core) -> None:
     refuse(roomy, 5)
-    (told,) = roomy.rows("SELECT subject, message FROM pricing.warnings WHERE source = 'heed_batch_size'")
+    (told,) = roomy.rows("SELECT subject, message FROM pricing.warnings WHERE source = 'store_shown_batch'")
     assert told.subject == TWELVEDATA
     assert "for 40 symbols as too many. Calls of quote ask for 5 at most for a day" in told.message
 

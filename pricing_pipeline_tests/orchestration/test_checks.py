@@ -335,7 +335,7 @@ def test_f5_yfinance_a_split_that_nobody_told_fails_a_check_and_a_crash_does_not
         )
     check = judged(core, "outliers")[DAILY]
     told = facts(check)
-    assert (check.passed, check.severity, told["quarantined"], told["untold_splits"]) == (
+    assert (check.passed, check.severity, told["quarantined"], told["unreported_splits"]) == (
         False,
         dg.AssetCheckSeverity.WARN,
         0,

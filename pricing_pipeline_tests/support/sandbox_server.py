@@ -125,8 +125,8 @@ class Asked:
         call = provider.read(endpoint, params, headers, self.now, method)
         charge = provider.charge(call)
         reply = provider.refusal(call, charge) or provider.answer(call)
-        told = {} if charge is None else provider.told(charge)
-        return replace(reply, headers={**told, **reply.headers})
+        shown = {} if charge is None else provider.limit_headers(charge)
+        return replace(reply, headers={**shown, **reply.headers})
 
 
 def parsed(reply: Reply) -> Any:

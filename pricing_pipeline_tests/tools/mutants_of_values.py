@@ -475,7 +475,7 @@ MUTANTS = (
         "F5",
         "a person enters a split that never happened",
         f"{_FUNCTIONS}/prices/actions_by_hand.sql",
-        "untold_splits",
+        "unreported_splits",
         "greatest(2.5, exp(abs(s.step)) / 2)",
         "1e9",
         (

@@ -41,7 +41,7 @@ def test_f5_nothing_divided_by_a_split_that_is_not_named_is_believed_as_traded(
     known = Known(
         splits=((ex_on, float(shares)),),
         unnamed=((ex_on, float(shares)),),
-        are_splits_told=True,
+        are_splits_reported=True,
         stored=dict(list(traded.items())[:1]) if is_stored else {},
     )
     verdict = judge(known, rows, Fetcher.DAILY_BARS, is_latest=False)
@@ -91,7 +91,7 @@ def test_f5_a_known_split_is_applied_to_each_day_that_is_believed(
         close = Decimal(10000 + step) / 100 * undone * missed
         volume = Decimal(10**6 + step * 10**4) / (missed if is_volume_divided else 1) / undone
         rows.append(Observation("AAPL", day, close, "", "USD", volume=volume))
-    known = Known(splits=((told_on, float(shares)),), are_splits_told=True)
+    known = Known(splits=((told_on, float(shares)),), are_splits_reported=True)
     verdict = daily(known, rows)
     good = {row.observed_at for row in verdict.good}
     if is_applied:
@@ -113,7 +113,7 @@ JAPAN = (
 def test_f5_yfinance_a_split_of_tokyo_that_was_applied_to_one_day_is_quarantined() -> None:
     """ranaroussi/yfinance, tests/data/4063-T-1d-bad-stock-split.csv: five times the usual volume was no crash."""
     rows = sent(JAPAN, date(2023, 3, 30), 10, Decimal(5))
-    known = Known(splits=((date(2023, 3, 30), 5.0),), are_splits_told=True)
+    known = Known(splits=((date(2023, 3, 30), 5.0),), are_splits_reported=True)
     assert set(quarantined(daily(known, rows))) == {row.observed_at for row in rows[:9]}
     assert set(quarantined(daily(known, rows)).values()) == {Doubt.SPLIT}
 
@@ -121,7 +121,7 @@ def test_f5_yfinance_a_split_of_tokyo_that_was_applied_to_one_day_is_quarantined
 def test_f5_yfinance_a_consolidation_of_sydney_that_was_not_applied_is_quarantined() -> None:
     """ranaroussi/yfinance, tests/data/DEX-AX-1d-bad-stock-split.csv: 0.4406:1, of a share that nobody trades."""
     rows = sent([("0.053", 0)] * 15 + [("0.12029", 0)] * 8, date(2023, 5, 30), 21, Decimal("0.4406"))
-    known = Known(splits=((date(2023, 5, 30), 0.4406),), are_splits_told=True)
+    known = Known(splits=((date(2023, 5, 30), 0.4406),), are_splits_reported=True)
     assert set(quarantined(daily(known, rows))) == {row.observed_at for row in rows[:15]}
 
 

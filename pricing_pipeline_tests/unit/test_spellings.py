@@ -219,7 +219,7 @@ def full_answer(spelling: str) -> Answer:
         records=(Document(spelling, None, {"symbol": spelling}),),
         actions=(split, Dividend(spelling, date(2026, 11, 3), Decimal(1))),
         actions_since={spelling: date(2026, 1, 1)},
-        gains_told=frozenset({spelling}),
+        gains_reported=frozenset({spelling}),
         unread={spelling: frozenset({date(2026, 1, 2)})},
         unsplit=frozenset({spelling}),
         unconfirmed=Unconfirmed((split,), Answer(observations=Rows([Observation(spelling, AT, Decimal(8), "8")]))),

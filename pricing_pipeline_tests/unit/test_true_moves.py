@@ -88,10 +88,10 @@ def kinds(verdict: Verdict) -> set[Doubt]:
 )
 def test_f6_a_move_that_its_trading_proves_is_believed_however_large(factor: float, trading: float) -> None:
     """A drug that failed (26.48 to 4.30), one that did not (2.49 to 38.49), and moves of whole factors."""
-    for are_splits_told in (True, False):
+    for are_splits_reported in (True, False):
         rows = moved(factor, trading)
-        assert in_one(rows, are_splits_told=are_splits_told) == []
-        assert day_by_day(rows, 40, are_splits_told=are_splits_told) == []
+        assert in_one(rows, are_splits_reported=are_splits_reported) == []
+        assert day_by_day(rows, 40, are_splits_reported=are_splits_reported) == []
 
 
 @pytest.mark.parametrize(
@@ -103,7 +103,7 @@ def test_f6_trading_proves_no_split_no_other_unit_and_nothing_absurd(factor: flo
     """A split that was not applied moves as many more shares, and no more money; 10^12 shares are a mistake."""
     for before, after in ((40, 10), (10, 40)):
         rows = moved(factor, trading, before, after)
-        assert in_one(rows, are_splits_told=True) in (rows[:before], rows[before:])
+        assert in_one(rows, are_splits_reported=True) in (rows[:before], rows[before:])
 
 
 # A peak
@@ -119,12 +119,12 @@ PEAKS = {
 def test_f6_a_peak_with_heavy_trading_is_believed_and_so_is_its_end(name: str) -> None:
     closes, volumes = PEAKS[name]
     rows = days(closes, [USUAL * volume for volume in volumes])
-    for are_splits_told in (True, False):
-        assert in_one(rows, are_splits_told=are_splits_told) == []
-        assert day_by_day(rows, 30, are_splits_told=are_splits_told) == []
+    for are_splits_reported in (True, False):
+        assert in_one(rows, are_splits_reported=are_splits_reported) == []
+        assert day_by_day(rows, 30, are_splits_reported=are_splits_reported) == []
     peak = max(rows, key=lambda row: row.close)
     quiet = days(closes, [USUAL] * len(closes))
-    assert peak.observed_at in {row.observed_at for row in in_one(quiet, are_splits_told=True)}
+    assert peak.observed_at in {row.observed_at for row in in_one(quiet, are_splits_reported=True)}
 
 
 # A stretch of wrong days
@@ -136,13 +136,13 @@ FACTORS = st.one_of(st.floats(1.6, 400), st.floats(0.003, 0.6))
     pattern=st.lists(FACTORS, min_size=1, max_size=10),
     before=st.integers(12, 60),
     after=st.integers(12, 60),
-    are_splits_told=st.booleans(),
+    are_splits_reported=st.booleans(),
     is_stored=st.booleans(),
     seed=st.randoms(use_true_random=False),
 )
 @settings(max_examples=examples(200), deadline=None)
 def test_f6_of_a_wrong_stretch_each_day_is_quarantined_and_no_other(
-    pattern: list[float], before: int, after: int, are_splits_told: bool, is_stored: bool, seed: object
+    pattern: list[float], before: int, after: int, are_splits_reported: bool, is_stored: bool, seed: object
 ) -> None:
     """Invariant: whatever factors up to ten days between right ones are wrong by. Their trading is as usual."""
     count = before + len(pattern) + after
@@ -153,7 +153,7 @@ def test_f6_of_a_wrong_stretch_each_day_is_quarantined_and_no_other(
     rows = days(sent, [USUAL * (1 + 0.01 * (number % 7)) for number in range(count)])
     wrong = rows[before : before + len(pattern)]
     around = {row.observed_at: row.close for row in rows if row not in wrong} if is_stored else {}
-    known = Known(stored=around, are_splits_told=are_splits_told)
+    known = Known(stored=around, are_splits_reported=are_splits_reported)
     verdict = judge(known, rows, Fetcher.DAILY_BARS, is_latest=False)
     assert {row.observed_at for row in _quarantined(verdict)} == {row.observed_at for row in wrong}
     assert len(verdict.good) == before + after
@@ -168,7 +168,7 @@ def test_f6_what_has_no_splits_is_never_taken_for_split(
 ) -> None:
     """Invariant: a devaluation of any size waits for two days at most, though its source names all splits."""
     rows = moved(factor if is_up else 1 / factor, 1, 30, after)
-    known = Known(are_splits_told=True, has_splits=False)
+    known = Known(are_splits_reported=True, has_splits=False)
     verdict = judge(known, rows, Fetcher.DAILY_BARS, is_latest=is_latest)
     assert kinds(verdict) <= {Doubt.JUMP}
     assert not verdict.doubted or after < 3

@@ -109,7 +109,7 @@ def test_days_beside_the_window_are_left_out() -> None:
     assert answer == Answer(
         empty=frozenset({"AAPL"}),
         actions_since={"AAPL": date(2026, 11, 14)},
-        gains_told=frozenset({"AAPL"}),
+        gains_reported=frozenset({"AAPL"}),
     )
 
 

@@ -213,7 +213,7 @@ def test_f5_capital_gains_are_asked_for_and_are_actions_of_their_own() -> None:
         CapitalGain("AAPL", date(2026, 11, 18), Decimal(4), "USD"),
         CapitalGain("AAPL", date(2026, 11, 19), Decimal("3.7"), "CHF"),
     }
-    assert answer.gains_told == {"AAPL"}
+    assert answer.gains_reported == {"AAPL"}
 
 
 @pytest.mark.parametrize("ratio", [(1.253, 1), (10000, 9607), (1998, 1000), (1046, 1000)])

@@ -74,8 +74,8 @@ SELECT r.data_type, count(q.value_id) AS quarantined, count(DISTINCT q.symbol) A
                          ORDER BY u.ex_on DESC, i.symbol)
         FROM (SELECT (pricing.clock() AT TIME ZONE 'UTC')::date AS today) n
         CROSS JOIN pricing.instruments i
-        CROSS JOIN LATERAL pricing.untold_splits(r.data_type, i.symbol, n.today - 365, n.today) u
-        WHERE i.asset_class = r.asset_class AND r.fetcher = 'daily_bars') AS untold_splits,
+        CROSS JOIN LATERAL pricing.unreported_splits(r.data_type, i.symbol, n.today - 365, n.today) u
+        WHERE i.asset_class = r.asset_class AND r.fetcher = 'daily_bars') AS unreported_splits,
        (SELECT array_agg(pg_catalog.format('%s %s %s/%s', c.symbol, c.ex_on, c.currency, price.currency)
                          ORDER BY c.ex_on DESC, c.symbol)
         FROM (SELECT (pricing.clock() AT TIME ZONE 'UTC')::date AS today) n

@@ -92,7 +92,7 @@ ORDER BY r.place, 1;
 -- Symbols that are no instruments, or none that their data type applies to, in words.
 SELECT u.data_type, u.symbol, w.state, w.sentence
 FROM unnest(CAST(:symbols AS text[]), CAST(:data_types AS text[])) WITH ORDINALITY AS u (symbol, data_type, place)
-CROSS JOIN LATERAL pricing.why_strange(u.symbol, u.data_type) w
+CROSS JOIN LATERAL pricing.why_no_prices(u.symbol, u.data_type) w
 WHERE NOT EXISTS (SELECT FROM pricing.instruments i JOIN pricing.data_type_registry k USING (asset_class)
                   WHERE i.symbol = u.symbol AND coalesce(k.data_type = u.data_type, true))
 ORDER BY u.place;

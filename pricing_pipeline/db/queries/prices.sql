@@ -67,7 +67,7 @@ WHERE (CAST(:symbols AS text[]) IS NULL OR l.symbol = ANY (CAST(:symbols AS text
   AND (CAST(:data_type AS text) IS NULL OR l.data_type = CAST(:data_type AS text))
 ORDER BY l.data_type, l.symbol;
 
--- name: told
+-- name: answer
 -- The prices of pairs, or of symbols in every data type, and the pairs without one, each with its reason; it asks for
 -- nothing.
 SELECT json_build_object('prices', coalesce(p.prices, '[]'), 'missing', coalesce(p.missing, '[]'))

@@ -168,7 +168,7 @@ COMMENT ON FUNCTION pricing.prices_to_read(text[], text[]) IS
     'read must request; writes nothing.';
 
 
-CREATE OR REPLACE FUNCTION pricing.why_strange(symbol text, wanted_type text, OUT state text, OUT sentence text)
+CREATE OR REPLACE FUNCTION pricing.why_no_prices(symbol text, wanted_type text, OUT state text, OUT sentence text)
 LANGUAGE plpgsql STABLE SET search_path = '' AS $$
 DECLARE
     kind pricing.data_type_registry;
@@ -182,32 +182,32 @@ BEGIN
         sentence := pricing.why_sentence('retired', wanted_type);
     ELSIF kind.contents <> 'prices' AND EXISTS (
             SELECT FROM pricing.instruments i
-            WHERE (i.asset_class, i.symbol) = (kind.asset_class, why_strange.symbol)) THEN
+            WHERE (i.asset_class, i.symbol) = (kind.asset_class, why_no_prices.symbol)) THEN
         state := 'unknown_type';
         sentence := pg_catalog.format('%s is a data type of %s, not of prices', wanted_type, kind.contents);
     ELSE
         state := 'unknown_symbol';
-        sentence := pricing.describe_stranger(symbol, wanted_type);
+        sentence := pricing.describe_unknown_symbol(symbol, wanted_type);
     END IF;
 END $$;
-COMMENT ON FUNCTION pricing.why_strange(text, text) IS
+COMMENT ON FUNCTION pricing.why_no_prices(text, text) IS
     'Why a pair, or a symbol without a data type, can have no prices: a state and a sentence.';
 
 
-CREATE OR REPLACE FUNCTION pricing.describe_stranger(symbol text, wanted_type text) RETURNS text
+CREATE OR REPLACE FUNCTION pricing.describe_unknown_symbol(symbol text, wanted_type text) RETURNS text
 LANGUAGE sql STABLE SET search_path = '' AS $$
     SELECT CASE WHEN wanted_type IS NULL
-                     AND EXISTS (SELECT FROM pricing.instruments i WHERE i.symbol = describe_stranger.symbol)
+                     AND EXISTS (SELECT FROM pricing.instruments i WHERE i.symbol = describe_unknown_symbol.symbol)
                 THEN pg_catalog.format('no active data type of prices applies to the instrument %s', symbol)
                      || CASE WHEN EXISTS (SELECT FROM pricing.instruments i
                                           JOIN pricing.data_type_registry r USING (asset_class)
-                                          WHERE i.symbol = describe_stranger.symbol)
+                                          WHERE i.symbol = describe_unknown_symbol.symbol)
                              THEN '; see GET /v1/why for its other data types' ELSE '' END
                 ELSE pg_catalog.format('no instrument%s is called %s; %s', ' of ' || wanted_type, symbol,
                                        coalesce(pricing.describe_misfit(symbol, wanted_type),
                                                 'watching it adds it')) END
 $$;
-COMMENT ON FUNCTION pricing.describe_stranger(text, text) IS
+COMMENT ON FUNCTION pricing.describe_unknown_symbol(text, text) IS
     'The HTTP API''s answer for a symbol that is not an instrument, has no prices, or does not fit the data type.';
 
 
@@ -251,7 +251,7 @@ BEGIN
             SELECT json_build_object('symbol', u.symbol, 'data_type', u.data_type, 'why', json_build_object(
                        'state', w.state, 'sentence', w.sentence, 'since', NULL, 'next_at', NULL))
             FROM unnest(symbols, data_types) WITH ORDINALITY AS u (symbol, data_type, place)
-            CROSS JOIN LATERAL pricing.why_strange(u.symbol, u.data_type) w
+            CROSS JOIN LATERAL pricing.why_no_prices(u.symbol, u.data_type) w
             WHERE answer.known IS NULL OR u.place <> ALL (answer.known)) AS m (pair);
     END IF;
     -- The reasons are read before anything is requested: later, a failed pair would look queued. A replica only

@@ -92,8 +92,8 @@ COMMENT ON FUNCTION pricing.withdraw_payments(pricing.corporate_actions[], times
 
 
 CREATE OR REPLACE FUNCTION pricing.move_actions(
-    wanted_class text, from_provider text, from_call bigint, actions jsonb, told_symbols text[],
-    told_since date[]) RETURNS integer
+    wanted_class text, from_provider text, from_call bigint, actions jsonb, reported_symbols text[],
+    reported_since date[]) RETURNS integer
 LANGUAGE plpgsql SET search_path = '' AS $$
 DECLARE
     now_ timestamptz := pricing.clock();
@@ -103,7 +103,7 @@ BEGIN
     FOR one IN
         SELECT c AS was, s AS said
         FROM pricing.actions_of_answer(wanted_class, from_provider, from_call, actions) s
-        JOIN unnest(told_symbols, told_since) AS t (symbol, since) ON t.symbol = s.symbol
+        JOIN unnest(reported_symbols, reported_since) AS t (symbol, since) ON t.symbol = s.symbol
         JOIN pricing.corporate_actions c
             ON (c.asset_class, c.symbol, c.provider) = (wanted_class, s.symbol, from_provider)
                AND c.ex_on > t.since AND c.ex_on <= (now_ AT TIME ZONE 'UTC')::date
@@ -152,13 +152,13 @@ COMMENT ON FUNCTION pricing.next_part(text, text, date, text) IS 'The part numbe
 
 
 CREATE OR REPLACE FUNCTION pricing.merge_actions(
-    wanted_type text, from_provider text, from_call bigint, actions jsonb, told_symbols text[], told_since date[],
-    gains_told text[] DEFAULT '{}')
+    wanted_type text, from_provider text, from_call bigint, actions jsonb, reported_symbols text[], reported_since date[],
+    gains_reported text[] DEFAULT '{}')
 RETURNS integer
 LANGUAGE plpgsql SET search_path = '' AS $$
 DECLARE
     wanted_class text := (SELECT r.asset_class FROM pricing.data_type_registry r WHERE r.data_type = wanted_type);
-    stored integer := pricing.move_actions(wanted_class, from_provider, from_call, actions, told_symbols, told_since);
+    stored integer := pricing.move_actions(wanted_class, from_provider, from_call, actions, reported_symbols, reported_since);
     pass record;
     now_ timestamptz;
 BEGIN
@@ -259,8 +259,8 @@ BEGIN
     SELECT wanted_class, t.symbol, t.days, CASE WHEN t.has_gains THEN t.days ELSE '{}' END, now_, from_provider,
            from_call
     FROM (SELECT u.symbol, datemultirange(daterange(least(u.since, d.today), d.today, '[]')) AS days,
-                 u.symbol = ANY (gains_told) AS has_gains
-          FROM unnest(told_symbols, told_since) AS u (symbol, since)
+                 u.symbol = ANY (gains_reported) AS has_gains
+          FROM unnest(reported_symbols, reported_since) AS u (symbol, since)
           CROSS JOIN (SELECT (now_ AT TIME ZONE 'UTC')::date AS today) d) t
     WHERE NOT EXISTS (SELECT FROM pricing.corporate_action_pairs o
                       WHERE (o.asset_class, o.symbol) = (wanted_class, t.symbol)

@@ -137,7 +137,7 @@ COMMENT ON FUNCTION pricing.is_refuted(pricing.corporate_actions) IS
     'Whether a person has removed or replaced exactly this action of this provider.';
 
 
-CREATE OR REPLACE FUNCTION pricing.untold_splits(wanted_type text, wanted_symbol text, first_day date, last_day date)
+CREATE OR REPLACE FUNCTION pricing.unreported_splits(wanted_type text, wanted_symbol text, first_day date, last_day date)
 RETURNS TABLE (ex_on date, new_shares integer, old_shares integer)
 LANGUAGE sql STABLE SET search_path = '' AS $$
     WITH steps AS (
@@ -170,5 +170,5 @@ LANGUAGE sql STABLE SET search_path = '' AS $$
                       WHERE r.data_type = wanted_type AND a.ex_on > s.day_before AND a.ex_on <= s.day)
     ORDER BY 1
 $$;
-COMMENT ON FUNCTION pricing.untold_splits(text, text, date, date) IS
+COMMENT ON FUNCTION pricing.unreported_splits(text, text, date, date) IS
     'Steps of raw prices between two days that look like an unreported split, with their ratio.';

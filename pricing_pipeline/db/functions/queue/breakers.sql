@@ -57,14 +57,14 @@ BEGIN
             PERFORM pricing.note_outage(call, now_);
         END IF;
         -- Before provider_keys, as everybody locks them, and before what is left, which is counted against the limit.
-        PERFORM pricing.heed_shown_limit(call.provider, call.key_name, shown_units, shown_seconds, now_);
+        PERFORM pricing.store_shown_limit(call.provider, call.key_name, shown_units, shown_seconds, now_);
         IF call.outcome = 'ok' AND known.throttles > 0 THEN
             UPDATE pricing.provider_keys k SET throttles = 0, blocked_reason = NULL
             WHERE (k.provider, k.key_name) = (call.provider, call.key_name)
               AND k.throttles > 0
               AND k.blocked_until <= now_;
         END IF;
-        PERFORM pricing.heed_units_left(call.provider, call.key_name, stated_left, now_);
+        PERFORM pricing.apply_units_left(call.provider, call.key_name, stated_left, now_);
     EXCEPTION WHEN lock_not_available THEN
         -- Storing the answer matters more than what it shows about its provider, which the next call shows again.
         PERFORM pricing.warn(
@@ -176,7 +176,7 @@ COMMENT ON FUNCTION pricing.throttle(text, text, interval, text) IS
     'returns how long until one of the provider''s keys is free.';
 
 
-CREATE OR REPLACE FUNCTION pricing.heed_shown_limit(
+CREATE OR REPLACE FUNCTION pricing.store_shown_limit(
     wanted_provider text, wanted_key text, shown integer, seconds integer, now_ timestamptz) RETURNS void
 LANGUAGE plpgsql SET search_path = '' AS $$
 DECLARE
@@ -211,12 +211,12 @@ BEGIN
 EXCEPTION WHEN foreign_key_violation THEN
     NULL; -- a person has just removed the limit
 END $$;
-COMMENT ON FUNCTION pricing.heed_shown_limit(text, text, integer, integer, timestamptz) IS
+COMMENT ON FUNCTION pricing.store_shown_limit(text, text, integer, integer, timestamptz) IS
     'Stores a lower limit that a provider has shown for a key in this many seconds (86400 = also a calendar day; NULL '
     '= its longest window up to an hour); a later, higher one replaces it.';
 
 
-CREATE OR REPLACE FUNCTION pricing.heed_units_left(
+CREATE OR REPLACE FUNCTION pricing.apply_units_left(
     wanted_provider text, wanted_key text, stated_left integer, now_ timestamptz) RETURNS void
 LANGUAGE plpgsql SET search_path = '' AS $$
 DECLARE
@@ -257,12 +257,12 @@ BEGIN
                              THEN excluded.foreign_until
                              ELSE k.foreign_until END;
 END $$;
-COMMENT ON FUNCTION pricing.heed_units_left(text, text, integer, timestamptz) IS
+COMMENT ON FUNCTION pricing.apply_units_left(text, text, integer, timestamptz) IS
     'Subtracts units that others have used, if the provider reports fewer left than we believed, for its longest '
     'window up to an hour; five or fewer left double the delay between calls.';
 
 
-CREATE OR REPLACE FUNCTION pricing.heed_batch_size(refused bigint, most integer) RETURNS void
+CREATE OR REPLACE FUNCTION pricing.store_shown_batch(refused bigint, most integer) RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = '' SET lock_timeout = '500ms' AS $$
 DECLARE
     call record;
@@ -280,7 +280,7 @@ BEGIN
                           THEN least(s.shown_size, excluded.shown_size)
                           ELSE excluded.shown_size END,
         shown_at = excluded.shown_at;
-    PERFORM pricing.warn('heed_batch_size', call.provider, pg_catalog.format(
+    PERFORM pricing.warn('store_shown_batch', call.provider, pg_catalog.format(
         'it refused a call for %s symbols as too many. Calls of %s ask for %s at most for a day. If it goes on, '
         '`pricing-pipeline provider change %s %s %s=%s` lowers it',
         call.size, call.fetcher, most, call.provider,
@@ -289,7 +289,7 @@ BEGIN
 EXCEPTION WHEN lock_not_available OR foreign_key_violation THEN
     NULL; -- the next refusal says it again
 END $$;
-COMMENT ON FUNCTION pricing.heed_batch_size(bigint, integer) IS
+COMMENT ON FUNCTION pricing.store_shown_batch(bigint, integer) IS
     'Limits the symbols in a fetcher''s calls after a refusal of a call for too many, for a day or until a person '
     'writes its batch size.';
 

@@ -31,5 +31,5 @@ def warnings(
     return [
         f"On {row.ex_on} the price steps like a split of {row.new_shares}:{row.old_shares}, and none is known. If it "
         f"was one: pricing-pipeline action add {symbol} {row.ex_on} --split {row.new_shares}:{row.old_shares}"
-        for row in call_sql(connection, "untold_splits", type_.data_type, symbol, days.start, days.end)
+        for row in call_sql(connection, "unreported_splits", type_.data_type, symbol, days.start, days.end)
     ]

@@ -40,14 +40,16 @@ def bring(
     *bars: Observation,
     told: Sequence[CorporateAction] | None = None,
     latest: bool = False,
-    gains_told: frozenset[str] = frozenset(),
+    gains_reported: frozenset[str] = frozenset(),
 ) -> Tally:
     """Settle a call that brought these bars, and the actions since the month's first day if any are told."""
     core.lift_limits()
     core.enqueue(DAILY, "AAPL", days=None if latest else MARCH)
     call = core.claim_one()
     since = {} if told is None else {"AAPL": day(1)}
-    answer = Answer(observations=Rows(bars), actions=tuple(told or ()), actions_since=since, gains_told=gains_told)
+    answer = Answer(
+        observations=Rows(bars), actions=tuple(told or ()), actions_since=since, gains_reported=gains_reported
+    )
     return settling.settle_answer(core.engine, call, Fetched(answer, 200, 100, body=b"{}"))
 
 
