@@ -58,15 +58,15 @@ _IMPORTED_ONCE = (
     "psycopg2.extras",
     "upath.core",
     "pricing_pipeline.defs.code_server",
-    "pricing_pipeline.defs.webserver",
-    "pricing_pipeline.api.server",
-    "pricing_pipeline.operations.notifier",
     "pricing_pipeline.cli.program",
     "pricing_pipeline.sandbox.server",
     # So that the sandbox is forked after both.
     "pricing_pipeline.cli",
 )
-"""Modules that the fork server imports for the processes of `up`. A missing one only costs time and memory."""
+"""Modules that the fork server imports ahead for the processes of `up`: those that the first price needs.
+
+The others are imported when they are asked for. While the server imports one, nothing can be forked.
+"""
 
 _FRUGAL = {"MALLOC_ARENA_MAX": "1"}
 """Environment of the fork server: without it, each thread has memory of its own, most of which stays empty."""
@@ -126,9 +126,9 @@ def up(settings: Settings, *, demo: bool, say: Say) -> None:
             demo_viewer.enter_context(viewer.watching(worker))
         say("Starting Dagster; this takes some seconds")
         _start_dagster(settings, supervisor, environment, has_tables=has_tables)
-        supervisor.start(_webserver(environment, urls["dagster"], web_port, token))
         if sandbox_port is not None:
             supervisor.start(_sandbox(settings, environment, sandbox_port))
+        supervisor.start(_webserver(environment, urls["dagster"], web_port, token))
         supervisor.wait_until_ready("dagster-webserver")
         say(f"Dagster UI: {urls['dagster']}" + (", with a login by token" if token else ""))
         # These start last: the first price does not need them, and they would take its processors.

@@ -37,7 +37,7 @@ class ForkServer:
     """The supervisor's side: a service that starts the server, and asks it for processes."""
 
     def __init__(self, modules: Sequence[str], environment: Mapping[str, str], folder: Path, log_path: Path) -> None:
-        """The server imports the modules, in this order and in this folder."""
+        """The server imports the modules ahead, in this order and in this folder."""
         self._modules = modules
         self._environment = environment
         self._folder = folder
@@ -208,6 +208,8 @@ def main() -> None:
 def _serve(channel: socket.socket, modules: list[str]) -> tuple[int, int] | None:
     """Import modules, and fork for each request once its module and those before are imported.
 
+    Another module is imported when it is first asked for.
+
     Returns None when there are no more requests, and in a forked process its log and request.
     """
     bell, ringer = os.pipe()
@@ -219,7 +221,7 @@ def _serve(channel: socket.socket, modules: list[str]) -> tuple[int, int] | None
     while True:
         ready, _, _ = select.select([channel.fileno(), bell], [], [], 0 if modules else None)
         if not ready:
-            _import_next(modules)
+            _import(modules.pop(0))
         if bell in ready:
             os.read(bell, 512)
             _tell_ends(channel, numbers)
@@ -231,7 +233,8 @@ def _serve(channel: socket.socket, modules: list[str]) -> tuple[int, int] | None
         log, file = files
         asked = json.loads(message)
         while asked["module"] in modules:
-            _import_next(modules)
+            _import(modules.pop(0))
+        _import(asked["module"])
         prepare = child_setup(signal.Signals(asked["death_signal"]))
         try:
             pid = os.fork()
@@ -253,10 +256,10 @@ def _serve(channel: socket.socket, modules: list[str]) -> tuple[int, int] | None
             _report(channel, {"number": asked["number"], "status": 1})
 
 
-def _import_next(modules: list[str]) -> None:
+def _import(module: str) -> None:
     # The process that needs the module fails by itself, and says so in its own log.
     with suppress(Exception, SystemExit):
-        importlib.import_module(modules.pop(0))
+        importlib.import_module(module)
 
 
 def _tell_ends(channel: socket.socket, numbers: dict[int, int]) -> None:
