@@ -18,6 +18,8 @@ This daemon differs from Dagster's own:
 - It ticks its sensors as soon as there is work or a price has changed, and otherwise every ten seconds. Dagster's own
   does every five seconds: the first viewer after a quiet time would wait for that, and twice as many ticks would be
   stored.
+- After a start, only the sensor that a viewer waits for ticks for three seconds, and freshness is looked at after half
+  a minute: the first reports on all assets would delay the first price.
 - It looks for backfills every five seconds, not every thirty.
 - It notes in the pricing database that the code location does not load, or that a sensor does not work. It has a code
   location that does not load loaded again every minute; Dagster's own waits for a person to do so.
@@ -26,6 +28,7 @@ This daemon differs from Dagster's own:
 
 import contextlib
 import logging
+import math
 import os
 import signal
 import socket
@@ -73,6 +76,8 @@ _LEAST_PAUSE_SECONDS = 1.0
 """A sensor ticks at most once a second."""
 _LONGER_SECONDS = 5.0
 """How much longer than Dagster's own a pause is in which nothing happens."""
+_ALONE_SECONDS = 3.0
+"""How long the sensor that a viewer waits for ticks alone after a start."""
 _LOOK_SECONDS = 0.1
 _STATEMENT_TIMEOUT_MS = 60_000
 _RECYCLE_SECONDS = 3600
@@ -105,6 +110,7 @@ def main() -> None:
         work = threading.Event()
         tick_when_there_is_work(work)
         tick_the_drains_first(naming)
+        look_at_freshness_later()
         target = WorkspaceFileTarget([workspace])
         with (
             closing(WakeUp(make_engine(listen_url(settings), pool_size=1), work.set, changes.is_unnumbered)),
@@ -161,13 +167,36 @@ def tick_when_there_is_work(work: threading.Event) -> None:
 
 
 def tick_the_drains_first(naming: Naming) -> None:
-    """Tick the sensor that a viewer waits for first in each round. Dagster shuffles the sensors."""
+    """Tick the sensor that a viewer waits for first in each round. Dagster shuffles the sensors.
+
+    At first it ticks alone: the others report on all assets in their first ticks, and the first price would wait.
+    """
     shuffled = internals.sensor.shuffled_round_robin_by_key  # type: ignore[attr-defined]
+    alone_until = math.inf
 
     def drains_first(sensors: Iterable[RemoteSensor], **options: Any) -> list[RemoteSensor]:
-        return sorted(shuffled(sensors, **options), key=lambda sensor: sensor.name != naming.name("refresh_watched"))
+        nonlocal alone_until
+        now = time.monotonic()
+        alone_until = min(alone_until, now + _ALONE_SECONDS)
+        drains = naming.name("refresh_watched")
+        ordered = sorted(shuffled(sensors, **options), key=lambda sensor: sensor.name != drains)
+        return ordered[:1] if now < alone_until else ordered
 
     internals.sensor.shuffled_round_robin_by_key = drains_first  # type: ignore[assignment,attr-defined]
+
+
+def look_at_freshness_later() -> None:
+    """Let Dagster look for the first time after an interval: a first look writes an event for each asset, and the first
+    price would wait.
+    """
+    daemon = internals.freshness.FreshnessDaemon
+    look = daemon.run_iteration
+
+    def pass_once(self: Any, workspace: Any) -> Iterator[None]:
+        daemon.run_iteration = look  # type: ignore[method-assign]
+        yield
+
+    daemon.run_iteration = pass_once  # type: ignore[method-assign,assignment]
 
 
 class _Pause:

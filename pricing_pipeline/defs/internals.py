@@ -83,11 +83,12 @@ from dagster._core.workspace.context import WorkspaceProcessContext as Workspace
 from dagster._core.workspace.load_target import WorkspaceFileTarget as WorkspaceFileTarget
 from dagster._utils.interrupts import capture_interrupts as capture_interrupts
 
-# To replace globals of Dagster's daemon (daemon.py): pauses that no setting shortens, a clock that may be set back.
+# To replace globals of Dagster's daemon (daemon.py): pauses that no setting changes, a clock that may be set back.
 # orchestration/test_daemon.py
 from dagster._daemon import (
     controller as controller,
     daemon as daemon,
+    freshness as freshness,
     sensor as sensor,
 )
 

@@ -15,7 +15,7 @@ import pytest
 from dagster._core.scheduler.instigation import SensorInstigatorData
 from dagster._core.test_utils import create_test_daemon_workspace_context
 from dagster._core.workspace.load_target import EmptyWorkspaceTarget
-from dagster._daemon import controller
+from dagster._daemon import controller, freshness
 from dagster._daemon import daemon as interval_daemons
 from dagster._daemon import sensor as sensor_daemon
 from dagster._daemon.backfill import execute_backfill_iteration_loop
@@ -24,9 +24,12 @@ from dagster._utils.log import get_dagster_logger
 from pricing_pipeline.defs import daemon
 from pricing_pipeline.defs.daemon import (
     go_on_when_the_clock_is_set_back,
+    look_at_freshness_later,
     look_for_backfills_often,
+    tick_the_drains_first,
     tick_when_there_is_work,
 )
+from pricing_pipeline.defs.naming import Naming
 from pricing_pipeline.processes import process_log
 from pricing_pipeline_tests.fixtures.dagster import an_instance
 from pricing_pipeline_tests.support.patience import PATIENCE
@@ -191,3 +194,36 @@ def test_g3_runs_are_dequeued_after_the_machines_clock_was_set_back(monkeypatch:
     while daemon.turns < 2:
         next(loop)
         assert time.monotonic() - began < PATIENCE
+
+
+def test_g3_after_a_start_the_drains_sensor_ticks_alone_and_later_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    sensors: Any = [SimpleNamespace(name=name) for name in ("report_prices", "refresh_watched", "note_failures")]
+    monkeypatch.setattr(sensor_daemon, "shuffled_round_robin_by_key", lambda sensors, key: list(sensors))
+    clock = SimpleNamespace(now=100.0)
+    monkeypatch.setattr(daemon, "time", SimpleNamespace(monotonic=lambda: clock.now))
+    tick_the_drains_first(Naming())
+
+    def names() -> list[str]:
+        ordered = sensor_daemon.shuffled_round_robin_by_key(sensors, key=lambda sensor: sensor.name)
+        return [sensor.name for sensor in ordered]
+
+    clock.now += 600  # the code server loads for so long
+    assert names() == ["refresh_watched"]
+    clock.now += 1
+    assert names() == ["refresh_watched"]
+    clock.now += 4
+    assert names() == ["refresh_watched", "report_prices", "note_failures"]
+
+
+def test_g3_freshness_is_looked_at_from_the_second_interval_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    looks: list[Any] = []
+
+    def look(self: Any, workspace: Any) -> Iterator[None]:
+        looks.append(workspace)
+        yield
+
+    monkeypatch.setattr(freshness.FreshnessDaemon, "run_iteration", look)
+    look_at_freshness_later()
+    for seen in (0, 1, 2):
+        list(freshness.FreshnessDaemon().run_iteration("workspace"))  # type: ignore[arg-type]
+        assert len(looks) == seen
