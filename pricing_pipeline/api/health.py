@@ -51,7 +51,7 @@ class Health(Shape):
 
 def cached_health(engine: Engine) -> Cached[list[Part]]:
     """The parts that are late, measured at most every two seconds."""
-    watch = health.Watch(engine)
+    watch = health.HealthWatch(engine)
     return Cached(
         lambda: health.late(watch.measure()),
         seconds=_CACHED_SECONDS,

@@ -71,7 +71,7 @@ _RETRIES = 5
 T = TypeVar("T")
 
 
-class Watch:
+class Viewer:
     """One viewer of some symbols of one data type, until `leave` is set or the time is up.
 
     An outage of the database does not end it: it warns, tries again, and the
@@ -328,7 +328,7 @@ def watch(
     user = login() if user is None else user
     with open_engine() as engine, _asked_to_leave() as leave:
         pairs = [(data_type, symbol) for symbol in symbols]
-        Watch(engine, user, pairs, leave, all_or_nothing=all_or_nothing, as_json=as_json).run(
+        Viewer(engine, user, pairs, leave, all_or_nothing=all_or_nothing, as_json=as_json).run(
             None if minutes is None else minutes * 60
         )
 

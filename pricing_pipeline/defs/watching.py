@@ -47,11 +47,11 @@ Failing = Mapping[Kind, Mapping[str, str]]
 def start_watching(workspace: WorkspaceProcessContext, others: Collection[str]) -> None:
     """Look until the process ends. The code locations `others` are not ours."""
     engine = make_engine(worker_url(load_settings()), pool_size=1)
-    watch = Watch(workspace, others)
+    watch = LocationWatch(workspace, others)
     threading.Thread(target=_keep_looking, args=(watch, engine), name="watch", daemon=True).start()
 
 
-def _keep_looking(watch: "Watch", engine: Engine) -> None:
+def _keep_looking(watch: "LocationWatch", engine: Engine) -> None:
     while True:
         try:
             watch.look(engine)
@@ -62,7 +62,7 @@ def _keep_looking(watch: "Watch", engine: Engine) -> None:
         time.sleep(_EVERY_SECONDS)
 
 
-class Watch:
+class LocationWatch:
     """Looks at the code locations of a workspace and at their sensors, and notes what does not work."""
 
     def __init__(self, workspace: WorkspaceProcessContext, others: Collection[str] = ()) -> None:

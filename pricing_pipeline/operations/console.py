@@ -27,7 +27,7 @@ _EVERY_SECONDS = 5.0
 
 def keep_writing(engine: Engine, stop: threading.Event, *, folder: Path) -> None:
     """Write which parts of the pipeline are late until `stop` is set."""
-    watch = health.Watch(engine)
+    watch = health.HealthWatch(engine)
     while not stop.is_set():
         try:
             late = {part.part: part.says or "" for part in health.late(watch.measure())}

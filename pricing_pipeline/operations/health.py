@@ -45,7 +45,7 @@ def measure(connection: Connection) -> list[Part]:
     return [Part(**row) for row in call_sql(connection, "health").mappings()]
 
 
-class Watch:
+class HealthWatch:
     """Measures again and again, and notices when the database's clock was set, or the machine slept.
 
     Then every sign of life is old although nothing has failed, so each part gets time to begin.

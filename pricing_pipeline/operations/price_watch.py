@@ -38,7 +38,7 @@ _STALE_EVERY = 15.0
 
 
 @dataclass(frozen=True, slots=True)
-class Watch:
+class WatchedAlert:
     """A price alert while its new prices are looked at. See the columns of pricing.price_alerts."""
 
     price_alert_id: int
@@ -100,7 +100,7 @@ def keep_watching(
         stop.wait(every_seconds)
 
 
-def judge(watched: Watch, price: Price) -> tuple[Watch, Message | None]:
+def judge(watched: WatchedAlert, price: Price) -> tuple[WatchedAlert, Message | None]:
     """The state of an alert on one symbol after a price, and the message to its recipient, if any."""
     between = _splits_between(watched.splits, watched.seen_at, price.observed_at)
     after = replace(watched, seen_at=price.observed_at)
@@ -161,7 +161,7 @@ def _judged(row: Row[Any], prices: Sequence[Price]) -> tuple[list[Message], dict
     if row.condition == "each":
         messages = list(price_messages.each(row.price_alert_id, row.data_type, prices))
         return messages, {"is_beyond": False, "reference": None, "reference_at": None, **seen}
-    watched = Watch(
+    watched = WatchedAlert(
         row.price_alert_id,
         row.condition,
         row.threshold,

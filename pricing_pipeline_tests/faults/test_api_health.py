@@ -12,7 +12,7 @@ from sqlalchemy import Engine, text
 from pricing_pipeline.api import health as health_routes
 from pricing_pipeline.api.app import AT_ONCE_OF_ONE
 from pricing_pipeline.domain.scopes import Scope
-from pricing_pipeline.operations.health import Part, Watch
+from pricing_pipeline.operations.health import HealthWatch, Part
 from pricing_pipeline_tests.fixtures.cli import CommandLine
 from pricing_pipeline_tests.fixtures.core import Core
 from pricing_pipeline_tests.integration.test_api_health import health, unhurried
@@ -28,13 +28,13 @@ def test_b23_a_database_that_hangs_is_late_within_two_seconds(
     engine: Engine, owner_engine: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert health_routes._PATIENCE_SECONDS == 1.8
-    measure, answers = Watch.measure, threading.Event()
+    measure, answers = HealthWatch.measure, threading.Event()
 
-    def hang(watch: Watch) -> list[Part]:
+    def hang(watch: HealthWatch) -> list[Part]:
         assert answers.wait(3 * PATIENCE), "longer than anyone who asks waits here"
         return measure(watch)
 
-    monkeypatch.setattr(Watch, "measure", hang)
+    monkeypatch.setattr(HealthWatch, "measure", hang)
     with running_api(engine, owner_engine) as api:
         try:
             assert health(api) == (503, {"status": "late", "late": ["database"]})

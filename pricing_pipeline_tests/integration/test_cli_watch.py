@@ -15,7 +15,7 @@ import pytest
 from sqlalchemy import Connection, Engine, make_url, text
 
 from pricing_pipeline.cli import subscription
-from pricing_pipeline.cli.subscription import Watch
+from pricing_pipeline.cli.subscription import Viewer
 from pricing_pipeline.domain.answers import FailureKind
 from pricing_pipeline.processes.leaving import Leave
 from pricing_pipeline_tests.fixtures.cli import CommandLine
@@ -62,7 +62,7 @@ def watching(
     """A viewer who looks every 20 ms, in a thread; leaves at the end of the block."""
     leave = Leave()
     pairs = [(data_type, symbol) for symbol in symbols]
-    watch = Watch(
+    watch = Viewer(
         engine,
         "ann",
         pairs,
@@ -221,7 +221,7 @@ def test_leaving_during_an_outage_says_when_the_subscription_ends(
 
 
 def test_b5_a_heartbeat_that_meets_the_last_leave_is_made_again(engine: Engine) -> None:
-    watch = Watch(engine, "ann", [(QUOTE, "AAPL")], Leave(), as_json=True)
+    watch = Viewer(engine, "ann", [(QUOTE, "AAPL")], Leave(), as_json=True)
     met: list[bool] = []
 
     def work(connection: Connection) -> int:

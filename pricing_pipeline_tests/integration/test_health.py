@@ -215,7 +215,7 @@ def test_b23_nothing_is_late_when_the_clock_is_set_and_the_pipeline_goes_on(
 
 
 def test_b23_who_watches_notices_a_step_of_the_clock_before_anything_else_does(working: Core, clock: Clock) -> None:
-    watch = health.Watch(working.engine)
+    watch = health.HealthWatch(working.engine)
     assert health.late(watch.measure()) == []
     clock.advance(7200)
     assert health.late(watch.measure()) == []

@@ -21,7 +21,7 @@ from dagster._daemon.sensor import execute_sensor_iteration
 
 from pricing_pipeline import definitions
 from pricing_pipeline.defs import watching
-from pricing_pipeline.defs.watching import Watch
+from pricing_pipeline.defs.watching import LocationWatch
 from pricing_pipeline.operations import dagster_failures, health
 from pricing_pipeline.operations.dagster_failures import Kind
 from pricing_pipeline_tests.fixtures.core import Core
@@ -38,7 +38,7 @@ class Watched:
         self._workspace, self._core = workspace, core
         self._ahead = 0.0
         monkeypatch.setattr(watching, "time", self)
-        self.watch = Watch(workspace)
+        self.watch = LocationWatch(workspace)
 
     def time(self) -> float:
         return time.time() + self._ahead
@@ -163,5 +163,5 @@ def test_b23_nobody_is_told_of_a_code_location_of_others_that_does_not_load(
     code = LoadableTargetOrigin(python_file=str(tmp_path / "theirs.py"))
     target = InProcessWorkspaceLoadTarget(InProcessCodeLocationOrigin(code, location_name="theirs"))
     with create_test_daemon_workspace_context(target, instance) as workspace:
-        assert Watch(workspace).failing()[Kind.LOCATION].keys() == {"theirs"}
-        assert Watch(workspace, {"theirs"}).failing() == {Kind.LOCATION: {}, Kind.SENSOR: {}}
+        assert LocationWatch(workspace).failing()[Kind.LOCATION].keys() == {"theirs"}
+        assert LocationWatch(workspace, {"theirs"}).failing() == {Kind.LOCATION: {}, Kind.SENSOR: {}}
