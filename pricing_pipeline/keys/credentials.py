@@ -177,10 +177,10 @@ def require_provider(connection: Connection, provider: str) -> None:
     """Raise UnknownProvider, which lists the known ones, for a name that is not a provider's."""
     known = connection.execute(query("credentials.providers")).scalars().all()
     if provider not in known:
-        names = ", ".join(known) or "none at all"
+        names = ", ".join(known) or "none"
         if len(provider) >= _LEAST_TELLING:
             raise UnknownProvider(
-                f"no provider is called so, only {names}. If that was an API key, it is in your shell's history now: "
+                f"no provider has this name. Known: {names}. If that was an API key, it is in your shell's history: "
                 "remove it there, and give keys to the prompt or on standard input."
             )
-        raise UnknownProvider(f"no provider is called {provider!r}, only {names}.")
+        raise UnknownProvider(f"no provider is called {provider!r}. Known: {names}.")

@@ -132,7 +132,7 @@ def test_what_makes_no_sense_is_said_in_one_sentence(cli: CommandLine) -> None:
         (
             ["retry", "--all-failed", "--provider", "mfapi.in"],
             1,
-            "no provider is called 'mfapi.in', only fmp,",
+            "no provider is called 'mfapi.in'. Known: fmp,",
         ),
         (["cancel"], 2, "Missing argument 'ID'"),
         (["cancel", "0"], 2, "Input should be greater than or equal to 1"),
