@@ -72,8 +72,8 @@ def test_d1_a_task_that_is_in_work_is_its_own_workers(core: Core) -> None:
 
 def test_b1_what_a_type_of_other_contents_needs_is_said(core: Core) -> None:
     for fetcher, asset_class, days_ahead, fault in (
-        ("slots", "inventory", None, "says for how many days ahead"),
-        ("quote", "equity", 7, "says for how many days ahead"),
+        ("slots", "inventory", None, "says how many days ahead"),
+        ("quote", "equity", 7, "says how many days ahead"),
         ("slots", "inventory", 0, "1 to 731 days"),
         ("slots", "equity", 7, "only instruments of inventory"),
         ("terminal_prices", "equity", None, "only instruments of commodity"),

@@ -121,7 +121,7 @@ def test_problems_are_told_in_their_words(client: PricingClient, api: RunningApi
         client.prices("A" * 41)
     with (
         PricingClient(api.url, "pp_no", patience=0) as stranger,
-        pytest.raises(NotAllowed, match="not known"),
+        pytest.raises(NotAllowed, match="is unknown"),
     ):
         stranger.why("AAPL")
     with pytest.raises(NotFound):

@@ -483,7 +483,8 @@ LANGUAGE sql STABLE AS $$ -- no SET search_path, so that it is inlined
         -- The first session without a value, or without one that was read after it had become final.
         SELECT least((SELECT s.closes_at FROM pricing.calendar_sessions s
                       WHERE s.calendar = market.calendar
-                        AND s.session > (SELECT (l.observed_at AT TIME ZONE 'UTC')::date FROM pricing.latest_prices l
+                        AND s.session > (SELECT (l.observed_at AT TIME ZONE 'UTC')::pg_catalog.date
+                                         FROM pricing.latest_prices l
                                          WHERE (l.data_type, l.symbol) = (kind.data_type, wanted_symbol))
                       ORDER BY s.session LIMIT 1),
                      (SELECT s.closes_at FROM pricing.calendar_sessions s
