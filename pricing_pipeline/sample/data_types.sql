@@ -1,6 +1,6 @@
 -- The sample registry. Each row is all it takes: storage, assets, freshness policy and refresh follow.
--- Daily values are asked for when they should exist. Quotes go by their TTL alone, because the sandbox trades around the
--- clock; against real providers let them follow their markets, too: staleness_function = 'is_market_stale'.
+-- Daily values are asked for when they should exist. Quotes go by their TTL alone, because the sandbox trades around
+-- the clock; against real providers let them follow their markets, too: staleness_function = 'is_market_stale'.
 INSERT INTO pricing.data_type_registry
     (data_type, description, asset_class, fetcher, default_ttl_minutes, refresh_strategy, refresh_schedule,
      schedule_timezone, history_from, estimated_data_size_bytes, staleness_function) VALUES
@@ -14,5 +14,6 @@ INSERT INTO pricing.data_type_registry
      'fund', 'nav', 1440, 'scheduled', '30 23 * * *', 'Asia/Kolkata', '2006-04-01', 800, 'is_market_stale');
 
 -- Nothing leaves the machine: `pricing-pipeline notify log` shows what would have been sent.
-INSERT INTO pricing.recipients (recipient, channel, least_severity, created_at) VALUES ('mailbox', 'log', 'P2', pricing.clock())
+INSERT INTO pricing.recipients (recipient, channel, least_severity, created_at)
+VALUES ('mailbox', 'log', 'P2', pricing.clock())
 ON CONFLICT (recipient) DO NOTHING;

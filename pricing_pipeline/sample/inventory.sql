@@ -1,5 +1,5 @@
--- Products of partners, and their slots: those of today often, those of a month once a day. A wider answer counts for the
--- narrower types, so that a slot is never asked for twice at the same time.
+-- Products of partners, and their slots: those of today often, those of a month once a day. A wider answer counts for
+-- the narrower types, so that a slot is never asked for twice at the same time.
 INSERT INTO pricing.data_type_registry
     (data_type, description, asset_class, fetcher, default_ttl_minutes, refresh_strategy, refresh_schedule, days_ahead,
      estimated_data_size_bytes) VALUES

@@ -49,9 +49,11 @@ INSERT INTO pricing.provider_capabilities
     ('headout',    'slots',            1, 1, 1, 0, 366, 8000, false),
     ('uex',        'terminal_prices', 10, 1, 1, 0, 1, 0, true);
 
--- mfapi has one list of the latest NAVs of all schemes, some 10 MB (1 MB packed). It is worth that from where single calls
+-- mfapi has one list of the latest NAVs of all schemes, some 10 MB (1 MB packed). It is worth that once single calls
 -- would take two minutes, at four a second.
-UPDATE pricing.provider_capabilities SET batch_size = 5000, batch_from = 500 WHERE provider = 'mfapi' AND fetcher = 'nav';
+UPDATE pricing.provider_capabilities SET batch_size = 5000, batch_from = 500
+WHERE provider = 'mfapi' AND fetcher = 'nav';
 
 -- Short spans share a call. A long one travels alone: its bars are read by columns, in a tenth of the time.
-UPDATE pricing.provider_capabilities SET window_days_per_call = 2000 WHERE provider = 'twelvedata' AND fetcher = 'daily_bars';
+UPDATE pricing.provider_capabilities SET window_days_per_call = 2000
+WHERE provider = 'twelvedata' AND fetcher = 'daily_bars';

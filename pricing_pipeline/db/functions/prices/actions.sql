@@ -152,13 +152,14 @@ COMMENT ON FUNCTION pricing.next_part(text, text, date, text) IS 'The part numbe
 
 
 CREATE OR REPLACE FUNCTION pricing.merge_actions(
-    wanted_type text, from_provider text, from_call bigint, actions jsonb, reported_symbols text[], reported_since date[],
-    gains_reported text[] DEFAULT '{}')
+    wanted_type text, from_provider text, from_call bigint, actions jsonb, reported_symbols text[],
+    reported_since date[], gains_reported text[] DEFAULT '{}')
 RETURNS integer
 LANGUAGE plpgsql SET search_path = '' AS $$
 DECLARE
     wanted_class text := (SELECT r.asset_class FROM pricing.data_type_registry r WHERE r.data_type = wanted_type);
-    stored integer := pricing.move_actions(wanted_class, from_provider, from_call, actions, reported_symbols, reported_since);
+    stored integer := pricing.move_actions(
+        wanted_class, from_provider, from_call, actions, reported_symbols, reported_since);
     pass record;
     now_ timestamptz;
 BEGIN

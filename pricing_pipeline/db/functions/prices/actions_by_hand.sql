@@ -137,7 +137,8 @@ COMMENT ON FUNCTION pricing.is_refuted(pricing.corporate_actions) IS
     'Whether a person has removed or replaced exactly this action of this provider.';
 
 
-CREATE OR REPLACE FUNCTION pricing.unreported_splits(wanted_type text, wanted_symbol text, first_day date, last_day date)
+CREATE OR REPLACE FUNCTION pricing.unreported_splits(
+    wanted_type text, wanted_symbol text, first_day date, last_day date)
 RETURNS TABLE (ex_on date, new_shares integer, old_shares integer)
 LANGUAGE sql STABLE SET search_path = '' AS $$
     WITH steps AS (
