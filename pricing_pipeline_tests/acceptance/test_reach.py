@@ -6,6 +6,7 @@ import contextlib
 import json
 import socket
 from pathlib import Path
+from typing import Any
 
 import httpx
 import psutil
@@ -24,14 +25,20 @@ pytestmark = GROUP
 
 def test_nothing_of_up_listens_where_other_machines_reach_it(stack: Stack) -> None:
     stack.ensure_up()
-    heard = {
+    ports = {httpx.URL(url).port for url in stack.state()["urls"].values()}
+    # The API listens after the first price.
+    stack.wait_until("all its URLs", lambda: {place.port for place in _heard(stack)} >= ports)
+    heard = _heard(stack)
+    assert {place.ip for place in heard} <= {"127.0.0.1", "::1"}, heard
+
+
+def _heard(stack: Stack) -> set[Any]:
+    """The addresses that its processes listen on."""
+    return {
         place.laddr
         for place in connections(stack.processes(), "inet")
         if place.status == psutil.CONN_LISTEN or (place.type == socket.SOCK_DGRAM and not place.raddr)
     }
-    ports = {httpx.URL(url).port for url in stack.state()["urls"].values()}
-    assert {place.port for place in heard} >= ports, "the Dagster UI and the sandbox listen"
-    assert {place.ip for place in heard} <= {"127.0.0.1", "::1"}, heard
 
 
 @needs_root
