@@ -183,7 +183,7 @@ BAD = [
     ("types/nosuch", {}, 404, "is called 'nosuch'"),
     ("types", {"retired": "x"}, 422, "retired"),
     (f"types/{'x' * 64}", {}, 422, "48"),
-    ("providers/nosuch", {}, 404, "only fmp"),
+    ("providers/nosuch", {}, 404, "Known: fmp"),
     ("instruments/NOSUCH", {}, 404, "is called 'NOSUCH'"),
     ("instruments", {"limit": "0"}, 422, "limit"),
     ("instruments", {"cursor": "x"}, 422, "cursor"),

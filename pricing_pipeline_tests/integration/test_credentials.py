@@ -238,7 +238,7 @@ def test_a4_a_new_secret_does_not_inherit_the_pause_of_the_old_one(core: Core, c
 
 def test_a4_an_unknown_provider_is_told_with_those_that_are_known(core: Core) -> None:
     with (
-        pytest.raises(UnknownProvider, match=r"'nobody', only .*mfapi.*twelvedata"),
+        pytest.raises(UnknownProvider, match=r"'nobody'\. Known: .*mfapi.*twelvedata"),
         core.owner.begin() as connection,
     ):
         credentials.store(connection, BEFORE, "nobody", "default", SecretStr(CANARY))
