@@ -32,7 +32,7 @@ _POLL_SECONDS = 0.1
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """Numbers of workers, of which the first is 1, for comparison; calls that wait for each worker."""
+    """Numbers of workers to compare, beginning with 1; calls that wait for each worker."""
 
     rounds: int
     workers: tuple[int, ...]

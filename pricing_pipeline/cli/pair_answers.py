@@ -1,4 +1,4 @@
-"""What became of the symbols that a command names, as those of `subscription` and `holding` tell it."""
+"""What became of the symbols that a command names, as the commands of `subscription` and `holding` report it."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def end(
     words: tuple[str, str],
     as_json: bool,
 ) -> None:
-    """End what a user wants of these symbols; `words` say it, such as `holds` and `holding`."""
+    """End what a user wants of these symbols. `words` are two forms of the verb, such as `holds` and `holding`."""
     user = login() if user is None else user
     with open_engine() as engine, engine.begin() as connection:
         ended = release(connection, user, [(data_type, symbol) for symbol in symbols])
